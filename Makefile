@@ -1,0 +1,70 @@
+# Each target makes the environment it needs: .venv, filled from requirements.lock.
+
+# The first Python >= 3.11 that runs; name another with `make PYTHON=/path/to/python`.
+PYTHON ?= $(firstword $(foreach p,python3.13 python3.12 python3.11 python3 python,\
+  $(shell $(p) -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo $(p))))
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/ready
+NOTEBOOK ?= notebooks/00_quickstart.ipynb
+BENCH ?= engine
+TESTS ?=
+WORKERS ?= 2
+
+# A virtual environment holds absolute paths: one that moved with its folder, or lost its Python, is made again.
+ifneq ($(shell $(BIN)/python -c 'print(open("$(READY)").read().strip())' 2>/dev/null),$(CURDIR))
+$(shell rm -f $(READY))
+endif
+
+.PHONY: help demo test lint format lab app bench lock clean distclean
+.DELETE_ON_ERROR:
+
+help: ## what can be made
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
+
+demo: $(READY) ## compare the policies on a generated week: a table, and report.html
+	$(BIN)/gpuschedlab compare
+
+test: $(READY) ## tests, then lint (TESTS="tests/test_x.py -k name" for some)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(TESTS)
+	$(MAKE) --no-print-directory lint
+
+lint: $(READY) ## ruff: rules and format, of code and notebooks
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+format: $(READY) ## let ruff put right what it can
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+lab: $(READY) ## JupyterLab on the first notebook
+	$(BIN)/jupyter lab $(NOTEBOOK)
+
+app: $(READY) ## the Explorer as a page, on this machine only
+	$(BIN)/voila --Voila.ip=127.0.0.1 --no-browser $(NOTEBOOK)
+
+bench: $(READY) ## measure against the budgets (BENCH=engine)
+	$(BIN)/gpuschedlab bench $(BENCH)
+
+# The stamp comes last, so that an interrupted installation is seen and begun again from nothing.
+$(READY): requirements.lock pyproject.toml postBuild
+	@test -n "$(PYTHON)" || { echo "make: found no Python >= 3.11; install one, or name it: make PYTHON=/path/to/python" >&2; exit 1; }
+	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "make: $(PYTHON) is not a Python >= 3.11; name another: make PYTHON=/path/to/python" >&2; exit 1; }
+	@test -e $@ || { echo "Making $(VENV) with $(PYTHON) (once; a minute or two, 2.2 GB)"; "$(PYTHON)" -m venv --clear $(VENV); }
+	@rm -f $@
+	@PATH="$(CURDIR)/$(BIN):$$PATH" VIRTUAL_ENV="$(CURDIR)/$(VENV)" ./postBuild
+	@echo "$(CURDIR)" > $@
+
+lock: $(READY) ## resolve pyproject.toml again into requirements.lock (UPGRADE=--upgrade for newer versions)
+	$(BIN)/python -m pip install --quiet 'uv>=0.9.8'
+	$(BIN)/uv pip compile pyproject.toml --all-extras --group build --universal --python-version 3.11 \
+	  --generate-hashes --no-annotate --no-emit-index-url --no-emit-find-links \
+	  --custom-compile-command "make lock" $(UPGRADE) --quiet --output-file requirements.lock
+
+clean: ## remove caches and results
+	rm -rf build dist artifacts runs report.html .pytest_cache .ruff_cache .hypothesis .benchmarks
+	find . -path ./$(VENV) -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
+
+distclean: clean ## remove .venv as well
+	rm -rf $(VENV)

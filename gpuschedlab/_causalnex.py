@@ -1,0 +1,300 @@
+"""CausalNex beyond its declared bounds: all its mends in one place, and the three steps taken with it.
+
+CausalNex 0.12 asks for Python < 3.11, numpy < 1.24, pandas < 2 and torch. With the mends below it runs on
+Python 3.11 to 3.13 with numpy 2 and pandas 2, without torch: what is used here (StructureModel, the NOTEARS
+of scipy, BayesianNetwork, InferenceEngine) does not need it.
+"""
+
+import math
+import re
+import sys
+import types
+import warnings
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+
+from gpuschedlab._extras import has, need
+from gpuschedlab.errors import EstimatorError
+
+
+class CausalNex(NamedTuple):
+    """The mended parts of CausalNex, under their own names."""
+
+    StructureModel: type
+    BayesianNetwork: type
+    InferenceEngine: type
+    from_pandas: types.FunctionType
+    from_pandas_lasso: types.FunctionType
+
+
+@cache
+def load() -> CausalNex:
+    """Import CausalNex with its mends (once a process; about 2 s).
+
+    Returns
+    -------
+    CausalNex
+        `StructureModel, BayesianNetwork, InferenceEngine, from_pandas, from_pandas_lasso`.
+
+    Raises
+    ------
+    MissingExtra
+        CausalNex or what it needs is not installed.
+
+    Examples
+    --------
+    >>> load().StructureModel([("cause", "effect")]).number_of_edges()
+    1
+    """
+    what = "causal networks"
+    for package in ("pandas", "threadpoolctl"):
+        need(package, what)
+    _stand_in_for_torch()
+    # pgmpy 0.1.19 still calls the name that numpy 2 took away.
+    if not hasattr(np, "product"):
+        setattr(np, "product", np.prod)  # noqa: B010
+    with warnings.catch_warnings():
+        # pkg_resources announces its end, old escapes their error: nothing that a user can act on.
+        warnings.simplefilter("ignore")
+        structure = need("causalnex.structure", what)
+        notears = need("causalnex.structure.notears", what)
+        network = need("causalnex.network", what)
+        inference = need("causalnex.inference", what)
+    inference.InferenceEngine._create_node_function = lambda *given: _NodeFunction(*given)
+    graphs = (structure.StructureModel, network.BayesianNetwork, inference.InferenceEngine)
+    return CausalNex(*graphs, notears.from_pandas, notears.from_pandas_lasso)
+
+
+def _stand_in_for_torch() -> None:
+    """Let `causalnex.structure` import without torch: its torch half becomes two classes that refuse.
+
+    The stand-in is CausalNex's own subpackage, never a module named torch: others would take that for
+    the real one.
+    """
+    if has("torch"):
+        return
+    for name in ("causalnex.structure.pytorch", "causalnex.structure.pytorch.sklearn"):
+        module = types.ModuleType(name, "Stands in where torch is not installed.")
+        module.__path__ = []
+        module.DAGClassifier = module.DAGRegressor = _NeedsTorch
+        sys.modules.setdefault(name, module)
+
+
+class _NeedsTorch:
+    def __init__(self, *args, **kwargs):
+        need("torch", "CausalNex's DAG estimators")
+
+
+class _NodeFunction:
+    """A node's conditional probability as the join tree wants it: called with states, arguments inspected.
+
+    CausalNex assembles a code object by position, and Python 3.11 changed the positions. Here the code object
+    only carries the names (`do_intervention` reads them) and is never run.
+    """
+
+    def __init__(self, engine, name: str, args: tuple[str, ...]):
+        self.engine, self.argspec, self.__name__ = engine, list(args), name
+        self.__code__ = (lambda: None).__code__.replace(
+            co_argcount=len(args), co_nlocals=len(args), co_varnames=tuple(args), co_name=name
+        )
+
+    def __deepcopy__(self, memo):
+        return self  # as a function is; a copy would take the whole engine along
+
+    def __call__(self, *states) -> float:
+        pairs = tuple(zip(self.argspec, states, strict=True))
+        return self.engine._cpds[self.argspec[0]][states[0]][pairs[1:]]
+
+
+def learn_structure(frame: pl.DataFrame, *, threshold: float = 0.0, lasso: float | None = None, **tabu):
+    """Learn a weighted directed acyclic graph of linear effects by NOTEARS.
+
+    Minimises `|X - XW|^2 / 2n` over weight matrices `W` subject to `tr(exp(W * W)) = d`, which holds just for
+    acyclic `W`.
+
+    Parameters
+    ----------
+    frame : polars.DataFrame
+        (rows, variables), finite numbers; scale them alike, as the threshold is in units of effect per cause.
+    threshold : float
+        Edges with a smaller absolute weight are left out.
+    lasso : float, optional
+        Weight of an L1 penalty on `W`; none when not given.
+    **tabu
+        `tabu_edges` (pairs of cause and effect), `tabu_parent_nodes`, `tabu_child_nodes`: what must not be.
+
+    Returns
+    -------
+    causalnex.structure.StructureModel
+        A networkx graph whose edges carry `weight`; every column is a node, also without edges.
+
+    Raises
+    ------
+    EstimatorError
+        A column is not numeric or not finite.
+
+    References
+    ----------
+    Zheng, Aragam, Ravikumar, Xing: DAGs with NO TEARS, NeurIPS 2018, equation 9.
+
+    Examples
+    --------
+    >>> cause = np.random.default_rng(0).normal(size=200)
+    >>> learn_structure(pl.DataFrame({"a": cause, "b": 3 * cause}), tabu_edges=[("b", "a")]).edges
+    OutEdgeView([('a', 'b')])
+    """
+    parts, pandas = load(), need("pandas")
+    values = {}
+    for name in frame.columns:
+        column = frame[name]
+        if not column.dtype.is_numeric() or not column.cast(pl.Float64).is_finite().fill_null(False).all():
+            raise EstimatorError(
+                f"learn_structure: column {name!r} is {column.dtype} or holds values that are not finite; "
+                "expected finite numbers. Encode categories as numbers and drop missing rows first."
+            )
+        values[name] = column.cast(pl.Float64).to_numpy()
+    data = pandas.DataFrame(values)
+    # Thousands of tiny matrix products: threads gain nothing, and on a busy machine wait for each other.
+    with need("threadpoolctl").threadpool_limits(1):
+        if lasso is None:
+            return parts.from_pandas(data, w_threshold=threshold, **tabu)
+        return parts.from_pandas_lasso(data, lasso, w_threshold=threshold, **tabu)
+
+
+def fit_network(edges, frame: pl.DataFrame, *, prior: str | None = "K2"):
+    """Fit the conditional probabilities of a discrete Bayesian network to data.
+
+    Parameters
+    ----------
+    edges : iterable of (cause, effect), or a networkx.DiGraph
+        An acyclic, connected graph over columns of `frame`; names of letters, digits and underscores.
+    frame : polars.DataFrame
+        (rows, variables) of states: strings, whole numbers or booleans; columns without edges are not used.
+    prior : {"K2", None}
+        "K2" adds one imaginary row to each state under each combination of its causes, so that a combination
+        never seen is uniform; None takes the shares as they are.
+
+    Returns
+    -------
+    causalnex.network.BayesianNetwork
+        Its `cpds` are pandas frames: states by combinations of causes.
+
+    Raises
+    ------
+    EstimatorError
+        The graph is empty, cyclic or in several pieces, or a name is missing from `frame` or not allowed.
+
+    Examples
+    --------
+    >>> rows = pl.DataFrame({"rain": [0, 0, 1, 1], "wet": ["no", "no", "no", "yes"]})
+    >>> fit_network([("rain", "wet")], rows, prior=None).cpds["wet"].loc["yes"].tolist()
+    [0.0, 0.5]
+    """
+    parts, pandas = load(), need("pandas")
+    pairs = [(str(a), str(b)) for a, b in getattr(edges, "edges", edges)]
+    names = sorted({name for pair in pairs for name in pair})
+    wrong = [n for n in names if n not in frame.columns or not re.fullmatch("[0-9a-zA-Z_]+", n)]
+    if wrong or not pairs:
+        found = f"variables {wrong}" if wrong else "no edges"
+        raise EstimatorError(
+            f"fit_network: found {found}; expected edges between columns of the frame "
+            f"({', '.join(frame.columns)}) whose names are letters, digits and underscores."
+        )
+    try:
+        network = parts.BayesianNetwork(parts.StructureModel(pairs))
+    except ValueError as error:
+        raise EstimatorError(
+            f"fit_network: {error} Expected one connected graph without cycles; fit each piece by itself."
+        ) from error
+    data = pandas.DataFrame({name: frame[name].to_list() for name in names})
+    method = "MaximumLikelihoodEstimator" if prior is None else "BayesianEstimator"
+    return network.fit_node_states(data).fit_cpds(data, method=method, bayes_prior=prior)
+
+
+def do_query(network, interventions: dict, observed: dict | None = None) -> dict[str, dict]:
+    """Marginal probabilities of all variables after interventions: `P(v | do(interventions), observed)`.
+
+    The intervened variables are cut off from their causes; each piece that the graph falls into is queried by
+    itself. `InferenceEngine.do_intervention` alone refuses leaves, strings and variables that an earlier
+    intervention detached.
+
+    Parameters
+    ----------
+    network : causalnex.network.BayesianNetwork
+        Fitted, as `fit_network` returns it.
+    interventions : dict
+        Variable -> its state, or -> dict of state -> probability.
+    observed : dict, optional
+        Variable -> its observed state.
+
+    Returns
+    -------
+    dict
+        Variable -> dict of state -> probability.
+
+    Raises
+    ------
+    EstimatorError
+        A variable or state is not in the network, or probabilities do not add up to 1.
+
+    References
+    ----------
+    Pearl: Causality (2009), section 3.2.3: the truncated factorisation.
+
+    Examples
+    --------
+    >>> rows = pl.DataFrame({"rain": [0, 0, 1, 1], "wet": ["no", "no", "no", "yes"]})
+    >>> network = fit_network([("rain", "wet")], rows, prior=None)
+    >>> do_query(network, {"wet": "yes"})["rain"], do_query(network, {"rain": 1})["wet"]
+    ({0: 0.5, 1: 0.5}, {'no': 0.5, 'yes': 0.5})
+    """
+    engine = load().InferenceEngine(network)
+    cpds = dict(engine._cpds)
+    _check_states(cpds, interventions)
+    _check_states(cpds, observed or {})
+    cpds |= {name: _forced(name, state, list(cpds[name])) for name, state in interventions.items()}
+    found = {}
+    for piece in _pieces(cpds):
+        seen = {k: v for k, v in (observed or {}).items() if k in piece}
+        if len(piece) == 1:
+            (name,) = piece
+            found[name] = {s: float(s == seen[name]) if seen else p[()] for s, p in cpds[name].items()}
+            continue
+        engine._cpds = {name: cpds[name] for name in piece}
+        engine._domains = {name: list(cpds[name]) for name in piece}
+        engine._generate_bbn()
+        found |= engine.query(seen)
+    return {name: {_plain(s): float(p) for s, p in found[name].items()} for name in cpds}
+
+
+def _plain(state):
+    return state.item() if isinstance(state, np.generic) else state
+
+
+def _check_states(cpds: dict, given: dict) -> None:
+    for name, state in given.items():
+        shares = state if isinstance(state, dict) else {state: 1.0}
+        if not set(shares) <= set(cpds.get(name, ())):
+            known = list(cpds.get(name, cpds))
+            raise EstimatorError(f"do_query: found {name} = {state!r}; expected one of {known}.")
+
+
+def _forced(name: str, state, states: list) -> dict:
+    """Probabilities of a variable that no longer listens to its causes, in CausalNex's nested form."""
+    shares = state if isinstance(state, dict) else {state: 1.0}
+    if not math.isclose(sum(shares.values()), 1.0) or min(shares.values()) < 0:
+        raise EstimatorError(f"do_query: found {name} = {state!r}; expected probabilities that add up to 1.")
+    return {s: {(): float(shares.get(s, 0.0))} for s in states}
+
+
+def _pieces(cpds: dict) -> list[set[str]]:
+    """Connected pieces of the graph that conditional probabilities span."""
+    graph = need("networkx").Graph()
+    for name, states in cpds.items():
+        graph.add_node(name)
+        conditions = next(iter(next(iter(states.values()))))
+        graph.add_edges_from((cause, name) for cause, _ in conditions)
+    return list(need("networkx").connected_components(graph))

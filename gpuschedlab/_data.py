@@ -1,0 +1,47 @@
+"""Where the shipped files are: data/ in a checkout, beside the modules in an installed wheel."""
+
+from pathlib import Path
+
+from gpuschedlab.errors import LabError
+
+_HERE = Path(__file__).resolve().parent
+
+
+def folder() -> Path:
+    """Folder of the shipped files.
+
+    Examples
+    --------
+    >>> folder().is_dir()
+    True
+    """
+    installed = _HERE / "_data_files"
+    return installed if installed.is_dir() else _HERE.parent / "data"
+
+
+def path(name: str) -> Path:
+    """Path of a shipped file.
+
+    Parameters
+    ----------
+    name : str
+        Name below data/, with forward slashes ("presets/venus.json").
+
+    Raises
+    ------
+    LabError
+        There is no such file: the message lists those that there are.
+
+    Examples
+    --------
+    >>> path("no_such_file.json")
+    Traceback (most recent call last):
+    gpuschedlab.errors.LabError: ...found no shipped file 'no_such_file.json'; expected one of ...
+    """
+    found = folder() / name
+    if not found.is_file():
+        there = sorted(p.relative_to(folder()).as_posix() for p in folder().rglob("*") if p.is_file())
+        raise LabError(
+            f"gpuschedlab._data: found no shipped file {name!r}; expected one of {', '.join(there)}."
+        )
+    return found

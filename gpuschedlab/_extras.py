@@ -1,0 +1,91 @@
+"""Optional parts: the one place that imports them, and says in one line what is missing and what to do."""
+
+import importlib
+from types import ModuleType
+
+from gpuschedlab.errors import MissingExtra
+
+#: What each extra is for, and the packages (as imported) it brings.
+EXTRAS = {
+    "plots": ("plots", ("plotly",)),
+    "estimators": ("learned estimators", ("sklearn", "xgboost")),
+    "optim": ("the optimisation solvers", ("highspy", "mip")),
+    "traces": ("downloads of published traces", ("pooch",)),
+    "sweep": ("sweeps", ("joblib", "dask", "distributed", "tqdm")),
+    "lab": (
+        "explorers and notebooks",
+        ("anywidget", "ipywidgets", "jupyterlab", "nbformat", "papermill", "voila"),
+    ),
+    "causal": ("causal graphs", ("causallearn",)),
+    "causalnex": ("causal networks", ("causalnex", "pandas", "pgmpy", "threadpoolctl")),
+    "autosched": ("AutoSched's black-box tuners", ("lightgbm", "optuna")),
+}
+
+
+def need(module: str, what: str = "") -> ModuleType:
+    """Import an optional package, or say in one line what is missing and how to install it.
+
+    Parameters
+    ----------
+    module : str
+        Dotted name, as in an import statement ("plotly.graph_objects").
+    what : str, optional
+        Who needs it, plural ("explorers"), for the message; by default what its extra is for.
+
+    Returns
+    -------
+    module
+
+    Raises
+    ------
+    MissingExtra
+        It cannot be imported: the message names who needs what, and the command that installs it.
+
+    Examples
+    --------
+    >>> need("json").dumps([1])
+    '[1]'
+    >>> need("no_such_package", "examples")
+    Traceback (most recent call last):
+    gpuschedlab.errors.MissingExtra: examples need no_such_package: pip install no_such_package
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        top = module.partition(".")[0]
+        extra = next((name for name, (_, packages) in EXTRAS.items() if top in packages), None)
+        who = what or (EXTRAS[extra][0] if extra else "some parts")
+        lacking = getattr(error, "name", None)
+        # A package that is there but lacks one of its own, or cannot load: the cause must not be hidden.
+        why = "" if lacking and lacking.partition(".")[0] == top else f" ({error})"
+        message = f"{who} need {top}{why}: {_install(extra, top)}"
+        raise MissingExtra(message, name=top) from error
+
+
+def has(module: str) -> bool:
+    """Whether an optional package can be imported (it is imported to find out).
+
+    Parameters
+    ----------
+    module : str
+        Dotted name, as in an import statement.
+
+    Examples
+    --------
+    >>> has("json"), has("no_such_package")
+    (True, False)
+    """
+    try:
+        need(module)
+    except MissingExtra:
+        return False
+    return True
+
+
+def _install(extra: str | None, package: str) -> str:
+    if extra is None:
+        return f"pip install {package}"
+    if extra == "causalnex":
+        # Plain pip refuses it on every Python that this package supports.
+        return "in a checkout, pip install --no-deps --ignore-requires-python -r requirements.lock"
+    return f'pip install "gpuschedlab[{extra}]"'

@@ -1,0 +1,1 @@
+"""Measurements of this project against its budgets and against published figures."""

@@ -1,0 +1,162 @@
+"""The battery of estimators."""
+
+import pickle
+from dataclasses import dataclass, is_dataclass
+from functools import cached_property
+
+import numpy as np
+import polars as pl
+
+from gpuschedlab.check.report import CheckReport, no_docstring, run_battery
+from gpuschedlab.check.samples import recurring_sample
+from gpuschedlab.errors import EstimatorError
+from gpuschedlab.estimators import KNOWN
+
+
+def check_estimator(estimator, *, history: pl.DataFrame | None = None, jobs: pl.DataFrame | None = None) -> CheckReport:
+    """Run the battery on an estimator.
+
+    It must say what it does, refuse to predict before it has learnt, give a positive duration for every job,
+    also for users and tasks that it has never seen and where columns are missing, use nothing that is not
+    known at submission, answer for a job the same alone and among others, learn the same twice, and survive
+    pickling.
+
+    Parameters
+    ----------
+    estimator : Estimator or type
+        An estimator, or its class (then with default parameters). It is copied, not fitted.
+    history, jobs : polars.DataFrame, optional
+        Traces to learn from and to predict; by default 400 and 100 jobs of 12 recurring tasks.
+
+    Returns
+    -------
+    CheckReport
+        All checks with what is wrong; `.raise_if_failed()` makes an error of it.
+
+    Examples
+    --------
+    >>> from gpuschedlab.estimators import History
+    >>> check_estimator(History()).passed
+    True
+    """
+    subject = estimator if isinstance(estimator, type) else type(estimator)
+    past, future = recurring_sample(400, rng=0), recurring_sample(100, rng=1)
+    battery = _EstimatorBattery(estimator, past if history is None else history, future if jobs is None else jobs)
+    names = ("docstring", "parameters", "needs_fit", "answers", "strangers", "missing_columns")
+    names += ("blind", "each_job_alone", "deterministic", "pickles")
+    return run_battery(subject.__name__, {n: getattr(battery, n) for n in names}, EstimatorError)
+
+
+@dataclass(frozen=True)
+class _EstimatorBattery:
+    """The checks, as methods: the docstring says what is demanded, the answer what is wrong."""
+
+    given: object
+    history: pl.DataFrame
+    jobs: pl.DataFrame
+
+    def fresh(self):
+        return self.given() if isinstance(self.given, type) else pickle.loads(pickle.dumps(self.given))
+
+    @cached_property
+    def fitted(self):
+        return self.fresh().fit(self.history)
+
+    @cached_property
+    def estimates(self) -> np.ndarray:
+        return np.asarray(self.fitted.predict(self.jobs))
+
+    def docstring(self):
+        """A docstring says what it does."""
+        return no_docstring(type(self.fresh()))
+
+    def parameters(self):
+        """It is a frozen dataclass, equal to another with the same parameters."""
+        cls = type(self.fresh())
+        if not is_dataclass(cls) or not cls.__dataclass_params__.frozen:
+            return f"{cls.__name__} can be changed after it was made; expected @dataclass(frozen=True)"
+        if self.fresh() != self.fitted:
+            return "fit() changed its parameters; keep what is learnt in attributes that end in an underscore"
+
+    def needs_fit(self):
+        """Unless it needs no history, it refuses to predict before fit, with an EstimatorError."""
+        unfitted = self.fresh()
+        if hasattr(unfitted, "history_") or not getattr(unfitted, "needs_history", True):
+            return None
+        try:
+            unfitted.predict(self.jobs)
+        except EstimatorError:
+            return None
+        return "predict() answered before fit(); expected an EstimatorError that says to fit it first"
+
+    def answers(self):
+        """fit() returns it, and predict() a positive number of seconds for each job."""
+        estimator = self.fresh()
+        if estimator.fit(self.history) is not estimator:
+            return "fit() did not return the estimator itself; expected `return self`"
+        return _not_seconds(self.estimates, self.jobs.height)
+
+    def strangers(self):
+        """Users, groups and tasks that it has never seen get an answer, too."""
+        labels = [c for c in ("user", "vc", "name", "model") if c in self.jobs.columns]
+        new = self.jobs.with_columns(pl.lit("never seen").alias(c) for c in labels)
+        gone = self.jobs.with_columns(pl.lit(None, pl.String).alias(c) for c in labels)
+        for frame in (new, gone, self.jobs.with_columns(gpus=pl.lit(97.0)), self.jobs[:0]):
+            problem = _not_seconds(self.fitted.predict(frame), frame.height)
+            if problem:
+                return problem
+
+    def missing_columns(self):
+        """A trace with nothing but ids, times and GPUs can be learnt from and predicted."""
+        bare = ["job_id", "submit", "gpus", "duration"]
+        later = self.jobs.select(bare if getattr(self.fresh(), "sees_truth", False) else bare[:3])
+        return _not_seconds(self.fresh().fit(self.history.select(bare)).predict(later), self.jobs.height)
+
+    def blind(self):
+        """It uses nothing that is not known at submission, unless `sees_truth` says so."""
+        if getattr(self.fresh(), "sees_truth", False):
+            return None
+        reads = getattr(self.fresh(), "reads", ())
+        hidden = [c for c in self.jobs.columns if c not in KNOWN and c not in reads]
+        order = np.random.default_rng(0).permutation(self.jobs.height)
+        shuffled = self.jobs.with_columns(self.jobs[c].gather(order) for c in hidden)
+        poisoned = self.jobs.with_columns(duration=pl.lit(1e9), end=pl.lit(1e9), jct=pl.lit(1e9))
+        for what, frame in {
+            "shuffled": shuffled,
+            "set to 1e9": poisoned,
+            "left out": self.jobs.drop(hidden),
+        }.items():
+            moved = np.flatnonzero(np.asarray(self.fitted.predict(frame)) != self.estimates)
+            if len(moved):
+                return (
+                    f"{len(moved)} estimates change when {', '.join(hidden)} of these jobs are {what}; "
+                    "expected none. Read only what is known at submission, or declare sees_truth = True"
+                )
+
+    def each_job_alone(self):
+        """A job's estimate does not depend on which others are predicted with it, nor on their order."""
+        order = np.random.default_rng(1).permutation(self.jobs.height)
+        for rows in (order, order[:7], order[:1]):
+            if (np.asarray(self.fitted.predict(self.jobs[rows.tolist()])) != self.estimates[rows]).any():
+                return f"{len(rows)} jobs in another order get other estimates; expected the same for each job"
+
+    def deterministic(self):
+        """Learning the same history twice gives the same bytes."""
+        again = np.asarray(self.fresh().fit(self.history).predict(self.jobs))
+        if again.tobytes() != self.estimates.tobytes():
+            apart = np.abs(again - self.estimates).max()
+            return f"estimates differ by up to {apart:g} s; expected the same. Fix its seed"
+
+    def pickles(self):
+        """A pickled estimator predicts the same."""
+        again = np.asarray(pickle.loads(pickle.dumps(self.fitted)).predict(self.jobs))
+        if again.tobytes() != self.estimates.tobytes():
+            return "it predicts otherwise after pickling; expected the same"
+
+
+def _not_seconds(estimates, jobs: int) -> str | None:
+    estimates = np.asarray(estimates)
+    if estimates.shape != (jobs,):
+        return f"it gave an array of shape {estimates.shape} for {jobs} jobs; expected ({jobs},)"
+    wrong = estimates[~(np.isfinite(estimates) & (estimates > 0))]
+    return f"it gave {wrong[0]} s; expected finite seconds > 0" if len(wrong) else None

@@ -1,0 +1,130 @@
+"""What holds in every run of every policy, as functions `law(run, cluster) -> None, or what is wrong`.
+
+They read a run's frames and nothing else, so they check the engine as well as the policy.
+"""
+
+import numpy as np
+import polars as pl
+
+#: Relative error that adding up in another order may leave.
+CLOSE = 1e-9
+#: Fractions of a GPU are given in hundredths.
+HUNDREDTH = 0.01 + 1e-9
+
+
+def all_finish(run, cluster) -> str | None:
+    """Every job ends, after it started, after it was submitted."""
+    left = run.jobs.filter(pl.col("end").is_null())
+    if left.height:
+        first = left["job_id"][0]
+        return f"{left.height} of {run.jobs.height} jobs never end, first {first}; expected that all do"
+    return _first_wrong(
+        run.jobs.filter((pl.col("start") < pl.col("submit")) | (pl.col("end") <= pl.col("start"))),
+        "job {job_id} was submitted at {submit:g} s, started at {start:g} s and ended at {end:g} s; "
+        "expected this order",
+    )
+
+
+def capacity_holds(run, cluster) -> str | None:
+    """No node ever gives more GPUs than it has, or any while it is down."""
+    rows = _owned(run)
+    ends = rows.select("node", time="end", given=-pl.col("gpus"))
+    held = (
+        pl.concat([rows.select("node", time="start", given="gpus"), ends])
+        .group_by("node", "time")
+        .agg(pl.col("given").sum())
+        .sort("node", "time")
+        .with_columns(held=pl.col("given").cum_sum().over("node"))
+    )
+    size = pl.Series(np.asarray(cluster.node_gpus, float)).gather(held["node"])
+    wrong = held.with_columns(size=size).filter(pl.col("held") > pl.col("size") + 1e-6)
+    problem = _first_wrong(wrong.sort("time"), "node {node} gave {held:g} GPUs at t={time:g} s; it has {size:g}")
+    for e in () if problem else cluster.events:
+        during = (pl.col("node") == e.node) & (pl.col("start") < e.end) & (pl.col("end") > e.start)
+        message = f"row {{job}} of .jobs held GPUs of node {e.node} from {{start:g}} to {{end:g}} s; "
+        message += f"the node was down from {e.start:g} to {e.end:g} s"
+        problem = problem or _first_wrong(run.allocations.filter(during), message)
+    return problem
+
+
+def gpu_time_is_conserved(run, cluster) -> str | None:
+    """GPU-time is the same in the allocations, the timeline and the jobs."""
+    rows = _owned(run)
+    steps = np.diff(run.timeline["time"].to_numpy())
+    allocated = float((rows["gpus"] * (rows["end"] - rows["start"])).sum())
+    used = float(np.sum(run.timeline["used"].to_numpy()[:-1] * steps))
+    attained = float(run.jobs["attained"].sum())
+    if not np.allclose([allocated, used], attained, rtol=CLOSE):
+        return (
+            f"allocations add up to {allocated:.6f} GPU-s, the timeline to {used:.6f}, "
+            f"what jobs attained to {attained:.6f}; expected the same"
+        )
+    return None
+
+
+def littles_law_holds(run, cluster) -> str | None:
+    """The jobs in the system, over time, add up to their completion times (Little's law on the path)."""
+    steps = np.diff(run.timeline["time"].to_numpy())
+    present = (run.timeline["running"] + run.timeline["waiting"]).to_numpy()[:-1]
+    inside, jct = float(np.sum(present * steps)), float(run.jobs["jct"].sum())
+    if not np.isclose(inside, jct, rtol=CLOSE):
+        return f"jobs in the system add up to {inside:.6f} s, completion times to {jct:.6f} s; expected the same"
+    return None
+
+
+def times_add_up(run, cluster) -> str | None:
+    """A job waits or runs at each instant of its life, and runs when its allocations say so."""
+    stretches = run.allocations.unique(["job", "start", "end"]).group_by("job")
+    seconds = stretches.agg(seconds=(pl.col("end") - pl.col("start")).sum())
+    jobs = run.jobs.with_columns(job=pl.int_range(pl.len(), dtype=pl.Int64)).join(seconds, on="job", how="left")
+    life, held = pl.col("jct"), pl.col("executed")
+    wrong = pl.any_horizontal(
+        (pl.col("queueing") + held - life).abs() > _near(life),
+        (pl.col("seconds").fill_null(0) - held).abs() > _near(life),
+        pl.col("queueing") < -_near(life),
+    )
+    return _first_wrong(
+        jobs.filter(wrong),
+        "job {job_id} was in the system for {jct} s, waited {queueing} s and held GPUs for {executed} s, "
+        "by .allocations {seconds} s; expected waiting + holding = total, and the two holdings the same",
+    )
+
+
+def work_is_done(run, cluster) -> str | None:
+    """A job at reference speed holds GPUs for its duration, its delays and what was undone."""
+    done = pl.col("executed") - pl.col("overhead") - pl.col("lost")
+    wrong = run.jobs.filter((done - pl.col("duration")).abs() > _near(pl.col("executed")))
+    return _first_wrong(
+        wrong,
+        "job {job_id} lasts {duration} s; it held GPUs for {executed} s, of which {overhead} s were delays "
+        "and {lost} s were lost; expected duration = held - delays - lost",
+    )
+
+
+def requests_are_met(run, cluster) -> str | None:
+    """A job without a speed table runs on exactly the GPUs that it requests, or not at all."""
+    given = run.allocations.group_by("job", "start", "end").agg(pl.col("gpus").sum()).sort("start", "job")
+    asked = run.jobs["gpus"].gather(given["job"])
+    wrong = given.with_columns(asked=asked).filter((pl.col("gpus") - pl.col("asked")).abs() > HUNDREDTH)
+    return _first_wrong(wrong, "row {job} of .jobs ran on {gpus:g} GPUs at t={start:g} s; it requested {asked:g}")
+
+
+#: Laws of every run, and those of a run without speed tables besides.
+ALWAYS = (all_finish, capacity_holds, gpu_time_is_conserved, littles_law_holds, times_add_up)
+RIGID = (work_is_done, requests_are_met)
+
+
+def _near(seconds: pl.Expr) -> pl.Expr:
+    return CLOSE * (1 + seconds.abs()) + 1e-6
+
+
+def _owned(run) -> pl.DataFrame:
+    """Allocations without those of guests, who share the GPUs of another job."""
+    return run.allocations.filter(~pl.col("guest")) if "guest" in run.allocations.columns else run.allocations
+
+
+def _first_wrong(wrong: pl.DataFrame, message: str) -> str | None:
+    if wrong.is_empty():
+        return None
+    more = f" ({wrong.height - 1} more like it)" if wrong.height > 1 else ""
+    return message.format(**wrong.row(0, named=True)) + more

@@ -1,0 +1,219 @@
+"""The battery of policies."""
+
+import copy
+import pickle
+from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import polars as pl
+
+from gpuschedlab.check.compare import different, different_until
+from gpuschedlab.check.laws import ALWAYS, RIGID
+from gpuschedlab.check.report import CheckReport, no_docstring, run_battery
+from gpuschedlab.check.samples import Guess, elastic_sample, small_trace
+from gpuschedlab.cluster import Cluster, Nodes, Outage
+from gpuschedlab.errors import PolicyError
+from gpuschedlab.jobs import Speeds
+from gpuschedlab.knobs import knobs_of
+from gpuschedlab.sim import Delays, simulate
+
+#: Attributes of a policy that are in seconds without being knobs.
+SECONDS = ("interval", "lease", "patience", "profile_time")
+
+
+def check_policy(
+    policy, *, trace: pl.DataFrame | None = None, cluster: Cluster | None = None, speeds: Speeds | None = None
+) -> CheckReport:
+    """Run the battery on a policy.
+
+    It must declare its knobs and say what it does; on a small trace, with delays, with node failures, and
+    with elastic jobs on two types of GPU, every job must finish, no node be overcommitted and no GPU-second
+    or second of a job be unaccounted for; it must decide the same when asked twice, when jobs are relabelled,
+    when the clock counts in another unit, and after pickling; and it must not know what has not yet happened.
+
+    Parameters
+    ----------
+    policy : Policy or type
+        A policy, or its class (then with default knobs).
+    trace, cluster, speeds : optional
+        What to run it on; by default 60 jobs of 0.5 to 8 GPUs on 5 nodes of 4.
+
+    Returns
+    -------
+    CheckReport
+        All checks with what is wrong; `.raise_if_failed()` makes an error of it.
+
+    Examples
+    --------
+    >>> from gpuschedlab.policies import Fifo
+    >>> check_policy(Fifo()).passed
+    True
+    """
+    subject = policy if isinstance(policy, type) else type(policy)
+    battery = _PolicyBattery(policy, trace, cluster, speeds)
+    names = (
+        "docstring",
+        "knobs",
+        "laws",
+        "laws_with_failures",
+        "laws_with_types",
+        "deterministic",
+        "pickles",
+    )
+    names += ("relabelled_jobs", "unit_of_time", "future_arrivals", "future_durations")
+    return run_battery(subject.__name__, {n: getattr(battery, n) for n in names}, PolicyError)
+
+
+@dataclass(frozen=True)
+class _PolicyBattery:
+    """The checks, as methods: the docstring says what is demanded, the answer what is wrong."""
+
+    given: object
+    trace: pl.DataFrame | None
+    cluster: Cluster | None
+    speeds: Speeds | None
+
+    @cached_property
+    def policy(self):
+        return self.given() if isinstance(self.given, type) else self.given
+
+    @property
+    def jobs(self) -> pl.DataFrame:
+        return small_trace() if self.trace is None else self.trace.sort("submit", "job_id")
+
+    @property
+    def nodes(self) -> Cluster:
+        return Cluster.homogeneous(5, 4) if self.cluster is None else self.cluster
+
+    def run(self, jobs=None, cluster=None, policy=None, delays=None, speeds=None, **more):
+        return simulate(
+            self.jobs if jobs is None else jobs,
+            cluster or self.nodes,
+            policy or self.policy,
+            speeds=speeds or self.speeds,
+            delays=delays or Delays(restart=20.0, switch=5.0, checkpoint=100.0),
+            **more,
+        )
+
+    def docstring(self):
+        """A docstring says what it does."""
+        return no_docstring(type(self.policy))
+
+    def knobs(self):
+        """It is a frozen dataclass whose numbers are knobs, valid at both ends of their ranges."""
+        cls = type(self.policy)
+        if not is_dataclass(cls) or not cls.__dataclass_params__.frozen:
+            return f"{cls.__name__} can be changed after it was made; expected @dataclass(frozen=True)"
+        infos = knobs_of(cls)
+        bare = [f.name for f in fields(cls) if f.name not in infos and isinstance(f.default, int | float)]
+        if bare:
+            return f"field {bare[0]} is a number without a range; expected Annotated[..., Knob(low, high)]"
+        for info in infos.values():
+            ends = info.knob.choices or (info.knob.low, info.knob.high)
+            for end in ends:
+                end = (end,) if info.kind == "floats" else end
+                made = replace(self.policy, **cls.project(self.policy.knobs | {info.name: end}))
+                if made.knobs != cls.project(made.knobs):
+                    return f"project() changes {made.knobs}, which is allowed; expected it left alone"
+
+    def laws(self):
+        """Every job finishes; capacity, GPU-time and the seconds of each job add up."""
+        return self._broken(self.run(), self.nodes, self.speeds is None)
+
+    def laws_with_failures(self):
+        """The same while nodes fail and return."""
+        span = float(self.jobs["submit"].max())
+        n = self.nodes.total_nodes
+        at = [(i % n, (i + 1) * span / 9, (i + 1.5) * span / 9) for i in range(8)]
+        cluster = Cluster(self.nodes.groups, tuple(Outage(*row) for row in at))
+        run = self.run(cluster=cluster)
+        return self._broken(run, cluster, self.speeds is None)
+
+    def laws_with_types(self):
+        """The same with elastic jobs on two types of GPU, beside rigid ones."""
+        cluster = Cluster((Nodes("slow", 4, 4), Nodes("fast", 2, 4)))
+        jobs, speeds = elastic_sample()
+        return self._broken(self.run(jobs, cluster, speeds=speeds), cluster, rigid=False)
+
+    def deterministic(self):
+        """The same bytes twice."""
+        return different(self.run(rng=3), self.run(rng=3), "the second time")
+
+    def pickles(self):
+        """A pickled policy is equal and decides the same."""
+        again = pickle.loads(pickle.dumps(self.policy))
+        if again != self.policy:
+            return f"it comes back as {again}; expected {self.policy}"
+        return different(self.run(), self.run(policy=again), "after pickling")
+
+    def relabelled_jobs(self):
+        """Job ids are labels: other ones change nothing."""
+        jobs = self.jobs
+        if jobs["submit"].n_unique() < jobs.height:
+            return None  # ties break by job id
+        names = np.random.default_rng(0).permutation(jobs.height).astype(str)
+        other = self.run(jobs.with_columns(pl.Series("job_id", names)))
+        return different(self.run(), other, "under other job ids", drop=("job_id",))
+
+    def unit_of_time(self):
+        """With all times doubled, and knobs in s and GPU-s too, all happens at twice the time."""
+        if self.speeds is not None:
+            return None  # rates a second would have to be halved
+        times = [c for c in ("submit", "duration", "deadline", "restart") if c in self.jobs.columns]
+        events = tuple(Outage(e.node, 2 * e.start, 2 * e.end) for e in self.nodes.events)
+        twice = self.run(
+            self.jobs.with_columns(pl.col(times) * 2),
+            Cluster(self.nodes.groups, events),
+            policy=_slower(self.policy),
+            delays=Delays(restart=40.0, switch=10.0, checkpoint=200.0),
+        )
+        once = self.run().jobs.select("job_id", pl.col("start", "end") * 2)
+        found = once.join(twice.jobs.select("job_id", start2="start", end2="end"), on="job_id", maintain_order="left")
+        apart = pl.max_horizontal((pl.col("start") - pl.col("start2")).abs(), (pl.col("end") - pl.col("end2")).abs())
+        wrong = found.filter(apart > 1e-6)
+        if wrong.height:
+            return (
+                "job {} ran from {:.9g} to {:.9g} s with all times doubled; expected {:.9g} to {:.9g} s. "
+                "Declare constants in seconds as knobs with unit='s' or 'GPU-s'."
+            ).format(*(wrong.row(0, named=True)[c] for c in ("job_id", "start2", "end2", "start", "end")))
+
+    def future_arrivals(self):
+        """What happens until a time does not depend on jobs that come later."""
+        for t in self.jobs["submit"].quantile(0.3), self.jobs["submit"].quantile(0.7):
+            all_jobs = self.run(until=t)
+            past = self.run(self.jobs.filter(pl.col("submit") <= t), until=t)
+            problem = different_until(t, all_jobs, past, "without the jobs that come after")
+            if problem or (problem := different_until(t, self.run(), past, "stopped then")):
+                return problem
+
+    def future_durations(self):
+        """What happens until a time does not depend on how long unfinished jobs still last."""
+        guess = Guess()
+        whole = self.run(estimator=guess)
+        t = float(np.quantile(whole.jobs["end"].fill_null(np.inf), 0.5))
+        unfinished = whole.jobs.filter(pl.col("end").is_null() | (pl.col("end") > t))["job_id"]
+        longer = pl.when(pl.col("job_id").is_in(unfinished.implode())).then(3 * pl.col("duration"))
+        other = self.run(self.jobs.with_columns(duration=longer.otherwise(pl.col("duration"))), estimator=guess)
+        return different_until(t, whole, other, "when unfinished jobs last three times as long")
+
+    @staticmethod
+    def _broken(run, cluster, rigid: bool):
+        found = (law(run, cluster) for law in ALWAYS + RIGID * rigid)
+        return next((problem for problem in found if problem), None)
+
+
+def _slower(policy):
+    """Copy a policy with everything in seconds doubled, whatever the ranges of its knobs."""
+    twin = copy.copy(policy)
+    infos = knobs_of(policy)
+    for name, info in infos.items():
+        if info.knob.unit in ("s", "GPU-s"):
+            value = getattr(policy, name)
+            value = tuple(2 * v for v in value) if info.kind == "floats" else 2 * value
+            object.__setattr__(twin, name, value)
+    for name in SECONDS:
+        derived = isinstance(getattr(type(policy), name, None), property)
+        if name not in infos and hasattr(policy, name) and not derived:
+            object.__setattr__(twin, name, 2 * getattr(policy, name))
+    return twin

@@ -1,0 +1,119 @@
+"""Reports of a battery: every check is run, what is wrong is collected, shown, and raised when asked."""
+
+import html
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from gpuschedlab.errors import LabError, PolicyError
+
+
+@dataclass(frozen=True)
+class Check:
+    """One check: its name, what it demands, and what is wrong ("" when it passed)."""
+
+    name: str
+    demands: str
+    problem: str = ""
+
+    @property
+    def passed(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.problem
+
+
+@dataclass(frozen=True)
+class CheckReport:
+    """What a battery found.
+
+    Parameters
+    ----------
+    subject : str
+        Whom it was run on.
+    checks : tuple of Check
+        In the order in which they were run.
+    error : type
+        What `raise_if_failed` raises.
+    """
+
+    subject: str
+    checks: tuple[Check, ...]
+    error: type[LabError] = PolicyError
+
+    @property
+    def passed(self) -> bool:
+        """Whether every check passed."""
+        return not self.failures
+
+    @property
+    def failures(self) -> tuple[Check, ...]:
+        """Checks that did not pass."""
+        return tuple(c for c in self.checks if not c.passed)
+
+    def raise_if_failed(self) -> "CheckReport":
+        """Return itself when every check passed.
+
+        Raises
+        ------
+        LabError
+            (`PolicyError` or `EstimatorError`) A check failed; the message holds all that did.
+        """
+        if self.failures:
+            lines = [f"{c.name}: {c.problem}." for c in self.failures]
+            raise self.error(f"{self.subject} failed {len(lines)} of {len(self.checks)} checks.\n" + "\n".join(lines))
+        return self
+
+    def summary(self) -> dict[str, str]:
+        """What is wrong by check, "" where nothing is."""
+        return {c.name: c.problem for c in self.checks}
+
+    def __repr__(self):
+        wide = max((len(c.name) for c in self.checks), default=0)
+        lines = [f"{'ok  ' if c.passed else 'FAIL'}  {c.name:{wide}}  {c.problem or c.demands}" for c in self.checks]
+        passed = len(self.checks) - len(self.failures)
+        return "\n".join([f"{self.subject}: {passed} of {len(self.checks)} checks passed", *lines])
+
+    def _repr_html_(self) -> str:
+        cells = [("✔ passed" if c.passed else "✘ failed", c.name, c.problem or c.demands) for c in self.checks]
+        rows = "".join(f"<tr>{''.join(f'<td>{html.escape(v)}</td>' for v in row)}</tr>" for row in cells)
+        return f"<table><caption>{html.escape(self.subject)}</caption>{rows}</table>"
+
+
+def no_docstring(cls: type) -> str | None:
+    """Say that a class does not say what it does, or None."""
+    text = (cls.__dict__.get("__doc__") or "").strip()
+    if not text or text.startswith(f"{cls.__name__}("):  # a dataclass without one gets its signature
+        return f"{cls.__name__} has none; expected a sentence on its rule and where it comes from"
+    return None
+
+
+def run_battery(subject: str, checks: dict[str, Callable[[], str | None]], error: type[LabError]) -> CheckReport:
+    """Run checks one after the other; what one raises is its problem, and the others still run.
+
+    Parameters
+    ----------
+    subject : str
+        Whom they are about.
+    checks : dict of str to callable
+        Each returns what is wrong, or None; the first line of its docstring says what it demands.
+    error : type
+        What the report raises when asked to.
+
+    Returns
+    -------
+    CheckReport
+
+    Examples
+    --------
+    >>> run_battery("Mine", {"runs": lambda: None, "ends": lambda: "it never ends"}, PolicyError)
+    Mine: 1 of 2 checks passed
+    ok    runs  runs
+    FAIL  ends  it never ends
+    """
+    done = []
+    for name, check in checks.items():
+        try:
+            problem = check() or ""
+        except Exception as raised:  # somebody's own code is checked: whatever it raises is the finding
+            problem = str(raised) if isinstance(raised, LabError) else f"it raised {type(raised).__name__}: {raised}"
+        done.append(Check(name, (check.__doc__ or name).strip().splitlines()[0].rstrip("."), problem))
+    return CheckReport(subject, tuple(done), error)

@@ -1,0 +1,111 @@
+"""What the batteries run on when nothing is given."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from gpuschedlab.estimators import Estimator
+from gpuschedlab.jobs import Speeds
+
+
+def small_trace(jobs: int = 60, rng: int | np.random.Generator = 0) -> pl.DataFrame:
+    """Make a short trace with everything that a policy may look at.
+
+    Parameters
+    ----------
+    jobs : int
+        Number of jobs.
+    rng : int or numpy.random.Generator
+        Seed.
+
+    Returns
+    -------
+    polars.DataFrame
+        Distinct submission times in s, 0.5 to 8 GPUs, heavy-tailed durations in s, users, virtual clusters,
+        names, deadlines, rewards, kinds.
+
+    Examples
+    --------
+    >>> small_trace(3)["job_id"].to_list()
+    ['job-000', 'job-001', 'job-002']
+    """
+    rng = np.random.default_rng(rng)
+    duration = np.ceil(rng.lognormal(6, 1.2, jobs)).clip(20, 20_000)
+    return pl.DataFrame(
+        {
+            "job_id": [f"job-{i:03}" for i in range(jobs)],
+            "submit": np.cumsum(1 + rng.integers(0, 180, jobs)).astype(float),
+            "gpus": rng.choice([0.5, 1, 2, 4, 8], jobs, p=[0.1, 0.45, 0.2, 0.15, 0.1]),
+            "duration": duration,
+            "user": [f"user-{i}" for i in rng.integers(0, 5, jobs)],
+            "vc": [f"vc-{i}" for i in rng.integers(0, 2, jobs)],
+            "name": [f"task-{'abcdefgh'[i]}" for i in rng.integers(0, 8, jobs)],
+            "deadline": np.ceil(duration * rng.uniform(1.2, 6, jobs)),
+            "reward": 100.0,
+            "kind": rng.choice(["best_effort", "strict", "soft"], jobs),
+        },
+        schema_overrides={"reward": pl.Float64},
+    )
+
+
+@dataclass(frozen=True)
+class Guess(Estimator):
+    """The same guess for all jobs of a size, whatever their truth."""
+
+    seconds: float = 900.0
+    needs_history = False
+
+    def _predict(self, jobs):
+        return self.seconds * (1 + jobs["gpus"].to_numpy())
+
+
+def elastic_sample() -> tuple[pl.DataFrame, Speeds]:
+    """Make a short trace in which two of three jobs can run on 1 to 8 GPUs of types "slow" and "fast".
+
+    Returns
+    -------
+    trace : polars.DataFrame
+        40 jobs as of `small_trace`; those of model "cnn" have a target in progress units.
+    speeds : Speeds
+        Rates of "cnn", in two phases; two of them that share GPUs go at 0.8 of their speed.
+    """
+    gpus, types, ends = np.array([1, 2, 4, 8]), ("slow", "fast"), (100.0, np.inf)
+    rows = [
+        {
+            "model": "cnn",
+            "gpu_type": t,
+            "n_gpus": int(g),
+            "progress": end,
+            "rate": (1 + i) * g**0.8 * (1 - 0.3 * k),
+        }
+        for i, t in enumerate(types)
+        for g in gpus
+        for k, end in enumerate(ends)
+    ]
+    told = pl.int_range(pl.len()) % 3 > 0
+    jobs = small_trace(40, rng=1).with_columns(
+        model=pl.when(told).then(pl.lit("cnn")),
+        target=pl.when(told).then(2 * pl.col("duration")),
+        gpus=pl.when(told).then(pl.col("gpus").ceil()).otherwise(pl.col("gpus")).clip(upper_bound=8),
+    )
+    return jobs, Speeds.from_frame(pl.DataFrame(rows), sharing={("cnn", "cnn"): 0.8})
+
+
+def recurring_sample(jobs: int, rng: int | np.random.Generator) -> pl.DataFrame:
+    """Make a trace of 12 tasks of 4 users, each task with its own typical duration (s) and demand (GPUs)."""
+    rng = np.random.default_rng(rng)
+    task = rng.integers(0, 12, jobs)
+    duration = np.ceil(60 * 1.8**task * rng.lognormal(0, 0.4, jobs))
+    return pl.DataFrame(
+        {
+            "job_id": [f"job-{i}" for i in range(jobs)],
+            "submit": np.cumsum(rng.exponential(600, jobs)),
+            "gpus": np.array([1.0, 2.0, 4.0])[task % 3],
+            "duration": duration,
+            "user": [f"user-{t % 4}" for t in task],
+            "vc": [f"vc-{t % 2}" for t in task],
+            "name": [f"{'abcdefghijkl'[t]}-run{i}" for i, t in enumerate(task)],
+            "status": rng.choice(["completed", "failed", "killed"], jobs),
+        }
+    )

@@ -1,0 +1,167 @@
+"""Clusters: groups of alike nodes, and the outages that they suffer."""
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from gpuschedlab.errors import ClusterError
+
+
+@dataclass(frozen=True)
+class Nodes:
+    """A group of alike nodes.
+
+    Parameters
+    ----------
+    gpu_type : str
+        Name of the GPU type.
+    nodes : int
+        How many nodes, at least 1.
+    gpus_per_node : int
+        GPUs on each, 1 to 64.
+    """
+
+    gpu_type: str
+    nodes: int
+    gpus_per_node: int
+
+    def __post_init__(self):
+        if int(self.nodes) != self.nodes or self.nodes < 1:
+            raise ClusterError(
+                f"Nodes {self.gpu_type!r}: found {self.nodes} nodes; expected a whole number, at least 1."
+            )
+        if int(self.gpus_per_node) != self.gpus_per_node or not 1 <= self.gpus_per_node <= 64:
+            raise ClusterError(
+                f"Nodes {self.gpu_type!r}: found {self.gpus_per_node} GPUs a node; expected a whole number, 1 to 64."
+            )
+
+
+@dataclass(frozen=True)
+class Outage:
+    """Node `node` is down from `start` to `end` (s); `end` may be `inf`."""
+
+    node: int
+    start: float
+    end: float = math.inf
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """What a trace runs on: node groups, numbered in order, and their outages.
+
+    Parameters
+    ----------
+    groups : tuple of Nodes
+        At least one.
+    events : tuple of Outage, optional
+        When nodes are down.
+
+    Raises
+    ------
+    ClusterError
+        No groups, or an outage of a node that does not exist or that ends before it starts.
+
+    Examples
+    --------
+    >>> cluster = Cluster((Nodes("v100", 2, 8), Nodes("t4", 3, 4)))
+    >>> cluster.total_gpus, cluster.gpu_types, cluster.capacity.tolist()
+    (28, ('v100', 't4'), [16, 12])
+    """
+
+    groups: tuple[Nodes, ...]
+    events: tuple[Outage, ...] = ()
+
+    def __post_init__(self):
+        object.__setattr__(self, "groups", tuple(self.groups))
+        object.__setattr__(self, "events", tuple(self.events))
+        if not self.groups:
+            raise ClusterError("Cluster: found no nodes; expected at least one group, such as Nodes('v100', 70, 8).")
+        for e in self.events:
+            if not 0 <= e.node < self.total_nodes:
+                raise ClusterError(f"{e}: expected a node from 0 to {self.total_nodes - 1}.")
+            if not 0 <= e.start < e.end:
+                raise ClusterError(f"{e}: expected 0 <= start < end, in seconds.")
+
+    @classmethod
+    def homogeneous(cls, nodes: int = 70, gpus_per_node: int = 8, gpu_type: str = "v100") -> "Cluster":
+        """Make a cluster of one group."""
+        return cls((Nodes(gpu_type, nodes, gpus_per_node),))
+
+    @classmethod
+    def parse(cls, text: str) -> "Cluster":
+        """Read a cluster from words such as ``70x8`` or ``6x4:aws,2x8:dgx`` (nodes x GPUs, type)."""
+        groups = []
+        for word in text.split(","):
+            size, _, gpu_type = word.partition(":")
+            nodes, x, gpus = size.partition("x")
+            if not (x and nodes.strip().isdigit() and gpus.strip().isdigit()):
+                raise ClusterError(f"cluster {text!r}: found {word!r}; expected NODESxGPUS[:TYPE], such as 70x8:v100.")
+            groups.append(Nodes(gpu_type.strip() or "v100", int(nodes), int(gpus)))
+        return cls(tuple(groups))
+
+    @cached_property
+    def gpu_types(self) -> tuple[str, ...]:
+        """GPU types in order of first appearance."""
+        return tuple(dict.fromkeys(g.gpu_type for g in self.groups))
+
+    @cached_property
+    def node_type(self) -> np.ndarray:
+        """(N,) index into `gpu_types` of each node."""
+        return np.repeat([self.gpu_types.index(g.gpu_type) for g in self.groups], [g.nodes for g in self.groups])
+
+    @cached_property
+    def node_gpus(self) -> np.ndarray:
+        """(N,) GPUs of each node."""
+        return np.repeat([g.gpus_per_node for g in self.groups], [g.nodes for g in self.groups])
+
+    @cached_property
+    def capacity(self) -> np.ndarray:
+        """(T,) GPUs of each type, all nodes up."""
+        return np.bincount(self.node_type, weights=self.node_gpus, minlength=len(self.gpu_types)).astype(int)
+
+    @property
+    def total_nodes(self) -> int:
+        """Nodes, up or down."""
+        return sum(g.nodes for g in self.groups)
+
+    @property
+    def total_gpus(self) -> int:
+        """GPUs, up or down."""
+        return sum(g.nodes * g.gpus_per_node for g in self.groups)
+
+    def with_failures(self, mtbf: float, mttr: float, until: float, rng: int | np.random.Generator = 0) -> "Cluster":
+        """Add random outages: exponential times between failures and to repair, each node by itself.
+
+        Parameters
+        ----------
+        mtbf, mttr : float
+            Mean seconds between failures of a node, and to its repair; both > 0.
+        until : float
+            No failure starts after this time (s).
+        rng : int or numpy.random.Generator
+            Seed.
+        """
+        if not (mtbf > 0 and mttr > 0):
+            raise ClusterError(f"with_failures: found mtbf={mtbf}, mttr={mttr}; expected both > 0 s.")
+        rng = np.random.default_rng(rng)
+        outages = []
+        for node in range(self.total_nodes):
+            start = rng.exponential(mtbf)
+            while start < until:
+                end = start + rng.exponential(mttr)
+                outages.append(Outage(node, start, end))
+                start = end + rng.exponential(mtbf)
+        return replace(self, events=self.events + tuple(sorted(outages, key=lambda o: (o.start, o.node))))
+
+    def __str__(self):
+        return ",".join(f"{g.nodes}x{g.gpus_per_node}:{g.gpu_type}" for g in self.groups)
+
+    def _repr_html_(self):
+        rows = "".join(
+            f"<tr><td>{'</td><td>'.join(map(str, cells))}</td></tr>"
+            for cells in ((g.gpu_type, g.nodes, g.gpus_per_node, g.nodes * g.gpus_per_node) for g in self.groups)
+        )
+        head = "<tr><th>GPU type</th><th>nodes</th><th>GPUs a node</th><th>GPUs</th></tr>"
+        return f"<table>{head}{rows}</table><p>{self.total_gpus} GPUs, {len(self.events)} outages</p>"

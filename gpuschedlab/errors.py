@@ -1,0 +1,37 @@
+"""What can go wrong, by who noticed it: every message names who, what was found, what was expected, the way out."""
+
+
+class LabError(Exception):
+    """Base of all errors that the package raises on purpose."""
+
+
+class TraceError(LabError, ValueError):
+    """A trace or a source file does not hold what its format promises."""
+
+
+class ClusterError(LabError, ValueError):
+    """A cluster that cannot exist, or cannot hold what is asked of it."""
+
+
+class PolicyError(LabError, ValueError):
+    """A policy declared a wrong knob or gave an impossible answer."""
+
+
+class SpeedError(LabError, ValueError):
+    """A speed table is malformed or lacks a configuration that is in use."""
+
+
+class EstimatorError(LabError, ValueError):
+    """An estimator was used before it was fitted, or on data it cannot read."""
+
+
+class SolverError(LabError, RuntimeError):
+    """A program is malformed, infeasible, or its solver stopped without an answer."""
+
+
+class RunError(LabError, RuntimeError):
+    """A run could not be continued, stored or read back."""
+
+
+class MissingExtra(LabError, ImportError):
+    """An optional part is used whose packages are not installed."""

@@ -1,0 +1,188 @@
+"""What every estimator shares: the door that hides the truth, and the checks on what comes out of it."""
+
+import typing
+
+import numpy as np
+import polars as pl
+
+from gpuschedlab.errors import EstimatorError
+
+#: Columns of a trace that are known when a job is submitted; all others stay outside the door.
+KNOWN = (
+    "job_id",
+    "submit",
+    "clock",
+    "gpus",
+    "user",
+    "vc",
+    "model",
+    "name",
+    "kind",
+    "deadline",
+    "reward",
+    "target",
+    "batch_size",
+    "fm",
+    "task",
+    "llm",
+    "restart",
+)
+
+
+def known(jobs: pl.DataFrame, also: tuple[str, ...] = ()) -> pl.DataFrame:
+    """Drop what is not known at submission: durations, outcomes, and anything a run has measured.
+
+    Parameters
+    ----------
+    jobs : polars.DataFrame
+        A trace, or the `.jobs` of a run.
+    also : tuple of str
+        Further columns to keep.
+
+    Returns
+    -------
+    polars.DataFrame
+        The columns of `KNOWN` and `also` that `jobs` has, in its order.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> known(pl.DataFrame({"job_id": ["a"], "submit": [0.0], "gpus": [1.0], "duration": [9.0]})).columns
+    ['job_id', 'submit', 'gpus']
+    """
+    return jobs.select([c for c in jobs.columns if c in KNOWN or c in also])
+
+
+class Estimator:
+    """Base of what a policy may know of a job's duration: learn from an earlier trace, predict a later one.
+
+    A subclass is a frozen dataclass whose fields are its parameters, with `_predict(jobs) -> (n,) array` and,
+    unless `needs_history` is False, `_fit(history)`, which keeps what it learnt in attributes that end in an
+    underscore (set with `self._learn(name_=value)`). `predict` shows it the columns of `KNOWN` only, whatever
+    the caller passes, so that a duration or an outcome cannot leak; `sees_truth = True` lifts that, for all
+    to see.
+
+    Attributes
+    ----------
+    sees_truth : bool
+        Whether `_predict` is shown the true durations.
+    needs_history : bool
+        Whether `fit` must come before `predict`.
+    reads : tuple of str
+        Columns beyond `KNOWN` that this trace records at submission.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from dataclasses import dataclass
+    >>> @dataclass(frozen=True)
+    ... class AnHour(Estimator):
+    ...     needs_history = False
+    ...     def _predict(self, jobs):
+    ...         return np.full(jobs.height, 3600.0)
+    >>> AnHour().predict(pl.DataFrame({"job_id": ["a"], "submit": [0.0], "gpus": [1.0]}))
+    array([3600.])
+    """
+
+    sees_truth: typing.ClassVar[bool] = False
+    needs_history: typing.ClassVar[bool] = True
+    reads: typing.ClassVar[tuple[str, ...]] = ()
+
+    def fit(self, history: pl.DataFrame) -> typing.Self:
+        """Learn from jobs whose durations are known.
+
+        Parameters
+        ----------
+        history : polars.DataFrame
+            A trace that lies before the jobs to be predicted; durations in s.
+
+        Returns
+        -------
+        Estimator
+            Itself, fitted.
+
+        Raises
+        ------
+        EstimatorError
+            The history has no jobs, lacks a column, or holds a duration that is not positive.
+        """
+        self._demand(history, ("job_id", "submit", "gpus", "duration"), "history")
+        if history.is_empty():
+            raise EstimatorError(
+                f"{type(self).__name__}: found a history of 0 jobs; expected at least 1. Pass an earlier trace."
+            )
+        durations = history["duration"].to_numpy()
+        bad = np.flatnonzero(~(np.isfinite(durations) & (durations > 0)))
+        if len(bad):
+            raise EstimatorError(
+                f"{type(self).__name__}: job {history['job_id'][int(bad[0])]} of the history has duration "
+                f"{durations[bad[0]]} s ({len(bad) - 1} more like it); expected > 0. "
+                f"gpuschedlab.traces.validate(history) finds them."
+            )
+        self._fit(history)
+        return self._learn(history_=history.height)
+
+    def predict(self, jobs: pl.DataFrame) -> np.ndarray:
+        """Estimate durations from what is known at submission.
+
+        Parameters
+        ----------
+        jobs : polars.DataFrame
+            A trace; columns that are not known at submission are dropped unless `sees_truth`.
+
+        Returns
+        -------
+        (n,) numpy.ndarray
+            Duration in s of each job on the GPUs that it requests, > 0.
+
+        Raises
+        ------
+        EstimatorError
+            It has not been fitted, a column is missing, or an estimate is not a positive number.
+        """
+        if self.needs_history and not hasattr(self, "history_"):
+            name = type(self).__name__
+            raise EstimatorError(
+                f"{name} has not been fitted; expected fit before predict. "
+                f"Fit it on an earlier trace: {name}().fit(history)."
+            )
+        self._demand(jobs, ("job_id", "submit", "gpus"), "trace")
+        seen = jobs if self.sees_truth else known(jobs, self.reads)
+        return self._checked(self._predict(seen), jobs)
+
+    def _fit(self, history: pl.DataFrame) -> None:
+        """Learn; the default has nothing to learn."""
+
+    def _predict(self, jobs: pl.DataFrame) -> np.ndarray:
+        raise EstimatorError(f"{type(self).__name__} has no _predict(jobs); expected one that returns (n,) seconds.")
+
+    def _learn(self, **fitted) -> typing.Self:
+        """Keep fitted attributes on a frozen dataclass."""
+        for name, value in fitted.items():
+            object.__setattr__(self, name, value)
+        return self
+
+    def _demand(self, frame: pl.DataFrame, columns: tuple[str, ...], what: str) -> None:
+        missing = [c for c in columns if c not in frame.columns]
+        if missing:
+            raise EstimatorError(
+                f"{type(self).__name__}: the {what} has no column {', '.join(missing)}; it has "
+                f"{', '.join(frame.columns)}. gpuschedlab.traces.validate(frame) says what a trace needs."
+            )
+
+    def _checked(self, estimate, jobs: pl.DataFrame) -> np.ndarray:
+        estimate = np.asarray(estimate, dtype=float)
+        who = type(self).__name__
+        if estimate.shape != (jobs.height,):
+            raise EstimatorError(
+                f"{who} gave estimates of shape {estimate.shape} for {jobs.height} jobs; "
+                f"expected ({jobs.height},). Return one duration in s for each row."
+            )
+        bad = np.flatnonzero(~(np.isfinite(estimate) & (estimate > 0)))
+        if len(bad):
+            raise EstimatorError(
+                f"{who} estimates {estimate[bad[0]]} s for job {jobs['job_id'][int(bad[0])]} "
+                f"({len(bad) - 1} more like it); expected finite seconds > 0. "
+                f"Clip the estimate from below, for example at 1 s."
+            )
+        return estimate

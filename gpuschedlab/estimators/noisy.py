@@ -1,0 +1,127 @@
+"""Any estimator, made worse by a known amount: how much accuracy does a policy need?"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import polars as pl
+
+from gpuschedlab.errors import EstimatorError
+from gpuschedlab.estimators.base import Estimator
+from gpuschedlab.estimators.oracle import Oracle
+
+_FNV_START, _FNV_PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
+
+
+@dataclass(frozen=True)
+class Noisy(Estimator):
+    r"""Multiply another estimator's answer by lognormal noise of mean one.
+
+    .. math:: \hat d_j = d_j \exp(\sigma z_j - \sigma^2 / 2), \quad \sigma^2 = \ln(1 + e^2),
+
+    with :math:`z_j` standard normal, so that the factor has mean 1 and standard deviation `error` exactly.
+    :math:`z_j` is a function of the job's id and the seed: a job has the same error alone, in a part of the
+    trace, and in all of it.
+
+    Parameters
+    ----------
+    estimator : Estimator
+        Whose answers are disturbed.
+    error : float
+        Standard deviation of the factor, >= 0 (0.3: thirty per cent).
+    rng : int or numpy.random.Generator
+        Seed; from a Generator one seed is drawn and kept.
+
+    Raises
+    ------
+    EstimatorError
+        `error` is negative or not a number.
+
+    References
+    ----------
+    .. [1] Robustness to duration errors is tested by multiplicative noise in Hu et al., "Lucid", ASPLOS 2023,
+       and in Park et al., "3Sigma", EuroSys 2018.
+
+    Differs from the paper in
+    -------------------------
+    The papers draw relative errors from normal or uniform laws, which give negative durations beyond 100 %;
+    this is lognormal.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> jobs = pl.DataFrame({"job_id": ["a", "b"], "submit": [0.0, 1.0], "gpus": [1.0, 1.0]})
+    >>> jobs = jobs.with_columns(duration=9.0)
+    >>> both = Noisy(error=0.3, rng=1).predict(jobs)
+    >>> bool(both[1] == Noisy(error=0.3, rng=1).predict(jobs[1:])[0]), bool(both[0] == both[1])
+    (True, False)
+    """
+
+    estimator: Estimator = field(default_factory=Oracle)
+    error: float = 0.3
+    rng: int | np.random.Generator = 0
+
+    needs_history = False
+
+    def __post_init__(self):
+        if not (np.isfinite(self.error) and self.error >= 0):
+            raise EstimatorError(f"Noisy.error: found {self.error!r}; expected a number >= 0, such as 0.3.")
+        if isinstance(self.rng, np.random.Generator):
+            object.__setattr__(self, "rng", int(self.rng.integers(2**63)))
+
+    @property
+    def sees_truth(self) -> bool:
+        """Whether the disturbed estimator is shown the truth."""
+        return self.estimator.sees_truth
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """Columns that the disturbed estimator reads."""
+        return self.estimator.reads
+
+    def _fit(self, history: pl.DataFrame) -> None:
+        self.estimator.fit(history)
+
+    def _predict(self, jobs: pl.DataFrame) -> np.ndarray:
+        sigma = np.sqrt(np.log1p(self.error**2))
+        return self.estimator.predict(jobs) * np.exp(sigma * normal_of(jobs["job_id"], self.rng) - sigma**2 / 2)
+
+
+def normal_of(ids: pl.Series, seed: int) -> np.ndarray:
+    """Draw one standard normal number for each id, the same for the same id and seed wherever it stands.
+
+    The id's bytes (UTF-8) go through the 64-bit FNV-1a hash and two rounds of splitmix64, whose top 53 bits
+    are the two uniform numbers of the Box-Muller transform.
+
+    Parameters
+    ----------
+    ids : polars.Series of str
+    seed : int
+
+    Returns
+    -------
+    (n,) numpy.ndarray
+
+    Examples
+    --------
+    >>> bool(normal_of(pl.Series(["a", "longer"]), 0)[0] == normal_of(pl.Series(["a"]), 0)[0])
+    True
+    """
+    text = np.array(ids.cast(pl.String).cast(pl.Binary).to_list(), dtype=np.bytes_)
+    lengths = np.char.str_len(text)
+    letters = text.view(np.uint8).reshape(len(text), -1) if len(text) else np.zeros((0, 0), np.uint8)
+    mixed = np.full(len(text), _FNV_START)
+    with np.errstate(over="ignore"):
+        for at in range(letters.shape[1]):  # over the letters of the longest id, not over jobs
+            mixed = np.where(at < lengths, (mixed ^ letters[:, at]) * _FNV_PRIME, mixed)
+        first = _splitmix(mixed ^ _splitmix(np.array([seed % 2**64], np.uint64)))
+        second = _splitmix(first)
+    u, v = (((bits >> np.uint64(11)).astype(float) + 0.5) * 2.0**-53 for bits in (first, second))
+    return np.sqrt(-2 * np.log(u)) * np.cos(2 * np.pi * v)
+
+
+def _splitmix(x: np.ndarray) -> np.ndarray:
+    """One output of splitmix64 (Steele, Lea and Flood, OOPSLA 2014, figure 17) for each state."""
+    x = x + np.uint64(0x9E3779B97F4A7C15)
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))

@@ -1,0 +1,100 @@
+"""What the past of a user, a task or a demand says, as known at a given time."""
+
+from collections.abc import Sequence
+
+import polars as pl
+
+#: From the most alike jobs to all jobs; a level applies where the more alike ones have no past.
+LEVELS = (("user", "name"), ("user", "gpus"), ("user",), ("gpus",), ())
+
+
+def with_tasks(jobs: pl.DataFrame) -> pl.DataFrame:
+    """Replace each job's name by that of its recurring task: lower case, and every run of digits one `#`.
+
+    "bert_lr0.1_seed3" and "bert_lr0.5_seed7" are runs of one task. Columns `user` and `name` are added, all
+    null, where they are missing.
+
+    Examples
+    --------
+    >>> jobs = pl.DataFrame({"user": ["u"], "name": ["BERT_lr0.1_seed33"]})
+    >>> with_tasks(jobs)["name"][0]
+    'bert_lr#.#_seed#'
+    """
+    absent = [pl.lit(None, pl.String).alias(c) for c in ("user", "name") if c not in jobs.columns]
+    task = pl.col("name").cast(pl.String).str.to_lowercase().str.replace_all(r"\d+", "#")
+    return jobs.with_columns(absent).with_columns(task)
+
+
+def pasts(history: pl.DataFrame, half_life: float) -> dict[tuple[str, ...], pl.DataFrame]:
+    """Follow each group's durations from one finished job to the next.
+
+    After a group's k-th job finished, the weighted mean counts the job before it by 2^(-1/half_life), the one
+    before that by the square of it, and so on.
+
+    Parameters
+    ----------
+    history : polars.DataFrame
+        A trace after `with_tasks`.
+    half_life : float
+        Number of jobs after which a weight has halved, > 0.
+
+    Returns
+    -------
+    dict of level to polars.DataFrame
+        For each level its keys and `known` (s: when the job finished, taken as submit + duration; ascending),
+        `count`, `mean` (weighted mean duration in s), `log_mean` (of its natural logarithm) and `last`
+        (logarithm of the last one).
+    """
+    known = history.with_columns(known=pl.col("submit") + pl.col("duration"), log=pl.col("duration").log())
+    known = known.sort("known", "job_id")
+    found = {}
+    for keys in LEVELS:
+        count, mean, log_mean = (
+            pl.int_range(1, pl.len() + 1),
+            pl.col("duration").ewm_mean(half_life=half_life),
+            pl.col("log").ewm_mean(half_life=half_life),
+        )
+        columns = {"count": count, "mean": mean, "log_mean": log_mean, "last": pl.col("log")}
+        if keys:
+            rows = known.drop_nulls(keys)
+            columns = {name: value.over(keys) for name, value in columns.items()}
+        else:
+            rows = known
+        found[keys] = rows.select(*keys, "known", **columns)
+    return found
+
+
+def recall(past: pl.DataFrame, keys: Sequence[str], jobs: pl.DataFrame, at: str | None = None) -> pl.DataFrame:
+    """Look up each job's group in its past.
+
+    Parameters
+    ----------
+    past : polars.DataFrame
+        One level of `pasts`.
+    keys : sequence of str
+        The level's columns.
+    jobs : polars.DataFrame
+        A trace after `with_tasks`.
+    at : str, optional
+        Column of `jobs` with the time in s before which a job must have finished to be known; None: all of
+        the past.
+
+    Returns
+    -------
+    polars.DataFrame
+        (n rows) `count` (0 without a past), `mean`, `log_mean`, `last` (null without a past), in the order of
+        `jobs`.
+    """
+    columns = ["count", "mean", "log_mean", "last"]
+    asked = jobs.with_row_index("row").select("row", *keys, **({"known": pl.col(at)} if at else {}))
+    if at:
+        by = {"by": list(keys)} if keys else {}
+        answer = asked.sort("known").join_asof(
+            past, on="known", strategy="backward", check_sortedness=False, allow_exact_matches=False, **by
+        )
+    elif keys:
+        latest = past.group_by(keys, maintain_order=True).last()
+        answer = asked.join(latest, on=list(keys), how="left")
+    else:
+        answer = asked.join(past.tail(1), how="cross")
+    return answer.sort("row").select(columns).with_columns(pl.col("count").fill_null(0))

@@ -1,0 +1,166 @@
+"""A boosted model of durations: the learnt half of QSSF's estimator, Helios (SC 2021)."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from gpuschedlab._extras import need
+from gpuschedlab.errors import EstimatorError
+from gpuschedlab.estimators.base import Estimator
+from gpuschedlab.estimators.past import LEVELS, pasts, recall, with_tasks
+
+#: Columns that are names, not numbers.
+CATEGORIES = ("user", "vc", "model", "name", "kind")
+
+#: Groups whose past is a feature; the wider ones the trees find by themselves.
+RECURRENT = LEVELS[:3]
+
+
+@dataclass(frozen=True)
+class Runtime(Estimator):
+    """Predict durations with gradient-boosted trees on what is known at submission.
+
+    The trees (XGBoost, squared error of the natural logarithm) read the number of GPUs, hour of the day and
+    weekday (of `clock`; without it, of `submit` as if the trace began on a Monday at midnight), the user,
+    virtual cluster, model, kind and task (the name without digits) as categories, and, with `recurrent`, the
+    number, weighted mean and last logarithm of the durations of the same user's jobs: all, with as many GPUs,
+    of the same task. In training these are what was known when that job was submitted: jobs that had finished
+    by then. A user or task that was never seen is a missing value, which the trees send the way that fitted
+    best.
+
+    Parameters
+    ----------
+    trees, depth : int
+        Number of trees and their depth, >= 1.
+    rate : float
+        Share of each tree's answer that is added, in (0, 1].
+    recurrent : bool
+        Whether the statistics of the past are features.
+    half_life : float
+        Jobs after which a weight in them has halved, > 0.
+
+    Attributes
+    ----------
+    booster_ : xgboost.Booster
+    codes_ : dict of str to polars.DataFrame
+        Code of each category seen.
+    tables_ : dict of tuple to polars.DataFrame
+        The groups' past, at the end of the history.
+    range_ : tuple of float
+        Shortest and longest duration seen (s); estimates stay within it.
+
+    Raises
+    ------
+    EstimatorError
+        A parameter is out of range.
+    MissingExtra
+        xgboost is not installed.
+
+    References
+    ----------
+    .. [1] Hu et al., "Characterization and Prediction of Deep Learning Workloads in Large-Scale GPU
+       Datacenters", SC 2021, section 4.2 (gradient-boosted estimate of QSSF).
+    .. [2] Hu et al., "Lucid", ASPLOS 2023, section 3.5 (workload estimate model).
+
+    Differs from the paper in
+    -------------------------
+    XGBoost in the place of LightGBM [1] and of a generalised additive model [2]; the logarithm of the
+    duration is predicted; instead of a weighted sum of this and the rolling estimate, the rolling statistics
+    are features. It is not fitted anew while the predicted trace runs. Durations that the source cut off
+    (`censored`) are taken as they stand. One thread: the same bytes everywhere.
+
+    Examples
+    --------
+    >>> n = np.arange(64)
+    >>> jobs = pl.DataFrame({"job_id": n.astype(str), "submit": 1e4 * n, "gpus": 1.0 + n % 2})
+    >>> jobs = jobs.with_columns(duration=10 + 90 * (pl.col("gpus") - 1))
+    >>> Runtime().fit(jobs).predict(jobs[:2]).round(0)
+    array([ 10., 100.])
+    """
+
+    trees: int = 150
+    depth: int = 4
+    rate: float = 0.1
+    recurrent: bool = True
+    half_life: float = 10.0
+
+    def __post_init__(self):
+        limits = {"trees": self.trees >= 1, "depth": self.depth >= 1, "rate": 0 < self.rate <= 1}
+        limits["half_life"] = self.half_life > 0
+        for name, holds in limits.items():
+            if not holds:
+                raise EstimatorError(
+                    f"Runtime.{name}: found {getattr(self, name)!r}; "
+                    f"expected trees >= 1, depth >= 1, 0 < rate <= 1, half_life > 0."
+                )
+
+    def _fit(self, history: pl.DataFrame) -> None:
+        jobs = with_tasks(history).sort("submit", "job_id")
+        durations = jobs["duration"].to_numpy()
+        self._learn(
+            codes_={c: _codes(jobs[c]) for c in CATEGORIES if c in jobs.columns},
+            tables_=pasts(jobs, self.half_life),
+            range_=(float(durations.min()), float(durations.max())),
+        )
+        data = self._matrix(jobs, at="submit", label=np.log(durations))
+        parameters = {"eta": self.rate, "max_depth": self.depth, "objective": "reg:squarederror"}
+        # One thread and no sampling: sums in one order, so the same trees on any machine.
+        parameters |= {"tree_method": "hist", "nthread": 1, "seed": 0, "verbosity": 0}
+        self._learn(booster_=need("xgboost").train(parameters, data, num_boost_round=self.trees))
+
+    def _predict(self, jobs: pl.DataFrame) -> np.ndarray:
+        if jobs.is_empty():
+            return np.zeros(0)
+        predicted = np.exp(self.booster_.predict(self._matrix(with_tasks(jobs))).astype(float))
+        return np.clip(predicted, *self.range_)
+
+    def _matrix(self, jobs: pl.DataFrame, at: str | None = None, label=None):
+        features = _clock(jobs)
+        for c, codes in self.codes_.items():
+            value = pl.col(c).cast(pl.String) if c in jobs.columns else pl.lit(None, pl.String)
+            asked = jobs.select(value=value, row=pl.int_range(pl.len()))
+            features[c] = asked.join(codes, on="value", how="left").sort("row")["code"]
+        for keys in RECURRENT if self.recurrent else ():
+            found = recall(self.tables_[keys], keys, jobs, at)
+            features |= {f"{c} of {' and '.join(keys)}": found[c] for c in ("count", "log_mean", "last")}
+        columns = [np.asarray(v.cast(pl.Float64).fill_null(np.nan).to_numpy(), np.float32) for v in features.values()]
+        return need("xgboost").DMatrix(
+            np.stack(columns, axis=1),
+            label=label,
+            feature_names=list(features),
+            feature_types=["c" if name in self.codes_ else "float" for name in features],
+            enable_categorical=True,
+            nthread=1,
+        )
+
+    def importance(self) -> pl.DataFrame:
+        """List how much each feature lowered the squared error in total.
+
+        Returns
+        -------
+        polars.DataFrame
+            `feature` and `gain` (share of all), largest first; features that no tree uses are absent.
+        """
+        gain = self.booster_.get_score(importance_type="total_gain")
+        frame = pl.DataFrame({"feature": list(gain), "gain": list(gain.values())})
+        return frame.with_columns(pl.col("gain") / pl.col("gain").sum()).sort(
+            "gain", "feature", descending=[True, False]
+        )
+
+
+def _clock(jobs: pl.DataFrame) -> dict[str, pl.Series]:
+    """GPUs, hour of the day and weekday (0 = Monday) of each job."""
+    if "clock" in jobs.columns:
+        hour, weekday = (
+            pl.col("clock").dt.hour() + pl.col("clock").dt.minute() / 60,
+            pl.col("clock").dt.weekday() - 1,
+        )
+    else:
+        hour, weekday = pl.col("submit") / 3600 % 24, (pl.col("submit") / 86_400).floor() % 7
+    return jobs.select("gpus", hour=hour, weekday=weekday).to_dict()
+
+
+def _codes(column: pl.Series) -> pl.DataFrame:
+    values = column.cast(pl.String).drop_nulls().unique().sort()
+    return pl.DataFrame({"value": values, "code": np.arange(len(values), dtype=float)})

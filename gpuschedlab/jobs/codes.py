@@ -1,0 +1,172 @@
+"""Codes of configurations, and the compiled look-ups in a speed table.
+
+A configuration is (GPU type, nodes, GPUs): a code >= 0. A shape says, in addition, how many GPUs each node
+gives: a code < 0, tried first. Codes are sorted within a model, so a look-up is a binary search, and a model
+without shapes is known by its first code.
+"""
+
+import numpy as np
+from numba import njit
+
+ANY = 2**20 - 1  # stands for "any number not listed", of nodes, or of nodes and GPUs
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_MIX1 = np.uint64(0xBF58476D1CE4E5B9)
+_MIX2 = np.uint64(0x94D049BB133111EB)
+
+
+@njit(cache=True)
+def config_code(gpu_type, nodes, gpus):
+    """Code of a configuration: type * 2**40 + nodes * 2**20 + gpus; nodes and gpus below 2**20."""
+    return (gpu_type << 40) + (nodes << 20) + gpus
+
+
+@njit(cache=True)
+def _mix(x):
+    """Mix 64 bits: the finaliser of splitmix64 (Steele, Lea & Flood, OOPSLA'14, figure 17)."""
+    x = (x ^ (x >> np.uint64(30))) * _MIX1
+    x = (x ^ (x >> np.uint64(27))) * _MIX2
+    return x ^ (x >> np.uint64(31))
+
+
+@njit(cache=True)
+def smallest_rotation(counts, k):
+    """Where the lexicographically smallest rotation of counts[:k] begins; two candidates race, O(k)."""
+    i, j, same = 0, 1, 0
+    while i < k and j < k and same < k:
+        a = counts[(i + same) % k]
+        b = counts[(j + same) % k]
+        if a == b:
+            same += 1
+            continue
+        if a > b:
+            i += same + 1
+        else:
+            j += same + 1
+        if i == j:
+            j += 1
+        same = 0
+    return min(i, j)
+
+
+@njit(cache=True)
+def shape_code(gpu_type, counts, k):
+    """Code of a shape: 63 mixed bits of the type and of the smallest rotation of its counts, made negative.
+
+    Parameters
+    ----------
+    gpu_type : int
+        Index of the GPU type.
+    counts : (>= k,) int array
+        GPUs on each node in use, in node order.
+    k : int
+        Number of nodes in use, at least 1.
+
+    Returns
+    -------
+    int
+        Below 0; the same for all rotations.
+
+    Examples
+    --------
+    >>> a, b, c = np.array([1, 3, 4]), np.array([3, 4, 1]), np.array([4, 3, 1])
+    >>> shape_code(0, a, 3) == shape_code(0, b, 3), shape_code(0, a, 3) == shape_code(0, c, 3)
+    (True, False)
+    """
+    at = smallest_rotation(counts, k)
+    h = _mix(np.uint64(gpu_type) + _GOLDEN)
+    for i in range(k):
+        h = _mix((h ^ np.uint64(counts[(at + i) % k])) + _GOLDEN)
+    return -np.int64(h >> np.uint64(1)) - 1
+
+
+@njit(cache=True)
+def find_code(first, code, model, wanted):
+    """Index of the entry of `model` whose code is `wanted`, or -1."""
+    low = first[model]
+    high = first[model + 1]
+    while low < high:
+        mid = (low + high) // 2
+        if code[mid] < wanted:
+            low = mid + 1
+        else:
+            high = mid
+    return low if low < first[model + 1] and code[low] == wanted else -1
+
+
+@njit(cache=True)
+def find_row(first, code, row, model, gpu_type, nodes, gpus, counts):
+    """Where the rates of a model under a configuration begin.
+
+    Looked for in turn: the shape (if the model has any), (type, nodes, GPUs), (type, any nodes, GPUs) and
+    (type, any, any).
+
+    Parameters
+    ----------
+    first, code, row : int64 arrays
+        As in `Speeds`.
+    model, gpu_type : int
+        Indices into `Speeds.models` and `Speeds.gpu_types`.
+    nodes, gpus : int
+        Nodes in use and GPUs in all; jobs below one GPU look up 1.
+    counts : (>= nodes,) int array
+        GPUs on each node in use, in node order; an empty array when the shape is unknown.
+
+    Returns
+    -------
+    int
+        Offset in `Speeds.rate` of the configuration's first segment, or -1 when the model has none such.
+    """
+    low = first[model]
+    if low == first[model + 1]:
+        return np.int64(-1)
+    at = np.int64(-1)
+    if code[low] < 0 and 0 < nodes <= counts.shape[0]:
+        at = find_code(first, code, model, shape_code(gpu_type, counts, nodes))
+    if at < 0:
+        at = find_code(first, code, model, config_code(gpu_type, nodes, gpus))
+    if at < 0:
+        at = find_code(first, code, model, config_code(gpu_type, ANY, gpus))
+    if at < 0:
+        at = find_code(first, code, model, config_code(gpu_type, ANY, ANY))
+    return row[at] if at >= 0 else np.int64(-1)
+
+
+@njit(cache=True)
+def find_segment(seg_first, seg_end, model, progress):
+    """Segment (0 upwards) that applies at `progress`: the first that ends at or above it, or the last."""
+    low = seg_first[model]
+    high = seg_first[model + 1] - 1
+    while low < high:
+        mid = (low + high) // 2
+        if seg_end[mid] < progress:
+            low = mid + 1
+        else:
+            high = mid
+    return low - seg_first[model]
+
+
+@njit(cache=True)
+def code_shapes(gpu_type, starts, counts):
+    """Codes (n,) of n shapes whose counts are counts[starts[i]:starts[i + 1]]."""
+    out = np.empty(gpu_type.shape[0], np.int64)
+    for i in range(out.shape[0]):
+        out[i] = shape_code(gpu_type[i], counts[starts[i] : starts[i + 1]], starts[i + 1] - starts[i])
+    return out
+
+
+@njit(cache=True)
+def rates_of(first, code, row, rate, seg_first, seg_end, model, progress, types, nodes, gpus):
+    """Rates (n, C) of n jobs at their progress in C configurations; nan where there is none."""
+    out = np.full((model.shape[0], types.shape[0]), np.nan)
+    unknown = np.empty(0, np.int64)
+    for i in range(model.shape[0]):
+        m = model[i]
+        if m < 0:
+            continue
+        segment = find_segment(seg_first, seg_end, m, progress[i])
+        for c in range(types.shape[0]):
+            at = find_row(first, code, row, m, types[c], nodes[c], gpus[c], unknown)
+            if at >= 0:
+                out[i, c] = rate[at + segment]
+    return out

@@ -1,0 +1,271 @@
+"""Knobs: a policy's tunable fields, declared once and read by widgets, command line, sweeps and tuners.
+
+A knob is a field of a frozen dataclass annotated with `Knob`; a `Constraint` ties several together.
+"""
+
+import math
+import typing
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from functools import cache
+
+from gpuschedlab.errors import PolicyError
+
+
+@dataclass(frozen=True)
+class Knob:
+    """What may be chosen for one field: a range (with unit and scale), or a set of choices.
+
+    Parameters
+    ----------
+    low, high : float, optional
+        Inclusive range of a number.
+    log : bool
+        Whether the range is explored on a logarithmic scale (needs `low` > 0).
+    step : float, optional
+        Grid of a number, counted from `low`.
+    unit : str
+        Unit, shown on sliders and in help ("s", "GPU-s").
+    choices : tuple, optional
+        Allowed values of a categorical knob.
+    help : str
+        One sentence on what it does.
+    many : int
+        Greatest length, for a field that is a tuple of numbers.
+    """
+
+    low: float | None = None
+    high: float | None = None
+    log: bool = False
+    step: float | None = None
+    unit: str = ""
+    choices: tuple | None = None
+    help: str = ""
+    many: int = 1
+
+
+@dataclass(frozen=True)
+class Data:
+    """Marks a tuple of numbers that is learnt, not chosen: compiled keys see it, tuners and sliders do not.
+
+    Parameters
+    ----------
+    many : int
+        Its greatest length.
+    """
+
+    many: int
+
+
+@dataclass(frozen=True)
+class Constraint:
+    """A relation between knobs, and the nearest way back to it.
+
+    Parameters
+    ----------
+    text : str
+        The relation in words, as errors quote it.
+    holds : callable
+        Dict of knob values -> bool.
+    project : callable
+        Dict of knob values -> dict of the values to change so that `holds` becomes true.
+    """
+
+    text: str
+    holds: Callable[[dict], bool]
+    project: Callable[[dict], dict]
+
+
+@dataclass(frozen=True)
+class KnobInfo:
+    """A knob as declared: its name, kind (float, int, bool, choice, floats), default and `Knob`."""
+
+    name: str
+    kind: str
+    default: object
+    knob: Knob
+
+    @property
+    def label(self) -> str:
+        """Name and unit, as a slider shows them."""
+        return f"{self.name} ({self.knob.unit})" if self.knob.unit else self.name
+
+    def describe(self) -> str:
+        """Range or choices, unit and default in one line, as help shows them."""
+        k = self.knob
+        allowed = f"one of {', '.join(map(str, k.choices))}" if k.choices else f"{k.low:g} to {k.high:g}"
+        scale = ", log scale" if k.log else ""
+        count = f", up to {k.many} values" if self.kind == "floats" else ""
+        return f"{allowed}{' ' + k.unit if k.unit else ''}{scale}{count} (default {self.default})"
+
+    def problem(self, value) -> str | None:
+        """Say what is wrong with a value, or None when it is allowed."""
+        k = self.knob
+        if self.kind == "choice" or self.kind == "bool":
+            return None if value in k.choices else f"expected one of {k.choices}"
+        values = value if self.kind == "floats" else (value,)
+        if not isinstance(values, tuple | list) or not all(_is_number(v) for v in values):
+            return f"expected {'a tuple of numbers' if self.kind == 'floats' else 'a number'}"
+        if self.kind == "int" and int(value) != value:
+            return "expected a whole number"
+        if not all(k.low <= v <= k.high for v in values):
+            return f"expected {k.low:g} to {k.high:g}{' ' + k.unit if k.unit else ''}"
+        if len(values) > k.many:
+            return f"expected at most {k.many} values"
+        return None
+
+    def clip(self, value):
+        """Nearest allowed value (range, step and whole numbers; an unknown choice gives the default)."""
+        k = self.knob
+        if self.kind in ("choice", "bool"):
+            return value if value in k.choices else self.default
+        if self.kind == "floats":
+            return tuple(min(max(float(v), k.low), k.high) for v in value)[: k.many]
+        if k.step and not k.log:
+            value = k.low + round((value - k.low) / k.step) * k.step
+        value = min(max(value, k.low), k.high)
+        return round(value) if self.kind == "int" else float(value)
+
+
+def _is_number(value) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and not math.isnan(value)
+
+
+def data_of(cls: type) -> dict[str, int]:
+    """Greatest lengths of the learnt tuples (`Data`) of a policy class, by name."""
+    hints = typing.get_type_hints(cls, include_extras=True)
+    marks = ((f.name, getattr(hints[f.name], "__metadata__", ())) for f in fields(cls))
+    return {name: m.many for name, found in marks for m in found if isinstance(m, Data)}
+
+
+def _kind(cls: type, name: str, hint, knob: Knob) -> tuple[str, Knob]:
+    """Kind of a field from its type, with the knob completed by what the type implies."""
+    if hint is bool:
+        return "bool", replace(knob, choices=(False, True))
+    if knob.choices:
+        return "choice", knob
+    kind = {int: "int", float: "float"}.get(hint)
+    if kind is None and typing.get_origin(hint) is tuple:
+        kind = "floats"
+    where = f"{cls.__name__}.{name}"
+    if kind is None:
+        raise PolicyError(
+            f"{where}: a knob of type {hint} has no range; "
+            "expected int, float, bool, tuple[float, ...], or choices=(...)."
+        )
+    if knob.low is None or knob.high is None or not knob.low <= knob.high:
+        raise PolicyError(f"{where}: found range {knob.low} to {knob.high}; expected Knob(low, high) with low <= high.")
+    if knob.log and knob.low <= 0:
+        raise PolicyError(f"{where}: a log scale from {knob.low} is undefined; expected low > 0.")
+    return kind, knob
+
+
+@cache
+def _declared(cls: type) -> dict[str, KnobInfo]:
+    hints = typing.get_type_hints(cls, include_extras=True)
+    found = {}
+    for f in fields(cls):
+        hint = hints[f.name]
+        knob = next((m for m in getattr(hint, "__metadata__", ()) if isinstance(m, Knob)), None)
+        if knob is None:
+            continue
+        kind, knob = _kind(cls, f.name, typing.get_args(hint)[0], knob)
+        info = KnobInfo(f.name, kind, f.default, knob)
+        problem = info.problem(f.default)
+        if problem:
+            raise PolicyError(f"{cls.__name__}.{f.name}: the default {f.default!r} is outside its knob; {problem}.")
+        found[f.name] = info
+    return found
+
+
+def knobs_of(policy) -> dict[str, KnobInfo]:
+    """List the knobs of a policy (class or instance) in order of declaration.
+
+    Parameters
+    ----------
+    policy : Knobbed or type
+        A frozen dataclass with annotated fields.
+
+    Returns
+    -------
+    dict of str to KnobInfo
+
+    Raises
+    ------
+    PolicyError
+        A knob is declared wrongly: the message names the class, the field and what was expected.
+
+    Examples
+    --------
+    >>> from gpuschedlab.policies import Srtf
+    >>> sorted(knobs_of(Srtf))[:1]
+    ['interval']
+    """
+    cls = policy if isinstance(policy, type) else type(policy)
+    if not hasattr(cls, "__dataclass_fields__") or "__dataclass_params__" not in cls.__dict__:
+        raise PolicyError(f"{cls.__name__} is not a dataclass; expected @dataclass(frozen=True) above the class.")
+    return dict(_declared(cls))
+
+
+class Knobbed:
+    """Base of a frozen dataclass with knobs: checks them when made, and changes them by copy."""
+
+    constraints: typing.ClassVar[tuple[Constraint, ...]] = ()
+
+    def __post_init__(self):
+        for name, info in knobs_of(self).items():
+            value = getattr(self, name)
+            problem = info.problem(value)
+            if problem:
+                raise PolicyError(f"{type(self).__name__}.{name}: found {value!r}; {problem}.")
+            if info.kind == "floats":
+                object.__setattr__(self, name, tuple(float(v) for v in value))
+            elif info.kind == "int":
+                object.__setattr__(self, name, int(value))
+        for c in self.constraints:
+            if not c.holds(self.knobs):
+                raise PolicyError(
+                    f"{type(self).__name__}: found {self.knobs}; expected {c.text}. "
+                    f"{type(self).__name__}.project(values) gives the nearest allowed values."
+                )
+
+    @property
+    def knobs(self) -> dict:
+        """Present values by name."""
+        return {name: getattr(self, name) for name in knobs_of(self)}
+
+    def with_knobs(self, **changes):
+        """Copy with some knobs changed; a constraint that no longer holds is an error."""
+        unknown = set(changes) - set(knobs_of(self))
+        if unknown:
+            raise PolicyError(
+                f"{type(self).__name__} has no knob {sorted(unknown)}; its knobs are {sorted(knobs_of(self))}."
+            )
+        return replace(self, **changes)
+
+    @classmethod
+    def project(cls, values: dict) -> dict:
+        """Nearest allowed values: each into its range, then the constraints in order."""
+        infos = knobs_of(cls)
+        full = {name: infos[name].clip(values.get(name, infos[name].default)) for name in infos}
+        for c in cls.constraints:
+            if not c.holds(full):
+                full |= c.project(full)
+        return full
+
+
+def parse_knob(info: KnobInfo, text: str):
+    """Read a knob's value from a word of a command line ("0.5", "true", "600,3600")."""
+    try:
+        if info.kind == "floats":
+            return tuple(float(v) for v in text.split(",") if v)
+        if info.kind == "bool":
+            return {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}[text.lower()]
+        if info.kind == "choice":
+            return next(c for c in info.knob.choices if str(c) == text)
+        return int(text) if info.kind == "int" else float(text)
+    except (ValueError, KeyError, StopIteration):
+        raise PolicyError(f"knob {info.name}: found {text!r}; expected {info.describe()}.") from None
+
+
+__all__ = ["Constraint", "Data", "Knob", "KnobInfo", "Knobbed", "data_of", "knobs_of", "parse_knob"]

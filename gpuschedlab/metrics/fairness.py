@@ -1,0 +1,151 @@
+"""Finish-time fairness: what sharing cost each job, against a fair share of its own."""
+
+import numpy as np
+import polars as pl
+
+from gpuschedlab.metrics.times import measured
+from gpuschedlab.metrics.usage import cluster_of, timeline_of
+
+
+def finish_time_fairness(run, censored: bool = False) -> np.ndarray:
+    """Finish-time fairness rho of each measured job (k,): time in the shared cluster over time in a 1/N cluster of its own.
+
+    rho = T_shared / T_isolated, with T_shared = JCT and T_isolated = duration x max(1, contention). `contention` is the average over
+    the job's life of the GPUs demanded over the GPUs up: a cluster that many times smaller is the job's fair share, and a
+    rigid job takes that many times longer on it. rho > 1 is unfair.
+
+    Parameters
+    ----------
+    run : Run or polars.DataFrame
+        A run, or its `jobs` frame.
+    censored : bool
+        As in `measured`.
+
+    Returns
+    -------
+    numpy.ndarray
+        (k,), > 0.
+
+    References
+    ----------
+    Mahajan et al., "Themis: fair and efficient GPU cluster scheduling", NSDI 2020 (the metric; T_isolated as running time
+    times average contention). Jayaram Subramanya, PhD thesis, CMU 2025, section 3.5.5.
+
+    Examples
+    --------
+    >>> jobs = pl.DataFrame({"submit": [0.0, 0.0], "end": [20.0, 20.0], "duration": [10.0, 10.0], "contention": [0.5, 4.0]})
+    >>> finish_time_fairness(jobs).tolist()
+    [2.0, 0.5]
+    """
+    jobs = measured(run, censored)
+    isolated = jobs["duration"].to_numpy() * np.maximum(1.0, jobs["contention"].to_numpy())
+    return (jobs["end"] - jobs["submit"]).to_numpy() / isolated
+
+
+def unfair_fraction(rho: np.ndarray) -> float:
+    """Share of jobs with rho > 1 (beyond rounding); nan without jobs.
+
+    References
+    ----------
+    Jayaram Subramanya, PhD thesis, CMU 2025, section 3.5.5 (b).
+
+    Examples
+    --------
+    >>> unfair_fraction(np.array([0.5, 1.0, 2.0, 3.0]))
+    0.5
+    """
+    return float(np.mean(rho > 1.0 + 1e-9)) if len(rho) else float("nan")
+
+
+def average_jobs(run, start: np.ndarray, end: np.ndarray) -> np.ndarray:
+    """Time-average number of unfinished jobs (running and waiting) over each interval [start, end], (k,)."""
+    line = timeline_of(run)
+    time = line["time"].to_numpy()
+    jobs = (line["running"] + line["waiting"]).to_numpy().astype(float)
+    area = np.concatenate([[0.0], np.cumsum(jobs[:-1] * np.diff(time))])
+    total = np.interp(end, time, area) - np.interp(start, time, area)
+    return np.maximum(1.0, total / np.maximum(end - start, 1e-12))
+
+
+def finish_time_fairness_by_type(run, speeds, censored: bool = False) -> np.ndarray:
+    """Finish-time fairness of each measured job (k,) on a cluster of several GPU types.
+
+    rho = sum over types g of N_g / N x T_shared / T_g, where T_g is the job's time alone on N_g / N_avg GPUs of type g, and N_avg the
+    average number of jobs in the cluster during its life. Alone, a job takes its best configuration c of type g:
+    T_g = min over c of time(c) x max(1, GPUs(c) / share). A type that cannot run the job is left out and the others' weights
+    grow. A job without a table, and one whose table is relative to its requested GPUs, keeps those.
+
+    Parameters
+    ----------
+    run : Run
+        A run with its cluster in `info`.
+    speeds : Speeds or None
+        Speed tables; a job without one is equally fast on all types.
+    censored : bool
+        As in `measured`.
+
+    Returns
+    -------
+    numpy.ndarray
+        (k,), > 0.
+
+    References
+    ----------
+    Jayaram Subramanya, PhD thesis, CMU 2025 (Sia), section 3.5.5, equation 3.6. It does not say how a share below the smallest
+    configuration is used: here the job has the GPUs for that part of the time.
+    """
+    jobs, cluster = measured(run, censored), cluster_of(run)
+    shared = (jobs["end"] - jobs["submit"]).to_numpy()
+    share = cluster.capacity / average_jobs(run, jobs["submit"].to_numpy(), jobs["end"].to_numpy())[:, None]
+    rigid = jobs["duration"].to_numpy()[:, None] * np.maximum(1.0, jobs["gpus"].to_numpy()[:, None] / share)
+    alone = rigid if speeds is None or "model" not in jobs.columns else _best_alone(jobs, speeds, cluster, share, rigid)
+    possible = np.isfinite(alone)
+    weight = np.where(possible, cluster.capacity, 0.0)
+    rho = np.where(possible, shared[:, None] / np.where(possible, alone, 1.0), 0.0)
+    return (weight * rho).sum(1) / weight.sum(1)
+
+
+def _best_alone(jobs: pl.DataFrame, speeds, cluster, share: np.ndarray, rigid: np.ndarray) -> np.ndarray:
+    """Time (k, T) that each job takes alone on its share of each type; inf where it cannot run, `rigid` without a speed table."""
+    from gpuschedlab.jobs.codes import ANY  # compiled module: loaded only when speeds are in use
+
+    alone, requested = rigid.copy(), np.maximum(1.0, np.ceil(jobs["gpus"].to_numpy()))
+    name = jobs["model"].fill_null("").to_numpy()
+    for m, model in enumerate(speeds.models):
+        rows = np.flatnonzero(name == model)
+        entries = np.arange(speeds.first[m], speeds.first[m + 1])
+        # Tables by exact placement (negative codes) belong to jobs whose GPUs are fixed: those stay rigid.
+        entries = entries[speeds.code[entries] >= 0]
+        if not len(rows) or not len(entries):
+            continue
+        kind, gpus = speeds.code[entries] >> 40, (speeds.code[entries] & ANY).astype(float)
+        own = requested[rows][:, None]
+        needs = np.where(gpus == ANY, own, gpus)
+        # Speeds relative to the duration on the requested GPUs say nothing about other numbers of GPUs.
+        possible = (needs == own) if speeds.relative[m] else np.ones(needs.shape, bool)
+        seconds = _seconds(speeds, m, entries, _work(jobs, speeds, m)[rows])
+        for t, gpu_type in enumerate(cluster.gpu_types):
+            known = speeds.gpu_types.index(gpu_type) if gpu_type in speeds.gpu_types else -1
+            fits = possible & (kind == known) & (needs <= cluster.capacity[t])
+            waits = np.maximum(1.0, needs / share[rows, t][:, None])
+            alone[rows, t] = np.where(fits, seconds * waits, np.inf).min(axis=1)
+    return np.where(np.isfinite(alone).any(axis=1, keepdims=True), alone, rigid)
+
+
+def _work(jobs: pl.DataFrame, speeds, m: int) -> np.ndarray:
+    """Work (k,) of each job in the unit of model m's table."""
+    if speeds.relative[m]:
+        return jobs["duration"].to_numpy()
+    last = float(speeds.seg_end[speeds.seg_first[m + 1] - 1])
+    return jobs["target"].fill_null(last).to_numpy() if "target" in jobs.columns else np.full(jobs.height, last)
+
+
+def _seconds(speeds, m: int, entries: np.ndarray, work: np.ndarray) -> np.ndarray:
+    """Seconds (k, C) that amounts of work (k,) take in each configuration of model m, segment by segment."""
+    ends = speeds.seg_end[speeds.seg_first[m] : speeds.seg_first[m + 1]]
+    rate = speeds.rate[speeds.row[entries][:, None] + np.arange(len(ends))]
+    begins = np.concatenate([[0.0], ends[:-1]])
+    spent = np.cumsum(np.diff(begins) / rate[:, :-1], axis=1)
+    before = np.concatenate([np.zeros((len(entries), 1)), spent], axis=1)
+    segment = np.minimum(np.searchsorted(ends, work), len(ends) - 1)
+    return (before[:, segment] + (work - begins[segment]) / rate[:, segment]).T

@@ -1,0 +1,162 @@
+"""All metrics of a run in one row, and of several runs in one table."""
+
+from typing import NamedTuple
+
+import polars as pl
+
+from gpuschedlab.errors import RunError
+from gpuschedlab.metrics import fairness, slo, times, usage
+
+
+class Metric(NamedTuple):
+    """How to read a number: its `label` and `unit` on axes, which way is `better` ("lower", "higher", ""), and what it is."""
+
+    label: str
+    unit: str
+    better: str
+    doc: str
+
+
+METRICS: dict[str, Metric] = {
+    "jobs": Metric("jobs", "jobs", "", "jobs in the trace"),
+    "finished": Metric("finished", "jobs", "higher", "jobs that ended, and whose times are known"),
+    "unfinished": Metric("unfinished", "jobs", "lower", "jobs that had not ended when the run stopped; not in the times below"),
+    "censored": Metric("censored", "jobs", "", "jobs whose log cut their duration off; not in the times below unless asked for"),
+    "jct_mean": Metric("average JCT", "s", "lower", "mean of end - submit"),
+    "jct_median": Metric("median JCT", "s", "lower", "median of end - submit"),
+    "jct_p90": Metric("p90 JCT", "s", "lower", "90th percentile of end - submit"),
+    "jct_p99": Metric("p99 JCT", "s", "lower", "99th percentile of end - submit"),
+    "jct_max": Metric("longest JCT", "s", "lower", "greatest end - submit"),
+    "queueing_mean": Metric("average queueing", "s", "lower", "mean of the time waited without GPUs, in all"),
+    "queueing_median": Metric("median queueing", "s", "lower", "median of the time waited without GPUs"),
+    "queueing_p99": Metric("p99 queueing", "s", "lower", "99th percentile of the time waited without GPUs"),
+    "slowdown_mean": Metric("average slowdown", "", "lower", "mean of JCT / duration"),
+    "slowdown_median": Metric("median slowdown", "", "lower", "median of JCT / duration"),
+    "slowdown_p99": Metric("p99 slowdown", "", "lower", "99th percentile of JCT / duration"),
+    "bounded_slowdown_mean": Metric("average bounded slowdown", "", "lower", "mean of max(1, JCT / max(duration, 10 s))"),
+    "rho_mean": Metric("average rho", "", "lower", "mean finish-time fairness: JCT / (duration x contention)"),
+    "rho_worst": Metric("worst rho", "", "lower", "greatest finish-time fairness ratio"),
+    "unfair_fraction": Metric("unfair fraction", "", "lower", "share of jobs with rho > 1"),
+    "makespan": Metric("makespan", "s", "lower", "first submission to last end"),
+    "utilisation": Metric("utilisation", "", "higher", "GPU-time held by jobs over GPU-time up"),
+    "fragmentation": Metric("fragmentation", "", "lower", "free GPU-time too scattered for the trace's jobs, over all that was free"),
+    "contention": Metric("contention", "", "", "time average of GPUs demanded over GPUs up"),
+    "gpu_time": Metric("GPU-time held", "GPU-s", "lower", "sum of GPUs x time held by jobs"),
+    "gpu_time_overhead": Metric("GPU-time in restarts", "GPU-s", "lower", "part of it spent starting and restarting"),
+    "gpu_time_lost": Metric("GPU-time lost", "GPU-s", "lower", "part of it that failures undid"),
+    "preemptions": Metric("preemptions", "", "lower", "times that a policy took a job's GPUs away"),
+    "restarts_mean": Metric("restarts a job", "", "lower", "mean of starts - 1"),
+    "failures": Metric("failures", "", "lower", "times that a node failed under a job"),
+    "slo_attainment": Metric("SLOs kept", "", "higher", "share of SLO jobs that ended by their deadline"),
+    "slo_violation": Metric("weighted SLO violation", "", "lower", "1 - mean(reward earned / 100) of SLO jobs"),
+    "cost": Metric("cost", "", "lower", "price of the GPU-hours held"),
+    "seconds": Metric("seconds taken", "s", "lower", "wall time of the simulation"),
+}
+"""What `summary` returns, in order: stable names, with unit and meaning."""
+
+
+def _spreads(jobs: pl.DataFrame) -> dict:
+    """Time and fairness metrics of measured jobs."""
+    jct, queueing, slowdown = (times.spread(f(jobs, True)) for f in (times.jct, times.queueing, times.slowdown))
+    rho = fairness.finish_time_fairness(jobs, True)
+    rhos = times.spread(rho)
+    return {
+        "jct_mean": jct.mean,
+        "jct_median": jct.median,
+        "jct_p90": jct.p90,
+        "jct_p99": jct.p99,
+        "jct_max": jct.max,
+        "queueing_mean": queueing.mean,
+        "queueing_median": queueing.median,
+        "queueing_p99": queueing.p99,
+        "slowdown_mean": slowdown.mean,
+        "slowdown_median": slowdown.median,
+        "slowdown_p99": slowdown.p99,
+        "bounded_slowdown_mean": times.spread(times.bounded_slowdown(jobs, censored=True)).mean,
+        "rho_mean": rhos.mean,
+        "rho_worst": rhos.max,
+        "unfair_fraction": fairness.unfair_fraction(rho),
+    }
+
+
+def summary(run, *, censored: bool = False, prices: float | dict[str, float] | None = None, speeds=None) -> dict:
+    """All metrics of a run, by the names in `METRICS` and in their units.
+
+    Parameters
+    ----------
+    run : Run
+        What `simulate` returned.
+    censored : bool
+        Whether censored jobs take part in times, slowdown, fairness and SLOs; they are counted in any case.
+    prices : float or dict of str to float, optional
+        Price of a GPU-hour, for `cost`.
+    speeds : Speeds, optional
+        Makes the fairness metrics those of equation 3.6 of Sia, by GPU type.
+
+    Returns
+    -------
+    dict of str to int, float or None
+        None where a metric does not apply: no SLO jobs, no prices, no finished job.
+    """
+    jobs = run.jobs
+    known = times.measured(run, censored)
+    spent = usage.gpu_time(run)
+    found = _spreads(known)
+    if speeds is not None:
+        rho = fairness.finish_time_fairness_by_type(run, speeds, censored)
+        found |= {"rho_mean": times.spread(rho).mean, "rho_worst": times.spread(rho).max}
+        found["unfair_fraction"] = fairness.unfair_fraction(rho)
+    found |= {
+        "jobs": jobs.height,
+        "finished": known.height,
+        "unfinished": jobs["end"].null_count(),
+        "censored": int(jobs["censored"].sum() or 0) if "censored" in jobs.columns else 0,
+        "makespan": usage.makespan(run),
+        "utilisation": usage.utilisation(run),
+        "fragmentation": usage.fragmentation(run),
+        "contention": usage.contention(run),
+        "gpu_time": spent.total,
+        "gpu_time_overhead": spent.overhead,
+        "gpu_time_lost": spent.lost,
+        "preemptions": int(jobs["preemptions"].sum()),
+        # A job that never started has -1 restarts by the formula, and none in truth.
+        "restarts_mean": float(jobs["restarts"].clip(0).mean() or 0.0),
+        "failures": int(jobs["failures"].sum()),
+        "slo_attainment": slo.slo_attainment(run, censored),
+        "slo_violation": slo.slo_violation(run, censored),
+        "cost": None if prices is None else usage.cost(run, prices),
+        "seconds": run.info.get("seconds"),
+    }
+    return {name: None if found[name] != found[name] else found[name] for name in METRICS}
+
+
+def compare(runs: dict, metrics: list[str] | None = None, **options) -> pl.DataFrame:
+    """Put several runs side by side, one row a run.
+
+    Parameters
+    ----------
+    runs : dict of str to Run
+        Runs by the name of their policy, or of anything else in which they differ.
+    metrics : list of str, optional
+        Columns, from `METRICS`; all of them without.
+    **options
+        Passed on to `summary`.
+
+    Returns
+    -------
+    polars.DataFrame
+        `policy` and a column a metric.
+
+    Raises
+    ------
+    RunError
+        A metric that does not exist.
+    """
+    names = list(METRICS) if metrics is None else metrics
+    unknown = sorted(set(names) - set(METRICS))
+    if unknown:
+        raise RunError(f"compare: found unknown metrics {unknown}; expected names from METRICS: {', '.join(METRICS)}.")
+    rows = [{"policy": name} | summary(run, **options) for name, run in runs.items()]
+    counts = [name for name in METRICS if isinstance(rows[0][name], int)] if rows else []
+    kinds = {name: pl.Int64 if name in counts else pl.Float64 for name in METRICS}
+    return pl.DataFrame(rows, schema={"policy": pl.Utf8} | kinds).select("policy", *names)

@@ -1,0 +1,220 @@
+"""What became of the cluster's GPU-time: held, useful, lost, idle, unusable, paid."""
+
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+
+from gpuschedlab.cluster import Cluster, Outage
+from gpuschedlab.errors import RunError
+from gpuschedlab.metrics.times import measured
+
+
+class GpuTime(NamedTuple):
+    """GPU-seconds that jobs held: `total` = `useful` + `overhead` (restarts, switches) + `lost` (undone by failures)."""
+
+    total: float
+    useful: float
+    overhead: float
+    lost: float
+
+
+def timeline_of(run) -> pl.DataFrame:
+    """Timeline of a run with a last row at the instant where the run stopped (`info["now"]`), up to which its state held."""
+    line, now = run.timeline, run.info.get("now")
+    if not line.height or now is None or not line["time"][-1] < now < float("inf"):
+        return line
+    return pl.concat([line, line.tail(1).with_columns(time=pl.lit(float(now)))])
+
+
+def time_mean(timeline: pl.DataFrame, column: str) -> float:
+    """Time-weighted mean of a column of a timeline, whose rows hold until the next; nan when no time passes."""
+    weights = np.diff(timeline["time"].to_numpy())
+    total = weights.sum()
+    return float(timeline[column].to_numpy()[:-1] @ weights / total) if total > 0 else float("nan")
+
+
+def makespan(run) -> float:
+    """Seconds from the first submission to the last end; jobs that did not end are left out.
+
+    References
+    ----------
+    Jayaram Subramanya, PhD thesis, CMU 2025 (Sia), section 3.4 (makespan of table 3.3).
+    """
+    jobs = measured(run, censored=True)
+    return float(jobs["end"].max() - run.jobs["submit"].min()) if jobs.height else float("nan")
+
+
+def utilisation(run) -> float:
+    """Share of the GPU-time that was up which jobs held: integral of used / integral of capacity over the run.
+
+    Parameters
+    ----------
+    run : Run
+        Its timeline holds `used` and `capacity` (GPUs).
+
+    Returns
+    -------
+    float
+        0 to 1; nan when no GPU was ever up.
+    """
+    line = timeline_of(run)
+    up = time_mean(line, "capacity")
+    return time_mean(line, "used") / up if up > 0 else float("nan")
+
+
+def contention(run) -> float:
+    """Time-weighted mean of GPUs demanded (by running and waiting jobs) over GPUs up (0 while none is); above 1 there is a queue."""
+    ratio = pl.when(pl.col("capacity") > 0).then(pl.col("demanded") / pl.col("capacity")).otherwise(0.0)
+    return time_mean(timeline_of(run).with_columns(ratio=ratio), "ratio")
+
+
+def gpu_time(run) -> GpuTime:
+    """Split the GPU-seconds that all jobs held into useful, overhead and lost.
+
+    A job's seconds of overhead and loss are weighted with the GPUs that it held on average (attained / executed), which is exact
+    for a job whose GPU count never changed.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> jobs = pl.DataFrame({"attained": [80.0], "executed": [20.0], "overhead": [5.0], "lost": [0.0]})
+    >>> gpu_time(SimpleNamespace(jobs=jobs))
+    GpuTime(total=80.0, useful=60.0, overhead=20.0, lost=0.0)
+    """
+    held = pl.when(pl.col("executed") > 0).then(pl.col("attained") / pl.col("executed")).otherwise(0.0)
+    total, overhead, lost = run.jobs.select(
+        pl.col("attained").sum(),
+        (pl.col("overhead") * held).sum().alias("overhead"),
+        (pl.col("lost") * held).sum().alias("lost"),
+    ).row(0)
+    return GpuTime(total, total - overhead - lost, overhead, lost)
+
+
+def cluster_of(run) -> Cluster:
+    """Cluster of a run, from its `info`: a Cluster, or the words of one, with outages as (node, start, end) under "events".
+
+    Raises
+    ------
+    RunError
+        `info` does not say.
+    """
+    found = run.info.get("cluster")
+    if isinstance(found, Cluster):
+        return found
+    if isinstance(found, str):
+        events = tuple(Outage(int(n), float(a), float(b)) for n, a, b in run.info.get("events") or ())
+        return Cluster(Cluster.parse(found).groups, events)
+    raise RunError(f"metrics: found info['cluster'] = {found!r}; expected a Cluster. Use a run that simulate() returned.")
+
+
+def _taken(run, cluster: Cluster, stop: float) -> tuple[np.ndarray, ...]:
+    """Every reason why GPUs of a node are not free: node, GPUs, start and end (m,), allocations first, then outages."""
+    held = run.allocations
+    if "guest" in held.columns:  # a guest's GPUs are its partner's, and count once
+        held = held.filter(~pl.col("guest"))
+    down = [(e.node, cluster.node_gpus[e.node], e.start, min(e.end, stop)) for e in cluster.events if e.start < stop]
+    lost = np.array(down, dtype=float).reshape(-1, 4).T
+    columns = ("node", "gpus", "start", "end")
+    return tuple(np.concatenate([held[c].to_numpy(), lost[i]]) for i, c in enumerate(columns))
+
+
+def free_levels(run) -> pl.DataFrame:
+    """How much GPU-time was free on nodes with just so many free GPUs.
+
+    Returns
+    -------
+    polars.DataFrame
+        `free` (GPUs free on a node, > 0) and `gpu_time` (GPU-s free on nodes while they had that many), ascending.
+    """
+    cluster, time = cluster_of(run), timeline_of(run)["time"]
+    begin, stop = float(time.min() or 0.0), float(time.max() or 0.0)
+    size = cluster.node_gpus.astype(float)
+    node, taken, start, end = _taken(run, cluster, stop)
+
+    # One event a change of a node's held GPUs; every node begins with none.
+    nodes = np.concatenate([np.arange(len(size)), node, node]).astype(int)
+    times = np.clip(np.concatenate([np.full(len(size), begin), start, end]), begin, stop)
+    delta = np.concatenate([np.zeros(len(size)), taken, -taken])
+    order = np.lexsort((times, nodes))
+    nodes, times = nodes[order], times[order]
+    # Each node's changes add up to zero, so that one running sum serves all nodes.
+    used = np.cumsum(delta[order])
+    until = np.append(times[1:], stop)
+    until[np.append(nodes[1:] != nodes[:-1], True)] = stop
+    free = np.round(np.maximum(size[nodes] - used, 0.0), 6)
+    frame = pl.DataFrame({"free": free, "gpu_time": free * (until - times)})
+    return frame.filter(pl.col("gpu_time") > 0).group_by("free").agg(pl.col("gpu_time").sum()).sort("free")
+
+
+def fragmentation(run, gpus: float | None = None) -> float:
+    """Share of the free GPU-time that a job could not use, as it lay on nodes with fewer free GPUs than the job needs on one.
+
+    For a demand g, F(g) is the sum over nodes and time of free GPUs where free < g, divided by all free GPU-time; without `gpus`,
+    the mean of F over the demands of the trace's jobs. Demands above the largest node count as a whole node.
+
+    Parameters
+    ----------
+    run : Run
+        A run with its cluster in `info`.
+    gpus : float, optional
+        Demand of the job that is asked about, > 0.
+
+    Returns
+    -------
+    float
+        0 (every free GPU was usable) to 1; nan when no GPU was ever free.
+
+    References
+    ----------
+    Weng et al., "Beware of Fragmentation: Scheduling GPU-Sharing Workloads with Fragmentation Gradient Descent", USENIX ATC 2023
+    (the statistical measure: unusable free GPUs, expected over the workload's tasks), here as a mean over time.
+    """
+    levels = free_levels(run)
+    if not levels.height:
+        return float("nan")
+    free, weight = levels["free"].to_numpy(), levels["gpu_time"].to_numpy()
+    largest = cluster_of(run).node_gpus.max()
+    demands = np.minimum(np.array([gpus], float) if gpus else run.jobs["gpus"].to_numpy(), largest)
+    below = np.searchsorted(free, demands - 1e-6)
+    unusable = np.concatenate([[0.0], np.cumsum(weight)])
+    return float(unusable[below].mean() / weight.sum())
+
+
+def cost(run, prices: float | dict[str, float]) -> float:
+    """Price of the GPU-hours that jobs held: sum over types of GPU-s / 3600 x price.
+
+    Idle GPUs are free here, as with an elastic provider, and GPUs that two jobs share are paid once.
+
+    Parameters
+    ----------
+    run : Run
+        Its allocations name the GPU types.
+    prices : float or dict of str to float
+        Price of a GPU-hour, of every type or by type.
+
+    Returns
+    -------
+    float
+        In the unit of the prices.
+
+    Raises
+    ------
+    RunError
+        A type that was used has no price.
+
+    References
+    ----------
+    Gao, PhD thesis, NTU 2025, section 4.6 (PromptTuner's cost metric, without its storage).
+    """
+    held = run.allocations
+    held = held.filter(~pl.col("guest")) if "guest" in held.columns else held
+    hours = held.group_by("gpu_type").agg(
+        (pl.col("gpus") * (pl.col("end") - pl.col("start"))).sum().alias("held") / 3600.0
+    )
+    if not isinstance(prices, dict):
+        return float(hours["held"].sum() * prices)
+    missing = sorted(set(hours["gpu_type"]) - set(prices))
+    if missing:
+        raise RunError(f"cost: found no price for {missing}; expected one for each GPU type used. Add them to `prices`.")
+    return float(sum(held * prices[gpu_type] for gpu_type, held in hours.sort("gpu_type").iter_rows()))

@@ -1,0 +1,254 @@
+"""Compiled: hulls, the value of prices, and the search for the best prices of a multiple-choice knapsack.
+
+Notation: n jobs, C configurations ordered by (type, GPUs), T types; v (n, C) values, those not above 0 never chosen.
+"""
+
+import numpy as np
+from numba import njit
+
+EPS = 1e-11
+
+
+@njit(cache=True)
+def build_hulls(v, order, starts, gpus, capacity):
+    """Upper hull of value over GPUs, for each job and type, from (0, 0) upwards.
+
+    Parameters
+    ----------
+    v : (n, C) float array
+        Values in the caller's order of configurations; nan where impossible.
+    order : (C,) int array
+        The caller's index of each configuration, by (type, GPUs).
+    starts : (T + 1,) int array
+        Where each type begins in that order.
+    gpus : (C,) float array
+        GPUs of each configuration, in that order.
+    capacity : (T,) float array
+        GPUs of each type; larger configurations are left out.
+
+    Returns
+    -------
+    hull : (n, C) int32 array
+        hull[i, starts[t] + k] is the k-th vertex (a place in the order).
+    slope : (n, C) float array
+        Value a GPU from the vertex before to this one, falling in k.
+    size : (n, T) int32 array
+        Vertices of each hull.
+    """
+    n, types = v.shape[0], starts.shape[0] - 1
+    hull = np.empty(v.shape, np.int32)
+    slope = np.empty(v.shape)
+    size = np.zeros((n, types), np.int32)
+    for i in range(n):
+        for t in range(types):
+            base = starts[t]
+            k = 0
+            top = 0.0
+            for c in range(base, starts[t + 1]):
+                value = v[i, order[c]]
+                if not value > top or gpus[c] > capacity[t]:  # nan, too
+                    continue
+                while True:
+                    v0 = v[i, order[hull[i, base + k - 1]]] if k else 0.0
+                    g0 = gpus[hull[i, base + k - 1]] if k else 0.0
+                    dg = gpus[c] - g0
+                    s = (value - v0) / dg if dg > 0 else np.inf
+                    if k and s >= slope[i, base + k - 1]:
+                        k -= 1
+                        continue
+                    break
+                hull[i, base + k] = c
+                slope[i, base + k] = s
+                k += 1
+                top = value
+            size[i, t] = k
+    return hull, slope, size
+
+
+@njit(cache=True)
+def vertices_above(slope, i, base, size, price):
+    """How many vertices of job i's hull from `base` have a slope above the price (a binary search)."""
+    low = 0
+    high = size
+    while low < high:
+        mid = (low + high) // 2
+        if slope[i, base + mid] > price:
+            low = mid + 1
+        else:
+            high = mid
+    return low
+
+
+@njit(cache=True)
+def evaluate(v, order, starts, gpus, hull, slope, size, capacity, prices, choice, used):
+    """Lagrangian bound at given prices; fills each job's best choice (-1 none) and the GPUs they use by type.
+
+    Ties go to the smaller configuration.
+
+    Returns
+    -------
+    bound, value : float
+        sum of max(0, max_c v - price g) + price . capacity, and the sum of the chosen values.
+    """
+    bound = 0.0
+    value = 0.0
+    used[:] = 0.0
+    types = size.shape[1]
+    for t in range(types):
+        bound += prices[t] * capacity[t]
+    for i in range(size.shape[0]):
+        best = 0.0
+        pick = -1
+        kind = 0
+        for t in range(types):
+            if size[i, t] == 0 or slope[i, starts[t]] <= prices[t]:
+                continue
+            c = hull[i, starts[t] + vertices_above(slope, i, starts[t], size[i, t], prices[t]) - 1]
+            worth = v[i, order[c]] - prices[t] * gpus[c]
+            if worth > best:
+                best = worth
+                pick = c
+                kind = t
+        choice[i] = pick
+        bound += best
+        if pick >= 0:
+            value += v[i, order[pick]]
+            used[kind] += gpus[pick]
+    return bound, value
+
+
+@njit(cache=True)
+def _enter(B, rhs, basis, column, index):
+    """Pivot a column into the basis (B its inverse, rhs its values); False where nothing limits it."""
+    m = rhs.shape[0]
+    step = B @ column
+    row = -1
+    best = np.inf
+    for r in range(m):
+        if step[r] > 1e-9:
+            ratio = rhs[r] / step[r]
+            if ratio < best - 1e-12 or (ratio < best + 1e-12 and step[r] > step[row]):
+                best = ratio
+                row = r
+    if row < 0:
+        return False
+    pivot = step[row]
+    for r in range(m):
+        if r != row and step[r] != 0.0:
+            factor = step[r] / pivot
+            for k in range(m):
+                B[r, k] -= factor * B[row, k]
+            rhs[r] = max(rhs[r] - factor * rhs[row], 0.0)
+    for k in range(m):
+        B[row, k] /= pivot
+    rhs[row] /= pivot
+    basis[row] = index
+    return True
+
+
+@njit(cache=True)
+def _price_out(B, basis, pool, count, types, tolerance, duals):
+    """Duals of the master, and the best known column to enter: a slack t, types + k for pool column k, or -1."""
+    m = types + 1
+    duals[:] = 0.0
+    for r in range(m):
+        if basis[r] >= types:
+            value = pool[basis[r] - types, types]
+            for k in range(m):
+                duals[k] += value * B[r, k]
+    best = tolerance
+    enter = -1
+    for t in range(types):
+        if -duals[t] > best:
+            best = -duals[t]
+            enter = t
+    for k in range(count):
+        gain = pool[k, types] - duals[types]
+        for t in range(types):
+            gain -= duals[t] * pool[k, t]
+        if gain > best:
+            best = gain
+            enter = types + k
+    return enter
+
+
+@njit(cache=True)
+def search_prices(v, order, starts, gpus, hull, slope, size, capacity, warm, gap, most):
+    """Prices at which the Lagrangian bound is least: Dantzig-Wolfe by the simplex method, with smoothed prices.
+
+    The master has a row a type and one for convexity; its columns are the answers of `evaluate`. New columns are asked for half-way
+    between the best prices so far and the master's (Wentges, 1997), which makes warm prices worth having.
+
+    Parameters
+    ----------
+    warm : (T,) float array
+        Prices to begin with.
+    gap : float
+        Relative distance between the bound and the relaxation's value at which to stop.
+    most : int
+        Evaluations at most.
+
+    Returns
+    -------
+    prices : (T,) float array
+    bound, relaxed : float
+        Bound at these prices (valid always), and the value of the relaxation over the columns found.
+    tried : (k, T) float array
+        Prices whose answers, mixed by `weights` (k,), solve the relaxation.
+    weights : (k,) float array
+    evaluations : int
+    """
+    types = capacity.shape[0]
+    m = types + 1
+    pool = np.zeros((most + 1, m))  # GPUs by type, then value; column 0 gives nothing to anybody
+    tried = np.full((most + 1, types), 1e18)
+    count = 1
+    B = np.eye(m)
+    rhs = np.ones(m)
+    rhs[:types] = capacity
+    basis = np.arange(m)  # t: idle GPUs of type t; types + k: answer k of the pool
+    duals = np.empty(m)
+    choice = np.empty(size.shape[0], np.int64)
+    used = np.empty(types)
+    at = warm.copy()
+    best = at.copy()
+    bound = np.inf
+    evaluations = 0
+    relaxed = 0.0
+    weight = 1.0  # of the best prices; the first evaluation is at the warm ones
+    while evaluations < most:
+        scale = max(abs(bound), 1e-12) if bound < np.inf else 1.0
+        enter = _price_out(B, basis, pool, count, types, EPS * scale, duals)
+        if enter >= 0:
+            column = np.zeros(m)
+            if enter < types:
+                column[enter] = 1.0
+            else:
+                column[:types] = pool[enter - types, :types]
+                column[types] = 1.0
+            if _enter(B, rhs, basis, column, enter):
+                continue
+        relaxed = duals[types]
+        for t in range(types):
+            relaxed += duals[t] * capacity[t]
+        if bound - relaxed <= gap * scale:
+            break
+        for t in range(types):
+            at[t] = max(weight * best[t] + (1.0 - weight) * duals[t], 0.0)
+        here, value = evaluate(v, order, starts, gpus, hull, slope, size, capacity, at, choice, used)
+        evaluations += 1
+        gain = value - duals[types]
+        for t in range(types):
+            gain -= duals[t] * used[t]
+        if here < bound:
+            bound = here
+            best[:] = at
+        elif weight == 0.0 and gain <= EPS * scale:
+            break
+        weight = 0.5 if gain > EPS * scale else weight * 0.5 if weight > 0.1 else 0.0
+        pool[count, :types] = used
+        pool[count, types] = value
+        tried[count] = at
+        count += 1
+    mixed = np.flatnonzero((basis >= types) & (rhs > 1e-9))
+    return best, bound, relaxed, tried[basis[mixed] - types], rhs[mixed], evaluations

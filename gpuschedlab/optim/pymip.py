@@ -1,0 +1,100 @@
+"""python-mip: a program variable by variable and row by row, for CBC or HiGHS."""
+
+import time
+
+import numpy as np
+
+from gpuschedlab._extras import need
+from gpuschedlab.errors import SolverError
+from gpuschedlab.optim.program import Program, Solution
+
+
+def solve_pymip(
+    program: Program,
+    time_limit: float | None = None,
+    gap: float = 1e-4,
+    x0: np.ndarray | None = None,
+    *,
+    engine: str = "cbc",
+    threads: int = 1,
+) -> Solution:
+    """Solve with python-mip.
+
+    Parameters
+    ----------
+    program, time_limit, gap, x0
+        As in `solve`; a warm start concerns integer programs only.
+    engine : str
+        ``cbc`` or ``highs``.
+    threads : int
+        Threads.
+
+    Returns
+    -------
+    Solution
+
+    Raises
+    ------
+    SolverError, MissingExtra
+        As in `solve`.
+    """
+    mip = need("mip", "solver='mip' and policies that use it")
+    if engine not in ("cbc", "highs"):
+        raise SolverError(f"mip: found engine {engine!r}; expected cbc or highs.")
+    start = time.perf_counter()
+    m, x = _model(mip, program, engine)
+    m.verbose, m.threads, m.max_mip_gap, m.seed = 0, threads, gap, 0
+    m.max_mip_gap_abs = 0.0  # or CBC stops at 1e-10 whatever the scale
+    whole = bool(program.integrality.any())
+    if x0 is not None and whole:
+        m.start = [(v, float(value)) for v, value in zip(x, x0, strict=True)]
+    ended = m.optimize(max_seconds=time_limit if time_limit is not None else np.inf)
+    status = _status(mip, ended, program, m.num_solutions, time_limit)
+    point = np.array([v.x for v in x], float)
+    point[program.integrality] = np.round(point[program.integrality])
+    objective = program.value(point)
+    bound = objective if status == "optimal" and not whole else float(m.objective_bound)
+    duals = None if whole or status != "optimal" else np.array([_price(row) for row in m.constrs], float)
+    duals = duals if duals is not None and len(duals) == program.A.shape[0] else None
+    seconds = time.perf_counter() - start
+    return Solution(point, status, objective, bound, seconds, f"mip {engine}", duals, program.shape)
+
+
+def _price(row) -> float:
+    return row.pi if row.pi is not None else np.nan
+
+
+def _model(mip, program: Program, engine: str):
+    sense = mip.MAXIMIZE if program.maximize else mip.MINIMIZE
+    m = mip.Model(sense=sense, solver_name=mip.CBC if engine == "cbc" else mip.HIGHS)
+    m.verbose = 0
+    kinds = np.where(program.integrality, mip.INTEGER, mip.CONTINUOUS)
+    x = [
+        m.add_var(lb=float(low), ub=float(high), obj=float(cost), var_type=str(kind))
+        for low, high, cost, kind in zip(program.lower, program.upper, program.c, kinds, strict=True)
+    ]
+    A = program.A.tocsr()
+    for i, (low, high) in enumerate(zip(program.row_lower, program.row_upper, strict=True)):
+        entries = slice(A.indptr[i], A.indptr[i + 1])
+        row = mip.xsum(float(a) * x[j] for j, a in zip(A.indices[entries], A.data[entries], strict=True))
+        if low == high:
+            m += row == float(low)
+            continue
+        if np.isfinite(high):
+            m += row <= float(high)
+        if np.isfinite(low):
+            m += row >= float(low)
+    return m, x
+
+
+def _status(mip, ended, program: Program, solutions: int, time_limit: float | None) -> str:
+    """Word for how the engine ended; infeasible, unbounded and empty-handed are errors."""
+    S = mip.OptimizationStatus
+    if ended == S.OPTIMAL:
+        return "optimal"
+    if ended in (S.INFEASIBLE, S.INT_INFEASIBLE, S.UNBOUNDED):
+        word = "unbounded" if ended == S.UNBOUNDED else "infeasible"
+        raise SolverError(f"{program.name}: {word}; no point satisfies all rows and bounds with a finite best value.")
+    if ended == S.FEASIBLE and solutions:
+        return "stopped" if time_limit is None else "time limit"
+    raise SolverError(f"{program.name}: python-mip found no point ({ended.name}); give more than time_limit={time_limit}.")

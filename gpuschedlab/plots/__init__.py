@@ -1,0 +1,141 @@
+"""Figures of runs: pure functions from runs to numbers, and from numbers to plotly figures.
+
+For each plot: `x(runs)` computes the numbers (a NamedTuple), `plot_x(runs or numbers)` makes a figure, and `update(figure, numbers)` puts
+new numbers into a figure of the same plot with as many runs, in one batch.
+"""
+
+from gpuschedlab.plots.bars import (
+    Interruptions,
+    MetricBars,
+    draw_interruptions,
+    draw_metric_bars,
+    interruptions,
+    metric_bars,
+)
+from gpuschedlab.plots.distributions import (
+    FairnessCdf,
+    JctCdf,
+    draw_fairness_cdf,
+    draw_jct_cdf,
+    fairness_cdf,
+    jct_cdf,
+)
+from gpuschedlab.plots.gantt import Gantt, busy_window, draw_gantt, gantt
+from gpuschedlab.plots.load import LoadOverTime, draw_load_over_time, load_over_time
+from gpuschedlab.plots.sizes import SlowdownBySize, draw_slowdown_by_size, slowdown_by_size
+from gpuschedlab.plots.style import Drawing, refresh, render
+
+_DRAW = {
+    JctCdf: draw_jct_cdf,
+    FairnessCdf: draw_fairness_cdf,
+    LoadOverTime: draw_load_over_time,
+    SlowdownBySize: draw_slowdown_by_size,
+    Gantt: draw_gantt,
+    Interruptions: draw_interruptions,
+    MetricBars: draw_metric_bars,
+}
+
+
+def draw(numbers) -> Drawing:
+    """Lay out the numbers of any plot, without plotly."""
+    return _DRAW[type(numbers)](numbers)
+
+
+def figure(numbers):
+    """Make a figure of the numbers of any plot.
+
+    Parameters
+    ----------
+    numbers : NamedTuple
+        What `jct_cdf`, `load_over_time` or another function of this package returned.
+
+    Returns
+    -------
+    plotly.graph_objects.Figure
+
+    Raises
+    ------
+    MissingExtra
+        plotly is not installed.
+    """
+    return render(draw(numbers))
+
+
+def update(fig, numbers):
+    """Put new numbers into a figure (or FigureWidget) of the same plot, in one batch.
+
+    Raises
+    ------
+    RunError
+        The figure has another number of runs.
+    """
+    return refresh(fig, draw(numbers))
+
+
+def _plot(kind: type, compute, given, options: dict):
+    return figure(given if isinstance(given, kind) else compute(given, **options))
+
+
+def plot_jct_cdf(runs, **options):
+    """Figure of the distribution of completion times; options as in `jct_cdf`."""
+    return _plot(JctCdf, jct_cdf, runs, options)
+
+
+def plot_fairness_cdf(runs, **options):
+    """Figure of the distribution of finish-time fairness; options as in `fairness_cdf`."""
+    return _plot(FairnessCdf, fairness_cdf, runs, options)
+
+
+def plot_load_over_time(runs, **options):
+    """Figure of jobs waiting and GPUs in use over time; options as in `load_over_time`."""
+    return _plot(LoadOverTime, load_over_time, runs, options)
+
+
+def plot_slowdown_by_size(runs, **options):
+    """Figure of slowdown by GPUs requested; options as in `slowdown_by_size`."""
+    return _plot(SlowdownBySize, slowdown_by_size, runs, options)
+
+
+def plot_gantt(run, **options):
+    """Figure of who ran where in a window; options as in `gantt`."""
+    return _plot(Gantt, gantt, run, options)
+
+
+def plot_interruptions(runs, **options):
+    """Figure of preemptions, restarts and failures a job."""
+    return _plot(Interruptions, interruptions, runs, options)
+
+
+def plot_metric(runs, metric: str = "jct_mean", **options):
+    """Figure of one metric of several runs; options as in `metric_bars`."""
+    return _plot(MetricBars, metric_bars, runs, {"metric": metric} | options)
+
+
+__all__ = [
+    "Drawing",
+    "FairnessCdf",
+    "Gantt",
+    "Interruptions",
+    "JctCdf",
+    "LoadOverTime",
+    "MetricBars",
+    "SlowdownBySize",
+    "busy_window",
+    "draw",
+    "fairness_cdf",
+    "figure",
+    "gantt",
+    "interruptions",
+    "jct_cdf",
+    "load_over_time",
+    "metric_bars",
+    "plot_fairness_cdf",
+    "plot_gantt",
+    "plot_interruptions",
+    "plot_jct_cdf",
+    "plot_load_over_time",
+    "plot_metric",
+    "plot_slowdown_by_size",
+    "slowdown_by_size",
+    "update",
+]

@@ -1,0 +1,285 @@
+"""Who ran where and when: nodes by time, in a window."""
+
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+
+from gpuschedlab.errors import RunError
+from gpuschedlab.metrics.usage import cluster_of, timeline_of
+from gpuschedlab.plots.load import bin_means
+from gpuschedlab.plots.style import HOUR, RAMP, SIZE_LABELS, Drawing, as_runs, axis, bar, size_bucket
+
+LIFE = ("submit", "start", "queueing", "executed", "overhead", "lost", "preemptions", "restarts", "failures")
+"""Columns of a job that hovering tells, times in h."""
+PARTS = 20  # lanes a GPU is drawn in where jobs hold fractions of one
+OTHERS = 7  # named groups when colouring by a column; the rest is "other"
+
+
+class Gantt(NamedTuple):
+    """Stretches of jobs on the nodes of a window, in pieces that are rectangles.
+
+    name : name of the run; start, end : the window, s; nodes : (R,) names of the nodes, row by row; of : nodes of the cluster.
+    job : (p,) row in `Run.jobs` of each piece; row : (p,) node row; low, high : (p,) what it takes of the row, 0 to 1;
+    begin, finish : (p,) its time within the window, s; group : (p,) index into groups; groups : names; cut : (p,) the stretch
+    stopped before the job was done; over : (p,) it shares its GPUs with one drawn below; label : (p,) the end of the job's name;
+    about : (p,) its name, size, user, model and end; life : (p, 9) the columns `LIFE`, in h and counts.
+    """
+
+    name: str
+    start: float
+    end: float
+    nodes: tuple[str, ...]
+    of: int
+    job: np.ndarray
+    row: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    begin: np.ndarray
+    finish: np.ndarray
+    group: np.ndarray
+    groups: tuple[str, ...]
+    cut: np.ndarray
+    over: np.ndarray
+    label: np.ndarray
+    about: np.ndarray
+    life: np.ndarray
+
+
+def busy_window(runs, length: float = 86_400.0) -> tuple[float, float]:
+    """Find the window in which the most jobs wait, on average over the runs; GPUs in use where none ever waits.
+
+    Parameters
+    ----------
+    runs : Run or dict of str to Run
+        Runs of one trace.
+    length : float
+        Length of the window, s.
+
+    Returns
+    -------
+    tuple of float
+        Its start and end, s.
+    """
+    lines = [timeline_of(run) for run in as_runs(runs).values()]
+    first, last = min(t["time"].min() for t in lines), max(t["time"].max() for t in lines)
+    if last - first <= length:
+        return float(first), float(max(last, first + 1.0))
+    edges = np.arange(first, last + length / 8, length / 8)
+    for column in ("waiting", "used"):
+        mean = np.mean([_means(t, column, edges) for t in lines], axis=0)
+        if mean.max() > 0:
+            break
+    total = np.convolve(mean, np.ones(8), "valid")
+    start = float(min(edges[int(total.argmax())] if len(total) else first, last - length))
+    return start, start + length
+
+
+def _means(timeline: pl.DataFrame, column: str, edges: np.ndarray) -> np.ndarray:
+    return np.nan_to_num(bin_means(timeline["time"].to_numpy(), timeline[column].to_numpy().astype(float), edges))
+
+
+def gantt(
+    run,
+    start: float | None = None,
+    end: float | None = None,
+    nodes: int | list[int] = 24,
+    by: str = "size",
+    limit: int = 1500,
+    name: str | None = None,
+) -> Gantt:
+    """Reduce a run's allocations to the rectangles of a window.
+
+    Parameters
+    ----------
+    run : Run
+        What to show.
+    start, end : float, optional
+        Window, s; the day in which the most jobs wait without.
+    nodes : int or list of int
+        The first so many nodes, or these.
+    by : str
+        What colour and pattern mean: "size" (GPUs requested) or a column of `Run.jobs` such as "model", "user", "vc", "kind".
+    limit : int
+        Most stretches drawn: rows beyond are left out, from the bottom.
+    name : str, optional
+        Name of the run; its policy's without.
+
+    Returns
+    -------
+    Gantt
+
+    Raises
+    ------
+    RunError
+        No such column, no such node, or a window that ends before it starts.
+    """
+    ((default, run),) = as_runs(run).items()
+    cluster = cluster_of(run)
+    if start is None or end is None:
+        start, end = busy_window(run) if start is None and end is None else _complete(run, start, end)
+    chosen = np.arange(min(nodes, cluster.total_nodes)) if isinstance(nodes, int) else np.asarray(nodes, int)
+    if not start < end or not len(chosen) or not 0 <= chosen.min() <= chosen.max() < cluster.total_nodes:
+        raise RunError(
+            f"gantt: found window {start:g} to {end:g} s and nodes {nodes}; expected start < end and nodes from 0 to "
+            f"{cluster.total_nodes - 1}."
+        )
+    row, held, rows = _rows(run, start, end, chosen, limit)
+    shown = chosen[:rows]
+    sizes, types = cluster.node_gpus[shown], cluster.node_type[shown]
+    stretch, low, high, over = _pieces(row, held, sizes)
+    held, row = held[stretch], row[stretch]
+    codes, groups = _groups(run.jobs, by)
+    job = held["job"].to_numpy()
+    told, told_end = _told(run.jobs, job)
+    labels = tuple(f"{cluster.gpu_types[t]} node {n}" for n, t in zip(shown, types, strict=True))
+    finished = held["end"].to_numpy()
+    return Gantt(
+        *(name or default, float(start), float(end), labels, cluster.total_nodes, job, row, low, high),
+        begin=np.clip(held["start"].to_numpy(), start, end),
+        finish=np.clip(finished, start, end),
+        group=codes[job],
+        groups=groups,
+        cut=(finished < end) & ~(finished >= told_end - 1e-6),
+        over=over,
+        label=told["label"].to_numpy(),
+        about=told["about"].to_numpy(),
+        life=told.select(LIFE).to_numpy(),
+    )
+
+
+def _complete(run, start: float | None, end: float | None) -> tuple[float, float]:
+    """Window of which one end is given."""
+    time = timeline_of(run)["time"]
+    return (float(time.min()) if start is None else start), (float(time.max()) if end is None else end)
+
+
+def _rows(run, start: float, end: float, chosen: np.ndarray, limit: int) -> tuple[np.ndarray, pl.DataFrame, int]:
+    """Stretches in the window with their row, sorted by (row, start), and how many rows they fill without passing `limit`."""
+    held = run.allocations.filter((pl.col("start") < end) & (pl.col("end") > start))
+    place = np.full(int(max(chosen.max(), held["node"].max() or 0)) + 1, -1)
+    place[chosen] = np.arange(len(chosen))
+    held = held.with_columns(row=pl.Series(place[held["node"].to_numpy()], dtype=pl.Int64)).filter(pl.col("row") >= 0)
+    held = held.sort("row", "start", "job")
+    row = held["row"].to_numpy()
+    # The first row is drawn in any case.
+    rows = len(chosen) if len(row) <= limit else max(int(row[limit]), 1)
+    kept = int(np.searchsorted(row, rows))
+    return row[:kept], held[:kept], rows
+
+
+def _pieces(row: np.ndarray, held: pl.DataFrame, sizes: np.ndarray):
+    """Rectangles of the stretches: which stretch (p,), low and high (p,) as shares of the row, over (p,)."""
+    from gpuschedlab.plots.lanes import pack_lanes  # compiled module: loaded only when a Gantt is drawn
+
+    gpus = held["gpus"].to_numpy()
+    parts = 1 if np.all(gpus == np.round(gpus)) else PARTS
+    width = np.maximum(1, np.ceil(gpus * parts - 1e-9)).astype(np.int64)
+    times = (held["start"].to_numpy().astype(float), held["end"].to_numpy().astype(float))
+    lanes = sizes.astype(np.int64) * parts
+    stretch, low, high, over = pack_lanes(row.astype(np.int64), *times, width, lanes)
+    count = lanes[row[stretch]]
+    return stretch, low / count, high / count, over
+
+
+def _groups(jobs: pl.DataFrame, by: str) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Group of each job of the run (n,), and the groups' names: sizes in order, others by how common they are."""
+    if by == "size":
+        return size_bucket(jobs["gpus"].to_numpy()), tuple(f"{label} GPUs" for label in SIZE_LABELS)
+    if by not in jobs.columns:
+        raise RunError(f"gantt: found no column {by!r} to colour by; expected 'size' or one of {', '.join(jobs.columns)}.")
+    values = jobs[by].cast(pl.Utf8).fill_null("unknown")
+    common = values.value_counts(sort=True).sort(["count", by], descending=[True, False])[by].to_list()[:OTHERS]
+    codes = values.replace_strict(common, range(len(common)), default=OTHERS, return_dtype=pl.Int64).to_numpy()
+    # As many groups as ever, so that a figure keeps its traces when the run changes.
+    return codes, tuple(common + [""] * (OTHERS - len(common)) + ["other"])
+
+
+def _told(jobs: pl.DataFrame, job: np.ndarray) -> tuple[pl.DataFrame, np.ndarray]:
+    """What hovering tells of each piece's job, and when the job ended (nan: never)."""
+    some = jobs[job]
+    words = [pl.format("{} GPUs", pl.col("gpus").round(2))]
+    words += [pl.format(f"{c} {{}}", pl.col(c)) for c in ("model", "user", "vc", "kind") if c in jobs.columns]
+    ended = pl.format("ended at {} h", (pl.col("end") / HOUR).round(2)).fill_null("had not ended")
+    hours = [(pl.col(c) / HOUR).cast(pl.Float32) for c in LIFE[:6]]
+    told = some.select(
+        pl.col("job_id").cast(pl.Utf8).str.tail(12).alias("label"),
+        (
+            pl.format("{}</b>: ", pl.col("job_id"))
+            + pl.concat_str(*words, separator=", ", ignore_nulls=True)
+            + pl.format("<br>{}, ", ended)
+        ).alias("about"),
+        *hours,
+        *(pl.col(c).cast(pl.Float32) for c in LIFE[6:]),
+    )
+    return told, some["end"].to_numpy()
+
+
+HOVER = (
+    "<b>job %{hovertext}submitted at %{customdata[0]:.2f} h, first started at %{customdata[1]:.2f} h<br>"
+    "waited %{customdata[2]:.2f} h, held GPUs %{customdata[3]:.2f} h<br>(%{customdata[4]:.2f} h in restarts, %{customdata[5]:.2f} h lost)"
+    "<br>%{customdata[6]:d} preemptions, %{customdata[7]:d} restarts, %{customdata[8]:d} failures<extra></extra>"
+)
+
+
+def _roomy(numbers: Gantt, which: np.ndarray) -> np.ndarray:
+    """Whether a piece has room for its job's name, on a figure of usual size."""
+    wide = (numbers.finish - numbers.begin)[which] > 0.07 * (numbers.end - numbers.start)
+    high = (numbers.high - numbers.low)[which] > max(0.6, len(numbers.nodes) / 45)
+    return wide & high & ~numbers.over[which]
+
+
+def _bars(numbers: Gantt, which: np.ndarray) -> dict:
+    """One group's rectangles as horizontal bars."""
+    middle = (numbers.low + numbers.high)[which] / 2
+    # A job that shares its GPUs is drawn at half height, over its partner, so that both are seen.
+    height = (numbers.high - numbers.low)[which] * np.where(numbers.over[which], 0.45, 0.96)
+    begin, finish = numbers.begin[which] / HOUR, numbers.finish[which] / HOUR
+    return {
+        "base": begin.astype("f4"),
+        "x": (finish - begin).astype("f4"),
+        "y": (numbers.row[which] + 0.06 + 0.88 * middle).astype("f4"),
+        "width": (0.88 * height).astype("f4"),
+        "text": np.where(_roomy(numbers, which), numbers.label[which], ""),
+        "hovertext": numbers.about[which],
+        "customdata": numbers.life[which],
+    }
+
+
+def draw_gantt(numbers: Gantt) -> Drawing:
+    """Lay out `Gantt`: a row a node, a bar a stretch as high as its share of the node's GPUs, idle GPUs grey."""
+    sized, rows = len(numbers.groups) == len(SIZE_LABELS), np.arange(len(numbers.nodes))
+    start, end = numbers.start / HOUR, numbers.end / HOUR
+    idle = {"base": np.full(len(rows), start), "x": np.full(len(rows), end - start), "y": rows + 0.5, "width": np.full(len(rows), 0.9)}
+    data = [idle]
+    style = [{"type": "bar", "orientation": "h", "name": "idle", "hoverinfo": "skip", "marker": {"color": "#EEF1F4"}}]
+    for g, group in enumerate(numbers.groups):
+        data.append(_bars(numbers, np.flatnonzero(numbers.group == g)) | {"name": group, "showlegend": bool(group)})
+        look = bar(g, RAMP[g]) if sized else bar(g)
+        style.append(
+            {"type": "bar", "orientation": "h", "marker": look, "hovertemplate": HOVER}
+            | {"textposition": "inside", "insidetextanchor": "middle", "textangle": 0, "constraintext": "none"}
+            | {"insidetextfont": {"size": 10}}
+        )
+    cut = np.flatnonzero(numbers.cut)
+    height = numbers.row + 0.06 + 0.44 * (numbers.low + numbers.high)
+    data.append({"x": (numbers.finish[cut] / HOUR).astype("f4"), "y": height[cut].astype("f4")})
+    mark = {"symbol": "triangle-left", "size": 7, "color": "#B91C1C", "line": {"color": "#FFFFFF", "width": 1}}
+    style.append(
+        {"type": "scatter", "mode": "markers", "name": "stopped early", "marker": mark, "hoverinfo": "skip"}
+    )
+    layout = {
+        "barmode": "overlay",
+        "xaxis": axis("time since the trace's start (h)", showgrid=False),
+        "yaxis": axis("", showgrid=False, ticks=""),
+        "legend_title_text": "job size" if sized else "",
+    }
+    few = f", {len(rows)} of {numbers.of} nodes" if len(rows) < numbers.of else ""
+    live = {
+        "title_text": f"Who ran where: {numbers.name}{few}",
+        "xaxis_range": [start, end],
+        "yaxis_range": [len(rows), 0],
+        "yaxis_tickvals": rows + 0.5,
+        "yaxis_ticktext": list(numbers.nodes),
+    }
+    return Drawing(data, style, live, layout)

@@ -1,0 +1,86 @@
+"""Which of a node's lanes (GPUs, or parts of them) each stretch of an allocation is drawn on; compiled."""
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True)
+def _window(owner, busy, lanes, want):
+    """First of `want` neighbouring lanes with the fewest busy ones, and how many those are; fewest owners among equals."""
+    best, at = 1_000_000, 0
+    for low in range(lanes - want + 1):
+        taken, changes = 0, 0
+        for i in range(low, low + want):
+            taken += busy[i]
+            if i > low and owner[i] != owner[i - 1]:
+                changes += 1
+        score = taken * 1000 + changes if taken else 0
+        if score < best:
+            best, at = score, low
+    return at, best // 1000
+
+
+@njit(cache=True)
+def pack_lanes(row, start, end, width, lanes):
+    """Draw each stretch on free neighbouring lanes of its row, in parts where the free ones are apart, or over others.
+
+    Parameters
+    ----------
+    row : (k,) int array
+        Row (node) of each stretch; stretches come sorted by (row, start).
+    start, end : (k,) float arrays
+        When it begins and ends, s.
+    width : (k,) int array
+        Lanes that it needs, at least 1.
+    lanes : (R,) int array
+        Lanes of each row.
+
+    Returns
+    -------
+    tuple of arrays
+        stretch (p,) int, low (p,) int, high (p,) int: pieces in order, each on lanes low .. high - 1; over (p,) bool: whether it
+        lies over another stretch, because the GPUs are shared.
+
+    Examples
+    --------
+    >>> two = np.array([2, 2])
+    >>> pieces = pack_lanes(np.zeros(2, int), np.array([0.0, 1.0]), np.array([5.0, 5.0]), two, np.array([4]))
+    >>> [p.tolist() for p in pieces]
+    [[0, 1], [0, 2], [2, 4], [False, False]]
+    """
+    most = lanes.max() if len(lanes) else 0
+    total = 0
+    for i in range(len(row)):
+        total += min(width[i], lanes[row[i]])
+    stretch, low = np.empty(total, np.int64), np.empty(total, np.int64)
+    high, over = np.empty(total, np.int64), np.zeros(total, np.bool_)
+    until, owner = np.full(most, -np.inf), np.full(most, -1)
+    busy = np.zeros(most, np.int64)
+    pieces, here = 0, -1
+    for i in range(len(row)):
+        if row[i] != here:
+            here = row[i]
+            until[:] = -np.inf
+            owner[:] = -1
+        count, want, free = lanes[here], min(width[i], lanes[here]), 0
+        for lane in range(count):
+            busy[lane] = until[lane] > start[i] + 1e-9
+            free += 1 - busy[lane]
+        at, taken = _window(owner, busy, count, want)
+        scattered = taken > 0 and free >= want
+        left, lane = want, (0 if scattered else at)
+        opened = False
+        while left > 0:
+            if scattered and busy[lane]:
+                opened = False
+            else:
+                if not opened:
+                    stretch[pieces], low[pieces], over[pieces] = i, lane, not scattered and taken > 0
+                    pieces += 1
+                    opened = True
+                high[pieces - 1] = lane + 1
+                until[lane] = max(until[lane], end[i])
+                owner[lane] = i
+                left -= 1
+            lane += 1
+    return stretch[:pieces], low[:pieces], high[:pieces], over[:pieces]

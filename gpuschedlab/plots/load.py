@@ -1,0 +1,98 @@
+"""The cluster over time: GPUs in use and jobs waiting."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from gpuschedlab.metrics.usage import timeline_of
+from gpuschedlab.plots.style import HOUR, Drawing, as_runs, axis, line
+
+
+class LoadOverTime(NamedTuple):
+    """Time-weighted means over bins, common to all runs.
+
+    names : names of the P runs; edges : (B + 1,) borders of the bins, s; utilisation : (P, B) GPUs held over GPUs up, nan when none
+    was up or the run is over; waiting : (P, B) jobs waiting; running : (P, B) jobs running.
+    """
+
+    names: tuple[str, ...]
+    edges: np.ndarray
+    utilisation: np.ndarray
+    waiting: np.ndarray
+    running: np.ndarray
+
+
+def bin_means(time: np.ndarray, values: np.ndarray, edges: np.ndarray) -> np.ndarray:
+    """Time-weighted means over bins of a step function, each of whose values holds until the next.
+
+    Parameters
+    ----------
+    time : (n,) array
+        Instants of change, s, ascending.
+    values : (n,) array
+        Value from each instant on.
+    edges : (B + 1,) array
+        Borders of the bins, s, ascending.
+
+    Returns
+    -------
+    (B,) array
+        Means over the part of each bin that lies between the first and last instant; nan where there is none.
+
+    Examples
+    --------
+    >>> bin_means(np.array([0.0, 5.0, 10.0]), np.array([2.0, 4.0, 0.0]), np.array([0.0, 4.0, 8.0, 12.0, 16.0])).tolist()
+    [2.0, 3.5, 4.0, nan]
+    """
+    area = np.concatenate([[0.0], np.cumsum(values[:-1] * np.diff(time))])
+    part = np.diff(np.interp(edges, time, area))
+    covered = np.diff(np.clip(edges, time[0], time[-1]))
+    return np.divide(part, covered, out=np.full(len(part), np.nan), where=covered > 0)
+
+
+def load_over_time(runs, points: int = 1000, start: float | None = None, end: float | None = None) -> LoadOverTime:
+    """Reduce timelines of any length to means over at most `points` bins.
+
+    Parameters
+    ----------
+    runs : Run or dict of str to Run
+        What to show.
+    points : int
+        Bins, 1 to 1,000.
+    start, end : float, optional
+        Window, s; the whole of the longest run without.
+    """
+    runs = as_runs(runs)
+    lines = [timeline_of(run) for run in runs.values()]
+    start = min(line["time"].min() for line in lines) if start is None else start
+    end = max(line["time"].max() for line in lines) if end is None else end
+    edges = np.linspace(start, max(end, start + 1e-9), min(max(points, 1), 1000) + 1)
+    found = {name: [] for name in ("used", "capacity", "waiting", "running")}
+    for frame in lines:
+        time = frame["time"].to_numpy()
+        for name, rows in found.items():
+            rows.append(bin_means(time, frame[name].to_numpy().astype(float), edges))
+    used, up = np.array(found["used"]), np.array(found["capacity"])
+    share = np.divide(used, up, out=np.full(used.shape, np.nan), where=up > 0)
+    return LoadOverTime(tuple(runs), edges, share, np.array(found["waiting"]), np.array(found["running"]))
+
+
+def draw_load_over_time(numbers: LoadOverTime) -> Drawing:
+    """Lay out `LoadOverTime`: jobs waiting above, utilisation below, on one time axis."""
+    middle = ((numbers.edges[1:] + numbers.edges[:-1]) / 2 / HOUR).astype("f4")
+    data, style = [], []
+    for i, name in enumerate(numbers.names):
+        common = {"type": "scatter", "legendgroup": str(i), "connectgaps": False} | line(i)
+        common["line"] = common["line"] | {"width": 1.6}
+        data.append({"x": middle, "y": numbers.waiting[i].astype("f4"), "name": name})
+        style.append(common | {"hovertemplate": f"<b>%{{y:,.4~r}} jobs waiting</b> at %{{x:.1f}} h<extra>{name}</extra>"})
+        data.append({"x": middle, "y": numbers.utilisation[i].astype("f4"), "name": name})
+        hover = f"<b>%{{y:.1%}} of GPUs in use</b> at %{{x:.1f}} h<extra>{name}</extra>"
+        style.append(common | {"yaxis": "y2", "showlegend": False, "hovertemplate": hover})
+    layout = {
+        "title": {"text": "Queue and utilisation"},
+        "xaxis": axis("time since the trace's start (h)", anchor="y2"),
+        "yaxis": axis("jobs waiting", domain=[0.54, 1], rangemode="tozero"),
+        "yaxis2": axis("GPUs in use", domain=[0, 0.46], tickformat=".0%", range=[0, 1.03]),
+    }
+    return Drawing(data, style, {}, layout)

@@ -1,0 +1,70 @@
+"""Slowdown by job size: who pays for a policy, small jobs or large ones."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from gpuschedlab.metrics import measured, slowdown
+from gpuschedlab.plots.style import SIZE_LABELS, Drawing, as_runs, axis, line, size_bucket
+
+LEVELS = (25, 50, 75, 90, 99)
+"""Percentiles that are kept of each bucket."""
+
+
+class SlowdownBySize(NamedTuple):
+    """Percentiles of slowdown in each bucket of GPU demand.
+
+    names : names of the P runs; count : (P, K) measured jobs in each bucket of `style.SIZE_LABELS`;
+    level : (P, 5, K) the percentiles `LEVELS` of JCT / duration, nan in empty buckets.
+    """
+
+    names: tuple[str, ...]
+    count: np.ndarray
+    level: np.ndarray
+
+
+def slowdown_by_size(runs, censored: bool = False) -> SlowdownBySize:
+    """Percentiles of slowdown, JCT / duration, by GPUs requested.
+
+    Parameters
+    ----------
+    runs : Run or dict of str to Run
+        What to show.
+    censored : bool
+        As in `metrics.measured`.
+    """
+    runs = as_runs(runs)
+    buckets = len(SIZE_LABELS)
+    count = np.zeros((len(runs), buckets), int)
+    level = np.full((len(runs), len(LEVELS), buckets), np.nan)
+    for p, run in enumerate(runs.values()):
+        jobs = measured(run, censored)
+        which, values = size_bucket(jobs["gpus"].to_numpy()), slowdown(jobs, True)
+        count[p] = np.bincount(which, minlength=buckets)
+        for k in np.flatnonzero(count[p]):
+            level[p, :, k] = np.percentile(values[which == k], LEVELS)
+    return SlowdownBySize(tuple(runs), count, level)
+
+
+def draw_slowdown_by_size(numbers: SlowdownBySize) -> Drawing:
+    """Lay out `SlowdownBySize`: the median job of each size on the left, the worst percent on the right."""
+    data, style = [], []
+    for i, name in enumerate(numbers.names):
+        told = np.column_stack([numbers.count[i], numbers.level[i].T])
+        for side, rank, word in (("", 1, "median"), ("2", 4, "p99")):
+            hover = (
+                f"<b>{word} slowdown %{{y:.3~r}}</b><br>%{{x}} GPUs: %{{customdata[0]:,d}} jobs<br>p25 %{{customdata[1]:.3~r}}, "
+                "median %{customdata[2]:.3~r}, p75 %{customdata[3]:.3~r},<br>p90 %{customdata[4]:.3~r}, "
+                f"p99 %{{customdata[5]:.3~r}}<extra>{name}</extra>"
+            )
+            data.append({"x": list(SIZE_LABELS), "y": numbers.level[i, rank], "name": name, "customdata": told})
+            look = {"type": "scatter", "legendgroup": str(i), "showlegend": not side, "hovertemplate": hover}
+            style.append(look | {"xaxis": f"x{side}", "yaxis": f"y{side}"} | line(i))
+    layout = {
+        "title": {"text": "Slowdown by job size"},
+        "xaxis": axis("GPUs requested", domain=[0, 0.45], categoryarray=list(SIZE_LABELS)),
+        "xaxis2": axis("GPUs requested", domain=[0.55, 1], categoryarray=list(SIZE_LABELS), anchor="y2"),
+        "yaxis": axis("median slowdown (JCT / duration)", type="log"),
+        "yaxis2": axis("p99 slowdown (JCT / duration)", anchor="x2", type="log"),
+    }
+    return Drawing(data, style, {}, layout)

@@ -1,0 +1,239 @@
+"""The house style: one template, and lines and bars that are told apart without colour.
+
+A figure is made in two steps. A pure function turns runs into numbers (a NamedTuple); another turns numbers into a `Drawing`, whose
+changing part (`data`, `live`) is apart from its fixed part (`style`, `layout`). `render` makes a new figure of a drawing, `refresh`
+puts another drawing's changing part into an existing figure in one batch: the same code draws a report and drives a widget.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from gpuschedlab._extras import need
+from gpuschedlab.errors import RunError
+
+HOUR = 3600.0
+
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#E69F00", "#56B4E9", "#6E6E6E")
+"""Okabe and Ito's colours, told apart with any common colour vision; grey for their yellow, which vanishes on white."""
+DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
+SYMBOLS = ("circle", "square", "diamond", "triangle-up", "x", "triangle-down", "star", "cross", "pentagon")
+PATTERNS = ("", "/", "\\", "x", "-", "|", "+", ".")
+RAMP = ("#FFF7BC", "#C7E9B4", "#7FCDBB", "#41B6C4", "#2C7FB8", "#253494")
+"""Light to dark, for ordered groups: it keeps its order in greyscale."""
+
+SIZES = (1.0, 2.0, 4.0, 8.0, 16.0)
+SIZE_LABELS = ("1 or less", "2", "3 to 4", "5 to 8", "9 to 16", "over 16")
+"""Job sizes in GPUs: upper ends of the buckets, and their names (one more: the last has no end)."""
+
+TICK_HOURS = tuple(s / HOUR for s in (1, 10, 60, 600, 3600, 36_000, 86_400, 864_000, 8_640_000))
+TICK_NAMES = ("1 s", "10 s", "1 min", "10 min", "1 h", "10 h", "1 d", "10 d", "100 d")
+"""Ticks of a logarithmic time axis from seconds to months."""
+
+FONT = "system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', Helvetica, Arial, sans-serif"
+INK, GRID = "#1F2933", "#E1E5EA"
+
+
+class Drawing(NamedTuple):
+    """A figure before plotly: traces and layout, each split into what changes with the numbers and what never does.
+
+    `data` (changing) and `style` (fixed) hold one dict a trace; `live` (changing) and `layout` (fixed) are flat
+    dicts of layout properties, nested ones written with underscores (`xaxis_range`).
+    """
+
+    data: list[dict]
+    style: list[dict]
+    live: dict
+    layout: dict
+
+
+def size_bucket(gpus: np.ndarray) -> np.ndarray:
+    """Index into `SIZE_LABELS` of each demand (n,), in GPUs.
+
+    Examples
+    --------
+    >>> size_bucket(np.array([0.5, 1, 2, 3, 8, 9, 64])).tolist()
+    [0, 0, 1, 2, 3, 4, 5]
+    """
+    return np.searchsorted(SIZES, gpus)
+
+
+def line(i: int) -> dict:
+    """Look of the i-th line of a figure: colour, dash and sparse markers, no pair of them alike among the first 72."""
+    colour = COLOURS[i % len(COLOURS)]
+    return {
+        "mode": "lines+markers",
+        "line": {"color": colour, "dash": DASHES[i % len(DASHES)], "width": 2},
+        "marker": {"color": colour, "symbol": SYMBOLS[i % len(SYMBOLS)], "size": 8, "maxdisplayed": 9},
+    }
+
+
+def bar(i: int, colour: str | None = None) -> dict:
+    """Look of the i-th kind of bar: colour, and a pattern in it."""
+    fill = colour or COLOURS[i % len(COLOURS)]
+    stroke = "#FFFFFF" if luminance(fill) < 0.35 else INK
+    pattern = {"shape": PATTERNS[i % len(PATTERNS)], "size": 7, "solidity": 0.12} | {
+        "bgcolor": fill,
+        "fgcolor": stroke,
+        "fgopacity": 0.6,
+    }
+    return {"color": fill, "line": {"color": INK, "width": 0.6}, "pattern": pattern}
+
+
+def luminance(colour: str) -> float:
+    """Relative luminance of a colour ``#RRGGBB``, 0 (black) to 1 (white), as WCAG 2.1 defines it.
+
+    Examples
+    --------
+    >>> luminance("#FFFFFF"), luminance("#000000")
+    (1.0, 0.0)
+    """
+    parts = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) / 255
+    linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+    return round(float(linear @ [0.2126, 0.7152, 0.0722]), 6)
+
+
+def as_runs(runs) -> dict:
+    """Runs by name: a dict as it is, a list or a single run under its policy's name.
+
+    Raises
+    ------
+    RunError
+        There is no run in it.
+    """
+    if isinstance(runs, dict):
+        found = dict(runs)
+    else:
+        found = {}
+        for run in runs if isinstance(runs, list | tuple) and not hasattr(runs, "jobs") else [runs]:
+            name = str(getattr(run, "info", {}).get("policy", "run"))
+            found[name if name not in found else f"{name} {len(found) + 1}"] = run
+    if not found or not all(hasattr(run, "jobs") for run in found.values()):
+        raise RunError(f"plots: found {type(runs).__name__} without runs; expected a Run, or runs by name. Pass {{'Fifo': run}}.")
+    return found
+
+
+def readable(seconds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Split durations (n,) in s into values and the units in which a person reads them.
+
+    Examples
+    --------
+    >>> value, unit = readable(np.array([30.0, 90.0, 7200.0, 172800.0]))
+    >>> value.tolist(), unit.tolist()
+    ([30.0, 1.5, 2.0, 2.0], ['s', 'min', 'h', 'd'])
+    """
+    which = np.searchsorted([60.0, 3600.0, 86_400.0], seconds, side="right")
+    return np.asarray(seconds) / np.array([1.0, 60.0, 3600.0, 86_400.0])[which], np.array(["s", "min", "h", "d"])[which]
+
+
+def spoken(seconds: float | None) -> str:
+    """Write a duration in s as a person reads it.
+
+    Examples
+    --------
+    >>> spoken(5400.0), spoken(float("nan"))
+    ('1.5 h', 'none')
+    """
+    if seconds is None or seconds != seconds:
+        return "none"
+    value, unit = readable(np.array([seconds]))
+    return f"{value[0]:.3g} {unit[0]}"
+
+
+def axis(title: str, **more) -> dict:
+    """Axis with a title, which carries the unit."""
+    return {"title": {"text": title}} | more
+
+
+def log_time_axis(title: str, **more) -> dict:
+    """Logarithmic axis over hours whose ticks read as seconds, minutes, hours and days."""
+    return axis(title, type="log", tickvals=list(TICK_HOURS), ticktext=list(TICK_NAMES)) | more
+
+
+def template() -> dict:
+    """Return the template of all figures, as plain data."""
+    side = {
+        "automargin": True,
+        "gridcolor": GRID,
+        "zeroline": False,
+        "linecolor": "#9AA5B1",
+        "showline": True,
+        "ticks": "outside",
+        "tickcolor": "#9AA5B1",
+        "title": {"standoff": 8},
+    }
+    return {
+        "layout": {
+            "font": {"family": FONT, "size": 13, "color": INK},
+            "title": {"x": 0, "xref": "paper", "xanchor": "left", "font": {"size": 16}, "yref": "container", "y": 0.96},
+            "paper_bgcolor": "#FFFFFF",
+            "plot_bgcolor": "#FFFFFF",
+            "colorway": list(COLOURS),
+            "margin": {"l": 70, "r": 24, "t": 56, "b": 56},
+            "hoverlabel": {"bgcolor": "#FFFFFF", "bordercolor": INK, "font": {"size": 12, "color": INK}, "align": "left"},
+            "hovermode": "closest",
+            "legend": {"itemwidth": 44, "font": {"size": 12}, "tracegroupgap": 2},
+            "xaxis": side,
+            "yaxis": side,
+            "bargap": 0.25,
+        }
+    }
+
+
+def render(drawing: Drawing):
+    """Make a figure of a drawing.
+
+    Parameters
+    ----------
+    drawing : Drawing
+        Its traces and layout.
+
+    Returns
+    -------
+    plotly.graph_objects.Figure
+
+    Raises
+    ------
+    MissingExtra
+        plotly is not installed.
+    """
+    go = need("plotly.graph_objects")
+    figure = go.Figure(
+        data=[style | data for style, data in zip(drawing.style, drawing.data, strict=True)],
+        layout={"template": template()} | drawing.layout,
+    )
+    figure.update_layout(**drawing.live)
+    return figure
+
+
+def refresh(figure, drawing: Drawing):
+    """Put a drawing's changing part into a figure that `render` made, in one batch of messages.
+
+    Parameters
+    ----------
+    figure : plotly.graph_objects.Figure or FigureWidget
+        A figure of the same plot with as many traces.
+    drawing : Drawing
+        The new state.
+
+    Returns
+    -------
+    plotly.graph_objects.Figure
+        The same figure.
+
+    Raises
+    ------
+    RunError
+        The figure has another number of traces.
+    """
+    if len(figure.data) != len(drawing.data):
+        raise RunError(
+            f"plots: found a figure of {len(figure.data)} traces; expected {len(drawing.data)}. "
+            "Keep the number of runs the same, or plot anew."
+        )
+    with figure.batch_update():
+        for trace, data in zip(figure.data, drawing.data, strict=True):
+            for name, value in data.items():
+                trace[name] = value
+        figure.update_layout(**drawing.live)
+    return figure

@@ -1,0 +1,11 @@
+"""Who runs where: one paper a file."""
+
+from gpuschedlab.policies.lucid import Lucid
+from gpuschedlab.policies.simple import Edf, Fifo, Sjf, Srtf
+from gpuschedlab.policies.themis import Themis
+from gpuschedlab.policies.tiresias import Tiresias
+
+ALL = {cls.__name__.lower(): cls for cls in (Fifo, Sjf, Srtf, Edf, Tiresias, Themis, Lucid)}
+"""Policies by the name that the command line uses."""
+
+__all__ = ["ALL", *(cls.__name__ for cls in ALL.values())]

@@ -1,0 +1,117 @@
+"""First come first served, shortest first, earliest deadline: the orders that need no paper of their own."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from gpuschedlab.knobs import Knob
+from gpuschedlab.sim.policy import Ordered
+
+PLACEMENTS = ("pack", "spread", "widest", "consolidate", "relax", "buddy")
+
+Placement = Annotated[str, Knob(choices=PLACEMENTS, help="which nodes a job is given")]
+Backfill = Annotated[str, Knob(choices=("none", "easy", "greedy"), help="who may pass a job that does not fit")]
+Interval = Annotated[float, Knob(0, 3600, unit="s", help="time between decisions; 0: at every event")]
+Patience = Annotated[float, Knob(0, 86_400, unit="s", help="waiting after which a job takes any nodes (rule relax)")]
+
+
+@dataclass(frozen=True)
+class Fifo(Ordered):
+    """First come, first served; no job is suspended.
+
+    With `backfill="none"` a job that does not fit holds up all behind it; "easy" lets later jobs pass if, by the
+    estimates, they do not delay it (Lifka, JSSPP'95); "greedy" lets all pass that fit.
+
+    Differs from the paper in
+    -------------------------
+    Nothing known; the reservation of "easy" counts GPUs, not nodes.
+
+    Examples
+    --------
+    >>> Fifo(backfill="easy").knobs["backfill"]
+    'easy'
+    """
+
+    backfill: Backfill = "none"
+    placement: Placement = "pack"
+    patience: Patience = 86_400
+    interval: Interval = 0
+    moving = "none"
+
+    @staticmethod
+    def key(now, job, knobs):
+        """Instant of submission (s)."""
+        return job.submit
+
+
+@dataclass(frozen=True)
+class Sjf(Fifo):
+    """Shortest job first, by estimated duration; no job is suspended.
+
+    Differs from the paper in
+    -------------------------
+    Nothing known.
+
+    Examples
+    --------
+    >>> Sjf().preemptive
+    False
+    """
+
+    backfill: Backfill = "greedy"
+
+    @staticmethod
+    def key(now, job, knobs):
+        """Estimated duration (s)."""
+        return job.estimate
+
+
+@dataclass(frozen=True)
+class Srtf(Ordered):
+    """Shortest remaining time first, by estimate; running jobs are suspended for shorter ones.
+
+    Differs from the paper in
+    -------------------------
+    Nothing known; a job that outlives its estimate counts as about to end.
+
+    Examples
+    --------
+    >>> Srtf().preemptive
+    True
+    """
+
+    placement: Placement = "pack"
+    patience: Patience = 86_400
+    interval: Interval = 0
+    preemptive = True
+    moving = "running"
+
+    @staticmethod
+    def key(now, job, knobs):
+        """Estimated remaining time (s)."""
+        return max(0.0, job.estimate - job.progress)
+
+
+@dataclass(frozen=True)
+class Edf(Ordered):
+    """Earliest deadline first; jobs without one come last, in order of submission.
+
+    Differs from the paper in
+    -------------------------
+    Nothing known.
+
+    Examples
+    --------
+    >>> Edf(preemptive=False).preemptive
+    False
+    """
+
+    preemptive: Annotated[bool, Knob(help="whether an earlier deadline suspends a later one")] = True
+    placement: Placement = "pack"
+    patience: Patience = 86_400
+    interval: Interval = 0
+    moving = "none"
+
+    @staticmethod
+    def key(now, job, knobs):
+        """Deadline (s from the trace's zero)."""
+        return job.deadline

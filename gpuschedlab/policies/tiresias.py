@@ -1,0 +1,169 @@
+"""Tiresias (Gu et al., NSDI'19): least attained service, or Gittins index, in discretised queues."""
+
+import math
+from dataclasses import dataclass, replace
+from typing import Annotated, ClassVar
+
+import numpy as np
+import polars as pl
+
+from gpuschedlab.knobs import Constraint, Data, Knob
+from gpuschedlab.policies.simple import Interval, Placement
+from gpuschedlab.sim.policy import Ordered
+
+GRID = 64  # points of the Gittins table, evenly spaced in log of attained service
+WIDEST = math.log1p(1e9)  # GPU-s of the last point
+
+SERVICE, TIME, GITTINS = range(3)
+
+
+def _ascending(k: dict) -> dict:
+    """Sort the thresholds, and drop or repeat-by-tenfold to one fewer than the queues."""
+    kept = sorted(set(k["thresholds"]))[: k["queues"] - 1]
+    while len(kept) < k["queues"] - 1:
+        kept.append(
+            min(kept[-1] * 10, 1e8) if kept and kept[-1] * 10 <= 1e8 else (kept[-1] + 1e8) / 2 if kept else 3250.0
+        )
+    return {"thresholds": tuple(kept)}
+
+
+def gittins_ranks(services: np.ndarray) -> tuple[float, ...]:
+    """Rank the Gittins index at each point of the grid of attained service, 0 for the highest.
+
+    The index of a job with attained service a is the largest, over quanta d, of P(S - a <= d | S > a) / E[min(S - a,
+    d) | S > a] (section 3.3), with S drawn from `services`.
+
+    Parameters
+    ----------
+    services : (m,) array
+        Total service (GPU-s) of jobs of the past.
+
+    Returns
+    -------
+    tuple of GRID floats
+
+    Examples
+    --------
+    >>> ranks = gittins_ranks(np.array([1.0, 1.0, 1e6]))
+    >>> ranks[0] < ranks[5]  # a new job may well end after 1 GPU-s; one that has outlived it will not end soon
+    True
+    """
+    size = np.quantile(np.asarray(services, float), np.linspace(0, 1, min(len(services), 512)))
+    index = np.zeros(GRID)
+    for i, a in enumerate(np.expm1(np.linspace(0, WIDEST, GRID))):
+        left = size[size > a] - a
+        if len(left):
+            spent = np.cumsum(left) + left * np.arange(
+                len(left) - 1, -1, -1
+            )  # each quantum tried: one of the jobs' ends
+            index[i] = (np.arange(1, len(left) + 1) / spent).max()
+    return tuple(float(r) for r in np.argsort(np.argsort(-index, kind="stable"), kind="stable"))
+
+
+_UNTIL_FITTED = gittins_ranks(np.exp(np.random.default_rng(0).normal(np.log(600.0), 2.5, 4096)))
+
+
+@dataclass(frozen=True)
+class Tiresias(Ordered):
+    """Least attained service first, in discretised queues; first come, first served within a queue.
+
+    A job enters the first queue and moves to the next as its attained service (GPUs x time), or time, crosses a
+    threshold. With "gittins" the jobs of a queue go by Gittins index instead, from the services that `fit` saw. A
+    job that has waited `starve_limit` times as long as it has run goes to the first queue, and stays while its new
+    stretch would.
+
+    Differs from the paper in
+    -------------------------
+    The skew of a model's tensors is measured by its effect: `pack_limit` is the relative speed on spread nodes below
+    which a job insists on consolidation. Without `fit`, the Gittins index assumes log-normal services (median 600
+    GPU-s, sigma 2.5).
+
+    References
+    ----------
+    Gu et al., Tiresias, NSDI'19, sections 3.2 to 3.4; knobs as in the AutoSched thesis, 6.6.3.
+
+    Examples
+    --------
+    >>> Tiresias(queues=3, thresholds=(3250, 57_600)).thresholds
+    (3250.0, 57600.0)
+    """
+
+    metric: Annotated[str, Knob(choices=("service", "time", "gittins"), help="what priority is computed from")] = (
+        "service"
+    )
+    queues: Annotated[int, Knob(1, 5, help="priority queues")] = 2
+    thresholds: Annotated[
+        tuple[float, ...],
+        Knob(1, 1e8, log=True, unit="GPU-s", many=4, help="attained service at which a job moves to the next queue"),
+    ] = (57_600.0,)
+    starve_limit: Annotated[
+        float, Knob(0, 100, unit="x executed time", help="waiting that promotes a job; 0: never")
+    ] = 0.0
+    pack_limit: Annotated[
+        float, Knob(0, 1, help="relative speed when spread below which a job waits for consolidation")
+    ] = 0.0
+    placement: Placement = "relax"
+    interval: Interval = 0
+    ranks: Annotated[tuple[float, ...], Data(GRID)] = _UNTIL_FITTED
+    preemptive = True
+    moving = "none"
+    constraints: ClassVar = (
+        Constraint(
+            "thresholds that ascend, one fewer than queues",
+            lambda k: (
+                len(k["thresholds"]) == k["queues"] - 1
+                and all(a < b for a, b in zip(k["thresholds"], k["thresholds"][1:]))
+            ),
+            _ascending,
+        ),
+    )
+
+    @property
+    def skew(self) -> float:
+        """Relative speed below which rule "relax" insists."""
+        return self.pack_limit
+
+    def fit(self, history: pl.DataFrame) -> "Tiresias":
+        """Copy whose Gittins index knows the services (gpus x duration) of an earlier trace."""
+        return replace(self, ranks=gittins_ranks((history["gpus"] * history["duration"]).to_numpy()))
+
+    @staticmethod
+    def key(now, job, knobs):
+        """Queue, and place within it."""
+        waited = (job.started if job.held > 0 else now) - job.waiting_since
+        stretch = now - job.started if job.held > 0 else 0.0
+        before = job.executed - stretch
+        promoted = knobs.starve_limit > 0 and before > 0 and waited * (1 + 1e-9) >= knobs.starve_limit * before
+        service = stretch * job.gpus if promoted else job.attained
+        value = service if knobs.metric != TIME else (stretch if promoted else job.executed)
+        level = 0
+        while level < knobs.queues - 1 and value * (1 + 1e-9) >= knobs.thresholds[level]:
+            level += 1
+        if knobs.metric == GITTINS:
+            return level * 1e3 + knobs.ranks[min(GRID - 1, int((GRID - 1) * math.log1p(service) / WIDEST + 1e-9))]
+        return level * 1e9 + job.submit
+
+    @staticmethod
+    def change(now, job, knobs):
+        """Instant of the next threshold (running) or of promotion (waiting)."""
+        if job.held == 0:
+            return (
+                job.waiting_since + knobs.starve_limit * job.executed
+                if knobs.starve_limit > 0 < job.executed
+                else math.inf
+            )
+        stretch = now - job.started
+        before = job.executed - stretch
+        waited = job.started - job.waiting_since
+        promoted = knobs.starve_limit > 0 and before > 0 and waited * (1 + 1e-9) >= knobs.starve_limit * before
+        pace = 1.0 if knobs.metric == TIME else job.gpus
+        value = stretch * pace if promoted else (job.executed if knobs.metric == TIME else job.attained)
+        when = math.inf
+        for i in range(knobs.queues - 1):
+            if value * (1 + 1e-9) < knobs.thresholds[i]:
+                when = now + (knobs.thresholds[i] - value) / pace
+                break
+        if knobs.metric == GITTINS:
+            step = int((GRID - 1) * math.log1p(value) / WIDEST + 1e-9) + 1
+            when = min(when, now + (math.expm1(step * WIDEST / (GRID - 1)) - value) / pace)
+        return when

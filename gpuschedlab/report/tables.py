@@ -1,0 +1,115 @@
+"""The tables of the page, as HTML."""
+
+from html import escape
+
+from gpuschedlab.metrics import METRICS, compare
+from gpuschedlab.metrics.usage import cluster_of
+
+COLUMNS = (
+    *("jct_mean", "jct_median", "jct_p99", "queueing_mean", "makespan", "utilisation", "fragmentation"),
+    *("slo_violation", "unfair_fraction", "rho_worst", "preemptions", "unfinished", "seconds"),
+)
+SHARES = ("utilisation", "fragmentation", "unfair_fraction", "slo_violation")
+OPTIONAL = ("slo_violation", "unfinished")  # shown where any run has something to tell
+
+
+def _told(name: str, value) -> str:
+    """Value of a metric as the table shows it: hours, percent, whole or three figures."""
+    if value is None:
+        return "–"
+    if name in SHARES:
+        return f"{value:.1%}"
+    if METRICS[name].unit == "s" and name != "seconds":
+        hours = value / 3600
+        return f"{hours:,.0f}" if hours >= 1000 else f"{hours:.2f}" if hours >= 0.01 else f"{hours:.2g}"
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.3g}" if value < 1000 else f"{value:,.0f}"
+
+
+def _unit(name: str) -> str:
+    """Unit as the table shows it, and an arrow to where better is."""
+    unit, arrow = METRICS[name].unit, {"lower": "\u2193", "higher": "\u2191"}.get(METRICS[name].better, "")
+    shown = "s" if name == "seconds" else "%" if name in SHARES else "h" if unit == "s" else unit
+    return f"{shown} {arrow if name != 'seconds' else ''}".strip()
+
+
+def _best(name: str, values: list) -> float | None:
+    """Value to mark, when there is a better and a worse, and fewer than half share the best."""
+    known = [v for v in values if v is not None]
+    if not METRICS[name].better or name == "seconds" or len(known) < 2:
+        return None
+    best = min(known) if METRICS[name].better == "lower" else max(known)
+    return best if sum(_told(name, v) == _told(name, best) for v in known) <= len(known) / 2 else None
+
+
+def comparison_table(runs: dict, censored: bool = False) -> str:
+    """One row a policy, sortable by every column, the best value of each marked."""
+    frame = compare(runs, list(COLUMNS), censored=censored)
+    columns = [c for c in COLUMNS if c not in OPTIONAL or any(frame[c].fill_null(0))]
+    heads = ['<th scope="col"><button type="button">policy</button></th>']
+    for name in columns:
+        unit = f'<span class="unit">{_unit(name)}</span>'
+        label = METRICS[name].label
+        heads.append(f'<th scope="col" title="{escape(METRICS[name].doc)}"><button type="button">{label}</button>{unit}</th>')
+    best = {name: _best(name, frame[name].to_list()) for name in columns}
+    body = []
+    for row in frame.iter_rows(named=True):
+        cells = [f'<th scope="row" data-value="{escape(row["policy"])}">{escape(row["policy"])}</th>']
+        for name in columns:
+            value, mark = row[name], ""
+            if best[name] is not None and value is not None and _told(name, value) == _told(name, best[name]):
+                mark = ' class="best"'
+            cells.append(f'<td{mark} data-value="{"" if value is None else value}">{_told(name, value)}</td>')
+        body.append(f"<tr>{''.join(cells)}</tr>")
+    caption = (
+        "Click a column's name to sort by it; hover over it for what it is. \u2193: lower is better, \u2191: higher is better; "
+        "a star marks the best value."
+    )
+    return (
+        f'<div class="scroll"><table id="comparison"><caption>{caption}</caption><thead><tr>{"".join(heads)}</tr></thead>'
+        f"<tbody>{''.join(body)}</tbody></table></div>"
+    )
+
+
+def trace_sentence(runs: dict, censored: bool = False) -> str:
+    """What was run, in one sentence: jobs, span, demand, cluster."""
+    run = next(iter(runs.values()))
+    jobs, cluster = run.jobs, cluster_of(run)
+    span = jobs["submit"].max() - jobs["submit"].min()
+    demand = float((jobs["gpus"] * jobs["duration"]).sum())
+    load = f", {demand / (span * cluster.total_gpus):.0%} of what the cluster has in that time" if span > 0 else ""
+    cut = int(jobs["censored"].sum() or 0) if "censored" in jobs.columns else 0
+    left_out = f" {cut:,} jobs whose log cuts their duration off are {'kept' if censored else 'left out of the times'}." if cut else ""
+    return (
+        f"{jobs.height:,} jobs submitted over {span / 86_400:.3g} days ask for {demand / 3600:,.0f} GPU-hours{load}. "
+        f"The cluster has {cluster.total_gpus:,} GPUs on {cluster.total_nodes} nodes ({escape(str(cluster))}).{left_out}"
+    )
+
+
+def _words(value) -> str:
+    """A knob or setting in a few words."""
+    if isinstance(value, dict):
+        return ", ".join(f"{escape(str(k))} = {_words(v)}" for k, v in value.items()) or "none"
+    if isinstance(value, tuple | list):
+        return ", ".join(_words(v) for v in value)
+    if isinstance(value, float):
+        return f"{value:,.6g}"
+    text = str(value)
+    return escape(text if len(text) <= 300 else text[:297] + "...")
+
+
+def run_table(runs: dict) -> str:
+    """Everything that the runs were made from: settings that all share once, the others one row a policy."""
+    infos = {name: {k: v for k, v in run.info.items() if k not in ("seconds", "now", "events")} for name, run in runs.items()}
+    keys = list(dict.fromkeys(k for info in infos.values() for k in info))
+    shared = [k for k in keys if len({str(info.get(k)) for info in infos.values()}) == 1 and k not in ("policy", "knobs")]
+    own = [k for k in keys if k not in shared]
+    first = next(iter(infos.values()))
+    rows = "".join(f'<tr><th scope="row">{escape(k)}</th><td>{_words(first.get(k))}</td></tr>' for k in shared)
+    common = f'<table class="words"><caption>The same for all policies</caption><tbody>{rows}</tbody></table>' if rows else ""
+    heads = "".join(f'<th scope="col">{escape(k)}</th>' for k in own)
+    body = "".join(
+        f'<tr><th scope="row">{escape(name)}</th>{"".join(f"<td>{_words(info.get(k))}</td>" for k in own)}</tr>'
+        for name, info in infos.items()
+    )
+    each = f'<table class="words"><caption>By policy</caption><thead><tr><th scope="col">name</th>{heads}</tr></thead><tbody>{body}</tbody></table>'
+    return f'<div class="scroll">{common}{each if own else ""}</div>'

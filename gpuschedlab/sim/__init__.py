@@ -1,0 +1,9 @@
+"""Time: the engine, its two drivers, what policies see, and what a run leaves behind."""
+
+from gpuschedlab.sim.build import Delays
+from gpuschedlab.sim.policy import Allocation, Ordered, Policy, Round
+from gpuschedlab.sim.run import Run
+from gpuschedlab.sim.simulation import Simulation, simulate
+from gpuschedlab.sim.view import View
+
+__all__ = ["Allocation", "Delays", "Ordered", "Policy", "Round", "Run", "Simulation", "View", "simulate"]

@@ -1,0 +1,249 @@
+"""From a trace, a cluster and a policy to the arrays of a state."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from gpuschedlab.cluster import Cluster
+from gpuschedlab.cluster.placement import NODE, RELAX, SLOTS
+from gpuschedlab.errors import ClusterError, SpeedError
+from gpuschedlab.sim.state import (
+    BODY,
+    CLASS,
+    ENTRY,
+    JOB,
+    OUTAGE,
+    SCALARS,
+    STRETCH,
+    TICK,
+    State,
+)
+
+KINDS = {"best_effort": 0, "strict": 1, "soft": 2}
+
+
+@dataclass(frozen=True)
+class Delays:
+    """Time that a job holds GPUs without progress.
+
+    Parameters
+    ----------
+    restart : float
+        Seconds at each start after the first; a trace's column `restart` overrides it job by job.
+    switch : float
+        Seconds at each start.
+    checkpoint : float, optional
+        Seconds between checkpoints, to which a node failure throws a job back; 0: nothing is lost; None: a
+        checkpoint is taken only when the job is suspended.
+    """
+
+    restart: float = 0.0
+    switch: float = 0.0
+    checkpoint: float | None = None
+
+    def __post_init__(self):
+        for name in ("restart", "switch"):
+            if not 0 <= getattr(self, name) < np.inf:
+                raise ValueError(f"Delays.{name}: found {getattr(self, name)}; expected seconds, 0 or more.")
+        if self.checkpoint is not None and not self.checkpoint >= 0:
+            raise ValueError(f"Delays.checkpoint: found {self.checkpoint}; expected seconds >= 0, or None.")
+
+
+def _column(trace: pl.DataFrame, name: str, default):
+    return trace[name].fill_null(default).to_numpy() if name in trace.columns else np.full(trace.height, default)
+
+
+def _codes(trace: pl.DataFrame, name: str) -> np.ndarray:
+    """Small integers for the values of a text column, in order of name; -1 for null or no column."""
+    if name not in trace.columns:
+        return np.full(trace.height, -1, np.int32)
+    rank = trace[name].rank("dense").cast(pl.Int32) - 1
+    return rank.fill_null(-1).to_numpy()
+
+
+def model_codes(trace: pl.DataFrame, speeds) -> np.ndarray:
+    """(n,) index of each job's model in the speed table, -1 without one."""
+    if speeds is None or "model" not in trace.columns:
+        return np.full(trace.height, -1, np.int32)
+    known = {m: i for i, m in enumerate(speeds.models)}
+    return trace["model"].replace_strict(known, default=-1, return_dtype=pl.Int32).fill_null(-1).to_numpy()
+
+
+def _spread(speeds, model: np.ndarray, gpus: np.ndarray, cluster: Cluster, type_map) -> np.ndarray:
+    """(n,) speed on twice the least number of nodes, relative to the least; 1 where either is unknown."""
+    out = np.ones(len(model))
+    if speeds is None or len(type_map) == 0 or type_map[0] < 0:
+        return out
+    size = int(cluster.node_gpus[0])
+    pairs, which = np.unique(np.stack([model, gpus.astype(int)]), axis=1, return_inverse=True)
+    nodes = np.maximum(1, -(-pairs[1] // size))
+    kind = np.array([type_map[0]])
+    for i, (m, g) in enumerate(pairs.T):
+        if m >= 0 and g > 1:
+            near, far = (
+                speeds.rates([m], [0.0], kind, np.array([n]), np.array([g]))[0, 0] for n in (nodes[i], 2 * nodes[i])
+            )
+            if np.isfinite(near) and np.isfinite(far):
+                out[which == i] = far / near
+    return out
+
+
+def _work(trace: pl.DataFrame, speeds, model: np.ndarray) -> np.ndarray:
+    """(n,) true work: duration, or target, or the model's whole progress."""
+    duration = trace["duration"].to_numpy()
+    if speeds is None:
+        return duration
+    total = np.append(speeds.seg_end[speeds.seg_first[1:] - 1], np.inf)[model]
+    target = np.where(np.isnan(t := _column(trace, "target", np.nan).astype(float)), total, t)
+    rigid = (model < 0) | np.append(speeds.relative, True)[model]
+    work = np.where(rigid, duration, target)
+    if not np.isfinite(work).all():
+        i = int(np.flatnonzero(~np.isfinite(work))[0])
+        raise SpeedError(
+            f"job {trace['job_id'][i]}: model {trace['model'][i]} has no end in the speed table; "
+            "expected a value in column `target`."
+        )
+    return work
+
+
+def _jobs(trace: pl.DataFrame, speeds, estimates: np.ndarray, delays: Delays, cluster: Cluster, type_map):
+    n = trace.height
+    job, body = np.zeros(n, JOB), np.zeros(n, BODY)
+    for name in ("submit", "gpus"):
+        job[name] = trace[name]
+    job["estimate"] = estimates
+    job["deadline"] = job["submit"] + _column(trace, "deadline", np.inf)
+    job["reward"] = _column(trace, "reward", 1.0)
+    job["user"], job["vc"] = _codes(trace, "user"), _codes(trace, "vc")
+    job["model"] = model_codes(trace, speeds)
+    job["contention"] = 1.0
+    if "kind" in trace.columns:
+        job["kind"] = trace["kind"].replace_strict(KINDS, default=0, return_dtype=pl.Int32).to_numpy()
+    job["spread"] = _spread(speeds, job["model"], job["gpus"], cluster, type_map)
+    body["slots"] = np.ceil(job["gpus"] * SLOTS - 1e-6)
+    body["work"] = _work(trace, speeds, job["model"])
+    body["restart"] = np.nan_to_num(_column(trace, "restart", np.nan).astype(float), nan=delays.restart)
+    body["rate"] = 1.0
+    for name in ("timer", "finish", "first", "end"):
+        body[name] = np.inf
+    for name in ("head", "partner", "pos", "tick", "row", "type"):
+        body[name] = -1
+    return job, body
+
+
+def _classes(job, body, rule, profiled: int):
+    """Group jobs by demand (and model, where jobs share GPUs), each with the class they join later; the heaps' size."""
+    n = len(job)
+    job["stage"] = (profiled > 0) & (body["slots"] <= profiled)
+    tight = (rule["placement"][0] == RELAX) & (job["spread"] < rule["skew"][0])
+    model = job["model"] if rule["sharing"][0] else np.full(n, -1)
+    models = int(model.max(initial=0)) + 2
+    chain = ((job["stage"], tight), (0, tight), (0, 0))  # to be profiled, insisting, relaxed: one number a demand
+    codes = [((body["slots"].astype(np.int64) * models + model + 1) * 2 + stage) * 2 + t for stage, t in chain]
+    rows, index = np.unique(np.concatenate(codes), return_inverse=True)
+    first, base, relaxed = index.reshape(3, n)
+    cls = np.zeros(len(rows), CLASS)
+    cls["tight"], cls["stage"] = rows & 1, rows >> 1 & 1
+    cls["slots"], cls["model"] = rows // 4 // models, rows // 4 % models - 1
+    cls["relaxed"] = np.arange(len(cls))
+    cls["relaxed"][base] = relaxed
+    cls["relaxed"][first[first != base]] = base[first != base]
+    size = np.bincount(index, minlength=len(cls))
+    cls["first"] = np.concatenate([[0], np.cumsum(size)[:-1]])
+    body["base"] = body["cls"] = first
+    return cls, int(size.sum())
+
+
+def _check_sizes(trace: pl.DataFrame, slots: np.ndarray, pools: np.ndarray):
+    room = int(pools[pools[:, 1] == 0, 3].max(initial=0))
+    large = np.flatnonzero(slots > room)
+    if len(large):
+        i = int(large[np.argmax(slots[large])])
+        more = f", and {len(large) - 1} more jobs ask too much" if len(large) > 1 else ""
+        raise ClusterError(
+            f"job {trace['job_id'][i]} asks for {trace['gpus'][i]:g} GPUs{more}; "
+            f"the largest pool of one GPU type has {room / SLOTS:g}. "
+            "Use a larger cluster, or drop them: trace.filter(pl.col('gpus') <= ...)."
+        )
+
+
+def build_state(trace: pl.DataFrame, cluster: Cluster, policy, speeds, estimates: np.ndarray, delays: Delays) -> State:
+    """Make the arrays of a simulation at time 0, before anything happened."""
+    rule = policy.rule()
+    rule["switch"] = delays.switch
+    rule["checkpoint"] = np.inf if delays.checkpoint is None else delays.checkpoint
+    types = cluster.gpu_types
+    type_map = np.array(
+        [speeds.gpu_types.index(t) if speeds and t in speeds.gpu_types else -1 for t in types], np.int64
+    )
+    job, body = _jobs(trace, speeds, estimates, delays, cluster, type_map)
+    nodes, pools = _nodes(cluster, getattr(policy, "profiler_nodes", 0))
+    _check_sizes(trace, body["slots"], pools)
+    profiled = int(pools[pools[:, 1] == 1, 3].max(initial=0))
+    cls, heap_size = _classes(job, body, rule, profiled)
+    n, capacity = len(job), int(nodes["size"].sum())
+    smallest = min(SLOTS, int(body["slots"].min(initial=SLOTS)))
+    entry = np.zeros(capacity // smallest + len(nodes) + 1, ENTRY)
+    entry["next"] = np.arange(1, len(entry) + 1)
+    scalar = np.zeros(1, SCALARS)
+    scalar["capacity"], scalar["decide_at"], scalar["culprit"] = capacity, np.inf, -1
+    return State(
+        job=job,
+        body=body,
+        nodes=nodes,
+        entry=entry,
+        outage=_outages(cluster),
+        cls=cls,
+        heap=np.zeros(heap_size + 1, np.int32),
+        timers=np.zeros(n + 1, np.int32),
+        rank=np.zeros(n + 1, np.int32),
+        ticks=np.zeros(3 * n + 1024, TICK),
+        stretches=np.zeros(2 * n + 8 * len(entry) + 64, STRETCH),
+        scalar=scalar,
+        rule=rule,
+        seconds_on=np.zeros((n, len(types))),
+        histogram=np.bincount(nodes["size"] // SLOTS, minlength=65).astype(np.int64),
+        pools=pools,
+        scratch=np.zeros((8, max(n, len(nodes)) + 2), np.int32),
+        type_map=type_map,
+        **_tables(speeds),
+    )
+
+
+def _tables(speeds) -> dict:
+    none = np.zeros(0, np.int64)
+    if speeds is None:
+        nothing = dict.fromkeys(("code", "row"), none) | {name: np.zeros(0) for name in ("rate", "seg_end")}
+        return nothing | {
+            "first": np.zeros(1, np.int64),
+            "seg_first": np.zeros(1, np.int64),
+            "sharing": np.full((1, 1), np.nan),
+        }
+    sharing = (
+        np.full((len(speeds.models),) * 2, np.nan) if speeds.sharing is None else np.ascontiguousarray(speeds.sharing)
+    )
+    names = ("first", "code", "row", "rate", "seg_first", "seg_end")
+    return {name: getattr(speeds, name) for name in names} | {"sharing": sharing}
+
+
+def _nodes(cluster: Cluster, profiler_nodes: int):
+    nodes = np.zeros(cluster.total_nodes, NODE)
+    nodes["size"] = nodes["free"] = cluster.node_gpus * SLOTS
+    nodes["type"] = cluster.node_type
+    stage = (np.arange(len(nodes)) < profiler_nodes).astype(int)
+    if profiler_nodes >= len(nodes):
+        raise ClusterError(
+            f"found {profiler_nodes} profiler nodes; expected fewer than the cluster's {len(nodes)} nodes."
+        )
+    kinds, nodes["pool"] = np.unique(np.stack([stage, nodes["type"]]), axis=1, return_inverse=True)
+    pools = np.zeros((kinds.shape[1], 4), np.int64)
+    pools[:, 0], pools[:, 1] = kinds[1], kinds[0]
+    pools[:, 2] = pools[:, 3] = np.bincount(nodes["pool"], weights=nodes["size"])
+    return nodes, pools
+
+
+def _outages(cluster: Cluster) -> np.ndarray:
+    moments = [(e.start, e.node, 1) for e in cluster.events]
+    moments += [(e.end, e.node, -1) for e in cluster.events if np.isfinite(e.end)]
+    return np.array(sorted(moments, key=lambda m: (m[0], m[2], m[1])), OUTAGE)

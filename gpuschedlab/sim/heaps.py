@@ -1,0 +1,153 @@
+"""Compiled priority queues over the state: waiting jobs by class, timers, and running jobs in order of key."""
+
+from numba import njit
+
+
+@njit(cache=True)
+def ahead(body, a, b):
+    """Whether job a goes before job b: by key, then by order of submission (the job's index)."""
+    ka = body[a].key
+    kb = body[b].key
+    return ka < kb or (ka == kb and a < b)
+
+
+@njit(cache=True, inline="never")
+def _sift(body, heap, base, count, i):
+    """Restore the order of a class heap around place i (relative to base)."""
+    j = heap[base + i]
+    while i > 0 and ahead(body, j, heap[base + (i - 1) // 2]):
+        heap[base + i] = heap[base + (i - 1) // 2]
+        body[heap[base + i]].pos = base + i
+        i = (i - 1) // 2
+    while 2 * i + 1 < count:
+        child = 2 * i + 1
+        if child + 1 < count and ahead(body, heap[base + child + 1], heap[base + child]):
+            child += 1
+        if not ahead(body, heap[base + child], j):
+            break
+        heap[base + i] = heap[base + child]
+        body[heap[base + i]].pos = base + i
+        i = child
+    heap[base + i] = j
+    body[j].pos = base + i
+
+
+@njit(cache=True, inline="never")
+def push_waiting(S, j):
+    """Put job j among the waiting ones of its class."""
+    c = S.cls[S.body[j].cls]
+    S.heap[c.first + c.count] = j
+    c.count += 1
+    _sift(S.body, S.heap, c.first, c.count, c.count - 1)
+
+
+@njit(cache=True, inline="never")
+def drop_waiting(S, j):
+    """Take job j from the waiting ones of its class."""
+    c = S.cls[S.body[j].cls]
+    i = S.body[j].pos - c.first
+    c.count -= 1
+    S.body[j].pos = -1
+    if i < c.count:
+        S.heap[c.first + i] = S.heap[c.first + c.count]
+        _sift(S.body, S.heap, c.first, c.count, i)
+
+
+@njit(cache=True)
+def moved_waiting(S, j):
+    """Restore the order after the key of waiting job j changed."""
+    c = S.cls[S.body[j].cls]
+    _sift(S.body, S.heap, c.first, c.count, S.body[j].pos - c.first)
+
+
+@njit(cache=True)
+def _sooner(body, a, b):
+    ta = body[a].timer
+    tb = body[b].timer
+    return ta < tb or (ta == tb and a < b)
+
+
+@njit(cache=True, inline="never")
+def _sift_timer(body, heap, count, i):
+    j = heap[i]
+    while i > 0 and _sooner(body, j, heap[(i - 1) // 2]):
+        heap[i] = heap[(i - 1) // 2]
+        body[heap[i]].tick = i
+        i = (i - 1) // 2
+    while 2 * i + 1 < count:
+        child = 2 * i + 1
+        if child + 1 < count and _sooner(body, heap[child + 1], heap[child]):
+            child += 1
+        if not _sooner(body, heap[child], j):
+            break
+        heap[i] = heap[child]
+        body[heap[i]].tick = i
+        i = child
+    heap[i] = j
+    body[j].tick = i
+
+
+@njit(cache=True, inline="never")
+def set_timer(S, j, time):
+    """Wake job j at `time` (s); inf: never."""
+    b = S.body[j]
+    sc = S.scalar[0]
+    b.timer = time
+    if time < 1e300:
+        if b.tick < 0:
+            S.timers[sc.timers] = j
+            b.tick = sc.timers
+            sc.timers += 1
+        _sift_timer(S.body, S.timers, sc.timers, b.tick)
+    elif b.tick >= 0:
+        i = b.tick
+        b.tick = -1
+        sc.timers -= 1
+        if i < sc.timers:
+            S.timers[i] = S.timers[sc.timers]
+            _sift_timer(S.body, S.timers, sc.timers, i)
+
+
+@njit(cache=True, inline="never")
+def place_in_rank(S, j, lo, hi):
+    """Index in rank[lo:hi] before which job j belongs."""
+    while lo < hi:
+        mid = (lo + hi) // 2
+        if ahead(S.body, S.rank[mid], j):
+            lo = mid + 1
+        else:
+            hi = mid
+    return lo
+
+
+@njit(cache=True, inline="never")
+def insert_rank(S, j):
+    """Put running job j into the list of running jobs, by key."""
+    n = S.scalar[0].running
+    i = place_in_rank(S, j, 0, n)
+    for m in range(n, i, -1):
+        S.rank[m] = S.rank[m - 1]
+    S.rank[i] = j
+    S.scalar[0].running = n + 1
+
+
+@njit(cache=True, inline="never")
+def remove_rank(S, j):
+    """Take job j from the list of running jobs."""
+    n = S.scalar[0].running
+    i = place_in_rank(S, j, 0, n)
+    for m in range(i, n - 1):
+        S.rank[m] = S.rank[m + 1]
+    S.scalar[0].running = n - 1
+
+
+@njit(cache=True, inline="never")
+def sort_rank(S):
+    """Restore the order of the running jobs after their keys drifted; nearly sorted, so by insertion."""
+    for i in range(1, S.scalar[0].running):
+        j = S.rank[i]
+        m = i
+        while m > 0 and ahead(S.body, j, S.rank[m - 1]):
+            S.rank[m] = S.rank[m - 1]
+            m -= 1
+        S.rank[m] = j

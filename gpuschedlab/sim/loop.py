@@ -1,0 +1,197 @@
+"""The compiled loop: from event to event, in order of (time, kind, job), with a decision where one is due.
+
+Kinds at one instant, in order: completions and other timers, outages, arrivals, then the decision.
+"""
+
+import numpy as np
+from numba import from_dtype, njit, types
+
+from gpuschedlab.sim.engine import (
+    INF,
+    begin_wait,
+    change_node,
+    complete,
+    leave,
+    log_tick,
+    move_clock,
+    refresh,
+    set_rate,
+    wake,
+)
+from gpuschedlab.sim.handle import STATE
+from gpuschedlab.sim.heaps import drop_waiting, insert_rank, moved_waiting, push_waiting, remove_rank
+from gpuschedlab.sim.order import EASY, easy, fill, rekey, reorder
+from gpuschedlab.sim.state import JOB, RUNNING
+
+ENDED, FULL, DECIDE, NO_SPEED = range(4)
+
+
+@njit(cache=True, inline="never")
+def ring(S, j, fns, raw):
+    """The timer of job j rings: its segment or work ends, its profiling or patience ends, or its key changes."""
+    job = S.job[j]
+    b = S.body[j]
+    sc = S.scalar[0]
+    refresh(S, j)
+    if job.state == RUNNING:
+        if b.finish <= sc.now:
+            job.progress = b.goal
+            if b.goal >= b.work:
+                complete(S, j, fns, raw)
+                return
+            b.segment += 1
+            set_rate(S, j)
+        if job.stage == 1 and job.started + S.rule[0].profile <= sc.now:
+            b.lost += job.progress / b.rate
+            leave(S, j, fns, raw)
+            job.stage = 0
+            job.progress = 0.0  # no checkpoint is taken of a profiled run
+            b.segment = 0
+            b.base = S.cls[b.base].relaxed
+            begin_wait(S, j, fns, raw)
+            return
+        remove_rank(S, j)
+        b.key = fns[0](sc.now, job, raw)
+        insert_rank(S, j)
+    else:
+        relaxed = S.cls[b.cls].relaxed
+        if relaxed != b.cls and job.stage == 0 and job.waiting_since + S.rule[0].patience <= sc.now:
+            drop_waiting(S, j)
+            b.cls = relaxed
+            push_waiting(S, j)
+        b.key = fns[0](sc.now, job, raw)
+        moved_waiting(S, j)
+    sc.dirty = 1
+    wake(S, j, fns[1], raw)
+
+
+@njit(cache=True, inline="never")
+def arrive(S, j, fns, raw):
+    """Job j is submitted."""
+    sc = S.scalar[0]
+    S.body[j].last = sc.now
+    S.body[j].contention0 = sc.contention
+    sc.arrived += 1
+    sc.demanded += S.body[j].slots
+    sc.dirty = 1
+    begin_wait(S, j, fns, raw)
+
+
+@njit(cache=True, inline="never")
+def decide(S, fns, raw):
+    """Let the order decide who runs now; leases that ended are renewed for those who stay."""
+    sc = S.scalar[0]
+    r = S.rule[0]
+    if r.preemptive == 1 and sc.demanded <= sc.capacity:
+        fill(S, fns, raw)  # room for all: no order matters, unless nodes are too fragmented
+    if r.moving > 0 and sc.waiting > 0:
+        rekey(S, fns, raw)
+    if sc.waiting == 0:
+        pass
+    elif r.preemptive == 1:
+        reorder(S, fns, raw)
+    elif r.backfill == EASY:
+        easy(S, fns, raw)
+    else:
+        fill(S, fns, raw)
+    if r.lease > 0:
+        for i in range(sc.running):
+            j = S.rank[i]
+            if S.body[j].lease <= sc.now:
+                S.body[j].lease = sc.now + r.lease
+                wake(S, j, fns[1], raw)
+    sc.dirty = 0
+
+
+@njit(cache=True, inline="never")
+def next_time(S):
+    """Time of the next event (s), inf: none."""
+    sc = S.scalar[0]
+    time = INF
+    if sc.arrived < S.job.shape[0]:
+        time = S.job[sc.arrived].submit
+    if sc.timers > 0:
+        time = min(time, S.body[S.timers[0]].timer)
+    if sc.outage < S.outage.shape[0] and sc.done < S.job.shape[0]:
+        time = min(time, S.outage[sc.outage].time)
+    return min(time, sc.decide_at)
+
+
+@njit(cache=True, inline="never")
+def happen(S, fns, raw):
+    """All that happens at this instant, but the decision; whether the logs have room for more."""
+    sc = S.scalar[0]
+    while sc.timers > 0 and S.body[S.timers[0]].timer <= sc.now:
+        if S.stretches.shape[0] - sc.stretches <= 2 * S.entry.shape[0]:
+            return False
+        ring(S, S.timers[0], fns, raw)
+    while sc.outage < S.outage.shape[0] and S.outage[sc.outage].time <= sc.now:
+        if S.stretches.shape[0] - sc.stretches <= 2 * S.entry.shape[0]:
+            return False
+        sc.outage += 1
+        change_node(S, S.outage[sc.outage - 1].node, S.outage[sc.outage - 1].delta, fns, raw)
+    while sc.arrived < S.job.shape[0] and S.job[sc.arrived].submit <= sc.now:
+        arrive(S, sc.arrived, fns, raw)
+    return S.stretches.shape[0] - sc.stretches > 2 * S.entry.shape[0]
+
+
+@njit(cache=True)
+def on_grid(time, interval):
+    """First multiple of `interval` at or after `time`, forgiving rounding."""
+    return np.ceil(time / interval - 1e-9) * interval
+
+
+@njit(cache=True, inline="never")
+def schedule_decision(S):
+    """Set when the next decision is due, after what has just happened."""
+    sc = S.scalar[0]
+    r = S.rule[0]
+    if sc.dirty == 1 and sc.decide_at > 1e300:
+        sc.decide_at = on_grid(sc.now, r.interval) if r.interval > 0 and r.on_event == 0 else sc.now
+    elif sc.dirty == 1 and r.on_event == 1:
+        sc.decide_at = sc.now
+
+
+@njit(cache=True, inline="never")
+def after_decision(S):
+    """Set the next decision of a policy that decides at a fixed interval while jobs are there."""
+    sc = S.scalar[0]
+    r = S.rule[0]
+    sc.decide_at = INF
+    if r.interval > 0 and (r.rounds == 1 or r.moving == 2) and sc.running + sc.waiting > 0:
+        sc.decide_at = on_grid(sc.now + r.interval * 1e-6, r.interval)
+
+
+def _advance(S, key, change, gate, raw, until):
+    fns = (key, change, gate)
+    sc = S.scalar[0]
+    while True:
+        time = next_time(S)
+        if time > until or time > 1e300:
+            if until < 1e300:
+                move_clock(S, until)
+            return ENDED
+        if sc.ticks + 2 > S.ticks.shape[0]:
+            return FULL
+        move_clock(S, time)
+        if not happen(S, fns, raw):
+            return FULL
+        if sc.culprit >= 0:
+            return NO_SPEED
+        schedule_decision(S)
+        if sc.decide_at <= time:
+            if S.rule[0].rounds == 1:
+                return DECIDE
+            decide(S, fns, raw)
+            if sc.culprit >= 0:
+                return NO_SPEED
+            after_decision(S)
+        log_tick(S)
+    return ENDED
+
+
+RAW = types.Array(types.uint8, 1, "C")
+JOB_TYPE = from_dtype(JOB)
+KEY = types.FunctionType(types.float64(types.float64, JOB_TYPE, RAW))
+advance = njit(types.int64(STATE, KEY, KEY, KEY, RAW, types.float64), cache=True)(_advance)
+"""Run a state until a time (s), or until Python is needed: ENDED, FULL (logs want room), DECIDE, NO_SPEED."""

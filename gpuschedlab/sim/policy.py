@@ -1,0 +1,239 @@
+"""The two kinds of policy: an order that is compiled, and an allocation a round that is plain Python."""
+
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+from numba import njit, types
+
+from gpuschedlab.cluster.placement import RULES
+from gpuschedlab.errors import PolicyError
+from gpuschedlab.knobs import Knobbed, data_of, knobs_of
+from gpuschedlab.sim.loop import JOB_TYPE, KEY, RAW
+from gpuschedlab.sim.state import RULE
+
+BACKFILL = {"none": 0, "easy": 1, "greedy": 2}
+MOVING = {"none": 0, "running": 1, "all": 2}
+
+
+class Policy(Knobbed):
+    """What both kinds share: where jobs are placed, and how often it decides.
+
+    Attributes
+    ----------
+    placement : str
+        A rule of `gpuschedlab.cluster.RULES`.
+    interval : float
+        Seconds between decisions; 0 (Ordered only): at every event.
+    """
+
+    placement = "pack"
+    interval = 0.0
+
+    @property
+    def name(self) -> str:
+        """Name in tables."""
+        return type(self).__name__
+
+    def rule(self) -> np.ndarray:
+        """(1,) RULE record that the engine follows."""
+        if self.placement not in RULES:
+            raise PolicyError(f"{self.name}.placement: found {self.placement!r}; expected one of {sorted(RULES)}.")
+        rule = np.zeros(1, RULE)
+        rule["placement"] = RULES[self.placement]
+        rule["interval"] = self.interval
+        rule["fraction"] = 1.0
+        rule["patience"] = np.inf
+        return rule
+
+
+class Ordered(Policy):
+    """Serve jobs in the order of a key, lowest first; the whole loop runs compiled.
+
+    A subclass is a frozen dataclass with a static method `key(now, job, knobs)` of arithmetic and `math` only: `now`
+    in seconds, `job` a record of `gpuschedlab.sim.state.JOB`, `knobs` a record of the policy's own knobs (a choice
+    arrives as its index, a tuple padded with infinity; so are tuples marked `Data`). Ties go to the job submitted
+    first.
+
+    Attributes
+    ----------
+    preemptive : bool
+        Whether a job that goes earlier may suspend one that goes later.
+    backfill : {"greedy", "none", "easy"}
+        Whether jobs behind one that does not fit may start: all, none, or those that do not delay it by the estimates.
+    moving : {"all", "running", "none"}
+        Whose keys drift with time by themselves. "none" (fastest): keys change only where `change` says.
+    lease : float
+        Seconds for which a started job may not be suspended; 0: none.
+    patience : float
+        Rule "relax": seconds of waiting after which a job takes any nodes.
+    skew : float
+        Rule "relax": jobs whose relative speed on spread nodes is at least this never insist on consolidation.
+    sharing : bool
+        Whether jobs of one demand may share GPUs, two at a time.
+    share_limit : float
+        Least sum of the relative speeds of two jobs that share.
+    fraction : float
+        Share of the active jobs, those with the lowest `gate`, that goes before all others.
+    profiler_nodes : int
+        Nodes, from the first, on which new jobs are profiled before they queue.
+    profile_time : float
+        Seconds of profiling.
+    """
+
+    preemptive = False
+    backfill = "greedy"
+    moving = "all"
+    lease = 0.0
+    patience = np.inf
+    skew = 1.0
+    sharing = False
+    share_limit = 1.5
+    fraction = 1.0
+    profiler_nodes = 0
+    profile_time = 0.0
+
+    @staticmethod
+    def key(now, job, knobs):
+        """Place in the order, lowest first; abstract."""
+        raise NotImplementedError
+
+    @staticmethod
+    def change(now, job, knobs):
+        """Time (s) at which the key of `job` next changes, if it goes on as it is; inf: never."""
+        return np.inf
+
+    @staticmethod
+    def gate(now, job, knobs):
+        """Value by which `fraction` lets jobs pass, lowest first."""
+        return 0.0
+
+    def rule(self) -> np.ndarray:
+        """(1,) RULE record that the engine follows."""
+        rule = super().rule()
+        for name, table in (("backfill", BACKFILL), ("moving", MOVING)):
+            value = getattr(self, name)
+            if value not in table:
+                raise PolicyError(f"{self.name}.{name}: found {value!r}; expected one of {sorted(table)}.")
+            rule[name] = table[value]
+        for name in ("preemptive", "lease", "patience", "skew", "sharing", "share_limit", "fraction"):
+            rule[name] = getattr(self, name)
+        rule["profile"] = self.profile_time if self.profiler_nodes else 0.0
+        return rule
+
+
+class Round(Policy):
+    """Decide who gets what at intervals, in plain Python on numpy arrays.
+
+    A subclass is a frozen dataclass with `allocate(self, view) -> Allocation`. Jobs whose configuration does not
+    change stay where they are.
+
+    Attributes
+    ----------
+    interval : float
+        Seconds between rounds; 0: at arrivals and completions only.
+    on_event : bool
+        Whether to decide at arrivals and completions, too.
+    """
+
+    interval = 60.0
+    on_event = False
+    placement = "consolidate"
+
+    def allocate(self, view) -> "Allocation":
+        """Give each active job a configuration; abstract."""
+        raise NotImplementedError
+
+    def rule(self) -> np.ndarray:
+        """(1,) RULE record that the engine follows."""
+        rule = super().rule()
+        rule["rounds"] = 1
+        rule["on_event"] = self.on_event or self.interval == 0
+        return rule
+
+
+@dataclass(frozen=True)
+class Allocation:
+    """A round's answer.
+
+    Parameters
+    ----------
+    gpu_type : (n,) int array
+        Index into `view.cluster.gpu_types` for each job of the view.
+    gpus : (n,) array
+        GPUs of each; 0: none.
+    objective, bound : float
+        Of the program that was solved, if any.
+    status : str
+        What the solver said.
+    """
+
+    gpu_type: np.ndarray
+    gpus: np.ndarray
+    objective: float = np.nan
+    bound: float = np.nan
+    status: str = ""
+
+
+@cache
+def knob_dtype(cls: type) -> np.dtype:
+    """Record type of a policy's knobs, as compiled keys see them."""
+    kinds = {"float": "f8", "int": "i8", "bool": "i8", "choice": "i8"}
+    parts = [
+        (k.name, "f8", (k.knob.many,)) if k.kind == "floats" else (k.name, kinds[k.kind])
+        for k in knobs_of(cls).values()
+    ]
+    parts += [(name, "f8", (many,)) for name, many in data_of(cls).items()]
+    return np.dtype(parts or [("none", "i8")], align=True)
+
+
+def knob_record(policy) -> np.ndarray:
+    """Bytes of the record of a policy's knobs."""
+    record = np.zeros(1, knob_dtype(type(policy)))
+    for k in knobs_of(policy).values():
+        value = getattr(policy, k.name)
+        if k.kind == "choice":
+            value = k.knob.choices.index(value)
+        elif k.kind == "floats":
+            value = tuple(value) + (np.inf,) * (k.knob.many - len(value))
+        record[k.name] = value
+    for name, many in data_of(type(policy)).items():
+        values = getattr(policy, name)
+        record[name] = tuple(values) + (np.inf,) * (many - len(values))
+    return record.view(np.uint8)
+
+
+@cache
+def _compiled(function, dtype: np.dtype, who: str):
+    plain = njit(function)
+
+    def call(now, job, raw):
+        return plain(now, job, raw.view(dtype)[0])
+
+    try:
+        return njit(types.float64(types.float64, JOB_TYPE, RAW))(call)
+    except Exception as error:  # numba raises many kinds; the message is what helps
+        lines = [line for line in str(error).splitlines() if line.strip()]
+        raise PolicyError(
+            f"{who} does not compile: {' '.join(lines[-3:])[:400]} "
+            "Use arithmetic, math and the fields of `now`, `job` and `knobs`; it must return a number."
+        ) from error
+
+
+def compiled_keys(policy) -> tuple:
+    """(key, change, gate) of an ordered policy, compiled once a class; a round policy has none of its own."""
+    cls = type(policy) if isinstance(policy, Ordered) else _InOrder
+    dtype = knob_dtype(cls)
+    return tuple(_compiled(getattr(cls, name), dtype, f"{cls.__name__}.{name}") for name in ("key", "change", "gate"))
+
+
+@dataclass(frozen=True)
+class _InOrder(Ordered):
+    """Order of submission: what a round policy's waiting jobs are kept in."""
+
+    @staticmethod
+    def key(now, job, knobs):
+        return job.submit
+
+
+__all__ = ["KEY", "Allocation", "Ordered", "Policy", "Round", "compiled_keys", "knob_record"]

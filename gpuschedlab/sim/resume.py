@@ -1,0 +1,141 @@
+"""Beginning in the midst: a state in which jobs already run, and the change of policy under way."""
+
+import numpy as np
+import polars as pl
+from numba import njit, types
+
+from gpuschedlab.errors import RunError
+from gpuschedlab.sim.build import build_state
+from gpuschedlab.sim.engine import begin_wait, count_host, log_tick, wake
+from gpuschedlab.sim.handle import STATE
+from gpuschedlab.sim.heaps import insert_rank, push_waiting
+from gpuschedlab.sim.loop import KEY, RAW
+from gpuschedlab.sim.order import try_start
+from gpuschedlab.sim.rounds import INDEX, refresh_active
+from gpuschedlab.sim.state import RUNNING, WAITING
+
+SHARED = frozenset({"outage", "first", "code", "row", "rate", "seg_first", "seg_end", "type_map", "sharing"})
+"""Arrays of a state that never change, and that copies share."""
+
+COLUMNS = ("job_id", "executed", "attained", "progress", "running")
+
+
+def unfinished(simulation) -> pl.DataFrame:
+    """Jobs submitted and not done, with what they have received."""
+    index = refresh_active(simulation.state)
+    job = simulation.state.job[index]
+    values = {name: job[name] for name in ("executed", "attained", "progress")}
+    return (
+        simulation.trace[index]
+        .select("job_id")
+        .with_columns(**{k: pl.Series(k, v) for k, v in values.items()}, running=pl.Series(job["state"] == RUNNING))
+    )
+
+
+@njit(types.int64(STATE, KEY, KEY, KEY, RAW, INDEX), cache=True)
+def admit(S, key, change, gate, raw, running):
+    """Let the first arrivals in as they stand, the running ones first on GPUs, without delay; how many did not fit."""
+    fns = (key, change, gate)
+    sc = S.scalar[0]
+    for j in range(sc.arrived):
+        S.body[j].last = sc.now
+        sc.demanded += S.body[j].slots
+        begin_wait(S, j, fns, raw)
+        S.job[j].queued = sc.now - S.job[j].submit - S.job[j].executed
+    short = 0
+    for i in range(running.shape[0]):
+        j = running[i]
+        if try_start(S, j, fns, raw):
+            S.body[j].pause = 0.0
+            S.body[j].finish = S.body[j].last + max(0.0, S.body[j].goal - S.job[j].progress) / S.body[j].rate
+            wake(S, j, fns[1], raw)
+        else:
+            short += 1
+    sc.dirty = 1
+    sc.decide_at = sc.now
+    return short
+
+
+@njit(types.int64(STATE, KEY, KEY, KEY, RAW), cache=True)
+def reinsert(S, key, change, gate, raw):
+    """Put every active job of a state whose queues are empty back into them, by the present policy's keys."""
+    sc = S.scalar[0]
+    for j in range(sc.arrived):
+        state = S.job[j].state
+        if state != WAITING and state != RUNNING:
+            continue
+        S.body[j].key = key(sc.now, S.job[j], raw)
+        if state == WAITING:
+            S.body[j].cls = S.body[j].base
+            push_waiting(S, j)
+            sc.waiting += 1
+        else:
+            insert_rank(S, j)
+            count_host(S, j, 1)
+        wake(S, j, change, raw)
+    sc.dirty = 1
+    sc.decide_at = sc.now
+    log_tick(S)
+    return sc.running
+
+
+def begin(simulation, start: float, initial: pl.DataFrame | None):
+    """Set a new simulation to `start`, with the jobs of `initial` in the system."""
+    s, trace = simulation.state, simulation.trace
+    s.scalar["now"] = start
+    early = int((trace["submit"] < start).sum()) if initial is None else int((trace["submit"] <= start).sum())
+    if initial is None and early == 0:
+        return
+    known = initial["job_id"].to_list() if initial is not None else []
+    place = {name: i for i, name in enumerate(trace["job_id"][:early].to_list())}
+    if set(known) != set(place):
+        odd = sorted(set(known) ^ set(place))[0]
+        raise RunError(
+            f"start={start:g} s: job {odd} is in only one of trace (submitted by then) and `initial`; "
+            "expected `initial` to list exactly the jobs submitted by then and not done. Drop finished jobs from the trace."
+        )
+    at = np.array([place[name] for name in known], np.int64)
+    for name in ("executed", "attained", "progress"):
+        s.job[name][at] = initial[name].to_numpy()
+    started = at[initial["executed"].to_numpy() > 0]
+    s.job["starts"][started] = 1
+    s.body["first"][started] = s.job["submit"][started]
+    s.body["segment"][:] = 0
+    s.scalar["arrived"] = early
+    running = np.sort(at[initial["running"].to_numpy()])
+    s.job["starts"][running] = 0
+    s.job["stage"][started] = 0
+    admit(s, *simulation._fns, simulation._raw, running)
+    s.job["starts"][running] = 1
+
+
+def rebuild(simulation):
+    """Rebuild queues, classes and pools for the present policy; jobs and nodes stay as they are."""
+    old = simulation.state
+    refresh_active(old)
+    new = build_state(
+        simulation.trace,
+        simulation.cluster,
+        simulation.policy,
+        simulation.speeds,
+        old.job["estimate"],
+        simulation.delays,
+    )
+    fresh = (old.job["state"] <= WAITING) & (old.job["starts"] == 0)
+    stage = np.where(fresh, new.job["stage"], np.where(new.rule["profile"] > 0, old.job["stage"], 0))
+    new.job[:] = old.job
+    new.job["stage"] = stage
+    for name in old.body.dtype.names:
+        if name not in ("base", "cls", "pos", "tick", "timer"):
+            new.body[name] = old.body[name]
+    for name in ("free", "down", "mask"):
+        new.nodes[name] = old.nodes[name]
+    up = new.nodes["down"] == 0
+    new.pools[:, 2] = np.bincount(new.nodes["pool"], new.nodes["free"] * up, len(new.pools))
+    new.pools[:, 3] = np.bincount(new.nodes["pool"], new.nodes["size"] * up, len(new.pools))
+    new.scalar[:] = old.scalar
+    for name in ("timers", "running", "waiting"):
+        new.scalar[name] = 0
+    keep = {name: getattr(old, name) for name in ("entry", "ticks", "stretches", "seconds_on", "histogram")}
+    simulation.state = new.replace(**keep)
+    reinsert(simulation.state, *simulation._fns, simulation._raw)

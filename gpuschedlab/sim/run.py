@@ -1,0 +1,166 @@
+"""Runs: what happened, as frames."""
+
+import json
+import os
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from gpuschedlab.cluster.placement import SLOTS
+from gpuschedlab.errors import RunError
+from gpuschedlab.sim.state import DONE
+
+FRAMES = ("jobs", "timeline", "allocations", "rounds")
+
+
+@dataclass(frozen=True)
+class Run:
+    """What happened to a trace under a policy; times in seconds from the trace's zero.
+
+    Parameters
+    ----------
+    jobs : polars.DataFrame
+        The trace's columns and, a job: `start, end, jct, queueing, executed, overhead, lost, shared` (s), `attained`
+        (GPU-s), `preemptions`, `restarts`, `failures`, `gpu_type`, `nodes`, `contention`. Null where it has not
+        happened.
+    timeline : polars.DataFrame
+        `time, used, running, waiting, demanded, capacity, largest_free`: a row holds until the next.
+    allocations : polars.DataFrame
+        `job` (row of jobs), `node, gpu_type, gpus, start, end, guest` (true where another job owns the shared GPUs).
+    rounds : polars.DataFrame
+        `time, seconds, objective, bound, status`: what each round of a round policy cost and proved; empty otherwise.
+    info : dict
+        Policy, knobs, cluster, seed, versions and what else it came from.
+    """
+
+    jobs: pl.DataFrame
+    timeline: pl.DataFrame
+    allocations: pl.DataFrame
+    rounds: pl.DataFrame
+    info: dict
+
+    def summary(self) -> dict:
+        """Metrics by name (see `gpuschedlab.metrics.METRICS` for units)."""
+        from gpuschedlab.metrics import summary
+
+        return summary(self)
+
+    def __repr__(self):
+        done = self.jobs["end"].count()
+        return f"Run({self.info['policy']}: {done} of {self.jobs.height} jobs done on {self.info['cluster']})"
+
+    def _repr_html_(self):
+        rows = "".join(f"<tr><th>{k}</th><td>{v:.6g}</td></tr>" for k, v in self.summary().items() if v is not None)
+        return f"<p>{self!r}</p><table>{rows}</table>"
+
+    def to_parquet(self, folder) -> Path:
+        """Store the run in a folder, whole or not at all.
+
+        Raises
+        ------
+        RunError
+            The folder cannot be written (a full disk, no permission); what was there before is untouched.
+        """
+        folder = Path(folder)
+        try:
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as made:
+                for name in FRAMES:
+                    getattr(self, name).write_parquet(Path(made) / f"{name}.parquet")
+                (Path(made) / "info.json").write_text(json.dumps(self.info, indent=1, sort_keys=True, default=str))
+                folder.mkdir(exist_ok=True)
+                for part in sorted(Path(made).iterdir()):
+                    os.replace(part, folder / part.name)
+        except OSError as error:
+            raise RunError(
+                f"run not stored in {folder}: {error.strerror or error}. Free some space, or choose another folder."
+            ) from error
+        return folder
+
+    @classmethod
+    def from_parquet(cls, folder) -> "Run":
+        """Read a run that `to_parquet` stored.
+
+        Raises
+        ------
+        RunError
+            A file is missing or broken: the message names it.
+        """
+        folder = Path(folder)
+        frames = {}
+        for name in FRAMES:
+            try:
+                frames[name] = pl.read_parquet(folder / f"{name}.parquet")
+            except (OSError, pl.exceptions.PolarsError) as error:
+                raise RunError(
+                    f"{folder / name}.parquet: {error}; expected a folder that Run.to_parquet wrote."
+                ) from error
+        try:
+            info = json.loads((folder / "info.json").read_text())
+        except (OSError, ValueError) as error:
+            raise RunError(f"{folder / 'info.json'}: {error}; expected a folder that Run.to_parquet wrote.") from error
+        return cls(**frames, info=info)
+
+
+def _null(values: np.ndarray, valid: np.ndarray) -> pl.Series:
+    return pl.Series(np.where(valid, values, 0)).set(pl.Series(~valid), None)
+
+
+def make_run(simulation) -> Run:
+    """Gather the frames of a simulation as it stands."""
+    s = simulation.state
+    types = np.array(simulation.cluster.gpu_types, dtype=object)
+    job, body = s.job, s.body
+    started, done = np.isfinite(body["first"]), job["state"] == DONE
+    measured = {
+        "start": _null(body["first"], started),
+        "end": _null(body["end"], done),
+        "jct": _null(body["end"] - job["submit"], done),
+        "queueing": job["queued"],
+        "executed": job["executed"],
+        "attained": job["attained"],
+        "overhead": body["overhead"],
+        "lost": body["lost"],
+        "preemptions": job["preemptions"],
+        "restarts": np.maximum(job["starts"] - 1, 0).astype(np.int32),
+        "failures": body["failures"],
+        "gpu_type": pl.Series(np.where(started, types[body["type"]], None), dtype=pl.Utf8),
+        "nodes": body["nodes"],
+        "shared": body["shared"],
+        "contention": job["contention"],
+    }
+    jobs = simulation.trace.with_columns(**{k: pl.Series(k, v, strict=False) for k, v in measured.items()})
+    ticks = s.ticks[: s.scalar["ticks"][0]]
+    if len(ticks) and ticks["time"][-1] < simulation.now:
+        ticks = np.append(ticks, ticks[-1:])
+        ticks["time"][-1] = simulation.now
+    timeline = pl.DataFrame(
+        {"time": ticks["time"], "used": ticks["used"] / SLOTS, "running": ticks["running"], "waiting": ticks["waiting"]}
+        | {name: ticks[name] / SLOTS for name in ("demanded", "capacity")}
+        | {"largest_free": ticks["largest"].astype(float)}
+    )
+    rows = s.stretches[: s.scalar["stretches"][0]]
+    node_type = simulation.cluster.node_type
+    allocations = pl.DataFrame(
+        {
+            "job": rows["job"].astype(np.int64),
+            "node": rows["node"],
+            "gpu_type": pl.Series(types[node_type[rows["node"]]], dtype=pl.Utf8),
+            "gpus": rows["slots"] / SLOTS,
+            "start": rows["start"],
+            "end": rows["end"],
+            "guest": rows["guest"].astype(bool),
+        }
+    )
+    schema = {
+        "time": pl.Float64,
+        "seconds": pl.Float64,
+        "objective": pl.Float64,
+        "bound": pl.Float64,
+        "status": pl.Utf8,
+    }
+    rounds = pl.DataFrame(simulation.rounds, schema=schema, orient="row")
+    return Run(jobs, timeline, allocations, rounds, simulation.info())

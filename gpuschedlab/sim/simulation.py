@@ -1,0 +1,285 @@
+"""Simulations: a trace on a cluster under a policy, run as far as wanted, copied, changed and continued."""
+
+import copy
+import time
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+
+import numpy as np
+import polars as pl
+
+from gpuschedlab.cluster import Cluster
+from gpuschedlab.cluster.placement import SLOTS
+from gpuschedlab.errors import ClusterError, PolicyError, SpeedError
+from gpuschedlab.sim import resume
+from gpuschedlab.sim.build import Delays, build_state
+from gpuschedlab.sim.loop import DECIDE, FULL, NO_SPEED, advance
+from gpuschedlab.sim.policy import Allocation, Ordered, Policy, compiled_keys, knob_record
+from gpuschedlab.sim.rounds import apply_allocation, log_open, refresh_active
+from gpuschedlab.sim.run import Run, make_run
+from gpuschedlab.sim.state import FIELDS
+from gpuschedlab.sim.view import View
+from gpuschedlab.traces import validate
+
+PATIENCE = 10_000
+"""Rounds without any running job after which a round policy is held to be stuck."""
+
+
+class Simulation:
+    """A trace on a cluster under a policy, at some instant.
+
+    Parameters
+    ----------
+    trace : polars.DataFrame
+        One row a job (`gpuschedlab.traces.SCHEMA`).
+    cluster : Cluster
+    policy : Ordered or Round
+    speeds : gpuschedlab.jobs.Speeds, optional
+        How fast models go; without it every job is rigid.
+    estimator : gpuschedlab.estimators.Estimator, optional
+        What the policy may know of durations; default `Oracle()`.
+    delays : Delays, optional
+    start : float
+        Instant (s) at which it begins; jobs submitted before then must be in `initial`.
+    initial : polars.DataFrame, optional
+        Jobs already in the system at `start`: `job_id, executed` (s), `attained` (GPU-s), `progress, running`
+        (bool), as `unfinished()` gives them.
+    rng : int
+        Seed, kept with the run; the engine itself draws nothing.
+
+    Raises
+    ------
+    TraceError, ClusterError, PolicyError, SpeedError
+        Something does not fit: the message says who, what was found, what was expected.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from gpuschedlab.policies import Fifo
+    >>> trace = pl.DataFrame({"job_id": ["a", "b"], "submit": [0.0, 1.0], "gpus": [1.0, 1.0], "duration": [10.0, 5.0]})
+    >>> simulation = Simulation(trace, Cluster.homogeneous(1, 1), Fifo())
+    >>> simulation.run(until=12.0).jobs["end"].to_list()
+    [10.0, None]
+    >>> simulation.run().jobs["end"].to_list()
+    [10.0, 15.0]
+    """
+
+    def __init__(
+        self, trace, cluster, policy, *, speeds=None, estimator=None, delays=None, start=0.0, initial=None, rng=0
+    ):
+        if not isinstance(policy, Policy):
+            raise PolicyError(f"found policy {policy!r}; expected an instance of a policy class, such as Fifo().")
+        if not isinstance(cluster, Cluster):
+            raise ClusterError(f"found cluster {cluster!r}; expected a Cluster, such as Cluster.homogeneous(70, 8).")
+        self.trace = validate(trace)
+        self.cluster, self.policy, self.speeds, self.rng = cluster, policy, speeds, rng
+        self.delays = delays or Delays()
+        if estimator is None:
+            from gpuschedlab.estimators import Oracle
+
+            estimator = Oracle()
+        self.estimator = estimator
+        self.memory: dict = {}
+        self.rounds: list[tuple] = []
+        self.seconds = 0.0
+        self._idle = 0
+        estimates = np.asarray(estimator.predict(self.trace), float)
+        self.state = build_state(self.trace, cluster, policy, speeds, estimates, self.delays)
+        self._keys()
+        resume.begin(self, start, initial)
+
+    @property
+    def now(self) -> float:
+        """Present instant (s)."""
+        return float(self.state.scalar["now"][0])
+
+    def _keys(self):
+        self._fns = compiled_keys(self.policy)
+        ordered = isinstance(self.policy, Ordered)
+        self._raw = knob_record(self.policy) if ordered else np.zeros(8, np.uint8)
+
+    def run(self, until: float | None = None) -> Run:
+        """Go on until an instant (s), or until nothing is left to happen.
+
+        Interrupted (Ctrl-C), the simulation stands at a whole event and can be continued.
+        """
+        self.advance(np.inf if until is None else until)
+        return self.result()
+
+    def advance(self, until: float):
+        """Go on until an instant (s) without gathering frames."""
+        begin = time.perf_counter()
+        try:
+            while True:
+                code = advance(self.state, *self._fns, self._raw, float(until))
+                if code == FULL:
+                    self._grow()
+                elif code == DECIDE:
+                    self._round()
+                elif code == NO_SPEED:
+                    raise self._no_speed()
+                else:
+                    return
+        finally:
+            self.seconds += time.perf_counter() - begin
+
+    def result(self) -> Run:
+        """What has happened so far."""
+        refresh_active(self.state)
+        state = self.state
+        if len(state.stretches) - state.scalar["stretches"][0] < 2 * len(state.entry):
+            self._grow()
+            state = self.state
+        closed, began = int(state.scalar["stretches"][0]), state.body["stretch"].copy()
+        log_open(state)
+        try:
+            return make_run(self)
+        finally:
+            state.scalar["stretches"], state.body["stretch"] = closed, began
+
+    def copy(self) -> "Simulation":
+        """Snapshot: an independent simulation at the same instant."""
+        twin = copy.copy(self)
+        twin.state = self.state.replace(**{f: getattr(self.state, f).copy() for f in FIELDS if f not in resume.SHARED})
+        twin.memory, twin.rounds = copy.deepcopy(self.memory), list(self.rounds)
+        return twin
+
+    def switch(self, policy: Policy):
+        """Go on under another policy, or other knobs; running jobs keep their GPUs until it decides otherwise."""
+        self.policy = policy
+        self._keys()
+        resume.rebuild(self)
+
+    def unfinished(self) -> pl.DataFrame:
+        """Jobs in the system now, in the form of `initial`."""
+        return resume.unfinished(self)
+
+    def info(self) -> dict:
+        """What the run comes from."""
+        return {
+            "policy": self.policy.name,
+            "knobs": {k: list(v) if isinstance(v, tuple) else v for k, v in self.policy.knobs.items()},
+            "cluster": str(self.cluster),
+            "outages": len(self.cluster.events),
+            "estimator": type(self.estimator).__name__,
+            "speeds": 0 if self.speeds is None else len(self.speeds.models),
+            "delays": {
+                "restart": self.delays.restart,
+                "switch": self.delays.switch,
+                "checkpoint": self.delays.checkpoint,
+            },
+            "seed": self.rng if isinstance(self.rng, int) else None,
+            "now": self.now,
+            "seconds": self.seconds,
+            "versions": versions(),
+        }
+
+    def _grow(self):
+        ticks, stretches = self.state.ticks, self.state.stretches
+        self.state = self.state.replace(
+            ticks=np.concatenate([ticks, np.zeros_like(ticks)]),
+            stretches=np.concatenate([stretches, np.zeros_like(stretches)]),
+        )
+
+    def _round(self):
+        index = refresh_active(self.state)
+        view = View(self, index)
+        begin = time.perf_counter()
+        answer = self.policy.allocate(view)
+        seconds = time.perf_counter() - begin
+        gpu_type, slots = check_allocation(answer, view, self.policy.name)
+        short = apply_allocation(self.state, *self._fns, self._raw, index, gpu_type, slots)
+        if int(self.state.scalar["culprit"][0]) >= 0:
+            raise self._no_speed()
+        status = answer.status + (f"{' ' if answer.status else ''}{short} not placed" if short else "")
+        self.rounds.append((view.now, seconds, float(answer.objective), float(answer.bound), status))
+        self._idle = self._idle + 1 if len(index) and not self.state.scalar["running"][0] else 0
+        if self._idle > PATIENCE and self.state.scalar["arrived"][0] == self.trace.height:
+            raise PolicyError(
+                f"{self.policy.name} gave no GPUs to any of {len(index)} jobs in {PATIENCE} rounds "
+                f"up to t={view.now:g} s. "
+                "Give every job GPUs at last, or run with until=..."
+            )
+
+    def _no_speed(self) -> SpeedError:
+        j = int(self.state.scalar["culprit"][0])
+        b = self.state.body[j]
+        return SpeedError(
+            f"job {self.trace['job_id'][j]} (model {self.speeds.models[self.state.job['model'][j]]}) was given "
+            f"{b['got'] / SLOTS:g} GPUs of {self.cluster.gpu_types[b['type']]} on {b['nodes']} nodes, which its speed "
+            "table lacks. Allow only configurations of speeds.configurations(), or extend the table."
+        )
+
+
+@cache
+def versions() -> dict[str, str]:
+    """Versions of the packages that a result depends on."""
+    found = {}
+    for name in ("gpuschedlab", "numpy", "polars", "numba"):
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = "not installed"
+    return found
+
+
+def check_allocation(answer, view: View, who: str) -> tuple[np.ndarray, np.ndarray]:
+    """Check a round's answer; (n,) types and (n,) slots.
+
+    Raises
+    ------
+    PolicyError
+        Wrong shape, not a number, unknown type, or more GPUs than there are.
+    """
+    n = len(view)
+    if not isinstance(answer, Allocation):
+        raise PolicyError(f"{who} gave {type(answer).__name__} at t={view.now:g} s; expected an Allocation.")
+    gpus, types = np.asarray(answer.gpus, float), np.asarray(answer.gpu_type, float)
+    if gpus.shape != (n,) or types.shape != (n,):
+        raise PolicyError(
+            f"{who} gave arrays of shape {gpus.shape} and {types.shape} at t={view.now:g} s; "
+            f"expected ({n},), an entry for each job of the view."
+        )
+    if not (np.isfinite(gpus).all() and (gpus >= 0).all()):
+        raise PolicyError(
+            f"{who} gave GPU counts that are negative or not finite at t={view.now:g} s; expected 0 or more."
+        )
+    held = gpus > 0
+    kinds = len(view.cluster.gpu_types)
+    if not (np.isin(types[held], np.arange(kinds))).all():
+        raise PolicyError(
+            f"{who} gave GPU types {np.unique(types[held])} at t={view.now:g} s; expected 0 to {kinds - 1}."
+        )
+    types = np.where(held, types, -1).astype(np.int64)
+    given = np.bincount(types[held], weights=gpus[held], minlength=kinds)
+    for t in np.flatnonzero(given > view.capacity + 1e-9):
+        raise PolicyError(
+            f"{who} gave {given[t]:g} GPUs of {view.cluster.gpu_types[t]} at t={view.now:g} s; "
+            f"the cluster has {view.capacity[t]:g} up. "
+            "Return at most view.capacity."
+        )
+    return types, np.ceil(gpus * SLOTS - 1e-6).astype(np.int64)
+
+
+def simulate(trace, cluster, policy, *, speeds=None, estimator=None, delays=None, until=None, rng=0) -> Run:
+    """Run a trace on a cluster under a policy; `Simulation` has the long form.
+
+    Parameters
+    ----------
+    trace, cluster, policy, speeds, estimator, delays, rng
+        As for `Simulation`.
+    until : float, optional
+        Instant (s) to stop at; default: when nothing is left to happen.
+
+    Returns
+    -------
+    Run
+
+    Examples
+    --------
+    >>> import gpuschedlab as lab
+    >>> run = lab.simulate(lab.generate("venus", days=1, rng=1), lab.Cluster.homogeneous(20, 8), lab.Srtf())
+    >>> run.jobs["end"].null_count()
+    0
+    """
+    return Simulation(trace, cluster, policy, speeds=speeds, estimator=estimator, delays=delays, rng=rng).run(until)

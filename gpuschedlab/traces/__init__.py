@@ -1,0 +1,46 @@
+"""What arrives: the schema of a trace, one reader a published format, the generator, calibration, fetching."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+_HOMES = {
+    "SCHEMA": "schema",
+    "validate": "schema",
+    "generate": "generator",
+    "presets": "presets",
+    "load_preset": "presets",
+    "Calibration": "presets",
+    "calibrate": "calibration",
+    "describe": "tools",
+    "offered_load": "tools",
+    "scale_load": "tools",
+    "slice_trace": "tools",
+    "split": "tools",
+    "read": "readers",
+    "read_philly": "philly",
+    "read_helios": "tables",
+    "read_itp": "tables",
+    "read_workload": "tables",
+    "read_pai": "pai",
+    "read_parquet": "parquet",
+    "write_parquet": "parquet",
+    "catalog": "fetching",
+    "fetch": "fetching",
+}
+
+__all__ = sorted(_HOMES)  # noqa: PLE0605
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name when it is first asked for."""
+    if name not in _HOMES:
+        raise AttributeError(f"gpuschedlab.traces has no {name!r}; it has {', '.join(__all__)}")
+    value = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,281 @@
+"""What a trace is: its columns, their types and ranges, and the check at the door."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import polars as pl
+
+from gpuschedlab.errors import TraceError
+
+OnBad = Literal["raise", "drop"]
+
+#: Ten years, the longest duration that is still taken for one (s). The longest published one is 50 days (Helios).
+LONGEST = 10 * 365 * 86_400.0
+#: The most GPUs that a job may ask for. The largest published one asked for 2,048 (Helios).
+MOST_GPUS = 1e6
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of a trace: its type, whether it must be there, and what a good value is.
+
+    Parameters
+    ----------
+    dtype : polars data type
+        Canonical type; other types are converted where no value is lost.
+    expected : str
+        What a good value is, in the words of the error message.
+    required : bool
+        Whether the column must be there and hold no nulls.
+    low, high : float
+        Bounds (numbers only).
+    open_low : bool
+        Whether `low` itself is out.
+    choices : tuple of str
+        The only values (texts only).
+    """
+
+    dtype: Any
+    expected: str
+    required: bool = False
+    low: float = -math.inf
+    high: float = math.inf
+    open_low: bool = False
+    choices: tuple[str, ...] = ()
+
+    def bad(self, name: str) -> pl.Expr:
+        """Return the expression that is true where a value of this column is wrong (nulls apart)."""
+        value = pl.col(name)
+        if self.choices:
+            return value.is_in(self.choices).not_()
+        if self.dtype not in (pl.Float64, pl.Int64):
+            return pl.lit(False)
+        below = (value <= self.low) if self.open_low else (value < self.low)
+        wrong = below | (value > self.high)
+        return wrong | value.is_finite().not_() if self.dtype == pl.Float64 else wrong
+
+
+#: Column name -> what it holds. Columns that are not here pass through untouched.
+SCHEMA: dict[str, Column] = {
+    "job_id": Column(pl.String, "a text that no other job has", required=True),
+    "submit": Column(
+        pl.Float64, "seconds since the trace's start, from 0 up", required=True, low=0, high=1e10
+    ),
+    "gpus": Column(
+        pl.Float64,
+        "GPUs: a fraction below 1 or a whole number",
+        required=True,
+        low=0,
+        high=MOST_GPUS,
+        open_low=True,
+    ),
+    "duration": Column(
+        pl.Float64,
+        "seconds, above 0 and at most ten years",
+        required=True,
+        low=0,
+        high=LONGEST,
+        open_low=True,
+    ),
+    "user": Column(pl.String, "a text"),
+    "vc": Column(pl.String, "a text"),
+    "model": Column(pl.String, "a text"),
+    "name": Column(pl.String, "a text"),
+    "status": Column(pl.String, "completed, failed or killed", choices=("completed", "failed", "killed")),
+    "censored": Column(pl.Boolean, "true or false"),
+    "clock": Column(pl.Datetime("us"), "the local wall-clock time of submission, without a zone"),
+    "deadline": Column(pl.Float64, "seconds since submission, above 0", low=0, high=1e10, open_low=True),
+    "reward": Column(pl.Float64, "a finite number"),
+    "kind": Column(pl.String, "best_effort, strict or soft", choices=("best_effort", "strict", "soft")),
+    "target": Column(pl.Float64, "progress units, above 0", low=0, open_low=True),
+    "batch_size": Column(pl.Int64, "samples, from 1 up", low=1),
+    "fm": Column(pl.String, "a text"),
+    "task": Column(pl.String, "a text"),
+    "llm": Column(pl.String, "a text"),
+    "restart": Column(pl.Float64, "seconds lost at each start, from 0 up", low=0, high=LONGEST),
+}
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A way for a row to be wrong: where `bad` holds, `column` is not what was `expected`."""
+
+    column: str
+    expected: str
+    bad: pl.Expr
+
+
+def sift(
+    frame: pl.DataFrame, rules: list[Rule], *, source: str, on_bad: OnBad = "raise", first_row: int = 1
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Part the rows that break a rule from those that do not.
+
+    Parameters
+    ----------
+    frame : polars.DataFrame
+        What was read.
+    rules : list of Rule
+        Tried in this order; a row's problem is the first rule that it breaks.
+    source : str
+        Who the message names: a file or a format.
+    on_bad : {"raise", "drop"}
+        Whether a bad row is an error.
+    first_row : int
+        Number of the first row in messages (lines of a file with a header start at 2).
+
+    Returns
+    -------
+    good, bad : polars.DataFrame
+        `bad` has the further columns `row` and `problem`.
+
+    Raises
+    ------
+    TraceError
+        With on_bad="raise", if there is a bad row: its source, row, column and value, and how many more there are.
+    """
+    if on_bad not in ("raise", "drop"):
+        raise TraceError(f"{source}: on_bad is {on_bad!r}; expected 'raise' or 'drop'.")
+    which = pl.coalesce(
+        [pl.when(r.bad.fill_null(False)).then(pl.lit(i, pl.Int32)) for i, r in enumerate(rules)]
+    )
+    broken = frame.select(which.alias("which"))["which"]
+    if broken.null_count() == len(broken):
+        return frame, frame.clear().with_columns(row=pl.lit(0, pl.Int64), problem=pl.lit("")).clear()
+    numbered = frame.with_columns(
+        row=pl.int_range(first_row, first_row + pl.len(), dtype=pl.Int64), which=broken
+    )
+    bad = numbered.filter(pl.col("which").is_not_null())
+    texts = [_problem(rules[i], row) for i, row in zip(bad["which"], bad.iter_rows(named=True))]
+    if on_bad == "raise":
+        more = f"; and {len(texts) - 1:,} more rows" if len(texts) > 1 else ""
+        raise TraceError(
+            f"{source}, row {bad['row'][0]}, {texts[0]}{more}. Mend the source, or pass on_bad='drop' "
+            "to have these rows returned apart."
+        )
+    return frame.filter(broken.is_null()), bad.drop("which").with_columns(
+        problem=pl.Series(texts, dtype=pl.String)
+    )
+
+
+def _problem(rule: Rule, row: dict) -> str:
+    found = row.get(f"{rule.column}\0raw", row.get(rule.column))
+    job = f" (job {row['job_id']})" if row.get("job_id") is not None and rule.column != "job_id" else ""
+    return f"column {rule.column}{job}: found {found!r}; expected {rule.expected}"
+
+
+def require_columns(frame: pl.DataFrame, names: list[str], *, source: str, way_out: str) -> None:
+    """Raise a TraceError if `frame` lacks one of `names`."""
+    missing = [n for n in names if n not in frame.columns]
+    if missing:
+        raise TraceError(
+            f"{source}: found the columns {', '.join(frame.columns) or '(none)'}; expected also {', '.join(missing)}. {way_out}"
+        )
+
+
+def validate(
+    frame: pl.DataFrame, *, source: str = "trace", on_bad: OnBad = "raise", first_row: int = 1
+) -> pl.DataFrame | tuple[pl.DataFrame, pl.DataFrame]:
+    """Check a trace at the door, and bring it into its canonical form.
+
+    The canonical form has the columns of `SCHEMA` first, in their types, then any others untouched; rows are sorted by (submit, job_id).
+
+    Parameters
+    ----------
+    frame : polars.DataFrame
+        One row a job; at least job_id, submit (s), gpus, duration (s).
+    source : str
+        Who an error names.
+    on_bad : {"raise", "drop"}
+        "drop" returns bad rows apart instead of raising.
+    first_row : int
+        Number of the first row in messages.
+
+    Returns
+    -------
+    polars.DataFrame or (good, bad)
+        With on_bad="drop" a pair; `bad` carries `row` and `problem`.
+
+    Raises
+    ------
+    TraceError
+        If columns are missing, or a row is bad: missing, unreadable, out of range or a repeated job_id.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> trace = validate(pl.DataFrame({"job_id": [7, 8], "submit": [5, 0], "gpus": [1, 8], "duration": [60, 90]}))
+    >>> trace["job_id"].to_list(), trace["submit"].dtype
+    (['8', '7'], Float64)
+    >>> validate(trace.with_columns(gpus=1.5))
+    Traceback (most recent call last):
+    gpuschedlab.errors.TraceError: trace, row 1, column gpus (job 8): found 1.5; expected GPUs: ...; and 1 more rows...
+    """
+    if not isinstance(frame, pl.DataFrame):
+        raise TraceError(
+            f"{source}: found a {type(frame).__name__}; expected a polars.DataFrame. Use polars.DataFrame(...), "
+            "polars.from_pandas(...), or .collect() of a LazyFrame."
+        )
+    needed = [name for name, column in SCHEMA.items() if column.required]
+    require_columns(
+        frame, needed, source=source, way_out="Rename yours, or use a reader of gpuschedlab.traces."
+    )
+    cast, rules = _cast(frame)
+    good, bad = sift(cast, rules + _rules(cast), source=source, on_bad=on_bad, first_row=first_row)
+    known = [name for name in SCHEMA if name in frame.columns]
+    order = known + [name for name in frame.columns if name not in SCHEMA]
+    good = good.select(order)
+    if not _is_sorted(good):
+        good = good.sort("submit", "job_id", maintain_order=True)
+    return good if on_bad == "raise" else (good, bad.select([*order, "row", "problem"]))
+
+
+def _cast(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[Rule]]:
+    """Convert to canonical types; a value that cannot be converted breaks one of the rules returned."""
+    changes, rules = [], []
+    for name, column in SCHEMA.items():
+        if name not in frame.columns or frame.schema[name] == column.dtype:
+            continue
+        raw = f"{name}\0raw"
+        changes += [pl.col(name).alias(raw), _convert(frame, name, column)]
+        rules.append(Rule(name, column.expected, pl.col(name).is_null() & pl.col(raw).is_not_null()))
+    if changes:
+        frame = frame.with_columns(*changes)
+    if "censored" in frame.columns:
+        frame = frame.with_columns(pl.col("censored").fill_null(False))
+    return frame, rules
+
+
+def _convert(frame: pl.DataFrame, name: str, column: Column) -> pl.Expr:
+    """Convert one column; what would lose its meaning becomes null."""
+    if column.dtype == pl.Int64 and frame.schema[name].is_float():
+        return pl.when(pl.col(name) == pl.col(name).floor()).then(pl.col(name)).cast(pl.Int64, strict=False)
+    if column.dtype == pl.Boolean and frame.schema[name] == pl.String:
+        return pl.col(name).str.to_lowercase().replace_strict({"true": True, "false": False}, default=None)
+    return pl.col(name).cast(column.dtype, strict=False)
+
+
+def _rules(frame: pl.DataFrame) -> list[Rule]:
+    rules = []
+    for name, column in SCHEMA.items():
+        if name not in frame.columns:
+            continue
+        if column.required:
+            rules.append(Rule(name, column.expected, pl.col(name).is_null()))
+        rules.append(Rule(name, column.expected, column.bad(name)))
+    gpus = pl.col("gpus")
+    rules.append(Rule("gpus", SCHEMA["gpus"].expected, (gpus > 1) & (gpus != gpus.floor())))
+    if frame["job_id"].n_unique() < frame.height:
+        rules.append(Rule("job_id", SCHEMA["job_id"].expected, pl.col("job_id").is_first_distinct().not_()))
+    return rules
+
+
+def _is_sorted(frame: pl.DataFrame) -> bool:
+    """Tell whether rows are in the canonical order already (checked first, since sorting a million texts is slow)."""
+    submit = frame["submit"]
+    if not submit.is_sorted():
+        return False
+    ties = frame.filter(pl.col("submit").diff().eq(0) | pl.col("submit").diff().shift(-1).eq(0))
+    return ties.select("submit", "job_id").equals(ties.select("submit", "job_id").sort("submit", "job_id"))

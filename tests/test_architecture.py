@@ -1,0 +1,136 @@
+"""How the package hangs together: imports point one way, public names are documented."""
+
+import ast
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "gpuschedlab"
+
+# Each may import what stands further left, and within its own group as long as no circle comes of it.
+ORDER = (
+    {"errors", "knobs", "_extras", "_data", "_causalnex"},
+    {"optim"},
+    {"problems"},
+    {"traces", "cluster", "jobs"},
+    {"sim"},
+    {"metrics", "estimators", "policies"},
+    {"autosched", "sweep"},
+    {"plots"},
+    {"laws", "battery", "check", "report", "widgets", "bench", "cli", "__main__", "__init__"},
+)
+RANK = {part: rank for rank, parts in enumerate(ORDER) for part in parts}
+ALONE = {"optim": {"optim"}, "problems": {"problems", "optim"}}
+
+
+def sources() -> list[Path]:
+    return sorted(path for path in PACKAGE.rglob("*.py"))
+
+
+def part_of(path: Path) -> str:
+    """Top-level part that a file belongs to."""
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def imports(tree: ast.AST) -> set[str]:
+    """Parts of the package that a module imports, anywhere in it."""
+    found = set()
+    for node in ast.walk(tree):
+        names = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            names = [node.module]
+            if node.module == "gpuschedlab":
+                names = [f"gpuschedlab.{alias.name}" for alias in node.names]
+        found |= {name.split(".")[1] for name in names if name.startswith("gpuschedlab.")}
+    return found
+
+
+def test_imports_point_one_way():
+    graph, wrong = {}, []
+    for path in sources():
+        here = part_of(path)
+        assert here in RANK, f"{here} has no place in the order of imports: give it one in ORDER"
+        tree = ast.parse(path.read_text())
+        relative = [n for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) and n.level]
+        assert not relative, f"{path.relative_to(ROOT)} imports relatively; name the package"
+        for there in imports(tree) - {here}:
+            graph.setdefault(here, set()).add(there)
+            # A public name of `gpuschedlab` itself pulls in whatever it needs: only the top may.
+            rank = RANK.get(there, len(ORDER))
+            alone = here in ALONE and rank > 0 and there not in ALONE[here]
+            if rank > RANK[here] or alone:
+                wrong.append(f"{path.relative_to(ROOT)} imports {there}")
+    assert not wrong
+    circle = find_circle(graph)
+    assert not circle, f"imports go round: {' -> '.join(circle)}"
+
+
+def find_circle(graph: dict[str, set[str]]) -> list[str]:
+    """Some circle of a directed graph, or nothing."""
+
+    def walk(node, trail):
+        if node in trail:
+            return [*trail[trail.index(node) :], node]
+        if node in done:
+            return []
+        for there in sorted(graph.get(node, ())):
+            if circle := walk(there, [*trail, node]):
+                return circle
+        done.add(node)
+        return []
+
+    done: set[str] = set()
+    return next((circle for node in sorted(graph) if (circle := walk(node, []))), [])
+
+
+def test_circles_are_found():
+    assert find_circle({"a": {"b"}, "b": {"c"}, "c": {"b"}}) == ["b", "c", "b"]
+    assert find_circle({"a": {"b", "c"}, "b": {"c"}}) == []
+
+
+def public(tree: ast.Module) -> list:
+    """Public functions, classes and their public methods of a module."""
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    outer = [node for node in tree.body if isinstance(node, kinds) and not node.name.startswith("_")]
+    inner = [m for c in outer if isinstance(c, ast.ClassDef) for m in c.body if isinstance(m, kinds)]
+    return outer + [m for m in inner if not m.name.startswith("_")]
+
+
+def test_public_names_are_documented():
+    bare = []
+    for path in sources():
+        tree = ast.parse(path.read_text())
+        if not ast.get_docstring(tree) and path.read_text().strip():
+            bare.append(str(path.relative_to(ROOT)))
+        bare += [
+            f"{path.relative_to(ROOT)}:{node.lineno} {node.name}"
+            for node in public(tree)
+            if not ast.get_docstring(node) and not overrides(tree, node)
+        ]
+    assert not bare, "without a docstring: " + ", ".join(bare)
+
+
+def overrides(tree: ast.Module, node) -> bool:
+    """Whether a method stands in for one of its base, which documents it."""
+    owners = [c for c in tree.body if isinstance(c, ast.ClassDef) and node in c.body]
+    return any(owner.bases for owner in owners)
+
+
+def test_policies_and_estimators_say_where_they_differ():
+    silent, seen = [], 0
+    for path in [
+        *sorted((PACKAGE / "policies").glob("*.py")),
+        *sorted((PACKAGE / "estimators").glob("*.py")),
+    ]:
+        for node in ast.parse(path.read_text()).body:
+            plain = {getattr(base, "id", getattr(base, "attr", "")) for base in getattr(node, "bases", ())}
+            if not isinstance(node, ast.ClassDef) or node.name.startswith("_") or plain <= {"NamedTuple", "Protocol"}:
+                continue
+            seen += 1
+            if "Differs from the paper in\n" not in (ast.get_docstring(node) or ""):
+                silent.append(f"{path.relative_to(ROOT)} {node.name}")
+    assert seen
+    assert not silent, "without a section 'Differs from the paper in' (\"nothing known\" is an answer): " + ", ".join(
+        silent
+    )

@@ -1,0 +1,295 @@
+"""Estimators: the battery on each, what they learn, and that nothing leaks."""
+
+import math
+
+import numpy as np
+import polars as pl
+import pytest
+
+from gpuschedlab import simulate
+from gpuschedlab.check import check_estimator
+from gpuschedlab.check.samples import recurring_sample
+from gpuschedlab.cluster import Cluster
+from gpuschedlab.errors import EstimatorError
+from gpuschedlab.estimators import ALL, KNOWN, Estimator, History, Noisy, Oracle, Runtime, known
+from gpuschedlab.estimators.noisy import normal_of
+from gpuschedlab.estimators.past import pasts, recall, with_tasks
+from gpuschedlab.policies import Srtf
+
+
+@pytest.mark.parametrize("name", sorted(ALL))
+def test_battery(name):
+    check_estimator(ALL[name]).raise_if_failed()
+
+
+@pytest.mark.parametrize(
+    "estimator", [Noisy(History(), 0.5), Noisy(Noisy(Oracle(), 0.1), 2.0, rng=5), Runtime(recurrent=False)]
+)
+def test_battery_on_compositions(estimator):
+    check_estimator(estimator).raise_if_failed()
+
+
+@pytest.mark.parametrize("name", sorted(ALL))
+def test_docstring_names_its_paper_and_what_differs(name):
+    assert "Differs from the paper in\n" in ALL[name].__doc__
+
+
+@pytest.fixture(scope="module")
+def recurring():
+    """Two weeks of generated jobs of recurring users and tasks, parted by time."""
+    from gpuschedlab.traces import generate
+
+    jobs = generate("venus", days=14, jobs=6000, rng=3)
+    return jobs.filter(pl.col("submit") < 9 * 86_400), jobs.filter(pl.col("submit") >= 9 * 86_400)
+
+
+def log_error(estimates, jobs):
+    return np.abs(np.log(estimates / jobs["duration"].to_numpy()))
+
+
+@pytest.mark.parametrize("estimator", [History(), History(statistic="mean"), Runtime(), Runtime(recurrent=False)])
+def test_learnt_estimates_beat_the_median_of_all_jobs(recurring, estimator):
+    past, later = recurring
+    constant = np.median(log_error(np.full(later.height, past["duration"].median()), later))
+    learnt = np.median(log_error(estimator.fit(past).predict(later), later))
+    assert learnt < 0.75 * constant
+
+
+def test_better_estimates_shorten_completion_times():
+    past, later = recurring_sample(600, rng=2), recurring_sample(300, rng=3)
+    cluster = Cluster.homogeneous(1, 4)
+    mean = {
+        name: simulate(later, cluster, Srtf(), estimator=e).jobs["jct"].mean()
+        for name, e in {
+            "oracle": Oracle(),
+            "history": History().fit(past),
+            "noise": Noisy(error=30.0),
+        }.items()
+    }
+    assert mean["oracle"] < mean["history"] < mean["noise"]
+
+
+def test_oracle_is_the_truth():
+    jobs = recurring_sample(50, rng=0)
+    assert Oracle().predict(jobs).tolist() == jobs["duration"].to_list()
+    with pytest.raises(EstimatorError, match="no column duration"):
+        Oracle().predict(jobs.drop("duration"))
+
+
+def test_only_the_oracle_and_its_noise_see_the_truth():
+    assert [n for n in ALL if ALL[n]().sees_truth] == ["oracle", "noisy"]
+    assert not Noisy(History()).sees_truth
+
+
+# The door
+
+
+def test_what_is_not_known_at_submission_stays_outside():
+    run = simulate(recurring_sample(20, rng=0), Cluster.homogeneous(2, 4), Srtf())
+    assert set(known(run.jobs).columns) == {"job_id", "submit", "gpus", "user", "vc", "name"}
+    assert not {"duration", "status", "censored", "end", "jct"} & set(KNOWN)
+
+
+def test_a_leaking_estimator_is_shown_nothing_to_leak():
+    class Leaky(Estimator):
+        needs_history = False
+
+        def _predict(self, jobs):
+            return jobs["duration"].to_numpy()
+
+    with pytest.raises(pl.exceptions.ColumnNotFoundError):
+        Leaky().predict(recurring_sample(5, rng=0))
+
+
+def test_columns_that_an_estimator_declares_are_let_through():
+    class Priority(Estimator):
+        needs_history, reads = False, ("priority",)
+
+        def _predict(self, jobs):
+            return 10.0 * jobs["priority"].to_numpy()
+
+    jobs = recurring_sample(3, rng=0).with_columns(priority=pl.Series([1, 2, 3]))
+    assert Priority().predict(jobs).tolist() == [10, 20, 30]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda h: h[:0], "0 jobs"),
+        (lambda h: h.drop("duration"), "no column duration"),
+        (lambda h: h.with_columns(duration=pl.lit(0.0)), r"duration 0.0 s \(19 more like it\)"),
+        (lambda h: h.with_columns(duration=pl.lit(math.nan)), "duration nan s"),
+    ],
+)
+def test_a_bad_history_is_refused(change, message):
+    with pytest.raises(EstimatorError, match=message):
+        History().fit(change(recurring_sample(20, rng=0)))
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (np.ones(3), r"shape \(3,\) for 5 jobs"),
+        (np.full(5, -1.0), "-1.0 s for job job-0 .4 more"),
+        (np.full(5, np.nan), "nan s"),
+    ],
+)
+def test_a_bad_answer_is_refused(answer, message):
+    class Broken(Estimator):
+        needs_history = False
+
+        def _predict(self, jobs):
+            return answer
+
+    with pytest.raises(EstimatorError, match=message):
+        Broken().predict(recurring_sample(5, rng=0))
+
+
+@pytest.mark.parametrize("cls", [History, Runtime])
+def test_unfitted(cls):
+    with pytest.raises(EstimatorError, match=rf"{cls.__name__}\(\)\.fit\(history\)"):
+        cls().predict(recurring_sample(5, rng=0))
+    with pytest.raises(EstimatorError, match="has not been fitted"):
+        Noisy(cls()).predict(recurring_sample(5, rng=0))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Noisy(error=-0.1),
+        lambda: Noisy(error=math.nan),
+        lambda: History(half_life=0),
+        lambda: History(statistic="mode"),
+        lambda: History(least=0),
+        lambda: Runtime(trees=0),
+        lambda: Runtime(rate=1.5),
+    ],
+)
+def test_parameters_out_of_range(make):
+    with pytest.raises(EstimatorError, match="expected"):
+        make()
+
+
+# Noise
+
+
+def test_noise_has_mean_one_and_the_given_spread():
+    ids = pl.Series([f"job-{i}" for i in range(200_000)])
+    jobs = pl.DataFrame({"job_id": ids, "submit": 0.0, "gpus": 1.0, "duration": 500.0})
+    for error in (0.1, 0.5):
+        factor = Noisy(error=error, rng=4).predict(jobs) / 500
+        assert factor.mean() == pytest.approx(1, abs=5 * error / math.sqrt(len(ids)))
+        assert factor.std() == pytest.approx(error, rel=0.02)
+    assert (Noisy(error=0).predict(jobs) == 500).all()
+
+
+def test_noise_is_normal_and_independent_of_neighbouring_ids_and_seeds():
+    from scipy import stats
+
+    ids = pl.Series([f"job-{i}" for i in range(20_000)])
+    z = normal_of(ids, 0)
+    assert stats.kstest(z, "norm").pvalue > 1e-3
+    assert abs(np.corrcoef(z[1:], z[:-1])[0, 1]) < 0.03
+    assert abs(np.corrcoef(z, normal_of(ids, 1))[0, 1]) < 0.03
+
+
+def test_noise_from_a_generator_is_drawn_once():
+    noisy = Noisy(rng=np.random.default_rng(7))
+    jobs = recurring_sample(20, rng=0)
+    assert isinstance(noisy.rng, int)
+    assert (noisy.predict(jobs) == noisy.predict(jobs)).all()
+    assert (noisy.predict(jobs) == Noisy(rng=np.random.default_rng(7)).predict(jobs)).all()
+
+
+def test_the_same_id_has_the_same_noise_whatever_stands_beside_it():
+    ids = ["", "a", "ä", "日本", "a much longer name than all the others", "a"]
+    together = normal_of(pl.Series(ids), 3)
+    assert together.tolist() == [normal_of(pl.Series([i], dtype=pl.String), 3)[0] for i in ids]
+    assert len(set(together.tolist())) == 5
+
+
+# The past
+
+
+def table(*rows):
+    return with_tasks(pl.DataFrame(rows, schema=["job_id", "submit", "gpus", "duration", "user", "name"], orient="row"))
+
+
+PAST = table(
+    ("a", 0.0, 1.0, 100.0, "ann", "bert-1"),
+    ("b", 10.0, 2.0, 400.0, "ann", "bert-2"),
+    ("c", 20.0, 1.0, 50.0, "bob", "cnn"),
+    ("d", 200.0, 1.0, 900.0, "ann", None),
+)
+
+
+def test_history_falls_back_from_task_to_demand_to_user_to_all():
+    asked = table(
+        ("1", 0.0, 1.0, 1.0, "ann", "bert-77"),  # ann's task bert-#: 100 and 400
+        ("2", 0.0, 1.0, 1.0, "ann", "new"),  # ann on 1 GPU: 100 and 900
+        ("3", 0.0, 8.0, 1.0, "bob", "new"),  # bob: 50
+        ("4", 0.0, 2.0, 1.0, "eve", "cnn"),  # 2 GPUs: 400
+        ("5", 0.0, 8.0, 1.0, None, None),  # all
+    )
+    plain = History(half_life=1e12).fit(PAST).predict(asked)
+    expected = [math.sqrt(100 * 400), math.sqrt(100 * 900), 50, 400, (100 * 400 * 50 * 900) ** 0.25]
+    np.testing.assert_allclose(plain, expected, rtol=1e-6)
+    means = History(half_life=1e12, statistic="mean").fit(PAST).predict(asked)
+    np.testing.assert_allclose(means, [250, 500, 50, 400, 362.5], rtol=1e-6)
+    assert History(least=2).fit(PAST).predict(asked)[2] == History(least=2).fit(PAST).predict(asked)[4]
+
+
+def test_recent_jobs_count_more():
+    # after a half-life of one job: 400 counts 1, 100 counts 1/2
+    estimate = History(half_life=1.0, statistic="mean").fit(PAST).predict(PAST[:1])
+    assert estimate[0] == pytest.approx((400 + 100 / 2) / 1.5)
+
+
+def test_statistics_of_the_past_hold_only_jobs_that_had_finished():
+    asked = PAST.with_columns(submit=pl.Series([100.0, 100.1, 410.1, 1e9]), user=pl.lit("ann"))
+    found = recall(pasts(PAST, 1e12)[("user",)], ("user",), asked, at="submit")
+    assert found["count"].to_list() == [
+        0,
+        1,
+        2,
+        3,
+    ]  # a ends at 100, b at 410, d at 1100; not before, and not at that instant
+    assert found["last"].to_list()[1:] == [math.log(100), math.log(400), math.log(900)]
+
+
+def test_training_features_do_not_see_the_trained_job_or_later_ones():
+    """Poison the durations from the last jobs on: the features of all earlier rows stay as they were."""
+    jobs = with_tasks(recurring_sample(80, rng=5))
+    late = jobs["submit"][60]
+    poisoned = jobs.with_columns(
+        duration=pl.when(pl.col("submit") + pl.col("duration") >= late).then(1e9).otherwise(pl.col("duration"))
+    )
+    for keys in (("user", "name"), ("user",), ()):
+        one, other = (recall(pasts(j, 5.0)[keys], keys, jobs[:61], at="submit") for j in (jobs, poisoned))
+        assert one.equals(other)
+
+
+def test_runtime_learns_the_hour_and_says_what_mattered():
+    n = np.arange(2000)
+    night = (n % 24) < 6
+    jobs = pl.DataFrame(
+        {
+            "job_id": n.astype(str),
+            "submit": 3600.0 * n,
+            "gpus": 1.0,
+            "duration": np.where(night, 10_000.0, 100.0),
+        }
+    )
+    model = Runtime(recurrent=False).fit(jobs)
+    np.testing.assert_allclose(model.predict(jobs[:48]), jobs["duration"][:48], rtol=0.05)
+    assert model.importance()["feature"][0] == "hour"
+    shifted = jobs.with_columns(clock=pl.from_epoch((pl.col("submit") + 12 * 3600).cast(pl.Int64), time_unit="s"))
+    other = Runtime(recurrent=False).fit(shifted).predict(shifted[:24])
+    np.testing.assert_allclose(other, jobs["duration"][:24], rtol=0.05)
+
+
+def test_estimates_of_a_fitted_model_stay_within_what_it_has_seen():
+    jobs = recurring_sample(300, rng=0)
+    model = Runtime().fit(jobs)
+    estimates = model.predict(jobs.with_columns(gpus=pl.lit(1e5), user=pl.lit("x")))
+    assert jobs["duration"].min() <= estimates.min() <= estimates.max() <= jobs["duration"].max()
