@@ -41,7 +41,5 @@ def path(name: str) -> Path:
     found = folder() / name
     if not found.is_file():
         there = sorted(p.relative_to(folder()).as_posix() for p in folder().rglob("*") if p.is_file())
-        raise LabError(
-            f"gpuschedlab._data: found no shipped file {name!r}; expected one of {', '.join(there)}."
-        )
+        raise LabError(f"gpuschedlab._data: found no shipped file {name!r}; expected one of {', '.join(there)}.")
     return found

@@ -11,7 +11,7 @@ EXTRAS = {
     "estimators": ("learned estimators", ("sklearn", "xgboost")),
     "optim": ("the optimisation solvers", ("highspy", "mip")),
     "traces": ("downloads of published traces", ("pooch",)),
-    "sweep": ("sweeps", ("joblib", "dask", "distributed", "tqdm")),
+    "sweep": ("sweeps", ("cloudpickle", "joblib", "dask", "distributed", "tqdm")),
     "lab": (
         "explorers and notebooks",
         ("anywidget", "ipywidgets", "jupyterlab", "nbformat", "papermill", "voila"),

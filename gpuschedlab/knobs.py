@@ -93,10 +93,10 @@ class KnobInfo:
     def describe(self) -> str:
         """Range or choices, unit and default in one line, as help shows them."""
         k = self.knob
-        allowed = f"one of {', '.join(map(str, k.choices))}" if k.choices else f"{k.low:g} to {k.high:g}"
+        allowed = f"one of {', '.join(map(knob_word, k.choices))}" if k.choices else f"{k.low:g} to {k.high:g}"
         scale = ", log scale" if k.log else ""
         count = f", up to {k.many} values" if self.kind == "floats" else ""
-        return f"{allowed}{' ' + k.unit if k.unit else ''}{scale}{count} (default {self.default})"
+        return f"{allowed}{' ' + k.unit if k.unit else ''}{scale}{count} (default {knob_word(self.default)})"
 
     def problem(self, value) -> str | None:
         """Say what is wrong with a value, or None when it is allowed."""
@@ -254,6 +254,19 @@ class Knobbed:
         return full
 
 
+def knob_word(value) -> str:
+    """Write a knob's value as a word of a command line, as `parse_knob` reads it.
+
+    Examples
+    --------
+    >>> knob_word((3250.0, 57_600.0)), knob_word(True), knob_word("easy")
+    ('3250,57600', 'true', 'easy')
+    """
+    if isinstance(value, tuple | list):
+        return ",".join(map(knob_word, value))
+    return str(value).lower() if isinstance(value, bool) else f"{value:.12g}" if isinstance(value, float) else str(value)
+
+
 def parse_knob(info: KnobInfo, text: str):
     """Read a knob's value from a word of a command line ("0.5", "true", "600,3600")."""
     try:
@@ -268,4 +281,4 @@ def parse_knob(info: KnobInfo, text: str):
         raise PolicyError(f"knob {info.name}: found {text!r}; expected {info.describe()}.") from None
 
 
-__all__ = ["Constraint", "Data", "Knob", "KnobInfo", "Knobbed", "data_of", "knobs_of", "parse_knob"]
+__all__ = ["Constraint", "Data", "Knob", "KnobInfo", "Knobbed", "data_of", "knob_word", "knobs_of", "parse_knob"]

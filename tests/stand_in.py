@@ -23,9 +23,9 @@ class StandIn:
 def hand_run() -> StandIn:
     """Two nodes of 4 GPUs and five jobs, small enough to check by hand.
 
-    Job a: 4 GPUs on node 0, 0 to 10 s. b: 2 GPUs on node 1, 0 to 20. c: 8 GPUs, submitted at 2, preempted nowhere, 20 to 25.
-    d: 2 GPUs on node 1, 4 to 6, preempted, 8 to 10 (its duration is 4 s). e: 8 GPUs, submitted at 22, unfinished at 30: runs
-    from 25 to 30, with 2 s of restart.
+    Job a: 4 GPUs on node 0, 0 to 10 s. b: 2 GPUs on node 1, 0 to 20. c: 8 GPUs, submitted at 2, preempted
+    nowhere, 20 to 25. d: 2 GPUs on node 1, 4 to 6, preempted, 8 to 10 (its duration is 4 s). e: 8 GPUs,
+    submitted at 22, unfinished at 30: runs from 25 to 30, with 2 s of restart.
     """
     jobs = pl.DataFrame(
         {
@@ -61,7 +61,9 @@ def hand_run() -> StandIn:
     )
     rows = [(0, 0, 4, 0, 10), (1, 1, 2, 0, 20), (3, 1, 2, 4, 6), (3, 1, 2, 8, 10)]
     rows += [(2, 0, 4, 20, 25), (2, 1, 4, 20, 25), (4, 0, 4, 25, 30), (4, 1, 4, 25, 30)]
-    return StandIn(jobs, timeline, allocation_frame(rows), {"policy": "Hand", "cluster": Cluster.homogeneous(2, 4), "seconds": 0.5})
+    return StandIn(
+        jobs, timeline, allocation_frame(rows), {"policy": "Hand", "cluster": Cluster.homogeneous(2, 4), "seconds": 0.5}
+    )
 
 
 def allocation_frame(rows: list[tuple], gpu_type: str = "v100") -> pl.DataFrame:
@@ -145,5 +147,11 @@ def _assemble(submit, gpus, duration, start, end, rows, ticks, nodes, rng) -> St
             "contention": (np.interp(end, time, area) - np.interp(submit, time, area)) / (end - submit),
         }
     ).with_columns(pl.lit(0, pl.Int32).alias(c) for c in ("preemptions", "restarts", "failures"))
-    info = {"policy": "Plain", "cluster": Cluster((Nodes("v100", nodes, 8),)), "seconds": 0.01, "seed": 0, "knobs": {"lease": 60.0}}
+    info = {
+        "policy": "Plain",
+        "cluster": Cluster((Nodes("v100", nodes, 8),)),
+        "seconds": 0.01,
+        "seed": 0,
+        "knobs": {"lease": 60.0},
+    }
     return StandIn(frame, timeline, allocation_frame(rows), info)

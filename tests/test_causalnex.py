@@ -12,9 +12,7 @@ from gpuschedlab import _causalnex as cn
 from gpuschedlab._extras import has
 from gpuschedlab.errors import EstimatorError, MissingExtra
 
-pytestmark = pytest.mark.skipif(
-    not has("causalnex"), reason="causalnex is not installed; make installs it"
-)
+pytestmark = pytest.mark.skipif(not has("causalnex"), reason="causalnex is not installed; make installs it")
 
 # A season decides both who takes the drug and who recovers, so seeing it taken is not the same as giving it.
 COUNTS = {  # (season, drug): people who recovered, and who did not
@@ -68,9 +66,7 @@ def test_notears_keeps_away_from_forbidden_edges_and_keeps_lone_variables():
     found = cn.learn_structure(frame, threshold=0.3, tabu_edges=[("a", "b")])
     assert set(found.edges) == {("b", "a")}
     assert set(found.nodes) == {"a", "b", "lone"}
-    assert set(cn.learn_structure(frame, threshold=0.3, lasso=0.1, tabu_child_nodes=["a"]).edges) == {
-        ("a", "b")
-    }
+    assert set(cn.learn_structure(frame, threshold=0.3, lasso=0.1, tabu_child_nodes=["a"]).edges) == {("a", "b")}
 
 
 def test_notears_wants_finite_numbers():

@@ -29,9 +29,7 @@ def rate(speeds, model, gpu_type, counts):
 
 
 configurations = st.dictionaries(
-    st.tuples(
-        st.sampled_from(["a", "b", "c"]), st.sampled_from(["x", "y"]), st.integers(1, 3), st.integers(1, 6)
-    ),
+    st.tuples(st.sampled_from(["a", "b", "c"]), st.sampled_from(["x", "y"]), st.integers(1, 3), st.integers(1, 6)),
     st.floats(0.01, 100),
     min_size=1,
     max_size=25,

@@ -55,7 +55,7 @@ def run(data_dir: str | Path) -> dict:
         done = tiresias_run(jobs, speeds).jobs
         seconds = time.perf_counter() - begin
         wanted = reference.filter(workload=number).select("job", wanted="jct")
-        both = done.join(wanted, left_on="job_id", right_on="job", how="inner")
+        both = done.join(wanted, left_on="name", right_on="job", how="inner")
         rows.append({"workload": number, **compare(both["jct"], both["wanted"])})
         rows[-1] |= {"restarts": float(both["restarts"].mean()), "seconds": seconds}
     within = sum(r["within"] * r["jobs"] for r in rows) / sum(r["jobs"] for r in rows)
@@ -89,7 +89,10 @@ def tiresias_run(jobs: pl.DataFrame, speeds):
 
 
 def pollux_trace(jobs: pl.DataFrame, speeds) -> pl.DataFrame:
-    """Trace of a workload: each job with its profile, and its duration (s) on the fewest nodes."""
+    """Trace of a workload: each job with its profile, and its duration (s) on the fewest nodes.
+
+    Jobs of the same second go by their row there, by their id here: the ids begin with the row.
+    """
     from gpuschedlab.jobs import pollux_names
     from gpuschedlab.jobs.codes import find_row
 
@@ -104,7 +107,8 @@ def pollux_trace(jobs: pl.DataFrame, speeds) -> pl.DataFrame:
     model = pollux_names(jobs)
     return pl.DataFrame(
         {
-            "job_id": jobs["name"],
+            "job_id": [f"{row:05d}-{name}" for row, name in enumerate(jobs["name"])],
+            "name": jobs["name"],
             "submit": jobs["time"].cast(pl.Float64),
             "gpus": jobs["num_replicas"].cast(pl.Float64),
             "duration": model.replace_strict(ideal, return_dtype=pl.Float64),
@@ -138,7 +142,5 @@ def compare(found: pl.Series, wanted: pl.Series) -> dict:
 def _read(data_dir, name):
     file = Path(data_dir) / name
     if not file.is_file():
-        raise LabError(
-            f"bench fidelity: found no {name} in {data_dir}; expected the folder of reference data."
-        )
+        raise LabError(f"bench fidelity: found no {name} in {data_dir}; expected the folder of reference data.")
     return pl.read_parquet(file)

@@ -1,5 +1,6 @@
 """The battery of estimators."""
 
+import copy
 import pickle
 from dataclasses import dataclass, is_dataclass
 from functools import cached_property
@@ -12,8 +13,18 @@ from gpuschedlab.check.samples import recurring_sample
 from gpuschedlab.errors import EstimatorError
 from gpuschedlab.estimators import KNOWN
 
+#: Names of the checks, in the order in which they are run.
+CHECKS = ("docstring", "parameters", "needs_fit", "answers", "strangers", "missing_columns")
+CHECKS += ("blind", "each_job_alone", "deterministic", "pickles")
 
-def check_estimator(estimator, *, history: pl.DataFrame | None = None, jobs: pl.DataFrame | None = None) -> CheckReport:
+
+def check_estimator(
+    estimator,
+    *,
+    history: pl.DataFrame | None = None,
+    jobs: pl.DataFrame | None = None,
+    only: tuple[str, ...] = CHECKS,
+) -> CheckReport:
     """Run the battery on an estimator.
 
     It must say what it does, refuse to predict before it has learnt, give a positive duration for every job,
@@ -27,6 +38,9 @@ def check_estimator(estimator, *, history: pl.DataFrame | None = None, jobs: pl.
         An estimator, or its class (then with default parameters). It is copied, not fitted.
     history, jobs : polars.DataFrame, optional
         Traces to learn from and to predict; by default 400 and 100 jobs of 12 recurring tasks.
+
+    only : tuple of str
+        Names of the checks to run.
 
     Returns
     -------
@@ -42,9 +56,7 @@ def check_estimator(estimator, *, history: pl.DataFrame | None = None, jobs: pl.
     subject = estimator if isinstance(estimator, type) else type(estimator)
     past, future = recurring_sample(400, rng=0), recurring_sample(100, rng=1)
     battery = _EstimatorBattery(estimator, past if history is None else history, future if jobs is None else jobs)
-    names = ("docstring", "parameters", "needs_fit", "answers", "strangers", "missing_columns")
-    names += ("blind", "each_job_alone", "deterministic", "pickles")
-    return run_battery(subject.__name__, {n: getattr(battery, n) for n in names}, EstimatorError)
+    return run_battery(subject.__name__, {n: getattr(battery, n) for n in CHECKS if n in only}, EstimatorError)
 
 
 @dataclass(frozen=True)
@@ -56,7 +68,7 @@ class _EstimatorBattery:
     jobs: pl.DataFrame
 
     def fresh(self):
-        return self.given() if isinstance(self.given, type) else pickle.loads(pickle.dumps(self.given))
+        return self.given() if isinstance(self.given, type) else copy.deepcopy(self.given)
 
     @cached_property
     def fitted(self):

@@ -35,7 +35,7 @@ def small_trace(jobs: int = 60, rng: int | np.random.Generator = 0) -> pl.DataFr
     return pl.DataFrame(
         {
             "job_id": [f"job-{i:03}" for i in range(jobs)],
-            "submit": np.cumsum(1 + rng.integers(0, 180, jobs)).astype(float),
+            "submit": np.cumsum(1 + rng.integers(0, 90, jobs)).astype(float),
             "gpus": rng.choice([0.5, 1, 2, 4, 8], jobs, p=[0.1, 0.45, 0.2, 0.15, 0.1]),
             "duration": duration,
             "user": [f"user-{i}" for i in rng.integers(0, 5, jobs)],

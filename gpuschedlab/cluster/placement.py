@@ -6,7 +6,8 @@ placed, no equal demand can be until something is released.
 """
 
 import numpy as np
-from numba import njit
+
+from gpuschedlab._compiled import njit
 
 SLOTS = 100  # slots a GPU
 
@@ -44,7 +45,7 @@ NODE = np.dtype(
 )
 
 
-@njit(cache=True, inline="never")
+@njit(inline="never")
 def best_fit(nodes, pool, slots):
     """Node with the least room that holds `slots`, or -1; ties to the lowest number."""
     best = -1
@@ -59,7 +60,7 @@ def best_fit(nodes, pool, slots):
     return best
 
 
-@njit(cache=True, inline="never")
+@njit(inline="never")
 def take_widest(nodes, pool, slots, unit, out_node, out_slots):
     """Take up to `unit` slots at a time from the node with the most free GPUs; ties to the lowest number."""
     k = 0
@@ -90,13 +91,13 @@ def take_widest(nodes, pool, slots, unit, out_node, out_slots):
     return k if left == 0 else 0
 
 
-@njit(cache=True)
+@njit
 def cell(start, gpus):
     """Bits of GPUs start .. start + gpus - 1."""
     return (~np.uint64(0) >> np.uint64(64 - gpus)) << np.uint64(start)
 
 
-@njit(cache=True, inline="never")
+@njit(inline="never")
 def free_block(mask, gpus, width):
     """Smallest free aligned block that holds `gpus` of a node of `width` GPUs: (start, block size), or (-1, big)."""
     need = 1
@@ -121,7 +122,7 @@ def free_block(mask, gpus, width):
     return at, smallest
 
 
-@njit(cache=True, inline="never")
+@njit(inline="never")
 def buddy_fit(nodes, pool, gpus):
     """Node whose smallest sufficient free cell is the smallest of all, or -1; ties to the lowest number."""
     best = -1
@@ -136,7 +137,7 @@ def buddy_fit(nodes, pool, gpus):
     return best
 
 
-@njit(cache=True, inline="never")
+@njit(inline="never")
 def take_whole(nodes, pool, slots, size, buddy, out_node, out_slots):
     """Take empty nodes of `size` slots, and the rest from the best-fitting node beside them."""
     k = 0
@@ -164,7 +165,7 @@ def take_whole(nodes, pool, slots, size, buddy, out_node, out_slots):
     return k
 
 
-@njit(cache=True, inline="never")
+@njit(inline="never")
 def largest_node(nodes, pool):
     """Slots of the largest node of a pool, up or down."""
     size = 0
@@ -174,7 +175,7 @@ def largest_node(nodes, pool):
     return size
 
 
-@njit(cache=True, inline="never")
+@njit(inline="never")
 def find_nodes(nodes, pool, slots, rule, patient, out_node, out_slots):
     """Choose nodes of `pool` for `slots` by `rule`; nothing is taken yet.
 

@@ -22,9 +22,7 @@ def arrays_from_frame(
     found = frame["gpu_type"].unique(maintain_order=True).to_list()
     types = tuple(gpu_types) if gpu_types is not None else tuple(found)
     if missing := [t for t in found if t not in types]:
-        raise SpeedError(
-            f"Speeds: found GPU type {missing[0]!r}; expected one of gpu_types={types}. Add it there."
-        )
+        raise SpeedError(f"Speeds: found GPU type {missing[0]!r}; expected one of gpu_types={types}. Add it there.")
     models = tuple(frame["model"].unique().sort())
     kind, model = _index(frame["gpu_type"], types), _index(frame["model"], models)
     code, shapes = _codes(frame, kind)
@@ -92,13 +90,9 @@ def _check_shapes(speeds):
         shapes["sharing"] = (n, n)
     for name, shape in shapes.items():
         if getattr(speeds, name).shape != shape:
-            raise SpeedError(
-                f"Speeds: found {name} of shape {getattr(speeds, name).shape}; expected {shape}."
-            )
+            raise SpeedError(f"Speeds: found {name} of shape {getattr(speeds, name).shape}; expected {shape}.")
     if n == 0 or len(set(speeds.models)) < n or len(set(speeds.gpu_types)) < len(speeds.gpu_types):
-        raise SpeedError(
-            f"Speeds: found models {speeds.models} on {speeds.gpu_types}; expected each name once."
-        )
+        raise SpeedError(f"Speeds: found models {speeds.models} on {speeds.gpu_types}; expected each name once.")
     if _descends(speeds.first, entries) or _descends(speeds.seg_first, len(speeds.seg_end)):
         raise SpeedError("Speeds: found a model without entries or segments; expected one or more of each.")
 
@@ -159,8 +153,7 @@ def _checked(frame):
     """Frame with all columns in canonical types, or SpeedError."""
     if missing := [c for c in REQUIRED if c not in frame.columns]:
         raise SpeedError(
-            f"Speeds: found no column {missing[0]!r}; expected {', '.join(REQUIRED)} "
-            "[, n_nodes, progress, placement]."
+            f"Speeds: found no column {missing[0]!r}; expected {', '.join(REQUIRED)} [, n_nodes, progress, placement]."
         )
     if frame.is_empty():
         raise SpeedError("Speeds: found no rows; expected at least one configuration of one model.")
@@ -173,9 +166,7 @@ def _checked(frame):
             pl.col("rate", "progress").cast(pl.Float64),
         )
     except pl.exceptions.PolarsError as e:
-        raise SpeedError(
-            f"Speeds: a column has the wrong type ({e}); expected text, whole numbers and numbers."
-        ) from e
+        raise SpeedError(f"Speeds: a column has the wrong type ({e}); expected text, whole numbers and numbers.") from e
     _check_values(frame)
     return frame
 
@@ -237,12 +228,8 @@ def _shape_codes(kind, placement):
         smallest = min(counts[i:] + counts[:i] for i in range(len(counts)))
         value = (t, ",".join(map(str, smallest)))
         if shapes.setdefault(c, value) != value:
-            raise SpeedError(
-                f"Speeds: placements {value[1]} and {shapes[c][1]} have the same code; leave one out."
-            )
-    joined = table.join(
-        unique.with_columns(code=codes), on=["kind", "text"], how="left", maintain_order="left"
-    )
+            raise SpeedError(f"Speeds: placements {value[1]} and {shapes[c][1]} have the same code; leave one out.")
+    joined = table.join(unique.with_columns(code=codes), on=["kind", "text"], how="left", maintain_order="left")
     return joined["code"].to_numpy(), shapes
 
 

@@ -6,7 +6,8 @@ without shapes is known by its first code.
 """
 
 import numpy as np
-from numba import njit
+
+from gpuschedlab._compiled import njit
 
 ANY = 2**20 - 1  # stands for "any number not listed", of nodes, or of nodes and GPUs
 
@@ -15,13 +16,13 @@ _MIX1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX2 = np.uint64(0x94D049BB133111EB)
 
 
-@njit(cache=True)
+@njit
 def config_code(gpu_type, nodes, gpus):
     """Code of a configuration: type * 2**40 + nodes * 2**20 + gpus; nodes and gpus below 2**20."""
     return (gpu_type << 40) + (nodes << 20) + gpus
 
 
-@njit(cache=True)
+@njit
 def _mix(x):
     """Mix 64 bits: the finaliser of splitmix64 (Steele, Lea & Flood, OOPSLA'14, figure 17)."""
     x = (x ^ (x >> np.uint64(30))) * _MIX1
@@ -29,7 +30,7 @@ def _mix(x):
     return x ^ (x >> np.uint64(31))
 
 
-@njit(cache=True)
+@njit
 def smallest_rotation(counts, k):
     """Where the lexicographically smallest rotation of counts[:k] begins; two candidates race, O(k)."""
     i, j, same = 0, 1, 0
@@ -49,7 +50,7 @@ def smallest_rotation(counts, k):
     return min(i, j)
 
 
-@njit(cache=True)
+@njit
 def shape_code(gpu_type, counts, k):
     """Code of a shape: 63 mixed bits of the type and of the smallest rotation of its counts, made negative.
 
@@ -80,7 +81,7 @@ def shape_code(gpu_type, counts, k):
     return -np.int64(h >> np.uint64(1)) - 1
 
 
-@njit(cache=True)
+@njit
 def find_code(first, code, model, wanted):
     """Index of the entry of `model` whose code is `wanted`, or -1."""
     low = first[model]
@@ -94,7 +95,7 @@ def find_code(first, code, model, wanted):
     return low if low < first[model + 1] and code[low] == wanted else -1
 
 
-@njit(cache=True)
+@njit
 def find_row(first, code, row, model, gpu_type, nodes, gpus, counts):
     """Where the rates of a model under a configuration begin.
 
@@ -132,7 +133,7 @@ def find_row(first, code, row, model, gpu_type, nodes, gpus, counts):
     return row[at] if at >= 0 else np.int64(-1)
 
 
-@njit(cache=True)
+@njit
 def find_segment(seg_first, seg_end, model, progress):
     """Segment (0 upwards) that applies at `progress`: the first that ends at or above it, or the last."""
     low = seg_first[model]
@@ -146,7 +147,7 @@ def find_segment(seg_first, seg_end, model, progress):
     return low - seg_first[model]
 
 
-@njit(cache=True)
+@njit
 def code_shapes(gpu_type, starts, counts):
     """Codes (n,) of n shapes whose counts are counts[starts[i]:starts[i + 1]]."""
     out = np.empty(gpu_type.shape[0], np.int64)
@@ -155,7 +156,7 @@ def code_shapes(gpu_type, starts, counts):
     return out
 
 
-@njit(cache=True)
+@njit
 def rates_of(first, code, row, rate, seg_first, seg_end, model, progress, types, nodes, gpus):
     """Rates (n, C) of n jobs at their progress in C configurations; nan where there is none."""
     out = np.full((model.shape[0], types.shape[0]), np.nan)

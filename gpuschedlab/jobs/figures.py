@@ -68,9 +68,7 @@ def _types(gavel, slowdown):
     one = gavel.filter(pl.col("partner").is_null(), ~pl.col("gpu_type").str.contains("_"), n_gpus=1)
     base = one.filter(gpu_type=REFERENCE).select("model", base="iters_per_s")
     speed = pl.col("iters_per_s") / pl.col("base")
-    rows = one.join(base, on="model").select(
-        "model", "gpu_type", relative_speed=speed, kind=pl.lit("gpu_type")
-    )
+    rows = one.join(base, on="model").select("model", "gpu_type", relative_speed=speed, kind=pl.lit("gpu_type"))
     alike = rows.filter(model="resnet50").drop("model")
     return pl.concat([rows, slowdown.select("model").unique().join(alike, how="cross").select(rows.columns)])
 
@@ -89,8 +87,6 @@ def _spread(gavel, slowdown):
     mean = rows.group_by("n_gpus", "n_nodes").agg(pl.col("relative_speed").log().mean().exp())
     others = [m for m in REPRESENTATIVES.values() if m not in set(rows["model"])]
     guessed = pl.DataFrame({"model": others}).join(mean, how="cross")
-    measured = slowdown.filter(pl.col("n_nodes") > 1).with_columns(
-        pl.col("relative_speed").clip(upper_bound=1.0)
-    )
+    measured = slowdown.filter(pl.col("n_nodes") > 1).with_columns(pl.col("relative_speed").clip(upper_bound=1.0))
     parts = [part.select(rows.columns) for part in (rows, guessed, measured)]
     return pl.concat(parts).with_columns(kind=pl.lit("n_nodes"))

@@ -1,6 +1,8 @@
 """Speeds of jobs whose batch size and GPUs are fixed, from the profiles of the Pollux artifact."""
 
 import math
+from collections.abc import Mapping, Sequence
+from functools import cached_property
 from itertools import permutations
 
 import numpy as np
@@ -21,8 +23,11 @@ def pollux_speeds(
     validation: pl.DataFrame,
     workload: pl.DataFrame,
     *,
-    gpu_type: str = "aws",
+    gpu_type: str | Sequence[str] = "aws",
     whole_seconds: bool = True,
+    max_local: Mapping[str, int] = MAX_LOCAL,
+    slowdown: Mapping[str, float] | None = None,
+    iterations: bool = False,
 ) -> Speeds:
     """Make one profile for each (application, batch size, GPUs) that a workload uses.
 
@@ -40,10 +45,17 @@ def pollux_speeds(
         `model, batch_size, epoch, progress, grad_sqr, grad_var`.
     workload : polars.DataFrame
         `application, batch_size, num_replicas`.
-    gpu_type : str
-        Type whose step times are used.
+    gpu_type : str or sequence of str
+        Types whose step times are used.
     whole_seconds : bool
         Whether an uninterrupted epoch lasts its time rounded to whole seconds, as the artifact counts it.
+    max_local : mapping of str to int
+        Largest batch on one GPU of applications for which it is less than the largest that was profiled.
+    slowdown : mapping of str to float, optional
+        What an application's rates are divided by, 1 where it is not named.
+    iterations : bool
+        Whether progress is counted in the job's own iterations, as Gavel does, rather than in those of the initial batch size. The
+        times are the same, but for rounding: epochs are not rounded then.
 
     Returns
     -------
@@ -61,15 +73,17 @@ def pollux_speeds(
     descending order, so that all orders of the same counts are equally fast; beyond what was profiled, where
     the artifact stops, the nearest profiled value holds.
     """
-    parts = []
+    parts, types = [], (gpu_type,) if isinstance(gpu_type, str) else tuple(gpu_type)
     jobs = workload.select("application", "batch_size", "num_replicas").unique().sort(pl.all())
     for (name,), used in jobs.group_by("application", maintain_order=True):
-        app = _Application(
-            name, step_time.filter(model=name, gpu_type=gpu_type), validation.filter(model=name)
-        )
-        for _, batch, gpus in used.iter_rows():
-            parts.append(_profile(app, batch, gpus, whole_seconds).with_columns(gpu_type=pl.lit(gpu_type)))
-    return Speeds.from_frame(pl.concat(parts))
+        slower = (slowdown or {}).get(name, 1.0)
+        for kind in types:
+            steps = step_time.filter(model=name, gpu_type=kind)
+            app = _Application(name, steps, validation.filter(model=name), max_local.get(name))
+            for _, batch, gpus in used.iter_rows():
+                profile = _profile(app, batch, gpus, whole_seconds, slower, iterations)
+                parts.append(profile.with_columns(gpu_type=pl.lit(kind)))
+    return Speeds.from_frame(pl.concat(parts), gpu_types=types)
 
 
 def pollux_names(workload: pl.DataFrame) -> pl.Series:
@@ -86,7 +100,7 @@ def pollux_names(workload: pl.DataFrame) -> pl.Series:
 class _Application:
     """What was measured of one application on one GPU type."""
 
-    def __init__(self, name, steps, validation):
+    def __init__(self, name, steps, validation, max_local):
         if steps.is_empty() or validation.is_empty():
             raise SpeedError(
                 f"pollux_speeds: found no step times or validation of {name!r} on this GPU type; "
@@ -106,7 +120,7 @@ class _Application:
             key: rows.sort("local_bsz").select("local_bsz", "step_time", "sync_time").to_numpy()
             for (key,), rows in profiled.group_by("placement", maintain_order=True)
         }
-        self.max_local = MAX_LOCAL.get(name, profiled["local_bsz"].max())
+        self.max_local = max_local or profiled["local_bsz"].max()
         axes = ["n_nodes", "n_gpus", "local_bsz"]
         mean = profiled.group_by(axes).agg(pl.col("step_time", "sync_time").mean()).sort(axes)
         table = pl.concat([mean, steps.filter(pl.col("placement").is_null()).select(mean.columns)])
@@ -132,22 +146,27 @@ class _Application:
         var = (1 - w) * self.var[lo] + w * self.var[hi]
         return (var + sqr) / (var * self.batches[0] / batch + sqr)
 
+    @cached_property
+    def plane(self):
+        """Linear interpolation over (nodes, GPUs, local batch size)."""
+        from scipy.interpolate import LinearNDInterpolator
+
+        # The triangulation of a grid is not unique: the order of the points (placements first) decides.
+        return LinearNDInterpolator(self.points, self.times)
+
     def between(self, nodes, gpus, size):
         """(n, 2) step and synchronisation times of (nodes, GPUs), which no profiled placement covers."""
-        from scipy.interpolate import LinearNDInterpolator, NearestNDInterpolator
+        from scipy.interpolate import NearestNDInterpolator
 
-        wanted = np.column_stack(
-            [np.minimum(nodes, self.points[:, 0].max()), gpus, np.full(len(nodes), size)]
-        )
-        # The triangulation of a grid is not unique: the order of the points (placements first) decides.
-        times = LinearNDInterpolator(self.points, self.times)(wanted)
+        wanted = np.column_stack([np.minimum(nodes, self.points[:, 0].max()), gpus, np.full(len(nodes), size)])
+        times = self.plane(wanted)
         outside = np.isnan(times[:, 0])
         if outside.any():
             times[outside] = NearestNDInterpolator(self.points, self.times, rescale=True)(wanted[outside])
         return times
 
 
-def _profile(app, batch, gpus, whole_seconds):
+def _profile(app, batch, gpus, whole_seconds, slower, iterations):
     """Long frame of one (application, batch size, GPUs): all placements and numbers of nodes, by epoch."""
     size, extra = app.local(batch, gpus)
     gain = app.gain(gpus * size * (extra + 1))
@@ -161,9 +180,14 @@ def _profile(app, batch, gpus, whole_seconds):
             at = [np.interp(size, rows[:, 0], rows[:, c]) for c in (1, 2)]
             times.append(np.repeat([at], len(orders), axis=0))
     times = np.concatenate(times)
-    rate = gain[None, :] / (times[:, :1] + (times[:, :1] - times[:, 1:]) * extra)
-    if whole_seconds:
-        length = np.diff(app.ends, prepend=0.0)
+    pace = 1 / (times[:, :1] + (times[:, :1] - times[:, 1:]) * extra) / slower
+    ends, rate = app.ends, gain[None, :] * pace
+    length = np.diff(ends, prepend=0.0)
+    if iterations:
+        # Of the batch size asked for: what fits on a type may be a few examples more.
+        steps = (length / app.gain(batch)).sum()
+        ends, rate = np.array([steps]), pace * steps / (length / gain).sum()
+    elif whole_seconds:
         lasts = np.rint(length / rate)
         # An epoch under half a second takes none there; here it keeps its time: no rate is infinite.
         rate = np.where(lasts > 0, length / np.maximum(lasts, 1), rate)
@@ -174,7 +198,7 @@ def _profile(app, batch, gpus, whole_seconds):
             "n_nodes": np.repeat([i + 1 if p is None else len(p) for i, p in enumerate(places)], epochs),
             "n_gpus": np.full(n * epochs, gpus),
             "placement": pl.Series(places, dtype=pl.Utf8).gather(np.repeat(np.arange(n), epochs)),
-            "progress": np.tile(app.ends, n),
+            "progress": np.tile(ends, n),
             "rate": rate.ravel(),
         }
     )

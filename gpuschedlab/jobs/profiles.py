@@ -128,9 +128,7 @@ def gavel_sharing(frame: pl.DataFrame, gpu_type: str = "v100") -> pl.DataFrame:
         ["model", "partner"], keep="first", maintain_order=True
     )
     speed = pl.when(pl.col("alone") > 0).then(pl.col("iters_per_s") / pl.col("alone")).otherwise(0.0)
-    return both.join(alone, on="model", maintain_order="left").select(
-        "model", "partner", relative_speed=speed
-    )
+    return both.join(alone, on="model", maintain_order="left").select("model", "partner", relative_speed=speed)
 
 
 def single_speeds(frame: pl.DataFrame) -> Speeds:
@@ -154,6 +152,5 @@ def _need(frame, who, columns):
     """Raise SpeedError unless the frame has the columns."""
     if missing := [c for c in columns if c not in frame.columns]:
         raise SpeedError(
-            f"{who}: found no column {missing[0]!r} among {', '.join(frame.columns)}; "
-            f"expected {', '.join(columns)}."
+            f"{who}: found no column {missing[0]!r} among {', '.join(frame.columns)}; expected {', '.join(columns)}."
         )

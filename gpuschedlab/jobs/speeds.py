@@ -135,9 +135,7 @@ class Speeds:
     def model_codes(self, names: Iterable[str | None]) -> np.ndarray:
         """Indices (n,) of models by name; -1 where there is none."""
         names = pl.Series("name", names, dtype=pl.Utf8)
-        codes = names.replace_strict(
-            list(self.models), range(len(self.models)), default=-1, return_dtype=pl.Int64
-        )
+        codes = names.replace_strict(list(self.models), range(len(self.models)), default=-1, return_dtype=pl.Int64)
         return codes.fill_null(-1).to_numpy()
 
     def type_codes(self, gpu_types: Iterable[str]) -> np.ndarray:
@@ -180,9 +178,7 @@ class Speeds:
                 f"{nodes.shape} nodes, {gpus.shape} GPUs; expected (n,), (n,), (C,), (C,), (C,)."
             )
         if model.size and not -1 <= model.min() <= model.max() < len(self.models):
-            raise SpeedError(
-                f"Speeds.rates: found model {model.max()}; expected -1 to {len(self.models) - 1}."
-            )
+            raise SpeedError(f"Speeds.rates: found model {model.max()}; expected -1 to {len(self.models) - 1}.")
         table = (self.first, self.code, self.row, self.rate, self.seg_first, self.seg_end)
         return rates_of(*table, model, progress, types, nodes, gpus)
 
@@ -223,9 +219,7 @@ class Speeds:
     def summary(self) -> pl.DataFrame:
         """One row a model: GPU types, configurations, segments, total progress, slowest and fastest rate."""
         by_model = (
-            self.configurations()
-            .group_by("model")
-            .agg(pl.col("gpu_type").unique(maintain_order=True).str.join(", "))
+            self.configurations().group_by("model").agg(pl.col("gpu_type").unique(maintain_order=True).str.join(", "))
         )
         segments = np.diff(self.seg_first)
         rates = [

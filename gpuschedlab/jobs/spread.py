@@ -102,10 +102,7 @@ def _default(groups, capacity):
     table = pl.read_csv(path("models.csv"))
     spread = _spread_table(table.filter(kind="n_nodes"))
     types, pairs = (
-        {
-            (m, other): speed
-            for m, other, speed in table.filter(kind=k).select("model", k, "relative_speed").iter_rows()
-        }
+        {(m, other): speed for m, other, speed in table.filter(kind=k).select("model", k, "relative_speed").iter_rows()}
         for k in ("gpu_type", "partner")
     )
     return _relative(spread, types, groups, min(MOST_GPUS, capacity), pairs)

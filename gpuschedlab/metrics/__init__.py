@@ -1,7 +1,7 @@
 """What a run was worth: numbers from its frames, each with its equation and source.
 
-Times of jobs (`times`), fairness (`fairness`), use of the cluster (`usage`), deadlines (`slo`), and all of them in one row
-(`table`). Per-job functions return arrays, one entry a measured job; the rest return one number.
+Times of jobs (`times`), fairness (`fairness`), use of the cluster (`usage`), deadlines (`slo`), and all of them
+in one row (`table`). Per-job functions return arrays, one entry a measured job; the rest return one number.
 """
 
 from gpuschedlab.metrics.fairness import finish_time_fairness, finish_time_fairness_by_type, unfair_fraction

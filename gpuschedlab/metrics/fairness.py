@@ -8,11 +8,12 @@ from gpuschedlab.metrics.usage import cluster_of, timeline_of
 
 
 def finish_time_fairness(run, censored: bool = False) -> np.ndarray:
-    """Finish-time fairness rho of each measured job (k,): time in the shared cluster over time in a 1/N cluster of its own.
+    """Finish-time fairness rho of each measured job (k,): time in the shared cluster over time in a 1/N cluster alone.
 
-    rho = T_shared / T_isolated, with T_shared = JCT and T_isolated = duration x max(1, contention). `contention` is the average over
-    the job's life of the GPUs demanded over the GPUs up: a cluster that many times smaller is the job's fair share, and a
-    rigid job takes that many times longer on it. rho > 1 is unfair.
+    rho = T_shared / T_isolated, with T_shared = JCT and T_isolated = duration x max(1, contention).
+    `contention` is the average over the job's life of the GPUs demanded over the GPUs up: a cluster that many
+    times smaller is the job's fair share, and a rigid job takes that many times longer on it. rho > 1 is
+    unfair.
 
     Parameters
     ----------
@@ -26,14 +27,13 @@ def finish_time_fairness(run, censored: bool = False) -> np.ndarray:
     numpy.ndarray
         (k,), > 0.
 
-    References
-    ----------
-    Mahajan et al., "Themis: fair and efficient GPU cluster scheduling", NSDI 2020 (the metric; T_isolated as running time
-    times average contention). Jayaram Subramanya, PhD thesis, CMU 2025, section 3.5.5.
+    References ---------- Mahajan et al., "Themis: fair and efficient GPU cluster scheduling", NSDI 2020 (the
+    metric; T_isolated as running time times average contention). Jayaram Subramanya, PhD thesis, CMU 2025,
+    section 3.5.5.
 
     Examples
     --------
-    >>> jobs = pl.DataFrame({"submit": [0.0, 0.0], "end": [20.0, 20.0], "duration": [10.0, 10.0], "contention": [0.5, 4.0]})
+    >>> jobs = pl.DataFrame({"submit": [0.0] * 2, "end": [20.0] * 2, "duration": [10.0] * 2, "contention": [0.5, 4.0]})
     >>> finish_time_fairness(jobs).tolist()
     [2.0, 0.5]
     """
@@ -70,10 +70,11 @@ def average_jobs(run, start: np.ndarray, end: np.ndarray) -> np.ndarray:
 def finish_time_fairness_by_type(run, speeds, censored: bool = False) -> np.ndarray:
     """Finish-time fairness of each measured job (k,) on a cluster of several GPU types.
 
-    rho = sum over types g of N_g / N x T_shared / T_g, where T_g is the job's time alone on N_g / N_avg GPUs of type g, and N_avg the
-    average number of jobs in the cluster during its life. Alone, a job takes its best configuration c of type g:
-    T_g = min over c of time(c) x max(1, GPUs(c) / share). A type that cannot run the job is left out and the others' weights
-    grow. A job without a table, and one whose table is relative to its requested GPUs, keeps those.
+    rho = sum over types g of N_g / N x T_shared / T_g, where T_g is the job's time alone on N_g / N_avg GPUs of
+    type g, and N_avg the average number of jobs in the cluster during its life. Alone, a job takes its best
+    configuration c of type g: T_g = min over c of time(c) x max(1, GPUs(c) / share). A type that cannot run the
+    job is left out and the others' weights grow. A job without a table, and one whose table is relative to its
+    requested GPUs, keeps those.
 
     Parameters
     ----------
@@ -89,10 +90,9 @@ def finish_time_fairness_by_type(run, speeds, censored: bool = False) -> np.ndar
     numpy.ndarray
         (k,), > 0.
 
-    References
-    ----------
-    Jayaram Subramanya, PhD thesis, CMU 2025 (Sia), section 3.5.5, equation 3.6. It does not say how a share below the smallest
-    configuration is used: here the job has the GPUs for that part of the time.
+    References ---------- Jayaram Subramanya, PhD thesis, CMU 2025 (Sia), section 3.5.5, equation 3.6. It does
+    not say how a share below the smallest configuration is used: here the job has the GPUs for that part of the
+    time.
     """
     jobs, cluster = measured(run, censored), cluster_of(run)
     shared = (jobs["end"] - jobs["submit"]).to_numpy()
@@ -106,7 +106,7 @@ def finish_time_fairness_by_type(run, speeds, censored: bool = False) -> np.ndar
 
 
 def _best_alone(jobs: pl.DataFrame, speeds, cluster, share: np.ndarray, rigid: np.ndarray) -> np.ndarray:
-    """Time (k, T) that each job takes alone on its share of each type; inf where it cannot run, `rigid` without a speed table."""
+    """Time (k, T) of each job alone on its share of each type: inf where it cannot run, `rigid` without a table."""
     from gpuschedlab.jobs.codes import ANY  # compiled module: loaded only when speeds are in use
 
     alone, requested = rigid.copy(), np.maximum(1.0, np.ceil(jobs["gpus"].to_numpy()))

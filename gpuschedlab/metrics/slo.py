@@ -18,7 +18,8 @@ class _Judged(NamedTuple):
 def _judge(run, censored: bool) -> _Judged:
     """Verdict on each SLO job.
 
-    A job that is unfinished when the run stops has missed a deadline that has passed, and is left out when it has not.
+    A job that is unfinished when the run stops has missed a deadline that has passed, and is left out when it
+    has not.
     """
     jobs = run.jobs
     if "deadline" not in jobs.columns:
@@ -55,9 +56,9 @@ def slo_attainment(run, censored: bool = False) -> float:
 def slo_violation(run, censored: bool = False) -> float:
     """Weighted SLO violation rate, 1 - mean(W(j) / 100): W is a job's reward when it ended in time, otherwise 0.
 
-    The reward (column `reward`, 0 to 100; 100 where null) is what the job still earns by its deadline. Equation 5.15 of UniSched as
-    printed is the mean of W / 100, which grows as deadlines are kept: the violation rate that its evaluation reports is one
-    minus that.
+    The reward (column `reward`, 0 to 100; 100 where null) is what the job still earns by its deadline. Equation
+    5.15 of UniSched as printed is the mean of W / 100, which grows as deadlines are kept: the violation rate
+    that its evaluation reports is one minus that.
 
     Parameters
     ----------

@@ -9,7 +9,7 @@ from gpuschedlab.metrics import fairness, slo, times, usage
 
 
 class Metric(NamedTuple):
-    """How to read a number: its `label` and `unit` on axes, which way is `better` ("lower", "higher", ""), and what it is."""
+    """How to read a number: `label` and `unit`, which way is `better` ("lower", "higher", ""), and what it is."""
 
     label: str
     unit: str
@@ -20,8 +20,12 @@ class Metric(NamedTuple):
 METRICS: dict[str, Metric] = {
     "jobs": Metric("jobs", "jobs", "", "jobs in the trace"),
     "finished": Metric("finished", "jobs", "higher", "jobs that ended, and whose times are known"),
-    "unfinished": Metric("unfinished", "jobs", "lower", "jobs that had not ended when the run stopped; not in the times below"),
-    "censored": Metric("censored", "jobs", "", "jobs whose log cut their duration off; not in the times below unless asked for"),
+    "unfinished": Metric(
+        "unfinished", "jobs", "lower", "jobs that had not ended when the run stopped; not in the times below"
+    ),
+    "censored": Metric(
+        "censored", "jobs", "", "jobs whose log cut their duration off; not in the times below unless asked for"
+    ),
     "jct_mean": Metric("average JCT", "s", "lower", "mean of end - submit"),
     "jct_median": Metric("median JCT", "s", "lower", "median of end - submit"),
     "jct_p90": Metric("p90 JCT", "s", "lower", "90th percentile of end - submit"),
@@ -33,13 +37,17 @@ METRICS: dict[str, Metric] = {
     "slowdown_mean": Metric("average slowdown", "", "lower", "mean of JCT / duration"),
     "slowdown_median": Metric("median slowdown", "", "lower", "median of JCT / duration"),
     "slowdown_p99": Metric("p99 slowdown", "", "lower", "99th percentile of JCT / duration"),
-    "bounded_slowdown_mean": Metric("average bounded slowdown", "", "lower", "mean of max(1, JCT / max(duration, 10 s))"),
+    "bounded_slowdown_mean": Metric(
+        "average bounded slowdown", "", "lower", "mean of max(1, JCT / max(duration, 10 s))"
+    ),
     "rho_mean": Metric("average rho", "", "lower", "mean finish-time fairness: JCT / (duration x contention)"),
     "rho_worst": Metric("worst rho", "", "lower", "greatest finish-time fairness ratio"),
     "unfair_fraction": Metric("unfair fraction", "", "lower", "share of jobs with rho > 1"),
     "makespan": Metric("makespan", "s", "lower", "first submission to last end"),
     "utilisation": Metric("utilisation", "", "higher", "GPU-time held by jobs over GPU-time up"),
-    "fragmentation": Metric("fragmentation", "", "lower", "free GPU-time too scattered for the trace's jobs, over all that was free"),
+    "fragmentation": Metric(
+        "fragmentation", "", "lower", "free GPU-time too scattered for the trace's jobs, over all that was free"
+    ),
     "contention": Metric("contention", "", "", "time average of GPUs demanded over GPUs up"),
     "gpu_time": Metric("GPU-time held", "GPU-s", "lower", "sum of GPUs x time held by jobs"),
     "gpu_time_overhead": Metric("GPU-time in restarts", "GPU-s", "lower", "part of it spent starting and restarting"),

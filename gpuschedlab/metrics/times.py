@@ -1,7 +1,8 @@
 """How long jobs took: completion time, queueing, slowdown, and their tails.
 
-A job counts when it ended (`end` is not null) and its true duration is known (`censored` is not true): the completion time of any
-other is unknown, and leaving it out is a choice that the summary shows by counting it (`unfinished`, `censored`).
+A job counts when it ended (`end` is not null) and its true duration is known (`censored` is not true): the
+completion time of any other is unknown, and leaving it out is a choice that the summary shows by counting it
+(`unfinished`, `censored`).
 """
 
 from typing import NamedTuple
@@ -15,7 +16,8 @@ from gpuschedlab.errors import RunError
 class Spread(NamedTuple):
     """Mean and tails of some values; all nan when there are none.
 
-    `count` values; `mean`, `median`, `p90`, `p99` (linear between order statistics) and `max`, in the values' unit.
+    `count` values; `mean`, `median`, `p90`, `p99` (linear between order statistics) and `max`, in the values'
+    unit.
     """
 
     count: int
@@ -34,7 +36,8 @@ def measured(run, censored: bool = False) -> pl.DataFrame:
     run : Run or polars.DataFrame
         A run, or its `jobs` frame.
     censored : bool
-        Keep censored jobs too, as publications mostly do: their recorded duration stands for the true one, which was longer.
+        Keep censored jobs too, as publications mostly do: their recorded duration stands for the true one,
+        which was longer.
 
     Returns
     -------
@@ -121,9 +124,8 @@ def bounded_slowdown(run, threshold: float = 10.0, censored: bool = False) -> np
     numpy.ndarray
         (k,), each at least 1.
 
-    References
-    ----------
-    Feitelson, Rudolph, Schwiegelshohn, Sevcik and Wong, "Theory and practice in parallel job scheduling", JSSPP 1997 (10 s).
+    References ---------- Feitelson, Rudolph, Schwiegelshohn, Sevcik and Wong, "Theory and practice in parallel
+    job scheduling", JSSPP 1997 (10 s).
 
     Examples
     --------

@@ -11,7 +11,7 @@ from gpuschedlab.metrics.times import measured
 
 
 class GpuTime(NamedTuple):
-    """GPU-seconds that jobs held: `total` = `useful` + `overhead` (restarts, switches) + `lost` (undone by failures)."""
+    """GPU-seconds that jobs held: `total` = `useful` + `overhead` (starts, restarts) + `lost` (undone by failures)."""
 
     total: float
     useful: float
@@ -20,7 +20,7 @@ class GpuTime(NamedTuple):
 
 
 def timeline_of(run) -> pl.DataFrame:
-    """Timeline of a run with a last row at the instant where the run stopped (`info["now"]`), up to which its state held."""
+    """Timeline of a run, whose last row is at the instant where the run stopped (`info["now"]`)."""
     line, now = run.timeline, run.info.get("now")
     if not line.height or now is None or not line["time"][-1] < now < float("inf"):
         return line
@@ -64,7 +64,10 @@ def utilisation(run) -> float:
 
 
 def contention(run) -> float:
-    """Time-weighted mean of GPUs demanded (by running and waiting jobs) over GPUs up (0 while none is); above 1 there is a queue."""
+    """Time-weighted mean of GPUs demanded, by running and waiting jobs, over GPUs up.
+
+    Above 1 there is a queue; time without any GPU up counts as 0.
+    """
     ratio = pl.when(pl.col("capacity") > 0).then(pl.col("demanded") / pl.col("capacity")).otherwise(0.0)
     return time_mean(timeline_of(run).with_columns(ratio=ratio), "ratio")
 
@@ -72,8 +75,8 @@ def contention(run) -> float:
 def gpu_time(run) -> GpuTime:
     """Split the GPU-seconds that all jobs held into useful, overhead and lost.
 
-    A job's seconds of overhead and loss are weighted with the GPUs that it held on average (attained / executed), which is exact
-    for a job whose GPU count never changed.
+    A job's seconds of overhead and loss are weighted with the GPUs that it held on average (attained /
+    executed), which is exact for a job whose GPU count never changed.
 
     Examples
     --------
@@ -92,7 +95,7 @@ def gpu_time(run) -> GpuTime:
 
 
 def cluster_of(run) -> Cluster:
-    """Cluster of a run, from its `info`: a Cluster, or the words of one, with outages as (node, start, end) under "events".
+    """Cluster of a run, from its `info`: a Cluster, or its words and, under "events", outages (node, start, end).
 
     Raises
     ------
@@ -105,7 +108,9 @@ def cluster_of(run) -> Cluster:
     if isinstance(found, str):
         events = tuple(Outage(int(n), float(a), float(b)) for n, a, b in run.info.get("events") or ())
         return Cluster(Cluster.parse(found).groups, events)
-    raise RunError(f"metrics: found info['cluster'] = {found!r}; expected a Cluster. Use a run that simulate() returned.")
+    raise RunError(
+        f"metrics: found info['cluster'] = {found!r}; expected a Cluster. Use a run that simulate() returned."
+    )
 
 
 def _taken(run, cluster: Cluster, stop: float) -> tuple[np.ndarray, ...]:
@@ -125,7 +130,8 @@ def free_levels(run) -> pl.DataFrame:
     Returns
     -------
     polars.DataFrame
-        `free` (GPUs free on a node, > 0) and `gpu_time` (GPU-s free on nodes while they had that many), ascending.
+        `free` (GPUs free on a node, > 0) and `gpu_time` (GPU-s free on nodes while they had that many),
+        ascending.
     """
     cluster, time = cluster_of(run), timeline_of(run)["time"]
     begin, stop = float(time.min() or 0.0), float(time.max() or 0.0)
@@ -148,10 +154,11 @@ def free_levels(run) -> pl.DataFrame:
 
 
 def fragmentation(run, gpus: float | None = None) -> float:
-    """Share of the free GPU-time that a job could not use, as it lay on nodes with fewer free GPUs than the job needs on one.
+    """Share of the free GPU-time that a job could not use: it lay on nodes with fewer free GPUs than the job needs.
 
-    For a demand g, F(g) is the sum over nodes and time of free GPUs where free < g, divided by all free GPU-time; without `gpus`,
-    the mean of F over the demands of the trace's jobs. Demands above the largest node count as a whole node.
+    For a demand g, F(g) is the sum over nodes and time of free GPUs where free < g, divided by all free
+    GPU-time; without `gpus`, the mean of F over the demands of the trace's jobs. Demands above the largest node
+    count as a whole node.
 
     Parameters
     ----------
@@ -165,10 +172,9 @@ def fragmentation(run, gpus: float | None = None) -> float:
     float
         0 (every free GPU was usable) to 1; nan when no GPU was ever free.
 
-    References
-    ----------
-    Weng et al., "Beware of Fragmentation: Scheduling GPU-Sharing Workloads with Fragmentation Gradient Descent", USENIX ATC 2023
-    (the statistical measure: unusable free GPUs, expected over the workload's tasks), here as a mean over time.
+    References ---------- Weng et al., "Beware of Fragmentation: Scheduling GPU-Sharing Workloads with
+    Fragmentation Gradient Descent", USENIX ATC 2023 (the statistical measure: unusable free GPUs, expected over
+    the workload's tasks), here as a mean over time.
     """
     levels = free_levels(run)
     if not levels.height:
@@ -216,5 +222,7 @@ def cost(run, prices: float | dict[str, float]) -> float:
         return float(hours["held"].sum() * prices)
     missing = sorted(set(hours["gpu_type"]) - set(prices))
     if missing:
-        raise RunError(f"cost: found no price for {missing}; expected one for each GPU type used. Add them to `prices`.")
+        raise RunError(
+            f"cost: found no price for {missing}; expected one for each GPU type used. Add them to `prices`."
+        )
     return float(sum(held * prices[gpu_type] for gpu_type, held in hours.sort("gpu_type").iter_rows()))

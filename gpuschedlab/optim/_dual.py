@@ -4,12 +4,13 @@ Notation: n jobs, C configurations ordered by (type, GPUs), T types; v (n, C) va
 """
 
 import numpy as np
-from numba import njit
+
+from gpuschedlab._compiled import njit
 
 EPS = 1e-11
 
 
-@njit(cache=True)
+@njit
 def build_hulls(v, order, starts, gpus, capacity):
     """Upper hull of value over GPUs, for each job and type, from (0, 0) upwards.
 
@@ -65,7 +66,7 @@ def build_hulls(v, order, starts, gpus, capacity):
     return hull, slope, size
 
 
-@njit(cache=True)
+@njit
 def vertices_above(slope, i, base, size, price):
     """How many vertices of job i's hull from `base` have a slope above the price (a binary search)."""
     low = 0
@@ -79,7 +80,7 @@ def vertices_above(slope, i, base, size, price):
     return low
 
 
-@njit(cache=True)
+@njit
 def evaluate(v, order, starts, gpus, hull, slope, size, capacity, prices, choice, used):
     """Lagrangian bound at given prices; fills each job's best choice (-1 none) and the GPUs they use by type.
 
@@ -117,7 +118,7 @@ def evaluate(v, order, starts, gpus, hull, slope, size, capacity, prices, choice
     return bound, value
 
 
-@njit(cache=True)
+@njit
 def _enter(B, rhs, basis, column, index):
     """Pivot a column into the basis (B its inverse, rhs its values); False where nothing limits it."""
     m = rhs.shape[0]
@@ -146,7 +147,7 @@ def _enter(B, rhs, basis, column, index):
     return True
 
 
-@njit(cache=True)
+@njit
 def _price_out(B, basis, pool, count, types, tolerance, duals):
     """Duals of the master, and the best known column to enter: a slack t, types + k for pool column k, or -1."""
     m = types + 1
@@ -172,7 +173,7 @@ def _price_out(B, basis, pool, count, types, tolerance, duals):
     return enter
 
 
-@njit(cache=True)
+@njit
 def search_prices(v, order, starts, gpus, hull, slope, size, capacity, warm, gap, most):
     """Prices at which the Lagrangian bound is least: Dantzig-Wolfe by the simplex method, with smoothed prices.
 

@@ -1,12 +1,12 @@
 """Compiled: from the choices at good prices to choices that fit, by greedy moves of one job at a time."""
 
 import numpy as np
-from numba import njit
 
+from gpuschedlab._compiled import njit
 from gpuschedlab.optim._dual import evaluate, vertices_above
 
 
-@njit(cache=True)
+@njit
 def round_mix(v, order, starts, gpus, type_of, hull, slope, size, capacity, prices, tried, weights, choice, used):
     """Give each job one of its choices in the relaxation's mix, so that the GPUs used follow the mix type by type.
 
@@ -44,7 +44,7 @@ def round_mix(v, order, starts, gpus, type_of, hull, slope, size, capacity, pric
             used[type_of[choice[i]]] += gpus[choice[i]]
 
 
-@njit(cache=True)
+@njit
 def _retreat(v, order, starts, gpus, hull, slope, size, capacity, prices, choice, kind, used, i):
     """Job i's cheapest move off a type that is over its capacity: (loss a GPU relieved, configuration)."""
     t = kind[i]
@@ -80,7 +80,7 @@ def _retreat(v, order, starts, gpus, hull, slope, size, capacity, prices, choice
     return best, pick
 
 
-@njit(cache=True)
+@njit
 def _advance(v, order, starts, gpus, capacity, prices, choice, kind, used, i):
     """Job i's best move that fits and gains: (gain less the price of what it takes, configuration); -inf without one."""
     c = choice[i]
@@ -100,7 +100,7 @@ def _advance(v, order, starts, gpus, capacity, prices, choice, kind, used, i):
     return best, pick
 
 
-@njit(cache=True)
+@njit
 def _move(gpus, type_of, choice, kind, used, i, pick):
     if choice[i] >= 0:
         used[kind[i]] -= gpus[choice[i]]
@@ -110,7 +110,7 @@ def _move(gpus, type_of, choice, kind, used, i, pick):
         used[kind[i]] += gpus[pick]
 
 
-@njit(cache=True)
+@njit
 def repair(v, order, starts, gpus, type_of, hull, slope, size, capacity, prices, choice, used, passes):
     """Make choices fit, then use what is left; changes `choice` and `used` in place.
 

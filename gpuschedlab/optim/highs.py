@@ -31,7 +31,7 @@ def solve_highs(
     method : str, optional
         How linear programs are solved; by default ``ipm``, three times faster than the others on scheduling programs.
     crossover : bool
-        Whether the interior point is moved to a vertex. Without, ties are shared among the tied.
+        Whether the interior point is moved to a vertex. Without (and without presolve), ties are shared among the tied.
     threads : int
         Threads; 1 keeps runs equal to the byte.
     **options
@@ -55,6 +55,7 @@ def solve_highs(
     h = highspy.Highs()
     settings = {"output_flag": False, "mip_rel_gap": gap, "solver": method, "parallel": "on" if threads > 1 else "off"}
     settings |= {"run_crossover": "on" if crossover else "off", "random_seed": 0}
+    settings |= {} if crossover or whole else {"presolve": "off"}
     settings |= {"threads": threads} if threads > 1 else {}
     settings |= {"time_limit": time_limit} if time_limit is not None else {}
     for key, value in (settings | options).items():
@@ -66,10 +67,10 @@ def solve_highs(
     h.run()
     status = _status(highspy, h, program)
     info, found = h.getInfo(), h.getSolution()
-    x = np.array(found.col_value)
+    x = np.array(found.col_value) + 0.0  # no negative zeros
     if not np.isfinite(program.value(x)) or info.primal_solution_status != 2:
         raise SolverError(f"{program.name}: HiGHS found no point ({status}); give more than time_limit={time_limit}.")
-    x[program.integrality] = np.round(x[program.integrality])
+    x[program.integrality] = np.round(x[program.integrality]) + 0.0
     objective = program.value(x)
     bound = info.mip_dual_bound if whole else (objective if status == "optimal" else np.inf * (1 if program.maximize else -1))
     duals = None if whole else np.array(found.row_dual)

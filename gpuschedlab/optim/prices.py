@@ -49,7 +49,7 @@ def solve_mckp(
     gap: float = 1e-4,
     quantum: float = 0.0,
     prices=None,
-    width: int = 4096,
+    labels: int = 1_000_000,
     evaluations: int = 400,
 ) -> Choices:
     """Choose at most one configuration a job, for the largest sum of utilities within the GPUs of each type.
@@ -70,8 +70,8 @@ def solve_mckp(
         All utilities are multiples of it (0: of nothing), which lets a gap below it count as closed.
     prices : (T,) float array, optional
         Prices to begin with, such as those of the round before.
-    width : int
-        Labels kept while the gap is closed; 0 leaves it to the greedy repair.
+    labels : int
+        Labels made at most while the gap is closed, some 30 ns each; 0 leaves it to the greedy repair.
     evaluations : int
         Prices tried at most.
 
@@ -98,6 +98,8 @@ def solve_mckp(
     """
     v, kind, gpus, capacity = _check(utility, type_of_config, gpus_of_config, capacity)
     types = len(capacity)
+    if v.size == 0:
+        return Choices(np.full(len(v), -1), 0.0, 0.0, np.zeros(types))
     order = np.lexsort((gpus, kind))
     kind, gpus = kind[order], gpus[order].astype(float)
     starts = np.searchsorted(kind, np.arange(types + 1))
@@ -110,19 +112,19 @@ def solve_mckp(
     objective = repair(v, order, starts, gpus, kind, *hulls, room, best, choice, used, 8)
     slack = max(gap * abs(bound), quantum * (1 - 1e-6), 1e-12 * abs(bound))
     limit = bound - objective - slack
-    if width and limit > 0:
-        core = np.empty(len(v), np.int64)
-        at, config, loss = core_choices(v, order, starts, gpus, kind, room, best, core, limit)
+    if labels and limit > 0:
+        at, config, loss = core_choices(v, order, starts, gpus, kind, room, best, limit)
+        width = max(labels // len(config), 1)
         found, picks, dropped = close_gap(at, config, loss, kind, gpus, capacity, best, limit, width)
         if len(picks):
             choice, objective = picks, bound - found
         # All others lose `found` at least (the limit, where none was found), or what was given up.
-        bound = max(objective, bound - min(found, dropped))
-    if bound - objective < quantum * (1 - 1e-7):
-        bound = objective
+        bound -= min(found, dropped)
     answer = np.where(choice >= 0, order[choice], -1)
     taken = answer >= 0
-    return Choices(answer, float(v[taken, answer[taken]].sum()), float(bound), best)
+    objective = float(v[taken, answer[taken]].sum())
+    closed = bound - objective < quantum * (1 - 1e-7)
+    return Choices(answer, objective, objective if closed else max(float(bound), objective), best)
 
 
 def _check(utility, type_of_config, gpus_of_config, capacity):

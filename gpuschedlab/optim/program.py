@@ -160,7 +160,9 @@ class Solution:
 
 
 def relative_gap(objective: float, bound: float) -> float:
-    """|bound - objective| relative to the larger of the two; 0 where they agree."""
+    """|bound - objective| relative to the larger of the two; 0 where they agree, inf without a bound."""
+    if not np.isfinite(bound):
+        return float("inf")
     top = max(abs(objective), abs(bound))
     return abs(bound - objective) / top if top > 0 else 0.0
 

@@ -51,7 +51,7 @@ def solve_pymip(
     ended = m.optimize(max_seconds=time_limit if time_limit is not None else np.inf)
     status = _status(mip, ended, program, m.num_solutions, time_limit)
     point = np.array([v.x for v in x], float)
-    point[program.integrality] = np.round(point[program.integrality])
+    point[program.integrality] = np.round(point[program.integrality]) + 0.0
     objective = program.value(point)
     bound = objective if status == "optimal" and not whole else float(m.objective_bound)
     duals = None if whole or status != "optimal" else np.array([_price(row) for row in m.constrs], float)

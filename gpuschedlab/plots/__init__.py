@@ -1,7 +1,7 @@
 """Figures of runs: pure functions from runs to numbers, and from numbers to plotly figures.
 
-For each plot: `x(runs)` computes the numbers (a NamedTuple), `plot_x(runs or numbers)` makes a figure, and `update(figure, numbers)` puts
-new numbers into a figure of the same plot with as many runs, in one batch.
+For each plot: `x(runs)` computes the numbers (a NamedTuple), `plot_x(runs or numbers)` makes a figure, and
+`update(figure, numbers)` puts new numbers into a figure of the same plot with as many runs, in one batch.
 """
 
 from gpuschedlab.plots.bars import (

@@ -19,7 +19,10 @@ class Interruptions(NamedTuple):
 
 
 class MetricBars(NamedTuple):
-    """One metric of several runs: its name and `Metric`, names of the P runs, values : (P,) in the metric's unit, nan for none."""
+    """One metric of several runs.
+
+    metric, what : its name and `Metric`; names : of the P runs; values : (P,) in the metric's unit, nan for none.
+    """
 
     metric: str
     what: Metric
@@ -57,7 +60,9 @@ def metric_bars(runs, metric: str = "jct_mean", **options) -> MetricBars:
         raise RunError(f"metric_bars: found metric {metric!r}; expected one of {', '.join(METRICS)}.")
     runs = as_runs(runs)
     values = [summary(run, **options)[metric] for run in runs.values()]
-    return MetricBars(metric, METRICS[metric], tuple(runs), np.array([np.nan if v is None else v for v in values], float))
+    return MetricBars(
+        metric, METRICS[metric], tuple(runs), np.array([np.nan if v is None else v for v in values], float)
+    )
 
 
 def draw_interruptions(numbers: Interruptions) -> Drawing:
@@ -78,7 +83,10 @@ def draw_interruptions(numbers: Interruptions) -> Drawing:
 
 def _scaled(numbers: MetricBars) -> tuple[np.ndarray, str, str]:
     """Values as the axis shows them, their number format, and the axis title with unit."""
-    what, hint = numbers.what, {"lower": ", lower is better", "higher": ", higher is better"}.get(numbers.what.better, "")
+    what, hint = (
+        numbers.what,
+        {"lower": ", lower is better", "higher": ", higher is better"}.get(numbers.what.better, ""),
+    )
     if what.unit in ("s", "GPU-s") and numbers.metric != "seconds":
         return numbers.values / HOUR, ",.3~r", f"{what.label} ({what.unit[:-1]}h{hint})"
     unit = f" ({(what.unit + hint).removeprefix(', ')})" if what.unit or hint else ""

@@ -11,8 +11,8 @@ from gpuschedlab.plots.style import HOUR, Drawing, as_runs, axis, line, log_time
 class JctCdf(NamedTuple):
     """Empirical distribution of completion times of each run.
 
-    names : names of the runs; seconds, share : for each run (q,) completion times, ascending, and the share of jobs up to them;
-    spreads : mean and tails (s); left_out : jobs without a known completion time.
+    names : names of the runs; seconds, share : for each run (q,) completion times, ascending, and the share of
+    jobs up to them; spreads : mean and tails (s); left_out : jobs without a known completion time.
     """
 
     names: tuple[str, ...]
@@ -25,8 +25,8 @@ class JctCdf(NamedTuple):
 class FairnessCdf(NamedTuple):
     """Empirical distribution of finish-time fairness of each run.
 
-    names : names of the runs; rho, share : for each run (q,) ratios, ascending, and the share of jobs up to them;
-    unfair : share of jobs with rho > 1; worst : greatest rho.
+    names : names of the runs; rho, share : for each run (q,) ratios, ascending, and the share of jobs up to
+    them; unfair : share of jobs with rho > 1; worst : greatest rho.
     """
 
     names: tuple[str, ...]
@@ -37,7 +37,7 @@ class FairnessCdf(NamedTuple):
 
 
 def ecdf(values: np.ndarray, points: int = 500) -> tuple[np.ndarray, np.ndarray]:
-    """Empirical distribution function at no more than `points` of the values, always with the least and the 20 greatest.
+    """Empirical distribution function at no more than `points` of the values, the least and 20 greatest among them.
 
     Each point is exact: share k / n at the k-th smallest of n values.
 
@@ -116,7 +116,9 @@ def draw_jct_cdf(numbers: JctCdf) -> Drawing:
                 "meta": summary,
             }
         )
-        style.append(_steps(i, "<b>%{y:.1%} of jobs</b> within <b>%{customdata:.3~r} %{text}</b><br>%{meta}<extra></extra>"))
+        style.append(
+            _steps(i, "<b>%{y:.1%} of jobs</b> within <b>%{customdata:.3~r} %{text}</b><br>%{meta}<extra></extra>")
+        )
     layout = {
         "title": {"text": "Job completion time"},
         "xaxis": log_time_axis("job completion time (logarithmic)"),
@@ -138,7 +140,9 @@ def draw_fairness_cdf(numbers: FairnessCdf) -> Drawing:
         "title": {"text": "Finish-time fairness"},
         "xaxis": axis("finish-time fairness rho = time shared / time alone (logarithmic)", type="log"),
         "yaxis": axis("share of jobs", tickformat=".0%", range=[0, 1.02]),
-        "shapes": [{"type": "line", "x0": 1, "x1": 1, "yref": "paper", "y0": 0, "y1": 1, "line": {"width": 1, "dash": "dot"}}],
+        "shapes": [
+            {"type": "line", "x0": 1, "x1": 1, "yref": "paper", "y0": 0, "y1": 1, "line": {"width": 1, "dash": "dot"}}
+        ],
         "annotations": [
             {"x": 0, "y": 0, "text": "unfair beyond 1 \u2192", "showarrow": False}
             | {"yref": "paper", "xanchor": "left", "xshift": 4, "yanchor": "bottom"}

@@ -19,11 +19,12 @@ OTHERS = 7  # named groups when colouring by a column; the rest is "other"
 class Gantt(NamedTuple):
     """Stretches of jobs on the nodes of a window, in pieces that are rectangles.
 
-    name : name of the run; start, end : the window, s; nodes : (R,) names of the nodes, row by row; of : nodes of the cluster.
-    job : (p,) row in `Run.jobs` of each piece; row : (p,) node row; low, high : (p,) what it takes of the row, 0 to 1;
-    begin, finish : (p,) its time within the window, s; group : (p,) index into groups; groups : names; cut : (p,) the stretch
-    stopped before the job was done; over : (p,) it shares its GPUs with one drawn below; label : (p,) the end of the job's name;
-    about : (p,) its name, size, user, model and end; life : (p, 9) the columns `LIFE`, in h and counts.
+    name : name of the run; start, end : the window, s; nodes : (R,) names of the nodes, row by row; of : nodes
+    of the cluster. job : (p,) row in `Run.jobs` of each piece; row : (p,) node row; low, high : (p,) what it
+    takes of the row, 0 to 1; begin, finish : (p,) its time within the window, s; group : (p,) index into
+    groups; groups : names; cut : (p,) the stretch stopped before the job was done; over : (p,) it shares its
+    GPUs with one drawn below; label : (p,) the end of the job's name; about : (p,) its name, size, user, model
+    and end; life : (p, 9) the columns `LIFE`, in h and counts.
     """
 
     name: str
@@ -99,7 +100,8 @@ def gantt(
     nodes : int or list of int
         The first so many nodes, or these.
     by : str
-        What colour and pattern mean: "size" (GPUs requested) or a column of `Run.jobs` such as "model", "user", "vc", "kind".
+        What colour and pattern mean: "size" (GPUs requested) or a column of `Run.jobs` such as "model", "user",
+        "vc", "kind".
     limit : int
         Most stretches drawn: rows beyond are left out, from the bottom.
     name : str, optional
@@ -155,7 +157,7 @@ def _complete(run, start: float | None, end: float | None) -> tuple[float, float
 
 
 def _rows(run, start: float, end: float, chosen: np.ndarray, limit: int) -> tuple[np.ndarray, pl.DataFrame, int]:
-    """Stretches in the window with their row, sorted by (row, start), and how many rows they fill without passing `limit`."""
+    """Stretches in the window and their rows, sorted by (row, start), and how many rows fit within `limit`."""
     held = run.allocations.filter((pl.col("start") < end) & (pl.col("end") > start))
     place = np.full(int(max(chosen.max(), held["node"].max() or 0)) + 1, -1)
     place[chosen] = np.arange(len(chosen))
@@ -187,7 +189,9 @@ def _groups(jobs: pl.DataFrame, by: str) -> tuple[np.ndarray, tuple[str, ...]]:
     if by == "size":
         return size_bucket(jobs["gpus"].to_numpy()), tuple(f"{label} GPUs" for label in SIZE_LABELS)
     if by not in jobs.columns:
-        raise RunError(f"gantt: found no column {by!r} to colour by; expected 'size' or one of {', '.join(jobs.columns)}.")
+        raise RunError(
+            f"gantt: found no column {by!r} to colour by; expected 'size' or one of {', '.join(jobs.columns)}."
+        )
     values = jobs[by].cast(pl.Utf8).fill_null("unknown")
     common = values.value_counts(sort=True).sort(["count", by], descending=[True, False])[by].to_list()[:OTHERS]
     codes = values.replace_strict(common, range(len(common)), default=OTHERS, return_dtype=pl.Int64).to_numpy()
@@ -198,7 +202,7 @@ def _groups(jobs: pl.DataFrame, by: str) -> tuple[np.ndarray, tuple[str, ...]]:
 def _told(jobs: pl.DataFrame, job: np.ndarray) -> tuple[pl.DataFrame, np.ndarray]:
     """What hovering tells of each piece's job, and when the job ended (nan: never)."""
     some = jobs[job]
-    words = [pl.format("{} GPUs", pl.col("gpus").round(2))]
+    words = [pl.format("{} GPUs", pl.col("gpus").round(2).cast(pl.Utf8).str.strip_suffix(".0"))]
     words += [pl.format(f"{c} {{}}", pl.col(c)) for c in ("model", "user", "vc", "kind") if c in jobs.columns]
     ended = pl.format("ended at {} h", (pl.col("end") / HOUR).round(2)).fill_null("had not ended")
     hours = [(pl.col(c) / HOUR).cast(pl.Float32) for c in LIFE[:6]]
@@ -217,7 +221,8 @@ def _told(jobs: pl.DataFrame, job: np.ndarray) -> tuple[pl.DataFrame, np.ndarray
 
 HOVER = (
     "<b>job %{hovertext}submitted at %{customdata[0]:.2f} h, first started at %{customdata[1]:.2f} h<br>"
-    "waited %{customdata[2]:.2f} h, held GPUs %{customdata[3]:.2f} h<br>(%{customdata[4]:.2f} h in restarts, %{customdata[5]:.2f} h lost)"
+    "waited %{customdata[2]:.2f} h, held GPUs %{customdata[3]:.2f} h<br>"
+    "(%{customdata[4]:.2f} h in restarts, %{customdata[5]:.2f} h lost)"
     "<br>%{customdata[6]:d} preemptions, %{customdata[7]:d} restarts, %{customdata[8]:d} failures<extra></extra>"
 )
 
@@ -250,7 +255,12 @@ def draw_gantt(numbers: Gantt) -> Drawing:
     """Lay out `Gantt`: a row a node, a bar a stretch as high as its share of the node's GPUs, idle GPUs grey."""
     sized, rows = len(numbers.groups) == len(SIZE_LABELS), np.arange(len(numbers.nodes))
     start, end = numbers.start / HOUR, numbers.end / HOUR
-    idle = {"base": np.full(len(rows), start), "x": np.full(len(rows), end - start), "y": rows + 0.5, "width": np.full(len(rows), 0.9)}
+    idle = {
+        "base": np.full(len(rows), start),
+        "x": np.full(len(rows), end - start),
+        "y": rows + 0.5,
+        "width": np.full(len(rows), 0.9),
+    }
     data = [idle]
     style = [{"type": "bar", "orientation": "h", "name": "idle", "hoverinfo": "skip", "marker": {"color": "#EEF1F4"}}]
     for g, group in enumerate(numbers.groups):
@@ -265,9 +275,7 @@ def draw_gantt(numbers: Gantt) -> Drawing:
     height = numbers.row + 0.06 + 0.44 * (numbers.low + numbers.high)
     data.append({"x": (numbers.finish[cut] / HOUR).astype("f4"), "y": height[cut].astype("f4")})
     mark = {"symbol": "triangle-left", "size": 7, "color": "#B91C1C", "line": {"color": "#FFFFFF", "width": 1}}
-    style.append(
-        {"type": "scatter", "mode": "markers", "name": "stopped early", "marker": mark, "hoverinfo": "skip"}
-    )
+    style.append({"type": "scatter", "mode": "markers", "name": "stopped early", "marker": mark, "hoverinfo": "skip"})
     layout = {
         "barmode": "overlay",
         "xaxis": axis("time since the trace's start (h)", showgrid=False),

@@ -6,7 +6,7 @@ from numba import njit
 
 @njit(cache=True)
 def _window(owner, busy, lanes, want):
-    """First of `want` neighbouring lanes with the fewest busy ones, and how many those are; fewest owners among equals."""
+    """First of `want` neighbouring lanes with the fewest busy ones, then fewest owners; and how many are busy."""
     best, at = 1_000_000, 0
     for low in range(lanes - want + 1):
         taken, changes = 0, 0
@@ -38,8 +38,8 @@ def pack_lanes(row, start, end, width, lanes):
     Returns
     -------
     tuple of arrays
-        stretch (p,) int, low (p,) int, high (p,) int: pieces in order, each on lanes low .. high - 1; over (p,) bool: whether it
-        lies over another stretch, because the GPUs are shared.
+        stretch (p,) int, low (p,) int, high (p,) int: pieces in order, each on lanes low .. high - 1; over (p,)
+        bool: whether it lies over another stretch, because the GPUs are shared.
 
     Examples
     --------

@@ -11,8 +11,9 @@ from gpuschedlab.plots.style import HOUR, Drawing, as_runs, axis, line
 class LoadOverTime(NamedTuple):
     """Time-weighted means over bins, common to all runs.
 
-    names : names of the P runs; edges : (B + 1,) borders of the bins, s; utilisation : (P, B) GPUs held over GPUs up, nan when none
-    was up or the run is over; waiting : (P, B) jobs waiting; running : (P, B) jobs running.
+    names : names of the P runs; edges : (B + 1,) borders of the bins, s; utilisation : (P, B) GPUs held over
+    GPUs up, nan when none was up or the run is over; waiting : (P, B) jobs waiting; running : (P, B) jobs
+    running.
     """
 
     names: tuple[str, ...]
@@ -85,9 +86,9 @@ def draw_load_over_time(numbers: LoadOverTime) -> Drawing:
         common = {"type": "scatter", "legendgroup": str(i), "connectgaps": False} | line(i)
         common["line"] = common["line"] | {"width": 1.6}
         data.append({"x": middle, "y": numbers.waiting[i].astype("f4"), "name": name})
-        style.append(common | {"hovertemplate": f"<b>%{{y:,.4~r}} jobs waiting</b> at %{{x:.1f}} h<extra>{name}</extra>"})
+        style.append(common | {"hovertemplate": "<b>%{y:,.4~r} jobs waiting</b> at %{x:.1f} h"})
         data.append({"x": middle, "y": numbers.utilisation[i].astype("f4"), "name": name})
-        hover = f"<b>%{{y:.1%}} of GPUs in use</b> at %{{x:.1f}} h<extra>{name}</extra>"
+        hover = "<b>%{y:.1%} of GPUs in use</b> at %{x:.1f} h"
         style.append(common | {"yaxis": "y2", "showlegend": False, "hovertemplate": hover})
     layout = {
         "title": {"text": "Queue and utilisation"},

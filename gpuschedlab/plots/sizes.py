@@ -53,9 +53,10 @@ def draw_slowdown_by_size(numbers: SlowdownBySize) -> Drawing:
         told = np.column_stack([numbers.count[i], numbers.level[i].T])
         for side, rank, word in (("", 1, "median"), ("2", 4, "p99")):
             hover = (
-                f"<b>{word} slowdown %{{y:.3~r}}</b><br>%{{x}} GPUs: %{{customdata[0]:,d}} jobs<br>p25 %{{customdata[1]:.3~r}}, "
-                "median %{customdata[2]:.3~r}, p75 %{customdata[3]:.3~r},<br>p90 %{customdata[4]:.3~r}, "
-                f"p99 %{{customdata[5]:.3~r}}<extra>{name}</extra>"
+                f"<b>{word} slowdown %{{y:.3~r}}</b><br>%{{x}} GPUs: %{{customdata[0]:,d}} jobs<br>"
+                "p25 %{customdata[1]:.3~r}, median %{customdata[2]:.3~r}, "
+                "p75 %{customdata[3]:.3~r},<br>p90 %{customdata[4]:.3~r}, "
+                "p99 %{customdata[5]:.3~r}"
             )
             data.append({"x": list(SIZE_LABELS), "y": numbers.level[i, rank], "name": name, "customdata": told})
             look = {"type": "scatter", "legendgroup": str(i), "showlegend": not side, "hovertemplate": hover}

@@ -1,8 +1,9 @@
 """The house style: one template, and lines and bars that are told apart without colour.
 
-A figure is made in two steps. A pure function turns runs into numbers (a NamedTuple); another turns numbers into a `Drawing`, whose
-changing part (`data`, `live`) is apart from its fixed part (`style`, `layout`). `render` makes a new figure of a drawing, `refresh`
-puts another drawing's changing part into an existing figure in one batch: the same code draws a report and drives a widget.
+A figure is made in two steps. A pure function turns runs into numbers (a NamedTuple); another turns numbers
+into a `Drawing`, whose changing part (`data`, `live`) is apart from its fixed part (`style`, `layout`).
+`render` makes a new figure of a drawing, `refresh` puts another drawing's changing part into an existing figure
+in one batch: the same code draws a report and drives a widget.
 """
 
 from typing import NamedTuple
@@ -109,7 +110,9 @@ def as_runs(runs) -> dict:
             name = str(getattr(run, "info", {}).get("policy", "run"))
             found[name if name not in found else f"{name} {len(found) + 1}"] = run
     if not found or not all(hasattr(run, "jobs") for run in found.values()):
-        raise RunError(f"plots: found {type(runs).__name__} without runs; expected a Run, or runs by name. Pass {{'Fifo': run}}.")
+        raise RunError(
+            f"plots: found {type(runs).__name__} without runs; expected a Run, or runs by name. Pass {{'Fifo': run}}."
+        )
     return found
 
 
@@ -170,7 +173,12 @@ def template() -> dict:
             "plot_bgcolor": "#FFFFFF",
             "colorway": list(COLOURS),
             "margin": {"l": 70, "r": 24, "t": 56, "b": 56},
-            "hoverlabel": {"bgcolor": "#FFFFFF", "bordercolor": INK, "font": {"size": 12, "color": INK}, "align": "left"},
+            "hoverlabel": {
+                "bgcolor": "#FFFFFF",
+                "bordercolor": INK,
+                "font": {"size": 12, "color": INK},
+                "align": "left",
+            },
             "hovermode": "closest",
             "legend": {"itemwidth": 44, "font": {"size": 12}, "tracegroupgap": 2},
             "xaxis": side,

@@ -18,12 +18,10 @@ SERVICE, TIME, GITTINS = range(3)
 
 
 def _ascending(k: dict) -> dict:
-    """Sort the thresholds, and drop or repeat-by-tenfold to one fewer than the queues."""
-    kept = sorted(set(k["thresholds"]))[: k["queues"] - 1]
+    """Sort the thresholds; too many are dropped, missing ones added ten times above (at the top: below) the others."""
+    kept = sorted(set(k["thresholds"]))[: k["queues"] - 1] or [3250.0][: k["queues"] - 1]
     while len(kept) < k["queues"] - 1:
-        kept.append(
-            min(kept[-1] * 10, 1e8) if kept and kept[-1] * 10 <= 1e8 else (kept[-1] + 1e8) / 2 if kept else 3250.0
-        )
+        kept = sorted([*kept, kept[-1] * 10 if kept[-1] <= 1e7 else kept[0] / 10])
     return {"thresholds": tuple(kept)}
 
 

@@ -11,7 +11,15 @@ from gpuschedlab.errors import MissingExtra, RunError
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 SWITCHES = (
-    *("--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run", "--disable-extensions", "--disable-sync"),
+    *(
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--hide-scrollbars",
+        "--no-first-run",
+        "--disable-extensions",
+        "--disable-sync",
+    ),
     *("--disable-background-networking", "--disable-component-update", "--disable-default-apps", "--mute-audio"),
     # Time jumps forward while nothing is left to do: the picture is taken once the figures are drawn.
     "--virtual-time-budget=20000",
@@ -53,19 +61,27 @@ def screenshot(html: str | Path, png: str | Path, width: int = 1280, height: int
     html, png = Path(html).resolve(), Path(png).resolve()
     browser = find_browser()
     if browser is None:
-        raise MissingExtra(f"pictures need a browser: install chromium, or set CHROMIUM to one (looked for {', '.join(NAMES)})")
+        raise MissingExtra(
+            f"pictures need a browser: install chromium, or set CHROMIUM to one (looked for {', '.join(NAMES)})"
+        )
     if not html.is_file():
         raise RunError(f"screenshot: found no page {html}; expected an HTML file. Write it first.")
     with tempfile.TemporaryDirectory(prefix="gpuschedlab-", ignore_cleanup_errors=True) as folder:
         made = Path(folder) / "page.png"
         place = [f"--user-data-dir={folder}/profile", f"--screenshot={made}", f"--window-size={width},{height}"]
         try:
-            done = subprocess.run([browser, *SWITCHES, *place, html.as_uri()], capture_output=True, text=True, timeout=timeout)
+            done = subprocess.run(
+                [browser, *SWITCHES, *place, html.as_uri()], capture_output=True, text=True, timeout=timeout
+            )
         except (OSError, subprocess.TimeoutExpired) as error:
-            raise RunError(f"screenshot: {browser} failed ({error}); expected a picture within {timeout:g} s. Try again.") from error
+            raise RunError(
+                f"screenshot: {browser} failed ({error}); expected a picture within {timeout:g} s. Try again."
+            ) from error
         if not made.is_file():
             words = " ".join(done.stderr.split()[-40:]) or f"exit code {done.returncode}"
-            raise RunError(f"screenshot: {browser} made no picture of {html}: {words}. Open the page in a browser instead.")
+            raise RunError(
+                f"screenshot: {browser} made no picture of {html}: {words}. Open the page in a browser instead."
+            )
         shutil.copyfile(made, png)
     return png
 

@@ -25,101 +25,96 @@ STRETCHES = 4500  # bars of all Gantts together: they are most of the page's own
 WINDOW = 12 * 3600.0  # s, of the Gantts
 
 
-class _Figure(NamedTuple):
-    """A section of the page: its anchor, heading, how to read it, figures (one a choice), choices, height in pixels."""
+READING = {
+    "jct": (
+        "Job completion time",
+        "Each line says which share of the jobs (up) was done within a time (right) of being submitted. Further left "
+        "is better; where lines cross, one policy serves the quick jobs and the other the slow ones. The last percent "
+        "at the top is the tail.",
+    ),
+    "load": (
+        "Queue and utilisation over time",
+        "Above, how many jobs wait for GPUs; below, which share of the GPUs that are up is in use. Both are averages "
+        "over short spans. A long queue beside idle GPUs means that the free ones are too scattered, or kept back. "
+        "Click a policy in the legend to hide it, double-click to see it alone.",
+    ),
+    "gantt": (
+        "Who ran where",
+        "A row is a node, a bar is a job, as high as its share of the node's GPUs; grey is idle. The darker and the "
+        "more hatched, the more GPUs the job asked for. A red triangle ends a stretch before its job was done "
+        "(preempted, moved or failed). The {hours:.3g} hours with the longest queues, for all policies the same. "
+        "Hover for a job's whole life, drag to zoom.",
+    ),
+    "slowdown": (
+        "Slowdown by job size",
+        "Slowdown is completion time over duration: 1 is a job that ran at once. Left the typical job of each size, "
+        "right the unluckiest percent. A line that rises to the right makes large jobs wait for small ones.",
+    ),
+    "fairness": (
+        "Finish-time fairness",
+        "rho compares a job's completion time with what it would take on a fair share of the cluster of its own. "
+        "Beyond the dotted line the job would have been better off alone; a steep line left of it is fair.",
+    ),
+    "interruptions": (
+        "Interruptions",
+        "How often a job was interrupted on average. Each preemption costs a restart later, and its delay.",
+    ),
+}
+HEIGHT = {"jct": 430, "load": 520, "gantt": 620, "slowdown": 430, "fairness": 400, "interruptions": 360}
+
+
+class _Section(NamedTuple):
+    """A section of the page: anchor, heading, how to read it, figures and, where there are several, their names."""
 
     anchor: str
     heading: str
     reading: str
     figures: list
     choices: list[str]
-    height: int
 
 
-def _sections(runs: dict, window: tuple[float, float], censored: bool) -> list[_Figure]:
+def _sections(runs: dict, window: tuple[float, float], censored: bool) -> list[_Section]:
     """Figures of the page in order."""
-    share = max(100, STRETCHES // len(runs))
-    gantts = [gantt(run, *window, limit=min(1500, share), name=name) for name, run in runs.items()]
-    sections = [
-        (
-            "jct",
-            "Job completion time",
-            "Each line says which share of the jobs (up) was done within a time (right) of being submitted. Further left is better; "
-            "where lines cross, one policy serves the quick jobs and the other the slow ones. The last percent at the top is the tail.",
-            [jct_cdf(runs, 300, censored)],
-            430,
-        ),
-        (
-            "load",
-            "Queue and utilisation over time",
-            "Above, how many jobs wait for GPUs; below, which share of the GPUs that are up is in use. Both are averages over short "
-            "spans. A long queue beside idle GPUs means that the free ones are too scattered, or kept back. "
-            "Click a policy in the legend to hide it, double-click to see it alone.",
-            [load_over_time(runs, 250)],
-            520,
-        ),
-        (
-            "gantt",
-            "Who ran where",
-            "A row is a node, a bar is a job, as high as its share of the node's GPUs; grey is idle. The darker and the more hatched, the "
-            "more GPUs the job asked for. A red triangle ends a stretch before its job was done (preempted, moved or failed). "
-            f"The {(window[1] - window[0]) / 3600:.3g} hours with the longest queues, for all policies the same. Hover for a job's whole "
-            "life, drag to zoom.",
-            gantts,
-            620,
-        ),
-        (
-            "slowdown",
-            "Slowdown by job size",
-            "Slowdown is completion time over duration: 1 is a job that ran at once. Left the typical job of each size, right the "
-            "unluckiest percent. A line that rises to the right makes large jobs wait for small ones.",
-            [slowdown_by_size(runs, censored)],
-            430,
-        ),
-        (
-            "fairness",
-            "Finish-time fairness",
-            "rho compares a job's completion time with what it would take on a fair share of the cluster of its own. Beyond the "
-            "dotted line the job would have been better off alone; a steep line left of it is fair.",
-            [fairness_cdf(runs, 300, censored)],
-            400,
-        ),
-        (
-            "interruptions",
-            "Interruptions",
-            "How often a job was interrupted on average. Each preemption costs a restart later, and its delay.",
-            [interruptions(runs)],
-            360,
-        ),
-    ]
-    names = list(runs)
+    share = min(1500, max(100, STRETCHES // len(runs)))
+    numbers = {
+        "jct": [jct_cdf(runs, 300, censored)],
+        "load": [load_over_time(runs, 250)],
+        "gantt": [gantt(run, *window, limit=share, name=name) for name, run in runs.items()],
+        "slowdown": [slowdown_by_size(runs, censored)],
+        "fairness": [fairness_cdf(runs, 300, censored)],
+        "interruptions": [interruptions(runs)],
+    }
+    hours = (window[1] - window[0]) / 3600
     return [
-        _Figure(anchor, heading, reading, [figure(n) for n in numbers], names if len(numbers) > 1 else [], height)
-        for anchor, heading, reading, numbers, height in sections
+        _Section(anchor, heading, reading.format(hours=hours), [figure(n) for n in numbers[anchor]], names)
+        for anchor, (heading, reading) in READING.items()
+        for names in [list(runs) if len(numbers[anchor]) > 1 else []]
     ]
 
 
-def _data(section: _Figure) -> str:
-    """Figures as JSON that may stand in a script element."""
+def _data(section: _Section) -> str:
+    """Figures as JSON; plotly writes every "<" in it as an escape, so that it may stand in a script element."""
     parts = []
     for fig in section.figures:
         title = None if not section.choices else {"text": fig.layout.title.text, "font": {"size": 13}}
-        fig.update_layout(title=title, height=section.height, margin={"t": 40 if title else 16})
+        fig.update_layout(title=title, height=HEIGHT[section.anchor], margin={"t": 44 if title else 34})
         parts.append(fig.to_json(validate=False))
-    return f"[{','.join(parts)}]".replace("<", "\\u003c")
+    return f"[{','.join(parts)}]"
 
 
-def _html(section: _Figure) -> str:
+def _html(section: _Section) -> str:
     """One section of the page."""
     anchor, choice = section.anchor, ""
     if section.choices:
         options = "".join(f"<option>{escape(name)}</option>" for name in section.choices)
-        choice = f'<p class="screen"><label for="{anchor}-choice">Policy</label><select id="{anchor}-choice">{options}</select></p>'
+        choose = f'<label for="{anchor}-choice">Policy</label><select id="{anchor}-choice">{options}</select>'
+        choice = f'<p class="screen">{choose}</p>'
+    plot = f'data-figures="{anchor}-data" data-choice="{anchor}-choice" style="height:{HEIGHT[anchor]}px"'
     return (
         f'<section id="{anchor}"><h2>{section.heading}</h2><figure aria-labelledby="{anchor}-reading">'
         f'<figcaption id="{anchor}-reading">{escape(section.reading)}</figcaption>{choice}'
-        f'<div class="plot" style="height:{section.height}px" data-figures="{anchor}-data" data-choice="{anchor}-choice"></div>'
-        f'</figure><script type="application/json" id="{anchor}-data">{_data(section)}</script></section>'
+        f'<div class="plot" {plot}></div></figure>'
+        f'<script type="application/json" id="{anchor}-data">{_data(section)}</script></section>'
     )
 
 
@@ -132,14 +127,16 @@ def page(runs: dict, title: str, window: tuple[float, float] | None = None, cens
     links = "".join(f'<a href="#{s.anchor}">{s.heading}</a>' for s in sections)
     library = need("plotly.offline").get_plotlyjs().replace("</script", "<\\/script")
     parts = [
-        f'<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>',
+        '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">',
+        f"<title>{escape(title)}</title>",
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         f"<style>{(here / 'page.css').read_text()}</style></head><body><header><h1>{escape(title)}</h1>",
-        f'<p class="soft">{trace_sentence(runs, censored)}</p><nav aria-label="Sections">{links}<a href="#runs">What was run</a></nav></header><main>',
+        f'<p class="soft">{trace_sentence(runs, censored)}</p>',
+        f'<nav aria-label="Sections">{links}<a href="#runs">What was run</a></nav></header><main>',
         comparison_table(runs, censored),
         *map(_html, sections),
         f'<section id="runs"><h2>What was run</h2>{run_table(runs)}</section></main>',
-        "<footer>Made by gpuschedlab. This page holds all it needs: it can be kept, sent and opened without a network.</footer>",
+        "<footer>Made by gpuschedlab. This page holds all it needs and opens without a network.</footer>",
         f"<script>{library}</script><script>{(here / 'page.js').read_text()}</script></body></html>",
     ]
     return "\n".join(parts)
@@ -203,9 +200,7 @@ def write_whole(path: Path, text: str) -> Path:
         part.unlink(missing_ok=True)
         kept = " The earlier file is kept." if path.exists() else ""
         raise RunError(
-            f"report: found {error.strerror or error} on writing {len(text) / 1e6:.1f} MB to {path}; expected a folder with room "
-            f"for them.{kept} Free some space or give another path."
+            f"report: found {error.strerror or error} on writing {len(text) / 1e6:.1f} MB to {path}; expected a "
+            f"folder with room for them.{kept} Free some space or give another path."
         ) from error
     return path
-
-

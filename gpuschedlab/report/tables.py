@@ -49,7 +49,9 @@ def comparison_table(runs: dict, censored: bool = False) -> str:
     for name in columns:
         unit = f'<span class="unit">{_unit(name)}</span>'
         label = METRICS[name].label
-        heads.append(f'<th scope="col" title="{escape(METRICS[name].doc)}"><button type="button">{label}</button>{unit}</th>')
+        heads.append(
+            f'<th scope="col" title="{escape(METRICS[name].doc)}"><button type="button">{label}</button>{unit}</th>'
+        )
     best = {name: _best(name, frame[name].to_list()) for name in columns}
     body = []
     for row in frame.iter_rows(named=True):
@@ -61,12 +63,12 @@ def comparison_table(runs: dict, censored: bool = False) -> str:
             cells.append(f'<td{mark} data-value="{"" if value is None else value}">{_told(name, value)}</td>')
         body.append(f"<tr>{''.join(cells)}</tr>")
     caption = (
-        "Click a column's name to sort by it; hover over it for what it is. \u2193: lower is better, \u2191: higher is better; "
-        "a star marks the best value."
+        "Click a column's name to sort by it; hover over it for what it is. \u2193: lower is better, \u2191: higher is "
+        "better; a star marks the best value."
     )
     return (
-        f'<div class="scroll"><table id="comparison"><caption>{caption}</caption><thead><tr>{"".join(heads)}</tr></thead>'
-        f"<tbody>{''.join(body)}</tbody></table></div>"
+        f'<div class="scroll"><table id="comparison"><caption>{caption}</caption>'
+        f"<thead><tr>{''.join(heads)}</tr></thead><tbody>{''.join(body)}</tbody></table></div>"
     )
 
 
@@ -78,10 +80,15 @@ def trace_sentence(runs: dict, censored: bool = False) -> str:
     demand = float((jobs["gpus"] * jobs["duration"]).sum())
     load = f", {demand / (span * cluster.total_gpus):.0%} of what the cluster has in that time" if span > 0 else ""
     cut = int(jobs["censored"].sum() or 0) if "censored" in jobs.columns else 0
-    left_out = f" {cut:,} jobs whose log cuts their duration off are {'kept' if censored else 'left out of the times'}." if cut else ""
+    left_out = (
+        f" {cut:,} jobs whose log cuts their duration off are {'kept' if censored else 'left out of the times'}."
+        if cut
+        else ""
+    )
     return (
         f"{jobs.height:,} jobs submitted over {span / 86_400:.3g} days ask for {demand / 3600:,.0f} GPU-hours{load}. "
-        f"The cluster has {cluster.total_gpus:,} GPUs on {cluster.total_nodes} nodes ({escape(str(cluster))}).{left_out}"
+        f"The cluster has {cluster.total_gpus:,} GPUs on {cluster.total_nodes} nodes ({escape(str(cluster))})."
+        f"{left_out}"
     )
 
 
@@ -97,19 +104,26 @@ def _words(value) -> str:
     return escape(text if len(text) <= 300 else text[:297] + "...")
 
 
+def _words_table(caption: str, heads: list[str], rows: list[list]) -> str:
+    """Table of words; the first cell of a row is its name."""
+    head = "".join(f'<th scope="col">{escape(h)}</th>' for h in heads)
+    body = "".join(
+        f'<tr><th scope="row">{escape(name)}</th>{"".join(f"<td>{_words(v)}</td>" for v in values)}</tr>'
+        for name, *values in rows
+    )
+    return (
+        f'<table class="words"><caption>{caption}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
+    )
+
+
 def run_table(runs: dict) -> str:
     """Everything that the runs were made from: settings that all share once, the others one row a policy."""
-    infos = {name: {k: v for k, v in run.info.items() if k not in ("seconds", "now", "events")} for name, run in runs.items()}
-    keys = list(dict.fromkeys(k for info in infos.values() for k in info))
-    shared = [k for k in keys if len({str(info.get(k)) for info in infos.values()}) == 1 and k not in ("policy", "knobs")]
-    own = [k for k in keys if k not in shared]
-    first = next(iter(infos.values()))
-    rows = "".join(f'<tr><th scope="row">{escape(k)}</th><td>{_words(first.get(k))}</td></tr>' for k in shared)
-    common = f'<table class="words"><caption>The same for all policies</caption><tbody>{rows}</tbody></table>' if rows else ""
-    heads = "".join(f'<th scope="col">{escape(k)}</th>' for k in own)
-    body = "".join(
-        f'<tr><th scope="row">{escape(name)}</th>{"".join(f"<td>{_words(info.get(k))}</td>" for k in own)}</tr>'
-        for name, info in infos.items()
-    )
-    each = f'<table class="words"><caption>By policy</caption><thead><tr><th scope="col">name</th>{heads}</tr></thead><tbody>{body}</tbody></table>'
-    return f'<div class="scroll">{common}{each if own else ""}</div>'
+    left_out = ("seconds", "now", "events")  # results, and what would fill pages
+    infos = {name: {k: v for k, v in run.info.items() if k not in left_out} for name, run in runs.items()}
+    first, *others = infos.values()
+    keys = dict.fromkeys(k for info in infos.values() for k in info)
+    own = [k for k in keys if k in ("policy", "knobs") or any(info.get(k) != first.get(k) for info in others)]
+    shared = [[k, first.get(k)] for k in keys if k not in own]
+    each = [[name, *(info.get(k) for k in own)] for name, info in infos.items()]
+    common = _words_table("The same for all policies", ["setting", "value"], shared)
+    return f'<div class="scroll">{common}{_words_table("By policy", ["name", *own], each)}</div>'

@@ -30,9 +30,9 @@ class Delays:
     Parameters
     ----------
     restart : float
-        Seconds at each start after the first; a trace's column `restart` overrides it job by job.
+        Seconds at each start after the first, on top of `switch`.
     switch : float
-        Seconds at each start.
+        Seconds at each start. Columns `restart` and `switch` of a trace override these job by job.
     checkpoint : float, optional
         Seconds between checkpoints, to which a node failure throws a job back; 0: nothing is lost; None: a
         checkpoint is taken only when the job is suspended.
@@ -123,7 +123,8 @@ def _jobs(trace: pl.DataFrame, speeds, estimates: np.ndarray, delays: Delays, cl
     job["spread"] = _spread(speeds, job["model"], job["gpus"], cluster, type_map)
     body["slots"] = np.ceil(job["gpus"] * SLOTS - 1e-6)
     body["work"] = _work(trace, speeds, job["model"])
-    body["restart"] = np.nan_to_num(_column(trace, "restart", np.nan).astype(float), nan=delays.restart)
+    for name in ("restart", "switch"):
+        body[name] = np.nan_to_num(_column(trace, name, np.nan).astype(float), nan=getattr(delays, name))
     body["rate"] = 1.0
     for name in ("timer", "finish", "first", "end"):
         body[name] = np.inf
@@ -171,7 +172,6 @@ def _check_sizes(trace: pl.DataFrame, slots: np.ndarray, pools: np.ndarray):
 def build_state(trace: pl.DataFrame, cluster: Cluster, policy, speeds, estimates: np.ndarray, delays: Delays) -> State:
     """Make the arrays of a simulation at time 0, before anything happened."""
     rule = policy.rule()
-    rule["switch"] = delays.switch
     rule["checkpoint"] = np.inf if delays.checkpoint is None else delays.checkpoint
     types = cluster.gpu_types
     type_map = np.array(

@@ -5,8 +5,8 @@ so an event costs what it touches and no more.
 """
 
 import numpy as np
-from numba import njit
 
+from gpuschedlab._compiled import njit
 from gpuschedlab.cluster.placement import BUDDY, RELAX, SLOTS, cell, find_nodes, free_block
 from gpuschedlab.jobs.codes import find_row
 from gpuschedlab.sim.heaps import insert_rank, push_waiting, remove_rank, set_timer
@@ -15,7 +15,7 @@ from gpuschedlab.sim.state import DONE, RUNNING, WAITING
 INF = np.inf
 
 
-@njit(cache=True, inline="never")
+@njit(inline="never")
 def move_clock(S, time):
     """Let time pass to `time` (s)."""
     sc = S.scalar[0]
@@ -25,7 +25,7 @@ def move_clock(S, time):
         sc.now = time
 
 
-@njit(cache=True, inline="never")
+@njit(inline="never")
 def refresh(S, j):
     """Bring what job j has waited, held, received and done up to date."""
     job = S.job[j]
@@ -50,12 +50,12 @@ def refresh(S, j):
         job.contention = (S.scalar[0].contention - b.contention0) / (now - job.submit)
 
 
-@njit(cache=True)
+@njit
 def _count_node(S, n, sign):
     S.histogram[S.nodes[n].free // SLOTS] += sign
 
 
-@njit(cache=True, inline="never")
+@njit(inline="never")
 def take(S, n, slots):
     """Hold slots of node n (negative: give back)."""
     nd = S.nodes[n]
@@ -68,7 +68,7 @@ def take(S, n, slots):
     S.scalar[0].used += slots
 
 
-@njit(cache=True, inline="never")
+@njit(inline="never")
 def log_stretch(S, j):
     """Log the stretch of time that ends now for job j, a row a node."""
     b = S.body[j]
@@ -88,7 +88,7 @@ def log_stretch(S, j):
     b.stretch = sc.now
 
 
-@njit(cache=True, inline="never")
+@njit(inline="never")
 def set_rate(S, j):
     """Look up the speed of running job j and when its segment ends; a missing speed leaves j in scalar.culprit."""
     job = S.job[j]
@@ -123,7 +123,7 @@ def set_rate(S, j):
     b.finish = b.last + b.pause + left / b.rate if b.rate > 0 else INF
 
 
-@njit(cache=True, inline="never")
+@njit(inline="never")
 def wake(S, j, change, raw):
     """Set the timer of job j: its finish, its lease, a change of its key, the end of its patience or profiling."""
     job = S.job[j]
@@ -144,7 +144,7 @@ def wake(S, j, change, raw):
     set_timer(S, j, time)
 
 
-@njit(cache=True, inline="never")
+@njit(inline="never")
 def begin_wait(S, j, fns, raw):
     """Put job j among the waiting."""
     job = S.job[j]
@@ -158,7 +158,7 @@ def begin_wait(S, j, fns, raw):
     wake(S, j, fns[1], raw)
 
 
-@njit(cache=True, inline="never")
+@njit(inline="never")
 def hold(S, j, k, out_node, out_slots):
     """Give job j the chosen slots, as linked entries in order of node."""
     b = S.body[j]
@@ -188,7 +188,7 @@ def hold(S, j, k, out_node, out_slots):
     b.nodes = k
 
 
-@njit(cache=True, inline="never")
+@njit(inline="never")
 def let_go(S, j):
     """Give back what job j holds and forget its nodes."""
     b = S.body[j]
@@ -204,21 +204,21 @@ def let_go(S, j):
     b.lent = 0
 
 
-@njit(cache=True)
+@njit
 def can_host(S, j):
     """Whether running job j could take a guest: alone, on one node, not being profiled."""
     b = S.body[j]
     return b.partner < 0 and b.nodes == 1 and S.job[j].stage == 0 and S.job[j].model >= 0
 
 
-@njit(cache=True)
+@njit
 def count_host(S, j, sign):
     """Count job j as a possible host (1), or no longer (-1)."""
     if S.rule[0].sharing == 1 and can_host(S, j):
         S.cls[S.body[j].cls].hosts += sign
 
 
-@njit(cache=True, inline="never")
+@njit(inline="never")
 def start(S, j, type_, slots, fns, raw):
     """Job j, which waits and holds nodes (or joins its partner), runs from now on; its class has forgotten it."""
     job = S.job[j]
@@ -230,7 +230,8 @@ def start(S, j, type_, slots, fns, raw):
     job.held = slots / SLOTS
     b.got = slots
     b.type = type_
-    b.pause = S.rule[0].switch + (b.restart if job.starts > 0 else 0.0)
+    b.pool = S.nodes[S.entry[S.body[b.partner if b.guest else j].head].node].pool
+    b.pause = b.switch + (b.restart if job.starts > 0 else 0.0)
     job.starts += 1
     job.started = sc.now
     b.stretch = sc.now
@@ -245,7 +246,7 @@ def start(S, j, type_, slots, fns, raw):
     wake(S, j, fns[1], raw)
 
 
-@njit(cache=True, inline="never")
+@njit(inline="never")
 def part(S, j, fns, raw):
     """End the sharing of job j: its partner keeps the GPUs and runs at its own speed again."""
     b = S.body[j]
@@ -270,7 +271,7 @@ def part(S, j, fns, raw):
     wake(S, p, fns[1], raw)
 
 
-@njit(cache=True, inline="never")
+@njit(inline="never")
 def leave(S, j, fns, raw):
     """Job j stops running, for whatever reason: up to date, logged, off its nodes."""
     refresh(S, j)
@@ -285,7 +286,7 @@ def leave(S, j, fns, raw):
     S.scalar[0].dirty = 1
 
 
-@njit(cache=True, inline="never")
+@njit(inline="never")
 def preempt(S, j, fns, raw):
     """Suspend job j; it keeps its progress and waits."""
     leave(S, j, fns, raw)
@@ -293,7 +294,7 @@ def preempt(S, j, fns, raw):
     begin_wait(S, j, fns, raw)
 
 
-@njit(cache=True, inline="never")
+@njit(inline="never")
 def complete(S, j, fns, raw):
     """Job j has done its work."""
     refresh(S, j)
@@ -306,7 +307,7 @@ def complete(S, j, fns, raw):
     set_timer(S, j, INF)
 
 
-@njit(cache=True, inline="never")
+@njit(inline="never")
 def lose(S, j, fns, raw):
     """Job j fails with its node: progress since its last checkpoint is gone, and it waits."""
     refresh(S, j)
@@ -327,7 +328,7 @@ def lose(S, j, fns, raw):
     begin_wait(S, j, fns, raw)
 
 
-@njit(cache=True, inline="never")
+@njit(inline="never")
 def on_node(S, j, n):
     """Whether running job j holds GPUs of node n, by itself or as a guest."""
     b = S.body[j]
@@ -339,7 +340,7 @@ def on_node(S, j, n):
     return False
 
 
-@njit(cache=True, inline="never")
+@njit(inline="never")
 def change_node(S, n, delta, fns, raw):
     """Node n goes down (delta 1) or comes back (-1); overlapping outages count."""
     sc = S.scalar[0]
@@ -365,7 +366,7 @@ def change_node(S, n, delta, fns, raw):
     sc.dirty = 1
 
 
-@njit(cache=True, inline="never")
+@njit(inline="never")
 def find_place(S, j, slots, pool):
     """Choose nodes of a pool for job j by the placement rule, into scratch rows 0 and 1; how many, 0: no fit."""
     if S.pools[pool, 2] < slots:
@@ -375,7 +376,7 @@ def find_place(S, j, slots, pool):
     return find_nodes(S.nodes, pool, slots, r.placement, tight, S.scratch[0], S.scratch[1])
 
 
-@njit(cache=True, inline="never")
+@njit(inline="never")
 def log_tick(S):
     """Log the counts that hold from now on; one row an instant."""
     sc = S.scalar[0]

@@ -1,9 +1,9 @@
 """Compiled priority queues over the state: waiting jobs by class, timers, and running jobs in order of key."""
 
-from numba import njit
+from gpuschedlab._compiled import njit
 
 
-@njit(cache=True)
+@njit
 def ahead(body, a, b):
     """Whether job a goes before job b: by key, then by order of submission (the job's index)."""
     ka = body[a].key
@@ -11,7 +11,7 @@ def ahead(body, a, b):
     return ka < kb or (ka == kb and a < b)
 
 
-@njit(cache=True, inline="never")
+@njit(inline="never")
 def _sift(body, heap, base, count, i):
     """Restore the order of a class heap around place i (relative to base)."""
     j = heap[base + i]
@@ -32,7 +32,7 @@ def _sift(body, heap, base, count, i):
     body[j].pos = base + i
 
 
-@njit(cache=True, inline="never")
+@njit(inline="never")
 def push_waiting(S, j):
     """Put job j among the waiting ones of its class."""
     c = S.cls[S.body[j].cls]
@@ -41,7 +41,7 @@ def push_waiting(S, j):
     _sift(S.body, S.heap, c.first, c.count, c.count - 1)
 
 
-@njit(cache=True, inline="never")
+@njit(inline="never")
 def drop_waiting(S, j):
     """Take job j from the waiting ones of its class."""
     c = S.cls[S.body[j].cls]
@@ -53,21 +53,21 @@ def drop_waiting(S, j):
         _sift(S.body, S.heap, c.first, c.count, i)
 
 
-@njit(cache=True)
+@njit
 def moved_waiting(S, j):
     """Restore the order after the key of waiting job j changed."""
     c = S.cls[S.body[j].cls]
     _sift(S.body, S.heap, c.first, c.count, S.body[j].pos - c.first)
 
 
-@njit(cache=True)
+@njit
 def _sooner(body, a, b):
     ta = body[a].timer
     tb = body[b].timer
     return ta < tb or (ta == tb and a < b)
 
 
-@njit(cache=True, inline="never")
+@njit(inline="never")
 def _sift_timer(body, heap, count, i):
     j = heap[i]
     while i > 0 and _sooner(body, j, heap[(i - 1) // 2]):
@@ -87,7 +87,7 @@ def _sift_timer(body, heap, count, i):
     body[j].tick = i
 
 
-@njit(cache=True, inline="never")
+@njit(inline="never")
 def set_timer(S, j, time):
     """Wake job j at `time` (s); inf: never."""
     b = S.body[j]
@@ -108,7 +108,7 @@ def set_timer(S, j, time):
             _sift_timer(S.body, S.timers, sc.timers, i)
 
 
-@njit(cache=True, inline="never")
+@njit(inline="never")
 def place_in_rank(S, j, lo, hi):
     """Index in rank[lo:hi] before which job j belongs."""
     while lo < hi:
@@ -120,7 +120,7 @@ def place_in_rank(S, j, lo, hi):
     return lo
 
 
-@njit(cache=True, inline="never")
+@njit(inline="never")
 def insert_rank(S, j):
     """Put running job j into the list of running jobs, by key."""
     n = S.scalar[0].running
@@ -131,7 +131,7 @@ def insert_rank(S, j):
     S.scalar[0].running = n + 1
 
 
-@njit(cache=True, inline="never")
+@njit(inline="never")
 def remove_rank(S, j):
     """Take job j from the list of running jobs."""
     n = S.scalar[0].running
@@ -141,7 +141,7 @@ def remove_rank(S, j):
     S.scalar[0].running = n - 1
 
 
-@njit(cache=True, inline="never")
+@njit(inline="never")
 def sort_rank(S):
     """Restore the order of the running jobs after their keys drifted; nearly sorted, so by insertion."""
     for i in range(1, S.scalar[0].running):

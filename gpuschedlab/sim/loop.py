@@ -4,8 +4,9 @@ Kinds at one instant, in order: completions and other timers, outages, arrivals,
 """
 
 import numpy as np
-from numba import from_dtype, njit, types
+from numba import from_dtype, types
 
+from gpuschedlab._compiled import njit
 from gpuschedlab.sim.engine import (
     INF,
     begin_wait,
@@ -26,7 +27,7 @@ from gpuschedlab.sim.state import JOB, RUNNING
 ENDED, FULL, DECIDE, NO_SPEED = range(4)
 
 
-@njit(cache=True, inline="never")
+@njit(inline="never")
 def ring(S, j, fns, raw):
     """The timer of job j rings: its segment or work ends, its profiling or patience ends, or its key changes."""
     job = S.job[j]
@@ -65,7 +66,7 @@ def ring(S, j, fns, raw):
     wake(S, j, fns[1], raw)
 
 
-@njit(cache=True, inline="never")
+@njit(inline="never")
 def arrive(S, j, fns, raw):
     """Job j is submitted."""
     sc = S.scalar[0]
@@ -77,7 +78,7 @@ def arrive(S, j, fns, raw):
     begin_wait(S, j, fns, raw)
 
 
-@njit(cache=True, inline="never")
+@njit(inline="never")
 def decide(S, fns, raw):
     """Let the order decide who runs now; leases that ended are renewed for those who stay."""
     sc = S.scalar[0]
@@ -103,7 +104,7 @@ def decide(S, fns, raw):
     sc.dirty = 0
 
 
-@njit(cache=True, inline="never")
+@njit(inline="never")
 def next_time(S):
     """Time of the next event (s), inf: none."""
     sc = S.scalar[0]
@@ -117,7 +118,7 @@ def next_time(S):
     return min(time, sc.decide_at)
 
 
-@njit(cache=True, inline="never")
+@njit(inline="never")
 def happen(S, fns, raw):
     """All that happens at this instant, but the decision; whether the logs have room for more."""
     sc = S.scalar[0]
@@ -135,13 +136,13 @@ def happen(S, fns, raw):
     return S.stretches.shape[0] - sc.stretches > 2 * S.entry.shape[0]
 
 
-@njit(cache=True)
+@njit
 def on_grid(time, interval):
     """First multiple of `interval` at or after `time`, forgiving rounding."""
     return np.ceil(time / interval - 1e-9) * interval
 
 
-@njit(cache=True, inline="never")
+@njit(inline="never")
 def schedule_decision(S):
     """Set when the next decision is due, after what has just happened."""
     sc = S.scalar[0]
@@ -152,7 +153,7 @@ def schedule_decision(S):
         sc.decide_at = sc.now
 
 
-@njit(cache=True, inline="never")
+@njit(inline="never")
 def after_decision(S):
     """Set the next decision of a policy that decides at a fixed interval while jobs are there."""
     sc = S.scalar[0]
@@ -190,8 +191,10 @@ def _advance(S, key, change, gate, raw, until):
     return ENDED
 
 
-RAW = types.Array(types.uint8, 1, "C")
+OPAQUE = np.dtype([("bytes", "u1", (8,))])
+RAW = from_dtype(OPAQUE)
+"""Stands for the record of any policy's knobs: records travel as pointers, and only the policy's own key looks inside."""
 JOB_TYPE = from_dtype(JOB)
 KEY = types.FunctionType(types.float64(types.float64, JOB_TYPE, RAW))
-advance = njit(types.int64(STATE, KEY, KEY, KEY, RAW, types.float64), cache=True)(_advance)
+advance = njit(types.int64(STATE, KEY, KEY, KEY, RAW, types.float64))(_advance)
 """Run a state until a time (s), or until Python is needed: ENDED, FULL (logs want room), DECIDE, NO_SPEED."""

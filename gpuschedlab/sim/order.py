@@ -6,8 +6,8 @@ whole queue.
 """
 
 import numpy as np
-from numba import njit
 
+from gpuschedlab._compiled import njit
 from gpuschedlab.sim.engine import (
     can_host,
     count_host,
@@ -21,12 +21,12 @@ from gpuschedlab.sim.engine import (
     take,
     wake,
 )
-from gpuschedlab.sim.heaps import ahead, drop_waiting, moved_waiting, push_waiting, sort_rank
+from gpuschedlab.sim.heaps import ahead, drop_waiting, moved_waiting, place_in_rank, push_waiting, sort_rank
 
 STRICT, EASY, GREEDY = range(3)
 
 
-@njit(cache=True, inline="never")
+@njit(inline="never")
 def open_classes(S):
     """Open every class that has waiting jobs; how many."""
     n = 0
@@ -36,7 +36,7 @@ def open_classes(S):
     return n
 
 
-@njit(cache=True, inline="never")
+@njit(inline="never")
 def first_waiting(S):
     """Head of the open classes that goes first, or -1."""
     best = -1
@@ -49,7 +49,7 @@ def first_waiting(S):
     return best
 
 
-@njit(cache=True, inline="never")
+@njit(inline="never")
 def try_start(S, j, fns, raw):
     """Start waiting job j (still in its class) if some pool can place it now."""
     slots = S.body[j].slots
@@ -65,7 +65,7 @@ def try_start(S, j, fns, raw):
     return False
 
 
-@njit(cache=True, inline="never")
+@njit(inline="never")
 def find_host(S, j):
     """Running job of the same demand with which j would go best together (sum of relative speeds), or -1."""
     m = S.job[j].model
@@ -89,7 +89,7 @@ def find_host(S, j):
     return -1
 
 
-@njit(cache=True, inline="never")
+@njit(inline="never")
 def try_share(S, j, fns, raw):
     """Start waiting job j as the guest of a running one, if a good enough host runs."""
     h = find_host(S, j)
@@ -111,7 +111,7 @@ def try_share(S, j, fns, raw):
     return True
 
 
-@njit(cache=True, inline="never")
+@njit(inline="never")
 def fill(S, fns, raw):
     """Start waiting jobs in order while they fit; one that does not closes its class, or (strict) its whole stage."""
     r = S.rule[0]
@@ -130,7 +130,7 @@ def fill(S, fns, raw):
                     S.cls[c].open = 0
 
 
-@njit(cache=True, inline="never")
+@njit(inline="never")
 def shadow(S, need):
     """When, by the estimates, `need` slots will be free, and how many more are free then."""
     n = S.scalar[0].running
@@ -149,7 +149,7 @@ def shadow(S, need):
     return now, free - need
 
 
-@njit(cache=True, inline="never")
+@njit(inline="never")
 def next_backfill(S, until, extra):
     """First waiting job of the open classes that ends by `until` (s) or needs at most `extra` slots, or -1."""
     best = -1
@@ -166,7 +166,7 @@ def next_backfill(S, until, extra):
     return best
 
 
-@njit(cache=True, inline="never")
+@njit(inline="never")
 def easy(S, fns, raw):
     """EASY backfill: later jobs may start if, by the estimates, they do not delay the first one."""
     fill(S, fns, raw)
@@ -183,7 +183,7 @@ def easy(S, fns, raw):
         j = next_backfill(S, until, extra)
 
 
-@njit(cache=True, inline="never")
+@njit(inline="never")
 def rekey(S, fns, raw):
     """Bring drifting keys up to date: running jobs', and waiting ones' where theirs drift, too."""
     now = S.scalar[0].now
@@ -210,7 +210,7 @@ def rekey(S, fns, raw):
     sort_rank(S)
 
 
-@njit(cache=True, inline="never")
+@njit(inline="never")
 def gate(S, fns, raw):
     """Let a fraction of the competing jobs, lowest gate value first, go before the others: their keys grow by 1e12."""
     n = 0
@@ -233,17 +233,20 @@ def gate(S, fns, raw):
         S.body[who[order[i]]].key += 1e12
 
 
-@njit(cache=True, inline="never")
-def choose(S, room, chosen, keep):
-    """Walk all jobs in order while room lasts: mark running ones to keep, take out waiting ones; how many."""
+@njit(inline="never")
+def choose(S, at, room, chosen, keep):
+    """Walk the jobs behind place `at` of the rank, and the waiting ones, in order while room lasts.
+
+    Marks running jobs to keep, takes waiting ones out of their classes; how many it took.
+    """
     sc = S.scalar[0]
     picked = 0
-    for i in range(sc.running):  # leases under way are not contested
+    for i in range(at, sc.running):
         b = S.body[S.rank[i]]
-        keep[i] = 1 if b.lease > sc.now or b.partner >= 0 else 0
-        if keep[i] == 1 and b.guest == 0:
-            room[S.nodes[S.entry[b.head].node].pool] -= b.got
-    i = 0
+        keep[i] = 1 if b.lease > sc.now or b.partner >= 0 else 0  # leases under way are not contested
+        if keep[i] == 0:
+            room[b.pool] += b.got
+    i = at
     while True:
         while i < sc.running and keep[i] == 1:
             i += 1
@@ -252,9 +255,9 @@ def choose(S, room, chosen, keep):
         if j < 0 and r < 0:
             return picked
         if r >= 0 and (j < 0 or ahead(S.body, r, j)):
-            pool = S.nodes[S.entry[S.body[r].head].node].pool
-            if room[pool] >= S.body[r].got:
-                room[pool] -= S.body[r].got
+            b = S.body[r]
+            if room[b.pool] >= b.got:
+                room[b.pool] -= b.got
                 keep[i] = 1
             i += 1
             continue
@@ -274,14 +277,14 @@ def choose(S, room, chosen, keep):
             open_none(S)
 
 
-@njit(cache=True, inline="never")
+@njit(inline="never")
 def open_none(S):
     """Close every class."""
     for c in range(S.cls.shape[0]):
         S.cls[c].open = 0
 
 
-@njit(cache=True, inline="never")
+@njit(inline="never")
 def settled(S):
     """Whether the order cannot change who runs: nobody waits, or all waiting go after all running and none fits."""
     sc = S.scalar[0]
@@ -297,7 +300,7 @@ def settled(S):
     return True
 
 
-@njit(cache=True, inline="never")
+@njit(inline="never")
 def lend(S, j, sign):
     """Give back (1) or retake (-1) the nodes of running job j without forgetting them; False: some are in use."""
     e = S.body[j].head
@@ -319,18 +322,19 @@ def lend(S, j, sign):
     return True
 
 
-@njit(cache=True, inline="never")
+@njit(inline="never")
 def reorder(S, fns, raw):
     """Preemptive decision: the first jobs in order that fit run; one whose GPUs nobody took stays after all."""
     if settled(S):
         return
-    room = S.pools[:, 3].copy()
+    at = place_in_rank(S, first_waiting(S), 0, S.scalar[0].running)  # all before the first waiting job stay
+    room = S.pools[:, 2].copy()
     chosen = S.scratch[2]
     keep = S.scratch[3]
-    picked = choose(S, room, chosen, keep)
+    picked = choose(S, at, room, chosen, keep)
     victims = S.scratch[4]
     n = 0
-    for i in range(S.scalar[0].running):
+    for i in range(at, S.scalar[0].running):
         if keep[i] == 0:
             victims[n] = S.rank[i]
             lend(S, S.rank[i], 1)

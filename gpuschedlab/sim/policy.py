@@ -3,13 +3,15 @@
 from dataclasses import dataclass
 from functools import cache
 
+import numba
 import numpy as np
-from numba import njit, types
+from numba import from_dtype, types
 
+from gpuschedlab._compiled import njit
 from gpuschedlab.cluster.placement import RULES
 from gpuschedlab.errors import PolicyError
 from gpuschedlab.knobs import Knobbed, data_of, knobs_of
-from gpuschedlab.sim.loop import JOB_TYPE, KEY, RAW
+from gpuschedlab.sim.loop import JOB_TYPE, KEY, OPAQUE
 from gpuschedlab.sim.state import RULE
 
 BACKFILL = {"none": 0, "easy": 1, "greedy": 2}
@@ -134,10 +136,13 @@ class Round(Policy):
         Seconds between rounds; 0: at arrivals and completions only.
     on_event : bool
         Whether to decide at arrivals and completions, too.
+    free_moves : bool
+        Whether a job that keeps its configuration may be moved to other nodes, to mend fragmentation, at no cost.
     """
 
     interval = 60.0
     on_event = False
+    free_moves = False
     placement = "consolidate"
 
     def allocate(self, view) -> "Allocation":
@@ -148,6 +153,7 @@ class Round(Policy):
         """(1,) RULE record that the engine follows."""
         rule = super().rule()
         rule["rounds"] = 1
+        rule["free_moves"] = self.free_moves
         rule["on_event"] = self.on_event or self.interval == 0
         return rule
 
@@ -187,8 +193,8 @@ def knob_dtype(cls: type) -> np.dtype:
     return np.dtype(parts or [("none", "i8")], align=True)
 
 
-def knob_record(policy) -> np.ndarray:
-    """Bytes of the record of a policy's knobs."""
+def knob_record(policy) -> np.void:
+    """Record of a policy's knobs, as the engine passes it on."""
     record = np.zeros(1, knob_dtype(type(policy)))
     for k in knobs_of(policy).values():
         value = getattr(policy, k.name)
@@ -200,18 +206,40 @@ def knob_record(policy) -> np.ndarray:
     for name, many in data_of(type(policy)).items():
         values = getattr(policy, name)
         record[name] = tuple(values) + (np.inf,) * (many - len(values))
-    return record.view(np.uint8)
+    return record.view(np.uint8)[: OPAQUE.itemsize].view(OPAQUE)[0]
+
+
+class Compiled(types.WrapperAddressProtocol):
+    """A compiled key as an address, looked up once; numba would ask for it at every call.
+
+    The key was compiled for the record of its policy's knobs, and is passed as one for any record (`RAW`): both are pointers.
+
+    Parameters
+    ----------
+    function : numba dispatcher
+        Compiled for one signature.
+    """
+
+    def __init__(self, function):
+        self.function = function  # kept alive: it owns the machine code
+        made = function.get_compile_result(function.nopython_signatures[0])
+        self.address = made.library.get_pointer_to_function(made.fndesc.llvm_cfunc_wrapper_name)
+
+    def __wrapper_address__(self):
+        return self.address
+
+    def signature(self):
+        """Signature of all keys, as the engine knows it."""
+        return KEY.signature
 
 
 @cache
 def _compiled(function, dtype: np.dtype, who: str):
-    plain = njit(function)
-
-    def call(now, job, raw):
-        return plain(now, job, raw.view(dtype)[0])
-
+    own = function.__module__.startswith("gpuschedlab.")  # others' sources may change in ways a cache does not see
     try:
-        return njit(types.float64(types.float64, JOB_TYPE, RAW))(call)
+        return Compiled(
+            (njit if own else numba.njit)(types.float64(types.float64, JOB_TYPE, from_dtype(dtype)))(function)
+        )
     except Exception as error:  # numba raises many kinds; the message is what helps
         lines = [line for line in str(error).splitlines() if line.strip()]
         raise PolicyError(

@@ -2,8 +2,9 @@
 
 import numpy as np
 import polars as pl
-from numba import njit, types
+from numba import types
 
+from gpuschedlab._compiled import njit
 from gpuschedlab.errors import RunError
 from gpuschedlab.sim.build import build_state
 from gpuschedlab.sim.engine import begin_wait, count_host, log_tick, wake
@@ -32,7 +33,7 @@ def unfinished(simulation) -> pl.DataFrame:
     )
 
 
-@njit(types.int64(STATE, KEY, KEY, KEY, RAW, INDEX), cache=True)
+@njit(types.int64(STATE, KEY, KEY, KEY, RAW, INDEX))
 def admit(S, key, change, gate, raw, running):
     """Let the first arrivals in as they stand, the running ones first on GPUs, without delay; how many did not fit."""
     fns = (key, change, gate)
@@ -56,7 +57,7 @@ def admit(S, key, change, gate, raw, running):
     return short
 
 
-@njit(types.int64(STATE, KEY, KEY, KEY, RAW), cache=True)
+@njit(types.int64(STATE, KEY, KEY, KEY, RAW))
 def reinsert(S, key, change, gate, raw):
     """Put every active job of a state whose queues are empty back into them, by the present policy's keys."""
     sc = S.scalar[0]

@@ -1,9 +1,22 @@
 """Compiled application of a round's allocation: who stops, who stays, and where the others go."""
 
 import numpy as np
-from numba import njit, types
+from numba import types
 
-from gpuschedlab.sim.engine import begin_wait, find_place, hold, leave, let_go, log_stretch, log_tick, refresh, start
+from gpuschedlab._compiled import njit
+from gpuschedlab.sim.engine import (
+    begin_wait,
+    find_place,
+    hold,
+    leave,
+    let_go,
+    log_stretch,
+    log_tick,
+    refresh,
+    set_rate,
+    start,
+    wake,
+)
 from gpuschedlab.sim.handle import STATE
 from gpuschedlab.sim.heaps import drop_waiting
 from gpuschedlab.sim.loop import KEY, RAW, after_decision
@@ -13,7 +26,7 @@ from gpuschedlab.sim.state import RUNNING, WAITING
 INDEX = types.Array(types.int64, 1, "C")
 
 
-@njit(INDEX(STATE), cache=True)
+@njit(INDEX(STATE))
 def refresh_active(S):
     """Bring all active jobs up to date; their indices, in order of submission."""
     sc = S.scalar[0]
@@ -33,7 +46,7 @@ def refresh_active(S):
     return out
 
 
-@njit(types.int64(STATE), cache=True)
+@njit(types.int64(STATE))
 def log_open(S):
     """Log the stretches of running jobs as if they ended now; rows in the log."""
     for i in range(S.scalar[0].running):
@@ -41,14 +54,14 @@ def log_open(S):
     return S.scalar[0].stretches
 
 
-@njit(cache=True)
+@njit
 def _begin(S, j, type_, slots, fns, raw):
     """Start waiting job j on the nodes it holds."""
     drop_waiting(S, j)
     start(S, j, type_, slots, fns, raw)
 
 
-@njit(cache=True)
+@njit
 def _place_new(S, order, wanted, pool, type_, need, fns, raw):
     """Try to place all new jobs of a type beside those that stay, largest first; all or nothing."""
     for i in range(wanted):
@@ -64,7 +77,23 @@ def _place_new(S, order, wanted, pool, type_, need, fns, raw):
     return True
 
 
-@njit(cache=True)
+@njit
+def _move(S, j, pool, fns, raw):
+    """Move running job j, whose nodes are lent, to other nodes of the pool at no cost; False: there are none."""
+    refresh(S, j)
+    log_stretch(S, j)
+    let_go(S, j)
+    k = find_place(S, j, S.body[j].got, pool)
+    if k == 0:
+        return False
+    hold(S, j, k, S.scratch[0], S.scratch[1])
+    S.body[j].row = -1
+    set_rate(S, j)
+    wake(S, j, fns[1], raw)
+    return True
+
+
+@njit
 def _repack(S, order, count, pool, type_, need, fns, raw):
     """Place all jobs of a type anew, largest first; one whose old nodes are free stays. How many found no place."""
     for i in range(count):
@@ -77,6 +106,8 @@ def _repack(S, order, count, pool, type_, need, fns, raw):
             if lend(S, j, -1):
                 continue
             S.body[j].lent = 1
+            if S.rule[0].free_moves == 1 and _move(S, j, pool, fns, raw):
+                continue
             leave(S, j, fns, raw)
             begin_wait(S, j, fns, raw)
         k = find_place(S, j, need[j], pool)
@@ -88,7 +119,7 @@ def _repack(S, order, count, pool, type_, need, fns, raw):
     return short
 
 
-@njit(types.int64(STATE, KEY, KEY, KEY, RAW, INDEX, INDEX, INDEX), cache=True)
+@njit(types.int64(STATE, KEY, KEY, KEY, RAW, INDEX, INDEX, INDEX))
 def apply_allocation(S, key, change, gate, raw, index, gpu_type, slots):
     """Put a round's answer into force at this instant; how many jobs found no place (fragmentation)."""
     fns = (key, change, gate)

@@ -74,9 +74,10 @@ class Run:
                 folder.mkdir(exist_ok=True)
                 for part in sorted(Path(made).iterdir()):
                     os.replace(part, folder / part.name)
-        except OSError as error:
+        except (OSError, pl.exceptions.PolarsError) as error:  # polars tells of a full disk in its own way
             raise RunError(
-                f"run not stored in {folder}: {error.strerror or error}. Free some space, or choose another folder."
+                f"run not stored in {folder}: {getattr(error, 'strerror', None) or error}. "
+                "Free some space, or choose another folder."
             ) from error
         return folder
 

@@ -13,7 +13,7 @@ from gpuschedlab.cluster.placement import SLOTS
 from gpuschedlab.errors import ClusterError, PolicyError, SpeedError
 from gpuschedlab.sim import resume
 from gpuschedlab.sim.build import Delays, build_state
-from gpuschedlab.sim.loop import DECIDE, FULL, NO_SPEED, advance
+from gpuschedlab.sim.loop import DECIDE, FULL, NO_SPEED, OPAQUE, advance
 from gpuschedlab.sim.policy import Allocation, Ordered, Policy, compiled_keys, knob_record
 from gpuschedlab.sim.rounds import apply_allocation, log_open, refresh_active
 from gpuschedlab.sim.run import Run, make_run
@@ -96,7 +96,7 @@ class Simulation:
     def _keys(self):
         self._fns = compiled_keys(self.policy)
         ordered = isinstance(self.policy, Ordered)
-        self._raw = knob_record(self.policy) if ordered else np.zeros(8, np.uint8)
+        self._raw = knob_record(self.policy) if ordered else np.zeros(1, OPAQUE)[0]
 
     def run(self, until: float | None = None) -> Run:
         """Go on until an instant (s), or until nothing is left to happen.
@@ -160,7 +160,7 @@ class Simulation:
             "policy": self.policy.name,
             "knobs": {k: list(v) if isinstance(v, tuple) else v for k, v in self.policy.knobs.items()},
             "cluster": str(self.cluster),
-            "outages": len(self.cluster.events),
+            "events": [[e.node, e.start, e.end] for e in self.cluster.events],
             "estimator": type(self.estimator).__name__,
             "speeds": 0 if self.speeds is None else len(self.speeds.models),
             "delays": {
@@ -246,7 +246,7 @@ def check_allocation(answer, view: View, who: str) -> tuple[np.ndarray, np.ndarr
         )
     held = gpus > 0
     kinds = len(view.cluster.gpu_types)
-    if not (np.isin(types[held], np.arange(kinds))).all():
+    if ((types[held] < 0) | (types[held] >= kinds) | (types[held] % 1 != 0)).any():
         raise PolicyError(
             f"{who} gave GPU types {np.unique(types[held])} at t={view.now:g} s; expected 0 to {kinds - 1}."
         )

@@ -50,7 +50,8 @@ BODY = np.dtype(
         ("timer", "f8"),  # s, next instant at which something about it changes by itself
         ("key", "f8"),
         ("safe", "f8"),  # progress at the start of this stretch
-        ("restart", "f8"),  # s of delay at each start after the first
+        ("switch", "f8"),  # s of delay at each start
+        ("restart", "f8"),  # s of delay at each start after the first, on top
         ("contention0", "f8"),  # integral of contention at submission
         ("first", "f8"),  # s, first start
         ("end", "f8"),
@@ -63,6 +64,7 @@ BODY = np.dtype(
         ("cls", "i4"),  # demand class
         ("head", "i4"),  # first entry of its nodes in the pool of entries
         ("type", "i4"),  # GPU type held, or last held
+        ("pool", "i4"),  # pool of the nodes held, or last held
         ("nodes", "i4"),  # nodes held, or last held
         ("row", "i4"),  # row of the speed table in force, -1 for a constant rate
         ("segment", "i4"),
@@ -146,9 +148,9 @@ RULE = np.dtype(
         ("share_limit", "f8"),  # least sum of relative speeds at which two jobs are packed
         ("fraction", "f8"),  # share of the active jobs that the gate lets pass first, 1: all
         ("profile", "f8"),  # s of profiling, 0 without
-        ("switch", "f8"),  # s of delay at each start
         ("checkpoint", "f8"),  # s between checkpoints, inf: only when preempted
         ("on_event", "i8"),  # rounds: decide at arrivals and completions, too
+        ("free_moves", "i8"),  # rounds: a job that keeps its configuration may change nodes without a restart
     ],
     align=True,
 )

@@ -29,8 +29,8 @@ class View:
         Codes; model indexes `speeds.models`, -1 without one.
     gpu_type, running_nodes, restarts : (n,) int
         Type held (-1: not running), nodes held, starts after the first.
-    running_gpus, restart : (n,) float
-        GPUs held; seconds of delay at a restart.
+    running_gpus, restart, pause : (n,) float
+        GPUs held; seconds of delay at a restart; seconds of it left now.
     seconds_on : (n, T) float
         Seconds run on each GPU type.
     cluster, capacity, speeds
@@ -91,7 +91,12 @@ class View:
     @cached_property
     def restart(self) -> np.ndarray:
         """(n,) seconds of delay at a restart."""
-        return self._state.body["restart"][self.index]
+        return self._state.body["restart"][self.index] + self._state.body["switch"][self.index]
+
+    @cached_property
+    def pause(self) -> np.ndarray:
+        """(n,) seconds of delay still to pass before a running job progresses."""
+        return np.where(self.running, self._state.body["pause"][self.index], 0.0)
 
     @cached_property
     def seconds_on(self) -> np.ndarray:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from gpuschedlab.traces.arrivals import WEEK_HOURS, Slots, levels
@@ -9,59 +11,103 @@ from gpuschedlab.traces.presets import Marks
 
 #: Batches that came before the trace's start, so that its first jobs repeat tasks too.
 WARM = 2_000
+#: Share of a task's own level that its user's tasks have in common (assumed: the presets' traces name no users).
+USER_SHARE = 0.4
+
+
+@dataclass(frozen=True)
+class Latents:
+    """Where each job stands among all: standard normal, or nearly, before demand shifts them.
+
+    Parameters
+    ----------
+    x, z : (n,) float
+        Of its GPU count, and of its duration among jobs of like GPU count.
+    """
+
+    x: np.ndarray
+    z: np.ndarray
 
 
 def tasks(new: float, recency: float, batches: int, rng: np.random.Generator) -> np.ndarray:
-    """Return each batch's task (0, 1, ... in the order of first use, with gaps): a chain of repeats of recent batches."""
+    """Return each batch's task (any numbers from 0 up): batches repeat the tasks of recent ones.
+
+    Parameters
+    ----------
+    new : float
+        Probability that a batch starts a new task.
+    recency : float
+        Otherwise it repeats the task of the batch that came L before it, P(L >= l) = l ** -recency.
+    batches : int
+        How many.
+    rng : numpy.random.Generator
+        Source of randomness.
+    """
     n = batches + WARM
-    lag = np.floor(rng.random(n) ** (-1.0 / recency)) if recency > 0 else np.ones(n)
     own = np.arange(n)
-    parent = own - np.minimum(lag, n).astype(np.int64)
-    fresh = (rng.random(n) < new) | (parent < 0)
-    parent[fresh] = own[fresh]
-    while True:  # pointer doubling: log2(longest chain) rounds
+    lag = np.minimum(np.floor((1.0 - rng.random(n)) ** (-1.0 / recency)), n).astype(np.int64)
+    parent = np.where((rng.random(n) < new) | (lag > own), own, own - lag)
+    while True:  # pointer doubling: as many rounds as the longest chain has binary digits
         grand = parent[parent]
         if np.array_equal(grand, parent):
-            return parent[WARM:]
+            return np.unique(parent[WARM:], return_inverse=True)[1]
         parent = grand
 
 
 def score(values: np.ndarray) -> np.ndarray:
     """Standardise values (all zero where they do not vary)."""
-    spread = values.std()
+    spread = values.std() if len(values) else 0.0
     return (values - values.mean()) / spread if spread > 0 else np.zeros(len(values))
 
 
-def latents(figures: Marks, slots: Slots, task: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Return the latents x (n,) of the GPU counts and z (n,) of the durations."""
-    size = score(np.log(slots.size)[slots.batch])
-    surplus = score(slots.residual[slots.hour][slots.batch])
-    week = (slots.hour // WEEK_HOURS % len(figures.week_x))[slots.batch]
-    of_task = rng.standard_normal((2, int(task.max()) + 1 if len(task) else 0))
-    of_batch = rng.standard_normal((2, len(slots.size)))
-    own = rng.standard_normal(len(slots.batch))
-    x = _mix(of_task[0][task][slots.batch], figures.x_task) + _mix(of_batch[0][slots.batch], 1 - figures.x_task)
-    z = _mix(of_task[1][task][slots.batch], figures.z_task) + _mix(of_batch[1][slots.batch], figures.z_batch)
-    z += _mix(own, 1 - figures.z_task - figures.z_batch)
-    x_rest = np.sqrt(max(0.0, 1 - figures.x_size**2 - figures.x_residual**2))
-    z_rest = np.sqrt(max(0.0, 1 - figures.z_size**2 - figures.z_residual**2))
-    x = x_rest * x + figures.x_size * size + figures.x_residual * surplus + np.asarray(figures.week_x)[week]
-    z = z_rest * z + figures.z_size * size + figures.z_residual * surplus
-    return x, z
+def latents(
+    figures: Marks, slots: Slots, task: np.ndarray, user: np.ndarray, rng: np.random.Generator
+) -> Latents:
+    """Draw the latents of all jobs.
+
+    Parameters
+    ----------
+    figures : Marks
+        What to follow.
+    slots : Slots
+        When jobs come.
+    task : (b,) int
+        Each batch's task.
+    user : (tasks,) int
+        Each task's user.
+    rng : numpy.random.Generator
+        Source of randomness.
+    """
+    batch = slots.batch
+    size = score(np.log(slots.size)[batch])
+    surplus = score(slots.residual[slots.hour][batch])
+    week = (slots.hour // WEEK_HOURS % len(figures.week_x))[batch]
+    of_user = rng.standard_normal((2, int(user.max()) + 1))[:, user]
+    of_task = np.sqrt(USER_SHARE) * of_user + np.sqrt(1 - USER_SHARE) * rng.standard_normal((2, len(user)))
+    of_task, of_batch = of_task[:, task][:, batch], rng.standard_normal((2, len(slots.size)))[:, batch]
+    own = rng.standard_normal(len(batch))
+    x = _part(of_task[0], figures.x_task) + _part(of_batch[0], 1 - figures.x_task)
+    z = _part(of_task[1], figures.z_task) + _part(of_batch[1], figures.z_batch)
+    z += _part(own, 1 - figures.z_task - figures.z_batch)
+    x = _part(x, 1 - figures.x_size**2 - figures.x_residual**2)
+    z = _part(z, 1 - figures.z_size**2 - figures.z_residual**2)
+    x += figures.x_size * size + figures.x_residual * surplus + np.asarray(figures.week_x)[week]
+    z += figures.z_size * size + figures.z_residual * surplus
+    return Latents(x, z)
 
 
-def _mix(values: np.ndarray, share: float) -> np.ndarray:
+def _part(values: np.ndarray, share: float) -> np.ndarray:
     return np.sqrt(max(0.0, share)) * values
 
 
 def gpu_counts(figures: Marks, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Give the jobs with the highest x the largest GPU counts, in the calibrated shares (exact but for rounding)."""
     n = len(x)
-    edges = np.floor(np.cumsum(figures.gpu_share) / np.sum(figures.gpu_share) * n + rng.random()).astype(np.int64)
+    share = np.cumsum(figures.gpu_share)
+    edges = np.minimum(np.floor(share / share[-1] * n + rng.random()).astype(np.int64), n)
     edges[-1] = n
-    number = np.diff(np.concatenate([[0], np.minimum(edges, n)]))
     gpus = np.empty(n)
-    gpus[np.argsort(x, kind="stable")] = np.repeat(np.asarray(figures.gpus), number)
+    gpus[np.argsort(x, kind="stable")] = np.repeat(np.asarray(figures.gpus), np.diff(edges, prepend=0))
     return gpus
 
 
@@ -89,52 +135,24 @@ def durations(figures: Marks, gpus: np.ndarray, z: np.ndarray, rng: np.random.Ge
 
 
 def quantile(table: tuple[float, ...], level: np.ndarray) -> np.ndarray:
-    """Read a table of durations (s) at the given probabilities: linear in the logarithm, whole seconds from 1 up."""
-    value = np.exp(np.interp(level, levels(len(table)), np.log(table)))
-    return np.maximum(1.0, np.rint(value))
+    """Read a table of durations (s) at the given probabilities: linear in the logarithm, at least 1 s."""
+    return np.maximum(1.0, np.exp(np.interp(level, levels(len(table)), np.log(table))))
 
 
-def restrain(figures: Marks, slots: Slots, x: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Lower x and z in hours in which more GPUs are in demand than usual in that week, and raise it where fewer are."""
-    hours = len(slots.residual)
-    table, wide = _lookup(figures)
-    usual = np.asarray(figures.week_z)[np.arange(hours) // WEEK_HOURS % len(figures.week_z)]
-    ends = np.searchsorted(slots.hour[slots.batch], np.arange(1, hours + 1))
-    released = np.zeros(hours + 1)
-    demand = 0.0
-    z = z.copy(); x = x.copy()
-    first = 0
-    for h in range(hours):
-        last = ends[h]
-        demand -= released[h]
-        own = slice(first, last)
-        pull = 0.0
-        for _ in range(3):
-            gpus = wide[_index(x[own] + figures.restraint_x * pull)]
-            held = np.minimum(table[bucket_of(figures, gpus), _index(z[own] + figures.restraint * pull)], hours - h)
-            added = gpus @ np.minimum(held, 1.0)
-            new = -np.log(max(demand + added, 0.05 * usual[h]) / usual[h])
-            pull = min(max(0.5*(pull+new), -3.0), 3.0)
-        z[own] += figures.restraint * pull
-        x[own] += figures.restraint_x * pull
-        gpus = wide[_index(x[own])]
-        whole = np.floor(table[bucket_of(figures, gpus), _index(z[own])] + 0.5).astype(np.int64)
-        stay = whole > 0
-        demand += gpus[stay].sum()
-        np.add.at(released, np.minimum(h + whole[stay], hours), gpus[stay])
-        first = last
-    return x, z
+def mean_duration(table: tuple[float, ...]) -> float:
+    """Return the mean (s) of the distribution that a table describes.
+
+    Examples
+    --------
+    >>> round(mean_duration((10.0, 10.0, 10.0)), 6)
+    10.0
+    """
+    return float(np.mean(quantile(table, (np.arange(20_000) + 0.5) / 20_000)))
 
 
-def _lookup(figures: Marks) -> np.ndarray:
-    """Return durations (h) by bucket and by z from -5 to 5 in steps of 0.02."""
-    from scipy.special import ndtr
-
-    at = ndtr(np.linspace(-5, 5, 501))
-    cum = np.cumsum(figures.gpu_share); 
-    wide = np.asarray(figures.gpus)[np.minimum(np.searchsorted(cum/cum[-1], at), len(cum) - 1)]
-    return np.stack([quantile(row, at) for row in figures.duration]) / 3600.0, wide
-
-
-def _index(z):
-    return np.clip(np.rint((z + 5) * 50), 0, 500).astype(np.int64)
+def mean_work(figures: Marks) -> float:
+    """Return the mean GPU time of a job (GPU-s)."""
+    share = np.asarray(figures.gpu_share) / np.sum(figures.gpu_share)
+    mean = np.array([mean_duration(table) for table in figures.duration])
+    gpus = np.asarray(figures.gpus)
+    return float(np.sum(share * gpus * mean[bucket_of(figures, gpus)]))

@@ -18,9 +18,9 @@ VERSION = 1
 class Arrivals:
     """When jobs come.
 
-    The expected jobs of an hour are `per_hour` x week x weekday x hour of day; what an hour then gets is that times a
-    residual whose distribution is `residual` and whose normal scores have the autocorrelation
-    sum(memory_weight[i] exp(-lag / memory_hours[i])).
+    The expected jobs of an hour are `per_hour` x week x weekday x hour of day. Hours are classed by that; what an hour
+    gets follows the quantiles of its class, with normal scores that have the autocorrelation
+    sum(memory_weight[i] exp(-lag / memory_hours[i])). Tables of quantiles stand at `arrivals.levels`.
 
     Parameters
     ----------
@@ -30,8 +30,8 @@ class Arrivals:
         Level of each week of the calibrated stretch (mean 1 over the stretch).
     weekday, hour : tuple of float
         Profiles from Monday and from midnight (mean 1).
-    residual : tuple of float
-        Equidistant quantiles of an hour's jobs over its expectation.
+    residual : tuple of tuple of float
+        For each class of hours, from the quietest by expectation, quantiles of an hour's jobs over the overall mean.
     memory_hours, memory_weight : tuple of float
         Time constants (h) and their shares; what is missing to 1 is white noise.
     batch_scale, batch_power : float
@@ -46,7 +46,7 @@ class Arrivals:
     week: tuple[float, ...]
     weekday: tuple[float, ...]
     hour: tuple[float, ...]
-    residual: tuple[float, ...]
+    residual: tuple[tuple[float, ...], ...]
     memory_hours: tuple[float, ...]
     memory_weight: tuple[float, ...]
     batch_scale: float
@@ -72,7 +72,7 @@ class Marks:
     bucket_low : tuple of float
         Least GPU count of each bucket.
     duration : tuple of tuple of float
-        For each bucket, durations (s) at the levels of `levels(len(row))`.
+        For each bucket, quantiles of durations (s).
     x_size, x_residual, z_size, z_residual : float
         Coefficients of the batch's log size and of the hour's residual (both standardised).
     x_task, z_task, z_batch : float
@@ -80,10 +80,8 @@ class Marks:
     new_task, recency : float
         A batch starts a new task with probability new_task; otherwise it repeats the task of the batch that came L
         before it, P(L >= l) = l ** -recency.
-    restraint : float
-        How much z falls while the GPUs in demand are above the usual: users hold long jobs back.
-    week_x, week_z : tuple of float
-        Mean latent of each week.
+    week_x : tuple of float
+        Mean x of each week.
     """
 
     gpus: tuple[float, ...]
@@ -99,10 +97,35 @@ class Marks:
     z_batch: float
     new_task: float
     recency: float
-    restraint: float
-    restraint_x: float
     week_x: tuple[float, ...]
-    week_z: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Demand:
+    """How many GPUs are in demand at a time, if no job ever waits.
+
+    A cluster's users see when it is full. So GPUs in demand vary less, and remember longer, than the same jobs would
+    make them vary if they came independently of each other. The level of an hour is the mean GPUs in demand x week x a
+    residual; the residual's quantiles depend on how high the week is, its normal scores have the autocorrelation
+    sum(memory_weight[i] exp(-lag / memory_hours[i])).
+
+    Parameters
+    ----------
+    week : tuple of float
+        GPUs in demand in each week over those of the whole stretch.
+    residual : tuple of tuple of float
+        For each class of weeks, from low to high, quantiles of (GPUs in demand / week's level).
+    memory_hours, memory_weight : tuple of float
+        Time constants (h) and their shares.
+    ceiling : float
+        Long jobs are held back while GPUs in demand, over their mean, would exceed this.
+    """
+
+    week: tuple[float, ...]
+    residual: tuple[tuple[float, ...], ...]
+    memory_hours: tuple[float, ...]
+    memory_weight: tuple[float, ...]
+    ceiling: float
 
 
 @dataclass(frozen=True)
@@ -127,6 +150,8 @@ class Calibration:
         When they come.
     marks : Marks
         What they ask for.
+    demand : Demand
+        How many GPUs are in demand.
     outcomes : dict
         Shares of completed, failed and killed: {"jobs": {...}, "gpu_time": {...}}.
     vcs : dict
@@ -143,6 +168,7 @@ class Calibration:
     gpu_seconds: float
     arrivals: Arrivals
     marks: Marks
+    demand: Demand
     outcomes: dict[str, dict[str, float]]
     vcs: dict[str, float]
     users: int
@@ -167,6 +193,7 @@ class Calibration:
                 raise KeyError("format")
             values["arrivals"] = Arrivals(**_tuples(values["arrivals"]))
             values["marks"] = Marks(**_tuples(values["marks"]))
+            values["demand"] = Demand(**_tuples(values["demand"]))
             return cls(**values)
         except (json.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
             raise TraceError(

@@ -1,0 +1,60 @@
+"""Compilation with a cache that cannot go stale.
+
+Numba keeps machine code by the date of a function's own file, and does not see changes in the functions that it calls. Here
+the cached code of each state of the sources has a folder of its own.
+"""
+
+import contextlib
+import hashlib
+import shutil
+from functools import cache
+from pathlib import Path
+
+import numba
+
+ENGINE = ("cluster/placement.py", "jobs/codes.py", "sim/*.py")
+"""What compiled code of `sim`, and the keys of policies, are made of; that of other folders is made of its own folder."""
+
+KEPT = 6
+"""Folders of machine code that are kept: the newest."""
+
+
+@cache
+def cache_folder(part: str, root: Path | None = None) -> Path:
+    """Folder of machine code for the sources as they are now; the oldest of too many are removed.
+
+    Parameters
+    ----------
+    part : str
+        Folder of the package whose functions are compiled.
+    root : pathlib.Path, optional
+        Folder of the package; default: this one.
+    """
+    root = root or Path(__file__).parent
+    made_of = hashlib.sha256()
+    for pattern in ENGINE if part in ("sim", "policies") else (f"{part}/*.py",):
+        for path in sorted(root.glob(pattern)):
+            made_of.update(path.name.encode() + path.read_bytes())
+    base = root / "__pycache__"
+    folder = base / f"compiled-{made_of.hexdigest()[:16]}"
+    with contextlib.suppress(OSError):  # a read-only installation: numba then finds a folder of the user's
+        folder.mkdir(parents=True, exist_ok=True)
+        for old in sorted(base.glob("compiled-*"), key=lambda f: f.stat().st_mtime)[:-KEPT]:
+            shutil.rmtree(old, ignore_errors=True)
+    return folder
+
+
+def njit(*args, **options):
+    """`numba.njit` with `cache=True`, cached in `cache_folder`; for functions of this package."""
+
+    def decorate(function, *signature):
+        before = numba.config.CACHE_DIR
+        numba.config.CACHE_DIR = str(cache_folder(function.__module__.split(".")[1]))
+        try:
+            return numba.njit(*signature, cache=True, **options)(function)
+        finally:
+            numba.config.CACHE_DIR = before
+
+    if args and callable(args[0]) and not isinstance(args[0], numba.types.Type):
+        return decorate(args[0])
+    return lambda function: decorate(function, *args)

@@ -1,0 +1,50 @@
+"""The command line: `gpuschedlab COMMAND`, one module a command.
+
+Exit codes: 0 done; 1 something that was asked for failed (a check, a budget, a policy, a full disk); 2 wrong usage or
+input, with one line on standard error; 130 interrupted, with what was finished until then kept.
+"""
+
+import os
+import sys
+
+from gpuschedlab.cli.parser import make_parser
+from gpuschedlab.errors import LabError, RunError, SolverError
+
+FAILED, WRONG, INTERRUPTED = 1, 2, 130
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run one command.
+
+    Parameters
+    ----------
+    argv : list of str, optional
+        Words after the program's name; those of the process by default.
+
+    Returns
+    -------
+    int
+        Exit code.
+
+    Examples
+    --------
+    >>> main(["trace", "describe", "no_such.parquet"])
+    2
+    """
+    try:
+        args = make_parser().parse_args(argv)
+        code = args.command(args) or 0
+        sys.stdout.flush()
+        return code
+    except LabError as error:
+        print(f"gpuschedlab: {error}", file=sys.stderr)
+        return FAILED if isinstance(error, RunError | SolverError) else WRONG
+    except KeyboardInterrupt:
+        print("gpuschedlab: interrupted.", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:  # the reader of a pipe (head, less) has gone: nobody is left to tell
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+__all__ = ["main"]

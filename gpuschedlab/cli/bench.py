@@ -1,0 +1,72 @@
+"""`gpuschedlab bench` and `gpuschedlab warm`: measurements against budgets, and compiling ahead."""
+
+import os
+
+from gpuschedlab.cli.parser import add_command, add_json
+from gpuschedlab.cli.text import as_json
+
+DATA = "GPUSCHEDLAB_DATA_DIR"
+
+
+def add(commands):
+    """Add the commands."""
+    from gpuschedlab.bench import names
+
+    parser = add_command(commands, "bench", bench, "measure against the budgets and published figures")
+    parser.add_argument("name", choices=names(), help="what is measured")
+    parser.add_argument(
+        "--data", default=os.environ.get(DATA), metavar="FOLDER", help=f"reference data (default ${DATA})"
+    )
+    add_json(parser)
+    parser = add_command(
+        commands, "warm", warm, "compile the engine and the policies ahead, so that first runs are quick"
+    )
+    add_json(parser)
+
+
+def bench(args) -> int:
+    """Measure; 1 if a budget is missed."""
+    from gpuschedlab.bench import run
+
+    found = run(args.name, args.data)
+    print(as_json(found) if args.json else _told(found))
+    return 0 if found["ok"] else 1
+
+
+def _told(found: dict) -> str:
+    """Answer of a bench in words: its tables, then what else it says."""
+    blocks, rest = [], {}
+    for key, value in found.items():
+        if isinstance(value, list) and value and isinstance(value[0], dict):
+            many = key == "parts"
+            blocks += [_told(part) for part in value] if many else [_table(value)]
+        elif isinstance(value, dict):
+            blocks.append(f"{key}\n" + "\n".join(f"  {k}: {_cell(v)}" for k, v in value.items()))
+        else:
+            rest[key] = _cell(value)
+    return "\n\n".join([*blocks, "\n".join(f"{k}: {v}" for k, v in rest.items())])
+
+
+def _table(rows: list[dict]) -> str:
+    from gpuschedlab.cli.text import grid
+
+    keys = [k for k in dict.fromkeys(k for row in rows for k in row) if not isinstance(rows[0].get(k), list | dict)]
+    return grid([[k, *(_cell(row.get(k)) for row in rows)] for k in keys])
+
+
+def _cell(value) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "NO"
+    if isinstance(value, float):
+        return f"{value:,.4g}"
+    return "-" if value is None else str(value)
+
+
+def warm(args) -> int:
+    """Compile everything, and say how long it took."""
+    from gpuschedlab.bench.engine import warm as compile_all
+    from gpuschedlab.cli.text import pairs
+
+    seconds = compile_all()
+    print(as_json(seconds) if args.json else pairs({k: f"{v:.1f} s" for k, v in seconds.items()}))
+    return 0

@@ -1,0 +1,46 @@
+"""`gpuschedlab check`: the public battery, on a policy or an estimator of one's own."""
+
+from gpuschedlab.cli.parser import add_command, add_json
+from gpuschedlab.cli.text import as_json
+from gpuschedlab.errors import LabError, PolicyError
+
+
+def add(commands):
+    """Add the command."""
+    help = "run the battery that every policy and estimator here passes on yours"
+    parser = add_command(commands, "check", check, help, policies=True)
+    parser.add_argument(
+        "subject",
+        nargs="*",
+        metavar="POLICY|ESTIMATOR",
+        help="FILE.py:CLASS, a policy or an estimator by its word (default: all policies)",
+    )
+    add_json(parser)
+
+
+def check(args) -> int:
+    """Run the battery on each; 1 if any failed."""
+    from gpuschedlab.policies import ALL
+
+    reports = {word: _check(word) for word in args.subject or ALL}
+    if args.json:
+        answer = {word: {"passed": r.passed, "problems": r.summary()} for word, r in reports.items()}
+        print(as_json(answer))
+    else:
+        print("\n\n".join(map(repr, reports.values())))
+    return 0 if all(r.passed for r in reports.values()) else 1
+
+
+def _check(word: str):
+    """Report of the battery that suits the word's class."""
+    from gpuschedlab.check import check_estimator, check_policy
+    from gpuschedlab.words import estimator_of, policy_of
+
+    try:
+        return check_policy(policy_of(word))
+    except PolicyError as no_policy:
+        try:
+            estimator = estimator_of(word)
+        except LabError:
+            raise no_policy from None
+    return check_estimator(estimator)

@@ -1,0 +1,288 @@
+"""What a simulation runs on, from the options that its commands share: trace, history, cluster, speeds, knowledge."""
+
+import argparse
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from gpuschedlab.errors import PolicyError, TraceError
+from gpuschedlab.words import estimator_of, policy_of, split_word
+
+WEEK = 7.0
+DAY = 86_400.0
+JOBS_A_WEEK = 10_000
+LOAD = 0.9
+
+
+@dataclass(frozen=True)
+class Scene:
+    """Everything but the policies.
+
+    Parameters
+    ----------
+    trace, history : polars.DataFrame
+        Jobs to be run, and those before them that may be learnt from (None: there are none).
+    cluster : Cluster
+    speeds : Speeds or None
+    delays : Delays
+    estimator : str
+        Word of what policies know where their own word does not say it.
+    seed : int
+    told : dict of str to str
+        What each of these is, in words.
+    """
+
+    trace: pl.DataFrame
+    history: pl.DataFrame | None
+    cluster: object
+    speeds: object
+    delays: object
+    estimator: str
+    seed: int
+    told: dict[str, str]
+
+
+def add_scene(parser, trace: bool = True):
+    """Add the options of trace, cluster, speeds, delays and knowledge."""
+    group = parser.add_argument_group("trace")
+    group.add_argument(
+        "--trace",
+        default="venus",
+        metavar="TRACE",
+        help="a preset to generate (see `gpuschedlab trace list`), FILE.parquet, or FORMAT:PATH of a published trace "
+        "(default venus)",
+    )
+    add_size(group)
+    group.add_argument(
+        "--history",
+        metavar="DAYS|FILE",
+        help="what estimators learn from: days before the trace, generated or cut from its beginning, or a trace file "
+        "(default: as many days as the trace has if it is generated, otherwise none)",
+    )
+    group = parser.add_argument_group("cluster and jobs")
+    group.add_argument("--cluster", default="70x8", help="NODESxGPUS[:TYPE],... (default 70x8)")
+    group.add_argument("--mtbf", type=seconds, metavar="S", help="mean s between failures of a node (default: none)")
+    group.add_argument("--mttr", type=seconds, default=3600.0, metavar="S", help="mean s of a repair (default 3600)")
+    group.add_argument(
+        "--speeds",
+        choices=("default", "none"),
+        default="default",
+        help="whether placement, GPU type and sharing change a job's speed by its model (default), or nothing does",
+    )
+    group.add_argument("--restart", type=seconds, default=0.0, metavar="S", help="s lost at each restart (default 0)")
+    group.add_argument("--switch", type=seconds, default=0.0, metavar="S", help="s lost at each start (default 0)")
+    group.add_argument("--checkpoint", type=seconds, metavar="S", help="s between checkpoints (default: at preemption)")
+    group.add_argument(
+        "--estimator",
+        metavar="WORD",
+        help="what policies know of durations: oracle (the truth), history, runtime, noisy:error=0.3, FILE.py:CLASS "
+        "(default: runtime where there is a history, otherwise oracle)",
+    )
+
+
+def add_size(group):
+    """Add the options that say how much of a trace."""
+    group.add_argument("--days", type=positive, metavar="D", help="its length (default 7; of a file: all)")
+    group.add_argument("--jobs", type=whole, metavar="N", help="jobs, about (default 10,000 a week; of a file: all)")
+    group.add_argument(
+        "--load",
+        type=positive,
+        metavar="X",
+        help="GPU-time asked for over that of the cluster (default 0.9; of a file: as is)",
+    )
+    group.add_argument("--seed", type=int, default=0, help="seed (default 0)")
+
+
+def seconds(text: str) -> float:
+    """Read a number of seconds, at least 0."""
+    return _number(text, 0.0, float, "a number of seconds, 0 or more")
+
+
+def positive(text: str) -> float:
+    """Read a number above 0."""
+    return _number(text, 1e-9, float, "a number above 0")
+
+
+def whole(text: str) -> int:
+    """Read a whole number, at least 1."""
+    return _number(text.replace(",", "").replace("_", ""), 1, int, "a whole number, at least 1")
+
+
+def _number(text, low, kind, expected):
+    try:
+        value = kind(text)
+    except ValueError:
+        value = None
+    if value is None or not low <= value < float("inf"):
+        raise argparse.ArgumentTypeError(f"found {text!r}; expected {expected}")
+    return value
+
+
+def scene_of(args) -> Scene:
+    """Load or generate what the options name.
+
+    Raises
+    ------
+    TraceError, ClusterError, EstimatorError
+        Something cannot be read or does not fit.
+    """
+    from gpuschedlab.cluster import Cluster
+    from gpuschedlab.jobs import default_speeds
+    from gpuschedlab.sim import Delays
+
+    cluster = Cluster.parse(args.cluster)
+    trace, history, told = trace_of(args, cluster.total_gpus)
+    if args.mtbf:
+        cluster = cluster.with_failures(args.mtbf, args.mttr, float(trace["submit"].max()) + 30 * DAY, args.seed)
+    speeds = default_speeds(cluster) if args.speeds == "default" else None
+    word = args.estimator or ("oracle" if history is None else "runtime")
+    delays = Delays(restart=args.restart, switch=args.switch, checkpoint=args.checkpoint)
+    return Scene(trace, history, cluster, speeds, delays, word, args.seed, told)
+
+
+def trace_of(args, gpus: int) -> tuple[pl.DataFrame, pl.DataFrame | None, dict[str, str]]:
+    """Trace, history (or None), and both in words.
+
+    Parameters
+    ----------
+    args : argparse.Namespace
+        Options of `add_scene`.
+    gpus : int
+        GPUs of the cluster, to which loads refer.
+    """
+    from gpuschedlab.traces import presets
+
+    before = args.history
+    days = float(before) if before and _is_number(before) else None
+    if args.trace in presets():
+        span = args.days or WEEK
+        days = span if before is None else days or 0.0
+        frame = _generated(args, span, days, gpus)
+        told = f"a generated trace like {args.trace} (seed {args.seed})"
+    else:
+        frame, told = read_trace(args.trace), args.trace
+        frame = _sized(frame, args, (days or 0.0), gpus)
+    trace, history = _parted(frame, (days or 0.0) * DAY)
+    words = "nothing"
+    if history is not None:
+        words = f"the {days:g} days before"
+    elif before and days is None:
+        history, words = read_trace(before), before
+    if history is not None:
+        words = f"{history.height:,} jobs of {words}"
+    return trace, history, {"trace": told, "history": words}
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return float(text) >= 0
+    except ValueError:
+        return False
+
+
+def _generated(args, span: float, before: float, gpus: int) -> pl.DataFrame:
+    """Generate `before` + `span` days."""
+    from gpuschedlab.traces import generate
+
+    jobs = (args.jobs or round(JOBS_A_WEEK * span / WEEK)) * (span + before) / span
+    load = args.load or LOAD
+    return generate(args.trace, days=span + before, jobs=round(jobs), load=load, cluster_gpus=gpus, rng=args.seed)
+
+
+def _sized(frame: pl.DataFrame, args, before: float, gpus: int) -> pl.DataFrame:
+    """Cut a trace from a file to the days and jobs asked for after the history, and bring it to the load asked for."""
+    if args.days:
+        frame = frame.filter(pl.col("submit") < (args.days + before) * DAY)
+    if args.jobs:
+        frame = frame.head(int((frame["submit"] < before * DAY).sum()) + args.jobs)
+    if args.load is None:
+        return frame
+    from gpuschedlab.traces import scale_load
+
+    return scale_load(frame, load=args.load, cluster_gpus=gpus)
+
+
+def _parted(frame: pl.DataFrame, cut: float) -> tuple[pl.DataFrame, pl.DataFrame | None]:
+    """Jobs submitted from an instant (s) on, and those before it; both count their time from their own beginning."""
+    if cut <= 0:
+        return frame, None
+    old, new = frame.filter(pl.col("submit") < cut), frame.filter(pl.col("submit") >= cut)
+    if old.is_empty() or new.is_empty():
+        raise TraceError(
+            f"--history: found {old.height:,} jobs before day {cut / DAY:g} and {new.height:,} after it; expected some "
+            "of both. Choose fewer days, or a longer trace."
+        )
+    return new.with_columns(pl.col("submit") - cut), old
+
+
+def read_trace(word: str) -> pl.DataFrame:
+    """Read a trace: FILE.parquet in our own form, or FORMAT:PATH of a published one.
+
+    Raises
+    ------
+    TraceError
+        There is none, or it is broken; the message says which row, or what there is to choose from.
+    """
+    from gpuschedlab.traces import presets, read, read_parquet
+
+    name, colon, path = word.partition(":")
+    if colon and not Path(word).exists():
+        return read(name, path)
+    if not Path(word).is_file():
+        raise TraceError(
+            f"trace {word!r}: found no such file or preset; expected one of {', '.join(presets())}, FILE.parquet, or "
+            "FORMAT:PATH, such as philly:cluster_job_log."
+        )
+    return read_parquet(word)
+
+
+def named(words: list[str]) -> dict:
+    """Policies by their words: read before anything else, so that a slip of the pen costs no time.
+
+    Raises
+    ------
+    PolicyError, EstimatorError
+        A word names none, or stands twice.
+    """
+    if twice := [word for i, word in enumerate(words) if word in words[:i]]:
+        raise PolicyError(f"found {twice[0]} twice; expected each policy once.")
+    for word in words:
+        if knows := split_word(word)[2]:
+            estimator_of(knows)
+    return {word: policy_of(word) for word in words}
+
+
+def contenders(policies: dict, scene: Scene) -> dict[str, tuple]:
+    """Policies of `named`, each with its fitted estimator, ready for `simulate_all`.
+
+    A policy that can learn (`fit`) learns the history, too.
+
+    Raises
+    ------
+    EstimatorError
+        An estimator has nothing to learn from.
+    """
+    fitted: dict[str, object] = {}
+    found = {}
+    for word, policy in policies.items():
+        knows = split_word(word)[2] or scene.estimator
+        if knows not in fitted:
+            fitted[knows] = _fitted(knows, scene.history)
+        if scene.history is not None and hasattr(policy, "fit"):
+            policy = policy.fit(scene.history)
+        found[word] = (policy, fitted[knows])
+    return found
+
+
+def _fitted(word: str, history: pl.DataFrame | None):
+    estimator = estimator_of(word)
+    if history is not None:
+        return estimator.fit(history)
+    if estimator.needs_history:
+        from gpuschedlab.errors import EstimatorError
+
+        raise EstimatorError(
+            f"estimator {word}: found no history to learn from; expected --history DAYS|FILE, or @oracle."
+        )
+    return estimator

@@ -1,0 +1,101 @@
+"""Words into arguments: the parser of all commands, and help that shows the policies' knobs."""
+
+import argparse
+import importlib
+import shutil
+import textwrap
+
+COMMANDS = ("compare", "run", "traces", "check", "bench", "versions")
+"""Modules of this package, each with a function `add(subparsers)`."""
+
+POLICY_WORDS = """\
+a POLICY is NAME[:KNOB=VALUE,...][@ESTIMATOR]
+  fifo   tiresias:queues=3,thresholds=3250,57600   srtf@oracle   my.py:Mine:share=0.5
+  NAME is one of those below, or FILE.py:CLASS of your own; ESTIMATOR (oracle, history, runtime, noisy:error=0.3, or
+  FILE.py:CLASS) is what it may know of durations, where that is not what --estimator says.
+"""
+
+
+class Parser(argparse.ArgumentParser):
+    """Parser whose wrong usage ends in one line, and whose epilogue is composed only when help is asked for."""
+
+    closing = None
+
+    def error(self, message):
+        """Say what is wrong in one line, and how to get help."""
+        self.exit(2, f"{self.prog}: {message}. See {self.prog} --help.\n")
+
+    def format_help(self):
+        """Help, with the epilogue."""
+        if self.closing is not None:
+            self.epilog = self.closing()
+        return super().format_help()
+
+
+def make_parser() -> Parser:
+    """Parser of the whole command line.
+
+    Examples
+    --------
+    >>> make_parser().parse_args(["check", "fifo"]).subject
+    ['fifo']
+    """
+    parser = Parser(prog="gpuschedlab", description="A laboratory for GPU-cluster scheduling of deep-learning work.")
+    parser.epilog = "gpuschedlab COMMAND --help says more on each; it lists the policies with their knobs."
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True, parser_class=Parser)
+    for name in COMMANDS:
+        importlib.import_module(f"gpuschedlab.cli.{name}").add(commands)
+    return parser
+
+
+def add_command(commands, name: str, command, help: str, policies: bool = False) -> Parser:
+    """Add a command: its function takes the arguments and returns an exit code (None: 0).
+
+    Parameters
+    ----------
+    commands : argparse subparsers
+    name : str
+    command : callable
+    help : str
+        One line.
+    policies : bool
+        Whether its help lists the policies and their knobs.
+    """
+    style = argparse.RawDescriptionHelpFormatter
+    parser = commands.add_parser(name, help=help, description=help[0].upper() + help[1:] + ".", formatter_class=style)
+    parser.set_defaults(command=command)
+    if policies:
+        parser.closing = policies_help
+    return parser
+
+
+def add_json(parser):
+    """Add the option that makes the answer one JSON document on standard output."""
+    parser.add_argument("--json", action="store_true", help="answer in JSON on standard output")
+
+
+def policies_help() -> str:
+    """Policies, each with its knobs: ranges, units, defaults, and what they do."""
+    from gpuschedlab.policies import ALL
+
+    return POLICY_WORDS + "\npolicies and their knobs\n" + "\n".join(knobs_help(name, cls) for name, cls in ALL.items())
+
+
+def knobs_help(name: str, cls: type) -> str:
+    """One policy with its knobs.
+
+    Examples
+    --------
+    >>> from gpuschedlab.policies import Fifo
+    >>> print(knobs_help("fifo", Fifo).splitlines()[1])
+      backfill    one of none, easy, greedy (default none): who may pass a job that does not fit
+    """
+    from gpuschedlab.knobs import knobs_of
+
+    knobs = knobs_of(cls)
+    wide, screen = max(map(len, knobs), default=0) + 4, shutil.get_terminal_size((120, 24)).columns
+    lines = [f"{name}: {(cls.__doc__ or '').strip().splitlines()[0]}"]
+    for knob, info in knobs.items():
+        told = info.describe() + (f": {info.knob.help}" if info.knob.help else "")
+        lines += textwrap.wrap(f"  {knob:{wide - 2}}{told}", max(screen, 60), subsequent_indent=" " * wide)
+    return "\n".join(lines)

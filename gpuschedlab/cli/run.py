@@ -1,0 +1,66 @@
+"""`gpuschedlab run`: one policy on one trace, its metrics, and the run itself to keep."""
+
+import sys
+
+from gpuschedlab.cli.compare import caption
+from gpuschedlab.cli.inputs import add_scene, contenders, named, scene_of, seconds
+from gpuschedlab.cli.parser import add_command, add_json
+from gpuschedlab.cli.text import as_json
+
+
+def add(commands):
+    """Add the command."""
+    parser = add_command(commands, "run", run, "run one policy on a trace and keep what happened", policies=True)
+    parser.add_argument("policy", metavar="POLICY", help="who")
+    add_scene(parser)
+    group = parser.add_argument_group("answer")
+    group.add_argument("--until", type=seconds, metavar="S", help="stop at this instant (s)")
+    group.add_argument("--out", metavar="FOLDER", help="store the run there: parquet files and info.json")
+    group.add_argument("--report", metavar="FILE", help="write a page about it, too")
+    add_json(group)
+
+
+def run(args) -> int:
+    """Simulate, store, print the metrics; Ctrl-C keeps what has happened until then."""
+    from gpuschedlab.sim import Simulation
+
+    policies = named([args.policy])
+    scene = scene_of(args)
+    ((name, (policy, estimator)),) = contenders(policies, scene).items()
+    given = {"speeds": scene.speeds, "estimator": estimator, "delays": scene.delays, "rng": scene.seed}
+    simulation = Simulation(scene.trace, scene.cluster, policy, **given)
+    stopped = False
+    try:
+        simulation.advance(float("inf") if args.until is None else args.until)
+    except KeyboardInterrupt:
+        stopped = True
+    done = simulation.result()
+    if args.json:
+        print(as_json({"info": done.info, "metrics": done.summary()}), flush=True)
+    else:
+        print(f"{caption(scene)}\n\n{_metrics(name, done)}", flush=True)
+    told = []
+    if args.out:
+        told.append(f"run: {done.to_parquet(args.out)}")
+    if args.report:
+        from gpuschedlab.report import write_report
+
+        told.append(f"report: {write_report({name: done}, args.report)}")
+    print("\n".join(told), file=sys.stderr if args.json else sys.stdout) if told else None
+    if stopped:
+        print(f"gpuschedlab: interrupted at t={done.info['now']:g} s; that much was kept.", file=sys.stderr)
+        return 130
+    return 0
+
+
+def _metrics(name: str, done) -> str:
+    """Metrics that apply, one a line, times in their most readable unit."""
+    from gpuschedlab.cli.text import grid, metric_cell
+    from gpuschedlab.metrics import METRICS
+
+    known = {k: v for k, v in done.summary().items() if v is not None}
+    cells = [metric_cell(k, v) for k, v in known.items()]
+    columns = [[METRICS[k].label for k in known], [c[0] for c in cells]]
+    units = [c[1] for c in cells]
+    lines = grid(columns).splitlines()
+    return f"{name}\n" + "\n".join(f"  {line} {unit}".rstrip() for line, unit in zip(lines, units))

@@ -1,0 +1,112 @@
+"""Frames as plain text: one unit a column, chosen so that its numbers are easy to read."""
+
+import json
+import math
+
+SCALES = ((1.0, "s"), (60.0, "min"), (3600.0, "h"), (86_400.0, "d"))
+SHARES = ("utilisation", "fragmentation", "unfair_fraction", "slo_attainment", "slo_violation")
+EXACT = ("seconds",)  # times of this machine, not of the simulation: always in s
+
+
+def metrics_table(frame) -> str:
+    """Lay out a frame of `gpuschedlab.metrics.compare`: labels, units, one row a policy.
+
+    Parameters
+    ----------
+    frame : polars.DataFrame
+        `policy` and metrics by name.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> print(metrics_table(pl.DataFrame({"policy": ["fifo"], "jct_mean": [5400.0], "utilisation": [0.5]})))
+            average
+    policy      JCT  utilisation
+                min            %
+    fifo       90.0         50.0
+    """
+    columns = [("policy", "", frame["policy"].to_list())]
+    columns += [_column(name, frame[name].to_list()) for name in frame.columns[1:]]
+    return grid([[*_stacked(label), unit, *cells] for label, unit, cells in columns])
+
+
+def _stacked(label: str) -> list[str]:
+    """Label on two lines, so that columns are as narrow as their numbers."""
+    first, _, last = label.rpartition(" ")
+    return [first, last]
+
+
+def _column(name: str, values: list) -> tuple[str, str, list[str]]:
+    """Label, unit and cells of a metric."""
+    from gpuschedlab.metrics import METRICS
+
+    metric = METRICS[name]
+    if name in SHARES:
+        return metric.label, "%", [_told(v, 100.0, 1) for v in values]
+    if metric.unit != "s":
+        whole = all(v is None or isinstance(v, int) for v in values)
+        return metric.label, metric.unit, [_told(v, 1.0, 0 if whole else 3) for v in values]
+    known = sorted(v for v in values if v is not None)
+    middle = known[len(known) // 2] if known else 0.0
+    # A unit up once there are two of it and more: 90 min, 1.9 h and 40 h, but 3.2 d.
+    scale, unit = SCALES[0] if name in EXACT else next((s for s in reversed(SCALES) if middle >= 2 * s[0]), SCALES[0])
+    least = min((v for v in known if v > 0), default=1.0) / scale
+    digits = max(0, min(3, 2 - math.floor(math.log10(least))))
+    return metric.label, unit, [_told(v, 1 / scale, digits) for v in values]
+
+
+def _told(value, factor: float, digits: int) -> str:
+    return "-" if value is None else f"{value * factor:,.{digits}f}"
+
+
+def grid(columns: list[list[str]]) -> str:
+    """Align columns of words: the first to the left, the others to the right."""
+    wide = [max(map(len, column)) for column in columns]
+    rows = zip(*columns)
+    lines = (
+        "  ".join(f"{c:<{w}}" if i == 0 else f"{c:>{w}}" for i, (c, w) in enumerate(zip(row, wide))) for row in rows
+    )
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def pairs(values: dict) -> str:
+    """One `name  value` a line, aligned.
+
+    Examples
+    --------
+    >>> print(pairs({"jobs": 3, "cluster": "70x8"}))
+    jobs     3
+    cluster  70x8
+    """
+    return grid([[f"{k:{max(map(len, values))}}  {v}" for k, v in values.items()]]) if values else ""
+
+
+def metric_cell(name: str, value) -> tuple[str, str]:
+    """One metric's value in its most readable unit, and that unit.
+
+    Examples
+    --------
+    >>> metric_cell("makespan", 180_000.0)
+    ('2.08', 'd')
+    """
+    _, unit, (cell,) = _column(name, [value])
+    return cell, unit
+
+
+def as_json(value) -> str:
+    """JSON that any reader takes: what is not a number or not finite becomes null or text.
+
+    Examples
+    --------
+    >>> as_json({"until": float("inf")}).split()
+    ['{', '"until":', 'null', '}']
+    """
+    return json.dumps(_finite(value), indent=1, default=str)
+
+
+def _finite(value):
+    if isinstance(value, dict):
+        return {str(k): _finite(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(v) for v in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,100 @@
+"""`gpuschedlab trace`: what there is, what is in one, and new ones."""
+
+import sys
+from pathlib import Path
+
+from gpuschedlab.cli.inputs import add_size, positive, read_trace, trace_of
+from gpuschedlab.cli.parser import Parser, add_command, add_json
+from gpuschedlab.cli.text import as_json
+
+GPUS = 560
+
+
+def add(commands):
+    """Add the command and its own."""
+    parser = add_command(commands, "trace", None, "list, describe, generate, convert or fetch traces")
+    own = parser.add_subparsers(title="commands", metavar="COMMAND", required=True, parser_class=Parser)
+    add_json(add_command(own, "list", list_traces, "presets, formats, and published traces"))
+    one = add_command(own, "describe", describe, "what is in a trace")
+    one.add_argument("trace", metavar="TRACE", help="preset, FILE.parquet, or FORMAT:PATH")
+    add_json(one)
+    one = add_command(own, "generate", generate, "make a trace like a published one")
+    one.add_argument("trace", metavar="PRESET", help="see `gpuschedlab trace list`")
+    add_size(one)
+    one.add_argument(
+        "--gpus", type=positive, default=GPUS, help=f"of the cluster that --load refers to (default {GPUS})"
+    )
+    one.add_argument("--out", required=True, metavar="FILE.parquet", help="where to")
+    one = add_command(own, "convert", convert, "read a published trace and store it in our form")
+    one.add_argument("trace", metavar="FORMAT:PATH", help="see `gpuschedlab trace list`")
+    one.add_argument("--out", required=True, metavar="FILE.parquet", help="where to")
+    one.add_argument("--bad", metavar="FILE.parquet", help="put bad rows there and go on (default: stop at them)")
+    one = add_command(own, "fetch", fetch, "download a published trace, verified, into the cache")
+    one.add_argument("name", help="see `gpuschedlab trace list`")
+
+
+def list_traces(args) -> int:
+    """Presets, formats that can be read, and published traces that can be fetched."""
+    from gpuschedlab.cli.text import pairs
+    from gpuschedlab.traces import catalog, load_preset, presets
+
+    shapes = {name: load_preset(name) for name in presets()}
+    told = {n: f"{c.jobs:,} jobs of {c.days:g} days; {c.origin}" for n, c in shapes.items()}
+    published = catalog()
+    if args.json:
+        print(as_json({"presets": told, "published": published}))
+    else:
+        print(f"presets, to generate from\n{pairs(told)}\n\npublished, to fetch\n{pairs(published)}")
+    return 0
+
+
+def describe(args) -> int:
+    """Figures of a trace."""
+    from gpuschedlab.cli.text import pairs
+    from gpuschedlab.traces import describe as figures
+
+    args.days = args.jobs = args.load = None
+    args.history, args.seed = "0", 0
+    found = figures(trace_of(args, GPUS)[0])
+    print(as_json(found) if args.json else pairs(found))
+    return 0
+
+
+def generate(args) -> int:
+    """Generate a trace and store it."""
+    from gpuschedlab.traces import presets, write_parquet
+
+    if args.trace not in presets():
+        read_trace(args.trace)
+    args.history = "0"
+    trace = trace_of(args, args.gpus)[0]
+    write_parquet(trace, args.out)
+    print(f"{args.out}: {trace.height:,} jobs over {trace['submit'].max() / 86_400:.3g} days")
+    return 0
+
+
+def convert(args) -> int:
+    """Read a published trace and store it."""
+    from gpuschedlab.traces import read, write_parquet
+
+    name, _, path = args.trace.partition(":")
+    bad = None
+    if args.bad:
+        trace, bad = read(name, path, on_bad="drop")
+        write_parquet(bad, args.bad) if bad.height else None
+    else:
+        trace = read(name, path)
+    write_parquet(trace, args.out)
+    dropped = "" if bad is None else f"; {bad.height:,} bad rows{f' in {args.bad}' if bad.height else ''}"
+    print(f"{args.out}: {trace.height:,} jobs{dropped}")
+    return 0
+
+
+def fetch(args) -> int:
+    """Download, verify, and say where the files are."""
+    from gpuschedlab.traces import fetch as download
+
+    found = download(args.name)
+    for path in [found] if isinstance(found, str | Path) else found:
+        print(path, file=sys.stdout)
+    return 0

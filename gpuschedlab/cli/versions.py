@@ -1,0 +1,33 @@
+"""`gpuschedlab versions`: what is installed, for a bug report."""
+
+import platform
+import sys
+from importlib.metadata import PackageNotFoundError, version
+
+from gpuschedlab.cli.parser import add_command, add_json
+from gpuschedlab.cli.text import as_json
+
+PARTS = ("plotly", "scikit-learn", "xgboost", "highspy", "mip", "pooch", "tqdm", "joblib", "dask", "jupyterlab")
+"""Packages of optional parts that are listed."""
+
+
+def add(commands):
+    """Add the command."""
+    add_json(add_command(commands, "versions", versions, "versions of the package and of what it uses"))
+
+
+def versions(args) -> int:
+    """Print them."""
+    from gpuschedlab.cli.text import pairs
+
+    found = {name: _version(name) for name in ("gpuschedlab", "numpy", "polars", "numba", "scipy", *PARTS)}
+    found |= {"python": sys.version.split()[0], "platform": platform.platform()}
+    print(as_json(found) if args.json else pairs({k: v or "not installed" for k, v in found.items()}))
+    return 0
+
+
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None

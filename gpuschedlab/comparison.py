@@ -1,0 +1,164 @@
+"""Several policies on one trace: each is run by itself, and what one of them does wrong costs only that one."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+import polars as pl
+
+from gpuschedlab.errors import PolicyError, RunError
+from gpuschedlab.words import blame, word_of
+
+COLUMNS = (
+    "jct_mean",
+    "jct_median",
+    "jct_p99",
+    "queueing_mean",
+    "makespan",
+    "utilisation",
+    "preemptions",
+    "unfair_fraction",
+    "seconds",
+)
+"""Metrics that a comparison shows first."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Runs of several policies on one trace.
+
+    Parameters
+    ----------
+    runs : dict of str to Run
+        By the name of the policy, in the order asked for.
+    failed : dict of str to str
+        What went wrong with the policies that have no run.
+    stopped : bool
+        Whether it was interrupted (Ctrl-C) before all policies had run.
+    """
+
+    runs: dict
+    failed: dict[str, str] = field(default_factory=dict)
+    stopped: bool = False
+
+    def table(self, metrics: Iterable[str] = COLUMNS, **options) -> pl.DataFrame:
+        """One row a policy; options as in `gpuschedlab.metrics.compare`."""
+        from gpuschedlab.metrics import compare
+
+        return compare(self.runs, list(metrics), **options)
+
+    def summary(self) -> dict[str, dict]:
+        """All metrics by policy."""
+        return {name: run.summary() for name, run in self.runs.items()}
+
+    def raise_if_failed(self) -> "Comparison":
+        """Return itself when every policy has run.
+
+        Raises
+        ------
+        RunError
+            Some failed: the message holds what each did wrong.
+        """
+        if self.failed:
+            told = " ".join(f"{name}: {why}" for name, why in self.failed.items())
+            raise RunError(f"{len(self.failed)} of {len(self.failed) + len(self.runs)} policies failed. {told}")
+        return self
+
+    def _repr_html_(self) -> str:
+        failed = "".join(f"<p>{name} failed: {why}</p>" for name, why in self.failed.items())
+        return self.table()._repr_html_() + failed
+
+
+def simulate_all(
+    trace: pl.DataFrame,
+    cluster,
+    policies,
+    *,
+    speeds=None,
+    estimator=None,
+    delays=None,
+    until: float | None = None,
+    rng: int = 0,
+    progress: bool = False,
+    each: Callable | None = None,
+) -> Comparison:
+    """Run several policies on one trace.
+
+    Parameters
+    ----------
+    trace, cluster, speeds, estimator, delays, until, rng
+        As for `gpuschedlab.simulate`.
+    policies : dict of str to Policy or (Policy, Estimator), or iterable of Policy
+        Who is compared. With a pair, what that policy knows comes from its own estimator; a policy without a name is
+        called by its word ("tiresias:queues=3").
+    progress : bool
+        Whether a bar on standard error shows how far it is.
+    each : callable, optional
+        Called with (name, run) as soon as a policy has run, so that it can be stored.
+
+    Returns
+    -------
+    Comparison
+        A policy that raises is in `.failed`; Ctrl-C ends the comparison with what is finished.
+
+    Raises
+    ------
+    TraceError, ClusterError, PolicyError, ...
+        No policy has run: the first one's error.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from gpuschedlab import Cluster, Fifo, Srtf
+    >>> trace = pl.DataFrame({"job_id": ["a", "b"], "submit": [0.0, 1.0], "gpus": [1, 1], "duration": [10.0, 2.0]})
+    >>> simulate_all(trace, Cluster.homogeneous(1, 1), [Fifo(), Srtf()]).table(["jct_mean"])["jct_mean"].to_list()
+    [10.5, 7.0]
+    """
+    from gpuschedlab.sim import simulate
+    from gpuschedlab.traces import validate
+
+    trace, contenders = validate(trace), _named(policies)
+    runs, failed, first = {}, {}, None
+    shared = {"speeds": speeds, "delays": delays, "until": until, "rng": rng}
+    bar = _bar(contenders, progress)
+    try:
+        for name, (policy, own) in bar:
+            bar.set_description(name) if progress else None
+            try:
+                runs[name] = simulate(trace, cluster, policy, estimator=own or estimator, **shared)
+            except Exception as raised:  # a policy may be anybody's code, and must not take the others with it
+                failed[name], first = blame(raised), first or raised
+                continue
+            if each is not None:
+                each(name, runs[name])
+    except KeyboardInterrupt:
+        return Comparison(runs, failed, stopped=True)
+    if first is not None and not runs:
+        raise first
+    return Comparison(runs, failed)
+
+
+def _named(policies) -> dict[str, tuple]:
+    """Policies by name, each with its estimator or None."""
+    pairs = policies.items() if isinstance(policies, Mapping) else [(None, p) for p in policies]
+    found: dict[str, tuple] = {}
+    for name, given in pairs:
+        policy, own = given if isinstance(given, tuple) else (given, None)
+        name = word_of(policy) if name is None else name
+        if name in found:
+            raise PolicyError(f"comparison: found {name!r} twice; expected each policy once. Give them names: a dict.")
+        found[name] = (policy, own)
+    if not found:
+        raise PolicyError("comparison: found no policies; expected at least one, such as [Fifo(), Srtf()].")
+    return found
+
+
+def _bar(contenders: dict, progress: bool):
+    """Iterate over contenders, with a bar where one is wanted."""
+    if not progress:
+        return contenders.items()
+    from gpuschedlab._extras import need
+
+    return need("tqdm.auto", "progress bars").tqdm(contenders.items(), unit="policy", leave=False, disable=None)
+
+
+__all__ = ["COLUMNS", "Comparison", "simulate_all"]

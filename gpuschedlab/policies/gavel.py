@@ -1,0 +1,138 @@
+"""Gavel (Narayanan et al., OSDI'20): shares of time on each GPU type from a linear program, kept by rounds."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import numpy as np
+
+from gpuschedlab.knobs import Knob
+from gpuschedlab.optim import solve
+from gpuschedlab.problems import gavel_max_min, gavel_max_sum, gavel_water_filling
+from gpuschedlab.sim.policy import Allocation, Round
+
+
+@dataclass(frozen=True)
+class Gavel(Round):
+    """Run jobs on the GPU types where the whole gains most, in turns.
+
+    A linear program gives X_ij, the share of time that job i should run on type j. Each round, pairs are served in the order of X_ij
+    / f_ij, where f_ij is job i's share of the time that jobs have received on type j, as long as their GPUs fit (section 5.2); GPUs
+    that are left go to pairs with X_ij = 0. Jobs have the GPUs that they ask for.
+
+    Differs from the paper in
+    -------------------------
+    Each job counts as having received half a round on every type before it starts (artifact), so that f_ij is not 0. Jobs do not
+    share GPUs (space sharing, 4.4), and the program is solved each round, not only when a job arrives or ends.
+
+    References
+    ----------
+    Narayanan et al., Gavel, OSDI'20, sections 3.1, 4.1 to 4.3 and 5.2.
+
+    Examples
+    --------
+    >>> Gavel(objective="max_min").interval
+    360.0
+    """
+
+    objective: Annotated[
+        str, Knob(choices=("max_sum", "max_min", "water_filling"), help="what the shares are best for")
+    ] = "max_sum"
+    solver: Annotated[str, Knob(choices=("highs", "mip"), help="who solves the linear program")] = "highs"
+    interval: Annotated[float, Knob(1, 36_000, log=True, unit="s", help="between rounds")] = 360.0
+    placement = "pack"
+
+    def allocate(self, view) -> Allocation:
+        """Solve the program, and serve the pairs by priority."""
+        n, T = len(view.index), len(view.capacity)
+        if n == 0:
+            return Allocation(np.empty(0, np.int64), np.empty(0))
+        throughput = _throughput(view)
+        X, answer = self._shares(throughput, view)
+        received = view.seconds_on + self.interval / 2
+        total = view.memory.setdefault("received", np.zeros(T))
+        total += (int(view.index.max()) + 1 - view.memory.get("seen", 0)) * self.interval / 2
+        view.memory["seen"] = int(view.index.max()) + 1
+        order = serving_order(X, received / total)
+        gpu_type, given = serve(order, np.nan_to_num(throughput) > 0, view.gpus, view.capacity)
+        total += np.bincount(gpu_type[given > 0], minlength=T) * self.interval
+        if answer is None:
+            return Allocation(gpu_type, given)
+        return Allocation(gpu_type, given, answer.objective, answer.bound, answer.status)
+
+    def _shares(self, throughput, view):
+        """X (n, T), and what the solver said."""
+        if self.objective == "water_filling":
+            return gavel_water_filling(throughput, view.gpus, view.capacity), None
+        program = {"max_sum": gavel_max_sum, "max_min": gavel_max_min}[self.objective](throughput, view.gpus, view.capacity)
+        # The middle of the optimal face, as an interior point gives it: tied jobs share, where a vertex starves some.
+        options = {"method": "ipm", "crossover": False} if self.solver == "highs" else {}
+        answer = solve(program, self.solver, **options)
+        X = answer.x[: throughput.size].reshape(throughput.shape)
+        return np.clip(np.round(X, 5), 0.0, 1.0), answer
+
+
+def _throughput(view) -> np.ndarray:
+    """Progress a second (n, T) on the GPUs asked for, on the fewest nodes of each type; nan where impossible."""
+    cluster, T = view.cluster, len(view.capacity)
+    size = np.array([cluster.node_gpus[cluster.node_type == t].max() for t in range(T)])
+    asked, which = np.unique(view.gpus, return_inverse=True)
+    whole = np.ceil(asked).astype(np.int64)
+    types = np.tile(np.arange(T), len(asked))
+    gpus = np.repeat(whole, T)
+    table = view.rates(types, -(-gpus // size[types]), gpus).reshape(len(which), len(asked), T)
+    found = table[np.arange(len(which)), which]
+    found[view.model < 0] = 1.0
+    return np.where(view.gpus[:, None] <= view.capacity, found, np.nan)
+
+
+def serving_order(shares, received) -> np.ndarray:
+    """Pairs (job, type), as job x T + type, in the order of X / f; ties to the larger X, then by type and job (artifact).
+
+    Parameters
+    ----------
+    shares : (n, T) float array
+        X.
+    received : (n, T) float array
+        f, each job's share of the time received on each type.
+
+    Examples
+    --------
+    >>> serving_order(np.array([[0.5, 0.5], [1.0, 0.0]]), np.array([[0.2, 0.8], [0.8, 0.2]])).tolist()
+    [0, 2, 1, 3]
+    """
+    T = shares.shape[1]
+    priority = np.divide(shares, received, out=shares * 1e9, where=received > 0)
+    order = np.lexsort((-shares.T.ravel(), -priority.T.ravel()))  # by type, then job, where all else is equal
+    job, kind = order % len(shares), order // len(shares)
+    return job * T + kind
+
+
+def serve(order, able, gpus, capacity) -> tuple[np.ndarray, np.ndarray]:
+    """Give pairs their GPUs in order, as long as they fit: types and GPUs (n,).
+
+    Parameters
+    ----------
+    order : (m,) int array
+        From `serving_order`.
+    able : (n, T) bool array
+        Where each job can run.
+    gpus : (n,) float array
+        GPUs that each asks for.
+    capacity : (T,) float array
+
+    Examples
+    --------
+    >>> serve(np.array([0, 2, 1, 3]), np.ones((2, 2), bool), np.array([2.0, 2.0]), np.array([2.0, 3.0]))
+    (array([0, 1]), array([2., 2.]))
+    """
+    n, T = able.shape
+    gpu_type, given = np.zeros(n, np.int64), np.zeros(n)
+    room = np.array(capacity, float)
+    for pair in order[able.ravel()[order]]:
+        i, t = divmod(int(pair), T)
+        if given[i] == 0 and gpus[i] <= room[t] + 1e-9:
+            gpu_type[i], given[i] = t, gpus[i]
+            room[t] -= gpus[i]
+            if not (room > 0).any():
+                break
+    return gpu_type, given

@@ -1,0 +1,130 @@
+"""Sia (Jayaram Subramanya et al., SOSP'23): goodput on typed GPUs, by an integer program a round."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import numpy as np
+
+from gpuschedlab.knobs import Knob
+from gpuschedlab.optim import solve, solve_mckp
+from gpuschedlab.problems import restart_factor, sia_configurations, sia_round, sia_utility
+from gpuschedlab.sim.policy import Allocation, Round
+
+TIE = 1e-4
+"""Worth of staying, where the program is indifferent: far below the hundredths that utilities are rounded to."""
+
+
+@dataclass(frozen=True)
+class Sia(Round):
+    """Give each job the configuration that makes the sum of normalised goodputs largest (equation 3.4).
+
+    Configurations are powers of two on one node, and whole nodes. A job's row of goodputs is divided by its least; what would
+    need a restart is discounted by the restart factor (3.3); the power p makes it fair. A job starts on its fewest GPUs, and may
+    have at most `growth` times the most that it ever had. A job that is still restarting is left alone. Jobs without a speed
+    table are rigid: their GPUs are given, the type is chosen (3.5).
+
+    Differs from the paper in
+    -------------------------
+    Goodput on all configurations is known, as the estimator tells it; the paper bootstraps it from one GPU (3.1). `growth` is from
+    the most GPUs ever held, as in the artifact, rather than from the present ones. At equal utility a job stays as it is;
+    the paper leaves it to the solver. The restart factor uses the job's own restart time for all models; the artifact's
+    policy has shorter ones for two.
+
+    References
+    ----------
+    Jayaram Subramanya, PhD thesis, CMU 2025, sections 3.3.1, 3.3.3 and 3.3.4; defaults 3.4.3.
+
+    Examples
+    --------
+    >>> Sia(power=-1.0).knobs["power"]
+    -1.0
+    """
+
+    power: Annotated[float, Knob(-2, 2, help="fairness p, not 0: the lower, the fairer")] = -0.5
+    penalty: Annotated[float, Knob(0, 100, help="cost (lambda) of a job without GPUs")] = 1.1
+    growth: Annotated[float, Knob(1, 64, unit="x", help="most GPUs of a job, over the most it ever had")] = 2.0
+    restarts: Annotated[bool, Knob(help="whether restarts are discounted (3.3)")] = True
+    decimals: Annotated[int, Knob(-1, 8, help="digits of the utilities; -1: all")] = 2
+    solver: Annotated[str, Knob(choices=("prices", "highs", "mip"), help="who solves the round")] = "prices"
+    gap: Annotated[float, Knob(1e-9, 0.1, log=True, help="relative gap to the bound at which the solver may stop")] = 1e-4
+    interval: Annotated[float, Knob(1, 3600, log=True, unit="s", help="between rounds")] = 60.0
+    placement = "consolidate"
+    free_moves = True
+
+    def allocate(self, view) -> Allocation:
+        """Solve the round."""
+        if len(view.index) == 0:
+            return Allocation(np.empty(0, np.int64), np.empty(0))
+        types, gpus, goodput = self._goodput(view)
+        held = (view.gpu_type[:, None] == types) & (np.ceil(view.running_gpus)[:, None] == gpus)
+        current = np.where(held.any(axis=1), held.argmax(axis=1), -1)
+        most = _most_held(view)
+        utility = self._utility(view, goodput, gpus, current, most[view.index])
+        busy = (current >= 0) & (view.pause > 0)
+        choice, objective, bound, status = self._solve(view, utility, types, gpus, current, busy)
+        given = np.where(choice >= 0, gpus[choice], 0).astype(float)
+        most[view.index] = np.maximum(most[view.index], given)
+        given = np.where(view.model >= 0, given, np.minimum(given, view.gpus))  # a fraction of a GPU is counted as one
+        return Allocation(np.where(choice >= 0, types[choice], 0), given, objective, bound, status)
+
+    def _goodput(self, view):
+        """Configurations (types, GPUs: (C,)) and what each job does a second in each, nan where it cannot."""
+        cluster = view.cluster
+        types, nodes, gpus = sia_configurations(cluster.node_type, cluster.node_gpus)
+        elastic = view.model >= 0
+        if elastic.all():
+            return types, gpus, view.rates(types, nodes, gpus)
+        asked = np.ceil(view.gpus)
+        extra = np.setdiff1d(asked[~elastic], gpus).astype(np.int64)
+        kinds = np.arange(len(cluster.gpu_types))
+        regular = len(types)
+        types = np.concatenate([types, np.repeat(kinds, len(extra))])
+        gpus = np.concatenate([gpus, np.tile(extra, len(kinds))])
+        goodput = np.where(asked[:, None] == gpus, 1.0, np.nan)
+        goodput[elastic] = np.nan
+        goodput[np.ix_(elastic, np.arange(regular))] = view.rates(types[:regular], nodes, gpus[:regular])[elastic]
+        return types, gpus, goodput
+
+    def _utility(self, view, goodput, gpus, current, most):
+        """Utilities (n, C), nan where a job may not go."""
+        factor = restart_factor(view.age, view.restarts, view.restart) if self.restarts else None
+        utility = sia_utility(
+            goodput, gpus, power=self.power, penalty=self.penalty, decimals=self.decimals, factor=factor, current=current
+        )
+        least = np.where(np.isnan(goodput), np.inf, gpus).min(axis=1)
+        utility[gpus > np.maximum(self.growth * most, least)[:, None]] = np.nan
+        rows = np.flatnonzero(current >= 0)
+        utility[rows, current[rows]] += TIE
+        return utility
+
+    def _solve(self, view, utility, types, gpus, current, busy):
+        """Choice (n,) of a configuration, -1 for none; objective, bound and status of the program of the jobs that may move."""
+        taken = np.bincount(types[current[busy]], weights=gpus[current[busy]], minlength=len(view.capacity))
+        room = np.maximum(np.floor(view.capacity) - taken, 0).astype(np.int64)
+        choice = current.copy()
+        if self.solver == "prices":
+            found = solve_mckp(
+                utility[~busy], types, gpus, room, gap=self.gap, quantum=self._quantum(), prices=view.memory.get("prices")
+            )
+            view.memory["prices"] = found.prices
+            choice[~busy] = found.choice
+            return choice, found.objective, found.bound, "optimal" if found.gap <= self.gap else "gap"
+        answer = solve(sia_round(utility[~busy], types, gpus, room), self.solver, gap=self.gap)
+        chosen = answer.table > 0.5
+        choice[~busy] = np.where(chosen.any(axis=1), chosen.argmax(axis=1), -1)
+        return choice, answer.objective, answer.bound, answer.status
+
+    def _quantum(self) -> float:
+        """What all utilities are multiples of, 0 for nothing."""
+        scaled = self.penalty / TIE
+        return TIE if 0 <= self.decimals <= 4 and abs(scaled - round(scaled)) < 1e-6 else 0.0
+
+
+def _most_held(view) -> np.ndarray:
+    """Most GPUs that each job of the trace ever held, by row; kept by the policy."""
+    kept = view.memory.get("most", np.zeros(0))
+    rows = int(view.index.max()) + 1
+    if rows > len(kept):
+        kept = np.concatenate([kept, np.zeros(max(rows, 2 * len(kept)) - len(kept))])
+        view.memory["most"] = kept
+    return kept

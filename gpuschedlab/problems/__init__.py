@@ -1,0 +1,14 @@
+"""The programs themselves, as arrays: what each round, merge or lease optimises."""
+
+from gpuschedlab.problems.gavel import gavel_max_min, gavel_max_sum, gavel_water_filling
+from gpuschedlab.problems.sia import restart_factor, sia_configurations, sia_round, sia_utility
+
+__all__ = [
+    "gavel_max_min",
+    "gavel_max_sum",
+    "gavel_water_filling",
+    "restart_factor",
+    "sia_configurations",
+    "sia_round",
+    "sia_utility",
+]

@@ -1,0 +1,170 @@
+"""Sia's round: which configuration each job gets (thesis 3.3.3 and 3.3.4)."""
+
+import numpy as np
+import scipy.sparse as sp
+
+from gpuschedlab.errors import SolverError
+from gpuschedlab.optim import Program
+
+CLIP = 3000.0
+"""Largest normalised goodput raised to the power (artifact's `sia_goodput_clip_val`)."""
+
+
+def sia_configurations(node_type, node_gpus) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Configurations of a cluster: on one node powers of two and the node itself, beyond whole nodes (3.3.3).
+
+    Parameters
+    ----------
+    node_type : (N,) int array
+        GPU type of each node.
+    node_gpus : (N,) int array
+        GPUs of each node.
+
+    Returns
+    -------
+    types, nodes, gpus : (C,) int arrays
+        By type, then GPUs. A type's nodes are held to be alike: as large as the smallest.
+
+    Examples
+    --------
+    >>> types, nodes, gpus = sia_configurations([0, 0, 1], [4, 4, 6])
+    >>> list(zip(types.tolist(), nodes.tolist(), gpus.tolist()))
+    [(0, 1, 1), (0, 1, 2), (0, 1, 4), (0, 2, 8), (1, 1, 1), (1, 1, 2), (1, 1, 4), (1, 1, 6)]
+    """
+    node_type, node_gpus = np.asarray(node_type), np.asarray(node_gpus)
+    found = []
+    for t in np.unique(node_type):
+        size, count = int(node_gpus[node_type == t].min()), int((node_type == t).sum())
+        found += [(t, 1, 2**k) for k in range(size.bit_length()) if 2**k < size]
+        found += [(t, k, k * size) for k in range(1, count + 1)]
+    types, nodes, gpus = np.array(found, np.int64).reshape(-1, 3).T
+    return types, nodes, gpus
+
+
+def restart_factor(age, restarts, restart) -> np.ndarray:
+    """Share of goodput left if restarts go on at their past pace: max(T - N S, 0) / (T + S) (equation 3.3).
+
+    Parameters
+    ----------
+    age, restart : (n,) float arrays
+        Seconds since submission, T, and lost at each restart, S.
+    restarts : (n,) int array
+        Restarts so far, N.
+
+    Returns
+    -------
+    (n,) float array
+        0 to 1; 1 for jobs younger than a restart takes (artifact).
+
+    Examples
+    --------
+    >>> restart_factor(age=[600.0], restarts=[2], restart=[100.0]).round(3).tolist()
+    [0.571]
+    """
+    age, restart = np.asarray(age, float), np.asarray(restart, float)
+    total = age + restart
+    factor = np.maximum(age - np.asarray(restarts) * restart, 0.0) / np.where(total > 0, total, 1.0)
+    return np.where(age < restart, 1.0, np.where(total > 0, factor, 1.0))
+
+
+def sia_utility(goodput, gpus, *, power=-0.5, penalty=1.1, decimals=2, factor=None, current=None) -> np.ndarray:
+    """What each configuration is worth to each job, against nothing at 0 (equation 3.4).
+
+    With G the goodput over the row's least, times the GPUs of that least configuration, and r the restart factor
+    where the configuration is not the current one: penalty - (r G)^p for p < 0, (r G)^p + penalty for p > 0.
+
+    Parameters
+    ----------
+    goodput : (n, C) float array
+        Progress a second; nan or 0 where impossible.
+    gpus : (C,) int array
+        GPUs of each configuration.
+    power : float
+        Fairness p, not 0.
+    penalty : float
+        Cost lambda of a job without GPUs.
+    decimals : int
+        Digits to which (r G)^p is rounded; below 0: not at all.
+    factor : (n,) float array, optional
+        Restart factors.
+    current : (n,) int array, optional
+        Configuration that each job runs in, -1 for none: exempt from the factor.
+
+    Returns
+    -------
+    (n, C) float array
+        nan where impossible.
+
+    Raises
+    ------
+    SolverError
+        p is 0.
+
+    Examples
+    --------
+    >>> sia_utility([[1.0, 1.8]], gpus=[1, 2]).tolist()
+    [[0.10000000000000009, 0.3500000000000001]]
+    """
+    if power == 0:
+        raise SolverError("sia_utility: found power 0, under which all configurations are alike; expected p below or above 0.")
+    G = np.array(goodput, float)
+    G[~(G > 0)] = np.nan
+    rows = np.flatnonzero(~np.isnan(G).all(axis=1))
+    least = np.full(len(G), np.nan)
+    if rows.size:
+        at = np.nanargmin(G[rows], axis=1)
+        least[rows] = np.asarray(gpus, float)[at] / G[rows, at]
+    G *= least[:, None]
+    if factor is not None:
+        r = np.ones_like(G)
+        moving = np.asarray(current) >= 0
+        r[moving] = np.asarray(factor, float)[moving, None]
+        r[np.flatnonzero(moving), np.asarray(current)[moving]] = 1.0
+        G *= r
+    with np.errstate(divide="ignore"):
+        powered = np.minimum(G**power, CLIP)
+    if decimals >= 0:
+        powered = np.round(powered, decimals)
+    return penalty - powered if power < 0 else powered + penalty
+
+
+def sia_round(utility, type_of_config, gpus_of_config, capacity) -> Program:
+    """Sia's integer program (equation 3.4) on utilities against no allocation.
+
+    maximise sum u_ij x_ij subject to sum_j x_ij <= 1 for each job i, sum gpus_j x_ij <= capacity_t for each type t, x binary.
+
+    Parameters
+    ----------
+    utility : (n, C) float array
+        From `sia_utility`; nan where impossible.
+    type_of_config, gpus_of_config : (C,) int arrays
+    capacity : (T,) int array
+        GPUs of each type.
+
+    Returns
+    -------
+    Program
+        n rows for jobs, then T for types; variables laid out (n, C).
+
+    Examples
+    --------
+    >>> from gpuschedlab.optim import solve
+    >>> solve(sia_round([[3.0, 5.0], [2.0, 4.5]], [0, 0], [1, 2], [3])).table.tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
+    """
+    utility = np.atleast_2d(np.asarray(utility, float))
+    n, C = utility.shape
+    T = len(capacity)
+    use = sp.csr_array((np.asarray(gpus_of_config, float), (np.asarray(type_of_config), np.arange(C))), shape=(T, C))
+    jobs = sp.kron(sp.eye_array(n), np.ones((1, C)))
+    types = sp.kron(np.ones((1, n)), use)
+    return Program(
+        c=np.nan_to_num(utility).ravel(),
+        A=sp.vstack([jobs, types], format="csc"),
+        row_upper=np.concatenate([np.ones(n), np.asarray(capacity, float)]),
+        upper=(~np.isnan(utility)).ravel().astype(float),
+        integrality=True,
+        maximize=True,
+        shape=(n, C),
+        name="Sia round",
+    )

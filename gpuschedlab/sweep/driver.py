@@ -1,0 +1,199 @@
+"""Run the cells of a sweep on whatever joblib runs on, and keep each as it comes."""
+
+import contextlib
+from concurrent.futures.process import BrokenProcessPool
+
+from gpuschedlab._extras import need
+from gpuschedlab.sweep.identity import code_of_package, digest
+from gpuschedlab.sweep.plan import Plan, make_plan, portable
+from gpuschedlab.sweep.result import Sweep, varied
+from gpuschedlab.sweep.store import Store
+from gpuschedlab.sweep.work import Outcome, packed, warm, work
+
+KILLED = (
+    "its worker was killed while it ran it alone: too little memory, or a crash. Give it more memory or fewer jobs."
+)
+
+
+def sweep(
+    policies,
+    trace,
+    cluster,
+    folder,
+    *,
+    seeds=(0,),
+    speeds=None,
+    estimator=None,
+    delays=None,
+    until: float | None = None,
+    measure: dict | None = None,
+    workers: int | None = None,
+    keep_runs: bool = False,
+    strict: bool = True,
+    progress: bool = True,
+) -> Sweep:
+    """Run every policy on every trace, cluster and seed; each result is kept as soon as it is there.
+
+    Whatever stops it (Ctrl-C, a kill, a full disk, a power cut), the same call goes on from the cells that are
+    finished. A cell is known by the content of all that it depends on, so the folder may also be used for a sweep
+    that asks for more, or for something else. With ``joblib.parallel_config(backend="dask")`` around it, the cells
+    run on a Dask cluster; results are the same bytes.
+
+    Parameters
+    ----------
+    policies : Policy, list, or dict of str to either
+        Policies, pairs (policy, estimator) and lists of them such as `grid` makes; under the names of a dict, or of
+        their classes.
+    trace : polars.DataFrame, (frame, history), callable, or dict of them by name
+        What arrives. A function of the seed makes a frame, or a pair; a frozen dataclass with `__call__(seed)` is
+        called on the workers. On a history, estimators and policies that can learn (`fit`) are fitted.
+    cluster : Cluster, callable, or list or dict of them
+        What it runs on; a function of the seed may add failures.
+    folder : path
+        Where results are kept.
+    seeds : int or iterable of int
+        Seeds, handed to functions of a seed and to `simulate`.
+    speeds : Speeds or callable, optional
+        As for `simulate`, or a function of a cluster that makes it, such as `jobs.default_speeds`.
+    estimator : Estimator or callable, optional
+        As for `simulate`, or a function of a seed that makes one.
+    delays, until
+        As for `simulate`.
+    measure : dict, optional
+        Options of `metrics.summary`, such as ``{"prices": 2.0}``.
+    workers : int, optional
+        Processes; -1: as many as cores; None: what `joblib.parallel_config` says, otherwise this process alone.
+    keep_runs : bool
+        Whether each cell's whole run is kept, too (``Run.from_parquet(folder / "runs" / cell)``).
+    strict : bool
+        Whether failed cells are an error at the end, or only in `.failed`.
+    progress : bool
+        Whether a bar shows how far it is.
+
+    Returns
+    -------
+    Sweep
+
+    Raises
+    ------
+    RunError
+        Some cells failed (`strict`), the folder cannot be written, or another sweep is at work there.
+    PolicyError, TraceError, ClusterError
+        What is asked for cannot be: before anything is computed.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from gpuschedlab import Cluster, Fifo, Themis
+    >>> from gpuschedlab.sweep import grid
+    >>> from gpuschedlab.check.samples import small_trace
+    >>> policies, cluster = [Fifo(), *grid(Themis, f=[0.2, 0.8])], Cluster.homogeneous(2, 8)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     found = sweep(policies, lambda seed: small_trace(rng=seed), cluster, folder, seeds=range(2))
+    >>> found.frame.select("policy", "f", "seed").rows()[:4]
+    [('fifo', None, 0), ('themis', 0.2, 0), ('themis', 0.8, 0), ('fifo', None, 1)]
+    """
+    plan = make_plan(
+        policies, trace, cluster, seeds=seeds, speeds=speeds, estimator=estimator, delays=delays, until=until,
+        measure=measure,
+    )  # fmt: skip
+    store, knobs = Store(folder), varied(plan)
+    with store.held():
+        store.keep_rows(plan.rows, knobs)
+        left = [key for key in plan.cells if store.metrics(key) is None or (keep_runs and not store.has_run(key))]
+        with _bar(len(plan.cells), len(plan.cells) - len(left), progress) as bar:
+            _run(plan, left, store, workers, keep_runs, bar)
+        found = Sweep.read(folder)
+    return found.raise_if_failed() if strict else found
+
+
+def _run(plan: Plan, left: list[str], store: Store, workers, keep_runs: bool, bar):
+    """Compute and keep the cells that are left.
+
+    When a worker is killed, the cells that were under way are suspects: they run one at a time after all others, so
+    that one which takes its worker with it costs itself only.
+    """
+    suspects: list[str] = []
+    with portable(plan) as pack:
+        while left:
+            begun, ended = [], set()
+            try:
+                _batch(plan, left, store, (workers, keep_runs, pack, bar), begun, ended)
+                left = []
+            except Exception as error:
+                if not _is_death(error):
+                    raise
+                suspects += [key for key in begun if key not in ended]
+                left = [key for key in left if key not in ended and key not in begun]
+        for key in suspects:
+            try:
+                _batch(plan, [key], store, (workers, keep_runs, pack, bar), [], set())
+            except Exception as error:
+                if not _is_death(error):
+                    raise
+                _keep(plan, store, Outcome(key, error=KILLED, trace=repr(error)), bar)
+
+
+def _batch(plan: Plan, keys: list[str], store: Store, how: tuple, begun: list[str], ended: set[str]):
+    """Compute cells on the backend in force, and keep each as it comes; note those handed out, and those back."""
+    joblib = need("joblib", "sweeps")
+    workers, keep_runs, pack, bar = how
+    parallel = joblib.Parallel(workers, return_as="generator_unordered", batch_size=1, pre_dispatch="2*n_jobs")
+    _answer_deaths(parallel._backend)
+    if len(keys) > 1 and joblib.effective_n_jobs(workers) > 1:
+        warm()
+    code, scenes = code_of_package(), {}
+
+    def calls():
+        for key in keys:
+            cell = plan.cells[key]
+            if cell.scene not in scenes:
+                scenes.clear()  # cells come scene by scene
+                scenes[cell.scene] = packed(pack(plan.scenes[cell.scene]))
+            begun.append(key)
+            raw = pack((cell.scene, cell.policy, cell.estimator, digest(cell.estimator)))
+            yield joblib.delayed(work)(key, raw, scenes[cell.scene], code, keep_runs)
+
+    with contextlib.closing(parallel(calls())) as outcomes:
+        for outcome in outcomes:
+            _keep(plan, store, outcome, bar)
+            ended.add(outcome.key)
+
+
+def _keep(plan: Plan, store: Store, outcome: Outcome, bar):
+    """Keep a cell's metrics or error, and move the bar."""
+    if outcome.metrics is None:
+        store.keep_error(outcome)
+    else:
+        store.keep(outcome, plan.cells[outcome.key].told)
+    if bar is not None:
+        bar.update()
+
+
+def _is_death(error: Exception) -> bool:
+    """Whether a worker was killed: loky says so by a broken pool, Dask after it has tried a cell on several workers."""
+    return isinstance(error, BrokenProcessPool) or type(error).__name__ == "KilledWorker"
+
+
+def _answer_deaths(backend):
+    """Let joblib's Dask backend pass on that Dask gave a cell up: it tells nobody, and would wait for ever."""
+    if type(backend).__name__ != "DaskDistributedBackend" or hasattr(backend, "_answers"):
+        return
+    submit, backend._answers = backend.submit, True
+
+    def submit_and_answer(func, callback=None):
+        future = submit(func, callback)
+        future.add_done_callback(lambda done: callback(done.exception()) if done.exception() else None)
+        return future
+
+    backend.submit = submit_and_answer
+
+
+def _bar(total: int, done: int, progress: bool):
+    """Return a bar that begins at the cells that are finished, or nothing where none is wanted or can be seen."""
+    if not progress:
+        return contextlib.nullcontext()
+    return need("tqdm.auto", "progress bars").tqdm(total=total, initial=done, unit="cell", disable=None)
+
+
+__all__ = ["sweep"]

@@ -1,0 +1,154 @@
+"""What a cell is: a stable hash of everything that its result depends on, the same in any process and on any day."""
+
+import hashlib
+import inspect
+import json
+import pickle
+import sys
+import sysconfig
+from dataclasses import fields, is_dataclass
+from functools import cache
+from pathlib import Path, PurePath
+
+import numpy as np
+import polars as pl
+
+PARTS = ("cluster", "estimators", "jobs", "metrics", "optim", "policies", "problems", "sim", "sweep", "traces")
+"""Folders of the package that a result may depend on."""
+
+
+def digest(value) -> str:
+    """Hash a value by its content, as 32 hexadecimal digits.
+
+    Policies, clusters, speeds and estimators go by their class, its code, their fields and what they have learnt;
+    frames and arrays by what they hold.
+
+    Examples
+    --------
+    >>> digest({"b": 1, "a": (2.0, None)}) == digest({"a": [2.0, None], "b": 1})
+    True
+    >>> digest(1) == digest(1.0)
+    False
+    """
+    text = json.dumps(_plain(value), sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+@cache
+def code_of_package() -> str:
+    """Hash of the package's version and of the sources that a result may depend on."""
+    from gpuschedlab.sim.simulation import versions
+
+    root = Path(__file__).resolve().parent.parent
+    known = hashlib.sha256(json.dumps(versions(), sort_keys=True).encode())
+    for part in PARTS:
+        for path in sorted((root / part).glob("*.py")):
+            known.update(f"{part}/{path.name}\0".encode() + path.read_bytes())
+    return known.hexdigest()[:32]
+
+
+def frame_digest(frame: pl.DataFrame) -> str:
+    """Hash of a frame's columns and values, however it lies in memory."""
+    known = hashlib.sha256(str(frame.height).encode())
+    for s in frame:
+        known.update(f"\0{s.name}\0{s.dtype}\0".encode() + s.is_null().to_numpy().tobytes())
+        if s.dtype == pl.String:
+            words = s.fill_null("")
+            known.update(words.str.len_bytes().to_numpy().tobytes() + "".join(words.to_list()).encode())
+        elif s.dtype.is_numeric() or s.dtype.is_temporal() or s.dtype == pl.Boolean:
+            numbers = s.cast(pl.UInt8) if s.dtype == pl.Boolean else s.to_physical()
+            known.update(numbers.fill_null(0).to_numpy().tobytes())
+        else:
+            known.update(repr(s.to_list()).encode())
+    return known.hexdigest()[:32]
+
+
+def _plain(value):
+    """Value as JSON holds it; nothing in it depends on the process."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, list | tuple):
+        return [_plain(v) for v in value]
+    if isinstance(value, dict):
+        return {"map": sorted(([str(k), _plain(v)] for k, v in value.items()), key=lambda pair: pair[0])}
+    if isinstance(value, set | frozenset):
+        return {"set": sorted(json.dumps(_plain(v)) for v in value)}
+    if isinstance(value, pl.DataFrame):
+        return {"frame": frame_digest(value)}
+    if isinstance(value, np.ndarray) and value.dtype != object:
+        return {"array": [str(value.dtype), list(value.shape), _hash(np.ascontiguousarray(value).tobytes())]}
+    if isinstance(value, type):
+        return {"class": f"{value.__module__}.{value.__qualname__}", "code": _code(value)}
+    if is_dataclass(value):
+        return {"of": _plain(type(value)), "holds": _plain(_held(value))}
+    return _opaque(value)
+
+
+def _held(value) -> dict:
+    """Fields of a dataclass, and what it has learnt (attributes that end in an underscore)."""
+    learnt = {k: v for k, v in getattr(value, "__dict__", {}).items() if k.endswith("_") and not k.startswith("_")}
+    return {f.name: getattr(value, f.name) for f in fields(value)} | learnt
+
+
+def _opaque(value):
+    """Anything else: functions by their code, trained boosters by their trees, the rest by its pickle."""
+    if hasattr(value, "__code__"):
+        held = [c.cell_contents for c in value.__closure__ or ()]
+        return {"function": _bytecode(value.__code__), "holds": _plain([list(value.__defaults__ or ()), held])}
+    if hasattr(value, "save_raw"):
+        return {"booster": _hash(bytes(value.save_raw("ubj")))}
+    if isinstance(value, PurePath):
+        return {"path": str(value)}
+    return {"pickle": _hash(pickle.dumps(value, protocol=5))}
+
+
+def _hash(raw: bytes) -> str:
+    return hashlib.sha256(raw).hexdigest()[:32]
+
+
+@cache
+def _code(cls: type) -> list[str]:
+    """Hashes of the code of a class and its bases, as far as they are somebody's own."""
+    return [_source(c) for c in cls.__mro__ if is_own(c.__module__)]
+
+
+def is_own(module: str) -> bool:
+    """Whether a module is the user's: neither of this package nor installed, so that workers may not have it.
+
+    Examples
+    --------
+    >>> is_own("gpuschedlab.sim"), is_own("json"), is_own("polars")
+    (False, False, False)
+    """
+    top = module.partition(".")[0]
+    if top in ("gpuschedlab", "builtins") or (top in sys.stdlib_module_names and top != "__main__"):
+        return False
+    file = getattr(sys.modules.get(module), "__file__", None)
+    places = {str(Path(sysconfig.get_path(name)).resolve()) for name in ("purelib", "platlib", "stdlib")}
+    return file is None or not any(str(Path(file).resolve()).startswith(place) for place in places)
+
+
+def _source(cls: type) -> str:
+    """Hash of the file that a class stands in; in a notebook or script, of its own source; failing that, its code."""
+    module = sys.modules.get(cls.__module__)
+    file = getattr(module, "__file__", None)
+    if file and cls.__module__ != "__main__" and Path(file).is_file():
+        return _hash(Path(file).read_bytes())
+    try:
+        return _hash(inspect.getsource(cls).encode())
+    except (OSError, TypeError):
+        found = {k: getattr(v, "__func__", v) for k, v in vars(cls).items()}
+        return _hash(
+            repr({k: _bytecode(f.__code__) for k, f in sorted(found.items()) if hasattr(f, "__code__")}).encode()
+        )
+
+
+def _bytecode(code) -> str:
+    """Hash of a code object: what it does and with which constants, not where it stands."""
+    constants = [_bytecode(c) if inspect.iscode(c) else repr(c) for c in code.co_consts]
+    return _hash(code.co_code + repr((code.co_names, code.co_varnames, constants)).encode())
+
+
+__all__ = ["code_of_package", "digest", "frame_digest", "is_own"]

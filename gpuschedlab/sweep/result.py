@@ -1,0 +1,173 @@
+"""What a sweep found, as a frame."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import polars as pl
+
+from gpuschedlab.errors import RunError
+from gpuschedlab.knobs import KnobInfo, knob_word, knobs_of
+from gpuschedlab.metrics import METRICS
+from gpuschedlab.sweep.store import SCHEMA, Store
+
+NAMES = ("policy", "trace", "cluster", "estimator", "seed")
+"""Columns that name a row, before its knobs."""
+
+COLUMNS = ("jct_mean", "jct_median", "jct_p99", "queueing_mean", "makespan", "utilisation", "preemptions")
+"""Metrics that a table shows first."""
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """Metrics of all finished cells, one row each, in the order asked for.
+
+    Parameters
+    ----------
+    frame : polars.DataFrame
+        `policy, trace, cluster, estimator, seed`, a column for each knob that differs between policies of one class
+        (null where a policy has no such knob; `NAME_knob` where a metric or another column has that name), and the metrics of
+        `metrics.METRICS` but for `seconds`, which `times` has. The same call gives the same bytes.
+    failed : dict of str to str
+        What went wrong with the cells that have no row, by what they are.
+    missing : int
+        Cells that are neither finished nor failed (of a sweep that was stopped).
+    folder : pathlib.Path
+        Where it is kept.
+    knobs : dict of str to dict
+        `label` (with unit) and `log` (scale) of each knob that differs.
+    """
+
+    frame: pl.DataFrame
+    failed: dict[str, str] = field(default_factory=dict)
+    missing: int = 0
+    folder: Path = Path()
+    knobs: dict[str, dict] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, folder) -> "Sweep":
+        """Read what a sweep has kept in a folder, finished or not.
+
+        Raises
+        ------
+        RunError
+            There is no sweep in it.
+        """
+        store = Store(folder)
+        rows, knobs = store.rows()
+        found = {key: store.metrics(key) for key in dict.fromkeys(row["cell"] for row in rows)}
+        failed = {_word(r, knobs): e for r in rows if found[r["cell"]] is None and (e := store.error(r["cell"]))}
+        done = [row for row in rows if found[row["cell"]] is not None]
+        missing = len({r["cell"] for r in rows if found[r["cell"]] is None and store.error(r["cell"]) is None})
+        return cls(_frame(done, found, knobs), failed, missing, store.folder, knobs)
+
+    @property
+    def times(self) -> pl.DataFrame:
+        """How long (s) each row's simulation took when it was done: the names and knobs of `frame`, and `seconds`."""
+        store = Store(self.folder)
+        known, done = store.times(), {}
+        rows = [row for row in store.rows()[0] if store.metrics(row["cell"]) is not None]
+        done = [known.get(row["cell"], {}).get("seconds") for row in rows]
+        return self.frame.select(*NAMES, *self.knobs).with_columns(seconds=pl.Series(done, dtype=pl.Float64))
+
+    def table(self, metrics: Iterable[str] = COLUMNS) -> pl.DataFrame:
+        """Mean of metrics over seeds, one row for each policy, trace, cluster and choice of knobs; `seeds` counts."""
+        metrics = list(metrics)
+        if unknown := sorted(set(metrics) - set(self.frame.columns)):
+            raise RunError(f"sweep: found no metric {unknown[0]!r}; expected some of {', '.join(METRICS)}.")
+        by = [name for name in (*NAMES, *self.knobs) if name != "seed"]
+        means = (pl.col(name).mean() for name in metrics)
+        return self.frame.group_by(by, maintain_order=True).agg(pl.len().alias("seeds"), *means)
+
+    def summary(self) -> dict[str, int]:
+        """Cells finished, failed and missing."""
+        return {"finished": self.frame.height, "failed": len(self.failed), "missing": self.missing}
+
+    def raise_if_failed(self) -> "Sweep":
+        """Return itself when every cell is finished.
+
+        Raises
+        ------
+        RunError
+            Some failed: the message says how many, and what some of them did wrong.
+        """
+        if not self.failed:
+            return self
+        by_error: dict[str, list[str]] = {}
+        for what, error in self.failed.items():
+            by_error.setdefault(error, []).append(what)
+        told = [f"{w[0]}{f' and {len(w) - 1} more' if w[1:] else ''}: {e}" for e, w in by_error.items()]
+        rest = f" There are {len(told) - 3} more kinds of error." if told[3:] else ""
+        raise RunError(
+            f"sweep: {len(self.failed)} of {sum(self.summary().values())} cells failed. {' '.join(told[:3])}{rest} "
+            f"The others are kept in {self.folder}: Sweep.read(folder) has them, its errors/ says where; the same call "
+            "tries the failed ones again."
+        )
+
+    def __repr__(self):
+        told = ", ".join(f"{count} {what}" for what, count in self.summary().items() if count or what == "finished")
+        return f"Sweep({told}; {', '.join(self.knobs) or 'no knobs'})"
+
+    def _repr_html_(self) -> str:
+        failed = "".join(f"<p>{what} failed: {why}</p>" for what, why in self.failed.items())
+        return f"<p>{self!r}</p>{self.table()._repr_html_()}{failed}"
+
+
+def varied(plan) -> dict[str, dict]:
+    """Knobs that differ between policies of one class, by the column they become: `name, kind, label, log`."""
+    infos: dict[str, list[KnobInfo]] = {}
+    differ: set[str] = set()
+    policies: dict[type, dict] = {}
+    for cell in plan.cells.values():
+        policies.setdefault(type(cell.policy), {})[cell.told["knobs"]] = cell.policy
+    for cls, some in policies.items():
+        for name, info in knobs_of(cls).items():
+            infos.setdefault(name, []).append(info)
+            if len({getattr(policy, name) for policy in some.values()}) > 1:
+                differ.add(name)
+    found = {}
+    for name, some in infos.items():
+        if name not in differ:
+            continue
+        taken = name in NAMES or name in SCHEMA or name in METRICS
+        kinds, labels = {i.kind for i in some}, {i.label for i in some}
+        # One name for different things in two policies: only its words can stand in one column.
+        found[f"{name}_knob" if taken else name] = {
+            "name": name,
+            "kind": kinds.pop() if len(kinds) == 1 else "words",
+            "label": labels.pop() if len(labels) == 1 else name,
+            "log": all(i.knob.log for i in some),
+        }
+    return found
+
+
+_TYPES = {"float": pl.Float64, "int": pl.Int64, "bool": pl.Boolean}
+
+
+def _value(about: dict, knobs: dict):
+    """Value of a knob as its column holds it; tuples and choices as words."""
+    value = knobs.get(about["name"])
+    return value if about["kind"] in _TYPES or value is None else knob_word(value)
+
+
+def _frame(rows: list[dict], found: dict[str, dict], knobs: dict) -> pl.DataFrame:
+    """One row for each finished cell."""
+    schema = {name: SCHEMA.get(name, pl.String) for name in NAMES}
+    schema |= {column: _TYPES.get(about["kind"], pl.String) for column, about in knobs.items()}
+    schema |= {name: kind for name, kind in SCHEMA.items() if name in METRICS}
+    whole = [
+        {name: row[name] for name in NAMES}
+        | {column: _value(about, row["knobs"]) for column, about in knobs.items()}
+        | found[row["cell"]]
+        for row in rows
+    ]
+    return pl.DataFrame(whole, schema=schema, orient="row")
+
+
+def _word(row: dict, knobs: dict) -> str:
+    """What a row is, in words."""
+    told = [f"{k}={knob_word(row['knobs'][a['name']])}" for k, a in knobs.items() if a["name"] in row["knobs"]]
+    return " ".join([row["policy"], *told, f"on {row['trace']}, {row['cluster']}, seed {row['seed']}"])
+
+
+__all__ = ["COLUMNS", "NAMES", "Sweep", "varied"]

@@ -1,0 +1,197 @@
+"""Where cells are kept: a folder with one file a cell, each whole or not there."""
+
+import contextlib
+import hashlib
+import io
+import json
+import os
+import shutil
+from pathlib import Path
+
+import polars as pl
+
+from gpuschedlab.errors import RunError
+from gpuschedlab.metrics import METRICS
+from gpuschedlab.sweep.work import Outcome
+
+try:
+    import fcntl
+except ImportError:  # no such locks on Windows
+    fcntl = None
+
+COUNTS = ("jobs", "finished", "unfinished", "censored", "preemptions", "failures")
+TOLD = {"cell": pl.String, "policy": pl.String, "knobs": pl.String, "cluster": pl.String, "estimator": pl.String}
+SCHEMA = (
+    TOLD
+    | {"seed": pl.Int64}
+    | {name: pl.Int64 if name in COUNTS else pl.Float64 for name in METRICS if name != "seconds"}
+    | {"check": pl.String}
+)
+"""Columns of a cell's file; `check` is a hash of the others."""
+
+RUN_FILES = ("allocations.parquet", "info.json", "jobs.parquet", "rounds.parquet", "timeline.parquet")
+
+
+class Store:
+    """A sweep's folder.
+
+    `cells/KEY.parquet` (the metrics, one row), `runs/KEY/` (where runs are kept), `errors/KEY.txt`, `times.jsonl` (how
+    long each cell took: the only file that two sweeps do not have alike) and `sweep.json` (the rows, in order).
+
+    Parameters
+    ----------
+    folder : path
+        Made when there is none.
+
+    Raises
+    ------
+    RunError
+        It cannot be made or written.
+    """
+
+    def __init__(self, folder):
+        self.folder = Path(folder)
+        self.cells, self.runs, self.errors = (self.folder / name for name in ("cells", "runs", "errors"))
+
+    @contextlib.contextmanager
+    def held(self):
+        """Hold the folder: no other sweep writes there, and what a killed one left half written is removed.
+
+        Raises
+        ------
+        RunError
+            Another sweep holds it.
+        """
+        with told(self):
+            for path in (self.cells, self.runs, self.errors):
+                path.mkdir(parents=True, exist_ok=True)
+            lock = open(self.folder / ".lock", "a")  # noqa: SIM115 - closed below; the lock ends with it
+        with lock:
+            if fcntl is not None:
+                try:
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    raise RunError(
+                        f"sweep: found another one at work in {self.folder}; expected to be alone there. "
+                        "Wait for it, or choose another folder."
+                    ) from None
+            with told(self):
+                for path in (*self.cells.glob(".*"), *self.errors.glob(".*")):
+                    path.unlink()
+                for path in self.runs.glob(".*"):
+                    shutil.rmtree(path)
+            yield self
+
+    def metrics(self, key: str) -> dict | None:
+        """Metrics of a finished cell; None if there is none, or its file is not what was written."""
+        try:
+            frame = pl.read_parquet(io.BytesIO((self.cells / f"{key}.parquet").read_bytes()))
+            row = frame.row(0, named=True) if frame.schema == SCHEMA and frame.height == 1 else {}
+        except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException):
+            return None
+        if row.get("cell") != key or row["check"] != checksum(row):
+            return None
+        return {name: row[name] for name in METRICS if name in row}
+
+    def has_run(self, key: str) -> bool:
+        """Whether a cell's run is kept, too."""
+        return all((self.runs / key / name).is_file() for name in RUN_FILES)
+
+    def keep(self, outcome: Outcome, about: dict):
+        """Keep a finished cell: its run first, so that the cell's file vouches for both.
+
+        Raises
+        ------
+        RunError
+            The disk is full, or the like; the cells before are kept.
+        """
+        key = outcome.key
+        row = {"cell": key} | about | outcome.metrics
+        row["check"] = checksum(row)
+        raw = io.BytesIO()
+        pl.DataFrame([row], schema=SCHEMA, orient="row").write_parquet(raw, statistics=False)
+        times = {"cell": key, "seconds": outcome.seconds} | ({"rounds": outcome.rounds} if outcome.run else {})
+        if outcome.run is not None:
+            outcome.run.to_parquet(self.runs / key)
+        with told(self):
+            with open(self.folder / "times.jsonl", "a") as file:
+                file.write(json.dumps(times) + "\n")
+            replace(self.cells / f"{key}.parquet", raw.getvalue())
+            (self.errors / f"{key}.txt").unlink(missing_ok=True)
+
+    def keep_error(self, outcome: Outcome):
+        """Note what went wrong with a cell, and where."""
+        with told(self):
+            replace(self.errors / f"{outcome.key}.txt", f"{outcome.error}\n\n{outcome.trace}".encode())
+
+    def keep_rows(self, rows: list[dict], knobs: dict):
+        """Keep what the sweep consists of."""
+        with told(self):
+            replace(self.folder / "sweep.json", json.dumps({"knobs": knobs, "rows": rows}, indent=1).encode())
+
+    def rows(self) -> tuple[list[dict], dict]:
+        """What the sweep consists of: its rows, and how its knobs are labelled.
+
+        Raises
+        ------
+        RunError
+            There is no sweep in the folder.
+        """
+        path = self.folder / "sweep.json"
+        try:
+            found = json.loads(path.read_text())
+            return found["rows"], found["knobs"]
+        except (OSError, ValueError, KeyError) as error:
+            raise RunError(f"{path}: {error}; expected a folder that sweep() wrote.") from error
+
+    def error(self, key: str) -> str | None:
+        """What went wrong with a cell, in one line; None if nothing is known of it."""
+        path = self.errors / f"{key}.txt"
+        return path.read_text().partition("\n")[0] if path.is_file() else None
+
+    def times(self) -> dict[str, dict]:
+        """How long cells took, by key: `seconds`, and `rounds` where runs are kept; the last time counts."""
+        found = {}
+        path = self.folder / "times.jsonl"
+        for line in path.read_text().splitlines() if path.is_file() else ():
+            with contextlib.suppress(ValueError, KeyError):  # a killed sweep leaves half a line
+                times = json.loads(line)
+                found[times.pop("cell")] = times
+        return found
+
+
+def checksum(row: dict) -> str:
+    """Hash of a row's values, its own `check` apart."""
+    kept = {name: row.get(name) for name in SCHEMA if name != "check"}
+    # A float that is whole may come as an int, and is read back as a float.
+    plain = {k: float(v) if v is not None and SCHEMA[k] == pl.Float64 else v for k, v in kept.items()}
+    return hashlib.sha256(json.dumps(plain).encode()).hexdigest()[:16]
+
+
+def replace(path: Path, raw: bytes):
+    """Write a file whole or not at all."""
+    part = path.with_name(f".{path.name}")
+    part.write_bytes(raw)
+    os.replace(part, path)
+
+
+@contextlib.contextmanager
+def told(store: Store):
+    """Tell of a full disk, or of a folder that cannot be written, in the package's own way.
+
+    Raises
+    ------
+    RunError
+        In the place of OSError.
+    """
+    try:
+        yield
+    except OSError as error:
+        kept = sum(1 for _ in store.cells.glob("*.parquet")) if store.cells.is_dir() else 0
+        raise RunError(
+            f"sweep: {store.folder} cannot be written: {error.strerror or error}. The {kept} cells that are finished "
+            "are kept; free some space, and the same call goes on from there."
+        ) from error
+
+
+__all__ = ["SCHEMA", "Store"]

@@ -1,0 +1,135 @@
+"""How like its neighbours a job is: GPU counts and durations as latents, batches, tasks."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gpuschedlab.traces.arrivals import HOUR, WEEK_HOURS, levels
+from gpuschedlab.traces.marks import score, tasks
+from gpuschedlab.traces.measures import scores_within
+from gpuschedlab.traces.presets import Marks
+
+#: Lower ends of the buckets of GPU counts on which durations are conditional: powers of two.
+BUCKETS = (0.0, 1.0, 2.0, 3.0, 5.0, *(2.0**k + 1 for k in range(3, 13)))
+#: Fewest jobs of a bucket, and most points of its table of durations.
+LEAST, POINTS = 8, 129
+#: Lags (in batches) at which likeness is measured. Neighbours differ by construction: one batch has one GPU count.
+LAGS = (2, 5, 10, 20, 50, 100, 200, 500)
+#: A task keeps its GPU count, nearly always: the share of x that it has in common.
+X_TASK = 0.9
+#: What is tried for the recurrence of tasks.
+NEW_TASKS = (0.02, 0.035, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.5)
+RECENCIES = (0.3, 0.4, 0.5, 0.6, 0.7, 0.85, 1.0)
+
+
+def figures_of_marks(submit, gpus, duration, batch, size, surplus) -> Marks:
+    """Measure what jobs ask for.
+
+    Parameters
+    ----------
+    submit, gpus, duration : (n,) float
+        In s (ascending), GPUs and s.
+    batch : (n,) int
+        Each job's submission batch.
+    size : (b,) int
+        Each batch's jobs.
+    surplus : (hours,) float
+        Normal score of each hour's jobs over their expectation.
+    """
+    low = _buckets(gpus)
+    bucket = np.searchsorted(low, gpus, side="right") - 1
+    values, number = np.unique(gpus, return_counts=True)
+    hour = np.minimum((submit // HOUR).astype(np.int64), len(surplus) - 1)
+    cause = np.stack([score(np.log(size)[batch]), score(surplus[hour])], axis=1)
+    x, shrink = _middle_scores(gpus)
+    z = scores_within(duration, bucket)
+    x, x_slopes, week_x = _explain(x, shrink, cause, hour // WEEK_HOURS)
+    z, z_slopes, _ = _explain(z, 1.0, cause, hour // WEEK_HOURS)
+    inside, near_x, near_z = _likeness(x, z, batch, size)
+    new, recency, z_task = _recurrence(near_x / shrink, near_z)
+    return Marks(
+        gpus=tuple(values.tolist()),
+        gpu_share=_round(number / len(gpus), 7),
+        bucket_low=tuple(low.tolist()),
+        duration=tuple(_table(duration[bucket == k]) for k in range(len(low))),
+        x_size=_round(x_slopes)[0],
+        x_residual=_round(x_slopes)[1],
+        z_size=_round(z_slopes)[0],
+        z_residual=_round(z_slopes)[1],
+        x_task=X_TASK,
+        z_task=_round([z_task])[0],
+        z_batch=_round([max(0.0, inside - z_task)])[0],
+        new_task=new,
+        recency=recency,
+        week_x=_round(week_x),
+    )
+
+
+def _buckets(gpus: np.ndarray) -> np.ndarray:
+    """Return the lower ends of the buckets with enough jobs; others join the one below."""
+    place = np.searchsorted(BUCKETS, gpus, side="right") - 1
+    number = np.bincount(place, minlength=len(BUCKETS))
+    found = [b for b, n in zip(BUCKETS, number) if n >= LEAST]
+    return np.array([0.0, *found[1:]]) if found else np.array([0.0])
+
+
+def _table(duration: np.ndarray) -> tuple[float, ...]:
+    points = int(np.clip(len(duration) // 3, 3, POINTS))
+    return _round(np.quantile(np.maximum(duration, 1.0), levels(points)), 5)
+
+
+def _middle_scores(values: np.ndarray) -> tuple[np.ndarray, float]:
+    """Return E[latent | value] for values that are steps of a standard normal latent, and the variance of that."""
+    from scipy.special import ndtri
+
+    place, number = np.unique(values, return_inverse=True, return_counts=True)[1:]
+    edge = ndtri(np.concatenate([[0], np.cumsum(number)]) / len(values))
+    density = np.exp(-0.5 * edge**2) / np.sqrt(2 * np.pi)
+    middle = -np.diff(density) / (number / len(values))
+    return middle[place], max(float(np.mean(middle[place] ** 2)), 1e-9)
+
+
+def _explain(y: np.ndarray, shrink: float, cause: np.ndarray, week: np.ndarray):
+    """Regress a latent on causes, then on weeks.
+
+    Scores that are means given a step vary less than the latent (`shrink` is their variance); slopes are of the latent.
+
+    Returns
+    -------
+    rest, slopes, means
+        What is left of y; slopes (2,); means of the weeks.
+    """
+    slopes = np.linalg.lstsq(cause, y, rcond=None)[0] / shrink
+    rest = y - shrink * (cause @ slopes)
+    means = np.bincount(week, rest) / np.maximum(np.bincount(week), 1) / shrink
+    return rest - shrink * means[week], np.clip(slopes, -0.9, 0.9), means
+
+
+def _likeness(x, z, batch, size) -> tuple[float, np.ndarray, np.ndarray]:
+    """Return the correlation of z within batches, and those of x and z between batches LAGS apart."""
+    mean_x, mean_z = np.bincount(batch, x) / size, np.bincount(batch, z) / size
+    var_x, var_z = np.mean(x**2), np.mean(z**2)
+    many = size > 1
+    product = (np.bincount(batch, z) ** 2 - np.bincount(batch, z**2))[many] / (size - 1)[many]
+    inside = product.sum() / max(size[many].sum(), 1) / var_z
+    lags = [k for k in LAGS if k < len(size) // 2]
+    near_x = np.array([np.mean(mean_x[k:] * mean_x[:-k]) for k in lags]) / var_x
+    near_z = np.array([np.mean(mean_z[k:] * mean_z[:-k]) for k in lags]) / var_z
+    return float(np.clip(inside, 0.0, 0.95)), near_x, near_z
+
+
+def _recurrence(near_x: np.ndarray, near_z: np.ndarray) -> tuple[float, float, float]:
+    """Find the recurrence of tasks whose curve P(same task | lag) is that of x, and the share of z that goes with it."""
+    best = (np.inf, 0.0, 0.0, 0.0)
+    for new in NEW_TASKS:
+        for recency in RECENCIES:
+            task = tasks(new, recency, 40_000, np.random.default_rng(0))
+            same = np.array([np.mean(task[k:] == task[:-k]) for k in LAGS[: len(near_x)]])
+            error = float(np.sum((near_x - X_TASK * same) ** 2))
+            if error < best[0]:
+                best = (error, new, recency, float(np.clip(near_z @ same / (same @ same), 0.0, X_TASK)))
+    return best[1:]
+
+
+def _round(values, digits: int = 4) -> tuple[float, ...]:
+    return tuple(float(f"{v:.{digits}g}") for v in np.asarray(values, dtype=float))

@@ -1,0 +1,81 @@
+"""Results kept by what they were computed from, as many as fit."""
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from typing import NamedTuple
+
+from gpuschedlab.errors import RunError
+
+
+class Found(NamedTuple):
+    """A result, the seconds that computing it took (now or earlier), and whether it was kept from earlier."""
+
+    value: object
+    seconds: float
+    kept: bool
+
+
+def size_of(value) -> int:
+    """Bytes of a run's frames, or of a frame; 0 for anything else.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> size_of(pl.DataFrame({"submit": [0.0, 1.0]}))
+    16
+    """
+    frames = [getattr(value, name, None) for name in ("jobs", "timeline", "allocations", "rounds")]
+    return sum(int(f.estimated_size()) for f in (value, *frames) if hasattr(f, "estimated_size"))
+
+
+class Cache:
+    """Results by key; the one unused for longest goes first when there are too many or they are too large.
+
+    Parameters
+    ----------
+    limit : int
+        Most results, at least 1.
+    size : int
+        Most bytes of runs and frames in all; the newest result stays in any case.
+
+    Examples
+    --------
+    >>> cache = Cache(limit=2)
+    >>> [cache.get(key, lambda key=key: key.upper()).value for key in "abca"]
+    ['A', 'B', 'C', 'A']
+    >>> list(cache.keys())
+    ['c', 'a']
+    """
+
+    def __init__(self, limit: int = 48, size: int = 500_000_000):
+        if limit < 1:
+            raise RunError(f"Cache: found limit {limit}; expected 1 or more.")
+        self.limit, self.size = limit, size
+        self._held: OrderedDict[Hashable, tuple[object, float, int]] = OrderedDict()
+
+    def get(self, key: Hashable, make: Callable) -> Found:
+        """Result of a key: kept from earlier, or made now by `make()` and kept; what `make` raises is not."""
+        if key in self._held:
+            self._held.move_to_end(key)
+            value, seconds, _ = self._held[key]
+            return Found(value, seconds, True)
+        begin = time.perf_counter()
+        value = make()
+        seconds = time.perf_counter() - begin
+        self._held[key] = (value, seconds, size_of(value))
+        while len(self._held) > self.limit or (len(self._held) > 1 and self.total > self.size):
+            self._held.popitem(last=False)
+        return Found(value, seconds, False)
+
+    @property
+    def total(self) -> int:
+        """Bytes of all results."""
+        return sum(size for _, _, size in self._held.values())
+
+    def keys(self):
+        """Keys, the one used last at the end."""
+        return self._held.keys()
+
+    def __len__(self):
+        return len(self._held)

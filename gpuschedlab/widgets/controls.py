@@ -1,0 +1,175 @@
+"""Controls made from knobs: a slider, a toggle or a choice for each, kept to the policy's constraints."""
+
+import math
+
+from gpuschedlab._extras import need
+from gpuschedlab.knobs import KnobInfo, knobs_of
+
+LABEL = {"description_width": "140px"}
+WIDTH = "370px"
+
+
+def nice_step(low: float, high: float, parts: int = 100) -> float:
+    """Largest of 1, 2, 5 times a power of ten that divides a range into at least `parts` steps.
+
+    Examples
+    --------
+    >>> nice_step(0, 3600), nice_step(0, 1), nice_step(1, 5)
+    (20.0, 0.01, 0.02)
+    """
+    wide = (high - low) / parts
+    if wide <= 0:
+        return 1.0
+    power = 10.0 ** math.floor(math.log10(wide))
+    return float(f"{max(m for m in (1, 2, 5) if m * power <= wide * (1 + 1e-9)) * power:.1g}")
+
+
+def _slider(info: KnobInfo, value: float, label: str):
+    """Slider of one number: logarithmic, whole or plain, as the knob says."""
+    w, k = need("ipywidgets"), info.knob
+    common = {"description": label, "style": LABEL, "layout": w.Layout(width=WIDTH), "tooltip": info.knob.help}
+    if k.log and k.high > k.low:
+        low, high = math.log10(k.low), math.log10(k.high)
+        form = ".3s" if k.low >= 1 else ".3"
+        # Bounds a hair wide, or the ends themselves would be refused for their last digit.
+        bounds = {"min": low - 1e-12, "max": high + 1e-12, "step": (high - low) / 100}
+        return w.FloatLogSlider(value=value, base=10, readout_format=form, **bounds, **common)
+    if info.kind == "int":
+        step = int(k.step or max(1, nice_step(k.low, k.high, 200)))
+        return w.IntSlider(value=int(value), min=int(k.low), max=int(k.high), step=step, **common)
+    step = k.step or nice_step(k.low, k.high)
+    return w.FloatSlider(value=value, min=k.low, max=k.high, step=step, readout_format=",.6", **common)
+
+
+class Control:
+    """The widgets of one knob, and its value in the knob's own terms.
+
+    Parameters
+    ----------
+    info : KnobInfo
+        What to offer.
+    value : object
+        Present value.
+    """
+
+    def __init__(self, info: KnobInfo, value):
+        w = need("ipywidgets")
+        self.info, self._given = info, {}
+        common = {"style": LABEL, "layout": w.Layout(width=WIDTH), "tooltip": info.knob.help}
+        if info.kind == "bool":
+            self.parts = [w.Checkbox(value=value, description=info.label, indent=True, **common)]
+        elif info.kind == "choice":
+            options = [(str(c), c) for c in info.knob.choices]
+            self.parts = [w.Dropdown(options=options, value=value, description=info.label, **common)]
+        elif info.kind == "floats":
+            labels = [
+                f"{info.name} {i + 1}" + f" ({info.knob.unit})" * bool(info.knob.unit) for i in range(info.knob.many)
+            ]
+            first = value[0] if value else info.knob.low
+            self.parts = [_slider(info, first, label) for label in labels]
+        else:
+            self.parts = [_slider(info, value, info.label)]
+        self.value = value
+
+    @property
+    def sliders(self) -> list:
+        """Parts that can follow the hand while it moves."""
+        return [p for p in self.parts if hasattr(p, "continuous_update")]
+
+    def _read(self, part):
+        """Value of a part: as it was given, or, once moved, without the digits that a slider's step leaves."""
+        given = self._given.get(part)
+        if given is not None and math.isclose(part.value, given, rel_tol=1e-9, abs_tol=1e-12):
+            return given
+        return self.info.clip(float(f"{part.value:.3g}")) if self.info.kind != "floats" else float(f"{part.value:.3g}")
+
+    @property
+    def value(self):
+        """What the widgets say, in the knob's own type."""
+        if self.info.kind in ("bool", "choice"):
+            return self.parts[0].value
+        if self.info.kind == "floats":
+            return self.info.clip(tuple(self._read(p) for p in self.parts if p.layout.display != "none"))
+        return self._read(self.parts[0])
+
+    @value.setter
+    def value(self, value):
+        values = list(value) if self.info.kind == "floats" else [value]
+        for i, part in enumerate(self.parts):
+            part.layout.display = None if i < len(values) else "none"
+            if i < len(values):
+                if part in self.sliders:
+                    self._given[part] = values[i]
+                part.value = values[i]
+
+
+class KnobControls:
+    """The controls of all knobs of a policy, or of anything else with knobs.
+
+    Parameters
+    ----------
+    thing : Knobbed
+        Where the controls begin; what is no knob stays as it is.
+    changed : callable, optional
+        Called without arguments when a control was moved, after the constraints were restored.
+
+    Raises
+    ------
+    PolicyError
+        A knob is declared wrongly: the message names the class, the field and what was expected.
+
+    Examples
+    --------
+    >>> from gpuschedlab.policies import Tiresias
+    >>> controls = KnobControls(Tiresias())
+    >>> controls["queues"].value = 3  # the thresholds follow: one fewer than queues
+    >>> controls.thing.thresholds
+    (57600.0, 576000.0)
+    """
+
+    def __init__(self, thing, changed=None):
+        w = need("ipywidgets")
+        self._base, self._changed, self._quiet = thing, changed, False
+        self.controls = {name: Control(info, getattr(thing, name)) for name, info in knobs_of(thing).items()}
+        self.note = ""
+        for control in self.controls.values():
+            for part in control.parts:
+                part.observe(self._moved, "value")
+        rows = [part for control in self.controls.values() for part in control.parts]
+        self.box = w.Box(rows, layout=w.Layout(flex_flow="row wrap", align_items="center"))
+
+    def __getitem__(self, name: str) -> Control:
+        return self.controls[name]
+
+    @property
+    def sliders(self) -> list:
+        """All parts that can follow the hand."""
+        return [part for control in self.controls.values() for part in control.sliders]
+
+    @property
+    def thing(self):
+        """Copy of what was given, with the knobs as the controls say and the constraints restored."""
+        return self._base.with_knobs(**self._allowed())
+
+    def _allowed(self) -> dict:
+        """Nearest allowed values; the controls that had to give way are moved there, and `note` says why."""
+        wanted = {name: control.value for name, control in self.controls.items()}
+        allowed = type(self._base).project(wanted)
+        moved = [name for name in wanted if allowed[name] != wanted[name]]
+        quiet, self._quiet = self._quiet, True
+        try:
+            for name in moved:
+                self.controls[name].value = allowed[name]
+        finally:
+            self._quiet = quiet
+        if moved:
+            rules = "; ".join(c.text for c in type(self._base).constraints) or "its range"
+            self.note = f"{', '.join(moved)} followed, to keep: {rules}"
+        return allowed
+
+    def _moved(self, change):
+        if not self._quiet:
+            self.note = ""
+            self._allowed()
+            if self._changed:
+                self._changed()

@@ -1,0 +1,97 @@
+"""What changed between two runs, in the few numbers that a person compares; no widgets here."""
+
+from html import escape
+from typing import NamedTuple
+
+from gpuschedlab.metrics import METRICS, jct, queueing, spread, unfair_fraction, utilisation
+from gpuschedlab.metrics.fairness import finish_time_fairness
+from gpuschedlab.plots.style import spoken
+
+SHOWN = (
+    "jct_mean",
+    "jct_median",
+    "jct_p99",
+    "queueing_mean",
+    "unfair_fraction",
+    "utilisation",
+    "preemptions",
+)
+"""Metrics of the table, by their names in `metrics.METRICS`."""
+
+
+class Row(NamedTuple):
+    """One metric: its name in `METRICS`, now and pinned, and the change relative to pinned; nan where there is none."""
+
+    metric: str
+    now: float
+    pinned: float
+    change: float
+
+    @property
+    def verdict(self) -> str:
+        """Return "better", "worse", "same", or "" where neither way is better or nothing is pinned."""
+        better = METRICS[self.metric].better
+        if self.change != self.change or not better:
+            return ""
+        if abs(self.now - self.pinned) <= 0.0005 * max(abs(self.now), abs(self.pinned)):
+            return "same"
+        return "better" if (self.now < self.pinned) == (better == "lower") else "worse"
+
+
+def measure(run) -> dict[str, float]:
+    """Compute the metrics `SHOWN` of a run; the same values as `run.summary()`, which computes many more."""
+    times, jobs = spread(jct(run)), run.jobs
+    return {
+        "jct_mean": times.mean,
+        "jct_median": times.median,
+        "jct_p99": times.p99,
+        "queueing_mean": spread(queueing(run)).mean,
+        "unfair_fraction": unfair_fraction(finish_time_fairness(run)),
+        "utilisation": utilisation(run),
+        "preemptions": float(jobs["preemptions"].sum()),
+    }
+
+
+def difference(now: dict[str, float], pinned: dict[str, float] | None = None) -> list[Row]:
+    """Compare what `measure` found of two runs.
+
+    Examples
+    --------
+    >>> row = difference({"jct_mean": 30.0}, {"jct_mean": 60.0})[0]
+    >>> row.change, row.verdict
+    (-0.5, 'better')
+    """
+    nan, rows = float("nan"), []
+    for name in (n for n in SHOWN if n in now):
+        before = nan if pinned is None else pinned[name]
+        change = (now[name] - before) / before if before else (0.0 if now[name] == before else nan)
+        rows.append(Row(name, now[name], before, change))
+    return rows
+
+
+def _written(metric: str, value: float) -> str:
+    if value != value:
+        return "none"
+    if METRICS[metric].unit == "s":
+        return spoken(value)
+    return f"{value:.1%}" if metric in ("unfair_fraction", "utilisation") else f"{value:,.0f}"
+
+
+def table(rows: list[Row], now: str, pinned: str | None) -> str:
+    """HTML table of a difference; `now` and `pinned` name the two configurations."""
+    heads = ["", escape(now)] + ([escape(pinned), "difference"] if pinned else [])
+    cells = []
+    for row in rows:
+        line = [METRICS[row.metric].label, f"<b>{_written(row.metric, row.now)}</b>"]
+        if pinned:
+            change = "" if row.change != row.change else f"{row.change:+.1%}"
+            line += [_written(row.metric, row.pinned), f"{change} {row.verdict}"]
+        cells.append("".join(f"<td>{cell}</td>" for cell in line))
+    style = (
+        "<style>.gpuschedlab-table{border-collapse:collapse;font-size:13px;line-height:1.5}"
+        ".gpuschedlab-table td,.gpuschedlab-table th{padding:1px 12px 1px 0;text-align:left;white-space:nowrap}"
+        ".gpuschedlab-table td:nth-child(n+2){font-variant-numeric:tabular-nums}"
+        ".gpuschedlab-table tr{border-bottom:1px solid rgba(128,128,128,.25)}</style>"
+    )
+    head = "".join(f'<th scope="col">{h}</th>' for h in heads)
+    return f'{style}<table class="gpuschedlab-table"><tr>{head}</tr><tr>{"</tr><tr>".join(cells)}</tr></table>'

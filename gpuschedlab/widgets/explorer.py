@@ -1,0 +1,273 @@
+"""The Explorer: what would this policy, with these knobs, have done with this trace on this cluster?"""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+from gpuschedlab._extras import need
+from gpuschedlab.sim import simulate
+from gpuschedlab.widgets.cache import Cache
+from gpuschedlab.widgets.difference import difference, measure, table
+from gpuschedlab.widgets.live import Live
+from gpuschedlab.widgets.panel import Panel
+from gpuschedlab.widgets.pictures import Pictures
+from gpuschedlab.widgets.player import Player
+from gpuschedlab.widgets.sources import export, named_clusters, named_policies, named_traces, run_code
+from gpuschedlab.widgets.stack import stack
+
+FIGURES = ("jct", "load", "slowdown", "gantt")
+
+
+class Setting(NamedTuple):
+    """One configuration: names of trace, cluster and policy, the seed, the nodes (None: as given), and the policy."""
+
+    trace: str
+    seed: int
+    cluster: str
+    nodes: int | None
+    name: str
+    policy: object
+
+
+class Explorer(Live):
+    """Pick trace, cluster and policy, move its knobs, and compare with a pinned configuration.
+
+    Parameters
+    ----------
+    trace : polars.DataFrame, callable, or dict of them by name; optional
+        Traces, or functions of a seed that make one; by default a generated week (`widgets.Generated`).
+    cluster : Cluster or dict of str to Cluster, optional
+        By default 70 nodes of 8 GPUs.
+    policies : list or dict, optional
+        Policies or policy classes; by default those of `policies.ALL` that need nothing but a trace.
+    pinned : str, optional
+        Name of the policy that is pinned first; by default the first one, and the second one is chosen.
+    seed : int
+        Where the seed begins: another seed is another trace, where traces are functions of it.
+    speeds : Speeds or callable, optional
+        As for `simulate`, or a function of a cluster that makes it, such as `jobs.default_speeds`.
+    estimator, delays, until
+        As for `simulate`.
+    cache : Cache, optional
+        Where runs are kept.
+
+    Raises
+    ------
+    LabError
+        Something does not fit, or the first run fails: in the cell that makes the explorer.
+
+    Examples
+    --------
+    >>> import gpuschedlab as lab
+    >>> from gpuschedlab.check.samples import small_trace
+    >>> explorer = Explorer(small_trace(), lab.Cluster.homogeneous(2, 8), [lab.Fifo, lab.Tiresias])
+    >>> explorer.knobs["queues"].value = 3  # as a hand would move the slider
+    >>> explorer.run.info["knobs"]["thresholds"]
+    [57600.0, 576000.0]
+    """
+
+    def __init__(
+        self, trace=None, cluster=None, policies=None, *, pinned=None, seed=0, speeds=None, estimator=None, delays=None,
+        until=None, cache: Cache | None = None,
+    ):  # fmt: skip
+        super().__init__(cache)
+        self.traces, self.clusters = named_traces(trace), named_clusters(cluster)
+        self.policies = named_policies(policies, default_policies())
+        self._options = {"estimator": estimator, "delays": delays, "until": until}
+        self._speeds = speeds
+        names = list(self.policies)
+        self.panel = Panel(self, names[min(1, len(names) - 1)], seed)
+        self.player = Player(self._draw_gantt_later)
+        self.pinned = self._setting(pinned or names[0])
+        self._first()
+        self._lay_out()
+
+    # What the controls say ---------------------------------------------------------------------------------
+
+    @property
+    def knobs(self):
+        """Controls of the present policy, by knob."""
+        return self.panel.knobs
+
+    @property
+    def setting(self) -> Setting:
+        """Present configuration."""
+        return self._setting(self.panel.policy.value, self.knobs.thing)
+
+    def _setting(self, name: str, policy=None) -> Setting:
+        p = self.panel
+        nodes = p.nodes.value if p.resizable else None
+        return Setting(p.trace.value, p.seed.value, p.cluster.value, nodes, name, policy or self.policies[name])
+
+    def trace_of(self, setting: Setting):
+        """Trace of a configuration: as given, or made from its seed and kept."""
+        source = self.traces[setting.trace]
+        if not callable(source):
+            return source
+        return self.cache.get(("trace", setting.trace, setting.seed), lambda: source(setting.seed)).value
+
+    def cluster_of(self, setting: Setting):
+        """Cluster of a configuration, with as many nodes as the slider says."""
+        cluster = self.clusters[setting.cluster]
+        if setting.nodes is None:
+            return cluster
+        return replace(cluster, groups=(replace(cluster.groups[0], nodes=setting.nodes),))
+
+    def run_of(self, setting: Setting):
+        """Run of a configuration, kept."""
+
+        def make():
+            cluster = self.cluster_of(setting)
+            speeds = self._speeds(cluster) if callable(self._speeds) else self._speeds
+            options = {k: v for k, v in self._options.items() if v is not None}
+            return simulate(self.trace_of(setting), cluster, setting.policy, speeds=speeds, rng=setting.seed, **options)
+
+        return self.cache.get(setting, make).value
+
+    @property
+    def run(self):
+        """Run of the present configuration."""
+        return self.run_of(self.setting)
+
+    # Compute and draw --------------------------------------------------------------------------------------
+
+    def _compute(self):
+        now = self.setting
+        # The pinned policy and cluster meet the trace that is shown: times on different traces do not compare.
+        pinned = self.pinned and self.pinned._replace(trace=now.trace, seed=now.seed)
+        runs = {f"now: {self._name(now, pinned)}": self.run_of(now)}
+        if pinned:
+            runs[f"pinned: {self._name(pinned, now)}"] = self.run_of(pinned)
+        measures = [
+            self.cache.get(("measure", s), lambda r=r: measure(r)).value
+            for s, r in zip((now, pinned), runs.values(), strict=False)
+        ]
+        self.seconds = float(next(iter(runs.values())).info["seconds"])
+        return now, runs, measures
+
+    def _name(self, setting: Setting, other: Setting | None) -> str:
+        """Name of a configuration: policy, and what else tells it from the other."""
+        resized = other and (setting.cluster, setting.nodes) != (other.cluster, other.nodes)
+        return setting.name + (f" on {self.cluster_of(setting)}" if resized else "")
+
+    def _show(self, found):
+        from gpuschedlab import plots
+
+        now, runs, measures = found
+        self._runs, self._now = runs, now
+        run = next(iter(runs.values()))
+        numbers = (plots.jct_cdf(runs), plots.load_over_time(runs), plots.slowdown_by_size(runs))
+        drawings = dict(zip(FIGURES, map(plots.draw, numbers), strict=False))
+        ends = max(float(r.info["now"]) for r in runs.values())
+        new = not hasattr(self, "pictures")
+        self.player.fit(self.cluster_of(now), ends, plots.busy_window(run) if new else None)
+        drawings["gantt"] = self._gantt()
+        if new:
+            self.pictures = Pictures(drawings, gantt=520)
+        else:
+            self.pictures.show(drawings)
+        self.panel.tell(table(difference(*measures), *runs, *([None] if len(runs) == 1 else [])), self.knobs.note)
+        self.panel.code.value = self.panel.coded(self.code)
+        jobs = run.jobs.height
+        self.status.value = (
+            f"{now.name}: {jobs:,} jobs on {self.cluster_of(now)}, simulated in {1000 * self.seconds:.0f} ms"
+        )
+
+    def _gantt(self):
+        from gpuschedlab import plots
+
+        names = list(self._runs)
+        name = names[min(self.panel.whose.index or 0, len(names) - 1)]
+        return plots.draw(plots.gantt(self._runs[name], **self.player.view, name=name))
+
+    def _draw_gantt_later(self):
+        """Redraw the Gantt alone: it moved in time, or to other nodes."""
+        if hasattr(self, "pictures"):
+            self.guarded(lambda: self.pictures.show({"gantt": self._gantt()}))
+
+    # Buttons -----------------------------------------------------------------------------------------------
+
+    def pin(self):
+        """Keep the present policy and cluster to compare with."""
+        self.pinned = self.setting
+        self.refresh()
+
+    def unpin(self):
+        """Compare with nothing."""
+        self.pinned = None
+        self.refresh()
+
+    @property
+    def code(self) -> str:
+        """The few lines of Python that make the present run again."""
+        return self._code(self.setting)
+
+    def _code(self, setting: Setting, folder: Path | None = None) -> str:
+        extras = {"speeds": self._speeds} | self._options
+        extras = {name: value for name, value in extras.items() if value is not None}
+        cluster = self.cluster_of(setting)
+        return run_code(self.traces[setting.trace], cluster, setting.policy, setting.seed, extras, folder)
+
+    def export(self, folder=None) -> Path:
+        """Store the present run: parquet files, the trace, and the Python that makes it again.
+
+        Parameters
+        ----------
+        folder : str or Path, optional
+            By default one under ``runs``, named after the policy and numbered.
+
+        Returns
+        -------
+        Path
+            The folder.
+
+        Raises
+        ------
+        RunError
+            It cannot be written.
+        """
+        now = self.setting
+        folder = Path(folder) if folder else _fresh(Path("runs"), re.sub(r"\W+", "-", now.name.lower()))
+        return export(self.run_of(now), self.trace_of(now), folder, self._code(now, folder))
+
+    # Figures -----------------------------------------------------------------------------------------------
+
+    def figure(self, name: str | None = None):
+        """Static twin: one figure by its name ("jct", "load", "slowdown", "gantt"), or all of them in one.
+
+        Returns
+        -------
+        plotly.graph_objects.Figure
+        """
+        from gpuschedlab.plots.style import render
+
+        drawn = self.pictures.drawings
+        return render(drawn[name]) if name else stack([render(drawn[n]) for n in FIGURES])
+
+    def _sliders(self) -> list:
+        return [*self.knobs.sliders, self.panel.nodes]
+
+    def _lay_out(self):
+        w = need("ipywidgets")
+        top = self.pictures.grid("jct", "load")
+        low = self.pictures.grid("slowdown")
+        parts = [self.pictures.fit(), *self.panel.rows, self.error, self.status, top, low]
+        player = w.HBox([self.panel.whose, self.player.box], layout=w.Layout(flex_flow="row wrap"))
+        self.box = w.VBox([*parts, player, self.pictures.slots["gantt"]], layout=w.Layout(width="100%"))
+        self.box.add_class("gpuschedlab-explorer")
+
+
+def default_policies() -> list:
+    """Policies that need nothing but a trace."""
+    from gpuschedlab.policies import Fifo, Lucid, Sjf, Srtf, Themis, Tiresias
+
+    return [Fifo, Srtf, Sjf, Tiresias, Themis, Lucid]
+
+
+def _fresh(parent: Path, name: str) -> Path:
+    """First folder of a name and a number that does not exist yet."""
+    number = 1
+    while (parent / f"{name}-{number}").exists():
+        number += 1
+    return parent / f"{name}-{number}"

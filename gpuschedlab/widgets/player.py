@@ -1,0 +1,88 @@
+"""The window of a Gantt and the nodes that it shows, played through time."""
+
+import numpy as np
+
+from gpuschedlab._extras import need
+
+HOUR = 3600.0
+LENGTHS = {"1 h": 1.0, "6 h": 6.0, "1 day": 24.0, "3 days": 72.0, "1 week": 168.0}
+STEPS = 6
+"""Steps in which a window moves past itself."""
+
+
+class Player:
+    """Play button and sliders that choose a window of time, GPU types and nodes.
+
+    Parameters
+    ----------
+    moved : callable
+        Called without arguments when any of them moves.
+    length : str
+        Name of the first window's length, of `LENGTHS`.
+    rows : int
+        Most nodes shown at a time.
+    """
+
+    def __init__(self, moved, length: str = "6 h", rows: int = 16):
+        w = need("ipywidgets")
+        self._moved, self._quiet, self._rows = moved, False, rows
+        style = {"description_width": "84px"}
+        self.length = w.Dropdown(
+            options=list(LENGTHS), value=length, description="window", style=style, layout=w.Layout(width="190px")
+        )
+        self.begin = w.IntSlider(
+            description="from (h)", min=0, max=1, style=style, layout=w.Layout(width="320px"), readout_format="d"
+        )
+        self.play = w.Play(min=0, max=1, interval=700, tooltip="play the window through time")
+        self.types = w.Dropdown(options=["all"], description="GPU type", style=style, layout=w.Layout(width="200px"))
+        self.first = w.IntSlider(description="first node", min=0, max=1, style=style, layout=w.Layout(width="320px"))
+        w.jslink((self.play, "value"), (self.begin, "value"))
+        for part in (self.begin, self.types, self.first, self.length):
+            part.observe(self._changed, "value")
+        layout = w.Layout(flex_flow="row wrap", align_items="center")
+        self.box = w.Box([self.play, self.begin, self.length, self.types, self.first], layout=layout)
+
+    def _changed(self, change):
+        if not self._quiet:
+            self._fit_nodes() if change["owner"] is self.types else None
+            self._moved()
+
+    def fit(self, cluster, end: float, window: tuple[float, float] | None = None):
+        """Fit the sliders to a cluster and to a run that ends at `end` (s); begin with `window` (s), if it is given."""
+        self._quiet = True
+        try:
+            self._cluster = cluster
+            options = ["all", *cluster.gpu_types]
+            if list(self.types.options) != options:
+                self.types.options, self.types.value = options, "all"
+            hours = max(1, int(np.ceil(end / HOUR)))
+            step = max(1, round(LENGTHS[self.length.value] / STEPS))
+            for part in (self.begin, self.play):
+                part.max, part.step = hours, step
+            if window:
+                self.begin.value = int(window[0] / HOUR) // step * step
+            self._fit_nodes()
+        finally:
+            self._quiet = False
+
+    def _fit_nodes(self):
+        last = max(0, len(self._of_type()) - self._rows)
+        self.first.max = last
+        self.first.disabled = last == 0
+
+    def _of_type(self) -> np.ndarray:
+        kind, types = self.types.value, self._cluster.gpu_types
+        chosen = np.arange(len(types)) if kind == "all" else [types.index(kind)]
+        return np.flatnonzero(np.isin(self._cluster.node_type, chosen))
+
+    @property
+    def view(self) -> dict:
+        """What to show, as `plots.gantt` takes it."""
+        start = self.begin.value * HOUR
+        nodes = self._of_type()[self.first.value : self.first.value + self._rows]
+        return {"start": start, "end": start + LENGTHS[self.length.value] * HOUR, "nodes": nodes.tolist()}
+
+    @property
+    def sliders(self) -> list:
+        """Sliders that follow the hand."""
+        return [self.begin, self.first]

@@ -1,0 +1,80 @@
+"""What went wrong inside a notebook that ran to its end: errors of cells, and of widgets, which nobody else reports.
+
+A batch run of a notebook succeeds although a widget's callback failed: the error then stands in an output widget,
+in the notebook's saved widget state. `python -m gpuschedlab.widgets.scan FILE...` exits with 1 when there is one.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+from gpuschedlab.errors import RunError
+
+STATE = "application/vnd.jupyter.widget-state+json"
+VIEW = "application/vnd.jupyter.widget-view+json"
+
+
+def find_errors(notebook) -> list[str]:
+    """Errors among the outputs and in the saved widget state of an executed notebook, one line each.
+
+    Parameters
+    ----------
+    notebook : str, Path or dict
+        Its file, or its content.
+
+    Returns
+    -------
+    list of str
+        Also when widgets are shown whose state was not saved, since nothing can be said about them then.
+
+    Raises
+    ------
+    RunError
+        The file is no notebook.
+
+    Examples
+    --------
+    >>> bad = {"output_type": "error", "ename": "ValueError", "evalue": "no"}
+    >>> find_errors({"cells": [{"cell_type": "code", "outputs": [bad]}], "metadata": {}})
+    ['cell 0: ValueError: no']
+    """
+    content = notebook if isinstance(notebook, dict) else _read(Path(notebook))
+    found, views = [], set()
+    for i, cell in enumerate(content["cells"]):
+        for output in cell.get("outputs", ()):
+            found += _errors(output, f"cell {i}")
+            if VIEW in output.get("data", {}):
+                views.add(output["data"][VIEW]["model_id"])
+    state = content.get("metadata", {}).get("widgets", {}).get(STATE, {}).get("state", {})
+    for name, widget in state.items():
+        for output in widget.get("state", {}).get("outputs") or ():
+            found += _errors(output, f"widget {name[:8]}")
+    if lost := views - set(state):
+        found.append(f"{len(lost)} widgets were shown, but their state was not saved")
+    return found
+
+
+def _errors(output: dict, where: str) -> list[str]:
+    if output.get("output_type") != "error":
+        return []
+    return [f"{where}: {output.get('ename')}: {output.get('evalue')}"]
+
+
+def _read(path: Path) -> dict:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        content["cells"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise RunError(f"{path}: {error}; expected an executed notebook (.ipynb).") from error
+    return content
+
+
+def main(paths: list[str]) -> int:
+    """Print the errors of some notebooks; 1 if there is any."""
+    found = [f"{path}: {line}" for path in paths for line in find_errors(path)]
+    print("\n".join(found) or f"{len(paths)} notebooks without errors")
+    return int(bool(found))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

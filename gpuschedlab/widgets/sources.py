@@ -1,0 +1,211 @@
+"""What the explorers run on, and the Python that makes it again; no widgets here."""
+
+import sys
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+
+import polars as pl
+
+from gpuschedlab.cluster import Cluster
+from gpuschedlab.errors import PolicyError, RunError, TraceError
+from gpuschedlab.knobs import knobs_of
+from gpuschedlab.traces import validate
+
+FIGURES = {"days": 7, "jobs": 10_000, "load": 0.9, "cluster_gpus": 560}
+"""The week that an explorer shows when it is given nothing: 10,000 jobs that fill 560 GPUs to 90 %."""
+
+
+@dataclass(frozen=True)
+class Generated:
+    """A recipe for a trace: called with a seed it makes the trace, and it can write itself as Python.
+
+    Parameters
+    ----------
+    preset : str
+        As in `traces.generate`.
+    options : dict
+        Keyword arguments of `traces.generate`, without rng; default: `FIGURES`.
+
+    Examples
+    --------
+    >>> Generated("philly", {"days": 2}).code(rng=3)
+    "lab.generate('philly', days=2, rng=3)"
+    """
+
+    preset: str = "venus"
+    options: dict = field(default_factory=lambda: dict(FIGURES))
+
+    def __call__(self, rng: int = 0) -> pl.DataFrame:
+        """Make the trace of a seed."""
+        from gpuschedlab.traces import generate
+
+        return generate(self.preset, **self.options, rng=rng)
+
+    def code(self, rng: int = 0) -> str:
+        """Write the expression that makes the trace."""
+        words = "".join(f", {name}={value!r}" for name, value in self.options.items())
+        return f"lab.generate({self.preset!r}{words}, rng={rng})"
+
+
+def named_traces(given) -> dict:
+    """Traces by name: a frame or a recipe as "trace", a dict as it is, a generated week without.
+
+    Raises
+    ------
+    TraceError
+        Neither frames nor functions of a seed.
+    """
+    found = {"generated week (Venus)": Generated()} if given is None else given
+    found = dict(found) if isinstance(found, dict) else {"trace": found}
+    for name, trace in found.items():
+        if isinstance(trace, pl.DataFrame):
+            found[name] = validate(trace, source=name)
+        elif not callable(trace):
+            raise TraceError(
+                f"explorer: found {type(trace).__name__} as trace {name!r}; expected a frame, or a function of a seed "
+                "that makes one. Pass lab.generate(...), or widgets.Generated('venus')."
+            )
+    return found
+
+
+def named_clusters(given) -> dict[str, Cluster]:
+    """Clusters by name: one under its own text, a dict as it is, 70 nodes of 8 without."""
+    given = Cluster.homogeneous(70, 8) if given is None else given
+    return dict(given) if isinstance(given, dict) else {str(given): given}
+
+
+def named_policies(given, default) -> dict:
+    """Policies by name: instances or classes, in a list or by name; `default` without.
+
+    Raises
+    ------
+    PolicyError
+        No policy among them, two of one name, or one that cannot be told from another (unhashable).
+    """
+    given = default if given is None else given
+    given = given if isinstance(given, dict | list | tuple) else [given]
+    found = {}
+    for key in given:
+        policy = given[key] if isinstance(given, dict) else key
+        policy = policy() if isinstance(policy, type) else policy
+        knobs_of(policy)
+        name = key if isinstance(given, dict) else getattr(policy, "name", type(policy).__name__)
+        if name in found:
+            raise PolicyError(f"explorer: found two policies named {name!r}; expected different names: pass a dict.")
+        try:
+            hash(policy)
+        except TypeError:
+            raise PolicyError(
+                f"{type(policy).__name__}: found a field that cannot be hashed; expected numbers, texts and tuples, "
+                "by which results are kept. Make lists tuples."
+            ) from None
+        found[name] = policy
+    if not found:
+        raise PolicyError("explorer: found no policies; expected at least one, such as [Fifo(), Srtf()].")
+    return found
+
+
+def policy_code(policy) -> str:
+    """Write a policy as Python, with the fields that differ from their defaults.
+
+    Examples
+    --------
+    >>> from gpuschedlab.policies import Tiresias
+    >>> policy_code(Tiresias(queues=1, thresholds=()))
+    'Tiresias(queues=1, thresholds=())'
+    """
+    words = [f"{f.name}={value!r}" for f in fields(policy) if (value := getattr(policy, f.name)) != f.default]
+    return f"{type(policy).__name__}({', '.join(words)})"
+
+
+def cluster_code(cluster: Cluster) -> str:
+    """Write a cluster as Python."""
+    short = f"lab.Cluster.parse({str(cluster)!r})"
+    if not cluster.events:
+        return short
+    outages = "".join(f"lab.Outage({e.node}, {e.start!r}, float('{e.end!r}')), " for e in cluster.events)
+    return f"lab.Cluster({short}.groups, ({outages.strip()}))"
+
+
+def _home(thing) -> str:
+    """Shortest module of the package that gives a class or function; its own for those of others."""
+    parts = thing.__module__.split(".")
+    public = ".".join(parts[:2])
+    return (
+        public if parts[0] == "gpuschedlab" and hasattr(sys.modules.get(public), thing.__name__) else thing.__module__
+    )
+
+
+def argument_code(value) -> tuple[str, str]:
+    """Write an argument of `simulate` as Python, and the import that it needs; a function is one of the cluster.
+
+    Examples
+    --------
+    >>> from gpuschedlab.jobs import default_speeds
+    >>> argument_code(default_speeds)
+    ('default_speeds(cluster)', 'from gpuschedlab.jobs import default_speeds')
+    """
+    maker = value if callable(value) and hasattr(value, "__qualname__") else type(value)
+    place = "" if maker.__module__ == "builtins" else f"from {_home(maker)} import {maker.__name__}"
+    if maker is value:
+        return f"{value.__name__}(cluster)", place
+    text = repr(value)
+    short = len(text) < 200 and not text.startswith("<") and "array(" not in text
+    return (text, place) if short else (f"...  # the {maker.__name__} that was given", "")
+
+
+def _trace_code(source, rng: int, folder: Path | None) -> str:
+    if hasattr(source, "code"):
+        return source.code(rng)
+    if callable(source):
+        name = getattr(source, "__name__", "")
+        return f"{name if name.isidentifier() else 'make_trace'}({rng})  # your function"
+    if folder is None:
+        return 'pl.read_parquet("trace.parquet")  # from the folder that "Export run" writes'
+    return f"pl.read_parquet({str(folder / 'trace.parquet')!r})"
+
+
+def run_code(source, cluster: Cluster, policy, rng: int, extras: dict, folder: Path | None = None) -> str:
+    """Write the few lines of Python that make a run again.
+
+    Parameters
+    ----------
+    source : polars.DataFrame or callable
+        The trace, or its recipe.
+    cluster, policy, rng
+        As for `simulate`.
+    extras : dict
+        Further arguments of `simulate`, by name.
+    folder : Path, optional
+        Where the run was exported: a trace that has no recipe is read back from it.
+    """
+    kind, trace = type(policy), _trace_code(source, rng, folder)
+    texts = {name: argument_code(value) for name, value in extras.items()}
+    own = "" if kind.__module__.startswith("gpuschedlab.") else "  # your class"
+    makers = sorted({f"from {_home(kind)} import {kind.__name__}{own}", *(place for _, place in texts.values())})
+    head = ["import polars as pl"] if "pl." in trace else []
+    lines = [*head, "import gpuschedlab as lab", *filter(None, makers), "", f"trace = {trace}"]
+    lines += [f"cluster = {cluster_code(cluster)}", f"policy = {policy_code(policy)}"]
+    lines += [f"{name} = {text}" for name, (text, _) in texts.items()]
+    words = "".join(f", {name}={name}" for name in texts)
+    return "\n".join([*lines, f"run = lab.simulate(trace, cluster, policy{words}, rng={rng})", "run"])
+
+
+def export(run, trace: pl.DataFrame, folder: Path, code: str) -> Path:
+    """Store a run with its trace and the lines that make it again: a folder of parquet files and reproduce.py.
+
+    Raises
+    ------
+    RunError
+        The folder cannot be written.
+    """
+    folder = run.to_parquet(folder)
+    try:
+        trace.write_parquet(folder / "trace.parquet")
+        (folder / "reproduce.py").write_text(code + "\n", encoding="utf-8")
+    except OSError as error:
+        raise RunError(
+            f"explorer: {folder} could not be completed: {error.strerror or error}. Free some space, or choose "
+            "another folder."
+        ) from error
+    return folder

@@ -1,0 +1,202 @@
+"""Policies and estimators by the words of a command line: `tiresias:queues=3,thresholds=3250,57600@history`."""
+
+import difflib
+import importlib.util
+import sys
+import traceback
+from dataclasses import fields
+from functools import lru_cache
+from pathlib import Path
+from types import ModuleType
+
+from gpuschedlab.errors import EstimatorError, LabError, PolicyError
+from gpuschedlab.knobs import knob_word, knobs_of, parse_knob
+
+
+def split_word(text: str) -> tuple[str, dict[str, str], str]:
+    """Split NAME[:KNOB=VALUE,...][@ESTIMATOR]; NAME may be FILE.py or FILE.py:CLASS.
+
+    A part without `=` goes on with the value before it, so that lists need no other sign.
+
+    Examples
+    --------
+    >>> split_word("tiresias:queues=3,thresholds=3250,57600@oracle")
+    ('tiresias', {'queues': '3', 'thresholds': '3250,57600'}, 'oracle')
+    >>> split_word("my.py:Mine:share=0.5")
+    ('my.py:Mine', {'share': '0.5'}, '')
+    """
+    body, _, estimator = text.partition("@")
+    parts = body.split(":")
+    options = parts.pop() if len(parts) > 1 and "=" in parts[-1] else ""
+    values: dict[str, str] = {}
+    for part in options.split(",") if options else ():
+        name, equals, value = part.partition("=")
+        if equals:
+            last = name.strip()
+            values[last] = value.strip()
+        else:
+            values[last] += f",{part.strip()}"
+    return ":".join(parts), values, estimator
+
+
+def policy_of(text: str):
+    """Make a policy from a word.
+
+    Parameters
+    ----------
+    text : str
+        NAME[:KNOB=VALUE,...]: a name of `gpuschedlab.policies.ALL`, FILE.py:CLASS, or FILE.py when it holds one policy.
+
+    Returns
+    -------
+    Policy
+
+    Raises
+    ------
+    PolicyError
+        No such policy or knob, a value out of range, or a file that cannot be read: the message says what there is.
+
+    Examples
+    --------
+    >>> policy_of("fifo:backfill=easy").backfill
+    'easy'
+    >>> policy_of("tiresas")
+    Traceback (most recent call last):
+    gpuschedlab.errors.PolicyError: policy 'tiresas': ... Did you mean tiresias?
+    """
+    from gpuschedlab.policies import ALL
+    from gpuschedlab.sim import Policy
+
+    name, values, _ = split_word(text)
+    cls = class_of(name, ALL, Policy, "policy", PolicyError)
+    knobs = knobs_of(cls)
+    if unknown := [k for k in values if k not in knobs]:
+        raise PolicyError(f"{name} has no knob {unknown[0]!r}; its knobs are {', '.join(knobs) or 'none'}.")
+    return cls(**{k: parse_knob(knobs[k], v) for k, v in values.items()})
+
+
+def estimator_of(text: str):
+    """Make an estimator, not yet fitted, from a word: a name of `gpuschedlab.estimators.ALL` or FILE.py:CLASS.
+
+    Raises
+    ------
+    EstimatorError
+        No such estimator or parameter, or a value out of range.
+
+    Examples
+    --------
+    >>> estimator_of("noisy:error=0.5").error
+    0.5
+    """
+    from gpuschedlab import estimators
+
+    name, values, _ = split_word(text)
+    cls = class_of(name, estimators.ALL, estimators.Estimator, "estimator", EstimatorError)
+    given = {f.name: f.default for f in fields(cls) if isinstance(f.default, int | float | str)}
+    if unknown := [k for k in values if k not in given]:
+        raise EstimatorError(f"{name} has no parameter {unknown[0]!r}; it has {', '.join(given) or 'none'}.")
+    return cls(**{k: _like(given[k], v, f"{name}, {k}") for k, v in values.items()})
+
+
+def _like(default, text: str, who: str):
+    """Read a parameter of the kind of its default."""
+    try:
+        if isinstance(default, bool):
+            return {"true": True, "false": False}[text.lower()]
+        return type(default)(text)
+    except (ValueError, KeyError):
+        raise EstimatorError(f"{who}: found {text!r}; expected a value like {default!r}.") from None
+
+
+def class_of(name: str, known: dict[str, type], base: type, what: str, error: type[LabError]) -> type:
+    """Class by its word: a known one, or that of a file.
+
+    Raises
+    ------
+    LabError
+        Of type `error`: there is none; the message names those that there are.
+    """
+    file, _, wanted = name.partition(":")
+    if file.endswith(".py"):
+        module = load_file(file, error)
+        own = {k: v for k, v in vars(module).items() if isinstance(v, type) and v.__module__ == module.__name__}
+        found = {k: v for k, v in own.items() if issubclass(v, base)}
+        if wanted in found:
+            return found[wanted]
+        if not wanted and len(found) == 1:
+            return next(iter(found.values()))
+        asked = f"no {what} {wanted!r}" if wanted else f"{len(found)} classes that are a {what}"
+        names = ", ".join(found) or f"none derives from {base.__name__}"
+        raise error(f"{file}: found {asked}; expected FILE.py:CLASS, where it holds: {names}.")
+    if name in known:
+        return known[name]
+    near = difflib.get_close_matches(name, known, 1)
+    hint = f" Did you mean {near[0]}?" if near else ""
+    raise error(f"{what} {name!r}: expected one of {', '.join(sorted(known))}, or FILE.py:CLASS.{hint}")
+
+
+def load_file(file: str, error: type[LabError] = PolicyError) -> ModuleType:
+    """Import a Python file by its path; the same file gives the same module.
+
+    Raises
+    ------
+    LabError
+        Of type `error`: there is no such file, or it raised; the message has the line.
+    """
+    path = Path(file).resolve()
+    if not path.is_file():
+        raise error(f"{file}: found no such file; expected FILE.py:CLASS.")
+    return _load(path, error)
+
+
+@lru_cache(maxsize=32)
+def _load(path: Path, error: type[LabError]) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    # Registered under its name so that its classes can be pickled.
+    before = sys.modules.get(path.stem)
+    sys.modules[path.stem] = module
+    try:
+        spec.loader.exec_module(module)
+    except Exception as raised:  # somebody's own file: whatever it raises is told in one line
+        sys.modules.pop(path.stem)
+        if before is not None:
+            sys.modules[path.stem] = before
+        raise error(f"{path.name} cannot be imported: {blame(raised, path.name)}.") from raised
+    return module
+
+
+def blame(raised: BaseException, file: str = "") -> str:
+    """Name an exception of somebody's own code in one line, with the innermost line of that code.
+
+    Examples
+    --------
+    >>> blame(KeyError("gpus"))
+    "KeyError: 'gpus'"
+    """
+    if isinstance(raised, LabError):
+        return str(raised)
+    if isinstance(raised, SyntaxError):
+        return f"SyntaxError: {raised.msg}, line {raised.lineno}"
+    home = str(Path(__file__).resolve().parent)
+    frames = [f for f in traceback.extract_tb(raised.__traceback__) if not f.filename.startswith(home)]
+    own = [f for f in frames if not file or Path(f.filename).name == file]
+    where = f", {Path(own[-1].filename).name} line {own[-1].lineno}" if own else ""
+    return f"{type(raised).__name__}: {raised}{where}".replace("\n", " ")
+
+
+def word_of(policy) -> str:
+    """Word that makes a policy again: its class and the knobs that are not at their defaults.
+
+    Examples
+    --------
+    >>> from gpuschedlab.policies import Tiresias
+    >>> word_of(Tiresias(queues=1, thresholds=()))
+    'tiresias:queues=1,thresholds='
+    """
+    changed = {k: getattr(policy, k) for k, info in knobs_of(policy).items() if getattr(policy, k) != info.default}
+    options = ",".join(f"{k}={knob_word(v)}" for k, v in changed.items())
+    return type(policy).__name__.lower() + (f":{options}" if options else "")
+
+
+__all__ = ["blame", "class_of", "estimator_of", "load_file", "policy_of", "split_word", "word_of"]

@@ -1,0 +1,365 @@
+"""The batteries: every policy passes them, and every check fails on somebody who deserves it."""
+
+from dataclasses import dataclass, field, replace
+from typing import Annotated
+
+import numpy as np
+import polars as pl
+import pytest
+
+from gpuschedlab import simulate
+from gpuschedlab.check import CheckReport, check_estimator, check_policy, laws, small_trace
+from gpuschedlab.check.report import run_battery
+from gpuschedlab.cluster import Cluster, Outage
+from gpuschedlab.errors import EstimatorError, LabError, PolicyError
+from gpuschedlab.estimators import Estimator
+from gpuschedlab.knobs import Constraint, Knob
+from gpuschedlab.policies import ALL, Fifo, Srtf
+from gpuschedlab.sim import Allocation, Delays, Ordered, Round
+
+
+@pytest.mark.parametrize("name", sorted(ALL))
+def test_every_policy_passes(name):
+    check_policy(ALL[name]).raise_if_failed()
+
+
+@pytest.mark.parametrize("name", sorted(ALL))
+def test_every_policy_names_its_paper_and_what_differs(name):
+    assert "Differs from the paper in\n" in ALL[name].__doc__
+
+
+@dataclass(frozen=True)
+class SmallestFirst(Ordered):
+    """Fewest GPUs first; a job may be passed by smaller ones for an hour a GPU."""
+
+    price: Annotated[float, Knob(0, 86_400, unit="s")] = 3600.0
+    moving = "none"
+
+    @staticmethod
+    def key(now, job, knobs):
+        return job.submit + knobs.price * job.gpus
+
+
+def test_a_policy_of_ones_own_in_ten_lines_passes():
+    report = check_policy(SmallestFirst)
+    assert report.raise_if_failed() is report
+    assert report.passed
+
+
+def test_a_battery_runs_on_the_trace_and_cluster_that_it_is_given():
+    jobs = small_trace(20, rng=9).with_columns(gpus=pl.lit(1.0))
+    assert check_policy(Fifo(), trace=jobs, cluster=Cluster.homogeneous(1, 1)).passed
+    too_large = check_policy(Fifo(), trace=jobs.with_columns(gpus=pl.lit(2.0)), cluster=Cluster.homogeneous(1, 1))
+    assert "laws" in [c.name for c in too_large.failures]
+
+
+# Policies that deserve to fail
+
+
+def knob(**more):
+    return Annotated[float, Knob(0, 1e6, **more)]
+
+
+@dataclass(frozen=True)
+class Plain(Round):
+    """First come, first served, in rounds."""
+
+    interval: knob(unit="s") = 60.0
+
+    def order(self, view):
+        return np.arange(len(view))
+
+    def allocate(self, view):
+        gpus, types = np.zeros(len(view)), np.full(len(view), -1)
+        left = view.capacity.astype(float).copy()
+        for i in self.order(view):
+            for t in np.flatnonzero(left >= view.gpus[i] - 1e-9):
+                if np.isfinite(view.rates([t], [1], [max(1, view.gpus[i])])[i]) or view.model[i] < 0:
+                    gpus[i], types[i] = view.gpus[i], t
+                    left[t] -= view.gpus[i]
+                    break
+        return Allocation(types, gpus)
+
+
+Undocumented = dataclass(frozen=True)(type("Undocumented", (Plain,), {"__module__": __name__}))
+
+
+@dataclass(frozen=True)
+class BareNumber(Fifo):
+    """A number that nobody can see."""
+
+    weight: float = 2.0
+
+
+@dataclass(frozen=True)
+class Restless(Fifo):
+    """A projection that never comes to rest."""
+
+    a: knob() = 1.0
+    constraints = (Constraint("a is never what it is", lambda k: False, lambda k: {"a": k["a"] / 2 + 1}),)
+
+    def __post_init__(self):
+        pass
+
+
+@dataclass(frozen=True)
+class Starving(Plain):
+    """Never serves the last job."""
+
+    def order(self, view):
+        return [i for i in range(len(view)) if view.index[i] != 39]
+
+
+@dataclass(frozen=True)
+class Erratic(Plain):
+    """Another order each time."""
+
+    def order(self, view):
+        return np.random.default_rng().permutation(len(view))
+
+
+@dataclass(frozen=True)
+class Unpicklable(Plain):
+    """Carries what cannot be stored."""
+
+    call: object = field(default_factory=lambda: lambda: 0)
+
+
+@dataclass(frozen=True)
+class Hours(Ordered):
+    """Jobs above ten minutes wait for those below."""
+
+    moving = "none"
+
+    @staticmethod
+    def key(now, job, knobs):
+        return job.submit + (1e6 if job.estimate > 600.0 else 0.0)
+
+
+@dataclass(frozen=True)
+class Prophet(Plain):
+    """Goes by how many jobs there will be."""
+
+    def order(self, view):
+        return np.roll(np.arange(len(view)), view._state.job.shape[0])
+
+
+@dataclass(frozen=True)
+class Peeking(Plain):
+    """Goes by the true work."""
+
+    def order(self, view):
+        return np.argsort(view._state.body["work"][view.index], kind="stable")
+
+
+FAILS = {
+    "docstring": Undocumented,
+    "knobs": BareNumber,
+    "laws": Starving,
+    "deterministic": Erratic,
+    "pickles": Unpicklable,
+    "unit_of_time": Hours,
+    "future_arrivals": Prophet,
+    "future_durations": Peeking,
+}
+
+
+def test_the_plain_round_policy_passes():
+    check_policy(Plain).raise_if_failed()
+
+
+@pytest.mark.parametrize("check", FAILS)
+def test_each_check_finds_who_breaks_it(check, monkeypatch):
+    monkeypatch.setattr("gpuschedlab.sim.simulation.PATIENCE", 50)  # rounds until a stuck policy is told so
+    report = check_policy(FAILS[check], only=(check,))
+    assert check in [c.name for c in report.failures]
+    with pytest.raises(PolicyError, match=f"{FAILS[check].__name__} failed"):
+        report.raise_if_failed()
+
+
+def test_a_projection_that_does_not_rest_is_found():
+    assert "expected it left alone" in check_policy(Restless).summary()["knobs"]
+
+
+def test_a_policy_that_can_be_changed_is_found():
+    @dataclass
+    class Loose(Plain.__bases__[0]):
+        """Not frozen."""
+
+    assert "frozen=True" in check_policy(Loose).summary()["knobs"]
+
+
+def test_a_policy_that_gives_too_much_is_named():
+    @dataclass(frozen=True)
+    class Generous(Round):
+        """Gives everyone everything."""
+
+        def allocate(self, view):
+            return Allocation(np.zeros(len(view), int), np.full(len(view), 99.0))
+
+    assert "Return at most view.capacity" in check_policy(Generous).summary()["laws"]
+
+
+# Laws: a sound run obeys them, a forged one does not
+
+
+CLUSTER = Cluster.homogeneous(3, 4)
+
+
+@pytest.fixture(scope="module")
+def sound():
+    jobs = small_trace(40, rng=2).filter(pl.col("gpus") >= 1)
+    return simulate(jobs, CLUSTER, Srtf(), delays=Delays(restart=20.0))
+
+
+def test_a_sound_run_obeys_all_laws(sound):
+    assert [law(sound, CLUSTER) for law in laws.ALWAYS + laws.RIGID] == [None] * 7
+    assert sound.jobs["preemptions"].sum() > 0
+
+
+def forged(run, frame, **columns):
+    return replace(run, **{frame: getattr(run, frame).with_columns(**columns)})
+
+
+first = pl.int_range(pl.len()) == 0
+
+FORGERIES = {
+    "all_finish": [
+        ({"end": pl.when(first).then(None).otherwise(pl.col("end"))}, "jobs", "1 of .* never end"),
+        ({"start": pl.col("submit") - 1}, "jobs", "expected this order"),
+    ],
+    "capacity_holds": [({"gpus": 2 * pl.col("gpus")}, "allocations", "node 0 gave .* it has 4")],
+    "gpu_time_is_conserved": [
+        ({"attained": pl.col("attained") + pl.when(first).then(1.0).otherwise(0.0)}, "jobs", "expected the same"),
+        ({"used": pl.col("used") * 1.001}, "timeline", "expected the same"),
+        ({"end": pl.col("end") + 1}, "allocations", "expected the same"),
+    ],
+    "littles_law_holds": [({"waiting": pl.col("waiting") + 1}, "timeline", "expected the same")],
+    "times_add_up": [
+        ({"queueing": pl.col("queueing") + 1}, "jobs", "waiting . holding"),
+        ({"executed": pl.col("executed") + 1, "queueing": pl.col("queueing") - 1}, "jobs", "waiting . holding"),
+    ],
+    "work_is_done": [
+        ({"lost": pl.col("lost") + 1}, "jobs", "duration = held"),
+        ({"duration": pl.col("duration") * 1.01}, "jobs", "duration = held"),
+    ],
+    "requests_are_met": [({"gpus": pl.col("gpus") + 1}, "allocations", "it requested")],
+}
+CASES = [(law, *case) for law, cases in FORGERIES.items() for case in cases]
+
+
+@pytest.mark.parametrize(("law", "columns", "frame", "message"), CASES)
+def test_each_law_finds_a_forgery(sound, law, columns, frame, message):
+    import re
+
+    problem = getattr(laws, law)(forged(sound, frame, **columns), CLUSTER)
+    assert re.search(message, problem)
+
+
+def test_gpus_of_a_node_that_is_down_are_found(sound):
+    row = sound.allocations.row(0, named=True)
+    broken = Cluster(CLUSTER.groups, (Outage(row["node"], row["start"] + 1, row["start"] + 2),))
+    assert "the node was down" in laws.capacity_holds(sound, broken)
+
+
+# Reports
+
+
+def test_a_report_collects_what_is_wrong_and_what_was_raised():
+    def good():
+        """All is well."""
+
+    def bad():
+        """Something is demanded."""
+        return "found 1; expected 2"
+
+    def crash():
+        """It does not crash."""
+        return 1 / 0
+
+    report = run_battery("Mine", {"good": good, "bad": bad, "crash": crash}, EstimatorError)
+    assert not report.passed
+    assert report.summary() == {
+        "good": "",
+        "bad": "found 1; expected 2",
+        "crash": "it raised ZeroDivisionError: division by zero",
+    }
+    assert "ok    good   All is well" in repr(report)
+    assert "<td>bad</td><td>found 1; expected 2</td>" in report._repr_html_()
+    with pytest.raises(EstimatorError, match="Mine failed 2 of 3 checks.\nbad: found 1"):
+        report.raise_if_failed()
+
+
+def test_a_report_escapes_what_it_shows():
+    report = CheckReport("<b>", run_battery("x", {"<i>": lambda: "<script>"}, LabError).checks)
+    assert "<script>" not in report._repr_html_()
+
+
+# Estimators that deserve to fail
+
+
+@dataclass(frozen=True)
+class Flat(Estimator):
+    """An hour for all."""
+
+    needs_history = False
+
+    def _predict(self, jobs):
+        return np.full(jobs.height, 3600.0)
+
+
+def flawed(base=Flat, *, frozen=True, doc="Flawed.", **members):
+    return dataclass(frozen=frozen)(type("Flawed", (base,), {"__doc__": doc, **members}))
+
+
+def leak(self, jobs):
+    return jobs["duration"].to_numpy() if "duration" in jobs.columns else np.ones(jobs.height)
+
+
+ESTIMATOR_FAILS = {
+    "docstring": flawed(doc=None),
+    "needs_fit": flawed(predict=lambda self, jobs: np.ones(jobs.height), needs_history=True),
+    "answers": flawed(predict=lambda self, jobs: -np.ones(jobs.height)),
+    "strangers": flawed(_predict=lambda self, jobs: jobs["user"].str.tail(1).cast(pl.Float64).to_numpy() + 1),
+    "missing_columns": flawed(_predict=lambda self, jobs: jobs["user"].str.len_chars().to_numpy() + 1.0),
+    "blind": flawed(predict=leak),
+    "each_job_alone": flawed(_predict=lambda self, jobs: 1.0 + np.arange(jobs.height)),
+    "deterministic": flawed(
+        _fit=lambda self, history: self._learn(x_=np.random.default_rng().random()),
+        _predict=lambda self, jobs: np.full(jobs.height, self.x_),
+    ),
+    "pickles": flawed(_fit=lambda self, history: self._learn(x_=lambda: 0)),
+}
+
+
+def test_the_flat_estimator_passes():
+    check_estimator(Flat()).raise_if_failed()
+
+
+@pytest.mark.parametrize("check", ESTIMATOR_FAILS)
+def test_each_check_finds_the_estimator_that_breaks_it(check):
+    globals()["Flawed"] = ESTIMATOR_FAILS[check]  # where pickle looks for the class
+    report = check_estimator(ESTIMATOR_FAILS[check])
+    assert check in [c.name for c in report.failures]
+    with pytest.raises(EstimatorError, match="Flawed failed"):
+        report.raise_if_failed()
+
+
+def test_an_estimator_that_can_be_changed_is_found():
+    class Loose(Flat):
+        """Not a dataclass of its own, but frozen by its base."""
+
+    @dataclass
+    class Open:
+        """Can be changed, and changes itself."""
+
+        seconds: float = 1.0
+
+        def fit(self, history):
+            self.seconds = 5.0
+            return self
+
+        def predict(self, jobs):
+            return np.full(jobs.height, self.seconds)
+
+    assert "frozen=True" in check_estimator(Open).summary()["parameters"]

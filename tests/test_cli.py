@@ -1,0 +1,368 @@
+"""The command line: what it prints, what it writes, how it ends."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gpuschedlab import Cluster, Run, simulate
+from gpuschedlab.bench import engine
+from gpuschedlab.check import small_trace
+from gpuschedlab.cli import main
+from gpuschedlab.cli.compare import LINEUP
+from gpuschedlab.cli.text import metrics_table
+from gpuschedlab.comparison import COLUMNS
+from gpuschedlab.knobs import knobs_of
+from gpuschedlab.metrics import METRICS
+from gpuschedlab.policies import ALL, Fifo, Srtf, Tiresias
+from gpuschedlab.words import estimator_of, policy_of, split_word, word_of
+
+MINE = '''
+"""Policies of one's own, good and bad."""
+import os, signal
+from dataclasses import dataclass
+from typing import Annotated
+from gpuschedlab import Allocation, Knob, Ordered, Round
+
+@dataclass(frozen=True)
+class Mine(Ordered):
+    """Large jobs first."""
+    power: Annotated[float, Knob(0, 4, help="how much size counts")] = 1.0
+    moving = "none"
+
+    @staticmethod
+    def key(now, job, knobs):
+        return -job.gpus ** knobs.power
+
+@dataclass(frozen=True)
+class Breaks(Round):
+    """Divides by zero."""
+    def allocate(self, view):
+        return 1 / 0
+
+@dataclass(frozen=True)
+class Stops(Round):
+    """Presses Ctrl-C."""
+    def allocate(self, view):
+        os.kill(os.getpid(), signal.SIGINT)
+        while True: pass
+
+class Forgot(Ordered):
+    """Is no dataclass."""
+'''
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch) -> Path:
+    """A folder to work in, with a trace and a file of policies."""
+    monkeypatch.chdir(tmp_path)
+    small_trace(80).write_parquet("trace.parquet")
+    Path("mine.py").write_text(MINE)
+    return tmp_path
+
+
+SCENE = ["--trace", "trace.parquet", "--cluster", "5x4", "--speeds", "none"]
+
+
+def python(*words: str, **options) -> subprocess.CompletedProcess:
+    """The command line in a process of its own."""
+    path = os.pathsep.join([str(Path(__file__).resolve().parent.parent), os.environ.get("PYTHONPATH", "")])
+    call = [sys.executable, "-m", "gpuschedlab", *words]
+    environment = os.environ | {"PYTHONPATH": path}
+    return subprocess.run(call, text=True, check=False, env=environment, **{"capture_output": True} | options)
+
+
+# --- compare
+
+
+def test_compare_says_what_simulate_says(here, capsys):
+    assert main(["compare", "fifo", "srtf", "mine.py:Mine:power=2", *SCENE, "--json", "--out", ""]) == 0
+    told = json.loads(capsys.readouterr().out)
+    trace, cluster = small_trace(80), Cluster.parse("5x4")
+    assert list(told["policies"]) == ["fifo", "srtf", "mine.py:Mine:power=2"]
+    for word, policy in {"fifo": Fifo(), "srtf": Srtf()}.items():
+        wanted = simulate(trace, cluster, policy).summary()
+        found = told["policies"][word]["metrics"]
+        assert found.pop("seconds") > 0
+        wanted.pop("seconds")
+        assert found == wanted
+    assert told["policies"]["mine.py:Mine:power=2"]["info"]["knobs"]["power"] == 2
+    assert not list(here.glob("*.html"))
+
+
+def test_compare_prints_a_table_and_writes_one_file(here, capsys):
+    assert main(["compare", "fifo", "tiresias:queues=3,thresholds=3250,57600", *SCENE]) == 0
+    out = capsys.readouterr().out
+    words = out.split()
+    for name in COLUMNS:
+        assert set(METRICS[name].label.split()) <= set(words)
+    assert "\ntiresias:queues=3,thresholds=3250,57600  " in out
+    page = (here / "report.html").read_text()
+    assert "<html" in page
+    assert page.count("<script") > 0
+    assert " src=" not in page.split("</style>")[0], "nothing is loaded from elsewhere"
+    assert sorted(p.name for p in here.iterdir()) == ["mine.py", "report.html", "trace.parquet"]
+
+
+def test_a_policy_that_fails_costs_only_itself(here, capsys):
+    assert main(["compare", "fifo", "mine.py:Breaks", "srtf", *SCENE, "--runs", "runs"]) == 1
+    told = capsys.readouterr()
+    line = MINE[: MINE.index("1 / 0")].count("\n") + 1
+    assert f"mine.py:Breaks failed: ZeroDivisionError: division by zero, mine.py line {line}" in told.err
+    assert [line.split()[0] for line in told.out.splitlines() if line.startswith(("fifo", "srtf"))] == ["fifo", "srtf"]
+    assert (here / "report.html").exists()
+    assert Run.from_parquet(here / "runs" / "fifo").jobs.height == 80
+
+
+def test_ctrl_c_keeps_what_is_finished(here):
+    done = python("compare", "fifo", "mine.py:Stops", "srtf", *SCENE, "--out", "kept.html")
+    assert done.returncode == 130, done.stderr
+    assert "1 policies finished, 2 did not" in done.stderr
+    assert "\nfifo " in done.stdout
+    assert (here / "kept.html").exists()
+    assert "Traceback" not in done.stderr
+
+
+def test_the_line_up_is_what_the_demo_promises():
+    policies = {word: policy_of(word) for word in LINEUP}
+    assert len(policies) >= 8
+    assert {type(p).__name__ for p in policies.values()} >= {"Fifo", "Sjf", "Srtf", "Tiresias", "Themis", "Lucid"}
+    assert [word for word in LINEUP if "@" in word] == ["srtf@oracle"], "one ideal, and it says so"
+
+
+def test_demo_in_small(here, capsys):
+    words = [
+        "compare",
+        "--jobs",
+        "400",
+        "--days",
+        "2",
+        "--cluster",
+        "12x8",
+        "--load",
+        "0.9",
+        "--out",
+        "",
+        "--seed",
+        "3",
+    ]
+    assert main(words) in (0, 2)  # a preset may draw a job that is larger than so small a cluster: then it says so
+    told = capsys.readouterr()
+    if told.err:
+        assert "asks for" in told.err
+        return
+    assert "those with @oracle know the truth" in told.out
+    assert sum(line.startswith(LINEUP) for line in told.out.splitlines()) == len(LINEUP)
+
+
+# --- run
+
+
+def test_run_keeps_the_run(here, capsys):
+    assert main(["run", "tiresias", *SCENE, "--out", "kept", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    kept = Run.from_parquet("kept")
+    assert kept.jobs.equals(simulate(small_trace(80), Cluster.parse("5x4"), Tiresias()).jobs)
+    assert told["metrics"]["jct_mean"] == kept.summary()["jct_mean"]
+
+
+def test_run_until_and_failures(here, capsys):
+    assert main(["run", "fifo", *SCENE, "--until", "2000", "--mtbf", "4000", "--mttr", "300", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["info"]["now"] == 2000
+    assert told["info"]["outages"] > 0
+    assert told["metrics"]["unfinished"] > 0
+
+
+def test_ctrl_c_keeps_the_run_so_far(here):
+    done = python("run", "mine.py:Stops", *SCENE, "--out", "kept")
+    assert done.returncode == 130, done.stderr
+    assert "interrupted at t=" in done.stderr
+    assert Run.from_parquet("kept").jobs["end"].null_count() == 80
+
+
+def test_history_is_cut_off_and_learnt(here, capsys):
+    words = ["run", "sjf", *SCENE, "--history", "0.02", "--estimator", "history", "--json"]
+    assert main(words) == 0
+    told = json.loads(capsys.readouterr().out)
+    before = small_trace(80).filter(pl.col("submit") < 0.02 * 86_400).height
+    assert told["metrics"]["jobs"] == 80 - before
+    assert told["info"]["estimator"] == "History"
+
+
+# --- words
+
+
+def test_words_are_split():
+    assert split_word("fifo") == ("fifo", {}, "")
+    assert split_word("a/my.py:Mine:x=1,2,y=z@noisy:error=0.1") == (
+        "a/my.py:Mine",
+        {"x": "1,2", "y": "z"},
+        "noisy:error=0.1",
+    )
+
+
+@given(st.data())
+@settings(max_examples=60, deadline=None)
+def test_every_policy_has_a_word_that_makes_it_again(data):
+    cls = ALL[data.draw(st.sampled_from(sorted(ALL)))]
+    values = {}
+    for name, info in knobs_of(cls).items():
+        k = info.knob
+        one = st.sampled_from(k.choices) if k.choices else st.floats(k.low, k.high).map(lambda v: float(f"{v:.9g}"))
+        values[name] = data.draw(st.lists(one, max_size=k.many).map(tuple) if info.kind == "floats" else one)
+    policy = cls(**cls.project(values))
+    assert policy_of(word_of(policy)) == policy
+
+
+def test_estimators_have_words():
+    assert estimator_of("oracle").sees_truth
+    assert estimator_of("noisy:error=0.5,rng=3").rng == 3
+    assert estimator_of("runtime:trees=20,recurrent=false").recurrent is False
+
+
+def test_a_file_of_ones_own(here, capsys):
+    (here / "one.py").write_text(MINE.split("@dataclass(frozen=True)\nclass Breaks")[0])
+    assert type(policy_of("one.py")).__name__ == "Mine"
+    for word, message in {
+        "mine.py": "4 classes that are a policy; expected FILE.py:CLASS, where it holds: Mine, Breaks, Stops, Forgot",
+        "mine.py:Other": "found no policy 'Other'",
+        "mine.py:Forgot": "is not a dataclass; expected @dataclass(frozen=True)",
+        "mine.py:Mine:power=9": "expected 0 to 4",
+    }.items():
+        assert main(["compare", word, *SCENE]) == 2
+        assert message in capsys.readouterr().err
+    (here / "bad.py").write_text("x = 1\ny = nothing\n")
+    assert main(["check", "bad.py:Mine"]) == 2
+    assert (
+        "bad.py cannot be imported: NameError: name 'nothing' is not defined, bad.py line 2" in capsys.readouterr().err
+    )
+    (here / "worse.py").write_text("def f(:\n")
+    assert main(["check", "worse.py:Mine"]) == 2
+    assert "SyntaxError: invalid syntax, line 1" in capsys.readouterr().err
+
+
+# --- help, check, bench, versions
+
+
+@pytest.mark.parametrize("command", ["compare", "run", "check"])
+def test_help_shows_every_knob(command, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    with pytest.raises(SystemExit) as ended:
+        main([command, "--help"])
+    assert ended.value.code == 0
+    told = capsys.readouterr().out
+    for name, cls in ALL.items():
+        assert f"\n{name}: " in told
+        for info in knobs_of(cls).values():
+            assert info.describe() in told
+
+
+@pytest.mark.parametrize(
+    "words", [[], ["nothing"], ["compare", "--load", "-1"], ["compare", "--jobs", "many"], ["bench", "x"]]
+)
+def test_wrong_usage_ends_in_one_line(words, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    assert ended.value.code == 2
+    told = capsys.readouterr().err
+    assert told.count("\n") == 1
+    assert "--help" in told
+
+
+def test_check_passes_the_good_and_fails_the_bad(here, capsys):
+    assert main(["check", "mine.py:Mine", "history"]) == 0
+    told = capsys.readouterr().out
+    assert "Mine: 11 of 11 checks passed" in told
+    assert "History: 10 of 10 checks passed" in told
+    assert main(["check", "mine.py:Breaks", "--json"]) == 1
+    told = json.loads(capsys.readouterr().out)
+    assert told["mine.py:Breaks"]["passed"] is False
+    assert "ZeroDivisionError" in told["mine.py:Breaks"]["problems"]["laws"]
+    assert main(["check", "nobody"]) == 2
+
+
+def test_bench_ends_with_1_when_a_budget_is_missed(capsys, monkeypatch):
+    for seconds, code in ((0.05, 0), (0.07, 1)):
+        told = {"seconds": [seconds] * 5, "memory": 1e9}
+        monkeypatch.setattr(engine, "_python", lambda words, folder=None, told=told: told if words[0] == "-m" else 0.01)
+        assert main(["bench", "engine", "--json"]) == code
+        found = json.loads(capsys.readouterr().out)
+        rows = {row["name"]: row for row in found["rows"]}
+        assert rows["tiresias_10k"]["ok"] is (code == 0)
+        assert rows["tiresias_10k"]["value"] == seconds
+        assert rows["fifo_million_memory"]["value"] == 1e9
+        assert found["ok"] is (code == 0)
+        assert main(["bench", "engine"]) == code
+        assert ("NO" in capsys.readouterr().out) is (code == 1)
+
+
+def test_a_case_is_measured():
+    case = engine.Case("tiny", "fifo", 200, "70x8", 0.5)
+    found = engine.measure(case, 2)
+    assert len(found["seconds"]) == 2
+    assert min(found["seconds"]) > 0
+    assert 1e7 < found["memory"] < 1e11
+
+
+def test_warm_compiles_every_policy(capsys):
+    assert main(["warm", "--json"]) == 0
+    assert set(json.loads(capsys.readouterr().out)) == {"engine", *ALL}
+
+
+def test_versions(capsys):
+    assert main(["versions", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["python"] == sys.version.split()[0]
+    assert told["numpy"]
+
+
+def test_a_reader_that_goes_away_is_no_error():
+    read, write = os.pipe()
+    os.close(read)
+    done = python("versions", capture_output=False, stdout=write, stderr=subprocess.PIPE)
+    os.close(write)
+    assert done.returncode == 0
+    assert done.stderr == ""
+
+
+def test_numbers_are_readable():
+    frame = pl.DataFrame(
+        {
+            "policy": ["a", "b"],
+            "jct_mean": [36_000.0, 18_000.0],
+            "queueing_mean": [0.0, 30.0],
+            "preemptions": [0, 12_345],
+            "unfair_fraction": [0.5, None],
+            "seconds": [0.0123, 400.0],
+        }
+    )
+    lines = metrics_table(frame).splitlines()
+    assert lines[1].split() == ["policy", "JCT", "queueing", "preemptions", "fraction", "taken"]
+    assert lines[2].split() == ["h", "s", "%", "s"]
+    assert lines[3].split() == ["a", "10.00", "0.0", "0", "50.0", "0.012"]
+    assert lines[4].split() == ["b", "5.00", "30.0", "12,345", "-", "400.000"]
+
+
+# --- traces
+
+
+def test_traces_are_made_described_and_listed(here, capsys):
+    assert main(["trace", "generate", "venus", "--jobs", "500", "--days", "1", "--out", "made.parquet"]) == 0
+    assert "made.parquet: " in capsys.readouterr().out
+    made = pl.read_parquet("made.parquet")
+    assert 400 < made.height < 600
+    assert main(["trace", "describe", "made.parquet", "--json"]) == 0
+    assert str(made.height) in json.dumps(json.loads(capsys.readouterr().out))
+    assert main(["trace", "list"]) == 0
+    told = capsys.readouterr().out
+    for name in ("venus", "philly", "pai"):
+        assert name in told
+    assert main(["trace", "generate", "venice", "--out", "made.parquet"]) == 2
+    assert "venus" in capsys.readouterr().err

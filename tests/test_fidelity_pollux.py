@@ -1,0 +1,170 @@
+"""Tiresias against the Pollux artifact's results, and against a plain loop with the artifact's rules."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+from gpuschedlab.bench.fidelity_pollux import compare, pollux_trace, run, tiresias_run
+from gpuschedlab.errors import LabError
+from gpuschedlab.jobs import Speeds, pollux_speeds
+from gpuschedlab.jobs.codes import find_row
+
+NODES, WIDTH = 16, 4
+
+
+def rates_of(speeds: Speeds, model: str, counts: list[int]) -> tuple[np.ndarray, np.ndarray]:
+    """Rates and ends of a profile's epochs on GPUs taken in this order."""
+    m = speeds.models.index(model)
+    counts = np.array(counts)
+    row = find_row(speeds.first, speeds.code, speeds.row, m, 0, len(counts), int(counts.sum()), counts)
+    ends = speeds.seg_end[speeds.seg_first[m] : speeds.seg_first[m + 1]]
+    return speeds.rate[row : row + len(ends)], ends
+
+
+class PlainLoop:
+    """The rules of the artifact's Tiresias, minute by minute, job by job."""
+
+    def __init__(self, trace: pl.DataFrame, speeds: Speeds):
+        self.speeds, self.model = speeds, trace["model"].to_list()
+        self.submit, self.gpus = trace["submit"].to_list(), [int(g) for g in trace["gpus"]]
+        n = self.n = trace.height
+        self.progress, self.epoch, self.executed = [0.0] * n, [0] * n, [0] * n
+        self.pause, self.taken, self.end = [0.0] * n, [None] * n, [None] * n
+        self.queues, self.known = ([], []), {}
+        self.now = 0
+
+    def jct(self) -> np.ndarray:
+        """Completion times (s) less the times of submission."""
+        while None in self.end:
+            for j in range(self.n):
+                if self.taken[j] and self.end[j] is None:
+                    self.advance(j)
+            self.now += 60
+            self.decide()
+        return np.array(self.end) - self.submit
+
+    def advance(self, j):
+        """Let job j run for a minute."""
+        key = (self.model[j], *(c for _, c in self.taken[j]))
+        if key not in self.known:
+            self.known[key] = rates_of(self.speeds, key[0], list(key[1:]))
+        rates, ends = self.known[key]
+        left = 60 - min(60, self.pause[j])
+        self.pause[j] = max(0, self.pause[j] - 60)
+        while left > 0 and self.end[j] is None:
+            e = self.epoch[j]
+            # A rounding error must not carry an end at the full minute into the next.
+            needs = (ends[e] - self.progress[j]) / rates[e] - 1e-7
+            if needs > left:
+                self.progress[j] += rates[e] * left
+                return
+            left -= needs
+            self.progress[j] = ends[e]
+            self.epoch[j] += 1
+            if self.epoch[j] == len(ends):
+                self.end[j] = self.now + 60 - left
+
+    def decide(self):
+        """Demote, choose in order who runs, and place those who are new."""
+        active = [j for j in range(self.n) if self.submit[j] <= self.now and self.end[j] is None]
+        for queue in self.queues:
+            queue[:] = [j for j in queue if self.end[j] is None]
+        self.queues[0].extend(j for j in active if j not in self.queues[0] and j not in self.queues[1])
+        for j in active:
+            self.executed[j] += 60 if self.taken[j] else 0
+            if j in self.queues[0] and self.executed[j] * self.gpus[j] >= 57_600:
+                self.queues[0].remove(j)
+                self.queues[1].append(j)
+        room, chosen = NODES * WIDTH, []
+        for j in (*self.queues[0], *self.queues[1]):
+            if self.gpus[j] <= room:
+                room -= self.gpus[j]
+                chosen.append(j)
+            else:
+                self.taken[j] = None
+        free = [WIDTH] * NODES
+        for j in active:
+            for node, count in self.taken[j] or ():
+                free[node] -= count
+        for j in chosen:
+            if not self.taken[j]:
+                self.taken[j] = self.place(free, self.gpus[j])
+                self.pause[j] = 30
+
+    @staticmethod
+    def place(free, gpus):
+        """Take from the node with the most free GPUs, until there are enough."""
+        taken = []
+        while gpus:
+            node = int(np.argmax(free))
+            count = min(free[node], gpus)
+            free[node] -= count
+            gpus -= count
+            taken.append((node, count))
+        return taken
+
+
+def synthetic(seed: int, jobs: int) -> tuple[pl.DataFrame, Speeds]:
+    """A crowded workload of jobs with phases, faster on fewer nodes and on the shape 4, 2."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for gpus in (1, 2, 6, 12, 24):
+        base = gpus**0.8
+        for nodes in range(1, gpus + 1):
+            rows += [(f"m/1/{gpus}", nodes, gpus, None, e, base / (1 + 0.1 * nodes) * e) for e in (1, 2, 3)]
+        if gpus == 6:
+            rows += [("m/1/6", 2, 6, "42", e, base * e) for e in (1, 2, 3)]
+    columns = ["model", "n_nodes", "n_gpus", "placement", "epoch", "rate"]
+    frame = pl.DataFrame(rows, schema=columns, orient="row", infer_schema_length=None)
+    frame = frame.with_columns(gpu_type=pl.lit("aws"), progress=pl.col("epoch") * 28_001.0)
+    workload = pl.DataFrame(
+        {
+            "name": [f"job-{i}" for i in range(jobs)],
+            "time": np.sort(rng.integers(0, 9000, jobs)),
+            "application": "m",
+            "batch_size": 1,
+            "num_replicas": rng.choice([1, 2, 6, 12, 24], jobs, p=[0.2, 0.2, 0.3, 0.2, 0.1]),
+        }
+    )
+    return workload, Speeds.from_frame(frame)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_engine_equals_a_plain_loop(seed):
+    workload, speeds = synthetic(seed, jobs=70)
+    done = tiresias_run(workload, speeds).jobs
+    loop = PlainLoop(pollux_trace(workload, speeds), speeds)
+    np.testing.assert_allclose(done["jct"].to_numpy(), loop.jct(), atol=1e-3)
+    assert done["preemptions"].sum() > 0  # otherwise nothing was tried
+
+
+@pytest.mark.parametrize(("name", "number"), [("philly", 2), ("saturn", 3)])
+def test_engine_equals_a_plain_loop_on_other_workloads(data_dir, name, number):
+    workload = pl.read_parquet(data_dir / "reference/sia_workloads.parquet").filter(set=name, idx=number)
+    files = (data_dir / "profiles/step_time.parquet", data_dir / "profiles/validation.parquet")
+    speeds = pollux_speeds(*map(pl.read_parquet, files), workload)
+    loop = PlainLoop(pollux_trace(workload, speeds), speeds).jct()
+    result = compare(tiresias_run(workload, speeds).jobs["jct"], pl.Series(loop))
+    assert abs(result["error"]) < 1e-4
+    assert result["within"] == 1.0
+
+
+def test_the_artifact_itself(data_dir):
+    result = run(data_dir)
+    assert result["ok"]
+    assert [w["workload"] for w in result["workloads"]] == [1, 2, 3, 4]
+    assert all(w["jobs"] == 160 for w in result["workloads"])
+    assert result["within"] == 1.0
+    assert max(w["worst"] for w in result["workloads"]) < 5
+
+
+def test_missing_data_are_named(tmp_path):
+    with pytest.raises(LabError, match=r"found no reference/pollux_workloads\.parquet"):
+        run(tmp_path)
+
+
+def test_compare_counts_what_is_within_a_minute():
+    result = compare(pl.Series([10.0, 160.5, 300.0]), pl.Series([10.5, 100.0, 300.0]))
+    assert (result["jobs"], result["worst"]) == (3, 60.5)
+    assert result["within"] == result["same"] == pytest.approx(2 / 3)
+    assert result["error"] == pytest.approx(470.5 / 410.5 - 1)

@@ -1,0 +1,248 @@
+"""Metrics against sums done by hand, and against each other on runs of the simulator."""
+
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+import pytest
+from stand_in import StandIn, allocation_frame, hand_run, plain_run
+
+import gpuschedlab as lab
+from gpuschedlab import metrics
+from gpuschedlab.cluster import Cluster, Nodes, Outage
+from gpuschedlab.errors import RunError
+from gpuschedlab.metrics import usage
+
+
+@pytest.fixture
+def run() -> StandIn:
+    return hand_run()
+
+
+def with_jobs(run: StandIn, **columns) -> StandIn:
+    return replace(run, jobs=run.jobs.with_columns(**{k: pl.Series(v) for k, v in columns.items()}))
+
+
+def test_times_by_hand(run):
+    assert metrics.jct(run).tolist() == [10.0, 20.0, 23.0, 6.0]
+    assert metrics.queueing(run).tolist() == [0.0, 0.0, 18.0, 2.0]
+    assert metrics.slowdown(run).tolist() == pytest.approx([1.0, 1.0, 4.6, 1.5])
+    # Durations 10, 20, 5 and 4 s: the threshold of 10 s applies to the last two.
+    assert metrics.bounded_slowdown(run).tolist() == pytest.approx([1.0, 1.0, 2.3, 1.0])
+    assert metrics.bounded_slowdown(run, threshold=4.0).tolist() == pytest.approx([1.0, 1.0, 4.6, 1.5])
+    assert metrics.makespan(run) == 25.0
+
+
+def test_spread_is_exact():
+    found = metrics.spread(np.arange(101.0))
+    assert found == metrics.Spread(101, 50.0, 50.0, 90.0, 99.0, 100.0)
+    assert metrics.spread(np.zeros(0)).count == 0
+    assert np.isnan(metrics.spread(np.zeros(0)).p99)
+
+
+def test_fairness_by_hand(run):
+    # JCT / (duration x contention): 10 / 12.5, 20 / 28, 23 / 10, 6 / 6.
+    rho = metrics.finish_time_fairness(run)
+    assert rho.tolist() == pytest.approx([0.8, 20 / 28, 2.3, 1.0])
+    assert metrics.unfair_fraction(rho) == 0.25
+    assert np.isnan(metrics.unfair_fraction(np.zeros(0)))
+
+
+def test_contention_below_one_does_not_shrink_the_isolated_time(run):
+    idle = with_jobs(run, contention=[0.1, 0.1, 0.1, 0.1, 0.1])
+    assert metrics.finish_time_fairness(idle).tolist() == pytest.approx(metrics.slowdown(run).tolist())
+
+
+def test_use_of_the_cluster_by_hand(run):
+    # GPUs held: 6 6 8 6 8 over 2 s each, 2 over 10 s, 8 over 2, 3 and 5 s: 168 GPU-s of 240.
+    assert metrics.utilisation(run) == pytest.approx(168 / 240)
+    assert metrics.contention(run) == pytest.approx(340 / 240)
+    assert metrics.gpu_time(run) == metrics.GpuTime(168.0, 144.0, 16.0, 8.0)
+
+
+def test_fragmentation_by_hand(run):
+    # Free: node 0 has 4 GPUs from 10 to 20 s; node 1 has 2 over 16 s.
+    assert usage.free_levels(run).rows() == [(2.0, 32.0), (4.0, 40.0)]
+    assert [metrics.fragmentation(run, g) for g in (1, 2, 3, 4, 8)] == pytest.approx([0, 0, 32 / 72, 32 / 72, 32 / 72])
+    # Demands of the jobs: 4, 2, 8, 2, 8; those of 8 want whole nodes.
+    assert metrics.fragmentation(run) == pytest.approx(3 / 5 * 32 / 72)
+
+
+def test_guests_and_outages_leave_no_free_gpus(run):
+    guest = allocation_frame([(4, 1, 2, 0.0, 20.0)]).with_columns(guest=pl.lit(True))
+    shared = replace(run, allocations=pl.concat([run.allocations.with_columns(guest=pl.lit(False)), guest]))
+    assert usage.free_levels(shared).rows() == usage.free_levels(run).rows()
+    assert metrics.cost(shared, 1.0) == metrics.cost(run, 1.0)
+    down = replace(run, info=run.info | {"cluster": Cluster((Nodes("v100", 2, 4),), (Outage(0, 12.0, 20.0),))})
+    assert usage.free_levels(down).rows() == [(2.0, 32.0), (4.0, 8.0)]
+    words = replace(run, info=run.info | {"cluster": "2x4:v100", "events": [[0, 12.0, 20.0]]})
+    assert usage.free_levels(words).rows() == usage.free_levels(down).rows()
+
+
+def test_fragmentation_without_free_gpus():
+    full = StandIn(
+        pl.DataFrame({"gpus": [4.0]}),
+        pl.DataFrame({"time": [0.0, 5.0]}),
+        allocation_frame([(0, 0, 4, 0.0, 5.0)]),
+        {"cluster": "1x4"},
+    )
+    assert np.isnan(metrics.fragmentation(full))
+
+
+def test_time_up_to_the_stop_counts(run):
+    longer = replace(run, info=run.info | {"now": 40.0})
+    assert metrics.utilisation(longer) == pytest.approx((168 + 80) / 320)
+    assert metrics.utilisation(replace(run, info=run.info | {"now": float("inf")})) == pytest.approx(0.7)
+
+
+def test_cost_by_hand(run):
+    assert metrics.cost(run, 3.0) == pytest.approx(168 / 3600 * 3.0)
+    typed = replace(run, allocations=run.allocations.with_columns(gpu_type=pl.Series(["a"] * 4 + ["b"] * 4)))
+    assert metrics.cost(typed, {"a": 3600.0, "b": 7200.0}) == pytest.approx(88 + 2 * 80)
+    with pytest.raises(RunError, match=r"found no price for \['b'\]"):
+        metrics.cost(typed, {"a": 1.0})
+
+
+def test_slos_by_hand(run):
+    # a ends on its deadline, b misses, c is best-effort, d has none, e is unfinished when its deadline (27 s) passes.
+    columns = {"deadline": [10.0, 19.0, 1.0, None, 5.0], "kind": ["strict", "soft", "best_effort", "strict", "strict"]}
+    slo = with_jobs(run, **columns, reward=[80.0, 100.0, 100.0, 100.0, None])
+    assert metrics.slo_attainment(slo) == pytest.approx(1 / 3)
+    assert metrics.slo_violation(slo) == pytest.approx(1 - 0.8 / 3)
+    # Nothing is known yet about a deadline after the run's stop.
+    later = with_jobs(slo, deadline=[10.0, 19.0, 1.0, None, 100.0])
+    assert metrics.slo_attainment(later) == 0.5
+    assert np.isnan(metrics.slo_attainment(run))
+    assert np.isnan(metrics.slo_violation(run))
+    # Without the columns, every job with a deadline is strict and worth 100.
+    bare = with_jobs(run, deadline=[10.0, 19.0, None, None, None])
+    assert metrics.slo_violation(bare) == 0.5
+
+
+def test_censored_jobs_are_left_out_and_counted(run):
+    some = with_jobs(run, censored=[False, True, False, None, False])
+    assert metrics.jct(some).tolist() == [10.0, 23.0, 6.0]
+    assert metrics.jct(some, censored=True).tolist() == [10.0, 20.0, 23.0, 6.0]
+    found = metrics.summary(some)
+    assert (found["jobs"], found["finished"], found["unfinished"], found["censored"]) == (5, 3, 1, 1)
+    assert metrics.summary(some, censored=True)["jct_mean"] == 14.75
+    assert found["gpu_time"] == 168.0  # GPUs were held all the same
+
+
+def test_summary_has_every_metric(run):
+    found = metrics.summary(run, prices=1.0)
+    assert list(found) == list(metrics.METRICS)
+    assert (found["preemptions"], found["failures"], found["restarts_mean"]) == (1, 1, 0.2)
+    assert (found["jct_mean"], found["jct_max"], found["rho_worst"], found["seconds"]) == (14.75, 23.0, 2.3, 0.5)
+    assert found["slo_violation"] is None  # no SLO jobs
+    assert all(m.doc and m.label and m.better in ("lower", "higher", "") for m in metrics.METRICS.values())
+
+
+def test_nothing_finished(run):
+    begun = with_jobs(run, end=pl.Series([None] * 5, dtype=pl.Float64))
+    found = metrics.summary(begun)
+    assert (found["finished"], found["unfinished"]) == (0, 5)
+    assert found["jct_mean"] is found["unfair_fraction"] is found["makespan"] is None
+    assert found["utilisation"] == pytest.approx(0.7)
+
+
+def test_compare_is_one_row_a_run(run):
+    frame = metrics.compare({"one": run, "two": with_jobs(run, end=[20.0, 20.0, 25.0, 10.0, None])})
+    assert frame["policy"].to_list() == ["one", "two"]
+    assert frame.columns == ["policy", *metrics.METRICS]
+    assert frame["jct_mean"].to_list() == [14.75, 17.25]
+    assert frame.schema["slo_violation"] == pl.Float64  # numbers even where none applies
+    assert metrics.compare({"one": run}, ["makespan"]).columns == ["policy", "makespan"]
+    with pytest.raises(RunError, match="unknown metrics"):
+        metrics.compare({"one": run}, ["speed"])
+
+
+def test_what_is_no_run_is_refused(run):
+    with pytest.raises(RunError, match="expected a Run"):
+        metrics.jct(pl.DataFrame({"a": [1]}))
+    with pytest.raises(RunError, match="expected a Cluster"):
+        metrics.fragmentation(replace(run, info={}))
+
+
+def typed_run(end: float, others: int = 0) -> StandIn:
+    """One job of 12 units of work from 0 to `end`, beside `others`, on 2 GPUs of type a and 1 of type b."""
+    jobs = pl.DataFrame(
+        {"submit": [0.0], "end": [end], "gpus": [2.0], "duration": [12.0], "model": ["m"], "target": [12.0]}
+    )
+    line = pl.DataFrame({"time": [0.0, end], "running": [1, 0], "waiting": [others, others]})
+    return StandIn(jobs, line, allocation_frame([]), {"cluster": Cluster((Nodes("a", 1, 2), Nodes("b", 1, 1)))})
+
+
+def speeds(relative: bool = False, progress: bool = False) -> lab.Speeds:
+    """1 GPU of a: 1 unit/s; 2: 1.5; 1 of b: 2. With `progress`: twice that after the first 6 units."""
+    rows = {"gpu_type": ["a", "a", "b"], "n_nodes": [1, 1, 1], "n_gpus": [1, 2, 1], "rate": [1.0, 1.5, 2.0]}
+    frame = pl.DataFrame({"model": ["m"] * 3} | rows)
+    if progress:
+        half, rest = frame.with_columns(progress=6.0), frame.with_columns(pl.col("rate") * 2, progress=12.0)
+        frame = pl.concat([half, rest])
+    return lab.Speeds.from_frame(frame, relative=relative)
+
+
+@pytest.mark.parametrize(
+    ("others", "table", "expected"),
+    [
+        # Alone: 12 units take 8 s on two GPUs of a (share 2 of 3 GPUs), 6 s on b.
+        (0, speeds(), 2 / 3 * 9 / 8 + 1 / 3 * 9 / 6),
+        # Two jobs: a share of one GPU of a (12 s; both half the time would be 16), half of b (12 s).
+        (1, speeds(), 2 / 3 * 9 / 12 + 1 / 3 * 9 / 12),
+        # The second half twice as fast: 6 s and 4.5 s.
+        (0, speeds(progress=True), 2 / 3 * 9 / 6 + 1 / 3 * 9 / 4.5),
+        # Relative to its two GPUs, the job cannot run on one: type b is left out.
+        (0, speeds(relative=True), 9 / 8),
+        # Rigid and alike on all types: 12 s on a; b is half of what it needs, 24 s.
+        (0, None, 2 / 3 * 9 / 12 + 1 / 3 * 9 / 24),
+    ],
+)
+def test_fairness_by_type_is_equation_3_6(others, table, expected):
+    found = metrics.finish_time_fairness_by_type(typed_run(9.0, others), table)
+    assert found.tolist() == pytest.approx([expected])
+    if table is not None:
+        assert metrics.summary(complete(typed_run(9.0, others)), speeds=table)["rho_worst"] == pytest.approx(expected)
+
+
+def complete(run: StandIn) -> StandIn:
+    """The same run with the columns that a summary reads besides."""
+    zero = dict.fromkeys(("queueing", "overhead", "lost", "attained", "preemptions", "restarts", "failures"), 0.0)
+    jobs = run.jobs.with_columns(
+        contention=pl.lit(1.0), executed=pl.lit(9.0), **{k: pl.lit(v) for k, v in zero.items()}
+    )
+    line = run.timeline.with_columns(used=pl.lit(1.0), demanded=pl.lit(1.0), capacity=pl.lit(3.0))
+    return replace(run, jobs=jobs, timeline=line)
+
+
+def test_one_type_reduces_to_the_homogeneous_definition():
+    # Share 8 / N GPUs of one type; a job of g GPUs takes max(1, g N / 8) times its duration there.
+    run = hand_run()
+    rho = metrics.finish_time_fairness_by_type(run, None)
+    jobs = (2 * 2 + 2 * 3 + 3 * 4 * 2) / 10  # jobs in the system during a's life, 0 to 10 s
+    assert rho[0] == pytest.approx(10 / (10 * max(1, 4 * jobs / 8)))
+
+
+@pytest.mark.parametrize("shortest", [False, True])
+def test_gpu_time_is_told_the_same_by_all_frames(shortest):
+    run = plain_run(400, 4, seed=3, shortest=shortest)
+    span = run.timeline["time"].max() - run.timeline["time"].min()
+    held = metrics.utilisation(run) * span * 32
+    total = float((run.allocations["gpus"] * (run.allocations["end"] - run.allocations["start"])).sum())
+    assert held == pytest.approx(total)
+    assert held == pytest.approx(metrics.gpu_time(run).total)
+    assert usage.free_levels(run)["gpu_time"].sum() == pytest.approx(span * 32 - total)
+
+
+def test_runs_of_the_simulator():
+    trace = plain_run(200, 4, seed=5).jobs.select("job_id", "submit", "gpus", "duration")
+    cluster = Cluster.homogeneous(3, 8).with_failures(20_000.0, 2_000.0, 30_000.0, rng=1)
+    run = lab.simulate(trace, cluster, lab.Srtf(), delays=lab.Delays(restart=10.0))
+    found = metrics.summary(run)
+    assert found["jct_mean"] == pytest.approx(run.jobs["jct"].mean())
+    assert found["failures"] > 0
+    assert found["preemptions"] > 0
+    up = usage.time_mean(run.timeline, "capacity") * (run.timeline["time"].max() - run.timeline["time"].min())
+    assert found["gpu_time"] == pytest.approx(found["utilisation"] * up)
+    stopped = lab.simulate(trace, cluster, lab.Fifo(), until=3_000.0)
+    assert metrics.summary(stopped)["unfinished"] == stopped.jobs["end"].null_count() > 0

@@ -1,0 +1,173 @@
+"""The multiple-choice knapsack by prices against enumeration, HiGHS, and its own bound."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gpuschedlab.errors import SolverError
+from gpuschedlab.optim import solve, solve_mckp
+from gpuschedlab.problems import sia_configurations, sia_round
+
+
+def sia_like(rng, n, nodes=(3, 2, 3), sizes=(8, 8, 4), decimals=None):
+    """Utilities as Sia has them: a power of a concave speed-up, different for each job and type."""
+    node_type = np.repeat(np.arange(len(nodes)), nodes)
+    node_gpus = np.repeat(sizes, nodes)
+    types, _, gpus = sia_configurations(node_type, node_gpus)
+    speed = rng.uniform(0.5, 3, (n, len(nodes)))[:, types] * gpus ** rng.uniform(0.3, 0.95, (n, 1))
+    worth = (speed / speed.min(axis=1, keepdims=True)) ** -0.5
+    worth = worth if decimals is None else np.round(worth, decimals)
+    return 1.1 - worth, types, gpus, np.bincount(node_type, weights=node_gpus).astype(int)
+
+
+def check_feasible(found, utility, types, gpus, capacity):
+    taken = found.choice >= 0
+    assert (np.bincount(types[found.choice[taken]], weights=gpus[found.choice[taken]], minlength=len(capacity)) <= capacity).all()
+    value = utility[taken, found.choice[taken]].sum()
+    assert value == pytest.approx(found.objective)
+    assert found.bound >= found.objective
+    assert found.gap == pytest.approx((found.bound - found.objective) / max(found.bound, 1e-300))
+
+
+def best_by_enumeration(utility, types, gpus, capacity):
+    n, C = utility.shape
+    best = 0.0
+    for choice in itertools.product(range(-1, C), repeat=n):
+        used = np.zeros(len(capacity))
+        value = 0.0
+        for i, c in enumerate(choice):
+            if c >= 0:
+                used[types[c]] += gpus[c]
+                value += utility[i, c]
+        if value > best and (used <= capacity).all():  # nan compares as false
+            best = value
+    return best
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.integers(0, 10**6))
+def test_small_problems_equal_enumeration(seed):
+    rng = np.random.default_rng(seed)
+    n, C, T = rng.integers(1, 5), rng.integers(1, 5), rng.integers(1, 4)
+    types, gpus = rng.integers(0, T, C), rng.integers(1, 5, C)
+    utility = np.round(rng.normal(1, 1, (n, C)), 2)
+    utility[rng.random((n, C)) < 0.2] = np.nan
+    capacity = rng.integers(0, 8, T)
+    found = solve_mckp(utility, types, gpus, capacity, gap=0)
+    check_feasible(found, utility, types, gpus, capacity)
+    assert found.objective == pytest.approx(best_by_enumeration(utility, types, gpus, capacity))
+    assert found.gap < 1e-9
+
+
+@pytest.mark.parametrize("decimals", [None, 2])
+@pytest.mark.parametrize("n", [4, 15, 40])
+def test_rounds_equal_highs(n, decimals):
+    rng = np.random.default_rng(n)
+    for _ in range(4):
+        utility, types, gpus, capacity = sia_like(rng, n, decimals=decimals)
+        utility[rng.random(utility.shape) < 0.1] = np.nan
+        found = solve_mckp(utility, types, gpus, capacity, gap=0, quantum=0.01 if decimals else 0.0)
+        check_feasible(found, utility, types, gpus, capacity)
+        exact = solve(sia_round(utility, types, gpus, capacity), "highs", gap=0)
+        assert found.objective == pytest.approx(exact.objective, abs=1e-7)
+        assert found.gap < 1e-9
+
+
+def test_rigid_demands_equal_highs():
+    """Few, large, awkward sizes: the knapsack is far from its relaxation."""
+    rng = np.random.default_rng(8)
+    gpus = np.array([4, 6, 10, 14, 16] * 3)
+    types = np.repeat([0, 1, 2], 5)
+    capacity = np.array([24, 16, 24])
+    for _ in range(8):
+        utility = np.full((12, 15), np.nan)
+        for i in range(12):
+            utility[i, gpus == rng.choice(gpus)] = rng.uniform(0.1, 1, 3)
+        found = solve_mckp(utility, types, gpus, capacity, gap=0)
+        check_feasible(found, utility, types, gpus, capacity)
+        exact = solve(sia_round(utility, types, gpus, capacity), "highs", gap=0)
+        assert found.objective == pytest.approx(exact.objective, abs=1e-7)
+
+
+def test_the_bound_holds_when_nothing_closes_the_gap():
+    rng = np.random.default_rng(5)
+    gaps = []
+    for _ in range(10):
+        utility, types, gpus, capacity = sia_like(rng, 12)
+        quick = solve_mckp(utility, types, gpus, capacity, gap=0, labels=0)
+        few = solve_mckp(utility, types, gpus, capacity, gap=0, labels=40)
+        exact = solve_mckp(utility, types, gpus, capacity, gap=0)
+        for found in (quick, few):
+            check_feasible(found, utility, types, gpus, capacity)
+            assert found.objective <= exact.objective + 1e-9 <= found.bound + 2e-9
+        gaps.append(quick.gap)
+    assert max(gaps) > 1e-6  # or this test shows nothing
+    assert np.mean(gaps) < 0.02
+
+
+def test_a_bad_start_and_few_evaluations_leave_a_valid_bound():
+    utility, types, gpus, capacity = sia_like(np.random.default_rng(2), 30)
+    exact = solve_mckp(utility, types, gpus, capacity, gap=0)
+    for evaluations in (1, 2, 5):
+        found = solve_mckp(utility, types, gpus, capacity, gap=0, prices=[9.0, 0.0, 0.1], evaluations=evaluations, labels=0)
+        check_feasible(found, utility, types, gpus, capacity)
+        assert found.bound >= exact.objective - 1e-9
+
+
+def test_a_gap_allowed_is_kept():
+    utility, types, gpus, capacity = sia_like(np.random.default_rng(3), 60)
+    exact = solve_mckp(utility, types, gpus, capacity, gap=0)
+    found = solve_mckp(utility, types, gpus, capacity, gap=0.01)
+    assert found.gap <= 0.01
+    assert found.objective >= 0.99 * exact.objective
+
+
+def test_the_order_of_configurations_and_jobs_does_not_matter():
+    rng = np.random.default_rng(4)
+    utility, types, gpus, capacity = sia_like(rng, 20)
+    exact = solve_mckp(utility, types, gpus, capacity, gap=0)
+    columns, rows = rng.permutation(len(types)), rng.permutation(20)
+    shuffled = solve_mckp(utility[rows][:, columns], types[columns], gpus[columns], capacity, gap=0)
+    assert shuffled.objective == pytest.approx(exact.objective)
+    assert columns[shuffled.choice].tolist() == exact.choice[rows].tolist()
+
+
+def test_warm_prices_give_the_same_answer():
+    utility, types, gpus, capacity = sia_like(np.random.default_rng(6), 50)
+    cold = solve_mckp(utility, types, gpus, capacity, gap=0)
+    warm = solve_mckp(utility, types, gpus, capacity, gap=0, prices=cold.prices)
+    assert warm.objective == pytest.approx(cold.objective)
+    assert (cold.prices >= 0).all()
+
+
+def test_a_thousand_jobs_within_a_thousandth():
+    utility, types, gpus, capacity = sia_like(np.random.default_rng(7), 1000, nodes=(100, 80, 120))
+    found = solve_mckp(utility, types, gpus, capacity, gap=1e-3)
+    check_feasible(found, utility, types, gpus, capacity)
+    assert found.gap <= 1e-3
+
+
+def test_nothing_to_choose():
+    assert solve_mckp(np.zeros((0, 2)), [0, 0], [1, 2], [4]).objective == 0
+    assert solve_mckp(np.zeros((3, 0)), [], [], [4]).choice.tolist() == [-1, -1, -1]
+    assert solve_mckp([[1.0]], [0], [1], [0]).choice.tolist() == [-1]
+    assert solve_mckp([[np.nan], [-1.0]], [0], [1], [4]).choice.tolist() == [-1, -1]
+    assert solve_mckp([[1.0], [2.0]], [0], [1], [9]).choice.tolist() == [0, 0]
+
+
+@pytest.mark.parametrize(
+    "arguments,words",
+    [
+        (([[1.0]], [0, 1], [1], [4]), "expected (n, C)"),
+        (([[1.0]], [1], [1], [4]), "found type 1"),
+        (([[1.0]], [0], [0.5], [4]), "not whole or below 1"),
+        (([[np.inf]], [0], [1], [4]), "infinite"),
+    ],
+)
+def test_malformed_arguments_are_refused(arguments, words):
+    with pytest.raises(SolverError) as error:
+        solve_mckp(*arguments)
+    assert words in str(error.value)

@@ -1,0 +1,91 @@
+"""The README is true: what it shows runs, what it names exists."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+import gpuschedlab
+from gpuschedlab.cli import main
+from gpuschedlab.cli.parser import make_parser
+from gpuschedlab.policies import ALL
+
+ROOT = Path(__file__).resolve().parent.parent
+README = (ROOT / "README.md").read_text()
+BLOCKS = re.findall(r"```(\w+)\n(.*?)```", README, flags=re.S)
+MINE, SESSION = [text for kind, text in BLOCKS if kind == "python"]
+COMMANDS = [
+    shlex.split(line, comments=True)[1:]
+    for kind, text in BLOCKS
+    if kind == "sh"
+    for line in text.splitlines()
+    if line.startswith("gpuschedlab ")
+]
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch) -> Path:
+    """A folder with the policy that the README shows."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(__import__("sys").modules, "mine", raising=False)
+    (tmp_path / "mine.py").write_text(MINE)
+    return tmp_path
+
+
+def test_the_policy_has_ten_lines():
+    assert len([line for line in MINE.splitlines() if line.strip()]) <= 10
+
+
+def test_it_works_from_the_command_line(here, capsys):
+    shown = [words for words in COMMANDS if words[0] in ("compare", "check")]
+    assert [words[0] for words in shown] == ["compare", "check"]
+    for words in shown:
+        assert main(words) == 0
+    told = capsys.readouterr().out
+    assert "\nmine.py:Mine:limit=600 " in told
+    assert "Mine: 11 of 11 checks passed" in told
+    assert "</html>" in (here / "mine.html").read_text()[-100:]
+
+
+def test_it_works_from_python(here, capsys):
+    exec(compile(SESSION, "README.md", "exec"), names := {})
+    assert names["runs"]["mine"].jobs["end"].null_count() == 0
+    means = {name: run.summary()["jct_mean"] for name, run in names["runs"].items()}
+    assert means["mine"] < means["fifo"], "small jobs first beats first come, first served on average"
+    assert "queueing_mean" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_every_command_that_it_shows_can_be_parsed(words):
+    assert callable(make_parser().parse_args(words).command)
+
+
+def test_every_make_target_exists():
+    targets = re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), flags=re.M)
+    named = re.findall(r"make (\w+)", README)
+    assert set(named) >= {"demo", "test"}
+    assert set(named) <= set(targets)
+
+
+def test_the_table_names_what_there_is():
+    rows = re.findall(r"^\| (`.*?) \|", README, flags=re.M)
+    named = [name for row in rows for name in re.findall(r"`(\w+)`", row)]
+    assert sorted(named) == sorted(cls.__name__ for cls in ALL.values())
+    for name in re.findall(r"lab\.([A-Za-z_]\w*)", README):
+        assert hasattr(gpuschedlab, name), name
+
+
+def test_every_file_that_it_names_exists():
+    for name in re.findall(r"\]\((?!http)([^)#]+)\)", README) + ["environment.yml", "postBuild", "CITATION.cff"]:
+        assert (ROOT / name).is_file(), name
+
+
+def test_the_picture_is_small():
+    assert 20_000 < (ROOT / "docs" / "report.png").stat().st_size < 200_000
+
+
+def test_it_is_read_in_three_minutes():
+    prose = re.sub(r"```.*?```", "", README, flags=re.S)
+    assert len(prose.split()) < 3 * 230

@@ -1,0 +1,304 @@
+"""The simulator: delays, outages, snapshots, other knobs under way, starting in the midst, both drivers, and errors."""
+
+import pickle
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+import pytest
+
+from gpuschedlab.cluster import Cluster, Nodes, Outage
+from gpuschedlab.errors import ClusterError, PolicyError, RunError, SpeedError, TraceError
+from gpuschedlab.jobs import Speeds
+from gpuschedlab.policies import Edf, Fifo, Lucid, Sjf, Srtf, Themis, Tiresias
+from gpuschedlab.sim import Allocation, Delays, Ordered, Round, Simulation, simulate
+
+
+def jobs(*rows, **more):
+    """Trace from (submit, gpus, duration) rows."""
+    frame = {"job_id": [f"j{i}" for i in range(len(rows))]}
+    frame |= {name: [float(r[i]) for r in rows] for i, name in enumerate(("submit", "gpus", "duration"))}
+    return pl.DataFrame(frame | more)
+
+
+def random_trace(n=300, seed=0, load=1.0, gpus=64):
+    rng = np.random.default_rng(seed)
+    size, duration = rng.choice([1.0, 2, 4, 8, 12], n), rng.lognormal(6, 1.5, n)
+    span = (size * duration).sum() / gpus / load
+    return jobs(*zip(np.sort(rng.uniform(0, span, n)), size, duration))
+
+
+ONE = Cluster.homogeneous(1, 1)
+EIGHT = Cluster.homogeneous(8, 8)
+ORDERED = [Fifo(), Fifo(backfill="easy"), Sjf(), Srtf(), Edf(), Tiresias(), Themis(lease_term=600.0), Lucid(profiler_nodes=0)]
+
+
+def frames(run):
+    return [f.serialize() for f in (run.jobs, run.timeline, run.allocations)]
+
+
+def test_a_suspended_job_pays_the_restart_and_every_start_the_switch():
+    trace = jobs((0, 1, 100), (10, 1, 20))
+    run = simulate(trace, ONE, Srtf(), delays=Delays(restart=5, switch=2))
+    # a: 2 s switch, 8 s work, suspended at 10; b: 2 + 20 s, ends at 32; a: 2 + 5 s, 92 s left
+    assert run.jobs["end"].to_list() == [131, 32]
+    assert run.jobs["overhead"].to_list() == [9, 2]
+    assert run.jobs["preemptions"].to_list() == [1, 0]
+    assert run.jobs["restarts"].to_list() == [1, 0]
+
+
+def test_the_trace_s_own_restart_delay_overrides():
+    trace = jobs((0, 1, 100), (10, 1, 20), restart=[7.0, None])
+    assert simulate(trace, ONE, Srtf(), delays=Delays(restart=5)).jobs["end"][0] == 127
+
+
+@pytest.mark.parametrize(("checkpoint", "lost", "end"), [(None, 50, 210), (20.0, 10, 170), (0.0, 0, 160)])
+def test_a_failure_costs_the_progress_since_the_last_checkpoint(checkpoint, lost, end):
+    cluster = Cluster((Nodes("a", 1, 1),), (Outage(0, 50, 110),))
+    run = simulate(jobs((0, 1, 100)), cluster, Fifo(), delays=Delays(checkpoint=checkpoint))
+    assert run.jobs["lost"].to_list() == [lost]
+    assert run.jobs["end"].to_list() == [end]
+    assert run.jobs["failures"].to_list() == [1]
+    assert run.jobs["preemptions"].to_list() == [0]
+
+
+def test_overlapping_outages_keep_a_node_down_until_the_last_ends():
+    cluster = Cluster((Nodes("a", 1, 1),), (Outage(0, 10, 100), Outage(0, 50, 200)))
+    assert simulate(jobs((20, 1, 5)), cluster, Fifo()).jobs["start"].to_list() == [200]
+
+
+def test_a_job_that_can_never_start_is_left_unfinished_not_looped_over():
+    cluster = Cluster((Nodes("a", 1, 1),), (Outage(0, 0),))
+    run = simulate(jobs((20, 1, 5)), cluster, Fifo())
+    assert run.jobs["end"].to_list() == [None]
+    assert run.jobs["start"].to_list() == [None]
+
+
+@pytest.mark.parametrize("policy", ORDERED, ids=lambda p: p.name)
+def test_stopping_and_going_on_changes_nothing(policy):
+    trace = random_trace()
+    whole = simulate(trace, EIGHT, policy, delays=Delays(restart=30))
+    parts = Simulation(trace, EIGHT, policy, delays=Delays(restart=30))
+    for until in (1000.0, 5000.0, 5000.0, 9000.0):
+        parts.run(until)
+    run = parts.run()
+    assert run.jobs["end"].to_list() == pytest.approx(whole.jobs["end"].to_list(), abs=1e-6)
+    assert run.allocations.height == whole.allocations.height
+
+
+@pytest.mark.parametrize("policy", ORDERED, ids=lambda p: p.name)
+def test_a_snapshot_goes_its_own_way(policy):
+    simulation = Simulation(random_trace(), EIGHT, policy)
+    simulation.advance(5000)
+    twin = simulation.copy()
+    other = pickle.loads(pickle.dumps(simulation.state))
+    first = frames(simulation.run())
+    assert twin.now == 5000
+    assert (other.scalar == twin.state.scalar).all()
+    assert frames(twin.run()) == first
+
+
+@pytest.mark.parametrize("policy", ORDERED, ids=lambda p: p.name)
+def test_the_same_run_twice_is_the_same_to_the_byte(policy):
+    assert frames(simulate(random_trace(), EIGHT, policy)) == frames(simulate(random_trace(), EIGHT, policy))
+
+
+@pytest.mark.parametrize("policy", ORDERED, ids=lambda p: p.name)
+def test_switching_to_the_same_policy_loses_nothing(policy):
+    trace = random_trace(load=1.3)
+    simulation = Simulation(trace, EIGHT, policy)
+    simulation.advance(4000)
+    held = simulation.state.scalar["used"][0]
+    simulation.switch(policy)
+    assert simulation.state.scalar["used"][0] == held
+    run = simulation.run()
+    assert run.jobs["end"].null_count() == 0
+    assert run.jobs["executed"].to_list() == pytest.approx(trace["duration"].to_list())
+
+
+def test_other_knobs_take_over_at_once():
+    """FIFO until 10 s, then shortest first: the short job goes next."""
+    trace = jobs((0, 1, 100), (1, 1, 50), (2, 1, 10))
+    simulation = Simulation(trace, ONE, Fifo())
+    simulation.advance(10)
+    simulation.switch(Sjf())
+    assert simulation.run().jobs["end"].to_list() == [100, 160, 110]
+    simulation = Simulation(trace, ONE, Fifo())
+    simulation.advance(10)
+    simulation.switch(Srtf())
+    assert simulation.run().jobs["end"].to_list() == [160, 70, 20]
+
+
+@pytest.mark.parametrize("policy", [Fifo(), Sjf(), Tiresias()], ids=lambda p: p.name)
+def test_starting_in_the_midst_goes_on_where_another_stopped(policy):
+    trace = random_trace(load=1.5)
+    first = Simulation(trace, EIGHT, policy)
+    first.advance(3000)
+    left = first.unfinished()
+    done = first.result().jobs.filter(pl.col("end").is_not_null())["job_id"]
+    rest = trace.filter(~pl.col("job_id").is_in(done.to_list()))
+    again = Simulation(rest, EIGHT, policy, start=3000.0, initial=left)
+    again.advance(3000)
+    assert again.state.scalar["used"][0] == first.state.scalar["used"][0]
+    assert again.unfinished().sort("job_id").equals(left.sort("job_id"))
+    ends = dict(first.run().jobs.select("job_id", "end").iter_rows())
+    for name, end in again.run().jobs.select("job_id", "end").iter_rows():
+        assert end == pytest.approx(ends[name], abs=1e-6)
+
+
+def test_an_initial_state_that_does_not_match_the_trace_is_refused():
+    with pytest.raises(RunError, match="j0"):
+        Simulation(jobs((0, 1, 5)), ONE, Fifo(), start=10.0)
+
+
+def table(**rates):
+    """Speeds of one model on type a by GPUs on one node."""
+    rows = [("m", "a", 1, int(g[1:]), r) for g, r in rates.items()]
+    return Speeds.from_frame(pl.DataFrame(rows, schema=["model", "gpu_type", "n_nodes", "n_gpus", "rate"], orient="row"))
+
+
+@dataclass(frozen=True)
+class Grow(Round):
+    """One GPU in the first round, two from then on."""
+
+    interval = 10.0
+
+    def allocate(self, view):
+        """Give each job its share."""
+        gpus = np.where(view.age < 10, 1.0, 2.0)
+        return Allocation(np.zeros(len(view), int), gpus)
+
+
+def test_an_elastic_job_changes_its_rate_with_its_gpus():
+    run = simulate(
+        jobs((0, 1, 1), model=["m"], target=[100.0]),
+        Cluster.homogeneous(1, 2, "a"),
+        Grow(),
+        speeds=table(g1=2.0, g2=4.0),
+        delays=Delays(restart=3),
+    )
+    assert run.jobs["end"].to_list() == [33]  # 20 units by 10 s, 3 s of restart, 80 units at 4 a second
+    assert run.jobs["attained"].to_list() == [10 + 2 * 23]
+    assert run.rounds["time"].to_list()[:3] == [0, 10, 20]
+
+
+def test_a_rate_that_changes_with_progress_is_followed():
+    rows = [("m", "a", 1, 1, 1.0, 10.0), ("m", "a", 1, 1, 5.0, 60.0)]
+    speeds = Speeds.from_frame(
+        pl.DataFrame(rows, schema=["model", "gpu_type", "n_nodes", "n_gpus", "rate", "progress"], orient="row")
+    )
+    run = simulate(jobs((0, 1, 1), model=["m"]), Cluster.homogeneous(1, 1, "a"), Fifo(), speeds=speeds)
+    assert run.jobs["end"].to_list() == [20]  # 10 units at 1, 50 at 5
+
+
+def test_jobs_that_share_slow_each_other_down_and_count_half():
+    frame = pl.DataFrame({"model": ["x"], "gpu_type": ["a"], "n_nodes": [1], "n_gpus": [1], "rate": [1.0]})
+    made = Speeds.from_frame(frame)
+    speeds = Speeds(
+        made.models, made.gpu_types, made.first, made.code, made.row, made.rate, made.seg_first, made.seg_end,
+        np.array([True]), np.array([[0.8]]),
+    )  # fmt: skip
+    trace = jobs((0, 1, 80), (0, 1, 160), model=["x", "x"])
+    run = simulate(trace, Cluster.homogeneous(1, 1, "a"), Lucid(profiler_nodes=0), speeds=speeds)
+    assert run.jobs["end"].to_list() == [100, 180]  # both at 0.8 for 100 s; then 80 s of work alone
+    assert run.jobs["attained"].to_list() == [50, 130]
+    assert run.jobs["shared"].to_list() == [100, 100]
+    apart = simulate(trace, Cluster.homogeneous(1, 1, "a"), Lucid(profiler_nodes=0, share_limit=1.7), speeds=speeds)
+    assert apart.jobs["end"].to_list() == [80, 240]
+
+
+def test_a_configuration_without_a_speed_names_job_and_configuration():
+    with pytest.raises(SpeedError, match=r"job j0 \(model m\) was given 1 GPUs of a on 1 nodes"):
+        simulate(jobs((0, 1, 1), model=["m"], target=[9.0]), Cluster.homogeneous(1, 2, "a"), Grow(), speeds=table(g2=4.0))
+
+
+def answer(types, gpus):
+    """Round policy that always gives the same answer."""
+
+    @dataclass(frozen=True)
+    class Stubborn(Round):
+        """Always the same."""
+
+        def allocate(self, view):
+            """Give it."""
+            return Allocation(np.array(types), np.array(gpus))
+
+    return Stubborn()
+
+
+@pytest.mark.parametrize(
+    ("types", "gpus", "words"),
+    [
+        ([0], [9.0], "gave 9 GPUs of v100 at t=0 s; the cluster has 8 up. Return at most view.capacity"),
+        ([0], [-1.0], "negative"),
+        ([0], [np.nan], "not finite"),
+        ([1], [1.0], "expected 0 to 0"),
+        ([0, 0], [1.0, 1.0], r"expected \(1,\)"),
+    ],
+)
+def test_an_impossible_allocation_is_refused(types, gpus, words):
+    with pytest.raises(PolicyError, match=words):
+        simulate(jobs((0, 1, 5)), Cluster.homogeneous(1, 8), answer(types, gpus))
+
+
+def test_a_policy_that_never_gives_anything_is_found_out():
+    with pytest.raises(PolicyError, match="gave no GPUs"):
+        simulate(jobs((0, 1, 5)), Cluster.homogeneous(1, 8), answer([0], [0.0]))
+
+
+def test_a_key_that_does_not_compile_is_explained():
+    @dataclass(frozen=True)
+    class Broken(Ordered):
+        """Asks for what a job does not have."""
+
+        @staticmethod
+        def key(now, job, knobs):
+            """No such field."""
+            return job.true_duration
+
+    with pytest.raises(PolicyError, match=r"Broken.key does not compile"):
+        simulate(jobs((0, 1, 5)), ONE, Broken())
+
+
+def test_what_does_not_fit_is_refused_at_the_door():
+    with pytest.raises(ClusterError, match="job j0 asks for 9 GPUs"):
+        simulate(jobs((0, 9, 5)), Cluster.homogeneous(1, 8), Fifo())
+    with pytest.raises(TraceError, match="duration"):
+        simulate(jobs((0, 1, -5)), ONE, Fifo())
+    with pytest.raises(PolicyError, match="instance of a policy"):
+        simulate(jobs((0, 1, 5)), ONE, Fifo)
+    with pytest.raises(ClusterError, match="expected a Cluster"):
+        simulate(jobs((0, 1, 5)), 8, Fifo())
+    with pytest.raises(ValueError, match="restart"):
+        Delays(restart=-1)
+
+
+def test_fractions_of_a_gpu_share_it_exactly():
+    trace = jobs(*[(0, 0.25, 100)] * 5)
+    run = simulate(trace, ONE, Fifo())
+    assert run.jobs["end"].to_list() == [100, 100, 100, 100, 200]
+    assert run.timeline["used"].max() == 1
+
+
+def test_an_interval_holds_decisions_to_its_grid():
+    run = simulate(jobs((1, 1, 50), (2, 1, 5)), ONE, Fifo(interval=60))
+    assert run.jobs["start"].to_list() == [60, 120]
+
+
+def test_repacking_makes_room_that_fragmentation_hides():
+    """Two nodes of 4: 2 + 2 spread over both, then 4 comes; one job of 2 moves, the other stays."""
+
+    @dataclass(frozen=True)
+    class AllOfIt(Round):
+        """Everybody gets what they ask."""
+
+        interval = 10.0
+
+        def allocate(self, view):
+            """Give it."""
+            return Allocation(np.zeros(len(view), int), view.gpus)
+
+    trace = jobs((0, 2, 25), (0, 3, 9), (0, 2, 100), (15, 4, 50))
+    run = simulate(trace, Cluster.homogeneous(2, 4), AllOfIt())
+    assert run.jobs["start"].to_list()[3] == 20
+    assert run.jobs["end"].null_count() == 0
