@@ -12,8 +12,9 @@ _HOMES = {
     "traces": ("calibrate", "generate", "read", "validate"),
     "jobs": ("Speeds",),
     "estimators": ("History", "Noisy", "Oracle", "Runtime"),
-    "policies": ("Edf", "Fifo", "Lucid", "Sjf", "Srtf", "Themis", "Tiresias"),
+    "policies": ("Edf", "Fifo", "Gavel", "Lucid", "Sia", "Sjf", "Srtf", "Themis", "Tiresias"),
     "metrics": ("compare",),
+    "comparison": ("Comparison", "simulate_all"),
     "check": ("check_estimator", "check_policy"),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}

@@ -137,28 +137,11 @@ def test_the_line_up_is_what_the_demo_promises():
 
 
 def test_demo_in_small(here, capsys):
-    words = [
-        "compare",
-        "--jobs",
-        "400",
-        "--days",
-        "2",
-        "--cluster",
-        "12x8",
-        "--load",
-        "0.9",
-        "--out",
-        "",
-        "--seed",
-        "3",
-    ]
-    assert main(words) in (0, 2)  # a preset may draw a job that is larger than so small a cluster: then it says so
-    told = capsys.readouterr()
-    if told.err:
-        assert "asks for" in told.err
-        return
-    assert "those with @oracle know the truth" in told.out
-    assert sum(line.startswith(LINEUP) for line in told.out.splitlines()) == len(LINEUP)
+    assert main(["compare", "--jobs", "300", "--days", "2", "--load", "0.8", "--out", ""]) == 0
+    told = capsys.readouterr().out
+    assert ", 81% of the cluster" in told or ", 80% of the cluster" in told
+    assert "those with @oracle know the truth" in told
+    assert sum(line.startswith(LINEUP) for line in told.splitlines()) == len(LINEUP)
 
 
 # --- run
@@ -176,7 +159,7 @@ def test_run_until_and_failures(here, capsys):
     assert main(["run", "fifo", *SCENE, "--until", "2000", "--mtbf", "4000", "--mttr", "300", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["info"]["now"] == 2000
-    assert told["info"]["outages"] > 0
+    assert told["info"]["events"]
     assert told["metrics"]["unfinished"] > 0
 
 
@@ -290,7 +273,7 @@ def test_check_passes_the_good_and_fails_the_bad(here, capsys):
 
 def test_bench_ends_with_1_when_a_budget_is_missed(capsys, monkeypatch):
     for seconds, code in ((0.05, 0), (0.07, 1)):
-        told = {"seconds": [seconds] * 5, "memory": 1e9}
+        told = {"seconds": [seconds] * 5, "cpu": [0.01] * 5, "memory": 1e9}
         monkeypatch.setattr(engine, "_python", lambda words, folder=None, told=told: told if words[0] == "-m" else 0.01)
         assert main(["bench", "engine", "--json"]) == code
         found = json.loads(capsys.readouterr().out)

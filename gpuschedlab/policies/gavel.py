@@ -5,6 +5,7 @@ from typing import Annotated
 
 import numpy as np
 
+from gpuschedlab._compiled import njit
 from gpuschedlab.knobs import Knob
 from gpuschedlab.optim import solve
 from gpuschedlab.problems import gavel_max_min, gavel_max_sum, gavel_water_filling
@@ -53,7 +54,7 @@ class Gavel(Round):
         total += (int(view.index.max()) + 1 - view.memory.get("seen", 0)) * self.interval / 2
         view.memory["seen"] = int(view.index.max()) + 1
         order = serving_order(X, received / total)
-        gpu_type, given = serve(order, np.nan_to_num(throughput) > 0, view.gpus, view.capacity)
+        gpu_type, given = serve(order, np.nan_to_num(throughput) > 0, view.gpus, view.capacity.astype(float))
         total += np.bincount(gpu_type[given > 0], minlength=T) * self.interval
         if answer is None:
             return Allocation(gpu_type, given)
@@ -63,7 +64,9 @@ class Gavel(Round):
         """X (n, T), and what the solver said."""
         if self.objective == "water_filling":
             return gavel_water_filling(throughput, view.gpus, view.capacity), None
-        program = {"max_sum": gavel_max_sum, "max_min": gavel_max_min}[self.objective](throughput, view.gpus, view.capacity)
+        program = {"max_sum": gavel_max_sum, "max_min": gavel_max_min}[self.objective](
+            throughput, view.gpus, view.capacity
+        )
         # The middle of the optimal face, as an interior point gives it: tied jobs share, where a vertex starves some.
         options = {"method": "ipm", "crossover": False} if self.solver == "highs" else {}
         answer = solve(program, self.solver, **options)
@@ -107,7 +110,8 @@ def serving_order(shares, received) -> np.ndarray:
     return job * T + kind
 
 
-def serve(order, able, gpus, capacity) -> tuple[np.ndarray, np.ndarray]:
+@njit
+def serve(order, able, gpus, capacity):
     """Give pairs their GPUs in order, as long as they fit: types and GPUs (n,).
 
     Parameters
@@ -122,17 +126,18 @@ def serve(order, able, gpus, capacity) -> tuple[np.ndarray, np.ndarray]:
 
     Examples
     --------
-    >>> serve(np.array([0, 2, 1, 3]), np.ones((2, 2), bool), np.array([2.0, 2.0]), np.array([2.0, 3.0]))
+    >>> serve(np.array([0, 2, 1, 3]), np.ones((2, 2), np.bool_), np.array([2.0, 2.0]), np.array([2.0, 3.0]))
     (array([0, 1]), array([2., 2.]))
     """
     n, T = able.shape
-    gpu_type, given = np.zeros(n, np.int64), np.zeros(n)
-    room = np.array(capacity, float)
-    for pair in order[able.ravel()[order]]:
-        i, t = divmod(int(pair), T)
-        if given[i] == 0 and gpus[i] <= room[t] + 1e-9:
-            gpu_type[i], given[i] = t, gpus[i]
+    gpu_type = np.zeros(n, np.int64)
+    given = np.zeros(n)
+    room = capacity.copy()
+    for pair in order:
+        i = pair // T
+        t = pair % T
+        if able[i, t] and given[i] == 0 and gpus[i] <= room[t] + 1e-9:
+            gpu_type[i] = t
+            given[i] = gpus[i]
             room[t] -= gpus[i]
-            if not (room > 0).any():
-                break
     return gpu_type, given

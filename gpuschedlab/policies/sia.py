@@ -1,11 +1,11 @@
 """Sia (Jayaram Subramanya et al., SOSP'23): goodput on typed GPUs, by an integer program a round."""
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import numpy as np
 
-from gpuschedlab.knobs import Knob
+from gpuschedlab.knobs import Constraint, Knob
 from gpuschedlab.optim import solve, solve_mckp
 from gpuschedlab.problems import restart_factor, sia_configurations, sia_round, sia_utility
 from gpuschedlab.sim.policy import Allocation, Round
@@ -46,10 +46,13 @@ class Sia(Round):
     restarts: Annotated[bool, Knob(help="whether restarts are discounted (3.3)")] = True
     decimals: Annotated[int, Knob(-1, 8, help="digits of the utilities; -1: all")] = 2
     solver: Annotated[str, Knob(choices=("prices", "highs", "mip"), help="who solves the round")] = "prices"
-    gap: Annotated[float, Knob(1e-9, 0.1, log=True, help="relative gap to the bound at which the solver may stop")] = 1e-4
+    gap: Annotated[float, Knob(1e-9, 0.1, log=True, help="relative gap to the bound at which the solver may stop")] = (
+        1e-4
+    )
     interval: Annotated[float, Knob(1, 3600, log=True, unit="s", help="between rounds")] = 60.0
     placement = "consolidate"
     free_moves = True
+    constraints: ClassVar = (Constraint("power other than 0", lambda k: k["power"] != 0, lambda k: {"power": -0.5}),)
 
     def allocate(self, view) -> Allocation:
         """Solve the round."""
@@ -89,7 +92,13 @@ class Sia(Round):
         """Utilities (n, C), nan where a job may not go."""
         factor = restart_factor(view.age, view.restarts, view.restart) if self.restarts else None
         utility = sia_utility(
-            goodput, gpus, power=self.power, penalty=self.penalty, decimals=self.decimals, factor=factor, current=current
+            goodput,
+            gpus,
+            power=self.power,
+            penalty=self.penalty,
+            decimals=self.decimals,
+            factor=factor,
+            current=current,
         )
         least = np.where(np.isnan(goodput), np.inf, gpus).min(axis=1)
         utility[gpus > np.maximum(self.growth * most, least)[:, None]] = np.nan
@@ -104,7 +113,13 @@ class Sia(Round):
         choice = current.copy()
         if self.solver == "prices":
             found = solve_mckp(
-                utility[~busy], types, gpus, room, gap=self.gap, quantum=self._quantum(), prices=view.memory.get("prices")
+                utility[~busy],
+                types,
+                gpus,
+                room,
+                gap=self.gap,
+                quantum=self._quantum(),
+                prices=view.memory.get("prices"),
             )
             view.memory["prices"] = found.prices
             choice[~busy] = found.choice

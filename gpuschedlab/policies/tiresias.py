@@ -127,7 +127,7 @@ class Tiresias(Ordered):
 
     @staticmethod
     def key(now, job, knobs):
-        """Queue, and place within it."""
+        """Queue, and rank within it."""
         waited = (job.started if job.held > 0 else now) - job.waiting_since
         stretch = now - job.started if job.held > 0 else 0.0
         before = job.executed - stretch
@@ -139,17 +139,14 @@ class Tiresias(Ordered):
             level += 1
         if knobs.metric == GITTINS:
             return level * 1e3 + knobs.ranks[min(GRID - 1, int((GRID - 1) * math.log1p(service) / WIDEST + 1e-9))]
-        return level * 1e9 + job.submit
+        return float(level)
 
     @staticmethod
     def change(now, job, knobs):
         """Instant of the next threshold (running) or of promotion (waiting)."""
         if job.held == 0:
-            return (
-                job.waiting_since + knobs.starve_limit * job.executed
-                if knobs.starve_limit > 0 < job.executed
-                else math.inf
-            )
+            at = job.waiting_since + knobs.starve_limit * job.executed
+            return at if knobs.starve_limit > 0 < job.executed and at > now else math.inf
         stretch = now - job.started
         before = job.executed - stretch
         waited = job.started - job.waiting_since

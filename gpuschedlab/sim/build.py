@@ -126,7 +126,7 @@ def _jobs(trace: pl.DataFrame, speeds, estimates: np.ndarray, delays: Delays, cl
     for name in ("restart", "switch"):
         body[name] = np.nan_to_num(_column(trace, name, np.nan).astype(float), nan=getattr(delays, name))
     body["rate"] = 1.0
-    for name in ("timer", "finish", "first", "end"):
+    for name in ("timer", "finish", "first", "end", "key"):
         body[name] = np.inf
     for name in ("head", "partner", "pos", "tick", "row", "type"):
         body[name] = -1

@@ -131,8 +131,8 @@ def wake(S, j, change, raw):
     r = S.rule[0]
     now = S.scalar[0].now
     time = change(now, job, raw)
-    if time <= now:
-        time = np.nextafter(now, INF)
+    if time <= now:  # what has changed already does not change again
+        time = INF
     if job.state == RUNNING:
         time = min(time, b.finish)
         if b.lease > now:
@@ -144,6 +144,23 @@ def wake(S, j, change, raw):
     set_timer(S, j, time)
 
 
+@njit
+def on_grid(time, interval):
+    """First multiple of `interval` at or after `time`, forgiving rounding."""
+    return np.ceil(time / interval - 1e-9) * interval
+
+
+@njit(inline="never")
+def renew_key(S, j, fns, raw):
+    """Compute the key of job j, which is in no queue; a new value counts from the next decision on."""
+    now = S.scalar[0].now
+    b = S.body[j]
+    key = fns[0](now, S.job[j], raw)
+    if key != b.key:
+        b.key = key
+        b.since = on_grid(now, S.rule[0].interval) if S.rule[0].interval > 0 else now
+
+
 @njit(inline="never")
 def begin_wait(S, j, fns, raw):
     """Put job j among the waiting."""
@@ -152,7 +169,7 @@ def begin_wait(S, j, fns, raw):
     job.state = WAITING
     job.waiting_since = S.scalar[0].now
     b.cls = b.base
-    b.key = fns[0](S.scalar[0].now, job, raw)
+    renew_key(S, j, fns, raw)
     push_waiting(S, j)
     S.scalar[0].waiting += 1
     wake(S, j, fns[1], raw)
@@ -239,7 +256,7 @@ def start(S, j, type_, slots, fns, raw):
     b.first = min(b.first, sc.now)
     b.lease = sc.now + S.rule[0].lease
     b.row = -1
-    b.key = fns[0](sc.now, job, raw)
+    renew_key(S, j, fns, raw)
     insert_rank(S, j)
     count_host(S, j, 1)
     set_rate(S, j)

@@ -5,10 +5,12 @@ from gpuschedlab._compiled import njit
 
 @njit
 def ahead(body, a, b):
-    """Whether job a goes before job b: by key, then by order of submission (the job's index)."""
-    ka = body[a].key
-    kb = body[b].key
-    return ka < kb or (ka == kb and a < b)
+    """Whether job a goes before job b: by key, then by when the key took its value, then by order of submission."""
+    p = body[a]
+    q = body[b]
+    if p.key != q.key:
+        return p.key < q.key
+    return p.since < q.since or (p.since == q.since and a < b)
 
 
 @njit(inline="never")

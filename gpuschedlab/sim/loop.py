@@ -15,7 +15,9 @@ from gpuschedlab.sim.engine import (
     leave,
     log_tick,
     move_clock,
+    on_grid,
     refresh,
+    renew_key,
     set_rate,
     wake,
 )
@@ -52,7 +54,7 @@ def ring(S, j, fns, raw):
             begin_wait(S, j, fns, raw)
             return
         remove_rank(S, j)
-        b.key = fns[0](sc.now, job, raw)
+        renew_key(S, j, fns, raw)
         insert_rank(S, j)
     else:
         relaxed = S.cls[b.cls].relaxed
@@ -60,7 +62,7 @@ def ring(S, j, fns, raw):
             drop_waiting(S, j)
             b.cls = relaxed
             push_waiting(S, j)
-        b.key = fns[0](sc.now, job, raw)
+        renew_key(S, j, fns, raw)
         moved_waiting(S, j)
     sc.dirty = 1
     wake(S, j, fns[1], raw)
@@ -136,12 +138,6 @@ def happen(S, fns, raw):
     return S.stretches.shape[0] - sc.stretches > 2 * S.entry.shape[0]
 
 
-@njit
-def on_grid(time, interval):
-    """First multiple of `interval` at or after `time`, forgiving rounding."""
-    return np.ceil(time / interval - 1e-9) * interval
-
-
 @njit(inline="never")
 def schedule_decision(S):
     """Set when the next decision is due, after what has just happened."""
@@ -193,7 +189,7 @@ def _advance(S, key, change, gate, raw, until):
 
 OPAQUE = np.dtype([("bytes", "u1", (8,))])
 RAW = from_dtype(OPAQUE)
-"""Stands for the record of any policy's knobs: records travel as pointers, and only the policy's own key looks inside."""
+"""Stands for the record of any policy's knobs: records travel as pointers, and only the policy's keys look inside."""
 JOB_TYPE = from_dtype(JOB)
 KEY = types.FunctionType(types.float64(types.float64, JOB_TYPE, RAW))
 advance = njit(types.int64(STATE, KEY, KEY, KEY, RAW, types.float64))(_advance)

@@ -15,6 +15,9 @@ from gpuschedlab.sim.loop import JOB_TYPE, KEY, OPAQUE
 from gpuschedlab.sim.state import RULE
 
 BACKFILL = {"none": 0, "easy": 1, "greedy": 2}
+SHORTEST = 1e-3
+"""Shortest interval (s); a week in steps of less would not be told apart by floating point."""
+
 MOVING = {"none": 0, "running": 1, "all": 2}
 
 
@@ -26,7 +29,7 @@ class Policy(Knobbed):
     placement : str
         A rule of `gpuschedlab.cluster.RULES`.
     interval : float
-        Seconds between decisions; 0 (Ordered only): at every event.
+        Seconds between decisions; below a millisecond (Ordered only): at every event.
     """
 
     placement = "pack"
@@ -43,7 +46,7 @@ class Policy(Knobbed):
             raise PolicyError(f"{self.name}.placement: found {self.placement!r}; expected one of {sorted(RULES)}.")
         rule = np.zeros(1, RULE)
         rule["placement"] = RULES[self.placement]
-        rule["interval"] = self.interval
+        rule["interval"] = self.interval if self.interval >= SHORTEST else 0.0
         rule["fraction"] = 1.0
         rule["patience"] = np.inf
         return rule
@@ -54,8 +57,8 @@ class Ordered(Policy):
 
     A subclass is a frozen dataclass with a static method `key(now, job, knobs)` of arithmetic and `math` only: `now`
     in seconds, `job` a record of `gpuschedlab.sim.state.JOB`, `knobs` a record of the policy's own knobs (a choice
-    arrives as its index, a tuple padded with infinity; so are tuples marked `Data`). Ties go to the job submitted
-    first.
+    arrives as its index, a tuple padded with infinity; so are tuples marked `Data`). Equal keys go
+    by when they took their value, then by order of submission.
 
     Attributes
     ----------
@@ -212,7 +215,8 @@ def knob_record(policy) -> np.void:
 class Compiled(types.WrapperAddressProtocol):
     """A compiled key as an address, looked up once; numba would ask for it at every call.
 
-    The key was compiled for the record of its policy's knobs, and is passed as one for any record (`RAW`): both are pointers.
+    The key was compiled for the record of its policy's knobs, and is passed as one for any record (`RAW`): both are
+    pointers.
 
     Parameters
     ----------

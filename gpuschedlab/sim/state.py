@@ -49,6 +49,7 @@ BODY = np.dtype(
         ("lease", "f8"),  # s, until when it may not be preempted
         ("timer", "f8"),  # s, next instant at which something about it changes by itself
         ("key", "f8"),
+        ("since", "f8"),  # s, when a discrete key took its present value
         ("safe", "f8"),  # progress at the start of this stretch
         ("switch", "f8"),  # s of delay at each start
         ("restart", "f8"),  # s of delay at each start after the first, on top

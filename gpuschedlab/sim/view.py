@@ -6,9 +6,8 @@ import numpy as np
 
 from gpuschedlab.sim.state import RUNNING
 
-_FIELDS = tuple(
-    "submit gpus attained executed progress estimate deadline reward queued contention model kind user vc".split()
-)
+_FIELDS = ("submit", "gpus", "attained", "executed", "progress", "estimate", "deadline", "reward", "queued")
+_FIELDS += ("contention", "model", "kind", "user", "vc")
 
 
 class View:

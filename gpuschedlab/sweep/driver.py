@@ -1,14 +1,22 @@
 """Run the cells of a sweep on whatever joblib runs on, and keep each as it comes."""
 
 import contextlib
+from collections import Counter
 from concurrent.futures.process import BrokenProcessPool
 
 from gpuschedlab._extras import need
+from gpuschedlab.errors import RunError
 from gpuschedlab.sweep.identity import code_of_package, digest
 from gpuschedlab.sweep.plan import Plan, make_plan, portable
 from gpuschedlab.sweep.result import Sweep, varied
 from gpuschedlab.sweep.store import Store
 from gpuschedlab.sweep.work import Outcome, packed, warm, work
+
+DEATHS = 3
+"""Times that a worker may be killed while a cell is under way before the cell is run alone."""
+
+WAIT = 60
+"""Seconds without any Dask worker after which a sweep gives up."""
 
 KILLED = (
     "its worker was killed while it ran it alone: too little memory, or a crash. Give it more memory or fewer jobs."
@@ -110,28 +118,25 @@ def sweep(
 def _run(plan: Plan, left: list[str], store: Store, workers, keep_runs: bool, bar):
     """Compute and keep the cells that are left.
 
-    When a worker is killed, the cells that were under way are suspects: they run one at a time after all others, so
-    that one which takes its worker with it costs itself only.
+    When a worker is killed, those that were under way are tried again after all others; one that has seen several
+    deaths runs alone, so that a cell which takes its worker with it costs itself only.
     """
-    suspects: list[str] = []
+    deaths: Counter[str] = Counter()
     with portable(plan) as pack:
+        how = (workers, keep_runs, pack, bar)
         while left:
+            alone = deaths[left[0]] >= DEATHS
             begun, ended = [], set()
             try:
-                _batch(plan, left, store, (workers, keep_runs, pack, bar), begun, ended)
-                left = []
+                _batch(plan, left[:1] if alone else left, store, how, begun, ended)
             except Exception as error:
                 if not _is_death(error):
                     raise
-                suspects += [key for key in begun if key not in ended]
-                left = [key for key in left if key not in ended and key not in begun]
-        for key in suspects:
-            try:
-                _batch(plan, [key], store, (workers, keep_runs, pack, bar), [], set())
-            except Exception as error:
-                if not _is_death(error):
-                    raise
-                _keep(plan, store, Outcome(key, error=KILLED, trace=repr(error)), bar)
+                if alone:
+                    _keep(plan, store, Outcome(left[0], error=KILLED, trace=repr(error)), bar)
+                    ended.add(left[0])
+                deaths.update(key for key in begun if key not in ended)
+            left = sorted((key for key in left if key not in ended), key=deaths.__getitem__)
 
 
 def _batch(plan: Plan, keys: list[str], store: Store, how: tuple, begun: list[str], ended: set[str]):
@@ -139,7 +144,7 @@ def _batch(plan: Plan, keys: list[str], store: Store, how: tuple, begun: list[st
     joblib = need("joblib", "sweeps")
     workers, keep_runs, pack, bar = how
     parallel = joblib.Parallel(workers, return_as="generator_unordered", batch_size=1, pre_dispatch="2*n_jobs")
-    _answer_deaths(parallel._backend)
+    _mend_dask(parallel._backend)
     if len(keys) > 1 and joblib.effective_n_jobs(workers) > 1:
         warm()
     code, scenes = code_of_package(), {}
@@ -171,22 +176,41 @@ def _keep(plan: Plan, store: Store, outcome: Outcome, bar):
 
 
 def _is_death(error: Exception) -> bool:
-    """Whether a worker was killed: loky says so by a broken pool, Dask after it has tried a cell on several workers."""
-    return isinstance(error, BrokenProcessPool) or type(error).__name__ == "KilledWorker"
+    """Whether a worker was killed.
+
+    Loky says so by a broken pool; Dask after it has tried a cell on several workers,
+    or when a scene was lost with the only worker that held it.
+    """
+    return isinstance(error, BrokenProcessPool) or type(error).__name__ in ("KilledWorker", "FutureCancelledError")
 
 
-def _answer_deaths(backend):
-    """Let joblib's Dask backend pass on that Dask gave a cell up: it tells nobody, and would wait for ever."""
-    if type(backend).__name__ != "DaskDistributedBackend" or hasattr(backend, "_answers"):
+def _mend_dask(backend):
+    """Mend joblib's Dask backend where workers die.
+
+    It tells nobody that Dask gave a cell up, and would wait for ever; while there is one worker (the others may be on
+    their way back) it computes in this process, which a cell that takes its worker with it would end; and it waits for
+    workers by a task that may be lost with one.
+    """
+    if type(backend).__name__ != "DaskDistributedBackend" or hasattr(backend, "_mended"):
         return
-    submit, backend._answers = backend.submit, True
+    submit, backend._mended = backend.submit, True
 
     def submit_and_answer(func, callback=None):
         future = submit(func, callback)
         future.add_done_callback(lambda done: callback(done.exception()) if done.exception() else None)
         return future
 
-    backend.submit = submit_and_answer
+    def cores(n_jobs=None):
+        try:
+            backend.client.wait_for_workers(1, timeout=WAIT)
+        except TimeoutError:
+            raise RunError(
+                f"sweep: found no Dask worker in {WAIT} s; expected one or more. The cells that are finished are kept; "
+                "start workers, and the same call goes on from there."
+            ) from None
+        return max(2, sum(backend.client.ncores().values()))
+
+    backend.submit, backend.effective_n_jobs = submit_and_answer, cores
 
 
 def _bar(total: int, done: int, progress: bool):

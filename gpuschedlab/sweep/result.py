@@ -26,8 +26,8 @@ class Sweep:
     ----------
     frame : polars.DataFrame
         `policy, trace, cluster, estimator, seed`, a column for each knob that differs between policies of one class
-        (null where a policy has no such knob; `NAME_knob` where a metric or another column has that name), and the metrics of
-        `metrics.METRICS` but for `seconds`, which `times` has. The same call gives the same bytes.
+        (null where a policy has no such knob; `NAME_knob` where a metric or another column has that name), and the
+        metrics of `metrics.METRICS` but for `seconds`, which `times` has. The same call gives the same bytes.
     failed : dict of str to str
         What went wrong with the cells that have no row, by what they are.
     missing : int

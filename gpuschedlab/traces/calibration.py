@@ -13,6 +13,7 @@ from gpuschedlab.traces.likeness import figures_of_marks
 from gpuschedlab.traces.measures import batches, demand, hourly, scores_within
 from gpuschedlab.traces.presets import Arrivals, Calibration, Demand
 from gpuschedlab.traces.schema import validate
+from gpuschedlab.traces.tuning import tune
 
 #: Time constants (h) on which hourly counts and demand may remember.
 MEMORY = (1.5, 6.0, 24.0, 96.0)
@@ -20,6 +21,8 @@ MEMORY = (1.5, 6.0, 24.0, 96.0)
 LAGS = np.array([1, 2, 3, 4, 6, 8, 12, 18, 24, 36, 48, 72, 96, 120])
 #: Classes of hours by expected arrivals, and of weeks by demand.
 HOUR_CLASSES, WEEK_CLASSES = 12, 4
+#: How much users answer to demand, unless something is better (`tuning`).
+PULL = 1.0
 #: Demand above this quantile of itself counts as a full cluster.
 FULL = 0.9
 #: Fewest jobs, and hours, from which anything can be told.
@@ -34,7 +37,9 @@ def calibrate(
     start: str | None = None,
     days: float | None = None,
     outcomes: dict[str, dict[str, float]] | None = None,
+    vcs: dict[str, float] | None = None,
     users: int | None = None,
+    tuned: bool = True,
 ) -> Calibration:
     """Measure a trace, so that `generate` can make others like it.
 
@@ -50,8 +55,13 @@ def calibrate(
         Length of the stretch (days); by default until the last submission.
     outcomes : dict, optional
         Shares of completed, failed and killed, {"jobs": {...}, "gpu_time": {...}}; by default from the column status.
+    vcs : dict, optional
+        Shares of the virtual clusters among the jobs; by default from the column vc.
     users : int, optional
         Number of users; by default from the column user, else 200.
+    tuned : bool
+        Whether to find, by generating, how tasks recur and when the cluster is full (`tuning.tune`): 10 s to a minute for
+        100,000 jobs. Without, tasks' recency is 1 and the cluster is full at the 90 % quantile of its demand.
 
     Returns
     -------
@@ -65,7 +75,7 @@ def calibrate(
     Examples
     --------
     >>> from gpuschedlab.traces import generate
-    >>> found = calibrate(generate("venus", days=14, rng=1), name="copy")
+    >>> found = calibrate(generate("venus", days=14, rng=1), name="copy", tuned=False)
     >>> found.days, found.jobs
     (14.0, 9739)
     """
@@ -83,7 +93,7 @@ def calibrate(
     vc = frame["vc"].fill_null("").to_numpy() if "vc" in frame.columns else None
     batch, size = batches(submit, gpus, vc)
     arrivals, surplus = _arrivals(submit, batch, size, hours, zero)
-    return Calibration(
+    found = Calibration(
         name=name,
         origin=origin,
         start=zero.isoformat(sep=" "),
@@ -94,9 +104,10 @@ def calibrate(
         marks=figures_of_marks(submit, gpus, duration, batch, size, surplus),
         demand=_demand(submit, gpus, duration, hours),
         outcomes=outcomes or _outcomes(frame),
-        vcs=_shares(frame, "vc"),
+        vcs=_shares(frame, "vc") if vcs is None else vcs,
         users=users or (frame["user"].n_unique() if "user" in frame.columns else 200),
     )
+    return tune(found, submit, gpus, duration) if tuned else found
 
 
 def _zero(frame: pl.DataFrame, start: str | None) -> datetime.datetime:
@@ -218,6 +229,7 @@ def _demand(submit, gpus, duration, hours: int) -> Demand:
         residual=table,
         memory_hours=MEMORY,
         memory_weight=_memory(scores_within(ratio, kind)),
+        pull=PULL,
         ceiling=float(f"{np.quantile(found, FULL) / mean:.4g}"),
     )
 

@@ -9,8 +9,10 @@ from gpuschedlab.traces.arrivals import HOUR, WEEK_HOURS, Slots, busyness, memor
 from gpuschedlab.traces.marks import Latents, bucket_of, durations, gpu_counts, quantile
 from gpuschedlab.traces.presets import Demand, Marks
 
-#: How far z and x fall when demand is e times its level. Larger values follow the level no more closely.
-PULL_Z, PULL_X = 2.0, 1.0
+#: A pull moves z so many times as far as x.
+Z_OVER_X = 2.0
+#: Largest shift of x.
+MOST = 3.0
 #: Passes: the second reads latents by the distribution that they have after the first.
 PASSES = 2
 #: Jobs shorter than this (s) are not held back, and make room for those that were.
@@ -22,22 +24,32 @@ _REACH, _STEP = 6.0, 0.02
 
 
 def follow(
-    figures: Marks, level: np.ndarray, slots: Slots, drawn: Latents, rng: np.random.Generator
+    figures: Marks,
+    pull: float,
+    level: np.ndarray,
+    slots: Slots,
+    task: np.ndarray,
+    drawn: Latents,
+    rng: np.random.Generator,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Turn latents into GPU counts and durations, with demand near its level.
 
     Batch by batch, in the order of time: with d the GPUs in demand once the batch has come and l their level, the
-    batch's z and x are shifted by p PULL_Z and p PULL_X, where p = -ln(d / l), found by bisection. Then counts and
-    durations go by rank, so that their distributions stay as calibrated.
+    batch's z moves by 2 p, where p = -pull ln(d / l), found by bisection, and its x by the p of its task's first batch: users
+    choose GPUs once. Then counts and durations go by rank, so that their distributions stay as calibrated.
 
     Parameters
     ----------
     figures : Marks
         Distributions of GPU counts and durations.
+    pull : float
+        As in `Demand`.
     level : (hours,) float
         GPUs in demand in each hour.
     slots : Slots
         When jobs come.
+    task : (b,) int
+        Each batch's task.
     drawn : Latents
         Where each job stands.
     rng : numpy.random.Generator
@@ -53,8 +65,10 @@ def follow(
     held, wide, bucket = _tables(figures, None, None)
     before = _before(figures, len(level)) * level[0]
     for _ in range(PASSES):
-        shift = _shifts(slots.start, first, drawn.x, drawn.z, level, held, wide, bucket, before)[slots.batch]
-        moved = Latents(drawn.x + PULL_X * shift, drawn.z + PULL_Z * shift)
+        of_x, of_z = _shifts(
+            slots.start, first, task, drawn.x, drawn.z, pull, level, held, wide, bucket, before
+        )
+        moved = Latents(drawn.x + of_x[slots.batch], drawn.z + of_z[slots.batch])
         gpus = gpu_counts(figures, moved.x, rng)
         held, wide, bucket = _tables(figures, moved, gpus)
     return gpus, durations(figures, gpus, moved.z, rng)
@@ -113,24 +127,39 @@ def _cell(value):
 
 
 @njit
-def _added(x, z, first, last, shift, held, wide, bucket):
+def _added(x, z, first, last, of_x, of_z, held, wide, bucket):
     """GPUs that a batch adds to the demand of an hour."""
     total = 0.0
     for j in range(first, last):
-        i = _cell(x[j] + PULL_X * shift)
-        total += wide[i] * min(held[bucket[i], _cell(z[j] + PULL_Z * shift)] / HOUR, 1.0)
+        i = _cell(x[j] + of_x)
+        total += wide[i] * min(held[bucket[i], _cell(z[j] + of_z)] / HOUR, 1.0)
     return total
 
 
 @njit
-def _shifts(start, first, x, z, level, held, wide, bucket, before):
-    """Shift of each batch; demand counts every job from its submission on."""
+def _answer(x, z, first, last, of_x, pull, demand, target, held, wide, bucket):
+    """Find p of one batch, given of_x or (where that is nan) with it."""
+    low, high = -MOST, MOST
+    for _ in range(9):
+        p = 0.5 * (low + high)
+        more = _added(x, z, first, last, p if np.isnan(of_x) else of_x, Z_OVER_X * p, held, wide, bucket)
+        if -pull * np.log(max(demand + more, 0.02 * target) / target) > p:
+            low = p
+        else:
+            high = p
+    return 0.5 * (low + high)
+
+
+@njit
+def _shifts(start, first, task, x, z, pull, level, held, wide, bucket, before):
+    """Shifts of x and z of each batch; demand counts every job from its submission on."""
     hours = len(level)
     ticks = int(hours * HOUR / TICK) + 2
     ending = np.zeros(ticks)
-    shift = np.zeros(len(start))
     for h in range(hours):
         ending[int((h + 1) * HOUR / TICK)] += before[h] - before[h + 1]
+    chosen = np.full(task.max() + 1, np.nan)
+    of_x, of_z = np.empty(len(start)), np.empty(len(start))
     demand, now = before[0], 0
     for b in range(len(start)):
         tick = int(start[b] / TICK)
@@ -138,22 +167,18 @@ def _shifts(start, first, x, z, level, held, wide, bucket, before):
             now += 1
             demand -= ending[now]
         target = level[min(int(start[b] / HOUR), hours - 1)]
-        low, high = -3.0, 3.0
-        for _ in range(9):
-            p = 0.5 * (low + high)
-            d = demand + _added(x, z, first[b], first[b + 1], p, held, wide, bucket)
-            if -np.log(max(d, 0.02 * target) / target) > p:
-                low = p
-            else:
-                high = p
-        shift[b] = p = 0.5 * (low + high)
+        old = chosen[task[b]]
+        p = _answer(x, z, first[b], first[b + 1], old, pull, demand, target, held, wide, bucket)
+        if np.isnan(old):
+            chosen[task[b]] = p
+        of_x[b], of_z[b] = chosen[task[b]], Z_OVER_X * p
         for j in range(first[b], first[b + 1]):
-            i = _cell(x[j] + PULL_X * p)
-            end = tick + 1 + int(held[bucket[i], _cell(z[j] + PULL_Z * p)] / TICK)
+            i = _cell(x[j] + of_x[b])
+            end = tick + 1 + int(held[bucket[i], _cell(z[j] + of_z[b])] / TICK)
             demand += wide[i]
             if end < ticks:
                 ending[end] += wide[i]
-    return shift
+    return of_x, of_z
 
 
 @njit

@@ -165,7 +165,7 @@ def _frame(figures: Calibration, days, number, target, zero, rng) -> pl.DataFram
     drawn = latents(figures.marks, slots, task, user, rng)
     mean = number * mean_work(figures.marks) / (hours * HOUR)
     level = demand.usual(figures.demand, mean, hours, rng)
-    gpus, duration = demand.follow(figures.marks, level, slots, drawn, rng)
+    gpus, duration = demand.follow(figures.marks, figures.demand.pull, level, slots, task, drawn, rng)
     order = np.argsort(slots.submit, kind="stable")
     submit, gpus, duration, task = slots.submit[order], gpus[order], duration[order], task[slots.batch][order]
     who = demand.hold(submit, gpus, duration, figures.demand.ceiling * mean)

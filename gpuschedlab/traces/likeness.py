@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 
 from gpuschedlab.traces.arrivals import HOUR, WEEK_HOURS, levels
@@ -16,10 +18,13 @@ LEAST, POINTS = 8, 129
 #: Lags (in batches) at which likeness is measured. Neighbours differ by construction: one batch has one GPU count.
 LAGS = (2, 5, 10, 20, 50, 100, 200, 500)
 #: A task keeps its GPU count, nearly always: the share of x that it has in common.
-X_TASK = 0.9
-#: What is tried for the recurrence of tasks.
-NEW_TASKS = (0.02, 0.035, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.5)
-RECENCIES = (0.3, 0.4, 0.5, 0.6, 0.7, 0.85, 1.0)
+X_TASK = 0.99
+#: Of the likeness of durations within a batch, the most that a task's batches have in common.
+MOST_OF_BATCH = 0.8
+#: What is tried for the share of batches with a new task.
+NEW_TASKS = (0.01, 0.02, 0.035, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+#: How recent the tasks are that batches repeat, unless something is better (`tuning`).
+RECENCY = 1.0
 
 
 def figures_of_marks(submit, gpus, duration, batch, size, surplus) -> Marks:
@@ -43,10 +48,12 @@ def figures_of_marks(submit, gpus, duration, batch, size, surplus) -> Marks:
     cause = np.stack([score(np.log(size)[batch]), score(surplus[hour])], axis=1)
     x, shrink = _middle_scores(gpus)
     z = scores_within(duration, bucket)
-    x, x_slopes, week_x = _explain(x, shrink, cause, hour // WEEK_HOURS)
-    z, z_slopes, _ = _explain(z, 1.0, cause, hour // WEEK_HOURS)
-    inside, near_x, near_z = _likeness(x, z, batch, size)
-    new, recency, z_task = _recurrence(near_x / shrink, near_z)
+    x_slopes, week_x = _explain(x, shrink, cause, hour // WEEK_HOURS)
+    z_slopes, _ = _explain(z, 1.0, cause, hour // WEEK_HOURS)
+    inside = _inside(z, batch, size)
+    near = likeness(gpus, z, batch, size)
+    new = recurrence(near[0], RECENCY)
+    z_task = min(share_of_task(near[1], new, RECENCY), MOST_OF_BATCH * inside)
     return Marks(
         gpus=tuple(values.tolist()),
         gpu_share=_round(number / len(gpus), 7),
@@ -58,9 +65,9 @@ def figures_of_marks(submit, gpus, duration, batch, size, surplus) -> Marks:
         z_residual=_round(z_slopes)[1],
         x_task=X_TASK,
         z_task=_round([z_task])[0],
-        z_batch=_round([max(0.0, inside - z_task)])[0],
+        z_batch=_round([inside - z_task])[0],
         new_task=new,
-        recency=recency,
+        recency=RECENCY,
         week_x=_round(week_x),
     )
 
@@ -90,45 +97,71 @@ def _middle_scores(values: np.ndarray) -> tuple[np.ndarray, float]:
 
 
 def _explain(y: np.ndarray, shrink: float, cause: np.ndarray, week: np.ndarray):
-    """Regress a latent on causes, then on weeks.
+    """Regress a latent on causes, then on weeks: slopes (2,) and means of the weeks.
 
     Scores that are means given a step vary less than the latent (`shrink` is their variance); slopes are of the latent.
-
-    Returns
-    -------
-    rest, slopes, means
-        What is left of y; slopes (2,); means of the weeks.
     """
     slopes = np.linalg.lstsq(cause, y, rcond=None)[0] / shrink
     rest = y - shrink * (cause @ slopes)
     means = np.bincount(week, rest) / np.maximum(np.bincount(week), 1) / shrink
-    return rest - shrink * means[week], np.clip(slopes, -0.9, 0.9), means
+    return np.clip(slopes, -0.9, 0.9), means
 
 
-def _likeness(x, z, batch, size) -> tuple[float, np.ndarray, np.ndarray]:
-    """Return the correlation of z within batches, and those of x and z between batches LAGS apart."""
-    mean_x, mean_z = np.bincount(batch, x) / size, np.bincount(batch, z) / size
-    var_x, var_z = np.mean(x**2), np.mean(z**2)
+def likeness(gpus: np.ndarray, z: np.ndarray, batch: np.ndarray, size: np.ndarray) -> np.ndarray:
+    """Return how like each other batches are that are LAGS apart.
+
+    Returns
+    -------
+    (2, lags) float
+        Correlations of the logarithm of their GPU counts, and of the means of their z.
+    """
+    wide = np.log2(gpus[np.unique(batch, return_index=True)[1]])
+    mean_z = np.bincount(batch, z) / size
+    return np.array([[_near(wide - wide.mean(), k), _near(mean_z, k, np.mean(z**2))] for k in LAGS]).T
+
+
+def _near(values: np.ndarray, lag: int, variance: float | None = None) -> float:
+    if lag >= len(values) // 2:
+        return 0.0
+    variance = np.mean(values**2) if variance is None else variance
+    return float(np.mean(values[lag:] * values[:-lag]) / max(variance, 1e-9))
+
+
+def _inside(z: np.ndarray, batch: np.ndarray, size: np.ndarray) -> float:
+    """Return the correlation of z within batches."""
     many = size > 1
     product = (np.bincount(batch, z) ** 2 - np.bincount(batch, z**2))[many] / (size - 1)[many]
-    inside = product.sum() / max(size[many].sum(), 1) / var_z
-    lags = [k for k in LAGS if k < len(size) // 2]
-    near_x = np.array([np.mean(mean_x[k:] * mean_x[:-k]) for k in lags]) / var_x
-    near_z = np.array([np.mean(mean_z[k:] * mean_z[:-k]) for k in lags]) / var_z
-    return float(np.clip(inside, 0.0, 0.95)), near_x, near_z
+    return float(np.clip(product.sum() / max(size[many].sum(), 1) / np.mean(z**2), 0.0, 0.95))
 
 
-def _recurrence(near_x: np.ndarray, near_z: np.ndarray) -> tuple[float, float, float]:
-    """Find the recurrence of tasks whose curve P(same task | lag) is that of x, and the share of z that goes with it."""
-    best = (np.inf, 0.0, 0.0, 0.0)
-    for new in NEW_TASKS:
-        for recency in RECENCIES:
-            task = tasks(new, recency, 40_000, np.random.default_rng(0))
-            same = np.array([np.mean(task[k:] == task[:-k]) for k in LAGS[: len(near_x)]])
-            error = float(np.sum((near_x - X_TASK * same) ** 2))
-            if error < best[0]:
-                best = (error, new, recency, float(np.clip(near_z @ same / (same @ same), 0.0, X_TASK)))
-    return best[1:]
+def recurrence(near: np.ndarray, recency: float) -> float:
+    """Find the share of batches with a new task, for which P(same task | lag) comes next to the likeness of GPU counts.
+
+    Parameters
+    ----------
+    near : (lags,) float
+        Likeness of GPU counts.
+    recency : float
+        As in `Marks`.
+    """
+    return min(NEW_TASKS, key=lambda new: float(np.sum((near - X_TASK * same_task(new, recency)) ** 2)))
+
+
+def share_of_task(near: np.ndarray, new: float, recency: float) -> float:
+    """Return the share of z that goes with the task, if likeness is that share times P(same task | lag)."""
+    same = same_task(new, recency)
+    return float(np.clip(near @ same / (same @ same), 0.0, 1.0))
+
+
+@lru_cache(maxsize=None)
+def _same_task(new: float, recency: float) -> tuple[float, ...]:
+    task = tasks(new, recency, 40_000, np.random.default_rng(0))
+    return tuple(float(np.mean(task[k:] == task[:-k])) for k in LAGS)
+
+
+def same_task(new: float, recency: float) -> np.ndarray:
+    """Return P(same task) of batches LAGS apart."""
+    return np.array(_same_task(new, recency))
 
 
 def _round(values, digits: int = 4) -> tuple[float, ...]:

@@ -117,6 +117,8 @@ class Demand:
         For each class of weeks, from low to high, quantiles of (GPUs in demand / week's level).
     memory_hours, memory_weight : tuple of float
         Time constants (h) and their shares.
+    pull : float
+        How much users answer to demand: when it is e times its level, z falls by twice this and x by this.
     ceiling : float
         Long jobs are held back while GPUs in demand, over their mean, would exceed this.
     """
@@ -125,6 +127,7 @@ class Demand:
     residual: tuple[tuple[float, ...], ...]
     memory_hours: tuple[float, ...]
     memory_weight: tuple[float, ...]
+    pull: float
     ceiling: float
 
 

@@ -1,0 +1,115 @@
+"""The Explorer in a real browser: a knob is moved by keyboard and the figures follow; errors are seen."""
+
+import re
+
+import pytest
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.xdist_group("browser")]
+
+EXPLORER = ".gpuschedlab-explorer"
+CURVE = f"""() => Array.from(document.querySelector('{EXPLORER} .js-plotly-plot').data[0].x).join()"""
+MOVED = CURVE.replace("() =>", "before => before !==")
+OVERFLOW = """() => {
+  const wide = document.querySelector('.gpuschedlab-explorer').getBoundingClientRect(), cut = [];
+  for (const svg of document.querySelectorAll('.gpuschedlab-explorer .js-plotly-plot')) {
+    const frame = svg.getBoundingClientRect();
+    if (frame.right > window.innerWidth || frame.width < 0.4 * wide.width) cut.push(`figure of ${frame.width} pixels`);
+    for (const text of svg.querySelectorAll('.xtitle, .ytitle, .y2title, .x2title, .xtick, .ytick, .legendtext, .gtitle')) {
+      const box = text.getBoundingClientRect();
+      if (box.width && (box.left < frame.left - 1 || box.right > frame.right + 1 || box.bottom > frame.bottom + 1))
+        cut.push(text.textContent);
+    }
+  }
+  return cut;
+}"""
+TITLES = """() => Array.from(document.querySelectorAll('.gpuschedlab-explorer .js-plotly-plot'), figure =>
+  Array.from(figure.querySelectorAll('.xtitle, .ytitle, .x2title, .y2title'), text => text.textContent))"""
+
+
+def open_quickstart(page, address: str):
+    """Open the first notebook in JupyterLab and run all of it."""
+    page.goto(f"{address}/lab/tree/00_quickstart.ipynb?reset")
+    page.wait_for_selector('.jp-Notebook-ExecutionIndicator[data-status="idle"]')
+    page.get_by_role("menuitem", name="Run", exact=True).click()
+    page.get_by_text("Run All Cells", exact=True).click()
+    see_explorer(page)
+
+
+def see_explorer(page):
+    """Wait until all four figures are drawn, and go there."""
+    page.wait_for_function(f"document.querySelectorAll('{EXPLORER} .js-plotly-plot .xtitle').length >= 4")
+    page.locator(f"{EXPLORER} select").first.scroll_into_view_if_needed()
+
+
+def control(page, label: str):
+    """Box of the control with a label."""
+    named = page.locator(f"{EXPLORER} .widget-label", has_text=re.compile(rf"^{re.escape(label)}"))
+    return named.first.locator("xpath=..")
+
+
+def choose(page, label: str, start: str):
+    """Choose in a drop-down by typing."""
+    control(page, label).locator("select").focus()
+    page.keyboard.type(start)
+    page.keyboard.press("Enter")
+
+
+def move(page, label: str, key: str, times: int = 1):
+    """Press a key on a slider."""
+    control(page, label).locator(".noUi-handle").focus()
+    for _ in range(times):
+        page.keyboard.press(key)
+
+
+def check_moves_and_errors(page):
+    """Move a knob and see other numbers; make the cluster too small and see why, then mend it."""
+    table = page.locator(f"{EXPLORER} .gpuschedlab-table")
+    choose(page, "policy", "Tiresias")
+    page.wait_for_function(f"document.querySelector('{EXPLORER}').textContent.includes('now: Tiresias')")
+    before, numbers = page.evaluate(CURVE), table.inner_text()
+    move(page, "thresholds 1", "ArrowLeft", 25)
+    page.wait_for_function(MOVED, arg=before)
+    page.wait_for_function("before => document.querySelector('.gpuschedlab-table').innerText !== before", arg=numbers)
+    error = page.locator(f"{EXPLORER} .gpuschedlab-error")
+    assert not error.is_visible()
+    move(page, "nodes", "Home")
+    error.get_by_text("ClusterError").wait_for()
+    assert "Use a larger cluster" in error.inner_text()
+
+
+def check_looks(page):
+    """Axes have titles, times and GPUs their units, and nothing is cut off."""
+    assert page.evaluate(OVERFLOW) == []
+    titles = page.evaluate(TITLES)
+    assert len(titles) == 4
+    assert all(titles), "a figure without axis titles"
+    told = " ".join(text for figure in titles for text in figure)
+    for words in ("job completion time", "(h)", "share of jobs", "GPUs requested", "jobs waiting", "GPUs in use"):
+        assert words in told
+
+
+def shoot(page, path, height: int = 900):
+    """Keep a picture of the page, and one of its whole length."""
+    page.screenshot(path=path)
+    page.set_viewport_size({"width": 1280, "height": height})
+    page.wait_for_function(f"document.querySelectorAll('{EXPLORER} .js-plotly-plot .xtitle').length >= 4")
+    page.screenshot(path=str(path).replace(".png", "-long.png"))
+    page.set_viewport_size({"width": 1280, "height": 900})
+
+
+def test_quickstart_in_jupyterlab(page, jupyterlab, artifacts):
+    open_quickstart(page, jupyterlab)
+    check_looks(page)
+    shoot(page, artifacts / "jupyterlab.png", 4200)
+    check_moves_and_errors(page)
+    page.screenshot(path=artifacts / "jupyterlab-error.png")
+
+
+def test_explorer_as_a_page(page, voila, artifacts):
+    page.goto(voila)
+    see_explorer(page)
+    assert "import gpuschedlab" not in page.inner_text("body"), "the page shows the Explorer, not its code"
+    check_looks(page)
+    shoot(page, artifacts / "voila.png", 2200)
+    check_moves_and_errors(page)
+    page.screenshot(path=artifacts / "voila-error.png")

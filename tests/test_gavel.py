@@ -1,0 +1,125 @@
+"""Gavel: its turns, its shares over time, and what it does with jobs that fit nowhere."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import polars as pl
+import pytest
+
+from gpuschedlab.cluster import Cluster
+from gpuschedlab.jobs import Speeds
+from gpuschedlab.policies.gavel import Gavel, serve, serving_order
+from gpuschedlab.sim import simulate
+
+CLUSTER = Cluster.parse("1x2:slow,1x2:fast")
+
+
+def speeds(**paces) -> Speeds:
+    """Models by their rates on one GPU of each type; n GPUs are n times as fast."""
+    rows = [
+        {"model": model, "gpu_type": kind, "n_nodes": 1, "n_gpus": gpus, "rate": pace * gpus}
+        for model, pair in paces.items()
+        for kind, pace in zip(("slow", "fast"), pair, strict=True)
+        for gpus in (1, 2)
+    ]
+    return Speeds.from_frame(pl.DataFrame(rows).with_columns(progress=float("inf")))
+
+
+def trace(models, gpus, target=50_000.0) -> pl.DataFrame:
+    n = len(models)
+    return pl.DataFrame(
+        {
+            "job_id": [f"j{i}" for i in range(n)],
+            "submit": np.zeros(n),
+            "gpus": np.array(gpus, float),
+            "duration": np.full(n, target),
+            "model": models,
+            "target": np.full(n, target),
+        }
+    )
+
+
+def seconds_on(run, kind):
+    """Seconds that each job ran on a type."""
+    held = run.allocations.filter(gpu_type=kind).unique(["job", "start"])
+    by_job = dict(held.group_by("job").agg((pl.col("end") - pl.col("start")).sum()).iter_rows())
+    return np.array([by_job.get(i, 0.0) for i in range(run.jobs.height)])
+
+
+def test_pairs_are_served_by_share_over_time_received():
+    shares = np.array([[0.9, 0.1], [0.2, 0.8], [0.0, 0.0]])
+    received = np.array([[0.9, 0.5], [0.1, 0.4], [0.0, 0.1]])
+    order = serving_order(shares, received)
+    # X / f: job 0 1.0 and 0.2, job 1 2.0 and 2.0 (the larger share first), job 2 nothing
+    assert order[:4].tolist() == [3, 2, 0, 1]
+    assert set(order[4:]) == {4, 5}
+
+
+def test_what_does_not_fit_is_passed_over():
+    order = np.array([0, 1, 2, 3, 4, 5])
+    able = np.array([[True, True], [True, True], [False, True]])
+    gpu_type, given = serve(order, able, np.array([2.0, 3.0, 1.0]), np.array([2.0, 1.0]))
+    assert given.tolist() == [2, 0, 1]
+    assert gpu_type[[0, 2]].tolist() == [0, 1]
+
+
+def test_jobs_go_where_the_whole_gains_most():
+    """Both are faster on the fast type; only one gains much by it."""
+    run = simulate(trace(["a", "b"], [2, 2]), CLUSTER, Gavel(), speeds=speeds(a=(1.0, 5.0), b=(1.0, 1.2)), until=3600)
+    assert seconds_on(run, "fast").tolist() == [3600, 0]
+    assert seconds_on(run, "slow").tolist() == [0, 3600]
+
+
+@pytest.mark.parametrize("objective", ["max_sum", "max_min", "water_filling"])
+def test_alike_jobs_take_turns(objective):
+    """Five jobs of two GPUs on two types of two GPUs: each runs two fifths of the time."""
+    models = ["a"] * 5
+    hours = 40
+    run = simulate(
+        trace(models, [2] * 5, 1e9), CLUSTER, Gavel(objective=objective), speeds=speeds(a=(1.0, 1.0)), until=hours * 3600
+    )
+    executed = run.jobs["executed"].to_numpy() / (hours * 3600)
+    assert executed == pytest.approx([0.4] * 5, abs=0.03)
+
+
+def test_max_min_levels_what_max_sum_does_not():
+    """One job gains six times from the fast type, the other twice: max-sum gives it all, max-min shares."""
+    table = speeds(a=(1.0, 6.0), b=(1.0, 2.0))
+    runs = {
+        name: simulate(trace(["a", "b"], [2, 2], 1e9), CLUSTER, Gavel(objective=name), speeds=table, until=72 * 3600)
+        for name in ("max_sum", "max_min")
+    }
+    assert seconds_on(runs["max_sum"], "fast")[1] == 0
+    progress = {
+        name: seconds_on(run, "slow") * [1, 1] + seconds_on(run, "fast") * [6, 2] for name, run in runs.items()
+    }
+    normal = {name: p / [3.5, 1.5] for name, p in progress.items()}  # by what an equal share would give
+    assert normal["max_min"].min() > 1.2 * normal["max_sum"].min()
+    assert normal["max_min"][0] == pytest.approx(normal["max_min"][1], rel=0.05)
+
+
+def test_the_programs_that_each_solver_solves_agree():
+    runs = [
+        simulate(trace(["a", "b", "a"], [1, 2, 2]), CLUSTER, Gavel(solver=s), speeds=speeds(a=(1, 3), b=(2, 3)), until=3600)
+        for s in ("highs", "mip")
+    ]
+    np.testing.assert_allclose(runs[0].rounds["objective"].to_numpy(), runs[1].rounds["objective"].to_numpy(), rtol=1e-4)
+
+
+def test_rigid_jobs_without_speeds_and_fractions_run():
+    frame = trace([None] * 4, [0.5, 0.5, 2, 1], 1000.0)
+    run = simulate(frame, CLUSTER, Gavel())
+    assert run.jobs["end"].null_count() == 0
+    assert run.jobs["executed"].to_list() == [1000.0] * 4
+
+
+def test_a_type_that_is_too_small_or_unknown_is_never_given():
+    table = Speeds.from_frame(pl.DataFrame({"model": ["a"], "gpu_type": ["fast"], "n_nodes": [1], "n_gpus": [2], "rate": [1.0]}))
+    run = simulate(trace(["a", "a"], [2, 2], 700.0), CLUSTER, Gavel(), speeds=table)
+    assert seconds_on(run, "slow").tolist() == [0, 0]
+    assert run.jobs["end"].null_count() == 0
+
+
+def test_an_empty_view_gets_an_empty_answer():
+    view = SimpleNamespace(index=np.empty(0, int), capacity=np.array([2.0]))
+    assert len(Gavel().allocate(view).gpus) == 0

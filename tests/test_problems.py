@@ -1,0 +1,146 @@
+"""The programs of Sia and Gavel against enumeration, closed forms and scipy."""
+
+import itertools
+
+import numpy as np
+import pytest
+import scipy.optimize
+
+from gpuschedlab.errors import SolverError
+from gpuschedlab.optim import solve
+from gpuschedlab.problems import (
+    gavel_max_min,
+    gavel_max_sum,
+    gavel_water_filling,
+    restart_factor,
+    sia_configurations,
+    sia_round,
+    sia_utility,
+)
+
+
+def test_configurations_of_the_thesis_example():
+    """One node of 2 GPUs of type A, one of 4 of type B: C of section 3.3.4."""
+    types, nodes, gpus = sia_configurations([0, 1], [2, 4])
+    assert list(zip(types, nodes, gpus, strict=True)) == [(0, 1, 1), (0, 1, 2), (1, 1, 1), (1, 1, 2), (1, 1, 4)]
+
+
+def test_a_homogeneous_cluster_has_as_many_configurations_as_the_thesis_says():
+    """N + log2 R (3.3.3): 16 nodes of 4."""
+    types, nodes, gpus = sia_configurations(np.zeros(16, int), np.full(16, 4))
+    assert len(types) == 16 + 2
+    assert (gpus[nodes > 1] == 4 * nodes[nodes > 1]).all()
+    assert gpus.max() == 64
+
+
+def test_restart_factor_is_equation_3_3():
+    age, restarts, restart = np.array([600.0, 600.0, 100.0, 50.0]), np.array([0, 3, 4, 0]), np.array([100.0, 100.0, 50.0, 100.0])
+    expected = [600 / 700, 300 / 700, 0.0, 1.0]  # the third has restarted all its life, the last is younger than a restart
+    assert restart_factor(age, restarts, restart) == pytest.approx(expected)
+    assert restart_factor([0.0], [0], [0.0]).tolist() == [1.0]
+
+
+def test_utility_normalises_by_the_rows_least_and_its_gpus():
+    goodput = np.array([[2.0, 3.0, np.nan, 8.0], [np.nan, 10.0, 15.0, 0.0], [np.nan] * 4])
+    gpus = np.array([1, 2, 2, 4])
+    utility = sia_utility(goodput, gpus, power=1.0, penalty=0.0, decimals=-1)
+    np.testing.assert_allclose(utility, [[1.0, 1.5, np.nan, 4.0], [np.nan, 2.0, 3.0, np.nan], [np.nan] * 4])
+    np.testing.assert_allclose(sia_utility(goodput * 7, gpus), sia_utility(goodput, gpus))  # free of scale
+
+
+def test_utility_of_a_negative_power_is_what_it_saves():
+    """For p < 0 the objective is minimised (3.3.4): the penalty of nothing, less (r G)^p."""
+    utility = sia_utility([[1.0, 4.0]], [1, 4], power=-0.5, penalty=1.1, decimals=-1)
+    np.testing.assert_allclose(utility, [[1.1 - 1.0, 1.1 - 0.5]])
+    kept = sia_utility([[1.0, 4.0]], [1, 4], power=-0.5, penalty=1.1, decimals=-1, factor=[0.25], current=[0])
+    np.testing.assert_allclose(kept, [[1.1 - 1.0, 1.1 - 1.0]])  # the move is worth a quarter of its goodput
+    waiting = sia_utility([[1.0, 4.0]], [1, 4], decimals=-1, factor=[0.25], current=[-1])
+    np.testing.assert_allclose(waiting, utility)  # a job that waits has nothing to restart
+    stuck = sia_utility([[1.0, 4.0]], [1, 4], factor=[0.0], current=[0])
+    assert stuck[0, 1] < -1000
+    with pytest.raises(SolverError, match="found power 0"):
+        sia_utility([[1.0]], [1], power=0.0)
+
+
+def test_utilities_are_rounded_to_the_digits_asked_for():
+    assert sia_utility([[3.0, 7.0]], [1, 2], penalty=0.0)[0, 1] == -round((7 / 3) ** -0.5, 2)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_sia_round_equals_enumeration(seed):
+    rng = np.random.default_rng(seed)
+    types, gpus, capacity = np.array([0, 0, 1, 1]), np.array([1, 2, 1, 2]), np.array([2, 3])
+    utility = rng.normal(1, 1, (4, 4))
+    utility[rng.random((4, 4)) < 0.2] = np.nan
+    best = 0.0
+    for choice in itertools.product(range(-1, 4), repeat=4):
+        pairs = [(i, c) for i, c in enumerate(choice) if c >= 0]
+        used = np.bincount([types[c] for _, c in pairs], [gpus[c] for _, c in pairs], minlength=2) if pairs else np.zeros(2)
+        if (used <= capacity).all():
+            best = max(best, np.nansum([sum(utility[i, c] for i, c in pairs)]))
+    answer = solve(sia_round(utility, types, gpus, capacity), gap=0)
+    assert answer.objective == pytest.approx(best)
+    assert answer.table.sum(axis=1).max() <= 1
+    assert not answer.table[np.isnan(utility)].any()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_max_sum_equals_scipy(seed):
+    rng = np.random.default_rng(seed)
+    throughput, gpus, capacity = rng.uniform(0.1, 5, (6, 3)), rng.choice([1, 2, 4], 6), np.array([4, 2, 6])
+    throughput[0] = [np.nan, 0.0, 1.0]
+    able = (np.nan_to_num(throughput) > 0) & (gpus[:, None] <= capacity)
+    A = np.vstack([np.kron(np.eye(6), np.ones(3)), np.kron(gpus, np.eye(3))])
+    reference = scipy.optimize.linprog(
+        -np.where(able, throughput, 0).ravel(), A, [1] * 6 + capacity.tolist(), bounds=[(0, int(a)) for a in able.ravel()]
+    )
+    answer = solve(gavel_max_sum(throughput, gpus, capacity))
+    assert answer.objective == pytest.approx(-reference.fun)
+    X = answer.table
+    assert X.sum(axis=1).max() <= 1 + 1e-7
+    assert (gpus @ X <= capacity + 1e-7).all()
+    assert not X[~able].any()
+
+
+def test_max_min_of_alike_jobs_is_an_equal_share():
+    """Four jobs of one GPU on two GPUs: each half of the time, half the throughput of X^equal's full share."""
+    answer = solve(gavel_max_min(np.full((4, 1), 3.0), np.ones(4), [2]))
+    assert answer.x[:4] == pytest.approx([0.5] * 4)
+    assert answer.objective == pytest.approx(0.5)
+
+
+def test_max_min_levels_normalised_throughputs():
+    rng = np.random.default_rng(3)
+    throughput, gpus, capacity = rng.uniform(1, 4, (5, 3)), np.array([1.0, 1, 2, 2, 1]), np.array([2.0, 1, 2])
+    weights = np.array([1.0, 2, 1, 1, 1])
+    answer = solve(gavel_max_min(throughput, gpus, capacity, weights))
+    X = answer.x[:-1].reshape(5, 3)
+    able = gpus[:, None] <= capacity
+    equal = (np.where(able, throughput, 0) * capacity / capacity.sum()).sum(axis=1)
+    level = gpus / weights * (throughput * X).sum(axis=1) / equal
+    assert level.min() == pytest.approx(answer.objective, rel=1e-6)
+    best = solve(gavel_max_sum(throughput, gpus, capacity)).table
+    assert answer.objective >= (gpus / weights * (throughput * best).sum(axis=1) / equal).min() - 1e-9
+    with pytest.raises(SolverError, match="numbers above 0"):
+        gavel_max_min(throughput, gpus, capacity, np.zeros(5))
+
+
+def test_weights_are_entitlements():
+    X = solve(gavel_max_min(np.ones((2, 1)), [1, 1], [1], weights=[3.0, 1.0])).x[:2]
+    assert X == pytest.approx([0.75, 0.25])
+
+
+def test_water_filling_raises_those_who_still_can_rise():
+    """Jobs 0 and 1 fight for type 0; job 2 has type 1 for itself, where max-min alone may leave it at their level."""
+    throughput = [[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]
+    X = gavel_water_filling(throughput, [1, 1, 1], [1, 1])
+    np.testing.assert_allclose(X, [[0.5, 0], [0.5, 0], [0, 1]], atol=1e-6)
+    level = solve(gavel_max_min(throughput, [1, 1, 1], [1, 1])).objective
+    scaled = X.sum(axis=1) / 0.5
+    assert scaled.min() == pytest.approx(level, rel=1e-6)
+    assert gavel_water_filling(np.zeros((2, 1)), [1, 1], [1]).tolist() == [[0.0], [0.0]]
+
+
+def test_shapes_that_do_not_fit_are_refused():
+    with pytest.raises(SolverError, match="expected"):
+        gavel_max_sum(np.ones((2, 2)), [1.0], [1.0, 1.0])

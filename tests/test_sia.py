@@ -1,0 +1,185 @@
+"""Sia: what it may and may not do, that its solvers agree, and the artifact's workloads."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import polars as pl
+import pytest
+
+from gpuschedlab.bench.fidelity_sia import run
+from gpuschedlab.cluster import Cluster
+from gpuschedlab.errors import LabError, PolicyError
+from gpuschedlab.jobs import Speeds
+from gpuschedlab.policies.sia import Sia
+from gpuschedlab.sim import simulate
+
+CLUSTER = Cluster.parse("2x4:slow,2x4:fast")
+
+
+def elastic_speeds(scaling=0.8, work=20_000.0) -> Speeds:
+    rows = [
+        {"model": model, "gpu_type": kind, "n_nodes": nodes, "n_gpus": gpus, "rate": pace * gpus**power, "progress": work}
+        for model, power in (("wide", scaling), ("narrow", 0.3))
+        for kind, pace in (("slow", 1.0), ("fast", 3.0))
+        for nodes, gpus in ((1, 1), (1, 2), (1, 4), (2, 8))
+    ]
+    return Speeds.from_frame(pl.DataFrame(rows))
+
+
+def trace(n=12, seed=0, delay=30.0) -> pl.DataFrame:
+    rng = np.random.default_rng(seed)
+    return pl.DataFrame(
+        {
+            "job_id": [f"j{i:02d}" for i in range(n)],
+            "submit": np.sort(rng.uniform(0, 3000, n)),
+            "gpus": np.ones(n),
+            "duration": np.full(n, 20_000.0),
+            "model": rng.choice(["wide", "narrow"], n),
+            "switch": np.full(n, delay),
+        }
+    )
+
+
+def view_of(policy, speeds, n=3, **changes):
+    """A view of `n` waiting jobs of the model "wide", as the policy asks for it."""
+    fields = {
+        "now": 600.0,
+        "index": np.arange(n),
+        "age": np.full(n, 600.0),
+        "gpus": np.ones(n),
+        "model": np.zeros(n, int),
+        "restarts": np.zeros(n, int),
+        "restart": np.full(n, 30.0),
+        "pause": np.zeros(n),
+        "gpu_type": np.full(n, -1),
+        "running_gpus": np.zeros(n),
+        "capacity": CLUSTER.capacity.astype(float),
+        "cluster": CLUSTER,
+        "memory": {},
+    }
+    view = SimpleNamespace(**(fields | changes))
+    view.rates = lambda types, nodes, gpus: speeds.rates(view.model, np.zeros(n), types, nodes, gpus)
+    return view
+
+
+def test_a_job_starts_on_one_gpu_of_the_best_type():
+    policy = Sia()
+    answer = policy.allocate(view_of(policy, elastic_speeds(), n=3))
+    assert answer.gpus.tolist() == [1, 1, 1]
+    assert answer.gpu_type.tolist() == [1, 1, 1]
+    assert answer.status == "optimal"
+
+
+def test_a_job_at_most_doubles_what_it_ever_had():
+    policy, speeds = Sia(), elastic_speeds()
+    view = view_of(policy, speeds, n=1)
+    gpus = []
+    for _ in range(5):
+        answer = policy.allocate(view)
+        gpus.append(int(answer.gpus[0]))
+        view.running_gpus, view.gpu_type = answer.gpus, answer.gpu_type
+    assert gpus == [1, 2, 4, 8, 8]
+    assert Sia(growth=8).allocate(view_of(policy, speeds, n=1)).gpus.tolist() == [8]
+
+
+def test_a_job_that_is_restarting_is_left_alone():
+    policy = Sia(growth=64)
+    speeds = elastic_speeds()
+    held = {"gpu_type": np.array([0, -1]), "running_gpus": np.array([1.0, 0.0])}
+    moved = policy.allocate(view_of(policy, speeds, n=2, **held))
+    left = policy.allocate(view_of(policy, speeds, n=2, pause=np.array([20.0, 0.0]), **held))
+    assert (moved.gpu_type[0], moved.gpus[0]) != (0, 1)
+    assert (left.gpu_type[0], left.gpus[0]) == (0, 1)
+
+
+def test_restarts_are_discounted_unless_told_otherwise():
+    """A job that has restarted all its life stays where it is; without the factor it moves to the faster type."""
+    held = {"gpu_type": np.array([0]), "running_gpus": np.array([1.0]), "restarts": np.array([15])}
+    speeds = elastic_speeds()
+    stays = Sia().allocate(view_of(Sia(), speeds, n=1, **held))
+    moves = Sia(restarts=False).allocate(view_of(Sia(), speeds, n=1, **held))
+    assert (stays.gpu_type[0], stays.gpus[0]) == (0, 1)
+    assert moves.gpu_type[0] == 1
+
+
+def test_rigid_jobs_get_their_gpus_or_none():
+    gpus = np.array([3.0, 0.5, 6.0])
+    answer = Sia().allocate(view_of(Sia(), elastic_speeds(), n=3, model=np.full(3, -1), gpus=gpus))
+    assert answer.gpus.tolist() == gpus.tolist()
+
+
+@pytest.mark.parametrize("solver", ["highs", "mip"])
+def test_solvers_reach_the_same_objective(solver):
+    """Half-busy clusters of rigid and elastic jobs: the answers may differ, what they are worth may not."""
+    rng = np.random.default_rng(1)
+    for n in (6, 14):
+        state = {
+            "model": rng.choice([-1, 0, 1], n),
+            "gpus": rng.choice([1.0, 2.0, 3.0, 4.0], n),
+            "memory": {"most": rng.choice([0.0, 2.0, 4.0], n)},
+        }
+        values = [
+            Sia(solver=name, gap=1e-9).allocate(view_of(Sia(), elastic_speeds(), n=n, **state)).objective
+            for name in ("prices", solver)
+        ]
+        assert values[0] == pytest.approx(values[1], abs=1e-6)
+
+
+def test_whole_runs_keep_to_the_configurations():
+    done = simulate(trace(), CLUSTER, Sia(), speeds=elastic_speeds())
+    assert done.jobs["end"].null_count() == 0
+    held = done.allocations.group_by("job", "start").agg(pl.col("gpus").sum(), pl.col("node").n_unique().alias("nodes"))
+    assert set(held["gpus"].unique()) <= {1.0, 2.0, 4.0, 8.0}
+    assert (held.filter(pl.col("gpus") < 8)["nodes"] == 1).all()
+    assert done.rounds["status"].str.contains("not placed").sum() == 0
+    assert (done.rounds["bound"] >= done.rounds["objective"] - 1e-9).all()
+    assert done.jobs["restarts"].sum() > 0
+
+
+def test_fairness_helps_the_slowest():
+    """The lower p, the less the best-served job is ahead of the worst (3.5.8)."""
+    runs = [simulate(trace(n=24, seed=3), CLUSTER, Sia(power=p), speeds=elastic_speeds()).jobs["jct"] for p in (-2.0, 1.0)]
+    assert runs[0].max() / runs[0].mean() < runs[1].max() / runs[1].mean()
+
+
+def test_power_zero_is_refused():
+    with pytest.raises(PolicyError, match="power other than 0"):
+        Sia(power=0.0)
+    assert Sia.project({"power": 0.0})["power"] == -0.5
+
+
+@pytest.fixture(scope="module")
+def fidelity(data_dir):
+    return run(data_dir)
+
+
+def test_sia_is_within_a_fifth_of_the_thesis(fidelity):
+    sets = {s["set"]: s for s in fidelity["sets"] if s["policy"] == "sia"}
+    assert set(sets) == {"philly", "saturn"}
+    for s in sets.values():
+        assert abs(s["error"]["avg_jct"]) <= 0.2
+        assert abs(s["error"]["makespan"]) <= 0.2
+        assert abs(s["restarts"] - 3) <= 1
+    by_name = {(r["set"], r["workload"]): r["avg_jct"] for r in fidelity["workloads"] if r["policy"] == "sia"}
+    # Another implementation on the same tables, with a general solver.
+    assert by_name["philly", 1] == pytest.approx(0.49, abs=0.02)
+    assert by_name["philly", 2] == pytest.approx(0.66, abs=0.02)
+    assert by_name["saturn", 1] == pytest.approx(0.53, abs=0.02)
+
+
+def test_gavel_is_near_the_artifact_and_behind_sia(fidelity):
+    gavel = {s["set"]: s for s in fidelity["sets"] if s["policy"] == "gavel"}
+    for s in gavel.values():
+        assert all(abs(e) <= 0.2 for e in s["error"].values())
+    first = next(r for r in fidelity["workloads"] if "as_run" in r)
+    assert first["avg_jct"] == pytest.approx(first["as_run"]["avg_jct"], rel=0.05)
+    assert first["p99_jct"] == pytest.approx(first["as_run"]["p99_jct"], rel=0.02)
+    assert first["makespan"] == pytest.approx(first["as_run"]["makespan"], rel=0.02)
+    for s in fidelity["sets"]:
+        if s["policy"] == "sia":
+            assert s["avg_jct"] < 0.5 * gavel[s["set"]]["avg_jct"]
+
+
+def test_missing_data_are_named(tmp_path):
+    with pytest.raises(LabError, match=r"found no reference/sia_workloads\.parquet"):
+        run(tmp_path)

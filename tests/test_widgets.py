@@ -1,0 +1,291 @@
+"""What explorers are made of: controls from knobs, kept results, the error box, the scan, the difference."""
+
+import json
+from dataclasses import dataclass
+from typing import Annotated
+
+import pytest
+
+import gpuschedlab as lab
+from gpuschedlab.check.samples import small_trace
+from gpuschedlab.errors import LabError, PolicyError, RunError, TraceError
+from gpuschedlab.knobs import Constraint, Knob, Knobbed
+
+pytest.importorskip("ipywidgets", reason="ipywidgets, of the extra lab, is not installed")
+
+from gpuschedlab.widgets import Cache, find_errors, live
+from gpuschedlab.widgets.controls import KnobControls, nice_step
+from gpuschedlab.widgets.difference import SHOWN, difference, measure, table
+from gpuschedlab.widgets.sources import (
+    Generated,
+    argument_code,
+    cluster_code,
+    named_policies,
+    named_traces,
+    policy_code,
+)
+
+HALF = Constraint("low at most half of high", lambda k: k["low"] <= k["high"] / 2, lambda k: {"low": k["high"] / 2})
+
+
+@dataclass(frozen=True)
+class Every(Knobbed):
+    """One knob of each kind."""
+
+    low: Annotated[float, Knob(0, 10, unit="s", help="a plain number")] = 1.0
+    high: Annotated[float, Knob(0, 10)] = 8.0
+    wide: Annotated[float, Knob(1, 1e6, log=True, unit="GPU-s")] = 57_600.0
+    count: Annotated[int, Knob(1, 9)] = 3
+    on: Annotated[bool, Knob(help="a toggle")] = False
+    way: Annotated[str, Knob(choices=("near", "far"))] = "far"
+    many: Annotated[tuple[float, ...], Knob(1, 100, log=True, many=3)] = (10.0, 20.0)
+    constraints = (HALF,)
+
+
+def kinds(controls: KnobControls) -> dict:
+    return {name: type(c.parts[0]).__name__ for name, c in controls.controls.items()}
+
+
+def test_each_kind_of_knob_gets_its_control():
+    controls = KnobControls(Every())
+    assert kinds(controls) == {
+        "low": "FloatSlider", "high": "FloatSlider", "wide": "FloatLogSlider", "count": "IntSlider",
+        "on": "Checkbox", "way": "Dropdown", "many": "FloatLogSlider",
+    }  # fmt: skip
+    low, wide, many = (controls[name].parts for name in ("low", "wide", "many"))
+    assert (low[0].min, low[0].max, low[0].description, low[0].tooltip) == (0, 10, "low (s)", "a plain number")
+    assert 10 ** wide[0].max == pytest.approx(1e6)
+    assert [part.layout.display for part in many] == [None, None, "none"]
+    assert controls["way"].parts[0].options == (("near", "near"), ("far", "far"))
+
+
+def test_controls_that_nobody_moved_change_nothing():
+    given = Every(wide=57_601.5, many=(1.0, 100.0), low=0.123456789)
+    assert KnobControls(given).thing == given
+
+
+def test_a_moved_slider_gives_a_round_number():
+    controls = KnobControls(Every())
+    controls["wide"].parts[0].value = 10**4.1234567
+    assert controls.thing.wide == 13_300.0
+    controls["wide"].parts[0].value = 1e6
+    assert controls.thing.wide == 1e6
+
+
+def test_constraints_hold_and_say_what_followed():
+    heard = []
+    controls = KnobControls(Every(), lambda: heard.append(controls.thing.low))
+    controls["high"].value = 1.0
+    assert heard == [0.5], "one answer to one move"
+    assert controls["low"].value == controls["low"].parts[0].value == 0.5
+    assert controls.note == "low followed, to keep: low at most half of high"
+    controls["count"].value = 4
+    assert controls.note == ""
+
+
+def test_a_tuple_grows_with_its_constraint():
+    controls = KnobControls(lab.Tiresias())
+    controls["queues"].value = 4
+    shown = [part.layout.display for part in controls["thresholds"].parts]
+    assert shown == [None, None, None, "none"]
+    assert len(controls.thing.thresholds) == 3
+    controls["queues"].value = 1
+    assert controls.thing.thresholds == ()
+
+
+@pytest.mark.parametrize("policy", sorted(__import__("gpuschedlab.policies", fromlist=["ALL"]).ALL))
+def test_every_policy_gets_its_controls(policy):
+    from gpuschedlab.policies import ALL
+
+    made = ALL[policy]()
+    controls = KnobControls(made)
+    assert set(controls.controls) == set(lab.knobs_of(made))
+    assert controls.thing == made
+
+
+@pytest.mark.parametrize(
+    ("hint", "default", "message"),
+    [
+        (
+            Annotated[float, Knob(5, 1)],
+            3.0,
+            "Mine.knob: found range 5 to 1; expected Knob(low, high)",
+        ),
+        (Annotated[float, Knob(0, 9, log=True)], 3.0, "Mine.knob: a log scale from 0 is undefined; expected low > 0."),
+        (Annotated[dict, Knob(0, 9)], 3.0, "expected int, float, bool, tuple[float, ...], or choices=(...)."),
+        (Annotated[float, Knob(0, 9)], 30.0, "Mine.knob: the default 30.0 is outside its knob; expected 0 to 9."),
+    ],
+)
+def test_a_wrong_knob_is_a_clear_error(hint, default, message):
+    mine = dataclass(frozen=True)(type("Mine", (lab.Ordered,), {"__annotations__": {"knob": hint}, "knob": default}))
+    with pytest.raises(PolicyError) as told:
+        named_policies([mine], [])
+    assert message in str(told.value)
+
+
+def test_steps_are_nice_and_many():
+    for low, high in ((0, 1), (0, 3600), (5, 86_400), (0, 0.99), (-3, 3)):
+        step = nice_step(low, high)
+        assert 100 <= (high - low) / step <= 260
+        assert f"{step:e}"[0] in "125"
+
+
+def test_results_are_kept_and_the_oldest_goes_first():
+    made = []
+    cache = Cache(limit=2)
+
+    def get(key):
+        return cache.get(key, lambda: made.append(key) or key)
+
+    assert not get("a").kept
+    assert get("a").kept
+    for key in "bcab":
+        get(key)
+    assert made == ["a", "b", "c", "a", "b"]
+    assert len(cache) == 2
+    with pytest.raises(RunError, match="limit 0"):
+        Cache(limit=0)
+
+
+def test_results_are_bounded_by_their_size():
+    frame = small_trace(200)
+    size = int(frame.estimated_size())
+    cache = Cache(limit=99, size=int(2.5 * size))
+    for key in range(5):
+        cache.get(key, lambda: frame.clone())
+    assert len(cache) == 2
+    assert cache.total == 2 * size
+
+
+def test_what_fails_is_not_kept():
+    cache = Cache()
+    with pytest.raises(ZeroDivisionError):
+        cache.get("a", lambda: 1 / 0)
+    assert cache.get("a", lambda: 7).value == 7
+
+
+class Doubler(live.Live):
+    """A live thing that fails for negative numbers."""
+
+    def __init__(self):
+        super().__init__()
+        self.number, self.shown = 1, []
+
+    def _compute(self):
+        if self.number == 13:
+            raise RuntimeError("thirteen")
+        if self.number < 0:
+            raise TraceError("found -1; expected 0 or more.")
+        return 2 * self.number
+
+    def _show(self, found):
+        self.shown.append(found)
+
+
+def test_errors_show_in_the_box_and_go_when_they_are_mended():
+    doubler = Doubler()
+    doubler._changed()
+    doubler.number = -1
+    doubler._changed()
+    told = doubler.error.outputs[0]
+    assert (told["output_type"], told["ename"]) == ("error", "TraceError")
+    assert told["evalue"] == "found -1; expected 0 or more."
+    assert told["traceback"] == [], "an error of the package speaks for itself"
+    assert doubler.error.layout.display is None
+    doubler.number = 13
+    doubler._changed()
+    assert "RuntimeError: thirteen" in "".join(doubler.error.outputs[0]["traceback"])
+    doubler.number = 4
+    doubler._changed()
+    assert doubler.error.outputs == ()
+    assert doubler.error.layout.display == "none"
+    assert doubler.shown == [2, 8]
+
+
+def test_moves_in_the_browser_are_drawn_together(monkeypatch):
+    import asyncio
+
+    monkeypatch.setattr(live, "from_browser", lambda: True)
+    doubler = Doubler()
+
+    async def drag():
+        due = asyncio.get_running_loop().create_future()
+        show = doubler._show
+        doubler._show = lambda found: (show(found), due.set_result(None))
+        for doubler.number in range(50):
+            doubler._changed()
+        assert doubler.shown == []
+        await due
+
+    asyncio.run(drag())
+    assert doubler.shown == [98]
+
+
+def test_numbers_of_the_table_are_those_of_the_summary():
+    run = lab.simulate(small_trace(), lab.Cluster.homogeneous(2, 4), lab.Fifo())
+    mine, summary = measure(run), run.summary()
+    assert set(mine) == set(SHOWN)
+    assert {name: mine[name] for name in SHOWN} == pytest.approx({name: summary[name] for name in SHOWN})
+
+
+def test_difference_says_which_way_is_better():
+    rows = {
+        r.metric: r for r in difference({"jct_mean": 90.0, "utilisation": 0.5}, {"jct_mean": 60.0, "utilisation": 0.4})
+    }
+    assert (rows["jct_mean"].verdict, rows["jct_mean"].change) == ("worse", 0.5)
+    assert rows["utilisation"].verdict == "better"
+    assert difference({"jct_mean": 60.0}, {"jct_mean": 60.0})[0].verdict == "same"
+    assert difference({"jct_mean": 60.0})[0].verdict == ""
+    html = table(list(rows.values()), "now: <A>", "pinned: B")
+    assert "now: &lt;A&gt;" in html
+    assert "+50.0% worse" in html
+
+
+def test_traces_are_checked_at_the_door():
+    with pytest.raises(TraceError, match="found int as trace 'week'"):
+        named_traces({"week": 7})
+    with pytest.raises(LabError, match="two policies named 'Fifo'"):
+        named_policies([lab.Fifo(), lab.Fifo(backfill="easy")], [])
+
+
+def test_python_is_written_that_makes_the_same():
+    space = {"lab": lab, "Tiresias": lab.Tiresias}
+    policy = lab.Tiresias(queues=3, thresholds=(10.0, 1e5), metric="gittins")
+    assert eval(policy_code(policy), space) == policy
+    cluster = lab.Cluster.parse("2x8:v100,3x4:t4")
+    down = lab.Cluster(cluster.groups, (lab.Outage(1, 5.0, 9.5), lab.Outage(0, 7.0)))
+    assert eval(cluster_code(cluster), space) == cluster
+    assert eval(cluster_code(down), space) == down
+    recipe = Generated("pai", {"days": 0.25})
+    assert eval(recipe.code(4), space).equals(recipe(4))
+    text, place = argument_code(lab.Delays(restart=30.0))
+    assert (text, place) == ("Delays(restart=30.0, switch=0.0, checkpoint=None)", "from gpuschedlab.sim import Delays")
+
+
+ERROR = {"output_type": "error", "ename": "ValueError", "evalue": "no", "traceback": []}
+
+
+def notebook(outputs=(), state=None) -> dict:
+    cells = [{"cell_type": "markdown"}, {"cell_type": "code", "outputs": list(outputs)}]
+    saved = {"application/vnd.jupyter.widget-state+json": {"state": state}} if state is not None else {}
+    return {"cells": cells, "metadata": {"widgets": saved} if saved else {}}
+
+
+def test_the_scan_finds_errors_of_cells_and_of_widgets(tmp_path, capsys):
+    from gpuschedlab.widgets import scan
+
+    view = {"output_type": "display_data", "data": {scan.VIEW: {"model_id": "abc"}}}
+    state = {"abc": {"model_name": "OutputModel", "state": {"outputs": [ERROR]}}, "def": {"state": {}}}
+    assert find_errors(notebook()) == []
+    assert find_errors(notebook([ERROR])) == ["cell 1: ValueError: no"]
+    assert find_errors(notebook([view], state)) == ["widget abc: ValueError: no"]
+    assert find_errors(notebook([view])) == ["1 widgets were shown, but their state was not saved"]
+    good, bad = tmp_path / "good.ipynb", tmp_path / "bad.ipynb"
+    good.write_text(json.dumps(notebook()))
+    bad.write_text(json.dumps(notebook([ERROR])))
+    assert scan.main([str(good)]) == 0
+    assert scan.main([str(good), str(bad)]) == 1
+    assert f"{bad}: cell 1: ValueError: no" in capsys.readouterr().out
+    bad.write_text("{}")
+    with pytest.raises(RunError, match="expected an executed notebook"):
+        find_errors(bad)

@@ -1,0 +1,196 @@
+"""The Explorer, without a browser: its numbers, its pin, its export, its figures."""
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import polars as pl
+import pytest
+
+import gpuschedlab as lab
+from gpuschedlab.check.samples import small_trace
+from gpuschedlab.errors import LabError
+from gpuschedlab.knobs import Knob
+
+pytest.importorskip("ipywidgets", reason="ipywidgets, of the extra lab, is not installed")
+pytest.importorskip("anywidget", reason="anywidget, of the extra lab, is not installed")
+
+from gpuschedlab import plots
+from gpuschedlab.widgets import Explorer
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@dataclass(frozen=True)
+class Longest(lab.Ordered):
+    """Longest job first, or shortest first, by the sign of a knob."""
+
+    weight: Annotated[float, Knob(-1, 1, help="-1: longest first; 1: shortest first")] = -1.0
+    moving = "none"
+
+    @staticmethod
+    def key(now, job, knobs):
+        """Weighted estimate (s)."""
+        return knobs.weight * job.estimate
+
+
+@pytest.fixture
+def explorer():
+    return Explorer(small_trace(80), lab.Cluster.homogeneous(2, 8), [lab.Fifo, lab.Tiresias])
+
+
+def jct_line(explorer, i: int = 0):
+    return np.asarray(explorer.pictures["jct"].data[i].x)
+
+
+def test_it_shows_what_simulate_says(explorer):
+    runs = {
+        "now: Tiresias": lab.simulate(small_trace(80), lab.Cluster.homogeneous(2, 8), lab.Tiresias()),
+        "pinned: Fifo": lab.simulate(small_trace(80), lab.Cluster.homogeneous(2, 8), lab.Fifo()),
+    }
+    wanted = plots.draw(plots.jct_cdf(runs))
+    assert [trace.name for trace in explorer.pictures["jct"].data] == list(runs)
+    for i, data in enumerate(wanted.data):
+        assert np.array_equal(jct_line(explorer, i), data["x"])
+    assert explorer.run.jobs.equals(runs["now: Tiresias"].jobs)
+    assert "average JCT" in explorer.panel.table.value
+
+
+def test_a_moved_knob_moves_the_figures_it_keeps(explorer):
+    figure, before, pinned = explorer.pictures["jct"], jct_line(explorer), jct_line(explorer, 1)
+    explorer.knobs["thresholds"].parts[0].value = 300.0
+    assert explorer.pictures["jct"] is figure, "the figure is the same, its numbers are others"
+    assert not np.array_equal(jct_line(explorer), before)
+    assert np.array_equal(jct_line(explorer, 1), pinned)
+    wanted = lab.simulate(small_trace(80), lab.Cluster.homogeneous(2, 8), lab.Tiresias(thresholds=(300.0,)))
+    assert explorer.run.jobs.equals(wanted.jobs)
+    explorer.panel.buttons[2].click()
+    assert np.array_equal(jct_line(explorer), before), "reset goes back"
+
+
+def test_nothing_is_simulated_twice(explorer, monkeypatch):
+    from gpuschedlab.widgets import explorer as module
+
+    calls = []
+    monkeypatch.setattr(module, "simulate", lambda *a, **k: calls.append(a[2]) or lab.simulate(*a, **k))
+    for metric in ("time", "service", "time", "gittins", "service", "time"):
+        explorer.knobs["metric"].value = metric
+    assert [policy.metric for policy in calls] == ["time", "gittins"]
+
+
+def test_one_move_is_one_batch_of_messages_a_figure(explorer, monkeypatch):
+    sent = dict.fromkeys(("jct", "load", "slowdown", "gantt"), 0)
+    for name in sent:
+        figure = explorer.pictures[name]
+
+        def count(*args, name=name, send=figure._send_update_msg, **kwargs):
+            sent[name] += 1
+            return send(*args, **kwargs)
+
+        monkeypatch.setattr(figure, "_send_update_msg", count)
+    explorer.knobs["thresholds"].parts[0].value = 300.0
+    assert set(sent.values()) == {1}
+
+
+def test_pinning_compares_policy_and_cluster_on_the_trace_that_is_shown(explorer):
+    explorer.pin()
+    explorer.panel.nodes.value = 3
+    assert list(explorer._runs) == ["now: Tiresias on 3x8:v100", "pinned: Tiresias on 2x8:v100"]
+    explorer.unpin()
+    assert [trace.name for trace in explorer.pictures["jct"].data] == ["now: Tiresias"]
+    assert "difference" not in explorer.panel.table.value
+    explorer.panel.policy.value = "Fifo"
+    explorer.pin()
+    assert list(explorer._runs) == ["now: Fifo", "pinned: Fifo"]
+
+
+def test_a_cluster_too_small_is_told_in_the_box_and_can_be_mended():
+    explorer = Explorer(small_trace(80), lab.Cluster.homogeneous(4, 4), [lab.Fifo])
+    before = jct_line(explorer)
+    explorer.panel.nodes.value = 1
+    told = explorer.error.outputs[0]
+    assert told["ename"] == "ClusterError"
+    assert "asks for 8 GPUs" in told["evalue"]
+    assert np.array_equal(jct_line(explorer), before)
+    explorer.panel.nodes.value = 4
+    assert explorer.error.outputs == ()
+
+
+def test_a_seed_makes_another_trace():
+    explorer = Explorer(lambda seed: small_trace(60, rng=seed), lab.Cluster.homogeneous(2, 8), [lab.Fifo], seed=1)
+    first = explorer.run
+    explorer.panel.seed.value = 2
+    assert explorer.run.jobs["submit"].to_list() == small_trace(60, rng=2)["submit"].to_list()
+    explorer.panel.seed.value = 1
+    assert explorer.run is first
+
+
+def test_the_first_run_fails_in_the_cell_that_makes_it():
+    with pytest.raises(LabError, match="asks for 8 GPUs"):
+        Explorer(small_trace(), lab.Cluster.homogeneous(1, 4), [lab.Fifo])
+
+
+def test_a_policy_of_ones_own_gets_its_sliders():
+    explorer = Explorer(small_trace(80), lab.Cluster.homogeneous(1, 8), [lab.Fifo, Longest])
+    slider = explorer.knobs["weight"].parts[0]
+    assert (slider.min, slider.max, slider.tooltip) == (-1, 1, "-1: longest first; 1: shortest first")
+    longest = explorer.run.summary()["jct_mean"]
+    slider.value = 1.0
+    assert explorer.run.summary()["jct_mean"] < longest
+    assert "import Longest  # your class" in explorer.code
+
+
+def test_the_gantt_plays_through_time_and_shows_nodes_of_a_type():
+    cluster = lab.Cluster.parse("2x8:v100,3x8:t4")
+    explorer = Explorer(small_trace(120), cluster, [lab.Fifo])
+    explorer.player.length.value = "1 h"
+    explorer.player.begin.value = 1
+    assert tuple(explorer.pictures["gantt"].layout.xaxis.range) == (1, 2)
+    explorer.player.types.value = "t4"
+    assert list(explorer.pictures["gantt"].layout.yaxis.ticktext) == ["t4 node 2", "t4 node 3", "t4 node 4"]
+    assert not explorer.panel.resizable
+
+
+def test_an_exported_run_is_made_again_by_its_own_lines(explorer, tmp_path):
+    explorer.knobs["thresholds"].parts[0].value = 300.0
+    folder = explorer.export(tmp_path / "run")
+    assert lab.Run.from_parquet(folder).jobs.equals(explorer.run.jobs)
+    check = "\nrun.jobs.write_parquet('again.parquet')"
+    code = (folder / "reproduce.py").read_text() + check
+    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=tmp_path, env=os.environ | {"PYTHONPATH": path})
+    assert pl.read_parquet(tmp_path / "again.parquet").equals(explorer.run.jobs)
+
+
+def test_exports_do_not_overwrite_each_other(explorer, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert [str(explorer.export()) for _ in range(2)] == ["runs/tiresias-1", "runs/tiresias-2"]
+    (tmp_path / "full").write_text("a file, where a folder should be")
+    explorer.guarded(lambda: explorer.export(tmp_path / "full" / "run"))
+    assert explorer.error.outputs[0]["ename"] == "RunError"
+
+
+def test_the_static_twin_has_all_figures_and_their_axes(explorer):
+    twin = explorer.figure()
+    drawn = sum(len(drawing.data) for drawing in explorer.pictures.drawings.values())
+    assert len(twin.data) == drawn
+    axes = [axis for axis in (*twin.select_xaxes(), *twin.select_yaxes()) if axis.title.text]
+    titles = [axis.title.text for axis in axes]
+    for words in ("job completion time", "(h)", "share of jobs", "GPUs requested", "jobs waiting"):
+        assert any(words in title for title in titles)
+    spans = sorted(axis.domain for axis in twin.select_yaxes() if axis.domain)
+    assert len(spans) == 6
+    assert all(0 <= low < high <= 1 for low, high in spans)
+    assert len(explorer.figure("jct").data) == 2
+
+
+def test_sliders_follow_the_hand_only_while_runs_are_quick(explorer):
+    slider = explorer.knobs["thresholds"].parts[0]
+    assert slider.continuous_update
+    explorer.seconds = 0.5
+    explorer._pace()
+    assert not slider.continuous_update
