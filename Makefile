@@ -16,7 +16,7 @@ ifneq ($(shell $(BIN)/python -c 'print(open("$(READY)").read().strip())' 2>/dev/
 $(shell rm -f $(READY))
 endif
 
-.PHONY: help demo test lint format lab app bench lock clean distclean
+.PHONY: help demo picture test lint format lab app bench lock clean distclean
 .DELETE_ON_ERROR:
 
 help: ## what can be made
@@ -24,6 +24,9 @@ help: ## what can be made
 
 demo: $(READY) ## compare the policies on a generated week: a table, and report.html
 	$(BIN)/gpuschedlab compare
+
+picture: $(READY) ## the README's picture: the top of the report (needs a Chromium)
+	$(BIN)/gpuschedlab compare --out report.html --png docs/report.png
 
 test: $(READY) ## tests, then lint (TESTS="tests/test_x.py -k name" for some)
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(TESTS)
@@ -51,7 +54,7 @@ $(READY): requirements.lock pyproject.toml postBuild
 	@test -n "$(PYTHON)" || { echo "make: found no Python >= 3.11; install one, or name it: make PYTHON=/path/to/python" >&2; exit 1; }
 	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	  echo "make: $(PYTHON) is not a Python >= 3.11; name another: make PYTHON=/path/to/python" >&2; exit 1; }
-	@test -e $@ || { echo "Making $(VENV) with $(PYTHON) (once; a minute or two, 2.2 GB)"; "$(PYTHON)" -m venv --clear $(VENV); }
+	@test -e $@ || { echo "Making $(VENV) with $(PYTHON) (once; two or three minutes, 2.2 GB)"; "$(PYTHON)" -m venv --clear $(VENV); }
 	@rm -f $@
 	@PATH="$(CURDIR)/$(BIN):$$PATH" VIRTUAL_ENV="$(CURDIR)/$(VENV)" ./postBuild
 	@echo "$(CURDIR)" > $@

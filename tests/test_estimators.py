@@ -13,7 +13,7 @@ from gpuschedlab.cluster import Cluster
 from gpuschedlab.errors import EstimatorError
 from gpuschedlab.estimators import ALL, KNOWN, Estimator, History, Noisy, Oracle, Runtime, known
 from gpuschedlab.estimators.noisy import normal_of
-from gpuschedlab.estimators.past import pasts, recall, with_tasks
+from gpuschedlab.estimators.past import pasts, recall, with_kin
 from gpuschedlab.policies import Srtf
 
 
@@ -212,7 +212,7 @@ def test_the_same_id_has_the_same_noise_whatever_stands_beside_it():
 
 
 def table(*rows):
-    return with_tasks(pl.DataFrame(rows, schema=["job_id", "submit", "gpus", "duration", "user", "name"], orient="row"))
+    return with_kin(pl.DataFrame(rows, schema=["job_id", "submit", "gpus", "duration", "user", "name"], orient="row"))
 
 
 PAST = table(
@@ -259,7 +259,7 @@ def test_statistics_of_the_past_hold_only_jobs_that_had_finished():
 
 def test_training_features_do_not_see_the_trained_job_or_later_ones():
     """Poison the durations from the last jobs on: the features of all earlier rows stay as they were."""
-    jobs = with_tasks(recurring_sample(80, rng=5))
+    jobs = with_kin(recurring_sample(80, rng=5))
     late = jobs["submit"][60]
     poisoned = jobs.with_columns(
         duration=pl.when(pl.col("submit") + pl.col("duration") >= late).then(1e9).otherwise(pl.col("duration"))

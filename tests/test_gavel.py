@@ -32,8 +32,8 @@ def trace(models, gpus, target=50_000.0) -> pl.DataFrame:
             "job_id": [f"j{i}" for i in range(n)],
             "submit": np.zeros(n),
             "gpus": np.array(gpus, float),
-            "duration": np.full(n, target),
-            "model": models,
+            "duration": np.full(n, min(target, 1e8)),
+            "model": pl.Series(models, dtype=pl.Utf8),
             "target": np.full(n, target),
         }
     )
@@ -76,7 +76,11 @@ def test_alike_jobs_take_turns(objective):
     models = ["a"] * 5
     hours = 40
     run = simulate(
-        trace(models, [2] * 5, 1e9), CLUSTER, Gavel(objective=objective), speeds=speeds(a=(1.0, 1.0)), until=hours * 3600
+        trace(models, [2] * 5, 1e9),
+        CLUSTER,
+        Gavel(objective=objective),
+        speeds=speeds(a=(1.0, 1.0)),
+        until=hours * 3600,
     )
     executed = run.jobs["executed"].to_numpy() / (hours * 3600)
     assert executed == pytest.approx([0.4] * 5, abs=0.03)
@@ -90,9 +94,7 @@ def test_max_min_levels_what_max_sum_does_not():
         for name in ("max_sum", "max_min")
     }
     assert seconds_on(runs["max_sum"], "fast")[1] == 0
-    progress = {
-        name: seconds_on(run, "slow") * [1, 1] + seconds_on(run, "fast") * [6, 2] for name, run in runs.items()
-    }
+    progress = {name: seconds_on(run, "slow") * [1, 1] + seconds_on(run, "fast") * [6, 2] for name, run in runs.items()}
     normal = {name: p / [3.5, 1.5] for name, p in progress.items()}  # by what an equal share would give
     assert normal["max_min"].min() > 1.2 * normal["max_sum"].min()
     assert normal["max_min"][0] == pytest.approx(normal["max_min"][1], rel=0.05)
@@ -100,10 +102,14 @@ def test_max_min_levels_what_max_sum_does_not():
 
 def test_the_programs_that_each_solver_solves_agree():
     runs = [
-        simulate(trace(["a", "b", "a"], [1, 2, 2]), CLUSTER, Gavel(solver=s), speeds=speeds(a=(1, 3), b=(2, 3)), until=3600)
+        simulate(
+            trace(["a", "b", "a"], [1, 2, 2]), CLUSTER, Gavel(solver=s), speeds=speeds(a=(1, 3), b=(2, 3)), until=3600
+        )
         for s in ("highs", "mip")
     ]
-    np.testing.assert_allclose(runs[0].rounds["objective"].to_numpy(), runs[1].rounds["objective"].to_numpy(), rtol=1e-4)
+    np.testing.assert_allclose(
+        runs[0].rounds["objective"].to_numpy(), runs[1].rounds["objective"].to_numpy(), rtol=1e-4
+    )
 
 
 def test_rigid_jobs_without_speeds_and_fractions_run():
@@ -114,7 +120,9 @@ def test_rigid_jobs_without_speeds_and_fractions_run():
 
 
 def test_a_type_that_is_too_small_or_unknown_is_never_given():
-    table = Speeds.from_frame(pl.DataFrame({"model": ["a"], "gpu_type": ["fast"], "n_nodes": [1], "n_gpus": [2], "rate": [1.0]}))
+    table = Speeds.from_frame(
+        pl.DataFrame({"model": ["a"], "gpu_type": ["fast"], "n_nodes": [1], "n_gpus": [2], "rate": [1.0]})
+    )
     run = simulate(trace(["a", "a"], [2, 2], 700.0), CLUSTER, Gavel(), speeds=table)
     assert seconds_on(run, "slow").tolist() == [0, 0]
     assert run.jobs["end"].null_count() == 0

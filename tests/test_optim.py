@@ -36,7 +36,7 @@ def best_by_enumeration(p: Program) -> float:
     return values.max() if p.maximize else values.min()
 
 
-@pytest.mark.parametrize("solver,options", SOLVERS)
+@pytest.mark.parametrize(("solver", "options"), SOLVERS)
 @pytest.mark.parametrize("seed", range(6))
 def test_integer_programs_equal_enumeration(solver, options, seed):
     p = random_program(seed, whole=True)
@@ -63,7 +63,7 @@ def test_linear_programs_equal_scipy(seed):
         assert answer.gap == 0
 
 
-@pytest.mark.parametrize("solver,options", SOLVERS)
+@pytest.mark.parametrize(("solver", "options"), SOLVERS)
 @pytest.mark.parametrize("maximize", [False, True])
 def test_a_rows_dual_is_what_its_bound_is_worth(solver, options, maximize):
     sign = 1.0 if maximize else -1.0
@@ -77,13 +77,21 @@ def test_a_rows_dual_is_what_its_bound_is_worth(solver, options, maximize):
     assert answer.duals == pytest.approx([2.0 * sign, 1.0 * sign])
 
 
+@pytest.mark.parametrize(("solver", "options"), SOLVERS)
+@pytest.mark.parametrize("whole", [False, True])
+def test_solvers_print_nothing(solver, options, whole, capfd):
+    solve(random_program(1, whole=whole), solver, **options)
+    print("shown")
+    assert capfd.readouterr().out == "shown\n"
+
+
 def test_without_crossover_tied_variables_share():
     p = Program([1.0, 1.0, 1.0], np.ones((1, 3)), row_upper=1.0, upper=1.0, maximize=True)
     assert solve(p, method="ipm", crossover=False).x == pytest.approx([1 / 3] * 3, abs=1e-3)
     assert sorted(solve(p, method="simplex").x.round(6)) == [0.0, 0.0, 1.0]
 
 
-@pytest.mark.parametrize("solver,options", SOLVERS)
+@pytest.mark.parametrize(("solver", "options"), SOLVERS)
 def test_infeasible_and_unbounded_are_errors(solver, options):
     with pytest.raises(SolverError, match="infeasible"):
         solve(Program([1.0], [[1.0]], row_lower=2.0, upper=1.0, integrality=True), solver, **options)
@@ -102,7 +110,7 @@ def hard_program(n=60, seed=3) -> Program:
     return Program(cost, rows, row_lower=b, row_upper=b, upper=upper, integrality=whole)
 
 
-@pytest.mark.parametrize("solver,options", SOLVERS[:2])
+@pytest.mark.parametrize(("solver", "options"), SOLVERS[:2])
 def test_a_time_limit_returns_the_best_found_and_says_so(solver, options):
     p = hard_program()
     answer = solve(p, solver, time_limit=0.5, gap=0, **options)
@@ -112,7 +120,7 @@ def test_a_time_limit_returns_the_best_found_and_says_so(solver, options):
     assert 0 < answer.gap <= 1
 
 
-@pytest.mark.parametrize("solver,options", SOLVERS)
+@pytest.mark.parametrize(("solver", "options"), SOLVERS)
 def test_a_warm_start_does_not_change_the_optimum(solver, options):
     p = random_program(4, whole=True)
     cold = solve(p, solver, gap=0, **options)
@@ -134,7 +142,7 @@ def test_unknown_names_are_errors():
 
 
 @pytest.mark.parametrize(
-    "changes,words",
+    ("changes", "words"),
     [
         ({"c": [1.0, np.inf]}, "not finite"),
         ({"c": [1.0, 2.0, 3.0]}, r"expected (2,)"),

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gpuschedlab.bench.optim import measure
 from gpuschedlab.errors import SolverError
 from gpuschedlab.optim import solve, solve_mckp
 from gpuschedlab.problems import sia_configurations, sia_round
@@ -25,7 +26,9 @@ def sia_like(rng, n, nodes=(3, 2, 3), sizes=(8, 8, 4), decimals=None):
 
 def check_feasible(found, utility, types, gpus, capacity):
     taken = found.choice >= 0
-    assert (np.bincount(types[found.choice[taken]], weights=gpus[found.choice[taken]], minlength=len(capacity)) <= capacity).all()
+    assert (
+        np.bincount(types[found.choice[taken]], weights=gpus[found.choice[taken]], minlength=len(capacity)) <= capacity
+    ).all()
     value = utility[taken, found.choice[taken]].sum()
     assert value == pytest.approx(found.objective)
     assert found.bound >= found.objective
@@ -112,7 +115,9 @@ def test_a_bad_start_and_few_evaluations_leave_a_valid_bound():
     utility, types, gpus, capacity = sia_like(np.random.default_rng(2), 30)
     exact = solve_mckp(utility, types, gpus, capacity, gap=0)
     for evaluations in (1, 2, 5):
-        found = solve_mckp(utility, types, gpus, capacity, gap=0, prices=[9.0, 0.0, 0.1], evaluations=evaluations, labels=0)
+        found = solve_mckp(
+            utility, types, gpus, capacity, gap=0, prices=[9.0, 0.0, 0.1], evaluations=evaluations, labels=0
+        )
         check_feasible(found, utility, types, gpus, capacity)
         assert found.bound >= exact.objective - 1e-9
 
@@ -159,7 +164,7 @@ def test_nothing_to_choose():
 
 
 @pytest.mark.parametrize(
-    "arguments,words",
+    ("arguments", "words"),
     [
         (([[1.0]], [0, 1], [1], [4]), "expected (n, C)"),
         (([[1.0]], [1], [1], [4]), "found type 1"),
@@ -171,3 +176,11 @@ def test_malformed_arguments_are_refused(arguments, words):
     with pytest.raises(SolverError) as error:
         solve_mckp(*arguments)
     assert words in str(error.value)
+
+
+def test_the_bench_measures_what_it_says():
+    row = measure(jobs=8, types=2, nodes=2, repeats=2, highs=True)
+    assert (row["jobs"], row["gpus"], row["variables"]) == (8, 32, 8 * 10)
+    assert row["lost"] <= 1e-4
+    assert row["gap"] <= 1e-4
+    assert row["seconds"] > 0 < row["highs_seconds"]

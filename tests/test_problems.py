@@ -34,8 +34,17 @@ def test_a_homogeneous_cluster_has_as_many_configurations_as_the_thesis_says():
 
 
 def test_restart_factor_is_equation_3_3():
-    age, restarts, restart = np.array([600.0, 600.0, 100.0, 50.0]), np.array([0, 3, 4, 0]), np.array([100.0, 100.0, 50.0, 100.0])
-    expected = [600 / 700, 300 / 700, 0.0, 1.0]  # the third has restarted all its life, the last is younger than a restart
+    age, restarts, restart = (
+        np.array([600.0, 600.0, 100.0, 50.0]),
+        np.array([0, 3, 4, 0]),
+        np.array([100.0, 100.0, 50.0, 100.0]),
+    )
+    expected = [
+        600 / 700,
+        300 / 700,
+        0.0,
+        1.0,
+    ]  # the third has restarted all its life, the last is younger than a restart
     assert restart_factor(age, restarts, restart) == pytest.approx(expected)
     assert restart_factor([0.0], [0], [0.0]).tolist() == [1.0]
 
@@ -75,7 +84,11 @@ def test_sia_round_equals_enumeration(seed):
     best = 0.0
     for choice in itertools.product(range(-1, 4), repeat=4):
         pairs = [(i, c) for i, c in enumerate(choice) if c >= 0]
-        used = np.bincount([types[c] for _, c in pairs], [gpus[c] for _, c in pairs], minlength=2) if pairs else np.zeros(2)
+        used = (
+            np.bincount([types[c] for _, c in pairs], [gpus[c] for _, c in pairs], minlength=2)
+            if pairs
+            else np.zeros(2)
+        )
         if (used <= capacity).all():
             best = max(best, np.nansum([sum(utility[i, c] for i, c in pairs)]))
     answer = solve(sia_round(utility, types, gpus, capacity), gap=0)
@@ -92,7 +105,10 @@ def test_max_sum_equals_scipy(seed):
     able = (np.nan_to_num(throughput) > 0) & (gpus[:, None] <= capacity)
     A = np.vstack([np.kron(np.eye(6), np.ones(3)), np.kron(gpus, np.eye(3))])
     reference = scipy.optimize.linprog(
-        -np.where(able, throughput, 0).ravel(), A, [1] * 6 + capacity.tolist(), bounds=[(0, int(a)) for a in able.ravel()]
+        -np.where(able, throughput, 0).ravel(),
+        A,
+        [1] * 6 + capacity.tolist(),
+        bounds=[(0, int(a)) for a in able.ravel()],
     )
     answer = solve(gavel_max_sum(throughput, gpus, capacity))
     assert answer.objective == pytest.approx(-reference.fun)
@@ -127,7 +143,7 @@ def test_max_min_levels_normalised_throughputs():
 
 def test_weights_are_entitlements():
     X = solve(gavel_max_min(np.ones((2, 1)), [1, 1], [1], weights=[3.0, 1.0])).x[:2]
-    assert X == pytest.approx([0.75, 0.25])
+    assert pytest.approx([0.75, 0.25]) == X
 
 
 def test_water_filling_raises_those_who_still_can_rise():

@@ -129,7 +129,9 @@ def test_other_knobs_take_over_at_once():
     assert simulation.run().jobs["end"].to_list() == [160, 70, 20]
 
 
-@pytest.mark.parametrize("policy", [Fifo(), Sjf(), Tiresias()], ids=lambda p: p.name)
+@pytest.mark.parametrize(
+    "policy", [Fifo(placement="pack"), Sjf(placement="pack"), Tiresias(pack_limit=0)], ids=lambda p: p.name
+)
 def test_starting_in_the_midst_goes_on_where_another_stopped(policy):
     trace = random_trace(load=1.5)
     first = Simulation(trace, EIGHT, policy)

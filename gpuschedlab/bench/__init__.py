@@ -14,6 +14,7 @@ BENCHES: dict[str, tuple[str, ...]] = {
     "traces": ("traces",),
     "fidelity": ("fidelity_pollux", "fidelity_sia"),
     "explorer": ("explorer",),
+    "optim": ("optim",),
 }
 """Benches by name, and the modules of which each consists."""
 

@@ -1,7 +1,8 @@
 """Fidelity to the Sia artifact: Sia and Gavel on its workloads, beside the thesis' table 3.3.
 
-The artifact (Jayaram Subramanya et al., SOSP'23) runs 160 jobs, submitted in 8 hours, on 64 GPUs of three types. Every start
-costs a job its model's checkpoint-restore time. Sia's jobs are elastic; Gavel's have a fixed batch size and GPU count.
+The artifact (Jayaram Subramanya et al., SOSP'23) runs 160 jobs, submitted in 8 hours, on 64 GPUs of three types.
+Every start costs a job its model's checkpoint-restore time. Sia's jobs are elastic; Gavel's have a fixed batch size
+and GPU count.
 """
 
 import time
@@ -30,17 +31,17 @@ TOLERANCE = 0.2  # of Sia's average JCT, relative to the table
 LONGEST = 3.0  # s that a workload may take under Sia
 
 CAUSES = (
-    "The table averages ten workloads of each set (standard deviation of Sia's average: 0.1 h); here are those that the "
-    "folder holds.",
-    "Sia's jobs advance at the tabled goodput, that of the best batch size at each moment; the artifact's jobs run at the batch "
-    "size that their fitted models choose, and change it between epochs only.",
-    "Sia knows goodput on all configurations from the start; the artifact's learns speeds as jobs run (equation 3.1). Made to "
-    "do so here, its averages rise by 1 to 3 %, and restarts by half a restart.",
-    "The artifact's Sia discounts restarts by 30 s for cifar10 and 45 s for yolov3, which pay 50 s and 80 s; here by what "
-    "is paid. The averages differ by less than 1 %.",
-    "The p99 of a set is the second or third longest of its imagenet jobs: equally good answers to a round move it by 10 %.",
-    "Gavel's linear program has many optima; the middle of the face is taken, as the artifact's interior-point solver does, "
-    "to its own tolerance. Nodes are chosen by best fit; the artifact fills them by number.",
+    "The table averages ten workloads of each set (standard deviation of Sia's average: 0.1 h); here are those that "
+    "the folder holds.",
+    "Sia's jobs advance at the tabled goodput, that of the best batch size at each moment; the artifact's jobs run at "
+    "the batch size that their fitted models choose, and change it between epochs only.",
+    "Sia knows goodput on all configurations from the start; the artifact's learns speeds as jobs run (equation 3.1). "
+    "Made to do so here, its averages rise by 1 to 3 %, and restarts by half a restart.",
+    "The artifact's Sia discounts restarts by 30 s for cifar10 and 45 s for yolov3, which pay 50 s and 80 s; here by "
+    "what is paid. The averages differ by less than 1 %.",
+    "The p99 of a set is one of its longest imagenet jobs: equally good answers to a round move it by 10 %.",
+    "Gavel's linear program has many optima; the middle of the face is taken, as the artifact's interior-point solver "
+    "does, to its own tolerance. Nodes are chosen by best fit; the artifact fills them by number.",
 )
 """Why the figures differ."""
 
@@ -56,10 +57,10 @@ def run(data_dir: str | Path) -> dict:
     Returns
     -------
     dict
-        `workloads`: one dict each with `policy, set, workload, jobs, avg_jct, p99_jct, makespan` (h), `restarts` (a job),
-        `seconds` (taken), and `as_run` where the artifact's own result is known; `sets`: the same over all jobs of a set, with
-        `reference` and `error` (relative) of each figure; `causes` of the differences; `ok`: Sia's average within 20 % of the
-        table's on each set, in at most 3 s a workload.
+        `workloads`: one dict each with `policy, set, workload, jobs, avg_jct, p99_jct, makespan` (h), `restarts` (a
+        job), `seconds` (taken), and `as_run` where the artifact's own result is known; `sets`: the same over all jobs
+        of a set, with `reference` and `error` (relative) of each figure; `causes` of the differences; `ok`: Sia's
+        average within 20 % of the table's on each set, in at most 3 s a workload.
 
     Raises
     ------
@@ -76,7 +77,9 @@ def run(data_dir: str | Path) -> dict:
                 begin = time.perf_counter()
                 done.append(simulation(jobs).jobs)
                 seconds = time.perf_counter() - begin
-                rows.append({"policy": policy, "set": name, "workload": number, **figures(done[-1:]), "seconds": seconds})
+                rows.append(
+                    {"policy": policy, "set": name, "workload": number, **figures(done[-1:]), "seconds": seconds}
+                )
                 if known := AS_RUN.get((policy, name, number)):
                     rows[-1]["as_run"] = known
             sets.append({"policy": policy, "set": name, **compare(figures(done), TABLE[policy, name])})

@@ -57,8 +57,8 @@ def _table(rows: list[dict]) -> str:
 def _cell(value) -> str:
     if isinstance(value, bool):
         return "yes" if value else "NO"
-    if isinstance(value, float):
-        return f"{value:,.4g}"
+    if isinstance(value, int | float):
+        return f"{value:,.4g}" if abs(value) < 10_000 else f"{value:,.0f}"
     return "-" if value is None else str(value)
 
 

@@ -88,9 +88,9 @@ def caption(scene: Scene) -> str:
     asked = float((scene.trace["gpus"] * scene.trace["duration"]).sum())
     load = f", {asked / span / scene.cluster.total_gpus:.0%} of the cluster's GPU-time" if span > 0 else ""
     outages = f", {len(scene.cluster.events)} node failures" if scene.cluster.events else ""
-    knows = (
-        "the truth" if scene.estimator == "oracle" else f"what {scene.estimator} learnt from {scene.told['history']}"
-    )
+    knows = "the truth" if scene.estimator == "oracle" else f"what {scene.estimator} says"
+    if scene.history is not None:
+        knows += f", having learnt from {scene.told['history']} (so have Gittins indices)"
     speed = "changes" if scene.speeds is not None else "does not change"
     return (
         f"{jobs:,} jobs over {span / 86_400:.3g} days ({scene.told['trace']}){load}.\n"

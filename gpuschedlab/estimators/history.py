@@ -8,7 +8,7 @@ import polars as pl
 
 from gpuschedlab.errors import EstimatorError
 from gpuschedlab.estimators.base import Estimator
-from gpuschedlab.estimators.past import LEVELS, pasts, recall, with_tasks
+from gpuschedlab.estimators.past import LEVELS, pasts, recall, with_kin
 
 
 @dataclass(frozen=True)
@@ -75,10 +75,10 @@ class History(Estimator):
             raise EstimatorError(f"History.least: found {self.least!r} jobs; expected a whole number >= 1.")
 
     def _fit(self, history: pl.DataFrame) -> None:
-        self._learn(tables_=pasts(with_tasks(history), self.half_life))
+        self._learn(tables_=pasts(with_kin(history), self.half_life))
 
     def _predict(self, jobs: pl.DataFrame) -> np.ndarray:
-        jobs = with_tasks(jobs)
+        jobs = with_kin(jobs)
         estimate = np.full(jobs.height, np.nan)
         for keys in LEVELS:
             found = recall(self.tables_[keys], keys, jobs)

@@ -5,24 +5,23 @@ from collections.abc import Sequence
 import polars as pl
 
 #: From the most alike jobs to all jobs; a level applies where the more alike ones have no past.
-LEVELS = (("user", "name"), ("user", "gpus"), ("user",), ("gpus",), ())
+LEVELS = (("user", "name"), ("user", "kin"), ("user", "gpus"), ("user",), ("gpus",), ())
 
 
-def with_tasks(jobs: pl.DataFrame) -> pl.DataFrame:
-    """Replace each job's name by that of its recurring task: lower case, and every run of digits one `#`.
+def with_kin(jobs: pl.DataFrame) -> pl.DataFrame:
+    """Add column `kin`, the name in lower case with every run of digits as one `#`.
 
-    "bert_lr0.1_seed3" and "bert_lr0.5_seed7" are runs of one task. Columns `user` and `name` are added, all
-    null, where they are missing.
+    "bert_lr0.1_seed3" and "bert_lr0.5_seed7" are kin. Columns `user` and `name` are added, all null, where they are
+    missing.
 
     Examples
     --------
-    >>> jobs = pl.DataFrame({"user": ["u"], "name": ["BERT_lr0.1_seed33"]})
-    >>> with_tasks(jobs)["name"][0]
+    >>> with_kin(pl.DataFrame({"user": ["u"], "name": ["BERT_lr0.1_seed33"]}))["kin"][0]
     'bert_lr#.#_seed#'
     """
     absent = [pl.lit(None, pl.String).alias(c) for c in ("user", "name") if c not in jobs.columns]
-    task = pl.col("name").cast(pl.String).str.to_lowercase().str.replace_all(r"\d+", "#")
-    return jobs.with_columns(absent).with_columns(task)
+    kin = pl.col("name").cast(pl.String).str.to_lowercase().str.replace_all(r"\d+", "#")
+    return jobs.with_columns(absent).with_columns(kin=kin)
 
 
 def pasts(history: pl.DataFrame, half_life: float) -> dict[tuple[str, ...], pl.DataFrame]:
@@ -34,7 +33,7 @@ def pasts(history: pl.DataFrame, half_life: float) -> dict[tuple[str, ...], pl.D
     Parameters
     ----------
     history : polars.DataFrame
-        A trace after `with_tasks`.
+        A trace after `with_kin`.
     half_life : float
         Number of jobs after which a weight has halved, > 0.
 
@@ -74,7 +73,7 @@ def recall(past: pl.DataFrame, keys: Sequence[str], jobs: pl.DataFrame, at: str 
     keys : sequence of str
         The level's columns.
     jobs : polars.DataFrame
-        A trace after `with_tasks`.
+        A trace after `with_kin`.
     at : str, optional
         Column of `jobs` with the time in s before which a job must have finished to be known; None: all of
         the past.

@@ -8,13 +8,13 @@ import polars as pl
 from gpuschedlab._extras import need
 from gpuschedlab.errors import EstimatorError
 from gpuschedlab.estimators.base import Estimator
-from gpuschedlab.estimators.past import LEVELS, pasts, recall, with_tasks
+from gpuschedlab.estimators.past import LEVELS, pasts, recall, with_kin
 
 #: Columns that are names, not numbers.
-CATEGORIES = ("user", "vc", "model", "name", "kind")
+CATEGORIES = ("user", "vc", "model", "name", "kin", "kind")
 
 #: Groups whose past is a feature; the wider ones the trees find by themselves.
-RECURRENT = LEVELS[:3]
+RECURRENT = LEVELS[:4]
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class Runtime(Estimator):
                 )
 
     def _fit(self, history: pl.DataFrame) -> None:
-        jobs = with_tasks(history).sort("submit", "job_id")
+        jobs = with_kin(history).sort("submit", "job_id")
         durations = jobs["duration"].to_numpy()
         self._learn(
             codes_={c: _codes(jobs[c]) for c in CATEGORIES if c in jobs.columns},
@@ -112,7 +112,7 @@ class Runtime(Estimator):
     def _predict(self, jobs: pl.DataFrame) -> np.ndarray:
         if jobs.is_empty():
             return np.zeros(0)
-        predicted = np.exp(self.booster_.predict(self._matrix(with_tasks(jobs))).astype(float))
+        predicted = np.exp(self.booster_.predict(self._matrix(with_kin(jobs))).astype(float))
         return np.clip(predicted, *self.range_)
 
     def _matrix(self, jobs: pl.DataFrame, at: str | None = None, label=None):

@@ -54,8 +54,8 @@ def pollux_speeds(
     slowdown : mapping of str to float, optional
         What an application's rates are divided by, 1 where it is not named.
     iterations : bool
-        Whether progress is counted in the job's own iterations, as Gavel does, rather than in those of the initial batch size. The
-        times are the same, but for rounding: epochs are not rounded then.
+        Whether progress is counted in the job's own iterations, as Gavel does, rather than in those of the initial
+        batch size. The times are the same, but for rounding: epochs are not rounded then.
 
     Returns
     -------

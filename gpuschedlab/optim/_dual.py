@@ -185,8 +185,9 @@ def _solve_master(B, rhs, basis, pool, count, tolerance, duals):
 def search_prices(v, order, starts, gpus, hull, slope, size, capacity, warm, gap, most):
     """Prices at which the Lagrangian bound is least: Dantzig-Wolfe by the simplex method, with smoothed prices.
 
-    The master has a row a type and one for convexity; its columns are the answers of `evaluate`. New columns are asked for half-way
-    between the best prices so far and the master's (Wentges, 1997), which makes warm prices worth having.
+    The master has a row a type and one for convexity; its columns are the answers of `evaluate`. New columns are
+    asked for half-way between the best prices so far and the master's (Wentges, 1997), which makes warm prices worth
+    having.
 
     Parameters
     ----------

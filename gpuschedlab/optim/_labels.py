@@ -1,8 +1,9 @@
 """Compiled: closing the gap of a multiple-choice knapsack exactly, by labels over the choices that may still matter.
 
-At given prices each choice of a job has a loss: how much its worth less its price falls short of the job's best. A solution's
-value is the Lagrangian bound less its losses and less the price of the GPUs that it leaves idle. So one that is better than the
-best known has losses below the gap: few choices remain, and a dynamic program over them, a label for each use of GPUs, ends.
+At given prices each choice of a job has a loss: how much its worth less its price falls short of the job's best. A
+solution's value is the Lagrangian bound less its losses and less the price of the GPUs that it leaves idle. So one
+that is better than the best known has losses below the gap: few choices remain, and a dynamic program over them, a
+label for each use of GPUs, ends.
 """
 
 import numpy as np

@@ -10,8 +10,9 @@ from gpuschedlab.optim._dual import evaluate, vertices_above
 def round_mix(v, order, starts, gpus, type_of, hull, slope, size, capacity, prices, tried, weights, choice, used):
     """Give each job one of its choices in the relaxation's mix, so that the GPUs used follow the mix type by type.
 
-    Jobs in which the mix agrees are settled first; of the others the largest first, each taking the choice that leaves the least
-    difference, at the prices given, between what is used and what the mix uses. Fills `choice` and `used`.
+    Jobs in which the mix agrees are settled first; of the others the largest first, each taking the choice that
+    leaves the least difference, at the prices given, between what is used and what the mix uses. Fills `choice` and
+    `used`.
     """
     k, n, types = tried.shape[0], choice.shape[0], capacity.shape[0]
     answers = np.empty((k, n), np.int64)
@@ -82,7 +83,7 @@ def _retreat(v, order, starts, gpus, hull, slope, size, capacity, prices, choice
 
 @njit
 def _advance(v, order, starts, gpus, capacity, prices, choice, kind, used, i):
-    """Job i's best move that fits and gains: (gain less the price of what it takes, configuration); -inf without one."""
+    """Job i's best move that fits and gains: (gain less the price of what it takes, configuration), or -inf."""
     c = choice[i]
     now = v[i, order[c]] if c >= 0 else 0.0
     paid = prices[kind[i]] * gpus[c] if c >= 0 else 0.0
@@ -114,7 +115,8 @@ def _move(gpus, type_of, choice, kind, used, i, pick):
 def repair(v, order, starts, gpus, type_of, hull, slope, size, capacity, prices, choice, used, passes):
     """Make choices fit, then use what is left; changes `choice` and `used` in place.
 
-    Each pass scores one move of every job concerned and makes them from the best on, looking again at each before it is made.
+    Each pass scores one move of every job concerned and makes them from the best on, looking again at each before it
+    is made.
 
     Returns
     -------
@@ -131,7 +133,9 @@ def repair(v, order, starts, gpus, type_of, hull, slope, size, capacity, prices,
         score[:] = np.inf
         for i in range(n):
             if choice[i] >= 0 and used[kind[i]] > capacity[kind[i]]:
-                score[i], _ = _retreat(v, order, starts, gpus, hull, slope, size, capacity, prices, choice, kind, used, i)
+                score[i], _ = _retreat(
+                    v, order, starts, gpus, hull, slope, size, capacity, prices, choice, kind, used, i
+                )
         for i in np.argsort(score):
             if score[i] == np.inf or not (used > capacity).any():
                 break

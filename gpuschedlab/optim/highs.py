@@ -72,7 +72,11 @@ def solve_highs(
         raise SolverError(f"{program.name}: HiGHS found no point ({status}); give more than time_limit={time_limit}.")
     x[program.integrality] = np.round(x[program.integrality]) + 0.0
     objective = program.value(x)
-    bound = info.mip_dual_bound if whole else (objective if status == "optimal" else np.inf * (1 if program.maximize else -1))
+    bound = (
+        info.mip_dual_bound
+        if whole
+        else (objective if status == "optimal" else np.inf * (1 if program.maximize else -1))
+    )
     duals = None if whole else np.array(found.row_dual)
     seconds = time.perf_counter() - start
     return Solution(x, status, objective, float(bound), seconds, f"highs {method}", duals, program.shape)
@@ -88,7 +92,9 @@ def _pass(highspy, h, program: Program):
         A.indptr.astype(np.int32), A.indices.astype(np.int32), A.data.astype(float), kinds,
     )  # fmt: skip
     if status == highspy.HighsStatus.kError:
-        raise SolverError(f"{program.name}: HiGHS refused the arrays; expected finite numbers and bounds that do not cross.")
+        raise SolverError(
+            f"{program.name}: HiGHS refused the arrays; expected finite numbers and bounds that do not cross."
+        )
 
 
 def _status(highspy, h, program: Program) -> str:
@@ -103,4 +109,6 @@ def _status(highspy, h, program: Program) -> str:
     stopped = (S.kTimeLimit, S.kIterationLimit, S.kSolutionLimit, S.kInterrupt, S.kHighsInterrupt, S.kObjectiveTarget)
     if status in (*stopped, S.kObjectiveBound, S.kUnknown, S.kMemoryLimit):
         return "time limit" if status == S.kTimeLimit else "stopped"
-    raise SolverError(f"{program.name}: HiGHS ended with {h.modelStatusToString(status)!r}; expected a solution or a proof of none.")
+    raise SolverError(
+        f"{program.name}: HiGHS ended with {h.modelStatusToString(status)!r}; expected a solution or a proof of none."
+    )

@@ -1,8 +1,9 @@
 """A multiple-choice knapsack by prices: at most one configuration a job, and a capacity a GPU type.
 
-The dual of its linear relaxation has one unknown a type: the price of a GPU. For each job and type the upper hull of value
-over GPUs is built once; then the best choices at given prices are a binary search each, some 40 prices are tried, a greedy
-repair makes the choices fit, and what gap remains is closed by labels over the few choices that it leaves open.
+The dual of its linear relaxation has one unknown a type: the price of a GPU. For each job and type the upper hull of
+value over GPUs is built once; then the best choices at given prices are a binary search each, some 40 prices are
+tried, a greedy repair makes the choices fit, and what gap remains is closed by labels over the few choices that it
+leaves open.
 """
 
 from typing import NamedTuple
@@ -87,8 +88,8 @@ def solve_mckp(
 
     References
     ----------
-    Dantzig & Wolfe, Operations Research 8 (1960); Wentges, Int. Trans. Oper. Res. 4 (1997), for the smoothed prices; Kellerer, Pferschy &
-    Pisinger, Knapsack Problems (2004), 11.2 and 11.6, for hulls and cores.
+    Dantzig & Wolfe, Operations Research 8 (1960); Wentges, Int. Trans. Oper. Res. 4 (1997), for the smoothed prices;
+    Kellerer, Pferschy & Pisinger, Knapsack Problems (2004), 11.2 and 11.6, for hulls and cores.
 
     Examples
     --------
@@ -110,7 +111,7 @@ def solve_mckp(
     choice, used = np.empty(len(v), np.int64), np.empty(types)
     round_mix(v, order, starts, gpus, kind, *hulls, room, best, tried, weights, choice, used)
     objective = repair(v, order, starts, gpus, kind, *hulls, room, best, choice, used, 8)
-    slack = max(gap * abs(bound), quantum * (1 - 1e-6), 1e-12 * abs(bound))
+    slack = max(gap * abs(objective), quantum * (1 - 1e-6), 1e-12 * abs(bound))
     limit = bound - objective - slack
     if labels and limit > 0:
         at, config, loss = core_choices(v, order, starts, gpus, kind, room, best, limit)

@@ -91,7 +91,7 @@ class Program:
         rows = self.A @ x
         parts = [rows - self.row_upper, self.row_lower - rows, x - self.upper, self.lower - x]
         parts.append(np.abs(x - np.round(x))[self.integrality])
-        return float(max(max((p.max(initial=0.0) for p in parts)), 0.0))
+        return float(max(max(p.max(initial=0.0) for p in parts), 0.0))
 
     def __repr__(self):
         (m, n), verb = self.A.shape, "maximize" if self.maximize else "minimize"
@@ -167,7 +167,9 @@ def relative_gap(objective: float, bound: float) -> float:
     return abs(bound - objective) / top if top > 0 else 0.0
 
 
-def solve(program: Program, solver: str = "highs", *, time_limit: float | None = None, gap: float = 1e-4, warm=None, **options):
+def solve(
+    program: Program, solver: str = "highs", *, time_limit: float | None = None, gap: float = 1e-4, warm=None, **options
+):
     """Solve a program with the solver named, and no other.
 
     Parameters
@@ -182,8 +184,8 @@ def solve(program: Program, solver: str = "highs", *, time_limit: float | None =
     warm : Solution or (n,) float array, optional
         A point to start from.
     **options
-        ``highs``: `method` ("choose", "simplex", "ipm", "pdlp"), `crossover` (bool), `threads`, and any option of HiGHS by its name.
-        ``mip``: `engine` ("cbc" or "highs"), `threads`.
+        ``highs``: `method` ("choose", "simplex", "ipm", "pdlp"), `crossover` (bool), `threads`, and any option of
+        HiGHS by its name. ``mip``: `engine` ("cbc" or "highs"), `threads`.
 
     Returns
     -------

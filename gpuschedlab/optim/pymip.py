@@ -1,5 +1,9 @@
 """python-mip: a program variable by variable and row by row, for CBC or HiGHS."""
 
+import contextlib
+import ctypes
+import os
+import sys
 import time
 
 import numpy as np
@@ -48,7 +52,8 @@ def solve_pymip(
     whole = bool(program.integrality.any())
     if x0 is not None and whole:
         m.start = [(v, float(value)) for v, value in zip(x, x0, strict=True)]
-    ended = m.optimize(max_seconds=time_limit if time_limit is not None else np.inf)
+    with contextlib.nullcontext() if whole else _quiet():
+        ended = m.optimize(max_seconds=time_limit if time_limit is not None else np.inf)
     status = _status(mip, ended, program, m.num_solutions, time_limit)
     point = np.array([v.x for v in x], float)
     point[program.integrality] = np.round(point[program.integrality]) + 0.0
@@ -58,6 +63,22 @@ def solve_pymip(
     duals = duals if duals is not None and len(duals) == program.A.shape[0] else None
     seconds = time.perf_counter() - start
     return Solution(point, status, objective, bound, seconds, f"mip {engine}", duals, program.shape)
+
+
+@contextlib.contextmanager
+def _quiet():
+    """Keep the standard output of C libraries shut: CBC writes of linear programs whatever its log level."""
+    sys.stdout.flush()
+    kept, nowhere = os.dup(1), os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, 1)
+        yield
+    finally:
+        with contextlib.suppress(AttributeError, OSError, TypeError):  # Windows has no CDLL(None)
+            ctypes.CDLL(None).fflush(None)
+        os.dup2(kept, 1)
+        os.close(kept)
+        os.close(nowhere)
 
 
 def _price(row) -> float:
@@ -97,4 +118,6 @@ def _status(mip, ended, program: Program, solutions: int, time_limit: float | No
         raise SolverError(f"{program.name}: {word}; no point satisfies all rows and bounds with a finite best value.")
     if ended == S.FEASIBLE and solutions:
         return "stopped" if time_limit is None else "time limit"
-    raise SolverError(f"{program.name}: python-mip found no point ({ended.name}); give more than time_limit={time_limit}.")
+    raise SolverError(
+        f"{program.name}: python-mip found no point ({ended.name}); give more than time_limit={time_limit}."
+    )

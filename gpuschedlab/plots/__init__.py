@@ -4,6 +4,7 @@ For each plot: `x(runs)` computes the numbers (a NamedTuple), `plot_x(runs or nu
 `update(figure, numbers)` puts new numbers into a figure of the same plot with as many runs, in one batch.
 """
 
+from gpuschedlab.errors import RunError
 from gpuschedlab.plots.bars import (
     Interruptions,
     MetricBars,
@@ -24,6 +25,17 @@ from gpuschedlab.plots.gantt import Gantt, busy_window, draw_gantt, gantt
 from gpuschedlab.plots.load import LoadOverTime, draw_load_over_time, load_over_time
 from gpuschedlab.plots.sizes import SlowdownBySize, draw_slowdown_by_size, slowdown_by_size
 from gpuschedlab.plots.style import Drawing, refresh, render
+from gpuschedlab.plots.sweep import (
+    SweepFront,
+    SweepLines,
+    SweepMap,
+    draw_sweep_front,
+    draw_sweep_lines,
+    draw_sweep_map,
+    sweep_front,
+    sweep_lines,
+    sweep_map,
+)
 
 _DRAW = {
     JctCdf: draw_jct_cdf,
@@ -33,6 +45,9 @@ _DRAW = {
     Gantt: draw_gantt,
     Interruptions: draw_interruptions,
     MetricBars: draw_metric_bars,
+    SweepLines: draw_sweep_lines,
+    SweepMap: draw_sweep_map,
+    SweepFront: draw_sweep_front,
 }
 
 
@@ -111,6 +126,35 @@ def plot_metric(runs, metric: str = "jct_mean", **options):
     return _plot(MetricBars, metric_bars, runs, {"metric": metric} | options)
 
 
+def plot_sweep(sweep, x: str | None = None, y: str | None = None, metric="jct_mean"):
+    """Figure of a sweep: lines over one knob, a map over two, or a front of two metrics.
+
+    Parameters
+    ----------
+    sweep : Sweep, polars.DataFrame, or numbers
+        A sweep, (part of) its frame, or what `sweep_lines`, `sweep_map` or `sweep_front` returned.
+    x, y : str, optional
+        Knobs, or other columns that name rows: x alone makes lines, x and y a map.
+    metric : str or pair of str
+        A name from `metrics.METRICS`; a pair, without x and y, makes a front.
+
+    Raises
+    ------
+    RunError
+        No such column or metric, or neither a knob nor a pair of metrics.
+    """
+    if isinstance(sweep, SweepLines | SweepMap | SweepFront):
+        return figure(sweep)
+    if x is None and y is None and not isinstance(metric, str):
+        return figure(sweep_front(sweep, metric))
+    if x is None or not isinstance(metric, str):
+        raise RunError(
+            f"plot_sweep: found x={x!r}, y={y!r}, metric={metric!r}; expected x (lines), x and y (map), each with one "
+            "metric, or a pair of metrics alone (front)."
+        )
+    return figure(sweep_lines(sweep, x, metric) if y is None else sweep_map(sweep, x, y, metric))
+
+
 __all__ = [
     "Drawing",
     "FairnessCdf",
@@ -120,6 +164,9 @@ __all__ = [
     "LoadOverTime",
     "MetricBars",
     "SlowdownBySize",
+    "SweepFront",
+    "SweepLines",
+    "SweepMap",
     "busy_window",
     "draw",
     "fairness_cdf",
@@ -136,6 +183,10 @@ __all__ = [
     "plot_load_over_time",
     "plot_metric",
     "plot_slowdown_by_size",
+    "plot_sweep",
     "slowdown_by_size",
+    "sweep_front",
+    "sweep_lines",
+    "sweep_map",
     "update",
 ]

@@ -16,14 +16,15 @@ from gpuschedlab.sim.policy import Allocation, Round
 class Gavel(Round):
     """Run jobs on the GPU types where the whole gains most, in turns.
 
-    A linear program gives X_ij, the share of time that job i should run on type j. Each round, pairs are served in the order of X_ij
-    / f_ij, where f_ij is job i's share of the time that jobs have received on type j, as long as their GPUs fit (section 5.2); GPUs
-    that are left go to pairs with X_ij = 0. Jobs have the GPUs that they ask for.
+    A linear program gives X_ij, the share of time that job i should run on type j. Each round, pairs are served in
+    the order of X_ij / f_ij, where f_ij is job i's share of the time that jobs have received on type j, as long as
+    their GPUs fit (section 5.2); GPUs that are left go to pairs with X_ij = 0. Jobs have the GPUs that they ask for.
 
     Differs from the paper in
     -------------------------
-    Each job counts as having received half a round on every type before it starts (artifact), so that f_ij is not 0. Jobs do not
-    share GPUs (space sharing, 4.4), and the program is solved each round, not only when a job arrives or ends.
+    Each job counts as having received half a round on every type before it starts (artifact), so that f_ij is not 0.
+    Jobs do not share GPUs (space sharing, 4.4), and the program is solved each round, not only when a job arrives or
+    ends.
 
     References
     ----------
@@ -89,7 +90,7 @@ def _throughput(view) -> np.ndarray:
 
 
 def serving_order(shares, received) -> np.ndarray:
-    """Pairs (job, type), as job x T + type, in the order of X / f; ties to the larger X, then by type and job (artifact).
+    """Pairs (job, type), as job x T + type, in the order of X / f; ties to the larger X, then by type and job.
 
     Parameters
     ----------

@@ -14,21 +14,26 @@ TIE = 1e-4
 """Worth of staying, where the program is indifferent: far below the hundredths that utilities are rounded to."""
 
 
+def _least_penalty(decimals: int) -> float:
+    """Least penalty at which the least goodput is worth more than nothing in utilities of so many decimals."""
+    return round(1 + 10.0**-decimals, 8) if decimals >= 0 else 1.01
+
+
 @dataclass(frozen=True)
 class Sia(Round):
     """Give each job the configuration that makes the sum of normalised goodputs largest (equation 3.4).
 
-    Configurations are powers of two on one node, and whole nodes. A job's row of goodputs is divided by its least; what would
-    need a restart is discounted by the restart factor (3.3); the power p makes it fair. A job starts on its fewest GPUs, and may
-    have at most `growth` times the most that it ever had. A job that is still restarting is left alone. Jobs without a speed
-    table are rigid: their GPUs are given, the type is chosen (3.5).
+    Configurations are powers of two on one node, and whole nodes. A job's row of goodputs is divided by its least;
+    what would need a restart is discounted by the restart factor (3.3); the power p makes it fair. A job starts on
+    its fewest GPUs, and may have at most `growth` times the most that it ever had. A job that is still restarting is
+    left alone. Jobs without a speed table are rigid: their GPUs are given, the type is chosen (3.5).
 
     Differs from the paper in
     -------------------------
-    Goodput on all configurations is known, as the estimator tells it; the paper bootstraps it from one GPU (3.1). `growth` is from
-    the most GPUs ever held, as in the artifact, rather than from the present ones. At equal utility a job stays as it is;
-    the paper leaves it to the solver. The restart factor uses the job's own restart time for all models; the artifact's
-    policy has shorter ones for two.
+    Goodput on all configurations is known, as the estimator tells it; the paper bootstraps it from one GPU (3.1).
+    `growth` is from the most GPUs ever held, as in the artifact, rather than from the present ones. At equal utility
+    a job stays as it is; the paper leaves it to the solver. The restart factor uses the job's own restart time for
+    all models; the artifact's policy has shorter ones for two.
 
     References
     ----------
@@ -52,7 +57,14 @@ class Sia(Round):
     interval: Annotated[float, Knob(1, 3600, log=True, unit="s", help="between rounds")] = 60.0
     placement = "consolidate"
     free_moves = True
-    constraints: ClassVar = (Constraint("power other than 0", lambda k: k["power"] != 0, lambda k: {"power": -0.5}),)
+    constraints: ClassVar = (
+        Constraint("power other than 0", lambda k: k["power"] != 0, lambda k: {"power": -0.5}),
+        Constraint(
+            "a penalty that, rounded, exceeds the worth 1 of the least goodput where power < 0, or jobs would starve",
+            lambda k: k["power"] > 0 or k["penalty"] >= _least_penalty(k["decimals"]),
+            lambda k: {"penalty": _least_penalty(k["decimals"])},
+        ),
+    )
 
     def allocate(self, view) -> Allocation:
         """Solve the round."""
@@ -107,10 +119,12 @@ class Sia(Round):
         return utility
 
     def _solve(self, view, utility, types, gpus, current, busy):
-        """Choice (n,) of a configuration, -1 for none; objective, bound and status of the program of the jobs that may move."""
+        """Choice (n,), -1 for none; objective, bound and status of the program of the jobs that may move."""
         taken = np.bincount(types[current[busy]], weights=gpus[current[busy]], minlength=len(view.capacity))
         room = np.maximum(np.floor(view.capacity) - taken, 0).astype(np.int64)
         choice = current.copy()
+        if busy.all():
+            return choice, 0.0, 0.0, "optimal"  # nobody may move: no program
         if self.solver == "prices":
             found = solve_mckp(
                 utility[~busy],

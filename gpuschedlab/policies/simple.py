@@ -32,7 +32,7 @@ class Fifo(Ordered):
     """
 
     backfill: Backfill = "none"
-    placement: Placement = "pack"
+    placement: Placement = "consolidate"
     patience: Patience = 86_400
     interval: Interval = 0
     moving = "none"
@@ -79,7 +79,7 @@ class Srtf(Ordered):
     True
     """
 
-    placement: Placement = "pack"
+    placement: Placement = "consolidate"
     patience: Patience = 86_400
     interval: Interval = 0
     preemptive = True
@@ -106,7 +106,7 @@ class Edf(Ordered):
     """
 
     preemptive: Annotated[bool, Knob(help="whether an earlier deadline suspends a later one")] = True
-    placement: Placement = "pack"
+    placement: Placement = "consolidate"
     patience: Patience = 86_400
     interval: Interval = 0
     moving = "none"

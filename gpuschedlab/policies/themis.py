@@ -43,7 +43,7 @@ class Themis(Ordered):
     f: Annotated[float, Knob(0, 0.99, help="fairness knob: 1 - f of the jobs, the worst treated, go first")] = 0.8
     threshold: Annotated[
         float, Knob(0, 1, help="relative speed when spread below which a job waits for consolidation")
-    ] = 0.0
+    ] = 0.9
     placement: Placement = "relax"
     preemptive = True
     moving = "all"

@@ -99,7 +99,7 @@ class Tiresias(Ordered):
     ] = 0.0
     pack_limit: Annotated[
         float, Knob(0, 1, help="relative speed when spread below which a job waits for consolidation")
-    ] = 0.0
+    ] = 0.9
     placement: Placement = "relax"
     interval: Interval = 0
     ranks: Annotated[tuple[float, ...], Data(GRID)] = _UNTIL_FITTED

@@ -8,7 +8,7 @@ from gpuschedlab.optim import Program, solve
 
 
 def _shares(throughput, gpus, capacity) -> tuple[np.ndarray, sp.csc_array, np.ndarray, np.ndarray]:
-    """Throughputs (n, T), rows of the constraints that all objectives share (section 3.1), their bounds, the variables' bounds."""
+    """Throughputs (n, T), the constraints of all objectives (3.1): rows, their bounds, the variables' bounds."""
     throughput = np.atleast_2d(np.asarray(throughput, float))
     n, T = throughput.shape
     gpus, capacity = np.asarray(gpus, float), np.asarray(capacity, float)
@@ -50,14 +50,16 @@ def gavel_max_sum(throughput, gpus, capacity) -> Program:
     [[1.0, 0.0], [0.0, 1.0]]
     """
     value, A, row_upper, upper = _shares(throughput, gpus, capacity)
-    return Program(value.ravel(), A, row_upper=row_upper, upper=upper, maximize=True, shape=value.shape, name="Gavel max-sum")
+    return Program(
+        value.ravel(), A, row_upper=row_upper, upper=upper, maximize=True, shape=value.shape, name="Gavel max-sum"
+    )
 
 
 def gavel_max_min(throughput, gpus, capacity, weights=None) -> Program:
-    """Fairness of least attained service, aware of heterogeneity: maximise the least normalised throughput (section 4.1).
+    """Least attained service, aware of heterogeneity: maximise the least normalised throughput (section 4.1).
 
-    maximise min_i (gpus_i / w_i) sum_j T_ij X_ij / sum_j T_ij X^equal_ij, where X^equal gives each job each type in proportion
-    to its capacity.
+    maximise min_i (gpus_i / w_i) sum_j T_ij X_ij / sum_j T_ij X^equal_ij, where X^equal gives each job each type in
+    proportion to its capacity.
 
     Parameters
     ----------

@@ -106,7 +106,9 @@ def sia_utility(goodput, gpus, *, power=-0.5, penalty=1.1, decimals=2, factor=No
     [[0.10000000000000009, 0.3500000000000001]]
     """
     if power == 0:
-        raise SolverError("sia_utility: found power 0, under which all configurations are alike; expected p below or above 0.")
+        raise SolverError(
+            "sia_utility: found power 0, under which all configurations are alike; expected p below or above 0."
+        )
     G = np.array(goodput, float)
     G[~(G > 0)] = np.nan
     rows = np.flatnonzero(~np.isnan(G).all(axis=1))
@@ -131,7 +133,8 @@ def sia_utility(goodput, gpus, *, power=-0.5, penalty=1.1, decimals=2, factor=No
 def sia_round(utility, type_of_config, gpus_of_config, capacity) -> Program:
     """Sia's integer program (equation 3.4) on utilities against no allocation.
 
-    maximise sum u_ij x_ij subject to sum_j x_ij <= 1 for each job i, sum gpus_j x_ij <= capacity_t for each type t, x binary.
+    maximise sum u_ij x_ij subject to sum_j x_ij <= 1 for each job i, sum gpus_j x_ij <= capacity_t for each type t, x
+    binary.
 
     Parameters
     ----------

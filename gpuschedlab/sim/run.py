@@ -128,7 +128,7 @@ def make_run(simulation) -> Run:
         "preemptions": job["preemptions"],
         "restarts": np.maximum(job["starts"] - 1, 0).astype(np.int32),
         "failures": body["failures"],
-        "gpu_type": pl.Series(np.where(started, types[body["type"]], None), dtype=pl.Utf8),
+        "gpu_type": pl.Series(np.where(started, types[body["type"]], None).tolist(), dtype=pl.Utf8),
         "nodes": body["nodes"],
         "shared": body["shared"],
         "contention": job["contention"],

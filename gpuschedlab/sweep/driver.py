@@ -10,7 +10,7 @@ from gpuschedlab.sweep.identity import code_of_package, digest
 from gpuschedlab.sweep.plan import Plan, make_plan, portable
 from gpuschedlab.sweep.result import Sweep, varied
 from gpuschedlab.sweep.store import Store
-from gpuschedlab.sweep.work import Outcome, packed, warm, work
+from gpuschedlab.sweep.work import Outcome, packed, work
 
 DEATHS = 3
 """Times that a worker may be killed while a cell is under way before the cell is run alone."""
@@ -145,8 +145,7 @@ def _batch(plan: Plan, keys: list[str], store: Store, how: tuple, begun: list[st
     workers, keep_runs, pack, bar = how
     parallel = joblib.Parallel(workers, return_as="generator_unordered", batch_size=1, pre_dispatch="2*n_jobs")
     _mend_dask(parallel._backend)
-    if len(keys) > 1 and joblib.effective_n_jobs(workers) > 1:
-        warm()
+    # This also imports, and compiles if need be, the engine here, rather than in all workers at the same time.
     code, scenes = code_of_package(), {}
 
     def calls():

@@ -13,6 +13,8 @@ from pathlib import Path, PurePath
 import numpy as np
 import polars as pl
 
+from gpuschedlab._data import folder
+
 PARTS = ("cluster", "estimators", "jobs", "metrics", "optim", "policies", "problems", "sim", "sweep", "traces")
 """Folders of the package that a result may depend on."""
 
@@ -36,14 +38,14 @@ def digest(value) -> str:
 
 @cache
 def code_of_package() -> str:
-    """Hash of the package's version and of the sources that a result may depend on."""
+    """Hash of the versions, sources and presets that a result may depend on."""
     from gpuschedlab.sim.simulation import versions
 
     root = Path(__file__).resolve().parent.parent
     known = hashlib.sha256(json.dumps(versions(), sort_keys=True).encode())
-    for part in PARTS:
-        for path in sorted((root / part).glob("*.py")):
-            known.update(f"{part}/{path.name}\0".encode() + path.read_bytes())
+    for place in (*(root / part for part in PARTS), folder() / "presets"):
+        for path in sorted(p for p in place.iterdir() if p.suffix in (".py", ".json")):
+            known.update(f"{place.name}/{path.name}\0".encode() + path.read_bytes())
     return known.hexdigest()[:32]
 
 

@@ -1,7 +1,7 @@
 """What a sweep found, as a frame."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import polars as pl
@@ -61,14 +61,18 @@ class Sweep:
         missing = len({r["cell"] for r in rows if found[r["cell"]] is None and store.error(r["cell"]) is None})
         return cls(_frame(done, found, knobs), failed, missing, store.folder, knobs)
 
+    def filter(self, *predicates, **constraints) -> "Sweep":
+        """Part of it: rows chosen as by `polars.DataFrame.filter`, such as ``filter(policy="themis")``."""
+        return replace(self, frame=self.frame.filter(*predicates, **constraints))
+
     @property
     def times(self) -> pl.DataFrame:
-        """How long (s) each row's simulation took when it was done: the names and knobs of `frame`, and `seconds`."""
+        """How long (s) each simulation in the folder took when it was done: names, knobs and `seconds`, row by row."""
         store = Store(self.folder)
-        known, done = store.times(), {}
-        rows = [row for row in store.rows()[0] if store.metrics(row["cell"]) is not None]
-        done = [known.get(row["cell"], {}).get("seconds") for row in rows]
-        return self.frame.select(*NAMES, *self.knobs).with_columns(seconds=pl.Series(done, dtype=pl.Float64))
+        whole, known = Sweep.read(self.folder), store.times()
+        done = [row["cell"] for row in store.rows()[0] if store.metrics(row["cell"]) is not None]
+        seconds = pl.Series([known.get(key, {}).get("seconds") for key in done], dtype=pl.Float64)
+        return whole.frame.select(*NAMES, *whole.knobs).with_columns(seconds=seconds)
 
     def table(self, metrics: Iterable[str] = COLUMNS) -> pl.DataFrame:
         """Mean of metrics over seeds, one row for each policy, trace, cluster and choice of knobs; `seeds` counts."""

@@ -125,19 +125,4 @@ def _once(key: tuple, make):
     return value
 
 
-def warm():
-    """Compile the engine here if it never was, rather than in all workers at the same time."""
-    from pathlib import Path
-
-    from gpuschedlab import sim
-
-    if any((Path(sim.__file__).parent / "__pycache__").glob("*.nbi")):
-        return
-    from gpuschedlab.cluster import Cluster
-    from gpuschedlab.policies import Fifo
-
-    trace = pl.DataFrame({"job_id": ["a"], "submit": [0.0], "gpus": [1.0], "duration": [1.0]})
-    sim.simulate(trace, Cluster.homogeneous(1, 1), Fifo())
-
-
-__all__ = ["Outcome", "packed", "warm", "work"]
+__all__ = ["Outcome", "packed", "work"]

@@ -128,9 +128,7 @@ def read_classes(
     return found
 
 
-def memory(
-    hours: tuple[float, ...], weights: tuple[float, ...], steps: int, rng: np.random.Generator
-) -> np.ndarray:
+def memory(hours: tuple[float, ...], weights: tuple[float, ...], steps: int, rng: np.random.Generator) -> np.ndarray:
     """Return a stationary series, a value an hour: variance 1, autocorrelation sum(weight exp(-lag / hours))."""
     from scipy.signal import lfilter
 

@@ -65,9 +65,7 @@ def follow(
     held, wide, bucket = _tables(figures, None, None)
     before = _before(figures, len(level)) * level[0]
     for _ in range(PASSES):
-        of_x, of_z = _shifts(
-            slots.start, first, task, drawn.x, drawn.z, pull, level, held, wide, bucket, before
-        )
+        of_x, of_z = _shifts(slots.start, first, task, drawn.x, drawn.z, pull, level, held, wide, bucket, before)
         moved = Latents(drawn.x + of_x[slots.batch], drawn.z + of_z[slots.batch])
         gpus = gpu_counts(figures, moved.x, rng)
         held, wide, bucket = _tables(figures, moved, gpus)

@@ -60,9 +60,7 @@ def score(values: np.ndarray) -> np.ndarray:
     return (values - values.mean()) / spread if spread > 0 else np.zeros(len(values))
 
 
-def latents(
-    figures: Marks, slots: Slots, task: np.ndarray, user: np.ndarray, rng: np.random.Generator
-) -> Latents:
+def latents(figures: Marks, slots: Slots, task: np.ndarray, user: np.ndarray, rng: np.random.Generator) -> Latents:
     """Draw the latents of all jobs.
 
     Parameters

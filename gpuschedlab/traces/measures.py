@@ -51,9 +51,7 @@ def demand(submit: np.ndarray, gpus: np.ndarray, duration: np.ndarray, at: np.nd
     return came - went
 
 
-def batches(
-    submit: np.ndarray, gpus: np.ndarray, vc: np.ndarray | None = None
-) -> tuple[np.ndarray, np.ndarray]:
+def batches(submit: np.ndarray, gpus: np.ndarray, vc: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
     """Divide jobs into submission batches: same GPU count (and virtual cluster), each within BATCH_GAP of the last.
 
     Parameters

@@ -61,9 +61,7 @@ class Column:
 #: Column name -> what it holds. Columns that are not here pass through untouched.
 SCHEMA: dict[str, Column] = {
     "job_id": Column(pl.String, "a text that no other job has", required=True),
-    "submit": Column(
-        pl.Float64, "seconds since the trace's start, from 0 up", required=True, low=0, high=1e10
-    ),
+    "submit": Column(pl.Float64, "seconds since the trace's start, from 0 up", required=True, low=0, high=1e10),
     "gpus": Column(
         pl.Float64,
         "GPUs: a fraction below 1 or a whole number",
@@ -138,15 +136,11 @@ def sift(
     """
     if on_bad not in ("raise", "drop"):
         raise TraceError(f"{source}: on_bad is {on_bad!r}; expected 'raise' or 'drop'.")
-    which = pl.coalesce(
-        [pl.when(r.bad.fill_null(False)).then(pl.lit(i, pl.Int32)) for i, r in enumerate(rules)]
-    )
+    which = pl.coalesce([pl.when(r.bad.fill_null(False)).then(pl.lit(i, pl.Int32)) for i, r in enumerate(rules)])
     broken = frame.select(which.alias("which"))["which"]
     if broken.null_count() == len(broken):
         return frame, frame.clear().with_columns(row=pl.lit(0, pl.Int64), problem=pl.lit("")).clear()
-    numbered = frame.with_columns(
-        row=pl.int_range(first_row, first_row + pl.len(), dtype=pl.Int64), which=broken
-    )
+    numbered = frame.with_columns(row=pl.int_range(first_row, first_row + pl.len(), dtype=pl.Int64), which=broken)
     bad = numbered.filter(pl.col("which").is_not_null())
     texts = [_problem(rules[i], row) for i, row in zip(bad["which"], bad.iter_rows(named=True))]
     if on_bad == "raise":
@@ -155,9 +149,7 @@ def sift(
             f"{source}, row {bad['row'][0]}, {texts[0]}{more}. Mend the source, or pass on_bad='drop' "
             "to have these rows returned apart."
         )
-    return frame.filter(broken.is_null()), bad.drop("which").with_columns(
-        problem=pl.Series(texts, dtype=pl.String)
-    )
+    return frame.filter(broken.is_null()), bad.drop("which").with_columns(problem=pl.Series(texts, dtype=pl.String))
 
 
 def _problem(rule: Rule, row: dict) -> str:
@@ -219,9 +211,7 @@ def validate(
             "polars.from_pandas(...), or .collect() of a LazyFrame."
         )
     needed = [name for name, column in SCHEMA.items() if column.required]
-    require_columns(
-        frame, needed, source=source, way_out="Rename yours, or use a reader of gpuschedlab.traces."
-    )
+    require_columns(frame, needed, source=source, way_out="Rename yours, or use a reader of gpuschedlab.traces.")
     cast, rules = _cast(frame)
     good, bad = sift(cast, rules + _rules(cast), source=source, on_bad=on_bad, first_row=first_row)
     known = [name for name in SCHEMA if name in frame.columns]

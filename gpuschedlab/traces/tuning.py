@@ -118,9 +118,7 @@ def _likeness(figures: Calibration, submit, gpus, duration) -> np.ndarray:
 
 def _with(figures: Calibration, marks, ceiling: float) -> Calibration:
     ceiling = float(f"{ceiling:.4g}")
-    return dataclasses.replace(
-        figures, marks=marks, demand=dataclasses.replace(figures.demand, ceiling=ceiling)
-    )
+    return dataclasses.replace(figures, marks=marks, demand=dataclasses.replace(figures.demand, ceiling=ceiling))
 
 
 def _log_waits(figures: Calibration, seed: int) -> np.ndarray:

@@ -14,7 +14,8 @@ OVERFLOW = """() => {
   for (const svg of document.querySelectorAll('.gpuschedlab-explorer .js-plotly-plot')) {
     const frame = svg.getBoundingClientRect();
     if (frame.right > window.innerWidth || frame.width < 0.4 * wide.width) cut.push(`figure of ${frame.width} pixels`);
-    for (const text of svg.querySelectorAll('.xtitle, .ytitle, .y2title, .x2title, .xtick, .ytick, .legendtext, .gtitle')) {
+    const texts = '.xtitle, .ytitle, .x2title, .y2title, .xtick, .ytick, .legendtext, .gtitle';
+    for (const text of svg.querySelectorAll(texts)) {
       const box = text.getBoundingClientRect();
       if (box.width && (box.left < frame.left - 1 || box.right > frame.right + 1 || box.bottom > frame.bottom + 1))
         cut.push(text.textContent);

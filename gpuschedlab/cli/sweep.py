@@ -1,0 +1,226 @@
+"""`gpuschedlab sweep`: policies x knobs x traces x clusters x seeds, kept cell by cell; stopped, it goes on."""
+
+import argparse
+import os
+import re
+import sys
+from pathlib import Path
+
+from gpuschedlab.cli.inputs import DAY, WEEK, add_scene, trace_of, whole
+from gpuschedlab.cli.parser import add_command, add_json
+from gpuschedlab.cli.text import as_json
+from gpuschedlab.errors import PolicyError, RunError
+from gpuschedlab.words import estimator_of, policy_of, split_word
+
+SHOWN = ("jct_mean", "jct_p99", "queueing_mean", "makespan", "utilisation", "preemptions", "unfair_fraction")
+
+
+def add(commands):
+    """Add the command."""
+    help = "run policies over knobs, traces, clusters and seeds; a stopped sweep goes on where it was"
+    parser = add_command(commands, "sweep", sweep, help, policies=True)
+    parser.add_argument("policies", nargs="+", metavar="POLICY", help="who")
+    group = parser.add_argument_group("what is varied")
+    group.add_argument(
+        "--vary",
+        action="append",
+        default=[],
+        metavar="KNOB=V/V/...",
+        help="values of a knob, of each policy that has it: 0.2/0.5/0.8, 5steps over its whole range, or all of its "
+        "choices; once for each knob",
+    )
+    group.add_argument("--seeds", type=whole, default=1, metavar="N", help="seeds, from --seed on (default 1)")
+    group.add_argument("--traces", nargs="+", metavar="TRACE", help="several, in the place of --trace")
+    group.add_argument(
+        "--clusters", nargs="+", metavar="CLUSTER", help="several, in the place of --cluster; --load is of the first"
+    )
+    add_scene(parser)
+    group = parser.add_argument_group("answer")
+    group.add_argument("--out", default="runs/sweep", metavar="FOLDER", help="where cells are kept (runs/sweep)")
+    group.add_argument("--keep-runs", action="store_true", help="keep each cell's whole run, too")
+    group.add_argument("--workers", type=whole, metavar="N", help="processes (default: as many as cores)")
+    group.add_argument("--dask", metavar="ADDRESS", help="run on the Dask cluster of this scheduler, tcp://HOST:PORT")
+    group.add_argument(
+        "--plot",
+        action="append",
+        default=[],
+        metavar="FILE.html=WHAT",
+        help="a figure: KNOB (lines), KNOB,KNOB (map), or two metrics (front); :METRIC at the end chooses what is "
+        "shown over knobs (default jct_mean)",
+    )
+    add_json(group)
+
+
+def sweep(args) -> int:
+    """Run the cells that are left, print the means over seeds; Ctrl-C keeps what is finished."""
+    from gpuschedlab.sweep import Sweep
+    from gpuschedlab.sweep import sweep as run_all
+
+    plots = [_plot_word(word) for word in args.plot]
+    given = _given(args)
+    try:
+        with _backend(args):
+            # Dask has its own count of workers.
+            workers = None if args.dask else args.workers or os.cpu_count()
+            found = run_all(**given, workers=workers, keep_runs=args.keep_runs, strict=False)
+    except KeyboardInterrupt:
+        told = Sweep.read(args.out).summary() if (Path(args.out) / "sweep.json").exists() else {}
+        print(
+            f"gpuschedlab: interrupted; {told.get('finished', 0)} of {sum(told.values())} rows are kept in {args.out}. "
+            "The same command goes on from there.",
+            file=sys.stderr,
+        )
+        return 130
+    print(_json(found) if args.json else _table(found), flush=True)
+    for path, what in plots:
+        print(f"figure: {_draw(found, path, *what)}", file=sys.stderr if args.json else sys.stdout)
+    if found.failed:
+        try:
+            found.raise_if_failed()
+        except RunError as error:
+            print(f"gpuschedlab: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _given(args) -> dict:
+    """Arguments of `gpuschedlab.sweep.sweep`."""
+    from gpuschedlab.cluster import Cluster
+    from gpuschedlab.jobs import default_speeds
+    from gpuschedlab.sim import Delays
+
+    clusters = {word: Cluster.parse(word) for word in args.clusters or [args.cluster]}
+    gpus = next(iter(clusters.values())).total_gpus
+    policies = _policies(args)
+    return {
+        "policies": policies,
+        "trace": {word: _trace(args, word, gpus) for word in args.traces or [args.trace]},
+        "cluster": {word: _failing(args, cluster) if args.mtbf else cluster for word, cluster in clusters.items()},
+        "folder": args.out,
+        "seeds": range(args.seed, args.seed + args.seeds),
+        "speeds": default_speeds if args.speeds == "default" else None,
+        "delays": Delays(restart=args.restart, switch=args.switch, checkpoint=args.checkpoint),
+    }
+
+
+def _trace(args, word: str, gpus: int):
+    """Function of a seed that makes a trace, with its history if there is one."""
+
+    def make(seed: int):
+        frame, history, _ = trace_of(argparse.Namespace(**vars(args) | {"trace": word, "seed": seed}), gpus)
+        return frame if history is None else (frame, history)
+
+    return make
+
+
+def _failing(args, cluster):
+    """Function of a seed that makes a cluster whose nodes fail, for a month longer than jobs arrive."""
+    until = ((args.days or WEEK) + 30) * DAY
+    return lambda seed: cluster.with_failures(args.mtbf, args.mttr, until, seed)
+
+
+def _policies(args) -> dict[str, list]:
+    """Pairs (policy, estimator) by the words they come from, every knob that is varied in all its values."""
+    from gpuschedlab.knobs import knobs_of
+    from gpuschedlab.sweep import grid
+    from gpuschedlab.traces import presets
+
+    asked = {}
+    for word in args.vary:
+        name, equals, values = word.partition("=")
+        if not (equals and values) or name in asked:
+            raise PolicyError(f"--vary {word!r}: expected KNOB=V/V/..., KNOB=5steps or KNOB=all, each knob once.")
+        asked[name] = values
+    has_history = args.history != "0" and (args.history or all(w in presets() for w in args.traces or [args.trace]))
+    default = args.estimator or ("runtime" if has_history else "oracle")
+    found, used = {}, set()
+    for word in args.policies:
+        policy, estimator = policy_of(word), estimator_of(split_word(word)[2] or default)
+        infos = knobs_of(policy)
+        values = {k: _values(infos[k], text) for k, text in asked.items() if k in infos}
+        used |= set(values)
+        found[word] = [(p, estimator) for p in (grid(policy, **values) if values else [policy])]
+    if unused := sorted(set(asked) - used):
+        raise PolicyError(f"--vary: none of {', '.join(args.policies)} has a knob {unused[0]!r}.")
+    return found
+
+
+def _values(info, text: str):
+    """Values of a knob as `grid` takes them."""
+    from gpuschedlab.knobs import parse_knob
+
+    if text == "all":
+        return "all"
+    if steps := re.fullmatch(r"(\d+)steps", text):
+        return int(steps[1])
+    return [parse_knob(info, word) for word in text.split("/")]
+
+
+def _backend(args):
+    """Where cells run: on a Dask cluster, or on this machine."""
+    from contextlib import ExitStack, nullcontext
+
+    if not args.dask:
+        return nullcontext()
+    from gpuschedlab._extras import need
+
+    stack = ExitStack()
+    try:
+        client = stack.enter_context(need("distributed", "sweeps on a cluster").Client(args.dask, timeout=20))
+    except OSError as error:
+        raise RunError(
+            f"--dask {args.dask}: {error}; expected a scheduler there: dask scheduler --port 8786."
+        ) from None
+    stack.enter_context(need("joblib", "sweeps").parallel_config(backend="dask", client=client))
+    return stack
+
+
+def _table(found) -> str:
+    """Means over seeds, a line for each choice."""
+    import polars as pl
+
+    from gpuschedlab.cli.text import metrics_table
+
+    if found.frame.is_empty():
+        return "no cell has finished"
+    means = found.table(SHOWN)
+    differ = [name for name in ("trace", "cluster") if means[name].n_unique() > 1]
+    names = [_name(row, found.knobs, differ) for row in means.iter_rows(named=True)]
+    seeds = found.frame["seed"].n_unique()
+    told = f"{found.frame.height} rows in {found.folder}" + (f", means of {seeds} seeds" if seeds > 1 else "")
+    return f"{metrics_table(means.select(pl.Series('policy', names), *SHOWN))}\n\n{told}"
+
+
+def _name(row: dict, knobs, differ: list[str]) -> str:
+    from gpuschedlab.knobs import knob_word
+
+    told = [f"{knob}={knob_word(row[knob])}" for knob in knobs if row[knob] is not None]
+    return " ".join([row["policy"], *told, *(f"on {row[name]}" for name in differ)])
+
+
+def _json(found) -> str:
+    return as_json(
+        {"folder": str(found.folder)} | found.summary() | {"errors": found.failed, "rows": found.frame.to_dicts()}
+    )
+
+
+def _plot_word(word: str) -> tuple[str, tuple]:
+    """File, and the arguments of `plot_sweep`."""
+    from gpuschedlab.metrics import METRICS
+
+    path, equals, what = word.rpartition("=")
+    axes, _, metric = what.partition(":")
+    names = axes.split(",")
+    if not (equals and path and axes) or len(names) > 2:
+        raise RunError(f"--plot {word!r}: expected FILE.html=KNOB, =KNOB,KNOB or =METRIC,METRIC.")
+    if all(name in METRICS for name in names) and len(names) == 2:
+        return path, (None, None, tuple(names))
+    return path, (names[0], names[1] if len(names) == 2 else None, metric or "jct_mean")
+
+
+def _draw(found, path: str, x, y, metric) -> str:
+    from gpuschedlab.plots import plot_sweep
+    from gpuschedlab.report.page import write_whole
+
+    html = plot_sweep(found, x, y, metric).to_html(include_plotlyjs=True)
+    return str(write_whole(Path(path), html))

@@ -1,0 +1,82 @@
+"""A sweep of 200 cells that is killed, or whose workers are, and goes on: the same bytes as one left alone."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("joblib")
+ROOT = Path(__file__).resolve().parent.parent
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("sweep")]
+
+
+def run(folder: Path, *words) -> subprocess.CompletedProcess:
+    """Run the sweep in a process of its own."""
+    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    command = [sys.executable, str(ROOT / "tests" / "sweep_job.py"), str(folder), *map(str, words)]
+    return subprocess.run(command, capture_output=True, text=True, env=os.environ | {"PYTHONPATH": path}, timeout=300)
+
+
+def kept(folder: Path) -> dict[str, bytes]:
+    """What must be alike: every cell, the rows, the result."""
+    paths = [*sorted((folder / "cells").iterdir()), folder / "sweep.json", folder / "result.parquet"]
+    return {path.name: path.read_bytes() for path in paths}
+
+
+def times(folder: Path) -> list[str]:
+    """Cells in the order in which they were computed."""
+    return [json.loads(line)["cell"] for line in (folder / "times.jsonl").read_text().splitlines()]
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory) -> dict[str, bytes]:
+    """A sweep that nothing happened to, in one process."""
+    folder = tmp_path_factory.mktemp("alone")
+    done = run(folder, 1)
+    assert done.returncode == 0, done.stderr
+    found = kept(folder)
+    assert len(found) == 202
+    return found
+
+
+def test_a_killed_sweep_goes_on(alone, tmp_path):
+    draw = random.Random()
+    first, second = draw.randrange(2, 120), draw.randrange(2, 70)
+    told = f"killed at cells {first} and {second}"
+    for workers, when, finished in ((2, first, first - 1), (1, second, first + second - 2)):
+        assert run(tmp_path, workers, when).returncode == -signal.SIGKILL, told
+        assert len(list((tmp_path / "cells").glob("*.parquet"))) == finished, told
+        assert list((tmp_path / "cells").glob(".*")), told  # half a file
+    before = {p.name: p.stat().st_mtime_ns for p in (tmp_path / "cells").glob("*.parquet")}
+    assert run(tmp_path, 2).returncode == 0, told
+    assert kept(tmp_path) == alone, told
+    after = {name: (tmp_path / "cells" / name).stat().st_mtime_ns for name in before}
+    assert after == before, f"{told}; finished cells were computed again"
+
+
+def test_a_sweep_killed_at_any_moment_goes_on(alone, tmp_path):
+    assert run(tmp_path, 1, "timer").returncode in (0, -signal.SIGALRM)
+    assert list((tmp_path / "cells").iterdir())
+    assert run(tmp_path, 1).returncode == 0
+    assert kept(tmp_path) == alone
+
+
+def test_a_killed_worker_loses_no_finished_cell(alone, tmp_path):
+    done = run(tmp_path, "worker", random.randrange(3, 150))
+    assert done.returncode == 0, done.stderr
+    assert kept(tmp_path) == alone
+    assert sorted(times(tmp_path)) == sorted(name.removesuffix(".parquet") for name in alone if len(name) == 40)
+
+
+def test_dask_gives_the_same_bytes_though_a_worker_is_killed(alone, tmp_path):
+    pytest.importorskip("distributed")
+    done = run(tmp_path, "dask", random.randrange(3, 150))
+    assert done.returncode == 0, done.stderr
+    assert kept(tmp_path) == alone
+    assert len(times(tmp_path)) == len(set(times(tmp_path))) == 200
