@@ -26,7 +26,7 @@ demo: $(READY) ## compare the policies on a generated week: a table, and report.
 	$(BIN)/gpuschedlab compare
 
 picture: $(READY) ## the README's picture: the top of the report (needs a Chromium)
-	$(BIN)/gpuschedlab compare --out report.html --png docs/report.png
+	$(BIN)/gpuschedlab compare fifo sjf srtf@oracle tiresias themis lucid --png docs/report.png
 
 test: $(READY) ## tests, then lint (TESTS="tests/test_x.py -k name" for some)
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(TESTS)

@@ -264,7 +264,7 @@ def knob_word(value) -> str:
     """
     if isinstance(value, tuple | list):
         return ",".join(map(knob_word, value))
-    return str(value).lower() if isinstance(value, bool) else f"{value:.12g}" if isinstance(value, float) else str(value)
+    return str(value).lower() if isinstance(value, bool) else str(value).removesuffix(".0")
 
 
 def parse_knob(info: KnobInfo, text: str):

@@ -63,6 +63,31 @@ def test_what_does_not_fit_is_passed_over():
     assert gpu_type[[0, 2]].tolist() == [0, 1]
 
 
+def test_time_received_is_that_of_all_jobs_that_ever_were():
+    """Half a round a job and type to begin with, a round for each that runs; jobs that have left still count."""
+    table = speeds(a=(1.0, 1.0))
+    view = SimpleNamespace(
+        index=np.arange(3),
+        gpus=np.full(3, 2.0),
+        model=np.zeros(3, int),
+        capacity=np.array([2.0, 2.0]),
+        cluster=CLUSTER,
+        seconds_on=np.zeros((3, 2)),
+        memory={},
+    )
+    view.rates = lambda types, nodes, gpus: table.rates(view.model, np.zeros(len(view.model)), types, nodes, gpus)
+    Gavel().allocate(view)
+    assert view.memory["received"].tolist() == [3 * 180 + 360] * 2
+    view.index, view.gpus, view.model, view.seconds_on = (
+        np.array([2, 3]),
+        np.full(2, 2.0),
+        np.zeros(2, int),
+        np.zeros((2, 2)),
+    )
+    Gavel().allocate(view)
+    assert view.memory["received"].tolist() == [4 * 180 + 2 * 360] * 2
+
+
 def test_jobs_go_where_the_whole_gains_most():
     """Both are faster on the fast type; only one gains much by it."""
     run = simulate(trace(["a", "b"], [2, 2]), CLUSTER, Gavel(), speeds=speeds(a=(1.0, 5.0), b=(1.0, 1.2)), until=3600)

@@ -110,6 +110,22 @@ def test_restarts_are_discounted_unless_told_otherwise():
     assert moves.gpu_type[0] == 1
 
 
+@pytest.mark.parametrize("here", [0, 1])
+def test_at_equal_utility_a_job_stays(here):
+    speeds = elastic_speeds()
+    speeds = Speeds.from_frame(
+        speeds.configurations()
+        .filter(gpu_type="fast")
+        .with_columns(gpu_type=pl.lit("slow"))
+        .vstack(speeds.configurations().filter(gpu_type="fast"))
+        .select("model", "gpu_type", "n_nodes", "n_gpus", "rate")
+        .with_columns(progress=1e5)
+    )
+    held = {"gpu_type": np.array([here]), "running_gpus": np.array([1.0])}
+    answer = Sia(growth=1, restarts=False).allocate(view_of(Sia(), speeds, n=1, **held))
+    assert (answer.gpu_type[0], answer.gpus[0]) == (here, 1)
+
+
 def test_rigid_jobs_get_their_gpus_or_none():
     gpus = np.array([3.0, 0.5, 6.0])
     answer = Sia().allocate(view_of(Sia(), elastic_speeds(), n=3, model=np.full(3, -1), gpus=gpus))

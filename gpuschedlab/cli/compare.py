@@ -118,7 +118,7 @@ def _report(done, scene: Scene, args):
     path = write_report(done.runs, args.out, title=f"{len(done.runs)} policies on {scene.told['trace']}")
     told = [f"{path} ({path.stat().st_size / 1e6:.1f} MB)"]
     if args.png:
-        told.append(str(screenshot(path, args.png, width=1280, height=860)))
+        told.append(str(screenshot(path, args.png, width=1280, height=1060)))
     print(f"\nreport: {', '.join(told)}", file=sys.stderr if args.json else sys.stdout)
 
 

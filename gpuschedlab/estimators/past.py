@@ -19,16 +19,17 @@ def with_kin(jobs: pl.DataFrame) -> pl.DataFrame:
     >>> with_kin(pl.DataFrame({"user": ["u"], "name": ["BERT_lr0.1_seed33"]}))["kin"][0]
     'bert_lr#.#_seed#'
     """
-    absent = [pl.lit(None, pl.String).alias(c) for c in ("user", "name") if c not in jobs.columns]
-    kin = pl.col("name").cast(pl.String).str.to_lowercase().str.replace_all(r"\d+", "#")
-    return jobs.with_columns(absent).with_columns(kin=kin)
+    labels = [pl.col(c) if c in jobs.columns else pl.lit(None).alias(c) for c in ("user", "name")]
+    kin = pl.col("name").str.to_lowercase().str.replace_all(r"\d+", "#")
+    return jobs.with_columns(label.cast(pl.String) for label in labels).with_columns(kin=kin)
 
 
 def pasts(history: pl.DataFrame, half_life: float) -> dict[tuple[str, ...], pl.DataFrame]:
     """Follow each group's durations from one finished job to the next.
 
-    After a group's k-th job finished, the weighted mean counts the job before it by 2^(-1/half_life), the one
-    before that by the square of it, and so on.
+    In the groups of like names recent jobs count more: after a group's k-th job finished, its mean counts the job
+    before with weight 2^(-1/half_life), the one before that with the square of it, and so on. In the wider groups all
+    count alike.
 
     Parameters
     ----------
@@ -41,24 +42,21 @@ def pasts(history: pl.DataFrame, half_life: float) -> dict[tuple[str, ...], pl.D
     -------
     dict of level to polars.DataFrame
         For each level its keys and `known` (s: when the job finished, taken as submit + duration; ascending),
-        `count`, `mean` (weighted mean duration in s), `log_mean` (of its natural logarithm) and `last`
-        (logarithm of the last one).
+        `count`, `mean` (duration in s), `log_mean` (of its natural logarithm) and `last` (logarithm of the last one).
     """
     known = history.with_columns(known=pl.col("submit") + pl.col("duration"), log=pl.col("duration").log())
     known = known.sort("known", "job_id")
+    count = pl.int_range(1, pl.len() + 1)
     found = {}
     for keys in LEVELS:
-        count, mean, log_mean = (
-            pl.int_range(1, pl.len() + 1),
-            pl.col("duration").ewm_mean(half_life=half_life),
-            pl.col("log").ewm_mean(half_life=half_life),
+        fading = "name" in keys or "kin" in keys
+        mean, log_mean = (
+            pl.col(c).ewm_mean(half_life=half_life) if fading else pl.col(c).cum_sum() / count
+            for c in ("duration", "log")
         )
         columns = {"count": count, "mean": mean, "log_mean": log_mean, "last": pl.col("log")}
-        if keys:
-            rows = known.drop_nulls(keys)
-            columns = {name: value.over(keys) for name, value in columns.items()}
-        else:
-            rows = known
+        rows = known.drop_nulls(keys) if keys else known
+        columns = {name: value.over(keys) for name, value in columns.items()} if keys else columns
         found[keys] = rows.select(*keys, "known", **columns)
     return found
 

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Annotated, ClassVar
 
 import numpy as np
@@ -18,10 +19,11 @@ SERVICE, TIME, GITTINS = range(3)
 
 
 def _ascending(k: dict) -> dict:
-    """Sort the thresholds; too many are dropped, missing ones added ten times above (at the top: below) the others."""
+    """Sort the thresholds; too many are dropped, missing ones added ten times above, or else in the widest gap."""
     kept = sorted(set(k["thresholds"]))[: k["queues"] - 1] or [3250.0][: k["queues"] - 1]
     while len(kept) < k["queues"] - 1:
-        kept = sorted([*kept, kept[-1] * 10 if kept[-1] <= 1e7 else kept[0] / 10])
+        low, high = max(pairwise([1.0, *kept, 1e8]), key=lambda gap: gap[1] / gap[0])
+        kept = sorted([*kept, kept[-1] * 10 if kept[-1] <= 1e7 else math.sqrt(low * high)])
     return {"thresholds": tuple(kept)}
 
 

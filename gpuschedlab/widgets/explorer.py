@@ -161,7 +161,7 @@ class Explorer(Live):
         drawings = dict(zip(FIGURES, map(plots.draw, numbers), strict=False))
         ends = max(float(r.info["now"]) for r in runs.values())
         new = not hasattr(self, "pictures")
-        self.player.fit(self.cluster_of(now), ends, plots.busy_window(run) if new else None)
+        self.player.fit(self.cluster_of(now), ends, plots.busy_window(runs, self.player.seconds) if new else None)
         drawings["gantt"] = self._gantt()
         if new:
             self.pictures = Pictures(drawings, gantt=520)
@@ -252,7 +252,7 @@ class Explorer(Live):
         w = need("ipywidgets")
         top = self.pictures.grid("jct", "load")
         low = self.pictures.grid("slowdown")
-        parts = [self.pictures.fit(), *self.panel.rows, self.error, self.status, top, low]
+        parts = [self.pictures.fit(), *self.panel.rows, self.status, top, low]
         player = w.HBox([self.panel.whose, self.player.box], layout=w.Layout(flex_flow="row wrap"))
         self.box = w.VBox([*parts, player, self.pictures.slots["gantt"]], layout=w.Layout(width="100%"))
         self.box.add_class("gpuschedlab-explorer")

@@ -60,7 +60,8 @@ class Player:
             for part in (self.begin, self.play):
                 part.max, part.step = hours, step
             if window:
-                self.begin.value = int(window[0] / HOUR) // step * step
+                # The browser copies one to the other; here both, or the play button would begin at zero.
+                self.begin.value = self.play.value = int(window[0] / HOUR) // step * step
             self._fit_nodes()
         finally:
             self._quiet = False
@@ -76,11 +77,16 @@ class Player:
         return np.flatnonzero(np.isin(self._cluster.node_type, chosen))
 
     @property
+    def seconds(self) -> float:
+        """Length of the window, s."""
+        return LENGTHS[self.length.value] * HOUR
+
+    @property
     def view(self) -> dict:
         """What to show, as `plots.gantt` takes it."""
         start = self.begin.value * HOUR
         nodes = self._of_type()[self.first.value : self.first.value + self._rows]
-        return {"start": start, "end": start + LENGTHS[self.length.value] * HOUR, "nodes": nodes.tolist()}
+        return {"start": start, "end": start + self.seconds, "nodes": nodes.tolist()}
 
     @property
     def sliders(self) -> list:
