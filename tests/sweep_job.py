@@ -46,7 +46,7 @@ def at_cell(count: int, do):
 
 def die(path, raw):
     """Leave half a file, and die as if the power had gone."""
-    path.with_name(f".{path.name}").write_bytes(raw[: len(raw) // 2])
+    path.with_name(f".{path.name}.part").write_bytes(raw[: len(raw) // 2])
     os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -67,9 +67,9 @@ def main(folder: str, how: str, when: str = ""):
 
 def kill_a_worker(*_):
     """Kill one of joblib's own workers."""
-    from joblib.externals.loky import get_reusable_executor
+    from joblib.externals.loky import reusable_executor
 
-    os.kill(next(iter(get_reusable_executor()._processes)), signal.SIGKILL)
+    os.kill(next(iter(reusable_executor._executor._processes)), signal.SIGKILL)
 
 
 def on_dask(folder: str, when: int):

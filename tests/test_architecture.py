@@ -12,8 +12,9 @@ ORDER = (
     {"optim"},
     {"problems"},
     {"traces", "cluster", "jobs"},
+    {"metrics", "estimators"},  # they read frames, not simulations, and a run asks them for its summary
     {"sim"},
-    {"metrics", "estimators", "policies"},
+    {"policies"},
     {"autosched", "sweep"},
     {"plots"},
     {"words", "check", "comparison", "report", "widgets", "bench", "cli", "__main__", "__init__"},

@@ -70,7 +70,7 @@ def test_project_clips_and_then_meets_the_constraints():
 
 
 @pytest.mark.parametrize("queues", range(1, 6))
-@pytest.mark.parametrize("thresholds", [(), (5.0,), (9e7, 9e7, 1e8), (1e8, 1.0, 50.0, 3.0)])
+@pytest.mark.parametrize("thresholds", [(), (5.0,), (9e7, 9e7, 1e8), (1e8, 1.0, 50.0, 3.0), (1.0, 1e7 + 1)])
 def test_tiresias_projects_any_thresholds(queues, thresholds):
     Tiresias(**Tiresias.project({"queues": queues, "thresholds": thresholds}))
 

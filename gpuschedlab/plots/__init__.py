@@ -5,6 +5,17 @@ For each plot: `x(runs)` computes the numbers (a NamedTuple), `plot_x(runs or nu
 """
 
 from gpuschedlab.errors import RunError
+from gpuschedlab.plots.arrivals import (
+    Arrivals,
+    Demand,
+    Durations,
+    arrivals,
+    demand,
+    draw_arrivals,
+    draw_demand,
+    draw_durations,
+    durations,
+)
 from gpuschedlab.plots.bars import (
     Interruptions,
     MetricBars,
@@ -13,6 +24,7 @@ from gpuschedlab.plots.bars import (
     interruptions,
     metric_bars,
 )
+from gpuschedlab.plots.cells import Cells, cells, draw_cells, seats
 from gpuschedlab.plots.distributions import (
     FairnessCdf,
     JctCdf,
@@ -24,6 +36,7 @@ from gpuschedlab.plots.distributions import (
 from gpuschedlab.plots.gantt import Gantt, busy_window, draw_gantt, gantt
 from gpuschedlab.plots.load import LoadOverTime, draw_load_over_time, load_over_time
 from gpuschedlab.plots.sizes import SlowdownBySize, draw_slowdown_by_size, slowdown_by_size
+from gpuschedlab.plots.space import FreeSpace, draw_free_space, free_space
 from gpuschedlab.plots.style import Drawing, refresh, render
 from gpuschedlab.plots.sweep import (
     SweepFront,
@@ -45,6 +58,11 @@ _DRAW = {
     Gantt: draw_gantt,
     Interruptions: draw_interruptions,
     MetricBars: draw_metric_bars,
+    Arrivals: draw_arrivals,
+    Durations: draw_durations,
+    Demand: draw_demand,
+    Cells: draw_cells,
+    FreeSpace: draw_free_space,
     SweepLines: draw_sweep_lines,
     SweepMap: draw_sweep_map,
     SweepFront: draw_sweep_front,
@@ -156,8 +174,13 @@ def plot_sweep(sweep, x: str | None = None, y: str | None = None, metric="jct_me
 
 
 __all__ = [
+    "Arrivals",
+    "Cells",
+    "Demand",
     "Drawing",
+    "Durations",
     "FairnessCdf",
+    "FreeSpace",
     "Gantt",
     "Interruptions",
     "JctCdf",
@@ -167,10 +190,15 @@ __all__ = [
     "SweepFront",
     "SweepLines",
     "SweepMap",
+    "arrivals",
     "busy_window",
+    "cells",
+    "demand",
     "draw",
+    "durations",
     "fairness_cdf",
     "figure",
+    "free_space",
     "gantt",
     "interruptions",
     "jct_cdf",
@@ -184,6 +212,7 @@ __all__ = [
     "plot_metric",
     "plot_slowdown_by_size",
     "plot_sweep",
+    "seats",
     "slowdown_by_size",
     "sweep_front",
     "sweep_lines",

@@ -19,11 +19,17 @@ SERVICE, TIME, GITTINS = range(3)
 
 
 def _ascending(k: dict) -> dict:
-    """Sort the thresholds; too many are dropped, missing ones added ten times above, or else in the widest gap."""
+    """Sort the thresholds; too many are dropped, missing ones added tenfold above or below, or in the widest gap."""
     kept = sorted(set(k["thresholds"]))[: k["queues"] - 1] or [3250.0][: k["queues"] - 1]
     while len(kept) < k["queues"] - 1:
-        low, high = max(pairwise([1.0, *kept, 1e8]), key=lambda gap: gap[1] / gap[0])
-        kept = sorted([*kept, kept[-1] * 10 if kept[-1] <= 1e7 else math.sqrt(low * high)])
+        if kept[-1] <= 1e7:
+            more = kept[-1] * 10
+        elif kept[0] >= 10:
+            more = kept[0] / 10
+        else:
+            low, high = max(zip(kept, kept[1:]), key=lambda pair: pair[1] / pair[0])
+            more = math.sqrt(low * high)
+        kept = sorted([*kept, more])
     return {"thresholds": tuple(kept)}
 
 

@@ -7,23 +7,12 @@ import numpy as np
 from numba import from_dtype, types
 
 from gpuschedlab._compiled import njit
-from gpuschedlab.sim.engine import (
-    INF,
-    begin_wait,
-    change_node,
-    complete,
-    leave,
-    log_tick,
-    move_clock,
-    on_grid,
-    refresh,
-    renew_key,
-    set_rate,
-    wake,
-)
+from gpuschedlab.sim.changes import change_node, complete, leave
+from gpuschedlab.sim.engine import INF, begin_wait, log_tick, move_clock, on_grid, refresh, renew_key, set_rate, wake
+from gpuschedlab.sim.filling import EASY, easy, fill
 from gpuschedlab.sim.handle import STATE
 from gpuschedlab.sim.heaps import drop_waiting, insert_rank, moved_waiting, push_waiting, remove_rank
-from gpuschedlab.sim.order import EASY, easy, fill, rekey, reorder
+from gpuschedlab.sim.order import rekey, reorder
 from gpuschedlab.sim.state import JOB, RUNNING
 
 ENDED, FULL, DECIDE, NO_SPEED = range(4)

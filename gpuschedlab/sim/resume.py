@@ -7,11 +7,12 @@ from numba import types
 from gpuschedlab._compiled import njit
 from gpuschedlab.errors import RunError
 from gpuschedlab.sim.build import build_state
-from gpuschedlab.sim.engine import begin_wait, count_host, log_tick, wake
+from gpuschedlab.sim.changes import count_host
+from gpuschedlab.sim.engine import begin_wait, log_tick, wake
+from gpuschedlab.sim.filling import try_start
 from gpuschedlab.sim.handle import STATE
 from gpuschedlab.sim.heaps import insert_rank, push_waiting
 from gpuschedlab.sim.loop import KEY, RAW
-from gpuschedlab.sim.order import try_start
 from gpuschedlab.sim.rounds import INDEX, refresh_active
 from gpuschedlab.sim.state import RUNNING, WAITING
 
@@ -92,8 +93,8 @@ def begin(simulation, start: float, initial: pl.DataFrame | None):
     if set(known) != set(place):
         odd = sorted(set(known) ^ set(place))[0]
         raise RunError(
-            f"start={start:g} s: job {odd} is in only one of trace (submitted by then) and `initial`; "
-            "expected `initial` to list exactly the jobs submitted by then and not done. Drop finished jobs from the trace."
+            f"start={start:g} s: job {odd} is in only one of trace (submitted by then) and `initial`; expected "
+            "`initial` to list exactly the jobs submitted by then and not done. Drop those that are done from the trace."
         )
     at = np.array([place[name] for name in known], np.int64)
     for name in ("executed", "attained", "progress"):

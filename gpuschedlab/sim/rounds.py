@@ -4,19 +4,8 @@ import numpy as np
 from numba import types
 
 from gpuschedlab._compiled import njit
-from gpuschedlab.sim.engine import (
-    begin_wait,
-    find_place,
-    hold,
-    leave,
-    let_go,
-    log_stretch,
-    log_tick,
-    refresh,
-    set_rate,
-    start,
-    wake,
-)
+from gpuschedlab.sim.changes import hold, leave, let_go, start
+from gpuschedlab.sim.engine import begin_wait, find_place, log_stretch, log_tick, refresh, set_rate, wake
 from gpuschedlab.sim.handle import STATE
 from gpuschedlab.sim.heaps import drop_waiting
 from gpuschedlab.sim.loop import KEY, RAW, after_decision

@@ -170,7 +170,7 @@ def checksum(row: dict) -> str:
 
 def replace(path: Path, raw: bytes):
     """Write a file whole or not at all."""
-    part = path.with_name(f".{path.name}")
+    part = path.with_name(f".{path.name}.part")
     part.write_bytes(raw)
     os.replace(part, path)
 

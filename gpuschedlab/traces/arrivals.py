@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gpuschedlab.traces.presets import Arrivals
+from gpuschedlab.traces.stored import Arrivals
 
 HOUR = 3600.0
 WEEK_HOURS = 168

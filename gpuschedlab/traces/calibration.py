@@ -11,7 +11,7 @@ from gpuschedlab.errors import TraceError
 from gpuschedlab.traces.arrivals import HOUR, WEEK_HOURS, busyness, expected, levels
 from gpuschedlab.traces.likeness import figures_of_marks
 from gpuschedlab.traces.measures import batches, demand, hourly, scores_within
-from gpuschedlab.traces.presets import Arrivals, Calibration, Demand
+from gpuschedlab.traces.stored import Arrivals, Calibration, Demand
 from gpuschedlab.traces.schema import validate
 from gpuschedlab.traces.tuning import tune
 

@@ -7,7 +7,7 @@ import numpy as np
 from gpuschedlab._compiled import njit
 from gpuschedlab.traces.arrivals import HOUR, WEEK_HOURS, Slots, busyness, memory, read_classes
 from gpuschedlab.traces.marks import Latents, bucket_of, durations, gpu_counts, quantile
-from gpuschedlab.traces.presets import Demand, Marks
+from gpuschedlab.traces.stored import Demand, Marks
 
 #: A pull moves z so many times as far as x.
 Z_OVER_X = 2.0

@@ -12,7 +12,7 @@ from gpuschedlab.errors import TraceError
 from gpuschedlab.traces import demand
 from gpuschedlab.traces.arrivals import HOUR, Slots, place
 from gpuschedlab.traces.marks import latents, mean_work, tasks
-from gpuschedlab.traces.presets import Calibration, load_preset
+from gpuschedlab.traces.stored import Calibration, load_preset
 from gpuschedlab.traces.schema import validate
 
 DAY = 86_400.0

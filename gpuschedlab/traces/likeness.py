@@ -9,7 +9,7 @@ import numpy as np
 from gpuschedlab.traces.arrivals import HOUR, WEEK_HOURS, levels
 from gpuschedlab.traces.marks import score, tasks
 from gpuschedlab.traces.measures import scores_within
-from gpuschedlab.traces.presets import Marks
+from gpuschedlab.traces.stored import Marks
 
 #: Lower ends of the buckets of GPU counts on which durations are conditional: powers of two.
 BUCKETS = (0.0, 1.0, 2.0, 3.0, 5.0, *(2.0**k + 1 for k in range(3, 13)))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpuschedlab.traces.arrivals import WEEK_HOURS, Slots, levels
-from gpuschedlab.traces.presets import Marks
+from gpuschedlab.traces.stored import Marks
 
 #: Batches that came before the trace's start, so that its first jobs repeat tasks too.
 WARM = 2_000

@@ -16,7 +16,7 @@ from gpuschedlab.traces.generator import generate
 from gpuschedlab.traces.likeness import MOST_OF_BATCH, NEW_TASKS, likeness, share_of_task
 from gpuschedlab.traces.marks import bucket_of
 from gpuschedlab.traces.measures import batches, demand, scores_within
-from gpuschedlab.traces.presets import Calibration
+from gpuschedlab.traces.stored import Calibration
 
 #: Loads at which the queues of generated and real jobs are compared.
 LOADS = (0.7, 0.9)

@@ -146,6 +146,16 @@ class KnobControls:
         """All parts that can follow the hand."""
         return [part for control in self.controls.values() for part in control.sliders]
 
+    def show(self, thing):
+        """Move all controls to the knobs of another thing of the same kind, as one change."""
+        self._quiet = True
+        try:
+            for name, control in self.controls.items():
+                control.value = getattr(thing, name)
+        finally:
+            self._quiet = False
+        self._moved(None)
+
     @property
     def thing(self):
         """Copy of what was given, with the knobs as the controls say and the constraints restored."""

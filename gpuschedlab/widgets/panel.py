@@ -52,7 +52,9 @@ class Panel:
         line = w.Layout(flex_flow="row wrap", align_items="center")
         pickers = w.Box([self.trace, self.seed, self.cluster, self.nodes], layout=line)
         chosen = w.Box([self.policy, *self.buttons], layout=line)
-        left = w.VBox([chosen, self._knob_slot, self.note, self._owner.error], layout=w.Layout(flex="1 1 420px", min_width="0"))
+        left = w.VBox(
+            [chosen, self._knob_slot, self.note, self._owner.error], layout=w.Layout(flex="1 1 420px", min_width="0")
+        )
         both = w.Box([left, self.table], layout=w.Layout(flex_flow="row wrap", align_items="flex-start"))
         self.rows = [pickers, both, self.code]
 
@@ -118,7 +120,7 @@ class Panel:
             self._owner._changed()
 
     def _reset(self):
-        self._quietly(self._make_knobs)
+        self.knobs.show(self._owner.policies[self.policy.value])
 
     def _export(self):
         folder = self._owner.export()

@@ -1,0 +1,199 @@
+"""Look at traces, cut them, and change how much work they hold."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from gpuschedlab.errors import TraceError
+from gpuschedlab.traces.measures import autocorrelation, fano, hourly
+from gpuschedlab.traces.schema import validate
+
+DAY = 86_400.0
+
+
+def describe(trace: pl.DataFrame) -> dict[str, float | int | str]:
+    """Return figures of a trace, in the order in which one asks for them.
+
+    Parameters
+    ----------
+    trace : polars.DataFrame
+        A trace.
+
+    Returns
+    -------
+    dict
+        jobs; days (from time zero to the last submission); gpu_hours; gpus_in_demand (GPU time over that span);
+        quantiles and mean of durations (s); shares of GPU counts (%); arrivals an hour, their Fano factor and
+        autocorrelation at 24 h; numbers of users, virtual clusters, tasks and models, and shares of outcomes (%), where
+        they are known.
+
+    Examples
+    --------
+    >>> from gpuschedlab.traces import generate
+    >>> found = describe(generate("venus", days=7, jobs=10_000, load=0.9, cluster_gpus=560))
+    >>> found["jobs"], round(found["gpus_in_demand"])
+    (10000, 504)
+    """
+    trace = validate(trace, source="describe")
+    if trace.is_empty():
+        return {"jobs": 0}
+    submit, gpus, duration = (trace[name].to_numpy() for name in ("submit", "gpus", "duration"))
+    hours = int(submit[-1] // 3600) + 1
+    counts = hourly(submit, hours)
+    work = float(gpus @ duration)
+    found = {
+        "jobs": trace.height,
+        "days": hours / 24,
+        "gpu_hours": work / 3600,
+        "gpus_in_demand": work / (hours * 3600),
+        "duration_mean": float(duration.mean()),
+        **{f"duration_p{q}": float(np.percentile(duration, q)) for q in (10, 50, 90, 99)},
+        "duration_max": float(duration.max()),
+        **_gpu_shares(gpus),
+        "arrivals_per_hour": float(counts.mean()),
+        "arrivals_fano": fano(counts),
+        "arrivals_acf_24h": autocorrelation(counts, 24),
+    }
+    for name, word in (("user", "users"), ("vc", "vcs"), ("name", "tasks"), ("model", "models")):
+        if name in trace.columns:
+            found[word] = trace[name].drop_nulls().n_unique()
+    if "status" in trace.columns:
+        known = trace["status"].drop_nulls().value_counts().sort("status")
+        found |= {f"{s}_percent": 100 * n / trace.height for s, n in known.iter_rows()}
+    if "censored" in trace.columns:
+        found["censored_percent"] = 100 * trace["censored"].mean()
+    return found
+
+
+def _gpu_shares(gpus: np.ndarray) -> dict[str, float]:
+    """Return the shares (%) of jobs by GPU count: powers of two, and what lies between."""
+    found = {}
+    if (gpus < 1).any():
+        found["gpus_below_1_percent"] = 100 * float(np.mean(gpus < 1))
+    low = 0
+    for high in (1, 2, 4, 8, 16, 32):
+        word = f"{high}" if high < 3 else f"{low + 1}_to_{high}"
+        found[f"gpus_{word}_percent"] = 100 * float(np.mean((gpus > max(low, 0.999)) & (gpus <= high)))
+        low = high
+    return found | {"gpus_above_32_percent": 100 * float(np.mean(gpus > 32)), "gpus_max": float(gpus.max())}
+
+
+def offered_load(trace: pl.DataFrame, cluster_gpus: float, *, days: float | None = None) -> float:
+    """Return a trace's GPU time over that of a cluster.
+
+    Parameters
+    ----------
+    trace : polars.DataFrame
+        A trace.
+    cluster_gpus : float
+        GPUs of the cluster, above 0.
+    days : float, optional
+        Span (days); by default until the last submission.
+
+    Examples
+    --------
+    >>> trace = pl.DataFrame({"job_id": ["a", "b"], "submit": [0, 100], "gpus": [2, 4], "duration": [100, 50]})
+    >>> offered_load(trace, 8)
+    0.5
+    """
+    if not cluster_gpus > 0:
+        raise TraceError(f"offered_load: found cluster_gpus={cluster_gpus!r}; expected more than 0.")
+    span = days * DAY if days else (trace["submit"].max() or 0.0)
+    if not span > 0:
+        raise TraceError(f"offered_load: found a span of {span} s; expected more than 0. Pass days=.")
+    return float((trace["gpus"] * trace["duration"]).sum() / (cluster_gpus * span))
+
+
+def scale_load(
+    trace: pl.DataFrame,
+    factor: float | None = None,
+    *,
+    load: float | None = None,
+    cluster_gpus: float | None = None,
+) -> pl.DataFrame:
+    """Change how fast jobs come, and nothing else: times of submission are divided by a factor.
+
+    Hours of the day are no longer what they were; `clock` is moved with the times.
+
+    Parameters
+    ----------
+    trace : polars.DataFrame
+        A trace.
+    factor : float, optional
+        Arrivals over those now, above 0.
+    load, cluster_gpus : float, optional
+        Or: the load (`offered_load`) to reach on so many GPUs.
+
+    Returns
+    -------
+    polars.DataFrame
+
+    Examples
+    --------
+    >>> trace = pl.DataFrame({"job_id": ["a", "b"], "submit": [0, 100], "gpus": [2, 4], "duration": [100, 50]})
+    >>> scale_load(trace, load=1.0, cluster_gpus=8)["submit"].to_list()
+    [0.0, 50.0]
+    """
+    trace = validate(trace, source="scale_load")
+    if (factor is None) == (load is None or cluster_gpus is None):
+        raise TraceError(
+            f"scale_load: found factor={factor!r}, load={load!r}, cluster_gpus={cluster_gpus!r}; expected either a factor, or "
+            "a load together with cluster_gpus."
+        )
+    if factor is None:
+        factor = load / offered_load(trace, cluster_gpus)
+    if not 0 < factor < np.inf:
+        raise TraceError(f"scale_load: found the factor {factor!r}; expected one above 0.")
+    return _moved(trace, pl.col("submit") / factor)
+
+
+def slice_trace(trace: pl.DataFrame, start: float = 0.0, end: float = np.inf) -> pl.DataFrame:
+    """Cut out the jobs that were submitted from `start` on and before `end` (s); `start` becomes time zero.
+
+    Raises
+    ------
+    TraceError
+        If there is no job in between.
+
+    Examples
+    --------
+    >>> trace = pl.DataFrame({"job_id": ["a", "b"], "submit": [0, 100], "gpus": [2, 4], "duration": [100, 50]})
+    >>> slice_trace(trace, 60)["submit"].to_list()
+    [40.0]
+    """
+    trace = validate(trace, source="slice_trace")
+    part = trace.filter(pl.col("submit").is_between(start, end, closed="left"))
+    if part.is_empty():
+        last = trace["submit"].max()
+        raise TraceError(
+            f"slice_trace: found no job between {start:g} and {end:g} s; expected some. The last of {trace.height:,} comes at "
+            f"{last if last is None else round(last, 1)} s."
+        )
+    return part.with_columns(pl.col("submit") - start)
+
+
+def split(trace: pl.DataFrame, at: float) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Part a trace at an instant (s): what came before, to learn from, and what came then; each starts at its own zero.
+
+    Raises
+    ------
+    TraceError
+        If one of the two would be empty.
+
+    Examples
+    --------
+    >>> trace = pl.DataFrame({"job_id": ["a", "b"], "submit": [0, 100], "gpus": [2, 4], "duration": [100, 50]})
+    >>> [part["submit"].to_list() for part in split(trace, 60)]
+    [[0.0], [40.0]]
+    """
+    return slice_trace(trace, 0.0, at), slice_trace(trace, at)
+
+
+def _moved(trace: pl.DataFrame, submit: pl.Expr) -> pl.DataFrame:
+    """Replace times of submission; the wall clock goes with them."""
+    changes = [submit.alias("submit")]
+    if "clock" in trace.columns:
+        change = ((submit - pl.col("submit")) * 1e6).round().cast(pl.Int64)
+        changes.append(pl.col("clock") + pl.duration(microseconds=change))
+    return validate(trace.with_columns(*changes), source="scale_load")

@@ -1,0 +1,102 @@
+"""The ClusterExplorer: where jobs are placed, what that leaves free, and what each rule costs."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from gpuschedlab._extras import need
+from gpuschedlab.cluster import RULES
+from gpuschedlab.widgets.cache import Cache
+from gpuschedlab.widgets.scene import Scene, scene_run
+from gpuschedlab.widgets.small import Small
+
+HOUR = 3600.0
+
+
+class ClusterExplorer(Small):
+    """Play placement through time on a small cluster: cells that split and merge, free GPUs, and all rules compared.
+
+    Parameters
+    ----------
+    scene : Scene, optional
+        Where the knobs begin.
+    jobs : int
+        Jobs of the trace.
+    seed : int
+        Seed of the trace.
+    cache : Cache, optional
+        Where runs are kept.
+
+    Examples
+    --------
+    >>> explorer = ClusterExplorer(Scene(nodes=2), jobs=20)
+    >>> explorer.knobs["rule"].value = "buddy"
+    >>> explorer.cells.event.split(";")[0]  # the first moment: what started, and what it did to a node's cells
+    '0 (1 GPUs) started'
+    """
+
+    names = ("cells", "free", "rules")
+    heights = {"cells": 440}
+
+    def __init__(self, scene: Scene | None = None, *, jobs: int = 150, seed: int = 0, cache: Cache | None = None):
+        w = need("ipywidgets")
+        self.jobs, self.seed = jobs, seed
+        style = {"description_width": "84px"}
+        self.moment = w.IntSlider(description="moment", min=0, max=1, style=style, layout=w.Layout(width="520px"))
+        self.play = w.Play(min=0, max=1, interval=600, tooltip="play the moments one by one")
+        w.jslink((self.play, "value"), (self.moment, "value"))
+        self.moment.observe(self._stepped, "value")
+        super().__init__(scene or Scene(), cache)
+
+    def run_of(self, scene: Scene):
+        """Run of a scene, kept."""
+        return self.cache.get(scene, lambda: scene_run(scene, jobs=self.jobs, rng=self.seed)).value
+
+    def _compute(self):
+        scene = self.knobs.thing
+        runs = {rule: self.run_of(replace(scene, rule=rule)) for rule in RULES}
+        self.seconds = sum(float(run.info["seconds"]) for run in runs.values())
+        return scene, runs
+
+    def _numbers(self, found) -> dict:
+        from gpuschedlab import plots
+
+        scene, self.runs = found
+        self.run = self.runs[scene.rule]
+        self.seats = plots.seats(self.run)
+        self._quiet = True
+        try:
+            self.moment.max = self.play.max = len(self.seats.moments) - 1
+        finally:
+            self._quiet = False
+        self.cells = plots.cells(self.seats, self.moment.value)
+        # The chosen rule is marked in words: bars are told apart without colour.
+        marked = {f"{rule} (chosen)" if rule == scene.rule else rule: run for rule, run in self.runs.items()}
+        return {"cells": self.cells, "free": plots.free_space(self.run), "rules": plots.metric_bars(marked, "jct_mean")}
+
+    def _stepped(self, change):
+        if not self._quiet:
+            self.guarded(self._draw_cells)
+
+    def _draw_cells(self):
+        from gpuschedlab import plots
+
+        self.cells = plots.cells(self.seats, self.moment.value)
+        self.pictures.show({"cells": plots.draw(self.cells)})
+
+    def go(self, hours: float):
+        """Go to the last moment up to a time, h since the trace's start."""
+        self.moment.value = int(np.searchsorted(self.seats.moments, hours * HOUR, side="right") - 1)
+
+    def _told(self) -> str:
+        jobs = self.run.jobs
+        asked, wide = np.ceil(jobs["gpus"].to_numpy() / 8), jobs["nodes"].to_numpy()
+        return (
+            f"Rule {self.knobs.thing.rule}: jobs waited {float(jobs['queueing'].mean()) / 60:.0f} min on average; "
+            f"{int((wide > asked).sum())} of {jobs.height} ran on more nodes than they needed."
+        )
+
+    def _rows(self) -> list:
+        w = need("ipywidgets")
+        player = w.HBox([self.play, self.moment])
+        return [player, self.pictures.slots["cells"], self.pictures.grid("free", "rules")]

@@ -1,0 +1,94 @@
+"""The TraceExplorer: what arrives, really and generated, and what its habits do to a queue."""
+
+import polars as pl
+
+from gpuschedlab.cluster import Cluster
+from gpuschedlab.sim import simulate
+from gpuschedlab.widgets.cache import Cache
+from gpuschedlab.widgets.shape import Shape, shaped_trace
+from gpuschedlab.widgets.small import Small
+
+
+class TraceExplorer(Small):
+    """Bend a calibrated trace with sliders, beside the trace itself, and see what FIFO's queue makes of both.
+
+    Parameters
+    ----------
+    real : polars.DataFrame, optional
+        A real trace: its figures are measured (`traces.calibrate`) and it is shown; otherwise the preset's figures
+        are used, and what is generated from them unbent is shown.
+    preset : str
+        One of `traces.presets()`; not used when `real` is given.
+    days : float
+        Length of what is generated, days; a real trace is cut to it.
+    gpus : int
+        GPUs of the cluster that load refers to, in nodes of 8.
+    seed : int
+        Seed of what is generated.
+    cache : Cache, optional
+        Where traces and runs are kept.
+
+    Raises
+    ------
+    TraceError
+        The real trace is too short to calibrate, or there is no such preset.
+    """
+
+    names = ("arrivals", "durations", "demand", "queue")
+
+    def __init__(self, real=None, *, preset="venus", days=7.0, gpus=560, seed=0, cache: Cache | None = None):
+        from gpuschedlab.traces import calibrate, load_preset
+
+        self.calibration = load_preset(preset) if real is None else calibrate(real)
+        self.cluster, self.days, self.seed = Cluster.homogeneous(max(1, gpus // 8), 8), days, seed
+        self.real = None if real is None else real.filter(pl.col("submit") < days * 86_400)
+        super().__init__(Shape(), cache)
+
+    def trace_of(self, shape: Shape) -> pl.DataFrame:
+        """Trace that some knobs give, kept."""
+        sizes = {"days": self.days, "gpus": self.cluster.total_gpus, "rng": self.seed}
+        return self.cache.get(shape, lambda: shaped_trace(self.calibration, shape, **sizes)).value
+
+    def queue_of(self, name, trace: pl.DataFrame):
+        """Run of a trace under FIFO with backfill, kept by a name."""
+        from gpuschedlab.policies import Fifo
+
+        # Until the last job comes: how long the rest takes says nothing about the arrivals.
+        fits, until = trace.filter(pl.col("gpus") <= self.cluster.total_gpus), float(trace["submit"].max())
+        return self.cache.get(
+            ("queue", name), lambda: simulate(fits, self.cluster, Fifo(backfill="greedy"), until=until)
+        ).value
+
+    def _compute(self):
+        shape = self.knobs.thing
+        beside = (
+            ("real", self.real) if self.real is not None else ("as measured", self.trace_of(Shape(load=shape.load)))
+        )
+        traces = dict([beside, ("as the sliders say", self.trace_of(shape))])
+        keys = (("real",) if self.real is not None else Shape(load=shape.load), shape)
+        runs = {name: self.queue_of(key, trace) for key, (name, trace) in zip(keys, traces.items(), strict=True)}
+        self.seconds = sum(float(run.info["seconds"]) for run in runs.values())
+        return traces, runs
+
+    def _numbers(self, found) -> dict:
+        from gpuschedlab import plots
+
+        traces, runs = found
+        self.traces, self.runs = traces, runs
+        return {
+            "arrivals": plots.arrivals(traces),
+            "durations": plots.durations(traces),
+            "demand": plots.demand(traces),
+            "queue": plots.load_over_time(runs, 500),
+        }
+
+    def _told(self) -> str:
+        words = []
+        for name, trace in self.traces.items():
+            work = float((trace["gpus"] * trace["duration"]).sum())
+            load = work / (self.cluster.total_gpus * self.days * 86_400)
+            words.append(f"{name}: {trace.height:,} jobs, load {load:.2f}")
+        return f"{'; '.join(words)}. Below, both under FIFO with backfill on {self.cluster}."
+
+    def _rows(self) -> list:
+        return [self.pictures.grid("arrivals", "durations"), self.pictures.grid("demand", "queue")]
