@@ -16,7 +16,7 @@ from gpuschedlab.errors import ClusterError
 from gpuschedlab.estimators import Noisy, Oracle
 from gpuschedlab.knobs import knobs_of
 from gpuschedlab.policies import ALL
-from gpuschedlab.sim import Delays, Simulation, simulate
+from gpuschedlab.sim import Delays, Round, Simulation, simulate
 
 many = settings(
     max_examples=25, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow], database=None
@@ -90,9 +90,12 @@ def settings_of(draw, cls):
     policy = draw(policies(cls))
     free = getattr(policy, "profiler_nodes", 0)
     assume(free < cluster.total_nodes)
+    lost = draw(delays)
+    # One that shares time in slices shorter than its delays gets nothing done, whoever waits for it.
+    assume(not isinstance(policy, Round) or policy.interval > lost.restart + lost.switch)
     left = np.bincount(cluster.node_type[free:], weights=cluster.node_gpus[free:])
     trace = draw(traces(most=left.max()))
-    return {"trace": trace, "cluster": cluster, "policy": policy, "delays": draw(delays)}
+    return {"trace": trace, "cluster": cluster, "policy": policy, "delays": lost}
 
 
 def problems(run, cluster, rigid=True):

@@ -5,10 +5,12 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 
 from gpuschedlab import _data
 from gpuschedlab.bench.data import EXTRACTS, load_real
+from gpuschedlab.bench.traces import LOADS, queueing
 from gpuschedlab.errors import TraceError
 from gpuschedlab.traces import calibrate
 
@@ -57,7 +59,16 @@ def make(folder: Path, name: str) -> str:
         "pai": lambda: {},
     }[name]()
     trace, days = load_real(folder, name), EXTRACTS[name].days
-    return calibrate(trace, name=name, origin=ORIGINS[name], days=days, users=USERS[name], **known).to_json()
+    origin, users = ORIGINS[name], USERS[name]
+    return calibrate(trace, name=name, origin=origin, days=days, users=users, waits=fifo_waits, **known).to_json()
+
+
+def fifo_waits(trace: pl.DataFrame, days: float) -> np.ndarray:
+    """Return the mean waits (s) of first come, first served at the LOADS of the bench, placed both ways.
+
+    Consolidated, wide jobs wait for whole nodes to be free; packed, for GPUs only.
+    """
+    return np.array([queueing(trace, days, load, rule) for rule in ("consolidate", "pack") for load in LOADS])
 
 
 def main(arguments: list[str]) -> int:

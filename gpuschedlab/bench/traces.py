@@ -6,6 +6,7 @@ None of the seeds is one that the calibration saw.
 
 from __future__ import annotations
 
+import itertools
 import time
 from typing import NamedTuple
 
@@ -94,9 +95,9 @@ def compare(name: str, real: pl.DataFrame, seeds=SEEDS) -> list[dict]:
     rows.append(_row(name, "gpu_share", 0.0, shares))
     told, of_real = [arrivals(one, days) for one in made], arrivals(real, days)
     rows += [_row(name, key, of_real[key], [one[key] for one in told]) for key in of_real]
-    for load in LOADS:
-        found = [queueing(one, days, load) for one in made]
-        rows.append(_row(name, f"queueing_{load:g}", queueing(real, days, load), found))
+    for load, rule in itertools.product(LOADS, (None, "pack")):
+        found = [queueing(one, days, load, rule) for one in made]
+        rows.append(_row(name, f"queueing_{load:g}", queueing(real, days, load, rule), found, rule or ""))
     return rows
 
 
@@ -147,8 +148,12 @@ def arrivals(frame: pl.DataFrame, days: float) -> dict[str, float]:
     return {"arrivals": counts.mean(), "fano": fano(counts), "acf_24h": autocorrelation(counts, 24)}
 
 
-def queueing(frame: pl.DataFrame, days: float, load: float) -> float:
-    """Return the mean queueing time (s) of first come, first served on a cluster that the trace loads so far."""
+def queueing(frame: pl.DataFrame, days: float, load: float, placement: str | None = None) -> float:
+    """Return the mean queueing time (s) of first come, first served on a cluster that the trace loads so far.
+
+    The cluster has nodes of 8 GPUs, as many as bring the trace's GPU time to the load. Jobs are placed as `Fifo` does
+    unless `placement` says otherwise.
+    """
     from gpuschedlab import Cluster, simulate
     from gpuschedlab.policies import Fifo
 
@@ -156,4 +161,5 @@ def queueing(frame: pl.DataFrame, days: float, load: float) -> float:
     nodes = max(round(gpus / GPUS_PER_NODE), int(np.ceil(frame["gpus"].max() / GPUS_PER_NODE)))
     cluster = Cluster.homogeneous(nodes=nodes, gpus_per_node=GPUS_PER_NODE)
     jobs = frame.select("job_id", "submit", "gpus", "duration")
-    return float(simulate(jobs, cluster, Fifo()).jobs["queueing"].mean())
+    policy = Fifo() if placement is None else Fifo(placement=placement)
+    return float(simulate(jobs, cluster, policy).jobs["queueing"].mean())

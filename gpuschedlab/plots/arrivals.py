@@ -44,7 +44,7 @@ class Durations(NamedTuple):
 
 
 class Demand(NamedTuple):
-    """By GPUs asked for: names of the P traces; jobs, gpu_time : (P, K) shares of each bucket of `style.SIZE_LABELS`."""
+    """By GPUs asked for: names of the P traces; jobs, gpu_time : (P, K) shares of each of `style.SIZE_LABELS`."""
 
     names: tuple[str, ...]
     jobs: np.ndarray

@@ -211,7 +211,7 @@ def _bars(numbers: Cells, which: np.ndarray) -> dict:
         "x": (numbers.high - numbers.low)[which],
         "y": numbers.node[which] + 0.5,
         "width": np.full(len(which), 0.8),
-        "text": numbers.label[which],
+        "text": np.where(jobs, numbers.label[which], numbers.label[which].astype(object) + " free"),
         "hovertext": words + np.where(jobs, "", " GPUs").astype(object),
     }
 
@@ -221,7 +221,7 @@ def draw_cells(numbers: Cells) -> Drawing:
     free = np.flatnonzero(numbers.job < 0)
     data = [_bars(numbers, free)]
     look = {"marker": {"color": "#FFFFFF", "line": {"color": "#1F2933", "width": 1.5}}}
-    style = [MARKS | look | {"name": "free cell (GPUs)"}]
+    style = [MARKS | look | {"name": "free cell, in GPUs"}]
     for bucket, name in enumerate(SIZE_LABELS):
         which = np.flatnonzero(numbers.size == bucket)
         data.append(_bars(numbers, which) | {"showlegend": bool(len(which)) or bucket < 4})

@@ -175,11 +175,7 @@ class Simulation:
         }
 
     def _grow(self):
-        ticks, stretches = self.state.ticks, self.state.stretches
-        self.state = self.state.replace(
-            ticks=np.concatenate([ticks, np.zeros_like(ticks)]),
-            stretches=np.concatenate([stretches, np.zeros_like(stretches)]),
-        )
+        self.state = self.state.replace(**{name: doubled(getattr(self.state, name)) for name in ("ticks", "stretches")})
 
     def _round(self):
         index = refresh_active(self.state)
@@ -209,6 +205,13 @@ class Simulation:
             f"{b['got'] / SLOTS:g} GPUs of {self.cluster.gpu_types[b['type']]} on {b['nodes']} nodes, which its speed "
             "table lacks. Allow only configurations of speeds.configurations(), or extend the table."
         )
+
+
+def doubled(log: np.ndarray) -> np.ndarray:
+    """Copy of a log with as much room again; memory that nothing is written to costs nothing (`zeros` only reserves)."""
+    longer = np.zeros(2 * len(log), log.dtype)
+    longer[: len(log)] = log
+    return longer
 
 
 @cache

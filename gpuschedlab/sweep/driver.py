@@ -10,7 +10,7 @@ from gpuschedlab.sweep.identity import code_of_package, digest
 from gpuschedlab.sweep.plan import Plan, make_plan, portable
 from gpuschedlab.sweep.result import Sweep, varied
 from gpuschedlab.sweep.store import Store
-from gpuschedlab.sweep.work import Outcome, packed, work
+from gpuschedlab.sweep.work import Outcome, forget, packed, work
 
 DEATHS = 3
 """Times that a worker may be killed while a cell is under way before the cell is run alone."""
@@ -110,7 +110,10 @@ def sweep(
         store.keep_rows(plan.rows, knobs)
         left = [key for key in plan.cells if store.metrics(key) is None or (keep_runs and not store.has_run(key))]
         with _bar(len(plan.cells), len(plan.cells) - len(left), progress) as bar:
-            _run(plan, left, store, workers, keep_runs, bar)
+            try:
+                _run(plan, left, store, workers, keep_runs, bar)
+            finally:
+                forget()
         found = Sweep.read(folder)
     return found.raise_if_failed() if strict else found
 
@@ -145,18 +148,22 @@ def _batch(plan: Plan, keys: list[str], store: Store, how: tuple, begun: list[st
     workers, keep_runs, pack, bar = how
     parallel = joblib.Parallel(workers, return_as="generator_unordered", batch_size=1, pre_dispatch="2*n_jobs")
     _mend_dask(parallel._backend)
+    # Within this process nothing is pickled: a class that comes back from its pickle would take the place of itself.
+    here = joblib.effective_n_jobs(workers) == 1 or parallel._backend.supports_sharedmem
     # This also imports, and compiles if need be, the engine here, rather than in all workers at the same time.
     code, scenes = code_of_package(), {}
 
     def calls():
         for key in keys:
             cell = plan.cells[key]
-            if cell.scene not in scenes:
-                scenes.clear()  # cells come scene by scene
-                scenes[cell.scene] = packed(pack(plan.scenes[cell.scene]))
+            scene, given = plan.scenes[cell.scene], (cell.scene, cell.policy, cell.estimator, digest(cell.estimator))
+            if not here:
+                if cell.scene not in scenes:
+                    scenes.clear()  # cells come scene by scene
+                    scenes[cell.scene] = packed(pack(scene))
+                scene, given = scenes[cell.scene], pack(given)
             begun.append(key)
-            raw = pack((cell.scene, cell.policy, cell.estimator, digest(cell.estimator)))
-            yield joblib.delayed(work)(key, raw, scenes[cell.scene], code, keep_runs)
+            yield joblib.delayed(work)(key, given, scene, code, keep_runs)
 
     with contextlib.closing(parallel(calls())) as outcomes:
         for outcome in outcomes:

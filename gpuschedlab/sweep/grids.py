@@ -34,8 +34,8 @@ def grid(policy, **values) -> list:
     Examples
     --------
     >>> from gpuschedlab.policies import Themis, Tiresias
-    >>> [p.lease_term for p in grid(Themis, lease_term=3)]
-    [60.0, 2276.83991532123, 86400.0]
+    >>> [round(p.lease_term) for p in grid(Themis, lease_term=3)]
+    [60, 2277, 86400]
     >>> [p.thresholds for p in grid(Tiresias, queues=[2, 3])]  # thresholds follow: one fewer than queues
     [(57600.0,), (57600.0, 576000.0)]
     """

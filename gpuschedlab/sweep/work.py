@@ -1,5 +1,6 @@
 """One cell, computed wherever a worker is."""
 
+import copy
 import pickle
 import time
 import traceback
@@ -53,17 +54,17 @@ def packed(raw: bytes) -> np.ndarray:
     return np.frombuffer(raw, np.uint8)
 
 
-def work(key: str, raw: bytes, scene: np.ndarray, code: str, keep_runs: bool) -> Outcome:
+def work(key: str, raw: bytes | tuple, scene, code: str, keep_runs: bool) -> Outcome:
     """Compute a cell; what it does wrong is told, not raised.
 
     Parameters
     ----------
     key : str
         The cell's.
-    raw : bytes
-        Pickled (scene's key, policy, estimator, estimator's key).
-    scene : numpy.ndarray
-        Bytes of the pickled `plan.Scene`.
+    raw : bytes or tuple
+        (scene's key, policy, estimator, estimator's key), pickled if it comes from another process.
+    scene : numpy.ndarray or plan.Scene
+        The scene, or the bytes of its pickle.
     code : str
         `code_of_package` of who asks.
     keep_runs : bool
@@ -75,24 +76,24 @@ def work(key: str, raw: bytes, scene: np.ndarray, code: str, keep_runs: bool) ->
                 "found another version of the package, or of what it stands on, on this worker; expected the same "
                 "as where the sweep was started. Install that there."
             )
-        return _computed(key, *pickle.loads(raw), scene, keep_runs)
+        return _computed(key, *(pickle.loads(raw) if isinstance(raw, bytes) else raw), scene, keep_runs)
     except Exception as raised:  # a policy may be anybody's code, and must not take the other cells with it
         told = str(raised) if isinstance(raised, LabError) else f"{type(raised).__name__}: {raised}"
         return Outcome(key, error=told.replace("\n", " "), trace=traceback.format_exc())
 
 
-def _computed(key, scene_key, policy, estimator, estimator_key, array, keep_runs) -> Outcome:
+def _computed(key, scene_key, policy, estimator, estimator_key, given, keep_runs) -> Outcome:
     from gpuschedlab.metrics import summary
     from gpuschedlab.sim import simulate
 
-    scene, trace, history = _once(("scene", scene_key), lambda: _opened(array))
+    scene, trace, history = _once(("scene", scene_key), lambda: _opened(given))
     if history is not None:
         if estimator is not None:
-            estimator = _once(("estimator", scene_key, estimator_key), lambda: estimator.fit(history))
+            estimator = _once(("estimator", scene_key, estimator_key), lambda: copy.deepcopy(estimator).fit(history))
         policy = policy.fit(history) if hasattr(policy, "fit") else policy
-    given = {"speeds": scene.speeds, "delays": scene.delays, "until": scene.until, "rng": scene.seed}
+    options = {"speeds": scene.speeds, "delays": scene.delays, "until": scene.until, "rng": scene.seed}
     begin = time.perf_counter()
-    run = simulate(trace, scene.cluster, policy, estimator=estimator, **given)
+    run = simulate(trace, scene.cluster, policy, estimator=estimator, **options)
     seconds = time.perf_counter() - begin
     metrics = summary(run, **scene.measure)
     metrics.pop("seconds")
@@ -105,11 +106,11 @@ def _computed(key, scene_key, policy, estimator, estimator_key, array, keep_runs
     return Outcome(key, metrics, run, seconds, rounds)
 
 
-def _opened(array: np.ndarray) -> tuple:
+def _opened(given) -> tuple:
     """Scene, its trace and its history (or None)."""
     from gpuschedlab.traces import validate
 
-    scene = pickle.loads(array.tobytes())
+    scene = pickle.loads(given.tobytes()) if isinstance(given, np.ndarray) else given
     made = scene.trace() if callable(scene.trace) else scene.trace
     trace, history = made if isinstance(made, tuple) else (made, None)
     return scene, validate(trace), history
@@ -125,4 +126,9 @@ def _once(key: tuple, make):
     return value
 
 
-__all__ = ["Outcome", "packed", "work"]
+def forget():
+    """Let go of scenes and estimators at hand."""
+    _held.clear()
+
+
+__all__ = ["Outcome", "forget", "packed", "work"]

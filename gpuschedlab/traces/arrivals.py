@@ -10,6 +10,8 @@ from gpuschedlab.traces.stored import Arrivals
 
 HOUR = 3600.0
 WEEK_HOURS = 168
+#: How much of what is daily in an hour's surplus is left a day later.
+DAILY_KEEP = 0.4
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,7 @@ def place(figures: Arrivals, hours: int, jobs: int, first_hour: int, rng: np.ran
     rng : numpy.random.Generator
         Source of randomness.
     """
-    latent = memory(figures.memory_hours, figures.memory_weight, hours, rng)
+    latent = memory(figures.memory_hours, figures.memory_weight, hours, rng, figures.daily_weight)
     kind = busyness(expected(figures, hours, first_hour), len(figures.residual))
     counts = _whole(read_classes(figures.residual, kind, latent, rng), jobs, rng)
     hour, size = _batches(figures, counts, rng)
@@ -128,17 +130,24 @@ def read_classes(
     return found
 
 
-def memory(hours: tuple[float, ...], weights: tuple[float, ...], steps: int, rng: np.random.Generator) -> np.ndarray:
-    """Return a stationary series, a value an hour: variance 1, autocorrelation sum(weight exp(-lag / hours))."""
+def memory(
+    hours: tuple[float, ...], weights: tuple[float, ...], steps: int, rng: np.random.Generator, daily: float = 0.0
+) -> np.ndarray:
+    """Return a stationary series of variance 1, a value an hour.
+
+    Its autocorrelation is sum(weight exp(-lag / hours)), and daily * DAILY_KEEP ** d more at lags of d whole days.
+    """
     from scipy.signal import lfilter
 
-    total = np.sqrt(max(0.0, 1.0 - sum(weights))) * rng.standard_normal(steps)
+    total = np.sqrt(max(0.0, 1.0 - sum(weights) - daily)) * rng.standard_normal(steps)
     for scale, weight in zip(hours, weights):
         keep = np.exp(-1.0 / scale)
         start = rng.standard_normal()
         noise = np.sqrt(1 - keep**2) * rng.standard_normal(steps)
         total += np.sqrt(weight) * lfilter([1.0], [1.0, -keep], noise, zi=[keep * start])[0]
-    return total
+    # Ten days before the start are as good as for ever: 0.4 ** 10 is 1e-4.
+    noise = np.sqrt(1 - DAILY_KEEP**2) * rng.standard_normal(steps + 240)
+    return total + np.sqrt(daily) * lfilter([1.0], [1.0, *[0.0] * 23, -DAILY_KEEP], noise)[240:]
 
 
 def _whole(level: np.ndarray, total: int, rng: np.random.Generator) -> np.ndarray:

@@ -8,12 +8,12 @@ import numpy as np
 import polars as pl
 
 from gpuschedlab.errors import TraceError
-from gpuschedlab.traces.arrivals import HOUR, WEEK_HOURS, busyness, expected, levels
+from gpuschedlab.traces.arrivals import DAILY_KEEP, HOUR, WEEK_HOURS, busyness, expected, levels
 from gpuschedlab.traces.likeness import figures_of_marks
 from gpuschedlab.traces.measures import batches, demand, hourly, scores_within
 from gpuschedlab.traces.stored import Arrivals, Calibration, Demand
 from gpuschedlab.traces.schema import validate
-from gpuschedlab.traces.tuning import tune
+from gpuschedlab.traces.tuning import Waits, tune
 
 #: Time constants (h) on which hourly counts and demand may remember.
 MEMORY = (1.5, 6.0, 24.0, 96.0)
@@ -39,7 +39,7 @@ def calibrate(
     outcomes: dict[str, dict[str, float]] | None = None,
     vcs: dict[str, float] | None = None,
     users: int | None = None,
-    tuned: bool = True,
+    waits: Waits | None = None,
 ) -> Calibration:
     """Measure a trace, so that `generate` can make others like it.
 
@@ -59,9 +59,10 @@ def calibrate(
         Shares of the virtual clusters among the jobs; by default from the column vc.
     users : int, optional
         Number of users; by default from the column user, else 200.
-    tuned : bool
-        Whether to find, by generating, how tasks recur and when the cluster is full (`tuning.tune`): 10 s to a minute for
-        100,000 jobs. Without, tasks' recency is 1 and the cluster is full at the 90 % quantile of its demand.
+    waits : callable, optional
+        (trace, days) -> mean waits (s), such as `gpuschedlab.bench.presets.fifo_waits`: with it the figures that say how
+        jobs queue are found by generating traces and letting them wait (`tuning.tune`; minutes for 100,000 jobs).
+        Without, they are typical ones.
 
     Returns
     -------
@@ -75,7 +76,7 @@ def calibrate(
     Examples
     --------
     >>> from gpuschedlab.traces import generate
-    >>> found = calibrate(generate("venus", days=14, rng=1), name="copy", tuned=False)
+    >>> found = calibrate(generate("venus", days=14, rng=1), name="copy")
     >>> found.days, found.jobs
     (14.0, 9739)
     """
@@ -107,7 +108,7 @@ def calibrate(
         vcs=_shares(frame, "vc") if vcs is None else vcs,
         users=users or (frame["user"].n_unique() if "user" in frame.columns else 200),
     )
-    return tune(found, submit, gpus, duration) if tuned else found
+    return tune(found, frame, waits) if waits else found
 
 
 def _zero(frame: pl.DataFrame, start: str | None) -> datetime.datetime:
@@ -122,11 +123,12 @@ def _arrivals(submit, batch, size, hours: int, zero: datetime.datetime) -> tuple
     counts = hourly(submit, hours)
     first_hour = zero.weekday() * 24 + zero.hour
     week, weekday, hour = _profiles(counts, first_hour)
-    shape = Arrivals(1.0, week, weekday, hour, (), (), (), 0.0, 0.0, 0.0, ())
+    shape = Arrivals(1.0, week, weekday, hour, (), (), (), 0.0, 0.0, 0.0, 0.0, ())
     mean = expected(shape, hours, first_hour)
     kind = busyness(mean, HOUR_CLASSES)
     table = tuple(figures(np.quantile(counts[kind == k] / counts.mean(), levels(41))) for k in range(HOUR_CLASSES))
     surplus = scores_within(counts / np.maximum(mean, 1e-9), kind)
+    weight = _memory(surplus, daily=True)
     scale, power, spread = _batching(counts, (submit[np.unique(batch, return_index=True)[1]] // HOUR), size)
     inside = np.diff(np.sort(batch)) == 0
     gaps = np.diff(submit[np.lexsort((submit, batch))])[inside]
@@ -137,7 +139,8 @@ def _arrivals(submit, batch, size, hours: int, zero: datetime.datetime) -> tuple
         hour=hour,
         residual=table,
         memory_hours=MEMORY,
-        memory_weight=_memory(surplus),
+        memory_weight=weight[:-1],
+        daily_weight=weight[-1],
         batch_scale=scale,
         batch_power=power,
         batch_spread=spread,
@@ -169,13 +172,16 @@ def _means(values: np.ndarray, kind: np.ndarray, kinds: int = 0) -> np.ndarray:
     return np.where(number > 0, found, values.mean())
 
 
-def _memory(scores: np.ndarray) -> tuple[float, ...]:
-    """Fit the weights of the time constants MEMORY to the autocorrelation of normal scores."""
+def _memory(scores: np.ndarray, daily: bool = False) -> tuple[float, ...]:
+    """Fit the weights of the time constants MEMORY, and of the daily memory, to the autocorrelation of normal scores."""
     from scipy.optimize import nnls
 
     lags = LAGS[LAGS < len(scores) // 2]
     found = np.array([np.mean(scores[k:] * scores[:-k]) for k in lags])
-    weight = nnls(np.exp(-lags[:, None] / np.array(MEMORY)), found)[0]
+    design = np.exp(-lags[:, None] / np.array(MEMORY))
+    if daily:
+        design = np.column_stack([design, np.where(lags % 24 == 0, DAILY_KEEP ** (lags / 24), 0.0)])
+    weight = nnls(design, found)[0]
     return figures(weight / max(1.0, weight.sum()))
 
 

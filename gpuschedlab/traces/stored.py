@@ -34,6 +34,8 @@ class Arrivals:
         For each class of hours, from the quietest by expectation, quantiles of an hour's jobs over the overall mean.
     memory_hours, memory_weight : tuple of float
         Time constants (h) and their shares; what is missing to 1 is white noise.
+    daily_weight : float
+        Share of a memory of the same hour of the days before.
     batch_scale, batch_power : float
         An hour with n jobs has about batch_scale * n ** batch_power submission batches.
     batch_spread : float
@@ -49,6 +51,7 @@ class Arrivals:
     residual: tuple[tuple[float, ...], ...]
     memory_hours: tuple[float, ...]
     memory_weight: tuple[float, ...]
+    daily_weight: float
     batch_scale: float
     batch_power: float
     batch_spread: float

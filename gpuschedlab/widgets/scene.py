@@ -38,7 +38,7 @@ class Scene(Knobbed):
 
 
 def scene_trace(scene: Scene, jobs: int = 150, rng: int = 0) -> pl.DataFrame:
-    """Make jobs that come at random and demand `scene.load` of the GPUs; the same random numbers for all scenes of a seed.
+    """Make jobs that come at random and demand `scene.load` of the GPUs; one seed, the same dice for all scenes.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ def scene_speeds(scene: Scene) -> Speeds:
 
 
 def scene_run(scene: Scene, rule: str | None = None, jobs: int = 150, rng: int = 0) -> Run:
-    """Run a scene under a rule (its own without): first come, first served, and whoever fits may pass one that does not."""
+    """Run a scene under a rule (its own without), first come first served; who fits may pass who does not."""
     from gpuschedlab.policies import Fifo
 
     policy = Fifo(backfill="greedy", placement=rule or scene.rule, patience=3600)

@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 
 from gpuschedlab.knobs import Knob, Knobbed
-from gpuschedlab.traces.presets import Calibration
+from gpuschedlab.traces import Calibration
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,8 @@ def _placed(figure, number: int, low: float, high: float) -> tuple[list, dict, d
             axis["domain"] = [low + part * (high - low) for part in axis.get("domain", (0, 1))]
         found[_renamed(name, number)] = axis
     for trace in plain["data"]:
+        if layout.get("showlegend") is False:
+            trace["showlegend"] = False
         trace |= {"legend": legend} | {f"{a}axis": _renamed(trace.get(f"{a}axis", a), number) for a in "xy"}
         if "legendgroup" in trace:
             trace["legendgroup"] = f"{number} {trace['legendgroup']}"

@@ -1,0 +1,118 @@
+"""Figures of sweeps: their numbers by hand, and what a reader must see."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+from gpuschedlab import plots
+from gpuschedlab.errors import RunError
+from gpuschedlab.plots.sweep import best
+from gpuschedlab.sweep import Sweep
+
+pytest.importorskip("plotly")
+
+
+def by_hand() -> Sweep:
+    """Fifo, and Fair with two knobs, under two seeds each."""
+    rows = [("fifo", seed, None, None, 7200.0 + 3600 * seed, 0.5, 0) for seed in (0, 1)]
+    for a, b, jct, use in (
+        (10.0, "x", 1800, 0.6),
+        (10.0, "y", 3600, 0.7),
+        (1.0, "x", 5400, 0.8),
+        (1.0, "y", 9000, 0.55),
+    ):
+        rows += [("fair", seed, a, b, jct + 360.0 * seed, use, 4) for seed in (0, 1)]
+    names = ["policy", "seed", "a", "b", "jct_mean", "utilisation", "preemptions"]
+    frame = pl.DataFrame(rows, schema=names, orient="row").with_columns(trace=pl.lit("t"), cluster=pl.lit("c"))
+    knobs = {"a": {"name": "a", "label": "a (s)", "log": True}, "b": {"name": "b", "label": "b", "log": False}}
+    return Sweep(frame, knobs=knobs)
+
+
+def test_lines_by_hand():
+    found = plots.sweep_lines(by_hand(), "a")
+    assert found.names == ("fifo", "fair, b=x", "fair, b=y")
+    assert (found.label, found.log) == ("a (s)", True)
+    assert [at.tolist() for at in found.at] == [[1.0, 10.0]] * 3  # ascending; fifo across the whole width
+    assert [mean.tolist() for mean in found.mean] == [[9000.0] * 2, [5580.0, 1980.0], [9180.0, 3780.0]]
+    assert found.low[1].tolist() == [5400.0, 1800.0]
+    assert found.high[1].tolist() == [5760.0, 2160.0]
+    assert [seeds.tolist() for seeds in found.seeds] == [[2, 2]] * 3
+    words = plots.sweep_lines(by_hand().filter(policy="fair"), "b", "utilisation")
+    assert words.names == ("a=10", "a=1")
+    assert words.at[0].tolist() == ["x", "y"]
+
+
+def test_map_by_hand():
+    found = plots.sweep_map(by_hand(), "a", "b")
+    assert (found.columns, found.rows, found.title) == ((1.0, 10.0), ("x", "y"), "fair")
+    assert found.values.tolist() == [[5580.0, 1980.0], [9180.0, 3780.0]]
+    part = by_hand().filter(~((pl.col("a") == 1) & (pl.col("b") == "y")))
+    assert np.isnan(plots.sweep_map(part, "a", "b").values[1, 0])
+    two = pl.concat([by_hand().frame, by_hand().frame.with_columns(trace=pl.lit("u"))])
+    with pytest.raises(RunError, match="rows that differ in trace too"):
+        plots.sweep_map(two, "a", "b")
+
+
+def test_front_by_hand():
+    found = plots.sweep_front(by_hand(), ("jct_mean", "utilisation"))
+    assert found.names == ("fifo", "fair")
+    assert found.values[0].tolist() == [[9000.0, 0.5]]
+    assert found.about[1][0] == "fair, a=10, b=x"
+    assert found.front.tolist() == [[1980.0, 0.6], [3780.0, 0.7], [5580.0, 0.8]]
+
+
+def test_nothing_beats_the_best_and_something_beats_the_rest():
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        cost = rng.integers(0, 6, (rng.integers(0, 12), 2)).astype(float)
+        kept = best(cost)
+        beaten = [((other <= own).all(1) & (other < own).any(1)).any() for own in cost for other in [cost]]
+        assert {tuple(cost[i]) for i in kept} == {tuple(c) for c, b in zip(cost, beaten, strict=True) if not b}
+        assert len(kept) == len({tuple(cost[i]) for i in kept})
+
+
+@pytest.mark.parametrize("words", [{"x": "a"}, {"x": "a", "y": "b"}, {"metric": ("jct_mean", "utilisation")}])
+def test_figures_have_titles_units_and_can_be_updated(words):
+    figure = plots.plot_sweep(by_hand(), **words)
+    titles = [figure.layout[axis].title.text for axis in ("xaxis", "yaxis")]
+    assert all(titles)
+    assert figure.layout.title.text
+    written = figure.to_json()
+    assert "average JCT (h, lower is better)" in written
+    assert ("a (s)" in titles[0]) == ("x" in words)
+    compute = {1: plots.sweep_lines, 2: plots.sweep_map}[len(words)] if "x" in words else plots.sweep_front
+    options = {"metrics": words["metric"]} if "metric" in words else words
+    longer = by_hand().frame.with_columns(pl.col("jct_mean") * 2)
+    numbers = compute(Sweep(longer, knobs=by_hand().knobs), **options)
+    assert plots.update(figure, numbers).to_json() == plots.plot_sweep(numbers).to_json() != written
+
+
+def test_lines_and_points_differ_without_colour():
+    lines = plots.plot_sweep(by_hand(), "a").data
+    assert len({(trace.line.dash, trace.marker.symbol) for trace in lines}) == 3
+    assert plots.plot_sweep(by_hand(), "a").layout.xaxis.type == "log"
+    points = plots.plot_sweep(by_hand(), metric=("jct_mean", "utilisation")).data[1:]
+    assert len({trace.marker.symbol for trace in points}) == 2
+    assert list(plots.plot_sweep(by_hand(), "a", "b").data[0].text[0]) == [
+        "1.55",
+        "0.55",
+    ]  # hours, written in the fields
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ({"x": "c"}, "no column 'c'"),
+        ({"x": "jct_mean"}, "no column 'jct_mean'"),
+        ({"x": "a", "metric": "speed"}, "no metric 'speed'"),
+        ({"x": "a", "metric": ("jct_mean", "utilisation")}, "expected x (lines)"),
+        ({}, "expected x (lines)"),
+        ({"metric": ("jct_mean", "jobs")}, "no metric 'jobs'"),
+    ],
+)
+def test_what_cannot_be_drawn_is_said(words, told):
+    with pytest.raises(RunError) as error:
+        plots.plot_sweep(by_hand(), **words)
+    assert told in str(error.value)
+    with pytest.raises(RunError, match="expected a Sweep with finished cells"):
+        plots.plot_sweep(by_hand().filter(policy="nobody"), "a")

@@ -1,0 +1,246 @@
+"""Sweeps in one process: grids, what a cell is, what is kept."""
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpuschedlab import Cluster, Fifo, History, Noisy, Run, Runtime, Srtf, Themis, Tiresias, simulate
+from gpuschedlab.check import small_trace
+from gpuschedlab.errors import PolicyError
+from gpuschedlab.jobs import default_speeds
+from gpuschedlab.metrics import METRICS
+from gpuschedlab.sweep import Sweep, grid, identity, sweep
+
+pytest.importorskip("joblib")
+CLUSTER = Cluster.homogeneous(2, 8)
+
+
+def trace(seed: int) -> pl.DataFrame:
+    return small_trace(12, rng=seed)
+
+
+def cells(folder) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in (Path(folder) / "cells").iterdir()}
+
+
+# Grids --------------------------------------------------------------------------------------------------------
+
+
+def test_a_grid_follows_the_scale_of_its_knobs():
+    assert [p.f for p in grid(Themis, f=4)] == [0.0, 0.33, 0.66, 0.99]
+    terms = np.array([p.lease_term for p in grid(Themis, lease_term=5)])
+    assert np.allclose(terms[1:] / terms[:-1], (86_400 / 60) ** 0.25)
+    assert [p.queues for p in grid(Tiresias, queues=9)] == [1, 2, 3, 4, 5]
+    assert [p.thresholds for p in grid(Tiresias, thresholds=[300, (600.0,)])] == [(300.0,), (600.0,)]
+    assert [p.backfill for p in grid(Fifo, backfill="all")] == ["none", "easy", "greedy"]
+
+
+def test_a_grid_is_a_product_on_top_of_a_policy():
+    made = grid(Themis(threshold=0.5), f=[0.1, 0.2], priority="all")
+    assert [(p.f, p.priority, p.threshold) for p in made] == [
+        (0.1, "time", 0.5),
+        (0.1, "service", 0.5),
+        (0.2, "time", 0.5),
+        (0.2, "service", 0.5),
+    ]
+
+
+def test_a_grid_leaves_out_what_constraints_forbid_and_lets_the_others_follow():
+    both = grid(Tiresias, queues=[2, 3], thresholds=[[100], [100, 1000]])
+    assert [(p.queues, p.thresholds) for p in both] == [(2, (100.0,)), (3, (100.0, 1000.0))]
+    assert [len(p.thresholds) for p in grid(Tiresias, queues=[1, 4])] == [0, 3]
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        ({"speed": 3}, "no knob 'speed'"),
+        ({"f": [2.0]}, "found 2.0; expected 0 to 0.99"),
+        ({"f": 1}, "found 1 steps; expected 2 or more"),
+        ({"f": []}, r"found []; expected a number of steps"),
+        ({"priority": 3}, "3 steps of a choice"),
+        ({"priority": ["mood"]}, "expected one of"),
+    ],
+)
+def test_a_wrong_grid_says_so(values, told):
+    with pytest.raises(PolicyError) as error:
+        grid(Themis, **values)
+    assert told in str(error.value)
+    with pytest.raises(PolicyError, match="no combination"):
+        grid(Tiresias, queues=[3], thresholds=[(100.0,)])
+
+
+# What a cell is -----------------------------------------------------------------------------------------------
+
+
+def test_a_frame_is_known_by_its_content():
+    frame = small_trace(30)
+    parts = pl.concat([frame[:7], frame[7:20], frame[20:]], rechunk=False)
+    shuffled = frame.sample(fraction=1.0, shuffle=True, seed=1).sort("submit")
+    assert identity.digest(frame) == identity.digest(parts) == identity.digest(shuffled)
+    changed = [
+        frame.with_columns(submit=pl.col("submit") + 1e-9),
+        frame.with_columns(user=pl.lit("")),
+        frame.with_columns(user=pl.lit(None, pl.String)),
+        frame.rename({"user": "uses"}),
+        frame[:-1],
+        frame.with_columns(job_id=pl.col("job_id").shift(-1, fill_value="job-000")),
+    ]
+    assert len({identity.digest(f) for f in [frame, *changed]}) == 7
+
+
+@given(st.lists(st.text(max_size=3), min_size=2, max_size=2), st.lists(st.text(max_size=3), min_size=2, max_size=2))
+def test_words_do_not_run_into_each_other(a, b):
+    digests = [identity.digest(pl.DataFrame({"x": words}, schema={"x": pl.String})) for words in (a, b)]
+    assert (digests[0] == digests[1]) == (a == b)
+
+
+def test_policies_estimators_and_speeds_are_known_by_what_they_hold():
+    history = small_trace(50, rng=9)
+    things = [Fifo(), Fifo(backfill="easy"), Srtf(), Tiresias(), Tiresias().fit(history), CLUSTER]
+    things += [CLUSTER.with_failures(1e4, 1e3, 1e5, 1), default_speeds(CLUSTER), History().fit(history)]
+    things += [History().fit(trace(1)), History(), Noisy(rng=1), Noisy(rng=2), lambda: 1, lambda: 2]
+    assert len({identity.digest(thing) for thing in things}) == len(things)
+    used = Cluster.homogeneous(2, 8)
+    assert used.total_gpus == used.capacity.sum()  # fills the caches of a cluster
+    assert identity.digest(used) == identity.digest(CLUSTER)
+    assert identity.digest(History().fit(history)) == identity.digest(History().fit(history))
+    pytest.importorskip("xgboost")
+    fitted = [identity.digest(Runtime(trees=5).fit(h)) for h in (history, history.clone(), trace(1))]
+    assert fitted[0] == fitted[1] != fitted[2]
+
+
+OWN = """
+from dataclasses import dataclass
+from gpuschedlab import Ordered
+
+@dataclass(frozen=True)
+class Mine(Ordered):
+    '''Mine.'''
+    moving = "none"
+
+    @staticmethod
+    def key(now, job, knobs):
+        return {sign} * job.submit
+"""
+
+
+def test_a_policy_whose_code_changes_is_computed_again(tmp_path, monkeypatch):
+    def load(sign):
+        path = tmp_path / f"mine{sign}.py"
+        path.write_text(OWN.format(sign=sign))
+        spec = importlib.util.spec_from_file_location("mine", path)
+        module = importlib.util.module_from_spec(spec)
+        monkeypatch.setitem(sys.modules, "mine", module)
+        spec.loader.exec_module(module)
+        return module.Mine()
+
+    first = sweep(load(1), trace, CLUSTER, tmp_path / "s", seeds=2, progress=False)
+    second = sweep(load(-1), trace, CLUSTER, tmp_path / "s", seeds=2, progress=False)
+    third = sweep(load(1), trace, CLUSTER, tmp_path / "s", seeds=2, progress=False)
+    assert len(cells(tmp_path / "s")) == 2
+    assert first.frame.equals(third.frame)
+    assert not first.frame.equals(second.frame)
+
+
+# What is kept -------------------------------------------------------------------------------------------------
+
+
+def test_a_row_is_what_simulate_says(tmp_path):
+    policies = {"first": Fifo(), "fair": grid(Themis, f=[0.2, 0.8])}
+    clusters = {"small": CLUSTER, "large": Cluster.homogeneous(4, 8)}
+    found = sweep(policies, {"a": trace, "b": trace(5)}, clusters, tmp_path, seeds=(3, 4), progress=False)
+    frame = found.frame
+    assert frame.height == 3 * 2 * 2 * 2
+    assert frame.columns[:6] == ["policy", "trace", "cluster", "estimator", "seed", "f"]
+    assert frame.select("trace", "cluster", "seed", "policy", "f").rows()[2:5] == [
+        ("a", "small", 3, "fair", 0.8),
+        ("a", "small", 4, "first", None),
+        ("a", "small", 4, "fair", 0.2),
+    ]
+    for row in frame.filter(seed=4).iter_rows(named=True):
+        policy = Fifo() if row["policy"] == "first" else Themis(f=row["f"])
+        jobs = trace(4) if row["trace"] == "a" else trace(5)
+        expected = simulate(jobs, clusters[row["cluster"]], policy).summary()
+        assert {k: row[k] for k in METRICS if k != "seconds"} == {k: v for k, v in expected.items() if k != "seconds"}
+    assert Sweep.read(tmp_path).frame.equals(frame)
+    assert found.times["seconds"].min() > 0
+    table = found.table(["jct_mean"])
+    assert table.height == 12
+    assert table["seeds"].to_list() == [2] * 12
+    assert table["jct_mean"][0] == pytest.approx(
+        frame.filter(policy="first", trace="a", cluster="small")["jct_mean"].mean()
+    )
+
+
+def test_a_larger_sweep_computes_only_what_is_new(tmp_path):
+    sweep([Fifo(), Srtf()], trace, CLUSTER, tmp_path, seeds=range(2), progress=False)
+    before = {p.name: p.stat().st_mtime_ns for p in (tmp_path / "cells").iterdir()}
+    found = sweep([Fifo(), Srtf(), Fifo()], {"other": trace}, CLUSTER, tmp_path, seeds=range(3), progress=False)
+    after = {p.name: p.stat().st_mtime_ns for p in (tmp_path / "cells").iterdir()}
+    assert found.frame.height == len(after) == 6  # the second Fifo is the first one
+    assert {name: after[name] for name in before} == before
+    assert len((tmp_path / "times.jsonl").read_text().splitlines()) == 6
+
+
+def test_runs_are_kept_without_what_differs_between_two_computers(tmp_path):
+    for name in ("a", "b"):
+        sweep(Fifo(), trace, CLUSTER, tmp_path / name, keep_runs=True, progress=False)
+    files = [{p.name: p.read_bytes() for p in sorted((tmp_path / n / "runs").glob("*/*"))} for n in ("a", "b")]
+    assert files[0] == files[1]
+    (folder,) = (tmp_path / "a" / "runs").iterdir()
+    run, expected = Run.from_parquet(folder), simulate(trace(0), CLUSTER, Fifo())
+    assert run.jobs.equals(expected.jobs)
+    assert "seconds" not in run.info
+    (folder / "jobs.parquet").unlink()
+    sweep(Fifo(), trace, CLUSTER, tmp_path / "a", keep_runs=True, progress=False)
+    assert Run.from_parquet(folder).jobs.equals(expected.jobs)
+
+
+def test_estimators_and_policies_learn_from_the_history(tmp_path):
+    history = small_trace(80, rng=7)
+    policies = {"srtf": [(Srtf(), History()), Srtf()], "gittins": Tiresias(metric="gittins")}
+    found = sweep(policies, lambda seed: (trace(seed), history), CLUSTER, tmp_path, progress=False).frame
+    assert found["estimator"].to_list() == ["history", "oracle", "oracle"]
+    expected = [
+        simulate(trace(0), CLUSTER, Srtf(), estimator=History().fit(history)),
+        simulate(trace(0), CLUSTER, Srtf()),
+        simulate(trace(0), CLUSTER, Tiresias(metric="gittins").fit(history)),
+    ]
+    assert found["jct_mean"].to_list() == [run.summary()["jct_mean"] for run in expected]
+
+
+def test_functions_of_a_seed_make_clusters_estimators_and_speeds(tmp_path):
+    found = sweep(
+        Srtf(), trace, lambda seed: CLUSTER.with_failures(2e3, 500, 1e4, seed), tmp_path, seeds=range(2),
+        estimator=lambda seed: Noisy(rng=seed), speeds=default_speeds, measure={"prices": 2.0}, progress=False,
+    ).frame  # fmt: skip
+    for seed in range(2):
+        cluster = CLUSTER.with_failures(2e3, 500, 1e4, seed)
+        run = simulate(trace(seed), cluster, Srtf(), estimator=Noisy(rng=seed), speeds=default_speeds(cluster))
+        assert found["jct_mean"][seed] == run.summary()["jct_mean"]
+    assert found["cost"].min() > 0
+
+
+@pytest.mark.parametrize("harm", ["cut", "empty", "other", "bit", "text"])
+def test_a_broken_cell_is_computed_again(tmp_path, harm):
+    sweep([Fifo(), Srtf()], trace, CLUSTER, tmp_path, progress=False)
+    before = cells(tmp_path)
+    first, second = sorted((tmp_path / "cells").iterdir())
+    raw = first.read_bytes()
+    if harm == "bit":
+        frame = pl.read_parquet(first)
+        frame.with_columns(pl.col("jct_mean") + 1).write_parquet(first)
+    else:
+        harmed = {"cut": raw[: len(raw) // 2], "empty": b"", "other": second.read_bytes(), "text": b"PAR1 no PAR1"}
+        first.write_bytes(harmed[harm])
+    assert Sweep.read(tmp_path).missing == 1
+    assert Sweep.read(tmp_path).frame.height == 1
+    sweep([Fifo(), Srtf()], trace, CLUSTER, tmp_path, progress=False)
+    assert cells(tmp_path) == before
