@@ -349,3 +349,26 @@ def test_traces_are_made_described_and_listed(here, capsys):
         assert name in told
     assert main(["trace", "generate", "venice", "--out", "made.parquet"]) == 2
     assert "venus" in capsys.readouterr().err
+
+
+HELIOS = """job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,end_time,duration,queue
+1,u1,vc1,8,64,1,COMPLETED,2020-04-01 00:00:00,2020-04-01 00:00:10,2020-04-01 01:00:10,3600,10
+2,u1,vc1,0,4,1,COMPLETED,2020-04-01 00:01:00,2020-04-01 00:01:10,2020-04-01 00:02:10,60,10
+3,u2,vc2,-1,64,1,FAILED,2020-04-01 00:02:00,2020-04-01 00:02:10,2020-04-01 00:03:10,60,10
+"""
+
+
+def test_a_published_trace_is_converted(here, capsys):
+    (here / "cluster_log.csv").write_text(HELIOS)
+    words = ["trace", "convert", "helios:cluster_log.csv", "--out", "helios.parquet"]
+    assert main(words) == 2
+    told = capsys.readouterr().err
+    assert "gpu" in told
+    assert not (here / "helios.parquet").exists()
+    assert main([*words, "--bad", "bad.parquet"]) == 0
+    assert "bad.parquet: 1\n" in capsys.readouterr().out
+    assert pl.read_parquet("helios.parquet")["gpus"].to_list() == [8.0]
+    assert pl.read_parquet("bad.parquet").height == 1
+    assert main(["trace", "convert", "helios.parquet", "--out", "again.parquet"]) == 0
+    assert main(["trace", "describe", "helios:nowhere.csv"]) == 2
+    assert "nowhere.csv" in capsys.readouterr().err

@@ -114,7 +114,9 @@ def test_a_wrong_declaration_names_class_field_and_cure():
 
 def test_words_of_a_command_line_become_values():
     infos = knobs_of(Demo)
-    assert [parse_knob(infos[n], t) for n, t in (("count", "3"), ("flag", "true"), ("mode", "b"), ("cuts", "1,2.5"))] == [
+    assert [
+        parse_knob(infos[n], t) for n, t in (("count", "3"), ("flag", "true"), ("mode", "b"), ("cuts", "1,2.5"))
+    ] == [
         3,
         True,
         "b",

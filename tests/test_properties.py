@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
 from gpuschedlab.check import laws
+from gpuschedlab.check.compare import different
 from gpuschedlab.check.samples import elastic_sample
 from gpuschedlab.cluster import Cluster, Nodes, Outage
 from gpuschedlab.errors import ClusterError
@@ -151,3 +152,27 @@ def test_a_job_that_no_node_group_can_hold_is_refused(name):
     jobs = pl.DataFrame({"job_id": ["a"], "submit": [0.0], "gpus": [64.0], "duration": [1.0]})
     with pytest.raises(ClusterError, match="job a asks for 64 GPUs"):
         simulate(jobs, Cluster.homogeneous(4, 8), ALL[name]())
+
+
+@pytest.mark.parametrize("name", ["srtf", "gavel"])
+def test_decisions_are_not_lost_when_logs_grow(name):
+    """Many short slices of few jobs fill the logs again and again; the laws and the order of events must not care."""
+    n = 40
+    jobs = pl.DataFrame(
+        {
+            "job_id": [f"j{i:02}" for i in range(n)],
+            "submit": [37.0 * i for i in range(n)],
+            "gpus": [float(1 + i % 3) for i in range(n)],
+            "duration": [2000.0 - 41 * i for i in range(n)],
+        }
+    )
+    cluster = Cluster.homogeneous(2, 2).with_failures(mtbf=200, mttr=50, until=40_000, rng=0)
+    policy = ALL[name](interval=60.0)
+    run = simulate(jobs, cluster, policy, delays=Delays(restart=3.0, checkpoint=0.0))
+    simulation = Simulation(jobs, cluster, policy, delays=Delays(restart=3.0, checkpoint=0.0))
+    room = len(simulation.state.stretches)
+    assert run.allocations.height > room
+    assert problems(run, cluster) == {}
+    roomy = simulation.state.replace(stretches=np.zeros(100 * room, simulation.state.stretches.dtype))
+    simulation.state = roomy
+    assert different(run, simulation.run(), "with room from the start") is None

@@ -78,7 +78,7 @@ def test_the_table_names_what_there_is():
 
 
 def test_every_file_that_it_names_exists():
-    for name in re.findall(r"\]\((?!http)([^)#]+)\)", README) + ["environment.yml", "postBuild", "CITATION.cff"]:
+    for name in [*re.findall(r"\]\((?!http)([^)#]+)\)", README), "environment.yml", "postBuild", "CITATION.cff"]:
         assert (ROOT / name).is_file(), name
 
 

@@ -30,7 +30,16 @@ def random_trace(n=300, seed=0, load=1.0, gpus=64):
 
 ONE = Cluster.homogeneous(1, 1)
 EIGHT = Cluster.homogeneous(8, 8)
-ORDERED = [Fifo(), Fifo(backfill="easy"), Sjf(), Srtf(), Edf(), Tiresias(), Themis(lease_term=600.0), Lucid(profiler_nodes=0)]
+ORDERED = [
+    Fifo(),
+    Fifo(backfill="easy"),
+    Sjf(),
+    Srtf(),
+    Edf(),
+    Tiresias(),
+    Themis(lease_term=600.0),
+    Lucid(profiler_nodes=0),
+]
 
 
 def frames(run):
@@ -156,7 +165,9 @@ def test_an_initial_state_that_does_not_match_the_trace_is_refused():
 def table(**rates):
     """Speeds of one model on type a by GPUs on one node."""
     rows = [("m", "a", 1, int(g[1:]), r) for g, r in rates.items()]
-    return Speeds.from_frame(pl.DataFrame(rows, schema=["model", "gpu_type", "n_nodes", "n_gpus", "rate"], orient="row"))
+    return Speeds.from_frame(
+        pl.DataFrame(rows, schema=["model", "gpu_type", "n_nodes", "n_gpus", "rate"], orient="row")
+    )
 
 
 @dataclass(frozen=True)
@@ -211,7 +222,9 @@ def test_jobs_that_share_slow_each_other_down_and_count_half():
 
 def test_a_configuration_without_a_speed_names_job_and_configuration():
     with pytest.raises(SpeedError, match=r"job j0 \(model m\) was given 1 GPUs of a on 1 nodes"):
-        simulate(jobs((0, 1, 1), model=["m"], target=[9.0]), Cluster.homogeneous(1, 2, "a"), Grow(), speeds=table(g2=4.0))
+        simulate(
+            jobs((0, 1, 1), model=["m"], target=[9.0]), Cluster.homogeneous(1, 2, "a"), Grow(), speeds=table(g2=4.0)
+        )
 
 
 def answer(types, gpus):

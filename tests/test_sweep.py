@@ -141,9 +141,9 @@ def test_a_policy_whose_code_changes_is_computed_again(tmp_path, monkeypatch):
         spec.loader.exec_module(module)
         return module.Mine()
 
-    first = sweep(load(1), trace, CLUSTER, tmp_path / "s", seeds=2, progress=False)
-    second = sweep(load(-1), trace, CLUSTER, tmp_path / "s", seeds=2, progress=False)
-    third = sweep(load(1), trace, CLUSTER, tmp_path / "s", seeds=2, progress=False)
+    first, second, third = (
+        sweep(load(sign), small_trace(60), CLUSTER, tmp_path / "s", progress=False) for sign in (1, -1, 1)
+    )
     assert len(cells(tmp_path / "s")) == 2
     assert first.frame.equals(third.frame)
     assert not first.frame.equals(second.frame)

@@ -63,7 +63,7 @@ def test_a_failing_cell_costs_only_itself(tmp_path):
     assert found.frame["mood"].to_list() == [0, 1, 2, 4, 5] * 2
     assert "test_sweep_errors.py" in next((tmp_path / "errors").iterdir()).read_text()  # where it went wrong
     again = sweep(grid(Moody, mood=range(6)), trace, CLUSTER, tmp_path, seeds=2, strict=False, progress=False)
-    assert again.summary() == {"finished": 5, "failed": 1, "missing": 0}
+    assert again.summary() == {"finished": 10, "failed": 2, "missing": 0}
 
 
 def test_an_error_that_is_mended_is_forgotten(tmp_path, monkeypatch):
@@ -144,8 +144,8 @@ def test_other_code_on_a_worker_is_an_error(tmp_path, monkeypatch):
         ({"trace": "venus"}, TraceError, "trace 'trace': found str; expected a frame"),
         ({"trace": lambda seed: seed}, TraceError, "found int"),
         ({"cluster": "70x8"}, ClusterError, "found str; expected a Cluster"),
-        ({"seeds": []}, RunError, "expected whole numbers"),
-        ({"seeds": [-1]}, RunError, "expected whole numbers"),
+        ({"seeds": 0}, RunError, "found seeds 0; expected how many"),
+        ({"seeds": [-1]}, RunError, "expected how many (5), or whole numbers"),
     ],
 )
 def test_what_cannot_be_is_said_before_anything_is_computed(tmp_path, change, error, told):

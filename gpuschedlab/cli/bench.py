@@ -35,31 +35,25 @@ def bench(args) -> int:
 
 def _told(found: dict) -> str:
     """Answer of a bench in words: its tables, then what else it says."""
+    from gpuschedlab.cli.text import cell
+
     blocks, rest = [], {}
     for key, value in found.items():
         if isinstance(value, list) and value and isinstance(value[0], dict):
             many = key == "parts"
             blocks += [_told(part) for part in value] if many else [_table(value)]
         elif isinstance(value, dict):
-            blocks.append(f"{key}\n" + "\n".join(f"  {k}: {_cell(v)}" for k, v in value.items()))
+            blocks.append(f"{key}\n" + "\n".join(f"  {k}: {cell(v)}" for k, v in value.items()))
         else:
-            rest[key] = _cell(value)
+            rest[key] = cell(value)
     return "\n\n".join([*blocks, "\n".join(f"{k}: {v}" for k, v in rest.items())])
 
 
 def _table(rows: list[dict]) -> str:
-    from gpuschedlab.cli.text import grid
+    from gpuschedlab.cli.text import cell, grid
 
     keys = [k for k in dict.fromkeys(k for row in rows for k in row) if not isinstance(rows[0].get(k), list | dict)]
-    return grid([[k, *(_cell(row.get(k)) for row in rows)] for k in keys])
-
-
-def _cell(value) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "NO"
-    if isinstance(value, int | float):
-        return f"{value:,.4g}" if abs(value) < 10_000 else f"{value:,.0f}"
-    return "-" if value is None else str(value)
+    return grid([[k, *(cell(row.get(k)) for row in rows)] for k in keys])
 
 
 def warm(args) -> int:

@@ -74,11 +74,27 @@ def pairs(values: dict) -> str:
 
     Examples
     --------
-    >>> print(pairs({"jobs": 3, "cluster": "70x8"}))
-    jobs     3
+    >>> print(pairs({"jobs": 12_000, "cluster": "70x8"}))
+    jobs     12,000
     cluster  70x8
     """
-    return grid([[f"{k:{max(map(len, values))}}  {v}" for k, v in values.items()]]) if values else ""
+    wide = max(map(len, values), default=0)
+    return "\n".join(f"{k:{wide}}  {cell(v)}" for k, v in values.items())
+
+
+def cell(value) -> str:
+    """One value in a few characters: four figures, or a whole number.
+
+    Examples
+    --------
+    >>> cell(0.0125), cell(12_345.6), cell(False), cell(None)
+    ('0.0125', '12,346', 'NO', '-')
+    """
+    if isinstance(value, bool):
+        return "yes" if value else "NO"
+    if isinstance(value, int | float):
+        return f"{value:,.4g}" if abs(value) < 10_000 else f"{value:,.0f}"
+    return "-" if value is None else str(value)
 
 
 def metric_cell(name: str, value) -> tuple[str, str]:

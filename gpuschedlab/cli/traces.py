@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-from gpuschedlab.cli.inputs import add_size, positive, read_trace, trace_of
+from gpuschedlab.cli.inputs import add_size, positive, trace_of
 from gpuschedlab.cli.parser import Parser, add_command, add_json
 from gpuschedlab.cli.text import as_json
 
@@ -37,14 +37,16 @@ def list_traces(args) -> int:
     """Presets, formats that can be read, and published traces that can be fetched."""
     from gpuschedlab.cli.text import pairs
     from gpuschedlab.traces import catalog, load_preset, presets
+    from gpuschedlab.traces.readers import READERS
 
     shapes = {name: load_preset(name) for name in presets()}
     told = {n: f"{c.jobs:,} jobs of {c.days:g} days; {c.origin}" for n, c in shapes.items()}
     published = catalog()
     if args.json:
-        print(as_json({"presets": told, "published": published}))
+        print(as_json({"presets": told, "formats": list(READERS), "published": published}))
     else:
-        print(f"presets, to generate from\n{pairs(told)}\n\npublished, to fetch\n{pairs(published)}")
+        print(f"presets, to generate from\n{pairs(told)}\n\nformats, to read\n{' '.join(READERS)}\n")
+        print(f"published, to fetch\n{pairs(published)}")
     return 0
 
 
@@ -62,10 +64,9 @@ def describe(args) -> int:
 
 def generate(args) -> int:
     """Generate a trace and store it."""
-    from gpuschedlab.traces import presets, write_parquet
+    from gpuschedlab.traces import load_preset, write_parquet
 
-    if args.trace not in presets():
-        read_trace(args.trace)
+    load_preset(args.trace)
     args.history = "0"
     trace = trace_of(args, args.gpus)[0]
     write_parquet(trace, args.out)
@@ -74,19 +75,22 @@ def generate(args) -> int:
 
 
 def convert(args) -> int:
-    """Read a published trace and store it."""
+    """Read a published trace and store it; say what was left out."""
     from gpuschedlab.traces import read, write_parquet
 
-    name, _, path = args.trace.partition(":")
-    bad = None
+    name, colon, path = args.trace.partition(":")
+    name, path = (name, path) if colon else ("parquet", name)
+    notes: dict = {}
+    options = {} if name == "parquet" else {"notes": notes}
     if args.bad:
-        trace, bad = read(name, path, on_bad="drop")
-        write_parquet(bad, args.bad) if bad.height else None
+        trace, bad = read(name, path, on_bad="drop", **options)
+        write_parquet(bad, args.bad)
+        notes[f"bad rows, in {args.bad}"] = bad.height
     else:
-        trace = read(name, path)
+        trace = read(name, path, **options)
     write_parquet(trace, args.out)
-    dropped = "" if bad is None else f"; {bad.height:,} bad rows{f' in {args.bad}' if bad.height else ''}"
-    print(f"{args.out}: {trace.height:,} jobs{dropped}")
+    print(f"{args.out}: {trace.height:,} jobs")
+    print("".join(f"  {what}: {count:,}\n" for what, count in notes.items()), end="")
     return 0
 
 

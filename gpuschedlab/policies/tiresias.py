@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Annotated, ClassVar
 
 import numpy as np

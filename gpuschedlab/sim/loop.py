@@ -124,7 +124,7 @@ def happen(S, fns, raw):
         change_node(S, S.outage[sc.outage - 1].node, S.outage[sc.outage - 1].delta, fns, raw)
     while sc.arrived < S.job.shape[0] and S.job[sc.arrived].submit <= sc.now:
         arrive(S, sc.arrived, fns, raw)
-    return S.stretches.shape[0] - sc.stretches > 2 * S.entry.shape[0]
+    return True
 
 
 @njit(inline="never")
@@ -166,6 +166,8 @@ def _advance(S, key, change, gate, raw, until):
             return NO_SPEED
         schedule_decision(S)
         if sc.decide_at <= time:
+            if S.stretches.shape[0] - sc.stretches <= 2 * S.entry.shape[0]:
+                return FULL  # the decision stays due: with longer logs, this instant goes on
             if S.rule[0].rounds == 1:
                 return DECIDE
             decide(S, fns, raw)

@@ -29,7 +29,7 @@ def sweep(
     cluster,
     folder,
     *,
-    seeds=(0,),
+    seeds=1,
     speeds=None,
     estimator=None,
     delays=None,
@@ -60,7 +60,7 @@ def sweep(
     folder : path
         Where results are kept.
     seeds : int or iterable of int
-        Seeds, handed to functions of a seed and to `simulate`.
+        How many, from 0 on, or which; handed to functions of a seed and to `simulate`.
     speeds : Speeds or callable, optional
         As for `simulate`, or a function of a cluster that makes it, such as `jobs.default_speeds`.
     estimator : Estimator or callable, optional
@@ -97,7 +97,7 @@ def sweep(
     >>> from gpuschedlab.check.samples import small_trace
     >>> policies, cluster = [Fifo(), *grid(Themis, f=[0.2, 0.8])], Cluster.homogeneous(2, 8)
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     found = sweep(policies, lambda seed: small_trace(rng=seed), cluster, folder, seeds=range(2))
+    ...     found = sweep(policies, lambda seed: small_trace(rng=seed), cluster, folder, seeds=2)
     >>> found.frame.select("policy", "f", "seed").rows()[:4]
     [('fifo', None, 0), ('themis', 0.2, 0), ('themis', 0.8, 0), ('fifo', None, 1)]
     """
@@ -149,7 +149,7 @@ def _batch(plan: Plan, keys: list[str], store: Store, how: tuple, begun: list[st
     parallel = joblib.Parallel(workers, return_as="generator_unordered", batch_size=1, pre_dispatch="2*n_jobs")
     _mend_dask(parallel._backend)
     # Within this process nothing is pickled: a class that comes back from its pickle would take the place of itself.
-    here = joblib.effective_n_jobs(workers) == 1 or parallel._backend.supports_sharedmem
+    here = joblib.effective_n_jobs(workers) == 1 or getattr(parallel._backend, "supports_sharedmem", False)
     # This also imports, and compiles if need be, the engine here, rather than in all workers at the same time.
     code, scenes = code_of_package(), {}
 

@@ -129,9 +129,11 @@ def _is_recipe(value) -> bool:
 
 
 def _seeds(seeds) -> list[int]:
-    found = [seeds] if isinstance(seeds, int | np.integer) else list(seeds)
+    found = list(range(seeds) if isinstance(seeds, int | np.integer) else seeds)
     if not found or not all(isinstance(s, int | np.integer) and not isinstance(s, bool) and s >= 0 for s in found):
-        raise RunError(f"sweep: found seeds {seeds!r}; expected whole numbers, 0 or more, such as range(5).")
+        raise RunError(
+            f"sweep: found seeds {seeds!r}; expected how many (5), or whole numbers, 0 or more (range(5, 10))."
+        )
     return list(dict.fromkeys(int(s) for s in found))
 
 

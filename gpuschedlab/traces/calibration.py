@@ -11,8 +11,8 @@ from gpuschedlab.errors import TraceError
 from gpuschedlab.traces.arrivals import DAILY_KEEP, HOUR, WEEK_HOURS, busyness, expected, levels
 from gpuschedlab.traces.likeness import figures_of_marks
 from gpuschedlab.traces.measures import batches, demand, hourly, scores_within
-from gpuschedlab.traces.stored import Arrivals, Calibration, Demand
 from gpuschedlab.traces.schema import validate
+from gpuschedlab.traces.stored import Arrivals, Calibration, Demand
 from gpuschedlab.traces.tuning import Waits, tune
 
 #: Time constants (h) on which hourly counts and demand may remember.
@@ -176,7 +176,7 @@ def _memory(scores: np.ndarray, daily: bool = False) -> tuple[float, ...]:
     """Fit the weights of the time constants MEMORY, and of the daily memory, to the autocorrelation of normal scores."""
     from scipy.optimize import nnls
 
-    lags = LAGS[LAGS < len(scores) // 2]
+    lags = LAGS[len(scores) // 2 > LAGS]
     found = np.array([np.mean(scores[k:] * scores[:-k]) for k in lags])
     design = np.exp(-lags[:, None] / np.array(MEMORY))
     if daily:

@@ -10,10 +10,10 @@ import polars as pl
 
 from gpuschedlab.errors import TraceError
 from gpuschedlab.traces import demand
-from gpuschedlab.traces.arrivals import HOUR, Slots, place
+from gpuschedlab.traces.arrivals import HOUR, place
 from gpuschedlab.traces.marks import latents, mean_work, tasks
-from gpuschedlab.traces.stored import Calibration, load_preset
 from gpuschedlab.traces.schema import validate
+from gpuschedlab.traces.stored import Calibration, load_preset
 
 DAY = 86_400.0
 #: Weekday and hour at which a generated trace starts unless told otherwise: a Monday, 00:00.

@@ -93,7 +93,8 @@ SCHEMA: dict[str, Column] = {
     "fm": Column(pl.String, "a text"),
     "task": Column(pl.String, "a text"),
     "llm": Column(pl.String, "a text"),
-    "restart": Column(pl.Float64, "seconds lost at each start, from 0 up", low=0, high=LONGEST),
+    "switch": Column(pl.Float64, "seconds lost at each start, from 0 up", low=0, high=LONGEST),
+    "restart": Column(pl.Float64, "more seconds lost at each start after the first, from 0 up", low=0, high=LONGEST),
 }
 
 

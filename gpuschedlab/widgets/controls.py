@@ -94,6 +94,7 @@ class Control:
 
     @value.setter
     def value(self, value):
+        """Show a value."""
         values = list(value) if self.info.kind == "floats" else [value]
         for i, part in enumerate(self.parts):
             part.layout.display = None if i < len(values) else "none"

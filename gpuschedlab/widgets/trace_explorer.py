@@ -36,7 +36,7 @@ class TraceExplorer(Small):
 
     names = ("arrivals", "durations", "demand", "queue")
 
-    def __init__(self, real=None, *, preset="venus", days=7.0, gpus=560, seed=0, cache: Cache | None = None):
+    def __init__(self, real=None, *, preset="philly", days=7.0, gpus=560, seed=0, cache: Cache | None = None):
         from gpuschedlab.traces import calibrate, load_preset
 
         self.calibration = load_preset(preset) if real is None else calibrate(real)

@@ -1,0 +1,94 @@
+"""Traces in our own form: one parquet file, written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+import polars as pl
+
+from gpuschedlab.errors import TraceError
+from gpuschedlab.traces.schema import OnBad, validate
+
+
+def read_parquet(path: str | Path, *, on_bad: OnBad = "raise") -> pl.DataFrame | tuple[pl.DataFrame, pl.DataFrame]:
+    """Read a trace that `write_parquet` stored, or any parquet file with the columns of a trace.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    on_bad : {"raise", "drop"}
+        "drop" returns (good, bad), the bad rows with `row` (from 1) and `problem`.
+
+    Returns
+    -------
+    polars.DataFrame
+        A trace, checked (`validate`).
+
+    Raises
+    ------
+    TraceError
+        The file is missing, cut off or no parquet; columns are missing; or a row is bad.
+
+    Examples
+    --------
+    >>> read_parquet("nowhere.parquet")
+    Traceback (most recent call last):
+    gpuschedlab.errors.TraceError: nowhere.parquet: ...; expected a parquet file with the columns of a trace...
+    """
+    try:
+        frame = pl.read_parquet(path)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        told = str(error).strip().partition("\n")[0]
+        raise TraceError(
+            f"{path}: found {told}; expected a parquet file with the columns of a trace. "
+            "Check the path; if the file is cut off, store or fetch it again."
+        ) from error
+    return validate(frame, source=str(path), on_bad=on_bad)
+
+
+def write_parquet(trace: pl.DataFrame, path: str | Path) -> Path:
+    """Store a trace (or the bad rows of one) as a parquet file, whole or not at all.
+
+    The frame is written as it is: `read_parquet` is the door that checks.
+
+    Parameters
+    ----------
+    trace : polars.DataFrame
+        What to store.
+    path : path
+        Where to; folders are made, a file that is there is replaced at the end.
+
+    Returns
+    -------
+    Path
+        `path`.
+
+    Raises
+    ------
+    TraceError
+        It cannot be written (a full disk, no permission): what was there before is untouched.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> trace = pl.DataFrame({"job_id": ["a"], "submit": [0.0], "gpus": [1.0], "duration": [60.0]})
+    >>> read_parquet(write_parquet(trace, f"{tempfile.mkdtemp()}/trace.parquet")).equals(trace)
+    True
+    """
+    path = Path(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # In the same folder, since a rename is atomic only within one file system.
+        with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}-") as made:
+            part = Path(made) / path.name
+            trace.write_parquet(part)
+            os.replace(part, path)
+    except (OSError, pl.exceptions.PolarsError) as error:  # polars tells of a full disk in its own way
+        raise TraceError(
+            f"trace not stored in {path}: found {getattr(error, 'strerror', None) or error}; expected room for "
+            f"{trace.height:,} rows. Free some space, or choose another folder."
+        ) from error
+    return path

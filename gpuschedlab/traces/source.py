@@ -1,0 +1,179 @@
+"""What the readers share: files into frames of texts, texts into numbers and times, and what was left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import polars as pl
+
+from gpuschedlab.errors import TraceError
+from gpuschedlab.traces.schema import LONGEST, MOST_GPUS, OnBad, Rule, require_columns, sift, validate
+
+#: Texts that stand for "nothing here" in the published files.
+NOTHING = ["", "None", "none", "null", "NULL", "nan", "NaN", "NA", "\\N"]
+RAW = "\0raw"  # what a column was before it was converted: error messages show this
+
+
+def find_file(path: str | Path, name: str, *, source: str) -> Path:
+    """Return the file itself, or the one called `name` in or below a folder.
+
+    Raises
+    ------
+    TraceError
+        There is none, or several.
+    """
+    path = Path(path)
+    if path.is_dir():
+        found = sorted(path.rglob(name))
+        if len(found) != 1:
+            many = ", ".join(str(f) for f in found[:5]) or "none"
+            raise TraceError(f"{source}: found in {path} {many}; expected one file {name}. Name the file itself.")
+        return found[0]
+    if not path.is_file():
+        raise TraceError(f"{source}: found no file {path}; expected {name}. Check the path, or see trace.fetch.")
+    return path
+
+
+def read_texts(path: Path, *, source: str, header: list[str] | None = None) -> pl.DataFrame:
+    """Read a csv file, all columns as texts (null where there is nothing).
+
+    Parameters
+    ----------
+    path : Path
+        A csv file, plain or gzip.
+    source : str
+        Who an error names.
+    header : list of str, optional
+        Names of the columns of a file without a header line (one that has it all the same is read too).
+
+    Raises
+    ------
+    TraceError
+        The file is empty, no csv, or has other columns.
+    """
+    try:
+        frame = pl.read_csv(path, has_header=header is None, infer_schema=False, null_values=NOTHING)
+    except (OSError, pl.exceptions.PolarsError, UnicodeDecodeError) as error:
+        told = str(error).strip().partition("\n")[0]
+        raise TraceError(
+            f"{source}: found no readable table ({told}); expected comma-separated text. "
+            "The file may be cut off: fetch it again."
+        ) from error
+    if header is None:
+        return frame.rename({name: name.strip().lstrip("\ufeff") for name in frame.columns})
+    if frame.width != len(header):
+        raise TraceError(
+            f"{source}: found {frame.width} columns; expected {len(header)}: {', '.join(header)}. "
+            "Take the file as its owner publishes it."
+        )
+    frame = frame.rename(dict(zip(frame.columns, header, strict=True)))
+    return frame.slice(1) if frame.height and list(frame.row(0)) == header else frame
+
+
+def numbers(frame: pl.DataFrame, names: Iterable[str]) -> pl.DataFrame:
+    """Turn texts into numbers; what is no number becomes null, and stays in the column `name` + `RAW`."""
+    names = [n for n in names if n in frame.columns]
+    return frame.with_columns(
+        *(pl.col(n).alias(n + RAW) for n in names),
+        *(pl.col(n).str.strip_chars().cast(pl.Float64, strict=False) for n in names),
+    )
+
+
+def times(frame: pl.DataFrame, names: Iterable[str]) -> pl.DataFrame:
+    """Turn texts such as 2017-10-07 01:12:09 into wall-clock times; others become null, and stay in `name` + `RAW`."""
+    names = [n for n in names if n in frame.columns]
+    return frame.with_columns(
+        *(pl.col(n).alias(n + RAW) for n in names),
+        *(
+            pl.col(n).str.strip_chars().str.to_datetime("%Y-%m-%d %H:%M:%S", time_unit="us", strict=False)
+            for n in names
+        ),
+    )
+
+
+def text_rule(name: str, expected: str = "a text") -> Rule:
+    """Rule that a text must be there."""
+    return Rule(name, expected, pl.col(name).is_null())
+
+
+def unique_rule(name: str) -> Rule:
+    """Rule that a row's identifier must be its own."""
+    return Rule(name, "a text that no other row has", pl.col(name).is_first_distinct().not_())
+
+
+def number_rule(
+    name: str, expected: str, *, low: float = 0.0, high: float = LONGEST, where: pl.Expr | None = None
+) -> Rule:
+    """Rule that a number must be there (or, with `where`, only in those rows), finite and in [low, high]."""
+    value = pl.col(name)
+    wrong = value.is_null() | value.is_finite().not_() | (value < low) | (value > high)
+    return Rule(name, expected, wrong if where is None else where & wrong)
+
+
+def gpu_rule(name: str, expected: str = "GPUs: a whole number from 0 up") -> Rule:
+    """Rule for a whole number of GPUs; 0 is a job that asks for CPUs only."""
+    value = pl.col(name)
+    base = number_rule(name, expected, high=MOST_GPUS)
+    return Rule(name, expected, base.bad | (value != value.floor()))
+
+
+def time_rule(name: str, where: pl.Expr | None = None) -> Rule:
+    """Rule that a wall-clock time must be there."""
+    wrong = pl.col(name).is_null()
+    return Rule(name, "a time such as 2017-10-07 01:12:09", wrong if where is None else where & wrong)
+
+
+def near_rule(name: str) -> Rule:
+    """Rule that a wall-clock time lies in the trace: one of 1970 would move time zero, and all other jobs with it."""
+    away = (pl.col(name) - pl.col(name).median()).dt.total_seconds().abs()
+    return Rule(name, "a time within ten years of the other rows'", away > LONGEST)
+
+
+def known_rule(name: str, known: Iterable[str]) -> Rule:
+    """Rule that a text must be there and one of those that the source documents."""
+    known = list(known)
+    return Rule(name, f"one of {', '.join(known)}", pl.col(name).is_null() | pl.col(name).is_in(known).not_())
+
+
+def part(
+    frame: pl.DataFrame, rules: list[Rule], *, source: str, on_bad: OnBad, first_row: int
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Part good rows from bad ones (as `sift`); the bad ones get back what the source holds."""
+    good, bad = sift(frame, rules, source=source, on_bad=on_bad, first_row=first_row)
+    raw = [n for n in frame.columns if n.endswith(RAW)]
+    back = bad.with_columns(pl.col(n).alias(n.removesuffix(RAW)) for n in raw).drop(raw)
+    return good.drop(raw), back
+
+
+def leave_out(frame: pl.DataFrame, reasons: Mapping[str, pl.Expr], notes: dict | None) -> pl.DataFrame:
+    """Drop the rows that are no GPU jobs with a duration, and count them by the first reason that holds.
+
+    Parameters
+    ----------
+    frame : polars.DataFrame
+        Good rows.
+    reasons : mapping
+        What the count is called -> rows to leave out.
+    notes : dict, optional
+        Takes the counts.
+    """
+    for reason, out in reasons.items():
+        kept = frame.filter(out.fill_null(False).not_())
+        if notes is not None:
+            notes[reason] = notes.get(reason, 0) + frame.height - kept.height
+        frame = kept
+    return frame
+
+
+def finish(
+    frame: pl.DataFrame, bad: pl.DataFrame, *, source: str, on_bad: OnBad
+) -> pl.DataFrame | tuple[pl.DataFrame, pl.DataFrame]:
+    """Bring what a reader made into the canonical form; with on_bad="drop" return the bad rows beside it."""
+    good = validate(frame, source=source)
+    return good if on_bad == "raise" else (good, bad)
+
+
+def require(frame: pl.DataFrame, names: Iterable[str], *, source: str) -> None:
+    """Raise a TraceError if columns of the published format are missing."""
+    require_columns(frame, list(names), source=source, way_out="Take the file as its owner publishes it.")
