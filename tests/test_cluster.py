@@ -1,5 +1,7 @@
 """Clusters: sizes, types, outages, and what is refused."""
 
+import itertools
+
 import pytest
 
 from gpuschedlab.cluster import Cluster, Nodes, Outage
@@ -43,6 +45,6 @@ def test_failures_are_seeded_and_never_overlap_on_a_node():
     assert len(make().events) > 20
     for node in range(20):
         spans = [(e.start, e.end) for e in make().events if e.node == node]
-        assert all(a[1] <= b[0] for a, b in zip(spans, spans[1:]))
+        assert all(a[1] <= b[0] for a, b in itertools.pairwise(spans))
     with pytest.raises(ClusterError, match="both > 0"):
         Cluster.homogeneous(1, 1).with_failures(0, 1, 1)

@@ -42,7 +42,7 @@ def kept(folder: Path) -> dict[str, bytes]:
 
 def times(folder: Path) -> list[str]:
     """Cells in the order in which they were computed."""
-    return [json.loads(line)["cell"] for line in (folder / "times.jsonl").read_text().splitlines()]
+    return [json.loads(line)["cell"] for line in (folder / "log.jsonl").read_text().splitlines()]
 
 
 @pytest.fixture(scope="module")

@@ -1,5 +1,6 @@
 """Tiresias (Gu et al., NSDI'19): least attained service, or Gittins index, in discretised queues."""
 
+import itertools
 import math
 from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar
@@ -26,7 +27,7 @@ def _ascending(k: dict) -> dict:
         elif kept[0] >= 10:
             more = kept[0] / 10
         else:
-            low, high = max(zip(kept, kept[1:]), key=lambda pair: pair[1] / pair[0])
+            low, high = max(itertools.pairwise(kept), key=lambda pair: pair[1] / pair[0])
             more = math.sqrt(low * high)
         kept = sorted([*kept, more])
     return {"thresholds": tuple(kept)}

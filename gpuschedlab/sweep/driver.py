@@ -108,7 +108,8 @@ def sweep(
     store, knobs = Store(folder), varied(plan)
     with store.held():
         store.keep_rows(plan.rows, knobs)
-        left = [key for key in plan.cells if store.metrics(key) is None or (keep_runs and not store.has_run(key))]
+        done = store.metrics(plan.cells)
+        left = [key for key in plan.cells if key not in done or (keep_runs and not store.has_run(key))]
         with _bar(len(plan.cells), len(plan.cells) - len(left), progress) as bar:
             try:
                 _run(plan, left, store, workers, keep_runs, bar)

@@ -55,10 +55,11 @@ class Sweep:
         """
         store = Store(folder)
         rows, knobs = store.rows()
-        found = {key: store.metrics(key) for key in dict.fromkeys(row["cell"] for row in rows)}
-        failed = {_word(r, knobs): e for r in rows if found[r["cell"]] is None and (e := store.error(r["cell"]))}
-        done = [row for row in rows if found[row["cell"]] is not None]
-        missing = len({r["cell"] for r in rows if found[r["cell"]] is None and store.error(r["cell"]) is None})
+        found = store.metrics(dict.fromkeys(row["cell"] for row in rows))
+        lost = {row["cell"]: store.error(row["cell"]) for row in rows if row["cell"] not in found}
+        failed = {_word(row, knobs): error for row in rows if (error := lost.get(row["cell"]))}
+        done = [row for row in rows if row["cell"] in found]
+        missing = sum(error is None for error in lost.values())
         return cls(_frame(done, found, knobs), failed, missing, store.folder, knobs)
 
     def filter(self, *predicates, **constraints) -> "Sweep":
@@ -69,10 +70,11 @@ class Sweep:
     def times(self) -> pl.DataFrame:
         """How long (s) each simulation in the folder took when it was done: names, knobs and `seconds`, row by row."""
         store = Store(self.folder)
-        whole, known = Sweep.read(self.folder), store.times()
-        done = [row["cell"] for row in store.rows()[0] if store.metrics(row["cell"]) is not None]
-        seconds = pl.Series([known.get(key, {}).get("seconds") for key in done], dtype=pl.Float64)
-        return whole.frame.select(*NAMES, *whole.knobs).with_columns(seconds=seconds)
+        rows, knobs = store.rows()
+        known, found = store.logged(), store.metrics(row["cell"] for row in rows)
+        done = [row for row in rows if row["cell"] in found]
+        seconds = pl.Series([known.get(row["cell"], {}).get("seconds") for row in done], dtype=pl.Float64)
+        return _frame(done, found, knobs).select(*NAMES, *knobs).with_columns(seconds=seconds)
 
     def table(self, metrics: Iterable[str] = COLUMNS) -> pl.DataFrame:
         """Mean of metrics over seeds, one row for each policy, trace, cluster and choice of knobs; `seeds` counts."""

@@ -6,6 +6,7 @@ import io
 import json
 import os
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 
 import polars as pl
@@ -25,9 +26,8 @@ SCHEMA = (
     TOLD
     | {"seed": pl.Int64}
     | {name: pl.Int64 if name in COUNTS else pl.Float64 for name in METRICS if name != "seconds"}
-    | {"check": pl.String}
 )
-"""Columns of a cell's file; `check` is a hash of the others."""
+"""Columns of a cell's file."""
 
 RUN_FILES = ("allocations.parquet", "info.json", "jobs.parquet", "rounds.parquet", "timeline.parquet")
 
@@ -35,8 +35,9 @@ RUN_FILES = ("allocations.parquet", "info.json", "jobs.parquet", "rounds.parquet
 class Store:
     """A sweep's folder.
 
-    `cells/KEY.parquet` (the metrics, one row), `runs/KEY/` (where runs are kept), `errors/KEY.txt`, `times.jsonl` (how
-    long each cell took: the only file that two sweeps do not have alike) and `sweep.json` (the rows, in order).
+    `cells/KEY.parquet` (the metrics, one row), `runs/KEY/` (where runs are kept), `errors/KEY.txt`, `log.jsonl` (how
+    long each cell took, and the checksum of its file: the only file that two sweeps do not have alike) and
+    `sweep.json` (the rows, in order).
 
     Parameters
     ----------
@@ -52,6 +53,7 @@ class Store:
     def __init__(self, folder):
         self.folder = Path(folder)
         self.cells, self.runs, self.errors = (self.folder / name for name in ("cells", "runs", "errors"))
+        self.log = self.folder / "log.jsonl"
 
     @contextlib.contextmanager
     def held(self):
@@ -80,17 +82,30 @@ class Store:
                     path.unlink()
                 for path in self.runs.glob(".*"):
                     shutil.rmtree(path)
+                if self.log.is_file() and not self.log.read_bytes().endswith(b"\n"):
+                    with open(self.log, "a") as file:
+                        file.write("\n")  # ends a line that a killed sweep left half written
             yield self
 
-    def metrics(self, key: str) -> dict | None:
-        """Metrics of a finished cell; None if there is none, or its file is not what was written."""
+    def metrics(self, keys: Iterable[str]) -> dict[str, dict]:
+        """Metrics of those cells that are finished, and whose files are what was written."""
+        logged = self.logged()
+        found = {key: self._metrics(key, logged.get(key, {}).get("sum")) for key in keys}
+        return {key: metrics for key, metrics in found.items() if metrics is not None}
+
+    def _metrics(self, key: str, known: str | None) -> dict | None:
+        """Metrics of a cell, if its file has the checksum that is known (None: of a log that was lost)."""
         try:
-            frame = pl.read_parquet(io.BytesIO((self.cells / f"{key}.parquet").read_bytes()))
-            row = frame.row(0, named=True) if frame.schema == SCHEMA and frame.height == 1 else {}
+            raw = (self.cells / f"{key}.parquet").read_bytes()
+            # Before it is opened: polars may take the whole process down with a harmed file.
+            if known is not None and checksum(raw) != known:
+                return None
+            frame = pl.read_parquet(io.BytesIO(raw))
         except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException):
             return None
-        if row.get("cell") != key or row["check"] != checksum(row):
+        if frame.schema != SCHEMA or frame.height != 1 or frame["cell"][0] != key:
             return None
+        row = frame.row(0, named=True)
         return {name: row[name] for name in METRICS if name in row}
 
     def has_run(self, key: str) -> bool:
@@ -106,16 +121,16 @@ class Store:
             The disk is full, or the like; the cells before are kept.
         """
         key = outcome.key
-        row = {"cell": key} | about | outcome.metrics
-        row["check"] = checksum(row)
         raw = io.BytesIO()
+        row = {"cell": key} | about | outcome.metrics
         pl.DataFrame([row], schema=SCHEMA, orient="row").write_parquet(raw, statistics=False)
-        times = {"cell": key, "seconds": outcome.seconds} | ({"rounds": outcome.rounds} if outcome.run else {})
+        line = {"cell": key, "sum": checksum(raw.getvalue()), "seconds": outcome.seconds}
         if outcome.run is not None:
+            line["rounds"] = outcome.rounds
             outcome.run.to_parquet(self.runs / key)
         with told(self):
-            with open(self.folder / "times.jsonl", "a") as file:
-                file.write(json.dumps(times) + "\n")
+            with open(self.log, "a") as file:
+                file.write(json.dumps(line) + "\n")
             replace(self.cells / f"{key}.parquet", raw.getvalue())
             (self.errors / f"{key}.txt").unlink(missing_ok=True)
 
@@ -149,23 +164,19 @@ class Store:
         path = self.errors / f"{key}.txt"
         return path.read_text().partition("\n")[0] if path.is_file() else None
 
-    def times(self) -> dict[str, dict]:
-        """How long cells took, by key: `seconds`, and `rounds` where runs are kept; the last time counts."""
+    def logged(self) -> dict[str, dict]:
+        """What the log says of cells, by key: `sum`, `seconds`, and `rounds` where runs are kept."""
         found = {}
-        path = self.folder / "times.jsonl"
-        for line in path.read_text().splitlines() if path.is_file() else ():
+        for line in self.log.read_text(errors="replace").splitlines() if self.log.is_file() else ():
             with contextlib.suppress(ValueError, KeyError):  # a killed sweep leaves half a line
-                times = json.loads(line)
-                found[times.pop("cell")] = times
+                said = json.loads(line)
+                found[said.pop("cell")] = said
         return found
 
 
-def checksum(row: dict) -> str:
-    """Hash of a row's values, its own `check` apart."""
-    kept = {name: row.get(name) for name in SCHEMA if name != "check"}
-    # A float that is whole may come as an int, and is read back as a float.
-    plain = {k: float(v) if v is not None and SCHEMA[k] == pl.Float64 else v for k, v in kept.items()}
-    return hashlib.sha256(json.dumps(plain).encode()).hexdigest()[:16]
+def checksum(raw: bytes) -> str:
+    """Hash of a file, as 16 hexadecimal digits."""
+    return hashlib.sha256(raw).hexdigest()[:16]
 
 
 def replace(path: Path, raw: bytes):

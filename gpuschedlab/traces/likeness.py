@@ -21,8 +21,8 @@ LAGS = (2, 5, 10, 20, 50, 100, 200, 500)
 X_TASK = 0.99
 #: Of the likeness of durations within a batch, the most that a task's batches have in common.
 MOST_OF_BATCH = 0.8
-#: What is tried for the share of batches with a new task. Most repeat one: in PAI 65 % of the tasks run at least 5 times
-#: (Weng et al., NSDI'22, section 3).
+#: What is tried for the share of batches with a new task. At most half: in PAI about 60 % of
+#: the jobs are of a task with more than ten (the AutoSched thesis, section 6.2.1).
 NEW_TASKS = (0.01, 0.02, 0.035, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5)
 #: How recent the tasks are that batches repeat, unless something is better (`tuning`).
 RECENCY = 1.0

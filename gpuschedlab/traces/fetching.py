@@ -1,0 +1,247 @@
+"""Published traces by name: downloaded from their owners, resumed, verified, kept."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from gpuschedlab._extras import need
+from gpuschedlab.errors import TraceError
+from gpuschedlab.traces.resuming import Resuming
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A published trace.
+
+    Parameters
+    ----------
+    what : str
+        What it is, in a line.
+    licence : str
+        Under which terms its owner gives it away.
+    address : str
+        Where its files are: the owner's.
+    files : mapping
+        File name -> SHA256, or None where the owner publishes none.
+    megabytes : float
+        About how much is downloaded.
+    """
+
+    what: str
+    licence: str
+    address: str
+    files: Mapping[str, str | None]
+    megabytes: float
+
+
+_PAI = "https://aliopentrace.oss-cn-beijing.aliyuncs.com/v2020GPUTraces"
+_ITP = "https://github.com/microsoft/elasticflow-traces/raw/277ed24d0e908c31a1c98145819e2e3853d8ac00/data"
+_POLLUX = "https://github.com/petuum/adaptdl/raw/de25dcc90c350b8ade3a710e437a651a8d2efae6/simulator/workloads"
+
+#: Philly's checksum is that of its Git LFS pointer; PAI's stand in its README.
+DATASETS: dict[str, Dataset] = {
+    "philly": Dataset(
+        "Microsoft Philly, 117,325 jobs, 2017; read('philly', folder)",
+        "CC-BY-4.0",
+        "https://github.com/msr-fiddle/philly-traces/raw/master",
+        {"trace-data.tar.gz": "2037ccf63a725a02be718b0e1aeee6142c90b7f62d0d849295120e9f6ba13d2c"},
+        1056,
+    ),
+    "helios": Dataset(
+        "SenseTime Helios, 4 clusters, 1.6 million GPU jobs, 2020; read('helios', folder of one cluster)",
+        "CC-BY-4.0",
+        "https://github.com/S-Lab-System-Group/HeliosData/raw/HEAD",
+        {"data.zip": None},
+        36,
+    ),
+    "pai": Dataset(
+        "Alibaba PAI 2020, job, task and group-tag tables; read('pai', folder)",
+        "CC-BY-4.0",
+        _PAI,
+        {
+            "pai_job_table.tar.gz": "5aad7f7caac501136d14ed6a48e40546f825d7b0617a3a4f337e2348fe0a6cb0",
+            "pai_task_table.tar.gz": "cd1d6dc3215d2a8607ccf6b6dd952b5db776df86926c73259fea7c1499ac40e5",
+            "pai_group_tag_table.tar.gz": "722fef30b7fb7aa50dabd79155614b5423a9d65cf45a9b26c590d57725423a14",
+        },
+        147,
+    ),
+    "pai-instances": Dataset(
+        "Alibaba PAI 2020, instance table: to put beside the others; read('pai', folder, instances=True)",
+        "CC-BY-4.0",
+        _PAI,
+        {"pai_instance_table.tar.gz": "1bf1e423a7ce3f8d086699801c362fd56a7182abdb234139e5ebbed97995ca06"},
+        663,
+    ),
+    "itp": Dataset(
+        "Microsoft ITP, 10 clusters, 69,351 jobs, 2021, as collected; read('itp', file of one cluster)",
+        "none named by its owner",
+        _ITP,
+        {"raw-traces.tar.gz": None},
+        3,
+    ),
+    "itp-elasticflow": Dataset(
+        "Microsoft ITP with the models and deadlines that ElasticFlow generated; read('itp', file of one cluster)",
+        "none named by its owner",
+        _ITP,
+        {"elasticflow-traces.tar.gz": None},
+        4,
+    ),
+    "pollux": Dataset(
+        "workloads 1-8 of the Pollux artifact, 160 jobs each; read('workload', file, durations=...)",
+        "Apache-2.0",
+        _POLLUX,
+        {f"workload-{i}.csv": None for i in range(1, 9)},
+        0.04,
+    ),
+}
+
+
+def catalog() -> dict[str, str]:
+    """Return the published traces that `fetch` knows: name -> what it is, its size and licence.
+
+    Examples
+    --------
+    >>> catalog()["philly"]
+    "Microsoft Philly, 117,325 jobs, 2017; read('philly', folder); 1056 MB; CC-BY-4.0"
+    """
+    return {
+        name: f"{d.what}; {d.megabytes:g} MB; {d.licence}"
+        + ("" if all(d.files.values()) else "; no checksum published (fetch with sha256=None)")
+        for name, d in DATASETS.items()
+    }
+
+
+def fetch(
+    name: str,
+    *,
+    folder: str | Path | None = None,
+    sha256: str | Mapping[str, str] | Literal["known"] | None = "known",
+    base_url: str | None = None,
+    progress: bool = True,
+) -> Path:
+    """Download a published trace from its owner into the cache, verify and unpack it; once there, no network is needed.
+
+    A download that stops goes on where it was at the next call. Files whose checksum is known are verified whenever they
+    are fetched.
+
+    Parameters
+    ----------
+    name : str
+        One of `catalog()`.
+    folder : path, optional
+        Cache; by default gpuschedlab in the cache folder of the operating system.
+    sha256 : "known", str, mapping, or None
+        Checksums: those that the owner publishes; one of your own (or by file name); or None, which takes what comes where
+        none is known, notes its checksum beside it, and holds later downloads to that.
+    base_url : str, optional
+        Another place of the same files, such as a mirror.
+    progress : bool
+        Whether to show a bar (on terminals only).
+
+    Returns
+    -------
+    Path
+        Folder of the files, unpacked.
+
+    Raises
+    ------
+    TraceError
+        The name or a checksum is not known, what came is not what was expected, the disk is full, or there is no network:
+        then it says where to put files that were fetched otherwise.
+    MissingExtra
+        pooch is not installed.
+
+    Examples
+    --------
+    >>> fetch("borg")
+    Traceback (most recent call last):
+    gpuschedlab.errors.TraceError: fetch: found the name 'borg'; expected one of philly, helios, pai, ...
+    """
+    if name not in DATASETS:
+        raise TraceError(
+            f"fetch: found the name {name!r}; expected one of {', '.join(DATASETS)}. See gpuschedlab trace list."
+        )
+    pooch = need("pooch")
+    target = (Path(folder) if folder is not None else Path(pooch.os_cache("gpuschedlab"))) / name
+    dataset = DATASETS[name]
+    checksums = {file: _checksum(name, file, known, sha256, target) for file, known in dataset.files.items()}
+    for file, checksum in checksums.items():
+        url = f"{(base_url or dataset.address).rstrip('/')}/{file}"
+        _one(pooch, url, target, checksum, progress)
+        if checksum is None:
+            _note(target / file).write_text(_hash(target / file))
+    return target
+
+
+def _note(file: Path) -> Path:
+    """Where the checksum of a file is noted that came without one."""
+    return file.with_name(f"{file.name}.sha256")
+
+
+def _checksum(name: str, file: str, known: str | None, given, target: Path) -> str | None:
+    """Return the checksum to hold a file to; None takes what comes."""
+    if isinstance(given, Mapping):
+        given = given.get(file, "known")
+    if given not in ("known", None):
+        text = str(given).lower()
+        if len(text) != 64 or set(text) - set("0123456789abcdef"):
+            raise TraceError(f"fetch {name}: found sha256={given!r} for {file}; expected 64 hexadecimal digits.")
+        return text
+    if known is not None:
+        return known
+    if _note(target / file).is_file():
+        return _note(target / file).read_text().strip()
+    if given == "known":
+        raise TraceError(
+            f"fetch {name}: found no published checksum of {file}; expected one to verify it by. Pass sha256='...' if you "
+            "have one, or sha256=None to take what comes: its checksum is noted, and later downloads are held to it."
+        )
+    return None
+
+
+def _one(pooch, url: str, target: Path, checksum: str | None, progress: bool) -> None:
+    """Bring one file into the cache, and unpack it."""
+    file = url.rpartition("/")[2]
+    unpack = {".gz": pooch.Untar, ".zip": pooch.Unzip}.get(Path(file).suffix)
+    # Only what a checksum holds together may be put together from two downloads.
+    downloader = Resuming(target / f"{file}.part", resume=checksum is not None, progress=progress)
+    pooch.get_logger().setLevel("WARNING")
+    try:
+        pooch.retrieve(
+            url,
+            known_hash=None if checksum is None else f"sha256:{checksum}",
+            fname=file,
+            path=target,
+            downloader=downloader,
+            processor=None if unpack is None else unpack(extract_dir="."),
+        )
+    except OSError as error:
+        raise TraceError(_told(error, url, target / file)) from error
+    except TraceError:
+        raise
+    except Exception as error:  # pooch: a wrong hash is a ValueError; archives have errors of their own
+        raise TraceError(
+            f"fetch {url}: found {error}; expected the file as its owner publishes it"
+            f"{'' if checksum is None else f' (SHA256 {checksum})'}. Try again; if it stays so, the owner has changed the file."
+        ) from error
+
+
+def _told(error: OSError, url: str, file: Path) -> str:
+    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS):
+        return (
+            f"fetch {url}: found {error.strerror} at {file.parent}; expected room for it. Free some, or pass folder=."
+        )
+    return (
+        f"fetch {url}: found {error}; expected a connection to its owner. Call again to go on where it stopped; offline, "
+        f"get the file elsewhere, put it at {file}, and call again: it is verified and unpacked without the network."
+    )
+
+
+def _hash(file: Path) -> str:
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()

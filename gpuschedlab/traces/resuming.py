@@ -1,0 +1,101 @@
+"""Downloads that go on where they stopped."""
+
+from __future__ import annotations
+
+import os
+import re
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+CHUNK = 1 << 18  # bytes
+
+
+class Resuming:
+    """A downloader for pooch that keeps what came in a .part file, and asks for the rest of it next time.
+
+    Parameters
+    ----------
+    part : Path
+        Where the unfinished file is kept.
+    resume : bool
+        Whether to go on with an unfinished file; False starts anew.
+    progress : bool
+        Whether to show a bar, where standard error is a terminal and tqdm is installed.
+    timeout : float
+        Seconds without a byte after which the connection is given up.
+    """
+
+    def __init__(self, part: Path, *, resume: bool = True, progress: bool = False, timeout: float = 60.0):
+        self.part, self.resume, self.progress, self.timeout = Path(part), resume, progress, timeout
+
+    def __call__(self, url: str, output_file, pooch, check_only: bool = False) -> None:
+        """Download `url` to `output_file`.
+
+        Raises
+        ------
+        OSError
+            There is no connection, it broke, the server refuses, or the disk is full; what came is kept.
+        """
+        self.part.parent.mkdir(parents=True, exist_ok=True)
+        if not self.resume:
+            self.part.unlink(missing_ok=True)
+        try:
+            self._go_on(url)
+        except urllib.error.HTTPError as error:
+            if error.code != 416:  # the part is no beginning of what is there now
+                raise
+            self.part.unlink(missing_ok=True)
+            self._go_on(url)
+        os.replace(self.part, output_file)
+
+    def _go_on(self, url: str) -> None:
+        have = self.part.stat().st_size if self.part.exists() else 0
+        # Without this, a server may compress on the way, and byte ranges mean something else.
+        headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={have}-"} if have else {})
+        with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=self.timeout) as answer:
+            have, total = _extent(answer, have)
+            with self.part.open("ab" if have else "wb") as file, self._bar(have, total) as bar:
+                while chunk := answer.read(CHUNK):
+                    file.write(chunk)
+                    bar.update(len(chunk))
+        size = self.part.stat().st_size
+        if total is not None and size != total:
+            raise ConnectionError(f"the connection closed after {size:,} of {total:,} bytes")
+
+    def _bar(self, have: int, total: int | None):
+        try:
+            from tqdm.auto import tqdm
+        except ImportError:
+            return _NoBar()
+        # disable=None: only where standard error is a terminal.
+        return tqdm(
+            total=total,
+            initial=have,
+            unit="B",
+            unit_scale=True,
+            desc=self.part.stem,
+            disable=None if self.progress else True,
+        )
+
+
+def _extent(answer, have: int) -> tuple[int, int | None]:
+    """Return the byte that an answer begins at, and the size of the whole file (None: not told)."""
+    length = answer.headers.get("Content-Length")
+    span = re.match(r"bytes (\d+)-\d+/(\d+|\*)", answer.headers.get("Content-Range") or "")
+    if answer.status == 206 and span and int(span[1]) == have:
+        return have, None if span[2] == "*" else int(span[2])
+    if answer.status == 206:
+        raise ConnectionError(f"the server sent {span[0] if span else 'a part'}, not the bytes from {have:,} on")
+    return 0, None if length is None else int(length)
+
+
+class _NoBar:
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        return None
+
+    def update(self, _: int) -> None:
+        """Show nothing."""
