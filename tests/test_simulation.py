@@ -257,8 +257,25 @@ def test_an_impossible_allocation_is_refused(types, gpus, words):
 
 
 def test_a_policy_that_never_gives_anything_is_found_out():
-    with pytest.raises(PolicyError, match="gave no GPUs"):
+    with pytest.raises(PolicyError, match="let none of 1 jobs progress"):
         simulate(jobs((0, 1, 5)), Cluster.homogeneous(1, 8), answer([0], [0.0]))
+
+
+def test_slices_shorter_than_the_delays_are_found_out():
+    @dataclass(frozen=True)
+    class Turns(Round):
+        """A second each, in turns."""
+
+        interval = 1.0
+
+        def allocate(self, view):
+            """Give the whole cluster to the one that had least."""
+            gpus = np.zeros(len(view))
+            gpus[np.argmin(view.executed)] = 1
+            return Allocation(np.zeros(len(view), int), gpus)
+
+    with pytest.raises(PolicyError, match="for longer than its delays"):
+        simulate(jobs((0, 1, 50), (0, 1, 50)), ONE, Turns(), delays=Delays(switch=5))
 
 
 def test_a_key_that_does_not_compile_is_explained():

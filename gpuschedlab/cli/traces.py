@@ -1,7 +1,6 @@
 """`gpuschedlab trace`: what there is, what is in one, and new ones."""
 
 import sys
-from pathlib import Path
 
 from gpuschedlab.cli.inputs import add_size, positive, trace_of
 from gpuschedlab.cli.parser import Parser, add_command, add_json
@@ -30,7 +29,9 @@ def add(commands):
     one.add_argument("--out", required=True, metavar="FILE.parquet", help="where to")
     one.add_argument("--bad", metavar="FILE.parquet", help="put bad rows there and go on (default: stop at them)")
     one = add_command(own, "fetch", fetch, "download a published trace, verified, into the cache")
-    one.add_argument("name", help="see `gpuschedlab trace list`")
+    one.add_argument("name", metavar="NAME", help="see `gpuschedlab trace list`")
+    one.add_argument("--folder", metavar="FOLDER", help="where to (default: the user's cache)")
+    one.add_argument("--unverified", action="store_true", help="take files for which their owner publishes no checksum")
 
 
 def list_traces(args) -> int:
@@ -98,7 +99,6 @@ def fetch(args) -> int:
     """Download, verify, and say where the files are."""
     from gpuschedlab.traces import fetch as download
 
-    found = download(args.name)
-    for path in [found] if isinstance(found, str | Path) else found:
-        print(path, file=sys.stdout)
+    sha256 = None if args.unverified else "known"
+    print(download(args.name, folder=args.folder, sha256=sha256, progress=sys.stderr.isatty()))
     return 0

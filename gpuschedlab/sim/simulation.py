@@ -22,7 +22,7 @@ from gpuschedlab.sim.view import View
 from gpuschedlab.traces import validate
 
 PATIENCE = 10_000
-"""Rounds without any running job after which a round policy is held to be stuck."""
+"""Rounds without any progress after which a round policy is held to be stuck."""
 
 
 class Simulation:
@@ -82,7 +82,7 @@ class Simulation:
         self.memory: dict = {}
         self.rounds: list[tuple] = []
         self.seconds = 0.0
-        self._idle = 0
+        self._idle, self._stand = 0, None
         estimates = np.asarray(estimator.predict(self.trace), float)
         self.state = build_state(self.trace, cluster, policy, speeds, estimates, self.delays)
         self._keys()
@@ -189,12 +189,19 @@ class Simulation:
             raise self._no_speed()
         status = answer.status + (f"{' ' if answer.status else ''}{short} not placed" if short else "")
         self.rounds.append((view.now, seconds, float(answer.objective), float(answer.bound), status))
-        self._idle = self._idle + 1 if len(index) and not self.state.scalar["running"][0] else 0
-        if self._idle > PATIENCE and self.state.scalar["arrived"][0] == self.trace.height:
+        self._watch(view)
+
+    def _watch(self, view: View):
+        """Count rounds in which nothing happened although something could have; too many are an error."""
+        scalar = self.state.scalar[0]
+        now = (int(scalar["arrived"]), int(scalar["done"]), float(self.state.job["progress"][view.index].sum()))
+        waiting_for_nodes = scalar["outage"] < len(self.state.outage)
+        self._idle = self._idle + 1 if len(view) and now == self._stand and not waiting_for_nodes else 0
+        self._stand = now
+        if self._idle > PATIENCE:
             raise PolicyError(
-                f"{self.policy.name} gave no GPUs to any of {len(index)} jobs in {PATIENCE} rounds "
-                f"up to t={view.now:g} s. "
-                "Give every job GPUs at last, or run with until=..."
+                f"{self.policy.name} let none of {len(view)} jobs progress in {PATIENCE} rounds up to t={view.now:g} s. "
+                "Give every job GPUs at last, for longer than its delays, or run with until=..."
             )
 
     def _no_speed(self) -> SpeedError:

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import polars as pl
 
-from gpuschedlab.errors import TraceError
 from gpuschedlab.traces.files import Read, find, finish, need_columns, numbers, read_csv, times
 from gpuschedlab.traces.schema import LONGEST, OnBad, Rule
 
@@ -68,7 +67,7 @@ def read_helios(path: str | Path, *, on_bad: OnBad = "raise", notes: dict[str, i
     state = pl.col("state").str.strip_chars().str.to_uppercase()
     rules += late
     rules += [
-        *_absent(frame, "job_id", "submit_time", "duration", "gpu_num"),
+        *_absent("job_id", "submit_time", "duration", "gpu_num"),
         Rule("gpu_num", _GPUS, (pl.col("gpu_num") < 0) | (pl.col("gpu_num") != pl.col("gpu_num").floor())),
         Rule("duration", _SECONDS, ~pl.col("duration").is_between(0, LONGEST)),
         Rule("state", ", ".join(HELIOS_STATUS), state.is_in([*HELIOS_STATUS, "SUSPENDED"]).not_()),
@@ -144,7 +143,7 @@ def read_itp(path: str | Path, *, on_bad: OnBad = "raise", notes: dict[str, int]
     known |= {name: what for name, what in made_up.items() if name in frame.columns}
     frame, rules = numbers(frame, known)
     rules += [
-        *_absent(frame, "job_id", "submission_time", "duration", "num_gpu"),
+        *_absent("job_id", "submission_time", "duration", "num_gpu"),
         Rule("num_gpu", _GPUS, (pl.col("num_gpu") < 0) | (pl.col("num_gpu") != pl.col("num_gpu").floor())),
         Rule("duration", _SECONDS, ~pl.col("duration").is_between(0, LONGEST)),
         Rule("submission_time", _SECONDS, ~pl.col("submission_time").is_between(0, LONGEST)),
@@ -201,7 +200,7 @@ def read_workload(
     (`gpuschedlab.jobs`). So `duration` is `work[application] / num_replicas`, a rough figure unless you pass a better one;
     simulated with a table of speeds that knows the model, a job takes the time that the table says.
 
-    Columns: `model` is the application, `name` too (its jobs are alike), `batch_size` as in the file; further columns
+    Times stay as they are, from the workload's own zero. Columns: `model` is the application, `name` too (its jobs are alike), `batch_size` as in the file; further columns
     stay. num_replicas must be there and not 0: workloads that leave GPUs to the scheduler (COpter's) have none.
 
     Parameters
@@ -238,7 +237,7 @@ def read_workload(
     known = ", ".join(work)
     replicas = pl.col("num_replicas")
     rules += [
-        *_absent(frame, "name", "time", "application", "num_replicas"),
+        *_absent("name", "time", "application", "num_replicas"),
         Rule("time", _SECONDS, ~pl.col("time").is_between(0, LONGEST)),
         Rule("num_replicas", "a whole number of GPUs, from 1 up", (replicas < 1) | (replicas != replicas.floor())),
         Rule("application", f"one of {known}; pass work= with others", ~pl.col("application").is_in([*work])),
@@ -246,7 +245,7 @@ def read_workload(
     taken = {"name", "time", "application", "num_replicas", "batch_size"}
     columns = [
         pl.col("name").alias("job_id"),
-        pl.col("zero\0").alias("submit"),
+        pl.col("time").alias("submit"),
         replicas.alias("gpus"),
         (pl.col("application").replace_strict(dict(work), default=None, return_dtype=pl.Float64) / replicas).alias(
             "duration"
@@ -269,8 +268,6 @@ def read_workload(
     )
 
 
-def _absent(frame: pl.DataFrame, *names: str) -> list[Rule]:
-    """Rules that values are there."""
-    if missing := [n for n in names if n not in frame.columns]:
-        raise TraceError(f"found no columns {', '.join(missing)}")
+def _absent(*names: str) -> list[Rule]:
+    """Return the rules that values are there."""
     return [Rule(name, "a value", pl.col(name).is_null()) for name in names]

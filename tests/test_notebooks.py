@@ -1,0 +1,132 @@
+"""The notebooks: kept without outputs, of one shape, and run in batch without an error, in cells or in widgets."""
+
+import ast
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+nbformat = pytest.importorskip("nbformat", reason="nbformat, of the extra lab, is not installed")
+
+from gpuschedlab.widgets import find_errors
+
+ROOT = Path(__file__).resolve().parent.parent
+BOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+LESSONS = [path for path in BOOKS if path.name[0].isdigit()]
+SMALL = {
+    "00_quickstart": {"DAYS": 1, "JOBS": 600, "NODES": 6},
+    "01_traces": {"DAYS": 2, "GPUS": 64},
+    "02_policies": {"DAYS": 1, "JOBS": 600, "NODES": 6, "SEEDS": 1},
+    "03_placement": {"JOBS": 60, "NODES": 3},
+    "04_your_policy": {"DAYS": 1, "JOBS": 600, "NODES": 6},
+    "app": {"DAYS": 1, "JOBS": 600, "NODES": 6},
+}
+
+named = pytest.mark.parametrize("path", BOOKS, ids=lambda path: path.stem)
+lesson = pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
+
+
+def test_there_are_five_lessons_and_the_page():
+    assert [path.stem for path in BOOKS] == sorted(SMALL)
+    assert len(LESSONS) == 5
+
+
+@named
+def test_nothing_was_left_in_it(path):
+    pytest.importorskip("nbstripout", reason="nbstripout, of the extra lab, is not installed")
+    done = subprocess.run([sys.executable, "-m", "nbstripout", "--verify", str(path)], capture_output=True, text=True)
+    assert done.returncode == 0, f"{path.name} has outputs: nbstripout {path}"
+
+
+@named
+def test_sizes_and_seeds_alone_are_parameters(path):
+    cells = nbformat.read(path, 4).cells
+    assert len(cells) <= 15
+    assert [i for i, cell in enumerate(cells) if "parameters" in cell.metadata.get("tags", [])] == [1]
+    statements = ast.parse(cells[1].source).body
+    assert all(isinstance(s, ast.Assign) and isinstance(s.value.value, int) for s in statements)
+    names = {s.targets[0].id for s in statements}
+    assert names <= {"DAYS", "JOBS", "NODES", "GPUS", "SEED", "SEEDS"}
+    assert set(SMALL[path.stem]) <= names
+
+
+@lesson
+def test_it_asks_shows_and_leads_on(path):
+    cells = nbformat.read(path, 4).cells
+    first, last = cells[0].source, cells[-1].source
+    assert re.match(r"# .+\n", first)
+    assert "**The question.**" in first
+    for link in re.findall(r"!\[[^]]+\]\((\S+?)\)", first):
+        assert (path.parent / link).is_file(), f"the badge {link} is not there"
+    heads = re.findall(r"^## (.+)$", last, re.M)
+    assert heads == ["Try next", "Two questions", "Read on"]
+    questions = last.split("## Two questions")[1].split("## Read on")[0]
+    assert re.findall(r"^(\d)\. ", questions, re.M) == ["1", "2"]
+
+
+@lesson
+def test_a_widget_comes_after_a_plain_picture(path):
+    code = [cell.source for cell in nbformat.read(path, 4).cells if cell.cell_type == "code"]
+    widget = next(i for i, text in enumerate(code) if "explorer =" in text)
+    assert any("plots." in text or "lab.compare" in text for text in code[:widget])
+
+
+@pytest.fixture
+def run_batch(tmp_path, monkeypatch):
+    """Function that runs a notebook as a batch system would, in an empty folder; returns what it saved."""
+    papermill = pytest.importorskip("papermill", reason="papermill, of the extra lab, is not installed")
+    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    monkeypatch.setenv("PYTHONPATH", path)
+    monkeypatch.setenv("TQDM_DISABLE", "1")
+
+    def run(source: Path, parameters: dict | None = None) -> Path:
+        out = tmp_path / "out.ipynb"
+        options = {"progress_bar": False, "cwd": tmp_path, "kernel_name": "python3", "log_output": False}
+        papermill.execute_notebook(source, out, parameters, **options)
+        return out
+
+    return run
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("notebooks")
+@named
+def test_it_runs_in_batch(path, run_batch):
+    done = run_batch(path, SMALL[path.stem])
+    assert find_errors(done) == []
+    shown = [cell for cell in nbformat.read(done, 4).cells if cell.get("outputs")]
+    assert shown, "a notebook that shows nothing"
+
+
+BROKEN = {
+    "an explorer's own error box": """
+import gpuschedlab as lab
+from gpuschedlab.check.samples import small_trace
+from gpuschedlab.widgets import Explorer
+explorer = Explorer(small_trace(), lab.Cluster.homogeneous(4, 4), [lab.Fifo])
+explorer.panel.nodes.value = 1
+explorer""",
+    "a callback of somebody's own": """
+import ipywidgets
+slider, output = ipywidgets.IntSlider(), ipywidgets.Output()
+@output.capture()
+def broken(change):
+    raise ValueError("asks for 8 GPUs that are not there")
+slider.observe(broken, "value")
+display(slider, output)
+slider.value = 7""",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("notebooks")
+@pytest.mark.parametrize("kind", BROKEN)
+def test_a_broken_callback_is_found_though_the_batch_succeeds(kind, run_batch, tmp_path):
+    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(BROKEN[kind])])
+    nbformat.write(book, tmp_path / "broken.ipynb")
+    (found,) = find_errors(run_batch(tmp_path / "broken.ipynb"))
+    assert found.startswith("widget ")
+    assert "asks for 8 GPUs" in found
