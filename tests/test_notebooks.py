@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-nbformat = pytest.importorskip("nbformat", reason="nbformat, of the extra lab, is not installed")
-
 from gpuschedlab.widgets import find_errors
+
+nbformat = pytest.importorskip("nbformat", reason="nbformat, of the extra lab, is not installed")
 
 ROOT = Path(__file__).resolve().parent.parent
 BOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))

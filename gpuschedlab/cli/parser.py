@@ -87,8 +87,8 @@ def knobs_help(name: str, cls: type) -> str:
     Examples
     --------
     >>> from gpuschedlab.policies import Fifo
-    >>> print(knobs_help("fifo", Fifo).splitlines()[1])
-      backfill    one of none, easy, greedy (default none): who may pass a job that does not fit
+    >>> "one of none, easy, greedy (default none)" in knobs_help("fifo", Fifo)
+    True
     """
     from gpuschedlab.knobs import knobs_of
 

