@@ -27,11 +27,11 @@ _SECONDS = "seconds, from 0 up and at most ten years"
 def read_helios(path: str | Path, *, on_bad: OnBad = "raise", notes: dict[str, int] | None = None) -> Read:
     """Read `cluster_log.csv` of one of the clusters of SenseTime's Helios (Venus, Earth, Saturn, Uranus).
 
-    - *Left out*, and counted in `notes`: CPU-only jobs (gpu_num 0), about half of the rows, and GPU jobs that ran for no time.
-    - *Outcomes*: CANCELLED is killed; TIMEOUT and NODE_FAIL are failed, as in the owners' analysis.
-    - *Time zone*: the times carry none; they are China's, which has no daylight saving, so differences are elapsed seconds.
-    - *Retries, censoring*: Slurm gives a restarted job a row of its own; all jobs had ended when the log was taken.
-    - *Task*: where there is a column jobname (the predictor's version of the log), it is `name`.
+    - *Left out*, and counted in `notes`: CPU-only jobs (gpu_num 0), about half of the rows, and GPU jobs that ran
+    for no time. - *Outcomes*: CANCELLED is killed; TIMEOUT and NODE_FAIL are failed, as in the owners' analysis.
+    - *Time zone*: the times carry none; they are China's, which has no daylight saving, so differences are elapsed
+    seconds. - *Retries, censoring*: Slurm gives a restarted job a row of its own; all jobs had ended when the log
+    was taken. - *Task*: where there is a column jobname (the predictor's version of the log), it is `name`.
 
     Further columns: cpu_num, node_num, queue (s waited in Helios).
 
@@ -103,11 +103,11 @@ def read_itp(path: str | Path, *, on_bad: OnBad = "raise", notes: dict[str, int]
     """Read a cluster of Microsoft's ITP (elasticflow-traces): the raw csv, or the one that ElasticFlow added to.
 
     Raw: job_id, submission_time, duration, num_gpu. With what ElasticFlow made up for its experiments: num_iteration
-    (`target`), model_name, deadline (an instant; here since submission), batch_size. The names that ElasticFlow's simulator
-    uses for them (submit_time, iteration, ddl) are understood, too.
+    (`target`), model_name, deadline (an instant; here since submission), batch_size. The names that ElasticFlow's
+    simulator uses for them (submit_time, iteration, ddl) are understood, too.
 
-    - *Times* are seconds since the collection began (2021-03-04; the hour and zone are not said, so there is no `clock`).
-    - *Left out*, and counted in `notes`: rows with no GPU, and jobs that ran for no time.
+    - *Times* are seconds since the collection began (2021-03-04; the hour and zone are not said, so there is no
+    `clock`). - *Left out*, and counted in `notes`: rows with no GPU, and jobs that ran for no time.
     - Users, virtual clusters, outcomes, retries and censoring are not in the source.
 
     Parameters
@@ -197,11 +197,12 @@ def read_workload(
     """Read a workload of the Pollux or Sia simulator: name, time, application, num_replicas, batch_size.
 
     The file says what is trained, not how long it takes: that depends on the speeds of the application
-    (`gpuschedlab.jobs`). So `duration` is `work[application] / num_replicas`, a rough figure unless you pass a better one;
-    simulated with a table of speeds that knows the model, a job takes the time that the table says.
+    (`gpuschedlab.jobs`). So `duration` is `work[application] / num_replicas`, a rough figure unless you pass a
+    better one; simulated with a table of speeds that knows the model, a job takes the time that the table says.
 
-    Times stay as they are, from the workload's own zero. Columns: `model` is the application, `name` too (its jobs are alike), `batch_size` as in the file; further columns
-    stay. num_replicas must be there and not 0: workloads that leave GPUs to the scheduler (COpter's) have none.
+    Times stay as they are, from the workload's own zero. Columns: `model` is the application, `name` too (its jobs
+    are alike), `batch_size` as in the file; further columns stay. num_replicas must be there and not 0: workloads
+    that leave GPUs to the scheduler (COpter's) have none.
 
     Parameters
     ----------
