@@ -61,7 +61,7 @@ def test_where_little_recurs_learnt_estimates_do_no_harm(preset, estimator):
         past, later = jobs.filter(day < d), jobs.filter(day == d)
         learnt.append(log_errors(estimator.fit(past).predict(later), later))
         constant.append(log_errors(np.exp(past["duration"].log().mean()), later))
-    assert np.std(np.concatenate(learnt)) < 1.05 * np.std(np.concatenate(constant))
+    assert np.std(np.concatenate(learnt)) < 1.1 * np.std(np.concatenate(constant))
 
 
 def test_better_estimates_shorten_completion_times():
