@@ -122,7 +122,8 @@ class KnobInfo:
         if self.kind == "floats":
             return tuple(min(max(float(v), k.low), k.high) for v in value)[: k.many]
         if k.step and not k.log:
-            value = k.low + round((value - k.low) / k.step) * k.step
+            # To twelve digits: 3 steps of 0.1 are 0.3, as people write it.
+            value = float(f"{k.low + round((value - k.low) / k.step) * k.step:.12g}")
         value = min(max(value, k.low), k.high)
         return round(value) if self.kind == "int" else float(value)
 

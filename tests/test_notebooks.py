@@ -45,6 +45,8 @@ def test_nothing_was_left_in_it(path):
 def test_sizes_and_seeds_alone_are_parameters(path):
     cells = nbformat.read(path, 4).cells
     assert len(cells) <= 15
+    lines = [line for cell in cells if cell.cell_type == "code" for line in cell.source.splitlines()]
+    assert max(map(len, lines)) <= 100, "a line that JupyterLab cuts off in a window of 1280 pixels"
     assert [i for i, cell in enumerate(cells) if "parameters" in cell.metadata.get("tags", [])] == [1]
     statements = ast.parse(cells[1].source).body
     assert all(isinstance(s, ast.Assign) and isinstance(s.value.value, int) for s in statements)

@@ -1,6 +1,7 @@
 """Generated traces: what is exact, what must be near, what must not change."""
 
 import dataclasses
+import datetime
 import json
 
 import numpy as np
@@ -11,7 +12,7 @@ from gpuschedlab.errors import TraceError
 from gpuschedlab.traces import Calibration, calibrate, generate, load_preset, presets
 from gpuschedlab.traces import demand as answers
 from gpuschedlab.traces.arrivals import HOUR, levels, memory, place
-from gpuschedlab.traces.marks import bucket_of, durations, gpu_counts, mean_work, quantile, tasks
+from gpuschedlab.traces.marks import Latents, bucket_of, durations, gpu_counts, mean_work, quantile, tasks
 from gpuschedlab.traces.measures import autocorrelation, batches, demand, fano, hourly, ks_distance
 
 WEEK = 7 * 86_400.0
@@ -66,6 +67,16 @@ def test_same_seed_same_bytes():
         assert first.equals(again, null_equal=True)
         assert generate(preset, days=3, rng=np.random.default_rng(11)).equals(first)
         assert not generate(preset, days=3, rng=12)["submit"].equals(first["submit"])
+
+
+def test_columns_and_clock():
+    trace = generate("venus", days=1, start="2021-02-03 06:00:00", rng=0)
+    assert trace.columns[:4] == ["job_id", "submit", "gpus", "duration"]
+    assert {"user", "vc", "name", "model", "status", "clock"} <= set(trace.columns)
+    assert trace.null_count().sum_horizontal()[0] == 0
+    since = (trace["clock"] - datetime.datetime(2021, 2, 3, 6)).dt.total_seconds()
+    assert since.cast(pl.Float64).to_list() == trace["submit"].to_list()
+    assert (trace["submit"] == trace["submit"].floor()).all()
 
 
 @pytest.mark.parametrize(
@@ -174,6 +185,28 @@ def test_hold_changes_only_who_comes_when():
     first_left = np.flatnonzero(long & ~moved & (free > 250))
     until = first_left[0] if len(first_left) else len(seen)
     assert seen[:until].max() <= 250
+
+
+def test_demand_follows_its_level():
+    figures = load_preset("venus")
+    rng = np.random.default_rng(1)
+    hours = 24 * 20
+    slots = place(figures.arrivals, hours, 20_000, 0, rng)
+    task = tasks(0.3, 0.7, len(slots.size), rng)
+    drawn = Latents(rng.standard_normal(20_000), rng.standard_normal(20_000))
+    mean = 20_000 * mean_work(figures.marks) / (hours * HOUR)
+    level = mean * np.repeat([0.6, 1.4], hours // 2)
+    share = np.cumsum(figures.marks.gpu_share) / np.sum(figures.marks.gpu_share)
+    error = {}
+    for pull in (0.01, 1.0):
+        gpus, lasts = answers.follow(figures.marks, pull, level, slots, task, drawn, np.random.default_rng(2))
+        found = np.searchsorted(np.sort(gpus), figures.marks.gpus, side="right")
+        assert np.abs(found - share * 20_000).max() <= 1  # whatever users answer, the mix is the calibrated one
+        order = np.argsort(slots.submit)
+        at = (np.arange(hours) + 0.5) * HOUR
+        seen = demand(slots.submit[order], gpus[order], lasts[order], at)
+        error[pull] = np.abs(np.log(seen / level))[48:].mean()
+    assert error[1.0] < 0.6 * error[0.01]
 
 
 # --- what estimators and QSSF live on

@@ -96,6 +96,15 @@ def test_one_move_is_one_batch_of_messages_a_figure(explorer, monkeypatch):
     assert set(sent.values()) == {1}
 
 
+def test_everything_that_is_sent_is_json():
+    from gpuschedlab.bench.explorer import wired
+
+    few = small_trace(80).filter(pl.col("gpus") <= 1)  # most sizes have no jobs, and no percentiles
+    with wired() as wire:
+        Explorer(few, lab.Cluster.homogeneous(2, 8), [lab.Fifo, lab.Srtf])
+    assert wire.messages > 50
+
+
 def test_pinning_compares_policy_and_cluster_on_the_trace_that_is_shown(explorer):
     explorer.pin()
     explorer.panel.nodes.value = 3

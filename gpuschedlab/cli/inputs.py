@@ -182,14 +182,17 @@ def _is_number(text: str) -> bool:
 
 
 def _generated(args, span: float, before: float, gpus: int, load: float) -> pl.DataFrame:
-    """Generate `before` + `span` days; the last `span` of them have the load asked for."""
+    """Generate `before` + `span` days; the last `span` of them have about the jobs and just the load asked for."""
     from gpuschedlab.traces import generate
 
-    jobs = (args.jobs or round(JOBS_A_WEEK * span / WEEK)) * (span + before) / span
-    frame = generate(args.trace, days=span + before, jobs=round(jobs), load=load, cluster_gpus=gpus, rng=args.seed)
-    later = frame.filter(pl.col("submit") >= before * DAY)
+    wanted = args.jobs or round(JOBS_A_WEEK * span / WEEK)
+    jobs = wanted * (span + before) / span
+    # Weeks differ, so how many jobs the last days get is known only once they are made.
+    for _ in range(2 if before else 1):
+        frame = generate(args.trace, days=span + before, jobs=round(jobs), load=load, cluster_gpus=gpus, rng=args.seed)
+        later = frame.filter(pl.col("submit") >= before * DAY)
+        jobs *= wanted / max(later.height, 1)
     work = float((later["gpus"] * later["duration"]).sum())
-    # Days differ. Durations have been stretched once to the load of all of them, and are again to that of these.
     return frame.with_columns(pl.col("duration") * (load * gpus * span * DAY / work)) if work else frame
 
 

@@ -50,7 +50,8 @@ def draw_slowdown_by_size(numbers: SlowdownBySize) -> Drawing:
     """Lay out `SlowdownBySize`: the median job of each size on the left, the worst percent on the right."""
     data, style = [], []
     for i, name in enumerate(numbers.names):
-        told = np.column_stack([numbers.count[i], numbers.level[i].T])
+        # Empty buckets are not drawn; nan is no JSON, which is what this is sent as.
+        told = np.nan_to_num(np.column_stack([numbers.count[i], numbers.level[i].T]))
         for side, rank, word in (("", 1, "median"), ("2", 4, "p99")):
             hover = (
                 f"<b>{word} slowdown %{{y:.3~r}}</b><br>%{{x}} GPUs: %{{customdata[0]:,d}} jobs<br>"
@@ -63,8 +64,8 @@ def draw_slowdown_by_size(numbers: SlowdownBySize) -> Drawing:
             style.append(look | {"xaxis": f"x{side}", "yaxis": f"y{side}"} | line(i))
     layout = {
         "title": {"text": "Slowdown by job size"},
-        "xaxis": axis("GPUs requested", domain=[0, 0.45], categoryarray=list(SIZE_LABELS)),
-        "xaxis2": axis("GPUs requested", domain=[0.55, 1], categoryarray=list(SIZE_LABELS), anchor="y2"),
+        "xaxis": axis("GPUs requested", domain=[0, 0.43], categoryarray=list(SIZE_LABELS)),
+        "xaxis2": axis("GPUs requested", domain=[0.57, 1], categoryarray=list(SIZE_LABELS), anchor="y2"),
         "yaxis": axis("median slowdown (JCT / duration)", type="log"),
         "yaxis2": axis("p99 slowdown (JCT / duration)", anchor="x2", type="log"),
     }

@@ -80,17 +80,9 @@ def calibrate(
     >>> found.days, found.jobs
     (14.0, 9739)
     """
-    frame = validate(trace, source=f"calibrate {name}")
-    submit = frame["submit"].to_numpy()
-    span = days * 24 if days else (np.floor(submit[-1] / HOUR) + 1 if len(submit) else 0)
-    hours = round(span)
-    if frame.height < LEAST_JOBS or hours < LEAST_HOURS or submit[-1] > hours * HOUR:
-        raise TraceError(
-            f"calibrate {name}: found {frame.height} jobs in {hours} h; expected at least {LEAST_JOBS}, all within at "
-            f"least {LEAST_HOURS} h. Use a longer stretch, or another days."
-        )
+    frame, hours = _checked(trace, name, days)
     zero = _zero(frame, start)
-    gpus, duration = frame["gpus"].to_numpy(), frame["duration"].to_numpy()
+    submit, gpus, duration = (frame[column].to_numpy() for column in ("submit", "gpus", "duration"))
     vc = frame["vc"].fill_null("").to_numpy() if "vc" in frame.columns else None
     batch, size = batches(submit, gpus, vc)
     arrivals, surplus = _arrivals(submit, batch, size, hours, zero)
@@ -109,6 +101,19 @@ def calibrate(
         users=users or (frame["user"].n_unique() if "user" in frame.columns else 200),
     )
     return tune(found, frame, waits) if waits else found
+
+
+def _checked(trace: pl.DataFrame, name: str, days: float | None) -> tuple[pl.DataFrame, int]:
+    """Return the trace and its hours, if it is long enough to tell anything."""
+    frame = validate(trace, source=f"calibrate {name}")
+    last = frame["submit"].max() or 0.0
+    hours = round(days * 24) if days else int(last // HOUR) + 1
+    if frame.height < LEAST_JOBS or hours < LEAST_HOURS or last > hours * HOUR:
+        raise TraceError(
+            f"calibrate {name}: found {frame.height} jobs in {hours} h; expected at least {LEAST_JOBS}, all within at "
+            f"least {LEAST_HOURS} h. Use a longer stretch, or another days."
+        )
+    return frame, hours
 
 
 def _zero(frame: pl.DataFrame, start: str | None) -> datetime.datetime:

@@ -92,10 +92,6 @@ def generate(
     TraceError
         If an argument is out of range, or the arguments contradict each other.
 
-    References
-    ----------
-    Fitted families: the generator is this project's own; data/README.md names the traces.
-
     Examples
     --------
     >>> trace = generate("venus", days=7, jobs=10_000, load=0.9, cluster_gpus=560)

@@ -1,18 +1,23 @@
-"""Reader of Microsoft's Philly trace: `cluster_job_log`."""
+"""Reader of Microsoft's Philly trace: the JSON job log."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
 from gpuschedlab.errors import TraceError
-from gpuschedlab.traces.files import Read, find, finish, read_json, times
-from gpuschedlab.traces.schema import OnBad, Rule
+from gpuschedlab.traces import source as src
+from gpuschedlab.traces.schema import LONGEST, OnBad, Rule
 
-STATUS = {"Pass": "completed", "Killed": "killed", "Failed": "failed"}
-KEYS = ("status", "vc", "jobid", "attempts", "submitted_time", "user")
-_WHEN = "a wall-clock time such as 2017-10-07 01:11:39"
+STATES = {"Pass": "completed", "Killed": "killed", "Failed": "failed"}
+FIELDS = ("status", "vc", "jobid", "attempts", "submitted_time", "user")
+WHAT = "philly"
+_JOBS = {"jobid": pl.String, "status": pl.String, "vc": pl.String, "user": pl.String, "submitted_time": pl.String}
+_JOBS |= {"entry": pl.String, "gpus": pl.Float64, "machines": pl.Int64, "attempts": pl.Int64}
+_ATTEMPTS = {"job": pl.Int64, "start": pl.String, "end": pl.String}
 
 
 def read_philly(
@@ -20,156 +25,183 @@ def read_philly(
     *,
     zone: str | None = "America/Los_Angeles",
     on_bad: OnBad = "raise",
-    notes: dict[str, int] | None = None,
-) -> Read:
-    """Read Philly's `cluster_job_log` (JSON).
+    notes: dict | None = None,
+) -> pl.DataFrame | tuple[pl.DataFrame, pl.DataFrame]:
+    """Read Microsoft's Philly trace: `cluster_job_log` as published (a JSON list, one object a job).
 
-    - *Retries*: duration is the sum over a job's attempts, and the column `attempts` their number; the time between two of
-      them is not in it. GPUs are those of its widest attempt (the log misses some GPUs of some attempts).
-    - *Censored*: where a job's last attempt has no end, the job still ran when the snapshot was taken (README of the
-      source); it counts until the log's last instant, `censored` is true and `status` null.
-    - *Left out*, and counted in `notes`: jobs without attempts, jobs whose attempts name no GPUs or lack their times ("a
-      logging error"), and jobs that ran for no time. Philly has no CPU-only jobs.
-    - *Missing*: "None" is null.
-    - *Time zone*: the log's times carry none; those of its companions (`cluster_gpu_util`) are US Pacific time, with daylight
-      saving until 2017-11-05, 02:00. Durations and submissions are true elapsed seconds by that zone; with zone=None they
-      are differences on the wall clock. `clock` is the wall clock as it stands.
+    *Retries*: a job has one row; its duration is the sum of its attempts', their number is kept in `attempts`. An attempt
+    without both times (a logging error, says the README) adds nothing, and is counted.
+    *Censored*: a job whose last attempt has a start and no end was still running when the log was taken: it is censored at
+    the latest time in the log.
+    *GPUs*: those of the first attempt that names any; jobs never scheduled, on no GPU, or without a known second of
+    running are left out and counted.
+    *Time zone*: the log holds local times without a zone (the cluster's other logs say PST and PDT). Elapsed seconds are
+    computed in `zone`, so that the hour that comes twice on 2017-11-05 does not shorten jobs: there, a time is the
+    earlier one that is not before what it follows. `clock` is the local time as published.
+    *Missing users* ('None') are null.
 
     Parameters
     ----------
-    path : str or Path
-        The file, plain or gzip, or a folder with it.
-    zone : str or None
-        Time zone of the log's clock (IANA).
+    path : path
+        The file, or a folder that holds one.
+    zone : str, optional
+        Time zone of the log; None takes differences of the published clock times.
     on_bad : {"raise", "drop"}
-        "drop" returns (trace, bad rows).
+        "drop" returns (good, bad), the bad entries with `row` (place in the list, from 1) and `problem`.
     notes : dict, optional
-        Filled with what was left out: reason -> rows.
+        Takes counts: never_scheduled, cpu_only, never_ran (jobs left out), attempts_without_times.
 
     Returns
     -------
-    polars.DataFrame or (trace, bad)
+    polars.DataFrame
+        A trace: job_id, submit (s), gpus, duration (s), user, vc, status, censored, clock, attempts, machines (of that
+        attempt).
 
     Raises
     ------
     TraceError
-        If the file is not such a log, or (on_bad="raise") an entry is bad; entries are counted from 1.
+        The file is cut off or no such log, or an entry is bad.
 
     References
     ----------
-    Jeon et al., "Analysis of Large-Scale Multi-Tenant GPU Clusters for DNN Training Workloads", ATC'19;
-    github.com/msr-fiddle/philly-traces, README.
+    Jeon et al., "Analysis of Large-Scale Multi-Tenant GPU Clusters for DNN Training Workloads", ATC 2019; README of
+    msr-fiddle/philly-traces (CC-BY-4.0).
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> attempt = {"start_time": "2017-10-07 01:12:09", "end_time": "2017-10-07 01:13:23",
+    ...            "detail": [{"ip": "m1", "gpus": ["gpu0", "gpu1"]}]}
+    >>> log = [{"status": "Pass", "vc": "v", "jobid": "a", "attempts": [attempt, attempt],
+    ...         "submitted_time": "2017-10-07 01:11:39", "user": "None"}]
+    >>> file = pathlib.Path(tempfile.mkdtemp(), "cluster_job_log")
+    >>> _ = file.write_text(json.dumps(log))
+    >>> read_philly(file).select("job_id", "submit", "gpus", "duration", "user", "attempts").row(0)
+    ('a', 0.0, 2.0, 148.0, None, 2)
     """
-    path = find(path, "cluster_job_log", format="philly")
-    source = f"philly {path}"
-    entries = read_json(path, "philly")
-    _check_entries(entries, source)
-    notes = {} if notes is None else notes
-    jobs, rules = _jobs(entries)
-    attempts, bad_attempts = _attempts(entries, zone)
-    jobs = jobs.join(_summed(attempts), on="entry", how="left", maintain_order="left")
-    jobs = jobs.join(bad_attempts, on="entry", how="left", maintain_order="left")
-    rules += [
-        Rule("attempts", f"{_WHEN} as start_time and end_time of each attempt", pl.col("attempts").is_not_null()),
-        Rule("submitted_time", _WHEN, pl.col("submitted_time").is_null()),
-        Rule("jobid", "the id of the job", pl.col("jobid").is_null()),
-        Rule("duration", "attempts that end after they start", pl.col("shortest") < 0),
+    file = src.find_file(path, "cluster_job_log*", source=WHAT)
+    jobs, attempts = _flatten(_load(file))
+    jobs, attempts = src.times(jobs, ["submitted_time"]), src.times(attempts, ["start", "end"])
+    jobs = _ran(jobs.with_row_index("job"), attempts, zone).drop("job")
+    broken = pl.col("attempt\0raw")
+    rules = [
+        Rule("entry", f"an object with {', '.join(FIELDS)}, its attempts as documented", pl.col("entry").is_not_null()),
+        src.text_rule("jobid"),
+        src.unique_rule("jobid"),
+        src.known_rule("status", STATES),
+        src.time_rule("submitted_time"),
+        src.near_rule("submitted_time"),
+        Rule("submitted_time", f"a time that exists in {zone}", pl.col("submit").is_null()),
+        Rule("attempt", "start_time and end_time such as 2017-10-07 01:12:09, in order, or None", broken.is_not_null()),
+        src.number_rule("duration", "attempts of at most ten years in all", high=LONGEST),
     ]
-    instant = _instant(pl.col("submitted_time"), zone)
-    why = {
-        "no attempts": pl.col("tries").is_null(),
-        "no times of attempts": pl.col("timed").fill_null(0) == 0,
-        "no GPUs": pl.col("gpus").fill_null(0) == 0,
-        "ran for no time": pl.col("duration").fill_null(0) <= 0,
+    good, bad = src.part(jobs, rules, source=f"{WHAT} {file.name}", on_bad=on_bad, first_row=1)
+    reasons = {
+        "never_scheduled": pl.col("attempts") == 0,
+        "cpu_only": pl.col("gpus") == 0,
+        "never_ran": pl.col("duration") == 0,
     }
-    columns = [
-        pl.col("jobid").alias("job_id"),
-        pl.col("zero\0").alias("submit"),
-        pl.col("gpus"),
-        pl.col("duration"),
-        pl.col("user"),
-        pl.col("vc"),
-        pl.when(pl.col("open").not_()).then(pl.col("status").replace_strict(STATUS, default=None)).alias("status"),
-        pl.col("open").alias("censored"),
-        pl.col("submitted_time").alias("clock"),
-        pl.col("tries").cast(pl.Int32).alias("attempts"),
-    ]
-    return finish(jobs, rules, source=source, on_bad=on_bad, notes=notes, why=why, columns=columns, zero=instant)
+    good = src.leave_out(good, reasons, notes)
+    if notes is not None:
+        notes["attempts_without_times"] = notes.get("attempts_without_times", 0) + int(good["untimed"].sum())
+    return src.finish(_trace(good), bad.drop("submit", "untimed"), source=WHAT, on_bad=on_bad)
 
 
-def _check_entries(entries, source: str) -> None:
-    """Raise unless this is a list of jobs."""
-    found = f"a {type(entries).__name__}"
-    if isinstance(entries, list):
-        wrong = [i for i, e in enumerate(entries) if not isinstance(e, dict) or any(k not in e for k in KEYS)]
-        if entries and not wrong:
-            return
-        found = "an empty list"
-        if wrong:
-            entry = entries[wrong[0]]
-            keys = ", ".join(entry) if isinstance(entry, dict) else type(entry).__name__
-            more = f"; and {len(wrong) - 1:,} more rows" if len(wrong) > 1 else ""
-            found = f"row {wrong[0] + 1} with {keys or 'nothing'}{more}"
-    raise TraceError(
-        f"{source}: found {found}; expected a list of jobs, each with {', '.join(KEYS)}. Is it cluster_job_log?"
+def _load(file: Path) -> list:
+    try:
+        log = json.loads(file.read_bytes())
+    except (OSError, ValueError) as error:
+        raise TraceError(
+            f"{WHAT} {file.name}: found no readable JSON ({error}); expected a list of jobs. "
+            "The file may be cut off: fetch it again."
+        ) from error
+    if not isinstance(log, list):
+        raise TraceError(f"{WHAT} {file.name}: found a JSON {type(log).__name__}; expected a list of jobs.")
+    return log
+
+
+def _flatten(log: list) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """One row a job, and one row an attempt; what is not built as documented is kept as text in `entry`."""
+    jobs, attempts = [], []
+    for i, entry in enumerate(log):
+        try:
+            tries = entry["attempts"] or []
+            gpus = [[len(set(d["gpus"])) for d in t["detail"] or []] for t in tries]
+            times = [(i, _text(t["start_time"]), _text(t["end_time"])) for t in tries]
+            row = [_text(entry[f]) for f in ("jobid", "status", "vc", "user", "submitted_time")]
+        except (TypeError, KeyError, AttributeError):
+            jobs.append([None] * 5 + [json.dumps(entry)[:80], 0.0, 0, 0])
+            continue
+        first = next((g for g in gpus if sum(g)), [])
+        jobs.append([*row, None, float(sum(first)), len(first), len(tries)])
+        attempts += times
+    return (
+        pl.DataFrame(jobs, schema=_JOBS, orient="row"),
+        pl.DataFrame(attempts, schema=_ATTEMPTS, orient="row"),
     )
 
 
-def _jobs(entries: list[dict]) -> tuple[pl.DataFrame, list[Rule]]:
-    columns = {key: [e[key] for e in entries] for key in ("jobid", "vc", "user", "status", "submitted_time")}
-    texts = {k: [None if v is None or v == "None" else str(v) for v in values] for k, values in columns.items()}
-    frame = pl.DataFrame({"entry": range(len(entries)), **texts}, schema_overrides=dict.fromkeys(texts, pl.String))
-    frame, rules = times(frame, {"submitted_time": _WHEN})
-    known = pl.col("status").is_in([*STATUS, "Running", "Queued"])
-    return frame, [*rules, Rule("status", "Pass, Killed or Failed", pl.col("status").is_not_null() & ~known)]
+def _text(value: Any) -> str | None:
+    return None if value is None or str(value).strip() in src.NOTHING else str(value)
 
 
-def _attempts(entries: list[dict], zone: str | None) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return all attempts with their elapsed seconds, and the first unreadable time of each entry that has one."""
-    rows = [
-        (i, k == len(e["attempts"]) - 1, a.get("start_time"), a.get("end_time"), _gpus(a.get("detail")))
-        for i, e in enumerate(entries)
-        for k, a in enumerate(e["attempts"] or [])
-    ]
-    names = {"entry": pl.Int64, "last": pl.Boolean, "start": pl.String, "end": pl.String, "gpus": pl.Int64}
-    frame = pl.DataFrame(rows, schema=names, orient="row")
-    frame = frame.with_columns(pl.when(pl.col(c) != "None").then(pl.col(c)).alias(c) for c in ("start", "end"))
-    frame, rules = times(frame, {"start": _WHEN, "end": _WHEN})
-    raw = pl.coalesce(pl.when(rule.bad).then(pl.col(f"{rule.column}\0raw")) for rule in rules)
-    broken = frame.select("entry", raw.alias("attempts")).drop_nulls().unique("entry", keep="first")
-    return _elapsed(frame, zone), broken
+def _ran(jobs: pl.DataFrame, attempts: pl.DataFrame, zone: str | None) -> pl.DataFrame:
+    """Add to jobs: submit (s, absolute), duration (s), censored, untimed (attempts), attempt\\0raw (a bad one)."""
+    jobs = jobs.with_columns(pl.col("job").cast(pl.Int64), submit=_seconds(pl.col("submitted_time"), zone, "earliest"))
+    both = attempts.join(jobs.select("job", "submit"), on="job", how="left", maintain_order="left")
+    both = both.with_columns(start_s=_not_before("start", pl.col("submit"), zone))
+    both = both.with_columns(end_s=_not_before("end", pl.col("start_s"), zone))
+    snapshot = max(
+        (t for t in (both["start_s"].max(), both["end_s"].max(), jobs["submit"].max()) if t is not None), default=0
+    )
+    last = pl.col("job").is_last_distinct()
+    running = last & pl.col("start_s").is_not_null() & pl.col("end" + src.RAW).is_null()
+    unread = [(pl.col(n + src.RAW).is_not_null() & pl.col(f"{n}_s").is_null()) for n in ("start", "end")]
+    wrong = unread[0] | unread[1] | (pl.col("end_s") < pl.col("start_s"))
+    told = pl.concat_str("start" + src.RAW, pl.lit(" to "), "end" + src.RAW, ignore_nulls=True)
+    both = both.with_columns(
+        running=running.fill_null(False),
+        lasted=pl.when(running).then(snapshot).otherwise("end_s") - pl.col("start_s"),
+        bad=pl.when(wrong.fill_null(False)).then(told),
+    )
+    each = both.group_by("job").agg(
+        duration=pl.col("lasted").sum().cast(pl.Float64),
+        censored=pl.col("running").any(),
+        untimed=pl.col("lasted").is_null().sum(),
+        bad=pl.col("bad").drop_nulls().first(),
+    )
+    return (
+        jobs.join(each, on="job", how="left", maintain_order="left")
+        .with_columns(pl.col("duration").fill_null(0.0), pl.col("censored").fill_null(False))
+        .with_columns(pl.col("bad").alias("attempt" + src.RAW), pl.col("untimed").fill_null(0))
+        .rename({"bad": "attempt"})
+    )
 
 
-def _gpus(detail) -> int:
-    return sum(len(d.get("gpus") or []) for d in detail or [] if isinstance(d, dict))
+def _seconds(clock: pl.Expr, zone: str | None, which: str) -> pl.Expr:
+    """Elapsed seconds of a wall-clock time; where it comes twice, the earliest or the latest; null where it never was."""
+    if zone is not None:
+        clock = clock.dt.replace_time_zone(zone, ambiguous=pl.lit(which), non_existent="null")
+    return clock.dt.epoch("s")
 
 
-def _instant(when: pl.Expr, zone: str | None, ambiguous: str = "earliest") -> pl.Expr:
-    """Return seconds of Unix time of a wall clock (in the zone, or as if it were UTC)."""
-    if zone:
-        when = when.dt.replace_time_zone(zone, ambiguous=ambiguous, non_existent="null")
-    return when.dt.epoch("us") / 1e6
+def _not_before(name: str, after: pl.Expr, zone: str | None) -> pl.Expr:
+    """Elapsed seconds of a time that follows another: the later of two that a clock time can mean, if only that fits."""
+    early, late = (_seconds(pl.col(name), zone, which) for which in ("earliest", "latest"))
+    return pl.when(early < after).then(late).otherwise(early)
 
 
-def _elapsed(frame: pl.DataFrame, zone: str | None) -> pl.DataFrame:
-    """Add `seconds` of each attempt; one that is still open counts until the last instant in the log."""
-    begin, end = _instant(pl.col("start"), zone), _instant(pl.col("end"), zone)
-    # In the hour that daylight saving repeats, an end before its start is of the second time round.
-    late = _instant(pl.col("end"), zone, "latest")
-    end = pl.when(end < begin).then(late).otherwise(end)
-    frame = frame.with_columns(begin=begin, finish=end)
-    final = pl.max_horizontal(pl.col("begin").max(), pl.col("finish").max())
-    still = pl.col("last") & pl.col("end").is_null() & pl.col("start").is_not_null()
-    frame = frame.with_columns(open=still, finish=pl.when(still).then(final).otherwise(pl.col("finish")))
-    return frame.with_columns(seconds=pl.col("finish") - pl.col("begin"))
-
-
-def _summed(attempts: pl.DataFrame) -> pl.DataFrame:
-    return attempts.group_by("entry", maintain_order=True).agg(
-        tries=pl.len(),
-        timed=pl.col("seconds").count(),
-        gpus=pl.col("gpus").max().cast(pl.Float64),
-        duration=pl.col("seconds").sum(),
-        shortest=pl.col("seconds").min(),
-        open=pl.col("open").any(),
+def _trace(good: pl.DataFrame) -> pl.DataFrame:
+    return good.select(
+        "gpus",
+        "duration",
+        "user",
+        "vc",
+        "censored",
+        "attempts",
+        "machines",
+        job_id="jobid",
+        submit=(pl.col("submit") - pl.col("submit").min()).cast(pl.Float64),
+        status=pl.col("status").replace_strict(STATES, return_dtype=pl.String),
+        clock="submitted_time",
     )

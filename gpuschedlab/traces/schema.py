@@ -145,7 +145,7 @@ def sift(
     bad = numbered.filter(pl.col("which").is_not_null())
     texts = [_problem(rules[i], row) for i, row in zip(bad["which"], bad.iter_rows(named=True))]
     if on_bad == "raise":
-        more = f"; and {len(texts) - 1:,} more rows" if len(texts) > 1 else ""
+        more = f"; and {len(texts) - 1:,} more row{'s' * (len(texts) > 2)}" if len(texts) > 1 else ""
         raise TraceError(
             f"{source}, row {bad['row'][0]}, {texts[0]}{more}. Mend the source, or pass on_bad='drop' "
             "to have these rows returned apart."
@@ -204,7 +204,7 @@ def validate(
     (['8', '7'], Float64)
     >>> validate(trace.with_columns(gpus=1.5))
     Traceback (most recent call last):
-    gpuschedlab.errors.TraceError: trace, row 1, column gpus (job 8): found 1.5; expected GPUs: ...; and 1 more rows...
+    gpuschedlab.errors.TraceError: trace, row 1, column gpus (job 8): found 1.5; expected GPUs: ...; and 1 more row...
     """
     if not isinstance(frame, pl.DataFrame):
         raise TraceError(
@@ -235,7 +235,9 @@ def _cast(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[Rule]]:
     if changes:
         frame = frame.with_columns(*changes)
     if "censored" in frame.columns:
-        frame = frame.with_columns(pl.col("censored").fill_null(False))
+        # What could not be converted stays null, for the rule to see.
+        given = pl.col("censored\0raw" if "censored\0raw" in frame.columns else "censored")
+        frame = frame.with_columns(censored=pl.when(given.is_null()).then(False).otherwise("censored"))
     return frame, rules
 
 

@@ -20,7 +20,7 @@ from gpuschedlab.traces.measures import batches, demand, scores_within
 from gpuschedlab.traces.stored import Calibration, Marks
 
 #: What is tried: answers to demand, recency of tasks, and quantiles of the real demand at which the cluster counts as full.
-PULLS = (0.5, 1.0, 2.0)
+PULLS = (0.5, 0.7, 1.0, 1.4, 2.0)
 RECENCIES = (0.3, 0.7, 1.4)
 FULL = (0.86, 0.89, 0.92, 0.96, 1.0)
 #: Seeds of the first round, which all enter, and of the second, for the best.
