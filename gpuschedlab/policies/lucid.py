@@ -1,7 +1,7 @@
 """Lucid (Hu et al., ASPLOS'23): profile briefly, pack jobs that go well together, shortest and smallest first."""
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from gpuschedlab.knobs import Knob
 from gpuschedlab.policies.simple import Placement
@@ -38,6 +38,7 @@ class Lucid(Ordered):
     share_limit: Annotated[float, Knob(1, 2, help="least sum of relative speeds of two jobs that share")] = 1.5
     placement: Placement = "consolidate"
     moving = "none"
+    watched: ClassVar = ("queueing", "utilisation", "interference", "slowdown", "backlog")
 
     @property
     def sharing(self) -> bool:

@@ -1,7 +1,7 @@
 """Themis (Mahajan et al., NSDI'20): finish-time fairness by leases and a partial auction."""
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from gpuschedlab.knobs import Knob
 from gpuschedlab.policies.simple import Placement
@@ -47,6 +47,8 @@ class Themis(Ordered):
     placement: Placement = "relax"
     preemptive = True
     moving = "all"
+    objective: ClassVar = "fair"
+    watched: ClassVar = ("queueing", "utilisation", "overhead", "preemptions", "slowdown", "backlog")
 
     @property
     def lease(self) -> float:

@@ -171,44 +171,46 @@ def _check_sizes(trace: pl.DataFrame, slots: np.ndarray, pools: np.ndarray):
 
 def build_state(trace: pl.DataFrame, cluster: Cluster, policy, speeds, estimates: np.ndarray, delays: Delays) -> State:
     """Make the arrays of a simulation at time 0, before anything happened."""
-    rule = policy.rule()
-    rule["checkpoint"] = np.inf if delays.checkpoint is None else delays.checkpoint
     types = cluster.gpu_types
     type_map = np.array(
         [speeds.gpu_types.index(t) if speeds and t in speeds.gpu_types else -1 for t in types], np.int64
     )
     job, body = _jobs(trace, speeds, estimates, delays, cluster, type_map)
-    nodes, pools = _nodes(cluster, getattr(policy, "profiler_nodes", 0))
-    _check_sizes(trace, body["slots"], pools)
-    profiled = int(pools[pools[:, 1] == 1, 3].max(initial=0))
-    cls, heap_size = _classes(job, body, rule, profiled)
-    n, capacity = len(job), int(nodes["size"].sum())
+    ruled = arrange(job, body, trace, cluster, policy, delays)
+    n, capacity = len(job), int(ruled["nodes"]["size"].sum())
     smallest = min(SLOTS, int(body["slots"].min(initial=SLOTS)))
-    entry = np.zeros(capacity // smallest + len(nodes) + 1, ENTRY)
+    entry = np.zeros(capacity // smallest + len(ruled["nodes"]) + 1, ENTRY)
     entry["next"] = np.arange(1, len(entry) + 1)
     scalar = np.zeros(1, SCALARS)
     scalar["capacity"], scalar["decide_at"], scalar["culprit"] = capacity, np.inf, -1
     return State(
         job=job,
         body=body,
-        nodes=nodes,
         entry=entry,
         outage=_outages(cluster),
-        cls=cls,
-        heap=np.zeros(heap_size + 1, np.int32),
         timers=np.zeros(n + 1, np.int32),
         rank=np.zeros(n + 1, np.int32),
         ticks=np.zeros(3 * n + 1024, TICK),
         stretches=np.zeros(2 * n + 8 * len(entry) + 64, STRETCH),
         scalar=scalar,
-        rule=rule,
         seconds_on=np.zeros((n, len(types))),
-        histogram=np.bincount(nodes["size"] // SLOTS, minlength=65).astype(np.int64),
-        pools=pools,
-        scratch=np.zeros((8, max(n, len(nodes)) + 2), np.int32),
+        histogram=np.bincount(ruled["nodes"]["size"] // SLOTS, minlength=65).astype(np.int64),
+        scratch=np.zeros((8, max(n, len(ruled["nodes"])) + 2), np.int32),
         type_map=type_map,
+        **ruled,
         **_tables(speeds),
     )
+
+
+def arrange(job: np.ndarray, body: np.ndarray, trace: pl.DataFrame, cluster: Cluster, policy, delays: Delays) -> dict:
+    """Make the arrays that depend on the policy: rule, nodes by pool, demand classes; jobs are put into the classes."""
+    rule = policy.rule()
+    rule["checkpoint"] = np.inf if delays.checkpoint is None else delays.checkpoint
+    nodes, pools = _nodes(cluster, getattr(policy, "profiler_nodes", 0))
+    _check_sizes(trace, body["slots"], pools)
+    profiled = int(pools[pools[:, 1] == 1, 3].max(initial=0))
+    cls, heap_size = _classes(job, body, rule, profiled)
+    return {"rule": rule, "nodes": nodes, "pools": pools, "cls": cls, "heap": np.zeros(heap_size + 1, np.int32)}
 
 
 def _tables(speeds) -> dict:

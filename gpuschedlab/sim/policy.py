@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cache
+from typing import ClassVar
 
 import numba
 import numpy as np
@@ -30,10 +31,19 @@ class Policy(Knobbed):
         A rule of `gpuschedlab.cluster.RULES`.
     interval : float
         Seconds between decisions; below a millisecond (Ordered only): at every event.
+    set_aside : tuple of str
+        Knobs that a tuner leaves alone.
+    objective : str
+        What it is tuned for, of `gpuschedlab.autosched.OBJECTIVES`.
+    watched : tuple of str
+        Intermediate metrics through which its knobs act, of `gpuschedlab.autosched.WATCHED`.
     """
 
     placement = "pack"
     interval = 0.0
+    set_aside: ClassVar = ("placement", "interval")
+    objective: ClassVar = "jct"
+    watched: ClassVar = ("queueing", "utilisation", "preemptions", "slowdown", "backlog")
 
     @property
     def name(self) -> str:

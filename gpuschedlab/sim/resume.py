@@ -6,7 +6,7 @@ from numba import types
 
 from gpuschedlab._compiled import njit
 from gpuschedlab.errors import RunError
-from gpuschedlab.sim.build import build_state
+from gpuschedlab.sim.build import arrange
 from gpuschedlab.sim.changes import count_host
 from gpuschedlab.sim.engine import begin_wait, log_tick, wake
 from gpuschedlab.sim.filling import try_start
@@ -19,14 +19,15 @@ from gpuschedlab.sim.state import RUNNING, WAITING
 SHARED = frozenset({"outage", "first", "code", "row", "rate", "seg_first", "seg_end", "type_map", "sharing"})
 """Arrays of a state that never change, and that copies share."""
 
-COLUMNS = ("job_id", "executed", "attained", "progress", "running")
+PAST = ("executed", "attained", "progress", "contention", "waiting_since", "started")
+"""What `unfinished` tells of a job's past, as in `gpuschedlab.sim.state.JOB`."""
 
 
 def unfinished(simulation) -> pl.DataFrame:
     """Jobs submitted and not done, with what they have received."""
     index = refresh_active(simulation.state)
     job = simulation.state.job[index]
-    values = {name: job[name] for name in ("executed", "attained", "progress")}
+    values = {name: job[name] for name in PAST}
     return (
         simulation.trace[index]
         .select("job_id")
@@ -109,35 +110,37 @@ def begin(simulation, start: float, initial: pl.DataFrame | None):
     s.job["stage"][started] = 0
     admit(s, *simulation._fns, simulation._raw, running)
     s.job["starts"][running] = 1
+    _remember(simulation, at, initial)
+
+
+def _remember(simulation, at: np.ndarray, initial: pl.DataFrame):
+    """Give jobs back how contended their past was and since when they wait or run; queues are sorted anew by it."""
+    s = simulation.state
+    if "contention" in initial.columns:
+        past = float(s.scalar["now"][0]) - s.job["submit"][at]
+        s.body["contention0"][at] = -initial["contention"].to_numpy() * past
+    for name in ("waiting_since", "started"):
+        if name in initial.columns:
+            s.job[name][at] = initial[name].to_numpy()
+    rebuild(simulation)
 
 
 def rebuild(simulation):
     """Rebuild queues, classes and pools for the present policy; jobs and nodes stay as they are."""
     old = simulation.state
     refresh_active(old)
-    new = build_state(
-        simulation.trace,
-        simulation.cluster,
-        simulation.policy,
-        simulation.speeds,
-        old.job["estimate"],
-        simulation.delays,
-    )
+    job, body, scalar = old.job.copy(), old.body.copy(), old.scalar.copy()
+    body["pos"], body["tick"], body["timer"] = -1, -1, np.inf
+    new = arrange(job, body, simulation.trace, simulation.cluster, simulation.policy, simulation.delays)
     fresh = (old.job["state"] <= WAITING) & (old.job["starts"] == 0)
-    stage = np.where(fresh, new.job["stage"], np.where(new.rule["profile"] > 0, old.job["stage"], 0))
-    new.job[:] = old.job
-    new.job["stage"] = stage
-    for name in old.body.dtype.names:
-        if name not in ("base", "cls", "pos", "tick", "timer"):
-            new.body[name] = old.body[name]
+    job["stage"] = np.where(fresh, job["stage"], np.where(new["rule"]["profile"] > 0, old.job["stage"], 0))
+    nodes, pools = new["nodes"], new["pools"]
     for name in ("free", "down", "mask"):
-        new.nodes[name] = old.nodes[name]
-    up = new.nodes["down"] == 0
-    new.pools[:, 2] = np.bincount(new.nodes["pool"], new.nodes["free"] * up, len(new.pools))
-    new.pools[:, 3] = np.bincount(new.nodes["pool"], new.nodes["size"] * up, len(new.pools))
-    new.scalar[:] = old.scalar
+        nodes[name] = old.nodes[name]
+    up = nodes["down"] == 0
+    pools[:, 2] = np.bincount(nodes["pool"], nodes["free"] * up, len(pools))
+    pools[:, 3] = np.bincount(nodes["pool"], nodes["size"] * up, len(pools))
     for name in ("timers", "running", "waiting"):
-        new.scalar[name] = 0
-    keep = {name: getattr(old, name) for name in ("entry", "ticks", "stretches", "seconds_on", "histogram")}
-    simulation.state = new.replace(**keep)
+        scalar[name] = 0
+    simulation.state = old.replace(job=job, body=body, scalar=scalar, **new)
     reinsert(simulation.state, *simulation._fns, simulation._raw)

@@ -43,7 +43,7 @@ class Simulation:
         Instant (s) at which it begins; jobs submitted before then must be in `initial`.
     initial : polars.DataFrame, optional
         Jobs already in the system at `start`: `job_id, executed` (s), `attained` (GPU-s), `progress, running`
-        (bool), as `unfinished()` gives them.
+        (bool), and optionally `contention` (so far), `waiting_since` and `started` (s): what `unfinished()` gives.
     rng : int
         Seed, kept with the run; the engine itself draws nothing.
 

@@ -1,0 +1,127 @@
+"""Fewer jobs, the same service: similar jobs of a forecast become one (the trace aggregator, 6.4.3.2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import polars as pl
+
+from gpuschedlab.errors import EstimatorError
+
+
+@dataclass(frozen=True)
+class Aggregator:
+    """Group jobs that ask for the same, at about the same time, for about as long.
+
+    Jobs of equal demand (and model) are neighbours if they were submitted in the same window and their durations lie in
+    the same class of a geometric grid; up to `most` neighbours with `room` GPUs together become one. Existing jobs
+    are grouped by remaining duration instead, running ones apart from waiting ones. The group asks for the sum of GPUs
+    at the mean time of submission, and lasts as long as gives it the members' service (GPU-time), both in all and
+    still to come; executed time is averaged, attained service summed.
+
+    Parameters
+    ----------
+    window : float
+        Seconds of submission that count as the same time.
+    ratio : float
+        Step of the grid of durations, above 1.
+    most : int
+        Most jobs of a group.
+    room : float
+        Most GPUs of a group (a node's, so that a group is not scattered when its members would not be).
+
+    Differs from the paper in
+    -------------------------
+    The thesis does not say when jobs count as similar, nor bounds a group. Larger groups than a node are never made. A
+    row keeps how many jobs it stands for (`weight`), by which objectives are averaged, and by how much its members'
+    mean duration differs from its own (`shift`, s).
+
+    References
+    ----------
+    AutoSched thesis, section 6.4.3.2.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> jobs = {"job_id": ["a", "b", "c"], "submit": [0.0, 20.0, 30.0], "gpus": [1.0, 1.0, 4.0]}
+    >>> trace = pl.DataFrame(jobs | {"duration": [100.0, 110.0, 100.0]})
+    >>> Aggregator().group(trace, pl.DataFrame({"job_id": []}), 0.0)[0].select("gpus", "duration", "weight").rows()
+    [(2.0, 105.0, 2.0), (4.0, 100.0, 1.0)]
+    """
+
+    window: float = 1800.0
+    ratio: float = 2.0
+    most: int = 8
+    room: float = 8.0
+
+    def __post_init__(self):
+        if not (self.window > 0 and self.ratio > 1 and self.most >= 1 and self.room > 0):
+            raise EstimatorError(f"found {self}; expected window > 0 s, ratio > 1, most >= 1 and room > 0 GPUs.")
+
+    def __call__(self, forecast):
+        """Return the forecast with similar jobs grouped."""
+        trace, initial = self.group(forecast.trace, forecast.initial, forecast.now)
+        existing = int((trace["submit"] <= forecast.now).sum()) if initial.height else 0
+        return replace(forecast, trace=trace, initial=initial, existing=existing)
+
+    def group(self, trace: pl.DataFrame, initial: pl.DataFrame, now: float) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """Group a trace and the state of those of its jobs that are in the system.
+
+        Returns
+        -------
+        trace : polars.DataFrame
+            Fewer rows, with `weight` (jobs) and `shift` (s).
+        initial : polars.DataFrame
+            The same jobs' state, for `Simulation(initial=...)`.
+        """
+        state = _state(trace, initial)
+        jobs = self._keyed(state, now)
+        parts = jobs.group_by("key", "chunk", maintain_order=True).agg(*_combined(jobs))
+        length = pl.when(pl.col("known")).then(pl.col("left") + pl.col("progress")).otherwise("left")
+        parts = parts.with_columns(duration=length, shift=pl.col("mean_left") - pl.col("left")).sort("submit", "job_id")
+        past = [c for c in initial.columns if c != "job_id"]
+        passed = parts.filter("known").select("job_id", *past)
+        keep = [c for c in trace.columns if c not in ("job_id", "submit", "gpus", "duration")]
+        return parts.select("job_id", "submit", "gpus", "duration", *keep, "weight", "shift"), passed
+
+    def _keyed(self, state: pl.DataFrame, now: float) -> pl.DataFrame:
+        """Give each job the number of its group: alike ones in order of submission, cut where a group is full."""
+        grid = (pl.col("left").clip(1.0).log() / np.log(self.ratio)).floor()
+        when = pl.when(pl.col("known")).then(-1.0).otherwise((pl.col("submit") - now) // self.window)
+        alike = ["gpus", "known", "running", "grid", "when", *(c for c in ("model", "kind") if c in state.columns)]
+        fits = pl.max_horizontal(1, pl.min_horizontal(self.most, (self.room / pl.col("gpus")).floor()))
+        return (
+            state.with_columns(grid=grid, when=when)
+            .with_columns(key=pl.struct(alike).rank("dense"))
+            .with_columns(chunk=(pl.int_range(pl.len()).over("key") // fits).cast(pl.Int64))
+        )
+
+
+def _state(trace: pl.DataFrame, initial: pl.DataFrame) -> pl.DataFrame:
+    """The trace with what each job has received, whether it is `known` (in the system), and what is `left` (s)."""
+    if not initial.height:
+        none = {c: pl.lit(0.0) for c in initial.columns if c not in ("job_id", "running")}
+        none |= {c: pl.lit(0.0) for c in ("attained", "progress")}
+        return trace.with_columns(**none, running=False, known=False, left=pl.col("duration"))
+    state = trace.join(initial.with_columns(known=True), on="job_id", how="left", maintain_order="left")
+    numbers = [c for c in initial.columns if c not in ("job_id", "running")]
+    state = state.with_columns(pl.col("known", "running").fill_null(False), pl.col(numbers).fill_null(0.0))
+    return state.with_columns(left=(pl.col("duration") - pl.col("progress")).clip(1e-3))
+
+
+def _combined(jobs: pl.DataFrame) -> list[pl.Expr]:
+    """How members become one: means of times, sums of GPUs and services."""
+    gpus = pl.col("gpus")
+    mean = [c for c in ("submit", "executed", "progress", "contention", "waiting_since", "started") if c in jobs.columns]
+    same = [c for c in jobs.columns if c not in (*mean, "job_id", "gpus", "attained", "left", "duration", "key", "chunk")]
+    return [
+        pl.col("job_id").first(),
+        *(pl.col(c).first() for c in same),
+        *(pl.col(c).mean() for c in mean),
+        gpus.sum(),
+        pl.col("attained").sum(),
+        ((pl.col("left") * gpus).sum() / gpus.sum()).alias("left"),
+        pl.col("left").mean().alias("mean_left"),
+        pl.len().cast(pl.Float64).alias("weight"),
+    ]

@@ -1,0 +1,182 @@
+"""What a configuration is worth on a forecast: one simulation, an objective, and the metrics that explain it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+
+from gpuschedlab.cluster.placement import SLOTS
+from gpuschedlab.errors import PolicyError
+from gpuschedlab.sim import Delays, Simulation
+
+
+class Objective(NamedTuple):
+    """What is tuned: `label`, `unit`, and whether `higher` values are better."""
+
+    label: str
+    unit: str
+    higher: bool
+
+
+OBJECTIVES = {
+    "jct": Objective("average JCT still to come", "s", False),
+    "fair": Objective("share of jobs with rho <= 1", "", True),
+}
+"""Objectives: the mean of end - max(submit, now) over all jobs, and the share of jobs whose finish-time fairness holds."""
+
+WATCHED = {
+    "queueing": "s waited a job",
+    "utilisation": "GPU-time held over GPU-time up, until the last job ends",
+    "preemptions": "suspensions a job",
+    "overhead": "s of starting and restarting a job",
+    "slowdown": "GPU-time without delays over the work done: placement and sharing",
+    "interference": "share of executed time with a partner on the same GPUs",
+    "backlog": "GPUs that wait, on average, over the GPUs up",
+}
+"""Intermediate metrics that a policy may declare in `watched` (6.4.3.1), and their units."""
+
+#: Differences below these are noise: they keep logarithms of ratios finite and calm near 0.
+FLOOR = {
+    "queueing": 60.0,
+    "utilisation": 0.01,
+    "preemptions": 0.05,
+    "overhead": 5.0,
+    "slowdown": 0.01,
+    "interference": 0.02,
+    "backlog": 0.02,
+}
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """A configuration measured on a forecast.
+
+    Parameters
+    ----------
+    policy : Policy
+    value : float
+        The objective, in its unit.
+    metrics : dict of str to float
+        Watched metrics by name, in the units of `WATCHED`.
+    """
+
+    policy: object
+    value: float
+    metrics: dict
+
+
+class Probe:
+    """Measures configurations of a policy on one forecast; all start from the same state.
+
+    Parameters
+    ----------
+    forecast : Forecast
+        Jobs to come and jobs in the system (`gpuschedlab.autosched.forecast`), with weights where it is aggregated.
+    cluster : Cluster
+    policy : Policy
+        Under which the state was reached; its `objective` and `watched` are what is measured.
+    speeds, estimator, delays
+        As for `Simulation`.
+
+    Raises
+    ------
+    PolicyError
+        The policy's objective or a watched metric is unknown.
+    """
+
+    def __init__(self, forecast, cluster, policy, *, speeds=None, estimator=None, delays=None):
+        wrong = [m for m in policy.watched if m not in WATCHED]
+        if policy.objective not in OBJECTIVES or wrong:
+            raise PolicyError(
+                f"{policy.name}: found objective {policy.objective!r} and watched metrics {policy.watched}; expected one "
+                f"of {', '.join(OBJECTIVES)}, and metrics of {', '.join(WATCHED)}."
+            )
+        self.objective, self.watched = policy.objective, tuple(policy.watched)
+        self.base = Simulation(
+            forecast.trace,
+            cluster,
+            policy,
+            speeds=speeds,
+            estimator=estimator,
+            delays=delays or Delays(),
+            start=forecast.now,
+            initial=forecast.initial if forecast.initial.height else None,
+        )
+        self.now, self.measured = forecast.now, 0
+        self.weight = weights(self.base.trace)
+        self.shift = self.base.trace["shift"].to_numpy() if "shift" in self.base.trace.columns else 0.0
+        job, body = self.base.state.job, self.base.state.body
+        self.before = {n: job[n].copy() for n in ("queued", "executed", "attained", "progress", "preemptions")}
+        self.before["overhead"] = body["overhead"].copy()
+
+    @property
+    def jobs(self) -> int:
+        """Jobs simulated at each measurement."""
+        return self.base.trace.height
+
+    def __call__(self, policy) -> Measurement:
+        """Measure one configuration."""
+        self.measured += 1
+        simulation = self.base.copy()
+        simulation.switch(policy)
+        simulation.advance(np.inf)
+        return Measurement(policy, self._value(simulation.state), self._metrics(simulation.state))
+
+    def _value(self, state) -> float:
+        job, body, w = state.job, state.body, self.weight
+        if not len(w):
+            return 0.0
+        ended = np.isfinite(body["end"])
+        if self.objective == "jct":
+            spent = np.where(ended, body["end"], state.scalar["now"][0]) - np.maximum(job["submit"], self.now)
+            return float(np.average(spent + self.shift, weights=w))
+        rho = (body["end"] - job["submit"]) / (np.maximum(body["work"], 1e-9) * job["contention"])
+        return float(np.average(rho <= 1 + 1e-9, weights=w))
+
+    def _metrics(self, state) -> dict:
+        job, w, before = state.job, self.weight, self.before
+        gain = {n: job[n] - before[n] for n in ("queued", "executed", "attained", "progress", "preemptions")}
+        gain["overhead"] = state.body["overhead"] - before["overhead"]
+        total, span = max(w.sum(), 1e-9), max(state.scalar["now"][0] - self.now, 1.0)
+        room = span * max(1, state.scalar["capacity"][0]) / SLOTS
+        done = float((job["gpus"] * gain["progress"]).sum())
+        found = {
+            "queueing": float((w * gain["queued"]).sum() / total),
+            "utilisation": float(gain["attained"].sum() / room),
+            "preemptions": float((w * gain["preemptions"]).sum() / total),
+            "overhead": float((w * gain["overhead"]).sum() / total),
+            "slowdown": float((job["gpus"] * (gain["executed"] - gain["overhead"])).sum() / max(done, 1e-9)),
+            "interference": float((w * state.body["shared"]).sum() / max((w * gain["executed"]).sum(), 1e-9)),
+            "backlog": float((job["gpus"] * gain["queued"]).sum() / room),
+        }
+        return {name: found[name] for name in self.watched}
+
+
+def weights(trace: pl.DataFrame) -> np.ndarray:
+    """(n,) jobs that each row stands for: column `weight`, 1 without it."""
+    return trace["weight"].to_numpy() if "weight" in trace.columns else np.ones(trace.height)
+
+
+def reward(objective: str, value: float, reference: float) -> float:
+    """How much better than the reference: its ratio, above 1 for better, whichever way the objective points.
+
+    Examples
+    --------
+    >>> reward("jct", 50.0, 100.0), reward("fair", 0.9, 0.6)
+    (2.0, 1.5)
+    """
+    small = 1e-3
+    better, worse = (value, reference) if OBJECTIVES[objective].higher else (reference, value)
+    return max(better, small) / max(worse, small)
+
+
+def sample(u: np.ndarray, names, measurement: Measurement, reference: Measurement, objective: str) -> dict:
+    """One row for the causal model: coordinates, and logarithms of ratios to the reference configuration."""
+    row = dict(zip(names, map(float, u), strict=True))
+    for name, value in measurement.metrics.items():
+        row[name] = float(np.log((value + FLOOR[name]) / (reference.metrics[name] + FLOOR[name])))
+    row["reward"] = float(np.log(reward(objective, measurement.value, reference.value)))
+    return row

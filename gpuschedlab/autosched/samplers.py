@@ -1,0 +1,251 @@
+"""Where to look next in a box [0, 1]^k: BlueFin, and the searches that it is compared with.
+
+All speak alike: `ask()` gives coordinates (k,), `tell(u, reward)` says what became of them (higher is better). What was
+asked but never told counts as not tried.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from gpuschedlab._extras import need
+from gpuschedlab.errors import EstimatorError
+
+
+class Sampler:
+    """Base: a box with categorical axes, and the search's own random numbers.
+
+    Parameters
+    ----------
+    levels : sequence of int
+        A coordinate each: 0 for a number, else the number of values of a category, spaced evenly from 0 to 1.
+    rng : int or numpy.random.Generator
+    start : (k,) array, optional
+        Where to begin; default: the middle.
+    """
+
+    def __init__(self, levels, rng=0, start=None):
+        self.levels = tuple(int(n) for n in levels)
+        self.rng = np.random.default_rng(rng)
+        self.start = np.full(len(self.levels), 0.5) if start is None else np.array(start, float)
+        if self.start.shape != (len(self.levels),) or not len(self.levels):
+            raise EstimatorError(
+                f"{type(self).__name__}: found a start of shape {self.start.shape} in {len(self.levels)} dimensions; "
+                "expected a coordinate each, and at least one."
+            )
+
+    def ask(self) -> np.ndarray:
+        """Coordinates (k,) to try next."""
+        raise NotImplementedError
+
+    def tell(self, u, reward: float) -> None:
+        """Learn the reward at coordinates that were asked (or those that they were projected to)."""
+
+    def snap(self, u) -> np.ndarray:
+        """Move coordinates into the box, those of categories to the nearest value."""
+        u = np.clip(u, 0.0, 1.0)
+        for i, n in enumerate(self.levels):
+            if n:
+                u[i] = round(u[i] * (n - 1)) / max(1, n - 1)
+        return u
+
+
+class Random(Sampler):
+    """Uniform in every coordinate, independent of what came before.
+
+    Examples
+    --------
+    >>> Random([0, 2], rng=0).ask().tolist()[1] in (0.0, 1.0)
+    True
+    """
+
+    def ask(self) -> np.ndarray:
+        """Coordinates (k,) to try next."""
+        u = self.rng.random(len(self.levels))
+        for i, n in enumerate(self.levels):
+            if n:
+                u[i] = self.rng.integers(n) / max(1, n - 1)
+        return u
+
+
+class LatinHypercube(Sampler):
+    """Rows of Latin hypercubes: of every `size` points in turn, one lies in each of `size` slices of every axis.
+
+    Examples
+    --------
+    >>> plan = LatinHypercube([0], rng=0, size=4)
+    >>> sorted(int(4 * plan.ask()[0]) for _ in range(4))
+    [0, 1, 2, 3]
+    """
+
+    def __init__(self, levels, rng=0, start=None, size: int = 16):
+        super().__init__(levels, rng, start)
+        self.size, self.left = size, []
+
+    def ask(self) -> np.ndarray:
+        """Coordinates (k,) to try next."""
+        if not self.left:
+            k = len(self.levels)
+            cells = np.stack([self.rng.permutation(self.size) for _ in range(k)], axis=1)
+            points = (cells + self.rng.random((self.size, k))) / self.size
+            for i, n in enumerate(self.levels):
+                if n:
+                    points[:, i] = np.minimum((points[:, i] * n).astype(int), n - 1) / max(1, n - 1)
+            self.left = list(points)
+        return self.left.pop(0)
+
+
+class Tpe(Sampler):
+    """Optuna's tree-structured Parzen estimator (Bergstra et al., NeurIPS 2011), behind the same two methods."""
+
+    def __init__(self, levels, rng=0, start=None):
+        super().__init__(levels, rng, start)
+        self.optuna = need("optuna", "the sampler Tpe")
+        self.optuna.logging.set_verbosity(self.optuna.logging.WARNING)
+        sampler = self.optuna.samplers.TPESampler(seed=int(self.rng.integers(2**31)))
+        self.study = self.optuna.create_study(direction="maximize", sampler=sampler)
+        spread = self.optuna.distributions
+        self.axes = {
+            str(i): spread.CategoricalDistribution(range(n)) if n else spread.FloatDistribution(0.0, 1.0)
+            for i, n in enumerate(self.levels)
+        }
+
+    def ask(self) -> np.ndarray:
+        """Coordinates (k,) to try next."""
+        found = self.study.ask(self.axes).params
+        return np.array([found[str(i)] / (max(1, n - 1) if n else 1) for i, n in enumerate(self.levels)])
+
+    def tell(self, u, reward: float) -> None:
+        """Learn the reward at coordinates."""
+        u = self.snap(u)
+        params = {str(i): round(u[i] * (n - 1)) if n else float(u[i]) for i, n in enumerate(self.levels)}
+        self.study.add_trial(
+            self.optuna.trial.create_trial(params=params, distributions=self.axes, value=float(reward))
+        )
+
+
+class BlueFin(Sampler):
+    """Gradient ascent on rewards alone: try a random direction, move along it by what it brought.
+
+    With centre w and u uniform on the unit sphere of the k numerical axes, one-point feedback tries w + delta u and
+    estimates the gradient as (k / delta) r u; two-point feedback also tries w - delta u and takes (k / 2 delta)
+    (r+ - r-) u. The centre then moves by eta times that ("sgd"), or by eta times that over the root of its running mean
+    square ("rmsprop"). Both step sizes shrink with the number of moves t as (1 + t)^-decay.
+
+    Parameters
+    ----------
+    levels, rng, start
+        As for `Sampler`; the start's categories are the ones favoured first.
+    feedback : {2, 1}
+        Points a gradient estimate.
+    eta, delta : float
+        Step and radius, in units of the box.
+    optimizer : {"rmsprop", "sgd"}
+    decay : float
+        Exponent by which `eta` shrinks; `delta` shrinks by half of it.
+
+    Differs from the paper in
+    -------------------------
+    The published rule moves numbers only. A category follows a softmax over its values, moved by the same rewards as
+    the centre: the log-probability gradient times the reward's advantage over its running mean. Perturbed coordinates
+    are clipped to the box. A pair whose second half is never told (the tuner rejected it) counts as one point, its
+    partner's reward being measured against the running mean.
+
+    References
+    ----------
+    Karthikeyan et al., SelfTune, NSDI'23, sections 3 and 4 (algorithm 1); Flaxman et al., SODA 2005 (one point);
+    Shamir, JMLR 2017 (two points).
+
+    Examples
+    --------
+    >>> search = BlueFin([0, 0], rng=1)
+    >>> for _ in range(400):
+    ...     u = search.ask()
+    ...     search.tell(u, -((u - 0.8) ** 2).sum())
+    >>> bool(abs(search.centre - 0.8).max() < 0.1)
+    True
+    """
+
+    def __init__(self, levels, rng=0, start=None, *, feedback=2, eta=0.05, delta=0.15, optimizer="rmsprop", decay=0.25):
+        super().__init__(levels, rng, start)
+        if feedback not in (1, 2) or optimizer not in ("rmsprop", "sgd") or not (eta > 0 and delta > 0 <= decay):
+            raise EstimatorError(
+                f"BlueFin: found feedback={feedback}, optimizer={optimizer!r}, eta={eta}, delta={delta}, decay={decay}; "
+                "expected 1 or 2, 'rmsprop' or 'sgd', eta and delta above 0, decay from 0."
+            )
+        self.feedback, self.eta, self.delta, self.optimizer, self.decay = feedback, eta, delta, optimizer, decay
+        self.number = np.array([n == 0 for n in self.levels])
+        self.centre = self.start.copy()
+        self.logits = [np.zeros(n) for n in self.levels]
+        for i, n in enumerate(self.levels):
+            if n > 1:
+                self.logits[i][round(self.centre[i] * (n - 1))] = math.log(2.0 * (n - 1))
+        self.moves, self.square = 0, np.zeros(len(self.levels))
+        self.mean, self.told = 0.0, 0
+        self.plan: list[tuple[np.ndarray, np.ndarray]] = []  # points still to ask, each with its direction
+        self.asked: list[list] = []  # of the present pair: point, direction, reward or None
+
+    def ask(self) -> np.ndarray:
+        """Coordinates (k,) to try next."""
+        if not self.plan:
+            self._move()
+            side = np.where(self.number, self.rng.standard_normal(len(self.levels)), 0.0)
+            side /= max(np.linalg.norm(side), 1e-12)
+            radius = self.delta * (1 + self.moves) ** (-self.decay / 2)
+            self.asked = []
+            for sign in (1.0, -1.0)[: self.feedback]:
+                point = self._categories(self.centre + sign * radius * side)
+                self.plan.append((np.clip(point, 0.0, 1.0), sign * side))
+        point, side = self.plan.pop(0)
+        self.asked.append([point, side, None])
+        return point.copy()
+
+    def tell(self, u, reward: float) -> None:
+        """Set the reward of the point asked last."""
+        if self.asked:
+            self.asked[-1][2] = float(reward)
+            self.asked[-1][0] = np.asarray(u, float)
+            self.told += 1
+            self.mean += (reward - self.mean) / min(self.told, 20)
+
+    def _categories(self, point: np.ndarray) -> np.ndarray:
+        for i, n in enumerate(self.levels):
+            if n:
+                point[i] = self.rng.choice(n, p=softmax(self.logits[i])) / max(1, n - 1)
+        return point
+
+    def _move(self) -> None:
+        """Move the centre and the categories' weights by what the last pair brought."""
+        told = [(point, side, reward) for point, side, reward in self.asked if reward is not None]
+        if not told:
+            return
+        k, rate = max(1, self.number.sum()), self.eta * (1 + self.moves) ** -self.decay
+        radius = self.delta * (1 + self.moves) ** (-self.decay / 2)
+        base = 0.0 if len(told) == self.feedback else self.mean
+        slope = sum((reward - base) * side for _, side, reward in told) * k / (len(told) * radius)
+        self.square = 0.9 * self.square + 0.1 * slope**2
+        if self.optimizer == "rmsprop":
+            slope = slope / (np.sqrt(self.square / (1 - 0.9 ** (self.moves + 1))) + 1e-8)
+        self.centre = np.clip(self.centre + rate * slope, 0.0, 1.0)
+        self._favour(told)
+        self.moves += 1
+
+    def _favour(self, told) -> None:
+        spread = max(1e-9, np.std([r for _, _, r in told] + [self.mean]))
+        for point, _, reward in told:
+            for i, n in enumerate(self.levels):
+                if n > 1:
+                    taken = np.eye(n)[round(point[i] * (n - 1))]
+                    self.logits[i] += 0.3 * (reward - self.mean) / spread * (taken - softmax(self.logits[i]))
+
+
+def softmax(logits: np.ndarray) -> np.ndarray:
+    """Probabilities (n,) in proportion to the exponentials of (n,) logits."""
+    raised = np.exp(logits - logits.max())
+    return raised / raised.sum()
+
+
+SAMPLERS = {"bluefin": BlueFin, "random": Random, "lhs": LatinHypercube, "tpe": Tpe}
+"""Samplers by the names that the command line and the tuner take."""

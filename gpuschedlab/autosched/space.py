@@ -1,0 +1,125 @@
+"""A policy's knobs as coordinates between 0 and 1: what samplers move in and causal models learn from."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from gpuschedlab.errors import PolicyError
+from gpuschedlab.knobs import KnobInfo, knobs_of
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One coordinate: its name, its knob, and the place in it where the knob is a tuple of numbers.
+
+    Examples
+    --------
+    >>> from gpuschedlab.policies import Tiresias
+    >>> [axis.name for axis in Space(Tiresias()).axes][:4]
+    ['metric', 'queues', 'thresholds_1', 'thresholds_2']
+    """
+
+    name: str
+    info: KnobInfo
+    place: int = 0
+
+    @property
+    def levels(self) -> int:
+        """Values of a category or switch; 0 for a number."""
+        return len(self.info.knob.choices) if self.info.kind in ("choice", "bool") else 0
+
+    def value(self, u: float):
+        """Value at a coordinate; ranges marked `log` are even in the logarithm."""
+        k, u = self.info.knob, min(max(float(u), 0.0), 1.0)
+        if self.levels:
+            return k.choices[round(u * (self.levels - 1))]
+        if k.log:
+            return min(max(k.low * math.exp(u * math.log(k.high / k.low)), k.low), k.high)
+        return k.low + u * (k.high - k.low)
+
+    def coordinate(self, value) -> float:
+        """Coordinate of a value: the inverse of `value`."""
+        k = self.info.knob
+        if self.levels:
+            return k.choices.index(value) / max(1, self.levels - 1)
+        if k.high == k.low:
+            return 0.0
+        return math.log(value / k.low) / math.log(k.high / k.low) if k.log else (value - k.low) / (k.high - k.low)
+
+
+class Space:
+    """The knobs of a policy that are tuned, as a box [0, 1]^k.
+
+    Numbers are scaled to their range (in the logarithm where declared), whole numbers are rounded, a category is its
+    index over the number of values less one. A knob that is a tuple takes a coordinate a place; places that a
+    configuration does not use lie at 1, the end where a threshold is never crossed.
+
+    Parameters
+    ----------
+    policy : Policy
+        Its values are those of all knobs that are not tuned.
+    names : iterable of str, optional
+        Knobs to tune; default: all but the policy's `set_aside`.
+
+    Raises
+    ------
+    PolicyError
+        There is no such knob, or none at all.
+
+    Examples
+    --------
+    >>> from gpuschedlab.policies import Themis
+    >>> space = Space(Themis(), ["lease_term", "priority"])
+    >>> space.encode(Themis(lease_term=86_400)).tolist()
+    [1.0, 1.0]
+    >>> space.decode([0.0, 0.0]).priority
+    'time'
+    """
+
+    def __init__(self, policy, names=None):
+        infos = knobs_of(policy)
+        names = [n for n in infos if n not in policy.set_aside] if names is None else list(names)
+        wrong = [n for n in names if n not in infos]
+        if wrong or not names:
+            raise PolicyError(
+                f"{policy.name}: found knobs {names} to tune; expected one or more of {', '.join(infos)}."
+            )
+        self.policy = policy
+        self.names = tuple(names)
+        self.axes = tuple(
+            Axis(name if infos[name].kind != "floats" else f"{name}_{i + 1}", infos[name], i)
+            for name in names
+            for i in range(infos[name].knob.many if infos[name].kind == "floats" else 1)
+        )
+
+    def __len__(self):
+        return len(self.axes)
+
+    def decode(self, u):
+        """Policy at coordinates (k,), projected onto ranges and constraints."""
+        values = self.policy.knobs
+        for name in self.names:
+            found = [a.value(x) for a, x in zip(self.axes, u, strict=True) if a.info.name == name]
+            values[name] = tuple(found) if self.axes_of(name)[0].info.kind == "floats" else found[0]
+        return self.policy.with_knobs(**type(self.policy).project(values))
+
+    def encode(self, policy) -> np.ndarray:
+        """Coordinates (k,) of a policy."""
+        u = np.ones(len(self.axes))
+        for i, axis in enumerate(self.axes):
+            value = getattr(policy, axis.info.name)
+            if axis.info.kind != "floats":
+                u[i] = axis.coordinate(value)
+            elif axis.place < len(value):
+                u[i] = axis.coordinate(value[axis.place])
+        return u
+
+    def project(self, u):
+        """Nearest policy that constraints allow, and its coordinates (k,)."""
+        policy = self.decode(u)
+        return policy, self.encode(policy)
+
+    def axes_of(self, name: str) -> list[Axis]:
+        """Axes of one knob."""
+        return [a for a in self.axes if a.info.name == name]

@@ -1,0 +1,249 @@
+"""The causal tuner (algorithm 3): sample, project, predict, reject, measure, update, and narrow the scope."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import polars as pl
+
+from gpuschedlab.autosched.measure import Measurement, Probe, reward, sample
+from gpuschedlab.autosched.samplers import SAMPLERS
+from gpuschedlab.autosched.space import Space
+from gpuschedlab.errors import EstimatorError
+
+ITERATIONS = 40  # T, section 6.5.2
+GAMMA = 0.95  # algorithm 3, line 3
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One round of algorithm 3.
+
+    Parameters
+    ----------
+    round : int
+        t; rounds up to 0 are those measured at the start: the reference, and the configuration in force.
+    asked, u : (k,) array
+        Coordinates as sampled, and as projected.
+    policy : Policy
+    fate : {"measured", "rejected", "known"}
+        "known": projection led to a configuration that was measured before.
+    predicted : float
+        What the causal model foretold of the reward, before it was measured; nan without a model.
+    reward : float
+        Measured, as a ratio to the reference (above 1: better); nan where rejected.
+    measurement : Measurement or None
+    best : float
+        Best reward so far.
+    fixed : tuple of str
+        Axes that the scope holds from now on.
+    """
+
+    round: int
+    asked: np.ndarray
+    u: np.ndarray
+    policy: object
+    fate: str
+    predicted: float
+    reward: float
+    measurement: Measurement | None
+    best: float
+    fixed: tuple[str, ...] = ()
+
+
+@dataclass
+class Tuning:
+    """What a search found: its trials, the best policy and its reward, and what it cost."""
+
+    space: Space
+    objective: str
+    trials: list[Trial] = field(default_factory=list)
+    seconds: float = 0.0
+
+    @property
+    def best(self) -> Trial:
+        """Measured trial with the highest reward; the earliest of equals."""
+        return max((t for t in self.trials if t.measurement is not None), key=lambda t: t.reward)
+
+    @property
+    def measured(self) -> int:
+        """Configurations that were simulated."""
+        return sum(t.fate == "measured" for t in self.trials)
+
+    @property
+    def samples(self) -> pl.DataFrame:
+        """Rows for the causal model: coordinates, log ratios of metrics and of the reward to the reference."""
+        names = [a.name for a in self.space.axes]
+        done = [t for t in self.trials if t.fate == "measured"]
+        reference = done[0].measurement
+        return pl.DataFrame([sample(t.u, names, t.measurement, reference, self.objective) for t in done])
+
+
+@dataclass(frozen=True)
+class Tuner:
+    """Search a policy's knobs on a forecast, measuring as little as it can.
+
+    Algorithm 3. (1) Sample a configuration; (2) project it on ranges and constraints, and on the scope; (3) predict its
+    reward with the causal model, and with probability `epsilon` reject it if that is at most `gamma` times the best;
+    (4) measure it; (5) tell sampler and model; (6) what-if: an axis along which the model sees nothing better than
+    the best, all other axes staying, is fixed for the following rounds.
+
+    Parameters
+    ----------
+    iterations : int
+        Rounds T.
+    sampler : str
+        One of `SAMPLERS`.
+    epsilon : float
+        Probability with which a bad prediction leads to rejection.
+    gamma : float
+        Relax factor.
+    margin : float
+        What-if analysis: predicted gain below which an axis does not exceed the best.
+    reject, scope : bool
+        Whether steps 3 and 6 are taken at all (ablations).
+    options : dict
+        Further arguments of the sampler.
+
+    Differs from the paper in
+    -------------------------
+    Rewards are ratios to a reference configuration on the same forecast (the policy's defaults), so that what the model
+    learnt at one time holds at another. The configuration in force is measured first, too. A configuration that was
+    measured before is not measured again. The search ends early when every axis is fixed. `epsilon` has no published
+    value.
+
+    References
+    ----------
+    AutoSched thesis, section 6.4.3.1, algorithm 3; 6.5.2 for T.
+    """
+
+    iterations: int = ITERATIONS
+    sampler: str = "bluefin"
+    epsilon: float = 0.9
+    gamma: float = GAMMA
+    margin: float = 0.02
+    reject: bool = True
+    scope: bool = True
+    options: dict = field(default_factory=dict)
+
+    def __post_init__(self):
+        if self.sampler not in SAMPLERS or not (self.iterations >= 0 and 0 <= self.epsilon <= 1 and self.gamma > 0):
+            raise EstimatorError(
+                f"found {self}; expected a sampler of {', '.join(SAMPLERS)}, iterations from 0, epsilon in [0, 1], gamma > 0."
+            )
+
+    def tune(self, probe: Probe, space: Space, current, *, model=None, rng=0) -> Tuning:
+        """Run the whole search.
+
+        Parameters
+        ----------
+        probe : Probe
+            Measures configurations.
+        space : Space
+            Its policy is the reference.
+        current : Policy
+            Configuration in force, where the search begins.
+        model : CausalModel, optional
+            Without it nothing is predicted, rejected or fixed.
+        rng : int or numpy.random.Generator
+        """
+        *_, last = self.steps(probe, space, current, model=model, rng=rng)
+        return last
+
+    def steps(self, probe: Probe, space: Space, current, *, model=None, rng=0) -> Iterator[Tuning]:
+        """Yield the search after each round; the same object, one trial longer."""
+        search = _Search(self, probe, space, model, np.random.default_rng(rng))
+        for round_, policy in enumerate((space.policy, current), start=-1):
+            search.take(round_, space.encode(policy), space.encode(policy), policy, judge=False)
+            yield search.found
+        search.begin(space.encode(current))
+        for t in range(1, self.iterations + 1):
+            if search.done:
+                return
+            asked = search.ask()
+            policy, u = space.project(search.hold(asked))
+            search.take(t, asked, u, policy)
+            yield search.found
+
+
+class _Search:
+    """State of one search: best so far, what is fixed, what is known."""
+
+    def __init__(self, tuner: Tuner, probe: Probe, space: Space, model, rng):
+        self.tuner, self.probe, self.space, self.model, self.rng = tuner, probe, space, model, rng
+        self.found = Tuning(space, probe.objective)
+        self.known: dict[object, Trial] = {}
+        self.fixed: dict[int, float] = {}
+        self.sampler = None
+
+    @property
+    def done(self) -> bool:
+        return len(self.fixed) == len(self.space)
+
+    def begin(self, u) -> None:
+        """Make the sampler, which starts at what is in force."""
+        levels = [a.levels for a in self.space.axes]
+        self.sampler = SAMPLERS[self.tuner.sampler](levels, self.rng, u, **self.tuner.options)
+
+    def ask(self) -> np.ndarray:
+        return self.sampler.ask()
+
+    def hold(self, asked) -> np.ndarray:
+        """Apply the scope: fixed axes keep their values."""
+        u = np.array(asked, float)
+        for i, value in self.fixed.items():
+            u[i] = value
+        return u
+
+    def take(self, t: int, asked, u, policy, *, judge: bool = True) -> None:
+        """Steps 3 to 6 for one configuration."""
+        begin = time.perf_counter()
+        predicted = self._predict(u)
+        before = self.known.get(policy)
+        elp = self.rng.random() <= self.tuner.epsilon
+        if before is not None:
+            fate, made, worth = "known", before.measurement, before.reward
+        elif judge and self.tuner.reject and elp and predicted <= self.tuner.gamma * self.found.best.reward:
+            fate, made, worth = "rejected", None, np.nan
+        else:
+            fate, made = "measured", self.probe(policy)
+            reference = self.found.trials[0].measurement if self.found.trials else made
+            worth = reward(self.probe.objective, made.value, reference.value)
+        best = np.nanmax([worth, self.found.best.reward if self.found.trials else worth])
+        trial = Trial(t, np.asarray(asked), u, policy, fate, predicted, worth, made, float(best))
+        self.found.trials.append(trial)
+        if fate == "measured":
+            self.known[policy] = trial
+            self._update(trial)
+        if made is not None and judge:
+            self.sampler.tell(u, worth)
+        if fate == "measured" and t >= 0:
+            self._narrow()
+            object.__setattr__(trial, "fixed", tuple(self.space.axes[i].name for i in sorted(self.fixed)))
+        self.found.seconds += time.perf_counter() - begin
+
+    def _predict(self, u) -> float:
+        """Reward that the model foretells; nan without one."""
+        return float(np.exp(self.model.predict(u[None, :]).mean[0])) if self.model is not None else np.nan
+
+    def _update(self, trial: Trial) -> None:
+        """Tell the model what was measured."""
+        if self.model is not None:
+            names = [a.name for a in self.space.axes]
+            row = sample(trial.u, names, trial.measurement, self.found.trials[0].measurement, self.probe.objective)
+            self.model.update(pl.DataFrame([row]))
+
+    def _narrow(self) -> None:
+        """What-if analysis: fix the axes along which nothing better than the best is foreseen."""
+        if self.model is None or not self.tuner.scope:
+            return
+        best = self.found.best
+        here = float(self.model.predict(best.u[None, :]).mean[0])
+        for i, axis in enumerate(self.space.axes):
+            if i not in self.fixed:
+                _, seen = self.model.effects(axis.name, best.u)
+                if seen.mean.max() <= here + np.log1p(self.tuner.margin):
+                    self.fixed[i] = float(best.u[i])
