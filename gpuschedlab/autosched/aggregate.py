@@ -113,8 +113,12 @@ def _state(trace: pl.DataFrame, initial: pl.DataFrame) -> pl.DataFrame:
 def _combined(jobs: pl.DataFrame) -> list[pl.Expr]:
     """How members become one: means of times, sums of GPUs and services."""
     gpus = pl.col("gpus")
-    mean = [c for c in ("submit", "executed", "progress", "contention", "waiting_since", "started") if c in jobs.columns]
-    same = [c for c in jobs.columns if c not in (*mean, "job_id", "gpus", "attained", "left", "duration", "key", "chunk")]
+    mean = [
+        c for c in ("submit", "executed", "progress", "contention", "waiting_since", "started") if c in jobs.columns
+    ]
+    same = [
+        c for c in jobs.columns if c not in (*mean, "job_id", "gpus", "attained", "left", "duration", "key", "chunk")
+    ]
     return [
         pl.col("job_id").first(),
         *(pl.col(c).first() for c in same),

@@ -144,7 +144,7 @@ class BlueFin(Sampler):
         Step and radius, in units of the box.
     optimizer : {"rmsprop", "sgd"}
     decay : float
-        Exponent by which `eta` shrinks; `delta` shrinks by half of it.
+        Exponent by which `eta` shrinks; `delta` shrinks by a third of it (3/4 and 1/4 in the one-point theorem).
 
     Differs from the paper in
     -------------------------
@@ -193,7 +193,7 @@ class BlueFin(Sampler):
             self._move()
             side = np.where(self.number, self.rng.standard_normal(len(self.levels)), 0.0)
             side /= max(np.linalg.norm(side), 1e-12)
-            radius = self.delta * (1 + self.moves) ** (-self.decay / 2)
+            radius = self.delta * (1 + self.moves) ** (-self.decay / 3)
             self.asked = []
             for sign in (1.0, -1.0)[: self.feedback]:
                 point = self._categories(self.centre + sign * radius * side)
@@ -222,7 +222,7 @@ class BlueFin(Sampler):
         if not told:
             return
         k, rate = max(1, self.number.sum()), self.eta * (1 + self.moves) ** -self.decay
-        radius = self.delta * (1 + self.moves) ** (-self.decay / 2)
+        radius = self.delta * (1 + self.moves) ** (-self.decay / 3)
         base = 0.0 if len(told) == self.feedback else self.mean
         slope = sum((reward - base) * side for _, side, reward in told) * k / (len(told) * radius)
         self.square = 0.9 * self.square + 0.1 * slope**2

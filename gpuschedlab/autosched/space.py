@@ -34,9 +34,8 @@ class Axis:
         k, u = self.info.knob, min(max(float(u), 0.0), 1.0)
         if self.levels:
             return k.choices[round(u * (self.levels - 1))]
-        if k.log:
-            return min(max(k.low * math.exp(u * math.log(k.high / k.low)), k.low), k.high)
-        return k.low + u * (k.high - k.low)
+        value = k.low * math.exp(u * math.log(k.high / k.low)) if k.log else k.low + u * (k.high - k.low)
+        return min(max(float(f"{value:.12g}"), k.low), k.high)  # 0.8 there and back is 0.8, not 0.8000000000000002
 
     def coordinate(self, value) -> float:
         """Coordinate of a value: the inverse of `value`."""

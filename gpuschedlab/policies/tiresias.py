@@ -76,7 +76,7 @@ class Tiresias(Ordered):
     A job enters the first queue and moves to the next as its attained service (GPUs x time), or time, crosses a
     threshold. With "gittins" the jobs of a queue go by Gittins index instead, from the services that `fit` saw. A
     job that has waited `starve_limit` times as long as it has run goes to the first queue, and stays while its new
-    stretch would.
+    stretch would; its Gittins index remains that of all it has attained.
 
     Differs from the paper in
     -------------------------
@@ -146,7 +146,7 @@ class Tiresias(Ordered):
         while level < knobs.queues - 1 and value * (1 + 1e-9) >= knobs.thresholds[level]:
             level += 1
         if knobs.metric == GITTINS:
-            return level * 1e3 + knobs.ranks[min(GRID - 1, int((GRID - 1) * math.log1p(service) / WIDEST + 1e-9))]
+            return level * 1e3 + knobs.ranks[min(GRID - 1, int((GRID - 1) * math.log1p(job.attained) / WIDEST + 1e-9))]
         return float(level)
 
     @staticmethod
@@ -167,6 +167,6 @@ class Tiresias(Ordered):
                 when = now + (knobs.thresholds[i] - value) / pace
                 break
         if knobs.metric == GITTINS:
-            step = int((GRID - 1) * math.log1p(value) / WIDEST + 1e-9) + 1
-            when = min(when, now + (math.expm1(step * WIDEST / (GRID - 1)) - value) / pace)
+            step = int((GRID - 1) * math.log1p(job.attained) / WIDEST + 1e-9) + 1
+            when = min(when, now + (math.expm1(step * WIDEST / (GRID - 1)) - job.attained) / pace)
         return when

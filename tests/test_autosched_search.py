@@ -1,0 +1,299 @@
+"""AutoSched's search: knobs as a box, samplers, and algorithm 3 step by step."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from gpuschedlab.autosched.measure import Measurement
+from gpuschedlab.autosched.samplers import SAMPLERS, BlueFin, LatinHypercube, Random
+from gpuschedlab.autosched.space import Space
+from gpuschedlab.autosched.tuner import Tuner
+from gpuschedlab.errors import EstimatorError, PolicyError
+from gpuschedlab.policies import ALL, Lucid, Themis, Tiresias
+
+# --- the box
+
+
+@pytest.mark.parametrize("cls", [c for c in ALL.values() if c.objective], ids=lambda c: c.__name__)
+def test_coordinates_there_and_back(cls):
+    space = Space(cls())
+    assert space.decode(space.encode(cls())) == cls()
+    rng = np.random.default_rng(0)
+    for u in rng.random((50, len(space))):
+        policy, projected = space.project(u)  # whatever is sampled is a policy that its constraints allow
+        assert space.encode(space.decode(projected)) == pytest.approx(projected, abs=1e-9)
+        assert policy.with_knobs() == policy
+        assert ((projected >= 0) & (projected <= 1)).all()
+
+
+def test_a_log_range_is_even_in_the_logarithm():
+    space = Space(Themis(), ["lease_term"])
+    assert space.decode([0.5]).lease_term == pytest.approx(np.sqrt(60 * 86_400))
+
+
+def test_a_threshold_that_is_not_used_lies_where_none_is_crossed():
+    space = Space(Tiresias(), ["queues", "thresholds"])
+    assert space.encode(Tiresias(queues=2, thresholds=(100.0,)))[1:].tolist() == [0.25, 1, 1, 1]
+
+
+def test_what_is_not_tuned_stays():
+    space = Space(Lucid(placement="spread"), ["pack"])
+    assert space.decode([0.0]) == Lucid(placement="spread", pack=False)
+
+
+@pytest.mark.parametrize("names", [["lease"], []])
+def test_unknown_knobs_are_refused(names):
+    with pytest.raises(PolicyError, match="lease_term"):
+        Space(Themis(), names)
+
+
+# --- samplers: a hill with its top at (0.75, 0.3, 0.6) and one category in three better than the others
+
+TOP = np.array([0.75, 0.3, 0.6])
+
+
+def regret(u) -> float:
+    return float(((u[:3] - TOP) ** 2).sum() + 0.3 * (round(2 * u[3]) != 2))
+
+
+def climb(name, rounds, seed, noise=0.05, **options) -> np.ndarray:
+    """Regrets (rounds,) of a search that sees noisy rewards."""
+    rng = np.random.default_rng([seed, 1])
+    search = SAMPLERS[name]([0, 0, 0, 3], seed, **options)
+    found = []
+    for _ in range(rounds):
+        u = search.ask()
+        found.append(regret(u))
+        search.tell(u, 1 - found[-1] + noise * rng.standard_normal())
+    return np.array(found)
+
+
+@pytest.mark.parametrize(
+    ("options", "rate"),
+    [
+        ({"feedback": 2, "optimizer": "sgd", "eta": 0.1, "decay": 0.5}, 0.5),
+        ({"feedback": 2, "optimizer": "rmsprop"}, 0.5),
+        ({"feedback": 1, "optimizer": "sgd", "eta": 0.01, "delta": 0.3, "decay": 0.75}, 0.25),
+    ],
+    ids=["two points", "two points, rmsprop", "one point"],
+)
+def test_bluefin_climbs_at_the_published_rate(options, rate):
+    """Average regret falls at least as T^-1/2 (two points) or T^-1/4 (one): Flaxman 2005, Shamir 2017; 12 seeds."""
+    average = np.mean([np.cumsum(climb("bluefin", 3000, s, **options)) for s in range(12)], axis=0)
+    early, late = average[39] / 40, average[-1] / 3000
+    assert np.log(early / late) / np.log(3000 / 40) > 0.85 * rate
+    assert late < 0.25 * np.mean(climb("random", 2000, 0))
+
+
+@pytest.mark.parametrize("name", sorted(SAMPLERS))
+def test_samplers_stay_in_the_box_and_repeat(name):
+    first, again = (climb(name, 30, 3) for _ in range(2))
+    assert first.tolist() == again.tolist()
+    search = SAMPLERS[name]([0, 2, 5], 0)
+    for _ in range(40):
+        u = search.ask()
+        assert ((u >= 0) & (u <= 1)).all()
+        assert u[1] in (0.0, 1.0)
+        assert u[2] * 4 == round(u[2] * 4)
+        search.tell(u, float(u[0]))
+
+
+def test_optuna_is_told_what_it_asked():
+    assert climb("tpe", 60, 0)[-20:].mean() < 0.5 * climb("random", 60, 0).mean()
+
+
+def test_latin_hypercube_fills_every_slice():
+    plan = LatinHypercube([0, 4], rng=1, size=8)
+    points = np.array([plan.ask() for _ in range(8)])
+    assert sorted((points[:, 0] * 8).astype(int)) == list(range(8))
+    assert np.bincount(np.round(points[:, 1] * 3).astype(int)).tolist() == [2, 2, 2, 2]
+
+
+def test_a_rejected_half_of_a_pair_does_not_stop_the_climb():
+    search, rng = BlueFin([0, 0], rng=0), np.random.default_rng(1)
+    for i in range(600):
+        u = search.ask()
+        if i % 2 or rng.random() < 0.5:  # every other second half is never told
+            search.tell(u, 1 - ((u - 0.8) ** 2).sum())
+    assert np.abs(search.centre - 0.8).max() < 0.15
+
+
+@pytest.mark.parametrize("options", [{"feedback": 3}, {"eta": 0.0}, {"optimizer": "adam"}])
+def test_options_that_make_no_sense_are_refused(options):
+    with pytest.raises(EstimatorError, match="BlueFin"):
+        BlueFin([0], **options)
+    with pytest.raises(EstimatorError, match="coordinate"):
+        Random([0, 0], start=[0.5])
+
+
+# --- algorithm 3, on a policy whose worth is known: JCT 100 s at the defaults, less the nearer lease_term and f are to a goal
+
+
+def worth(u) -> float:
+    return 100.0 * (0.5 + abs(u[0] - 0.2) + abs(u[2] - 0.1))
+
+
+@dataclass
+class Fake:
+    """Stands in for a probe: knows the worth of every configuration, and counts."""
+
+    space: Space
+    objective: str = "jct"
+    calls: int = 0
+
+    def __call__(self, policy):
+        self.calls += 1
+        return Measurement(policy, worth(self.space.encode(policy)), {"queueing": 10.0})
+
+
+class Seen(NamedTuple):
+    mean: np.ndarray
+
+
+class Omniscient:
+    """Stands in for a causal model that is right."""
+
+    def __init__(self, space, wrong=0.0):
+        self.space, self.rows, self.wrong = space, [], wrong
+
+    def predict(self, u):
+        reference = worth(self.space.encode(self.space.policy))
+        return Seen(np.log([reference / worth(row) for row in np.atleast_2d(u)]) + self.wrong)
+
+    def effects(self, name, at):
+        i = [a.name for a in self.space.axes].index(name)
+        rows = np.repeat(np.atleast_2d(at), 21, axis=0)
+        rows[:, i] = np.linspace(0, 1, 21)
+        return rows[:, i], self.predict(rows)
+
+    def update(self, samples):
+        self.rows += samples.rows(named=True)
+
+
+@pytest.fixture
+def space():
+    return Space(Themis(), ["lease_term", "priority", "f", "threshold"])
+
+
+def search(space, model=None, rng=0, **options):
+    probe = Fake(space)
+    return Tuner(**options).tune(probe, space, Themis(lease_term=600.0), model=model, rng=rng), probe
+
+
+def test_without_a_model_every_new_configuration_is_measured(space):
+    found, probe = search(space)
+    assert [t.round for t in found.trials] == list(range(-1, 41))
+    assert probe.calls == found.measured == sum(t.fate == "measured" for t in found.trials)
+    assert {t.fate for t in found.trials} <= {"measured", "known"}
+    assert found.trials[0].reward == 1
+    assert found.best.reward == max(t.reward for t in found.trials) > found.trials[1].reward
+
+
+def test_sampling_moves_towards_what_was_told(space):
+    """BlueFin (step 1) gets the rewards (step 5): it ends nearer the goal than it began, on average over seeds."""
+    late, early = [], []
+    for seed in range(10):
+        trials = search(space, rng=seed, iterations=120)[0].trials[2:]
+        early += [worth(t.u) for t in trials[:20]]
+        late += [worth(t.u) for t in trials[-20:]]
+    assert np.mean(late) < 0.8 * np.mean(early)
+
+
+def test_projection_keeps_constraints():
+    """Step 2: thresholds ascend, one fewer than queues, whatever is asked."""
+    space = Space(Tiresias(), ["queues", "thresholds"])
+    probe = Fake(space)
+    found = Tuner(sampler="random").tune(probe, space, Tiresias())
+    moved = [t for t in found.trials if not np.allclose(t.asked, t.u)]
+    assert len(moved) > 20
+    for t in found.trials:
+        assert len(t.policy.thresholds) == t.policy.queues - 1
+        assert space.encode(t.policy) == pytest.approx(t.u)
+
+
+def test_rejection_spares_what_is_foreseen_to_be_bad(space):
+    """Step 3: all that is predicted at or below gamma times the best is left out, and nothing else."""
+    found, probe = search(space, Omniscient(space), sampler="random", epsilon=1.0, scope=False)
+    best = -np.inf
+    for t in found.trials:
+        if t.round > 0 and t.fate != "known":
+            assert (t.fate == "rejected") == (t.predicted <= 0.95 * best)
+        best = max(best, t.best)
+    assert (
+        0
+        < sum(t.fate == "rejected" for t in found.trials)
+        == 42 - probe.calls - sum(t.fate == "known" for t in found.trials)
+    )
+    everything, _ = search(space, Omniscient(space), sampler="random", reject=False, scope=False)
+    assert found.best.reward == pytest.approx(everything.best.reward, rel=0.05)
+    assert everything.measured > 2 * found.measured
+
+
+def test_exploration_ignores_rejection_as_often_as_epsilon_says(space):
+    """A model that damns everything: with epsilon 0.6 about 40 % are measured all the same."""
+    shares = []
+    for seed in range(8):
+        found, _ = search(space, Omniscient(space, wrong=-9.0), rng=seed, sampler="random", epsilon=0.6, scope=False)
+        shares.append(np.mean([t.fate == "measured" for t in found.trials[2:]]))
+    assert np.mean(shares) == pytest.approx(0.4, abs=0.08)
+    assert search(space, Omniscient(space, wrong=-9.0), epsilon=1.0, scope=False)[0].measured == 2
+
+
+def test_measurement_is_the_probes(space):
+    """Step 4: rewards are the reference's value over the measured one."""
+    found, _ = search(space)
+    for t in found.trials:
+        assert t.reward == pytest.approx(worth(found.trials[0].u) / worth(t.u))
+
+
+def test_the_model_is_told_what_was_measured(space):
+    """Step 5: one row a measurement, in order, with coordinates, metrics and the logarithm of the reward."""
+    model = Omniscient(space)
+    found, _ = search(space, model, scope=False)
+    done = [t for t in found.trials if t.fate == "measured"]
+    assert [row["reward"] for row in model.rows] == pytest.approx([np.log(t.reward) for t in done])
+    assert [row["f"] for row in model.rows] == pytest.approx([t.u[2] for t in done])
+    assert model.rows == found.samples.rows(named=True)
+
+
+def test_scope_fixes_the_axes_that_cannot_gain(space):
+    """Step 6: priority and threshold do not matter, so they are fixed at once and never move again."""
+    found, _ = search(space, Omniscient(space), sampler="random", reject=False)
+    first = found.trials[1]
+    assert {"priority", "threshold"} <= set(first.fixed)
+    assert "f" not in first.fixed
+    for t in found.trials[2:]:
+        assert t.u[[1, 3]].tolist() == first.u[[1, 3]].tolist()
+        assert set(first.fixed) <= set(t.fixed) or t.fate != "measured"
+    free, _ = search(space, Omniscient(space), sampler="random", reject=False, scope=False)
+    assert len({t.policy.priority for t in free.trials}) == 2
+
+
+def test_when_all_is_fixed_the_search_ends(space):
+    found = Tuner().tune(Fake(space), space, space.decode([0.2, 0.0, 0.1, 0.5]), model=Omniscient(space))
+    assert len(found.trials) == 2
+    assert set(found.trials[-1].fixed) == {a.name for a in space.axes}
+
+
+def test_same_seed_same_search(space):
+    one, two = (search(space, Omniscient(space), rng=7)[0] for _ in range(2))
+    assert [(t.fate, t.u.tolist(), t.reward) for t in one.trials if t.fate != "rejected"] == [
+        (t.fate, t.u.tolist(), t.reward) for t in two.trials if t.fate != "rejected"
+    ]
+
+
+def test_steps_can_be_watched_and_left(space):
+    seen = []
+    for found in Tuner().steps(Fake(space), space, Themis()):
+        seen.append(len(found.trials))
+        if len(seen) == 5:
+            break
+    assert seen == [1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize("options", [{"sampler": "grid"}, {"epsilon": 2.0}, {"iterations": -1}, {"gamma": 0.0}])
+def test_a_tuner_that_makes_no_sense_is_refused(options):
+    with pytest.raises(EstimatorError, match="expected a sampler of"):
+        Tuner(**options)
