@@ -76,6 +76,21 @@ def test_overlapping_outages_keep_a_node_down_until_the_last_ends():
     assert simulate(jobs((20, 1, 5)), cluster, Fifo()).jobs["start"].to_list() == [200]
 
 
+def test_many_may_be_suspended_at_once_for_many():
+    """A node of 32: at 10 s a batch of 32 short jobs takes it from 32 long ones, at one instant."""
+    trace = jobs(*[(0, 1, 100)] * 32, *[(10, 1, 5)] * 32)
+    run = simulate(trace, Cluster.homogeneous(1, 32), Srtf())
+    assert run.jobs["end"].to_list() == [105.0] * 32 + [15.0] * 32
+    assert run.jobs["preemptions"].to_list() == [1] * 32 + [0] * 32
+
+
+def test_leases_no_longer_than_restarts_are_found_out():
+    trace = jobs(*[(0, 1, 1000)] * 3)
+    with pytest.raises(PolicyError, match=r"Themis let no job progress .* longer than their delays"):
+        simulate(trace, ONE, Themis(lease_term=60.0), delays=Delays(restart=60.0))
+    assert simulate(trace, ONE, Themis(lease_term=120.0), delays=Delays(restart=60.0)).jobs["end"].null_count() == 0
+
+
 def test_a_job_that_can_never_start_is_left_unfinished_not_looped_over():
     cluster = Cluster((Nodes("a", 1, 1),), (Outage(0, 0),))
     run = simulate(jobs((20, 1, 5)), cluster, Fifo())

@@ -14,7 +14,7 @@ from gpuschedlab.errors import EstimatorError
 class Aggregator:
     """Group jobs that ask for the same, at about the same time, for about as long.
 
-    Jobs of equal demand (and model) are neighbours if they were submitted in the same window and their durations lie in
+    Jobs of equal demand are neighbours if they were submitted in the same window and their durations lie in
     the same class of a geometric grid; up to `most` neighbours with `room` GPUs together become one. Existing jobs
     are grouped by remaining duration instead, running ones apart from waiting ones. The group asks for the sum of GPUs
     at the mean time of submission, and lasts as long as gives it the members' service (GPU-time), both in all and
@@ -29,12 +29,13 @@ class Aggregator:
     most : int
         Most jobs of a group.
     room : float
-        Most GPUs of a group (a node's, so that a group is not scattered when its members would not be).
+        Most GPUs of a group: what is gathered must still find its nodes.
+    alike : tuple of str
+        Columns in which the jobs of a group must agree, where the trace has them.
 
     Differs from the paper in
     -------------------------
-    The thesis does not say when jobs count as similar, nor bounds a group. Larger groups than a node are never made. A
-    row keeps how many jobs it stands for (`weight`), by which objectives are averaged, and by how much its members'
+    The thesis does not say when jobs count as similar, nor bounds a group. A row keeps how many jobs it stands for (`weight`), by which objectives are averaged, and by how much its members'
     mean duration differs from its own (`shift`, s).
 
     References
@@ -50,10 +51,11 @@ class Aggregator:
     [(2.0, 105.0, 2.0), (4.0, 100.0, 1.0)]
     """
 
-    window: float = 1800.0
-    ratio: float = 2.0
-    most: int = 8
-    room: float = 8.0
+    window: float = 3600.0
+    ratio: float = 4.0
+    most: int = 6
+    room: float = 32.0
+    alike: tuple[str, ...] = ("kind",)
 
     def __post_init__(self):
         if not (self.window > 0 and self.ratio > 1 and self.most >= 1 and self.room > 0):
@@ -89,7 +91,7 @@ class Aggregator:
         """Give each job the number of its group: alike ones in order of submission, cut where a group is full."""
         grid = (pl.col("left").clip(1.0).log() / np.log(self.ratio)).floor()
         when = pl.when(pl.col("known")).then(-1.0).otherwise((pl.col("submit") - now) // self.window)
-        alike = ["gpus", "known", "running", "grid", "when", *(c for c in ("model", "kind") if c in state.columns)]
+        alike = ["gpus", "known", "running", "grid", "when", *(c for c in self.alike if c in state.columns)]
         fits = pl.max_horizontal(1, pl.min_horizontal(self.most, (self.room / pl.col("gpus")).floor()))
         return (
             state.with_columns(grid=grid, when=when)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
+import polars as pl
 
 from gpuschedlab.autosched.measure import Probe
 from gpuschedlab.autosched.space import Space
@@ -33,12 +34,14 @@ class Decision:
         Best reward over that of the configuration in force before.
     reason : str
         In words.
-    tuning : Tuning
-        All trials.
+    tuning : Tuning or None
+        All trials; None where the decision was read from a journal.
     jobs, simulated : int
         Jobs of the forecast, and rows after aggregation.
     seconds : float
         Wall time of forecast and search.
+    measured : int
+        Configurations simulated.
     """
 
     now: float
@@ -47,10 +50,23 @@ class Decision:
     switched: bool
     gain: float
     reason: str
-    tuning: Tuning
+    tuning: Tuning | None
     jobs: int
     simulated: int
     seconds: float
+    measured: int = 0
+
+    def record(self) -> dict:
+        """What a journal keeps: plain values, enough to live through the decision again."""
+        found = {n: getattr(self, n) for n in ("now", "cause", "switched", "gain", "reason", "jobs", "simulated")}
+        samples = self.tuning.samples.to_dicts() if self.tuning is not None and self.tuning.trials else []
+        return found | {"seconds": self.seconds, "measured": self.measured, "knobs": self.policy.knobs, "samples": samples}
+
+    @classmethod
+    def of(cls, record: dict, policy) -> Decision:
+        """Decision from its record; without the trials."""
+        kept = {k: v for k, v in record.items() if k not in ("knobs", "samples")}
+        return cls(policy=policy, tuning=None, **kept)
 
 
 class Controller:
@@ -73,6 +89,8 @@ class Controller:
     burst : float
         Arrivals in `check` seconds count as a burst if they exceed the mean of the last day by this many standard
         deviations.
+    journal : Journal, optional
+        Keeps each decision as it is taken.
     rng : int
         Seed; every tuning draws from its own stream, so that a resumed loop repeats what was.
 
@@ -98,11 +116,13 @@ class Controller:
         interval: float = HOUR,
         check: float = 300.0,
         burst: float = 4.0,
+        journal=None,
         rng: int = 0,
     ):
         self.simulation, self.foresee, self.space, self.tuner = simulation, foresee, space, tuner or Tuner()
         self.model, self.aggregator, self.threshold = model, aggregator, threshold
-        self.interval, self.check, self.burst, self.rng = interval, check, burst, rng
+        self.interval, self.check, self.burst = interval, check, burst
+        self.journal, self.rng = journal, rng
         self.submit = simulation.trace["submit"].to_numpy()
         self.decisions: list[Decision] = []
         self.last = -np.inf
@@ -138,8 +158,7 @@ class Controller:
 
     def decide(self, cause: str = "hour") -> Decision:
         """Foresee, tune, and switch if it is worth it."""
-        for decision in self.trying(cause):
-            pass
+        *_, decision = self.trying(cause)
         return decision
 
     def trying(self, cause: str = "hour") -> Iterator[Tuning | Decision]:
@@ -158,7 +177,21 @@ class Controller:
         decision = self._settle(cause, tuning, jobs, forecast.trace.height, time.perf_counter() - begin)
         self.last = simulation.now
         self.decisions.append(decision)
+        if self.journal is not None:
+            self.journal.append(decision)
         yield decision
+
+    def resume(self, records: list[dict]) -> None:
+        """Live through decisions that a journal holds: play on to each, switch where it switched, tell the model."""
+        for record in records:
+            self.simulation.advance(record["now"])
+            policy = self.space.policy.with_knobs(**record["knobs"])
+            if record["switched"]:
+                self.simulation.switch(policy)
+            if self.model is not None and record["samples"]:
+                self.model.update(pl.DataFrame(record["samples"]))
+            self.last = record["now"]
+            self.decisions.append(Decision.of(record, policy))
 
     def probe(self, forecast) -> Probe:
         """What measures configurations on a forecast, as the running scheduler would have them."""
@@ -175,4 +208,4 @@ class Controller:
         if switched:
             policy = tuning.best.policy
             self.simulation.switch(policy)
-        return Decision(self.simulation.now, cause, policy, switched, gain, reason, tuning, jobs, simulated, seconds)
+        return Decision(self.simulation.now, cause, policy, switched, gain, reason, tuning, jobs, simulated, seconds, tuning.measured)

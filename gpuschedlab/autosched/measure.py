@@ -111,18 +111,26 @@ class Probe:
         job, body = self.base.state.job, self.base.state.body
         self.before = {n: job[n].copy() for n in ("queued", "executed", "attained", "progress", "preemptions")}
         self.before["overhead"] = body["overhead"].copy()
+        self.until = self._limit()
 
     @property
     def jobs(self) -> int:
         """Jobs simulated at each measurement."""
         return self.base.trace.height
 
+    def _limit(self) -> float:
+        """Instant (s) by which a sensible configuration is done: thrice the work on all GPUs, and the longest job."""
+        job, body = self.base.state.job, self.base.state.body
+        work = (job["gpus"] * body["work"]).sum() / max(1, self.base.state.scalar["capacity"][0]) * SLOTS
+        last = max(self.now, job["submit"].max(initial=0.0))
+        return last + 3 * (work + body["work"].max(initial=0.0)) + 86_400.0
+
     def __call__(self, policy) -> Measurement:
-        """Measure one configuration."""
+        """Measure one configuration; jobs that it has not let end by then count as if they ended at the limit."""
         self.measured += 1
         simulation = self.base.copy()
         simulation.switch(policy)
-        simulation.advance(np.inf)
+        simulation.advance(self.until)
         return Measurement(policy, self._value(simulation.state), self._metrics(simulation.state))
 
     def _value(self, state) -> float:
@@ -133,14 +141,15 @@ class Probe:
         if self.objective == "jct":
             spent = np.where(ended, body["end"], state.scalar["now"][0]) - np.maximum(job["submit"], self.now)
             return float(np.average(spent + self.shift, weights=w))
-        rho = (body["end"] - job["submit"]) / (np.maximum(body["work"], 1e-9) * job["contention"])
+        rho = (np.where(ended, body["end"], np.inf) - job["submit"]) / (np.maximum(body["work"], 1e-9) * job["contention"])
         return float(np.average(rho <= 1 + 1e-9, weights=w))
 
     def _metrics(self, state) -> dict:
         job, w, before = state.job, self.weight, self.before
         gain = {n: job[n] - before[n] for n in ("queued", "executed", "attained", "progress", "preemptions")}
         gain["overhead"] = state.body["overhead"] - before["overhead"]
-        total, span = max(w.sum(), 1e-9), max(state.scalar["now"][0] - self.now, 1.0)
+        last = np.where(np.isfinite(state.body["end"]), state.body["end"], state.scalar["now"][0]).max(initial=self.now)
+        total, span = max(w.sum(), 1e-9), max(last - self.now, 1.0)
         room = span * max(1, state.scalar["capacity"][0]) / SLOTS
         done = float((job["gpus"] * gain["progress"]).sum())
         found = {

@@ -5,7 +5,7 @@ import importlib
 import shutil
 import textwrap
 
-COMMANDS = ("compare", "run", "sweep", "traces", "check", "bench", "versions")
+COMMANDS = ("compare", "run", "sweep", "tune", "traces", "check", "bench", "versions")
 """Modules of this package, each with a function `add(subparsers)`."""
 
 POLICY_WORDS = """\

@@ -179,7 +179,8 @@ def build_state(trace: pl.DataFrame, cluster: Cluster, policy, speeds, estimates
     ruled = arrange(job, body, trace, cluster, policy, delays)
     n, capacity = len(job), int(ruled["nodes"]["size"].sum())
     smallest = min(SLOTS, int(body["slots"].min(initial=SLOTS)))
-    entry = np.zeros(capacity // smallest + len(ruled["nodes"]) + 1, ENTRY)
+    # Twice: within a decision, those that start already hold what those that are suspended have lent them.
+    entry = np.zeros(2 * (capacity // smallest) + len(ruled["nodes"]) + 1, ENTRY)
     entry["next"] = np.arange(1, len(entry) + 1)
     scalar = np.zeros(1, SCALARS)
     scalar["capacity"], scalar["decide_at"], scalar["culprit"] = capacity, np.inf, -1

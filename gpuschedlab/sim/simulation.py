@@ -83,6 +83,7 @@ class Simulation:
         self.rounds: list[tuple] = []
         self.seconds = 0.0
         self._idle, self._stand = 0, None
+        self._seen = (0, None)
         estimates = np.asarray(estimator.predict(self.trace), float)
         self.state = build_state(self.trace, cluster, policy, speeds, estimates, self.delays)
         self._keys()
@@ -114,6 +115,7 @@ class Simulation:
                 code = advance(self.state, *self._fns, self._raw, float(until))
                 if code == FULL:
                     self._grow()
+                    self._stuck()
                 elif code == DECIDE:
                     self._round()
                 elif code == NO_SPEED:
@@ -202,6 +204,19 @@ class Simulation:
             raise PolicyError(
                 f"{self.policy.name} let none of {len(view)} jobs progress in {PATIENCE} rounds up to t={view.now:g} s. "
                 "Give every job GPUs at last, for longer than its delays, or run with until=..."
+            )
+
+    def _stuck(self):
+        """Ordered policies: find out, as logs fill up, that decisions suspend and start jobs and none progresses."""
+        ticks = int(self.state.scalar["ticks"][0])
+        now = (int(self.state.scalar["done"][0]), float(self.state.job["progress"].sum()))
+        since, before = self._seen
+        if now != before:
+            self._seen = (ticks, now)
+        elif ticks - since > PATIENCE:
+            raise PolicyError(
+                f"{self.policy.name} let no job progress in {ticks - since:,} decisions up to t={self.now:g} s. Let "
+                "jobs keep their GPUs for longer than their delays: a longer lease or interval, or shorter delays."
             )
 
     def _no_speed(self) -> SpeedError:

@@ -1,0 +1,34 @@
+"""AutoSched (thesis, chapter 6): foresee the near future, learn what the knobs cause, tune the running scheduler.
+
+Names are loaded when they are first used.
+"""
+
+import importlib
+
+_HOMES = {
+    "repository": ("observe",),
+    "arrivals": ("GlobalGenerator",),
+    "ranges": ("RANGES", "RangePredictor"),
+    "forecast": ("Forecast", "GenerationEngine", "past_forecast", "true_forecast"),
+    "space": ("Axis", "Space"),
+    "samplers": ("SAMPLERS", "BlueFin", "LatinHypercube", "Random", "Sampler", "Tpe"),
+    "measure": ("OBJECTIVES", "WATCHED", "Measurement", "Probe"),
+    "aggregate": ("Aggregator",),
+    "graph": ("CausalGraph", "Layers", "full_graph", "learn_graph"),
+    "model": ("CausalModel",),
+    "offline": ("gather", "layers_of", "train"),
+    "tuner": ("Trial", "Tuner", "Tuning"),
+    "journal": ("Journal",),
+    "controller": ("Controller", "Decision"),
+    "methods": ("METHODS", "attach", "best_fixed", "score"),
+}
+_HOME = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = sorted(_HOME)
+
+
+def __getattr__(name: str):
+    """Load a public name on first use."""
+    if name in _HOME:
+        return getattr(importlib.import_module(f"gpuschedlab.autosched.{_HOME[name]}"), name)
+    raise AttributeError(f"gpuschedlab.autosched has no {name!r}; it has {', '.join(__all__)}")

@@ -1,0 +1,131 @@
+"""The global generator (6.4.2.1): the near future of arrivals is the sequel of the most similar stored hour."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from gpuschedlab.errors import EstimatorError
+
+DAY = 86_400.0
+
+
+def _centred(x):
+    return x - x.mean(axis=-1, keepdims=True)
+
+
+def _cosine(a, b):
+    return 1 - (a * b).sum(axis=-1) / np.maximum(np.linalg.norm(a, axis=-1) * np.linalg.norm(b, axis=-1), 1e-12)
+
+
+DISTANCES = {
+    "manhattan": lambda a, b: np.abs(a - b).sum(axis=-1),
+    "euclidean": lambda a, b: np.sqrt(((a - b) ** 2).sum(axis=-1)),
+    "cosine": _cosine,
+    "pearson": lambda a, b: _cosine(_centred(a), _centred(b)),
+}
+"""Distances between segments (n, s) and (s,), as table 6.5 compares them."""
+
+
+def periodic_part(counts: np.ndarray, terms: int) -> np.ndarray:
+    """Mean and strongest `terms` periods of a series (n,), by FFT; nothing below 0.
+
+    Examples
+    --------
+    >>> day = np.cos(np.arange(48) * 2 * np.pi / 24)
+    >>> bool(np.allclose(periodic_part(5 + day + 0.1 * (np.arange(48) == 7), terms=1), 5 + day, atol=0.01))
+    True
+    """
+    spectrum = np.fft.rfft(counts)
+    size = np.abs(spectrum)
+    size[0] = np.inf
+    spectrum[np.argsort(-size, kind="stable")[terms + 1 :]] = 0
+    return np.maximum(np.fft.irfft(spectrum, len(counts)), 0.0)
+
+
+@dataclass(frozen=True)
+class GlobalGenerator:
+    """Copy what followed the stored stretch that resembles the last hour most.
+
+    Submissions are counted in buckets; FFT keeps the periodic part; the last `segment` seconds are compared with every
+    stored segment, and the jobs of the `horizon` seconds after the nearest one are copied to the future.
+
+    Parameters
+    ----------
+    metric : str
+        One of `DISTANCES`.
+    periodic : bool
+        Whether segments are compared in the periodic part (True), or in the counts themselves.
+    bucket, segment, horizon : float
+        Seconds of a bucket, of the reference segment, and of the future.
+    terms : int
+        Periods that make the periodic part.
+    days : float
+        Days of the repository that are searched, back from now.
+
+    Differs from the paper in
+    -------------------------
+    How many periods are kept is not published. The horizon may be longer than an hour. With less than a day stored, the
+    last `horizon` seconds are copied.
+
+    References
+    ----------
+    AutoSched thesis, sections 6.4.2.1 and 6.6.2, table 6.5.
+    """
+
+    metric: str = "manhattan"
+    periodic: bool = True
+    bucket: float = 300.0
+    segment: float = 3600.0
+    horizon: float = 3600.0
+    terms: int = 24
+    days: float = 28.0
+
+    def __post_init__(self):
+        whole = self.segment / self.bucket
+        if self.metric not in DISTANCES or self.bucket <= 0 or whole != int(whole) or self.horizon <= 0 or self.terms < 1:
+            raise EstimatorError(
+                f"found {self}; expected a metric of {', '.join(DISTANCES)}, segments of whole buckets, a horizon above 0."
+            )
+
+    def match(self, submit: np.ndarray, now: float) -> float:
+        """Instant (s) of the past whose last segment resembles that of now most; the latest of equals."""
+        first = submit[0] if len(submit) else now
+        count = int(min(now - first, self.days * DAY) // self.bucket)
+        size, ahead = round(self.segment / self.bucket), int(np.ceil(self.horizon / self.bucket))
+        if count * self.bucket < DAY or count < 2 * size + ahead:
+            return now - self.horizon
+        edges = now - self.bucket * np.arange(count, -1, -1)
+        counts = np.diff(np.searchsorted(submit, edges, side="right")).astype(float)
+        series = periodic_part(counts, self.terms) if self.periodic else counts
+        windows = np.lib.stride_tricks.sliding_window_view(series[:-ahead], size)
+        away = DISTANCES[self.metric](windows, series[-size:])
+        best = len(away) - 1 - int(np.argmin(away[::-1]))
+        return float(edges[best + size])
+
+    def generate(self, repository: pl.DataFrame, now: float, horizon: float | None = None) -> pl.DataFrame:
+        """Foresee arrivals.
+
+        Parameters
+        ----------
+        repository : polars.DataFrame
+            `observe(simulation)`: in order of submission, all submitted by now.
+        now : float
+        horizon : float, optional
+            Instead of the generator's own.
+
+        Returns
+        -------
+        polars.DataFrame
+            Copied rows, `submit` in (now, now + horizon], new `job_id`; `duration` null where the copied job has not
+            ended.
+        """
+        horizon = horizon or self.horizon
+        submit = repository["submit"].to_numpy()
+        at = self.match(submit, now)
+        first, last = np.searchsorted(submit, [at, min(at + horizon, now)], side="right")
+        rows = repository[int(first) : int(last)]
+        names = pl.Series("job_id", [f"foreseen-{i}" for i in range(rows.height)], dtype=pl.Utf8)
+        return rows.with_columns(names, (pl.col("submit") - at + now).clip(now + 1e-3))

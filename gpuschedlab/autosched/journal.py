@@ -1,0 +1,83 @@
+"""Decisions on disk as they are taken: one line of JSON each, so that a loop that was stopped goes on."""
+
+import json
+import os
+from pathlib import Path
+
+from gpuschedlab.errors import RunError
+
+
+class Journal:
+    """A file of decisions of one closed loop.
+
+    The first line says what the loop is (`identity`); a file of another loop is never appended to. A line that a crash
+    cut off is dropped.
+
+    Parameters
+    ----------
+    path : str or Path
+    identity : dict
+        Plain values that a resumed loop must share: policy, trace, cluster, seed, options.
+    resume : bool
+        Whether decisions that are there are kept; without it an existing file is an error.
+
+    Raises
+    ------
+    RunError
+        The file exists and is not to be resumed, is of another loop, is no journal, or cannot be written.
+    """
+
+    def __init__(self, path, identity: dict, *, resume: bool = False):
+        self.path = Path(path)
+        self.identity = json.loads(json.dumps(identity, sort_keys=True, default=str))
+        self.records: list[dict] = []
+        if self.path.exists() and not resume:
+            raise RunError(f"{self.path}: found a journal; expected a new file. Resume it, or name another.")
+        if self.path.exists():
+            self.records = self._read()
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            kept = [json.dumps({"identity": self.identity}), *map(json.dumps, self.records)]
+            part = self.path.with_name(f".{self.path.name}.part")
+            part.write_text("\n".join(kept) + "\n")
+            os.replace(part, self.path)
+        except OSError as error:
+            raise self._unwritten(error) from error
+
+    def append(self, decision) -> None:
+        """Keep a decision; it is on disk when this returns."""
+        record = json.loads(json.dumps(decision.record()))
+        self.records.append(record)
+        try:
+            with self.path.open("a") as file:
+                file.write(json.dumps(record) + "\n")
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise self._unwritten(error) from error
+
+    def _unwritten(self, error: OSError) -> RunError:
+        return RunError(
+            f"decisions not stored in {self.path}: {error.strerror or error}. Those before are kept; free some space "
+            "and resume."
+        )
+
+    def _read(self) -> list[dict]:
+        lines = self.path.read_text().splitlines()
+        try:
+            found = json.loads(lines[0])["identity"]
+        except (IndexError, ValueError, KeyError, TypeError) as error:
+            raise RunError(f"{self.path}: found no journal; expected one that a tuning wrote. Name another.") from error
+        if found != self.identity:
+            other = sorted(k for k in self.identity.keys() | found.keys() if self.identity.get(k) != found.get(k))
+            told = ", ".join(f"{k} {found.get(k)!r} (now {self.identity.get(k)!r})" for k in other[:3])
+            raise RunError(f"{self.path}: found a journal of another loop: {told}. Use its options, or another file.")
+        records = []
+        for i, line in enumerate(lines[1:], start=2):
+            try:
+                records.append(json.loads(line))
+            except ValueError as error:
+                if i == len(lines):
+                    break  # the line that was being written
+                raise RunError(f"{self.path}, line {i}: found no decision; expected JSON. Name another file.") from error
+        return records

@@ -1,0 +1,117 @@
+"""The offline phase: configurations measured at instants of the past, and the causal model learnt from them."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from gpuschedlab.autosched.forecast import true_forecast
+from gpuschedlab.autosched.graph import Layers, learn_graph
+from gpuschedlab.autosched.measure import Probe, sample
+from gpuschedlab.autosched.model import CausalModel
+from gpuschedlab.autosched.samplers import LatinHypercube
+from gpuschedlab.autosched.space import Space
+from gpuschedlab.errors import EstimatorError
+from gpuschedlab.sim import Simulation
+
+DAY = 86_400.0
+
+
+def layers_of(space: Space) -> Layers:
+    """Knobs, intermediate metrics and objective of a policy as the three layers of its causal graph (6.4.3.1)."""
+    levels = {a.name: a.levels for a in space.axes if a.levels}
+    return Layers(tuple(a.name for a in space.axes), tuple(space.policy.watched), ("reward",), levels)
+
+
+def gather(
+    history: pl.DataFrame,
+    cluster,
+    space: Space,
+    *,
+    instants: int = 12,
+    configurations: int = 24,
+    days: float = 14.0,
+    horizon: float = 6 * 3600.0,
+    speeds=None,
+    estimator=None,
+    delays=None,
+    rng=0,
+) -> pl.DataFrame:
+    """Measure configurations at instants of the past, each on the jobs that were there and those that then came.
+
+    The last `days` of the history are played under the space's policy; instants are spread over the more loaded half
+    of them, so that their service usage is comparable. At each the policy itself is the reference, and
+    `configurations` points of a Latin hypercube are measured.
+
+    Parameters
+    ----------
+    history : polars.DataFrame
+        A trace, all of it past; submission times may be negative.
+    cluster : Cluster
+    space : Space
+    instants, configurations : int
+    days, horizon : float
+        Days of history played; seconds of arrivals after each instant.
+    speeds, estimator, delays
+        As for `Simulation`.
+    rng : int or numpy.random.Generator
+
+    Returns
+    -------
+    polars.DataFrame
+        `segment`, coordinates, log ratios of metrics and `reward` to the reference: rows for `CausalModel.fit`.
+
+    Raises
+    ------
+    EstimatorError
+        There is hardly any history.
+
+    References
+    ----------
+    AutoSched thesis, 6.4.3.1 (training samples from historical traces and simulator) and 6.6.2. There segments are a
+    day long; here they begin with the jobs in the system, as those that are tuned on do.
+    """
+    past = history.filter(pl.col("submit") >= history["submit"].max() - days * DAY) if history.height else history
+    if past.height < 50:
+        raise EstimatorError(
+            f"AutoSched, offline phase: found {past.height} jobs of history; expected 50 or more. "
+            "Give an earlier stretch of the trace, or tune without a causal model."
+        )
+    past = past.with_columns(pl.col("submit") - past["submit"].min())
+    rng = np.random.default_rng(rng)
+    play = Simulation(past, cluster, space.policy, speeds=speeds, estimator=estimator, delays=delays)
+    rows, plan = [], LatinHypercube([a.levels for a in space.axes], rng, size=configurations)
+    for segment, instant in enumerate(_busy(play.copy(), instants, rng)):
+        play.advance(instant)
+        probe = Probe(true_forecast(play, horizon), cluster, space.policy, speeds=speeds, estimator=estimator, delays=delays)
+        reference = probe(space.policy)
+        for u in [space.encode(space.policy), *(plan.ask() for _ in range(configurations))]:
+            policy, u = space.project(u)
+            row = sample(u, [a.name for a in space.axes], probe(policy), reference, probe.objective)
+            rows.append({"segment": float(segment)} | row)
+    return pl.DataFrame(rows)
+
+
+def _busy(play: Simulation, count: int, rng) -> list[float]:
+    """Instants, a whole hour each, spread over the half of the time in which most GPUs were asked for."""
+    last = float(play.trace["submit"].max())
+    timeline = play.run(until=last).timeline
+    hours = np.arange(1, max(2, last // 3600)) * 3600.0
+    at = np.searchsorted(timeline["time"].to_numpy(), hours, side="right") - 1
+    asked = timeline["demanded"].to_numpy()[np.maximum(at, 0)]
+    busy = hours[asked >= np.median(asked)]
+    return sorted(rng.permutation(busy)[:count].tolist())
+
+
+def train(samples: pl.DataFrame, space: Space, *, backend: str = "network", rng: int = 0) -> CausalModel:
+    """Learn graph and model from what `gather` measured.
+
+    Parameters
+    ----------
+    samples : polars.DataFrame
+    space : Space
+    backend : {"network", "boosted"}
+    rng : int
+    """
+    rows = samples.drop("segment", strict=False)
+    return CausalModel(learn_graph(rows, layers_of(space)), backend=backend, rng=rng).fit(rows)

@@ -1,0 +1,58 @@
+"""The workload repository (6.4.1): what is known, at an instant, of every job that has been submitted."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from gpuschedlab.estimators.base import KNOWN
+from gpuschedlab.sim.rounds import refresh_active
+from gpuschedlab.sim.state import DONE
+
+
+def observe(simulation, history: pl.DataFrame | None = None) -> pl.DataFrame:
+    """List every job submitted by now, with what is known of it; the earlier history first.
+
+    Parameters
+    ----------
+    simulation : Simulation
+    history : polars.DataFrame, optional
+        A trace on the same clock, submitted before the simulation's trace (times may be negative). Its jobs count as
+        started at once: those that would not have ended by now are unfinished.
+
+    Returns
+    -------
+    polars.DataFrame
+        In order of submission: columns known at submission, and `executed` (s so far), `end` and `duration` (s; null
+        while unfinished).
+
+    Examples
+    --------
+    >>> import gpuschedlab as lab
+    >>> trace = pl.DataFrame({"job_id": ["a", "b"], "submit": [0.0, 5.0], "gpus": [1.0, 1.0], "duration": [3.0, 9.0]})
+    >>> simulation = lab.Simulation(trace, lab.Cluster.homogeneous(1, 1), lab.Fifo())
+    >>> simulation.advance(7.0)
+    >>> observe(simulation).select("job_id", "executed", "end", "duration").rows()
+    [('a', 3.0, 3.0, 3.0), ('b', 2.0, None, None)]
+    """
+    state, now = simulation.state, simulation.now
+    refresh_active(state)
+    count = int(np.searchsorted(state.job["submit"], now, side="right"))
+    job, body = state.job[:count], state.body[:count]
+    seen = _known(simulation.trace[:count], job["executed"], body["end"], job["state"] == DONE)
+    if history is None or not history.height:
+        return seen
+    run = history.filter(pl.col("submit") < now)
+    end = (run["submit"] + run["duration"]).to_numpy()
+    executed = np.minimum(run["duration"].to_numpy(), now - run["submit"].to_numpy())
+    return pl.concat([_known(run, executed, end, end <= now), seen], how="diagonal_relaxed")
+
+
+def _known(trace: pl.DataFrame, executed, end, done) -> pl.DataFrame:
+    """Columns known at submission, with what has been seen since."""
+    known = trace.select([c for c in trace.columns if c in KNOWN])
+    seen = {"executed": pl.Series(executed), "end": pl.Series(end), "duration": trace["duration"]}
+    gone = pl.Series(done)
+    return known.with_columns(executed=seen["executed"]).with_columns(
+        end=pl.when(gone).then(seen["end"]), duration=pl.when(gone).then(seen["duration"])
+    )

@@ -1,0 +1,165 @@
+"""`gpuschedlab tune`: a closed loop that tunes a scheduler while it runs, beside those it is compared with."""
+
+import sys
+from pathlib import Path
+
+from gpuschedlab.cli.inputs import DAY, add_scene, contenders, named, positive, scene_of, whole
+from gpuschedlab.cli.parser import add_command, add_json
+from gpuschedlab.cli.text import as_json, grid
+from gpuschedlab.errors import RunError
+
+COMPARED = ("default", "selftune", "autosched")
+HOUR = 3600.0
+
+
+def add(commands):
+    """Add the command."""
+    help = "tune a policy while it runs (AutoSched), and compare with leaving it alone"
+    parser = add_command(commands, "tune", tune, help, policies=True)
+    parser.add_argument("--policy", default="tiresias", metavar="POLICY", help="who, as it starts (default tiresias)")
+    parser.add_argument("--hours", type=positive, metavar="H", help="length of the trace (instead of --days)")
+    parser.add_argument(
+        "--methods",
+        nargs="+",
+        default=list(COMPARED),
+        metavar="METHOD",
+        help="default (never tuned), fixed (best configuration on this very trace), autosched, selftune, optimal, "
+        "no-causal, no-aggregator, no-controller, no-future (default: default selftune autosched)",
+    )
+    add_scene(parser)
+    group = parser.add_argument_group("tuning")
+    group.add_argument("--rounds", type=whole, default=40, metavar="T", help="configurations a search (default 40)")
+    group.add_argument("--threshold", type=positive, default=1.1, help="gain above which to switch (default 1.1)")
+    group.add_argument("--horizon", type=positive, default=6.0, metavar="H", help="hours foreseen (default 6)")
+    group = parser.add_argument_group("answer")
+    group.add_argument("--out", default="runs/tune", metavar="FOLDER", help="where decisions are kept (runs/tune)")
+    group.add_argument("--resume", action="store_true", help="go on where a stopped run of the same options stood")
+    add_json(group)
+
+
+def tune(args) -> int:
+    """Run the loops, print decisions as they are taken and the comparison; Ctrl-C keeps what was decided."""
+    from gpuschedlab.autosched import METHODS
+
+    wrong = [m for m in args.methods if m not in (*METHODS, "default", "fixed")]
+    if wrong:
+        raise RunError(f"--methods {wrong[0]}: expected some of default, fixed, {', '.join(METHODS)}.")
+    if args.hours:
+        args.days = args.hours * HOUR / DAY
+    scene = scene_of(args)
+    ((_, (policy, estimator)),) = contenders(named([args.policy]), scene).items()
+    bench = _Loops(args, scene, policy, estimator)
+    rows = []
+    try:
+        for method in args.methods:
+            rows.append(bench.run(method))
+    except KeyboardInterrupt:
+        print(f"gpuschedlab: interrupted; decisions are in {args.out}. Add --resume to go on.", file=sys.stderr)
+        return 130
+    if args.json:
+        print(as_json({"policy": policy.name, "objective": policy.objective, "methods": rows}))
+    else:
+        print("\n" + _table(rows, policy.objective))
+    return 0
+
+
+class _Loops:
+    """The same trace under one method after the other."""
+
+    def __init__(self, args, scene, policy, estimator):
+        from gpuschedlab.autosched import Space
+
+        self.args, self.scene, self.space = args, scene, Space(policy)
+        self.given = {"speeds": scene.speeds, "estimator": estimator, "delays": scene.delays}
+        self._samples = None
+
+    def simulation(self, policy=None):
+        from gpuschedlab.sim import Simulation
+
+        return Simulation(self.scene.trace, self.scene.cluster, policy or self.space.policy, **self.given)
+
+    def model(self):
+        """A causal model as the offline phase leaves it; a fresh one for each method."""
+        from gpuschedlab.autosched import gather, train
+
+        if self._samples is None:
+            self._say("offline phase: measuring configurations on the history")
+            history = self.scene.history if self.scene.history is not None else self.scene.trace.clear()
+            horizon = self.args.horizon * HOUR
+            self._samples = gather(
+                history, self.scene.cluster, self.space, horizon=horizon, rng=self.scene.seed, **self.given
+            )
+        return train(self._samples, self.space, rng=self.scene.seed)
+
+    def run(self, method: str) -> dict:
+        """One row of the comparison."""
+        from gpuschedlab.autosched import METHODS, best_fixed, score
+
+        found, policy, decisions = None, self.space.policy, []
+        if method == "fixed":
+            found = best_fixed(self.scene.trace, self.scene.cluster, self.space, rng=self.scene.seed, **self.given)
+            policy = found.best.policy
+            self._say(f"fixed: best of {found.measured} on the trace itself")
+        simulation = self.simulation(policy)
+        if method in METHODS:
+            decisions = self._loop(method, simulation)
+        worth = score(simulation)
+        return {
+            "method": method,
+            **worth,
+            "decisions": len(decisions),
+            "switches": sum(d.switched for d in decisions),
+            "measured": sum(d.measured for d in decisions),
+            "seconds": sum(d.seconds for d in decisions),
+            "knobs": simulation.policy.knobs,
+        }
+
+    def _loop(self, method: str, simulation) -> list:
+        from gpuschedlab.autosched import METHODS, Journal, Tuner, attach
+
+        args = self.args
+        keys = ("policy", "trace", "days", "jobs", "load", "seed", "cluster", "rounds", "threshold", "horizon")
+        identity = {"method": method, "rows": self.scene.trace.height} | {k: str(getattr(args, k)) for k in keys}
+        journal = Journal(Path(args.out) / f"{method}.jsonl", identity, resume=args.resume)
+        loop = attach(
+            method,
+            simulation,
+            history=self.scene.history,
+            model=self.model() if METHODS[method].causal else None,
+            tuner=Tuner(args.rounds),
+            horizon=args.horizon * HOUR,
+            threshold=args.threshold,
+            seed=self.scene.seed,
+            journal=journal,
+        )
+        if journal.records:
+            loop.resume(journal.records)
+            self._say(f"{method}: resumed after {len(journal.records)} decisions")
+        for decision in loop.steps(float(self.scene.trace["submit"].max())):
+            self._tell(method, decision)
+        return loop.decisions
+
+    def _tell(self, method: str, decision) -> None:
+        if decision.switched:
+            changed = {k: v for k, v in decision.policy.knobs.items() if k in self.space.names}
+            self._say(f"{method} {decision.now / HOUR:7.1f} h ({decision.cause}): {decision.reason}; now {changed}")
+
+    def _say(self, text: str) -> None:
+        print(text, file=sys.stderr if self.args.json else sys.stdout, flush=True)
+
+
+def _table(rows: list[dict], objective: str) -> str:
+    """The comparison: objectives, decisions, and what they cost."""
+    base = rows[0][objective]
+    ratio = [(r[objective] / base if objective == "fair" else base / r[objective]) if base else 1.0 for r in rows]
+    columns = {
+        "method": [r["method"] for r in rows],
+        "average JCT (h)": [f"{r['jct'] / HOUR:.3f}" for r in rows],
+        "rho <= 1": [f"{r['fair']:.1%}" for r in rows],
+        f"times {rows[0]['method']}": [f"{x:.3f}" for x in ratio],
+        "decisions": [str(r["decisions"]) for r in rows],
+        "switches": [str(r["switches"]) for r in rows],
+        "measured": [str(r["measured"]) for r in rows],
+        "s taken": [f"{r['seconds']:.1f}" for r in rows],
+    }
+    return grid([[name, *cells] for name, cells in columns.items()])

@@ -1,0 +1,317 @@
+"""AutoSched's closed loop: measuring on a forecast, aggregating it, deciding, and going on where it stopped."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+import gpuschedlab as lab
+from gpuschedlab.autosched.aggregate import Aggregator
+from gpuschedlab.autosched.controller import Controller
+from gpuschedlab.autosched.forecast import true_forecast
+from gpuschedlab.autosched.journal import Journal
+from gpuschedlab.autosched.measure import WATCHED, Probe, reward, sample
+from gpuschedlab.autosched.space import Space
+from gpuschedlab.autosched.tuner import Tuner
+from gpuschedlab.errors import EstimatorError, PolicyError, RunError
+from gpuschedlab.jobs import default_speeds
+from gpuschedlab.sim.state import DONE
+
+HOUR = 3600.0
+CLUSTER = lab.Cluster.homogeneous(4, 8)
+DELAYS = lab.Delays(restart=60.0)
+
+
+@pytest.fixture(scope="module")
+def trace():
+    return lab.generate("venus", days=2, jobs=900, load=1.2, cluster_gpus=32, rng=3).filter(pl.col("gpus") <= 16)
+
+
+def running(trace, policy=None, at=30 * HOUR):
+    """A simulation under way."""
+    found = lab.Simulation(trace, CLUSTER, policy or lab.Tiresias(), speeds=default_speeds(CLUSTER), delays=DELAYS)
+    found.advance(at)
+    return found
+
+
+def probe_of(simulation, forecast=None, policy=None):
+    s = simulation
+    given = {"speeds": s.speeds, "estimator": s.estimator, "delays": s.delays}
+    return Probe(forecast or true_forecast(s, 6 * HOUR), s.cluster, policy or s.policy, **given)
+
+
+# --- measuring
+
+
+def test_a_forecast_that_comes_true_is_worth_what_then_happens():
+    """One GPU, FIFO: two jobs wait, one runs and one comes; the mean of end - max(submit, now) by hand."""
+    rows = [("a", 0.0, 100.0), ("b", 10.0, 20.0), ("c", 20.0, 30.0), ("d", 60.0, 10.0)]
+    trace = pl.DataFrame(rows, schema=["job_id", "submit", "duration"], orient="row").with_columns(gpus=1.0)
+    simulation = lab.Simulation(trace, lab.Cluster.homogeneous(1, 1), lab.Fifo())
+    simulation.advance(50.0)
+    found = probe_of(simulation)(lab.Fifo())
+    assert found.value == pytest.approx(np.mean([100 - 50, 120 - 50, 150 - 50, 160 - 60]))
+    assert found.metrics["queueing"] == pytest.approx(np.mean([0, 100 - 50, 120 - 50, 150 - 60]))
+    assert found.metrics["utilisation"] == pytest.approx(1.0)
+    assert found.metrics["preemptions"] == 0
+    sooner = probe_of(simulation)(lab.Sjf())
+    assert sooner.value == pytest.approx(np.mean([50, (110 + 20) - 50, (130 + 30) - 50, (100 + 10) - 60]))
+
+
+def test_measuring_goes_on_from_the_running_state(trace):
+    """All the future known and nothing switched: as good as the running simulation turns out to be."""
+    simulation = running(trace)
+    found = probe_of(simulation, true_forecast(simulation, 1e9))(simulation.policy)
+    left = set(simulation.unfinished()["job_id"])
+    after = running(trace)
+    after.advance(np.inf)
+    jobs = after.result().jobs.filter(pl.col("job_id").is_in(list(left)) | (pl.col("submit") > 30 * HOUR))
+    spent = (jobs["end"] - jobs["submit"].clip(30 * HOUR)).mean()
+    assert found.value == pytest.approx(spent, rel=0.03)  # leases of nodes differ: who sits where is placed anew
+
+
+def test_measuring_leaves_no_trace(trace):
+    simulation = running(trace)
+    probe = probe_of(simulation)
+    first = [probe(p).value for p in (lab.Tiresias(), lab.Tiresias(metric="time"))]
+    assert [probe(p).value for p in (lab.Tiresias(), lab.Tiresias(metric="time"))] == first
+    assert probe.measured == 4
+    assert simulation.now == 30 * HOUR
+
+
+def test_fairness_counts_the_past():
+    """A job that met contention before the forecast is owed for it: rho is that of the whole life."""
+    trace = pl.DataFrame({"job_id": ["a", "b", "c"], "submit": [0.0, 0.0, 0.0], "gpus": 1.0, "duration": [90.0, 90.0, 30.0]})
+    simulation = lab.Simulation(trace, lab.Cluster.homogeneous(1, 1), lab.Fifo())
+    whole = simulation.copy()
+    simulation.advance(60.0)
+    found = probe_of(simulation, policy=lab.Themis(lease_term=60.0, f=0.0))
+    whole.advance(np.inf)
+    again = found.base.copy()
+    again.switch(lab.Fifo())
+    again.advance(np.inf)
+    assert again.state.job["contention"] == pytest.approx(whole.state.job["contention"])
+    assert 0 <= found(lab.Themis()).value <= 1
+
+
+def test_what_is_watched_answers_to_the_knobs(trace):
+    """Every metric that a policy declares moves with some knob, and all are finite."""
+    for policy, ways in (
+        (lab.Tiresias(), [{}, {"queues": 5, "thresholds": (100, 1e3, 1e4, 1e5)}, {"pack_limit": 0.0}]),
+        (lab.Themis(), [{}, {"lease_term": 60.0}, {"threshold": 0.0}, {"f": 0.0}]),
+        (lab.Lucid(profiler_nodes=1), [{}, {"pack": False}, {"share_limit": 1.0}, {"profile_time": 3600.0}]),
+    ):
+        probe = probe_of(running(trace, policy))
+        found = [probe(policy.with_knobs(**w)).metrics for w in ways]
+        assert set(found[0]) == set(policy.watched) <= set(WATCHED)
+        for name in policy.watched:
+            values = [m[name] for m in found]
+            assert np.isfinite(values).all()
+            assert len(set(values)) > 1, name
+
+
+def test_rewards_are_ratios_either_way_up():
+    assert reward("jct", 0.0, 10.0) > 1 > reward("jct", 10.0, 0.0)
+    probe = probe_of(running(lab.generate("venus", days=2, load=1.0, cluster_gpus=32, rng=1).filter(pl.col("gpus") <= 16)))
+    reference = probe(lab.Tiresias())
+    row = sample(np.array([0.5]), ["x"], reference, reference, "jct")
+    assert row == {"x": 0.5, "reward": 0.0} | dict.fromkeys(lab.Tiresias.watched, 0.0)
+
+
+def test_unknown_metrics_are_refused(trace, monkeypatch):
+    simulation = running(trace)
+    monkeypatch.setattr(lab.Tiresias, "watched", ("colour",))
+    with pytest.raises(PolicyError, match="queueing"):
+        probe_of(simulation)
+
+
+# --- the trace aggregator
+
+
+def grouped(trace, **options):
+    simulation = running(trace)
+    forecast = true_forecast(simulation, 6 * HOUR)
+    return forecast, Aggregator(**options)(forecast)
+
+
+def test_aggregation_preserves_service_and_counts(trace):
+    before, after = grouped(trace)
+    assert after.trace.height < 0.8 * before.trace.height
+    assert after.trace["weight"].sum() == before.trace.height
+    assert after.trace["gpus"].sum() == pytest.approx(before.trace["gpus"].sum())
+    assert after.initial["attained"].sum() == pytest.approx(before.initial["attained"].sum())
+
+    def left(forecast):
+        jobs = forecast.trace.join(forecast.initial, on="job_id", how="left")
+        return (jobs["gpus"] * (jobs["duration"] - jobs["progress"].fill_null(0))).sum()
+
+    assert left(after) == pytest.approx(left(before))
+    assert set(after.initial["job_id"]) == set(after.trace.head(after.existing)["job_id"])
+    assert (after.trace["submit"][after.existing :] > after.now).all()
+
+
+def test_only_alike_jobs_are_grouped():
+    columns = {"job_id": list("abcdef"), "submit": [0.0, 9.0, 18.0, 20.0, 30.0, 9000.0], "gpus": [1.0, 1.0, 1.0, 2.0, 1.0, 1.0]}
+    trace = pl.DataFrame(columns | {"duration": [100.0, 120.0, 5000.0, 100.0, 110.0, 100.0]})
+    found, _ = Aggregator().group(trace, pl.DataFrame({"job_id": []}), 0.0)
+    assert found.select("job_id", "submit", "gpus", "duration", "weight", "shift").rows() == [
+        ("a", 13.0, 3.0, 110.0, 3.0, 0.0),
+        ("c", 18.0, 1.0, 5000.0, 1.0, 0.0),
+        ("d", 20.0, 2.0, 100.0, 1.0, 0.0),
+        ("f", 9000.0, 1.0, 100.0, 1.0, 0.0),
+    ]
+
+
+def test_existing_jobs_are_grouped_by_what_is_left_and_by_whether_they_run():
+    trace = pl.DataFrame({"job_id": list("abcd"), "submit": 0.0, "gpus": 1.0, "duration": [1000.0, 140.0, 50.0, 60.0]})
+    received = {"executed": [900.0, 40.0, 0.0, 0.0], "attained": [900.0, 40.0, 0.0, 0.0], "progress": [900.0, 40.0, 0.0, 0.0]}
+    initial = pl.DataFrame({"job_id": list("abcd"), **received, "running": [True, True, False, False]})
+    found, past = Aggregator().group(trace, initial, 950.0)
+    assert found.select("gpus", "duration", "weight").rows() == [(2.0, 470.0 + 100.0, 2.0), (2.0, 55.0, 2.0)]
+    assert past.select("executed", "attained", "running").rows() == [(470.0, 940.0, True), (0.0, 0.0, False)]
+
+
+def test_a_group_has_a_size():
+    trace = pl.DataFrame({"job_id": [f"{i:02d}" for i in range(20)], "submit": 1.0, "gpus": 2.0, "duration": 60.0})
+    none = pl.DataFrame({"job_id": []})
+    assert Aggregator(most=6).group(trace, none, 0.0)[0]["weight"].to_list() == [6.0, 6.0, 6.0, 2.0]
+    assert Aggregator(room=8).group(trace, none, 0.0)[0]["weight"].to_list() == [4.0] * 5
+    assert Aggregator(room=1).group(trace, none, 0.0)[0]["weight"].to_list() == [1.0] * 20
+
+
+def test_aggregated_measurements_rank_configurations_alike(trace):
+    simulation = running(trace)
+    forecast = true_forecast(simulation, 6 * HOUR)
+    ways = [lab.Tiresias(queues=2, thresholds=(t,)) for t in (10.0, 1e3, 1e4, 1e5, 1e6, 1e7)]
+    full, less = (probe_of(simulation, f) for f in (forecast, Aggregator()(forecast)))
+    values = np.array([[p(w).value for w in ways] for p in (full, less)])
+    best = values.argmin(axis=1)
+    assert values[0, best[1]] <= 1.1 * values[0, best[0]]
+    assert values[1] == pytest.approx(values[0], rel=0.35)
+
+
+@pytest.mark.parametrize("options", [{"window": 0.0}, {"ratio": 1.0}, {"most": 0}, {"room": 0.0}])
+def test_aggregators_that_make_no_sense_are_refused(options):
+    with pytest.raises(EstimatorError, match="window > 0"):
+        Aggregator(**options)
+
+
+# --- the loop
+
+
+def foresee(simulation, rng):
+    return true_forecast(simulation, 6 * HOUR)
+
+
+def loop(trace, start=None, **options):
+    simulation = running(trace, start or lab.Tiresias(queues=2, thresholds=(100.0,)), at=0.0)
+    given = {"check": 0.0, "tuner": Tuner(12, sampler="random"), "rng": 5} | options
+    return Controller(simulation, foresee, Space(lab.Tiresias()), **given)
+
+
+def test_it_tunes_every_hour_and_switches_when_it_pays(trace):
+    controller = loop(trace)
+    decisions = controller.run(12 * HOUR)
+    assert [d.now for d in decisions] == [i * HOUR for i in range(12)]
+    assert {d.cause for d in decisions} == {"hour"}
+    for before, d in zip([None, *decisions], decisions):
+        assert d.switched == (d.gain > 1.1)
+        if before is not None:
+            assert (d.policy != before.policy) == d.switched
+    assert any(d.switched for d in decisions)
+    assert controller.simulation.policy == decisions[-1].policy
+
+
+def test_a_threshold_out_of_reach_changes_nothing(trace):
+    controller = loop(trace, threshold=1e9)
+    assert not any(d.switched for d in controller.run(24 * HOUR))
+    alone = running(trace, lab.Tiresias(queues=2, thresholds=(100.0,)), at=0.0)
+    for s in (controller.simulation, alone):
+        s.advance(np.inf)
+    assert controller.simulation.result().jobs.equals(alone.result().jobs)
+
+
+def test_switching_loses_no_state(trace):
+    """Whatever was switched, every job ends, and its GPU-time is the work plus overheads."""
+    controller = loop(trace)
+    controller.run(24 * HOUR)
+    controller.simulation.advance(np.inf)
+    job = controller.simulation.state.job
+    assert (job["state"] == DONE).all()
+    assert job["progress"] == pytest.approx(controller.simulation.state.body["work"])
+
+
+def test_a_burst_is_tuned_for_within_five_minutes():
+    calm = [(f"c{i}", 200.0 * i) for i in range(90)]
+    storm = [(f"s{i}", 7230.0 + i) for i in range(60)]
+    rows = sorted(calm + storm, key=lambda r: r[1])
+    trace = pl.DataFrame(rows, schema=["job_id", "submit"], orient="row").with_columns(gpus=1.0, duration=600.0)
+    controller = loop(trace, lab.Tiresias(), check=300.0)
+    causes = {d.now: d.cause for d in controller.run(4 * HOUR)}
+    assert causes[7500.0] == "burst"
+    assert list(causes.values()).count("burst") == 1
+    assert "burst" not in {d.cause for d in loop(trace, lab.Tiresias(), check=0.0).run(4 * HOUR)}
+
+
+def test_no_jobs_in_sight_is_no_error():
+    trace = pl.DataFrame({"job_id": ["a"], "submit": [50 * HOUR], "gpus": 1.0, "duration": 60.0})
+    decision = loop(trace, lab.Tiresias()).decide()
+    assert (decision.switched, decision.jobs, decision.reason) == (False, 0, "no jobs in sight")
+
+
+def test_same_seed_same_decisions(trace):
+    one, two = (loop(trace).run(5 * HOUR) for _ in range(2))
+    assert [(d.policy, d.gain) for d in one] == [(d.policy, d.gain) for d in two]
+
+
+def test_a_stopped_loop_goes_on_as_if_it_had_not(trace, tmp_path):
+    whole = loop(trace, journal=Journal(tmp_path / "whole.jsonl", {"seed": 5}))
+    whole.run(10 * HOUR)
+    first = loop(trace, journal=Journal(tmp_path / "cut.jsonl", {"seed": 5}))
+    first.run(4 * HOUR)
+    with (tmp_path / "cut.jsonl").open("a") as file:
+        file.write('{"now": 144')  # what a crash leaves
+    journal = Journal(tmp_path / "cut.jsonl", {"seed": 5}, resume=True)
+    again = loop(trace, journal=journal)
+    again.resume(journal.records)
+    again.run(10 * HOUR)
+
+    def told(name):
+        rows = Journal(tmp_path / name, {"seed": 5}, resume=True).records
+        return [{k: v for k, v in row.items() if k != "seconds"} for row in rows]
+
+    assert told("cut.jsonl") == told("whole.jsonl")
+    for controller in (whole, again):
+        controller.simulation.advance(np.inf)
+    assert again.simulation.result().jobs.equals(whole.simulation.result().jobs)
+
+
+def test_a_journal_of_another_loop_is_never_written_to(trace, tmp_path):
+    path = tmp_path / "j.jsonl"
+    Journal(path, {"seed": 1})
+    kept = path.read_text()
+    with pytest.raises(RunError, match="Resume it"):
+        Journal(path, {"seed": 1})
+    with pytest.raises(RunError, match="seed 1 .now 2."):
+        Journal(path, {"seed": 2}, resume=True)
+    assert path.read_text() == kept
+    path.write_text("hello\n")
+    with pytest.raises(RunError, match="found no journal"):
+        Journal(path, {"seed": 1}, resume=True)
+    path.write_text('{"identity": {"seed": 1}}\nhello\n{"now": 0}\n')
+    with pytest.raises(RunError, match="line 2"):
+        Journal(path, {"seed": 1}, resume=True)
+
+
+def test_a_full_disk_is_told_and_keeps_what_was_decided(trace, tmp_path, monkeypatch):
+    journal = Journal(tmp_path / "j.jsonl", {})
+    controller = loop(trace, journal=journal)
+    controller.decide()
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(RunError, match="No space left"):
+        controller.decide()
+    monkeypatch.undo()
+    assert len(Journal(tmp_path / "j.jsonl", {}, resume=True).records) >= 1
