@@ -80,7 +80,9 @@ def test_measuring_leaves_no_trace(trace):
 
 def test_fairness_counts_the_past():
     """A job that met contention before the forecast is owed for it: rho is that of the whole life."""
-    trace = pl.DataFrame({"job_id": ["a", "b", "c"], "submit": [0.0, 0.0, 0.0], "gpus": 1.0, "duration": [90.0, 90.0, 30.0]})
+    trace = pl.DataFrame(
+        {"job_id": ["a", "b", "c"], "submit": [0.0, 0.0, 0.0], "gpus": 1.0, "duration": [90.0, 90.0, 30.0]}
+    )
     simulation = lab.Simulation(trace, lab.Cluster.homogeneous(1, 1), lab.Fifo())
     whole = simulation.copy()
     simulation.advance(60.0)
@@ -111,10 +113,13 @@ def test_what_is_watched_answers_to_the_knobs(trace):
 
 def test_rewards_are_ratios_either_way_up():
     assert reward("jct", 0.0, 10.0) > 1 > reward("jct", 10.0, 0.0)
-    probe = probe_of(running(lab.generate("venus", days=2, load=1.0, cluster_gpus=32, rng=1).filter(pl.col("gpus") <= 16)))
+    probe = probe_of(
+        running(lab.generate("venus", days=2, load=1.0, cluster_gpus=32, rng=1).filter(pl.col("gpus") <= 16))
+    )
     reference = probe(lab.Tiresias())
     row = sample(np.array([0.5]), ["x"], reference, reference, "jct")
-    assert row == {"x": 0.5, "reward": 0.0} | dict.fromkeys(lab.Tiresias.watched, 0.0)
+    pressure = np.log1p(reference.metrics["queueing"] / 60)
+    assert row == {"x": 0.5, "pressure": pressure, "reward": 0.0} | dict.fromkeys(lab.Tiresias.watched, 0.0)
 
 
 def test_unknown_metrics_are_refused(trace, monkeypatch):
@@ -150,7 +155,11 @@ def test_aggregation_preserves_service_and_counts(trace):
 
 
 def test_only_alike_jobs_are_grouped():
-    columns = {"job_id": list("abcdef"), "submit": [0.0, 9.0, 18.0, 20.0, 30.0, 9000.0], "gpus": [1.0, 1.0, 1.0, 2.0, 1.0, 1.0]}
+    columns = {
+        "job_id": list("abcdef"),
+        "submit": [0.0, 9.0, 18.0, 20.0, 30.0, 9000.0],
+        "gpus": [1.0, 1.0, 1.0, 2.0, 1.0, 1.0],
+    }
     trace = pl.DataFrame(columns | {"duration": [100.0, 120.0, 5000.0, 100.0, 110.0, 100.0]})
     found, _ = Aggregator().group(trace, pl.DataFrame({"job_id": []}), 0.0)
     assert found.select("job_id", "submit", "gpus", "duration", "weight", "shift").rows() == [
@@ -163,7 +172,11 @@ def test_only_alike_jobs_are_grouped():
 
 def test_existing_jobs_are_grouped_by_what_is_left_and_by_whether_they_run():
     trace = pl.DataFrame({"job_id": list("abcd"), "submit": 0.0, "gpus": 1.0, "duration": [1000.0, 140.0, 50.0, 60.0]})
-    received = {"executed": [900.0, 40.0, 0.0, 0.0], "attained": [900.0, 40.0, 0.0, 0.0], "progress": [900.0, 40.0, 0.0, 0.0]}
+    received = {
+        "executed": [900.0, 40.0, 0.0, 0.0],
+        "attained": [900.0, 40.0, 0.0, 0.0],
+        "progress": [900.0, 40.0, 0.0, 0.0],
+    }
     initial = pl.DataFrame({"job_id": list("abcd"), **received, "running": [True, True, False, False]})
     found, past = Aggregator().group(trace, initial, 950.0)
     assert found.select("gpus", "duration", "weight").rows() == [(2.0, 470.0 + 100.0, 2.0), (2.0, 55.0, 2.0)]
@@ -182,7 +195,7 @@ def test_aggregated_measurements_rank_configurations_alike(trace):
     simulation = running(trace)
     forecast = true_forecast(simulation, 6 * HOUR)
     ways = [lab.Tiresias(queues=2, thresholds=(t,)) for t in (10.0, 1e3, 1e4, 1e5, 1e6, 1e7)]
-    full, less = (probe_of(simulation, f) for f in (forecast, Aggregator()(forecast)))
+    full, less = (probe_of(simulation, f) for f in (forecast, Aggregator(room=4)(forecast)))
     values = np.array([[p(w).value for w in ways] for p in (full, less)])
     best = values.argmin(axis=1)
     assert values[0, best[1]] <= 1.1 * values[0, best[0]]

@@ -85,7 +85,13 @@ class GlobalGenerator:
 
     def __post_init__(self):
         whole = self.segment / self.bucket
-        if self.metric not in DISTANCES or self.bucket <= 0 or whole != int(whole) or self.horizon <= 0 or self.terms < 1:
+        if (
+            self.metric not in DISTANCES
+            or self.bucket <= 0
+            or whole != int(whole)
+            or self.horizon <= 0
+            or self.terms < 1
+        ):
             raise EstimatorError(
                 f"found {self}; expected a metric of {', '.join(DISTANCES)}, segments of whole buckets, a horizon above 0."
             )

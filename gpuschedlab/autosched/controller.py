@@ -60,7 +60,12 @@ class Decision:
         """What a journal keeps: plain values, enough to live through the decision again."""
         found = {n: getattr(self, n) for n in ("now", "cause", "switched", "gain", "reason", "jobs", "simulated")}
         samples = self.tuning.samples.to_dicts() if self.tuning is not None and self.tuning.trials else []
-        return found | {"seconds": self.seconds, "measured": self.measured, "knobs": self.policy.knobs, "samples": samples}
+        return found | {
+            "seconds": self.seconds,
+            "measured": self.measured,
+            "knobs": self.policy.knobs,
+            "samples": samples,
+        }
 
     @classmethod
     def of(cls, record: dict, policy) -> Decision:
@@ -208,4 +213,16 @@ class Controller:
         if switched:
             policy = tuning.best.policy
             self.simulation.switch(policy)
-        return Decision(self.simulation.now, cause, policy, switched, gain, reason, tuning, jobs, simulated, seconds, tuning.measured)
+        return Decision(
+            self.simulation.now,
+            cause,
+            policy,
+            switched,
+            gain,
+            reason,
+            tuning,
+            jobs,
+            simulated,
+            seconds,
+            tuning.measured,
+        )

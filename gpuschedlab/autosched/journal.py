@@ -79,5 +79,7 @@ class Journal:
             except ValueError as error:
                 if i == len(lines):
                     break  # the line that was being written
-                raise RunError(f"{self.path}, line {i}: found no decision; expected JSON. Name another file.") from error
+                raise RunError(
+                    f"{self.path}, line {i}: found no decision; expected JSON. Name another file."
+                ) from error
         return records

@@ -141,7 +141,9 @@ class Probe:
         if self.objective == "jct":
             spent = np.where(ended, body["end"], state.scalar["now"][0]) - np.maximum(job["submit"], self.now)
             return float(np.average(spent + self.shift, weights=w))
-        rho = (np.where(ended, body["end"], np.inf) - job["submit"]) / (np.maximum(body["work"], 1e-9) * job["contention"])
+        rho = (np.where(ended, body["end"], np.inf) - job["submit"]) / (
+            np.maximum(body["work"], 1e-9) * job["contention"]
+        )
         return float(np.average(rho <= 1 + 1e-9, weights=w))
 
     def _metrics(self, state) -> dict:
@@ -182,9 +184,18 @@ def reward(objective: str, value: float, reference: float) -> float:
     return max(better, small) / max(worse, small)
 
 
+CONTEXT = ("pressure",)
+"""What is given at an instant: `pressure`, the logarithm of 1 + minutes that a job waits under the reference."""
+
+
+def context_of(reference: Measurement) -> dict[str, float]:
+    """Values of `CONTEXT`, from the measurement of the reference configuration."""
+    return {"pressure": float(np.log1p(reference.metrics.get("queueing", 0.0) / 60.0))}
+
+
 def sample(u: np.ndarray, names, measurement: Measurement, reference: Measurement, objective: str) -> dict:
-    """One row for the causal model: coordinates, and logarithms of ratios to the reference configuration."""
-    row = dict(zip(names, map(float, u), strict=True))
+    """One row for the causal model: coordinates, context, and logarithms of ratios to the reference configuration."""
+    row = dict(zip(names, map(float, u), strict=True)) | context_of(reference)
     for name, value in measurement.metrics.items():
         row[name] = float(np.log((value + FLOOR[name]) / (reference.metrics[name] + FLOOR[name])))
     row["reward"] = float(np.log(reward(objective, measurement.value, reference.value)))

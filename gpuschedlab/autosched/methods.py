@@ -78,7 +78,11 @@ class Generated:
         repository = observe(simulation, self.history)
         day = np.floor(simulation.now / DAY + 1e-9) * DAY
         if day > self.fitted:  # at the same instants whether or not the loop was stopped in between
-            seen = repository.filter((pl.col("end") <= day) | pl.col("end").is_null()) if day < simulation.now else repository
+            seen = (
+                repository.filter((pl.col("end") <= day) | pl.col("end").is_null())
+                if day < simulation.now
+                else repository
+            )
             self.engine, self.fitted = self.engine.refit(seen, day), day
         found = self.engine.forecast(simulation, repository, rng)
         return found if self.arrivals else replace(found, trace=found.trace.head(found.existing))

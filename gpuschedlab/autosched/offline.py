@@ -7,7 +7,7 @@ import polars as pl
 
 from gpuschedlab.autosched.forecast import true_forecast
 from gpuschedlab.autosched.graph import Layers, learn_graph
-from gpuschedlab.autosched.measure import Probe, sample
+from gpuschedlab.autosched.measure import CONTEXT, Probe, sample
 from gpuschedlab.autosched.model import CausalModel
 from gpuschedlab.autosched.samplers import LatinHypercube
 from gpuschedlab.autosched.space import Space
@@ -20,7 +20,7 @@ DAY = 86_400.0
 def layers_of(space: Space) -> Layers:
     """Knobs, intermediate metrics and objective of a policy as the three layers of its causal graph (6.4.3.1)."""
     levels = {a.name: a.levels for a in space.axes if a.levels}
-    return Layers(tuple(a.name for a in space.axes), tuple(space.policy.watched), ("reward",), levels)
+    return Layers(tuple(a.name for a in space.axes), tuple(space.policy.watched), ("reward",), levels, context=CONTEXT)
 
 
 def gather(
@@ -28,8 +28,8 @@ def gather(
     cluster,
     space: Space,
     *,
-    instants: int = 12,
-    configurations: int = 24,
+    instants: int = 24,
+    configurations: int = 32,
     days: float = 14.0,
     horizon: float = 6 * 3600.0,
     speeds=None,
@@ -83,7 +83,9 @@ def gather(
     rows, plan = [], LatinHypercube([a.levels for a in space.axes], rng, size=configurations)
     for segment, instant in enumerate(_busy(play.copy(), instants, rng)):
         play.advance(instant)
-        probe = Probe(true_forecast(play, horizon), cluster, space.policy, speeds=speeds, estimator=estimator, delays=delays)
+        probe = Probe(
+            true_forecast(play, horizon), cluster, space.policy, speeds=speeds, estimator=estimator, delays=delays
+        )
         reference = probe(space.policy)
         for u in [space.encode(space.policy), *(plan.ask() for _ in range(configurations))]:
             policy, u = space.project(u)

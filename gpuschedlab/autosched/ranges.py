@@ -70,7 +70,9 @@ class Seen:
         there = index >= 0
         i = np.maximum(index, 0)
         ran = np.minimum(at, self.end[i]) - self.submit[i]
-        return [np.where(there, x, np.nan) for x in (np.log1p(np.maximum(ran, 0)), np.log2(np.maximum(self.gpus[i], 0.1)))]
+        return [
+            np.where(there, x, np.nan) for x in (np.log1p(np.maximum(ran, 0)), np.log2(np.maximum(self.gpus[i], 0.1)))
+        ]
 
     def _completion(self, index: np.ndarray, at: np.ndarray) -> list[np.ndarray]:
         """Time since it ended, duration, and GPUs of an earlier completion."""
@@ -187,12 +189,14 @@ class RangePredictor:
 
     def fit(self, repository: pl.DataFrame, now: float) -> RangePredictor:
         """Learn from the jobs that have ended by `now`; a fitted copy."""
-        past = repository.filter((pl.col("submit") <= now))
+        past = repository.filter(pl.col("submit") <= now)
         over = pl.col("end") > now
         past = past.with_columns(pl.when(over).then(None).otherwise(pl.col(c)).alias(c) for c in ("end", "duration"))
         queries, at = queries_of(past, now, np.random.default_rng(self.rng))
         if not queries.height:
-            raise EstimatorError("RangePredictor: found no job that has ended; expected some history. Give a longer one.")
+            raise EstimatorError(
+                "RangePredictor: found no job that has ended; expected some history. Give a longer one."
+            )
         y = range_of(queries["duration"].to_numpy())
         found = RangePredictor(self.model, self.recent, self.rng)
         kinds, codes = np.unique(y, return_inverse=True)

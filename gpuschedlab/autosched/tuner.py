@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import polars as pl
 
-from gpuschedlab.autosched.measure import Measurement, Probe, reward, sample
-from gpuschedlab.autosched.samplers import SAMPLERS
+from gpuschedlab.autosched.measure import Measurement, Probe, context_of, reward, sample
+from gpuschedlab.autosched.samplers import SAMPLERS, LatinHypercube
 from gpuschedlab.autosched.space import Space
 from gpuschedlab.errors import EstimatorError
 
@@ -103,6 +103,8 @@ class Tuner:
         Relax factor.
     margin : float
         What-if analysis: predicted gain below which an axis does not exceed the best.
+    proposals, pool : int
+        Rounds, at the beginning, that take the model's favourites of so many points of a Latin hypercube.
     reject, scope : bool
         Whether steps 3 and 6 are taken at all (ablations).
     options : dict
@@ -111,7 +113,9 @@ class Tuner:
     Differs from the paper in
     -------------------------
     Rewards are ratios to a reference configuration on the same forecast (the policy's defaults), so that what the model
-    learnt at one time holds at another. The configuration in force is measured first, too. A configuration that was
+    learnt at one time holds at another. The configuration in force is measured first, too; then, with a model, those it
+    favours, and the sampler begins at the best of all: its steps from the configuration in force alone rarely leave the
+    neighbourhood in T rounds. A configuration that was
     measured before is not measured again. The search ends early when every axis is fixed. `epsilon` has no published
     value.
 
@@ -125,6 +129,8 @@ class Tuner:
     epsilon: float = 0.9
     gamma: float = GAMMA
     margin: float = 0.02
+    proposals: int = 3
+    pool: int = 192
     reject: bool = True
     scope: bool = True
     options: dict = field(default_factory=dict)
@@ -159,11 +165,13 @@ class Tuner:
         for round_, policy in enumerate((space.policy, current), start=-1):
             search.take(round_, space.encode(policy), space.encode(policy), policy, judge=False)
             yield search.found
-        search.begin(space.encode(current))
+        favourites = search.favourites(min(self.proposals, self.iterations))
         for t in range(1, self.iterations + 1):
+            if t == len(favourites) + 1:
+                search.begin()
             if search.done:
                 return
-            asked = search.ask()
+            asked = favourites[t - 1] if t <= len(favourites) else search.ask()
             policy, u = space.project(search.hold(asked))
             search.take(t, asked, u, policy)
             yield search.found
@@ -183,10 +191,21 @@ class _Search:
     def done(self) -> bool:
         return len(self.fixed) == len(self.space)
 
-    def begin(self, u) -> None:
-        """Make the sampler, which starts at what is in force."""
+    def begin(self) -> None:
+        """Make the sampler, which starts at the best so far (without a model: at what is in force)."""
+        start = self.found.best if self.model is not None else self.found.trials[-1]
         levels = [a.levels for a in self.space.axes]
-        self.sampler = SAMPLERS[self.tuner.sampler](levels, self.rng, u, **self.tuner.options)
+        self.sampler = SAMPLERS[self.tuner.sampler](levels, self.rng, start.u, **self.tuner.options)
+        self._narrow()
+
+    def favourites(self, count: int) -> list[np.ndarray]:
+        """Coordinates that the model foresees to be best, of a pool spread over the box; none without a model."""
+        if self.model is None or not count:
+            return []
+        plan = LatinHypercube([a.levels for a in self.space.axes], self.rng, size=self.tuner.pool)
+        pool = np.array([self.space.project(plan.ask())[1] for _ in range(self.tuner.pool)])
+        seen = self.model.predict(np.array([self._given(u) for u in pool])).mean
+        return list(pool[np.argsort(-seen, kind="stable")[:count]])
 
     def ask(self) -> np.ndarray:
         return self.sampler.ask()
@@ -218,16 +237,22 @@ class _Search:
         if fate == "measured":
             self.known[policy] = trial
             self._update(trial)
-        if made is not None and judge:
+        if made is not None and self.sampler is not None:
             self.sampler.tell(u, worth)
-        if fate == "measured" and t >= 0:
+        if fate == "measured" and self.sampler is not None:
             self._narrow()
-            object.__setattr__(trial, "fixed", tuple(self.space.axes[i].name for i in sorted(self.fixed)))
+        object.__setattr__(trial, "fixed", tuple(self.space.axes[i].name for i in sorted(self.fixed)))
         self.found.seconds += time.perf_counter() - begin
 
     def _predict(self, u) -> float:
-        """Reward that the model foretells; nan without one."""
-        return float(np.exp(self.model.predict(u[None, :]).mean[0])) if self.model is not None else np.nan
+        """Reward that the model foretells; nan without one, and before the reference is measured."""
+        if self.model is None or not self.found.trials:
+            return np.nan
+        return float(np.exp(self.model.predict(self._given(u)[None, :]).mean[0]))
+
+    def _given(self, u) -> np.ndarray:
+        """Coordinates, and the context in the model's order."""
+        return np.concatenate([u, list(context_of(self.found.trials[0].measurement).values())])
 
     def _update(self, trial: Trial) -> None:
         """Tell the model what was measured."""
@@ -241,9 +266,10 @@ class _Search:
         if self.model is None or not self.tuner.scope:
             return
         best = self.found.best
-        here = float(self.model.predict(best.u[None, :]).mean[0])
+        at = self._given(best.u)
+        here = float(self.model.predict(at[None, :]).mean[0])
         for i, axis in enumerate(self.space.axes):
             if i not in self.fixed:
-                _, seen = self.model.effects(axis.name, best.u)
+                _, seen = self.model.effects(axis.name, at)
                 if seen.mean.max() <= here + np.log1p(self.tuner.margin):
                     self.fixed[i] = float(best.u[i])

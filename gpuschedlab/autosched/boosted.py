@@ -1,0 +1,94 @@
+"""The causal model as regressions: every variable on its causes, by gradient-boosted trees."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from gpuschedlab._extras import need
+from gpuschedlab.autosched.graph import CausalGraph
+
+
+class Boosted:
+    """Gradient-boosted regressions along the graph; new rows weigh as much as many old ones.
+
+    A variable's value is its regression's mean plus a residual drawn from those seen; without causes it is drawn from
+    what was seen. Predictions follow the means; their spread is that of the objective around
+    them in the rows learnt from.
+
+    Parameters
+    ----------
+    graph : CausalGraph
+    trees : int
+        Trees of each regression.
+    batch : int
+        New rows after which the regressions are fitted anew.
+    recent : float
+        Weight of a row learnt by `update`, relative to one of the offline phase.
+    """
+
+    def __init__(self, graph: CausalGraph, *, rng: int = 0, trees: int = 60, batch: int = 64, recent: float = 2.0):
+        self.graph, self.rng, self.trees, self.batch, self.recent = graph, rng, trees, batch, recent
+
+    def fit(self, samples: pl.DataFrame) -> None:
+        """Learn from the offline samples."""
+        self.rows, self.weight, self.fresh = samples.to_numpy(), np.ones(samples.height), 0
+        self._refit()
+
+    def update(self, samples: pl.DataFrame) -> None:
+        """Take new rows; every `batch` of them all is learnt anew."""
+        self.rows = np.concatenate([self.rows, samples.to_numpy()])
+        self.weight = np.concatenate([self.weight, np.full(samples.height, self.recent)])
+        self.fresh += samples.height
+        if self.fresh >= self.batch:
+            self._refit()
+
+    def _refit(self) -> None:
+        xgboost = need("xgboost", "the causal model's boosted backend")
+        names = list(self.graph.layers.names)
+        options = {"max_depth": 4, "eta": 0.12, "subsample": 0.9, "seed": self.rng, "nthread": 1, "lambda": 2.0}
+        self.models, self.residuals, self.fresh = {}, {}, 0
+        for i, name in enumerate(names):
+            y, causes = self.rows[:, i], [names.index(c) for c in self.graph.causes(name)]
+            if not causes:
+                self.models[name], self.residuals[name] = None, np.sort(y)
+                continue
+            data = xgboost.DMatrix(self.rows[:, causes], y, weight=self.weight)
+            model = xgboost.train(options, data, num_boost_round=self.trees)
+            self.models[name] = (model, causes)
+            self.residuals[name] = np.sort(y - model.predict(data))
+        goal, given = self.graph.layers.objectives[0], len(self.graph.layers.given)
+        followed = self._follow({n: self.rows[:, i] for i, n in enumerate(names[:given])})[goal]
+        self.errors = np.quantile(self.rows[:, names.index(goal)] - followed, [0.1, 0.9])
+
+    def _follow(self, values: dict[str, np.ndarray], noise=None) -> dict[str, np.ndarray]:
+        """Values (n,) of all variables from those that are set, causes first; with residuals if there is a generator."""
+        names = self.graph.layers.names
+        n = len(next(iter(values.values()))) if values else 512
+        for name in self.graph.order():
+            if name in values:
+                continue
+            left = self.residuals[name]
+            if self.models[name] is None:
+                values[name] = noise.choice(left, n) if noise is not None else np.full(n, left.mean())
+                continue
+            model, causes = self.models[name]
+            mean = model.inplace_predict(np.column_stack([values[names[c]] for c in causes]))
+            values[name] = mean + (noise.choice(left, n) if noise is not None else 0.0)
+        return values
+
+    def predict(self, u: np.ndarray):
+        """Mean and spread (n,) of the first objective."""
+        layers = self.graph.layers
+        found = self._follow({k: u[:, i] for i, k in enumerate(layers.given)})[layers.objectives[0]]
+        low, high = self.errors
+        return np.stack([found, found + min(low, 0.0), found + max(high, 0.0)])
+
+    def do(self, interventions: dict[str, float], draws: int = 4000) -> dict[str, tuple]:
+        """Mean and spread of every variable, some being set from outside."""
+        start = {n: np.full(draws, float(v)) for n, v in interventions.items()}
+        rng = np.random.default_rng(self.rng)
+        for k in self.graph.layers.given:
+            start.setdefault(k, rng.choice(self.residuals[k], draws))
+        found = self._follow(start, rng)
+        return {n: (float(x.mean()), *map(float, np.quantile(x, [0.1, 0.9]))) for n, x in found.items()}

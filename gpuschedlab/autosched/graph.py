@@ -1,0 +1,253 @@
+"""Causal graphs of a scheduler: knobs, intermediate metrics, objectives, and what causes what (6.4.3.1)."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from dataclasses import dataclass, field
+from html import escape
+
+import numpy as np
+import polars as pl
+
+from gpuschedlab._extras import need
+from gpuschedlab.errors import EstimatorError
+
+
+@dataclass(frozen=True)
+class Layers:
+    """The three layers of variables.
+
+    Parameters
+    ----------
+    knobs, metrics, objectives : tuple of str
+        Columns of the samples.
+    levels : dict of str to int
+        Knobs that are categories, and how many values each has.
+    direct : tuple of (str, str)
+        Edges from a knob to an objective that the operator declares; there are no others.
+    context : tuple of str
+        What is given at the instant and no knob changes, such as the load: a cause of every metric and objective.
+    between : bool
+        Whether metrics may cause one another; the thesis' graphs (figures 6.6, 6.16, 6.20) have three plain layers.
+    """
+
+    knobs: tuple[str, ...]
+    metrics: tuple[str, ...]
+    objectives: tuple[str, ...]
+    levels: dict[str, int] = field(default_factory=dict)
+    direct: tuple[tuple[str, str], ...] = ()
+    context: tuple[str, ...] = ()
+    between: bool = False
+
+    @property
+    def given(self) -> tuple[str, ...]:
+        """What a prediction starts from: knobs, then context."""
+        return (*self.knobs, *self.context)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All variables, causes first."""
+        return (*self.given, *self.metrics, *self.objectives)
+
+    def tier(self, name: str) -> int:
+        """0 for a knob or context, 1 for a metric, 2 for an objective."""
+        return 0 if name in self.given else 1 if name in self.metrics else 2
+
+    def allows(self, cause: str, effect: str) -> bool:
+        """Whether an edge may be: never against the layers, between knobs, or past the metrics unless declared."""
+        a, b = self.tier(cause), self.tier(effect)
+        if cause in self.context:
+            return b > 0
+        return (cause, effect) in self.direct if (a, b) == (0, 2) else a < b or (a == b == 1 and self.between)
+
+
+@dataclass(frozen=True)
+class CausalGraph:
+    """A directed acyclic graph over the layers.
+
+    Examples
+    --------
+    >>> graph = CausalGraph(Layers(("k",), ("m",), ("r",)), (("k", "m"), ("m", "r")))
+    >>> graph.causes("r"), graph.effects("k"), graph.paths("k", "r")
+    (('m',), ('m',), [('k', 'm', 'r')])
+    """
+
+    layers: Layers
+    edges: tuple[tuple[str, str], ...]
+
+    def causes(self, name: str) -> tuple[str, ...]:
+        """Direct causes of a variable."""
+        return tuple(a for a, b in self.edges if b == name)
+
+    def effects(self, name: str) -> tuple[str, ...]:
+        """Direct effects of a variable."""
+        return tuple(b for a, b in self.edges if a == name)
+
+    def paths(self, cause: str, effect: str) -> list[tuple[str, ...]]:
+        """All directed paths from one variable to another."""
+        if cause == effect:
+            return [(effect,)]
+        return [(cause, *rest) for b in self.effects(cause) for rest in self.paths(b, effect)]
+
+    def order(self) -> list[str]:
+        """Variables, each after its causes."""
+        found: list[str] = []
+        left = list(self.layers.names)
+        while left:
+            ready = [n for n in left if all(c in found for c in self.causes(n))]
+            if not ready:
+                raise EstimatorError(f"CausalGraph: found a circle among {left}; expected edges without one.")
+            found += ready
+            left = [n for n in left if n not in ready]
+        return found
+
+    def _repr_html_(self):
+        rows = "".join(f"<tr><td>{escape(a)}</td><td>&rarr; {escape(b)}</td></tr>" for a, b in self.edges)
+        return f"<table><tr><th>cause</th><th>effect</th></tr>{rows}</table>"
+
+
+def full_graph(layers: Layers) -> CausalGraph:
+    """Skeleton before anything is learnt: every knob causes every metric, every metric every objective."""
+    edges = [(k, m) for k in layers.knobs for m in layers.metrics]
+    edges += [(m, o) for m in layers.metrics for o in layers.objectives]
+    return CausalGraph(layers, (*edges, *layers.direct, *_contextual(layers)))
+
+
+def _contextual(layers: Layers) -> list[tuple[str, str]]:
+    return [(c, n) for c in layers.context for n in (*layers.metrics, *layers.objectives)]
+
+
+def learn_graph(samples: pl.DataFrame, layers: Layers, *, alpha: float = 0.05, depth: int = 3) -> CausalGraph:
+    """Learn the graph by Fast Causal Inference, with the layers as background knowledge.
+
+    Independence is tested by partial correlation of normal scores (ranks), so that monotone effects count as linear
+    ones do; a second search, with each knob replaced by the objective's mean around its value, finds effects that rise
+    and fall. A category enters by the mean score of the objective at each of its values. An edge that FCI leaves goes
+    from the earlier layer to the later; between metrics as its marks say, else from the one declared first. An edge
+    that would close a circle is turned.
+
+    Parameters
+    ----------
+    samples : polars.DataFrame
+        (n, variables); columns of `layers.names`, numbers.
+    layers : Layers
+    alpha : float
+        Level of the independence tests.
+    depth : int
+        Most variables that a test conditions on.
+
+    Returns
+    -------
+    CausalGraph
+
+    Raises
+    ------
+    EstimatorError
+        Columns are missing, or there are fewer than 20 rows.
+
+    References
+    ----------
+    Spirtes, Glymour, Scheines: Causation, Prediction, and Search (2000), chapter 6; AutoSched thesis, 6.4.3.1.
+    """
+    missing = [n for n in layers.names if n not in samples.columns]
+    if missing or samples.height < 20:
+        raise EstimatorError(
+            f"learn_graph: found {samples.height} samples without columns {missing}; expected 20 or more, with all of "
+            f"{', '.join(layers.names)}."
+        )
+    scores = normal_scores(samples, layers)
+    names = [n for n in layers.names if scores[n].std() > 1e-9]
+    edges: list[tuple[str, str]] = []
+    for shaped in (False, True):
+        if shaped:
+            scores |= {k: _shaped(scores[k], scores[layers.objectives[0]]) for k in layers.knobs if k in names}
+        for group in _groups(layers, names):
+            data = np.column_stack([scores[n] for n in group])
+            found = _edges(_fci(data, group, layers, alpha, depth), group, layers, edges)
+            edges += [e for e in found if not shaped or e[0] in layers.knobs]
+    return CausalGraph(layers, tuple(dict.fromkeys([*edges, *_contextual(layers)])))
+
+
+def _groups(layers: Layers, names: list[str]) -> list[list[str]]:
+    """Variables that are searched together: all, or, where metrics do not cause one another, each metric with its knobs.
+
+    Metrics are nearly functions of one another (those who wait are the backlog); conditioned on each other they seem
+    independent of the knobs that cause them both.
+    """
+    if layers.between:
+        return [names]
+    given = [n for n in names if n in layers.given]
+    last = [n for n in names if layers.tier(n) > 0]
+    direct = [k for k, _ in layers.direct if k in names]
+    return [*([*given, m] for m in names if m in layers.metrics), [*direct, *last]]
+
+
+def _edges(marks: np.ndarray, names: list[str], layers: Layers, before) -> list[tuple[str, str]]:
+    """Directed edges from the marks (v, v) of a partial ancestral graph, without circles."""
+    edges: list[tuple[str, str]] = []
+    for i, a in enumerate(names):
+        for j in range(i + 1, len(names)):
+            if marks[i, j] or marks[j, i]:
+                b = names[j]
+                # An arrow at a and none at b: b causes a. Marks: -1 tail, 1 arrow, 2 circle, at the row's end.
+                turned = layers.tier(a) == layers.tier(b) and marks[i, j] == 1 != marks[j, i]
+                pair = (b, a) if turned else (a, b)
+                edges.append(pair if not _reaches([*before, *edges], pair[1], pair[0]) else pair[::-1])
+    return edges
+
+
+def _shaped(knob: np.ndarray, target: np.ndarray, bins: int = 8) -> np.ndarray:
+    """Mean of the target (n,) around each value of a knob (n,): from the other half of the rows, so that chance cancels."""
+    code = np.searchsorted(np.unique(np.quantile(knob, np.arange(1, bins) / bins)), knob, side="right")
+    found = np.empty(len(knob))
+    for half in (0, 1):
+        mine, other = np.arange(len(knob)) % 2 == half, np.arange(len(knob)) % 2 != half
+        count = np.bincount(code[other], minlength=bins)
+        mean = np.bincount(code[other], target[other], minlength=bins) / np.maximum(count, 1)
+        found[mine] = mean[code[mine]]
+    return found
+
+
+def normal_scores(samples: pl.DataFrame, layers: Layers) -> dict[str, np.ndarray]:
+    """Normal score (n,) of each variable's rank; categories by the mean of the objective at each value."""
+    from scipy.stats import norm, rankdata
+
+    target = rankdata(samples[layers.objectives[0]].to_numpy())
+    found = {}
+    for name in layers.names:
+        values = samples[name].to_numpy().astype(float)
+        if layers.levels.get(name, 0) > 2:
+            _, codes = np.unique(values, return_inverse=True)
+            values = (np.bincount(codes, target) / np.bincount(codes))[codes]
+        found[name] = norm.ppf((rankdata(values) - 0.5) / len(values))
+    return found
+
+
+def _fci(data: np.ndarray, names: list[str], layers: Layers, alpha: float, depth: int) -> np.ndarray:
+    """Adjacency (v, v) of the partial ancestral graph, in causal-learn's marks."""
+    search = need("causallearn.search.ConstraintBased.FCI", "causal graphs")
+    knowledge = need("causallearn.utils.PCUtils.BackgroundKnowledge", "causal graphs").BackgroundKnowledge()
+    node = need("causallearn.graph.GraphNode", "causal graphs").GraphNode
+    nodes = {n: node(n) for n in names}
+    for a in names:
+        knowledge.add_node_to_tier(nodes[a], layers.tier(a))
+        for b in names:
+            if a != b and not layers.allows(a, b):
+                knowledge.add_forbidden_by_node(nodes[a], nodes[b])
+    noise = 1e-6 * np.random.default_rng(0).standard_normal(data.shape)  # exact copies make the tests singular
+    with contextlib.redirect_stdout(io.StringIO()):
+        graph, _ = search.fci(
+            data + noise,
+            "fisherz",
+            alpha,
+            depth=depth,
+            background_knowledge=knowledge,
+            show_progress=False,
+            node_names=names,
+        )
+    return graph.graph
+
+
+def _reaches(edges, start: str, goal: str) -> bool:
+    return start == goal or any(_reaches(edges, b, goal) for a, b in edges if a == start)

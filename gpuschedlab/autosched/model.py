@@ -1,0 +1,96 @@
+"""The causal performance model: what the objective will be, from knobs through metrics (6.4.3.1)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+
+from gpuschedlab.autosched.boosted import Boosted
+from gpuschedlab.autosched.graph import CausalGraph
+from gpuschedlab.autosched.network import Network
+from gpuschedlab.errors import EstimatorError
+
+BACKENDS = {"network": Network, "boosted": Boosted}
+
+
+class Prediction(NamedTuple):
+    """Foreseen values (n,) of one variable: `mean`, and the 10 % and 90 % points `low` and `high`."""
+
+    mean: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+
+
+class CausalModel:
+    """Predicts objectives of configurations along a causal graph, and answers what-ifs.
+
+    Parameters
+    ----------
+    graph : CausalGraph
+    backend : {"network", "boosted"}
+        A discrete Bayesian network (CausalNex), or gradient-boosted regressions of every variable on its causes.
+    rng : int
+        Seed of the regressions, and of draws in what-ifs.
+    **options
+        Of the backend: `bins, most` of the network; `trees` of the regressions.
+
+    Differs from the paper in
+    -------------------------
+    The second backend is for comparison. Variables are logarithms of ratios to a reference configuration, which makes
+    segments of different load comparable.
+
+    References
+    ----------
+    AutoSched thesis, sections 6.4.3.1 and 6.5.2.
+    """
+
+    def __init__(self, graph: CausalGraph, *, backend: str = "network", rng: int = 0, **options):
+        if backend not in BACKENDS:
+            raise EstimatorError(f"CausalModel: found backend {backend!r}; expected one of {', '.join(BACKENDS)}.")
+        self.graph, self.backend, self.rng = graph, backend, rng
+        self.core = BACKENDS[backend](graph, rng=rng, **options)
+
+    def fit(self, samples: pl.DataFrame) -> CausalModel:
+        """Learn from measured configurations: columns of `graph.layers.names`."""
+        names = self.graph.layers.names
+        missing = [n for n in names if n not in samples.columns]
+        if missing or samples.height < 10:
+            raise EstimatorError(
+                f"CausalModel: found {samples.height} samples without columns {missing}; expected 10 or more with "
+                f"{', '.join(names)}."
+            )
+        self.core.fit(samples.select(names))
+        return self
+
+    def update(self, samples: pl.DataFrame) -> CausalModel:
+        """Learn from a few more, newer ones (fine-tuning)."""
+        self.core.update(samples.select(self.graph.layers.names))
+        return self
+
+    def predict(self, configurations) -> Prediction:
+        """Foresee the first objective of configurations (n, k), coordinates in the order of `layers.given`."""
+        u = configurations.to_numpy() if isinstance(configurations, pl.DataFrame) else np.asarray(configurations, float)
+        return Prediction(*self.core.predict(np.atleast_2d(u)))
+
+    def do(self, interventions: dict[str, float]) -> dict[str, Prediction]:
+        """Foresee every variable when some are set from outside, cut off from their causes; knobs left open vary.
+
+        Raises
+        ------
+        EstimatorError
+            A variable is not in the graph.
+        """
+        wrong = [n for n in interventions if n not in self.graph.layers.names]
+        if wrong:
+            raise EstimatorError(f"do: found {wrong[0]!r}; expected one of {', '.join(self.graph.layers.names)}.")
+        return {n: Prediction(*(np.array([x]) for x in found)) for n, found in self.core.do(interventions).items()}
+
+    def effects(self, knob: str, at, points: int = 9) -> tuple[np.ndarray, Prediction]:
+        """Foresee the objective as one knob moves through its range while the others and the context stay `at` (k,)."""
+        layers = self.graph.layers
+        values = np.linspace(0, 1, layers.levels.get(knob, 0) or points)
+        rows = np.repeat(np.atleast_2d(np.asarray(at, float)), len(values), axis=0)
+        rows[:, layers.given.index(knob)] = values
+        return values, self.predict(rows)
