@@ -4,6 +4,7 @@ import json
 from dataclasses import dataclass
 from typing import Annotated
 
+import numpy as np
 import pytest
 
 import gpuschedlab as lab
@@ -224,6 +225,23 @@ def test_moves_in_the_browser_are_drawn_together(monkeypatch):
     assert doubler.shown == [98]
 
 
+def test_what_json_cannot_say_is_not_sent():
+    from gpuschedlab.bench.explorer import wired
+    from gpuschedlab.plots.style import Drawing
+    from gpuschedlab.widgets.pictures import Pictures
+
+    def drawing(last: float):
+        data = [{"y": np.array([1.0, last]), "customdata": np.array([[1.0, last]])}]
+        return Drawing(data, [{"type": "scatter"}], {"xaxis_range": [0.0, last]}, {})
+
+    with wired() as wire:
+        pictures = Pictures({"a": drawing(np.inf)})
+        pictures.show({"a": drawing(np.nan)})
+        assert wire.messages > 0
+        pictures.show({"a": drawing(2.0)})
+    assert pictures["a"].data[0].customdata.tolist() == [[1.0, 2.0]]
+
+
 def test_numbers_of_the_table_are_those_of_the_summary():
     run = lab.simulate(small_trace(), lab.Cluster.homogeneous(2, 4), lab.Fifo())
     mine, summary = measure(run), run.summary()
@@ -282,6 +300,9 @@ def test_the_scan_finds_errors_of_cells_and_of_widgets(tmp_path, capsys):
     assert find_errors(notebook()) == []
     assert find_errors(notebook([ERROR])) == ["cell 1: ValueError: no"]
     assert find_errors(notebook([view], state)) == ["widget abc: ValueError: no"]
+    warning = {"output_type": "stream", "name": "stderr", "text": f"x.py:1: UserWarning: {scan.UNSENDABLE} with:\nnan"}
+    assert find_errors(notebook([warning])) == ["cell 1: Message serialization failed with: nan"]
+    assert find_errors(notebook([warning | {"text": "a step took long"}])) == []
     assert find_errors(notebook([view])) == ["1 widgets were shown, but their state was not saved"]
     good, bad = tmp_path / "good.ipynb", tmp_path / "bad.ipynb"
     good.write_text(json.dumps(notebook()))

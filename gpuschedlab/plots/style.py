@@ -27,9 +27,9 @@ SIZES = (1.0, 2.0, 4.0, 8.0, 16.0)
 SIZE_LABELS = ("≤ 1", "2", "3–4", "5–8", "9–16", "> 16")
 """Job sizes in GPUs: upper ends of the buckets, and their names (one more: the last has no end)."""
 
-TICK_HOURS = tuple(s / HOUR for s in (1, 10, 60, 600, 3600, 86_400, 864_000, 8_640_000))
-TICK_NAMES = ("1 s", "10 s", "1 min", "10 min", "1 h", "1 d", "10 d", "100 d")
-"""Ticks of a logarithmic time axis from seconds to months; 10 h would stand too close to 1 d."""
+TICK_HOURS = tuple(s / HOUR for s in (1, 10, 60, 600, 3600, 21_600, 86_400, 604_800, 2_592_000))
+TICK_NAMES = ("1 s", "10 s", "1 min", "10 min", "1 h", "6 h", "1 d", "7 d", "30 d")
+"""Ticks of a logarithmic time axis from seconds to months, about as far from each other."""
 
 FONT = "system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', Helvetica, Arial, sans-serif"
 INK, GRID = "#1F2933", "#E1E5EA"

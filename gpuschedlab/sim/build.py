@@ -156,16 +156,19 @@ def _classes(job, body, rule, profiled: int):
     return cls, int(size.sum())
 
 
-def _check_sizes(trace: pl.DataFrame, slots: np.ndarray, pools: np.ndarray):
+def _check_sizes(trace: pl.DataFrame, slots: np.ndarray, pools: np.ndarray, profiler_nodes: int):
     room = int(pools[pools[:, 1] == 0, 3].max(initial=0))
     large = np.flatnonzero(slots > room)
     if len(large):
         i = int(large[np.argmax(slots[large])])
         more = f", and {len(large) - 1} more jobs ask too much" if len(large) > 1 else ""
+        nodes = f"node{'s' * (profiler_nodes > 1)} that profiler_nodes sets aside"
+        kept = f" beside the {profiler_nodes} {nodes}" if profiler_nodes else ""
+        fewer = " fewer profiler_nodes," if profiler_nodes else ""
         raise ClusterError(
             f"job {trace['job_id'][i]} asks for {trace['gpus'][i]:g} GPUs{more}; "
-            f"the largest pool of one GPU type has {room / SLOTS:g}. "
-            "Use a larger cluster, or drop them: trace.filter(pl.col('gpus') <= ...)."
+            f"the largest pool of one GPU type has {room / SLOTS:g}{kept}. "
+            f"Use a larger cluster,{fewer} or drop them: trace.filter(pl.col('gpus') <= ...)."
         )
 
 
@@ -178,8 +181,9 @@ def build_state(trace: pl.DataFrame, cluster: Cluster, policy, speeds, estimates
         [speeds.gpu_types.index(t) if speeds and t in speeds.gpu_types else -1 for t in types], np.int64
     )
     job, body = _jobs(trace, speeds, estimates, delays, cluster, type_map)
-    nodes, pools = _nodes(cluster, getattr(policy, "profiler_nodes", 0))
-    _check_sizes(trace, body["slots"], pools)
+    profiler_nodes = getattr(policy, "profiler_nodes", 0)
+    nodes, pools = _nodes(cluster, profiler_nodes)
+    _check_sizes(trace, body["slots"], pools, profiler_nodes)
     profiled = int(pools[pools[:, 1] == 1, 3].max(initial=0))
     cls, heap_size = _classes(job, body, rule, profiled)
     n, capacity = len(job), int(nodes["size"].sum())
@@ -234,7 +238,8 @@ def _nodes(cluster: Cluster, profiler_nodes: int):
     stage = (np.arange(len(nodes)) < profiler_nodes).astype(int)
     if profiler_nodes >= len(nodes):
         raise ClusterError(
-            f"found {profiler_nodes} profiler nodes; expected fewer than the cluster's {len(nodes)} nodes."
+            f"found profiler_nodes={profiler_nodes}; expected fewer than the nodes of the cluster ({len(nodes)}), or jobs "
+            "would have none left to run on. Use a larger cluster, or set the policy's profiler_nodes to 0."
         )
     kinds, nodes["pool"] = np.unique(np.stack([stage, nodes["type"]]), axis=1, return_inverse=True)
     pools = np.zeros((kinds.shape[1], 4), np.int64)
