@@ -12,7 +12,8 @@ MOVED = CURVE.replace("() =>", "before => before !==")
 OVERFLOW = """() => {
   const wide = document.querySelector('.gpuschedlab-explorer').getBoundingClientRect(), cut = [];
   for (const svg of document.querySelectorAll('.gpuschedlab-explorer .js-plotly-plot')) {
-    const frame = svg.getBoundingClientRect();
+    const frame = svg.getBoundingClientRect(), drawn = svg.querySelector('.main-svg').getBoundingClientRect().width;
+    if (Math.abs(drawn - frame.width) > 2) cut.push(`figure drawn for ${drawn} pixels, not ${frame.width}`);
     if (frame.right > window.innerWidth || frame.width < 0.4 * wide.width) cut.push(`figure of ${frame.width} pixels`);
     const texts = '.xtitle, .ytitle, .x2title, .y2title, .xtick, .ytick, .legendtext, .gtitle';
     for (const text of svg.querySelectorAll(texts)) {
