@@ -150,12 +150,12 @@ def axis(title: str, **more) -> dict:
 
 def log_time_axis(title: str, **more) -> dict:
     """Logarithmic axis over hours whose ticks read as seconds, minutes, hours and days."""
-    return axis(title, type="log", tickvals=list(TICK_HOURS), ticktext=list(TICK_NAMES), tickangle=0) | more
+    return axis(title, type="log", tickvals=list(TICK_HOURS), ticktext=list(TICK_NAMES)) | more
 
 
 def size_axis(**more) -> dict:
     """Axis of the job sizes `SIZE_LABELS`."""
-    return axis("GPUs requested", type="category", categoryarray=list(SIZE_LABELS), tickangle=0) | more
+    return axis("GPUs requested", type="category", categoryarray=list(SIZE_LABELS)) | more
 
 
 def template() -> dict:
