@@ -43,6 +43,7 @@ format: $(READY) ## let ruff put right what it can
 lab: $(READY) ## JupyterLab on the first notebook
 	$(BIN)/jupyter lab $(NOTEBOOK)
 
+app: NOTEBOOK = notebooks/app.ipynb
 app: $(READY) ## the Explorer as a page, on this machine only
 	$(BIN)/voila --Voila.ip=127.0.0.1 --no-browser $(NOTEBOOK)
 

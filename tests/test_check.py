@@ -297,3 +297,24 @@ def test_an_estimator_that_can_be_changed_is_found():
             return np.full(jobs.height, self.seconds)
 
     assert "frozen=True" in check_estimator(Open).summary()["parameters"]
+
+
+def test_a_problem_that_stops_every_check_is_told_once():
+    @dataclass(frozen=True)
+    class NoRange(Ordered):
+        """A knob without a range."""
+
+        weight: Annotated[float, Knob(step=0.1)] = 1.0
+
+        @staticmethod
+        def key(now, job, knobs):
+            return knobs.weight * job.submit
+
+    report = check_policy(NoRange)
+    assert len(report.failures) == len(report.checks)
+    for text in (repr(report), report._repr_html_()):
+        assert text.count("expected Knob(low, high)") == 1
+        assert text.count("as docstring") == len(report.checks) - 1
+    with pytest.raises(PolicyError, match="docstring, knobs, laws") as raised:
+        report.raise_if_failed()
+    assert str(raised.value).count("expected Knob(low, high)") == 1

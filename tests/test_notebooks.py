@@ -121,6 +121,9 @@ slider.observe(broken, "value")
 display(slider, output)
 slider.value = 7""",
 }
+UNSENDABLE = """
+import ipywidgets
+ipywidgets.HTML().comm.send({"number": float("nan")})"""
 
 
 @pytest.mark.slow
@@ -132,3 +135,12 @@ def test_a_broken_callback_is_found_though_the_batch_succeeds(kind, run_batch, t
     (found,) = find_errors(run_batch(tmp_path / "broken.ipynb"))
     assert found.startswith("widget ")
     assert "asks for 8 GPUs" in found
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("notebooks")
+def test_a_message_with_nan_is_found_though_the_batch_succeeds(run_batch, tmp_path):
+    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(UNSENDABLE)])
+    nbformat.write(book, tmp_path / "broken.ipynb")
+    (found,) = find_errors(run_batch(tmp_path / "broken.ipynb"))
+    assert found.startswith("cell 0: Message serialization failed")

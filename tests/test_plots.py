@@ -10,9 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from stand_in import StandIn, allocation_frame, hand_run, plain_run
 
+import gpuschedlab as lab
 from gpuschedlab import metrics, plots
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.errors import MissingExtra, RunError
+from gpuschedlab.jobs import default_speeds
 from gpuschedlab.plots import style
 from gpuschedlab.plots.distributions import ecdf
 from gpuschedlab.plots.lanes import pack_lanes
@@ -296,3 +298,17 @@ def test_an_unfinished_run_can_be_drawn():
     for numbers in all_numbers({"First": begun, "Shortest": begun}).values():
         assert plots.figure(numbers).to_json()
     assert metrics.jct(begun).size == 0
+
+
+def test_a_job_that_goes_on_beside_another_was_not_stopped():
+    one = lab.Cluster.homogeneous(1, 1)
+    columns = {"job_id": ["a", "b"], "submit": [0.0, 100.0], "gpus": [1, 1], "duration": [1000.0, 100.0]}
+    trace = pl.DataFrame(columns | {"model": ["lm", "resnet18"]})
+    run = lab.simulate(trace, one, lab.Lucid(profiler_nodes=0), speeds=default_speeds(one))
+    found = plots.gantt(run, start=0.0, end=2000.0)
+    assert found.over.any(), "b shares the GPU of a"
+    assert (found.job == 0).sum() > 1
+    assert not found.cut.any()
+    srtf = plots.gantt(lab.simulate(trace, one, lab.Srtf()), start=0.0, end=2000.0)
+    assert found.label[found.over].tolist() == ["b"]
+    assert srtf.label[srtf.cut].tolist() == ["a"]

@@ -116,3 +116,14 @@ def test_what_cannot_be_drawn_is_said(words, told):
     assert told in str(error.value)
     with pytest.raises(RunError, match="expected a Sweep with finished cells"):
         plots.plot_sweep(by_hand().filter(policy="nobody"), "a")
+
+
+def test_uneven_steps_are_drawn_beside_each_other():
+    values = [0.0, 0.1, 0.3, 1.0, 3.0, 10.0]
+    frame = pl.DataFrame({"policy": "mine", "seed": 0, "w": values, "jct_mean": [3600.0 * v for v in values]})
+    figure = plots.plot_sweep(Sweep(frame, knobs={"w": {"label": "w", "log": False}}), "w")
+    assert figure.layout.xaxis.type == "category"
+    assert list(figure.data[0].x) == list(figure.layout.xaxis.categoryarray) == ["0", "0.1", "0.3", "1", "3", "10"]
+    assert figure.layout.xaxis.title.text == "w (uneven steps)"
+    even = Sweep(frame.with_columns(w=pl.Series(range(6))), knobs={"w": {"label": "w", "log": False}})
+    assert plots.plot_sweep(even, "w").layout.xaxis.type is None

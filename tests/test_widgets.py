@@ -4,6 +4,7 @@ import json
 from dataclasses import dataclass
 from typing import Annotated
 
+import numpy as np
 import pytest
 
 import gpuschedlab as lab
@@ -204,6 +205,7 @@ def test_errors_show_in_the_box_and_go_when_they_are_mended():
 
 def test_moves_in_the_browser_are_drawn_together(monkeypatch):
     import asyncio
+    from concurrent.futures import ThreadPoolExecutor
 
     monkeypatch.setattr(live, "from_browser", lambda: True)
     doubler = Doubler()
@@ -217,8 +219,27 @@ def test_moves_in_the_browser_are_drawn_together(monkeypatch):
         assert doubler.shown == []
         await due
 
-    asyncio.run(drag())
+    # A loop of another test may be running in this thread.
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(asyncio.run, drag()).result()
     assert doubler.shown == [98]
+
+
+def test_what_json_cannot_say_is_not_sent():
+    from gpuschedlab.bench.explorer import wired
+    from gpuschedlab.plots.style import Drawing
+    from gpuschedlab.widgets.pictures import Pictures
+
+    def drawing(last: float):
+        data = [{"y": np.array([1.0, last]), "customdata": np.array([[1.0, last]])}]
+        return Drawing(data, [{"type": "scatter"}], {"xaxis_range": [0.0, last]}, {})
+
+    with wired() as wire:
+        pictures = Pictures({"a": drawing(np.inf)})
+        pictures.show({"a": drawing(np.nan)})
+        assert wire.messages > 0
+        pictures.show({"a": drawing(2.0)})
+    assert pictures["a"].data[0].customdata.tolist() == [[1.0, 2.0]]
 
 
 def test_numbers_of_the_table_are_those_of_the_summary():
@@ -279,6 +300,9 @@ def test_the_scan_finds_errors_of_cells_and_of_widgets(tmp_path, capsys):
     assert find_errors(notebook()) == []
     assert find_errors(notebook([ERROR])) == ["cell 1: ValueError: no"]
     assert find_errors(notebook([view], state)) == ["widget abc: ValueError: no"]
+    warning = {"output_type": "stream", "name": "stderr", "text": f"x.py:1: UserWarning: {scan.UNSENDABLE} with:\nnan"}
+    assert find_errors(notebook([warning])) == ["cell 1: Message serialization failed with: nan"]
+    assert find_errors(notebook([warning | {"text": "a step took long"}])) == []
     assert find_errors(notebook([view])) == ["1 widgets were shown, but their state was not saved"]
     good, bad = tmp_path / "good.ipynb", tmp_path / "bad.ipynb"
     good.write_text(json.dumps(notebook()))

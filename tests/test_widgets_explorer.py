@@ -102,6 +102,8 @@ def test_everything_that_is_sent_is_json():
     few = small_trace(80).filter(pl.col("gpus") <= 1)  # most sizes have no jobs, and no percentiles
     with wired() as wire:
         Explorer(few, lab.Cluster.homogeneous(2, 8), [lab.Fifo, lab.Srtf])
+        explorer = Explorer(small_trace(80), lab.Cluster.homogeneous(1, 8), [lab.Fifo, lab.Srtf], until=2000.0)
+        explorer.panel.policy.value = "Fifo"
     assert wire.messages > 50
 
 
@@ -127,6 +129,32 @@ def test_a_cluster_too_small_is_told_in_the_box_and_can_be_mended():
     assert np.array_equal(jct_line(explorer), before)
     explorer.panel.nodes.value = 4
     assert explorer.error.outputs == ()
+
+
+def test_a_policy_that_cannot_run_is_told_in_the_box_and_why():
+    explorer = Explorer(small_trace(80), lab.Cluster.homogeneous(3, 4), [lab.Fifo, lab.Srtf, lab.Lucid])
+    explorer.panel.policy.value = "Lucid"
+    assert explorer.error.layout.display is None
+    told, kept = explorer.error.outputs
+    assert "asks for 8 GPUs" in told["evalue"]
+    assert "has 4 beside the 2 nodes that profiler_nodes sets aside" in told["evalue"]
+    assert "last state that worked. Srtf: 80 jobs on 3x4" in kept["text"]
+    explorer.knobs["profiler_nodes"].value = 0
+    assert explorer.error.layout.display == "none"
+    assert explorer.run.info["policy"] == "Lucid"
+
+
+def test_a_cluster_with_a_traces_name_is_chosen_with_it_and_pinned_too():
+    traces = {"few": small_trace(20).filter(pl.col("gpus") <= 4), "many": small_trace(80)}
+    clusters = {"few": lab.Cluster.homogeneous(1, 4), "many": lab.Cluster.homogeneous(2, 8)}
+    explorer = Explorer(traces, clusters, [lab.Fifo, lab.Srtf])
+    shown = []
+    explorer._show = lambda found, show=explorer._show: (shown.append(found), show(found))
+    explorer.panel.trace.value = "many"
+    assert (explorer.panel.cluster.value, explorer.panel.nodes.value) == ("many", 2)
+    assert explorer.error.outputs == ()
+    (found,) = shown
+    assert list(found[1]) == ["now: Srtf", "pinned: Fifo"], "one drawing, both on the same cluster"
 
 
 def test_a_seed_makes_another_trace():

@@ -121,14 +121,14 @@ def first_compile() -> float:
 
 
 def warm(words: tuple[str, ...] = ()) -> dict[str, float]:
-    """Compile the engine and the keys of policies (all of them by default): seconds by name.
+    """Compile the engine and the keys of some policies, by default of all, and what figures need: seconds by name.
 
     What is compiled is kept on disk, so that the next process loads it.
     """
     import polars as pl
 
     begin = time.perf_counter()
-    from gpuschedlab import Cluster, simulate
+    from gpuschedlab import Cluster, plots, simulate
     from gpuschedlab.policies import ALL
     from gpuschedlab.words import policy_of
 
@@ -136,8 +136,13 @@ def warm(words: tuple[str, ...] = ()) -> dict[str, float]:
     trace = pl.DataFrame({"job_id": ["a", "b"], "submit": [0.0, 1.0], "gpus": [1, 1], "duration": [9.0, 9.0]})
     for word in words or ALL:
         begin = time.perf_counter()
-        simulate(trace, Cluster.homogeneous(4, 4), policy_of(word))
+        run = simulate(trace, Cluster.homogeneous(4, 4), policy_of(word))
         seconds[word] = time.perf_counter() - begin
+    if not words:
+        begin = time.perf_counter()
+        plots.gantt(run)
+        plots.seats(run)
+        seconds["figures"] = time.perf_counter() - begin
     return seconds
 
 

@@ -58,9 +58,19 @@ class CheckReport:
             (`PolicyError` or `EstimatorError`) A check failed; the message holds all that did.
         """
         if self.failures:
-            lines = [f"{c.name}: {c.problem}." for c in self.failures]
-            raise self.error(f"{self.subject} failed {len(lines)} of {len(self.checks)} checks.\n" + "\n".join(lines))
+            found: dict[str, list[str]] = {}
+            for check in self.failures:
+                found.setdefault(check.problem.rstrip("."), []).append(check.name)
+            lines = [f"{', '.join(names)}: {problem}." for problem, names in found.items()]
+            count = f"{len(self.failures)} of {len(self.checks)}"
+            raise self.error(f"{self.subject} failed {count} checks.\n" + "\n".join(lines))
         return self
+
+    def _told(self) -> list[str]:
+        """What each check demands, or what is wrong; a problem that an earlier check met, too, is told once."""
+        first = {c.problem: c.name for c in reversed(self.failures)}
+        problems = [c.problem if first.get(c.problem) == c.name else f"as {first.get(c.problem)}" for c in self.checks]
+        return [c.demands if c.passed else problem for c, problem in zip(self.checks, problems, strict=True)]
 
     def summary(self) -> dict[str, str]:
         """What is wrong by check, "" where nothing is."""
@@ -68,12 +78,14 @@ class CheckReport:
 
     def __repr__(self):
         wide = max((len(c.name) for c in self.checks), default=0)
-        lines = [f"{'ok  ' if c.passed else 'FAIL'}  {c.name:{wide}}  {c.problem or c.demands}" for c in self.checks]
+        told = zip(self.checks, self._told(), strict=True)
+        lines = [f"{'ok  ' if c.passed else 'FAIL'}  {c.name:{wide}}  {words}" for c, words in told]
         passed = len(self.checks) - len(self.failures)
         return "\n".join([f"{self.subject}: {passed} of {len(self.checks)} checks passed", *lines])
 
     def _repr_html_(self) -> str:
-        cells = [("✔ passed" if c.passed else "✘ failed", c.name, c.problem or c.demands) for c in self.checks]
+        told = zip(self.checks, self._told(), strict=True)
+        cells = [("✔ passed" if c.passed else "✘ failed", c.name, words) for c, words in told]
         rows = "".join(f"<tr>{''.join(f'<td>{html.escape(v)}</td>' for v in row)}</tr>" for row in cells)
         return f"<table><caption>{html.escape(self.subject)}</caption>{rows}</table>"
 

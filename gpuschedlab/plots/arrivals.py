@@ -15,6 +15,7 @@ from gpuschedlab.plots.style import (
     line,
     log_time_axis,
     readable,
+    size_axis,
     size_bucket,
 )
 
@@ -140,8 +141,8 @@ def draw_demand(numbers: Demand) -> Drawing:
     layout = {
         "title": {"text": "Who asks for what"},
         "barmode": "group",
-        "xaxis": axis("GPUs requested", domain=[0, 0.43], categoryarray=list(SIZE_LABELS)),
-        "xaxis2": axis("GPUs requested", domain=[0.57, 1], categoryarray=list(SIZE_LABELS), anchor="y2"),
+        "xaxis": size_axis(domain=[0, 0.43]),
+        "xaxis2": size_axis(domain=[0.57, 1], anchor="y2"),
         "yaxis": axis("share of jobs", tickformat=".0%", rangemode="tozero"),
         "yaxis2": axis("share of GPU-time", anchor="x2", tickformat=".0%", rangemode="tozero"),
     }

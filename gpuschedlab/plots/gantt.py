@@ -22,7 +22,7 @@ class Gantt(NamedTuple):
     name : name of the run; start, end : the window, s; nodes : (R,) names of the nodes, row by row; of : nodes
     of the cluster. job : (p,) row in `Run.jobs` of each piece; row : (p,) node row; low, high : (p,) what it
     takes of the row, 0 to 1; begin, finish : (p,) its time within the window, s; group : (p,) index into
-    groups; groups : names; cut : (p,) the stretch stopped before the job was done; over : (p,) it shares its
+    groups; groups : names; cut : (p,) the job lost its GPUs before it was done; over : (p,) it shares its
     GPUs with one drawn below; label : (p,) the end of the job's name; about : (p,) its name, size, user, model
     and end; life : (p, 9) the columns `LIFE`, in h and counts.
     """
@@ -142,12 +142,19 @@ def gantt(
         finish=np.clip(finished, start, end),
         group=codes[job],
         groups=groups,
-        cut=(finished < end) & ~(finished >= told_end - 1e-6),
+        cut=(finished < end) & ~(finished >= told_end - 1e-6) & ~_goes_on(run.allocations, held),
         over=over,
         label=told["label"].to_numpy(),
         about=told["about"].to_numpy(),
         life=told.select(LIFE).to_numpy(),
     )
+
+
+def _goes_on(allocations: pl.DataFrame, held: pl.DataFrame) -> np.ndarray:
+    """(p,) whether a stretch's job holds GPUs from its end on: it began or ceased to share, moved, or was resized."""
+    begun = allocations.select("job", end="start", goes_on=True).unique()
+    found = held.select("job", "end").join(begun, on=["job", "end"], how="left", maintain_order="left")
+    return found["goes_on"].fill_null(False).to_numpy()
 
 
 def _complete(run, start: float | None, end: float | None) -> tuple[float, float]:
@@ -229,16 +236,22 @@ HOVER = (
 
 def _roomy(numbers: Gantt, which: np.ndarray) -> np.ndarray:
     """Whether a piece has room for its job's name, on a figure of usual size."""
-    wide = (numbers.finish - numbers.begin)[which] > 0.07 * (numbers.end - numbers.start)
-    high = (numbers.high - numbers.low)[which] > max(0.6, len(numbers.nodes) / 45)
-    return wide & high & ~numbers.over[which]
+    letters = np.char.str_len(numbers.label[which].astype(str))
+    wide = (numbers.finish - numbers.begin)[which] > 0.008 * (letters + 1) * (numbers.end - numbers.start)
+    rows = len(numbers.nodes)
+    high = _height(numbers, which) > max(0.2, min(rows / 20, 0.6), rows / 45)
+    return wide & high
+
+
+def _height(numbers: Gantt, which: np.ndarray) -> np.ndarray:
+    """Share of its row that a piece is drawn on: a job that shares its GPUs lies over its partner, so that both are seen."""
+    return (numbers.high - numbers.low)[which] * np.where(numbers.over[which], 0.45, 0.96)
 
 
 def _bars(numbers: Gantt, which: np.ndarray) -> dict:
     """One group's rectangles as horizontal bars."""
     middle = (numbers.low + numbers.high)[which] / 2
-    # A job that shares its GPUs is drawn at half height, over its partner, so that both are seen.
-    height = (numbers.high - numbers.low)[which] * np.where(numbers.over[which], 0.45, 0.96)
+    height = _height(numbers, which)
     begin, finish = numbers.begin[which] / HOUR, numbers.finish[which] / HOUR
     return {
         "base": begin.astype("f4"),

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gpuschedlab.metrics import measured, slowdown
-from gpuschedlab.plots.style import SIZE_LABELS, Drawing, as_runs, axis, line, size_bucket
+from gpuschedlab.plots.style import SIZE_LABELS, Drawing, as_runs, axis, line, size_axis, size_bucket
 
 LEVELS = (25, 50, 75, 90, 99)
 """Percentiles that are kept of each bucket."""
@@ -64,8 +64,8 @@ def draw_slowdown_by_size(numbers: SlowdownBySize) -> Drawing:
             style.append(look | {"xaxis": f"x{side}", "yaxis": f"y{side}"} | line(i))
     layout = {
         "title": {"text": "Slowdown by job size"},
-        "xaxis": axis("GPUs requested", domain=[0, 0.43], categoryarray=list(SIZE_LABELS)),
-        "xaxis2": axis("GPUs requested", domain=[0.57, 1], categoryarray=list(SIZE_LABELS), anchor="y2"),
+        "xaxis": size_axis(domain=[0, 0.43]),
+        "xaxis2": size_axis(domain=[0.57, 1], anchor="y2"),
         "yaxis": axis("median slowdown (JCT / duration)", type="log"),
         "yaxis2": axis("p99 slowdown (JCT / duration)", anchor="x2", type="log"),
     }

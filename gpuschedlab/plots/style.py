@@ -24,12 +24,12 @@ RAMP = ("#FFF7BC", "#C7E9B4", "#7FCDBB", "#41B6C4", "#2C7FB8", "#253494")
 """Light to dark, for ordered groups: it keeps its order in greyscale."""
 
 SIZES = (1.0, 2.0, 4.0, 8.0, 16.0)
-SIZE_LABELS = ("1 or less", "2", "3 to 4", "5 to 8", "9 to 16", "over 16")
+SIZE_LABELS = ("≤ 1", "2", "3–4", "5–8", "9–16", "> 16")
 """Job sizes in GPUs: upper ends of the buckets, and their names (one more: the last has no end)."""
 
-TICK_HOURS = tuple(s / HOUR for s in (1, 10, 60, 600, 3600, 36_000, 86_400, 864_000, 8_640_000))
-TICK_NAMES = ("1 s", "10 s", "1 min", "10 min", "1 h", "10 h", "1 d", "10 d", "100 d")
-"""Ticks of a logarithmic time axis from seconds to months."""
+TICK_HOURS = tuple(s / HOUR for s in (1, 10, 60, 600, 3600, 21_600, 86_400, 604_800, 2_592_000))
+TICK_NAMES = ("1 s", "10 s", "1 min", "10 min", "1 h", "6 h", "1 d", "7 d", "30 d")
+"""Ticks of a logarithmic time axis from seconds to months, about as far from each other."""
 
 FONT = "system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', Helvetica, Arial, sans-serif"
 INK, GRID = "#1F2933", "#E1E5EA"
@@ -151,6 +151,11 @@ def axis(title: str, **more) -> dict:
 def log_time_axis(title: str, **more) -> dict:
     """Logarithmic axis over hours whose ticks read as seconds, minutes, hours and days."""
     return axis(title, type="log", tickvals=list(TICK_HOURS), ticktext=list(TICK_NAMES)) | more
+
+
+def size_axis(**more) -> dict:
+    """Axis of the job sizes `SIZE_LABELS`."""
+    return axis("GPUs requested", type="category", categoryarray=list(SIZE_LABELS)) | more
 
 
 def template() -> dict:

@@ -217,20 +217,38 @@ def draw_sweep_lines(numbers: SweepLines) -> Drawing:
     """Lay out `SweepLines`: a line with whiskers from the least to the greatest seed."""
     factor, title = _scale(numbers.metric)
     hover = "<b>%{y:,.4~r}</b> at %{x}<br>%{customdata:d} seeds<extra>%{fullData.name}</extra>"
+    words = any(at.dtype.kind in "UO" for at in numbers.at)
+    values = [] if words else np.unique(np.concatenate(numbers.at)).tolist()
+    uneven = not numbers.log and _uneven(values)
     data, style = [], []
     for i, name in enumerate(numbers.names):
         mean, low, high = (getattr(numbers, k)[i] / factor for k in ("mean", "low", "high"))
         whiskers = {"type": "data", "symmetric": False, "array": high - mean, "arrayminus": mean - low}
         look = line(i)
-        data.append({"x": numbers.at[i], "y": mean, "name": name, "customdata": numbers.seeds[i].astype(int)})
+        x = [_short(v) for v in numbers.at[i].tolist()] if uneven else numbers.at[i]
+        data.append({"x": x, "y": mean, "name": name, "customdata": numbers.seeds[i].astype(int)})
         data[-1]["error_y"] = whiskers | {"thickness": 1, "width": 3, "color": look["line"]["color"]}
         look["marker"].pop("maxdisplayed")
         style.append({"type": "scatter", "hovertemplate": hover} | look)
-    live = {"xaxis_title_text": numbers.label, "yaxis_title_text": title}
-    words = any(at.dtype.kind in "UO" for at in numbers.at)
-    side = {"type": "category"} if words else {"type": "log"} if numbers.log else {}
+    label = numbers.label + " (uneven steps)" * uneven
+    side = {"type": "category"} if words or uneven else {"type": "log"} if numbers.log else {}
+    if uneven:
+        side["categoryarray"] = [_short(v) for v in values]
     layout = _titled(f"{METRICS[numbers.metric].label} over {numbers.x}") | {"showlegend": True}
-    return Drawing(data, style, live, layout | {"xaxis": axis(numbers.label, **side), "yaxis": axis(title)})
+    live = {"xaxis_title_text": label, "yaxis_title_text": title}
+    return Drawing(data, style, live, layout | {"xaxis": axis(label, **side), "yaxis": axis(title)})
+
+
+def _uneven(values: list[float]) -> bool:
+    """Whether ascending values lie so unevenly that a plain axis would draw some of them over each other.
+
+    Examples
+    --------
+    >>> _uneven([0.0, 0.1, 0.3, 1.0, 3.0, 10.0]), _uneven([1.0, 2.0, 4.0, 8.0])
+    (True, False)
+    """
+    gaps = np.diff(values)
+    return len(gaps) > 1 and bool(gaps.max() > 20 * gaps.min())
 
 
 def draw_sweep_map(numbers: SweepMap) -> Drawing:

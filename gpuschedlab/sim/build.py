@@ -156,16 +156,19 @@ def _classes(job, body, rule, profiled: int):
     return cls, int(size.sum())
 
 
-def _check_sizes(trace: pl.DataFrame, slots: np.ndarray, pools: np.ndarray):
+def _check_sizes(trace: pl.DataFrame, slots: np.ndarray, pools: np.ndarray, profiler_nodes: int):
     room = int(pools[pools[:, 1] == 0, 3].max(initial=0))
     large = np.flatnonzero(slots > room)
     if len(large):
         i = int(large[np.argmax(slots[large])])
         more = f", and {len(large) - 1} more jobs ask too much" if len(large) > 1 else ""
+        nodes = f"node{'s' * (profiler_nodes > 1)} that profiler_nodes sets aside"
+        kept = f" beside the {profiler_nodes} {nodes}" if profiler_nodes else ""
+        fewer = " fewer profiler_nodes," if profiler_nodes else ""
         raise ClusterError(
             f"job {trace['job_id'][i]} asks for {trace['gpus'][i]:g} GPUs{more}; "
-            f"the largest pool of one GPU type has {room / SLOTS:g}. "
-            "Use a larger cluster, or drop them: trace.filter(pl.col('gpus') <= ...)."
+            f"the largest pool of one GPU type has {room / SLOTS:g}{kept}. "
+            f"Use a larger cluster,{fewer} or drop them: trace.filter(pl.col('gpus') <= ...)."
         )
 
 
@@ -207,8 +210,9 @@ def arrange(job: np.ndarray, body: np.ndarray, trace: pl.DataFrame, cluster: Clu
     """Make the arrays that depend on the policy: rule, nodes by pool, demand classes; jobs are put into the classes."""
     rule = policy.rule()
     rule["checkpoint"] = np.inf if delays.checkpoint is None else delays.checkpoint
-    nodes, pools = _nodes(cluster, getattr(policy, "profiler_nodes", 0))
-    _check_sizes(trace, body["slots"], pools)
+    profiler_nodes = getattr(policy, "profiler_nodes", 0)
+    nodes, pools = _nodes(cluster, profiler_nodes)
+    _check_sizes(trace, body["slots"], pools, profiler_nodes)
     profiled = int(pools[pools[:, 1] == 1, 3].max(initial=0))
     cls, heap_size = _classes(job, body, rule, profiled)
     return {"rule": rule, "nodes": nodes, "pools": pools, "cls": cls, "heap": np.zeros(heap_size + 1, np.int32)}
@@ -237,7 +241,8 @@ def _nodes(cluster: Cluster, profiler_nodes: int):
     stage = (np.arange(len(nodes)) < profiler_nodes).astype(int)
     if profiler_nodes >= len(nodes):
         raise ClusterError(
-            f"found {profiler_nodes} profiler nodes; expected fewer than the cluster's {len(nodes)} nodes."
+            f"found profiler_nodes={profiler_nodes}; expected fewer than the nodes of the cluster ({len(nodes)}), or jobs "
+            "would have none left to run on. Use a larger cluster, or set the policy's profiler_nodes to 0."
         )
     kinds, nodes["pool"] = np.unique(np.stack([stage, nodes["type"]]), axis=1, return_inverse=True)
     pools = np.zeros((kinds.shape[1], 4), np.int64)

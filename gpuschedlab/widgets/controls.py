@@ -5,8 +5,8 @@ import math
 from gpuschedlab._extras import need
 from gpuschedlab.knobs import KnobInfo, knobs_of
 
-LABEL = {"description_width": "190px"}
-WIDTH = "400px"
+LABEL = {"description_width": "204px"}
+WIDTH = "392px"
 
 
 def nice_step(low: float, high: float, parts: int = 100) -> float:

@@ -38,7 +38,7 @@ class Explorer(Live):
     trace : polars.DataFrame, callable, or dict of them by name; optional
         Traces, or functions of a seed that make one; by default a generated week (`widgets.Generated`).
     cluster : Cluster or dict of str to Cluster, optional
-        By default 70 nodes of 8 GPUs.
+        By default 70 nodes of 8 GPUs. A cluster with the name of a trace is chosen together with it.
     policies : list or dict, optional
         Policies or policy classes; by default those of `policies.ALL` that need nothing but a trace.
     pinned : str, optional
@@ -134,8 +134,7 @@ class Explorer(Live):
 
     def _compute(self):
         now = self.setting
-        # The pinned policy and cluster meet the trace that is shown: times on different traces do not compare.
-        pinned = self.pinned and self.pinned._replace(trace=now.trace, seed=now.seed)
+        pinned = self.pinned and self._on_trace_of(now, self.pinned)
         runs = {f"now: {self._name(now, pinned)}": self.run_of(now)}
         if pinned:
             runs[f"pinned: {self._name(pinned, now)}"] = self.run_of(pinned)
@@ -145,6 +144,12 @@ class Explorer(Live):
         ]
         self.seconds = float(next(iter(runs.values())).info["seconds"])
         return now, runs, measures
+
+    def _on_trace_of(self, now: Setting, pinned: Setting) -> Setting:
+        """Pinned policy and cluster on the trace that is shown: times on different traces do not compare."""
+        if pinned.trace != now.trace and now.trace in self.clusters:
+            pinned = pinned._replace(cluster=now.cluster, nodes=now.nodes)
+        return pinned._replace(trace=now.trace, seed=now.seed)
 
     def _name(self, setting: Setting, other: Setting | None) -> str:
         """Name of a configuration: policy, and what else tells it from the other."""

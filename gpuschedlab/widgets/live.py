@@ -3,6 +3,7 @@
 import asyncio
 import sys
 import traceback
+from html import unescape
 
 from gpuschedlab._extras import need
 from gpuschedlab.errors import LabError
@@ -49,7 +50,7 @@ class Live:
         self.error.add_class("gpuschedlab-error")
         self.status = w.HTML()
         self.status.add_class("gpuschedlab-status")
-        self._timer, self._quiet = None, False
+        self._timer, self._quiet, self._guarding = None, False, False
         self.seconds = 0.0
 
     def _compute(self):
@@ -89,7 +90,10 @@ class Live:
         self._pace()
 
     def guarded(self, do):
-        """Do something, and show in the box what goes wrong with it."""
+        """Do something, and show in the box what goes wrong with it; what it calls may guard itself, too."""
+        if self._guarding:
+            return do()
+        self._guarding = True
         try:
             do()
         except Exception as error:  # the edge of a widget: nobody above could show it
@@ -97,13 +101,15 @@ class Live:
         else:
             if self.error.outputs:
                 self.error.outputs, self.error.layout.display = (), "none"
+        finally:
+            self._guarding = False
 
     def _tell(self, error: Exception):
         """Show an error: errors of the package in one line, others with their trace."""
         known = isinstance(error, LabError)
         trace = [] if known else traceback.format_exception(error)
         told = {"ename": type(error).__name__, "evalue": str(error), "traceback": trace}
-        kept = "The figures show the last state that worked.\n"
+        kept = f"The figures show the last state that worked. {unescape(self.status.value)}\n"
         self.error.layout.display = None
         self.error.outputs = (
             {"output_type": "error"} | told,

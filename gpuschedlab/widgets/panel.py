@@ -101,11 +101,11 @@ class Panel:
     def _quietly(self, do):
         """Do something that moves several controls, and answer to all of them at once."""
         owner = self._owner
-        owner._quiet = True
+        before, owner._quiet = owner._quiet, True
         try:
             do()
         finally:
-            owner._quiet = False
+            owner._quiet = before
         owner._changed()
 
     def _other_cluster(self, change):
@@ -117,7 +117,12 @@ class Panel:
     def _other_trace(self, change):
         self.seed.disabled = not callable(self._owner.traces[self.trace.value])
         if change:
-            self._owner._changed()
+            self._quietly(self._take_its_cluster)
+
+    def _take_its_cluster(self):
+        """Choose the cluster that has the trace's name, if there is one."""
+        if self.trace.value in self._owner.clusters:
+            self.cluster.value = self.trace.value
 
     def _reset(self):
         self.knobs.show(self._owner.policies[self.policy.value])

@@ -2,8 +2,29 @@
 
 from functools import cache
 
+import numpy as np
+
 from gpuschedlab._extras import need
 from gpuschedlab.plots.style import refresh, render
+
+
+def finite(value):
+    """Copy of nested numbers with None for nan and inf, which JSON cannot say; rows of numbers travel as bytes, and stay.
+
+    Examples
+    --------
+    >>> finite({"range": [0.0, float("inf")], "z": np.array([[1.0, float("nan")]])})
+    {'range': [0.0, None], 'z': array([[1.0, None]], dtype=object)}
+    """
+    if isinstance(value, dict):
+        return {name: finite(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(part) for part in value]
+    if isinstance(value, np.ndarray) and value.ndim > 1 and value.dtype.kind == "f":
+        known = np.isfinite(value)
+        return value if known.all() else np.where(known, value.astype(object), None)
+    return None if isinstance(value, float) and not np.isfinite(value) else value
+
 
 FIT = """
 export default { render({ el }) {
@@ -27,6 +48,10 @@ def _fit_class():
     return type("Fit", (anywidget.AnyWidget,), {"_esm": FIT})
 
 
+def _sendable(drawings: dict) -> dict:
+    return {name: d._replace(data=finite(d.data), live=finite(d.live)) for name, d in drawings.items()}
+
+
 class Pictures:
     """Figure widgets by name: new numbers go into the figure that is there, in one batch.
 
@@ -42,7 +67,7 @@ class Pictures:
 
     def __init__(self, drawings: dict, height: int = 360, **heights):
         w = need("ipywidgets")
-        self._height, self._heights, self.drawings = height, heights, dict(drawings)
+        self._height, self._heights, self.drawings = height, heights, _sendable(drawings)
         self.slots = {name: w.VBox([self._made(name)]) for name in drawings}
         for slot in self.slots.values():
             slot.layout = w.Layout(overflow="hidden", min_width="0")
@@ -60,6 +85,7 @@ class Pictures:
 
     def show(self, drawings: dict):
         """Put new drawings in place; a figure with another number of traces is made anew."""
+        drawings = _sendable(drawings)
         self.drawings |= drawings
         for name, drawing in drawings.items():
             if len(self[name].data) == len(drawing.data):

@@ -1,7 +1,8 @@
 """What went wrong inside a notebook that ran to its end: errors of cells, and of widgets, which nobody else reports.
 
 A batch run of a notebook succeeds although a widget's callback failed: the error then stands in an output widget,
-in the notebook's saved widget state. `python -m gpuschedlab.widgets.scan FILE...` exits with 1 when there is one.
+in the notebook's saved widget state. It succeeds, too, when a widget was sent what JSON cannot say (nan, inf); only a
+warning among a cell's outputs tells. `python -m gpuschedlab.widgets.scan FILE...` exits with 1 when there is one.
 """
 
 import json
@@ -12,6 +13,8 @@ from gpuschedlab.errors import RunError
 
 STATE = "application/vnd.jupyter.widget-state+json"
 VIEW = "application/vnd.jupyter.widget-view+json"
+UNSENDABLE = "Message serialization failed"
+"""How jupyter_client begins its warning that a message had nan or inf in it, or something else that is not JSON."""
 
 
 def find_errors(notebook) -> list[str]:
@@ -55,6 +58,9 @@ def find_errors(notebook) -> list[str]:
 
 
 def _errors(output: dict, where: str) -> list[str]:
+    text = "".join(output.get("text", ())) if output.get("name") == "stderr" else ""
+    if UNSENDABLE in text:
+        return [f"{where}: {' '.join(text[text.index(UNSENDABLE) :].split())[:120]}"]
     if output.get("output_type") != "error":
         return []
     return [f"{where}: {output.get('ename')}: {output.get('evalue')}"]

@@ -91,4 +91,4 @@ class TraceExplorer(Small):
         return f"{'; '.join(words)}. Below, both under FIFO with backfill on {self.cluster}."
 
     def _rows(self) -> list:
-        return [self.pictures.grid("arrivals", "durations"), self.pictures.grid("demand", "queue")]
+        return [self.pictures.grid(*names) for names in (("arrivals", "durations"), ("demand",), ("queue",))]

@@ -14,7 +14,7 @@ SIZES = {"00_quickstart": "DAYS, JOBS, NODES, SEED = 1, 600, 6, 0", "app": "DAYS
 """Parameters with which the notebooks are shown: small, and a cluster that can be made too small."""
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def artifacts() -> Path:
     """Folder in which screenshots are kept."""
     folder = ROOT / "artifacts"
@@ -22,9 +22,12 @@ def artifacts() -> Path:
     return folder
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser():
-    """A Chromium that is installed; skipped with a reason where there is none."""
+    """A Chromium that is installed; skipped with a reason where there is none.
+
+    Playwright's event loop runs in this thread until the module ends, and would be in the way of others.
+    """
     sync_api = pytest.importorskip("playwright.sync_api", reason="playwright, of the extra test, is not installed")
     from gpuschedlab.report.browser import find_browser
 
@@ -39,18 +42,27 @@ def browser():
 
 
 @pytest.fixture
-def page(browser):
-    """A page of 1280 pixels, whose network ends at this machine."""
+def page(browser, artifacts, request):
+    """A page of 1280 pixels, whose network ends at this machine; a picture of how the test left it is kept."""
     context = browser.new_context(viewport={"width": 1280, "height": 900})
     context.route(lambda url: "://127.0.0.1" not in url and url.startswith("http"), lambda route: route.abort())
     shown = context.new_page()
     shown.set_default_timeout(90_000)
     yield shown
+    shown.screenshot(path=artifacts / f"{request.node.name}-end.png")
     context.close()
 
 
-@pytest.fixture(scope="session")
-def notebooks(tmp_path_factory) -> Path:
+@pytest.fixture(scope="module")
+def warm():
+    """The engine, compiled ahead, as the installation does: a minute once for each state of the sources."""
+    from gpuschedlab.bench.engine import warm
+
+    warm(("fifo", "srtf", "sjf", "tiresias", "themis", "lucid"))
+
+
+@pytest.fixture(scope="module")
+def notebooks(tmp_path_factory, warm) -> Path:
     """Copies of the notebooks with small parameters, beside a configuration without news and updates."""
     nbformat = pytest.importorskip("nbformat", reason="nbformat, of the extra lab, is not installed")
     folder = tmp_path_factory.mktemp("notebooks")
@@ -101,7 +113,7 @@ def _await(server, port: int, log: Path):
     pytest.fail(f"the server did not answer; its last words: {log.read_text()[-600:]}")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def jupyterlab(notebooks):
     """Address of a JupyterLab."""
     pytest.importorskip("jupyterlab", reason="jupyterlab, of the extra lab, is not installed")
@@ -112,7 +124,7 @@ def jupyterlab(notebooks):
     )  # fmt: skip
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def voila(notebooks):
     """Address of the Explorer as a page."""
     pytest.importorskip("voila", reason="voila, of the extra lab, is not installed")

@@ -12,7 +12,8 @@ MOVED = CURVE.replace("() =>", "before => before !==")
 OVERFLOW = """() => {
   const wide = document.querySelector('.gpuschedlab-explorer').getBoundingClientRect(), cut = [];
   for (const svg of document.querySelectorAll('.gpuschedlab-explorer .js-plotly-plot')) {
-    const frame = svg.getBoundingClientRect();
+    const frame = svg.getBoundingClientRect(), drawn = svg.querySelector('.main-svg').getBoundingClientRect().width;
+    if (Math.abs(drawn - frame.width) > 2) cut.push(`figure drawn for ${drawn} pixels, not ${frame.width}`);
     if (frame.right > window.innerWidth || frame.width < 0.4 * wide.width) cut.push(`figure of ${frame.width} pixels`);
     const texts = '.xtitle, .ytitle, .x2title, .y2title, .xtick, .ytick, .legendtext, .gtitle';
     for (const text of svg.querySelectorAll(texts)) {
@@ -23,6 +24,14 @@ OVERFLOW = """() => {
   }
   return cut;
 }"""
+SETTLED = f"""() => new Promise(done => {{
+  // Figures are drawn once more when they learn their width; what is cut off then, stays so.
+  const end = Date.now() + 20000, look = () => {{
+    const cut = ({OVERFLOW})();
+    if (cut.length && Date.now() < end) setTimeout(look, 100); else done(cut);
+  }};
+  look();
+}})"""
 TITLES = """() => Array.from(document.querySelectorAll('.gpuschedlab-explorer .js-plotly-plot'), figure =>
   Array.from(figure.querySelectorAll('.xtitle, .ytitle, .x2title, .y2title'), text => text.textContent))"""
 
@@ -30,7 +39,7 @@ TITLES = """() => Array.from(document.querySelectorAll('.gpuschedlab-explorer .j
 def open_quickstart(page, address: str):
     """Open the first notebook in JupyterLab and run all of it."""
     page.goto(f"{address}/lab/tree/00_quickstart.ipynb?reset")
-    page.wait_for_selector('.jp-Notebook-ExecutionIndicator[data-status="idle"]')
+    page.get_by_text(re.compile(r"\| Idle$")).wait_for()  # cells that are run before the kernel answers are passed over
     page.get_by_role("menuitem", name="Run", exact=True).click()
     page.get_by_text("Run All Cells", exact=True).click()
     see_explorer(page)
@@ -80,7 +89,7 @@ def check_moves_and_errors(page):
 
 def check_looks(page):
     """Axes have titles, times and GPUs their units, and nothing is cut off."""
-    assert page.evaluate(OVERFLOW) == []
+    assert page.evaluate(SETTLED) == []
     titles = page.evaluate(TITLES)
     assert len(titles) == 4
     assert all(titles), "a figure without axis titles"
