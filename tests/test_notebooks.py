@@ -22,6 +22,8 @@ SMALL = {
     "02_policies": {"DAYS": 1, "JOBS": 600, "NODES": 6, "SEEDS": 1},
     "03_placement": {"JOBS": 60, "NODES": 3},
     "04_your_policy": {"DAYS": 1, "JOBS": 600, "NODES": 6},
+    "09_autosched": {"DAYS": 1, "JOBS": 400, "NODES": 6},
+    "10_causal": {"JOBS": 1000},
     "app": {"DAYS": 1, "JOBS": 600, "NODES": 6},
 }
 
@@ -29,9 +31,9 @@ named = pytest.mark.parametrize("path", BOOKS, ids=lambda path: path.stem)
 lesson = pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
 
 
-def test_there_are_five_lessons_and_the_page():
+def test_there_are_seven_lessons_and_the_page():
     assert [path.stem for path in BOOKS] == sorted(SMALL)
-    assert len(LESSONS) == 5
+    assert len(LESSONS) == 7
 
 
 @named

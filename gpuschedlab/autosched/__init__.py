@@ -20,6 +20,7 @@ _HOMES = {
     "tuner": ("Trial", "Tuner", "Tuning"),
     "journal": ("Journal",),
     "controller": ("Controller", "Decision"),
+    "contest": ("Contest",),
     "methods": ("METHODS", "attach", "best_fixed", "score"),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}

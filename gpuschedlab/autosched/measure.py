@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from gpuschedlab.cluster.placement import SLOTS
-from gpuschedlab.errors import PolicyError
+from gpuschedlab.errors import ClusterError, PolicyError
 from gpuschedlab.sim import Delays, Simulation
 
 
@@ -126,11 +126,20 @@ class Probe:
         return last + 3 * (work + body["work"].max(initial=0.0)) + 86_400.0
 
     def __call__(self, policy) -> Measurement:
-        """Measure one configuration; jobs that it has not let end by then count as if they ended at the limit."""
+        """Measure one configuration.
+
+        Jobs that it has not let end by a limit (thrice the work, and a day) count as if they ended then; so do all jobs of
+        a configuration that the cluster cannot run, such as a profiler of more nodes than there are.
+        """
         self.measured += 1
         simulation = self.base.copy()
-        simulation.switch(policy)
-        simulation.advance(self.until)
+        try:
+            simulation.switch(policy)
+            simulation.advance(self.until)
+        except (ClusterError, PolicyError):
+            worst = {"queueing": self.until - self.now, "slowdown": 1.0, "backlog": 1.0}
+            value = 0.0 if OBJECTIVES[self.objective].higher else self.until - self.now
+            return Measurement(policy, value, {name: worst.get(name, 0.0) for name in self.watched})
         return Measurement(policy, self._value(simulation.state), self._metrics(simulation.state))
 
     def _value(self, state) -> float:

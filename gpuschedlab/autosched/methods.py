@@ -146,10 +146,15 @@ def attach(
         space or Space(simulation.policy),
         tuner or Tuner(),
         model=model if how.causal else None,
-        aggregator=(aggregator or Aggregator()) if how.aggregate else None,
+        aggregator=(aggregator or Aggregator(room=_room(simulation.cluster))) if how.aggregate else None,
         rng=seed,
         **options,
     )
+
+
+def _room(cluster) -> float:
+    """Most GPUs of a group of jobs: a sixteenth of the cluster, at least a node, so that groups find their place."""
+    return float(max(cluster.node_gpus.max(), cluster.total_gpus / 16))
 
 
 def best_fixed(trace, cluster, space: Space, *, speeds=None, estimator=None, delays=None, rounds: int = 60, rng=0):

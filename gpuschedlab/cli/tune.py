@@ -3,6 +3,9 @@
 import sys
 from pathlib import Path
 
+import numpy as np
+import polars as pl
+
 from gpuschedlab.cli.inputs import DAY, add_scene, contenders, named, positive, scene_of, whole
 from gpuschedlab.cli.parser import add_command, add_json
 from gpuschedlab.cli.text import as_json, grid
@@ -70,6 +73,7 @@ class _Loops:
         from gpuschedlab.autosched import Space
 
         self.args, self.scene, self.space = args, scene, Space(policy)
+        self.history = _before(scene.history)
         self.given = {"speeds": scene.speeds, "estimator": estimator, "delays": scene.delays}
         self._samples = None
 
@@ -84,7 +88,7 @@ class _Loops:
 
         if self._samples is None:
             self._say("offline phase: measuring configurations on the history")
-            history = self.scene.history if self.scene.history is not None else self.scene.trace.clear()
+            history = self.history if self.history is not None else self.scene.trace.clear()
             horizon = self.args.horizon * HOUR
             self._samples = gather(
                 history, self.scene.cluster, self.space, horizon=horizon, rng=self.scene.seed, **self.given
@@ -124,7 +128,7 @@ class _Loops:
         loop = attach(
             method,
             simulation,
-            history=self.scene.history,
+            history=self.history,
             model=self.model() if METHODS[method].causal else None,
             tuner=Tuner(args.rounds),
             horizon=args.horizon * HOUR,
@@ -146,6 +150,14 @@ class _Loops:
 
     def _say(self, text: str) -> None:
         print(text, file=sys.stderr if self.args.json else sys.stdout, flush=True)
+
+
+def _before(history):
+    """The history on the clock of the trace: whole days before it."""
+    if history is None or not history.height:
+        return None
+    days = float(np.ceil((history["submit"].max() + 1) / DAY))
+    return history.with_columns(pl.col("submit") - days * DAY)
 
 
 def _table(rows: list[dict], objective: str) -> str:

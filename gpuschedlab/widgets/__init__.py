@@ -9,6 +9,7 @@ _HOMES = {
     "Explorer": "explorer",
     "TraceExplorer": "trace_explorer",
     "ClusterExplorer": "cluster_explorer",
+    "AutoSchedExplorer": "autosched_explorer",
     "Generated": "sources",
     "Shape": "shape",
     "bend": "shape",

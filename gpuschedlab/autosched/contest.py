@@ -1,0 +1,160 @@
+"""Tuners side by side on one trace, played hour by hour: what a live explorer shows, and a what-if bench beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+import numpy as np
+import polars as pl
+
+from gpuschedlab.autosched.controller import HOUR, Decision
+from gpuschedlab.autosched.graph import CausalGraph
+from gpuschedlab.autosched.measure import Probe, context_of, reward
+from gpuschedlab.autosched.methods import METHODS, attach
+from gpuschedlab.autosched.offline import gather, train
+from gpuschedlab.autosched.space import Space
+from gpuschedlab.autosched.tuner import Trial, Tuner, Tuning
+from gpuschedlab.sim import Simulation
+
+
+class Contest:
+    """Plays a trace under several tuners at once, each with a simulation of its own.
+
+    Parameters
+    ----------
+    trace, history : polars.DataFrame
+        The trace, and jobs before it on the same clock (submission before 0), from which models are learnt.
+    cluster : Cluster
+    policy : Policy
+        What all start with.
+    others : tuple of str
+        Tuners beside AutoSched: "default" or methods of `METHODS`.
+    speeds, estimator, delays
+        As for `Simulation`.
+    tuner : Tuner, optional
+        AutoSched's.
+    backend : str
+        Of the causal model.
+    instants, configurations : int
+        Size of the offline phase (`gather`).
+    seed : int
+    """
+
+    def __init__(
+        self, trace, history, cluster, policy, *, others=("default", "selftune"), speeds=None, estimator=None, delays=None,
+        tuner: Tuner | None = None, backend="boosted", instants=10, configurations=20, seed=0,
+    ):  # fmt: skip
+        self.space = Space(policy)
+        given = {"speeds": speeds, "estimator": estimator, "delays": delays}
+        sizes = {"instants": instants, "configurations": configurations, "rng": seed}
+        self.samples = gather(history, cluster, self.space, **given, **sizes)
+        self.model = train(self.samples, self.space, backend=backend, rng=seed)
+        self.loops, self.simulations = {}, {}
+        for name in (*others, "autosched"):
+            simulation = self.simulations[name] = Simulation(trace, cluster, policy, **given)
+            if name in METHODS:
+                model = self.model if METHODS[name].causal else None
+                options = {"tuner": tuner} if name == "autosched" else {}
+                self.loops[name] = attach(name, simulation, history=history, model=model, seed=seed, **options)
+        self.now, self.end = 0.0, float(trace["submit"].max())
+        self.forecast, self.tuning, self.averages = None, None, {"time": [], **{n: [] for n in self.simulations}}
+        self._watch_forecasts()
+
+    @property
+    def graph(self) -> CausalGraph:
+        """Causal graph of AutoSched's model."""
+        return self.model.graph
+
+    @property
+    def decisions(self) -> list[Decision]:
+        """AutoSched's decisions so far."""
+        return self.loops["autosched"].decisions
+
+    @property
+    def policy(self):
+        """What AutoSched has in force."""
+        return self.simulations["autosched"].policy
+
+    def _watch_forecasts(self) -> None:
+        loop = self.loops["autosched"]
+        inner = loop.foresee
+
+        def foresee(simulation, rng):
+            self.forecast = inner(simulation, rng)
+            return self.forecast
+
+        loop.foresee = foresee
+
+    def hour(self) -> Iterator[Tuning | Decision]:
+        """Play one hour under all; yields AutoSched's search as it grows, its decision, and pauses between the others."""
+        for name, loop in self.loops.items():
+            for step in loop.trying():
+                if name == "autosched":
+                    self.tuning = step if isinstance(step, Tuning) else step.tuning
+                    yield step
+            yield self.tuning
+        self.now += HOUR
+        for simulation in self.simulations.values():
+            simulation.advance(self.now)
+            yield self.tuning
+        self.averages["time"].append(self.now)
+        for name, simulation in self.simulations.items():
+            self.averages[name].append(_average(simulation))
+
+    def lit(self, trial: Trial | None) -> list[tuple[str, str]]:
+        """Edges that explain a trial: from the knobs that it changed (rejected) or fixed, along all paths to the objective."""
+        if trial is None or self.tuning is None:
+            return []
+        best = self.tuning.best
+        moved = np.abs(trial.u - best.u) > 0.05 if trial.fate == "rejected" else np.zeros(len(best.u), bool)
+        knobs = {a.name for a, m in zip(self.space.axes, moved) if m} | set(trial.fixed)
+        goal = self.graph.layers.objectives[0]
+        paths = [path for knob in knobs for path in self.graph.paths(knob, goal)]
+        return sorted({(a, b) for path in paths for a, b in pairwise(path)})
+
+    def what_if(self, name: str, value: float) -> tuple[float, float, float]:
+        """Foretold reward (mean, 10 %, 90 %) over the default's, if a knob's coordinate or a metric's log ratio were set.
+
+        For a knob the others stay as they are in force; for a metric they vary as they did when the model learnt.
+        """
+        layers = self.graph.layers
+        if name in layers.knobs:
+            given = np.concatenate([self.space.encode(self.policy), list(self._context().values())])
+            given[layers.given.index(name)] = value
+            found = self.model.predict(given[None, :])
+        else:
+            found = self.model.do({name: value} | self._context())[layers.objectives[0]]
+        return tuple(float(np.exp(x[0])) for x in found)
+
+    def with_coordinate(self, name: str, value: float):
+        """The policy in force with one coordinate changed, as constraints allow."""
+        u = self.space.encode(self.policy)
+        u[[a.name for a in self.space.axes].index(name)] = value
+        return self.space.project(u)[0]
+
+    def measure(self, policy) -> float:
+        """Measured reward of a policy over the default's, on the latest forecast."""
+        loop, s = self.loops["autosched"], self.simulations["autosched"]
+        forecast = self.forecast if self.forecast is not None else loop.foresee(s, np.random.default_rng(loop.rng))
+        probe: Probe = loop.probe(forecast)
+        return reward(probe.objective, probe(policy).value, probe(self.space.policy).value)
+
+    def _context(self) -> dict[str, float]:
+        if self.tuning is not None and self.tuning.trials:
+            return context_of(self.tuning.trials[0].measurement)
+        return {c: float(self.samples[c].median()) for c in self.graph.layers.context}
+
+    def knobs_over_time(self) -> pl.DataFrame:
+        """AutoSched's knobs at each decision: `now`, and a coordinate a column."""
+        rows = [self.space.encode(d.policy) for d in self.decisions]
+        names = [a.name for a in self.space.axes]
+        frame = pl.DataFrame(np.array(rows).reshape(len(rows), len(names)), schema=names)
+        return frame.with_columns(now=pl.Series([d.now for d in self.decisions], dtype=pl.Float64))
+
+
+def _average(simulation) -> float:
+    """Mean JCT (s) of the jobs that have ended; nan before the first."""
+    body, job = simulation.state.body, simulation.state.job
+    ended = np.isfinite(body["end"]) & (body["end"] <= simulation.now)
+    return float((body["end"] - job["submit"])[ended].mean()) if ended.any() else float("nan")

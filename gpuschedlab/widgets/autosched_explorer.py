@@ -1,0 +1,246 @@
+"""The AutoSchedExplorer: a tuner at work, hour by hour, with its causal graph, its trials, and a what-if bench."""
+
+import asyncio
+
+import numpy as np
+
+from gpuschedlab._extras import need
+from gpuschedlab.autosched import Contest, Tuning
+from gpuschedlab.autosched.controller import HOUR
+from gpuschedlab.widgets.live import Live
+from gpuschedlab.widgets.pictures import Pictures
+from gpuschedlab.widgets.stack import stack
+
+REDRAW = 4
+"""Trials between two redraws of a search under way."""
+
+
+class AutoSchedExplorer(Live):
+    """Watch AutoSched tune a scheduler while it runs, beside tuners that know less.
+
+    Play and pause, or go an hour at a time; each search shows its configurations (measured, rejected, known), and the
+    edges of the causal graph that explain the last one light up. Choose a knob or a metric (or click it in the graph),
+    set its value, and read what the model foretells; then measure it.
+
+    Parameters
+    ----------
+    contest : Contest
+        The tuners, at their beginning or under way.
+
+    Examples
+    --------
+    See notebooks/09_autosched.ipynb.
+    """
+
+    names = ("arrivals", "tried", "causes", "race", "moves")
+
+    def __init__(self, contest: Contest):
+        super().__init__()
+        self.contest, self._task, self._trial = contest, None, None
+        self._make_controls()
+        self._first()
+        self._lay_out()
+
+    def _make_controls(self):
+        w = need("ipywidgets")
+        auto = w.Layout(width="auto")
+        self.play = w.ToggleButton(description="Play", icon="play", tooltip="play on, hour by hour", layout=auto)
+        self.step = w.Button(description="One hour", icon="step-forward", tooltip="play one hour", layout=auto)
+        self.stop = w.Button(description="Stop", icon="stop", tooltip="leave the search under way", layout=auto)
+        self.speed = w.Dropdown(
+            options={"as fast as it goes": 0.0, "1 s an hour": 1.0, "3 s an hour": 3.0},
+            description="speed",
+            layout=w.Layout(width="230px"),
+        )
+        self.progress = w.IntProgress(min=0, max=1, description="search", layout=w.Layout(width="220px"))
+        layers = self.contest.graph.layers
+        self.what = w.Dropdown(
+            options=[*layers.knobs, *layers.metrics], description="what if", layout=w.Layout(width="260px")
+        )
+        self.value = w.FloatSlider(min=0, max=1, step=0.01, value=0.5, description="value", readout_format=".2f")
+        self.measure = w.Button(description="Measure it", tooltip="simulate it on the latest forecast", layout=auto)
+        self.answer = w.HTML()
+        self.answer.add_class("gpuschedlab-answer")
+        self.play.observe(lambda change: self._start() if change["new"] else self._pause(), "value")
+        self.step.on_click(lambda _: self._start(hours=1))
+        self.stop.on_click(lambda _: self.halt())
+        self.what.observe(lambda _: self.guarded(self._choose), "value")
+        self.value.observe(lambda _: self.guarded(self._ask), "value")
+        self.measure.on_click(lambda _: self.guarded(self._measure))
+
+    # Playing -----------------------------------------------------------------------------------------------
+
+    def play_hours(self, hours: int = 1) -> "AutoSchedExplorer":
+        """Play some hours at once, as a script or a batch run would; errors go to the caller."""
+        for _ in range(hours):
+            for step in self.contest.hour():
+                self._seen(step)
+        self._show(self._compute())
+        return self
+
+    def _start(self, hours: int | None = None):
+        """Play in the background of the kernel, until the trace ends, or some hours, or it is paused."""
+        if self._task is None or self._task.done():
+            self._task = asyncio.get_running_loop().create_task(self._run(hours))
+
+    async def _run(self, hours: int | None):
+        try:
+            while hours is None or hours > 0:
+                if self.contest.now >= self.contest.end or (hours is None and not self.play.value):
+                    break
+                for i, step in enumerate(self.contest.hour()):
+                    if self._seen(step) and i % REDRAW == 0:
+                        self.guarded(self._draw_search)
+                    await asyncio.sleep(0)
+                self.refresh()
+                await asyncio.sleep(self.speed.value)
+                hours = None if hours is None else hours - 1
+        except Exception as error:  # the edge of a widget: nobody above could show it
+            self._tell(error)
+        finally:
+            self.play.value = False
+
+    def _pause(self):
+        """Playing ends after the hour under way."""
+
+    def halt(self):
+        """Stop at once; the hour under way is left where it is, and played again when playing goes on."""
+        if self._task is not None:
+            self._task.cancel()
+        self.play.value = False
+
+    def _seen(self, step) -> bool:
+        """Take in one step; whether it is a trial."""
+        if isinstance(step, Tuning) and step.trials:
+            self._trial = step.trials[-1]
+            self.progress.max = self.contest.loops["autosched"].tuner.iterations
+            self.progress.value = max(0, self._trial.round)
+            return True
+        return False
+
+    # Showing -----------------------------------------------------------------------------------------------
+
+    def _compute(self):
+        return self.contest
+
+    def _numbers(self) -> dict:
+        from gpuschedlab import plots
+
+        c = self.contest
+        jobs = c.simulations["autosched"].trace["submit"].to_numpy()
+        now = c.forecast.now if c.forecast is not None else 0.0
+        coming = c.forecast.trace["submit"].to_numpy()[c.forecast.existing :] if c.forecast is not None else np.zeros(0)
+        frame = c.knobs_over_time()
+        axes = c.space.axes
+        texts = [tuple(f"{n}: {_word(d.policy.knobs[n])}" for n in (a.info.name for a in axes)) for d in c.decisions]
+        places = frame.select(a.name for a in axes).to_numpy()
+        race = {n: c.averages[n] for n in c.simulations}
+        return {
+            "arrivals": plots.foreseen(jobs, coming, now),
+            **self._search_numbers(),
+            "race": plots.race(c.averages["time"], race),
+            "moves": plots.moves(frame["now"].to_numpy(), places, texts, [a.name for a in axes]),
+        }
+
+    def _search_numbers(self) -> dict:
+        from gpuschedlab import plots
+
+        c = self.contest
+        tuning = c.tuning if c.tuning is not None else Tuning(c.space, c.space.policy.objective)
+        held = self._trial.fixed if self._trial is not None else ()
+        return {"tried": plots.tried(tuning, c.policy), "causes": plots.causes(c.graph, c.lit(self._trial), held)}
+
+    def _draw_search(self):
+        from gpuschedlab import plots
+
+        self.pictures.show({n: plots.draw(x) for n, x in self._search_numbers().items()})
+
+    def _show(self, found):
+        from gpuschedlab import plots
+
+        drawings = {name: plots.draw(numbers) for name, numbers in self._numbers().items()}
+        if hasattr(self, "pictures"):
+            self.pictures.show(drawings)
+        else:
+            self.pictures = Pictures(drawings, causes=430, tried=430)
+        self.status.value = self._told()
+        self._ask()
+
+    def _told(self) -> str:
+        c = self.contest
+        words = [f"<b>{c.now / HOUR:.0f} h</b> played"]
+        if c.decisions:
+            last = c.decisions[-1]
+            did = "switched" if last.switched else "left as it is"
+            words += [f"{did}: {last.reason}", f"{last.jobs} jobs foreseen, simulated as {last.simulated}"]
+            words += [f"forecast and search took {last.seconds:.2f} s"]
+        return "; ".join(words) + "."
+
+    def figure(self, name: str | None = None):
+        """Static twin: one figure by its name, or all of them in one."""
+        from gpuschedlab.plots.style import render
+
+        drawn = self.pictures.drawings
+        return render(drawn[name]) if name else stack([render(drawn[n]) for n in self.names])
+
+    # What if -----------------------------------------------------------------------------------------------
+
+    def _choose(self):
+        """Fit the slider to what was chosen: a knob's coordinate, or a metric's log ratio to the default."""
+        knob = self.what.value in self.contest.graph.layers.knobs
+        low, high = (0.0, 1.0) if knob else (-2.0, 2.0)
+        self.value.min, self.value.max = min(low, self.value.min), max(high, self.value.max)
+        self.value.min, self.value.max = low, high
+        self.measure.disabled = not knob
+        self._ask()
+
+    def _ask(self):
+        """Foretell what the chosen value would bring."""
+        name, value = self.what.value, self.value.value
+        mean, low, high = self.contest.what_if(name, value)
+        self.answer.value = (
+            f"<b>{self._meant(name, value)}</b>: foretold {mean:.2f} times the default's reward "
+            f"(8 in 10 between {low:.2f} and {high:.2f})"
+        )
+
+    def _meant(self, name: str, value: float) -> str:
+        axis = next((a for a in self.contest.space.axes if a.name == name), None)
+        if axis is None:
+            return f"{name} {np.exp(value):.2f} times that under the default"
+        return f"{name} = {_word(axis.value(value))} {axis.info.knob.unit}".strip()
+
+    def _measure(self):
+        """Measure the chosen knob's value on the latest forecast."""
+        self._ask()
+        found = self.contest.measure(self.contest.with_coordinate(self.what.value, self.value.value))
+        self.answer.value += f"; <b>measured {found:.2f}</b>"
+
+    def _clicked(self, trace, points, state):
+        if points.point_inds:
+            name = self.contest.graph.layers.names[points.point_inds[0]]
+            if name in self.what.options:
+                self.what.value = name
+
+    def _lay_out(self):
+        w = need("ipywidgets")
+        self.pictures["causes"].data[-1].on_click(self._clicked)
+        row = w.Layout(flex_flow="row wrap", align_items="center")
+        top = w.Box([self.play, self.step, self.stop, self.speed, self.progress], layout=row)
+        ask = w.Box([self.what, self.value, self.measure, self.answer], layout=row)
+        rows = [
+            self.pictures.grid("tried", "causes"),
+            self.pictures.grid("arrivals", "race"),
+            self.pictures.grid("moves"),
+        ]
+        self.box = w.VBox([self.pictures.fit(), top, self.error, self.status, rows[0], ask, *rows[1:]])
+        self.box.add_class("gpuschedlab-explorer")
+
+
+def _word(value) -> str:
+    return (
+        ", ".join(f"{v:.3g}" for v in value)
+        if isinstance(value, tuple)
+        else f"{value:.3g}"
+        if isinstance(value, float)
+        else str(value)
+    )

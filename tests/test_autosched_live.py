@@ -1,0 +1,264 @@
+"""AutoSched shown: the contest of tuners, the figures of a search, the explorer, and the command line."""
+
+import asyncio
+import json
+
+import numpy as np
+import polars as pl
+import pytest
+
+import gpuschedlab as lab
+from gpuschedlab import plots
+from gpuschedlab.autosched import CausalGraph, Contest, Decision, Layers, Tuner, Tuning
+from gpuschedlab.cli import main
+from gpuschedlab.jobs import default_speeds
+
+CLUSTER = lab.Cluster.homogeneous(4, 8)
+DAY, HOUR = 86_400.0, 3600.0
+
+
+@pytest.fixture(scope="module")
+def stretch():
+    """Two days of history and one to play."""
+    whole = lab.generate("venus", days=3, jobs=1200, load=1.1, cluster_gpus=32, rng=0).filter(pl.col("gpus") <= 16)
+    whole = whole.with_columns(pl.col("submit") - 2 * DAY)
+    return whole.filter(pl.col("submit") < 0), whole.filter(pl.col("submit") >= 0)
+
+
+def make(stretch, policy=None, **options):
+    history, trace = stretch
+    given = {"speeds": default_speeds(CLUSTER), "delays": lab.Delays(restart=60.0), "instants": 6, "configurations": 16}
+    return Contest(trace, history, CLUSTER, policy or lab.Tiresias(), **given | options)
+
+
+@pytest.fixture
+def contest(stretch):
+    return make(stretch)
+
+
+def test_an_hour_is_played_by_all(contest):
+    steps = list(contest.hour())
+    assert [type(s) for s in steps if isinstance(s, Decision)] == [Decision]
+    assert any(isinstance(s, Tuning) and s.trials for s in steps)
+    assert contest.now == HOUR
+    assert {s.now for s in contest.simulations.values()} == {HOUR}
+    assert len(contest.decisions) == 1
+    assert set(contest.averages) == {"time", "default", "selftune", "autosched"}
+
+
+def test_who_never_tunes_is_as_if_alone(contest, stretch):
+    for _ in range(5):
+        list(contest.hour())
+    alone = lab.Simulation(
+        stretch[1], CLUSTER, lab.Tiresias(), speeds=default_speeds(CLUSTER), delays=lab.Delays(restart=60.0)
+    )
+    alone.advance(5 * HOUR)
+    jct = alone.result().jobs["jct"].drop_nulls()
+    assert contest.averages["default"][-1] == pytest.approx(jct.mean())
+
+
+def test_the_forecast_knows_no_future(stretch):
+    """Durations of unfinished jobs and all later arrivals changed: the same forecast, trials and decision."""
+    history, trace = stretch
+    found = []
+    for other in (False, True):
+        changed = trace
+        if other:
+            late = trace.with_columns(
+                duration=pl.when(pl.col("submit") + pl.col("duration") > 6 * HOUR).then(9 * DAY).otherwise("duration"),
+                gpus=pl.when(pl.col("submit") > 6 * HOUR).then(1.0).otherwise("gpus"),
+            )
+            changed = late
+        contest = make((history, changed), others=())
+        loop = contest.loops["autosched"]
+        contest.simulations["autosched"].advance(6 * HOUR)
+        decision = loop.decide()
+        forecast = contest.forecast.trace.select("submit", "gpus", "duration")
+        found.append((forecast.rows(), [(t.fate, t.u.tolist(), t.reward) for t in decision.tuning.trials][:2]))
+    assert found[0][0] == found[1][0]
+    assert repr(found[0][1]) == repr(found[1][1])
+
+
+def test_rejections_and_scopes_are_explained_by_paths(contest):
+    list(contest.hour())
+    goal = contest.graph.layers.objectives[0]
+    for trial in contest.tuning.trials:
+        lit = contest.lit(trial)
+        assert set(lit) <= set(contest.graph.edges)
+        if trial.fate == "rejected":
+            moved = {a.name for a, d in zip(contest.space.axes, np.abs(trial.u - contest.tuning.best.u)) if d > 0.05}
+            assert {a for a, _ in lit} & moved == {k for k in moved if contest.graph.paths(k, goal)} | {
+                k for k in moved & set(trial.fixed) if contest.graph.paths(k, goal)
+            }
+    assert contest.lit(None) == []
+
+
+def test_what_ifs_answer_and_can_be_measured(contest):
+    list(contest.hour())
+    mean, low, high = contest.what_if("thresholds_1", 0.2)
+    assert 0 < low <= mean <= high
+    assert contest.what_if("queueing", -1.0)[0] != contest.what_if("queueing", 1.0)[0]
+    changed = contest.with_coordinate("pack_limit", 0.25)
+    assert changed == contest.policy.with_knobs(pack_limit=0.25)
+    assert contest.measure(contest.space.policy) == pytest.approx(1.0)
+    assert contest.measure(changed) > 0
+
+
+@pytest.mark.parametrize("policy", [lab.Themis(), lab.Lucid(profiler_nodes=1)], ids=lambda p: p.name)
+def test_other_policies_are_tuned_too(stretch, policy):
+    contest = make(stretch, policy, others=("default",), instants=3, configurations=8)
+    list(contest.hour())
+    assert contest.tuning.objective == policy.objective
+    assert set(policy.watched) <= set(contest.samples.columns)
+
+
+# --- figures
+
+
+def test_numbers_of_arrivals():
+    found = plots.foreseen(np.array([10.0, 20.0, 4000.0]), np.array([3700.0]), 3600.0, HOUR, HOUR, 1800.0)
+    assert found.edges.tolist() == [0, 1800, 3600, 5400, 7200]
+    assert found.came.tolist() == [2, 0, 1, 0]
+    assert found.foreseen.tolist()[2:] == [1, 0]
+    assert np.isnan(found.foreseen[:2]).all()
+
+
+def test_numbers_of_a_graph():
+    graph = CausalGraph(Layers(("k",), ("m",), ("r",)), (("k", "m"), ("m", "r")))
+    found = plots.causes(graph, lit=[("k", "m")], held=["k"])
+    assert (found.tiers.tolist(), found.lit.tolist(), found.held.tolist()) == (
+        [0, 1, 2],
+        [True, False],
+        [True, False, False],
+    )
+    drawn = plots.figure(found)
+    assert [t.name for t in drawn.data[:2]] == ["causes", "explains the last step"]
+    assert drawn.data[2].text[0] == "<b>k</b> (fixed)"
+
+
+def test_figures_of_a_search_tell_fates_apart_without_colour(contest):
+    list(contest.hour())
+    numbers = plots.tried(contest.tuning, contest.policy)
+    assert len(numbers.fates) == len(contest.tuning.trials)
+    drawn = plots.figure(numbers)
+    symbols = [t.marker.symbol for t in drawn.data[:3]]
+    assert len(set(symbols)) == 3
+    assert sum(len(t.x) for t in drawn.data[:3]) == len(numbers.fates)
+
+
+# --- the explorer
+
+
+@pytest.fixture
+def explorer(contest):
+    pytest.importorskip("ipywidgets")
+    from gpuschedlab.widgets import AutoSchedExplorer
+
+    return AutoSchedExplorer(contest)
+
+
+def test_playing_draws(explorer):
+    explorer.play_hours(2)
+    assert "2 h" in explorer.status.value
+    assert len(explorer.pictures["race"].data[0].x) == 2
+    assert len(explorer.figure().data) > 10
+    assert not explorer.error.outputs
+
+
+def test_the_what_if_bench_answers(explorer):
+    explorer.play_hours(1)
+    explorer.what.value = "pack_limit"
+    explorer.value.value = 0.3
+    assert "pack_limit = 0.3" in explorer.answer.value
+    explorer.measure.click()
+    assert "measured" in explorer.answer.value
+    explorer.what.value = "queueing"
+    explorer.value.value = -0.69
+    assert "queueing 0.50 times" in explorer.answer.value
+    assert explorer.measure.disabled
+    assert not explorer.error.outputs
+
+
+def in_loop(explorer, act):
+    async def go():
+        return await act(explorer)
+
+    return asyncio.new_event_loop().run_until_complete(go())
+
+
+def test_it_plays_in_the_background_and_pauses(explorer):
+    async def act(e):
+        e.play.value = True
+        while e.contest.now < 2 * HOUR:
+            await asyncio.sleep(0)
+        e.play.value = False
+        await e._task
+        return e.contest.now
+
+    assert in_loop(explorer, act) <= 4 * HOUR
+    assert not explorer.error.outputs
+
+
+def test_it_stops_in_the_midst_of_a_search_and_goes_on(explorer):
+    async def act(e):
+        e.step.click()
+        for _ in range(4):
+            await asyncio.sleep(0)
+        e.halt()
+        with pytest.raises(asyncio.CancelledError):
+            await e._task
+        before = e.contest.now
+        e.step.click()
+        await e._task
+        return before, e.contest.now
+
+    assert in_loop(explorer, act) == (0.0, HOUR)
+    assert not explorer.error.outputs
+
+
+def test_what_goes_wrong_in_the_background_is_shown(explorer, monkeypatch):
+    async def act(e):
+        monkeypatch.setattr(e.contest.loops["autosched"], "foresee", lambda *_: 1 / 0)
+        e.step.click()
+        await e._task
+
+    in_loop(explorer, act)
+    assert explorer.error.outputs[0]["ename"] == "ZeroDivisionError"
+
+
+# --- the command line
+
+
+WORDS = "tune --hours 4 --jobs 120 --cluster 4x8 --load 1.1 --rounds 4 --history 1 --restart 60 --methods default"
+
+
+def tune_words(*methods):
+    return [*WORDS.split(), *methods]
+
+
+def test_tune_compares(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main([*tune_words("autosched"), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert [m["method"] for m in told["methods"]] == ["default", "autosched"]
+    assert told["methods"][1]["decisions"] >= 3
+    assert main(["tune", "--methods", "magic"]) != 0
+    assert "no-controller" in capsys.readouterr().err
+
+
+def test_tune_keeps_its_decisions_and_resumes(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(tune_words("selftune")) == 0
+    first = capsys.readouterr().out
+    assert main(tune_words("selftune")) != 0  # decisions are there already
+    assert "Resume it" in capsys.readouterr().err
+    assert main([*tune_words("selftune"), "--resume"]) == 0
+    shown = capsys.readouterr().out
+    assert "selftune: resumed after" in shown
+    assert shown.splitlines()[-1].split()[:4] == first.splitlines()[-1].split()[:4]
+
+
+def test_tuner_options_reach_the_loop(stretch):
+    contest = make(stretch, tuner=Tuner(iterations=1, proposals=1), others=())
+    list(contest.hour())
+    assert max(t.round for t in contest.tuning.trials) == 1
