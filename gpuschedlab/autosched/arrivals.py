@@ -103,6 +103,8 @@ class GlobalGenerator:
         size, ahead = round(self.segment / self.bucket), int(np.ceil(self.horizon / self.bucket))
         if count * self.bucket < DAY or count < 2 * size + ahead:
             return now - self.horizon
+        if self.periodic and DAY % self.bucket == 0:
+            count -= count % int(DAY // self.bucket)  # whole days: a cut one would blur the daily wave
         edges = now - self.bucket * np.arange(count, -1, -1)
         counts = np.diff(np.searchsorted(submit, edges, side="right")).astype(float)
         series = periodic_part(counts, self.terms) if self.periodic else counts

@@ -15,6 +15,7 @@ BENCHES: dict[str, tuple[str, ...]] = {
     "fidelity": ("fidelity_pollux", "fidelity_sia"),
     "explorer": ("explorer",),
     "optim": ("optim",),
+    "generation": ("generation",),
 }
 """Benches by name, and the modules of which each consists."""
 

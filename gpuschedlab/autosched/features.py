@@ -1,0 +1,248 @@
+"""What the local predictor looks at (table 6.2): arrivals and completions around a query, among all jobs and like ones."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from gpuschedlab._compiled import njit
+
+RANGES = (300.0, 1800.0, 3600.0, 7200.0, 14_400.0)
+"""Bounds of the ranges (s), section 6.5.1."""
+
+HOUR, DAY = 3600.0, 86_400.0
+LEVELS = (
+    (),
+    ("gpus",),
+    ("vc",),
+    ("user",),
+    ("name",),
+    ("vc", "gpus"),
+    ("user", "gpus"),
+    ("name", "gpus"),
+    ("user", "name"),
+)
+"""What like jobs share; a level applies where the trace records all of it."""
+
+BATCH = 60.0  # s between submissions of one batch
+WALK = 24  # arrivals on each side of a query that are looked at
+MEMORY = 120  # completions, back from the query's instant, that are looked at
+LONGER = 30  # completions that outlasted the query so far that are counted
+
+NEAR = ("log", "gap", "mean4", "low4", "high4", "open", "oldest", "batch", "batch ended", "batch mean")
+PAST = ("count", "since", "gap", "log", "mean3", "mean", "sd")
+SURVIVED = ("number", "share", "longer log", "longer mean", *(f"range {i}" for i in range(len(RANGES) + 1)))
+WIDTH = len(NEAR) + len(PAST) + len(SURVIVED)
+
+
+@njit
+def _near(q, at, submit, self_row, lo, hi, order, sub, end, dur, ran, x):
+    """Arrivals of the group next to the query, those after it too if they came by `at`; writes NEAR into x."""
+    left = lo + np.searchsorted(sub[order[lo:hi]], submit, side="left") - 1
+    right = left + 1
+    seen = ended = opened = inside = inside_ended = 0
+    total = inside_total = oldest = 0.0
+    low, high = np.inf, -np.inf
+    while seen < 2 * WALK:
+        before = submit - sub[order[left]] if left >= lo else np.inf
+        after = sub[order[right]] - submit if right < hi and sub[order[right]] <= at else np.inf
+        gap = min(before, after)
+        if gap == np.inf:
+            break
+        if before <= after:
+            j = order[left]
+            left -= 1
+        else:
+            j = order[right]
+            right += 1
+        if j == self_row:
+            continue
+        seen += 1
+        done = end[j] <= at
+        value = np.log1p(dur[j]) if done else 0.0
+        if gap <= BATCH:
+            inside += 1
+            inside_ended += done
+            inside_total += value
+        if not done:
+            opened += 1
+            # It ran without a break until its end, as far as that is known; never longer than it was there.
+            so_far = ran[j] if end[j] == np.inf else dur[j] - (end[j] - at)
+            oldest = max(oldest, min(max(so_far, 0.0), at - sub[j]))
+        elif ended < 4:
+            if ended == 0:
+                x[0], x[1] = value, np.log1p(gap)
+            ended += 1
+            total += value
+            low, high = min(low, value), max(high, value)
+    if ended:
+        x[2], x[3], x[4] = total / ended, low, high
+    if seen:
+        x[5], x[6] = opened / seen, np.log1p(oldest)
+    x[7], x[8] = inside, inside_ended
+    if inside_ended:
+        x[9] = inside_total / inside_ended
+
+
+@njit
+def _past(at, submit, executed, lo, hi, order, sub, end, dur, bounds, x):
+    """Completions of the group by `at`, the latest first; writes PAST and SURVIVED into x."""
+    count = np.searchsorted(end[order[lo:hi]], at, side="right")
+    x[0] = np.log1p(count)
+    survived = n = 0
+    total = square = total3 = longer = 0.0
+    shares = np.zeros(len(bounds) + 1)
+    for i in range(lo + count - 1, max(lo, lo + count - MEMORY) - 1, -1):
+        j = order[i]
+        value = np.log1p(dur[j])
+        if n == 0:
+            x[1], x[2], x[3] = np.log1p(at - end[j]), np.log1p(abs(submit - sub[j])), value
+        n += 1
+        if n <= 20:
+            total += value
+            square += value * value
+            total3 += value if n <= 3 else 0.0
+        if dur[j] > executed and survived < LONGER:
+            if survived == 0:
+                x[9] = value
+            survived += 1
+            longer += value
+            shares[np.searchsorted(bounds, dur[j], side="right")] += 1
+    if n:
+        m = min(n, 20)
+        x[4], x[5] = total3 / min(n, 3), total / m
+        x[6] = np.sqrt(max(square / m - (total / m) ** 2, 0.0))
+        x[7], x[8] = survived, survived / n
+    if survived:
+        x[10] = longer / survived
+        x[11:] = shares / survived
+
+
+@njit
+def _gather(at, submit, executed, rows, group, first, arrivals, first_end, ended, sub, end, dur, ran, bounds, x, width):
+    """Fill (q, width) features of one level, group by group as coded in `group` (-1: of no group seen)."""
+    for q in range(len(at)):
+        g = group[q]
+        if g < 0:
+            continue
+        _near(q, at[q], submit[q], rows[q], first[g], first[g + 1], arrivals, sub, end, dur, ran, x[q, :width])
+        lo, hi = first_end[g], first_end[g + 1]
+        _past(at[q], submit[q], executed[q], lo, hi, ended, sub, end, dur, bounds, x[q, width:])
+
+
+class Seen:
+    """A repository as arrays, and the features of queries on it.
+
+    Parameters
+    ----------
+    repository : polars.DataFrame
+        In order of submission, as `observe` gives it. It may go beyond a query's instant: no feature then changes.
+
+    Examples
+    --------
+    >>> past = pl.DataFrame({"job_id": ["a"], "submit": [0.0], "gpus": [1.0], "executed": [9.0], "end": [9.0],
+    ...     "duration": [9.0]})
+    >>> asked = pl.DataFrame({"job_id": ["b"], "submit": [10.0], "gpus": [1.0], "executed": [0.0]})
+    >>> x = Seen(past).features(asked, np.array([10.0]), 1)
+    >>> bool(np.isclose(x[0, Seen(past).names(1).index("near all log")], np.log1p(9)))
+    True
+    """
+
+    def __init__(self, repository: pl.DataFrame):
+        self.frame = repository
+        self.submit = repository["submit"].to_numpy().astype(float)
+        self.gpus = repository["gpus"].to_numpy().astype(float)
+        self.end = repository["end"].fill_null(np.inf).to_numpy().astype(float)
+        self.duration = repository["duration"].fill_null(np.nan).to_numpy().astype(float)
+        self.ran = repository["executed"].to_numpy().astype(float)
+        self.by_end = np.argsort(self.end, kind="stable")
+        self.by_end = self.by_end[np.isfinite(self.end[self.by_end])]
+        self.levels = [keys for keys in LEVELS if all(k in repository.columns for k in keys)]
+
+    def names(self, recent: int) -> list[str]:
+        """Name each feature, in order."""
+        names = ["executed", "gpus", "hour sin", "hour cos", "weekday", "arrivals 5 min", "arrivals 1 h", "ended 1 h"]
+        for k in range(1, recent + 1):
+            names += [f"arrival {k} {c}" for c in ("gap", "ran", "gpus")]
+            names += [f"completion {k} {c}" for c in ("gap", "since", "log", "gpus")]
+        for keys in self.levels:
+            who = " and ".join(keys) or "all"
+            names += [f"near {who} {c}" for c in NEAR] + [f"past {who} {c}" for c in (*PAST, *SURVIVED)]
+        return names
+
+    def features(self, query: pl.DataFrame, at: np.ndarray, recent: int, rows: np.ndarray | None = None) -> np.ndarray:
+        """Features (q, f) of queries at instants (q,); nothing that happened later is looked at.
+
+        Parameters
+        ----------
+        query : polars.DataFrame
+            job_id, submit, gpus, executed, and what else the repository records.
+        at : (q,) numpy.ndarray
+            Instants (s).
+        recent : int
+            k of table 6.2.
+        rows : (q,) numpy.ndarray of int, optional
+            Row of each query in the repository, -1 without one; default: found by job_id.
+        """
+        submit, executed = (query[c].to_numpy().astype(float) for c in ("submit", "executed"))
+        at = np.ascontiguousarray(at, float)
+        if rows is None:
+            place = self.frame.select("job_id", row=pl.int_range(pl.len()))
+            rows = query.select("job_id").join(place, on="job_id", how="left", maintain_order="left")["row"]
+            rows = rows.fill_null(-1).to_numpy()
+        alone = self._alone(query, at, submit, executed, recent)
+        parts = [np.column_stack(alone)]
+        for keys in self.levels:
+            group, count, of_row = self._groups(query, keys)
+            found = np.full((len(at), WIDTH), np.nan)
+            arrivals, first = _grouped(of_row, np.arange(len(of_row)), count)
+            ended, first_end = _grouped(of_row, self.by_end, count)
+            _gather(at, submit, executed, rows, group, first, arrivals, first_end, ended,
+                    self.submit, self.end, self.duration, self.ran, np.array(RANGES), found, len(NEAR))  # fmt: skip
+            parts.append(found)
+        return np.column_stack(parts).astype(np.float32)
+
+    def _alone(self, query, at, submit, executed, recent: int) -> list[np.ndarray]:
+        """The query's own attributes, how busy it is, and the k latest arrivals and completions."""
+        columns = [np.log1p(executed), np.log2(np.maximum(query["gpus"].to_numpy(), 0.1))]
+        columns += [np.sin(submit * 2 * np.pi / DAY), np.cos(submit * 2 * np.pi / DAY), (submit // DAY) % 7]
+        arrived = np.searchsorted(self.submit, at, side="right")
+        ends = self.end[self.by_end]
+        ended = np.searchsorted(ends, at, side="right")
+        columns += [np.log1p(arrived - np.searchsorted(self.submit, at - w)) for w in (300.0, HOUR)]
+        columns += [np.log1p(ended - np.searchsorted(ends, at - HOUR))]
+        before = np.searchsorted(self.submit, submit, side="left")
+        for k in range(1, recent + 1):
+            j = np.maximum(before - k, 0)
+            so_far = np.where(np.isinf(self.end[j]), self.ran[j], np.nan_to_num(self.duration[j]) - (self.end[j] - at))
+            ran = np.where(self.end[j] <= at, self.duration[j], np.clip(so_far, 0, np.maximum(at - self.submit[j], 0)))
+            found = [np.log1p(submit - self.submit[j]), np.log1p(ran), self.gpus[j]]
+            columns += [np.where(before >= k, c, np.nan) for c in found]
+            if len(ends):
+                j = self.by_end[np.maximum(ended - k, 0)]
+                found = [
+                    np.abs(submit - self.submit[j]),
+                    np.maximum(at - self.end[j], 0),
+                    np.maximum(self.duration[j], 0),
+                ]
+                columns += [np.where(ended >= k, c, np.nan) for c in (*map(np.log1p, found), self.gpus[j])]
+            else:
+                columns += [np.full(len(at), np.nan)] * 4
+        return columns
+
+    def _groups(self, query: pl.DataFrame, keys: tuple[str, ...]) -> tuple[np.ndarray, int, np.ndarray]:
+        """Code of each query's group (-1: none in the repository), how many groups, code of each row's."""
+        if not keys:
+            return np.zeros(query.height, np.int64), 1, np.zeros(len(self.submit), np.int64)
+        both = pl.concat([self.frame.select(keys), query.select(keys)], how="vertical_relaxed")
+        code = both.select(pl.struct(keys).rank("dense").cast(pl.Int64) - 1 if len(keys) > 1 else
+                           pl.col(keys[0]).cast(pl.String).fill_null("").rank("dense").cast(pl.Int64) - 1)  # fmt: skip
+        code = code.to_series().fill_null(0).to_numpy()
+        return code[self.frame.height :], int(code.max(initial=0)) + 1, code[: self.frame.height]
+
+
+def _grouped(of_row: np.ndarray, order: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Rows in `order`, group by group, and where each group begins (count + 1,)."""
+    codes = of_row[order]
+    sizes = np.bincount(codes, minlength=count)
+    return order[np.argsort(codes, kind="stable")], np.concatenate([[0], np.cumsum(sizes)])

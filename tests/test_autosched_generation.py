@@ -1,0 +1,248 @@
+"""AutoSched's generation engine: what it may know, what it copies, what it predicts."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+from gpuschedlab import Cluster, Fifo, Simulation
+from gpuschedlab.autosched import (
+    GenerationEngine,
+    GlobalGenerator,
+    RangePredictor,
+    observe,
+    past_forecast,
+    true_forecast,
+)
+from gpuschedlab.autosched.features import Seen
+from gpuschedlab.autosched.ranges import MODELS, counted, hourly, known_by, queries_of, range_of
+from gpuschedlab.check.samples import recurring_sample
+from gpuschedlab.errors import EstimatorError
+
+DAY, HOUR = 86_400.0, 3600.0
+
+
+def as_repository(trace):
+    """A trace all of which started when it was submitted, ends and all."""
+    return trace.with_columns(end=pl.col("submit") + pl.col("duration"), executed="duration")
+
+
+@pytest.fixture(scope="module")
+def whole():
+    """Five days of jobs of three kinds: which kind shows in the GPUs and the name."""
+    draw = np.random.default_rng(4)
+    n = 1500
+    kind = draw.integers(0, 3, n)
+    submit = np.sort(draw.uniform(0, 5 * DAY, n))
+    duration = np.array([100.0, 3000.0, 20_000.0])[kind] * np.exp(0.1 * draw.standard_normal(n))
+    trace = pl.DataFrame({"job_id": [f"j{i}" for i in range(n)], "submit": submit, "gpus": 2.0**kind})
+    return as_repository(
+        trace.with_columns(duration=duration, vc=pl.lit("v"), name=pl.Series([f"task{k}" for k in kind]))
+    )
+
+
+def queries_at(whole, now):
+    running = whole.filter((pl.col("submit") <= now) & (pl.col("end") > now))
+    return running.with_columns(executed=now - pl.col("submit"))
+
+
+def test_features_and_predictions_do_not_change_with_the_future(whole):
+    now = 3.4 * DAY
+    asked = queries_at(whole, now)
+    draw = np.random.default_rng(0)
+    later = (whole["end"] > now).to_numpy()
+    # What has not ended by now gets other durations; what comes later is shuffled; and a version that ends at now.
+    duration = whole["duration"].to_numpy().copy()
+    stretch = np.maximum(now - whole["submit"].to_numpy(), 0) + draw.uniform(1, 1e5, len(duration))
+    duration[later] = stretch[later]
+    other = as_repository(whole.with_columns(duration=pl.Series(duration)))
+    coming = other["submit"].to_numpy() > now
+    swapped = other.with_columns(gpus=pl.when(pl.Series(coming)).then(pl.col("gpus").reverse()).otherwise("gpus"))
+    assert asked.height > 10
+    assert coming.sum() > 100
+    at = np.full(asked.height, now)
+    base = Seen(whole).features(asked, at, 5)
+    fitted = RangePredictor().fit(whole, now)
+    for version in (swapped, known_by(whole, now)):
+        np.testing.assert_array_equal(Seen(version).features(asked, at, 5), base)
+        again = RangePredictor().fit(version, now)
+        assert again.predict(version, asked, now, 1).tolist() == fitted.predict(whole, asked, now, 1).tolist()
+
+
+def test_training_features_are_those_that_were_seen_live(whole):
+    owner, executed, at = queries_of(whole, 6 * DAY, np.random.default_rng(0), rows=60)
+    x = Seen(whole).features(whole[owner].with_columns(executed=pl.Series(executed)), at, 3, owner)
+    for i in range(0, len(at), 6):
+        then = known_by(whole, at[i])
+        asked = then.filter(pl.col("job_id") == whole["job_id"][int(owner[i])])
+        assert asked["executed"][0] == pytest.approx(executed[i], abs=1e-6)
+        np.testing.assert_allclose(Seen(then).features(asked, at[i : i + 1], 3)[0], x[i], rtol=1e-5, atol=1e-4)
+
+
+def test_neighbours_and_completions_by_hand():
+    frame = pl.DataFrame(
+        {
+            "job_id": list("abcd"),
+            "submit": [0.0, 100.0, 110.0, 400.0],
+            "gpus": [1.0, 1.0, 2.0, 1.0],
+            "duration": [50.0, 1000.0, 500.0, 9.0],
+        }
+    )
+    seen = Seen(as_repository(frame))
+    asked = frame[1:2].with_columns(executed=600.0)
+    x = dict(zip(seen.names(1), seen.features(asked, np.array([700.0]), 1)[0], strict=True))
+    assert x["near all log"] == pytest.approx(np.log1p(500.0))
+    assert x["near all gap"] == pytest.approx(np.log1p(10.0))
+    assert x["near gpus log"] == pytest.approx(np.log1p(50.0))
+    assert x["near all batch ended"] == 1
+    assert x["past all count"] == pytest.approx(np.log1p(3))
+    assert x["past all log"] == pytest.approx(np.log1p(500.0))
+    assert x["past all number"] == 0
+    assert np.isnan(x["past all mean"]) == np.False_
+    earlier = frame[1:2].with_columns(executed=20.0)
+    y = dict(zip(seen.names(1), seen.features(earlier, np.array([120.0]), 1)[0], strict=True))
+    assert y["past all number"] == 1
+    assert y["past all range 0"] == 1
+    assert y["near all open"] == 0.5
+    assert y["near all oldest"] == pytest.approx(np.log1p(10.0))
+
+
+def test_counted_shares_pool_like_jobs_with_all(whole):
+    seen, asked = Seen(whole), queries_at(whole, 3 * DAY)
+    x = seen.features(asked, np.full(asked.height, 3 * DAY), 0)
+    share = counted(seen, x, 0)
+    np.testing.assert_allclose(share.sum(axis=1), 1.0, rtol=1e-5)
+    assert (share.argmax(axis=1) == range_of(asked["duration"])).mean() > 0.9
+
+
+def test_hours_at_which_jobs_are_found():
+    owner, at = hourly(np.array([0.0, 3600.0, 5000.0]), np.array([3600.0, 10_800.5, 7000.0]))
+    assert owner.tolist() == [1, 1]
+    assert at.tolist() == [7200.0, 10_800.0]
+
+
+def test_training_takes_no_duration_that_is_unknown(whole):
+    now = 2 * DAY
+    past = known_by(whole, now)
+    owner, executed, at = queries_of(past, now, np.random.default_rng(0), rows=10**6)
+    unknown = past["duration"].is_null().to_numpy()[owner]
+    assert (at <= now).all()
+    assert (executed <= 14_400).all()
+    assert (past["executed"].to_numpy()[owner[unknown]] >= 14_400).all()
+    assert unknown.any()
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_each_model_learns_and_respects_what_has_run(whole, model):
+    now = 3.7 * DAY
+    fitted = RangePredictor(model, rng=1).fit(whole, now)
+    later = whole.filter(pl.col("submit").is_between(now, now + DAY)).with_columns(executed=0.0)
+    right = fitted.predict_range(whole, later, later["submit"].to_numpy()) == range_of(later["duration"])
+    assert right.mean() > 0.9
+    long = later.with_columns(executed=5000.0)
+    lasted = fitted.predict(whole, long, now + DAY, 3)
+    assert (lasted > 5000.0).all()
+    assert np.isfinite(lasted).all()
+    ranges = fitted.predict_range(whole, long, now + DAY)
+    assert (range_of(lasted) == ranges).all()
+    assert (ranges >= range_of(5000.0)).all()
+
+
+def test_draws_come_from_the_history_of_the_range(whole):
+    now = 4 * DAY
+    fitted = RangePredictor().fit(whole, now)
+    asked = queries_at(whole, now)
+    drawn = fitted.predict(whole, asked, now, 0)
+    assert np.isin(drawn, known_by(whole, now)["duration"].drop_nulls()).mean() > 0.9
+    assert (
+        drawn.tolist() == fitted.predict(whole, asked, now, 0).tolist() != fitted.predict(whole, asked, now, 1).tolist()
+    )
+
+
+def test_bad_parameters_and_unfitted_are_told(whole):
+    with pytest.raises(EstimatorError, match="weight"):
+        RangePredictor(weight=2.0)
+    with pytest.raises(EstimatorError, match="not fitted"):
+        RangePredictor().predict_range(whole, whole[:1], 0.0)
+    with pytest.raises(EstimatorError, match="no job that has ended"):
+        RangePredictor().fit(whole, -1.0)
+    with pytest.raises(EstimatorError, match="metric"):
+        GlobalGenerator(metric="taxi")
+
+
+@pytest.mark.parametrize("metric", ["manhattan", "euclidean", "cosine", "pearson"])
+@pytest.mark.parametrize("periodic", [True, False])
+def test_generator_repeats_a_period(metric, periodic):
+    minute = np.arange(1440)
+    each = np.floor(np.cumsum(1.5 + np.cos(2 * np.pi * minute / 1440)) * 3)
+    day = 60.0 * np.repeat(minute, np.diff(each, prepend=0).astype(int)) + 1.0
+    submit = np.concatenate([day + d * DAY for d in range(4)])
+    frame = pl.DataFrame(
+        {"job_id": np.arange(len(submit)).astype(str), "submit": submit, "gpus": 1.0, "duration": 60.0}
+    )
+    now = 3 * DAY + 15 * HOUR
+    stored = known_by(as_repository(frame), now)
+    found = GlobalGenerator(metric, periodic).generate(stored, now)
+    true = ((submit > now) & (submit <= now + HOUR)).sum()
+    # The other two distances do not see how many there are, only how they change.
+    share = 0.25 if metric in ("manhattan", "euclidean") else 1.0
+    assert abs(found.height - true) <= share * true
+    assert found["submit"].is_between(now, now + HOUR).all()
+    assert found["job_id"].n_unique() == found.height
+    assert not set(found["job_id"]) & set(stored["job_id"])
+
+
+def test_with_less_than_a_day_the_last_hour_comes_again():
+    frame = pl.DataFrame({"job_id": ["a", "b", "c"], "submit": [10.0, 4000.0, 5000.0], "gpus": 1.0, "duration": 60.0})
+    found = GlobalGenerator().generate(as_repository(frame), 6000.0)
+    assert found["submit"].to_list() == [7600.0, 8600.0]
+
+
+@pytest.fixture(scope="module")
+def live():
+    trace = recurring_sample(600, rng=5)
+    simulation = Simulation(trace, Cluster.homogeneous(2, 8), Fifo())
+    simulation.advance(float(trace["submit"][400]))
+    return simulation
+
+
+def test_repository_holds_what_a_run_shows(live):
+    seen = observe(live)
+    assert (seen["submit"] <= live.now).all()
+    assert seen["submit"].is_sorted()
+    done = live.copy().result().jobs.filter(pl.col("end").is_not_null())
+    ended = seen.filter(pl.col("end").is_not_null())
+    assert ended.height == done.height > 0
+    assert ended["end"].to_list() == done["end"].to_list()
+    assert seen.filter(pl.col("end").is_null())["duration"].null_count() == seen.height - ended.height
+
+
+def test_a_forecast_runs_at_once_and_holds_no_truth(live):
+    seen = observe(live)
+    engine = GenerationEngine(GlobalGenerator(), RangePredictor("logistic")).refit(seen, live.now)
+    forecast = engine.forecast(live, seen, 0)
+    assert forecast.existing == live.unfinished().height == forecast.initial.height > 0
+    liar = live.copy()
+    liar.trace = liar.trace.with_columns(duration=pl.col("duration") * 3)
+    assert engine.forecast(liar, seen, 0).trace.equals(forecast.trace)
+    run = Simulation(forecast.trace, live.cluster, Fifo(), start=forecast.now, initial=forecast.initial).run()
+    assert run.jobs["end"].null_count() == 0
+
+
+def test_the_truth_continues_like_the_live_cluster(live):
+    forecast = true_forecast(live, 1e9)
+    ahead = Simulation(forecast.trace, live.cluster, Fifo(), start=forecast.now, initial=forecast.initial).run().jobs
+    real = live.copy().run().jobs.select("job_id", "end")
+    both = ahead.select("job_id", foreseen="end").join(real, on="job_id")
+    assert both.height == ahead.height
+    np.testing.assert_allclose(both["foreseen"], both["end"], rtol=1e-9)
+
+
+def test_looking_back_takes_known_durations_only(live):
+    seen = observe(live)
+    forecast = past_forecast(live, seen)
+    liar = live.copy()
+    liar.trace = liar.trace.with_columns(duration=pl.col("duration") * 3)
+    assert past_forecast(liar, seen).trace.equals(forecast.trace)
+    recent = seen.filter(pl.col("submit") > live.now - HOUR)
+    assert forecast.trace.height == forecast.existing + recent.height
+    Simulation(forecast.trace, live.cluster, Fifo(), start=forecast.now, initial=forecast.initial).run()
