@@ -23,6 +23,8 @@ from gpuschedlab.traces import validate
 
 PATIENCE = 10_000
 """Rounds without any progress after which a round policy is held to be stuck."""
+LOGGED = 20_000
+"""Room in the log of who held what, in rows, from which on jobs that are started in vain are an error."""
 
 
 class Simulation:
@@ -82,7 +84,7 @@ class Simulation:
         self.memory: dict = {}
         self.rounds: list[tuple] = []
         self.seconds = 0.0
-        self._idle, self._stand = 0, None
+        self._idle, self._stand, self._logged = 0, None, np.zeros(4)
         estimates = np.asarray(estimator.predict(self.trace), float)
         self.state = build_state(self.trace, cluster, policy, speeds, estimates, self.delays)
         self._keys()
@@ -113,7 +115,7 @@ class Simulation:
             while True:
                 code = advance(self.state, *self._fns, self._raw, float(until))
                 if code == FULL:
-                    self._grow()
+                    self._grow(watch=until == np.inf)
                 elif code == DECIDE:
                     self._round()
                 elif code == NO_SPEED:
@@ -174,7 +176,18 @@ class Simulation:
             "versions": versions(),
         }
 
-    def _grow(self):
+    def _grow(self, watch: bool = False):
+        """Make room in the logs; an error if all that was logged since the last time is jobs being started in vain."""
+        scalar, job = self.state.scalar[0], self.state.job
+        now = np.array([scalar["arrived"], scalar["done"], job["executed"].sum(), self.state.body["overhead"].sum()])
+        arrived, done, executed, overhead = now - self._logged
+        self._logged = now
+        if watch and not arrived and not done and overhead > 0.99 * executed and len(self.state.stretches) > LOGGED:
+            raise PolicyError(
+                f"{self.policy.name} starts jobs over and over until t={self.now:g} s and stops them within their delays: "
+                "99 % of the time is lost. Let jobs run for longer than their delays (knobs such as lease_term, or "
+                "lower Delays.restart), or run with until=..."
+            )
         self.state = self.state.replace(**{name: doubled(getattr(self.state, name)) for name in ("ticks", "stretches")})
 
     def _round(self):
