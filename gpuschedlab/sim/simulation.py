@@ -17,7 +17,7 @@ from gpuschedlab.sim.loop import DECIDE, FULL, NO_SPEED, OPAQUE, advance
 from gpuschedlab.sim.policy import Allocation, Ordered, Policy, compiled_keys, knob_record
 from gpuschedlab.sim.rounds import apply_allocation, log_open, refresh_active
 from gpuschedlab.sim.run import Run, make_run
-from gpuschedlab.sim.state import FIELDS
+from gpuschedlab.sim.state import FIELDS, doubled
 from gpuschedlab.sim.view import View
 from gpuschedlab.traces import validate
 
@@ -225,13 +225,6 @@ class Simulation:
             f"{b['got'] / SLOTS:g} GPUs of {self.cluster.gpu_types[b['type']]} on {b['nodes']} nodes, which its speed "
             "table lacks. Allow only configurations of speeds.configurations(), or extend the table."
         )
-
-
-def doubled(log: np.ndarray) -> np.ndarray:
-    """Copy of a log with as much room again; memory that nothing is written to costs nothing (`zeros` only reserves)."""
-    longer = np.zeros(2 * len(log), log.dtype)
-    longer[: len(log)] = log
-    return longer
 
 
 @cache
