@@ -9,6 +9,7 @@ import pytest
 from test_simulation import ONE, jobs, random_trace
 
 from gpuschedlab.cluster import Cluster
+from gpuschedlab.errors import ClusterError
 from gpuschedlab.jobs import Speeds
 from gpuschedlab.knobs import Data, Knob
 from gpuschedlab.policies import Edf, Fifo, Lucid, Sjf, Srtf, Themis, Tiresias
@@ -169,3 +170,10 @@ def test_every_rule_serves_every_policy_to_the_end(cls, placement):
     if placement in ("consolidate", "buddy"):
         fewest = (trace["gpus"] / 8).ceil().to_list()
         assert run.jobs["nodes"].to_list() == fewest
+
+
+def test_a_profiler_that_takes_all_nodes_is_explained():
+    with pytest.raises(ClusterError, match=r"profiler_nodes=2; expected fewer than the nodes of the cluster \(1\)"):
+        simulate(jobs((0, 1, 9)), Cluster.homogeneous(1, 8), Lucid())
+    with pytest.raises(ClusterError, match="has 8 beside the 1 node that profiler_nodes sets aside"):
+        simulate(jobs((0, 16, 9)), Cluster.homogeneous(2, 8), Lucid(profiler_nodes=1))

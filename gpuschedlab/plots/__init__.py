@@ -33,8 +33,8 @@ from gpuschedlab.plots.distributions import (
     fairness_cdf,
     jct_cdf,
 )
-from gpuschedlab.plots.gantt import Gantt, busy_window, draw_gantt, gantt
-from gpuschedlab.plots.load import LoadOverTime, draw_load_over_time, load_over_time
+from gpuschedlab.plots.gantt import Gantt, draw_gantt, gantt
+from gpuschedlab.plots.load import LoadOverTime, busy_window, draw_load_over_time, load_over_time
 from gpuschedlab.plots.sizes import SlowdownBySize, draw_slowdown_by_size, slowdown_by_size
 from gpuschedlab.plots.space import FreeSpace, draw_free_space, free_space
 from gpuschedlab.plots.style import Drawing, refresh, render

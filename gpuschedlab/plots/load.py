@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 import numpy as np
+import polars as pl
 
 from gpuschedlab.metrics.usage import timeline_of
 from gpuschedlab.plots.style import HOUR, Drawing, as_runs, axis, line
@@ -76,6 +77,39 @@ def load_over_time(runs, points: int = 1000, start: float | None = None, end: fl
     used, up = np.array(found["used"]), np.array(found["capacity"])
     share = np.divide(used, up, out=np.full(used.shape, np.nan), where=up > 0)
     return LoadOverTime(tuple(runs), edges, share, np.array(found["waiting"]), np.array(found["running"]))
+
+
+def busy_window(runs, length: float = 86_400.0) -> tuple[float, float]:
+    """Find the window in which the most jobs wait, on average over the runs; GPUs in use where none ever waits.
+
+    Parameters
+    ----------
+    runs : Run or dict of str to Run
+        Runs of one trace.
+    length : float
+        Length of the window, s.
+
+    Returns
+    -------
+    tuple of float
+        Its start and end, s.
+    """
+    lines = [timeline_of(run) for run in as_runs(runs).values()]
+    first, last = min(t["time"].min() for t in lines), max(t["time"].max() for t in lines)
+    if last - first <= length:
+        return float(first), float(max(last, first + 1.0))
+    edges = np.arange(first, last + length / 8, length / 8)
+    for column in ("waiting", "used"):
+        mean = np.mean([_means(t, column, edges) for t in lines], axis=0)
+        if mean.max() > 0:
+            break
+    total = np.convolve(mean, np.ones(8), "valid")
+    start = float(min(edges[int(total.argmax())] if len(total) else first, last - length))
+    return start, start + length
+
+
+def _means(timeline: pl.DataFrame, column: str, edges: np.ndarray) -> np.ndarray:
+    return np.nan_to_num(bin_means(timeline["time"].to_numpy(), timeline[column].to_numpy().astype(float), edges))
 
 
 def draw_load_over_time(numbers: LoadOverTime) -> Drawing:

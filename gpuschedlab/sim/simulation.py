@@ -17,12 +17,14 @@ from gpuschedlab.sim.loop import DECIDE, FULL, NO_SPEED, OPAQUE, advance
 from gpuschedlab.sim.policy import Allocation, Ordered, Policy, compiled_keys, knob_record
 from gpuschedlab.sim.rounds import apply_allocation, log_open, refresh_active
 from gpuschedlab.sim.run import Run, make_run
-from gpuschedlab.sim.state import FIELDS
+from gpuschedlab.sim.state import FIELDS, doubled
 from gpuschedlab.sim.view import View
 from gpuschedlab.traces import validate
 
 PATIENCE = 10_000
 """Rounds without any progress after which a round policy is held to be stuck."""
+LOGGED = 20_000
+"""Room in the log of who held what, in rows, from which on jobs that are started in vain are an error."""
 
 
 class Simulation:
@@ -82,8 +84,7 @@ class Simulation:
         self.memory: dict = {}
         self.rounds: list[tuple] = []
         self.seconds = 0.0
-        self._idle, self._stand = 0, None
-        self._seen = (0, None)
+        self._idle, self._stand, self._logged = 0, None, np.zeros(4)
         estimates = np.asarray(estimator.predict(self.trace), float)
         self.state = build_state(self.trace, cluster, policy, speeds, estimates, self.delays)
         self._keys()
@@ -114,8 +115,7 @@ class Simulation:
             while True:
                 code = advance(self.state, *self._fns, self._raw, float(until))
                 if code == FULL:
-                    self._grow()
-                    self._stuck()
+                    self._grow(watch=until == np.inf)
                 elif code == DECIDE:
                     self._round()
                 elif code == NO_SPEED:
@@ -176,7 +176,18 @@ class Simulation:
             "versions": versions(),
         }
 
-    def _grow(self):
+    def _grow(self, watch: bool = False):
+        """Make room in the logs; an error if all that was logged since the last time is jobs being started in vain."""
+        scalar, job = self.state.scalar[0], self.state.job
+        now = np.array([scalar["arrived"], scalar["done"], job["executed"].sum(), self.state.body["overhead"].sum()])
+        arrived, done, executed, overhead = now - self._logged
+        self._logged = now
+        if watch and not arrived and not done and overhead > 0.99 * executed and len(self.state.stretches) > LOGGED:
+            raise PolicyError(
+                f"{self.policy.name} starts jobs over and over until t={self.now:g} s and stops them within their delays: "
+                "99 % of the time is lost. Let jobs run for longer than their delays (knobs such as lease_term, or "
+                "lower Delays.restart), or run with until=..."
+            )
         self.state = self.state.replace(**{name: doubled(getattr(self.state, name)) for name in ("ticks", "stretches")})
 
     def _round(self):
@@ -206,19 +217,6 @@ class Simulation:
                 "Give every job GPUs at last, for longer than its delays, or run with until=..."
             )
 
-    def _stuck(self):
-        """Ordered policies: find out, as logs fill up, that decisions suspend and start jobs and none progresses."""
-        ticks = int(self.state.scalar["ticks"][0])
-        now = (int(self.state.scalar["done"][0]), float(self.state.job["progress"].sum()))
-        since, before = self._seen
-        if now != before:
-            self._seen = (ticks, now)
-        elif ticks - since > PATIENCE:
-            raise PolicyError(
-                f"{self.policy.name} let no job progress in {ticks - since:,} decisions up to t={self.now:g} s. Let "
-                "jobs keep their GPUs for longer than their delays: a longer lease or interval, or shorter delays."
-            )
-
     def _no_speed(self) -> SpeedError:
         j = int(self.state.scalar["culprit"][0])
         b = self.state.body[j]
@@ -227,13 +225,6 @@ class Simulation:
             f"{b['got'] / SLOTS:g} GPUs of {self.cluster.gpu_types[b['type']]} on {b['nodes']} nodes, which its speed "
             "table lacks. Allow only configurations of speeds.configurations(), or extend the table."
         )
-
-
-def doubled(log: np.ndarray) -> np.ndarray:
-    """Copy of a log with as much room again; memory that nothing is written to costs nothing (`zeros` only reserves)."""
-    longer = np.zeros(2 * len(log), log.dtype)
-    longer[: len(log)] = log
-    return longer
 
 
 @cache

@@ -217,3 +217,10 @@ class State:
 
     def __setstate__(self, arrays):
         self.__init__(**arrays)
+
+
+def doubled(log: np.ndarray) -> np.ndarray:
+    """Copy of a log with as much room again; memory that nothing is written to costs nothing (`zeros` only reserves)."""
+    longer = np.zeros(2 * len(log), log.dtype)
+    longer[: len(log)] = log
+    return longer
