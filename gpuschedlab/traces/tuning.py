@@ -1,6 +1,6 @@
-"""The last figures of a calibration, found by generating: how users answer to demand, how tasks recur, when a cluster is full.
+"""The last figures of a calibration, found by generating: how users answer to demand, how long spells last, when a cluster is full.
 
-None can be read off a trace without users. All decide how jobs queue: tasks that follow each other closely let wide
+None can be read off a trace without users. All decide how jobs queue: spells that follow each other closely let wide
 jobs come together, so that GPUs are cleared for them once; a cluster that is never overfull queues less.
 """
 
@@ -14,12 +14,12 @@ import numpy as np
 import polars as pl
 
 from gpuschedlab.traces.generator import generate
-from gpuschedlab.traces.likeness import MOST_OF_BATCH, NEW_TASKS, likeness, share_of_task
+from gpuschedlab.traces.likeness import MOST_OF_BATCH, NEW_SPELLS, likeness, share_of_spell
 from gpuschedlab.traces.marks import bucket_of
 from gpuschedlab.traces.measures import batches, demand, scores_within
 from gpuschedlab.traces.stored import Calibration, Marks
 
-#: What is tried: answers to demand, recency of tasks, and quantiles of the real demand at which the cluster counts as full.
+#: What is tried: answers to demand, recency of spells, and quantiles of the real demand at which the cluster counts as full.
 PULLS = (0.5, 0.7, 1.0, 1.4, 2.0)
 RECENCIES = (0.3, 0.7, 1.4)
 FULL = (0.86, 0.89, 0.92, 0.96, 1.0)
@@ -32,7 +32,7 @@ Waits = Callable[[pl.DataFrame, float], np.ndarray]
 
 
 def tune(figures: Calibration, trace: pl.DataFrame, waits: Waits) -> Calibration:
-    """Choose `pull`, `recency` (with `new_task` and `z_task`) and `ceiling` so that jobs wait as long as the trace's.
+    """Choose `pull`, `recency` (with `new_spell` and `z_spell`) and `ceiling` so that jobs wait as long as the trace's.
 
     What is minimised is the largest deviation of the waits (absolute log ratio, of medians over seeds): simulated moments.
 
@@ -64,19 +64,19 @@ def tune(figures: Calibration, trace: pl.DataFrame, waits: Waits) -> Calibration
 
 
 def _recurring(figures: Calibration, trace: pl.DataFrame, recency: float) -> Marks:
-    """Return the marks with as many new tasks as make GPU counts recur as in the trace (by bisection)."""
+    """Return the marks with as many new spells as make GPU counts recur as in the trace (by bisection)."""
     near = _likeness(figures, trace)
-    inside = figures.marks.z_task + figures.marks.z_batch
-    low, high = 0, len(NEW_TASKS)
-    while high - low > 1:  # the more new tasks, the less likeness
+    inside = figures.marks.z_spell + figures.marks.z_batch
+    low, high = 0, len(NEW_SPELLS)
+    while high - low > 1:  # the more new spells, the less likeness
         middle = (low + high) // 2
-        one = dataclasses.replace(figures.marks, recency=recency, new_task=NEW_TASKS[middle])
+        one = dataclasses.replace(figures.marks, recency=recency, new_spell=NEW_SPELLS[middle])
         one = dataclasses.replace(figures, marks=one)
         made = np.mean([_likeness(one, _made(one, seed))[0].sum() for seed in FIRST[:2]])
         low, high = (middle, high) if made > near[0].sum() else (low, middle)
-    new = NEW_TASKS[low]
-    share = float(f"{min(share_of_task(near[1], new, recency), MOST_OF_BATCH * inside):.4g}")
-    changes = {"recency": recency, "new_task": new, "z_task": share, "z_batch": round(inside - share, 4)}
+    new = NEW_SPELLS[low]
+    share = float(f"{min(share_of_spell(near[1], new, recency), MOST_OF_BATCH * inside):.4g}")
+    changes = {"recency": recency, "new_spell": new, "z_spell": share, "z_batch": round(inside - share, 4)}
     return dataclasses.replace(figures.marks, **changes)
 
 
