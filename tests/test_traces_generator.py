@@ -2,19 +2,25 @@
 
 import dataclasses
 import datetime
-import json
 
 import numpy as np
 import polars as pl
 import pytest
 
 from gpuschedlab.errors import TraceError
-from gpuschedlab.traces import Calibration, calibrate, generate, load_preset, presets
 from gpuschedlab.traces import demand as answers
+from gpuschedlab.traces import generate, load_preset, presets
 from gpuschedlab.traces.arrivals import HOUR, levels, memory, place
-from gpuschedlab.traces.marks import Latents, bucket_of, durations, gpu_counts, mean_work, quantile, spells
+from gpuschedlab.traces.marks import (
+    Latents,
+    bucket_of,
+    durations,
+    gpu_counts,
+    mean_work,
+    quantile,
+    spells,
+)
 from gpuschedlab.traces.measures import autocorrelation, batches, demand, fano, hourly, ks_distance
-from gpuschedlab.traces.recurrence import recur, users
 
 WEEK = 7 * 86_400.0
 
@@ -210,72 +216,6 @@ def test_demand_follows_its_level():
     assert error[1.0] < 0.6 * error[0.01]
 
 
-# --- what estimators and QSSF live on
-
-
-@pytest.mark.parametrize("preset", ["pai", "philly", "venus"])
-def test_tasks_recur_and_resemble_themselves(preset):
-    trace = generate(preset, days=28, rng=4)
-    tasks = trace.group_by("name").agg(pl.col("user", "gpus", "model").n_unique())
-    assert tasks.select(pl.max("user", "gpus", "model")).row(0) == (1, 1, 1)
-    assert trace.filter(pl.len().over("name") > 10).height > 0.4 * trace.height
-    log = trace.select("name", x=pl.col("duration").log()).filter(pl.len().over("name") >= 5)
-    within = log.select((pl.col("x") - pl.col("x").mean().over("name")).std()).item()
-    assert within < 0.7 * log["x"].std()
-
-
-@pytest.mark.parametrize("preset", ["pai", "philly", "venus"])
-def test_tasks_come_back_the_next_week(preset):
-    trace = generate(preset, days=14, jobs=12_000, rng=5)
-    before, after = (trace.filter((pl.col("submit") < WEEK) == first) for first in (True, False))
-    known = after.join(before.select("user", "name").unique(), on=("user", "name"), how="semi")
-    assert 0.4 < known.height / after.height < 0.9
-
-
-def test_recurrence_is_near_published_figures():
-    """60 % of PAI's jobs in tasks of more than ten; users explain 0.11 of Venus' log durations, with GPU counts 0.25."""
-    often = [generate("pai", days=61, rng=seed).select((pl.len().over("name") > 10).mean()).item() for seed in range(2)]
-    assert np.mean(often) == pytest.approx(0.6, abs=0.1)
-    shares = []
-    for seed in range(6):
-        log = generate("venus", days=27, rng=seed).with_columns(x=pl.col("duration").log())
-        for keys in (["user"], ["user", "gpus"]):
-            some = log.filter(pl.len().over(keys) >= 5)
-            own, n = pl.col("x"), pl.len().over(keys)
-            left = some.select(own - (own.sum().over(keys) - own) / (n - 1)).to_series()  # without the job itself
-            shares.append(1 - (left**2).mean() / log["x"].var())
-    assert np.median(shares[0::2]) == pytest.approx(0.11, abs=0.1)
-    assert np.median(shares[1::2]) == pytest.approx(0.25, abs=0.15)
-
-
-def test_a_task_is_of_one_user_and_one_gpu_count_and_ends():
-    rng = np.random.default_rng(0)
-    n = 20_000
-    submit, gpus = np.sort(rng.random(n)) * 100 * WEEK, rng.choice([1.0, 2.0, 8.0], n)
-    batch, lasts = np.arange(n) // 2, np.exp(2 * rng.standard_normal(n) + 6)
-    user = users(gpus, lasts, batch, batch, 30, rng)
-    task = recur(submit, gpus, lasts, user, batch, batch, rng)
-    assert sorted(set(task.tolist())) == list(range(task.max() + 1))
-    frame = pl.DataFrame({"task": task, "user": user, "gpus": gpus, "submit": submit, "batch": batch})
-    kinds = frame.group_by("task").agg(pl.n_unique("user", "gpus"), life=pl.max("submit") - pl.min("submit"))
-    assert (kinds["user"] == 1).all()
-    assert (kinds["gpus"] == 1).all()
-    assert 2 * WEEK < kinds.filter(pl.col("life") > 0)["life"].median() < 12 * WEEK
-    assert kinds["life"].max() < 80 * WEEK
-    assert (frame.group_by("batch").agg(pl.n_unique("user"))["user"] == 1).all()
-
-
-def test_a_spell_keeps_its_user_and_users_differ():
-    rng = np.random.default_rng(1)
-    batch = np.arange(40_000) // 4
-    spell, one = batch // 5, np.ones(40_000)
-    user = users(one, one, spell, batch, 200, rng)
-    assert (pl.DataFrame({"s": spell, "u": user}).group_by("s").agg(pl.n_unique("u"))["u"] == 1).all()
-    jobs = np.sort(np.bincount(user, minlength=200))[::-1]
-    assert jobs[:10].sum() > 0.5 * jobs.sum()
-    assert (jobs > 0).sum() > 20
-
-
 def test_outcomes_have_their_shares():
     trace = generate("venus", days=60, rng=0)
     wanted = load_preset("venus").outcomes
@@ -284,59 +224,6 @@ def test_outcomes_have_their_shares():
         assert (trace["status"] == status).mean() == pytest.approx(share, abs=0.01)
         mine = trace.with_columns(work).filter(status=status)["work"].sum() / work.sum()
         assert mine == pytest.approx(wanted["gpu_time"][status], abs=0.05)
-
-
-# --- calibration
-
-
-def test_calibrating_what_was_generated_gives_it_back(month):
-    figures, found = load_preset("venus"), calibrate(month, name="again")
-    assert found.start == "2020-07-06 00:00:00"
-    assert found.arrivals.per_hour == pytest.approx(figures.arrivals.per_hour, rel=1e-3)
-    assert np.corrcoef(found.arrivals.hour, figures.arrivals.hour)[0, 1] > 0.9
-    # 28 days of the preset are not all of it: the rare GPU counts may be missing.
-    share = dict(zip(found.marks.gpus, found.marks.gpu_share))
-    assert all(abs(share.get(g, 0) - s) < 1e-3 for g, s in zip(figures.marks.gpus, figures.marks.gpu_share))
-    made = generate(found, days=28, rng=1)
-    assert ks_distance(np.log(made["duration"].to_numpy()), np.log(month["duration"].to_numpy())) < 0.02
-    counts = [hourly(t["submit"].to_numpy(), 28 * 24) for t in (made, month)]
-    assert fano(counts[0]) == pytest.approx(fano(counts[1]), rel=0.25)
-
-
-def test_a_calibration_survives_its_json():
-    figures = load_preset("philly")
-    assert Calibration.from_json(figures.to_json()) == figures
-
-
-@pytest.mark.parametrize(
-    "text", ["", "{", "[]", '{"format": "x"}', '{"format": "gpuschedlab calibration", "version": 2}']
-)
-def test_a_broken_calibration_is_named(text):
-    with pytest.raises(TraceError, match=r"mine\.json: found something else than a calibration"):
-        Calibration.from_json(text, source="mine.json")
-
-
-def test_too_little_to_calibrate(month):
-    with pytest.raises(TraceError, match="found 50 jobs in .* h; expected at least 200"):
-        calibrate(month.head(50))
-
-
-@pytest.mark.parametrize("preset", ["pai", "philly", "venus"])
-def test_presets_are_small_figures_with_their_origin(preset):
-    figures = load_preset(preset)
-    text = figures.to_json()
-    assert len(text) < 60_000
-    assert "CC-BY-4.0" in figures.origin
-    # Tables of at most some hundred figures: nothing of the length of a trace.
-    longest = max((len(v) for v in walk(json.loads(text)) if isinstance(v, list)), default=0)
-    assert longest <= 129
-    assert sum(figures.marks.gpu_share) == pytest.approx(1, abs=1e-4)
-
-
-def walk(value):
-    yield value
-    for one in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
-        yield from walk(one)
 
 
 # --- measures

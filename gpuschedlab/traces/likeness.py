@@ -49,7 +49,8 @@ def figures_of_marks(submit, gpus, duration, batch, size, surplus) -> Marks:
     x, shrink = _middle_scores(gpus)
     z = scores_within(duration, bucket)
     x_slopes, week_x = _explain(x, shrink, cause, hour // WEEK_HOURS)
-    z_slopes, _ = _explain(z, 1.0, cause, hour // WEEK_HOURS)
+    z_slopes, week_z = _explain(z, 1.0, cause, hour // WEEK_HOURS)
+    z = z - week_z[hour // WEEK_HOURS]
     inside = _inside(z, batch, size)
     near = likeness(gpus, z, batch, size)
     new = recurrence(near[0], RECENCY)
@@ -69,6 +70,7 @@ def figures_of_marks(submit, gpus, duration, batch, size, surplus) -> Marks:
         new_spell=new,
         recency=RECENCY,
         week_x=_round(week_x),
+        week_z=_round(week_z),
     )
 
 

@@ -11,6 +11,8 @@ from gpuschedlab.traces.stored import Marks
 
 #: Batches that came before the trace's start, so that its first jobs belong to spells that began earlier, too.
 WARM = 2_000
+#: Standard deviation of z among the jobs of a batch that are not odd.
+JITTER = 0.1
 
 
 @dataclass(frozen=True)
@@ -78,15 +80,26 @@ def latents(figures: Marks, slots: Slots, spell: np.ndarray, rng: np.random.Gene
     week = (slots.hour // WEEK_HOURS % len(figures.week_x))[batch]
     of_spell = rng.standard_normal((2, int(spell.max()) + 1))[:, spell][:, batch]
     of_batch = rng.standard_normal((2, len(slots.size)))[:, batch]
-    own = rng.standard_normal(len(batch))
     x = _part(of_spell[0], figures.x_spell) + _part(of_batch[0], 1 - figures.x_spell)
-    z = _part(of_spell[1], figures.z_spell) + _part(of_batch[1], figures.z_batch)
-    z += _part(own, 1 - figures.z_spell - figures.z_batch)
+    inside = max(figures.z_spell + figures.z_batch, 1e-9)
+    z = _part(of_spell[1], figures.z_spell / inside) + _part(of_batch[1], figures.z_batch / inside)
+    z = _with_odd_ones(z, inside, rng)
     x = _part(x, 1 - figures.x_size**2 - figures.x_residual**2)
     z = _part(z, 1 - figures.z_size**2 - figures.z_residual**2)
     x += figures.x_size * size + figures.x_residual * surplus + np.asarray(figures.week_x)[week]
-    z += figures.z_size * size + figures.z_residual * surplus
+    z += figures.z_size * size + figures.z_residual * surplus + np.asarray(figures.week_z)[week]
     return Latents(x, z)
+
+
+def _with_odd_ones(z: np.ndarray, inside: float, rng: np.random.Generator) -> np.ndarray:
+    """Let some jobs of a batch last as long as any other job, and the rest nearly as long as each other.
+
+    So it is in the real traces: most jobs of a batch last within a few per cent of each other, others end early. The
+    correlation within a batch is the chance that neither of two jobs is odd.
+    """
+    odd = rng.random(len(z)) > np.sqrt(inside)
+    own = rng.standard_normal(len(z))
+    return np.where(odd, own, np.sqrt(1 - JITTER**2) * z + JITTER * own)
 
 
 def _part(values: np.ndarray, share: float) -> np.ndarray:

@@ -63,8 +63,9 @@ class Marks:
     """What the jobs ask for, and how like their neighbours they are.
 
     GPU counts follow a latent x and durations, within a bucket of GPU counts, a latent z, both standard normal over
-    jobs. A latent is a part that follows the batch's size and the hour's residual, a part that all jobs of a spell
-    share, one that a batch shares and one that is the job's own.
+    jobs. A latent is a part that follows the batch's size and the hour's residual, and a part that all jobs of a spell
+    share, one that a batch shares and one that is the job's own. Most jobs of a batch last nearly as long as each other, and
+    some, the fewer the larger z_spell + z_batch, as long as any other job.
 
     Parameters
     ----------
@@ -83,8 +84,8 @@ class Marks:
     new_spell, recency : float
         A batch starts a new spell with probability new_spell; otherwise it goes on with that of the batch that came L
         before it, P(L >= l) = l ** -recency.
-    week_x : tuple of float
-        Mean x of each week.
+    week_x, week_z : tuple of float
+        Mean x and z of each week.
     """
 
     gpus: tuple[float, ...]
@@ -101,6 +102,7 @@ class Marks:
     new_spell: float
     recency: float
     week_x: tuple[float, ...]
+    week_z: tuple[float, ...]
 
 
 @dataclass(frozen=True)
