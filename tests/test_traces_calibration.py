@@ -51,6 +51,8 @@ def test_a_broken_calibration_is_named(text):
 def test_tuning_takes_what_waits_most_like_the_trace(month, monkeypatch):
     """Waits here are the pull, and with a seed some noise: what is nearest to the trace's is chosen."""
     monkeypatch.setattr(tuning, "RECENCIES", (1.0,))
+    monkeypatch.setattr(tuning, "STEPS", (0,))
+    monkeypatch.setattr(tuning, "SHARES", (0.25,))
     monkeypatch.setattr(tuning, "PULLS", (0.5, 1.5, 2.5))
     monkeypatch.setattr(tuning, "FULL", (0.9,))
     monkeypatch.setattr(tuning, "_log_waits", lambda figures, waits, seed: np.array([figures.demand.pull + seed % 2]))
@@ -58,6 +60,7 @@ def test_tuning_takes_what_waits_most_like_the_trace(month, monkeypatch):
     found = calibrate(trace, name="tuned", waits=lambda trace, days: np.array([np.exp(2.1) - tuning.NO_WAIT]))
     free = calibrate(trace, name="tuned")
     assert found.demand.pull == 1.5
+    assert found.marks.z_spell == pytest.approx(0.25 * (found.marks.z_spell + found.marks.z_batch), abs=1e-3)
     assert found.marks.z_spell + found.marks.z_batch == pytest.approx(free.marks.z_spell + free.marks.z_batch, abs=1e-3)
     assert found.demand.ceiling == pytest.approx(free.demand.ceiling, rel=1e-3)
 

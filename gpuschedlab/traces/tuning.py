@@ -7,23 +7,28 @@ jobs come together, so that GPUs are cleared for them once; a cluster that is ne
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Callable
 
 import numpy as np
 import polars as pl
 
 from gpuschedlab.traces.generator import generate
-from gpuschedlab.traces.likeness import MOST_OF_BATCH, NEW_SPELLS, likeness
+from gpuschedlab.traces.likeness import NEW_SPELLS, likeness
 from gpuschedlab.traces.marks import bucket_of
 from gpuschedlab.traces.measures import batches, demand, scores_within
-from gpuschedlab.traces.stored import Calibration
+from gpuschedlab.traces.stored import Calibration, Marks
 
-#: What is tried: recency of spells, answers to demand, and quantiles of the real demand at which the cluster counts as full.
-RECENCIES = (0.5, 1.0, 1.7)
-PULLS = (0.8, 1.2, 1.8, 2.6)
-FULL = (0.84, 0.88, 0.92, 0.96, 1.0)
-#: Seeds of the first round, which all enter, and of the second, for the best.
-FIRST, SECOND, KEPT = range(901, 905), range(905, 925), 6
+#: What is tried: recency of spells, steps of NEW_SPELLS below the measured one, the share of a batch's likeness that is
+#: the spell's, answers to demand, and quantiles of the real demand at which the cluster counts as full.
+RECENCIES = (0.7, 1.2)
+STEPS = (0, 2)
+SHARES = (0.0, 0.6)
+PULLS = (0.7, 1.0, 1.4, 2.0)
+FULL = (0.84, 0.88, 0.94, 1.0)
+#: Rounds: how many of the best enter (None: all), and with how many further seeds, from FIRST_SEED on.
+ROUNDS = ((None, 2), (32, 4), (8, 18))
+FIRST_SEED = 901
 #: The shortest wait (s) that is told from none.
 NO_WAIT = 10.0
 
@@ -31,11 +36,11 @@ Waits = Callable[[pl.DataFrame, float], np.ndarray]
 
 
 def tune(figures: Calibration, trace: pl.DataFrame, waits: Waits) -> Calibration:
-    """Choose `recency`, `pull` and `ceiling` (with `new_spell` and `z_spell`) so that jobs wait as long as the trace's.
+    """Choose `recency`, `z_spell`, `pull` and `ceiling` so that jobs wait as long as the trace's.
 
-    For each recency and pull, new_spell and z_spell are those with which GPU counts and durations are about as like those
-    of batches before as in the trace. What is minimised over all is the largest deviation of the waits (of their mean
-    logarithm over seeds): simulated moments.
+    For each recency, new_spell is that with which GPU counts are as like those of batches before as in the trace, or somewhat
+    lower: the likeness of all batches says little of the few wide ones. What is minimised over all is the largest deviation of
+    the waits (of their mean logarithm over seeds): simulated moments.
 
     Parameters
     ----------
@@ -55,42 +60,49 @@ def tune(figures: Calibration, trace: pl.DataFrame, waits: Waits) -> Calibration
     ceilings = np.quantile(seen, FULL) / (figures.gpu_seconds / (figures.days * 86_400))
     # Without a ceiling the largest demand is a matter of chance.
     ceilings[np.array(FULL) == 1.0] = 100.0
-    alike = [_alike(figures, trace, recency, pull) for recency in RECENCIES for pull in PULLS]
-    tried = [_with(one, ceiling=float(f"{c:.4g}")) for one in alike for c in ceilings]
-    told = {k: [_log_waits(one, waits, seed) for seed in FIRST] for k, one in enumerate(tried)}
-    best = sorted(told, key=lambda k: _miss(told[k], real))[:KEPT]
-    for k in best:
-        told[k] += [_log_waits(tried[k], waits, seed) for seed in SECOND]
+    new = {recency: _new_spells(figures, trace, recency) for recency in RECENCIES}
+    spells = sorted({(r, max(new[r] - step, 0), share) for r in RECENCIES for step in STEPS for share in SHARES})
+    marks = [_marks(figures.marks, *choice) for choice in spells]
+    tried = [_with(figures, *choice) for choice in itertools.product(marks, PULLS, ceilings.tolist())]
+    best, told, seed = range(len(tried)), [[] for _ in tried], FIRST_SEED
+    for kept, more in ROUNDS:
+        best = sorted(best, key=lambda k: _miss(told[k], real) if told[k] else 0.0)[:kept]
+        for k in best:
+            told[k] += [_log_waits(tried[k], waits, one) for one in range(seed, seed + more)]
+        seed += more
     return tried[min(best, key=lambda k: _miss(told[k], real))]
 
 
-def _alike(figures: Calibration, trace: pl.DataFrame, recency: float, pull: float) -> Calibration:
-    """Find how many spells are new (by bisection), and how much of z is theirs (between none and most)."""
-    near, inside = _likeness(figures, trace).sum(axis=1), figures.marks.z_spell + figures.marks.z_batch
-
-    def made(new: float, share: float) -> tuple[Calibration, np.ndarray]:
-        z_spell = float(f"{share * inside:.4g}")
-        marks = {"recency": recency, "new_spell": new, "z_spell": z_spell, "z_batch": round(inside - z_spell, 4)}
-        one = _with(dataclasses.replace(figures, marks=dataclasses.replace(figures.marks, **marks)), pull=pull)
-        return one, np.mean([_likeness(one, _made(one, seed)).sum(axis=1) for seed in FIRST[:2]], axis=0)
-
+def _new_spells(figures: Calibration, trace: pl.DataFrame, recency: float) -> int:
+    """Return which of NEW_SPELLS makes GPU counts as alike as in the trace (by bisection)."""
+    near = _likeness(figures, trace)
     low, high = 0, len(NEW_SPELLS)
     while high - low > 1:  # the more new spells, the less likeness
         middle = (low + high) // 2
-        low, high = (middle, high) if made(NEW_SPELLS[middle], 0.4)[1][0] > near[0] else (low, middle)
-    none, most = (made(NEW_SPELLS[low], share)[1][1] for share in (0.0, MOST_OF_BATCH))
-    share = np.clip((near[1] - none) / max(most - none, 1e-9), 0.0, 1.0) * MOST_OF_BATCH
-    return made(NEW_SPELLS[low], float(share))[0]
+        one = dataclasses.replace(figures, marks=_marks(figures.marks, recency, middle, 0.4))
+        made = np.mean([_likeness(one, _made(one, FIRST_SEED + k)) for k in range(2)])
+        low, high = (middle, high) if made > near else (low, middle)
+    return low
 
 
-def _likeness(figures: Calibration, trace: pl.DataFrame) -> np.ndarray:
+def _marks(marks: Marks, recency: float, new: int, share: float) -> Marks:
+    """Change the spells, and how much of what the jobs of a batch have in common is theirs."""
+    inside = marks.z_spell + marks.z_batch
+    part = round(share * inside, 4)
+    changes = {"recency": recency, "new_spell": NEW_SPELLS[new], "z_spell": part, "z_batch": round(inside - part, 4)}
+    return dataclasses.replace(marks, **changes)
+
+
+def _likeness(figures: Calibration, trace: pl.DataFrame) -> float:
+    """Return how like those of batches before GPU counts are, summed over lags."""
     submit, gpus, duration = _columns(trace)
     batch, size = batches(submit, gpus)
-    return likeness(gpus, scores_within(duration, bucket_of(figures.marks, gpus)), batch, size)
+    return float(likeness(gpus, scores_within(duration, bucket_of(figures.marks, gpus)), batch, size)[0].sum())
 
 
-def _with(figures: Calibration, **changes: float) -> Calibration:
-    return dataclasses.replace(figures, demand=dataclasses.replace(figures.demand, **changes))
+def _with(figures: Calibration, marks: Marks, pull: float, ceiling: float) -> Calibration:
+    level = dataclasses.replace(figures.demand, pull=pull, ceiling=float(f"{ceiling:.4g}"))
+    return dataclasses.replace(figures, marks=marks, demand=level)
 
 
 def _made(figures: Calibration, seed: int) -> pl.DataFrame:
