@@ -40,7 +40,7 @@ def tune(figures: Calibration, trace: pl.DataFrame, waits: Waits) -> Calibration
 
     For each recency, new_spell is that with which GPU counts are as like those of batches before as in the trace, or somewhat
     lower: the likeness of all batches says little of the few wide ones. What is minimised over all is the largest deviation of
-    the waits (of their mean logarithm over seeds): simulated moments.
+    the waits (of their logarithms, over seeds: simulated moments).
 
     Parameters
     ----------
@@ -118,4 +118,5 @@ def _log_waits(figures: Calibration, waits: Waits, seed: int) -> np.ndarray:
 
 
 def _miss(told: list[np.ndarray], real: np.ndarray) -> float:
-    return float(np.max(np.abs(np.mean(told, axis=0) - real)))
+    """Return the largest deviation: that of the mean, and half a standard deviation more, since one looks at few traces."""
+    return float(np.max(np.abs(np.mean(told, axis=0) - real) + 0.5 * np.std(told, axis=0)))
