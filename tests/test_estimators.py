@@ -50,8 +50,8 @@ def test_learnt_estimates_beat_the_median_of_all_jobs(estimator):
 
 @pytest.mark.parametrize("preset", ["venus", "philly", "pai"])
 @pytest.mark.parametrize("estimator", [History(), Runtime()])
-def test_where_little_recurs_learnt_estimates_do_no_harm(preset, estimator):
-    """Root mean square of the logarithm's error, fitted anew each day, against the mean logarithm of all before."""
+def test_on_generated_traces_learnt_estimates_beat_the_mean(preset, estimator):
+    """Spread of the logarithm's error, fitted anew each day, against the mean logarithm of all before."""
     from gpuschedlab.traces import generate
 
     jobs = generate(preset, days=12, jobs=4000, rng=3)
@@ -61,7 +61,7 @@ def test_where_little_recurs_learnt_estimates_do_no_harm(preset, estimator):
         past, later = jobs.filter(day < d), jobs.filter(day == d)
         learnt.append(log_errors(estimator.fit(past).predict(later), later))
         constant.append(log_errors(np.exp(past["duration"].log().mean()), later))
-    assert np.std(np.concatenate(learnt)) < 1.1 * np.std(np.concatenate(constant))
+    assert np.std(np.concatenate(learnt)) < np.std(np.concatenate(constant))
 
 
 def test_better_estimates_shorten_completion_times():

@@ -2,17 +2,24 @@
 
 import dataclasses
 import datetime
-import json
 
 import numpy as np
 import polars as pl
 import pytest
 
 from gpuschedlab.errors import TraceError
-from gpuschedlab.traces import Calibration, calibrate, generate, load_preset, presets
 from gpuschedlab.traces import demand as answers
+from gpuschedlab.traces import generate, load_preset, presets
 from gpuschedlab.traces.arrivals import HOUR, levels, memory, place
-from gpuschedlab.traces.marks import Latents, bucket_of, durations, gpu_counts, mean_work, quantile, tasks
+from gpuschedlab.traces.marks import (
+    Latents,
+    bucket_of,
+    durations,
+    gpu_counts,
+    mean_work,
+    quantile,
+    spells,
+)
 from gpuschedlab.traces.measures import autocorrelation, batches, demand, fano, hourly, ks_distance
 
 WEEK = 7 * 86_400.0
@@ -156,9 +163,9 @@ def test_memory_has_the_autocorrelation_it_was_given():
         assert autocorrelation(series, lag) == pytest.approx(expected, abs=0.02)
 
 
-def test_tasks_repeat_as_often_as_they_should():
-    task = tasks(0.3, 1.0, 50_000, np.random.default_rng(0))
-    # A task is new with probability 0.3, also where none is repeated from before the start.
+def test_spells_go_on_as_long_as_they_should():
+    task = spells(0.3, 1.0, 50_000, np.random.default_rng(0))
+    # A spell is new with probability 0.3, also where none is repeated from before the start.
     assert len(np.unique(task)) == pytest.approx(0.3 * 50_000, rel=0.03)
     # The batch before is repeated with probability 0.7 P(L = 1) = 0.35, and now and then by way of older ones.
     assert 0.35 < np.mean(task[1:] == task[:-1]) < 0.55
@@ -192,7 +199,7 @@ def test_demand_follows_its_level():
     rng = np.random.default_rng(1)
     hours = 24 * 20
     slots = place(figures.arrivals, hours, 20_000, 0, rng)
-    task = tasks(0.3, 0.7, len(slots.size), rng)
+    task = spells(0.3, 0.7, len(slots.size), rng)
     drawn = Latents(rng.standard_normal(20_000), rng.standard_normal(20_000))
     mean = 20_000 * mean_work(figures.marks) / (hours * HOUR)
     level = mean * np.repeat([0.6, 1.4], hours // 2)
@@ -209,21 +216,6 @@ def test_demand_follows_its_level():
     assert error[1.0] < 0.6 * error[0.01]
 
 
-# --- what estimators and QSSF live on
-
-
-@pytest.mark.parametrize("preset", ["pai", "philly", "venus"])
-def test_tasks_recur_and_resemble_themselves(preset):
-    trace = generate(preset, days=28, rng=4)
-    per_task = trace.with_columns(n=pl.len().over("name"))
-    assert per_task.group_by("name").agg(pl.col("user").n_unique()).get_column("user").max() == 1
-    assert (per_task["n"] >= 5).mean() > 0.35
-    log = trace.select("name", "gpus", x=pl.col("duration").log()).filter(pl.len().over("name") >= 5)
-    within = log.select((pl.col("x") - pl.col("x").mean().over("name")).std()).item()
-    assert within < 0.9 * log["x"].std()
-    assert log.group_by("name").agg(pl.col("gpus").mode().first()).height > 10
-
-
 def test_outcomes_have_their_shares():
     trace = generate("venus", days=60, rng=0)
     wanted = load_preset("venus").outcomes
@@ -232,59 +224,6 @@ def test_outcomes_have_their_shares():
         assert (trace["status"] == status).mean() == pytest.approx(share, abs=0.01)
         mine = trace.with_columns(work).filter(status=status)["work"].sum() / work.sum()
         assert mine == pytest.approx(wanted["gpu_time"][status], abs=0.05)
-
-
-# --- calibration
-
-
-def test_calibrating_what_was_generated_gives_it_back(month):
-    figures, found = load_preset("venus"), calibrate(month, name="again")
-    assert found.start == "2020-07-06 00:00:00"
-    assert found.arrivals.per_hour == pytest.approx(figures.arrivals.per_hour, rel=1e-3)
-    assert np.corrcoef(found.arrivals.hour, figures.arrivals.hour)[0, 1] > 0.9
-    # 28 days of the preset are not all of it: the rare GPU counts may be missing.
-    share = dict(zip(found.marks.gpus, found.marks.gpu_share))
-    assert all(abs(share.get(g, 0) - s) < 1e-3 for g, s in zip(figures.marks.gpus, figures.marks.gpu_share))
-    made = generate(found, days=28, rng=1)
-    assert ks_distance(np.log(made["duration"].to_numpy()), np.log(month["duration"].to_numpy())) < 0.02
-    counts = [hourly(t["submit"].to_numpy(), 28 * 24) for t in (made, month)]
-    assert fano(counts[0]) == pytest.approx(fano(counts[1]), rel=0.25)
-
-
-def test_a_calibration_survives_its_json():
-    figures = load_preset("philly")
-    assert Calibration.from_json(figures.to_json()) == figures
-
-
-@pytest.mark.parametrize(
-    "text", ["", "{", "[]", '{"format": "x"}', '{"format": "gpuschedlab calibration", "version": 1}']
-)
-def test_a_broken_calibration_is_named(text):
-    with pytest.raises(TraceError, match=r"mine\.json: found something else than a calibration"):
-        Calibration.from_json(text, source="mine.json")
-
-
-def test_too_little_to_calibrate(month):
-    with pytest.raises(TraceError, match="found 50 jobs in .* h; expected at least 200"):
-        calibrate(month.head(50))
-
-
-@pytest.mark.parametrize("preset", ["pai", "philly", "venus"])
-def test_presets_are_small_figures_with_their_origin(preset):
-    figures = load_preset(preset)
-    text = figures.to_json()
-    assert len(text) < 60_000
-    assert "CC-BY-4.0" in figures.origin
-    # Tables of at most some hundred figures: nothing of the length of a trace.
-    longest = max((len(v) for v in walk(json.loads(text)) if isinstance(v, list)), default=0)
-    assert longest <= 129
-    assert sum(figures.marks.gpu_share) == pytest.approx(1, abs=1e-4)
-
-
-def walk(value):
-    yield value
-    for one in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
-        yield from walk(one)
 
 
 # --- measures

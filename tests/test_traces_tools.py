@@ -106,7 +106,7 @@ def test_no_such_real_trace(tmp_path):
 
 @pytest.mark.data
 def test_generated_against_real(data_dir):
-    rows = compare("pai", load_real(data_dir, "pai"), seeds=range(100, 105))
+    rows = compare("pai", load_real(data_dir, "pai"), seeds=range(100, 115))
     assert {row["measure"] for row in rows} == set(BOUNDS)
     assert [row for row in rows if not row["ok"]] == []
 

@@ -28,14 +28,14 @@ def follow(
     pull: float,
     level: np.ndarray,
     slots: Slots,
-    task: np.ndarray,
+    spell: np.ndarray,
     drawn: Latents,
     rng: np.random.Generator,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Turn latents into GPU counts and durations, with demand near its level.
 
     Batch by batch, in the order of time: with d the GPUs in demand once the batch has come and l their level, the
-    batch's z moves by 2 p, where p = -pull ln(d / l), found by bisection, and its x by the p of its task's first batch: users
+    batch's z moves by 2 p, where p = -pull ln(d / l), found by bisection, and its x by the p of its spell's first batch: users
     choose GPUs once. Then counts and durations go by rank, so that their distributions stay as calibrated.
 
     Parameters
@@ -48,8 +48,8 @@ def follow(
         GPUs in demand in each hour.
     slots : Slots
         When jobs come.
-    task : (b,) int
-        Each batch's task.
+    spell : (b,) int
+        Each batch's spell.
     drawn : Latents
         Where each job stands.
     rng : numpy.random.Generator
@@ -65,7 +65,7 @@ def follow(
     held, wide, bucket = _tables(figures, None, None)
     before = _before(figures, len(level)) * level[0]
     for _ in range(PASSES):
-        of_x, of_z = _shifts(slots.start, first, task, drawn.x, drawn.z, pull, level, held, wide, bucket, before)
+        of_x, of_z = _shifts(slots.start, first, spell, drawn.x, drawn.z, pull, level, held, wide, bucket, before)
         moved = Latents(drawn.x + of_x[slots.batch], drawn.z + of_z[slots.batch])
         gpus = gpu_counts(figures, moved.x, rng)
         held, wide, bucket = _tables(figures, moved, gpus)
@@ -149,14 +149,14 @@ def _answer(x, z, first, last, of_x, pull, demand, target, held, wide, bucket):
 
 
 @njit
-def _shifts(start, first, task, x, z, pull, level, held, wide, bucket, before):
+def _shifts(start, first, spell, x, z, pull, level, held, wide, bucket, before):
     """Shifts of x and z of each batch; demand counts every job from its submission on."""
     hours = len(level)
     ticks = int(hours * HOUR / TICK) + 2
     ending = np.zeros(ticks)
     for h in range(hours):
         ending[int((h + 1) * HOUR / TICK)] += before[h] - before[h + 1]
-    chosen = np.full(task.max() + 1, np.nan)
+    chosen = np.full(spell.max() + 1, np.nan)
     of_x, of_z = np.empty(len(start)), np.empty(len(start))
     demand, now = before[0], 0
     for b in range(len(start)):
@@ -165,11 +165,11 @@ def _shifts(start, first, task, x, z, pull, level, held, wide, bucket, before):
             now += 1
             demand -= ending[now]
         target = level[min(int(start[b] / HOUR), hours - 1)]
-        old = chosen[task[b]]
+        old = chosen[spell[b]]
         p = _answer(x, z, first[b], first[b + 1], old, pull, demand, target, held, wide, bucket)
         if np.isnan(old):
-            chosen[task[b]] = p
-        of_x[b], of_z[b] = chosen[task[b]], Z_OVER_X * p
+            chosen[spell[b]] = p
+        of_x[b], of_z[b] = chosen[spell[b]], Z_OVER_X * p
         for j in range(first[b], first[b + 1]):
             i = _cell(x[j] + of_x[b])
             end = tick + 1 + int(held[bucket[i], _cell(z[j] + of_z[b])] / TICK)

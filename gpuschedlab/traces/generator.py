@@ -11,7 +11,8 @@ import polars as pl
 from gpuschedlab.errors import TraceError
 from gpuschedlab.traces import demand
 from gpuschedlab.traces.arrivals import HOUR, place
-from gpuschedlab.traces.marks import latents, mean_work, tasks
+from gpuschedlab.traces.marks import latents, mean_work, spells
+from gpuschedlab.traces.recurrence import recur, users
 from gpuschedlab.traces.schema import validate
 from gpuschedlab.traces.stored import Calibration, load_preset
 
@@ -32,8 +33,6 @@ MODELS = {
     "alexnet": 0.04,
     "cyclegan": 0.04,
 }
-#: Zipf's exponent of users by number of tasks (assumed; in Helios 5 % of the users hold over 90 % of the GPU time).
-USER_POWER = 1.0
 
 
 def generate(
@@ -50,9 +49,9 @@ def generate(
     """Generate a trace like the one that a preset or a calibration was measured in.
 
     Arrivals follow the profile of the week and the day, their over-dispersion and memory, and come in batches. GPU
-    counts and durations have the calibrated distributions, whatever the seed; users, tasks and batches repeat
-    themselves; GPUs in demand vary as measured. Users, tasks' names, models and (for venus and pai) virtual clusters are
-    invented. The number of jobs does not depend on the seed.
+    counts and durations have the calibrated distributions, whatever the seed; what is submitted resembles what was
+    submitted shortly before; GPUs in demand vary as measured. Users, their tasks (which recur for weeks: `recurrence`),
+    models and (for venus and pai) virtual clusters are invented. The number of jobs does not depend on the seed.
 
     How much work there is:
 
@@ -156,29 +155,24 @@ def _stretched(figures: Calibration, factor: float) -> Calibration:
 def _frame(figures: Calibration, days, number, target, zero, rng) -> pl.DataFrame:
     hours = max(1, int(np.ceil(days * 24)))
     slots = place(figures.arrivals, hours, number, zero.weekday() * 24 + zero.hour, rng)
-    task = tasks(figures.marks.new_task, figures.marks.recency, len(slots.size), rng)
-    user = _users(figures, int(task.max()) + 1, rng)
-    drawn = latents(figures.marks, slots, task, user, rng)
+    spell = spells(figures.marks.new_spell, figures.marks.recency, len(slots.size), rng)
+    drawn = latents(figures.marks, slots, spell, rng)
     mean = number * mean_work(figures.marks) / (hours * HOUR)
     level = demand.usual(figures.demand, mean, hours, rng)
-    gpus, duration = demand.follow(figures.marks, figures.demand.pull, level, slots, task, drawn, rng)
+    gpus, duration = demand.follow(figures.marks, figures.demand.pull, level, slots, spell, drawn, rng)
     order = np.argsort(slots.submit, kind="stable")
-    submit, gpus, duration, task = slots.submit[order], gpus[order], duration[order], task[slots.batch][order]
+    submit, gpus, duration, batch = slots.submit[order], gpus[order], duration[order], slots.batch[order]
     who = demand.hold(submit, gpus, duration, figures.demand.ceiling * mean)
-    gpus, duration, task = gpus[who], duration[who], task[who]
+    gpus, duration, batch = gpus[who], duration[who], batch[who]
     if target:
         duration = duration * (target / (gpus @ duration))
     duration = np.maximum(1.0, np.rint(duration))
     # Whole seconds, as the published traces have them; a last hour that is not whole is squeezed in.
     submit = np.floor(submit * min(1.0, days * 24 / hours))
     columns = {"submit": submit, "gpus": gpus, "duration": duration}
+    user = users(gpus, duration, spell[batch], batch, max(figures.users, 1), rng)
+    task = recur(submit, gpus, duration, user, spell[batch], batch, rng)
     return validate(_named(figures, columns, task, user, zero, rng), source="generate")
-
-
-def _users(figures: Calibration, number: int, rng: np.random.Generator) -> np.ndarray:
-    """Give each task a user: user k has tasks in proportion to 1 / k ** USER_POWER."""
-    weight = np.arange(1, max(figures.users, 1) + 1) ** -USER_POWER
-    return np.searchsorted(np.cumsum(weight) / weight.sum(), rng.random(number))
 
 
 def _named(figures: Calibration, columns, task, user, zero, rng) -> pl.DataFrame:
@@ -186,12 +180,12 @@ def _named(figures: Calibration, columns, task, user, zero, rng) -> pl.DataFrame
     n, people = len(task), max(figures.users, 1)
     vcs = figures.vcs or {"vc": 1.0}
     home = _draw(vcs, people, rng)
-    model = _draw(MODELS, len(user), rng)
+    model = _draw(MODELS, int(task.max()) + 1, rng)
     texts = {
-        "user": (np.array([f"user{k}" for k in range(people)]), user[task]),
-        "vc": (np.array(list(vcs)), home[user[task]]),
+        "user": (np.array([f"user{k}" for k in range(people)]), user),
+        "vc": (np.array(list(vcs)), home[user]),
         "model": (np.array(list(MODELS)), model[task]),
-        "name": (np.array([f"task{k}" for k in range(len(user))]), task),
+        "name": (np.array([f"task{k}" for k in range(len(model))]), task),
         "status": (np.array(["completed", "failed", "killed"]), _outcomes(figures, columns["duration"], rng)),
     }
     frame = pl.DataFrame(columns)

@@ -1,4 +1,4 @@
-"""How like its neighbours a job is: GPU counts and durations as latents, batches, tasks."""
+"""How like its neighbours a job is: GPU counts and durations as latents, batches, spells of work."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 
 from gpuschedlab.traces.arrivals import HOUR, WEEK_HOURS, levels
-from gpuschedlab.traces.marks import score, tasks
+from gpuschedlab.traces.marks import score, spells
 from gpuschedlab.traces.measures import scores_within
 from gpuschedlab.traces.stored import Marks
 
@@ -17,14 +17,13 @@ BUCKETS = (0.0, 1.0, 2.0, 3.0, 5.0, *(2.0**k + 1 for k in range(3, 13)))
 LEAST, POINTS = 8, 129
 #: Lags (in batches) at which likeness is measured. Neighbours differ by construction: one batch has one GPU count.
 LAGS = (2, 5, 10, 20, 50, 100, 200, 500)
-#: A task keeps its GPU count, nearly always: the share of x that it has in common.
-X_TASK = 0.99
-#: Of the likeness of durations within a batch, the most that a task's batches have in common.
+#: A spell keeps its GPU count, nearly always: the share of x that it has in common.
+X_SPELL = 0.99
+#: Of the likeness of durations within a batch, the most that a spell's batches have in common.
 MOST_OF_BATCH = 0.8
-#: What is tried for the share of batches with a new task. At most half: in PAI about 60 % of
-#: the jobs are of a task with more than ten (the AutoSched thesis, section 6.2.1).
-NEW_TASKS = (0.01, 0.02, 0.035, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5)
-#: How recent the tasks are that batches repeat, unless something is better (`tuning`).
+#: What is tried for the share of batches with which a new spell begins.
+NEW_SPELLS = (0.01, 0.02, 0.035, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5)
+#: How recent the spells are that batches go on with, unless something is better (`tuning`).
 RECENCY = 1.0
 
 
@@ -50,11 +49,12 @@ def figures_of_marks(submit, gpus, duration, batch, size, surplus) -> Marks:
     x, shrink = _middle_scores(gpus)
     z = scores_within(duration, bucket)
     x_slopes, week_x = _explain(x, shrink, cause, hour // WEEK_HOURS)
-    z_slopes, _ = _explain(z, 1.0, cause, hour // WEEK_HOURS)
+    z_slopes, week_z = _explain(z, 1.0, cause, hour // WEEK_HOURS)
+    z = z - week_z[hour // WEEK_HOURS]
     inside = _inside(z, batch, size)
     near = likeness(gpus, z, batch, size)
     new = recurrence(near[0], RECENCY)
-    z_task = min(share_of_task(near[1], new, RECENCY), MOST_OF_BATCH * inside)
+    z_spell = min(share_of_spell(near[1], new, RECENCY), MOST_OF_BATCH * inside)
     return Marks(
         gpus=tuple(values.tolist()),
         gpu_share=_round(number / len(gpus), 7),
@@ -64,12 +64,13 @@ def figures_of_marks(submit, gpus, duration, batch, size, surplus) -> Marks:
         x_residual=_round(x_slopes)[1],
         z_size=_round(z_slopes)[0],
         z_residual=_round(z_slopes)[1],
-        x_task=X_TASK,
-        z_task=_round([z_task])[0],
-        z_batch=_round([inside - z_task])[0],
-        new_task=new,
+        x_spell=X_SPELL,
+        z_spell=_round([z_spell])[0],
+        z_batch=_round([inside - z_spell])[0],
+        new_spell=new,
         recency=RECENCY,
         week_x=_round(week_x),
+        week_z=_round(week_z),
     )
 
 
@@ -136,7 +137,7 @@ def _inside(z: np.ndarray, batch: np.ndarray, size: np.ndarray) -> float:
 
 
 def recurrence(near: np.ndarray, recency: float) -> float:
-    """Find the share of batches with a new task, for which P(same task | lag) comes next to the likeness of GPU counts.
+    """Find the share of batches with a new spell, for which P(same spell | lag) comes next to the likeness of GPU counts.
 
     Parameters
     ----------
@@ -145,24 +146,24 @@ def recurrence(near: np.ndarray, recency: float) -> float:
     recency : float
         As in `Marks`.
     """
-    return min(NEW_TASKS, key=lambda new: float(np.sum((near - X_TASK * same_task(new, recency)) ** 2)))
+    return min(NEW_SPELLS, key=lambda new: float(np.sum((near - X_SPELL * same_spell(new, recency)) ** 2)))
 
 
-def share_of_task(near: np.ndarray, new: float, recency: float) -> float:
-    """Return the share of z that goes with the task, if likeness is that share times P(same task | lag)."""
-    same = same_task(new, recency)
+def share_of_spell(near: np.ndarray, new: float, recency: float) -> float:
+    """Return the share of z that goes with the spell, if likeness is that share times P(same spell | lag)."""
+    same = same_spell(new, recency)
     return float(np.clip(near @ same / (same @ same), 0.0, 1.0))
 
 
 @cache
-def _same_task(new: float, recency: float) -> tuple[float, ...]:
-    task = tasks(new, recency, 40_000, np.random.default_rng(0))
-    return tuple(float(np.mean(task[k:] == task[:-k])) for k in LAGS)
+def _same_spell(new: float, recency: float) -> tuple[float, ...]:
+    spell = spells(new, recency, 40_000, np.random.default_rng(0))
+    return tuple(float(np.mean(spell[k:] == spell[:-k])) for k in LAGS)
 
 
-def same_task(new: float, recency: float) -> np.ndarray:
-    """Return P(same task) of batches LAGS apart."""
-    return np.array(_same_task(new, recency))
+def same_spell(new: float, recency: float) -> np.ndarray:
+    """Return P(same spell) of batches LAGS apart."""
+    return np.array(_same_spell(new, recency))
 
 
 def _round(values, digits: int = 4) -> tuple[float, ...]:

@@ -1,4 +1,4 @@
-"""What generated jobs ask for: tasks that recur, GPU counts, durations."""
+"""What generated jobs ask for: spells of like jobs, GPU counts, durations."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import numpy as np
 from gpuschedlab.traces.arrivals import WEEK_HOURS, Slots, levels
 from gpuschedlab.traces.stored import Marks
 
-#: Batches that came before the trace's start, so that its first jobs repeat tasks too.
+#: Batches that came before the trace's start, so that its first jobs belong to spells that began earlier, too.
 WARM = 2_000
-#: Share of a task's own level that its user's tasks have in common (assumed: the presets' traces name no users).
-USER_SHARE = 0.4
+#: Standard deviation of z among the jobs of a batch that are not odd.
+JITTER = 0.1
 
 
 @dataclass(frozen=True)
@@ -29,15 +29,15 @@ class Latents:
     z: np.ndarray
 
 
-def tasks(new: float, recency: float, batches: int, rng: np.random.Generator) -> np.ndarray:
-    """Return each batch's task (any numbers from 0 up): batches repeat the tasks of recent ones.
+def spells(new: float, recency: float, batches: int, rng: np.random.Generator) -> np.ndarray:
+    """Return each batch's spell of work (from 0 up): batches go on with the spells of recent ones.
 
     Parameters
     ----------
     new : float
-        Probability that a batch starts a new task.
+        Probability that a batch starts a new spell.
     recency : float
-        Otherwise it repeats the task of the batch that came L before it, P(L >= l) = l ** -recency.
+        Otherwise it goes on with the spell of the batch that came L before it, P(L >= l) = l ** -recency.
     batches : int
         How many.
     rng : numpy.random.Generator
@@ -60,7 +60,7 @@ def score(values: np.ndarray) -> np.ndarray:
     return (values - values.mean()) / spread if spread > 0 else np.zeros(len(values))
 
 
-def latents(figures: Marks, slots: Slots, task: np.ndarray, user: np.ndarray, rng: np.random.Generator) -> Latents:
+def latents(figures: Marks, slots: Slots, spell: np.ndarray, rng: np.random.Generator) -> Latents:
     """Draw the latents of all jobs.
 
     Parameters
@@ -69,10 +69,8 @@ def latents(figures: Marks, slots: Slots, task: np.ndarray, user: np.ndarray, rn
         What to follow.
     slots : Slots
         When jobs come.
-    task : (b,) int
-        Each batch's task.
-    user : (tasks,) int
-        Each task's user.
+    spell : (b,) int
+        Each batch's spell.
     rng : numpy.random.Generator
         Source of randomness.
     """
@@ -80,18 +78,29 @@ def latents(figures: Marks, slots: Slots, task: np.ndarray, user: np.ndarray, rn
     size = score(np.log(slots.size)[batch])
     surplus = score(slots.residual[slots.hour][batch])
     week = (slots.hour // WEEK_HOURS % len(figures.week_x))[batch]
-    of_user = rng.standard_normal((2, int(user.max()) + 1))[:, user]
-    of_task = np.sqrt(USER_SHARE) * of_user + np.sqrt(1 - USER_SHARE) * rng.standard_normal((2, len(user)))
-    of_task, of_batch = of_task[:, task][:, batch], rng.standard_normal((2, len(slots.size)))[:, batch]
-    own = rng.standard_normal(len(batch))
-    x = _part(of_task[0], figures.x_task) + _part(of_batch[0], 1 - figures.x_task)
-    z = _part(of_task[1], figures.z_task) + _part(of_batch[1], figures.z_batch)
-    z += _part(own, 1 - figures.z_task - figures.z_batch)
+    of_spell = rng.standard_normal((2, int(spell.max()) + 1))[:, spell][:, batch]
+    of_batch = rng.standard_normal((2, len(slots.size)))[:, batch]
+    x = _part(of_spell[0], figures.x_spell) + _part(of_batch[0], 1 - figures.x_spell)
+    inside = max(figures.z_spell + figures.z_batch, 1e-9)
+    z = _part(of_spell[1], figures.z_spell / inside) + _part(of_batch[1], figures.z_batch / inside)
+    z = _with_odd_ones(z, inside, rng)
     x = _part(x, 1 - figures.x_size**2 - figures.x_residual**2)
     z = _part(z, 1 - figures.z_size**2 - figures.z_residual**2)
     x += figures.x_size * size + figures.x_residual * surplus + np.asarray(figures.week_x)[week]
-    z += figures.z_size * size + figures.z_residual * surplus
+    z += figures.z_size * size + figures.z_residual * surplus + np.asarray(figures.week_z)[week]
     return Latents(x, z)
+
+
+def _with_odd_ones(z: np.ndarray, inside: float, rng: np.random.Generator) -> np.ndarray:
+    """Let some jobs of a batch last as long as any other job, and the rest nearly as long as each other.
+
+    So it is in the real traces: of two jobs of a batch that follow each other, a quarter last within some per cent of each other,
+    half within 15 % (Philly) to 70 % (PAI), others as long as any two. The correlation within a batch is the chance that
+    neither of two jobs is odd.
+    """
+    odd = rng.random(len(z)) > np.sqrt(inside)
+    own = rng.standard_normal(len(z))
+    return np.where(odd, own, np.sqrt(1 - JITTER**2) * z + JITTER * own)
 
 
 def _part(values: np.ndarray, share: float) -> np.ndarray:

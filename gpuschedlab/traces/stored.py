@@ -11,7 +11,7 @@ from typing import Any
 from gpuschedlab import _data
 from gpuschedlab.errors import TraceError
 
-VERSION = 1
+VERSION = 2
 
 
 @dataclass(frozen=True)
@@ -63,8 +63,9 @@ class Marks:
     """What the jobs ask for, and how like their neighbours they are.
 
     GPU counts follow a latent x and durations, within a bucket of GPU counts, a latent z, both standard normal over
-    jobs. A latent is a part that follows the batch's size and the hour's residual, a part that all jobs of a task
-    share, one that a batch shares and one that is the job's own.
+    jobs. A latent is a part that follows the batch's size and the hour's residual, and a part that all jobs of a spell
+    share, one that a batch shares and one that is the job's own. Most jobs of a batch last nearly as long as each other, and
+    some, the fewer the larger z_spell + z_batch, as long as any other job.
 
     Parameters
     ----------
@@ -78,13 +79,13 @@ class Marks:
         For each bucket, quantiles of durations (s).
     x_size, x_residual, z_size, z_residual : float
         Coefficients of the batch's log size and of the hour's residual (both standardised).
-    x_task, z_task, z_batch : float
-        Shares of what is left of the variance of x and z that a task and a batch share.
-    new_task, recency : float
-        A batch starts a new task with probability new_task; otherwise it repeats the task of the batch that came L
+    x_spell, z_spell, z_batch : float
+        Shares of what is left of the variance of x and z that a spell and a batch share.
+    new_spell, recency : float
+        A batch starts a new spell with probability new_spell; otherwise it goes on with that of the batch that came L
         before it, P(L >= l) = l ** -recency.
-    week_x : tuple of float
-        Mean x of each week.
+    week_x, week_z : tuple of float
+        Mean x and z of each week.
     """
 
     gpus: tuple[float, ...]
@@ -95,12 +96,13 @@ class Marks:
     x_residual: float
     z_size: float
     z_residual: float
-    x_task: float
-    z_task: float
+    x_spell: float
+    z_spell: float
     z_batch: float
-    new_task: float
+    new_spell: float
     recency: float
     week_x: tuple[float, ...]
+    week_z: tuple[float, ...]
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
-"""The last figures of a calibration, found by generating: how users answer to demand, how tasks recur, when a cluster is full.
+"""The last figures of a calibration, found by generating: how users answer to demand, how long spells last, when a cluster is full.
 
-None can be read off a trace without users. All decide how jobs queue: tasks that follow each other closely let wide
+None can be read off a trace without users. All decide how jobs queue: spells that follow each other closely let wide
 jobs come together, so that GPUs are cleared for them once; a cluster that is never overfull queues less.
 """
 
@@ -14,17 +14,21 @@ import numpy as np
 import polars as pl
 
 from gpuschedlab.traces.generator import generate
-from gpuschedlab.traces.likeness import MOST_OF_BATCH, NEW_TASKS, likeness, share_of_task
+from gpuschedlab.traces.likeness import NEW_SPELLS, likeness
 from gpuschedlab.traces.marks import bucket_of
 from gpuschedlab.traces.measures import batches, demand, scores_within
 from gpuschedlab.traces.stored import Calibration, Marks
 
-#: What is tried: answers to demand, recency of tasks, and quantiles of the real demand at which the cluster counts as full.
-PULLS = (0.5, 0.7, 1.0, 1.4, 2.0)
-RECENCIES = (0.3, 0.7, 1.4)
-FULL = (0.86, 0.89, 0.92, 0.96, 1.0)
-#: Seeds of the first round, which all enter, and of the second, for the best.
-FIRST, SECOND, KEPT = range(901, 905), range(905, 917), 6
+#: What is tried: recency of spells, steps of NEW_SPELLS below the measured one, the share of a batch's likeness that is
+#: the spell's, answers to demand, and quantiles of the real demand at which the cluster counts as full.
+RECENCIES = (0.7, 1.2)
+STEPS = (0, 2)
+SHARES = (0.0, 0.6)
+PULLS = (0.7, 1.0, 1.4, 2.0)
+FULL = (0.84, 0.88, 0.94, 1.0)
+#: Rounds: how many of the best enter (None: all), and with how many further seeds, from FIRST_SEED on.
+ROUNDS = ((None, 2), (32, 4), (8, 18))
+FIRST_SEED = 901
 #: The shortest wait (s) that is told from none.
 NO_WAIT = 10.0
 
@@ -32,9 +36,11 @@ Waits = Callable[[pl.DataFrame, float], np.ndarray]
 
 
 def tune(figures: Calibration, trace: pl.DataFrame, waits: Waits) -> Calibration:
-    """Choose `pull`, `recency` (with `new_task` and `z_task`) and `ceiling` so that jobs wait as long as the trace's.
+    """Choose `recency`, `z_spell`, `pull` and `ceiling` so that jobs wait as long as the trace's.
 
-    What is minimised is the largest deviation of the waits (absolute log ratio, of medians over seeds): simulated moments.
+    For each recency, new_spell is that with which GPU counts are as like those of batches before as in the trace, or somewhat
+    lower: the likeness of all batches says little of the few wide ones. What is minimised over all is the largest deviation of
+    the waits (of their logarithms, over seeds: simulated moments).
 
     Parameters
     ----------
@@ -54,36 +60,44 @@ def tune(figures: Calibration, trace: pl.DataFrame, waits: Waits) -> Calibration
     ceilings = np.quantile(seen, FULL) / (figures.gpu_seconds / (figures.days * 86_400))
     # Without a ceiling the largest demand is a matter of chance.
     ceilings[np.array(FULL) == 1.0] = 100.0
-    marks = [_recurring(figures, trace, recency) for recency in RECENCIES]
+    new = {recency: _new_spells(figures, trace, recency) for recency in RECENCIES}
+    spells = sorted({(r, max(new[r] - step, 0), share) for r in RECENCIES for step in STEPS for share in SHARES})
+    marks = [_marks(figures.marks, *choice) for choice in spells]
     tried = [_with(figures, *choice) for choice in itertools.product(marks, PULLS, ceilings.tolist())]
-    told = {k: [_log_waits(one, waits, seed) for seed in FIRST] for k, one in enumerate(tried)}
-    best = sorted(told, key=lambda k: _miss(told[k], real))[:KEPT]
-    for k in best:
-        told[k] += [_log_waits(tried[k], waits, seed) for seed in SECOND]
+    best, told, seed = range(len(tried)), [[] for _ in tried], FIRST_SEED
+    for kept, more in ROUNDS:
+        best = sorted(best, key=lambda k: _miss(told[k], real) if told[k] else 0.0)[:kept]
+        for k in best:
+            told[k] += [_log_waits(tried[k], waits, one) for one in range(seed, seed + more)]
+        seed += more
     return tried[min(best, key=lambda k: _miss(told[k], real))]
 
 
-def _recurring(figures: Calibration, trace: pl.DataFrame, recency: float) -> Marks:
-    """Return the marks with as many new tasks as make GPU counts recur as in the trace (by bisection)."""
+def _new_spells(figures: Calibration, trace: pl.DataFrame, recency: float) -> int:
+    """Return which of NEW_SPELLS makes GPU counts as alike as in the trace (by bisection)."""
     near = _likeness(figures, trace)
-    inside = figures.marks.z_task + figures.marks.z_batch
-    low, high = 0, len(NEW_TASKS)
-    while high - low > 1:  # the more new tasks, the less likeness
+    low, high = 0, len(NEW_SPELLS)
+    while high - low > 1:  # the more new spells, the less likeness
         middle = (low + high) // 2
-        one = dataclasses.replace(figures.marks, recency=recency, new_task=NEW_TASKS[middle])
-        one = dataclasses.replace(figures, marks=one)
-        made = np.mean([_likeness(one, _made(one, seed))[0].sum() for seed in FIRST[:2]])
-        low, high = (middle, high) if made > near[0].sum() else (low, middle)
-    new = NEW_TASKS[low]
-    share = float(f"{min(share_of_task(near[1], new, recency), MOST_OF_BATCH * inside):.4g}")
-    changes = {"recency": recency, "new_task": new, "z_task": share, "z_batch": round(inside - share, 4)}
-    return dataclasses.replace(figures.marks, **changes)
+        one = dataclasses.replace(figures, marks=_marks(figures.marks, recency, middle, 0.4))
+        made = np.mean([_likeness(one, _made(one, FIRST_SEED + k)) for k in range(2)])
+        low, high = (middle, high) if made > near else (low, middle)
+    return low
 
 
-def _likeness(figures: Calibration, trace: pl.DataFrame) -> np.ndarray:
+def _marks(marks: Marks, recency: float, new: int, share: float) -> Marks:
+    """Change the spells, and how much of what the jobs of a batch have in common is theirs."""
+    inside = marks.z_spell + marks.z_batch
+    part = round(share * inside, 4)
+    changes = {"recency": recency, "new_spell": NEW_SPELLS[new], "z_spell": part, "z_batch": round(inside - part, 4)}
+    return dataclasses.replace(marks, **changes)
+
+
+def _likeness(figures: Calibration, trace: pl.DataFrame) -> float:
+    """Return how like those of batches before GPU counts are, summed over lags."""
     submit, gpus, duration = _columns(trace)
     batch, size = batches(submit, gpus)
-    return likeness(gpus, scores_within(duration, bucket_of(figures.marks, gpus)), batch, size)
+    return float(likeness(gpus, scores_within(duration, bucket_of(figures.marks, gpus)), batch, size)[0].sum())
 
 
 def _with(figures: Calibration, marks: Marks, pull: float, ceiling: float) -> Calibration:
@@ -104,4 +118,5 @@ def _log_waits(figures: Calibration, waits: Waits, seed: int) -> np.ndarray:
 
 
 def _miss(told: list[np.ndarray], real: np.ndarray) -> float:
-    return float(np.max(np.abs(np.median(told, axis=0) - real)))
+    """Return the largest deviation: that of the mean, and half a standard deviation more, since one looks at few traces."""
+    return float(np.max(np.abs(np.mean(told, axis=0) - real) + 0.5 * np.std(told, axis=0)))
