@@ -8,7 +8,7 @@ import polars as pl
 from gpuschedlab.errors import RunError
 from gpuschedlab.metrics.usage import cluster_of, timeline_of
 from gpuschedlab.plots.load import busy_window
-from gpuschedlab.plots.style import HOUR, RAMP, SIZE_LABELS, Drawing, as_runs, axis, bar, size_bucket
+from gpuschedlab.plots.style import HOUR, INK, RAMP, SIZE_LABELS, Drawing, as_runs, axis, bar, luminance, size_bucket
 
 LIFE = ("submit", "start", "queueing", "executed", "overhead", "lost", "preemptions", "restarts", "failures")
 """Columns of a job that hovering tells, times in h."""
@@ -249,7 +249,7 @@ def draw_gantt(numbers: Gantt) -> Drawing:
         style.append(
             {"type": "bar", "orientation": "h", "marker": look, "hovertemplate": HOVER}
             | {"textposition": "inside", "insidetextanchor": "middle", "textangle": 0, "constraintext": "none"}
-            | {"insidetextfont": {"size": 10}}
+            | {"insidetextfont": {"size": 11, "color": "#FFFFFF" if luminance(look["color"]) < 0.35 else INK}}
         )
     cut = np.flatnonzero(numbers.cut)
     height = numbers.row + 0.06 + 0.44 * (numbers.low + numbers.high)
