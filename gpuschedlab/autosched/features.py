@@ -234,10 +234,11 @@ class Seen:
         """Code of each query's group (-1: none in the repository), how many groups, code of each row's."""
         if not keys:
             return np.zeros(query.height, np.int64), 1, np.zeros(len(self.submit), np.int64)
-        both = pl.concat([self.frame.select(keys), query.select(keys)], how="vertical_relaxed")
-        code = both.select(pl.struct(keys).rank("dense").cast(pl.Int64) - 1 if len(keys) > 1 else
-                           pl.col(keys[0]).cast(pl.String).fill_null("").rank("dense").cast(pl.Int64) - 1)  # fmt: skip
-        code = code.to_series().fill_null(0).to_numpy()
+        code = np.zeros(len(self.submit) + query.height, np.int64)
+        for key in keys:
+            both = pl.concat([self.frame[key].cast(pl.String), query[key].cast(pl.String)])
+            own = both.cast(pl.Categorical).to_physical().cast(pl.Int64).fill_null(-1).to_numpy() + 1
+            code = np.unique(code * (own.max(initial=0) + 1) + own, return_inverse=True)[1]
         return code[self.frame.height :], int(code.max(initial=0)) + 1, code[: self.frame.height]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,7 +13,7 @@ from gpuschedlab.autosched.features import HOUR, RANGES, Seen
 from gpuschedlab.errors import EstimatorError
 
 MODELS = ("xgboost", "lightgbm", "forest", "mlp", "logistic")
-ROWS = 12_000  # most training rows
+ROWS = 8_000  # most training rows
 WEIGHTS = (0.0, 0.3, 0.6)  # of the counted shares beside the model
 WORTH = 5.0  # completions that a wider group's shares are worth
 FEW = 300  # training rows below which nothing is set apart to choose a weight on
@@ -263,7 +264,14 @@ class RangePredictor:
 
     def _train(self, x, y) -> RangePredictor:
         kinds, codes = np.unique(y, return_inverse=True)
-        model = make_model(self.model, self.rng).fit(x, codes) if len(kinds) > 1 else None
+        model = None
+        if len(kinds) > 1:
+            with warnings.catch_warnings():
+                # Iterations are limited on purpose: a day's retraining must stay short.
+                warnings.filterwarnings(
+                    "ignore", "(?s)Stochastic Optimizer: Maximum iterations|lbfgs failed to converge"
+                )
+                model = make_model(self.model, self.rng).fit(x, codes)
         return self._learn(kinds_=kinds, model_=model)
 
     def _learn(self, **fitted) -> RangePredictor:
