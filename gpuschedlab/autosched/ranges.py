@@ -105,7 +105,7 @@ def make_model(name: str, rng: int):
     if name == "mlp":
         mlp = MLPClassifier((64, 32), max_iter=40, alpha=0.01, early_stopping=True, random_state=rng)
         return make_pipeline(fill, StandardScaler(), mlp)
-    return make_pipeline(fill, StandardScaler(), LogisticRegression(C=0.01, max_iter=200))
+    return make_pipeline(fill, StandardScaler(), LogisticRegression(C=0.01, max_iter=80))
 
 
 def counted(seen: Seen, x: np.ndarray, recent: int) -> np.ndarray:
