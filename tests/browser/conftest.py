@@ -10,7 +10,11 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-SIZES = {"00_quickstart": "DAYS, JOBS, NODES, SEED = 1, 600, 6, 0", "app": "DAYS, JOBS, NODES, SEED = 1, 600, 6, 0"}
+SIZES = {
+    "00_quickstart": "DAYS, JOBS, NODES, SEED = 1, 600, 6, 0",
+    "09_autosched": "DAYS, JOBS, NODES, SEED = 1, 500, 6, 0",
+    "app": "DAYS, JOBS, NODES, SEED = 1, 600, 6, 0",
+}
 """Parameters with which the notebooks are shown: small, and a cluster that can be made too small."""
 
 

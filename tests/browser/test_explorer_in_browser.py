@@ -36,9 +36,9 @@ TITLES = """() => Array.from(document.querySelectorAll('.gpuschedlab-explorer .j
   Array.from(figure.querySelectorAll('.xtitle, .ytitle, .x2title, .y2title'), text => text.textContent))"""
 
 
-def open_quickstart(page, address: str):
-    """Open the first notebook in JupyterLab and run all of it."""
-    page.goto(f"{address}/lab/tree/00_quickstart.ipynb?reset")
+def open_notebook(page, address: str, name: str = "00_quickstart"):
+    """Open a notebook in JupyterLab and run all of it."""
+    page.goto(f"{address}/lab/tree/{name}.ipynb?reset")
     page.get_by_text(re.compile(r"\| Idle$")).wait_for()  # cells that are run before the kernel answers are passed over
     page.get_by_role("menuitem", name="Run", exact=True).click()
     page.get_by_text("Run All Cells", exact=True).click()
@@ -108,11 +108,45 @@ def shoot(page, path, height: int = 900):
 
 
 def test_quickstart_in_jupyterlab(page, jupyterlab, artifacts):
-    open_quickstart(page, jupyterlab)
+    open_notebook(page, jupyterlab)
     check_looks(page)
     shoot(page, artifacts / "jupyterlab.png", 4200)
     check_moves_and_errors(page)
     page.screenshot(path=artifacts / "jupyterlab-error.png")
+
+
+STATUS = f"""hours => parseFloat(document.querySelector('{EXPLORER} .gpuschedlab-status').textContent) >= hours"""
+POINTS = f"""() => Array.from(document.querySelectorAll('{EXPLORER} .js-plotly-plot')[0].data, trace => trace.x.length).join()"""
+WATCH = """() => { window.longest = 0; let last = performance.now();
+  const beat = () => { const now = performance.now(); window.longest = Math.max(window.longest, now - last); last = now;
+    setTimeout(beat, 20); }; beat(); }"""
+
+
+def test_autosched_plays_pauses_answers_and_stops(page, jupyterlab, artifacts):
+    """Six hours are played with figures that follow, it pauses, a what-if is answered and measured, it stops."""
+    open_notebook(page, jupyterlab, "09_autosched")
+    assert page.evaluate(SETTLED) == []
+    before = page.evaluate(POINTS)
+    page.evaluate(WATCH)
+    play = page.locator(f"{EXPLORER} button", has_text="Play")
+    play.click()
+    page.wait_for_function(STATUS, arg=6)
+    play.click()  # pause: the hour under way is played to its end
+    page.wait_for_function("() => !document.querySelector('.gpuschedlab-explorer .mod-active')")
+    assert page.evaluate("window.longest") < 1000, "a step blocked the page for over a second"
+    assert page.evaluate(POINTS) != before
+    hours = page.locator(f"{EXPLORER} .gpuschedlab-status").inner_text()
+    choose(page, "what if", "pack")
+    move(page, "value", "ArrowRight", 8)
+    answer = page.locator(f"{EXPLORER} .gpuschedlab-answer")
+    answer.get_by_text("pack_limit").wait_for()
+    page.locator(f"{EXPLORER} button", has_text="Measure it").click()
+    answer.get_by_text("measured").wait_for()
+    shoot(page, artifacts / "autosched.png", 3400)
+    page.locator(f"{EXPLORER} button", has_text="One hour").click()
+    page.locator(f"{EXPLORER} button", has_text="Stop").click()
+    assert not page.locator(f"{EXPLORER} .gpuschedlab-error").is_visible()
+    assert "h played" in hours
 
 
 def test_explorer_as_a_page(page, voila, artifacts):
