@@ -81,6 +81,20 @@ def test_constants_and_copies_do_not_break_it():
     assert CausalGraph(LAYERS, edges).order()
 
 
+def test_nothing_that_varies_is_no_error():
+    """An idle cluster: no configuration changes anything, and the model says so."""
+    still = {n: pl.lit(0.0) for n in ("m1", "m2", "o")}
+    samples = system(0).with_columns(**still)
+    for layers in (LAYERS, Layers(LAYERS.knobs, LAYERS.metrics, ("o",), LAYERS.levels, context=("load",))):
+        rows = samples.with_columns(load=pl.lit(1.0))
+        graph = learn_graph(rows, layers)
+        for backend in ("network", "boosted"):
+            model = CausalModel(graph, backend=backend).fit(rows)
+            assert model.predict(np.full((2, len(layers.given)), 0.5)).mean == pytest.approx([0, 0], abs=1e-6)
+    still = system(0, chain=True).with_columns(pl.lit(0.0).alias(n) for n in CHAIN.names)
+    assert learn_graph(still, CHAIN).edges == ()
+
+
 def test_paths_explain():
     graph = CausalGraph(CHAIN, tuple(CHAIN_EDGES))
     assert graph.paths("k0", "o") == [("k0", "m1", "m3", "o")]

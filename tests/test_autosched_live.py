@@ -132,8 +132,9 @@ def test_numbers_of_a_graph():
         [True, False, False],
     )
     drawn = plots.figure(found)
-    assert [t.name for t in drawn.data[:2]] == ["causes", "explains the last step"]
-    assert drawn.data[2].text[0] == "<b>k</b> (fixed)"
+    assert [shape.line.width for shape in drawn.layout.shapes] == [4, 1]
+    assert drawn.data[0].text[0] == "<b>k</b> (fixed)"
+    assert drawn.data[0].marker.symbol[0] != drawn.data[0].marker.symbol[1]
 
 
 def test_figures_of_a_search_tell_fates_apart_without_colour(contest):

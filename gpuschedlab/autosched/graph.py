@@ -176,11 +176,12 @@ def _groups(layers: Layers, names: list[str]) -> list[list[str]]:
     independent of the knobs that cause them both.
     """
     if layers.between:
-        return [names]
+        return [names] if len(names) > 1 else []
     given = [n for n in names if n in layers.given]
     last = [n for n in names if layers.tier(n) > 0]
     direct = [k for k, _ in layers.direct if k in names]
-    return [*([*given, m] for m in names if m in layers.metrics), [*direct, *last]]
+    groups = [*([*given, m] for m in names if m in layers.metrics), [*direct, *last]]
+    return [group for group in groups if len(group) > 1]
 
 
 def _edges(marks: np.ndarray, names: list[str], layers: Layers, before) -> list[tuple[str, str]]:

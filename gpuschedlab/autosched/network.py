@@ -48,7 +48,7 @@ class Network:
         self.counts = {n: np.zeros([self.size[c] for c in self.causes[n]] + [self.size[n]]) for n in layers.names}
         self.sums = {n: np.zeros(self.size[n]) for n in layers.names}
         self.squares = {n: np.zeros(self.size[n]) for n in layers.names}
-        self.rows: list[pl.DataFrame] = []
+        self.learnt = samples
         self.update(samples)
 
     def _cut(self, name: str, values: np.ndarray) -> np.ndarray:
@@ -68,7 +68,7 @@ class Network:
         return {n: np.searchsorted(self.cuts[n], samples[n].to_numpy(), side="right") for n in self.cuts}
 
     def update(self, samples: pl.DataFrame) -> None:
-        """Count more rows: the same as counting all at once."""
+        """Count more rows: the same as counting all at once with these cuts and causes, which stay those of `fit`."""
         states = self.states(samples)
         for n in self.counts:
             np.add.at(self.counts[n], (*(states[c] for c in self.causes[n]), states[n]), 1.0)
@@ -76,7 +76,6 @@ class Network:
             np.add.at(self.sums[n], states[n], values)
             np.add.at(self.squares[n], states[n], values**2)
         self.tables = {n: self.table(n) for n in self.counts}
-        self.rows.append(samples)
 
     def table(self, name: str) -> np.ndarray:
         """Probabilities (states of the causes ..., states)."""
@@ -150,10 +149,16 @@ class Network:
         return found
 
     def as_causalnex(self, prior: str | None = "K2"):
-        """CausalNex' BayesianNetwork of the same structure and states, fitted by its own estimators to the same rows."""
+        """CausalNex' BayesianNetwork of the same structure and states, fitted by its own estimators to the rows of `fit`.
+
+        Raises
+        ------
+        EstimatorError
+            The graph falls into pieces, which CausalNex does not take.
+        """
         from gpuschedlab._causalnex import fit_network
 
-        states = pl.DataFrame(self.states(pl.concat(self.rows)))
+        states = pl.DataFrame(self.states(self.learnt))
         return fit_network([(c, n) for n, causes in self.causes.items() for c in causes], states, prior=prior)
 
 

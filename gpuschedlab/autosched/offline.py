@@ -105,14 +105,15 @@ def _busy(play: Simulation, count: int, rng) -> list[float]:
     return sorted(rng.permutation(busy)[:count].tolist())
 
 
-def train(samples: pl.DataFrame, space: Space, *, backend: str = "network", rng: int = 0) -> CausalModel:
+def train(samples: pl.DataFrame, space: Space, *, backend: str = "boosted", rng: int = 0) -> CausalModel:
     """Learn graph and model from what `gather` measured.
 
     Parameters
     ----------
     samples : polars.DataFrame
     space : Space
-    backend : {"network", "boosted"}
+    backend : {"boosted", "network"}
+        Regressions by default: on held-out configurations and instants they err less than the network.
     rng : int
     """
     rows = samples.drop("segment", strict=False)

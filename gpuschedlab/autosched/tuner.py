@@ -16,6 +16,8 @@ from gpuschedlab.errors import EstimatorError
 
 ITERATIONS = 40  # T, section 6.5.2
 GAMMA = 0.95  # algorithm 3, line 3
+IDLE = 12
+"""Rounds in a row that lead to what is known, after which a search ends."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +118,8 @@ class Tuner:
     learnt at one time holds at another. The configuration in force is measured first, too; then, with a model, those it
     favours, and the sampler begins at the best of all: its steps from the configuration in force alone rarely leave the
     neighbourhood in T rounds. A configuration that was
-    measured before is not measured again. The search ends early when every axis is fixed. `epsilon` has no published
+    measured before is not measured again. The search ends early when every axis is fixed, or when `IDLE` rounds in a row
+    led to nothing new. `epsilon` has no published
     value.
 
     References
@@ -169,7 +172,7 @@ class Tuner:
         for t in range(1, self.iterations + 1):
             if t == len(favourites) + 1:
                 search.begin()
-            if search.done:
+            if search.done or search.idle >= IDLE:
                 return
             asked = favourites[t - 1] if t <= len(favourites) else search.ask()
             policy, u = space.project(search.hold(asked))
@@ -185,7 +188,7 @@ class _Search:
         self.found = Tuning(space, probe.objective)
         self.known: dict[object, Trial] = {}
         self.fixed: dict[int, float] = {}
-        self.sampler = None
+        self.sampler, self.idle = None, 0
 
     @property
     def done(self) -> bool:
@@ -231,6 +234,7 @@ class _Search:
             fate, made = "measured", self.probe(policy)
             reference = self.found.trials[0].measurement if self.found.trials else made
             worth = reward(self.probe.objective, made.value, reference.value)
+        self.idle = self.idle + 1 if fate == "known" else 0
         best = np.nanmax([worth, self.found.best.reward if self.found.trials else worth])
         trial = Trial(t, np.asarray(asked), u, policy, fate, predicted, worth, made, float(best))
         self.found.trials.append(trial)

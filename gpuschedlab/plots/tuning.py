@@ -144,7 +144,7 @@ def draw_foreseen(numbers: Foreseen) -> Drawing:
         "title": {"text": "Arrivals: what came, and what was foreseen"},
         "xaxis": axis("time since the trace's start (h)"),
         "yaxis": axis(f"jobs in {step:.0f} min", rangemode="tozero"),
-        "legend": {"orientation": "h", "y": 1.12, "x": 1, "xanchor": "right"},
+        "legend": {"orientation": "h", "y": -0.25, "x": 0},
     }
     return Drawing(data, style, {}, layout)
 
@@ -168,7 +168,7 @@ def draw_tried(numbers: Tried) -> Drawing:
         "title": {"text": "Configurations tried in this search"},
         "xaxis": axis("round of the search"),
         "yaxis": axis("reward (times the default's)"),
-        "legend": {"orientation": "h", "y": 1.12, "x": 1, "xanchor": "right"},
+        "legend": {"orientation": "h", "y": -0.25, "x": 0},
     }
     return Drawing(data, style, {}, layout)
 
@@ -179,52 +179,31 @@ def draw_causes(numbers: Causes) -> Drawing:
     for tier in range(3):
         mine = np.flatnonzero(numbers.tiers == tier)
         x[mine], y[mine] = tier, (len(mine) - 1) / 2 - np.arange(len(mine))
-    data, style = [], []
-    for lit, look in ((False, {"color": "#9AA5B1", "width": 1}), (True, {"color": COLOURS[1], "width": 4})):
-        edges = numbers.edges[numbers.lit == lit]
-        xs = np.column_stack([x[edges[:, 0]], x[edges[:, 1]], np.full(len(edges), np.nan)]).ravel()
-        ys = np.column_stack([y[edges[:, 0]], y[edges[:, 1]], np.full(len(edges), np.nan)]).ravel()
-        name = "explains the last step" if lit else "causes"
-        data.append(
-            {"x": [None if v != v else v for v in xs.tolist()], "y": [None if v != v else v for v in ys.tolist()]}
-        )
-        style.append({"type": "scatter", "mode": "lines", "line": look, "name": name, "hoverinfo": "skip"})
     words = [f"<b>{n}</b>" + (" (fixed)" if h else "") for n, h in zip(numbers.names, numbers.held)]
-    sides = np.array(["middle left", "top center", "middle right"])[numbers.tiers].tolist()
     symbols = np.where(numbers.held, "square-open", "circle").tolist()
-    data.append(
-        {
-            "x": x,
-            "y": y,
-            "text": words,
-            "textposition": sides,
-            "marker.symbol": symbols,
-            "customdata": list(numbers.names),
-        }
-    )
-    marker = {"size": 12, "color": COLOURS[0], "line": {"width": 2, "color": COLOURS[0]}}
-    style.append(
-        {"type": "scatter", "mode": "markers+text", "marker": marker, "showlegend": False, "hovertemplate": "%{text}"}
-    )
+    data = {"text": words, "marker_symbol": symbols}
+    sides = np.array(["middle left", "top center", "middle right"])[numbers.tiers].tolist()
+    style = {
+        "type": "scatter",
+        "mode": "markers+text",
+        "x": x,
+        "y": y,
+        "textposition": sides,
+        "hovertemplate": "%{text}",
+    }
+    style |= {"marker_size": 12, "marker_color": COLOURS[0], "marker_line": {"width": 2, "color": COLOURS[0]}}
+    lines = []
+    for (i, j), lit in zip(numbers.edges.tolist(), numbers.lit.tolist()):
+        look = {"color": COLOURS[1], "width": 4} if lit else {"color": "#9AA5B1", "width": 1}
+        ends = {"x0": x[i], "y0": y[i], "x1": x[j], "y1": y[j]}
+        lines.append({"type": "line", "layer": "below", "line": look} | {k: float(v) for k, v in ends.items()})
     hidden = {"visible": False, "showgrid": False}
     layout = {
-        "title": {"text": "What causes what: knobs, metrics, objective"},
-        "xaxis": hidden | {"range": [-0.75, 2.5]},
+        "title": {"text": "What causes what (thick: explains the last step)"},
+        "xaxis": hidden | {"range": [-1.25, 2.6]},
         "yaxis": hidden,
-        "legend": {"orientation": "h", "y": -0.02, "x": 0},
     }
-    return Drawing([_flat(d) for d in data], [_flat(s) for s in style], {}, layout)
-
-
-def _flat(part: dict) -> dict:
-    """Nested names written with underscores, so that an update of one does not drop its siblings."""
-    found = {}
-    for name, value in part.items():
-        if name == "marker" and isinstance(value, dict):
-            found |= {f"marker_{k}": v for k, v in value.items()}
-        else:
-            found[name.replace(".", "_")] = value
-    return found
+    return Drawing([data], [style], {"shapes": lines}, layout)
 
 
 def draw_moves(numbers: Moves) -> Drawing:

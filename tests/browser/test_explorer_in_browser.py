@@ -128,6 +128,7 @@ def test_autosched_plays_pauses_answers_and_stops(page, jupyterlab, artifacts):
     assert page.evaluate(SETTLED) == []
     before = page.evaluate(POINTS)
     page.evaluate(WATCH)
+    choose(page, "speed", "1 s")
     play = page.locator(f"{EXPLORER} button", has_text="Play")
     play.click()
     page.wait_for_function(STATUS, arg=6)
@@ -135,7 +136,10 @@ def test_autosched_plays_pauses_answers_and_stops(page, jupyterlab, artifacts):
     page.wait_for_function("() => !document.querySelector('.gpuschedlab-explorer .mod-active')")
     assert page.evaluate("window.longest") < 1000, "a step blocked the page for over a second"
     assert page.evaluate(POINTS) != before
+    nodes = f"document.querySelectorAll('{EXPLORER} .js-plotly-plot')[1].querySelectorAll('.point').length"
+    assert page.evaluate(nodes) >= 10, "the graph's nodes are drawn"
     hours = page.locator(f"{EXPLORER} .gpuschedlab-status").inner_text()
+    assert float(hours.split()[0]) < 20, "it paused long before the trace's end"
     choose(page, "what if", "pack")
     move(page, "value", "ArrowRight", 8)
     answer = page.locator(f"{EXPLORER} .gpuschedlab-answer")
