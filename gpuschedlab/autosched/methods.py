@@ -22,7 +22,7 @@ from gpuschedlab.sim import Delays, Simulation
 HOUR, DAY = 3600.0, 86_400.0
 
 HORIZON = 6 * HOUR
-"""Arrivals foreseen (s). The thesis replicates an hour; with six the true future gives better schedules (README)."""
+"""Arrivals foreseen (s). The thesis replicates an hour; in six the queue that a configuration builds up shows."""
 
 
 @dataclass(frozen=True)
