@@ -5,6 +5,7 @@ import polars as pl
 import pytest
 
 import gpuschedlab as lab
+from gpuschedlab.autosched import attach, gather, train
 from gpuschedlab.autosched.aggregate import Aggregator
 from gpuschedlab.autosched.controller import Controller
 from gpuschedlab.autosched.forecast import true_forecast
@@ -296,6 +297,36 @@ def test_a_stopped_loop_goes_on_as_if_it_had_not(trace, tmp_path):
     for controller in (whole, again):
         controller.simulation.advance(np.inf)
     assert again.simulation.result().jobs.equals(whole.simulation.result().jobs)
+
+
+def test_a_stopped_loop_with_all_its_parts_goes_on_as_if_it_had_not(trace, tmp_path):
+    """Predictor retrained daily, causal model fine-tuned: both stand where they stood; stopped after the second day began."""
+    history = trace.with_columns(pl.col("submit") - 48 * HOUR, job_id="before-" + pl.col("job_id"))
+    space = Space(lab.Tiresias())
+    samples = gather(
+        history, CLUSTER, space, instants=3, configurations=8, speeds=default_speeds(CLUSTER), delays=DELAYS
+    )
+
+    def whole_loop(name, resume=False):
+        journal = Journal(tmp_path / name, {}, resume=resume)
+        return attach(
+            "autosched", running(trace, at=0.0), history=history, model=train(samples, space), journal=journal
+        ), journal
+
+    whole, _ = whole_loop("whole.jsonl")
+    whole.run(32 * HOUR)
+    first, _ = whole_loop("cut.jsonl")
+    first.run(27 * HOUR)
+    again, journal = whole_loop("cut.jsonl", resume=True)
+    again.resume(journal.records)
+    again.run(32 * HOUR)
+
+    def told(name):
+        rows = Journal(tmp_path / name, {}, resume=True).records
+        return [{k: v for k, v in row.items() if k != "seconds"} for row in rows]
+
+    assert sum(len(row["samples"]) for row in told("whole.jsonl")) > 64  # the model was learnt anew on the way
+    assert told("cut.jsonl") == told("whole.jsonl")
 
 
 def test_a_journal_of_another_loop_is_never_written_to(trace, tmp_path):

@@ -36,12 +36,15 @@ class Boosted:
         self._refit()
 
     def update(self, samples: pl.DataFrame) -> None:
-        """Take new rows; every `batch` of them all is learnt anew."""
-        self.rows = np.concatenate([self.rows, samples.to_numpy()])
-        self.weight = np.concatenate([self.weight, np.full(samples.height, self.recent)])
-        self.fresh += samples.height
-        if self.fresh >= self.batch:
-            self._refit()
+        """Take new rows; every `batch` of them all is learnt anew, however many come at a time."""
+        while samples.height:
+            room = self.batch - self.fresh
+            rows, samples = samples[:room].to_numpy(), samples[room:]
+            self.rows = np.concatenate([self.rows, rows])
+            self.weight = np.concatenate([self.weight, np.full(len(rows), self.recent)])
+            self.fresh += len(rows)
+            if self.fresh == self.batch:
+                self._refit()
 
     def _refit(self) -> None:
         xgboost = need("xgboost", "the causal model's boosted backend")

@@ -82,7 +82,8 @@ class Controller:
     simulation : Simulation
         The running scheduler; its policy is what it starts with.
     foresee : callable
-        `(simulation, rng) -> Forecast`: the trace to tune on (generated, past or true).
+        `(simulation, rng) -> Forecast`: the trace to tune on (generated, past or true). If it learns on the way, its
+        `learn(simulation)` is called at each decision that a resumed loop repeats.
     space : Space
     tuner : Tuner
     model : CausalModel, optional
@@ -190,6 +191,8 @@ class Controller:
         """Live through decisions that a journal holds: play on to each, switch where it switched, tell the model."""
         for record in records:
             self.simulation.advance(record["now"])
+            if hasattr(self.foresee, "learn"):
+                self.foresee.learn(self.simulation)
             policy = self.space.policy.with_knobs(**record["knobs"])
             if record["switched"]:
                 self.simulation.switch(policy)

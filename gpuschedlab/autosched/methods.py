@@ -17,7 +17,8 @@ from gpuschedlab.autosched.repository import observe
 from gpuschedlab.autosched.space import Space
 from gpuschedlab.autosched.tuner import Tuner
 from gpuschedlab.errors import EstimatorError
-from gpuschedlab.sim import Delays, Simulation
+from gpuschedlab.metrics import finish_time_fairness, jct, unfair_fraction
+from gpuschedlab.sim import Simulation
 
 HOUR, DAY = 3600.0, 86_400.0
 
@@ -75,17 +76,17 @@ class Generated:
 
     def __call__(self, simulation, rng) -> Forecast:
         """Forecast for the running simulation."""
-        repository = observe(simulation, self.history)
-        day = np.floor(simulation.now / DAY + 1e-9) * DAY
-        if day > self.fitted:  # at the same instants whether or not the loop was stopped in between
-            seen = (
-                repository.filter((pl.col("end") <= day) | pl.col("end").is_null())
-                if day < simulation.now
-                else repository
-            )
-            self.engine, self.fitted = self.engine.refit(seen, day), day
+        repository = self.learn(simulation)
         found = self.engine.forecast(simulation, repository, rng)
         return found if self.arrivals else replace(found, trace=found.trace.head(found.existing))
+
+    def learn(self, simulation) -> pl.DataFrame:
+        """Observe, and retrain if a day has passed; a resumed loop does so at the instants of the decisions it repeats."""
+        repository = observe(simulation, self.history)
+        day = np.floor(simulation.now / DAY + 1e-9) * DAY
+        if day > self.fitted:
+            self.engine, self.fitted = self.engine.refit(repository, day), day
+        return repository
 
 
 def foreseer(future: str, *, history=None, horizon: float = HORIZON, predictor: str = "xgboost", seed: int = 0):
@@ -172,7 +173,7 @@ def best_fixed(trace, cluster, space: Space, *, speeds=None, estimator=None, del
         space.policy,
         speeds=speeds,
         estimator=estimator,
-        delays=delays or Delays(),
+        delays=delays,
     )
     wide = Tuner(rounds // 2, sampler="lhs").tune(probe, space, space.policy, rng=rng)
     near = Tuner(rounds - rounds // 2).tune(probe, space, wide.best.policy, rng=rng)
@@ -182,7 +183,5 @@ def best_fixed(trace, cluster, space: Space, *, speeds=None, estimator=None, del
 def score(simulation: Simulation) -> dict:
     """What the schedule was worth when all jobs have ended: average JCT (s) and share of jobs with rho <= 1."""
     simulation.advance(np.inf)
-    job, body = simulation.state.job, simulation.state.body
-    jct = body["end"] - job["submit"]
-    rho = jct / (np.maximum(body["work"], 1e-9) * job["contention"])
-    return {"jct": float(jct.mean()), "fair": float((rho <= 1 + 1e-9).mean())}
+    jobs = simulation.result().jobs
+    return {"jct": float(jct(jobs, True).mean()), "fair": 1 - unfair_fraction(finish_time_fairness(jobs, True))}

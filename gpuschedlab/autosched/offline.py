@@ -86,11 +86,12 @@ def gather(
         probe = Probe(
             true_forecast(play, horizon), cluster, space.policy, speeds=speeds, estimator=estimator, delays=delays
         )
-        reference = probe(space.policy)
-        for u in [space.encode(space.policy), *(plan.ask() for _ in range(configurations))]:
-            policy, u = space.project(u)
-            row = sample(u, [a.name for a in space.axes], probe(policy), reference, probe.objective)
-            rows.append({"segment": float(segment)} | row)
+        reference, names = probe(space.policy), [a.name for a in space.axes]
+        found = [(space.encode(space.policy), reference)]
+        for _ in range(configurations):
+            policy, u = space.project(plan.ask())
+            found.append((u, probe(policy)))
+        rows += [{"segment": float(segment)} | sample(u, names, m, reference, probe.objective) for u, m in found]
     return pl.DataFrame(rows)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import polars as pl
@@ -117,10 +117,8 @@ class Tuner:
     Rewards are ratios to a reference configuration on the same forecast (the policy's defaults), so that what the model
     learnt at one time holds at another. The configuration in force is measured first, too; then, with a model, those it
     favours, and the sampler begins at the best of all: its steps from the configuration in force alone rarely leave the
-    neighbourhood in T rounds. A configuration that was
-    measured before is not measured again. The search ends early when every axis is fixed, or when `IDLE` rounds in a row
-    led to nothing new. `epsilon` has no published
-    value.
+    neighbourhood in T rounds. A configuration that was measured before is not measured again. The search ends early
+    when every axis is fixed, or when `IDLE` rounds in a row led to nothing new. `epsilon` has no published value.
 
     References
     ----------
@@ -174,7 +172,7 @@ class Tuner:
                 search.begin()
             if search.done or search.idle >= IDLE:
                 return
-            asked = favourites[t - 1] if t <= len(favourites) else search.ask()
+            asked = favourites[t - 1] if t <= len(favourites) else search.sampler.ask()
             policy, u = space.project(search.hold(asked))
             search.take(t, asked, u, policy)
             yield search.found
@@ -210,9 +208,6 @@ class _Search:
         seen = self.model.predict(np.array([self._given(u) for u in pool])).mean
         return list(pool[np.argsort(-seen, kind="stable")[:count]])
 
-    def ask(self) -> np.ndarray:
-        return self.sampler.ask()
-
     def hold(self, asked) -> np.ndarray:
         """Apply the scope: fixed axes keep their values."""
         u = np.array(asked, float)
@@ -245,7 +240,8 @@ class _Search:
             self.sampler.tell(u, worth)
         if fate == "measured" and self.sampler is not None:
             self._narrow()
-        object.__setattr__(trial, "fixed", tuple(self.space.axes[i].name for i in sorted(self.fixed)))
+        fixed = tuple(self.space.axes[i].name for i in sorted(self.fixed))
+        self.found.trials[-1] = replace(trial, fixed=fixed)
         self.found.seconds += time.perf_counter() - begin
 
     def _predict(self, u) -> float:

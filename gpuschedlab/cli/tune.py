@@ -1,9 +1,9 @@
 """`gpuschedlab tune`: a closed loop that tunes a scheduler while it runs, beside those it is compared with."""
 
+import math
 import sys
 from pathlib import Path
 
-import numpy as np
 import polars as pl
 
 from gpuschedlab.cli.inputs import DAY, add_scene, contenders, named, positive, scene_of, whole
@@ -156,7 +156,7 @@ def _before(history):
     """The history on the clock of the trace: whole days before it."""
     if history is None or not history.height:
         return None
-    days = float(np.ceil((history["submit"].max() + 1) / DAY))
+    days = math.ceil((history["submit"].max() + 1) / DAY)
     return history.with_columns(pl.col("submit") - days * DAY)
 
 

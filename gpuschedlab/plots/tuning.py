@@ -86,7 +86,7 @@ def tried(tuning, current) -> Tried:
     worth = [t.predicted if t.fate == "rejected" else t.reward for t in trials]
     now = next((t.reward for t in trials if t.policy == current), 1.0)
     names = tuning.space.names
-    texts = tuple("<br>".join(f"{n} = {_word(t.policy.knobs[n])}" for n in names) for t in trials)
+    texts = tuple("<br>".join(f"{n} = {word(t.policy.knobs[n])}" for n in names) for t in trials)
     rounds = np.array([t.round for t in trials])
     return Tried(rounds, np.array(worth), tuple(t.fate for t in trials), texts, np.array([t.best for t in trials]), now)
 
@@ -112,9 +112,16 @@ def race(time, values: dict) -> Race:
     return Race(tuple(values), np.asarray(time, float), np.array(list(values.values()), float).reshape(len(values), -1))
 
 
-def _word(value) -> str:
+def word(value) -> str:
+    """Knob's value in a few characters.
+
+    Examples
+    --------
+    >>> word((3250.0, 57_600.0)), word(True)
+    ('3.25e+03, 5.76e+04', 'True')
+    """
     if isinstance(value, tuple):
-        return ", ".join(map(_word, value)) or "none"
+        return ", ".join(map(word, value)) or "none"
     return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 

@@ -7,6 +7,7 @@ import numpy as np
 from gpuschedlab._extras import need
 from gpuschedlab.autosched import Contest, Tuning
 from gpuschedlab.autosched.controller import HOUR
+from gpuschedlab.plots.tuning import word
 from gpuschedlab.widgets.live import Live
 from gpuschedlab.widgets.pictures import Pictures
 from gpuschedlab.widgets.stack import stack
@@ -132,7 +133,7 @@ class AutoSchedExplorer(Live):
         coming = c.forecast.trace["submit"].to_numpy()[c.forecast.existing :] if c.forecast is not None else np.zeros(0)
         frame = c.knobs_over_time()
         axes = c.space.axes
-        texts = [tuple(f"{n}: {_word(d.policy.knobs[n])}" for n in (a.info.name for a in axes)) for d in c.decisions]
+        texts = [tuple(f"{n}: {word(d.policy.knobs[n])}" for n in (a.info.name for a in axes)) for d in c.decisions]
         places = frame.select(a.name for a in axes).to_numpy()
         race = {n: c.averages[n] for n in c.simulations}
         return {
@@ -207,7 +208,7 @@ class AutoSchedExplorer(Live):
         axis = next((a for a in self.contest.space.axes if a.name == name), None)
         if axis is None:
             return f"{name} {np.exp(value):.2f} times that under the default"
-        return f"{name} = {_word(axis.value(value))} {axis.info.knob.unit}".strip()
+        return f"{name} = {word(axis.value(value))} {axis.info.knob.unit}".strip()
 
     def _measure(self):
         """Measure the chosen knob's value on the latest forecast."""
@@ -234,13 +235,3 @@ class AutoSchedExplorer(Live):
         ]
         self.box = w.VBox([self.pictures.fit(), top, self.error, self.status, rows[0], ask, *rows[1:]])
         self.box.add_class("gpuschedlab-explorer")
-
-
-def _word(value) -> str:
-    return (
-        ", ".join(f"{v:.3g}" for v in value)
-        if isinstance(value, tuple)
-        else f"{value:.3g}"
-        if isinstance(value, float)
-        else str(value)
-    )
