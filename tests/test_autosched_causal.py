@@ -276,6 +276,18 @@ def test_models_repeat(backend):
     assert one.do({"k0": 0.3})["o"].mean == two.do({"k0": 0.3})["o"].mean
 
 
+@pytest.mark.parametrize("backend", ["network", "boosted"])
+def test_new_rows_count_alike_one_by_one_and_all_at_once(backend):
+    """150 rows: the regressions are learnt anew after 64 and 128 of them, either way."""
+    new, u = system(6, 150), np.random.default_rng(0).random((5, 4))
+    single, whole = (CausalModel(full_graph(LAYERS), backend=backend).fit(system(5)) for _ in range(2))
+    before = whole.predict(u).mean.tolist()
+    for i in range(new.height):
+        single.update(new[i])
+    whole.update(new)
+    assert single.predict(u).mean.tolist() == whole.predict(u).mean.tolist() != before
+
+
 def test_unknown_backends_variables_and_columns_are_refused():
     with pytest.raises(EstimatorError, match="'forest'"):
         CausalModel(full_graph(LAYERS), backend="forest")
