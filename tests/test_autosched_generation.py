@@ -205,6 +205,26 @@ def live():
     return simulation
 
 
+def test_what_is_stored_fills_a_longer_horizon():
+    """Two hours stored, a job each 600 s; five hours to come: the two hours, again and again."""
+    frame = pl.DataFrame({"job_id": [str(i) for i in range(12)], "submit": 600.0 * np.arange(12), "gpus": 1.0})
+    found = GlobalGenerator(horizon=18_000.0).generate(as_repository(frame.with_columns(duration=60.0)), 7200.0)
+    assert found["submit"].to_numpy() == pytest.approx(7200.0 + 600.0 * np.arange(30), abs=0.01)
+    assert found["job_id"].n_unique() == 30
+
+
+def test_a_horizon_of_days_needs_as_much_stored(whole):
+    """At any age of the store, up to a horizon of three days, arrivals come and fill it."""
+    first = whole["submit"].min()
+    for hours in (1, 30, 73, 80, 96, 120):
+        now = first + 3600.0 * hours
+        stored = whole.filter(pl.col("submit") <= now)
+        found = GlobalGenerator(horizon=72 * 3600.0).generate(stored, now)["submit"]
+        assert found.is_sorted()
+        assert found.min() > now
+        assert now + 48 * 3600.0 < found.max() <= now + 72 * 3600.0
+
+
 def test_repository_holds_what_a_run_shows(live):
     seen = observe(live)
     assert (seen["submit"] <= live.now).all()

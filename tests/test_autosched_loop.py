@@ -96,6 +96,33 @@ def test_fairness_counts_the_past():
     assert 0 <= found(lab.Themis()).value <= 1
 
 
+def test_a_configuration_that_only_thrashes_is_given_up():
+    """Thresholds and promotion within seconds: a simulation of it would log for ever; it counts as the worst."""
+    jobs = {"job_id": [str(i) for i in range(12)], "submit": 0.0, "gpus": 1.0, "duration": 40_000.0}
+    simulation = lab.Simulation(pl.DataFrame(jobs), lab.Cluster.homogeneous(1, 2), lab.Tiresias())
+    simulation.advance(30.0)
+    probe = probe_of(simulation, true_forecast(simulation))
+    thrash = lab.Tiresias(thresholds=(1.0,), starve_limit=0.01)
+    found = probe(thrash)
+    assert found.value == pytest.approx(probe.until - 30.0)
+    assert found.value > 2 * probe(lab.Tiresias()).value
+    assert set(found.metrics) == set(probe.watched)
+    again = probe.base.copy()
+    again.switch(thrash)
+    again.advance(np.inf, most=5000)
+    assert again.now < probe.until
+
+
+def test_jobs_that_outlast_the_measurement_run_on_alone():
+    """One GPU, jobs of ten days and a minute, FIFO: measured until a day after the work; both ends are exact."""
+    jobs = {"job_id": ["long", "short"], "submit": [0.0, 10.0], "gpus": 1.0, "duration": [864_000.0, 60.0]}
+    simulation = lab.Simulation(pl.DataFrame(jobs), lab.Cluster.homogeneous(4, 1), lab.Tiresias())
+    simulation.advance(20.0)
+    probe = probe_of(simulation, true_forecast(simulation))
+    assert probe.until < 5 * 86_400
+    assert probe(lab.Tiresias()).value == pytest.approx((864_000.0 - 20 + 70 - 20) / 2)
+
+
 def test_what_is_watched_answers_to_the_knobs(trace):
     """Every metric that a policy declares moves with some knob, and all are finite."""
     for policy, ways in (
@@ -162,7 +189,7 @@ def test_only_alike_jobs_are_grouped():
         "gpus": [1.0, 1.0, 1.0, 2.0, 1.0, 1.0],
     }
     trace = pl.DataFrame(columns | {"duration": [100.0, 120.0, 5000.0, 100.0, 110.0, 100.0]})
-    found, _ = Aggregator().group(trace, pl.DataFrame({"job_id": []}), 0.0)
+    found, _ = Aggregator(window=3600.0).group(trace, pl.DataFrame({"job_id": []}), 0.0)
     assert found.select("job_id", "submit", "gpus", "duration", "weight", "shift").rows() == [
         ("a", 13.0, 3.0, 110.0, 3.0, 0.0),
         ("c", 18.0, 1.0, 5000.0, 1.0, 0.0),

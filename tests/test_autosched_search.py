@@ -177,11 +177,10 @@ def space():
     return Space(Themis(), ["lease_term", "priority", "f", "threshold"])
 
 
-def search(space, model=None, rng=0, proposals=0, **options):
+def search(space, model=None, rng=0, hints=(), **options):
     probe = Fake(space)
-    return Tuner(proposals=proposals, **options).tune(
-        probe, space, Themis(lease_term=600.0), model=model, rng=rng
-    ), probe
+    tuner = Tuner(**{"proposals": 0, "patience": 99} | options)
+    return tuner.tune(probe, space, Themis(lease_term=600.0), hints=hints, model=model, rng=rng), probe
 
 
 def test_without_a_model_every_new_configuration_is_measured(space):
@@ -271,6 +270,43 @@ def test_scope_fixes_the_axes_that_cannot_gain(space):
         assert set(first.fixed) <= set(t.fixed)
     free, _ = search(space, Omniscient(space), sampler="random", reject=False, scope=False)
     assert len({t.policy.priority for t in free.trials}) == 2
+
+
+class Doubtful(Omniscient):
+    """A model that is right about directions and sees only a tenth of their size."""
+
+    def predict(self, u):
+        return Seen(0.1 * super().predict(u).mean)
+
+
+def test_scope_leaves_free_what_is_foreseen_to_be_little_worse(space):
+    """Step 6 at the goal itself: with all else clearly worse every axis is fixed; within gamma none that matters is."""
+    best = space.decode([0.2, 0.0, 0.1, 0.5])
+    for model, fixed in (
+        (Omniscient, {"lease_term", "priority", "f", "threshold"}),
+        (Doubtful, {"priority", "threshold"}),
+    ):
+        tuner = Tuner(iterations=1, proposals=0, gamma=0.85)
+        found = tuner.tune(Fake(space), space, best, model=model(space))
+        held = set(found.trials[-1].fixed) if len(found.trials) > 2 else set(space.names)
+        assert held == fixed
+
+
+def test_hints_are_tried_before_anything_is_sampled(space):
+    hints = [space.decode([0.2, 1.0, 0.1, 0.5]), space.decode([0.9, 0.0, 0.9, 0.0])]
+    found, _ = search(space, Omniscient(space), hints=hints, epsilon=0.0, scope=False)
+    assert [t.policy for t in found.trials[2:4]] == hints
+    assert found.best.policy == hints[0]
+    assert search(space, hints=hints, iterations=1)[0].trials[-1].policy == hints[0]
+
+
+@pytest.mark.parametrize("patience", [1, 4])
+def test_a_search_ends_after_measurements_in_vain(space, patience):
+    """From the goal nothing is better: `patience` samples are measured, and no more; without a model all are."""
+    goal = [space.decode([0.2, 1.0, 0.1, 0.5])]
+    found, _ = search(space, Omniscient(space), hints=goal, patience=patience, epsilon=0.0, scope=False)
+    assert found.measured == 3 + patience
+    assert search(space, hints=goal, patience=patience)[0].trials[-1].round == 40
 
 
 def test_when_all_is_fixed_the_search_ends(space):

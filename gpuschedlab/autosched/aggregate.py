@@ -52,9 +52,9 @@ class Aggregator:
     [(2.0, 105.0, 2.0), (4.0, 100.0, 1.0)]
     """
 
-    window: float = 3600.0
+    window: float = 21_600.0
     ratio: float = 4.0
-    most: int = 6
+    most: int = 12
     room: float = 32.0
     alike: tuple[str, ...] = ("kind",)
 

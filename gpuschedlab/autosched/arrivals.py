@@ -67,8 +67,8 @@ class GlobalGenerator:
 
     Differs from the paper in
     -------------------------
-    How many periods are kept is not published. The horizon may be longer than an hour. With less than a day stored, the
-    last `horizon` seconds are copied.
+    How many periods are kept is not published. The horizon may be longer than an hour. With less than that
+    and a day stored, the last `horizon` seconds are copied; what is stored is repeated until the horizon is filled.
 
     References
     ----------
@@ -101,10 +101,10 @@ class GlobalGenerator:
         first = submit[0] if len(submit) else now
         count = int(min(now - first, self.days * DAY) // self.bucket)
         size, ahead = round(self.segment / self.bucket), int(np.ceil(self.horizon / self.bucket))
-        if count * self.bucket < DAY or count < 2 * size + ahead:
-            return now - self.horizon
         if self.periodic and DAY % self.bucket == 0:
             count -= count % int(DAY // self.bucket)  # whole days: a cut one would blur the daily wave
+        if count * self.bucket < DAY or count < 2 * size + ahead:
+            return now - self.horizon
         edges = now - self.bucket * np.arange(count, -1, -1)
         counts = np.diff(np.searchsorted(submit, edges, side="right")).astype(float)
         series = periodic_part(counts, self.terms) if self.periodic else counts
@@ -133,7 +133,13 @@ class GlobalGenerator:
         horizon = horizon or self.horizon
         submit = repository["submit"].to_numpy()
         at = self.match(submit, now)
-        first, last = np.searchsorted(submit, [at, min(at + horizon, now)], side="right")
-        rows = repository[int(first) : int(last)]
+        first = submit[0] - 1e-3 if len(submit) else now
+        stored, copies = max(now - max(at, first), self.bucket), []
+        for ahead in np.arange(0.0, horizon, stored):
+            first, last = np.searchsorted(
+                submit, [now - stored, now - stored + min(stored, horizon - ahead)], side="right"
+            )
+            copies.append(repository[int(first) : int(last)].with_columns(pl.col("submit") + stored + ahead))
+        rows = pl.concat(copies)
         names = pl.Series("job_id", [f"foreseen-{i}" for i in range(rows.height)], dtype=pl.Utf8)
-        return rows.with_columns(names, (pl.col("submit") - at + now).clip(now + 1e-3))
+        return rows.with_columns(names, pl.col("submit").clip(now + 1e-3))

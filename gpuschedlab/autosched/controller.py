@@ -59,8 +59,10 @@ class Decision:
     def record(self) -> dict:
         """What a journal keeps: plain values, enough to live through the decision again."""
         found = {n: getattr(self, n) for n in ("now", "cause", "switched", "gain", "reason", "jobs", "simulated")}
-        samples = self.tuning.samples.to_dicts() if self.tuning is not None and self.tuning.trials else []
+        tried = self.tuning is not None and self.tuning.trials
+        samples = self.tuning.samples.to_dicts() if tried else []
         return found | {
+            "hints": [self.tuning.best.policy.knobs] if tried else [],
             "seconds": self.seconds,
             "measured": self.measured,
             "knobs": self.policy.knobs,
@@ -70,7 +72,7 @@ class Decision:
     @classmethod
     def of(cls, record: dict, policy) -> Decision:
         """Decision from its record; without the trials."""
-        kept = {k: v for k, v in record.items() if k not in ("knobs", "samples")}
+        kept = {k: v for k, v in record.items() if k not in ("knobs", "hints", "samples")}
         return cls(policy=policy, tuning=None, **kept)
 
 
@@ -131,7 +133,7 @@ class Controller:
         self.journal, self.rng = journal, rng
         self.submit = simulation.trace["submit"].to_numpy()
         self.decisions: list[Decision] = []
-        self.last = -np.inf
+        self.last, self.hints = -np.inf, []
 
     def steps(self, until: float) -> Iterator[Decision]:
         """Play on to an instant (s), yielding each decision as it is taken."""
@@ -178,10 +180,11 @@ class Controller:
         tuning = Tuning(self.space, simulation.policy.objective)
         if jobs:
             probe = self.probe(forecast)
-            for tuning in self.tuner.steps(probe, self.space, simulation.policy, model=self.model, rng=rng):
+            given = {"hints": self.hints, "model": self.model, "rng": rng}
+            for tuning in self.tuner.steps(probe, self.space, simulation.policy, **given):
                 yield tuning
         decision = self._settle(cause, tuning, jobs, forecast.trace.height, time.perf_counter() - begin)
-        self.last = simulation.now
+        self.last, self.hints = simulation.now, [tuning.best.policy] if tuning.trials else []
         self.decisions.append(decision)
         if self.journal is not None:
             self.journal.append(decision)
@@ -198,7 +201,7 @@ class Controller:
                 self.simulation.switch(policy)
             if self.model is not None and record["samples"]:
                 self.model.update(pl.DataFrame(record["samples"]))
-            self.last = record["now"]
+            self.last, self.hints = record["now"], [self.space.policy.with_knobs(**k) for k in record["hints"]]
             self.decisions.append(Decision.of(record, policy))
 
     def probe(self, forecast) -> Probe:

@@ -12,6 +12,9 @@ from gpuschedlab.autosched.ranges import RangePredictor
 
 HOUR = 3600.0
 
+HORIZON = 72 * HOUR
+"""Arrivals foreseen (s). What a configuration does to the queue shows in days; the thesis replicates an hour."""
+
 
 @dataclass(frozen=True)
 class Forecast:
@@ -101,9 +104,10 @@ class GenerationEngine:
         coming = self.generator.generate(repository, now)
         lengths = self._lengths(repository, existing, now, rng)
         existing = existing.with_columns(duration=pl.Series(lengths).clip(existing["progress"] + 1.0)).drop("progress")
-        unknown = coming["duration"].is_null()
-        drawn = self._lengths(repository, coming, now, rng)
-        coming = coming.with_columns(duration=pl.when(unknown).then(pl.Series(drawn)).otherwise("duration"))
+        unknown = coming["duration"].is_null().to_numpy()
+        lengths = coming["duration"].to_numpy().copy()
+        lengths[unknown] = self._lengths(repository, coming.filter(unknown), now, rng)
+        coming = coming.with_columns(duration=pl.Series(lengths))
         return Forecast(now, _as_trace([existing, coming]), initial, existing.height)
 
     def _lengths(self, repository, jobs, now, rng) -> np.ndarray:

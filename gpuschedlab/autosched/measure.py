@@ -11,6 +11,7 @@ import polars as pl
 from gpuschedlab.cluster.placement import SLOTS
 from gpuschedlab.errors import ClusterError, PolicyError
 from gpuschedlab.sim import Delays, Simulation
+from gpuschedlab.sim.rounds import refresh_active
 
 
 class Objective(NamedTuple):
@@ -48,6 +49,9 @@ FLOOR = {
     "interference": 0.02,
     "backlog": 0.02,
 }
+
+EVENTS, LEAST = 30, 10_000
+"""Rows of the logs, a job and in all, at which a measurement is given up."""
 
 
 @dataclass(frozen=True)
@@ -119,40 +123,42 @@ class Probe:
         return self.base.trace.height
 
     def _limit(self) -> float:
-        """Instant (s) by which a sensible configuration is done: thrice the work on all GPUs, and the longest job."""
+        """Instant (s) at which a measurement ends: a day after all GPUs could have done the work."""
         job, body = self.base.state.job, self.base.state.body
-        work = (job["gpus"] * body["work"]).sum() / max(1, self.base.state.scalar["capacity"][0]) * SLOTS
+        left = (job["gpus"] * (body["work"] - job["progress"])).sum()
         last = max(self.now, job["submit"].max(initial=0.0))
-        return last + 3 * (work + body["work"].max(initial=0.0)) + 86_400.0
+        return last + left / max(1, self.base.state.scalar["capacity"][0]) * SLOTS + 86_400.0
 
     def __call__(self, policy) -> Measurement:
         """Measure one configuration.
 
-        Jobs that it has not let end by a limit (thrice the work, and a day) count as if they ended then; so do all jobs of
-        a configuration that the cluster cannot run, such as a profiler of more nodes than there are.
+        Jobs that have not ended a day after all GPUs could have done the work count as if they then ran on alone. All jobs
+        of a configuration that the cluster cannot run, such as a profiler of more nodes than there are, or that suspends
+        jobs so often that it is not worth simulating (`EVENTS`), count as if each lasted until then.
         """
         self.measured += 1
         simulation = self.base.copy()
         try:
             simulation.switch(policy)
-            simulation.advance(self.until)
+            simulation.advance(self.until, most=LEAST + EVENTS * self.jobs)
         except (ClusterError, PolicyError):
+            pass  # it stands where it stood, before the end
+        if simulation.now < self.until:
             worst = {"queueing": self.until - self.now, "slowdown": 1.0, "backlog": 1.0}
             value = 0.0 if OBJECTIVES[self.objective].higher else self.until - self.now
             return Measurement(policy, value, {name: worst.get(name, 0.0) for name in self.watched})
+        refresh_active(simulation.state)
         return Measurement(policy, self._value(simulation.state), self._metrics(simulation.state))
 
     def _value(self, state) -> float:
         job, body, w = state.job, state.body, self.weight
         if not len(w):
             return 0.0
-        ended = np.isfinite(body["end"])
+        alone = state.scalar["now"][0] + body["work"] - job["progress"]
+        end = np.where(np.isfinite(body["end"]), body["end"], alone)
         if self.objective == "jct":
-            spent = np.where(ended, body["end"], state.scalar["now"][0]) - np.maximum(job["submit"], self.now)
-            return float(np.average(spent + self.shift, weights=w))
-        rho = (np.where(ended, body["end"], np.inf) - job["submit"]) / (
-            np.maximum(body["work"], 1e-9) * job["contention"]
-        )
+            return float(np.average(end - np.maximum(job["submit"], self.now) + self.shift, weights=w))
+        rho = (end - job["submit"]) / (np.maximum(body["work"], 1e-9) * job["contention"])
         return float(np.average(rho <= 1 + 1e-9, weights=w))
 
     def _metrics(self, state) -> dict:
@@ -206,6 +212,11 @@ def sample(u: np.ndarray, names, measurement: Measurement, reference: Measuremen
     """One row for the causal model: coordinates, context, and logarithms of ratios to the reference configuration."""
     row = dict(zip(names, map(float, u), strict=True)) | context_of(reference)
     for name, value in measurement.metrics.items():
-        row[name] = float(np.log((value + FLOOR[name]) / (reference.metrics[name] + FLOOR[name])))
-    row["reward"] = float(np.log(reward(objective, measurement.value, reference.value)))
+        row[name] = _calm(np.log((value + FLOOR[name]) / (reference.metrics[name] + FLOOR[name])))
+    row["reward"] = _calm(np.log(reward(objective, measurement.value, reference.value)))
     return row
+
+
+def _calm(x: float) -> float:
+    """Keep hopeless configurations from bending the model: beyond a factor of e^1.5 all are alike."""
+    return float(np.clip(x, -1.5, 1.5))

@@ -10,7 +10,7 @@ import polars as pl
 from gpuschedlab.autosched.aggregate import Aggregator
 from gpuschedlab.autosched.arrivals import GlobalGenerator
 from gpuschedlab.autosched.controller import Controller
-from gpuschedlab.autosched.forecast import Forecast, GenerationEngine, past_forecast, true_forecast
+from gpuschedlab.autosched.forecast import HORIZON, Forecast, GenerationEngine, past_forecast, true_forecast
 from gpuschedlab.autosched.measure import Probe
 from gpuschedlab.autosched.ranges import RangePredictor
 from gpuschedlab.autosched.repository import observe
@@ -21,9 +21,6 @@ from gpuschedlab.metrics import finish_time_fairness, jct, unfair_fraction
 from gpuschedlab.sim import Simulation
 
 HOUR, DAY = 3600.0, 86_400.0
-
-HORIZON = 6 * HOUR
-"""Arrivals foreseen (s). The thesis replicates an hour; in six the queue that a configuration builds up shows."""
 
 
 @dataclass(frozen=True)
@@ -147,15 +144,21 @@ def attach(
         space or Space(simulation.policy),
         tuner or Tuner(),
         model=model if how.causal else None,
-        aggregator=(aggregator or Aggregator(room=_room(simulation.cluster))) if how.aggregate else None,
+        aggregator=(aggregator or Aggregator(room=_room(simulation))) if how.aggregate else None,
         rng=seed,
         **options,
     )
 
 
-def _room(cluster) -> float:
-    """Most GPUs of a group of jobs: a sixteenth of the cluster, at least a node, so that groups find their place."""
-    return float(max(cluster.node_gpus.max(), cluster.total_gpus / 16))
+def _room(simulation) -> float:
+    """Most GPUs of a group of jobs: a sixteenth of the cluster, at least a node, so that groups find their place.
+
+    A node where jobs share GPUs or are profiled on a part of the cluster: there a larger group would find no partner.
+    """
+    cluster, policy = simulation.cluster, simulation.policy
+    node = float(cluster.node_gpus.max())
+    within = getattr(policy, "sharing", False) or getattr(policy, "profiler_nodes", 0)
+    return node if within else max(node, cluster.total_gpus / 16)
 
 
 def best_fixed(trace, cluster, space: Space, *, speeds=None, estimator=None, delays=None, rounds: int = 60, rng=0):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from gpuschedlab.autosched.forecast import true_forecast
+from gpuschedlab.autosched.forecast import HORIZON, true_forecast
 from gpuschedlab.autosched.graph import Layers, learn_graph
 from gpuschedlab.autosched.measure import CONTEXT, Probe, sample
 from gpuschedlab.autosched.model import CausalModel
@@ -28,10 +28,10 @@ def gather(
     cluster,
     space: Space,
     *,
-    instants: int = 24,
-    configurations: int = 32,
+    instants: int = 16,
+    configurations: int = 24,
     days: float = 14.0,
-    horizon: float = 6 * 3600.0,
+    horizon: float = HORIZON,
     speeds=None,
     estimator=None,
     delays=None,

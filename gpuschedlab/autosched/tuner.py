@@ -18,6 +18,10 @@ ITERATIONS = 40  # T, section 6.5.2
 GAMMA = 0.95  # algorithm 3, line 3
 IDLE = 12
 """Rounds in a row that lead to what is known, after which a search ends."""
+BETTER = 1.01
+"""Times the best by which a measurement must exceed it to count as progress."""
+NEAR = 0.15
+"""Part of an axis around the best within which what-if analysis does not look for better."""
 
 
 @dataclass(frozen=True)
@@ -90,8 +94,8 @@ class Tuner:
 
     Algorithm 3. (1) Sample a configuration; (2) project it on ranges and constraints, and on the scope; (3) predict its
     reward with the causal model, and with probability `epsilon` reject it if that is at most `gamma` times the best;
-    (4) measure it; (5) tell sampler and model; (6) what-if: an axis along which the model sees nothing better than
-    the best, all other axes staying, is fixed for the following rounds.
+    (4) measure it; (5) tell sampler and model; (6) what-if: an axis that does not matter, or along which the model would
+    reject all that is not near the best, all other axes staying, is fixed for the following rounds.
 
     Parameters
     ----------
@@ -102,11 +106,13 @@ class Tuner:
     epsilon : float
         Probability with which a bad prediction leads to rejection.
     gamma : float
-        Relax factor.
+        Relax factor, in steps 3 and 6.
     margin : float
-        What-if analysis: predicted gain below which an axis does not exceed the best.
+        What-if analysis: range of the predicted logarithm of the reward within which an axis does not matter.
     proposals, pool : int
         Rounds, at the beginning, that take the model's favourites of so many points of a Latin hypercube.
+    patience : int
+        With a model: measurements in a row without progress, after which the search ends.
     reject, scope : bool
         Whether steps 3 and 6 are taken at all (ablations).
     options : dict
@@ -115,10 +121,12 @@ class Tuner:
     Differs from the paper in
     -------------------------
     Rewards are ratios to a reference configuration on the same forecast (the policy's defaults), so that what the model
-    learnt at one time holds at another. The configuration in force is measured first, too; then, with a model, those it
-    favours, and the sampler begins at the best of all: its steps from the configuration in force alone rarely leave the
-    neighbourhood in T rounds. A configuration that was measured before is not measured again. The search ends early
-    when every axis is fixed, or when `IDLE` rounds in a row led to nothing new. `epsilon` has no published value.
+    learnt at one time holds at another. The configuration in force is measured first, too; then hints and, with a model,
+    those it favours, and the sampler begins at the best of all: its steps from the configuration in force alone rarely
+    leave the neighbourhood in T rounds. A configuration that was measured before is not measured again. The search ends
+    early when every axis is fixed, when `IDLE` rounds in a row led to nothing new, or out of `patience`. Step 6 asks for
+    clearly worse: fixing all axes along which nothing better was foreseen (margin 0.02) trusted a model that errs by a
+    tenth too much. `epsilon` has no published value.
 
     References
     ----------
@@ -127,11 +135,12 @@ class Tuner:
 
     iterations: int = ITERATIONS
     sampler: str = "bluefin"
-    epsilon: float = 0.9
+    epsilon: float = 0.97
     gamma: float = GAMMA
-    margin: float = 0.02
-    proposals: int = 3
+    margin: float = 0.002
+    proposals: int = 2
     pool: int = 192
+    patience: int = 4
     reject: bool = True
     scope: bool = True
     options: dict = field(default_factory=dict)
@@ -142,7 +151,7 @@ class Tuner:
                 f"found {self}; expected a sampler of {', '.join(SAMPLERS)}, iterations from 0, epsilon in [0, 1], gamma > 0."
             )
 
-    def tune(self, probe: Probe, space: Space, current, *, model=None, rng=0) -> Tuning:
+    def tune(self, probe: Probe, space: Space, current, *, hints=(), model=None, rng=0) -> Tuning:
         """Run the whole search.
 
         Parameters
@@ -153,24 +162,27 @@ class Tuner:
             Its policy is the reference.
         current : Policy
             Configuration in force, where the search begins.
+        hints : iterable of Policy
+            Configurations tried first, such as the best of the last search.
         model : CausalModel, optional
             Without it nothing is predicted, rejected or fixed.
         rng : int or numpy.random.Generator
         """
-        *_, last = self.steps(probe, space, current, model=model, rng=rng)
+        *_, last = self.steps(probe, space, current, hints=hints, model=model, rng=rng)
         return last
 
-    def steps(self, probe: Probe, space: Space, current, *, model=None, rng=0) -> Iterator[Tuning]:
+    def steps(self, probe: Probe, space: Space, current, *, hints=(), model=None, rng=0) -> Iterator[Tuning]:
         """Yield the search after each round; the same object, one trial longer."""
         search = _Search(self, probe, space, model, np.random.default_rng(rng))
         for round_, policy in enumerate((space.policy, current), start=-1):
             search.take(round_, space.encode(policy), space.encode(policy), policy, judge=False)
             yield search.found
-        favourites = search.favourites(min(self.proposals, self.iterations))
+        favourites = [space.encode(policy) for policy in hints] + search.favourites(self.proposals)
+        favourites = favourites[: self.iterations]
         for t in range(1, self.iterations + 1):
             if t == len(favourites) + 1:
                 search.begin()
-            if search.done or search.idle >= IDLE:
+            if search.done or search.idle >= IDLE or search.vain >= self.patience:
                 return
             asked = favourites[t - 1] if t <= len(favourites) else search.sampler.ask()
             policy, u = space.project(search.hold(asked))
@@ -186,7 +198,7 @@ class _Search:
         self.found = Tuning(space, probe.objective)
         self.known: dict[object, Trial] = {}
         self.fixed: dict[int, float] = {}
-        self.sampler, self.idle = None, 0
+        self.sampler, self.idle, self.vain = None, 0, 0
 
     @property
     def done(self) -> bool:
@@ -203,9 +215,11 @@ class _Search:
         """Coordinates that the model foresees to be best, of a pool spread over the box; none without a model."""
         if self.model is None or not count:
             return []
+        begin = time.perf_counter()
         plan = LatinHypercube([a.levels for a in self.space.axes], self.rng, size=self.tuner.pool)
         pool = np.array([self.space.project(plan.ask())[1] for _ in range(self.tuner.pool)])
         seen = self.model.predict(np.array([self._given(u) for u in pool])).mean
+        self.found.seconds += time.perf_counter() - begin
         return list(pool[np.argsort(-seen, kind="stable")[:count]])
 
     def hold(self, asked) -> np.ndarray:
@@ -230,6 +244,8 @@ class _Search:
             reference = self.found.trials[0].measurement if self.found.trials else made
             worth = reward(self.probe.objective, made.value, reference.value)
         self.idle = self.idle + 1 if fate == "known" else 0
+        if fate == "measured" and self.model is not None and self.sampler is not None:
+            self.vain = 0 if worth > BETTER * self.found.best.reward else self.vain + 1
         best = np.nanmax([worth, self.found.best.reward if self.found.trials else worth])
         trial = Trial(t, np.asarray(asked), u, policy, fate, predicted, worth, made, float(best))
         self.found.trials.append(trial)
@@ -265,11 +281,13 @@ class _Search:
         """What-if analysis: fix the axes along which nothing better than the best is foreseen."""
         if self.model is None or not self.tuner.scope:
             return
-        best = self.found.best
+        best, low = self.found.best, np.log(self.tuner.gamma)
         at = self._given(best.u)
         here = float(self.model.predict(at[None, :]).mean[0])
         for i, axis in enumerate(self.space.axes):
             if i not in self.fixed:
-                _, seen = self.model.effects(axis.name, at)
-                if seen.mean.max() <= here + np.log1p(self.tuner.margin):
+                values, seen = self.model.effects(axis.name, at)
+                other = np.abs(values - best.u[i]) > NEAR
+                worse = seen.mean[other].max(initial=-np.inf) <= here + low
+                if worse or np.ptp(seen.mean) <= self.tuner.margin:
                     self.fixed[i] = float(best.u[i])

@@ -16,6 +16,7 @@ BENCHES: dict[str, tuple[str, ...]] = {
     "explorer": ("explorer",),
     "optim": ("optim",),
     "generation": ("generation",),
+    "ablation": ("ablation",),
     "autosched": ("autosched",),
 }
 """Benches by name, and the modules of which each consists."""

@@ -1,9 +1,10 @@
 """AutoSched in a closed loop over two weeks of real traces, beside leaving the knobs alone, SelfTune and the true future.
 
-Philly 2017-09-22 to 10-06 on 100 nodes of 8, Venus 2020-07-26 to 08-09 on 70, PAI's sample (relative days 42 to 56) on 100;
-each at its own load, and with submission times stretched so that the load is 1.1. A seed draws the jobs' models (none of
-the traces records them) and all that tuners draw. All start with the policy's defaults; a restart costs 60 s; Themis and
-Lucid know what `Runtime` learnt from the jobs before. The room is how much better Optimal is than SelfTune.
+Philly 2017-09-22 to 10-06 on 100 nodes of 8, Venus 2020-07-26 to 08-09 on 70, PAI's sample (relative days 42 to 56) on 100,
+and two weeks generated like Venus on 70; each at its own load, and with submission times stretched so that the load is 1.1.
+A seed draws the jobs' models (none of the real traces records them), the generated trace, and all that tuners draw. All
+start with the policy's defaults; a restart costs 60 s; Themis and Lucid know what `Runtime` learnt from the jobs before.
+The room is how much better Optimal is than SelfTune; Fixed is the best configuration found on the very trace.
 
 All of it takes hours: rows are kept in `runs/bench_autosched.jsonl` as they come, and are not measured again.
 """
@@ -22,7 +23,8 @@ from gpuschedlab.bench.data import DAY, load_real
 from gpuschedlab.bench.generation import SLICES
 from gpuschedlab.errors import LabError
 
-NODES = {"philly": 100, "venus": 70, "pai": 100}
+NODES = {"philly": 100, "venus": 70, "pai": 100, "generated": 70}
+SPAN = 14 * DAY
 LOADS = (None, 1.1)
 POLICIES = ("tiresias", "themis", "lucid")
 SEEDS = (0, 1, 2)
@@ -39,23 +41,35 @@ def stretch(data_dir, name: str, load: float | None, seed: int):
     from gpuschedlab.jobs import default_speeds
 
     cluster = Cluster.homogeneous(NODES[name], 8)
-    frame, (first, last) = load_real(data_dir, name, whole=True), SLICES[name]
-    zero = frame.select(pl.col("submit").min() + (pl.lit(first) - pl.col("clock").min()).dt.total_seconds()).item()
-    frame = frame.with_columns(pl.col("submit") - zero).filter(
-        (pl.col("clock") < last) & (pl.col("gpus") <= cluster.total_gpus - 128)
-    )
+    frame = _generated(cluster, seed) if name == "generated" else _real(data_dir, name)
+    frame = frame.filter((pl.col("submit") < SPAN) & (pl.col("gpus") <= cluster.total_gpus - 128))
     speeds = default_speeds(cluster)
     models = np.random.default_rng(seed).choice(speeds.models, frame.height)
-    frame = frame.with_columns(model=pl.Series(models)).drop("clock")
+    frame = frame.with_columns(model=pl.Series(models))
     trace = frame.filter(pl.col("submit") >= 0)
-    own = float((trace["gpus"] * trace["duration"]).sum()) / (cluster.total_gpus * (last - first).total_seconds())
+    own = float((trace["gpus"] * trace["duration"]).sum()) / (cluster.total_gpus * SPAN)
     frame = frame.with_columns(pl.col("submit") * (own / load if load else 1.0))
     return frame.filter(pl.col("submit") < 0).tail(20_000), frame.filter(pl.col("submit") >= 0), cluster, speeds, own
 
 
+def _real(data_dir, name: str) -> pl.DataFrame:
+    """A real trace on a clock that is 0 where its two weeks begin."""
+    frame, first = load_real(data_dir, name, whole=True), SLICES[name][0]
+    zero = frame.select(pl.col("submit").min() + (pl.lit(first) - pl.col("clock").min()).dt.total_seconds()).item()
+    return frame.with_columns(pl.col("submit") - zero).drop("clock")
+
+
+def _generated(cluster, seed: int) -> pl.DataFrame:
+    """Four weeks generated like Venus at its own load on so many nodes, 1.18; the first two are the history."""
+    from gpuschedlab.traces import generate
+
+    frame = generate("venus", days=28, load=1.18, cluster_gpus=cluster.total_gpus, rng=seed)
+    return frame.with_columns(pl.col("submit") - SPAN).drop("model", strict=False)
+
+
 def measure(data_dir, name: str, load: float | None, policy: str, seed: int) -> dict:
     """One row: what each tuner's schedule was worth, and what tuning cost."""
-    from gpuschedlab.autosched import Space, attach, gather, score, train
+    from gpuschedlab.autosched import Space, attach, best_fixed, gather, score, train
     from gpuschedlab.estimators import Oracle, Runtime
     from gpuschedlab.policies import ALL
     from gpuschedlab.sim import Delays, Simulation
@@ -70,6 +84,8 @@ def measure(data_dir, name: str, load: float | None, policy: str, seed: int) -> 
     row = {"trace": name, "load": load or "own", "own_load": round(own, 3), "policy": policy, "seed": seed}
     objective = space.policy.objective
     row |= {"objective": objective, "default": score(Simulation(trace, cluster, space.policy, **given))[objective]}
+    fixed = best_fixed(trace, cluster, space, rounds=40, rng=seed, **given).best.policy
+    row["fixed"] = score(Simulation(trace, cluster, fixed, **given))[objective]
     for method in TUNED:
         simulation = Simulation(trace, cluster, space.policy, **given)
         model = train(samples, space, rng=seed) if method != "selftune" else None

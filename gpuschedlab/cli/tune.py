@@ -33,7 +33,7 @@ def add(commands):
     group = parser.add_argument_group("tuning")
     group.add_argument("--rounds", type=whole, default=40, metavar="T", help="configurations a search (default 40)")
     group.add_argument("--threshold", type=positive, default=1.1, help="gain above which to switch (default 1.1)")
-    group.add_argument("--horizon", type=positive, default=6.0, metavar="H", help="hours foreseen (default 6)")
+    group.add_argument("--horizon", type=positive, default=72.0, metavar="H", help="hours foreseen (default 72)")
     group = parser.add_argument_group("answer")
     group.add_argument("--out", default="runs/tune", metavar="FOLDER", help="where decisions are kept (runs/tune)")
     group.add_argument("--resume", action="store_true", help="go on where a stopped run of the same options stood")

@@ -108,12 +108,14 @@ class Simulation:
         self.advance(np.inf if until is None else until)
         return self.result()
 
-    def advance(self, until: float):
-        """Go on until an instant (s) without gathering frames."""
+    def advance(self, until: float, most: float = np.inf):
+        """Go on until an instant (s) without gathering frames, or stop before it once the logs hold `most` rows."""
         begin = time.perf_counter()
         try:
             while True:
                 code = advance(self.state, *self._fns, self._raw, float(until))
+                if code == FULL and len(self.state.ticks) + len(self.state.stretches) > most:
+                    return
                 if code == FULL:
                     self._grow(watch=until == np.inf)
                 elif code == DECIDE:

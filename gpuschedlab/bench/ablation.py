@@ -1,0 +1,103 @@
+"""AutoSched's search with and without its parts, in closed loops (figures 6.9 to 6.11, 6.13 to 6.15, 6.18, 6.19 of the thesis).
+
+The first days of a real trace are played under Tiresias with causal tuner and trace aggregator, without one of them, and
+without both; the forecasts are drawn with the same seeds. What a search costs is its wall time: proposing, predicting,
+measuring and learning; what it is worth is the average JCT of the schedule that came of it.
+"""
+
+from __future__ import annotations
+
+import statistics
+
+import polars as pl
+
+from gpuschedlab.bench.autosched import stretch
+from gpuschedlab.bench.data import DAY
+from gpuschedlab.errors import LabError
+
+WAYS = ("autosched", "no-causal", "no-aggregator", "no-controller")
+CASES = (("venus", 1.1), ("pai", 1.1))
+#: Asked for: fewer measurements, cheaper ones, both together; loss of JCT; seconds of a search.
+FEWER, CHEAPER, TOGETHER, LOSS, SECONDS = 5.0, 2.5, 30.0, 0.05, 1.0
+#: What the thesis reports of Tiresias (6.6.3): overhead by causal tuner, by aggregator, together.
+PUBLISHED = {"causal tuner": "9.5-22.7", "trace aggregator": "2.6-5.8", "together": "up to 132"}
+
+
+def measure(data_dir, name: str, load: float | None, days: float, seed: int) -> list[dict]:
+    """One row a way of searching."""
+    from gpuschedlab.autosched import Space, attach, gather, score, train
+    from gpuschedlab.policies import Tiresias
+    from gpuschedlab.sim import Delays, Simulation
+
+    history, trace, cluster, speeds, _ = stretch(data_dir, name, load, seed)
+    trace = trace.filter(pl.col("submit") < days * DAY)
+    space, given = Space(Tiresias()), {"speeds": speeds, "delays": Delays(restart=60.0)}
+    samples, rows = gather(history, cluster, space, rng=seed, **given), []
+    for way in WAYS:
+        simulation = Simulation(trace, cluster, space.policy, **given)
+        loop = attach(way, simulation, history=history, model=train(samples, space, rng=seed), seed=seed)
+        searches = [d.tuning for d in loop.run(days * DAY) if d.tuning.trials]
+        found = {"trace": name, "load": load or "own", "days": days, "seed": seed, "way": way}
+        found |= {"search_s": statistics.median(t.seconds for t in searches)}
+        found |= {
+            "searches_s": sum(t.seconds for t in searches),
+            "measured": statistics.fmean(t.measured for t in searches),
+        }
+        rows.append(found | {"jct": score(simulation)["jct"]})
+    return rows
+
+
+def judge(rows: list[dict]) -> dict:
+    """Ratios between the ways, and whether they are within the bounds."""
+    whole, alone, causal, neither = (next(r for r in rows if r["way"] == w) for w in WAYS)
+    each = {r["way"]: r["searches_s"] / r["measured"] for r in rows}
+    found = {
+        "trace": whole["trace"],
+        "load": whole["load"],
+        "fewer_measurements": alone["measured"] / whole["measured"],
+        "cheaper_measurements": each["no-controller"] / each["no-causal"],
+        "causal_tuner": neither["searches_s"] / causal["searches_s"],
+        "aggregator": neither["searches_s"] / alone["searches_s"],
+        "together": neither["searches_s"] / whole["searches_s"],
+        "loss_by_causal_tuner": whole["jct"] / alone["jct"] - 1,
+        "loss_by_both": whole["jct"] / neither["jct"] - 1,
+        "search_s": whole["search_s"],
+    }
+    good = (
+        found["fewer_measurements"] >= FEWER
+        and found["cheaper_measurements"] >= CHEAPER
+        and found["together"] >= TOGETHER
+        and found["loss_by_causal_tuner"] <= LOSS
+        and found["search_s"] <= SECONDS
+    )
+    return found | {"ok": good}
+
+
+def run(data_dir=None, cases=CASES, days: float = 4.0, seed: int = 0) -> dict:
+    """Measure and judge.
+
+    Parameters
+    ----------
+    data_dir : str or Path
+        Folder of the reference data.
+    cases : iterable of (str, float or None)
+        Traces, and loads (None: their own).
+    days : float
+        How much of each trace is played.
+    seed : int
+
+    Returns
+    -------
+    dict
+        `rows` a way and case, `cases` with ratios, `published`, and `ok`.
+    """
+    if data_dir is None:
+        raise LabError("bench ablation: found no reference data; expected a folder with traces/. Pass --data FOLDER.")
+    parts = [measure(data_dir, name, load, days, seed) for name, load in cases]
+    found = [judge(rows) for rows in parts]
+    return {
+        "rows": [row for rows in parts for row in rows],
+        "cases": found,
+        "published": PUBLISHED,
+        "ok": all(c["ok"] for c in found),
+    }
