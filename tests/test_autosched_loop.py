@@ -10,9 +10,9 @@ from gpuschedlab.autosched.aggregate import Aggregator
 from gpuschedlab.autosched.controller import Controller
 from gpuschedlab.autosched.forecast import true_forecast
 from gpuschedlab.autosched.journal import Journal
-from gpuschedlab.autosched.measure import WATCHED, Probe, reward, sample
+from gpuschedlab.autosched.measure import WATCHED, Measurement, Probe, reward, sample
 from gpuschedlab.autosched.space import Space
-from gpuschedlab.autosched.tuner import Tuner
+from gpuschedlab.autosched.tuner import Trial, Tuner, Tuning
 from gpuschedlab.errors import EstimatorError, PolicyError, RunError
 from gpuschedlab.jobs import default_speeds
 from gpuschedlab.sim.state import DONE
@@ -255,11 +255,47 @@ def test_it_tunes_every_hour_and_switches_when_it_pays(trace):
     assert [d.now for d in decisions] == [i * HOUR for i in range(12)]
     assert {d.cause for d in decisions} == {"hour"}
     for before, d in zip([None, *decisions], decisions):
-        assert d.switched == (d.gain > 1.1)
+        if d.gain > 1.1:
+            assert d.policy == d.tuning.best.policy
+        assert d.switched == (d.gain > 1.1 or d.reason.startswith("gains that add up"))
         if before is not None:
             assert (d.policy != before.policy) == d.switched
     assert any(d.switched for d in decisions)
     assert controller.simulation.policy == decisions[-1].policy
+
+
+class Says:
+    """Stands in for a tuner: the configuration in force is worth 1, another one what the next of the list says."""
+
+    def __init__(self, *gains):
+        self.gains, self.other = list(gains), lab.Tiresias(metric="time")
+
+    def steps(self, probe, space, current, *, hints=(), model=None, rng=0):
+        found = Tuning(space, "jct")
+        for policy, worth in ((current, 1.0), (self.other, self.gains.pop(0))):
+            made = Measurement(policy, 100.0 / worth, {})
+            u = space.encode(policy)
+            found.trials.append(Trial(len(found.trials), u, u, policy, "measured", np.nan, worth, made, worth))
+        yield found
+
+
+@pytest.mark.parametrize(
+    ("gains", "when"),
+    [
+        ([1.2], 0),  # at once
+        ([1.04, 1.04, 1.04, 1.04], 3),  # the forecast that chose it does not count: 1.04^3 > 1.1
+        ([1.09, 1.09, 1.02], 2),
+        ([1.04, 0.97, 1.04, 0.97, 1.04, 0.97, 1.04, 0.97], None),  # noise
+        ([1.0] * 6, None),
+    ],
+)
+def test_small_gains_count_if_they_last(trace, gains, when):
+    controller = loop(trace, tuner=Says(*gains))
+    switched = [d.switched for d in controller.run(len(gains) * HOUR)]
+    assert (switched.index(True) if any(switched) else None) == when
+    if when is not None:
+        assert controller.simulation.policy == controller.tuner.other
+        assert (controller.hint, controller.credit) == (None, 0.0)
 
 
 def test_a_threshold_out_of_reach_changes_nothing(trace):

@@ -15,6 +15,8 @@ from gpuschedlab.autosched.tuner import Tuner, Tuning
 from gpuschedlab.sim import Simulation
 
 HOUR = 3600.0
+CHALLENGE = 1.05
+"""Times the reward of the hint by which another configuration must be better to take its place."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,10 @@ class Decision:
         Wall time of forecast and search.
     measured : int
         Configurations simulated.
+    hint : Policy or None
+        Configuration that is tried first the next time.
+    credit : float
+        Logarithm of what it has gained, over the forecasts since it was found.
     """
 
     now: float
@@ -55,14 +61,16 @@ class Decision:
     simulated: int
     seconds: float
     measured: int = 0
+    hint: object = None
+    credit: float = 0.0
 
     def record(self) -> dict:
         """What a journal keeps: plain values, enough to live through the decision again."""
         found = {n: getattr(self, n) for n in ("now", "cause", "switched", "gain", "reason", "jobs", "simulated")}
-        tried = self.tuning is not None and self.tuning.trials
-        samples = self.tuning.samples.to_dicts() if tried else []
+        samples = self.tuning.samples.to_dicts() if self.tuning is not None and self.tuning.trials else []
         return found | {
-            "hints": [self.tuning.best.policy.knobs] if tried else [],
+            "hint": self.hint.knobs if self.hint is not None else None,
+            "credit": self.credit,
             "seconds": self.seconds,
             "measured": self.measured,
             "knobs": self.policy.knobs,
@@ -72,7 +80,7 @@ class Decision:
     @classmethod
     def of(cls, record: dict, policy) -> Decision:
         """Decision from its record; without the trials."""
-        kept = {k: v for k, v in record.items() if k not in ("knobs", "hints", "samples")}
+        kept = {k: v for k, v in record.items() if k not in ("knobs", "hint", "samples")}
         return cls(policy=policy, tuning=None, **kept)
 
 
@@ -104,7 +112,9 @@ class Controller:
 
     Differs from the paper in
     -------------------------
-    The thesis gives no rule by which a burst is told; the threshold applies to the hourly tuning too.
+    The thesis gives no rule by which a burst is told; the threshold applies to the hourly tuning too. A gain below the
+    threshold counts if it lasts: the best configuration of one search is tried first in the next, and once its gains on
+    the forecasts that did not choose it multiply to the threshold it is switched to.
 
     References
     ----------
@@ -133,7 +143,7 @@ class Controller:
         self.journal, self.rng = journal, rng
         self.submit = simulation.trace["submit"].to_numpy()
         self.decisions: list[Decision] = []
-        self.last, self.hints = -np.inf, []
+        self.last, self.hint, self.credit = -np.inf, None, 0.0
 
     def steps(self, until: float) -> Iterator[Decision]:
         """Play on to an instant (s), yielding each decision as it is taken."""
@@ -180,11 +190,11 @@ class Controller:
         tuning = Tuning(self.space, simulation.policy.objective)
         if jobs:
             probe = self.probe(forecast)
-            given = {"hints": self.hints, "model": self.model, "rng": rng}
+            given = {"hints": [self.hint] if self.hint is not None else [], "model": self.model, "rng": rng}
             for tuning in self.tuner.steps(probe, self.space, simulation.policy, **given):
                 yield tuning
         decision = self._settle(cause, tuning, jobs, forecast.trace.height, time.perf_counter() - begin)
-        self.last, self.hints = simulation.now, [tuning.best.policy] if tuning.trials else []
+        self.last = simulation.now
         self.decisions.append(decision)
         if self.journal is not None:
             self.journal.append(decision)
@@ -201,7 +211,8 @@ class Controller:
                 self.simulation.switch(policy)
             if self.model is not None and record["samples"]:
                 self.model.update(pl.DataFrame(record["samples"]))
-            self.last, self.hints = record["now"], [self.space.policy.with_knobs(**k) for k in record["hints"]]
+            self.last, self.credit = record["now"], record["credit"]
+            self.hint = self.space.policy.with_knobs(**record["hint"]) if record["hint"] else None
             self.decisions.append(Decision.of(record, policy))
 
     def probe(self, forecast) -> Probe:
@@ -215,10 +226,15 @@ class Controller:
             now = next(t for t in tuning.trials if t.policy == policy)
             gain = tuning.best.reward / now.reward
             reason = f"best of {tuning.measured} measured: {gain:.3f} times as good, {self.threshold:g} asked"
-        switched = gain > self.threshold
+            self._weigh(tuning, now.reward)
+            if gain > self.threshold:
+                policy = tuning.best.policy
+            elif self.credit > np.log(self.threshold):
+                policy, reason = self.hint, f"gains that add up to {np.exp(self.credit):.3f}, {self.threshold:g} asked"
+        switched = policy != self.simulation.policy
         if switched:
-            policy = tuning.best.policy
             self.simulation.switch(policy)
+            self.hint, self.credit = None, 0.0
         return Decision(
             self.simulation.now,
             cause,
@@ -231,4 +247,13 @@ class Controller:
             simulated,
             seconds,
             tuning.measured,
+            self.hint,
+            self.credit,
         )
+
+    def _weigh(self, tuning: Tuning, now: float) -> None:
+        """Credit the hint with its gain on this forecast, which did not choose it; or take one in its place."""
+        held = next((t for t in tuning.trials if t.policy == self.hint), None)
+        self.credit += float(np.log(held.reward / now)) if held is not None else 0.0
+        if held is None or self.credit <= 0 or tuning.best.reward > CHALLENGE * held.reward:
+            self.hint, self.credit = (tuning.best.policy if tuning.best.reward > now else None), 0.0

@@ -16,6 +16,7 @@ BENCHES: dict[str, tuple[str, ...]] = {
     "explorer": ("explorer",),
     "optim": ("optim",),
     "generation": ("generation",),
+    "causal": ("causal",),
     "ablation": ("ablation",),
     "autosched": ("autosched",),
 }
