@@ -116,7 +116,7 @@ def test_quickstart_in_jupyterlab(page, jupyterlab, artifacts):
 
 
 STATUS = f"""hours => parseFloat(document.querySelector('{EXPLORER} .gpuschedlab-status').textContent) >= hours"""
-POINTS = f"""() => Array.from(document.querySelectorAll('{EXPLORER} .js-plotly-plot')[0].data, trace => trace.x.length).join()"""
+POINTS = f"""() => Array.from(document.querySelectorAll('{EXPLORER} .js-plotly-plot')[0].data, trace => JSON.stringify(trace.y)).join()"""
 WATCH = """() => { window.longest = 0; let last = performance.now();
   const beat = () => { const now = performance.now(); window.longest = Math.max(window.longest, now - last); last = now;
     setTimeout(beat, 20); }; beat(); }"""
