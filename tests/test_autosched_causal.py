@@ -260,12 +260,14 @@ def test_correlation_misleads_and_do_does_not():
 def test_effects_move_one_knob(backend):
     samples = system(4, 600)
     model = CausalModel(CausalGraph(LAYERS, tuple(EDGES)), backend=backend).fit(samples)
-    values, seen = model.effects("k0", [0.5, 0.5, 0.5, 0.0])
+    found = model.effects(["k0", "k2", "k3"], [0.5, 0.5, 0.5, 0.0])
+    values, seen = found["k0"]
     assert values.tolist() == np.linspace(0, 1, 9).tolist()
     assert seen.mean[-1] > seen.mean[0] + 0.5
-    _, none = model.effects("k2", [0.5, 0.5, 0.5, 0.0])
-    assert np.ptp(none.mean) == 0
-    assert len(model.effects("k3", [0.5, 0.5, 0.5, 0.0])[0]) == 3
+    assert np.ptp(found["k2"][1].mean) == 0
+    assert len(found["k3"][0]) == 3
+    alone = model.effects(["k0"], [0.5, 0.5, 0.5, 0.0])["k0"][1]
+    assert alone.mean.tolist() == seen.mean.tolist()
 
 
 @pytest.mark.parametrize("backend", ["network", "boosted"])

@@ -164,11 +164,14 @@ class Omniscient:
         mean = np.log([reference / worth(row[:-1]) for row in np.atleast_2d(u)]) + self.wrong
         return Seen(mean, mean)
 
-    def effects(self, name, at):
-        i = [a.name for a in self.space.axes].index(name)
-        rows = np.repeat(np.atleast_2d(at), 21, axis=0)
-        rows[:, i] = np.linspace(0, 1, 21)
-        return rows[:, i], self.predict(rows)
+    def effects(self, names, at):
+        found = {}
+        for name in names:
+            i = [a.name for a in self.space.axes].index(name)
+            rows = np.repeat(np.atleast_2d(at), 21, axis=0)
+            rows[:, i] = np.linspace(0, 1, 21)
+            found[name] = rows[:, i], self.predict(rows)
+        return found
 
     def update(self, samples):
         self.rows += samples.rows(named=True)

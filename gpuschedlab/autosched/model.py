@@ -87,10 +87,20 @@ class CausalModel:
             raise EstimatorError(f"do: found {wrong[0]!r}; expected one of {', '.join(self.graph.layers.names)}.")
         return {n: Prediction(*(np.array([x]) for x in found)) for n, found in self.core.do(interventions).items()}
 
-    def effects(self, knob: str, at, points: int = 9) -> tuple[np.ndarray, Prediction]:
-        """Foresee the objective as one knob moves through its range while the others and the context stay `at` (k,)."""
+    def effects(self, knobs, at, points: int = 9) -> dict[str, tuple[np.ndarray, Prediction]]:
+        """Foresee the objective as each of some knobs moves through its range while all else stays `at` (k,).
+
+        Returns
+        -------
+        dict of str to (values (p,), Prediction)
+            By knob; `points` values, or those of a category.
+        """
         layers = self.graph.layers
-        values = np.linspace(0, 1, layers.levels.get(knob, 0) or points)
-        rows = np.repeat(np.atleast_2d(np.asarray(at, float)), len(values), axis=0)
-        rows[:, layers.given.index(knob)] = values
-        return values, self.predict(rows)
+        values = {knob: np.linspace(0, 1, layers.levels.get(knob, 0) or points) for knob in knobs}
+        rows = np.repeat(np.atleast_2d(np.asarray(at, float)), sum(map(len, values.values())), axis=0)
+        ends = np.cumsum([0, *map(len, values.values())])
+        parts = {knob: slice(*ends[i : i + 2]) for i, knob in enumerate(values)}
+        for knob, part in parts.items():
+            rows[part, layers.given.index(knob)] = values[knob]
+        seen = self.predict(rows)
+        return {knob: (values[knob], Prediction(*(x[part] for x in seen))) for knob, part in parts.items()}

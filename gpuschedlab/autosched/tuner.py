@@ -140,7 +140,7 @@ class Tuner:
     margin: float = 0.002
     proposals: int = 2
     pool: int = 192
-    patience: int = 6
+    patience: int = 5
     reject: bool = True
     scope: bool = True
     options: dict = field(default_factory=dict)
@@ -284,9 +284,10 @@ class _Search:
         best = self.found.best
         at = self._given(best.u)
         here = float(self.model.predict(at[None, :]).mean[0])
-        for i, axis in enumerate(self.space.axes):
-            if i not in self.fixed:
-                values, seen = self.model.effects(axis.name, at)
+        free = {axis.name: i for i, axis in enumerate(self.space.axes) if i not in self.fixed}
+        if free:
+            for name, (values, seen) in self.model.effects(free, at).items():
+                i = free[name]
                 other = np.abs(values - best.u[i]) > NEAR
                 worse = seen.high[other].max(initial=-np.inf) <= here
                 if worse or np.ptp(seen.mean) <= self.tuner.margin:
