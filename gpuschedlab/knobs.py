@@ -32,6 +32,8 @@ class Knob:
         One sentence on what it does.
     many : int
         Greatest length, for a field that is a tuple of numbers.
+    tuned : (float, float), optional
+        Part of the range that tuners search; default: all of it.
     """
 
     low: float | None = None
@@ -42,6 +44,7 @@ class Knob:
     choices: tuple | None = None
     help: str = ""
     many: int = 1
+    tuned: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)

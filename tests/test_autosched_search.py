@@ -30,7 +30,13 @@ def test_coordinates_there_and_back(cls):
 
 def test_a_log_range_is_even_in_the_logarithm():
     space = Space(Themis(), ["lease_term"])
-    assert space.decode([0.5]).lease_term == pytest.approx(np.sqrt(60 * 86_400))
+    assert space.decode([0.5]).lease_term == pytest.approx(np.sqrt(300 * 86_400))
+
+
+def test_only_the_tuned_part_of_a_range_is_searched():
+    space = Space(Themis(), ["lease_term"])
+    assert space.decode([0.0]).lease_term == 300  # a slider goes down to 60 s
+    assert space.encode(Themis(lease_term=60.0)).tolist() == [0.0]
 
 
 def test_a_threshold_that_is_not_used_lies_where_none_is_crossed():

@@ -29,28 +29,35 @@ class Axis:
         """Values of a category or switch; 0 for a number."""
         return len(self.info.knob.choices) if self.info.kind in ("choice", "bool") else 0
 
+    @property
+    def range(self) -> tuple[float, float]:
+        """Lowest and highest number that is searched."""
+        return self.info.knob.tuned or (self.info.knob.low, self.info.knob.high)
+
     def value(self, u: float):
         """Value at a coordinate; ranges marked `log` are even in the logarithm."""
-        k, u = self.info.knob, min(max(float(u), 0.0), 1.0)
+        u = min(max(float(u), 0.0), 1.0)
         if self.levels:
-            return k.choices[round(u * (self.levels - 1))]
-        value = k.low * math.exp(u * math.log(k.high / k.low)) if k.log else k.low + u * (k.high - k.low)
-        return min(max(float(f"{value:.12g}"), k.low), k.high)  # 0.8 there and back is 0.8, not 0.8000000000000002
+            return self.info.knob.choices[round(u * (self.levels - 1))]
+        low, high = self.range
+        value = low * math.exp(u * math.log(high / low)) if self.info.knob.log else low + u * (high - low)
+        return min(max(float(f"{value:.12g}"), low), high)  # 0.8 there and back is 0.8, not 0.8000000000000002
 
     def coordinate(self, value) -> float:
-        """Coordinate of a value: the inverse of `value`."""
-        k = self.info.knob
+        """Coordinate of a value: the inverse of `value`, 0 or 1 for one outside the range that is searched."""
         if self.levels:
-            return k.choices.index(value) / max(1, self.levels - 1)
-        if k.high == k.low:
+            return self.info.knob.choices.index(value) / max(1, self.levels - 1)
+        low, high = self.range
+        value = min(max(value, low), high)
+        if high == low:
             return 0.0
-        return math.log(value / k.low) / math.log(k.high / k.low) if k.log else (value - k.low) / (k.high - k.low)
+        return math.log(value / low) / math.log(high / low) if self.info.knob.log else (value - low) / (high - low)
 
 
 class Space:
     """The knobs of a policy that are tuned, as a box [0, 1]^k.
 
-    Numbers are scaled to their range (in the logarithm where declared), whole numbers are rounded, a category is its
+    Numbers are scaled to the range that is tuned (in the logarithm where declared), whole numbers are rounded, a category is its
     index over the number of values less one. A knob that is a tuple takes a coordinate a place; places that a
     configuration does not use lie at 1, the end where a threshold is never crossed.
 

@@ -35,7 +35,8 @@ class Themis(Ordered):
     """
 
     lease_term: Annotated[
-        float, Knob(60, 86_400, log=True, unit="s", help="time for which a started job keeps its GPUs")
+        float,
+        Knob(60, 86_400, log=True, unit="s", help="time for which a started job keeps its GPUs", tuned=(300, 86_400)),
     ] = 1800.0
     priority: Annotated[
         str, Knob(choices=("time", "service"), help="least executed time or attained service first")
