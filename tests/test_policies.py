@@ -101,6 +101,7 @@ def test_themis_lets_nobody_take_a_lease_away():
     trace = jobs((0, 1, 1000), (10, 1, 10))
     assert ends(trace, ONE, Themis(lease_term=300.0)) == [1010, 310]
     assert ends(trace, ONE, Themis(lease_term=60.0)) == [1010, 70]
+    assert ends(trace, ONE, Themis(lease_term=61.0)) == [1010, 130]  # a lease ends on a full minute
 
 
 def test_themis_gate_favours_the_worst_treated_and_its_absence_the_least_served():

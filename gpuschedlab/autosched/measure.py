@@ -50,8 +50,8 @@ FLOOR = {
     "backlog": 0.02,
 }
 
-EVENTS, LEAST = 30, 10_000
-"""Rows of the logs, a job and in all, at which a measurement is given up."""
+EVENTS, LEAST, MOST = 10, 10_000, 1_000_000
+"""A measurement is given up at so many times the log rows of the first, but at least `LEAST`; the first itself at `MOST`."""
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ class Probe:
         job, body = self.base.state.job, self.base.state.body
         self.before = {n: job[n].copy() for n in ("queued", "executed", "attained", "progress", "preemptions")}
         self.before["overhead"] = body["overhead"].copy()
-        self.until = self._limit()
+        self.until, self.most = self._limit(), MOST
 
     @property
     def jobs(self) -> int:
@@ -134,19 +134,23 @@ class Probe:
 
         Jobs that have not ended a day after all GPUs could have done the work count as if they then ran on alone. All jobs
         of a configuration that the cluster cannot run, such as a profiler of more nodes than there are, or that suspends
-        jobs so often that it is not worth simulating (`EVENTS`), count as if each lasted until then.
+        jobs so much more often than the first one measured that it is not worth simulating (`EVENTS`), count as if each
+        lasted until then.
         """
         self.measured += 1
         simulation = self.base.copy()
         try:
             simulation.switch(policy)
-            simulation.advance(self.until, most=LEAST + EVENTS * self.jobs)
+            simulation.advance(self.until, most=self.most)
         except (ClusterError, PolicyError):
             pass  # it stands where it stood, before the end
         if simulation.now < self.until:
             worst = {"queueing": self.until - self.now, "slowdown": 1.0, "backlog": 1.0}
             value = 0.0 if OBJECTIVES[self.objective].higher else self.until - self.now
             return Measurement(policy, value, {name: worst.get(name, 0.0) for name in self.watched})
+        if self.most == MOST:
+            logged = simulation.state.scalar[0]
+            self.most = min(MOST - 1, LEAST + EVENTS * int(logged["ticks"] + logged["stretches"]))
         refresh_active(simulation.state)
         return Measurement(policy, self._value(simulation.state), self._metrics(simulation.state))
 

@@ -2,7 +2,18 @@
 
 from gpuschedlab._compiled import njit
 from gpuschedlab.cluster.placement import BUDDY, SLOTS, cell, free_block
-from gpuschedlab.sim.engine import INF, begin_wait, count_node, log_stretch, refresh, renew_key, set_rate, take, wake
+from gpuschedlab.sim.engine import (
+    INF,
+    begin_wait,
+    count_node,
+    lease_end,
+    log_stretch,
+    refresh,
+    renew_key,
+    set_rate,
+    take,
+    wake,
+)
 from gpuschedlab.sim.heaps import insert_rank, remove_rank, set_timer
 from gpuschedlab.sim.state import DONE, RUNNING
 
@@ -86,7 +97,7 @@ def start(S, j, type_, slots, fns, raw):
     b.stretch = sc.now
     b.safe = job.progress
     b.first = min(b.first, sc.now)
-    b.lease = sc.now + S.rule[0].lease
+    b.lease = lease_end(S)
     b.row = -1
     renew_key(S, j, fns, raw)
     insert_rank(S, j)

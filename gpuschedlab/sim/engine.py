@@ -13,6 +13,7 @@ from gpuschedlab.sim.heaps import push_waiting, set_timer
 from gpuschedlab.sim.state import RUNNING, WAITING
 
 INF = np.inf
+MINUTE = 60.0
 
 
 @njit(inline="never")
@@ -149,6 +150,13 @@ def wake(S, j, change, raw):
 def on_grid(time, interval):
     """First multiple of `interval` at or after `time`, forgiving rounding."""
     return np.ceil(time / interval - 1e-9) * interval
+
+
+@njit
+def lease_end(S):
+    """When a lease ends that begins now: on a full minute, so that leases end together and one decision serves many."""
+    term = S.rule[0].lease
+    return on_grid(S.scalar[0].now + term, MINUTE) if term > 0 else S.scalar[0].now
 
 
 @njit(inline="never")

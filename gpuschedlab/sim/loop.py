@@ -8,7 +8,18 @@ from numba import from_dtype, types
 
 from gpuschedlab._compiled import njit
 from gpuschedlab.sim.changes import change_node, complete, leave
-from gpuschedlab.sim.engine import INF, begin_wait, log_tick, move_clock, on_grid, refresh, renew_key, set_rate, wake
+from gpuschedlab.sim.engine import (
+    INF,
+    begin_wait,
+    lease_end,
+    log_tick,
+    move_clock,
+    on_grid,
+    refresh,
+    renew_key,
+    set_rate,
+    wake,
+)
 from gpuschedlab.sim.filling import EASY, easy, fill
 from gpuschedlab.sim.handle import STATE
 from gpuschedlab.sim.heaps import drop_waiting, insert_rank, moved_waiting, push_waiting, remove_rank
@@ -90,7 +101,7 @@ def decide(S, fns, raw):
         for i in range(sc.running):
             j = S.rank[i]
             if S.body[j].lease <= sc.now:
-                S.body[j].lease = sc.now + r.lease
+                S.body[j].lease = lease_end(S)
                 wake(S, j, fns[1], raw)
     sc.dirty = 0
 

@@ -50,13 +50,19 @@ def gate(S, fns, raw):
         for i in range(k.first, k.first + k.count):
             who[n] = S.heap[i]
             n += 1
+    if n == 0:
+        return
     values = np.empty(n)
     for i in range(n):
         values[i] = fns[2](S.scalar[0].now, S.job[who[i]], raw)
-    order = np.argsort(values, kind="mergesort")
     passed = max(1, int(np.ceil(S.rule[0].fraction * n)))
-    for i in range(passed, n):
-        S.body[who[order[i]]].key += 1e12
+    last = np.partition(values, passed - 1)[passed - 1]
+    equal = passed - (values < last).sum()  # of those who stand exactly at the gate, so many pass
+    for i in range(n):
+        if values[i] == last and equal > 0:
+            equal -= 1
+        elif values[i] >= last:
+            S.body[who[i]].key += 1e12
 
 
 @njit(inline="never")

@@ -79,7 +79,7 @@ class Ordered(Policy):
     moving : {"all", "running", "none"}
         Whose keys drift with time by themselves. "none" (fastest): keys change only where `change` says.
     lease : float
-        Seconds for which a started job may not be suspended; 0: none.
+        Seconds for which a started job may not be suspended, and on to the full minute; 0: none.
     patience : float
         Rule "relax": seconds of waiting after which a job takes any nodes.
     skew : float
