@@ -1,5 +1,7 @@
 """AutoSched's closed loop: measuring on a forecast, aggregating it, deciding, and going on where it stopped."""
 
+from unittest.mock import Mock
+
 import numpy as np
 import polars as pl
 import pytest
@@ -290,13 +292,36 @@ class Says:
         ([1.0] * 6, None),
     ],
 )
-def test_small_gains_count_if_they_last(trace, gains, when):
+def test_small_gains_count_if_they_last(trace, gains, when, monkeypatch):
     controller = loop(trace, tuner=Says(*gains))
+    says_again(controller, gains[0], monkeypatch)
     switched = [d.switched for d in controller.run(len(gains) * HOUR)]
     assert (switched.index(True) if any(switched) else None) == when
     if when is not None:
         assert controller.simulation.policy == controller.tuner.other
         assert (controller.hint, controller.credit) == (None, 0.0)
+
+
+def says_again(controller, gain, monkeypatch):
+    """On a forecast drawn anew, whatever is not in force gains so much."""
+
+    def probe(_):
+        value = lambda policy: 100.0 if policy == controller.simulation.policy else 100.0 / gain  # noqa: E731
+        measure = Mock(side_effect=lambda policy: Mock(value=value(policy)), measured=2)
+        measure.objective = "jct"
+        return measure
+
+    monkeypatch.setattr(controller, "probe", probe)
+
+
+def test_what_only_the_chosen_forecast_shows_is_luck(trace, monkeypatch):
+    """A large gain is measured again at once; without it there, nothing is switched, and both measurements count."""
+    controller = loop(trace, tuner=Says(1.5, 1.0, 1.0))
+    says_again(controller, 0.99, monkeypatch)
+    decisions = controller.run(3 * HOUR)
+    assert not any(d.switched for d in decisions)
+    assert decisions[0].measured == decisions[0].tuning.measured + 2
+    assert decisions[1].measured == decisions[1].tuning.measured
 
 
 def test_a_threshold_out_of_reach_changes_nothing(trace):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from gpuschedlab.autosched.measure import Probe
+from gpuschedlab.autosched.measure import Probe, reward
 from gpuschedlab.autosched.space import Space
 from gpuschedlab.autosched.tuner import Tuner, Tuning
 from gpuschedlab.sim import Simulation
@@ -112,9 +113,10 @@ class Controller:
 
     Differs from the paper in
     -------------------------
-    The thesis gives no rule by which a burst is told; the threshold applies to the hourly tuning too. A gain below the
-    threshold counts if it lasts: the best configuration of one search is tried first in the next, and once its gains on
-    the forecasts that did not choose it multiply to the threshold it is switched to.
+    The thesis gives no rule by which a burst is told; the threshold applies to the hourly tuning too. The best of several
+    measurements on one forecast is partly luck, so a gain counts only on forecasts that did not choose it: the best
+    configuration of one search is tried first in the next (at once, on a forecast drawn anew, where its gain exceeds
+    the threshold), and is switched to when those gains multiply to the threshold.
 
     References
     ----------
@@ -183,17 +185,15 @@ class Controller:
         """Yield the search as it grows, and last the decision, which is then in force."""
         begin, simulation = time.perf_counter(), self.simulation
         rng = np.random.default_rng([self.rng, round(simulation.now)])
-        forecast = self.foresee(simulation, rng)
-        jobs = forecast.trace.height
-        if self.aggregator is not None:
-            forecast = self.aggregator(forecast)
-        tuning = Tuning(self.space, simulation.policy.objective)
+        forecast, jobs = self.forecast(rng)
+        tuning, measured = Tuning(self.space, simulation.policy.objective), 0
         if jobs:
             probe = self.probe(forecast)
             given = {"hints": [self.hint] if self.hint is not None else [], "model": self.model, "rng": rng}
             for tuning in self.tuner.steps(probe, self.space, simulation.policy, **given):
                 yield tuning
-        decision = self._settle(cause, tuning, jobs, forecast.trace.height, time.perf_counter() - begin)
+            measured = tuning.measured + self._weigh(tuning, rng)
+        decision = self._settle(cause, tuning, jobs, forecast.trace.height, measured, begin)
         self.last = simulation.now
         self.decisions.append(decision)
         if self.journal is not None:
@@ -215,26 +215,27 @@ class Controller:
             self.hint = self.space.policy.with_knobs(**record["hint"]) if record["hint"] else None
             self.decisions.append(Decision.of(record, policy))
 
+    def forecast(self, rng):
+        """What may happen next, aggregated where that is wanted, and its jobs before aggregation."""
+        found = self.foresee(self.simulation, rng)
+        return (self.aggregator(found) if self.aggregator is not None else found), found.trace.height
+
     def probe(self, forecast) -> Probe:
         """What measures configurations on a forecast, as the running scheduler would have them."""
         s = self.simulation
         return Probe(forecast, s.cluster, s.policy, speeds=s.speeds, estimator=s.estimator, delays=s.delays)
 
-    def _settle(self, cause: str, tuning: Tuning, jobs: int, simulated: int, seconds: float) -> Decision:
+    def _settle(self, cause: str, tuning: Tuning, jobs: int, simulated: int, measured: int, begin: float) -> Decision:
         policy, gain, reason = self.simulation.policy, 1.0, "no jobs in sight"
         if tuning.trials:
-            now = next(t for t in tuning.trials if t.policy == policy)
-            gain = tuning.best.reward / now.reward
-            reason = f"best of {tuning.measured} measured: {gain:.3f} times as good, {self.threshold:g} asked"
-            self._weigh(tuning, now.reward)
-            if gain > self.threshold:
-                policy = tuning.best.policy
-            elif self.credit > np.log(self.threshold):
-                policy, reason = self.hint, f"gains that add up to {np.exp(self.credit):.3f}, {self.threshold:g} asked"
-        switched = policy != self.simulation.policy
+            gain = tuning.best.reward / self._held(tuning, policy)
+            reason = f"best of {tuning.measured} measured: {gain:.3f} times as good"
+        if self.hint is not None:
+            reason += f"; {math.exp(self.credit):.3f} times on forecasts that did not choose it, {self.threshold:g} asked"
+        switched = self.hint is not None and self.credit > math.log(self.threshold)
         if switched:
+            policy, self.hint, self.credit = self.hint, None, 0.0
             self.simulation.switch(policy)
-            self.hint, self.credit = None, 0.0
         return Decision(
             self.simulation.now,
             cause,
@@ -245,15 +246,31 @@ class Controller:
             tuning,
             jobs,
             simulated,
-            seconds,
-            tuning.measured,
+            time.perf_counter() - begin,
+            measured,
             self.hint,
             self.credit,
         )
 
-    def _weigh(self, tuning: Tuning, now: float) -> None:
-        """Credit the hint with its gain on this forecast, which did not choose it; or take one in its place."""
-        held = next((t for t in tuning.trials if t.policy == self.hint), None)
-        self.credit += float(np.log(held.reward / now)) if held is not None else 0.0
-        if held is None or self.credit <= 0 or tuning.best.reward > CHALLENGE * held.reward:
-            self.hint, self.credit = (tuning.best.policy if tuning.best.reward > now else None), 0.0
+    def _weigh(self, tuning: Tuning, rng) -> int:
+        """Credit the hint with its gain on this forecast, which did not choose it; or take another in its place.
+
+        One that takes its place and gains more than the threshold is measured at once on a forecast drawn anew. How
+        many measurements that took.
+        """
+        now, held, best = self._held(tuning, self.simulation.policy), self._held(tuning, self.hint), tuning.best
+        self.credit += math.log(held / now) if held else 0.0
+        if held and self.credit > 0 and best.reward <= CHALLENGE * held:
+            return 0
+        self.hint, self.credit = (best.policy if best.reward > now else None), 0.0
+        if best.reward <= self.threshold * now:
+            return 0
+        probe = self.probe(self.forecast(rng)[0])
+        mine, other = probe(self.simulation.policy).value, probe(self.hint).value
+        self.credit = math.log(reward(probe.objective, other, mine))
+        return probe.measured
+
+    @staticmethod
+    def _held(tuning: Tuning, policy) -> float:
+        """Reward of a policy in a search; 0 where it was not measured."""
+        return next((t.reward for t in tuning.trials if t.policy == policy and t.measurement is not None), 0.0)
