@@ -231,7 +231,7 @@ class Controller:
             gain = tuning.best.reward / self._held(tuning, policy)
             reason = f"best of {tuning.measured} measured: {gain:.3f} times as good"
         if self.hint is not None:
-            reason += f"; {math.exp(self.credit):.3f} times on forecasts that did not choose it, {self.threshold:g} asked"
+            reason += f"; {math.exp(self.credit):.3f} on forecasts that did not choose it, {self.threshold:g} asked"
         switched = self.hint is not None and self.credit > math.log(self.threshold)
         if switched:
             policy, self.hint, self.credit = self.hint, None, 0.0
