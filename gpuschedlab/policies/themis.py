@@ -15,9 +15,9 @@ class Themis(Ordered):
     """Offer the GPUs of ended leases to the jobs that are treated worst, and among them to those that are served least.
 
     A started job keeps its GPUs for a lease, which ends on a full minute. When leases end, and at arrivals and
-    completions, the (1 - f) share of competing jobs with the largest rho goes first, in order of least executed time or
-    attained service; the others take what is left. rho is the job's finish time if it ran from now on, over its time alone on a 1/n share of the
-    cluster, n being the average contention it has met.
+    completions, the (1 - f) share of competing jobs with the largest rho goes first, in order of least executed time
+    or attained service; the others take what is left. rho is the job's finish time if it ran from now on, over its
+    time alone on a 1/n share of the cluster, n being the average contention it has met.
 
     Differs from the paper in
     -------------------------
