@@ -43,7 +43,7 @@ def test_an_hour_is_played_by_all(contest):
     assert contest.now == HOUR
     assert {s.now for s in contest.simulations.values()} == {HOUR}
     assert len(contest.decisions) == 1
-    assert set(contest.averages) == {"time", "default", "selftune", "autosched"}
+    assert set(contest.averages) == {"time", "default", "fixed", "selftune", "autosched"}
 
 
 def test_who_never_tunes_is_as_if_alone(contest, stretch):

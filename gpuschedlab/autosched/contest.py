@@ -11,7 +11,7 @@ import polars as pl
 from gpuschedlab.autosched.controller import HOUR, Decision
 from gpuschedlab.autosched.graph import CausalGraph
 from gpuschedlab.autosched.measure import Probe, context_of, reward
-from gpuschedlab.autosched.methods import METHODS, attach
+from gpuschedlab.autosched.methods import METHODS, attach, best_fixed
 from gpuschedlab.autosched.offline import gather, train
 from gpuschedlab.autosched.space import Space
 from gpuschedlab.autosched.tuner import Trial, Tuner, Tuning
@@ -27,9 +27,9 @@ class Contest:
         The trace, and jobs before it on the same clock (submission before 0), from which models are learnt.
     cluster : Cluster
     policy : Policy
-        What all start with.
+        What all but "fixed" start with.
     others : tuple of str
-        Tuners beside AutoSched: "default" or methods of `METHODS`.
+        Tuners beside AutoSched: "default", "fixed" (`best_fixed` on this very trace), or methods of `METHODS`.
     speeds, estimator, delays
         As for `Simulation`.
     tuner : Tuner, optional
@@ -42,7 +42,7 @@ class Contest:
     """
 
     def __init__(
-        self, trace, history, cluster, policy, *, others=("default", "selftune"), speeds=None, estimator=None, delays=None,
+        self, trace, history, cluster, policy, *, others=("default", "fixed", "selftune"), speeds=None, estimator=None, delays=None,
         tuner: Tuner | None = None, backend="boosted", instants=10, configurations=20, seed=0,
     ):  # fmt: skip
         self.space = Space(policy)
@@ -52,7 +52,8 @@ class Contest:
         self.model = train(self.samples, self.space, backend=backend, rng=seed)
         self.loops, self.simulations = {}, {}
         for name in (*others, "autosched"):
-            simulation = self.simulations[name] = Simulation(trace, cluster, policy, **given)
+            first = best_fixed(trace, cluster, self.space, rng=seed, **given).best.policy if name == "fixed" else policy
+            simulation = self.simulations[name] = Simulation(trace, cluster, first, **given)
             if name in METHODS:
                 model = self.model if METHODS[name].causal else None
                 options = {"tuner": tuner} if name == "autosched" else {}
