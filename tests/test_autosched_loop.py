@@ -314,6 +314,25 @@ def says_again(controller, gain, monkeypatch):
     monkeypatch.setattr(controller, "probe", probe)
 
 
+@pytest.mark.parametrize(
+    ("held", "best", "keeps"),
+    [(1.02, 1.03, True), (1.02, 1.05, False), (1.2, 1.25, True), (1.2, 1.27, False)],  # twice the gain; 1.05 times
+)
+def test_a_hint_gives_way_to_what_is_clearly_better(trace, held, best, keeps, monkeypatch):
+    controller = loop(trace)
+    says_again(controller, best, monkeypatch)
+    controller.hint, controller.credit, found = lab.Tiresias(metric="time"), 0.01, Tuning(controller.space, "jct")
+    other = lab.Tiresias(queues=3, thresholds=(10.0, 100.0))
+    for policy, worth in ((controller.simulation.policy, 1.0), (controller.hint, held), (other, best)):
+        u = controller.space.encode(policy)
+        made = Measurement(policy, 100.0 / worth, {})
+        found.trials.append(Trial(len(found.trials), u, u, policy, "measured", np.nan, worth, made, worth))
+    controller._weigh(found, 0)
+    assert controller.hint == (lab.Tiresias(metric="time") if keeps else other)
+    if keeps:
+        assert controller.credit == pytest.approx(0.01 + np.log(held))
+
+
 def test_what_only_the_chosen_forecast_shows_is_luck(trace, monkeypatch):
     """A large gain is measured again at once; without it there, nothing is switched, and both measurements count."""
     controller = loop(trace, tuner=Says(1.5, 1.0, 1.0))

@@ -17,7 +17,7 @@ from gpuschedlab.sim import Simulation
 
 HOUR = 3600.0
 CHALLENGE = 1.05
-"""Times the reward of the hint by which another configuration must be better to take its place."""
+"""Times the reward of the hint by which another configuration must be better to take its place; less if it gains twice."""
 
 
 @dataclass(frozen=True)
@@ -260,7 +260,7 @@ class Controller:
         """
         now, held, best = self._held(tuning, self.simulation.policy), self._held(tuning, self.hint), tuning.best
         self.credit += math.log(held / now) if held else 0.0
-        if held and self.credit > 0 and best.reward <= CHALLENGE * held:
+        if held and self.credit > 0 and best.reward <= held * min(CHALLENGE, held / now):
             return 0
         self.hint, self.credit = (best.policy if best.reward > now else None), 0.0
         if best.reward <= self.threshold * now:
