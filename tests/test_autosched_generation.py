@@ -13,7 +13,9 @@ from gpuschedlab.autosched import (
     past_forecast,
     true_forecast,
 )
+from gpuschedlab.autosched.durations import Durations
 from gpuschedlab.autosched.features import Seen
+from gpuschedlab.autosched.offline import busier
 from gpuschedlab.autosched.ranges import MODELS, counted, hourly, known_by, queries_of, range_of
 from gpuschedlab.check.samples import recurring_sample
 from gpuschedlab.errors import EstimatorError
@@ -223,6 +225,50 @@ def test_a_horizon_of_days_needs_as_much_stored(whole):
         assert found.is_sorted()
         assert found.min() > now
         assert now + 48 * 3600.0 < found.max() <= now + 72 * 3600.0
+
+
+def test_jobs_that_still_run_make_long_durations_as_frequent_as_they_are():
+    """Lognormal lengths seen for a random while: completions alone are too short, the product-limit estimate is not."""
+    draw = np.random.default_rng(0)
+    length = draw.lognormal(9.0, 1.2, 20_000)
+    seen = draw.uniform(0, 4 * np.exp(9.0), len(length))
+    known = Durations.of(np.minimum(length, seen), length <= seen)
+    u = draw.random(50_000)
+    short, long = np.full(len(u), 1000.0), np.full(len(u), 20_000.0)
+    drawn = known.draw(short, long, u)
+    true = length[(length > 1000) & (length < 20_000)]
+    ended = length[(length <= seen) & (length > 1000) & (length < 20_000)]
+    assert drawn.mean() == pytest.approx(true.mean(), rel=0.02)
+    assert ended.mean() < 0.9 * true.mean()
+    share = (known.draw(0 * u, np.inf + u, u) > 20_000).mean()
+    assert share == pytest.approx((length > 20_000).mean(), rel=0.05)
+
+
+def test_durations_that_nobody_reached_lie_beyond_what_is_known():
+    known = Durations.of([10.0, 20.0, 40.0, 60.0], [True, True, False, False])
+    u = np.linspace(0, 0.999, 50)
+    assert known.ended.tolist() == [0.25, 0.5]
+    far = known.draw(np.full(50, 30.0), np.full(50, np.inf), u)
+    assert far == pytest.approx(30 * (1.1 + u))
+    open_ended = known.draw(np.full(50, 5.0), np.full(50, np.inf), u)
+    assert sorted(set(open_ended[:25])) == [10.0, 20.0]
+    assert open_ended[25:] == pytest.approx(20 * (1.1 + (u[25:] - 0.5) / 0.5))
+    assert known.draw([21.0], [31.0], [0.25]).tolist() == [23.5]
+
+
+def test_calm_segments_are_made_to_ask_for_all_gpus():
+    """Half a cluster's work becomes a cluster's; what asks for more stays as it is."""
+    frame = pl.DataFrame({"job_id": [str(i) for i in range(200)], "submit": 180.0 * np.arange(200), "gpus": 1.0})
+    simulation = Simulation(frame.with_columns(duration=1440.0), Cluster.homogeneous(2, 8), Fifo())
+    simulation.advance(3600.0)
+    calm = true_forecast(simulation, 9 * HOUR)
+    busy = busier(calm, 16, 9 * HOUR, np.random.default_rng(0))
+    asked = (busy.trace["gpus"] * busy.trace["duration"]).sum()
+    assert asked == pytest.approx(16 * 9 * HOUR, rel=0.03)
+    assert asked > 1.9 * (calm.trace["gpus"] * calm.trace["duration"]).sum()
+    assert busy.trace["submit"].is_sorted()
+    assert busy.trace["job_id"].n_unique() == busy.trace.height
+    assert busier(calm, 4, 9 * HOUR, np.random.default_rng(0)).trace.equals(calm.trace)
 
 
 def test_repository_holds_what_a_run_shows(live):

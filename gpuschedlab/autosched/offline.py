@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
 
-from gpuschedlab.autosched.forecast import HORIZON, true_forecast
+from gpuschedlab.autosched.forecast import HORIZON, Forecast, true_forecast
 from gpuschedlab.autosched.graph import Layers, learn_graph
 from gpuschedlab.autosched.measure import CONTEXT, Probe, sample
 from gpuschedlab.autosched.model import CausalModel
@@ -15,6 +17,7 @@ from gpuschedlab.errors import EstimatorError
 from gpuschedlab.sim import Simulation
 
 DAY = 86_400.0
+TIMES = 10.0
 
 
 def layers_of(space: Space) -> Layers:
@@ -40,7 +43,8 @@ def gather(
     """Measure configurations at instants of the past, each on the jobs that were there and those that then came.
 
     The last `days` of the history are played under the space's policy; instants are spread over the more loaded half
-    of them, so that their service usage is comparable. At each the policy itself is the reference, and
+    of them, and arrivals are multiplied where they ask for less than all GPUs (`busier`), so that their service usage is
+    comparable and there is something to learn. At each the policy itself is the reference, and
     `configurations` points of a Latin hypercube are measured.
 
     Parameters
@@ -83,9 +87,8 @@ def gather(
     rows, plan = [], LatinHypercube([a.levels for a in space.axes], rng, size=configurations)
     for segment, instant in enumerate(_busy(play.copy(), instants, rng)):
         play.advance(instant)
-        probe = Probe(
-            true_forecast(play, horizon), cluster, space.policy, speeds=speeds, estimator=estimator, delays=delays
-        )
+        ahead = busier(true_forecast(play, horizon), cluster.total_gpus, horizon, rng)
+        probe = Probe(ahead, cluster, space.policy, speeds=speeds, estimator=estimator, delays=delays)
         reference, names = probe(space.policy), [a.name for a in space.axes]
         found = [(space.encode(space.policy), reference)]
         for _ in range(configurations):
@@ -93,6 +96,23 @@ def gather(
             found.append((u, probe(policy)))
         rows += [{"segment": float(segment)} | sample(u, names, m, reference, probe.objective) for u, m in found]
     return pl.DataFrame(rows)
+
+
+def busier(forecast: Forecast, capacity: float, horizon: float, rng) -> Forecast:
+    """Let arrivals come several times (at most `TIMES`) where jobs ask for less than `capacity` GPUs over the horizon (s)."""
+    trace = forecast.trace
+    existing, coming = trace.head(forecast.existing), trace.tail(trace.height - forecast.existing)
+    passed = existing.join(forecast.initial, on="job_id", how="left", maintain_order="left")["progress"]
+    held = float((existing["gpus"] * (existing["duration"] - passed).clip(0, horizon)).sum())
+    asked = float((coming["gpus"] * coming["duration"].clip(0, horizon)).sum())
+    times = min(TIMES, (capacity * horizon - held) / asked) if asked else 1.0
+    if times <= 1:
+        return forecast
+    rows = np.sort(rng.integers(coming.height, size=round((times - 1) * coming.height)))
+    again = coming[rows].with_columns(job_id=pl.format("again-{}", pl.int_range(pl.len())))
+    return replace(
+        forecast, trace=pl.concat([existing, pl.concat([coming, again]).sort("submit", maintain_order=True)])
+    )
 
 
 def _busy(play: Simulation, count: int, rng) -> list[float]:

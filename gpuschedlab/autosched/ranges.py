@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from gpuschedlab._extras import need
+from gpuschedlab.autosched.durations import Durations
 from gpuschedlab.autosched.features import HOUR, RANGES, Seen
 from gpuschedlab.errors import EstimatorError
 
@@ -150,8 +151,8 @@ class RangePredictor:
     kinds_ : (c,) numpy.ndarray
         Ranges that occurred.
     weight_ : float
-    lengths_ : (n,) numpy.ndarray
-        Durations known (s), ascending.
+    durations_ : Durations
+        Of all jobs by then, those that still run included.
 
     Raises
     ------
@@ -167,7 +168,7 @@ class RangePredictor:
     Beside the k most recent jobs of any kind, the features hold those that share GPUs, virtual cluster, user or name,
     where recorded, and arrivals nearest in submission (batches). Which instants a query is made at is not published:
     in training, every arrival and every whole hour up to the last bound. The counted shares. A drawn duration
-    exceeds what the job has run.
+    exceeds what the job has run, and long ones are as frequent as jobs that still run tell (`Durations`).
 
     Examples
     --------
@@ -202,15 +203,16 @@ class RangePredictor:
         """
         past = known_by(repository, now)
         owner, executed, at = queries_of(past, now, np.random.default_rng(self.rng))
-        lengths = np.sort(past["duration"].drop_nulls().to_numpy())
-        if not len(lengths):
+        if past["duration"].null_count() == past.height:
             raise EstimatorError(
                 "RangePredictor: found no job that has ended; expected some history. Give a longer one."
             )
         y = range_of(past["duration"].fill_null(np.inf).to_numpy())[owner]
         seen, found = Seen(past), replace(self)
         x = seen.features(past[owner].with_columns(executed=pl.Series(executed)), at, self.recent, owner)
-        found._learn(lengths_=lengths, weight_=0.3 if self.weight is None else float(self.weight))
+        ran, over = past["duration"].fill_null(past["executed"]), past["duration"].is_not_null()
+        durations = Durations.of(ran.to_numpy(), over.to_numpy())
+        found._learn(durations_=durations, weight_=0.3 if self.weight is None else float(self.weight))
         cut = int(0.8 * len(y))
         if self.weight is None and len(y) >= FEW:
             # Only what was known at the cut may train the model that the weights are compared on.
@@ -236,21 +238,13 @@ class RangePredictor:
         return self._answer(x, counted(seen, x, self.recent), queries["executed"].to_numpy(), self.weight_)
 
     def predict(self, repository: pl.DataFrame, queries: pl.DataFrame, now, rng) -> np.ndarray:
-        """Duration (q,) in all (s), drawn from the past ones of the predicted range that exceed what was executed.
-
-        Where there is none, it is uniform between what was executed and the range's end; in the last range, 1.1 to 2.1
-        times what was executed.
-        """
+        """Duration (q,) in all (s), drawn from those of the predicted range that exceed what was executed."""
         found = self.predict_range(repository, queries, now)
         executed = queries["executed"].to_numpy()
         bounds = np.array([0.0, *RANGES, np.inf])
-        low, high = np.maximum(bounds[found], executed), bounds[found + 1]
-        first = np.searchsorted(self.lengths_, low, side="right")
-        last = np.searchsorted(self.lengths_, high, side="left")
         u = np.random.default_rng(rng).random(len(found))
-        pick = np.minimum(first + (u * (last - first)).astype(int), len(self.lengths_) - 1)
-        beyond = np.where(np.isfinite(high), low + u * (np.minimum(high, 1e12) - low), low * (1.1 + u))
-        return np.maximum(np.where(last > first, self.lengths_[pick], beyond), np.nextafter(executed, np.inf) + 1e-3)
+        drawn = self.durations_.draw(np.maximum(bounds[found], executed), bounds[found + 1], u)
+        return np.maximum(drawn, np.nextafter(executed, np.inf) + 1e-3)
 
     def _answer(self, x, share, executed, weight: float) -> np.ndarray:
         chance = np.full(share.shape, 1e-9)
