@@ -244,13 +244,29 @@ def test_rejection_spares_what_is_foreseen_to_be_bad(space):
 
 
 def test_exploration_ignores_rejection_as_often_as_epsilon_says(space):
-    """A model that damns everything: with epsilon 0.6 about 40 % are measured all the same."""
-    shares = []
+    """Nothing comes near the goal, which is the hint: with epsilon 0.6 about 40 % are measured all the same."""
+    goal, shares = space.decode([0.2, 0.0, 0.1, 0.0]), []
     for seed in range(8):
-        found, _ = search(space, Omniscient(space, wrong=-9.0), rng=seed, sampler="random", epsilon=0.6, scope=False)
-        shares.append(np.mean([t.fate == "measured" for t in found.trials[2:]]))
+        options = {"rng": seed, "sampler": "random", "epsilon": 0.6, "scope": False, "hints": [goal]}
+        found, _ = search(space, Omniscient(space), **options)
+        shares.append(np.mean([t.fate == "measured" for t in found.trials[3:]]))
     assert np.mean(shares) == pytest.approx(0.4, abs=0.08)
-    assert search(space, Omniscient(space, wrong=-9.0), epsilon=1.0, scope=False)[0].measured == 2
+    assert search(space, Omniscient(space), hints=[goal], epsilon=1.0, scope=False)[0].measured == 3
+
+
+def test_a_model_that_foretells_all_too_little_still_finds_the_better(space):
+    """Step 3 where a forecast rewards more than the model has seen: what counts is what it foretold of the best."""
+    plain, _ = search(space, Omniscient(space), sampler="random", epsilon=1.0, scope=False)
+    timid, _ = search(space, Omniscient(space, wrong=-0.7), sampler="random", epsilon=1.0, scope=False)
+    assert [t.fate for t in timid.trials] == [t.fate for t in plain.trials]
+    assert timid.best.reward == plain.best.reward > 1.2
+
+
+def test_a_search_ends_when_nothing_that_the_model_favours_makes_a_difference(space, monkeypatch):
+    """All configurations are worth the same: four favourites are measured, and no more; none are left out elsewhere."""
+    monkeypatch.setattr(f"{__name__}.worth", lambda u: 100.0)
+    assert search(space, Omniscient(space), proposals=4, scope=False)[0].measured == 6
+    assert search(space, Omniscient(space), proposals=0, scope=False)[0].measured > 20
 
 
 def test_measurement_is_the_probes(space):

@@ -124,7 +124,9 @@ class Tuner:
     learnt at one time holds at another. The configuration in force is measured first, too; then hints and, with a model,
     those it favours, and the sampler begins at the best of all: its steps from the configuration in force alone rarely
     leave the neighbourhood in T rounds. A configuration that was measured before is not measured again. The search ends
-    early when every axis is fixed, when `IDLE` rounds in a row led to nothing new, or out of `patience`. Step 6 takes the
+    early when what the model favours is no better or worse than the rest, when every axis is fixed, when `IDLE` rounds in
+    a row led to nothing new, or out of `patience`. Rewards beyond what the model knows would reject all else: step 3
+    takes what it foretold of the best, where that is less. Step 6 takes the
     90 % point of what is foreseen away from the best: by the mean, a model that errs by a tenth fixed what mattered.
     `epsilon` has no published value.
 
@@ -138,9 +140,9 @@ class Tuner:
     epsilon: float = 0.93
     gamma: float = GAMMA
     margin: float = 0.002
-    proposals: int = 2
+    proposals: int = 4
     pool: int = 192
-    patience: int = 5
+    patience: int = 3
     reject: bool = True
     scope: bool = True
     options: dict = field(default_factory=dict)
@@ -182,6 +184,8 @@ class Tuner:
         for t in range(1, self.iterations + 1):
             if t == len(favourites) + 1:
                 search.begin()
+                if self.proposals and search.alike:
+                    return
             if search.done or search.idle >= IDLE or search.vain >= self.patience:
                 return
             asked = favourites[t - 1] if t <= len(favourites) else search.sampler.ask()
@@ -203,6 +207,12 @@ class _Search:
     @property
     def done(self) -> bool:
         return len(self.fixed) == len(self.space)
+
+    @property
+    def alike(self) -> bool:
+        """Whether it makes no difference what the model favours: all measured rewards are within `BETTER`."""
+        rewards = [t.reward for t in self.known.values()]
+        return self.model is not None and max(rewards) <= BETTER * min(rewards)
 
     def begin(self) -> None:
         """Make the sampler, which starts at the best so far (without a model: at what is in force)."""
@@ -237,7 +247,7 @@ class _Search:
         elp = self.rng.random() <= self.tuner.epsilon
         if before is not None:
             fate, made, worth = "known", before.measurement, before.reward
-        elif judge and self.tuner.reject and elp and predicted <= self.tuner.gamma * self.found.best.reward:
+        elif judge and self.tuner.reject and elp and predicted <= self.tuner.gamma * self._bar():
             fate, made, worth = "rejected", None, np.nan
         else:
             fate, made = "measured", self.probe(policy)
@@ -259,6 +269,10 @@ class _Search:
         fixed = tuple(self.space.axes[i].name for i in sorted(self.fixed))
         self.found.trials[-1] = replace(trial, fixed=fixed)
         self.found.seconds += time.perf_counter() - begin
+
+    def _bar(self) -> float:
+        """Reward of the best, or what the model foretold of it if that is less: then it foretells all too little."""
+        return float(np.fmin(self.found.best.reward, self.found.best.predicted))
 
     def _predict(self, u) -> float:
         """Reward that the model foretells; nan without one, and before the reference is measured."""
