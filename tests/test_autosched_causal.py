@@ -5,10 +5,12 @@ import itertools
 import numpy as np
 import polars as pl
 import pytest
+import xgboost
 
 from gpuschedlab.autosched.graph import CausalGraph, Layers, full_graph, learn_graph
 from gpuschedlab.autosched.model import CausalModel
 from gpuschedlab.autosched.network import Network
+from gpuschedlab.autosched.trees import Trees
 from gpuschedlab.errors import EstimatorError
 
 LAYERS = Layers(("k0", "k1", "k2", "k3"), ("m1", "m2"), ("o",), {"k3": 3})
@@ -297,3 +299,18 @@ def test_unknown_backends_variables_and_columns_are_refused():
         CausalModel(full_graph(LAYERS)).fit(system(0).drop("m2"))
     with pytest.raises(EstimatorError, match="expected one of k0"):
         CausalModel(full_graph(LAYERS)).fit(system(0)).do({"x": 1.0})
+
+
+def test_trees_in_arrays_answer_as_the_booster_does():
+    """Bit by bit, on columns of a wider table, at thresholds themselves, and for a model without a split."""
+    rng = np.random.default_rng(2)
+    table = rng.integers(0, 9, (400, 6)).astype(np.float32) / 3
+    y = table[:, 4] * table[:, 1] + rng.standard_normal(400)
+    for columns, trees, depth in (([4, 1, 0], 40, 5), ([2], 3, 1)):
+        data = xgboost.DMatrix(table[:, columns], y)
+        booster = xgboost.train({"max_depth": depth, "nthread": 1}, data, num_boost_round=trees)
+        found = Trees.of(booster, columns).predict(table)
+        np.testing.assert_array_equal(found, booster.predict(data))
+        assert len(np.unique(found)) > 1
+    flat = xgboost.train({"nthread": 1}, xgboost.DMatrix(table, np.full(400, 2.5)), num_boost_round=5)
+    np.testing.assert_array_equal(Trees.of(flat, range(6)).predict(table), np.float32(2.5))

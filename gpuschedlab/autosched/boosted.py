@@ -7,6 +7,7 @@ import polars as pl
 
 from gpuschedlab._extras import need
 from gpuschedlab.autosched.graph import CausalGraph
+from gpuschedlab.autosched.trees import Trees
 
 
 class Boosted:
@@ -35,11 +36,11 @@ class Boosted:
         self.rows, self.weight, self.fresh = samples.to_numpy(), np.ones(samples.height), 0
         self._refit()
 
-    def update(self, samples: pl.DataFrame) -> None:
+    def update(self, samples) -> None:
         """Take new rows; every `batch` of them all is learnt anew, however many come at a time."""
-        while samples.height:
-            room = self.batch - self.fresh
-            rows, samples = samples[:room].to_numpy(), samples[room:]
+        new = np.column_stack([samples[n] for n in self.graph.layers.names])
+        while len(new):
+            rows, new = np.split(new, [self.batch - self.fresh])
             self.rows = np.concatenate([self.rows, rows])
             self.weight = np.concatenate([self.weight, np.full(len(rows), self.recent)])
             self.fresh += len(rows)
@@ -48,7 +49,7 @@ class Boosted:
 
     def _refit(self) -> None:
         xgboost = need("xgboost", "the causal model's boosted backend")
-        names = list(self.graph.layers.names)
+        names, table = list(self.graph.layers.names), self.rows.astype(np.float32)
         options = {"max_depth": 4, "eta": 0.12, "subsample": 0.9, "seed": self.rng, "nthread": 1, "lambda": 2.0}
         self.models, self.residuals, self.fresh = {}, {}, 0
         for i, name in enumerate(names):
@@ -57,9 +58,8 @@ class Boosted:
                 self.models[name], self.residuals[name] = None, np.sort(y)
                 continue
             data = xgboost.DMatrix(self.rows[:, causes], y, weight=self.weight)
-            model = xgboost.train(options, data, num_boost_round=self.trees)
-            self.models[name] = (model, causes)
-            self.residuals[name] = np.sort(y - model.predict(data))
+            self.models[name] = Trees.of(xgboost.train(options, data, num_boost_round=self.trees), causes)
+            self.residuals[name] = np.sort(y - self.models[name].predict(table))
         goal, given = self.graph.layers.objectives[0], len(self.graph.layers.given)
         followed = self._follow({n: self.rows[:, i] for i, n in enumerate(names[:given])})[goal]
         self.errors = np.quantile(self.rows[:, names.index(goal)] - followed, [0.1, 0.9])
@@ -68,16 +68,13 @@ class Boosted:
         """Values (n,) of all variables from those that are set, causes first; with residuals if there is a generator."""
         names = self.graph.layers.names
         n = len(next(iter(values.values()))) if values else 512
+        table = np.empty((n, len(names)), np.float32)
         for name in self.graph.order():
-            if name in values:
-                continue
-            left = self.residuals[name]
-            if self.models[name] is None:
-                values[name] = noise.choice(left, n) if noise is not None else np.full(n, left.mean())
-                continue
-            model, causes = self.models[name]
-            mean = model.inplace_predict(np.column_stack([values[names[c]] for c in causes]))
-            values[name] = mean + (noise.choice(left, n) if noise is not None else 0.0)
+            at, model, left = names.index(name), self.models[name], self.residuals[name]
+            if name not in values:
+                mean = model.predict(table) if model else (left.mean() if noise is None else 0.0)
+                values[name] = mean + (noise.choice(left, n) if noise is not None else np.zeros(n, np.float32))
+            table[:, at] = values[name]
         return values
 
     def predict(self, u: np.ndarray):

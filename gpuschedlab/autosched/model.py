@@ -64,9 +64,9 @@ class CausalModel:
         self.core.fit(samples.select(names))
         return self
 
-    def update(self, samples: pl.DataFrame) -> CausalModel:
-        """Learn from a few more, newer ones (fine-tuning)."""
-        self.core.update(samples.select(self.graph.layers.names))
+    def update(self, samples) -> CausalModel:
+        """Learn from a few more, newer ones (fine-tuning): a frame, or a value (n,) or a number by each variable's name."""
+        self.core.update({n: np.atleast_1d(np.asarray(samples[n], float)) for n in self.graph.layers.names})
         return self
 
     def predict(self, configurations) -> Prediction:

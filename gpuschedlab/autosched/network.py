@@ -63,16 +63,16 @@ class Network:
         edges = np.unique(np.quantile(values, np.arange(1, count) / count))
         return edges[edges > values.min()] if len(values) else edges
 
-    def states(self, samples: pl.DataFrame) -> dict[str, np.ndarray]:
+    def states(self, samples) -> dict[str, np.ndarray]:
         """State (n,) of each variable in each row."""
-        return {n: np.searchsorted(self.cuts[n], samples[n].to_numpy(), side="right") for n in self.cuts}
+        return {n: np.searchsorted(self.cuts[n], np.asarray(samples[n]), side="right") for n in self.cuts}
 
-    def update(self, samples: pl.DataFrame) -> None:
+    def update(self, samples) -> None:
         """Count more rows: the same as counting all at once with these cuts and causes, which stay those of `fit`."""
         states = self.states(samples)
         for n in self.counts:
             np.add.at(self.counts[n], (*(states[c] for c in self.causes[n]), states[n]), 1.0)
-            values = samples[n].to_numpy()
+            values = np.asarray(samples[n])
             np.add.at(self.sums[n], states[n], values)
             np.add.at(self.squares[n], states[n], values**2)
         self.tables = {n: self.table(n) for n in self.counts}

@@ -98,16 +98,17 @@ class Space:
             for name in names
             for i in range(infos[name].knob.many if infos[name].kind == "floats" else 1)
         )
+        owners = [a.info.name for a in self.axes]
+        self.places = {n: (owners.index(n), owners.index(n) + owners.count(n)) for n in self.names}
 
     def __len__(self):
         return len(self.axes)
 
     def decode(self, u):
         """Policy at coordinates (k,), projected onto ranges and constraints."""
-        values = self.policy.knobs
-        for name in self.names:
-            found = [a.value(x) for a, x in zip(self.axes, u, strict=True) if a.info.name == name]
-            values[name] = tuple(found) if self.axes_of(name)[0].info.kind == "floats" else found[0]
+        values, found = self.policy.knobs, [a.value(x) for a, x in zip(self.axes, u, strict=True)]
+        for name, (first, last) in self.places.items():
+            values[name] = tuple(found[first:last]) if self.axes[first].info.kind == "floats" else found[first]
         return self.policy.with_knobs(**type(self.policy).project(values))
 
     def encode(self, policy) -> np.ndarray:
@@ -125,7 +126,3 @@ class Space:
         """Nearest policy that constraints allow, and its coordinates (k,)."""
         policy = self.decode(u)
         return policy, self.encode(policy)
-
-    def axes_of(self, name: str) -> list[Axis]:
-        """Axes of one knob."""
-        return [a for a in self.axes if a.info.name == name]

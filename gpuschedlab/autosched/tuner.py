@@ -288,8 +288,8 @@ class _Search:
         """Tell the model what was measured."""
         if self.model is not None:
             names = [a.name for a in self.space.axes]
-            row = sample(trial.u, names, trial.measurement, self.found.trials[0].measurement, self.probe.objective)
-            self.model.update(pl.DataFrame([row]))
+            first = self.found.trials[0].measurement
+            self.model.update(sample(trial.u, names, trial.measurement, first, self.probe.objective))
 
     def _narrow(self) -> None:
         """What-if analysis: fix the axes along which nothing better than the best is foreseen."""

@@ -1,0 +1,72 @@
+"""Boosted trees in arrays: a search asks a model for one configuration at a time, hundreds of times."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+import numpy as np
+
+from gpuschedlab._compiled import njit
+
+
+@dataclass(frozen=True)
+class Trees:
+    """An XGBoost regression on some columns of a table, its nodes in arrays.
+
+    Parameters
+    ----------
+    base : float32
+        What is added to the leaves.
+    roots : (t,) numpy.ndarray
+        First node of each tree.
+    column, left, right : (m,) numpy.ndarray
+        Of each node: the column it asks for, and the nodes for values below its threshold and from it on; left is -1
+        in a leaf.
+    value : (m,) numpy.ndarray
+        Threshold of a node, or what a leaf adds.
+    """
+
+    base: np.float32
+    roots: np.ndarray
+    column: np.ndarray
+    left: np.ndarray
+    right: np.ndarray
+    value: np.ndarray
+
+    @classmethod
+    def of(cls, booster, columns) -> Trees:
+        """Nodes of an `xgboost.Booster` whose features are these columns of the table."""
+        learner = json.loads(booster.save_raw("json"))["learner"]
+        base = np.ravel(json.loads(learner["learner_model_param"]["base_score"]))[0]  # a number, or a list of one
+        trees = learner["gradient_booster"]["model"]["trees"]
+        sizes = [len(tree["left_children"]) for tree in trees]
+        roots = np.cumsum([0, *sizes])[:-1]
+
+        def joined(name, shift=0):
+            return np.concatenate([np.where(x < 0, x, x + shift * r) for x, r in _parts(trees, name, roots)])
+
+        column = np.asarray(columns, np.int32)[joined("split_indices")]
+        left, right = joined("left_children", 1).astype(np.int32), joined("right_children", 1).astype(np.int32)
+        value = np.concatenate([np.asarray(tree["split_conditions"], np.float32) for tree in trees])
+        return cls(np.float32(base), roots.astype(np.int32), column, left, right, value)
+
+    def predict(self, table: np.ndarray) -> np.ndarray:
+        """Values (n,) for the rows of a table (n, columns) of float32: those of the booster, bit by bit."""
+        return _sum(table, self.base, self.roots, self.column, self.left, self.right, self.value)
+
+
+def _parts(trees, name: str, roots):
+    return ((np.asarray(tree[name]), root) for tree, root in zip(trees, roots, strict=True))
+
+
+@njit
+def _sum(table, base, roots, column, left, right, value):
+    found = np.full(len(table), base, np.float32)
+    for i in range(len(table)):
+        for root in roots:
+            node = root
+            while left[node] >= 0:
+                node = left[node] if table[i, column[node]] < value[node] else right[node]
+            found[i] += value[node]
+    return found
