@@ -41,23 +41,18 @@ class Trees:
         base = np.ravel(json.loads(learner["learner_model_param"]["base_score"]))[0]  # a number, or a list of one
         trees = learner["gradient_booster"]["model"]["trees"]
         sizes = [len(tree["left_children"]) for tree in trees]
-        roots = np.cumsum([0, *sizes])[:-1]
+        roots = np.cumsum([0, *sizes])[:-1].astype(np.int32)
 
-        def joined(name, shift=0):
-            return np.concatenate([np.where(x < 0, x, x + shift * r) for x, r in _parts(trees, name, roots)])
+        def joined(name, kind=np.int32):
+            return np.concatenate([np.asarray(tree[name], kind) for tree in trees])
 
-        column = np.asarray(columns, np.int32)[joined("split_indices")]
-        left, right = joined("left_children", 1).astype(np.int32), joined("right_children", 1).astype(np.int32)
-        value = np.concatenate([np.asarray(tree["split_conditions"], np.float32) for tree in trees])
-        return cls(np.float32(base), roots.astype(np.int32), column, left, right, value)
+        column, shift = np.asarray(columns, np.int32)[joined("split_indices")], np.repeat(roots, sizes)
+        left, right = (np.where(x < 0, -1, x + shift) for x in (joined("left_children"), joined("right_children")))
+        return cls(np.float32(base), roots, column, left, right, joined("split_conditions", np.float32))
 
     def predict(self, table: np.ndarray) -> np.ndarray:
         """Values (n,) for the rows of a table (n, columns) of float32: those of the booster, bit by bit."""
         return _sum(table, self.base, self.roots, self.column, self.left, self.right, self.value)
-
-
-def _parts(trees, name: str, roots):
-    return ((np.asarray(tree[name]), root) for tree, root in zip(trees, roots, strict=True))
 
 
 @njit
