@@ -14,7 +14,7 @@ from gpuschedlab.jobs import Speeds
 from gpuschedlab.knobs import Data, Knob
 from gpuschedlab.policies import Edf, Fifo, Lucid, Sjf, Srtf, Themis, Tiresias
 from gpuschedlab.policies.tiresias import GRID, WIDEST, gittins_ranks
-from gpuschedlab.sim import Ordered, simulate
+from gpuschedlab.sim import Ordered, Simulation, simulate
 
 TWO = Cluster.homogeneous(1, 2)
 
@@ -127,6 +127,18 @@ def test_lucid_profiles_first_and_starts_over():
     assert run.jobs["lost"].to_list() == [50, 0]
     nodes = run.allocations.filter(pl.col("job") == 0).sort("start")["node"].to_list()
     assert nodes == [0, 1]
+
+
+def test_a_profiler_that_grows_takes_empty_nodes_only():
+    """Jobs hold two nodes of three for long: one profiler node can be had, and where none can, jobs are not profiled."""
+    trace = jobs((0, 1, 1000), (0, 1, 900), (0, 1, 20), (30, 1, 100), (31, 1, 10))
+    for at, expected in ((25.0, [1000, 900, 20, 1000, 90]), (10.0, [1000, 900, 20, 130, 140])):
+        simulation = Simulation(trace, Cluster.homogeneous(3, 1), Lucid(profiler_nodes=0, pack=False))
+        simulation.advance(at)
+        for share_limit in (1.5, 1.2):  # what it has it keeps
+            simulation.switch(Lucid(profiler_nodes=1, profile_time=50.0, pack=False, share_limit=share_limit))
+        simulation.advance(np.inf)
+        assert simulation.result().jobs["end"].to_list() == expected
 
 
 def test_lucid_serves_the_smallest_expected_gpu_time_first():

@@ -206,12 +206,17 @@ def build_state(trace: pl.DataFrame, cluster: Cluster, policy, speeds, estimates
     )
 
 
-def arrange(job: np.ndarray, body: np.ndarray, trace: pl.DataFrame, cluster: Cluster, policy, delays: Delays) -> dict:
-    """Make the arrays that depend on the policy: rule, nodes by pool, demand classes; jobs are put into the classes."""
+def arrange(
+    job: np.ndarray, body: np.ndarray, trace: pl.DataFrame, cluster: Cluster, policy, delays: Delays, ready=None
+):
+    """Make the arrays that depend on the policy: rule, nodes by pool, demand classes; jobs are put into the classes.
+
+    `ready`: the nodes that a profiler may take, in order; None: all.
+    """
     rule = policy.rule()
     rule["checkpoint"] = np.inf if delays.checkpoint is None else delays.checkpoint
     profiler_nodes = getattr(policy, "profiler_nodes", 0)
-    nodes, pools = _nodes(cluster, profiler_nodes)
+    nodes, pools = _nodes(cluster, profiler_nodes, ready)
     _check_sizes(trace, body["slots"], pools, profiler_nodes)
     profiled = int(pools[pools[:, 1] == 1, 3].max(initial=0))
     cls, heap_size = _classes(job, body, rule, profiled)
@@ -234,11 +239,12 @@ def _tables(speeds) -> dict:
     return {name: getattr(speeds, name) for name in names} | {"sharing": sharing}
 
 
-def _nodes(cluster: Cluster, profiler_nodes: int):
+def _nodes(cluster: Cluster, profiler_nodes: int, ready):
     nodes = np.zeros(cluster.total_nodes, NODE)
     nodes["size"] = nodes["free"] = cluster.node_gpus * SLOTS
     nodes["type"] = cluster.node_type
-    stage = (np.arange(len(nodes)) < profiler_nodes).astype(int)
+    stage = np.zeros(len(nodes), int)
+    stage[(np.arange(len(nodes)) if ready is None else ready)[:profiler_nodes]] = 1
     if profiler_nodes >= len(nodes):
         raise ClusterError(
             f"found profiler_nodes={profiler_nodes}; expected fewer than the nodes of the cluster ({len(nodes)}), or jobs "

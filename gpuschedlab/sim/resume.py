@@ -126,12 +126,17 @@ def _remember(simulation, at: np.ndarray, initial: pl.DataFrame):
 
 
 def rebuild(simulation):
-    """Rebuild queues, classes and pools for the present policy; jobs and nodes stay as they are."""
+    """Rebuild queues, classes and pools for the present policy; jobs and nodes stay as they are.
+
+    A profiler keeps its nodes and takes empty ones: where jobs run that it cannot move, new jobs would wait for their end.
+    """
     old = simulation.state
     refresh_active(old)
     job, body, scalar = old.job.copy(), old.body.copy(), old.scalar.copy()
     body["pos"], body["tick"], body["timer"] = -1, -1, np.inf
-    new = arrange(job, body, simulation.trace, simulation.cluster, simulation.policy, simulation.delays)
+    had, empty = old.pools[old.nodes["pool"], 1] == 1, old.nodes["free"] == old.nodes["size"]
+    ready = np.concatenate([np.flatnonzero(had), np.flatnonzero(empty & ~had)])
+    new = arrange(job, body, simulation.trace, simulation.cluster, simulation.policy, simulation.delays, ready)
     fresh = (old.job["state"] <= WAITING) & (old.job["starts"] == 0)
     job["stage"] = np.where(fresh, job["stage"], np.where(new["rule"]["profile"] > 0, old.job["stage"], 0))
     nodes, pools = new["nodes"], new["pools"]

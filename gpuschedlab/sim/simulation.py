@@ -149,7 +149,10 @@ class Simulation:
         return twin
 
     def switch(self, policy: Policy):
-        """Go on under another policy, or other knobs; running jobs keep their GPUs until it decides otherwise."""
+        """Go on under another policy, or other knobs; running jobs keep their GPUs until it decides otherwise.
+
+        A profiler that grows takes empty nodes only, and stays smaller if there are too few.
+        """
         self.policy = policy
         self._keys()
         resume.rebuild(self)
