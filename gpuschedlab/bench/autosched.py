@@ -80,10 +80,10 @@ def measure(data_dir, name: str, load: float | None, policy: str, seed: int) -> 
 
     history, trace, cluster, speeds, own = stretch(data_dir, name, load, seed)
     space = Space(ALL[policy]())
-    knows = Runtime().fit(history) if policy != "tiresias" and history.height > 500 else Oracle()
+    knows = Runtime().fit(history) if policy != "tiresias" and history.height else Oracle()
     given = {"speeds": speeds, "estimator": knows, "delays": Delays(restart=60.0)}
     # Philly's extract holds next to nothing before its two weeks: the first three days are the offline phase.
-    past = history if history.height > 500 else trace.filter(pl.col("submit") < 3 * DAY)
+    past = history if history.height else trace.filter(pl.col("submit") < 3 * DAY)
     samples = gather(past, cluster, space, rng=seed, **given)
     row = {"trace": name, "load": load or "own", "own_load": round(own, 3), "policy": policy, "seed": seed}
     objective = space.policy.objective

@@ -35,7 +35,7 @@ def measure(
 
     history, trace, cluster, speeds, _ = stretch(data_dir, name, None, seed)
     space = Space(ALL[policy]())
-    knows = Runtime().fit(history) if policy != "tiresias" and history.height > 500 else Oracle()
+    knows = Runtime().fit(history) if policy != "tiresias" and history.height else Oracle()
     given = {"speeds": speeds, "estimator": knows, "delays": Delays(restart=60.0)}
     sizes = {"instants": instants, "configurations": configurations, "days": 14.0}
     samples = gather(trace, cluster, space, rng=seed, **sizes, **given)
