@@ -18,6 +18,7 @@ from gpuschedlab.sim import Simulation
 
 DAY = 86_400.0
 TIMES = 10.0
+"""Most often that an arrival of a calm segment comes, on average."""
 
 
 def layers_of(space: Space) -> Layers:

@@ -126,9 +126,8 @@ class Tuner:
     leave the neighbourhood in T rounds. A configuration that was measured before is not measured again. The search ends
     early when what the model favours is no better or worse than the rest, when every axis is fixed, when `IDLE` rounds in
     a row led to nothing new, or out of `patience`. Rewards beyond what the model knows would reject all else: step 3
-    takes what it foretold of the best, where that is less. Step 6 takes the
-    90 % point of what is foreseen away from the best: by the mean, a model that errs by a tenth fixed what mattered.
-    `epsilon` has no published value.
+    takes what it foretold of the best, where that is less. Step 6 takes the 90 % point of what is foreseen away from the
+    best: by the mean, a model that errs by a tenth fixed what mattered. `epsilon` has no published value.
 
     References
     ----------

@@ -32,6 +32,8 @@ TUNED = ("selftune", "optimal", "autosched")
 ROOM, GAIN, NEAR, SLACK = 0.15, 1.10, 0.05, 0.01
 #: What the thesis reports of AutoSched: JCT against SelfTune, share of jobs with rho <= 1 against Fixed, JCT against SelfTune.
 PUBLISHED = {"tiresias": "1.10-1.36", "themis": "1.07-1.12 (against Fixed)", "lucid": "1.15-1.17"}
+LEAST = 500
+"""Jobs before the two weeks that make a history: Philly's extract has but 42, which lasted until then."""
 KEPT = Path("runs/bench_autosched.jsonl")
 
 
@@ -50,9 +52,8 @@ def stretch(data_dir, name: str, load: float | None, seed: int):
     own = float((trace["gpus"] * trace["duration"]).sum()) / (cluster.total_gpus * SPAN)
     frame = frame.with_columns(pl.col("submit") * (own / load if load else 1.0))
     history = frame.filter(pl.col("submit") < 0).tail(20_000)
-    history = (
-        history if history.height > 500 else history.head(0)
-    )  # Philly's extract: a few jobs that lasted until then
+    if history.height < LEAST:
+        history = history.head(0)
     return history, frame.filter(pl.col("submit") >= 0), cluster, speeds, own
 
 
@@ -82,7 +83,7 @@ def measure(data_dir, name: str, load: float | None, policy: str, seed: int) -> 
     space = Space(ALL[policy]())
     knows = Runtime().fit(history) if policy != "tiresias" and history.height else Oracle()
     given = {"speeds": speeds, "estimator": knows, "delays": Delays(restart=60.0)}
-    # Philly's extract holds next to nothing before its two weeks: the first three days are the offline phase.
+    # Without a history the first three days are the offline phase.
     past = history if history.height else trace.filter(pl.col("submit") < 3 * DAY)
     samples = gather(past, cluster, space, rng=seed, **given)
     row = {"trace": name, "load": load or "own", "own_load": round(own, 3), "policy": policy, "seed": seed}

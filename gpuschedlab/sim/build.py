@@ -208,7 +208,7 @@ def build_state(trace: pl.DataFrame, cluster: Cluster, policy, speeds, estimates
 
 def arrange(
     job: np.ndarray, body: np.ndarray, trace: pl.DataFrame, cluster: Cluster, policy, delays: Delays, ready=None
-):
+) -> dict:
     """Make the arrays that depend on the policy: rule, nodes by pool, demand classes; jobs are put into the classes.
 
     `ready`: the nodes that a profiler may take, in order; None: all.
