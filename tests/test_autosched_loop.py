@@ -10,7 +10,7 @@ import gpuschedlab as lab
 from gpuschedlab.autosched import attach, gather, train
 from gpuschedlab.autosched.aggregate import Aggregator
 from gpuschedlab.autosched.controller import Controller
-from gpuschedlab.autosched.forecast import true_forecast
+from gpuschedlab.autosched.forecast import Forecast, true_forecast
 from gpuschedlab.autosched.journal import Journal
 from gpuschedlab.autosched.measure import WATCHED, Measurement, Probe, reward, sample
 from gpuschedlab.autosched.space import Space
@@ -220,6 +220,20 @@ def test_a_group_has_a_size():
     assert Aggregator(most=6).group(trace, none, 0.0)[0]["weight"].to_list() == [6.0, 6.0, 6.0, 2.0]
     assert Aggregator(room=8).group(trace, none, 0.0)[0]["weight"].to_list() == [4.0] * 5
     assert Aggregator(room=1).group(trace, none, 0.0)[0]["weight"].to_list() == [1.0] * 20
+
+
+def test_windows_double_in_length():
+    ends = [0.0, 3599.0, 3601.0, 10_799.0, 10_801.0, 25_199.0, 25_201.0]
+    trace = pl.DataFrame({"job_id": list("abcdefg"), "submit": ends, "gpus": 1.0, "duration": 60.0})
+    found, _ = Aggregator(window=3600.0).group(trace, pl.DataFrame({"job_id": []}), 0.0)
+    assert found.select("job_id", "weight").rows() == [("a", 2.0), ("c", 2.0), ("e", 2.0), ("g", 1.0)]
+
+
+@pytest.mark.parametrize(("jobs", "most"), [(100, 1), (300, 3), (6000, 24)])
+def test_a_small_forecast_keeps_its_detail(jobs, most):
+    trace = pl.DataFrame({"job_id": map(str, range(jobs)), "submit": 1.0, "gpus": 1.0, "duration": 60.0})
+    empty = pl.DataFrame(schema={"job_id": pl.Utf8})
+    assert Aggregator()(Forecast(0.0, trace, empty, 0)).trace["weight"].max() == most
 
 
 def test_aggregated_measurements_rank_configurations_alike(trace):

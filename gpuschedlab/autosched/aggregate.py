@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -9,21 +10,25 @@ import polars as pl
 
 from gpuschedlab.errors import EstimatorError
 
+PART = 1 / 128
+"""Largest part of all jobs that becomes one: a small trace keeps its detail."""
+
 
 @dataclass(frozen=True)
 class Aggregator:
     """Group jobs that ask for the same, at about the same time, for about as long.
 
     Jobs of equal demand are neighbours if they were submitted in the same window and their durations lie in
-    the same class of a geometric grid; up to `most` neighbours with `room` GPUs together become one. Existing jobs
-    are grouped by remaining duration instead, running ones apart from waiting ones. The group asks for the sum of GPUs
-    at the mean time of submission, and lasts as long as gives it the members' service (GPU-time), both in all and
-    still to come; executed time is averaged, attained service summed.
+    the same class of a geometric grid; up to `most` neighbours with `room` GPUs together become one. Windows double in
+    length: what comes late is foreseen the least exactly. Existing jobs are grouped by remaining duration instead, running
+    ones apart from waiting ones. The group asks for the sum of GPUs at the mean time of submission, and lasts as long as
+    gives it the members' service (GPU-time), both in all and still to come; executed time is averaged, attained service
+    summed.
 
     Parameters
     ----------
     window : float
-        Seconds of submission that count as the same time.
+        Seconds of submission that count as the same time, from now on; each further window is twice as long.
     ratio : float
         Step of the grid of durations, above 1.
     most : int
@@ -53,8 +58,8 @@ class Aggregator:
     """
 
     window: float = 21_600.0
-    ratio: float = 4.0
-    most: int = 12
+    ratio: float = 8.0
+    most: int = 24
     room: float = 32.0
     alike: tuple[str, ...] = ("kind",)
 
@@ -63,8 +68,9 @@ class Aggregator:
             raise EstimatorError(f"found {self}; expected window > 0 s, ratio > 1, most >= 1 and room > 0 GPUs.")
 
     def __call__(self, forecast):
-        """Return the forecast with similar jobs grouped."""
-        trace, initial = self.group(forecast.trace, forecast.initial, forecast.now)
+        """Return the forecast with similar jobs grouped, at most a `PART` of all in one."""
+        least = replace(self, most=min(self.most, max(1, math.ceil(PART * forecast.trace.height))))
+        trace, initial = least.group(forecast.trace, forecast.initial, forecast.now)
         existing = int((trace["submit"] <= forecast.now).sum()) if initial.height else 0
         return replace(forecast, trace=trace, initial=initial, existing=existing)
 
@@ -91,7 +97,8 @@ class Aggregator:
     def _keyed(self, state: pl.DataFrame, now: float) -> pl.DataFrame:
         """Give each job the number of its group: alike ones in order of submission, cut where a group is full."""
         grid = (pl.col("left").clip(1.0).log() / np.log(self.ratio)).floor()
-        when = pl.when(pl.col("known")).then(-1.0).otherwise((pl.col("submit") - now) // self.window)
+        windows = (1 + (pl.col("submit") - now).clip(0) / self.window).log(2).floor()
+        when = pl.when(pl.col("known")).then(-1.0).otherwise(windows)
         alike = ["gpus", "known", "running", "grid", "when", *(c for c in self.alike if c in state.columns)]
         fits = pl.max_horizontal(1, pl.min_horizontal(self.most, (self.room / pl.col("gpus")).floor()))
         return (

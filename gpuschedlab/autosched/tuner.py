@@ -139,9 +139,9 @@ class Tuner:
     epsilon: float = 0.93
     gamma: float = GAMMA
     margin: float = 0.002
-    proposals: int = 4
+    proposals: int = 3
     pool: int = 192
-    patience: int = 3
+    patience: int = 1
     reject: bool = True
     scope: bool = True
     options: dict = field(default_factory=dict)
