@@ -229,7 +229,7 @@ def test_windows_double_in_length():
     assert found.select("job_id", "weight").rows() == [("a", 2.0), ("c", 2.0), ("e", 2.0), ("g", 1.0)]
 
 
-@pytest.mark.parametrize(("jobs", "most"), [(100, 1), (300, 3), (6000, 24)])
+@pytest.mark.parametrize(("jobs", "most"), [(100, 1), (300, 3), (6000, 12)])
 def test_a_small_forecast_keeps_its_detail(jobs, most):
     trace = pl.DataFrame({"job_id": map(str, range(jobs)), "submit": 1.0, "gpus": 1.0, "duration": 60.0})
     empty = pl.DataFrame(schema={"job_id": pl.Utf8})
@@ -314,6 +314,18 @@ def test_small_gains_count_if_they_last(trace, gains, when, monkeypatch):
     if when is not None:
         assert controller.simulation.policy == controller.tuner.other
         assert (controller.hint, controller.credit) == (None, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("aggregator", "whole", "switches"), [(Aggregator(), 1.03, True), (Aggregator(), 1.01, False), (None, 1.01, True)]
+)
+def test_small_gains_on_aggregated_forecasts_must_show_on_a_whole_one(trace, aggregator, whole, switches, monkeypatch):
+    controller = loop(trace, tuner=Says(1.09, 1.09, 1.09), aggregator=aggregator)
+    says_again(controller, whole, monkeypatch)
+    last = controller.run(3 * HOUR)[-1]
+    assert last.switched == switches
+    assert (last.hint, last.credit) == (None, 0.0)
+    assert ("1.010 on a whole forecast" in last.reason) == (not switches)
 
 
 def says_again(controller, gain, monkeypatch):

@@ -58,8 +58,8 @@ class Aggregator:
     """
 
     window: float = 21_600.0
-    ratio: float = 8.0
-    most: int = 24
+    ratio: float = 4.0
+    most: int = 12
     room: float = 32.0
     alike: tuple[str, ...] = ("kind",)
 

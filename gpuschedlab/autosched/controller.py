@@ -18,6 +18,8 @@ from gpuschedlab.sim import Simulation
 HOUR = 3600.0
 CHALLENGE = 1.05
 """Times the reward of the hint by which another configuration must be better to take its place; less if it gains twice."""
+SURE = 1.02
+"""Gain on a forecast that is not aggregated above which a configuration is switched to."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +118,8 @@ class Controller:
     The thesis gives no rule by which a burst is told; the threshold applies to the hourly tuning too. The best of several
     measurements on one forecast is partly luck, so a gain counts only on forecasts that did not choose it: the best
     configuration of one search is tried first in the next (at once, on a forecast drawn anew, where its gain exceeds
-    the threshold), and is switched to when those gains multiply to the threshold.
+    the threshold), and is switched to when those gains multiply to the threshold. The aggregator favours some
+    configurations over others; so what is to be switched to must gain on a forecast without it, too (`SURE`).
 
     References
     ----------
@@ -186,14 +189,14 @@ class Controller:
         begin, simulation = time.perf_counter(), self.simulation
         rng = np.random.default_rng([self.rng, round(simulation.now)])
         forecast, jobs = self.forecast(rng)
-        tuning, measured = Tuning(self.space, simulation.policy.objective), 0
+        tuning, measured, word = Tuning(self.space, simulation.policy.objective), 0, ""
         if jobs:
             probe = self.probe(forecast)
             given = {"hints": [self.hint] if self.hint is not None else [], "model": self.model, "rng": rng}
             for tuning in self.tuner.steps(probe, self.space, simulation.policy, **given):
                 yield tuning
-            measured = tuning.measured + self._weigh(tuning, rng)
-        decision = self._settle(cause, tuning, jobs, forecast.trace.height, measured, begin)
+            measured, word = self._weigh(tuning, rng)
+        decision = self._settle(cause, tuning, jobs, forecast.trace.height, measured, word, begin)
         self.last = simulation.now
         self.decisions.append(decision)
         if self.journal is not None:
@@ -225,13 +228,14 @@ class Controller:
         s = self.simulation
         return Probe(forecast, s.cluster, s.policy, speeds=s.speeds, estimator=s.estimator, delays=s.delays)
 
-    def _settle(self, cause: str, tuning: Tuning, jobs: int, simulated: int, measured: int, begin: float) -> Decision:
+    def _settle(self, cause, tuning: Tuning, jobs: int, simulated: int, measured: int, word: str, begin) -> Decision:
         policy, gain, reason = self.simulation.policy, 1.0, "no jobs in sight"
         if tuning.trials:
             gain = tuning.best.reward / self._held(tuning, policy)
             reason = f"best of {tuning.measured} measured: {gain:.3f} times as good"
         if self.hint is not None:
             reason += f"; {math.exp(self.credit):.3f} on forecasts that did not choose it, {self.threshold:g} asked"
+        reason += word
         switched = self.hint is not None and self.credit > math.log(self.threshold)
         if switched:
             policy, self.hint, self.credit = self.hint, None, 0.0
@@ -247,28 +251,33 @@ class Controller:
             jobs,
             simulated,
             time.perf_counter() - begin,
-            measured,
+            tuning.measured + measured,
             self.hint,
             self.credit,
         )
 
-    def _weigh(self, tuning: Tuning, rng) -> int:
+    def _weigh(self, tuning: Tuning, rng) -> tuple[int, str]:
         """Credit the hint with its gain on this forecast, which did not choose it; or take another in its place.
 
-        One that takes its place and gains more than the threshold is measured at once on a forecast drawn anew. How
-        many measurements that took.
+        One that takes its place and gains the threshold at once, or has gained it on aggregated forecasts, is measured on
+        a whole one, drawn anew. How many measurements that took, and what came of it in words.
         """
         now, held, best = self._held(tuning, self.simulation.policy), self._held(tuning, self.hint), tuning.best
         self.credit += math.log(held / now) if held else 0.0
-        if held and self.credit > 0 and best.reward <= held * min(CHALLENGE, held / now):
-            return 0
-        self.hint, self.credit = (best.policy if best.reward > now else None), 0.0
-        if best.reward <= self.threshold * now:
-            return 0
-        probe = self.probe(self.forecast(rng)[0])
+        stays = held and self.credit > 0 and best.reward <= held * min(CHALLENGE, held / now)
+        if not stays:
+            self.hint, self.credit = (best.policy if best.reward > now else None), 0.0
+        gained = self.credit if stays else math.log(best.reward / now)
+        if gained <= math.log(self.threshold) or (stays and self.aggregator is None):
+            return 0, ""
+        probe = self.probe(self.foresee(self.simulation, rng))
         mine, other = probe(self.simulation.policy).value, probe(self.hint).value
-        self.credit = math.log(reward(probe.objective, other, mine))
-        return probe.measured
+        gain = reward(probe.objective, other, mine)
+        if not stays:
+            self.credit = math.log(gain)
+        elif gain <= SURE:
+            self.hint, self.credit = None, 0.0
+        return probe.measured, f"; {gain:.3f} on a whole forecast, above {SURE:g} asked"
 
     @staticmethod
     def _held(tuning: Tuning, policy) -> float:

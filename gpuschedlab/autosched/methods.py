@@ -151,14 +151,14 @@ def attach(
 
 
 def _room(simulation) -> float:
-    """Most GPUs of a group of jobs: an eighth of the cluster, at least a node, so that groups find their place.
+    """Most GPUs of a group of jobs: a sixteenth of the cluster, at least a node, so that groups find their place.
 
     A node where jobs share GPUs or are profiled on a part of the cluster: there a larger group would find no partner.
     """
     cluster, policy = simulation.cluster, simulation.policy
     node = float(cluster.node_gpus.max())
     within = getattr(policy, "sharing", False) or getattr(policy, "profiler_nodes", 0)
-    return node if within else max(node, cluster.total_gpus / 8)
+    return node if within else max(node, cluster.total_gpus / 16)
 
 
 def best_fixed(trace, cluster, space: Space, *, speeds=None, estimator=None, delays=None, rounds: int = 60, rng=0):
