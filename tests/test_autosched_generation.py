@@ -269,6 +269,7 @@ def test_calm_segments_are_made_to_ask_for_all_gpus():
     assert busy.trace["submit"].is_sorted()
     assert busy.trace["job_id"].n_unique() == busy.trace.height
     assert busier(calm, 4, 9 * HOUR, np.random.default_rng(0)).trace.equals(calm.trace)
+    assert busier(calm, 0.0, 9 * HOUR, np.random.default_rng(0)).trace.equals(calm.trace)
 
 
 def test_repository_holds_what_a_run_shows(live):

@@ -36,6 +36,7 @@ def gather(
     configurations: int = 24,
     days: float = 14.0,
     horizon: float = HORIZON,
+    load: float = 1.0,
     speeds=None,
     estimator=None,
     delays=None,
@@ -44,7 +45,7 @@ def gather(
     """Measure configurations at instants of the past, each on the jobs that were there and those that then came.
 
     The last `days` of the history are played under the space's policy; instants are spread over the more loaded half
-    of them, and arrivals are multiplied where they ask for less than all GPUs (`busier`), so that their service usage is
+    of them, and arrivals are multiplied where jobs ask for less than all GPUs (`busier`), so that their service usage is
     comparable and there is something to learn. At each the policy itself is the reference, and
     `configurations` points of a Latin hypercube are measured.
 
@@ -57,6 +58,8 @@ def gather(
     instants, configurations : int
     days, horizon : float
         Days of history played; seconds of arrivals after each instant.
+    load : float
+        Part of all GPUs below which arrivals are multiplied; 0: all stays as it was.
     speeds, estimator, delays
         As for `Simulation`.
     rng : int or numpy.random.Generator
@@ -88,7 +91,7 @@ def gather(
     rows, plan = [], LatinHypercube([a.levels for a in space.axes], rng, size=configurations)
     for segment, instant in enumerate(_busy(play.copy(), instants, rng)):
         play.advance(instant)
-        ahead = busier(true_forecast(play, horizon), cluster.total_gpus, horizon, rng)
+        ahead = busier(true_forecast(play, horizon), load * cluster.total_gpus, horizon, rng)
         probe = Probe(ahead, cluster, space.policy, speeds=speeds, estimator=estimator, delays=delays)
         reference, names = probe(space.policy), [a.name for a in space.axes]
         found = [(space.encode(space.policy), reference)]

@@ -1,10 +1,11 @@
 """AutoSched's causal performance model on configurations and instants that it has not seen (table 6.4 of the thesis).
 
 For each real trace and policy configurations are measured at instants of the two weeks, with the jobs in the system and
-those that came in the three days after (`gather`). Three quarters of the instants train; at the others the model foretells
-the objective of every configuration, once as trained offline, and once fine-tuned with the configurations that precede each
-in the same instant, as the tuner does. The others are the last quarter (`later`: days and loads not seen), or each fourth
-(`between`: their three days overlap those of their neighbours). Errors are |foretold - measured| / measured.
+those that came in the three days after (`gather`). Three quarters of the instants train, their arrivals multiplied where
+GPUs were idle, as in the offline phase; at the others, as they were, the model foretells the objective of other
+configurations, once as trained offline, and once fine-tuned with the configurations that precede each in the same instant,
+as the tuner does. The others are the last quarter (`later`: days and loads not seen), or each fourth (`between`: their three
+days overlap those of their neighbours). Errors are |foretold - measured| / measured.
 """
 
 from __future__ import annotations
@@ -20,13 +21,13 @@ from gpuschedlab.errors import LabError
 
 TRACES, POLICIES, BACKENDS = ("philly", "venus", "pai"), ("tiresias", "themis", "lucid"), ("boosted", "network")
 NEEDED = 0.15
+LEARNT, ASKED = 48, 24
+"""Configurations at each instant."""
 #: Table 6.4 of the thesis: mean relative difference, seconds to predict and to fine-tune 1,000 samples.
 PUBLISHED = {"philly": 0.1423, "venus": 0.1117, "pai": 0.1516, "predict_s": 0.0927, "tune_s": 1.4731}
 
 
-def measure(
-    data_dir, name: str, policy: str, seed: int = 0, instants: int = 24, configurations: int = 24
-) -> list[dict]:
+def measure(data_dir, name: str, policy: str, seed: int = 0, instants: int = 24) -> list[dict]:
     """One row a split and backend."""
     from gpuschedlab.autosched import Space, gather
     from gpuschedlab.estimators import Oracle, Runtime
@@ -37,11 +38,12 @@ def measure(
     space = Space(ALL[policy]())
     knows = Runtime().fit(history) if policy != "tiresias" and history.height else Oracle()
     given = {"speeds": speeds, "estimator": knows, "delays": Delays(restart=60.0)}
-    sizes = {"instants": instants, "configurations": configurations, "days": 14.0}
-    samples = gather(trace, cluster, space, rng=seed, **sizes, **given)
+    given |= {"instants": instants, "days": 14.0, "rng": seed}
+    busy = gather(trace, cluster, space, configurations=LEARNT, **given)
+    plain = gather(trace, cluster, space, configurations=ASKED, load=0.0, **given)
     segment, rows = pl.col("segment"), []
-    for split, held in {"later": segment > samples["segment"].max() * 0.75, "between": segment % 4 == 1}.items():
-        known, asked = samples.filter(~held), samples.filter(held)
+    for split, held in {"later": segment > busy["segment"].max() * 0.75, "between": segment % 4 == 1}.items():
+        known, asked = busy.filter(~held), plain.filter(held)
         about = {"trace": name, "policy": policy, "seed": seed, "split": split, "test": asked.height}
         about["by_default"] = float(_errors(0.0, asked["reward"].to_numpy()).mean())
         rows += [about | {"backend": b} | foretell(known, asked, space, b, seed) for b in BACKENDS]
