@@ -189,14 +189,13 @@ class Controller:
         begin, simulation = time.perf_counter(), self.simulation
         rng = np.random.default_rng([self.rng, round(simulation.now)])
         forecast, jobs = self.forecast(rng)
-        tuning, measured, word = Tuning(self.space, simulation.policy.objective), 0, ""
+        tuning = Tuning(self.space, simulation.policy.objective)
         if jobs:
             probe = self.probe(forecast)
             given = {"hints": [self.hint] if self.hint is not None else [], "model": self.model, "rng": rng}
             for tuning in self.tuner.steps(probe, self.space, simulation.policy, **given):
                 yield tuning
-            measured, word = self._weigh(tuning, rng)
-        decision = self._settle(cause, tuning, jobs, forecast.trace.height, measured, word, begin)
+        decision = self._settle(cause, tuning, jobs, forecast.trace.height, rng, begin)
         self.last = simulation.now
         self.decisions.append(decision)
         if self.journal is not None:
@@ -228,14 +227,15 @@ class Controller:
         s = self.simulation
         return Probe(forecast, s.cluster, s.policy, speeds=s.speeds, estimator=s.estimator, delays=s.delays)
 
-    def _settle(self, cause, tuning: Tuning, jobs: int, simulated: int, measured: int, word: str, begin) -> Decision:
+    def _settle(self, cause: str, tuning: Tuning, jobs: int, simulated: int, rng, begin: float) -> Decision:
         policy, gain, reason = self.simulation.policy, 1.0, "no jobs in sight"
+        measured, proof = self._weigh(tuning, rng) if tuning.trials else (0, "")
         if tuning.trials:
             gain = tuning.best.reward / self._held(tuning, policy)
             reason = f"best of {tuning.measured} measured: {gain:.3f} times as good"
         if self.hint is not None:
             reason += f"; {math.exp(self.credit):.3f} on forecasts that did not choose it, {self.threshold:g} asked"
-        reason += word
+        reason += proof
         switched = self.hint is not None and self.credit > math.log(self.threshold)
         if switched:
             policy, self.hint, self.credit = self.hint, None, 0.0
@@ -275,9 +275,10 @@ class Controller:
         gain = reward(probe.objective, other, mine)
         if not stays:
             self.credit = math.log(gain)
-        elif gain <= SURE:
+            return probe.measured, ""
+        if gain <= SURE:
             self.hint, self.credit = None, 0.0
-        return probe.measured, f"; {gain:.3f} on a whole forecast, above {SURE:g} asked"
+        return probe.measured, f"; {gain:.3f} on a whole forecast, {SURE:g} asked"
 
     @staticmethod
     def _held(tuning: Tuning, policy) -> float:
