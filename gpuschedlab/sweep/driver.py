@@ -1,6 +1,7 @@
 """Run the cells of a sweep on whatever joblib runs on, and keep each as it comes."""
 
 import contextlib
+import sys
 from collections import Counter
 from concurrent.futures.process import BrokenProcessPool
 
@@ -195,17 +196,24 @@ def _mend_dask(backend):
     """Mend joblib's Dask backend where workers die.
 
     It tells nobody that Dask gave a cell up, and would wait for ever; while there is one worker (the others may be on
-    their way back) it computes in this process, which a cell that takes its worker with it would end; and it waits for
-    workers by a task that may be lost with one.
+    their way back) it computes in this process, which a cell that takes its worker with it would end; it waits for
+    workers by a task that may be lost with one; and it would wait for ever for a cell whose scene was on its way to one:
+    here such a scene travels with its cell.
     """
     if type(backend).__name__ != "DaskDistributedBackend" or hasattr(backend, "_mended"):
         return
-    submit, backend._mended = backend.submit, True
+    submit, scatter, backend._mended = backend.submit, backend._to_func_args, True
 
     def submit_and_answer(func, callback=None):
         future = submit(func, callback)
         future.add_done_callback(lambda done: callback(done.exception()) if done.exception() else None)
         return future
+
+    async def arguments(func):
+        try:
+            return await scatter(func)
+        except OSError:
+            return sys.modules[type(backend).__module__].Batch(func.items), func.items
 
     def cores(n_jobs=None):
         try:
@@ -217,7 +225,7 @@ def _mend_dask(backend):
             ) from None
         return max(2, sum(backend.client.ncores().values()))
 
-    backend.submit, backend.effective_n_jobs = submit_and_answer, cores
+    backend.submit, backend._to_func_args, backend.effective_n_jobs = submit_and_answer, arguments, cores
 
 
 def _bar(total: int, done: int, progress: bool):
