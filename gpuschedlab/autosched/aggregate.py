@@ -69,8 +69,8 @@ class Aggregator:
 
     def __call__(self, forecast):
         """Return the forecast with similar jobs grouped, at most a `PART` of all in one."""
-        least = replace(self, most=min(self.most, max(1, math.ceil(PART * forecast.trace.height))))
-        trace, initial = least.group(forecast.trace, forecast.initial, forecast.now)
+        bounded = replace(self, most=min(self.most, max(1, math.ceil(PART * forecast.trace.height))))
+        trace, initial = bounded.group(forecast.trace, forecast.initial, forecast.now)
         existing = int((trace["submit"] <= forecast.now).sum()) if initial.height else 0
         return replace(forecast, trace=trace, initial=initial, existing=existing)
 

@@ -229,8 +229,9 @@ class Controller:
 
     def _settle(self, cause: str, tuning: Tuning, jobs: int, simulated: int, rng, begin: float) -> Decision:
         policy, gain, reason = self.simulation.policy, 1.0, "no jobs in sight"
-        measured, proof = self._weigh(tuning, rng) if tuning.trials else (0, "")
+        measured, proof = 0, ""
         if tuning.trials:
+            measured, proof = self._weigh(tuning, rng)
             gain = tuning.best.reward / self._held(tuning, policy)
             reason = f"best of {tuning.measured} measured: {gain:.3f} times as good"
         if self.hint is not None:

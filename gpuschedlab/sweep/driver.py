@@ -1,7 +1,6 @@
 """Run the cells of a sweep on whatever joblib runs on, and keep each as it comes."""
 
 import contextlib
-import sys
 from collections import Counter
 from concurrent.futures.process import BrokenProcessPool
 
@@ -212,8 +211,8 @@ def _mend_dask(backend):
     async def arguments(func):
         try:
             return await scatter(func)
-        except OSError:
-            return sys.modules[type(backend).__module__].Batch(func.items), func.items
+        except OSError:  # the connection closed
+            return need("joblib._dask", "sweeps").Batch(func.items), func.items
 
     def cores(n_jobs=None):
         try:
