@@ -103,6 +103,7 @@ def on_dask(folder: str, when: int, closed: bool):
         else:
             at_cell(when, lambda *_: os.kill(workers[0], signal.SIGKILL))
         cells(folder).frame.write_parquet(f"{folder}/result.parquet")
+        client.wait_for_workers(2, timeout=60)  # none is in the midst of its start when the cluster closes
 
 
 if __name__ == "__main__":

@@ -20,13 +20,23 @@ pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("sweep")]
 def run(folder: Path, *words) -> tuple[int, str]:
     """Run the sweep in a process of its own; how it ended, and what it said."""
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-    command = [sys.executable, str(ROOT / "tests" / "sweep_job.py"), str(folder), *map(str, words)]
+    command = [
+        sys.executable,
+        "-X",
+        "faulthandler",
+        str(ROOT / "tests" / "sweep_job.py"),
+        str(folder),
+        *map(str, words),
+    ]
     # To a file: workers that outlive a killed sweep would hold a pipe open.
     with open(folder / "said.txt", "w+") as said:
         options = {"env": os.environ | {"PYTHONPATH": path}, "stdout": said, "stderr": said, "start_new_session": True}
         with subprocess.Popen(command, **options) as process:
             try:
-                process.wait(timeout=300)
+                process.wait(timeout=180)
+            except subprocess.TimeoutExpired:
+                process.send_signal(signal.SIGABRT)  # it says where it stands
+                process.wait(timeout=10)
             finally:
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)

@@ -4,7 +4,8 @@ Philly 2017-09-22 to 10-06 on 100 nodes of 8, Venus 2020-07-26 to 08-09 on 70, P
 and two weeks generated like Venus on 70; each at its own load, and with submission times stretched so that the load is 1.1.
 A seed draws the jobs' models (none of the real traces records them), the generated trace, and all that tuners draw. All
 start with the policy's defaults; a restart costs 60 s; Themis and Lucid know what `Runtime` learnt from the jobs before.
-The room is how much better Optimal is than SelfTune; Fixed is the best configuration found on the very trace.
+The room is how much better Optimal is than SelfTune; Fixed is the best configuration found on the very trace. Scatter is
+chance: by how much Fixed's result varies when each job is submitted up to a second later.
 
 All of it takes hours: rows are kept in `runs/bench_autosched.jsonl` as they come, and are not measured again.
 """
@@ -14,6 +15,7 @@ from __future__ import annotations
 import json
 import statistics
 import time
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -26,8 +28,8 @@ from gpuschedlab.errors import LabError
 NODES = {"philly": 100, "venus": 70, "pai": 100, "generated": 70}
 SPAN = 14 * DAY
 LOADS = (None, 1.1)
-POLICIES = ("tiresias", "themis", "lucid")
-SEEDS = (0, 1, 2)
+SEEDS = {"tiresias": 3, "themis": 3, "lucid": 7}
+"""Seeds of each policy's cases; more of Lucid, whose schedules scatter by 1 to 2 % while the bound is 1 %."""
 TUNED = ("selftune", "optimal", "autosched")
 ROOM, GAIN, NEAR, SLACK = 0.15, 1.10, 0.05, 0.01
 #: What the thesis reports of AutoSched: JCT against SelfTune, share of jobs with rho <= 1 against Fixed, JCT against SelfTune.
@@ -102,7 +104,24 @@ def measure(data_dir, name: str, load: float | None, policy: str, seed: int) -> 
         row[f"{method}_retune_s"] = statistics.median(d.seconds for d in decisions)
         row[f"{method}_measured"] = statistics.fmean(d.measured for d in decisions)
         row[f"{method}_switches"] = sum(d.switched for d in decisions)
+    row["scatter"] = scatter(trace, cluster, fixed, **given)
     return row
+
+
+def scatter(trace, cluster, policy, draws: int = 12, **given) -> float:
+    """Standard deviation over mean of a policy's objective, if each job is submitted up to a second later.
+
+    Nobody's schedule is better for that: so much of a difference between two schedules is chance.
+    """
+    from gpuschedlab.autosched import score
+    from gpuschedlab.sim import Simulation
+
+    found = []
+    for seed in range(draws):
+        late = pl.Series(np.random.default_rng(seed).random(trace.height))
+        moved = trace.with_columns(pl.col("submit") + late).sort("submit")
+        found.append(score(Simulation(moved, cluster, policy, **given))[policy.objective])
+    return statistics.stdev(found) / statistics.fmean(found)
 
 
 def times(objective: str, value: float, base: float) -> float:
@@ -127,6 +146,7 @@ def judge(rows: list[dict]) -> list[dict]:
         ok = best >= 1 - SLACK and (room < ROOM or gain >= GAIN or optimal >= 1 - NEAR)
         found.append(
             {"trace": trace, "load": load, "policy": policy, "seeds": len(group), "room": room}
+            | {"scatter": statistics.median(r["scatter"] for r in group)}
             | {"against_selftune": gain, "low": min(against), "high": max(against)}
             | {
                 "against_better_of_selftune_and_default": best,
@@ -138,15 +158,17 @@ def judge(rows: list[dict]) -> list[dict]:
     return found
 
 
-def run(data_dir=None, traces=tuple(NODES), loads=LOADS, policies=POLICIES, seeds=SEEDS) -> dict:
+def run(data_dir=None, traces=tuple(NODES), loads=LOADS, policies=tuple(SEEDS), seeds=()) -> dict:
     """Measure every case that is not kept yet, and judge all.
 
     Parameters
     ----------
     data_dir : str or Path
         Folder of the reference data.
-    traces, loads, policies, seeds : tuples
+    traces, loads, policies : tuples
         Fewer cases.
+    seeds : tuple of int
+        Other seeds than `SEEDS` tells.
 
     Returns
     -------
@@ -158,15 +180,15 @@ def run(data_dir=None, traces=tuple(NODES), loads=LOADS, policies=POLICIES, seed
     KEPT.parent.mkdir(parents=True, exist_ok=True)
     kept = [json.loads(line) for line in KEPT.read_text().splitlines()] if KEPT.exists() else []
     rows = []
-    for seed in seeds:
-        for case in ((t, load, p) for t in traces for load in loads for p in policies):
-            name, load, policy = case
-            same = {"trace": name, "load": load or "own", "policy": policy, "seed": seed}
-            row = next((k for k in kept if all(k[n] == v for n, v in same.items())), None)
-            if row is None:
-                row = measure(data_dir, name, load, policy, seed)
-                with KEPT.open("a") as file:
-                    file.write(json.dumps(row) + "\n")
-            rows.append(row)
-    cases = judge(rows)
-    return {"rows": cases, "runs": rows, "ok": all(case["ok"] for case in cases)}
+    for seed, name, load, policy in product(seeds or range(max(SEEDS.values())), traces, loads, policies):
+        if not seeds and seed >= SEEDS[policy]:
+            continue
+        same = {"trace": name, "load": load or "own", "policy": policy, "seed": seed}
+        row = next((k for k in kept if all(k[n] == v for n, v in same.items())), None)
+        if row is None:
+            row = measure(data_dir, name, load, policy, seed)
+            with KEPT.open("a") as file:
+                file.write(json.dumps(row) + "\n")
+        rows.append(row)
+    judged = judge(rows)
+    return {"rows": judged, "runs": rows, "ok": all(case["ok"] for case in judged)}

@@ -1,0 +1,46 @@
+"""What `gpuschedlab bench autosched` makes of its rows, on rows made by hand."""
+
+import pytest
+
+from gpuschedlab import Cluster, Fifo, Srtf
+from gpuschedlab.bench.autosched import judge, scatter
+from gpuschedlab.check import small_trace
+
+
+def row(seed, autosched, selftune=100.0, default=100.0, optimal=100.0):
+    case = {"trace": "venus", "load": "own", "policy": "tiresias", "seed": seed, "objective": "jct", "scatter": 0.01}
+    return case | {
+        "autosched": autosched,
+        "selftune": selftune,
+        "default": default,
+        "optimal": optimal,
+        "autosched_retune_s": 0.1,
+    }
+
+
+@pytest.mark.parametrize(
+    ("autosched", "others", "ok"),
+    [
+        (100.9, {}, True),  # within 1 %
+        (101.5, {}, False),
+        (101.5, {"default": 103.0}, False),  # the better of both counts
+        (95.0, {"optimal": 80.0}, False),  # room of 25 %: 1.05 times is too little
+        (90.0, {"optimal": 80.0}, True),
+        (95.0, {"optimal": 86.0}, False),
+        (95.0, {"optimal": 91.0}, True),  # no such room
+    ],
+)
+def test_medians_are_judged_by_the_room_there_is(autosched, others, ok):
+    lucky, unlucky = row(0, 50.0, **others), row(1, 200.0, **others)
+    (found,) = judge([lucky, row(2, autosched, **others), unlucky])
+    assert found["ok"] == ok
+    assert (found["seeds"], found["low"], found["high"]) == (3, 0.5, 2.0)
+    assert found["against_selftune"] == pytest.approx(100 / autosched)
+
+
+def test_scatter_is_none_where_jobs_do_not_wait_and_some_where_they_do():
+    trace, given = small_trace(60, rng=0), {"draws": 4}
+    assert scatter(trace, Cluster.homogeneous(50, 8), Fifo(), **given) < 1e-3
+    assert scatter(trace, Cluster.homogeneous(1, 8), Srtf(), **given) > scatter(
+        trace, Cluster.homogeneous(50, 8), Srtf(), **given
+    )
