@@ -108,7 +108,7 @@ def test_paths_explain():
 def test_circles_and_missing_columns_are_refused():
     with pytest.raises(EstimatorError, match="circle"):
         CausalGraph(CHAIN, (("m1", "m2"), ("m2", "m1"))).order()
-    with pytest.raises(EstimatorError, match="'o'"):
+    with pytest.raises(EstimatorError, match="without columns o;"):
         learn_graph(system(0).drop("o"), LAYERS)
     with pytest.raises(EstimatorError, match="found 5 samples"):
         learn_graph(system(0, rows=5), LAYERS)
@@ -295,7 +295,7 @@ def test_new_rows_count_alike_one_by_one_and_all_at_once(backend):
 def test_unknown_backends_variables_and_columns_are_refused():
     with pytest.raises(EstimatorError, match="'forest'"):
         CausalModel(full_graph(LAYERS), backend="forest")
-    with pytest.raises(EstimatorError, match="'m2'"):
+    with pytest.raises(EstimatorError, match="without columns m2;"):
         CausalModel(full_graph(LAYERS)).fit(system(0).drop("m2"))
     with pytest.raises(EstimatorError, match="expected one of k0"):
         CausalModel(full_graph(LAYERS)).fit(system(0)).do({"x": 1.0})

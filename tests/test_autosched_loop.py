@@ -15,8 +15,10 @@ from gpuschedlab.autosched.journal import Journal
 from gpuschedlab.autosched.measure import WATCHED, Measurement, Probe, reward, sample
 from gpuschedlab.autosched.space import Space
 from gpuschedlab.autosched.tuner import Trial, Tuner, Tuning
+from gpuschedlab.check import small_trace
 from gpuschedlab.errors import EstimatorError, PolicyError, RunError
 from gpuschedlab.jobs import default_speeds
+from gpuschedlab.policies import ALL
 from gpuschedlab.sim.state import DONE
 
 HOUR = 3600.0
@@ -70,6 +72,16 @@ def test_measuring_goes_on_from_the_running_state(trace):
     jobs = after.result().jobs.filter(pl.col("job_id").is_in(list(left)) | (pl.col("submit") > 30 * HOUR))
     spent = (jobs["end"] - jobs["submit"].clip(30 * HOUR)).mean()
     assert found.value == pytest.approx(spent, rel=0.03)  # leases of nodes differ: who sits where is placed anew
+
+
+@pytest.mark.parametrize("cls", ALL.values(), ids=lambda c: c.__name__)
+def test_every_policy_can_be_tuned(cls):
+    """Whatever its knobs are called: one may be an objective of its own."""
+    simulation = lab.Simulation(small_trace(12, rng=0), CLUSTER, cls(), speeds=default_speeds(CLUSTER))
+    simulation.advance(HOUR)
+    decision = attach("no-causal", simulation, tuner=Tuner(2)).decide()
+    assert decision.measured > 1
+    assert all(t.measurement.value > 0 for t in decision.tuning.trials)
 
 
 def test_measuring_leaves_no_trace(trace):
@@ -220,6 +232,14 @@ def test_a_group_has_a_size():
     assert Aggregator(most=6).group(trace, none, 0.0)[0]["weight"].to_list() == [6.0, 6.0, 6.0, 2.0]
     assert Aggregator(room=8).group(trace, none, 0.0)[0]["weight"].to_list() == [4.0] * 5
     assert Aggregator(room=1).group(trace, none, 0.0)[0]["weight"].to_list() == [1.0] * 20
+
+
+@pytest.mark.parametrize(("gpus", "most", "asks"), [(0.3, 12, 4.0), (0.25, 4, 1.0), (0.1, 3, 0.3), (0.1, 12, 2.0)])
+def test_fractions_of_gpus_add_up_to_whole_ones_or_a_fraction(gpus, most, asks):
+    jobs = {"job_id": [f"j{i}" for i in range(most)], "submit": 10.0, "gpus": gpus, "duration": 90.0}
+    found, _ = Aggregator(most=most).group(pl.DataFrame(jobs), pl.DataFrame({"job_id": []}), 0.0)
+    assert found["gpus"].to_list() == pytest.approx([asks])
+    assert (found["gpus"] * found["duration"]).sum() == pytest.approx(most * gpus * 90.0)
 
 
 def test_windows_double_in_length():

@@ -121,8 +121,9 @@ def _state(trace: pl.DataFrame, initial: pl.DataFrame) -> pl.DataFrame:
 
 
 def _combined(jobs: pl.DataFrame) -> list[pl.Expr]:
-    """How members become one: means of times, sums of GPUs and services."""
+    """How members become one: means of times, sums of GPUs (fractions, to whole ones) and services."""
     gpus = pl.col("gpus")
+    whole = pl.when(gpus.sum() > 1).then((gpus.sum() - 1e-9).ceil()).otherwise(gpus.sum())
     mean = [
         c for c in ("submit", "executed", "progress", "contention", "waiting_since", "started") if c in jobs.columns
     ]
@@ -133,9 +134,9 @@ def _combined(jobs: pl.DataFrame) -> list[pl.Expr]:
         pl.col("job_id").first(),
         *(pl.col(c).first() for c in same),
         *(pl.col(c).mean() for c in mean),
-        gpus.sum(),
+        whole.alias("gpus"),
         pl.col("attained").sum(),
-        ((pl.col("left") * gpus).sum() / gpus.sum()).alias("left"),
+        ((pl.col("left") * gpus).sum() / whole).alias("left"),
         pl.col("left").mean().alias("mean_left"),
         pl.len().cast(pl.Float64).alias("weight"),
     ]

@@ -189,7 +189,7 @@ class Controller:
         begin, simulation = time.perf_counter(), self.simulation
         rng = np.random.default_rng([self.rng, round(simulation.now)])
         forecast, jobs = self.forecast(rng)
-        tuning = Tuning(self.space, simulation.policy.objective)
+        tuning = Tuning(self.space, simulation.policy.goal)
         if jobs:
             probe = self.probe(forecast)
             given = {"hints": [self.hint] if self.hint is not None else [], "model": self.model, "rng": rng}

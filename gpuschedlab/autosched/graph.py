@@ -107,6 +107,16 @@ class CausalGraph:
         return f"<table><tr><th>cause</th><th>effect</th></tr>{rows}</table>"
 
 
+def check_samples(samples: pl.DataFrame, layers: Layers, least: int, who: str) -> None:
+    """Raise an EstimatorError if there are fewer than `least` samples, or columns are missing."""
+    missing = [n for n in layers.names if n not in samples.columns]
+    if missing or samples.height < least:
+        lacks = f" without columns {', '.join(missing)}" if missing else ""
+        raise EstimatorError(
+            f"{who}: found {samples.height} samples{lacks}; expected {least} or more, with all of {', '.join(layers.names)}."
+        )
+
+
 def full_graph(layers: Layers) -> CausalGraph:
     """Skeleton before anything is learnt: every knob causes every metric, every metric every objective."""
     edges = [(k, m) for k in layers.knobs for m in layers.metrics]
@@ -150,12 +160,7 @@ def learn_graph(samples: pl.DataFrame, layers: Layers, *, alpha: float = 0.05, d
     ----------
     Spirtes, Glymour, Scheines: Causation, Prediction, and Search (2000), chapter 6; AutoSched thesis, 6.4.3.1.
     """
-    missing = [n for n in layers.names if n not in samples.columns]
-    if missing or samples.height < 20:
-        raise EstimatorError(
-            f"learn_graph: found {samples.height} samples without columns {missing}; expected 20 or more, with all of "
-            f"{', '.join(layers.names)}."
-        )
+    check_samples(samples, layers, 20, "learn_graph")
     scores = normal_scores(samples, layers)
     names = [n for n in layers.names if scores[n].std() > 1e-9]
     edges: list[tuple[str, str]] = []

@@ -81,24 +81,24 @@ class Probe:
         Jobs to come and jobs in the system (`gpuschedlab.autosched.forecast`), with weights where it is aggregated.
     cluster : Cluster
     policy : Policy
-        Under which the state was reached; its `objective` and `watched` are what is measured.
+        Under which the state was reached; its `goal` and `watched` are what is measured.
     speeds, estimator, delays
         As for `Simulation`.
 
     Raises
     ------
     PolicyError
-        The policy's objective or a watched metric is unknown.
+        The policy's goal or a watched metric is unknown.
     """
 
     def __init__(self, forecast, cluster, policy, *, speeds=None, estimator=None, delays=None):
         wrong = [m for m in policy.watched if m not in WATCHED]
-        if policy.objective not in OBJECTIVES or wrong:
+        if policy.goal not in OBJECTIVES or wrong:
             raise PolicyError(
-                f"{policy.name}: found objective {policy.objective!r} and watched metrics {policy.watched}; expected one "
+                f"{policy.name}: found goal {policy.goal!r} and watched metrics {policy.watched}; expected one "
                 f"of {', '.join(OBJECTIVES)}, and metrics of {', '.join(WATCHED)}."
             )
-        self.objective, self.watched = policy.objective, tuple(policy.watched)
+        self.objective, self.watched = policy.goal, tuple(policy.watched)
         self.base = Simulation(
             forecast.trace,
             cluster,

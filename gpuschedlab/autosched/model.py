@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from gpuschedlab.autosched.boosted import Boosted
-from gpuschedlab.autosched.graph import CausalGraph
+from gpuschedlab.autosched.graph import CausalGraph, check_samples
 from gpuschedlab.autosched.network import Network
 from gpuschedlab.errors import EstimatorError
 
@@ -54,14 +54,8 @@ class CausalModel:
 
     def fit(self, samples: pl.DataFrame) -> CausalModel:
         """Learn from measured configurations: columns of `graph.layers.names`."""
-        names = self.graph.layers.names
-        missing = [n for n in names if n not in samples.columns]
-        if missing or samples.height < 10:
-            raise EstimatorError(
-                f"CausalModel: found {samples.height} samples without columns {missing}; expected 10 or more with "
-                f"{', '.join(names)}."
-            )
-        self.core.fit(samples.select(names))
+        check_samples(samples, self.graph.layers, 10, "CausalModel")
+        self.core.fit(samples.select(self.graph.layers.names))
         return self
 
     def update(self, samples) -> CausalModel:

@@ -39,7 +39,11 @@ class Network:
         self.causes = {}
         for name in self.graph.order():
             found = self.graph.causes(name)
-            strength = {c: abs(np.corrcoef(scores[c], scores[name])[0, 1]) if scores[c].std() > 0 else 0 for c in found}
+            moves = scores[name].std() > 0
+            strength = {
+                c: abs(np.corrcoef(scores[c], scores[name])[0, 1]) if moves and scores[c].std() > 0 else 0
+                for c in found
+            }
             self.causes[name] = tuple(
                 sorted(sorted(found, key=strength.get, reverse=True)[: self.most], key=found.index)
             )

@@ -89,7 +89,7 @@ def measure(data_dir, name: str, load: float | None, policy: str, seed: int) -> 
     past = history if history.height else trace.filter(pl.col("submit") < 3 * DAY)
     samples = gather(past, cluster, space, rng=seed, **given)
     row = {"trace": name, "load": load or "own", "own_load": round(own, 3), "policy": policy, "seed": seed}
-    objective = space.policy.objective
+    objective = space.policy.goal
     row |= {"objective": objective, "default": score(Simulation(trace, cluster, space.policy, **given))[objective]}
     fixed = best_fixed(trace, cluster, space, rounds=40, rng=seed, **given).best.policy
     row["fixed"] = score(Simulation(trace, cluster, fixed, **given))[objective]
@@ -120,7 +120,7 @@ def scatter(trace, cluster, policy, draws: int = 12, **given) -> float:
     for seed in range(draws):
         late = pl.Series(np.random.default_rng(seed).random(trace.height))
         moved = trace.with_columns(pl.col("submit") + late).sort("submit")
-        found.append(score(Simulation(moved, cluster, policy, **given))[policy.objective])
+        found.append(score(Simulation(moved, cluster, policy, **given))[policy.goal])
     return statistics.stdev(found) / statistics.fmean(found)
 
 

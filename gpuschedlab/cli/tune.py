@@ -60,9 +60,9 @@ def tune(args) -> int:
         print(f"gpuschedlab: interrupted; decisions are in {args.out}. Add --resume to go on.", file=sys.stderr)
         return 130
     if args.json:
-        print(as_json({"policy": policy.name, "objective": policy.objective, "methods": rows}))
+        print(as_json({"policy": policy.name, "objective": policy.goal, "methods": rows}))
     else:
-        print("\n" + _table(rows, policy.objective))
+        print("\n" + _table(rows, policy.goal))
     return 0
 
 

@@ -48,7 +48,7 @@ class Themis(Ordered):
     placement: Placement = "relax"
     preemptive = True
     moving = "all"
-    objective: ClassVar = "fair"
+    goal: ClassVar = "fair"
     watched: ClassVar = ("queueing", "utilisation", "overhead", "preemptions", "slowdown", "backlog")
 
     @property

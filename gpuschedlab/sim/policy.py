@@ -33,7 +33,7 @@ class Policy(Knobbed):
         Seconds between decisions; below a millisecond (Ordered only): at every event.
     set_aside : tuple of str
         Knobs that a tuner leaves alone.
-    objective : str
+    goal : str
         What it is tuned for, of `gpuschedlab.autosched.OBJECTIVES`.
     watched : tuple of str
         Intermediate metrics through which its knobs act, of `gpuschedlab.autosched.WATCHED`.
@@ -42,7 +42,7 @@ class Policy(Knobbed):
     placement = "pack"
     interval = 0.0
     set_aside: ClassVar = ("placement", "interval")
-    objective: ClassVar = "jct"
+    goal: ClassVar = "jct"
     watched: ClassVar = ("queueing", "utilisation", "preemptions", "slowdown", "backlog")
 
     @property

@@ -147,7 +147,7 @@ class AutoSchedExplorer(Live):
         from gpuschedlab import plots
 
         c = self.contest
-        tuning = c.tuning if c.tuning is not None else Tuning(c.space, c.space.policy.objective)
+        tuning = c.tuning if c.tuning is not None else Tuning(c.space, c.space.policy.goal)
         held = self._trial.fixed if self._trial is not None else ()
         return {"tried": plots.tried(tuning, c.policy), "causes": plots.causes(c.graph, c.lit(self._trial), held)}
 
