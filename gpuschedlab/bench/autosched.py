@@ -74,17 +74,22 @@ def _generated(cluster, seed: int) -> pl.DataFrame:
     return frame.with_columns(pl.col("submit") - SPAN).drop("model", strict=False)
 
 
+def knowing(policy: str, history: pl.DataFrame):
+    """Estimator of durations: what `Runtime` learns from a history; Tiresias asks for none."""
+    from gpuschedlab.estimators import Oracle, Runtime
+
+    return Runtime().fit(history) if policy != "tiresias" and history.height else Oracle()
+
+
 def measure(data_dir, name: str, load: float | None, policy: str, seed: int) -> dict:
     """One row: what each tuner's schedule was worth, and what tuning cost."""
     from gpuschedlab.autosched import Space, attach, best_fixed, gather, score, train
-    from gpuschedlab.estimators import Oracle, Runtime
     from gpuschedlab.policies import ALL
     from gpuschedlab.sim import Delays, Simulation
 
     history, trace, cluster, speeds, own = stretch(data_dir, name, load, seed)
     space = Space(ALL[policy]())
-    knows = Runtime().fit(history) if policy != "tiresias" and history.height else Oracle()
-    given = {"speeds": speeds, "estimator": knows, "delays": Delays(restart=60.0)}
+    given = {"speeds": speeds, "estimator": knowing(policy, history), "delays": Delays(restart=60.0)}
     # Without a history the first three days are the offline phase.
     past = history if history.height else trace.filter(pl.col("submit") < 3 * DAY)
     samples = gather(past, cluster, space, rng=seed, **given)

@@ -16,7 +16,7 @@ import time
 import numpy as np
 import polars as pl
 
-from gpuschedlab.bench.autosched import stretch
+from gpuschedlab.bench.autosched import knowing, stretch
 from gpuschedlab.errors import LabError
 
 TRACES, POLICIES, BACKENDS = ("philly", "venus", "pai"), ("tiresias", "themis", "lucid"), ("boosted", "network")
@@ -30,14 +30,12 @@ PUBLISHED = {"philly": 0.1423, "venus": 0.1117, "pai": 0.1516, "predict_s": 0.09
 def measure(data_dir, name: str, policy: str, seed: int = 0, instants: int = 24) -> list[dict]:
     """One row a split and backend."""
     from gpuschedlab.autosched import Space, gather
-    from gpuschedlab.estimators import Oracle, Runtime
     from gpuschedlab.policies import ALL
     from gpuschedlab.sim import Delays
 
     history, trace, cluster, speeds, _ = stretch(data_dir, name, None, seed)
     space = Space(ALL[policy]())
-    knows = Runtime().fit(history) if policy != "tiresias" and history.height else Oracle()
-    given = {"speeds": speeds, "estimator": knows, "delays": Delays(restart=60.0)}
+    given = {"speeds": speeds, "estimator": knowing(policy, history), "delays": Delays(restart=60.0)}
     given |= {"instants": instants, "days": 14.0, "rng": seed}
     busy = gather(trace, cluster, space, configurations=LEARNT, **given)
     plain = gather(trace, cluster, space, configurations=ASKED, load=0.0, **given)
