@@ -1,5 +1,7 @@
 """AutoSched's closed loop: measuring on a forecast, aggregating it, deciding, and going on where it stopped."""
 
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
 from unittest.mock import Mock
 
 import numpy as np
@@ -18,6 +20,7 @@ from gpuschedlab.autosched.tuner import Trial, Tuner, Tuning
 from gpuschedlab.check import small_trace
 from gpuschedlab.errors import EstimatorError, PolicyError, RunError
 from gpuschedlab.jobs import default_speeds
+from gpuschedlab.knobs import Knob
 from gpuschedlab.policies import ALL
 from gpuschedlab.sim.state import DONE
 
@@ -82,6 +85,32 @@ def test_every_policy_can_be_tuned(cls):
     decision = attach("no-causal", simulation, tuner=Tuner(2)).decide()
     assert decision.measured > 1
     assert all(t.measurement.value > 0 for t in decision.tuning.trials)
+
+
+@dataclass(frozen=True)
+class Patient(lab.Ordered):
+    """A student's own."""
+
+    weight: Annotated[float, Knob(0, 10, help="how much age counts")] = 10.0
+    preemptive = True
+    goal: ClassVar = "fair"
+    watched: ClassVar = ("queueing", "preemptions")
+
+    @staticmethod
+    def key(now, job, knobs):
+        return job.estimate - job.progress - knobs.weight * (now - job.submit)
+
+
+def test_a_policy_of_ones_own_is_tuned_for_its_own_goal(trace):
+    past, space = trace.filter(pl.col("submit") < 20 * HOUR), Space(Patient())
+    samples = gather(past, CLUSTER, space, instants=3, configurations=12, delays=DELAYS, rng=0)
+    simulation = lab.Simulation(trace, CLUSTER, Patient(), delays=DELAYS)
+    simulation.advance(24 * HOUR)
+    decision = attach("autosched", simulation, model=train(samples, space)).decide()
+    assert {a.name for a in decision.tuning.space.axes} == {"weight"}
+    assert all(0 <= t.measurement.value <= 1 for t in decision.tuning.trials if t.measurement)  # a share of jobs
+    assert decision.tuning.best.policy.weight < 10
+    assert decision.tuning.best.reward > 1.1
 
 
 def test_measuring_leaves_no_trace(trace):
