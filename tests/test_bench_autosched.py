@@ -3,7 +3,8 @@
 import pytest
 
 from gpuschedlab import Cluster, Fifo, Srtf
-from gpuschedlab.bench.autosched import judge, scatter
+from gpuschedlab.bench import autosched
+from gpuschedlab.bench.autosched import judge, run, scatter
 from gpuschedlab.check import small_trace
 
 
@@ -44,3 +45,21 @@ def test_scatter_is_none_where_jobs_do_not_wait_and_some_where_they_do():
     assert scatter(trace, Cluster.homogeneous(1, 8), Srtf(), **given) > scatter(
         trace, Cluster.homogeneous(50, 8), Srtf(), **given
     )
+
+
+def test_rows_are_kept_for_the_same_code(tmp_path, monkeypatch):
+    asked = []
+
+    def measured(_, name, load, policy, seed):
+        asked.append(seed)
+        return row(seed, 90.0) | {"trace": name, "load": load or "own", "policy": policy}
+
+    monkeypatch.setattr(autosched, "KEPT", tmp_path / "runs" / "rows.jsonl")
+    monkeypatch.setattr(autosched, "measure", measured)
+    few = {"traces": ("venus",), "loads": (None,), "policies": ("tiresias",)}
+    assert [case["seeds"] for case in run("data", **few)["rows"]] == [3]
+    assert run("data", **few, seeds=(1, 7))["ok"]
+    assert asked == [0, 1, 2, 7]
+    monkeypatch.setattr("gpuschedlab.sweep.identity.code_of_package", lambda parts: "other")
+    run("data", **few, seeds=(1,))
+    assert asked == [0, 1, 2, 7, 1]

@@ -7,7 +7,8 @@ start with the policy's defaults; a restart costs 60 s; Themis and Lucid know wh
 The room is how much better Optimal is than SelfTune; Fixed is the best configuration found on the very trace. Scatter is
 chance: by how much Fixed's result varies when each job is submitted up to a second later.
 
-All of it takes hours: rows are kept in `runs/bench_autosched.jsonl` as they come, and are not measured again.
+All of it takes hours: rows are kept in `runs/bench_autosched.jsonl` as they come, and are not measured again by the same
+code.
 """
 
 from __future__ import annotations
@@ -182,16 +183,18 @@ def run(data_dir=None, traces=tuple(NODES), loads=LOADS, policies=tuple(SEEDS), 
     """
     if data_dir is None:
         raise LabError("bench autosched: found no reference data; expected a folder with traces/. Pass --data FOLDER.")
+    from gpuschedlab.sweep.identity import PARTS, code_of_package
+
     KEPT.parent.mkdir(parents=True, exist_ok=True)
     kept = [json.loads(line) for line in KEPT.read_text().splitlines()] if KEPT.exists() else []
-    rows = []
+    rows, code = [], code_of_package((*PARTS, "autosched"))
     for seed, name, load, policy in product(seeds or range(max(SEEDS.values())), traces, loads, policies):
         if not seeds and seed >= SEEDS[policy]:
             continue
-        same = {"trace": name, "load": load or "own", "policy": policy, "seed": seed}
-        row = next((k for k in kept if all(k[n] == v for n, v in same.items())), None)
+        same = {"trace": name, "load": load or "own", "policy": policy, "seed": seed, "code": code}
+        row = next((k for k in kept if all(k.get(n) == v for n, v in same.items())), None)
         if row is None:
-            row = measure(data_dir, name, load, policy, seed)
+            row = measure(data_dir, name, load, policy, seed) | {"code": code}
             with KEPT.open("a") as file:
                 file.write(json.dumps(row) + "\n")
         rows.append(row)
