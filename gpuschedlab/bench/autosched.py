@@ -187,7 +187,7 @@ def run(data_dir=None, traces=tuple(NODES), loads=LOADS, policies=tuple(SEEDS), 
 
     KEPT.parent.mkdir(parents=True, exist_ok=True)
     kept = [json.loads(line) for line in KEPT.read_text().splitlines()] if KEPT.exists() else []
-    rows, code = [], code_of_package((*PARTS, "autosched"))
+    rows, code = [], code_of_package((*PARTS, "autosched", "bench"))
     for seed, name, load, policy in product(seeds or range(max(SEEDS.values())), traces, loads, policies):
         if not seeds and seed >= SEEDS[policy]:
             continue
