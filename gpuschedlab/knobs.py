@@ -5,9 +5,10 @@ A knob is a field of a frozen dataclass annotated with `Knob`; a `Constraint` ti
 
 import math
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cache
+from types import MappingProxyType
 
 from gpuschedlab.errors import PolicyError
 
@@ -135,11 +136,12 @@ def _is_number(value) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and not math.isnan(value)
 
 
-def data_of(cls: type) -> dict[str, int]:
+@cache
+def data_of(cls: type) -> Mapping[str, int]:
     """Greatest lengths of the learnt tuples (`Data`) of a policy class, by name."""
     hints = typing.get_type_hints(cls, include_extras=True)
     marks = ((f.name, getattr(hints[f.name], "__metadata__", ())) for f in fields(cls))
-    return {name: m.many for name, found in marks for m in found if isinstance(m, Data)}
+    return MappingProxyType({name: m.many for name, found in marks for m in found if isinstance(m, Data)})
 
 
 def _kind(cls: type, name: str, hint, knob: Knob) -> tuple[str, Knob]:

@@ -225,6 +225,13 @@ def test_projection_keeps_constraints():
         assert space.encode(t.policy) == pytest.approx(t.u)
 
 
+@pytest.mark.parametrize("policy", [Tiresias(), Themis(), Lucid()])
+def test_coordinates_alone_are_those_of_the_projection(policy):
+    space, rng = Space(policy), np.random.default_rng(0)
+    for u in rng.random((200, len(space))):
+        assert space.snap(u).tolist() == space.project(u)[1].tolist()
+
+
 def test_rejection_spares_what_is_foreseen_to_be_bad(space):
     """Step 3: all that is predicted at or below gamma times the best is left out, and nothing else."""
     found, probe = search(space, Omniscient(space), sampler="random", epsilon=1.0, scope=False)

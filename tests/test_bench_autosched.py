@@ -56,10 +56,23 @@ def test_rows_are_kept_for_the_same_code(tmp_path, monkeypatch):
 
     monkeypatch.setattr(autosched, "KEPT", tmp_path / "runs" / "rows.jsonl")
     monkeypatch.setattr(autosched, "measure", measured)
-    few = {"traces": ("venus",), "loads": (None,), "policies": ("tiresias",)}
+    few = {"traces": ("venus",), "loads": (None,), "policies": ("tiresias",), "workers": 1}
     assert [case["seeds"] for case in run("data", **few)["rows"]] == [3]
     assert run("data", **few, seeds=(1, 7))["ok"]
     assert asked == [0, 1, 2, 7]
     monkeypatch.setattr("gpuschedlab.sweep.identity.code_of_package", lambda parts: "other")
     run("data", **few, seeds=(1,))
     assert asked == [0, 1, 2, 7, 1]
+
+
+def test_what_was_measured_stays_when_a_case_fails(tmp_path, monkeypatch):
+    def measured(_, name, load, policy, seed):
+        if seed == 2:
+            raise KeyboardInterrupt
+        return row(seed, 90.0) | {"trace": name, "load": load or "own", "policy": policy}
+
+    monkeypatch.setattr(autosched, "KEPT", tmp_path / "rows.jsonl")
+    monkeypatch.setattr(autosched, "measure", measured)
+    with pytest.raises(KeyboardInterrupt):
+        run("data", ("venus",), (None,), ("tiresias",), workers=1)
+    assert len(autosched.KEPT.read_text().splitlines()) == 2

@@ -57,7 +57,7 @@ class Boosted:
             if not causes:
                 self.models[name], self.residuals[name] = None, np.sort(y)
                 continue
-            data = xgboost.DMatrix(self.rows[:, causes], y, weight=self.weight)
+            data = xgboost.DMatrix(self.rows[:, causes], y, weight=self.weight, nthread=1)
             self.models[name] = Trees.of(xgboost.train(options, data, num_boost_round=self.trees), causes)
             self.residuals[name] = np.sort(y - self.models[name].predict(table))
         goal, given = self.graph.layers.objectives[0], len(self.graph.layers.given)

@@ -106,23 +106,33 @@ class Space:
 
     def decode(self, u):
         """Policy at coordinates (k,), projected onto ranges and constraints."""
-        values, found = self.policy.knobs, [a.value(x) for a, x in zip(self.axes, u, strict=True)]
-        for name, (first, last) in self.places.items():
-            values[name] = tuple(found[first:last]) if self.axes[first].info.kind == "floats" else found[first]
-        return self.policy.with_knobs(**type(self.policy).project(values))
+        return self.policy.with_knobs(**self._values(u))
 
     def encode(self, policy) -> np.ndarray:
         """Coordinates (k,) of a policy."""
-        u = np.ones(len(self.axes))
-        for i, axis in enumerate(self.axes):
-            value = getattr(policy, axis.info.name)
-            if axis.info.kind != "floats":
-                u[i] = axis.coordinate(value)
-            elif axis.place < len(value):
-                u[i] = axis.coordinate(value[axis.place])
-        return u
+        return self._coordinates(policy.knobs)
 
     def project(self, u):
         """Nearest policy that constraints allow, and its coordinates (k,)."""
         policy = self.decode(u)
         return policy, self.encode(policy)
+
+    def snap(self, u) -> np.ndarray:
+        """Coordinates (k,) of the nearest policy that constraints allow, without making it."""
+        return self._coordinates(self._values(u))
+
+    def _values(self, u) -> dict:
+        values, found = self.policy.knobs, [a.value(x) for a, x in zip(self.axes, u, strict=True)]
+        for name, (first, last) in self.places.items():
+            values[name] = tuple(found[first:last]) if self.axes[first].info.kind == "floats" else found[first]
+        return type(self.policy).project(values)
+
+    def _coordinates(self, values: dict) -> np.ndarray:
+        u = np.ones(len(self.axes))
+        for i, axis in enumerate(self.axes):
+            value = values[axis.info.name]
+            if axis.info.kind != "floats":
+                u[i] = axis.coordinate(value)
+            elif axis.place < len(value):
+                u[i] = axis.coordinate(value[axis.place])
+        return u

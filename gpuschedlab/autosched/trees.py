@@ -44,7 +44,7 @@ class Trees:
         roots = np.cumsum([0, *sizes])[:-1].astype(np.int32)
 
         def joined(name, kind=np.int32):
-            return np.concatenate([np.asarray(tree[name], kind) for tree in trees])
+            return np.array([x for tree in trees for x in tree[name]], kind)
 
         column, shift = np.asarray(columns, np.int32)[joined("split_indices")], np.repeat(roots, sizes)
         left, right = (np.where(x < 0, -1, x + shift) for x in (joined("left_children"), joined("right_children")))

@@ -226,8 +226,8 @@ class _Search:
             return []
         begin = time.perf_counter()
         plan = LatinHypercube([a.levels for a in self.space.axes], self.rng, size=self.tuner.pool)
-        pool = np.array([self.space.project(plan.ask())[1] for _ in range(self.tuner.pool)])
-        seen = self.model.predict(np.array([self._given(u) for u in pool])).mean
+        pool = np.array([self.space.snap(plan.ask()) for _ in range(self.tuner.pool)])
+        seen = self.model.predict(self._given(pool)).mean
         self.found.seconds += time.perf_counter() - begin
         return list(pool[np.argsort(-seen, kind="stable")[:count]])
 
@@ -277,11 +277,12 @@ class _Search:
         """Reward that the model foretells; nan without one, and before the reference is measured."""
         if self.model is None or not self.found.trials:
             return np.nan
-        return float(np.exp(self.model.predict(self._given(u)[None, :]).mean[0]))
+        return float(np.exp(self.model.predict(self._given(u)).mean[0]))
 
     def _given(self, u) -> np.ndarray:
-        """Coordinates, and the context in the model's order."""
-        return np.concatenate([u, list(context_of(self.found.trials[0].measurement).values())])
+        """Coordinates (n, k), or (k,) of one, and the context in the model's order: (n, k + c)."""
+        u, context = np.atleast_2d(u), list(context_of(self.found.trials[0].measurement).values())
+        return np.hstack([u, np.tile(context, (len(u), 1))])
 
     def _update(self, trial: Trial) -> None:
         """Tell the model what was measured."""
@@ -295,8 +296,8 @@ class _Search:
         if self.model is None or not self.tuner.scope:
             return
         best = self.found.best
-        at = self._given(best.u)
-        here = float(self.model.predict(at[None, :]).mean[0])
+        at = self._given(best.u)[0]
+        here = float(self.model.predict(at).mean[0])
         free = {axis.name: i for i, axis in enumerate(self.space.axes) if i not in self.fixed}
         if free:
             for name, (values, seen) in self.model.effects(free, at).items():

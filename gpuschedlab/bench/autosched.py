@@ -7,12 +7,13 @@ start with the policy's defaults; a restart costs 60 s; Themis and Lucid know wh
 The room is how much better Optimal is than SelfTune; Fixed is the best configuration found on the very trace. Scatter is
 chance: by how much Fixed's result varies when each job is submitted up to a second later.
 
-All of it takes hours: rows are kept in `runs/bench_autosched.jsonl` as they come, and are not measured again by the same
-code.
+All of it takes hours, divided by the cores: rows are kept in `runs/bench_autosched.jsonl` as they come, and are not
+measured again by the same code. Where several are measured at a time, seconds are upper bounds.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import statistics
 import time
@@ -22,6 +23,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from gpuschedlab._extras import need
 from gpuschedlab.bench.data import DAY, load_real
 from gpuschedlab.bench.generation import SLICES
 from gpuschedlab.errors import LabError
@@ -164,8 +166,8 @@ def judge(rows: list[dict]) -> list[dict]:
     return found
 
 
-def run(data_dir=None, traces=tuple(NODES), loads=LOADS, policies=tuple(SEEDS), seeds=()) -> dict:
-    """Measure every case that is not kept yet, and judge all.
+def run(data_dir=None, traces=tuple(NODES), loads=LOADS, policies=tuple(SEEDS), seeds=(), workers: int = -1) -> dict:
+    """Measure every case that is not kept yet, on several cores, and judge all.
 
     Parameters
     ----------
@@ -175,6 +177,8 @@ def run(data_dir=None, traces=tuple(NODES), loads=LOADS, policies=tuple(SEEDS), 
         Fewer cases.
     seeds : tuple of int
         Other seeds than `SEEDS` tells.
+    workers : int
+        Processes, -1: as many as there are cores. Rows do not depend on it; their seconds do.
 
     Returns
     -------
@@ -186,17 +190,27 @@ def run(data_dir=None, traces=tuple(NODES), loads=LOADS, policies=tuple(SEEDS), 
     from gpuschedlab.sweep.identity import PARTS, code_of_package
 
     KEPT.parent.mkdir(parents=True, exist_ok=True)
+    code = code_of_package((*PARTS, "autosched", "bench"))
     kept = [json.loads(line) for line in KEPT.read_text().splitlines()] if KEPT.exists() else []
-    rows, code = [], code_of_package((*PARTS, "autosched", "bench"))
-    for seed, name, load, policy in product(seeds or range(max(SEEDS.values())), traces, loads, policies):
-        if not seeds and seed >= SEEDS[policy]:
-            continue
-        same = {"trace": name, "load": load or "own", "policy": policy, "seed": seed, "code": code}
-        row = next((k for k in kept if all(k.get(n) == v for n, v in same.items())), None)
-        if row is None:
-            row = measure(data_dir, name, load, policy, seed) | {"code": code}
+    rows = {_case(row): row for row in kept if row.get("code") == code}
+    asked = product(seeds or range(max(SEEDS.values())), traces, loads, policies)
+    cases = {(n, load or "own", p, s): (n, load, p, s) for s, n, load, p in asked if seeds or s < SEEDS[p]}
+    left = [case for key, case in cases.items() if key not in rows]
+    joblib = need("joblib", "bench autosched")
+    parallel = joblib.Parallel(workers, return_as="generator_unordered", batch_size=1)
+    bar = need("tqdm.auto", "progress bars").tqdm(total=len(cases), initial=len(cases) - len(left), disable=None)
+    calls = (joblib.delayed(measure)(data_dir, *case) for case in left)
+    with bar, contextlib.closing(parallel(calls)) as found:
+        for row in found:
+            row["code"] = code
+            rows[_case(row)] = row
             with KEPT.open("a") as file:
                 file.write(json.dumps(row) + "\n")
-        rows.append(row)
-    judged = judge(rows)
-    return {"rows": judged, "runs": rows, "ok": all(case["ok"] for case in judged)}
+            bar.update()
+    runs = [rows[key] for key in cases]
+    judged = judge(runs)
+    return {"rows": judged, "runs": runs, "ok": all(case["ok"] for case in judged)}
+
+
+def _case(row: dict) -> tuple:
+    return row["trace"], row["load"], row["policy"], row["seed"]
