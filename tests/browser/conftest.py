@@ -27,10 +27,11 @@ def artifacts() -> Path:
 
 
 @pytest.fixture(scope="module")
-def browser():
-    """A Chromium that is installed; skipped with a reason where there is none.
+def launch():
+    """Function that starts a Chromium that is installed; skipped with a reason where there is none.
 
-    Playwright's event loop runs in this thread until the module ends, and would be in the way of others.
+    Playwright's event loop runs in this thread until the module ends, and would be in the way of others. Names of hosts
+    are not looked up: the network ends at this machine.
     """
     sync_api = pytest.importorskip("playwright.sync_api", reason="playwright, of the extra test, is not installed")
     from gpuschedlab.report.browser import find_browser
@@ -38,23 +39,27 @@ def browser():
     path = find_browser()
     if path is None:
         pytest.skip("no Chromium is installed: apt-get install chromium")
-    switches = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
+    switches = [
+        "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update",
+        "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
+    ]  # fmt: skip
     with sync_api.sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=path, args=switches)
-        yield chromium
-        chromium.close()
+        yield lambda: playwright.chromium.launch(executable_path=path, args=switches)
 
 
 @pytest.fixture
-def page(browser, artifacts, request):
-    """A page of 1280 pixels, whose network ends at this machine; a picture of how the test left it is kept."""
-    context = browser.new_context(viewport={"width": 1280, "height": 900})
-    context.route(lambda url: "://127.0.0.1" not in url and url.startswith("http"), lambda route: route.abort())
-    shown = context.new_page()
+def page(launch, artifacts, request):
+    """A page of 1280 pixels in a browser of its own; a picture of how the test left it is kept.
+
+    Only a browser as a whole is sure to end: Playwright kills it after half a minute, but waits for a page or a context
+    as long as these take.
+    """
+    chromium = launch()
+    shown = chromium.new_page(viewport={"width": 1280, "height": 900})
     shown.set_default_timeout(90_000)
     yield shown
     shown.screenshot(path=artifacts / f"{request.node.name}-end.png")
-    context.close()
+    chromium.close()
 
 
 @pytest.fixture(scope="module")
