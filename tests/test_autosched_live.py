@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 
 import numpy as np
 import polars as pl
@@ -172,7 +173,11 @@ def test_the_what_if_bench_answers(explorer):
     explorer.value.value = 0.3
     assert "pack_limit = 0.3" in explorer.answer.value
     explorer.measure.click()
-    assert "measured" in explorer.answer.value
+    (measured,) = re.findall("<b>measured .*", explorer.answer.value)
+    assert measured.endswith(f"</b> with {explorer._meant('pack_limit', 0.3)} at 0 h")
+    explorer.value.value = 0.4
+    explorer.play_hours(1)
+    assert explorer.answer.value.endswith(measured), "it is told until another is measured"
     explorer.what.value = "queueing"
     explorer.value.value = -0.69
     assert "queueing 0.50 times" in explorer.answer.value

@@ -37,7 +37,7 @@ class AutoSchedExplorer(Live):
 
     def __init__(self, contest: Contest):
         super().__init__()
-        self.contest, self._task, self._trial = contest, None, None
+        self.contest, self._task, self._trial, self._measured = contest, None, None, ""
         self._make_controls()
         self._first()
         self._lay_out()
@@ -201,7 +201,7 @@ class AutoSchedExplorer(Live):
         mean, low, high = self.contest.what_if(name, value)
         self.answer.value = (
             f"<b>{self._meant(name, value)}</b>: foretold {mean:.2f} times the default's reward "
-            f"(8 in 10 between {low:.2f} and {high:.2f})"
+            f"(8 in 10 between {low:.2f} and {high:.2f}){self._measured}"
         )
 
     def _meant(self, name: str, value: float) -> str:
@@ -211,10 +211,12 @@ class AutoSchedExplorer(Live):
         return f"{name} = {word(axis.value(value))} {axis.info.knob.unit}".strip()
 
     def _measure(self):
-        """Measure the chosen knob's value on the latest forecast."""
+        """Measure the chosen knob's value on the latest forecast; told until another is measured."""
+        c, name, value = self.contest, self.what.value, self.value.value
+        found = c.measure(c.with_coordinate(name, value))
+        now = c.now if c.forecast is None else c.forecast.now
+        self._measured = f"; <b>measured {found:.2f}</b> with {self._meant(name, value)} at {now / HOUR:.0f} h"
         self._ask()
-        found = self.contest.measure(self.contest.with_coordinate(self.what.value, self.value.value))
-        self.answer.value += f"; <b>measured {found:.2f}</b>"
 
     def _clicked(self, trace, points, state):
         if points.point_inds:
