@@ -93,7 +93,8 @@ def settings_of(draw, cls):
     assume(free < cluster.total_nodes)
     lost = draw(delays)
     # One that shares time in slices shorter than its delays gets nothing done, whoever waits for it.
-    assume(not isinstance(policy, Round) or policy.interval > lost.restart + lost.switch)
+    slices = policy.interval if isinstance(policy, Round) else policy.lease or math.inf
+    assume(slices > 1.1 * (lost.restart + lost.switch))
     left = np.bincount(cluster.node_type[free:], weights=cluster.node_gpus[free:])
     trace = draw(traces(most=left.max()))
     return {"trace": trace, "cluster": cluster, "policy": policy, "delays": lost}

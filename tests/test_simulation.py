@@ -133,6 +133,44 @@ def test_switching_to_the_same_policy_loses_nothing(policy):
     assert run.jobs["executed"].to_list() == pytest.approx(trace["duration"].to_list())
 
 
+@pytest.mark.parametrize("policy", [Srtf(), Tiresias(metric="gittins"), Lucid(profiler_nodes=2)], ids=lambda p: p.name)
+def test_a_copy_under_another_policy_is_a_copy_that_was_switched(policy):
+    simulation = Simulation(random_trace(load=1.3), EIGHT, Tiresias())
+    simulation.advance(4000)
+    before = pickle.dumps(simulation.state)
+    twin, other = simulation.under(policy), simulation.copy()
+    other.switch(policy)
+    assert frames(twin.run()) == frames(other.run())
+    assert pickle.dumps(simulation.state) == before
+
+
+@dataclass(frozen=True)
+class Restless(Tiresias):
+    """Looks at all keys, and decides, whenever one changes."""
+
+    moving = "running"
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize(
+    "knobs",
+    [
+        {"metric": "gittins"},
+        {"metric": "gittins", "queues": 3, "thresholds": (600.0, 6000.0), "starve_limit": 1.0, "pack_limit": 1.0},
+        {"metric": "gittins", "placement": "pack", "interval": 300.0},
+        {"queues": 5, "thresholds": (60.0, 600.0, 6000.0, 60_000.0)},
+    ],
+    ids=str,
+)
+def test_changes_of_rank_among_those_who_go_first_need_no_decision(knobs, seed):
+    trace, delays = random_trace(seed=seed, load=0.7 + 0.15 * seed), Delays(restart=20.0)
+    runs = [simulate(trace, EIGHT, policy(**knobs), delays=delays) for policy in (Tiresias, Restless)]
+    assert runs[0].jobs["end"].to_list() == pytest.approx(runs[1].jobs["end"].to_list(), rel=1e-12)
+    for column in ("job", "node", "start"):
+        found = [run.allocations[column].to_list() for run in runs]
+        assert found[0] == pytest.approx(found[1], rel=1e-12)
+
+
 def test_other_knobs_take_over_at_once():
     """FIFO until 10 s, then shortest first: the short job goes next."""
     trace = jobs((0, 1, 100), (1, 1, 50), (2, 1, 10))

@@ -138,9 +138,9 @@ class Probe:
         lasted until then.
         """
         self.measured += 1
-        simulation = self.base.copy()
+        simulation = self.base
         try:
-            simulation.switch(policy)
+            simulation = self.base.under(policy)
             simulation.advance(self.until, most=self.most)
         except (ClusterError, PolicyError):
             pass  # it stands where it stood, before the end

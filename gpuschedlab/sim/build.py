@@ -186,7 +186,7 @@ def build_state(trace: pl.DataFrame, cluster: Cluster, policy, speeds, estimates
     entry = np.zeros(2 * (capacity // smallest) + len(ruled["nodes"]) + 1, ENTRY)
     entry["next"] = np.arange(1, len(entry) + 1)
     scalar = np.zeros(1, SCALARS)
-    scalar["capacity"], scalar["decide_at"], scalar["culprit"] = capacity, np.inf, -1
+    scalar["capacity"], scalar["decide_at"], scalar["culprit"], scalar["head"] = capacity, np.inf, -1, -1
     return State(
         job=job,
         body=body,
@@ -250,9 +250,10 @@ def _nodes(cluster: Cluster, profiler_nodes: int, ready):
             f"found profiler_nodes={profiler_nodes}; expected fewer than the nodes of the cluster ({len(nodes)}), or jobs "
             "would have none left to run on. Use a larger cluster, or set the policy's profiler_nodes to 0."
         )
-    kinds, nodes["pool"] = np.unique(np.stack([stage, nodes["type"]]), axis=1, return_inverse=True)
-    pools = np.zeros((kinds.shape[1], 4), np.int64)
-    pools[:, 0], pools[:, 1] = kinds[1], kinds[0]
+    types = len(cluster.gpu_types)
+    kinds, nodes["pool"] = np.unique(stage * types + nodes["type"], return_inverse=True)
+    pools = np.zeros((len(kinds), 4), np.int64)
+    pools[:, 0], pools[:, 1] = kinds % types, kinds // types
     pools[:, 2] = pools[:, 3] = np.bincount(nodes["pool"], weights=nodes["size"])
     return nodes, pools
 

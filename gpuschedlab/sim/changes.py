@@ -86,6 +86,7 @@ def start(S, j, type_, slots, fns, raw):
     sc = S.scalar[0]
     refresh(S, j)
     sc.waiting -= 1
+    sc.dirty = 1
     job.state = RUNNING
     job.held = slots / SLOTS
     b.got = slots

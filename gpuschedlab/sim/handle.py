@@ -3,7 +3,6 @@
 Passing the arrays themselves would copy some 200 words at every call inside the engine; an address is one.
 """
 
-import numpy as np
 from llvmlite import ir
 from numba import from_dtype, types
 from numba.core import cgutils
@@ -19,7 +18,7 @@ from numba.extending import (
 )
 from numba.np.arrayobj import make_array, populate_array
 
-from gpuschedlab.sim.state import FIELDS, State
+from gpuschedlab.sim.state import FIELDS, PLACE, State
 
 
 class StateType(types.Type):
@@ -30,8 +29,7 @@ class StateType(types.Type):
 
 
 STATE = StateType()
-_ARRAYS = {name: types.Array(from_dtype(np.dtype(dtype)), ndim, "C") for name, (dtype, ndim) in FIELDS.items()}
-_PLACE = {name: i for i, name in enumerate(FIELDS)}
+_ARRAYS = {name: types.Array(from_dtype(dtype), ndim, "C") for name, (dtype, ndim) in FIELDS.items()}
 
 
 @register_model(StateType)
@@ -69,7 +67,7 @@ def _attribute(context, builder, kind, value, name):
     table = builder.inttoptr(value, word.as_pointer())
 
     def read(offset):
-        return builder.load(builder.gep(table, [word(3 * _PLACE[name] + offset)]))
+        return builder.load(builder.gep(table, [word(3 * PLACE[name] + offset)]))
 
     array = make_array(array_type)(context, builder)
     size = context.get_abi_sizeof(context.get_data_type(array_type.dtype))

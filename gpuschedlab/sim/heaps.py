@@ -144,6 +144,19 @@ def remove_rank(S, j):
 
 
 @njit(inline="never")
+def moved_rank(S, i):
+    """Restore the order after the key of the running job at place `i` changed."""
+    j, last = S.rank[i], S.scalar[0].running - 1
+    while i > 0 and ahead(S.body, j, S.rank[i - 1]):
+        S.rank[i] = S.rank[i - 1]
+        i -= 1
+    while i < last and ahead(S.body, S.rank[i + 1], j):
+        S.rank[i] = S.rank[i + 1]
+        i += 1
+    S.rank[i] = j
+
+
+@njit(inline="never")
 def sort_rank(S):
     """Restore the order of the running jobs after their keys drifted; nearly sorted, so by insertion."""
     for i in range(1, S.scalar[0].running):

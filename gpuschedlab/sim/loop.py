@@ -20,13 +20,26 @@ from gpuschedlab.sim.engine import (
     set_rate,
     wake,
 )
-from gpuschedlab.sim.filling import EASY, easy, fill
+from gpuschedlab.sim.filling import EASY, easy, fill, first_waiting, open_classes
 from gpuschedlab.sim.handle import STATE
-from gpuschedlab.sim.heaps import drop_waiting, insert_rank, moved_waiting, push_waiting, remove_rank
+from gpuschedlab.sim.heaps import ahead, drop_waiting, moved_rank, moved_waiting, place_in_rank, push_waiting
 from gpuschedlab.sim.order import rekey, reorder
 from gpuschedlab.sim.state import JOB, RUNNING
 
 ENDED, FULL, DECIDE, NO_SPEED = range(4)
+
+
+@njit
+def leads(S, j):
+    """Whether running job j goes before all that wait, and a decision would move nobody.
+
+    As long as that is so, its key may change without a decision: all before the first waiting job stay, in whatever order.
+    """
+    sc = S.scalar[0]
+    r = S.rule[0]
+    if sc.dirty == 1 or r.preemptive == 0 or r.moving > 0 or r.lease > 0:
+        return False
+    return sc.waiting == 0 or (sc.head >= 0 and ahead(S.body, j, sc.head))
 
 
 @njit(inline="never")
@@ -53,9 +66,12 @@ def ring(S, j, fns, raw):
             b.base = S.cls[b.base].relaxed
             begin_wait(S, j, fns, raw)
             return
-        remove_rank(S, j)
+        led, at = leads(S, j), place_in_rank(S, j, 0, sc.running)
         renew_key(S, j, fns, raw)
-        insert_rank(S, j)
+        moved_rank(S, at)
+        if led and leads(S, j):
+            wake(S, j, fns[1], raw)
+            return
     else:
         relaxed = S.cls[b.cls].relaxed
         if relaxed != b.cls and job.stage == 0 and job.waiting_since + S.rule[0].patience <= sc.now:
@@ -85,6 +101,7 @@ def decide(S, fns, raw):
     """Let the order decide who runs now; leases that ended are renewed for those who stay."""
     sc = S.scalar[0]
     r = S.rule[0]
+    sc.dirty = 0
     if r.preemptive == 1 and sc.demanded <= sc.capacity:
         fill(S, fns, raw)  # room for all: no order matters, unless nodes are too fragmented
     if r.moving > 0 and sc.waiting > 0:
@@ -103,6 +120,9 @@ def decide(S, fns, raw):
             if S.body[j].lease <= sc.now:
                 S.body[j].lease = lease_end(S)
                 wake(S, j, fns[1], raw)
+    sc.head = -1
+    if r.preemptive == 1 and sc.dirty == 0 and open_classes(S) > 0:
+        sc.head = first_waiting(S)
     sc.dirty = 0
 
 
@@ -175,6 +195,8 @@ def _advance(S, key, change, gate, raw, until):
             return FULL
         if sc.culprit >= 0:
             return NO_SPEED
+        if sc.dirty == 0 and sc.decide_at > time:
+            continue
         schedule_decision(S)
         if sc.decide_at <= time:
             if S.stretches.shape[0] - sc.stretches <= 2 * S.entry.shape[0]:

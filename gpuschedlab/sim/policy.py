@@ -234,6 +234,8 @@ class Compiled(types.WrapperAddressProtocol):
         Compiled for one signature.
     """
 
+    _numba_type_ = KEY  # so that numba need not make it up at every call
+
     def __init__(self, function):
         self.function = function  # kept alive: it owns the machine code
         made = function.get_compile_result(function.nopython_signatures[0])

@@ -16,9 +16,6 @@ from gpuschedlab.sim.loop import KEY, RAW
 from gpuschedlab.sim.rounds import INDEX, refresh_active
 from gpuschedlab.sim.state import RUNNING, WAITING
 
-SHARED = frozenset({"outage", "first", "code", "row", "rate", "seg_first", "seg_end", "type_map", "sharing"})
-"""Arrays of a state that never change, and that copies share."""
-
 PAST = ("executed", "attained", "progress", "contention", "waiting_since", "started")
 """What `unfinished` tells of a job's past, as in `gpuschedlab.sim.state.JOB`."""
 
@@ -130,22 +127,23 @@ def rebuild(simulation):
 
     A profiler keeps its nodes and takes empty ones: where jobs run that it cannot move, new jobs would wait for their end.
     """
-    old = simulation.state
-    refresh_active(old)
-    job, body, scalar = old.job.copy(), old.body.copy(), old.scalar.copy()
+    state = simulation.state.copy()
+    refresh_active(state)
+    job, body, old = state.job, state.body, state.nodes
     body["pos"], body["tick"], body["timer"] = -1, -1, np.inf
-    had, empty = old.pools[old.nodes["pool"], 1] == 1, old.nodes["free"] == old.nodes["size"]
+    had, empty = state.pools[old["pool"], 1] == 1, old["free"] == old["size"]
     ready = np.concatenate([np.flatnonzero(had), np.flatnonzero(empty & ~had)])
+    stage = job["stage"].copy()
     new = arrange(job, body, simulation.trace, simulation.cluster, simulation.policy, simulation.delays, ready)
-    fresh = (old.job["state"] <= WAITING) & (old.job["starts"] == 0)
-    job["stage"] = np.where(fresh, job["stage"], np.where(new["rule"]["profile"] > 0, old.job["stage"], 0))
+    fresh = (job["state"] <= WAITING) & (job["starts"] == 0)
+    job["stage"] = np.where(fresh, job["stage"], np.where(new["rule"]["profile"] > 0, stage, 0))
     nodes, pools = new["nodes"], new["pools"]
     for name in ("free", "down", "mask"):
-        nodes[name] = old.nodes[name]
+        nodes[name] = old[name]
     up = nodes["down"] == 0
     pools[:, 2] = np.bincount(nodes["pool"], nodes["free"] * up, len(pools))
     pools[:, 3] = np.bincount(nodes["pool"], nodes["size"] * up, len(pools))
     for name in ("timers", "running", "waiting"):
-        scalar[name] = 0
-    simulation.state = old.replace(job=job, body=body, scalar=scalar, **new)
+        state.scalar[name] = 0
+    simulation.state = state.replace(**new)
     reinsert(simulation.state, *simulation._fns, simulation._raw)

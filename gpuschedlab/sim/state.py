@@ -129,7 +129,8 @@ SCALARS = np.dtype(
         ("free_entry", "i8"),
         ("ticks", "i8"),
         ("stretches", "i8"),
-        ("dirty", "i8"),  # something happened since the last decision
+        ("dirty", "i8"),  # something happened since the last decision; within it, that it moved somebody
+        ("head", "i8"),  # first waiting job after a decision that moved nobody, -1 after others
         ("culprit", "i8"),  # job of an error
     ],
     align=True,
@@ -183,7 +184,17 @@ FIELDS = {
     "type_map": ("i8", 1),  # (T,) from the cluster's types to the table's, -1 unknown
     "sharing": ("f8", 2),
 }
+FIELDS = {name: (np.dtype(dtype), ndim) for name, (dtype, ndim) in FIELDS.items()}
 """Arrays of a state: dtype and dimensions."""
+
+CONSTANT = frozenset({"outage", "first", "code", "row", "rate", "seg_first", "seg_end", "type_map", "sharing"})
+"""Arrays of a state that never change, and that copies share."""
+LOGS = ("ticks", "stretches")
+"""Arrays of which only the first rows, so many as a scalar of their name tells, hold anything."""
+
+
+MOVING = tuple(name for name in FIELDS if name not in CONSTANT and name not in LOGS)
+PLACE = {name: i for i, name in enumerate(FIELDS)}
 
 
 class State:
@@ -197,20 +208,33 @@ class State:
 
     def __init__(self, **arrays):
         self.table = np.zeros((len(FIELDS), 3), np.int64)  # address and shape, as `gpuschedlab.sim.handle` reads them
-        for i, (name, (dtype, ndim)) in enumerate(FIELDS.items()):
-            array = arrays[name]
-            if array.dtype != np.dtype(dtype) or array.ndim != ndim or not array.flags.c_contiguous:
+        self.address = self.table.ctypes.data
+        self._hold({name: arrays[name] for name in FIELDS})
+
+    def _hold(self, arrays: dict):
+        for name, array in arrays.items():
+            (dtype, ndim), i = FIELDS[name], PLACE[name]
+            if array.dtype != dtype or array.ndim != ndim or not array.flags.c_contiguous:
                 raise TypeError(
                     f"State.{name}: found {array.dtype}, {array.ndim} dimensions; expected {dtype}, {ndim}."
                 )
             setattr(self, name, array)
             self.table[i, 0] = array.ctypes.data
             self.table[i, 1 : 1 + ndim] = array.shape
-        self.address = self.table.ctypes.data
 
     def replace(self, **arrays) -> "State":
         """State with some arrays exchanged and the others shared."""
-        return State(**{name: arrays.get(name, getattr(self, name)) for name in FIELDS})
+        twin = object.__new__(State)
+        twin.__dict__.update(self.__dict__)
+        twin.table = self.table.copy()
+        twin.address = twin.table.ctypes.data
+        twin._hold(arrays)
+        return twin
+
+    def copy(self) -> "State":
+        """State of its own, which shares what never changes."""
+        arrays = {name: getattr(self, name).copy() for name in MOVING}
+        return self.replace(**arrays, **{name: spare(getattr(self, name), self.scalar[name][0]) for name in LOGS})
 
     def __getstate__(self):
         return {name: getattr(self, name) for name in FIELDS}
@@ -219,8 +243,8 @@ class State:
         self.__init__(**arrays)
 
 
-def doubled(log: np.ndarray) -> np.ndarray:
-    """Copy of a log with as much room again; memory that nothing is written to costs nothing (`zeros` only reserves)."""
-    longer = np.zeros(2 * len(log), log.dtype)
-    longer[: len(log)] = log
-    return longer
+def spare(log: np.ndarray, used: int, times: int = 1) -> np.ndarray:
+    """Copy of a log's first rows, with so many times its room; memory that nothing is written to is only reserved."""
+    made = np.zeros(times * len(log), log.dtype)
+    made[:used] = log[:used]
+    return made
