@@ -1,10 +1,13 @@
 """What `gpuschedlab bench autosched` makes of its rows, on rows made by hand."""
 
+import time
+
 import pytest
 
 from gpuschedlab import Cluster, Fifo, Srtf
 from gpuschedlab.bench import autosched
 from gpuschedlab.bench.autosched import judge, run, scatter
+from gpuschedlab.bench.kept import measure_all
 from gpuschedlab.check import small_trace
 
 
@@ -47,6 +50,9 @@ def test_scatter_is_none_where_jobs_do_not_wait_and_some_where_they_do():
     )
 
 
+FEW = {"traces": ("venus",), "loads": (None,), "policies": ("tiresias",), "workers": 1}
+
+
 def test_rows_are_kept_for_the_same_code(tmp_path, monkeypatch):
     asked = []
 
@@ -54,14 +60,13 @@ def test_rows_are_kept_for_the_same_code(tmp_path, monkeypatch):
         asked.append(seed)
         return row(seed, 90.0) | {"trace": name, "load": load or "own", "policy": policy}
 
-    monkeypatch.setattr(autosched, "KEPT", tmp_path / "runs" / "rows.jsonl")
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(autosched, "measure", measured)
-    few = {"traces": ("venus",), "loads": (None,), "policies": ("tiresias",), "workers": 1}
-    assert [case["seeds"] for case in run("data", **few)["rows"]] == [3]
-    assert run("data", **few, seeds=(1, 7))["ok"]
+    assert [case["seeds"] for case in run("data", **FEW)["rows"]] == [3]
+    assert run("data", **FEW, seeds=(1, 7))["ok"]
     assert asked == [0, 1, 2, 7]
     monkeypatch.setattr("gpuschedlab.sweep.identity.code_of_package", lambda parts: "other")
-    run("data", **few, seeds=(1,))
+    run("data", **FEW, seeds=(1,))
     assert asked == [0, 1, 2, 7, 1]
 
 
@@ -71,8 +76,19 @@ def test_what_was_measured_stays_when_a_case_fails(tmp_path, monkeypatch):
             raise KeyboardInterrupt
         return row(seed, 90.0) | {"trace": name, "load": load or "own", "policy": policy}
 
-    monkeypatch.setattr(autosched, "KEPT", tmp_path / "rows.jsonl")
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(autosched, "measure", measured)
     with pytest.raises(KeyboardInterrupt):
-        run("data", ("venus",), (None,), ("tiresias",), workers=1)
-    assert len(autosched.KEPT.read_text().splitlines()) == 2
+        run("data", **FEW)
+    assert len((tmp_path / "runs" / "bench_autosched.jsonl").read_text().splitlines()) == 2
+
+
+def test_answers_stand_in_the_order_of_the_cases_whoever_ends_first(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    cases = [(0.3,), (0.0,), (0.1,)]
+    assert measure_all("order", nap, "data", cases, workers=2) == [list(case) for case in cases]
+
+
+def nap(_, seconds):
+    time.sleep(seconds)
+    return [seconds]

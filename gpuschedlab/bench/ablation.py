@@ -14,7 +14,7 @@ import polars as pl
 
 from gpuschedlab.bench.autosched import stretch
 from gpuschedlab.bench.data import DAY
-from gpuschedlab.errors import LabError
+from gpuschedlab.bench.kept import measure_all
 
 WAYS = ("autosched", "no-causal", "no-aggregator", "no-controller")
 CASES = (("venus", 1.1), ("pai", 1.1))
@@ -95,9 +95,8 @@ def run(data_dir=None, cases=CASES, days: float = 4.0, seed: int = 0) -> dict:
     dict
         `rows` a way and case, `cases` with ratios, `published`, and `ok`.
     """
-    if data_dir is None:
-        raise LabError("bench ablation: found no reference data; expected a folder with traces/. Pass --data FOLDER.")
-    parts = [measure(data_dir, name, load, days, seed) for name, load in cases]
+    # One at a time: seconds are what is compared.
+    parts = measure_all("ablation", measure, data_dir, [(name, load, days, seed) for name, load in cases], workers=1)
     found = [judge(rows) for rows in parts]
     return {
         "rows": [row for rows in parts for row in rows],

@@ -7,26 +7,22 @@ start with the policy's defaults; a restart costs 60 s; Themis and Lucid know wh
 The room is how much better Optimal is than SelfTune; Fixed is the best configuration found on the very trace. Scatter is
 chance: by how much Fixed's result varies when each job is submitted up to a second later.
 
-All of it takes hours, divided by the cores: rows are kept in `runs/bench_autosched.jsonl` as they come, and are not
-measured again by the same code. Where several are measured at a time, seconds are upper bounds.
+All of it takes hours, divided by the cores: rows are kept as they come (`measure_all`). Where several are measured at a
+time, seconds are upper bounds.
 """
 
 from __future__ import annotations
 
-import contextlib
-import json
 import statistics
 import time
 from itertools import product
-from pathlib import Path
 
 import numpy as np
 import polars as pl
 
-from gpuschedlab._extras import need
 from gpuschedlab.bench.data import DAY, load_real
 from gpuschedlab.bench.generation import SLICES
-from gpuschedlab.errors import LabError
+from gpuschedlab.bench.kept import measure_all
 
 NODES = {"philly": 100, "venus": 70, "pai": 100, "generated": 70}
 SPAN = 14 * DAY
@@ -39,7 +35,6 @@ ROOM, GAIN, NEAR, SLACK = 0.15, 1.10, 0.05, 0.01
 PUBLISHED = {"tiresias": "1.10-1.36", "themis": "1.07-1.12 (against Fixed)", "lucid": "1.15-1.17"}
 LEAST = 500
 """Jobs before the two weeks that make a history: Philly's extract has but 42, which lasted until then."""
-KEPT = Path("runs/bench_autosched.jsonl")
 
 
 def stretch(data_dir, name: str, load: float | None, seed: int):
@@ -60,6 +55,11 @@ def stretch(data_dir, name: str, load: float | None, seed: int):
     if history.height < LEAST:
         history = history.head(0)
     return history, frame.filter(pl.col("submit") >= 0), cluster, speeds, own
+
+
+def past_of(history: pl.DataFrame, trace: pl.DataFrame) -> pl.DataFrame:
+    """What the offline phase learns from: the history, or without one the first three days."""
+    return history if history.height else trace.filter(pl.col("submit") < 3 * DAY)
 
 
 def _real(data_dir, name: str) -> pl.DataFrame:
@@ -93,9 +93,7 @@ def measure(data_dir, name: str, load: float | None, policy: str, seed: int) -> 
     history, trace, cluster, speeds, own = stretch(data_dir, name, load, seed)
     space = Space(ALL[policy]())
     given = {"speeds": speeds, "estimator": knowing(policy, history), "delays": Delays(restart=60.0)}
-    # Without a history the first three days are the offline phase.
-    past = history if history.height else trace.filter(pl.col("submit") < 3 * DAY)
-    samples = gather(past, cluster, space, rng=seed, **given)
+    samples = gather(past_of(history, trace), cluster, space, rng=seed, **given)
     row = {"trace": name, "load": load or "own", "own_load": round(own, 3), "policy": policy, "seed": seed}
     objective = space.policy.goal
     row |= {"objective": objective, "default": score(Simulation(trace, cluster, space.policy, **given))[objective]}
@@ -178,39 +176,15 @@ def run(data_dir=None, traces=tuple(NODES), loads=LOADS, policies=tuple(SEEDS), 
     seeds : tuple of int
         Other seeds than `SEEDS` tells.
     workers : int
-        Processes, -1: as many as there are cores. Rows do not depend on it; their seconds do.
+        As for `measure_all`.
 
     Returns
     -------
     dict
         `rows` a case, `runs` a seed, and `ok`.
     """
-    if data_dir is None:
-        raise LabError("bench autosched: found no reference data; expected a folder with traces/. Pass --data FOLDER.")
-    from gpuschedlab.sweep.identity import PARTS, code_of_package
-
-    KEPT.parent.mkdir(parents=True, exist_ok=True)
-    code = code_of_package((*PARTS, "autosched", "bench"))
-    kept = [json.loads(line) for line in KEPT.read_text().splitlines()] if KEPT.exists() else []
-    rows = {_case(row): row for row in kept if row.get("code") == code}
     asked = product(seeds or range(max(SEEDS.values())), traces, loads, policies)
-    cases = {(n, load or "own", p, s): (n, load, p, s) for s, n, load, p in asked if seeds or s < SEEDS[p]}
-    left = [case for key, case in cases.items() if key not in rows]
-    joblib = need("joblib", "bench autosched")
-    parallel = joblib.Parallel(workers, return_as="generator_unordered", batch_size=1)
-    bar = need("tqdm.auto", "progress bars").tqdm(total=len(cases), initial=len(cases) - len(left), disable=None)
-    calls = (joblib.delayed(measure)(data_dir, *case) for case in left)
-    with bar, contextlib.closing(parallel(calls)) as found:
-        for row in found:
-            row["code"] = code
-            rows[_case(row)] = row
-            with KEPT.open("a") as file:
-                file.write(json.dumps(row) + "\n")
-            bar.update()
-    runs = [rows[key] for key in cases]
+    cases = [(n, load, p, s) for s, n, load, p in asked if seeds or s < SEEDS[p]]
+    runs = measure_all("autosched", measure, data_dir, cases, workers)
     judged = judge(runs)
     return {"rows": judged, "runs": runs, "ok": all(case["ok"] for case in judged)}
-
-
-def _case(row: dict) -> tuple:
-    return row["trace"], row["load"], row["policy"], row["seed"]

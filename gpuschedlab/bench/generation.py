@@ -27,7 +27,7 @@ from gpuschedlab.autosched.arrivals import GlobalGenerator
 from gpuschedlab.autosched.features import RANGES, Seen
 from gpuschedlab.autosched.ranges import MODELS, RangePredictor, counted, hourly, range_of
 from gpuschedlab.bench.data import load_real
-from gpuschedlab.errors import LabError
+from gpuschedlab.bench.kept import measure_all
 
 DAY, HOUR = 86_400.0, 3600.0
 SPLIT = 0.7
@@ -142,26 +142,30 @@ def requests(name: str, frame: pl.DataFrame, periodic: bool) -> dict:
     }
 
 
-def run(data_dir) -> dict:
+def measure(data_dir, name: str) -> dict:
+    """Rows of one trace: bounds, accuracy and requests."""
+    parts, found = {part: load(data_dir, name, part) for part in ("slice", "whole")}, {"bounds": [], "accuracy": []}
+    for part, frame in parts.items():
+        best = accuracy(name, part, frame, MODELS[0], daily=part == "slice")
+        held = best["hourly"] >= NEEDED[name]
+        found["bounds"].append(
+            {"trace": name, "part": part, "hourly": best["hourly"], "needed": NEEDED[name], "ok": held}
+        )
+        found["accuracy"].append(best)
+    found["accuracy"] += [accuracy(name, "slice", parts["slice"], model, daily=False) for model in MODELS]
+    return found | {"requests": [requests(name, parts["whole"], periodic) for periodic in (True, False)]}
+
+
+def run(data_dir=None, workers: int = -1) -> dict:
     """Measure both on the reference data; `ok` says whether XGBoost reaches every bound.
 
-    Raises
-    ------
-    LabError
-        There is no folder of reference data.
+    Parameters
+    ----------
+    data_dir : str or Path
+        Folder of the reference data.
+    workers : int
+        As for `measure_all`.
     """
-    if data_dir is None:
-        raise LabError("bench generation: found no reference data; expected --data FOLDER or GPUSCHEDLAB_DATA_DIR.")
-    table, bounds, generated = [], [], []
-    for name in NEEDED:
-        parts = {part: load(data_dir, name, part) for part in ("slice", "whole")}
-        for part, frame in parts.items():
-            daily = part == "slice"
-            best = accuracy(name, part, frame, MODELS[0], daily=daily)
-            held = best["hourly"] >= NEEDED[name]
-            bounds.append({"trace": name, "part": part, "hourly": best["hourly"], "needed": NEEDED[name], "ok": held})
-            table.append(best)
-        table += [accuracy(name, "slice", parts["slice"], model, daily=False) for model in MODELS]
-        generated += [requests(name, parts["whole"], periodic) for periodic in (True, False)]
-    ok = all(row["ok"] for row in bounds)
-    return {"bounds": bounds, "accuracy": table, "requests": generated, "ok": ok}
+    parts = measure_all("generation", measure, data_dir, [(name,) for name in NEEDED], workers)
+    found = {kind: [row for part in parts for row in part[kind]] for kind in ("bounds", "accuracy", "requests")}
+    return found | {"ok": all(row["ok"] for row in found["bounds"])}

@@ -30,14 +30,20 @@ ENDED, FULL, DECIDE, NO_SPEED = range(4)
 
 
 @njit
+def stands(S):
+    """Whether a preemptive decision hangs on the order alone: no key drifts, and no lease must end first."""
+    r = S.rule[0]
+    return r.preemptive == 1 and r.moving == 0 and r.lease == 0
+
+
+@njit
 def leads(S, j):
     """Whether running job j goes before all that wait, and a decision would move nobody.
 
     As long as that is so, its key may change without a decision: all before the first waiting job stay, in whatever order.
     """
     sc = S.scalar[0]
-    r = S.rule[0]
-    if sc.dirty == 1 or r.preemptive == 0 or r.moving > 0 or r.lease > 0:
+    if sc.dirty == 1 or not stands(S):
         return False
     return sc.waiting == 0 or (sc.head >= 0 and ahead(S.body, j, sc.head))
 
@@ -121,7 +127,7 @@ def decide(S, fns, raw):
                 S.body[j].lease = lease_end(S)
                 wake(S, j, fns[1], raw)
     sc.head = -1
-    if r.preemptive == 1 and sc.dirty == 0 and open_classes(S) > 0:
+    if sc.dirty == 0 and stands(S) and open_classes(S) > 0:
         sc.head = first_waiting(S)
     sc.dirty = 0
 

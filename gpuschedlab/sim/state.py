@@ -158,43 +158,45 @@ RULE = np.dtype(
 )
 
 FIELDS = {
-    "job": (JOB, 1),  # (n,)
-    "body": (BODY, 1),  # (n,)
-    "nodes": (NODE, 1),  # (N,)
-    "entry": (ENTRY, 1),  # nodes held, linked job by job
-    "outage": (OUTAGE, 1),  # ascending in time
-    "cls": (CLASS, 1),  # (C,) jobs of equal demand
-    "heap": ("i4", 1),  # waiting jobs, a binary heap a class from cls.first
-    "timers": ("i4", 1),  # (n + 1,) binary heap by body.timer
-    "rank": ("i4", 1),  # (n + 1,) running jobs in order of key
-    "ticks": (TICK, 1),  # log of counts
-    "stretches": (STRETCH, 1),  # log of who held what
-    "scalar": (SCALARS, 1),  # (1,)
-    "rule": (RULE, 1),  # (1,)
-    "seconds_on": ("f8", 2),  # (n, T) s on each GPU type
-    "histogram": ("i8", 1),  # (65,) nodes up by whole free GPUs
-    "pools": ("i8", 2),  # (P, 4): type, stage, free slots, slots up
-    "scratch": ("i4", 2),  # (8, max(n, N) + 2) work space
-    "first": ("i8", 1),  # from here on: `Speeds`
-    "code": ("i8", 1),
-    "row": ("i8", 1),
-    "rate": ("f8", 1),
-    "seg_first": ("i8", 1),
-    "seg_end": ("f8", 1),
-    "type_map": ("i8", 1),  # (T,) from the cluster's types to the table's, -1 unknown
-    "sharing": ("f8", 2),
+    name: (np.dtype(dtype), ndim)
+    for name, (dtype, ndim) in {
+        "job": (JOB, 1),  # (n,)
+        "body": (BODY, 1),  # (n,)
+        "nodes": (NODE, 1),  # (N,)
+        "entry": (ENTRY, 1),  # nodes held, linked job by job
+        "outage": (OUTAGE, 1),  # ascending in time
+        "cls": (CLASS, 1),  # (C,) jobs of equal demand
+        "heap": ("i4", 1),  # waiting jobs, a binary heap a class from cls.first
+        "timers": ("i4", 1),  # (n + 1,) binary heap by body.timer
+        "rank": ("i4", 1),  # (n + 1,) running jobs in order of key
+        "ticks": (TICK, 1),  # log of counts
+        "stretches": (STRETCH, 1),  # log of who held what
+        "scalar": (SCALARS, 1),  # (1,)
+        "rule": (RULE, 1),  # (1,)
+        "seconds_on": ("f8", 2),  # (n, T) s on each GPU type
+        "histogram": ("i8", 1),  # (65,) nodes up by whole free GPUs
+        "pools": ("i8", 2),  # (P, 4): type, stage, free slots, slots up
+        "scratch": ("i4", 2),  # (8, max(n, N) + 2) work space
+        "first": ("i8", 1),  # from here on: `Speeds`
+        "code": ("i8", 1),
+        "row": ("i8", 1),
+        "rate": ("f8", 1),
+        "seg_first": ("i8", 1),
+        "seg_end": ("f8", 1),
+        "type_map": ("i8", 1),  # (T,) from the cluster's types to the table's, -1 unknown
+        "sharing": ("f8", 2),
+    }.items()
 }
-FIELDS = {name: (np.dtype(dtype), ndim) for name, (dtype, ndim) in FIELDS.items()}
 """Arrays of a state: dtype and dimensions."""
 
 CONSTANT = frozenset({"outage", "first", "code", "row", "rate", "seg_first", "seg_end", "type_map", "sharing"})
 """Arrays of a state that never change, and that copies share."""
 LOGS = ("ticks", "stretches")
 """Arrays of which only the first rows, so many as a scalar of their name tells, hold anything."""
-
-
-MOVING = tuple(name for name in FIELDS if name not in CONSTANT and name not in LOGS)
+CHANGING = tuple(name for name in FIELDS if name not in CONSTANT and name not in LOGS)
+"""Arrays that a simulation changes anywhere."""
 PLACE = {name: i for i, name in enumerate(FIELDS)}
+"""Row of each array in a state's table of addresses."""
 
 
 class State:
@@ -233,7 +235,7 @@ class State:
 
     def copy(self) -> "State":
         """State of its own, which shares what never changes."""
-        arrays = {name: getattr(self, name).copy() for name in MOVING}
+        arrays = {name: getattr(self, name).copy() for name in CHANGING}
         return self.replace(**arrays, **{name: spare(getattr(self, name), self.scalar[name][0]) for name in LOGS})
 
     def __getstate__(self):

@@ -38,12 +38,12 @@ def digest(value) -> str:
 
 @cache
 def code_of_package(parts: tuple[str, ...] = PARTS) -> str:
-    """Hash of the versions, sources (folders of the package) and presets that a result may depend on."""
+    """Hash of the versions, sources (the package's own and those of some folders) and presets that a result may depend on."""
     from gpuschedlab.sim.simulation import versions
 
     root = Path(__file__).resolve().parent.parent
     known = hashlib.sha256(json.dumps(versions(), sort_keys=True).encode())
-    for place in (*(root / part for part in parts), folder() / "presets"):
+    for place in (root, *(root / part for part in parts), folder() / "presets"):
         for path in sorted(p for p in place.iterdir() if p.suffix in (".py", ".json")):
             known.update(f"{place.name}/{path.name}\0".encode() + path.read_bytes())
     return known.hexdigest()[:32]

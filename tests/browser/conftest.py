@@ -58,8 +58,10 @@ def page(launch, artifacts, request):
     shown = chromium.new_page(viewport={"width": 1280, "height": 900})
     shown.set_default_timeout(90_000)
     yield shown
-    shown.screenshot(path=artifacts / f"{request.node.name}-end.png")
-    chromium.close()
+    try:
+        shown.screenshot(path=artifacts / f"{request.node.name}-end.png")
+    finally:
+        chromium.close()
 
 
 @pytest.fixture(scope="module")

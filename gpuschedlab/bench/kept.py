@@ -1,0 +1,61 @@
+"""Cases of a long bench: measured on several cores, with a bar, and kept as they come."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from gpuschedlab._extras import need
+from gpuschedlab.errors import LabError
+
+
+def measure_all(name: str, measure: Callable, data_dir, cases: Iterable[tuple], workers: int = -1) -> list:
+    """Answers of `measure(data_dir, *case)` in the order of the cases.
+
+    They are kept in `runs/bench_<name>.jsonl`; what the same code has measured is not measured again, so that a bench that
+    was interrupted goes on.
+
+    Parameters
+    ----------
+    name : str
+        Of the bench.
+    measure : callable
+        Its answers are what JSON holds.
+    data_dir : str or Path
+        Folder of the reference data.
+    cases : iterable of tuple
+        Arguments, of numbers, words and None.
+    workers : int
+        Processes, -1: as many as there are cores. Answers do not depend on it; seconds in them do.
+
+    Raises
+    ------
+    LabError
+        There is no reference data.
+    """
+    if data_dir is None:
+        raise LabError(f"bench {name}: found no reference data; expected a folder with traces/. Pass --data FOLDER.")
+    from gpuschedlab.sweep.identity import PARTS, code_of_package
+
+    cases, code = list(cases), code_of_package((*PARTS, "autosched", "bench"))
+    path = Path("runs") / f"bench_{name}.jsonl"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    records = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    answers = {tuple(r["case"]): r["answer"] for r in records if r["code"] == code}
+    left = [case for case in cases if case not in answers]
+    joblib = need("joblib", f"bench {name}")
+    parallel = joblib.Parallel(workers, return_as="generator_unordered", batch_size=1)
+    bar = need("tqdm.auto", "progress bars").tqdm(total=len(cases), initial=len(cases) - len(left), disable=None)
+    with bar, contextlib.closing(parallel(joblib.delayed(_paired)(measure, data_dir, case) for case in left)) as found:
+        for case, answer in found:
+            answers[case] = answer
+            with path.open("a") as file:
+                file.write(json.dumps({"code": code, "case": case, "answer": answer}) + "\n")
+            bar.update()
+    return [answers[case] for case in cases]
+
+
+def _paired(measure: Callable, data_dir, case: tuple) -> tuple:
+    return case, measure(data_dir, *case)
