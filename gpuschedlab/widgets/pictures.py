@@ -37,7 +37,17 @@ export default { render({ el }) {
   const watch = new ResizeObserver(tell);
   watch.observe(el);
   document.addEventListener("plotlywidget-after-render", tell);
-  return () => { watch.disconnect(); document.removeEventListener("plotlywidget-after-render", tell); };
+  // Letters and arrows choose and move here; to JupyterLab they would be the notebook's shortcuts, too.
+  const keep = ({ target }) => {
+    if (target.closest(".gpuschedlab-explorer") && target.matches("select, .noUi-handle"))
+      target.setAttribute("data-lm-suppress-shortcuts", "true");
+  };
+  document.addEventListener("focusin", keep);
+  return () => {
+    watch.disconnect();
+    document.removeEventListener("plotlywidget-after-render", tell);
+    document.removeEventListener("focusin", keep);
+  };
 } };
 """
 
@@ -103,5 +113,5 @@ class Pictures:
         return w.GridBox([self.slots[name] for name in names], layout=layout)
 
     def fit(self):
-        """Invisible widget that makes the figures as wide as the box it stands in."""
+        """Invisible widget that makes the figures as wide as the box it stands in, and keeps its keys from the notebook."""
         return _fit_class()(layout=need("ipywidgets").Layout(width="100%", height="0", margin="0"))

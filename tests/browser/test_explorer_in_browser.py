@@ -115,6 +115,20 @@ def test_quickstart_in_jupyterlab(page, jupyterlab, artifacts):
     page.screenshot(path=artifacts / "jupyterlab-error.png")
 
 
+def test_keys_in_the_explorer_are_not_the_notebooks(page, jupyterlab):
+    open_notebook(page, jupyterlab)
+    told = page.get_by_text(re.compile(r"^Cell \d+/\d+$"))
+    cells = told.inner_text().split("/")[1]
+    for place in (control(page, "policy").locator("select"), control(page, "nodes").locator(".noUi-handle")):
+        place.focus()
+        page.keyboard.press("a")  # the notebook's key for a new cell
+    page.wait_for_timeout(500)
+    assert told.inner_text().split("/")[1] == cells
+    page.locator(f"{EXPLORER} button").first.focus()
+    page.keyboard.press("a")  # elsewhere it is
+    told.filter(has_text=f"/{int(cells) + 1}").wait_for()
+
+
 STATUS = f"""hours => parseFloat(document.querySelector('{EXPLORER} .gpuschedlab-status').textContent) >= hours"""
 POINTS = f"""() => Array.from(document.querySelectorAll('{EXPLORER} .js-plotly-plot')[0].data, trace => JSON.stringify(trace.y)).join()"""
 WATCH = """() => { window.longest = 0; let last = performance.now();
