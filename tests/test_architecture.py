@@ -1,6 +1,7 @@
 """How the package hangs together: imports point one way, public names are documented."""
 
 import ast
+from itertools import pairwise
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -110,6 +111,18 @@ def test_public_names_are_documented():
             if not ast.get_docstring(node) and not overrides(tree, node)
         ]
     assert not bare, "without a docstring: " + ", ".join(bare)
+
+
+def test_headings_of_docstrings_are_underlined_to_their_length():
+    wrong = []
+    for path in sources():
+        for node in ast.walk(ast.parse(path.read_text())):
+            documented = isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
+            lines = (ast.get_docstring(node) or "").splitlines() if documented else []
+            for above, line in pairwise(["", *lines]):
+                if "----" in line and (line.strip("- ") or len(line) != len(above)):
+                    wrong.append(f"{path.relative_to(ROOT)}: {line}")
+    assert not wrong, "not a heading of numpydoc: " + "; ".join(wrong)
 
 
 def overrides(tree: ast.Module, node) -> bool:

@@ -27,7 +27,9 @@ def finish_time_fairness(run, censored: bool = False) -> np.ndarray:
     numpy.ndarray
         (k,), > 0.
 
-    References ---------- Mahajan et al., "Themis: fair and efficient GPU cluster scheduling", NSDI 2020 (the
+    References
+    ----------
+    Mahajan et al., "Themis: fair and efficient GPU cluster scheduling", NSDI 2020 (the
     metric; T_isolated as running time times average contention). Jayaram Subramanya, PhD thesis, CMU 2025,
     section 3.5.5.
 
@@ -90,7 +92,9 @@ def finish_time_fairness_by_type(run, speeds, censored: bool = False) -> np.ndar
     numpy.ndarray
         (k,), > 0.
 
-    References ---------- Jayaram Subramanya, PhD thesis, CMU 2025 (Sia), section 3.5.5, equation 3.6. It does
+    References
+    ----------
+    Jayaram Subramanya, PhD thesis, CMU 2025 (Sia), section 3.5.5, equation 3.6. It does
     not say how a share below the smallest configuration is used: here the job has the GPUs for that part of the
     time.
     """

@@ -124,7 +124,9 @@ def bounded_slowdown(run, threshold: float = 10.0, censored: bool = False) -> np
     numpy.ndarray
         (k,), each at least 1.
 
-    References ---------- Feitelson, Rudolph, Schwiegelshohn, Sevcik and Wong, "Theory and practice in parallel
+    References
+    ----------
+    Feitelson, Rudolph, Schwiegelshohn, Sevcik and Wong, "Theory and practice in parallel
     job scheduling", JSSPP 1997 (10 s).
 
     Examples

@@ -172,7 +172,9 @@ def fragmentation(run, gpus: float | None = None) -> float:
     float
         0 (every free GPU was usable) to 1; nan when no GPU was ever free.
 
-    References ---------- Weng et al., "Beware of Fragmentation: Scheduling GPU-Sharing Workloads with
+    References
+    ----------
+    Weng et al., "Beware of Fragmentation: Scheduling GPU-Sharing Workloads with
     Fragmentation Gradient Descent", USENIX ATC 2023 (the statistical measure: unusable free GPUs, expected over
     the workload's tasks), here as a mean over time.
     """
