@@ -10,9 +10,10 @@ import numpy as np
 from gpuschedlab._compiled import njit
 from gpuschedlab.sim.changes import can_host, count_host, hold, start
 from gpuschedlab.sim.engine import find_place, log_stretch, refresh, set_rate, wake
-from gpuschedlab.sim.heaps import ahead, drop_waiting
+from gpuschedlab.sim.heaps import ahead, drop_waiting, first_queued, queue_classes, requeue
 
 STRICT, EASY, GREEDY = range(3)
+ANY = 2**31 - 1  # slots, more than any job's
 
 
 @njit(inline="never")
@@ -106,17 +107,17 @@ def fill(S, fns, raw):
     r = S.rule[0]
     if open_classes(S) == 0 or (S.scalar[0].used == S.scalar[0].capacity and r.sharing == 0):
         return
-    while True:
-        j = first_waiting(S)
-        if j < 0:
-            return
-        if try_start(S, j, fns, raw) or (r.sharing == 1 and try_share(S, j, fns, raw)):
-            continue
-        S.cls[S.body[j].cls].open = 0
-        if r.backfill != GREEDY:
-            for c in range(S.cls.shape[0]):
-                if S.cls[c].stage == S.job[j].stage:
-                    S.cls[c].open = 0
+    # Room only shrinks: what passes nobody by need not be asked for if it cannot fit at the beginning.
+    n = queue_classes(S, S.pools[:, 2].max() if r.backfill == GREEDY and r.sharing == 0 else ANY)
+    while n > 0:
+        j = first_queued(S, n)
+        if not try_start(S, j, fns, raw) and (r.sharing == 0 or not try_share(S, j, fns, raw)):
+            S.cls[S.body[j].cls].open = 0
+            if r.backfill != GREEDY:
+                for c in range(S.cls.shape[0]):
+                    if S.cls[c].stage == S.job[j].stage:
+                        S.cls[c].open = 0
+        n = requeue(S, n)
 
 
 @njit(inline="never")

@@ -1,4 +1,4 @@
-"""Compiled priority queues over the state: waiting jobs by class, timers, and running jobs in order of key."""
+"""Compiled priority queues over the state: waiting jobs by class, classes, timers, and running jobs in order of key."""
 
 from gpuschedlab._compiled import njit
 
@@ -60,6 +60,64 @@ def moved_waiting(S, j):
     """Restore the order after the key of waiting job j changed."""
     c = S.cls[S.body[j].cls]
     _sift(S.body, S.heap, c.first, c.count, S.body[j].pos - c.first)
+
+
+@njit(inline="never")
+def _sift_class(S, n, i):
+    """Let the class at place i of the n queued ones (scratch row 5) sink to where its first job belongs."""
+    queue = S.scratch[5]
+    c = queue[i]
+    j = S.heap[S.cls[c].first]
+    while 2 * i + 1 < n:
+        child = 2 * i + 1
+        first = S.heap[S.cls[queue[child]].first]
+        if child + 1 < n:
+            other = S.heap[S.cls[queue[child + 1]].first]
+            if ahead(S.body, other, first):
+                child += 1
+                first = other
+        if not ahead(S.body, first, j):
+            break
+        queue[i] = queue[child]
+        i = child
+    queue[i] = c
+
+
+@njit(inline="never")
+def queue_classes(S, room):
+    """Queue the open classes of jobs of up to `room` slots by their first jobs; how many."""
+    queue = S.scratch[5]
+    n = 0
+    for c in range(S.cls.shape[0]):
+        k = S.cls[c]
+        if k.open == 1 and k.count > 0 and k.slots <= room:
+            queue[n] = c
+            n += 1
+    for i in range(n // 2 - 1, -1, -1):
+        _sift_class(S, n, i)
+    return n
+
+
+@njit
+def first_queued(S, n):
+    """First job of the n classes that are queued, -1: none."""
+    return S.heap[S.cls[S.scratch[5, 0]].first] if n > 0 else -1
+
+
+@njit(inline="never")
+def requeue(S, n):
+    """Restore the order of n queued classes after the first one lost its first job, or some were closed; how many are left."""
+    queue = S.scratch[5]
+    while n > 0:
+        k = S.cls[queue[0]]
+        if k.open == 1 and k.count > 0:
+            _sift_class(S, n, 0)
+            if S.cls[queue[0]].open == 1:
+                return n
+        else:
+            n -= 1
+            queue[0] = queue[n]
+    return 0
 
 
 @njit

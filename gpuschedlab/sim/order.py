@@ -5,8 +5,18 @@ import numpy as np
 from gpuschedlab._compiled import njit
 from gpuschedlab.sim.changes import preempt
 from gpuschedlab.sim.engine import refresh, take
-from gpuschedlab.sim.filling import GREEDY, fill, first_waiting, open_classes, try_start
-from gpuschedlab.sim.heaps import ahead, drop_waiting, moved_waiting, place_in_rank, push_waiting, sort_rank
+from gpuschedlab.sim.filling import ANY, GREEDY, fill, first_waiting, open_classes, try_start
+from gpuschedlab.sim.heaps import (
+    ahead,
+    drop_waiting,
+    first_queued,
+    moved_waiting,
+    place_in_rank,
+    push_waiting,
+    queue_classes,
+    requeue,
+    sort_rank,
+)
 
 
 @njit(inline="never")
@@ -78,18 +88,22 @@ def choose(S, at, room, chosen, keep):
         keep[i] = 1 if b.lease > sc.now or b.partner >= 0 else 0  # leases under way are not contested
         if keep[i] == 0:
             room[b.pool] += b.got
+    greedy = S.rule[0].backfill == GREEDY
+    n = queue_classes(S, room.max() if greedy else ANY)
+    left = room.sum()
     i = at
-    while True:
+    while left > 0:
         while i < sc.running and keep[i] == 1:
             i += 1
-        j = first_waiting(S)
+        j = first_queued(S, n)
         r = S.rank[i] if i < sc.running else -1
         if j < 0 and r < 0:
-            return picked
+            break
         if r >= 0 and (j < 0 or ahead(S.body, r, j)):
             b = S.body[r]
             if room[b.pool] >= b.got:
                 room[b.pool] -= b.got
+                left -= b.got
                 keep[i] = 1
             i += 1
             continue
@@ -97,16 +111,19 @@ def choose(S, at, room, chosen, keep):
         for p in range(room.shape[0]):
             if S.pools[p, 1] == S.job[j].stage and room[p] >= S.body[j].slots:
                 room[p] -= S.body[j].slots
+                left -= S.body[j].slots
                 fits = True
                 break
         if fits:
             drop_waiting(S, j)
             chosen[picked] = j
             picked += 1
-        elif S.rule[0].backfill == GREEDY:
+        elif greedy:
             S.cls[S.body[j].cls].open = 0
         else:
             open_none(S)
+        n = requeue(S, n)
+    return picked
 
 
 @njit(inline="never")
