@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import polars as pl
 
@@ -30,6 +32,8 @@ class Boosted:
 
     def __init__(self, graph: CausalGraph, *, rng: int = 0, trees: int = 60, batch: int = 64, recent: float = 2.0):
         self.graph, self.rng, self.trees, self.batch, self.recent = graph, rng, trees, batch, recent
+        self.goal, self.order = graph.layers.objectives[0], graph.order()
+        self.needed = [n for n in self.order if graph.paths(n, self.goal)]
 
     def fit(self, samples: pl.DataFrame) -> None:
         """Learn from the offline samples."""
@@ -48,39 +52,43 @@ class Boosted:
                 self._refit()
 
     def _refit(self) -> None:
-        xgboost = need("xgboost", "the causal model's boosted backend")
-        names, table = list(self.graph.layers.names), self.rows.astype(np.float32)
-        options = {"max_depth": 4, "eta": 0.12, "subsample": 0.9, "seed": self.rng, "nthread": 1, "lambda": 2.0}
-        self.models, self.residuals, self.fresh = {}, {}, 0
-        for i, name in enumerate(names):
-            y, causes = self.rows[:, i], [names.index(c) for c in self.graph.causes(name)]
-            if not causes:
-                self.models[name], self.residuals[name] = None, np.sort(y)
-                continue
-            data = xgboost.DMatrix(self.rows[:, causes], y, weight=self.weight, nthread=1)
-            self.models[name] = Trees.of(xgboost.train(options, data, num_boost_round=self.trees), causes)
-            self.residuals[name] = np.sort(y - self.models[name].predict(table))
-        goal, given = self.graph.layers.objectives[0], len(self.graph.layers.given)
-        followed = self._follow({n: self.rows[:, i] for i, n in enumerate(names[:given])})[goal]
-        self.errors = np.quantile(self.rows[:, names.index(goal)] - followed, [0.1, 0.9])
+        with ThreadPoolExecutor() as pool:
+            learnt = list(pool.map(self._regression, self.graph.layers.names))
+        self.models, self.residuals = (dict(zip(self.graph.layers.names, part, strict=True)) for part in zip(*learnt))
+        self.fresh, given = 0, self.graph.layers.given
+        followed = self._follow({n: self.rows[:, i] for i, n in enumerate(given)}, self.needed)[self.goal]
+        self.errors = np.quantile(self.rows[:, self.graph.layers.names.index(self.goal)] - followed, [0.1, 0.9])
 
-    def _follow(self, values: dict[str, np.ndarray], noise=None) -> dict[str, np.ndarray]:
-        """Values (n,) of all variables from those that are set, causes first; with residuals if there is a generator."""
+    def _regression(self, name: str) -> tuple[Trees | None, np.ndarray]:
+        """Regression of a variable on its causes, None without any, and its residuals (n,), ascending."""
+        xgboost = need("xgboost", "the causal model's boosted backend")
+        names = list(self.graph.layers.names)
+        y, causes = self.rows[:, names.index(name)], [names.index(c) for c in self.graph.causes(name)]
+        if not causes:
+            return None, np.sort(y)
+        options = {"max_depth": 4, "eta": 0.12, "subsample": 0.9, "seed": self.rng, "nthread": 1, "lambda": 2.0}
+        data = xgboost.DMatrix(self.rows[:, causes], y, weight=self.weight, nthread=1)
+        model = Trees.of(xgboost.train(options, data, num_boost_round=self.trees), causes)
+        return model, np.sort(y - model.predict(self.rows.astype(np.float32)))
+
+    def _follow(self, values: dict[str, np.ndarray], order: list[str], noise=None) -> dict[str, np.ndarray]:
+        """Values (n,) of the variables of `order`, causes first, from those that are set; with residuals if there is a generator."""
         names = self.graph.layers.names
         n = len(next(iter(values.values()))) if values else 512
         table = np.empty((n, len(names)), np.float32)
-        for name in self.graph.order():
-            at, model, left = names.index(name), self.models[name], self.residuals[name]
+        for name in order:
             if name not in values:
-                mean = model.predict(table) if model else (left.mean() if noise is None else 0.0)
-                values[name] = mean + (noise.choice(left, n) if noise is not None else np.zeros(n, np.float32))
-            table[:, at] = values[name]
+                model, left = self.models[name], self.residuals[name]
+                if noise is not None:
+                    values[name] = (model.predict(table) if model else 0.0) + noise.choice(left, n)
+                else:
+                    values[name] = model.predict(table) if model else np.full(n, left.mean())
+            table[:, names.index(name)] = values[name]
         return values
 
     def predict(self, u: np.ndarray):
         """Mean and spread (n,) of the first objective."""
-        layers = self.graph.layers
-        found = self._follow({k: u[:, i] for i, k in enumerate(layers.given)})[layers.objectives[0]]
+        found = self._follow({k: u[:, i] for i, k in enumerate(self.graph.layers.given)}, self.needed)[self.goal]
         low, high = self.errors
         return np.stack([found, found + min(low, 0.0), found + max(high, 0.0)])
 
@@ -90,5 +98,5 @@ class Boosted:
         rng = np.random.default_rng(self.rng)
         for k in self.graph.layers.given:
             start.setdefault(k, rng.choice(self.residuals[k], draws))
-        found = self._follow(start, rng)
+        found = self._follow(start, self.order, rng)
         return {n: (float(x.mean()), *map(float, np.quantile(x, [0.1, 0.9]))) for n, x in found.items()}

@@ -36,22 +36,44 @@ class Axis:
 
     def value(self, u: float):
         """Value at a coordinate; ranges marked `log` are even in the logarithm."""
-        u = min(max(float(u), 0.0), 1.0)
         if self.levels:
-            return self.info.knob.choices[round(u * (self.levels - 1))]
+            return self.info.knob.choices[round(_within(u, 0.0, 1.0) * (self.levels - 1))]
         low, high = self.range
-        value = low * math.exp(u * math.log(high / low)) if self.info.knob.log else low + u * (high - low)
-        return min(max(float(f"{value:.12g}"), low), high)  # 0.8 there and back is 0.8, not 0.8000000000000002
+        tidy = float(f"{self._number(u):.12g}")  # 0.8 there and back is 0.8, not 0.8000000000000002
+        return min(max(tidy, low), high)
 
-    def coordinate(self, value) -> float:
-        """Coordinate of a value: the inverse of `value`, 0 or 1 for one outside the range that is searched."""
+    def values(self, u: np.ndarray) -> list:
+        """Values (n,) at coordinates (n,), numbers to some eleven digits."""
+        if self.levels:
+            return [self.value(x) for x in u]
+        return self._number(u).tolist()
+
+    def coordinate(self, value):
+        """Coordinate of a value, or (n,) of numbers: the inverse of `value`, 0 or 1 outside the range that is searched."""
         if self.levels:
             return self.info.knob.choices.index(value) / max(1, self.levels - 1)
         low, high = self.range
-        value = min(max(value, low), high)
+        value = _within(value, low, high)
         if high == low:
-            return 0.0
-        return math.log(value / low) / math.log(high / low) if self.info.knob.log else (value - low) / (high - low)
+            return value * 0.0
+        return np.log(value / low) / math.log(high / low) if self.info.knob.log else (value - low) / (high - low)
+
+    def coordinates(self, values: list) -> np.ndarray:
+        """Coordinates (n,) of values (n,)."""
+        if self.levels:
+            return np.array([self.coordinate(v) for v in values])
+        return self.coordinate(np.array(values, float))
+
+    def _number(self, u):
+        low, high = self.range
+        u = _within(u, 0.0, 1.0)
+        found = low * np.exp(u * math.log(high / low)) if self.info.knob.log else low + u * (high - low)
+        return _within(found, low, high)
+
+
+def _within(x, low: float, high: float):
+    """Nearest number to x, or to each of (n,), of a range; at the pace of a number, which `numpy.clip` is not."""
+    return np.minimum(np.maximum(x, low), high)
 
 
 class Space:
@@ -106,33 +128,37 @@ class Space:
 
     def decode(self, u):
         """Policy at coordinates (k,), projected onto ranges and constraints."""
-        return self.policy.with_knobs(**self._values(u))
+        return self.policy.with_knobs(**self._allowed([a.value(x) for a, x in zip(self.axes, u, strict=True)]))
 
     def encode(self, policy) -> np.ndarray:
         """Coordinates (k,) of a policy."""
-        return self._coordinates(policy.knobs)
+        return self._coordinates([policy.knobs])[0]
 
     def project(self, u):
         """Nearest policy that constraints allow, and its coordinates (k,)."""
         policy = self.decode(u)
         return policy, self.encode(policy)
 
-    def snap(self, u) -> np.ndarray:
-        """Coordinates (k,) of the nearest policy that constraints allow, without making it."""
-        return self._coordinates(self._values(u))
+    def snap(self, points: np.ndarray) -> np.ndarray:
+        """Coordinates (n, k) of the nearest policies that constraints allow, without making them: to some eleven digits."""
+        columns = [a.values(column) for a, column in zip(self.axes, np.asarray(points, float).T, strict=True)]
+        return self._coordinates([self._allowed(row) for row in zip(*columns, strict=True)])
 
-    def _values(self, u) -> dict:
-        values, found = self.policy.knobs, [a.value(x) for a, x in zip(self.axes, u, strict=True)]
+    def _allowed(self, found) -> dict:
+        """Knobs of the policy nearest to values (k,) of the axes."""
+        values = self.policy.knobs
         for name, (first, last) in self.places.items():
             values[name] = tuple(found[first:last]) if self.axes[first].info.kind == "floats" else found[first]
         return type(self.policy).project(values)
 
-    def _coordinates(self, values: dict) -> np.ndarray:
-        u = np.ones(len(self.axes))
+    def _coordinates(self, rows: list[dict]) -> np.ndarray:
+        """Coordinates (n, k) of knobs; a place that a configuration does not use lies at 1."""
+        u = np.ones((len(rows), len(self.axes)))
         for i, axis in enumerate(self.axes):
-            value = values[axis.info.name]
+            name, place = axis.info.name, axis.place
             if axis.info.kind != "floats":
-                u[i] = axis.coordinate(value)
-            elif axis.place < len(value):
-                u[i] = axis.coordinate(value[axis.place])
+                u[:, i] = axis.coordinates([row[name] for row in rows])
+            else:
+                used = [n for n, row in enumerate(rows) if place < len(row[name])]
+                u[used, i] = axis.coordinates([rows[n][name][place] for n in used])
         return u

@@ -226,7 +226,7 @@ class _Search:
             return []
         begin = time.perf_counter()
         plan = LatinHypercube([a.levels for a in self.space.axes], self.rng, size=self.tuner.pool)
-        pool = np.array([self.space.snap(plan.ask()) for _ in range(self.tuner.pool)])
+        pool = self.space.snap(np.array([plan.ask() for _ in range(self.tuner.pool)]))
         seen = self.model.predict(self._given(pool)).mean
         self.found.seconds += time.perf_counter() - begin
         return list(pool[np.argsort(-seen, kind="stable")[:count]])
