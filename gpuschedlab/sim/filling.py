@@ -107,7 +107,7 @@ def fill(S, fns, raw):
     r = S.rule[0]
     if open_classes(S) == 0 or (S.scalar[0].used == S.scalar[0].capacity and r.sharing == 0):
         return
-    # Room only shrinks: what passes nobody by need not be asked for if it cannot fit at the beginning.
+    # Room only shrinks: under greedy backfill, where nobody is held up by another, who cannot fit now need not be asked.
     n = queue_classes(S, S.pools[:, 2].max() if r.backfill == GREEDY and r.sharing == 0 else ANY)
     while n > 0:
         j = first_queued(S, n)
