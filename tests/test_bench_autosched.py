@@ -80,7 +80,25 @@ def test_what_was_measured_stays_when_a_case_fails(tmp_path, monkeypatch):
     monkeypatch.setattr(autosched, "measure", measured)
     with pytest.raises(KeyboardInterrupt):
         run("data", **FEW)
-    assert len((tmp_path / "runs" / "bench_autosched.jsonl").read_text().splitlines()) == 2
+    asked = []
+    monkeypatch.setattr(autosched, "measure", lambda _, *case: asked.append(case[-1]) or row(case[-1], 90.0))
+    with (tmp_path / "runs" / "bench_autosched.jsonl").open("a") as file:
+        file.write('\n{"source": "half a li')
+    for _ in range(2):
+        run("data", **FEW)
+        assert asked == [2]
+
+
+def test_other_data_is_measured_anew(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    file = tmp_path / "data" / "traces" / "venus.parquet"
+    file.parent.mkdir(parents=True)
+    asked = []
+    for words in ("one", "one", "another"):
+        if not file.exists() or file.read_text() != words:
+            file.write_text(words)
+        measure_all("data", lambda folder: asked.append(file.read_text()), tmp_path / "data", [()], workers=1)
+    assert asked == ["one", "another"]
 
 
 def test_answers_stand_in_the_order_of_the_cases_whoever_ends_first(tmp_path, monkeypatch):

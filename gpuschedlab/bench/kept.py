@@ -14,8 +14,8 @@ from gpuschedlab.errors import LabError
 def measure_all(name: str, measure: Callable, data_dir, cases: Iterable[tuple], workers: int = -1) -> list:
     """Answers of `measure(data_dir, *case)` in the order of the cases.
 
-    They are kept in `runs/bench_<name>.jsonl`; what the same code has measured is not measured again, so that a bench that
-    was interrupted goes on.
+    They are kept in `runs/bench_<name>.jsonl`; what the same code has measured on the same files is not measured again, so
+    that a bench that was interrupted goes on.
 
     Parameters
     ----------
@@ -37,13 +37,15 @@ def measure_all(name: str, measure: Callable, data_dir, cases: Iterable[tuple], 
     """
     if data_dir is None:
         raise LabError(f"bench {name}: found no reference data; expected a folder with traces/. Pass --data FOLDER.")
-    from gpuschedlab.sweep.identity import PARTS, code_of_package
-
-    cases, code = list(cases), code_of_package((*PARTS, "autosched", "bench"))
+    cases, source = list(cases), _source(data_dir)
     path = Path("runs") / f"bench_{name}.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
-    records = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-    answers = {tuple(r["case"]): r["answer"] for r in records if r["code"] == code}
+    answers = {}
+    for line in path.read_text().splitlines() if path.exists() else ():
+        with contextlib.suppress(ValueError):  # a killed bench leaves half a line
+            record = json.loads(line)
+            if record.get("source") == source:
+                answers[tuple(record["case"])] = record["answer"]
     left = [case for case in cases if case not in answers]
     joblib = need("joblib", f"bench {name}")
     parallel = joblib.Parallel(workers, return_as="generator_unordered", batch_size=1)
@@ -52,9 +54,17 @@ def measure_all(name: str, measure: Callable, data_dir, cases: Iterable[tuple], 
         for case, answer in found:
             answers[case] = answer
             with path.open("a") as file:
-                file.write(json.dumps({"code": code, "case": case, "answer": answer}) + "\n")
+                file.write("\n" + json.dumps({"source": source, "case": case, "answer": answer}))
             bar.update()
     return [answers[case] for case in cases]
+
+
+def _source(data_dir) -> str:
+    """What answers come from: a hash of the code, and of names, sizes and times of the traces' files."""
+    from gpuschedlab.sweep.identity import PARTS, code_of_package, digest
+
+    files = [(p.name, p.stat().st_size, p.stat().st_mtime_ns) for p in sorted((Path(data_dir) / "traces").glob("*"))]
+    return digest([code_of_package((*PARTS, "autosched", "bench")), files])
 
 
 def _paired(measure: Callable, data_dir, case: tuple) -> tuple:
