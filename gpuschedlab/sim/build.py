@@ -58,8 +58,8 @@ def _codes(trace: pl.DataFrame, name: str) -> np.ndarray:
     """Small integers for the values of a text column, in order of name; -1 for null or no column."""
     if name not in trace.columns:
         return np.full(trace.height, -1, np.int32)
-    rank = trace[name].rank("dense").cast(pl.Int32) - 1
-    return rank.fill_null(-1).to_numpy()
+    names = pl.Enum(trace[name].drop_nulls().unique().sort())
+    return trace[name].cast(names).to_physical().cast(pl.Int32).fill_null(-1).to_numpy()
 
 
 def model_codes(trace: pl.DataFrame, speeds) -> np.ndarray:

@@ -113,7 +113,7 @@ def _null(values: np.ndarray, valid: np.ndarray) -> pl.Series:
 def make_run(simulation) -> Run:
     """Gather the frames of a simulation as it stands."""
     s = simulation.state
-    types = np.array(simulation.cluster.gpu_types, dtype=object)
+    types = pl.Series(simulation.cluster.gpu_types, dtype=pl.Utf8)
     job, body = s.job, s.body
     started, done = np.isfinite(body["first"]), job["state"] == DONE
     measured = {
@@ -128,7 +128,7 @@ def make_run(simulation) -> Run:
         "preemptions": job["preemptions"],
         "restarts": np.maximum(job["starts"] - 1, 0).astype(np.int32),
         "failures": body["failures"],
-        "gpu_type": pl.Series(np.where(started, types[body["type"]], None).tolist(), dtype=pl.Utf8),
+        "gpu_type": types.gather(_null(body["type"], started)),
         "nodes": body["nodes"],
         "shared": body["shared"],
         "contention": job["contention"],
@@ -149,7 +149,7 @@ def make_run(simulation) -> Run:
         {
             "job": rows["job"].astype(np.int64),
             "node": rows["node"],
-            "gpu_type": pl.Series(types[node_type[rows["node"]]], dtype=pl.Utf8),
+            "gpu_type": types.gather(node_type[rows["node"]]),
             "gpus": rows["slots"] / SLOTS,
             "start": rows["start"],
             "end": rows["end"],
