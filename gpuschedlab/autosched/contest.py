@@ -143,7 +143,7 @@ class Contest:
 
     def _context(self) -> dict[str, float]:
         if self.tuning is not None and self.tuning.trials:
-            return context_of(self.tuning.trials[0].measurement)
+            return context_of(self.tuning.objective, self.tuning.trials[0].measurement)
         return {c: float(self.samples[c].median()) for c in self.graph.layers.context}
 
     def knobs_over_time(self) -> pl.DataFrame:

@@ -15,18 +15,26 @@ from gpuschedlab.sim.rounds import refresh_active
 
 
 class Objective(NamedTuple):
-    """What is tuned: `label`, `unit`, and whether `higher` values are better."""
+    """What is tuned: `label`, `unit`, whether `higher` values are better, and what is `given` at an instant (`GIVEN`)."""
 
     label: str
     unit: str
     higher: bool
+    given: tuple[str, ...] = ("pressure",)
 
 
 OBJECTIVES = {
     "jct": Objective("average JCT still to come", "s", False),
-    "fair": Objective("share of jobs with rho <= 1", "", True),
+    "fair": Objective("share of jobs with rho <= 1", "", True, ("pressure", "level")),
 }
 """Objectives: the mean of end - max(submit, now) over all jobs, and the share of jobs whose finish-time fairness holds."""
+
+GIVEN = {
+    "pressure": lambda reference: np.log1p(reference.metrics.get("queueing", 0.0) / 60.0),
+    "level": lambda reference: np.log(max(reference.value, LEAST_VALUE)),
+}
+"""What the reference configuration tells of an instant, and no knob changes: `pressure`, the logarithm of 1 + minutes that a
+job waits, and `level`, that of the objective: of a share that is near 1 already, no configuration makes twice as much."""
 
 WATCHED = {
     "queueing": "s waited a job",
@@ -49,6 +57,9 @@ FLOOR = {
     "interference": 0.02,
     "backlog": 0.02,
 }
+
+LEAST_VALUE = 1e-3
+"""An objective counts as at least this, in its unit, where something is divided by it."""
 
 EVENTS, LEAST, MOST = 10, 10_000, 1_000_000
 """A measurement is given up at so many times the log rows of the first, but at least `LEAST`; the first itself at `MOST`."""
@@ -198,23 +209,18 @@ def reward(objective: str, value: float, reference: float) -> float:
     >>> reward("jct", 50.0, 100.0), reward("fair", 0.9, 0.6)
     (2.0, 1.5)
     """
-    small = 1e-3
     better, worse = (value, reference) if OBJECTIVES[objective].higher else (reference, value)
-    return max(better, small) / max(worse, small)
+    return max(better, LEAST_VALUE) / max(worse, LEAST_VALUE)
 
 
-CONTEXT = ("pressure",)
-"""What is given at an instant: `pressure`, the logarithm of 1 + minutes that a job waits under the reference."""
-
-
-def context_of(reference: Measurement) -> dict[str, float]:
-    """Values of `CONTEXT`, from the measurement of the reference configuration."""
-    return {"pressure": float(np.log1p(reference.metrics.get("queueing", 0.0) / 60.0))}
+def context_of(objective: str, reference: Measurement) -> dict[str, float]:
+    """What is given at an instant, by name (`GIVEN`), from the measurement of the reference configuration."""
+    return {name: float(GIVEN[name](reference)) for name in OBJECTIVES[objective].given}
 
 
 def sample(u: np.ndarray, names, measurement: Measurement, reference: Measurement, objective: str) -> dict:
     """One row for the causal model: coordinates, context, and logarithms of ratios to the reference configuration."""
-    row = dict(zip(names, map(float, u), strict=True)) | context_of(reference)
+    row = dict(zip(names, map(float, u), strict=True)) | context_of(objective, reference)
     for name, value in measurement.metrics.items():
         row[name] = _calm(np.log((value + FLOOR[name]) / (reference.metrics[name] + FLOOR[name])))
     row["reward"] = _calm(np.log(reward(objective, measurement.value, reference.value)))

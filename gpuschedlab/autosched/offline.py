@@ -9,7 +9,7 @@ import polars as pl
 
 from gpuschedlab.autosched.forecast import HORIZON, Forecast, true_forecast
 from gpuschedlab.autosched.graph import Layers, learn_graph
-from gpuschedlab.autosched.measure import CONTEXT, Probe, sample
+from gpuschedlab.autosched.measure import OBJECTIVES, Probe, sample
 from gpuschedlab.autosched.model import CausalModel
 from gpuschedlab.autosched.samplers import LatinHypercube
 from gpuschedlab.autosched.space import Space
@@ -24,7 +24,8 @@ TIMES = 10.0
 def layers_of(space: Space) -> Layers:
     """Knobs, intermediate metrics and objective of a policy as the three layers of its causal graph (6.4.3.1)."""
     levels = {a.name: a.levels for a in space.axes if a.levels}
-    return Layers(tuple(a.name for a in space.axes), tuple(space.policy.watched), ("reward",), levels, context=CONTEXT)
+    knobs, policy = tuple(a.name for a in space.axes), space.policy
+    return Layers(knobs, tuple(policy.watched), ("reward",), levels, context=OBJECTIVES[policy.goal].given)
 
 
 def gather(

@@ -281,7 +281,8 @@ class _Search:
 
     def _given(self, u) -> np.ndarray:
         """Coordinates (n, k), or (k,) of one, and the context in the model's order: (n, k + c)."""
-        u, context = np.atleast_2d(u), list(context_of(self.found.trials[0].measurement).values())
+        context = context_of(self.probe.objective, self.found.trials[0].measurement)
+        u, context = np.atleast_2d(u), list(context.values())
         return np.hstack([u, np.tile(context, (len(u), 1))])
 
     def _update(self, trial: Trial) -> None:
