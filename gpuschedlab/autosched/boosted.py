@@ -24,38 +24,31 @@ class Boosted:
     graph : CausalGraph
     trees : int
         Trees of each regression.
-    batch : int
-        New rows after which the regressions are fitted anew.
     recent : float
         Weight of a row learnt by `update`, relative to one of the offline phase.
     """
 
-    def __init__(self, graph: CausalGraph, *, rng: int = 0, trees: int = 60, batch: int = 64, recent: float = 2.0):
-        self.graph, self.rng, self.trees, self.batch, self.recent = graph, rng, trees, batch, recent
+    def __init__(self, graph: CausalGraph, *, rng: int = 0, trees: int = 60, recent: float = 2.0):
+        self.graph, self.rng, self.trees, self.recent = graph, rng, trees, recent
         self.goal, self.order = graph.layers.objectives[0], graph.order()
         self.needed = [n for n in self.order if graph.paths(n, self.goal)]
 
     def fit(self, samples: pl.DataFrame) -> None:
         """Learn from the offline samples."""
-        self.rows, self.weight, self.fresh = samples.to_numpy(), np.ones(samples.height), 0
-        self._refit()
+        self.rows, self.weight = samples.to_numpy(), np.ones(samples.height)
+        self.refit()
 
-    def update(self, samples) -> None:
-        """Take new rows; every `batch` of them all is learnt anew, however many come at a time."""
-        new = np.column_stack([samples[n] for n in self.graph.layers.names])
-        while len(new):
-            rows, new = np.split(new, [self.batch - self.fresh])
-            self.rows = np.concatenate([self.rows, rows])
-            self.weight = np.concatenate([self.weight, np.full(len(rows), self.recent)])
-            self.fresh += len(rows)
-            if self.fresh == self.batch:
-                self._refit()
+    def update(self, rows: np.ndarray) -> None:
+        """Keep more rows (n, v), in the order of the samples, for the next `refit`."""
+        self.rows = np.concatenate([self.rows, rows])
+        self.weight = np.concatenate([self.weight, np.full(len(rows), self.recent)])
 
-    def _refit(self) -> None:
+    def refit(self) -> None:
+        """Learn the regressions anew from all rows."""
         with ThreadPoolExecutor() as pool:
             learnt = list(pool.map(self._regression, self.graph.layers.names))
         self.models, self.residuals = (dict(zip(self.graph.layers.names, part, strict=True)) for part in zip(*learnt))
-        self.fresh, given = 0, self.graph.layers.given
+        given = self.graph.layers.given
         followed = self._follow({n: self.rows[:, i] for i, n in enumerate(given)}, self.needed)[self.goal]
         self.errors = np.quantile(self.rows[:, self.graph.layers.names.index(self.goal)] - followed, [0.1, 0.9])
 

@@ -13,6 +13,8 @@ from gpuschedlab.autosched.network import Network
 from gpuschedlab.errors import EstimatorError
 
 BACKENDS = {"network": Network, "boosted": Boosted}
+BATCH = 64
+"""New rows after which all is learnt anew: also what fine-tuning leaves alone, such as where a network cuts its numbers."""
 
 
 class Prediction(NamedTuple):
@@ -56,11 +58,22 @@ class CausalModel:
         """Learn from measured configurations: columns of `graph.layers.names`."""
         check_samples(samples, self.graph.layers, 10, "CausalModel")
         self.core.fit(samples.select(self.graph.layers.names))
+        self.fresh = 0
         return self
 
     def update(self, samples) -> CausalModel:
-        """Learn from a few more, newer ones (fine-tuning): a frame, or a value (n,) or a number by each variable's name."""
-        self.core.update({n: np.atleast_1d(np.asarray(samples[n], float)) for n in self.graph.layers.names})
+        """Learn from a few more, newer ones (fine-tuning): a frame, or a value (n,) or a number by each variable's name.
+
+        After every `BATCH` of them, however many come at a time, all is learnt anew.
+        """
+        new = np.column_stack([np.asarray(samples[n], float) for n in self.graph.layers.names])
+        while len(new):
+            rows, new = np.split(new, [BATCH - self.fresh])
+            self.core.update(rows)
+            self.fresh += len(rows)
+            if self.fresh == BATCH:
+                self.core.refit()
+                self.fresh = 0
         return self
 
     def predict(self, configurations) -> Prediction:

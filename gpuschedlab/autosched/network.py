@@ -47,13 +47,11 @@ class Network:
             self.causes[name] = tuple(
                 sorted(sorted(found, key=strength.get, reverse=True)[: self.most], key=found.index)
             )
-        self.order = [n for n in self.graph.order() if n not in layers.given]
         self.size = {n: len(c) + 1 for n, c in self.cuts.items()}
         self.counts = {n: np.zeros([self.size[c] for c in self.causes[n]] + [self.size[n]]) for n in layers.names}
         self.sums = {n: np.zeros(self.size[n]) for n in layers.names}
-        self.squares = {n: np.zeros(self.size[n]) for n in layers.names}
-        self.learnt = samples
-        self.update(samples)
+        self.rows = []
+        self.update(samples.select(layers.names).to_numpy())
 
     def _cut(self, name: str, values: np.ndarray) -> np.ndarray:
         """Inner edges between states."""
@@ -71,15 +69,23 @@ class Network:
         """State (n,) of each variable in each row."""
         return {n: np.searchsorted(self.cuts[n], np.asarray(samples[n]), side="right") for n in self.cuts}
 
-    def update(self, samples) -> None:
-        """Count more rows: the same as counting all at once with these cuts and causes, which stay those of `fit`."""
-        states = self.states(samples)
+    def update(self, rows: np.ndarray) -> None:
+        """Count more rows (n, v): as counting all at once with these cuts and causes, which stay until the next `refit`."""
+        self.rows.append(rows)
+        values = dict(zip(self.graph.layers.names, rows.T, strict=True))
+        states = self.states(values)
         for n in self.counts:
             np.add.at(self.counts[n], (*(states[c] for c in self.causes[n]), states[n]), 1.0)
-            values = np.asarray(samples[n])
-            np.add.at(self.sums[n], states[n], values)
-            np.add.at(self.squares[n], states[n], values**2)
+            np.add.at(self.sums[n], states[n], values[n])
         self.tables = {n: self.table(n) for n in self.counts}
+
+    def refit(self) -> None:
+        """Cut, choose causes and count anew, with all rows."""
+        self.fit(self._learnt())
+
+    def _learnt(self) -> pl.DataFrame:
+        """All rows."""
+        return pl.DataFrame(np.concatenate(self.rows), schema=list(self.graph.layers.names))
 
     def table(self, name: str) -> np.ndarray:
         """Probabilities (states of the causes ..., states)."""
@@ -153,7 +159,7 @@ class Network:
         return found
 
     def as_causalnex(self, prior: str | None = "K2"):
-        """CausalNex' BayesianNetwork of the same structure and states, fitted by its own estimators to the rows of `fit`.
+        """CausalNex' BayesianNetwork of the same structure and states, fitted by its own estimators to all rows.
 
         Raises
         ------
@@ -162,7 +168,7 @@ class Network:
         """
         from gpuschedlab._causalnex import fit_network
 
-        states = pl.DataFrame(self.states(self.learnt))
+        states = pl.DataFrame(self.states(self._learnt()))
         return fit_network([(c, n) for n, causes in self.causes.items() for c in causes], states, prior=prior)
 
 
