@@ -15,6 +15,7 @@ from gpuschedlab.autosched.controller import Controller
 from gpuschedlab.autosched.forecast import Forecast, true_forecast
 from gpuschedlab.autosched.journal import Journal
 from gpuschedlab.autosched.measure import WATCHED, Measurement, Probe, reward, sample
+from gpuschedlab.autosched.offline import layers_of
 from gpuschedlab.autosched.space import Space
 from gpuschedlab.autosched.tuner import Trial, Tuner, Tuning
 from gpuschedlab.check import small_trace
@@ -192,6 +193,16 @@ def test_rewards_are_ratios_either_way_up():
     row = sample(np.array([0.5]), ["x"], reference, reference, "jct")
     pressure = np.log1p(reference.metrics["queueing"] / 60)
     assert row == {"x": 0.5, "pressure": pressure, "reward": 0.0} | dict.fromkeys(lab.Tiresias.watched, 0.0)
+
+
+def test_of_a_share_its_level_is_given_too():
+    """0.6 of all jobs are treated fairly under the reference: nothing makes that twice as many."""
+    reference, other = (Measurement(lab.Themis(), share, {"queueing": 60.0}) for share in (0.6, 0.9))
+    row = sample(np.array([0.5]), ["x"], other, reference, "fair")
+    assert (row["level"], row["reward"]) == pytest.approx((np.log(0.6), np.log(1.5)))
+    assert "level" not in sample(np.array([0.5]), ["x"], other, reference, "jct")
+    for policy, given in ((lab.Themis(), ("pressure", "level")), (lab.Tiresias(), ("pressure",))):
+        assert layers_of(Space(policy)).context == given
 
 
 def test_unknown_metrics_are_refused(trace, monkeypatch):
