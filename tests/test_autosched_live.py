@@ -125,17 +125,18 @@ def test_numbers_of_arrivals():
 
 
 def test_numbers_of_a_graph():
-    graph = CausalGraph(Layers(("k",), ("m",), ("r",)), (("k", "m"), ("m", "r")))
+    graph = CausalGraph(Layers(("k",), ("m",), ("r",), context=("c",)), (("k", "m"), ("c", "m"), ("m", "r")))
     found = plots.causes(graph, lit=[("k", "m")], held=["k"])
-    assert (found.tiers.tolist(), found.lit.tolist(), found.held.tolist()) == (
-        [0, 1, 2],
-        [True, False],
+    assert (found.tiers.tolist(), found.lit.tolist(), found.held.tolist(), found.given.tolist()) == (
+        [0, 0, 1, 2],
         [True, False, False],
+        [True, False, False, False],
+        [False, True, False, False],
     )
     drawn = plots.figure(found)
-    assert [shape.line.width for shape in drawn.layout.shapes] == [4, 1]
-    assert drawn.data[0].text[0] == "<b>k</b> (fixed)"
-    assert drawn.data[0].marker.symbol[0] != drawn.data[0].marker.symbol[1]
+    assert [shape.line.width for shape in drawn.layout.shapes] == [4, 1, 1]
+    assert drawn.data[0].text[:3] == ("<b>k</b> (fixed)", "<b>c</b> (given)", "<b>m</b>")
+    assert len(set(drawn.data[0].marker.symbol[:3])) == 3
 
 
 def test_figures_of_a_search_tell_fates_apart_without_colour(contest):

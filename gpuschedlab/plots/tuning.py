@@ -35,13 +35,17 @@ class Tried(NamedTuple):
 
 
 class Causes(NamedTuple):
-    """A causal graph: names, tiers (v,) 0 to 2; edges (e, 2) indices; lit (e,) whether an edge explains; held (v,) fixed."""
+    """A causal graph: names, tiers (v,) 0 to 2; edges (e, 2) indices; lit (e,) whether an edge explains.
+
+    held (v,) tells whether a knob is fixed, given (v,) whether a variable is context that no knob changes.
+    """
 
     names: tuple[str, ...]
     tiers: np.ndarray
     edges: np.ndarray
     lit: np.ndarray
     held: np.ndarray
+    given: np.ndarray
 
 
 class Moves(NamedTuple):
@@ -98,7 +102,8 @@ def causes(graph, lit=(), held=()) -> Causes:
     edges = np.array([(place[a], place[b]) for a, b in graph.edges], int).reshape(-1, 2)
     lit = set(lit)
     tiers = np.array([graph.layers.tier(n) for n in names])
-    return Causes(names, tiers, edges, np.array([e in lit for e in graph.edges], bool), np.isin(names, list(held)))
+    explains = np.array([e in lit for e in graph.edges], bool)
+    return Causes(names, tiers, edges, explains, np.isin(names, list(held)), np.isin(names, graph.layers.context))
 
 
 def moves(time, places, texts, names) -> Moves:
@@ -181,13 +186,14 @@ def draw_tried(numbers: Tried) -> Drawing:
 
 
 def draw_causes(numbers: Causes) -> Drawing:
-    """Lay out `Causes`: knobs on the left, metrics, objective on the right; edges that explain something now are thick."""
+    """Lay out `Causes`: knobs and context on the left, metrics, objective on the right; edges that explain are thick."""
     x, y = np.empty(len(numbers.names)), np.empty(len(numbers.names))
     for tier in range(3):
         mine = np.flatnonzero(numbers.tiers == tier)
         x[mine], y[mine] = tier, (len(mine) - 1) / 2 - np.arange(len(mine))
-    words = [f"<b>{n}</b>" + (" (fixed)" if h else "") for n, h in zip(numbers.names, numbers.held)]
-    symbols = np.where(numbers.held, "square-open", "circle").tolist()
+    said = np.select([numbers.held, numbers.given], [" (fixed)", " (given)"], "")
+    words = [f"<b>{name}</b>{more}" for name, more in zip(numbers.names, said)]
+    symbols = np.select([numbers.held, numbers.given], ["square-open", "diamond"], "circle").tolist()
     data = {"text": words, "marker_symbol": symbols}
     sides = np.array(["middle left", "top center", "middle right"])[numbers.tiers].tolist()
     style = {
