@@ -521,6 +521,12 @@ def test_a_stopped_loop_with_all_its_parts_goes_on_as_if_it_had_not(trace, tmp_p
 
     assert sum(len(row["samples"]) for row in told("whole.jsonl")) > 64  # the model was learnt anew on the way
     assert told("cut.jsonl") == told("whole.jsonl")
+    older = [
+        row | {"samples": [{k: v for k, v in s.items() if k != "pressure"} for s in row["samples"]]}
+        for row in told("cut.jsonl")
+    ]
+    with pytest.raises(EstimatorError, match="begin a new one: found .* without columns pressure"):
+        whole_loop("cut.jsonl", resume=True)[0].resume(older)
 
 
 def test_a_journal_of_another_loop_is_never_written_to(trace, tmp_path):

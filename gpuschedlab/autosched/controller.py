@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from gpuschedlab.autosched.graph import check_samples
 from gpuschedlab.autosched.measure import Probe, reward
 from gpuschedlab.autosched.space import Space
 from gpuschedlab.autosched.tuner import Tuner, Tuning
@@ -203,7 +204,13 @@ class Controller:
         yield decision
 
     def resume(self, records: list[dict]) -> None:
-        """Live through decisions that a journal holds: play on to each, switch where it switched, tell the model."""
+        """Live through decisions that a journal holds: play on to each, switch where it switched, tell the model.
+
+        Raises
+        ------
+        EstimatorError
+            What they measured lacks variables of the model: another version wrote the journal.
+        """
         for record in records:
             self.simulation.advance(record["now"])
             if hasattr(self.foresee, "learn"):
@@ -212,7 +219,9 @@ class Controller:
             if record["switched"]:
                 self.simulation.switch(policy)
             if self.model is not None and record["samples"]:
-                self.model.update(pl.DataFrame(record["samples"]))
+                samples = pl.DataFrame(record["samples"])
+                check_samples(samples, self.model.graph.layers, 1, "a journal of another version; begin a new one")
+                self.model.update(samples)
             self.last, self.credit = record["now"], record["credit"]
             self.hint = self.space.policy.with_knobs(**record["hint"]) if record["hint"] else None
             self.decisions.append(Decision.of(record, policy))
