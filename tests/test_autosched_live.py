@@ -127,7 +127,7 @@ def test_numbers_of_arrivals():
 def test_numbers_of_a_graph():
     graph = CausalGraph(Layers(("k",), ("m",), ("r",), context=("c",)), (("k", "m"), ("c", "m"), ("m", "r")))
     found = plots.causes(graph, lit=[("k", "m")], held=["k"])
-    assert (found.tiers.tolist(), found.lit.tolist(), found.held.tolist(), found.given.tolist()) == (
+    assert (found.tiers.tolist(), found.lit.tolist(), found.held.tolist(), found.context.tolist()) == (
         [0, 0, 1, 2],
         [True, False, False],
         [True, False, False, False],

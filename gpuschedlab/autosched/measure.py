@@ -15,12 +15,12 @@ from gpuschedlab.sim.rounds import refresh_active
 
 
 class Objective(NamedTuple):
-    """What is tuned: `label`, `unit`, whether `higher` values are better, and what is `given` at an instant (`GIVEN`)."""
+    """What is tuned: `label`, `unit`, whether `higher` values are better, and the `context` that it hangs on (`CONTEXT`)."""
 
     label: str
     unit: str
     higher: bool
-    given: tuple[str, ...] = ("pressure",)
+    context: tuple[str, ...] = ("pressure",)
 
 
 OBJECTIVES = {
@@ -29,9 +29,9 @@ OBJECTIVES = {
 }
 """Objectives: the mean of end - max(submit, now) over all jobs, and the share of jobs whose finish-time fairness holds."""
 
-GIVEN = {
+CONTEXT = {
     "pressure": lambda reference: np.log1p(reference.metrics.get("queueing", 0.0) / 60.0),
-    "level": lambda reference: np.log(max(reference.value, LEAST_VALUE)),
+    "level": lambda reference: np.log(max(reference.value, SMALL)),
 }
 """What the reference configuration tells of an instant, and no knob changes: `pressure`, the logarithm of 1 + minutes that a
 job waits, and `level`, that of the objective: of a share that is near 1 already, no configuration makes twice as much."""
@@ -58,7 +58,7 @@ FLOOR = {
     "backlog": 0.02,
 }
 
-LEAST_VALUE = 1e-3
+SMALL = 1e-3
 """An objective counts as at least this, in its unit, where something is divided by it."""
 
 EVENTS, LEAST, MOST = 10, 10_000, 1_000_000
@@ -210,12 +210,12 @@ def reward(objective: str, value: float, reference: float) -> float:
     (2.0, 1.5)
     """
     better, worse = (value, reference) if OBJECTIVES[objective].higher else (reference, value)
-    return max(better, LEAST_VALUE) / max(worse, LEAST_VALUE)
+    return max(better, SMALL) / max(worse, SMALL)
 
 
 def context_of(objective: str, reference: Measurement) -> dict[str, float]:
-    """What is given at an instant, by name (`GIVEN`), from the measurement of the reference configuration."""
-    return {name: float(GIVEN[name](reference)) for name in OBJECTIVES[objective].given}
+    """What is given at an instant, by name (`CONTEXT`), from the measurement of the reference configuration."""
+    return {name: float(CONTEXT[name](reference)) for name in OBJECTIVES[objective].context}
 
 
 def sample(u: np.ndarray, names, measurement: Measurement, reference: Measurement, objective: str) -> dict:

@@ -25,7 +25,7 @@ def layers_of(space: Space) -> Layers:
     """Knobs, intermediate metrics and objective of a policy as the three layers of its causal graph (6.4.3.1)."""
     levels = {a.name: a.levels for a in space.axes if a.levels}
     knobs, policy = tuple(a.name for a in space.axes), space.policy
-    return Layers(knobs, tuple(policy.watched), ("reward",), levels, context=OBJECTIVES[policy.goal].given)
+    return Layers(knobs, tuple(policy.watched), ("reward",), levels, context=OBJECTIVES[policy.goal].context)
 
 
 def gather(

@@ -37,7 +37,7 @@ class Tried(NamedTuple):
 class Causes(NamedTuple):
     """A causal graph: names, tiers (v,) 0 to 2; edges (e, 2) indices; lit (e,) whether an edge explains.
 
-    held (v,) tells whether a knob is fixed, given (v,) whether a variable is context that no knob changes.
+    held (v,) tells whether a knob is fixed, context (v,) whether a variable is given at the instant and no knob changes it.
     """
 
     names: tuple[str, ...]
@@ -45,7 +45,7 @@ class Causes(NamedTuple):
     edges: np.ndarray
     lit: np.ndarray
     held: np.ndarray
-    given: np.ndarray
+    context: np.ndarray
 
 
 class Moves(NamedTuple):
@@ -191,9 +191,9 @@ def draw_causes(numbers: Causes) -> Drawing:
     for tier in range(3):
         mine = np.flatnonzero(numbers.tiers == tier)
         x[mine], y[mine] = tier, (len(mine) - 1) / 2 - np.arange(len(mine))
-    said = np.select([numbers.held, numbers.given], [" (fixed)", " (given)"], "")
+    said = np.select([numbers.held, numbers.context], [" (fixed)", " (given)"], "")
     words = [f"<b>{name}</b>{more}" for name, more in zip(numbers.names, said)]
-    symbols = np.select([numbers.held, numbers.given], ["square-open", "diamond"], "circle").tolist()
+    symbols = np.select([numbers.held, numbers.context], ["square-open", "diamond"], "circle").tolist()
     data = {"text": words, "marker_symbol": symbols}
     sides = np.array(["middle left", "top center", "middle right"])[numbers.tiers].tolist()
     style = {
