@@ -220,6 +220,18 @@ def test_predictions_of_rows_that_were_held_out(backend):
     assert (found.mean <= found.high).all()
 
 
+@pytest.mark.parametrize("backend", ["network", "boosted"])
+def test_the_best_that_were_learnt_from_are_remembered_each_once(backend):
+    rows = system(1, 100)
+    model = CausalModel(CausalGraph(LAYERS, tuple(EDGES)), backend=backend).fit(rows)
+    model.update(rows.sort("o").tail(3))  # measured again
+    newer = dict.fromkeys(LAYERS.names, 0.25) | {"o": 99.0}
+    model.update(newer)
+    best = rows.sort("o", descending=True).select(LAYERS.knobs).to_numpy()
+    assert model.best(5).tolist() == [[0.25] * len(LAYERS.knobs), *best[:4].tolist()]
+    assert len(model.best(999)) == 101
+
+
 def test_interventions_match_the_true_effects():
     """Effect of two knobs and a metric on the mean objective, in its standard deviations: within 0.05 on average."""
     errors = []

@@ -162,8 +162,11 @@ class Seen(NamedTuple):
 class Omniscient:
     """Stands in for a causal model that is right."""
 
-    def __init__(self, space, wrong=0.0):
-        self.space, self.rows, self.wrong = space, [], wrong
+    def __init__(self, space, wrong=0.0, remembered=()):
+        self.space, self.rows, self.wrong, self.remembered = space, [], wrong, remembered
+
+    def best(self, count):
+        return np.reshape(self.remembered, (-1, len(self.space)))[:count]
 
     def predict(self, u):  # coordinates, and last the context
         reference = worth(self.space.encode(self.space.policy))
@@ -353,6 +356,15 @@ def test_the_models_favourites_are_tried_first(space):
     assert tried == sorted(tried)  # the best of a pool of a model that is right, in order
     assert max(tried) < 65 < worth(found.trials[0].u)
     assert [t.round for t in found.trials] == [-1, 0, 1, 2, 3]
+
+
+def test_what_was_best_before_is_among_the_favourites(space):
+    """A corner that no pool of 8 points meets: of four that the model remembers the best is asked first."""
+    corner = [0.2, 0.0, 0.1, 0.5]
+    model = Omniscient(space, remembered=[[1.0, 1.0, 1.0, 0.0], [0.9, 1.0, 0.9, 0.1], [0.8, 1.0, 0.8, 0.2], corner])
+    for memory in (4, 3):
+        found, _ = search(space, model, proposals=1, iterations=1, epsilon=0.0, pool=8, memory=memory)
+        assert (found.trials[2].u.tolist() == pytest.approx(corner)) is (memory == 4)
 
 
 def test_same_seed_same_search(space):

@@ -76,6 +76,14 @@ class CausalModel:
                 self.fresh = 0
         return self
 
+    def best(self, count: int) -> np.ndarray:
+        """Coordinates (count or fewer, k) of the configurations learnt from whose objective came out highest, best first."""
+        layers, rows = self.graph.layers, self.core.rows
+        worth = rows[:, layers.names.index(layers.objectives[0])]
+        found = rows[np.argsort(-worth, kind="stable"), : len(layers.knobs)]
+        _, first = np.unique(found, axis=0, return_index=True)
+        return found[np.sort(first)[:count]]
+
     def predict(self, configurations) -> Prediction:
         """Foresee the first objective of configurations (n, k), coordinates in the order of `layers.given`."""
         u = configurations.to_numpy() if isinstance(configurations, pl.DataFrame) else np.asarray(configurations, float)

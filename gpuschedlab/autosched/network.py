@@ -50,7 +50,7 @@ class Network:
         self.size = {n: len(c) + 1 for n, c in self.cuts.items()}
         self.counts = {n: np.zeros([self.size[c] for c in self.causes[n]] + [self.size[n]]) for n in layers.names}
         self.sums = {n: np.zeros(self.size[n]) for n in layers.names}
-        self.rows = []
+        self.rows = np.empty((0, len(layers.names)))
         self.update(samples.select(layers.names).to_numpy())
 
     def _cut(self, name: str, values: np.ndarray) -> np.ndarray:
@@ -71,7 +71,7 @@ class Network:
 
     def update(self, rows: np.ndarray) -> None:
         """Count more rows (n, v): as counting all at once with these cuts and causes, which stay until the next `refit`."""
-        self.rows.append(rows)
+        self.rows = np.concatenate([self.rows, rows])
         values = dict(zip(self.graph.layers.names, rows.T, strict=True))
         states = self.states(values)
         for n in self.counts:
@@ -81,11 +81,7 @@ class Network:
 
     def refit(self) -> None:
         """Cut, choose causes and count anew, with all rows."""
-        self.fit(self._learnt())
-
-    def _learnt(self) -> pl.DataFrame:
-        """All rows."""
-        return pl.DataFrame(np.concatenate(self.rows), schema=list(self.graph.layers.names))
+        self.fit(pl.DataFrame(self.rows, schema=list(self.graph.layers.names)))
 
     def table(self, name: str) -> np.ndarray:
         """Probabilities (states of the causes ..., states)."""
@@ -168,7 +164,7 @@ class Network:
         """
         from gpuschedlab._causalnex import fit_network
 
-        states = pl.DataFrame(self.states(self._learnt()))
+        states = pl.DataFrame(self.states(dict(zip(self.graph.layers.names, self.rows.T, strict=True))))
         return fit_network([(c, n) for n, causes in self.causes.items() for c in causes], states, prior=prior)
 
 

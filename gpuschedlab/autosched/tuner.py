@@ -109,8 +109,10 @@ class Tuner:
         Relax factor.
     margin : float
         What-if analysis: range of the predicted logarithm of the reward within which an axis does not matter.
-    proposals, pool : int
-        Rounds, at the beginning, that take the model's favourites of so many points of a Latin hypercube.
+    proposals : int
+        Rounds, at the beginning, that take the model's favourites.
+    pool, memory : int
+        What it chooses them from: points of a Latin hypercube, and the best configurations that it learnt from.
     patience : int
         With a model: measurements in a row without progress, after which the search ends.
     reject, scope : bool
@@ -141,6 +143,7 @@ class Tuner:
     margin: float = 0.002
     proposals: int = 3
     pool: int = 192
+    memory: int = 64
     patience: int = 1
     reject: bool = True
     scope: bool = True
@@ -221,12 +224,13 @@ class _Search:
         self._narrow()
 
     def favourites(self, count: int) -> list[np.ndarray]:
-        """Coordinates that the model foresees to be best, of a pool spread over the box; none without a model."""
+        """Coordinates that the model foresees to be best, of points spread over the box and of what was best; none without a model."""
         if self.model is None or not count:
             return []
         begin = time.perf_counter()
         plan = LatinHypercube([a.levels for a in self.space.axes], self.rng, size=self.tuner.pool)
-        pool = self.space.snap(np.array([plan.ask() for _ in range(self.tuner.pool)]))
+        spread = [plan.ask() for _ in range(self.tuner.pool)]
+        pool = self.space.snap(np.vstack([*spread, *self.model.best(self.tuner.memory)]))
         seen = self.model.predict(self._given(pool)).mean
         self.found.seconds += time.perf_counter() - begin
         return list(pool[np.argsort(-seen, kind="stable")[:count]])

@@ -1,7 +1,7 @@
 """Gavel (Narayanan et al., OSDI'20): shares of time on each GPU type from a linear program, kept by rounds."""
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import numpy as np
 
@@ -42,6 +42,7 @@ class Gavel(Round):
     solver: Annotated[str, Knob(choices=("highs", "mip"), help="who solves the linear program")] = "highs"
     interval: Annotated[float, Knob(1, 36_000, log=True, unit="s", help="between rounds")] = 360.0
     placement = "pack"
+    set_aside: ClassVar = (*Round.set_aside, "solver")
 
     def allocate(self, view) -> Allocation:
         """Solve the program, and serve the pairs by priority."""

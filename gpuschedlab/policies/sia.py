@@ -57,6 +57,7 @@ class Sia(Round):
     interval: Annotated[float, Knob(1, 3600, log=True, unit="s", help="between rounds")] = 60.0
     placement = "consolidate"
     free_moves = True
+    set_aside: ClassVar = (*Round.set_aside, "solver", "gap")
     constraints: ClassVar = (
         Constraint("power other than 0", lambda k: k["power"] != 0, lambda k: {"power": -0.5}),
         Constraint(
