@@ -10,7 +10,17 @@ import pytest
 
 import gpuschedlab as lab
 from gpuschedlab import plots
-from gpuschedlab.autosched import CausalGraph, Contest, Decision, Layers, Tuner, Tuning
+from gpuschedlab.autosched import (
+    CausalGraph,
+    Contest,
+    Decision,
+    Layers,
+    Space,
+    Tuner,
+    Tuning,
+    best_fixed,
+    gather,
+)
 from gpuschedlab.cli import main
 from gpuschedlab.jobs import default_speeds
 
@@ -32,8 +42,21 @@ def make(stretch, policy=None, **options):
     return Contest(trace, history, CLUSTER, policy or lab.Tiresias(), **given | options)
 
 
+@pytest.fixture(scope="module")
+def learnt(stretch):
+    """What every contest on this stretch begins with: its offline phase, and its best fixed configuration."""
+    history, trace = stretch
+    given = {"speeds": default_speeds(CLUSTER), "delays": lab.Delays(restart=60.0)}
+    space = Space(lab.Tiresias())
+    samples = gather(history, CLUSTER, space, instants=6, configurations=16, rng=0, **given)
+    return samples, best_fixed(trace, CLUSTER, space, rng=0, **given)
+
+
 @pytest.fixture
-def contest(stretch):
+def contest(stretch, learnt, monkeypatch):
+    samples, fixed = learnt
+    monkeypatch.setattr("gpuschedlab.autosched.contest.gather", lambda *_, **__: samples)
+    monkeypatch.setattr("gpuschedlab.autosched.contest.best_fixed", lambda *_, **__: fixed)
     return make(stretch)
 
 

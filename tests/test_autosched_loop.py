@@ -83,7 +83,7 @@ def test_every_policy_can_be_tuned(cls):
     """Whatever its knobs are called: one may be an objective of its own."""
     simulation = lab.Simulation(small_trace(12, rng=0), CLUSTER, cls(), speeds=default_speeds(CLUSTER))
     simulation.advance(HOUR)
-    decision = attach("no-causal", simulation, tuner=Tuner(2)).decide()
+    decision = attach("no-causal", simulation, tuner=Tuner(4)).decide()
     assert decision.measured > 1
     assert all(t.measurement.value > 0 for t in decision.tuning.trials)
 
@@ -503,9 +503,8 @@ def test_a_stopped_loop_with_all_its_parts_goes_on_as_if_it_had_not(trace, tmp_p
 
     def whole_loop(name, resume=False):
         journal = Journal(tmp_path / name, {}, resume=resume)
-        return attach(
-            "autosched", running(trace, at=0.0), history=history, model=train(samples, space), journal=journal
-        ), journal
+        given = {"history": history, "model": train(samples, space), "journal": journal, "interval": 2 * HOUR}
+        return attach("autosched", running(trace, at=0.0), **given), journal
 
     whole, _ = whole_loop("whole.jsonl")
     whole.run(32 * HOUR)

@@ -189,6 +189,7 @@ def fidelity(data_dir):
     return run(data_dir)
 
 
+@pytest.mark.xdist_group("fidelity of Sia")
 def test_sia_is_within_a_fifth_of_the_thesis(fidelity):
     sets = {s["set"]: s for s in fidelity["sets"] if s["policy"] == "sia"}
     assert set(sets) == {"philly", "saturn"}
@@ -203,6 +204,7 @@ def test_sia_is_within_a_fifth_of_the_thesis(fidelity):
     assert by_name["saturn", 1] == pytest.approx(0.53, abs=0.02)
 
 
+@pytest.mark.xdist_group("fidelity of Sia")
 def test_gavel_is_near_the_artifact_and_behind_sia(fidelity):
     gavel = {s["set"]: s for s in fidelity["sets"] if s["policy"] == "gavel"}
     for s in gavel.values():

@@ -56,7 +56,7 @@ def page(launch, artifacts, request):
     """
     chromium = launch()
     shown = chromium.new_page(viewport={"width": 1280, "height": 900})
-    shown.set_default_timeout(90_000)
+    shown.set_default_timeout(150_000)
     yield shown
     try:
         shown.screenshot(path=artifacts / f"{request.node.name}-end.png")
