@@ -162,11 +162,11 @@ class Seen(NamedTuple):
 class Omniscient:
     """Stands in for a causal model that is right."""
 
-    def __init__(self, space, wrong=0.0, remembered=()):
+    def __init__(self, space, wrong=0.0, remembered=([0.5, 0.0, 0.5, 0.5],)):
         self.space, self.rows, self.wrong, self.remembered = space, [], wrong, remembered
 
     def best(self, count):
-        return np.reshape(self.remembered, (-1, len(self.space)))[:count]
+        return np.array(self.remembered)[:count]
 
     def predict(self, u):  # coordinates, and last the context
         reference = worth(self.space.encode(self.space.policy))
@@ -193,7 +193,7 @@ def space():
 
 def search(space, model=None, rng=0, hints=(), **options):
     probe = Fake(space)
-    tuner = Tuner(**{"proposals": 0, "patience": 99} | options)
+    tuner = Tuner(**{"proposals": 0, "memory": 0, "patience": 99} | options)
     return tuner.tune(probe, space, Themis(lease_term=600.0), hints=hints, model=model, rng=rng), probe
 
 
@@ -322,7 +322,7 @@ def test_scope_leaves_free_what_may_exceed_the_best(space):
     best = space.decode([0.2, 0.0, 0.1, 0.5])
     every = {"lease_term", "priority", "f", "threshold"}
     for model, fixed in ((Omniscient, every), (Doubtful, {"priority", "threshold"})):
-        found = Tuner(iterations=1, proposals=0).tune(Fake(space), space, best, model=model(space))
+        found = Tuner(iterations=1, proposals=0, memory=0).tune(Fake(space), space, best, model=model(space))
         held = set(found.trials[-1].fixed) if len(found.trials) > 2 else every
         assert held == fixed
 
@@ -346,8 +346,8 @@ def test_a_search_ends_after_measurements_in_vain(space, patience):
 
 def test_when_all_is_fixed_the_search_ends(space):
     best = space.decode([0.2, 0.0, 0.1, 0.5])
-    assert len(Tuner(proposals=0).tune(Fake(space), space, best, model=Omniscient(space)).trials) == 2
-    assert len(Tuner(proposals=3).tune(Fake(space), space, best, model=Omniscient(space)).trials) == 5
+    assert len(Tuner(proposals=0, memory=0).tune(Fake(space), space, best, model=Omniscient(space)).trials) == 2
+    assert len(Tuner(proposals=3, memory=0).tune(Fake(space), space, best, model=Omniscient(space)).trials) == 5
 
 
 def test_the_models_favourites_are_tried_first(space):
@@ -358,13 +358,18 @@ def test_the_models_favourites_are_tried_first(space):
     assert [t.round for t in found.trials] == [-1, 0, 1, 2, 3]
 
 
-def test_what_was_best_before_is_among_the_favourites(space):
-    """A corner that no pool of 8 points meets: of four that the model remembers the best is asked first."""
+def test_without_a_hint_what_was_best_before_is_tried_first(space):
+    """A corner that a pool of 8 points does not meet: of four that the model remembers the best is asked."""
     corner = [0.2, 0.0, 0.1, 0.5]
     model = Omniscient(space, remembered=[[1.0, 1.0, 1.0, 0.0], [0.9, 1.0, 0.9, 0.1], [0.8, 1.0, 0.8, 0.2], corner])
-    for memory in (4, 3):
-        found, _ = search(space, model, proposals=1, iterations=1, epsilon=0.0, pool=8, memory=memory)
-        assert (found.trials[2].u.tolist() == pytest.approx(corner)) is (memory == 4)
+    hint = space.decode([0.6, 0.0, 0.6, 0.5])
+    for memory, hints in ((4, ()), (3, ()), (0, ()), (4, (hint,))):
+        given = {"proposals": 1, "iterations": 2, "epsilon": 0.0, "pool": 8}
+        found, _ = search(space, model, memory=memory, hints=hints, **given)
+        tried = [t.u.tolist() for t in found.trials[2:]]
+        assert (tried[0] == pytest.approx(corner)) is (memory == 4 and not hints)
+        assert corner not in [pytest.approx(u) for u in tried[1:]]
+        assert (found.trials[2].policy == hint) is bool(hints)
 
 
 def test_same_seed_same_search(space):

@@ -109,10 +109,10 @@ class Tuner:
         Relax factor.
     margin : float
         What-if analysis: range of the predicted logarithm of the reward within which an axis does not matter.
-    proposals : int
-        Rounds, at the beginning, that take the model's favourites.
-    pool, memory : int
-        What it chooses them from: points of a Latin hypercube, and the best configurations that it learnt from.
+    proposals, pool : int
+        Rounds, at the beginning, that take the model's favourites of so many points of a Latin hypercube.
+    memory : int
+        Before them, where there is no hint, its favourite of so many best configurations that it learnt from; 0: none.
     patience : int
         With a model: measurements in a row without progress, after which the search ends.
     reject, scope : bool
@@ -124,12 +124,13 @@ class Tuner:
     -------------------------
     Rewards are ratios to a reference configuration on the same forecast (the policy's defaults), so that what the model
     learnt at one time holds at another. The configuration in force is measured first, too; then hints and, with a model,
-    those it favours, and the sampler begins at the best of all: its steps from the configuration in force alone rarely
-    leave the neighbourhood in T rounds. A configuration that was measured before is not measured again. The search ends
-    early when what the model favours is no better or worse than the rest, when every axis is fixed, when `IDLE` rounds in
-    a row led to nothing new, or out of `patience`. Rewards beyond what the model knows would reject all else: step 3
-    takes what it foretold of the best, where that is less. Step 6 takes the 90 % point of what is foreseen away from the
-    best: by the mean, a model that errs by a tenth fixed what mattered. `epsilon` has no published value.
+    those it favours, without a hint one of the past first; and the sampler begins at the best of all: its steps from the
+    configuration in force alone rarely leave the neighbourhood in T rounds. A configuration that was measured before is
+    not measured again. The search ends early when what the model favours is no better or worse than the rest, when every
+    axis is fixed, when `IDLE` rounds in a row led to nothing new, or out of `patience`. Rewards beyond what the model
+    knows would reject all else: step 3 takes what it foretold of the best, where that is less. Step 6 takes the 90 %
+    point of what is foreseen away from the best: by the mean, a model that errs by a tenth fixed what mattered.
+    `epsilon` has no published value.
 
     References
     ----------
@@ -182,7 +183,7 @@ class Tuner:
             search.take(round_, space.encode(policy), space.encode(policy), policy, judge=False)
             yield search.found
         hints = [space.encode(policy) for policy in hints]
-        favourites = (hints + search.favourites(self.proposals))[: self.iterations]
+        favourites = ((hints or search.remembered()) + search.favourites(self.proposals))[: self.iterations]
         for t in range(1, self.iterations + 1):
             if t == len(favourites) + 1:
                 search.begin()
@@ -224,16 +225,25 @@ class _Search:
         self._narrow()
 
     def favourites(self, count: int) -> list[np.ndarray]:
-        """Coordinates that the model foresees to be best, of points spread over the box and of what was best; none without a model."""
+        """Coordinates that the model foresees to be best, of a pool spread over the box; none without a model."""
         if self.model is None or not count:
             return []
-        begin = time.perf_counter()
         plan = LatinHypercube([a.levels for a in self.space.axes], self.rng, size=self.tuner.pool)
-        spread = [plan.ask() for _ in range(self.tuner.pool)]
-        pool = self.space.snap(np.vstack([*spread, *self.model.best(self.tuner.memory)]))
-        seen = self.model.predict(self._given(pool)).mean
+        return self._foreseen_best(np.array([plan.ask() for _ in range(self.tuner.pool)]), count)
+
+    def remembered(self) -> list[np.ndarray]:
+        """Coordinates that the model foresees to be best, of the best that it learnt from; none without a model."""
+        if self.model is None or not self.tuner.memory:
+            return []
+        return self._foreseen_best(self.model.best(self.tuner.memory), 1)
+
+    def _foreseen_best(self, points: np.ndarray, count: int) -> list[np.ndarray]:
+        """The best of points (n, k), as constraints allow them and the model foresees them."""
+        begin = time.perf_counter()
+        points = self.space.snap(points)
+        seen = self.model.predict(self._given(points)).mean
         self.found.seconds += time.perf_counter() - begin
-        return list(pool[np.argsort(-seen, kind="stable")[:count]])
+        return list(points[np.argsort(-seen, kind="stable")[:count]])
 
     def hold(self, asked) -> np.ndarray:
         """Apply the scope: fixed axes keep their values."""
