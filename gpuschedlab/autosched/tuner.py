@@ -182,8 +182,10 @@ class Tuner:
         for round_, policy in enumerate((space.policy, current), start=-1):
             search.take(round_, space.encode(policy), space.encode(policy), policy, judge=False)
             yield search.found
+        begin = time.perf_counter()
         hints = [space.encode(policy) for policy in hints]
         favourites = ((hints or search.remembered()) + search.favourites(self.proposals))[: self.iterations]
+        search.found.seconds += time.perf_counter() - begin
         for t in range(1, self.iterations + 1):
             if t == len(favourites) + 1:
                 search.begin()
@@ -239,10 +241,8 @@ class _Search:
 
     def _foreseen_best(self, points: np.ndarray, count: int) -> list[np.ndarray]:
         """The best of points (n, k), as constraints allow them and the model foresees them."""
-        begin = time.perf_counter()
         points = self.space.snap(points)
         seen = self.model.predict(self._given(points)).mean
-        self.found.seconds += time.perf_counter() - begin
         return list(points[np.argsort(-seen, kind="stable")[:count]])
 
     def hold(self, asked) -> np.ndarray:
