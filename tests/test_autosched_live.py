@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
@@ -10,17 +11,7 @@ import pytest
 
 import gpuschedlab as lab
 from gpuschedlab import plots
-from gpuschedlab.autosched import (
-    CausalGraph,
-    Contest,
-    Decision,
-    Layers,
-    Space,
-    Tuner,
-    Tuning,
-    best_fixed,
-    gather,
-)
+from gpuschedlab.autosched import CausalGraph, Contest, Decision, Layers, Tuner, Tuning
 from gpuschedlab.cli import main
 from gpuschedlab.jobs import default_speeds
 
@@ -43,19 +34,15 @@ def make(stretch, policy=None, **options):
 
 
 @pytest.fixture(scope="module")
-def learnt(stretch):
-    """What every contest on this stretch begins with: its offline phase, and its best fixed configuration."""
-    history, trace = stretch
-    given = {"speeds": default_speeds(CLUSTER), "delays": lab.Delays(restart=60.0)}
-    space = Space(lab.Tiresias())
-    samples = gather(history, CLUSTER, space, instants=6, configurations=16, rng=0, **given)
-    return samples, best_fixed(trace, CLUSTER, space, rng=0, **given)
+def first(stretch):
+    """A contest made in full; the others begin with its offline phase and its best fixed configuration."""
+    return make(stretch)
 
 
 @pytest.fixture
-def contest(stretch, learnt, monkeypatch):
-    samples, fixed = learnt
-    monkeypatch.setattr("gpuschedlab.autosched.contest.gather", lambda *_, **__: samples)
+def contest(stretch, first, monkeypatch):
+    fixed = SimpleNamespace(best=SimpleNamespace(policy=first.simulations["fixed"].policy))
+    monkeypatch.setattr("gpuschedlab.autosched.contest.gather", lambda *_, **__: first.samples)
     monkeypatch.setattr("gpuschedlab.autosched.contest.best_fixed", lambda *_, **__: fixed)
     return make(stretch)
 

@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -138,9 +137,9 @@ def test_the_line_up_is_what_the_demo_promises():
 
 
 def test_demo_in_small(here, capsys):
-    assert main(["compare", "--jobs", "150", "--days", "1", "--load", "0.8", "--out", ""]) == 0
+    assert main(["compare", "--jobs", "300", "--days", "2", "--load", "0.8", "--out", ""]) == 0
     told = capsys.readouterr().out
-    assert 78 <= int(re.search(r", (\d+)% of the cluster", told)[1]) <= 84
+    assert ", 81% of the cluster" in told or ", 80% of the cluster" in told
     assert "those with @oracle know the truth" in told
     assert sum(line.startswith(LINEUP) for line in told.splitlines()) == len(LINEUP)
 
