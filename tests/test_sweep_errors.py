@@ -99,7 +99,7 @@ def test_a_full_disk_keeps_the_finished_cells(tmp_path, monkeypatch):
 
     def full(path, raw):
         seen.append(path)
-        if path.name.endswith(".parquet.part") and len(seen) > 4:  # the rows, and three cells
+        if ".parquet." in path.name and len(seen) > 4:  # the rows, and three cells
             write(path, raw[:10])
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         return write(path, raw)
@@ -108,7 +108,7 @@ def test_a_full_disk_keeps_the_finished_cells(tmp_path, monkeypatch):
         patch.setattr(Path, "write_bytes", full)
         with pytest.raises(RunError, match="No space left on device. The 3 cells that are finished are kept"):
             sweep(policies, trace, CLUSTER, tmp_path, progress=False)
-    assert len(cells(tmp_path)) == 4  # and half a file
+    assert len(cells(tmp_path)) == 3  # and no half file
     found = sweep(policies, trace, CLUSTER, tmp_path, progress=False)
     assert found.frame.height == len(cells(tmp_path)) == 5
 

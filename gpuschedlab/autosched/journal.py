@@ -4,6 +4,7 @@ import json
 import os
 from pathlib import Path
 
+from gpuschedlab._files import whole
 from gpuschedlab.errors import RunError
 
 
@@ -38,9 +39,8 @@ class Journal:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             kept = [json.dumps({"identity": self.identity}), *map(json.dumps, self.records)]
-            part = self.path.with_name(f".{self.path.name}.part")
-            part.write_text("\n".join(kept) + "\n")
-            os.replace(part, self.path)
+            with whole(self.path) as part:
+                part.write_text("\n".join(kept) + "\n")
         except OSError as error:
             raise self._unwritten(error) from error
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from gpuschedlab._extras import need
+from gpuschedlab._files import json_lines
 from gpuschedlab.errors import LabError
 
 
@@ -41,11 +42,9 @@ def measure_all(name: str, measure: Callable, data_dir, cases: Iterable[tuple], 
     path = Path("runs") / f"bench_{name}.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
     answers = {}
-    for line in path.read_text().splitlines() if path.exists() else ():
-        with contextlib.suppress(ValueError):  # a killed bench leaves half a line
-            record = json.loads(line)
-            if record.get("source") == source:
-                answers[tuple(record["case"])] = record["answer"]
+    for record in json_lines(path):
+        if record.get("source") == source:
+            answers[tuple(record["case"])] = record["answer"]
     left = [case for case in cases if case not in answers]
     joblib = need("joblib", f"bench {name}")
     parallel = joblib.Parallel(workers, return_as="generator_unordered", batch_size=1)

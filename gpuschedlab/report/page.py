@@ -1,12 +1,12 @@
 """Write the page: what was run, the table, the figures, and how to read each."""
 
-import os
 from html import escape
 from importlib.resources import files
 from pathlib import Path
 from typing import NamedTuple
 
 from gpuschedlab._extras import need
+from gpuschedlab._files import whole
 from gpuschedlab.errors import RunError
 from gpuschedlab.plots import (
     busy_window,
@@ -189,15 +189,10 @@ def write_whole(path: Path, text: str) -> Path:
     RunError
         It could not be written; an earlier file of that name is kept.
     """
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        with open(part, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(part, path)
+        with whole(path) as part:
+            part.write_text(text, encoding="utf-8")
     except OSError as error:
-        part.unlink(missing_ok=True)
         kept = " The earlier file is kept." if path.exists() else ""
         raise RunError(
             f"report: found {error.strerror or error} on writing {len(text) / 1e6:.1f} MB to {path}; expected a "

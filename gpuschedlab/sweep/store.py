@@ -4,13 +4,13 @@ import contextlib
 import hashlib
 import io
 import json
-import os
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
 import polars as pl
 
+from gpuschedlab._files import json_lines, whole
 from gpuschedlab.errors import RunError
 from gpuschedlab.metrics import METRICS
 from gpuschedlab.sweep.work import Outcome
@@ -131,18 +131,18 @@ class Store:
         with told(self):
             with open(self.log, "a") as file:
                 file.write(json.dumps(line) + "\n")
-            replace(self.cells / f"{key}.parquet", raw.getvalue())
+            write_whole(self.cells / f"{key}.parquet", raw.getvalue())
             (self.errors / f"{key}.txt").unlink(missing_ok=True)
 
     def keep_error(self, outcome: Outcome):
         """Note what went wrong with a cell, and where."""
         with told(self):
-            replace(self.errors / f"{outcome.key}.txt", f"{outcome.error}\n\n{outcome.trace}".encode())
+            write_whole(self.errors / f"{outcome.key}.txt", f"{outcome.error}\n\n{outcome.trace}".encode())
 
     def keep_rows(self, rows: list[dict], knobs: dict):
         """Keep what the sweep consists of."""
         with told(self):
-            replace(self.folder / "sweep.json", json.dumps({"knobs": knobs, "rows": rows}, indent=1).encode())
+            write_whole(self.folder / "sweep.json", json.dumps({"knobs": knobs, "rows": rows}, indent=1).encode())
 
     def rows(self) -> tuple[list[dict], dict]:
         """What the sweep consists of: its rows, and how its knobs are labelled.
@@ -166,12 +166,7 @@ class Store:
 
     def logged(self) -> dict[str, dict]:
         """What the log says of cells, by key: `sum`, `seconds`, and `rounds` where runs are kept."""
-        found = {}
-        for line in self.log.read_text(errors="replace").splitlines() if self.log.is_file() else ():
-            with contextlib.suppress(ValueError, KeyError):  # a killed sweep leaves half a line
-                said = json.loads(line)
-                found[said.pop("cell")] = said
-        return found
+        return {said["cell"]: said for said in json_lines(self.log) if "cell" in said}
 
 
 def checksum(raw: bytes) -> str:
@@ -179,11 +174,10 @@ def checksum(raw: bytes) -> str:
     return hashlib.sha256(raw).hexdigest()[:16]
 
 
-def replace(path: Path, raw: bytes):
+def write_whole(path: Path, raw: bytes):
     """Write a file whole or not at all."""
-    part = path.with_name(f".{path.name}.part")
-    part.write_bytes(raw)
-    os.replace(part, path)
+    with whole(path) as part:
+        part.write_bytes(raw)
 
 
 @contextlib.contextmanager

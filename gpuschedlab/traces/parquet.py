@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from pathlib import Path
 
 import polars as pl
 
+from gpuschedlab._files import whole
 from gpuschedlab.errors import TraceError
 from gpuschedlab.traces.schema import OnBad, validate
 
@@ -81,11 +80,8 @@ def write_parquet(trace: pl.DataFrame, path: str | Path) -> Path:
     path = Path(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        # In the same folder, since a rename is atomic only within one file system.
-        with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}-") as made:
-            part = Path(made) / path.name
+        with whole(path) as part:
             trace.write_parquet(part)
-            os.replace(part, path)
     except (OSError, pl.exceptions.PolarsError) as error:  # polars tells of a full disk in its own way
         raise TraceError(
             f"trace not stored in {path}: found {getattr(error, 'strerror', None) or error}; expected room for "
