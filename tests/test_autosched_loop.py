@@ -525,7 +525,9 @@ def test_a_stopped_loop_with_all_its_parts_goes_on_as_if_it_had_not(trace, tmp_p
         row | {"samples": [{k: v for k, v in s.items() if k != "pressure"} for s in row["samples"]]}
         for row in told("cut.jsonl")
     ]
-    with pytest.raises(EstimatorError, match="begin a new one: found .* without columns pressure"):
+    with pytest.raises(
+        EstimatorError, match="without columns pressure.* Another version wrote the journal: begin a new one"
+    ):
         whole_loop("cut.jsonl", resume=True)[0].resume(older)
 
 

@@ -388,7 +388,18 @@ def test_steps_can_be_watched_and_left(space):
     assert seen == [1, 2, 3, 4, 5]
 
 
-@pytest.mark.parametrize("options", [{"sampler": "grid"}, {"epsilon": 2.0}, {"iterations": -1}, {"gamma": 0.0}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"sampler": "grid"},
+        {"epsilon": 2.0},
+        {"iterations": -1},
+        {"gamma": 0.0},
+        {"pool": 0},
+        {"memory": -1},
+        {"patience": 0},
+    ],
+)
 def test_a_tuner_that_makes_no_sense_is_refused(options):
     with pytest.raises(EstimatorError, match="expected a sampler of"):
         Tuner(**options)

@@ -220,7 +220,8 @@ class Controller:
                 self.simulation.switch(policy)
             if self.model is not None and record["samples"]:
                 samples = pl.DataFrame(record["samples"])
-                check_samples(samples, self.model.graph.layers, 1, "a journal of another version; begin a new one")
+                mend = "Another version wrote the journal: begin a new one."
+                check_samples(samples, self.model.graph.layers, 1, "Controller.resume", mend)
                 self.model.update(samples)
             self.last, self.credit = record["now"], record["credit"]
             self.hint = self.space.policy.with_knobs(**record["hint"]) if record["hint"] else None

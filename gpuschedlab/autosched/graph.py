@@ -107,13 +107,14 @@ class CausalGraph:
         return f"<table><tr><th>cause</th><th>effect</th></tr>{rows}</table>"
 
 
-def check_samples(samples: pl.DataFrame, layers: Layers, least: int, who: str) -> None:
-    """Raise an EstimatorError if there are fewer than `least` samples, or columns are missing."""
+def check_samples(samples: pl.DataFrame, layers: Layers, least: int, who: str, mend: str = "") -> None:
+    """Raise an EstimatorError, which may say how to `mend` it, if there are fewer than `least` samples, or columns are missing."""
     missing = [n for n in layers.names if n not in samples.columns]
     if missing or samples.height < least:
         lacks = f" without columns {', '.join(missing)}" if missing else ""
         raise EstimatorError(
-            f"{who}: found {samples.height} samples{lacks}; expected {least} or more, with all of {', '.join(layers.names)}."
+            f"{who}: found {samples.height} samples{lacks}; expected {least} or more, with all of "
+            f"{', '.join(layers.names)}.{mend and ' '}{mend}"
         )
 
 

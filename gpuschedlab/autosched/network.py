@@ -72,7 +72,7 @@ class Network:
     def update(self, rows: np.ndarray) -> None:
         """Count more rows (n, v): as counting all at once with these cuts and causes, which stay until the next `refit`."""
         self.rows = np.concatenate([self.rows, rows])
-        values = dict(zip(self.graph.layers.names, rows.T, strict=True))
+        values = self._named(rows)
         states = self.states(values)
         for n in self.counts:
             np.add.at(self.counts[n], (*(states[c] for c in self.causes[n]), states[n]), 1.0)
@@ -81,7 +81,11 @@ class Network:
 
     def refit(self) -> None:
         """Cut, choose causes and count anew, with all rows."""
-        self.fit(pl.DataFrame(self.rows, schema=list(self.graph.layers.names)))
+        self.fit(pl.DataFrame(self._named(self.rows)))
+
+    def _named(self, rows: np.ndarray) -> dict[str, np.ndarray]:
+        """Columns of rows (n, v), by variable."""
+        return dict(zip(self.graph.layers.names, rows.T, strict=True))
 
     def table(self, name: str) -> np.ndarray:
         """Probabilities (states of the causes ..., states)."""
@@ -164,7 +168,7 @@ class Network:
         """
         from gpuschedlab._causalnex import fit_network
 
-        states = pl.DataFrame(self.states(dict(zip(self.graph.layers.names, self.rows.T, strict=True))))
+        states = pl.DataFrame(self.states(self._named(self.rows)))
         return fit_network([(c, n) for n, causes in self.causes.items() for c in causes], states, prior=prior)
 
 

@@ -151,9 +151,11 @@ class Tuner:
     options: dict = field(default_factory=dict)
 
     def __post_init__(self):
-        if self.sampler not in SAMPLERS or not (self.iterations >= 0 and 0 <= self.epsilon <= 1 and self.gamma > 0):
+        counts = min(self.iterations, self.proposals, self.memory) >= 0 < self.pool and self.patience > 0
+        if self.sampler not in SAMPLERS or not (counts and 0 <= self.epsilon <= 1 and self.gamma > 0):
             raise EstimatorError(
-                f"found {self}; expected a sampler of {', '.join(SAMPLERS)}, iterations from 0, epsilon in [0, 1], gamma > 0."
+                f"found {self}; expected a sampler of {', '.join(SAMPLERS)}, iterations, proposals and memory from 0, "
+                "pool and patience from 1, epsilon in [0, 1], gamma > 0."
             )
 
     def tune(self, probe: Probe, space: Space, current, *, hints=(), model=None, rng=0) -> Tuning:
