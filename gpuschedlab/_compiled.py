@@ -15,8 +15,8 @@ import numba
 ENGINE = ("cluster/placement.py", "jobs/codes.py", "sim/*.py")
 """What compiled code of `sim`, and the keys of policies, are made of; that of other folders is made of its own folder."""
 
-KEPT = 6
-"""Folders of machine code that are kept: the newest."""
+KEPT = 3
+"""Folders of machine code that are kept of each part: the newest."""
 
 
 @cache
@@ -32,14 +32,15 @@ def cache_folder(part: str, root: Path | None = None) -> Path:
     """
     root = root or Path(__file__).parent
     made_of = hashlib.sha256()
-    for pattern in ENGINE if part in ("sim", "policies") else (f"{part}/*.py",):
+    name = "engine" if part in ("sim", "policies") else part
+    for pattern in ENGINE if name == "engine" else (f"{part}/*.py",):
         for path in sorted(root.glob(pattern)):
             made_of.update(path.name.encode() + path.read_bytes())
     base = root / "__pycache__"
-    folder = base / f"compiled-{made_of.hexdigest()[:16]}"
+    folder = base / f"compiled-{name}-{made_of.hexdigest()[:16]}"
     with contextlib.suppress(OSError):  # a read-only installation: numba then finds a folder of the user's
         folder.mkdir(parents=True, exist_ok=True)
-        for old in sorted(base.glob("compiled-*"), key=lambda f: f.stat().st_mtime)[:-KEPT]:
+        for old in sorted(base.glob(f"compiled-{name}-*"), key=lambda f: f.stat().st_mtime)[:-KEPT]:
             shutil.rmtree(old, ignore_errors=True)
     return folder
 

@@ -164,7 +164,7 @@ def test_forward_sums_equal_the_joint(fixed):
 
 
 def test_answers_equal_causalnex():
-    """With CausalNex' maximum-likelihood tables put in, forward sums give what its interventions give."""
+    """With the tables that CausalNex' K2 estimates put in, forward sums give what its interventions give."""
     pytest.importorskip("causalnex", reason="causalnex is not installed; make installs it")
     from gpuschedlab._causalnex import do_query
 
@@ -215,7 +215,7 @@ def test_predictions_of_rows_that_were_held_out(backend):
     found = model.predict(test.select(LAYERS.knobs))
     true = system(2, 300)["o"].to_numpy()
     assert np.corrcoef(found.mean, true)[0, 1] > 0.7
-    assert np.mean((found.low <= true) & (true <= found.high)) > 0.55
+    assert 0.7 < np.mean((found.low <= true) & (true <= found.high)) < 0.9  # 8 in 10
     assert (found.low <= found.mean).all()
     assert (found.mean <= found.high).all()
 
@@ -233,18 +233,22 @@ def test_the_best_that_were_learnt_from_are_remembered_each_once(backend):
 
 
 def test_interventions_match_the_true_effects():
-    """Effect of two knobs and a metric on the mean objective, in its standard deviations: within 0.05 on average."""
-    errors = []
+    """Effects of two knobs and a metric on the mean objective, in its standard deviations: each within 0.05 over the seeds.
+
+    From 5,000 samples; from 500 single ones err by 0.07 to 0.11.
+    """
+    errors = {"k0": [], "k1": [], "m1": []}
     sd = system(9, 50_000)["o"].std()
     for seed in range(6):
-        samples = system(seed)
+        samples = system(seed, 5000)
         model = CausalModel(learn_graph(samples, LAYERS), backend="boosted").fit(samples)
         for name, low, high in (("k0", 0.1, 0.9), ("k1", 0.1, 0.9), ("m1", -0.5, 0.5)):
             true = [system(7, 50_000, **{name: v})["o"].mean() for v in (low, high)]
             found = [model.do({name: v})["o"].mean[0] for v in (low, high)]
-            errors.append(((found[1] - found[0]) - (true[1] - true[0])) / sd)
-    assert abs(np.mean(errors)) < 0.05
-    assert np.mean(np.abs(errors)) < 0.15
+            errors[name].append(((found[1] - found[0]) - (true[1] - true[0])) / sd)
+    for found in errors.values():
+        assert abs(np.mean(found)) < 0.05
+        assert np.mean(np.abs(found)) < 0.06
 
 
 def test_interventions_of_the_network_match_the_true_effects():

@@ -57,6 +57,32 @@ def test_an_hour_is_played_by_all(contest):
     assert set(contest.averages) == {"time", "default", "fixed", "selftune", "autosched"}
 
 
+def test_an_hour_that_was_stopped_goes_on_where_it_stood(contest, stretch):
+    """Wherever it is left, nobody decides twice, and all is as if it had not been left."""
+    whole = make(stretch)
+    for _ in range(2):
+        list(whole.hour())
+    pauses = 0
+    while contest.now < 2 * HOUR:
+        hour, pauses = contest.hour(), pauses + 1
+        for _ in range(pauses):
+            step = next(hour, "played")
+            while isinstance(step, Tuning) and contest.loops["autosched"].last < contest.now:
+                step = next(hour, "played")  # a search that is left begins anew, with a model that has learnt
+        hour.close()
+    assert pauses > 3
+    for name, loop in contest.loops.items():
+        assert [d.now for d in loop.decisions] == [0.0, HOUR], name
+    assert contest.averages == whole.averages
+
+
+def test_each_tuner_learns_by_itself(contest, stretch):
+    both = make(stretch, others=("optimal",))
+    list(both.loops["optimal"].trying())
+    rows = [len(both.loops[name].model.core.rows) for name in ("optimal", "autosched")]
+    assert rows[0] > rows[1] == contest.samples.height
+
+
 def test_who_never_tunes_is_as_if_alone(contest, stretch):
     for _ in range(5):
         list(contest.hour())
@@ -272,6 +298,13 @@ def test_tune_keeps_its_decisions_and_resumes(tmp_path, capsys, monkeypatch):
     assert main([*tune_words("selftune"), "--resume"]) == 0
     shown = capsys.readouterr().out
     assert "selftune: resumed after" in shown
+    assert first.count("selftune") > 3, "each decision is told"
+    changed = [*tune_words("selftune"), "--resume", "--restart", "600"]
+    assert main(changed) != 0
+    assert "another loop" in capsys.readouterr().err
+    monkeypatch.setattr("gpuschedlab.cli.tune.digest", lambda _: "of a file that has changed")
+    assert main([*tune_words("selftune"), "--resume"]) != 0
+    assert "of another loop: what files and classes hold" in capsys.readouterr().err
     assert shown.splitlines()[-1].split()[:4] == first.splitlines()[-1].split()[:4]
 
 

@@ -11,15 +11,21 @@ from gpuschedlab.bench.kept import measure_all
 from gpuschedlab.check import small_trace
 
 
-def row(seed, autosched, selftune=100.0, default=100.0, optimal=100.0):
+def row(seed, autosched, selftune=100.0, default=100.0, optimal=100.0, **more):
     case = {"trace": "venus", "load": "own", "policy": "tiresias", "seed": seed, "objective": "jct", "scatter": 0.01}
-    return case | {
-        "autosched": autosched,
-        "selftune": selftune,
-        "default": default,
-        "optimal": optimal,
-        "autosched_retune_s": 0.1,
-    }
+    return (
+        case
+        | {
+            "autosched": autosched,
+            "selftune": selftune,
+            "default": default,
+            "optimal": optimal,
+            "fixed": 110.0,
+            "autosched_retune_s": 0.1,
+            "autosched_loop_s": 60.0,
+        }
+        | more
+    )
 
 
 @pytest.mark.parametrize(
@@ -32,6 +38,8 @@ def row(seed, autosched, selftune=100.0, default=100.0, optimal=100.0):
         (90.0, {"optimal": 80.0}, True),
         (95.0, {"optimal": 86.0}, False),
         (95.0, {"optimal": 91.0}, True),  # no such room
+        (95.0, {"autosched_retune_s": 1.1}, False),
+        (95.0, {"autosched_loop_s": 601.0}, False),
     ],
 )
 def test_medians_are_judged_by_the_room_there_is(autosched, others, ok):
@@ -40,6 +48,7 @@ def test_medians_are_judged_by_the_room_there_is(autosched, others, ok):
     assert found["ok"] == ok
     assert (found["seeds"], found["low"], found["high"]) == (3, 0.5, 2.0)
     assert found["against_selftune"] == pytest.approx(100 / autosched)
+    assert found["against_fixed"] == pytest.approx(110 / autosched)
 
 
 def test_scatter_is_none_where_jobs_do_not_wait_and_some_where_they_do():

@@ -40,7 +40,8 @@ class Aggregator:
 
     Differs from the paper in
     -------------------------
-    The thesis does not say when jobs count as similar, nor bounds a group. A row keeps how many jobs it stands for
+    The thesis does not say when jobs count as similar, nor bounds a group. What else a job has, such as its model, is that
+    of the group's first job. A row keeps how many jobs it stands for
     (`weight`), by which objectives are averaged, and by how much its members' mean duration differs from its own
     (`shift`, s).
 

@@ -11,13 +11,15 @@ from gpuschedlab._extras import need
 from gpuschedlab.autosched.graph import CausalGraph
 from gpuschedlab.autosched.trees import Trees
 
+FOLDS = 4
+
 
 class Boosted:
     """Gradient-boosted regressions along the graph; new rows weigh as much as many old ones.
 
     A variable's value is its regression's mean plus a residual drawn from those seen; without causes it is drawn from
-    what was seen. Predictions follow the means; their spread is that of the objective around
-    them in the rows learnt from.
+    what was seen. Predictions follow the means; their spread is that of the objective around them in offline rows that were
+    held out: each of `FOLDS` stretches in turn, so that an instant's rows are mostly held out together.
 
     Parameters
     ----------
@@ -36,6 +38,11 @@ class Boosted:
     def fit(self, samples: pl.DataFrame) -> None:
         """Learn from the offline samples."""
         self.rows, self.weight = samples.to_numpy(), np.ones(samples.height)
+        missed = []
+        for held in np.array_split(np.arange(samples.height), FOLDS):
+            self._learn(np.delete(self.rows, held, axis=0), np.delete(self.weight, held))
+            missed.append(self._goal(self.rows[held]) - self._foreseen(self.rows[held]))
+        self.errors = np.quantile(np.concatenate(missed), [0.1, 0.9])
         self.refit()
 
     def update(self, rows: np.ndarray) -> None:
@@ -45,24 +52,24 @@ class Boosted:
 
     def refit(self) -> None:
         """Learn the regressions anew from all rows."""
-        with ThreadPoolExecutor() as pool:
-            learnt = list(pool.map(self._regression, self.graph.layers.names))
-        self.models, self.residuals = (dict(zip(self.graph.layers.names, part, strict=True)) for part in zip(*learnt))
-        given = self.graph.layers.given
-        followed = self._follow({n: self.rows[:, i] for i, n in enumerate(given)}, self.needed)[self.goal]
-        self.errors = np.quantile(self.rows[:, self.graph.layers.names.index(self.goal)] - followed, [0.1, 0.9])
+        self._learn(self.rows, self.weight)
 
-    def _regression(self, name: str) -> tuple[Trees | None, np.ndarray]:
+    def _learn(self, rows: np.ndarray, weight: np.ndarray) -> None:
+        with ThreadPoolExecutor() as pool:
+            learnt = list(pool.map(lambda name: self._regression(name, rows, weight), self.graph.layers.names))
+        self.models, self.residuals = (dict(zip(self.graph.layers.names, part, strict=True)) for part in zip(*learnt))
+
+    def _regression(self, name: str, rows: np.ndarray, weight: np.ndarray) -> tuple[Trees | None, np.ndarray]:
         """Regression of a variable on its causes, None without any, and its residuals (n,), ascending."""
         xgboost = need("xgboost", "the causal model's boosted backend")
         names = list(self.graph.layers.names)
-        y, causes = self.rows[:, names.index(name)], [names.index(c) for c in self.graph.causes(name)]
+        y, causes = rows[:, names.index(name)], [names.index(c) for c in self.graph.causes(name)]
         if not causes:
             return None, np.sort(y)
         options = {"max_depth": 4, "eta": 0.12, "subsample": 0.9, "seed": self.rng, "nthread": 1, "lambda": 2.0}
-        data = xgboost.DMatrix(self.rows[:, causes], y, weight=self.weight, nthread=1)
+        data = xgboost.DMatrix(rows[:, causes], y, weight=weight, nthread=1)
         model = Trees.of(xgboost.train(options, data, num_boost_round=self.trees), causes)
-        return model, np.sort(y - model.predict(self.rows.astype(np.float32)))
+        return model, np.sort(y - model.predict(rows.astype(np.float32)))
 
     def _follow(self, values: dict[str, np.ndarray], order: list[str], noise=None) -> dict[str, np.ndarray]:
         """Values (n,) of the variables of `order`, causes first, from those that are set; with residuals if there is a generator."""
@@ -79,10 +86,17 @@ class Boosted:
             table[:, names.index(name)] = values[name]
         return values
 
+    def _foreseen(self, u: np.ndarray) -> np.ndarray:
+        """Mean (n,) of the first objective, from what is given in the first columns."""
+        return self._follow({k: u[:, i] for i, k in enumerate(self.graph.layers.given)}, self.needed)[self.goal]
+
+    def _goal(self, rows: np.ndarray) -> np.ndarray:
+        """The first objective (n,) in rows."""
+        return rows[:, self.graph.layers.names.index(self.goal)]
+
     def predict(self, u: np.ndarray):
         """Mean and spread (n,) of the first objective."""
-        found = self._follow({k: u[:, i] for i, k in enumerate(self.graph.layers.given)}, self.needed)[self.goal]
-        low, high = self.errors
+        found, (low, high) = self._foreseen(u), self.errors
         return np.stack([found, found + min(low, 0.0), found + max(high, 0.0)])
 
     def do(self, interventions: dict[str, float], draws: int = 4000) -> dict[str, tuple]:

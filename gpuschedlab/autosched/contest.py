@@ -1,4 +1,7 @@
-"""Tuners side by side on one trace, played hour by hour: what a live explorer shows, and a what-if bench beside it."""
+"""Tuners side by side on one trace, played hour by hour: what a live explorer shows, and a what-if bench beside it.
+
+All tune at whole hours only: bursts are looked for in `Controller.steps`.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,7 @@ from gpuschedlab.autosched.methods import METHODS, attach, best_fixed
 from gpuschedlab.autosched.offline import gather, train
 from gpuschedlab.autosched.space import Space
 from gpuschedlab.autosched.tuner import Trial, Tuner, Tuning
+from gpuschedlab.errors import EstimatorError
 from gpuschedlab.sim import Simulation
 
 
@@ -39,25 +43,34 @@ class Contest:
     instants, configurations : int
         Size of the offline phase (`gather`).
     seed : int
+
+    Raises
+    ------
+    EstimatorError, TraceError
+        There is no such tuner, or the history does not fit (`attach`).
     """
 
     def __init__(
         self, trace, history, cluster, policy, *, others=("default", "fixed", "selftune"), speeds=None, estimator=None, delays=None,
         tuner: Tuner | None = None, backend="boosted", instants=10, configurations=20, seed=0,
     ):  # fmt: skip
+        known = ("default", "fixed", *(m for m in METHODS if m != "autosched"))
+        if isinstance(others, str) or any(n not in known for n in others):
+            raise EstimatorError(f"Contest: found others={others!r}; expected a tuple of some of {', '.join(known)}.")
         self.space = Space(policy)
         given = {"speeds": speeds, "estimator": estimator, "delays": delays}
         sizes = {"instants": instants, "configurations": configurations, "rng": seed}
         self.samples = gather(history, cluster, self.space, **given, **sizes)
-        self.model = train(self.samples, self.space, backend=backend, rng=seed)
         self.loops, self.simulations = {}, {}
         for name in (*others, "autosched"):
             first = best_fixed(trace, cluster, self.space, rng=seed, **given).best.policy if name == "fixed" else policy
             simulation = self.simulations[name] = Simulation(trace, cluster, first, **given)
             if name in METHODS:
-                model = self.model if METHODS[name].causal else None
+                causal = METHODS[name].causal  # each learns on its own
+                model = train(self.samples, self.space, backend=backend, rng=seed) if causal else None
                 options = {"tuner": tuner} if name == "autosched" else {}
                 self.loops[name] = attach(name, simulation, history=history, model=model, seed=seed, **options)
+        self.model = self.loops["autosched"].model
         self.now, self.end = 0.0, float(trace["submit"].max())
         self.forecast, self.tuning, self.averages = None, None, {"time": [], **{n: [] for n in self.simulations}}
         self._watch_forecasts()
@@ -88,17 +101,21 @@ class Contest:
         loop.foresee = foresee
 
     def hour(self) -> Iterator[Tuning | Decision]:
-        """Play one hour under all; yields AutoSched's search as it grows, its decision, and pauses between the others."""
+        """Play one hour under all; yields AutoSched's search as it grows, its decision, and pauses between the others.
+
+        Stopped in the midst, the next call goes on: who has decided does not decide again.
+        """
         for name, loop in self.loops.items():
-            for step in loop.trying():
+            for step in loop.trying() if loop.last < self.now else ():
                 if name == "autosched":
                     self.tuning = step if isinstance(step, Tuning) else step.tuning
                     yield step
             yield self.tuning
-        self.now += HOUR
+        until = self.now + HOUR
         for simulation in self.simulations.values():
-            simulation.advance(self.now)
+            simulation.advance(until)
             yield self.tuning
+        self.now = until
         self.averages["time"].append(self.now)
         for name, simulation in self.simulations.items():
             self.averages[name].append(_average(simulation))
@@ -139,7 +156,8 @@ class Contest:
         loop, s = self.loops["autosched"], self.simulations["autosched"]
         forecast = self.forecast if self.forecast is not None else loop.foresee(s, np.random.default_rng(loop.rng))
         probe: Probe = loop.probe(forecast)
-        return reward(probe.objective, probe(policy).value, probe(self.space.policy).value)
+        base = probe(self.space.policy).value  # first, as in a search: others are given up by it
+        return reward(probe.objective, probe(policy).value, base)
 
     def _context(self) -> dict[str, float]:
         if self.tuning is not None and self.tuning.trials:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import polars as pl
@@ -14,9 +14,10 @@ from gpuschedlab.autosched.graph import check_samples
 from gpuschedlab.autosched.measure import Probe, reward
 from gpuschedlab.autosched.space import Space
 from gpuschedlab.autosched.tuner import Tuner, Tuning
+from gpuschedlab.errors import EstimatorError
 from gpuschedlab.sim import Simulation
 
-HOUR = 3600.0
+HOUR, DAY = 3600.0, 86_400.0
 CHALLENGE = 1.05
 """Times the reward of the hint by which another configuration must be better to take its place; less if it gains twice."""
 SURE = 1.02
@@ -60,7 +61,7 @@ class Decision:
     switched: bool
     gain: float
     reason: str
-    tuning: Tuning | None
+    tuning: Tuning | None = field(repr=False)
     jobs: int
     simulated: int
     seconds: float
@@ -108,7 +109,7 @@ class Controller:
         Seconds between tunings, and between looks for a burst (0: never).
     burst : float
         Arrivals in `check` seconds count as a burst if they exceed the mean of the last day by this many standard
-        deviations.
+        deviations (of at least one job); in the first twelve such spans nothing is a burst.
     journal : Journal, optional
         Keeps each decision as it is taken.
     rng : int
@@ -117,10 +118,11 @@ class Controller:
     Differs from the paper in
     -------------------------
     The thesis gives no rule by which a burst is told; the threshold applies to the hourly tuning too. The best of several
-    measurements on one forecast is partly luck, so a gain counts only on forecasts that did not choose it: the best
-    configuration of one search is tried first in the next (at once, on a forecast drawn anew, where its gain exceeds
-    the threshold), and is switched to when those gains multiply to the threshold. The aggregator favours some
-    configurations over others; so what is to be switched to must gain on a forecast without it, too (`SURE`).
+    measurements on one forecast is partly luck, so a gain counts where it is measured again: the best configuration of
+    one search is tried first in the next, and is switched to when those gains multiply to the threshold. Where its gain
+    exceeds the threshold it is measured again at once, on a forecast made anew and not aggregated; of a generated one
+    only the durations of jobs in the system are drawn anew, and a past or true one is the same. The aggregator favours
+    some configurations over others; so what is to be switched to must gain on a forecast without it, too (`SURE`).
 
     References
     ----------
@@ -143,6 +145,15 @@ class Controller:
         journal=None,
         rng: int = 0,
     ):
+        if not (threshold >= 1 and 0 < interval < np.inf and 0 <= check < np.inf and burst > 0):
+            raise EstimatorError(
+                f"Controller: found threshold={threshold}, interval={interval}, check={check}, burst={burst}; expected a "
+                "threshold from 1, seconds above 0 (check: or 0), and a burst above 0."
+            )
+        if not isinstance(rng, int) or rng < 0:
+            raise EstimatorError(
+                f"Controller: found seed {rng!r}; expected a whole number from 0: each hour draws anew from it."
+            )
         self.simulation, self.foresee, self.space, self.tuner = simulation, foresee, space, tuner or Tuner()
         self.model, self.aggregator, self.threshold = model, aggregator, threshold
         self.interval, self.check, self.burst = interval, check, burst
@@ -152,9 +163,9 @@ class Controller:
         self.last, self.hint, self.credit = -np.inf, None, 0.0
 
     def steps(self, until: float) -> Iterator[Decision]:
-        """Play on to an instant (s), yielding each decision as it is taken."""
+        """Play on to an instant (s; inf: until nothing is left), yielding each decision as it is taken."""
         simulation = self.simulation
-        while simulation.now < until:
+        while simulation.now < until and (until < np.inf or simulation.state.scalar["done"][0] < len(self.submit)):
             cause = self.due()
             if cause:
                 yield self.decide(cause)
@@ -175,7 +186,7 @@ class Controller:
         return "burst" if self.check and self._bursts(now) else ""
 
     def _bursts(self, now: float) -> bool:
-        edges = now - self.check * np.arange(289)[::-1]
+        edges = now - self.check * np.arange(round(DAY / self.check) + 1)[::-1]
         counts = np.diff(np.searchsorted(self.submit, edges, side="right"))
         before = counts[:-1][edges[1:-1] > 0]
         return len(before) >= 12 and counts[-1] > before.mean() + self.burst * max(before.std(), 1.0)
@@ -209,9 +220,14 @@ class Controller:
         Raises
         ------
         EstimatorError
-            What they measured lacks variables of the model: another version wrote the journal.
+            They do not ascend in time, or what they measured lacks variables of the model: another version wrote them.
         """
         for record in records:
+            if record["now"] <= self.last:
+                raise EstimatorError(
+                    f"Controller.resume: found a decision at {record['now']:g} s after one at {self.last:g} s; expected each "
+                    "later than the one before. Resume once, from the beginning."
+                )
             self.simulation.advance(record["now"])
             if hasattr(self.foresee, "learn"):
                 self.foresee.learn(self.simulation)
@@ -245,7 +261,7 @@ class Controller:
             gain = tuning.best.reward / self._held(tuning, policy)
             reason = f"best of {tuning.measured} measured: {gain:.3f} times as good"
         if self.hint is not None:
-            reason += f"; {math.exp(self.credit):.3f} on forecasts that did not choose it, {self.threshold:g} asked"
+            reason += f"; {math.exp(self.credit):.3f} when measured again, {self.threshold:g} asked"
         reason += proof
         switched = self.hint is not None and self.credit > math.log(self.threshold)
         if switched:
@@ -271,7 +287,7 @@ class Controller:
         """Credit the hint with its gain on this forecast, which did not choose it; or take another in its place.
 
         One that takes its place and gains the threshold at once, or has gained it on aggregated forecasts, is measured on
-        a whole one, drawn anew. How many measurements that took, and what came of it in words.
+        a whole one, made anew. How many measurements that took, and what came of it in words.
         """
         now, held, best = self._held(tuning, self.simulation.policy), self._held(tuning, self.hint), tuning.best
         self.credit += math.log(held / now) if held else 0.0

@@ -157,6 +157,11 @@ def learn_graph(samples: pl.DataFrame, layers: Layers, *, alpha: float = 0.05, d
     EstimatorError
         Columns are missing, or there are fewer than 20 rows.
 
+    Differs from the paper in
+    -------------------------
+    Where metrics do not cause one another, each is searched with its knobs alone, and the objective with the metrics:
+    the skeleton is fully connected between neighbouring layers, not all at once. The second search is ours.
+
     References
     ----------
     Spirtes, Glymour, Scheines: Causation, Prediction, and Search (2000), chapter 6; AutoSched thesis, 6.4.3.1.

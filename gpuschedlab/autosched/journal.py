@@ -45,8 +45,19 @@ class Journal:
             raise self._unwritten(error) from error
 
     def append(self, decision) -> None:
-        """Keep a decision; it is on disk when this returns."""
+        """Keep a decision; it is on disk when this returns.
+
+        Raises
+        ------
+        RunError
+            It cannot be written, or is not later than the last one that is kept.
+        """
         record = json.loads(json.dumps(decision.record()))
+        if self.records and record["now"] <= self.records[-1]["now"]:
+            raise RunError(
+                f"{self.path}: found decisions up to {self.records[-1]['now']:g} s; expected the next after that, not at "
+                f"{record['now']:g} s. Give its records to Controller.resume first, or name another file."
+            )
         self.records.append(record)
         try:
             with self.path.open("a") as file:
@@ -63,19 +74,21 @@ class Journal:
         )
 
     def _read(self) -> list[dict]:
-        lines = self.path.read_text().splitlines()
         try:
+            lines = self.path.read_text().splitlines()
             found = json.loads(lines[0])["identity"]
-        except (IndexError, ValueError, KeyError, TypeError) as error:
+        except (OSError, IndexError, ValueError, KeyError, TypeError) as error:
             raise RunError(f"{self.path}: found no journal; expected one that a tuning wrote. Name another.") from error
         if found != self.identity:
             other = sorted(k for k in self.identity.keys() | found.keys() if self.identity.get(k) != found.get(k))
-            told = ", ".join(f"{k} {found.get(k)!r} (now {self.identity.get(k)!r})" for k in other[:3])
+            told = ", ".join(f"{k} {found.get(k)!r} (now {self.identity.get(k)!r})" for k in other)
             raise RunError(f"{self.path}: found a journal of another loop: {told}. Use its options, or another file.")
         records = []
         for i, line in enumerate(lines[1:], start=2):
             try:
                 records.append(json.loads(line))
+                if not isinstance(records[-1], dict) or "now" not in records[-1]:
+                    raise ValueError(line)
             except ValueError as error:
                 if i == len(lines):
                     break  # the line that was being written

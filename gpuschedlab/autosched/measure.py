@@ -143,10 +143,10 @@ class Probe:
     def __call__(self, policy) -> Measurement:
         """Measure one configuration.
 
-        Jobs that have not ended a day after all GPUs could have done the work count as if they then ran on alone. All jobs
-        of a configuration that the cluster cannot run, such as a profiler of more nodes than there are, or that suspends
-        jobs so much more often than the first one measured that it is not worth simulating (`EVENTS`), count as if each
-        lasted until then.
+        Jobs that have not ended a day after all GPUs could have done the work count as if they then ran on alone. A
+        configuration that the cluster cannot run, such as a profiler of more nodes than there are, or that suspends jobs
+        so much more often than the first one measured that it is not worth simulating (`EVENTS`), is given up: from
+        there on, jobs count as if they waited until then.
         """
         self.measured += 1
         simulation = self.base
@@ -155,11 +155,7 @@ class Probe:
             simulation.advance(self.until, most=self.most)
         except (ClusterError, PolicyError):
             pass  # it stands where it stood, before the end
-        if simulation.now < self.until:
-            worst = {"queueing": self.until - self.now, "slowdown": 1.0, "backlog": 1.0}
-            value = 0.0 if OBJECTIVES[self.objective].higher else self.until - self.now
-            return Measurement(policy, value, {name: worst.get(name, 0.0) for name in self.watched})
-        if self.most == MOST:
+        if self.most == MOST and simulation.now >= self.until:
             logged = simulation.state.scalar[0]
             self.most = min(MOST - 1, LEAST + EVENTS * int(logged["ticks"] + logged["stretches"]))
         refresh_active(simulation.state)
@@ -169,8 +165,7 @@ class Probe:
         job, body, w = state.job, state.body, self.weight
         if not len(w):
             return 0.0
-        alone = state.scalar["now"][0] + body["work"] - job["progress"]
-        end = np.where(np.isfinite(body["end"]), body["end"], alone)
+        end = np.where(np.isfinite(body["end"]), body["end"], self.until + body["work"] - job["progress"])
         if self.objective == "jct":
             return float(np.average(end - np.maximum(job["submit"], self.now) + self.shift, weights=w))
         rho = (end - job["submit"]) / (np.maximum(body["work"], 1e-9) * job["contention"])
@@ -180,7 +175,9 @@ class Probe:
         job, w, before = state.job, self.weight, self.before
         gain = {n: job[n] - before[n] for n in ("queued", "executed", "attained", "progress", "preemptions")}
         gain["overhead"] = state.body["overhead"] - before["overhead"]
-        last = np.where(np.isfinite(state.body["end"]), state.body["end"], state.scalar["now"][0]).max(initial=self.now)
+        ended, left = np.isfinite(state.body["end"]), self.until - np.maximum(job["submit"], state.scalar["now"][0])
+        gain["queued"] = gain["queued"] + np.where(ended, 0.0, np.maximum(left, 0.0))
+        last = np.where(ended, state.body["end"], self.until).max(initial=self.now)
         total, span = max(w.sum(), 1e-9), max(last - self.now, 1.0)
         room = span * max(1, state.scalar["capacity"][0]) / SLOTS
         done = float((job["gpus"] * gain["progress"]).sum())
@@ -189,7 +186,7 @@ class Probe:
             "utilisation": float(gain["attained"].sum() / room),
             "preemptions": float((w * gain["preemptions"]).sum() / total),
             "overhead": float((w * gain["overhead"]).sum() / total),
-            "slowdown": float((job["gpus"] * (gain["executed"] - gain["overhead"])).sum() / max(done, 1e-9)),
+            "slowdown": float((job["gpus"] * (gain["executed"] - gain["overhead"])).sum() / done) if done > 0 else 1.0,
             "interference": float((w * state.body["shared"]).sum() / max((w * gain["executed"]).sum(), 1e-9)),
             "backlog": float((job["gpus"] * gain["queued"]).sum() / room),
         }

@@ -13,7 +13,7 @@ from gpuschedlab.autosched.controller import Controller
 from gpuschedlab.autosched.forecast import HORIZON, Forecast, GenerationEngine, past_forecast, true_forecast
 from gpuschedlab.autosched.measure import Probe
 from gpuschedlab.autosched.ranges import RangePredictor
-from gpuschedlab.autosched.repository import observe
+from gpuschedlab.autosched.repository import before, observe
 from gpuschedlab.autosched.space import Space
 from gpuschedlab.autosched.tuner import Tuner
 from gpuschedlab.errors import EstimatorError
@@ -131,17 +131,29 @@ def attach(
     Raises
     ------
     EstimatorError
-        There is no such method, or it lacks a causal model.
+        There is no such method, it lacks a causal model or has one of other knobs, or the history does not come before.
     """
     if method not in METHODS:
         raise EstimatorError(f"found method {method!r}; expected one of {', '.join(METHODS)}.")
+    if not 0 < horizon < np.inf:
+        raise EstimatorError(f"method {method}: found horizon={horizon}; expected seconds above 0.")
     how = METHODS[method]
     if how.causal and model is None:
         raise EstimatorError(f"method {method}: found no causal model; expected one from gpuschedlab.autosched.train.")
+    space = space or Space(simulation.policy)
+    if type(space.policy) is not type(simulation.policy):
+        raise EstimatorError(
+            f"method {method}: found a space of {space.policy.name}; expected one of {simulation.policy.name}, which runs."
+        )
+    if how.causal and model.graph.layers.knobs != tuple(a.name for a in space.axes):
+        raise EstimatorError(
+            f"method {method}: found a causal model of knobs {', '.join(model.graph.layers.knobs)}; expected "
+            f"{', '.join(a.name for a in space.axes)}. Train it on what `gather` measures in this space."
+        )
     return Controller(
         simulation,
-        foreseer(how.future, history=history, horizon=horizon, seed=seed),
-        space or Space(simulation.policy),
+        foreseer(how.future, history=before(simulation, history), horizon=horizon, seed=seed),
+        space,
         tuner or Tuner(),
         model=model if how.causal else None,
         aggregator=(aggregator or Aggregator(room=_room(simulation))) if how.aggregate else None,

@@ -40,8 +40,9 @@ class CausalModel:
 
     Differs from the paper in
     -------------------------
-    The second backend is for comparison. Variables are logarithms of ratios to a reference configuration, which makes
-    segments of different load comparable.
+    The tuner's model is the second backend (`train`), which errs less than the paper's network. Variables are logarithms
+    of ratios to a reference configuration, which makes segments of different load comparable. The network counts each
+    new row at once; otherwise what was learnt changes every `BATCH` rows, not after each (algorithm 3, line 12).
 
     References
     ----------
@@ -85,9 +86,28 @@ class CausalModel:
         return found[np.sort(first)[:count]]
 
     def predict(self, configurations) -> Prediction:
-        """Foresee the first objective of configurations (n, k), coordinates in the order of `layers.given`."""
-        u = configurations.to_numpy() if isinstance(configurations, pl.DataFrame) else np.asarray(configurations, float)
-        return Prediction(*self.core.predict(np.atleast_2d(u)))
+        """Foresee the first objective of configurations: a frame with columns `layers.given`, or (n, k) in their order.
+
+        Raises
+        ------
+        EstimatorError
+            The model has not learnt, or there are other columns.
+        """
+        given = self.graph.layers.given
+        if isinstance(configurations, pl.DataFrame):
+            u = configurations.select(n for n in given if n in configurations.columns).to_numpy()
+        else:
+            u = np.atleast_2d(np.asarray(configurations, float))
+        if u.shape[1] != len(given):
+            raise EstimatorError(
+                f"CausalModel.predict: found {u.shape[1]} of the columns; expected {', '.join(given)}."
+            )
+        self._check_fitted()
+        return Prediction(*self.core.predict(u))
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "fresh"):
+            raise EstimatorError("CausalModel: found a model that has not learnt; expected one after fit(samples).")
 
     def do(self, interventions: dict[str, float]) -> dict[str, Prediction]:
         """Foresee every variable when some are set from outside, cut off from their causes; knobs left open vary.
@@ -100,10 +120,11 @@ class CausalModel:
         wrong = [n for n in interventions if n not in self.graph.layers.names]
         if wrong:
             raise EstimatorError(f"do: found {wrong[0]!r}; expected one of {', '.join(self.graph.layers.names)}.")
+        self._check_fitted()
         return {n: Prediction(*(np.array([x]) for x in found)) for n, found in self.core.do(interventions).items()}
 
     def effects(self, knobs, at, points: int = 9) -> dict[str, tuple[np.ndarray, Prediction]]:
-        """Foresee the objective as each of some knobs moves through its range while all else stays `at` (k,).
+        """Foresee the objective as each of some knobs moves through its range while all else stays `at` (k,), as `layers.given`.
 
         Returns
         -------
@@ -111,6 +132,9 @@ class CausalModel:
             By knob; `points` values, or those of a category.
         """
         layers = self.graph.layers
+        wrong = [knob for knob in knobs if knob not in layers.given]
+        if wrong:
+            raise EstimatorError(f"effects: found {wrong[0]!r}; expected some of {', '.join(layers.given)}.")
         values = {knob: np.linspace(0, 1, layers.levels.get(knob, 0) or points) for knob in knobs}
         rows = np.repeat(np.atleast_2d(np.asarray(at, float)), sum(map(len, values.values())), axis=0)
         ends = np.cumsum([0, *map(len, values.values())])

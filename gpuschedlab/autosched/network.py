@@ -1,4 +1,4 @@
-"""The causal model as a discrete Bayesian network, by CausalNex; predictions by forward sums in numpy."""
+"""The causal model as a discrete Bayesian network: counted and summed in numpy, as CausalNex would (`as_causalnex`)."""
 
 from __future__ import annotations
 
@@ -95,8 +95,7 @@ class Network:
 
     def means(self, name: str) -> np.ndarray:
         """Mean (s,) of what was seen in each state; empty states lie between their neighbours."""
-        count = np.bincount(np.arange(self.size[name]), minlength=self.size[name]) * 0.0
-        count += self.counts[name].sum(axis=tuple(range(self.counts[name].ndim - 1)))
+        count = self.counts[name].sum(axis=tuple(range(self.counts[name].ndim - 1)))
         seen = count > 0
         if not seen.any():
             return np.zeros(len(count))

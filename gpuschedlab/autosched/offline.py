@@ -11,6 +11,7 @@ from gpuschedlab.autosched.forecast import HORIZON, Forecast, true_forecast
 from gpuschedlab.autosched.graph import Layers, learn_graph
 from gpuschedlab.autosched.measure import OBJECTIVES, Probe, sample
 from gpuschedlab.autosched.model import CausalModel
+from gpuschedlab.autosched.repository import in_order
 from gpuschedlab.autosched.samplers import LatinHypercube
 from gpuschedlab.autosched.space import Space
 from gpuschedlab.errors import EstimatorError
@@ -58,7 +59,7 @@ def gather(
     space : Space
     instants, configurations : int
     days, horizon : float
-        Days of history played; seconds of arrivals after each instant.
+        Days of history played; seconds of arrivals after each instant, at most half of what is played: all are known.
     load : float
         Part of all GPUs below which arrivals are multiplied; 0: all stays as it was.
     speeds, estimator, delays
@@ -80,17 +81,24 @@ def gather(
     AutoSched thesis, 6.4.3.1 (training samples from historical traces and simulator) and 6.6.2. There segments are a
     day long; here they begin with the jobs in the system, as those that are tuned on do.
     """
-    past = history.filter(pl.col("submit") >= history["submit"].max() - days * DAY) if history.height else history
+    if not (instants > 0 and configurations > 0 and days > 0 and horizon > 0 and load >= 0):
+        raise EstimatorError(
+            f"gather: found instants={instants}, configurations={configurations}, days={days}, horizon={horizon}, "
+            f"load={load}; expected numbers above 0, and a load from 0."
+        )
+    past = in_order(history)
+    past = past.filter(pl.col("submit") >= past["submit"].max() - days * DAY) if past.height else past
     if past.height < 50:
         raise EstimatorError(
             f"AutoSched, offline phase: found {past.height} jobs of history; expected 50 or more. "
             "Give an earlier stretch of the trace, or tune without a causal model."
         )
     past = past.with_columns(pl.col("submit") - past["submit"].min())
-    rng = np.random.default_rng(rng)
+    rng, last = np.random.default_rng(rng), float(past["submit"].max())
+    horizon = min(horizon, last / 2)
     play = Simulation(past, cluster, space.policy, speeds=speeds, estimator=estimator, delays=delays)
     rows, plan = [], LatinHypercube([a.levels for a in space.axes], rng, size=configurations)
-    for segment, instant in enumerate(_busy(play.copy(), instants, rng)):
+    for segment, instant in enumerate(_busy(play.copy(), last - horizon, instants, rng)):
         play.advance(instant)
         ahead = busier(true_forecast(play, horizon), load * cluster.total_gpus, horizon, rng)
         probe = Probe(ahead, cluster, space.policy, speeds=speeds, estimator=estimator, delays=delays)
@@ -120,11 +128,10 @@ def busier(forecast: Forecast, capacity: float, horizon: float, rng) -> Forecast
     )
 
 
-def _busy(play: Simulation, count: int, rng) -> list[float]:
-    """Instants, a whole hour each, spread over the half of the time in which most GPUs were asked for."""
-    last = float(play.trace["submit"].max())
+def _busy(play: Simulation, last: float, count: int, rng) -> list[float]:
+    """Instants up to the `last`, a whole hour each, spread over the half of the time in which most GPUs were asked for."""
     timeline = play.run(until=last).timeline
-    hours = np.arange(1, max(2, last // 3600)) * 3600.0
+    hours = np.arange(1, max(2, last // 3600 + 1)) * 3600.0
     at = np.searchsorted(timeline["time"].to_numpy(), hours, side="right") - 1
     asked = timeline["demanded"].to_numpy()[np.maximum(at, 0)]
     busy = hours[asked >= np.median(asked)]

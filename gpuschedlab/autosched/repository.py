@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
+from gpuschedlab.errors import EstimatorError
 from gpuschedlab.estimators.base import KNOWN
 from gpuschedlab.sim.rounds import refresh_active
 from gpuschedlab.sim.state import DONE
+from gpuschedlab.traces import validate
 
 
 def observe(simulation, history: pl.DataFrame | None = None) -> pl.DataFrame:
@@ -46,6 +48,48 @@ def observe(simulation, history: pl.DataFrame | None = None) -> pl.DataFrame:
     end = (run["submit"] + run["duration"]).to_numpy()
     executed = np.minimum(run["duration"].to_numpy(), now - run["submit"].to_numpy())
     return pl.concat([_known(run, executed, end, end <= now), seen], how="diagonal_relaxed")
+
+
+def in_order(history: pl.DataFrame) -> pl.DataFrame:
+    """Check a trace whose times may be negative, and sort it by submission.
+
+    Raises
+    ------
+    TraceError
+        It is no frame, columns are missing, or a row is bad.
+    """
+    if not isinstance(history, pl.DataFrame) or not history.schema.get("submit", pl.String).is_numeric():
+        return validate(history, source="history")  # which says what is wrong
+    since = history.with_columns(pl.col("submit") - pl.col("submit").min(), clocked=pl.col("submit"))
+    return validate(since, source="history").with_columns(submit="clocked").drop("clocked")
+
+
+def before(simulation, history: pl.DataFrame | None) -> pl.DataFrame | None:
+    """Check the history of a simulation: in order, and under names that its trace does not have; None if there is none.
+
+    Raises
+    ------
+    TraceError
+        As `in_order`.
+    EstimatorError
+        A job is not submitted before the trace, or asks for more GPUs than there are of a type.
+    """
+    if history is None or (isinstance(history, pl.DataFrame) and history.is_empty()):
+        return None
+    history, cluster = in_order(history), simulation.cluster
+    last, first = history["submit"][-1], simulation.trace["submit"].min()
+    if first is not None and last >= first:
+        raise EstimatorError(
+            f"history: found a job submitted at {last:g} s, the trace's first at {first:g} s; expected all before that, on "
+            "the same clock. Shift it: history.with_columns(pl.col('submit') - ...), or cut it."
+        )
+    most, room = history["gpus"].max(), np.bincount(cluster.node_type, weights=cluster.node_gpus).max()
+    if most > room:
+        raise EstimatorError(
+            f"history: found a job of {most:g} GPUs; expected at most the {room:g} of one type of {cluster}, since such "
+            f"jobs are foreseen. Drop them: history.filter(pl.col('gpus') <= {room:g})."
+        )
+    return history.with_columns(job_id=pl.lit("before-") + pl.col("job_id"))
 
 
 def _known(trace: pl.DataFrame, executed, end, done) -> pl.DataFrame:

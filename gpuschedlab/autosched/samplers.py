@@ -132,7 +132,7 @@ class BlueFin(Sampler):
     With centre w and u uniform on the unit sphere of the k numerical axes, one-point feedback tries w + delta u and
     estimates the gradient as (k / delta) r u; two-point feedback also tries w - delta u and takes (k / 2 delta)
     (r+ - r-) u. The centre then moves by eta times that ("sgd"), or by eta times that over the root of its running mean
-    square ("rmsprop"). Both step sizes shrink with the number of moves t as (1 + t)^-decay.
+    square ("rmsprop"). With the number of moves t, eta shrinks as (1 + t)^-decay and delta as (1 + t)^(-decay / 3).
 
     Parameters
     ----------
@@ -144,7 +144,7 @@ class BlueFin(Sampler):
         Step and radius, in units of the box.
     optimizer : {"rmsprop", "sgd"}
     decay : float
-        Exponent by which `eta` shrinks; `delta` shrinks by a third of it (3/4 and 1/4 in the one-point theorem).
+        3/4 in the one-point theorem.
 
     Differs from the paper in
     -------------------------

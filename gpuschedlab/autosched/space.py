@@ -5,8 +5,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gpuschedlab.autosched.measure import CONTEXT, WATCHED
 from gpuschedlab.errors import PolicyError
 from gpuschedlab.knobs import KnobInfo, knobs_of
+
+TAKEN = {"reward", "segment", *CONTEXT, *WATCHED}
+"""Names of what is measured: columns of the causal model's samples, so that no knob may be called so."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +97,7 @@ class Space:
     Raises
     ------
     PolicyError
-        There is no such knob, or none at all.
+        There is no such knob, or none at all, or one is called like a metric.
 
     Examples
     --------
@@ -106,12 +110,22 @@ class Space:
     """
 
     def __init__(self, policy, names=None):
+        if isinstance(policy, type) or isinstance(names, str):
+            raise PolicyError(
+                f"Space: found {policy!r}, {names!r}; expected a policy such as Tiresias(), and a list of knobs."
+            )
         infos = knobs_of(policy)
         names = [n for n in infos if n not in policy.set_aside] if names is None else list(names)
         wrong = [n for n in names if n not in infos]
         if wrong or not names:
             raise PolicyError(
                 f"{policy.name}: found knobs {names} to tune; expected one or more of {', '.join(infos)}."
+            )
+        taken = [n for n in names if n in TAKEN]
+        if taken or len(set(names)) < len(names):
+            told = f"a knob called {taken[0]!r}" if taken else f"knobs {names}, one of them twice"
+            raise PolicyError(
+                f"{policy.name}: found {told}; expected each once, and none of {', '.join(sorted(TAKEN))}."
             )
         self.policy = policy
         self.names = tuple(names)

@@ -126,8 +126,9 @@ class Tuner:
     learnt at one time holds at another. The configuration in force is measured first, too; then hints and, with a model,
     those it favours, without a hint one of the past first; and the sampler begins at the best of all: its steps from the
     configuration in force alone rarely leave the neighbourhood in T rounds. A configuration that was measured before is
-    not measured again. The search ends early when what the model favours is no better or worse than the rest, when every
-    axis is fixed, when `IDLE` rounds in a row led to nothing new, or out of `patience`. Rewards beyond what the model
+    not measured again. Most searches end by `patience`, not by steps 3 and 6: after the favourites, at the first measurement
+    that is no better. The search also ends early when what the model favours is no better or worse than the rest, when every
+    axis is fixed, or when `IDLE` rounds in a row led to nothing new. Rewards beyond what the model
     knows would reject all else: step 3 takes what it foretold of the best, where that is less. Step 6 takes the 90 %
     point of what is foreseen away from the best: by the mean, a model that errs by a tenth fixed what mattered.
     `epsilon` has no published value.
@@ -151,7 +152,8 @@ class Tuner:
     options: dict = field(default_factory=dict)
 
     def __post_init__(self):
-        counts = min(self.iterations, self.proposals, self.memory) >= 0 < self.pool and self.patience > 0
+        whole = all(isinstance(n, int) for n in (self.iterations, self.proposals, self.memory, self.pool))
+        counts = whole and min(self.iterations, self.proposals, self.memory) >= 0 < self.pool and self.patience > 0
         if self.sampler not in SAMPLERS or not (counts and 0 <= self.epsilon <= 1 and self.gamma > 0):
             raise EstimatorError(
                 f"found {self}; expected a sampler of {', '.join(SAMPLERS)}, iterations, proposals and memory from 0, "

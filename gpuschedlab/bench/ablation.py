@@ -1,45 +1,46 @@
 """AutoSched's search with and without its parts, in closed loops (figures 6.9 to 6.11, 6.13 to 6.15, 6.18, 6.19 of the thesis).
 
-The first days of a real trace are played under Tiresias with causal tuner and trace aggregator, without one of them, and
-without both; the forecasts are drawn with the same seeds. What a search costs is its wall time: proposing, predicting,
+The first days of a real trace are played with causal tuner and trace aggregator, without one of them, without both, and
+without generated arrivals; the forecasts are drawn with the same seeds. What a search costs is its wall time: proposing, predicting,
 measuring and learning; what a decision costs is that, the forecast, and what must gain on whole forecasts before it is
-switched to (whose measurements count, too). What it is worth is the average JCT of the schedule that came of it.
+switched to (whose measurements count, too). What it is worth is the objective of the schedule that came of it.
 """
 
 from __future__ import annotations
 
 import statistics
+from itertools import product
 
 import polars as pl
 
-from gpuschedlab.bench.autosched import stretch
+from gpuschedlab.bench.autosched import knowing, stretch, times
 from gpuschedlab.bench.data import DAY
 from gpuschedlab.bench.kept import measure_all
 
-WAYS = ("autosched", "no-causal", "no-aggregator", "no-controller")
-CASES = (("venus", 1.1), ("pai", 1.1))
-#: Asked for: fewer measurements, cheaper ones, both together; loss of JCT; seconds of a search.
+WAYS = ("autosched", "no-causal", "no-aggregator", "no-controller", "no-future")
+CASES = tuple(product(("venus", "pai"), (1.1,), ("tiresias", "themis", "lucid")))
+#: Asked for: fewer measurements, cheaper ones, both together; part of the objective that is lost; seconds of a search.
 FEWER, CHEAPER, TOGETHER, LOSS, SECONDS = 5.0, 2.5, 30.0, 0.05, 1.0
 #: What the thesis reports of Tiresias (6.6.3): overhead by causal tuner, by aggregator, together.
 PUBLISHED = {"causal tuner": "9.5-22.7", "trace aggregator": "2.6-5.8", "together": "up to 132"}
 
 
-def measure(data_dir, name: str, load: float | None, days: float, seed: int) -> list[dict]:
+def measure(data_dir, name: str, load: float | None, policy: str, days: float, seed: int) -> list[dict]:
     """One row a way of searching."""
     from gpuschedlab.autosched import Space, attach, gather, score, train
-    from gpuschedlab.policies import Tiresias
+    from gpuschedlab.policies import ALL
     from gpuschedlab.sim import Delays, Simulation
 
-    history, trace, cluster, speeds, _ = stretch(data_dir, name, load, seed)
-    trace = trace.filter(pl.col("submit") < days * DAY)
-    space, given = Space(Tiresias()), {"speeds": speeds, "delays": Delays(restart=60.0)}
-    samples, rows = gather(history, cluster, space, rng=seed, **given), []
+    history, lessons, trace, cluster, speeds, _ = stretch(data_dir, name, load, seed)
+    trace, space = trace.filter(pl.col("submit") < days * DAY), Space(ALL[policy]())
+    given = {"speeds": speeds, "estimator": knowing(policy, history), "delays": Delays(restart=60.0)}
+    samples, rows = gather(lessons, cluster, space, rng=seed, **given), []
     for way in WAYS:
         simulation = Simulation(trace, cluster, space.policy, **given)
         loop = attach(way, simulation, history=history, model=train(samples, space, rng=seed), seed=seed)
         decisions = [d for d in loop.run(days * DAY) if d.tuning.trials]
         searches = [d.tuning for d in decisions]
-        found = {"trace": name, "load": load or "own", "days": days, "seed": seed, "way": way}
+        found = {"trace": name, "load": load or "own", "policy": policy, "days": days, "seed": seed, "way": way}
         found |= {
             "search_s": statistics.median(t.seconds for t in searches),
             "searches_s": sum(t.seconds for t in searches),
@@ -47,24 +48,27 @@ def measure(data_dir, name: str, load: float | None, days: float, seed: int) -> 
             "measured": statistics.fmean(d.measured for d in decisions),
             "each_s": sum(t.seconds for t in searches) / sum(t.measured for t in searches),
         }
-        rows.append(found | {"jct": score(simulation)["jct"]})
+        rows.append(found | {"objective": space.policy.goal, "value": score(simulation)[space.policy.goal]})
     return rows
 
 
 def judge(rows: list[dict]) -> dict:
     """Ratios between the ways, and whether they are within the bounds."""
-    whole, alone, causal, neither = (next(r for r in rows if r["way"] == w) for w in WAYS)
+    whole, alone, causal, neither, now = (next(r for r in rows if r["way"] == w) for w in WAYS)
+    lost = [1 - times(whole["objective"], whole["value"], other["value"]) for other in (alone, neither, now)]
     found = {
         "trace": whole["trace"],
         "load": whole["load"],
+        "policy": whole["policy"],
         "fewer_measurements": alone["measured"] / whole["measured"],
         "cheaper_measurements": neither["each_s"] / alone["each_s"],
         "causal_tuner": neither["searches_s"] / causal["searches_s"],
         "aggregator": neither["searches_s"] / alone["searches_s"],
         "together": neither["searches_s"] / whole["searches_s"],
         "decisions": neither["decisions_s"] / whole["decisions_s"],
-        "loss_by_causal_tuner": whole["jct"] / alone["jct"] - 1,
-        "loss_by_both": whole["jct"] / neither["jct"] - 1,
+        "loss_by_causal_tuner": lost[0],
+        "loss_by_both": lost[1],
+        "loss_by_generated_arrivals": lost[2],
         "search_s": whole["search_s"],
     }
     good = (
@@ -84,8 +88,8 @@ def run(data_dir=None, cases=CASES, days: float = 4.0, seed: int = 0) -> dict:
     ----------
     data_dir : str or Path
         Folder of the reference data.
-    cases : iterable of (str, float or None)
-        Traces, and loads (None: their own).
+    cases : iterable of (str, float or None, str)
+        Traces, loads (None: their own) and policies.
     days : float
         How much of each trace is played.
     seed : int
@@ -96,7 +100,7 @@ def run(data_dir=None, cases=CASES, days: float = 4.0, seed: int = 0) -> dict:
         `rows` a way and case, `cases` with ratios, `published`, and `ok`.
     """
     # One at a time: seconds are what is compared.
-    parts = measure_all("ablation", measure, data_dir, [(name, load, days, seed) for name, load in cases], workers=1)
+    parts = measure_all("ablation", measure, data_dir, [(*case, days, seed) for case in cases], workers=1)
     found = [judge(rows) for rows in parts]
     return {
         "rows": [row for rows in parts for row in rows],

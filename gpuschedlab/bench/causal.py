@@ -1,6 +1,6 @@
 """AutoSched's causal performance model on configurations and instants that it has not seen (table 6.4 of the thesis).
 
-`loop`: AutoSched plays two weeks of a real trace, having learnt from what came before; what it foretells of each
+`loop`: AutoSched plays two weeks of a real trace, having learnt from what came before (of Philly, after); what it foretells of each
 configuration is compared with what it then measures, as in the table ("in our evaluation"). It measures what it foretells
 to be good, so bad configurations are few.
 
@@ -23,7 +23,7 @@ from itertools import product
 import numpy as np
 import polars as pl
 
-from gpuschedlab.bench.autosched import knowing, past_of, stretch
+from gpuschedlab.bench.autosched import knowing, stretch
 from gpuschedlab.bench.kept import measure_all
 
 TRACES, POLICIES, BACKENDS = ("philly", "venus", "pai"), ("tiresias", "themis", "lucid"), ("boosted", "network")
@@ -40,11 +40,11 @@ def measure(data_dir, name: str, policy: str, seed: int = 0, instants: int = 24)
     from gpuschedlab.policies import ALL
     from gpuschedlab.sim import Delays
 
-    history, trace, cluster, speeds, _ = stretch(data_dir, name, None, seed)
+    history, lessons, trace, cluster, speeds, _ = stretch(data_dir, name, None, seed)
     space = Space(ALL[policy]())
     given = {"speeds": speeds, "estimator": knowing(policy, history), "delays": Delays(restart=60.0)}
     about = {"trace": name, "policy": policy, "seed": seed}
-    before = gather(past_of(history, trace), cluster, space, rng=seed, **given)
+    before = gather(lessons, cluster, space, rng=seed, **given)
     rows = [about | in_loop(trace, history, cluster, space, before, b, seed, **given) for b in BACKENDS]
     sizes = {"instants": instants, "days": 14.0, "rng": seed}
     busy = gather(trace, cluster, space, configurations=LEARNT, **given, **sizes)

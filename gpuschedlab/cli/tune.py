@@ -10,8 +10,28 @@ from gpuschedlab.cli.inputs import DAY, add_scene, contenders, named, positive, 
 from gpuschedlab.cli.parser import add_command, add_json
 from gpuschedlab.cli.text import as_json, grid
 from gpuschedlab.errors import RunError
+from gpuschedlab.sweep.identity import digest
 
 COMPARED = ("default", "selftune", "autosched")
+SAME = (
+    *(
+        "policy",
+        "trace",
+        "days",
+        "jobs",
+        "load",
+        "seed",
+        "history",
+        "cluster",
+        "mtbf",
+        "mttr",
+        "speeds",
+        "restart",
+        "switch",
+    ),
+    *("checkpoint", "estimator", "rounds", "threshold", "horizon"),
+)
+"""Options that a resumed run must share."""
 HOUR = 3600.0
 
 
@@ -51,10 +71,16 @@ def tune(args) -> int:
         args.days = args.hours * HOUR / DAY
     scene = scene_of(args)
     ((_, (policy, estimator)),) = contenders(named([args.policy]), scene).items()
+    causal = [m for m in args.methods if m in METHODS and METHODS[m].causal]
+    if causal and (scene.history is None or not scene.history.height):
+        raise RunError(
+            f"--methods {causal[0]}: found no history to learn from; expected some. Give --history DAYS, which are cut from the "
+            "beginning of the trace, or --history FILE; or other --methods, such as default selftune."
+        )
     bench = _Loops(args, scene, policy, estimator)
     rows = []
     try:
-        for method in args.methods:
+        for method in dict.fromkeys(args.methods):
             rows.append(bench.run(method))
     except KeyboardInterrupt:
         print(f"gpuschedlab: interrupted; decisions are in {args.out}. Add --resume to go on.", file=sys.stderr)
@@ -122,8 +148,11 @@ class _Loops:
         from gpuschedlab.autosched import METHODS, Journal, Tuner, attach
 
         args = self.args
-        keys = ("policy", "trace", "days", "jobs", "load", "seed", "cluster", "rounds", "threshold", "horizon")
-        identity = {"method": method, "rows": self.scene.trace.height} | {k: str(getattr(args, k)) for k in keys}
+        identity = (
+            {"method": method}
+            | {k: str(getattr(args, k)) for k in SAME}
+            | {"what files and classes hold": self._content()}
+        )
         journal = Journal(Path(args.out) / f"{method}.jsonl", identity, resume=args.resume)
         loop = attach(
             method,
@@ -143,10 +172,15 @@ class _Loops:
             self._tell(method, decision)
         return loop.decisions
 
+    def _content(self) -> str:
+        """Hash of what the options led to: files may change, and so may a policy of one's own."""
+        scene = self.scene
+        return digest([scene.trace, self.history, scene.cluster, self.space.policy, *self.given.values()])[:8]
+
     def _tell(self, method: str, decision) -> None:
-        if decision.switched:
-            changed = {k: v for k, v in decision.policy.knobs.items() if k in self.space.names}
-            self._say(f"{method} {decision.now / HOUR:7.1f} h ({decision.cause}): {decision.reason}; now {changed}")
+        knobs = {k: v for k, v in decision.policy.knobs.items() if k in self.space.names}
+        then = f"now {knobs}" if decision.switched else "all stays"
+        self._say(f"{method} {decision.now / HOUR:7.1f} h ({decision.cause}): {decision.reason}; {then}")
 
     def _say(self, text: str) -> None:
         print(text, file=sys.stderr if self.args.json else sys.stdout, flush=True)

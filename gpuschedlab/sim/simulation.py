@@ -69,8 +69,7 @@ class Simulation:
     def __init__(
         self, trace, cluster, policy, *, speeds=None, estimator=None, delays=None, start=0.0, initial=None, rng=0
     ):
-        if not isinstance(policy, Policy):
-            raise PolicyError(f"found policy {policy!r}; expected an instance of a policy class, such as Fifo().")
+        _check_policy(policy)
         if not isinstance(cluster, Cluster):
             raise ClusterError(f"found cluster {cluster!r}; expected a Cluster, such as Cluster.homogeneous(70, 8).")
         self.trace = validate(trace)
@@ -163,6 +162,7 @@ class Simulation:
 
         A profiler that grows takes empty nodes only, and stays smaller if there are too few.
         """
+        _check_policy(policy)
         self.policy = policy
         self._keys()
         resume.rebuild(self)
@@ -241,6 +241,11 @@ class Simulation:
             f"{b['got'] / SLOTS:g} GPUs of {self.cluster.gpu_types[b['type']]} on {b['nodes']} nodes, which its speed "
             "table lacks. Allow only configurations of speeds.configurations(), or extend the table."
         )
+
+
+def _check_policy(policy):
+    if not isinstance(policy, Policy):
+        raise PolicyError(f"found policy {policy!r}; expected an instance of a policy class, such as Fifo().")
 
 
 @cache
