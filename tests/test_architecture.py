@@ -9,7 +9,7 @@ PACKAGE = ROOT / "gpuschedlab"
 
 # Each may import what stands further left, and within its own group as long as no circle comes of it.
 ORDER = (
-    {"errors", "knobs", "_extras", "_data", "_causalnex", "_compiled"},
+    {"errors", "knobs", "_extras", "_files", "_data", "_causalnex", "_compiled"},
     {"optim"},
     {"problems"},
     {"traces", "cluster", "jobs"},
