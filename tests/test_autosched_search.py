@@ -397,9 +397,26 @@ def test_when_all_is_fixed_the_search_ends(space):
 def test_the_models_favourites_are_tried_first(space):
     found, _ = search(space, Omniscient(space), proposals=3, iterations=3, epsilon=0.0)
     tried = [worth(t.u) for t in found.trials[2:]]
-    assert tried == sorted(tried)  # the best of a pool of a model that is right, in order
+    assert tried[0] == min(tried)  # the best of a pool, the best of the other priority, the next one
+    assert [t.u[1] for t in found.trials[2:4]] in ([0.0, 1.0], [1.0, 0.0])
     assert max(tried) < 65 < worth(found.trials[0].u)
     assert [t.round for t in found.trials] == [-1, 0, 1, 2, 3]
+
+
+def test_favourites_are_of_each_kind_in_turn(space):
+    """A model that holds every configuration of one priority to be the better one still lets the other be tried."""
+
+    class Partial(Omniscient):
+        def predict(self, u):
+            found = super().predict(u).mean + 5 * np.atleast_2d(u)[:, 1]
+            return Seen(found, found)
+
+    found, _ = search(space, Partial(space), proposals=3, iterations=3, epsilon=0.0, scope=False)
+    kinds = [t.u[1] for t in found.trials[2:]]
+    assert kinds == [1.0, 0.0, 1.0]
+    first, other, second = (worth(t.u) for t in found.trials[2:])
+    assert max(first, other) < 65
+    assert first < second
 
 
 def test_without_a_hint_what_was_best_before_is_tried_first(space):

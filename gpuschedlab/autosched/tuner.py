@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
@@ -110,7 +111,8 @@ class Tuner:
     margin : float
         What-if analysis: range of the predicted logarithm of the reward within which an axis does not matter.
     proposals, pool : int
-        Rounds, at the beginning, that take the model's favourites of so many points of a Latin hypercube.
+        Rounds, at the beginning, that take the model's favourites of so many points of a Latin hypercube: one of each
+        combination of categories before a second of any.
     memory : int
         Before them, where there is no hint, its favourite of so many best configurations that it learnt from; 0: none.
     patience : int
@@ -244,10 +246,19 @@ class _Search:
         return self._foreseen_best(self.model.best(self.tuner.memory), 1)
 
     def _foreseen_best(self, points: np.ndarray, count: int) -> list[np.ndarray]:
-        """The best of points (n, k), as constraints allow them and the model foresees them."""
+        """The best of points (n, k), as constraints allow them and the model foresees them.
+
+        One of each kind, which is what the categories are set to, before a second of any: a model that errs about a whole
+        kind would else keep the search away from the others for ever.
+        """
         points = self.space.snap(points)
-        seen = self.model.predict(self._given(points)).mean
-        return list(points[np.argsort(-seen, kind="stable")[:count]])
+        points = points[np.argsort(-self.model.predict(self._given(points)).mean, kind="stable")]
+        categories = [i for i, axis in enumerate(self.space.axes) if axis.levels]
+        turns, met = [], Counter()
+        for kind in map(tuple, points[:, categories]):
+            turns.append(met[kind])
+            met[kind] += 1
+        return list(points[np.argsort(turns, kind="stable")[:count]])
 
     def hold(self, asked) -> np.ndarray:
         """Apply the scope: fixed axes keep their values."""
