@@ -163,6 +163,10 @@ def test_autosched_plays_pauses_answers_and_stops(page, jupyterlab, artifacts):
     shoot(page, artifacts / "autosched.png", 3400)
     page.locator(f"{EXPLORER} button", has_text="One hour").click()
     page.locator(f"{EXPLORER} button", has_text="Stop").click()
+    page.wait_for_timeout(1500)
+    stopped = page.locator(f"{EXPLORER} .gpuschedlab-status").inner_text()
+    page.wait_for_timeout(3000)
+    assert page.locator(f"{EXPLORER} .gpuschedlab-status").inner_text() == stopped
     assert not page.locator(f"{EXPLORER} .gpuschedlab-error").is_visible()
     assert "h played" in hours
 
