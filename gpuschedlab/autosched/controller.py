@@ -150,7 +150,7 @@ class Controller:
                 f"Controller: found threshold={threshold}, interval={interval}, check={check}, burst={burst}; expected a "
                 "threshold from 1, seconds above 0 (check: or 0), and a burst above 0."
             )
-        if not isinstance(rng, int) or rng < 0:
+        if not isinstance(rng, int | np.integer) or rng < 0:
             raise EstimatorError(
                 f"Controller: found seed {rng!r}; expected a whole number from 0: each hour draws anew from it."
             )
