@@ -33,7 +33,7 @@ def cells(folder: str, workers: int | None = None):
 
 def at_cell(count: int, do):
     """Have `do(path, raw)` called when the cell of that number is about to be written."""
-    write, seen = store.write_whole, []
+    write, seen = store.put, []
 
     def counted(path, raw):
         if path.suffix == ".parquet":
@@ -42,7 +42,7 @@ def at_cell(count: int, do):
                 do(path, raw)
         write(path, raw)
 
-    store.write_whole = counted
+    store.put = counted
 
 
 def die(path, raw):

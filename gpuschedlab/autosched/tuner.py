@@ -126,7 +126,7 @@ class Tuner:
     -------------------------
     Rewards are ratios to a reference configuration on the same forecast (the policy's defaults), so that what the model
     learnt at one time holds at another. The configuration in force is measured first, too; then hints and, with a model,
-    those it favours, without a hint one of the past first; and the sampler begins at the best of all: its steps from the
+    those it favours of each kind, without a hint one of the past first; and the sampler begins at the best of all: its steps from the
     configuration in force alone rarely leave the neighbourhood in T rounds. A configuration that was measured before is
     not measured again. Most searches end by `patience`, not by steps 3 and 6: after the favourites, at the first measurement
     that is no better. The search also ends early when what the model favours is no better or worse than the rest, when every

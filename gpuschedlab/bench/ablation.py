@@ -54,8 +54,8 @@ def measure(data_dir, name: str, load: float | None, policy: str, days: float, s
 
 def judge(rows: list[dict]) -> dict:
     """Ratios between the ways, and whether they are within the bounds."""
-    whole, alone, causal, neither, now = (next(r for r in rows if r["way"] == w) for w in WAYS)
-    lost = [1 - times(whole["objective"], whole["value"], other["value"]) for other in (alone, neither, now)]
+    whole, alone, causal, neither, unforeseen = (next(r for r in rows if r["way"] == w) for w in WAYS)
+    lost = [1 - times(whole["objective"], whole["value"], other["value"]) for other in (alone, neither, unforeseen)]
     found = {
         "trace": whole["trace"],
         "load": whole["load"],

@@ -14,23 +14,9 @@ from gpuschedlab.sweep.identity import digest
 
 COMPARED = ("default", "selftune", "autosched")
 SAME = (
-    *(
-        "policy",
-        "trace",
-        "days",
-        "jobs",
-        "load",
-        "seed",
-        "history",
-        "cluster",
-        "mtbf",
-        "mttr",
-        "speeds",
-        "restart",
-        "switch",
-    ),
-    *("checkpoint", "estimator", "rounds", "threshold", "horizon"),
-)
+    "policy", "trace", "days", "jobs", "load", "seed", "history", "cluster", "mtbf", "mttr", "speeds", "restart", "switch",
+    "checkpoint", "estimator", "rounds", "threshold", "horizon",
+)  # fmt: skip
 """Options that a resumed run must share."""
 HOUR = 3600.0
 
@@ -148,11 +134,8 @@ class _Loops:
         from gpuschedlab.autosched import METHODS, Journal, Tuner, attach
 
         args = self.args
-        identity = (
-            {"method": method}
-            | {k: str(getattr(args, k)) for k in SAME}
-            | {"what files and classes hold": self._content()}
-        )
+        identity = {"method": method, "what files and classes hold": self._content()}
+        identity |= {k: str(getattr(args, k)) for k in SAME}
         journal = Journal(Path(args.out) / f"{method}.jsonl", identity, resume=args.resume)
         loop = attach(
             method,

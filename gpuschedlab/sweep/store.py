@@ -131,18 +131,18 @@ class Store:
         with told(self):
             with open(self.log, "a") as file:
                 file.write(json.dumps(line) + "\n")
-            write_whole(self.cells / f"{key}.parquet", raw.getvalue())
+            put(self.cells / f"{key}.parquet", raw.getvalue())
             (self.errors / f"{key}.txt").unlink(missing_ok=True)
 
     def keep_error(self, outcome: Outcome):
         """Note what went wrong with a cell, and where."""
         with told(self):
-            write_whole(self.errors / f"{outcome.key}.txt", f"{outcome.error}\n\n{outcome.trace}".encode())
+            put(self.errors / f"{outcome.key}.txt", f"{outcome.error}\n\n{outcome.trace}".encode())
 
     def keep_rows(self, rows: list[dict], knobs: dict):
         """Keep what the sweep consists of."""
         with told(self):
-            write_whole(self.folder / "sweep.json", json.dumps({"knobs": knobs, "rows": rows}, indent=1).encode())
+            put(self.folder / "sweep.json", json.dumps({"knobs": knobs, "rows": rows}, indent=1).encode())
 
     def rows(self) -> tuple[list[dict], dict]:
         """What the sweep consists of: its rows, and how its knobs are labelled.
@@ -174,7 +174,7 @@ def checksum(raw: bytes) -> str:
     return hashlib.sha256(raw).hexdigest()[:16]
 
 
-def write_whole(path: Path, raw: bytes):
+def put(path: Path, raw: bytes):
     """Write a file whole or not at all."""
     with whole(path) as part:
         part.write_bytes(raw)
