@@ -30,7 +30,7 @@ class Boosted:
         Weight of a row learnt by `update`, relative to one of the offline phase.
     """
 
-    def __init__(self, graph: CausalGraph, *, rng: int = 0, trees: int = 60, recent: float = 2.0):
+    def __init__(self, graph: CausalGraph, *, rng: int = 0, trees: int = 40, recent: float = 2.0):
         self.graph, self.rng, self.trees, self.recent = graph, rng, trees, recent
         self.goal, self.order = graph.layers.objectives[0], graph.order()
         self.needed = [n for n in self.order if graph.paths(n, self.goal)]
@@ -66,7 +66,7 @@ class Boosted:
         y, causes = rows[:, names.index(name)], [names.index(c) for c in self.graph.causes(name)]
         if not causes:
             return None, np.sort(y)
-        options = {"max_depth": 4, "eta": 0.12, "subsample": 0.9, "seed": self.rng, "nthread": 1, "lambda": 2.0}
+        options = {"max_depth": 3, "eta": 0.17, "subsample": 0.9, "seed": self.rng, "nthread": 1, "lambda": 2.0}
         data = xgboost.DMatrix(rows[:, causes], y, weight=weight, nthread=1)
         model = Trees.of(xgboost.train(options, data, num_boost_round=self.trees), causes)
         return model, np.sort(y - model.predict(rows.astype(np.float32)))

@@ -88,7 +88,8 @@ def make_model(name: str, rng: int):
     if name == "xgboost":
         cls = need("xgboost", "the local predictor").XGBClassifier
         options = {"tree_method": "hist", "subsample": 0.8, "colsample_bytree": 0.3, "min_child_weight": 10}
-        return cls(n_estimators=50, max_depth=5, learning_rate=0.1, n_jobs=1, random_state=rng, **options)
+        options |= {"max_bin": 64, "n_estimators": 50, "max_depth": 5, "learning_rate": 0.1}
+        return cls(n_jobs=1, random_state=rng, **options)
     if name == "lightgbm":
         cls = need("lightgbm", "the local predictor").LGBMClassifier
         options = {"subsample": 0.8, "subsample_freq": 1, "colsample_bytree": 0.3, "min_child_samples": 20}
