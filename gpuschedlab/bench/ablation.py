@@ -1,7 +1,8 @@
 """AutoSched's search with and without its parts, in closed loops (figures 6.9 to 6.11, 6.13 to 6.15, 6.18, 6.19 of the thesis).
 
 The first days of a real trace are played with causal tuner and trace aggregator, without one of them, without both, and
-without generated arrivals; the forecasts are drawn with the same seeds. What a search costs is its wall time: proposing, predicting,
+without generated arrivals; the forecasts are drawn with the same seeds. All decide in turn, hour by hour, so that a
+machine whose pace varies is as fast for each. What a search costs is its wall time: proposing, predicting,
 measuring and learning; what a decision costs is that, the forecast, and what must gain on whole forecasts before it is
 switched to (whose measurements count, too). What it is worth is the objective of the schedule that came of it.
 """
@@ -9,7 +10,7 @@ switched to (whose measurements count, too). What it is worth is the objective o
 from __future__ import annotations
 
 import statistics
-from itertools import product
+from itertools import product, zip_longest
 
 import polars as pl
 
@@ -35,10 +36,15 @@ def measure(data_dir, name: str, load: float | None, policy: str, days: float, s
     trace, space = trace.filter(pl.col("submit") < days * DAY), Space(ALL[policy]())
     given = {"speeds": speeds, "estimator": knowing(policy, history), "delays": Delays(restart=60.0)}
     samples, rows = gather(lessons, cluster, space, rng=seed, **given), []
-    for way in WAYS:
-        simulation = Simulation(trace, cluster, space.policy, **given)
-        loop = attach(way, simulation, history=history, model=train(samples, space, rng=seed), seed=seed)
-        decisions = [d for d in loop.run(days * DAY) if d.tuning.trials]
+    simulations = [Simulation(trace, cluster, space.policy, **given) for _ in WAYS]
+    loops = [
+        attach(way, simulation, history=history, model=train(samples, space, rng=seed), seed=seed)
+        for way, simulation in zip(WAYS, simulations, strict=True)
+    ]
+    for _ in zip_longest(*(loop.steps(days * DAY) for loop in loops)):
+        pass
+    for way, simulation, loop in zip(WAYS, simulations, loops, strict=True):
+        decisions = [d for d in loop.decisions if d.tuning.trials]
         searches = [d.tuning for d in decisions]
         found = {"trace": name, "load": load or "own", "policy": policy, "days": days, "seed": seed, "way": way}
         found |= {
