@@ -1,5 +1,6 @@
 """AutoSched at its doors: what does not fit is refused at once, and who is told what to do."""
 
+import pickle
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -8,10 +9,25 @@ import polars as pl
 import pytest
 
 import gpuschedlab as lab
-from gpuschedlab.autosched import CausalModel, Contest, Journal, Space, Tuner, attach, gather, train
+from gpuschedlab.autosched import (
+    Aggregator,
+    CausalModel,
+    Contest,
+    Journal,
+    Space,
+    Tuner,
+    Tuning,
+    attach,
+    gather,
+    train,
+    true_forecast,
+)
+from gpuschedlab.autosched.arrivals import DISTANCES
 from gpuschedlab.autosched.graph import full_graph
 from gpuschedlab.autosched.offline import layers_of
+from gpuschedlab.autosched.ranges import MODELS
 from gpuschedlab.cli import main
+from gpuschedlab.cli.tune import PREDICTORS, SIMILARITIES
 from gpuschedlab.errors import EstimatorError, PolicyError, RunError, TraceError
 from gpuschedlab.knobs import Knob
 
@@ -80,12 +96,62 @@ def test_a_history_that_does_not_fit_is_refused(stretch, change, error, said):
     "options",
     [
         {"threshold": 0.9}, {"threshold": np.nan}, {"interval": 0.0}, {"interval": np.nan}, {"check": -1.0}, {"burst": 0.0},
-        {"seed": None}, {"seed": -1}, {"horizon": np.nan}, {"horizon": -5.0},
+        {"seed": None}, {"seed": -1}, {"horizon": np.nan}, {"horizon": -5.0}, {"aggregator": False, "method": "optimal"},
+        {"similarity": "dtw"}, {"predictor": "svm"},
     ],
 )  # fmt: skip
 def test_a_loop_that_makes_no_sense_is_refused(stretch, options):
+    model = CausalModel(full_graph(layers_of(Space(lab.Tiresias()))))
     with pytest.raises(EstimatorError, match="expected"):
-        loop(stretch, **options)
+        loop(stretch, model=model, **options)
+
+
+@dataclass(frozen=True)
+class Vague(lab.Srtf):
+    """Tunes for nobody knows what."""
+
+    goal = "happiness"
+
+
+def test_a_goal_that_is_unknown_is_told_before_anything_is_played(stretch):
+    simulation = lab.Simulation(stretch[1], CLUSTER, Vague())
+    with pytest.raises(PolicyError, match="found goal 'happiness'.*expected one of jct, fair"):
+        attach("selftune", simulation, history=stretch[0])
+
+
+def test_the_command_knows_all_similarities_and_predictors():
+    assert tuple(DISTANCES) == SIMILARITIES
+    assert PREDICTORS == MODELS
+
+
+def test_options_that_a_sampler_does_not_take_are_refused():
+    with pytest.raises(EstimatorError, match="found options {'speed': 1} of bluefin: .*speed"):
+        Tuner(options={"speed": 1})
+    with pytest.raises(EstimatorError, match="expected 1 or 2"):
+        Tuner(options={"feedback": 3})
+
+
+def test_a_search_that_measured_nothing_has_no_best():
+    with pytest.raises(EstimatorError, match="found no measured trial"):
+        Tuning(Space(lab.Tiresias()), "jct").best  # noqa: B018
+
+
+def test_jobs_are_aggregated_once(stretch):
+    simulation = lab.Simulation(stretch[1], CLUSTER, lab.Tiresias())
+    once = Aggregator()(true_forecast(simulation, DAY))
+    with pytest.raises(EstimatorError, match="aggregated already"):
+        Aggregator()(once)
+
+
+@pytest.mark.parametrize("method", ["selftune", "no-controller", "optimal"])
+def test_a_loop_goes_on_where_it_was_pickled(stretch, method):
+    space = Space(lab.Tiresias())
+    model = train(gather(stretch[0], CLUSTER, space, instants=2, configurations=12), space)
+    first = loop(stretch, method=method, model=model)
+    first.run(2 * HOUR)
+    second = pickle.loads(pickle.dumps(first))
+    assert told(second.run(5 * HOUR)) == told(first.run(5 * HOUR))
+    assert (len(first.decisions), repr(second)) == (5, repr(first))
 
 
 def test_a_loop_without_end_ends_with_the_last_job(stretch):

@@ -1,12 +1,14 @@
-"""What `gpuschedlab bench autosched` makes of its rows, on rows made by hand."""
+"""What `gpuschedlab bench autosched` and `ablation` make of their rows, on rows made by hand; and a row of each in small."""
 
 import time
 
+import polars as pl
 import pytest
 
-from gpuschedlab import Cluster, Fifo, Srtf
-from gpuschedlab.bench import autosched
-from gpuschedlab.bench.autosched import judge, run, scatter
+from gpuschedlab import Cluster, Fifo, Srtf, generate
+from gpuschedlab.bench import ablation, autosched
+from gpuschedlab.bench.autosched import Stretch, judge, run, scatter
+from gpuschedlab.bench.data import DAY
 from gpuschedlab.bench.kept import measure_all
 from gpuschedlab.check import small_trace
 
@@ -57,6 +59,43 @@ def test_scatter_is_none_where_jobs_do_not_wait_and_some_where_they_do():
     assert scatter(trace, Cluster.homogeneous(1, 8), Srtf(), **given) > scatter(
         trace, Cluster.homogeneous(50, 8), Srtf(), **given
     )
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """Six hours of a small trace instead of two weeks of a real one."""
+    whole = generate("venus", days=3, jobs=500, load=1.1, cluster_gpus=64, rng=0)
+    whole = whole.with_columns(pl.col("submit") - 2 * DAY)
+    history, trace = whole.filter(pl.col("submit") < 0), whole.filter(pl.col("submit").is_between(0, DAY / 4))
+    cut = Stretch(history, history, trace, Cluster.homogeneous(8, 8), None, 1.1)
+    for bench in (autosched, ablation):
+        monkeypatch.setattr(bench, "stretch", lambda data_dir, name, load, seed: cut)
+
+
+def test_a_row_of_autosched_has_all_that_is_judged(small):
+    found = autosched.measure("data", "venus", None, "tiresias", 0)
+    assert (found["trace"], found["load"], found["policy"], found["objective"]) == ("venus", "own", "tiresias", "jct")
+    assert found["fixed"] <= found["default"]  # the default is one of those it is the best of
+    for method in autosched.TUNED:
+        assert found[method] > 0
+        assert found[f"{method}_measured"] >= 1
+        assert found[f"{method}_loop_s"] > found[f"{method}_retune_s"] > 0
+    (case,) = judge([found])
+    assert case["against_optimal"] == found["optimal"] / found["autosched"]
+
+
+def test_the_ablation_plays_all_ways_and_divides_what_they_cost(small):
+    rows = ablation.measure("data", "venus", 1.1, "tiresias", 0.25, 0)
+    assert [r["way"] for r in rows] == [*ablation.WAYS, *ablation.SIMILARITIES]
+    whole, alone, causal, neither = rows[:4]
+    assert whole["measured"] < alone["measured"]
+    assert causal["measured"] < neither["measured"]
+    found = ablation.judge(rows)
+    assert found["together"] == neither["searches_s"] / whole["searches_s"]
+    assert found["fewer_measurements"] == alone["measured"] / whole["measured"]
+    assert found["loss_by_both"] == 1 - neither["value"] / whole["value"]
+    assert set(found["times_better_than"]) == set(ablation.SIMILARITIES)
+    assert not ablation.judge([r | {"searches_s": 1.0} for r in rows])["ok"]
 
 
 FEW = {"traces": ("venus",), "loads": (None,), "policies": ("tiresias",), "workers": 1}

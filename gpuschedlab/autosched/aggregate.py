@@ -69,7 +69,15 @@ class Aggregator:
             raise EstimatorError(f"found {self}; expected window > 0 s, ratio > 1, most >= 1 and room > 0 GPUs.")
 
     def __call__(self, forecast):
-        """Return the forecast with similar jobs grouped, at most a `PART` of all in one."""
+        """Return the forecast with similar jobs grouped, at most a `PART` of all in one.
+
+        Raises
+        ------
+        EstimatorError
+            It is aggregated already.
+        """
+        if "weight" in forecast.trace.columns:
+            raise EstimatorError("Aggregator: found a forecast that is aggregated already; expected jobs one by one.")
         bounded = replace(self, most=min(self.most, max(1, math.ceil(PART * forecast.trace.height))))
         trace, initial = bounded.group(forecast.trace, forecast.initial, forecast.now)
         existing = int((trace["submit"] <= forecast.now).sum()) if initial.height else 0

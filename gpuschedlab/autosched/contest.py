@@ -72,8 +72,7 @@ class Contest:
                 self.loops[name] = attach(name, simulation, history=history, model=model, seed=seed, **options)
         self.model = self.loops["autosched"].model
         self.now, self.end = 0.0, float(trace["submit"].max())
-        self.forecast, self.tuning, self.averages = None, None, {"time": [], **{n: [] for n in self.simulations}}
-        self._watch_forecasts()
+        self.tuning, self.averages = None, {"time": [], **{n: [] for n in self.simulations}}
 
     @property
     def graph(self) -> CausalGraph:
@@ -86,19 +85,17 @@ class Contest:
         return self.loops["autosched"].decisions
 
     @property
+    def forecast(self):
+        """What AutoSched foresaw last, before aggregation; None before its first decision."""
+        return self.loops["autosched"].foreseen
+
+    @property
     def policy(self):
         """What AutoSched has in force."""
         return self.simulations["autosched"].policy
 
-    def _watch_forecasts(self) -> None:
-        loop = self.loops["autosched"]
-        inner = loop.foresee
-
-        def foresee(simulation, rng):
-            self.forecast = inner(simulation, rng)
-            return self.forecast
-
-        loop.foresee = foresee
+    def __repr__(self):
+        return f"Contest({', '.join(self.simulations)}; {self.space.policy.name}, {self.now / HOUR:g} h of {self.end / HOUR:.0f})"
 
     def hour(self) -> Iterator[Tuning | Decision]:
         """Play one hour under all; yields AutoSched's search as it grows, its decision, and pauses between the others.

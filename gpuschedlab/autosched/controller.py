@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from gpuschedlab.autosched.graph import check_samples
-from gpuschedlab.autosched.measure import Probe, reward
+from gpuschedlab.autosched.measure import Probe, check_goal, reward
 from gpuschedlab.autosched.space import Space
 from gpuschedlab.autosched.tuner import Tuner, Tuning
 from gpuschedlab.errors import EstimatorError
@@ -150,17 +150,24 @@ class Controller:
                 f"Controller: found threshold={threshold}, interval={interval}, check={check}, burst={burst}; expected a "
                 "threshold from 1, seconds above 0 (check: or 0), and a burst above 0."
             )
+        if aggregator is not None and not callable(aggregator):
+            raise EstimatorError(f"Controller: found aggregator={aggregator!r}; expected an Aggregator, or None.")
         if not isinstance(rng, int | np.integer) or rng < 0:
             raise EstimatorError(
                 f"Controller: found seed {rng!r}; expected a whole number from 0: each hour draws anew from it."
             )
+        check_goal(space.policy)
         self.simulation, self.foresee, self.space, self.tuner = simulation, foresee, space, tuner or Tuner()
         self.model, self.aggregator, self.threshold = model, aggregator, threshold
         self.interval, self.check, self.burst = interval, check, burst
         self.journal, self.rng = journal, rng
         self.submit = simulation.trace["submit"].to_numpy()
         self.decisions: list[Decision] = []
-        self.last, self.hint, self.credit = -np.inf, None, 0.0
+        self.last, self.hint, self.credit, self.foreseen = -np.inf, None, 0.0, None
+
+    def __repr__(self):
+        held = f"{len(self.decisions)} decisions, {sum(d.switched for d in self.decisions)} switches"
+        return f"Controller({self.simulation.policy.name} at {self.simulation.now / HOUR:g} h; {held})"
 
     def steps(self, until: float) -> Iterator[Decision]:
         """Play on to an instant (s; inf: until nothing is left), yielding each decision as it is taken."""
@@ -245,7 +252,7 @@ class Controller:
 
     def forecast(self, rng):
         """What may happen next, aggregated where that is wanted, and its jobs before aggregation."""
-        found = self.foresee(self.simulation, rng)
+        found = self.foreseen = self.foresee(self.simulation, rng)
         return (self.aggregator(found) if self.aggregator is not None else found), found.trace.height
 
     def probe(self, forecast) -> Probe:

@@ -103,12 +103,7 @@ class Probe:
     """
 
     def __init__(self, forecast, cluster, policy, *, speeds=None, estimator=None, delays=None):
-        wrong = [m for m in policy.watched if m not in WATCHED]
-        if policy.goal not in OBJECTIVES or wrong:
-            raise PolicyError(
-                f"{policy.name}: found goal {policy.goal!r} and watched metrics {policy.watched}; expected one "
-                f"of {', '.join(OBJECTIVES)}, and metrics of {', '.join(WATCHED)}."
-            )
+        check_goal(policy)
         self.objective, self.watched = policy.goal, tuple(policy.watched)
         self.base = Simulation(
             forecast.trace,
@@ -191,6 +186,16 @@ class Probe:
             "backlog": float((job["gpus"] * gain["queued"]).sum() / room),
         }
         return {name: found[name] for name in self.watched}
+
+
+def check_goal(policy) -> None:
+    """Raise PolicyError if a policy's goal or a metric that it watches is unknown."""
+    wrong = [m for m in policy.watched if m not in WATCHED]
+    if policy.goal not in OBJECTIVES or wrong:
+        raise PolicyError(
+            f"{policy.name}: found goal {policy.goal!r} and watched metrics {policy.watched}; expected one "
+            f"of {', '.join(OBJECTIVES)}, and metrics of {', '.join(WATCHED)}."
+        )
 
 
 def weights(trace: pl.DataFrame) -> np.ndarray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import polars as pl
@@ -86,13 +87,22 @@ class Generated:
         return repository
 
 
-def foreseer(future: str, *, history=None, horizon: float = HORIZON, predictor: str = "xgboost", seed: int = 0):
-    """Function `(simulation, rng) -> Forecast` of one kind of future (see `Method.future`)."""
+def _true(simulation, rng, horizon: float) -> Forecast:
+    return true_forecast(simulation, horizon)
+
+
+def _past(simulation, rng, history) -> Forecast:
+    return past_forecast(simulation, observe(simulation, history), HOUR)
+
+
+def foreseer(future: str, *, history=None, horizon=HORIZON, similarity="manhattan", predictor="xgboost", seed=0):
+    """Function `(simulation, rng) -> Forecast` of one kind of future (see `Method.future` and `attach`)."""
     if future == "true":
-        return lambda simulation, rng: true_forecast(simulation, horizon)
+        return partial(_true, horizon=horizon)
     if future == "past":
-        return lambda simulation, rng: past_forecast(simulation, observe(simulation, history), HOUR)
-    engine = GenerationEngine(GlobalGenerator(horizon=horizon), RangePredictor(model=predictor, rng=seed))
+        return partial(_past, history=history)
+    generator = GlobalGenerator(metric=similarity, horizon=horizon)
+    engine = GenerationEngine(generator, RangePredictor(model=predictor, rng=seed))
     return Generated(engine, history, arrivals=future == "generated")
 
 
@@ -106,6 +116,8 @@ def attach(
     tuner: Tuner | None = None,
     aggregator: Aggregator | None = None,
     horizon: float = HORIZON,
+    similarity: str = "manhattan",
+    predictor: str = "xgboost",
     seed: int = 0,
     **options,
 ) -> Controller:
@@ -124,6 +136,9 @@ def attach(
         Instead of the defaults.
     horizon : float
         Seconds of arrivals foreseen.
+    similarity, predictor : str
+        How stored hours are compared (table 6.5), and what predicts ranges of durations (table 6.3): as for
+        `GlobalGenerator` and `RangePredictor`. Methods that generate nothing ask neither.
     seed : int
     **options
         As for `Controller`.
@@ -150,13 +165,15 @@ def attach(
             f"method {method}: found a causal model of knobs {', '.join(model.graph.layers.knobs)}; expected "
             f"{', '.join(a.name for a in space.axes)}. Train it on what `gather` measures in this space."
         )
+    aggregator = Aggregator(room=_room(simulation)) if aggregator is None else aggregator
+    generated = {"similarity": similarity, "predictor": predictor, "horizon": horizon, "seed": seed}
     return Controller(
         simulation,
-        foreseer(how.future, history=before(simulation, history), horizon=horizon, seed=seed),
+        foreseer(how.future, history=before(simulation, history), **generated),
         space,
         tuner or Tuner(),
         model=model if how.causal else None,
-        aggregator=(aggregator or Aggregator(room=_room(simulation))) if how.aggregate else None,
+        aggregator=aggregator if how.aggregate else None,
         rng=seed,
         **options,
     )

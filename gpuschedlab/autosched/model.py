@@ -55,6 +55,10 @@ class CausalModel:
         self.graph, self.backend, self.rng = graph, backend, rng
         self.core = BACKENDS[backend](graph, rng=rng, **options)
 
+    def __repr__(self):
+        learnt = f"{len(self.core.rows)} samples" if hasattr(self, "fresh") else "not fitted"
+        return f"CausalModel({self.backend}; {len(self.graph.layers.names)} variables, {len(self.graph.edges)} edges; {learnt})"
+
     def fit(self, samples: pl.DataFrame) -> CausalModel:
         """Learn from measured configurations: columns of `graph.layers.names`."""
         check_samples(samples, self.graph.layers, 10, "CausalModel")

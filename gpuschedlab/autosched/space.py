@@ -140,6 +140,9 @@ class Space:
     def __len__(self):
         return len(self.axes)
 
+    def __repr__(self):
+        return f"Space({self.policy.name}; {', '.join(a.name for a in self.axes)})"
+
     def decode(self, u):
         """Policy at coordinates (k,), projected onto ranges and constraints."""
         return self.policy.with_knobs(**self._allowed([a.value(x) for a, x in zip(self.axes, u, strict=True)]))

@@ -72,8 +72,17 @@ class Tuning:
 
     @property
     def best(self) -> Trial:
-        """Measured trial with the highest reward; the earliest of equals."""
-        return max((t for t in self.trials if t.measurement is not None), key=lambda t: t.reward)
+        """Measured trial with the highest reward; the earliest of equals.
+
+        Raises
+        ------
+        EstimatorError
+            Nothing was measured: there were no jobs.
+        """
+        made = [t for t in self.trials if t.measurement is not None]
+        if not made:
+            raise EstimatorError("Tuning.best: found no measured trial; expected one. There were no jobs to tune on.")
+        return max(made, key=lambda t: t.reward)
 
     @property
     def measured(self) -> int:
@@ -161,6 +170,11 @@ class Tuner:
                 f"found {self}; expected a sampler of {', '.join(SAMPLERS)}, iterations, proposals and memory from 0, "
                 "pool and patience from 1, epsilon in [0, 1], gamma > 0."
             )
+        if self.options:
+            try:
+                SAMPLERS[self.sampler]([0], **self.options)
+            except TypeError as error:
+                raise EstimatorError(f"Tuner: found options {self.options} of {self.sampler}: {error}.") from None
 
     def tune(self, probe: Probe, space: Space, current, *, hints=(), model=None, rng=0) -> Tuning:
         """Run the whole search.

@@ -1,10 +1,11 @@
-"""AutoSched's search with and without its parts, in closed loops (figures 6.9 to 6.11, 6.13 to 6.15, 6.18, 6.19 of the thesis).
+"""AutoSched with and without its parts, in closed loops (figures 6.9 to 6.11, 6.13 to 6.15, 6.18, 6.19, table 6.5 of the thesis).
 
-The first days of a real trace are played with causal tuner and trace aggregator, without one of them, without both, and
-without generated arrivals; the forecasts are drawn with the same seeds. All decide in turn, hour by hour, so that a
-machine whose pace varies is as fast for each. What a search costs is its wall time: proposing, predicting,
-measuring and learning; what a decision costs is that, the forecast, and what must gain on whole forecasts before it is
-switched to (whose measurements count, too). What it is worth is the objective of the schedule that came of it.
+The first days of a real trace are played with causal tuner and trace aggregator, without one of them, without both,
+without generated arrivals, and with stored hours compared in other ways; the forecasts are drawn with the same seeds.
+All decide in turn, hour by hour, so that a machine whose pace varies is as fast for each. What a search costs is its wall
+time: proposing, predicting, measuring and learning; what a decision costs is that, the forecast, and what must gain on
+whole forecasts before it is switched to (whose measurements count, too). What it is worth is the objective of the
+schedule that came of it.
 """
 
 from __future__ import annotations
@@ -19,11 +20,15 @@ from gpuschedlab.bench.data import DAY
 from gpuschedlab.bench.kept import measure_all
 
 WAYS = ("autosched", "no-causal", "no-aggregator", "no-controller", "no-future")
+SIMILARITIES = ("euclidean", "cosine", "pearson")
+"""How stored hours are compared instead of by Manhattan distance."""
 CASES = tuple(product(("venus", "pai"), (1.1,), ("tiresias", "themis", "lucid")))
 #: Asked for: fewer measurements, cheaper ones, both together; part of the objective that is lost; seconds of a search.
 FEWER, CHEAPER, TOGETHER, LOSS, SECONDS = 5.0, 2.5, 30.0, 0.05, 1.0
 #: What the thesis reports of Tiresias (6.6.3): overhead by causal tuner, by aggregator, together.
 PUBLISHED = {"causal tuner": "9.5-22.7", "trace aggregator": "2.6-5.8", "together": "up to 132"}
+#: Table 6.5: JCT of Tiresias by similarity, over that by Manhattan distance, on Philly, Helios and PAI.
+PUBLISHED |= {"euclidean": "1.00, 1.00, 1.00", "cosine": "1.09, 1.04, 1.06", "pearson": "1.05, 1.03, 1.05"}
 
 
 def measure(data_dir, name: str, load: float | None, policy: str, days: float, seed: int) -> list[dict]:
@@ -36,14 +41,17 @@ def measure(data_dir, name: str, load: float | None, policy: str, days: float, s
     trace, space = trace.filter(pl.col("submit") < days * DAY), Space(ALL[policy]())
     given = {"speeds": speeds, "estimator": knowing(policy, history), "delays": Delays(restart=60.0)}
     samples, rows = gather(lessons, cluster, space, rng=seed, **given), []
-    simulations = [Simulation(trace, cluster, space.policy, **given) for _ in WAYS]
-    loops = [
-        attach(way, simulation, history=history, model=train(samples, space, rng=seed), seed=seed)
-        for way, simulation in zip(WAYS, simulations, strict=True)
-    ]
-    for _ in zip_longest(*(loop.steps(days * DAY) for loop in loops)):
+    loops = {}
+    for way in (*WAYS, *SIMILARITIES):
+        how = {"method": way} if way in WAYS else {"method": "autosched", "similarity": way}
+        how |= {
+            "simulation": Simulation(trace, cluster, space.policy, **given),
+            "model": train(samples, space, rng=seed),
+        }
+        loops[way] = attach(**how, history=history, seed=seed)
+    for _ in zip_longest(*(loop.steps(days * DAY) for loop in loops.values())):
         pass
-    for way, simulation, loop in zip(WAYS, simulations, loops, strict=True):
+    for way, loop in loops.items():
         decisions = [d for d in loop.decisions if d.tuning.trials]
         searches = [d.tuning for d in decisions]
         found = {"trace": name, "load": load or "own", "policy": policy, "days": days, "seed": seed, "way": way}
@@ -54,7 +62,7 @@ def measure(data_dir, name: str, load: float | None, policy: str, days: float, s
             "measured": statistics.fmean(d.measured for d in decisions),
             "each_s": sum(t.seconds for t in searches) / sum(t.measured for t in searches),
         }
-        rows.append(found | {"objective": space.policy.goal, "value": score(simulation)[space.policy.goal]})
+        rows.append(found | {"objective": space.policy.goal, "value": score(loop.simulation)[space.policy.goal]})
     return rows
 
 
@@ -62,6 +70,7 @@ def judge(rows: list[dict]) -> dict:
     """Ratios between the ways, and whether they are within the bounds."""
     whole, alone, causal, neither, unforeseen = (next(r for r in rows if r["way"] == w) for w in WAYS)
     lost = [1 - times(whole["objective"], whole["value"], other["value"]) for other in (alone, neither, unforeseen)]
+    similar = {r["way"]: times(r["objective"], whole["value"], r["value"]) for r in rows if r["way"] in SIMILARITIES}
     found = {
         "trace": whole["trace"],
         "load": whole["load"],
@@ -75,6 +84,7 @@ def judge(rows: list[dict]) -> dict:
         "loss_by_causal_tuner": lost[0],
         "loss_by_both": lost[1],
         "loss_by_generated_arrivals": lost[2],
+        "times_better_than": similar,
         "search_s": whole["search_s"],
     }
     good = (

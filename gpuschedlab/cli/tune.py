@@ -15,10 +15,14 @@ from gpuschedlab.sweep.identity import digest
 COMPARED = ("default", "selftune", "autosched")
 SAME = (
     "policy", "trace", "days", "jobs", "load", "seed", "history", "cluster", "mtbf", "mttr", "speeds", "restart", "switch",
-    "checkpoint", "estimator", "rounds", "threshold", "horizon",
+    "checkpoint", "estimator", "rounds", "threshold", "horizon", "similarity",
+    "predictor",
 )  # fmt: skip
 """Options that a resumed run must share."""
 HOUR = 3600.0
+SIMILARITIES = ("manhattan", "euclidean", "cosine", "pearson")
+PREDICTORS = ("xgboost", "lightgbm", "forest", "mlp", "logistic")
+"""What `GlobalGenerator` and `RangePredictor` take, which are not loaded to show help."""
 
 
 def add(commands):
@@ -40,6 +44,15 @@ def add(commands):
     group.add_argument("--rounds", type=whole, default=40, metavar="T", help="configurations a search (default 40)")
     group.add_argument("--threshold", type=positive, default=1.1, help="gain above which to switch (default 1.1)")
     group.add_argument("--horizon", type=positive, default=72.0, metavar="H", help="hours foreseen (default 72)")
+    group.add_argument(
+        "--similarity",
+        choices=SIMILARITIES,
+        default="manhattan",
+        help="how stored hours are compared (default manhattan)",
+    )
+    group.add_argument(
+        "--predictor", choices=PREDICTORS, default="xgboost", help="what predicts durations (default xgboost)"
+    )
     group = parser.add_argument_group("answer")
     group.add_argument("--out", default="runs/tune", metavar="FOLDER", help="where decisions are kept (runs/tune)")
     group.add_argument("--resume", action="store_true", help="go on where a stopped run of the same options stood")
@@ -144,6 +157,8 @@ class _Loops:
             model=self.model() if METHODS[method].causal else None,
             tuner=Tuner(args.rounds),
             horizon=args.horizon * HOUR,
+            similarity=args.similarity,
+            predictor=args.predictor,
             threshold=args.threshold,
             seed=self.scene.seed,
             journal=journal,
