@@ -253,11 +253,15 @@ class Knobbed:
     def project(cls, values: dict) -> dict:
         """Nearest allowed values: each into its range, then the constraints in order."""
         infos = knobs_of(cls)
-        full = {name: infos[name].clip(values.get(name, infos[name].default)) for name in infos}
+        return cls.constrain({name: infos[name].clip(values.get(name, infos[name].default)) for name in infos})
+
+    @classmethod
+    def constrain(cls, values: dict) -> dict:
+        """Nearest values of all knobs that the constraints allow, in order; each is in its range already."""
         for c in cls.constraints:
-            if not c.holds(full):
-                full |= c.project(full)
-        return full
+            if not c.holds(values):
+                values = values | c.project(values)
+        return values
 
 
 def knob_word(value) -> str:

@@ -11,6 +11,7 @@ from gpuschedlab.bench.autosched import Stretch, judge, run, scatter
 from gpuschedlab.bench.data import DAY
 from gpuschedlab.bench.kept import measure_all
 from gpuschedlab.check import small_trace
+from gpuschedlab.errors import TraceError
 
 
 def row(seed, autosched, selftune=100.0, default=100.0, optimal=100.0, **more):
@@ -96,6 +97,13 @@ def test_the_ablation_plays_all_ways_and_divides_what_they_cost(small):
     assert found["loss_by_both"] == 1 - neither["value"] / whole["value"]
     assert set(found["times_better_than"]) == set(ablation.SIMILARITIES)
     assert not ablation.judge([r | {"searches_s": 1.0} for r in rows])["ok"]
+
+
+def test_a_trace_that_lacks_the_two_weeks_is_told_by_name(monkeypatch):
+    early = generate("venus", days=1, jobs=50, rng=0).with_columns(pl.col("submit") - 9 * DAY)
+    monkeypatch.setattr(autosched, "_real", lambda data_dir, name: early)
+    with pytest.raises(TraceError, match="found no job of venus in two weeks from 2020-07-26"):
+        autosched.stretch("data", "venus", None, 0)
 
 
 FEW = {"traces": ("venus",), "loads": (None,), "policies": ("tiresias",), "workers": 1}

@@ -47,10 +47,11 @@ class Axis:
         return min(max(tidy, low), high)
 
     def values(self, u: np.ndarray) -> list:
-        """Values (n,) at coordinates (n,), numbers to some eleven digits."""
+        """Allowed values (n,) at coordinates (n,), numbers to some eleven digits."""
         if self.levels:
-            return [self.value(x) for x in u]
-        return self._number(u).tolist()
+            return [self.info.knob.choices[i] for i in np.rint(_within(u, 0.0, 1.0) * (self.levels - 1)).astype(int)]
+        found, stepped = self._number(u).tolist(), self.info.kind == "int" or self.info.knob.step
+        return [self.info.clip(x) for x in found] if stepped else found
 
     def coordinate(self, value):
         """Coordinate of a value, or (n,) of numbers: the inverse of `value`, 0 or 1 outside the range that is searched."""
@@ -65,7 +66,8 @@ class Axis:
     def coordinates(self, values: list) -> np.ndarray:
         """Coordinates (n,) of values (n,)."""
         if self.levels:
-            return np.array([self.coordinate(v) for v in values])
+            place = {value: self.coordinate(value) for value in self.info.knob.choices}
+            return np.array([place[v] for v in values])
         return self.coordinate(np.array(values, float))
 
     def _number(self, u):
@@ -135,7 +137,9 @@ class Space:
             for i in range(infos[name].knob.many if infos[name].kind == "floats" else 1)
         )
         owners = [a.info.name for a in self.axes]
-        self.places = {n: (owners.index(n), owners.index(n) + owners.count(n)) for n in self.names}
+        # Where a knob's axes begin, and where they end if it is a tuple.
+        ends = {n: owners.index(n) + owners.count(n) if infos[n].kind == "floats" else None for n in self.names}
+        self.places = {n: (owners.index(n), ends[n]) for n in self.names}
 
     def __len__(self):
         return len(self.axes)
@@ -145,7 +149,8 @@ class Space:
 
     def decode(self, u):
         """Policy at coordinates (k,), projected onto ranges and constraints."""
-        return self.policy.with_knobs(**self._allowed([a.value(x) for a, x in zip(self.axes, u, strict=True)]))
+        found = self._knobs([a.value(x) for a, x in zip(self.axes, u, strict=True)], self.policy.knobs)
+        return self.policy.with_knobs(**self.policy.project(found))
 
     def encode(self, policy) -> np.ndarray:
         """Coordinates (k,) of a policy."""
@@ -159,14 +164,12 @@ class Space:
     def snap(self, points: np.ndarray) -> np.ndarray:
         """Coordinates (n, k) of the nearest policies that constraints allow, without making them: to some eleven digits."""
         columns = [a.values(column) for a, column in zip(self.axes, np.asarray(points, float).T, strict=True)]
-        return self._coordinates([self._allowed(row) for row in zip(*columns, strict=True)])
+        knobs, constrain = self.policy.knobs, self.policy.constrain
+        return self._coordinates([constrain(self._knobs(row, knobs)) for row in zip(*columns, strict=True)])
 
-    def _allowed(self, found) -> dict:
-        """Knobs of the policy nearest to values (k,) of the axes."""
-        values = self.policy.knobs
-        for name, (first, last) in self.places.items():
-            values[name] = tuple(found[first:last]) if self.axes[first].info.kind == "floats" else found[first]
-        return type(self.policy).project(values)
+    def _knobs(self, found, knobs: dict) -> dict:
+        """Knobs with the values (k,) of the axes in place of those that are tuned."""
+        return knobs | {n: found[a] if b is None else tuple(found[a:b]) for n, (a, b) in self.places.items()}
 
     def _coordinates(self, rows: list[dict]) -> np.ndarray:
         """Coordinates (n, k) of knobs; a place that a configuration does not use lies at 1."""

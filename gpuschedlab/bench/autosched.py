@@ -27,6 +27,7 @@ import polars as pl
 from gpuschedlab.bench.data import DAY, load_real
 from gpuschedlab.bench.generation import SLICES
 from gpuschedlab.bench.kept import measure_all
+from gpuschedlab.errors import TraceError
 
 NODES = {"philly": 100, "venus": 70, "pai": 100, "generated": 70}
 SPAN = 14 * DAY
@@ -68,7 +69,13 @@ class Stretch(NamedTuple):
 
 
 def stretch(data_dir, name: str, load: float | None, seed: int) -> Stretch:
-    """Read or generate a trace, and stretch it to a load (None: its own)."""
+    """Read or generate a trace, and stretch it to a load (None: its own).
+
+    Raises
+    ------
+    TraceError
+        There is no such trace, or none of its jobs lies in the two weeks.
+    """
     from gpuschedlab.cluster import Cluster
     from gpuschedlab.jobs import default_speeds
 
@@ -79,6 +86,10 @@ def stretch(data_dir, name: str, load: float | None, seed: int) -> Stretch:
     models = np.random.default_rng(seed).choice(speeds.models, frame.height)
     frame = frame.with_columns(model=pl.Series(models))
     inside = pl.col("submit").is_between(0, SPAN, closed="left")
+    if not frame.select(inside.any()).item():
+        raise TraceError(
+            f"bench autosched: found no job of {name} in two weeks from {SLICES[name][0]:%Y-%m-%d}; expected some."
+        )
     own = frame.filter(inside).select((pl.col("gpus") * pl.col("duration")).sum()).item() / (cluster.total_gpus * SPAN)
     times = pl.col("submit") * (own / load if load else 1.0)
     trace, after = (frame.filter(part).with_columns(times) for part in (inside, pl.col("submit") >= SPAN))
