@@ -68,7 +68,10 @@ class Boosted:
             return None, np.sort(y)
         options = {"max_depth": 3, "eta": 0.17, "subsample": 0.9, "seed": self.rng, "nthread": 1, "lambda": 2.0}
         data = xgboost.DMatrix(rows[:, causes], y, weight=weight, nthread=1)
-        model = Trees.of(xgboost.train(options, data, num_boost_round=self.trees), causes)
+        booster = xgboost.Booster(options, [data])
+        for tree in range(self.trees):  # what `xgboost.train` does, and more
+            booster.update(data, tree)
+        model = Trees.of(booster, causes)
         return model, np.sort(y - model.predict(rows.astype(np.float32)))
 
     def _follow(self, values: dict[str, np.ndarray], order: list[str], noise=None) -> dict[str, np.ndarray]:

@@ -235,7 +235,7 @@ class State:
 
     def copy(self) -> "State":
         """State of its own, which shares what never changes."""
-        arrays = {name: getattr(self, name).copy() for name in CHANGING}
+        arrays = {name: copied(getattr(self, name)) for name in CHANGING}
         return self.replace(**arrays, **{name: spare(getattr(self, name), self.scalar[name][0]) for name in LOGS})
 
     def __getstate__(self):
@@ -245,8 +245,18 @@ class State:
         self.__init__(**arrays)
 
 
+def _bytes(array: np.ndarray) -> np.ndarray:
+    """The same rows without fields, which numpy would copy one by one, ten times as slowly."""
+    return array.view(f"V{array.dtype.itemsize}") if array.dtype.names else array
+
+
+def copied(array: np.ndarray) -> np.ndarray:
+    """Copy of an array, with fields or without."""
+    return _bytes(array).copy().view(array.dtype)
+
+
 def spare(log: np.ndarray, used: int, times: int = 1) -> np.ndarray:
     """Copy of a log's first rows, with so many times its room; memory that nothing is written to is only reserved."""
     made = np.zeros(times * len(log), log.dtype)
-    made[:used] = log[:used]
+    _bytes(made)[:used] = _bytes(log)[:used]
     return made
