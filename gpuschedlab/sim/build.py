@@ -72,21 +72,14 @@ def model_codes(trace: pl.DataFrame, speeds) -> np.ndarray:
 
 def _spread(speeds, model: np.ndarray, gpus: np.ndarray, cluster: Cluster, type_map) -> np.ndarray:
     """(n,) speed on twice the least number of nodes, relative to the least; 1 where either is unknown."""
-    out = np.ones(len(model))
     if speeds is None or len(type_map) == 0 or type_map[0] < 0:
-        return out
-    size = int(cluster.node_gpus[0])
-    pairs, which = np.unique(np.stack([model, gpus.astype(int)]), axis=1, return_inverse=True)
-    nodes = np.maximum(1, -(-pairs[1] // size))
-    kind = np.array([type_map[0]])
-    for i, (m, g) in enumerate(pairs.T):
-        if m >= 0 and g > 1:
-            near, far = (
-                speeds.rates([m], [0.0], kind, np.array([n]), np.array([g]))[0, 0] for n in (nodes[i], 2 * nodes[i])
-            )
-            if np.isfinite(near) and np.isfinite(far):
-                out[which == i] = far / near
-    return out
+        return np.ones(len(model))
+    (models, m), (counts, c) = (np.unique(x, return_inverse=True) for x in (model, gpus.astype(int)))
+    least = np.maximum(1, -(-counts // int(cluster.node_gpus[0])))
+    kinds, nodes = np.full(2 * len(counts), type_map[0]), np.concatenate([least, 2 * least])
+    near, far = np.hsplit(speeds.rates(models, np.zeros(len(models)), kinds, nodes, np.tile(counts, 2)), 2)
+    ratio = np.where(counts > 1, far / near, 1.0)
+    return np.where(np.isfinite(ratio), ratio, 1.0)[m, c]
 
 
 def _work(trace: pl.DataFrame, speeds, model: np.ndarray) -> np.ndarray:
