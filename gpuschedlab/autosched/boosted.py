@@ -69,7 +69,7 @@ class Boosted:
         options = {"max_depth": 3, "eta": 0.17, "subsample": 0.9, "seed": self.rng, "nthread": 1, "lambda": 2.0}
         data = xgboost.DMatrix(rows[:, causes], y, weight=weight, nthread=1)
         booster = xgboost.Booster(options, [data])
-        for tree in range(self.trees):  # what `xgboost.train` does, and more
+        for tree in range(self.trees):  # `xgboost.train` does this, and more that takes time
             booster.update(data, tree)
         model = Trees.of(booster, causes)
         return model, np.sort(y - model.predict(rows.astype(np.float32)))

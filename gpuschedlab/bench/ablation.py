@@ -15,12 +15,13 @@ from itertools import product, zip_longest
 
 import polars as pl
 
+from gpuschedlab.autosched.arrivals import DISTANCES
 from gpuschedlab.bench.autosched import knowing, stretch, times
 from gpuschedlab.bench.data import DAY
 from gpuschedlab.bench.kept import measure_all
 
 WAYS = ("autosched", "no-causal", "no-aggregator", "no-controller", "no-future")
-SIMILARITIES = ("euclidean", "cosine", "pearson")
+SIMILARITIES = tuple(name for name in DISTANCES if name != "manhattan")
 """How stored hours are compared instead of by Manhattan distance."""
 CASES = tuple(product(("venus", "pai"), (1.1,), ("tiresias", "themis", "lucid")))
 #: Asked for: fewer measurements, cheaper ones, both together; part of the objective that is lost; seconds of a search.
