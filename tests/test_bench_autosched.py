@@ -96,7 +96,28 @@ def test_the_ablation_plays_all_ways_and_divides_what_they_cost(small):
     assert found["fewer_measurements"] == alone["measured"] / whole["measured"]
     assert found["loss_by_both"] == 1 - neither["value"] / whole["value"]
     assert set(found["times_better_than"]) == set(ablation.SIMILARITIES)
-    assert not ablation.judge([r | {"searches_s": 1.0} for r in rows])["ok"]
+
+
+@pytest.mark.parametrize(
+    ("way", "change", "ok"),
+    [
+        ("autosched", {}, True),
+        ("autosched", {"measured": 9.0}, False),  # 4.4 times fewer
+        ("no-causal", {"each_s": 0.5}, False),  # twice as cheap
+        ("autosched", {"searches_s": 4.0}, False),  # together 25
+        ("no-causal", {"value": 94.0}, False),  # 6 % are lost
+        ("no-controller", {"value": 94.0}, True),  # only told
+        ("autosched", {"search_s": 1.1}, False),
+    ],
+)
+def test_the_ablation_is_judged_by_each_bound(way, change, ok):
+    about = {"trace": "venus", "load": 1.1, "policy": "tiresias", "objective": "jct", "value": 100.0, "search_s": 0.1}
+    about |= {"searches_s": 100.0, "decisions_s": 100.0, "measured": 40.0, "each_s": 1.0}
+    rows = {w: about | {"way": w} for w in (*ablation.WAYS, *ablation.SIMILARITIES)}
+    rows["autosched"] |= {"measured": 5.0, "searches_s": 2.0}
+    rows["no-causal"] |= {"each_s": 0.2}
+    rows[way] |= change
+    assert ablation.judge(list(rows.values()))["ok"] == ok
 
 
 def test_a_trace_that_lacks_the_two_weeks_is_told_by_name(monkeypatch):

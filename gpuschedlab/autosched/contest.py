@@ -150,9 +150,10 @@ class Contest:
 
     def measure(self, policy) -> float:
         """Measured reward of a policy over the default's, on the latest forecast."""
-        loop, s = self.loops["autosched"], self.simulations["autosched"]
-        forecast = self.forecast if self.forecast is not None else loop.foresee(s, np.random.default_rng(loop.rng))
-        probe: Probe = loop.probe(forecast)
+        loop = self.loops["autosched"]
+        if self.forecast is None:
+            loop.forecast(np.random.default_rng(loop.rng))
+        probe: Probe = loop.probe(self.forecast)
         base = probe(self.space.policy).value  # first, as in a search: others are given up by it
         return reward(probe.objective, probe(policy).value, base)
 
