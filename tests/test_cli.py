@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -48,9 +49,10 @@ class Breaks(Round):
 
 @dataclass(frozen=True)
 class Stops(Round):
-    """Presses Ctrl-C."""
+    """Presses Ctrl-C, or asks the process to end."""
+    by: Annotated[int, Knob(1, 15, help="signal")] = signal.SIGINT
     def allocate(self, view):
-        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), self.by)
         while True: pass
 
 class Forgot(Ordered):
@@ -163,8 +165,9 @@ def test_run_until_and_failures(here, capsys):
     assert told["metrics"]["unfinished"] > 0
 
 
-def test_ctrl_c_keeps_the_run_so_far(here):
-    done = python("run", "mine.py:Stops", *SCENE, "--out", "kept")
+@pytest.mark.parametrize("word", ["mine.py:Stops", f"mine.py:Stops:by={signal.SIGTERM:d}"])
+def test_ctrl_c_or_a_request_to_end_keeps_the_run_so_far(here, word):
+    done = python("run", word, *SCENE, "--out", "kept")
     assert done.returncode == 130, done.stderr
     assert "interrupted at t=" in done.stderr
     assert Run.from_parquet("kept").jobs["end"].null_count() == 80

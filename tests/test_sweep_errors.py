@@ -4,6 +4,9 @@ import errno
 import json
 import os
 import signal
+import subprocess
+import sys
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -207,6 +210,35 @@ def test_the_command_varies_steps_choices_traces_and_clusters(tmp_path, capsys):
     assert len(rows) == 3 * 2 * 2 * 2
     assert {row["cluster"] for row in rows} == {"4x8", "5x8"}
     assert {row["interval"] for row in rows} == {0.0, 3600.0}
+
+
+ENDLESS = """
+import os, time
+from dataclasses import dataclass
+from gpuschedlab import Round
+
+@dataclass(frozen=True)
+class Endless(Round):
+    def allocate(self, view):
+        open(f"at-work-{os.getpid()}", "w").close()
+        time.sleep(3600)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("sweep")
+def test_a_request_to_end_ends_the_workers_too(tmp_path):
+    (tmp_path / "mine.py").write_text(ENDLESS)
+    words = ["sweep", "mine.py:Endless", "--seeds", "2", "--out", "kept", *SMALL, "--workers", "2"]
+    path = os.pathsep.join(filter(None, [str(Path(__file__).resolve().parent.parent), os.environ.get("PYTHONPATH")]))
+    options = {"cwd": tmp_path, "env": os.environ | {"PYTHONPATH": path}, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen([sys.executable, "-m", "gpuschedlab", *words], **options) as process:
+        while process.poll() is None and len(list(tmp_path.glob("at-work-*"))) < 2:
+            time.sleep(0.1)
+        process.terminate()
+        told = process.communicate(timeout=60)[1]  # workers that live on hold the pipe open
+    assert process.returncode == 130, told
+    assert "0 of 2 rows are kept" in told
 
 
 @pytest.mark.parametrize(

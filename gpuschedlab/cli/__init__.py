@@ -1,11 +1,15 @@
 """The command line: `gpuschedlab COMMAND`, one module a command.
 
 Exit codes: 0 done; 1 something that was asked for failed (a check, a budget, a policy, a full disk); 2 wrong usage or
-input, with one line on standard error; 130 interrupted, with what was finished until then kept.
+input, with one line on standard error; 130 interrupted, by Ctrl-C or a request to end (SIGTERM), with what was finished
+until then kept.
 """
 
+import contextlib
 import os
+import signal
 import sys
+import threading
 
 from gpuschedlab.cli.parser import make_parser
 from gpuschedlab.errors import LabError, RunError, SolverError
@@ -33,7 +37,8 @@ def main(argv: list[str] | None = None) -> int:
     """
     try:
         args = make_parser().parse_args(argv)
-        code = args.command(args) or 0
+        with _interrupted_by_sigterm():
+            code = args.command(args) or 0
         sys.stdout.flush()
         return code
     except LabError as error:
@@ -45,6 +50,19 @@ def main(argv: list[str] | None = None) -> int:
     except BrokenPipeError:  # the reader of a pipe (head, less) has gone: nobody is left to tell
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+
+
+@contextlib.contextmanager
+def _interrupted_by_sigterm():
+    """Take a request to end, as batch systems and `timeout` send it, for Ctrl-C: results are kept, and workers end, too."""
+    if threading.current_thread() is not threading.main_thread():  # elsewhere nobody may say what signals do
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 __all__ = ["main"]
