@@ -54,6 +54,12 @@ def test_medians_are_judged_by_the_room_there_is(autosched, others, ok):
     assert found["against_fixed"] == pytest.approx(110 / autosched)
 
 
+def test_the_standard_error_says_how_much_a_median_of_few_seeds_tells():
+    (found,) = judge([row(0, 100.0), row(1, 50.0), row(2, 100.0), row(3, 50.0)])  # ratios 1, 2, 1, 2: stdev 0.577
+    assert found["standard_error"] == pytest.approx(0.577 / 2, abs=1e-3)
+    assert judge([row(0, 90.0)])[0]["standard_error"] is None
+
+
 def test_scatter_is_none_where_jobs_do_not_wait_and_some_where_they_do():
     trace, given = small_trace(60, rng=0), {"draws": 4}
     assert scatter(trace, Cluster.homogeneous(50, 8), Fifo(), **given) < 1e-3
