@@ -146,7 +146,7 @@ def test_a_group_that_is_rounded_up_still_lasts_as_long_as_its_jobs():
     jobs = {"job_id": ["a", "b", "c"], "submit": [10.0, 11.0, 12.0], "gpus": 0.5, "duration": 100.0}
     trace, empty = pl.DataFrame(jobs), pl.DataFrame({"job_id": []}, schema={"job_id": pl.String})
     grouped = Forecast(0.0, *Aggregator(most=3).group(trace, empty, 0.0), 0)
-    assert grouped.trace.select("gpus", "duration", "weight").rows() == [(2.0, 75.0, 3.0)]
+    assert grouped.trace.select("gpus", "duration", "jobs").rows() == [(2.0, 75.0, 3.0)]
     assert Probe(grouped, CLUSTER, lab.Fifo())(lab.Fifo()).value == pytest.approx(100.0)
 
 
@@ -249,7 +249,7 @@ def grouped(trace, **options):
 def test_aggregation_preserves_service_and_counts(trace):
     before, after = grouped(trace)
     assert after.trace.height < 0.8 * before.trace.height
-    assert after.trace["weight"].sum() == before.trace.height
+    assert after.trace["jobs"].sum() == before.trace.height
     assert after.trace["gpus"].sum() == pytest.approx(before.trace["gpus"].sum())
     assert after.initial["attained"].sum() == pytest.approx(before.initial["attained"].sum())
 
@@ -270,7 +270,7 @@ def test_only_alike_jobs_are_grouped():
     }
     trace = pl.DataFrame(columns | {"duration": [100.0, 120.0, 5000.0, 100.0, 110.0, 100.0]})
     found, _ = Aggregator(window=3600.0).group(trace, pl.DataFrame({"job_id": []}), 0.0)
-    assert found.select("job_id", "submit", "gpus", "duration", "weight", "shift").rows() == [
+    assert found.select("job_id", "submit", "gpus", "duration", "jobs", "shift").rows() == [
         ("a", 13.0, 3.0, 110.0, 3.0, 0.0),
         ("c", 18.0, 1.0, 5000.0, 1.0, 0.0),
         ("d", 20.0, 2.0, 100.0, 1.0, 0.0),
@@ -287,16 +287,16 @@ def test_existing_jobs_are_grouped_by_what_is_left_and_by_whether_they_run():
     }
     initial = pl.DataFrame({"job_id": list("abcd"), **received, "running": [True, True, False, False]})
     found, past = Aggregator().group(trace, initial, 950.0)
-    assert found.select("gpus", "duration", "weight").rows() == [(2.0, 470.0 + 100.0, 2.0), (2.0, 55.0, 2.0)]
+    assert found.select("gpus", "duration", "jobs").rows() == [(2.0, 470.0 + 100.0, 2.0), (2.0, 55.0, 2.0)]
     assert past.select("executed", "attained", "running").rows() == [(470.0, 940.0, True), (0.0, 0.0, False)]
 
 
 def test_a_group_has_a_size():
     trace = pl.DataFrame({"job_id": [f"{i:02d}" for i in range(20)], "submit": 1.0, "gpus": 2.0, "duration": 60.0})
     none = pl.DataFrame({"job_id": []})
-    assert Aggregator(most=6).group(trace, none, 0.0)[0]["weight"].to_list() == [6.0, 6.0, 6.0, 2.0]
-    assert Aggregator(room=8).group(trace, none, 0.0)[0]["weight"].to_list() == [4.0] * 5
-    assert Aggregator(room=1).group(trace, none, 0.0)[0]["weight"].to_list() == [1.0] * 20
+    assert Aggregator(most=6).group(trace, none, 0.0)[0]["jobs"].to_list() == [6.0, 6.0, 6.0, 2.0]
+    assert Aggregator(room=8).group(trace, none, 0.0)[0]["jobs"].to_list() == [4.0] * 5
+    assert Aggregator(room=1).group(trace, none, 0.0)[0]["jobs"].to_list() == [1.0] * 20
 
 
 @pytest.mark.parametrize(("gpus", "most", "asks"), [(0.3, 12, 4.0), (0.25, 4, 1.0), (0.1, 3, 0.3), (0.1, 12, 2.0)])
@@ -311,14 +311,14 @@ def test_windows_double_in_length():
     ends = [0.0, 3599.0, 3601.0, 10_799.0, 10_801.0, 25_199.0, 25_201.0]
     trace = pl.DataFrame({"job_id": list("abcdefg"), "submit": ends, "gpus": 1.0, "duration": 60.0})
     found, _ = Aggregator(window=3600.0).group(trace, pl.DataFrame({"job_id": []}), 0.0)
-    assert found.select("job_id", "weight").rows() == [("a", 2.0), ("c", 2.0), ("e", 2.0), ("g", 1.0)]
+    assert found.select("job_id", "jobs").rows() == [("a", 2.0), ("c", 2.0), ("e", 2.0), ("g", 1.0)]
 
 
 @pytest.mark.parametrize(("jobs", "most"), [(100, 1), (300, 3), (6000, 12)])
 def test_a_small_forecast_keeps_its_detail(jobs, most):
     trace = pl.DataFrame({"job_id": map(str, range(jobs)), "submit": 1.0, "gpus": 1.0, "duration": 60.0})
     empty = pl.DataFrame(schema={"job_id": pl.Utf8})
-    assert Aggregator()(Forecast(0.0, trace, empty, 0)).trace["weight"].max() == most
+    assert Aggregator()(Forecast(0.0, trace, empty, 0)).trace["jobs"].max() == most
 
 
 def test_aggregated_measurements_rank_configurations_alike(trace):
@@ -419,7 +419,7 @@ def says_again(controller, gain, monkeypatch):
     aggregated = []
 
     def probe(forecast):
-        aggregated.append("weight" in forecast.trace.columns)
+        aggregated.append("jobs" in forecast.trace.columns)
         value = lambda policy: 100.0 if policy == controller.simulation.policy else 100.0 / gain  # noqa: E731
         measure = Mock(side_effect=lambda policy: Mock(value=value(policy)), measured=2)
         measure.objective = "jct"

@@ -9,6 +9,7 @@ import pytest
 
 from gpuschedlab.cluster import Cluster, Nodes, Outage
 from gpuschedlab.errors import ClusterError, PolicyError, RunError, SpeedError, TraceError
+from gpuschedlab.estimators import Estimator
 from gpuschedlab.jobs import Speeds
 from gpuschedlab.policies import Edf, Fifo, Lucid, Sjf, Srtf, Themis, Tiresias
 from gpuschedlab.sim import Allocation, Delays, Ordered, Round, Simulation, simulate
@@ -389,3 +390,83 @@ def test_repacking_makes_room_that_fragmentation_hides():
     run = simulate(trace, Cluster.homogeneous(2, 4), AllOfIt())
     assert run.jobs["start"].to_list()[3] == 20
     assert run.jobs["end"].null_count() == 0
+
+
+# --- rows that stand for several jobs
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        *ORDERED,
+        *(Tiresias(metric=m, starve_limit=2.0) for m in ("service", "time", "gittins")),
+        Lucid(profiler_nodes=1),
+    ],
+    ids=repr,
+)
+def test_a_row_of_several_jobs_goes_as_each_of_them_would(policy):
+    rng = np.random.default_rng(0)
+    duration = rng.lognormal(8, 2, 200)
+    one = jobs(*((t, 1, d) for t, d in zip(np.sort(rng.uniform(0, duration.sum() / 5, 200)), duration)))
+    five = one.with_columns(gpus=pl.lit(5.0), jobs=pl.lit(5.0))
+    alone, together = (
+        simulate(trace, Cluster.homogeneous(4, gpus), policy, delays=Delays(restart=30.0)).jobs
+        for trace, gpus in ((one, 1), (five, 5))
+    )
+    assert together["end"].to_list() == pytest.approx(alone["end"].to_list())
+    assert together["attained"].to_list() == pytest.approx((5 * alone["attained"]).to_list())
+
+
+@pytest.mark.parametrize(("each", "nodes", "rate"), [(1, 4, 1.0), (2, 1, 0.8), (2, 2, 0.8), (2, 4, 0.5), (4, 1, 0.6)])
+def test_each_job_of_a_row_goes_at_its_own_speed(each, nodes, rate):
+    rows = [("m", "a", 1, 1, 1.0), ("m", "a", 1, 2, 0.8), ("m", "a", 2, 2, 0.5), ("m", "a", 1, 4, 0.6)]
+    speeds = Speeds.from_frame(
+        pl.DataFrame(rows, schema=["model", "gpu_type", "n_nodes", "n_gpus", "rate"], orient="row")
+    )
+    trace = jobs((0, 4, 1), jobs=[4 / each], model=["m"], target=[120.0])
+    run = simulate(trace, Cluster.homogeneous(nodes, 4 // nodes, "a"), Fifo(placement="relax"), speeds=speeds)
+    assert run.jobs["end"].to_list() == pytest.approx([120 / rate])
+
+
+def test_round_policies_are_told_what_a_row_of_several_jobs_takes_in_all():
+    told = []
+
+    @dataclass(frozen=True)
+    class Look(Round):
+        """All it asks for."""
+
+        def allocate(self, view):
+            """Note and give it."""
+            told.append((view.gpus.tolist(), view.attained.tolist(), view.running_gpus.tolist()))
+            return Allocation(np.zeros(len(view), int), view.gpus)
+
+    run = simulate(jobs((0, 6, 100), jobs=[3.0]), EIGHT, Look())
+    assert told[:2] == [([6.0], [0.0], [0.0]), ([6.0], [6.0 * Look.interval], [6.0])]
+    assert run.jobs["attained"].to_list() == [600.0]
+
+
+def test_a_row_of_several_jobs_keeps_what_they_attained_when_it_is_begun_anew():
+    trace = jobs((0, 6, 100), jobs=[3.0])
+    first = Simulation(trace, EIGHT, Tiresias())
+    first.advance(40.0)
+    assert first.unfinished()["attained"].to_list() == [240.0]
+    again = Simulation(trace, EIGHT, Tiresias(), start=40.0, initial=first.unfinished())
+    assert again.run().jobs.select("end", "attained").rows() == [(100.0, 600.0)]
+
+
+def test_an_estimator_is_asked_about_one_job_of_a_row():
+    class Sized(Estimator):
+        """As many seconds as GPUs."""
+
+        needs_history = False
+
+        def _predict(self, jobs):
+            return jobs["gpus"].to_numpy()
+
+    simulation = Simulation(jobs((0, 6, 100), jobs=[3.0]), EIGHT, Sjf(), estimator=Sized())
+    assert simulation.state.job["estimate"].tolist() == [2.0]
+
+
+def test_a_row_of_less_than_one_job_is_refused():
+    with pytest.raises(TraceError, match="column jobs .* found 0.5; expected jobs that the row stands for"):
+        simulate(jobs((0, 1, 1), jobs=[0.5]), ONE, Fifo())

@@ -23,7 +23,8 @@ class Aggregator:
     length: what comes late is foreseen the least exactly. Existing jobs are grouped by remaining duration instead, running
     ones apart from waiting ones. The group asks for the sum of GPUs at the mean time of submission, and lasts as long as
     gives it the members' service (GPU-time), both in all and still to come; executed time is averaged, attained service
-    summed.
+    summed. A scheduler treats a group as it would each member: by a member's GPUs and attained service (column `jobs` of
+    `Simulation`), or twelve jobs in one would be demoted, and be slowed by distance, as one large job.
 
     Parameters
     ----------
@@ -42,7 +43,7 @@ class Aggregator:
     -------------------------
     The thesis does not say when jobs count as similar, nor bounds a group. What else a job has, such as its model, is that
     of the group's first job. A row keeps how many jobs it stands for
-    (`weight`), by which objectives are averaged, and by how much its members' mean duration differs from its own
+    (`jobs`), by which objectives are averaged, and by how much its members' mean duration differs from its own
     (`shift`, s).
 
     References
@@ -54,7 +55,7 @@ class Aggregator:
     >>> import polars as pl
     >>> jobs = {"job_id": ["a", "b", "c"], "submit": [0.0, 20.0, 30.0], "gpus": [1.0, 1.0, 4.0]}
     >>> trace = pl.DataFrame(jobs | {"duration": [100.0, 110.0, 100.0]})
-    >>> Aggregator().group(trace, pl.DataFrame({"job_id": []}), 0.0)[0].select("gpus", "duration", "weight").rows()
+    >>> Aggregator().group(trace, pl.DataFrame({"job_id": []}), 0.0)[0].select("gpus", "duration", "jobs").rows()
     [(2.0, 105.0, 2.0), (4.0, 100.0, 1.0)]
     """
 
@@ -76,7 +77,7 @@ class Aggregator:
         EstimatorError
             It is aggregated already.
         """
-        if "weight" in forecast.trace.columns:
+        if "jobs" in forecast.trace.columns:
             raise EstimatorError("Aggregator: found a forecast that is aggregated already; expected jobs one by one.")
         bounded = replace(self, most=min(self.most, max(1, math.ceil(PART * forecast.trace.height))))
         trace, initial = bounded.group(forecast.trace, forecast.initial, forecast.now)
@@ -89,7 +90,7 @@ class Aggregator:
         Returns
         -------
         trace : polars.DataFrame
-            Fewer rows, with `weight` (jobs) and `shift` (s).
+            Fewer rows, with `jobs` and `shift` (s).
         initial : polars.DataFrame
             The same jobs' state, for `Simulation(initial=...)`.
         """
@@ -101,7 +102,7 @@ class Aggregator:
         past = [c for c in initial.columns if c != "job_id"]
         passed = parts.filter("known").select("job_id", *past)
         keep = [c for c in trace.columns if c not in ("job_id", "submit", "gpus", "duration")]
-        return parts.select("job_id", "submit", "gpus", "duration", *keep, "weight", "shift"), passed
+        return parts.select("job_id", "submit", "gpus", "duration", *keep, "jobs", "shift"), passed
 
     def _keyed(self, state: pl.DataFrame, now: float) -> pl.DataFrame:
         """Give each job the number of its group: alike ones in order of submission, cut where a group is full."""
@@ -147,5 +148,5 @@ def _combined(jobs: pl.DataFrame) -> list[pl.Expr]:
         pl.col("attained").sum(),
         ((pl.col("left") * gpus).sum() / whole).alias("left"),
         pl.col("left").mean().alias("mean_left"),
-        pl.len().cast(pl.Float64).alias("weight"),
+        pl.len().cast(pl.Float64).alias("jobs"),
     ]

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import polars as pl
 
 from gpuschedlab.cluster.placement import SLOTS
 from gpuschedlab.errors import ClusterError, PolicyError
@@ -116,7 +115,7 @@ class Probe:
             initial=forecast.initial if forecast.initial.height else None,
         )
         self.now, self.measured = forecast.now, 0
-        self.weight = weights(self.base.trace)
+        self.weight = self.base.state.body["jobs"]
         self.shift = self.base.trace["shift"].to_numpy() if "shift" in self.base.trace.columns else 0.0
         job, body = self.base.state.job, self.base.state.body
         self.before = {n: job[n].copy() for n in ("queued", "executed", "attained", "progress", "preemptions")}
@@ -131,7 +130,7 @@ class Probe:
     def _limit(self) -> float:
         """Instant (s) at which a measurement ends: a day after all GPUs could have done the work."""
         job, body = self.base.state.job, self.base.state.body
-        left = (job["gpus"] * (body["work"] - job["progress"])).sum()
+        left = (self.weight * job["gpus"] * (body["work"] - job["progress"])).sum()
         last = max(self.now, job["submit"].max(initial=0.0))
         return last + left / max(1, self.base.state.scalar["capacity"][0]) * SLOTS + 86_400.0
 
@@ -175,15 +174,16 @@ class Probe:
         last = np.where(ended, state.body["end"], self.until).max(initial=self.now)
         total, span = max(w.sum(), 1e-9), max(last - self.now, 1.0)
         room = span * max(1, state.scalar["capacity"][0]) / SLOTS
-        done = float((job["gpus"] * gain["progress"]).sum())
+        gpus = w * job["gpus"]
+        done = float((gpus * gain["progress"]).sum())
         found = {
             "queueing": float((w * gain["queued"]).sum() / total),
-            "utilisation": float(gain["attained"].sum() / room),
+            "utilisation": float((w * gain["attained"]).sum() / room),
             "preemptions": float((w * gain["preemptions"]).sum() / total),
             "overhead": float((w * gain["overhead"]).sum() / total),
-            "slowdown": float((job["gpus"] * (gain["executed"] - gain["overhead"])).sum() / done) if done > 0 else 1.0,
+            "slowdown": float((gpus * (gain["executed"] - gain["overhead"])).sum() / done) if done > 0 else 1.0,
             "interference": float((w * state.body["shared"]).sum() / max((w * gain["executed"]).sum(), 1e-9)),
-            "backlog": float((job["gpus"] * gain["queued"]).sum() / room),
+            "backlog": float((gpus * gain["queued"]).sum() / room),
         }
         return {name: found[name] for name in self.watched}
 
@@ -196,11 +196,6 @@ def check_goal(policy) -> None:
             f"{policy.name}: found goal {policy.goal!r} and watched metrics {policy.watched}; expected one "
             f"of {', '.join(OBJECTIVES)}, and metrics of {', '.join(WATCHED)}."
         )
-
-
-def weights(trace: pl.DataFrame) -> np.ndarray:
-    """(n,) jobs that each row stands for: column `weight`, 1 without it."""
-    return trace["weight"].to_numpy() if "weight" in trace.columns else np.ones(trace.height)
 
 
 def reward(objective: str, value: float, reference: float) -> float:

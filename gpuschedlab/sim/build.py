@@ -103,8 +103,8 @@ def _work(trace: pl.DataFrame, speeds, model: np.ndarray) -> np.ndarray:
 def _jobs(trace: pl.DataFrame, speeds, estimates: np.ndarray, delays: Delays, cluster: Cluster, type_map):
     n = trace.height
     job, body = np.zeros(n, JOB), np.zeros(n, BODY)
-    for name in ("submit", "gpus"):
-        job[name] = trace[name]
+    job["submit"], body["jobs"] = trace["submit"], _column(trace, "jobs", 1.0)
+    job["gpus"] = trace["gpus"] / body["jobs"]
     job["estimate"] = estimates
     job["deadline"] = job["submit"] + _column(trace, "deadline", np.inf)
     job["reward"] = _column(trace, "reward", 1.0)
@@ -114,7 +114,7 @@ def _jobs(trace: pl.DataFrame, speeds, estimates: np.ndarray, delays: Delays, cl
     if "kind" in trace.columns:
         job["kind"] = trace["kind"].replace_strict(KINDS, default=0, return_dtype=pl.Int32).to_numpy()
     job["spread"] = _spread(speeds, job["model"], job["gpus"], cluster, type_map)
-    body["slots"] = np.ceil(job["gpus"] * SLOTS - 1e-6)
+    body["slots"] = np.ceil(trace["gpus"].to_numpy() * SLOTS - 1e-6)
     body["work"] = _work(trace, speeds, job["model"])
     for name in ("restart", "switch"):
         body[name] = np.nan_to_num(_column(trace, name, np.nan).astype(float), nan=getattr(delays, name))

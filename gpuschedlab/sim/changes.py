@@ -88,7 +88,7 @@ def start(S, j, type_, slots, fns, raw):
     sc.waiting -= 1
     sc.dirty = 1
     job.state = RUNNING
-    job.held = slots / SLOTS
+    job.held = slots / SLOTS / b.jobs
     b.got = slots
     b.type = type_
     b.pool = S.nodes[S.entry[S.body[b.partner if b.guest else j].head].node].pool

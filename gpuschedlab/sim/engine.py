@@ -107,9 +107,12 @@ def set_rate(S, j):
                 counts[k] = S.entry[e].slots // SLOTS
                 k += 1
                 e = S.entry[e].next
-            gpus = max(1, b.got // SLOTS)
+            gpus, nodes = max(1, b.got // SLOTS), b.nodes
+            if b.jobs > 1:  # each of them on its part of the GPUs, and of the nodes
+                part = max(1, round(b.got / SLOTS / b.jobs))
+                gpus, nodes, k = part, (part * nodes + gpus - 1) // gpus, 0
             known = S.type_map[b.type]
-            b.row = find_row(S.first, S.code, S.row, m, known, b.nodes, gpus, counts[:k]) if known >= 0 else -1
+            b.row = find_row(S.first, S.code, S.row, m, known, nodes, gpus, counts[:k]) if known >= 0 else -1
             if b.row < 0:
                 S.scalar[0].culprit = j
                 return

@@ -24,7 +24,7 @@ def unfinished(simulation) -> pl.DataFrame:
     """Jobs submitted and not done, with what they have received."""
     index = refresh_active(simulation.state)
     job = simulation.state.job[index]
-    values = {name: job[name] for name in PAST}
+    values = {name: job[name] for name in PAST} | {"attained": job["attained"] * simulation.state.body["jobs"][index]}
     return (
         simulation.trace[index]
         .select("job_id")
@@ -97,6 +97,7 @@ def begin(simulation, start: float, initial: pl.DataFrame | None):
     at = np.array([place[name] for name in known], np.int64)
     for name in ("executed", "attained", "progress"):
         s.job[name][at] = initial[name].to_numpy()
+    s.job["attained"] /= s.body["jobs"]
     started = at[initial["executed"].to_numpy() > 0]
     s.job["starts"][started] = 1
     s.body["first"][started] = s.job["submit"][started]

@@ -122,7 +122,7 @@ def make_run(simulation) -> Run:
         "jct": _null(body["end"] - job["submit"], done),
         "queueing": job["queued"],
         "executed": job["executed"],
-        "attained": job["attained"],
+        "attained": job["attained"] * body["jobs"],
         "overhead": body["overhead"],
         "lost": body["lost"],
         "preemptions": job["preemptions"],

@@ -33,7 +33,8 @@ class Simulation:
     Parameters
     ----------
     trace : polars.DataFrame
-        One row a job (`gpuschedlab.traces.SCHEMA`).
+        One row a job (`gpuschedlab.traces.SCHEMA`), or several that start and end together (`jobs`): then policies that
+        order jobs, and estimators, are asked about one of them, on its part of the GPUs; all else is in total.
     cluster : Cluster
     policy : Ordered or Round
     speeds : gpuschedlab.jobs.Speeds, optional
@@ -84,7 +85,7 @@ class Simulation:
         self.rounds: list[tuple] = []
         self.seconds = 0.0
         self._idle, self._stand, self._logged = 0, None, np.zeros(4)
-        estimates = np.asarray(estimator.predict(self.trace), float)
+        estimates = np.asarray(estimator.predict(_each(self.trace)), float)
         self.state = build_state(self.trace, cluster, policy, speeds, estimates, self.delays)
         self._keys()
         resume.begin(self, start, initial)
@@ -258,6 +259,11 @@ def versions() -> dict[str, str]:
         except PackageNotFoundError:
             found[name] = "not installed"
     return found
+
+
+def _each(trace: pl.DataFrame) -> pl.DataFrame:
+    """The trace with the GPUs of one job, where rows stand for several."""
+    return trace.with_columns(pl.col("gpus") / pl.col("jobs")) if "jobs" in trace.columns else trace
 
 
 def check_allocation(answer, view: View, who: str) -> tuple[np.ndarray, np.ndarray]:

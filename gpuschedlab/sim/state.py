@@ -40,6 +40,7 @@ JOB = np.dtype(
 
 BODY = np.dtype(
     [
+        ("jobs", "f8"),  # that it stands for: JOB is one of them, on its part of the GPUs
         ("work", "f8"),  # true work
         ("rate", "f8"),  # progress a second of unpaused running
         ("last", "f8"),  # s, time to which JOB's running sums are up to date

@@ -54,6 +54,8 @@ class View:
         if name not in _FIELDS:
             raise AttributeError(f"a view has no {name!r}; it has {', '.join(_FIELDS)} and what its docstring lists.")
         values = self._state.job[name][self.index]
+        if name in ("gpus", "attained"):
+            values = values * self._state.body["jobs"][self.index]
         setattr(self, name, values)
         return values
 
@@ -75,7 +77,7 @@ class View:
     @cached_property
     def running_gpus(self) -> np.ndarray:
         """(n,) GPUs held."""
-        return self._state.job["held"][self.index]
+        return (self._state.job["held"] * self._state.body["jobs"])[self.index]
 
     @cached_property
     def running_nodes(self) -> np.ndarray:

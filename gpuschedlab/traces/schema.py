@@ -95,6 +95,7 @@ SCHEMA: dict[str, Column] = {
     "llm": Column(pl.String, "a text"),
     "switch": Column(pl.Float64, "seconds lost at each start, from 0 up", low=0, high=LONGEST),
     "restart": Column(pl.Float64, "more seconds lost at each start after the first, from 0 up", low=0, high=LONGEST),
+    "jobs": Column(pl.Float64, "jobs that the row stands for, from 1 up", low=1),
 }
 
 
