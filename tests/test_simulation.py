@@ -463,8 +463,9 @@ def test_an_estimator_is_asked_about_one_job_of_a_row():
         def _predict(self, jobs):
             return jobs["gpus"].to_numpy()
 
-    simulation = Simulation(jobs((0, 6, 100), jobs=[3.0]), EIGHT, Sjf(), estimator=Sized())
-    assert simulation.state.job["estimate"].tolist() == [2.0]
+    trace = jobs((0, 6, 100), (1, 6, 100), jobs=[3.0, None])
+    simulation = Simulation(trace, EIGHT, Sjf(), estimator=Sized())
+    assert simulation.state.job["estimate"].tolist() == simulation.state.job["gpus"].tolist() == [2.0, 6.0]
 
 
 def test_a_row_of_less_than_one_job_is_refused():
