@@ -1,7 +1,9 @@
 """The simulator: delays, outages, snapshots, other knobs under way, starting in the midst, both drivers, and errors."""
 
 import pickle
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from multiprocessing import get_context
 
 import numpy as np
 import polars as pl
@@ -114,6 +116,23 @@ def test_a_snapshot_goes_its_own_way(policy):
     assert twin.now == 5000
     assert (other.scalar == twin.state.scalar).all()
     assert frames(twin.run()) == first
+
+
+def gone_on(pickled):
+    return frames(pickle.loads(pickled).run())
+
+
+def test_a_simulation_goes_on_in_another_process():
+    # Knobs are passed to compiled keys by address: more of them than a record's first bytes, and of the process that runs.
+    simulations = [
+        Simulation(random_trace(), EIGHT, policy) for policy in (Srtf(), Tiresias(), Themis(lease_term=600.0))
+    ]
+    for simulation in simulations:
+        simulation.advance(5000)
+    kept = [pickle.dumps(simulation) for simulation in simulations]
+    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+        there = list(pool.map(gone_on, kept))
+    assert there == [gone_on(pickled) for pickled in kept] == [frames(simulation.run()) for simulation in simulations]
 
 
 @pytest.mark.parametrize("policy", ORDERED, ids=lambda p: p.name)

@@ -25,6 +25,8 @@ PATIENCE = 10_000
 """Rounds without any progress after which a round policy is held to be stuck."""
 LOGGED = 20_000
 """Room in the log of who held what, in rows, from which on jobs that are started in vain are an error."""
+ADDRESSES = ("_fns", "_raw")
+"""Attributes that point into this process' memory: a pickle leaves them out, and they are made anew where it is read."""
 
 
 class Simulation:
@@ -154,9 +156,17 @@ class Simulation:
         return twin
 
     def _fork(self) -> "Simulation":
-        twin = copy.copy(self)
+        twin = object.__new__(type(self))
+        twin.__dict__.update(self.__dict__)
         twin.memory, twin.rounds = copy.deepcopy(self.memory), list(self.rounds)
         return twin
+
+    def __getstate__(self):
+        return {k: v for k, v in self.__dict__.items() if k not in ADDRESSES}
+
+    def __setstate__(self, kept):
+        self.__dict__.update(kept)
+        self._keys()
 
     def switch(self, policy: Policy):
         """Go on under another policy, or other knobs; running jobs keep their GPUs until it decides otherwise.
