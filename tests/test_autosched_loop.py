@@ -532,7 +532,7 @@ def test_a_stopped_loop_with_all_its_parts_goes_on_as_if_it_had_not(trace, tmp_p
 
     def whole_loop(name, resume=False):
         journal = Journal(tmp_path / name, {}, resume=resume)
-        given = {"history": history, "model": train(samples, space), "journal": journal, "interval": 2 * HOUR}
+        given = {"history": history, "model": train(samples, space), "journal": journal}
         return attach("autosched", running(trace, at=0.0), **given), journal
 
     whole, _ = whole_loop("whole.jsonl")

@@ -30,7 +30,7 @@ class Boosted:
         Weight of a row learnt by `update`, relative to one of the offline phase.
     """
 
-    def __init__(self, graph: CausalGraph, *, rng: int = 0, trees: int = 40, recent: float = 2.0):
+    def __init__(self, graph: CausalGraph, *, rng: int = 0, trees: int = 20, recent: float = 2.0):
         self.graph, self.rng, self.trees, self.recent = graph, rng, trees, recent
         self.goal, self.order = graph.layers.objectives[0], graph.order()
         self.needed = [n for n in self.order if graph.paths(n, self.goal)]
@@ -66,7 +66,8 @@ class Boosted:
         y, causes = rows[:, names.index(name)], [names.index(c) for c in self.graph.causes(name)]
         if not causes:
             return None, np.sort(y)
-        options = {"max_depth": 3, "eta": 0.17, "subsample": 0.9, "seed": self.rng, "nthread": 1, "lambda": 2.0}
+        options = {"max_depth": 6, "min_child_weight": 12, "eta": 0.25, "subsample": 0.8, "max_bin": 32, "lambda": 2.0}
+        options |= {"seed": self.rng, "nthread": 1}
         data = xgboost.DMatrix(rows[:, causes], y, weight=weight, nthread=1)
         booster = xgboost.Booster(options, [data])
         for tree in range(self.trees):  # `xgboost.train` does this, and more that takes time

@@ -20,6 +20,8 @@ from gpuschedlab.sim import Simulation
 DAY = 86_400.0
 TIMES = 10.0
 """Most often that an arrival of a calm segment comes, on average."""
+CALM = 3
+"""One in so many instants stays as it was, however calm: there, too, a model must know what knobs are worth."""
 
 
 def layers_of(space: Space) -> Layers:
@@ -48,7 +50,7 @@ def gather(
 
     The last `days` of the history are played under the space's policy; instants are spread over the more loaded half
     of them, and arrivals are multiplied where jobs ask for less than all GPUs (`busier`), so that their service usage is
-    comparable and there is something to learn. At each the policy itself is the reference, and
+    comparable and there is something to learn; one in `CALM` stays as it was. At each the policy itself is the reference, and
     `configurations` points of a Latin hypercube are measured.
 
     Parameters
@@ -100,7 +102,8 @@ def gather(
     rows, plan = [], LatinHypercube([a.levels for a in space.axes], rng, size=configurations)
     for segment, instant in enumerate(_busy(play.copy(), last - horizon, instants, rng)):
         play.advance(instant)
-        ahead = busier(true_forecast(play, horizon), load * cluster.total_gpus, horizon, rng)
+        asked = load * cluster.total_gpus if segment % CALM else 0.0
+        ahead = busier(true_forecast(play, horizon), asked, horizon, rng)
         probe = Probe(ahead, cluster, space.policy, speeds=speeds, estimator=estimator, delays=delays)
         reference, names = probe(space.policy), [a.name for a in space.axes]
         found = [(space.encode(space.policy), reference)]
