@@ -4,12 +4,14 @@ import numpy as np
 import polars as pl
 import pytest
 
-from gpuschedlab import Cluster, Fifo, Simulation
+from gpuschedlab import Cluster, Fifo, Simulation, Tiresias
 from gpuschedlab.autosched import (
     GenerationEngine,
     GlobalGenerator,
     RangePredictor,
+    Space,
     observe,
+    offline,
     past_forecast,
     true_forecast,
 )
@@ -270,6 +272,22 @@ def test_calm_segments_are_made_to_ask_for_all_gpus():
     assert busy.trace["job_id"].n_unique() == busy.trace.height
     assert busier(calm, 4, 9 * HOUR, np.random.default_rng(0)).trace.equals(calm.trace)
     assert busier(calm, 0.0, 9 * HOUR, np.random.default_rng(0)).trace.equals(calm.trace)
+
+
+def test_one_instant_in_three_is_learnt_from_as_it_was(monkeypatch):
+    rng = np.random.default_rng(0)
+    frame = pl.DataFrame({"job_id": [str(i) for i in range(300)], "submit": 600.0 * np.arange(300), "gpus": 1.0})
+    frame = frame.with_columns(duration=rng.uniform(600, 3600, 300))
+    loads, made = [], offline.busier
+
+    def watched(forecast, capacity, *rest):
+        found = made(forecast, capacity, *rest)
+        loads.append((capacity, found.trace.height == forecast.trace.height))
+        return found
+
+    monkeypatch.setattr(offline, "busier", watched)
+    offline.gather(frame, Cluster.homogeneous(2, 8), Space(Tiresias()), instants=7, configurations=1, load=0.5)
+    assert loads == [(0.0, True), (8.0, False), (8.0, False)] * 2 + [(0.0, True)]
 
 
 def test_repository_holds_what_a_run_shows(live):

@@ -419,6 +419,19 @@ def test_favourites_are_of_each_kind_in_turn(space):
     assert first < second
 
 
+@pytest.mark.parametrize("kind", [0.0, 1.0])
+def test_a_hint_counts_as_a_favourite_of_its_kind(space, kind):
+    hint = space.decode([0.6, kind, 0.6, 0.5])
+    given = {"hints": (hint,), "epsilon": 0.0, "scope": False}
+    found, _ = search(space, Omniscient(space), proposals=2, iterations=2, **given)
+    assert [t.u[1] for t in found.trials[2:]] == [kind, 1 - kind]
+    assert worth(found.trials[3].u) < 65 < worth(found.trials[0].u)
+    more, _ = search(space, Omniscient(space), proposals=2, iterations=3, **given)
+    assert worth(more.trials[4].u) != worth(
+        search(space, Omniscient(space), proposals=3, iterations=3, **given)[0].trials[4].u
+    )
+
+
 def test_without_a_hint_what_was_best_before_is_tried_first(space):
     """A corner that a pool of 8 points does not meet: of four that the model remembers the best is asked."""
     corner = [0.2, 0.0, 0.1, 0.5]

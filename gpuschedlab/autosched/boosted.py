@@ -55,9 +55,17 @@ class Boosted:
         self._learn(self.rows, self.weight)
 
     def _learn(self, rows: np.ndarray, weight: np.ndarray) -> None:
+        self.models, self.residuals, self.learnt = {}, {}, (rows, weight)
+        self._know(self.needed)
+
+    def _know(self, names) -> None:
+        """Learn the variables that are not known yet from the rows of the last `_learn`: what-ifs ask for all, predictions do not."""
+        rows, weight = self.learnt
+        missing = [n for n in names if n not in self.models]
         with ThreadPoolExecutor() as pool:
-            learnt = list(pool.map(lambda name: self._regression(name, rows, weight), self.graph.layers.names))
-        self.models, self.residuals = (dict(zip(self.graph.layers.names, part, strict=True)) for part in zip(*learnt))
+            found = list(pool.map(lambda name: self._regression(name, rows, weight), missing))
+        for name, (model, left) in zip(missing, found, strict=True):
+            self.models[name], self.residuals[name] = model, left
 
     def _regression(self, name: str, rows: np.ndarray, weight: np.ndarray) -> tuple[Trees | None, np.ndarray]:
         """Regression of a variable on its causes, None without any, and its residuals (n,), ascending."""
@@ -105,6 +113,7 @@ class Boosted:
 
     def do(self, interventions: dict[str, float], draws: int = 4000) -> dict[str, tuple]:
         """Mean and spread of every variable, some being set from outside."""
+        self._know(self.order)
         start = {n: np.full(draws, float(v)) for n, v in interventions.items()}
         rng = np.random.default_rng(self.rng)
         for k in self.graph.layers.given:

@@ -120,10 +120,10 @@ class Tuner:
     margin : float
         What-if analysis: range of the predicted logarithm of the reward within which an axis does not matter.
     proposals, pool : int
-        Rounds, at the beginning, that take the model's favourites of so many points of a Latin hypercube: one of each
-        combination of categories before a second of any.
+        Rounds, at the beginning, that take hints and then the model's favourites of so many points of a Latin hypercube:
+        one of each combination of categories before a second of any.
     memory : int
-        Before them, where there is no hint, its favourite of so many best configurations that it learnt from; 0: none.
+        Where there is no hint, its favourite of so many best configurations that it learnt from takes its place; 0: none.
     patience : int
         With a model: measurements in a row without progress, after which the search ends.
     reject, scope : bool
@@ -134,8 +134,8 @@ class Tuner:
     Differs from the paper in
     -------------------------
     Rewards are ratios to a reference configuration on the same forecast (the policy's defaults), so that what the model
-    learnt at one time holds at another. The configuration in force is measured first, too; then hints and, with a model,
-    those it favours of each kind, without a hint one of the past first; and the sampler begins at the best of all: its steps from the
+    learnt at one time holds at another. The configuration in force is measured first, too; then hints (without any, one of
+    the past) and, with a model, those it favours of each other kind; and the sampler begins at the best of all: its steps from the
     configuration in force alone rarely leave the neighbourhood in T rounds. A configuration that was measured before is
     not measured again. Most searches end by `patience`, not by steps 3 and 6: after the favourites, at the first measurement
     that is no better. The search also ends early when what the model favours is no better or worse than the rest, when every
@@ -204,7 +204,8 @@ class Tuner:
             yield search.found
         begin = time.perf_counter()
         hints = [space.encode(policy) for policy in hints]
-        favourites = ((hints or search.remembered()) + search.favourites(self.proposals))[: self.iterations]
+        first = hints or search.remembered()
+        favourites = (first + search.favourites(self.proposals - len(first), first))[: self.iterations]
         search.found.seconds += time.perf_counter() - begin
         for t in range(1, self.iterations + 1):
             if t == len(favourites) + 1:
@@ -246,12 +247,12 @@ class _Search:
         self.sampler = SAMPLERS[self.tuner.sampler](levels, self.rng, start.u, **self.tuner.options)
         self._narrow()
 
-    def favourites(self, count: int) -> list[np.ndarray]:
+    def favourites(self, count: int, beside) -> list[np.ndarray]:
         """Coordinates that the model foresees to be best, of a pool spread over the box; none without a model."""
-        if self.model is None or not count:
+        if self.model is None or count <= 0:
             return []
         plan = LatinHypercube([a.levels for a in self.space.axes], self.rng, size=self.tuner.pool)
-        return self._foreseen_best(np.array([plan.ask() for _ in range(self.tuner.pool)]), count)
+        return self._foreseen_best(np.array([plan.ask() for _ in range(self.tuner.pool)]), count, beside)
 
     def remembered(self) -> list[np.ndarray]:
         """Coordinates that the model foresees to be best, of the best that it learnt from; none without a model."""
@@ -259,16 +260,16 @@ class _Search:
             return []
         return self._foreseen_best(self.model.best(self.tuner.memory), 1)
 
-    def _foreseen_best(self, points: np.ndarray, count: int) -> list[np.ndarray]:
+    def _foreseen_best(self, points: np.ndarray, count: int, beside=()) -> list[np.ndarray]:
         """The best of points (n, k), as constraints allow them and the model foresees them.
 
-        One of each kind, which is what the categories are set to, before a second of any: a model that errs about a whole
-        kind would else keep the search away from the others for ever.
+        One of each kind, which is what the categories are set to, before a second of any, those measured `beside` them
+        counted: a model that errs about a whole kind would else keep the search away from the others for ever.
         """
         points = self.space.snap(points)
         points = points[np.argsort(-self.model.predict(self._given(points)).mean, kind="stable")]
         categories = [i for i, axis in enumerate(self.space.axes) if axis.levels]
-        turns, met = [], Counter()
+        turns, met = [], Counter(tuple(u[categories]) for u in beside)
         for kind in map(tuple, points[:, categories]):
             turns.append(met[kind])
             met[kind] += 1
