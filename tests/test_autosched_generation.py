@@ -287,7 +287,7 @@ def test_one_instant_in_three_is_learnt_from_as_it_was(monkeypatch):
 
     monkeypatch.setattr(offline, "busier", watched)
     offline.gather(frame, Cluster.homogeneous(2, 8), Space(Tiresias()), instants=7, configurations=1, load=0.5)
-    assert loads == [(0.0, True), (8.0, False), (8.0, False)] * 2 + [(0.0, True)]
+    assert loads == [(8.0, False), (8.0, False), (0.0, True)] * 2 + [(8.0, False)]
 
 
 def test_repository_holds_what_a_run_shows(live):

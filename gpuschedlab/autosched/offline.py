@@ -102,7 +102,7 @@ def gather(
     rows, plan = [], LatinHypercube([a.levels for a in space.axes], rng, size=configurations)
     for segment, instant in enumerate(_busy(play.copy(), last - horizon, instants, rng)):
         play.advance(instant)
-        asked = load * cluster.total_gpus if segment % CALM else 0.0
+        asked = load * cluster.total_gpus if (segment + 1) % CALM else 0.0
         ahead = busier(true_forecast(play, horizon), asked, horizon, rng)
         probe = Probe(ahead, cluster, space.policy, speeds=speeds, estimator=estimator, delays=delays)
         reference, names = probe(space.policy), [a.name for a in space.axes]
