@@ -308,6 +308,18 @@ def test_new_rows_count_alike_one_by_one_and_all_at_once(backend):
     assert single.predict(u).mean.tolist() == whole.predict(u).mean.tolist() != before
 
 
+def test_what_ifs_know_the_rows_that_predictions_know():
+    """Of a metric that the objective does not hang on, too, whenever it is first asked for; then all is learnt anew."""
+    graph = CausalGraph(LAYERS, tuple(sorted(EDGES - {("m2", "o")})))
+    early, late = (CausalModel(graph, backend="boosted").fit(system(5)) for _ in range(2))
+    first = early.do({"k1": 0.3})["m2"].mean
+    for model in (early, late):
+        model.update(system(6, 30).with_columns(m2=9.0))
+    assert early.do({"k1": 0.3})["m2"].mean == late.do({"k1": 0.3})["m2"].mean == first
+    late.update(system(6, 34).with_columns(m2=9.0))
+    assert late.do({"k1": 0.3})["m2"].mean > first + 0.5
+
+
 def test_a_network_learns_to_tell_apart_what_it_had_not_seen():
     """All that came later lies beyond the cuts of the first rows: once learnt anew, it is cut, too."""
     first, rng = small(200), np.random.default_rng(3)
