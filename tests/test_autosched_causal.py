@@ -205,6 +205,16 @@ def test_a_variable_keeps_its_strongest_causes():
     assert network.causes["m"] == ("b", "c")
 
 
+def test_the_context_is_kept_however_weak_a_cause_it_is():
+    rng = np.random.default_rng(0)
+    layers = Layers(("a", "b", "c"), ("m",), ("o",), context=("calm",))
+    k = {n: rng.random(300) for n in ("a", "b", "c", "calm")}
+    m = 2 * k["a"] + 3 * k["b"] + k["c"] + 0.1 * k["calm"]
+    network = Network(full_graph(layers), most=3)
+    network.fit(pl.DataFrame(k | {"m": m, "o": m}).select(layers.names))
+    assert network.causes == dict.fromkeys((*"abc", "calm"), ()) | {"m": ("a", "b", "calm"), "o": ("m", "calm")}
+
+
 # --- predictions and what-ifs, both backends
 
 

@@ -12,7 +12,8 @@ class Network:
     """Conditional probability tables along the graph.
 
     Numbers are cut at quantiles; categories, and numbers of few values, are not. A variable keeps its `most` strongest causes (by rank
-    correlation), or its table would outgrow the samples. A table is (counts + prior) over their sum, the prior being
+    correlation), or its table would outgrow the samples; the context is always kept where it is a cause: at a calm instant
+    no knob does what it does at a busy one. A table is (counts + prior) over their sum, the prior being
     one imaginary row spread over all states: between CausalNex's two estimators, maximum likelihood and "K2" (a row for
     each state), which drowns a table of hundreds of cells. `as_causalnex` gives the same network with CausalNex' own
     estimators.
@@ -25,7 +26,7 @@ class Network:
     fine : int
         States of an objective.
     most : int
-        Most causes of a variable.
+        Most causes of a variable, the context counted as one.
     """
 
     def __init__(self, graph: CausalGraph, *, rng: int = 0, bins: int = 4, fine: int = 8, most: int = 3):
@@ -44,9 +45,9 @@ class Network:
                 c: abs(np.corrcoef(scores[c], scores[name])[0, 1]) if moves and scores[c].std() > 0 else 0
                 for c in found
             }
-            self.causes[name] = tuple(
-                sorted(sorted(found, key=strength.get, reverse=True)[: self.most], key=found.index)
-            )
+            given = [c for c in found if c in layers.context]
+            rest = sorted((c for c in found if c not in given), key=strength.get, reverse=True)
+            self.causes[name] = tuple(sorted(given + rest[: self.most - bool(given)], key=found.index))
         self.size = {n: len(c) + 1 for n, c in self.cuts.items()}
         self.counts = {n: np.zeros([self.size[c] for c in self.causes[n]] + [self.size[n]]) for n in layers.names}
         self.sums = {n: np.zeros(self.size[n]) for n in layers.names}
