@@ -318,6 +318,16 @@ def test_new_rows_count_alike_one_by_one_and_all_at_once(backend):
     assert single.predict(u).mean.tolist() == whole.predict(u).mean.tolist() != before
 
 
+def test_regressions_learn_from_few_rows():
+    """Too few for the leaves of many: what is foreseen varies, and rises with the first knob."""
+    u, rising = np.random.default_rng(0).random((200, 4)), []
+    for seed in range(8):
+        seen = CausalModel(full_graph(LAYERS), backend="boosted").fit(system(seed, 20)).predict(u).mean
+        assert np.ptp(seen) > 0
+        rising.append(np.corrcoef(seen, u[:, 0])[0, 1])
+    assert np.mean(rising) > 0.2
+
+
 def test_what_ifs_know_the_rows_that_predictions_know():
     """Of a metric that the objective does not hang on, too, whenever it is first asked for; then all is learnt anew."""
     graph = CausalGraph(LAYERS, tuple(sorted(EDGES - {("m2", "o")})))

@@ -74,7 +74,15 @@ class Boosted:
         y, causes = rows[:, names.index(name)], [names.index(c) for c in self.graph.causes(name)]
         if not causes:
             return None, np.sort(y)
-        options = {"max_depth": 6, "min_child_weight": 12, "eta": 0.25, "subsample": 0.8, "max_bin": 32, "lambda": 2.0}
+        least = min(12.0, len(y) / 25)  # weight of a leaf
+        options = {
+            "max_depth": 6,
+            "min_child_weight": least,
+            "eta": 0.25,
+            "subsample": 0.8,
+            "max_bin": 32,
+            "lambda": 2.0,
+        }
         options |= {"seed": self.rng, "nthread": 1}
         data = xgboost.DMatrix(rows[:, causes], y, weight=weight, nthread=1)
         booster = xgboost.Booster(options, [data])
