@@ -74,16 +74,9 @@ class Boosted:
         y, causes = rows[:, names.index(name)], [names.index(c) for c in self.graph.causes(name)]
         if not causes:
             return None, np.sort(y)
-        least = min(12.0, len(y) / 25)  # weight of a leaf
-        options = {
-            "max_depth": 6,
-            "min_child_weight": least,
-            "eta": 0.25,
-            "subsample": 0.8,
-            "max_bin": 32,
-            "lambda": 2.0,
-        }
-        options |= {"seed": self.rng, "nthread": 1}
+        least = min(12.0, len(y) / 25)
+        options = {"max_depth": 6, "min_child_weight": least, "eta": 0.25, "subsample": 0.8, "max_bin": 32}
+        options |= {"lambda": 2.0, "seed": self.rng, "nthread": 1}
         data = xgboost.DMatrix(rows[:, causes], y, weight=weight, nthread=1)
         booster = xgboost.Booster(options, [data])
         for tree in range(self.trees):  # `xgboost.train` does this, and more that takes time
