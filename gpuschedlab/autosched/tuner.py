@@ -248,7 +248,10 @@ class _Search:
         self._narrow()
 
     def favourites(self, count: int, beside) -> list[np.ndarray]:
-        """Coordinates that the model foresees to be best, of a pool spread over the box; none without a model."""
+        """Coordinates that the model foresees to be best, of a pool spread over the box, `beside` what is tried first.
+
+        None without a model.
+        """
         if self.model is None or count <= 0:
             return []
         plan = LatinHypercube([a.levels for a in self.space.axes], self.rng, size=self.tuner.pool)
