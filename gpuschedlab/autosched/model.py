@@ -36,13 +36,14 @@ class CausalModel:
     rng : int
         Seed of the regressions, and of draws in what-ifs.
     **options
-        Of the backend: `bins, most` of the network; `trees` of the regressions.
+        Of the backend: `bins, trees, leaf` of the network; `trees, recent` of the regressions.
 
     Differs from the paper in
     -------------------------
-    The tuner's model is the second backend (`train`), which errs less than the paper's network. Variables are logarithms
-    of ratios to a reference configuration, which makes segments of different load comparable. The network counts each
-    new row at once; otherwise what was learnt changes every `BATCH` rows, not after each (algorithm 3, line 12).
+    The tuner's model is the second backend (`train`): it errs as little as the network, and is ten times faster. The
+    network's tables are forests (`Conditional`). Variables are logarithms of ratios to a reference configuration, which
+    makes segments of different load comparable. The network counts each new row at once; otherwise what was learnt
+    changes every `BATCH` rows, not after each (algorithm 3, line 12).
 
     References
     ----------
