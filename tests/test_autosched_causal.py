@@ -280,6 +280,26 @@ def test_predictions_of_rows_that_were_held_out(backend):
 
 
 @pytest.mark.parametrize("backend", ["network", "boosted"])
+def test_what_matters_later_joins_the_graph(backend):
+    """m1 is still in the offline phase and moves later; an operator's own graph stays as it is."""
+    before = system(1, 100, k0=0.5, k1=0.5, m1=0.0)
+    graph = learn_graph(before, LAYERS)
+    assert "m1" not in graph.causes("o")
+    learning = CausalModel(graph, backend=backend, relearn=True).fit(before)
+    told = CausalModel(graph, backend=backend).fit(before)
+    for model in (learning, told):
+        model.update(system(2, 400))
+        model.renew()
+    assert set(learning.graph.causes("o")) == {"m1", "m2"}
+    assert {"k0", "k1"} <= set(learning.graph.causes("m1"))
+    assert told.graph == graph
+    test = system(3, 300)
+    missed = [np.abs(m.predict(test.select(LAYERS.knobs)).mean - test["o"].to_numpy()).mean() for m in (learning, told)]
+    assert missed[0] < 0.9 * missed[1]
+    assert learning.do({"m1": 1.0})["o"].mean > learning.do({"m1": -1.0})["o"].mean + 1
+
+
+@pytest.mark.parametrize("backend", ["network", "boosted"])
 def test_the_best_that_were_learnt_from_are_remembered_each_once(backend):
     rows = system(1, 100)
     model = CausalModel(CausalGraph(LAYERS, tuple(EDGES)), backend=backend).fit(rows)

@@ -500,6 +500,29 @@ def test_same_seed_same_decisions(trace):
     assert [(d.policy, d.gain) for d in one] == [(d.policy, d.gain) for d in two]
 
 
+def test_the_causal_graph_is_learnt_anew_once_a_day(trace, tmp_path, monkeypatch):
+    """Also by a loop that goes on after a stop."""
+    past, space = trace.filter(pl.col("submit") < 20 * HOUR), Space(lab.Tiresias())
+    samples = gather(past, CLUSTER, space, instants=2, configurations=10, delays=DELAYS, rng=0)
+
+    def begun(**stopped):
+        model = train(samples, space)
+        times = []
+        monkeypatch.setattr(model, "renew", lambda renew=model.renew: (times.append(len(model.core.rows)), renew()))
+        simulation = lab.Simulation(trace, CLUSTER, lab.Tiresias(), delays=DELAYS)
+        journal = Journal(tmp_path / "loop.jsonl", {}, **stopped)
+        return attach("autosched", simulation, model=model, journal=journal), times
+
+    first, times = begun()
+    first.run(50 * HOUR)
+    assert len(times) == 2
+    assert all(rows > samples.height for rows in times)
+    again, repeated = begun(resume=True)
+    again.resume(again.journal.records)
+    assert repeated == times
+    assert again.model.graph == first.model.graph
+
+
 def test_a_stopped_loop_goes_on_as_if_it_had_not(trace, tmp_path):
     whole = loop(trace, journal=Journal(tmp_path / "whole.jsonl", {"seed": 5}))
     whole.run(10 * HOUR)

@@ -31,8 +31,12 @@ class Boosted:
     """
 
     def __init__(self, graph: CausalGraph, *, rng: int = 0, trees: int = 20, recent: float = 2.0):
-        self.graph, self.rng, self.trees, self.recent = graph, rng, trees, recent
-        self.goal, self.order = graph.layers.objectives[0], graph.order()
+        self.rng, self.trees, self.recent = rng, trees, recent
+        self.follow(graph)
+
+    def follow(self, graph: CausalGraph) -> None:
+        """Take a graph, along which the next `refit` learns."""
+        self.graph, self.goal, self.order = graph, graph.layers.objectives[0], graph.order()
         self.needed = [n for n in self.order if graph.paths(n, self.goal)]
 
     def fit(self, samples: pl.DataFrame) -> None:

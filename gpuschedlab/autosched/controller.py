@@ -117,7 +117,8 @@ class Controller:
 
     Differs from the paper in
     -------------------------
-    The thesis gives no rule by which a burst is told; the threshold applies to the hourly tuning too. The best of several
+    The thesis gives no rule by which a burst is told, nor how often the causal graph is tuned online (6.5.2): here it is
+    learnt anew once a day, as the predictor is. The threshold applies to the hourly tuning too. The best of several
     measurements on one forecast is partly luck, so a gain counts where it is measured again: the best configuration of
     one search is tried first in the next, and is switched to when those gains multiply to the threshold. Where its gain
     exceeds the threshold it is measured again at once, on a forecast made anew and not aggregated; of a generated one
@@ -164,6 +165,7 @@ class Controller:
         self.submit = simulation.trace["submit"].to_numpy()
         self.decisions: list[Decision] = []
         self.last, self.hint, self.credit, self.foreseen = -np.inf, None, 0.0, None
+        self.renewed = simulation.now
 
     def __repr__(self):
         held = f"{len(self.decisions)} decisions, {sum(d.switched for d in self.decisions)} switches"
@@ -206,6 +208,7 @@ class Controller:
     def trying(self, cause: str = "hour") -> Iterator[Tuning | Decision]:
         """Yield the search as it grows, and last the decision, which is then in force."""
         begin, simulation = time.perf_counter(), self.simulation
+        self._renew()
         rng = np.random.default_rng([self.rng, round(simulation.now)])
         forecast, jobs = self.forecast(rng)
         tuning = Tuning(self.space, simulation.policy.goal)
@@ -236,6 +239,7 @@ class Controller:
                     "later than the one before. Resume once, from the beginning."
                 )
             self.simulation.advance(record["now"])
+            self._renew()
             if hasattr(self.foresee, "learn"):
                 self.foresee.learn(self.simulation)
             policy = self.space.policy.with_knobs(**record["knobs"])
@@ -249,6 +253,12 @@ class Controller:
             self.last, self.credit = record["now"], record["credit"]
             self.hint = self.space.policy.with_knobs(**record["hint"]) if record["hint"] else None
             self.decisions.append(Decision.of(record, policy))
+
+    def _renew(self) -> None:
+        """Once a day, learn the causal graph anew."""
+        if self.model is not None and self.simulation.now - self.renewed >= DAY - 1e-6:
+            self.model.renew()
+            self.renewed = self.simulation.now
 
     def forecast(self, rng):
         """What may happen next, aggregated where that is wanted, and its jobs before aggregation."""

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from gpuschedlab.autosched.boosted import Boosted
-from gpuschedlab.autosched.graph import CausalGraph, check_samples
+from gpuschedlab.autosched.graph import CausalGraph, check_samples, learn_graph
 from gpuschedlab.autosched.network import Network
 from gpuschedlab.errors import EstimatorError
 
@@ -35,6 +35,8 @@ class CausalModel:
         A discrete Bayesian network (CausalNex), or gradient-boosted regressions of every variable on its causes.
     rng : int
         Seed of the regressions, and of draws in what-ifs.
+    relearn : bool
+        Whether `renew` learns the graph, too; an operator's own stays.
     **options
         Of the backend: `bins, trees, leaf` of the network; `trees, recent` of the regressions.
 
@@ -50,11 +52,16 @@ class CausalModel:
     AutoSched thesis, sections 6.4.3.1 and 6.5.2.
     """
 
-    def __init__(self, graph: CausalGraph, *, backend: str = "network", rng: int = 0, **options):
+    def __init__(self, graph: CausalGraph, *, backend: str = "network", rng: int = 0, relearn: bool = False, **options):
         if backend not in BACKENDS:
             raise EstimatorError(f"CausalModel: found backend {backend!r}; expected one of {', '.join(BACKENDS)}.")
-        self.graph, self.backend, self.rng = graph, backend, rng
+        self.backend, self.rng, self.relearn = backend, rng, relearn
         self.core = BACKENDS[backend](graph, rng=rng, **options)
+
+    @property
+    def graph(self) -> CausalGraph:
+        """What is predicted along."""
+        return self.core.graph
 
     def __repr__(self):
         learnt = f"{len(self.core.rows)} samples" if hasattr(self, "fresh") else "not fitted"
@@ -80,6 +87,14 @@ class CausalModel:
             if self.fresh == BATCH:
                 self.core.refit()
                 self.fresh = 0
+        return self
+
+    def renew(self) -> CausalModel:
+        """Learn the graph from all samples, those that came in by `update` too, and all else along it, if it is to be learnt."""
+        if self.relearn:
+            samples = pl.DataFrame(self.core.rows, schema=self.graph.layers.names)
+            self.core.follow(learn_graph(samples, self.graph.layers))
+            self.core.refit()
         return self
 
     def best(self, count: int) -> np.ndarray:

@@ -82,10 +82,15 @@ class Network:
     """
 
     def __init__(self, graph: CausalGraph, *, rng: int = 0, bins=(24, 8, 16), trees: int = 20, leaf: int = 2):
-        self.graph, self.options = graph, {"trees": trees, "leaf": leaf, "rng": rng}
-        self.causes = {n: graph.causes(n) for n in graph.order()}
+        self.most, self.options = bins, {"trees": trees, "leaf": leaf, "rng": rng}
+        self.follow(graph)
+
+    def follow(self, graph: CausalGraph) -> None:
+        """Take a graph, along which the next `refit` learns."""
+        self.graph, self.causes = graph, {n: graph.causes(n) for n in graph.order()}
         together = max(sum(c in graph.layers.metrics for c in causes) for causes in self.causes.values())
-        self.bins = (bins[0], min(bins[1], int(CELLS ** (1 / max(1, together)) + 1e-9)), bins[2])
+        knob, metric, objective = self.most
+        self.bins = (knob, min(metric, int(CELLS ** (1 / max(1, together)) + 1e-9)), objective)
 
     def fit(self, samples: pl.DataFrame) -> None:
         """Learn from the offline samples."""

@@ -153,4 +153,4 @@ def train(samples: pl.DataFrame, space: Space, *, backend: str = "boosted", rng:
     rng : int
     """
     rows = samples.drop("segment", strict=False)
-    return CausalModel(learn_graph(rows, layers_of(space)), backend=backend, rng=rng).fit(rows)
+    return CausalModel(learn_graph(rows, layers_of(space)), backend=backend, rng=rng, relearn=True).fit(rows)
