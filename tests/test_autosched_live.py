@@ -14,6 +14,7 @@ import pytest
 import gpuschedlab as lab
 from gpuschedlab import plots
 from gpuschedlab.autosched import CausalGraph, Contest, Decision, Layers, Tuner, Tuning
+from gpuschedlab.autosched.graph import full_graph
 from gpuschedlab.cli import main
 from gpuschedlab.jobs import default_speeds
 
@@ -229,6 +230,17 @@ def in_loop(explorer, act):
         return await act(explorer)
 
     return asyncio.new_event_loop().run_until_complete(go())
+
+
+def test_a_graph_that_is_learnt_anew_is_drawn_anew(explorer):
+    model, slots = explorer.contest.model, explorer.pictures.slots["causes"].children
+    before = len(model.graph.edges)
+    model.core.follow(full_graph(model.graph.layers))
+    model.core.refit()
+    explorer.play_hours(1)
+    assert len(explorer.pictures["causes"].layout.shapes) == len(model.graph.edges) > before
+    assert explorer.pictures.slots["causes"].children == slots  # still clickable
+    assert "foretold" in explorer.answer.value
 
 
 def test_it_plays_in_the_background_and_pauses(explorer):
