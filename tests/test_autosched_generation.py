@@ -19,6 +19,7 @@ from gpuschedlab.autosched.durations import Durations
 from gpuschedlab.autosched.features import Seen
 from gpuschedlab.autosched.offline import busier
 from gpuschedlab.autosched.ranges import MODELS, counted, hourly, known_by, queries_of, range_of
+from gpuschedlab.bench.generation import hindsight
 from gpuschedlab.check.samples import recurring_sample
 from gpuschedlab.errors import EstimatorError
 
@@ -331,3 +332,15 @@ def test_looking_back_takes_known_durations_only(live):
     recent = seen.filter(pl.col("submit") > live.now - HOUR)
     assert forecast.trace.height == forecast.existing + recent.height
     Simulation(forecast.trace, live.cluster, Fifo(), start=forecast.now, initial=forecast.initial).run()
+
+
+@pytest.mark.parametrize(("lasting", "least", "most"), [(True, 0.99, 1.0), (False, 0.6, 0.9)])
+def test_hindsight_learns_from_other_days_only(lasting, least, most):
+    """Two kinds of jobs, told by their GPUs: the same numbers on all days, or on no two."""
+    n, draw = 40, np.random.default_rng(2)
+    day, kind = np.repeat(np.arange(10), n), draw.integers(0, 2, 10 * n)
+    submit = day * DAY + np.tile(np.sort(draw.uniform(60.0, 3000.0, n)), 10)
+    trace = pl.DataFrame({"job_id": np.arange(10 * n).astype(str), "submit": submit})
+    gpus = 1.0 + (kind if lasting else draw.permutation(20).reshape(10, 2)[day, kind])
+    trace = as_repository(trace.with_columns(gpus=gpus, duration=np.where(kind, 18_000.0, 4500.0)))
+    assert least <= hindsight("pai", trace)["hourly"] <= most

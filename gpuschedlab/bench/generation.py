@@ -25,7 +25,7 @@ import polars as pl
 
 from gpuschedlab.autosched.arrivals import GlobalGenerator
 from gpuschedlab.autosched.features import RANGES, Seen
-from gpuschedlab.autosched.ranges import MODELS, RangePredictor, counted, hourly, range_of
+from gpuschedlab.autosched.ranges import MODELS, WEIGHTS, RangePredictor, counted, hourly, range_of
 from gpuschedlab.bench.data import load_real
 from gpuschedlab.bench.kept import measure_all
 
@@ -119,6 +119,34 @@ def accuracy(name: str, part: str, frame, model: str, daily: bool) -> dict:
     return row | {"published": published, "train_seconds": float(np.median(seconds))}
 
 
+def hindsight(name: str, frame: pl.DataFrame) -> dict:
+    """Accuracy of XGBoost, were all other days known: each test day's hourly queries, by what was never there on that day.
+
+    It learns from the hourly queries of all jobs that had ended before the day or came after it, with all their ends; of
+    `WEIGHTS`, the best of these very answers counts. A predictor that knows the past alone cannot hope for more than a
+    little above it: within a day, from the jobs that have ended since its morning.
+    """
+    submit, end = frame["submit"].to_numpy(), frame["end"].to_numpy()
+    cut = int(SPLIT * frame.height)
+    rows, at = hourly(submit, end)
+    order = np.argsort(at, kind="stable")
+    rows, at = rows[order], at[order]
+    executed, y, seen = at - submit[rows], range_of(frame["duration"].to_numpy())[rows], Seen(frame)
+    predictor = RangePredictor(MODELS[0])
+    x = seen.features(frame[rows].with_columns(executed=pl.Series(executed)), at, predictor.recent, rows)
+    share, right, asked = counted(seen, x, predictor.recent), np.zeros(len(WEIGHTS)), 0
+    for first in np.arange(submit[cut], at.max(), DAY):
+        mine = np.flatnonzero((at >= first) & (at < first + DAY) & (rows >= cut))
+        if not len(mine):
+            continue
+        others = np.flatnonzero((end[rows] <= first) | (submit[rows] >= first + DAY))
+        learnt = RangePredictor(MODELS[0])._train(x[others], y[others])
+        found = (learnt._answer(x[mine], share[mine], executed[mine], weight) for weight in WEIGHTS)
+        right += [(answer == y[mine]).sum() for answer in found]
+        asked += len(mine)
+    return {"trace": name, "hourly": float(right.max() / asked), "queries": asked, "needed": NEEDED[name]}
+
+
 def requests(name: str, frame: pl.DataFrame, periodic: bool) -> dict:
     """Relative difference of an hour's requests between what is generated and what came, over the two weeks."""
     submit = frame["submit"].to_numpy()
@@ -153,6 +181,7 @@ def measure(data_dir, name: str) -> dict:
         )
         found["accuracy"].append(best)
     found["accuracy"] += [accuracy(name, "slice", parts["slice"], model, daily=False) for model in MODELS]
+    found["hindsight"] = [hindsight(name, parts["slice"])]
     return found | {"requests": [requests(name, parts["whole"], periodic) for periodic in (True, False)]}
 
 
@@ -167,5 +196,6 @@ def run(data_dir=None, workers: int = -1) -> dict:
         As for `measure_all`.
     """
     parts = measure_all("generation", measure, data_dir, [(name,) for name in NEEDED], workers)
-    found = {kind: [row for part in parts for row in part[kind]] for kind in ("bounds", "accuracy", "requests")}
+    kinds = ("bounds", "accuracy", "hindsight", "requests")
+    found = {kind: [row for part in parts for row in part[kind]] for kind in kinds}
     return found | {"ok": all(row["ok"] for row in found["bounds"])}
