@@ -2,10 +2,10 @@
 
 The first days of a real trace are played with causal tuner and trace aggregator, without one of them, without both,
 without generated arrivals, and with stored hours compared in other ways; the forecasts are drawn with the same seeds.
-All decide in turn, hour by hour, so that a machine whose pace varies is as fast for each. What a search costs is its wall
-time: proposing, predicting, measuring and learning; what a decision costs is that, the forecast, and what must gain on
-whole forecasts before it is switched to (whose measurements count, too). What it is worth is the objective of the
-schedule that came of it.
+All decide in turn, hour by hour, so that a machine whose pace varies is as fast for each. What a search costs is its
+wall time: proposing, predicting, measuring and learning; what a decision costs is that, the forecast, once a day a new
+graph, and what must gain on whole forecasts before it is switched to (whose measurements count, too). What it is worth
+is the objective of the schedule that came of it.
 """
 
 from __future__ import annotations

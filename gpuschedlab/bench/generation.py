@@ -123,8 +123,8 @@ def hindsight(name: str, frame: pl.DataFrame) -> dict:
     """Accuracy of XGBoost, were all other days known: each test day's hourly queries, by what was never there on that day.
 
     It learns from the hourly queries of all jobs that had ended before the day or came after it, with all their ends; of
-    `WEIGHTS`, the best of these very answers counts. A predictor that knows the past alone cannot hope for more than a
-    little above it: within a day, from the jobs that have ended since its morning.
+    `WEIGHTS`, the best of these very answers counts. No bound for other models and features, but for how much more a
+    longer history could teach this one.
     """
     submit, end = frame["submit"].to_numpy(), frame["end"].to_numpy()
     cut = int(SPLIT * frame.height)
