@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+import threading
 from dataclasses import replace
 from itertools import pairwise
 from types import SimpleNamespace
@@ -281,6 +282,31 @@ def test_what_goes_wrong_in_the_background_is_shown(explorer, monkeypatch):
 
     in_loop(explorer, act)
     assert explorer.error.outputs[0]["ename"] == "ZeroDivisionError"
+
+
+def test_a_long_step_blocks_nothing_but_what_ifs(explorer, monkeypatch):
+    began, released, ended = threading.Event(), threading.Event(), []
+
+    def slow():
+        began.set()
+        released.wait(5)
+        ended.append(True)
+        yield None
+
+    async def act(e):
+        monkeypatch.setattr(e.contest, "hour", slow)
+        e.step.click()
+        while not began.is_set():
+            await asyncio.sleep(0)
+        assert not ended, "the loop goes on beside the step"
+        threading.Timer(0.1, released.set).start()
+        e.value.value = 0.3
+        assert ended, "the model answers when nobody else uses it"
+        await e._task
+
+    in_loop(explorer, act)
+    assert "foretold" in explorer.answer.value
+    assert not explorer.error.outputs
 
 
 # --- the command line

@@ -1,6 +1,7 @@
 """The AutoSchedExplorer: a tuner at work, hour by hour, with its causal graph, its trials, and a what-if bench."""
 
 import asyncio
+import threading
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from gpuschedlab.widgets.stack import stack
 
 REDRAW = 4
 """Trials between two redraws of a search under way."""
+ENDED = object()
 
 
 class AutoSchedExplorer(Live):
@@ -38,6 +40,7 @@ class AutoSchedExplorer(Live):
     def __init__(self, contest: Contest):
         super().__init__()
         self.contest, self._task, self._trial, self._measured = contest, None, None, ""
+        self._turn = threading.Lock()  # of the contest: held for a step of playing, and for a what-if
         self._make_controls()
         self._first()
         self._lay_out()
@@ -74,13 +77,17 @@ class AutoSchedExplorer(Live):
     def play_hours(self, hours: int = 1) -> "AutoSchedExplorer":
         """Play some hours at once, as a script or a batch run would; errors go to the caller."""
         for _ in range(hours):
-            for step in self.contest.hour():
+            steps = self.contest.hour()
+            while (step := self._next(steps)) is not ENDED:
                 self._seen(step)
         self._show(self._compute())
         return self
 
     def _start(self, hours: int | None = None):
-        """Play in the background of the kernel, until the trace ends, or some hours, or it is paused."""
+        """Play in the background of the kernel, until the trace ends, or some hours, or it is paused.
+
+        Steps run in a thread: once a day the predictor learns anew, which may take seconds.
+        """
         if self._task is None or self._task.done():
             self._task = asyncio.get_running_loop().create_task(self._run(hours))
 
@@ -89,10 +96,10 @@ class AutoSchedExplorer(Live):
             while hours is None or hours > 0:
                 if self.contest.now >= self.contest.end or (hours is None and not self.play.value):
                     break
-                for i, step in enumerate(self.contest.hour()):
-                    if self._seen(step) and i % REDRAW == 0:
+                steps = self.contest.hour()
+                while (step := await asyncio.to_thread(self._next, steps)) is not ENDED:
+                    if self._seen(step) and self._trial.round % REDRAW == 0:
                         self.guarded(self._draw_search)
-                    await asyncio.sleep(0)
                 self.refresh()
                 await asyncio.sleep(self.speed.value)
                 hours = None if hours is None else hours - 1
@@ -109,6 +116,11 @@ class AutoSchedExplorer(Live):
         if self._task is not None:
             self._task.cancel()
         self.play.value = False
+
+    def _next(self, steps):
+        """Next step of an hour, `ENDED` after the last."""
+        with self._turn:
+            return next(steps, ENDED)
 
     def _seen(self, step) -> bool:
         """Take in one step; whether it is a trial."""
@@ -198,7 +210,8 @@ class AutoSchedExplorer(Live):
     def _ask(self):
         """Foretell what the chosen value would bring."""
         name, value = self.what.value, self.value.value
-        mean, low, high = self.contest.what_if(name, value)
+        with self._turn:
+            mean, low, high = self.contest.what_if(name, value)
         self.answer.value = (
             f"<b>{self._meant(name, value)}</b>: foretold {mean:.2f} times the default's reward "
             f"(8 in 10 between {low:.2f} and {high:.2f}){self._measured}"
@@ -213,7 +226,8 @@ class AutoSchedExplorer(Live):
     def _measure(self):
         """Measure the chosen knob's value on the latest forecast; told until another is measured."""
         c, name, value = self.contest, self.what.value, self.value.value
-        found = c.measure(c.with_coordinate(name, value))
+        with self._turn:
+            found = c.measure(c.with_coordinate(name, value))
         now = c.now if c.forecast is None else c.forecast.now
         self._measured = f"; <b>measured {found:.2f}</b> with {self._meant(name, value)} at {now / HOUR:.0f} h"
         self._ask()
