@@ -95,6 +95,7 @@ class CausalModel:
             samples = pl.DataFrame(self.core.rows, schema=self.graph.layers.names)
             self.core.follow(learn_graph(samples, self.graph.layers))
             self.core.refit()
+            self.fresh = 0
         return self
 
     def best(self, count: int) -> np.ndarray:

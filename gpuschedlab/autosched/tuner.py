@@ -125,7 +125,7 @@ class Tuner:
     memory : int
         Where there is no hint, its favourite of so many best configurations that it learnt from takes its place; 0: none.
     patience : int
-        With a model: measurements in a row without progress, after which the search ends.
+        With a model: measurements in a row without progress after which the search ends, once the proposals are through.
     reject, scope : bool
         Whether steps 3 and 6 are taken at all (ablations).
     options : dict
@@ -134,15 +134,15 @@ class Tuner:
     Differs from the paper in
     -------------------------
     Rewards are ratios to a reference configuration on the same forecast (the policy's defaults), so that what the model
-    learnt at one time holds at another. The configuration in force is measured first, too; then hints (without any, one of
-    the past) and, with a model, those it favours of each other kind; and the sampler begins at the best of all: its steps from the
-    configuration in force alone rarely leave the neighbourhood in T rounds. A configuration that was measured before is
-    not measured again. Most searches end by `patience`, not by steps 3 and 6: after the favourites, at the first measurement
-    that is no better. The search also ends early when what the model favours is no better or worse than the rest, when every
-    axis is fixed, or when `IDLE` rounds in a row led to nothing new. Rewards beyond what the model
-    knows would reject all else: step 3 takes what it foretold of the best, where that is less. Step 6 takes the 90 %
-    point of what is foreseen away from the best: by the mean, a model that errs by a tenth fixed what mattered.
-    `epsilon` has no published value.
+    learnt at one time holds at another. The configuration in force is measured first, too; then hints (without any, one
+    of the past) and, with a model, those it favours of each other kind; and the sampler begins at the best of all: its
+    steps from the configuration in force alone rarely leave the neighbourhood in T rounds. A configuration that was
+    measured before is not measured again. Most searches end by `patience`, not by steps 3 and 6: after the favourites,
+    if the last of them is no better than the best before, or else at the first measurement of the sampler's that is no
+    better. The search also ends when what the model favours is no better or worse than the rest, when every axis is
+    fixed, or when `IDLE` rounds in a row led to nothing new. Rewards beyond what the model knows would reject all else:
+    step 3 takes what it foretold of the best, where that is less. Step 6 takes the 90 % point of what is foreseen away
+    from the best: by the mean, a model that errs by a tenth fixed what mattered. `epsilon` has no published value.
 
     References
     ----------
@@ -208,12 +208,15 @@ class Tuner:
         favourites = (first + search.favourites(self.proposals - len(first), first))[: self.iterations]
         search.found.seconds += time.perf_counter() - begin
         for t in range(1, self.iterations + 1):
-            if t == len(favourites) + 1:
-                search.begin()
-                if self.proposals and search.alike:
+            if t > len(favourites):
+                if search.vain >= self.patience or search.idle >= IDLE:
                     return
-            if search.done or search.idle >= IDLE or search.vain >= self.patience:
-                return
+                if search.sampler is None:
+                    if self.proposals and search.alike:
+                        return
+                    search.begin()
+                if search.done:
+                    return
             asked = favourites[t - 1] if t <= len(favourites) else search.sampler.ask()
             policy, u = space.project(search.hold(asked))
             search.take(t, asked, u, policy, judge=t > len(hints))
@@ -300,7 +303,7 @@ class _Search:
             reference = self.found.trials[0].measurement if self.found.trials else made
             worth = reward(self.probe.objective, made.value, reference.value)
         self.idle = self.idle + 1 if fate == "known" else 0
-        if fate == "measured" and self.model is not None and self.sampler is not None:
+        if fate == "measured" and self.model is not None and t > 0:
             self.vain = 0 if worth > BETTER * self.found.best.reward else self.vain + 1
         best = np.nanmax([worth, self.found.best.reward if self.found.trials else worth])
         trial = Trial(t, np.asarray(asked), u, policy, fate, predicted, worth, made, float(best))
