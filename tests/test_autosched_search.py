@@ -346,6 +346,16 @@ def test_a_search_ends_after_measurements_in_vain(space, patience):
     assert search(space, hints=goal, patience=patience)[0].trials[-1].round == 40
 
 
+@pytest.mark.parametrize(("better", "patience", "sampled"), [("first", 1, 0), ("first", 3, 2), ("last", 1, 1)])
+def test_what_is_tried_first_in_vain_ends_a_search_too(space, better, patience, sampled):
+    """All of it is measured; samples follow where the last was progress, or where there is patience left."""
+    goal, bad = space.decode([0.2, 1.0, 0.1, 0.5]), space.decode([0.9, 0.0, 0.9, 0.0])
+    hints = [goal, bad] if better == "first" else [bad, goal]
+    found, _ = search(space, Omniscient(space), hints=hints, patience=patience, epsilon=0.0, scope=False)
+    assert [t.policy for t in found.trials[2:4]] == hints
+    assert found.measured == 4 + sampled
+
+
 def test_a_search_ends_where_nothing_is_left_to_measure(monkeypatch):
     """Two configurations in all: after `IDLE` rounds in a row that lead to them."""
     monkeypatch.setattr(f"{__name__}.worth", lambda u: 100.0 + u[0])
