@@ -8,7 +8,7 @@ import pytest
 import xgboost
 
 from gpuschedlab.autosched.graph import CausalGraph, Layers, full_graph, learn_graph
-from gpuschedlab.autosched.model import CausalModel
+from gpuschedlab.autosched.model import BATCH, CausalModel
 from gpuschedlab.autosched.network import Network
 from gpuschedlab.autosched.trees import Trees
 from gpuschedlab.errors import EstimatorError
@@ -377,14 +377,25 @@ def test_models_repeat(backend):
 
 @pytest.mark.parametrize("backend", ["network", "boosted"])
 def test_new_rows_count_alike_one_by_one_and_all_at_once(backend):
-    """150 rows: all is learnt anew after 64 and 128 of them, either way."""
-    new, u = system(6, 150), np.random.default_rng(0).random((5, 4))
+    """All is learnt anew twice, either way, after so many of them."""
+    new, u = system(6, 2 * BATCH + 20), np.random.default_rng(0).random((5, 4))
     single, whole = (CausalModel(full_graph(LAYERS), backend=backend).fit(system(5)) for _ in range(2))
     before = whole.predict(u).mean.tolist()
     for i in range(new.height):
         single.update(new[i])
     whole.update(new)
     assert single.predict(u).mean.tolist() == whole.predict(u).mean.tolist() != before
+
+
+def test_what_is_learnt_with_a_new_graph_is_not_learnt_again_at_once():
+    u, new = np.random.default_rng(0).random((5, 4)), system(6, 2 * BATCH)
+    model = CausalModel(full_graph(LAYERS), backend="boosted", relearn=True).fit(system(5))
+    model.update(new[: BATCH - 1]).renew()
+    before = model.predict(u).mean.tolist()
+    model.update(new[BATCH - 1 : 2 * BATCH - 2])
+    assert model.predict(u).mean.tolist() == before
+    model.update(new[2 * BATCH - 2])
+    assert model.predict(u).mean.tolist() != before
 
 
 def test_regressions_learn_from_few_rows():
@@ -405,7 +416,7 @@ def test_what_ifs_know_the_rows_that_predictions_know():
     for model in (early, late):
         model.update(system(6, 30).with_columns(m2=9.0))
     assert early.do({"k1": 0.3})["m2"].mean == late.do({"k1": 0.3})["m2"].mean == first
-    late.update(system(6, 34).with_columns(m2=9.0))
+    late.update(system(6, BATCH - 30).with_columns(m2=9.0))
     assert late.do({"k1": 0.3})["m2"].mean > first + 0.5
 
 

@@ -226,4 +226,4 @@ def sample(u: np.ndarray, names, measurement: Measurement, reference: Measuremen
 
 def _calm(x: float) -> float:
     """Keep hopeless configurations from bending the model: beyond a factor of e^1.5 all are alike."""
-    return float(np.clip(x, -1.5, 1.5))
+    return float(min(max(x, -1.5), 1.5))

@@ -13,7 +13,7 @@ from gpuschedlab.autosched.network import Network
 from gpuschedlab.errors import EstimatorError
 
 BACKENDS = {"network": Network, "boosted": Boosted}
-BATCH = 64
+BATCH = 128
 """New rows after which all is learnt anew: also what fine-tuning leaves alone, such as where a network cuts its numbers."""
 
 
@@ -102,9 +102,12 @@ class CausalModel:
         """Coordinates (count or fewer, k) of the configurations learnt from whose objective came out highest, best first."""
         layers, rows = self.graph.layers, self.core.rows
         worth = rows[:, layers.names.index(layers.objectives[0])]
-        found = rows[np.argsort(-worth, kind="stable"), : len(layers.knobs)]
-        _, first = np.unique(found, axis=0, return_index=True)
-        return found[np.sort(first)[:count]]
+        found = {}
+        for u in rows[np.argsort(-worth, kind="stable"), : len(layers.knobs)]:
+            found.setdefault(u.tobytes(), u)
+            if len(found) == count:
+                break
+        return np.array(list(found.values()))
 
     def predict(self, configurations) -> Prediction:
         """Foresee the first objective of configurations: a frame with columns `layers.given`, or (n, k) in their order.

@@ -50,8 +50,10 @@ class Axis:
         """Allowed values (n,) at coordinates (n,), numbers to some eleven digits."""
         if self.levels:
             return [self.info.knob.choices[i] for i in np.rint(_within(u, 0.0, 1.0) * (self.levels - 1)).astype(int)]
-        found, stepped = self._number(u).tolist(), self.info.kind == "int" or self.info.knob.step
-        return [self.info.clip(x) for x in found] if stepped else found
+        found = self._number(u)
+        if self.info.knob.step:
+            return [self.info.clip(x) for x in found.tolist()]
+        return (np.rint(found).astype(int) if self.info.kind == "int" else found).tolist()
 
     def coordinate(self, value):
         """Coordinate of a value, or (n,) of numbers: the inverse of `value`, 0 or 1 outside the range that is searched."""

@@ -275,8 +275,8 @@ class _Search:
         points = self.space.snap(points)
         points = points[np.argsort(-self.model.predict(self._given(points)).mean, kind="stable")]
         categories = [i for i, axis in enumerate(self.space.axes) if axis.levels]
-        turns, met = [], Counter(tuple(u[categories]) for u in beside)
-        for kind in map(tuple, points[:, categories]):
+        turns, met = [], Counter(tuple(u[categories].tolist()) for u in beside)
+        for kind in map(tuple, points[:, categories].tolist()):
             turns.append(met[kind])
             met[kind] += 1
         return list(points[np.argsort(turns, kind="stable")[:count]])
