@@ -407,8 +407,8 @@ def test_when_all_is_fixed_the_search_ends(space):
 def test_the_models_favourites_are_tried_first(space):
     found, _ = search(space, Omniscient(space), proposals=3, iterations=3, epsilon=0.0)
     tried = [worth(t.u) for t in found.trials[2:]]
-    assert tried[0] == min(tried)  # the best of a pool, the best of the other priority, the next one
-    assert [t.u[1] for t in found.trials[2:4]] in ([0.0, 1.0], [1.0, 0.0])
+    assert [t.u[1] for t in found.trials[2:4]] == [0.0, 1.0]  # that in force is the first of priority 1
+    assert tried[0] < tried[2]
     assert max(tried) < 65 < worth(found.trials[0].u)
     assert [t.round for t in found.trials] == [-1, 0, 1, 2, 3]
 
@@ -422,8 +422,8 @@ def test_favourites_are_of_each_kind_in_turn(space):
             return Seen(found, found)
 
     found, _ = search(space, Partial(space), proposals=3, iterations=3, epsilon=0.0, scope=False)
-    kinds = [t.u[1] for t in found.trials[2:]]
-    assert kinds == [1.0, 0.0, 1.0]
+    kinds = [t.u[1] for t in found.trials[1:]]
+    assert kinds == [1.0, 0.0, 1.0, 0.0]  # that in force is the first
     first, other, second = (worth(t.u) for t in found.trials[2:])
     assert max(first, other) < 65
     assert first < second
@@ -454,6 +454,23 @@ def test_without_a_hint_what_was_best_before_is_tried_first(space):
         assert (tried[0] == pytest.approx(corner)) is (memory == 4 and not hints)
         assert corner not in [pytest.approx(u) for u in tried[1:]]
         assert (found.trials[2].policy == hint) is bool(hints)
+
+
+@pytest.mark.parametrize("better", [0.99, 1.005, 1.02])
+def test_of_the_past_only_what_is_foreseen_to_be_better_is_tried(space, better):
+    """A twin of what is in force would take the place of a favourite, and end the search."""
+
+    class Judged(Omniscient):
+        def predict(self, u):
+            near = np.all(np.isclose(np.atleast_2d(u)[:, :-1], past), axis=1)
+            mean = np.where(near, np.log(better), super().predict(u).mean - now)
+            return Seen(mean, mean)
+
+    past = [0.2, 0.0, 0.1, 0.5]
+    now = Omniscient(space).predict([*space.encode(Themis(lease_term=600.0)), 0.0]).mean[0]
+    found, _ = search(space, Judged(space, remembered=[past]), proposals=1, memory=1, iterations=1, epsilon=0.0)
+    assert (found.trials[2].u.tolist() == pytest.approx(past)) is (better > 1.01)
+    assert len(found.trials) == 3
 
 
 def test_same_seed_same_search(space):

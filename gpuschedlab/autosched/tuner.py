@@ -20,7 +20,7 @@ GAMMA = 0.95  # algorithm 3, line 3
 IDLE = 12
 """Rounds in a row that lead to what is known, after which a search ends."""
 BETTER = 1.01
-"""Times the best by which a measurement must exceed it to count as progress."""
+"""Times the best by which a measurement must exceed it to count as progress, or a forecast to be worth one."""
 NEAR = 0.15
 """Part of an axis around the best within which what-if analysis does not look for better."""
 
@@ -121,9 +121,10 @@ class Tuner:
         What-if analysis: range of the predicted logarithm of the reward within which an axis does not matter.
     proposals, pool : int
         Rounds, at the beginning, that take hints and then the model's favourites of so many points of a Latin hypercube:
-        one of each combination of categories before a second of any.
+        one of each combination of categories before a second of any, that in force counted as the first of its own.
     memory : int
-        Where there is no hint, its favourite of so many best configurations that it learnt from takes its place; 0: none.
+        Where there is no hint, the model's favourite of so many best configurations that it learnt from takes its place, if
+        it is foreseen to be better than the one in force; 0: none.
     patience : int
         With a model: measurements in a row without progress after which the search ends, once the proposals are through.
     reject, scope : bool
@@ -135,14 +136,15 @@ class Tuner:
     -------------------------
     Rewards are ratios to a reference configuration on the same forecast (the policy's defaults), so that what the model
     learnt at one time holds at another. The configuration in force is measured first, too; then hints (without any, one
-    of the past) and, with a model, those it favours of each other kind; and the sampler begins at the best of all: its
-    steps from the configuration in force alone rarely leave the neighbourhood in T rounds. A configuration that was
-    measured before is not measured again. Most searches end by `patience`, not by steps 3 and 6: after the favourites,
-    if the last of them is no better than the best before, or else at the first measurement of the sampler's that is no
-    better. The search also ends when what the model favours is no better or worse than the rest, when every axis is
-    fixed, or when `IDLE` rounds in a row led to nothing new. Rewards beyond what the model knows would reject all else:
-    step 3 takes what it foretold of the best, where that is less. Step 6 takes the 90 % point of what is foreseen away
-    from the best: by the mean, a model that errs by a tenth fixed what mattered. `epsilon` has no published value.
+    of the past, if foreseen to be better) and, with a model, those it favours of each other kind; and the sampler
+    begins at the best of all: its steps from the configuration in force alone rarely leave the neighbourhood in T
+    rounds. A configuration that was measured before is not measured again. Most searches end by `patience`, not by
+    steps 3 and 6: after the favourites, if the last of them is no better than the best before, or else at the first
+    measurement of the sampler's that is no better. The search also ends when what the model favours is no better or
+    worse than the rest, when every axis is fixed, or when `IDLE` rounds in a row led to nothing new. Rewards beyond
+    what the model knows would reject all else: step 3 takes what it foretold of the best, where that is less. Step 6
+    takes the 90 % point of what is foreseen away from the best: by the mean, a model that errs by a tenth fixed what
+    mattered. `epsilon` has no published value.
 
     References
     ----------
@@ -250,21 +252,31 @@ class _Search:
         self.sampler = SAMPLERS[self.tuner.sampler](levels, self.rng, start.u, **self.tuner.options)
         self._narrow()
 
-    def favourites(self, count: int, beside) -> list[np.ndarray]:
-        """Coordinates that the model foresees to be best, of a pool spread over the box, `beside` what is tried first.
+    @property
+    def current(self) -> np.ndarray:
+        """Coordinates in force."""
+        return self.found.trials[1].u
+
+    def favourites(self, count: int, first) -> list[np.ndarray]:
+        """Coordinates that the model foresees to be best, of a pool spread over the box; to follow what is tried `first`.
 
         None without a model.
         """
         if self.model is None or count <= 0:
             return []
         plan = LatinHypercube([a.levels for a in self.space.axes], self.rng, size=self.tuner.pool)
-        return self._foreseen_best(np.array([plan.ask() for _ in range(self.tuner.pool)]), count, beside)
+        return self._foreseen_best(np.array([plan.ask() for _ in range(self.tuner.pool)]), count, [self.current, *first])
 
     def remembered(self) -> list[np.ndarray]:
-        """Coordinates that the model foresees to be best, of the best that it learnt from; none without a model."""
+        """Coordinates that the model foresees to be best, of the best that it learnt from.
+
+        None without a model, nor where it foresees about as much of those in force: to measure such a twin teaches nothing.
+        """
         if self.model is None or not self.tuner.memory:
             return []
-        return self._foreseen_best(self.model.best(self.tuner.memory), 1)
+        points = self._foreseen_best(self.model.best(self.tuner.memory), 1)
+        now, *best = self.model.predict(self._given([self.current, *points])).mean
+        return points if best and best[0] > now + np.log(BETTER) else []
 
     def _foreseen_best(self, points: np.ndarray, count: int, beside=()) -> list[np.ndarray]:
         """The best of points (n, k), as constraints allow them and the model foresees them.
