@@ -120,11 +120,11 @@ class Tuner:
     margin : float
         What-if analysis: range of the predicted logarithm of the reward within which an axis does not matter.
     proposals, pool : int
-        Rounds, at the beginning, that take hints and then the model's favourites of so many points of a Latin hypercube:
-        one of each combination of categories before a second of any, that in force counted as the first of its own.
+        Rounds, at the beginning, that take the model's favourites of so many points of a Latin hypercube: one of each
+        combination of categories before a second of any, the hints and what is in force counted as the first of theirs.
     memory : int
-        Where there is no hint, the model's favourite of so many best configurations that it learnt from takes its place, if
-        it is foreseen to be better than the one in force; 0: none.
+        Before them, where there is no hint, its favourite of so many best configurations that it learnt from, if it is
+        foreseen to be better than the one in force; 0: none.
     patience : int
         With a model: measurements in a row without progress after which the search ends, once the proposals are through.
     reject, scope : bool
@@ -156,8 +156,8 @@ class Tuner:
     epsilon: float = 0.93
     gamma: float = GAMMA
     margin: float = 0.002
-    proposals: int = 3
-    pool: int = 192
+    proposals: int = 2
+    pool: int = 128
     memory: int = 64
     patience: int = 1
     reject: bool = True
@@ -201,14 +201,21 @@ class Tuner:
     def steps(self, probe: Probe, space: Space, current, *, hints=(), model=None, rng=0) -> Iterator[Tuning]:
         """Yield the search after each round; the same object, one trial longer."""
         search = _Search(self, probe, space, model, np.random.default_rng(rng))
+        begin = time.perf_counter()
+        for _ in self._rounds(search, current, hints):
+            search.found.seconds += time.perf_counter() - begin
+            yield search.found
+            begin = time.perf_counter()
+
+    def _rounds(self, search: _Search, current, hints) -> Iterator[None]:
+        """Go through the rounds: the reference and what is in force, what is tried first, what the sampler asks for."""
+        space = search.space
         for round_, policy in enumerate((space.policy, current), start=-1):
             search.take(round_, space.encode(policy), space.encode(policy), policy, judge=False)
-            yield search.found
-        begin = time.perf_counter()
+            yield
         hints = [space.encode(policy) for policy in hints]
         first = hints or search.remembered()
-        favourites = (first + search.favourites(self.proposals - len(first), first))[: self.iterations]
-        search.found.seconds += time.perf_counter() - begin
+        favourites = (first + search.favourites(self.proposals, first))[: self.iterations]
         for t in range(1, self.iterations + 1):
             if t > len(favourites):
                 if search.vain >= self.patience or search.idle >= IDLE:
@@ -222,7 +229,7 @@ class Tuner:
             asked = favourites[t - 1] if t <= len(favourites) else search.sampler.ask()
             policy, u = space.project(search.hold(asked))
             search.take(t, asked, u, policy, judge=t > len(hints))
-            yield search.found
+            yield
 
 
 class _Search:
@@ -260,12 +267,21 @@ class _Search:
     def favourites(self, count: int, first) -> list[np.ndarray]:
         """Coordinates that the model foresees to be best, of a pool spread over the box; to follow what is tried `first`.
 
-        None without a model.
+        One of each kind, which is what the categories are set to, before a second of any, those tried and in force
+        counted: a model that errs about a whole kind would else keep the search away from the others for ever. None
+        without a model.
         """
         if self.model is None or count <= 0:
             return []
         plan = LatinHypercube([a.levels for a in self.space.axes], self.rng, size=self.tuner.pool)
-        return self._foreseen_best(np.array([plan.ask() for _ in range(self.tuner.pool)]), count, [self.current, *first])
+        points = self.space.snap(np.array([plan.ask() for _ in range(self.tuner.pool)]))
+        points = points[np.argsort(-self.model.predict(self._given(points)).mean, kind="stable")]
+        categories = [i for i, axis in enumerate(self.space.axes) if axis.levels]
+        turns, met = [], Counter(tuple(u[categories].tolist()) for u in (self.current, *first))
+        for kind in map(tuple, points[:, categories].tolist()):
+            turns.append(met[kind])
+            met[kind] += 1
+        return list(points[np.argsort(turns, kind="stable")[:count]])
 
     def remembered(self) -> list[np.ndarray]:
         """Coordinates that the model foresees to be best, of the best that it learnt from.
@@ -274,24 +290,10 @@ class _Search:
         """
         if self.model is None or not self.tuner.memory:
             return []
-        points = self._foreseen_best(self.model.best(self.tuner.memory), 1)
-        now, *best = self.model.predict(self._given([self.current, *points])).mean
-        return points if best and best[0] > now + np.log(BETTER) else []
-
-    def _foreseen_best(self, points: np.ndarray, count: int, beside=()) -> list[np.ndarray]:
-        """The best of points (n, k), as constraints allow them and the model foresees them.
-
-        One of each kind, which is what the categories are set to, before a second of any, those measured `beside` them
-        counted: a model that errs about a whole kind would else keep the search away from the others for ever.
-        """
-        points = self.space.snap(points)
-        points = points[np.argsort(-self.model.predict(self._given(points)).mean, kind="stable")]
-        categories = [i for i, axis in enumerate(self.space.axes) if axis.levels]
-        turns, met = [], Counter(tuple(u[categories].tolist()) for u in beside)
-        for kind in map(tuple, points[:, categories].tolist()):
-            turns.append(met[kind])
-            met[kind] += 1
-        return list(points[np.argsort(turns, kind="stable")[:count]])
+        points = self.model.best(self.tuner.memory)
+        now, *seen = self.model.predict(self._given([self.current, *points])).mean
+        best = int(np.argmax(seen))
+        return [points[best]] if seen[best] > now + np.log(BETTER) else []
 
     def hold(self, asked) -> np.ndarray:
         """Apply the scope: fixed axes keep their values."""
@@ -302,7 +304,6 @@ class _Search:
 
     def take(self, t: int, asked, u, policy, *, judge: bool = True) -> None:
         """Steps 3 to 6 for one configuration."""
-        begin = time.perf_counter()
         predicted = self._predict(u)
         before = self.known.get(policy)
         elp = self.rng.random() <= self.tuner.epsilon
@@ -329,7 +330,6 @@ class _Search:
             self._narrow()
         fixed = tuple(self.space.axes[i].name for i in sorted(self.fixed))
         self.found.trials[-1] = replace(trial, fixed=fixed)
-        self.found.seconds += time.perf_counter() - begin
 
     def _bar(self) -> float:
         """Reward of the best, or what the model foretold of it if that is less: then it foretells all too little."""
