@@ -56,6 +56,13 @@ def asked() -> list[Requirement]:
     return [Requirement(text) for texts in lists for text in texts if not text.startswith("gpuschedlab[")]
 
 
+@pytest.mark.xdist_group("together")
+def test_groups_of_tests_keep_to_one_worker(request):
+    if not getattr(request.config.option, "loadgroup", False):
+        pytest.skip("tests are not sent to workers by group; make test does")
+    assert request.node.nodeid.endswith("@together"), "pytest-xdist sends the tests of a group to any worker"
+
+
 def test_lock_has_hashes_and_no_addresses():
     assert len(locked()) > 100
     for requirement, lines in locked():
