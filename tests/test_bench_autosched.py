@@ -117,7 +117,8 @@ def test_the_ablation_plays_all_ways_and_divides_what_they_cost(small):
     ],
 )
 def test_the_ablation_is_judged_by_each_bound(way, change, ok):
-    about = {"trace": "venus", "load": 1.1, "policy": "tiresias", "objective": "jct", "value": 100.0, "search_s": 0.1}
+    about = {"trace": "venus", "load": 1.1, "policy": "tiresias", "seed": 0}
+    about |= {"objective": "jct", "value": 100.0, "search_s": 0.1}
     about |= {"searches_s": 100.0, "decisions_s": 100.0, "measured": 40.0, "each_s": 1.0}
     rows = {w: about | {"way": w} for w in (*ablation.WAYS, *ablation.SIMILARITIES)}
     rows["autosched"] |= {"measured": 5.0, "searches_s": 2.0}

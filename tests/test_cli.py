@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpuschedlab import Cluster, Run, simulate
-from gpuschedlab.bench import engine
+from gpuschedlab.bench import ablation, engine
 from gpuschedlab.check import small_trace
 from gpuschedlab.cli import main
 from gpuschedlab.cli.compare import LINEUP
@@ -287,6 +287,40 @@ def test_bench_ends_with_1_when_a_budget_is_missed(capsys, monkeypatch):
         assert found["ok"] is (code == 0)
         assert main(["bench", "engine"]) == code
         assert ("NO" in capsys.readouterr().out) is (code == 1)
+
+
+def test_a_part_of_a_bench_can_be_had_alone(capsys, monkeypatch):
+    asked = []
+    monkeypatch.setattr(ablation, "measure_all", lambda name, measure, data, cases, workers: asked.extend(cases) or [])
+    words = [
+        "bench",
+        "ablation",
+        "--data",
+        "x",
+        "--traces",
+        "pai",
+        "venus",
+        "--policies",
+        "lucid",
+        "--seeds",
+        "3",
+        "--json",
+    ]
+    assert main(words) == 0
+    assert asked == [("pai", 1.1, "lucid", 4.0, 3), ("venus", 1.1, "lucid", 4.0, 3)]
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("ablation --traces venus mars", "bench ablation: found traces=mars; expected some of venus, pai."),
+        ("autosched --seeds -1", "bench autosched: found seeds=-1; expected whole numbers from 0."),
+        ("engine --policies fifo", "bench engine: found policies=fifo; expected none, for it takes no policies."),
+    ],
+)
+def test_a_part_that_a_bench_does_not_have_is_told(words, told, capsys):
+    assert main(["bench", *words.split()]) == 2
+    assert told in capsys.readouterr().err
 
 
 def test_a_case_is_measured():

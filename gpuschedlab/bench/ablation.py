@@ -23,7 +23,7 @@ from gpuschedlab.bench.kept import measure_all
 WAYS = ("autosched", "no-causal", "no-aggregator", "no-controller", "no-future")
 SIMILARITIES = tuple(name for name in DISTANCES if name != "manhattan")
 """How stored hours are compared instead of by Manhattan distance."""
-CASES = tuple(product(("venus", "pai"), (1.1,), ("tiresias", "themis", "lucid")))
+TRACES, LOAD, POLICIES = ("venus", "pai"), 1.1, ("tiresias", "themis", "lucid")
 #: Asked for: fewer measurements, cheaper ones, both together; part of the objective that is lost; seconds of a search.
 FEWER, CHEAPER, TOGETHER, LOSS, SECONDS = 5.0, 2.5, 30.0, 0.05, 1.0
 #: What the thesis reports of Tiresias: overhead by causal tuner, by aggregator, together (6.6.3); JCT by similarity, over that
@@ -82,6 +82,7 @@ def judge(rows: list[dict]) -> dict:
         "trace": whole["trace"],
         "load": whole["load"],
         "policy": whole["policy"],
+        "seed": whole["seed"],
         "fewer_measurements": alone["measured"] / whole["measured"],
         "cheaper_measurements": neither["each_s"] / alone["each_s"],
         "causal_tuner": neither["searches_s"] / causal["searches_s"],
@@ -104,26 +105,25 @@ def judge(rows: list[dict]) -> dict:
     return found | {"ok": good}
 
 
-def run(data_dir=None, cases=CASES, days: float = 4.0, seed: int = 0) -> dict:
+def run(data_dir=None, traces=TRACES, policies=POLICIES, seeds=(0,), days: float = 4.0) -> dict:
     """Measure and judge.
 
     Parameters
     ----------
     data_dir : str or Path
         Folder of the reference data.
-    cases : iterable of (str, float or None, str)
-        Traces, loads (None: their own) and policies.
+    traces, policies, seeds : tuples
+        Fewer cases, or others.
     days : float
         How much of each trace is played.
-    seed : int
 
     Returns
     -------
     dict
         `rows` a way and case, `cases` with ratios, `published`, and `ok`.
     """
-    # One at a time: seconds are what is compared.
-    parts = measure_all("ablation", measure, data_dir, [(*case, days, seed) for case in cases], workers=1)
+    cases = [(trace, LOAD, policy, days, seed) for trace, policy, seed in product(traces, policies, seeds)]
+    parts = measure_all("ablation", measure, data_dir, cases, workers=1)  # one at a time: seconds are what is compared
     found = [judge(rows) for rows in parts]
     return {
         "rows": [row for rows in parts for row in rows],

@@ -17,6 +17,9 @@ def add(commands):
     parser.add_argument(
         "--data", default=os.environ.get(DATA), metavar="FOLDER", help=f"reference data (default ${DATA})"
     )
+    parser.add_argument("--traces", nargs="+", metavar="TRACE", help="only these (causal, ablation, autosched)")
+    parser.add_argument("--policies", nargs="+", metavar="POLICY", help="only these (as above)")
+    parser.add_argument("--seeds", nargs="+", type=int, metavar="SEED", help="instead of its own (as above, and traces)")
     add_json(parser)
     parser = add_command(
         commands, "warm", warm, "compile the engine and the policies ahead, so that first runs are quick"
@@ -28,7 +31,8 @@ def bench(args) -> int:
     """Measure; 1 if a budget is missed."""
     from gpuschedlab.bench import run
 
-    found = run(args.name, args.data)
+    chosen = {key: tuple(getattr(args, key)) for key in ("traces", "policies", "seeds") if getattr(args, key)}
+    found = run(args.name, args.data, **chosen)
     print(as_json(found) if args.json else _told(found))
     return 0 if found["ok"] else 1
 
