@@ -19,7 +19,9 @@ def add(commands):
     )
     parser.add_argument("--traces", nargs="+", metavar="TRACE", help="only these (causal, ablation, autosched)")
     parser.add_argument("--policies", nargs="+", metavar="POLICY", help="only these (as above)")
-    parser.add_argument("--seeds", nargs="+", type=int, metavar="SEED", help="instead of its own (as above, and traces)")
+    parser.add_argument(
+        "--seeds", nargs="+", type=int, metavar="SEED", help="instead of its own (as above, and traces)"
+    )
     add_json(parser)
     parser = add_command(
         commands, "warm", warm, "compile the engine and the policies ahead, so that first runs are quick"
