@@ -129,16 +129,28 @@ def test_lucid_profiles_first_and_starts_over():
     assert nodes == [0, 1]
 
 
-def test_a_profiler_that_grows_takes_empty_nodes_only():
-    """Jobs hold two nodes of three for long: one profiler node can be had, and where none can, jobs are not profiled."""
+def test_a_profiler_that_grows_takes_nodes_as_they_become_empty():
+    """Jobs hold two nodes of three for long, and the third until 20 s; who waits by then is profiled then."""
     trace = jobs((0, 1, 1000), (0, 1, 900), (0, 1, 20), (30, 1, 100), (31, 1, 10))
-    for at, expected in ((25.0, [1000, 900, 20, 1000, 90]), (10.0, [1000, 900, 20, 130, 140])):
-        simulation = Simulation(trace, Cluster.homogeneous(3, 1), Lucid(profiler_nodes=0, pack=False))
+    early = trace.with_columns(submit=pl.col("submit") - pl.when(pl.col("submit") > 0).then(15).otherwise(0))
+    late = [1000, 900, 20, 1000, 90]
+    for frame, at, expected in ((trace, 25.0, late), (trace, 10.0, late), (early, 10.0, [1000, 900, 20, 1000, 80])):
+        simulation = Simulation(frame, Cluster.homogeneous(3, 1), Lucid(profiler_nodes=0, pack=False))
         simulation.advance(at)
         for share_limit in (1.5, 1.2):  # what it has it keeps
             simulation.switch(Lucid(profiler_nodes=1, profile_time=50.0, pack=False, share_limit=share_limit))
         simulation.advance(np.inf)
         assert simulation.result().jobs["end"].to_list() == expected
+
+
+@pytest.mark.parametrize(("second", "expected"), [(300, 340), (2000, 1040)])
+def test_a_job_is_profiled_once_the_profiler_is_large_enough(second, expected):
+    """The profiler wants two nodes of four, and gets one at 20 s and one when the second job ends; or it is too late."""
+    trace = jobs((0, 1, 1000), (0, 1, 1000), (0, 1, second), (0, 1, 20), (10, 2, 40))
+    simulation = Simulation(trace, Cluster.homogeneous(4, 1), Lucid(profiler_nodes=0, pack=False))
+    simulation.advance(5)
+    simulation.switch(Lucid(profiler_nodes=2, profile_time=50.0, pack=False))
+    assert simulation.run().jobs["end"][4] == expected
 
 
 def test_lucid_serves_the_smallest_expected_gpu_time_first():

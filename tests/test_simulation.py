@@ -12,7 +12,7 @@ import pytest
 from gpuschedlab.cluster import Cluster, Nodes, Outage
 from gpuschedlab.errors import ClusterError, PolicyError, RunError, SpeedError, TraceError
 from gpuschedlab.estimators import Estimator
-from gpuschedlab.jobs import Speeds
+from gpuschedlab.jobs import Speeds, default_speeds
 from gpuschedlab.policies import Edf, Fifo, Lucid, Sjf, Srtf, Themis, Tiresias
 from gpuschedlab.sim import Allocation, Delays, Ordered, Round, Simulation, simulate
 
@@ -140,17 +140,23 @@ def test_the_same_run_twice_is_the_same_to_the_byte(policy):
     assert frames(simulate(random_trace(), EIGHT, policy)) == frames(simulate(random_trace(), EIGHT, policy))
 
 
-@pytest.mark.parametrize("policy", ORDERED, ids=lambda p: p.name)
-def test_switching_to_the_same_policy_loses_nothing(policy):
+@pytest.mark.parametrize(
+    "policy", [*ORDERED, Lucid(), Lucid(profiler_nodes=3, profile_time=900.0)], ids=lambda p: p.name
+)
+def test_switching_to_the_same_knobs_changes_nothing(policy):
     trace = random_trace(load=1.3)
-    simulation = Simulation(trace, EIGHT, policy)
-    simulation.advance(4000)
-    held = simulation.state.scalar["used"][0]
-    simulation.switch(policy)
-    assert simulation.state.scalar["used"][0] == held
-    run = simulation.run()
-    assert run.jobs["end"].null_count() == 0
-    assert run.jobs["executed"].to_list() == pytest.approx(trace["duration"].to_list())
+    speeds = default_speeds(EIGHT)
+    trace = trace.with_columns(model=pl.Series(np.random.default_rng(0).choice(speeds.models, trace.height)))
+    cluster = Cluster(EIGHT.groups, tuple(Outage(node, 3000 * node, 3000 * node + 900) for node in range(8)))
+    given = {"speeds": speeds, "delays": Delays(restart=30)}
+    simulation = Simulation(trace, cluster, policy, **given)
+    for until in range(500, 40_000, 500):
+        simulation.run(until)
+        held = simulation.state.scalar["used"][0]
+        simulation.switch(policy)
+        assert simulation.state.scalar["used"][0] == held
+    expected = simulate(trace, cluster, policy, **given)
+    assert simulation.run().jobs["end"].to_list() == pytest.approx(expected.jobs["end"].to_list())
 
 
 @pytest.mark.parametrize("policy", [Srtf(), Tiresias(metric="gittins"), Lucid(profiler_nodes=2)], ids=lambda p: p.name)

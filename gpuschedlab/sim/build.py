@@ -17,6 +17,7 @@ from gpuschedlab.sim.state import (
     SCALARS,
     STRETCH,
     TICK,
+    WAITING,
     State,
 )
 
@@ -126,10 +127,13 @@ def _jobs(trace: pl.DataFrame, speeds, estimates: np.ndarray, delays: Delays, cl
     return job, body
 
 
-def _classes(job, body, rule, profiled: int):
+def _classes(job, body, rule):
     """Group jobs by demand (and model, where jobs share GPUs), each with the class they join later; the heaps' size."""
     n = len(job)
-    job["stage"] = (profiled > 0) & (body["slots"] <= profiled)
+    fresh = (job["state"] <= WAITING) & (job["starts"] == 0)
+    job["stage"] = (fresh | (job["stage"] == 1)) & (
+        rule["profile"] > 0
+    )  # `place_in_queue` lets by whom no profiler holds
     tight = (rule["placement"][0] == RELAX) & (job["spread"] < rule["skew"][0])
     model = job["model"] if rule["sharing"][0] else np.full(n, -1)
     models = int(model.max(initial=0)) + 2
@@ -149,8 +153,8 @@ def _classes(job, body, rule, profiled: int):
     return cls, int(size.sum())
 
 
-def _check_sizes(trace: pl.DataFrame, slots: np.ndarray, pools: np.ndarray, profiler_nodes: int):
-    room = int(pools[pools[:, 1] == 0, 3].max(initial=0))
+def _check_sizes(trace: pl.DataFrame, slots: np.ndarray, sizes: np.ndarray, profiler_nodes: int):
+    room = int(sizes.max(initial=0))
     large = np.flatnonzero(slots > room)
     if len(large):
         i = int(large[np.argmax(slots[large])])
@@ -204,15 +208,22 @@ def arrange(
 ) -> dict:
     """Make the arrays that depend on the policy: rule, nodes by pool, demand classes; jobs are put into the classes.
 
-    `ready`: the nodes that a profiler may take, in order; None: all.
+    `ready`: the nodes that a profiler may take now, in order; None: all.
     """
     rule = policy.rule()
     rule["checkpoint"] = np.inf if delays.checkpoint is None else delays.checkpoint
     profiler_nodes = getattr(policy, "profiler_nodes", 0)
+    if profiler_nodes >= cluster.total_nodes:
+        raise ClusterError(
+            f"found profiler_nodes={profiler_nodes}; expected fewer than the nodes of the cluster "
+            f"({cluster.total_nodes}), or jobs would have none left to run on. Use a larger cluster, or set the policy's "
+            "profiler_nodes to 0."
+        )
+    others = slice(profiler_nodes, None)
+    sizes = np.bincount(cluster.node_type[others], cluster.node_gpus[others] * SLOTS)
+    _check_sizes(trace, body["slots"], sizes, profiler_nodes)
     nodes, pools = _nodes(cluster, profiler_nodes, ready)
-    _check_sizes(trace, body["slots"], pools, profiler_nodes)
-    profiled = int(pools[pools[:, 1] == 1, 3].max(initial=0))
-    cls, heap_size = _classes(job, body, rule, profiled)
+    cls, heap_size = _classes(job, body, rule)
     return {"rule": rule, "nodes": nodes, "pools": pools, "cls": cls, "heap": np.zeros(heap_size + 1, np.int32)}
 
 
@@ -233,21 +244,23 @@ def _tables(speeds) -> dict:
 
 
 def _nodes(cluster: Cluster, profiler_nodes: int, ready):
+    """Nodes, each in the pool of its type and purpose. A profiler has the types of the first nodes, so many of each."""
     nodes = np.zeros(cluster.total_nodes, NODE)
     nodes["size"] = nodes["free"] = cluster.node_gpus * SLOTS
     nodes["type"] = cluster.node_type
-    stage = np.zeros(len(nodes), int)
-    stage[(np.arange(len(nodes)) if ready is None else ready)[:profiler_nodes]] = 1
-    if profiler_nodes >= len(nodes):
-        raise ClusterError(
-            f"found profiler_nodes={profiler_nodes}; expected fewer than the nodes of the cluster ({len(nodes)}), or jobs "
-            "would have none left to run on. Use a larger cluster, or set the policy's profiler_nodes to 0."
-        )
     types = len(cluster.gpu_types)
-    kinds, nodes["pool"] = np.unique(stage * types + nodes["type"], return_inverse=True)
-    pools = np.zeros((len(kinds), 4), np.int64)
+    ready = np.arange(len(nodes)) if ready is None else ready
+    wanted = np.bincount(nodes["type"][:profiler_nodes], minlength=types)
+    stage = np.zeros(len(nodes), int)
+    for kind in np.flatnonzero(wanted):
+        stage[ready[nodes["type"][ready] == kind][: wanted[kind]]] = 1
+    place = stage * types + nodes["type"]
+    kinds = np.unique(np.concatenate([place, types + np.flatnonzero(wanted)]))
+    nodes["pool"] = np.searchsorted(kinds, place)
+    pools = np.zeros((len(kinds), 5), np.int64)
     pools[:, 0], pools[:, 1] = kinds % types, kinds // types
-    pools[:, 2] = pools[:, 3] = np.bincount(nodes["pool"], weights=nodes["size"])
+    pools[:, 2] = pools[:, 3] = np.bincount(nodes["pool"], nodes["size"], len(kinds))
+    pools[:, 4] = pools[:, 1] * (wanted[pools[:, 0]] - np.bincount(nodes["pool"], minlength=len(kinds)))
     return nodes, pools
 
 

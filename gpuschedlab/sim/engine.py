@@ -174,13 +174,41 @@ def renew_key(S, j, fns, raw):
 
 
 @njit(inline="never")
+def profiled_slots(S):
+    """Slots of the largest profiler, with those that are down."""
+    most = 0
+    for p in range(S.pools.shape[0]):
+        if S.pools[p, 1] == 1:
+            slots = 0
+            for n in range(S.nodes.shape[0]):
+                if S.nodes[n].pool == p:
+                    slots += S.nodes[n].size
+            most = max(most, slots)
+    return most
+
+
+@njit
+def place_in_queue(S, j):
+    """Choose the class in which job j waits; one that no profiler holds is not profiled."""
+    if S.job[j].stage == 1 and S.body[j].slots > profiled_slots(S):
+        skip_profiling(S, j)
+    S.body[j].cls = S.body[j].base
+
+
+@njit
+def skip_profiling(S, j):
+    """Job j is not profiled, or no longer: it queues with the others from now on."""
+    S.job[j].stage = 0
+    S.body[j].base = S.cls[S.body[j].base].relaxed
+
+
+@njit(inline="never")
 def begin_wait(S, j, fns, raw):
     """Put job j among the waiting."""
     job = S.job[j]
-    b = S.body[j]
     job.state = WAITING
     job.waiting_since = S.scalar[0].now
-    b.cls = b.base
+    place_in_queue(S, j)
     renew_key(S, j, fns, raw)
     push_waiting(S, j)
     S.scalar[0].waiting += 1

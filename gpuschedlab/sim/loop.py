@@ -15,16 +15,18 @@ from gpuschedlab.sim.engine import (
     log_tick,
     move_clock,
     on_grid,
+    profiled_slots,
     refresh,
     renew_key,
     set_rate,
+    skip_profiling,
     wake,
 )
 from gpuschedlab.sim.filling import EASY, easy, fill, first_waiting, open_classes
 from gpuschedlab.sim.handle import STATE
 from gpuschedlab.sim.heaps import ahead, drop_waiting, moved_rank, moved_waiting, place_in_rank, push_waiting
 from gpuschedlab.sim.order import rekey, reorder
-from gpuschedlab.sim.state import JOB, RUNNING
+from gpuschedlab.sim.state import JOB, RUNNING, WAITING
 
 ENDED, FULL, DECIDE, NO_SPEED = range(4)
 
@@ -66,10 +68,9 @@ def ring(S, j, fns, raw):
         if job.stage == 1 and job.started + S.rule[0].profile <= sc.now:
             b.lost += job.progress / b.rate
             leave(S, j, fns, raw)
-            job.stage = 0
+            skip_profiling(S, j)
             job.progress = 0.0  # no checkpoint is taken of a profiled run
             b.segment = 0
-            b.base = S.cls[b.base].relaxed
             begin_wait(S, j, fns, raw)
             return
         led, at = leads(S, j), place_in_rank(S, j, 0, sc.running)
@@ -103,11 +104,50 @@ def arrive(S, j, fns, raw):
 
 
 @njit(inline="never")
+def enlarge_profilers(S, fns, raw):
+    """Give profilers that lack nodes those that are empty, and new jobs that wait and fit now."""
+    lacked = S.pools[:, 4].sum()
+    for p in range(S.pools.shape[0]):
+        n = 0
+        while S.pools[p, 4] > 0 and n < S.nodes.shape[0]:
+            nd = S.nodes[n]
+            if nd.type == S.pools[p, 0] and S.pools[nd.pool, 1] == 0 and nd.down == 0 and nd.free == nd.size:
+                for column in (2, 3):
+                    S.pools[nd.pool, column] -= nd.size
+                    S.pools[p, column] += nd.size
+                S.pools[p, 4] -= 1
+                nd.pool = p
+            n += 1
+    if S.pools[:, 4].sum() < lacked:
+        room = profiled_slots(S)
+        for j in range(S.scalar[0].arrived):
+            job = S.job[j]
+            if job.state == WAITING and job.starts == 0 and job.stage == 0 and S.body[j].slots <= room:
+                enroll(S, j, fns, raw)
+
+
+@njit(inline="never")
+def enroll(S, j, fns, raw):
+    """Waiting job j is to be profiled after all."""
+    for c in range(S.cls.shape[0]):
+        if S.cls[c].stage == 1 and S.cls[c].relaxed == S.body[j].base:
+            drop_waiting(S, j)
+            S.job[j].stage = 1
+            S.body[j].base = S.body[j].cls = c
+            renew_key(S, j, fns, raw)
+            push_waiting(S, j)
+            wake(S, j, fns[1], raw)
+            return
+
+
+@njit(inline="never")
 def decide(S, fns, raw):
     """Let the order decide who runs now; leases that ended are renewed for those who stay."""
     sc = S.scalar[0]
     r = S.rule[0]
     sc.dirty = 0
+    if r.profile > 0:
+        enlarge_profilers(S, fns, raw)
     if r.preemptive == 1 and sc.demanded <= sc.capacity:
         fill(S, fns, raw)  # room for all: no order matters, unless nodes are too fragmented
     if r.moving > 0 and sc.waiting > 0:

@@ -8,7 +8,7 @@ from gpuschedlab._compiled import njit
 from gpuschedlab.errors import RunError
 from gpuschedlab.sim.build import arrange
 from gpuschedlab.sim.changes import count_host
-from gpuschedlab.sim.engine import begin_wait, log_tick, wake
+from gpuschedlab.sim.engine import begin_wait, log_tick, place_in_queue, wake
 from gpuschedlab.sim.filling import try_start
 from gpuschedlab.sim.handle import STATE
 from gpuschedlab.sim.heaps import insert_rank, push_waiting
@@ -64,12 +64,15 @@ def reinsert(S, key, change, gate, raw):
         state = S.job[j].state
         if state != WAITING and state != RUNNING:
             continue
-        S.body[j].key = key(sc.now, S.job[j], raw)
+        b = S.body[j]
         if state == WAITING:
-            S.body[j].cls = S.body[j].base
+            place_in_queue(S, j)
+        b.key = key(sc.now, S.job[j], raw)
+        if state == WAITING:
             push_waiting(S, j)
             sc.waiting += 1
         else:
+            b.pool = S.nodes[S.entry[S.body[b.partner if b.guest else j].head].node].pool
             insert_rank(S, j)
             count_host(S, j, 1)
         wake(S, j, change, raw)
@@ -126,18 +129,15 @@ def _remember(simulation, at: np.ndarray, initial: pl.DataFrame):
 def rebuild(simulation):
     """Rebuild queues, classes and pools for the present policy; jobs and nodes stay as they are.
 
-    A profiler keeps its nodes and takes empty ones: where jobs run that it cannot move, new jobs would wait for their end.
+    A profiler keeps its nodes, and takes empty ones at once and others as they become empty: the jobs on them stay.
     """
     state = simulation.state.copy()
     refresh_active(state)
     job, body, old = state.job, state.body, state.nodes
     body["pos"], body["tick"], body["timer"] = -1, -1, np.inf
-    had, empty = state.pools[old["pool"], 1] == 1, old["free"] == old["size"]
+    had, empty = state.pools[old["pool"], 1] == 1, (old["free"] == old["size"]) & (old["down"] == 0)
     ready = np.concatenate([np.flatnonzero(had), np.flatnonzero(empty & ~had)])
-    stage = job["stage"].copy()
     new = arrange(job, body, simulation.trace, simulation.cluster, simulation.policy, simulation.delays, ready)
-    fresh = (job["state"] <= WAITING) & (job["starts"] == 0)
-    job["stage"] = np.where(fresh, job["stage"], np.where(new["rule"]["profile"] > 0, stage, 0))
     nodes, pools = new["nodes"], new["pools"]
     for name in ("free", "down", "mask"):
         nodes[name] = old[name]

@@ -171,7 +171,7 @@ class Simulation:
     def switch(self, policy: Policy):
         """Go on under another policy, or other knobs; running jobs keep their GPUs until it decides otherwise.
 
-        A profiler that grows takes empty nodes only, and stays smaller if there are too few.
+        A profiler that grows takes nodes as they become empty.
         """
         _check_policy(policy)
         self.policy = policy

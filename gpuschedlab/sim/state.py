@@ -176,7 +176,7 @@ FIELDS = {
         "rule": (RULE, 1),  # (1,)
         "seconds_on": ("f8", 2),  # (n, T) s on each GPU type
         "histogram": ("i8", 1),  # (65,) nodes up by whole free GPUs
-        "pools": ("i8", 2),  # (P, 4): type, stage, free slots, slots up
+        "pools": ("i8", 2),  # (P, 5): type, stage, free slots, slots up, nodes that a profiler still lacks
         "scratch": ("i4", 2),  # (8, max(n, N) + 2) work space
         "first": ("i8", 1),  # from here on: `Speeds`
         "code": ("i8", 1),
