@@ -289,6 +289,10 @@ def test_existing_jobs_are_grouped_by_what_is_left_and_by_whether_they_run():
     found, past = Aggregator().group(trace, initial, 950.0)
     assert found.select("gpus", "duration", "jobs").rows() == [(2.0, 470.0 + 100.0, 2.0), (2.0, 55.0, 2.0)]
     assert past.select("executed", "attained", "running").rows() == [(470.0, 940.0, True), (0.0, 0.0, False)]
+    profiled = initial.with_columns(stage=pl.Series([0, 1, 0, 0]))
+    found, past = Aggregator().group(trace, profiled, 950.0)
+    assert found["jobs"].to_list() == [1.0, 1.0, 2.0]
+    assert past["stage"].to_list() == [0, 1, 0]
 
 
 def test_a_group_has_a_size():

@@ -211,7 +211,15 @@ def test_other_knobs_take_over_at_once():
 
 
 @pytest.mark.parametrize(
-    "policy", [Fifo(placement="pack"), Sjf(placement="pack"), Tiresias(pack_limit=0)], ids=lambda p: p.name
+    "policy",
+    [
+        Fifo(placement="pack"),
+        Sjf(placement="pack"),
+        Tiresias(pack_limit=0),
+        Lucid(placement="pack"),
+        Lucid(profiler_nodes=4, profile_time=900.0, placement="pack"),
+    ],
+    ids=lambda p: p.name,
 )
 def test_starting_in_the_midst_goes_on_where_another_stopped(policy):
     trace = random_trace(load=1.5)

@@ -109,7 +109,7 @@ class Aggregator:
         grid = (pl.col("left").clip(1.0).log() / np.log(self.ratio)).floor()
         windows = (1 + (pl.col("submit") - now).clip(0) / self.window).log(2).floor()
         when = pl.when(pl.col("known")).then(-1.0).otherwise(windows)
-        alike = ["gpus", "known", "running", "grid", "when", *(c for c in self.alike if c in state.columns)]
+        alike = ["gpus", "known", "running", "grid", "when", *(c for c in ("stage", *self.alike) if c in state.columns)]
         fits = pl.max_horizontal(1, pl.min_horizontal(self.most, (self.room / pl.col("gpus")).floor()))
         return (
             state.with_columns(grid=grid, when=when)

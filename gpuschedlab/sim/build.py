@@ -169,14 +169,16 @@ def _check_sizes(trace: pl.DataFrame, slots: np.ndarray, sizes: np.ndarray, prof
         )
 
 
-def build_state(trace: pl.DataFrame, cluster: Cluster, policy, speeds, estimates: np.ndarray, delays: Delays) -> State:
-    """Make the arrays of a simulation at time 0, before anything happened."""
+def build_state(
+    trace: pl.DataFrame, cluster: Cluster, policy, speeds, estimates: np.ndarray, delays: Delays, ready=None
+) -> State:
+    """Make the arrays of a simulation at time 0, before anything happened; `ready` as in `arrange`."""
     types = cluster.gpu_types
     type_map = np.array(
         [speeds.gpu_types.index(t) if speeds and t in speeds.gpu_types else -1 for t in types], np.int64
     )
     job, body = _jobs(trace, speeds, estimates, delays, cluster, type_map)
-    ruled = arrange(job, body, trace, cluster, policy, delays)
+    ruled = arrange(job, body, trace, cluster, policy, delays, ready)
     n, capacity = len(job), int(ruled["nodes"]["size"].sum())
     smallest = min(SLOTS, int(body["slots"].min(initial=SLOTS)))
     # Twice: within a decision, those that start already hold what those that are suspended have lent them.

@@ -12,11 +12,11 @@ from gpuschedlab.sim.engine import begin_wait, log_tick, place_in_queue, wake
 from gpuschedlab.sim.filling import try_start
 from gpuschedlab.sim.handle import STATE
 from gpuschedlab.sim.heaps import insert_rank, push_waiting
-from gpuschedlab.sim.loop import KEY, RAW
+from gpuschedlab.sim.loop import KEY, RAW, enlarge_profilers
 from gpuschedlab.sim.rounds import INDEX, refresh_active
 from gpuschedlab.sim.state import RUNNING, WAITING
 
-PAST = ("executed", "attained", "progress", "contention", "waiting_since", "started")
+PAST = ("executed", "attained", "progress", "contention", "waiting_since", "started", "stage")
 """What `unfinished` tells of a job's past, as in `gpuschedlab.sim.state.JOB`."""
 
 
@@ -32,16 +32,24 @@ def unfinished(simulation) -> pl.DataFrame:
     )
 
 
-@njit(types.int64(STATE, KEY, KEY, KEY, RAW, INDEX))
-def admit(S, key, change, gate, raw, running):
-    """Let the first arrivals in as they stand, the running ones first on GPUs, without delay; how many did not fit."""
-    fns = (key, change, gate)
+@njit(types.int64(STATE, KEY, KEY, KEY, RAW))
+def admit(S, key, change, gate, raw):
+    """Let the first arrivals in, all of them waiting; how many."""
     sc = S.scalar[0]
     for j in range(sc.arrived):
         S.body[j].last = sc.now
         sc.demanded += S.body[j].slots
-        begin_wait(S, j, fns, raw)
+        begin_wait(S, j, (key, change, gate), raw)
         S.job[j].queued = sc.now - S.job[j].submit - S.job[j].executed
+    sc.dirty = 1
+    sc.decide_at = sc.now
+    return sc.arrived
+
+
+@njit(types.int64(STATE, KEY, KEY, KEY, RAW, INDEX))
+def seat(S, key, change, gate, raw, running):
+    """Give waiting jobs that run GPUs, without delay, and profilers the nodes left empty; how many did not fit."""
+    fns = (key, change, gate)
     short = 0
     for i in range(running.shape[0]):
         j = running[i]
@@ -51,8 +59,7 @@ def admit(S, key, change, gate, raw, running):
             wake(S, j, fns[1], raw)
         else:
             short += 1
-    sc.dirty = 1
-    sc.decide_at = sc.now
+    enlarge_profilers(S, fns, raw)
     return short
 
 
@@ -106,11 +113,15 @@ def begin(simulation, start: float, initial: pl.DataFrame | None):
     s.body["first"][started] = s.job["submit"][started]
     s.body["segment"][:] = 0
     s.scalar["arrived"] = early
+    stage = np.zeros(len(s.job), int)
+    stage[at] = initial["stage"].to_numpy() if "stage" in initial.columns else 0
     running = np.sort(at[initial["running"].to_numpy()])
     s.job["starts"][running] = 0
-    s.job["stage"][started] = 0
-    admit(s, *simulation._fns, simulation._raw, running)
+    admit(s, *simulation._fns, simulation._raw)
+    for each in (0, 1):  # the profiler takes nodes where none of the others run
+        seat(s, *simulation._fns, simulation._raw, running[stage[running] == each])
     s.job["starts"][running] = 1
+    s.job["stage"][started] = stage[started]
     _remember(simulation, at, initial)
 
 

@@ -48,7 +48,8 @@ class Simulation:
         Instant (s) at which it begins; jobs submitted before then must be in `initial`.
     initial : polars.DataFrame, optional
         Jobs already in the system at `start`: `job_id, executed` (s), `attained` (GPU-s), `progress, running`
-        (bool), and optionally `contention` (so far), `waiting_since` and `started` (s): what `unfinished()` gives.
+        (bool), and optionally `contention` (so far), `waiting_since` and `started` (s), and `stage` (1: is being
+        profiled): what `unfinished()` gives.
     rng : int
         Seed, kept with the run; the engine itself draws nothing.
 
@@ -88,7 +89,8 @@ class Simulation:
         self.seconds = 0.0
         self._idle, self._stand, self._logged = 0, None, np.zeros(4)
         estimates = np.asarray(estimator.predict(_each(self.trace)), float)
-        self.state = build_state(self.trace, cluster, policy, speeds, estimates, self.delays)
+        ready = None if initial is None else np.zeros(0, int)
+        self.state = build_state(self.trace, cluster, policy, speeds, estimates, self.delays, ready)
         self._keys()
         resume.begin(self, start, initial)
 
