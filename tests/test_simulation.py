@@ -159,6 +159,17 @@ def test_switching_to_the_same_knobs_changes_nothing(policy):
     assert simulation.run().jobs["end"].to_list() == pytest.approx(expected.jobs["end"].to_list())
 
 
+def test_jobs_on_a_profiler_count_among_all_others_once_there_is_none():
+    """Where decisions suspend jobs they count room by pool: one that is no more would be memory of others."""
+    simulation = Simulation(random_trace(load=1.3), EIGHT, Lucid(profiler_nodes=3, profile_time=900.0))
+    simulation.advance(4000)
+    running = simulation.state.job["state"] == 2
+    assert set(simulation.state.body["pool"][running]) == {0, 1}
+    simulation.switch(Tiresias())
+    assert set(simulation.state.body["pool"][running]) == {0}
+    assert simulation.run().jobs["end"].null_count() == 0
+
+
 @pytest.mark.parametrize("policy", [Srtf(), Tiresias(metric="gittins"), Lucid(profiler_nodes=2)], ids=lambda p: p.name)
 def test_a_copy_under_another_policy_is_a_copy_that_was_switched(policy):
     simulation = Simulation(random_trace(load=1.3), EIGHT, Tiresias())

@@ -48,7 +48,7 @@ def admit(S, key, change, gate, raw):
 
 @njit(types.int64(STATE, KEY, KEY, KEY, RAW, INDEX))
 def seat(S, key, change, gate, raw, running):
-    """Give waiting jobs that run GPUs, without delay, and profilers the nodes left empty; how many did not fit."""
+    """Start jobs that were running again, without delay, and give profilers what is left empty; how many did not fit."""
     fns = (key, change, gate)
     short = 0
     for i in range(running.shape[0]):
