@@ -10,7 +10,7 @@ _HOMES = {
     "cluster": ("Cluster", "Nodes", "Outage"),
     "knobs": ("Constraint", "Knob", "knobs_of"),
     "traces": ("calibrate", "generate", "read", "validate"),
-    "jobs": ("Speeds",),
+    "speeds": ("Speeds",),
     "estimators": ("History", "Noisy", "Oracle", "Runtime"),
     "policies": ("Edf", "Fifo", "Gavel", "Lucid", "Sia", "Sjf", "Srtf", "Themis", "Tiresias"),
     "metrics": ("compare",),

@@ -12,8 +12,9 @@ from pathlib import Path
 
 import numba
 
-ENGINE = ("cluster/placement.py", "jobs/codes.py", "sim/*.py")
-"""What compiled code of `sim`, and the keys of policies, are made of; that of other folders is made of its own folder."""
+ENGINE = ("cluster/placement.py", "speeds/codes.py", "sim/**/*.py")
+"""What the compiled code of `sim`, and the keys of policies, is made of. That of another folder is made of the folder's own
+sources, those of its sub-folders included."""
 
 KEPT = 3
 """Folders of machine code that are kept of each part: the newest."""
@@ -33,9 +34,9 @@ def cache_folder(part: str, root: Path | None = None) -> Path:
     root = root or Path(__file__).parent
     made_of = hashlib.sha256()
     name = "engine" if part in ("sim", "policies") else part
-    for pattern in ENGINE if name == "engine" else (f"{part}/*.py",):
+    for pattern in ENGINE if name == "engine" else (f"{part}/**/*.py",):
         for path in sorted(root.glob(pattern)):
-            made_of.update(path.name.encode() + path.read_bytes())
+            made_of.update(path.relative_to(root).as_posix().encode() + path.read_bytes())
     base = root / "__pycache__"
     folder = base / f"compiled-{name}-{made_of.hexdigest()[:16]}"
     with contextlib.suppress(OSError):  # a read-only installation: numba then finds a folder of the user's

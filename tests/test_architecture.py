@@ -1,6 +1,7 @@
 """How the package hangs together: imports point one way, public names are documented."""
 
 import ast
+import re
 from itertools import pairwise
 from pathlib import Path
 
@@ -12,7 +13,7 @@ ORDER = (
     {"errors", "knobs", "_extras", "_files", "_data", "_causalnex", "_compiled"},
     {"optim"},
     {"problems"},
-    {"traces", "cluster", "jobs"},
+    {"traces", "cluster", "speeds"},
     {"metrics", "estimators"},  # they read frames, not simulations, and a run asks them for its summary
     {"sim"},
     {"policies"},
@@ -66,6 +67,40 @@ def test_imports_point_one_way():
     assert not wrong
     circle = find_circle(graph)
     assert not circle, f"imports go round: {' -> '.join(circle)}"
+
+
+def test_the_engine_is_behind_a_wall():
+    inside = {"engine": PACKAGE / "sim"}
+    for folder, home in inside.items():
+        outside = [path for path in sources() if home not in path.parents]
+        wall = f"gpuschedlab.{home.name}.{folder}"
+        wrong = [
+            f"{path.relative_to(ROOT)}:{node.lineno}"
+            for path in outside
+            for node in ast.walk(ast.parse(path.read_text()))
+            if any(name == wall or name.startswith(f"{wall}.") for name in named(node))
+        ]
+        assert not wrong, f"only {home.name}/ imports {wall}: " + ", ".join(wrong)
+
+
+def named(node: ast.AST) -> list[str]:
+    """Modules, and names of modules, that a statement imports."""
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    if isinstance(node, ast.ImportFrom) and not node.level:
+        return [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+    return []
+
+
+def test_the_engine_knows_no_paper():
+    papers = re.compile("lucid|themis|autosched|tiresias|gavel|pollux|unisched|chronus|ymir|copter", re.IGNORECASE)
+    found = [
+        f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
+        for path in sorted((PACKAGE / "sim" / "engine").rglob("*.py"))
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if papers.search(line)
+    ]
+    assert not found, "\n".join(found)
 
 
 def find_circle(graph: dict[str, set[str]]) -> list[str]:

@@ -7,10 +7,10 @@ import polars as pl
 import pytest
 import xgboost
 
-from gpuschedlab.autosched.graph import CausalGraph, Layers, full_graph, learn_graph
-from gpuschedlab.autosched.model import BATCH, CausalModel
-from gpuschedlab.autosched.network import Network
-from gpuschedlab.autosched.trees import Trees
+from gpuschedlab.autosched.causal.graph import CausalGraph, Layers, full_graph, learn_graph
+from gpuschedlab.autosched.causal.model import BATCH, CausalModel
+from gpuschedlab.autosched.causal.network import Network
+from gpuschedlab.autosched.causal.trees import Trees
 from gpuschedlab.errors import EstimatorError
 
 LAYERS = Layers(("k0", "k1", "k2", "k3"), ("m1", "m2"), ("o",), {"k3": 3})

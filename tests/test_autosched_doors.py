@@ -22,10 +22,10 @@ from gpuschedlab.autosched import (
     train,
     true_forecast,
 )
-from gpuschedlab.autosched.arrivals import DISTANCES
-from gpuschedlab.autosched.graph import full_graph
-from gpuschedlab.autosched.offline import layers_of
-from gpuschedlab.autosched.ranges import MODELS
+from gpuschedlab.autosched.causal.graph import full_graph
+from gpuschedlab.autosched.forecast.arrivals import DISTANCES
+from gpuschedlab.autosched.forecast.ranges import MODELS
+from gpuschedlab.autosched.tuner.offline import layers_of
 from gpuschedlab.cli import main
 from gpuschedlab.cli.tune import PREDICTORS, SIMILARITIES
 from gpuschedlab.errors import EstimatorError, PolicyError, RunError, TraceError

@@ -11,14 +11,14 @@ from gpuschedlab.autosched import (
     RangePredictor,
     Space,
     observe,
-    offline,
     past_forecast,
     true_forecast,
 )
-from gpuschedlab.autosched.durations import Durations
-from gpuschedlab.autosched.features import Seen
-from gpuschedlab.autosched.offline import busier
-from gpuschedlab.autosched.ranges import MODELS, counted, hourly, known_by, queries_of, range_of
+from gpuschedlab.autosched.forecast.durations import Durations
+from gpuschedlab.autosched.forecast.features import Seen
+from gpuschedlab.autosched.forecast.ranges import MODELS, counted, hourly, known_by, queries_of, range_of
+from gpuschedlab.autosched.tuner import offline
+from gpuschedlab.autosched.tuner.offline import busier
 from gpuschedlab.bench.generation import hindsight
 from gpuschedlab.check.samples import recurring_sample
 from gpuschedlab.errors import EstimatorError

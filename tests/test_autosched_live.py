@@ -15,9 +15,9 @@ import pytest
 import gpuschedlab as lab
 from gpuschedlab import plots
 from gpuschedlab.autosched import CausalGraph, Contest, Decision, Layers, Tuner, Tuning
-from gpuschedlab.autosched.graph import full_graph
+from gpuschedlab.autosched.causal.graph import full_graph
 from gpuschedlab.cli import main
-from gpuschedlab.jobs import default_speeds
+from gpuschedlab.speeds import default_speeds
 
 CLUSTER = lab.Cluster.homogeneous(4, 8)
 DAY, HOUR = 86_400.0, 3600.0

@@ -10,20 +10,19 @@ import pytest
 
 import gpuschedlab as lab
 from gpuschedlab.autosched import attach, gather, train
-from gpuschedlab.autosched.aggregate import Aggregator
 from gpuschedlab.autosched.controller import Controller
-from gpuschedlab.autosched.forecast import Forecast, true_forecast
+from gpuschedlab.autosched.forecast.aggregate import Aggregator
+from gpuschedlab.autosched.forecast.generation import Forecast, true_forecast
 from gpuschedlab.autosched.journal import Journal
-from gpuschedlab.autosched.measure import WATCHED, Measurement, Probe, reward, sample
-from gpuschedlab.autosched.offline import layers_of
-from gpuschedlab.autosched.space import Space
-from gpuschedlab.autosched.tuner import Trial, Tuner, Tuning
+from gpuschedlab.autosched.tuner.measure import WATCHED, Measurement, Probe, reward, sample
+from gpuschedlab.autosched.tuner.offline import layers_of
+from gpuschedlab.autosched.tuner.search import Trial, Tuner, Tuning
+from gpuschedlab.autosched.tuner.space import Space
 from gpuschedlab.check import small_trace
 from gpuschedlab.errors import EstimatorError, PolicyError, RunError
-from gpuschedlab.jobs import default_speeds
 from gpuschedlab.knobs import Knob
 from gpuschedlab.policies import ALL
-from gpuschedlab.sim.state import DONE
+from gpuschedlab.speeds import default_speeds
 
 HOUR = 3600.0
 CLUSTER = lab.Cluster.homogeneous(4, 8)
@@ -476,9 +475,9 @@ def test_switching_loses_no_state(trace):
     controller = loop(trace)
     controller.run(24 * HOUR)
     controller.simulation.advance(np.inf)
-    job = controller.simulation.state.job
-    assert (job["state"] == DONE).all()
-    assert job["progress"] == pytest.approx(controller.simulation.state.body["work"])
+    jobs = controller.simulation.snapshot().jobs
+    assert jobs["done"].all()
+    assert jobs["progress"] == pytest.approx(jobs["work"])
 
 
 def test_a_burst_is_tuned_for_within_five_minutes():

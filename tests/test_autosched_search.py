@@ -7,10 +7,10 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from gpuschedlab.autosched.measure import Measurement
-from gpuschedlab.autosched.samplers import SAMPLERS, BlueFin, LatinHypercube, Random, Sampler
-from gpuschedlab.autosched.space import Space
-from gpuschedlab.autosched.tuner import IDLE, Tuner
+from gpuschedlab.autosched.tuner.measure import Measurement
+from gpuschedlab.autosched.tuner.samplers import SAMPLERS, BlueFin, LatinHypercube, Random, Sampler
+from gpuschedlab.autosched.tuner.search import IDLE, Tuner
+from gpuschedlab.autosched.tuner.space import Space
 from gpuschedlab.errors import EstimatorError, PolicyError
 from gpuschedlab.policies import ALL, Lucid, Themis, Tiresias
 

@@ -6,8 +6,8 @@ import pytest
 
 from gpuschedlab.bench.fidelity_pollux import compare, pollux_trace, run, tiresias_run
 from gpuschedlab.errors import LabError
-from gpuschedlab.jobs import Speeds, pollux_speeds
-from gpuschedlab.jobs.codes import find_row
+from gpuschedlab.speeds import Speeds, pollux_speeds
+from gpuschedlab.speeds.codes import find_row
 
 NODES, WIDTH = 16, 4
 

@@ -7,9 +7,9 @@ import polars as pl
 import pytest
 
 from gpuschedlab.cluster import Cluster
-from gpuschedlab.jobs import Speeds
 from gpuschedlab.policies.gavel import Gavel, serve, serving_order
 from gpuschedlab.sim import simulate
+from gpuschedlab.speeds import Speeds
 
 CLUSTER = Cluster.parse("1x2:slow,1x2:fast")
 

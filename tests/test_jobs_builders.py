@@ -9,7 +9,7 @@ import pytest
 from gpuschedlab._data import path
 from gpuschedlab.cluster import Cluster, Nodes
 from gpuschedlab.errors import SpeedError
-from gpuschedlab.jobs import (
+from gpuschedlab.speeds import (
     Speeds,
     default_speeds,
     gavel_speeds,
@@ -19,8 +19,8 @@ from gpuschedlab.jobs import (
     pollux_speeds,
     single_speeds,
 )
-from gpuschedlab.jobs.codes import find_row
-from gpuschedlab.jobs.figures import model_figures
+from gpuschedlab.speeds.codes import find_row
+from gpuschedlab.speeds.figures import model_figures
 
 
 def one(speeds: Speeds, model: str, gpu_type: str, nodes: int, gpus: int, progress: float = 0.0) -> float:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpuschedlab.jobs.codes import (
+from gpuschedlab.speeds.codes import (
     ANY,
     config_code,
     find_row,

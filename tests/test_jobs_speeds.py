@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpuschedlab.errors import SpeedError
-from gpuschedlab.jobs import Speeds
-from gpuschedlab.jobs.codes import find_row
+from gpuschedlab.speeds import Speeds
+from gpuschedlab.speeds.codes import find_row
 
 SCHEMA = ["model", "gpu_type", "n_nodes", "n_gpus", "rate"]
 

@@ -14,11 +14,11 @@ import gpuschedlab as lab
 from gpuschedlab import metrics, plots
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.errors import MissingExtra, RunError
-from gpuschedlab.jobs import default_speeds
 from gpuschedlab.plots import style
 from gpuschedlab.plots.distributions import ecdf
 from gpuschedlab.plots.lanes import pack_lanes
 from gpuschedlab.plots.load import bin_means
+from gpuschedlab.speeds import default_speeds
 
 go = pytest.importorskip("plotly.graph_objects")
 

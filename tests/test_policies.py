@@ -10,11 +10,11 @@ from test_simulation import ONE, jobs, random_trace
 
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.errors import ClusterError
-from gpuschedlab.jobs import Speeds
 from gpuschedlab.knobs import Data, Knob
 from gpuschedlab.policies import Edf, Fifo, Lucid, Sjf, Srtf, Themis, Tiresias
 from gpuschedlab.policies.tiresias import GRID, WIDEST, gittins_ranks
 from gpuschedlab.sim import Ordered, Simulation, simulate
+from gpuschedlab.speeds import Speeds
 
 TWO = Cluster.homogeneous(1, 2)
 

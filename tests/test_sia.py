@@ -9,9 +9,9 @@ import pytest
 from gpuschedlab.bench.fidelity_sia import run
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.errors import LabError, PolicyError
-from gpuschedlab.jobs import Speeds
 from gpuschedlab.policies.sia import Sia
 from gpuschedlab.sim import simulate
+from gpuschedlab.speeds import Speeds
 
 CLUSTER = Cluster.parse("2x4:slow,2x4:fast")
 

@@ -12,9 +12,9 @@ import pytest
 from gpuschedlab.cluster import Cluster, Nodes, Outage
 from gpuschedlab.errors import ClusterError, PolicyError, RunError, SpeedError, TraceError
 from gpuschedlab.estimators import Estimator
-from gpuschedlab.jobs import Speeds, default_speeds
 from gpuschedlab.policies import Edf, Fifo, Lucid, Sjf, Srtf, Themis, Tiresias
 from gpuschedlab.sim import Allocation, Delays, Ordered, Round, Simulation, simulate
+from gpuschedlab.speeds import Speeds, default_speeds
 
 
 def jobs(*rows, **more):

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from gpuschedlab import Cluster, Fifo, History, Noisy, Run, Runtime, Srtf, Themis, Tiresias, simulate
 from gpuschedlab.check import small_trace
 from gpuschedlab.errors import PolicyError
-from gpuschedlab.jobs import default_speeds
 from gpuschedlab.metrics import METRICS
+from gpuschedlab.speeds import default_speeds
 from gpuschedlab.sweep import Sweep, grid, identity, sweep
 
 pytest.importorskip("joblib")

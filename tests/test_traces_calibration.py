@@ -7,8 +7,9 @@ import polars as pl
 import pytest
 
 from gpuschedlab.errors import TraceError
-from gpuschedlab.traces import Calibration, calibrate, generate, load_preset, tuning
-from gpuschedlab.traces.measures import fano, hourly, ks_distance
+from gpuschedlab.traces import Calibration, calibrate, generate, load_preset
+from gpuschedlab.traces.generator import fitting
+from gpuschedlab.traces.generator.statistics import fano, hourly, ks_distance
 
 WEEK = 7 * 86_400.0
 
@@ -50,14 +51,14 @@ def test_a_broken_calibration_is_named(text):
 
 def test_tuning_takes_what_waits_most_like_the_trace(month, monkeypatch):
     """Waits here are the pull, and with a seed some noise: what is nearest to the trace's is chosen."""
-    monkeypatch.setattr(tuning, "RECENCIES", (1.0,))
-    monkeypatch.setattr(tuning, "STEPS", (0,))
-    monkeypatch.setattr(tuning, "SHARES", (0.25,))
-    monkeypatch.setattr(tuning, "PULLS", (0.5, 1.5, 2.5))
-    monkeypatch.setattr(tuning, "FULL", (0.9,))
-    monkeypatch.setattr(tuning, "_log_waits", lambda figures, waits, seed: np.array([figures.demand.pull + seed % 2]))
+    monkeypatch.setattr(fitting, "RECENCIES", (1.0,))
+    monkeypatch.setattr(fitting, "STEPS", (0,))
+    monkeypatch.setattr(fitting, "SHARES", (0.25,))
+    monkeypatch.setattr(fitting, "PULLS", (0.5, 1.5, 2.5))
+    monkeypatch.setattr(fitting, "FULL", (0.9,))
+    monkeypatch.setattr(fitting, "_log_waits", lambda figures, waits, seed: np.array([figures.demand.pull + seed % 2]))
     trace = month.filter(pl.col("submit") < WEEK)
-    found = calibrate(trace, name="tuned", waits=lambda trace, days: np.array([np.exp(2.1) - tuning.NO_WAIT]))
+    found = calibrate(trace, name="tuned", waits=lambda trace, days: np.array([np.exp(2.1) - fitting.NO_WAIT]))
     free = calibrate(trace, name="tuned")
     assert found.demand.pull == 1.5
     assert found.marks.z_spell == pytest.approx(0.25 * (found.marks.z_spell + found.marks.z_batch), abs=1e-3)

@@ -8,10 +8,10 @@ import polars as pl
 import pytest
 
 from gpuschedlab.errors import TraceError
-from gpuschedlab.traces import demand as answers
 from gpuschedlab.traces import generate, load_preset, presets
-from gpuschedlab.traces.arrivals import HOUR, levels, memory, place
-from gpuschedlab.traces.marks import (
+from gpuschedlab.traces.generator import demand as answers
+from gpuschedlab.traces.generator.arrivals import HOUR, levels, memory, place
+from gpuschedlab.traces.generator.attributes import (
     Latents,
     bucket_of,
     durations,
@@ -20,7 +20,7 @@ from gpuschedlab.traces.marks import (
     quantile,
     spells,
 )
-from gpuschedlab.traces.measures import autocorrelation, batches, demand, fano, hourly, ks_distance
+from gpuschedlab.traces.generator.statistics import autocorrelation, batches, demand, fano, hourly, ks_distance
 
 WEEK = 7 * 86_400.0
 

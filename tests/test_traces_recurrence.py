@@ -7,9 +7,9 @@ import polars as pl
 import pytest
 
 from gpuschedlab.traces import generate, load_preset
-from gpuschedlab.traces.arrivals import place
-from gpuschedlab.traces.marks import JITTER, latents, spells
-from gpuschedlab.traces.recurrence import recur, users
+from gpuschedlab.traces.generator.arrivals import place
+from gpuschedlab.traces.generator.attributes import JITTER, latents, spells
+from gpuschedlab.traces.generator.users import recur, users
 
 WEEK = 7 * 86_400.0
 

@@ -11,13 +11,13 @@ from itertools import pairwise
 import numpy as np
 import polars as pl
 
+from gpuschedlab.autosched.causal.graph import CausalGraph
 from gpuschedlab.autosched.controller import HOUR, Decision
-from gpuschedlab.autosched.graph import CausalGraph
-from gpuschedlab.autosched.measure import Probe, context_of, reward
 from gpuschedlab.autosched.methods import METHODS, attach, best_fixed
-from gpuschedlab.autosched.offline import gather, train
-from gpuschedlab.autosched.space import Space
-from gpuschedlab.autosched.tuner import Trial, Tuner, Tuning
+from gpuschedlab.autosched.tuner.measure import Probe, context_of, reward
+from gpuschedlab.autosched.tuner.offline import gather, train
+from gpuschedlab.autosched.tuner.search import Trial, Tuner, Tuning
+from gpuschedlab.autosched.tuner.space import Space
 from gpuschedlab.errors import EstimatorError
 from gpuschedlab.sim import Simulation
 
@@ -172,6 +172,6 @@ class Contest:
 
 def _average(simulation) -> float:
     """Mean JCT (s) of the jobs that have ended; nan before the first."""
-    body, job = simulation.state.body, simulation.state.job
-    ended = np.isfinite(body["end"]) & (body["end"] <= simulation.now)
-    return float((body["end"] - job["submit"])[ended].mean()) if ended.any() else float("nan")
+    jobs = simulation.snapshot().jobs
+    done = jobs["done"]
+    return float((jobs["end"] - jobs["submit"])[done].mean()) if done.any() else float("nan")

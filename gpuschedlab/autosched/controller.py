@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 import numpy as np
 import polars as pl
 
-from gpuschedlab.autosched.graph import check_samples
-from gpuschedlab.autosched.measure import Probe, check_goal, reward
-from gpuschedlab.autosched.space import Space
-from gpuschedlab.autosched.tuner import Tuner, Tuning
+from gpuschedlab.autosched.causal.graph import check_samples
+from gpuschedlab.autosched.tuner.measure import Probe, check_goal, reward
+from gpuschedlab.autosched.tuner.search import Tuner, Tuning
+from gpuschedlab.autosched.tuner.space import Space
 from gpuschedlab.errors import EstimatorError
 from gpuschedlab.sim import Simulation
 
@@ -174,7 +174,7 @@ class Controller:
     def steps(self, until: float) -> Iterator[Decision]:
         """Play on to an instant (s; inf: until nothing is left), yielding each decision as it is taken."""
         simulation = self.simulation
-        while simulation.now < until and (until < np.inf or simulation.state.scalar["done"][0] < len(self.submit)):
+        while simulation.now < until and (until < np.inf or not simulation.finished):
             cause = self.due()
             if cause:
                 yield self.decide(cause)

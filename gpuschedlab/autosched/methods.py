@@ -8,15 +8,15 @@ from functools import partial
 import numpy as np
 import polars as pl
 
-from gpuschedlab.autosched.aggregate import Aggregator
-from gpuschedlab.autosched.arrivals import GlobalGenerator
 from gpuschedlab.autosched.controller import Controller
-from gpuschedlab.autosched.forecast import HORIZON, Forecast, GenerationEngine, past_forecast, true_forecast
-from gpuschedlab.autosched.measure import Probe
-from gpuschedlab.autosched.ranges import RangePredictor
-from gpuschedlab.autosched.repository import before, observe
-from gpuschedlab.autosched.space import Space
-from gpuschedlab.autosched.tuner import Tuner
+from gpuschedlab.autosched.forecast.aggregate import Aggregator
+from gpuschedlab.autosched.forecast.arrivals import GlobalGenerator
+from gpuschedlab.autosched.forecast.generation import HORIZON, Forecast, GenerationEngine, past_forecast, true_forecast
+from gpuschedlab.autosched.forecast.ranges import RangePredictor
+from gpuschedlab.autosched.forecast.repository import before, observe
+from gpuschedlab.autosched.tuner.measure import Probe
+from gpuschedlab.autosched.tuner.search import Tuner
+from gpuschedlab.autosched.tuner.space import Space
 from gpuschedlab.errors import EstimatorError
 from gpuschedlab.metrics import finish_time_fairness, jct, unfair_fraction
 from gpuschedlab.sim import Simulation

@@ -15,7 +15,7 @@ from itertools import product, zip_longest
 
 import polars as pl
 
-from gpuschedlab.autosched.arrivals import DISTANCES
+from gpuschedlab.autosched.forecast.arrivals import DISTANCES
 from gpuschedlab.bench.autosched import knowing, stretch, times
 from gpuschedlab.bench.data import DAY
 from gpuschedlab.bench.kept import measure_all

@@ -77,7 +77,7 @@ def stretch(data_dir, name: str, load: float | None, seed: int) -> Stretch:
         There is no such trace, or none of its jobs lies in the two weeks.
     """
     from gpuschedlab.cluster import Cluster
-    from gpuschedlab.jobs import default_speeds
+    from gpuschedlab.speeds import default_speeds
 
     cluster = Cluster.homogeneous(NODES[name], 8)
     frame = _generated(cluster, seed) if name == "generated" else _real(data_dir, name)

@@ -85,7 +85,7 @@ def case_rows(case: Case, runs: int = RUNS) -> list[dict]:
 def measure(case: Case, runs: int) -> dict:
     """Run a case in this process: `seconds` and `cpu` (runs,) after one that warms up, and peak `memory` (bytes)."""
     from gpuschedlab import Cluster, generate, simulate
-    from gpuschedlab.jobs import default_speeds
+    from gpuschedlab.speeds import default_speeds
     from gpuschedlab.words import policy_of
 
     cluster, policy = Cluster.parse(case.cluster), policy_of(case.policy)

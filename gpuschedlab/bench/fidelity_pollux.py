@@ -42,7 +42,7 @@ def run(data_dir: str | Path) -> dict:
     LabError
         A file is missing.
     """
-    from gpuschedlab.jobs import pollux_speeds
+    from gpuschedlab.speeds import pollux_speeds
 
     workloads = _read(data_dir, "reference/pollux_workloads.parquet")
     reference = _read(data_dir, "reference/pollux_artifact_jct.parquet").filter(policy="tiresias")
@@ -93,8 +93,8 @@ def pollux_trace(jobs: pl.DataFrame, speeds) -> pl.DataFrame:
 
     Jobs of the same second go by their row there, by their id here: the ids begin with the row.
     """
-    from gpuschedlab.jobs import pollux_names
-    from gpuschedlab.jobs.codes import find_row
+    from gpuschedlab.speeds import pollux_names
+    from gpuschedlab.speeds.codes import find_row
 
     ideal = {}
     for m, name in enumerate(speeds.models):

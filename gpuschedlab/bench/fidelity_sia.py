@@ -121,9 +121,9 @@ def compare(found: dict, reference: dict) -> dict:
 def _sia(data_dir):
     """Make a function that runs a workload under Sia."""
     from gpuschedlab.cluster import Cluster
-    from gpuschedlab.jobs import goodput_speeds
     from gpuschedlab.policies.sia import Sia
     from gpuschedlab.sim import simulate
+    from gpuschedlab.speeds import goodput_speeds
 
     cluster = Cluster.parse(CLUSTER)
     speeds = goodput_speeds(_read(data_dir, "profiles/goodput.parquet"))
@@ -137,10 +137,10 @@ def _sia(data_dir):
 def _gavel(data_dir, workloads):
     """Make a function that runs a workload under Gavel, its jobs' progress counted in iterations."""
     from gpuschedlab.cluster import Cluster
-    from gpuschedlab.jobs import pollux_names, pollux_speeds
-    from gpuschedlab.jobs.profiles import OTHER_SLOWDOWN, SLOWDOWN
     from gpuschedlab.policies.gavel import Gavel
     from gpuschedlab.sim import simulate
+    from gpuschedlab.speeds import pollux_names, pollux_speeds
+    from gpuschedlab.speeds.profiles import OTHER_SLOWDOWN, SLOWDOWN
 
     cluster = Cluster.parse(CLUSTER)
     slowdown = {name: SLOWDOWN.get(name, OTHER_SLOWDOWN) for name in workloads["application"].unique()}
@@ -170,7 +170,7 @@ def workload_trace(jobs: pl.DataFrame, model: pl.Series, speeds) -> pl.DataFrame
     polars.DataFrame
         With `switch`, the delay (s) at each start; `duration` (s) is on at most the requested GPUs of the first type.
     """
-    from gpuschedlab.jobs import RESTART
+    from gpuschedlab.speeds import RESTART
 
     asked = jobs.select(model=model, gpus="num_replicas").unique(maintain_order=True)
     lasts = {(m, g): _duration(speeds, m, g) for m, g in asked.iter_rows()}

@@ -23,9 +23,9 @@ import time
 import numpy as np
 import polars as pl
 
-from gpuschedlab.autosched.arrivals import GlobalGenerator
-from gpuschedlab.autosched.features import RANGES, Seen
-from gpuschedlab.autosched.ranges import MODELS, WEIGHTS, RangePredictor, counted, hourly, range_of
+from gpuschedlab.autosched.forecast.arrivals import GlobalGenerator
+from gpuschedlab.autosched.forecast.features import RANGES, Seen
+from gpuschedlab.autosched.forecast.ranges import MODELS, WEIGHTS, RangePredictor, counted, hourly, range_of
 from gpuschedlab.bench.data import load_real
 from gpuschedlab.bench.kept import measure_all
 

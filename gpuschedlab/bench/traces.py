@@ -16,7 +16,7 @@ import polars as pl
 from gpuschedlab.bench.data import EXTRACTS, load_real
 from gpuschedlab.errors import LabError
 from gpuschedlab.traces import generate, load_preset
-from gpuschedlab.traces.measures import autocorrelation, fano, hourly, ks_distance
+from gpuschedlab.traces.generator.statistics import autocorrelation, fano, hourly, ks_distance
 
 SEEDS = tuple(range(15))
 LOADS = (0.7, 0.9)

@@ -14,9 +14,9 @@ from gpuschedlab.check.report import CheckReport, no_docstring, run_battery
 from gpuschedlab.check.samples import Guess, elastic_sample, small_trace
 from gpuschedlab.cluster import Cluster, Nodes, Outage
 from gpuschedlab.errors import PolicyError
-from gpuschedlab.jobs import Speeds
 from gpuschedlab.knobs import knobs_of
 from gpuschedlab.sim import Delays, simulate
+from gpuschedlab.speeds import Speeds
 
 #: Attributes of a policy that are in seconds without being knobs.
 SECONDS = ("interval", "lease", "patience", "profile_time")

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 
 from gpuschedlab.estimators import Estimator
-from gpuschedlab.jobs import Speeds
+from gpuschedlab.speeds import Speeds
 
 
 def small_trace(jobs: int = 60, rng: int | np.random.Generator = 0) -> pl.DataFrame:

@@ -128,8 +128,8 @@ def scene_of(args) -> Scene:
         Something cannot be read or does not fit.
     """
     from gpuschedlab.cluster import Cluster
-    from gpuschedlab.jobs import default_speeds
     from gpuschedlab.sim import Delays
+    from gpuschedlab.speeds import default_speeds
 
     cluster = Cluster.parse(args.cluster)
     trace, history, told = trace_of(args, cluster.total_gpus)

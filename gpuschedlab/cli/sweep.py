@@ -86,8 +86,8 @@ def sweep(args) -> int:
 def _given(args) -> dict:
     """Arguments of `gpuschedlab.sweep.sweep`."""
     from gpuschedlab.cluster import Cluster
-    from gpuschedlab.jobs import default_speeds
     from gpuschedlab.sim import Delays
+    from gpuschedlab.speeds import default_speeds
 
     clusters = {word: Cluster.parse(word) for word in args.clusters or [args.cluster]}
     gpus = next(iter(clusters.values())).total_gpus

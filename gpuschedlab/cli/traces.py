@@ -38,7 +38,7 @@ def list_traces(args) -> int:
     """Presets, formats that can be read, and published traces that can be fetched."""
     from gpuschedlab.cli.text import pairs
     from gpuschedlab.traces import catalog, load_preset, presets
-    from gpuschedlab.traces.readers import READERS
+    from gpuschedlab.traces.readers.read import READERS
 
     shapes = {name: load_preset(name) for name in presets()}
     told = {n: f"{c.jobs:,} jobs of {c.days:g} days; {c.origin}" for n, c in shapes.items()}

@@ -8,7 +8,7 @@ import polars as pl
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.cluster.placement import NODE, RELAX, SLOTS
 from gpuschedlab.errors import ClusterError, SpeedError
-from gpuschedlab.sim.state import (
+from gpuschedlab.sim.engine.state import (
     BODY,
     CLASS,
     ENTRY,

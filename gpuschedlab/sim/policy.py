@@ -1,19 +1,14 @@
 """The two kinds of policy: an order that is compiled, and an allocation a round that is plain Python."""
 
-from dataclasses import dataclass
-from functools import cache
 from typing import ClassVar
 
-import numba
 import numpy as np
-from numba import from_dtype, types
 
-from gpuschedlab._compiled import njit
 from gpuschedlab.cluster.placement import RULES
 from gpuschedlab.errors import PolicyError
-from gpuschedlab.knobs import Knobbed, data_of, knobs_of
-from gpuschedlab.sim.loop import JOB_TYPE, KEY, OPAQUE
-from gpuschedlab.sim.state import RULE
+from gpuschedlab.knobs import Knobbed
+from gpuschedlab.sim.allocation import Allocation
+from gpuschedlab.sim.engine.state import RULE
 
 BACKFILL = {"none": 0, "easy": 1, "greedy": 2}
 SHORTEST = 1e-3
@@ -66,7 +61,7 @@ class Ordered(Policy):
     """Serve jobs in the order of a key, lowest first; the whole loop runs compiled.
 
     A subclass is a frozen dataclass with a static method `key(now, job, knobs)` of arithmetic and `math` only: `now`
-    in seconds, `job` a record of `gpuschedlab.sim.state.JOB`, `knobs` a record of the policy's own knobs (a choice
+    in seconds, `job` a record of `gpuschedlab.sim.engine.state.JOB`, `knobs` a record of the policy's own knobs (a choice
     arrives as its index, a tuple padded with infinity; so are tuples marked `Data`). Equal keys go
     by when they took their value, then by order of submission.
 
@@ -158,7 +153,7 @@ class Round(Policy):
     free_moves = False
     placement = "consolidate"
 
-    def allocate(self, view) -> "Allocation":
+    def allocate(self, view) -> Allocation:
         """Give each active job a configuration; abstract."""
         raise NotImplementedError
 
@@ -169,115 +164,3 @@ class Round(Policy):
         rule["free_moves"] = self.free_moves
         rule["on_event"] = self.on_event or self.interval == 0
         return rule
-
-
-@dataclass(frozen=True)
-class Allocation:
-    """A round's answer.
-
-    Parameters
-    ----------
-    gpu_type : (n,) int array
-        Index into `view.cluster.gpu_types` for each job of the view.
-    gpus : (n,) array
-        GPUs of each; 0: none.
-    objective, bound : float
-        Of the program that was solved, if any.
-    status : str
-        What the solver said.
-    """
-
-    gpu_type: np.ndarray
-    gpus: np.ndarray
-    objective: float = np.nan
-    bound: float = np.nan
-    status: str = ""
-
-
-@cache
-def knob_dtype(cls: type) -> np.dtype:
-    """Record type of a policy's knobs, as compiled keys see them."""
-    kinds = {"float": "f8", "int": "i8", "bool": "i8", "choice": "i8"}
-    parts = [
-        (k.name, "f8", (k.knob.many,)) if k.kind == "floats" else (k.name, kinds[k.kind])
-        for k in knobs_of(cls).values()
-    ]
-    parts += [(name, "f8", (many,)) for name, many in data_of(cls).items()]
-    return np.dtype(parts or [("none", "i8")], align=True)
-
-
-def knob_record(policy) -> np.void:
-    """Record of a policy's knobs, as the engine passes it on."""
-    record = np.zeros(1, knob_dtype(type(policy)))
-    for k in knobs_of(policy).values():
-        value = getattr(policy, k.name)
-        if k.kind == "choice":
-            value = k.knob.choices.index(value)
-        elif k.kind == "floats":
-            value = tuple(value) + (np.inf,) * (k.knob.many - len(value))
-        record[k.name] = value
-    for name, many in data_of(type(policy)).items():
-        values = getattr(policy, name)
-        record[name] = tuple(values) + (np.inf,) * (many - len(values))
-    return record.view(np.uint8)[: OPAQUE.itemsize].view(OPAQUE)[0]
-
-
-class Compiled(types.WrapperAddressProtocol):
-    """A compiled key as an address, looked up once; numba would ask for it at every call.
-
-    The key was compiled for the record of its policy's knobs, and is passed as one for any record (`RAW`): both are
-    pointers.
-
-    Parameters
-    ----------
-    function : numba dispatcher
-        Compiled for one signature.
-    """
-
-    _numba_type_ = KEY  # so that numba need not make it up at every call
-
-    def __init__(self, function):
-        self.function = function  # kept alive: it owns the machine code
-        made = function.get_compile_result(function.nopython_signatures[0])
-        self.address = made.library.get_pointer_to_function(made.fndesc.llvm_cfunc_wrapper_name)
-
-    def __wrapper_address__(self):
-        return self.address
-
-    def signature(self):
-        """Signature of all keys, as the engine knows it."""
-        return KEY.signature
-
-
-@cache
-def _compiled(function, dtype: np.dtype, who: str):
-    own = function.__module__.startswith("gpuschedlab.")  # others' sources may change in ways a cache does not see
-    try:
-        return Compiled(
-            (njit if own else numba.njit)(types.float64(types.float64, JOB_TYPE, from_dtype(dtype)))(function)
-        )
-    except Exception as error:  # numba raises many kinds; the message is what helps
-        lines = [line for line in str(error).splitlines() if line.strip()]
-        raise PolicyError(
-            f"{who} does not compile: {' '.join(lines[-3:])[:400]} "
-            "Use arithmetic, math and the fields of `now`, `job` and `knobs`; it must return a number."
-        ) from error
-
-
-def compiled_keys(policy) -> tuple:
-    """(key, change, gate) of an ordered policy, compiled once a class; a round policy has none of its own."""
-    cls = type(policy) if isinstance(policy, Ordered) else _InOrder
-    dtype = knob_dtype(cls)
-    return tuple(_compiled(getattr(cls, name), dtype, f"{cls.__name__}.{name}") for name in ("key", "change", "gate"))
-
-
-@dataclass(frozen=True)
-class _InOrder(Ordered):
-    """Order of submission: what a round policy's waiting jobs are kept in."""
-
-    @staticmethod
-    def key(now, job, knobs):
-        return job.submit
-
-
-__all__ = ["KEY", "Allocation", "Ordered", "Policy", "Round", "compiled_keys", "knob_record"]

@@ -1,23 +1,16 @@
-"""Beginning in the midst: a state in which jobs already run, and the change of policy under way."""
+"""Warm start: a simulation that begins while jobs already run, and the change of policy under way."""
 
 import numpy as np
 import polars as pl
-from numba import types
 
-from gpuschedlab._compiled import njit
 from gpuschedlab.errors import RunError
 from gpuschedlab.sim.build import arrange
-from gpuschedlab.sim.changes import count_host
-from gpuschedlab.sim.engine import begin_wait, log_tick, place_in_queue, wake
-from gpuschedlab.sim.filling import try_start
-from gpuschedlab.sim.handle import STATE
-from gpuschedlab.sim.heaps import insert_rank, push_waiting
-from gpuschedlab.sim.loop import KEY, RAW, enlarge_profilers
-from gpuschedlab.sim.rounds import INDEX, refresh_active
-from gpuschedlab.sim.state import RUNNING, WAITING
+from gpuschedlab.sim.engine.apply import refresh_active
+from gpuschedlab.sim.engine.state import RUNNING
+from gpuschedlab.sim.engine.warm_start import admit, reinsert, seat
 
 PAST = ("executed", "attained", "progress", "contention", "waiting_since", "started", "stage")
-"""What `unfinished` tells of a job's past, as in `gpuschedlab.sim.state.JOB`."""
+"""What `unfinished` tells of a job's past, as in `gpuschedlab.sim.engine.state.JOB`."""
 
 
 def unfinished(simulation) -> pl.DataFrame:
@@ -30,63 +23,6 @@ def unfinished(simulation) -> pl.DataFrame:
         .select("job_id")
         .with_columns(**{k: pl.Series(k, v) for k, v in values.items()}, running=pl.Series(job["state"] == RUNNING))
     )
-
-
-@njit(types.int64(STATE, KEY, KEY, KEY, RAW))
-def admit(S, key, change, gate, raw):
-    """Let the first arrivals in, all of them waiting; how many."""
-    sc = S.scalar[0]
-    for j in range(sc.arrived):
-        S.body[j].last = sc.now
-        sc.demanded += S.body[j].slots
-        begin_wait(S, j, (key, change, gate), raw)
-        S.job[j].queued = sc.now - S.job[j].submit - S.job[j].executed
-    sc.dirty = 1
-    sc.decide_at = sc.now
-    return sc.arrived
-
-
-@njit(types.int64(STATE, KEY, KEY, KEY, RAW, INDEX))
-def seat(S, key, change, gate, raw, running):
-    """Start jobs that were running again, without delay, and give profilers what is left empty; how many did not fit."""
-    fns = (key, change, gate)
-    short = 0
-    for i in range(running.shape[0]):
-        j = running[i]
-        if try_start(S, j, fns, raw):
-            S.body[j].pause = 0.0
-            S.body[j].finish = S.body[j].last + max(0.0, S.body[j].goal - S.job[j].progress) / S.body[j].rate
-            wake(S, j, fns[1], raw)
-        else:
-            short += 1
-    enlarge_profilers(S, fns, raw)
-    return short
-
-
-@njit(types.int64(STATE, KEY, KEY, KEY, RAW))
-def reinsert(S, key, change, gate, raw):
-    """Put every active job of a state whose queues are empty back into them, by the present policy's keys."""
-    sc = S.scalar[0]
-    for j in range(sc.arrived):
-        state = S.job[j].state
-        if state != WAITING and state != RUNNING:
-            continue
-        b = S.body[j]
-        if state == WAITING:
-            place_in_queue(S, j)
-        b.key = key(sc.now, S.job[j], raw)
-        if state == WAITING:
-            push_waiting(S, j)
-            sc.waiting += 1
-        else:
-            b.pool = S.nodes[S.entry[S.body[b.partner if b.guest else j].head].node].pool
-            insert_rank(S, j)
-            count_host(S, j, 1)
-        wake(S, j, change, raw)
-    sc.dirty = 1
-    sc.decide_at = sc.now
-    log_tick(S)
-    return sc.running
 
 
 def begin(simulation, start: float, initial: pl.DataFrame | None):

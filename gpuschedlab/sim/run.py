@@ -11,7 +11,7 @@ import polars as pl
 
 from gpuschedlab.cluster.placement import SLOTS
 from gpuschedlab.errors import RunError
-from gpuschedlab.sim.state import DONE
+from gpuschedlab.sim.engine.state import DONE
 
 FRAMES = ("jobs", "timeline", "allocations", "rounds")
 

@@ -12,12 +12,15 @@ from gpuschedlab.cluster import Cluster
 from gpuschedlab.cluster.placement import SLOTS
 from gpuschedlab.errors import ClusterError, PolicyError, SpeedError
 from gpuschedlab.sim import resume
+from gpuschedlab.sim.allocation import Allocation
 from gpuschedlab.sim.build import Delays, build_state
-from gpuschedlab.sim.loop import DECIDE, FULL, NO_SPEED, OPAQUE, advance
-from gpuschedlab.sim.policy import Allocation, Ordered, Policy, compiled_keys, knob_record
-from gpuschedlab.sim.rounds import apply_allocation, log_open, refresh_active
+from gpuschedlab.sim.engine.apply import apply_allocation, log_open, refresh_active
+from gpuschedlab.sim.engine.events import DECIDE, FULL, NO_SPEED, OPAQUE, advance
+from gpuschedlab.sim.engine.state import LOGS, spare
+from gpuschedlab.sim.keys import compiled_keys, knob_record
+from gpuschedlab.sim.policy import Ordered, Policy
 from gpuschedlab.sim.run import Run, make_run
-from gpuschedlab.sim.state import LOGS, spare
+from gpuschedlab.sim.snapshot import Snapshot, take_snapshot
 from gpuschedlab.sim.view import View
 from gpuschedlab.traces import validate
 
@@ -39,7 +42,7 @@ class Simulation:
         order jobs, and estimators, are asked about one of them, on its part of the GPUs; all else is in total.
     cluster : Cluster
     policy : Ordered or Round
-    speeds : gpuschedlab.jobs.Speeds, optional
+    speeds : gpuschedlab.speeds.Speeds, optional
         How fast models go; without it every job is rigid.
     estimator : gpuschedlab.estimators.Estimator, optional
         What the policy may know of durations; default `Oracle()`.
@@ -179,6 +182,15 @@ class Simulation:
         self.policy = policy
         self._keys()
         resume.rebuild(self)
+
+    def snapshot(self) -> Snapshot:
+        """All jobs as they are now, the truth included."""
+        return take_snapshot(self)
+
+    @property
+    def finished(self) -> bool:
+        """Whether every job of the trace is done."""
+        return int(self.state.scalar["done"][0]) == len(self.state.job)
 
     def unfinished(self) -> pl.DataFrame:
         """Jobs in the system now, in the form of `initial`."""

@@ -4,7 +4,7 @@ from functools import cached_property
 
 import numpy as np
 
-from gpuschedlab.sim.state import RUNNING
+from gpuschedlab.sim.engine.state import RUNNING
 
 _FIELDS = ("submit", "gpus", "attained", "executed", "progress", "estimate", "deadline", "reward", "queued")
 _FIELDS += ("contention", "model", "kind", "user", "vc")

@@ -15,7 +15,7 @@ import polars as pl
 
 from gpuschedlab._data import folder
 
-PARTS = ("cluster", "estimators", "jobs", "metrics", "optim", "policies", "problems", "sim", "sweep", "traces")
+PARTS = ("cluster", "estimators", "metrics", "optim", "policies", "problems", "sim", "speeds", "sweep", "traces")
 """Folders of the package that a result may depend on."""
 
 
@@ -37,15 +37,24 @@ def digest(value) -> str:
 
 
 @cache
-def code_of_package(parts: tuple[str, ...] = PARTS) -> str:
-    """Hash of the versions, sources (the package's own and those of some folders) and presets that a result may depend on."""
+def code_of_package(parts: tuple[str, ...] = PARTS, root: Path | None = None) -> str:
+    """Hash of the versions, sources and presets that a result may depend on.
+
+    Parameters
+    ----------
+    parts : tuple of str
+        Folders of the package whose sources count, with all folders below; the package's own files always do.
+    root : pathlib.Path, optional
+        Folder of the package; default: this one.
+    """
     from gpuschedlab.sim.simulation import versions
 
-    root = Path(__file__).resolve().parent.parent
+    root = root or Path(__file__).resolve().parent.parent
     known = hashlib.sha256(json.dumps(versions(), sort_keys=True).encode())
-    for place in (root, *(root / part for part in parts), folder() / "presets"):
-        for path in sorted(p for p in place.iterdir() if p.suffix in (".py", ".json")):
-            known.update(f"{place.name}/{path.name}\0".encode() + path.read_bytes())
+    sources = [*root.glob("*.py"), *(path for part in parts for path in (root / part).rglob("*.py"))]
+    for base, paths in ((root, sources), (folder(), (folder() / "presets").rglob("*.json"))):
+        for path in sorted(paths):
+            known.update(f"{path.relative_to(base).as_posix()}\0".encode() + path.read_bytes())
     return known.hexdigest()[:32]
 
 

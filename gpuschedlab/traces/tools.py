@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 
 from gpuschedlab.errors import TraceError
-from gpuschedlab.traces.measures import autocorrelation, fano, hourly
+from gpuschedlab.traces.generator.statistics import autocorrelation, fano, hourly
 from gpuschedlab.traces.schema import validate
 
 DAY = 86_400.0

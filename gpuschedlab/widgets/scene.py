@@ -7,9 +7,9 @@ import numpy as np
 import polars as pl
 
 from gpuschedlab.cluster import RULES, Cluster
-from gpuschedlab.jobs import Speeds, placement_speeds
 from gpuschedlab.knobs import Knob, Knobbed
 from gpuschedlab.sim import Run, simulate
+from gpuschedlab.speeds import Speeds, placement_speeds
 
 
 @dataclass(frozen=True)

@@ -141,9 +141,9 @@ def argument_code(value) -> tuple[str, str]:
 
     Examples
     --------
-    >>> from gpuschedlab.jobs import default_speeds
+    >>> from gpuschedlab.speeds import default_speeds
     >>> argument_code(default_speeds)
-    ('default_speeds(cluster)', 'from gpuschedlab.jobs import default_speeds')
+    ('default_speeds(cluster)', 'from gpuschedlab.speeds import default_speeds')
     """
     maker = value if callable(value) and hasattr(value, "__qualname__") else type(value)
     place = "" if maker.__module__ == "builtins" else f"from {_home(maker)} import {maker.__name__}"

@@ -1,0 +1,169 @@
+"""The causal performance model: what the objective will be, from knobs through metrics (6.4.3.1)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+
+from gpuschedlab.autosched.causal.graph import CausalGraph, check_samples, learn_graph
+from gpuschedlab.autosched.causal.network import Network
+from gpuschedlab.autosched.causal.regression import Boosted
+from gpuschedlab.errors import EstimatorError
+
+BACKENDS = {"network": Network, "boosted": Boosted}
+BATCH = 128
+"""New rows after which all is learnt anew: also what fine-tuning leaves alone, such as where a network cuts its numbers."""
+
+
+class Prediction(NamedTuple):
+    """Foreseen values (n,) of one variable: `mean`, and the 10 % and 90 % points `low` and `high`."""
+
+    mean: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+
+
+class CausalModel:
+    """Predicts objectives of configurations along a causal graph, and answers what-ifs.
+
+    Parameters
+    ----------
+    graph : CausalGraph
+    backend : {"network", "boosted"}
+        A discrete Bayesian network (CausalNex), or gradient-boosted regressions of every variable on its causes.
+    rng : int
+        Seed of the regressions, and of draws in what-ifs.
+    relearn : bool
+        Whether `renew` learns the graph, too; an operator's own stays.
+    **options
+        Of the backend: `bins, trees, leaf` of the network; `trees, recent` of the regressions.
+
+    Differs from the paper in
+    -------------------------
+    The tuner's model is the second backend (`train`): it errs as little as the network, and is ten times faster. The
+    network's tables are forests (`Conditional`). Variables are logarithms of ratios to a reference configuration, which
+    makes segments of different load comparable. The network counts each new row at once; otherwise what was learnt
+    changes every `BATCH` rows, not after each (algorithm 3, line 12).
+
+    References
+    ----------
+    AutoSched thesis, sections 6.4.3.1 and 6.5.2.
+    """
+
+    def __init__(self, graph: CausalGraph, *, backend: str = "network", rng: int = 0, relearn: bool = False, **options):
+        if backend not in BACKENDS:
+            raise EstimatorError(f"CausalModel: found backend {backend!r}; expected one of {', '.join(BACKENDS)}.")
+        self.backend, self.rng, self.relearn = backend, rng, relearn
+        self.core = BACKENDS[backend](graph, rng=rng, **options)
+
+    @property
+    def graph(self) -> CausalGraph:
+        """What is predicted along."""
+        return self.core.graph
+
+    def __repr__(self):
+        learnt = f"{len(self.core.rows)} samples" if hasattr(self, "fresh") else "not fitted"
+        return f"CausalModel({self.backend}; {len(self.graph.layers.names)} variables, {len(self.graph.edges)} edges; {learnt})"
+
+    def fit(self, samples: pl.DataFrame) -> CausalModel:
+        """Learn from measured configurations: columns of `graph.layers.names`."""
+        check_samples(samples, self.graph.layers, 10, "CausalModel")
+        self.core.fit(samples.select(self.graph.layers.names))
+        self.fresh = 0
+        return self
+
+    def update(self, samples) -> CausalModel:
+        """Learn from a few more, newer ones (fine-tuning): a frame, or a value (n,) or a number by each variable's name.
+
+        After every `BATCH` of them, however many come at a time, all is learnt anew.
+        """
+        new = np.column_stack([np.asarray(samples[n], float) for n in self.graph.layers.names])
+        while len(new):
+            rows, new = np.split(new, [BATCH - self.fresh])
+            self.core.update(rows)
+            self.fresh += len(rows)
+            if self.fresh == BATCH:
+                self.core.refit()
+                self.fresh = 0
+        return self
+
+    def renew(self) -> CausalModel:
+        """Learn the graph from all samples, those that came in by `update` too, and all else along it, if it is to be learnt."""
+        if self.relearn:
+            samples = pl.DataFrame(self.core.rows, schema=self.graph.layers.names)
+            self.core.follow(learn_graph(samples, self.graph.layers))
+            self.core.refit()
+            self.fresh = 0
+        return self
+
+    def best(self, count: int) -> np.ndarray:
+        """Coordinates (count or fewer, k) of the configurations learnt from whose objective came out highest, best first."""
+        layers, rows = self.graph.layers, self.core.rows
+        worth = rows[:, layers.names.index(layers.objectives[0])]
+        found = {}
+        for u in rows[np.argsort(-worth, kind="stable"), : len(layers.knobs)]:
+            found.setdefault(u.tobytes(), u)
+            if len(found) == count:
+                break
+        return np.array(list(found.values()))
+
+    def predict(self, configurations) -> Prediction:
+        """Foresee the first objective of configurations: a frame with columns `layers.given`, or (n, k) in their order.
+
+        Raises
+        ------
+        EstimatorError
+            The model has not learnt, or there are other columns.
+        """
+        given = self.graph.layers.given
+        if isinstance(configurations, pl.DataFrame):
+            u = configurations.select(n for n in given if n in configurations.columns).to_numpy()
+        else:
+            u = np.atleast_2d(np.asarray(configurations, float))
+        if u.shape[1] != len(given):
+            raise EstimatorError(
+                f"CausalModel.predict: found {u.shape[1]} of the columns; expected {', '.join(given)}."
+            )
+        self._check_fitted()
+        return Prediction(*self.core.predict(u))
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "fresh"):
+            raise EstimatorError("CausalModel: found a model that has not learnt; expected one after fit(samples).")
+
+    def do(self, interventions: dict[str, float]) -> dict[str, Prediction]:
+        """Foresee every variable when some are set from outside, cut off from their causes; knobs left open vary.
+
+        Raises
+        ------
+        EstimatorError
+            A variable is not in the graph.
+        """
+        wrong = [n for n in interventions if n not in self.graph.layers.names]
+        if wrong:
+            raise EstimatorError(f"do: found {wrong[0]!r}; expected one of {', '.join(self.graph.layers.names)}.")
+        self._check_fitted()
+        return {n: Prediction(*(np.array([x]) for x in found)) for n, found in self.core.do(interventions).items()}
+
+    def effects(self, knobs, at, points: int = 9) -> dict[str, tuple[np.ndarray, Prediction]]:
+        """Foresee the objective as each of some knobs moves through its range while all else stays `at` (k,), as `layers.given`.
+
+        Returns
+        -------
+        dict of str to (values (p,), Prediction)
+            By knob; `points` values, or those of a category.
+        """
+        layers = self.graph.layers
+        wrong = [knob for knob in knobs if knob not in layers.given]
+        if wrong:
+            raise EstimatorError(f"effects: found {wrong[0]!r}; expected some of {', '.join(layers.given)}.")
+        values = {knob: np.linspace(0, 1, layers.levels.get(knob, 0) or points) for knob in knobs}
+        rows = np.repeat(np.atleast_2d(np.asarray(at, float)), sum(map(len, values.values())), axis=0)
+        ends = np.cumsum([0, *map(len, values.values())])
+        parts = {knob: slice(*ends[i : i + 2]) for i, knob in enumerate(values)}
+        for knob, part in parts.items():
+            rows[part, layers.given.index(knob)] = values[knob]
+        seen = self.predict(rows)
+        return {knob: (values[knob], Prediction(*(x[part] for x in seen))) for knob, part in parts.items()}

@@ -1,0 +1,290 @@
+"""The local predictor (6.4.2.2): in which range a job's duration lies, from what arrived and ended lately."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+
+import numpy as np
+import polars as pl
+
+from gpuschedlab._extras import need
+from gpuschedlab.autosched.forecast.durations import Durations
+from gpuschedlab.autosched.forecast.features import HOUR, RANGES, Seen
+from gpuschedlab.errors import EstimatorError
+
+MODELS = ("xgboost", "lightgbm", "forest", "mlp", "logistic")
+ROWS = 8_000  # most training rows
+WEIGHTS = (0.0, 0.3, 0.6)  # of the counted shares beside the model
+WORTH = 5.0  # completions that a wider group's shares are worth
+FEW = 300  # training rows below which nothing is set apart to choose a weight on
+
+
+def range_of(duration) -> np.ndarray:
+    """Index of the range (n,) that each duration (n,) lies in, 0 to 5.
+
+    Examples
+    --------
+    >>> range_of([0.0, 300.0, 1e6]).tolist()
+    [0, 1, 5]
+    """
+    return np.searchsorted(RANGES, np.asarray(duration, float), side="right")
+
+
+def hourly(submit: np.ndarray, end: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Instants at which a tuner that wakes every whole hour finds jobs in the system.
+
+    Returns
+    -------
+    owner : (q,) numpy.ndarray
+        Row of the job.
+    at : (q,) numpy.ndarray
+        Instant (s), a whole hour after its submission and before its end.
+
+    Examples
+    --------
+    >>> [x.tolist() for x in hourly(np.array([10.0, 20.0]), np.array([7300.0, 3600.0]))]
+    [[0, 0], [3600.0, 7200.0]]
+    """
+    first = np.floor(submit / HOUR) + 1
+    count = np.maximum(np.floor(np.nextafter(end, -np.inf) / HOUR) - first + 1, 0).astype(int)
+    owner = np.repeat(np.arange(len(submit)), count)
+    step = np.arange(len(owner)) - np.repeat(np.cumsum(count) - count, count)
+    return owner, (first[owner] + step) * HOUR
+
+
+def queries_of(repository: pl.DataFrame, now: float, rng, rows: int = ROWS):
+    """Make training queries: every job as it arrived, and at each whole hour while its range was still open.
+
+    A job whose duration is not known by now takes part when it has run beyond the last bound: its range is known.
+
+    Returns
+    -------
+    owner : (q,) numpy.ndarray
+        Rows of the repository.
+    executed : (q,) numpy.ndarray
+        What each had run (s) at the instant; it is taken to have waited first and then run without a break.
+    at : (q,) numpy.ndarray
+        Instants (s), ascending.
+    """
+    ended = repository["duration"].is_not_null()
+    ran = repository["executed"].to_numpy()
+    kept = np.flatnonzero((ended | (repository["executed"] >= RANGES[-1])).to_numpy())
+    submit = repository["submit"].to_numpy()[kept]
+    end = repository["end"].fill_null(now).to_numpy()[kept]
+    length = np.where(ended.to_numpy(), repository["duration"].fill_null(0.0).to_numpy(), ran)[kept]
+    begin = np.maximum(end - length, submit)
+    owner, at = hourly(submit, np.minimum(end, begin + RANGES[-1]))
+    owner, at = np.concatenate([np.arange(len(kept)), owner]), np.concatenate([submit, at])
+    order = np.argsort(at, kind="stable")
+    if len(order) > rows:
+        order = order[np.sort(rng.choice(len(order), rows, replace=False))]
+    owner, at = owner[order], at[order]
+    return kept[owner], np.maximum(at - begin[owner], 0.0), at
+
+
+def make_model(name: str, rng: int):
+    """Classifier of a name in `MODELS`, with missing values filled where it cannot bear them."""
+    if name == "xgboost":
+        cls = need("xgboost", "the local predictor").XGBClassifier
+        options = {"tree_method": "hist", "subsample": 0.8, "colsample_bytree": 0.3, "min_child_weight": 10}
+        options |= {"max_bin": 64, "n_estimators": 50, "max_depth": 5, "learning_rate": 0.1}
+        return cls(n_jobs=1, random_state=rng, **options)
+    if name == "lightgbm":
+        cls = need("lightgbm", "the local predictor").LGBMClassifier
+        options = {"subsample": 0.8, "subsample_freq": 1, "colsample_bytree": 0.3, "min_child_samples": 20}
+        return cls(n_estimators=50, num_leaves=24, learning_rate=0.1, n_jobs=1, random_state=rng, verbose=-1, **options)
+    from sklearn.ensemble import RandomForestClassifier
+    from sklearn.impute import SimpleImputer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.neural_network import MLPClassifier
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    fill = SimpleImputer(keep_empty_features=True)
+    if name == "forest":
+        return make_pipeline(fill, RandomForestClassifier(60, min_samples_leaf=5, n_jobs=1, random_state=rng))
+    if name == "mlp":
+        mlp = MLPClassifier((64, 32), max_iter=40, alpha=0.01, early_stopping=True, random_state=rng)
+        return make_pipeline(fill, StandardScaler(), mlp)
+    return make_pipeline(fill, StandardScaler(), LogisticRegression(C=0.01, max_iter=80))
+
+
+def counted(seen: Seen, x: np.ndarray, recent: int) -> np.ndarray:
+    """Shares (q, 6) of the ranges among the latest completions that outlasted each query, from all jobs to like ones.
+
+    Each group's shares are pooled with those of the wider one, which count as `WORTH` completions.
+    """
+    names, kinds = seen.names(recent), len(RANGES) + 1
+    share = np.full((len(x), kinds), 1 / kinds)
+    for keys in seen.levels:
+        stem = f"past {' and '.join(keys) or 'all'}"
+        number = np.nan_to_num(x[:, names.index(f"{stem} number")])[:, None]
+        first = names.index(f"{stem} range 0")
+        share = (number * np.nan_to_num(x[:, first : first + kinds]) + WORTH * share) / (number + WORTH)
+    return share
+
+
+@dataclass(frozen=True)
+class RangePredictor:
+    """Predict the range of a job's duration, and draw a duration from it.
+
+    A classifier gives the probability of each range; so do the counted shares of the latest completions of like jobs
+    that had run longer than the query has (`counted`). The answer is the range with the greatest product
+    model^(1-w) shares^w, among those not below what the job has run. Counts follow a change within an hour, the
+    classifier (retrained daily) finds what they cannot see.
+
+    Parameters
+    ----------
+    model : str
+        One of `MODELS` (table 6.3).
+    recent : int
+        k: recent arrivals and completions whose attributes are features as they stand.
+    rng : int
+        Seed of the classifier and of the choice of training rows.
+    weight : float, optional
+        w in [0, 1]; None: the best of `WEIGHTS` on the last fifth of the training queries, before the model is
+        trained on all. Few rows: 0.3.
+
+    Attributes
+    ----------
+    model_ : classifier, or None where one range is all there is
+    kinds_ : (c,) numpy.ndarray
+        Ranges that occurred.
+    weight_ : float
+    durations_ : Durations
+        Of all jobs by then, those that still run included.
+
+    Raises
+    ------
+    EstimatorError
+        A parameter is out of range.
+
+    References
+    ----------
+    AutoSched thesis, sections 6.4.2.2 and 6.5.1, tables 6.2 and 6.3.
+
+    Differs from the paper in
+    -------------------------
+    Beside the k most recent jobs of any kind, the features hold those that share GPUs, virtual cluster, user or name,
+    where recorded, and arrivals nearest in submission (batches). Which instants a query is made at is not published:
+    in training, every arrival and every whole hour up to the last bound. The counted shares. A drawn duration
+    exceeds what the job has run, and long ones are as frequent as jobs that still run tell (`Durations`).
+
+    Examples
+    --------
+    >>> n = np.arange(200)
+    >>> past = pl.DataFrame({"job_id": n.astype(str), "submit": 100.0 * n, "gpus": 1.0 + n % 2})
+    >>> past = past.with_columns(duration=60 + 1000 * (pl.col("gpus") - 1))
+    >>> past = past.with_columns(executed="duration", end=pl.col("submit") + pl.col("duration"))
+    >>> asked = past[-2:].with_columns(executed=0.0)
+    >>> RangePredictor("logistic").fit(past[:-2], 19_000.0).predict_range(past[:-2], asked, 20_000.0).tolist()
+    [0, 1]
+    """
+
+    model: str = "xgboost"
+    recent: int = 5
+    rng: int = 0
+    weight: float | None = None
+
+    def __post_init__(self):
+        good = self.weight is None or 0 <= self.weight <= 1
+        if self.model not in MODELS or self.recent < 0 or not good:
+            raise EstimatorError(
+                f"found {self}; expected a model of {', '.join(MODELS)}, recent from 0, and a weight in [0, 1] or None."
+            )
+
+    def fit(self, repository: pl.DataFrame, now: float) -> RangePredictor:
+        """Learn from what is known by `now`; a fitted copy.
+
+        Raises
+        ------
+        EstimatorError
+            No job has ended by then.
+        """
+        past = known_by(repository, now)
+        owner, executed, at = queries_of(past, now, np.random.default_rng(self.rng))
+        if past["duration"].null_count() == past.height:
+            raise EstimatorError(
+                "RangePredictor: found no job that has ended; expected some history. Give a longer one."
+            )
+        y = range_of(past["duration"].fill_null(np.inf).to_numpy())[owner]
+        seen, found = Seen(past), replace(self)
+        x = seen.features(past[owner].with_columns(executed=pl.Series(executed)), at, self.recent, owner)
+        ran, over = past["duration"].fill_null(past["executed"]), past["duration"].is_not_null()
+        durations = Durations.of(ran.to_numpy(), over.to_numpy())
+        found._learn(durations_=durations, weight_=0.3 if self.weight is None else float(self.weight))
+        cut = int(0.8 * len(y))
+        if self.weight is None and len(y) >= FEW:
+            # Only what was known at the cut may train the model that the weights are compared on.
+            end = past["end"].fill_null(np.inf).to_numpy()[owner[:cut]]
+            early = np.flatnonzero((end <= at[cut]) | (y[:cut] == len(RANGES)))
+            if len(early):
+                found._train(x[early], y[early])
+                share = counted(seen, x[cut:], self.recent)
+                right = [np.mean(found._answer(x[cut:], share, executed[cut:], w) == y[cut:]) for w in WEIGHTS]
+                found._learn(weight_=WEIGHTS[int(np.argmax(right))])
+        return found._train(x, y)
+
+    def predict_range(self, repository: pl.DataFrame, queries: pl.DataFrame, now, rows=None) -> np.ndarray:
+        """Index of the range (q,) of each query at an instant, or at instants (q,), `now` (s).
+
+        `rows` (q,) are the queries' rows in the repository, -1 for none; default: found by job_id.
+        """
+        self._fitted()
+        if not queries.height:
+            return np.zeros(0, int)
+        at, seen = np.broadcast_to(np.asarray(now, float), queries.height), Seen(repository)
+        x = seen.features(queries, at, self.recent, rows)
+        return self._answer(x, counted(seen, x, self.recent), queries["executed"].to_numpy(), self.weight_)
+
+    def predict(self, repository: pl.DataFrame, queries: pl.DataFrame, now, rng) -> np.ndarray:
+        """Duration (q,) in all (s), drawn from those of the predicted range that exceed what was executed."""
+        found = self.predict_range(repository, queries, now)
+        executed = queries["executed"].to_numpy()
+        bounds = np.array([0.0, *RANGES, np.inf])
+        u = np.random.default_rng(rng).random(len(found))
+        drawn = self.durations_.draw(np.maximum(bounds[found], executed), bounds[found + 1], u)
+        return np.maximum(drawn, np.nextafter(executed, np.inf) + 1e-3)
+
+    def _answer(self, x, share, executed, weight: float) -> np.ndarray:
+        chance = np.full(share.shape, 1e-9)
+        if self.model_ is None:
+            chance[:, self.kinds_] = 1.0
+        else:
+            chance[:, self.kinds_] = np.maximum(self.model_.predict_proba(x), 1e-9)
+        value = (1 - weight) * np.log(chance) + weight * np.log(share)
+        value[np.arange(value.shape[1]) < range_of(executed)[:, None]] = -np.inf
+        return np.argmax(value, axis=1)
+
+    def _train(self, x, y) -> RangePredictor:
+        kinds, codes = np.unique(y, return_inverse=True)
+        model = None
+        if len(kinds) > 1:
+            with warnings.catch_warnings():
+                # Iterations are limited on purpose: a day's retraining must stay short.
+                warnings.filterwarnings(
+                    "ignore", "(?s)Stochastic Optimizer: Maximum iterations|lbfgs failed to converge"
+                )
+                model = make_model(self.model, self.rng).fit(x, codes)
+        return self._learn(kinds_=kinds, model_=model)
+
+    def _learn(self, **fitted) -> RangePredictor:
+        for name, value in fitted.items():
+            object.__setattr__(self, name, value)
+        return self
+
+    def _fitted(self):
+        if not hasattr(self, "kinds_"):
+            raise EstimatorError("RangePredictor: found it not fitted; expected fit(repository, now) first.")
+        return self
+
+
+def known_by(repository: pl.DataFrame, now: float) -> pl.DataFrame:
+    """Forget what a repository says of later than `now` (s): later rows, and ends and durations not reached yet."""
+    past, over = repository.filter(pl.col("submit") <= now), pl.col("end") > now
+    ran = pl.min_horizontal("executed", (pl.col("executed") - (pl.col("end") - now)).clip(0))
+    return past.with_columns(
+        *(pl.when(over).then(None).otherwise(pl.col(c)).alias(c) for c in ("end", "duration")),
+        executed=pl.when(over).then(ran).otherwise("executed"),
+    )

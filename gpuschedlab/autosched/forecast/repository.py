@@ -1,0 +1,98 @@
+"""The workload repository (6.4.1): what is known, at an instant, of every job that has been submitted."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from gpuschedlab.errors import EstimatorError
+from gpuschedlab.estimators.base import KNOWN
+from gpuschedlab.traces import validate
+
+
+def observe(simulation, history: pl.DataFrame | None = None) -> pl.DataFrame:
+    """List every job submitted by now, with what is known of it; the earlier history first.
+
+    Parameters
+    ----------
+    simulation : Simulation
+    history : polars.DataFrame, optional
+        A trace on the same clock, submitted before the simulation's trace (times may be negative). Its jobs count as
+        started at once: those that would not have ended by now are unfinished.
+
+    Returns
+    -------
+    polars.DataFrame
+        In order of submission: columns known at submission, and `executed` (s so far), `end` and `duration` (s; null
+        while unfinished).
+
+    Examples
+    --------
+    >>> import gpuschedlab as lab
+    >>> trace = pl.DataFrame({"job_id": ["a", "b"], "submit": [0.0, 5.0], "gpus": [1.0, 1.0], "duration": [3.0, 9.0]})
+    >>> simulation = lab.Simulation(trace, lab.Cluster.homogeneous(1, 1), lab.Fifo())
+    >>> simulation.advance(7.0)
+    >>> observe(simulation).select("job_id", "executed", "end", "duration").rows()
+    [('a', 3.0, 3.0, 3.0), ('b', 2.0, None, None)]
+    """
+    now, jobs = simulation.now, simulation.snapshot().jobs
+    count = int(np.searchsorted(jobs["submit"], now, side="right"))
+    seen = _known(simulation.trace[:count], *(jobs[name][:count] for name in ("executed", "end", "done")))
+    if history is None or not history.height:
+        return seen
+    run = history.filter(pl.col("submit") < now)
+    end = (run["submit"] + run["duration"]).to_numpy()
+    executed = np.minimum(run["duration"].to_numpy(), now - run["submit"].to_numpy())
+    return pl.concat([_known(run, executed, end, end <= now), seen], how="diagonal_relaxed")
+
+
+def in_order(history: pl.DataFrame) -> pl.DataFrame:
+    """Check a trace whose times may be negative, and sort it by submission.
+
+    Raises
+    ------
+    TraceError
+        It is no frame, columns are missing, or a row is bad.
+    """
+    if not isinstance(history, pl.DataFrame) or not history.schema.get("submit", pl.String).is_numeric():
+        return validate(history, source="history")  # which says what is wrong
+    since = history.with_columns(pl.col("submit") - pl.col("submit").min(), clocked=pl.col("submit"))
+    return validate(since, source="history").with_columns(submit="clocked").drop("clocked")
+
+
+def before(simulation, history: pl.DataFrame | None) -> pl.DataFrame | None:
+    """Check the history of a simulation: in order, and under names that its trace does not have; None if there is none.
+
+    Raises
+    ------
+    TraceError
+        As `in_order`.
+    EstimatorError
+        A job is not submitted before the trace, or asks for more GPUs than there are of a type.
+    """
+    if history is None or (isinstance(history, pl.DataFrame) and history.is_empty()):
+        return None
+    history, cluster = in_order(history), simulation.cluster
+    last, first = history["submit"][-1], simulation.trace["submit"].min()
+    if first is not None and last >= first:
+        raise EstimatorError(
+            f"history: found a job submitted at {last:g} s, the trace's first at {first:g} s; expected all before that, on "
+            "the same clock. Shift it: history.with_columns(pl.col('submit') - ...), or cut it."
+        )
+    most, room = history["gpus"].max(), np.bincount(cluster.node_type, weights=cluster.node_gpus).max()
+    if most > room:
+        raise EstimatorError(
+            f"history: found a job of {most:g} GPUs; expected at most the {room:g} of one type of {cluster}, since such "
+            f"jobs are foreseen. Drop them: history.filter(pl.col('gpus') <= {room:g})."
+        )
+    return history.with_columns(job_id=pl.lit("before-") + pl.col("job_id"))
+
+
+def _known(trace: pl.DataFrame, executed, end, done) -> pl.DataFrame:
+    """Columns known at submission, with what has been seen since."""
+    known = trace.select([c for c in trace.columns if c in KNOWN])
+    seen = {"executed": pl.Series(executed), "end": pl.Series(end), "duration": trace["duration"]}
+    gone = pl.Series(done)
+    return known.with_columns(executed=seen["executed"]).with_columns(
+        end=pl.when(gone).then(seen["end"]), duration=pl.when(gone).then(seen["duration"])
+    )

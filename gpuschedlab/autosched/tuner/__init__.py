@@ -1,0 +1,1 @@
+"""The search for better knobs: the space, the samplers, the measurements, the causal tuner."""

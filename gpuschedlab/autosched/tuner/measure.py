@@ -1,0 +1,229 @@
+"""What a configuration is worth on a forecast: one simulation, an objective, and the metrics that explain it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from gpuschedlab.errors import ClusterError, PolicyError
+from gpuschedlab.sim import Delays, Simulation
+
+
+class Objective(NamedTuple):
+    """What is tuned: `label`, `unit`, whether `higher` values are better, and the `context` that it hangs on (`CONTEXT`)."""
+
+    label: str
+    unit: str
+    higher: bool
+    context: tuple[str, ...] = ("pressure",)
+
+
+OBJECTIVES = {
+    "jct": Objective("average JCT still to come", "s", False),
+    "fair": Objective("share of jobs with rho <= 1", "", True, ("pressure", "level")),
+}
+"""Objectives: the mean of end - max(submit, now) over all jobs, and the share of jobs whose finish-time fairness holds."""
+
+CONTEXT = {
+    "pressure": lambda reference: np.log1p(reference.metrics.get("queueing", 0.0) / 60.0),
+    "level": lambda reference: np.log(max(reference.value, SMALL)),
+}
+"""What the reference configuration tells of an instant, and no knob changes: `pressure`, the logarithm of 1 + minutes that a
+job waits, and `level`, that of the objective: of a share that is near 1 already, no configuration makes twice as much."""
+
+WATCHED = {
+    "queueing": "s waited a job",
+    "utilisation": "GPU-time held over GPU-time up, until the last job ends",
+    "preemptions": "suspensions a job",
+    "overhead": "s of starting and restarting a job",
+    "slowdown": "GPU-time without delays over the work done: placement and sharing",
+    "interference": "share of executed time with a partner on the same GPUs",
+    "backlog": "GPUs that wait, on average, over the GPUs up",
+}
+"""Intermediate metrics that a policy may declare in `watched` (6.4.3.1), and their units."""
+
+#: Differences below these are noise: they keep logarithms of ratios finite and calm near 0.
+FLOOR = {
+    "queueing": 60.0,
+    "utilisation": 0.01,
+    "preemptions": 0.05,
+    "overhead": 5.0,
+    "slowdown": 0.01,
+    "interference": 0.02,
+    "backlog": 0.02,
+}
+
+SMALL = 1e-3
+"""An objective counts as at least this, in its unit, where something is divided by it."""
+
+NOTHING = 0.01
+"""GPUs that a cluster counts as at least, where something is divided by them."""
+
+GAINED = ("queued", "executed", "attained", "progress", "preemptions", "overhead")
+"""What jobs gain from the beginning of a measurement to its end, in the units of `Snapshot`."""
+
+EVENTS, LEAST, MOST = 10, 10_000, 1_000_000
+"""A measurement is given up at so many times the log rows of the first, but at least `LEAST`; the first itself at `MOST`."""
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """A configuration measured on a forecast.
+
+    Parameters
+    ----------
+    policy : Policy
+    value : float
+        The objective, in its unit.
+    metrics : dict of str to float
+        Watched metrics by name, in the units of `WATCHED`.
+    """
+
+    policy: object
+    value: float
+    metrics: dict
+
+
+class Probe:
+    """Measures configurations of a policy on one forecast; all start from the same state.
+
+    Parameters
+    ----------
+    forecast : Forecast
+        Jobs to come and jobs in the system (`gpuschedlab.autosched.forecast.generation`), with weights where it is aggregated.
+    cluster : Cluster
+    policy : Policy
+        Under which the state was reached; its `goal` and `watched` are what is measured.
+    speeds, estimator, delays
+        As for `Simulation`.
+
+    Raises
+    ------
+    PolicyError
+        The policy's goal or a watched metric is unknown.
+    """
+
+    def __init__(self, forecast, cluster, policy, *, speeds=None, estimator=None, delays=None):
+        check_goal(policy)
+        self.objective, self.watched = policy.goal, tuple(policy.watched)
+        self.base = Simulation(
+            forecast.trace,
+            cluster,
+            policy,
+            speeds=speeds,
+            estimator=estimator,
+            delays=delays or Delays(),
+            start=forecast.now,
+            initial=forecast.initial if forecast.initial.height else None,
+        )
+        self.now, self.measured = forecast.now, 0
+        start = self.base.snapshot()
+        self.before, self.weight = start.jobs, start.jobs["rows"]
+        self.shift = self.base.trace["shift"].to_numpy() if "shift" in self.base.trace.columns else 0.0
+        self.until, self.most = self._limit(start), MOST
+
+    @property
+    def jobs(self) -> int:
+        """Jobs simulated at each measurement."""
+        return self.base.trace.height
+
+    def _limit(self, start) -> float:
+        """Instant (s) at which a measurement ends: a day after all GPUs could have done the work."""
+        jobs = start.jobs
+        left = (self.weight * jobs["gpus"] * (jobs["work"] - jobs["progress"])).sum()
+        last = max(self.now, jobs["submit"].max(initial=0.0))
+        return last + left / max(NOTHING, start.capacity) + 86_400.0
+
+    def __call__(self, policy) -> Measurement:
+        """Measure one configuration.
+
+        Jobs that have not ended a day after all GPUs could have done the work count as if they then ran on alone. A
+        configuration that the cluster cannot run, such as a profiler of more nodes than there are, or that suspends jobs
+        so much more often than the first one measured that it is not worth simulating (`EVENTS`), is given up: from
+        there on, jobs count as if they waited until then.
+        """
+        self.measured += 1
+        simulation = self.base
+        try:
+            simulation = self.base.under(policy)
+            simulation.advance(self.until, most=self.most)
+        except (ClusterError, PolicyError):
+            pass  # it stands where it stood, before the end
+        after = simulation.snapshot()
+        if self.most == MOST and after.now >= self.until:
+            self.most = min(MOST - 1, LEAST + EVENTS * after.logged)
+        return Measurement(policy, self._value(after.jobs), self._metrics(after))
+
+    def _value(self, jobs) -> float:
+        w = self.weight
+        if not len(w):
+            return 0.0
+        end = np.where(jobs["done"], jobs["end"], self.until + jobs["work"] - jobs["progress"])
+        if self.objective == "jct":
+            return float(np.average(end - np.maximum(jobs["submit"], self.now) + self.shift, weights=w))
+        rho = (end - jobs["submit"]) / (np.maximum(jobs["work"], 1e-9) * jobs["contention"])
+        return float(np.average(rho <= 1 + 1e-9, weights=w))
+
+    def _metrics(self, after) -> dict:
+        jobs, w = after.jobs, self.weight
+        gain = {name: jobs[name] - self.before[name] for name in GAINED}
+        ended, left = jobs["done"], self.until - np.maximum(jobs["submit"], after.now)
+        gain["queued"] = gain["queued"] + np.where(ended, 0.0, np.maximum(left, 0.0))
+        last = np.where(ended, jobs["end"], self.until).max(initial=self.now)
+        total, span = max(w.sum(), 1e-9), max(last - self.now, 1.0)
+        room = span * max(NOTHING, after.capacity)
+        gpus = w * jobs["gpus"]
+        done = float((gpus * gain["progress"]).sum())
+        found = {
+            "queueing": float((w * gain["queued"]).sum() / total),
+            "utilisation": float((w * gain["attained"]).sum() / room),
+            "preemptions": float((w * gain["preemptions"]).sum() / total),
+            "overhead": float((w * gain["overhead"]).sum() / total),
+            "slowdown": float((gpus * (gain["executed"] - gain["overhead"])).sum() / done) if done > 0 else 1.0,
+            "interference": float((w * jobs["shared"]).sum() / max((w * gain["executed"]).sum(), 1e-9)),
+            "backlog": float((gpus * gain["queued"]).sum() / room),
+        }
+        return {name: found[name] for name in self.watched}
+
+
+def check_goal(policy) -> None:
+    """Raise PolicyError if a policy's goal or a metric that it watches is unknown."""
+    wrong = [m for m in policy.watched if m not in WATCHED]
+    if policy.goal not in OBJECTIVES or wrong:
+        raise PolicyError(
+            f"{policy.name}: found goal {policy.goal!r} and watched metrics {policy.watched}; expected one "
+            f"of {', '.join(OBJECTIVES)}, and metrics of {', '.join(WATCHED)}."
+        )
+
+
+def reward(objective: str, value: float, reference: float) -> float:
+    """How much better than the reference: its ratio, above 1 for better, whichever way the objective points.
+
+    Examples
+    --------
+    >>> reward("jct", 50.0, 100.0), reward("fair", 0.9, 0.6)
+    (2.0, 1.5)
+    """
+    better, worse = (value, reference) if OBJECTIVES[objective].higher else (reference, value)
+    return max(better, SMALL) / max(worse, SMALL)
+
+
+def context_of(objective: str, reference: Measurement) -> dict[str, float]:
+    """What is given at an instant, by name (`CONTEXT`), from the measurement of the reference configuration."""
+    return {name: float(CONTEXT[name](reference)) for name in OBJECTIVES[objective].context}
+
+
+def sample(u: np.ndarray, names, measurement: Measurement, reference: Measurement, objective: str) -> dict:
+    """One row for the causal model: coordinates, context, and logarithms of ratios to the reference configuration."""
+    row = dict(zip(names, map(float, u), strict=True)) | context_of(objective, reference)
+    for name, value in measurement.metrics.items():
+        row[name] = _calm(np.log((value + FLOOR[name]) / (reference.metrics[name] + FLOOR[name])))
+    row["reward"] = _calm(np.log(reward(objective, measurement.value, reference.value)))
+    return row
+
+
+def _calm(x: float) -> float:
+    """Keep hopeless configurations from bending the model: beyond a factor of e^1.5 all are alike."""
+    return float(min(max(x, -1.5), 1.5))

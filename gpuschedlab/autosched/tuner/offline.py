@@ -1,0 +1,156 @@
+"""The offline phase: configurations measured at instants of the past, and the causal model learnt from them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+
+from gpuschedlab.autosched.causal.graph import Layers, learn_graph
+from gpuschedlab.autosched.causal.model import CausalModel
+from gpuschedlab.autosched.forecast.generation import HORIZON, Forecast, true_forecast
+from gpuschedlab.autosched.forecast.repository import in_order
+from gpuschedlab.autosched.tuner.measure import OBJECTIVES, Probe, sample
+from gpuschedlab.autosched.tuner.samplers import LatinHypercube
+from gpuschedlab.autosched.tuner.space import Space
+from gpuschedlab.errors import EstimatorError
+from gpuschedlab.sim import Simulation
+
+DAY = 86_400.0
+TIMES = 10.0
+"""Most often that an arrival of a calm segment comes, on average."""
+CALM = 3
+"""One in so many instants stays as it was, however calm: there, too, a model must know what knobs are worth."""
+
+
+def layers_of(space: Space) -> Layers:
+    """Knobs, intermediate metrics and objective of a policy as the three layers of its causal graph (6.4.3.1)."""
+    levels = {a.name: a.levels for a in space.axes if a.levels}
+    knobs, policy = tuple(a.name for a in space.axes), space.policy
+    return Layers(knobs, tuple(policy.watched), ("reward",), levels, context=OBJECTIVES[policy.goal].context)
+
+
+def gather(
+    history: pl.DataFrame,
+    cluster,
+    space: Space,
+    *,
+    instants: int = 16,
+    configurations: int = 24,
+    days: float = 14.0,
+    horizon: float = HORIZON,
+    load: float = 1.0,
+    speeds=None,
+    estimator=None,
+    delays=None,
+    rng=0,
+) -> pl.DataFrame:
+    """Measure configurations at instants of the past, each on the jobs that were there and those that then came.
+
+    The last `days` of the history are played under the space's policy; instants are spread over the more loaded half
+    of them, and arrivals are multiplied where jobs ask for less than all GPUs (`busier`), so that their service usage is
+    comparable and there is something to learn; one in `CALM` stays as it was. At each the policy itself is the reference, and
+    `configurations` points of a Latin hypercube are measured.
+
+    Parameters
+    ----------
+    history : polars.DataFrame
+        A trace, all of it past; submission times may be negative.
+    cluster : Cluster
+    space : Space
+    instants, configurations : int
+    days, horizon : float
+        Days of history played; seconds of arrivals after each instant, at most half of what is played: all are known.
+    load : float
+        Part of all GPUs below which arrivals are multiplied; 0: all stays as it was.
+    speeds, estimator, delays
+        As for `Simulation`.
+    rng : int or numpy.random.Generator
+
+    Returns
+    -------
+    polars.DataFrame
+        `segment`, coordinates, log ratios of metrics and `reward` to the reference: rows for `CausalModel.fit`.
+
+    Raises
+    ------
+    EstimatorError
+        There is hardly any history.
+
+    References
+    ----------
+    AutoSched thesis, 6.4.3.1 (training samples from historical traces and simulator) and 6.6.2. There segments are a
+    day long; here they begin with the jobs in the system, as those that are tuned on do.
+    """
+    if not (instants > 0 and configurations > 0 and days > 0 and horizon > 0 and load >= 0):
+        raise EstimatorError(
+            f"gather: found instants={instants}, configurations={configurations}, days={days}, horizon={horizon}, "
+            f"load={load}; expected numbers above 0, and a load from 0."
+        )
+    past = in_order(history)
+    past = past.filter(pl.col("submit") >= past["submit"].max() - days * DAY) if past.height else past
+    if past.height < 50:
+        raise EstimatorError(
+            f"AutoSched, offline phase: found {past.height} jobs of history; expected 50 or more. "
+            "Give an earlier stretch of the trace, or tune without a causal model."
+        )
+    past = past.with_columns(pl.col("submit") - past["submit"].min())
+    rng, last = np.random.default_rng(rng), float(past["submit"].max())
+    horizon = min(horizon, last / 2)
+    play = Simulation(past, cluster, space.policy, speeds=speeds, estimator=estimator, delays=delays)
+    rows, plan = [], LatinHypercube([a.levels for a in space.axes], rng, size=configurations)
+    for segment, instant in enumerate(_busy(play.copy(), last - horizon, instants, rng)):
+        play.advance(instant)
+        asked = load * cluster.total_gpus if (segment + 1) % CALM else 0.0
+        ahead = busier(true_forecast(play, horizon), asked, horizon, rng)
+        probe = Probe(ahead, cluster, space.policy, speeds=speeds, estimator=estimator, delays=delays)
+        reference, names = probe(space.policy), [a.name for a in space.axes]
+        found = [(space.encode(space.policy), reference)]
+        for _ in range(configurations):
+            policy, u = space.project(plan.ask())
+            found.append((u, probe(policy)))
+        rows += [{"segment": float(segment)} | sample(u, names, m, reference, probe.objective) for u, m in found]
+    return pl.DataFrame(rows)
+
+
+def busier(forecast: Forecast, capacity: float, horizon: float, rng) -> Forecast:
+    """Let arrivals come several times (at most `TIMES`) where jobs ask for less than `capacity` GPUs over the horizon (s)."""
+    trace = forecast.trace
+    existing, coming = trace.head(forecast.existing), trace.tail(trace.height - forecast.existing)
+    passed = existing.join(forecast.initial, on="job_id", how="left", maintain_order="left")["progress"]
+    held = float((existing["gpus"] * (existing["duration"] - passed).clip(0, horizon)).sum())
+    asked = float((coming["gpus"] * coming["duration"].clip(0, horizon)).sum())
+    times = min(TIMES, (capacity * horizon - held) / asked) if asked else 1.0
+    if times <= 1:
+        return forecast
+    rows = np.sort(rng.integers(coming.height, size=round((times - 1) * coming.height)))
+    again = coming[rows].with_columns(job_id=pl.format("again-{}", pl.int_range(pl.len())))
+    return replace(
+        forecast, trace=pl.concat([existing, pl.concat([coming, again]).sort("submit", maintain_order=True)])
+    )
+
+
+def _busy(play: Simulation, last: float, count: int, rng) -> list[float]:
+    """Instants up to the `last`, a whole hour each, spread over the half of the time in which most GPUs were asked for."""
+    timeline = play.run(until=last).timeline
+    hours = np.arange(1, max(2, last // 3600 + 1)) * 3600.0
+    at = np.searchsorted(timeline["time"].to_numpy(), hours, side="right") - 1
+    asked = timeline["demanded"].to_numpy()[np.maximum(at, 0)]
+    busy = hours[asked >= np.median(asked)]
+    return sorted(rng.permutation(busy)[:count].tolist())
+
+
+def train(samples: pl.DataFrame, space: Space, *, backend: str = "boosted", rng: int = 0) -> CausalModel:
+    """Learn graph and model from what `gather` measured.
+
+    Parameters
+    ----------
+    samples : polars.DataFrame
+    space : Space
+    backend : {"boosted", "network"}
+        Regressions by default: they err as little as the network, and foresee and learn ten times faster.
+    rng : int
+    """
+    rows = samples.drop("segment", strict=False)
+    return CausalModel(learn_graph(rows, layers_of(space)), backend=backend, rng=rng, relearn=True).fit(rows)

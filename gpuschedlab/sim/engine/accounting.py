@@ -1,0 +1,257 @@
+"""The compiled primitives: the clock, what a job earns, when something about it changes next, and the logs.
+
+Each function works on a `State` in place. A job's sums are brought up to date only when somebody looks (`refresh`),
+so an event costs what it touches and no more.
+"""
+
+import numpy as np
+
+from gpuschedlab._compiled import njit
+from gpuschedlab.cluster.placement import RELAX, SLOTS, find_nodes
+from gpuschedlab.sim.engine.queues import push_waiting, set_timer
+from gpuschedlab.sim.engine.state import RUNNING, WAITING
+from gpuschedlab.speeds.codes import find_row
+
+INF = np.inf
+MINUTE = 60.0
+
+
+@njit(inline="never")
+def move_clock(S, time):
+    """Let time pass to `time` (s)."""
+    sc = S.scalar[0]
+    if time > sc.now:
+        up = max(sc.capacity, SLOTS)
+        sc.contention += (time - sc.now) * max(1.0, sc.demanded / up)
+        sc.now = time
+
+
+@njit(inline="never")
+def refresh(S, j):
+    """Bring what job j has waited, held, received and done up to date."""
+    job = S.job[j]
+    b = S.body[j]
+    now = S.scalar[0].now
+    dt = now - b.last
+    if dt > 0:
+        if job.state == RUNNING:
+            delay = min(b.pause, dt)
+            b.pause -= delay
+            b.overhead += delay
+            job.progress += b.rate * (dt - delay)
+            job.executed += dt
+            job.attained += job.held * dt * (0.5 if b.partner >= 0 else 1.0)
+            if b.partner >= 0:
+                b.shared += dt
+            S.seconds_on[j, b.type] += dt
+        elif job.state == WAITING:
+            job.queued += dt
+        b.last = now
+    if now > job.submit:
+        job.contention = (S.scalar[0].contention - b.contention0) / (now - job.submit)
+
+
+@njit
+def count_node(S, n, sign):
+    """Count node n (1), or no longer (-1), among the nodes with its number of free GPUs."""
+    S.histogram[S.nodes[n].free // SLOTS] += sign
+
+
+@njit(inline="never")
+def take(S, n, slots):
+    """Hold slots of node n (negative: give back)."""
+    nd = S.nodes[n]
+    if nd.down == 0:
+        count_node(S, n, -1)
+        S.pools[nd.pool, 2] -= slots
+    nd.free -= slots
+    if nd.down == 0:
+        count_node(S, n, 1)
+    S.scalar[0].used += slots
+
+
+@njit(inline="never")
+def log_stretch(S, j):
+    """Log the stretch of time that ends now for job j, a row a node."""
+    b = S.body[j]
+    sc = S.scalar[0]
+    owner = b.partner if b.guest else j
+    e = S.body[owner].head
+    while e >= 0 and sc.now > b.stretch:
+        row = S.stretches[sc.stretches]
+        row.job = j
+        row.node = S.entry[e].node
+        row.slots = S.entry[e].slots
+        row.guest = b.guest
+        row.start = b.stretch
+        row.end = sc.now
+        sc.stretches += 1
+        e = S.entry[e].next
+    b.stretch = sc.now
+
+
+@njit(inline="never")
+def set_rate(S, j):
+    """Look up the speed of running job j and when its segment ends; a missing speed leaves j in scalar.culprit."""
+    job = S.job[j]
+    b = S.body[j]
+    b.rate = 1.0
+    b.goal = b.work
+    m = job.model
+    if m >= 0:
+        if b.row < 0:
+            counts = S.scratch[7]
+            k = 0
+            e = S.body[b.partner if b.guest else j].head
+            while e >= 0:
+                counts[k] = S.entry[e].slots // SLOTS
+                k += 1
+                e = S.entry[e].next
+            gpus, nodes = max(1, b.got // SLOTS), b.nodes
+            if b.jobs > 1:  # each of them on its part of the GPUs, and of the nodes
+                part = max(1, round(b.got / SLOTS / b.jobs))
+                gpus, nodes, k = part, (part * nodes + gpus - 1) // gpus, 0
+            known = S.type_map[b.type]
+            b.row = find_row(S.first, S.code, S.row, m, known, nodes, gpus, counts[:k]) if known >= 0 else -1
+            if b.row < 0:
+                S.scalar[0].culprit = j
+                return
+        last = S.seg_first[m + 1] - 1
+        while S.seg_first[m] + b.segment < last and S.seg_end[S.seg_first[m] + b.segment] < job.progress:
+            b.segment += 1
+        b.rate = S.rate[b.row + b.segment]
+        if S.seg_first[m] + b.segment < last:
+            b.goal = min(b.work, S.seg_end[S.seg_first[m] + b.segment])
+        if b.partner >= 0:
+            b.rate *= S.sharing[m, S.job[b.partner].model]
+    left = max(0.0, b.goal - job.progress)
+    b.finish = b.last + b.pause + left / b.rate if b.rate > 0 else INF
+
+
+@njit(inline="never")
+def wake(S, j, change, raw):
+    """Set the timer of job j: its finish, its lease, a change of its key, the end of its patience or profiling."""
+    job = S.job[j]
+    b = S.body[j]
+    r = S.rule[0]
+    now = S.scalar[0].now
+    time = change(now, job, raw)
+    if time <= now:  # what has changed already does not change again
+        time = INF
+    if job.state == RUNNING:
+        time = min(time, b.finish)
+        if b.lease > now:
+            time = min(time, b.lease)
+        if job.stage == 1:
+            time = min(time, job.started + r.profile)
+    elif job.stage == 0 and S.cls[b.cls].relaxed != b.cls and r.patience < 1e300:
+        time = min(time, job.waiting_since + r.patience)
+    set_timer(S, j, time)
+
+
+@njit
+def on_grid(time, interval):
+    """First multiple of `interval` at or after `time`, forgiving rounding."""
+    return np.ceil(time / interval - 1e-9) * interval
+
+
+@njit
+def lease_end(S):
+    """When a lease ends that begins now: on a full minute, so that leases end together and one decision serves many."""
+    term = S.rule[0].lease
+    return on_grid(S.scalar[0].now + term, MINUTE) if term > 0 else S.scalar[0].now
+
+
+@njit(inline="never")
+def renew_key(S, j, fns, raw):
+    """Compute the key of job j, which is in no queue; a new value counts from the next decision on."""
+    now = S.scalar[0].now
+    b = S.body[j]
+    key = fns[0](now, S.job[j], raw)
+    if key != b.key:
+        b.key = key
+        b.since = on_grid(now, S.rule[0].interval) if S.rule[0].interval > 0 else now
+
+
+@njit(inline="never")
+def profiled_slots(S):
+    """Slots of the largest profiler, with those that are down."""
+    most = 0
+    for p in range(S.pools.shape[0]):
+        if S.pools[p, 1] == 1:
+            slots = 0
+            for n in range(S.nodes.shape[0]):
+                if S.nodes[n].pool == p:
+                    slots += S.nodes[n].size
+            most = max(most, slots)
+    return most
+
+
+@njit
+def place_in_queue(S, j):
+    """Choose the class in which job j waits; one that no profiler holds is not profiled."""
+    if S.job[j].stage == 1 and S.body[j].slots > profiled_slots(S):
+        skip_profiling(S, j)
+    S.body[j].cls = S.body[j].base
+
+
+@njit
+def skip_profiling(S, j):
+    """Job j is not profiled, or no longer: it queues with the others from now on."""
+    S.job[j].stage = 0
+    S.body[j].base = S.cls[S.body[j].base].relaxed
+
+
+@njit(inline="never")
+def begin_wait(S, j, fns, raw):
+    """Put job j among the waiting."""
+    job = S.job[j]
+    job.state = WAITING
+    job.waiting_since = S.scalar[0].now
+    place_in_queue(S, j)
+    renew_key(S, j, fns, raw)
+    push_waiting(S, j)
+    S.scalar[0].waiting += 1
+    wake(S, j, fns[1], raw)
+
+
+@njit(inline="never")
+def find_place(S, j, slots, pool):
+    """Choose nodes of a pool for job j by the placement rule, into scratch rows 0 and 1; how many, 0: no fit."""
+    if S.pools[pool, 2] < slots:
+        return 0
+    r = S.rule[0]
+    tight = r.placement == RELAX and S.cls[S.body[j].cls].tight == 1
+    return find_nodes(S.nodes, pool, slots, r.placement, tight, S.scratch[0], S.scratch[1])
+
+
+@njit(inline="never")
+def log_tick(S):
+    """Log the counts that hold from now on; one row an instant."""
+    sc = S.scalar[0]
+    largest = 64
+    while largest > 0 and S.histogram[largest] == 0:
+        largest -= 1
+    i = sc.ticks - 1
+    if i < 0 or S.ticks[i].time < sc.now:
+        if i >= 0:
+            p = S.ticks[i]
+            if (
+                p.used == sc.used
+                and p.demanded == sc.demanded
+                and p.capacity == sc.capacity
+                and p.running == sc.running
+                and p.waiting == sc.waiting
+                and p.largest == largest
+            ):
+                return
+        i += 1
+        sc.ticks = i + 1
+    t = S.ticks[i]
+    t.time = sc.now
+    t.used = sc.used
+    t.demanded = sc.demanded
+    t.capacity = sc.capacity
+    t.running = sc.running
+    t.waiting = sc.waiting
+    t.largest = largest

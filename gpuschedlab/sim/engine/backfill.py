@@ -1,0 +1,173 @@
+"""Compiled decisions that suspend nobody: who starts, who may pass, who shares.
+
+Jobs of equal demand form a class. Within a decision room only shrinks, so once one job of a class cannot be placed
+none of it can: only the heads of the open classes are ever compared, and the answer is the same as a walk down the
+whole queue.
+"""
+
+import numpy as np
+
+from gpuschedlab._compiled import njit
+from gpuschedlab.sim.engine.accounting import find_place, log_stretch, refresh, set_rate, wake
+from gpuschedlab.sim.engine.lifecycle import can_host, count_host, hold, start
+from gpuschedlab.sim.engine.queues import ahead, drop_waiting, first_queued, queue_classes, requeue
+
+STRICT, EASY, GREEDY = range(3)
+ANY = 2**31 - 1  # slots, more than any job's
+
+
+@njit(inline="never")
+def open_classes(S):
+    """Open every class that has waiting jobs; how many."""
+    n = 0
+    for c in range(S.cls.shape[0]):
+        S.cls[c].open = 1 if S.cls[c].count > 0 else 0
+        n += S.cls[c].open
+    return n
+
+
+@njit(inline="never")
+def first_waiting(S):
+    """Head of the open classes that goes first, or -1."""
+    best = -1
+    for c in range(S.cls.shape[0]):
+        k = S.cls[c]
+        if k.open == 1 and k.count > 0:
+            j = S.heap[k.first]
+            if best < 0 or ahead(S.body, j, best):
+                best = j
+    return best
+
+
+@njit(inline="never")
+def try_start(S, j, fns, raw):
+    """Start waiting job j (still in its class) if some pool can place it now."""
+    slots = S.body[j].slots
+    for p in range(S.pools.shape[0]):
+        if S.pools[p, 1] != S.job[j].stage:
+            continue
+        k = find_place(S, j, slots, p)
+        if k > 0:
+            drop_waiting(S, j)
+            hold(S, j, k, S.scratch[0], S.scratch[1])
+            start(S, j, S.pools[p, 0], slots, fns, raw)
+            return True
+    return False
+
+
+@njit(inline="never")
+def find_host(S, j):
+    """Running job of the same demand with which j would go best together (sum of relative speeds), or -1."""
+    m = S.job[j].model
+    best = -1
+    most = S.rule[0].share_limit
+    if m < 0 or S.job[j].stage == 1:
+        return -1
+    for c in range(S.cls.shape[0]):
+        k = S.cls[c]
+        if k.hosts > 0 and k.slots == S.body[j].slots:
+            total = S.sharing[m, k.model] + S.sharing[k.model, m]
+            if total > most or (total == most and best < 0):
+                best = c
+                most = total
+    if best < 0:
+        return -1
+    for i in range(S.scalar[0].running):
+        h = S.rank[i]
+        if S.body[h].cls == best and can_host(S, h):
+            return h
+    return -1
+
+
+@njit(inline="never")
+def try_share(S, j, fns, raw):
+    """Start waiting job j as the guest of a running one, if a good enough host runs."""
+    h = find_host(S, j)
+    if h < 0:
+        return False
+    drop_waiting(S, j)
+    refresh(S, h)
+    log_stretch(S, h)
+    count_host(S, h, -1)
+    o = S.body[h]
+    b = S.body[j]
+    b.partner = h
+    b.guest = 1
+    b.nodes = o.nodes
+    o.partner = j
+    start(S, j, o.type, b.slots, fns, raw)
+    set_rate(S, h)
+    wake(S, h, fns[1], raw)
+    return True
+
+
+@njit(inline="never")
+def fill(S, fns, raw):
+    """Start waiting jobs in order while they fit; one that does not closes its class, or (strict) its whole stage."""
+    r = S.rule[0]
+    if open_classes(S) == 0 or (S.scalar[0].used == S.scalar[0].capacity and r.sharing == 0):
+        return
+    # Room only shrinks: under greedy backfill, where nobody is held up by another, who cannot fit now need not be asked.
+    n = queue_classes(S, S.pools[:, 2].max() if r.backfill == GREEDY and r.sharing == 0 else ANY)
+    while n > 0:
+        j = first_queued(S, n)
+        if not try_start(S, j, fns, raw) and (r.sharing == 0 or not try_share(S, j, fns, raw)):
+            S.cls[S.body[j].cls].open = 0
+            if r.backfill != GREEDY:
+                for c in range(S.cls.shape[0]):
+                    if S.cls[c].stage == S.job[j].stage:
+                        S.cls[c].open = 0
+        n = requeue(S, n)
+
+
+@njit(inline="never")
+def shadow(S, need):
+    """When, by the estimates, `need` slots will be free, and how many more are free then."""
+    n = S.scalar[0].running
+    now = S.scalar[0].now
+    ends = np.empty(n)
+    for i in range(n):
+        job = S.job[S.rank[i]]
+        ends[i] = max(now, job.started + job.estimate)
+    order = np.argsort(ends)
+    free = S.scalar[0].capacity - S.scalar[0].used
+    for i in range(n):
+        if free >= need and ends[order[i]] > now:  # all that end by then count, in whatever order they tie
+            break
+        free += S.body[S.rank[order[i]]].got
+        now = ends[order[i]]
+    return now, free - need
+
+
+@njit(inline="never")
+def next_backfill(S, until, extra):
+    """First waiting job of the open classes that ends by `until` (s) or needs at most `extra` slots, or -1."""
+    best = -1
+    for c in range(S.cls.shape[0]):
+        k = S.cls[c]
+        if k.open == 0 or S.pools[:, 2].max() < k.slots:
+            continue
+        for i in range(k.first, k.first + k.count):
+            j = S.heap[i]
+            if (k.slots <= extra or S.scalar[0].now + S.job[j].estimate <= until) and (
+                best < 0 or ahead(S.body, j, best)
+            ):
+                best = j
+    return best
+
+
+@njit(inline="never")
+def easy(S, fns, raw):
+    """EASY backfill: later jobs may start if, by the estimates, they do not delay the first one."""
+    fill(S, fns, raw)
+    if S.scalar[0].used == S.scalar[0].capacity or open_classes(S) == 0:
+        return
+    head = first_waiting(S)
+    until, extra = shadow(S, S.body[head].slots)
+    j = next_backfill(S, until, extra)
+    while j >= 0:
+        if j == head or not try_start(S, j, fns, raw):
+            S.cls[S.body[j].cls].open = 0
+        elif S.scalar[0].now + S.job[j].estimate > until:
+            extra -= S.body[j].slots
+        j = next_backfill(S, until, extra)

@@ -1,0 +1,266 @@
+"""The compiled loop: from event to event, in order of (time, kind, job), with a decision where one is due.
+
+Kinds at one instant, in order: completions and other timers, outages, arrivals, then the decision.
+"""
+
+import numpy as np
+from numba import from_dtype, types
+
+from gpuschedlab._compiled import njit
+from gpuschedlab.sim.engine.accounting import (
+    INF,
+    begin_wait,
+    lease_end,
+    log_tick,
+    move_clock,
+    on_grid,
+    profiled_slots,
+    refresh,
+    renew_key,
+    set_rate,
+    skip_profiling,
+    wake,
+)
+from gpuschedlab.sim.engine.backfill import EASY, easy, fill, first_waiting, open_classes
+from gpuschedlab.sim.engine.handle import STATE
+from gpuschedlab.sim.engine.lifecycle import change_node, complete, leave
+from gpuschedlab.sim.engine.preemption import rekey, reorder
+from gpuschedlab.sim.engine.queues import ahead, drop_waiting, moved_rank, moved_waiting, place_in_rank, push_waiting
+from gpuschedlab.sim.engine.state import JOB, RUNNING, WAITING
+
+ENDED, FULL, DECIDE, NO_SPEED = range(4)
+
+
+@njit
+def stands(S):
+    """Whether a preemptive decision hangs on the order alone: no key drifts, and no lease must end first."""
+    r = S.rule[0]
+    return r.preemptive == 1 and r.moving == 0 and r.lease == 0
+
+
+@njit
+def leads(S, j):
+    """Whether running job j goes before all that wait, and a decision would move nobody.
+
+    As long as that is so, its key may change without a decision: all before the first waiting job stay, in whatever order.
+    """
+    sc = S.scalar[0]
+    if sc.dirty == 1 or not stands(S):
+        return False
+    return sc.waiting == 0 or (sc.head >= 0 and ahead(S.body, j, sc.head))
+
+
+@njit(inline="never")
+def ring(S, j, fns, raw):
+    """The timer of job j rings: its segment or work ends, its profiling or patience ends, or its key changes."""
+    job = S.job[j]
+    b = S.body[j]
+    sc = S.scalar[0]
+    refresh(S, j)
+    if job.state == RUNNING:
+        if b.finish <= sc.now:
+            job.progress = b.goal
+            if b.goal >= b.work:
+                complete(S, j, fns, raw)
+                return
+            b.segment += 1
+            set_rate(S, j)
+        if job.stage == 1 and job.started + S.rule[0].profile <= sc.now:
+            b.lost += job.progress / b.rate
+            leave(S, j, fns, raw)
+            skip_profiling(S, j)
+            job.progress = 0.0  # no checkpoint is taken of a profiled run
+            b.segment = 0
+            begin_wait(S, j, fns, raw)
+            return
+        led, at = leads(S, j), place_in_rank(S, j, 0, sc.running)
+        renew_key(S, j, fns, raw)
+        moved_rank(S, at)
+        if led and leads(S, j):
+            wake(S, j, fns[1], raw)
+            return
+    else:
+        relaxed = S.cls[b.cls].relaxed
+        if relaxed != b.cls and job.stage == 0 and job.waiting_since + S.rule[0].patience <= sc.now:
+            drop_waiting(S, j)
+            b.cls = relaxed
+            push_waiting(S, j)
+        renew_key(S, j, fns, raw)
+        moved_waiting(S, j)
+    sc.dirty = 1
+    wake(S, j, fns[1], raw)
+
+
+@njit(inline="never")
+def arrive(S, j, fns, raw):
+    """Job j is submitted."""
+    sc = S.scalar[0]
+    S.body[j].last = sc.now
+    S.body[j].contention0 = sc.contention
+    sc.arrived += 1
+    sc.demanded += S.body[j].slots
+    sc.dirty = 1
+    begin_wait(S, j, fns, raw)
+
+
+@njit(inline="never")
+def enlarge_profilers(S, fns, raw):
+    """Give profilers that lack nodes those that are empty, and new jobs that wait and fit now."""
+    lacked = S.pools[:, 4].sum()
+    for p in range(S.pools.shape[0]):
+        n = 0
+        while S.pools[p, 4] > 0 and n < S.nodes.shape[0]:
+            nd = S.nodes[n]
+            if nd.type == S.pools[p, 0] and S.pools[nd.pool, 1] == 0 and nd.down == 0 and nd.free == nd.size:
+                for column in (2, 3):
+                    S.pools[nd.pool, column] -= nd.size
+                    S.pools[p, column] += nd.size
+                S.pools[p, 4] -= 1
+                nd.pool = p
+            n += 1
+    if S.pools[:, 4].sum() < lacked:
+        room = profiled_slots(S)
+        for j in range(S.scalar[0].arrived):
+            job = S.job[j]
+            if job.state == WAITING and job.starts == 0 and job.stage == 0 and S.body[j].slots <= room:
+                enroll(S, j, fns, raw)
+
+
+@njit(inline="never")
+def enroll(S, j, fns, raw):
+    """Waiting job j is to be profiled after all."""
+    for c in range(S.cls.shape[0]):
+        if S.cls[c].stage == 1 and S.cls[c].relaxed == S.body[j].base:
+            drop_waiting(S, j)
+            S.job[j].stage = 1
+            S.body[j].base = S.body[j].cls = c
+            renew_key(S, j, fns, raw)
+            push_waiting(S, j)
+            wake(S, j, fns[1], raw)
+            return
+
+
+@njit(inline="never")
+def decide(S, fns, raw):
+    """Let the order decide who runs now; leases that ended are renewed for those who stay."""
+    sc = S.scalar[0]
+    r = S.rule[0]
+    sc.dirty = 0
+    if r.profile > 0:
+        enlarge_profilers(S, fns, raw)
+    if r.preemptive == 1 and sc.demanded <= sc.capacity:
+        fill(S, fns, raw)  # room for all: no order matters, unless nodes are too fragmented
+    if r.moving > 0 and sc.waiting > 0:
+        rekey(S, fns, raw)
+    if sc.waiting == 0:
+        pass
+    elif r.preemptive == 1:
+        reorder(S, fns, raw)
+    elif r.backfill == EASY:
+        easy(S, fns, raw)
+    else:
+        fill(S, fns, raw)
+    if r.lease > 0:
+        for i in range(sc.running):
+            j = S.rank[i]
+            if S.body[j].lease <= sc.now:
+                S.body[j].lease = lease_end(S)
+                wake(S, j, fns[1], raw)
+    sc.head = -1
+    if sc.dirty == 0 and stands(S) and open_classes(S) > 0:
+        sc.head = first_waiting(S)
+    sc.dirty = 0
+
+
+@njit(inline="never")
+def next_time(S):
+    """Time of the next event (s), inf: none."""
+    sc = S.scalar[0]
+    time = INF
+    if sc.arrived < S.job.shape[0]:
+        time = S.job[sc.arrived].submit
+    if sc.timers > 0:
+        time = min(time, S.body[S.timers[0]].timer)
+    if sc.outage < S.outage.shape[0] and sc.done < S.job.shape[0]:
+        time = min(time, S.outage[sc.outage].time)
+    return min(time, sc.decide_at)
+
+
+@njit(inline="never")
+def happen(S, fns, raw):
+    """All that happens at this instant, but the decision; whether the logs have room for more."""
+    sc = S.scalar[0]
+    while sc.timers > 0 and S.body[S.timers[0]].timer <= sc.now:
+        if S.stretches.shape[0] - sc.stretches <= 2 * S.entry.shape[0]:
+            return False
+        ring(S, S.timers[0], fns, raw)
+    while sc.outage < S.outage.shape[0] and S.outage[sc.outage].time <= sc.now:
+        if S.stretches.shape[0] - sc.stretches <= 2 * S.entry.shape[0]:
+            return False
+        sc.outage += 1
+        change_node(S, S.outage[sc.outage - 1].node, S.outage[sc.outage - 1].delta, fns, raw)
+    while sc.arrived < S.job.shape[0] and S.job[sc.arrived].submit <= sc.now:
+        arrive(S, sc.arrived, fns, raw)
+    return True
+
+
+@njit(inline="never")
+def schedule_decision(S):
+    """Set when the next decision is due, after what has just happened."""
+    sc = S.scalar[0]
+    r = S.rule[0]
+    if sc.dirty == 1 and sc.decide_at > 1e300:
+        sc.decide_at = on_grid(sc.now, r.interval) if r.interval > 0 and r.on_event == 0 else sc.now
+    elif sc.dirty == 1 and r.on_event == 1:
+        sc.decide_at = sc.now
+
+
+@njit(inline="never")
+def after_decision(S):
+    """Set the next decision of a policy that decides at a fixed interval while jobs are there."""
+    sc = S.scalar[0]
+    r = S.rule[0]
+    sc.decide_at = INF
+    if r.interval > 0 and (r.rounds == 1 or r.moving == 2) and sc.running + sc.waiting > 0:
+        sc.decide_at = on_grid(sc.now + r.interval * 1e-6, r.interval)
+
+
+def _advance(S, key, change, gate, raw, until):
+    fns = (key, change, gate)
+    sc = S.scalar[0]
+    while True:
+        time = next_time(S)
+        if time > until or time > 1e300:
+            if until < 1e300:
+                move_clock(S, until)
+            return ENDED
+        if sc.ticks + 2 > S.ticks.shape[0]:
+            return FULL
+        move_clock(S, time)
+        if not happen(S, fns, raw):
+            return FULL
+        if sc.culprit >= 0:
+            return NO_SPEED
+        if sc.dirty == 0 and sc.decide_at > time:
+            continue
+        schedule_decision(S)
+        if sc.decide_at <= time:
+            if S.stretches.shape[0] - sc.stretches <= 2 * S.entry.shape[0]:
+                return FULL  # the decision stays due: with longer logs, this instant goes on
+            if S.rule[0].rounds == 1:
+                return DECIDE
+            decide(S, fns, raw)
+            if sc.culprit >= 0:
+                return NO_SPEED
+            after_decision(S)
+        log_tick(S)
+    return ENDED
+
+
+OPAQUE = np.dtype([("bytes", "u1", (8,))])
+RAW = from_dtype(OPAQUE)
+"""Stands for the record of any policy's knobs: records travel as pointers, and only the policy's keys look inside."""
+JOB_TYPE = from_dtype(JOB)
+KEY = types.FunctionType(types.float64(types.float64, JOB_TYPE, RAW))
+advance = njit(types.int64(STATE, KEY, KEY, KEY, RAW, types.float64))(_advance)
+"""Run a state until a time (s), or until Python is needed: ENDED, FULL (logs want room), DECIDE, NO_SPEED."""

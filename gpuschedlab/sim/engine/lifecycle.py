@@ -1,0 +1,227 @@
+"""The compiled changes of a job's life: it gets nodes, starts, shares, stops, ends, or fails with a node."""
+
+from gpuschedlab._compiled import njit
+from gpuschedlab.cluster.placement import BUDDY, SLOTS, cell, free_block
+from gpuschedlab.sim.engine.accounting import (
+    INF,
+    begin_wait,
+    count_node,
+    lease_end,
+    log_stretch,
+    refresh,
+    renew_key,
+    set_rate,
+    take,
+    wake,
+)
+from gpuschedlab.sim.engine.queues import insert_rank, remove_rank, set_timer
+from gpuschedlab.sim.engine.state import DONE, RUNNING
+
+
+@njit(inline="never")
+def hold(S, j, k, out_node, out_slots):
+    """Give job j the chosen slots, as linked entries in order of node."""
+    b = S.body[j]
+    sc = S.scalar[0]
+    for i in range(1, k):
+        node, slots = out_node[i], out_slots[i]
+        m = i
+        while m > 0 and out_node[m - 1] > node:
+            out_node[m], out_slots[m] = out_node[m - 1], out_slots[m - 1]
+            m -= 1
+        out_node[m], out_slots[m] = node, slots
+    for i in range(k - 1, -1, -1):
+        e = sc.free_entry
+        entry = S.entry[e]
+        sc.free_entry = entry.next
+        entry.next = b.head
+        entry.node = out_node[i]
+        entry.slots = out_slots[i]
+        entry.mask = 0
+        if S.rule[0].placement == BUDDY:
+            nd = S.nodes[out_node[i]]
+            gpus = (out_slots[i] + SLOTS - 1) // SLOTS
+            entry.mask = cell(free_block(nd.mask, gpus, nd.size // SLOTS)[0], gpus)
+            nd.mask |= entry.mask
+        b.head = e
+        take(S, out_node[i], out_slots[i])
+    b.nodes = k
+
+
+@njit(inline="never")
+def let_go(S, j):
+    """Give back what job j holds and forget its nodes."""
+    b = S.body[j]
+    while b.head >= 0:
+        e = b.head
+        entry = S.entry[e]
+        if b.lent == 0:
+            take(S, entry.node, -entry.slots)
+            S.nodes[entry.node].mask &= ~entry.mask
+        b.head = entry.next
+        entry.next = S.scalar[0].free_entry
+        S.scalar[0].free_entry = e
+    b.lent = 0
+
+
+@njit
+def can_host(S, j):
+    """Whether running job j could take a guest: alone, on one node, not being profiled."""
+    b = S.body[j]
+    return b.partner < 0 and b.nodes == 1 and S.job[j].stage == 0 and S.job[j].model >= 0
+
+
+@njit
+def count_host(S, j, sign):
+    """Count job j as a possible host (1), or no longer (-1)."""
+    if S.rule[0].sharing == 1 and can_host(S, j):
+        S.cls[S.body[j].cls].hosts += sign
+
+
+@njit(inline="never")
+def start(S, j, type_, slots, fns, raw):
+    """Job j, which waits and holds nodes (or joins its partner), runs from now on; its class has forgotten it."""
+    job = S.job[j]
+    b = S.body[j]
+    sc = S.scalar[0]
+    refresh(S, j)
+    sc.waiting -= 1
+    sc.dirty = 1
+    job.state = RUNNING
+    job.held = slots / SLOTS / b.jobs
+    b.got = slots
+    b.type = type_
+    b.pool = S.nodes[S.entry[S.body[b.partner if b.guest else j].head].node].pool
+    b.pause = b.switch + (b.restart if job.starts > 0 else 0.0)
+    job.starts += 1
+    job.started = sc.now
+    b.stretch = sc.now
+    b.safe = job.progress
+    b.first = min(b.first, sc.now)
+    b.lease = lease_end(S)
+    b.row = -1
+    renew_key(S, j, fns, raw)
+    insert_rank(S, j)
+    count_host(S, j, 1)
+    set_rate(S, j)
+    wake(S, j, fns[1], raw)
+
+
+@njit(inline="never")
+def part(S, j, fns, raw):
+    """End the sharing of job j: its partner keeps the GPUs and runs at its own speed again."""
+    b = S.body[j]
+    p = b.partner
+    if p < 0:
+        return
+    refresh(S, j)
+    refresh(S, p)
+    log_stretch(S, j)
+    log_stretch(S, p)
+    o = S.body[p]
+    if not b.guest:
+        o.head = b.head
+        b.head = -1
+        o.guest = 0
+    b.guest = 0
+    b.partner = -1
+    o.partner = -1
+    count_host(S, j, 1)
+    count_host(S, p, 1)
+    set_rate(S, p)
+    wake(S, p, fns[1], raw)
+
+
+@njit(inline="never")
+def leave(S, j, fns, raw):
+    """Job j stops running, for whatever reason: up to date, logged, off its nodes."""
+    refresh(S, j)
+    part(S, j, fns, raw)
+    log_stretch(S, j)
+    count_host(S, j, -1)
+    remove_rank(S, j)
+    let_go(S, j)
+    S.job[j].held = 0.0
+    S.body[j].got = 0
+    S.body[j].row = -1
+    S.scalar[0].dirty = 1
+
+
+@njit(inline="never")
+def preempt(S, j, fns, raw):
+    """Suspend job j; it keeps its progress and waits."""
+    leave(S, j, fns, raw)
+    S.job[j].preemptions += 1
+    begin_wait(S, j, fns, raw)
+
+
+@njit(inline="never")
+def complete(S, j, fns, raw):
+    """Job j has done its work."""
+    refresh(S, j)
+    S.job[j].progress = S.body[j].work
+    leave(S, j, fns, raw)
+    S.job[j].state = DONE
+    S.body[j].end = S.scalar[0].now
+    S.scalar[0].demanded -= S.body[j].slots
+    S.scalar[0].done += 1
+    set_timer(S, j, INF)
+
+
+@njit(inline="never")
+def lose(S, j, fns, raw):
+    """Job j fails with its node: progress since its last checkpoint is gone, and it waits."""
+    refresh(S, j)
+    job = S.job[j]
+    b = S.body[j]
+    undone = job.progress - b.safe
+    period = S.rule[0].checkpoint
+    if period == 0:
+        undone = 0.0
+    elif period < 1e300:
+        undone = min(undone, b.rate * ((S.scalar[0].now - job.started) % period))
+    if undone > 0:
+        b.lost += undone / b.rate
+        job.progress -= undone
+        b.segment = 0
+    b.failures += 1
+    leave(S, j, fns, raw)
+    begin_wait(S, j, fns, raw)
+
+
+@njit(inline="never")
+def on_node(S, j, n):
+    """Whether running job j holds GPUs of node n, by itself or as a guest."""
+    b = S.body[j]
+    e = S.body[b.partner].head if b.guest else b.head
+    while e >= 0:
+        if S.entry[e].node == n:
+            return True
+        e = S.entry[e].next
+    return False
+
+
+@njit(inline="never")
+def change_node(S, n, delta, fns, raw):
+    """Node n goes down (delta 1) or comes back (-1); overlapping outages count."""
+    sc = S.scalar[0]
+    nd = S.nodes[n]
+    if delta > 0 and nd.down == 0:
+        i = 0
+        while i < sc.running:
+            if on_node(S, S.rank[i], n):
+                lose(S, S.rank[i], fns, raw)
+                i = 0
+            else:
+                i += 1
+        count_node(S, n, -1)
+        S.pools[nd.pool, 2] -= nd.free
+        S.pools[nd.pool, 3] -= nd.size
+        sc.capacity -= nd.size
+    nd.down += delta
+    if nd.down == 0:
+        count_node(S, n, 1)
+        S.pools[nd.pool, 2] += nd.free
+        S.pools[nd.pool, 3] += nd.size
+        sc.capacity += nd.size
+    sc.dirty = 1

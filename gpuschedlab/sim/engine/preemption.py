@@ -1,0 +1,200 @@
+"""Compiled preemptive decisions: keys that drift, the gate, and who has to give way to whom."""
+
+import numpy as np
+
+from gpuschedlab._compiled import njit
+from gpuschedlab.sim.engine.accounting import refresh, take
+from gpuschedlab.sim.engine.backfill import ANY, GREEDY, fill, first_waiting, open_classes, try_start
+from gpuschedlab.sim.engine.lifecycle import preempt
+from gpuschedlab.sim.engine.queues import (
+    ahead,
+    drop_waiting,
+    first_queued,
+    moved_waiting,
+    place_in_rank,
+    push_waiting,
+    queue_classes,
+    requeue,
+    sort_rank,
+)
+
+
+@njit(inline="never")
+def rekey(S, fns, raw):
+    """Bring drifting keys up to date: running jobs', and waiting ones' where theirs drift, too."""
+    now = S.scalar[0].now
+    moving = S.rule[0].moving
+    for i in range(S.scalar[0].running):
+        refresh(S, S.rank[i])
+    if moving == 2:
+        for c in range(S.cls.shape[0]):
+            k = S.cls[c]
+            for i in range(k.first, k.first + k.count):
+                j = S.heap[i]
+                refresh(S, j)
+                S.body[j].key = fns[0](now, S.job[j], raw)
+    for i in range(S.scalar[0].running):
+        j = S.rank[i]
+        S.body[j].key = fns[0](now, S.job[j], raw)
+    if S.rule[0].fraction < 1:
+        gate(S, fns, raw)
+    if moving == 2:
+        for c in range(S.cls.shape[0]):
+            k = S.cls[c]
+            for i in range(k.first + k.count - 1, k.first - 1, -1):
+                moved_waiting(S, S.heap[i])
+    sort_rank(S)
+
+
+@njit(inline="never")
+def gate(S, fns, raw):
+    """Let a fraction of the competing jobs, lowest gate value first, go before the others: their keys grow by 1e12."""
+    n = 0
+    who = S.scratch[3]
+    for i in range(S.scalar[0].running):
+        if S.body[S.rank[i]].lease <= S.scalar[0].now:  # a lease under way is not contested
+            who[n] = S.rank[i]
+            n += 1
+    for c in range(S.cls.shape[0]):
+        k = S.cls[c]
+        for i in range(k.first, k.first + k.count):
+            who[n] = S.heap[i]
+            n += 1
+    if n == 0:
+        return
+    values = np.empty(n)
+    for i in range(n):
+        values[i] = fns[2](S.scalar[0].now, S.job[who[i]], raw)
+    passed = max(1, int(np.ceil(S.rule[0].fraction * n)))
+    last = np.partition(values, passed - 1)[passed - 1]
+    equal = passed - (values < last).sum()  # of those who stand exactly at the gate, so many pass
+    for i in range(n):
+        if values[i] == last and equal > 0:
+            equal -= 1
+        elif values[i] >= last:
+            S.body[who[i]].key += 1e12
+
+
+@njit(inline="never")
+def choose(S, at, room, chosen, keep):
+    """Walk the jobs behind place `at` of the rank, and the waiting ones, in order while room lasts.
+
+    Marks running jobs to keep, takes waiting ones out of their classes; how many it took.
+    """
+    sc = S.scalar[0]
+    picked = 0
+    for i in range(at, sc.running):
+        b = S.body[S.rank[i]]
+        keep[i] = 1 if b.lease > sc.now or b.partner >= 0 else 0  # leases under way are not contested
+        if keep[i] == 0:
+            room[b.pool] += b.got
+    greedy = S.rule[0].backfill == GREEDY
+    n = queue_classes(S, room.max() if greedy else ANY)
+    left = room.sum()
+    i = at
+    while left > 0:
+        while i < sc.running and keep[i] == 1:
+            i += 1
+        j = first_queued(S, n)
+        r = S.rank[i] if i < sc.running else -1
+        if j < 0 and r < 0:
+            break
+        if r >= 0 and (j < 0 or ahead(S.body, r, j)):
+            b = S.body[r]
+            if room[b.pool] >= b.got:
+                room[b.pool] -= b.got
+                left -= b.got
+                keep[i] = 1
+            i += 1
+            continue
+        fits = False
+        for p in range(room.shape[0]):
+            if S.pools[p, 1] == S.job[j].stage and room[p] >= S.body[j].slots:
+                room[p] -= S.body[j].slots
+                left -= S.body[j].slots
+                fits = True
+                break
+        if fits:
+            drop_waiting(S, j)
+            chosen[picked] = j
+            picked += 1
+        elif greedy:
+            S.cls[S.body[j].cls].open = 0
+        else:
+            open_none(S)
+        n = requeue(S, n)
+    return picked
+
+
+@njit(inline="never")
+def open_none(S):
+    """Close every class."""
+    for c in range(S.cls.shape[0]):
+        S.cls[c].open = 0
+
+
+@njit(inline="never")
+def settled(S):
+    """Whether the order cannot change who runs: nobody waits, or all waiting go after all running and none fits."""
+    sc = S.scalar[0]
+    if open_classes(S) == 0:
+        return True
+    if sc.running == 0:
+        return False
+    free = S.pools[:, 2].max()
+    for c in range(S.cls.shape[0]):
+        k = S.cls[c]
+        if k.count > 0 and (k.slots <= free or ahead(S.body, S.heap[k.first], S.rank[sc.running - 1])):
+            return False
+    return True
+
+
+@njit(inline="never")
+def lend(S, j, sign):
+    """Give back (1) or retake (-1) the nodes of running job j without forgetting them; False: some are in use."""
+    e = S.body[j].head
+    if sign < 0:
+        while e >= 0:
+            n = S.nodes[S.entry[e].node]
+            if n.free < S.entry[e].slots or n.mask & S.entry[e].mask:
+                return False
+            e = S.entry[e].next
+        e = S.body[j].head
+    while e >= 0:
+        entry = S.entry[e]
+        take(S, entry.node, -sign * entry.slots)
+        if sign > 0:
+            S.nodes[entry.node].mask &= ~entry.mask
+        else:
+            S.nodes[entry.node].mask |= entry.mask
+        e = entry.next
+    return True
+
+
+@njit(inline="never")
+def reorder(S, fns, raw):
+    """Preemptive decision: the first jobs in order that fit run; one whose GPUs nobody took stays after all."""
+    if settled(S):
+        return
+    at = place_in_rank(S, first_waiting(S), 0, S.scalar[0].running)  # all before the first waiting job stay
+    room = S.pools[:, 2].copy()
+    chosen = S.scratch[2]
+    keep = S.scratch[3]
+    picked = choose(S, at, room, chosen, keep)
+    victims = S.scratch[4]
+    n = 0
+    for i in range(at, S.scalar[0].running):
+        if keep[i] == 0:
+            victims[n] = S.rank[i]
+            lend(S, S.rank[i], 1)
+            n += 1
+    open_classes(S)
+    for i in range(picked):
+        push_waiting(S, chosen[i])
+    for i in range(picked):
+        try_start(S, chosen[i], fns, raw)
+    for i in range(n):
+        if not lend(S, victims[i], -1):
+            S.body[victims[i]].lent = 1
+            preempt(S, victims[i], fns, raw)
+    fill(S, fns, raw)

@@ -1,0 +1,265 @@
+"""The state of a simulation: plain arrays, one entry a job or node, that compiled code works on.
+
+`JOB` is what a policy may see of a job; `BODY` is the rest: the true work, and the engine's own book-keeping.
+Everything that a simulation is lies in these arrays, so that a snapshot is a copy of them.
+"""
+
+import numpy as np
+
+from gpuschedlab.cluster.placement import NODE
+
+UNSEEN, WAITING, RUNNING, DONE = range(4)
+
+JOB = np.dtype(
+    [
+        ("submit", "f8"),  # s
+        ("gpus", "f8"),  # requested
+        ("estimate", "f8"),  # s in total on the requested GPUs, as the estimator says
+        ("deadline", "f8"),  # s from the trace's zero, inf without one
+        ("reward", "f8"),
+        ("attained", "f8"),  # GPU-s received
+        ("executed", "f8"),  # s holding GPUs
+        ("progress", "f8"),  # work done, in the job's own unit (s at reference speed for a rigid job)
+        ("queued", "f8"),  # s waited in all
+        ("waiting_since", "f8"),  # s, when it last began to wait
+        ("started", "f8"),  # s, when it last got GPUs
+        ("contention", "f8"),  # time average, since submission, of GPUs demanded over GPUs up (at least 1)
+        ("held", "f8"),  # GPUs held now, 0 when waiting
+        ("spread", "f8"),  # relative speed when split over nodes, 1 when unknown
+        ("user", "i4"),
+        ("vc", "i4"),
+        ("model", "i4"),
+        ("kind", "i4"),  # 0 best effort, 1 strict SLO, 2 soft SLO
+        ("starts", "i4"),
+        ("preemptions", "i4"),
+        ("stage", "i4"),  # 1 while it is to be profiled, 0 otherwise
+        ("state", "i4"),  # 0 not submitted, 1 waiting, 2 running, 3 done
+    ],
+    align=True,
+)
+
+BODY = np.dtype(
+    [
+        ("jobs", "f8"),  # that it stands for: JOB is one of them, on its part of the GPUs
+        ("work", "f8"),  # true work
+        ("rate", "f8"),  # progress a second of unpaused running
+        ("last", "f8"),  # s, time to which JOB's running sums are up to date
+        ("pause", "f8"),  # s of delay still to pass before progress
+        ("finish", "f8"),  # s, when the present segment or the work ends at this rate
+        ("goal", "f8"),  # progress at which it ends
+        ("lease", "f8"),  # s, until when it may not be preempted
+        ("timer", "f8"),  # s, next instant at which something about it changes by itself
+        ("key", "f8"),
+        ("since", "f8"),  # s, when a discrete key took its present value
+        ("safe", "f8"),  # progress at the start of this stretch
+        ("switch", "f8"),  # s of delay at each start
+        ("restart", "f8"),  # s of delay at each start after the first, on top
+        ("contention0", "f8"),  # integral of contention at submission
+        ("first", "f8"),  # s, first start
+        ("end", "f8"),
+        ("overhead", "f8"),
+        ("lost", "f8"),
+        ("shared", "f8"),
+        ("stretch", "f8"),  # s, when the present row of the allocation log began
+        ("slots", "i4"),  # requested
+        ("got", "i4"),  # slots held
+        ("cls", "i4"),  # demand class
+        ("head", "i4"),  # first entry of its nodes in the pool of entries
+        ("type", "i4"),  # GPU type held, or last held
+        ("pool", "i4"),  # pool of the nodes held, or last held
+        ("nodes", "i4"),  # nodes held, or last held
+        ("row", "i4"),  # row of the speed table in force, -1 for a constant rate
+        ("segment", "i4"),
+        ("partner", "i4"),  # job that shares its GPUs, -1 without
+        ("guest", "i4"),  # 1 when the partner owns the GPUs
+        ("lent", "i4"),  # 1 while a decision has lent its slots to others
+        ("failures", "i4"),
+        ("pos", "i4"),  # place in the heap of its class, -1 outside
+        ("tick", "i4"),  # place in the heap of timers, -1 outside
+        ("base", "i4"),  # demand class at the start of a wait
+        ("need", "i4"),  # slots asked for in this round (Round policies)
+    ],
+    align=True,
+)
+
+ENTRY = np.dtype([("next", "i4"), ("node", "i4"), ("slots", "i4"), ("pad", "i4"), ("mask", "u8")], align=True)
+OUTAGE = np.dtype([("time", "f8"), ("node", "i4"), ("delta", "i4")], align=True)
+CLASS = np.dtype(
+    [
+        ("slots", "i4"),
+        ("stage", "i4"),
+        ("model", "i4"),
+        ("tight", "i4"),  # 1: insists on consolidation under the relax rule
+        ("relaxed", "i4"),  # class that its jobs join when their patience ends
+        ("first", "i4"),  # where its heap begins
+        ("count", "i4"),  # jobs waiting in it
+        ("open", "i4"),  # 0: no such demand can be placed any more at this decision
+        ("hosts", "i4"),  # running jobs of it that could take a guest
+    ],
+    align=True,
+)
+TICK = np.dtype(
+    [
+        ("time", "f8"),
+        ("used", "i8"),
+        ("demanded", "i8"),
+        ("capacity", "i8"),
+        ("running", "i4"),
+        ("waiting", "i4"),
+        ("largest", "i4"),
+    ],
+    align=True,
+)
+STRETCH = np.dtype(
+    [("job", "i4"), ("node", "i4"), ("slots", "i4"), ("guest", "i4"), ("start", "f8"), ("end", "f8")], align=True
+)
+SCALARS = np.dtype(
+    [
+        ("now", "f8"),
+        ("contention", "f8"),  # integral of max(1, demanded / up)
+        ("decide_at", "f8"),  # s, next decision, inf when none is due
+        ("arrived", "i8"),
+        ("outage", "i8"),  # next outage event
+        ("running", "i8"),
+        ("waiting", "i8"),
+        ("done", "i8"),
+        ("used", "i8"),  # slots held
+        ("capacity", "i8"),  # slots up
+        ("demanded", "i8"),  # slots requested by running and waiting jobs
+        ("timers", "i8"),
+        ("free_entry", "i8"),
+        ("ticks", "i8"),
+        ("stretches", "i8"),
+        ("dirty", "i8"),  # something happened since the last decision; within it, that it moved somebody
+        ("head", "i8"),  # first waiting job after a decision that moved nobody, -1 after others
+        ("culprit", "i8"),  # job of an error
+    ],
+    align=True,
+)
+RULE = np.dtype(
+    [
+        ("rounds", "i8"),  # 1: Python decides, 0: the compiled order does
+        ("preemptive", "i8"),
+        ("backfill", "i8"),  # 0 strict, 1 easy, 2 greedy
+        ("moving", "i8"),  # whose keys drift between changes: 0 nobody's, 1 running jobs', 2 all
+        ("placement", "i8"),
+        ("sharing", "i8"),  # 1: jobs may share GPUs
+        ("interval", "f8"),  # s between decisions, 0: at every event
+        ("lease", "f8"),  # s, 0 without
+        ("patience", "f8"),  # s of waiting before consolidation is relaxed
+        ("skew", "f8"),  # relative speed on two nodes above which consolidation is not insisted on
+        ("share_limit", "f8"),  # least sum of relative speeds at which two jobs are packed
+        ("fraction", "f8"),  # share of the active jobs that the gate lets pass first, 1: all
+        ("profile", "f8"),  # s of profiling, 0 without
+        ("checkpoint", "f8"),  # s between checkpoints, inf: only when preempted
+        ("on_event", "i8"),  # rounds: decide at arrivals and completions, too
+        ("free_moves", "i8"),  # rounds: a job that keeps its configuration may change nodes without a restart
+    ],
+    align=True,
+)
+
+FIELDS = {
+    name: (np.dtype(dtype), ndim)
+    for name, (dtype, ndim) in {
+        "job": (JOB, 1),  # (n,)
+        "body": (BODY, 1),  # (n,)
+        "nodes": (NODE, 1),  # (N,)
+        "entry": (ENTRY, 1),  # nodes held, linked job by job
+        "outage": (OUTAGE, 1),  # ascending in time
+        "cls": (CLASS, 1),  # (C,) jobs of equal demand
+        "heap": ("i4", 1),  # waiting jobs, a binary heap a class from cls.first
+        "timers": ("i4", 1),  # (n + 1,) binary heap by body.timer
+        "rank": ("i4", 1),  # (n + 1,) running jobs in order of key
+        "ticks": (TICK, 1),  # log of counts
+        "stretches": (STRETCH, 1),  # log of who held what
+        "scalar": (SCALARS, 1),  # (1,)
+        "rule": (RULE, 1),  # (1,)
+        "seconds_on": ("f8", 2),  # (n, T) s on each GPU type
+        "histogram": ("i8", 1),  # (65,) nodes up by whole free GPUs
+        "pools": ("i8", 2),  # (P, 5): type, stage, free slots, slots up, nodes that a profiler still lacks
+        "scratch": ("i4", 2),  # (8, max(n, N) + 2) work space
+        "first": ("i8", 1),  # from here on: `Speeds`
+        "code": ("i8", 1),
+        "row": ("i8", 1),
+        "rate": ("f8", 1),
+        "seg_first": ("i8", 1),
+        "seg_end": ("f8", 1),
+        "type_map": ("i8", 1),  # (T,) from the cluster's types to the table's, -1 unknown
+        "sharing": ("f8", 2),
+    }.items()
+}
+"""Arrays of a state: dtype and dimensions."""
+
+CONSTANT = frozenset({"outage", "first", "code", "row", "rate", "seg_first", "seg_end", "type_map", "sharing"})
+"""Arrays of a state that never change, and that copies share."""
+LOGS = ("ticks", "stretches")
+"""Arrays of which only the first rows, so many as a scalar of their name tells, hold anything."""
+CHANGING = tuple(name for name in FIELDS if name not in CONSTANT and name not in LOGS)
+"""Arrays that a simulation changes anywhere."""
+PLACE = {name: i for i, name in enumerate(FIELDS)}
+"""Row of each array in a state's table of addresses."""
+
+
+class State:
+    """All arrays of a simulation (`FIELDS`), as attributes; compiled code receives them as one address.
+
+    Parameters
+    ----------
+    **arrays : numpy.ndarray
+        One a field, C-contiguous and of its dtype.
+    """
+
+    def __init__(self, **arrays):
+        self.table = np.zeros(
+            (len(FIELDS), 3), np.int64
+        )  # address and shape, as `gpuschedlab.sim.engine.handle` reads them
+        self.address = self.table.ctypes.data
+        self._hold({name: arrays[name] for name in FIELDS})
+
+    def _hold(self, arrays: dict):
+        for name, array in arrays.items():
+            (dtype, ndim), i = FIELDS[name], PLACE[name]
+            if array.dtype != dtype or array.ndim != ndim or not array.flags.c_contiguous:
+                raise TypeError(
+                    f"State.{name}: found {array.dtype}, {array.ndim} dimensions; expected {dtype}, {ndim}."
+                )
+            setattr(self, name, array)
+            self.table[i, 0] = array.ctypes.data
+            self.table[i, 1 : 1 + ndim] = array.shape
+
+    def replace(self, **arrays) -> "State":
+        """State with some arrays exchanged and the others shared."""
+        twin = object.__new__(State)
+        twin.__dict__.update(self.__dict__)
+        twin.table = self.table.copy()
+        twin.address = twin.table.ctypes.data
+        twin._hold(arrays)
+        return twin
+
+    def copy(self) -> "State":
+        """State of its own, which shares what never changes."""
+        arrays = {name: copied(getattr(self, name)) for name in CHANGING}
+        return self.replace(**arrays, **{name: spare(getattr(self, name), self.scalar[name][0]) for name in LOGS})
+
+    def __getstate__(self):
+        return {name: getattr(self, name) for name in FIELDS}
+
+    def __setstate__(self, arrays):
+        self.__init__(**arrays)
+
+
+def _bytes(array: np.ndarray) -> np.ndarray:
+    """The same rows without fields, which numpy would copy one by one, ten times as slowly."""
+    return array.view(f"V{array.dtype.itemsize}") if array.dtype.names else array
+
+
+def copied(array: np.ndarray) -> np.ndarray:
+    """Copy of an array, with fields or without."""
+    return _bytes(array).copy().view(array.dtype)
+
+
+def spare(log: np.ndarray, used: int, times: int = 1) -> np.ndarray:
+    """Copy of a log's first rows, with so many times its room; memory that nothing is written to is only reserved."""
+    made = np.zeros(times * len(log), log.dtype)
+    _bytes(made)[:used] = _bytes(log)[:used]
+    return made

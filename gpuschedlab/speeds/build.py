@@ -1,0 +1,264 @@
+"""From long frames to the arrays of a speed table, and the checks at its door."""
+
+from collections.abc import Iterable
+
+import numpy as np
+import polars as pl
+
+from gpuschedlab.errors import SpeedError
+from gpuschedlab.speeds.codes import ANY, code_shapes, config_code
+
+REQUIRED = ("model", "gpu_type", "n_gpus", "rate")
+
+
+def arrays_from_frame(
+    frame: pl.DataFrame,
+    gpu_types: Iterable[str] | None,
+    relative: bool,
+    sharing: dict[tuple[str, str], float],
+) -> dict:
+    """Turn a long frame into the fields of `Speeds`; see `Speeds.from_frame`."""
+    frame = _checked(frame)
+    found = frame["gpu_type"].unique(maintain_order=True).to_list()
+    types = tuple(gpu_types) if gpu_types is not None else tuple(found)
+    if missing := [t for t in found if t not in types]:
+        raise SpeedError(f"Speeds: found GPU type {missing[0]!r}; expected one of gpu_types={types}. Add it there.")
+    models = tuple(frame["model"].unique().sort())
+    kind, model = _index(frame["gpu_type"], types), _index(frame["model"], models)
+    code, shapes = _codes(frame, kind)
+    progress = frame["progress"].to_numpy()
+    order = np.lexsort((progress, code, model))
+    model, code, progress = model[order], code[order], progress[order]
+    new = np.ones(len(order), bool)
+    new[1:] = (model[1:] != model[:-1]) | (code[1:] != code[:-1])
+    row = np.flatnonzero(new)
+    first = np.searchsorted(model[row], np.arange(len(models) + 1))
+    lengths = np.diff(np.append(row, len(order)))
+    seg_first = np.concatenate([[0], np.cumsum(lengths[first[:-1]])])
+    seg_end = np.concatenate([progress[row[e] : row[e] + lengths[e]] for e in first[:-1]])
+    _check_segments(models, model[row], row, lengths, progress, seg_first, seg_end)
+    return {
+        "models": models,
+        "gpu_types": types,
+        "first": first,
+        "code": code[row],
+        "row": row,
+        "rate": frame["rate"].to_numpy()[order],
+        "seg_first": seg_first,
+        "seg_end": seg_end,
+        "relative": np.full(len(models), relative),
+        "sharing": _sharing(models, sharing),
+        "shapes": shapes,
+    }
+
+
+def _index(names, known):
+    """Indices (rows,) of names in a tuple that has them all."""
+    return names.replace_strict(list(known), range(len(known)), return_dtype=pl.Int64).to_numpy()
+
+
+def check_arrays(speeds) -> None:
+    """Raise SpeedError unless the arrays of a `Speeds` fit together."""
+    _check_shapes(speeds)
+    n = len(speeds.models)
+    owner = np.repeat(np.arange(n), np.diff(speeds.first))
+    starts = np.concatenate([[0.0], speeds.seg_end[:-1]])
+    starts[speeds.seg_first[:-1]] = 0.0
+    ends = speeds.row + np.diff(speeds.seg_first)[owner]
+    disorder = (np.diff(speeds.code) <= 0) & (owner[1:] == owner[:-1])
+    beyond = (speeds.row < 0) | (ends > len(speeds.rate))
+    wrong = {
+        "codes out of order; expected them to ascend within each model": disorder,
+        "segments out of order; expected 0 < seg_end, ascending within a model": ~(speeds.seg_end > starts),
+        "rows beyond the rates; expected row + segments <= len(rate)": beyond,
+        "a rate <= 0 or no number; expected progress per second > 0": ~(speeds.rate > 0),
+        "an infinite rate; expected progress per second": np.isinf(speeds.rate),
+        "a sharing speed <= 0; expected > 0, or nan where a pair is never packed": (
+            speeds.sharing is not None and speeds.sharing <= 0
+        ),
+    }
+    for what, bad in wrong.items():
+        if np.any(bad):
+            raise SpeedError(f"Speeds: found {what}.")
+
+
+def _check_shapes(speeds):
+    """Raise SpeedError unless names are unique and the arrays have the sizes that go together."""
+    n, entries = len(speeds.models), len(speeds.code)
+    shapes = {"first": (n + 1,), "seg_first": (n + 1,), "relative": (n,), "row": (entries,)}
+    if speeds.sharing is not None:
+        shapes["sharing"] = (n, n)
+    for name, shape in shapes.items():
+        if getattr(speeds, name).shape != shape:
+            raise SpeedError(f"Speeds: found {name} of shape {getattr(speeds, name).shape}; expected {shape}.")
+    if n == 0 or len(set(speeds.models)) < n or len(set(speeds.gpu_types)) < len(speeds.gpu_types):
+        raise SpeedError(f"Speeds: found models {speeds.models} on {speeds.gpu_types}; expected each name once.")
+    if _descends(speeds.first, entries) or _descends(speeds.seg_first, len(speeds.seg_end)):
+        raise SpeedError("Speeds: found a model without entries or segments; expected one or more of each.")
+
+
+def _descends(first, total):
+    """Whether offsets fail to ascend from 0 to a total."""
+    return first[0] != 0 or first[-1] != total or bool((np.diff(first) < 1).any())
+
+
+def join_speeds(a, b) -> dict:
+    """Fields of the `Speeds` that holds the models of both; see `Speeds.join`."""
+    if both := set(a.models) & set(b.models):
+        raise SpeedError(f"Speeds.join: found {min(both)!r} in both; expected different models. Rename one.")
+    types = a.gpu_types + tuple(t for t in b.gpu_types if t not in a.gpu_types)
+    code_b, shapes_b = _retyped(b, np.array([types.index(t) for t in b.gpu_types], np.int64))
+    row_b = b.row + len(a.rate)
+    for m in range(len(b.models)):
+        span = slice(b.first[m], b.first[m + 1])
+        order = np.argsort(code_b[span])
+        code_b[span], row_b[span] = code_b[span][order], row_b[span][order]
+    sharing = None
+    if a.sharing is not None or b.sharing is not None:
+        sharing = np.full((len(a.models) + len(b.models),) * 2, np.nan)
+        for part, at in ((a, 0), (b, len(a.models))):
+            if part.sharing is not None:
+                sharing[at : at + len(part.models), at : at + len(part.models)] = part.sharing
+    return {
+        "models": a.models + b.models,
+        "gpu_types": types,
+        "first": np.concatenate([a.first, a.first[-1] + b.first[1:]]),
+        "code": np.concatenate([a.code, code_b]),
+        "row": np.concatenate([a.row, row_b]),
+        "rate": np.concatenate([a.rate, b.rate]),
+        "seg_first": np.concatenate([a.seg_first, a.seg_first[-1] + b.seg_first[1:]]),
+        "seg_end": np.concatenate([a.seg_end, b.seg_end]),
+        "relative": np.concatenate([a.relative, b.relative]),
+        "sharing": sharing,
+        "shapes": {**a.shapes, **shapes_b},
+    }
+
+
+def _retyped(speeds, index):
+    """Codes of all entries, and the shapes, when type t is called index[t] instead."""
+    code = speeds.code.copy()
+    plain = code >= 0
+    code[plain] += (index[code[plain] >> 40] - (code[plain] >> 40)) << 40
+    if not speeds.shapes:
+        return code, {}
+    old = list(speeds.shapes)
+    kinds = index[np.array([speeds.shapes[c][0] for c in old])]
+    new, shapes = _shape_codes(kinds, pl.Series([speeds.shapes[c][1] for c in old]))
+    translate = dict(zip(old, new.tolist(), strict=True))
+    code[~plain] = [translate[c] for c in code[~plain].tolist()]
+    return code, shapes
+
+
+def _checked(frame):
+    """Frame with all columns in canonical types, or SpeedError."""
+    if missing := [c for c in REQUIRED if c not in frame.columns]:
+        raise SpeedError(
+            f"Speeds: found no column {missing[0]!r}; expected {', '.join(REQUIRED)} [, n_nodes, progress, placement]."
+        )
+    if frame.is_empty():
+        raise SpeedError("Speeds: found no rows; expected at least one configuration of one model.")
+    extra = {"n_nodes": None, "progress": float("inf"), "placement": None}
+    frame = frame.with_columns(pl.lit(v).alias(c) for c, v in extra.items() if c not in frame.columns)
+    try:
+        frame = frame.select(
+            pl.col("model", "gpu_type", "placement").cast(pl.Utf8),
+            pl.col("n_nodes", "n_gpus").cast(pl.Int64),
+            pl.col("rate", "progress").cast(pl.Float64),
+        )
+    except pl.exceptions.PolarsError as e:
+        raise SpeedError(f"Speeds: a column has the wrong type ({e}); expected text, whole numbers and numbers.") from e
+    _check_values(frame)
+    return frame
+
+
+def _check_values(frame):
+    """Raise SpeedError for the first row with a value that cannot be."""
+    count_ok = pl.col("n_nodes", "n_gpus").is_between(1, ANY - 1).fill_null(True)
+    rules = {
+        "rate": (pl.col("rate").is_finite() & (pl.col("rate") > 0), "a number > 0"),
+        "progress": (~pl.col("progress").is_nan() & (pl.col("progress") > 0), "a number > 0, or inf"),
+        "model": (pl.col("model").is_not_null(), "a name"),
+        "gpu_type": (pl.col("gpu_type").is_not_null(), "a name"),
+        "n_gpus": (pl.all_horizontal(count_ok), "1 to 1048574 nodes and GPUs"),
+        "n_nodes": (
+            pl.col("n_gpus").is_not_null() | pl.col("n_nodes").is_null(),
+            "null where n_gpus is null",
+        ),
+    }
+    for column, (rule, expected) in rules.items():
+        bad = frame.filter(~rule.fill_null(False))
+        if len(bad):
+            r = bad.row(0, named=True)
+            raise SpeedError(
+                f"Speeds: model {r['model']!r} on {r['gpu_type']!r} with {r['n_gpus']} GPUs has {column} "
+                f"{r[column]}; expected {expected}. {len(bad) - 1} more rows like it."
+            )
+
+
+def _codes(frame, kind):
+    """Codes (rows,) of the frame's configurations, and the shapes among them."""
+    nodes, gpus = (frame[c].fill_null(ANY).to_numpy() for c in ("n_nodes", "n_gpus"))
+    code = config_code.py_func(kind, nodes, gpus)  # a few sums: not worth compiling for arrays
+    placed = frame["placement"].is_not_null().to_numpy()
+    if not placed.any():
+        return code, {}
+    code[placed], shapes = _shape_codes(kind[placed], frame["placement"].filter(placed))
+    return code, shapes
+
+
+def _shape_codes(kind, placement):
+    """Codes of placements such as 431 or 16,8 on types, and {code: (type, placement)}."""
+    table = pl.DataFrame({"kind": kind, "text": placement})
+    unique = table.unique(maintain_order=True)
+    if len(wrong := unique.filter(~pl.col("text").str.contains(r"^([1-9]+|[1-9]\d*(,[1-9]\d*)+)$"))):
+        raise SpeedError(
+            f"Speeds: found placement {wrong['text'][0]!r}; expected GPUs on each node, as in 431 or 16,8."
+        )
+    commas = pl.col("text").str.contains(",", literal=True)
+    parts = unique.select(
+        pl.when(commas)
+        .then(pl.col("text").str.split(","))
+        .otherwise(pl.col("text").str.split(""))
+        .list.eval(pl.element().filter(pl.element() != "").cast(pl.Int64))
+    ).to_series()
+    starts = np.concatenate([[0], np.cumsum(parts.list.len().to_numpy())]).astype(np.int64)
+    codes = code_shapes(unique["kind"].to_numpy(), starts, parts.explode().to_numpy())
+    shapes: dict[int, tuple[int, str]] = {}
+    for c, t, counts in zip(codes.tolist(), unique["kind"].to_list(), parts.to_list(), strict=True):
+        smallest = min(counts[i:] + counts[:i] for i in range(len(counts)))
+        value = (t, ",".join(map(str, smallest)))
+        if shapes.setdefault(c, value) != value:
+            raise SpeedError(f"Speeds: placements {value[1]} and {shapes[c][1]} have the same code; leave one out.")
+    joined = table.join(unique.with_columns(code=codes), on=["kind", "text"], how="left", maintain_order="left")
+    return joined["code"].to_numpy(), shapes
+
+
+def _check_segments(models, owner, row, lengths, progress, seg_first, seg_end):
+    """Raise SpeedError unless all configurations of a model have the same progress segments."""
+    wanted = np.diff(seg_first)[owner]
+    bad = lengths != wanted
+    if not bad.any():
+        offset = np.arange(len(progress)) - np.repeat(row, lengths)
+        same = progress == seg_end[np.repeat(seg_first[owner], lengths) + offset]
+        # A configuration given twice looks like one with twice the segments, none of them longer than the last.
+        same[1:] &= (offset[1:] == 0) | (progress[1:] > progress[:-1])
+        bad = ~np.logical_and.reduceat(same, row)
+    if bad.any():
+        e = np.flatnonzero(bad)[0]
+        ends = progress[row[e] : row[e] + lengths[e]]
+        raise SpeedError(
+            f"Speeds: model {models[owner[e]]!r} has a configuration with {lengths[e]} progress rows up to "
+            f"{ends[-1]:g}; expected the {wanted[e]} of its first configuration. Give all of a model's "
+            f"configurations the same progress, and none (no rotated placement) twice; {bad.sum() - 1} more."
+        )
+
+
+def _sharing(models, pairs):
+    """(M, M) matrix of sharing speeds, or None."""
+    if not pairs:
+        return None
+    out = np.full((len(models), len(models)), np.nan)
+    for (a, b), speed in pairs.items():
+        if a in models and b in models:
+            out[models.index(a), models.index(b)] = speed
+    return out

@@ -1,0 +1,247 @@
+"""How fast jobs go: the rate of progress of each model under each configuration, as training advances."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+import polars as pl
+
+from gpuschedlab.errors import SpeedError
+from gpuschedlab.speeds.build import arrays_from_frame, check_arrays, join_speeds
+from gpuschedlab.speeds.codes import ANY, rates_of
+
+
+@dataclass(frozen=True, eq=False)
+class Speeds:
+    """Speed tables of M models on T types of GPU: rate by (configuration, progress).
+
+    A configuration is (GPU type, nodes, GPUs), and may name the GPUs on each node, too (`codes`). A rigid job
+    is a model with one configuration; an elastic job has many; a job whose statistical efficiency changes has
+    many progress segments; a placement slowdown is a lower rate on more nodes. A job without a model here
+    progresses 1 s a second.
+
+    Parameters
+    ----------
+    models : tuple of str
+        The M names that a trace's column `model` refers to.
+    gpu_types : tuple of str
+        The T names that a cluster's types refer to.
+    first : (M + 1,) int array
+        Entries of model m are first[m] .. first[m + 1] - 1.
+    code : (E,) int array
+        Configuration codes, ascending within each model (`codes.config_code`, `codes.shape_code`).
+    row : (E,) int array
+        Where in `rate` the entry's first segment is.
+    rate : (R,) float array
+        Progress a second, > 0, one for each segment of the model.
+    seg_first : (M + 1,) int array
+        Segments of model m are seg_first[m] .. seg_first[m + 1] - 1.
+    seg_end : (S,) float array
+        Progress at which each segment ends, ascending; the last is the total progress (inf allowed).
+    relative : (M,) bool array
+        True: rates are relative to the trace's `duration`, which is the work in s. False: rates are absolute;
+        the work is the job's `target`, or the last segment's end.
+    sharing : (M, M) float array, optional
+        Speed of i relative to running alone, while it shares all its GPUs with j; nan where unknown: never
+        packed.
+    shapes : dict of int to (int, str), optional
+        Type and placement, such as ``1,3,4``, of each shape code.
+
+    Raises
+    ------
+    SpeedError
+        The arrays do not fit together, or a rate is not positive.
+
+    Examples
+    --------
+    >>> columns = ["model", "gpu_type", "n_nodes", "n_gpus", "rate"]
+    >>> rows = [("bert", "t4", 1, 1, 3.0), ("bert", "t4", 2, 8, 20.0)]
+    >>> frame = pl.DataFrame(rows, schema=columns, orient="row")
+    >>> speeds = Speeds.from_frame(frame)
+    >>> speeds.rates([0], [0.0], types=[0, 0, 0], nodes=[1, 2, 1], gpus=[1, 8, 8]).tolist()
+    [[3.0, 20.0, nan]]
+    """
+
+    models: tuple[str, ...]
+    gpu_types: tuple[str, ...]
+    first: np.ndarray
+    code: np.ndarray
+    row: np.ndarray
+    rate: np.ndarray
+    seg_first: np.ndarray
+    seg_end: np.ndarray
+    relative: np.ndarray
+    sharing: np.ndarray | None = None
+    shapes: dict[int, tuple[int, str]] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self):
+        for name in ("first", "code", "row", "seg_first"):
+            object.__setattr__(self, name, np.ascontiguousarray(getattr(self, name), np.int64))
+        for name in ("rate", "seg_end"):
+            object.__setattr__(self, name, np.ascontiguousarray(getattr(self, name), np.float64))
+        object.__setattr__(self, "models", tuple(self.models))
+        object.__setattr__(self, "gpu_types", tuple(self.gpu_types))
+        object.__setattr__(self, "relative", np.ascontiguousarray(self.relative, bool))
+        if self.sharing is not None:
+            object.__setattr__(self, "sharing", np.ascontiguousarray(self.sharing, np.float64))
+        check_arrays(self)
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: pl.DataFrame,
+        *,
+        gpu_types: Iterable[str] | None = None,
+        relative: bool = False,
+        sharing: dict[tuple[str, str], float] | None = None,
+    ) -> "Speeds":
+        """Build from a long frame: one row a model, configuration and progress segment.
+
+        Parameters
+        ----------
+        frame : polars.DataFrame
+            `model`, `gpu_type`, `n_gpus`, `rate` (progress a second, > 0); optional `n_nodes` (null: any
+            number not listed; with `n_gpus` null, too: any configuration not listed), `progress` (where the
+            segment ends; the same for all configurations of a model), `placement` (GPUs on each node such as
+            ``431`` or ``16,8``; any rotation is the same; null where only nodes and GPUs count).
+        gpu_types : iterable of str, optional
+            Order of the types; by default that of first appearance.
+        relative : bool
+            Whether rates are relative to the trace's durations.
+        sharing : dict, optional
+            Relative speed of the first model of a pair while it shares its GPUs with the second.
+
+        Raises
+        ------
+        SpeedError
+            Columns missing, rates not positive, a configuration twice, or segments that differ within a
+            model.
+        """
+        return cls(**arrays_from_frame(frame, gpu_types, relative, sharing or {}))
+
+    @classmethod
+    def join(cls, a: "Speeds", b: "Speeds") -> "Speeds":
+        """Put two tables together; their models' names must differ.
+
+        Sharing speeds across the two are unknown (nan).
+
+        Raises
+        ------
+        SpeedError
+            A model is in both.
+        """
+        return cls(**join_speeds(a, b))
+
+    def model_codes(self, names: Iterable[str | None]) -> np.ndarray:
+        """Indices (n,) of models by name; -1 where there is none."""
+        names = pl.Series("name", names, dtype=pl.Utf8)
+        codes = names.replace_strict(list(self.models), range(len(self.models)), default=-1, return_dtype=pl.Int64)
+        return codes.fill_null(-1).to_numpy()
+
+    def type_codes(self, gpu_types: Iterable[str]) -> np.ndarray:
+        """Indices (T,) into `gpu_types` of a cluster's types; -1 where there is none."""
+        return np.array([self.gpu_types.index(t) if t in self.gpu_types else -1 for t in gpu_types], np.int64)
+
+    @property
+    def total(self) -> np.ndarray:
+        """(M,) progress at which each model's training ends (inf: it is up to the job)."""
+        return self.seg_end[self.seg_first[1:] - 1]
+
+    def rates(self, model, progress, types, nodes, gpus) -> np.ndarray:
+        """Progress a second of each job in each configuration.
+
+        Parameters
+        ----------
+        model : (n,) int array
+            Indices into `models`; -1 gives nan.
+        progress : (n,) float array
+            Progress made; the first segment that ends at or above it applies.
+        types, nodes, gpus : (C,) int arrays
+            Configurations; types index `gpu_types`.
+
+        Returns
+        -------
+        (n, C) float array
+            nan where the model has no such configuration. A configuration that is known by its placements
+            only has none here.
+
+        Raises
+        ------
+        SpeedError
+            Arrays of different lengths, or a model that does not exist.
+        """
+        model, progress = np.asarray(model, np.int64), np.asarray(progress, np.float64)
+        types, nodes, gpus = (np.asarray(a, np.int64) for a in (types, nodes, gpus))
+        if model.shape != progress.shape or not types.shape == nodes.shape == gpus.shape:
+            raise SpeedError(
+                f"Speeds.rates: found {model.shape} models, {progress.shape} progress, {types.shape} types, "
+                f"{nodes.shape} nodes, {gpus.shape} GPUs; expected (n,), (n,), (C,), (C,), (C,)."
+            )
+        if model.size and not -1 <= model.min() <= model.max() < len(self.models):
+            raise SpeedError(f"Speeds.rates: found model {model.max()}; expected -1 to {len(self.models) - 1}.")
+        table = (self.first, self.code, self.row, self.rate, self.seg_first, self.seg_end)
+        return rates_of(*table, model, progress, types, nodes, gpus)
+
+    def configurations(self, model: str | None = None) -> pl.DataFrame:
+        """List what is known, one row a configuration.
+
+        Columns `model, gpu_type, n_nodes, n_gpus, placement, rate` (that of the first segment).
+
+        Nodes and GPUs are null where they stand for any number.
+
+        Raises
+        ------
+        SpeedError
+            There is no such model.
+        """
+        if model is not None and model not in self.models:
+            raise SpeedError(f"Speeds: found no model {model!r}; expected one of {', '.join(self.models)}.")
+        shape = self.code < 0
+        kinds, places = np.zeros(len(self.code), np.int64), [None] * len(self.code)
+        nodes, gpus = self.code >> 20 & ANY, self.code & ANY
+        for e in np.flatnonzero(shape):
+            kinds[e], places[e] = self.shapes[int(self.code[e])]
+            counts = [int(c) for c in places[e].split(",")]
+            nodes[e], gpus[e] = len(counts), sum(counts)
+        kinds = np.where(shape, kinds, self.code >> 40)
+        frame = pl.DataFrame(
+            {
+                "model": np.repeat(np.array(self.models, dtype=object), np.diff(self.first)).astype(str),
+                "gpu_type": np.array(self.gpu_types, dtype=object)[kinds].astype(str),
+                "n_nodes": nodes,
+                "n_gpus": gpus,
+                "placement": pl.Series(places, dtype=pl.Utf8),
+                "rate": self.rate[self.row],
+            }
+        ).with_columns(pl.col("n_nodes", "n_gpus").replace(ANY, None))
+        return frame if model is None else frame.filter(model=model)
+
+    def summary(self) -> pl.DataFrame:
+        """One row a model: GPU types, configurations, segments, total progress, slowest and fastest rate."""
+        by_model = (
+            self.configurations().group_by("model").agg(pl.col("gpu_type").unique(maintain_order=True).str.join(", "))
+        )
+        segments = np.diff(self.seg_first)
+        rates = [
+            np.concatenate([self.rate[r : r + s] for r in self.row[a:b]])
+            for a, b, s in zip(self.first[:-1], self.first[1:], segments, strict=True)
+        ]
+        frame = pl.DataFrame(
+            {
+                "model": self.models,
+                "configurations": np.diff(self.first),
+                "segments": segments,
+                "total": self.total,
+                "relative": self.relative,
+                "slowest": [float(r.min()) for r in rates],
+                "fastest": [float(r.max()) for r in rates],
+            }
+        )
+        return frame.join(by_model, on="model", how="left", maintain_order="left")
+
+    def __repr__(self):
+        types = ", ".join(self.gpu_types)
+        return f"Speeds({len(self.models)} models on {types}; {len(self.code)} configurations)"
+
+    def _repr_html_(self):
+        return f"<p>{self!r}</p>{self.summary()._repr_html_()}"

@@ -1,0 +1,202 @@
+"""When generated jobs come: hours, batches within hours, jobs within batches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gpuschedlab.traces.generator.presets import Arrivals
+
+HOUR = 3600.0
+WEEK_HOURS = 168
+#: How much of what is daily in an hour's surplus is left a day later.
+DAILY_KEEP = 0.4
+
+
+@dataclass(frozen=True)
+class Slots:
+    """Places for jobs in time, before it is known what the jobs are.
+
+    Parameters
+    ----------
+    submit : (n,) float
+        Submission times (s), ascending within a batch.
+    batch : (n,) int
+        Which batch, ascending; batches are in the order of their first jobs.
+    start : (b,) float
+        Each batch's first submission (s).
+    size : (b,) int
+        Each batch's jobs.
+    residual : (hours,) float
+        Normal score of each hour's surplus over its expectation.
+    """
+
+    submit: np.ndarray
+    batch: np.ndarray
+    start: np.ndarray
+    size: np.ndarray
+    residual: np.ndarray
+
+    @property
+    def hour(self) -> np.ndarray:
+        """Each batch's hour, (b,) int."""
+        return (self.start // HOUR).astype(np.int64)
+
+
+def place(figures: Arrivals, hours: int, jobs: int, first_hour: int, rng: np.random.Generator) -> Slots:
+    """Place `jobs` jobs in `hours` hours.
+
+    The residuals' ranks come from a sum of autoregressive processes, their values from the measured quantiles, so
+    that the over-dispersion of hourly counts is the calibrated one whatever the memory.
+
+    Parameters
+    ----------
+    figures : Arrivals
+        What to follow.
+    hours, jobs : int
+        How many, at least 1.
+    first_hour : int
+        Hour of the week (0 = Monday 00:00) of the first hour.
+    rng : numpy.random.Generator
+        Source of randomness.
+    """
+    latent = memory(figures.memory_hours, figures.memory_weight, hours, rng, figures.daily_weight)
+    kind = busyness(expected(figures, hours, first_hour), len(figures.residual))
+    counts = _whole(read_classes(figures.residual, kind, latent, rng), jobs, rng)
+    hour, size = _batches(figures, counts, rng)
+    first, since = _times(figures, hour, size, rng)
+    order = np.argsort(first, kind="stable")
+    where = np.concatenate([[0], np.cumsum(size)])[order]
+    size, start = size[order], first[order]
+    batch = np.repeat(np.arange(len(size)), size)
+    inside = np.arange(jobs) - (np.cumsum(size) - size)[batch]
+    return Slots(start[batch] + since[where[batch] + inside], batch, start, size, normal_scores(latent))
+
+
+def expected(figures: Arrivals, hours: int, first_hour: int) -> np.ndarray:
+    """Return each hour's expected arrivals over their mean: week x weekday x hour of day."""
+    at = np.arange(hours)
+    week = np.asarray(figures.week)[(at // WEEK_HOURS) % len(figures.week)]
+    clock = (at + first_hour) % WEEK_HOURS
+    level = week * np.asarray(figures.weekday)[clock // 24] * np.asarray(figures.hour)[clock % 24]
+    return level / level.mean()
+
+
+def levels(points: int) -> np.ndarray:
+    """Return the probabilities at which a table of `points` quantiles stands: closer in both tails.
+
+    Examples
+    --------
+    >>> levels(5).round(3)
+    array([0.   , 0.146, 0.5  , 0.854, 1.   ])
+    """
+    return 0.5 - 0.5 * np.cos(np.linspace(0, np.pi, points))
+
+
+def normal_scores(values: np.ndarray) -> np.ndarray:
+    """Return the standard normal quantiles of the values' ranks (ties by position).
+
+    Examples
+    --------
+    >>> normal_scores(np.array([30.0, 10.0, 20.0])).round(2)
+    array([ 0.97, -0.97,  0.  ])
+    """
+    from scipy.special import ndtri
+
+    return ndtri((_ranks(values) + 0.5) / len(values))
+
+
+def _ranks(values: np.ndarray) -> np.ndarray:
+    ranks = np.empty(len(values), dtype=np.int64)
+    ranks[np.argsort(values, kind="stable")] = np.arange(len(values))
+    return ranks
+
+
+def busyness(mean: np.ndarray, classes: int) -> np.ndarray:
+    """Return each hour's class (0 = quietest) by rank of its expectation: quiet hours vary more than busy ones."""
+    return _ranks(mean) * classes // len(mean)
+
+
+def read_classes(
+    tables: tuple[tuple[float, ...], ...], kind: np.ndarray, latent: np.ndarray, rng: np.random.Generator
+) -> np.ndarray:
+    """Give the hours of each class the quantiles of its table, in the order of the latent (stratified levels)."""
+    found = np.empty(len(kind))
+    for k, table in enumerate(tables):
+        own = np.flatnonzero(kind == k)
+        level = (_ranks(latent[own]) + rng.random(len(own))) / max(len(own), 1)
+        found[own] = np.interp(level, levels(len(table)), table)
+    return found
+
+
+def memory(
+    hours: tuple[float, ...], weights: tuple[float, ...], steps: int, rng: np.random.Generator, daily: float = 0.0
+) -> np.ndarray:
+    """Return a stationary series of variance 1, a value an hour.
+
+    Its autocorrelation is sum(weight exp(-lag / hours)), and daily * DAILY_KEEP ** d more at lags of d whole days.
+    """
+    from scipy.signal import lfilter
+
+    total = np.sqrt(max(0.0, 1.0 - sum(weights) - daily)) * rng.standard_normal(steps)
+    for scale, weight in zip(hours, weights):
+        keep = np.exp(-1.0 / scale)
+        start = rng.standard_normal()
+        noise = np.sqrt(1 - keep**2) * rng.standard_normal(steps)
+        total += np.sqrt(weight) * lfilter([1.0], [1.0, -keep], noise, zi=[keep * start])[0]
+    # Ten days before the start are as good as for ever: 0.4 ** 10 is 1e-4.
+    noise = np.sqrt(1 - DAILY_KEEP**2) * rng.standard_normal(steps + 240)
+    return total + np.sqrt(daily) * lfilter([1.0], [1.0, *[0.0] * 23, -DAILY_KEEP], noise)[240:]
+
+
+def _whole(level: np.ndarray, total: int, rng: np.random.Generator) -> np.ndarray:
+    """Round levels to whole numbers that sum to `total` (systematic sampling: unbiased, each within 1)."""
+    if level.sum() <= 0:
+        level = np.ones(len(level))
+    edges = np.cumsum(level) * (total / level.sum())
+    edges[-1] = total
+    return np.diff(np.minimum(np.floor(edges + rng.random()), total).astype(np.int64), prepend=0)
+
+
+def _batches(figures: Arrivals, counts: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Divide each hour's jobs among its batches: one job each, and the rest by lognormal weights."""
+    wanted = figures.batch_scale * np.maximum(counts, 1.0) ** figures.batch_power
+    number = np.maximum(np.floor(wanted + rng.random(len(counts))).astype(np.int64), 1)
+    number = np.minimum(number, counts)
+    hour = np.repeat(np.arange(len(counts)), number)
+    weight = np.concatenate([[0.0], np.cumsum(np.exp(figures.batch_spread * rng.standard_normal(len(hour))))])
+    ends = np.cumsum(number)
+    before, whole = weight[ends - number][hour], (weight[ends] - weight[ends - number])[hour]
+    spare = (counts - number)[hour]
+    # Cumulated shares rounded with one random offset an hour: sizes add up to the hour's count exactly.
+    upper = np.floor((weight[1:] - before) / whole * spare * (1 - 1e-12) + rng.random(len(counts))[hour])
+    some = number > 0
+    upper[ends[some] - 1] = spare[ends[some] - 1]
+    lower = np.concatenate([[0.0], upper[:-1]])
+    lower[(ends - number)[some]] = 0.0
+    return hour, 1 + (upper - lower).astype(np.int64)
+
+
+def _times(
+    figures: Arrivals, hour: np.ndarray, size: np.ndarray, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Give batches a uniform moment of their hour, and their jobs the measured gaps; nothing leaves its hour.
+
+    Returns
+    -------
+    first : (b,) float
+        Each batch's first submission (s).
+    since : (n,) float
+        Each job's time after it (s), batch by batch.
+    """
+    batch = np.repeat(np.arange(len(size)), size)
+    gap = np.interp(rng.random(len(batch)), levels(len(figures.gap)), figures.gap)
+    first = np.cumsum(size) - size
+    gap[first] = 0.0
+    since = np.cumsum(gap)
+    since -= since[first][batch]
+    length = since[first + size - 1]
+    squeeze = np.minimum(1.0, 0.98 * HOUR / np.maximum(length, 1e-9))
+    start = hour * HOUR + rng.random(len(size)) * (HOUR - length * squeeze)
+    return start, since * squeeze[batch]

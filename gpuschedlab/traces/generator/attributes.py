@@ -1,0 +1,165 @@
+"""What generated jobs ask for: spells of like jobs, GPU counts, durations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gpuschedlab.traces.generator.arrivals import WEEK_HOURS, Slots, levels
+from gpuschedlab.traces.generator.presets import Marks
+
+#: Batches that came before the trace's start, so that its first jobs belong to spells that began earlier, too.
+WARM = 2_000
+#: Standard deviation of z among the jobs of a batch that are not odd.
+JITTER = 0.1
+
+
+@dataclass(frozen=True)
+class Latents:
+    """Where each job stands among all: standard normal, or nearly, before demand shifts them.
+
+    Parameters
+    ----------
+    x, z : (n,) float
+        Of its GPU count, and of its duration among jobs of like GPU count.
+    """
+
+    x: np.ndarray
+    z: np.ndarray
+
+
+def spells(new: float, recency: float, batches: int, rng: np.random.Generator) -> np.ndarray:
+    """Return each batch's spell of work (from 0 up): batches go on with the spells of recent ones.
+
+    Parameters
+    ----------
+    new : float
+        Probability that a batch starts a new spell.
+    recency : float
+        Otherwise it goes on with the spell of the batch that came L before it, P(L >= l) = l ** -recency.
+    batches : int
+        How many.
+    rng : numpy.random.Generator
+        Source of randomness.
+    """
+    n = batches + WARM
+    own = np.arange(n)
+    lag = np.minimum(np.floor((1.0 - rng.random(n)) ** (-1.0 / recency)), n).astype(np.int64)
+    parent = np.where((rng.random(n) < new) | (lag > own), own, own - lag)
+    while True:  # pointer doubling: as many rounds as the longest chain has binary digits
+        grand = parent[parent]
+        if np.array_equal(grand, parent):
+            return np.unique(parent[WARM:], return_inverse=True)[1]
+        parent = grand
+
+
+def score(values: np.ndarray) -> np.ndarray:
+    """Standardise values (all zero where they do not vary)."""
+    spread = values.std() if len(values) else 0.0
+    return (values - values.mean()) / spread if spread > 0 else np.zeros(len(values))
+
+
+def latents(figures: Marks, slots: Slots, spell: np.ndarray, rng: np.random.Generator) -> Latents:
+    """Draw the latents of all jobs.
+
+    Parameters
+    ----------
+    figures : Marks
+        What to follow.
+    slots : Slots
+        When jobs come.
+    spell : (b,) int
+        Each batch's spell.
+    rng : numpy.random.Generator
+        Source of randomness.
+    """
+    batch = slots.batch
+    size = score(np.log(slots.size)[batch])
+    surplus = score(slots.residual[slots.hour][batch])
+    week = (slots.hour // WEEK_HOURS % len(figures.week_x))[batch]
+    of_spell = rng.standard_normal((2, int(spell.max()) + 1))[:, spell][:, batch]
+    of_batch = rng.standard_normal((2, len(slots.size)))[:, batch]
+    x = _part(of_spell[0], figures.x_spell) + _part(of_batch[0], 1 - figures.x_spell)
+    inside = max(figures.z_spell + figures.z_batch, 1e-9)
+    z = _part(of_spell[1], figures.z_spell / inside) + _part(of_batch[1], figures.z_batch / inside)
+    z = _with_odd_ones(z, inside, rng)
+    x = _part(x, 1 - figures.x_size**2 - figures.x_residual**2)
+    z = _part(z, 1 - figures.z_size**2 - figures.z_residual**2)
+    x += figures.x_size * size + figures.x_residual * surplus + np.asarray(figures.week_x)[week]
+    z += figures.z_size * size + figures.z_residual * surplus + np.asarray(figures.week_z)[week]
+    return Latents(x, z)
+
+
+def _with_odd_ones(z: np.ndarray, inside: float, rng: np.random.Generator) -> np.ndarray:
+    """Let some jobs of a batch last as long as any other job, and the rest nearly as long as each other.
+
+    So it is in the real traces: of two jobs of a batch that follow each other, a quarter last within some per cent of each other,
+    half within 15 % (Philly) to 70 % (PAI), others as long as any two. The correlation within a batch is the chance that
+    neither of two jobs is odd.
+    """
+    odd = rng.random(len(z)) > np.sqrt(inside)
+    own = rng.standard_normal(len(z))
+    return np.where(odd, own, np.sqrt(1 - JITTER**2) * z + JITTER * own)
+
+
+def _part(values: np.ndarray, share: float) -> np.ndarray:
+    return np.sqrt(max(0.0, share)) * values
+
+
+def gpu_counts(figures: Marks, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Give the jobs with the highest x the largest GPU counts, in the calibrated shares (exact but for rounding)."""
+    n = len(x)
+    share = np.cumsum(figures.gpu_share)
+    edges = np.minimum(np.floor(share / share[-1] * n + rng.random()).astype(np.int64), n)
+    edges[-1] = n
+    gpus = np.empty(n)
+    gpus[np.argsort(x, kind="stable")] = np.repeat(np.asarray(figures.gpus), np.diff(edges, prepend=0))
+    return gpus
+
+
+def bucket_of(figures: Marks, gpus: np.ndarray) -> np.ndarray:
+    """Return each job's bucket of GPU counts."""
+    return np.searchsorted(np.asarray(figures.bucket_low), gpus, side="right") - 1
+
+
+def durations(figures: Marks, gpus: np.ndarray, z: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Give the jobs of each bucket the calibrated distribution of durations (s), in the order of z.
+
+    The levels are stratified, one in each of the n equal parts of (0, 1): a long trace has the calibrated distribution
+    almost exactly.
+    """
+    bucket = bucket_of(figures, gpus)
+    order = np.lexsort((z, bucket))
+    number = np.bincount(bucket, minlength=len(figures.duration))
+    found = np.empty(len(gpus))
+    first = 0
+    for table, n in zip(figures.duration, number):
+        level = (np.arange(n) + rng.random(n)) / max(n, 1)
+        found[order[first : first + n]] = quantile(table, level)
+        first += n
+    return found
+
+
+def quantile(table: tuple[float, ...], level: np.ndarray) -> np.ndarray:
+    """Read a table of durations (s) at the given probabilities: linear in the logarithm, at least 1 s."""
+    return np.maximum(1.0, np.exp(np.interp(level, levels(len(table)), np.log(table))))
+
+
+def mean_duration(table: tuple[float, ...]) -> float:
+    """Return the mean (s) of the distribution that a table describes.
+
+    Examples
+    --------
+    >>> round(mean_duration((10.0, 10.0, 10.0)), 6)
+    10.0
+    """
+    return float(np.mean(quantile(table, (np.arange(20_000) + 0.5) / 20_000)))
+
+
+def mean_work(figures: Marks) -> float:
+    """Return the mean GPU time of a job (GPU-s)."""
+    share = np.asarray(figures.gpu_share) / np.sum(figures.gpu_share)
+    mean = np.array([mean_duration(table) for table in figures.duration])
+    gpus = np.asarray(figures.gpus)
+    return float(np.sum(share * gpus * mean[bucket_of(figures, gpus)]))

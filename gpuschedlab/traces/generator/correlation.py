@@ -1,0 +1,170 @@
+"""How like its neighbours a job is: GPU counts and durations as latents, batches, spells of work."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+
+from gpuschedlab.traces.generator.arrivals import HOUR, WEEK_HOURS, levels
+from gpuschedlab.traces.generator.attributes import score, spells
+from gpuschedlab.traces.generator.presets import Marks
+from gpuschedlab.traces.generator.statistics import scores_within
+
+#: Lower ends of the buckets of GPU counts on which durations are conditional: powers of two.
+BUCKETS = (0.0, 1.0, 2.0, 3.0, 5.0, *(2.0**k + 1 for k in range(3, 13)))
+#: Fewest jobs of a bucket, and most points of its table of durations.
+LEAST, POINTS = 8, 129
+#: Lags (in batches) at which likeness is measured. Neighbours differ by construction: one batch has one GPU count.
+LAGS = (2, 5, 10, 20, 50, 100, 200, 500)
+#: A spell keeps its GPU count, nearly always: the share of x that it has in common.
+X_SPELL = 0.99
+#: Of the likeness of durations within a batch, the most that a spell's batches have in common.
+MOST_OF_BATCH = 0.8
+#: What is tried for the share of batches with which a new spell begins.
+NEW_SPELLS = (0.01, 0.02, 0.035, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5)
+#: How recent the spells are that batches go on with, unless something is better (`tuning`).
+RECENCY = 1.0
+
+
+def figures_of_marks(submit, gpus, duration, batch, size, surplus) -> Marks:
+    """Measure what jobs ask for.
+
+    Parameters
+    ----------
+    submit, gpus, duration : (n,) float
+        In s (ascending), GPUs and s.
+    batch : (n,) int
+        Each job's submission batch.
+    size : (b,) int
+        Each batch's jobs.
+    surplus : (hours,) float
+        Normal score of each hour's jobs over their expectation.
+    """
+    low = _buckets(gpus)
+    bucket = np.searchsorted(low, gpus, side="right") - 1
+    values, number = np.unique(gpus, return_counts=True)
+    hour = np.minimum((submit // HOUR).astype(np.int64), len(surplus) - 1)
+    cause = np.stack([score(np.log(size)[batch]), score(surplus[hour])], axis=1)
+    x, shrink = _middle_scores(gpus)
+    z = scores_within(duration, bucket)
+    x_slopes, week_x = _explain(x, shrink, cause, hour // WEEK_HOURS)
+    z_slopes, week_z = _explain(z, 1.0, cause, hour // WEEK_HOURS)
+    z = z - week_z[hour // WEEK_HOURS]
+    inside = _inside(z, batch, size)
+    near = likeness(gpus, z, batch, size)
+    new = recurrence(near[0], RECENCY)
+    z_spell = min(share_of_spell(near[1], new, RECENCY), MOST_OF_BATCH * inside)
+    return Marks(
+        gpus=tuple(values.tolist()),
+        gpu_share=_round(number / len(gpus), 7),
+        bucket_low=tuple(low.tolist()),
+        duration=tuple(_table(duration[bucket == k]) for k in range(len(low))),
+        x_size=_round(x_slopes)[0],
+        x_residual=_round(x_slopes)[1],
+        z_size=_round(z_slopes)[0],
+        z_residual=_round(z_slopes)[1],
+        x_spell=X_SPELL,
+        z_spell=_round([z_spell])[0],
+        z_batch=_round([inside - z_spell])[0],
+        new_spell=new,
+        recency=RECENCY,
+        week_x=_round(week_x),
+        week_z=_round(week_z),
+    )
+
+
+def _buckets(gpus: np.ndarray) -> np.ndarray:
+    """Return the lower ends of the buckets with enough jobs; others join the one below."""
+    place = np.searchsorted(BUCKETS, gpus, side="right") - 1
+    number = np.bincount(place, minlength=len(BUCKETS))
+    found = [b for b, n in zip(BUCKETS, number) if n >= LEAST]
+    return np.array([0.0, *found[1:]]) if found else np.array([0.0])
+
+
+def _table(duration: np.ndarray) -> tuple[float, ...]:
+    points = int(np.clip(len(duration) // 3, 3, POINTS))
+    return _round(np.quantile(np.maximum(duration, 1.0), levels(points)), 5)
+
+
+def _middle_scores(values: np.ndarray) -> tuple[np.ndarray, float]:
+    """Return E[latent | value] for values that are steps of a standard normal latent, and the variance of that."""
+    from scipy.special import ndtri
+
+    place, number = np.unique(values, return_inverse=True, return_counts=True)[1:]
+    edge = ndtri(np.concatenate([[0], np.cumsum(number)]) / len(values))
+    density = np.exp(-0.5 * edge**2) / np.sqrt(2 * np.pi)
+    middle = -np.diff(density) / (number / len(values))
+    return middle[place], max(float(np.mean(middle[place] ** 2)), 1e-9)
+
+
+def _explain(y: np.ndarray, shrink: float, cause: np.ndarray, week: np.ndarray):
+    """Regress a latent on causes, then on weeks: slopes (2,) and means of the weeks.
+
+    Scores that are means given a step vary less than the latent (`shrink` is their variance); slopes are of the latent.
+    """
+    slopes = np.linalg.lstsq(cause, y, rcond=None)[0] / shrink
+    rest = y - shrink * (cause @ slopes)
+    means = np.bincount(week, rest) / np.maximum(np.bincount(week), 1) / shrink
+    return np.clip(slopes, -0.9, 0.9), means
+
+
+def likeness(gpus: np.ndarray, z: np.ndarray, batch: np.ndarray, size: np.ndarray) -> np.ndarray:
+    """Return how like each other batches are that are LAGS apart.
+
+    Returns
+    -------
+    (2, lags) float
+        Correlations of the logarithm of their GPU counts, and of the means of their z.
+    """
+    wide = np.log2(gpus[np.unique(batch, return_index=True)[1]])
+    mean_z = np.bincount(batch, z) / size
+    return np.array([[_near(wide - wide.mean(), k), _near(mean_z, k, np.mean(z**2))] for k in LAGS]).T
+
+
+def _near(values: np.ndarray, lag: int, variance: float | None = None) -> float:
+    if lag >= len(values) // 2:
+        return 0.0
+    variance = np.mean(values**2) if variance is None else variance
+    return float(np.mean(values[lag:] * values[:-lag]) / max(variance, 1e-9))
+
+
+def _inside(z: np.ndarray, batch: np.ndarray, size: np.ndarray) -> float:
+    """Return the correlation of z within batches."""
+    many = size > 1
+    product = (np.bincount(batch, z) ** 2 - np.bincount(batch, z**2))[many] / (size - 1)[many]
+    return float(np.clip(product.sum() / max(size[many].sum(), 1) / np.mean(z**2), 0.0, 0.95))
+
+
+def recurrence(near: np.ndarray, recency: float) -> float:
+    """Find the share of batches with a new spell, for which P(same spell | lag) comes next to the likeness of GPU counts.
+
+    Parameters
+    ----------
+    near : (lags,) float
+        Likeness of GPU counts.
+    recency : float
+        As in `Marks`.
+    """
+    return min(NEW_SPELLS, key=lambda new: float(np.sum((near - X_SPELL * same_spell(new, recency)) ** 2)))
+
+
+def share_of_spell(near: np.ndarray, new: float, recency: float) -> float:
+    """Return the share of z that goes with the spell, if likeness is that share times P(same spell | lag)."""
+    same = same_spell(new, recency)
+    return float(np.clip(near @ same / (same @ same), 0.0, 1.0))
+
+
+@cache
+def _same_spell(new: float, recency: float) -> tuple[float, ...]:
+    spell = spells(new, recency, 40_000, np.random.default_rng(0))
+    return tuple(float(np.mean(spell[k:] == spell[:-k])) for k in LAGS)
+
+
+def same_spell(new: float, recency: float) -> np.ndarray:
+    """Return P(same spell) of batches LAGS apart."""
+    return np.array(_same_spell(new, recency))
+
+
+def _round(values, digits: int = 4) -> tuple[float, ...]:
+    return tuple(float(f"{v:.{digits}g}") for v in np.asarray(values, dtype=float))

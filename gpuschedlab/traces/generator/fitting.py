@@ -1,0 +1,122 @@
+"""The last figures of a calibration, found by generating: how users answer to demand, how long spells last, when a cluster is full.
+
+None can be read off a trace without users. All decide how jobs queue: spells that follow each other closely let wide
+jobs come together, so that GPUs are cleared for them once; a cluster that is never overfull queues less.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Callable
+
+import numpy as np
+import polars as pl
+
+from gpuschedlab.traces.generator.attributes import bucket_of
+from gpuschedlab.traces.generator.correlation import NEW_SPELLS, likeness
+from gpuschedlab.traces.generator.generate import generate
+from gpuschedlab.traces.generator.presets import Calibration, Marks
+from gpuschedlab.traces.generator.statistics import batches, demand, scores_within
+
+#: What is tried: recency of spells, steps of NEW_SPELLS below the measured one, the share of a batch's likeness that is
+#: the spell's, answers to demand, and quantiles of the real demand at which the cluster counts as full.
+RECENCIES = (0.7, 1.2)
+STEPS = (0, 2)
+SHARES = (0.0, 0.6)
+PULLS = (0.7, 1.0, 1.4, 2.0)
+FULL = (0.84, 0.88, 0.94, 1.0)
+#: Rounds: how many of the best enter (None: all), and with how many further seeds, from FIRST_SEED on.
+ROUNDS = ((None, 2), (32, 4), (8, 18))
+FIRST_SEED = 901
+#: The shortest wait (s) that is told from none.
+NO_WAIT = 10.0
+
+Waits = Callable[[pl.DataFrame, float], np.ndarray]
+
+
+def tune(figures: Calibration, trace: pl.DataFrame, waits: Waits) -> Calibration:
+    """Choose `recency`, `z_spell`, `pull` and `ceiling` so that jobs wait as long as the trace's.
+
+    For each recency, new_spell is that with which GPU counts are as like those of batches before as in the trace, or somewhat
+    lower: the likeness of all batches says little of the few wide ones. What is minimised over all is the largest deviation of
+    the waits (of their logarithms, over seeds: simulated moments).
+
+    Parameters
+    ----------
+    figures : Calibration
+        What was measured so far.
+    trace : polars.DataFrame
+        The trace.
+    waits : callable
+        (trace, days) -> mean waits (s) under some policies and loads.
+
+    Returns
+    -------
+    Calibration
+    """
+    real = np.log(waits(trace, figures.days) + NO_WAIT)
+    seen = demand(*_columns(trace), (np.arange(round(figures.days * 144)) + 0.5) * 600.0)
+    ceilings = np.quantile(seen, FULL) / (figures.gpu_seconds / (figures.days * 86_400))
+    # Without a ceiling the largest demand is a matter of chance.
+    ceilings[np.array(FULL) == 1.0] = 100.0
+    new = {recency: _new_spells(figures, trace, recency) for recency in RECENCIES}
+    spells = sorted({(r, max(new[r] - step, 0), share) for r in RECENCIES for step in STEPS for share in SHARES})
+    marks = [_marks(figures.marks, *choice) for choice in spells]
+    tried = [_with(figures, *choice) for choice in itertools.product(marks, PULLS, ceilings.tolist())]
+    best, told, seed = range(len(tried)), [[] for _ in tried], FIRST_SEED
+    for kept, more in ROUNDS:
+        best = sorted(best, key=lambda k: _miss(told[k], real) if told[k] else 0.0)[:kept]
+        for k in best:
+            told[k] += [_log_waits(tried[k], waits, one) for one in range(seed, seed + more)]
+        seed += more
+    return tried[min(best, key=lambda k: _miss(told[k], real))]
+
+
+def _new_spells(figures: Calibration, trace: pl.DataFrame, recency: float) -> int:
+    """Return which of NEW_SPELLS makes GPU counts as alike as in the trace (by bisection)."""
+    near = _likeness(figures, trace)
+    low, high = 0, len(NEW_SPELLS)
+    while high - low > 1:  # the more new spells, the less likeness
+        middle = (low + high) // 2
+        one = dataclasses.replace(figures, marks=_marks(figures.marks, recency, middle, 0.4))
+        made = np.mean([_likeness(one, _made(one, FIRST_SEED + k)) for k in range(2)])
+        low, high = (middle, high) if made > near else (low, middle)
+    return low
+
+
+def _marks(marks: Marks, recency: float, new: int, share: float) -> Marks:
+    """Change the spells, and how much of what the jobs of a batch have in common is theirs."""
+    inside = marks.z_spell + marks.z_batch
+    part = round(share * inside, 4)
+    changes = {"recency": recency, "new_spell": NEW_SPELLS[new], "z_spell": part, "z_batch": round(inside - part, 4)}
+    return dataclasses.replace(marks, **changes)
+
+
+def _likeness(figures: Calibration, trace: pl.DataFrame) -> float:
+    """Return how like those of batches before GPU counts are, summed over lags."""
+    submit, gpus, duration = _columns(trace)
+    batch, size = batches(submit, gpus)
+    return float(likeness(gpus, scores_within(duration, bucket_of(figures.marks, gpus)), batch, size)[0].sum())
+
+
+def _with(figures: Calibration, marks: Marks, pull: float, ceiling: float) -> Calibration:
+    level = dataclasses.replace(figures.demand, pull=pull, ceiling=float(f"{ceiling:.4g}"))
+    return dataclasses.replace(figures, marks=marks, demand=level)
+
+
+def _made(figures: Calibration, seed: int) -> pl.DataFrame:
+    return generate(figures, days=figures.days, jobs=figures.jobs, start=figures.start, rng=seed)
+
+
+def _columns(trace: pl.DataFrame) -> list[np.ndarray]:
+    return [trace[name].to_numpy() for name in ("submit", "gpus", "duration")]
+
+
+def _log_waits(figures: Calibration, waits: Waits, seed: int) -> np.ndarray:
+    return np.log(waits(_made(figures, seed), figures.days) + NO_WAIT)
+
+
+def _miss(told: list[np.ndarray], real: np.ndarray) -> float:
+    """Return the largest deviation: that of the mean, and half a standard deviation more, since one looks at few traces."""
+    return float(np.max(np.abs(np.mean(told, axis=0) - real) + 0.5 * np.std(told, axis=0)))

@@ -1,0 +1,215 @@
+"""Traces like a published one, of any length and load."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+
+import numpy as np
+import polars as pl
+
+from gpuschedlab.errors import TraceError
+from gpuschedlab.traces.generator import demand
+from gpuschedlab.traces.generator.arrivals import HOUR, place
+from gpuschedlab.traces.generator.attributes import latents, mean_work, spells
+from gpuschedlab.traces.generator.presets import Calibration, load_preset
+from gpuschedlab.traces.generator.users import recur, users
+from gpuschedlab.traces.schema import validate
+
+DAY = 86_400.0
+#: Weekday and hour at which a generated trace starts unless told otherwise: a Monday, 00:00.
+START = "2020-07-06"
+#: Models of the tasks and their shares: those of `jobs.default_speeds`. Assumed: the presets' traces name no models.
+MODELS = {
+    "resnet50": 0.2,
+    "transformer": 0.15,
+    "resnet18": 0.12,
+    "lm": 0.1,
+    "mobilenet_v2": 0.09,
+    "vgg16": 0.08,
+    "resnet101": 0.07,
+    "inception_v3": 0.06,
+    "recommendation": 0.05,
+    "alexnet": 0.04,
+    "cyclegan": 0.04,
+}
+
+
+def generate(
+    calibration: str | Calibration = "venus",
+    *,
+    days: float = 7.0,
+    jobs: int | None = None,
+    rate: float = 1.0,
+    load: float | None = None,
+    cluster_gpus: float | None = None,
+    start: str | datetime.datetime | None = None,
+    rng: int | np.random.Generator = 0,
+) -> pl.DataFrame:
+    """Generate a trace like the one that a preset or a calibration was measured in.
+
+    Arrivals follow the profile of the week and the day, their over-dispersion and memory, and come in batches. GPU
+    counts and durations have the calibrated distributions, whatever the seed; what is submitted resembles what was
+    submitted shortly before; GPUs in demand vary as measured. Users, their tasks (which recur for weeks: `recurrence`),
+    models and (for venus and pai) virtual clusters are invented. The number of jobs does not depend on the seed.
+
+    How much work there is:
+
+    - by default, jobs come as often as in the original, `rate` times;
+    - `load` and `cluster_gpus`: as often as it takes to demand `load * cluster_gpus` GPUs on average;
+    - `jobs` as well: that many jobs, all durations stretched by the same factor to give that load. The share of long and
+      short jobs stays, no duration is the original's.
+
+    Weekly levels are those of the calibrated stretch, from its first week on, relative to their mean.
+
+    Parameters
+    ----------
+    calibration : str or Calibration
+        One of `presets()`, or what `calibrate(trace)` returned.
+    days : float
+        Length (days), above 0.
+    jobs : int, optional
+        Number of jobs, at least 1.
+    rate : float
+        Arrivals over the original's, above 0; not together with jobs or load.
+    load : float, optional
+        GPU time over that of the cluster; needs cluster_gpus.
+    cluster_gpus : float, optional
+        GPUs of the cluster that load refers to; jobs that ask for more are left out of the mix.
+    start : str or datetime, optional
+        Local wall-clock time of time zero (default: Monday 2020-07-06, 00:00).
+    rng : int or numpy.random.Generator
+        Seed. The same seed gives the same bytes.
+
+    Returns
+    -------
+    polars.DataFrame
+        A trace with clock, user, vc, model, name (the task) and status.
+
+    Raises
+    ------
+    TraceError
+        If an argument is out of range, or the arguments contradict each other.
+
+    Examples
+    --------
+    >>> trace = generate("venus", days=7, jobs=10_000, load=0.9, cluster_gpus=560)
+    >>> trace.height, round((trace["gpus"] * trace["duration"]).sum() / (560 * 7 * 86_400), 3)
+    (10000, 0.9)
+    >>> generate("pai", days=1, rng=3).equals(generate("pai", days=1, rng=3))
+    True
+    """
+    figures = load_preset(calibration) if isinstance(calibration, str) else calibration
+    _check(days, jobs, rate, load, cluster_gpus)
+    zero = datetime.datetime.fromisoformat(start) if isinstance(start, str) else start
+    zero = zero or datetime.datetime.fromisoformat(START)
+    figures = _fitting(figures, cluster_gpus)
+    number = jobs or _number(figures, days, rate, load, cluster_gpus)
+    target = load * cluster_gpus * days * DAY if jobs and load else None
+    if target:
+        figures = _stretched(figures, target / (number * mean_work(figures.marks)))
+    return _frame(figures, days, number, target, zero, np.random.default_rng(rng))
+
+
+def _check(days, jobs, rate, load, cluster_gpus) -> None:
+    checks = [
+        ("days", days, "above 0 and at most 36,500", 0 < days <= 36_500),
+        ("jobs", jobs, "a whole number from 1 up", jobs is None or (jobs == int(jobs) and jobs >= 1)),
+        ("rate", rate, "above 0", 0 < rate < 1e6),
+        ("rate", rate, "1 where jobs or load say how much work there is", rate == 1 or not (jobs or load)),
+        ("load", load, "above 0 and at most 100", load is None or 0 < load <= 100),
+        ("cluster_gpus", cluster_gpus, "at least 1", cluster_gpus is None or cluster_gpus >= 1),
+        ("load", load, "a load together with cluster_gpus", load is None or cluster_gpus is not None),
+    ]
+    for name, found, wanted, holds in checks:
+        if not holds:
+            raise TraceError(f"generate: found {name}={found!r}; expected {wanted}. Pass another {name}.")
+
+
+def _number(figures: Calibration, days, rate, load, cluster_gpus) -> int:
+    if load is None:
+        number = figures.arrivals.per_hour * 24 * days * rate
+    else:
+        number = load * cluster_gpus * days * DAY / mean_work(figures.marks)
+    if number > 1e8:
+        raise TraceError(f"generate: found {number:.3g} jobs to make; expected at most 1e8. Lower rate, load or days.")
+    return max(1, round(number))
+
+
+def _fitting(figures: Calibration, cluster_gpus: float | None) -> Calibration:
+    """Leave out the GPU counts that the cluster does not have."""
+    marks = figures.marks
+    if cluster_gpus is None or marks.gpus[-1] <= cluster_gpus:
+        return figures
+    kept = [(g, s) for g, s in zip(marks.gpus, marks.gpu_share) if g <= cluster_gpus]
+    gpus, share = zip(*kept)
+    return dataclasses.replace(figures, marks=dataclasses.replace(marks, gpus=gpus, gpu_share=share))
+
+
+def _stretched(figures: Calibration, factor: float) -> Calibration:
+    """Multiply all durations."""
+    table = tuple(tuple(factor * value for value in row) for row in figures.marks.duration)
+    return dataclasses.replace(figures, marks=dataclasses.replace(figures.marks, duration=table))
+
+
+def _frame(figures: Calibration, days, number, target, zero, rng) -> pl.DataFrame:
+    hours = max(1, int(np.ceil(days * 24)))
+    slots = place(figures.arrivals, hours, number, zero.weekday() * 24 + zero.hour, rng)
+    spell = spells(figures.marks.new_spell, figures.marks.recency, len(slots.size), rng)
+    drawn = latents(figures.marks, slots, spell, rng)
+    mean = number * mean_work(figures.marks) / (hours * HOUR)
+    level = demand.usual(figures.demand, mean, hours, rng)
+    gpus, duration = demand.follow(figures.marks, figures.demand.pull, level, slots, spell, drawn, rng)
+    order = np.argsort(slots.submit, kind="stable")
+    submit, gpus, duration, batch = slots.submit[order], gpus[order], duration[order], slots.batch[order]
+    who = demand.hold(submit, gpus, duration, figures.demand.ceiling * mean)
+    gpus, duration, batch = gpus[who], duration[who], batch[who]
+    if target:
+        duration = duration * (target / (gpus @ duration))
+    duration = np.maximum(1.0, np.rint(duration))
+    # Whole seconds, as the published traces have them; a last hour that is not whole is squeezed in.
+    submit = np.floor(submit * min(1.0, days * 24 / hours))
+    columns = {"submit": submit, "gpus": gpus, "duration": duration}
+    user = users(gpus, duration, spell[batch], batch, max(figures.users, 1), rng)
+    task = recur(submit, gpus, duration, user, spell[batch], batch, rng)
+    return validate(_named(figures, columns, task, user, zero, rng), source="generate")
+
+
+def _named(figures: Calibration, columns, task, user, zero, rng) -> pl.DataFrame:
+    """Add what has a name: virtual clusters by user, models by task, outcomes by duration."""
+    n, people = len(task), max(figures.users, 1)
+    vcs = figures.vcs or {"vc": 1.0}
+    home = _draw(vcs, people, rng)
+    model = _draw(MODELS, int(task.max()) + 1, rng)
+    texts = {
+        "user": (np.array([f"user{k}" for k in range(people)]), user),
+        "vc": (np.array(list(vcs)), home[user]),
+        "model": (np.array(list(MODELS)), model[task]),
+        "name": (np.array([f"task{k}" for k in range(len(model))]), task),
+        "status": (np.array(["completed", "failed", "killed"]), _outcomes(figures, columns["duration"], rng)),
+    }
+    frame = pl.DataFrame(columns)
+    micro = pl.duration(microseconds=(pl.col("submit") * 1e6).cast(pl.Int64))
+    texts = [pl.Series(name, words).gather(codes) for name, (words, codes) in texts.items()]
+    return frame.select(
+        pl.int_range(n).cast(pl.String).str.zfill(len(str(n))).alias("job_id"),
+        pl.all(),
+        *texts,
+        (pl.lit(zero, dtype=pl.Datetime("us")) + micro).alias("clock"),
+    )
+
+
+def _draw(shares: dict[str, float], number: int, rng: np.random.Generator) -> np.ndarray:
+    weight = np.cumsum(list(shares.values()))
+    return np.searchsorted(weight / weight[-1], rng.random(number))
+
+
+def _outcomes(figures: Calibration, duration: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Draw outcomes: the longest tenth by the shares of GPU time, the others so that the shares of jobs hold."""
+    names = ("completed", "failed", "killed")
+    of_jobs = np.array([figures.outcomes["jobs"].get(k, 0.0) for k in names])
+    of_time = np.array([figures.outcomes["gpu_time"].get(k, 0.0) for k in names])
+    rest = np.maximum((of_jobs - 0.1 * of_time) / 0.9, 0.0)
+    long = duration > np.quantile(duration, 0.9)
+    share = np.where(long[:, None], np.cumsum(of_time) / of_time.sum(), np.cumsum(rest) / rest.sum())
+    return (rng.random(len(duration))[:, None] > share[:, :2]).sum(axis=1)

@@ -1,0 +1,114 @@
+"""Statistics of traces: what `calibrate` follows, `describe` shows and the benchmark compares."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gpuschedlab.traces.generator.arrivals import normal_scores
+
+#: Jobs of the same GPU count (and virtual cluster) that follow each other within this (s) are one submission batch.
+BATCH_GAP = 60.0
+
+
+def hourly(submit: np.ndarray, hours: int) -> np.ndarray:
+    """Count the jobs of each hour, (hours,) float; later ones count in the last."""
+    at = np.minimum((submit // 3600).astype(np.int64), hours - 1)
+    return np.bincount(at, minlength=hours).astype(float)
+
+
+def fano(counts: np.ndarray) -> float:
+    """Return variance over mean: 1 for Poisson arrivals, more when they are over-dispersed."""
+    return float(counts.var() / counts.mean()) if counts.any() else 0.0
+
+
+def autocorrelation(values: np.ndarray, lag: int) -> float:
+    """Return the correlation of a series with itself `lag` steps later (0 where it does not vary).
+
+    Examples
+    --------
+    >>> round(autocorrelation(np.array([1.0, 2.0, 3.0, 4.0, 5.0]), 1), 9)
+    0.4
+    """
+    if lag >= len(values):
+        return 0.0
+    away = values - values.mean()
+    power = away @ away
+    return float(away[lag:] @ away[:-lag] / power) if power > 0 else 0.0
+
+
+def demand(submit: np.ndarray, gpus: np.ndarray, duration: np.ndarray, at: np.ndarray) -> np.ndarray:
+    """Return the GPUs in demand at the given times (s), if no job ever waited.
+
+    Examples
+    --------
+    >>> demand(np.array([0.0, 5.0]), np.array([1.0, 8.0]), np.array([10.0, 2.0]), np.array([0.0, 6.0, 8.0, 10.0]))
+    array([1., 9., 1., 0.])
+    """
+    end = submit + duration
+    order = np.argsort(end, kind="stable")
+    came = np.concatenate([[0.0], np.cumsum(gpus)])[np.searchsorted(submit, at, side="right")]
+    went = np.concatenate([[0.0], np.cumsum(gpus[order])])[np.searchsorted(end[order], at, side="right")]
+    return came - went
+
+
+def batches(submit: np.ndarray, gpus: np.ndarray, vc: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Divide jobs into submission batches: same GPU count (and virtual cluster), each within BATCH_GAP of the last.
+
+    Parameters
+    ----------
+    submit, gpus : (n,) float
+        In s, ascending, and GPUs.
+    vc : (n,) str, optional
+        Virtual clusters.
+
+    Returns
+    -------
+    batch : (n,) int
+        Each job's batch, numbered by their first jobs.
+    size : (b,) int
+        Jobs of each batch.
+
+    Examples
+    --------
+    >>> batches(np.array([0.0, 30.0, 40.0, 80.0, 200.0]), np.array([1.0, 8.0, 1.0, 1.0, 1.0]))
+    (array([0, 1, 0, 0, 2]), array([3, 1, 1]))
+    """
+    kind = np.unique(gpus, return_inverse=True)[1]
+    if vc is not None:
+        kind = kind * (len(vc) + 1) + np.unique(vc, return_inverse=True)[1]
+    order = np.lexsort((submit, kind))
+    new = np.ones(len(submit), dtype=bool)
+    new[1:] = (np.diff(kind[order]) != 0) | (np.diff(submit[order]) > BATCH_GAP)
+    batch = np.empty(len(submit), dtype=np.int64)
+    batch[order] = np.cumsum(new) - 1
+    first = np.unique(batch, return_index=True)[1]
+    number = np.empty(len(first), dtype=np.int64)
+    number[np.argsort(first, kind="stable")] = np.arange(len(first))
+    batch = number[batch]
+    return batch, np.bincount(batch)
+
+
+def ks_distance(a: np.ndarray, b: np.ndarray) -> float:
+    """Return the Kolmogorov-Smirnov distance of two samples.
+
+    Examples
+    --------
+    >>> ks_distance(np.array([1.0, 2.0]), np.array([1.0, 3.0]))
+    0.5
+    """
+    both = np.concatenate([a, b])
+    below = [np.searchsorted(np.sort(v), both, side="right") / len(v) for v in (a, b)]
+    return float(np.max(np.abs(below[0] - below[1])))
+
+
+def scores_within(values: np.ndarray, kind: np.ndarray) -> np.ndarray:
+    """Return normal scores within each kind; ties fall by chance, since an order in time would be a memory."""
+    found = np.empty(len(values))
+    chance = np.random.default_rng(0).random(len(values))
+    for k in np.unique(kind):
+        own = np.flatnonzero(kind == k)
+        order = np.lexsort((chance[own], values[own]))
+        score = np.empty(len(own))
+        score[order] = normal_scores(np.arange(len(own)))
+        found[own] = score
+    return found

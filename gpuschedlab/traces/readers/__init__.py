@@ -1,0 +1,1 @@
+"""Readers of published trace formats, one format a file."""

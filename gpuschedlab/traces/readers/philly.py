@@ -1,0 +1,207 @@
+"""Reader of Microsoft's Philly trace: the JSON job log."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from gpuschedlab.errors import TraceError
+from gpuschedlab.traces.readers import source as src
+from gpuschedlab.traces.schema import LONGEST, OnBad, Rule
+
+STATES = {"Pass": "completed", "Killed": "killed", "Failed": "failed"}
+FIELDS = ("status", "vc", "jobid", "attempts", "submitted_time", "user")
+WHAT = "philly"
+_JOBS = {"jobid": pl.String, "status": pl.String, "vc": pl.String, "user": pl.String, "submitted_time": pl.String}
+_JOBS |= {"entry": pl.String, "gpus": pl.Float64, "machines": pl.Int64, "attempts": pl.Int64}
+_ATTEMPTS = {"job": pl.Int64, "start": pl.String, "end": pl.String}
+
+
+def read_philly(
+    path: str | Path,
+    *,
+    zone: str | None = "America/Los_Angeles",
+    on_bad: OnBad = "raise",
+    notes: dict | None = None,
+) -> pl.DataFrame | tuple[pl.DataFrame, pl.DataFrame]:
+    """Read Microsoft's Philly trace: `cluster_job_log` as published (a JSON list, one object a job).
+
+    *Retries*: a job has one row; its duration is the sum of its attempts', their number is kept in `attempts`. An attempt
+    without both times (a logging error, says the README) adds nothing, and is counted.
+    *Censored*: a job whose last attempt has a start and no end was still running when the log was taken: it is censored at
+    the latest time in the log.
+    *GPUs*: those of the first attempt that names any; jobs never scheduled, on no GPU, or without a known second of
+    running are left out and counted.
+    *Time zone*: the log holds local times without a zone (the cluster's other logs say PST and PDT). Elapsed seconds are
+    computed in `zone`, so that the hour that comes twice on 2017-11-05 does not shorten jobs: there, a time is the
+    earlier one that is not before what it follows. `clock` is the local time as published.
+    *Missing users* ('None') are null.
+
+    Parameters
+    ----------
+    path : path
+        The file, or a folder that holds one.
+    zone : str, optional
+        Time zone of the log; None takes differences of the published clock times.
+    on_bad : {"raise", "drop"}
+        "drop" returns (good, bad), the bad entries with `row` (place in the list, from 1) and `problem`.
+    notes : dict, optional
+        Takes counts: never_scheduled, cpu_only, never_ran (jobs left out), attempts_without_times.
+
+    Returns
+    -------
+    polars.DataFrame
+        A trace: job_id, submit (s), gpus, duration (s), user, vc, status, censored, clock, attempts, machines (of that
+        attempt).
+
+    Raises
+    ------
+    TraceError
+        The file is cut off or no such log, or an entry is bad.
+
+    References
+    ----------
+    Jeon et al., "Analysis of Large-Scale Multi-Tenant GPU Clusters for DNN Training Workloads", ATC 2019; README of
+    msr-fiddle/philly-traces (CC-BY-4.0).
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> attempt = {"start_time": "2017-10-07 01:12:09", "end_time": "2017-10-07 01:13:23",
+    ...            "detail": [{"ip": "m1", "gpus": ["gpu0", "gpu1"]}]}
+    >>> log = [{"status": "Pass", "vc": "v", "jobid": "a", "attempts": [attempt, attempt],
+    ...         "submitted_time": "2017-10-07 01:11:39", "user": "None"}]
+    >>> file = pathlib.Path(tempfile.mkdtemp(), "cluster_job_log")
+    >>> _ = file.write_text(json.dumps(log))
+    >>> read_philly(file).select("job_id", "submit", "gpus", "duration", "user", "attempts").row(0)
+    ('a', 0.0, 2.0, 148.0, None, 2)
+    """
+    file = src.find_file(path, "cluster_job_log*", source=WHAT)
+    jobs, attempts = _flatten(_load(file))
+    jobs, attempts = src.times(jobs, ["submitted_time"]), src.times(attempts, ["start", "end"])
+    jobs = _ran(jobs.with_row_index("job"), attempts, zone).drop("job")
+    broken = pl.col("attempt\0raw")
+    rules = [
+        Rule("entry", f"an object with {', '.join(FIELDS)}, its attempts as documented", pl.col("entry").is_not_null()),
+        src.text_rule("jobid"),
+        src.unique_rule("jobid"),
+        src.known_rule("status", STATES),
+        src.time_rule("submitted_time"),
+        src.near_rule("submitted_time"),
+        Rule("submitted_time", f"a time that exists in {zone}", pl.col("submit").is_null()),
+        Rule("attempt", "start_time and end_time such as 2017-10-07 01:12:09, in order, or None", broken.is_not_null()),
+        src.number_rule("duration", "attempts of at most ten years in all", high=LONGEST),
+    ]
+    good, bad = src.part(jobs, rules, source=f"{WHAT} {file.name}", on_bad=on_bad, first_row=1)
+    reasons = {
+        "never_scheduled": pl.col("attempts") == 0,
+        "cpu_only": pl.col("gpus") == 0,
+        "never_ran": pl.col("duration") == 0,
+    }
+    good = src.leave_out(good, reasons, notes)
+    if notes is not None:
+        notes["attempts_without_times"] = notes.get("attempts_without_times", 0) + int(good["untimed"].sum())
+    return src.finish(_trace(good), bad.drop("submit", "untimed"), source=WHAT, on_bad=on_bad)
+
+
+def _load(file: Path) -> list:
+    try:
+        log = json.loads(file.read_bytes())
+    except (OSError, ValueError) as error:
+        raise TraceError(
+            f"{WHAT} {file.name}: found no readable JSON ({error}); expected a list of jobs. "
+            "The file may be cut off: fetch it again."
+        ) from error
+    if not isinstance(log, list):
+        raise TraceError(f"{WHAT} {file.name}: found a JSON {type(log).__name__}; expected a list of jobs.")
+    return log
+
+
+def _flatten(log: list) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """One row a job, and one row an attempt; what is not built as documented is kept as text in `entry`."""
+    jobs, attempts = [], []
+    for i, entry in enumerate(log):
+        try:
+            tries = entry["attempts"] or []
+            gpus = [[len(set(d["gpus"])) for d in t["detail"] or []] for t in tries]
+            times = [(i, _text(t["start_time"]), _text(t["end_time"])) for t in tries]
+            row = [_text(entry[f]) for f in ("jobid", "status", "vc", "user", "submitted_time")]
+        except (TypeError, KeyError, AttributeError):
+            jobs.append([None] * 5 + [json.dumps(entry)[:80], 0.0, 0, 0])
+            continue
+        first = next((g for g in gpus if sum(g)), [])
+        jobs.append([*row, None, float(sum(first)), len(first), len(tries)])
+        attempts += times
+    return (
+        pl.DataFrame(jobs, schema=_JOBS, orient="row"),
+        pl.DataFrame(attempts, schema=_ATTEMPTS, orient="row"),
+    )
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None or str(value).strip() in src.NOTHING else str(value)
+
+
+def _ran(jobs: pl.DataFrame, attempts: pl.DataFrame, zone: str | None) -> pl.DataFrame:
+    """Add to jobs: submit (s, absolute), duration (s), censored, untimed (attempts), attempt\\0raw (a bad one)."""
+    jobs = jobs.with_columns(pl.col("job").cast(pl.Int64), submit=_seconds(pl.col("submitted_time"), zone, "earliest"))
+    both = attempts.join(jobs.select("job", "submit"), on="job", how="left", maintain_order="left")
+    both = both.with_columns(start_s=_not_before("start", pl.col("submit"), zone))
+    both = both.with_columns(end_s=_not_before("end", pl.col("start_s"), zone))
+    snapshot = max(
+        (t for t in (both["start_s"].max(), both["end_s"].max(), jobs["submit"].max()) if t is not None), default=0
+    )
+    last = pl.col("job").is_last_distinct()
+    running = last & pl.col("start_s").is_not_null() & pl.col("end" + src.RAW).is_null()
+    unread = [(pl.col(n + src.RAW).is_not_null() & pl.col(f"{n}_s").is_null()) for n in ("start", "end")]
+    wrong = unread[0] | unread[1] | (pl.col("end_s") < pl.col("start_s"))
+    told = pl.concat_str("start" + src.RAW, pl.lit(" to "), "end" + src.RAW, ignore_nulls=True)
+    both = both.with_columns(
+        running=running.fill_null(False),
+        lasted=pl.when(running).then(snapshot).otherwise("end_s") - pl.col("start_s"),
+        bad=pl.when(wrong.fill_null(False)).then(told),
+    )
+    each = both.group_by("job").agg(
+        duration=pl.col("lasted").sum().cast(pl.Float64),
+        censored=pl.col("running").any(),
+        untimed=pl.col("lasted").is_null().sum(),
+        bad=pl.col("bad").drop_nulls().first(),
+    )
+    return (
+        jobs.join(each, on="job", how="left", maintain_order="left")
+        .with_columns(pl.col("duration").fill_null(0.0), pl.col("censored").fill_null(False))
+        .with_columns(pl.col("bad").alias("attempt" + src.RAW), pl.col("untimed").fill_null(0))
+        .rename({"bad": "attempt"})
+    )
+
+
+def _seconds(clock: pl.Expr, zone: str | None, which: str) -> pl.Expr:
+    """Elapsed seconds of a wall-clock time; where it comes twice, the earliest or the latest; null where it never was."""
+    if zone is not None:
+        clock = clock.dt.replace_time_zone(zone, ambiguous=pl.lit(which), non_existent="null")
+    return clock.dt.epoch("s")
+
+
+def _not_before(name: str, after: pl.Expr, zone: str | None) -> pl.Expr:
+    """Elapsed seconds of a time that follows another: the later of two that a clock time can mean, if only that fits."""
+    early, late = (_seconds(pl.col(name), zone, which) for which in ("earliest", "latest"))
+    return pl.when(early < after).then(late).otherwise(early)
+
+
+def _trace(good: pl.DataFrame) -> pl.DataFrame:
+    return good.select(
+        "gpus",
+        "duration",
+        "user",
+        "vc",
+        "censored",
+        "attempts",
+        "machines",
+        job_id="jobid",
+        submit=(pl.col("submit") - pl.col("submit").min()).cast(pl.Float64),
+        status=pl.col("status").replace_strict(STATES, return_dtype=pl.String),
+        clock="submitted_time",
+    )
