@@ -19,7 +19,7 @@ from gpuschedlab.sim import Delays, simulate
 from gpuschedlab.speeds import Speeds
 
 #: Attributes of a policy that are in seconds without being knobs.
-SECONDS = ("interval", "lease", "patience", "profile_time")
+SECONDS = ("interval", "lease", "lease_grid", "patience", "profile_time")
 
 
 #: Names of the checks, in the order in which they are run.

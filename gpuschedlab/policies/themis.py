@@ -47,6 +47,7 @@ class Themis(Ordered):
     ] = 0.9
     placement: Placement = "relax"
     preemptive = True
+    lease_grid = 60.0
     moving = "all"
     goal: ClassVar = "fair"
     watched: ClassVar = ("queueing", "utilisation", "overhead", "preemptions", "slowdown", "backlog")

@@ -14,10 +14,12 @@ from gpuschedlab.sim.engine.state import (
     ENTRY,
     JOB,
     OUTAGE,
+    POOL,
     SCALARS,
     STRETCH,
     TICK,
     WAITING,
+    WORK_SPACE,
     State,
 )
 
@@ -120,7 +122,7 @@ def _jobs(trace: pl.DataFrame, speeds, estimates: np.ndarray, delays: Delays, cl
     for name in ("restart", "switch"):
         body[name] = np.nan_to_num(_column(trace, name, np.nan).astype(float), nan=getattr(delays, name))
     body["rate"] = 1.0
-    for name in ("timer", "finish", "first", "end", "key"):
+    for name in ("timer", "finish", "first", "end", "key", "leaves"):
         body[name] = np.inf
     for name in ("head", "partner", "pos", "tick", "row", "type"):
         body[name] = -1
@@ -144,9 +146,9 @@ def _classes(job, body, rule):
     cls = np.zeros(len(rows), CLASS)
     cls["tight"], cls["stage"] = rows & 1, rows >> 1 & 1
     cls["slots"], cls["model"] = rows // 4 // models, rows // 4 % models - 1
-    cls["relaxed"] = np.arange(len(cls))
+    cls["relaxed"] = cls["next"] = np.arange(len(cls))
     cls["relaxed"][base] = relaxed
-    cls["relaxed"][first[first != base]] = base[first != base]
+    cls["next"][first] = base
     size = np.bincount(index, minlength=len(cls))
     cls["first"] = np.concatenate([[0], np.cumsum(size)[:-1]])
     body["base"] = body["cls"] = first
@@ -198,7 +200,7 @@ def build_state(
         scalar=scalar,
         seconds_on=np.zeros((n, len(types))),
         histogram=np.bincount(ruled["nodes"]["size"] // SLOTS, minlength=65).astype(np.int64),
-        scratch=np.zeros((8, max(n, len(ruled["nodes"])) + 2), np.int32),
+        **{name: np.zeros(max(n, len(ruled["nodes"])) + 2, np.int32) for name in WORK_SPACE},
         type_map=type_map,
         **ruled,
         **_tables(speeds),
@@ -259,10 +261,10 @@ def _nodes(cluster: Cluster, profiler_nodes: int, ready):
     place = stage * types + nodes["type"]
     kinds = np.unique(np.concatenate([place, types + np.flatnonzero(wanted)]))
     nodes["pool"] = np.searchsorted(kinds, place)
-    pools = np.zeros((len(kinds), 5), np.int64)
-    pools[:, 0], pools[:, 1] = kinds % types, kinds // types
-    pools[:, 2] = pools[:, 3] = np.bincount(nodes["pool"], nodes["size"], len(kinds))
-    pools[:, 4] = pools[:, 1] * (wanted[pools[:, 0]] - np.bincount(nodes["pool"], minlength=len(kinds)))
+    pools = np.zeros(len(kinds), POOL)
+    pools["stage"], pools["type"] = np.divmod(kinds, types)
+    pools["free"] = pools["size"] = np.bincount(nodes["pool"], nodes["size"], len(kinds))
+    pools["lacking"] = pools["stage"] * (wanted[pools["type"]] - np.bincount(nodes["pool"], minlength=len(kinds)))
     return nodes, pools
 
 

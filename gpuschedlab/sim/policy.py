@@ -74,7 +74,9 @@ class Ordered(Policy):
     moving : {"all", "running", "none"}
         Whose keys drift with time by themselves. "none" (fastest): keys change only where `change` says.
     lease : float
-        Seconds for which a started job may not be suspended, and on to the full minute; 0: none.
+        Seconds for which a started job may not be suspended; 0: none.
+    lease_grid : float
+        Leases end at multiples of so many seconds, the next at or after their term; 0: right at it.
     patience : float
         Rule "relax": seconds of waiting after which a job takes any nodes.
     skew : float
@@ -95,6 +97,7 @@ class Ordered(Policy):
     backfill = "greedy"
     moving = "all"
     lease = 0.0
+    lease_grid = 0.0
     patience = np.inf
     skew = 1.0
     sharing = False
@@ -126,7 +129,7 @@ class Ordered(Policy):
             if value not in table:
                 raise PolicyError(f"{self.name}.{name}: found {value!r}; expected one of {sorted(table)}.")
             rule[name] = table[value]
-        for name in ("preemptive", "lease", "patience", "skew", "sharing", "share_limit", "fraction"):
+        for name in ("preemptive", "lease", "lease_grid", "patience", "skew", "sharing", "share_limit", "fraction"):
             rule[name] = getattr(self, name)
         rule["profile"] = self.profile_time if self.profiler_nodes else 0.0
         return rule

@@ -82,15 +82,15 @@ def rebuild(simulation):
     refresh_active(state)
     job, body, old = state.job, state.body, state.nodes
     body["pos"], body["tick"], body["timer"] = -1, -1, np.inf
-    had, empty = state.pools[old["pool"], 1] == 1, (old["free"] == old["size"]) & (old["down"] == 0)
+    had, empty = state.pools["stage"][old["pool"]] == 1, (old["free"] == old["size"]) & (old["down"] == 0)
     ready = np.concatenate([np.flatnonzero(had), np.flatnonzero(empty & ~had)])
     new = arrange(job, body, simulation.trace, simulation.cluster, simulation.policy, simulation.delays, ready)
     nodes, pools = new["nodes"], new["pools"]
     for name in ("free", "down", "mask"):
         nodes[name] = old[name]
     up = nodes["down"] == 0
-    pools[:, 2] = np.bincount(nodes["pool"], nodes["free"] * up, len(pools))
-    pools[:, 3] = np.bincount(nodes["pool"], nodes["size"] * up, len(pools))
+    pools["free"] = np.bincount(nodes["pool"], nodes["free"] * up, len(pools))
+    pools["size"] = np.bincount(nodes["pool"], nodes["size"] * up, len(pools))
     for name in ("timers", "running", "waiting"):
         state.scalar[name] = 0
     simulation.state = state.replace(**new)

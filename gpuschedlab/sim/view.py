@@ -4,6 +4,7 @@ from functools import cached_property
 
 import numpy as np
 
+from gpuschedlab.cluster.placement import SLOTS
 from gpuschedlab.sim.engine.state import RUNNING
 
 _FIELDS = ("submit", "gpus", "attained", "executed", "progress", "estimate", "deadline", "reward", "queued")
@@ -108,7 +109,7 @@ class View:
     def capacity(self) -> np.ndarray:
         """(T,) GPUs up now of each type."""
         pools = self._state.pools
-        return np.bincount(pools[:, 0], weights=pools[:, 3], minlength=len(self.cluster.gpu_types)) / 100
+        return np.bincount(pools["type"], weights=pools["size"], minlength=len(self.cluster.gpu_types)) / SLOTS
 
     def rates(self, types, nodes, gpus) -> np.ndarray:
         """Progress a second now of each job in each of C configurations.

@@ -8,12 +8,11 @@ import numpy as np
 
 from gpuschedlab._compiled import njit
 from gpuschedlab.cluster.placement import RELAX, SLOTS, find_nodes
-from gpuschedlab.sim.engine.queues import push_waiting, set_timer
+from gpuschedlab.sim.engine.queues import set_timer
 from gpuschedlab.sim.engine.state import RUNNING, WAITING
 from gpuschedlab.speeds.codes import find_row
 
 INF = np.inf
-MINUTE = 60.0
 
 
 @njit(inline="never")
@@ -63,7 +62,7 @@ def take(S, n, slots):
     nd = S.nodes[n]
     if nd.down == 0:
         count_node(S, n, -1)
-        S.pools[nd.pool, 2] -= slots
+        S.pools[nd.pool].free -= slots
     nd.free -= slots
     if nd.down == 0:
         count_node(S, n, 1)
@@ -100,7 +99,7 @@ def set_rate(S, j):
     m = job.model
     if m >= 0:
         if b.row < 0:
-            counts = S.scratch[7]
+            counts = S.node_gpus
             k = 0
             e = S.body[b.partner if b.guest else j].head
             while e >= 0:
@@ -130,7 +129,7 @@ def set_rate(S, j):
 
 @njit(inline="never")
 def wake(S, j, change, raw):
-    """Set the timer of job j: its finish, its lease, a change of its key, the end of its patience or profiling."""
+    """Set the timer of job j: its finish, its lease, the end of its stay or patience, a change of its key."""
     job = S.job[j]
     b = S.body[j]
     r = S.rule[0]
@@ -139,12 +138,10 @@ def wake(S, j, change, raw):
     if time <= now:  # what has changed already does not change again
         time = INF
     if job.state == RUNNING:
-        time = min(time, b.finish)
+        time = min(time, b.finish, b.leaves)
         if b.lease > now:
             time = min(time, b.lease)
-        if job.stage == 1:
-            time = min(time, job.started + r.profile)
-    elif job.stage == 0 and S.cls[b.cls].relaxed != b.cls and r.patience < 1e300:
+    elif S.cls[b.cls].relaxed != b.cls and r.patience < 1e300:
         time = min(time, job.waiting_since + r.patience)
     set_timer(S, j, time)
 
@@ -157,9 +154,10 @@ def on_grid(time, interval):
 
 @njit
 def lease_end(S):
-    """When a lease ends that begins now: on a full minute, so that leases end together and one decision serves many."""
-    term = S.rule[0].lease
-    return on_grid(S.scalar[0].now + term, MINUTE) if term > 0 else S.scalar[0].now
+    """When a lease ends that begins now: on the grid, so that leases end together and one decision serves many."""
+    r = S.rule[0]
+    end = S.scalar[0].now + r.lease
+    return on_grid(end, r.lease_grid) if r.lease > 0 and r.lease_grid > 0 else end
 
 
 @njit(inline="never")
@@ -174,55 +172,13 @@ def renew_key(S, j, fns, raw):
 
 
 @njit(inline="never")
-def profiled_slots(S):
-    """Slots of the largest profiler, with those that are down."""
-    most = 0
-    for p in range(S.pools.shape[0]):
-        if S.pools[p, 1] == 1:
-            slots = 0
-            for n in range(S.nodes.shape[0]):
-                if S.nodes[n].pool == p:
-                    slots += S.nodes[n].size
-            most = max(most, slots)
-    return most
-
-
-@njit
-def place_in_queue(S, j):
-    """Choose the class in which job j waits; one that no profiler holds is not profiled."""
-    if S.job[j].stage == 1 and S.body[j].slots > profiled_slots(S):
-        skip_profiling(S, j)
-    S.body[j].cls = S.body[j].base
-
-
-@njit
-def skip_profiling(S, j):
-    """Job j is not profiled, or no longer: it queues with the others from now on."""
-    S.job[j].stage = 0
-    S.body[j].base = S.cls[S.body[j].base].relaxed
-
-
-@njit(inline="never")
-def begin_wait(S, j, fns, raw):
-    """Put job j among the waiting."""
-    job = S.job[j]
-    job.state = WAITING
-    job.waiting_since = S.scalar[0].now
-    place_in_queue(S, j)
-    renew_key(S, j, fns, raw)
-    push_waiting(S, j)
-    S.scalar[0].waiting += 1
-    wake(S, j, fns[1], raw)
-
-
-@njit(inline="never")
 def find_place(S, j, slots, pool):
-    """Choose nodes of a pool for job j by the placement rule, into scratch rows 0 and 1; how many, 0: no fit."""
-    if S.pools[pool, 2] < slots:
+    """Choose nodes of a pool for job j by the placement rule, into the work space; how many, 0: no fit."""
+    if S.pools[pool].free < slots:
         return 0
     r = S.rule[0]
     tight = r.placement == RELAX and S.cls[S.body[j].cls].tight == 1
-    return find_nodes(S.nodes, pool, slots, r.placement, tight, S.scratch[0], S.scratch[1])
+    return find_nodes(S.nodes, pool, slots, r.placement, tight, S.place_node, S.place_slots)
 
 
 @njit(inline="never")

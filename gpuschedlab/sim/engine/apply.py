@@ -4,10 +4,10 @@ import numpy as np
 from numba import types
 
 from gpuschedlab._compiled import njit
-from gpuschedlab.sim.engine.accounting import begin_wait, find_place, log_stretch, log_tick, refresh, set_rate, wake
+from gpuschedlab.sim.engine.accounting import find_place, log_stretch, log_tick, refresh, set_rate, wake
 from gpuschedlab.sim.engine.events import KEY, RAW, after_decision
 from gpuschedlab.sim.engine.handle import STATE
-from gpuschedlab.sim.engine.lifecycle import hold, leave, let_go, start
+from gpuschedlab.sim.engine.lifecycle import begin_wait, hold, leave, let_go, start
 from gpuschedlab.sim.engine.preemption import lend
 from gpuschedlab.sim.engine.queues import drop_waiting
 from gpuschedlab.sim.engine.state import RUNNING, WAITING
@@ -60,7 +60,7 @@ def _place_new(S, order, wanted, pool, type_, need, fns, raw):
             for m in range(i):
                 let_go(S, order[m])
             return False
-        hold(S, j, k, S.scratch[0], S.scratch[1])
+        hold(S, j, k, S.place_node, S.place_slots)
     for i in range(wanted):
         _begin(S, order[i], type_, need[order[i]], fns, raw)
     return True
@@ -75,7 +75,7 @@ def _move(S, j, pool, fns, raw):
     k = find_place(S, j, S.body[j].got, pool)
     if k == 0:
         return False
-    hold(S, j, k, S.scratch[0], S.scratch[1])
+    hold(S, j, k, S.place_node, S.place_slots)
     S.body[j].row = -1
     set_rate(S, j)
     wake(S, j, fns[1], raw)
@@ -101,7 +101,7 @@ def _repack(S, order, count, pool, type_, need, fns, raw):
             begin_wait(S, j, fns, raw)
         k = find_place(S, j, need[j], pool)
         if k > 0:
-            hold(S, j, k, S.scratch[0], S.scratch[1])
+            hold(S, j, k, S.place_node, S.place_slots)
             _begin(S, j, type_, need[j], fns, raw)
         else:
             short += 1
@@ -123,11 +123,11 @@ def apply_allocation(S, key, change, gate, raw, index, gpu_type, slots):
             begin_wait(S, j, fns, raw)
     short = 0
     for p in range(S.pools.shape[0]):
-        mine = np.flatnonzero((slots > 0) & (gpu_type == S.pools[p, 0]))
+        mine = np.flatnonzero((slots > 0) & (gpu_type == S.pools[p].type))
         order = index[mine[np.argsort(-slots[mine], kind="mergesort")]]
         new = order[np.array([S.job[j].state == WAITING for j in order], dtype=np.bool_)]
-        if not _place_new(S, new, new.shape[0], p, S.pools[p, 0], need, fns, raw):
-            short += _repack(S, order, order.shape[0], p, S.pools[p, 0], need, fns, raw)
+        if not _place_new(S, new, new.shape[0], p, S.pools[p].type, need, fns, raw):
+            short += _repack(S, order, order.shape[0], p, S.pools[p].type, need, fns, raw)
     for i in range(index.shape[0]):
         if was[i] == RUNNING and S.job[index[i]].state == WAITING:
             S.job[index[i]].preemptions += 1

@@ -26,6 +26,15 @@ def open_classes(S):
     return n
 
 
+@njit
+def most_free(S):
+    """Free slots of the pool that has most."""
+    most = 0
+    for p in range(S.pools.shape[0]):
+        most = max(most, S.pools[p].free)
+    return most
+
+
 @njit(inline="never")
 def first_waiting(S):
     """Head of the open classes that goes first, or -1."""
@@ -44,13 +53,13 @@ def try_start(S, j, fns, raw):
     """Start waiting job j (still in its class) if some pool can place it now."""
     slots = S.body[j].slots
     for p in range(S.pools.shape[0]):
-        if S.pools[p, 1] != S.job[j].stage:
+        if S.pools[p].stage != S.job[j].stage:
             continue
         k = find_place(S, j, slots, p)
         if k > 0:
             drop_waiting(S, j)
-            hold(S, j, k, S.scratch[0], S.scratch[1])
-            start(S, j, S.pools[p, 0], slots, fns, raw)
+            hold(S, j, k, S.place_node, S.place_slots)
+            start(S, j, S.pools[p].type, slots, fns, raw)
             return True
     return False
 
@@ -108,7 +117,7 @@ def fill(S, fns, raw):
     if open_classes(S) == 0 or (S.scalar[0].used == S.scalar[0].capacity and r.sharing == 0):
         return
     # Room only shrinks: under greedy backfill, where nobody is held up by another, who cannot fit now need not be asked.
-    n = queue_classes(S, S.pools[:, 2].max() if r.backfill == GREEDY and r.sharing == 0 else ANY)
+    n = queue_classes(S, most_free(S) if r.backfill == GREEDY and r.sharing == 0 else ANY)
     while n > 0:
         j = first_queued(S, n)
         if not try_start(S, j, fns, raw) and (r.sharing == 0 or not try_share(S, j, fns, raw)):
@@ -145,7 +154,7 @@ def next_backfill(S, until, extra):
     best = -1
     for c in range(S.cls.shape[0]):
         k = S.cls[c]
-        if k.open == 0 or S.pools[:, 2].max() < k.slots:
+        if k.open == 0 or most_free(S) < k.slots:
             continue
         for i in range(k.first, k.first + k.count):
             j = S.heap[i]

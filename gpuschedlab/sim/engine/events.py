@@ -9,24 +9,22 @@ from numba import from_dtype, types
 from gpuschedlab._compiled import njit
 from gpuschedlab.sim.engine.accounting import (
     INF,
-    begin_wait,
     lease_end,
     log_tick,
     move_clock,
     on_grid,
-    profiled_slots,
     refresh,
     renew_key,
     set_rate,
-    skip_profiling,
     wake,
 )
 from gpuschedlab.sim.engine.backfill import EASY, easy, fill, first_waiting, open_classes
 from gpuschedlab.sim.engine.handle import STATE
-from gpuschedlab.sim.engine.lifecycle import change_node, complete, leave
+from gpuschedlab.sim.engine.lifecycle import begin_wait, change_node, complete, end_stay
 from gpuschedlab.sim.engine.preemption import rekey, reorder
+from gpuschedlab.sim.engine.profiling import enlarge_profilers
 from gpuschedlab.sim.engine.queues import ahead, drop_waiting, moved_rank, moved_waiting, place_in_rank, push_waiting
-from gpuschedlab.sim.engine.state import JOB, RUNNING, WAITING
+from gpuschedlab.sim.engine.state import JOB, RUNNING
 
 ENDED, FULL, DECIDE, NO_SPEED = range(4)
 
@@ -52,7 +50,7 @@ def leads(S, j):
 
 @njit(inline="never")
 def ring(S, j, fns, raw):
-    """The timer of job j rings: its segment or work ends, its profiling or patience ends, or its key changes."""
+    """The timer of job j rings: its segment, work, stay or patience ends, or its key changes."""
     job = S.job[j]
     b = S.body[j]
     sc = S.scalar[0]
@@ -65,13 +63,8 @@ def ring(S, j, fns, raw):
                 return
             b.segment += 1
             set_rate(S, j)
-        if job.stage == 1 and job.started + S.rule[0].profile <= sc.now:
-            b.lost += job.progress / b.rate
-            leave(S, j, fns, raw)
-            skip_profiling(S, j)
-            job.progress = 0.0  # no checkpoint is taken of a profiled run
-            b.segment = 0
-            begin_wait(S, j, fns, raw)
+        if b.leaves <= sc.now:
+            end_stay(S, j, fns, raw)
             return
         led, at = leads(S, j), place_in_rank(S, j, 0, sc.running)
         renew_key(S, j, fns, raw)
@@ -81,7 +74,7 @@ def ring(S, j, fns, raw):
             return
     else:
         relaxed = S.cls[b.cls].relaxed
-        if relaxed != b.cls and job.stage == 0 and job.waiting_since + S.rule[0].patience <= sc.now:
+        if relaxed != b.cls and job.waiting_since + S.rule[0].patience <= sc.now:
             drop_waiting(S, j)
             b.cls = relaxed
             push_waiting(S, j)
@@ -101,43 +94,6 @@ def arrive(S, j, fns, raw):
     sc.demanded += S.body[j].slots
     sc.dirty = 1
     begin_wait(S, j, fns, raw)
-
-
-@njit(inline="never")
-def enlarge_profilers(S, fns, raw):
-    """Give profilers that lack nodes those that are empty, and new jobs that wait and fit now."""
-    lacked = S.pools[:, 4].sum()
-    for p in range(S.pools.shape[0]):
-        n = 0
-        while S.pools[p, 4] > 0 and n < S.nodes.shape[0]:
-            nd = S.nodes[n]
-            if nd.type == S.pools[p, 0] and S.pools[nd.pool, 1] == 0 and nd.down == 0 and nd.free == nd.size:
-                for column in (2, 3):
-                    S.pools[nd.pool, column] -= nd.size
-                    S.pools[p, column] += nd.size
-                S.pools[p, 4] -= 1
-                nd.pool = p
-            n += 1
-    if S.pools[:, 4].sum() < lacked:
-        room = profiled_slots(S)
-        for j in range(S.scalar[0].arrived):
-            job = S.job[j]
-            if job.state == WAITING and job.starts == 0 and job.stage == 0 and S.body[j].slots <= room:
-                enroll(S, j, fns, raw)
-
-
-@njit(inline="never")
-def enroll(S, j, fns, raw):
-    """Waiting job j is to be profiled after all."""
-    for c in range(S.cls.shape[0]):
-        if S.cls[c].stage == 1 and S.cls[c].relaxed == S.body[j].base:
-            drop_waiting(S, j)
-            S.job[j].stage = 1
-            S.body[j].base = S.body[j].cls = c
-            renew_key(S, j, fns, raw)
-            push_waiting(S, j)
-            wake(S, j, fns[1], raw)
-            return
 
 
 @njit(inline="never")

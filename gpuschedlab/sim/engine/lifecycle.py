@@ -4,7 +4,6 @@ from gpuschedlab._compiled import njit
 from gpuschedlab.cluster.placement import BUDDY, SLOTS, cell, free_block
 from gpuschedlab.sim.engine.accounting import (
     INF,
-    begin_wait,
     count_node,
     lease_end,
     log_stretch,
@@ -14,8 +13,29 @@ from gpuschedlab.sim.engine.accounting import (
     take,
     wake,
 )
-from gpuschedlab.sim.engine.queues import insert_rank, remove_rank, set_timer
-from gpuschedlab.sim.engine.state import DONE, RUNNING
+from gpuschedlab.sim.engine.profiling import admit_to_stage, skip_profiling, stay_end
+from gpuschedlab.sim.engine.queues import insert_rank, push_waiting, remove_rank, set_timer
+from gpuschedlab.sim.engine.state import DONE, RUNNING, WAITING
+
+
+@njit
+def place_in_queue(S, j):
+    """Choose the class in which job j waits."""
+    admit_to_stage(S, j)
+    S.body[j].cls = S.body[j].base
+
+
+@njit(inline="never")
+def begin_wait(S, j, fns, raw):
+    """Put job j among the waiting."""
+    job = S.job[j]
+    job.state = WAITING
+    job.waiting_since = S.scalar[0].now
+    place_in_queue(S, j)
+    renew_key(S, j, fns, raw)
+    push_waiting(S, j)
+    S.scalar[0].waiting += 1
+    wake(S, j, fns[1], raw)
 
 
 @njit(inline="never")
@@ -66,7 +86,7 @@ def let_go(S, j):
 
 @njit
 def can_host(S, j):
-    """Whether running job j could take a guest: alone, on one node, not being profiled."""
+    """Whether running job j could take a guest: alone, on one node, in no stage of its own."""
     b = S.body[j]
     return b.partner < 0 and b.nodes == 1 and S.job[j].stage == 0 and S.job[j].model >= 0
 
@@ -99,6 +119,7 @@ def start(S, j, type_, slots, fns, raw):
     b.safe = job.progress
     b.first = min(b.first, sc.now)
     b.lease = lease_end(S)
+    b.leaves = stay_end(S, j, sc.now)
     b.row = -1
     renew_key(S, j, fns, raw)
     insert_rank(S, j)
@@ -152,6 +173,18 @@ def preempt(S, j, fns, raw):
     """Suspend job j; it keeps its progress and waits."""
     leave(S, j, fns, raw)
     S.job[j].preemptions += 1
+    begin_wait(S, j, fns, raw)
+
+
+@njit(inline="never")
+def end_stay(S, j, fns, raw):
+    """The stay of job j in a stage of limited time ends: nothing of it is kept, and it queues with the others."""
+    b = S.body[j]
+    b.lost += S.job[j].progress / b.rate
+    leave(S, j, fns, raw)
+    skip_profiling(S, j)
+    S.job[j].progress = 0.0
+    b.segment = 0
     begin_wait(S, j, fns, raw)
 
 
@@ -215,13 +248,13 @@ def change_node(S, n, delta, fns, raw):
             else:
                 i += 1
         count_node(S, n, -1)
-        S.pools[nd.pool, 2] -= nd.free
-        S.pools[nd.pool, 3] -= nd.size
+        S.pools[nd.pool].free -= nd.free
+        S.pools[nd.pool].size -= nd.size
         sc.capacity -= nd.size
     nd.down += delta
     if nd.down == 0:
         count_node(S, n, 1)
-        S.pools[nd.pool, 2] += nd.free
-        S.pools[nd.pool, 3] += nd.size
+        S.pools[nd.pool].free += nd.free
+        S.pools[nd.pool].size += nd.size
         sc.capacity += nd.size
     sc.dirty = 1

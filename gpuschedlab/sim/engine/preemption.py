@@ -4,7 +4,7 @@ import numpy as np
 
 from gpuschedlab._compiled import njit
 from gpuschedlab.sim.engine.accounting import refresh, take
-from gpuschedlab.sim.engine.backfill import ANY, GREEDY, fill, first_waiting, open_classes, try_start
+from gpuschedlab.sim.engine.backfill import ANY, GREEDY, fill, first_waiting, most_free, open_classes, try_start
 from gpuschedlab.sim.engine.lifecycle import preempt
 from gpuschedlab.sim.engine.queues import (
     ahead,
@@ -50,7 +50,7 @@ def rekey(S, fns, raw):
 def gate(S, fns, raw):
     """Let a fraction of the competing jobs, lowest gate value first, go before the others: their keys grow by 1e12."""
     n = 0
-    who = S.scratch[3]
+    who = S.marked
     for i in range(S.scalar[0].running):
         if S.body[S.rank[i]].lease <= S.scalar[0].now:  # a lease under way is not contested
             who[n] = S.rank[i]
@@ -109,7 +109,7 @@ def choose(S, at, room, chosen, keep):
             continue
         fits = False
         for p in range(room.shape[0]):
-            if S.pools[p, 1] == S.job[j].stage and room[p] >= S.body[j].slots:
+            if S.pools[p].stage == S.job[j].stage and room[p] >= S.body[j].slots:
                 room[p] -= S.body[j].slots
                 left -= S.body[j].slots
                 fits = True
@@ -141,7 +141,7 @@ def settled(S):
         return True
     if sc.running == 0:
         return False
-    free = S.pools[:, 2].max()
+    free = most_free(S)
     for c in range(S.cls.shape[0]):
         k = S.cls[c]
         if k.count > 0 and (k.slots <= free or ahead(S.body, S.heap[k.first], S.rank[sc.running - 1])):
@@ -177,11 +177,11 @@ def reorder(S, fns, raw):
     if settled(S):
         return
     at = place_in_rank(S, first_waiting(S), 0, S.scalar[0].running)  # all before the first waiting job stay
-    room = S.pools[:, 2].copy()
-    chosen = S.scratch[2]
-    keep = S.scratch[3]
+    room = S.pools["free"].copy()
+    chosen = S.chosen
+    keep = S.marked
     picked = choose(S, at, room, chosen, keep)
-    victims = S.scratch[4]
+    victims = S.victims
     n = 0
     for i in range(at, S.scalar[0].running):
         if keep[i] == 0:

@@ -64,8 +64,8 @@ def moved_waiting(S, j):
 
 @njit(inline="never")
 def _sift_class(S, n, i):
-    """Let the class at place i of the n queued ones (scratch row 5) sink to where its first job belongs."""
-    queue = S.scratch[5]
+    """Let the class at place i of the n queued ones sink to where its first job belongs."""
+    queue = S.queue
     c = queue[i]
     j = S.heap[S.cls[c].first]
     while 2 * i + 1 < n:
@@ -86,7 +86,7 @@ def _sift_class(S, n, i):
 @njit(inline="never")
 def queue_classes(S, room):
     """Queue the open classes of jobs of up to `room` slots by their first jobs; how many."""
-    queue = S.scratch[5]
+    queue = S.queue
     n = 0
     for c in range(S.cls.shape[0]):
         k = S.cls[c]
@@ -101,13 +101,13 @@ def queue_classes(S, room):
 @njit
 def first_queued(S, n):
     """First job of the n classes that are queued, -1: none."""
-    return S.heap[S.cls[S.scratch[5, 0]].first] if n > 0 else -1
+    return S.heap[S.cls[S.queue[0]].first] if n > 0 else -1
 
 
 @njit(inline="never")
 def requeue(S, n):
     """Restore the order of n queued classes after the first one lost its first job, or some were closed; how many are left."""
-    queue = S.scratch[5]
+    queue = S.queue
     while n > 0:
         k = S.cls[queue[0]]
         if k.open == 1 and k.count > 0:

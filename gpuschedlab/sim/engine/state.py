@@ -48,6 +48,7 @@ BODY = np.dtype(
         ("finish", "f8"),  # s, when the present segment or the work ends at this rate
         ("goal", "f8"),  # progress at which it ends
         ("lease", "f8"),  # s, until when it may not be preempted
+        ("leaves", "f8"),  # s, when its stay in a stage of limited time ends, inf: it stays as long as it likes
         ("timer", "f8"),  # s, next instant at which something about it changes by itself
         ("key", "f8"),
         ("since", "f8"),  # s, when a discrete key took its present value
@@ -90,11 +91,22 @@ CLASS = np.dtype(
         ("stage", "i4"),
         ("model", "i4"),
         ("tight", "i4"),  # 1: insists on consolidation under the relax rule
-        ("relaxed", "i4"),  # class that its jobs join when their patience ends
+        ("relaxed", "i4"),  # class that its jobs join when their patience ends; its own: there is none
+        ("next", "i4"),  # class that its jobs join after this stage; its own: there is none
         ("first", "i4"),  # where its heap begins
         ("count", "i4"),  # jobs waiting in it
         ("open", "i4"),  # 0: no such demand can be placed any more at this decision
         ("hosts", "i4"),  # running jobs of it that could take a guest
+    ],
+    align=True,
+)
+POOL = np.dtype(
+    [
+        ("type", "i8"),  # GPU type of its nodes
+        ("stage", "i8"),  # stage of a job that it serves
+        ("free", "i8"),  # slots
+        ("size", "i8"),  # slots up
+        ("lacking", "i8"),  # nodes that it still waits for, until they are empty
     ],
     align=True,
 )
@@ -146,6 +158,7 @@ RULE = np.dtype(
         ("sharing", "i8"),  # 1: jobs may share GPUs
         ("interval", "f8"),  # s between decisions, 0: at every event
         ("lease", "f8"),  # s, 0 without
+        ("lease_grid", "f8"),  # s, leases end at multiples of it; 0: anywhere
         ("patience", "f8"),  # s of waiting before consolidation is relaxed
         ("skew", "f8"),  # relative speed on two nodes above which consolidation is not insisted on
         ("share_limit", "f8"),  # least sum of relative speeds at which two jobs are packed
@@ -176,8 +189,14 @@ FIELDS = {
         "rule": (RULE, 1),  # (1,)
         "seconds_on": ("f8", 2),  # (n, T) s on each GPU type
         "histogram": ("i8", 1),  # (65,) nodes up by whole free GPUs
-        "pools": ("i8", 2),  # (P, 5): type, stage, free slots, slots up, nodes that a profiler still lacks
-        "scratch": ("i4", 2),  # (8, max(n, N) + 2) work space
+        "pools": (POOL, 1),  # (P,) nodes of one type that serve one stage
+        "place_node": ("i4", 1),  # (max(n, N) + 2,), as the others of this work space: nodes chosen for a job
+        "place_slots": ("i4", 1),  # slots chosen on each
+        "node_gpus": ("i4", 1),  # GPUs held on each node, for look-ups of speeds
+        "queue": ("i4", 1),  # classes by their first jobs
+        "chosen": ("i4", 1),  # waiting jobs that a decision starts
+        "marked": ("i4", 1),  # running jobs that it keeps, or jobs that compete at the gate
+        "victims": ("i4", 1),  # running jobs that it stops, unless nobody takes their GPUs
         "first": ("i8", 1),  # from here on: `Speeds`
         "code": ("i8", 1),
         "row": ("i8", 1),
@@ -196,6 +215,8 @@ LOGS = ("ticks", "stretches")
 """Arrays of which only the first rows, so many as a scalar of their name tells, hold anything."""
 CHANGING = tuple(name for name in FIELDS if name not in CONSTANT and name not in LOGS)
 """Arrays that a simulation changes anywhere."""
+WORK_SPACE = ("place_node", "place_slots", "node_gpus", "queue", "chosen", "marked", "victims")
+"""Arrays that hold something only within an event."""
 PLACE = {name: i for i, name in enumerate(FIELDS)}
 """Row of each array in a state's table of addresses."""
 

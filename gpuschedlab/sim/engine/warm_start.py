@@ -3,12 +3,13 @@
 from numba import types
 
 from gpuschedlab._compiled import njit
-from gpuschedlab.sim.engine.accounting import begin_wait, log_tick, place_in_queue, wake
+from gpuschedlab.sim.engine.accounting import log_tick, wake
 from gpuschedlab.sim.engine.apply import INDEX
 from gpuschedlab.sim.engine.backfill import try_start
-from gpuschedlab.sim.engine.events import KEY, RAW, enlarge_profilers
+from gpuschedlab.sim.engine.events import KEY, RAW
 from gpuschedlab.sim.engine.handle import STATE
-from gpuschedlab.sim.engine.lifecycle import count_host
+from gpuschedlab.sim.engine.lifecycle import begin_wait, count_host, place_in_queue
+from gpuschedlab.sim.engine.profiling import enlarge_profilers, stay_end
 from gpuschedlab.sim.engine.queues import insert_rank, push_waiting
 from gpuschedlab.sim.engine.state import RUNNING, WAITING
 
@@ -60,6 +61,7 @@ def reinsert(S, key, change, gate, raw):
             push_waiting(S, j)
             sc.waiting += 1
         else:
+            b.leaves = stay_end(S, j, S.job[j].started)
             b.pool = S.nodes[S.entry[S.body[b.partner if b.guest else j].head].node].pool
             insert_rank(S, j)
             count_host(S, j, 1)

@@ -1,0 +1,93 @@
+"""The stage of profiling: new jobs run on nodes set aside, for a limited time, before they queue with the others.
+
+A profiler is a pool of nodes that serves stage 1. What a job does there counts only if it ends there.
+"""
+
+import numpy as np
+
+from gpuschedlab._compiled import njit
+from gpuschedlab.sim.engine.accounting import renew_key, wake
+from gpuschedlab.sim.engine.queues import drop_waiting, push_waiting
+from gpuschedlab.sim.engine.state import WAITING
+
+
+@njit(inline="never")
+def profiled_slots(S):
+    """Slots of the largest profiler, with those that are down."""
+    most = 0
+    for p in range(S.pools.shape[0]):
+        if S.pools[p].stage == 1:
+            slots = 0
+            for n in range(S.nodes.shape[0]):
+                if S.nodes[n].pool == p:
+                    slots += S.nodes[n].size
+            most = max(most, slots)
+    return most
+
+
+@njit
+def stay_end(S, j, since):
+    """When a stay of job j that began at an instant ends by itself (s); inf: it does not."""
+    return since + S.rule[0].profile if S.job[j].stage == 1 else np.inf
+
+
+@njit
+def skip_profiling(S, j):
+    """Job j is not profiled, or no longer: it queues with the others from now on."""
+    S.job[j].stage = 0
+    S.body[j].base = S.cls[S.body[j].base].next
+
+
+@njit
+def admit_to_stage(S, j):
+    """Job j, which begins to wait, skips a profiler that is too small for it."""
+    if S.job[j].stage == 1 and S.body[j].slots > profiled_slots(S):
+        skip_profiling(S, j)
+
+
+@njit
+def _take_empty_nodes(S, p):
+    """Move empty nodes of its type into pool p while it lacks any; how many."""
+    took = 0
+    n = 0
+    while S.pools[p].lacking > 0 and n < S.nodes.shape[0]:
+        nd = S.nodes[n]
+        if nd.type == S.pools[p].type and S.pools[nd.pool].stage == 0 and nd.down == 0 and nd.free == nd.size:
+            S.pools[nd.pool].free -= nd.size
+            S.pools[nd.pool].size -= nd.size
+            S.pools[p].free += nd.size
+            S.pools[p].size += nd.size
+            S.pools[p].lacking -= 1
+            nd.pool = p
+            took += 1
+        n += 1
+    return took
+
+
+@njit(inline="never")
+def enlarge_profilers(S, fns, raw):
+    """Give profilers that lack nodes those that are empty, and new jobs that wait and fit now."""
+    took = 0
+    for p in range(S.pools.shape[0]):
+        took += _take_empty_nodes(S, p)
+    if took == 0:
+        return
+    room = profiled_slots(S)
+    for j in range(S.scalar[0].arrived):
+        job = S.job[j]
+        if job.state == WAITING and job.starts == 0 and job.stage == 0 and S.body[j].slots <= room:
+            _enroll(S, j, fns, raw)
+
+
+@njit(inline="never")
+def _enroll(S, j, fns, raw):
+    """Waiting job j is to be profiled after all."""
+    for c in range(S.cls.shape[0]):
+        if S.cls[c].stage == 1 and S.cls[c].next == S.body[j].base:
+            drop_waiting(S, j)
+            S.job[j].stage = 1
+            S.body[j].base = S.body[j].cls = c
+            renew_key(S, j, fns, raw)
+            push_waiting(S, j)
+            wake(S, j, fns[1], raw)
+            return
