@@ -5,6 +5,8 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from stand_in import StandIn, allocation_frame, hand_run, plain_run
 
 import gpuschedlab as lab
@@ -117,6 +119,72 @@ def test_slos_by_hand(run):
     # Without the columns, every job with a deadline is strict and worth 100.
     bare = with_jobs(run, deadline=[10.0, 19.0, None, None, None])
     assert metrics.slo_violation(bare) == 0.5
+
+
+def test_soft_slos_by_hand(run):
+    # JCTs 10, 20, 23, 6 s; e is submitted at 22 s and unfinished when the run stops at 30 s.
+    deadlines = [[10.0, 12.0], [15.0, 18.0, 30.0], [5.0, 22.0], None, [4.0, 7.0]]
+    rewards = [[100.0, 50.0], [90.0, 50.0, 20.0], [100.0, 80.0], None, [100.0, 40.0]]
+    soft = with_jobs(run, deadlines=deadlines, rewards=rewards, deadline=[None, None, None, 5.0, None])
+    # a ends on its first deadline, b by its third, c and d after their last; the last one of e (29 s) has passed.
+    assert metrics.slo_violation(soft) == pytest.approx(1 - (100 + 20 + 0 + 0 + 0) / 500)
+    assert metrics.slo_attainment(soft) == pytest.approx(1 / 5)
+    # The first deadline of e has passed, the last (31 s) has not: it missed, and may still earn 40.
+    deadlines[-1] = [4.0, 9.0]
+    open_ = with_jobs(soft, deadlines=deadlines)
+    assert metrics.slo_violation(open_) == pytest.approx(1 - (100 + 20 + 0 + 0) / 400)
+    assert metrics.slo_attainment(open_) == pytest.approx(1 / 5)
+
+
+def test_one_step_is_a_single_deadline(run):
+    due, worth = [10.0, 19.0, 24.0, None, 5.0], [80.0, 100.0, 60.0, None, 70.0]
+    single = with_jobs(run, deadline=due, reward=worth)
+    tables = {"deadlines": [d and [d] for d in due], "rewards": [w and [w] for w in worth]}
+    for metric in (metrics.slo_violation, metrics.slo_attainment):
+        assert metric(single) == metric(with_jobs(run, **tables)) == metric(with_jobs(single, **tables))
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(st.integers(1, 60), st.lists(st.integers(1, 50), min_size=1, max_size=4, unique=True))))
+def test_the_violation_rate_is_the_mean_of_the_steps(jobs):
+    """Jobs of any JCT (s) and deadlines, worth 90, 70, 50 and 30, against a loop."""
+    worth = [90.0, 70.0, 50.0, 30.0]
+    tables = [sorted(map(float, d)) for _, d in jobs]
+    frame = pl.DataFrame(
+        {"submit": [7.0] * len(jobs), "end": [7.0 + jct for jct, _ in jobs]}
+        | {"deadlines": tables, "rewards": [worth[: len(d)] for d in tables]},
+        schema={"submit": pl.Float64, "end": pl.Float64} | dict.fromkeys(("deadlines", "rewards"), pl.List(pl.Float64)),
+    )
+    run = StandIn(frame, pl.DataFrame({"time": [0.0, 100.0]}), allocation_frame([]))
+    earned = [next((w for d, w in zip(ds, worth) if jct <= d), 0.0) for (jct, _), ds in zip(jobs, tables)]
+    met = [jct <= ds[0] for (jct, _), ds in zip(jobs, tables)]
+    expected = (1 - np.mean(earned) / 100, np.mean(met)) if jobs else (np.nan, np.nan)
+    assert (metrics.slo_violation(run), metrics.slo_attainment(run)) == pytest.approx(expected, nan_ok=True)
+
+
+def test_the_violation_rate_is_that_of_the_chronus_artifact(data_dir):
+    """Strict jobs of two workloads that the artifact ran: `miss_ddl` per job, with its own end times (min)."""
+    ran = pl.read_parquet(data_dir / "reference/chronus_artifact_asrun.parquet")
+    tables = pl.read_parquet(data_dir / "reference/chronus_philly_slo.parquet").select(
+        workload="set",
+        job_id="job_id",
+        deadlines=pl.col("expect_time_list").str.split("-").list.eval(pl.element().cast(pl.Float64)),
+        rewards=pl.col("expect_value_list").str.split("-").list.eval(10 * pl.element().cast(pl.Float64)),
+    )
+    jobs = ran.join(tables, on=["workload", "job_id"]).select(
+        "workload",
+        "miss_ddl",
+        "deadlines",
+        "rewards",
+        submit=pl.col("submit_time").cast(pl.Float64),
+        end=pl.col("end_time").cast(pl.Float64),
+        kind=pl.when(best_effort=1).then(pl.lit("best_effort")).otherwise(pl.lit("soft")),
+    )
+    for workload, violations in (("SLO", 14 / 6900), ("MIX1", 4 / 4779)):
+        part = jobs.filter(workload=workload)
+        run = StandIn(part, pl.DataFrame({"time": [0.0, 1e6]}), allocation_frame([]))
+        assert metrics.slo_violation(run) == pytest.approx(violations)
+        assert metrics.slo_violation(run) == pytest.approx(part.filter(kind="soft")["miss_ddl"].mean())
 
 
 def test_censored_jobs_are_left_out_and_counted(run):
@@ -246,3 +314,15 @@ def test_runs_of_the_simulator():
     assert found["gpu_time"] == pytest.approx(found["utilisation"] * up)
     stopped = lab.simulate(trace, cluster, lab.Fifo(), until=3_000.0)
     assert metrics.summary(stopped)["unfinished"] == stopped.jobs["end"].null_count() > 0
+
+
+def test_soft_deadlines_pass_through_a_run():
+    """One GPU, 10-s jobs: Edf orders by the first deadline, and each earns what its table gives at its end."""
+    trace = pl.DataFrame({"job_id": ["a", "b", "c"], "submit": 0.0, "gpus": 1.0, "duration": 10.0}).with_columns(
+        deadlines=pl.Series([[25.0, 30.0], [10.0], [15.0, 20.0]]),
+        rewards=pl.Series([[100.0, 40.0], [100.0], [100.0, 60.0]]),
+    )
+    run = lab.simulate(trace, Cluster.homogeneous(1, 1), lab.Edf())
+    assert run.jobs["end"].to_list() == [30.0, 10.0, 20.0]
+    assert run.summary()["slo_violation"] == pytest.approx(1 - (40 + 100 + 60) / 300)
+    assert run.summary()["slo_attainment"] == pytest.approx(1 / 3)

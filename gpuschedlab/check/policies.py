@@ -163,7 +163,7 @@ class _PolicyBattery:
         """With all times doubled, and knobs in s and GPU-s too, all happens at twice the time."""
         if self.speeds is not None:
             return None  # rates a second would have to be halved
-        times = [c for c in ("submit", "duration", "deadline", "restart") if c in self.jobs.columns]
+        times = [c for c in ("submit", "duration", "deadline", "deadlines", "restart") if c in self.jobs.columns]
         events = tuple(Outage(e.node, 2 * e.start, 2 * e.end) for e in self.nodes.events)
         twice = self.run(
             self.jobs.with_columns(pl.col(times) * 2),

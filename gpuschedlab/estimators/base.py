@@ -20,6 +20,8 @@ KNOWN = (
     "kind",
     "deadline",
     "reward",
+    "deadlines",
+    "rewards",
     "target",
     "batch_size",
     "fm",

@@ -6,64 +6,75 @@ import numpy as np
 import polars as pl
 
 from gpuschedlab.metrics.usage import timeline_of
+from gpuschedlab.traces.deadlines import value_table
 
 
 class _Judged(NamedTuple):
-    """SLO jobs on which a verdict is possible: `met` (k,) bool and `reward` (k,), 0 to 100."""
+    """SLO jobs: `end` (k,), inf when unfinished; `due` and `reward` (k, F), as of `value_table`; `stop` of the run."""
 
-    met: np.ndarray
+    end: np.ndarray
+    due: np.ndarray
     reward: np.ndarray
+    stop: float
+
+    def met(self) -> np.ndarray:
+        """(k, F) whether the job ended by each deadline; a rounding error in the last bit of a sum is no violation."""
+        return self.end[:, None] <= self.due + 1e-9 * self.due
+
+    def known(self, step: np.ndarray | int) -> np.ndarray:
+        """(k,) whether a verdict is possible: the job has ended, or its deadline of that step has passed."""
+        return np.isfinite(self.end) | (self.due[np.arange(len(self.end)), step] < self.stop)
 
 
 def _judge(run, censored: bool) -> _Judged:
-    """Verdict on each SLO job.
-
-    A job that is unfinished when the run stops has missed a deadline that has passed, and is left out when it
-    has not.
-    """
+    """Gather the SLO jobs of a run."""
     jobs = run.jobs
-    if "deadline" not in jobs.columns:
-        return _Judged(np.zeros(0, bool), np.zeros(0))
-    wanted = pl.col("deadline").is_not_null() & pl.col("deadline").is_finite()
+    wanted = pl.lit(True)
     if "kind" in jobs.columns:
         wanted &= pl.col("kind").fill_null("strict") != "best_effort"
     if not censored and "censored" in jobs.columns:
         wanted &= ~pl.col("censored").fill_null(False)
+    jobs = jobs.filter(wanted)
+    deadlines, reward = value_table(jobs)
+    rows = np.isfinite(deadlines[:, 0])
+    submit, end = (jobs[name].fill_null(np.inf).to_numpy()[rows] for name in ("submit", "end"))
     stop = timeline_of(run)["time"].max() or 0.0
-    due = pl.col("submit") + pl.col("deadline")
-    # A rounding error in the last bit of a sum of times is no violation.
-    in_time = pl.col("end") <= due + 1e-9 * due
-    reward = pl.col("reward").fill_null(100.0) if "reward" in jobs.columns else pl.lit(100.0)
-    judged = jobs.filter(wanted & (pl.col("end").is_not_null() | (due < stop)))
-    verdict = judged.select(in_time.fill_null(False).alias("met"), reward.alias("reward"))
-    return _Judged(verdict["met"].to_numpy(), verdict["reward"].to_numpy())
+    return _Judged(end, submit[:, None] + deadlines[rows], reward[rows], stop)
 
 
 def slo_attainment(run, censored: bool = False) -> float:
     """Share of SLO jobs (with a deadline, and not best-effort) that ended in time; nan without such jobs.
 
+    In time is by the deadline, the first where a job has several: a job that ends by a later, soft one has
+    violated its deadline, and what it still earns counts in `slo_violation` only. The artifact of Chronus counts
+    so, too (its column `gt_miss_ddl`). An unfinished job has missed a deadline that had passed when the run
+    stopped, and is left out when it had not.
+
     Parameters
     ----------
     run : Run
-        Its jobs may have `deadline` (s since submission) and `kind`.
+        Its jobs may have `deadline` (s since submission), `deadlines` and `kind`.
     censored : bool
         As in `measured`.
     """
-    met = _judge(run, censored).met
+    slo = _judge(run, censored)
+    met = slo.met()[slo.known(0), 0]
     return float(met.mean()) if len(met) else float("nan")
 
 
 def slo_violation(run, censored: bool = False) -> float:
-    """Weighted SLO violation rate, 1 - mean(W(j) / 100): W is a job's reward when it ended in time, otherwise 0.
+    """Weighted SLO violation rate, 1 - mean(W(j) / 100): W is what its value table gives a job at its end.
 
-    The reward (column `reward`, 0 to 100; 100 where null) is what the job still earns by its deadline. Equation
-    5.15 of UniSched as printed is the mean of W / 100, which grows as deadlines are kept: the violation rate
-    that its evaluation reports is one minus that.
+    The table is a step function: W is the reward (0 to 100) of the first deadline by which the job ended, and 0
+    after the last. With a single deadline it is the job's `reward` (100 where null). An unfinished job earns 0 if
+    its last deadline had passed when the run stopped, and is left out when it had not. Equation 5.15 of UniSched as
+    printed is the mean of W / 100, which grows as deadlines are kept: the violation rate that its evaluation
+    reports is one minus that, as in the artifact of Chronus (`miss_ddl`).
 
     Parameters
     ----------
     run : Run
-        Its jobs may have `deadline` (s since submission), `kind` and `reward`.
+        Its jobs may have `deadline` (s since submission) and `reward`, or `deadlines` and `rewards`, and `kind`.
     censored : bool
         As in `measured`.
 
@@ -74,7 +85,11 @@ def slo_violation(run, censored: bool = False) -> float:
 
     References
     ----------
-    Gao, PhD thesis, NTU 2025, section 5.4.3, equation 5.15.
+    Gao, PhD thesis, NTU 2025, sections 5.3.3.2 and 5.4.3, equation 5.15.
     """
-    met, reward = _judge(run, censored)
-    return 1.0 - float(np.mean(met * reward / 100.0)) if len(met) else float("nan")
+    slo = _judge(run, censored)
+    last = np.isfinite(slo.due).sum(axis=1) - 1
+    known, met = slo.known(last), slo.met()
+    step = met.argmax(axis=1)
+    earned = np.where(met.any(axis=1), slo.reward[np.arange(len(step)), step], 0.0)[known]
+    return 1.0 - float(np.mean(earned / 100.0)) if len(earned) else float("nan")

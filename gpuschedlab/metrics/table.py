@@ -55,7 +55,7 @@ METRICS: dict[str, Metric] = {
     "preemptions": Metric("preemptions", "", "lower", "times that a policy took a job's GPUs away"),
     "restarts_mean": Metric("restarts a job", "", "lower", "mean of starts - 1"),
     "failures": Metric("failures", "", "lower", "times that a node failed under a job"),
-    "slo_attainment": Metric("SLOs kept", "", "higher", "share of SLO jobs that ended by their deadline"),
+    "slo_attainment": Metric("SLOs kept", "", "higher", "share of SLO jobs that ended by their (first) deadline"),
     "slo_violation": Metric("weighted SLO violation", "", "lower", "1 - mean(reward earned / 100) of SLO jobs"),
     "cost": Metric("cost", "", "lower", "price of the GPU-hours held"),
     "seconds": Metric("seconds taken", "s", "lower", "wall time of the simulation"),

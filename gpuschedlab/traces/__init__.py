@@ -8,6 +8,7 @@ from typing import Any
 _HOMES = {
     "SCHEMA": "schema",
     "validate": "schema",
+    "value_table": "deadlines",
     "generate": "generator.generate",
     "presets": "generator.presets",
     "load_preset": "generator.presets",

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import polars as pl
 
 from gpuschedlab.errors import TraceError
+from gpuschedlab.traces.deadlines import LATEST, TABLES, broken_tables
 
 OnBad = Literal["raise", "drop"]
 
@@ -85,8 +86,10 @@ SCHEMA: dict[str, Column] = {
     "status": Column(pl.String, "completed, failed or killed", choices=("completed", "failed", "killed")),
     "censored": Column(pl.Boolean, "true or false"),
     "clock": Column(pl.Datetime("us"), "the local wall-clock time of submission, without a zone"),
-    "deadline": Column(pl.Float64, "seconds since submission, above 0", low=0, high=1e10, open_low=True),
+    "deadline": Column(pl.Float64, "seconds since submission, above 0", low=0, high=LATEST, open_low=True),
     "reward": Column(pl.Float64, "a finite number"),
+    "deadlines": Column(pl.List(pl.Float64), "a list of seconds since submission"),
+    "rewards": Column(pl.List(pl.Float64), "a list of values"),
     "kind": Column(pl.String, "best_effort, strict or soft", choices=("best_effort", "strict", "soft")),
     "target": Column(pl.Float64, "progress units, above 0", low=0, open_low=True),
     "batch_size": Column(pl.Int64, "samples, from 1 up", low=1),
@@ -175,6 +178,8 @@ def validate(
     """Check a trace at the door, and bring it into its canonical form.
 
     The canonical form has the columns of `SCHEMA` first, in their types, then any others untouched; rows are sorted by (submit, job_id).
+    Soft deadlines are two columns of lists: a job that ends by the f-th of `deadlines` earns the f-th of `rewards`. Its `deadline`
+    and `reward`, where they are missing, are the first of each.
 
     Parameters
     ----------
@@ -195,7 +200,8 @@ def validate(
     Raises
     ------
     TraceError
-        If columns are missing, or a row is bad: missing, unreadable, out of range or a repeated job_id.
+        If columns are missing, or a row is bad: missing, unreadable, out of range, a repeated job_id, or a table of `deadlines` and
+        `rewards` that is empty, does not ascend, rises in value, or is not as long as the other.
 
     Examples
     --------
@@ -214,9 +220,11 @@ def validate(
         )
     needed = [name for name, column in SCHEMA.items() if column.required]
     require_columns(frame, needed, source=source, way_out="Rename yours, or use a reader of gpuschedlab.traces.")
+    if tables := [name for name in TABLES.values() if name in frame.columns]:
+        require_columns(frame, list(TABLES.values()), source=source, way_out=f"Give them, or drop {tables[0]}.")
     cast, rules = _cast(frame)
     good, bad = sift(cast, rules + _rules(cast), source=source, on_bad=on_bad, first_row=first_row)
-    known = [name for name in SCHEMA if name in frame.columns]
+    known = [name for name in SCHEMA if name in cast.columns]
     order = known + [name for name in frame.columns if name not in SCHEMA]
     good = good.select(order)
     if not _is_sorted(good):
@@ -231,19 +239,27 @@ def _cast(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[Rule]]:
         if name not in frame.columns or frame.schema[name] == column.dtype:
             continue
         raw = f"{name}\0raw"
-        changes += [pl.col(name).alias(raw), _convert(frame, name, column)]
+        changes += [pl.col(name).alias(raw), _convert(frame, name, column).alias(name)]
         rules.append(Rule(name, column.expected, pl.col(name).is_null() & pl.col(raw).is_not_null()))
     if changes:
         frame = frame.with_columns(*changes)
-    if "censored" in frame.columns:
-        # What could not be converted stays null, for the rule to see.
-        given = pl.col("censored\0raw" if "censored\0raw" in frame.columns else "censored")
-        frame = frame.with_columns(censored=pl.when(given.is_null()).then(False).otherwise("censored"))
-    return frame, rules
+    defaults = {name: pl.col(table).list.first() for name, table in TABLES.items() if table in frame.columns}
+    defaults |= {"censored": pl.lit(False)} if "censored" in frame.columns else {}
+    return frame.with_columns(_filled(frame, name, value).alias(name) for name, value in defaults.items()), rules
+
+
+def _filled(frame: pl.DataFrame, name: str, value: pl.Expr) -> pl.Expr:
+    """Fill one column where nothing was given; what could not be converted stays null, for the rule to see."""
+    if name not in frame.columns:
+        return value
+    given = pl.col(f"{name}\0raw" if f"{name}\0raw" in frame.columns else name)
+    return pl.when(given.is_null()).then(value).otherwise(name)
 
 
 def _convert(frame: pl.DataFrame, name: str, column: Column) -> pl.Expr:
     """Convert one column; what would lose its meaning becomes null."""
+    if column.dtype.is_nested() and not (frame.schema[name].is_nested() or frame.schema[name] == pl.Null):
+        return pl.lit(None, column.dtype)
     if column.dtype == pl.Int64 and frame.schema[name].is_float():
         return pl.when(pl.col(name) == pl.col(name).floor()).then(pl.col(name)).cast(pl.Int64, strict=False)
     if column.dtype == pl.Boolean and frame.schema[name] == pl.String:
@@ -252,7 +268,8 @@ def _convert(frame: pl.DataFrame, name: str, column: Column) -> pl.Expr:
 
 
 def _rules(frame: pl.DataFrame) -> list[Rule]:
-    rules = []
+    # A table comes before its first step, which may have been filled in from it.
+    rules = [Rule(*broken) for broken in broken_tables()] if "deadlines" in frame.columns else []
     for name, column in SCHEMA.items():
         if name not in frame.columns:
             continue

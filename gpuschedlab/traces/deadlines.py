@@ -1,0 +1,85 @@
+"""Value tables of soft deadlines: what a job is worth at each of its deadlines, checked and as arrays."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+FULL = 100.0
+"""Value of a job that ends by its deadline, where the trace gives none (Gao, PhD thesis, NTU 2025, section 5.4.3)."""
+
+TABLES = {"deadline": "deadlines", "reward": "rewards"}
+"""Columns of one number, and the columns of lists that such a number is the first of."""
+
+LATEST = 1e10
+"""Latest deadline (s since submission)."""
+
+
+def broken_tables() -> list[tuple[str, str, pl.Expr]]:
+    """List the ways for a value table to be wrong: column, what is expected, and where it is not so."""
+    deadlines, rewards, each = pl.col("deadlines"), pl.col("rewards"), pl.element()
+    rising = rewards.list.eval(each.diff() > 0).list.any()
+    length = rewards.list.len().fill_null(0) != deadlines.list.len().fill_null(0)
+    late = each.is_null() | ~(each > 0) | (each > LATEST)
+    worthless = each.is_null() | ~each.is_finite() | (each < 0)
+    return [
+        ("deadlines", "at least one deadline, or null", deadlines.list.len() == 0),
+        ("deadlines", "seconds since submission, above 0", deadlines.list.eval(late).list.any()),
+        ("deadlines", "deadlines that ascend", deadlines.list.eval(each.diff() <= 0).list.any()),
+        ("rewards", "finite numbers from 0 up", rewards.list.eval(worthless).list.any()),
+        ("rewards", "values that never rise from one deadline to the next", rising),
+        ("rewards", "as many values as `deadlines`", length),
+        *(
+            (n, f"the first of `{table}`, or null", pl.col(n) != pl.col(table).list.first())
+            for n, table in TABLES.items()
+        ),
+    ]
+
+
+def value_table(trace: pl.DataFrame) -> tuple[np.ndarray, np.ndarray]:
+    """Deadlines and values of each job as arrays, whether the trace gives tables or single deadlines.
+
+    A job that ends by its f-th deadline, and not by an earlier one, earns the f-th value; after the last it
+    earns 0.
+
+    Parameters
+    ----------
+    trace : polars.DataFrame
+        May have `deadlines` (s since submission) and `rewards` (lists of the same length); jobs without them
+        have one step, `deadline` and `reward` (100 where null).
+
+    Returns
+    -------
+    deadlines : (n, F) float array
+        Seconds since submission, ascending; inf where a job has fewer than F, in all F where it has none.
+    rewards : (n, F) float array
+        Values, never rising; 0 where the deadline is inf.
+
+    Examples
+    --------
+    >>> trace = pl.DataFrame(
+    ...     {"deadline": [None, 60.0, None], "deadlines": [[10.0, 20.0], None, None], "rewards": [[100.0, 50.0], None, None]})
+    >>> deadlines, rewards = value_table(trace)
+    >>> deadlines.tolist(), rewards.tolist()
+    ([[10.0, 20.0], [60.0, inf], [inf, inf]], [[100.0, 50.0], [100.0, 0.0], [0.0, 0.0]])
+    """
+    due, worth = _single(trace, "deadline", np.inf), _single(trace, "reward", FULL)
+    due = np.where(np.isfinite(due), due, np.inf)
+    if "deadlines" not in trace.columns:
+        return due[:, None], np.where(np.isfinite(due), worth, 0.0)[:, None]
+    steps = trace["deadlines"].list.len().fill_null(0).to_numpy().astype(np.int64)
+    table = (trace.height, max(1, int(steps.max(initial=0))))
+    deadlines, rewards = np.full(table, np.inf), np.zeros(table)
+    deadlines[:, 0], rewards[:, 0] = due, np.where(np.isfinite(due), worth, 0.0)
+    row = np.repeat(np.arange(trace.height), steps)
+    step = np.arange(len(row)) - np.repeat(np.cumsum(steps) - steps, steps)
+    for out, name in ((deadlines, "deadlines"), (rewards, "rewards")):
+        out[row, step] = trace[name].filter(pl.Series(steps > 0)).explode().cast(pl.Float64).to_numpy()
+    return deadlines, rewards
+
+
+def _single(trace: pl.DataFrame, name: str, default: float) -> np.ndarray:
+    """Column (n,) of numbers, `default` where it is null or missing."""
+    if name not in trace.columns:
+        return np.full(trace.height, default)
+    return trace[name].cast(pl.Float64).fill_null(default).to_numpy()
