@@ -105,6 +105,21 @@ def test_join_keeps_what_each_knows():
         Speeds.join(both, a)
 
 
+def test_factors_of_pairs_are_matrices():
+    rows = [("b", "x", 1, 1, 1.0), ("a", "x", 1, 1, 1.0)]
+    pairs = {"sharing": {("a", "b"): 0.6}, "merged": {("b", "a"): 1.4, ("a", "b"): 0}, "transfer": {("a", "b"): 1.8}}
+    one = Speeds.from_frame(table(*rows), **pairs)
+    nan = np.nan
+    np.testing.assert_equal(one.sharing, [[nan, 0.6], [nan, nan]])
+    np.testing.assert_equal(one.merged, [[nan, 0.0], [1.4, nan]])
+    np.testing.assert_equal(one.transfer, [[nan, 1.8], [nan, nan]])
+    bare = Speeds.from_frame(table(("c", "x", 1, 1, 1.0)))
+    assert bare.sharing is bare.merged is bare.transfer is None
+    both = Speeds.join(bare, one)
+    np.testing.assert_equal(both.merged, [[nan, nan, nan], [nan, nan, 0.0], [nan, 1.4, nan]])
+    assert Speeds.join(bare, Speeds.from_frame(table(("d", "x", 1, 1, 1.0)))).merged is None
+
+
 def test_names_become_codes():
     speeds = Speeds.from_frame(table(("b", "x", 1, 1, 1.0), ("a", "y", 1, 1, 1.0)))
     assert speeds.models == ("a", "b")
@@ -170,7 +185,11 @@ def test_an_unlisted_type_or_model_is_refused():
         ({"row": [0, 1, 3]}, "rows beyond"),
         ({"seg_end": [0.0, 1.0]}, "segments out of order"),
         ({"sharing": np.ones((1, 1))}, "found sharing of shape"),
-        ({"sharing": np.zeros((2, 2))}, "a sharing speed <= 0"),
+        ({"sharing": np.zeros((2, 2))}, r"found sharing\['a', 'a'\] = 0.0; expected a finite number > 0, or nan"),
+        ({"sharing": [[np.nan, np.inf], [1, 1]]}, r"found sharing\['a', 'b'\] = inf"),
+        ({"merged": np.ones((2, 1))}, r"found merged of shape \(2, 1\); expected \(2, 2\)"),
+        ({"merged": [[0, 1], [-0.1, 1]]}, r"found merged\['b', 'a'\] = -0.1; expected a finite number >= 0"),
+        ({"transfer": [[0, 1], [1, np.inf]]}, r"found transfer\['b', 'b'\] = inf"),
     ],
 )
 def test_arrays_that_do_not_fit_are_refused(changes, message):

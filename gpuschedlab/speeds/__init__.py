@@ -1,13 +1,17 @@
-"""How fast jobs go: speed tables, and their builders from published profiles."""
+"""How fast jobs go: speed tables, learning curves, delays, and their builders from published profiles."""
 
+from gpuschedlab.speeds.curves import Curves
 from gpuschedlab.speeds.pollux import pollux_names, pollux_speeds
 from gpuschedlab.speeds.profiles import RESTART, gavel_speeds, goodput_speeds, single_speeds
 from gpuschedlab.speeds.spread import default_speeds, placement_speeds
 from gpuschedlab.speeds.table import Speeds
+from gpuschedlab.speeds.transfer import Transfer, transfer_speeds
 
 __all__ = [
     "RESTART",
+    "Curves",
     "Speeds",
+    "Transfer",
     "default_speeds",
     "gavel_speeds",
     "goodput_speeds",
@@ -15,4 +19,5 @@ __all__ = [
     "pollux_names",
     "pollux_speeds",
     "single_speeds",
+    "transfer_speeds",
 ]

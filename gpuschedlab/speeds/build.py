@@ -7,6 +7,8 @@ import polars as pl
 
 from gpuschedlab.errors import SpeedError
 from gpuschedlab.speeds.codes import ANY, code_shapes, config_code
+from gpuschedlab.speeds.curves import Curves
+from gpuschedlab.speeds.pairs import check_pairs, join_pairs, pair_matrix
 
 REQUIRED = ("model", "gpu_type", "n_gpus", "rate")
 
@@ -15,7 +17,7 @@ def arrays_from_frame(
     frame: pl.DataFrame,
     gpu_types: Iterable[str] | None,
     relative: bool,
-    sharing: dict[tuple[str, str], float],
+    pairs: dict[str, dict[tuple[str, str], float] | None],
 ) -> dict:
     """Turn a long frame into the fields of `Speeds`; see `Speeds.from_frame`."""
     frame = _checked(frame)
@@ -47,8 +49,8 @@ def arrays_from_frame(
         "seg_first": seg_first,
         "seg_end": seg_end,
         "relative": np.full(len(models), relative),
-        "sharing": _sharing(models, sharing),
         "shapes": shapes,
+        **{name: pair_matrix(models, factors) for name, factors in pairs.items()},
     }
 
 
@@ -73,21 +75,17 @@ def check_arrays(speeds) -> None:
         "rows beyond the rates; expected row + segments <= len(rate)": beyond,
         "a rate <= 0 or no number; expected progress per second > 0": ~(speeds.rate > 0),
         "an infinite rate; expected progress per second": np.isinf(speeds.rate),
-        "a sharing speed <= 0; expected > 0, or nan where a pair is never packed": (
-            speeds.sharing is not None and speeds.sharing <= 0
-        ),
     }
     for what, bad in wrong.items():
         if np.any(bad):
             raise SpeedError(f"Speeds: found {what}.")
+    check_pairs(speeds)
 
 
 def _check_shapes(speeds):
     """Raise SpeedError unless names are unique and the arrays have the sizes that go together."""
     n, entries = len(speeds.models), len(speeds.code)
     shapes = {"first": (n + 1,), "seg_first": (n + 1,), "relative": (n,), "row": (entries,)}
-    if speeds.sharing is not None:
-        shapes["sharing"] = (n, n)
     for name, shape in shapes.items():
         if getattr(speeds, name).shape != shape:
             raise SpeedError(f"Speeds: found {name} of shape {getattr(speeds, name).shape}; expected {shape}.")
@@ -113,12 +111,9 @@ def join_speeds(a, b) -> dict:
         span = slice(b.first[m], b.first[m + 1])
         order = np.argsort(code_b[span])
         code_b[span], row_b[span] = code_b[span][order], row_b[span][order]
-    sharing = None
-    if a.sharing is not None or b.sharing is not None:
-        sharing = np.full((len(a.models) + len(b.models),) * 2, np.nan)
-        for part, at in ((a, 0), (b, len(a.models))):
-            if part.sharing is not None:
-                sharing[at : at + len(part.models), at : at + len(part.models)] = part.sharing
+    curves = a.curves or b.curves
+    if a.curves and b.curves:
+        curves = Curves.join(a.curves, b.curves)
     return {
         "models": a.models + b.models,
         "gpu_types": types,
@@ -129,8 +124,9 @@ def join_speeds(a, b) -> dict:
         "seg_first": np.concatenate([a.seg_first, a.seg_first[-1] + b.seg_first[1:]]),
         "seg_end": np.concatenate([a.seg_end, b.seg_end]),
         "relative": np.concatenate([a.relative, b.relative]),
-        "sharing": sharing,
+        "curves": curves,
         "shapes": {**a.shapes, **shapes_b},
+        **join_pairs(a, b),
     }
 
 
@@ -251,14 +247,3 @@ def _check_segments(models, owner, row, lengths, progress, seg_first, seg_end):
             f"{ends[-1]:g}; expected the {wanted[e]} of its first configuration. Give all of a model's "
             f"configurations the same progress, and none (no rotated placement) twice; {bad.sum() - 1} more."
         )
-
-
-def _sharing(models, pairs):
-    """(M, M) matrix of sharing speeds, or None."""
-    if not pairs:
-        return None
-    out = np.full((len(models), len(models)), np.nan)
-    for (a, b), speed in pairs.items():
-        if a in models and b in models:
-            out[models.index(a), models.index(b)] = speed
-    return out

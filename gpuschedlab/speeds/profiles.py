@@ -53,7 +53,7 @@ def goodput_speeds(frame: pl.DataFrame, *, calibrated: bool = True) -> Speeds:
     >>> goodput_speeds(pl.DataFrame([row])).rate.tolist()
     [2.0]
     """
-    _need(frame, "goodput_speeds", ("model", "gpu_type", "n_nodes", "n_gpus", "progress", "goodput"))
+    need_columns(frame, "goodput_speeds", ("model", "gpu_type", "n_nodes", "n_gpus", "progress", "goodput"))
     slowdown = pl.col("model").replace_strict(SLOWDOWN, default=OTHER_SLOWDOWN, return_dtype=pl.Float64)
     rate = pl.col("goodput").cast(pl.Float64) / (slowdown if calibrated else 1.0)
     return Speeds.from_frame(frame.select("model", "gpu_type", "n_nodes", "n_gpus", "progress", rate=rate))
@@ -93,7 +93,7 @@ def gavel_speeds(
     types and numbers of GPUs.
     """
     columns = ("gpu_type", "model", "n_gpus", "partner", "partner_gpus", "iters_per_s", "partner_iters_per_s")
-    _need(frame, "gavel_speeds", columns)
+    need_columns(frame, "gavel_speeds", columns)
     loose = pl.col("gpu_type").str.ends_with("_unconsolidated")
     alone = frame.filter(pl.col("partner").is_null() & (pl.col("iters_per_s") > 0)).select(
         "model",
@@ -144,11 +144,11 @@ def single_speeds(frame: pl.DataFrame) -> Speeds:
     SpeedError
         Columns are missing, or a model's `max_progress` differs between configurations.
     """
-    _need(frame, "single_speeds", ("model", "gpu_type", "n_gpus", "max_progress", "goodput"))
+    need_columns(frame, "single_speeds", ("model", "gpu_type", "n_gpus", "max_progress", "goodput"))
     return Speeds.from_frame(frame.rename({"max_progress": "progress", "goodput": "rate"}))
 
 
-def _need(frame, who, columns):
+def need_columns(frame, who, columns):
     """Raise SpeedError unless the frame has the columns."""
     if missing := [c for c in columns if c not in frame.columns]:
         raise SpeedError(

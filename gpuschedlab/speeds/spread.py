@@ -9,6 +9,7 @@ from gpuschedlab._data import path
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.errors import SpeedError
 from gpuschedlab.speeds.codes import ANY, config_code
+from gpuschedlab.speeds.pairs import pair_matrix
 from gpuschedlab.speeds.table import Speeds
 
 MOST_GPUS = 256  # of one job; beyond, the speed is that of the fewest nodes
@@ -152,7 +153,6 @@ def _relative(spread, by_type, shapes, gpus, sharing):
             factor = by_type.get((model, name), 1.0)
             rates[m] += [factor * _spread_speed(spread[model], g, x), [factor]]
     code = np.concatenate(codes)
-    pairs = np.array([[sharing.get((a, b), np.nan) for b in models] for a in models]) if sharing else None
     return Speeds(
         models=models,
         gpu_types=tuple(s[0] for s in shapes),
@@ -163,7 +163,7 @@ def _relative(spread, by_type, shapes, gpus, sharing):
         seg_first=np.arange(len(models) + 1),
         seg_end=np.full(len(models), np.inf),
         relative=np.full(len(models), True),
-        sharing=pairs,
+        sharing=pair_matrix(models, sharing),
     )
 
 

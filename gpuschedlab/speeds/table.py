@@ -9,6 +9,8 @@ import polars as pl
 from gpuschedlab.errors import SpeedError
 from gpuschedlab.speeds.build import arrays_from_frame, check_arrays, join_speeds
 from gpuschedlab.speeds.codes import ANY, rates_of
+from gpuschedlab.speeds.curves import Curves
+from gpuschedlab.speeds.pairs import PAIRS
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,15 +44,23 @@ class Speeds:
         True: rates are relative to the trace's `duration`, which is the work in s. False: rates are absolute;
         the work is the job's `target`, or the last segment's end.
     sharing : (M, M) float array, optional
-        Speed of i relative to running alone, while it shares all its GPUs with j; nan where unknown: never
-        packed.
+        Speed of i relative to running alone, while it shares all its GPUs with j, each with its own work; > 0,
+        nan where unknown: never packed.
+    merged : (M, M) float array, optional
+        Speed of i relative to running alone, while it is trained jointly with j (spatial transfer): what it needs
+        alone over what it needs jointly. It can exceed 1; 0: it never reaches its target so; nan: unknown.
+    transfer : (M, M) float array, optional
+        transfer[i, j] is the speed of j relative to its own, once it started from the result of i (temporal
+        transfer): what it needs from scratch over what it needs then; 0 and nan as in `merged`.
+    curves : Curves, optional
+        What metric a progress shows; its models are brought into the order of `models`.
     shapes : dict of int to (int, str), optional
         Type and placement, such as ``1,3,4``, of each shape code.
 
     Raises
     ------
     SpeedError
-        The arrays do not fit together, or a rate is not positive.
+        The arrays do not fit together, a rate is not positive, or the curves have a model that is not here.
 
     Examples
     --------
@@ -72,6 +82,9 @@ class Speeds:
     seg_end: np.ndarray
     relative: np.ndarray
     sharing: np.ndarray | None = None
+    merged: np.ndarray | None = None
+    transfer: np.ndarray | None = None
+    curves: Curves | None = None
     shapes: dict[int, tuple[int, str]] = field(default_factory=dict, repr=False)
 
     def __post_init__(self):
@@ -82,8 +95,11 @@ class Speeds:
         object.__setattr__(self, "models", tuple(self.models))
         object.__setattr__(self, "gpu_types", tuple(self.gpu_types))
         object.__setattr__(self, "relative", np.ascontiguousarray(self.relative, bool))
-        if self.sharing is not None:
-            object.__setattr__(self, "sharing", np.ascontiguousarray(self.sharing, np.float64))
+        for name in PAIRS:
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, np.ascontiguousarray(getattr(self, name), np.float64))
+        if self.curves is not None:
+            object.__setattr__(self, "curves", self.curves.under(self.models))
         check_arrays(self)
 
     @classmethod
@@ -94,6 +110,9 @@ class Speeds:
         gpu_types: Iterable[str] | None = None,
         relative: bool = False,
         sharing: dict[tuple[str, str], float] | None = None,
+        merged: dict[tuple[str, str], float] | None = None,
+        transfer: dict[tuple[str, str], float] | None = None,
+        curves: Curves | None = None,
     ) -> "Speeds":
         """Build from a long frame: one row a model, configuration and progress segment.
 
@@ -110,6 +129,12 @@ class Speeds:
             Whether rates are relative to the trace's durations.
         sharing : dict, optional
             Relative speed of the first model of a pair while it shares its GPUs with the second.
+        merged : dict, optional
+            Relative speed of the first model of a pair while it is trained jointly with the second.
+        transfer : dict, optional
+            Relative speed of the second model of a pair once it started from the result of the first.
+        curves : Curves, optional
+            What metric a progress shows.
 
         Raises
         ------
@@ -117,13 +142,14 @@ class Speeds:
             Columns missing, rates not positive, a configuration twice, or segments that differ within a
             model.
         """
-        return cls(**arrays_from_frame(frame, gpu_types, relative, sharing or {}))
+        pairs = {"sharing": sharing, "merged": merged, "transfer": transfer}
+        return cls(**arrays_from_frame(frame, gpu_types, relative, pairs), curves=curves)
 
     @classmethod
     def join(cls, a: "Speeds", b: "Speeds") -> "Speeds":
         """Put two tables together; their models' names must differ.
 
-        Sharing speeds across the two are unknown (nan).
+        Factors of pairs across the two are unknown (nan).
 
         Raises
         ------

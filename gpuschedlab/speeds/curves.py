@@ -1,0 +1,220 @@
+"""Learning curves: what metric a progress shows, for a job alone, trained jointly, or started from another's result."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from gpuschedlab.errors import SpeedError
+
+MODES = ("own", "merged", "transfer")
+"""Alone; jointly with the other model; after the other model, from its result."""
+
+COLUMNS = ("mode", "model", "other", "progress", "metric")
+
+
+@dataclass(frozen=True, eq=False)
+class Curves:
+    """Metric by progress of K curves of M models, linear between the points measured.
+
+    Progress is counted in the model's own units of training (such as epochs), whatever they are worth: a job
+    that progresses at `merged` or `transfer` times its own speed is at its progress over that factor here.
+
+    Parameters
+    ----------
+    models : tuple of str
+        The M names that `model` and `other` refer to.
+    mode : (K,) int array
+        Index into `MODES`.
+    model, other : (K,) int arrays
+        Whose metric it is, and the partner or source (-1: none, its own curve).
+    first : (K + 1,) int array
+        Points of curve k are first[k] .. first[k + 1] - 1.
+    progress, metric : (P,) float arrays
+        Points; progress ascends within a curve.
+
+    See Also
+    --------
+    Curves.from_frame : builds one, and checks it.
+
+    Examples
+    --------
+    >>> frame = pl.DataFrame({"model": ["a", "a"], "progress": [1.0, 3.0], "metric": [0.5, 0.9]})
+    >>> Curves.from_frame(frame).at([0, 0, 0, 0], [0.5, 1.0, 2.0, 9.0]).round(3).tolist()
+    [nan, 0.5, 0.7, 0.9]
+    """
+
+    models: tuple[str, ...]
+    mode: np.ndarray
+    model: np.ndarray
+    other: np.ndarray
+    first: np.ndarray
+    progress: np.ndarray
+    metric: np.ndarray
+
+    @classmethod
+    def from_frame(cls, frame: pl.DataFrame, models: Iterable[str] | None = None) -> "Curves":
+        """Build from a long frame: one row per measurement, in any order.
+
+        Parameters
+        ----------
+        frame : polars.DataFrame
+            `model`, `progress` (>= 0) and `metric` (finite); optional `mode` (``own``, ``merged`` or
+            ``transfer``; null: own) and `other` (the partner, or the source of a transfer; null for own).
+        models : iterable of str, optional
+            Order of the models; by default all names, sorted.
+
+        Raises
+        ------
+        SpeedError
+            A column is missing, a value is wrong, a point is given twice, or a name is not among `models`.
+        """
+        frame = _checked(frame)
+        found = pl.concat([frame["model"], frame["other"].drop_nulls()]).unique().sort().to_list()
+        names = tuple(found if models is None else models)
+        if strange := [name for name in found if name not in names]:
+            raise SpeedError(f"Curves: found model {strange[0]!r}; expected one of {', '.join(names)}. Add it there.")
+        index = {
+            "mode": pl.col("mode").replace_strict(list(MODES), range(3), return_dtype=pl.Int64),
+            "model": pl.col("model").replace_strict(list(names), range(len(names)), return_dtype=pl.Int64),
+            "other": pl.col("other").replace_strict(list(names), range(len(names)), default=-1, return_dtype=pl.Int64),
+        }
+        frame = frame.with_columns(**index).sort(COLUMNS[:4])
+        curve = frame.select(COLUMNS[:3]).to_numpy()
+        new = np.ones(len(curve), bool)
+        new[1:] = (curve[1:] != curve[:-1]).any(axis=1)
+        first = np.append(np.flatnonzero(new), len(curve))
+        mode, model, other = np.ascontiguousarray(curve[first[:-1]].T)
+        return cls(names, mode, model, other, first, frame["progress"].to_numpy(), frame["metric"].to_numpy())
+
+    @classmethod
+    def join(cls, a: "Curves", b: "Curves") -> "Curves":
+        """Put the curves of different models together.
+
+        Raises
+        ------
+        SpeedError
+            Both have a point of the same curve.
+        """
+        return cls.from_frame(pl.concat([a.frame(), b.frame()]), dict.fromkeys(a.models + b.models))
+
+    def under(self, models: Iterable[str]) -> "Curves":
+        """Return the same curves with the models in another order, or among more."""
+        return self if self.models == tuple(models) else self.from_frame(self.frame(), models)
+
+    def frame(self) -> pl.DataFrame:
+        """All points as the long frame of `from_frame`: `mode, model, other, progress, metric`."""
+        lengths, names = np.diff(self.first), pl.Series(self.models, dtype=pl.Utf8)
+        mode, model, other = (pl.Series(np.repeat(a, lengths)) for a in (self.mode, self.model, self.other))
+        return pl.DataFrame(
+            {
+                "mode": pl.Series(MODES).gather(mode),
+                "model": names.gather(model),
+                "other": names.gather(other.set(other < 0, None)),
+                "progress": self.progress,
+                "metric": self.metric,
+            }
+        )
+
+    def at(self, model, progress) -> np.ndarray:
+        """Metric that each job trained alone shows.
+
+        Parameters
+        ----------
+        model : (n,) int array
+            Indices into `models`; -1 gives nan.
+        progress : (n,) float array
+            Progress made, in units of the curve.
+
+        Returns
+        -------
+        (n,) float array
+            Linear between two points, the last point's value beyond it; nan before the first (nothing has been
+            measured yet), and where the model has no curve.
+
+        Raises
+        ------
+        SpeedError
+            Arrays of different lengths, or a model that does not exist.
+        """
+        return self._values("own", model, np.full(np.shape(model), -1), progress)
+
+    def at_pair(self, mode: str, model, other, progress) -> np.ndarray:
+        """Metric that each job shows in a pair; as `at`.
+
+        Parameters
+        ----------
+        mode : {"merged", "transfer"}
+            Trained jointly with `other`, or started from its result.
+        model, other : (n,) int arrays
+            Whose metric, and the partner or source.
+        progress : (n,) float array
+            Progress made in that mode, in units of the curve.
+        """
+        if mode not in MODES[1:]:
+            raise SpeedError(f"Curves.at_pair: found mode {mode!r}; expected one of {', '.join(MODES[1:])}.")
+        return self._values(mode, model, other, progress)
+
+    def _values(self, mode: str, model, other, progress) -> np.ndarray:
+        model, other = (np.asarray(a, np.int64) for a in (model, other))
+        progress = np.asarray(progress, np.float64)
+        if not model.shape == other.shape == progress.shape:
+            shapes = f"{model.shape} models, {other.shape} others, {progress.shape} progress"
+            raise SpeedError(f"Curves: found {shapes}; expected (n,) of each.")
+        for name, index in (("model", model), ("other", other)):
+            if index.size and not -1 <= index.min() <= index.max() < len(self.models):
+                wrong = index.max() if index.max() >= len(self.models) else index.min()
+                raise SpeedError(f"Curves: found {name} {wrong}; expected -1 to {len(self.models) - 1}.")
+        keys = self._key(self.mode, self.model, self.other)
+        wanted = np.where(model >= 0, self._key(MODES.index(mode), model, other), -1)
+        curve = np.searchsorted(keys, wanted)
+        known = np.append(keys, -2)[curve] == wanted
+        out = np.full(model.shape, np.nan)
+        for k in np.unique(curve[known]):
+            rows, span = known & (curve == k), slice(self.first[k], self.first[k + 1])
+            out[rows] = np.interp(progress[rows], self.progress[span], self.metric[span], left=np.nan)
+        return out
+
+    def _key(self, mode, model, other):
+        """Numbers that ascend with (mode, model, other)."""
+        size = len(self.models)
+        return (mode * size + model) * (size + 1) + other + 1
+
+    def __repr__(self):
+        counts = ", ".join(f"{n} {mode}" for mode, n in zip(MODES, np.bincount(self.mode, minlength=3)) if n)
+        return f"Curves({len(self.models)} models; {counts or 'none'})"
+
+
+def _checked(frame: pl.DataFrame) -> pl.DataFrame:
+    """Frame with all columns in canonical types, or SpeedError."""
+    if missing := [c for c in ("model", "progress", "metric") if c not in frame.columns]:
+        raise SpeedError(f"Curves: found no column {missing[0]!r}; expected model, progress, metric [, mode, other].")
+    frame = frame.with_columns(pl.lit(None, pl.Utf8).alias(c) for c in ("mode", "other") if c not in frame.columns)
+    try:
+        frame = frame.select(
+            pl.col("mode").cast(pl.Utf8).fill_null("own"),
+            pl.col("model", "other").cast(pl.Utf8),
+            pl.col("progress", "metric").cast(pl.Float64),
+        )
+    except pl.exceptions.PolarsError as e:
+        raise SpeedError(f"Curves: a column has the wrong type ({e}); expected texts and numbers.") from e
+    own, progress = pl.col("mode") == "own", pl.col("progress")
+    twice = pl.struct(COLUMNS[:4]).is_duplicated()
+    rules = {
+        "model": (pl.col("model").is_not_null(), "a name"),
+        "mode": (pl.col("mode").is_in(MODES), f"one of {', '.join(MODES)}"),
+        "other": (own == pl.col("other").is_null(), "a name, or null where the mode is own"),
+        "progress": (progress.is_finite() & (progress >= 0) & ~twice, "a finite number >= 0, once in a curve"),
+        "metric": (pl.col("metric").is_finite(), "a finite number"),
+    }
+    for column, (rule, expected) in rules.items():
+        bad = frame.filter(~rule.fill_null(False))
+        if len(bad):
+            r = bad.row(0, named=True)
+            pair = f" with {r['other']!r}" if r["other"] is not None else ""
+            raise SpeedError(
+                f"Curves: the {r['mode']} curve of model {r['model']!r}{pair} has {column} {r[column]}; expected {expected}. "
+                f"{len(bad) - 1} more rows like it."
+            )
+    return frame

@@ -1,0 +1,61 @@
+"""What two jobs are worth to each other: (M, M) factors on the speed of a model because of another."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from gpuschedlab.errors import SpeedError
+
+PAIRS = ("sharing", "merged", "transfer")
+"""Fields of `Speeds` that hold a factor per pair of models; nan where a pair is unknown."""
+
+
+def pair_matrix(models: tuple[str, ...], pairs: Mapping[tuple[str, str], float] | None) -> np.ndarray | None:
+    """Factors by pair of names as a matrix, nan where there is none; None without pairs.
+
+    Examples
+    --------
+    >>> pair_matrix(("a", "b"), {("a", "b"): 0.5, ("b", "other"): 0.7}).tolist()
+    [[nan, 0.5], [nan, nan]]
+    """
+    if not pairs:
+        return None
+    index = {name: i for i, name in enumerate(models)}
+    out = np.full((len(models), len(models)), np.nan)
+    for (a, b), factor in pairs.items():
+        if a in index and b in index:
+            out[index[a], index[b]] = factor
+    return out
+
+
+def join_pairs(a, b) -> dict[str, np.ndarray | None]:
+    """Matrices of the `Speeds` that holds the models of both; pairs across the two are unknown."""
+    m, n = len(a.models), len(b.models)
+    joined: dict[str, np.ndarray | None] = dict.fromkeys(PAIRS)
+    for name in PAIRS:
+        parts = ((getattr(a, name), slice(0, m)), (getattr(b, name), slice(m, m + n)))
+        if any(matrix is not None for matrix, _ in parts):
+            joined[name] = out = np.full((m + n, m + n), np.nan)
+            for matrix, at in parts:
+                out[at, at] = np.nan if matrix is None else matrix
+    return joined
+
+
+def check_pairs(speeds) -> None:
+    """Raise SpeedError unless each matrix is (M, M), and each factor a finite number that its field allows."""
+    models = speeds.models
+    for name in PAIRS:
+        matrix = getattr(speeds, name)
+        if matrix is None:
+            continue
+        if matrix.shape != (len(models), len(models)):
+            raise SpeedError(f"Speeds: found {name} of shape {matrix.shape}; expected {(len(models), len(models))}.")
+        # Packed jobs always progress; a merged or transferred one may never reach its target.
+        wrong = np.isinf(matrix) | (matrix <= 0 if name == "sharing" else matrix < 0)
+        if wrong.any():
+            i, j = np.argwhere(wrong)[0]
+            least = "> 0" if name == "sharing" else ">= 0 (0: it never reaches its target)"
+            raise SpeedError(
+                f"Speeds: found {name}[{models[i]!r}, {models[j]!r}] = {matrix[i, j]}; expected a finite number {least}, "
+                "or nan where the pair is unknown."
+            )
