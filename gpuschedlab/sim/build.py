@@ -1,7 +1,5 @@
 """From a trace, a cluster and a policy to the arrays of a state."""
 
-from dataclasses import dataclass
-
 import numpy as np
 import polars as pl
 
@@ -22,35 +20,9 @@ from gpuschedlab.sim.engine.state import (
     WORK_SPACE,
     State,
 )
+from gpuschedlab.speeds import Delays
 
 KINDS = {"best_effort": 0, "strict": 1, "soft": 2}
-
-
-@dataclass(frozen=True)
-class Delays:
-    """Time that a job holds GPUs without progress.
-
-    Parameters
-    ----------
-    restart : float
-        Seconds at each start after the first, on top of `switch`.
-    switch : float
-        Seconds at each start. Columns `restart` and `switch` of a trace override these job by job.
-    checkpoint : float, optional
-        Seconds between checkpoints, to which a node failure throws a job back; 0: nothing is lost; None: a
-        checkpoint is taken only when the job is suspended.
-    """
-
-    restart: float = 0.0
-    switch: float = 0.0
-    checkpoint: float | None = None
-
-    def __post_init__(self):
-        for name in ("restart", "switch"):
-            if not 0 <= getattr(self, name) < np.inf:
-                raise ValueError(f"Delays.{name}: found {getattr(self, name)}; expected seconds, 0 or more.")
-        if self.checkpoint is not None and not self.checkpoint >= 0:
-            raise ValueError(f"Delays.checkpoint: found {self.checkpoint}; expected seconds >= 0, or None.")
 
 
 def _column(trace: pl.DataFrame, name: str, default):

@@ -13,7 +13,7 @@ from gpuschedlab.cluster.placement import SLOTS
 from gpuschedlab.errors import ClusterError, PolicyError, SpeedError
 from gpuschedlab.sim import resume
 from gpuschedlab.sim.allocation import Allocation
-from gpuschedlab.sim.build import Delays, build_state
+from gpuschedlab.sim.build import build_state
 from gpuschedlab.sim.engine.apply import apply_allocation, log_open, refresh_active
 from gpuschedlab.sim.engine.events import DECIDE, FULL, NO_SPEED, OPAQUE, advance
 from gpuschedlab.sim.engine.state import LOGS, spare
@@ -22,6 +22,7 @@ from gpuschedlab.sim.policy import Ordered, Policy
 from gpuschedlab.sim.run import Run, make_run
 from gpuschedlab.sim.snapshot import Snapshot, take_snapshot
 from gpuschedlab.sim.view import View
+from gpuschedlab.speeds import Delays
 from gpuschedlab.traces import validate
 
 PATIENCE = 10_000

@@ -1,6 +1,7 @@
 """How fast jobs go: speed tables, learning curves, delays, and their builders from published profiles."""
 
 from gpuschedlab.speeds.curves import Curves
+from gpuschedlab.speeds.delays import Delays
 from gpuschedlab.speeds.pollux import pollux_names, pollux_speeds
 from gpuschedlab.speeds.profiles import RESTART, gavel_speeds, goodput_speeds, single_speeds
 from gpuschedlab.speeds.spread import default_speeds, placement_speeds
@@ -10,6 +11,7 @@ from gpuschedlab.speeds.transfer import Transfer, transfer_speeds
 __all__ = [
     "RESTART",
     "Curves",
+    "Delays",
     "Speeds",
     "Transfer",
     "default_speeds",

@@ -1,0 +1,148 @@
+"""Delays: time that a job holds GPUs without progress, by start and by what the GPUs held last."""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from numbers import Real
+
+import numpy as np
+import polars as pl
+
+from gpuschedlab.errors import SpeedError
+
+OTHERS = "*"
+"""Stands for all models that a kind of start does not name."""
+
+
+@dataclass(frozen=True)
+class Delays:
+    """Time that a job holds GPUs without progress.
+
+    Parameters
+    ----------
+    restart : float
+        Seconds at each start after the first, on top of `switch`.
+    switch : float
+        Seconds at each start. Columns `restart` and `switch` of a trace override these job by job.
+    checkpoint : float, optional
+        Seconds between checkpoints, to which a node failure throws a job back; 0: nothing is lost; None: a
+        checkpoint is taken only when the job is suspended.
+    kinds : mapping of str to float or mapping, optional
+        Seconds before progress at a start of each kind that a policy may name (such as ``warm``, ``cold``,
+        ``pipelined``): one number, or numbers by model, with ``*`` for all other models. Kept as sorted pairs:
+        ``(("cold", (("*", 30.0),)), ...)``.
+
+    Raises
+    ------
+    SpeedError
+        A time is negative or not finite, or a kind or model has no name.
+
+    Examples
+    --------
+    >>> delays = Delays(restart=20, kinds={"warm": 2, "cold": {"vicuna": 50, "*": 20}})
+    >>> delays.names, delays.table(["gpt2", "vicuna"]).tolist()
+    (('cold', 'warm'), [[20.0, 50.0], [2.0, 2.0]])
+    """
+
+    restart: float = 0.0
+    switch: float = 0.0
+    checkpoint: float | None = None
+    kinds: Mapping[str, float | Mapping[str, float]] = field(default_factory=dict)
+
+    def __post_init__(self):
+        for name in ("restart", "switch"):
+            if not 0 <= getattr(self, name) < np.inf:
+                raise SpeedError(f"Delays.{name}: found {getattr(self, name)}; expected seconds, 0 or more.")
+        if self.checkpoint is not None and not self.checkpoint >= 0:
+            raise SpeedError(f"Delays.checkpoint: found {self.checkpoint}; expected seconds >= 0, or None.")
+        # A tuple can be hashed, pickled and written as JSON; a copy by `dataclasses.replace` passes it in again.
+        kinds = {
+            kind: {OTHERS: value} if isinstance(value, Real) else _named(value, f" of {kind!r}")
+            for kind, value in _named(self.kinds).items()
+        }
+        _check_kinds(kinds)
+        kept = {kind: tuple(sorted((m, float(s)) for m, s in of.items())) for kind, of in kinds.items()}
+        object.__setattr__(self, "kinds", tuple(sorted(kept.items())))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The K kinds, sorted: the rows of `table`."""
+        return tuple(kind for kind, _ in self.kinds)
+
+    def table(self, models: Iterable[str | None]) -> np.ndarray:
+        """Seconds before progress of each job at a start of each kind.
+
+        Parameters
+        ----------
+        models : iterable of str or None
+            Model of each of the n jobs; None: it has none.
+
+        Returns
+        -------
+        (K, n) float array
+            Rows as in `names`; nan where a kind says nothing of a model.
+        """
+        models = pl.Series(models, dtype=pl.Utf8)
+        return np.array([_of(models, dict(seconds)) for _, seconds in self.kinds]).reshape(len(self.kinds), len(models))
+
+    def seconds(self, kind: str, models: Iterable[str | None]) -> np.ndarray:
+        """Seconds (n,) before progress of each job at a start of one kind.
+
+        Raises
+        ------
+        SpeedError
+            There is no such kind, or it says nothing of one of the models.
+
+        Examples
+        --------
+        >>> Delays(kinds={"cold": {"vicuna": 50.0}}).seconds("cold", ["vicuna", "gpt2"])
+        Traceback (most recent call last):
+        gpuschedlab.errors.SpeedError: Delays.kinds: 'cold' says nothing of model 'gpt2'; expected ...
+        """
+        if kind not in self.names:
+            raise SpeedError(
+                f"Delays.kinds: found no kind {kind!r}; expected one of {', '.join(self.names) or '(none)'}. "
+                f"Add it: Delays(kinds={{{kind!r}: seconds}})."
+            )
+        models = list(models)
+        found = self.table(models)[self.names.index(kind)]
+        if len(lacking := np.flatnonzero(np.isnan(found))):
+            raise SpeedError(
+                f"Delays.kinds: {kind!r} says nothing of model {models[lacking[0]]!r}; expected seconds for it, or for "
+                f"{OTHERS!r}, all others. {len(lacking) - 1} more jobs like it."
+            )
+        return found
+
+
+def _of(models: pl.Series, seconds: dict[str, float]) -> np.ndarray:
+    """Seconds (n,) of models by name; nan where there are none."""
+    others = seconds.pop(OTHERS, math.nan)
+    return models.replace_strict(seconds, default=others, return_dtype=pl.Float64).fill_null(others).to_numpy()
+
+
+def _named(pairs, of: str = "") -> dict:
+    """Mapping, or the pairs of one, as a dict."""
+    try:
+        return dict(pairs)
+    except (TypeError, ValueError) as error:
+        raise SpeedError(
+            f"Delays.kinds{of}: found {pairs!r}; expected seconds by name, such as {{'warm': 2.0}}."
+        ) from error
+
+
+def _check_kinds(kinds: dict[str, dict[str, float]]) -> None:
+    """Raise SpeedError unless all names are texts and all times finite seconds."""
+    for kind, of in kinds.items():
+        if not isinstance(kind, str) or not kind:
+            raise SpeedError(f"Delays.kinds: found kind {kind!r}; expected a name, such as 'warm'.")
+        if not of:
+            raise SpeedError(f"Delays.kinds: {kind!r} names no model; expected seconds, or seconds by model.")
+        for model, seconds in of.items():
+            if not isinstance(model, str) or not model:
+                raise SpeedError(
+                    f"Delays.kinds: {kind!r} has model {model!r}; expected a name, or {OTHERS!r} for others."
+                )
+            if not isinstance(seconds, Real) or not 0 <= seconds < math.inf:
+                raise SpeedError(
+                    f"Delays.kinds: {kind!r} of model {model!r} is {seconds!r}; expected finite seconds, 0 or more."
+                )
