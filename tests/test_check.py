@@ -13,7 +13,7 @@ from gpuschedlab.cluster import Cluster
 from gpuschedlab.errors import EstimatorError, LabError, PolicyError
 from gpuschedlab.estimators import Estimator
 from gpuschedlab.knobs import Constraint, Knob
-from gpuschedlab.policies import ALL, Fifo
+from gpuschedlab.policies import ALL, Edf, Fifo
 from gpuschedlab.sim import Allocation, Ordered, Round
 
 
@@ -165,6 +165,13 @@ FAILS = {
 
 def test_the_plain_round_policy_passes():
     check_policy(Plain).raise_if_failed()
+
+
+def test_a_trace_may_have_value_tables():
+    soft = small_trace().with_columns(
+        deadlines=pl.concat_list("deadline", 1.5 * pl.col("deadline")), rewards=pl.concat_list("reward", pl.lit(20.0))
+    )
+    check_policy(Edf(), trace=soft, only=("laws", "unit_of_time")).raise_if_failed()
 
 
 @pytest.mark.parametrize("check", FAILS)

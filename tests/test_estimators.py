@@ -1,6 +1,7 @@
 """Estimators: the battery on each, what they learn, and that nothing leaks."""
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
@@ -152,6 +153,56 @@ def test_a_bad_answer_is_refused(answer, message):
 
     with pytest.raises(EstimatorError, match=message):
         Broken().predict(recurring_sample(5, rng=0))
+
+
+@dataclass(frozen=True)
+class Glance:
+    """What `update` is shown, as far as these tests read it."""
+
+    now: float
+    index: np.ndarray
+    estimate: np.ndarray
+    executed: np.ndarray
+
+    def __len__(self):
+        return len(self.index)
+
+
+GLANCE = Glance(30.0, np.array([2, 5]), np.array([10.0, 50.0]), np.array([8.0, 10.0]))
+
+
+@pytest.mark.parametrize("name", sorted(ALL))
+def test_by_default_there_is_nothing_new_during_a_run(name):
+    assert ALL[name]().update(GLANCE) is None
+    assert ALL[name]().renewed(GLANCE) is None
+
+
+@dataclass(frozen=True)
+class Renewing(Estimator):
+    """At least `factor` times what has been executed."""
+
+    factor: object = 2.0
+    needs_history = False
+
+    def update(self, view):
+        return np.maximum(view.estimate, self.factor * view.executed)
+
+
+def test_estimates_may_be_renewed_during_a_run():
+    assert Renewing().renewed(GLANCE).tolist() == [16.0, 50.0]
+
+
+@pytest.mark.parametrize(
+    ("factor", "message"),
+    [
+        (np.array([1.0, np.inf]), r"Renewing estimates inf s for row 5 of the trace at t=30 s \(0 more"),
+        (np.nan, r"Renewing estimates nan s for row 2 of the trace at t=30 s \(1 more like it\); expected finite"),
+        (np.ones((3, 1)), r"Renewing gave estimates of shape \(3, 2\) for 2 jobs; expected \(2,\)"),
+    ],
+)
+def test_a_bad_renewed_estimate_is_refused(factor, message):
+    with pytest.raises(EstimatorError, match=message):
+        Renewing(factor).renewed(GLANCE)
 
 
 @pytest.mark.parametrize("cls", [History, Runtime])

@@ -1,6 +1,7 @@
 """What every estimator shares: the door that hides the truth, and the checks on what comes out of it."""
 
 import typing
+from collections.abc import Callable
 
 import numpy as np
 import polars as pl
@@ -60,9 +61,9 @@ class Estimator:
 
     A subclass is a frozen dataclass whose fields are its parameters, with `_predict(jobs) -> (n,) array` and,
     unless `needs_history` is False, `_fit(history)`, which keeps what it learnt in attributes that end in an
-    underscore (set with `self._learn(name_=value)`). `predict` shows it the columns of `KNOWN` only, whatever
-    the caller passes, so that a duration or an outcome cannot leak; `sees_truth = True` lifts that, for all
-    to see.
+    underscore (set with `self._learn(name_=value)`). One that also learns while jobs run overrides
+    `update(view)`. `predict` shows it the columns of `KNOWN` only, whatever the caller passes, so that a duration
+    or an outcome cannot leak; `sees_truth = True` lifts that, for all to see.
 
     Attributes
     ----------
@@ -150,7 +151,48 @@ class Estimator:
             )
         self._demand(jobs, ("job_id", "submit", "gpus"), "trace")
         seen = jobs if self.sees_truth else known(jobs, self.reads)
-        return self._checked(self._predict(seen), jobs)
+        return self._checked(self._predict(seen), jobs.height, lambda i: f"job {jobs['job_id'][i]}")
+
+    def update(self, view) -> np.ndarray | None:
+        """Estimate again from what a run shows of its jobs; the default has nothing new to say.
+
+        A subclass that learns from execution overrides it. It reads the view only, and keeps nothing on itself: one
+        estimator serves many runs, and a copied or continued run must get the same answer.
+
+        Parameters
+        ----------
+        view : gpuschedlab.sim.View
+            n submitted and unfinished jobs: their progress, time run, earlier estimates (`view.estimate`), and so on.
+
+        Returns
+        -------
+        (n,) numpy.ndarray or None
+            Duration in s of each job of the view, in all and on the GPUs that it requests, > 0; the earlier estimate
+            where there is nothing new. None: nothing new of any job.
+
+        Examples
+        --------
+        >>> from dataclasses import dataclass
+        >>> @dataclass(frozen=True)
+        ... class AtLeastTwice(Estimator):
+        ...     needs_history = False
+        ...     def update(self, view):
+        ...         return np.maximum(view.estimate, 2 * view.executed)
+        """
+        return None
+
+    def renewed(self, view) -> np.ndarray | None:
+        """Ask `update`, and check its answer: the door that simulations use.
+
+        Raises
+        ------
+        EstimatorError
+            The answer has not one positive and finite number for each job of the view.
+        """
+        answer = self.update(view)
+        if answer is None:
+            return None
+        return self._checked(answer, len(view), lambda i: f"row {view.index[i]} of the trace at t={view.now:g} s")
 
     def _fit(self, history: pl.DataFrame) -> None:
         """Learn; the default has nothing to learn."""
@@ -172,18 +214,19 @@ class Estimator:
                 f"{', '.join(frame.columns)}. gpuschedlab.traces.validate(frame) says what a trace needs."
             )
 
-    def _checked(self, estimate, jobs: pl.DataFrame) -> np.ndarray:
+    def _checked(self, estimate, jobs: int, name: Callable[[int], str]) -> np.ndarray:
+        """Estimates (n,) as numbers, or EstimatorError; `name(i)` says which job is meant."""
         estimate = np.asarray(estimate, dtype=float)
         who = type(self).__name__
-        if estimate.shape != (jobs.height,):
+        if estimate.shape != (jobs,):
             raise EstimatorError(
-                f"{who} gave estimates of shape {estimate.shape} for {jobs.height} jobs; "
-                f"expected ({jobs.height},). Return one duration in s for each row."
+                f"{who} gave estimates of shape {estimate.shape} for {jobs} jobs; "
+                f"expected ({jobs},). Return one duration in s for each row."
             )
         bad = np.flatnonzero(~(np.isfinite(estimate) & (estimate > 0)))
         if len(bad):
             raise EstimatorError(
-                f"{who} estimates {estimate[bad[0]]} s for job {jobs['job_id'][int(bad[0])]} "
+                f"{who} estimates {estimate[bad[0]]} s for {name(int(bad[0]))} "
                 f"({len(bad) - 1} more like it); expected finite seconds > 0. "
                 f"Clip the estimate from below, for example at 1 s."
             )
