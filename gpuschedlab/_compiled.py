@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numba
 
-ENGINE = ("cluster/placement.py", "speeds/codes.py", "sim/**/*.py")
+ENGINE = ("cluster/placement.py", "speeds/codes.py", "sim/engine/**/*.py")
 """What the compiled code of `sim`, and the keys of policies, is made of. That of another folder is made of the folder's own
 sources, those of its sub-folders included."""
 

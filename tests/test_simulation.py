@@ -365,7 +365,7 @@ def test_slices_shorter_than_the_delays_are_found_out():
             gpus[np.argmin(view.executed)] = 1
             return Allocation(np.zeros(len(view), int), gpus)
 
-    with pytest.raises(PolicyError, match="for longer than its delays"):
+    with pytest.raises(PolicyError, match="stops them within their delays"):
         simulate(jobs((0, 1, 50), (0, 1, 50)), ONE, Turns(), delays=Delays(switch=5))
 
 

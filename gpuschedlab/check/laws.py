@@ -91,19 +91,24 @@ def times_add_up(run, cluster) -> str | None:
 
 
 def work_is_done(run, cluster) -> str | None:
-    """A job at reference speed holds GPUs for its duration, its delays and what was undone."""
-    done = pl.col("executed") - pl.col("overhead") - pl.col("lost")
+    """A job at reference speed holds GPUs for its duration, its delays, its profiling and what was undone."""
+    done = pl.col("executed") - pl.col("overhead") - pl.col("lost") - pl.col("profiled")
     wrong = run.jobs.filter((done - pl.col("duration")).abs() > _near(pl.col("executed")))
     return _first_wrong(
         wrong,
-        "job {job_id} lasts {duration} s; it held GPUs for {executed} s, of which {overhead} s were delays "
-        "and {lost} s were lost; expected duration = held - delays - lost",
+        "job {job_id} lasts {duration} s; it held GPUs for {executed} s, of which {overhead} s were delays, "
+        "{lost} s were lost and {profiled} s profiling; expected duration = held - delays - lost - profiling",
     )
 
 
 def requests_are_met(run, cluster) -> str | None:
-    """A job without a speed table runs on exactly the GPUs that it requests, or not at all."""
-    given = run.allocations.group_by("job", "start", "end").agg(pl.col("gpus").sum()).sort("start", "job")
+    """A job without a speed table runs on exactly the GPUs that it requests, or not at all; profiling is no run."""
+    given = (
+        run.allocations.filter(~pl.col("profiling"))
+        .group_by("job", "start", "end")
+        .agg(pl.col("gpus").sum())
+        .sort("start", "job")
+    )
     asked = run.jobs["gpus"].gather(given["job"])
     wrong = given.with_columns(asked=asked).filter((pl.col("gpus") - pl.col("asked")).abs() > HUNDREDTH)
     return _first_wrong(wrong, "row {job} of .jobs ran on {gpus:g} GPUs at t={start:g} s; it requested {asked:g}")

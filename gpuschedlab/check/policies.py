@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 import polars as pl
 
+from gpuschedlab.check.answers import LAWS, Recorded
 from gpuschedlab.check.compare import different, different_until
 from gpuschedlab.check.laws import ALWAYS, RIGID
 from gpuschedlab.check.report import CheckReport, no_docstring, run_battery
@@ -15,7 +16,7 @@ from gpuschedlab.check.samples import Guess, elastic_sample, small_trace
 from gpuschedlab.cluster import Cluster, Nodes, Outage
 from gpuschedlab.errors import PolicyError
 from gpuschedlab.knobs import knobs_of
-from gpuschedlab.sim import Delays, simulate
+from gpuschedlab.sim import Delays, Policy, Round, simulate
 from gpuschedlab.speeds import Speeds
 
 #: Attributes of a policy that are in seconds without being knobs.
@@ -24,7 +25,7 @@ SECONDS = ("interval", "lease", "lease_grid", "patience", "profile_time")
 
 #: Names of the checks, in the order in which they are run.
 CHECKS = ("docstring", "knobs", "laws", "laws_with_failures", "laws_with_types", "deterministic", "pickles")
-CHECKS += ("relabelled_jobs", "unit_of_time", "future_arrivals", "future_durations")
+CHECKS += ("answers", "relabelled_jobs", "unit_of_time", "future_arrivals", "future_durations")
 
 
 def check_policy(
@@ -139,6 +140,15 @@ class _PolicyBattery:
         jobs, speeds = elastic_sample()
         return self._broken(self.run(jobs, cluster, speeds=speeds), cluster, rigid=False)
 
+    def answers(self):
+        """What happens is what a round answered, field by field (of policies that decide by rounds)."""
+        if not isinstance(self.policy, Round):
+            return None
+        recorded = Recorded(self.policy)
+        run = self.run(policy=recorded)
+        problems = (law(recorded.seen, run, self.nodes) for law in dict.fromkeys(LAWS.values()))
+        return next((problem for problem in problems if problem), None)
+
     def deterministic(self):
         """The same bytes twice."""
         return different(self.run(rng=3), self.run(rng=3), "the second time")
@@ -216,6 +226,9 @@ def _slower(policy):
             value = getattr(policy, name)
             value = tuple(2 * v for v in value) if info.kind == "floats" else 2 * value
             object.__setattr__(twin, name, value)
+    for f in fields(policy):
+        if isinstance(getattr(policy, f.name), Policy):
+            object.__setattr__(twin, f.name, _slower(getattr(policy, f.name)))
     for name in SECONDS:
         derived = isinstance(getattr(type(policy), name, None), property)
         if name not in infos and hasattr(policy, name) and not derived:

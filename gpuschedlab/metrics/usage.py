@@ -189,15 +189,32 @@ def fragmentation(run, gpus: float | None = None) -> float:
     return float(unusable[below].mean() / weight.sum())
 
 
-def cost(run, prices: float | dict[str, float]) -> float:
-    """Price of the GPU-hours that jobs held: sum over types of GPU-s / 3600 x price.
+RESERVED = {"name": pl.Utf8, "gpu_type": pl.Utf8, "gpus": pl.Float64, "start": pl.Float64, "end": pl.Float64}
 
-    Idle GPUs are free here, as with an elastic provider, and GPUs that two jobs share are paid once.
+
+def reserved(run) -> pl.DataFrame:
+    """Stretches of time over which GPUs were reserved: `name, gpu_type, gpus, start, end` (s)."""
+    pools = getattr(run, "pools", None)
+    if pools is None or pools.is_empty():
+        return pl.DataFrame(
+            schema=dict(zip(("name", "gpu_type"), (pl.Utf8, pl.Utf8)))
+            | dict.fromkeys(("gpus", "start", "end"), pl.Float64)
+        )
+    last = max(timeline_of(run)["time"].max(), pools["time"].max())
+    until = pl.col("time").shift(-1).over("name", "gpu_type").fill_null(last)
+    return pools.sort("time", maintain_order=True).select("name", "gpu_type", "gpus", start="time", end=until)
+
+
+def cost(run, prices: float | dict[str, float]) -> float:
+    """Price of the GPU-hours that jobs held, or that were reserved: sum over types of GPU-s / 3600 x price.
+
+    GPUs that are neither held nor reserved (`Run.pools`, such as idle ones in a warm pool) are free, as with an elastic
+    provider; GPUs that two jobs share are paid once.
 
     Parameters
     ----------
     run : Run
-        Its allocations name the GPU types.
+        Its allocations and pools name the GPU types.
     prices : float or dict of str to float
         Price of a GPU-hour, of every type or by type.
 
@@ -217,7 +234,9 @@ def cost(run, prices: float | dict[str, float]) -> float:
     """
     held = run.allocations
     held = held.filter(~pl.col("guest")) if "guest" in held.columns else held
-    hours = held.group_by("gpu_type").agg(
+    columns = ("gpu_type", "gpus", "start", "end")
+    paid = pl.concat([held.select(columns), reserved(run).select(columns)], how="vertical_relaxed")
+    hours = paid.group_by("gpu_type").agg(
         (pl.col("gpus") * (pl.col("end") - pl.col("start"))).sum().alias("held") / 3600.0
     )
     if not isinstance(prices, dict):

@@ -80,14 +80,14 @@ class Sia(Round):
         choice, objective, bound, status = self._solve(view, utility, types, gpus, current, busy)
         given = np.where(choice >= 0, gpus[choice], 0).astype(float)
         most[view.index] = np.maximum(most[view.index], given)
-        given = np.where(view.model >= 0, given, np.minimum(given, view.gpus))  # a fraction of a GPU is counted as one
+        given = np.where(view.elastic, given, np.minimum(given, view.gpus))  # a fraction of a GPU is counted as one
         return Allocation(np.where(choice >= 0, types[choice], 0), given, objective, bound, status)
 
     def _goodput(self, view):
         """Configurations (types, GPUs: (C,)) and what each job does a second in each, nan where it cannot."""
         cluster = view.cluster
         types, nodes, gpus = sia_configurations(cluster.node_type, cluster.node_gpus)
-        elastic = view.model >= 0
+        elastic = view.elastic
         if elastic.all():
             return types, gpus, view.rates(types, nodes, gpus)
         asked = np.ceil(view.gpus)
@@ -96,9 +96,10 @@ class Sia(Round):
         regular = len(types)
         types = np.concatenate([types, np.repeat(kinds, len(extra))])
         gpus = np.concatenate([gpus, np.tile(extra, len(kinds))])
-        goodput = np.where(asked[:, None] == gpus, 1.0, np.nan)
-        goodput[elastic] = np.nan
-        goodput[np.ix_(elastic, np.arange(regular))] = view.rates(types[:regular], nodes, gpus[:regular])[elastic]
+        size = np.array([cluster.node_gpus[cluster.node_type == t].max() for t in kinds])
+        nodes = np.concatenate([nodes, -(-gpus[regular:] // size[types[regular:]])])
+        goodput = view.rates(types, nodes, gpus)
+        goodput[np.ix_(elastic, np.arange(regular, len(types)))] = np.nan
         return types, gpus, goodput
 
     def _utility(self, view, goodput, gpus, current, most):

@@ -1,24 +1,53 @@
 """A round's answer: who gets what."""
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
+
+POSITION, NODE, GPUS = range(3)
+"""Columns of `Allocation.nodes`."""
 
 
 @dataclass(frozen=True)
 class Allocation:
-    """A round's answer.
+    """A round's answer; every field after `gpus` has a default that changes nothing.
+
+    Jobs are named by their position in the view, 0 to n - 1, except in `source`, which may name jobs that are done and
+    no longer in the view. Jobs whose answer is what they hold go on; all others stop and start anew.
 
     Parameters
     ----------
     gpu_type : (n,) int array
         Index into `view.cluster.gpu_types` for each job of the view.
     gpus : (n,) array
-        GPUs of each; 0: none.
+        GPUs of each; 0: none. A job without elastic speeds has what it requests, or none.
     objective, bound : float
-        Of the program that was solved, if any.
+        Of the program that was solved, if any: it is maximised, so that no answer is worth more than `bound`.
     status : str
         What the solver said.
+    nodes : (m, 3) array, optional
+        Rows (job, node, GPUs): the nodes of the jobs that stand in it. The placement rule decides for the others, after
+        these. A job whose nodes change restarts, or moves at no cost where the policy has `free_moves`.
+    partner : (n,) int array, optional
+        The job whose GPUs it shares, -1: it has its own. Both have the same type and number of GPUs, which count once.
+    merged : (n,) bool array, optional
+        How it shares them: True: trained jointly with its partner (`Speeds.merged`); False: packed, each does its own
+        work (`Speeds.sharing`).
+    source : (n,) int array, optional
+        Row in the trace (as in `view.index`) of the job whose result it starts from, when it next starts
+        (`Speeds.transfer`); its own row: from its own beginning; -1: as it is.
+    profiling : (n,) bool array, optional
+        Whether it holds its GPUs, of whatever number, without progress.
+    delay : (n,) array of str, optional
+        Kind of start, of those in `Delays.kinds`, for jobs that start; "": the delays of every start.
+    reserved : mapping of str to (T,) array, optional
+        GPUs of each type kept for a purpose without a job, by name: logged in `Run.pools`, billed, given to nobody else.
+    wake : float, optional
+        Instant (s) of the next round, later than now, or inf: on the grid of the policy's interval, if it has one. What
+        happens before (arrivals, completions, failures) brings the round forward. None: the interval and events decide.
+    seconds : float
+        Time that the solver took.
     """
 
     gpu_type: np.ndarray
@@ -26,3 +55,70 @@ class Allocation:
     objective: float = np.nan
     bound: float = np.nan
     status: str = ""
+    nodes: np.ndarray | None = None
+    partner: np.ndarray | None = None
+    merged: np.ndarray | None = None
+    source: np.ndarray | None = None
+    profiling: np.ndarray | None = None
+    delay: np.ndarray | None = None
+    reserved: Mapping[str, np.ndarray] = field(default_factory=dict)
+    wake: float | None = None
+    seconds: float = np.nan
+
+    @classmethod
+    def combined(cls, n: int, parts: Iterable[tuple[np.ndarray, "Allocation"]]) -> "Allocation":
+        """One answer for n jobs from the answers for parts of them.
+
+        Parameters
+        ----------
+        n : int
+            Jobs of the whole view; those in no part get nothing.
+        parts : iterable of (rows, Allocation)
+            Positions (k,) in the whole view of a part's jobs, and its answer.
+
+        Returns
+        -------
+        Allocation
+            Objectives, bounds, seconds and reserved GPUs add up; it wakes with the first part.
+
+        Examples
+        --------
+        >>> a = Allocation(np.array([0]), np.array([2.0]), objective=1.0)
+        >>> b = Allocation(np.array([1]), np.array([4.0]), objective=2.0)
+        >>> whole = Allocation.combined(3, [(np.array([2]), a), (np.array([0]), b)])
+        >>> whole.gpus.tolist(), whole.objective
+        ([4.0, 0.0, 2.0], 3.0)
+        """
+        parts = list(parts)
+        filled = dict.fromkeys(_EMPTY)
+        nodes, reserved = [], {}
+        for rows, part in parts:
+            for name, empty in _EMPTY.items():
+                value = getattr(part, name)
+                if value is not None:
+                    value = np.asarray(value)
+                    if filled[name] is None:
+                        filled[name] = np.full(n, empty, value.dtype if name != "delay" else object)
+                    filled[name][rows] = np.where(value >= 0, rows[value], -1) if name == "partner" else value
+            if part.nodes is not None and len(part.nodes):
+                own = np.array(part.nodes, float)
+                own[:, POSITION] = rows[own[:, POSITION].astype(int)]
+                nodes.append(own)
+            for name, gpus in part.reserved.items():
+                reserved[name] = reserved.get(name, 0.0) + np.asarray(gpus, float)
+        filled |= {name: np.zeros(n) for name in ("gpu_type", "gpus") if filled[name] is None}
+        wakes = [part.wake for _, part in parts]
+        return cls(
+            **filled,
+            nodes=np.concatenate(nodes) if nodes else None,
+            reserved=reserved,
+            wake=None if None in wakes or not wakes else min(wakes),
+            objective=float(sum(part.objective for _, part in parts)),
+            bound=float(sum(part.bound for _, part in parts)),
+            seconds=float(sum(part.seconds for _, part in parts)),
+            status=" ".join(dict.fromkeys(part.status for _, part in parts if part.status)),
+        )
+
+
+_EMPTY = {"gpu_type": 0, "gpus": 0.0, "partner": -1, "merged": False, "source": -1, "profiling": False, "delay": ""}
+"""Fields with an entry a job, and what stands there for jobs that no part answers for."""

@@ -22,6 +22,9 @@ from gpuschedlab.sim.engine.state import (
 )
 from gpuschedlab.speeds import Delays
 
+PAIRS = ("sharing", "merged", "transfer")
+"""Tables of a speed table by pairs of models."""
+
 KINDS = {"best_effort": 0, "strict": 1, "soft": 2}
 
 
@@ -29,7 +32,7 @@ def _column(trace: pl.DataFrame, name: str, default):
     return trace[name].fill_null(default).to_numpy() if name in trace.columns else np.full(trace.height, default)
 
 
-def _codes(trace: pl.DataFrame, name: str) -> np.ndarray:
+def text_codes(trace: pl.DataFrame, name: str) -> np.ndarray:
     """Small integers for the values of a text column, in order of name; -1 for null or no column."""
     if name not in trace.columns:
         return np.full(trace.height, -1, np.int32)
@@ -83,7 +86,7 @@ def _jobs(trace: pl.DataFrame, speeds, estimates: np.ndarray, delays: Delays, cl
     job["estimate"] = estimates
     job["deadline"] = job["submit"] + _column(trace, "deadline", np.inf)
     job["reward"] = _column(trace, "reward", 1.0)
-    job["user"], job["vc"] = _codes(trace, "user"), _codes(trace, "vc")
+    job["user"], job["vc"] = text_codes(trace, "user"), text_codes(trace, "vc")
     job["model"] = model_codes(trace, speeds)
     job["contention"] = 1.0
     if "kind" in trace.columns:
@@ -96,7 +99,8 @@ def _jobs(trace: pl.DataFrame, speeds, estimates: np.ndarray, delays: Delays, cl
     body["rate"] = 1.0
     for name in ("timer", "finish", "first", "end", "key", "leaves"):
         body[name] = np.inf
-    for name in ("head", "partner", "pos", "tick", "row", "type"):
+    body["gain"] = 1.0
+    for name in ("head", "partner", "pos", "tick", "row", "type", "source", "delay"):
         body[name] = -1
     return job, body
 
@@ -204,19 +208,16 @@ def arrange(
 
 
 def _tables(speeds) -> dict:
-    none = np.zeros(0, np.int64)
+    """Arrays of the speed table; a table of pairs that there is none of has no rows."""
     if speeds is None:
+        none = np.zeros(0, np.int64)
         nothing = dict.fromkeys(("code", "row"), none) | {name: np.zeros(0) for name in ("rate", "seg_end")}
-        return nothing | {
-            "first": np.zeros(1, np.int64),
-            "seg_first": np.zeros(1, np.int64),
-            "sharing": np.full((1, 1), np.nan),
-        }
-    sharing = (
-        np.full((len(speeds.models),) * 2, np.nan) if speeds.sharing is None else np.ascontiguousarray(speeds.sharing)
-    )
+        nothing |= dict.fromkeys(("first", "seg_first"), np.zeros(1, np.int64))
+        return nothing | {name: np.zeros((0, 0)) for name in PAIRS}
     names = ("first", "code", "row", "rate", "seg_first", "seg_end")
-    return {name: getattr(speeds, name) for name in names} | {"sharing": sharing}
+    pairs = {name: getattr(speeds, name) for name in PAIRS}
+    pairs = {name: np.zeros((0, 0)) if table is None else np.ascontiguousarray(table) for name, table in pairs.items()}
+    return {name: getattr(speeds, name) for name in names} | pairs
 
 
 def _nodes(cluster: Cluster, profiler_nodes: int, ready):

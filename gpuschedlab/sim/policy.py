@@ -136,10 +136,10 @@ class Ordered(Policy):
 
 
 class Round(Policy):
-    """Decide who gets what at intervals, in plain Python on numpy arrays.
+    """Decide what each job gets, at intervals, at events or when it asked for, in plain Python on numpy arrays.
 
-    A subclass is a frozen dataclass with `allocate(self, view) -> Allocation`. Jobs whose configuration does not
-    change stay where they are.
+    A subclass is a frozen dataclass with `allocate(self, view) -> Allocation`, and `begin(self)` where it carries more
+    than a dict from round to round. Jobs whose answer does not change stay where they are.
 
     Attributes
     ----------
@@ -148,13 +148,17 @@ class Round(Policy):
     on_event : bool
         Whether to decide at arrivals and completions, too.
     free_moves : bool
-        Whether a job that keeps its configuration may be moved to other nodes, to mend fragmentation, at no cost.
+        Whether a job that keeps its configuration may be moved to other nodes at no cost.
     """
 
     interval = 60.0
     on_event = False
     free_moves = False
     placement = "consolidate"
+
+    def begin(self):
+        """Make what it carries from round to round (`view.memory`): anew in each run, at each switch, for each part."""
+        return {}
 
     def allocate(self, view) -> Allocation:
         """Give each active job a configuration; abstract."""
@@ -167,3 +171,29 @@ class Round(Policy):
         rule["free_moves"] = self.free_moves
         rule["on_event"] = self.on_event or self.interval == 0
         return rule
+
+
+def _as_its_own(name: str) -> property:
+    return property(lambda self: getattr(self.policy, name), doc=f"`{name}` of the policy inside.")
+
+
+class Wrapped(Round):
+    """A round policy around another one, which says when rounds are and how jobs are placed.
+
+    A subclass is a frozen dataclass with the field `policy`, and changes what that one sees or answers.
+    """
+
+    policy: Round
+    interval = _as_its_own("interval")
+    on_event = _as_its_own("on_event")
+    free_moves = _as_its_own("free_moves")
+    placement = _as_its_own("placement")
+
+    @property
+    def name(self) -> str:
+        """Name in tables."""
+        return f"{type(self).__name__}({self.policy.name})"
+
+    def begin(self):
+        """What the policy inside carries."""
+        return self.policy.begin()

@@ -13,7 +13,10 @@ from gpuschedlab.cluster.placement import SLOTS
 from gpuschedlab.errors import RunError
 from gpuschedlab.sim.engine.state import DONE
 
-FRAMES = ("jobs", "timeline", "allocations", "rounds")
+FRAMES = ("jobs", "timeline", "allocations", "rounds", "pools")
+ROUNDS = dict.fromkeys(("time", "seconds", "objective", "bound"), pl.Float64)
+ROUNDS |= {"status": pl.Utf8, "solving": pl.Float64}
+POOLS = {"time": pl.Float64, "name": pl.Utf8, "gpu_type": pl.Utf8, "gpus": pl.Float64}
 
 
 @dataclass(frozen=True)
@@ -23,15 +26,19 @@ class Run:
     Parameters
     ----------
     jobs : polars.DataFrame
-        The trace's columns and, a job: `start, end, jct, queueing, executed, overhead, lost, shared` (s), `attained`
-        (GPU-s), `preemptions`, `restarts`, `failures`, `gpu_type`, `nodes`, `contention`. Null where it has not
-        happened.
+        The trace's columns and, for each job: `start, end, jct, queueing, executed, overhead, lost, shared, profiled` (s),
+        `attained` (GPU-s), `preemptions, restarts, failures, gpu_type, nodes, contention`, `source` (row of the job whose
+        result it started from). Null where it has not happened.
     timeline : polars.DataFrame
         `time, used, running, waiting, demanded, capacity, largest_free`: a row holds until the next.
     allocations : polars.DataFrame
-        `job` (row of jobs), `node, gpu_type, gpus, start, end, guest` (true where another job owns the shared GPUs).
+        `job` (row of jobs), `node, gpu_type, gpus, start, end`, `guest` (true where another job owns the shared GPUs),
+        `profiling` (true where they are held without progress, as a round asked for).
     rounds : polars.DataFrame
-        `time, seconds, objective, bound, status`: what each round of a round policy cost and proved; empty otherwise.
+        `time, seconds, objective, bound, status, solving`: what each round of a round policy cost (s; `solving`: of it in
+        the solver, where the policy says so) and proved; empty otherwise.
+    pools : polars.DataFrame
+        `time, name, gpu_type, gpus`: GPUs reserved for a purpose; a row holds until the next of its name and type.
     info : dict
         Policy, knobs, cluster, seed, versions and what else it came from.
     """
@@ -40,6 +47,7 @@ class Run:
     timeline: pl.DataFrame
     allocations: pl.DataFrame
     rounds: pl.DataFrame
+    pools: pl.DataFrame
     info: dict
 
     def summary(self) -> dict:
@@ -131,6 +139,8 @@ def make_run(simulation) -> Run:
         "gpu_type": types.gather(_null(body["type"], started)),
         "nodes": body["nodes"],
         "shared": body["shared"],
+        "profiled": body["idled"],
+        "source": _null(body["source"], body["source"] >= 0),
         "contention": job["contention"],
     }
     jobs = simulation.trace.with_columns(**{k: pl.Series(k, v, strict=False) for k, v in measured.items()})
@@ -154,14 +164,9 @@ def make_run(simulation) -> Run:
             "start": rows["start"],
             "end": rows["end"],
             "guest": rows["guest"].astype(bool),
+            "profiling": rows["idle"].astype(bool),
         }
     )
-    schema = {
-        "time": pl.Float64,
-        "seconds": pl.Float64,
-        "objective": pl.Float64,
-        "bound": pl.Float64,
-        "status": pl.Utf8,
-    }
-    rounds = pl.DataFrame(simulation.rounds, schema=schema, orient="row")
-    return Run(jobs, timeline, allocations, rounds, simulation.info())
+    rounds = pl.DataFrame(simulation.rounds, schema=ROUNDS, orient="row")
+    pools = pl.DataFrame(simulation.pools, schema=POOLS, orient="row")
+    return Run(jobs, timeline, allocations, rounds, pools, simulation.info())

@@ -2,7 +2,7 @@
 
 import copy
 import time
-from functools import cache
+from functools import cache, cached_property
 from importlib.metadata import PackageNotFoundError, version
 
 import numpy as np
@@ -12,21 +12,21 @@ from gpuschedlab.cluster import Cluster
 from gpuschedlab.cluster.placement import SLOTS
 from gpuschedlab.errors import ClusterError, PolicyError, SpeedError
 from gpuschedlab.sim import resume
-from gpuschedlab.sim.allocation import Allocation
-from gpuschedlab.sim.build import build_state
-from gpuschedlab.sim.engine.apply import apply_allocation, log_open, refresh_active
-from gpuschedlab.sim.engine.events import DECIDE, FULL, NO_SPEED, OPAQUE, advance
-from gpuschedlab.sim.engine.state import LOGS, spare
+from gpuschedlab.sim.answer import check_answer
+from gpuschedlab.sim.build import build_state, text_codes
+from gpuschedlab.sim.engine.apply import apply_answer, log_open, refresh_active
+from gpuschedlab.sim.engine.events import DECIDE, FAULT, FULL, OPAQUE, advance
+from gpuschedlab.sim.engine.state import LOGS, NO_PAIR, NO_SPEED, NO_TRANSFER, TAKEN, spare
 from gpuschedlab.sim.keys import compiled_keys, knob_record
-from gpuschedlab.sim.policy import Ordered, Policy
+from gpuschedlab.sim.policy import Ordered, Policy, Round
 from gpuschedlab.sim.run import Run, make_run
 from gpuschedlab.sim.snapshot import Snapshot, take_snapshot
 from gpuschedlab.sim.view import View
 from gpuschedlab.speeds import Delays
-from gpuschedlab.traces import validate
+from gpuschedlab.traces import validate, value_table
 
-PATIENCE = 10_000
-"""Rounds without any progress after which a round policy is held to be stuck."""
+PATIENCE = 7 * 86_400.0
+"""Seconds without any progress after which a round policy is held to be stuck."""
 LOGGED = 20_000
 """Room in the log of who held what, in rows, from which on jobs that are started in vain are an error."""
 ADDRESSES = ("_fns", "_raw")
@@ -88,10 +88,13 @@ class Simulation:
 
             estimator = Oracle()
         self.estimator = estimator
-        self.memory: dict = {}
+        self.memory = _begun(policy)
+        self.reserved: dict[str, np.ndarray] = {}
         self.rounds: list[tuple] = []
+        self.pools: list[tuple] = []
         self.seconds = 0.0
-        self._idle, self._stand, self._logged = 0, None, np.zeros(4)
+        self._quiet, self._stand, self._stands_since, self._logged = 0, None, 0.0, np.zeros(4)
+        self._codes: dict[str, np.ndarray] = {}
         estimates = np.asarray(estimator.predict(_each(self.trace)), float)
         ready = None if initial is None else np.zeros(0, int)
         self.state = build_state(self.trace, cluster, policy, speeds, estimates, self.delays, ready)
@@ -128,8 +131,8 @@ class Simulation:
                     self._grow(watch=until == np.inf)
                 elif code == DECIDE:
                     self._round()
-                elif code == NO_SPEED:
-                    raise self._no_speed()
+                elif code == FAULT:
+                    raise self._fault()
                 else:
                     return
         finally:
@@ -164,7 +167,7 @@ class Simulation:
     def _fork(self) -> "Simulation":
         twin = object.__new__(type(self))
         twin.__dict__.update(self.__dict__)
-        twin.memory, twin.rounds = copy.deepcopy(self.memory), list(self.rounds)
+        twin.memory, twin.rounds, twin.pools = copy.deepcopy(self.memory), list(self.rounds), list(self.pools)
         return twin
 
     def __getstate__(self):
@@ -177,10 +180,10 @@ class Simulation:
     def switch(self, policy: Policy):
         """Go on under another policy, or other knobs; running jobs keep their GPUs until it decides otherwise.
 
-        A profiler that grows takes nodes as they become empty.
+        A profiler that grows takes nodes as they become empty. What the former policy carried from round to round is gone.
         """
         _check_policy(policy)
-        self.policy = policy
+        self.policy, self.memory = policy, _begun(policy)
         self._keys()
         resume.rebuild(self)
 
@@ -202,6 +205,7 @@ class Simulation:
         return {
             "policy": self.policy.name,
             "knobs": {k: list(v) if isinstance(v, tuple) else v for k, v in self.policy.knobs.items()},
+            "interval": self.policy.interval,
             "cluster": str(self.cluster),
             "events": [[e.node, e.start, e.end] for e in self.cluster.events],
             "estimator": type(self.estimator).__name__,
@@ -210,6 +214,7 @@ class Simulation:
                 "restart": self.delays.restart,
                 "switch": self.delays.switch,
                 "checkpoint": self.delays.checkpoint,
+                "kinds": self.delays.kinds,
             },
             "seed": self.rng if isinstance(self.rng, int) else None,
             "now": self.now,
@@ -232,41 +237,104 @@ class Simulation:
         logs = {name: getattr(self.state, name) for name in LOGS}
         self.state = self.state.replace(**{name: spare(log, len(log), times=2) for name, log in logs.items()})
 
+    def codes(self, column: str) -> np.ndarray:
+        """Small integers (n,) for the values of a text column of the trace, in order of name; -1 where it is null.
+
+        Raises
+        ------
+        KeyError
+            The trace has no such column, or it is no text.
+        """
+        if column not in self._codes:
+            texts = [name for name, dtype in self.trace.schema.items() if dtype == pl.String]
+            if column not in texts:
+                raise KeyError(f"codes: found no text column {column!r}; the trace has {', '.join(texts)}.")
+            self._codes[column] = text_codes(self.trace, column)
+        return self._codes[column]
+
+    @cached_property
+    def values(self) -> tuple[np.ndarray, np.ndarray]:
+        """Value tables (n, F) of the jobs: seconds since submission, and what a job is worth if it ends by then."""
+        return value_table(self.trace)
+
     def _round(self):
         index = refresh_active(self.state)
+        renewed = self.estimator.renewed(View(self, index))
+        if renewed is not None:
+            self.state.job["estimate"][index] = renewed
         view = View(self, index)
         begin = time.perf_counter()
         answer = self.policy.allocate(view)
         seconds = time.perf_counter() - begin
-        gpu_type, slots = check_allocation(answer, view, self.policy.name)
-        short = apply_allocation(self.state, *self._fns, self._raw, index, gpu_type, slots)
+        checked = check_answer(answer, view, self.policy.name, self.delays)
+        wake = self._reserve(view.now, checked)
+        short = apply_answer(self.state, *self._fns, self._raw, checked.jobs, checked.cells, wake)
         if int(self.state.scalar["culprit"][0]) >= 0:
-            raise self._no_speed()
+            raise self._fault()
         status = answer.status + (f"{' ' if answer.status else ''}{short} not placed" if short else "")
-        self.rounds.append((view.now, seconds, float(answer.objective), float(answer.bound), status))
+        proved = (float(answer.objective), float(answer.bound), status, float(answer.seconds))
+        self.rounds.append((view.now, seconds, *proved))
         self._watch(view)
 
+    def _reserve(self, now: float, checked) -> float:
+        """Log what is reserved from now on; instant of the next round (s; nan: as always).
+
+        Once all jobs are done, a policy may still give back what it reserved: rounds end with the second that changes
+        nothing.
+        """
+        changed = False
+        for name in sorted(self.reserved.keys() | checked.reserved.keys()):
+            none = np.zeros(len(self.cluster.gpu_types))
+            old, new = self.reserved.get(name, none), checked.reserved.get(name, none)
+            for kind in np.flatnonzero(old != new):
+                changed = True
+                self.pools.append((now, name, self.cluster.gpu_types[kind], float(new[kind])))
+        self.reserved = checked.reserved
+        self._quiet = 0 if changed or not self.finished else self._quiet + 1
+        return checked.wake if self._quiet < 2 and (self.reserved or not self.finished) else np.nan
+
     def _watch(self, view: View):
-        """Count rounds in which nothing happened although something could have; too many are an error."""
-        scalar = self.state.scalar[0]
-        now = (int(scalar["arrived"]), int(scalar["done"]), float(self.state.job["progress"][view.index].sum()))
+        """See whether anything has happened lately, where something could have; an error if not for too long."""
+        scalar, job, body = self.state.scalar[0], self.state.job, self.state.body
+        done = float(job["progress"][view.index].sum() + body["idled"][view.index].sum())
+        now = (int(scalar["arrived"]), int(scalar["done"]), done)
         waiting_for_nodes = scalar["outage"] < len(self.state.outage)
-        self._idle = self._idle + 1 if len(view) and now == self._stand and not waiting_for_nodes else 0
-        self._stand = now
-        if self._idle > PATIENCE:
+        if not len(view) or now != self._stand or waiting_for_nodes:
+            self._stand, self._stands_since = now, view.now
+        if view.now - self._stands_since > PATIENCE:
             raise PolicyError(
-                f"{self.policy.name} let none of {len(view)} jobs progress in {PATIENCE} rounds up to t={view.now:g} s. "
+                f"{self.policy.name} let none of {len(view)} jobs progress for {PATIENCE:g} s up to t={view.now:g} s. "
                 "Give every job GPUs at last, for longer than its delays, or run with until=..."
             )
 
-    def _no_speed(self) -> SpeedError:
-        j = int(self.state.scalar["culprit"][0])
-        b = self.state.body[j]
+    def _fault(self) -> SpeedError | PolicyError:
+        """What is wrong with the job that the engine blames."""
+        scalar = self.state.scalar[0]
+        j, fault = int(scalar["culprit"]), int(scalar["fault"])
+        b, who, models = self.state.body[j], f"job {self.trace['job_id'][j]}", self.state.job["model"]
+        name = "without a model" if models[j] < 0 else f"model {self.speeds.models[models[j]]}"
+        if fault == NO_SPEED:
+            return SpeedError(
+                f"{who} ({name}) was given {b['got'] / SLOTS:g} GPUs of {self.cluster.gpu_types[b['type']]} on {b['nodes']} "
+                "nodes, which its speed table lacks. Allow only configurations of speeds.configurations(), or extend the table."
+            )
+        if fault == TAKEN:
+            return PolicyError(
+                f"{self.policy.name} at t={self.now:g} s: nodes names GPUs for {who} that others hold, or that its node "
+                "cannot give as one cell. See view.free; jobs whose nodes are not named stay where they are."
+            )
+        other = int(b["partner"] if fault == NO_PAIR else b["source"])
+        table = "transfer" if fault == NO_TRANSFER else "merged" if b["joint"] else "sharing"
+        relation = "started from the result of" if fault == NO_TRANSFER else "shares GPUs with"
         return SpeedError(
-            f"job {self.trace['job_id'][j]} (model {self.speeds.models[self.state.job['model'][j]]}) was given "
-            f"{b['got'] / SLOTS:g} GPUs of {self.cluster.gpu_types[b['type']]} on {b['nodes']} nodes, which its speed "
-            "table lacks. Allow only configurations of speeds.configurations(), or extend the table."
+            f"{who} ({name}) {relation} job {self.trace['job_id'][other]}, and Speeds.{table} says nothing of the two models. "
+            "Extend the table, or do not bring them together."
         )
+
+
+def _begun(policy):
+    """What a policy carries from round to round, as it is at the beginning."""
+    return policy.begin() if isinstance(policy, Round) else {}
 
 
 def _check_policy(policy):
@@ -289,44 +357,6 @@ def versions() -> dict[str, str]:
 def _each(trace: pl.DataFrame) -> pl.DataFrame:
     """The trace with the GPUs of one job, where rows stand for several."""
     return trace.with_columns(pl.col("gpus") / pl.col("jobs").fill_null(1.0)) if "jobs" in trace.columns else trace
-
-
-def check_allocation(answer, view: View, who: str) -> tuple[np.ndarray, np.ndarray]:
-    """Check a round's answer; (n,) types and (n,) slots.
-
-    Raises
-    ------
-    PolicyError
-        Wrong shape, not a number, unknown type, or more GPUs than there are.
-    """
-    n = len(view)
-    if not isinstance(answer, Allocation):
-        raise PolicyError(f"{who} gave {type(answer).__name__} at t={view.now:g} s; expected an Allocation.")
-    gpus, types = np.asarray(answer.gpus, float), np.asarray(answer.gpu_type, float)
-    if gpus.shape != (n,) or types.shape != (n,):
-        raise PolicyError(
-            f"{who} gave arrays of shape {gpus.shape} and {types.shape} at t={view.now:g} s; "
-            f"expected ({n},), an entry for each job of the view."
-        )
-    if not (np.isfinite(gpus).all() and (gpus >= 0).all()):
-        raise PolicyError(
-            f"{who} gave GPU counts that are negative or not finite at t={view.now:g} s; expected 0 or more."
-        )
-    held = gpus > 0
-    kinds = len(view.cluster.gpu_types)
-    if ((types[held] < 0) | (types[held] >= kinds) | (types[held] % 1 != 0)).any():
-        raise PolicyError(
-            f"{who} gave GPU types {np.unique(types[held])} at t={view.now:g} s; expected 0 to {kinds - 1}."
-        )
-    types = np.where(held, types, -1).astype(np.int64)
-    given = np.bincount(types[held], weights=gpus[held], minlength=kinds)
-    for t in np.flatnonzero(given > view.capacity + 1e-9):
-        raise PolicyError(
-            f"{who} gave {given[t]:g} GPUs of {view.cluster.gpu_types[t]} at t={view.now:g} s; "
-            f"the cluster has {view.capacity[t]:g} up. "
-            "Return at most view.capacity."
-        )
-    return types, np.ceil(gpus * SLOTS - 1e-6).astype(np.int64)
 
 
 def simulate(trace, cluster, policy, *, speeds=None, estimator=None, delays=None, until=None, rng=0) -> Run:

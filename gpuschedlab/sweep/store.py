@@ -29,7 +29,7 @@ SCHEMA = (
 )
 """Columns of a cell's file."""
 
-RUN_FILES = ("allocations.parquet", "info.json", "jobs.parquet", "rounds.parquet", "timeline.parquet")
+RUN_FILES = ("allocations.parquet", "info.json", "jobs.parquet", "pools.parquet", "rounds.parquet", "timeline.parquet")
 
 
 class Store:

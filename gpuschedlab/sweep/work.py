@@ -102,7 +102,11 @@ def _computed(key, scene_key, policy, estimator, estimator_key, given, keep_runs
     rounds = tuple(run.rounds["seconds"].to_list())
     # Two runs of a cell must be the same bytes: how long they took is told apart.
     info = {name: value for name, value in run.info.items() if name != "seconds"}
-    run = replace(run, rounds=run.rounds.with_columns(seconds=pl.lit(None, pl.Float64)), info=info)
+    run = replace(
+        run,
+        rounds=run.rounds.with_columns(seconds=pl.lit(None, pl.Float64), solving=pl.lit(None, pl.Float64)),
+        info=info,
+    )
     return Outcome(key, metrics, run, seconds, rounds)
 
 

@@ -25,7 +25,7 @@ def size_of(value) -> int:
     >>> size_of(pl.DataFrame({"submit": [0.0, 1.0]}))
     16
     """
-    frames = [getattr(value, name, None) for name in ("jobs", "timeline", "allocations", "rounds")]
+    frames = [getattr(value, name, None) for name in ("jobs", "timeline", "allocations", "rounds", "pools")]
     return sum(int(f.estimated_size()) for f in (value, *frames) if hasattr(f, "estimated_size"))
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from gpuschedlab._compiled import njit
 from gpuschedlab.cluster.placement import RELAX, SLOTS, find_nodes
 from gpuschedlab.sim.engine.queues import set_timer
-from gpuschedlab.sim.engine.state import RUNNING, WAITING
+from gpuschedlab.sim.engine.state import NO_PAIR, NO_SPEED, RUNNING, WAITING
 from gpuschedlab.speeds.codes import find_row
 
 INF = np.inf
@@ -38,6 +38,9 @@ def refresh(S, j):
             b.pause -= delay
             b.overhead += delay
             job.progress += b.rate * (dt - delay)
+            b.effort += b.pace * (dt - delay)
+            if b.idle == 1:
+                b.idled += dt - delay
             job.executed += dt
             job.attained += job.held * dt * (0.5 if b.partner >= 0 else 1.0)
             if b.partner >= 0:
@@ -82,6 +85,7 @@ def log_stretch(S, j):
         row.node = S.entry[e].node
         row.slots = S.entry[e].slots
         row.guest = b.guest
+        row.idle = b.idle
         row.start = b.stretch
         row.end = sc.now
         sc.stretches += 1
@@ -90,39 +94,69 @@ def log_stretch(S, j):
 
 
 @njit(inline="never")
+def blame(S, j, fault):
+    """Remember the first job of which something is wrong."""
+    if S.scalar[0].culprit < 0:
+        S.scalar[0].culprit = j
+        S.scalar[0].fault = fault
+
+
+@njit(inline="never")
+def find_speed(S, j):
+    """Row of the speed table for what running job j holds, -1: it has none."""
+    b = S.body[j]
+    counts = S.node_gpus
+    k = 0
+    e = S.body[b.partner if b.guest else j].head
+    while e >= 0:
+        counts[k] = S.entry[e].slots // SLOTS
+        k += 1
+        e = S.entry[e].next
+    gpus, nodes = max(1, b.got // SLOTS), b.nodes
+    if b.jobs > 1:  # each of them on its part of the GPUs, and of the nodes
+        part = max(1, round(b.got / SLOTS / b.jobs))
+        gpus, nodes, k = part, (part * nodes + gpus - 1) // gpus, 0
+    known = S.type_map[b.type]
+    return find_row(S.first, S.code, S.row, S.job[j].model, known, nodes, gpus, counts[:k]) if known >= 0 else -1
+
+
+@njit
+def factor_of(table, a, b):
+    """Factor of a pair of models, nan: unknown."""
+    return table[a, b] if 0 <= a < table.shape[0] and 0 <= b < table.shape[0] else np.nan
+
+
+@njit(inline="never")
 def set_rate(S, j):
-    """Look up the speed of running job j and when its segment ends; a missing speed leaves j in scalar.culprit."""
+    """Look up the speed of running job j and when its segment ends; where it is unknown, j is blamed."""
     job = S.job[j]
     b = S.body[j]
-    b.rate = 1.0
+    b.rate = b.pace = 0.0 if b.idle == 1 else 1.0
     b.goal = b.work
     m = job.model
-    if m >= 0:
+    if m >= 0 and b.idle == 0:
         if b.row < 0:
-            counts = S.node_gpus
-            k = 0
-            e = S.body[b.partner if b.guest else j].head
-            while e >= 0:
-                counts[k] = S.entry[e].slots // SLOTS
-                k += 1
-                e = S.entry[e].next
-            gpus, nodes = max(1, b.got // SLOTS), b.nodes
-            if b.jobs > 1:  # each of them on its part of the GPUs, and of the nodes
-                part = max(1, round(b.got / SLOTS / b.jobs))
-                gpus, nodes, k = part, (part * nodes + gpus - 1) // gpus, 0
-            known = S.type_map[b.type]
-            b.row = find_row(S.first, S.code, S.row, m, known, nodes, gpus, counts[:k]) if known >= 0 else -1
+            b.row = find_speed(S, j)
             if b.row < 0:
-                S.scalar[0].culprit = j
+                blame(S, j, NO_SPEED)
                 return
         last = S.seg_first[m + 1] - 1
         while S.seg_first[m] + b.segment < last and S.seg_end[S.seg_first[m] + b.segment] < job.progress:
             b.segment += 1
-        b.rate = S.rate[b.row + b.segment]
+        b.pace = S.rate[b.row + b.segment]
         if S.seg_first[m] + b.segment < last:
             b.goal = min(b.work, S.seg_end[S.seg_first[m] + b.segment])
-        if b.partner >= 0:
-            b.rate *= S.sharing[m, S.job[b.partner].model]
+    if b.idle == 0:
+        factor = b.gain
+        other = S.job[b.partner].model if b.partner >= 0 else -1
+        if b.partner >= 0 and b.joint == 1:
+            factor *= factor_of(S.merged, m, other)
+        elif b.partner >= 0:
+            b.pace *= factor_of(S.sharing, m, other)
+        b.rate = b.pace * factor
+        if not b.rate >= 0:
+            blame(S, j, NO_PAIR)
+            return
     left = max(0.0, b.goal - job.progress)
     b.finish = b.last + b.pause + left / b.rate if b.rate > 0 else INF
 

@@ -1,18 +1,34 @@
-"""Compiled application of a round's allocation: who stops, who stays, and where the others go."""
+"""Compiled application of a round's answer: which jobs stop, which stay, and where the others start.
+
+The answer is put into force in five steps: jobs that cannot stay as they are stop; jobs with named nodes take them; the
+placement rule places the others, type by type; guests join their hosts; and the next round is scheduled.
+"""
 
 import numpy as np
-from numba import types
+from numba import from_dtype, types
 
 from gpuschedlab._compiled import njit
-from gpuschedlab.sim.engine.accounting import find_place, log_stretch, log_tick, refresh, set_rate, wake
-from gpuschedlab.sim.engine.events import KEY, RAW, after_decision
+from gpuschedlab.cluster.placement import BUDDY, SLOTS, free_block
+from gpuschedlab.sim.engine.accounting import (
+    blame,
+    factor_of,
+    find_place,
+    log_stretch,
+    log_tick,
+    refresh,
+    set_rate,
+    wake,
+)
+from gpuschedlab.sim.engine.events import KEY, RAW, after_decision, sleep_until
 from gpuschedlab.sim.engine.handle import STATE
-from gpuschedlab.sim.engine.lifecycle import begin_wait, hold, leave, let_go, start
+from gpuschedlab.sim.engine.lifecycle import begin_wait, hold, join, leave, let_go, start
 from gpuschedlab.sim.engine.preemption import lend
 from gpuschedlab.sim.engine.queues import drop_waiting
-from gpuschedlab.sim.engine.state import RUNNING, WAITING
+from gpuschedlab.sim.engine.state import ANSWER, CELL, NO_TRANSFER, RUNNING, TAKEN, WAITING
 
 INDEX = types.Array(types.int64, 1, "C")
+ANSWERS = types.Array(from_dtype(ANSWER), 1, "C")
+CELLS = types.Array(from_dtype(CELL), 1, "C")
 
 
 @njit(INDEX(STATE))
@@ -44,94 +60,275 @@ def log_open(S):
 
 
 @njit
-def _begin(S, j, type_, slots, fns, raw):
-    """Start waiting job j on the nodes it holds."""
-    drop_waiting(S, j)
-    start(S, j, type_, slots, fns, raw)
+def _stop(S, j, fns, raw):
+    """Job j gives its GPUs back and waits; it may start again within this answer."""
+    leave(S, j, fns, raw)
+    begin_wait(S, j, fns, raw)
 
 
 @njit
-def _place_new(S, order, wanted, pool, type_, need, fns, raw):
-    """Try to place all new jobs of a type beside those that stay, largest first; all or nothing."""
-    for i in range(wanted):
-        j = order[i]
-        k = find_place(S, j, need[j], pool)
-        if k == 0:
-            for m in range(i):
-                let_go(S, order[m])
+def _on_its_cells(S, a, cells):
+    """Whether a running job holds just the nodes that the answer names, if it names any."""
+    if a.cells == 0:
+        return True
+    e = S.body[a.job].head
+    for i in range(a.first, a.first + a.cells):  # both in order of node
+        if e < 0 or S.entry[e].node != cells[i].node or S.entry[e].slots != cells[i].slots:
             return False
-        hold(S, j, k, S.place_node, S.place_slots)
-    for i in range(wanted):
-        _begin(S, order[i], type_, need[order[i]], fns, raw)
-    return True
+        e = S.entry[e].next
+    return e < 0
 
 
 @njit
-def _move(S, j, pool, fns, raw):
-    """Move running job j, whose nodes are lent, to other nodes of the pool at no cost; False: there are none."""
+def _keeps_its_gpus(S, a):
+    """Whether a running job may go on with the GPUs that it holds, be it on other nodes."""
+    b = S.body[a.job]
+    known = a.source < 0 or a.source == b.source
+    return a.slots == b.got and a.type == b.type and a.idle == b.idle and known
+
+
+@njit
+def _keeps_its_partner(S, a):
+    """Whether a running job is the guest that the answer wants it to be, or no guest as that wants."""
+    b = S.body[a.job]
+    if a.host < 0:
+        return b.guest == 0
+    return b.guest == 1 and b.partner == a.host and b.joint == a.joint
+
+
+@njit
+def _stop_misfits(S, answer, cells, fns, raw):
+    """Stop every running job that cannot stay as it is, or (where moves cost nothing) mark it to be moved."""
+    for i in range(answer.shape[0]):
+        a = answer[i]
+        if S.job[a.job].state == RUNNING and not _keeps_its_gpus(S, a):
+            _stop(S, a.job, fns, raw)
+    for i in range(answer.shape[0]):  # by now, a guest whose host stopped has its GPUs to itself
+        a = answer[i]
+        if S.job[a.job].state != RUNNING:
+            continue
+        if not _keeps_its_partner(S, a):
+            _stop(S, a.job, fns, raw)
+        elif a.host < 0 and not _on_its_cells(S, a, cells):
+            if S.rule[0].free_moves == 1:
+                S.body[a.job].moving = 1
+            else:
+                _stop(S, a.job, fns, raw)
+
+
+@njit
+def _let_move(S, j):
+    """Running job j, whose nodes are given back, goes on elsewhere at no cost; a guest of its comes along."""
     refresh(S, j)
     log_stretch(S, j)
+    if S.body[j].partner >= 0:
+        refresh(S, S.body[j].partner)
+        log_stretch(S, S.body[j].partner)
     let_go(S, j)
-    k = find_place(S, j, S.body[j].got, pool)
-    if k == 0:
-        return False
-    hold(S, j, k, S.place_node, S.place_slots)
-    S.body[j].row = -1
+
+
+@njit
+def _settle(S, j, fns, raw):
+    """Job j, and a guest of its, go on on the nodes that j holds now."""
+    b = S.body[j]
+    b.moving = 0
+    b.row = -1
     set_rate(S, j)
     wake(S, j, fns[1], raw)
+    if b.partner >= 0:
+        o = S.body[b.partner]
+        o.row = -1
+        o.nodes = b.nodes
+        set_rate(S, b.partner)
+        wake(S, b.partner, fns[1], raw)
+
+
+@njit
+def _begin(S, a, fns, raw):
+    """Start a waiting job, which holds nodes or is to join its host, as the answer wants."""
+    j = a.job
+    b = S.body[j]
+    if a.source >= 0 and a.source != b.source:
+        m, other = S.job[j].model, S.job[a.source].model
+        b.gain = 1.0 if a.source == j else factor_of(S.transfer, other, m)
+        if not b.gain >= 0:
+            blame(S, j, NO_TRANSFER)
+        if b.rate > 0:
+            b.lost += S.job[j].progress / b.rate
+        S.job[j].progress = 0.0
+        b.segment = 0
+        b.source = a.source
+    b.idle = a.idle
+    b.delay = a.delay
+    drop_waiting(S, j)
+    if a.host >= 0:
+        join(S, j, a.host, a.joint, fns, raw)
+    else:
+        start(S, j, a.type, a.slots, fns, raw)
+
+
+@njit
+def _room_on(S, a, node, slots):
+    """Whether a node can give slots to the job of an answer now."""
+    nd = S.nodes[node]
+    if nd.down > 0 or nd.type != a.type or nd.free < slots:
+        return False
+    gpus = (slots + SLOTS - 1) // SLOTS
+    return S.rule[0].placement != BUDDY or free_block(nd.mask, gpus, nd.size // SLOTS)[0] >= 0
+
+
+@njit
+def _take_cells(S, a, cells):
+    """Give a job the nodes that the answer names; False, and it is blamed, where others hold the GPUs."""
+    for i in range(a.cells):
+        row = cells[a.first + i]
+        if not _room_on(S, a, row.node, row.slots):
+            blame(S, a.job, TAKEN)
+            return False
+        S.place_node[i] = row.node
+        S.place_slots[i] = row.slots
+    hold(S, a.job, a.cells, S.place_node, S.place_slots)
     return True
 
 
 @njit
-def _repack(S, order, count, pool, type_, need, fns, raw):
+def _place_named(S, answer, cells, fns, raw):
+    """Start or move the jobs whose nodes are named."""
+    for i in range(answer.shape[0]):
+        if S.body[answer[i].job].moving == 1:
+            _let_move(S, answer[i].job)
+    for i in range(answer.shape[0]):
+        a = answer[i]
+        waits = S.job[a.job].state == WAITING and a.slots > 0
+        if a.cells > 0 and a.host < 0 and (waits or S.body[a.job].moving == 1) and _take_cells(S, a, cells):
+            if waits:
+                _begin(S, a, fns, raw)
+            else:
+                _settle(S, a.job, fns, raw)
+
+
+@njit
+def _place_new(S, answer, order, pool, fns, raw):
+    """Try to place all new jobs of a type beside those that stay, largest first; all or nothing."""
+    held = 0
+    for i in order:
+        a = answer[i]
+        if S.job[a.job].state != WAITING:
+            continue
+        k = find_place(S, a.job, a.slots, pool)
+        if k == 0:
+            break
+        hold(S, a.job, k, S.place_node, S.place_slots)
+        held += 1
+    fits = held == np.array([S.job[answer[i].job].state == WAITING for i in order]).sum()
+    for i in order:
+        a = answer[i]
+        if held > 0 and S.job[a.job].state == WAITING:
+            held -= 1
+            if fits:
+                _begin(S, a, fns, raw)
+            else:
+                let_go(S, a.job)
+    return fits
+
+
+@njit
+def _move(S, a, pool, fns, raw):
+    """Move a running job, whose nodes are lent, to other nodes of the pool at no cost; False: there are none."""
+    _let_move(S, a.job)
+    k = find_place(S, a.job, a.slots, pool)
+    if k == 0:
+        return False
+    hold(S, a.job, k, S.place_node, S.place_slots)
+    _settle(S, a.job, fns, raw)
+    return True
+
+
+@njit
+def _give_way(S, a, pool, fns, raw):
+    """A running job whose lent nodes others took: it moves, if that costs nothing, or stops; whether it goes on."""
+    b = S.body[a.job]
+    b.lent = 1
+    if S.rule[0].free_moves == 1 and _move(S, a, pool, fns, raw):
+        return True
+    if b.partner >= 0:
+        _stop(S, b.partner, fns, raw)
+    _stop(S, a.job, fns, raw)
+    return False
+
+
+@njit
+def _repack(S, answer, order, pool, fns, raw):
     """Place all jobs of a type anew, largest first; one whose old nodes are free stays. How many found no place."""
-    for i in range(count):
-        if S.job[order[i]].state == RUNNING:
-            lend(S, order[i], 1)
+    for i in order:
+        if S.job[answer[i].job].state == RUNNING:
+            lend(S, answer[i].job, 1)
     short = 0
-    for i in range(count):
-        j = order[i]
-        if S.job[j].state == RUNNING:
-            if lend(S, j, -1):
-                continue
-            S.body[j].lent = 1
-            if S.rule[0].free_moves == 1 and _move(S, j, pool, fns, raw):
-                continue
-            leave(S, j, fns, raw)
-            begin_wait(S, j, fns, raw)
-        k = find_place(S, j, need[j], pool)
+    for i in order:
+        a = answer[i]
+        if S.job[a.job].state == RUNNING and (lend(S, a.job, -1) or _give_way(S, a, pool, fns, raw)):
+            continue
+        k = find_place(S, a.job, a.slots, pool)
         if k > 0:
-            hold(S, j, k, S.place_node, S.place_slots)
-            _begin(S, j, type_, need[j], fns, raw)
+            hold(S, a.job, k, S.place_node, S.place_slots)
+            _begin(S, a, fns, raw)
         else:
             short += 1
     return short
 
 
-@njit(types.int64(STATE, KEY, KEY, KEY, RAW, INDEX, INDEX, INDEX))
-def apply_allocation(S, key, change, gate, raw, index, gpu_type, slots):
-    """Put a round's answer into force at this instant; how many jobs found no place (fragmentation)."""
-    fns = (key, change, gate)
-    need = np.zeros(S.job.shape[0], np.int64)
-    was = np.zeros(index.shape[0], np.int64)
-    for i in range(index.shape[0]):
-        j = index[i]
-        need[j] = slots[i]
-        was[i] = S.job[j].state
-        if was[i] == RUNNING and (slots[i] != S.body[j].got or gpu_type[i] != S.body[j].type):
-            leave(S, j, fns, raw)
-            begin_wait(S, j, fns, raw)
+@njit
+def _place_by_rule(S, answer, fns, raw):
+    """Start the jobs whose nodes the placement rule chooses, type by type; how many found no place."""
     short = 0
     for p in range(S.pools.shape[0]):
-        mine = np.flatnonzero((slots > 0) & (gpu_type == S.pools[p].type))
-        order = index[mine[np.argsort(-slots[mine], kind="mergesort")]]
-        new = order[np.array([S.job[j].state == WAITING for j in order], dtype=np.bool_)]
-        if not _place_new(S, new, new.shape[0], p, S.pools[p].type, need, fns, raw):
-            short += _repack(S, order, order.shape[0], p, S.pools[p].type, need, fns, raw)
-    for i in range(index.shape[0]):
-        if was[i] == RUNNING and S.job[index[i]].state == WAITING:
-            S.job[index[i]].preemptions += 1
+        n = 0
+        mine = np.empty(answer.shape[0], np.int64)
+        for i in range(answer.shape[0]):
+            a = answer[i]
+            if a.slots > 0 and a.host < 0 and a.cells == 0 and a.type == S.pools[p].type:
+                mine[n] = i
+                n += 1
+        order = mine[:n][np.argsort(-answer["slots"][mine[:n]], kind="mergesort")]
+        if not _place_new(S, answer, order, p, fns, raw):
+            short += _repack(S, answer, order, p, fns, raw)
+    return short
+
+
+@njit
+def _seat_guests(S, answer, fns, raw):
+    """Let guests that wait join their hosts; how many hosts do not run."""
+    short = 0
+    for i in range(answer.shape[0]):
+        a = answer[i]
+        if a.host >= 0 and a.slots > 0 and S.job[a.job].state == WAITING:
+            if S.job[a.host].state == RUNNING and S.body[a.host].partner < 0:
+                _begin(S, a, fns, raw)
+            else:
+                short += 1
+    return short
+
+
+@njit(types.int64(STATE, KEY, KEY, KEY, RAW, ANSWERS, CELLS, types.float64))
+def apply_answer(S, key, change, gate, raw, answer, cells, wake_at):
+    """Put a round's answer into force at this instant; how many jobs found no place (fragmentation).
+
+    `wake_at`: instant (s) of the next round, unless something happens before; nan: as always.
+    """
+    fns = (key, change, gate)
+    ran = np.empty(answer.shape[0], np.bool_)
+    for i in range(answer.shape[0]):
+        ran[i] = S.job[answer[i].job].state == RUNNING
+    _stop_misfits(S, answer, cells, fns, raw)
+    _place_named(S, answer, cells, fns, raw)
+    short = _place_by_rule(S, answer, fns, raw)
+    short += _seat_guests(S, answer, fns, raw)
+    for i in range(answer.shape[0]):
+        if ran[i] and S.job[answer[i].job].state == WAITING:
+            S.job[answer[i].job].preemptions += 1
     S.scalar[0].dirty = 0
     after_decision(S)
+    if not np.isnan(wake_at):
+        sleep_until(S, wake_at)
     log_tick(S)
     return short

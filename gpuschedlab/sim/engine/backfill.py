@@ -8,8 +8,8 @@ whole queue.
 import numpy as np
 
 from gpuschedlab._compiled import njit
-from gpuschedlab.sim.engine.accounting import find_place, log_stretch, refresh, set_rate, wake
-from gpuschedlab.sim.engine.lifecycle import can_host, count_host, hold, start
+from gpuschedlab.sim.engine.accounting import factor_of, find_place
+from gpuschedlab.sim.engine.lifecycle import can_host, hold, join, start
 from gpuschedlab.sim.engine.queues import ahead, drop_waiting, first_queued, queue_classes, requeue
 
 STRICT, EASY, GREEDY = range(3)
@@ -75,7 +75,7 @@ def find_host(S, j):
     for c in range(S.cls.shape[0]):
         k = S.cls[c]
         if k.hosts > 0 and k.slots == S.body[j].slots:
-            total = S.sharing[m, k.model] + S.sharing[k.model, m]
+            total = factor_of(S.sharing, m, k.model) + factor_of(S.sharing, k.model, m)
             if total > most or (total == most and best < 0):
                 best = c
                 most = total
@@ -95,18 +95,7 @@ def try_share(S, j, fns, raw):
     if h < 0:
         return False
     drop_waiting(S, j)
-    refresh(S, h)
-    log_stretch(S, h)
-    count_host(S, h, -1)
-    o = S.body[h]
-    b = S.body[j]
-    b.partner = h
-    b.guest = 1
-    b.nodes = o.nodes
-    o.partner = j
-    start(S, j, o.type, b.slots, fns, raw)
-    set_rate(S, h)
-    wake(S, h, fns[1], raw)
+    join(S, j, h, 0, fns, raw)
     return True
 
 

@@ -26,7 +26,7 @@ from gpuschedlab.sim.engine.profiling import enlarge_profilers
 from gpuschedlab.sim.engine.queues import ahead, drop_waiting, moved_rank, moved_waiting, place_in_rank, push_waiting
 from gpuschedlab.sim.engine.state import JOB, RUNNING
 
-ENDED, FULL, DECIDE, NO_SPEED = range(4)
+ENDED, FULL, DECIDE, FAULT = range(4)
 
 
 @njit
@@ -165,7 +165,7 @@ def schedule_decision(S):
     """Set when the next decision is due, after what has just happened."""
     sc = S.scalar[0]
     r = S.rule[0]
-    if sc.dirty == 1 and sc.decide_at > 1e300:
+    if sc.dirty == 1 and (sc.decide_at > 1e300 or sc.asleep == 1):
         sc.decide_at = on_grid(sc.now, r.interval) if r.interval > 0 and r.on_event == 0 else sc.now
     elif sc.dirty == 1 and r.on_event == 1:
         sc.decide_at = sc.now
@@ -177,8 +177,22 @@ def after_decision(S):
     sc = S.scalar[0]
     r = S.rule[0]
     sc.decide_at = INF
+    sc.asleep = 0
     if r.interval > 0 and (r.rounds == 1 or r.moving == 2) and sc.running + sc.waiting > 0:
         sc.decide_at = on_grid(sc.now + r.interval * 1e-6, r.interval)
+
+
+@njit
+def sleep_until(S, time):
+    """Put the next round off to an instant, or bring it forward, on the grid of a policy that has one.
+
+    What happens before then brings it forward again, as it does for a policy that waits for events.
+    """
+    interval, now = S.rule[0].interval, S.scalar[0].now
+    if interval > 0 and time < 1e300:
+        time = on_grid(max(time, now + interval * 1e-6), interval)
+    S.scalar[0].decide_at = time
+    S.scalar[0].asleep = 1
 
 
 def _advance(S, key, change, gate, raw, until):
@@ -196,7 +210,7 @@ def _advance(S, key, change, gate, raw, until):
         if not happen(S, fns, raw):
             return FULL
         if sc.culprit >= 0:
-            return NO_SPEED
+            return FAULT
         if sc.dirty == 0 and sc.decide_at > time:
             continue
         schedule_decision(S)
@@ -207,7 +221,7 @@ def _advance(S, key, change, gate, raw, until):
                 return DECIDE
             decide(S, fns, raw)
             if sc.culprit >= 0:
-                return NO_SPEED
+                return FAULT
             after_decision(S)
         log_tick(S)
     return ENDED
@@ -219,4 +233,4 @@ RAW = from_dtype(OPAQUE)
 JOB_TYPE = from_dtype(JOB)
 KEY = types.FunctionType(types.float64(types.float64, JOB_TYPE, RAW))
 advance = njit(types.int64(STATE, KEY, KEY, KEY, RAW, types.float64))(_advance)
-"""Run a state until a time (s), or until Python is needed: ENDED, FULL (logs want room), DECIDE, NO_SPEED."""
+"""Run a state until a time (s), or until Python is needed: ENDED, FULL (logs want room), DECIDE, FAULT."""

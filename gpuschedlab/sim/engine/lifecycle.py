@@ -112,7 +112,9 @@ def start(S, j, type_, slots, fns, raw):
     b.got = slots
     b.type = type_
     b.pool = S.nodes[S.entry[S.body[b.partner if b.guest else j].head].node].pool
-    b.pause = b.switch + (b.restart if job.starts > 0 else 0.0)
+    b.pause = b.delay if b.delay >= 0 else b.switch + (b.restart if job.starts > 0 else 0.0)
+    b.delay = -1.0
+    b.effort = 0.0
     job.starts += 1
     job.started = sc.now
     b.stretch = sc.now
@@ -126,6 +128,25 @@ def start(S, j, type_, slots, fns, raw):
     count_host(S, j, 1)
     set_rate(S, j)
     wake(S, j, fns[1], raw)
+
+
+@njit(inline="never")
+def join(S, j, h, joint, fns, raw):
+    """Start waiting job j, of which its class has forgotten, on the GPUs of running job h, which has them to itself."""
+    refresh(S, h)
+    log_stretch(S, h)
+    count_host(S, h, -1)
+    o = S.body[h]
+    b = S.body[j]
+    b.partner = h
+    b.guest = 1
+    b.nodes = o.nodes
+    o.partner = j
+    b.joint = o.joint = joint
+    o.effort = 0.0
+    start(S, j, o.type, o.got, fns, raw)
+    set_rate(S, h)
+    wake(S, h, fns[1], raw)
 
 
 @njit(inline="never")
@@ -145,8 +166,9 @@ def part(S, j, fns, raw):
         b.head = -1
         o.guest = 0
     b.guest = 0
-    b.partner = -1
-    o.partner = -1
+    b.partner = o.partner = -1
+    b.joint = o.joint = 0
+    b.effort = o.effort = 0.0
     count_host(S, j, 1)
     count_host(S, p, 1)
     set_rate(S, p)

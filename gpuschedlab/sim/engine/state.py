@@ -42,7 +42,10 @@ BODY = np.dtype(
     [
         ("jobs", "f8"),  # that it stands for: JOB is one of them, on its part of the GPUs
         ("work", "f8"),  # true work
+        ("pace", "f8"),  # progress a second by its GPUs, and by its partner where each does its own work
+        ("gain", "f8"),  # factor on it by the result that it started from, 1 without
         ("rate", "f8"),  # progress a second of unpaused running
+        ("effort", "f8"),  # what its pace adds up to since its last start or change of partner
         ("last", "f8"),  # s, time to which JOB's running sums are up to date
         ("pause", "f8"),  # s of delay still to pass before progress
         ("finish", "f8"),  # s, when the present segment or the work ends at this rate
@@ -55,12 +58,14 @@ BODY = np.dtype(
         ("safe", "f8"),  # progress at the start of this stretch
         ("switch", "f8"),  # s of delay at each start
         ("restart", "f8"),  # s of delay at each start after the first, on top
+        ("delay", "f8"),  # s of delay at the next start instead of these, -1: none is named
         ("contention0", "f8"),  # integral of contention at submission
         ("first", "f8"),  # s, first start
         ("end", "f8"),
         ("overhead", "f8"),
         ("lost", "f8"),
         ("shared", "f8"),
+        ("idled", "f8"),  # s that it held GPUs without work
         ("stretch", "f8"),  # s, when the present row of the allocation log began
         ("slots", "i4"),  # requested
         ("got", "i4"),  # slots held
@@ -73,15 +78,39 @@ BODY = np.dtype(
         ("segment", "i4"),
         ("partner", "i4"),  # job that shares its GPUs, -1 without
         ("guest", "i4"),  # 1 when the partner owns the GPUs
+        ("joint", "i4"),  # 1 when it is trained jointly with the partner, 0 when each does its own work
+        ("source", "i4"),  # job whose result it started from, -1: its own beginning
+        ("idle", "i4"),  # 1 while it holds GPUs without work
         ("lent", "i4"),  # 1 while a decision has lent its slots to others
         ("failures", "i4"),
         ("pos", "i4"),  # place in the heap of its class, -1 outside
         ("tick", "i4"),  # place in the heap of timers, -1 outside
         ("base", "i4"),  # demand class at the start of a wait
-        ("need", "i4"),  # slots asked for in this round (Round policies)
+        ("moving", "i4"),  # 1 while a round moves it to other nodes
     ],
     align=True,
 )
+
+NO_SPEED, NO_PAIR, NO_TRANSFER, TAKEN = range(1, 5)
+"""What can be wrong with a job that a round starts: its table lacks the configuration, the pair, or the transfer, or others
+hold the GPUs that it was given."""
+
+ANSWER = np.dtype(
+    [
+        ("job", "i8"),
+        ("type", "i8"),
+        ("slots", "i8"),  # 0: it waits
+        ("host", "i8"),  # job whose GPUs it shares, -1: it has its own
+        ("joint", "i8"),  # 1: it is trained jointly with its host
+        ("source", "i8"),  # job whose result it starts from, -1: as it is
+        ("idle", "i8"),  # 1: it holds its GPUs without work
+        ("first", "i8"),  # its first row of CELL
+        ("cells", "i8"),  # how many; 0: the placement rule decides
+        ("delay", "f8"),  # s of delay if it starts, -1: as always
+    ],
+    align=True,
+)
+CELL = np.dtype([("node", "i8"), ("slots", "i8")], align=True)
 
 ENTRY = np.dtype([("next", "i4"), ("node", "i4"), ("slots", "i4"), ("pad", "i4"), ("mask", "u8")], align=True)
 OUTAGE = np.dtype([("time", "f8"), ("node", "i4"), ("delta", "i4")], align=True)
@@ -123,7 +152,16 @@ TICK = np.dtype(
     align=True,
 )
 STRETCH = np.dtype(
-    [("job", "i4"), ("node", "i4"), ("slots", "i4"), ("guest", "i4"), ("start", "f8"), ("end", "f8")], align=True
+    [
+        ("job", "i4"),
+        ("node", "i4"),
+        ("slots", "i4"),
+        ("guest", "i2"),
+        ("idle", "i2"),
+        ("start", "f8"),
+        ("end", "f8"),
+    ],
+    align=True,
 )
 SCALARS = np.dtype(
     [
@@ -144,7 +182,9 @@ SCALARS = np.dtype(
         ("stretches", "i8"),
         ("dirty", "i8"),  # something happened since the last decision; within it, that it moved somebody
         ("head", "i8"),  # first waiting job after a decision that moved nobody, -1 after others
+        ("asleep", "i8"),  # 1: a round put off the next one, which events bring forward again
         ("culprit", "i8"),  # job of an error
+        ("fault", "i8"),  # what is wrong with it
     ],
     align=True,
 )
@@ -204,12 +244,16 @@ FIELDS = {
         "seg_first": ("i8", 1),
         "seg_end": ("f8", 1),
         "type_map": ("i8", 1),  # (T,) from the cluster's types to the table's, -1 unknown
-        "sharing": ("f8", 2),
+        "sharing": ("f8", 2),  # (M, M) factor on a model's pace beside another on the same GPUs
+        "merged": ("f8", 2),  # (M, M) factor on a model's rate when trained jointly with another
+        "transfer": ("f8", 2),  # (M, M) factor [a, b] on b's rate once it started from a's result
     }.items()
 }
 """Arrays of a state: dtype and dimensions."""
 
-CONSTANT = frozenset({"outage", "first", "code", "row", "rate", "seg_first", "seg_end", "type_map", "sharing"})
+CONSTANT = frozenset(
+    {"outage", "first", "code", "row", "rate", "seg_first", "seg_end", "type_map", "sharing", "merged", "transfer"}
+)
 """Arrays of a state that never change, and that copies share."""
 LOGS = ("ticks", "stretches")
 """Arrays of which only the first rows, so many as a scalar of their name tells, hold anything."""

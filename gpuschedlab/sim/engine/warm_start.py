@@ -3,7 +3,7 @@
 from numba import types
 
 from gpuschedlab._compiled import njit
-from gpuschedlab.sim.engine.accounting import log_tick, wake
+from gpuschedlab.sim.engine.accounting import log_stretch, log_tick, set_rate, wake
 from gpuschedlab.sim.engine.apply import INDEX
 from gpuschedlab.sim.engine.backfill import try_start
 from gpuschedlab.sim.engine.events import KEY, RAW
@@ -61,6 +61,10 @@ def reinsert(S, key, change, gate, raw):
             push_waiting(S, j)
             sc.waiting += 1
         else:
+            if b.idle == 1:
+                log_stretch(S, j)  # an order knows no such thing; a round says it again
+                b.idle = 0
+                set_rate(S, j)
             b.leaves = stay_end(S, j, S.job[j].started)
             b.pool = S.nodes[S.entry[S.body[b.partner if b.guest else j].head].node].pool
             insert_rank(S, j)

@@ -1,0 +1,274 @@
+"""What holds of every answer that a round policy gives, field by field, as `law(seen, run, cluster) -> None, or what is wrong`.
+
+They compare what was answered with what then happened, so they check the engine as well as the policy; what is impossible
+the engine refuses by name before they see it.
+"""
+
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+
+from gpuschedlab.sim import Allocation, Round, Wrapped
+
+SLACK = 1e-6
+
+
+class Seen(NamedTuple):
+    """An answer: when, to a view of which rows of the trace, and what it was."""
+
+    now: float
+    index: np.ndarray
+    answer: Allocation
+
+
+@dataclass(frozen=True)
+class Recorded(Wrapped):
+    """A round policy whose answers are kept, in order, in `seen`."""
+
+    policy: Round
+    seen: list = field(default_factory=list, compare=False)
+
+    def allocate(self, view) -> Allocation:
+        """Answer as the policy does."""
+        answer = self.policy.allocate(view)
+        self.seen.append(Seen(view.now, view.index.copy(), answer))
+        return answer
+
+
+def _held(run, now: float) -> pl.DataFrame:
+    """What is held just after an instant: a row per job and node."""
+    return run.allocations.filter((pl.col("start") <= now) & (pl.col("end") > now + SLACK))
+
+
+def _given(s: Seen) -> np.ndarray:
+    return np.asarray(s.answer.gpus, float) > 0
+
+
+def _or_none(values, n: int, default) -> np.ndarray:
+    return np.full(n, default) if values is None else np.asarray(values)
+
+
+def _first(rounds, find) -> str | None:
+    """Look at each answer; the first problem, with its instant."""
+    for s in rounds:
+        if (problem := find(s)) is not None:
+            return f"{problem}, at t={s.now:g} s"
+    return None
+
+
+def gpus_are_held(seen, run, cluster) -> str | None:
+    """Jobs hold the GPUs that were answered, or none where the round says that they found no place."""
+    status = dict(run.rounds.select("time", "status").iter_rows())
+
+    def find(s):
+        held = dict(_held(run, s.now).group_by("job").agg(pl.col("gpus").sum()).iter_rows())
+        wrong = [i for i, row in enumerate(s.index) if abs(held.get(row, 0.0) - s.answer.gpus[i]) > 0.01 + SLACK]
+        placed = [i for i in wrong if s.index[i] in held]
+        if placed:
+            i = placed[0]
+            return f"row {s.index[i]} of .jobs holds {held[s.index[i]]:g} GPUs; the answer gave {s.answer.gpus[i]:g}"
+        ended = run.jobs["end"].fill_null(np.inf).to_numpy()
+        lost = [i for i in wrong if ended[s.index[i]] > s.now + SLACK]
+        if lost and "not placed" not in (status.get(s.now) or ""):
+            return f"row {s.index[lost[0]]} of .jobs holds nothing; the answer gave {s.answer.gpus[lost[0]]:g} GPUs"
+
+    return _first(seen, find)
+
+
+def types_are_held(seen, run, cluster) -> str | None:
+    """Jobs hold GPUs of the type that was answered."""
+
+    def find(s):
+        names = dict(
+            zip(s.index.tolist(), np.asarray(cluster.gpu_types)[np.asarray(s.answer.gpu_type, int)], strict=True)
+        )
+        for job, kind in _held(run, s.now).select("job", "gpu_type").iter_rows():
+            if job in names and kind != names[job]:
+                return f"row {job} of .jobs holds {kind}; the answer gave {names[job]}"
+
+    return _first(seen, find)
+
+
+def named_nodes_are_held(seen, run, cluster) -> str | None:
+    """Jobs whose nodes were named hold just those."""
+
+    def find(s):
+        rows = np.asarray(s.answer.nodes, float) if s.answer.nodes is not None else np.zeros((0, 3))
+        wanted = {(int(s.index[int(i)]), int(node)): gpus for i, node, gpus in rows}
+        held = {(j, n): g for j, n, g in _held(run, s.now).select("job", "node", "gpus").iter_rows()}
+        for (job, node), gpus in wanted.items():
+            if abs(held.get((job, node), 0.0) - gpus) > SLACK:
+                return f"row {job} of .jobs holds {held.get((job, node), 0.0):g} GPUs of node {node}; the answer named {gpus:g}"
+
+    return _first(seen, find)
+
+
+def partners_share(seen, run, cluster) -> str | None:
+    """A job and its partner hold the same GPUs of the same nodes, and others share none."""
+
+    def find(s):
+        partner = _or_none(s.answer.partner, len(s.index), -1)
+        hosts = {int(s.index[i]): int(s.index[p]) for i, p in enumerate(partner) if p >= 0 and _given(s)[i]}
+        held = _held(run, s.now)
+        nodes = {j: set(zip(n, g, strict=True)) for j, n, g in held.group_by("job").agg("node", "gpus").iter_rows()}
+        for job in held.filter("guest")["job"].unique():
+            if job not in hosts:
+                return f"row {job} of .jobs shares GPUs; the answer names no partner"
+        for job, host in hosts.items():
+            if job in nodes and host in nodes and nodes[job] != nodes[host]:
+                return f"rows {job} and {host} of .jobs hold {nodes[job]} and {nodes[host]}; expected the same (node, GPUs)"
+
+    return _first(seen, find)
+
+
+def merged_jobs_have_partners(seen, run, cluster) -> str | None:
+    """Only a job that names a partner is trained jointly with one."""
+
+    def find(s):
+        merged = _or_none(s.answer.merged, len(s.index), False).astype(bool)
+        alone = np.flatnonzero(merged & (_or_none(s.answer.partner, len(s.index), -1) < 0))
+        if len(alone):
+            return f"row {s.index[alone[0]]} of .jobs is merged without a partner"
+
+    return _first(seen, find)
+
+
+def sources_are_named(seen, run, cluster) -> str | None:
+    """A job started from another's result only if an answer said so, and after that job had started."""
+    named = {
+        (int(j), int(k))
+        for s in seen
+        for j, k in zip(s.index, _or_none(s.answer.source, len(s.index), -1), strict=True)
+    }
+    starts = run.jobs["start"].to_list()
+    for job, source in enumerate(run.jobs["source"]):
+        if source is not None and (job, source) not in named:
+            return f"row {job} of .jobs started from the result of row {source}; no answer said so"
+        if source is not None and starts[source] > run.allocations.filter(pl.col("job") == job)["end"].max():
+            return f"row {job} of .jobs started from the result of row {source}, which had not started"
+    return None
+
+
+def profiling_makes_no_progress(seen, run, cluster) -> str | None:
+    """Time spent profiling is that of the stretches in which an answer asked for it, but for delays."""
+    times = pl.col("end") - pl.col("start")
+    stretches = (
+        run.allocations.unique(["job", "start", "end"]).group_by("job").agg(spent=times.filter("profiling").sum())
+    )
+    found = (
+        run.jobs.with_row_index("job").with_columns(pl.col("job").cast(pl.Int64)).join(stretches, on="job", how="left")
+    )
+    spent = pl.col("spent").fill_null(0.0)
+    off = (pl.col("profiled") > spent + SLACK) | (pl.col("profiled") + pl.col("overhead") < spent - SLACK)
+    for job, profiled, given in found.filter(off).select("job", "profiled", spent).iter_rows():
+        return f"row {job} of .jobs was profiled for {profiled:g} s, and held GPUs to that end for {given:g} s"
+    asked = {int(j) for s in seen for j in s.index[_or_none(s.answer.profiling, len(s.index), False).astype(bool)]}
+    odd = set(run.allocations.filter("profiling")["job"].unique()) - asked
+    return f"row {min(odd)} of .jobs was profiled; no answer said so" if odd else None
+
+
+def delays_are_those_named(seen, run, cluster) -> str | None:
+    """A job's delays add up to no more than those of the starts that were answered."""
+    switch, restart = (run.info["delays"][name] for name in ("switch", "restart"))
+    kinds = {kind: dict(seconds) for kind, seconds in run.info["delays"].get("kinds", ())}
+    if {"switch", "restart"} & set(run.jobs.columns):
+        return None  # job by job
+    allowed = np.zeros(run.jobs.height)
+    starts = run.allocations.unique(["job", "start"]).select("job", "start")
+    by_time = {now: set(rows) for now, rows in starts.group_by("start").agg("job").iter_rows()}
+    for s in seen:
+        delay = _or_none(s.answer.delay, len(s.index), "")
+        for i, job in enumerate(s.index):
+            if job in by_time.get(s.now, ()):
+                allowed[job] += max(kinds[delay[i]].values()) if delay[i] else switch + restart
+    wrong = np.flatnonzero(run.jobs["overhead"].to_numpy() > allowed + SLACK)
+    if len(wrong):
+        j = wrong[0]
+        return f"row {j} of .jobs spent {run.jobs['overhead'][int(j)]:g} s starting; the answers gave {allowed[j]:g} s"
+    return None
+
+
+def reserved_gpus_are_logged(seen, run, cluster) -> str | None:
+    """`Run.pools` holds what was reserved, and with what jobs hold it is no more than the cluster has."""
+
+    def find(s):
+        logged = {}
+        for name, kind, gpus in (
+            run.pools.filter(pl.col("time") <= s.now).select("name", "gpu_type", "gpus").iter_rows()
+        ):
+            logged[name, kind] = gpus
+        wanted = {
+            (name, kind): g
+            for name, gpus in s.answer.reserved.items()
+            for kind, g in zip(cluster.gpu_types, np.broadcast_to(gpus, len(cluster.gpu_types)), strict=True)
+        }
+        for key in logged.keys() | wanted.keys():
+            if abs(logged.get(key, 0.0) - wanted.get(key, 0.0)) > SLACK:
+                return f"pool {key[0]} has {logged.get(key, 0.0):g} GPUs of {key[1]}; the answer reserved {wanted.get(key, 0.0):g}"
+        held = _held(run, s.now).filter(~pl.col("guest"))["gpus"].sum() + sum(wanted.values())
+        if held > cluster.total_gpus + SLACK:
+            return f"{held:g} GPUs are held or reserved; the cluster has {cluster.total_gpus}"
+
+    return _first(seen, find)
+
+
+def rounds_are_on_time(seen, run, cluster) -> str | None:
+    """The next round is no later than the instant that an answer asked for."""
+    grid = run.info["interval"]
+    for s, later in pairwise(seen):
+        wake = s.answer.wake
+        if (
+            wake is not None
+            and later.now > (np.ceil(wake / grid) * grid if grid and np.isfinite(wake) else wake) + SLACK
+        ):
+            return f"the answer at t={s.now:g} s asked for a round at {wake:g} s; the next was at {later.now:g} s"
+    return None
+
+
+def objectives_are_bounded(seen, run, cluster) -> str | None:
+    """No answer is worth more than its bound."""
+
+    def find(s):
+        objective, bound = float(s.answer.objective), float(s.answer.bound)
+        if objective > bound + SLACK * max(1.0, abs(bound)):
+            return f"the objective {objective:g} exceeds the bound {bound:g}"
+
+    return _first(seen, find)
+
+
+def statuses_are_words(seen, run, cluster) -> str | None:
+    """The status is a text."""
+    return _first(seen, lambda s: None if isinstance(s.answer.status, str) else f"the status is {s.answer.status!r}")
+
+
+def solvers_take_time(seen, run, cluster) -> str | None:
+    """The solver's seconds are part of the round's."""
+    rounds = dict(run.rounds.select("time", "seconds").iter_rows())
+
+    def find(s):
+        if not (np.isnan(s.answer.seconds) or 0 <= s.answer.seconds <= rounds.get(s.now, np.inf) + SLACK):
+            return f"the solver took {s.answer.seconds:g} s of a round of {rounds[s.now]:g} s"
+
+    return _first(seen, find)
+
+
+LAWS = {
+    "gpu_type": types_are_held,
+    "gpus": gpus_are_held,
+    "objective": objectives_are_bounded,
+    "bound": objectives_are_bounded,
+    "status": statuses_are_words,
+    "nodes": named_nodes_are_held,
+    "partner": partners_share,
+    "merged": merged_jobs_have_partners,
+    "source": sources_are_named,
+    "profiling": profiling_makes_no_progress,
+    "delay": delays_are_those_named,
+    "reserved": reserved_gpus_are_logged,
+    "wake": rounds_are_on_time,
+    "seconds": solvers_take_time,
+}
+"""The law of each field of `Allocation`."""

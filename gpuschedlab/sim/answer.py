@@ -1,0 +1,221 @@
+"""The check of a round's answer, and its form as the engine takes it; what is impossible is refused by name."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from gpuschedlab.cluster.placement import SLOTS
+from gpuschedlab.errors import PolicyError
+from gpuschedlab.sim.allocation import GPUS, NODE, POSITION, Allocation
+from gpuschedlab.sim.engine.state import ANSWER, CELL
+from gpuschedlab.sim.policy import SHORTEST
+
+
+class Checked(NamedTuple):
+    """What the engine puts into force: (n,) ANSWER, (m,) CELL, reserved GPUs by name and type, wake (s; nan: as always)."""
+
+    jobs: np.ndarray
+    cells: np.ndarray
+    reserved: dict[str, np.ndarray]
+    wake: float
+
+
+def check_answer(answer, view, who: str, delays) -> Checked:
+    """Check a round's answer against its view.
+
+    Raises
+    ------
+    PolicyError
+        Something is of the wrong shape, names what is not there, or asks for what is impossible: the message says which
+        job or node, what was found and what was expected.
+    """
+    return _Check(answer, view, who, delays).checked()
+
+
+class _Check:
+    """One answer under examination."""
+
+    def __init__(self, answer, view, who: str, delays):
+        self.answer, self.view, self.delays, self.n = answer, view, delays, len(view)
+        self.who, self.when = who, f"at t={view.now:g} s"
+
+    def checked(self) -> Checked:
+        """Go through the fields in turn."""
+        if not isinstance(self.answer, Allocation):
+            raise self._error(f"found {type(self.answer).__name__}; expected an Allocation.")
+        out = np.zeros(self.n, ANSWER)
+        out["job"] = self.view.index
+        gpus = self._numbers("gpus", 0.0)
+        self._demand(gpus >= 0, "gpus", gpus, "0 or more", ", which is negative")
+        held = gpus > 0
+        out["idle"] = self._flags("profiling") & held
+        types = self._whole("gpu_type", 0, len(self.view.cluster.gpu_types) - 1, held)
+        out["type"] = np.where(held, types, -1)
+        out["slots"] = np.ceil(gpus * SLOTS - 1e-6)
+        host = self._partners(gpus, out["type"])
+        reserved = self._reserved()
+        self._capacity(gpus * (host < 0), out["type"], reserved)
+        self._requests(gpus, out)
+        out["host"] = np.where(host >= 0, self.view.index[host] if self.n else host, -1)
+        out["joint"] = self._flags("merged") & (host >= 0)
+        out["source"] = self._sources()
+        out["delay"] = self._delays()
+        cells = self._cells(out, host)
+        return Checked(out, cells, reserved, self._wake())
+
+    def _error(self, problem: str) -> PolicyError:
+        return PolicyError(f"{self.who} {self.when}: {problem}")
+
+    def _demand(self, good: np.ndarray, field: str, values, expected: str, fault: str = ""):
+        """Name the first job for which a field is wrong."""
+        if good.all():
+            return
+        wrong = np.flatnonzero(~good)
+        i, more = int(wrong[0]), f" ({len(wrong) - 1} more like it)" if len(wrong) > 1 else ""
+        raise self._error(f"{field} of job {self.view.job_id(i)} is {values[i]}{fault}{more}; expected {expected}.")
+
+    def _column(self, field: str, kind, default) -> np.ndarray:
+        given = getattr(self.answer, field)
+        if given is None:
+            return np.full(self.n, default, kind)
+        try:
+            values = np.asarray(given, kind)
+        except (TypeError, ValueError) as error:
+            raise self._error(f"{field} holds what is no number: {error}.") from error
+        if values.shape != (self.n,):
+            raise self._error(
+                f"{field} has shape {values.shape}; expected ({self.n},), an entry for each job of the view."
+            )
+        return values
+
+    def _numbers(self, field: str, default: float) -> np.ndarray:
+        values = self._column(field, float, default)
+        self._demand(np.isfinite(values), field, values, "a number", ", which is not finite")
+        return values
+
+    def _flags(self, field: str) -> np.ndarray:
+        return self._numbers(field, 0.0) != 0
+
+    def _whole(self, field: str, low: int, high: int, used=True, default: int = 0) -> np.ndarray:
+        """Whole numbers between two bounds, wherever they are used."""
+        values = self._numbers(field, default)
+        whole = (values >= low) & (values <= high) & (values == np.floor(values))
+        self._demand(whole | ~np.asarray(used), field, values, f"{low} to {high}, a whole number")
+        return values.astype(np.int64)
+
+    def _requests(self, gpus, out):
+        """Jobs whose speed hangs on what they requested have just that, unless they are profiled."""
+        asked = np.ceil(self.view.gpus * SLOTS - 1e-6)
+        wrong = (out["slots"] > 0) & (out["slots"] != asked) & (out["idle"] == 0) & ~self.view.elastic
+        if wrong.any():
+            i = int(np.flatnonzero(wrong)[0])
+            raise self._error(
+                f"job {self.view.job_id(i)} has {gpus[i]:g} GPUs and requests {self.view.gpus[i]:g}; nothing says how fast it "
+                "is on another number. Give it what it requests or nothing, profile it, or pass speeds in which its model "
+                "is elastic."
+            )
+
+    def _partners(self, gpus, types) -> np.ndarray:
+        host = self._whole("partner", -1, self.n - 1, default=-1)
+        guests = np.flatnonzero((host >= 0) & (gpus > 0))
+        for i in guests:
+            h = host[i]
+            expected = f"a job with {gpus[i]:g} GPUs of the same type, of its own, shared with no third"
+            if h == i or host[h] >= 0 or gpus[h] != gpus[i] or types[h] != types[i] or (host[guests] == h).sum() > 1:
+                self._demand(np.arange(self.n) != i, "partner", host, expected)
+        return np.where(gpus > 0, host, -1)
+
+    def _sources(self) -> np.ndarray:
+        source = self._whole("source", -1, self.view.submitted - 1, default=-1)
+        rows = np.flatnonzero((source >= 0) & (source != self.view.index))
+        good = np.full(self.n, True)
+        good[rows] = self.view.has_run(source[rows])
+        self._demand(good, "source", source, "the row of a job that has run")
+        return source
+
+    def _delays(self) -> np.ndarray:
+        if self.answer.delay is None:
+            return np.full(self.n, -1.0)
+        kinds = np.asarray(self.answer.delay, object)
+        if kinds.shape != (self.n,):
+            raise self._error(f"delay has shape {kinds.shape}; expected ({self.n},), a kind of start each.")
+        seconds = np.full(self.n, -1.0)
+        known = ", ".join(map(repr, self.delays.names)) or "none"
+        self._demand(np.isin(kinds, ("", *self.delays.names)), "delay", kinds, f"'' or one of Delays.kinds ({known})")
+        for kind in set(kinds.tolist()) - {""}:
+            rows = np.flatnonzero(kinds == kind)
+            seconds[rows] = self.delays.seconds(kind, [self.view.model_name(i) for i in rows])
+        return seconds
+
+    def _reserved(self) -> dict[str, np.ndarray]:
+        types = len(self.view.cluster.gpu_types)
+        found = {}
+        for name, given in self.answer.reserved.items():
+            gpus = np.asarray(given, float)
+            gpus = np.full(1, gpus) if gpus.ndim == 0 and types == 1 else gpus
+            if gpus.shape != (types,) or not np.isfinite(gpus).all() or (gpus < 0).any():
+                raise self._error(
+                    f"reserved[{name!r}] is {given}; expected ({types},) GPUs, one number for each type, 0 or more."
+                )
+            found[str(name)] = gpus
+        return found
+
+    def _capacity(self, gpus, types, reserved):
+        kept = sum(reserved.values(), np.zeros(len(self.view.cluster.gpu_types)))
+        given = np.bincount(types[gpus > 0], weights=gpus[gpus > 0], minlength=len(kept))
+        for t in np.flatnonzero(given + kept > self.view.capacity + 1e-9):
+            beside = f" beside {kept[t]:g} reserved" if kept[t] else ""
+            raise PolicyError(
+                f"{self.who} gave {given[t]:g} GPUs of {self.view.cluster.gpu_types[t]}{beside} {self.when}; "
+                f"the cluster has {self.view.capacity[t]:g} up. Return at most view.capacity."
+            )
+
+    def _cells(self, out, host) -> np.ndarray:
+        """Rows of nodes by job and node; `out` learns which are whose."""
+        if self.answer.nodes is None or len(self.answer.nodes) == 0:
+            return np.zeros(0, CELL)
+        rows = np.asarray(self.answer.nodes, float)
+        if rows.ndim != 2 or rows.shape[1] != 3:
+            raise self._error(f"nodes has shape {rows.shape}; expected (m, 3), rows of job, node, GPUs.")
+        self._rows(rows, out, host)
+        rows = rows[np.lexsort((rows[:, NODE], rows[:, POSITION]))]
+        whose = rows[:, POSITION].astype(int)
+        cells = np.zeros(len(rows), CELL)
+        cells["node"], cells["slots"] = rows[:, NODE], np.ceil(rows[:, GPUS] * SLOTS - 1e-6)
+        out["cells"] = np.bincount(whose, minlength=self.n)
+        out["first"] = np.cumsum(out["cells"]) - out["cells"]
+        total = np.bincount(whose, cells["slots"], self.n)
+        self._demand(
+            (out["cells"] == 0) | (total == out["slots"]), "nodes", total / SLOTS, "rows that add up to its GPUs"
+        )
+        return cells
+
+    def _rows(self, rows, out, host):
+        """Each row names a job and a node that are there, once, with GPUs that the node has."""
+        cluster = self.view.cluster
+        whole = rows[:, : NODE + 1]
+        fits = np.isfinite(rows).all(axis=1) & (whole == np.floor(whole)).all(axis=1) & (rows[:, GPUS] > 0)
+        fits &= (whole >= 0).all(axis=1) & (rows[:, POSITION] < self.n) & (rows[:, NODE] < cluster.total_nodes)
+        if fits.all():
+            job, node = whole.astype(int).T
+            fits = (out["type"][job] == cluster.node_type[node]) & (host[job] < 0) & self.view.up[node]
+            given = np.bincount(node, rows[:, GPUS], cluster.total_nodes)
+            fits &= given[node] <= cluster.node_gpus[node] + 1e-9
+            _, pair, times = np.unique(whole, axis=0, return_inverse=True, return_counts=True)
+            fits &= times[pair.ravel()] == 1
+        if not fits.all():
+            i = int(np.flatnonzero(~fits)[0])
+            raise self._error(
+                f"row {i} of nodes is {rows[i].tolist()}; expected a job of the view that has GPUs of its own, a "
+                "node of its type that is up, once, and no more GPUs than the node has for all of them."
+            )
+
+    def _wake(self) -> float:
+        wake = self.answer.wake
+        if wake is None:
+            return np.nan
+        if not isinstance(wake, int | float | np.number) or np.isnan(wake) or wake < self.view.now + SHORTEST:
+            raise self._error(
+                f"wake is {wake!r}; expected an instant (s) at least {SHORTEST:g} s from now, inf, or None."
+            )
+        return float(wake)
