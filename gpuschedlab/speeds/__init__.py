@@ -2,7 +2,7 @@
 
 from gpuschedlab.speeds.curves import Curves
 from gpuschedlab.speeds.delays import Delays
-from gpuschedlab.speeds.pollux import pollux_names, pollux_speeds
+from gpuschedlab.speeds.pollux import pollux_elastic_speeds, pollux_names, pollux_speeds
 from gpuschedlab.speeds.profiles import RESTART, gavel_speeds, goodput_speeds, single_speeds
 from gpuschedlab.speeds.spread import default_speeds, placement_speeds
 from gpuschedlab.speeds.table import Speeds
@@ -18,6 +18,7 @@ __all__ = [
     "gavel_speeds",
     "goodput_speeds",
     "placement_speeds",
+    "pollux_elastic_speeds",
     "pollux_names",
     "pollux_speeds",
     "single_speeds",

@@ -1,4 +1,4 @@
-"""Speeds of jobs whose batch size and GPUs are fixed, from the profiles of the Pollux artifact."""
+"""Speeds of jobs of a fixed batch size, on fixed or any GPUs, from the profiles of the Pollux artifact."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -16,6 +16,9 @@ EPOCHS = {"bert": 2, "ncf": 10, "yolov3": 50, "deepspeech2": 80, "imagenet": 90,
 
 MAX_LOCAL = {"yolov3": 8}
 """Largest batch on one GPU, where it is less than the largest that was profiled (Pollux artifact)."""
+
+MOST_GPUS = {"ncf": 1}
+"""Most GPUs of a job, where it is fewer than its batch size allows (Pollux artifact)."""
 
 
 def pollux_speeds(
@@ -81,20 +84,79 @@ def pollux_speeds(
             steps = step_time.filter(model=name, gpu_type=kind)
             app = _Application(name, steps, validation.filter(model=name), max_local.get(name))
             for _, batch, gpus in used.iter_rows():
-                profile = _profile(app, batch, gpus, whole_seconds, slower, iterations)
+                profile = _profile(app, batch, gpus, np.arange(1, gpus + 1), whole_seconds, slower, iterations)
                 parts.append(profile.with_columns(gpu_type=pl.lit(kind)))
     return Speeds.from_frame(pl.concat(parts), gpu_types=types)
 
 
-def pollux_names(workload: pl.DataFrame) -> pl.Series:
-    """Name the profile of each job of a workload.
+def pollux_elastic_speeds(
+    step_time: pl.DataFrame,
+    validation: pl.DataFrame,
+    workload: pl.DataFrame,
+    *,
+    gpu_type: str = "aws",
+    gpus: int = 64,
+    gpus_per_node: int = 4,
+    most: Mapping[str, int] = MOST_GPUS,
+) -> Speeds:
+    """Make one profile for each (application, batch size) that a workload uses, on 1 GPU and more.
+
+    Placements have the rates of `pollux_speeds`: epochs last whole seconds. (Fewest nodes, GPUs) without a placement
+    has the rate on filled nodes at exactly the batch size asked for, without that rounding: what a policy predicts
+    before the nodes are chosen. A job can have as many GPUs as leave each of them the smallest profiled batch.
+
+    Parameters
+    ----------
+    step_time, validation : polars.DataFrame
+        As for `pollux_speeds`.
+    workload : polars.DataFrame
+        `application, batch_size`.
+    gpu_type : str
+        Type whose step times are used.
+    gpus, gpus_per_node : int
+        GPUs of the cluster, and of each of its nodes.
+    most : mapping of str to int
+        Most GPUs of an application, where it is fewer.
+
+    Returns
+    -------
+    Speeds
+        Models are named by `pollux_names`; a job's work is to finish the epochs of `EPOCHS`.
+
+    Raises
+    ------
+    SpeedError
+        An application without profiles on this GPU type.
+
+    Notes
+    -----
+    Differs from the paper in: what is said of `pollux_speeds`. On more GPUs than any placement profiled, on the fewest
+    nodes, jobs go at the rate predicted.
+    """
+    parts = []
+    jobs = workload.select("application", "batch_size").unique().sort(pl.all())
+    for (name,), used in jobs.group_by("application", maintain_order=True):
+        steps = step_time.filter(model=name, gpu_type=gpu_type)
+        app = _Application(name, steps, validation.filter(model=name), MAX_LOCAL.get(name))
+        for batch in used["batch_size"]:
+            for n in range(1, min(gpus, most.get(name, gpus), int(batch // app.min_local)) + 1):
+                parts.append(_predicted(app, batch, n, gpus_per_node))
+                nodes = np.arange(-(-n // gpus_per_node) + 1, min(n, gpus // gpus_per_node) + 1)
+                parts.append(_profile(app, batch, n, nodes).with_columns(model=pl.lit(f"{name}/{batch}")))
+    return Speeds.from_frame(pl.concat(parts).with_columns(gpu_type=pl.lit(gpu_type)))
+
+
+def pollux_names(workload: pl.DataFrame, elastic: bool = False) -> pl.Series:
+    """Name the profile of each job of a workload: with its GPUs, or without where they are elastic.
 
     Examples
     --------
-    >>> pollux_names(pl.DataFrame({"application": ["bert"], "batch_size": [96], "num_replicas": [4]}))[0]
-    'bert/96/4'
+    >>> workload = pl.DataFrame({"application": ["bert"], "batch_size": [96], "num_replicas": [4]})
+    >>> pollux_names(workload)[0], pollux_names(workload, elastic=True)[0]
+    ('bert/96/4', 'bert/96')
     """
-    return workload.select(pl.format("{}/{}/{}", "application", "batch_size", "num_replicas")).to_series()
+    name = pl.format("{}/{}", "application", "batch_size")
+    return workload.select(name if elastic else pl.format("{}/{}", name, "num_replicas")).to_series()
 
 
 class _Application:
@@ -120,7 +182,7 @@ class _Application:
             key: rows.sort("local_bsz").select("local_bsz", "step_time", "sync_time").to_numpy()
             for (key,), rows in profiled.group_by("placement", maintain_order=True)
         }
-        self.max_local = max_local or profiled["local_bsz"].max()
+        self.min_local, self.max_local = profiled["local_bsz"].min(), max_local or profiled["local_bsz"].max()
         axes = ["n_nodes", "n_gpus", "local_bsz"]
         mean = profiled.group_by(axes).agg(pl.col("step_time", "sync_time").mean()).sort(axes)
         table = pl.concat([mean, steps.filter(pl.col("placement").is_null()).select(mean.columns)])
@@ -146,6 +208,11 @@ class _Application:
         var = (1 - w) * self.var[lo] + w * self.var[hi]
         return (var + sqr) / (var * self.batches[0] / batch + sqr)
 
+    def at(self, key, size):
+        """(2,) step and synchronisation time of a profiled placement."""
+        rows = self.placed[key]
+        return np.array([np.interp(size, rows[:, 0], rows[:, c]) for c in (1, 2)])
+
     @cached_property
     def plane(self):
         """Linear interpolation over (nodes, GPUs, local batch size)."""
@@ -158,6 +225,8 @@ class _Application:
         """(n, 2) step and synchronisation times of (nodes, GPUs), which no profiled placement covers."""
         from scipy.interpolate import NearestNDInterpolator
 
+        if not len(nodes):
+            return np.empty((0, 2))  # the triangulation of some applications takes half a minute
         wanted = np.column_stack([np.minimum(nodes, self.points[:, 0].max()), gpus, np.full(len(nodes), size)])
         times = self.plane(wanted)
         outside = np.isnan(times[:, 0])
@@ -166,21 +235,18 @@ class _Application:
         return times
 
 
-def _profile(app, batch, gpus, whole_seconds, slower, iterations):
-    """Long frame of one (application, batch size, GPUs): all placements and numbers of nodes, by epoch."""
+def _profile(app, batch, gpus, nodes, whole_seconds=True, slower=1.0, iterations=False):
+    """Long frame of one (application, batch size, GPUs): all placements and some numbers of nodes, by epoch."""
     size, extra = app.local(batch, gpus)
     gain = app.gain(gpus * size * (extra + 1))
-    nodes = np.arange(1, gpus + 1)
-    places, times = [None] * gpus, [app.between(nodes, np.full(gpus, gpus), size)]
-    for key, rows in app.placed.items():
+    places, times = [None] * len(nodes), [app.between(nodes, np.full(len(nodes), gpus), size)]
+    for key in app.placed:
         counts = sorted(map(int, key), reverse=True)
         if sum(counts) == gpus and key == _smallest(counts):
             orders = {_smallest(p) for p in permutations(counts)} if len(counts) <= 5 else {key}
             places += sorted(orders)
-            at = [np.interp(size, rows[:, 0], rows[:, c]) for c in (1, 2)]
-            times.append(np.repeat([at], len(orders), axis=0))
-    times = np.concatenate(times)
-    pace = 1 / (times[:, :1] + (times[:, :1] - times[:, 1:]) * extra) / slower
+            times.append(np.repeat([app.at(key, size)], len(orders), axis=0))
+    pace = 1 / _step(np.concatenate(times), extra)[:, None] / slower
     ends, rate = app.ends, gain[None, :] * pace
     length = np.diff(ends, prepend=0.0)
     if iterations:
@@ -191,11 +257,33 @@ def _profile(app, batch, gpus, whole_seconds, slower, iterations):
         lasts = np.rint(length / rate)
         # An epoch under half a second takes none there; here it keeps its time: no rate is infinite.
         rate = np.where(lasts > 0, length / np.maximum(lasts, 1), rate)
+    used = [*nodes.tolist(), *(len(p) for p in places[len(nodes) :])]
+    return _frame(f"{app.name}/{batch}/{gpus}", used, gpus, places, ends, rate)
+
+
+def _predicted(app, batch, gpus, gpus_per_node):
+    """Long frame of one (application, batch size) on some GPUs of filled nodes, by epoch."""
+    size, extra = app.local(batch, gpus)
+    full, rest = divmod(gpus, gpus_per_node)
+    nodes = full + (rest > 0)
+    key = _smallest([gpus_per_node] * full + [rest] * (rest > 0))
+    times = app.at(key, size)[None, :] if key in app.placed else app.between(np.array([nodes]), np.array([gpus]), size)
+    rate = app.gain(batch)[None, :] / _step(times, extra)[:, None]
+    return _frame(f"{app.name}/{batch}", [nodes], gpus, [None], app.ends, rate)
+
+
+def _step(times, extra):
+    """(n,) seconds of steps that accumulate over `extra` more passes, from (n, 2) step and synchronisation times."""
+    return times[:, 0] + (times[:, 0] - times[:, 1]) * extra
+
+
+def _frame(model, nodes, gpus, places, ends, rate):
+    """Long frame of a model's configurations (n,), whose rates (n, epochs) hold up to `ends`."""
     n, epochs = rate.shape
     return pl.DataFrame(
         {
-            "model": [f"{app.name}/{batch}/{gpus}"] * (n * epochs),
-            "n_nodes": np.repeat([i + 1 if p is None else len(p) for i, p in enumerate(places)], epochs),
+            "model": pl.Series([model] * (n * epochs), dtype=pl.Utf8),
+            "n_nodes": np.repeat(np.asarray(nodes, np.int64), epochs),
             "n_gpus": np.full(n * epochs, gpus),
             "placement": pl.Series(places, dtype=pl.Utf8).gather(np.repeat(np.arange(n), epochs)),
             "progress": np.tile(ends, n),

@@ -1,0 +1,89 @@
+"""How long a job takes to get somewhere, from its speed table."""
+
+import numpy as np
+
+from gpuschedlab._compiled import njit
+from gpuschedlab.speeds.codes import find_row, find_segment
+from gpuschedlab.speeds.table import Speeds
+
+
+def seconds_to(speeds: Speeds, model, progress, types, nodes, gpus) -> np.ndarray:
+    """Seconds from the start to some progress, each job in a configuration of its own throughout.
+
+    Parameters
+    ----------
+    speeds : Speeds
+    model : (n,) int array
+        Indices into `speeds.models`; -1 gives nan.
+    progress : (n,) float array
+        Progress to reach; inf: the end of the table.
+    types, nodes, gpus : (n,) int arrays
+        The configuration of each; types index `speeds.gpu_types`.
+
+    Returns
+    -------
+    (n,) float array
+        nan where the model has no such configuration.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> rows = {"model": "m", "gpu_type": "t4", "n_gpus": 1, "progress": [10.0, 30.0], "rate": [1.0, 2.0]}
+    >>> seconds_to(Speeds.from_frame(pl.DataFrame(rows)), [0, 0], [10.0, 20.0], [0, 0], [1, 1], [1, 1]).tolist()
+    [10.0, 15.0]
+    """
+    model, types, nodes, gpus = (np.asarray(a, np.int64) for a in (model, types, nodes, gpus))
+    table = (speeds.first, speeds.code, speeds.row, speeds.rate, speeds.seg_first, speeds.seg_end)
+    return _seconds_to(*table, model, np.asarray(progress, np.float64), types, nodes, gpus)
+
+
+@njit
+def _seconds_to(first, code, row, rate, seg_first, seg_end, model, progress, types, nodes, gpus):
+    out = np.full(model.shape[0], np.nan)
+    unknown = np.empty(0, np.int64)
+    for i in range(model.shape[0]):
+        m = model[i]
+        if m < 0:
+            continue
+        at = find_row(first, code, row, m, types[i], nodes[i], gpus[i], unknown)
+        if at < 0:
+            continue
+        total, begin = 0.0, 0.0
+        for s in range(seg_first[m], seg_first[m + 1]):
+            end = min(seg_end[s], progress[i])
+            if end > begin:
+                total += (end - begin) / rate[at + s - seg_first[m]]
+                begin = end
+        out[i] = total
+    return out
+
+
+def segment_end(speeds: Speeds, model, progress) -> np.ndarray:
+    """Progress at which the present segment (epoch) of each job ends; at an end itself, that of the next.
+
+    Parameters
+    ----------
+    speeds : Speeds
+    model : (n,) int array
+        Indices into `speeds.models`; -1 gives nan.
+    progress : (n,) float array
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> rows = {"model": "m", "gpu_type": "t4", "n_gpus": 1, "progress": [10.0, 30.0], "rate": [1.0, 2.0]}
+    >>> segment_end(Speeds.from_frame(pl.DataFrame(rows)), [0, 0, 0], [3.0, 10.0, 30.0]).tolist()
+    [10.0, 30.0, 30.0]
+    """
+    return _segment_end(speeds.seg_first, speeds.seg_end, np.asarray(model, np.int64), np.asarray(progress, np.float64))
+
+
+@njit
+def _segment_end(seg_first, seg_end, model, progress):
+    out = np.full(model.shape[0], np.nan)
+    for i in range(model.shape[0]):
+        if model[i] >= 0:
+            # A rounding error must not leave a job in an epoch that it has finished.
+            at = seg_first[model[i]] + find_segment(seg_first, seg_end, model[i], progress[i] * (1 + 1e-9))
+            out[i] = seg_end[at]
+    return out
