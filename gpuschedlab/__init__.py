@@ -12,7 +12,7 @@ _HOMES = {
     "traces": ("calibrate", "generate", "read", "validate"),
     "speeds": ("Speeds",),
     "estimators": ("History", "Noisy", "Oracle", "Runtime"),
-    "policies": ("Edf", "Fifo", "Gavel", "Lucid", "Pop", "Sia", "Sjf", "Srtf", "Themis", "Tiresias"),
+    "policies": ("Edf", "Fifo", "Gavel", "Lucid", "Optimus", "Pop", "Sia", "Sjf", "Srtf", "Themis", "Tiresias"),
     "metrics": ("compare",),
     "comparison": ("Comparison", "simulate_all"),
     "check": ("check_estimator", "check_policy"),

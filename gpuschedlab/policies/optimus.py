@@ -1,0 +1,189 @@
+"""Optimus (Peng et al., EuroSys'18), as the Pollux artifact has it: GPUs one at a time to where they save most time."""
+
+import heapq
+from dataclasses import dataclass
+from typing import Annotated
+
+import numpy as np
+
+from gpuschedlab._compiled import njit
+from gpuschedlab.knobs import Knob
+from gpuschedlab.policies.simple import Placement
+from gpuschedlab.sim.policy import Allocation, Round
+from gpuschedlab.speeds.codes import ANY
+from gpuschedlab.speeds.elapsed import seconds_to, segment_end
+
+
+@dataclass(frozen=True)
+class Optimus(Round):
+    """Give each job its fewest GPUs, then one more at a time to the job whose remaining time falls most.
+
+    In order of submission, each job gets the fewest GPUs that it can run on. The GPUs left go, one at a time, to the job
+    with the largest r (t(n) - t(n + 1)) > 0, where t(n) is the time of an iteration on n GPUs of filled nodes and r the
+    number of remaining iterations. A job that keeps its number of GPUs stays where it is.
+
+    Differs from the paper in
+    -------------------------
+    It follows the Pollux artifact (OSDI'21): GPUs instead of workers and parameter servers, all-reduce, and speeds from
+    the speed table rather than fitted online. The artifact knows the remaining iterations; here they follow from the
+    estimated duration: `Oracle` gives the artifact's. `whole_epochs` counts them as the artifact does, from the end of
+    the present epoch, with one iteration left in the last. The artifact places jobs of fewest GPUs first, the engine those
+    of most. Beyond the artifact: where a speed table lacks n + 1 GPUs, the next number that it has is compared, by
+    seconds saved per GPU; rigid jobs get the GPUs that they ask for; on several GPU types a job starts on the fastest
+    with room, and stays there.
+
+    References
+    ----------
+    Peng et al., Optimus, EuroSys'18, section 4.1; Qiao et al., Pollux, OSDI'21, section 5, and its artifact.
+
+    Examples
+    --------
+    >>> Optimus(whole_epochs=True).interval
+    60.0
+    """
+
+    whole_epochs: Annotated[bool, Knob(help="whether the present epoch counts as done")] = False
+    placement: Placement = "widest"
+    interval: Annotated[float, Knob(1, 3600, log=True, unit="s", help="between rounds")] = 60.0
+
+    def allocate(self, view) -> Allocation:
+        """Estimate the remaining times, and give out the GPUs."""
+        n = len(view.index)
+        if n == 0:
+            return Allocation(np.empty(0, np.int64), np.empty(0))
+        types, nodes, counts = _configurations(view)
+        elastic, rate = _rates(view, types, nodes, counts)
+        seconds = self._work(view, elastic, rate, types, nodes, counts)[:, None] / rate
+        shape = (n, len(view.capacity), -1)
+        given = counts.reshape(shape[1:])[0].astype(float)
+        gpu_type, gpus = grow(seconds.reshape(shape), given, np.floor(view.capacity), view.gpu_type)
+        # A part of a GPU was counted as one.
+        return Allocation(gpu_type, np.where(elastic, gpus, np.minimum(gpus, view.gpus)))
+
+    def _work(self, view, elastic, rate, types, nodes, counts):
+        """(n,) remaining work in units of progress, at the present rates; 1 where the estimate has passed."""
+        rows = np.arange(len(rate))
+        # What the estimate is of: the requested GPUs, or the nearest number that the table has.
+        own = np.where(np.isnan(rate), np.inf, np.abs(counts - view.gpus[:, None])).argmin(axis=1)
+        left = view.estimate.astype(float)
+        if elastic.any():
+            speeds, at = view.speeds, own[elastic]
+            model, reached = view.model[elastic], view.progress[elastic]
+            if self.whole_epochs:
+                reached = segment_end(speeds, model, reached)
+            kinds = speeds.type_codes(view.cluster.gpu_types)[types[at]]
+            left[elastic] -= seconds_to(speeds, model, reached, kinds, nodes[at], counts[at])
+        # Rounded, so that jobs of equal work tie whatever they asked for.
+        return np.maximum(np.round(left * rate[rows, own], 6), 1.0)
+
+
+def _configurations(view):
+    """Types, nodes and GPUs (C,) that jobs of the view could have, on the fewest nodes, type by type."""
+    cluster = view.cluster
+    kinds = len(cluster.gpu_types)
+    counts = np.ceil(view.gpus).astype(np.int64)
+    if view.speeds is not None:
+        known = view.speeds.code[view.speeds.code >= 0] & ANY
+        counts = np.concatenate([counts, known[known <= min(cluster.capacity.max(), ANY - 1)]])
+    counts = np.unique(counts)
+    width = np.array([cluster.node_gpus[cluster.node_type == t].max() for t in range(kinds)])
+    types, gpus = np.repeat(np.arange(kinds), len(counts)), np.tile(counts, kinds)
+    return types, -(-gpus // width[types]), gpus
+
+
+def _rates(view, types, nodes, gpus):
+    """Which jobs are elastic (n,), and the progress per second (n, C) of all; nan where a job cannot run."""
+    rate = view.rates(types, nodes, gpus)
+    elastic = view.model >= 0
+    if elastic.any():
+        elastic = elastic & ~view.speeds.relative[view.model]
+    own = np.ceil(view.gpus)[:, None] == gpus
+    rate[view.model < 0] = 1.0
+    rate[~elastic[:, None] & ~own] = np.nan
+    return elastic, rate
+
+
+@njit
+def _next(seconds, at):
+    """First number of GPUs after `at` on which a job can run, as an index; -1: none."""
+    for k in range(at + 1, seconds.shape[0]):
+        if not np.isnan(seconds[k]):
+            return k
+    return -1
+
+
+@njit
+def _gain(seconds, counts, at):
+    """Seconds saved for each GPU more, from index `at` to the next; 0: there is none."""
+    k = _next(seconds, at)
+    return 0.0 if k < 0 else (seconds[at] - seconds[k]) / (counts[k] - counts[at])
+
+
+@njit
+def _first_type(seconds, counts, room, held):
+    """Type on which a job gets its fewest GPUs: the one held, otherwise the fastest with room; -1: none has."""
+    best = -1
+    least = np.inf
+    for t in range(seconds.shape[0]):
+        k = _next(seconds[t], -1)
+        if k < 0 or counts[k] > room[t]:
+            continue
+        if t == held:
+            return t
+        if seconds[t, k] < least:
+            best = t
+            least = seconds[t, k]
+    return best
+
+
+@njit
+def grow(seconds, counts, room, held):
+    """Give all jobs their fewest GPUs, in order, then one step more at a time where each GPU saves most.
+
+    Parameters
+    ----------
+    seconds : (n, T, K) float array
+        Remaining time of each job on each GPU type and number of GPUs; nan where it cannot run.
+    counts : (K,) float array
+        Numbers of GPUs, ascending.
+    room : (T,) float array
+        GPUs of each type.
+    held : (n,) int array
+        Type that each job runs on; -1: none.
+
+    Returns
+    -------
+    gpu_type : (n,) int array
+    gpus : (n,) float array
+
+    Examples
+    --------
+    >>> seconds = np.array([[[90.0, 50.0, 40.0]], [[60.0, 30.0, 20.0]]])  # one type, 1 to 3 GPUs
+    >>> grow(seconds, np.array([1.0, 2.0, 3.0]), np.array([4.0]), np.array([-1, -1]))
+    (array([0, 0]), array([2., 2.]))
+    """
+    n = seconds.shape[0]
+    gpu_type, at, gpus, left = np.zeros(n, np.int64), np.full(n, -1), np.zeros(n), room.copy()
+    queue = [(0.0, 0) for _ in range(0)]
+    for i in range(n):
+        t = _first_type(seconds[i], counts, left, held[i])
+        if t < 0:
+            continue
+        gpu_type[i] = t
+        at[i] = _next(seconds[i, t], -1)
+        gpus[i] = counts[at[i]]
+        left[t] -= gpus[i]
+        queue.append((-_gain(seconds[i, t], counts, at[i]), i))
+    heapq.heapify(queue)
+    while len(queue) > 0 and queue[0][0] < 0:
+        _, i = heapq.heappop(queue)
+        t = gpu_type[i]
+        k = _next(seconds[i, t], at[i])
+        more = counts[k] - gpus[i]
+        if more > left[t]:
+            continue  # capacity only shrinks within a round, so what does not fit now can be skipped
+        at[i] = k
+        gpus[i] += more
+        left[t] -= more
+        heapq.heappush(queue, (-_gain(seconds[i, t], counts, k), i))
+    return gpu_type, gpus
