@@ -1,4 +1,4 @@
-"""Tiresias against the Pollux artifact's results, and against a plain loop with the artifact's rules."""
+"""Tiresias and Optimus against the Pollux artifact's results, Tiresias against a plain loop with its rules, too."""
 
 import numpy as np
 import polars as pl
@@ -149,13 +149,36 @@ def test_engine_equals_a_plain_loop_on_other_workloads(data_dir, name, number):
     assert result["within"] == 1.0
 
 
-def test_the_artifact_itself(data_dir):
-    result = run(data_dir)
-    assert result["ok"]
-    assert [w["workload"] for w in result["workloads"]] == [1, 2, 3, 4]
-    assert all(w["jobs"] == 160 for w in result["workloads"])
-    assert result["within"] == 1.0
-    assert max(w["worst"] for w in result["workloads"]) < 5
+@pytest.fixture(scope="module")
+def fidelity(data_dir):
+    return run(data_dir)
+
+
+def of(fidelity, policy):
+    rows = [w for w in fidelity["workloads"] if w["policy"] == policy]
+    assert [w["workload"] for w in rows] == [1, 2, 3, 4]
+    assert all(w["jobs"] == 160 for w in rows)
+    return rows
+
+
+@pytest.mark.data
+@pytest.mark.xdist_group("fidelity to the Pollux artifact")
+def test_tiresias_is_the_artifacts(fidelity):
+    rows = of(fidelity, "tiresias")
+    assert fidelity["ok"]
+    assert fidelity["within"]["tiresias"] == 1.0
+    assert max(w["worst"] for w in rows) < 5
+
+
+@pytest.mark.data
+@pytest.mark.xdist_group("fidelity to the Pollux artifact")
+def test_optimus_is_near_the_artifacts(fidelity):
+    rows = of(fidelity, "optimus")
+    assert [w["reference"] for w in rows] == pytest.approx([4087, 6914, 3944, 5968], abs=1)
+    assert all(abs(w["error"]) < 0.1 for w in rows)
+    assert fidelity["within"]["optimus"] > 0.7
+    # As often as the artifact's own jobs, which a loop with its rules counted.
+    assert [w["restarts"] for w in rows] == pytest.approx([5.7, 5.3, 2.5, 3.6], rel=0.15)
 
 
 def test_missing_data_are_named(tmp_path):

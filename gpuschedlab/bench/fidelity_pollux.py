@@ -1,8 +1,8 @@
-"""Fidelity to the Pollux artifact: Tiresias on its workloads, against its own simulator's completion times.
+"""Fidelity to the Pollux artifact: Tiresias and Optimus on its workloads, against its simulator's completion times.
 
-The artifact (Qiao et al., OSDI'21) runs 160 jobs of fixed batch size and GPUs on 16 nodes of 4 T4. Every 60 s
-Tiresias (two queues split at 57,600 GPU-s) decides; each placement costs 30 s; a new allocation takes from
-the node with the most free GPUs.
+The artifact (Qiao et al., OSDI'21) runs 160 jobs of fixed batch size on 16 nodes of 4 T4; under Tiresias (two queues split
+at 57,600 GPU-s) their GPUs are fixed, too. Every 60 s the policy decides; each placement costs 30 s; a new allocation
+takes from the node with the most free GPUs.
 """
 
 import time
@@ -19,9 +19,22 @@ INTERVAL = 60.0
 RESTART = 30.0
 TOLERANCE = 60.0  # s within which a completion time counts as equal
 
+LIMITS = {"tiresias": {"error": 0.01, "within": 0.95}, "optimus": {"error": 0.1, "within": 0.5}}
+"""Largest relative error of an average, and least share of jobs within `TOLERANCE`."""
+
+CAUSES = (
+    "Optimus: a round here places the jobs of most GPUs first, the artifact's those of fewest, which leaves other nodes to "
+    "each. Made to do so, the averages are within 0.5 % of the artifact's, and 86 % of the jobs within a minute.",
+    "Optimus: remaining iterations follow here from the progress of a step, there from the iterations validated at the batch "
+    "size. Where two jobs would save almost the same time, the other one gets the GPU, and both restart at other "
+    "instants: of 640 jobs, some yolov3 and bert end up to 5,000 s apart; the averages differ by 0.2 %.",
+    "Optimus: on more than 16 GPUs of filled nodes, epochs do not last whole seconds (0.01 %).",
+)
+"""Why the figures differ."""
+
 
 def run(data_dir: str | Path) -> dict:
-    """Simulate every workload of the artifact, and compare with its results.
+    """Simulate every workload of the artifact under both policies, and compare with its results.
 
     Parameters
     ----------
@@ -32,35 +45,51 @@ def run(data_dir: str | Path) -> dict:
     Returns
     -------
     dict
-        `workloads`: one dict each with `workload, jobs, avg_jct` (s), `reference` (s), `error` (relative),
-        `within` (share of jobs within 60 s), `same` (share within 1 s), `worst` (s), `restarts` (a job),
-        `seconds` (taken); `within`: share of all jobs; `ok`: each average within 1 % and at least 95 % of the
-        jobs within 60 s.
+        `workloads`: one dict each with `policy, workload, jobs, avg_jct` (s), `reference` (s), `error` (relative),
+        `within` (share of jobs within 60 s), `same` (share within 1 s), `worst` (s), `worst_job`, `restarts` (a job),
+        `seconds` (taken); `within`: share of all jobs by policy; `causes` of the differences; `ok`: each average, and
+        the share within 60 s of all jobs of a policy, within `LIMITS`.
 
     Raises
     ------
     LabError
         A file is missing.
     """
-    from gpuschedlab.speeds import pollux_speeds
-
     workloads = _read(data_dir, "reference/pollux_workloads.parquet")
-    reference = _read(data_dir, "reference/pollux_artifact_jct.parquet").filter(policy="tiresias")
+    reference = _read(data_dir, "reference/pollux_artifact_jct.parquet")
     step_time = _read(data_dir, "profiles/step_time.parquet")
     validation = _read(data_dir, "profiles/validation.parquet")
-    speeds = pollux_speeds(step_time, validation, workloads, gpu_type=GPU_TYPE)
-    rows = []
-    for (number,), jobs in workloads.group_by("workload", maintain_order=True):
-        begin = time.perf_counter()
-        done = tiresias_run(jobs, speeds).jobs
-        seconds = time.perf_counter() - begin
-        wanted = reference.filter(workload=number).select("job", wanted="jct")
-        both = done.join(wanted, left_on="name", right_on="job", how="inner")
-        rows.append({"workload": number, **compare(both["jct"], both["wanted"])})
-        rows[-1] |= {"restarts": float(both["restarts"].mean()), "seconds": seconds}
-    within = sum(r["within"] * r["jobs"] for r in rows) / sum(r["jobs"] for r in rows)
-    ok = within >= 0.95 and all(abs(r["error"]) <= 0.01 for r in rows)
-    return {"bench": "fidelity_pollux", "workloads": rows, "within": within, "ok": bool(ok)}
+    rows, within = [], {}
+    for policy, (speeds_of, simulation) in _simulations().items():
+        speeds = speeds_of(step_time, validation, workloads, gpu_type=GPU_TYPE)
+        mine = [
+            {"policy": policy, "workload": number, **_one(simulation, jobs, speeds, wanted)}
+            for (number,), jobs in workloads.group_by("workload", maintain_order=True)
+            for wanted in [reference.filter(policy=policy, workload=number)]
+        ]
+        within[policy] = sum(r["within"] * r["jobs"] for r in mine) / sum(r["jobs"] for r in mine)
+        rows += mine
+    ok = all(abs(r["error"]) <= LIMITS[r["policy"]]["error"] for r in rows)
+    ok &= all(share >= LIMITS[policy]["within"] for policy, share in within.items())
+    return {"bench": "fidelity_pollux", "workloads": rows, "within": within, "causes": list(CAUSES), "ok": bool(ok)}
+
+
+def _simulations() -> dict:
+    """By policy: what makes its speeds, and what runs a workload."""
+    from gpuschedlab.speeds import pollux_elastic_speeds, pollux_speeds
+
+    return {"tiresias": (pollux_speeds, tiresias_run), "optimus": (pollux_elastic_speeds, optimus_run)}
+
+
+def _one(simulation, jobs, speeds, wanted):
+    """Figures of one workload beside the artifact's."""
+    begin = time.perf_counter()
+    done = simulation(jobs, speeds).jobs
+    seconds = time.perf_counter() - begin
+    both = done.join(wanted.select("job", wanted="jct"), left_on="name", right_on="job", how="inner")
+    worst = both["name"][int((both["jct"] - both["wanted"]).abs().arg_max())]
+    figures = compare(both["jct"], both["wanted"])
+    return figures | {"worst_job": worst, "restarts": float(both["restarts"].mean()), "seconds": seconds}
 
 
 def tiresias_run(jobs: pl.DataFrame, speeds):
@@ -77,41 +106,60 @@ def tiresias_run(jobs: pl.DataFrame, speeds):
     -------
     Run
     """
-    from gpuschedlab.cluster import Cluster
     from gpuschedlab.policies import Tiresias
-    from gpuschedlab.sim import Delays, simulate
 
     policy = Tiresias(queues=2, thresholds=(THRESHOLD,), interval=INTERVAL, placement="widest")
-    cluster = Cluster.homogeneous(NODES, GPUS_PER_NODE, GPU_TYPE)
+    return _simulate(pollux_trace(jobs, speeds), policy, speeds)
+
+
+def optimus_run(jobs: pl.DataFrame, speeds):
+    """Run one workload as the artifact's Optimus did.
+
+    Parameters
+    ----------
+    jobs : polars.DataFrame
+        As for `tiresias_run`; `num_replicas` only says what the estimate is of.
+    speeds : Speeds
+        From `pollux_elastic_speeds`, holding a profile for each job.
+
+    Returns
+    -------
+    Run
+    """
+    from gpuschedlab.policies import Optimus
+
+    policy = Optimus(whole_epochs=True, interval=INTERVAL, placement="widest")
+    return _simulate(pollux_trace(jobs, speeds, elastic=True), policy, speeds)
+
+
+def _simulate(trace, policy, speeds):
+    from gpuschedlab.cluster import Cluster
+    from gpuschedlab.sim import Delays, simulate
+
     # The artifact counts its 30 s at every placement, the first too.
-    delays = Delays(switch=RESTART)
-    return simulate(pollux_trace(jobs, speeds), cluster, policy, speeds=speeds, delays=delays)
+    cluster, delays = Cluster.homogeneous(NODES, GPUS_PER_NODE, GPU_TYPE), Delays(switch=RESTART)
+    return simulate(trace, cluster, policy, speeds=speeds, delays=delays)
 
 
-def pollux_trace(jobs: pl.DataFrame, speeds) -> pl.DataFrame:
-    """Trace of a workload: each job with its profile, and its duration (s) on the fewest nodes.
+def pollux_trace(jobs: pl.DataFrame, speeds, elastic: bool = False) -> pl.DataFrame:
+    """Trace of a workload: each job with its profile, and its duration (s) on its GPUs of the fewest nodes.
 
     Jobs of the same second go by their row there, by their id here: the ids begin with the row.
     """
     from gpuschedlab.speeds import pollux_names
-    from gpuschedlab.speeds.codes import find_row
+    from gpuschedlab.speeds.elapsed import seconds_to
 
-    ideal = {}
-    for m, name in enumerate(speeds.models):
-        gpus = int(name.rpartition("/")[2])
-        counts = np.array([GPUS_PER_NODE] * (gpus // GPUS_PER_NODE) + [gpus % GPUS_PER_NODE])
-        counts = counts[counts > 0]
-        row = find_row(speeds.first, speeds.code, speeds.row, m, 0, len(counts), gpus, counts)
-        ends = speeds.seg_end[speeds.seg_first[m] : speeds.seg_first[m + 1]]
-        ideal[name] = float((np.diff(ends, prepend=0.0) / speeds.rate[row : row + len(ends)]).sum())
-    model = pollux_names(jobs)
+    model = pollux_names(jobs, elastic)
+    gpus = jobs["num_replicas"].to_numpy()
+    whole, first = np.full(len(gpus), np.inf), np.zeros(len(gpus), np.int64)
+    duration = seconds_to(speeds, speeds.model_codes(model), whole, first, -(-gpus // GPUS_PER_NODE), gpus)
     return pl.DataFrame(
         {
             "job_id": [f"{row:05d}-{name}" for row, name in enumerate(jobs["name"])],
             "name": jobs["name"],
             "submit": jobs["time"].cast(pl.Float64),
-            "gpus": jobs["num_replicas"].cast(pl.Float64),
-            "duration": model.replace_strict(ideal, return_dtype=pl.Float64),
+            "gpus": gpus.astype(float),
+            "duration": duration,
             "model": model,
             "batch_size": jobs["batch_size"].cast(pl.Int64),
         }
