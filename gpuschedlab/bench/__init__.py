@@ -41,7 +41,7 @@ def _modules(name: str) -> list[str]:
     return [path for path in paths if importlib.util.find_spec(path)]
 
 
-def run(name: str, data_dir: str | Path | None = None, **chosen: tuple) -> dict:
+def run(name: str, data_dir: str | Path | None = None, beside: str | None = None, **chosen: tuple) -> dict:
     """Run one bench.
 
     Parameters
@@ -50,6 +50,8 @@ def run(name: str, data_dir: str | Path | None = None, **chosen: tuple) -> dict:
         One of `names()`.
     data_dir : str or Path, optional
         Folder of the reference data, for the benches that compare with it.
+    beside : str, optional
+        Folder of another checkout, for the benches that measure one in turn with this.
     **chosen
         Fewer `traces` or `policies`, or other `seeds`, for the benches that take them.
 
@@ -69,6 +71,11 @@ def run(name: str, data_dir: str | Path | None = None, **chosen: tuple) -> dict:
     runs = [importlib.import_module(module).run for module in modules]
     for each in runs:
         _check_chosen(name, each, chosen)
+        if beside and "beside" not in inspect.signature(each).parameters:
+            raise LabError(
+                f"bench {name}: found beside={beside}; expected none, for it compares with no other checkout."
+            )
+    chosen |= {"beside": beside} if beside else {}
     parts = [each(data_dir, **chosen) for each in runs]
     if len(parts) == 1:
         return {"bench": name} | parts[0]

@@ -1,6 +1,7 @@
-"""Seconds and memory of the engine, warm, each case in a process of its own.
+"""Seconds of the processor and memory of the engine, warm, each case in a process of its own.
 
-A time is that of a whole `simulate` call: checks at the door, simulation, and the frames of the run.
+A time is that of a whole `simulate` call: checks at the door, simulation, and the frames of the run. Beside another
+checkout, the two are measured in turn, so that a machine whose pace varies is as fast for each.
 """
 
 import json
@@ -19,11 +20,14 @@ from typing import NamedTuple
 from gpuschedlab.errors import LabError
 
 RUNS = 5
+TURNS = 2
+SLOWER = 1.1
+"""Ratio of the processor's seconds to those of another checkout at which a case counts as slower."""
 MEMORY = 4e9  # bytes, of the million-job cases
 
 
 class Case(NamedTuple):
-    """What is simulated, and the seconds and bytes allowed (None: for information)."""
+    """What is simulated, and the processor's seconds and bytes allowed (None: for information); `days`: one job so long."""
 
     name: str
     policy: str
@@ -33,6 +37,7 @@ class Case(NamedTuple):
     seconds: float | None = None
     memory: float | None = None
     speeds: bool = False
+    days: float | None = None
 
 
 CASES = (
@@ -42,6 +47,10 @@ CASES = (
     Case("tiresias_100k", "tiresias", 100_000, "125x8", 0.9, 1.0),
     Case("fifo_million", "fifo", 1_000_000, "125x8", 0.9, 30.0, MEMORY),
     Case("tiresias_million", "tiresias", 1_000_000, "125x8", 0.9, 30.0, MEMORY),
+    Case("themis_10k", "themis", 10_000, "70x8", 0.9),
+    Case("lucid_10k_speeds", "lucid", 10_000, "70x8", 0.9, speeds=True),
+    Case("sia_one_long_job", "sia", 1, "16x4", 0.0, 1.0, days=50.0),
+    Case("gavel_one_long_job", "gavel", 1, "16x4", 0.0, 1.0, days=50.0),
 )
 IMPORT_SECONDS = 0.5
 CODE = {
@@ -50,22 +59,25 @@ CODE = {
 }
 
 
-def run(data_dir=None) -> dict:
+def run(data_dir=None, beside: str | None = None) -> dict:
     """Measure every case.
 
     Parameters
     ----------
     data_dir : optional
         Not used.
+    beside : path, optional
+        Folder of another checkout of the package, which is measured in turn with this one.
 
     Returns
     -------
     dict
-        `rows`: dicts with `name`, `value` (median), `unit`, `budget` (None: for information), `ok`, `runs` (all
-        values), and `cpu`, the median of the processor's seconds, which other work on the machine does not lengthen;
-        `machine`; `ok`: whether every budget is kept.
+        `rows`: dicts with `name`, `value` (median; of cases, the processor's seconds, which other work on the machine
+        does not lengthen), `unit`, `budget` (None: for information), `ok`, `runs` (all values), and `beside` and `ratio`,
+        the median of the other checkout and this one's over it; `machine`; `ok`: whether every budget is kept, and
+        nothing is slower by more than a tenth than beside it.
     """
-    rows = [row for case in CASES for row in case_rows(case)]
+    rows = [row for case in CASES for row in case_rows(case, beside)]
     rows.append(_row("import", imports("import"), "s", IMPORT_SECONDS))
     rows.append(_row("import_simulate", imports("import_simulate"), "s", None))
     rows.append(_row("first_compile", [first_compile()], "s", None))
@@ -73,36 +85,60 @@ def run(data_dir=None) -> dict:
     return {"bench": "engine", "rows": rows, "machine": machine, "ok": all(r["ok"] for r in rows)}
 
 
-def case_rows(case: Case, runs: int = RUNS) -> list[dict]:
+def case_rows(case: Case, beside: str | None = None, runs: int = RUNS) -> list[dict]:
     """Rows of one case: seconds, and peak memory where that is limited."""
-    told = _python(["-m", "gpuschedlab.bench.engine", case.name, str(runs)])
-    rows = [_row(case.name, told["seconds"], "s", case.seconds) | {"cpu": statistics.median(told["cpu"])}]
-    if case.memory is not None:
-        rows.append(_row(f"{case.name}_memory", [told["memory"]], "bytes", case.memory))
-    return rows
+    words = ["-c", Path(__file__).read_text(encoding="utf-8"), case.name, str(runs)]  # this file, in either checkout
+    mine, other = [], []
+    for _ in range(TURNS if beside else 1):
+        mine.append(_python(words))
+        if beside:
+            try:
+                other.append(_python(words, beside))
+            except LabError as error:  # a case may need what the other checkout has not yet
+                print(f"bench engine: {case.name} does not run in {beside}: {error}", file=sys.stderr)
+    row = _row(case.name, [s for answer in mine for s in answer["cpu"]], "s", case.seconds)
+    if other:
+        before = statistics.median(s for answer in other for s in answer["cpu"])
+        row |= {"beside": before, "ratio": row["value"] / before}
+        row["ok"] &= row["ratio"] <= SLOWER
+    if case.memory is None:
+        return [row]
+    return [row, _row(f"{case.name}_memory", [max(answer["memory"] for answer in mine)], "bytes", case.memory)]
 
 
 def measure(case: Case, runs: int) -> dict:
-    """Run a case in this process: `seconds` and `cpu` (runs,) after one that warms up, and peak `memory` (bytes)."""
-    from gpuschedlab import Cluster, generate, simulate
-    from gpuschedlab.speeds import default_speeds
+    """Run a case in this process: the processor's seconds `cpu` (runs,) after one that warms up, and peak `memory` (bytes)."""
+    from gpuschedlab import Cluster, simulate
     from gpuschedlab.words import policy_of
 
     cluster, policy = Cluster.parse(case.cluster), policy_of(case.policy)
-    # Longer traces for more jobs: arrivals a day as in a week of 10,000 on 560 GPUs.
-    days = 7 * case.jobs / 10_000 * 560 / cluster.total_gpus
-    trace = generate("venus", days=days, jobs=case.jobs, load=case.load, cluster_gpus=cluster.total_gpus, rng=0)
-    speeds = default_speeds(cluster) if case.speeds else None
+    trace = _trace(case, cluster.total_gpus)
+    speeds = None
+    if case.speeds:
+        from gpuschedlab.speeds import default_speeds
+
+        speeds = default_speeds(cluster)
     simulate(trace, cluster, policy, speeds=speeds)
-    seconds, cpu = [], []
+    cpu = []
     for _ in range(runs):
-        begin, worked = time.perf_counter(), time.process_time()
+        begin = time.process_time()
         simulate(trace, cluster, policy, speeds=speeds)
-        seconds.append(time.perf_counter() - begin)
-        cpu.append(time.process_time() - worked)
+        cpu.append(time.process_time() - begin)
     # Linux counts kB, macOS bytes.
     unit = 1 if sys.platform == "darwin" else 1024
-    return {"seconds": seconds, "cpu": cpu, "memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit}
+    return {"cpu": cpu, "memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit}
+
+
+def _trace(case: Case, gpus: int):
+    """Jobs of a case: generated, with arrivals a day as in a week of 10,000 on 560 GPUs, or one long job."""
+    import polars as pl
+
+    from gpuschedlab import generate
+
+    if case.days is not None:
+        return pl.DataFrame({"job_id": ["long"], "submit": [0.0], "gpus": [1.0], "duration": [case.days * 86_400.0]})
+    days = 7 * case.jobs / 10_000 * 560 / gpus
+    return generate("venus", days=days, jobs=case.jobs, load=case.load, cluster_gpus=gpus, rng=0)
 
 
 def imports(name: str, runs: int = RUNS) -> list[float]:
@@ -154,10 +190,13 @@ def _row(name: str, values: list[float], unit: str, budget: float | None) -> dic
 
 def _python(words: list[str], folder: str | None = None):
     """JSON that a fresh Python prints, started in a folder."""
-    done = subprocess.run([sys.executable, *words], capture_output=True, text=True, cwd=folder, check=False)
+    there = os.environ | ({"PYTHONPATH": str(folder)} if folder else {})
+    done = subprocess.run([sys.executable, *words], capture_output=True, text=True, cwd=folder, env=there, check=False)
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-        raise LabError(f"bench engine: python {' '.join(words[:3])} ended with {done.returncode}: {last}")
+        raise LabError(
+            f"bench engine: python {' '.join(w for w in words if len(w) < 99)} ended with {done.returncode}: {last}"
+        )
     return json.loads(done.stdout)
 
 

@@ -22,6 +22,9 @@ def add(commands):
     parser.add_argument(
         "--seeds", nargs="+", type=int, metavar="SEED", help="instead of its own (as above, and traces)"
     )
+    parser.add_argument(
+        "--beside", metavar="FOLDER", help="another checkout of this project, measured in turn with this one (engine)"
+    )
     add_json(parser)
     parser = add_command(
         commands, "warm", warm, "compile the engine and the policies ahead, so that first runs are quick"
@@ -34,7 +37,7 @@ def bench(args) -> int:
     from gpuschedlab.bench import run
 
     chosen = {key: tuple(getattr(args, key)) for key in ("traces", "policies", "seeds") if getattr(args, key)}
-    found = run(args.name, args.data, **chosen)
+    found = run(args.name, args.data, args.beside, **chosen)
     print(as_json(found) if args.json else _told(found))
     return 0 if found["ok"] else 1
 
