@@ -279,8 +279,11 @@ def test_python_is_written_that_makes_the_same():
     assert eval(cluster_code(down), space) == down
     recipe = Generated("pai", {"days": 0.25})
     assert eval(recipe.code(4), space).equals(recipe(4))
-    text, place = argument_code(lab.Delays(restart=30.0))
-    assert (text, place) == ("Delays(restart=30.0, switch=0.0, checkpoint=None)", "from gpuschedlab.sim import Delays")
+    delays = lab.Delays(restart=30.0, kinds={"cold": {"gpt2": 20.0, "*": 50.0}})
+    text, place = argument_code(delays)
+    assert place == "from gpuschedlab.speeds import Delays"
+    assert eval(text, {"Delays": lab.Delays}) == delays
+    assert argument_code(lab.Delays(restart=30.0))[0] == "Delays(restart=30.0, switch=0.0, checkpoint=None, kinds=())"
 
 
 ERROR = {"output_type": "error", "ename": "ValueError", "evalue": "no", "traceback": []}
