@@ -6,7 +6,9 @@ import numpy as np
 import polars as pl
 import pytest
 
+from gpuschedlab.check import check_policy
 from gpuschedlab.cluster import Cluster
+from gpuschedlab.policies import Pop
 from gpuschedlab.policies.optimus import Optimus, grow
 from gpuschedlab.sim import Delays, simulate
 from gpuschedlab.speeds import Speeds, pollux_elastic_speeds, pollux_names, pollux_speeds
@@ -41,8 +43,12 @@ def view_of(speeds, model, **changes):
         "capacity": CLUSTER.capacity.astype(float),
         "cluster": CLUSTER,
         "speeds": speeds,
+        "running_gpus": np.zeros(n),
+        "nodes": np.zeros((0, 3)),
+        "up": np.ones(2, bool),
     }
     view = SimpleNamespace(**(fields | changes))
+    view.elastic = view.model >= 0
     view.rates = lambda types, nodes, gpus: speeds.rates(view.model, view.progress, types, nodes, gpus)
     return view
 
@@ -116,6 +122,31 @@ def test_epochs_count_as_done_when_they_begin():
     assert given(view, whole_epochs=True) == [3, 1]
     at_end = view_of(speeds, ["m", "w"], progress=np.array([1500.0, 1510.0]))
     assert given(at_end, whole_epochs=True) == [1, 3]  # both in the last epoch
+
+
+def test_fewest_gpus_are_placed_first_where_most_is_free():
+    """The first two stay; the third goes to the empty node, and the last, larger now, to what is left there and to node 0."""
+    cluster = Cluster.homogeneous(3, 4, "gpu")
+    speeds = table(one=(1.0,), two=(0, 1.0), five=(0, 0, 0, 0, 1.0))
+    held = np.array([[0, 0, 2], [1, 1, 2], [3, 0, 2], [3, 1, 2]], float)
+    view = view_of(
+        speeds,
+        ["two", "two", "one", "five"],
+        cluster=cluster,
+        capacity=np.array([12.0]),
+        nodes=held,
+        running_gpus=np.array([2.0, 2.0, 0.0, 4.0]),
+        gpu_type=np.array([0, 0, -1, 0]),
+        up=np.ones(3, bool),
+    )
+    rows = Optimus().allocate(view).nodes
+    assert rows.tolist() == [[0, 0, 2], [1, 1, 2], [2, 2, 1], [3, 2, 3], [3, 0, 2]]
+    view.up[1] = False  # as for a part that does not have this node
+    assert Optimus().allocate(view).nodes[1:3].tolist() == [[2, 2, 1], [1, 2, 2]]
+
+
+def test_it_can_be_split_into_parts():
+    check_policy(Pop(Optimus(), parts=2)).raise_if_failed()
 
 
 def test_a_job_that_outlived_its_estimate_still_gets_gpus():

@@ -19,13 +19,10 @@ INTERVAL = 60.0
 RESTART = 30.0
 TOLERANCE = 60.0  # s within which a completion time counts as equal
 
-LIMITS = {"tiresias": {"error": 0.01, "within": 0.95}, "optimus": {"error": 0.1, "within": 0.5}}
+LIMITS = {"tiresias": {"error": 0.01, "within": 0.95}, "optimus": {"error": 0.02, "within": 0.75}}
 """Largest relative error of an average, and least share of jobs within `TOLERANCE`."""
 
 CAUSES = (
-    "Optimus: a round here places the jobs of most GPUs first, the artifact's those of fewest, which leaves other nodes to "
-    "each: yolov3 jobs, the longest, end up to 12,700 s later. With the artifact's order, all averages are within 0.5 % of "
-    "its own, and 86 % of the jobs within a minute.",
     "Optimus: remaining iterations follow here from the progress of a step, there from the iterations validated at the batch "
     "size. Where two jobs would save almost the same time, the other one gets the GPU, and both restart at other "
     "instants: of 640 jobs, some yolov3 and bert end up to 5,000 s apart; the averages differ by 0.2 %.",
@@ -129,7 +126,7 @@ def optimus_run(jobs: pl.DataFrame, speeds):
     """
     from gpuschedlab.policies import Optimus
 
-    policy = Optimus(whole_epochs=True, interval=INTERVAL, placement="widest")
+    policy = Optimus(whole_epochs=True, interval=INTERVAL)
     return _simulate(pollux_trace(jobs, speeds, elastic=True), policy, speeds)
 
 

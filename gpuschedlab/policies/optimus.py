@@ -8,7 +8,6 @@ import numpy as np
 
 from gpuschedlab._compiled import njit
 from gpuschedlab.knobs import Knob
-from gpuschedlab.policies.simple import Placement
 from gpuschedlab.sim.policy import Allocation, Round
 from gpuschedlab.speeds.codes import ANY
 from gpuschedlab.speeds.elapsed import seconds_to, segment_end
@@ -20,17 +19,17 @@ class Optimus(Round):
 
     In order of submission, each job gets the fewest GPUs that it can run on. The GPUs left go, one at a time, to the job
     with the largest r (t(n) - t(n + 1)) > 0, where t(n) is the time of an iteration on n GPUs of filled nodes and r the
-    number of remaining iterations. A job that keeps its number of GPUs stays where it is.
+    number of remaining iterations. A job that keeps its number of GPUs stays where it is; the others are placed in order of
+    their GPUs, fewest first, on the nodes with the most free.
 
     Differs from the paper in
     -------------------------
     It follows the Pollux artifact (OSDI'21): GPUs instead of workers and parameter servers, all-reduce, and speeds from
     the speed table rather than fitted online. The artifact knows the remaining iterations; here they follow from the
     estimated duration: `Oracle` gives the artifact's. `whole_epochs` counts them as the artifact does, from the end of
-    the present epoch, with one iteration left in the last. The artifact places jobs of fewest GPUs first, the engine those
-    of most. Beyond the artifact: where a speed table lacks n + 1 GPUs, the next number that it has is compared, by
-    seconds saved per GPU; rigid jobs get the GPUs that they ask for; on several GPU types a job starts on the fastest
-    with room, and stays there.
+    the present epoch, with one iteration left in the last. Beyond the artifact: where a speed table lacks n + 1 GPUs, the
+    next number that it has is compared, by seconds saved per GPU; rigid jobs get the GPUs that they ask for; on several
+    GPU types a job starts on the fastest with room, and stays there.
 
     References
     ----------
@@ -43,7 +42,6 @@ class Optimus(Round):
     """
 
     whole_epochs: Annotated[bool, Knob(help="whether the present epoch counts as done")] = False
-    placement: Placement = "widest"
     interval: Annotated[float, Knob(1, 3600, log=True, unit="s", help="between rounds")] = 60.0
 
     def allocate(self, view) -> Allocation:
@@ -52,22 +50,22 @@ class Optimus(Round):
         if n == 0:
             return Allocation(np.empty(0, np.int64), np.empty(0))
         types, nodes, counts = _configurations(view)
-        elastic, rate = _rates(view, types, nodes, counts)
-        seconds = self._work(view, elastic, rate, types, nodes, counts)[:, None] / rate
+        rate = _rates(view, types, nodes, counts)
+        seconds = self._work(view, rate, types, nodes, counts)[:, None] / rate
         shape = (n, len(view.capacity), -1)
         given = counts.reshape(shape[1:])[0].astype(float)
         gpu_type, gpus = grow(seconds.reshape(shape), given, np.floor(view.capacity), view.gpu_type)
-        # A part of a GPU was counted as one.
-        return Allocation(gpu_type, np.where(elastic, gpus, np.minimum(gpus, view.gpus)))
+        gpus = np.where(view.elastic, gpus, np.minimum(gpus, view.gpus))  # a part of a GPU was counted as one
+        return Allocation(gpu_type, gpus, nodes=_nodes(view, gpu_type, gpus))
 
-    def _work(self, view, elastic, rate, types, nodes, counts):
+    def _work(self, view, rate, types, nodes, counts):
         """(n,) remaining work in units of progress, at the present rates; 1 where the estimate has passed."""
         rows = np.arange(len(rate))
         # What the estimate is of: the requested GPUs, or the nearest number that the table has.
         own = np.where(np.isnan(rate), np.inf, np.abs(counts - view.gpus[:, None])).argmin(axis=1)
         left = view.estimate.astype(float)
-        if elastic.any():
-            speeds, at = view.speeds, own[elastic]
+        if view.elastic.any():
+            elastic, speeds, at = view.elastic, view.speeds, own[view.elastic]
             model, reached = view.model[elastic], view.progress[elastic]
             if self.whole_epochs:
                 reached = segment_end(speeds, model, reached)
@@ -92,15 +90,25 @@ def _configurations(view):
 
 
 def _rates(view, types, nodes, gpus):
-    """Which jobs are elastic (n,), and the progress per second (n, C) of all; nan where a job cannot run."""
+    """Progress per second (n, C) of each job; nan where it cannot run."""
     rate = view.rates(types, nodes, gpus)
-    elastic = view.model >= 0
-    if elastic.any():
-        elastic = elastic & ~view.speeds.relative[view.model]
-    own = np.ceil(view.gpus)[:, None] == gpus
     rate[view.model < 0] = 1.0
-    rate[~elastic[:, None] & ~own] = np.nan
-    return elastic, rate
+    rate[~view.elastic[:, None] & (np.ceil(view.gpus)[:, None] != gpus)] = np.nan
+    return rate
+
+
+def _nodes(view, gpu_type, gpus):
+    """Rows (job, node, GPUs) of all jobs: where they are, if that is what they have, otherwise where most is free."""
+    job, node, count = view.nodes.T
+    job, node = job.astype(int), node.astype(int)
+    stays = (gpus > 0) & (gpus == view.running_gpus) & (gpu_type == view.gpu_type)
+    stays[job[~view.up[node]]] = False
+    kept = stays[job]
+    free = np.where(view.up, view.cluster.node_gpus, 0.0)
+    np.subtract.at(free, node[kept], count[kept])
+    order = np.argsort(gpus, kind="stable")
+    new = take(order[(gpus > 0)[order] & ~stays[order]], gpu_type, gpus, view.cluster.node_type, free)
+    return np.concatenate([view.nodes[kept], new])
 
 
 @njit
@@ -187,3 +195,45 @@ def grow(seconds, counts, room, held):
         left[t] -= more
         heapq.heappush(queue, (-_gain(seconds[i, t], counts, k), i))
     return gpu_type, gpus
+
+
+@njit
+def take(order, gpu_type, gpus, node_type, free):
+    """Give jobs nodes in order, the one with the most free GPUs first; rows (job, node, GPUs).
+
+    Parameters
+    ----------
+    order : (m,) int array
+        Jobs to be placed.
+    gpu_type : (n,) int array
+    gpus : (n,) float array
+        What each gets: no more in all than there is.
+    node_type : (N,) int array
+    free : (N,) float array
+        GPUs that are free on each node; what is taken is subtracted.
+
+    Examples
+    --------
+    >>> gpu_type, gpus = np.array([0, 0]), np.array([3.0, 1.0])
+    >>> take(np.array([1, 0]), gpu_type, gpus, np.array([0, 0]), np.array([2.0, 2.0])).tolist()
+    [[1.0, 0.0, 1.0], [0.0, 1.0, 2.0], [0.0, 0.0, 1.0]]
+    """
+    rows = [(0, 0, 0.0) for _ in range(0)]
+    for i in order:
+        left = gpus[i]
+        while left > 0:
+            best = -1
+            for node in range(free.shape[0]):
+                if node_type[node] == gpu_type[i] and (best < 0 or free[node] > free[best]):
+                    best = node
+            if best < 0 or free[best] <= 0:
+                break  # the engine refuses what falls short
+            # Whole GPUs only, but for a job that needs a part of one.
+            count = min(left, free[best] if left < 1 else np.floor(free[best] + 1e-9))
+            free[best] -= count
+            left -= count
+            rows.append((i, best, count))
+    out = np.empty((len(rows), 3))
+    for r in range(len(rows)):
+        out[r, 0], out[r, 1], out[r, 2] = rows[r]
+    return out
