@@ -49,7 +49,13 @@ def view_of(speeds, model, **changes):
     }
     view = SimpleNamespace(**(fields | changes))
     view.elastic = view.model >= 0
-    view.rates = lambda types, nodes, gpus: speeds.rates(view.model, view.progress, types, nodes, gpus)
+
+    def rates(types, nodes, gpus):
+        asked = np.where(np.ceil(view.gpus)[:, None] == gpus, 1.0, np.nan)
+        table = speeds.rates(view.model, view.progress, types, nodes, gpus)
+        return np.where(view.elastic[:, None], table, asked)
+
+    view.rates = rates
     return view
 
 

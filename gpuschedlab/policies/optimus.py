@@ -50,7 +50,7 @@ class Optimus(Round):
         if n == 0:
             return Allocation(np.empty(0, np.int64), np.empty(0))
         types, nodes, counts = _configurations(view)
-        rate = _rates(view, types, nodes, counts)
+        rate = view.rates(types, nodes, counts)
         seconds = self._work(view, rate, types, nodes, counts)[:, None] / rate
         shape = (n, len(view.capacity), -1)
         given = counts.reshape(shape[1:])[0].astype(float)
@@ -87,14 +87,6 @@ def _configurations(view):
     width = np.array([cluster.node_gpus[cluster.node_type == t].max() for t in range(kinds)])
     types, gpus = np.repeat(np.arange(kinds), len(counts)), np.tile(counts, kinds)
     return types, -(-gpus // width[types]), gpus
-
-
-def _rates(view, types, nodes, gpus):
-    """Progress per second (n, C) of each job; nan where it cannot run."""
-    rate = view.rates(types, nodes, gpus)
-    rate[view.model < 0] = 1.0
-    rate[~view.elastic[:, None] & (np.ceil(view.gpus)[:, None] != gpus)] = np.nan
-    return rate
 
 
 def _nodes(view, gpu_type, gpus):
