@@ -6,15 +6,14 @@ The public names are loaded when they are first used, so that the import itself 
 import importlib
 
 _HOMES = {
-    "sim": ("Allocation", "Delays", "Ordered", "Round", "Run", "Simulation", "View", "simulate"),
+    "sim": ("Allocation", "Delays", "Ordered", "Round", "Run", "Scenario", "Simulation", "View", "simulate"),
     "cluster": ("Cluster", "Nodes", "Outage"),
     "knobs": ("Constraint", "Knob", "knobs_of"),
     "traces": ("calibrate", "generate", "read", "validate"),
     "speeds": ("Speeds",),
     "estimators": ("History", "Noisy", "Oracle", "Runtime"),
     "policies": ("Edf", "Fifo", "Gavel", "Lucid", "Optimus", "Pop", "Sia", "Sjf", "Srtf", "Themis", "Tiresias"),
-    "metrics": ("compare",),
-    "comparison": ("Comparison", "simulate_all"),
+    "comparison": ("Comparison", "compare"),
     "check": ("check_estimator", "check_policy"),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}

@@ -68,28 +68,17 @@ class Comparison:
         return self.table()._repr_html_() + failed
 
 
-def simulate_all(
-    trace: pl.DataFrame,
-    cluster,
-    policies,
-    *,
-    speeds=None,
-    estimator=None,
-    delays=None,
-    until: float | None = None,
-    rng: int = 0,
-    progress: bool = False,
-    each: Callable | None = None,
-) -> Comparison:
-    """Run several policies on one trace.
+def compare(what, *more, **options):
+    """Compare policies in a scenario, or runs that are there already.
 
     Parameters
     ----------
-    trace, cluster, speeds, estimator, delays, until, rng
-        As for `gpuschedlab.simulate`.
+    what, *more
+        `compare(scenario, policies)` runs the policies, and so does `compare(trace, cluster, policies, **parts)`, with the
+        parts of `Scenario`. `compare(runs, metrics)` of a dict of runs is `gpuschedlab.metrics.compare`.
     policies : dict of str to Policy or (Policy, Estimator), or iterable of Policy
-        Who is compared. With a pair, what that policy knows comes from its own estimator; a policy without a name is
-        called by its word ("tiresias:queues=3").
+        With a pair, what that policy knows comes from its own estimator; a policy without a name is called by its word
+        ("tiresias:queues=3").
     progress : bool
         Whether a bar on standard error shows how far it is.
     each : callable, optional
@@ -97,8 +86,8 @@ def simulate_all(
 
     Returns
     -------
-    Comparison
-        A policy that raises is in `.failed`; Ctrl-C ends the comparison with what is finished.
+    Comparison or polars.DataFrame
+        A policy that raises is in `.failed`; Ctrl-C ends the comparison with what is finished. Of runs: one row each.
 
     Raises
     ------
@@ -108,23 +97,33 @@ def simulate_all(
     Examples
     --------
     >>> import polars as pl
-    >>> from gpuschedlab import Cluster, Fifo, Srtf
+    >>> from gpuschedlab import Cluster, Fifo, Scenario, Srtf
     >>> trace = pl.DataFrame({"job_id": ["a", "b"], "submit": [0.0, 1.0], "gpus": [1, 1], "duration": [10.0, 2.0]})
-    >>> simulate_all(trace, Cluster.homogeneous(1, 1), [Fifo(), Srtf()]).table(["jct_mean"])["jct_mean"].to_list()
+    >>> found = compare(Scenario(trace, Cluster.homogeneous(1, 1)), [Fifo(), Srtf()])
+    >>> found.table(["jct_mean"])["jct_mean"].to_list()
     [10.5, 7.0]
+    >>> compare(found.runs, ["jct_mean"]).equals(found.table(["jct_mean"]))
+    True
     """
-    from gpuschedlab.sim import simulate
-    from gpuschedlab.traces import validate
+    if isinstance(what, Mapping):
+        from gpuschedlab.metrics import compare as tabulate
 
-    trace, contenders = validate(trace), _named(policies)
-    runs, failed, first = {}, {}, None
-    shared = {"speeds": speeds, "delays": delays, "until": until, "rng": rng}
+        return tabulate(what, *more, **options)
+    return _run_all(what, *more, **options)
+
+
+def _run_all(trace, cluster=None, policies=None, *, progress=False, each: Callable | None = None, **parts):
+    """Run several policies in one scenario."""
+    from gpuschedlab.sim.scenario import scenario_of
+
+    scenario, policies = scenario_of(trace, cluster, policies, **parts)
+    contenders, runs, failed, first = _named(scenario, policies), {}, {}, None
     bar = _bar(contenders, progress)
     try:
         for name, (policy, own) in bar:
             bar.set_description(name) if progress else None
             try:
-                runs[name] = simulate(trace, cluster, policy, estimator=own or estimator, **shared)
+                runs[name] = own.run(policy)
             except Exception as raised:  # a policy may be anybody's code, and must not take the others with it
                 failed[name], first = blame(raised), first or raised
                 continue
@@ -137,16 +136,19 @@ def simulate_all(
     return Comparison(runs, failed)
 
 
-def _named(policies) -> dict[str, tuple]:
-    """Policies by name, each with its estimator or None."""
-    pairs = policies.items() if isinstance(policies, Mapping) else [(None, p) for p in policies]
+def _named(scenario, policies) -> dict[str, tuple]:
+    """Policies by name, each with its scenario: those that share an estimator share what it has learnt."""
+    pairs = policies.items() if isinstance(policies, Mapping) else [(None, p) for p in policies or ()]
     found: dict[str, tuple] = {}
+    knowing = {id(None): scenario}
     for name, given in pairs:
         policy, own = given if isinstance(given, tuple) else (given, None)
         name = word_of(policy) if name is None else name
         if name in found:
             raise PolicyError(f"comparison: found {name!r} twice; expected each policy once. Give them names: a dict.")
-        found[name] = (policy, own)
+        if id(own) not in knowing:
+            knowing[id(own)] = scenario.replace(estimator=own)
+        found[name] = (policy, knowing[id(own)])
     if not found:
         raise PolicyError("comparison: found no policies; expected at least one, such as [Fifo(), Srtf()].")
     return found
@@ -161,4 +163,4 @@ def _bar(contenders: dict, progress: bool):
     return need("tqdm.auto", "progress bars").tqdm(contenders.items(), unit="policy", leave=False, disable=None)
 
 
-__all__ = ["COLUMNS", "Comparison", "simulate_all"]
+__all__ = ["COLUMNS", "Comparison", "compare"]

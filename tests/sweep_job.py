@@ -7,11 +7,10 @@ import signal
 import sys
 from dataclasses import dataclass
 
-import polars as pl
-
 from gpuschedlab.check import small_trace
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.policies import Fifo, Sjf, Srtf, Tiresias
+from gpuschedlab.sim import Scenario
 from gpuschedlab.sweep import grid, store, sweep
 
 
@@ -21,14 +20,14 @@ class Small:
 
     jobs: int
 
-    def __call__(self, seed: int) -> pl.DataFrame:
-        return small_trace(self.jobs, rng=seed)
+    def __call__(self, seed: int) -> Scenario:
+        return Scenario(small_trace(self.jobs, rng=seed), Cluster.homogeneous(2, 8))
 
 
 def cells(folder: str, workers: int | None = None):
     """20 policies x 10 seeds."""
     policies = [Fifo(), *grid(Sjf, backfill=["none", "greedy"]), Srtf(), *grid(Tiresias, thresholds=8, starve_limit=2)]
-    return sweep(policies, Small(12), Cluster.homogeneous(2, 8), folder, seeds=range(10), workers=workers)
+    return sweep(Small(12), policies, folder, seeds=range(10), workers=workers)
 
 
 def at_cell(count: int, do):
@@ -91,7 +90,7 @@ def fail_to_scatter(client, count: int):
 def on_dask(folder: str, when: int, closed: bool):
     """Run it on two workers of a Dask cluster on this machine, one of which is killed on the way.
 
-    Or (`closed`) is as good as killed when scene number `when` is on its way to it.
+    Or (`closed`) is as good as killed when scenario number `when` is on its way to it.
     """
     import joblib
     from distributed import Client, LocalCluster

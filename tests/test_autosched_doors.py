@@ -42,6 +42,10 @@ def stretch():
     return whole.filter(pl.col("submit") < 0), whole.filter(pl.col("submit") >= 0)
 
 
+def scenario(stretch):
+    return lab.Scenario(stretch[1], CLUSTER, history=stretch[0])
+
+
 def loop(stretch, history=None, method="no-controller", **options):
     simulation = lab.Simulation(stretch[1], CLUSTER, lab.Tiresias())
     history = stretch[0] if history is None else history
@@ -146,7 +150,7 @@ def test_jobs_are_aggregated_once(stretch):
 @pytest.mark.parametrize("method", ["selftune", "no-controller", "optimal"])
 def test_a_loop_goes_on_where_it_was_pickled(stretch, method):
     space = Space(lab.Tiresias())
-    model = train(gather(stretch[0], CLUSTER, space, instants=2, configurations=12), space)
+    model = train(gather(scenario(stretch).past, space, instants=2, configurations=12), space)
     first = loop(stretch, method=method, model=model)
     first.run(2 * HOUR)
     second = pickle.loads(pickle.dumps(first))
@@ -165,7 +169,7 @@ def test_a_loop_without_end_ends_with_the_last_job(stretch):
 def test_a_model_of_other_knobs_is_refused(stretch):
     space = Space(lab.Tiresias())
     sizes = {"instants": 2, "configurations": 12}
-    samples = gather(stretch[0], CLUSTER, space, **sizes)
+    samples = gather(scenario(stretch).past, space, **sizes)
     model = train(samples, space)
     turned = Space(lab.Tiresias(), space.names[::-1])
     with pytest.raises(EstimatorError, match="found a causal model of knobs metric, .* expected pack_limit"):
@@ -188,13 +192,13 @@ def test_a_model_of_other_knobs_is_refused(stretch):
 )
 def test_an_offline_phase_of_no_size_is_refused(stretch, options):
     with pytest.raises(EstimatorError, match="gather: found"):
-        gather(stretch[0], CLUSTER, Space(lab.Tiresias()), **options)
+        gather(scenario(stretch).past, Space(lab.Tiresias()), **options)
 
 
 @pytest.mark.parametrize("others", ["selftune", ("self-tune",), ("autosched",)])
 def test_a_contest_of_unknown_tuners_is_refused(stretch, others):
     with pytest.raises(EstimatorError, match="expected a tuple of some of default, fixed, no-causal"):
-        Contest(stretch[1], stretch[0], CLUSTER, lab.Tiresias(), others=others)
+        Contest(scenario(stretch), lab.Tiresias(), others=others)
 
 
 @dataclass(frozen=True)

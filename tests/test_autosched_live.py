@@ -33,8 +33,9 @@ def stretch():
 
 def make(stretch, policy=None, **options):
     history, trace = stretch
-    given = {"speeds": default_speeds(CLUSTER), "delays": lab.Delays(restart=60.0), "instants": 6, "configurations": 16}
-    return Contest(trace, history, CLUSTER, policy or lab.Tiresias(), **given | options)
+    delays = lab.Delays(restart=60.0)
+    scenario = lab.Scenario(trace, CLUSTER, history=history, speeds=default_speeds, delays=delays)
+    return Contest(scenario, policy or lab.Tiresias(), **{"instants": 6, "configurations": 16} | options)
 
 
 @pytest.fixture(scope="module")

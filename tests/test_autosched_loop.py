@@ -42,9 +42,8 @@ def running(trace, policy=None, at=30 * HOUR):
 
 
 def probe_of(simulation, forecast=None, policy=None):
-    s = simulation
-    given = {"speeds": s.speeds, "estimator": s.estimator, "delays": s.delays}
-    return Probe(forecast or true_forecast(s, 6 * HOUR), s.cluster, policy or s.policy, **given)
+    forecast = forecast or true_forecast(simulation, 6 * HOUR)
+    return Probe(lab.Scenario.of(simulation), policy or simulation.policy, forecast=forecast)
 
 
 # --- measuring
@@ -146,7 +145,7 @@ def test_a_group_that_is_rounded_up_still_lasts_as_long_as_its_jobs():
     trace, empty = pl.DataFrame(jobs), pl.DataFrame({"job_id": []}, schema={"job_id": pl.String})
     grouped = Forecast(0.0, *Aggregator(most=3).group(trace, empty, 0.0), 0)
     assert grouped.trace.select("gpus", "duration", "jobs").rows() == [(2.0, 75.0, 3.0)]
-    assert Probe(grouped, CLUSTER, lab.Fifo())(lab.Fifo()).value == pytest.approx(100.0)
+    assert Probe(trace, CLUSTER, lab.Fifo(), forecast=grouped)(lab.Fifo()).value == pytest.approx(100.0)
 
 
 def test_a_configuration_that_only_thrashes_is_given_up():
@@ -552,9 +551,8 @@ def test_a_stopped_loop_with_all_its_parts_goes_on_as_if_it_had_not(trace, tmp_p
     """Predictor retrained daily, causal model fine-tuned: both stand where they stood; stopped after the second day began."""
     history = trace.with_columns(pl.col("submit") - 48 * HOUR, job_id="before-" + pl.col("job_id"))
     space = Space(lab.Tiresias())
-    samples = gather(
-        history, CLUSTER, space, instants=3, configurations=8, speeds=default_speeds(CLUSTER), delays=DELAYS
-    )
+    scenario = lab.Scenario(trace, CLUSTER, history=history, speeds=default_speeds, delays=DELAYS)
+    samples = gather(scenario.past, space, instants=3, configurations=8)
 
     def whole_loop(name, resume=False):
         journal = Journal(tmp_path / name, {}, resume=resume)

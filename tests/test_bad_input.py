@@ -14,7 +14,7 @@ import pytest
 from gpuschedlab import Allocation, Cluster, Fifo, Nodes, Outage, Round, Run, Srtf, simulate
 from gpuschedlab.check import small_trace
 from gpuschedlab.cli import main
-from gpuschedlab.comparison import simulate_all
+from gpuschedlab.comparison import compare
 from gpuschedlab.errors import ClusterError, LabError, PolicyError, RunError, TraceError
 from gpuschedlab.report import write_report
 
@@ -132,7 +132,7 @@ def test_what_is_no_policy():
 
 
 def test_what_was_computed_is_kept_when_a_policy_fails():
-    done = simulate_all(small_trace(20), CLUSTER, {"fifo": Fifo(), "bad": Answers(), "srtf": Srtf()})
+    done = compare(small_trace(20), CLUSTER, {"fifo": Fifo(), "bad": Answers(), "srtf": Srtf()})
     assert list(done.runs) == ["fifo", "srtf"]
     assert done.runs["srtf"].jobs["end"].null_count() == 0
     assert "expected an Allocation" in done.failed["bad"]
@@ -140,7 +140,7 @@ def test_what_was_computed_is_kept_when_a_policy_fails():
     with pytest.raises(RunError, match="1 of 3 policies failed. bad: Answers gave"):
         done.raise_if_failed()
     with pytest.raises(PolicyError, match="expected an Allocation"):
-        simulate_all(small_trace(20), CLUSTER, {"bad": Answers()})
+        compare(small_trace(20), CLUSTER, {"bad": Answers()})
 
 
 # --- files

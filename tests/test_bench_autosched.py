@@ -5,7 +5,7 @@ import time
 import polars as pl
 import pytest
 
-from gpuschedlab import Cluster, Fifo, Srtf, generate
+from gpuschedlab import Cluster, Fifo, Scenario, Srtf, generate
 from gpuschedlab.bench import ablation, autosched
 from gpuschedlab.bench.autosched import Stretch, judge, run, scatter
 from gpuschedlab.bench.data import DAY
@@ -62,10 +62,9 @@ def test_the_standard_error_says_how_much_a_median_of_few_seeds_tells():
 
 def test_scatter_is_none_where_jobs_do_not_wait_and_some_where_they_do():
     trace, given = small_trace(60, rng=0), {"draws": 4}
-    assert scatter(trace, Cluster.homogeneous(50, 8), Fifo(), **given) < 1e-3
-    assert scatter(trace, Cluster.homogeneous(1, 8), Srtf(), **given) > scatter(
-        trace, Cluster.homogeneous(50, 8), Srtf(), **given
-    )
+    wide, narrow = (Scenario(trace, Cluster.homogeneous(nodes, 8)) for nodes in (50, 1))
+    assert scatter(wide, Fifo(), **given) < 1e-3
+    assert scatter(narrow, Srtf(), **given) > scatter(wide, Srtf(), **given)
 
 
 @pytest.fixture
@@ -74,7 +73,8 @@ def small(monkeypatch):
     whole = generate("venus", days=3, jobs=500, load=1.1, cluster_gpus=64, rng=0)
     whole = whole.with_columns(pl.col("submit") - 2 * DAY)
     history, trace = whole.filter(pl.col("submit") < 0), whole.filter(pl.col("submit").is_between(0, DAY / 4))
-    cut = Stretch(history, history, trace, Cluster.homogeneous(8, 8), None, 1.1)
+    lessons = history.with_columns(pl.col("submit") + 2 * DAY)
+    cut = Stretch(history, lessons, trace, Cluster.homogeneous(8, 8), None, 1.1)
     for bench in (autosched, ablation):
         monkeypatch.setattr(bench, "stretch", lambda data_dir, name, load, seed: cut)
 

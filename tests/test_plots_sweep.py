@@ -23,7 +23,7 @@ def by_hand() -> Sweep:
     ):
         rows += [("fair", seed, a, b, jct + 360.0 * seed, use, 4) for seed in (0, 1)]
     names = ["policy", "seed", "a", "b", "jct_mean", "utilisation", "preemptions"]
-    frame = pl.DataFrame(rows, schema=names, orient="row").with_columns(trace=pl.lit("t"), cluster=pl.lit("c"))
+    frame = pl.DataFrame(rows, schema=names, orient="row").with_columns(scenario=pl.lit("t"), cluster=pl.lit("c"))
     knobs = {"a": {"name": "a", "label": "a (s)", "log": True}, "b": {"name": "b", "label": "b", "log": False}}
     return Sweep(frame, knobs=knobs)
 
@@ -48,8 +48,8 @@ def test_map_by_hand():
     assert found.values.tolist() == [[5580.0, 1980.0], [9180.0, 3780.0]]
     part = by_hand().filter(~((pl.col("a") == 1) & (pl.col("b") == "y")))
     assert np.isnan(plots.sweep_map(part, "a", "b").values[1, 0])
-    two = pl.concat([by_hand().frame, by_hand().frame.with_columns(trace=pl.lit("u"))])
-    with pytest.raises(RunError, match="rows that differ in trace too"):
+    two = pl.concat([by_hand().frame, by_hand().frame.with_columns(scenario=pl.lit("u"))])
+    with pytest.raises(RunError, match="rows that differ in scenario too"):
         plots.sweep_map(two, "a", "b")
 
 

@@ -2,6 +2,7 @@
 
 import importlib.util
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -10,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuschedlab import Cluster, Fifo, History, Noisy, Run, Runtime, Srtf, Themis, Tiresias, simulate
+from gpuschedlab import Cluster, Delays, Fifo, History, Noisy, Run, Runtime, Scenario, Srtf, Themis, Tiresias, simulate
 from gpuschedlab.check import small_trace
 from gpuschedlab.errors import PolicyError
 from gpuschedlab.metrics import METRICS
 from gpuschedlab.speeds import default_speeds
-from gpuschedlab.sweep import Sweep, grid, identity, sweep
+from gpuschedlab.sweep import Sweep, cross, grid, identity, sweep
 
 pytest.importorskip("joblib")
 CLUSTER = Cluster.homogeneous(2, 8)
@@ -23,6 +24,10 @@ CLUSTER = Cluster.homogeneous(2, 8)
 
 def trace(seed: int) -> pl.DataFrame:
     return small_trace(12, rng=seed)
+
+
+def scenario(seed: int) -> Scenario:
+    return Scenario(trace(seed), CLUSTER)
 
 
 def cells(folder) -> dict[str, bytes]:
@@ -142,7 +147,7 @@ def test_a_policy_whose_code_changes_is_computed_again(tmp_path, monkeypatch):
         return module.Mine()
 
     first, second, third = (
-        sweep(load(sign), small_trace(60), CLUSTER, tmp_path / "s", progress=False) for sign in (1, -1, 1)
+        sweep(Scenario(small_trace(60), CLUSTER), load(sign), tmp_path / "s", progress=False) for sign in (1, -1, 1)
     )
     assert len(cells(tmp_path / "s")) == 2
     assert first.frame.equals(third.frame)
@@ -155,18 +160,18 @@ def test_a_policy_whose_code_changes_is_computed_again(tmp_path, monkeypatch):
 def test_a_row_is_what_simulate_says(tmp_path):
     policies = {"first": Fifo(), "fair": grid(Themis, f=[0.2, 0.8])}
     clusters = {"small": CLUSTER, "large": Cluster.homogeneous(4, 8)}
-    found = sweep(policies, {"a": trace, "b": trace(5)}, clusters, tmp_path, seeds=(3, 4), progress=False)
+    found = sweep(cross({"a": trace, "b": trace(5)}, clusters), policies, tmp_path, seeds=(3, 4), progress=False)
     frame = found.frame
     assert frame.height == 3 * 2 * 2 * 2
-    assert frame.columns[:6] == ["policy", "trace", "cluster", "estimator", "seed", "f"]
-    assert frame.select("trace", "cluster", "seed", "policy", "f").rows()[2:5] == [
+    assert frame.columns[:6] == ["policy", "scenario", "cluster", "estimator", "seed", "f"]
+    assert frame.select("scenario", "cluster", "seed", "policy", "f").rows()[2:5] == [
         ("a", "small", 3, "fair", 0.8),
         ("a", "small", 4, "first", None),
         ("a", "small", 4, "fair", 0.2),
     ]
     for row in frame.filter(seed=4).iter_rows(named=True):
         policy = Fifo() if row["policy"] == "first" else Themis(f=row["f"])
-        jobs = trace(4) if row["trace"] == "a" else trace(5)
+        jobs = trace(4) if row["scenario"] == "a" else trace(5)
         expected = simulate(jobs, clusters[row["cluster"]], policy).summary()
         assert {k: row[k] for k in METRICS if k != "seconds"} == {k: v for k, v in expected.items() if k != "seconds"}
     assert Sweep.read(tmp_path).frame.equals(frame)
@@ -175,14 +180,14 @@ def test_a_row_is_what_simulate_says(tmp_path):
     assert table.height == 12
     assert table["seeds"].to_list() == [2] * 12
     assert table["jct_mean"][0] == pytest.approx(
-        frame.filter(policy="first", trace="a", cluster="small")["jct_mean"].mean()
+        frame.filter(policy="first", scenario="a", cluster="small")["jct_mean"].mean()
     )
 
 
 def test_a_larger_sweep_computes_only_what_is_new(tmp_path):
-    sweep([Fifo(), Srtf()], trace, CLUSTER, tmp_path, seeds=range(2), progress=False)
+    sweep(scenario, [Fifo(), Srtf()], tmp_path, seeds=range(2), progress=False)
     before = {p.name: p.stat().st_mtime_ns for p in (tmp_path / "cells").iterdir()}
-    found = sweep([Fifo(), Srtf(), Fifo()], {"other": trace}, CLUSTER, tmp_path, seeds=range(3), progress=False)
+    found = sweep({"other": scenario}, [Fifo(), Srtf(), Fifo()], tmp_path, seeds=range(3), progress=False)
     after = {p.name: p.stat().st_mtime_ns for p in (tmp_path / "cells").iterdir()}
     assert found.frame.height == len(after) == 6  # the second Fifo is the first one
     assert {name: after[name] for name in before} == before
@@ -191,7 +196,7 @@ def test_a_larger_sweep_computes_only_what_is_new(tmp_path):
 
 def test_runs_are_kept_without_what_differs_between_two_computers(tmp_path):
     for name in ("a", "b"):
-        sweep(Fifo(), trace, CLUSTER, tmp_path / name, keep_runs=True, progress=False)
+        sweep(scenario, Fifo(), tmp_path / name, keep_runs=True, progress=False)
     files = [{p.name: p.read_bytes() for p in sorted((tmp_path / n / "runs").glob("*/*"))} for n in ("a", "b")]
     assert files[0] == files[1]
     (folder,) = (tmp_path / "a" / "runs").iterdir()
@@ -199,14 +204,14 @@ def test_runs_are_kept_without_what_differs_between_two_computers(tmp_path):
     assert run.jobs.equals(expected.jobs)
     assert "seconds" not in run.info
     (folder / "jobs.parquet").unlink()
-    sweep(Fifo(), trace, CLUSTER, tmp_path / "a", keep_runs=True, progress=False)
+    sweep(scenario, Fifo(), tmp_path / "a", keep_runs=True, progress=False)
     assert Run.from_parquet(folder).jobs.equals(expected.jobs)
 
 
 def test_estimators_and_policies_learn_from_the_history(tmp_path):
     history = small_trace(80, rng=7)
     policies = {"srtf": [(Srtf(), History()), Srtf()], "gittins": Tiresias(metric="gittins")}
-    found = sweep(policies, lambda seed: (trace(seed), history), CLUSTER, tmp_path, progress=False).frame
+    found = sweep(Scenario(trace(0), CLUSTER, history=history), policies, tmp_path, progress=False).frame
     assert found["estimator"].to_list() == ["history", "oracle", "oracle"]
     expected = [
         simulate(trace(0), CLUSTER, Srtf(), estimator=History().fit(history)),
@@ -216,21 +221,93 @@ def test_estimators_and_policies_learn_from_the_history(tmp_path):
     assert found["jct_mean"].to_list() == [run.summary()["jct_mean"] for run in expected]
 
 
-def test_functions_of_a_seed_make_clusters_estimators_and_speeds(tmp_path):
-    found = sweep(
-        Srtf(), trace, lambda seed: CLUSTER.with_failures(2e3, 500, 1e4, seed), tmp_path, seeds=range(2),
-        estimator=lambda seed: Noisy(rng=seed), speeds=default_speeds, measure={"prices": 2.0}, progress=False,
-    ).frame  # fmt: skip
+def test_functions_of_a_seed_make_scenarios_and_estimators(tmp_path):
+    def failing(seed):
+        return CLUSTER.with_failures(2e3, 500, 1e4, seed)
+
+    def made(seed):
+        return Scenario(trace(seed), failing(seed), estimator=Noisy(rng=seed), speeds=default_speeds)
+
+    options = {"seeds": range(2), "measure": {"prices": 2.0}, "progress": False}
+    found = sweep(made, Srtf(), tmp_path / "a", **options).frame
+    crossed = cross(trace, failing, speeds=default_speeds)
+    again = sweep(crossed, (Srtf(), lambda seed: Noisy(rng=seed)), tmp_path / "b", **options).frame
     for seed in range(2):
-        cluster = CLUSTER.with_failures(2e3, 500, 1e4, seed)
+        cluster = failing(seed)
         run = simulate(trace(seed), cluster, Srtf(), estimator=Noisy(rng=seed), speeds=default_speeds(cluster))
-        assert found["jct_mean"][seed] == run.summary()["jct_mean"]
+        assert found["jct_mean"][seed] == again["jct_mean"][seed] == run.summary()["jct_mean"]
     assert found["cost"].min() > 0
+    assert found["estimator"].to_list() == again["estimator"].to_list() == ["noisy"] * 2
+
+
+@dataclass(frozen=True)
+class Few:
+    """A recipe of a trace, which counts how often it is followed."""
+
+    jobs: int = 12
+
+    def __call__(self, seed: int) -> pl.DataFrame:
+        MADE.append(seed)
+        return small_trace(self.jobs, rng=seed)
+
+
+MADE: list[int] = []
+
+
+def test_traces_are_made_once_and_recipes_where_the_cell_is_computed(tmp_path, monkeypatch):
+    monkeypatch.setitem(globals(), "MADE", made := [])
+    clusters = [CLUSTER, Cluster.homogeneous(3, 8)]
+    eager = sweep(cross(lambda seed: Few()(seed), clusters), Fifo(), tmp_path / "a", seeds=2, progress=False)
+    assert made == [0, 1]
+    lazy = sweep(cross(Few(), clusters), [Fifo(), Srtf()], tmp_path / "b", seeds=2, progress=False)
+    assert made == [0, 1] + [0, 1] * 2
+    lazy = lazy.filter(policy="fifo").frame
+    assert lazy.equals(eager.frame)
+    sweep(cross(Few(), clusters), [Fifo(), Srtf()], tmp_path / "b", seeds=2, progress=False)
+    assert len(made) == 6
+    sweep(cross(Few(13), CLUSTER), Fifo(), tmp_path / "b", progress=False)
+    assert len(made) == 7
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A recipe of a scenario."""
+
+    delay: float
+
+    def __call__(self, seed: int) -> Scenario:
+        return Scenario(trace(seed), CLUSTER, estimator=Noisy(rng=seed), delays=Delays(switch=self.delay))
+
+
+def test_a_recipe_of_a_scenario_is_followed_with_its_seed(tmp_path):
+    given = {"quick": Recipe(0.0), "slow": Recipe(600.0)}
+    found = sweep(given, Srtf(), tmp_path, seeds=[4], progress=False).frame
+    assert found.select("scenario", "cluster", "estimator", "seed").rows() == [
+        ("quick", "2x8:v100", "noisy", 4),
+        ("slow", "2x8:v100", "noisy", 4),
+    ]
+    expected = [recipe(4).run(Srtf()).summary()["jct_mean"] for recipe in given.values()]
+    assert found["jct_mean"].to_list() == expected
+    assert expected[0] != expected[1]
+
+
+CHANGES = {
+    "trace": small_trace(13), "cluster": Cluster.homogeneous(3, 8), "history": small_trace(40), "speeds": default_speeds,
+    "estimator": Noisy(), "delays": Delays(restart=1.0), "until": 5e3,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("part", CHANGES)
+def test_every_part_of_a_scenario_makes_another_cell(tmp_path, part):
+    first = Scenario(small_trace(12), CLUSTER)
+    for each in (first, first.replace(**{part: CHANGES[part]}), Scenario(small_trace(12), Cluster.homogeneous(2, 8))):
+        sweep(each, Fifo(), tmp_path, progress=False)
+    assert len(cells(tmp_path)) == 2
 
 
 @pytest.mark.parametrize("harm", ["cut", "empty", "other", "bit", "text"])
 def test_a_broken_cell_is_computed_again(tmp_path, harm):
-    sweep([Fifo(), Srtf()], trace, CLUSTER, tmp_path, progress=False)
+    sweep(scenario, [Fifo(), Srtf()], tmp_path, progress=False)
     before = cells(tmp_path)
     first, second = sorted((tmp_path / "cells").iterdir())
     raw = first.read_bytes()
@@ -241,5 +318,5 @@ def test_a_broken_cell_is_computed_again(tmp_path, harm):
         first.write_bytes(harmed[harm])
     assert Sweep.read(tmp_path).missing == 1
     assert Sweep.read(tmp_path).frame.height == 1
-    sweep([Fifo(), Srtf()], trace, CLUSTER, tmp_path, progress=False)
+    sweep(scenario, [Fifo(), Srtf()], tmp_path, progress=False)
     assert cells(tmp_path) == before

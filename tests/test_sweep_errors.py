@@ -11,14 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-import polars as pl
 import pytest
 
-from gpuschedlab import Cluster, Fifo, Knob, Ordered, Round, Srtf, Themis
+from gpuschedlab import Cluster, Fifo, Knob, Ordered, Round, Scenario, Srtf, Themis
 from gpuschedlab.check import small_trace
 from gpuschedlab.cli import main
 from gpuschedlab.errors import ClusterError, MissingExtra, PolicyError, RunError, TraceError
-from gpuschedlab.sweep import Sweep, grid, store, sweep
+from gpuschedlab.sweep import Sweep, cross, grid, store, sweep
 
 pytest.importorskip("joblib")
 CLUSTER = Cluster.homogeneous(2, 8)
@@ -26,8 +25,8 @@ SMALL = ["--days", "0.2", "--jobs", "30", "--cluster", "4x8", "--estimator", "or
 SMALL += ["--speeds", "none", "--workers", "1"]
 
 
-def trace(seed: int) -> pl.DataFrame:
-    return small_trace(12, rng=seed)
+def scenario(seed: int) -> Scenario:
+    return Scenario(small_trace(12, rng=seed), CLUSTER)
 
 
 def cells(folder) -> dict[str, bytes]:
@@ -58,14 +57,14 @@ MOOD = {"stops": False}
 
 def test_a_failing_cell_costs_only_itself(tmp_path):
     with pytest.raises(RunError) as told:
-        sweep(grid(Moody, mood=range(6)), trace, CLUSTER, tmp_path, seeds=range(2), progress=False)
-    words = ("2 of 12 cells failed", "moody mood=3 on trace, 2x8:v100, seed 0 and 1 more: ValueError: a bad mood")
+        sweep(scenario, grid(Moody, mood=range(6)), tmp_path, seeds=range(2), progress=False)
+    words = ("2 of 12 cells failed", "moody mood=3 on scenario, 2x8:v100, seed 0 and 1 more: ValueError: a bad mood")
     for word in (*words, str(tmp_path), "tries the failed ones again"):
         assert word in str(told.value)
     found = Sweep.read(tmp_path)
     assert found.frame["mood"].to_list() == [0, 1, 2, 4, 5] * 2
     assert "test_sweep_errors.py" in next((tmp_path / "errors").iterdir()).read_text()  # where it went wrong
-    again = sweep(grid(Moody, mood=range(6)), trace, CLUSTER, tmp_path, seeds=2, strict=False, progress=False)
+    again = sweep(scenario, grid(Moody, mood=range(6)), tmp_path, seeds=2, strict=False, progress=False)
     assert again.summary() == {"finished": 10, "failed": 2, "missing": 0}
 
 
@@ -75,8 +74,8 @@ def test_an_error_that_is_mended_is_forgotten(tmp_path, monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr(Fifo, "rule", sick)
-        assert sweep(Fifo(), trace, CLUSTER, tmp_path, strict=False, progress=False).summary()["failed"] == 1
-    assert sweep(Fifo(), trace, CLUSTER, tmp_path, progress=False).summary() == {
+        assert sweep(scenario, Fifo(), tmp_path, strict=False, progress=False).summary()["failed"] == 1
+    assert sweep(scenario, Fifo(), tmp_path, progress=False).summary() == {
         "finished": 1,
         "failed": 0,
         "missing": 0,
@@ -86,14 +85,14 @@ def test_an_error_that_is_mended_is_forgotten(tmp_path, monkeypatch):
 
 def test_a_stopped_sweep_goes_on(tmp_path, monkeypatch):
     policies = grid(Moody, mood=[0, 1, 4, 5])
-    sweep(policies, trace, CLUSTER, tmp_path / "whole", progress=False)
+    sweep(scenario, policies, tmp_path / "whole", progress=False)
     monkeypatch.setitem(MOOD, "stops", True)
     with pytest.raises(KeyboardInterrupt):
-        sweep(policies, trace, CLUSTER, tmp_path / "stopped", progress=False)
+        sweep(scenario, policies, tmp_path / "stopped", progress=False)
     assert len(cells(tmp_path / "stopped")) == 2
     assert Sweep.read(tmp_path / "stopped").summary() == {"finished": 2, "failed": 0, "missing": 2}
     monkeypatch.setitem(MOOD, "stops", False)
-    sweep(policies, trace, CLUSTER, tmp_path / "stopped", progress=False)
+    sweep(scenario, policies, tmp_path / "stopped", progress=False)
     assert cells(tmp_path / "stopped") == cells(tmp_path / "whole")
 
 
@@ -110,23 +109,23 @@ def test_a_full_disk_keeps_the_finished_cells(tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(Path, "write_bytes", full)
         with pytest.raises(RunError, match="No space left on device. The 3 cells that are finished are kept"):
-            sweep(policies, trace, CLUSTER, tmp_path, progress=False)
+            sweep(scenario, policies, tmp_path, progress=False)
     assert len(cells(tmp_path)) == 3  # and no half file
-    found = sweep(policies, trace, CLUSTER, tmp_path, progress=False)
+    found = sweep(scenario, policies, tmp_path, progress=False)
     assert found.frame.height == len(cells(tmp_path)) == 5
 
 
 def test_two_sweeps_do_not_share_a_folder(tmp_path):
     pytest.importorskip("fcntl")
     with store.Store(tmp_path).held(), pytest.raises(RunError, match="found another one at work"):
-        sweep(Fifo(), trace, CLUSTER, tmp_path, progress=False)
-    sweep(Fifo(), trace, CLUSTER, tmp_path, progress=False)
+        sweep(scenario, Fifo(), tmp_path, progress=False)
+    sweep(scenario, Fifo(), tmp_path, progress=False)
 
 
 def test_a_folder_that_cannot_be_is_told(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(RunError, match="cannot be written: Not a directory"):
-        sweep(Fifo(), trace, CLUSTER, tmp_path / "file", progress=False)
+        sweep(scenario, Fifo(), tmp_path / "file", progress=False)
     with pytest.raises(RunError, match="expected a folder that sweep"):
         Sweep.read(tmp_path)
 
@@ -134,7 +133,7 @@ def test_a_folder_that_cannot_be_is_told(tmp_path):
 def test_other_code_on_a_worker_is_an_error(tmp_path, monkeypatch):
     monkeypatch.setattr("gpuschedlab.sweep.driver.code_of_package", lambda: "older")
     with pytest.raises(RunError, match="found another version of the package"):
-        sweep(Fifo(), trace, CLUSTER, tmp_path, progress=False)
+        sweep(scenario, Fifo(), tmp_path, progress=False)
 
 
 @pytest.mark.parametrize(
@@ -143,26 +142,40 @@ def test_other_code_on_a_worker_is_an_error(tmp_path, monkeypatch):
         ({"policies": []}, PolicyError, "found no policies"),
         ({"policies": Fifo}, PolicyError, "expected an instance"),
         ({"policies": ["fifo"]}, PolicyError, "found 'fifo' among the policies"),
-        ({"trace": {}}, RunError, "found no trace"),
-        ({"trace": "venus"}, TraceError, "trace 'trace': found str; expected a frame"),
-        ({"trace": lambda seed: seed}, TraceError, "found int"),
-        ({"cluster": "70x8"}, ClusterError, "found str; expected a Cluster"),
+        ({"scenario": {}}, RunError, "found no scenario"),
+        ({"scenario": Fifo()}, RunError, "scenario 'scenario': found Fifo; expected a Scenario"),
+        ({"scenario": {"one": lambda seed: seed}}, RunError, "scenario 'one': found int; expected a Scenario"),
+        ({"scenario": cross("venus", CLUSTER)}, TraceError, "found str as a trace; expected a frame"),
+        ({"scenario": cross(lambda seed: seed, CLUSTER)}, TraceError, "found int as a trace"),
+        ({"scenario": cross(lambda seed: small_trace(), "70x8")}, ClusterError, "found str; expected a Cluster"),
         ({"seeds": 0}, RunError, "found seeds 0; expected how many"),
         ({"seeds": [-1]}, RunError, "expected how many (5), or whole numbers"),
     ],
 )
 def test_what_cannot_be_is_said_before_anything_is_computed(tmp_path, change, error, told):
-    asked = {"policies": Fifo(), "trace": trace, "cluster": CLUSTER, "folder": tmp_path / "none", "progress": False}
+    asked = {"scenario": scenario, "policies": Fifo(), "folder": tmp_path / "none", "progress": False}
     with pytest.raises(error) as raised:
         sweep(**asked | change)
     assert told in str(raised.value)
     assert not (tmp_path / "none").exists()
 
 
+def test_the_form_of_old_shows_the_new_one(tmp_path):
+    for gone in ((Fifo(), small_trace(12), CLUSTER, tmp_path), (Fifo(), small_trace(12), CLUSTER, tmp_path, 2)):
+        with pytest.raises(
+            RunError, match=r"expected three.*sweep\(Scenario\(trace, cluster, delays=...\), policies, folder"
+        ):
+            sweep(*gone)
+    with pytest.raises(TypeError, match="delays"):
+        sweep(scenario, Fifo(), tmp_path, delays=None)
+    with pytest.raises(RunError, match="found no trace"):
+        cross({}, CLUSTER)
+
+
 def test_without_joblib_it_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "cloudpickle", None)
     with pytest.raises(MissingExtra, match="sweeps need cloudpickle"):
-        sweep(Fifo(), trace, CLUSTER, tmp_path, progress=False)
+        sweep(scenario, Fifo(), tmp_path, progress=False)
 
 
 @dataclass(frozen=True)
@@ -177,9 +190,9 @@ class Deadly(Round):
 @pytest.mark.xdist_group("sweep")
 def test_a_cell_that_kills_its_workers_costs_only_itself(tmp_path, monkeypatch):
     monkeypatch.setattr("gpuschedlab.sweep.driver.DEATHS", 1)  # workers take their time to come back
-    found = sweep([Fifo(), Deadly(), Srtf()], trace, CLUSTER, tmp_path, workers=2, strict=False, progress=False)
+    found = sweep(scenario, [Fifo(), Deadly(), Srtf()], tmp_path, workers=2, strict=False, progress=False)
     assert found.frame["policy"].to_list() == ["fifo", "srtf"]
-    assert list(found.failed) == ["deadly on trace, 2x8:v100, seed 0"]
+    assert list(found.failed) == ["deadly on scenario, 2x8:v100, seed 0"]
     assert "its worker was killed" in next(iter(found.failed.values()))
 
 

@@ -102,7 +102,7 @@ def test_dask_gives_the_same_bytes_though_a_worker_is_killed(alone, tmp_path):
     assert len(times(tmp_path)) == len(set(times(tmp_path))) == 200
 
 
-def test_a_scene_that_does_not_reach_its_worker_travels_with_the_cell(alone, tmp_path):
+def test_a_scenario_that_does_not_reach_its_worker_travels_with_the_cell(alone, tmp_path):
     pytest.importorskip("distributed")
     code, said = run(tmp_path, "closed", 2)
     assert code == 0, said

@@ -73,10 +73,8 @@ def test_a_moved_knob_moves_the_figures_it_keeps(explorer):
 
 
 def test_nothing_is_simulated_twice(explorer, monkeypatch):
-    from gpuschedlab.widgets import explorer as module
-
-    calls = []
-    monkeypatch.setattr(module, "simulate", lambda *a, **k: calls.append(a[2]) or lab.simulate(*a, **k))
+    calls, run = [], lab.Scenario.run
+    monkeypatch.setattr(lab.Scenario, "run", lambda self, policy: calls.append(policy) or run(self, policy))
     for metric in ("time", "service", "time", "gittins", "service", "time"):
         explorer.knobs["metric"].value = metric
     assert [policy.metric for policy in calls] == ["time", "gittins"]
@@ -164,6 +162,19 @@ def test_a_seed_makes_another_trace():
     assert explorer.run.jobs["submit"].to_list() == small_trace(60, rng=2)["submit"].to_list()
     explorer.panel.seed.value = 1
     assert explorer.run is first
+
+
+def test_a_scenario_is_explored_with_all_its_parts():
+    trace, cluster, delays = small_trace(80), lab.Cluster.homogeneous(1, 8), lab.Delays(restart=120.0)
+    scenario = lab.Scenario(trace, cluster, delays=delays, until=9000.0, seed=4)
+    explorer = Explorer(scenario, [lab.Fifo, lab.Srtf])
+    assert explorer.run.jobs.equals(scenario.run(lab.Srtf()).jobs)
+    assert explorer.run.info["seed"] == 4
+    long = Explorer(trace, cluster, [lab.Fifo, lab.Srtf], delays=delays, until=9000.0, seed=4)
+    assert long.run.jobs.equals(explorer.run.jobs)
+    assert "scenario = lab.Scenario(trace, cluster, delays=delays, until=until, seed=4)" in explorer.code
+    with pytest.raises(LabError, match="found a Scenario and beside it delays"):
+        Explorer(scenario, [lab.Fifo], delays=delays)
 
 
 def test_the_first_run_fails_in_the_cell_that_makes_it():

@@ -19,7 +19,7 @@ from gpuschedlab.autosched.tuner.offline import gather, train
 from gpuschedlab.autosched.tuner.search import Trial, Tuner, Tuning
 from gpuschedlab.autosched.tuner.space import Space
 from gpuschedlab.errors import EstimatorError
-from gpuschedlab.sim import Simulation
+from gpuschedlab.sim.scenario import scenario_of
 
 
 class Contest:
@@ -27,22 +27,19 @@ class Contest:
 
     Parameters
     ----------
-    trace, history : polars.DataFrame
-        The trace, and jobs before it on the same clock (submission before 0), from which models are learnt.
-    cluster : Cluster
+    scenario : Scenario
+        Its history is on the clock of its trace (submission before 0); models are learnt from it. Its seed is that of all
+        draws. Or trace and cluster, and further parts by name (`scenario_of`).
     policy : Policy
         What all but "fixed" start with.
     others : tuple of str
         Tuners beside AutoSched: "default", "fixed" (`best_fixed` on this very trace), or methods of `METHODS`.
-    speeds, estimator, delays
-        As for `Simulation`.
     tuner : Tuner, optional
         AutoSched's.
     backend : str
         Of the causal model.
     instants, configurations : int
         Size of the offline phase (`gather`).
-    seed : int
 
     Raises
     ------
@@ -51,27 +48,26 @@ class Contest:
     """
 
     def __init__(
-        self, trace, history, cluster, policy, *, others=("default", "fixed", "selftune"), speeds=None, estimator=None, delays=None,
-        tuner: Tuner | None = None, backend="boosted", instants=10, configurations=20, seed=0,
+        self, scenario, policy, *more, others=("default", "fixed", "selftune"), tuner: Tuner | None = None, backend="boosted",
+        instants=10, configurations=20, **parts,
     ):  # fmt: skip
         known = ("default", "fixed", *(m for m in METHODS if m != "autosched"))
         if isinstance(others, str) or any(n not in known for n in others):
             raise EstimatorError(f"Contest: found others={others!r}; expected a tuple of some of {', '.join(known)}.")
-        self.space = Space(policy)
-        given = {"speeds": speeds, "estimator": estimator, "delays": delays}
-        sizes = {"instants": instants, "configurations": configurations, "rng": seed}
-        self.samples = gather(history, cluster, self.space, **given, **sizes)
+        scenario, policy = scenario_of(scenario, policy, *more, **parts)
+        self.space, seed = Space(scenario.fitted(policy)), scenario.seed
+        self.samples = gather(scenario.past, self.space, instants=instants, configurations=configurations)
         self.loops, self.simulations = {}, {}
         for name in (*others, "autosched"):
-            first = best_fixed(trace, cluster, self.space, rng=seed, **given).best.policy if name == "fixed" else policy
-            simulation = self.simulations[name] = Simulation(trace, cluster, first, **given)
+            first = best_fixed(scenario, self.space).best.policy if name == "fixed" else self.space.policy
+            simulation = self.simulations[name] = scenario.simulation(first)
             if name in METHODS:
                 causal = METHODS[name].causal  # each learns on its own
                 model = train(self.samples, self.space, backend=backend, rng=seed) if causal else None
                 options = {"tuner": tuner} if name == "autosched" else {}
-                self.loops[name] = attach(name, simulation, history=history, model=model, seed=seed, **options)
+                self.loops[name] = attach(name, simulation, history=scenario.history, model=model, seed=seed, **options)
         self.model = self.loops["autosched"].model
-        self.now, self.end = 0.0, float(trace["submit"].max())
+        self.now, self.end = 0.0, float(scenario.trace["submit"].max())
         self.tuning, self.averages = None, {"time": [], **{n: [] for n in self.simulations}}
 
     @property

@@ -15,7 +15,7 @@ from gpuschedlab.autosched.tuner.measure import Probe, check_goal, reward
 from gpuschedlab.autosched.tuner.search import Tuner, Tuning
 from gpuschedlab.autosched.tuner.space import Space
 from gpuschedlab.errors import EstimatorError
-from gpuschedlab.sim import Simulation
+from gpuschedlab.sim import Scenario, Simulation
 
 HOUR, DAY = 3600.0, 86_400.0
 CHALLENGE = 1.05
@@ -162,6 +162,7 @@ class Controller:
         self.model, self.aggregator, self.threshold = model, aggregator, threshold
         self.interval, self.check, self.burst = interval, check, burst
         self.journal, self.rng = journal, rng
+        self.scenario = Scenario.of(simulation)
         self.submit = simulation.trace["submit"].to_numpy()
         self.decisions: list[Decision] = []
         self.last, self.hint, self.credit, self.foreseen = -np.inf, None, 0.0, None
@@ -267,8 +268,7 @@ class Controller:
 
     def probe(self, forecast) -> Probe:
         """What measures configurations on a forecast, as the running scheduler would have them."""
-        s = self.simulation
-        return Probe(forecast, s.cluster, s.policy, speeds=s.speeds, estimator=s.estimator, delays=s.delays)
+        return Probe(self.scenario, self.simulation.policy, forecast=forecast)
 
     def _settle(self, cause: str, tuning: Tuning, jobs: int, simulated: int, rng, begin: float) -> Decision:
         policy, gain, reason = self.simulation.policy, 1.0, "no jobs in sight"

@@ -15,11 +15,12 @@ from gpuschedlab.autosched.forecast.generation import HORIZON, Forecast, Generat
 from gpuschedlab.autosched.forecast.ranges import RangePredictor
 from gpuschedlab.autosched.forecast.repository import before, observe
 from gpuschedlab.autosched.tuner.measure import Probe
-from gpuschedlab.autosched.tuner.search import Tuner
+from gpuschedlab.autosched.tuner.search import Tuner, Tuning
 from gpuschedlab.autosched.tuner.space import Space
 from gpuschedlab.errors import EstimatorError
 from gpuschedlab.metrics import finish_time_fairness, jct, unfair_fraction
 from gpuschedlab.sim import Simulation
+from gpuschedlab.sim.scenario import scenario_of
 
 HOUR, DAY = 3600.0, 86_400.0
 
@@ -190,23 +191,27 @@ def _room(simulation) -> float:
     return node if within else max(node, cluster.total_gpus / 16)
 
 
-def best_fixed(trace, cluster, space: Space, *, speeds=None, estimator=None, delays=None, rounds: int = 60, rng=0):
+def best_fixed(scenario, space: Space, *more, rounds: int = 60, rng=None, **parts) -> Tuning:
     """Baseline "Fixed": the best configuration found on the evaluated trace itself, strong as in the thesis (6.6.1).
+
+    Parameters
+    ----------
+    scenario : Scenario
+        With the trace; or trace and cluster, and further parts by name (`scenario_of`).
+    space : Space
+    rounds : int
+        Configurations.
+    rng : int or numpy.random.Generator, optional
+        Default: the scenario's seed.
 
     Returns
     -------
     Tuning
         Half of the rounds are a Latin hypercube, half BlueFin from its best; `.best.policy` is the configuration.
     """
-    empty = pl.DataFrame(schema={"job_id": pl.Utf8})
-    probe = Probe(
-        Forecast(now=0.0, trace=trace, initial=empty, existing=0),
-        cluster,
-        space.policy,
-        speeds=speeds,
-        estimator=estimator,
-        delays=delays,
-    )
+    scenario, space = scenario_of(scenario, space, *more, **parts)
+    space = Space(scenario.fitted(space.policy), space.names)
+    probe, rng = Probe(scenario, space.policy), scenario.seed if rng is None else rng
     wide = Tuner(rounds // 2, sampler="lhs").tune(probe, space, space.policy, rng=rng)
     near = Tuner(rounds - rounds // 2).tune(probe, space, wide.best.policy, rng=rng)
     return wide if wide.best.reward >= near.best.reward else near

@@ -16,7 +16,7 @@ from itertools import product, zip_longest
 import polars as pl
 
 from gpuschedlab.autosched.forecast.arrivals import DISTANCES
-from gpuschedlab.bench.autosched import knowing, stretch, times
+from gpuschedlab.bench.autosched import stretch, times
 from gpuschedlab.bench.data import DAY
 from gpuschedlab.bench.kept import measure_all
 
@@ -42,20 +42,16 @@ def measure(data_dir, name: str, load: float | None, policy: str, days: float, s
     """One row a way of searching."""
     from gpuschedlab.autosched import Space, attach, gather, score, train
     from gpuschedlab.policies import ALL
-    from gpuschedlab.sim import Delays, Simulation
 
-    history, lessons, trace, cluster, speeds, _ = stretch(data_dir, name, load, seed)
-    trace, space = trace.filter(pl.col("submit") < days * DAY), Space(ALL[policy]())
-    given = {"speeds": speeds, "estimator": knowing(policy, history), "delays": Delays(restart=60.0)}
-    samples, rows = gather(lessons, cluster, space, rng=seed, **given), []
-    loops = {}
+    cut = stretch(data_dir, name, load, seed)
+    cut = cut._replace(trace=cut.trace.filter(pl.col("submit") < days * DAY))
+    scenario = cut.scenario(policy, seed)
+    space = Space(scenario.fitted(ALL[policy]()))
+    samples, rows, loops = gather(scenario.replace(trace=cut.lessons), space), [], {}
     for way in (*WAYS, *SIMILARITIES):
         how = {"method": way} if way in WAYS else {"method": "autosched", "similarity": way}
-        how |= {
-            "simulation": Simulation(trace, cluster, space.policy, **given),
-            "model": train(samples, space, rng=seed),
-        }
-        loops[way] = attach(**how, history=history, seed=seed)
+        how |= {"simulation": scenario.simulation(space.policy), "model": train(samples, space, rng=seed)}
+        loops[way] = attach(**how, history=cut.history, seed=seed)
     for _ in zip_longest(*(loop.steps(days * DAY) for loop in loops.values())):
         pass
     for way, loop in loops.items():

@@ -19,7 +19,7 @@ from __future__ import annotations
 import statistics
 import time
 from itertools import product
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -28,6 +28,9 @@ from gpuschedlab.bench.data import DAY, load_real
 from gpuschedlab.bench.generation import SLICES
 from gpuschedlab.bench.kept import measure_all
 from gpuschedlab.errors import TraceError
+
+if TYPE_CHECKING:
+    from gpuschedlab.sim import Scenario
 
 NODES = {"philly": 100, "venus": 70, "pai": 100, "generated": 70}
 SPAN = 14 * DAY
@@ -52,7 +55,7 @@ class Stretch(NamedTuple):
     history : polars.DataFrame
         Jobs before (time below 0); empty where there are hardly any.
     lessons : polars.DataFrame
-        What the offline phase learns from: the history, or without one the three days after.
+        What the offline phase measures on: the history, or without one the three days after, on a clock of its own.
     trace : polars.DataFrame
     cluster : Cluster
     speeds : Speeds
@@ -66,6 +69,15 @@ class Stretch(NamedTuple):
     cluster: object
     speeds: object
     own: float
+
+    def scenario(self, policy: str, seed: int) -> Scenario:
+        """What a policy runs in: it knows what `Runtime` learns from the history; Tiresias asks for no durations."""
+        from gpuschedlab.estimators import Runtime
+        from gpuschedlab.sim import Delays, Scenario
+
+        knows = Runtime() if policy != "tiresias" and self.history.height else None
+        given = {"history": self.history, "speeds": self.speeds, "estimator": knows, "seed": seed}
+        return Scenario(self.trace, self.cluster, **given, delays=Delays(restart=60.0))
 
 
 def stretch(data_dir, name: str, load: float | None, seed: int) -> Stretch:
@@ -95,7 +107,8 @@ def stretch(data_dir, name: str, load: float | None, seed: int) -> Stretch:
     trace, after = (frame.filter(part).with_columns(times) for part in (inside, pl.col("submit") >= SPAN))
     history = frame.filter(pl.col("submit") < 0).with_columns(times).tail(20_000)
     history = history if history.height >= LEAST else history.head(0)
-    return Stretch(history, history if history.height else after, trace, cluster, speeds, own)
+    lessons = (history if history.height else after).with_columns(pl.col("submit") - pl.col("submit").min())
+    return Stretch(history, lessons, trace, cluster, speeds, own)
 
 
 def _real(data_dir, name: str) -> pl.DataFrame:
@@ -113,56 +126,47 @@ def _generated(cluster, seed: int) -> pl.DataFrame:
     return frame.with_columns(pl.col("submit") - SPAN).drop("model", strict=False)
 
 
-def knowing(policy: str, history: pl.DataFrame):
-    """Estimator of durations: what `Runtime` learns from a history; Tiresias asks for none."""
-    from gpuschedlab.estimators import Oracle, Runtime
-
-    return Runtime().fit(history) if policy != "tiresias" and history.height else Oracle()
-
-
 def measure(data_dir, name: str, load: float | None, policy: str, seed: int) -> dict:
     """One row: what each tuner's schedule was worth, and what tuning cost."""
     from gpuschedlab.autosched import Space, attach, best_fixed, gather, score, train
     from gpuschedlab.policies import ALL
-    from gpuschedlab.sim import Delays, Simulation
 
-    history, lessons, trace, cluster, speeds, own = stretch(data_dir, name, load, seed)
-    space = Space(ALL[policy]())
-    given = {"speeds": speeds, "estimator": knowing(policy, history), "delays": Delays(restart=60.0)}
-    samples = gather(lessons, cluster, space, rng=seed, **given)
-    row = {"trace": name, "load": load or "own", "own_load": round(own, 3), "policy": policy, "seed": seed}
+    cut = stretch(data_dir, name, load, seed)
+    scenario, history = cut.scenario(policy, seed), cut.history
+    space = Space(scenario.fitted(ALL[policy]()))
+    samples = gather(scenario.replace(trace=cut.lessons), space)
+    row = {"trace": name, "load": load or "own", "own_load": round(cut.own, 3), "policy": policy, "seed": seed}
     objective = space.policy.goal
-    row |= {"objective": objective, "default": score(Simulation(trace, cluster, space.policy, **given))[objective]}
-    fixed = best_fixed(trace, cluster, space, rounds=40, rng=seed, **given).best.policy
-    row["fixed"] = score(Simulation(trace, cluster, fixed, **given))[objective]
+    row |= {"objective": objective, "default": score(scenario.simulation(space.policy))[objective]}
+    fixed = best_fixed(scenario, space, rounds=40).best.policy
+    row["fixed"] = score(scenario.simulation(fixed))[objective]
     for method in TUNED:
-        simulation = Simulation(trace, cluster, space.policy, **given)
+        simulation = scenario.simulation(space.policy)
         model = train(samples, space, rng=seed) if method != "selftune" else None
         begin = time.perf_counter()
         loop = attach(method, simulation, history=history, model=model, seed=seed)
-        decisions = loop.run(float(trace["submit"].max()))
+        decisions = loop.run(float(scenario.trace["submit"].max()))
         row[f"{method}_loop_s"] = time.perf_counter() - begin
         row[method] = score(simulation)[objective]
         row[f"{method}_retune_s"] = statistics.median(d.seconds for d in decisions)
         row[f"{method}_measured"] = statistics.fmean(d.measured for d in decisions)
         row[f"{method}_switches"] = sum(d.switched for d in decisions)
-    row["scatter"] = scatter(trace, cluster, fixed, **given)
+    row["scatter"] = scatter(scenario, fixed)
     return row
 
 
-def scatter(trace, cluster, policy, draws: int = 12, **given) -> float:
+def scatter(scenario, policy, draws: int = 12) -> float:
     """Standard deviation over mean of a policy's objective, if each job is submitted up to a second later.
 
     Nobody's schedule is better for that: so much of a difference between two schedules is chance.
     """
     from gpuschedlab.autosched import score
-    from gpuschedlab.sim import Simulation
 
     found = []
     for seed in range(draws):
-        late = pl.Series(np.random.default_rng(seed).random(trace.height))
-        moved = trace.with_columns(pl.col("submit") + late).sort("submit")
-        found.append(score(Simulation(moved, cluster, policy, **given))[policy.goal])
+        late = pl.Series(np.random.default_rng(seed).random(scenario.trace.height))
+        moved = scenario.replace(trace=scenario.trace.with_columns(pl.col("submit") + late))
+        found.append(score(moved.simulation(policy))[policy.goal])
     return statistics.stdev(found) / statistics.fmean(found)
 
 

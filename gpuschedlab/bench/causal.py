@@ -23,7 +23,7 @@ from itertools import product
 import numpy as np
 import polars as pl
 
-from gpuschedlab.bench.autosched import knowing, stretch
+from gpuschedlab.bench.autosched import stretch
 from gpuschedlab.bench.kept import measure_all
 
 TRACES, POLICIES, BACKENDS = ("philly", "venus", "pai"), ("tiresias", "themis", "lucid"), ("boosted", "network")
@@ -38,17 +38,16 @@ def measure(data_dir, name: str, policy: str, seed: int = 0, instants: int = 24)
     """One row a split and backend."""
     from gpuschedlab.autosched import Space, gather
     from gpuschedlab.policies import ALL
-    from gpuschedlab.sim import Delays
 
-    history, lessons, trace, cluster, speeds, _ = stretch(data_dir, name, None, seed)
-    space = Space(ALL[policy]())
-    given = {"speeds": speeds, "estimator": knowing(policy, history), "delays": Delays(restart=60.0)}
+    cut = stretch(data_dir, name, None, seed)
+    scenario = cut.scenario(policy, seed)
+    space = Space(scenario.fitted(ALL[policy]()))
     about = {"trace": name, "policy": policy, "seed": seed}
-    before = gather(lessons, cluster, space, rng=seed, **given)
-    rows = [about | in_loop(trace, history, cluster, space, before, b, seed, **given) for b in BACKENDS]
-    sizes = {"instants": instants, "days": 14.0, "rng": seed}
-    busy = gather(trace, cluster, space, configurations=LEARNT, **given, **sizes)
-    plain = gather(trace, cluster, space, configurations=ASKED, load=0.0, **given, **sizes)
+    before = gather(scenario.replace(trace=cut.lessons), space)
+    rows = [about | in_loop(scenario, space, before, b) for b in BACKENDS]
+    sizes = {"instants": instants, "days": 14.0}
+    busy = gather(scenario, space, configurations=LEARNT, **sizes)
+    plain = gather(scenario, space, configurations=ASKED, load=0.0, **sizes)
     segment = pl.col("segment")
     for split, held in {"later": segment > busy["segment"].max() * 0.75, "between": segment % 4 == 1}.items():
         known, asked = busy.filter(~held), plain.filter(held)
@@ -58,15 +57,14 @@ def measure(data_dir, name: str, policy: str, seed: int = 0, instants: int = 24)
     return rows
 
 
-def in_loop(trace, history, cluster, space, samples, backend: str, seed: int, **given) -> dict:
+def in_loop(scenario, space, samples, backend: str) -> dict:
     """Errors of what AutoSched foretold of each configuration before it measured it, over the two weeks."""
     from gpuschedlab.autosched import attach, train
-    from gpuschedlab.sim import Simulation
 
-    simulation = Simulation(trace, cluster, space.policy, **given)
-    model = train(samples, space, backend=backend, rng=seed)
-    loop = attach("autosched", simulation, history=history, model=model, seed=seed)
-    trials = [t for d in loop.run(float(trace["submit"].max())) for t in d.tuning.trials]
+    model = train(samples, space, backend=backend, rng=scenario.seed)
+    simulation = scenario.simulation(space.policy)
+    loop = attach("autosched", simulation, history=scenario.history, model=model, seed=scenario.seed)
+    trials = [t for d in loop.run(float(scenario.trace["submit"].max())) for t in d.tuning.trials]
     asked = [t for t in trials if t.fate == "measured" and np.isfinite(t.predicted)]
     true = np.log([t.reward for t in asked])
     errors = _errors(np.log([t.predicted for t in asked]), true)

@@ -1,13 +1,18 @@
-"""What a simulation runs on, from the options that its commands share: trace, history, cluster, speeds, knowledge."""
+"""Scenarios and policies from the options that the commands share: trace, history, cluster, speeds, knowledge."""
+
+from __future__ import annotations
 
 import argparse
-from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import polars as pl
 
-from gpuschedlab.errors import PolicyError, TraceError
+from gpuschedlab.errors import EstimatorError, PolicyError, TraceError
 from gpuschedlab.words import estimator_of, policy_of, split_word
+
+if TYPE_CHECKING:
+    from gpuschedlab.sim import Policy, Scenario
 
 WEEK = 7.0
 DAY = 86_400.0
@@ -15,35 +20,7 @@ JOBS_A_WEEK = 10_000
 LOAD = 0.9
 
 
-@dataclass(frozen=True)
-class Scene:
-    """Everything but the policies.
-
-    Parameters
-    ----------
-    trace, history : polars.DataFrame
-        Jobs to be run, and those before them that may be learnt from (None: there are none).
-    cluster : Cluster
-    speeds : Speeds or None
-    delays : Delays
-    estimator : str
-        Word of what policies know where their own word does not say it.
-    seed : int
-    told : dict of str to str
-        What each of these is, in words.
-    """
-
-    trace: pl.DataFrame
-    history: pl.DataFrame | None
-    cluster: object
-    speeds: object
-    delays: object
-    estimator: str
-    seed: int
-    told: dict[str, str]
-
-
-def add_scene(parser, trace: bool = True):
+def add_scenario(parser):
     """Add the options of trace, cluster, speeds, delays and knowledge."""
     group = parser.add_argument_group("trace")
     group.add_argument(
@@ -119,8 +96,15 @@ def _number(text, low, kind, expected):
     return value
 
 
-def scene_of(args) -> Scene:
+def read_scenario(args) -> tuple[Scenario, dict[str, str]]:
     """Load or generate what the options name.
+
+    Returns
+    -------
+    Scenario
+        Estimators and policies have not yet learnt from its history.
+    dict of str to str
+        `trace`, `history` and `estimator` in words.
 
     Raises
     ------
@@ -128,17 +112,25 @@ def scene_of(args) -> Scene:
         Something cannot be read or does not fit.
     """
     from gpuschedlab.cluster import Cluster
-    from gpuschedlab.sim import Delays
+    from gpuschedlab.sim import Delays, Scenario
     from gpuschedlab.speeds import default_speeds
 
     cluster = Cluster.parse(args.cluster)
     trace, history, told = trace_of(args, cluster.total_gpus)
     if args.mtbf:
         cluster = cluster.with_failures(args.mtbf, args.mttr, float(trace["submit"].max()) + 30 * DAY, args.seed)
-    speeds = default_speeds(cluster) if args.speeds == "default" else None
-    word = args.estimator or ("oracle" if history is None else "runtime")
-    delays = Delays(restart=args.restart, switch=args.switch, checkpoint=args.checkpoint)
-    return Scene(trace, history, cluster, speeds, delays, word, args.seed, told)
+    told["estimator"] = args.estimator or ("oracle" if history is None else "runtime")
+    scenario = Scenario(
+        trace,
+        cluster,
+        history=history,
+        speeds=default_speeds if args.speeds == "default" else None,
+        estimator=estimator_of(told["estimator"]),
+        delays=Delays(restart=args.restart, switch=args.switch, checkpoint=args.checkpoint),
+        until=getattr(args, "until", None),
+        seed=args.seed,
+    )
+    return scenario, told
 
 
 def trace_of(args, gpus: int) -> tuple[pl.DataFrame, pl.DataFrame | None, dict[str, str]]:
@@ -147,7 +139,7 @@ def trace_of(args, gpus: int) -> tuple[pl.DataFrame, pl.DataFrame | None, dict[s
     Parameters
     ----------
     args : argparse.Namespace
-        Options of `add_scene`.
+        Options of `add_scenario`.
     gpus : int
         GPUs of the cluster, to which loads refer.
     """
@@ -259,36 +251,27 @@ def named(words: list[str]) -> dict:
     return {word: policy_of(word) for word in words}
 
 
-def contenders(policies: dict, scene: Scene) -> dict[str, tuple]:
-    """Policies of `named`, each with its fitted estimator, ready for `simulate_all`.
-
-    A policy that can learn (`fit`) learns the history, too.
+def contenders(policies: dict, scenario: Scenario) -> dict[str, tuple]:
+    """Policies of `named`, each with the estimator that its word names (None: the scenario's), ready for `compare`.
 
     Raises
     ------
     EstimatorError
         An estimator has nothing to learn from.
     """
-    fitted: dict[str, object] = {}
-    found = {}
-    for word, policy in policies.items():
-        knows = split_word(word)[2] or scene.estimator
-        if knows not in fitted:
-            fitted[knows] = _fitted(knows, scene.history)
-        if scene.history is not None and hasattr(policy, "fit"):
-            policy = policy.fit(scene.history)
-        found[word] = (policy, fitted[knows])
-    return found
+    words = {split_word(word)[2] for word in policies}
+    own = {knows: estimator_of(knows) if knows else None for knows in words}
+    for knows in own:
+        estimator = own[knows] or scenario.estimator
+        if scenario.history is None and estimator.needs_history:
+            raise EstimatorError(
+                f"estimator {knows or type(estimator).__name__.lower()}: found no history to learn from; expected "
+                "--history DAYS|FILE, or @oracle."
+            )
+    return {word: (policy, own[split_word(word)[2]]) for word, policy in policies.items()}
 
 
-def _fitted(word: str, history: pl.DataFrame | None):
-    estimator = estimator_of(word)
-    if history is not None:
-        return estimator.fit(history)
-    if estimator.needs_history:
-        from gpuschedlab.errors import EstimatorError
-
-        raise EstimatorError(
-            f"estimator {word}: found no history to learn from; expected --history DAYS|FILE, or @oracle."
-        )
-    return estimator
+def one_in(policies: dict, scenario: Scenario) -> tuple[str, Policy, Scenario]:
+    """Word, policy and scenario of the only one of some `contenders`: the scenario has its estimator."""
+    ((word, (policy, own)),) = contenders(policies, scenario).items()
+    return word, policy, scenario if own is None else scenario.replace(estimator=own)

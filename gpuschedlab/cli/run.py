@@ -3,7 +3,7 @@
 import sys
 
 from gpuschedlab.cli.compare import caption
-from gpuschedlab.cli.inputs import add_scene, contenders, named, scene_of, seconds
+from gpuschedlab.cli.inputs import add_scenario, named, one_in, read_scenario, seconds
 from gpuschedlab.cli.parser import add_command, add_json
 from gpuschedlab.cli.text import as_json
 
@@ -12,7 +12,7 @@ def add(commands):
     """Add the command."""
     parser = add_command(commands, "run", run, "run one policy on a trace and keep what happened", policies=True)
     parser.add_argument("policy", metavar="POLICY", help="who")
-    add_scene(parser)
+    add_scenario(parser)
     group = parser.add_argument_group("answer")
     group.add_argument("--until", type=seconds, metavar="S", help="stop at this instant (s)")
     group.add_argument("--out", metavar="FOLDER", help="store the run there: parquet files and info.json")
@@ -22,31 +22,27 @@ def add(commands):
 
 def run(args) -> int:
     """Simulate, store, print the metrics; Ctrl-C keeps what has happened until then."""
-    from gpuschedlab.sim import Simulation
-
     policies = named([args.policy])
-    scene = scene_of(args)
-    ((name, (policy, estimator)),) = contenders(policies, scene).items()
-    given = {"speeds": scene.speeds, "estimator": estimator, "delays": scene.delays, "rng": scene.seed}
-    simulation = Simulation(scene.trace, scene.cluster, policy, **given)
-    stopped = False
+    scenario, told = read_scenario(args)
+    name, policy, scenario = one_in(policies, scenario)
+    simulation, stopped = scenario.simulation(policy), False
     try:
-        simulation.advance(float("inf") if args.until is None else args.until)
+        simulation.advance(float("inf") if scenario.until is None else scenario.until)
     except KeyboardInterrupt:
         stopped = True
     done = simulation.result()
     if args.json:
         print(as_json({"info": done.info, "metrics": done.summary()}), flush=True)
     else:
-        print(f"{caption(scene)}\n\n{_metrics(name, done)}", flush=True)
-    told = []
+        print(f"{caption(scenario, told)}\n\n{_metrics(name, done)}", flush=True)
+    kept = []
     if args.out:
-        told.append(f"run: {done.to_parquet(args.out)}")
+        kept.append(f"run: {done.to_parquet(args.out)}")
     if args.report:
         from gpuschedlab.report import write_report
 
-        told.append(f"report: {write_report({name: done}, args.report)}")
-    print("\n".join(told), file=sys.stderr if args.json else sys.stdout) if told else None
+        kept.append(f"report: {write_report({name: done}, args.report)}")
+    print("\n".join(kept), file=sys.stderr if args.json else sys.stdout) if kept else None
     if stopped:
         print(f"gpuschedlab: interrupted at t={done.info['now']:g} s; that much was kept.", file=sys.stderr)
         return 130

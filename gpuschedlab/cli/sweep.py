@@ -6,7 +6,7 @@ import re
 import sys
 from pathlib import Path
 
-from gpuschedlab.cli.inputs import DAY, WEEK, add_scene, trace_of, whole
+from gpuschedlab.cli.inputs import DAY, WEEK, add_scenario, trace_of, whole
 from gpuschedlab.cli.parser import add_command, add_json
 from gpuschedlab.cli.text import as_json
 from gpuschedlab.errors import PolicyError, RunError
@@ -34,7 +34,7 @@ def add(commands):
     group.add_argument(
         "--clusters", nargs="+", metavar="CLUSTER", help="several, in the place of --cluster; --load is of the first"
     )
-    add_scene(parser)
+    add_scenario(parser)
     group = parser.add_argument_group("answer")
     group.add_argument("--out", default="runs/sweep", metavar="FOLDER", help="where cells are kept (runs/sweep)")
     group.add_argument("--keep-runs", action="store_true", help="keep each cell's whole run, too")
@@ -88,19 +88,23 @@ def _given(args) -> dict:
     from gpuschedlab.cluster import Cluster
     from gpuschedlab.sim import Delays
     from gpuschedlab.speeds import default_speeds
+    from gpuschedlab.sweep import cross
+    from gpuschedlab.traces import presets
 
     clusters = {word: Cluster.parse(word) for word in args.clusters or [args.cluster]}
     gpus = next(iter(clusters.values())).total_gpus
+    traces = args.traces or [args.trace]
+    has_history = args.history != "0" and (args.history or all(word in presets() for word in traces))
     policies = _policies(args)
-    return {
-        "policies": policies,
-        "trace": {word: _trace(args, word, gpus) for word in args.traces or [args.trace]},
-        "cluster": {word: _failing(args, cluster) if args.mtbf else cluster for word, cluster in clusters.items()},
-        "folder": args.out,
-        "seeds": range(args.seed, args.seed + args.seeds),
-        "speeds": default_speeds if args.speeds == "default" else None,
-        "delays": Delays(restart=args.restart, switch=args.switch, checkpoint=args.checkpoint),
-    }
+    scenarios = cross(
+        {word: _trace(args, word, gpus) for word in traces},
+        {word: _failing(args, cluster) if args.mtbf else cluster for word, cluster in clusters.items()},
+        speeds=default_speeds if args.speeds == "default" else None,
+        estimator=estimator_of(args.estimator or ("runtime" if has_history else "oracle")),
+        delays=Delays(restart=args.restart, switch=args.switch, checkpoint=args.checkpoint),
+    )
+    seeds = range(args.seed, args.seed + args.seeds)
+    return {"scenario": scenarios, "policies": policies, "folder": args.out, "seeds": seeds}
 
 
 def _trace(args, word: str, gpus: int):
@@ -120,10 +124,9 @@ def _failing(args, cluster):
 
 
 def _policies(args) -> dict[str, list]:
-    """Pairs (policy, estimator) by the words they come from, every knob that is varied in all its values."""
+    """Pairs (policy, its own estimator or None) by the words they come from, every knob that is varied in all its values."""
     from gpuschedlab.knobs import knobs_of
     from gpuschedlab.sweep import grid
-    from gpuschedlab.traces import presets
 
     asked = {}
     for word in args.vary:
@@ -131,15 +134,14 @@ def _policies(args) -> dict[str, list]:
         if not (equals and values) or name in asked:
             raise PolicyError(f"--vary {word!r}: expected KNOB=V/V/..., KNOB=5steps or KNOB=all, each knob once.")
         asked[name] = values
-    has_history = args.history != "0" and (args.history or all(w in presets() for w in args.traces or [args.trace]))
-    default = args.estimator or ("runtime" if has_history else "oracle")
     found, used = {}, set()
     for word in args.policies:
-        policy, estimator = policy_of(word), estimator_of(split_word(word)[2] or default)
+        policy, knows = policy_of(word), split_word(word)[2]
         infos = knobs_of(policy)
         values = {k: _values(infos[k], text) for k, text in asked.items() if k in infos}
         used |= set(values)
-        found[word] = [(p, estimator) for p in (grid(policy, **values) if values else [policy])]
+        own = estimator_of(knows) if knows else None
+        found[word] = [p if own is None else (p, own) for p in (grid(policy, **values) if values else [policy])]
     if unused := sorted(set(asked) - used):
         raise PolicyError(f"--vary: none of {', '.join(args.policies)} has a knob {unused[0]!r}.")
     return found
@@ -184,7 +186,7 @@ def _table(found) -> str:
     if found.frame.is_empty():
         return "no cell has finished"
     means = found.table(SHOWN)
-    differ = [name for name in ("trace", "cluster") if means[name].n_unique() > 1]
+    differ = [name for name in ("scenario", "cluster") if means[name].n_unique() > 1]
     names = [_name(row, found.knobs, differ) for row in means.iter_rows(named=True)]
     seeds = found.frame["seed"].n_unique()
     told = f"{found.frame.height} rows in {found.folder}" + (f", means of {seeds} seeds" if seeds > 1 else "")

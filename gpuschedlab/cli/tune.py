@@ -6,7 +6,7 @@ from pathlib import Path
 
 import polars as pl
 
-from gpuschedlab.cli.inputs import DAY, add_scene, contenders, named, positive, scene_of, whole
+from gpuschedlab.cli.inputs import DAY, add_scenario, named, one_in, positive, read_scenario, whole
 from gpuschedlab.cli.parser import add_command, add_json
 from gpuschedlab.cli.text import as_json, grid
 from gpuschedlab.errors import RunError
@@ -39,7 +39,7 @@ def add(commands):
         help="default (never tuned), fixed (best configuration on this very trace), autosched, selftune, optimal, "
         "no-causal, no-aggregator, no-controller, no-future (default: default selftune autosched)",
     )
-    add_scene(parser)
+    add_scenario(parser)
     group = parser.add_argument_group("tuning")
     group.add_argument("--rounds", type=whole, default=40, metavar="T", help="configurations a search (default 40)")
     group.add_argument("--threshold", type=positive, default=1.1, help="gain above which to switch (default 1.1)")
@@ -68,15 +68,15 @@ def tune(args) -> int:
         raise RunError(f"--methods {wrong[0]}: expected some of default, fixed, {', '.join(METHODS)}.")
     if args.hours:
         args.days = args.hours * HOUR / DAY
-    scene = scene_of(args)
-    ((_, (policy, estimator)),) = contenders(named([args.policy]), scene).items()
+    policies = named([args.policy])
+    _, policy, scenario = one_in(policies, read_scenario(args)[0])
     causal = [m for m in args.methods if m in METHODS and METHODS[m].causal]
-    if causal and (scene.history is None or not scene.history.height):
+    if causal and (scenario.history is None or not scenario.history.height):
         raise RunError(
             f"--methods {causal[0]}: found no history to learn from; expected some. Give --history DAYS, which are cut from the "
             "beginning of the trace, or --history FILE; or other --methods, such as default selftune."
         )
-    bench = _Loops(args, scene, policy, estimator)
+    bench = _Loops(args, scenario.replace(history=_before(scenario.history)), policy)
     rows = []
     try:
         for method in dict.fromkeys(args.methods):
@@ -94,18 +94,11 @@ def tune(args) -> int:
 class _Loops:
     """The same trace under one method after the other."""
 
-    def __init__(self, args, scene, policy, estimator):
+    def __init__(self, args, scenario, policy):
         from gpuschedlab.autosched import Space
 
-        self.args, self.scene, self.space = args, scene, Space(policy)
-        self.history = _before(scene.history)
-        self.given = {"speeds": scene.speeds, "estimator": estimator, "delays": scene.delays}
+        self.args, self.scenario, self.space = args, scenario, Space(scenario.fitted(policy))
         self._samples = None
-
-    def simulation(self, policy=None):
-        from gpuschedlab.sim import Simulation
-
-        return Simulation(self.scene.trace, self.scene.cluster, policy or self.space.policy, **self.given)
 
     def model(self):
         """A causal model as the offline phase leaves it; a fresh one for each method."""
@@ -113,12 +106,8 @@ class _Loops:
 
         if self._samples is None:
             self._say("offline phase: measuring configurations on the history")
-            history = self.history if self.history is not None else self.scene.trace.clear()
-            horizon = self.args.horizon * HOUR
-            self._samples = gather(
-                history, self.scene.cluster, self.space, horizon=horizon, rng=self.scene.seed, **self.given
-            )
-        return train(self._samples, self.space, rng=self.scene.seed)
+            self._samples = gather(self.scenario.past, self.space, horizon=self.args.horizon * HOUR)
+        return train(self._samples, self.space, rng=self.scenario.seed)
 
     def run(self, method: str) -> dict:
         """One row of the comparison."""
@@ -126,10 +115,10 @@ class _Loops:
 
         found, policy, decisions = None, self.space.policy, []
         if method == "fixed":
-            found = best_fixed(self.scene.trace, self.scene.cluster, self.space, rng=self.scene.seed, **self.given)
+            found = best_fixed(self.scenario, self.space)
             policy = found.best.policy
             self._say(f"fixed: best of {found.measured} on the trace itself")
-        simulation = self.simulation(policy)
+        simulation = self.scenario.simulation(policy)
         if method in METHODS:
             decisions = self._loop(method, simulation)
         worth = score(simulation)
@@ -153,27 +142,26 @@ class _Loops:
         loop = attach(
             method,
             simulation,
-            history=self.history,
+            history=self.scenario.history,
             model=self.model() if METHODS[method].causal else None,
             tuner=Tuner(args.rounds),
             horizon=args.horizon * HOUR,
             similarity=args.similarity,
             predictor=args.predictor,
             threshold=args.threshold,
-            seed=self.scene.seed,
+            seed=self.scenario.seed,
             journal=journal,
         )
         if journal.records:
             loop.resume(journal.records)
             self._say(f"{method}: resumed after {len(journal.records)} decisions")
-        for decision in loop.steps(float(self.scene.trace["submit"].max())):
+        for decision in loop.steps(float(self.scenario.trace["submit"].max())):
             self._tell(method, decision)
         return loop.decisions
 
     def _content(self) -> str:
         """Hash of what the options led to: files may change, and so may a policy of one's own."""
-        scene = self.scene
-        return digest([scene.trace, self.history, scene.cluster, self.space.policy, *self.given.values()])[:8]
+        return digest([self.scenario, self.space.policy])[:8]
 
     def _tell(self, method: str, decision) -> None:
         knobs = {k: v for k, v in decision.policy.knobs.items() if k in self.space.names}

@@ -9,7 +9,7 @@ from gpuschedlab.errors import RunError
 from gpuschedlab.metrics import METRICS
 from gpuschedlab.plots.style import HOUR, INK, RAMP, Drawing, axis, line
 
-NAMES = ("policy", "trace", "cluster", "estimator")
+NAMES = ("policy", "scenario", "cluster", "estimator")
 
 
 class SweepLines(NamedTuple):
@@ -139,7 +139,7 @@ def sweep_map(sweep, x: str, y: str, metric: str = "jct_mean") -> SweepMap:
     Raises
     ------
     RunError
-        Rows differ in something else, too: a map shows one policy on one trace.
+        Rows differ in something else, too: a map shows one policy in one scenario.
     """
     frame, knobs = _opened(sweep, (x, y), (metric,))
     frame = frame.filter(pl.col(x).is_not_null() & pl.col(y).is_not_null())

@@ -1,9 +1,10 @@
-"""Time: the engine, its two drivers, what policies see, and what a run leaves behind."""
+"""Time: scenarios, the engine, its two drivers, what policies see, and what a run leaves behind."""
 
 from gpuschedlab.sim.allocation import Allocation
 from gpuschedlab.sim.policy import Ordered, Policy, Round, Wrapped
 from gpuschedlab.sim.run import Run
-from gpuschedlab.sim.simulation import Simulation, simulate
+from gpuschedlab.sim.scenario import Scenario, simulate
+from gpuschedlab.sim.simulation import Simulation
 from gpuschedlab.sim.snapshot import Snapshot
 from gpuschedlab.sim.view import View
 from gpuschedlab.speeds import Delays
@@ -15,6 +16,7 @@ __all__ = [
     "Policy",
     "Round",
     "Run",
+    "Scenario",
     "Simulation",
     "Snapshot",
     "View",

@@ -359,25 +359,3 @@ def _each(trace: pl.DataFrame) -> pl.DataFrame:
     return trace.with_columns(pl.col("gpus") / pl.col("jobs").fill_null(1.0)) if "jobs" in trace.columns else trace
 
 
-def simulate(trace, cluster, policy, *, speeds=None, estimator=None, delays=None, until=None, rng=0) -> Run:
-    """Run a trace on a cluster under a policy; `Simulation` has the long form.
-
-    Parameters
-    ----------
-    trace, cluster, policy, speeds, estimator, delays, rng
-        As for `Simulation`.
-    until : float, optional
-        Instant (s) to stop at; default: when nothing is left to happen.
-
-    Returns
-    -------
-    Run
-
-    Examples
-    --------
-    >>> import gpuschedlab as lab
-    >>> run = lab.simulate(lab.generate("venus", days=1, rng=1), lab.Cluster.homogeneous(20, 8), lab.Srtf())
-    >>> run.jobs["end"].null_count()
-    0
-    """
-    return Simulation(trace, cluster, policy, speeds=speeds, estimator=estimator, delays=delays, rng=rng).run(until)

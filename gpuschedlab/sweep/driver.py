@@ -24,23 +24,18 @@ KILLED = (
 
 
 def sweep(
+    scenario,
     policies,
-    trace,
-    cluster,
     folder,
-    *,
+    *old,
     seeds=1,
-    speeds=None,
-    estimator=None,
-    delays=None,
-    until: float | None = None,
     measure: dict | None = None,
     workers: int | None = None,
     keep_runs: bool = False,
     strict: bool = True,
     progress: bool = True,
 ) -> Sweep:
-    """Run every policy on every trace, cluster and seed; each result is kept as soon as it is there.
+    """Run every policy in every scenario with every seed; each result is kept as soon as it is there.
 
     Whatever stops it (Ctrl-C, a kill, a full disk, a power cut), the same call goes on from the cells that are
     finished. A cell is known by the content of all that it depends on, so the folder may also be used for a sweep
@@ -49,24 +44,17 @@ def sweep(
 
     Parameters
     ----------
+    scenario : Scenario, callable, or list or dict of them
+        What policies run in; `cross` makes a dict of traces x clusters. A function of the seed makes a scenario, with
+        another trace or other failures; a frozen dataclass with `__call__(seed)` is called on the workers. A name that is a
+        pair names the cluster, too.
     policies : Policy, list, or dict of str to either
         Policies, pairs (policy, estimator) and lists of them such as `grid` makes; under the names of a dict, or of
-        their classes.
-    trace : polars.DataFrame, (frame, history), callable, or dict of them by name
-        What arrives. A function of the seed makes a frame, or a pair; a frozen dataclass with `__call__(seed)` is
-        called on the workers. On a history, estimators and policies that can learn (`fit`) are fitted.
-    cluster : Cluster, callable, or list or dict of them
-        What it runs on; a function of the seed may add failures.
+        their classes. A pair's estimator, or what a function of the seed makes in its place, replaces the scenario's.
     folder : path
         Where results are kept.
     seeds : int or iterable of int
-        How many, from 0 on, or which; handed to functions of a seed and to `simulate`.
-    speeds : Speeds or callable, optional
-        As for `simulate`, or a function of a cluster that makes it, such as `jobs.default_speeds`.
-    estimator : Estimator or callable, optional
-        As for `simulate`, or a function of a seed that makes one.
-    delays, until
-        As for `simulate`.
+        How many, from 0 on, or which; each takes the place of the scenario's.
     measure : dict, optional
         Options of `metrics.summary`, such as ``{"prices": 2.0}``.
     workers : int, optional
@@ -92,19 +80,23 @@ def sweep(
     Examples
     --------
     >>> import tempfile
-    >>> from gpuschedlab import Cluster, Fifo, Themis
+    >>> from gpuschedlab import Cluster, Fifo, Scenario, Themis
     >>> from gpuschedlab.sweep import grid
     >>> from gpuschedlab.check.samples import small_trace
-    >>> policies, cluster = [Fifo(), *grid(Themis, f=[0.2, 0.8])], Cluster.homogeneous(2, 8)
+    >>> policies = [Fifo(), *grid(Themis, f=[0.2, 0.8])]
+    >>> def week(seed):
+    ...     return Scenario(small_trace(rng=seed), Cluster.homogeneous(2, 8))
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     found = sweep(policies, lambda seed: small_trace(rng=seed), cluster, folder, seeds=2)
+    ...     found = sweep(week, policies, folder, seeds=2)
     >>> found.frame.select("policy", "f", "seed").rows()[:4]
     [('fifo', None, 0), ('themis', 0.2, 0), ('themis', 0.8, 0), ('fifo', None, 1)]
     """
-    plan = make_plan(
-        policies, trace, cluster, seeds=seeds, speeds=speeds, estimator=estimator, delays=delays, until=until,
-        measure=measure,
-    )  # fmt: skip
+    if old:
+        raise RunError(
+            f"sweep: found {3 + len(old)} arguments in a row; expected three, scenario, policies and folder: "
+            "sweep(Scenario(trace, cluster, delays=...), policies, folder), or cross(traces, clusters) as the scenario."
+        )
+    plan = make_plan(scenario, policies, seeds=seeds, measure=measure)
     store, knobs = Store(folder), varied(plan)
     with store.held():
         store.keep_rows(plan.rows, knobs)
@@ -152,19 +144,20 @@ def _batch(plan: Plan, keys: list[str], store: Store, how: tuple, begun: list[st
     # Within this process nothing is pickled: a class that comes back from its pickle would take the place of itself.
     here = joblib.effective_n_jobs(workers) == 1 or getattr(parallel._backend, "supports_sharedmem", False)
     # This also imports, and compiles if need be, the engine here, rather than in all workers at the same time.
-    code, scenes = code_of_package(), {}
+    code, packs = code_of_package(), {}
 
     def calls():
         for key in keys:
             cell = plan.cells[key]
-            scene, given = plan.scenes[cell.scene], (cell.scene, cell.policy, cell.estimator, digest(cell.estimator))
+            scenario = plan.scenarios[cell.scenario]
+            given = (cell.scenario, cell.policy, cell.estimator, digest(cell.estimator), plan.measure)
             if not here:
-                if cell.scene not in scenes:
-                    scenes.clear()  # cells come scene by scene
-                    scenes[cell.scene] = packed(pack(scene))
-                scene, given = scenes[cell.scene], pack(given)
+                if cell.scenario not in packs:
+                    packs.clear()  # cells come scenario by scenario
+                    packs[cell.scenario] = packed(pack(scenario))
+                scenario, given = packs[cell.scenario], pack(given)
             begun.append(key)
-            yield joblib.delayed(work)(key, given, scene, code, keep_runs)
+            yield joblib.delayed(work)(key, given, scenario, code, keep_runs)
 
     with contextlib.closing(parallel(calls())) as outcomes:
         for outcome in outcomes:
@@ -177,7 +170,7 @@ def _keep(plan: Plan, store: Store, outcome: Outcome, bar):
     if outcome.metrics is None:
         store.keep_error(outcome)
     else:
-        store.keep(outcome, plan.cells[outcome.key].told)
+        store.keep(outcome, plan.cells[outcome.key].told | outcome.told)
     if bar is not None:
         bar.update()
 
@@ -186,7 +179,7 @@ def _is_death(error: Exception) -> bool:
     """Whether a worker was killed.
 
     Loky says so by a broken pool; Dask after it has tried a cell on several workers,
-    or when a scene was lost with the only worker that held it.
+    or when a scenario was lost with the only worker that held it.
     """
     return isinstance(error, BrokenProcessPool) or type(error).__name__ in ("KilledWorker", "FutureCancelledError")
 
@@ -196,8 +189,8 @@ def _mend_dask(backend):
 
     It tells nobody that Dask gave a cell up, and would wait for ever; while there is one worker (the others may be on
     their way back) it computes in this process, which a cell that takes its worker with it would end; it waits for
-    workers by a task that may be lost with one; and it would wait for ever for a cell whose scene was on its way to one:
-    here such a scene travels with its cell.
+    workers by a task that may be lost with one; and it would wait for ever for a cell whose scenario was on its way to one:
+    here such a scenario travels with its cell.
     """
     if type(backend).__name__ != "DaskDistributedBackend" or hasattr(backend, "_mended"):
         return

@@ -11,7 +11,7 @@ from gpuschedlab.knobs import KnobInfo, knob_word, knobs_of
 from gpuschedlab.metrics import METRICS
 from gpuschedlab.sweep.store import SCHEMA, Store
 
-NAMES = ("policy", "trace", "cluster", "estimator", "seed")
+NAMES = ("policy", "scenario", "cluster", "estimator", "seed")
 """Columns that name a row, before its knobs."""
 
 COLUMNS = ("jct_mean", "jct_median", "jct_p99", "queueing_mean", "makespan", "utilisation", "preemptions")
@@ -25,7 +25,7 @@ class Sweep:
     Parameters
     ----------
     frame : polars.DataFrame
-        `policy, trace, cluster, estimator, seed`, a column for each knob that differs between policies of one class
+        `policy, scenario, cluster, estimator, seed`, a column for each knob that differs between policies of one class
         (null where a policy has no such knob; `NAME_knob` where a metric or another column has that name), and the
         metrics of `metrics.METRICS` but for `seconds`, which `times` has. The same call gives the same bytes.
     failed : dict of str to str
@@ -77,7 +77,7 @@ class Sweep:
         return _frame(done, found, knobs).select(*NAMES, *knobs).with_columns(seconds=seconds)
 
     def table(self, metrics: Iterable[str] = COLUMNS) -> pl.DataFrame:
-        """Mean of metrics over seeds, one row for each policy, trace, cluster and choice of knobs; `seeds` counts."""
+        """Mean of metrics over seeds, one row for each policy, scenario, cluster and choice of knobs; `seeds` counts."""
         metrics = list(metrics)
         if unknown := sorted(set(metrics) - set(self.frame.columns)):
             raise RunError(f"sweep: found no metric {unknown[0]!r}; expected some of {', '.join(METRICS)}.")
@@ -162,9 +162,9 @@ def _frame(rows: list[dict], found: dict[str, dict], knobs: dict) -> pl.DataFram
     schema |= {column: _TYPES.get(about["kind"], pl.String) for column, about in knobs.items()}
     schema |= {name: kind for name, kind in SCHEMA.items() if name in METRICS}
     whole = [
-        {name: row[name] for name in NAMES}
+        found[row["cell"]]
+        | {name: row[name] for name in NAMES if row.get(name) is not None}
         | {column: _value(about, row["knobs"]) for column, about in knobs.items()}
-        | found[row["cell"]]
         for row in rows
     ]
     return pl.DataFrame(whole, schema=schema, orient="row")
@@ -173,7 +173,8 @@ def _frame(rows: list[dict], found: dict[str, dict], knobs: dict) -> pl.DataFram
 def _word(row: dict, knobs: dict) -> str:
     """What a row is, in words."""
     told = [f"{k}={knob_word(row['knobs'][a['name']])}" for k, a in knobs.items() if a["name"] in row["knobs"]]
-    return " ".join([row["policy"], *told, f"on {row['trace']}, {row['cluster']}, seed {row['seed']}"])
+    where = [row["scenario"], *([row["cluster"]] if row["cluster"] else []), f"seed {row['seed']}"]
+    return " ".join([row["policy"], *told, "on", ", ".join(where)])
 
 
 __all__ = ["COLUMNS", "NAMES", "Sweep", "varied"]

@@ -88,13 +88,13 @@ class Store:
             yield self
 
     def metrics(self, keys: Iterable[str]) -> dict[str, dict]:
-        """Metrics of those cells that are finished, and whose files are what was written."""
+        """Metrics, cluster and estimator of those cells that are finished, and whose files are what was written."""
         logged = self.logged()
         found = {key: self._metrics(key, logged.get(key, {}).get("sum")) for key in keys}
         return {key: metrics for key, metrics in found.items() if metrics is not None}
 
     def _metrics(self, key: str, known: str | None) -> dict | None:
-        """Metrics of a cell, if its file has the checksum that is known (None: of a log that was lost)."""
+        """What `metrics` has of a cell, if its file has the checksum that is known (None: of a log that was lost)."""
         try:
             raw = (self.cells / f"{key}.parquet").read_bytes()
             # Before it is opened: polars may take the whole process down with a harmed file.
@@ -106,7 +106,7 @@ class Store:
         if frame.schema != SCHEMA or frame.height != 1 or frame["cell"][0] != key:
             return None
         row = frame.row(0, named=True)
-        return {name: row[name] for name in METRICS if name in row}
+        return {name: row[name] for name in ("cluster", "estimator", *METRICS) if name in row}
 
     def has_run(self, key: str) -> bool:
         """Whether a cell's run is kept, too."""

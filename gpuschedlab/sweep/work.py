@@ -1,6 +1,5 @@
 """One cell, computed wherever a worker is."""
 
-import copy
 import pickle
 import time
 import traceback
@@ -14,7 +13,7 @@ from gpuschedlab.errors import LabError, RunError
 from gpuschedlab.sweep.identity import code_of_package
 
 HELD = 4
-"""Scenes, and fitted estimators, that a worker keeps at hand."""
+"""Scenarios, with what their estimators have learnt, that a worker keeps at hand."""
 
 _NOTHING = object()
 _held: OrderedDict[tuple, object] = OrderedDict()
@@ -38,6 +37,8 @@ class Outcome:
         Wall time of each round, where the run was asked for.
     error, trace : str
         What went wrong, in one line, and where.
+    told : dict of str to str
+        What the cell's file says of its scenario: cluster, estimator.
     """
 
     key: str
@@ -47,6 +48,7 @@ class Outcome:
     rounds: tuple[float, ...] = ()
     error: str = ""
     trace: str = ""
+    told: dict | None = None
 
 
 def packed(raw: bytes) -> np.ndarray:
@@ -54,7 +56,7 @@ def packed(raw: bytes) -> np.ndarray:
     return np.frombuffer(raw, np.uint8)
 
 
-def work(key: str, raw: bytes | tuple, scene, code: str, keep_runs: bool) -> Outcome:
+def work(key: str, raw: bytes | tuple, scenario, code: str, keep_runs: bool) -> Outcome:
     """Compute a cell; what it does wrong is told, not raised.
 
     Parameters
@@ -62,9 +64,10 @@ def work(key: str, raw: bytes | tuple, scene, code: str, keep_runs: bool) -> Out
     key : str
         The cell's.
     raw : bytes or tuple
-        (scene's key, policy, estimator, estimator's key), pickled if it comes from another process.
-    scene : numpy.ndarray or plan.Scene
-        The scene, or the bytes of its pickle.
+        (scenario's key, policy, estimator, estimator's key, options of `metrics.summary`), pickled if it comes from another
+        process.
+    scenario : numpy.ndarray, Scenario or callable
+        The scenario, or what makes it, or the bytes of the pickle of either.
     code : str
         `code_of_package` of who asks.
     keep_runs : bool
@@ -76,29 +79,28 @@ def work(key: str, raw: bytes | tuple, scene, code: str, keep_runs: bool) -> Out
                 "found another version of the package, or of what it stands on, on this worker; expected the same "
                 "as where the sweep was started. Install that there."
             )
-        return _computed(key, *(pickle.loads(raw) if isinstance(raw, bytes) else raw), scene, keep_runs)
+        return _computed(key, *(pickle.loads(raw) if isinstance(raw, bytes) else raw), scenario, keep_runs)
     except Exception as raised:  # a policy may be anybody's code, and must not take the other cells with it
         told = str(raised) if isinstance(raised, LabError) else f"{type(raised).__name__}: {raised}"
         return Outcome(key, error=told.replace("\n", " "), trace=traceback.format_exc())
 
 
-def _computed(key, scene_key, policy, estimator, estimator_key, given, keep_runs) -> Outcome:
+def _computed(key, scenario_key, policy, estimator, estimator_key, measure, given, keep_runs) -> Outcome:
     from gpuschedlab.metrics import summary
-    from gpuschedlab.sim import simulate
 
-    scene, trace, history = _once(("scene", scene_key), lambda: _opened(given))
-    if history is not None:
-        if estimator is not None:
-            estimator = _once(("estimator", scene_key, estimator_key), lambda: copy.deepcopy(estimator).fit(history))
-        policy = policy.fit(history) if hasattr(policy, "fit") else policy
-    options = {"speeds": scene.speeds, "delays": scene.delays, "until": scene.until, "rng": scene.seed}
+    scenario = _once((scenario_key,), lambda: _opened(given))
+    if estimator is not None:
+        scenario = _once((scenario_key, estimator_key), lambda: scenario.replace(estimator=estimator))
+    simulation = scenario.simulation(policy)
     begin = time.perf_counter()
-    run = simulate(trace, scene.cluster, policy, estimator=estimator, **options)
+    run = simulation.run(scenario.until)
     seconds = time.perf_counter() - begin
-    metrics = summary(run, **scene.measure)
+    metrics = summary(run, **measure)
     metrics.pop("seconds")
+    about = scenario.summary()
+    told = {"cluster": about["cluster"], "estimator": about["estimator"].lower()}
     if not keep_runs:
-        return Outcome(key, metrics, seconds=seconds)
+        return Outcome(key, metrics, seconds=seconds, told=told)
     rounds = tuple(run.rounds["seconds"].to_list())
     # Two runs of a cell must be the same bytes: how long they took is told apart.
     info = {name: value for name, value in run.info.items() if name != "seconds"}
@@ -107,17 +109,13 @@ def _computed(key, scene_key, policy, estimator, estimator_key, given, keep_runs
         rounds=run.rounds.with_columns(seconds=pl.lit(None, pl.Float64), solving=pl.lit(None, pl.Float64)),
         info=info,
     )
-    return Outcome(key, metrics, run, seconds, rounds)
+    return Outcome(key, metrics, run, seconds, rounds, told=told)
 
 
-def _opened(given) -> tuple:
-    """Scene, its trace and its history (or None)."""
-    from gpuschedlab.traces import validate
-
-    scene = pickle.loads(given.tobytes()) if isinstance(given, np.ndarray) else given
-    made = scene.trace() if callable(scene.trace) else scene.trace
-    trace, history = made if isinstance(made, tuple) else (made, None)
-    return scene, validate(trace), history
+def _opened(given):
+    """Scenario of a worker's own: what its estimator learns is not kept for longer than it."""
+    made = pickle.loads(given.tobytes()) if isinstance(given, np.ndarray) else given
+    return made() if callable(made) else made.replace()
 
 
 def _once(key: tuple, make):
@@ -131,7 +129,7 @@ def _once(key: tuple, make):
 
 
 def forget():
-    """Let go of scenes and estimators at hand."""
+    """Let go of the scenarios at hand."""
     _held.clear()
 
 

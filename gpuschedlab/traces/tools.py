@@ -197,3 +197,17 @@ def _moved(trace: pl.DataFrame, submit: pl.Expr) -> pl.DataFrame:
         change = ((submit - pl.col("submit")) * 1e6).round().cast(pl.Int64)
         changes.append(pl.col("clock") + pl.duration(microseconds=change))
     return validate(trace.with_columns(*changes), source="scale_load")
+
+
+def in_order(history: pl.DataFrame) -> pl.DataFrame:
+    """Check a trace whose times may be negative, and sort it by submission.
+
+    Raises
+    ------
+    TraceError
+        It is no frame, columns are missing, or a row is bad.
+    """
+    if not isinstance(history, pl.DataFrame) or not history.schema.get("submit", pl.String).is_numeric():
+        return validate(history, source="history")  # which says what is wrong
+    since = history.with_columns(pl.col("submit") - pl.col("submit").min(), clocked=pl.col("submit"))
+    return validate(since, source="history").with_columns(submit="clocked").drop("clocked")

@@ -7,8 +7,8 @@ import numpy as np
 from gpuschedlab._extras import need
 from gpuschedlab.cluster import RULES
 from gpuschedlab.widgets.cache import Cache
-from gpuschedlab.widgets.scene import Scene, scene_run
 from gpuschedlab.widgets.small import Small
+from gpuschedlab.widgets.small_cluster import SmallCluster
 
 HOUR = 3600.0
 
@@ -18,7 +18,7 @@ class ClusterExplorer(Small):
 
     Parameters
     ----------
-    scene : Scene, optional
+    small : SmallCluster, optional
         Where the knobs begin.
     jobs : int
         Jobs of the trace.
@@ -29,7 +29,7 @@ class ClusterExplorer(Small):
 
     Examples
     --------
-    >>> explorer = ClusterExplorer(Scene(nodes=2), jobs=20)
+    >>> explorer = ClusterExplorer(SmallCluster(nodes=2), jobs=20)
     >>> explorer.knobs["rule"].value = "buddy"
     >>> explorer.cells.event.split(";")[0].endswith("started")  # the first moment: what started, and what it did to a node's cells
     True
@@ -38,7 +38,9 @@ class ClusterExplorer(Small):
     names = ("cells", "free", "rules")
     heights = {"cells": 440}
 
-    def __init__(self, scene: Scene | None = None, *, jobs: int = 150, seed: int = 0, cache: Cache | None = None):
+    def __init__(
+        self, small: SmallCluster | None = None, *, jobs: int = 150, seed: int = 0, cache: Cache | None = None
+    ):
         w = need("ipywidgets")
         self.jobs, self.seed = jobs, seed
         style = {"description_width": "84px"}
@@ -46,23 +48,23 @@ class ClusterExplorer(Small):
         self.play = w.Play(min=0, max=1, interval=600, tooltip="play the moments one by one")
         w.jslink((self.play, "value"), (self.moment, "value"))
         self.moment.observe(self._stepped, "value")
-        super().__init__(scene or Scene(), cache)
+        super().__init__(small or SmallCluster(), cache)
 
-    def run_of(self, scene: Scene):
-        """Run of a scene, kept."""
-        return self.cache.get(scene, lambda: scene_run(scene, jobs=self.jobs, rng=self.seed)).value
+    def run_of(self, small: SmallCluster):
+        """Run of a small cluster under its rule, kept."""
+        return self.cache.get(small, lambda: small.scenario(self.jobs, self.seed).run(small.policy)).value
 
     def _compute(self):
-        scene = self.knobs.thing
-        runs = {rule: self.run_of(replace(scene, rule=rule)) for rule in RULES}
+        small = self.knobs.thing
+        runs = {rule: self.run_of(replace(small, rule=rule)) for rule in RULES}
         self.seconds = sum(float(run.info["seconds"]) for run in runs.values())
-        return scene, runs
+        return small, runs
 
     def _numbers(self, found) -> dict:
         from gpuschedlab import plots
 
-        scene, self.runs = found
-        self.run = self.runs[scene.rule]
+        small, self.runs = found
+        self.run = self.runs[small.rule]
         self.seats = plots.seats(self.run)
         self._quiet = True
         try:
@@ -71,7 +73,7 @@ class ClusterExplorer(Small):
             self._quiet = False
         self.cells = plots.cells(self.seats, self.moment.value)
         # The chosen rule is marked in words: bars are told apart without colour.
-        marked = {f"{rule} (chosen)" if rule == scene.rule else rule: run for rule, run in self.runs.items()}
+        marked = {f"{rule} (chosen)" if rule == small.rule else rule: run for rule, run in self.runs.items()}
         return {"cells": self.cells, "free": plots.free_space(self.run), "rules": plots.metric_bars(marked, "jct_mean")}
 
     def _stepped(self, change):

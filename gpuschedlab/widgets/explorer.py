@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gpuschedlab._extras import need
-from gpuschedlab.sim import simulate
+from gpuschedlab.sim.scenario import Scenario, scenario_of
 from gpuschedlab.widgets.cache import Cache
 from gpuschedlab.widgets.difference import difference, measure, table
 from gpuschedlab.widgets.live import Live
@@ -35,22 +35,21 @@ class Explorer(Live):
 
     Parameters
     ----------
-    trace : polars.DataFrame, callable, or dict of them by name; optional
-        Traces, or functions of a seed that make one; by default a generated week (`widgets.Generated`).
+    trace : Scenario; or polars.DataFrame, callable, or dict of them by name; optional
+        Traces, or functions of a seed that make one; by default a generated week (`widgets.Generated`). After a scenario
+        come the policies.
     cluster : Cluster or dict of str to Cluster, optional
         By default 70 nodes of 8 GPUs. A cluster with the name of a trace is chosen together with it.
     policies : list or dict, optional
         Policies or policy classes; by default those of `policies.ALL` that need nothing but a trace.
     pinned : str, optional
         Name of the policy that is pinned first; by default the first one, and the second one is chosen.
-    seed : int
-        Where the seed begins: another seed is another trace, where traces are functions of it.
-    speeds : Speeds or callable, optional
-        As for `simulate`, or a function of a cluster that makes it, such as `jobs.default_speeds`.
-    estimator, delays, until
-        As for `simulate`.
+    seed : int, optional
+        Where the seed begins, by default the scenario's or 0: another seed is another trace, where traces are functions of it.
     cache : Cache, optional
         Where runs are kept.
+    **parts
+        Of the scenarios, where they are not given: `history, speeds, estimator, delays, until`.
 
     Raises
     ------
@@ -68,16 +67,26 @@ class Explorer(Live):
     """
 
     def __init__(
-        self, trace=None, cluster=None, policies=None, *, pinned=None, seed=0, speeds=None, estimator=None, delays=None,
-        until=None, cache: Cache | None = None,
-    ):  # fmt: skip
+        self,
+        trace=None,
+        cluster=None,
+        policies=None,
+        *,
+        pinned=None,
+        seed: int | None = None,
+        cache: Cache | None = None,
+        **parts,
+    ):
         super().__init__(cache)
+        if isinstance(trace, Scenario):
+            scenario, policies = scenario_of(trace, cluster, policies, **parts)
+            trace, cluster, parts = scenario.trace, scenario.cluster, scenario.parts
         self.traces, self.clusters = named_traces(trace), named_clusters(cluster)
         self.policies = named_policies(policies, default_policies())
-        self._options = {"estimator": estimator, "delays": delays, "until": until}
-        self._speeds = speeds
+        own = parts.pop("seed", 0)
+        self._parts = {name: value for name, value in parts.items() if value is not None}
         names = list(self.policies)
-        self.panel = Panel(self, names[min(1, len(names) - 1)], seed)
+        self.panel = Panel(self, names[min(1, len(names) - 1)], own if seed is None else seed)
         self.player = Player(self._draw_gantt_later)
         self.pinned = self._setting(pinned or names[0])
         self._first()
@@ -114,16 +123,17 @@ class Explorer(Live):
             return cluster
         return replace(cluster, groups=(replace(cluster.groups[0], nodes=setting.nodes),))
 
-    def run_of(self, setting: Setting):
-        """Run of a configuration, kept."""
+    def scenario_of(self, setting: Setting) -> Scenario:
+        """Scenario of a configuration, kept."""
 
         def make():
-            cluster = self.cluster_of(setting)
-            speeds = self._speeds(cluster) if callable(self._speeds) else self._speeds
-            options = {k: v for k, v in self._options.items() if v is not None}
-            return simulate(self.trace_of(setting), cluster, setting.policy, speeds=speeds, rng=setting.seed, **options)
+            return Scenario(self.trace_of(setting), self.cluster_of(setting), seed=setting.seed, **self._parts)
 
-        return self.cache.get(setting, make).value
+        return self.cache.get(("scenario", *setting[:4]), make).value
+
+    def run_of(self, setting: Setting):
+        """Run of a configuration, kept."""
+        return self.cache.get(setting, lambda: self.scenario_of(setting).run(setting.policy)).value
 
     @property
     def run(self):
@@ -209,10 +219,8 @@ class Explorer(Live):
         return self._code(self.setting)
 
     def _code(self, setting: Setting, folder: Path | None = None) -> str:
-        extras = {"speeds": self._speeds} | self._options
-        extras = {name: value for name, value in extras.items() if value is not None}
         cluster = self.cluster_of(setting)
-        return run_code(self.traces[setting.trace], cluster, setting.policy, setting.seed, extras, folder)
+        return run_code(self.traces[setting.trace], cluster, setting.policy, setting.seed, self._parts, folder)
 
     def export(self, folder=None) -> Path:
         """Store the present run: parquet files, the trace, and the Python that makes it again.

@@ -137,7 +137,7 @@ def _home(thing) -> str:
 
 
 def argument_code(value) -> tuple[str, str]:
-    """Write an argument of `simulate` as Python, and the import that it needs; a function is one of the cluster.
+    """Write a part of a scenario as Python, and the import that it needs; a function is one of the cluster.
 
     Examples
     --------
@@ -150,7 +150,7 @@ def argument_code(value) -> tuple[str, str]:
     if maker is value:
         return f"{value.__name__}(cluster)", place
     text = repr(value)
-    short = len(text) < 200 and not text.startswith("<") and "array(" not in text
+    short = len(text) < 200 and text.isprintable() and not text.startswith("<") and "array(" not in text
     return (text, place) if short else (f"...  # the {maker.__name__} that was given", "")
 
 
@@ -173,9 +173,9 @@ def run_code(source, cluster: Cluster, policy, rng: int, extras: dict, folder: P
     source : polars.DataFrame or callable
         The trace, or its recipe.
     cluster, policy, rng
-        As for `simulate`.
+        As for `Scenario`, whose seed is `rng`.
     extras : dict
-        Further arguments of `simulate`, by name.
+        Further parts of the scenario, by name.
     folder : Path, optional
         Where the run was exported: a trace that has no recipe is read back from it.
     """
@@ -188,7 +188,8 @@ def run_code(source, cluster: Cluster, policy, rng: int, extras: dict, folder: P
     lines += [f"cluster = {cluster_code(cluster)}", f"policy = {policy_code(policy)}"]
     lines += [f"{name} = {text}" for name, (text, _) in texts.items()]
     words = "".join(f", {name}={name}" for name in texts)
-    return "\n".join([*lines, f"run = lab.simulate(trace, cluster, policy{words}, rng={rng})", "run"])
+    lines.append(f"scenario = lab.Scenario(trace, cluster{words}, seed={rng})")
+    return "\n".join([*lines, "run = scenario.run(policy)", "run"])
 
 
 def export(run, trace: pl.DataFrame, folder: Path, code: str) -> Path:

@@ -7,7 +7,7 @@ import polars as pl
 
 from gpuschedlab.errors import EstimatorError
 from gpuschedlab.estimators.base import KNOWN
-from gpuschedlab.traces import validate
+from gpuschedlab.traces.tools import in_order
 
 
 def observe(simulation, history: pl.DataFrame | None = None) -> pl.DataFrame:
@@ -44,20 +44,6 @@ def observe(simulation, history: pl.DataFrame | None = None) -> pl.DataFrame:
     end = (run["submit"] + run["duration"]).to_numpy()
     executed = np.minimum(run["duration"].to_numpy(), now - run["submit"].to_numpy())
     return pl.concat([_known(run, executed, end, end <= now), seen], how="diagonal_relaxed")
-
-
-def in_order(history: pl.DataFrame) -> pl.DataFrame:
-    """Check a trace whose times may be negative, and sort it by submission.
-
-    Raises
-    ------
-    TraceError
-        It is no frame, columns are missing, or a row is bad.
-    """
-    if not isinstance(history, pl.DataFrame) or not history.schema.get("submit", pl.String).is_numeric():
-        return validate(history, source="history")  # which says what is wrong
-    since = history.with_columns(pl.col("submit") - pl.col("submit").min(), clocked=pl.col("submit"))
-    return validate(since, source="history").with_columns(submit="clocked").drop("clocked")
 
 
 def before(simulation, history: pl.DataFrame | None) -> pl.DataFrame | None:

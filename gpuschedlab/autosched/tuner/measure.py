@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gpuschedlab.errors import ClusterError, PolicyError
-from gpuschedlab.sim import Delays, Simulation
+from gpuschedlab.sim.scenario import scenario_of
 
 
 class Objective(NamedTuple):
@@ -91,13 +91,13 @@ class Probe:
 
     Parameters
     ----------
-    forecast : Forecast
-        Jobs to come and jobs in the system (`gpuschedlab.autosched.forecast.generation`), with weights where it is aggregated.
-    cluster : Cluster
+    scenario : Scenario
+        What policies run in, until all jobs have ended; or trace and cluster, and further parts by name (`scenario_of`).
     policy : Policy
         Under which the state was reached; its `goal` and `watched` are what is measured.
-    speeds, estimator, delays
-        As for `Simulation`.
+    forecast : Forecast, optional
+        Jobs to come and jobs in the system (`gpuschedlab.autosched.forecast.generation`), with weights where it is aggregated:
+        in place of the scenario's trace, which is measured from its beginning without.
 
     Raises
     ------
@@ -105,20 +105,16 @@ class Probe:
         The policy's goal or a watched metric is unknown.
     """
 
-    def __init__(self, forecast, cluster, policy, *, speeds=None, estimator=None, delays=None):
+    def __init__(self, scenario, policy, *more, forecast=None, **parts):
+        scenario, policy = scenario_of(scenario, policy, *more, **parts)
         check_goal(policy)
         self.objective, self.watched = policy.goal, tuple(policy.watched)
-        self.base = Simulation(
-            forecast.trace,
-            cluster,
-            policy,
-            speeds=speeds,
-            estimator=estimator,
-            delays=delays or Delays(),
-            start=forecast.now,
-            initial=forecast.initial if forecast.initial.height else None,
-        )
-        self.now, self.measured = forecast.now, 0
+        at = {}
+        if forecast is not None:
+            scenario = scenario.replace(trace=forecast.trace)
+            at = {"start": forecast.now, "initial": forecast.initial if forecast.initial.height else None}
+        self.base = scenario.simulation(policy, **at)
+        self.now, self.measured = self.base.now, 0
         start = self.base.snapshot()
         self.before, self.weight = start.jobs, start.jobs["rows"]
         self.shift = self.base.trace["shift"].to_numpy() if "shift" in self.base.trace.columns else 0.0

@@ -10,12 +10,12 @@ import polars as pl
 from gpuschedlab.autosched.causal.graph import Layers, learn_graph
 from gpuschedlab.autosched.causal.model import CausalModel
 from gpuschedlab.autosched.forecast.generation import HORIZON, Forecast, true_forecast
-from gpuschedlab.autosched.forecast.repository import in_order
 from gpuschedlab.autosched.tuner.measure import OBJECTIVES, Probe, sample
 from gpuschedlab.autosched.tuner.samplers import LatinHypercube
 from gpuschedlab.autosched.tuner.space import Space
 from gpuschedlab.errors import EstimatorError
 from gpuschedlab.sim import Simulation
+from gpuschedlab.sim.scenario import scenario_of
 
 DAY = 86_400.0
 TIMES = 10.0
@@ -32,41 +32,37 @@ def layers_of(space: Space) -> Layers:
 
 
 def gather(
-    history: pl.DataFrame,
-    cluster,
+    scenario,
     space: Space,
-    *,
+    *more,
     instants: int = 16,
     configurations: int = 24,
     days: float = 14.0,
     horizon: float = HORIZON,
     load: float = 1.0,
-    speeds=None,
-    estimator=None,
-    delays=None,
-    rng=0,
+    rng=None,
+    **parts,
 ) -> pl.DataFrame:
     """Measure configurations at instants of the past, each on the jobs that were there and those that then came.
 
-    The last `days` of the history are played under the space's policy; instants are spread over the more loaded half
+    The last `days` of the trace are played under the space's policy; instants are spread over the more loaded half
     of them, and arrivals are multiplied where jobs ask for less than all GPUs (`busier`), so that their service usage is
     comparable and there is something to learn; one in `CALM` stays as it was. At each the policy itself is the reference, and
     `configurations` points of a Latin hypercube are measured.
 
     Parameters
     ----------
-    history : polars.DataFrame
-        A trace, all of it past; submission times may be negative.
-    cluster : Cluster
+    scenario : Scenario
+        All of its trace is past, such as that of `Scenario.past`; or trace and cluster, and further parts by name
+        (`scenario_of`).
     space : Space
     instants, configurations : int
     days, horizon : float
-        Days of history played; seconds of arrivals after each instant, at most half of what is played: all are known.
+        Days that are played; seconds of arrivals after each instant, at most half of what is played: all are known.
     load : float
         Part of all GPUs below which arrivals are multiplied; 0: all stays as it was.
-    speeds, estimator, delays
-        As for `Simulation`.
-    rng : int or numpy.random.Generator
+    rng : int or numpy.random.Generator, optional
+        Default: the scenario's seed.
 
     Returns
     -------
@@ -76,7 +72,7 @@ def gather(
     Raises
     ------
     EstimatorError
-        There is hardly any history.
+        There are hardly any jobs.
 
     References
     ----------
@@ -88,7 +84,8 @@ def gather(
             f"gather: found instants={instants}, configurations={configurations}, days={days}, horizon={horizon}, "
             f"load={load}; expected numbers above 0, and a load from 0."
         )
-    past = in_order(history)
+    scenario, space = scenario_of(scenario, space, *more, **parts)
+    space, past = Space(scenario.fitted(space.policy), space.names), scenario.trace
     past = past.filter(pl.col("submit") >= past["submit"].max() - days * DAY) if past.height else past
     if past.height < 50:
         raise EstimatorError(
@@ -96,15 +93,16 @@ def gather(
             "Give an earlier stretch of the trace, or tune without a causal model."
         )
     past = past.with_columns(pl.col("submit") - past["submit"].min())
-    rng, last = np.random.default_rng(rng), float(past["submit"].max())
+    rng, last = np.random.default_rng(scenario.seed if rng is None else rng), float(past["submit"].max())
     horizon = min(horizon, last / 2)
-    play = Simulation(past, cluster, space.policy, speeds=speeds, estimator=estimator, delays=delays)
+    scenario = scenario.replace(trace=past)
+    play = scenario.simulation(space.policy)
     rows, plan = [], LatinHypercube([a.levels for a in space.axes], rng, size=configurations)
     for segment, instant in enumerate(_busy(play.copy(), last - horizon, instants, rng)):
         play.advance(instant)
-        asked = load * cluster.total_gpus if (segment + 1) % CALM else 0.0
+        asked = load * scenario.cluster.total_gpus if (segment + 1) % CALM else 0.0
         ahead = busier(true_forecast(play, horizon), asked, horizon, rng)
-        probe = Probe(ahead, cluster, space.policy, speeds=speeds, estimator=estimator, delays=delays)
+        probe = Probe(scenario, space.policy, forecast=ahead)
         reference, names = probe(space.policy), [a.name for a in space.axes]
         found = [(space.encode(space.policy), reference)]
         for _ in range(configurations):

@@ -8,18 +8,20 @@ import polars as pl
 
 from gpuschedlab.cluster import RULES, Cluster
 from gpuschedlab.knobs import Knob, Knobbed
-from gpuschedlab.sim import Run, simulate
+from gpuschedlab.policies import Fifo
+from gpuschedlab.sim import Scenario
 from gpuschedlab.speeds import Speeds, placement_speeds
 
 
 @dataclass(frozen=True)
-class Scene(Knobbed):
+class SmallCluster(Knobbed):
     """Nodes, what jobs ask for, how much a job that is spread over nodes suffers, and the rule that places them.
 
     Examples
     --------
-    >>> Scene(nodes=2).cluster.total_gpus
-    16
+    >>> small = SmallCluster(nodes=2)
+    >>> small.scenario(jobs=20).run(small.policy).jobs["end"].null_count()
+    0
     """
 
     rule: Annotated[str, Knob(choices=tuple(RULES), help="which nodes a job is given")] = "pack"
@@ -32,22 +34,26 @@ class Scene(Knobbed):
     ] = 0.6
 
     @property
-    def cluster(self) -> Cluster:
-        """Its nodes."""
-        return Cluster.homogeneous(self.nodes, 8)
+    def policy(self) -> Fifo:
+        """First come, first served, placed by the rule; jobs that fit may pass one that does not."""
+        return Fifo(backfill="greedy", placement=self.rule, patience=3600)
+
+    def scenario(self, jobs: int = 150, seed: int = 0) -> Scenario:
+        """Nodes, jobs and their speeds; the rule is not part of it (`policy`).
+
+        Parameters
+        ----------
+        jobs : int
+            How many.
+        seed : int
+            One seed, the same dice for all values of the knobs.
+        """
+        cluster = Cluster.homogeneous(self.nodes, 8)
+        return Scenario(jobs_of(self, jobs, seed), cluster, speeds=speeds_of(self), seed=seed)
 
 
-def scene_trace(scene: Scene, jobs: int = 150, rng: int = 0) -> pl.DataFrame:
-    """Make jobs that come at random and demand `scene.load` of the GPUs; one seed, the same dice for all scenes.
-
-    Parameters
-    ----------
-    scene : Scene
-        What they ask for.
-    jobs : int
-        How many.
-    rng : int
-        Seed.
+def jobs_of(small: SmallCluster, jobs: int, rng: int) -> pl.DataFrame:
+    """Make jobs that come at random and demand `small.load` of the GPUs.
 
     Returns
     -------
@@ -56,14 +62,14 @@ def scene_trace(scene: Scene, jobs: int = 150, rng: int = 0) -> pl.DataFrame:
     """
     draw = np.random.default_rng(rng)
     kind, odd, pick, gap, size = (draw.random(jobs) for _ in range(5))
-    small = np.array([1, 1, 2, 4])[(pick * 4).astype(int)]
+    few = np.array([1, 1, 2, 4])[(pick * 4).astype(int)]
     uneven = np.array([3, 5, 6])[(pick * 3).astype(int)]
     whole = np.array([8, 16])[(pick * 2).astype(int)]
-    gpus = np.where(kind < scene.large, whole, np.where(odd < scene.odd, uneven, small))
+    gpus = np.where(kind < small.large, whole, np.where(odd < small.odd, uneven, few))
     duration = np.round(np.exp(7.7 + 0.9 * np.sqrt(2) * _normal(size)), 0).clip(60, 40_000)
     work = float((gpus * duration).sum())
     gaps = -np.log1p(-gap)
-    submit = np.cumsum(gaps) / gaps.sum() * work / (scene.load * scene.cluster.total_gpus)
+    submit = np.cumsum(gaps) / gaps.sum() * work / (small.load * small.nodes * 8)
     return pl.DataFrame(
         {"job_id": [f"{i}" for i in range(jobs)], "submit": submit.round(0), "gpus": gpus, "duration": duration}
     ).with_columns(model=pl.lit("net"))
@@ -75,15 +81,7 @@ def _normal(uniform: np.ndarray) -> np.ndarray:
     return erfinv(2 * uniform.clip(1e-6, 1 - 1e-6) - 1)
 
 
-def scene_speeds(scene: Scene) -> Speeds:
-    """Speeds of the model "net": 1 on the fewest nodes, `scene.spread_speed` on twice as many or more."""
-    table = pl.DataFrame({"model": "net", "n_gpus": [8], "n_nodes": [2], "relative_speed": [scene.spread_speed]})
-    return placement_speeds(table, gpu_types=scene.cluster.gpu_types, gpus_per_node=8, nodes=scene.nodes, gpus=16)
-
-
-def scene_run(scene: Scene, rule: str | None = None, jobs: int = 150, rng: int = 0) -> Run:
-    """Run a scene under a rule (its own without), first come first served; who fits may pass who does not."""
-    from gpuschedlab.policies import Fifo
-
-    policy = Fifo(backfill="greedy", placement=rule or scene.rule, patience=3600)
-    return simulate(scene_trace(scene, jobs, rng), scene.cluster, policy, speeds=scene_speeds(scene), rng=rng)
+def speeds_of(small: SmallCluster) -> Speeds:
+    """Speeds of the model "net": 1 on the fewest nodes, `small.spread_speed` on twice as many or more."""
+    table = pl.DataFrame({"model": "net", "n_gpus": [8], "n_nodes": [2], "relative_speed": [small.spread_speed]})
+    return placement_speeds(table, gpu_types=("v100",), gpus_per_node=8, nodes=small.nodes, gpus=16)

@@ -1,0 +1,245 @@
+"""Scenarios: everything that a simulation needs but the policy."""
+
+import copy
+import dataclasses
+from dataclasses import KW_ONLY, dataclass, field, fields
+from functools import cached_property
+
+import polars as pl
+
+from gpuschedlab.cluster import Cluster
+from gpuschedlab.errors import ClusterError, RunError, TraceError
+from gpuschedlab.estimators import Estimator, Oracle
+from gpuschedlab.sim.build import Delays
+from gpuschedlab.sim.policy import Policy
+from gpuschedlab.sim.run import Run
+from gpuschedlab.sim.simulation import Simulation
+from gpuschedlab.speeds import Speeds
+from gpuschedlab.traces import validate
+
+DAY = 86_400.0
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Scenario:
+    """All but the policy: what arrives, what it runs on, how fast jobs go, and what may be known of them.
+
+    Parameters
+    ----------
+    trace : polars.DataFrame
+        One row a job (`gpuschedlab.traces.SCHEMA`).
+    cluster : Cluster
+    history : polars.DataFrame, optional
+        Jobs before the trace; none is the same as no history. The estimator learns from them unless it has been fitted
+        already, and so does a policy that can (`fit`).
+    speeds : Speeds or callable, optional
+        How fast models go, or a function of the cluster that says so, such as `default_speeds`; without it every job is
+        rigid.
+    estimator : Estimator, optional
+        What policies may know of durations; default `Oracle()`. It is copied, not fitted itself.
+    delays : Delays, optional
+    until : float, optional
+        Instant (s) at which runs stop; default: when nothing is left to happen.
+    seed : int
+        Kept with each run; the engine itself draws nothing.
+
+    Raises
+    ------
+    TraceError, ClusterError
+        Something does not fit: the message says who, what was found, what was expected.
+
+    Examples
+    --------
+    >>> from gpuschedlab.policies import Fifo, Srtf
+    >>> trace = pl.DataFrame({"job_id": ["a", "b"], "submit": [0.0, 1.0], "gpus": [1, 1], "duration": [10.0, 5.0]})
+    >>> scenario = Scenario(trace, Cluster.homogeneous(1, 1))
+    >>> [scenario.run(policy).jobs["end"].to_list() for policy in (Fifo(), Srtf())]
+    [[10.0, 15.0], [15.0, 6.0]]
+    >>> scenario.replace(delays=Delays(restart=3.0)).run(Srtf()).jobs["end"].to_list()
+    [18.0, 6.0]
+    """
+
+    trace: pl.DataFrame
+    cluster: Cluster
+    _: KW_ONLY
+    history: pl.DataFrame | None = None
+    speeds: Speeds | None = None
+    estimator: Estimator | None = None
+    delays: Delays = field(default_factory=Delays)
+    until: float | None = None
+    seed: int = 0
+
+    def __post_init__(self):
+        if not isinstance(self.cluster, Cluster):
+            raise ClusterError(
+                f"found cluster {self.cluster!r}; expected a Cluster, such as Cluster.homogeneous(70, 8)."
+            )
+        if not isinstance(self.history, pl.DataFrame | None):
+            raise TraceError(f"history: found a {type(self.history).__name__}; expected a polars.DataFrame, or None.")
+        history = None if self.history is None or self.history.is_empty() else self.history
+        settled = {"trace": validate(self.trace), "history": history, "delays": self.delays or Delays()}
+        if callable(self.speeds):
+            settled["speeds"] = self.speeds(self.cluster)
+        for name, value in settled.items():
+            object.__setattr__(self, name, value)
+
+    @classmethod
+    def of(cls, simulation: Simulation) -> "Scenario":
+        """What a simulation runs in; its estimator and policy have learnt already."""
+        s = simulation
+        return cls(s.trace, s.cluster, speeds=s.speeds, estimator=s.estimator, delays=s.delays, seed=s.rng)
+
+    def replace(self, **changes) -> "Scenario":
+        """Copy with some parts changed, by the names of the parameters."""
+        made = dataclasses.replace(self, **changes)
+        if made.estimator is self.estimator and made.history is self.history and "knowledge" in vars(self):
+            vars(made)["knowledge"] = self.knowledge
+        return made
+
+    @property
+    def parts(self) -> dict:
+        """All but trace and cluster, by the names of the parameters."""
+        return {f.name: getattr(self, f.name) for f in fields(self) if f.kw_only}
+
+    @property
+    def past(self) -> "Scenario":
+        """The history in the place of the trace, on a clock that begins with it.
+
+        Raises
+        ------
+        TraceError
+            There is no history, or a row of it is bad.
+        """
+        from gpuschedlab.traces.tools import in_order
+
+        if self.history is None:
+            raise TraceError("Scenario.past: found no history; expected jobs before the trace. Give it: history=...")
+        history = in_order(self.history)
+        return self.replace(trace=history.with_columns(pl.col("submit") - pl.col("submit").min()))
+
+    @cached_property
+    def knowledge(self) -> Estimator:
+        """The estimator, ready to predict: it has learnt from the history where there is one."""
+        estimator = self.estimator or Oracle()
+        if self.history is None or hasattr(estimator, "history_"):
+            return estimator
+        return copy.deepcopy(estimator).fit(self.history)
+
+    def fitted(self, policy: Policy) -> Policy:
+        """The policy, ready to run: one that can learn (`fit`) has learnt from the history where there is one."""
+        learns = self.history is not None and isinstance(policy, Policy) and hasattr(policy, "fit")
+        return policy.fit(self.history) if learns else policy
+
+    def simulation(self, policy: Policy, *, start: float = 0.0, initial: pl.DataFrame | None = None) -> Simulation:
+        """Simulation of a policy that stands at its beginning; `start` and `initial` as for `Simulation`."""
+        return Simulation(
+            self.trace,
+            self.cluster,
+            self.fitted(policy),
+            speeds=self.speeds,
+            estimator=self.knowledge,
+            delays=self.delays,
+            start=start,
+            initial=initial,
+            rng=self.seed,
+        )
+
+    def run(self, policy: Policy) -> Run:
+        """Simulate a policy, until nothing is left to happen or `until`."""
+        return self.simulation(policy).run(self.until)
+
+    def summary(self) -> dict:
+        """What it consists of, by name; `load`: GPU-time asked for over that of the cluster from the first job to the last."""
+        submit = self.trace["submit"]
+        span = float(submit.max() - submit.min()) if self.trace.height else 0.0
+        asked = float((self.trace["gpus"] * self.trace["duration"]).sum())
+        return {
+            "jobs": self.trace.height,
+            "days": span / DAY,
+            "load": asked / span / self.cluster.total_gpus if span else None,
+            "cluster": str(self.cluster),
+            "GPUs": self.cluster.total_gpus,
+            "outages": len(self.cluster.events),
+            "history": 0 if self.history is None else self.history.height,
+            "speeds": 0 if self.speeds is None else len(self.speeds.models),
+            "estimator": type(self.estimator or Oracle()).__name__,
+            "delays": self.delays,
+            "until": self.until,
+            "seed": self.seed,
+        }
+
+    def __repr__(self):
+        told = self.summary()
+        return (
+            f"Scenario({told['jobs']:,} jobs over {told['days']:.3g} days on {told['cluster']}; "
+            f"{told['estimator']}, history of {told['history']:,} jobs, speeds of {told['speeds']} models, "
+            f"{told['delays']}, until={told['until']}, seed={told['seed']})"
+        )
+
+    def _repr_html_(self):
+        rows = "".join(f"<tr><th>{name}</th><td>{value}</td></tr>" for name, value in self.summary().items())
+        return f"<table>{rows}</table>"
+
+
+def scenario_of(trace, cluster=None, subject=None, *, rng: int | None = None, **parts) -> tuple[Scenario, object]:
+    """Scenario, and what is to be simulated in it, from either form in which functions take them.
+
+    Parameters
+    ----------
+    trace, cluster, subject, **parts
+        Either (scenario, subject), or (trace, cluster, subject) and further parts of `Scenario` by name.
+    rng : int, optional
+        Another name of the part `seed`.
+
+    Raises
+    ------
+    RunError
+        There are parts beside a scenario, which could contradict it.
+    TraceError, ClusterError
+        As `Scenario`.
+
+    Examples
+    --------
+    >>> trace = pl.DataFrame({"job_id": ["a"], "submit": [0.0], "gpus": [1], "duration": [10.0]})
+    >>> scenario, subject = scenario_of(trace, Cluster.homogeneous(1, 1), "fifo", until=60.0)
+    >>> scenario_of(scenario, subject) == (scenario, "fifo")
+    True
+    """
+    if rng is not None:
+        parts["seed"] = rng
+    if not isinstance(trace, Scenario):
+        return Scenario(trace, cluster, **parts), subject
+    given = [thing for thing in (cluster, subject) if thing is not None]
+    if parts or len(given) > 1:
+        found = ", ".join(parts) or f"{type(given[0]).__name__}, {type(given[1]).__name__}"
+        raise RunError(
+            f"found a Scenario and beside it {found}; expected all parts in the scenario, and one thing to simulate: "
+            "scenario.replace(delays=...) is a scenario with another part."
+        )
+    return trace, given[0] if given else None
+
+
+def simulate(trace, cluster=None, policy=None, **parts) -> Run:
+    """Run a policy: `simulate(scenario, policy)`, or `simulate(trace, cluster, policy, **parts)`.
+
+    Parameters
+    ----------
+    trace : polars.DataFrame or Scenario
+    cluster : Cluster, or Policy after a scenario
+    policy : Ordered or Round
+    **parts
+        Of the scenario, where it is not given: `history, speeds, estimator, delays, until, seed`.
+
+    Returns
+    -------
+    Run
+
+    Examples
+    --------
+    >>> import gpuschedlab as lab
+    >>> run = lab.simulate(lab.generate("venus", days=1, rng=1), lab.Cluster.homogeneous(20, 8), lab.Srtf())
+    >>> run.jobs["end"].null_count()
+    0
+    """
+    scenario, policy = scenario_of(trace, cluster, policy, **parts)
+    return scenario.run(policy)

@@ -1,0 +1,153 @@
+"""What a sweep is given to run policies in: scenarios by name, and the recipes that make them from a seed."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from functools import cache, partial
+
+import polars as pl
+
+from gpuschedlab.cluster import Cluster
+from gpuschedlab.errors import ClusterError, RunError, TraceError
+from gpuschedlab.estimators import Estimator
+from gpuschedlab.sim import Delays, Scenario
+from gpuschedlab.speeds import Speeds
+from gpuschedlab.sweep.identity import digest
+
+
+def cross(traces, clusters, *, speeds=None, estimator=None, delays=None, until: float | None = None) -> dict:
+    """Make a scenario of every trace on every cluster, for `sweep`.
+
+    Parameters
+    ----------
+    traces : polars.DataFrame, (frame, history), callable, or dict of them by name
+        What arrives. A function of the seed makes a frame, or a pair; a frozen dataclass with `__call__(seed)` is
+        called on the workers.
+    clusters : Cluster, callable, or list or dict of them
+        What it runs on; a function of the seed may add failures.
+    speeds, estimator, delays, until
+        As for `Scenario`.
+
+    Returns
+    -------
+    dict of (str, str) to callable
+        By the names of trace and cluster, functions of a seed.
+
+    Examples
+    --------
+    >>> from gpuschedlab.check.samples import small_trace
+    >>> found = cross({"few": small_trace(5), "many": small_trace(50)}, [Cluster.parse("2x8"), Cluster.parse("4x8")])
+    >>> list(found)
+    [('few', '2x8:v100'), ('few', '4x8:v100'), ('many', '2x8:v100'), ('many', '4x8:v100')]
+    >>> found["many", "4x8:v100"](seed=3).trace.height
+    50
+    """
+    parts = {"estimator": estimator, "delays": delays or Delays(), "until": until}
+    clusters = by_name(clusters, "cluster", lambda c: str(c) if isinstance(c, Cluster) else "cluster")
+    found = {}
+    for name, trace in by_name(traces, "trace", lambda _: "trace").items():
+        if callable(trace) and not is_recipe(trace):
+            trace = cache(trace)  # made once for all clusters
+        for cluster_name, cluster in clusters.items():
+            found[name, cluster_name] = partial(_pair, trace, cluster, cluster_name, speeds, parts)
+    return found
+
+
+def _pair(trace, cluster, cluster_name: str, speeds, parts: dict, seed: int):
+    """Scenario of a seed; where the trace is made by the workers, the recipe of one."""
+    cluster = cluster(seed) if callable(cluster) else cluster
+    if not isinstance(cluster, Cluster):
+        raise ClusterError(
+            f"sweep, cluster {cluster_name!r}: found {type(cluster).__name__}; expected a Cluster, or a function of a "
+            "seed that makes one."
+        )
+    pair = OnCluster(trace, cluster, speeds=speeds(cluster) if callable(speeds) else speeds, **parts)
+    return pair if is_recipe(trace) else pair(seed)
+
+
+@dataclass(frozen=True, eq=False)
+class OnCluster:
+    """Recipe of a scenario: a trace, or what makes one from a seed, on a cluster; other parameters as for `Scenario`."""
+
+    trace: object
+    cluster: Cluster
+    speeds: Speeds | None
+    estimator: Estimator | None
+    delays: Delays
+    until: float | None
+
+    def __call__(self, seed: int) -> Scenario:
+        """Make the scenario of a seed.
+
+        Raises
+        ------
+        TraceError
+            There is neither a frame nor a pair of them.
+        """
+        made = self.trace(seed) if callable(self.trace) else self.trace
+        trace, history = made if isinstance(made, tuple) and len(made) == 2 else (made, None)
+        if not isinstance(trace, pl.DataFrame):
+            raise TraceError(
+                f"sweep: found {type(made).__name__} as a trace; expected a frame, a pair (frame, history), or a function of "
+                "a seed that makes one, such as lambda seed: generate('venus', rng=seed)."
+            )
+        parts = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "trace"}
+        return Scenario(trace, history=history, seed=seed, **parts)
+
+
+def by_name(given, what: str, name_of: Callable) -> dict:
+    """Things by name: a dict as it is, one thing or a list of them under names of their own.
+
+    Raises
+    ------
+    RunError
+        There is nothing.
+    """
+    if isinstance(given, Mapping):
+        found = dict(given)
+    else:
+        many = given if isinstance(given, list) else [given]
+        names = [name_of(one) for one in many]
+        found = {n if names.count(n) == 1 else f"{n} {i + 1}": one for i, (n, one) in enumerate(zip(names, many))}
+    if not found:
+        raise RunError(f"sweep: found no {what}; expected at least one.")
+    return found
+
+
+def is_recipe(value) -> bool:
+    """Whether it is a dataclass that makes something from a seed, which can be left to the workers."""
+    return callable(value) and is_dataclass(value) and not isinstance(value, type)
+
+
+def at_seed(source, seed: int, name: str) -> tuple[Scenario | partial, str]:
+    """Scenario of a seed, and its key; of a recipe, what makes it where the cell is computed.
+
+    Raises
+    ------
+    RunError
+        There is no scenario.
+    """
+    made = source(seed) if callable(source) and not is_recipe(source) else source
+    if is_recipe(made):
+        return partial(follow, made, seed, name), digest(["recipe", made, seed])
+    made = follow(made, seed, name)
+    return made, digest(made)
+
+
+def follow(source, seed: int, name: str) -> Scenario:
+    """Scenario of a seed, from itself or its recipe.
+
+    Raises
+    ------
+    RunError
+        There is none.
+    """
+    made = source(seed) if is_recipe(source) else source
+    if not isinstance(made, Scenario):
+        raise RunError(
+            f"sweep, scenario {name!r}: found {type(made).__name__}; expected a Scenario, or a function of a seed that "
+            "makes one: sweep(Scenario(trace, cluster), policies, folder), or sweep(cross(traces, clusters), policies, folder)."
+        )
+    return made if made.seed == seed else made.replace(seed=seed)
+
+
+__all__ = ["OnCluster", "at_seed", "by_name", "cross", "follow", "is_recipe"]

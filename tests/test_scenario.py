@@ -1,0 +1,256 @@
+"""Scenarios: every door takes one, both forms say the same, and what has to be learnt is learnt in one place."""
+
+import pickle
+from dataclasses import FrozenInstanceError, dataclass
+from typing import ClassVar
+
+import numpy as np
+import polars as pl
+import pytest
+
+from gpuschedlab import (
+    Cluster,
+    Delays,
+    Fifo,
+    History,
+    Noisy,
+    Oracle,
+    Run,
+    Scenario,
+    Simulation,
+    Srtf,
+    Tiresias,
+    compare,
+    simulate,
+)
+from gpuschedlab.autosched import Probe, Space, best_fixed, gather
+from gpuschedlab.autosched.forecast.generation import true_forecast
+from gpuschedlab.check import small_trace
+from gpuschedlab.errors import ClusterError, EstimatorError, PolicyError, RunError, TraceError
+from gpuschedlab.estimators import Estimator
+from gpuschedlab.sim.scenario import scenario_of
+from gpuschedlab.speeds import default_speeds
+
+ONE = Cluster.homogeneous(1, 1)
+CLUSTER = Cluster.homogeneous(1, 8)
+PARTS = {"speeds": default_speeds(CLUSTER), "estimator": Noisy(rng=1), "delays": Delays(restart=90.0, switch=5.0)}
+PARTS |= {"history": small_trace(40, rng=9), "until": 5000.0, "seed": 3}
+
+
+def two_jobs() -> pl.DataFrame:
+    """A short job comes while a long one runs on the only GPU."""
+    return pl.DataFrame({"job_id": ["a", "b"], "submit": [0.0, 10.0], "gpus": [1.0, 1.0], "duration": [100.0, 20.0]})
+
+
+@pytest.fixture
+def scenario() -> Scenario:
+    return Scenario(small_trace(60), CLUSTER, **PARTS)
+
+
+@dataclass(frozen=True)
+class Counted(Estimator):
+    """As many seconds as the mean of the history; each fit is noted."""
+
+    fits: ClassVar[list] = []
+
+    def _fit(self, history):
+        self.fits.append(history.height)
+        self._learn(mean_=float(history["duration"].mean()))
+
+    def _predict(self, jobs):
+        return np.full(jobs.height, self.mean_)
+
+
+@pytest.fixture
+def fits(monkeypatch) -> list:
+    monkeypatch.setattr(Counted, "fits", [])
+    return Counted.fits
+
+
+# Both forms ----------------------------------------------------------------------------------------------------
+
+
+def test_a_delay_counts_wherever_the_scenario_goes():
+    """By hand, SRTF: b preempts a at 10 s, ends at 30; a has 90 s left, and starts again 7 s late: 127."""
+    scenario = Scenario(two_jobs(), ONE, delays=Delays(restart=7.0))
+    runs = [
+        scenario.run(Srtf()),
+        simulate(scenario, Srtf()),
+        simulate(two_jobs(), ONE, Srtf(), delays=Delays(restart=7.0)),
+        compare(scenario, [Srtf()]).runs["srtf"],
+        compare(two_jobs(), ONE, {"mine": Srtf()}, delays=Delays(restart=7.0)).runs["mine"],
+        scenario.simulation(Srtf()).run(),
+    ]
+    assert [run.jobs["end"].to_list() for run in runs] == [[127.0, 30.0]] * 6
+    measured = Probe(scenario, Srtf())(Srtf())
+    assert measured.value == pytest.approx((127.0 + 20.0) / 2)
+    assert measured.metrics["preemptions"] == 0.5
+    assert best_fixed(scenario, Space(Srtf(), ["placement"]), rounds=2).best.measurement.value == measured.value
+
+
+def test_the_long_form_makes_the_same_scenario(scenario):
+    long = simulate(small_trace(60), CLUSTER, Srtf(), **PARTS)
+    assert long.jobs.equals(simulate(scenario, Srtf()).jobs)
+    assert long.jobs.equals(simulate(trace=small_trace(60), cluster=CLUSTER, policy=Srtf(), **PARTS).jobs)
+    assert long.info["seed"] == 3
+    assert long.info["now"] == 5000.0
+    made, subject = scenario_of(small_trace(60), CLUSTER, "subject", **PARTS)
+    assert (made.parts, subject) == (scenario.parts | {"history": made.history}, "subject")
+    assert scenario_of(small_trace(5), CLUSTER, rng=8)[0].seed == 8
+
+
+def test_a_simulation_is_what_it_is_made_of(scenario):
+    by_hand = Simulation(
+        scenario.trace, CLUSTER, Srtf(), speeds=PARTS["speeds"], estimator=Noisy(rng=1), delays=PARTS["delays"], rng=3
+    ).run(5000.0)
+    assert scenario.run(Srtf()).jobs.equals(by_hand.jobs)
+    assert not simulate(small_trace(60), CLUSTER, Srtf(), until=5000.0).jobs.equals(by_hand.jobs)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda s: simulate(s, Fifo(), delays=Delays()),
+        lambda s: simulate(s, CLUSTER, Fifo()),
+        lambda s: compare(s, [Fifo()], until=5.0),
+        lambda s: Probe(s, Fifo(), speeds=None),
+        lambda s: gather(s, Space(Tiresias()), delays=Delays()),
+        lambda s: best_fixed(s, Space(Tiresias()), seed=1),
+    ],
+)
+def test_parts_beside_a_scenario_are_refused(scenario, call):
+    with pytest.raises(RunError, match="found a Scenario and beside it .*scenario.replace"):
+        call(scenario)
+
+
+def test_a_probe_starts_where_the_simulation_stands(scenario):
+    simulation = scenario.replace(until=None).simulation(Fifo())
+    simulation.advance(3000.0)
+    probe = Probe(Scenario.of(simulation), Fifo(), forecast=true_forecast(simulation, 1e9))
+    left = simulation.unfinished()["job_id"].to_list()
+    jobs = simulation.run().jobs.filter(pl.col("job_id").is_in(left) | (pl.col("submit") > 3000.0))
+    assert probe(Fifo()).value == pytest.approx((jobs["end"] - jobs["submit"].clip(3000.0)).mean(), rel=0.03)
+    assert (probe.now, probe.base.delays) == (3000.0, PARTS["delays"])
+
+
+# What is learnt ------------------------------------------------------------------------------------------------
+
+
+def test_an_estimator_is_fitted_once_and_never_the_callers(fits):
+    mine, history = Counted(), small_trace(30, rng=5)
+    scenario = Scenario(small_trace(20), CLUSTER, estimator=mine, history=history)
+    assert fits == []  # not before it is asked
+    slow = scenario.replace(delays=Delays(restart=9.0))
+    for policy in (Srtf(), Fifo(), Tiresias()):
+        scenario.run(policy)
+    assert scenario.replace(delays=Delays(restart=9.0)).knowledge is scenario.knowledge
+    assert fits == [30]
+    assert not hasattr(mine, "history_")
+    slow.run(Srtf())
+    assert fits == [30, 30]  # was made before anything was learnt
+    scenario.replace(history=history.head(10)).run(Srtf())
+    assert fits == [30, 30, 10]
+    known = Counted().fit(history.head(7))
+    assert scenario.replace(estimator=known).knowledge is known
+    assert fits == [30, 30, 10, 7]
+
+
+def test_policies_that_are_compared_share_what_is_learnt(fits):
+    scenario = Scenario(small_trace(20), CLUSTER, estimator=Counted(), history=small_trace(30, rng=5))
+    own = Counted()
+    found = compare(
+        scenario, {"a": Srtf(), "b": Fifo(), "c": (Srtf(), own), "d": (Fifo(), own), "e": (Srtf(), Oracle())}
+    )
+    assert fits == [30, 30]
+    assert found.runs["a"].jobs.equals(found.runs["c"].jobs)
+    assert not found.runs["a"].jobs.equals(found.runs["e"].jobs)
+
+
+def test_estimators_and_policies_learn_from_the_history():
+    history, trace = small_trace(80, rng=7), small_trace(40)
+    scenario = Scenario(trace, CLUSTER, history=history, estimator=History())
+    by_hand = simulate(trace, CLUSTER, Srtf(), estimator=History().fit(history))
+    assert scenario.run(Srtf()).jobs.equals(by_hand.jobs)
+    gittins = Tiresias(metric="gittins")
+    assert scenario.run(gittins).jobs.equals(simulate(trace, CLUSTER, gittins.fit(history)).jobs)
+    assert scenario.fitted(gittins) == gittins.fit(history) != gittins
+    assert scenario.fitted(Srtf()) == Srtf()
+
+
+def test_without_a_history_nothing_is_learnt():
+    empty = Scenario(small_trace(20), CLUSTER, history=small_trace(5).clear())
+    assert empty.history is None
+    assert empty.run(Tiresias(metric="gittins")).info["estimator"] == "Oracle"
+    with pytest.raises(EstimatorError, match="History has not been fitted"):
+        empty.replace(estimator=History()).run(Srtf())
+    with pytest.raises(TraceError, match="found no history"):
+        empty.past  # noqa: B018
+
+
+def test_the_past_is_a_scenario_on_its_own_clock(scenario):
+    before = small_trace(30, rng=5).with_columns(pl.col("submit") - 9000.0)
+    past = scenario.replace(history=before.reverse()).past
+    assert past.trace["submit"][0] == 0
+    assert past.trace["job_id"].to_list() == small_trace(30, rng=5)["job_id"].to_list()
+    assert (past.cluster, past.delays, past.speeds) == (CLUSTER, PARTS["delays"], PARTS["speeds"])
+
+
+# What it is ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("made", "error", "told"),
+    [
+        (lambda: Scenario({"job_id": ["a"]}, ONE), TraceError, "found a dict; expected a polars.DataFrame"),
+        (lambda: Scenario(two_jobs().with_columns(gpus=1.5), ONE), TraceError, "row 1, column gpus"),
+        (lambda: Scenario(two_jobs(), 8), ClusterError, "found cluster 8; expected a Cluster"),
+        (lambda: simulate(two_jobs()), ClusterError, "found cluster None; expected a Cluster"),
+        (lambda: Scenario(two_jobs(), ONE, history=[1]), TraceError, "history: found a list"),
+        (lambda: Scenario(two_jobs(), ONE).run(Fifo), PolicyError, "expected an instance of a policy class"),
+        (lambda: Scenario(two_jobs(), ONE, history=two_jobs()).run(Tiresias), PolicyError, "expected an instance"),
+        (lambda: simulate(Scenario(two_jobs(), ONE)), PolicyError, "found policy None"),
+    ],
+)
+def test_what_does_not_fit_is_told_at_the_door(made, error, told):
+    with pytest.raises(error, match=told):
+        made()
+
+
+def test_it_cannot_be_changed_but_copied(scenario):
+    with pytest.raises(FrozenInstanceError):
+        scenario.until = None
+    longer = scenario.replace(until=9000.0)
+    assert (scenario.until, longer.until) == (5000.0, 9000.0)
+    assert longer.parts | {"until": 5000.0} == scenario.parts
+    again = pickle.loads(pickle.dumps(scenario))
+    assert again.run(Srtf()).jobs.equals(scenario.run(Srtf()).jobs)
+    of = Scenario.of(scenario.simulation(Srtf()))
+    assert of.replace(until=5000.0).run(Srtf()).jobs.equals(scenario.run(Srtf()).jobs)
+
+
+def test_speeds_may_be_a_function_of_the_cluster():
+    asked = []
+    made = Scenario(small_trace(20), CLUSTER, speeds=lambda cluster: asked.append(cluster) or PARTS["speeds"])
+    assert asked == [CLUSTER]
+    assert made.speeds is PARTS["speeds"]
+
+
+def test_it_says_what_it_consists_of(scenario):
+    told = scenario.summary()
+    hand = small_trace(60)
+    span = hand["submit"].max() - hand["submit"].min()
+    assert told["load"] == pytest.approx((hand["gpus"] * hand["duration"]).sum() / span / 8)
+    assert (told["jobs"], told["history"], told["estimator"], told["until"]) == (60, 40, "Noisy", 5000.0)
+    assert "60 jobs over" in repr(scenario)
+    assert "1x8:v100" in repr(scenario)
+    assert "restart=90.0" in scenario._repr_html_()
+    assert Scenario(two_jobs().clear(), ONE).summary()["load"] is None
+
+
+def test_compare_of_runs_is_a_table_and_of_a_scenario_runs():
+    runs = compare(Scenario(two_jobs(), ONE), [Fifo(), Srtf()]).raise_if_failed().runs
+    assert all(isinstance(run, Run) for run in runs.values())
+    table = compare(runs, ["jct_mean"])
+    assert table.rows() == [("fifo", 105.0), ("srtf", 70.0)]  # by hand: (100 + 110) / 2 and (120 + 20) / 2
+    with pytest.raises(PolicyError, match="found no policies"):
+        compare(Scenario(two_jobs(), ONE))
