@@ -12,6 +12,7 @@ _HOMES = {
     "AutoSchedExplorer": "autosched_explorer",
     "Generated": "sources",
     "Shape": "shape",
+    "SmallCluster": "small_cluster",
     "bend": "shape",
     "Cache": "cache",
     "find_errors": "scan",
