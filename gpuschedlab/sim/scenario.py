@@ -10,11 +10,10 @@ import polars as pl
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.errors import ClusterError, RunError, TraceError
 from gpuschedlab.estimators import Estimator, Oracle
-from gpuschedlab.sim.build import Delays
 from gpuschedlab.sim.policy import Policy
 from gpuschedlab.sim.run import Run
 from gpuschedlab.sim.simulation import Simulation
-from gpuschedlab.speeds import Speeds
+from gpuschedlab.speeds import Delays, Speeds
 from gpuschedlab.traces import validate
 
 DAY = 86_400.0

@@ -357,5 +357,3 @@ def versions() -> dict[str, str]:
 def _each(trace: pl.DataFrame) -> pl.DataFrame:
     """The trace with the GPUs of one job, where rows stand for several."""
     return trace.with_columns(pl.col("gpus") / pl.col("jobs").fill_null(1.0)) if "jobs" in trace.columns else trace
-
-
