@@ -4,6 +4,7 @@ import copy
 import dataclasses
 from dataclasses import KW_ONLY, dataclass, field, fields
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -12,9 +13,11 @@ from gpuschedlab.errors import ClusterError, RunError, TraceError
 from gpuschedlab.estimators import Estimator, Oracle
 from gpuschedlab.sim.policy import Policy
 from gpuschedlab.sim.run import Run
-from gpuschedlab.sim.simulation import Simulation
 from gpuschedlab.speeds import Delays, Speeds
 from gpuschedlab.traces import validate
+
+if TYPE_CHECKING:
+    from gpuschedlab.sim.simulation import Simulation
 
 DAY = 86_400.0
 
@@ -83,7 +86,7 @@ class Scenario:
             object.__setattr__(self, name, value)
 
     @classmethod
-    def of(cls, simulation: Simulation) -> "Scenario":
+    def of(cls, simulation: "Simulation") -> "Scenario":
         """What a simulation runs in; its estimator and policy have learnt already."""
         s = simulation
         return cls(s.trace, s.cluster, speeds=s.speeds, estimator=s.estimator, delays=s.delays, seed=s.rng)
@@ -129,19 +132,11 @@ class Scenario:
         learns = self.history is not None and isinstance(policy, Policy) and hasattr(policy, "fit")
         return policy.fit(self.history) if learns else policy
 
-    def simulation(self, policy: Policy, *, start: float = 0.0, initial: pl.DataFrame | None = None) -> Simulation:
+    def simulation(self, policy: Policy, *, start: float = 0.0, initial: pl.DataFrame | None = None) -> "Simulation":
         """Simulation of a policy that stands at its beginning; `start` and `initial` as for `Simulation`."""
-        return Simulation(
-            self.trace,
-            self.cluster,
-            self.fitted(policy),
-            speeds=self.speeds,
-            estimator=self.knowledge,
-            delays=self.delays,
-            start=start,
-            initial=initial,
-            rng=self.seed,
-        )
+        from gpuschedlab.sim.simulation import Simulation
+
+        return Simulation(self, policy, start=start, initial=initial)
 
     def run(self, policy: Policy) -> Run:
         """Simulate a policy, until nothing is left to happen or `until`."""

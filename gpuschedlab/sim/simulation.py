@@ -8,9 +8,8 @@ from importlib.metadata import PackageNotFoundError, version
 import numpy as np
 import polars as pl
 
-from gpuschedlab.cluster import Cluster
 from gpuschedlab.cluster.placement import SLOTS
-from gpuschedlab.errors import ClusterError, PolicyError, SpeedError
+from gpuschedlab.errors import PolicyError, SpeedError
 from gpuschedlab.sim import resume
 from gpuschedlab.sim.answer import check_answer
 from gpuschedlab.sim.build import build_state, text_codes
@@ -20,10 +19,10 @@ from gpuschedlab.sim.engine.state import LOGS, NO_PAIR, NO_SPEED, NO_TRANSFER, T
 from gpuschedlab.sim.keys import compiled_keys, knob_record
 from gpuschedlab.sim.policy import Ordered, Policy, Round
 from gpuschedlab.sim.run import Run, make_run
+from gpuschedlab.sim.scenario import scenario_of
 from gpuschedlab.sim.snapshot import Snapshot, take_snapshot
 from gpuschedlab.sim.view import View
-from gpuschedlab.speeds import Delays
-from gpuschedlab.traces import validate, value_table
+from gpuschedlab.traces import value_table
 
 PATIENCE = 7 * 86_400.0
 """Seconds without any progress after which a round policy is held to be stuck."""
@@ -38,24 +37,19 @@ class Simulation:
 
     Parameters
     ----------
-    trace : polars.DataFrame
+    trace : polars.DataFrame or Scenario
         One row a job (`gpuschedlab.traces.SCHEMA`), or several that start and end together (`jobs`): then policies that
         order jobs, and estimators, are asked about one of them, on its part of the GPUs; all else is in total.
-    cluster : Cluster
+    cluster : Cluster, or Policy after a scenario
     policy : Ordered or Round
-    speeds : gpuschedlab.speeds.Speeds, optional
-        How fast models go; without it every job is rigid.
-    estimator : gpuschedlab.estimators.Estimator, optional
-        What the policy may know of durations; default `Oracle()`.
-    delays : Delays, optional
     start : float
         Instant (s) at which it begins; jobs submitted before then must be in `initial`.
     initial : polars.DataFrame, optional
         Jobs already in the system at `start`: `job_id, executed` (s), `attained` (GPU-s), `progress, running`
         (bool), and optionally `contention` (so far), `waiting_since` and `started` (s), and `stage` (1: is being
         profiled): what `unfinished()` gives.
-    rng : int
-        Seed, kept with the run; the engine itself draws nothing.
+    **parts
+        Of the scenario, where it is not given: `history, speeds, estimator, delays, seed`.
 
     Raises
     ------
@@ -65,6 +59,7 @@ class Simulation:
     Examples
     --------
     >>> import polars as pl
+    >>> from gpuschedlab.cluster import Cluster
     >>> from gpuschedlab.policies import Fifo
     >>> trace = pl.DataFrame({"job_id": ["a", "b"], "submit": [0.0, 1.0], "gpus": [1.0, 1.0], "duration": [10.0, 5.0]})
     >>> simulation = Simulation(trace, Cluster.homogeneous(1, 1), Fifo())
@@ -74,30 +69,22 @@ class Simulation:
     [10.0, 15.0]
     """
 
-    def __init__(
-        self, trace, cluster, policy, *, speeds=None, estimator=None, delays=None, start=0.0, initial=None, rng=0
-    ):
+    def __init__(self, trace, cluster=None, policy=None, *, start=0.0, initial=None, **parts):
+        scenario, policy = scenario_of(trace, cluster, policy, **parts)
         _check_policy(policy)
-        if not isinstance(cluster, Cluster):
-            raise ClusterError(f"found cluster {cluster!r}; expected a Cluster, such as Cluster.homogeneous(70, 8).")
-        self.trace = validate(trace)
-        self.cluster, self.policy, self.speeds, self.rng = cluster, policy, speeds, rng
-        self.delays = delays or Delays()
-        if estimator is None:
-            from gpuschedlab.estimators import Oracle
-
-            estimator = Oracle()
-        self.estimator = estimator
-        self.memory = _begun(policy)
+        self.trace, self.cluster, self.speeds = scenario.trace, scenario.cluster, scenario.speeds
+        self.policy, self.estimator = scenario.fitted(policy), scenario.knowledge
+        self.delays, self.rng = scenario.delays, scenario.seed
+        self.memory = _begun(self.policy)
         self.reserved: dict[str, np.ndarray] = {}
         self.rounds: list[tuple] = []
         self.pools: list[tuple] = []
         self.seconds = 0.0
         self._quiet, self._stand, self._stands_since, self._logged = 0, None, 0.0, np.zeros(4)
         self._codes: dict[str, np.ndarray] = {}
-        estimates = np.asarray(estimator.predict(_each(self.trace)), float)
+        estimates = np.asarray(self.estimator.predict(_each(self.trace)), float)
         ready = None if initial is None else np.zeros(0, int)
-        self.state = build_state(self.trace, cluster, policy, speeds, estimates, self.delays, ready)
+        self.state = build_state(self.trace, self.cluster, self.policy, self.speeds, estimates, self.delays, ready)
         self._keys()
         resume.begin(self, start, initial)
 
