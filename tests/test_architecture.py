@@ -121,6 +121,40 @@ def find_circle(graph: dict[str, set[str]]) -> list[str]:
     return next((circle for node in sorted(graph) if (circle := walk(node, []))), [])
 
 
+def modules_imported(folder: Path) -> dict[str, set[str]]:
+    """Modules of a folder, and which of its modules each imports, at its top or within a function."""
+    dotted = {".".join(path.relative_to(ROOT).with_suffix("").parts): path for path in folder.rglob("*.py")}
+    paths = {name.removesuffix(".__init__"): path for name, path in dotted.items()}
+    graph = {}
+    for name, path in paths.items():
+        found = {there for node in ast.walk(ast.parse(path.read_text())) for there in imported_modules(node, paths)}
+        graph[name] = found - {name}
+    return graph
+
+
+def imported_modules(node: ast.AST, modules) -> set[str]:
+    """Which of these modules a statement imports; a name that is no module counts for the one that it comes from."""
+    if isinstance(node, ast.ImportFrom) and not node.level:
+        names = {f"{node.module}.{alias.name}" for alias in node.names}
+        return {name if name in modules else node.module for name in names} & set(modules)
+    return set(named(node)) & set(modules)
+
+
+def test_solvers_do_not_import_in_circles():
+    graph = modules_imported(PACKAGE / "optim")
+    assert "gpuschedlab.optim.prices" in graph["gpuschedlab.optim.solve"], "imports within functions count"
+    assert graph["gpuschedlab.optim.program"] == set(), "a program knows no solver"
+    circle = find_circle(graph)
+    assert not circle, f"imports go round: {' -> '.join(circle)}"
+
+
+def test_imports_within_functions_are_found():
+    modules = {"m", "m.a", "m.b"}
+    lazy = ast.parse("def f():\n    from m.b import g\n    import m.a\n    from m import a, other")
+    found = set().union(*(imported_modules(node, modules) for node in ast.walk(lazy)))
+    assert found == {"m", "m.a", "m.b"}
+
+
 def test_circles_are_found():
     assert find_circle({"a": {"b"}, "b": {"c"}, "c": {"b"}}) == ["b", "c", "b"]
     assert find_circle({"a": {"b", "c"}, "b": {"c"}}) == []

@@ -1,8 +1,20 @@
 """Linear and integer programs as arrays, and the solvers that take them."""
 
-from gpuschedlab.optim.program import Program, Solution, relative_gap, solve
+from gpuschedlab.optim.knapsack import MultipleChoice
+from gpuschedlab.optim.program import Change, Program, Solution, relative_gap
+from gpuschedlab.optim.solve import Session, solve
 
-__all__ = ["Choices", "Program", "Solution", "relative_gap", "solve", "solve_mckp"]
+__all__ = [
+    "Change",
+    "Choices",
+    "MultipleChoice",
+    "Program",
+    "Session",
+    "Solution",
+    "relative_gap",
+    "solve",
+    "solve_mckp",
+]
 
 
 def __getattr__(name):

@@ -11,23 +11,17 @@ from gpuschedlab.optim.program import Program, Solution
 METHODS = ("choose", "simplex", "ipm", "pdlp")
 
 
-def solve_highs(
-    program: Program,
-    time_limit: float | None = None,
-    gap: float = 1e-4,
-    x0: np.ndarray | None = None,
-    *,
-    method: str | None = None,
-    crossover: bool = True,
-    threads: int = 1,
-    **options,
-) -> Solution:
-    """Solve with HiGHS.
+class Highs:
+    """HiGHS with its options; the handle is kept from solve to solve, and the basis of linear programs by simplex.
+
+    By other methods, and for integer programs, an answer does not depend on what was solved before.
 
     Parameters
     ----------
-    program, time_limit, gap, x0
-        As in `solve`.
+    time_limit : float, optional
+        Seconds of each solve.
+    gap : float
+        Relative gap at which an integer program counts as solved.
     method : str, optional
         How linear programs are solved; by default ``ipm``, three times faster than the others on scheduling programs.
     crossover : bool
@@ -37,34 +31,97 @@ def solve_highs(
     **options
         Any option of HiGHS by its name.
 
-    Returns
-    -------
-    Solution
-
     Raises
     ------
-    SolverError, MissingExtra
-        As in `solve`.
+    SolverError
+        An unknown method.
+
+    Examples
+    --------
+    >>> Highs(method="simplex").solve(Program([1.0], [[1.0]], row_upper=2.0, maximize=True)).objective
+    2.0
     """
-    highspy = need("highspy", "solver='highs' and policies that use it")
-    start = time.perf_counter()
+
+    def __init__(
+        self,
+        time_limit: float | None = None,
+        gap: float = 1e-4,
+        *,
+        method: str | None = None,
+        crossover: bool = True,
+        threads: int = 1,
+        **options,
+    ):
+        if method is not None and method not in METHODS:
+            raise SolverError(f"highs: found method {method!r}; expected one of {', '.join(METHODS)}.")
+        settings = {"output_flag": False, "mip_rel_gap": gap, "parallel": "on" if threads > 1 else "off"}
+        settings |= {"run_crossover": "on" if crossover else "off", "random_seed": 0}
+        settings |= {"threads": threads} if threads > 1 else {}
+        settings |= {"time_limit": time_limit} if time_limit is not None else {}
+        self.method, self.crossover, self.time_limit, self.settings = method, crossover, time_limit, settings | options
+        self._handle = None
+        self._basis: tuple[np.ndarray, np.ndarray] | None = None
+
+    def __getstate__(self):
+        return vars(self) | {"_handle": None}  # it cannot be copied, and is made again
+
+    def solve(self, program: Program, x0: np.ndarray | None = None) -> Solution:
+        """Solve a program, from a point if there is one.
+
+        Raises
+        ------
+        SolverError, MissingExtra
+            As in `gpuschedlab.optim.solve`.
+        """
+        highspy = need("highspy", "solver='highs' and policies that use it")
+        start = time.perf_counter()
+        whole = bool(program.integrality.any())
+        method = self.method or ("choose" if whole else "ipm")
+        h = self._prepared(highspy, method, whole)
+        _pass(highspy, h, program)
+        if x0 is not None:
+            h.setSolution(len(x0), np.arange(len(x0), dtype=np.int32), np.asarray(x0, float))
+        keeps = method == "simplex" and not whole
+        if keeps and self._basis is not None and tuple(map(len, self._basis)) == program.A.shape[::-1]:
+            _set_basis(highspy, h, *self._basis)
+        h.run()
+        answer = _answer(highspy, h, program, method, self.time_limit, start)
+        self._basis = _get_basis(h) if keeps else None
+        return answer
+
+    def _prepared(self, highspy, method: str, whole: bool):
+        """The handle, with its options set."""
+        if self._handle is None:
+            self._handle = highspy.Highs()
+            for key, value in self.settings.items():
+                _set(highspy, self._handle, key, value)
+        h = self._handle
+        _set(highspy, h, "solver", self.settings.get("solver", method))
+        _set(highspy, h, "presolve", self.settings.get("presolve", "choose" if self.crossover or whole else "off"))
+        return h
+
+
+def _set(highspy, h, key: str, value):
+    if h.setOptionValue(key, value) == highspy.HighsStatus.kError:
+        raise SolverError(f"highs: found option {key}={value!r}; expected a name and value that HiGHS knows.")
+
+
+def _get_basis(h) -> tuple[np.ndarray, np.ndarray] | None:
+    basis = h.getBasis()
+    columns, rows = (np.array([int(s) for s in part], np.int8) for part in (basis.col_status, basis.row_status))
+    return (columns, rows) if basis.valid else None
+
+
+def _set_basis(highspy, h, columns: np.ndarray, rows: np.ndarray):
+    basis = highspy.HighsBasis()
+    basis.col_status = [highspy.HighsBasisStatus(int(s)) for s in columns]
+    basis.row_status = [highspy.HighsBasisStatus(int(s)) for s in rows]
+    h.setBasis(basis)
+
+
+def _answer(highspy, h, program: Program, method: str, time_limit: float | None, start: float) -> Solution:
+    """What HiGHS found; no point at all is an error."""
     whole = bool(program.integrality.any())
-    method = method or ("choose" if whole else "ipm")
-    if method not in METHODS:
-        raise SolverError(f"highs: found method {method!r}; expected one of {', '.join(METHODS)}.")
-    h = highspy.Highs()
-    settings = {"output_flag": False, "mip_rel_gap": gap, "solver": method, "parallel": "on" if threads > 1 else "off"}
-    settings |= {"run_crossover": "on" if crossover else "off", "random_seed": 0}
-    settings |= {} if crossover or whole else {"presolve": "off"}
-    settings |= {"threads": threads} if threads > 1 else {}
-    settings |= {"time_limit": time_limit} if time_limit is not None else {}
-    for key, value in (settings | options).items():
-        if h.setOptionValue(key, value) == highspy.HighsStatus.kError:
-            raise SolverError(f"highs: found option {key}={value!r}; expected a name and value that HiGHS knows.")
-    _pass(highspy, h, program)
-    if x0 is not None:
-        h.setSolution(len(x0), np.arange(len(x0), dtype=np.int32), np.asarray(x0, float))
-    h.run()
     status = _status(highspy, h, program)
     info, found = h.getInfo(), h.getSolution()
     x = np.array(found.col_value) + 0.0  # no negative zeros
@@ -72,11 +129,8 @@ def solve_highs(
         raise SolverError(f"{program.name}: HiGHS found no point ({status}); give more than time_limit={time_limit}.")
     x[program.integrality] = np.round(x[program.integrality]) + 0.0
     objective = program.value(x)
-    bound = (
-        info.mip_dual_bound
-        if whole
-        else (objective if status == "optimal" else np.inf * (1 if program.maximize else -1))
-    )
+    proved = objective if status == "optimal" else np.inf * (1 if program.maximize else -1)
+    bound = info.mip_dual_bound if whole else proved
     duals = None if whole else np.array(found.row_dual)
     seconds = time.perf_counter() - start
     return Solution(x, status, objective, float(bound), seconds, f"highs {method}", duals, program.shape)

@@ -6,6 +6,7 @@ tried, a greedy repair makes the choices fit, and what gap remains is closed by 
 leaves open.
 """
 
+import time
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +15,8 @@ from gpuschedlab.errors import SolverError
 from gpuschedlab.optim._dual import build_hulls, search_prices
 from gpuschedlab.optim._labels import close_gap, core_choices
 from gpuschedlab.optim._repair import repair, round_mix
-from gpuschedlab.optim.program import relative_gap
+from gpuschedlab.optim.knapsack import MultipleChoice
+from gpuschedlab.optim.program import Program, Solution, relative_gap
 
 
 class Choices(NamedTuple):
@@ -97,7 +99,54 @@ def solve_mckp(
     >>> found.choice.tolist(), found.objective, round(found.bound, 6)
     ([0, 1], 7.5, 7.5)
     """
-    v, kind, gpus, capacity = _check(utility, type_of_config, gpus_of_config, capacity)
+    problem = MultipleChoice(utility, type_of_config, gpus_of_config, capacity, quantum)
+    return _choose(problem, gap, prices, labels, evaluations)
+
+
+class Prices:
+    """The solver of `solve_mckp` for a stream of programs: each starts from the prices of the one before.
+
+    Parameters
+    ----------
+    gap, labels, evaluations
+        As in `solve_mckp`.
+
+    Examples
+    --------
+    >>> Prices().solve(MultipleChoice([[3.0, 5.0], [2.0, 4.5]], [0, 0], [1, 2], [3])).table.tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
+    """
+
+    def __init__(self, gap: float = 1e-4, *, labels: int = 1_000_000, evaluations: int = 400):
+        self.gap, self.labels, self.evaluations = gap, labels, evaluations
+        self._prices: np.ndarray | None = None
+
+    def solve(self, program: Program, x0: np.ndarray | None = None) -> Solution:
+        """Solve a multiple-choice knapsack; the status is ``stopped`` where a limit left a larger gap than asked for.
+
+        Raises
+        ------
+        SolverError
+            The program is no multiple-choice knapsack, or there is a point to start from.
+        """
+        if x0 is not None:
+            raise SolverError(f"{program.name}: found a warm start; 'prices' starts from prices, kept by a Session.")
+        start = time.perf_counter()
+        problem = MultipleChoice.of(program)
+        warm = self._prices if self._prices is not None and len(self._prices) == len(problem.capacity) else None
+        found = _choose(problem, self.gap, warm, self.labels, self.evaluations)
+        self._prices = found.prices
+        x = np.zeros(problem.shape)
+        jobs = np.flatnonzero(found.choice >= 0)
+        x[jobs, found.choice[jobs]] = 1.0
+        status = "optimal" if found.gap <= self.gap else "stopped"
+        seconds = time.perf_counter() - start
+        return Solution(x.ravel(), status, found.objective, found.bound, seconds, "prices", None, program.shape)
+
+
+def _choose(problem: MultipleChoice, gap: float, prices, labels: int, evaluations: int) -> Choices:
+    """Prices, repair, and labels for the gap that is left; as in `solve_mckp`."""
+    v, kind, gpus, capacity = problem.utility, problem.kinds, problem.gpus, problem.capacity
     types = len(capacity)
     if v.size == 0:
         return Choices(np.full(len(v), -1), 0.0, 0.0, np.zeros(types))
@@ -111,7 +160,7 @@ def solve_mckp(
     choice, used = np.empty(len(v), np.int64), np.empty(types)
     round_mix(v, order, starts, gpus, kind, *hulls, room, best, tried, weights, choice, used)
     objective = repair(v, order, starts, gpus, kind, *hulls, room, best, choice, used, 8)
-    slack = max(gap * abs(objective), quantum * (1 - 1e-6), 1e-12 * abs(bound))
+    slack = max(gap * abs(objective), problem.quantum * (1 - 1e-6), 1e-12 * abs(bound))
     limit = bound - objective - slack
     if labels and limit > 0:
         at, config, loss = core_choices(v, order, starts, gpus, kind, room, best, limit)
@@ -124,23 +173,5 @@ def solve_mckp(
     answer = np.where(choice >= 0, order[choice], -1)
     taken = answer >= 0
     objective = float(v[taken, answer[taken]].sum())
-    closed = bound - objective < quantum * (1 - 1e-7)
+    closed = bound - objective < problem.quantum * (1 - 1e-7)
     return Choices(answer, objective, objective if closed else max(float(bound), objective), best)
-
-
-def _check(utility, type_of_config, gpus_of_config, capacity):
-    """The arguments as arrays, checked at the door."""
-    v = np.ascontiguousarray(utility, float)
-    kind, gpus, room = (np.asarray(a) for a in (type_of_config, gpus_of_config, capacity))
-    if v.ndim != 2 or kind.shape != (v.shape[1],) or gpus.shape != kind.shape or room.ndim != 1:
-        raise SolverError(
-            f"solve_mckp: found utility {v.shape}, types {kind.shape}, GPUs {gpus.shape}, capacity {room.shape}; "
-            "expected (n, C), (C,), (C,), (T,)."
-        )
-    if kind.size and not 0 <= kind.min() <= kind.max() < room.size:
-        raise SolverError(f"solve_mckp: found type {kind.max()}; expected 0 to {room.size - 1}, as capacity says.")
-    if (gpus != np.floor(gpus)).any() or (gpus < 1).any() or (room != np.floor(room)).any() or (room < 0).any():
-        raise SolverError("solve_mckp: found GPUs that are not whole or below 1; count in a smaller unit.")
-    if np.isinf(v).any():
-        raise SolverError("solve_mckp: found an infinite utility; expected numbers, or nan where impossible.")
-    return v, kind.astype(np.int64), gpus.astype(np.int64), room.astype(np.int64)

@@ -1,6 +1,6 @@
-"""A program as arrays, and what a solver says of it."""
+"""A program as arrays, a change of it, and what a solver found."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import scipy.sparse as sp
@@ -41,6 +41,7 @@ class Program:
     >>> knapsack = Program([60.0, 100, 120], [[10.0, 20, 30]], row_upper=50, upper=1, integrality=True, maximize=True)
     >>> knapsack
     Program: maximize 3 variables (3 whole), 1 row, 3 nonzeros
+    >>> from gpuschedlab.optim import solve
     >>> solve(knapsack).x.tolist()
     [0.0, 1.0, 1.0]
     """
@@ -75,6 +76,19 @@ class Program:
                     f"{self.name}: found {low}={put[low][bad[0]]} above {high}={put[high][bad[0]]} at {bad[0]} "
                     f"({bad.size} such); expected {low} <= {high}."
                 )
+
+    def __deepcopy__(self, memo):
+        return self  # nothing in it changes
+
+    def equals(self, other: "Program") -> bool:
+        """Whether another program is the same, bit by bit."""
+        return self is other or (type(self) is type(other) and _alike(self._parts(), other._parts()))
+
+    def _parts(self) -> tuple:
+        """What makes it the program that it is."""
+        bounds = (self.row_lower, self.row_upper, self.lower, self.upper)
+        A = (self.A.indptr, self.A.indices, self.A.data)
+        return (self.maximize, self.shape, self.c, *bounds, self.integrality, *A)
 
     def value(self, x) -> float:
         """Objective at x."""
@@ -111,6 +125,45 @@ def _vector(program: Program, key: str, size: int, dtype) -> np.ndarray:
     return np.ascontiguousarray(value)
 
 
+def _alike(ours: tuple, theirs: tuple) -> bool:
+    """Whether arrays and plain values are the same one by one; nan, too."""
+    return all(
+        a.shape == b.shape and np.array_equal(a.view(np.uint8), b.view(np.uint8))
+        if isinstance(a, np.ndarray)
+        else a == b
+        for a, b in zip(ours, theirs, strict=True)
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Change:
+    """What a program has new against the one before: costs and bounds; None leaves them as they are.
+
+    Parameters
+    ----------
+    c : (n,) float array, optional
+    row_lower, row_upper : (m,) float arrays, optional
+    lower, upper : (n,) float arrays, optional
+
+    Examples
+    --------
+    >>> from gpuschedlab.optim import solve
+    >>> program = Program([1.0, 2.0], [[1.0, 1.0]], row_upper=1.0, maximize=True)
+    >>> solve(Change(row_upper=[3.0]).of(program)).objective
+    6.0
+    """
+
+    c: np.ndarray | None = None
+    row_lower: np.ndarray | None = None
+    row_upper: np.ndarray | None = None
+    lower: np.ndarray | None = None
+    upper: np.ndarray | None = None
+
+    def of(self, program: Program) -> Program:
+        """The program with this change."""
+        return replace(program, **{key: value for key, value in vars(self).items() if value is not None})
+
+
 @dataclass(frozen=True, eq=False)
 class Solution:
     """What a solver found.
@@ -140,6 +193,9 @@ class Solution:
     duals: np.ndarray | None = None
     shape: tuple[int, ...] | None = field(default=None, repr=False)
 
+    def __deepcopy__(self, memo):
+        return self  # nothing in it changes
+
     @property
     def gap(self) -> float:
         """Proven distance from the optimum, relative to the larger of |objective| and |bound|."""
@@ -165,46 +221,3 @@ def relative_gap(objective: float, bound: float) -> float:
         return float("inf")
     top = max(abs(objective), abs(bound))
     return abs(bound - objective) / top if top > 0 else 0.0
-
-
-def solve(
-    program: Program, solver: str = "highs", *, time_limit: float | None = None, gap: float = 1e-4, warm=None, **options
-):
-    """Solve a program with the solver named, and no other.
-
-    Parameters
-    ----------
-    program : Program
-    solver : str
-        ``highs``: arrays straight into highspy. ``mip``: python-mip, variable by variable (readable; CBC or HiGHS).
-    time_limit : float, optional
-        Seconds; when they are over, the best point found is returned, with status ``time limit``.
-    gap : float
-        Relative distance between objective and bound at which an integer program counts as solved.
-    warm : Solution or (n,) float array, optional
-        A point to start from.
-    **options
-        ``highs``: `method` ("choose", "simplex", "ipm", "pdlp"), `crossover` (bool), `threads`, and any option of
-        HiGHS by its name. ``mip``: `engine` ("cbc" or "highs"), `threads`.
-
-    Returns
-    -------
-    Solution
-
-    Raises
-    ------
-    SolverError
-        Infeasible or unbounded, no point found in time, or an unknown solver or option.
-    MissingExtra
-        The solver's package is not installed.
-    """
-    from gpuschedlab.optim.highs import solve_highs
-    from gpuschedlab.optim.pymip import solve_pymip
-
-    solvers = {"highs": solve_highs, "mip": solve_pymip}
-    if solver not in solvers:
-        raise SolverError(f"solve: found solver {solver!r}; expected one of {', '.join(solvers)}.")
-    x = getattr(warm, "x", warm)
-    if x is not None and np.shape(x) != program.c.shape:
-        raise SolverError(f"solve: found a warm start of shape {np.shape(x)}; expected {program.c.shape}.")
-    return solvers[solver](program, time_limit, gap, x, **options)

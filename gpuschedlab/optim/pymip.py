@@ -13,56 +13,63 @@ from gpuschedlab.errors import SolverError
 from gpuschedlab.optim.program import Program, Solution
 
 
-def solve_pymip(
-    program: Program,
-    time_limit: float | None = None,
-    gap: float = 1e-4,
-    x0: np.ndarray | None = None,
-    *,
-    engine: str = "cbc",
-    threads: int = 1,
-) -> Solution:
-    """Solve with python-mip.
+class Pymip:
+    """python-mip with its options.
 
     Parameters
     ----------
-    program, time_limit, gap, x0
-        As in `solve`; a warm start concerns integer programs only.
+    time_limit : float, optional
+        Seconds of each solve.
+    gap : float
+        Relative gap at which an integer program counts as solved.
     engine : str
         ``cbc`` or ``highs``.
     threads : int
         Threads.
 
-    Returns
-    -------
-    Solution
-
     Raises
     ------
-    SolverError, MissingExtra
-        As in `solve`.
+    SolverError
+        An unknown engine.
+
+    Examples
+    --------
+    >>> Pymip().solve(Program([1.0], [[1.0]], row_upper=2.0, maximize=True)).objective
+    2.0
     """
-    mip = need("mip", "solver='mip' and policies that use it")
-    if engine not in ("cbc", "highs"):
-        raise SolverError(f"mip: found engine {engine!r}; expected cbc or highs.")
-    start = time.perf_counter()
-    m, x = _model(mip, program, engine)
-    m.verbose, m.threads, m.max_mip_gap, m.seed = 0, threads, gap, 0
-    m.max_mip_gap_abs = 0.0  # or CBC stops at 1e-10 whatever the scale
-    whole = bool(program.integrality.any())
-    if x0 is not None and whole:
-        m.start = [(v, float(value)) for v, value in zip(x, x0, strict=True)]
-    with contextlib.nullcontext() if whole else _quiet():
-        ended = m.optimize(max_seconds=time_limit if time_limit is not None else np.inf)
-    status = _status(mip, ended, program, m.num_solutions, time_limit)
-    point = np.array([v.x for v in x], float)
-    point[program.integrality] = np.round(point[program.integrality]) + 0.0
-    objective = program.value(point)
-    bound = objective if status == "optimal" and not whole else float(m.objective_bound)
-    duals = None if whole or status != "optimal" else np.array([_price(row) for row in m.constrs], float)
-    duals = duals if duals is not None and len(duals) == program.A.shape[0] else None
-    seconds = time.perf_counter() - start
-    return Solution(point, status, objective, bound, seconds, f"mip {engine}", duals, program.shape)
+
+    def __init__(self, time_limit: float | None = None, gap: float = 1e-4, *, engine: str = "cbc", threads: int = 1):
+        if engine not in ("cbc", "highs"):
+            raise SolverError(f"mip: found engine {engine!r}; expected cbc or highs.")
+        self.time_limit, self.gap, self.engine, self.threads = time_limit, gap, engine, threads
+
+    def solve(self, program: Program, x0: np.ndarray | None = None) -> Solution:
+        """Solve a program; a point to start from concerns integer programs only.
+
+        Raises
+        ------
+        SolverError, MissingExtra
+            As in `gpuschedlab.optim.solve`.
+        """
+        mip = need("mip", "solver='mip' and policies that use it")
+        start = time.perf_counter()
+        m, x = _model(mip, program, self.engine)
+        m.verbose, m.threads, m.max_mip_gap, m.seed = 0, self.threads, self.gap, 0
+        m.max_mip_gap_abs = 0.0  # or CBC stops at 1e-10 whatever the scale
+        whole = bool(program.integrality.any())
+        if x0 is not None and whole:
+            m.start = [(v, float(value)) for v, value in zip(x, x0, strict=True)]
+        with contextlib.nullcontext() if whole else _quiet():
+            ended = m.optimize(max_seconds=self.time_limit if self.time_limit is not None else np.inf)
+        status = _status(mip, ended, program, m.num_solutions, self.time_limit)
+        point = np.array([v.x for v in x], float)
+        point[program.integrality] = np.round(point[program.integrality]) + 0.0
+        objective = program.value(point)
+        bound = objective if status == "optimal" and not whole else float(m.objective_bound)
+        duals = None if whole or status != "optimal" else np.array([_price(row) for row in m.constrs], float)
+        duals = duals if duals is not None and len(duals) == program.A.shape[0] else None
+        seconds = time.perf_counter() - start
+        return Solution(point, status, objective, bound, seconds, f"mip {self.engine}", duals, program.shape)
 
 
 @contextlib.contextmanager

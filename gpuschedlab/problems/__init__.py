@@ -1,7 +1,7 @@
 """The programs themselves, as arrays: what each round, merge or lease optimises."""
 
 from gpuschedlab.problems.gavel import gavel_max_min, gavel_max_sum, gavel_water_filling
-from gpuschedlab.problems.sia import restart_factor, sia_configurations, sia_round, sia_utility
+from gpuschedlab.problems.sia import restart_factor, sia_configurations, sia_round, sia_steady_for, sia_utility
 
 __all__ = [
     "gavel_max_min",
@@ -10,5 +10,6 @@ __all__ = [
     "restart_factor",
     "sia_configurations",
     "sia_round",
+    "sia_steady_for",
     "sia_utility",
 ]

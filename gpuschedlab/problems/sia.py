@@ -1,10 +1,11 @@
 """Sia's round: which configuration each job gets (thesis 3.3.3 and 3.3.4)."""
 
+from functools import lru_cache
+
 import numpy as np
-import scipy.sparse as sp
 
 from gpuschedlab.errors import SolverError
-from gpuschedlab.optim import Program
+from gpuschedlab.optim import MultipleChoice
 
 CLIP = 3000.0
 """Largest normalised goodput raised to the power (artifact's `sia_goodput_clip_val`)."""
@@ -23,7 +24,7 @@ def sia_configurations(node_type, node_gpus) -> tuple[np.ndarray, np.ndarray, np
     Returns
     -------
     types, nodes, gpus : (C,) int arrays
-        By type, then GPUs. A type's nodes are held to be alike: as large as the smallest.
+        By type, then GPUs; not to be written to. A type's nodes are held to be alike: as large as the smallest.
 
     Examples
     --------
@@ -31,14 +32,20 @@ def sia_configurations(node_type, node_gpus) -> tuple[np.ndarray, np.ndarray, np
     >>> list(zip(types.tolist(), nodes.tolist(), gpus.tolist()))
     [(0, 1, 1), (0, 1, 2), (0, 1, 4), (0, 2, 8), (1, 1, 1), (1, 1, 2), (1, 1, 4), (1, 1, 6)]
     """
-    node_type, node_gpus = np.asarray(node_type), np.asarray(node_gpus)
+    return _configurations(*(tuple(np.asarray(a).tolist()) for a in (node_type, node_gpus)))
+
+
+@lru_cache(maxsize=8)  # a run asks for those of its cluster in each round
+def _configurations(node_type: tuple[int, ...], node_gpus: tuple[int, ...]):
+    node_type, node_gpus = np.array(node_type, np.int64), np.array(node_gpus, np.int64)
     found = []
     for t in np.unique(node_type):
         size, count = int(node_gpus[node_type == t].min()), int((node_type == t).sum())
         found += [(t, 1, 2**k) for k in range(size.bit_length()) if 2**k < size]
         found += [(t, k, k * size) for k in range(1, count + 1)]
-    types, nodes, gpus = np.array(found, np.int64).reshape(-1, 3).T
-    return types, nodes, gpus
+    table = np.array(found, np.int64).reshape(-1, 3).T.copy()
+    table.setflags(write=False)
+    return tuple(table)
 
 
 def restart_factor(age, restarts, restart) -> np.ndarray:
@@ -109,14 +116,7 @@ def sia_utility(goodput, gpus, *, power=-0.5, penalty=1.1, decimals=2, factor=No
         raise SolverError(
             "sia_utility: found power 0, under which all configurations are alike; expected p below or above 0."
         )
-    G = np.array(goodput, float)
-    G[~(G > 0)] = np.nan
-    rows = np.flatnonzero(~np.isnan(G).all(axis=1))
-    least = np.full(len(G), np.nan)
-    if rows.size:
-        at = np.nanargmin(G[rows], axis=1)
-        least[rows] = np.asarray(gpus, float)[at] / G[rows, at]
-    G *= least[:, None]
+    G = _normalised(goodput, gpus)
     if factor is not None:
         r = np.ones_like(G)
         moving = np.asarray(current) >= 0
@@ -130,7 +130,63 @@ def sia_utility(goodput, gpus, *, power=-0.5, penalty=1.1, decimals=2, factor=No
     return penalty - powered if power < 0 else powered + penalty
 
 
-def sia_round(utility, type_of_config, gpus_of_config, capacity) -> Program:
+def _normalised(goodput, gpus) -> np.ndarray:
+    """Goodput over the row's least, times the GPUs of that least configuration (n, C); nan where impossible."""
+    G = np.array(goodput, float)
+    G[~(G > 0)] = np.nan
+    rows = np.flatnonzero(~np.isnan(G).all(axis=1))
+    least = np.full(len(G), np.nan)
+    if rows.size:
+        at = np.nanargmin(G[rows], axis=1)
+        least[rows] = np.asarray(gpus, float)[at] / G[rows, at]
+    return G * least[:, None]
+
+
+def sia_steady_for(goodput, gpus, *, age, restarts, restart, current, power: float = -0.5, decimals: int = 2) -> float:
+    """Time for which `sia_utility` stays as it is, if only time passes.
+
+    The restart factor r = (T - N S) / (T + S) rises with the age T, and (r G)^p moves to where it is rounded to another
+    number. Solved for T at that edge, this gives the instant for each job and configuration; the first one counts.
+
+    Parameters
+    ----------
+    goodput, gpus, power, decimals, current
+        As in `sia_utility`.
+    age, restarts, restart
+        As in `restart_factor`.
+
+    Returns
+    -------
+    float
+        Seconds, never too many; inf: for good. 0 where utilities are not rounded and a job could move.
+
+    Examples
+    --------
+    >>> job = {"restarts": [0], "restart": [30.0], "current": [0]}
+    >>> round(sia_steady_for([[1.0, 1.8]], [1, 2], age=[600.0], **job), 1)
+    199.6
+    >>> [sia_utility([[1.0, 1.8]], [1, 2], factor=restart_factor([t], [0], [30.0]), current=[0])[0, 1].round(2)
+    ...  for t in (600, 799.5, 799.7)]
+    [0.33, 0.33, 0.34]
+    """
+    moving = np.asarray(current) >= 0
+    G = _normalised(goodput, gpus)[moving]
+    G[np.arange(len(G)), np.asarray(current)[moving]] = np.nan
+    if np.isnan(G).all():
+        return np.inf
+    if decimals < 0:
+        return 0.0
+    age, N, S = (np.asarray(a, float)[moving, None] for a in (age, restarts, restart))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        rounded = np.round(np.minimum((restart_factor(age, N, S) * G) ** power, CLIP), decimals)
+        edge = rounded + np.sign(power) * 0.5 * 10.0**-decimals
+        r = np.where(edge > 0, np.maximum(edge, 0.0) ** (1 / power) / G, np.inf) - 1e-12  # too early rather than late
+        reached = np.where(r < 1, (N + r) * S / (1 - r), np.inf)
+    reached = np.where(np.isnan(G), np.inf, np.where(age < S, S, reached))
+    return float(max((reached * (1 - 1e-9) - age).min(), 0.0))
+
+
+def sia_round(utility, type_of_config, gpus_of_config, capacity, quantum: float = 0.0) -> MultipleChoice:
     """Sia's integer program (equation 3.4) on utilities against no allocation.
 
     maximise sum u_ij x_ij subject to sum_j x_ij <= 1 for each job i, sum gpus_j x_ij <= capacity_t for each type t, x
@@ -143,10 +199,12 @@ def sia_round(utility, type_of_config, gpus_of_config, capacity) -> Program:
     type_of_config, gpus_of_config : (C,) int arrays
     capacity : (T,) int array
         GPUs of each type.
+    quantum : float
+        What all utilities are multiples of, 0 for nothing.
 
     Returns
     -------
-    Program
+    MultipleChoice
         n rows for jobs, then T for types; variables laid out (n, C).
 
     Examples
@@ -156,18 +214,4 @@ def sia_round(utility, type_of_config, gpus_of_config, capacity) -> Program:
     [[1.0, 0.0], [0.0, 1.0]]
     """
     utility = np.atleast_2d(np.asarray(utility, float))
-    n, C = utility.shape
-    T = len(capacity)
-    use = sp.csr_array((np.asarray(gpus_of_config, float), (np.asarray(type_of_config), np.arange(C))), shape=(T, C))
-    jobs = sp.kron(sp.eye_array(n), np.ones((1, C)))
-    types = sp.kron(np.ones((1, n)), use)
-    return Program(
-        c=np.nan_to_num(utility).ravel(),
-        A=sp.vstack([jobs, types], format="csc"),
-        row_upper=np.concatenate([np.ones(n), np.asarray(capacity, float)]),
-        upper=(~np.isnan(utility)).ravel().astype(float),
-        integrality=True,
-        maximize=True,
-        shape=(n, C),
-        name="Sia round",
-    )
+    return MultipleChoice(utility, type_of_config, gpus_of_config, capacity, quantum, "Sia round")

@@ -1,0 +1,152 @@
+"""Solve a program once, or a stream of similar ones."""
+
+import inspect
+
+import numpy as np
+
+from gpuschedlab.errors import SolverError
+from gpuschedlab.optim.program import Change, Program, Solution
+
+SOLVERS = ("highs", "mip", "prices")
+
+
+class Session:
+    """A solver kept from one program to the next, similar one: from round to round.
+
+    Where nothing has changed, the last solution stands and nothing is solved. A copy, or what is read from a pickle, goes
+    on as the original would.
+
+    Parameters
+    ----------
+    solver : str
+        ``highs``: arrays straight into highspy; its handle is kept and, by the simplex method, its basis. ``mip``:
+        python-mip, variable by variable (readable; CBC or HiGHS); nothing is kept. ``prices``: multiple-choice knapsacks
+        (`MultipleChoice`) by their dual; the prices are kept.
+    **options
+        `gap`: relative distance between objective and bound at which an integer program counts as solved (1e-4).
+        ``highs`` and ``mip``: `time_limit` (s), `threads`. ``highs``: `method` ("choose", "simplex", "ipm", "pdlp"),
+        `crossover` (bool), and any option of HiGHS by its name. ``mip``: `engine` ("cbc" or "highs"). ``prices``: `labels`
+        and `evaluations`, its limits.
+
+    Raises
+    ------
+    SolverError
+        An unknown solver or option.
+    MissingExtra
+        The solver's package is not installed (when it is first used).
+
+    Examples
+    --------
+    >>> session = Session("highs", method="simplex")
+    >>> session.update(Program([1.0, 2.0], [[1.0, 1.0]], row_upper=1.0, maximize=True))
+    >>> first = session.solve()
+    >>> first.objective, session.solve() is first
+    (2.0, True)
+    >>> session.update(Change(c=[3.0, 2.0]))
+    >>> session.solve().objective
+    3.0
+    """
+
+    def __init__(self, solver: str = "highs", **options):
+        self.solver = solver
+        self._worker = _make(solver, options)
+        self._program: Program | None = None
+        self._last: Solution | None = None
+
+    def update(self, change: Program | Change) -> None:
+        """Put a program, or a change of the present one, in its place.
+
+        Parameters
+        ----------
+        change : Program or Change
+            Its arrays must not be written to afterwards.
+        """
+        if isinstance(change, Change):
+            change = change.of(self._present("a Change"))
+        if self._program is None or not change.equals(self._program):
+            self._program, self._last = change, None
+
+    def solve(self) -> Solution:
+        """Solve the present program, unless the last solution is of the same.
+
+        Raises
+        ------
+        SolverError
+            Infeasible or unbounded, no point found in time, or a program that the solver does not take.
+        """
+        if self._last is None:
+            self._last = self._worker.solve(self._present("solve"))
+        return self._last
+
+    def _present(self, who: str) -> Program:
+        if self._program is None:
+            raise SolverError(f"Session: found {who} before any program; update(program) first.")
+        return self._program
+
+
+def solve(
+    program: Program,
+    solver: str = "highs",
+    *,
+    time_limit: float | None = None,
+    gap: float = 1e-4,
+    warm=None,
+    **options,
+) -> Solution:
+    """Solve a program with the solver named, and no other.
+
+    Parameters
+    ----------
+    program : Program
+    solver : str
+        As in `Session`.
+    time_limit : float, optional
+        Seconds; when they are over, the best point found is returned, with status ``time limit``.
+    gap : float
+        Relative distance between objective and bound at which an integer program counts as solved.
+    warm : Solution or (n,) float array, optional
+        A point to start from.
+    **options
+        As in `Session`.
+
+    Returns
+    -------
+    Solution
+
+    Raises
+    ------
+    SolverError
+        Infeasible or unbounded, no point found in time, an unknown solver or option, or a program that the solver does
+        not take.
+    MissingExtra
+        The solver's package is not installed.
+
+    Examples
+    --------
+    >>> solve(Program([1.0, 2.0], [[1.0, 1.0]], row_upper=1.0, maximize=True)).x.tolist()
+    [0.0, 1.0]
+    """
+    limit = {} if time_limit is None else {"time_limit": time_limit}
+    worker = _make(solver, {"gap": gap, **limit, **options})
+    x = getattr(warm, "x", warm)
+    if x is not None and np.shape(x) != program.c.shape:
+        raise SolverError(f"solve: found a warm start of shape {np.shape(x)}; expected {program.c.shape}.")
+    return worker.solve(program) if x is None else worker.solve(program, x)
+
+
+def _make(solver: str, options: dict):
+    """The solver of that name, with these options: an object with `solve(program)`."""
+    if solver == "highs":
+        from gpuschedlab.optim.highs import Highs as kind
+    elif solver == "mip":
+        from gpuschedlab.optim.pymip import Pymip as kind
+    elif solver == "prices":
+        from gpuschedlab.optim.prices import Prices as kind
+    else:
+        raise SolverError(f"solve: found solver {solver!r}; expected one of {', '.join(SOLVERS)}.")
+    try:
+        inspect.signature(kind).bind(**options)
+    except TypeError as error:
+        known = ", ".join(inspect.signature(kind).parameters)
+        raise SolverError(f"{solver}: {error}; expected options among {known}.") from error
+    return kind(**options)
