@@ -1,5 +1,6 @@
 """Gavel: its turns, its shares over time, and what it does with jobs that fit nowhere."""
 
+from dataclasses import dataclass
 from types import SimpleNamespace
 
 import numpy as np
@@ -67,25 +68,25 @@ def test_time_received_is_that_of_all_jobs_that_ever_were():
     """Half a round a job and type to begin with, a round for each that runs; jobs that have left still count."""
     table = speeds(a=(1.0, 1.0))
     view = SimpleNamespace(
+        now=0.0,
         index=np.arange(3),
         gpus=np.full(3, 2.0),
         model=np.zeros(3, int),
         capacity=np.array([2.0, 2.0]),
         cluster=CLUSTER,
         seconds_on=np.zeros((3, 2)),
+        progress=np.zeros(3),
+        speeds=table,
         memory={},
     )
     view.rates = lambda types, nodes, gpus: table.rates(view.model, np.zeros(len(view.model)), types, nodes, gpus)
     Gavel().allocate(view)
-    assert view.memory["received"].tolist() == [3 * 180 + 360] * 2
-    view.index, view.gpus, view.model, view.seconds_on = (
-        np.array([2, 3]),
-        np.full(2, 2.0),
-        np.zeros(2, int),
-        np.zeros((2, 2)),
-    )
+    kept = view.memory["kept"]
+    assert kept.total.tolist() == [3 * 180 + 360] * 2
+    view.index, view.gpus, view.model = np.array([2, 3]), np.full(2, 2.0), np.zeros(2, int)
+    view.seconds_on, view.progress, view.now = np.zeros((2, 2)), np.zeros(2), 360.0
     Gavel().allocate(view)
-    assert view.memory["received"].tolist() == [4 * 180 + 2 * 360] * 2
+    assert kept.total.tolist() == [4 * 180 + 2 * 360] * 2
 
 
 def test_jobs_go_where_the_whole_gains_most():
@@ -154,5 +155,76 @@ def test_a_type_that_is_too_small_or_unknown_is_never_given():
 
 
 def test_an_empty_view_gets_an_empty_answer():
-    view = SimpleNamespace(index=np.empty(0, int), capacity=np.array([2.0]))
+    view = SimpleNamespace(now=0.0, index=np.empty(0, int), capacity=np.array([2.0]), memory={})
     assert len(Gavel().allocate(view).gpus) == 0
+
+
+@dataclass(frozen=True)
+class Anew(Gavel):
+    """Gavel that solves each round, as if it were the first."""
+
+    def allocate(self, view):
+        view.memory.setdefault("kept", self.begin()).inputs = None
+        return super().allocate(view)
+
+    def _plan(self, view, kept):
+        super()._plan(view, kept)
+        kept.settled = None  # received time counts in each round
+
+
+def random_trace(seed, n=10):
+    """Jobs of two models whose best type changes as they progress; some wait, some find room."""
+    rng = np.random.default_rng(seed)
+    frame = trace(rng.choice(["a", "b"], n).tolist(), rng.choice([1, 2], n), 30_000.0)
+    return frame.with_columns(submit=np.sort(rng.uniform(0, 40_000, n)))
+
+
+def changing_speeds():
+    """First the slow type is better for model a, then the fast one."""
+    rates = {("a", "slow"): (3.0, 1.0), ("a", "fast"): (1.0, 4.0), ("b", "slow"): (1.0, 1.0), ("b", "fast"): (2.0, 2.5)}
+    rows = [
+        {"model": m, "gpu_type": kind, "n_nodes": 1, "n_gpus": gpus, "rate": rate * gpus, "progress": end}
+        for (m, kind), pair in rates.items()
+        for gpus in (1, 2)
+        for rate, end in zip(pair, (9000.0, 60_000.0), strict=True)
+    ]
+    return Speeds.from_frame(pl.DataFrame(rows))
+
+
+@pytest.mark.parametrize("objective", ["max_sum", "max_min", "water_filling"])
+@pytest.mark.parametrize("seed", range(3))
+def test_rounds_that_are_not_solved_again_would_have_had_the_same_answer(objective, seed, monkeypatch):
+    plans = []
+    monkeypatch.setattr(Gavel, "_plan", lambda self, *a, plan=Gavel._plan: (plans.append(1), plan(self, *a)))
+    runs, solved = [], []
+    for kind in (Gavel, Anew):
+        plans.clear()
+        runs.append(simulate(random_trace(seed), CLUSTER, kind(objective=objective), speeds=changing_speeds()))
+        solved.append(len(plans))
+    assert runs[0].allocations.equals(runs[1].allocations)
+    assert runs[0].jobs.equals(runs[1].jobs)
+    assert runs[0].timeline.equals(runs[1].timeline)
+    assert solved[0] <= 4 * 10 + 1  # arrivals, segments, ends; and rounds that fall onto the end of a segment
+    assert solved[1] > 1.5 * solved[0]
+
+
+def test_a_job_alone_is_planned_once(monkeypatch):
+    plans = []
+    monkeypatch.setattr(Gavel, "_plan", lambda self, *a, plan=Gavel._plan: (plans.append(1), plan(self, *a)))
+    run = simulate(trace(["a"], [2], 5 * 86_400 * 5.0), CLUSTER, Gavel(), speeds=speeds(a=(1.0, 2.5)))
+    assert run.jobs["end"].to_list() == [5 * 86_400]
+    assert len(plans) == 1
+
+
+def test_time_received_counts_rounds_that_were_skipped():
+    """Two jobs run on; whether Gavel is asked each round or once in ten, they received the same."""
+    totals = []
+    for step in (1, 10):
+        kept = Gavel().begin()
+        for k in range(0, 21, step):
+            view = SimpleNamespace(now=360.0 * k, index=np.arange(2), capacity=np.array([2.0, 2.0]))
+            kept.catch_up(view, 360.0)
+            kept.given = np.array([1, 1])
+            kept.total += kept.given * 360.0
+        totals.append(kept.total.tolist())
+    assert totals[0] == totals[1] == [2 * 180 + 21 * 360.0] * 2

@@ -5,9 +5,10 @@ import itertools
 import numpy as np
 import pytest
 import scipy.optimize
+import scipy.sparse as sp
 
 from gpuschedlab.errors import SolverError
-from gpuschedlab.optim import solve
+from gpuschedlab.optim import Program, solve
 from gpuschedlab.problems import (
     gavel_max_min,
     gavel_max_sum,
@@ -15,6 +16,7 @@ from gpuschedlab.problems import (
     restart_factor,
     sia_configurations,
     sia_round,
+    sia_steady_for,
     sia_utility,
 )
 
@@ -75,6 +77,43 @@ def test_utilities_are_rounded_to_the_digits_asked_for():
     assert sia_utility([[3.0, 7.0]], [1, 2], penalty=0.0)[0, 1] == -round((7 / 3) ** -0.5, 2)
 
 
+@pytest.mark.parametrize("power", [-0.5, -2.0, 0.5, 1.0])
+@pytest.mark.parametrize("decimals", [1, 2])
+@pytest.mark.parametrize("seed", range(6))
+def test_utilities_stay_for_exactly_as_long_as_is_said(seed, power, decimals):
+    """Followed second by second, the first change comes when it was announced, to the second."""
+    rng = np.random.default_rng(seed)
+    n, gpus = 4, np.array([1, 2, 4, 1, 2, 4])
+    goodput = rng.uniform(0.5, 2, (n, 1)) * gpus ** rng.uniform(0.3, 0.9, (n, 1))
+    goodput[rng.random((n, 6)) < 0.2] = np.nan
+    goodput[:, 0] = 1.0
+    current = np.array([0, -1, 0, 3])
+    goodput[3, 3] = 1.0
+    age, restart = rng.uniform(0, 900, n), rng.choice([0.0, 20.0, 200.0], n)
+    restarts = rng.integers(0, 4, n)
+    knobs = {"power": power, "decimals": decimals}
+
+    def at(time):
+        factor = restart_factor(age + time, restarts, restart)
+        return sia_utility(goodput, gpus, factor=factor, current=current, **knobs)
+
+    job = {"age": age, "restarts": restarts, "restart": restart, "current": current}
+    said = sia_steady_for(goodput, gpus, **job, **knobs)
+    same = [np.array_equal(at(t), at(0), equal_nan=True) for t in range(4000)]
+    first = same.index(False) if False in same else np.inf
+    assert (first >= 4000 and said > 3999) or first - 1 - 1e-6 * (first + 900) <= said <= first
+    later = {**job, "age": age + 1e9}
+    assert sia_steady_for(goodput, gpus, **later, **knobs) > 1e5  # in the end hardly anything moves
+
+
+def test_what_does_not_depend_on_time_stays_for_good():
+    job = {"age": [100.0], "restarts": [1], "restart": [30.0]}
+    assert sia_steady_for([[1.0, 2.0]], [1, 2], current=[-1], **job) == np.inf  # waits: nothing to restart
+    assert sia_steady_for([[1.0, np.nan]], [1, 2], current=[0], **job) == np.inf  # nowhere else to go
+    assert sia_steady_for([[1.0, 2.0]], [1, 2], current=[0], decimals=-1, **job) == 0.0  # not rounded: always moving
+    assert sia_steady_for([[1.0, 2.0]], [1, 2], current=[0], **{**job, "restart": [0.0]}) == np.inf
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_sia_round_equals_enumeration(seed):
     rng = np.random.default_rng(seed)
@@ -116,6 +155,46 @@ def test_max_sum_equals_scipy(seed):
     assert X.sum(axis=1).max() <= 1 + 1e-7
     assert (gpus @ X <= capacity + 1e-7).all()
     assert not X[~able].any()
+
+
+def by_blocks(throughput, gpus, capacity, weights=None):
+    """Max-sum and max-min, put together of blocks."""
+    (n, T), capacity = throughput.shape, np.asarray(capacity, float)
+    able = (np.nan_to_num(throughput) > 0) & (gpus[:, None] <= capacity)
+    value = np.where(able, throughput, 0.0)
+    rows = sp.vstack([sp.kron(sp.eye_array(n), np.ones((1, T))), sp.kron(gpus[None, :], sp.eye_array(T))])
+    upper, limits = able.ravel().astype(float), np.concatenate([np.ones(n), capacity])
+    max_sum = Program(value.ravel(), rows, row_upper=limits, upper=upper, maximize=True, shape=(n, T))
+    equal = value @ (capacity / capacity.sum())
+    scaled = value * (gpus / (1.0 if weights is None else weights) / np.where(equal > 0, equal, 1.0))[:, None]
+    some = able.any(axis=1)
+    service = sp.csc_array((scaled.ravel(), (np.repeat(np.arange(n), T), np.arange(n * T))), shape=(n, n * T))
+    fair = sp.hstack([-service, sp.csc_array(some.astype(float)[:, None])])
+    max_min = Program(
+        np.append(np.zeros(n * T), 1.0),
+        sp.vstack([sp.hstack([rows, sp.csc_array((n + T, 1))]), fair]),
+        row_upper=np.concatenate([limits, np.zeros(n)]),
+        upper=np.append(upper, np.inf if some.any() else 0.0),
+        maximize=True,
+    )
+    return max_sum, max_min
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_programs_of_gavel_equal_their_blocks_term_by_term(seed):
+    rng = np.random.default_rng(seed)
+    n, T = rng.integers(1, 9), rng.integers(1, 5)
+    throughput = rng.uniform(0.1, 5, (n, T))
+    throughput[rng.random((n, T)) < 0.3] = [np.nan, 0.0][seed % 2]
+    gpus, capacity = rng.choice([0.5, 1, 2, 4, 8], n), rng.integers(1, 9, T)
+    weights = None if seed % 3 else rng.uniform(0.5, 2, n)
+    built = gavel_max_sum(throughput, gpus, capacity), gavel_max_min(throughput, gpus, capacity, weights)
+    for ours, blocks in zip(built, by_blocks(throughput, gpus, capacity, weights), strict=True):
+        assert (ours.A.toarray() == blocks.A.toarray()).all()
+        assert ours.A.nnz <= blocks.A.nnz  # blocks may hold zeros
+        for field in ("c", "row_lower", "row_upper", "lower", "upper", "maximize", "shape"):
+            np.testing.assert_array_equal(getattr(ours, field), getattr(blocks, field))
+        assert ours.A.has_canonical_format
 
 
 def test_max_min_of_alike_jobs_is_an_equal_share():

@@ -1,5 +1,6 @@
 """Sia: what it may and may not do, that its solvers agree, and the artifact's workloads."""
 
+from dataclasses import dataclass
 from types import SimpleNamespace
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 from gpuschedlab.bench.fidelity_sia import run
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.errors import LabError, PolicyError
+from gpuschedlab.policies import sia
 from gpuschedlab.policies.sia import Sia
 from gpuschedlab.sim import simulate
 from gpuschedlab.speeds import Speeds
@@ -62,11 +64,20 @@ def view_of(policy, speeds, n=3, **changes):
         "running_gpus": np.zeros(n),
         "capacity": CLUSTER.capacity.astype(float),
         "cluster": CLUSTER,
+        "progress": np.zeros(n),
+        "speeds": speeds,
         "memory": {},
     }
     view = SimpleNamespace(**(fields | changes))
-    view.rates = lambda types, nodes, gpus: speeds.rates(view.model, np.zeros(n), types, nodes, gpus)
+    view.rates = lambda types, nodes, gpus: speeds.rates(view.model, view.progress, types, nodes, gpus)
     return view
+
+
+def ever_held(policy, gpus):
+    """What the policy carries after its jobs have held so many GPUs."""
+    kept = policy.begin()
+    kept.most = np.array(gpus, float)
+    return {"kept": kept}
 
 
 def test_a_job_starts_on_one_gpu_of_the_best_type():
@@ -86,8 +97,8 @@ def test_a_job_at_most_doubles_what_it_ever_had():
         gpus.append(int(answer.gpus[0]))
         view.running_gpus, view.gpu_type = answer.gpus, answer.gpu_type
     assert gpus == [1, 2, 4, 8, 8]
-    view = view_of(policy, speeds, n=1, memory={"most": np.array([1.0])})
-    assert Sia(growth=8).allocate(view).gpus.tolist() == [8]
+    policy = Sia(growth=8)
+    assert policy.allocate(view_of(policy, speeds, n=1, memory=ever_held(policy, [1]))).gpus.tolist() == [8]
 
 
 def test_a_job_that_is_restarting_is_left_alone():
@@ -139,11 +150,10 @@ def test_solvers_reach_the_same_objective(solver):
     for n in (6, 14):
         state = {"model": rng.choice([-1, 0, 1], n), "gpus": rng.choice([1.0, 2.0, 3.0, 4.0], n)}
         most = rng.choice([0.0, 2.0, 4.0], n)
+        policies = [Sia(solver=name, gap=1e-9) for name in ("prices", solver)]
         values = [
-            Sia(solver=name, gap=1e-9)
-            .allocate(view_of(Sia(), elastic_speeds(), n=n, memory={"most": most.copy()}, **state))
-            .objective
-            for name in ("prices", solver)
+            p.allocate(view_of(p, elastic_speeds(), n=n, memory=ever_held(p, most), **state)).objective
+            for p in policies
         ]
         assert values[0] == pytest.approx(values[1], abs=1e-6)
 
@@ -171,7 +181,7 @@ def test_fairness_takes_from_the_job_that_scales_best():
     state = {"n": 2, "model": speeds.model_codes(["wide", "narrow"]), "cluster": cluster, "capacity": np.array([8.0])}
     gpus = {
         p: Sia(power=p, penalty=1.1)
-        .allocate(view_of(Sia(), speeds, memory={"most": np.array([8.0, 8.0])}, **state))
+        .allocate(view_of(Sia(), speeds, memory=ever_held(Sia(), [8, 8]), **state))
         .gpus.tolist()
         for p in (-2.0, 1.0)
     }
@@ -182,6 +192,72 @@ def test_power_zero_is_refused():
     with pytest.raises(PolicyError, match="power other than 0"):
         Sia(power=0.0)
     assert Sia.project({"power": 0.0})["power"] == -0.5
+
+
+@dataclass(frozen=True)
+class Anew(Sia):
+    """Sia that builds and solves each round, as if nothing were known of the one before."""
+
+    def allocate(self, view):
+        kept = view.memory.setdefault("kept", self.begin())
+        kept.until, kept.session._last = -np.inf, None
+        return super().allocate(view)
+
+
+def counting(monkeypatch) -> list:
+    """Grows with each round that is built."""
+    built = []
+    monkeypatch.setattr(
+        Sia, "_goodput", lambda self, view, do=Sia._goodput: (built.append(view.now), do(self, view))[1]
+    )
+    return built
+
+
+def changing_speeds() -> Speeds:
+    """Half-way, the model "wide" scales better than before, and the slow type is the faster one."""
+    early = elastic_speeds(0.5, 9000.0).configurations()
+    late = elastic_speeds(0.9).configurations()
+    turned = pl.when(gpu_type="slow").then(pl.col("rate") * 6).otherwise("rate")
+    frames = [early.with_columns(progress=9000.0), late.with_columns(rate=turned, progress=80_000.0)]
+    return Speeds.from_frame(pl.concat(frames).drop("placement"))
+
+
+@pytest.mark.parametrize(
+    "knobs", [{}, {"solver": "highs"}, {"decimals": -1}, {"power": 0.5}, {"restarts": False}, {"growth": 64.0}]
+)
+@pytest.mark.parametrize("n", [2, 9])
+def test_rounds_that_are_not_solved_again_would_have_had_the_same_answer(knobs, n, monkeypatch):
+    built, rounds, runs = counting(monkeypatch), [], []
+    for kind in (Sia, Anew):
+        built.clear()
+        runs.append(simulate(trace(n, delay=90.0), CLUSTER, kind(**knobs), speeds=changing_speeds()))
+        rounds.append(len(built))
+    assert runs[0].jobs.equals(runs[1].jobs)
+    assert runs[0].allocations.equals(runs[1].allocations)
+    assert runs[0].timeline.equals(runs[1].timeline)
+    assert runs[0].rounds["objective"].equals(runs[1].rounds["objective"])
+    assert rounds[0] < rounds[1] if not knobs else rounds[0] <= rounds[1]
+
+
+@pytest.mark.parametrize("solver", ["prices", "highs", "mip"])
+def test_a_job_alone_is_hardly_ever_solved(solver, monkeypatch):
+    built, solved = counting(monkeypatch), []
+    monkeypatch.setattr(sia, "sia_round", lambda *a, do=sia.sia_round: (solved.append(1), do(*a))[1])
+    days = 3 * 86_400.0
+    one = trace(1).with_columns(submit=0.0, target=pl.lit(days))
+    run = simulate(one, CLUSTER, Sia(solver=solver), speeds=elastic_speeds(work=days))
+    assert run.jobs["end"][0] > days / 16
+    assert run.jobs["restarts"][0] == 3  # 1, 2, 4, 8 GPUs
+    assert run.rounds.height > 250
+    assert len(built) == len(solved) < 100
+
+
+def test_rigid_jobs_that_wait_are_not_solved_again(monkeypatch):
+    built = counting(monkeypatch)
+    frame = trace(3).with_columns(submit=0.0, gpus=8.0, model=pl.lit(None, pl.Utf8), switch=0.0)
+    run = simulate(frame, CLUSTER, Sia())
+    assert run.jobs["end"].sort().to_list() == [20_000, 20_000, 40_040]  # the third starts at the next round
+    assert len(built) < 10
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,8 @@ import numpy as np
 
 from gpuschedlab._compiled import njit
 from gpuschedlab.knobs import Knob
-from gpuschedlab.optim import solve
+from gpuschedlab.optim import Session, Solution
+from gpuschedlab.policies.steady import Inputs
 from gpuschedlab.problems import gavel_max_min, gavel_max_sum, gavel_water_filling
 from gpuschedlab.sim.policy import Allocation, Round
 
@@ -44,36 +45,84 @@ class Gavel(Round):
     placement = "pack"
     set_aside: ClassVar = (*Round.set_aside, "solver")
 
-    def allocate(self, view) -> Allocation:
-        """Solve the program, and serve the pairs by priority."""
-        n, T = len(view.index), len(view.capacity)
-        if n == 0:
-            return Allocation(np.empty(0, np.int64), np.empty(0))
-        throughput = _throughput(view)
-        X, answer = self._shares(throughput, view)
-        received = view.seconds_on + self.interval / 2
-        total = view.memory.setdefault("received", np.zeros(T))
-        total += (int(view.index.max()) + 1 - view.memory.get("seen", 0)) * self.interval / 2
-        view.memory["seen"] = int(view.index.max()) + 1
-        order = serving_order(X, received / total)
-        gpu_type, given = serve(order, np.nan_to_num(throughput) > 0, view.gpus, view.capacity.astype(float))
-        total += np.bincount(gpu_type[given > 0], minlength=T) * self.interval
-        if answer is None:
-            return Allocation(gpu_type, given)
-        return Allocation(gpu_type, given, answer.objective, answer.bound, answer.status)
-
-    def _shares(self, throughput, view):
-        """X (n, T), and what the solver said."""
-        if self.objective == "water_filling":
-            return gavel_water_filling(throughput, view.gpus, view.capacity), None
-        program = {"max_sum": gavel_max_sum, "max_min": gavel_max_min}[self.objective](
-            throughput, view.gpus, view.capacity
-        )
+    def begin(self) -> "_Carried":
+        """What is carried from round to round."""
         # The middle of the optimal face, as an interior point gives it: tied jobs share, where a vertex starves some.
         options = {"method": "ipm", "crossover": False} if self.solver == "highs" else {}
-        answer = solve(program, self.solver, **options)
+        return _Carried(Session(self.solver, **options))
+
+    def allocate(self, view) -> Allocation:
+        """Solve the program, unless it is that of the round before, and serve the pairs by priority."""
+        kept = view.memory
+        kept.catch_up(view, self.interval)
+        if len(view.index) == 0:
+            return Allocation(np.empty(0, np.int64), np.empty(0))
+        if kept.inputs is None or not kept.inputs.hold(view):
+            kept.inputs = Inputs.of(view, "index", "capacity")
+            self._plan(view, kept)
+        if kept.settled is None:
+            received = (view.seconds_on + self.interval / 2) / kept.total
+            answer = self._serve(view, kept, serving_order(kept.shares, received))
+        else:
+            answer = kept.settled
+        kept.given = np.bincount(answer.gpu_type[answer.gpus > 0], minlength=len(view.capacity))
+        kept.total += kept.given * self.interval
+        return answer
+
+    def _plan(self, view, kept):
+        """Solve the program; where each job has one type, and all fit, received time does not matter: it is settled."""
+        throughput = _throughput(view)
+        kept.able = np.nan_to_num(throughput) > 0
+        kept.shares, kept.solution = self._shares(throughput, view, kept.session)
+        planned = kept.shares > 0
+        one = planned.sum(axis=1).max() <= 1 and (view.gpus @ planned <= view.capacity + 1e-9).all()
+        order = serving_order(kept.shares, np.ones(planned.shape))
+        kept.settled = self._serve(view, kept, order, np.inf) if one else None
+
+    def _serve(self, view, kept, order, wake: float | None = None) -> Allocation:
+        gpu_type, given = serve(order, kept.able, view.gpus, view.capacity.astype(float))
+        found = kept.solution
+        proved = () if found is None else (found.objective, found.bound, found.status)
+        return Allocation(gpu_type, given, *proved, wake=wake)
+
+    def _shares(self, throughput, view, session):
+        """X (n, T), and what the solver found."""
+        if self.objective == "water_filling":
+            return gavel_water_filling(throughput, view.gpus, view.capacity), None
+        program = {"max_sum": gavel_max_sum, "max_min": gavel_max_min}[self.objective]
+        session.update(program(throughput, view.gpus, view.capacity))
+        answer = session.solve()
         X = answer.x[: throughput.size].reshape(throughput.shape)
         return np.clip(np.round(X, 5), 0.0, 1.0), answer
+
+
+@dataclass
+class _Carried:
+    """What Gavel carries: the solver and its plan, and the time that all jobs ever received on each type."""
+
+    session: Session
+    inputs: Inputs | None = None
+    able: np.ndarray | None = None
+    shares: np.ndarray | None = None
+    solution: Solution | None = None
+    settled: Allocation | None = None
+    total: np.ndarray | None = None
+    given: np.ndarray | None = None
+    seen: int = 0
+    at: float = 0.0
+
+    def catch_up(self, view, interval: float):
+        """Count the rounds since the last one, in which jobs went on, and half a round for each job that is new."""
+        if self.total is None:
+            self.total = np.zeros(len(view.capacity))
+            self.given = np.zeros(len(view.capacity), np.int64)
+        self.total += self.given * (max(round((view.now - self.at) / interval) - 1, 0) * interval)
+        self.given = np.zeros(len(view.capacity), np.int64)
+        self.at = view.now
+        if len(view.index):
+            jobs = int(view.index.max()) + 1
+            self.total += (jobs - self.seen) * interval / 2
+            self.seen = jobs
 
 
 def _throughput(view) -> np.ndarray:

@@ -1,13 +1,14 @@
 """Sia (Jayaram Subramanya et al., SOSP'23): goodput on typed GPUs, by an integer program a round."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, ClassVar
 
 import numpy as np
 
 from gpuschedlab.knobs import Constraint, Knob
-from gpuschedlab.optim import solve, solve_mckp
-from gpuschedlab.problems import restart_factor, sia_configurations, sia_round, sia_utility
+from gpuschedlab.optim import Session, Solution
+from gpuschedlab.policies.steady import Inputs, in_force
+from gpuschedlab.problems import restart_factor, sia_configurations, sia_round, sia_steady_for, sia_utility
 from gpuschedlab.sim.policy import Allocation, Round
 
 TIE = 1e-4
@@ -67,21 +68,55 @@ class Sia(Round):
         ),
     )
 
+    def begin(self) -> "_Carried":
+        """What is carried from round to round."""
+        return _Carried(Session(self.solver, gap=self.gap))
+
     def allocate(self, view) -> Allocation:
-        """Solve the round."""
+        """Solve the round, unless it is provably the one before."""
         if len(view.index) == 0:
             return Allocation(np.empty(0, np.int64), np.empty(0))
+        kept = view.memory
+        if view.now + self.interval < kept.until and kept.inputs.hold(view):
+            return kept.answer
         types, gpus, goodput = self._goodput(view)
         held = (view.gpu_type[:, None] == types) & (np.ceil(view.running_gpus)[:, None] == gpus)
         current = np.where(held.any(axis=1), held.argmax(axis=1), -1)
-        most = _most_held(view)
-        utility = self._utility(view, goodput, gpus, current, most[view.index])
+        most = kept.most_of(view.index)
+        utility = self._utility(view, goodput, gpus, current, most)
         busy = (current >= 0) & (view.pause > 0)
-        choice, objective, bound, status = self._solve(view, utility, types, gpus, current, busy)
+        before = kept.solution
+        choice = self._solve(view, kept, utility, types, gpus, current, busy)
         given = np.where(choice >= 0, gpus[choice], 0).astype(float)
-        most[view.index] = np.maximum(most[view.index], given)
+        grown = (given > most).any()
+        kept.most[view.index] = np.maximum(most, given)
         given = np.where(view.elastic, given, np.minimum(given, view.gpus))  # a fraction of a GPU is counted as one
-        return Allocation(np.where(choice >= 0, types[choice], 0), given, objective, bound, status)
+        gpu_type = np.where(choice >= 0, types[choice], 0)
+        same = kept.solution is before and not grown and not busy.any() and in_force(view, gpu_type, given)
+        kept.until = self._steady_until(view, kept, goodput, gpus, current) if same else -np.inf
+        wake = kept.until - self.interval
+        kept.answer = Allocation(
+            gpu_type, given, *kept.proved(), wake=wake if wake > view.now + self.interval else None
+        )
+        return kept.answer
+
+    def _steady_until(self, view, kept, goodput, gpus, current) -> float:
+        """Instant (s) up to which the program stays as it is, unless what it is made of changes; that is kept."""
+        kept.inputs = Inputs.of(view, "index", "capacity", "gpu_type", "running_gpus", "pause", "restarts")
+        if not kept.inputs.last(view):
+            return -np.inf
+        if not self.restarts:
+            return np.inf
+        return view.now + sia_steady_for(
+            goodput,
+            gpus,
+            age=view.age,
+            restarts=view.restarts,
+            restart=view.restart,
+            current=current,
+            power=self.power,
+            decimals=self.decimals,
+        )
 
     def _goodput(self, view):
         """Configurations (types, GPUs: (C,)) and what each job does a second in each, nan where it cannot."""
@@ -120,30 +155,19 @@ class Sia(Round):
         utility[rows, current[rows]] += TIE
         return utility
 
-    def _solve(self, view, utility, types, gpus, current, busy):
-        """Choice (n,), -1 for none; objective, bound and status of the program of the jobs that may move."""
+    def _solve(self, view, kept, utility, types, gpus, current, busy) -> np.ndarray:
+        """Choice (n,), -1 for none; the program of the jobs that may move, and its solution, are kept."""
+        kept.solution = None
+        if busy.all():
+            return current  # nobody may move: no program
         taken = np.bincount(types[current[busy]], weights=gpus[current[busy]], minlength=len(view.capacity))
         room = np.maximum(np.floor(view.capacity) - taken, 0).astype(np.int64)
-        choice = current.copy()
-        if busy.all():
-            return choice, 0.0, 0.0, "optimal"  # nobody may move: no program
-        if self.solver == "prices":
-            found = solve_mckp(
-                utility[~busy],
-                types,
-                gpus,
-                room,
-                gap=self.gap,
-                quantum=self._quantum(),
-                prices=view.memory.get("prices"),
-            )
-            view.memory["prices"] = found.prices
-            choice[~busy] = found.choice
-            return choice, found.objective, found.bound, "optimal" if found.gap <= self.gap else "gap"
-        answer = solve(sia_round(utility[~busy], types, gpus, room), self.solver, gap=self.gap)
-        chosen = answer.table > 0.5
-        choice[~busy] = np.where(chosen.any(axis=1), chosen.argmax(axis=1), -1)
-        return choice, answer.objective, answer.bound, answer.status
+        kept.session.update(sia_round(utility[~busy], types, gpus, room, self._quantum()))
+        kept.solution = kept.session.solve()
+        job, config = np.nonzero(kept.solution.table > 0.5)
+        choice = np.where(busy, current, -1)
+        choice[np.flatnonzero(~busy)[job]] = config
+        return choice
 
     def _quantum(self) -> float:
         """What all utilities are multiples of, 0 for nothing."""
@@ -151,11 +175,25 @@ class Sia(Round):
         return TIE if 0 <= self.decimals <= 4 and abs(scaled - round(scaled)) < 1e-6 else 0.0
 
 
-def _most_held(view) -> np.ndarray:
-    """Most GPUs that each job of the trace ever held, by row; kept by the policy."""
-    kept = view.memory.get("most", np.zeros(0))
-    rows = int(view.index.max()) + 1
-    if rows > len(kept):
-        kept = np.concatenate([kept, np.zeros(max(rows, 2 * len(kept)) - len(kept))])
-        view.memory["most"] = kept
-    return kept
+@dataclass
+class _Carried:
+    """What Sia carries: the solver, the last solution, the most GPUs that each job of the trace ever held (by row)."""
+
+    session: Session
+    solution: Solution | None = None
+    most: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    answer: Allocation | None = None
+    inputs: Inputs | None = None
+    until: float = -np.inf
+
+    def most_of(self, index) -> np.ndarray:
+        """Most GPUs that jobs ever held, by their rows in the trace."""
+        rows = int(index.max()) + 1
+        if rows > len(self.most):
+            self.most = np.concatenate([self.most, np.zeros(max(rows, 2 * len(self.most)) - len(self.most))])
+        return self.most[index]
+
+    def proved(self) -> tuple[float, float, str]:
+        """Objective, bound and status of the round; nothing to solve is solved."""
+        found = self.solution
+        return (0.0, 0.0, "optimal") if found is None else (found.objective, found.bound, found.status)

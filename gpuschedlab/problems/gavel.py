@@ -7,22 +7,26 @@ from gpuschedlab.errors import SolverError
 from gpuschedlab.optim import Program, solve
 
 
-def _shares(throughput, gpus, capacity) -> tuple[np.ndarray, sp.csc_array, np.ndarray, np.ndarray]:
-    """Throughputs (n, T), the constraints of all objectives (3.1): rows, their bounds, the variables' bounds."""
+def _checked(throughput, gpus, capacity) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Throughputs (n, T), 0 where a job cannot run; GPUs (n,), capacity (T,); where a job can run (n, T)."""
     throughput = np.atleast_2d(np.asarray(throughput, float))
     n, T = throughput.shape
     gpus, capacity = np.asarray(gpus, float), np.asarray(capacity, float)
     if gpus.shape != (n,) or capacity.shape != (T,):
         raise SolverError(f"gavel: found GPUs {gpus.shape}, capacity {capacity.shape}; expected ({n},) and ({T},).")
     able = (np.nan_to_num(throughput) > 0) & (gpus[:, None] <= capacity)
-    jobs = sp.kron(sp.eye_array(n), np.ones((1, T)))
-    types = sp.kron(gpus[None, :], sp.eye_array(T))
-    return (
-        np.where(able, throughput, 0.0),
-        sp.vstack([jobs, types], format="csc"),
-        np.concatenate([np.ones(n), capacity]),
-        able.ravel().astype(float),
-    )
+    return np.where(able, throughput, 0.0), gpus, capacity, able
+
+
+def _columns(gpus, T: int, *more) -> tuple[np.ndarray, np.ndarray]:
+    """Coefficients and rows (n, T, k) of the variables X: 1 in the job's row, its GPUs in the type's (3.1), and `more`."""
+    n = len(gpus)
+    data, rows = np.ones((n, T, 2 + len(more))), np.empty((n, T, 2 + len(more)), np.int32)
+    data[:, :, 1] = gpus[:, None]
+    rows[:, :, 0], rows[:, :, 1] = np.arange(n)[:, None], n + np.arange(T)
+    for k, (values, at) in enumerate(more, 2):
+        data[:, :, k], rows[:, :, k] = values, at
+    return data, rows
 
 
 def gavel_max_sum(throughput, gpus, capacity) -> Program:
@@ -49,9 +53,18 @@ def gavel_max_sum(throughput, gpus, capacity) -> Program:
     >>> solve(gavel_max_sum([[4.0, 1.0], [3.0, 2.0]], gpus=[1, 1], capacity=[1, 1])).table.round(6).tolist()
     [[1.0, 0.0], [0.0, 1.0]]
     """
-    value, A, row_upper, upper = _shares(throughput, gpus, capacity)
+    value, gpus, capacity, able = _checked(throughput, gpus, capacity)
+    n, T = value.shape
+    data, rows = _columns(gpus, T)
+    A = sp.csc_array((data.ravel(), rows.ravel(), np.arange(0, data.size + 1, 2, dtype=np.int32)), shape=(n + T, n * T))
     return Program(
-        value.ravel(), A, row_upper=row_upper, upper=upper, maximize=True, shape=value.shape, name="Gavel max-sum"
+        value.ravel(),
+        A,
+        row_upper=np.concatenate([np.ones(n), capacity]),
+        upper=able.ravel().astype(float),
+        maximize=True,
+        shape=value.shape,
+        name="Gavel max-sum",
     )
 
 
@@ -79,32 +92,40 @@ def gavel_max_min(throughput, gpus, capacity, weights=None) -> Program:
     >>> x[:-1].round(4).reshape(2, 2).tolist(), round(float(x[-1]), 4)
     ([[0.5, 0.5], [0.5, 0.5]], 1.0)
     """
-    scaled, A, row_upper, upper = _normalised(throughput, gpus, capacity, weights)
+    scaled, gpus, capacity, able = _normalised(throughput, gpus, capacity, weights)
+    return _level_program(scaled, gpus, capacity, able, able.any(axis=1), np.zeros(len(gpus)), "Gavel max-min")
+
+
+def _level_program(scaled, gpus, capacity, able, rising, floors, name: str) -> Program:
+    """Raise the least level of the jobs that still rise; the others keep at least their floors (n,)."""
     n, T = scaled.shape
-    able = scaled.sum(axis=1) > 0
-    service = sp.csc_array((scaled.ravel(), (np.repeat(np.arange(n), T), np.arange(n * T))), shape=(n, n * T))
-    fair = sp.hstack([-service, sp.csc_array(able.astype(float)[:, None])])
-    A = sp.vstack([sp.hstack([A, sp.csc_array((n + T, 1))]), fair], format="csc")
-    c = np.zeros(n * T + 1)
-    c[-1] = 1.0
+    data, rows = _columns(gpus, T, (-scaled, (n + T + np.arange(n))[:, None]))
+    last = n + T + np.flatnonzero(rising)  # the level is in the rows of those that rise
+    starts = np.append(np.arange(0, data.size + 1, 3), data.size + len(last)).astype(np.int32)
+    A = sp.csc_array(
+        (np.append(data, np.ones(len(last))), np.append(rows, last).astype(np.int32), starts),
+        shape=(n + T + n, n * T + 1),
+    )
     return Program(
-        c,
+        np.append(np.zeros(n * T), 1.0),
         A,
-        row_upper=np.concatenate([row_upper, np.zeros(n)]),
-        upper=np.append(upper, np.inf if able.any() else 0.0),
+        row_upper=np.concatenate([np.ones(n), capacity, 0.0 - floors]),
+        upper=np.append(able.ravel().astype(float), np.inf if rising.any() else 0.0),
         maximize=True,
-        name="Gavel max-min",
+        name=name,
     )
 
 
 def _normalised(throughput, gpus, capacity, weights):
-    value, A, row_upper, upper = _shares(throughput, gpus, capacity)
-    share = np.asarray(capacity, float) / max(np.sum(capacity), 1e-300)
+    """Throughputs by which fairness is measured (n, T), and the rest of `_checked`."""
+    value, gpus, capacity, able = _checked(throughput, gpus, capacity)
+    share = capacity / max(np.sum(capacity), 1e-300)
     equal = value @ share
     w = np.ones(len(value)) if weights is None else np.asarray(weights, float)
     if w.shape != (len(value),) or not (w > 0).all():
         raise SolverError(f"gavel: found weights {w.tolist()}; expected {len(value)} numbers above 0.")
-    return value * (np.asarray(gpus, float) / w / np.where(equal > 0, equal, 1.0))[:, None], A, row_upper, upper
+    scaled = value * (gpus / w / np.where(equal > 0, equal, 1.0))[:, None]
+    return scaled, gpus, capacity, able
 
 
 def gavel_water_filling(throughput, gpus, capacity, weights=None, **options) -> np.ndarray:
@@ -129,19 +150,15 @@ def gavel_water_filling(throughput, gpus, capacity, weights=None, **options) -> 
     >>> gavel_water_filling([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]], [1, 1, 1], [1, 1]).round(6).tolist()
     [[0.5, 0.0], [0.5, 0.0], [0.0, 1.0]]
     """
-    program = gavel_max_min(throughput, gpus, capacity, weights)
-    n, T = np.atleast_2d(throughput).shape
-    first = n + T  # of the rows on fairness
-    able = program.A[first:, [n * T]].toarray().ravel() > 0
-    free, floors = able.copy(), np.zeros(n)
+    scaled, gpus, capacity, able = _normalised(throughput, gpus, capacity, weights)
+    (n, T), first = scaled.shape, sum(scaled.shape)
+    free, floors, X = able.any(axis=1), np.zeros(len(scaled)), np.zeros(scaled.shape)
     while free.any():
-        A, upper = program.A.tolil(), program.row_upper.copy()
-        A[first + np.flatnonzero(~free), n * T] = 0.0
-        upper[first:] = np.where(free, 0.0, -floors)
-        step = Program(program.c, A, row_upper=upper, upper=program.upper, maximize=True, name="Gavel water filling")
+        step = _level_program(scaled, gpus, capacity, able, free, floors, "Gavel water filling")
         answer = solve(step, method="simplex", **options)
+        X = answer.x[:-1].reshape(n, T)
         bound = free & (np.abs(answer.duals[first:]) > 1e-9)
         bound = bound if bound.any() else free
         floors[bound] = answer.x[-1] * (1 - 1e-9)
         free &= ~bound
-    return answer.x[:-1].reshape(n, T) if able.any() else np.zeros((n, T))
+    return X

@@ -171,3 +171,16 @@ def rates_of(first, code, row, rate, seg_first, seg_end, model, progress, types,
             if at >= 0:
                 out[i, c] = rate[at + segment]
     return out
+
+
+@njit
+def ends_of(seg_first, seg_end, model, progress):
+    """Progress (n,) at which the segments of n jobs end; inf for the last segment, and without a model."""
+    out = np.full(model.shape[0], np.inf)
+    for i in range(model.shape[0]):
+        m = model[i]
+        if m >= 0:
+            at = seg_first[m] + find_segment(seg_first, seg_end, m, progress[i])
+            if at < seg_first[m + 1] - 1:
+                out[i] = seg_end[at]
+    return out

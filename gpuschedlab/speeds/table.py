@@ -8,7 +8,7 @@ import polars as pl
 
 from gpuschedlab.errors import SpeedError
 from gpuschedlab.speeds.build import arrays_from_frame, check_arrays, join_speeds
-from gpuschedlab.speeds.codes import ANY, rates_of
+from gpuschedlab.speeds.codes import ANY, ends_of, rates_of
 from gpuschedlab.speeds.curves import Curves
 from gpuschedlab.speeds.pairs import PAIRS
 
@@ -207,6 +207,30 @@ class Speeds:
             raise SpeedError(f"Speeds.rates: found model {model.max()}; expected -1 to {len(self.models) - 1}.")
         table = (self.first, self.code, self.row, self.rate, self.seg_first, self.seg_end)
         return rates_of(*table, model, progress, types, nodes, gpus)
+
+    def segment_ends(self, model, progress) -> np.ndarray:
+        """Progress up to which the rates of each job stay what they are.
+
+        Parameters
+        ----------
+        model : (n,) int array
+            Indices into `models`; -1 gives inf.
+        progress : (n,) float array
+            Progress made.
+
+        Returns
+        -------
+        (n,) float array
+            End of the segment that applies; inf for the last one.
+
+        Examples
+        --------
+        >>> frame = pl.DataFrame({"model": "bert", "gpu_type": "t4", "n_gpus": 1, "rate": [3.0, 2.0], "progress": [9.0, 20]})
+        >>> Speeds.from_frame(frame).segment_ends([0, 0, -1], [9.0, 9.5, 0.0]).tolist()
+        [9.0, inf, inf]
+        """
+        model, progress = np.asarray(model, np.int64), np.asarray(progress, np.float64)
+        return ends_of(self.seg_first, self.seg_end, model, progress)
 
     def configurations(self, model: str | None = None) -> pl.DataFrame:
         """List what is known, one row a configuration.

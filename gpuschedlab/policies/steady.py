@@ -1,0 +1,61 @@
+"""Rounds in which nothing has changed: what a program was made of, and whether an answer is already in force."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What a round saw, kept to see cheaply whether a later round sees the same.
+
+    Parameters
+    ----------
+    seen : dict of str to array
+        Attributes of the view.
+    ends : (n,) float array
+        Progress up to which the rates of each job stay as they were.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> view = SimpleNamespace(index=np.array([0]), model=np.array([0]), progress=np.array([5.0]), speeds=None)
+    >>> inputs = Inputs.of(view, "index")
+    >>> view.progress = np.array([9.0])
+    >>> inputs.hold(view)
+    True
+    >>> view.index = np.array([0, 1])
+    >>> inputs.hold(view)
+    False
+    """
+
+    seen: dict[str, np.ndarray]
+    ends: np.ndarray
+
+    @classmethod
+    def of(cls, view, *names: str) -> "Inputs":
+        """Keep these attributes of a view, and how long its rates last."""
+        known = view.speeds is not None
+        ends = view.speeds.segment_ends(view.model, view.progress) if known else np.full(len(view.index), np.inf)
+        return cls({name: getattr(view, name) for name in names}, ends)
+
+    def hold(self, view) -> bool:
+        """Whether all is as it was, and rates are, too."""
+        same = all(np.array_equal(value, getattr(view, name)) for name, value in self.seen.items())
+        return same and bool((view.progress <= self.ends).all())
+
+    def last(self, view) -> bool:
+        """Whether all rates stay as they are until the engine reports the end of a segment."""
+        return bool((view.progress < self.ends).all())
+
+
+def in_force(view, gpu_type, gpus) -> bool:
+    """Whether an answer is what all jobs hold already, some of them GPUs.
+
+    Parameters
+    ----------
+    gpu_type, gpus : (n,) arrays
+        As in `Allocation`.
+    """
+    held = np.array_equal(np.where(gpus > 0, gpu_type, -1), view.gpu_type) and np.array_equal(gpus, view.running_gpus)
+    return held and bool((gpus > 0).any())
