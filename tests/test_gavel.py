@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import polars as pl
 import pytest
+from polars.testing import assert_frame_equal
 
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.policies.gavel import Gavel, serve, serving_order
@@ -77,11 +78,11 @@ def test_time_received_is_that_of_all_jobs_that_ever_were():
         seconds_on=np.zeros((3, 2)),
         progress=np.zeros(3),
         speeds=table,
-        memory={},
+        memory=Gavel().begin(),
     )
     view.rates = lambda types, nodes, gpus: table.rates(view.model, np.zeros(len(view.model)), types, nodes, gpus)
+    kept = view.memory
     Gavel().allocate(view)
-    kept = view.memory["kept"]
     assert kept.total.tolist() == [3 * 180 + 360] * 2
     view.index, view.gpus, view.model = np.array([2, 3]), np.full(2, 2.0), np.zeros(2, int)
     view.seconds_on, view.progress, view.now = np.zeros((2, 2)), np.zeros(2), 360.0
@@ -133,9 +134,9 @@ def test_the_programs_that_each_solver_solves_agree():
         )
         for s in ("highs", "mip")
     ]
-    np.testing.assert_allclose(
-        runs[0].rounds["objective"].to_numpy(), runs[1].rounds["objective"].to_numpy(), rtol=1e-4
-    )
+    both = runs[0].rounds.join(runs[1].rounds, on="time")
+    assert both.height > 0
+    np.testing.assert_allclose(both["objective"].to_numpy(), both["objective_right"].to_numpy(), rtol=1e-4)
 
 
 def test_rigid_jobs_without_speeds_and_fractions_run():
@@ -155,7 +156,7 @@ def test_a_type_that_is_too_small_or_unknown_is_never_given():
 
 
 def test_an_empty_view_gets_an_empty_answer():
-    view = SimpleNamespace(now=0.0, index=np.empty(0, int), capacity=np.array([2.0]), memory={})
+    view = SimpleNamespace(now=0.0, index=np.empty(0, int), capacity=np.array([2.0]), memory=Gavel().begin())
     assert len(Gavel().allocate(view).gpus) == 0
 
 
@@ -164,7 +165,7 @@ class Anew(Gavel):
     """Gavel that solves each round, as if it were the first."""
 
     def allocate(self, view):
-        view.memory.setdefault("kept", self.begin()).inputs = None
+        view.memory.inputs = None
         return super().allocate(view)
 
     def _plan(self, view, kept):
@@ -186,7 +187,7 @@ def changing_speeds():
         {"model": m, "gpu_type": kind, "n_nodes": 1, "n_gpus": gpus, "rate": rate * gpus, "progress": end}
         for (m, kind), pair in rates.items()
         for gpus in (1, 2)
-        for rate, end in zip(pair, (9000.0, 60_000.0), strict=True)
+        for rate, end in zip(pair, (9011.0, 60_000.0), strict=True)  # no segment ends at a round
     ]
     return Speeds.from_frame(pl.DataFrame(rows))
 
@@ -201,9 +202,8 @@ def test_rounds_that_are_not_solved_again_would_have_had_the_same_answer(objecti
         plans.clear()
         runs.append(simulate(random_trace(seed), CLUSTER, kind(objective=objective), speeds=changing_speeds()))
         solved.append(len(plans))
-    assert runs[0].allocations.equals(runs[1].allocations)
-    assert runs[0].jobs.equals(runs[1].jobs)
-    assert runs[0].timeline.equals(runs[1].timeline)
+    for frame in ("jobs", "allocations", "timeline"):  # rounds slept through are steps in which sums were not added up
+        assert_frame_equal(getattr(runs[0], frame), getattr(runs[1], frame), rel_tol=1e-9)
     assert solved[0] <= 4 * 10 + 1  # arrivals, segments, ends; and rounds that fall onto the end of a segment
     assert solved[1] > 1.5 * solved[0]
 

@@ -1,11 +1,12 @@
 """Sia: what it may and may not do, that its solvers agree, and the artifact's workloads."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
 import pytest
+from polars.testing import assert_frame_equal
 
 from gpuschedlab.bench.fidelity_sia import run
 from gpuschedlab.cluster import Cluster
@@ -66,10 +67,21 @@ def view_of(policy, speeds, n=3, **changes):
         "cluster": CLUSTER,
         "progress": np.zeros(n),
         "speeds": speeds,
-        "memory": {},
+        "memory": policy.begin(),
     }
     view = SimpleNamespace(**(fields | changes))
-    view.rates = lambda types, nodes, gpus: speeds.rates(view.model, view.progress, types, nodes, gpus)
+    view.elastic = view.model >= 0
+
+    def rates(types, nodes, gpus):
+        asked = np.where(np.ceil(view.gpus)[:, None] == gpus, 1.0, np.nan)
+        table = (
+            np.full(asked.shape, np.nan)
+            if speeds is None
+            else speeds.rates(view.model, view.progress, types, nodes, gpus)
+        )
+        return np.where(view.elastic[:, None], table, asked)
+
+    view.rates = rates
     return view
 
 
@@ -77,7 +89,7 @@ def ever_held(policy, gpus):
     """What the policy carries after its jobs have held so many GPUs."""
     kept = policy.begin()
     kept.most = np.array(gpus, float)
-    return {"kept": kept}
+    return kept
 
 
 def test_a_job_starts_on_one_gpu_of_the_best_type():
@@ -199,9 +211,8 @@ class Anew(Sia):
     """Sia that builds and solves each round, as if nothing were known of the one before."""
 
     def allocate(self, view):
-        kept = view.memory.setdefault("kept", self.begin())
-        kept.until, kept.session._last = -np.inf, None
-        return super().allocate(view)
+        view.memory.until, view.memory.session._last = -np.inf, None
+        return replace(super().allocate(view), wake=None)
 
 
 def counting(monkeypatch) -> list:
@@ -232,10 +243,11 @@ def test_rounds_that_are_not_solved_again_would_have_had_the_same_answer(knobs, 
         built.clear()
         runs.append(simulate(trace(n, delay=90.0), CLUSTER, kind(**knobs), speeds=changing_speeds()))
         rounds.append(len(built))
-    assert runs[0].jobs.equals(runs[1].jobs)
-    assert runs[0].allocations.equals(runs[1].allocations)
-    assert runs[0].timeline.equals(runs[1].timeline)
-    assert runs[0].rounds["objective"].equals(runs[1].rounds["objective"])
+    for frame in ("jobs", "allocations", "timeline"):  # rounds slept through are steps in which sums were not added up
+        assert_frame_equal(getattr(runs[0], frame), getattr(runs[1], frame), rel_tol=1e-9)
+    both = runs[0].rounds.join(runs[1].rounds, on="time", validate="1:1")
+    assert both.height == runs[0].rounds.height <= runs[1].rounds.height
+    assert both["objective"].to_numpy() == pytest.approx(both["objective_right"].to_numpy(), rel=1e-9, nan_ok=True)
     assert rounds[0] < rounds[1] if not knobs else rounds[0] <= rounds[1]
 
 
@@ -248,8 +260,7 @@ def test_a_job_alone_is_hardly_ever_solved(solver, monkeypatch):
     run = simulate(one, CLUSTER, Sia(solver=solver), speeds=elastic_speeds(work=days))
     assert run.jobs["end"][0] > days / 16
     assert run.jobs["restarts"][0] == 3  # 1, 2, 4, 8 GPUs
-    assert run.rounds.height > 250
-    assert len(built) == len(solved) < 100
+    assert len(built) == len(solved) <= run.rounds.height < 100
 
 
 def test_rigid_jobs_that_wait_are_not_solved_again(monkeypatch):
