@@ -216,6 +216,9 @@ def test_a_wheel_holds_the_shipped_files(tmp_path):
         if p.is_file()
     }
     assert shipped <= found
+    typed = {p.relative_to(ROOT) for p in (ROOT / "gpuschedlab").rglob("*") if p.suffix in (".pyi", ".typed")}
+    assert {Path("gpuschedlab/py.typed"), Path("gpuschedlab/__init__.pyi")} <= typed
+    assert not [path for path in typed if not (there / path).is_file()], "without them, editors complete nothing"
     code = f"from gpuschedlab._data import path; print(*map(path, {sorted(shipped)!r}), sep='\\n')"
     told = subprocess.run(
         [sys.executable, "-c", code],

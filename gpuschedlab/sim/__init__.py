@@ -1,25 +1,8 @@
-"""Time: scenarios, the engine, its two drivers, what policies see, and what a run leaves behind."""
+"""Time: scenarios, the engine, its two drivers, what policies see, and what a run leaves behind.
 
-from gpuschedlab.sim.allocation import Allocation
-from gpuschedlab.sim.policy import Ordered, Policy, Round, Wrapped
-from gpuschedlab.sim.run import Run
-from gpuschedlab.sim.scenario import Scenario, simulate
-from gpuschedlab.sim.simulation import Simulation
-from gpuschedlab.sim.snapshot import Snapshot
-from gpuschedlab.sim.view import View
-from gpuschedlab.speeds import Delays
+The public names stand in `__init__.pyi`. Each is loaded when it is first used: a policy's class does not need the engine.
+"""
 
-__all__ = [
-    "Allocation",
-    "Delays",
-    "Ordered",
-    "Policy",
-    "Round",
-    "Run",
-    "Scenario",
-    "Simulation",
-    "Snapshot",
-    "View",
-    "Wrapped",
-    "simulate",
-]
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

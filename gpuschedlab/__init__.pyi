@@ -1,0 +1,32 @@
+"""Public names, by the part that holds them: `__init__.py` loads each at its first use, editors complete them."""
+
+from .check import check_estimator as check_estimator, check_policy as check_policy
+from .cluster import Cluster as Cluster, Nodes as Nodes, Outage as Outage
+from .comparison import Comparison as Comparison, compare as compare
+from .estimators import History as History, Noisy as Noisy, Oracle as Oracle, Runtime as Runtime
+from .knobs import Constraint as Constraint, Knob as Knob, knobs_of as knobs_of
+from .policies import (
+    Edf as Edf,
+    Fifo as Fifo,
+    Gavel as Gavel,
+    Lucid as Lucid,
+    Optimus as Optimus,
+    Pop as Pop,
+    Sia as Sia,
+    Sjf as Sjf,
+    Srtf as Srtf,
+    Themis as Themis,
+    Tiresias as Tiresias,
+)
+from .sim import (
+    Allocation as Allocation,
+    Ordered as Ordered,
+    Round as Round,
+    Run as Run,
+    Scenario as Scenario,
+    Simulation as Simulation,
+    View as View,
+    simulate as simulate,
+)
+from .speeds import Delays as Delays, Speeds as Speeds
+from .traces import calibrate as calibrate, generate as generate, read as read, validate as validate

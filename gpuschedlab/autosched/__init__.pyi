@@ -1,0 +1,35 @@
+"""Public names of `autosched`, by module; loaded at first use."""
+
+from .causal.graph import (
+    CausalGraph as CausalGraph,
+    Layers as Layers,
+    full_graph as full_graph,
+    learn_graph as learn_graph,
+)
+from .causal.model import CausalModel as CausalModel
+from .contest import Contest as Contest
+from .controller import Controller as Controller, Decision as Decision
+from .forecast.aggregate import Aggregator as Aggregator
+from .forecast.arrivals import GlobalGenerator as GlobalGenerator
+from .forecast.generation import (
+    Forecast as Forecast,
+    GenerationEngine as GenerationEngine,
+    past_forecast as past_forecast,
+    true_forecast as true_forecast,
+)
+from .forecast.ranges import RANGES as RANGES, RangePredictor as RangePredictor
+from .forecast.repository import observe as observe
+from .journal import Journal as Journal
+from .methods import METHODS as METHODS, attach as attach, best_fixed as best_fixed, score as score
+from .tuner.measure import OBJECTIVES as OBJECTIVES, WATCHED as WATCHED, Measurement as Measurement, Probe as Probe
+from .tuner.offline import gather as gather, layers_of as layers_of, train as train
+from .tuner.samplers import (
+    SAMPLERS as SAMPLERS,
+    BlueFin as BlueFin,
+    LatinHypercube as LatinHypercube,
+    Random as Random,
+    Sampler as Sampler,
+    Tpe as Tpe,
+)
+from .tuner.search import Trial as Trial, Tuner as Tuner, Tuning as Tuning
+from .tuner.space import Axis as Axis, Space as Space
