@@ -13,6 +13,7 @@ from gpuschedlab.errors import LabError
 
 BENCHES: dict[str, tuple[str, ...]] = {
     "engine": ("engine",),
+    "imports": ("imports",),
     "traces": ("traces",),
     "fidelity": ("fidelity_pollux", "fidelity_sia"),
     "explorer": ("explorer",),

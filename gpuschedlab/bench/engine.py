@@ -52,11 +52,6 @@ CASES = (
     Case("sia_one_long_job", "sia", 1, "16x4", 0.0, 1.0, days=50.0),
     Case("gavel_one_long_job", "gavel", 1, "16x4", 0.0, 1.0, days=50.0),
 )
-IMPORT_SECONDS = 0.5
-CODE = {
-    "import": "import gpuschedlab",
-    "import_simulate": "from gpuschedlab import simulate",
-}
 
 
 def run(data_dir=None, beside: str | None = None) -> dict:
@@ -78,8 +73,6 @@ def run(data_dir=None, beside: str | None = None) -> dict:
         nothing is slower by more than a tenth than beside it.
     """
     rows = [row for case in CASES for row in case_rows(case, beside)]
-    rows.append(_row("import", imports("import"), "s", IMPORT_SECONDS))
-    rows.append(_row("import_simulate", imports("import_simulate"), "s", None))
     rows.append(_row("first_compile", [first_compile()], "s", None))
     machine = {"cpus": os.cpu_count(), "python": platform.python_version(), "processor": _processor()}
     return {"bench": "engine", "rows": rows, "machine": machine, "ok": all(r["ok"] for r in rows)}
@@ -139,12 +132,6 @@ def _trace(case: Case, gpus: int):
         return pl.DataFrame({"job_id": ["long"], "submit": [0.0], "gpus": [1.0], "duration": [case.days * 86_400.0]})
     days = 7 * case.jobs / 10_000 * 560 / gpus
     return generate("venus", days=days, jobs=case.jobs, load=case.load, cluster_gpus=gpus, rng=0)
-
-
-def imports(name: str, runs: int = RUNS) -> list[float]:
-    """Seconds (runs,) that an import takes, each in a fresh process, after one that fills the disk's cache."""
-    code = f"import time; t = time.perf_counter(); {CODE[name]}; print(time.perf_counter() - t)"
-    return [_python(["-c", code]) for _ in range(runs + 1)][1:]
 
 
 def first_compile() -> float:

@@ -1,18 +1,18 @@
-"""`gpuschedlab bench` and `gpuschedlab warm`: measurements against budgets, and compiling ahead."""
+"""`gpuschedlab bench`: measurements against budgets and published figures."""
 
 import os
 
-from gpuschedlab.cli.parser import add_command, add_json
+from gpuschedlab.cli.parser import add_json
 from gpuschedlab.cli.text import as_json
 
 DATA = "GPUSCHEDLAB_DATA_DIR"
 
 
-def add(commands):
-    """Add the commands."""
+def add(parser):
+    """Add the arguments."""
     from gpuschedlab.bench import names
 
-    parser = add_command(commands, "bench", bench, "measure against the budgets and published figures")
+    parser.set_defaults(command=bench)
     parser.add_argument("name", choices=names(), help="what is measured")
     parser.add_argument(
         "--data", default=os.environ.get(DATA), metavar="FOLDER", help=f"reference data (default ${DATA})"
@@ -24,10 +24,6 @@ def add(commands):
     )
     parser.add_argument(
         "--beside", metavar="FOLDER", help="another checkout of this project, measured in turn with this one (engine)"
-    )
-    add_json(parser)
-    parser = add_command(
-        commands, "warm", warm, "compile the engine and the policies ahead, so that first runs are quick"
     )
     add_json(parser)
 
@@ -63,13 +59,3 @@ def _table(rows: list[dict]) -> str:
 
     keys = [k for k in dict.fromkeys(k for row in rows for k in row) if not isinstance(rows[0].get(k), list | dict)]
     return grid([[k, *(cell(row.get(k)) for row in rows)] for k in keys])
-
-
-def warm(args) -> int:
-    """Compile everything, and say how long it took."""
-    from gpuschedlab.bench.engine import warm as compile_all
-    from gpuschedlab.cli.text import pairs
-
-    seconds = compile_all()
-    print(as_json(seconds) if args.json else pairs({k: f"{v:.1f} s" for k, v in seconds.items()}))
-    return 0

@@ -1,14 +1,14 @@
 """`gpuschedlab check`: the public battery, on a policy or an estimator of one's own."""
 
-from gpuschedlab.cli.parser import add_command, add_json
+from gpuschedlab.cli.parser import add_json, policies_help
 from gpuschedlab.cli.text import as_json
 from gpuschedlab.errors import LabError, PolicyError
 
 
-def add(commands):
-    """Add the command."""
-    help = "run the battery that every policy and estimator here passes on yours"
-    parser = add_command(commands, "check", check, help, policies=True)
+def add(parser):
+    """Add the arguments."""
+    parser.set_defaults(command=check)
+    parser.closing = policies_help
     parser.add_argument(
         "subject",
         nargs="*",

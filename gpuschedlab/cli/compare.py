@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 from gpuschedlab.cli.inputs import add_scenario, contenders, named, read_scenario
-from gpuschedlab.cli.parser import add_command, add_json
+from gpuschedlab.cli.parser import add_json, policies_help
 from gpuschedlab.cli.text import as_json
 from gpuschedlab.errors import RunError
 
@@ -23,9 +23,10 @@ LINEUP = (
 """Policies that are compared when none is named."""
 
 
-def add(commands):
-    """Add the command."""
-    parser = add_command(commands, "compare", compare, "run policies on one trace; a table and a report", policies=True)
+def add(parser):
+    """Add the arguments."""
+    parser.set_defaults(command=compare)
+    parser.closing = policies_help
     parser.add_argument("policies", nargs="*", metavar="POLICY", help=f"who (default: {' '.join(LINEUP)})")
     add_scenario(parser)
     group = parser.add_argument_group("answer")

@@ -1,12 +1,25 @@
-"""Words into arguments: the parser of all commands, and help that shows the policies' knobs."""
+"""Words into arguments: the parser of all commands, and help that shows the policies' knobs.
+
+Only the module of the command that is called is imported, since most of them import numpy and polars.
+"""
 
 import argparse
 import importlib
 import shutil
 import textwrap
 
-COMMANDS = ("compare", "run", "sweep", "tune", "traces", "check", "bench", "versions")
-"""Modules of this package, each with a function `add(subparsers)`."""
+COMMANDS = {
+    "compare": "run policies on one trace; a table and a report",
+    "run": "run one policy on a trace and keep what happened",
+    "sweep": "run policies over knobs, traces, clusters and seeds; a stopped sweep goes on where it was",
+    "tune": "tune a policy while it runs (AutoSched), and compare with leaving it alone",
+    "trace": "list, describe, generate, convert or fetch traces",
+    "check": "run the battery that every policy and estimator here passes on yours",
+    "bench": "measure against the budgets and published figures",
+    "warm": "compile the engine and the policies ahead, so that first runs are quick",
+    "versions": "versions of the package and of what it uses",
+}
+"""Commands, each with one line of help and a module of its name, whose function `add(parser)` adds its arguments."""
 
 POLICY_WORDS = """\
 a POLICY is NAME[:KNOB=VALUE,...][@ESTIMATOR]
@@ -17,9 +30,25 @@ a POLICY is NAME[:KNOB=VALUE,...][@ESTIMATOR]
 
 
 class Parser(argparse.ArgumentParser):
-    """Parser whose wrong usage ends in one line, and whose epilogue is composed only when help is asked for."""
+    """Parser whose wrong usage ends in one line, and whose arguments and epilogue are made only when they are needed.
 
+    Attributes
+    ----------
+    filling : str or None
+        Module whose `add(parser)` adds the arguments, before the first words are parsed.
+    closing : callable or None
+        Makes the epilogue, when help is asked for.
+    """
+
+    filling = None
     closing = None
+
+    def parse_known_args(self, args=None, namespace=None):
+        """Parse, once the arguments are there."""
+        if self.filling is not None:
+            module, self.filling = self.filling, None
+            importlib.import_module(module).add(self)
+        return super().parse_known_args(args, namespace)
 
     def error(self, message):
         """Say what is wrong in one line, and how to get help."""
@@ -43,29 +72,27 @@ def make_parser() -> Parser:
     parser = Parser(prog="gpuschedlab", description="A laboratory for GPU-cluster scheduling of deep-learning work.")
     parser.epilog = "gpuschedlab COMMAND --help says more on each; it lists the policies with their knobs."
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True, parser_class=Parser)
-    for name in COMMANDS:
-        importlib.import_module(f"gpuschedlab.cli.{name}").add(commands)
+    for name, help in COMMANDS.items():
+        add_command(commands, name, help).filling = f"gpuschedlab.cli.{name}"
     return parser
 
 
-def add_command(commands, name: str, command, help: str, policies: bool = False) -> Parser:
-    """Add a command: its function takes the arguments and returns an exit code (None: 0).
+def add_command(commands, name: str, help: str, command=None) -> Parser:
+    """Add a command.
 
     Parameters
     ----------
     commands : argparse subparsers
     name : str
-    command : callable
     help : str
         One line.
-    policies : bool
-        Whether its help lists the policies and their knobs.
+    command : callable, optional
+        Takes the arguments and returns an exit code (None: 0); default: what fills the parser sets it.
     """
     style = argparse.RawDescriptionHelpFormatter
     parser = commands.add_parser(name, help=help, description=help[0].upper() + help[1:] + ".", formatter_class=style)
-    parser.set_defaults(command=command)
-    if policies:
-        parser.closing = policies_help
+    if command is not None:
+        parser.set_defaults(command=command)
     return parser
 
 

@@ -4,13 +4,14 @@ import sys
 
 from gpuschedlab.cli.compare import caption
 from gpuschedlab.cli.inputs import add_scenario, named, one_in, read_scenario, seconds
-from gpuschedlab.cli.parser import add_command, add_json
+from gpuschedlab.cli.parser import add_json, policies_help
 from gpuschedlab.cli.text import as_json
 
 
-def add(commands):
-    """Add the command."""
-    parser = add_command(commands, "run", run, "run one policy on a trace and keep what happened", policies=True)
+def add(parser):
+    """Add the arguments."""
+    parser.set_defaults(command=run)
+    parser.closing = policies_help
     parser.add_argument("policy", metavar="POLICY", help="who")
     add_scenario(parser)
     group = parser.add_argument_group("answer")

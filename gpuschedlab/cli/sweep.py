@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from gpuschedlab.cli.inputs import DAY, WEEK, add_scenario, trace_of, whole
-from gpuschedlab.cli.parser import add_command, add_json
+from gpuschedlab.cli.parser import add_json, policies_help
 from gpuschedlab.cli.text import as_json
 from gpuschedlab.errors import PolicyError, RunError
 from gpuschedlab.words import estimator_of, policy_of, split_word
@@ -15,10 +15,10 @@ from gpuschedlab.words import estimator_of, policy_of, split_word
 SHOWN = ("jct_mean", "jct_p99", "queueing_mean", "makespan", "utilisation", "preemptions", "unfair_fraction")
 
 
-def add(commands):
-    """Add the command."""
-    help = "run policies over knobs, traces, clusters and seeds; a stopped sweep goes on where it was"
-    parser = add_command(commands, "sweep", sweep, help, policies=True)
+def add(parser):
+    """Add the arguments."""
+    parser.set_defaults(command=sweep)
+    parser.closing = policies_help
     parser.add_argument("policies", nargs="+", metavar="POLICY", help="who")
     group = parser.add_argument_group("what is varied")
     group.add_argument(

@@ -7,10 +7,9 @@ from pathlib import Path
 import polars as pl
 
 from gpuschedlab.cli.inputs import DAY, add_scenario, named, one_in, positive, read_scenario, whole
-from gpuschedlab.cli.parser import add_command, add_json
+from gpuschedlab.cli.parser import add_json, policies_help
 from gpuschedlab.cli.text import as_json, grid
 from gpuschedlab.errors import RunError
-from gpuschedlab.sweep.identity import digest
 
 COMPARED = ("default", "selftune", "autosched")
 SAME = (
@@ -25,10 +24,10 @@ PREDICTORS = ("xgboost", "lightgbm", "forest", "mlp", "logistic")
 """What `GlobalGenerator` and `RangePredictor` take, which are not loaded to show help."""
 
 
-def add(commands):
-    """Add the command."""
-    help = "tune a policy while it runs (AutoSched), and compare with leaving it alone"
-    parser = add_command(commands, "tune", tune, help, policies=True)
+def add(parser):
+    """Add the arguments."""
+    parser.set_defaults(command=tune)
+    parser.closing = policies_help
     parser.add_argument("--policy", default="tiresias", metavar="POLICY", help="who, as it starts (default tiresias)")
     parser.add_argument("--hours", type=positive, metavar="H", help="length of the trace (instead of --days)")
     parser.add_argument(
@@ -161,6 +160,8 @@ class _Loops:
 
     def _content(self) -> str:
         """Hash of what the options led to: files may change, and so may a policy of one's own."""
+        from gpuschedlab.sweep.identity import digest
+
         return digest([self.scenario, self.space.policy])[:8]
 
     def _tell(self, method: str, decision) -> None:

@@ -4,16 +4,17 @@ import platform
 import sys
 from importlib.metadata import PackageNotFoundError, version
 
-from gpuschedlab.cli.parser import add_command, add_json
+from gpuschedlab.cli.parser import add_json
 from gpuschedlab.cli.text import as_json
 
 PARTS = ("plotly", "scikit-learn", "xgboost", "highspy", "mip", "pooch", "tqdm", "joblib", "dask", "jupyterlab")
 """Packages of optional parts that are listed."""
 
 
-def add(commands):
-    """Add the command."""
-    add_json(add_command(commands, "versions", versions, "versions of the package and of what it uses"))
+def add(parser):
+    """Add the arguments."""
+    parser.set_defaults(command=versions)
+    add_json(parser)
 
 
 def versions(args) -> int:

@@ -1,11 +1,26 @@
-"""Linear and integer programs as arrays, and the solvers that take them.
+"""Linear and integer programs as arrays, and the solvers that take them."""
 
-The public names stand in `__init__.pyi`. Each is loaded when it is first used: the compiled part imports numba.
-"""
+from gpuschedlab.optim.knapsack import MultipleChoice
+from gpuschedlab.optim.program import Change, Program, Solution, relative_gap
+from gpuschedlab.optim.solve import Session, solve
 
-import lazy_loader
+__all__ = [
+    "Change",
+    "Choices",
+    "MultipleChoice",
+    "Program",
+    "Session",
+    "Solution",
+    "relative_gap",
+    "solve",
+    "solve_mckp",
+]
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 
-# At once, since the module of the same name would otherwise hide the function.
-from gpuschedlab.optim.solve import solve  # noqa: E402
+def __getattr__(name):
+    # The compiled part is loaded when it is used: importing numba takes a third of a second.
+    if name in ("Choices", "solve_mckp"):
+        from gpuschedlab.optim import prices
+
+        return getattr(prices, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

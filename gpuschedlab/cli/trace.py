@@ -9,26 +9,25 @@ from gpuschedlab.cli.text import as_json
 GPUS = 560
 
 
-def add(commands):
-    """Add the command and its own."""
-    parser = add_command(commands, "trace", None, "list, describe, generate, convert or fetch traces")
+def add(parser):
+    """Add its own commands."""
     own = parser.add_subparsers(title="commands", metavar="COMMAND", required=True, parser_class=Parser)
-    add_json(add_command(own, "list", list_traces, "presets, formats, and published traces"))
-    one = add_command(own, "describe", describe, "what is in a trace")
+    add_json(add_command(own, "list", "presets, formats, and published traces", list_traces))
+    one = add_command(own, "describe", "what is in a trace", describe)
     one.add_argument("trace", metavar="TRACE", help="preset, FILE.parquet, or FORMAT:PATH")
     add_json(one)
-    one = add_command(own, "generate", generate, "make a trace like a published one")
+    one = add_command(own, "generate", "make a trace like a published one", generate)
     one.add_argument("trace", metavar="PRESET", help="see `gpuschedlab trace list`")
     add_size(one)
     one.add_argument(
         "--gpus", type=positive, default=GPUS, help=f"of the cluster that --load refers to (default {GPUS})"
     )
     one.add_argument("--out", required=True, metavar="FILE.parquet", help="where to")
-    one = add_command(own, "convert", convert, "read a published trace and store it in our form")
+    one = add_command(own, "convert", "read a published trace and store it in our form", convert)
     one.add_argument("trace", metavar="FORMAT:PATH", help="see `gpuschedlab trace list`")
     one.add_argument("--out", required=True, metavar="FILE.parquet", help="where to")
     one.add_argument("--bad", metavar="FILE.parquet", help="put bad rows there and go on (default: stop at them)")
-    one = add_command(own, "fetch", fetch, "download a published trace, verified, into the cache")
+    one = add_command(own, "fetch", "download a published trace, verified, into the cache", fetch)
     one.add_argument("name", metavar="NAME", help="see `gpuschedlab trace list`")
     one.add_argument("--folder", metavar="FOLDER", help="where to (default: the user's cache)")
     one.add_argument("--unverified", action="store_true", help="take files for which their owner publishes no checksum")

@@ -1,9 +1,0 @@
-from .knapsack import MultipleChoice as MultipleChoice
-from .prices import Choices as Choices
-from .prices import solve_mckp as solve_mckp
-from .program import Change as Change
-from .program import Program as Program
-from .program import Solution as Solution
-from .program import relative_gap as relative_gap
-from .solve import Session as Session
-from .solve import solve as solve
