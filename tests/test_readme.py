@@ -14,7 +14,7 @@ from gpuschedlab.policies import ALL
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text()
 BLOCKS = re.findall(r"```(\w+)\n(.*?)```", README, flags=re.S)
-MINE, SESSION = [text for kind, text in BLOCKS if kind == "python"]
+MINE, SESSION, OWN = [text for kind, text in BLOCKS if kind == "python"]
 COMMANDS = [
     shlex.split(line, comments=True)[1:]
     for kind, text in BLOCKS
@@ -45,7 +45,7 @@ def test_it_works_from_the_command_line(here, capsys):
         assert main(words) == 0
     told = capsys.readouterr().out
     assert "\nmine.py:Mine:limit=600 " in told
-    assert "Mine: 11 of 11 checks passed" in told
+    assert "Mine: 12 of 12 checks passed" in told
     assert "</html>" in (here / "mine.html").read_text()[-100:]
 
 
@@ -55,6 +55,19 @@ def test_it_works_from_python(here, capsys):
     means = {name: run.summary()["jct_mean"] for name, run in names["runs"].items()}
     assert means["mine"] < means["fifo"], "small jobs first beats first come, first served on average"
     assert "queueing_mean" in capsys.readouterr().out
+
+
+def test_a_log_of_ones_own_takes_four_lines(here, capsys):
+    assert len(OWN.strip().splitlines()) == 4
+    text = "JobID,Submit Time,Cards,Hours,State\n1,2024-05-01 10:00,8,0.5,COMPLETED\n2,2024-05-01 10:05,16,1,FAILED\n"
+    (here / "jobs.csv").write_text(text)
+    exec(compile(OWN, "README.md", "exec"), names := {})
+    assert names["trace"]["duration"].to_list() == [1800.0, 3600.0]
+    # The second job needs all GPUs: it waits from 10:05 to 10:30, and ends at 11:30.
+    assert "'makespan': 5400.0" in capsys.readouterr().out
+    (command,) = re.findall(r"`gpuschedlab (compare --trace\s\S+)`", README)
+    (here / "jobs.csv").write_text(text.replace("Hours", "Elapsed"))
+    assert main([*command.split(), "fifo", "--cluster", "2x8"]) == 0
 
 
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)

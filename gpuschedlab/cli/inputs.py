@@ -27,8 +27,8 @@ def add_scenario(parser):
         "--trace",
         default="venus",
         metavar="TRACE",
-        help="a preset to generate (see `gpuschedlab trace list`), FILE.parquet, or FORMAT:PATH of a published trace "
-        "(default venus)",
+        help="a preset to generate (see `gpuschedlab trace list`), FILE.parquet, FORMAT:PATH of a published trace, or a "
+        "file of your own, csv:FILE[:COLUMN=NAME,...,units=h] (default venus)",
     )
     add_size(group)
     group.add_argument(
@@ -215,7 +215,7 @@ def _parted(frame: pl.DataFrame, cut: float) -> tuple[pl.DataFrame, pl.DataFrame
 
 
 def read_trace(word: str) -> pl.DataFrame:
-    """Read a trace: FILE.parquet in our own form, or FORMAT:PATH of a published one.
+    """Read a trace: FILE.parquet in our own form, or what `source_of` reads.
 
     Raises
     ------
@@ -224,15 +224,34 @@ def read_trace(word: str) -> pl.DataFrame:
     """
     from gpuschedlab.traces import presets, read, read_parquet
 
-    name, colon, path = word.partition(":")
-    if colon and not Path(word).exists():
-        return read(name, path)
+    if ":" in word and not Path(word).exists():
+        name, path, options = source_of(word)
+        return read(name, path, **options)
     if not Path(word).is_file():
         raise TraceError(
             f"trace {word!r}: found no such file or preset; expected one of {', '.join(presets())}, FILE.parquet, or "
-            "FORMAT:PATH, such as philly:cluster_job_log."
+            "FORMAT:PATH, such as philly:cluster_job_log or csv:jobs.csv."
         )
     return read_parquet(word)
+
+
+def source_of(word: str) -> tuple[str, str, dict]:
+    """Split FORMAT:PATH, or csv:FILE:COLUMN=NAME,...,units=UNIT, into what `traces.read` takes.
+
+    Examples
+    --------
+    >>> source_of("csv:jobs.csv:gpus=Cards,units=h")
+    ('csv', 'jobs.csv', {'columns': {'gpus': 'Cards'}, 'units': 'h'})
+    >>> source_of("helios:venus/cluster_log.csv")
+    ('helios', 'venus/cluster_log.csv', {})
+    """
+    name, _, path = word.partition(":")
+    file, colon, last = path.rpartition(":")
+    if name != "csv" or not colon or "=" not in last:
+        return name, path, {}
+    columns = dict(part.split("=", 1) for part in last.split(",") if "=" in part)
+    options = {key: columns.pop(key) for key in ("units", "dates", "separator") if key in columns}
+    return name, file, {"columns": columns} | options
 
 
 def named(words: list[str]) -> dict:

@@ -2,7 +2,7 @@
 
 import sys
 
-from gpuschedlab.cli.inputs import add_size, positive, trace_of
+from gpuschedlab.cli.inputs import add_size, positive, source_of, trace_of
 from gpuschedlab.cli.parser import Parser, add_command, add_json
 from gpuschedlab.cli.text import as_json
 
@@ -23,8 +23,8 @@ def add(parser):
         "--gpus", type=positive, default=GPUS, help=f"of the cluster that --load refers to (default {GPUS})"
     )
     one.add_argument("--out", required=True, metavar="FILE.parquet", help="where to")
-    one = add_command(own, "convert", "read a published trace and store it in our form", convert)
-    one.add_argument("trace", metavar="FORMAT:PATH", help="see `gpuschedlab trace list`")
+    one = add_command(own, "convert", "read a trace in another format and store it in our form", convert)
+    one.add_argument("trace", metavar="FORMAT:PATH", help="see `gpuschedlab trace list`; of your own: csv:FILE")
     one.add_argument("--out", required=True, metavar="FILE.parquet", help="where to")
     one.add_argument("--bad", metavar="FILE.parquet", help="put bad rows there and go on (default: stop at them)")
     one = add_command(own, "fetch", "download a published trace, verified, into the cache", fetch)
@@ -78,10 +78,10 @@ def convert(args) -> int:
     """Read a published trace and store it; say what was left out."""
     from gpuschedlab.traces import read, write_parquet
 
-    name, colon, path = args.trace.partition(":")
-    name, path = (name, path) if colon else ("parquet", name)
+    name, path, options = source_of(args.trace if ":" in args.trace else f"parquet:{args.trace}")
     notes: dict = {}
-    options = {} if name == "parquet" else {"notes": notes}
+    if name != "parquet":
+        options["notes"] = notes
     if args.bad:
         trace, bad = read(name, path, on_bad="drop", **options)
         write_parquet(bad, args.bad)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import IO
 
 import polars as pl
 
@@ -35,7 +37,14 @@ def find_file(path: str | Path, name: str, *, source: str) -> Path:
     return path
 
 
-def read_texts(path: Path, *, source: str, header: list[str] | None = None) -> pl.DataFrame:
+def open_text(path: Path) -> IO[str]:
+    """Open a text, plain or gzip."""
+    with path.open("rb") as file:
+        packed = file.read(2) == b"\x1f\x8b"
+    return (gzip.open if packed else open)(path, "rt", encoding="utf-8-sig", errors="replace")
+
+
+def read_texts(path: Path, *, source: str, header: list[str] | None = None, separator: str = ",") -> pl.DataFrame:
     """Read a csv file, all columns as texts (null where there is nothing).
 
     Parameters
@@ -46,6 +55,8 @@ def read_texts(path: Path, *, source: str, header: list[str] | None = None) -> p
         Who an error names.
     header : list of str, optional
         Names of the columns of a file without a header line (one that has it all the same is read too).
+    separator : str
+        What stands between values.
 
     Raises
     ------
@@ -53,7 +64,9 @@ def read_texts(path: Path, *, source: str, header: list[str] | None = None) -> p
         The file is empty, no csv, or has other columns.
     """
     try:
-        frame = pl.read_csv(path, has_header=header is None, infer_schema=False, null_values=NOTHING)
+        frame = pl.read_csv(
+            path, has_header=header is None, infer_schema=False, null_values=NOTHING, separator=separator
+        )
     except (OSError, pl.exceptions.PolarsError, UnicodeDecodeError) as error:
         told = str(error).strip().partition("\n")[0]
         raise TraceError(
