@@ -2,11 +2,15 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import polars as pl
 
 from gpuschedlab.errors import PolicyError, RunError
 from gpuschedlab.words import blame, word_of
+
+if TYPE_CHECKING:
+    from gpuschedlab.sim import Run, Scenario
 
 COLUMNS = (
     "jct_mean",
@@ -68,7 +72,7 @@ class Comparison:
         return self.table()._repr_html_() + failed
 
 
-def compare(what, *more, **options):
+def compare(what: "Scenario | pl.DataFrame | Mapping[str, Run]", *more, **options) -> "Comparison | pl.DataFrame":
     """Compare policies in a scenario, or runs that are there already.
 
     Parameters

@@ -102,7 +102,7 @@ class KnobInfo:
         count = f", up to {k.many} values" if self.kind == "floats" else ""
         return f"{allowed}{' ' + k.unit if k.unit else ''}{scale}{count} (default {knob_word(self.default)})"
 
-    def problem(self, value) -> str | None:
+    def problem(self, value: object) -> str | None:
         """Say what is wrong with a value, or None when it is allowed."""
         k = self.knob
         if self.kind == "choice" or self.kind == "bool":
@@ -184,7 +184,7 @@ def _declared(cls: type) -> dict[str, KnobInfo]:
     return found
 
 
-def knobs_of(policy) -> dict[str, KnobInfo]:
+def knobs_of(policy: "Knobbed | type[Knobbed]") -> dict[str, KnobInfo]:
     """List the knobs of a policy (class or instance) in order of declaration.
 
     Parameters
@@ -240,7 +240,7 @@ class Knobbed:
         """Present values by name."""
         return {name: getattr(self, name) for name in knobs_of(self)}
 
-    def with_knobs(self, **changes):
+    def with_knobs(self, **changes) -> typing.Self:
         """Copy with some knobs changed; a constraint that no longer holds is an error."""
         unknown = set(changes) - set(knobs_of(self))
         if unknown:
@@ -264,7 +264,7 @@ class Knobbed:
         return values
 
 
-def knob_word(value) -> str:
+def knob_word(value: object) -> str:
     """Write a knob's value as a word of a command line, as `parse_knob` reads it.
 
     Examples

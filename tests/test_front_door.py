@@ -1,11 +1,16 @@
 """What a newcomer meets first: a quick command line, and names that an editor completes."""
 
+import inspect
 import json
 import subprocess
 import sys
+from pathlib import Path
 
+import jedi
 import pytest
 
+import gpuschedlab as lab
+from gpuschedlab import autosched, problems, sim, traces, widgets
 from gpuschedlab.bench import imports
 from gpuschedlab.cli import main
 from gpuschedlab.cli.parser import COMMANDS, make_parser
@@ -62,3 +67,88 @@ def test_the_bench_of_imports_ends_with_1_when_a_budget_is_missed(capsys, monkey
         assert rows["help"]["value"] == pytest.approx(over)
         assert rows["help"]["ok"] is (code == 0)
         assert rows["import"]["ok"] is True
+
+
+# --- what an editor shows
+
+ROOT = Path(__file__).resolve().parent.parent
+PROJECT = jedi.Project(ROOT, added_sys_path=[str(ROOT)])
+
+
+def script(text: str) -> jedi.Script:
+    """What somebody has typed, the cursor at its end."""
+    return jedi.Script(f"import gpuschedlab as lab\n{text}", project=PROJECT)
+
+
+def completed(text: str) -> set[str]:
+    return {found.name for found in script(text).complete()}
+
+
+def signature(text: str) -> str:
+    """The signature that is shown after an open bracket."""
+    (found,) = script(text).get_signatures()
+    return " ".join(found.to_string().split())
+
+
+def test_an_editor_completes_every_public_name():
+    assert set(lab.__all__) <= completed("lab.")
+    assert completed("lab.simu") == {"simulate"} | {name for name in lab.__all__ if name.lower().startswith("simu")}
+    assert "read_csv" in completed("from gpuschedlab.traces import read_")
+    assert "summary" in completed("lab.simulate(trace, cluster, lab.Fifo()).su")
+    assert "with_knobs" in completed("lab.Tiresias().with_")
+
+
+@pytest.mark.parametrize(
+    ("call", "shown"),
+    [
+        ("lab.simulate(", "trace: pl.DataFrame | Scenario, cluster: Cluster | Policy | None=None"),
+        ("lab.simulate(", "-> Run"),
+        ("lab.compare(", 'what: "Scenario | pl.DataFrame | Mapping[str, Run]"'),
+        ("lab.Scenario(", "estimator: Estimator | None=None, delays: Delays"),
+        ("lab.Scenario(trace, cluster).run(", "run(policy: Policy) -> Run"),
+        ("lab.Tiresias(", 'queues: Annotated[int, Knob(1, 5, help="priority queues")]=2'),
+        ("lab.Sia(", "power: Annotated[float, Knob(-2, 2"),
+        ("lab.Cluster.homogeneous(", "nodes: int=70, gpus_per_node: int=8"),
+        ("lab.generate(", "days: float=7.0"),
+        ("lab.read(", "path: str | Path"),
+        ("lab.Runtime(", "trees:"),
+        ("lab.check_policy(", "policy: Policy | type[Policy]"),
+        ("lab.knobs_of(", "-> dict[str, KnobInfo]"),
+    ],
+)
+def test_an_editor_shows_signatures(call, shown):
+    assert shown in signature(call)
+
+
+@pytest.mark.parametrize("name", lab.__all__)
+def test_an_editor_finds_where_a_public_name_is_defined(name):
+    (found,) = script(f"lab.{name}").goto(follow_imports=True, follow_builtin_imports=True)
+    assert found.type in ("function", "class")
+    assert found.module_name == getattr(lab, name).__module__
+
+
+def bare(function) -> list[str]:
+    """Parameters without an annotation."""
+    plain = {inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY}
+    asked = inspect.signature(function).parameters.values()
+    return [p.name for p in asked if p.kind in plain and p.annotation is p.empty]
+
+
+@pytest.mark.parametrize("home", [lab, sim, problems], ids=lambda home: home.__name__)
+def test_public_parameters_are_annotated(home):
+    public = {name: getattr(home, name) for name in home.__all__}
+    found = {name: bare(thing) for name, thing in public.items() if callable(thing)}
+    for cls in (lab.Ordered, lab.Round):
+        found |= {
+            f"{cls.__name__}.{name}": bare(getattr(cls(), name)) for name in ("key", "allocate") if hasattr(cls, name)
+        }
+    assert not {name: missing for name, missing in found.items() if missing}
+
+
+@pytest.mark.parametrize("home", [lab, sim, traces, autosched, widgets], ids=lambda home: home.__name__)
+def test_every_name_of_a_stub_is_there(home):
+    assert set(home.__all__) == set(dir(home))
+    for name in home.__all__:
+        assert getattr(home, name) is not None
+    with pytest.raises(AttributeError, match="no_such_name"):
+        _ = home.no_such_name

@@ -11,7 +11,7 @@ import polars as pl
 from gpuschedlab.check.report import CheckReport, no_docstring, run_battery
 from gpuschedlab.check.samples import recurring_sample
 from gpuschedlab.errors import EstimatorError
-from gpuschedlab.estimators import KNOWN
+from gpuschedlab.estimators import KNOWN, Estimator
 
 #: Names of the checks, in the order in which they are run.
 CHECKS = ("docstring", "parameters", "needs_fit", "answers", "strangers", "missing_columns")
@@ -19,7 +19,7 @@ CHECKS += ("blind", "each_job_alone", "deterministic", "pickles")
 
 
 def check_estimator(
-    estimator,
+    estimator: Estimator | type[Estimator],
     *,
     history: pl.DataFrame | None = None,
     jobs: pl.DataFrame | None = None,

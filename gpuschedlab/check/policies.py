@@ -29,7 +29,7 @@ CHECKS += ("answers", "relabelled_jobs", "unit_of_time", "future_arrivals", "fut
 
 
 def check_policy(
-    policy,
+    policy: Policy | type[Policy],
     *,
     trace: pl.DataFrame | None = None,
     cluster: Cluster | None = None,

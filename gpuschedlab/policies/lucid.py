@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
+import numpy as np
+
 from gpuschedlab.knobs import Knob
 from gpuschedlab.policies.simple import Placement
 from gpuschedlab.sim.policy import Ordered
@@ -46,6 +48,6 @@ class Lucid(Ordered):
         return self.pack
 
     @staticmethod
-    def key(now, job, knobs):
+    def key(now: float, job: np.void, knobs: np.void) -> float:
         """Order of submission in the profiler; estimated GPU-seconds after it."""
         return job.submit if job.stage == 1 else job.estimate * job.gpus

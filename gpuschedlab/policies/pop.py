@@ -1,13 +1,16 @@
 """POP (Narayanan et al., SOSP'21): split a large problem into parts of jobs and GPUs, and solve each by itself."""
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 
 from gpuschedlab.knobs import Knob
 from gpuschedlab.sim.allocation import Allocation
 from gpuschedlab.sim.policy import Round, Wrapped
+
+if TYPE_CHECKING:
+    from gpuschedlab.sim.view import View
 
 
 @dataclass(frozen=True)
@@ -36,11 +39,11 @@ class Pop(Wrapped):
     policy: Round
     parts: Annotated[int, Knob(1, 64, help="into which jobs and GPUs are split")] = 8
 
-    def begin(self):
+    def begin(self) -> object:
         """What the policy carries for each part."""
         return [self.policy.begin() for _ in range(self.parts)]
 
-    def allocate(self, view) -> Allocation:
+    def allocate(self, view: "View") -> Allocation:
         """Decide part by part."""
         largest = view.gpus.max(initial=1)
         node, parts = next(

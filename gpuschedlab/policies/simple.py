@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Annotated
 
+import numpy as np
+
 from gpuschedlab.knobs import Knob
 from gpuschedlab.sim.policy import Ordered
 
@@ -38,7 +40,7 @@ class Fifo(Ordered):
     moving = "none"
 
     @staticmethod
-    def key(now, job, knobs):
+    def key(now: float, job: np.void, knobs: np.void) -> float:
         """Instant of submission (s)."""
         return job.submit
 
@@ -60,7 +62,7 @@ class Sjf(Fifo):
     backfill: Backfill = "greedy"
 
     @staticmethod
-    def key(now, job, knobs):
+    def key(now: float, job: np.void, knobs: np.void) -> float:
         """Estimated duration (s)."""
         return job.estimate
 
@@ -86,7 +88,7 @@ class Srtf(Ordered):
     moving = "running"
 
     @staticmethod
-    def key(now, job, knobs):
+    def key(now: float, job: np.void, knobs: np.void) -> float:
         """Estimated remaining time (s)."""
         return max(0.0, job.estimate - job.progress)
 
@@ -112,6 +114,6 @@ class Edf(Ordered):
     moving = "none"
 
     @staticmethod
-    def key(now, job, knobs):
+    def key(now: float, job: np.void, knobs: np.void) -> float:
         """Deadline (s from the trace's zero)."""
         return job.deadline

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
+import numpy as np
+
 from gpuschedlab.knobs import Knob
 from gpuschedlab.policies.simple import Placement
 from gpuschedlab.sim.policy import Ordered
@@ -68,12 +70,12 @@ class Themis(Ordered):
         return self.threshold
 
     @staticmethod
-    def key(now, job, knobs):
+    def key(now: float, job: np.void, knobs: np.void) -> float:
         """Executed time (s) or attained service (GPU-s)."""
         return job.executed if knobs.priority == TIME else job.attained
 
     @staticmethod
-    def gate(now, job, knobs):
+    def gate(now: float, job: np.void, knobs: np.void) -> float:
         """Minus rho."""
         left = max(0.0, job.estimate - job.progress)
         return -(now - job.submit + left) / (job.estimate * job.contention)

@@ -134,7 +134,7 @@ class Tiresias(Ordered):
         return replace(self, ranks=gittins_ranks((history["gpus"] * history["duration"]).to_numpy()))
 
     @staticmethod
-    def key(now, job, knobs):
+    def key(now: float, job: np.void, knobs: np.void) -> float:
         """Queue, and rank within it."""
         waited = (job.started if job.held > 0 else now) - job.waiting_since
         stretch = now - job.started if job.held > 0 else 0.0
@@ -150,7 +150,7 @@ class Tiresias(Ordered):
         return float(level)
 
     @staticmethod
-    def change(now, job, knobs):
+    def change(now: float, job: np.void, knobs: np.void) -> float:
         """Instant of the next threshold (running) or of promotion (waiting)."""
         if job.held == 0:
             at = job.waiting_since + knobs.starve_limit * job.executed

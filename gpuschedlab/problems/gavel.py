@@ -29,7 +29,7 @@ def _columns(gpus, T: int, *more) -> tuple[np.ndarray, np.ndarray]:
     return data, rows
 
 
-def gavel_max_sum(throughput, gpus, capacity) -> Program:
+def gavel_max_sum(throughput: np.ndarray, gpus: np.ndarray, capacity: np.ndarray) -> Program:
     """Largest sum of throughputs: maximise sum T_ij X_ij (section 4.2, at equal prices of all types).
 
     Subject to sum_j X_ij <= 1 for each job, sum_i gpus_i X_ij <= capacity_j for each type, 0 <= X_ij <= 1.
@@ -68,7 +68,9 @@ def gavel_max_sum(throughput, gpus, capacity) -> Program:
     )
 
 
-def gavel_max_min(throughput, gpus, capacity, weights=None) -> Program:
+def gavel_max_min(
+    throughput: np.ndarray, gpus: np.ndarray, capacity: np.ndarray, weights: np.ndarray | None = None
+) -> Program:
     """Least attained service, aware of heterogeneity: maximise the least normalised throughput (section 4.1).
 
     maximise min_i (gpus_i / w_i) sum_j T_ij X_ij / sum_j T_ij X^equal_ij, where X^equal gives each job each type in
@@ -128,7 +130,9 @@ def _normalised(throughput, gpus, capacity, weights):
     return scaled, gpus, capacity, able
 
 
-def gavel_water_filling(throughput, gpus, capacity, weights=None, **options) -> np.ndarray:
+def gavel_water_filling(
+    throughput: np.ndarray, gpus: np.ndarray, capacity: np.ndarray, weights: np.ndarray | None = None, **options
+) -> np.ndarray:
     """Max-min fairness for the second least, and so on, too (section 4.3), by raising all levels that can still rise.
 
     After each max-min program the jobs whose level cannot rise (their row has a price) keep it as a floor.

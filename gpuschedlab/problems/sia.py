@@ -11,7 +11,7 @@ CLIP = 3000.0
 """Largest normalised goodput raised to the power (artifact's `sia_goodput_clip_val`)."""
 
 
-def sia_configurations(node_type, node_gpus) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def sia_configurations(node_type: np.ndarray, node_gpus: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Configurations of a cluster: on one node powers of two and the node itself, beyond whole nodes (3.3.3).
 
     Parameters
@@ -48,7 +48,7 @@ def _configurations(node_type: tuple[int, ...], node_gpus: tuple[int, ...]):
     return tuple(table)
 
 
-def restart_factor(age, restarts, restart) -> np.ndarray:
+def restart_factor(age: np.ndarray, restarts: np.ndarray, restart: np.ndarray | float) -> np.ndarray:
     """Share of goodput left if restarts go on at their past pace: max(T - N S, 0) / (T + S) (equation 3.3).
 
     Parameters
@@ -74,7 +74,16 @@ def restart_factor(age, restarts, restart) -> np.ndarray:
     return np.where(age < restart, 1.0, np.where(total > 0, factor, 1.0))
 
 
-def sia_utility(goodput, gpus, *, power=-0.5, penalty=1.1, decimals=2, factor=None, current=None) -> np.ndarray:
+def sia_utility(
+    goodput: np.ndarray,
+    gpus: np.ndarray,
+    *,
+    power: float = -0.5,
+    penalty: float = 1.1,
+    decimals: int = 2,
+    factor: np.ndarray | None = None,
+    current: np.ndarray | None = None,
+) -> np.ndarray:
     """What each configuration is worth to each job, against nothing at 0 (equation 3.4).
 
     With G the goodput over the row's least, times the GPUs of that least configuration, and r the restart factor
@@ -142,7 +151,17 @@ def _normalised(goodput, gpus) -> np.ndarray:
     return G * least[:, None]
 
 
-def sia_steady_for(goodput, gpus, *, age, restarts, restart, current, power: float = -0.5, decimals: int = 2) -> float:
+def sia_steady_for(
+    goodput: np.ndarray,
+    gpus: np.ndarray,
+    *,
+    age: np.ndarray,
+    restarts: np.ndarray,
+    restart: np.ndarray,
+    current: np.ndarray,
+    power: float = -0.5,
+    decimals: int = 2,
+) -> float:
     """Time for which `sia_utility` stays as it is, if only time passes.
 
     The restart factor r = (T - N S) / (T + S) rises with the age T, and (r G)^p moves to where it is rounded to another
@@ -186,7 +205,13 @@ def sia_steady_for(goodput, gpus, *, age, restarts, restart, current, power: flo
     return float(max((reached * (1 - 1e-9) - age).min(), 0.0))
 
 
-def sia_round(utility, type_of_config, gpus_of_config, capacity, quantum: float = 0.0) -> MultipleChoice:
+def sia_round(
+    utility: np.ndarray,
+    type_of_config: np.ndarray,
+    gpus_of_config: np.ndarray,
+    capacity: np.ndarray,
+    quantum: float = 0.0,
+) -> MultipleChoice:
     """Sia's integer program (equation 3.4) on utilities against no allocation.
 
     maximise sum u_ij x_ij subject to sum_j x_ij <= 1 for each job i, sum gpus_j x_ij <= capacity_t for each type t, x

@@ -1,6 +1,6 @@
 """The two kinds of policy: an order that is compiled, and an allocation a round that is plain Python."""
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -9,6 +9,9 @@ from gpuschedlab.errors import PolicyError
 from gpuschedlab.knobs import Knobbed
 from gpuschedlab.sim.allocation import Allocation
 from gpuschedlab.sim.engine.state import RULE
+
+if TYPE_CHECKING:
+    from gpuschedlab.sim.view import View
 
 BACKFILL = {"none": 0, "easy": 1, "greedy": 2}
 SHORTEST = 1e-3
@@ -107,17 +110,17 @@ class Ordered(Policy):
     profile_time = 0.0
 
     @staticmethod
-    def key(now, job, knobs):
+    def key(now: float, job: np.void, knobs: np.void) -> float:
         """Place in the order, lowest first; abstract."""
         raise NotImplementedError
 
     @staticmethod
-    def change(now, job, knobs):
+    def change(now: float, job: np.void, knobs: np.void) -> float:
         """Time (s) at which the key of `job` next changes, if it goes on as it is; inf: never."""
         return np.inf
 
     @staticmethod
-    def gate(now, job, knobs):
+    def gate(now: float, job: np.void, knobs: np.void) -> float:
         """Value by which `fraction` lets jobs pass, lowest first."""
         return 0.0
 
@@ -156,11 +159,11 @@ class Round(Policy):
     free_moves = False
     placement = "consolidate"
 
-    def begin(self):
+    def begin(self) -> object:
         """Make what it carries from round to round (`view.memory`): anew in each run, at each switch, for each part."""
         return {}
 
-    def allocate(self, view) -> Allocation:
+    def allocate(self, view: "View") -> Allocation:
         """Give each active job a configuration; abstract."""
         raise NotImplementedError
 
@@ -194,6 +197,6 @@ class Wrapped(Round):
         """Name in tables."""
         return f"{type(self).__name__}({self.policy.name})"
 
-    def begin(self):
+    def begin(self) -> object:
         """What the policy inside carries."""
         return self.policy.begin()

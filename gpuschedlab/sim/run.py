@@ -64,7 +64,7 @@ class Run:
         rows = "".join(f"<tr><th>{k}</th><td>{v:.6g}</td></tr>" for k, v in self.summary().items() if v is not None)
         return f"<p>{self!r}</p><table>{rows}</table>"
 
-    def to_parquet(self, folder) -> Path:
+    def to_parquet(self, folder: str | Path) -> Path:
         """Store the run in a folder, whole or not at all.
 
         Raises
@@ -90,7 +90,7 @@ class Run:
         return folder
 
     @classmethod
-    def from_parquet(cls, folder) -> "Run":
+    def from_parquet(cls, folder: str | Path) -> "Run":
         """Read a run that `to_parquet` stored.
 
         Raises

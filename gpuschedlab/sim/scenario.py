@@ -175,7 +175,14 @@ class Scenario:
         return f"<table>{rows}</table>"
 
 
-def scenario_of(trace, cluster=None, subject=None, *, rng: int | None = None, **parts) -> tuple[Scenario, object]:
+def scenario_of(
+    trace: pl.DataFrame | Scenario,
+    cluster: Cluster | object = None,
+    subject: object = None,
+    *,
+    rng: int | None = None,
+    **parts,
+) -> tuple[Scenario, object]:
     """Scenario, and what is to be simulated in it, from either form in which functions take them.
 
     Parameters
@@ -213,7 +220,9 @@ def scenario_of(trace, cluster=None, subject=None, *, rng: int | None = None, **
     return trace, given[0] if given else None
 
 
-def simulate(trace, cluster=None, policy=None, **parts) -> Run:
+def simulate(
+    trace: pl.DataFrame | Scenario, cluster: Cluster | Policy | None = None, policy: Policy | None = None, **parts
+) -> Run:
     """Run a policy: `simulate(scenario, policy)`, or `simulate(trace, cluster, policy, **parts)`.
 
     Parameters

@@ -19,7 +19,7 @@ from gpuschedlab.sim.engine.state import LOGS, NO_PAIR, NO_SPEED, NO_TRANSFER, T
 from gpuschedlab.sim.keys import compiled_keys, knob_record
 from gpuschedlab.sim.policy import Ordered, Policy, Round
 from gpuschedlab.sim.run import Run, make_run
-from gpuschedlab.sim.scenario import scenario_of
+from gpuschedlab.sim.scenario import Scenario, scenario_of
 from gpuschedlab.sim.snapshot import Snapshot, take_snapshot
 from gpuschedlab.sim.view import View
 from gpuschedlab.traces import value_table
@@ -69,7 +69,16 @@ class Simulation:
     [10.0, 15.0]
     """
 
-    def __init__(self, trace, cluster=None, policy=None, *, start=0.0, initial=None, **parts):
+    def __init__(
+        self,
+        trace: pl.DataFrame | Scenario,
+        cluster: Cluster | Policy | None = None,
+        policy: Policy | None = None,
+        *,
+        start: float = 0.0,
+        initial: pl.DataFrame | None = None,
+        **parts,
+    ):
         scenario, policy = scenario_of(trace, cluster, policy, **parts)
         _check_policy(policy)
         self.trace, self.cluster, self.speeds = scenario.trace, scenario.cluster, scenario.speeds

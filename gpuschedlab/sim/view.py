@@ -1,11 +1,15 @@
 """What a round policy may know at one instant."""
 
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gpuschedlab.cluster.placement import SLOTS
 from gpuschedlab.sim.engine.state import RUNNING, UNSEEN
+
+if TYPE_CHECKING:
+    from gpuschedlab.sim.simulation import Simulation
 
 _FIELDS = ("submit", "gpus", "attained", "executed", "progress", "estimate", "deadline", "reward", "queued")
 _FIELDS += ("contention", "model", "kind", "user", "vc")
@@ -57,7 +61,7 @@ class View:
         What the policy carries from round to round: made by its `begin()`.
     """
 
-    def __init__(self, simulation, index: np.ndarray):
+    def __init__(self, simulation: "Simulation", index: np.ndarray):
         self._simulation = simulation
         self._state = simulation.state
         self.index = index
@@ -80,7 +84,14 @@ class View:
         setattr(self, name, values)
         return values
 
-    def take(self, rows, capacity=None, *, nodes=None, memory=None) -> "View":
+    def take(
+        self,
+        rows: np.ndarray,
+        capacity: np.ndarray | None = None,
+        *,
+        nodes: np.ndarray | None = None,
+        memory: object = None,
+    ) -> "View":
         """View of a part: some of the jobs, and some of the GPUs.
 
         Parameters
@@ -130,7 +141,7 @@ class View:
         """Jobs submitted so far: rows of the trace that may be named."""
         return int(self._state.scalar["arrived"][0])
 
-    def has_run(self, rows) -> np.ndarray:
+    def has_run(self, rows: np.ndarray) -> np.ndarray:
         """Whether jobs, by their rows in the trace, have been started."""
         return (self._state.job["state"][rows] != UNSEEN) & (self._state.job["starts"][rows] > 0)
 
@@ -283,7 +294,7 @@ class View:
             shown[rows] = np.where(np.isnan(seen), shown[rows], seen)
         return shown
 
-    def rates(self, types, nodes, gpus) -> np.ndarray:
+    def rates(self, types: np.ndarray, nodes: np.ndarray, gpus: np.ndarray) -> np.ndarray:
         """Progress a second now of each job in each of C configurations.
 
         Parameters
