@@ -1,16 +1,19 @@
-"""Knobs: a policy's tunable fields, declared once and read by widgets, command line, sweeps and tuners.
+"""Knobs: tunable fields of policies, estimators, tuners and others, declared once.
+
+Widgets, the command line, sweeps and tuners read them.
 
 A knob is a field of a frozen dataclass annotated with `Knob`; a `Constraint` ties several together.
 """
 
 import math
+import numbers
 import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cache
 from types import MappingProxyType
 
-from gpuschedlab.errors import PolicyError
+from gpuschedlab.errors import LabError, PolicyError
 
 
 @dataclass(frozen=True)
@@ -82,12 +85,17 @@ class Constraint:
 
 @dataclass(frozen=True)
 class KnobInfo:
-    """A knob as declared: its name, kind (float, int, bool, choice, floats), default and `Knob`."""
+    """A knob as declared: its name, kind (float, int, bool, choice, floats), default and `Knob`.
+
+    `optional`: whether it may be None, too; `raises`: the error of its owner.
+    """
 
     name: str
     kind: str
     default: object
     knob: Knob
+    optional: bool = False
+    raises: type[LabError] = PolicyError
 
     @property
     def label(self) -> str:
@@ -99,12 +107,14 @@ class KnobInfo:
         k = self.knob
         allowed = f"one of {', '.join(map(knob_word, k.choices))}" if k.choices else f"{k.low:g} to {k.high:g}"
         scale = ", log scale" if k.log else ""
-        count = f", up to {k.many} values" if self.kind == "floats" else ""
+        count = f", up to {k.many} values" if self.kind == "floats" else ", or none" if self.optional else ""
         return f"{allowed}{' ' + k.unit if k.unit else ''}{scale}{count} (default {knob_word(self.default)})"
 
     def problem(self, value: object) -> str | None:
         """Say what is wrong with a value, or None when it is allowed."""
         k = self.knob
+        if value is None and self.optional:
+            return None
         if self.kind == "choice" or self.kind == "bool":
             return None if value in k.choices else f"expected one of {k.choices}"
         values = value if self.kind == "floats" else (value,)
@@ -121,6 +131,8 @@ class KnobInfo:
     def clip(self, value):
         """Nearest allowed value (range, step and whole numbers; an unknown choice gives the default)."""
         k = self.knob
+        if value is None and self.optional:
+            return None
         if self.kind in ("choice", "bool"):
             return value if value in k.choices else self.default
         if self.kind == "floats":
@@ -133,7 +145,7 @@ class KnobInfo:
 
 
 def _is_number(value) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and not math.isnan(value)
+    return isinstance(value, numbers.Real) and not isinstance(value, bool) and not math.isnan(value)
 
 
 @cache
@@ -142,6 +154,19 @@ def data_of(cls: type) -> Mapping[str, int]:
     hints = typing.get_type_hints(cls, include_extras=True)
     marks = ((f.name, getattr(hints[f.name], "__metadata__", ())) for f in fields(cls))
     return MappingProxyType({name: m.many for name, found in marks for m in found if isinstance(m, Data)})
+
+
+def _raises(cls: type) -> type[LabError]:
+    """Error of a class whose knobs are wrong."""
+    return cls.raises if issubclass(cls, Knobbed) else PolicyError
+
+
+def _optional(hint) -> tuple[object, bool]:
+    """Type without None, and whether None was in it."""
+    kinds = typing.get_args(hint)
+    if type(None) not in kinds:
+        return hint, False
+    return next(kind for kind in kinds if kind is not type(None)), True
 
 
 def _kind(cls: type, name: str, hint, knob: Knob) -> tuple[str, Knob]:
@@ -155,14 +180,16 @@ def _kind(cls: type, name: str, hint, knob: Knob) -> tuple[str, Knob]:
         kind = "floats"
     where = f"{cls.__name__}.{name}"
     if kind is None:
-        raise PolicyError(
+        raise _raises(cls)(
             f"{where}: a knob of type {hint} has no range; "
             "expected int, float, bool, tuple[float, ...], or choices=(...)."
         )
     if knob.low is None or knob.high is None or not knob.low <= knob.high:
-        raise PolicyError(f"{where}: found range {knob.low} to {knob.high}; expected Knob(low, high) with low <= high.")
+        raise _raises(cls)(
+            f"{where}: found range {knob.low} to {knob.high}; expected Knob(low, high) with low <= high."
+        )
     if knob.log and knob.low <= 0:
-        raise PolicyError(f"{where}: a log scale from {knob.low} is undefined; expected low > 0.")
+        raise _raises(cls)(f"{where}: a log scale from {knob.low} is undefined; expected low > 0.")
     return kind, knob
 
 
@@ -175,21 +202,22 @@ def _declared(cls: type) -> dict[str, KnobInfo]:
         knob = next((m for m in getattr(hint, "__metadata__", ()) if isinstance(m, Knob)), None)
         if knob is None:
             continue
-        kind, knob = _kind(cls, f.name, typing.get_args(hint)[0], knob)
-        info = KnobInfo(f.name, kind, f.default, knob)
+        bare, optional = _optional(typing.get_args(hint)[0])
+        kind, knob = _kind(cls, f.name, bare, knob)
+        info = KnobInfo(f.name, kind, f.default, knob, optional, _raises(cls))
         problem = info.problem(f.default)
         if problem:
-            raise PolicyError(f"{cls.__name__}.{f.name}: the default {f.default!r} is outside its knob; {problem}.")
+            raise info.raises(f"{cls.__name__}.{f.name}: the default {f.default!r} is outside its knob; {problem}.")
         found[f.name] = info
     return found
 
 
-def knobs_of(policy: "Knobbed | type[Knobbed]") -> dict[str, KnobInfo]:
-    """List the knobs of a policy (class or instance) in order of declaration.
+def knobs_of(thing: "Knobbed | type[Knobbed]") -> dict[str, KnobInfo]:
+    """List the knobs of a policy, an estimator or another (class or instance) in order of declaration.
 
     Parameters
     ----------
-    policy : Knobbed or type
+    thing : Knobbed or type
         A frozen dataclass with annotated fields.
 
     Returns
@@ -198,7 +226,7 @@ def knobs_of(policy: "Knobbed | type[Knobbed]") -> dict[str, KnobInfo]:
 
     Raises
     ------
-    PolicyError
+    PolicyError, or what the class `raises`
         A knob is declared wrongly: the message names the class, the field and what was expected.
 
     Examples
@@ -207,15 +235,24 @@ def knobs_of(policy: "Knobbed | type[Knobbed]") -> dict[str, KnobInfo]:
     >>> sorted(knobs_of(Srtf))[:1]
     ['interval']
     """
-    cls = policy if isinstance(policy, type) else type(policy)
+    cls = thing if isinstance(thing, type) else type(thing)
     if not hasattr(cls, "__dataclass_fields__") or "__dataclass_params__" not in cls.__dict__:
-        raise PolicyError(f"{cls.__name__} is not a dataclass; expected @dataclass(frozen=True) above the class.")
+        raise _raises(cls)(f"{cls.__name__} is not a dataclass; expected @dataclass(frozen=True) above the class.")
     return dict(_declared(cls))
 
 
 class Knobbed:
-    """Base of a frozen dataclass with knobs: checks them when made, and changes them by copy."""
+    """Base of a frozen dataclass with knobs: checks them when made, and changes them by copy.
 
+    Attributes
+    ----------
+    constraints : tuple of Constraint
+        Relations between knobs.
+    raises : type of LabError
+        What a wrong value raises.
+    """
+
+    raises: typing.ClassVar[type[LabError]] = PolicyError
     constraints: typing.ClassVar[tuple[Constraint, ...]] = ()
 
     def __post_init__(self):
@@ -223,14 +260,16 @@ class Knobbed:
             value = getattr(self, name)
             problem = info.problem(value)
             if problem:
-                raise PolicyError(f"{type(self).__name__}.{name}: found {value!r}; {problem}.")
+                raise self.raises(f"{type(self).__name__}.{name}: found {value!r}; {problem}.")
+            if value is None:
+                continue
             if info.kind == "floats":
                 object.__setattr__(self, name, tuple(float(v) for v in value))
             elif info.kind == "int":
                 object.__setattr__(self, name, int(value))
         for c in self.constraints:
             if not c.holds(self.knobs):
-                raise PolicyError(
+                raise self.raises(
                     f"{type(self).__name__}: found {self.knobs}; expected {c.text}. "
                     f"{type(self).__name__}.project(values) gives the nearest allowed values."
                 )
@@ -244,7 +283,7 @@ class Knobbed:
         """Copy with some knobs changed; a constraint that no longer holds is an error."""
         unknown = set(changes) - set(knobs_of(self))
         if unknown:
-            raise PolicyError(
+            raise self.raises(
                 f"{type(self).__name__} has no knob {sorted(unknown)}; its knobs are {sorted(knobs_of(self))}."
             )
         return replace(self, **changes)
@@ -274,12 +313,14 @@ def knob_word(value: object) -> str:
     """
     if isinstance(value, tuple | list):
         return ",".join(map(knob_word, value))
-    return str(value).lower() if isinstance(value, bool) else str(value).removesuffix(".0")
+    return str(value).lower() if isinstance(value, bool | None) else str(value).removesuffix(".0")
 
 
 def parse_knob(info: KnobInfo, text: str):
     """Read a knob's value from a word of a command line ("0.5", "true", "600,3600")."""
     try:
+        if info.optional and text.lower() == "none":
+            return None
         if info.kind == "floats":
             return tuple(float(v) for v in text.split(",") if v)
         if info.kind == "bool":
@@ -288,7 +329,7 @@ def parse_knob(info: KnobInfo, text: str):
             return next(c for c in info.knob.choices if str(c) == text)
         return int(text) if info.kind == "int" else float(text)
     except (ValueError, KeyError, StopIteration):
-        raise PolicyError(f"knob {info.name}: found {text!r}; expected {info.describe()}.") from None
+        raise info.raises(f"knob {info.name}: found {text!r}; expected {info.describe()}.") from None
 
 
 __all__ = ["Constraint", "Data", "Knob", "KnobInfo", "Knobbed", "data_of", "knob_word", "knobs_of", "parse_knob"]

@@ -4,13 +4,12 @@ import difflib
 import importlib.util
 import sys
 import traceback
-from dataclasses import fields
 from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
 
-from gpuschedlab.errors import EstimatorError, LabError, PolicyError
-from gpuschedlab.knobs import knob_word, knobs_of, parse_knob
+from gpuschedlab.errors import LabError, PolicyError
+from gpuschedlab.knobs import Knobbed, knob_word, knobs_of, parse_knob
 
 
 def split_word(text: str) -> tuple[str, dict[str, str], str]:
@@ -67,12 +66,7 @@ def policy_of(text: str):
     from gpuschedlab.policies import ALL
     from gpuschedlab.sim import Policy
 
-    name, values, _ = split_word(text)
-    cls = class_of(name, ALL, Policy, "policy", PolicyError)
-    knobs = knobs_of(cls)
-    if unknown := [k for k in values if k not in knobs]:
-        raise PolicyError(f"{name} has no knob {unknown[0]!r}; its knobs are {', '.join(knobs) or 'none'}.")
-    return cls(**{k: parse_knob(knobs[k], v) for k, v in values.items()})
+    return _made(text, ALL, Policy, "policy")
 
 
 def estimator_of(text: str):
@@ -81,7 +75,7 @@ def estimator_of(text: str):
     Raises
     ------
     EstimatorError
-        No such estimator or parameter, or a value out of range.
+        No such estimator or knob, or a value out of range.
 
     Examples
     --------
@@ -90,22 +84,17 @@ def estimator_of(text: str):
     """
     from gpuschedlab import estimators
 
+    return _made(text, estimators.ALL, estimators.Estimator, "estimator")
+
+
+def _made(text: str, known: dict[str, type[Knobbed]], base: type[Knobbed], what: str):
+    """Instance of a class by its word, its knobs read as they are declared."""
     name, values, _ = split_word(text)
-    cls = class_of(name, estimators.ALL, estimators.Estimator, "estimator", EstimatorError)
-    given = {f.name: f.default for f in fields(cls) if isinstance(f.default, int | float | str)}
-    if unknown := [k for k in values if k not in given]:
-        raise EstimatorError(f"{name} has no parameter {unknown[0]!r}; it has {', '.join(given) or 'none'}.")
-    return cls(**{k: _like(given[k], v, f"{name}, {k}") for k, v in values.items()})
-
-
-def _like(default, text: str, who: str):
-    """Read a parameter of the kind of its default."""
-    try:
-        if isinstance(default, bool):
-            return {"true": True, "false": False}[text.lower()]
-        return type(default)(text)
-    except (ValueError, KeyError):
-        raise EstimatorError(f"{who}: found {text!r}; expected a value like {default!r}.") from None
+    cls = class_of(name, known, base, what, base.raises)
+    knobs = knobs_of(cls)
+    if unknown := [k for k in values if k not in knobs]:
+        raise base.raises(f"{name} has no knob {unknown[0]!r}; its knobs are {', '.join(knobs) or 'none'}.")
+    return cls(**{k: parse_knob(knobs[k], v) for k, v in values.items()})
 
 
 def class_of(name: str, known: dict[str, type], base: type, what: str, error: type[LabError]) -> type:

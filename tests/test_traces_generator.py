@@ -89,21 +89,22 @@ def test_columns_and_clock():
 @pytest.mark.parametrize(
     ("options", "found"),
     [
-        ({"days": 0}, "days=0"),
-        ({"days": -1}, "days=-1"),
-        ({"jobs": 0}, "jobs=0"),
-        ({"jobs": 2.5}, "jobs=2.5"),
-        ({"rate": 0}, "rate=0"),
-        ({"rate": 2, "jobs": 5}, "rate=2"),
-        ({"load": 0.9}, "load=0.9"),
-        ({"load": -1, "cluster_gpus": 8}, "load=-1"),
-        ({"load": 0.5, "cluster_gpus": 0}, "cluster_gpus=0"),
+        ({"days": 0}, "Amount.days: found 0;"),
+        ({"days": -1}, "Amount.days: found -1;"),
+        ({"days": np.nan}, "Amount.days: found nan;"),
+        ({"jobs": 0}, "Amount.jobs: found 0;"),
+        ({"jobs": 2.5}, "Amount.jobs: found 2.5; expected a whole number"),
+        ({"rate": 0}, "Amount.rate: found 0;"),
+        ({"rate": 2, "jobs": 5}, "expected rate=1 where jobs or load say"),
+        ({"load": 0.9}, "expected load together with cluster_gpus"),
+        ({"load": -1, "cluster_gpus": 8}, "Amount.load: found -1;"),
+        ({"load": 0.5, "cluster_gpus": 0}, "Amount.cluster_gpus: found 0;"),
         ({"rate": 1e5, "days": 3_000}, "jobs to make"),
         ({"calibration": "venice"}, "'venice'; expected one of pai, philly, venus"),
     ],
 )
 def test_wrong_arguments_are_named(options, found):
-    with pytest.raises(TraceError, match="generate: found .*expected") as told:
+    with pytest.raises(TraceError, match="found .*expected") as told:
         generate(**{"calibration": "pai"} | options)
     assert found in str(told.value)
 

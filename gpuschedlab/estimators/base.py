@@ -7,6 +7,7 @@ import numpy as np
 import polars as pl
 
 from gpuschedlab.errors import EstimatorError
+from gpuschedlab.knobs import Knobbed
 
 #: Columns of a trace that are known when a job is submitted; all others stay outside the door.
 KNOWN = (
@@ -56,10 +57,11 @@ def known(jobs: pl.DataFrame, also: tuple[str, ...] = ()) -> pl.DataFrame:
     return jobs.select([c for c in jobs.columns if c in KNOWN or c in also])
 
 
-class Estimator:
+class Estimator(Knobbed):
     """Base of what a policy may know of a job's duration: learn from an earlier trace, predict a later one.
 
-    A subclass is a frozen dataclass whose fields are its parameters, with `_predict(jobs) -> (n,) array` and,
+    A subclass is a frozen dataclass whose fields are its parameters, annotated with `Knob` where the command line, sweeps and
+    sliders are to offer them, with `_predict(jobs) -> (n,) array` and,
     unless `needs_history` is False, `_fit(history)`, which keeps what it learnt in attributes that end in an
     underscore (set with `self._learn(name_=value)`). One that also learns while jobs run overrides
     `update(view)`. `predict` shows it the columns of `KNOWN` only, whatever the caller passes, so that a duration
@@ -87,6 +89,7 @@ class Estimator:
     array([3600.])
     """
 
+    raises: typing.ClassVar = EstimatorError
     sees_truth: typing.ClassVar[bool] = False
     needs_history: typing.ClassVar[bool] = True
     reads: typing.ClassVar[tuple[str, ...]] = ()

@@ -1,14 +1,14 @@
 """Rolling estimates from a user's earlier jobs: half of QSSF's estimator, Helios (SC 2021)."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated
 
 import numpy as np
 import polars as pl
 
-from gpuschedlab.errors import EstimatorError
 from gpuschedlab.estimators.base import Estimator
-from gpuschedlab.estimators.past import LEVELS, pasts, recall, with_kin
+from gpuschedlab.estimators.past import HALF_LIFE, LEVELS, pasts, recall, with_kin
+from gpuschedlab.knobs import Knob
 
 #: Priors that are tried, in jobs.
 PRIORS = (0.0, 0.3, 1.0, 3.0, 10.0, 30.0, np.inf)
@@ -74,17 +74,11 @@ class History(Estimator):
     array([50., 70.])
     """
 
-    half_life: float = 10.0
-    statistic: Literal["geometric", "mean"] = "geometric"
-    prior: float | None = None
-
-    def __post_init__(self):
-        if not self.half_life > 0:
-            raise EstimatorError(f"History.half_life: found {self.half_life!r} jobs; expected a number > 0.")
-        if self.statistic not in ("geometric", "mean"):
-            raise EstimatorError(f"History.statistic: found {self.statistic!r}; expected 'geometric' or 'mean'.")
-        if self.prior is not None and not self.prior >= 0:
-            raise EstimatorError(f"History.prior: found {self.prior!r} jobs; expected a number >= 0, or None.")
+    half_life: Annotated[float, HALF_LIFE] = 10.0
+    statistic: Annotated[str, Knob(choices=("geometric", "mean"), help="typical duration of a group")] = "geometric"
+    prior: Annotated[
+        float | None, Knob(0, 1e12, unit="jobs", tuned=(0, 30), help="worth of the wider group; none: chosen")
+    ] = None
 
     def _fit(self, history: pl.DataFrame) -> None:
         jobs = with_kin(history).sort("submit", "job_id")

@@ -1,13 +1,14 @@
 """Any estimator, made worse by a known amount: how much accuracy does a policy need?"""
 
 from dataclasses import dataclass, field
+from typing import Annotated
 
 import numpy as np
 import polars as pl
 
-from gpuschedlab.errors import EstimatorError
 from gpuschedlab.estimators.base import Estimator
 from gpuschedlab.estimators.oracle import Oracle
+from gpuschedlab.knobs import Knob
 
 _FNV_START, _FNV_PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
 
@@ -58,16 +59,15 @@ class Noisy(Estimator):
     """
 
     estimator: Estimator = field(default_factory=Oracle)
-    error: float = 0.3
-    rng: int | np.random.Generator = 0
+    error: Annotated[float, Knob(0, 1e6, tuned=(0, 3), help="standard deviation of the factor")] = 0.3
+    rng: Annotated[int, Knob(-(2**63), 2**63 - 1, tuned=(0, 99), help="seed")] = 0
 
     needs_history = False
 
     def __post_init__(self):
-        if not (np.isfinite(self.error) and self.error >= 0):
-            raise EstimatorError(f"Noisy.error: found {self.error!r}; expected a number >= 0, such as 0.3.")
         if isinstance(self.rng, np.random.Generator):
             object.__setattr__(self, "rng", int(self.rng.integers(2**63)))
+        super().__post_init__()
 
     @property
     def sees_truth(self) -> bool:

@@ -4,6 +4,11 @@ from collections.abc import Sequence
 
 import polars as pl
 
+from gpuschedlab.knobs import Knob
+
+#: Knob of the jobs after which a weight in a group of like names has halved.
+HALF_LIFE = Knob(1e-3, 1e15, log=True, unit="jobs", tuned=(1, 1000), help="after which a weight has halved")
+
 #: From the most alike jobs to all jobs; a level applies where the more alike ones have no past.
 LEVELS = (("user", "name"), ("user", "kin"), ("user", "gpus"), ("user",), ("gpus",), ())
 

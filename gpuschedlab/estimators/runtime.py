@@ -1,14 +1,15 @@
 """A boosted model of durations: the learnt half of QSSF's estimator, Helios (SC 2021)."""
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 import polars as pl
 
 from gpuschedlab._extras import need
-from gpuschedlab.errors import EstimatorError
 from gpuschedlab.estimators.base import Estimator
-from gpuschedlab.estimators.past import LEVELS, pasts, recall, with_kin
+from gpuschedlab.estimators.past import HALF_LIFE, LEVELS, pasts, recall, with_kin
+from gpuschedlab.knobs import Knob
 
 #: Columns that are names, not numbers.
 CATEGORIES = ("user", "vc", "model", "name", "kin", "kind")
@@ -78,21 +79,13 @@ class Runtime(Estimator):
     array([ 10., 100.])
     """
 
-    trees: int = 150
-    depth: int = 4
-    rate: float = 0.1
-    recurrent: bool = True
-    half_life: float = 10.0
-
-    def __post_init__(self):
-        limits = {"trees": self.trees >= 1, "depth": self.depth >= 1, "rate": 0 < self.rate <= 1}
-        limits["half_life"] = self.half_life > 0
-        for name, holds in limits.items():
-            if not holds:
-                raise EstimatorError(
-                    f"Runtime.{name}: found {getattr(self, name)!r}; "
-                    f"expected trees >= 1, depth >= 1, 0 < rate <= 1, half_life > 0."
-                )
+    trees: Annotated[int, Knob(1, 100_000, log=True, tuned=(10, 1000), help="number of trees")] = 150
+    depth: Annotated[int, Knob(1, 64, tuned=(1, 10), help="of each tree")] = 4
+    rate: Annotated[
+        float, Knob(1e-9, 1, log=True, tuned=(0.01, 1), help="share of each tree's answer that is added")
+    ] = 0.1
+    recurrent: Annotated[bool, Knob(help="whether the statistics of the past are features")] = True
+    half_life: Annotated[float, HALF_LIFE] = 10.0
 
     def _fit(self, history: pl.DataFrame) -> None:
         jobs = with_kin(history).sort("submit", "job_id")

@@ -74,8 +74,9 @@ def _values(who: str, info: KnobInfo, given) -> list:
         if info.kind == "floats":
             value = tuple(float(v) for v in value) if isinstance(value, list | tuple) else (float(value),)
         if problem := info.problem(value):
-            raise PolicyError(f"{where}: found {value!r}; {problem}.")
-        found.append(int(value) if info.kind == "int" else float(value) if info.kind == "float" else value)
+            raise info.raises(f"{where}: found {value!r}; {problem}.")
+        kind = {"int": int, "float": float}.get(info.kind)
+        found.append(value if kind is None or value is None else kind(value))
     return found
 
 

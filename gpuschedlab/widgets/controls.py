@@ -68,7 +68,9 @@ class Control:
             first = value[0] if value else info.knob.low
             self.parts = [_slider(info, first, label) for label in labels]
         else:
-            self.parts = [_slider(info, value, info.label)]
+            self.parts = [_slider(info, info.knob.low if value is None else value, info.label)]
+        if info.optional:  # a box beside it, ticked where there is no value
+            self.parts.append(w.Checkbox(value=value is None, description=f"no {info.name}", indent=True, **common))
         self.value = value
 
     @property
@@ -86,6 +88,8 @@ class Control:
     @property
     def value(self):
         """What the widgets say, in the knob's own type."""
+        if self.info.optional and self.parts[-1].value:
+            return None
         if self.info.kind in ("bool", "choice"):
             return self.parts[0].value
         if self.info.kind == "floats":
@@ -95,6 +99,11 @@ class Control:
     @value.setter
     def value(self, value):
         """Show a value."""
+        if self.info.optional:
+            self.parts[-1].value = value is None
+            if value is not None:
+                self._given[self.parts[0]] = self.parts[0].value = value
+            return
         values = list(value) if self.info.kind == "floats" else [value]
         for i, part in enumerate(self.parts):
             part.layout.display = None if i < len(values) else "none"

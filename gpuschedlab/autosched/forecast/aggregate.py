@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Annotated, ClassVar
 
 import numpy as np
 import polars as pl
 
 from gpuschedlab.errors import EstimatorError
+from gpuschedlab.knobs import Knob, Knobbed
 
 PART = 1 / 128
 """Largest part of all jobs that becomes one: a small trace keeps its detail."""
 
 
 @dataclass(frozen=True)
-class Aggregator:
+class Aggregator(Knobbed):
     """Group jobs that ask for the same, at about the same time, for about as long.
 
     Jobs of equal demand are neighbours if they were submitted in the same window and their durations lie in
@@ -59,15 +61,14 @@ class Aggregator:
     [(2.0, 105.0, 2.0), (4.0, 100.0, 1.0)]
     """
 
-    window: float = 21_600.0
-    ratio: float = 4.0
-    most: int = 12
-    room: float = 32.0
+    raises: ClassVar = EstimatorError
+    window: Annotated[float, Knob(1e-3, 1e12, log=True, unit="s", tuned=(600, 1e6), help="counts as the same time")] = (
+        21_600.0
+    )
+    ratio: Annotated[float, Knob(1.0001, 1e12, log=True, tuned=(1.1, 16), help="step of the grid of durations")] = 4.0
+    most: Annotated[int, Knob(1, 1e9, log=True, tuned=(1, 64), help="jobs of a group")] = 12
+    room: Annotated[float, Knob(1e-3, 1e9, log=True, unit="GPUs", tuned=(1, 256), help="of a group")] = 32.0
     alike: tuple[str, ...] = ("kind",)
-
-    def __post_init__(self):
-        if not (self.window > 0 and self.ratio > 1 and self.most >= 1 and self.room > 0):
-            raise EstimatorError(f"found {self}; expected window > 0 s, ratio > 1, most >= 1 and room > 0 GPUs.")
 
     def __call__(self, forecast):
         """Return the forecast with similar jobs grouped, at most a `PART` of all in one.

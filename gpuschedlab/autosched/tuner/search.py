@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from typing import Annotated, ClassVar
 
 import numpy as np
 import polars as pl
@@ -14,6 +15,7 @@ from gpuschedlab.autosched.tuner.measure import Measurement, Probe, context_of, 
 from gpuschedlab.autosched.tuner.samplers import SAMPLERS, LatinHypercube
 from gpuschedlab.autosched.tuner.space import Space
 from gpuschedlab.errors import EstimatorError
+from gpuschedlab.knobs import Knob, Knobbed
 
 ITERATIONS = 40  # T, section 6.5.2
 GAMMA = 0.95  # algorithm 3, line 3
@@ -99,7 +101,7 @@ class Tuning:
 
 
 @dataclass(frozen=True)
-class Tuner:
+class Tuner(Knobbed):
     """Search a policy's knobs on a forecast, measuring as little as it can.
 
     Algorithm 3. (1) Sample a configuration; (2) project it on ranges and constraints, and on the scope; (3) predict its
@@ -151,27 +153,24 @@ class Tuner:
     AutoSched thesis, section 6.4.3.1, algorithm 3; 6.5.2 for T.
     """
 
-    iterations: int = ITERATIONS
-    sampler: str = "bluefin"
-    epsilon: float = 0.93
-    gamma: float = GAMMA
-    margin: float = 0.002
-    proposals: int = 2
-    pool: int = 128
-    memory: int = 64
-    patience: int = 1
-    reject: bool = True
-    scope: bool = True
+    raises: ClassVar = EstimatorError
+    iterations: Annotated[int, Knob(0, 1e6, tuned=(1, 100), help="rounds")] = ITERATIONS
+    sampler: Annotated[str, Knob(choices=tuple(SAMPLERS), help="what proposes configurations")] = "bluefin"
+    epsilon: Annotated[float, Knob(0, 1, help="probability that a bad prediction leads to rejection")] = 0.93
+    gamma: Annotated[float, Knob(1e-9, 1e9, log=True, tuned=(0.1, 10), help="relax factor")] = GAMMA
+    margin: Annotated[float, Knob(-1e9, 1e9, tuned=(0, 0.1), help="logarithm of the reward that does not matter")] = (
+        0.002
+    )
+    proposals: Annotated[int, Knob(0, 1e6, tuned=(0, 10), help="rounds of the model's favourites")] = 2
+    pool: Annotated[int, Knob(1, 1e6, log=True, tuned=(16, 1024), help="points of which they are chosen")] = 128
+    memory: Annotated[int, Knob(0, 1e6, tuned=(0, 256), help="best past configurations that count")] = 64
+    patience: Annotated[int, Knob(1, 1e6, tuned=(1, 20), help="measurements without progress that end it")] = 1
+    reject: Annotated[bool, Knob(help="whether bad predictions are rejected (step 3)")] = True
+    scope: Annotated[bool, Knob(help="whether axes are fixed (step 6)")] = True
     options: dict = field(default_factory=dict)
 
     def __post_init__(self):
-        whole = all(isinstance(n, int) for n in (self.iterations, self.proposals, self.memory, self.pool))
-        counts = whole and min(self.iterations, self.proposals, self.memory) >= 0 < self.pool and self.patience > 0
-        if self.sampler not in SAMPLERS or not (counts and 0 <= self.epsilon <= 1 and self.gamma > 0):
-            raise EstimatorError(
-                f"found {self}; expected a sampler of {', '.join(SAMPLERS)}, iterations, proposals and memory from 0, "
-                "pool and patience from 1, epsilon in [0, 1], gamma > 0."
-            )
+        super().__post_init__()
         if self.options:
             try:
                 SAMPLERS[self.sampler]([0], **self.options)

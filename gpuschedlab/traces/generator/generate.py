@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+from typing import Annotated, ClassVar
 
 import numpy as np
 import polars as pl
 
 from gpuschedlab.errors import TraceError
+from gpuschedlab.knobs import Constraint, Knob, Knobbed
 from gpuschedlab.traces.generator import demand
 from gpuschedlab.traces.generator.arrivals import HOUR, place
 from gpuschedlab.traces.generator.attributes import latents, mean_work, spells
@@ -33,6 +35,49 @@ MODELS = {
     "alexnet": 0.04,
     "cyclegan": 0.04,
 }
+
+
+@dataclasses.dataclass(frozen=True)
+class Amount(Knobbed):
+    """How much is generated; the knobs are parameters of `generate`, which checks them here.
+
+    Raises
+    ------
+    TraceError
+        A value is out of range, or they contradict each other.
+
+    Examples
+    --------
+    >>> Amount(days=0)
+    Traceback (most recent call last):
+    gpuschedlab.errors.TraceError: Amount.days: found 0; expected 1e-06 to 36500 d.
+    """
+
+    raises: ClassVar = TraceError
+    days: Annotated[float, Knob(1e-6, 36_500, log=True, unit="d", tuned=(1, 365), help="length")] = 7.0
+    jobs: Annotated[
+        int | None, Knob(1, 1e8, log=True, tuned=(100, 1e6), help="how many; none: as rate or load say")
+    ] = None
+    rate: Annotated[
+        float, Knob(1e-9, 1e6, log=True, unit="x", tuned=(0.1, 10), help="arrivals over the original's")
+    ] = 1.0
+    load: Annotated[float | None, Knob(1e-9, 100, tuned=(0.1, 2), help="GPU time over that of the cluster")] = None
+    cluster_gpus: Annotated[
+        float | None, Knob(1, 1e9, log=True, unit="GPUs", tuned=(8, 10_000), help="that load refers to")
+    ] = None
+
+    constraints = (
+        Constraint(
+            "rate=1 where jobs or load say how much work there is",
+            lambda k: k["rate"] == 1 or (k["jobs"] is None and k["load"] is None),
+            lambda k: {"rate": 1.0},
+        ),
+        Constraint(
+            "load together with cluster_gpus",
+            lambda k: k["load"] is None or k["cluster_gpus"] is not None,
+            lambda k: {"load": None},
+        ),
+    )
 
 
 def generate(
@@ -100,7 +145,7 @@ def generate(
     True
     """
     figures = load_preset(calibration) if isinstance(calibration, str) else calibration
-    _check(days, jobs, rate, load, cluster_gpus)
+    Amount(days, jobs, rate, load, cluster_gpus)
     zero = datetime.datetime.fromisoformat(start) if isinstance(start, str) else start
     zero = zero or datetime.datetime.fromisoformat(START)
     figures = _fitting(figures, cluster_gpus)
@@ -109,21 +154,6 @@ def generate(
     if target:
         figures = _stretched(figures, target / (number * mean_work(figures.marks)))
     return _frame(figures, days, number, target, zero, np.random.default_rng(rng))
-
-
-def _check(days, jobs, rate, load, cluster_gpus) -> None:
-    checks = [
-        ("days", days, "above 0 and at most 36,500", 0 < days <= 36_500),
-        ("jobs", jobs, "a whole number from 1 up", jobs is None or (jobs == int(jobs) and jobs >= 1)),
-        ("rate", rate, "above 0", 0 < rate < 1e6),
-        ("rate", rate, "1 where jobs or load say how much work there is", rate == 1 or not (jobs or load)),
-        ("load", load, "above 0 and at most 100", load is None or 0 < load <= 100),
-        ("cluster_gpus", cluster_gpus, "at least 1", cluster_gpus is None or cluster_gpus >= 1),
-        ("load", load, "a load together with cluster_gpus", load is None or cluster_gpus is not None),
-    ]
-    for name, found, wanted, holds in checks:
-        if not holds:
-            raise TraceError(f"generate: found {name}={found!r}; expected {wanted}. Pass another {name}.")
 
 
 def _number(figures: Calibration, days, rate, load, cluster_gpus) -> int:

@@ -1,0 +1,121 @@
+"""One declaration serves estimators, the tuner, the aggregator and the generator, each with its own error."""
+
+import dataclasses
+from typing import Annotated
+
+import numpy as np
+import pytest
+
+from gpuschedlab.autosched import Aggregator, Tuner
+from gpuschedlab.errors import EstimatorError, PolicyError, TraceError
+from gpuschedlab.estimators import ALL, Estimator, History, Noisy, Runtime
+from gpuschedlab.knobs import Knob, knob_word, knobs_of, parse_knob
+from gpuschedlab.policies import Tiresias
+from gpuschedlab.sweep import grid
+from gpuschedlab.traces.generator.generate import Amount
+from gpuschedlab.widgets.controls import KnobControls
+from gpuschedlab.words import estimator_of
+
+DECLARED = {
+    History: (EstimatorError, {"half_life": 0, "statistic": "mode", "prior": -1}),
+    Noisy: (EstimatorError, {"error": -0.1, "rng": "x"}),
+    Runtime: (EstimatorError, {"trees": 0, "depth": 1.5, "rate": 2.0, "recurrent": 3, "half_life": np.nan}),
+    Tuner: (
+        EstimatorError,
+        {"iterations": -1, "sampler": "magic", "epsilon": 1.5, "gamma": 0, "pool": 0, "patience": 0},
+    ),
+    Aggregator: (EstimatorError, {"window": 0, "ratio": 1, "most": 0, "room": 0}),
+    Amount: (TraceError, {"days": 0, "jobs": 0, "rate": 0, "load": -1, "cluster_gpus": 0}),
+    Tiresias: (PolicyError, {"queues": 0}),
+}
+WRONG = [(cls, name, value) for cls, (_, values) in DECLARED.items() for name, value in values.items()]
+
+
+@pytest.mark.parametrize(("cls", "name", "value"), WRONG)
+def test_a_value_out_of_range_raises_the_error_of_its_class(cls, name, value):
+    with pytest.raises(DECLARED[cls][0], match=rf"{cls.__name__}.{name}: found .*expected"):
+        cls(**{name: value})
+
+
+@pytest.mark.parametrize("cls", DECLARED, ids=lambda cls: cls.__name__)
+def test_every_knob_is_declared_with_help_and_survives_a_word(cls):
+    infos = knobs_of(cls())
+    assert set(DECLARED[cls][1]) <= set(infos)
+    for name, info in infos.items():
+        assert info.knob.help or cls is Tiresias
+        assert parse_knob(info, knob_word(info.default)) == info.default, name
+        assert info.clip(info.default) == info.default, name
+        assert info.raises is DECLARED[cls][0]
+
+
+def test_a_knob_may_be_none():
+    info = knobs_of(History)["prior"]
+    assert info.optional
+    assert info.describe() == "0 to 1e+12 jobs, or none (default none)"
+    assert parse_knob(info, "none") is None
+    assert parse_knob(info, "3") == 3.0
+    assert info.problem(None) is None
+    assert "expected" in knobs_of(History)["half_life"].problem(None)
+
+
+def test_words_read_the_knobs_of_estimators():
+    assert estimator_of("history:prior=none,statistic=mean") == History(statistic="mean")
+    assert estimator_of("runtime:trees=20,recurrent=no,rate=0.5") == Runtime(trees=20, recurrent=False, rate=0.5)
+    for word, said in (
+        ("history:prior=many", "knob prior: found 'many'; expected 0 to 1e\\+12 jobs, or none"),
+        ("runtime:trees=0", "Runtime.trees: found 0; expected 1 to 100000"),
+        ("noisy:eror=1", "noisy has no knob 'eror'; its knobs are error, rng"),
+        ("oracle:x=1", "oracle has no knob 'x'; its knobs are none"),
+    ):
+        with pytest.raises(EstimatorError, match=said):
+            estimator_of(word)
+
+
+@pytest.mark.parametrize("cls", [*ALL.values(), Tuner, Aggregator, Amount], ids=lambda cls: cls.__name__)
+def test_sliders_give_back_what_they_were_given(cls):
+    controls = KnobControls(cls())
+    assert set(controls.controls) == set(knobs_of(cls))
+    assert controls.thing == cls()
+
+
+def test_a_slider_of_a_knob_that_may_be_none():
+    controls = KnobControls(History())
+    slider, none = controls["prior"].parts
+    assert none.value
+    none.value = False
+    slider.value = 2.0
+    assert controls.thing == History(prior=2.0)
+    controls.show(History())
+    assert controls.thing == History()
+
+
+def test_a_grid_of_estimators():
+    assert [e.error for e in grid(Noisy(rng=3), error=[0, 0.5])] == [0.0, 0.5]
+    assert [e.prior for e in grid(History, prior=[None, 3])] == [None, 3.0]
+    assert [e.statistic for e in grid(History, statistic="all")] == ["geometric", "mean"]
+    with pytest.raises(EstimatorError, match="grid: Noisy.error: found -1"):
+        grid(Noisy, error=[-1])
+
+
+def test_constraints_of_the_generator_project():
+    assert Amount.project({"rate": 2.0, "jobs": 5})["rate"] == 1.0
+    assert Amount.project({"load": 0.5})["load"] is None
+    assert Amount.project({"load": 0.5, "cluster_gpus": 8})["load"] == 0.5
+
+
+def test_an_estimator_of_ones_own_declares_its_knobs():
+    @dataclasses.dataclass(frozen=True)
+    class Mine(Estimator):
+        share: Annotated[float, Knob(0, 1)] = 0.5
+
+    assert list(knobs_of(Mine)) == ["share"]
+    assert Mine().with_knobs(share=0.2).share == 0.2
+    with pytest.raises(EstimatorError, match=r"Mine.share: found 2; expected 0 to 1"):
+        Mine(share=2)
+
+    @dataclasses.dataclass(frozen=True)
+    class Badly(Estimator):
+        share: Annotated[float, Knob(0)] = 0.5
+
+    with pytest.raises(EstimatorError, match="Badly.share: found range 0 to None"):
+        knobs_of(Badly)
