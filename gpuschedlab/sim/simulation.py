@@ -8,6 +8,7 @@ from importlib.metadata import PackageNotFoundError, version
 import numpy as np
 import polars as pl
 
+from gpuschedlab.cluster import Cluster
 from gpuschedlab.cluster.placement import SLOTS
 from gpuschedlab.errors import PolicyError, SpeedError
 from gpuschedlab.sim import resume
