@@ -93,6 +93,10 @@ class Srtf(Ordered):
         return max(0.0, job.estimate - job.progress)
 
 
+NEVER = 1e300
+"""Deadline (s) of jobs that have none."""
+
+
 @dataclass(frozen=True)
 class Edf(Ordered):
     """Earliest deadline first; jobs without one come last, in order of submission.
@@ -116,4 +120,4 @@ class Edf(Ordered):
     @staticmethod
     def key(now: float, job: np.void, knobs: np.void) -> float:
         """Deadline (s from the trace's zero)."""
-        return job.deadline
+        return min(job.deadline, NEVER)

@@ -1,5 +1,6 @@
 """A policy's key functions as machine code, and its knobs as the record that they read."""
 
+import dis
 from dataclasses import dataclass
 from functools import cache
 
@@ -69,13 +70,23 @@ class Compiled(types.WrapperAddressProtocol):
         return KEY.signature
 
 
+def _check_silent(function, who: str):
+    """Raise PolicyError for a function that raises: machine code calls it through its address, and would go on."""
+    if any(step.opname == "RAISE_VARARGS" for step in dis.get_instructions(function)):
+        raise PolicyError(
+            f"{who} has a raise or assert statement, which compiled code cannot report. Return a number for every job, "
+            "such as a very large one for a job that goes last."
+        )
+
+
 @cache
 def _compiled(function, dtype: np.dtype, who: str):
+    _check_silent(function, who)
     own = function.__module__.startswith("gpuschedlab.")  # others' sources may change in ways a cache does not see
     try:
-        return Compiled(
-            (njit if own else numba.njit)(types.float64(types.float64, JOB_TYPE, from_dtype(dtype)))(function)
-        )
+        # Divided by zero, a key is infinite or no number, as in numpy: the engine reports that, where it would swallow an error.
+        signature = types.float64(types.float64, JOB_TYPE, from_dtype(dtype))
+        return Compiled((njit if own else numba.njit)(signature, error_model="numpy")(function))
     except Exception as error:  # numba raises many kinds; the message is what helps
         lines = [line for line in str(error).splitlines() if line.strip()]
         raise PolicyError(

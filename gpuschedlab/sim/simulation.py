@@ -16,7 +16,17 @@ from gpuschedlab.sim.answer import check_answer
 from gpuschedlab.sim.build import build_state, text_codes
 from gpuschedlab.sim.engine.apply import apply_answer, log_open, refresh_active
 from gpuschedlab.sim.engine.events import DECIDE, FAULT, FULL, OPAQUE, advance
-from gpuschedlab.sim.engine.state import LOGS, NO_PAIR, NO_SPEED, NO_TRANSFER, TAKEN, spare
+from gpuschedlab.sim.engine.state import (
+    BAD_CHANGE,
+    BAD_GATE,
+    BAD_KEY,
+    LOGS,
+    NO_PAIR,
+    NO_SPEED,
+    NO_TRANSFER,
+    TAKEN,
+    spare,
+)
 from gpuschedlab.sim.keys import compiled_keys, knob_record
 from gpuschedlab.sim.policy import Ordered, Policy, Round
 from gpuschedlab.sim.run import Run, make_run
@@ -29,6 +39,12 @@ PATIENCE = 7 * 86_400.0
 """Seconds without any progress after which a round policy is held to be stuck."""
 LOGGED = 20_000
 """Room in the log of who held what, in rows, from which on jobs that are started in vain are an error."""
+NUMBERS = {
+    BAD_KEY: ("key", ("not finite", "a finite number: the lower, the earlier")),
+    BAD_CHANGE: ("change", ("no number", "an instant (s), or inf")),
+    BAD_GATE: ("gate", ("no number", "a number: the lower, the earlier")),
+}
+"""Function of a policy, what is wrong with its value, and what was expected."""
 ADDRESSES = ("_fns", "_raw")
 """Attributes that point into this process' memory: a pickle leaves them out, and they are made anew where it is read."""
 
@@ -97,6 +113,7 @@ class Simulation:
         self.state = build_state(self.trace, self.cluster, self.policy, self.speeds, estimates, self.delays, ready)
         self._keys()
         resume.begin(self, start, initial)
+        self._raise_fault()
 
     @property
     def now(self) -> float:
@@ -183,6 +200,7 @@ class Simulation:
         self.policy, self.memory = policy, _begun(policy)
         self._keys()
         resume.rebuild(self)
+        self._raise_fault()
 
     def snapshot(self) -> Snapshot:
         """All jobs as they are now, the truth included."""
@@ -266,8 +284,7 @@ class Simulation:
         checked = check_answer(answer, view, self.policy.name, self.delays)
         wake = self._reserve(view.now, checked)
         short = apply_answer(self.state, *self._fns, self._raw, checked.jobs, checked.cells, wake)
-        if int(self.state.scalar["culprit"][0]) >= 0:
-            raise self._fault()
+        self._raise_fault()
         status = answer.status + (f"{' ' if answer.status else ''}{short} not placed" if short else "")
         proved = (float(answer.objective), float(answer.bound), status, float(answer.seconds))
         self.rounds.append((view.now, seconds, *proved))
@@ -304,6 +321,11 @@ class Simulation:
                 "Give every job GPUs at last, for longer than its delays, or run with until=..."
             )
 
+    def _raise_fault(self):
+        """Raise what the engine found, if anything."""
+        if int(self.state.scalar["culprit"][0]) >= 0:
+            raise self._fault()
+
     def _fault(self) -> SpeedError | PolicyError:
         """What is wrong with the job that the engine blames."""
         scalar = self.state.scalar[0]
@@ -314,6 +336,12 @@ class Simulation:
             return SpeedError(
                 f"{who} ({name}) was given {b['got'] / SLOTS:g} GPUs of {self.cluster.gpu_types[b['type']]} on {b['nodes']} "
                 "nodes, which its speed table lacks. Allow only configurations of speeds.configurations(), or extend the table."
+            )
+        if fault in (BAD_KEY, BAD_CHANGE, BAD_GATE):
+            what, wanted = NUMBERS[fault]
+            return PolicyError(
+                f"{self.policy.name}.{what} gave {who} at t={self.now:g} s a value that is {wanted[0]}; expected {wanted[1]}. "
+                "Mind divisions by zero (a job is just submitted, has no estimate) and logarithms."
             )
         if fault == TAKEN:
             return PolicyError(

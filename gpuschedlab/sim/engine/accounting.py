@@ -9,7 +9,7 @@ import numpy as np
 from gpuschedlab._compiled import njit
 from gpuschedlab.cluster.placement import RELAX, SLOTS, find_nodes
 from gpuschedlab.sim.engine.queues import set_timer
-from gpuschedlab.sim.engine.state import NO_PAIR, NO_SPEED, RUNNING, WAITING
+from gpuschedlab.sim.engine.state import BAD_CHANGE, BAD_KEY, NO_PAIR, NO_SPEED, RUNNING, WAITING
 from gpuschedlab.speeds.codes import find_row
 
 INF = np.inf
@@ -93,6 +93,15 @@ def log_stretch(S, j):
     b.stretch = sc.now
 
 
+@njit
+def drift_key(S, j, fns, raw):
+    """Bring the key of job j, which drifts with time, up to date."""
+    key = fns[0](S.scalar[0].now, S.job[j], raw)
+    if not np.isfinite(key):
+        blame(S, j, BAD_KEY)
+    S.body[j].key = key
+
+
 @njit(inline="never")
 def blame(S, j, fault):
     """Remember the first job of which something is wrong."""
@@ -169,6 +178,8 @@ def wake(S, j, change, raw):
     r = S.rule[0]
     now = S.scalar[0].now
     time = change(now, job, raw)
+    if np.isnan(time):
+        blame(S, j, BAD_CHANGE)
     if time <= now:  # what has changed already does not change again
         time = INF
     if job.state == RUNNING:
@@ -200,6 +211,8 @@ def renew_key(S, j, fns, raw):
     now = S.scalar[0].now
     b = S.body[j]
     key = fns[0](now, S.job[j], raw)
+    if not np.isfinite(key):
+        blame(S, j, BAD_KEY)
     if key != b.key:
         b.key = key
         b.since = on_grid(now, S.rule[0].interval) if S.rule[0].interval > 0 else now

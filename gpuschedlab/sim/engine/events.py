@@ -27,6 +27,10 @@ from gpuschedlab.sim.engine.queues import ahead, drop_waiting, moved_rank, moved
 from gpuschedlab.sim.engine.state import JOB, RUNNING
 
 ENDED, FULL, DECIDE, FAULT = range(4)
+ROUNDING = 1e-9
+"""Share of its duration below which the remaining time of a job is a rounding error."""
+INSTANT = 1e-12
+"""Share of the time within which timers ring at one instant."""
 
 
 @njit
@@ -48,6 +52,16 @@ def leads(S, j):
     return sc.waiting == 0 or (sc.head >= 0 and ahead(S.body, j, sc.head))
 
 
+@njit
+def ends_now(S, j):
+    """Whether the segment or work of job j, if it runs, ends at this instant, but for rounding.
+
+    What ends at the same instant in exact arithmetic would otherwise end an ulp apart, with a decision in between.
+    """
+    b = S.body[j]
+    return S.job[j].state == RUNNING and b.rate > 0 and b.finish - S.scalar[0].now <= ROUNDING * b.work / b.rate
+
+
 @njit(inline="never")
 def ring(S, j, fns, raw):
     """The timer of job j rings: its segment, work, stay or patience ends, or its key changes."""
@@ -56,7 +70,7 @@ def ring(S, j, fns, raw):
     sc = S.scalar[0]
     refresh(S, j)
     if job.state == RUNNING:
-        if b.finish <= sc.now:
+        if ends_now(S, j):
             job.progress = b.goal
             if b.goal >= b.work:
                 complete(S, j, fns, raw)
@@ -129,24 +143,47 @@ def decide(S, fns, raw):
 
 
 @njit(inline="never")
+def latest_timer(S, limit):
+    """Time of the latest timer up to a limit (s), of which the first is within it."""
+    stack = S.victims
+    latest = S.body[S.timers[0]].timer
+    n = 1
+    stack[0] = 0
+    while n > 0:
+        n -= 1
+        i = stack[n]
+        latest = max(latest, S.body[S.timers[i]].timer)
+        for child in range(2 * i + 1, min(2 * i + 3, S.scalar[0].timers)):
+            if S.body[S.timers[child]].timer <= limit:
+                stack[n] = child
+                n += 1
+    return latest
+
+
+@njit(inline="never")
 def next_time(S):
-    """Time of the next event (s), inf: none."""
+    """Time of the next event (s), inf: none.
+
+    Timers that coincide but for rounding ring at one instant: that of an arrival, outage or decision beside them, which is
+    exact, and otherwise that of the last of them.
+    """
     sc = S.scalar[0]
-    time = INF
+    time = sc.decide_at
     if sc.arrived < S.job.shape[0]:
-        time = S.job[sc.arrived].submit
-    if sc.timers > 0:
-        time = min(time, S.body[S.timers[0]].timer)
+        time = min(time, S.job[sc.arrived].submit)
     if sc.outage < S.outage.shape[0] and sc.done < S.job.shape[0]:
         time = min(time, S.outage[sc.outage].time)
-    return min(time, sc.decide_at)
+    if sc.timers == 0 or S.body[S.timers[0]].timer > time:
+        return time
+    limit = S.body[S.timers[0]].timer * (1 + INSTANT)
+    return time if time <= limit else latest_timer(S, limit)
 
 
 @njit(inline="never")
 def happen(S, fns, raw):
     """All that happens at this instant, but the decision; whether the logs have room for more."""
     sc = S.scalar[0]
-    while sc.timers > 0 and S.body[S.timers[0]].timer <= sc.now:
+    while sc.timers > 0 and (S.body[S.timers[0]].timer <= sc.now or ends_now(S, S.timers[0])):
         if S.stretches.shape[0] - sc.stretches <= 2 * S.entry.shape[0]:
             return False
         ring(S, S.timers[0], fns, raw)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from gpuschedlab._compiled import njit
-from gpuschedlab.sim.engine.accounting import refresh, take
+from gpuschedlab.sim.engine.accounting import blame, drift_key, refresh, take
 from gpuschedlab.sim.engine.backfill import ANY, GREEDY, fill, first_waiting, most_free, open_classes, try_start
 from gpuschedlab.sim.engine.lifecycle import preempt
 from gpuschedlab.sim.engine.queues import (
@@ -17,12 +17,12 @@ from gpuschedlab.sim.engine.queues import (
     requeue,
     sort_rank,
 )
+from gpuschedlab.sim.engine.state import BAD_GATE
 
 
 @njit(inline="never")
 def rekey(S, fns, raw):
     """Bring drifting keys up to date: running jobs', and waiting ones' where theirs drift, too."""
-    now = S.scalar[0].now
     moving = S.rule[0].moving
     for i in range(S.scalar[0].running):
         refresh(S, S.rank[i])
@@ -32,10 +32,9 @@ def rekey(S, fns, raw):
             for i in range(k.first, k.first + k.count):
                 j = S.heap[i]
                 refresh(S, j)
-                S.body[j].key = fns[0](now, S.job[j], raw)
+                drift_key(S, j, fns, raw)
     for i in range(S.scalar[0].running):
-        j = S.rank[i]
-        S.body[j].key = fns[0](now, S.job[j], raw)
+        drift_key(S, S.rank[i], fns, raw)
     if S.rule[0].fraction < 1:
         gate(S, fns, raw)
     if moving == 2:
@@ -65,6 +64,8 @@ def gate(S, fns, raw):
     values = np.empty(n)
     for i in range(n):
         values[i] = fns[2](S.scalar[0].now, S.job[who[i]], raw)
+        if np.isnan(values[i]):
+            blame(S, who[i], BAD_GATE)
     passed = max(1, int(np.ceil(S.rule[0].fraction * n)))
     last = np.partition(values, passed - 1)[passed - 1]
     equal = passed - (values < last).sum()  # of those who stand exactly at the gate, so many pass

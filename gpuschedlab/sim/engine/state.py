@@ -91,9 +91,9 @@ BODY = np.dtype(
     align=True,
 )
 
-NO_SPEED, NO_PAIR, NO_TRANSFER, TAKEN = range(1, 5)
-"""What can be wrong with a job that a round starts: its table lacks the configuration, the pair, or the transfer, or others
-hold the GPUs that it was given."""
+NO_SPEED, NO_PAIR, NO_TRANSFER, TAKEN, BAD_KEY, BAD_CHANGE, BAD_GATE = range(1, 8)
+"""What can be wrong with a job: its table lacks the configuration, the pair, or the transfer; others hold the GPUs that it was
+given; its key, the instant at which that changes, or its gate value is no number."""
 
 ANSWER = np.dtype(
     [

@@ -3,7 +3,7 @@
 from numba import types
 
 from gpuschedlab._compiled import njit
-from gpuschedlab.sim.engine.accounting import log_stretch, log_tick, set_rate, wake
+from gpuschedlab.sim.engine.accounting import drift_key, log_stretch, log_tick, set_rate, wake
 from gpuschedlab.sim.engine.apply import INDEX
 from gpuschedlab.sim.engine.backfill import try_start
 from gpuschedlab.sim.engine.events import KEY, RAW
@@ -56,7 +56,7 @@ def reinsert(S, key, change, gate, raw):
         b = S.body[j]
         if state == WAITING:
             place_in_queue(S, j)
-        b.key = key(sc.now, S.job[j], raw)
+        drift_key(S, j, (key, change, gate), raw)
         if state == WAITING:
             push_waiting(S, j)
             sc.waiting += 1
