@@ -64,7 +64,7 @@ def gpus_are_held(seen, run, cluster) -> str | None:
     status = dict(run.rounds.select("time", "status").iter_rows())
 
     def find(s):
-        held = dict(_held(run, s.now).group_by("job").agg(pl.col("gpus").sum()).iter_rows())
+        held = dict(_held(run, s.now).group_by("job", maintain_order=True).agg(pl.col("gpus").sum()).iter_rows())
         wrong = [i for i, row in enumerate(s.index) if abs(held.get(row, 0.0) - s.answer.gpus[i]) > 0.01 + SLACK]
         placed = [i for i in wrong if s.index[i] in held]
         if placed:
@@ -113,8 +113,9 @@ def partners_share(seen, run, cluster) -> str | None:
         partner = _or_none(s.answer.partner, len(s.index), -1)
         hosts = {int(s.index[i]): int(s.index[p]) for i, p in enumerate(partner) if p >= 0 and _given(s)[i]}
         held = _held(run, s.now)
-        nodes = {j: set(zip(n, g, strict=True)) for j, n, g in held.group_by("job").agg("node", "gpus").iter_rows()}
-        for job in held.filter("guest")["job"].unique():
+        by_job = held.group_by("job", maintain_order=True).agg("node", "gpus")
+        nodes = {j: set(zip(n, g, strict=True)) for j, n, g in by_job.iter_rows()}
+        for job in held.filter("guest")["job"].unique().sort():
             if job not in hosts:
                 return f"row {job} of .jobs shares GPUs; the answer names no partner"
         for job, host in hosts.items():
@@ -155,11 +156,12 @@ def sources_are_named(seen, run, cluster) -> str | None:
 def profiling_makes_no_progress(seen, run, cluster) -> str | None:
     """Time spent profiling is that of the stretches in which an answer asked for it, but for delays."""
     times = pl.col("end") - pl.col("start")
-    stretches = (
-        run.allocations.unique(["job", "start", "end"]).group_by("job").agg(spent=times.filter("profiling").sum())
-    )
+    each = run.allocations.unique(["job", "start", "end"], maintain_order=True)
+    stretches = each.group_by("job", maintain_order=True).agg(spent=times.filter("profiling").sum())
     found = (
-        run.jobs.with_row_index("job").with_columns(pl.col("job").cast(pl.Int64)).join(stretches, on="job", how="left")
+        run.jobs.with_row_index("job")
+        .with_columns(pl.col("job").cast(pl.Int64))
+        .join(stretches, on="job", how="left", maintain_order="left")
     )
     spent = pl.col("spent").fill_null(0.0)
     off = (pl.col("profiled") > spent + SLACK) | (pl.col("profiled") + pl.col("overhead") < spent - SLACK)
@@ -178,7 +180,7 @@ def delays_are_those_named(seen, run, cluster) -> str | None:
         return None  # job by job
     allowed = np.zeros(run.jobs.height)
     starts = run.allocations.unique(["job", "start"]).select("job", "start")
-    by_time = {now: set(rows) for now, rows in starts.group_by("start").agg("job").iter_rows()}
+    by_time = {now: set(rows) for now, rows in starts.group_by("start", maintain_order=True).agg("job").iter_rows()}
     for s in seen:
         delay = _or_none(s.answer.delay, len(s.index), "")
         for i, job in enumerate(s.index):

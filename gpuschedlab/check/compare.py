@@ -23,7 +23,7 @@ def different_until(t: float, a, b, when: str) -> str | None:
     one, other = (
         run.allocations.filter(pl.col("start") < t)
         .with_columns(pl.col("end").clip(upper_bound=t))
-        .group_by("job", "node", "start")
+        .group_by("job", "node", "start", maintain_order=True)
         .agg(pl.col("gpus").sum(), pl.col("end").max())
         .sort("start", "job", "node")
         for run in (a, b)

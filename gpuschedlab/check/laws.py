@@ -31,7 +31,7 @@ def capacity_holds(run, cluster) -> str | None:
     ends = rows.select("node", time="end", given=-pl.col("gpus"))
     held = (
         pl.concat([rows.select("node", time="start", given="gpus"), ends])
-        .group_by("node", "time")
+        .group_by("node", "time", maintain_order=True)
         .agg(pl.col("given").sum())
         .sort("node", "time")
         .with_columns(held=pl.col("given").cum_sum().over("node"))
@@ -74,9 +74,10 @@ def littles_law_holds(run, cluster) -> str | None:
 
 def times_add_up(run, cluster) -> str | None:
     """A job waits or runs at each instant of its life, and runs when its allocations say so."""
-    stretches = run.allocations.unique(["job", "start", "end"]).group_by("job")
-    seconds = stretches.agg(seconds=(pl.col("end") - pl.col("start")).sum())
-    jobs = run.jobs.with_columns(job=pl.int_range(pl.len(), dtype=pl.Int64)).join(seconds, on="job", how="left")
+    stretches = run.allocations.unique(["job", "start", "end"], maintain_order=True)
+    seconds = stretches.group_by("job", maintain_order=True).agg(seconds=(pl.col("end") - pl.col("start")).sum())
+    jobs = run.jobs.with_columns(job=pl.int_range(pl.len(), dtype=pl.Int64))
+    jobs = jobs.join(seconds, on="job", how="left", maintain_order="left")
     life, held = pl.col("jct"), pl.col("executed")
     wrong = pl.any_horizontal(
         (pl.col("queueing") + held - life).abs() > _near(life),
@@ -105,7 +106,7 @@ def requests_are_met(run, cluster) -> str | None:
     """A job without a speed table runs on exactly the GPUs that it requests, or not at all; profiling is no run."""
     given = (
         run.allocations.filter(~pl.col("profiling"))
-        .group_by("job", "start", "end")
+        .group_by("job", "start", "end", maintain_order=True)
         .agg(pl.col("gpus").sum())
         .sort("start", "job")
     )

@@ -96,7 +96,7 @@ def recall(past: pl.DataFrame, keys: Sequence[str], jobs: pl.DataFrame, at: str 
         )
     elif keys:
         latest = past.group_by(keys, maintain_order=True).last()
-        answer = asked.join(latest, on=list(keys), how="left")
+        answer = asked.join(latest, on=list(keys), how="left", maintain_order="left")
     else:
         answer = asked.join(past.tail(1), how="cross")
     return answer.sort("row").select(columns).with_columns(pl.col("count").fill_null(0))

@@ -110,9 +110,9 @@ class Runtime(Estimator):
     def _matrix(self, jobs: pl.DataFrame, at: str | None = None, label=None):
         features = _clock(jobs)
         for c, codes in self.codes_.items():
-            value = pl.col(c).cast(pl.String) if c in jobs.columns else pl.lit(None, pl.String)
-            asked = jobs.select(value=value, row=pl.int_range(pl.len()))
-            features[c] = asked.join(codes, on="value", how="left").sort("row")["code"]
+            value = pl.col(c).cast(pl.String) if c in jobs.columns else pl.repeat(None, pl.len(), dtype=pl.String)
+            asked = jobs.select(value=value)
+            features[c] = asked.join(codes, on="value", how="left", maintain_order="left")["code"]
         for keys in RECURRENT if self.recurrent else ():
             found = recall(self.tables_[keys], keys, jobs, at)
             features |= {f"{c} of {' and '.join(keys)}": found[c] for c in ("count", "log_mean", "last")}

@@ -149,8 +149,10 @@ def free_levels(run) -> pl.DataFrame:
     until = np.append(times[1:], stop)
     until[np.append(nodes[1:] != nodes[:-1], True)] = stop
     free = np.round(np.maximum(size[nodes] - used, 0.0), 6)
-    frame = pl.DataFrame({"free": free, "gpu_time": free * (until - times)})
-    return frame.filter(pl.col("gpu_time") > 0).group_by("free").agg(pl.col("gpu_time").sum()).sort("free")
+    gpu_time = free * (until - times)
+    some = gpu_time > 0
+    levels, level = np.unique(free[some], return_inverse=True)
+    return pl.DataFrame({"free": levels, "gpu_time": np.bincount(level, gpu_time[some], len(levels))})
 
 
 def fragmentation(run, gpus: float | None = None) -> float:
@@ -236,7 +238,7 @@ def cost(run, prices: float | dict[str, float]) -> float:
     held = held.filter(~pl.col("guest")) if "guest" in held.columns else held
     columns = ("gpu_type", "gpus", "start", "end")
     paid = pl.concat([held.select(columns), reserved(run).select(columns)], how="vertical_relaxed")
-    hours = paid.group_by("gpu_type").agg(
+    hours = paid.group_by("gpu_type", maintain_order=True).agg(
         (pl.col("gpus") * (pl.col("end") - pl.col("start"))).sum().alias("held") / 3600.0
     )
     if not isinstance(prices, dict):

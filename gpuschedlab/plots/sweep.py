@@ -151,7 +151,7 @@ def sweep_map(sweep, x: str, y: str, metric: str = "jct_mean") -> SweepMap:
     columns, rows = (tuple(frame[c].unique(maintain_order=True).to_list()) for c in (x, y))
     columns, rows = (v if isinstance(v[0], str) else tuple(sorted(v)) for v in (columns, rows))
     values = np.full((len(rows), len(columns)), np.nan)
-    for a, b, value in frame.group_by(x, y).agg(pl.col(metric).mean()).iter_rows():
+    for a, b, value in frame.group_by(x, y, maintain_order=True).agg(pl.col(metric).mean()).iter_rows():
         values[rows.index(b), columns.index(a)] = np.nan if value is None else value
     labels = tuple(knobs.get(c, {}).get("label", c) for c in (x, y))
     return SweepMap(x, y, metric, labels, columns, rows, values, frame["policy"][0])

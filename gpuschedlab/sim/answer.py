@@ -142,7 +142,7 @@ class _Check:
         seconds = np.full(self.n, -1.0)
         known = ", ".join(map(repr, self.delays.names)) or "none"
         self._demand(np.isin(kinds, ("", *self.delays.names)), "delay", kinds, f"'' or one of Delays.kinds ({known})")
-        for kind in set(kinds.tolist()) - {""}:
+        for kind in sorted(set(kinds.tolist()) - {""}):
             rows = np.flatnonzero(kinds == kind)
             seconds[rows] = self.delays.seconds(kind, [self.view.model_name(i) for i in rows])
         return seconds

@@ -68,23 +68,29 @@ def _types(gavel, slowdown):
     one = gavel.filter(pl.col("partner").is_null(), ~pl.col("gpu_type").str.contains("_"), n_gpus=1)
     base = one.filter(gpu_type=REFERENCE).select("model", base="iters_per_s")
     speed = pl.col("iters_per_s") / pl.col("base")
-    rows = one.join(base, on="model").select("model", "gpu_type", relative_speed=speed, kind=pl.lit("gpu_type"))
+    rows = one.join(base, on="model", maintain_order="left").select(
+        "model", "gpu_type", relative_speed=speed, kind=pl.lit("gpu_type")
+    )
     alike = rows.filter(model="resnet50").drop("model")
-    return pl.concat([rows, slowdown.select("model").unique().join(alike, how="cross").select(rows.columns)])
+    return pl.concat(
+        [rows, slowdown.select("model").unique(maintain_order=True).join(alike, how="cross").select(rows.columns)]
+    )
 
 
 def _spread(gavel, slowdown):
     """Rows of kind n_nodes."""
     alone = gavel.filter(pl.col("partner").is_null(), pl.col("n_gpus") > 1, pl.col("iters_per_s") > 0)
     together = alone.filter(gpu_type=REFERENCE).select("model", "n_gpus", base="iters_per_s")
-    apart = alone.filter(gpu_type=f"{REFERENCE}_unconsolidated").join(together, on=["model", "n_gpus"])
+    apart = alone.filter(gpu_type=f"{REFERENCE}_unconsolidated").join(
+        together, on=["model", "n_gpus"], maintain_order="left"
+    )
     rows = apart.select(
         "model",
         "n_gpus",
         n_nodes="n_gpus",
         relative_speed=(pl.col("iters_per_s") / pl.col("base")).clip(upper_bound=1.0),
     )
-    mean = rows.group_by("n_gpus", "n_nodes").agg(pl.col("relative_speed").log().mean().exp())
+    mean = rows.group_by("n_gpus", "n_nodes", maintain_order=True).agg(pl.col("relative_speed").log().mean().exp())
     others = [m for m in REPRESENTATIVES.values() if m not in set(rows["model"])]
     guessed = pl.DataFrame({"model": others}).join(mean, how="cross")
     measured = slowdown.filter(pl.col("n_nodes") > 1).with_columns(pl.col("relative_speed").clip(upper_bound=1.0))

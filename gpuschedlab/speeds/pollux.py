@@ -169,7 +169,7 @@ class _Application:
                 f"expected one of {', '.join(EPOCHS)}. Give its profiles, or leave its jobs out."
             )
         self.name = name
-        shortest = validation.group_by("batch_size").len()["len"].min()
+        shortest = validation["batch_size"].value_counts()["count"].min()
         epochs = min(EPOCHS.get(name, shortest), shortest)
         grid = validation.filter(pl.col("epoch") < epochs).sort("batch_size", "epoch")
         self.batches = grid["batch_size"].unique().sort().to_numpy().astype(float)
@@ -184,7 +184,7 @@ class _Application:
         }
         self.min_local, self.max_local = profiled["local_bsz"].min(), max_local or profiled["local_bsz"].max()
         axes = ["n_nodes", "n_gpus", "local_bsz"]
-        mean = profiled.group_by(axes).agg(pl.col("step_time", "sync_time").mean()).sort(axes)
+        mean = profiled.group_by(axes, maintain_order=True).agg(pl.col("step_time", "sync_time").mean()).sort(axes)
         table = pl.concat([mean, steps.filter(pl.col("placement").is_null()).select(mean.columns)])
         self.points = table.select(axes).to_numpy().astype(float)
         self.times = table.select("step_time", "sync_time").to_numpy()

@@ -269,7 +269,9 @@ class Speeds:
     def summary(self) -> pl.DataFrame:
         """One row a model: GPU types, configurations, segments, total progress, slowest and fastest rate."""
         by_model = (
-            self.configurations().group_by("model").agg(pl.col("gpu_type").unique(maintain_order=True).str.join(", "))
+            self.configurations()
+            .group_by("model", maintain_order=True)
+            .agg(pl.col("gpu_type").unique(maintain_order=True).str.join(", "))
         )
         segments = np.diff(self.seg_first)
         rates = [

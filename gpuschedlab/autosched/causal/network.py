@@ -190,7 +190,7 @@ class Network:
     def _foreseen(self, given: np.ndarray, goal: str, fixed: dict[str, int] | None = None) -> np.ndarray:
         """Distribution (n, s) of a variable, given states (n, k) of knobs and context, and `fixed` states of others."""
         found, context = np.empty((len(given), self.size[goal])), given[:, len(self.graph.layers.knobs) :]
-        for one in set(map(tuple, context)):  # rows of one context share what follows from the metrics
+        for one in np.unique(context, axis=0):  # rows of one context share what follows from the metrics
             rows = (context == one).all(axis=1)
             states = dict(zip(self.graph.layers.given, given[rows].T))
             states |= {n: np.full(rows.sum(), state) for n, state in (fixed or {}).items()}

@@ -164,7 +164,7 @@ def _ran(jobs: pl.DataFrame, attempts: pl.DataFrame, zone: str | None) -> pl.Dat
         lasted=pl.when(running).then(snapshot).otherwise("end_s") - pl.col("start_s"),
         bad=pl.when(wrong.fill_null(False)).then(told),
     )
-    each = both.group_by("job").agg(
+    each = both.group_by("job", maintain_order=True).agg(
         duration=pl.col("lasted").sum().cast(pl.Float64),
         censored=pl.col("running").any(),
         untimed=pl.col("lasted").is_null().sum(),
