@@ -35,3 +35,7 @@ class RunError(LabError, RuntimeError):
 
 class MissingExtra(LabError, ImportError):
     """An optional part is used whose packages are not installed."""
+
+
+class SpeedWarning(UserWarning):
+    """A speed table says nothing about some jobs, which run for their durations everywhere."""

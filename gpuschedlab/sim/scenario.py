@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+import warnings
 from dataclasses import KW_ONLY, dataclass, field, fields
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from gpuschedlab.cluster import Cluster
-from gpuschedlab.errors import ClusterError, RunError, TraceError
+from gpuschedlab.errors import ClusterError, RunError, SpeedWarning, TraceError
 from gpuschedlab.estimators import Estimator, Oracle
 from gpuschedlab.sim.policy import Policy
 from gpuschedlab.sim.run import Run
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from gpuschedlab.sim.simulation import Simulation
 
 DAY = 86_400.0
+NAMED = 10
+"""Unknown models that a warning names."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -49,6 +52,12 @@ class Scenario:
     ------
     TraceError, ClusterError
         Something does not fit: the message says who, what was found, what was expected.
+
+    Warns
+    -----
+    SpeedWarning
+        Jobs name models that the speed table lacks. They run for their durations on every GPU type and placement; so do
+        jobs without a model, which is no cause for a warning.
 
     Examples
     --------
@@ -84,6 +93,7 @@ class Scenario:
             settled["speeds"] = self.speeds(self.cluster)
         for name, value in settled.items():
             object.__setattr__(self, name, value)
+        _warn_of_unknown_models(self.trace, self.speeds)
 
     @classmethod
     def of(cls, simulation: "Simulation") -> "Scenario":
@@ -173,6 +183,23 @@ class Scenario:
     def _repr_html_(self):
         rows = "".join(f"<tr><th>{name}</th><td>{value}</td></tr>" for name, value in self.summary().items())
         return f"<table>{rows}</table>"
+
+
+def _warn_of_unknown_models(trace: pl.DataFrame, speeds: Speeds | None):
+    if speeds is None or "model" not in trace.columns:
+        return
+    unknown = trace["model"].drop_nulls().value_counts().filter(~pl.col("model").is_in(speeds.models))
+    if unknown.is_empty():
+        return
+    most = [f"{name} ({count})" for name, count in unknown.sort("count", "model", descending=[True, False]).iter_rows()]
+    more = f" and {len(most) - NAMED} more" if len(most) > NAMED else ""
+    warnings.warn(
+        f"{unknown['count'].sum()} of {trace.height} jobs name models that the speed table lacks: "
+        f"{', '.join(most[:NAMED])}{more}; expected {', '.join(speeds.models)}. They run for their durations on every GPU "
+        "type and placement. Extend the table, rename the models, or set them to null.",
+        SpeedWarning,
+        stacklevel=4,  # who called Scenario(...)
+    )
 
 
 def scenario_of(
