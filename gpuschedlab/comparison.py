@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from html import escape
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -68,7 +69,7 @@ class Comparison:
         return self
 
     def _repr_html_(self) -> str:
-        failed = "".join(f"<p>{name} failed: {why}</p>" for name, why in self.failed.items())
+        failed = "".join(f"<p>{escape(name)} failed: {escape(why)}</p>" for name, why in self.failed.items())
         return self.table()._repr_html_() + failed
 
 

@@ -168,6 +168,54 @@ def test_archives_are_unpacked(monkeypatch, server, tmp_path):
     assert len(server.asked) == 2
 
 
+def linked(name: str, target: str, kind: bytes) -> bytes:
+    """An archive of a file and a link."""
+    held = io.BytesIO()
+    with tarfile.open(fileobj=held, mode="w:gz") as tar:
+        tar.addfile(tarfile.TarInfo("inside"))
+        info = tarfile.TarInfo(name)
+        info.type, info.linkname = kind, target
+        tar.addfile(info)
+    return held.getvalue()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        tarred(**{"fine": "a", "../escaped": "b"}),
+        tarred(**{"deep/../../escaped": "b"}),
+        linked("../escaped", "inside", tarfile.LNKTYPE),
+        linked("escaped", "../..", tarfile.SYMTYPE),
+        linked("escaped", "/etc", tarfile.SYMTYPE),
+        linked("escaped", "../../secret", tarfile.LNKTYPE),
+    ],
+    ids=["up", "down and up", "link placed outside", "link up", "absolute link", "hard link out"],
+)
+def test_archives_that_lead_out_of_the_cache_are_refused(monkeypatch, server, tmp_path, body):
+    (tmp_path / "secret").write_text("mine")
+    server.files["x.tar.gz"] = body
+    files = {"x.tar.gz": hashlib.sha256(body).hexdigest()}
+    monkeypatch.setitem(fetching.DATASETS, "evil", fetching.Dataset("", "", server.url, files, 1))
+    for _ in range(2):  # the second time it is in the cache already
+        with pytest.raises(
+            TraceError, match=r"x.tar.gz: found .*(outside|absolute path).*expected the file as its owner publishes it"
+        ):
+            fetch("evil", folder=tmp_path / "cache")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["cache", "secret"]
+    assert [p.name for p in (tmp_path / "cache").iterdir()] == ["evil"]
+    assert {p.name for p in (tmp_path / "cache" / "evil").iterdir()} <= {"x.tar.gz", "fine", "inside"}
+
+
+def test_absolute_paths_in_archives_are_taken_as_relative(monkeypatch, server, tmp_path):
+    outside = tmp_path / "outside"
+    server.files["x.tar.gz"] = body = tarred(**{str(outside): "b"})
+    files = {"x.tar.gz": hashlib.sha256(body).hexdigest()}
+    monkeypatch.setitem(fetching.DATASETS, "evil", fetching.Dataset("", "", server.url, files, 1))
+    folder = fetch("evil", folder=tmp_path / "cache")
+    assert not outside.exists()
+    assert (folder / str(outside).lstrip("/")).read_text() == "b"
+
+
 def test_without_a_published_checksum_the_caller_decides(monkeypatch, server, tmp_path):
     server.files["log.bin"] = BODY
     monkeypatch.setitem(fetching.DATASETS, "bare", fetching.Dataset("", "", server.url, {"log.bin": None}, 1))

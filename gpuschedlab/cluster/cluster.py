@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
+from html import escape
 
 import numpy as np
 
@@ -160,7 +161,7 @@ class Cluster:
 
     def _repr_html_(self):
         rows = "".join(
-            f"<tr><td>{'</td><td>'.join(map(str, cells))}</td></tr>"
+            f"<tr><td>{'</td><td>'.join(escape(str(c)) for c in cells)}</td></tr>"
             for cells in ((g.gpu_type, g.nodes, g.gpus_per_node, g.nodes * g.gpus_per_node) for g in self.groups)
         )
         head = "<tr><th>GPU type</th><th>nodes</th><th>GPUs a node</th><th>GPUs</th></tr>"

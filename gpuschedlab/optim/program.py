@@ -1,6 +1,7 @@
 """A program as arrays, a change of it, and what a solver found."""
 
 from dataclasses import dataclass, field, replace
+from html import escape
 
 import numpy as np
 import scipy.sparse as sp
@@ -212,7 +213,7 @@ class Solution:
         return {key: getattr(self, key) for key in keys}
 
     def _repr_html_(self):
-        return "<table>" + "".join(f"<tr><th>{k}</th><td>{v}</td></tr>" for k, v in self.summary().items()) + "</table>"
+        return f"<table>{''.join(f'<tr><th>{k}</th><td>{escape(str(v))}</td></tr>' for k, v in self.summary().items())}</table>"
 
 
 def relative_gap(objective: float, bound: float) -> float:

@@ -4,6 +4,7 @@ import json
 import os
 import tempfile
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 
 import numpy as np
@@ -62,7 +63,7 @@ class Run:
 
     def _repr_html_(self):
         rows = "".join(f"<tr><th>{k}</th><td>{v:.6g}</td></tr>" for k, v in self.summary().items() if v is not None)
-        return f"<p>{self!r}</p><table>{rows}</table>"
+        return f"<p>{escape(repr(self))}</p><table>{rows}</table>"
 
     def to_parquet(self, folder: str | Path) -> Path:
         """Store the run in a folder, whole or not at all.

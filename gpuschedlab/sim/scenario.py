@@ -5,6 +5,7 @@ import dataclasses
 import warnings
 from dataclasses import KW_ONLY, dataclass, field, fields
 from functools import cached_property
+from html import escape
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -181,7 +182,9 @@ class Scenario:
         )
 
     def _repr_html_(self):
-        rows = "".join(f"<tr><th>{name}</th><td>{value}</td></tr>" for name, value in self.summary().items())
+        rows = "".join(
+            f"<tr><th>{name}</th><td>{escape(str(value))}</td></tr>" for name, value in self.summary().items()
+        )
         return f"<table>{rows}</table>"
 
 

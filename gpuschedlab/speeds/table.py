@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from html import escape
 
 import numpy as np
 import polars as pl
@@ -296,4 +297,4 @@ class Speeds:
         return f"Speeds({len(self.models)} models on {types}; {len(self.code)} configurations)"
 
     def _repr_html_(self):
-        return f"<p>{self!r}</p>{self.summary()._repr_html_()}"
+        return f"<p>{escape(repr(self))}</p>{self.summary()._repr_html_()}"

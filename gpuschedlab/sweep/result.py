@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from html import escape
 from pathlib import Path
 
 import polars as pl
@@ -115,8 +116,8 @@ class Sweep:
         return f"Sweep({told}; {', '.join(self.knobs) or 'no knobs'})"
 
     def _repr_html_(self) -> str:
-        failed = "".join(f"<p>{what} failed: {why}</p>" for what, why in self.failed.items())
-        return f"<p>{self!r}</p>{self.table()._repr_html_()}{failed}"
+        failed = "".join(f"<p>{escape(what)} failed: {escape(why)}</p>" for what, why in self.failed.items())
+        return f"<p>{escape(repr(self))}</p>{self.table()._repr_html_()}{failed}"
 
 
 def varied(plan) -> dict[str, dict]:

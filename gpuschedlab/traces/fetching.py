@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import tarfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -207,7 +208,7 @@ def _checksum(name: str, file: str, known: str | None, given, target: Path) -> s
 def _one(pooch, url: str, target: Path, checksum: str | None, progress: bool) -> None:
     """Bring one file into the cache, and unpack it."""
     file = url.rpartition("/")[2]
-    unpack = {".gz": pooch.Untar, ".zip": pooch.Unzip}.get(Path(file).suffix)
+    unpack = {".gz": _untar, ".zip": pooch.Unzip(extract_dir=".")}.get(Path(file).suffix)
     # Only what a checksum holds together may be put together from two downloads.
     downloader = Resuming(target / f"{file}.part", resume=checksum is not None, progress=progress)
     pooch.get_logger().setLevel("WARNING")
@@ -218,7 +219,7 @@ def _one(pooch, url: str, target: Path, checksum: str | None, progress: bool) ->
             fname=file,
             path=target,
             downloader=downloader,
-            processor=None if unpack is None else unpack(extract_dir="."),
+            processor=unpack,
         )
     except OSError as error:
         raise TraceError(_told(error, url, target / file)) from error
@@ -229,6 +230,15 @@ def _one(pooch, url: str, target: Path, checksum: str | None, progress: bool) ->
             f"fetch {url}: found {error}; expected the file as its owner publishes it"
             f"{'' if checksum is None else f' (SHA256 {checksum})'}. Try again; if it stays so, the owner has changed the file."
         ) from error
+
+
+def _untar(file: str, action: str, _) -> None:
+    """Unpack a tar archive beside itself, unless all its files are there; tarfile refuses members that lead elsewhere."""
+    folder = Path(file).parent
+    with tarfile.open(file) as tar:
+        names = [tarfile.data_filter(member, str(folder)).name for member in tar]
+        if action != "fetch" or not all((folder / name).exists() for name in names):
+            tar.extractall(folder, filter="data")
 
 
 def _told(error: OSError, url: str, file: Path) -> str:

@@ -1,0 +1,51 @@
+"""What notebooks show is text: nothing in it is taken as markup."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import polars as pl
+import pytest
+
+import gpuschedlab as lab
+from gpuschedlab.optim.program import Solution
+from gpuschedlab.sweep.result import COLUMNS, NAMES, Sweep
+
+EVIL = "<img src=x onerror=alert(1)>"
+CLUSTER = lab.Cluster.homogeneous(1, 8, EVIL)
+TRACE = pl.DataFrame({"job_id": ["a"], "submit": [0.0], "gpus": [1.0], "duration": [10.0]})
+
+
+@dataclass(frozen=True)
+class Named(lab.Fifo):
+    """A policy with markup in its name."""
+
+    @property
+    def name(self):
+        return EVIL
+
+
+def sweep_frame() -> pl.DataFrame:
+    names = dict.fromkeys(NAMES, [EVIL]) | {"seed": [0]}
+    return pl.DataFrame(names | dict.fromkeys(COLUMNS, [1.0]))
+
+
+def displays() -> dict:
+    run = lab.simulate(TRACE, CLUSTER, Named())
+    speeds = pl.DataFrame({"model": ["m"], "gpu_type": [EVIL], "n_gpus": [1], "rate": [1.0]})
+    values = dict.fromkeys(inspect.signature(Solution).parameters) | {"status": EVIL}
+    return {
+        "Cluster": CLUSTER,
+        "Run": run,
+        "Scenario": lab.Scenario(TRACE, CLUSTER),
+        "Comparison": replace(lab.compare(TRACE, CLUSTER, {EVIL: Named()}), failed={f"b{EVIL}": f"c{EVIL}"}),
+        "Sweep": Sweep(sweep_frame(), failed={EVIL: EVIL}),
+        "Speeds": lab.Speeds.from_frame(speeds),
+        "Solution": Solution(np.zeros(1), EVIL, 0.0, 0.0, 0.0, EVIL),
+    }
+
+
+@pytest.mark.parametrize("name", ["Cluster", "Run", "Scenario", "Comparison", "Sweep", "Speeds", "Solution"])
+def test_names_and_messages_are_escaped(name):
+    shown = displays()[name]._repr_html_()
+    assert "<img" not in shown
+    assert "&lt;img" in shown
