@@ -1,10 +1,13 @@
-"""Files that are written whole or not at all, and files of JSON lines that a killed process may have cut off."""
+"""Files that are written whole or not at all, checksums beside them, and JSON lines that a killed process may have cut off."""
 
 import contextlib
+import hashlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+
+import polars as pl
 
 
 @contextlib.contextmanager
@@ -27,6 +30,58 @@ def whole(path: Path) -> Iterator[Path]:
         os.replace(part, path)
     finally:
         part.unlink(missing_ok=True)
+
+
+def sha256(path: Path) -> str:
+    """Checksum of a file, as 64 hexadecimal digits."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def sums(files: Mapping[str, Path]) -> str:
+    """Checksums of files by name, as `sha256sum -c` reads them."""
+    return "".join(f"{sha256(path)}  {name}\n" for name, path in files.items())
+
+
+def verify(path: Path, note: Path):
+    """Check a file against its line in a file of `sums`; a file that has none, or no note, is as good as any.
+
+    Raises
+    ------
+    OSError
+        There is no such file, or it has another checksum.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "found.txt"
+    >>> _ = path.write_text("42"), (note := path.with_name("sums")).write_text(sums({"found.txt": path}))
+    >>> verify(path, note)
+    >>> _ = path.write_text("43")
+    >>> verify(path, note)
+    Traceback (most recent call last):
+    OSError: other bytes than were written: its checksum is not that in sums
+    """
+    lines = note.read_text(errors="replace").splitlines() if note.is_file() else []
+    known = {name: digits for digits, _, name in (line.partition("  ") for line in lines)}
+    found = sha256(path)
+    if known.get(path.name, found) != found:
+        raise OSError(f"other bytes than were written: its checksum is not that in {note.name}")
+
+
+def read_frame(path: Path, note: Path) -> pl.DataFrame:
+    """Read a parquet file that is what was written.
+
+    Raises
+    ------
+    OSError
+        It is missing, cut off, harmed, or no parquet file.
+    """
+    verify(path, note)  # before it is opened: polars may take the whole process down with a harmed file
+    try:
+        return pl.read_parquet(path)
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+        raise OSError(str(error).strip().partition("\n")[0]) from error
 
 
 def json_lines(path: Path) -> Iterator[dict]:

@@ -25,14 +25,13 @@ class Named(lab.Fifo):
 
 
 def sweep_frame() -> pl.DataFrame:
-    names = dict.fromkeys(NAMES, [EVIL]) | {"seed": [0]}
-    return pl.DataFrame(names | dict.fromkeys(COLUMNS, [1.0]))
+    names = {name: [EVIL] for name in NAMES} | {"seed": [0]}
+    return pl.DataFrame(names | {name: [1.0] for name in COLUMNS})
 
 
 def displays() -> dict:
     run = lab.simulate(TRACE, CLUSTER, Named())
     speeds = pl.DataFrame({"model": ["m"], "gpu_type": [EVIL], "n_gpus": [1], "rate": [1.0]})
-    values = dict.fromkeys(inspect.signature(Solution).parameters) | {"status": EVIL}
     return {
         "Cluster": CLUSTER,
         "Run": run,

@@ -200,4 +200,4 @@ def test_a_full_disk_leaves_what_was_there(tmp_path, monkeypatch):
     with pytest.raises(TraceError, match=r"not stored in .*trace.parquet: found No space left.*Free some space"):
         write_parquet(trace.head(0), file)
     assert read_parquet(file).equals(trace)
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["cluster_log.csv", "trace.parquet"]
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["cluster_log.csv", "trace.parquet", "trace.parquet.sha256"]

@@ -10,9 +10,13 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from gpuschedlab._files import read_frame, sums, verify
 from gpuschedlab.cluster.placement import SLOTS
 from gpuschedlab.errors import RunError
 from gpuschedlab.sim.engine.state import DONE
+
+SUMS = "SHA256SUMS"
+"""File with the checksums of the others in a run's folder."""
 
 FRAMES = ("jobs", "timeline", "allocations", "rounds", "pools")
 ROUNDS = dict.fromkeys(("time", "seconds", "objective", "bound"), pl.Float64)
@@ -66,7 +70,7 @@ class Run:
         return f"<p>{escape(repr(self))}</p><table>{rows}</table>"
 
     def to_parquet(self, folder: str | Path) -> Path:
-        """Store the run in a folder, whole or not at all.
+        """Store the run in a folder, whole or not at all, with checksums (`sha256sum -c SHA256SUMS` checks them, too).
 
         Raises
         ------
@@ -81,7 +85,9 @@ class Run:
                     getattr(self, name).write_parquet(Path(made) / f"{name}.parquet")
                 (Path(made) / "info.json").write_text(json.dumps(self.info, indent=1, sort_keys=True, default=str))
                 folder.mkdir(exist_ok=True)
-                for part in sorted(Path(made).iterdir()):
+                parts = sorted(Path(made).iterdir())
+                (Path(made) / SUMS).write_text(sums({part.name: part for part in parts}))
+                for part in (*parts, Path(made) / SUMS):
                     os.replace(part, folder / part.name)
         except (OSError, pl.exceptions.PolarsError) as error:  # polars tells of a full disk in its own way
             raise RunError(
@@ -97,21 +103,24 @@ class Run:
         Raises
         ------
         RunError
-            A file is missing or broken: the message names it.
+            A file is missing, broken, or not what was stored: the message names it.
         """
         folder = Path(folder)
         frames = {}
         for name in FRAMES:
             try:
-                frames[name] = pl.read_parquet(folder / f"{name}.parquet")
-            except (OSError, pl.exceptions.PolarsError) as error:
+                frames[name] = read_frame(folder / f"{name}.parquet", folder / SUMS)
+            except OSError as error:
                 raise RunError(
-                    f"{folder / name}.parquet: {error}; expected a folder that Run.to_parquet wrote."
+                    f"{folder / name}.parquet: found {error}; expected a folder that Run.to_parquet wrote."
                 ) from error
         try:
+            verify(folder / "info.json", folder / SUMS)
             info = json.loads((folder / "info.json").read_text())
         except (OSError, ValueError) as error:
-            raise RunError(f"{folder / 'info.json'}: {error}; expected a folder that Run.to_parquet wrote.") from error
+            raise RunError(
+                f"{folder / 'info.json'}: found {error}; expected a folder that Run.to_parquet wrote."
+            ) from error
         return cls(**frames, info=info)
 
 

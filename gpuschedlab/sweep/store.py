@@ -10,9 +10,10 @@ from pathlib import Path
 
 import polars as pl
 
-from gpuschedlab._files import json_lines, whole
+from gpuschedlab._files import json_lines, verify, whole
 from gpuschedlab.errors import RunError
 from gpuschedlab.metrics import METRICS
+from gpuschedlab.sim.run import FRAMES, SUMS
 from gpuschedlab.sweep.work import Outcome
 
 try:
@@ -29,7 +30,7 @@ SCHEMA = (
 )
 """Columns of a cell's file."""
 
-RUN_FILES = ("allocations.parquet", "info.json", "jobs.parquet", "pools.parquet", "rounds.parquet", "timeline.parquet")
+RUN_FILES = (*(f"{name}.parquet" for name in FRAMES), "info.json", SUMS)
 
 
 class Store:
@@ -109,8 +110,14 @@ class Store:
         return {name: row[name] for name in ("cluster", "estimator", *METRICS) if name in row}
 
     def has_run(self, key: str) -> bool:
-        """Whether a cell's run is kept, too."""
-        return all((self.runs / key / name).is_file() for name in RUN_FILES)
+        """Whether a cell's run is kept, too, and its files are what was written."""
+        folder = self.runs / key
+        try:
+            for name in RUN_FILES:
+                verify(folder / name, folder / SUMS)
+        except OSError:
+            return False
+        return True
 
     def keep(self, outcome: Outcome, about: dict):
         """Keep a finished cell: its run first, so that the cell's file vouches for both.

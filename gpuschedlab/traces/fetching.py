@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import hashlib
 import tarfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from gpuschedlab._extras import need
+from gpuschedlab._files import sha256 as sha256_of
 from gpuschedlab.errors import TraceError
 from gpuschedlab.traces.resuming import Resuming
 
@@ -175,7 +175,7 @@ def fetch(
         url = f"{(base_url or dataset.address).rstrip('/')}/{file}"
         _one(pooch, url, target, checksum, progress)
         if checksum is None:
-            _note(target / file).write_text(_hash(target / file))
+            _note(target / file).write_text(sha256_of(target / file))
     return target
 
 
@@ -250,8 +250,3 @@ def _told(error: OSError, url: str, file: Path) -> str:
         f"fetch {url}: found {error}; expected a connection to its owner. Call again to go on where it stopped; offline, "
         f"get the file elsewhere, put it at {file}, and call again: it is verified and unpacked without the network."
     )
-
-
-def _hash(file: Path) -> str:
-    with file.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()

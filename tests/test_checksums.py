@@ -1,0 +1,86 @@
+"""What is stored is read back to the bit, or not at all."""
+
+import contextlib
+import subprocess
+
+import polars as pl
+import pytest
+
+import gpuschedlab as lab
+from gpuschedlab.check import small_trace
+from gpuschedlab.errors import RunError, TraceError
+from gpuschedlab.sim.run import FRAMES, SUMS
+from gpuschedlab.sweep import sweep
+from gpuschedlab.traces import read_parquet, write_parquet
+
+CLUSTER = lab.Cluster.homogeneous(2, 8)
+
+
+def flip(path, place: int):
+    """Flip a bit of a file."""
+    raw = bytearray(path.read_bytes())
+    raw[place] ^= 1
+    path.write_bytes(raw)
+
+
+@pytest.mark.parametrize("share", [0.001, 0.2, 0.4, 0.6, 0.8, 0.999])
+def test_a_flipped_bit_in_a_trace_is_refused(tmp_path, share):
+    path = write_parquet(small_trace(), tmp_path / "trace.parquet")
+    flip(path, int(path.stat().st_size * share))
+    with pytest.raises(TraceError, match=r"trace\.parquet: found other bytes than were written.*remove trace\.parquet"):
+        read_parquet(path)
+    (tmp_path / "trace.parquet.sha256").unlink()  # without the checksum, what can be read is read
+    with contextlib.suppress(TraceError):  # and nothing else is raised, such as polars' PanicException
+        read_parquet(path)
+
+
+def test_a_trace_of_others_needs_no_checksum_and_one_of_ours_is_replaced_with_its_own(tmp_path):
+    path = tmp_path / "trace.parquet"
+    small_trace().write_parquet(path)
+    assert read_parquet(path).equals(read_parquet(write_parquet(small_trace(), path)))
+    write_parquet(small_trace(5), path)
+    assert read_parquet(path).height == 5
+    assert not list(tmp_path.glob(".*"))
+
+
+@pytest.mark.parametrize("name", [*(f"{name}.parquet" for name in FRAMES), "info.json"])
+def test_a_flipped_bit_in_a_run_is_refused(tmp_path, name):
+    folder = lab.simulate(small_trace(), CLUSTER, lab.Fifo()).to_parquet(tmp_path / "run")
+    assert subprocess.run(["sha256sum", "-c", SUMS], cwd=folder, check=False, capture_output=True).returncode == 0
+    size = (folder / name).stat().st_size
+    flip(folder / name, size // 2)
+    with pytest.raises(RunError, match=rf"{name}: found other bytes than were written"):
+        lab.Run.from_parquet(folder)
+    flip(folder / name, size // 2)
+    (folder / SUMS).unlink()
+    assert lab.Run.from_parquet(folder).jobs.height == small_trace().height
+
+
+def test_a_panic_of_polars_is_told_in_our_own_way(tmp_path, monkeypatch):
+    def panics(_):
+        raise pl.exceptions.PanicException("index out of bounds")
+
+    path = write_parquet(small_trace(), tmp_path / "trace.parquet")
+    folder = lab.simulate(small_trace(), CLUSTER, lab.Fifo()).to_parquet(tmp_path / "run")
+    monkeypatch.setattr(pl, "read_parquet", panics)
+    with pytest.raises(TraceError, match="index out of bounds"):
+        read_parquet(path)
+    with pytest.raises(RunError, match="index out of bounds"):
+        lab.Run.from_parquet(folder)
+
+
+@pytest.mark.parametrize("harm", ["cut off", "flipped", "gone"])
+def test_a_harmed_run_of_a_finished_sweep_is_run_again(tmp_path, harm):
+    scenario = lab.Scenario(small_trace(), CLUSTER)
+    sweep(scenario, [lab.Fifo(), lab.Srtf()], tmp_path, keep_runs=True, progress=False)
+    harmed, fine = sorted(tmp_path.glob("runs/*/allocations.parquet"))
+    whole, born = harmed.read_bytes(), fine.stat().st_ino
+    if harm == "cut off":
+        harmed.write_bytes(whole[: len(whole) // 2])
+    elif harm == "flipped":
+        flip(harmed, len(whole) // 2)
+    else:
+        (harmed.parent / SUMS).unlink()
+    sweep(scenario, [lab.Fifo(), lab.Srtf()], tmp_path, keep_runs=True, progress=False)
+    assert harmed.read_bytes() == whole
+    assert fine.stat().st_ino == born  # the other was left as it was
