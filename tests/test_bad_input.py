@@ -113,13 +113,13 @@ class Answers(Round):
         (lambda v: Allocation(np.zeros(len(v), int), np.full(len(v), -1.0)), "negative"),
         (lambda v: Allocation(np.zeros(len(v), int), np.full(len(v), np.nan)), "not finite"),
         (lambda v: Allocation(np.zeros(len(v), int), np.ones(len(v) + 1)), r"shape \(2,\).*expected \(1,\)"),
-        (lambda v: Allocation(np.full(len(v), 7), np.ones(len(v))), "GPU types.*expected 0 to 0"),
+        (lambda v: Allocation(np.full(len(v), 7), np.ones(len(v))), "gpu_type.*expected 0 to 0"),
         (None, "NoneType.*expected an Allocation"),
     ],
 )
 def test_a_policy_that_gives_what_there_is_not(what, message):
     trace = small_trace(1).with_columns(gpus=pl.lit(1.0))
-    with pytest.raises(PolicyError, match=rf"^Answers at t=[0-9.]+ s: .*{message}"):
+    with pytest.raises(PolicyError, match=rf"^Answers (gave|at t=[0-9.]+ s:) .*{message}"):
         simulate(trace, CLUSTER, Answers(what))
 
 

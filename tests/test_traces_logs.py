@@ -201,6 +201,7 @@ PAI_TASK = "a,worker,1.0,Terminated,140.0,500.0,600.0,29.3,100.0,T4\n"
         ("job", "b,i2,u,Terminated,-1.0,500.0\n", "start_time", "'-1.0'"),
         ("job", "b,i2,u,Terminated,x,500.0\n", "start_time", "'x'"),
         ("job", PAI_JOB, "job_name", "'a'"),
+        ("job", "b,i2,u,Terminated,100.0,500.0,again\n", "(beyond the last)", "'again'"),
         ("task", "b,worker,1.0,Terminated,140.0,100.0,600.0,29.3,100.0,T4\n", "end_time", "'100.0'"),
         ("task", "b,worker,,Terminated,140.0,500.0,600.0,29.3,100.0,T4\n", "inst_num", "None"),
         ("task", "b,worker,1.0,Terminated,,500.0,600.0,29.3,100.0,T4\n", "start_time", "None"),

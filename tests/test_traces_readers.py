@@ -1,6 +1,7 @@
 """Readers of tables: hand-written rows in the published formats, expectations by hand."""
 
 import errno
+import gzip
 from datetime import datetime
 
 import polars as pl
@@ -98,13 +99,50 @@ def test_more_bad_rows_are_counted(tmp_path):
     [
         ("", "found no readable table"),
         ("a,b\n1,2\n", r"found the columns a, b; expected also job_id, user"),
-        (HELIOS + helios_row() + "1,2," * 9 + "\n", "found no readable table"),
+        (
+            HELIOS + helios_row() + "1,2," * 9 + "\n",
+            r"row 3, column \(beyond the last\) \(job .\): found '1'; expected as many",
+        ),
+        ("# made by hand\n" + HELIOS, r"found a comment in the first line \(# made by hand\).*grep -v"),
     ],
 )
 def test_a_broken_file(tmp_path, content, message):
     (tmp_path / "cluster_log.csv").write_text(content)
     with pytest.raises(TraceError, match=f"helios cluster_log.csv.*{message}"):
         read("helios", tmp_path)
+
+
+@pytest.mark.parametrize("more", [",60", ",60,61,62", ",60,"])
+def test_a_row_with_too_many_fields_is_named_or_set_apart(tmp_path, more):
+    rows = [helios_row("1"), helios_row("2").strip() + more + "\n", helios_row("3")]
+    with pytest.raises(
+        TraceError, match=r"helios cluster_log.csv, row 3, column \(beyond the last\) \(job .\): found '60'"
+    ):
+        read("helios", helios(tmp_path, *rows))
+    good, bad = read("helios", tmp_path, on_bad="drop")
+    assert good["job_id"].to_list() == ["1", "3"]
+    assert bad.select("row", "job_id").rows() == [(3, "2")]
+    assert bad.columns == [*HELIOS.strip().split(","), "row", "problem"]
+
+
+def test_a_comment_among_the_rows_is_named_or_set_apart(tmp_path):
+    helios(tmp_path, helios_row("1"), "# the second week, by the second cluster\n", helios_row("2"))
+    with pytest.raises(TraceError, match="row 3, column"):
+        read("helios", tmp_path)
+    good, bad = read("helios", tmp_path, on_bad="drop")
+    assert good["job_id"].to_list() == ["1", "2"]
+    assert bad["job_id"].to_list() == ["# the second week"]
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_utf_16_is_named_and_can_be_converted(tmp_path, encoding, pack):
+    text = HELIOS + helios_row("1")
+    (tmp_path / "cluster_log.csv").write_bytes(pack(text.encode(encoding)))
+    with pytest.raises(TraceError, match="found text in UTF-16; expected UTF-8.*iconv -f UTF-16"):
+        read("helios", tmp_path)
+    (tmp_path / "cluster_log.csv").write_bytes(pack(text.encode("utf-8-sig")))
+    assert read("helios", tmp_path)["job_id"].to_list() == ["1"]
 
 
 def test_no_file_or_several(tmp_path):

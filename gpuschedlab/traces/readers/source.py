@@ -14,6 +14,7 @@ from gpuschedlab.traces.schema import LONGEST, MOST_GPUS, OnBad, Rule, require_c
 
 #: Texts that stand for "nothing here" in the published files.
 NOTHING = ["", "None", "none", "null", "NULL", "nan", "NaN", "NA", "\\N"]
+SURPLUS = "(beyond the last)"  # what a row has more than there are columns: `part` finds such rows bad
 RAW = "\0raw"  # what a column was before it was converted: error messages show this
 
 
@@ -58,15 +59,23 @@ def read_texts(path: Path, *, source: str, header: list[str] | None = None, sepa
     separator : str
         What stands between values.
 
+    Returns
+    -------
+    polars.DataFrame
+        With the further column SURPLUS where rows have more fields than there are columns.
+
     Raises
     ------
     TraceError
-        The file is empty, no csv, or has other columns.
+        The file is empty, no csv, has other columns, is in UTF-16, or begins with a comment.
     """
     try:
-        frame = pl.read_csv(
-            path, has_header=header is None, infer_schema=False, null_values=NOTHING, separator=separator
-        )
+        _check_text(path, source)
+        try:
+            how = {"infer_schema": False, "null_values": NOTHING, "separator": separator}
+            frame = pl.read_csv(path, has_header=header is None, **how)
+        except pl.exceptions.ComputeError:
+            frame = _ragged(path, header is None, separator)
     except (OSError, pl.exceptions.PolarsError, UnicodeDecodeError) as error:
         told = str(error).strip().partition("\n")[0]
         raise TraceError(
@@ -75,13 +84,50 @@ def read_texts(path: Path, *, source: str, header: list[str] | None = None, sepa
         ) from error
     if header is None:
         return frame.rename({name: name.strip().lstrip("\ufeff") for name in frame.columns})
-    if frame.width != len(header):
+    names = [name for name in frame.columns if name != SURPLUS]
+    if len(names) != len(header):
         raise TraceError(
-            f"{source}: found {frame.width} columns; expected {len(header)}: {', '.join(header)}. "
+            f"{source}: found {len(names)} columns; expected {len(header)}: {', '.join(header)}. "
             "Take the file as its owner publishes it."
         )
-    frame = frame.rename(dict(zip(frame.columns, header, strict=True)))
-    return frame.slice(1) if frame.height and list(frame.row(0)) == header else frame
+    frame = frame.rename(dict(zip(names, header, strict=True)))
+    return frame.slice(1) if frame.height and list(frame.row(0)[: len(header)]) == header else frame
+
+
+def _opened(path: Path):
+    """Stream of a file's bytes, unpacked where it is gzip."""
+    with path.open("rb") as stream:
+        packed = stream.read(2) == b"\x1f\x8b"
+    return (gzip.open if packed else open)(path, "rb")
+
+
+def _ragged(path: Path, has_header: bool, separator: str) -> pl.DataFrame:
+    """Read a table some of whose rows have more fields than it has columns: the first of those is in SURPLUS."""
+    how = {"infer_schema": False, "truncate_ragged_lines": True, "separator": separator}
+    names = pl.read_csv(path, n_rows=1, has_header=has_header, **how).columns
+    with _opened(path) as stream:
+        if has_header:
+            stream.readline()
+        # polars takes the number of columns from the first line.
+        wider = separator.join(map(str, range(len(names) + 1))).encode() + b"\n" + stream.read()
+    frame = pl.read_csv(wider, null_values=NOTHING, **how)
+    return frame.rename(dict(zip(frame.columns, [*names, SURPLUS], strict=True)))
+
+
+def _check_text(path: Path, source: str):
+    """Raise a TraceError if a file begins as no table does, but as one that can be made into one."""
+    with _opened(path) as stream:
+        head = stream.read(200)
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in head:
+        raise TraceError(
+            f"{source}: found text in UTF-16; expected UTF-8. Convert it: iconv -f UTF-16 -t UTF-8 {path.name} > new.csv, "
+            'or in Excel save it as "CSV UTF-8".'
+        )
+    if head.lstrip(b"\xef\xbb\xbf").startswith(b"#"):
+        raise TraceError(
+            f"{source}: found a comment in the first line ({head.splitlines()[0].decode(errors='replace')}); expected the table "
+            f"itself. Remove the comments: grep -v '^#' {path.name} > new.csv."
+        )
 
 
 def numbers(frame: pl.DataFrame, names: Iterable[str]) -> pl.DataFrame:
@@ -153,8 +199,11 @@ def part(
     frame: pl.DataFrame, rules: list[Rule], *, source: str, on_bad: OnBad, first_row: int
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Part good rows from bad ones (as `sift`); the bad ones get back what the source holds."""
+    fields = Rule(SURPLUS, "as many fields as the other rows have", pl.col(SURPLUS).is_not_null())
+    rules = [*([fields] if SURPLUS in frame.columns else []), *rules]
     good, bad = sift(frame, rules, source=source, on_bad=on_bad, first_row=first_row)
-    raw = [n for n in frame.columns if n.endswith(RAW)]
+    good, bad = (rows.drop(SURPLUS, strict=False) for rows in (good, bad))
+    raw = [n for n in good.columns if n.endswith(RAW)]
     back = bad.with_columns(pl.col(n).alias(n.removesuffix(RAW)) for n in raw).drop(raw)
     return good.drop(raw), back
 
