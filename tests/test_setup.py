@@ -87,6 +87,13 @@ def test_lock_gives_each_python_what_pyproject_asks(python):
         assert found[name] in wanted.specifier, f"{name} {found[name]} is locked; pyproject.toml asks for {wanted}"
 
 
+def test_lock_gives_all_pythons_the_same_versions():
+    found = [on(python) for python in PYTHONS]
+    versions = {name: {str(some[name]) for some in found if name in some} for some in found for name in some}
+    differ = {name: each for name, each in versions.items() if len(each) > 1}
+    assert not differ, "numbers would differ by Python: bound them in pyproject.toml, tool.uv, constraint-dependencies"
+
+
 def test_lock_leaves_out_what_is_excluded():
     names = {canonicalize_name(requirement.name) for requirement, _ in locked()}
     excluded = set(PYPROJECT["tool"]["uv"]["exclude-dependencies"])
