@@ -49,6 +49,23 @@ def test_the_page_holds_all_and_asks_for_nothing(written):
     assert [name for name in ("First", "Shortest") if f"<option>{name}</option>" not in own] == []
 
 
+def test_the_footer_names_the_versions_that_the_numbers_depend_on(tmp_path):
+    import numpy
+    import xgboost
+
+    from gpuschedlab import Cluster, Fifo, simulate
+    from gpuschedlab.check import small_trace
+
+    run = simulate(small_trace(), Cluster.homogeneous(2, 8), Fifo())
+    assert run.info["versions"].keys() >= {"numpy", "polars", "numba", "scipy", "scikit-learn", "xgboost", "highspy"}
+    older = replace(run, info=run.info | {"versions": {"numpy": "1.0<b>"}})
+    html = report.write_report({"a": run, "b": run, "c": older}, tmp_path / "r.html").read_text()
+    footer = html[html.rindex("<footer>") :]
+    assert "depend on the versions of gpuschedlab " in footer
+    assert footer.count(f"numpy {numpy.__version__}, ") == footer.count(f"xgboost {xgboost.__version__}, ") == 1
+    assert "; numpy 1.0&lt;b&gt;. " in footer
+
+
 def test_eight_policies_fit_in_six_megabytes(tmp_path):
     runs = {f"policy {i}": plain_run(3_000, 16, seed=2, shortest=i % 2 == 1) for i in range(8)}
     page = report.write_report(runs, tmp_path / "r.html")

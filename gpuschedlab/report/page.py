@@ -19,7 +19,7 @@ from gpuschedlab.plots import (
     slowdown_by_size,
 )
 from gpuschedlab.plots.style import as_runs
-from gpuschedlab.report.tables import comparison_table, run_table, trace_sentence
+from gpuschedlab.report.tables import comparison_table, run_table, trace_sentence, versions_sentence
 
 STRETCHES = 4500  # bars of all Gantts together: they are most of the page's own size
 WINDOW = 12 * 3600.0  # s, of the Gantts
@@ -136,7 +136,7 @@ def page(runs: dict, title: str, window: tuple[float, float] | None = None, cens
         comparison_table(runs, censored),
         *map(_html, sections),
         f'<section id="runs"><h2>What was run</h2>{run_table(runs)}</section></main>',
-        "<footer>Made by gpuschedlab. This page holds all it needs and opens without a network.</footer>",
+        f"<footer>Made by gpuschedlab. {versions_sentence(runs)}This page holds all it needs and opens without a network.</footer>",
         f"<script>{library}</script><script>{(here / 'page.js').read_text()}</script></body></html>",
     ]
     return "\n".join(parts)

@@ -92,6 +92,13 @@ def trace_sentence(runs: dict, censored: bool = False) -> str:
     )
 
 
+def versions_sentence(runs: dict) -> str:
+    """What the numbers depend on besides the settings: the versions that the runs were made with."""
+    made = dict.fromkeys(tuple(run.info.get("versions", {}).items()) for run in runs.values())
+    told = "; ".join(", ".join(f"{name} {version}" for name, version in found) for found in made if found)
+    return f"The numbers depend on the versions of {escape(told)}. " if told else ""
+
+
 def _words(value) -> str:
     """A knob or setting in a few words."""
     if isinstance(value, dict):

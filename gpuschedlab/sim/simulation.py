@@ -369,9 +369,9 @@ def _check_policy(policy):
 
 @cache
 def versions() -> dict[str, str]:
-    """Versions of the packages that a result depends on."""
+    """Versions of the packages that a result depends on, those of estimators and solvers among them."""
     found = {}
-    for name in ("gpuschedlab", "numpy", "polars", "numba"):
+    for name in ("gpuschedlab", "numpy", "polars", "numba", "scipy", "scikit-learn", "xgboost", "highspy", "mip"):
         try:
             found[name] = version(name)
         except PackageNotFoundError:
