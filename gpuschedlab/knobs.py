@@ -193,12 +193,29 @@ def _kind(cls: type, name: str, hint, knob: Knob) -> tuple[str, Knob]:
     return kind, knob
 
 
+def _check_spelling(cls: type, f, hint):
+    """Raise PolicyError for a field that means to be a knob, and is not written as one."""
+    where, right = f"{cls.__name__}.{f.name}", f"{f.name}: Annotated[float, Knob(low, high)] = default"
+    if Knob in getattr(hint, "__metadata__", ()):
+        raise PolicyError(f"{where}: found Knob, which is the class; expected its range: {right}.")
+    for place, thing in (("type", hint), ("default", f.default)):
+        if isinstance(thing, Knob) or thing is Knob:
+            raise PolicyError(f"{where}: found a Knob as its {place}; expected {right}.")
+
+
 @cache
 def _declared(cls: type) -> dict[str, KnobInfo]:
     hints = typing.get_type_hints(cls, include_extras=True)
     found = {}
+    for base in cls.__mro__:
+        for name, value in vars(base).items():
+            if isinstance(value, Knob) and name not in hints:
+                raise PolicyError(
+                    f"{cls.__name__}.{name}: found a Knob without a type; expected {name}: Annotated[float, Knob(low, high)] = default."
+                )
     for f in fields(cls):
         hint = hints[f.name]
+        _check_spelling(cls, f, hint)
         knob = next((m for m in getattr(hint, "__metadata__", ()) if isinstance(m, Knob)), None)
         if knob is None:
             continue

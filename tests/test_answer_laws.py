@@ -64,7 +64,7 @@ BREAKERS = {
     "bound": (lambda v, g: {"objective": 0.0, "bound": -1.0}, "the objective 0 exceeds the bound -1"),
     "status": (
         lambda v, g: {"status": ""} | ({"status": b"done"} if v.now > 0 else {}),
-        "the status is b'done'|it raised",
+        "status is b'done'; expected a text",
     ),
     "seconds": (lambda v, g: {"seconds": -1.0}, "the solver took -1 s"),
 }

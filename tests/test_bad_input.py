@@ -125,7 +125,7 @@ def test_a_policy_that_gives_what_there_is_not(what, message):
 
 def test_what_is_no_policy():
     for thing in (Fifo, "fifo", None):
-        with pytest.raises(PolicyError, match=r"such as Fifo\(\)"):
+        with pytest.raises(PolicyError, match=r"expected an instance of .*Fifo\(\)\."):
             simulate(small_trace(3), CLUSTER, thing)
     with pytest.raises(ClusterError, match=r"such as Cluster\.homogeneous"):
         simulate(small_trace(3), "70x8", Fifo())

@@ -327,7 +327,9 @@ def test_text_columns_are_codes():
     trace = jobs((0, 1, 5), (0, 1, 5), (0, 1, 5), fm=["vit", None, "bert"])
     simulate(trace, TWO, Plan(lambda v: seen.setdefault(0, v.codes("fm")) is None or {}))
     assert seen[0].tolist() == [1, -1, 0]
-    with pytest.raises(KeyError, match="no text column 'gpus'; the trace has"):
+    with pytest.raises(
+        PolicyError, match="Plan at t=0 s: allocate raised KeyError.*no text column 'gpus'; the trace has"
+    ):
         simulate(trace, TWO, Plan(lambda v: v.codes("gpus")))
 
 

@@ -381,12 +381,12 @@ def test_leases_as_short_as_the_delays_are_found_out():
 def test_a_key_that_does_not_compile_is_explained():
     @dataclass(frozen=True)
     class Broken(Ordered):
-        """Asks for what a job does not have."""
+        """Does what cannot be compiled."""
 
         @staticmethod
         def key(now, job, knobs):
-            """No such field."""
-            return job.true_duration
+            """A text."""
+            return str(job.submit)
 
     with pytest.raises(PolicyError, match=r"Broken.key does not compile"):
         simulate(jobs((0, 1, 5)), ONE, Broken())
@@ -397,7 +397,7 @@ def test_what_does_not_fit_is_refused_at_the_door():
         simulate(jobs((0, 9, 5)), Cluster.homogeneous(1, 8), Fifo())
     with pytest.raises(TraceError, match="duration"):
         simulate(jobs((0, 1, -5)), ONE, Fifo())
-    with pytest.raises(PolicyError, match="instance of a policy"):
+    with pytest.raises(PolicyError, match="expected an instance of it"):
         simulate(jobs((0, 1, 5)), ONE, Fifo)
     with pytest.raises(ClusterError, match="expected a Cluster"):
         simulate(jobs((0, 1, 5)), 8, Fifo())

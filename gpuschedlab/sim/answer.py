@@ -61,6 +61,7 @@ class _Check:
         out["source"] = self._sources()
         out["delay"] = self._delays()
         cells = self._cells(out, host)
+        self._proved()
         return Checked(out, cells, reserved, self._wake())
 
     def _error(self, problem: str) -> PolicyError:
@@ -78,15 +79,18 @@ class _Check:
         given = getattr(self.answer, field)
         if given is None:
             return np.full(self.n, default, kind)
-        try:
-            values = np.asarray(given, kind)
-        except (TypeError, ValueError) as error:
-            raise self._error(f"{field} holds what is no number: {error}.") from error
+        values = self._array(field, given, kind)
         if values.shape != (self.n,):
             raise self._error(
                 f"{field} has shape {values.shape}; expected ({self.n},), an entry for each job of the view."
             )
         return values
+
+    def _array(self, field: str, given, kind=float) -> np.ndarray:
+        try:
+            return np.asarray(given, kind)
+        except (TypeError, ValueError) as error:
+            raise self._error(f"{field} holds what is no number: {error}.") from error
 
     def _numbers(self, field: str, default: float) -> np.ndarray:
         values = self._column(field, float, default)
@@ -151,7 +155,7 @@ class _Check:
         types = len(self.view.cluster.gpu_types)
         found = {}
         for name, given in self.answer.reserved.items():
-            gpus = np.asarray(given, float)
+            gpus = self._array(f"reserved[{name!r}]", given)
             gpus = np.full(1, gpus) if gpus.ndim == 0 and types == 1 else gpus
             if gpus.shape != (types,) or not np.isfinite(gpus).all() or (gpus < 0).any():
                 raise self._error(
@@ -174,7 +178,7 @@ class _Check:
         """Rows of nodes by job and node; `out` learns which are whose."""
         if self.answer.nodes is None or len(self.answer.nodes) == 0:
             return np.zeros(0, CELL)
-        rows = np.asarray(self.answer.nodes, float)
+        rows = self._array("nodes", self.answer.nodes)
         if rows.ndim != 2 or rows.shape[1] != 3:
             raise self._error(f"nodes has shape {rows.shape}; expected (m, 3), rows of job, node, GPUs.")
         self._rows(rows, out, host)
@@ -209,6 +213,14 @@ class _Check:
                 f"row {i} of nodes is {rows[i].tolist()}; expected a job of the view that has GPUs of its own, a "
                 "node of its type that is up, once, and no more GPUs than the node has for all of them."
             )
+
+    def _proved(self):
+        """What is logged of the round is numbers and a text."""
+        for name in ("objective", "bound", "seconds"):
+            if not isinstance(value := getattr(self.answer, name), int | float | np.number):
+                raise self._error(f"{name} is {value!r}; expected a number, or nan.")
+        if not isinstance(self.answer.status, str):
+            raise self._error(f"status is {self.answer.status!r}; expected a text.")
 
     def _wake(self) -> float:
         wake = self.answer.wake

@@ -11,6 +11,7 @@ from numba import from_dtype, types
 from gpuschedlab._compiled import njit
 from gpuschedlab.errors import PolicyError
 from gpuschedlab.knobs import data_of, knobs_of
+from gpuschedlab.sim.declaration import KEYS
 from gpuschedlab.sim.engine.events import JOB_TYPE, KEY, OPAQUE
 from gpuschedlab.sim.policy import Ordered
 
@@ -99,7 +100,7 @@ def compiled_keys(policy) -> tuple:
     """(key, change, gate) of an ordered policy, compiled once a class; a round policy has none of its own."""
     cls = type(policy) if isinstance(policy, Ordered) else _InOrder
     dtype = knob_dtype(cls)
-    return tuple(_compiled(getattr(cls, name), dtype, f"{cls.__name__}.{name}") for name in ("key", "change", "gate"))
+    return tuple(_compiled(getattr(cls, name), dtype, f"{cls.__name__}.{name}") for name in KEYS)
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,23 @@ if TYPE_CHECKING:
     from gpuschedlab.sim.view import View
 
 BACKFILL = {"none": 0, "easy": 1, "greedy": 2}
+LONGEST = 1e12
+"""Longest time (s) of an attribute that is to pass."""
+
 SHORTEST = 1e-3
 """Shortest interval (s); a week in steps of less would not be told apart by floating point."""
+
+LIMITS = {
+    "interval": (0.0, LONGEST, "seconds, 0 or more"),
+    "lease": (0.0, LONGEST, "seconds, 0 or more"),
+    "lease_grid": (0.0, LONGEST, "seconds, 0 or more"),
+    "patience": (0.0, np.inf, "seconds, 0 or more, or inf"),
+    "skew": (0.0, np.inf, "a relative speed, 0 or more"),
+    "share_limit": (0.0, np.inf, "a sum of relative speeds, 0 or more"),
+    "fraction": (0.0, 1.0, "a share, 0 to 1"),
+    "profile_time": (0.0, LONGEST, "seconds, 0 or more"),
+}
+"""What the numbers among a policy's attributes may be: lowest, highest, in words."""
 
 MOVING = {"none": 0, "running": 1, "all": 2}
 
@@ -48,13 +63,28 @@ class Policy(Knobbed):
         """Name in tables."""
         return type(self).__name__
 
+    def _number(self, name: str) -> float:
+        """Attribute that is a number, checked against LIMITS."""
+        value, (low, high, expected) = getattr(self, name), LIMITS[name]
+        if not isinstance(value, int | float | np.number) or not low <= value <= high:
+            raise PolicyError(f"{self.name}.{name}: found {value!r}; expected {expected}.")
+        return float(value)
+
+    def _flag(self, name: str) -> bool:
+        """Attribute that is true or false."""
+        value = getattr(self, name)
+        if not isinstance(value, bool | np.bool_):
+            raise PolicyError(f"{self.name}.{name}: found {value!r}; expected True or False.")
+        return bool(value)
+
     def rule(self) -> np.ndarray:
         """(1,) RULE record that the engine follows."""
         if self.placement not in RULES:
             raise PolicyError(f"{self.name}.placement: found {self.placement!r}; expected one of {sorted(RULES)}.")
         rule = np.zeros(1, RULE)
         rule["placement"] = RULES[self.placement]
-        rule["interval"] = self.interval if self.interval >= SHORTEST else 0.0
+        interval = self._number("interval")
+        rule["interval"] = interval if interval >= SHORTEST else 0.0
         rule["fraction"] = 1.0
         rule["patience"] = np.inf
         return rule
@@ -94,6 +124,34 @@ class Ordered(Policy):
         Nodes, from the first, on which new jobs are profiled before they queue.
     profile_time : float
         Seconds of profiling.
+
+    Notes
+    -----
+    A `job` has, in seconds and GPUs:
+
+    - of the request: `submit`, `gpus`, `estimate` (s in total, as the estimator says; the duration is hidden), `deadline`
+      (s from the trace's zero, inf without one), `reward`, `kind` (0: best effort, 1: strict SLO, 2: soft SLO), and the
+      numbers of its `user`, `vc` and `model` (in order of name; -1: none);
+    - of the past: `attained` (GPU-s), `executed` (s with GPUs), `progress` (work done), `queued` (s waited in all),
+      `waiting_since`, `started` (s, when it last began to), `contention` (time average, since submission, of GPUs demanded
+      over GPUs up), `starts`, `preemptions`;
+    - of the present: `held` (GPUs, 0 while waiting), `spread` (relative speed when split over nodes), `stage` (1 while it
+      is to be profiled), `state` (1: waiting, 2: running).
+
+    `knobs` has the fields of the class that are annotated with `Knob` or `Data`, and no others. A key uses arithmetic,
+    `math` and these fields, and returns a number.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> from typing import Annotated
+    >>> from gpuschedlab.knobs import Knob
+    >>> @dataclass(frozen=True)
+    ... class Aged(Ordered):
+    ...     weight: Annotated[float, Knob(0, 10)] = 1.0
+    ...     @staticmethod
+    ...     def key(now, job, knobs):
+    ...         return job.estimate - knobs.weight * (now - job.submit)
     """
 
     preemptive = False
@@ -132,9 +190,13 @@ class Ordered(Policy):
             if value not in table:
                 raise PolicyError(f"{self.name}.{name}: found {value!r}; expected one of {sorted(table)}.")
             rule[name] = table[value]
-        for name in ("preemptive", "lease", "lease_grid", "patience", "skew", "sharing", "share_limit", "fraction"):
-            rule[name] = getattr(self, name)
-        rule["profile"] = self.profile_time if self.profiler_nodes else 0.0
+        for name in ("preemptive", "sharing"):
+            rule[name] = self._flag(name)
+        for name in ("lease", "lease_grid", "patience", "skew", "share_limit", "fraction"):
+            rule[name] = self._number(name)
+        if not isinstance(self.profiler_nodes, int | np.integer) or self.profiler_nodes < 0:
+            raise PolicyError(f"{self.name}.profiler_nodes: found {self.profiler_nodes!r}; expected nodes, 0 or more.")
+        rule["profile"] = self._number("profile_time") if self.profiler_nodes else 0.0
         return rule
 
 
@@ -171,8 +233,8 @@ class Round(Policy):
         """(1,) RULE record that the engine follows."""
         rule = super().rule()
         rule["rounds"] = 1
-        rule["free_moves"] = self.free_moves
-        rule["on_event"] = self.on_event or self.interval == 0
+        rule["free_moves"] = self._flag("free_moves")
+        rule["on_event"] = self._flag("on_event") or self.interval == 0
         return rule
 
 

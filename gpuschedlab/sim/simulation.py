@@ -10,10 +10,11 @@ import polars as pl
 
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.cluster.placement import SLOTS
-from gpuschedlab.errors import PolicyError, SpeedError
+from gpuschedlab.errors import LabError, PolicyError, SpeedError
 from gpuschedlab.sim import resume
 from gpuschedlab.sim.answer import check_answer
 from gpuschedlab.sim.build import build_state, text_codes
+from gpuschedlab.sim.declaration import check_declared
 from gpuschedlab.sim.engine.apply import apply_answer, log_open, refresh_active
 from gpuschedlab.sim.engine.events import DECIDE, FAULT, FULL, OPAQUE, advance
 from gpuschedlab.sim.engine.state import (
@@ -97,7 +98,7 @@ class Simulation:
         **parts,
     ):
         scenario, policy = scenario_of(trace, cluster, policy, **parts)
-        _check_policy(policy)
+        check_declared(policy)
         self.trace, self.cluster, self.speeds = scenario.trace, scenario.cluster, scenario.speeds
         self.policy, self.estimator = scenario.fitted(policy), scenario.knowledge
         self.delays, self.rng = scenario.delays, scenario.seed
@@ -196,7 +197,7 @@ class Simulation:
 
         A profiler that grows takes nodes as they become empty. What the former policy carried from round to round is gone.
         """
-        _check_policy(policy)
+        check_declared(policy)
         self.policy, self.memory = policy, _begun(policy)
         self._keys()
         resume.rebuild(self)
@@ -279,7 +280,7 @@ class Simulation:
             self.state.job["estimate"][index] = renewed
         view = View(self, index)
         begin = time.perf_counter()
-        answer = self.policy.allocate(view)
+        answer = self._answer(view)
         seconds = time.perf_counter() - begin
         checked = check_answer(answer, view, self.policy.name, self.delays)
         wake = self._reserve(view.now, checked)
@@ -289,6 +290,17 @@ class Simulation:
         proved = (float(answer.objective), float(answer.bound), status, float(answer.seconds))
         self.rounds.append((view.now, seconds, *proved))
         self._watch(view)
+
+    def _answer(self, view: View):
+        """What the policy answers; what it raises of its own gets its name and the time."""
+        try:
+            return self.policy.allocate(view)
+        except LabError:
+            raise
+        except Exception as error:
+            raise PolicyError(
+                f"{self.policy.name} at t={self.now:g} s: allocate raised {type(error).__name__}: {error}"
+            ) from error
 
     def _reserve(self, now: float, checked) -> float:
         """Log what is reserved from now on; instant of the next round (s; nan: as always).
@@ -360,11 +372,6 @@ class Simulation:
 def _begun(policy):
     """What a policy carries from round to round, as it is at the beginning."""
     return policy.begin() if isinstance(policy, Round) else {}
-
-
-def _check_policy(policy):
-    if not isinstance(policy, Policy):
-        raise PolicyError(f"found policy {policy!r}; expected an instance of a policy class, such as Fifo().")
 
 
 @cache
