@@ -208,7 +208,11 @@ def test_policies_and_estimators_say_where_they_differ():
     ]:
         for node in ast.parse(path.read_text()).body:
             plain = {getattr(base, "id", getattr(base, "attr", "")) for base in getattr(node, "bases", ())}
-            if not isinstance(node, ast.ClassDef) or node.name.startswith("_") or plain <= {"NamedTuple", "Protocol", "Knobbed"}:
+            if (
+                not isinstance(node, ast.ClassDef)
+                or node.name.startswith("_")
+                or plain <= {"NamedTuple", "Protocol", "Knobbed"}
+            ):
                 continue
             seen += 1
             if "Differs from the paper in\n" not in (ast.get_docstring(node) or ""):
