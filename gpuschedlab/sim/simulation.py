@@ -9,25 +9,15 @@ import numpy as np
 import polars as pl
 
 from gpuschedlab.cluster import Cluster
-from gpuschedlab.cluster.placement import SLOTS
-from gpuschedlab.errors import LabError, PolicyError, SpeedError
+from gpuschedlab.errors import LabError, PolicyError
 from gpuschedlab.sim import resume
 from gpuschedlab.sim.answer import check_answer
 from gpuschedlab.sim.build import build_state, text_codes
 from gpuschedlab.sim.declaration import check_declared
 from gpuschedlab.sim.engine.apply import apply_answer, log_open, refresh_active
 from gpuschedlab.sim.engine.events import DECIDE, FAULT, FULL, OPAQUE, advance
-from gpuschedlab.sim.engine.state import (
-    BAD_CHANGE,
-    BAD_GATE,
-    BAD_KEY,
-    LOGS,
-    NO_PAIR,
-    NO_SPEED,
-    NO_TRANSFER,
-    TAKEN,
-    spare,
-)
+from gpuschedlab.sim.engine.state import LOGS, spare
+from gpuschedlab.sim.faults import fault_of
 from gpuschedlab.sim.keys import compiled_keys, knob_record
 from gpuschedlab.sim.policy import Ordered, Policy, Round
 from gpuschedlab.sim.run import Run, make_run
@@ -40,12 +30,6 @@ PATIENCE = 7 * 86_400.0
 """Seconds without any progress after which a round policy is held to be stuck."""
 LOGGED = 20_000
 """Room in the log of who held what, in rows, from which on jobs that are started in vain are an error."""
-NUMBERS = {
-    BAD_KEY: ("key", ("not finite", "a finite number: the lower, the earlier")),
-    BAD_CHANGE: ("change", ("no number", "an instant (s), or inf")),
-    BAD_GATE: ("gate", ("no number", "a number: the lower, the earlier")),
-}
-"""Function of a policy, what is wrong with its value, and what was expected."""
 ADDRESSES = ("_fns", "_raw")
 """Attributes that point into this process' memory: a pickle leaves them out, and they are made anew where it is read."""
 
@@ -147,7 +131,7 @@ class Simulation:
                 elif code == DECIDE:
                     self._round()
                 elif code == FAULT:
-                    raise self._fault()
+                    raise fault_of(self)
                 else:
                     return
         finally:
@@ -336,37 +320,7 @@ class Simulation:
     def _raise_fault(self):
         """Raise what the engine found, if anything."""
         if int(self.state.scalar["culprit"][0]) >= 0:
-            raise self._fault()
-
-    def _fault(self) -> SpeedError | PolicyError:
-        """What is wrong with the job that the engine blames."""
-        scalar = self.state.scalar[0]
-        j, fault = int(scalar["culprit"]), int(scalar["fault"])
-        b, who, models = self.state.body[j], f"job {self.trace['job_id'][j]}", self.state.job["model"]
-        name = "without a model" if models[j] < 0 else f"model {self.speeds.models[models[j]]}"
-        if fault == NO_SPEED:
-            return SpeedError(
-                f"{who} ({name}) was given {b['got'] / SLOTS:g} GPUs of {self.cluster.gpu_types[b['type']]} on {b['nodes']} "
-                "nodes, which its speed table lacks. Allow only configurations of speeds.configurations(), or extend the table."
-            )
-        if fault in (BAD_KEY, BAD_CHANGE, BAD_GATE):
-            what, wanted = NUMBERS[fault]
-            return PolicyError(
-                f"{self.policy.name}.{what} gave {who} at t={self.now:g} s a value that is {wanted[0]}; expected {wanted[1]}. "
-                "Mind divisions by zero (a job is just submitted, has no estimate) and logarithms."
-            )
-        if fault == TAKEN:
-            return PolicyError(
-                f"{self.policy.name} at t={self.now:g} s: nodes names GPUs for {who} that others hold, or that its node "
-                "cannot give as one cell. See view.free; jobs whose nodes are not named stay where they are."
-            )
-        other = int(b["partner"] if fault == NO_PAIR else b["source"])
-        table = "transfer" if fault == NO_TRANSFER else "merged" if b["joint"] else "sharing"
-        relation = "started from the result of" if fault == NO_TRANSFER else "shares GPUs with"
-        return SpeedError(
-            f"{who} ({name}) {relation} job {self.trace['job_id'][other]}, and Speeds.{table} says nothing of the two models. "
-            "Extend the table, or do not bring them together."
-        )
+            raise fault_of(self)
 
 
 def _begun(policy):

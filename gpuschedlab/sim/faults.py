@@ -1,0 +1,43 @@
+"""What the engine found wrong with a job, in words."""
+
+from gpuschedlab.cluster.placement import SLOTS
+from gpuschedlab.errors import PolicyError, SpeedError
+from gpuschedlab.sim.engine.state import BAD_CHANGE, BAD_GATE, BAD_KEY, NO_PAIR, NO_SPEED, NO_TRANSFER, TAKEN
+
+NUMBERS = {
+    BAD_KEY: ("key", ("not finite", "a finite number: the lower, the earlier")),
+    BAD_CHANGE: ("change", ("no number", "an instant (s), or inf")),
+    BAD_GATE: ("gate", ("no number", "a number: the lower, the earlier")),
+}
+"""Function of a policy, what is wrong with its value, and what was expected."""
+
+
+def fault_of(simulation) -> SpeedError | PolicyError:
+    """What is wrong with the job that the engine blames."""
+    scalar = simulation.state.scalar[0]
+    j, fault = int(scalar["culprit"]), int(scalar["fault"])
+    b, who, models = simulation.state.body[j], f"job {simulation.trace['job_id'][j]}", simulation.state.job["model"]
+    name = "without a model" if models[j] < 0 else f"model {simulation.speeds.models[models[j]]}"
+    if fault == NO_SPEED:
+        return SpeedError(
+            f"{who} ({name}) was given {b['got'] / SLOTS:g} GPUs of {simulation.cluster.gpu_types[b['type']]} on {b['nodes']} "
+            "nodes, which its speed table lacks. Allow only configurations of speeds.configurations(), or extend the table."
+        )
+    if fault in (BAD_KEY, BAD_CHANGE, BAD_GATE):
+        what, wanted = NUMBERS[fault]
+        return PolicyError(
+            f"{simulation.policy.name}.{what} gave {who} at t={simulation.now:g} s a value that is {wanted[0]}; expected {wanted[1]}. "
+            "Mind divisions by zero (a job is just submitted, has no estimate) and logarithms."
+        )
+    if fault == TAKEN:
+        return PolicyError(
+            f"{simulation.policy.name} at t={simulation.now:g} s: nodes names GPUs for {who} that others hold, or that its node "
+            "cannot give as one cell. See view.free; jobs whose nodes are not named stay where they are."
+        )
+    other = int(b["partner"] if fault == NO_PAIR else b["source"])
+    table = "transfer" if fault == NO_TRANSFER else "merged" if b["joint"] else "sharing"
+    relation = "started from the result of" if fault == NO_TRANSFER else "shares GPUs with"
+    return SpeedError(
+        f"{who} ({name}) {relation} job {simulation.trace['job_id'][other]}, and Speeds.{table} says nothing of the two models. "
+        "Extend the table, or do not bring them together."
+    )
