@@ -8,7 +8,7 @@ A knob is a field of a frozen dataclass annotated with `Knob`; a `Constraint` ti
 import math
 import numbers
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cache
 from types import MappingProxyType
@@ -30,8 +30,8 @@ class Knob:
         Grid of a number, counted from `low`.
     unit : str
         Unit, shown on sliders and in help ("s", "GPU-s").
-    choices : tuple, optional
-        Allowed values of a categorical knob.
+    choices : collection, optional
+        Allowed values of a categorical knob: a tuple, or the keys of a table that may grow.
     help : str
         One sentence on what it does.
     many : int
@@ -45,7 +45,7 @@ class Knob:
     log: bool = False
     step: float | None = None
     unit: str = ""
-    choices: tuple | None = None
+    choices: Collection | None = None
     help: str = ""
     many: int = 1
     tuned: tuple[float, float] | None = None
@@ -116,7 +116,7 @@ class KnobInfo:
         if value is None and self.optional:
             return None
         if self.kind == "choice" or self.kind == "bool":
-            return None if value in k.choices else f"expected one of {k.choices}"
+            return None if value in k.choices else f"expected one of {tuple(k.choices)}"
         values = value if self.kind == "floats" else (value,)
         if not isinstance(values, tuple | list) or not all(_is_number(v) for v in values):
             return f"expected {'a tuple of numbers' if self.kind == 'floats' else 'a number'}"

@@ -343,7 +343,7 @@ def test_tune_keeps_its_decisions_and_resumes(tmp_path, capsys, monkeypatch):
     changed = [*tune_words("selftune"), "--resume", "--restart", "600"]
     assert main(changed) != 0
     assert "another loop" in capsys.readouterr().err
-    monkeypatch.setattr("gpuschedlab.cli.tune.digest", lambda _: "of a file that has changed")
+    monkeypatch.setattr("gpuschedlab.sweep.identity.digest", lambda _: "of a file that has changed")
     assert main([*tune_words("selftune"), "--resume"]) != 0
     assert "of another loop: what files and classes hold" in capsys.readouterr().err
     assert shown.splitlines()[-1].split()[:4] == first.splitlines()[-1].split()[:4]

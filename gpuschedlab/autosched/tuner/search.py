@@ -155,7 +155,7 @@ class Tuner(Knobbed):
 
     raises: ClassVar = EstimatorError
     iterations: Annotated[int, Knob(0, 1e6, tuned=(1, 100), help="rounds")] = ITERATIONS
-    sampler: Annotated[str, Knob(choices=tuple(SAMPLERS), help="what proposes configurations")] = "bluefin"
+    sampler: Annotated[str, Knob(choices=SAMPLERS.keys(), help="what proposes configurations")] = "bluefin"
     epsilon: Annotated[float, Knob(0, 1, help="probability that a bad prediction leads to rejection")] = 0.93
     gamma: Annotated[float, Knob(1e-9, 1e9, log=True, tuned=(0.1, 10), help="relax factor")] = GAMMA
     margin: Annotated[float, Knob(-1e9, 1e9, tuned=(0, 0.1), help="logarithm of the reward that does not matter")] = (
