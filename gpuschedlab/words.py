@@ -3,6 +3,7 @@
 import difflib
 import importlib.util
 import sys
+import sysconfig
 import traceback
 from functools import lru_cache
 from pathlib import Path
@@ -164,14 +165,18 @@ def blame(raised: BaseException, file: str = "") -> str:
     "KeyError: 'gpus'"
     """
     if isinstance(raised, LabError):
-        return str(raised)
+        return f"{raised}{_where(raised.__cause__, file)}" if raised.__cause__ is not None else str(raised)
     if isinstance(raised, SyntaxError):
         return f"SyntaxError: {raised.msg}, line {raised.lineno}"
-    home = str(Path(__file__).resolve().parent)
-    frames = [f for f in traceback.extract_tb(raised.__traceback__) if not f.filename.startswith(home)]
+    return f"{type(raised).__name__}: {raised}{_where(raised, file)}".replace("\n", " ")
+
+
+def _where(raised: BaseException, file: str) -> str:
+    """Innermost line of somebody's own code that an exception came through, "" without."""
+    others = (str(Path(__file__).resolve().parent), *{sysconfig.get_path(n) for n in ("purelib", "platlib", "stdlib")})
+    frames = [f for f in traceback.extract_tb(raised.__traceback__) if not f.filename.startswith(others)]
     own = [f for f in frames if not file or Path(f.filename).name == file]
-    where = f", {Path(own[-1].filename).name} line {own[-1].lineno}" if own else ""
-    return f"{type(raised).__name__}: {raised}{where}".replace("\n", " ")
+    return f", {Path(own[-1].filename).name} line {own[-1].lineno}" if own else ""
 
 
 def word_of(policy) -> str:

@@ -206,7 +206,11 @@ def test_the_past_is_a_scenario_on_its_own_clock(scenario):
         (lambda: Scenario(two_jobs(), 8), ClusterError, "found cluster 8; expected a Cluster"),
         (lambda: simulate(two_jobs()), ClusterError, "found cluster None; expected a Cluster"),
         (lambda: Scenario(two_jobs(), ONE, history=[1]), TraceError, "history: found a list"),
-        (lambda: Scenario(two_jobs(), ONE).run(Fifo), PolicyError, "expected an instance of a policy class"),
+        (
+            lambda: Scenario(two_jobs(), ONE).run(Fifo),
+            PolicyError,
+            r"found the class Fifo; expected an instance of it: Fifo\(\)",
+        ),
         (lambda: Scenario(two_jobs(), ONE, history=two_jobs()).run(Tiresias), PolicyError, "expected an instance"),
         (lambda: simulate(Scenario(two_jobs(), ONE)), PolicyError, "found policy None"),
     ],

@@ -183,10 +183,10 @@ def sia_steady_for(
     --------
     >>> job = {"restarts": [0], "restart": [30.0], "current": [0]}
     >>> round(sia_steady_for([[1.0, 1.8]], [1, 2], age=[600.0], **job), 1)
-    199.6
-    >>> [sia_utility([[1.0, 1.8]], [1, 2], factor=restart_factor([t], [0], [30.0]), current=[0])[0, 1].round(2)
-    ...  for t in (600, 799.5, 799.7)]
-    [0.33, 0.33, 0.34]
+    551.9
+    >>> factor = restart_factor(np.array([[600.0], [1151.7], [1152.0]]), 0, 30.0)
+    >>> sia_utility([[1.0, 1.8]] * 3, [1, 2], factor=factor[:, 0], current=[0] * 3)[:, 1].round(2).tolist()
+    [0.34, 0.34, 0.35]
     """
     moving = np.asarray(current) >= 0
     G = _normalised(goodput, gpus)[moving]
