@@ -17,7 +17,6 @@ from gpuschedlab.cluster.placement import (
     cell,
     find_nodes,
     free_block,
-    summaries,
 )
 
 SIZE = 8
@@ -35,11 +34,8 @@ def place(nodes, gpus, rule, patient=True):
     """GPUs by node, or None when it does not fit."""
     where, slots = np.zeros(len(nodes), np.int32), np.zeros(len(nodes), np.int32)
     before = nodes.copy()
-    blocks = summaries(nodes, int(nodes["pool"].max()) + 1)
-    size = int(nodes["size"][nodes["pool"] == 0].max(initial=0))
-    k = find_nodes(nodes, blocks, size, 0, int(gpus * SLOTS), rule, patient, where, slots)
+    k = find_nodes(nodes, 0, int(gpus * SLOTS), rule, patient, where, slots)
     assert (nodes == before).all(), "looking must not take"
-    assert (blocks == summaries(nodes, len(blocks))).all()
     return {int(n): s / SLOTS for n, s in zip(where[:k], slots[:k])} if k else None
 
 

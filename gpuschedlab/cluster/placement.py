@@ -45,111 +45,34 @@ NODE = np.dtype(
 )
 
 
-BLOCK = 32
-"""Nodes whose free GPUs are summarised in one word."""
-TOP = 62
-"""Highest level of free GPUs that has a bit of its own; more count as so many."""
-PARTS = np.uint64(1) << np.uint64(63)
-"""Bit of a block in which a node has a part of a GPU free."""
-
-
-@njit
-def level_of(slots):
-    """Level of so many free slots: whole GPUs, at most `TOP`."""
-    return min(slots // SLOTS, TOP)
-
-
-@njit
-def bit_of(level):
-    """Bit of a level in the summary of a block."""
-    return np.uint64(1) << np.uint64(level)
-
-
-@njit
-def summarise(nodes, blocks, n):
-    """Bring the summary of node n's block up to date: a bit for each level of free GPUs that a node of its pool has."""
-    p = nodes[n].pool
-    b = n // BLOCK
-    bits = np.uint64(0)
-    for i in range(b * BLOCK, min((b + 1) * BLOCK, nodes.shape[0])):
-        nd = nodes[i]
-        if nd.pool == p and nd.down == 0:
-            bits |= bit_of(level_of(nd.free))
-            if nd.free % SLOTS > 0 or nd.free >= TOP * SLOTS:
-                bits |= PARTS
-    blocks[p, b] = bits
-
-
-@njit
-def levels_of(blocks, pool):
-    """Levels that any node of a pool has, as bits, and `PARTS`."""
-    bits = np.uint64(0)
-    for b in range(blocks.shape[1]):
-        bits |= blocks[pool, b]
-    return bits
-
-
 @njit(inline="never")
-def best_fit(nodes, blocks, pool, slots):
+def best_fit(nodes, pool, slots):
     """Node with the least room that holds `slots`, or -1; ties to the lowest number."""
-    levels = levels_of(blocks, pool)
-    for level in range(level_of(slots), TOP + 1):
-        if not levels & bit_of(level):
-            continue
-        best = -1
-        room = 2**31 - 1
-        for b in range(blocks.shape[1]):
-            if not blocks[pool, b] & bit_of(level):
-                continue
-            for n in range(b * BLOCK, min((b + 1) * BLOCK, nodes.shape[0])):
-                nd = nodes[n]
-                if nd.pool == pool and nd.down == 0 and level_of(nd.free) == level and slots <= nd.free < room:
-                    best = n
-                    room = nd.free
-            if best >= 0 and not levels & PARTS:
-                return best
-        if best >= 0:
-            return best
-    return -1
-
-
-@njit(inline="never")
-def widest(nodes, blocks, pool):
-    """Node with the most free GPUs, or -1; ties to the lowest number."""
-    levels = levels_of(blocks, pool)
-    level = TOP
-    while level >= 0 and not levels & bit_of(level):
-        level -= 1
     best = -1
-    most = 0
-    for b in range(blocks.shape[1]):
-        if level < 0 or not blocks[pool, b] & bit_of(level):
-            continue
-        for n in range(b * BLOCK, min((b + 1) * BLOCK, nodes.shape[0])):
-            nd = nodes[n]
-            if nd.pool == pool and nd.down == 0 and nd.free > most:
-                best = n
-                most = nd.free
-        if best >= 0 and not levels & PARTS:
-            break
+    room = 2**31 - 1
+    for n in range(nodes.shape[0]):
+        nd = nodes[n]
+        if nd.pool == pool and nd.down == 0 and slots <= nd.free < room:
+            best = n
+            room = nd.free
+            if room == slots:
+                break
     return best
 
 
-@njit
-def _lower(nodes, blocks, n, slots):
-    """Count slots of node n as held while nodes are looked for (negative: no longer)."""
-    nodes[n].free -= slots
-    summarise(nodes, blocks, n)
-
-
 @njit(inline="never")
-def take_widest(nodes, blocks, pool, slots, unit, out_node, out_slots):
+def take_widest(nodes, pool, slots, unit, out_node, out_slots):
     """Take up to `unit` slots at a time from the node with the most free GPUs; ties to the lowest number."""
     k = 0
     left = slots
     while left > 0:
-        best = widest(nodes, blocks, pool)
-        most = nodes[best].free if best >= 0 else 0
+        best = -1
+        most = 0
+        for n in range(nodes.shape[0]):
+            nd = nodes[n]
+            if nd.pool == pool and nd.down == 0 and nd.free > most:
+                best = n
+                most = nd.free
         take = min(left, unit, most if slots < SLOTS else most // SLOTS * SLOTS)
         if best < 0 or take <= 0 or (slots < SLOTS and take < slots):
             break
@@ -161,10 +84,10 @@ def take_widest(nodes, blocks, pool, slots, unit, out_node, out_slots):
             out_slots[k] = 0
             k += 1
         out_slots[seen] += take
-        _lower(nodes, blocks, best, take)
+        nodes[best].free -= take
         left -= take
     for i in range(k):
-        _lower(nodes, blocks, out_node[i], -out_slots[i])
+        nodes[out_node[i]].free += out_slots[i]
     return k if left == 0 else 0
 
 
@@ -200,47 +123,40 @@ def free_block(mask, gpus, width):
 
 
 @njit(inline="never")
-def buddy_fit(nodes, blocks, pool, gpus):
+def buddy_fit(nodes, pool, gpus):
     """Node whose smallest sufficient free cell is the smallest of all, or -1; ties to the lowest number."""
     best = -1
     smallest = 1 << 20
-    enough = ~(bit_of(min(gpus, TOP)) - np.uint64(1)) & ~PARTS
-    for b in range(blocks.shape[1]):
-        if not blocks[pool, b] & enough:
-            continue
-        for n in range(b * BLOCK, min((b + 1) * BLOCK, nodes.shape[0])):
-            nd = nodes[n]
-            if nd.pool == pool and nd.down == 0 and nd.free >= gpus * SLOTS:
-                at, block = free_block(nd.mask, gpus, nd.size // SLOTS)
-                if at >= 0 and block < smallest:
-                    best = n
-                    smallest = block
+    for n in range(nodes.shape[0]):
+        nd = nodes[n]
+        if nd.pool == pool and nd.down == 0 and nd.free >= gpus * SLOTS:
+            at, block = free_block(nd.mask, gpus, nd.size // SLOTS)
+            if at >= 0 and block < smallest:
+                best = n
+                smallest = block
     return best
 
 
 @njit(inline="never")
-def take_whole(nodes, blocks, pool, slots, size, buddy, out_node, out_slots):
+def take_whole(nodes, pool, slots, size, buddy, out_node, out_slots):
     """Take empty nodes of `size` slots, and the rest from the best-fitting node beside them."""
     k = 0
     left = slots
-    for b in range(blocks.shape[1]):
-        if left < size or not blocks[pool, b] & bit_of(level_of(size)):
-            continue
-        for n in range(b * BLOCK, min((b + 1) * BLOCK, nodes.shape[0])):
-            nd = nodes[n]
-            if left >= size and nd.pool == pool and nd.down == 0 and nd.size == size and nd.free == size:
-                out_node[k] = n
-                out_slots[k] = size
-                left -= size
-                k += 1
+    for n in range(nodes.shape[0]):
+        nd = nodes[n]
+        if left >= size and nd.pool == pool and nd.down == 0 and nd.size == size and nd.free == size:
+            out_node[k] = n
+            out_slots[k] = size
+            left -= size
+            k += 1
     if left >= size:
         return 0
     if left > 0:
         for i in range(k):
-            _lower(nodes, blocks, out_node[i], size)
-        n = buddy_fit(nodes, blocks, pool, left // SLOTS) if buddy else best_fit(nodes, blocks, pool, left)
+            nodes[out_node[i]].free -= size
+        n = buddy_fit(nodes, pool, left // SLOTS) if buddy else best_fit(nodes, pool, left)
         for i in range(k):
-            _lower(nodes, blocks, out_node[i], -size)
+            nodes[out_node[i]].free += size
         if n < 0:
             return 0
         out_node[k] = n
@@ -250,16 +166,22 @@ def take_whole(nodes, blocks, pool, slots, size, buddy, out_node, out_slots):
 
 
 @njit(inline="never")
-def find_nodes(nodes, blocks, size, pool, slots, rule, patient, out_node, out_slots):
+def largest_node(nodes, pool):
+    """Slots of the largest node of a pool, up or down."""
+    size = 0
+    for n in range(nodes.shape[0]):
+        if nodes[n].pool == pool and nodes[n].size > size:
+            size = nodes[n].size
+    return size
+
+
+@njit(inline="never")
+def find_nodes(nodes, pool, slots, rule, patient, out_node, out_slots):
     """Choose nodes of `pool` for `slots` by `rule`; nothing is taken yet.
 
     Parameters
     ----------
     nodes : (N,) NODE array
-    blocks : (P, B) uint64 array
-        Summaries of the nodes by pool (`summarise`).
-    size : int
-        Slots of the largest node of the pool, up or down.
     pool, slots, rule : int
     patient : bool
         Whether the job still insists on consolidation (rule RELAX).
@@ -272,31 +194,16 @@ def find_nodes(nodes, blocks, size, pool, slots, rule, patient, out_node, out_sl
         Number of nodes used; 0 when it does not fit.
     """
     if rule == SPREAD:
-        return take_widest(nodes, blocks, pool, slots, SLOTS, out_node, out_slots)
+        return take_widest(nodes, pool, slots, SLOTS, out_node, out_slots)
     if rule == WIDEST:
-        return take_widest(nodes, blocks, pool, slots, slots, out_node, out_slots)
+        return take_widest(nodes, pool, slots, slots, out_node, out_slots)
+    size = largest_node(nodes, pool)
     strict = rule in (CONSOLIDATE, BUDDY) or (rule == RELAX and patient)
     if slots > size and strict:
-        return take_whole(nodes, blocks, pool, slots, size, rule == BUDDY, out_node, out_slots)
-    if rule == BUDDY:
-        n = buddy_fit(nodes, blocks, pool, (slots + SLOTS - 1) // SLOTS)
-    else:
-        n = best_fit(nodes, blocks, pool, slots)
+        return take_whole(nodes, pool, slots, size, rule == BUDDY, out_node, out_slots)
+    n = buddy_fit(nodes, pool, (slots + SLOTS - 1) // SLOTS) if rule == BUDDY else best_fit(nodes, pool, slots)
     if n >= 0:
         out_node[0] = n
         out_slots[0] = slots
         return 1
-    return 0 if strict else take_widest(nodes, blocks, pool, slots, slots, out_node, out_slots)
-
-
-def summaries(nodes, pools: int) -> np.ndarray:
-    """Summaries (P, B) of all blocks of nodes."""
-    blocks = np.zeros((pools, -(-len(nodes) // BLOCK)), np.uint64)
-    _summarise_all(nodes, blocks)
-    return blocks
-
-
-@njit
-def _summarise_all(nodes, blocks):
-    for n in range(nodes.shape[0]):
-        summarise(nodes, blocks, n)
+    return 0 if strict else take_widest(nodes, pool, slots, slots, out_node, out_slots)

@@ -4,7 +4,7 @@ import numpy as np
 import polars as pl
 
 from gpuschedlab.cluster import Cluster
-from gpuschedlab.cluster.placement import NODE, RELAX, SLOTS, summaries
+from gpuschedlab.cluster.placement import NODE, RELAX, SLOTS
 from gpuschedlab.errors import ClusterError, SpeedError
 from gpuschedlab.sim.engine.state import (
     BODY,
@@ -204,15 +204,7 @@ def arrange(
     _check_sizes(trace, body["slots"], sizes, profiler_nodes)
     nodes, pools = _nodes(cluster, profiler_nodes, ready)
     cls, heap_size = _classes(job, body, rule)
-    blocks = summaries(nodes, len(pools))
-    return {
-        "rule": rule,
-        "nodes": nodes,
-        "pools": pools,
-        "blocks": blocks,
-        "cls": cls,
-        "heap": np.zeros(heap_size + 1, np.int32),
-    }
+    return {"rule": rule, "nodes": nodes, "pools": pools, "cls": cls, "heap": np.zeros(heap_size + 1, np.int32)}
 
 
 def _tables(speeds) -> dict:
@@ -245,7 +237,6 @@ def _nodes(cluster: Cluster, profiler_nodes: int, ready):
     pools = np.zeros(len(kinds), POOL)
     pools["stage"], pools["type"] = np.divmod(kinds, types)
     pools["free"] = pools["size"] = np.bincount(nodes["pool"], nodes["size"], len(kinds))
-    np.maximum.at(pools["largest"], nodes["pool"], nodes["size"])
     pools["lacking"] = pools["stage"] * (wanted[pools["type"]] - np.bincount(nodes["pool"], minlength=len(kinds)))
     return nodes, pools
 

@@ -3,7 +3,6 @@
 import numpy as np
 import polars as pl
 
-from gpuschedlab.cluster.placement import summaries
 from gpuschedlab.errors import RunError
 from gpuschedlab.sim.build import arrange
 from gpuschedlab.sim.engine.apply import refresh_active
@@ -89,7 +88,6 @@ def rebuild(simulation):
     nodes, pools = new["nodes"], new["pools"]
     for name in ("free", "down", "mask"):
         nodes[name] = old[name]
-    new["blocks"] = summaries(nodes, len(pools))
     up = nodes["down"] == 0
     pools["free"] = np.bincount(nodes["pool"], nodes["free"] * up, len(pools))
     pools["size"] = np.bincount(nodes["pool"], nodes["size"] * up, len(pools))

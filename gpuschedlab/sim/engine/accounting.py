@@ -7,7 +7,7 @@ so an event costs what it touches and no more.
 import numpy as np
 
 from gpuschedlab._compiled import njit
-from gpuschedlab.cluster.placement import RELAX, SLOTS, find_nodes, summarise
+from gpuschedlab.cluster.placement import RELAX, SLOTS, find_nodes
 from gpuschedlab.sim.engine.queues import set_timer
 from gpuschedlab.sim.engine.state import BAD_CHANGE, BAD_KEY, NO_PAIR, NO_SPEED, RUNNING, WAITING
 from gpuschedlab.speeds.codes import find_row
@@ -69,7 +69,6 @@ def take(S, n, slots):
     nd.free -= slots
     if nd.down == 0:
         count_node(S, n, 1)
-        summarise(S.nodes, S.blocks, n)
     S.scalar[0].used += slots
 
 
@@ -226,9 +225,7 @@ def find_place(S, j, slots, pool):
         return 0
     r = S.rule[0]
     tight = r.placement == RELAX and S.cls[S.body[j].cls].tight == 1
-    return find_nodes(
-        S.nodes, S.blocks, S.pools[pool].largest, pool, slots, r.placement, tight, S.place_node, S.place_slots
-    )
+    return find_nodes(S.nodes, pool, slots, r.placement, tight, S.place_node, S.place_slots)
 
 
 @njit(inline="never")

@@ -1,7 +1,7 @@
 """The compiled changes of a job's life: it gets nodes, starts, shares, stops, ends, or fails with a node."""
 
 from gpuschedlab._compiled import njit
-from gpuschedlab.cluster.placement import BUDDY, SLOTS, cell, free_block, summarise
+from gpuschedlab.cluster.placement import BUDDY, SLOTS, cell, free_block
 from gpuschedlab.sim.engine.accounting import (
     INF,
     count_node,
@@ -279,5 +279,4 @@ def change_node(S, n, delta, fns, raw):
         S.pools[nd.pool].free += nd.free
         S.pools[nd.pool].size += nd.size
         sc.capacity += nd.size
-    summarise(S.nodes, S.blocks, n)
     sc.dirty = 1

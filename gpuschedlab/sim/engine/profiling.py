@@ -6,7 +6,6 @@ A profiler is a pool of nodes that serves stage 1. What a job does there counts 
 import numpy as np
 
 from gpuschedlab._compiled import njit
-from gpuschedlab.cluster.placement import BLOCK, summarise
 from gpuschedlab.sim.engine.accounting import renew_key, wake
 from gpuschedlab.sim.engine.queues import drop_waiting, push_waiting
 from gpuschedlab.sim.engine.state import WAITING
@@ -47,18 +46,6 @@ def admit_to_stage(S, j):
 
 
 @njit
-def _forget_node(S, p, n):
-    """Bring pool p, which node n has left, up to date."""
-    S.pools[p].largest = 0
-    S.blocks[p, n // BLOCK] = 0
-    for i in range(S.nodes.shape[0]):
-        if S.nodes[i].pool == p:
-            S.pools[p].largest = max(S.pools[p].largest, S.nodes[i].size)
-            if i // BLOCK == n // BLOCK:
-                summarise(S.nodes, S.blocks, i)
-
-
-@njit
 def _take_empty_nodes(S, p):
     """Move empty nodes of its type into pool p while it lacks any; how many."""
     took = 0
@@ -71,11 +58,7 @@ def _take_empty_nodes(S, p):
             S.pools[p].free += nd.size
             S.pools[p].size += nd.size
             S.pools[p].lacking -= 1
-            S.pools[p].largest = max(S.pools[p].largest, nd.size)
-            old = nd.pool
             nd.pool = p
-            summarise(S.nodes, S.blocks, n)
-            _forget_node(S, old, n)
             took += 1
         n += 1
     return took

@@ -135,7 +135,6 @@ POOL = np.dtype(
         ("stage", "i8"),  # stage of a job that it serves
         ("free", "i8"),  # slots
         ("size", "i8"),  # slots up
-        ("largest", "i8"),  # slots of its largest node, up or down
         ("lacking", "i8"),  # nodes that it still waits for, until they are empty
     ],
     align=True,
@@ -218,7 +217,6 @@ FIELDS = {
         "job": (JOB, 1),  # (n,)
         "body": (BODY, 1),  # (n,)
         "nodes": (NODE, 1),  # (N,)
-        "blocks": ("u8", 2),  # (P, B) free GPUs of the nodes of a pool, block by block
         "entry": (ENTRY, 1),  # nodes held, linked job by job
         "outage": (OUTAGE, 1),  # ascending in time
         "cls": (CLASS, 1),  # (C,) jobs of equal demand
