@@ -1,6 +1,6 @@
 """Gavel: its turns, its shares over time, and what it does with jobs that fit nowhere."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -9,7 +9,8 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from gpuschedlab.cluster import Cluster
-from gpuschedlab.policies.gavel import Gavel, serve, serving_order
+from gpuschedlab.errors import PolicyError
+from gpuschedlab.policies.gavel import Gavel, rounds_in_order, serve, serving_order
 from gpuschedlab.sim import simulate
 from gpuschedlab.speeds import Speeds
 
@@ -76,6 +77,8 @@ def test_time_received_is_that_of_all_jobs_that_ever_were():
         capacity=np.array([2.0, 2.0]),
         cluster=CLUSTER,
         seconds_on=np.zeros((3, 2)),
+        gpu_type=np.full(3, -1),
+        running_gpus=np.zeros(3),
         progress=np.zeros(3),
         speeds=table,
         memory=Gavel().begin(),
@@ -166,7 +169,7 @@ class Anew(Gavel):
 
     def allocate(self, view):
         view.memory.inputs = None
-        return super().allocate(view)
+        return replace(super().allocate(view), wake=None)
 
     def _plan(self, view, kept):
         super()._plan(view, kept)
@@ -180,14 +183,14 @@ def random_trace(seed, n=10):
     return frame.with_columns(submit=np.sort(rng.uniform(0, 40_000, n)))
 
 
-def changing_speeds():
+def changing_speeds(half=9000.0):
     """First the slow type is better for model a, then the fast one."""
     rates = {("a", "slow"): (3.0, 1.0), ("a", "fast"): (1.0, 4.0), ("b", "slow"): (1.0, 1.0), ("b", "fast"): (2.0, 2.5)}
     rows = [
         {"model": m, "gpu_type": kind, "n_nodes": 1, "n_gpus": gpus, "rate": rate * gpus, "progress": end}
         for (m, kind), pair in rates.items()
         for gpus in (1, 2)
-        for rate, end in zip(pair, (9011.0, 60_000.0), strict=True)  # no segment ends at a round
+        for rate, end in zip(pair, (half, 60_000.0), strict=True)
     ]
     return Speeds.from_frame(pl.DataFrame(rows))
 
@@ -206,6 +209,60 @@ def test_rounds_that_are_not_solved_again_would_have_had_the_same_answer(objecti
         assert_frame_equal(getattr(runs[0], frame), getattr(runs[1], frame), rel_tol=1e-9)
     assert solved[0] <= 4 * 10 + 1  # arrivals, segments, ends; and rounds that fall onto the end of a segment
     assert solved[1] > 1.5 * solved[0]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_order_stays_for_as_long_as_is_said(seed):
+    """Followed round by round; it may change one round after the number that is said, and does so half the time."""
+    rng = np.random.default_rng(seed)
+    n, T, step = 4, 2, 360.0
+    shares = rng.choice([0.0, 0.25, 0.5, 1.0], (n, T))
+    shares[0] = shares[1]
+    received = step * (rng.integers(0, 30, (n, T)) + 0.5)
+    received[0] = received[1]  # tied
+    total = received.sum(axis=0) + step * rng.integers(0, 9, T)
+    gained = np.zeros((n, T))
+    gained[2, rng.integers(T)] = gained[3, rng.integers(T)] = step
+    given = gained.sum(axis=0)
+
+    def order_after(k):
+        return serving_order(shares, (received + k * gained) / (total + k * given)).tolist()
+
+    said = rounds_in_order(np.array(order_after(0)), shares, received, gained, total, given)
+    same = [order_after(k) == order_after(0) for k in range(3000)]
+    assert all(same[: int(min(said, 2999)) + 1])
+    assert said >= min(same.index(False) if False in same else 3000, 3000) - 2
+
+
+def test_alike_jobs_that_run_and_wait_change_places_when_it_was_said():
+    """One of two jobs runs: X / f of the one that waits is ahead from the first round on."""
+    shares, received, total = np.full((2, 1), 0.5), np.array([[180.0], [540.0]]), np.array([720.0])
+    order = serving_order(shares, received / total)
+    assert order.tolist() == [0, 1]
+    gained = np.array([[360.0], [0.0]])
+    assert rounds_in_order(order, shares, received, gained, total, np.array([360.0])) == 0  # level after one round
+    received[1] = 540.0 + 10 * 360
+    assert rounds_in_order(order, shares, received, gained, total, np.array([360.0])) == 10  # level after eleven
+    assert rounds_in_order(order, shares, received, 0 * gained, total, np.array([0.0])) == np.inf
+
+
+def test_a_job_that_could_run_on_either_type_sleeps_where_it_is():
+    run = simulate(trace([None], [1], 50 * 86_400.0), CLUSTER, Gavel())
+    assert run.jobs["end"].to_list() == [50 * 86_400.0]
+    assert run.rounds.height == 3  # the first, the one that finds the answer in force, and the last
+
+
+def test_a_segment_that_ends_at_a_round_is_seen_in_the_next():
+    """Slow is better up to 10,800, which a job of one GPU reaches at 3,600 s, a round; then it moves."""
+    run = simulate(trace(["a"], [1], 60_000.0), CLUSTER, Gavel(), speeds=changing_speeds(10_800.0))
+    moves = run.allocations.select("gpu_type", "start").rows()
+    assert moves == [("slow", 0.0), ("fast", 3960.0)]
+
+
+def test_a_job_that_fits_nowhere_is_an_error():
+    rows = {"model": ["a"], "gpu_type": ["fast"], "n_nodes": [1], "n_gpus": [2], "rate": [1.0]}
+    with pytest.raises(PolicyError, match="let none of 1 jobs progress"):
+        simulate(trace(["a"], [1], 700.0), CLUSTER, Gavel(), speeds=Speeds.from_frame(pl.DataFrame(rows)))
 
 
 def test_a_job_alone_is_planned_once(monkeypatch):

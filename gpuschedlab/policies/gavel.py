@@ -1,6 +1,6 @@
 """Gavel (Narayanan et al., OSDI'20): shares of time on each GPU type from a linear program, kept by rounds."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar
 
 import numpy as np
@@ -8,7 +8,7 @@ import numpy as np
 from gpuschedlab._compiled import njit
 from gpuschedlab.knobs import Knob
 from gpuschedlab.optim import Session, Solution
-from gpuschedlab.policies.steady import Inputs
+from gpuschedlab.policies.steady import Inputs, in_force
 from gpuschedlab.problems import gavel_max_min, gavel_max_sum, gavel_water_filling
 from gpuschedlab.sim.policy import Allocation, Round
 
@@ -60,14 +60,20 @@ class Gavel(Round):
         if kept.inputs is None or not kept.inputs.hold(view):
             kept.inputs = Inputs.of(view, "index", "capacity")
             self._plan(view, kept)
-        if kept.settled is None:
-            received = (view.seconds_on + self.interval / 2) / kept.total
-            answer = self._serve(view, kept, serving_order(kept.shares, received))
-        else:
-            answer = kept.settled
+        received, total, answer, order = view.seconds_on + self.interval / 2, kept.total.copy(), kept.settled, None
+        if answer is None:
+            order = serving_order(kept.shares, received / total)
+            answer = self._serve(view, kept, order)
         kept.given = np.bincount(answer.gpu_type[answer.gpus > 0], minlength=len(view.capacity))
         kept.total += kept.given * self.interval
-        return answer
+        if not in_force(view, answer.gpu_type, answer.gpus) or not kept.inputs.last(view):
+            return answer  # what is not yet in force, or is about to change, is looked at again in the next round
+        rounds = np.inf
+        if order is not None:
+            gained = np.zeros(received.shape)
+            gained[answer.gpus > 0, answer.gpu_type[answer.gpus > 0]] = self.interval
+            rounds = rounds_in_order(order, kept.shares, received, gained, total, kept.given * self.interval)
+        return replace(answer, wake=view.now + rounds * self.interval) if rounds > 1 else answer
 
     def _plan(self, view, kept):
         """Solve the program; where each job has one type, and all fit, received time does not matter: it is settled."""
@@ -77,13 +83,13 @@ class Gavel(Round):
         planned = kept.shares > 0
         one = planned.sum(axis=1).max() <= 1 and (view.gpus @ planned <= view.capacity + 1e-9).all()
         order = serving_order(kept.shares, np.ones(planned.shape))
-        kept.settled = self._serve(view, kept, order, np.inf) if one else None
+        kept.settled = self._serve(view, kept, order) if one else None
 
-    def _serve(self, view, kept, order, wake: float | None = None) -> Allocation:
+    def _serve(self, view, kept, order) -> Allocation:
         gpu_type, given = serve(order, kept.able, view.gpus, view.capacity.astype(float))
         found = kept.solution
         proved = () if found is None else (found.objective, found.bound, found.status)
-        return Allocation(gpu_type, given, *proved, wake=wake)
+        return Allocation(gpu_type, given, *proved)
 
     def _shares(self, throughput, view, session):
         """X (n, T), and what the solver found."""
@@ -159,6 +165,55 @@ def serving_order(shares, received) -> np.ndarray:
     order = np.lexsort((-shares.T.ravel(), -priority.T.ravel()))  # by type, then job, where all else is equal
     job, kind = order % len(shares), order // len(shares)
     return job * T + kind
+
+
+def rounds_in_order(order, shares, received, gained, total, given) -> float:
+    """Rounds for which `serving_order` stays what it is, if the same jobs run on.
+
+    The priorities X total / received of two neighbours in the order meet where a quadratic in the number of rounds is 0;
+    the first such meeting counts. Ties that last are no meeting.
+
+    Parameters
+    ----------
+    order : (m,) int array
+        From `serving_order`, at X and received / total.
+    shares : (n, T) float array
+        X.
+    received, gained : (n, T) float arrays
+        Seconds that each job received on each type until now, > 0, and in each round.
+    total, given : (T,) float arrays
+        Seconds that all jobs ever received on each type until now, > 0, and in each round.
+
+    Returns
+    -------
+    float
+        A whole number, never too many; inf: for good.
+
+    Examples
+    --------
+    >>> shares, received, gained = np.array([[1.0], [0.5]]), np.full((2, 1), 60.0), np.array([[60.0], [0.0]])
+    >>> order, total, given = serving_order(shares, received / 120), np.array([120.0]), np.array([60.0])
+    >>> rounds_in_order(order, shares, received, gained, total, given)  # after one, both have 1.5
+    0.0
+    >>> rounds_in_order(order, np.array([[1.0], [0.1]]), received, gained, total, given)
+    8.0
+    """
+    p, q, T = order[:-1], order[1:], shares.shape[1]
+    X, a, da = shares.ravel(), received.ravel(), gained.ravel()
+
+    def terms(p, q):
+        b, db = total[p % T], given[p % T]
+        return np.array([X[p] * b * a[q], X[p] * (b * da[q] + db * a[q]), X[p] * db * da[q]])
+
+    ours, theirs = terms(p, q), terms(q, p)
+    tied = (X[p] == X[q]) & (ours == theirs).all(axis=0)
+    c0, c1, c2 = ours * (1 - 1e-9) - theirs  # too early rather than late
+    inside = c1 * c1 - 4 * c2 * c0
+    slope = np.sqrt(np.maximum(inside, 0.0)) - c1
+    with np.errstate(divide="ignore", invalid="ignore"):
+        meet = np.where((inside >= 0) & (slope > 0), 2 * c0 / slope, np.inf)
+    meet = np.where(tied, np.inf, np.where(c0 > 0, meet, 0.0))
+    return float(np.floor(meet.min(initial=np.inf)))
 
 
 @njit
