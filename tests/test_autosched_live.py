@@ -158,11 +158,11 @@ def test_other_policies_are_tuned_too(stretch, policy):
 
 
 def test_numbers_of_arrivals():
-    found = plots.foreseen(np.array([10.0, 20.0, 4000.0]), np.array([3700.0]), 3600.0, HOUR, HOUR, 1800.0)
+    found = plots.forecast(np.array([10.0, 20.0, 4000.0]), np.array([3700.0]), 3600.0, HOUR, HOUR, 1800.0)
     assert found.edges.tolist() == [0, 1800, 3600, 5400, 7200]
     assert found.came.tolist() == [2, 0, 1, 0]
-    assert found.foreseen.tolist()[2:] == [1, 0]
-    assert np.isnan(found.foreseen[:2]).all()
+    assert found.forecast.tolist()[2:] == [1, 0]
+    assert np.isnan(found.forecast[:2]).all()
 
 
 def test_numbers_of_a_graph():

@@ -196,6 +196,6 @@ def test_the_page_lives(written, tmp_path, width):
         "up Shortest,First",
         "down First,Shortest descending",
         "drawn 6",
-        "gantt Who ran where: Shortest",
+        "gantt Jobs on each node: Shortest",
         "wide true",
     ]

@@ -51,17 +51,17 @@ from gpuschedlab.plots.sweep import (
 )
 from gpuschedlab.plots.tuning import (
     Causes,
-    Foreseen,
+    Forecast,
     Moves,
     Race,
     Tried,
     causes,
     draw_causes,
-    draw_foreseen,
+    draw_forecast,
     draw_moves,
     draw_race,
     draw_tried,
-    foreseen,
+    forecast,
     moves,
     race,
     tried,
@@ -83,7 +83,7 @@ _DRAW = {
     SweepLines: draw_sweep_lines,
     SweepMap: draw_sweep_map,
     SweepFront: draw_sweep_front,
-    Foreseen: draw_foreseen,
+    Forecast: draw_forecast,
     Tried: draw_tried,
     Causes: draw_causes,
     Moves: draw_moves,
@@ -102,7 +102,7 @@ def figure(numbers):
     Parameters
     ----------
     numbers : NamedTuple
-        What `jct_cdf`, `load_over_time` or another function of this package returned.
+        Return value of `jct_cdf`, `load_over_time` or another function of this package.
 
     Returns
     -------
@@ -152,12 +152,12 @@ def plot_slowdown_by_size(runs, **options):
 
 
 def plot_gantt(run, **options):
-    """Figure of who ran where in a window; options as in `gantt`."""
+    """Figure of the jobs on each node in a window; options as in `gantt`."""
     return _plot(Gantt, gantt, run, options)
 
 
 def plot_interruptions(runs, **options):
-    """Figure of preemptions, restarts and failures a job."""
+    """Figure of preemptions, restarts and failures per job."""
     return _plot(Interruptions, interruptions, runs, options)
 
 
@@ -203,7 +203,7 @@ __all__ = [
     "Drawing",
     "Durations",
     "FairnessCdf",
-    "Foreseen",
+    "Forecast",
     "FreeSpace",
     "Gantt",
     "Interruptions",
@@ -226,7 +226,7 @@ __all__ = [
     "durations",
     "fairness_cdf",
     "figure",
-    "foreseen",
+    "forecast",
     "free_space",
     "gantt",
     "interruptions",

@@ -1,4 +1,4 @@
-"""What traces bring: jobs an hour, how long they run, what they ask for."""
+"""Traces: jobs submitted per hour, their durations and their GPUs requested."""
 
 from typing import NamedTuple
 
@@ -45,7 +45,7 @@ class Durations(NamedTuple):
 
 
 class Demand(NamedTuple):
-    """By GPUs asked for: names of the P traces; jobs, gpu_time : (P, K) shares of each of `style.SIZE_LABELS`."""
+    """By GPUs requested: names of the P traces; jobs, gpu_time : (P, K) shares of each of `style.SIZE_LABELS`."""
 
     names: tuple[str, ...]
     jobs: np.ndarray
@@ -59,7 +59,7 @@ def _checked(traces: dict) -> dict:
 
 
 def arrivals(traces: dict, seconds: float = HOUR) -> Arrivals:
-    """Jobs submitted in each stretch of time.
+    """Jobs submitted in each bin of time.
 
     Parameters
     ----------
@@ -75,13 +75,13 @@ def arrivals(traces: dict, seconds: float = HOUR) -> Arrivals:
 
 
 def durations(traces: dict, points: int = 500) -> Durations:
-    """Distribution of durations, at no more than `points` values a trace."""
+    """Distribution of durations, at no more than `points` values per trace."""
     curves = [ecdf(trace["duration"].to_numpy(), points) for trace in _checked(traces).values()]
     return Durations(tuple(traces), tuple(c[0] for c in curves), tuple(c[1] for c in curves))
 
 
 def demand(traces: dict) -> Demand:
-    """Shares of jobs, and of GPU-time (GPUs x duration), by GPUs asked for."""
+    """Shares of jobs, and of GPU-time (GPUs x duration), by GPUs requested."""
     found = []
     for trace in _checked(traces).values():
         gpus, seconds = trace["gpus"].to_numpy(), trace["duration"].to_numpy()
@@ -92,25 +92,25 @@ def demand(traces: dict) -> Demand:
 
 
 def draw_arrivals(numbers: Arrivals) -> Drawing:
-    """Lay out `Arrivals`: one line a trace."""
+    """Lay out `Arrivals`: one line per trace."""
     middle = ((numbers.edges[1:] + numbers.edges[:-1]) / 2 / HOUR).astype("f4")
     data, style = [], []
     for i, name in enumerate(numbers.names):
-        told = f"{name}: variance over mean {numbers.fano[i]:.3g}"
-        data.append({"x": middle, "y": numbers.count[i], "name": name, "meta": told})
+        about = f"{name}: variance over mean {numbers.fano[i]:.3g}"
+        data.append({"x": middle, "y": numbers.count[i], "name": name, "meta": about})
         hover = "<b>%{y:,d} jobs</b> around %{x:.1f} h<br>%{meta}<extra></extra>"
         look = line(i)
         style.append({"type": "scatter", "hovertemplate": hover} | look | {"line": look["line"] | {"width": 1.5}})
     layout = {
         "title": {"text": "Jobs submitted"},
         "xaxis": axis("time since the trace's start (h)"),
-        "yaxis": axis("jobs an hour", rangemode="tozero"),
+        "yaxis": axis("jobs per hour", rangemode="tozero"),
     }
     return Drawing(data, style, {}, layout)
 
 
 def draw_durations(numbers: Durations) -> Drawing:
-    """Lay out `Durations`: one step line a trace over a logarithmic time axis."""
+    """Lay out `Durations`: one step line per trace over a logarithmic time axis."""
     data, style = [], []
     for i, name in enumerate(numbers.names):
         value, unit = readable(numbers.seconds[i])
@@ -122,7 +122,7 @@ def draw_durations(numbers: Durations) -> Drawing:
         hover = "<b>%{y:.1%} of jobs</b> run at most <b>%{customdata:.3~r} %{text}</b>"
         style.append({"type": "scatter", "hovertemplate": hover} | look)
     layout = {
-        "title": {"text": "How long jobs run"},
+        "title": {"text": "Job durations"},
         "xaxis": log_time_axis("duration (logarithmic)"),
         "yaxis": axis("share of jobs", tickformat=".0%", range=[0, 1.02]),
     }
@@ -133,13 +133,13 @@ def draw_demand(numbers: Demand) -> Drawing:
     """Lay out `Demand`: shares of jobs on the left, shares of GPU-time on the right."""
     data, style = [], []
     for i, name in enumerate(numbers.names):
-        for side, values, words in (("", numbers.jobs, "jobs"), ("2", numbers.gpu_time, "GPU-time")):
+        for side, values, unit in (("", numbers.jobs, "jobs"), ("2", numbers.gpu_time, "GPU-time")):
             data.append({"x": list(SIZE_LABELS), "y": values[i], "name": name})
             look = {"type": "bar", "marker": bar(i), "legendgroup": str(i), "showlegend": not side}
-            hover = f"<b>%{{y:.1%}} of {words}</b> by jobs of %{{x}} GPUs"
+            hover = f"<b>%{{y:.1%}} of {unit}</b> by jobs of %{{x}} GPUs"
             style.append(look | {"xaxis": f"x{side}", "yaxis": f"y{side}", "hovertemplate": hover})
     layout = {
-        "title": {"text": "Who asks for what"},
+        "title": {"text": "GPUs requested"},
         "barmode": "group",
         "xaxis": size_axis(domain=[0, 0.43]),
         "xaxis2": size_axis(domain=[0.57, 1], anchor="y2"),

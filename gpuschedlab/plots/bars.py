@@ -10,7 +10,7 @@ from gpuschedlab.plots.style import HOUR, Drawing, as_runs, axis, bar
 
 
 class Interruptions(NamedTuple):
-    """How often jobs were interrupted: names of the P runs; preemptions, restarts, failures : (P,) means a job."""
+    """Interruptions per job: names of the P runs; preemptions, restarts, failures : (P,) means over the jobs."""
 
     names: tuple[str, ...]
     preemptions: np.ndarray
@@ -31,7 +31,7 @@ class MetricBars(NamedTuple):
 
 
 def interruptions(runs) -> Interruptions:
-    """Mean preemptions, restarts and failures a job of each run (all its jobs)."""
+    """Mean preemptions, restarts and failures per job of each run (all its jobs)."""
     runs = as_runs(runs)
     kinds = ("preemptions", "restarts", "failures")
     return Interruptions(
@@ -66,17 +66,17 @@ def metric_bars(runs, metric: str = "jct_mean", **options) -> MetricBars:
 
 
 def draw_interruptions(numbers: Interruptions) -> Drawing:
-    """Lay out `Interruptions`: three bars a run."""
+    """Lay out `Interruptions`: three bars per run."""
     data, style = [], []
     for i, kind in enumerate(("preemptions", "restarts", "failures")):
         data.append({"x": list(numbers.names), "y": getattr(numbers, kind)})
-        hover = f"<b>%{{y:.3~r}} {kind} a job</b><extra>%{{x}}</extra>"
+        hover = f"<b>%{{y:.3~r}} {kind} per job</b><extra>%{{x}}</extra>"
         style.append({"type": "bar", "name": kind, "marker": bar(i), "hovertemplate": hover})
     layout = {
         "title": {"text": "Interruptions"},
         "barmode": "group",
         "xaxis": axis("policy"),
-        "yaxis": axis("mean times a job", rangemode="tozero"),
+        "yaxis": axis("mean number per job", rangemode="tozero"),
     }
     return Drawing(data, style, {}, layout)
 
@@ -94,7 +94,7 @@ def _scaled(numbers: MetricBars) -> tuple[np.ndarray, str, str]:
 
 
 def draw_metric_bars(numbers: MetricBars) -> Drawing:
-    """Lay out `MetricBars`: a horizontal bar a run with its value written beside it, times in hours."""
+    """Lay out `MetricBars`: a horizontal bar per run, labelled with its value; times in hours."""
     values, form, title = _scaled(numbers)
     data = [{"x": values, "y": list(numbers.names)}]
     style = [

@@ -1,4 +1,4 @@
-"""The GPUs of each node at an instant: who holds them, and the cells in which the free ones lie."""
+"""The GPUs of each node at an instant: the jobs that hold them, and the free cells."""
 
 from typing import NamedTuple
 
@@ -13,8 +13,8 @@ class Seats(NamedTuple):
     """All stretches of a run, seated on GPUs.
 
     name : name of the run; nodes : (N,) names; width : (N,) GPUs; moments : (m,) instants at which something
-    started or ended, s; job, node : (k,) row in `Run.jobs` and node; start, end : (k,) s; bits : (k,) uint64, a bit
-    a GPU. submit, demand : (J,) s and GPUs of all jobs; label : (J,) end of their names.
+    started or ended, s; job, node : (k,) row in `Run.jobs` and node; start, end : (k,) s; bits : (k,) uint64, one bit
+    per GPU. submit, demand : (J,) s and GPUs of all jobs; label : (J,) end of their names.
     """
 
     name: str
@@ -59,7 +59,7 @@ class Cells(NamedTuple):
 def seats(run, buddy: bool | None = None) -> Seats:
     """Seat a run's stretches on GPUs, by replaying them in order of time.
 
-    A run records nodes and counts. Which GPUs of a node a job holds follows for the rule "buddy", if jobs that start
+    A run records nodes and counts. For the rule "buddy", the GPUs that a job holds follow from them, if jobs that start
     together do so in the order of the trace; with the other rules it has no meaning, and the first free ones are
     shown. Fractions of a GPU are shown as one.
 
@@ -167,7 +167,7 @@ def cells(seated: Seats, moment: int) -> Cells:
     size = np.where(job >= 0, size_bucket(seated.demand[job]), -1)
     label = np.where(job >= 0, seated.label[job], (high - low).astype(str))
     began = seated.job[alive[seated.start[alive] == time]]
-    # A job that will run later, and does not now, waits; one whose last stretch is over is done.
+    # A job that runs later but not now waits; after its last stretch a job is done.
     known = np.arange(len(seated.submit))
     later = np.isin(known, seated.job[seated.start > time]) & ~np.isin(known, seated.job[alive])
     waits = (seated.submit <= time) & later
@@ -181,51 +181,51 @@ def cells(seated: Seats, moment: int) -> Cells:
 def _event(seated: Seats, time: float, held: np.ndarray) -> str:
     """What started and ended at an instant, and what that did to the free cells of a node."""
     before = _held(seated, np.flatnonzero((seated.start < time) & (seated.end >= time)))
-    words = []
+    parts = []
     for verb, when in (("ended", seated.end), ("started", seated.start)):
         jobs = np.unique(seated.job[when == time])
         if len(jobs):
-            told = ", ".join(f"{seated.label[j]} ({seated.demand[j]:g} GPUs)" for j in jobs[:3])
-            words.append(f"{told}{' and others' if len(jobs) > 3 else ''} {verb}")
+            names = ", ".join(f"{seated.label[j]} ({seated.demand[j]:g} GPUs)" for j in jobs[:3])
+            parts.append(f"{names}{' and others' if len(jobs) > 3 else ''} {verb}")
     changed = np.flatnonzero((before != held).any(axis=1))
     if len(changed):
         n = int(changed[0])
         was, now = (_sizes(row[n], int(seated.width[n])) for row in (before, held))
-        words.append(f"free cells of {seated.nodes[n]}: {was} \u2192 {now}")
-    return "; ".join(words)
+        parts.append(f"free cells of {seated.nodes[n]}: {was} \u2192 {now}")
+    return "; ".join(parts)
 
 
 def _sizes(held: np.ndarray, width: int) -> str:
     return " + ".join(str(size) for _, size in free_cells(held, width)) or "none"
 
 
-MARKS = {"type": "bar", "orientation": "h", "textposition": "inside", "insidetextanchor": "middle"}
-MARKS |= {"textangle": 0, "insidetextfont": {"size": 11}, "hovertemplate": "%{hovertext}<extra></extra>"}
+CELL = {"type": "bar", "orientation": "h", "textposition": "inside", "insidetextanchor": "middle"}
+CELL |= {"textangle": 0, "insidetextfont": {"size": 11}, "hovertemplate": "%{hovertext}<extra></extra>"}
 
 
 def _bars(numbers: Cells, which: np.ndarray) -> dict:
     jobs = numbers.job[which] >= 0
-    words = np.where(jobs, "job ", "free cell of ").astype(object) + numbers.label[which]
+    texts = np.where(jobs, "job ", "free cell of ").astype(object) + numbers.label[which]
     return {
         "base": numbers.low[which],
         "x": (numbers.high - numbers.low)[which],
         "y": numbers.node[which] + 0.5,
         "width": np.full(len(which), 0.8),
         "text": np.where(jobs, numbers.label[which], numbers.label[which].astype(object) + " free"),
-        "hovertext": words + np.where(jobs, "", " GPUs").astype(object),
+        "hovertext": texts + np.where(jobs, "", " GPUs").astype(object),
     }
 
 
 def draw_cells(numbers: Cells) -> Drawing:
-    """Lay out `Cells`: a row a node, a column a GPU; free cells white, jobs by size, new ones marked."""
+    """Lay out `Cells`: a row per node, a column per GPU; free cells white, jobs by size, new ones marked."""
     free = np.flatnonzero(numbers.job < 0)
     data = [_bars(numbers, free)]
     look = {"marker": {"color": "#FFFFFF", "line": {"color": "#1F2933", "width": 1.5}}}
-    style = [MARKS | look | {"name": "free cell, in GPUs"}]
+    style = [CELL | look | {"name": "free cell, in GPUs"}]
     for bucket, name in enumerate(SIZE_LABELS):
         which = np.flatnonzero(numbers.size == bucket)
         data.append(_bars(numbers, which) | {"showlegend": bool(len(which)) or bucket < 4})
-        style.append(MARKS | {"name": f"{name} GPUs", "marker": bar(bucket, RAMP[bucket])})
+        style.append(CELL | {"name": f"{name} GPUs", "marker": bar(bucket, RAMP[bucket])})
     fresh = np.flatnonzero(numbers.fresh)
     data.append({"x": (numbers.low + numbers.high)[fresh] / 2, "y": numbers.node[fresh] + 0.12})
     mark = {"symbol": "triangle-down", "size": 11, "color": "#B91C1C", "line": {"color": "#FFFFFF", "width": 1}}

@@ -65,7 +65,7 @@ def jct_cdf(runs, points: int = 500, censored: bool = False) -> JctCdf:
     runs : Run or dict of str to Run
         What to show.
     points : int
-        Most points a curve.
+        Most points per curve.
     censored : bool
         As in `metrics.measured`.
     """
@@ -96,7 +96,7 @@ def _steps(i: int, hover: str) -> dict:
 
 
 def draw_jct_cdf(numbers: JctCdf) -> Drawing:
-    """Lay out `JctCdf`: one step line a run over a logarithmic time axis."""
+    """Lay out `JctCdf`: one step line per run over a logarithmic time axis."""
     data, style = [], []
     for i, name in enumerate(numbers.names):
         value, unit = readable(numbers.seconds[i])
@@ -128,7 +128,7 @@ def draw_jct_cdf(numbers: JctCdf) -> Drawing:
 
 
 def draw_fairness_cdf(numbers: FairnessCdf) -> Drawing:
-    """Lay out `FairnessCdf`: one step line a run, and the border of fairness at rho = 1."""
+    """Lay out `FairnessCdf`: one step line per run, and the border of fairness at rho = 1."""
     data, style = [], []
     for i, name in enumerate(numbers.names):
         summary = f"{name}: {numbers.unfair[i]:.1%} of jobs unfair, worst rho {numbers.worst[i]:.3g}"

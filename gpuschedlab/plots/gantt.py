@@ -1,4 +1,4 @@
-"""Who ran where and when: nodes by time, in a window."""
+"""Gantt chart: the jobs on each node over time, in a window."""
 
 from typing import NamedTuple
 
@@ -11,16 +11,16 @@ from gpuschedlab.plots.load import busy_window
 from gpuschedlab.plots.style import HOUR, INK, RAMP, SIZE_LABELS, Drawing, as_runs, axis, bar, luminance, size_bucket
 
 LIFE = ("submit", "start", "queueing", "executed", "overhead", "lost", "preemptions", "restarts", "failures")
-"""Columns of a job that hovering tells, times in h."""
-PARTS = 20  # lanes a GPU is drawn in where jobs hold fractions of one
+"""Columns of a job in its hover text, times in h."""
+PARTS = 20  # lanes per GPU where jobs hold fractions of one
 OTHERS = 7  # named groups when colouring by a column; the rest is "other"
 
 
 class Gantt(NamedTuple):
     """Stretches of jobs on the nodes of a window, in pieces that are rectangles.
 
-    name : name of the run; start, end : the window, s; nodes : (R,) names of the nodes, row by row; of : nodes
-    of the cluster. job : (p,) row in `Run.jobs` of each piece; row : (p,) node row; low, high : (p,) what it
+    name : name of the run; start, end : the window, s; nodes : (R,) names of the nodes, row by row; of : number of nodes
+    of the cluster. job : (p,) row in `Run.jobs` of each piece; row : (p,) node row; low, high : (p,) the part that it
     takes of the row, 0 to 1; begin, finish : (p,) its time within the window, s; group : (p,) index into
     groups; groups : names; cut : (p,) the job lost its GPUs before it was done; over : (p,) it shares its
     GPUs with one drawn below; label : (p,) the end of the job's name; about : (p,) its name, size, user, model
@@ -63,16 +63,16 @@ def gantt(
     run : Run
         What to show.
     start, end : float, optional
-        Window, s; the day in which the most jobs wait without.
+        Window, s; by default the day in which the most jobs wait.
     nodes : int or list of int
-        The first so many nodes, or these.
+        How many nodes, from the first, or their numbers.
     by : str
         What colour and pattern mean: "size" (GPUs requested) or a column of `Run.jobs` such as "model", "user",
         "vc", "kind".
     limit : int
-        Most stretches drawn: rows beyond are left out, from the bottom.
+        Most stretches drawn: rows beyond it are left out, from the bottom.
     name : str, optional
-        Name of the run; its policy's without.
+        Name of the run; by default that of its policy.
 
     Returns
     -------
@@ -100,7 +100,7 @@ def gantt(
     held, row = held[stretch], row[stretch]
     codes, groups = _groups(run.jobs, by)
     job = held["job"].to_numpy()
-    told, told_end = _told(run.jobs, job)
+    hover, job_end = _hover_texts(run.jobs, job)
     labels = tuple(f"{cluster.gpu_types[t]} node {n}" for n, t in zip(shown, types, strict=True))
     finished = held["end"].to_numpy()
     return Gantt(
@@ -109,23 +109,23 @@ def gantt(
         finish=np.clip(finished, start, end),
         group=codes[job],
         groups=groups,
-        cut=(finished < end) & ~(finished >= told_end - 1e-6) & ~_goes_on(run.allocations, held),
+        cut=(finished < end) & ~(finished >= job_end - 1e-6) & ~_goes_on(run.allocations, held),
         over=over,
-        label=told["label"].to_numpy(),
-        about=told["about"].to_numpy(),
-        life=told.select(LIFE).to_numpy(),
+        label=hover["label"].to_numpy(),
+        about=hover["about"].to_numpy(),
+        life=hover.select(LIFE).to_numpy(),
     )
 
 
 def _goes_on(allocations: pl.DataFrame, held: pl.DataFrame) -> np.ndarray:
-    """(p,) whether a stretch's job holds GPUs from its end on: it began or ceased to share, moved, or was resized."""
+    """(p,) whether a stretch's job holds GPUs after it: the job started or stopped sharing, moved, or was resized."""
     begun = allocations.select("job", end="start", goes_on=True).unique()
     found = held.select("job", "end").join(begun, on=["job", "end"], how="left", maintain_order="left")
     return found["goes_on"].fill_null(False).to_numpy()
 
 
 def _complete(run, start: float | None, end: float | None) -> tuple[float, float]:
-    """Window of which one end is given."""
+    """Complete a window of which one end is given."""
     time = timeline_of(run)["time"]
     return (float(time.min()) if start is None else start), (float(time.max()) if end is None else end)
 
@@ -169,28 +169,28 @@ def _groups(jobs: pl.DataFrame, by: str) -> tuple[np.ndarray, tuple[str, ...]]:
     values = jobs[by].cast(pl.Utf8).fill_null("unknown")
     common = values.value_counts(sort=True).sort(["count", by], descending=[True, False])[by].to_list()[:OTHERS]
     codes = values.replace_strict(common, range(len(common)), default=OTHERS, return_dtype=pl.Int64).to_numpy()
-    # As many groups as ever, so that a figure keeps its traces when the run changes.
+    # Always the same number of groups, so that a figure keeps its traces when the run changes.
     return codes, tuple(common + [""] * (OTHERS - len(common)) + ["other"])
 
 
-def _told(jobs: pl.DataFrame, job: np.ndarray) -> tuple[pl.DataFrame, np.ndarray]:
-    """What hovering tells of each piece's job, and when the job ended (nan: never)."""
+def _hover_texts(jobs: pl.DataFrame, job: np.ndarray) -> tuple[pl.DataFrame, np.ndarray]:
+    """Hover text of each piece's job, and when the job ended (nan: never)."""
     some = jobs[job]
-    words = [pl.format("{} GPUs", pl.col("gpus").round(2).cast(pl.Utf8).str.strip_suffix(".0"))]
-    words += [pl.format(f"{c} {{}}", pl.col(c)) for c in ("model", "user", "vc", "kind") if c in jobs.columns]
+    details = [pl.format("{} GPUs", pl.col("gpus").round(2).cast(pl.Utf8).str.strip_suffix(".0"))]
+    details += [pl.format(f"{c} {{}}", pl.col(c)) for c in ("model", "user", "vc", "kind") if c in jobs.columns]
     ended = pl.format("ended at {} h", (pl.col("end") / HOUR).round(2)).fill_null("had not ended")
     hours = [(pl.col(c) / HOUR).cast(pl.Float32) for c in LIFE[:6]]
-    told = some.select(
+    texts = some.select(
         pl.col("job_id").cast(pl.Utf8).str.tail(12).alias("label"),
         (
             pl.format("{}</b>: ", pl.col("job_id"))
-            + pl.concat_str(*words, separator=", ", ignore_nulls=True)
+            + pl.concat_str(*details, separator=", ", ignore_nulls=True)
             + pl.format("<br>{}, ", ended)
         ).alias("about"),
         *hours,
         *(pl.col(c).cast(pl.Float32) for c in LIFE[6:]),
     )
-    return told, some["end"].to_numpy()
+    return texts, some["end"].to_numpy()
 
 
 HOVER = (
@@ -211,7 +211,7 @@ def _roomy(numbers: Gantt, which: np.ndarray) -> np.ndarray:
 
 
 def _height(numbers: Gantt, which: np.ndarray) -> np.ndarray:
-    """Share of its row that a piece is drawn on: a job that shares its GPUs lies over its partner, so that both are seen."""
+    """Height of a piece as a share of its row: of two jobs that share GPUs, one is drawn narrower, over the other."""
     return (numbers.high - numbers.low)[which] * np.where(numbers.over[which], 0.45, 0.96)
 
 
@@ -232,7 +232,7 @@ def _bars(numbers: Gantt, which: np.ndarray) -> dict:
 
 
 def draw_gantt(numbers: Gantt) -> Drawing:
-    """Lay out `Gantt`: a row a node, a bar a stretch as high as its share of the node's GPUs, idle GPUs grey."""
+    """Lay out `Gantt`: a row per node, a bar per stretch, as high as its share of the node's GPUs; idle GPUs grey."""
     sized, rows = len(numbers.groups) == len(SIZE_LABELS), np.arange(len(numbers.nodes))
     start, end = numbers.start / HOUR, numbers.end / HOUR
     idle = {
@@ -264,7 +264,7 @@ def draw_gantt(numbers: Gantt) -> Drawing:
     }
     few = f", {len(rows)} of {numbers.of} nodes" if len(rows) < numbers.of else ""
     live = {
-        "title_text": f"Who ran where: {numbers.name}{few}",
+        "title_text": f"Jobs on each node: {numbers.name}{few}",
         "xaxis_range": [start, end],
         "yaxis_range": [len(rows), 0],
         "yaxis_tickvals": rows + 0.5,

@@ -22,7 +22,7 @@ def _window(owner, busy, lanes, want):
 
 @njit(cache=True)
 def pack_lanes(row, start, end, width, lanes):
-    """Draw each stretch on free neighbouring lanes of its row, in parts where the free ones are apart, or over others.
+    """Draw each stretch on free neighbouring lanes of its row, in parts where the free ones are not neighbours, or over others.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ def pack_lanes(row, start, end, width, lanes):
     -------
     tuple of arrays
         stretch (p,) int, low (p,) int, high (p,) int: pieces in order, each on lanes low .. high - 1; over (p,)
-        bool: whether it lies over another stretch, because the GPUs are shared.
+        bool: whether it is drawn over another stretch, because the GPUs are shared.
 
     Examples
     --------

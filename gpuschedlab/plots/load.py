@@ -25,7 +25,7 @@ class LoadOverTime(NamedTuple):
 
 
 def bin_means(time: np.ndarray, values: np.ndarray, edges: np.ndarray) -> np.ndarray:
-    """Time-weighted means over bins of a step function, each of whose values holds until the next.
+    """Time-weighted means over bins of a step function: each value holds until the next.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ def bin_means(time: np.ndarray, values: np.ndarray, edges: np.ndarray) -> np.nda
     Returns
     -------
     (B,) array
-        Means over the part of each bin that lies between the first and last instant; nan where there is none.
+        Means over the part of each bin between the first and last instant; nan where there is none.
 
     Examples
     --------
@@ -62,7 +62,7 @@ def load_over_time(runs, points: int = 1000, start: float | None = None, end: fl
     points : int
         Bins, 1 to 1,000.
     start, end : float, optional
-        Window, s; the whole of the longest run without.
+        Window, s; by default the whole of the longest run.
     """
     runs = as_runs(runs)
     lines = [timeline_of(run) for run in runs.values()]
@@ -80,7 +80,7 @@ def load_over_time(runs, points: int = 1000, start: float | None = None, end: fl
 
 
 def busy_window(runs, length: float = 86_400.0) -> tuple[float, float]:
-    """Find the window in which the most jobs wait, on average over the runs; GPUs in use where none ever waits.
+    """Find the window in which the most jobs wait, on average over the runs; if none ever waits, the most GPUs are in use.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Slowdown by job size: who pays for a policy, small jobs or large ones."""
+"""Slowdown by job size: whether a policy slows small jobs or large ones."""
 
 from typing import NamedTuple
 
@@ -50,8 +50,8 @@ def draw_slowdown_by_size(numbers: SlowdownBySize) -> Drawing:
     """Lay out `SlowdownBySize`: the median job of each size on the left, the worst percent on the right."""
     data, style = [], []
     for i, name in enumerate(numbers.names):
-        # Empty buckets are not drawn; nan is no JSON, which is what this is sent as.
-        told = np.nan_to_num(np.column_stack([numbers.count[i], numbers.level[i].T]))
+        # Empty buckets are not drawn; the numbers are sent as JSON, which has no nan.
+        details = np.nan_to_num(np.column_stack([numbers.count[i], numbers.level[i].T]))
         for side, rank, word in (("", 1, "median"), ("2", 4, "p99")):
             hover = (
                 f"<b>{word} slowdown %{{y:.3~r}}</b><br>%{{x}} GPUs: %{{customdata[0]:,d}} jobs<br>"
@@ -59,7 +59,7 @@ def draw_slowdown_by_size(numbers: SlowdownBySize) -> Drawing:
                 "p75 %{customdata[3]:.3~r},<br>p90 %{customdata[4]:.3~r}, "
                 "p99 %{customdata[5]:.3~r}"
             )
-            data.append({"x": list(SIZE_LABELS), "y": numbers.level[i, rank], "name": name, "customdata": told})
+            data.append({"x": list(SIZE_LABELS), "y": numbers.level[i, rank], "name": name, "customdata": details})
             look = {"type": "scatter", "legendgroup": str(i), "showlegend": not side, "hovertemplate": hover}
             style.append(look | {"xaxis": f"x{side}", "yaxis": f"y{side}"} | line(i))
     layout = {

@@ -1,4 +1,4 @@
-"""Free GPUs over time beside those that jobs wait for: what placement costs."""
+"""Free GPUs over time, and the GPUs that waiting jobs request: the cost of placement."""
 
 from typing import NamedTuple
 
@@ -13,7 +13,7 @@ class FreeSpace(NamedTuple):
     """Free GPUs over time, as means over bins.
 
     edges : (B + 1,) borders of the bins, s; free, largest, missing : (B,) GPUs free in all, free on the node with the
-    most, and asked for by waiting jobs.
+    most, and requested by waiting jobs.
     """
 
     edges: np.ndarray
@@ -23,7 +23,7 @@ class FreeSpace(NamedTuple):
 
 
 def free_space(run, points: int = 400) -> FreeSpace:
-    """Reduce a run's timeline to free GPUs, in all and on the freest node, and GPUs that are waited for.
+    """Reduce a run's timeline to free GPUs, in all and on the freest node, and GPUs that waiting jobs request.
 
     Parameters
     ----------
@@ -42,16 +42,16 @@ def free_space(run, points: int = 400) -> FreeSpace:
 
 
 def draw_free_space(numbers: FreeSpace) -> Drawing:
-    """Lay out `FreeSpace`: GPUs that are free while others are waited for are the cost of placement."""
+    """Lay out `FreeSpace`: GPUs that stay free while jobs wait are the cost of placement."""
     middle = ((numbers.edges[1:] + numbers.edges[:-1]) / 2 / HOUR).astype("f4")
     data, style = [], []
-    names = ("free in all", "free on the freest node", "waited for")
+    names = ("free in all", "free on the freest node", "requested by waiting jobs")
     for i, (name, values) in enumerate(zip(names, numbers[1:])):
         data.append({"x": middle, "y": values.astype("f4")})
         hover = f"<b>%{{y:.3~r}} GPUs {name}</b> at %{{x:.2f}} h<extra></extra>"
         style.append({"type": "scatter", "name": name, "hovertemplate": hover} | line(i))
     layout = {
-        "title": {"text": "Free GPUs, and GPUs that jobs wait for"},
+        "title": {"text": "Free GPUs, and GPUs that waiting jobs request"},
         "xaxis": axis("time since the trace's start (h)"),
         "yaxis": axis("GPUs", rangemode="tozero"),
     }

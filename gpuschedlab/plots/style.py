@@ -1,7 +1,7 @@
-"""The house style: one template, and lines and bars that are told apart without colour.
+"""The style of all figures: one template, and lines and bars that differ without colour, too.
 
 A figure is made in two steps. A pure function turns runs into numbers (a NamedTuple); another turns numbers
-into a `Drawing`, whose changing part (`data`, `live`) is apart from its fixed part (`style`, `layout`).
+into a `Drawing`, which separates the changing part (`data`, `live`) from the fixed part (`style`, `layout`).
 `render` makes a new figure of a drawing, `refresh` puts another drawing's changing part into an existing figure
 in one batch: the same code draws a report and drives a widget.
 """
@@ -16,7 +16,7 @@ from gpuschedlab.errors import RunError
 HOUR = 3600.0
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#E69F00", "#56B4E9", "#6E6E6E")
-"""Okabe and Ito's colours, told apart with any common colour vision; grey for their yellow, which vanishes on white."""
+"""Okabe and Ito's colours, distinct with any common colour vision; grey for their yellow, which vanishes on white."""
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "x", "triangle-down", "star", "cross", "pentagon")
 PATTERNS = ("", "/", "\\", "x", "-", "|", "+", ".")
@@ -36,9 +36,9 @@ INK, GRID = "#1F2933", "#E1E5EA"
 
 
 class Drawing(NamedTuple):
-    """A figure before plotly: traces and layout, each split into what changes with the numbers and what never does.
+    """A figure before plotly: traces and layout, each split into a changing and a fixed part.
 
-    `data` (changing) and `style` (fixed) hold one dict a trace; `live` (changing) and `layout` (fixed) are flat
+    `data` (changing) and `style` (fixed) hold one dict per trace; `live` (changing) and `layout` (fixed) are flat
     dicts of layout properties, nested ones written with underscores (`xaxis_range`).
     """
 
@@ -60,7 +60,7 @@ def size_bucket(gpus: np.ndarray) -> np.ndarray:
 
 
 def line(i: int) -> dict:
-    """Look of the i-th line of a figure: colour, dash and sparse markers, no pair of them alike among the first 72."""
+    """Look of the i-th line of a figure: colour, dash and sparse markers, unique among the first 72."""
     colour = COLOURS[i % len(COLOURS)]
     return {
         "mode": "lines+markers",
@@ -117,7 +117,7 @@ def as_runs(runs) -> dict:
 
 
 def readable(seconds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Split durations (n,) in s into values and the units in which a person reads them.
+    """Split durations (n,) in s into values in readable units, and those units.
 
     Examples
     --------
@@ -130,7 +130,7 @@ def readable(seconds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def spoken(seconds: float | None) -> str:
-    """Write a duration in s as a person reads it.
+    """Format a duration in s in a readable unit.
 
     Examples
     --------
@@ -144,12 +144,12 @@ def spoken(seconds: float | None) -> str:
 
 
 def axis(title: str, **more) -> dict:
-    """Axis with a title, which carries the unit."""
+    """Axis with a title, which includes the unit."""
     return {"title": {"text": title}} | more
 
 
 def log_time_axis(title: str, **more) -> dict:
-    """Logarithmic axis over hours whose ticks read as seconds, minutes, hours and days."""
+    """Logarithmic axis over hours with ticks in seconds, minutes, hours and days."""
     return axis(title, type="log", tickvals=list(TICK_HOURS), ticktext=list(TICK_NAMES)) | more
 
 

@@ -16,7 +16,7 @@ class SweepLines(NamedTuple):
     """One metric over one column, a line for each group.
 
     x, metric : the column and the metric; label, log : title and scale of the x axis; names : of the G groups;
-    at : for each group (k,) values of x, ascending, or words in the order of the sweep; mean, low, high : for each
+    at : for each group (k,) values of x, ascending, or names in the order of the sweep; mean, low, high : for each
     group (k,) mean, least and greatest value over the seeds; seeds : for each group (k,) rows behind them.
     """
 
@@ -36,7 +36,7 @@ class SweepMap(NamedTuple):
     """One metric over two columns.
 
     x, y, metric : the columns and the metric; labels : titles of the axes; columns : (X,) values of x; rows : (Y,)
-    values of y; values : (Y, X) means over the seeds, nan where there is no cell; title : what all cells share.
+    values of y; values : (Y, X) means over the seeds, nan where the sweep has none; title : what all cells share.
     """
 
     x: str
@@ -64,7 +64,7 @@ class SweepFront(NamedTuple):
 
 
 def _opened(sweep, columns: tuple[str, ...], metrics: tuple[str, ...]) -> tuple[pl.DataFrame, dict[str, dict]]:
-    """Frame and knobs of a sweep (or of a frame like a sweep's), whose columns and metrics exist."""
+    """Frame and knobs of a sweep (or of a frame like a sweep's); the columns and metrics must exist."""
     frame = sweep if isinstance(sweep, pl.DataFrame) else getattr(sweep, "frame", None)
     if frame is None or frame.is_empty():
         raise RunError(f"plots: found {sweep!r} without rows; expected a Sweep with finished cells, or its frame.")
@@ -80,14 +80,14 @@ def _opened(sweep, columns: tuple[str, ...], metrics: tuple[str, ...]) -> tuple[
 
 
 def _differing(frame: pl.DataFrame, without: tuple[str, ...]) -> list[str]:
-    """Columns, metrics and seed apart, in which rows differ."""
+    """Columns in which rows differ, without metrics and seed."""
     free = [c for c in frame.columns if c not in METRICS and c not in (*without, "seed")]
     return [c for c in free if frame[c].n_unique() > 1]
 
 
 def _word(row: dict, by: list[str]) -> str:
-    told = [str(row[c]) if c in NAMES else f"{c}={_short(row[c])}" for c in by if row[c] is not None]
-    return ", ".join(told)
+    parts = [str(row[c]) if c in NAMES else f"{c}={_short(row[c])}" for c in by if row[c] is not None]
+    return ", ".join(parts)
 
 
 def _short(value) -> str:
@@ -144,9 +144,9 @@ def sweep_map(sweep, x: str, y: str, metric: str = "jct_mean") -> SweepMap:
     frame, knobs = _opened(sweep, (x, y), (metric,))
     frame = frame.filter(pl.col(x).is_not_null() & pl.col(y).is_not_null())
     if frame.is_empty() or (rest := _differing(frame, (x, y))):
-        told = f"rows that differ in {', '.join(rest)} too" if not frame.is_empty() else f"no row with {x} and {y}"
+        what = f"rows that differ in {', '.join(rest)} too" if not frame.is_empty() else f"no row with {x} and {y}"
         raise RunError(
-            f"sweep_map: found {told}; expected one value of each. Pass a part: sweep.filter(policy='tiresias')."
+            f"sweep_map: found {what}; expected one value of each. Pass a part: sweep.filter(policy='tiresias')."
         )
     columns, rows = (tuple(frame[c].unique(maintain_order=True).to_list()) for c in (x, y))
     columns, rows = (v if isinstance(v[0], str) else tuple(sorted(v)) for v in (columns, rows))
@@ -205,8 +205,8 @@ def _scale(metric: str) -> tuple[float, str]:
     what = METRICS[metric]
     hint = {"lower": "lower is better", "higher": "higher is better"}.get(what.better)
     timed = what.unit in ("s", "GPU-s")
-    told = ", ".join(t for t in (f"{what.unit[:-1]}h" if timed else what.unit, hint) if t)
-    return (HOUR if timed else 1.0), f"{what.label} ({told})" if told else what.label
+    note = ", ".join(t for t in (f"{what.unit[:-1]}h" if timed else what.unit, hint) if t)
+    return (HOUR if timed else 1.0), f"{what.label} ({note})" if note else what.label
 
 
 def _titled(text: str) -> dict:
@@ -217,8 +217,8 @@ def draw_sweep_lines(numbers: SweepLines) -> Drawing:
     """Lay out `SweepLines`: a line with whiskers from the least to the greatest seed."""
     factor, title = _scale(numbers.metric)
     hover = "<b>%{y:,.4~r}</b> at %{x}<br>%{customdata:d} seeds<extra>%{fullData.name}</extra>"
-    words = any(at.dtype.kind in "UO" for at in numbers.at)
-    values = [] if words else np.unique(np.concatenate(numbers.at)).tolist()
+    named = any(at.dtype.kind in "UO" for at in numbers.at)
+    values = [] if named else np.unique(np.concatenate(numbers.at)).tolist()
     uneven = not numbers.log and _uneven(values)
     data, style = [], []
     for i, name in enumerate(numbers.names):
@@ -231,7 +231,7 @@ def draw_sweep_lines(numbers: SweepLines) -> Drawing:
         look["marker"].pop("maxdisplayed")
         style.append({"type": "scatter", "hovertemplate": hover} | look)
     label = numbers.label + " (uneven steps)" * uneven
-    side = {"type": "category"} if words or uneven else {"type": "log"} if numbers.log else {}
+    side = {"type": "category"} if named or uneven else {"type": "log"} if numbers.log else {}
     if uneven:
         side["categoryarray"] = [_short(v) for v in values]
     layout = _titled(f"{METRICS[numbers.metric].label} over {numbers.x}") | {"showlegend": True}
@@ -240,7 +240,7 @@ def draw_sweep_lines(numbers: SweepLines) -> Drawing:
 
 
 def _uneven(values: list[float]) -> bool:
-    """Whether ascending values lie so unevenly that a plain axis would draw some of them over each other.
+    """Whether ascending values are spaced so unevenly that they overlap on a linear axis.
 
     Examples
     --------
@@ -252,14 +252,14 @@ def _uneven(values: list[float]) -> bool:
 
 
 def draw_sweep_map(numbers: SweepMap) -> Drawing:
-    """Lay out `SweepMap`: a field for each pair of values, with its number in it."""
+    """Lay out `SweepMap`: a cell for each pair of values, with its number in it."""
     factor, title = _scale(numbers.metric)
     better = METRICS[numbers.metric].better
     ramp = list(RAMP) if better != "higher" else list(reversed(RAMP))
     shown = numbers.values / factor
-    words = [[f"{v:.4g}" if v == v else "" for v in row] for row in shown]
+    texts = [[f"{v:.4g}" if v == v else "" for v in row] for row in shown]
     data = [{"x": [_short(v) for v in numbers.columns], "y": [_short(v) for v in numbers.rows], "z": shown}]
-    data[0] |= {"text": words, "colorbar": {"title": {"text": title, "side": "right"}}}
+    data[0] |= {"text": texts, "colorbar": {"title": {"text": title, "side": "right"}}}
     look = {
         "type": "heatmap",
         "texttemplate": "%{text}",

@@ -1,4 +1,4 @@
-"""What a tuner does: arrivals foreseen, configurations tried, the causal graph, knobs moving, tuners racing."""
+"""What a tuner does: forecast arrivals, configurations tried, the causal graph, knobs over time, tuners compared."""
 
 from typing import NamedTuple
 
@@ -14,17 +14,17 @@ LOOKS = {
 }
 
 
-class Foreseen(NamedTuple):
-    """Arrivals around an instant: now s; edges (B + 1,) s; came, foreseen : (B,) jobs, nan where there is none."""
+class Forecast(NamedTuple):
+    """Arrivals around an instant: now s; edges (B + 1,) s; came, forecast : (B,) jobs, nan where there is none."""
 
     now: float
     edges: np.ndarray
     came: np.ndarray
-    foreseen: np.ndarray
+    forecast: np.ndarray
 
 
 class Tried(NamedTuple):
-    """One search: rounds, rewards (foretold where rejected), fates, texts : (t,); best : (t,) so far; current : reward."""
+    """One search: rounds, rewards (predicted where rejected), fates, texts : (t,); best : (t,) so far; current : reward."""
 
     rounds: np.ndarray
     rewards: np.ndarray
@@ -37,7 +37,7 @@ class Tried(NamedTuple):
 class Causes(NamedTuple):
     """A causal graph: names, tiers (v,) 0 to 2; edges (e, 2) indices; lit (e,) whether an edge explains.
 
-    held (v,) tells whether a knob is fixed, context (v,) whether a variable is given at the instant and no knob changes it.
+    held (v,) says whether a knob is fixed, context (v,) whether a variable is given at the instant and no knob changes it.
     """
 
     names: tuple[str, ...]
@@ -49,7 +49,7 @@ class Causes(NamedTuple):
 
 
 class Moves(NamedTuple):
-    """Knobs over time: names of K axes; time (n,) s; place : (K, n) coordinates 0 to 1; texts : (K, n) values in words."""
+    """Knobs over time: names of K axes; time (n,) s; place : (K, n) coordinates 0 to 1; texts : (K, n) values as text."""
 
     names: tuple[str, ...]
     time: np.ndarray
@@ -58,15 +58,15 @@ class Moves(NamedTuple):
 
 
 class Race(NamedTuple):
-    """Tuners side by side: names of P; time : (n,) s; value : (P, n) average JCT (s) of the jobs that ended so far."""
+    """Tuners compared: names of P; time : (n,) s; value : (P, n) average JCT (s) of the jobs that ended so far."""
 
     names: tuple[str, ...]
     time: np.ndarray
     value: np.ndarray
 
 
-def foreseen(submit, coming, now: float, before: float = 6 * HOUR, after: float = 6 * HOUR, seconds=1800.0) -> Foreseen:
-    """Count arrivals that came, before now and after it, and those that were foreseen.
+def forecast(submit, coming, now: float, before: float = 6 * HOUR, after: float = 6 * HOUR, seconds=1800.0) -> Forecast:
+    """Count actual arrivals, before now and after it, and those that were forecast.
 
     Parameters
     ----------
@@ -81,11 +81,11 @@ def foreseen(submit, coming, now: float, before: float = 6 * HOUR, after: float 
     )
     came = np.histogram(submit, edges)[0].astype(float)
     ahead = np.histogram(coming, edges)[0].astype(float)
-    return Foreseen(now, edges, came, np.where(edges[:-1] >= now, ahead, np.nan))
+    return Forecast(now, edges, came, np.where(edges[:-1] >= now, ahead, np.nan))
 
 
 def tried(tuning, current) -> Tried:
-    """Trials of a `gpuschedlab.autosched.Tuning`; `current` is the policy that was in force."""
+    """Trials of a `gpuschedlab.autosched.Tuning`; `current` is the policy in force before the search."""
     trials = tuning.trials
     worth = [t.predicted if t.fate == "rejected" else t.reward for t in trials]
     now = next((t.reward for t in trials if t.policy == current), 1.0)
@@ -130,15 +130,15 @@ def word(value) -> str:
     return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
-def draw_foreseen(numbers: Foreseen) -> Drawing:
-    """Lay out `Foreseen`: what came as a step line, what was foreseen as bars after now."""
+def draw_forecast(numbers: Forecast) -> Drawing:
+    """Lay out `Forecast`: actual arrivals as a line, forecast ones as bars after now."""
     middle = (numbers.edges[1:] + numbers.edges[:-1]) / 2 / HOUR
     step = float(np.diff(numbers.edges).mean()) / 60
-    peak = np.nanmax([1.0, np.nanmax(np.nan_to_num(numbers.came)), np.nanmax(np.nan_to_num(numbers.foreseen))])
+    peak = np.nanmax([1.0, np.nanmax(np.nan_to_num(numbers.came)), np.nanmax(np.nan_to_num(numbers.forecast))])
     now = numbers.now / HOUR
     data = [
-        {"x": middle, "y": np.nan_to_num(numbers.foreseen), "name": "foreseen"},
-        {"x": middle, "y": numbers.came, "name": "came"},
+        {"x": middle, "y": np.nan_to_num(numbers.forecast), "name": "forecast"},
+        {"x": middle, "y": numbers.came, "name": "actual"},
         {"x": [now, now], "y": [0, 1.05 * peak], "name": "now"},
     ]
     came = line(0) | {"mode": "lines+markers"}
@@ -153,7 +153,7 @@ def draw_foreseen(numbers: Foreseen) -> Drawing:
     for look in style[:2]:
         look["hovertemplate"] = "<b>%{y:,d} jobs</b> around %{x:.1f} h"
     layout = {
-        "title": {"text": "Arrivals: what came, and what was foreseen"},
+        "title": {"text": "Arrivals: actual and forecast"},
         "xaxis": axis("time since the trace's start (h)"),
         "yaxis": axis(f"jobs in {step:.0f} min", rangemode="tozero"),
         "legend": {"orientation": "h", "y": -0.25, "x": 0},
@@ -162,14 +162,14 @@ def draw_foreseen(numbers: Foreseen) -> Drawing:
 
 
 def draw_tried(numbers: Tried) -> Drawing:
-    """Lay out `Tried`: a point a configuration, by fate; the best so far as a line."""
+    """Lay out `Tried`: a point per configuration, by fate; the best so far as a line."""
     data, style = [], []
     for fate in FATES:
         rows = [i for i, f in enumerate(numbers.fates) if f == fate]
-        words = "foretold" if fate == "rejected" else fate
+        label = "predicted" if fate == "rejected" else fate
         texts = [numbers.texts[i] for i in rows]
         data.append({"x": numbers.rounds[rows], "y": numbers.rewards[rows], "text": texts, "name": fate})
-        hover = f"<b>%{{y:.3f}} times the default ({words})</b><br>%{{text}}"
+        hover = f"<b>%{{y:.3f}} times the default ({label})</b><br>%{{text}}"
         style.append({"type": "scatter", "mode": "markers", "marker": LOOKS[fate], "hovertemplate": hover})
     data.append({"x": numbers.rounds, "y": numbers.best, "name": "best so far"})
     style.append({"type": "scatter", "mode": "lines", "line": {"color": INK, "width": 1.5, "shape": "hv"}})
@@ -192,9 +192,9 @@ def draw_causes(numbers: Causes) -> Drawing:
         mine = np.flatnonzero(numbers.tiers == tier)
         x[mine], y[mine] = tier, (len(mine) - 1) / 2 - np.arange(len(mine))
     said = np.select([numbers.held, numbers.context], [" (fixed)", " (given)"], "")
-    words = [f"<b>{name}</b>{more}" for name, more in zip(numbers.names, said)]
+    labels = [f"<b>{name}</b>{more}" for name, more in zip(numbers.names, said)]
     symbols = np.select([numbers.held, numbers.context], ["square-open", "diamond"], "circle").tolist()
-    data = {"text": words, "marker_symbol": symbols}
+    data = {"text": labels, "marker_symbol": symbols}
     sides = np.array(["middle left", "top center", "middle right"])[numbers.tiers].tolist()
     style = {
         "type": "scatter",
@@ -220,7 +220,7 @@ def draw_causes(numbers: Causes) -> Drawing:
 
 
 def draw_moves(numbers: Moves) -> Drawing:
-    """Lay out `Moves`: a step line a knob, each over its own range."""
+    """Lay out `Moves`: a step line per knob, each over its own range."""
     data, style = [], []
     for i, name in enumerate(numbers.names):
         data.append({"x": numbers.time / HOUR, "y": numbers.place[i], "text": list(numbers.texts[i]), "name": name})
@@ -236,7 +236,7 @@ def draw_moves(numbers: Moves) -> Drawing:
 
 
 def draw_race(numbers: Race) -> Drawing:
-    """Lay out `Race`: average completion time so far, a line a tuner."""
+    """Lay out `Race`: average completion time so far, a line per tuner."""
     data, style = [], []
     for i, name in enumerate(numbers.names):
         data.append({"x": numbers.time / HOUR, "y": numbers.value[i] / HOUR, "name": name})

@@ -39,7 +39,7 @@ READING = {
         "Click a policy in the legend to hide it, double-click to see it alone.",
     ),
     "gantt": (
-        "Who ran where",
+        "Jobs on each node",
         "A row is a node, a bar is a job, as high as its share of the node's GPUs; grey is idle. The darker and the "
         "more hatched, the more GPUs the job asked for. A red triangle ends a stretch before its job was done "
         "(preempted, moved or failed). The {hours:.3g} hours with the longest queues, for all policies the same. "

@@ -149,7 +149,7 @@ class AutoSchedExplorer(Live):
         places = frame.select(a.name for a in axes).to_numpy()
         race = {n: c.averages[n] for n in c.simulations}
         return {
-            "arrivals": plots.foreseen(jobs, coming, now),
+            "arrivals": plots.forecast(jobs, coming, now),
             **self._search_numbers(),
             "race": plots.race(c.averages["time"], race),
             "moves": plots.moves(frame["now"].to_numpy(), places, texts, [a.name for a in axes]),
