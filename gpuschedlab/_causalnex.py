@@ -1,6 +1,6 @@
 """CausalNex beyond its declared bounds: all its mends in one place, and the three steps taken with it.
 
-CausalNex 0.12 asks for Python < 3.11, numpy < 1.24, pandas < 2 and torch. With the mends below it runs on
+CausalNex 0.12 requires Python < 3.11, numpy < 1.24, pandas < 2 and torch. With the mends below it runs on
 Python 3.11 to 3.13 with numpy 2 and pandas 2, without torch: what is used here (StructureModel, the NOTEARS
 of scipy, BayesianNetwork, InferenceEngine) does not need it.
 """
@@ -89,7 +89,7 @@ class _NeedsTorch:
 
 
 class _NodeFunction:
-    """A node's conditional probability as the join tree wants it: called with states, arguments inspected.
+    """A node's conditional probability as the join tree needs it: called with states, arguments inspected.
 
     CausalNex assembles a code object by position, and Python 3.11 changed the positions. Here the code object
     only carries the names (`do_intervention` reads them) and is never run.
@@ -129,7 +129,7 @@ def learn_structure(frame: pl.DataFrame, *, threshold: float = 0.0, lasso: float
     Returns
     -------
     causalnex.structure.StructureModel
-        A networkx graph whose edges carry `weight`; every column is a node, also without edges.
+        A networkx graph with `weight` on its edges; every column is a node, also without edges.
 
     Raises
     ------
@@ -201,7 +201,7 @@ def fit_network(edges, frame: pl.DataFrame, *, prior: str | None = "K2"):
         found = f"variables {wrong}" if wrong else "no edges"
         raise EstimatorError(
             f"fit_network: found {found}; expected edges between columns of the frame "
-            f"({', '.join(frame.columns)}) whose names are letters, digits and underscores."
+            f"({', '.join(frame.columns)}) with names of letters, digits and underscores."
         )
     try:
         network = parts.BayesianNetwork(parts.StructureModel(pairs))

@@ -30,7 +30,7 @@ def need(module: str, what: str = "") -> ModuleType:
     module : str
         Dotted name, as in an import statement ("plotly.graph_objects").
     what : str, optional
-        Who needs it, plural ("explorers"), for the message; by default what its extra is for.
+        The part that needs it, plural ("explorers"), for the message; by default what its extra is for.
 
     Returns
     -------
@@ -39,7 +39,7 @@ def need(module: str, what: str = "") -> ModuleType:
     Raises
     ------
     MissingExtra
-        It cannot be imported: the message names who needs what, and the command that installs it.
+        It cannot be imported: the message names the part that needs it, and the command that installs it.
 
     Examples
     --------
@@ -54,11 +54,11 @@ def need(module: str, what: str = "") -> ModuleType:
     except ImportError as error:
         top = module.partition(".")[0]
         extra = next((name for name, (_, packages) in EXTRAS.items() if top in packages), None)
-        who = what or (EXTRAS[extra][0] if extra else "some parts")
+        part = what or (EXTRAS[extra][0] if extra else "some parts")
         lacking = getattr(error, "name", None)
         # A package that is there but lacks one of its own, or cannot load: the cause must not be hidden.
         why = "" if lacking and lacking.partition(".")[0] == top else f" ({error})"
-        message = f"{who} need {top}{why}: {_install(extra, top)}"
+        message = f"{part} need {top}{why}: {_install(extra, top)}"
         raise MissingExtra(message, name=top) from error
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from gpuschedlab.errors import PolicyError, RunError
-from gpuschedlab.words import blame, word_of
+from gpuschedlab.parse import blame, word_of
 
 if TYPE_CHECKING:
     from gpuschedlab.sim import Run, Scenario
@@ -64,8 +64,8 @@ class Comparison:
             Some failed: the message holds what each did wrong.
         """
         if self.failed:
-            told = " ".join(f"{name}: {why}" for name, why in self.failed.items())
-            raise RunError(f"{len(self.failed)} of {len(self.failed) + len(self.runs)} policies failed. {told}")
+            reasons = " ".join(f"{name}: {why}" for name, why in self.failed.items())
+            raise RunError(f"{len(self.failed)} of {len(self.failed) + len(self.runs)} policies failed. {reasons}")
         return self
 
     def _repr_html_(self) -> str:

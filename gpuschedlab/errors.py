@@ -1,4 +1,4 @@
-"""What can go wrong, by who noticed it: every message names who, what was found, what was expected, the way out."""
+"""Errors, by the part that raises them: a message names who, what was found, what was expected, and the way out."""
 
 
 class LabError(Exception):
@@ -34,7 +34,7 @@ class RunError(LabError, RuntimeError):
 
 
 class MissingExtra(LabError, ImportError):
-    """An optional part is used whose packages are not installed."""
+    """The packages of an optional part are not installed."""
 
 
 class SpeedWarning(UserWarning):

@@ -157,7 +157,7 @@ def data_of(cls: type) -> Mapping[str, int]:
 
 
 def _raises(cls: type) -> type[LabError]:
-    """Error of a class whose knobs are wrong."""
+    """Error of a class with wrong knobs."""
     return cls.raises if issubclass(cls, Knobbed) else PolicyError
 
 

@@ -277,7 +277,7 @@ def test_it_stops_in_the_midst_of_a_search_and_goes_on(explorer):
 
 def test_what_goes_wrong_in_the_background_is_shown(explorer, monkeypatch):
     async def act(e):
-        monkeypatch.setattr(e.contest.loops["autosched"], "foresee", lambda *_: 1 / 0)
+        monkeypatch.setattr(e.contest.loops["autosched"], "forecaster", lambda *_: 1 / 0)
         e.step.click()
         await e._task
 

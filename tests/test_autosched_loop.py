@@ -344,14 +344,14 @@ def test_aggregators_that_make_no_sense_are_refused(options):
 # --- the loop
 
 
-def foresee(simulation, rng):
+def forecaster(simulation, rng):
     return true_forecast(simulation, 6 * HOUR)
 
 
 def loop(trace, start=None, **options):
     simulation = running(trace, start or lab.Tiresias(queues=2, thresholds=(100.0,)), at=0.0)
     given = {"check": 0.0, "tuner": Tuner(12, sampler="random"), "rng": 5} | options
-    return Controller(simulation, foresee, Space(lab.Tiresias()), **given)
+    return Controller(simulation, forecaster, Space(lab.Tiresias()), **given)
 
 
 def test_it_tunes_every_hour_and_switches_when_it_pays(trace):

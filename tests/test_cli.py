@@ -21,8 +21,8 @@ from gpuschedlab.cli.text import metrics_table
 from gpuschedlab.comparison import COLUMNS
 from gpuschedlab.knobs import knobs_of
 from gpuschedlab.metrics import METRICS
+from gpuschedlab.parse import estimator_of, policy_of, split_word, word_of
 from gpuschedlab.policies import ALL, Fifo, Srtf, Tiresias
-from gpuschedlab.words import estimator_of, policy_of, split_word, word_of
 
 MINE = '''
 """Policies of one's own, good and bad."""

@@ -10,11 +10,11 @@ from gpuschedlab.autosched import Aggregator, Tuner
 from gpuschedlab.errors import EstimatorError, PolicyError, TraceError
 from gpuschedlab.estimators import ALL, Estimator, History, Noisy, Runtime
 from gpuschedlab.knobs import Knob, knob_word, knobs_of, parse_knob
+from gpuschedlab.parse import estimator_of
 from gpuschedlab.policies import Tiresias
 from gpuschedlab.sweep import grid
 from gpuschedlab.traces.generator.generate import Amount
 from gpuschedlab.widgets.controls import KnobControls
-from gpuschedlab.words import estimator_of
 
 DECLARED = {
     History: (EstimatorError, {"half_life": 0, "statistic": "mode", "prior": -1}),

@@ -82,12 +82,12 @@ class Contest:
 
     @property
     def forecast(self):
-        """What AutoSched foresaw last, before aggregation; None before its first decision."""
-        return self.loops["autosched"].foreseen
+        """AutoSched's latest forecast, before aggregation; None before its first decision."""
+        return self.loops["autosched"].latest
 
     @property
     def policy(self):
-        """What AutoSched has in force."""
+        """AutoSched's policy in force."""
         return self.simulations["autosched"].policy
 
     def __repr__(self):
@@ -96,7 +96,7 @@ class Contest:
     def hour(self) -> Iterator[Tuning | Decision]:
         """Play one hour under all; yields AutoSched's search as it grows, its decision, and pauses between the others.
 
-        Stopped in the midst, the next call goes on: who has decided does not decide again.
+        If it is stopped before its end, the next call continues: a tuner that has decided does not decide again.
         """
         for name, loop in self.loops.items():
             for step in loop.trying() if loop.last < self.now else ():
@@ -125,7 +125,7 @@ class Contest:
         return sorted({(a, b) for path in paths for a, b in pairwise(path)})
 
     def what_if(self, name: str, value: float) -> tuple[float, float, float]:
-        """Foretold reward (mean, 10 %, 90 %) over the default's, if a knob's coordinate or a metric's log ratio were set.
+        """Predicted reward (mean, 10 %, 90 %) over the default's, if a knob's coordinate or a metric's log ratio were set.
 
         For a knob the others stay as they are in force; for a metric they vary as they did when the model learnt.
         """

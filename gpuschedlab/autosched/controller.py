@@ -1,4 +1,4 @@
-"""The scheduler controller: a closed loop that foresees, tunes and switches a running scheduler (6.5.3)."""
+"""The scheduler controller: a closed loop that forecasts, tunes and switches a running scheduler (6.5.3)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Decision:
     gain : float
         Best reward over that of the configuration in force before.
     reason : str
-        In words.
+        As text.
     tuning : Tuning or None
         All trials; None where the decision was read from a journal.
     jobs, simulated : int
@@ -96,7 +96,7 @@ class Controller:
     ----------
     simulation : Simulation
         The running scheduler; its policy is what it starts with.
-    foresee : callable
+    forecaster : callable
         `(simulation, rng) -> Forecast`: the trace to tune on (generated, past or true). If it learns on the way, its
         `learn(simulation)` is called at each decision that a resumed loop repeats.
     space : Space
@@ -117,7 +117,7 @@ class Controller:
 
     Differs from the paper in
     -------------------------
-    The thesis gives no rule by which a burst is told, nor how often the causal graph is tuned online (6.5.2): here it is
+    The thesis gives no rule for detecting a burst, nor how often the causal graph is tuned online (6.5.2): here it is
     learnt anew once a day, as the predictor is. The threshold applies to the hourly tuning too. The best of several
     measurements on one forecast is partly luck, so a gain counts where it is measured again: the best configuration of
     one search is tried first in the next, and is switched to when those gains multiply to the threshold. Where its gain
@@ -133,7 +133,7 @@ class Controller:
     def __init__(
         self,
         simulation: Simulation,
-        foresee: Callable,
+        forecaster: Callable,
         space: Space,
         tuner: Tuner | None = None,
         *,
@@ -158,14 +158,14 @@ class Controller:
                 f"Controller: found seed {rng!r}; expected a whole number from 0: each hour draws anew from it."
             )
         check_goal(space.policy)
-        self.simulation, self.foresee, self.space, self.tuner = simulation, foresee, space, tuner or Tuner()
+        self.simulation, self.forecaster, self.space, self.tuner = simulation, forecaster, space, tuner or Tuner()
         self.model, self.aggregator, self.threshold = model, aggregator, threshold
         self.interval, self.check, self.burst = interval, check, burst
         self.journal, self.rng = journal, rng
         self.scenario = Scenario.of(simulation)
         self.submit = simulation.trace["submit"].to_numpy()
         self.decisions: list[Decision] = []
-        self.last, self.hint, self.credit, self.foreseen = -np.inf, None, 0.0, None
+        self.last, self.hint, self.credit, self.latest = -np.inf, None, 0.0, None
         self.renewed = simulation.now
 
     def __repr__(self):
@@ -202,7 +202,7 @@ class Controller:
         return len(before) >= 12 and counts[-1] > before.mean() + self.burst * max(before.std(), 1.0)
 
     def decide(self, cause: str = "hour") -> Decision:
-        """Foresee, tune, and switch if it is worth it."""
+        """Forecast, tune, and switch if the gain is above the threshold."""
         *_, decision = self.trying(cause)
         return decision
 
@@ -226,7 +226,7 @@ class Controller:
         yield decision
 
     def resume(self, records: list[dict]) -> None:
-        """Live through decisions that a journal holds: play on to each, switch where it switched, tell the model.
+        """Replay the decisions of a journal: simulate up to each, switch where it switched, update the model.
 
         Raises
         ------
@@ -241,8 +241,8 @@ class Controller:
                 )
             self.simulation.advance(record["now"])
             self._renew()
-            if hasattr(self.foresee, "learn"):
-                self.foresee.learn(self.simulation)
+            if hasattr(self.forecaster, "learn"):
+                self.forecaster.learn(self.simulation)
             policy = self.space.policy.with_knobs(**record["knobs"])
             if record["switched"]:
                 self.simulation.switch(policy)
@@ -256,18 +256,18 @@ class Controller:
             self.decisions.append(Decision.of(record, policy))
 
     def _renew(self) -> None:
-        """Once a day, learn the causal graph anew."""
+        """Once a day, learn the causal graph again."""
         if self.model is not None and self.simulation.now - self.renewed >= DAY - 1e-6:
             self.model.renew()
             self.renewed = self.simulation.now
 
     def forecast(self, rng):
-        """What may happen next, aggregated where that is wanted, and its jobs before aggregation."""
-        found = self.foreseen = self.foresee(self.simulation, rng)
+        """A forecast, aggregated if there is an aggregator, and its number of jobs before aggregation."""
+        found = self.latest = self.forecaster(self.simulation, rng)
         return (self.aggregator(found) if self.aggregator is not None else found), found.trace.height
 
     def probe(self, forecast) -> Probe:
-        """What measures configurations on a forecast, as the running scheduler would have them."""
+        """Probe that measures configurations on a forecast, from the state of the running scheduler."""
         return Probe(self.scenario, self.simulation.policy, forecast=forecast)
 
     def _settle(self, cause: str, tuning: Tuning, jobs: int, simulated: int, rng, begin: float) -> Decision:
@@ -304,7 +304,7 @@ class Controller:
         """Credit the hint with its gain on this forecast, which did not choose it; or take another in its place.
 
         One that takes its place and gains the threshold at once, or has gained it on aggregated forecasts, is measured on
-        a whole one, made anew. How many measurements that took, and what came of it in words.
+        a whole one, made anew. How many measurements that took, and the result as text.
         """
         now, held, best = self._held(tuning, self.simulation.policy), self._held(tuning, self.hint), tuning.best
         self.credit += math.log(held / now) if held else 0.0
@@ -314,7 +314,7 @@ class Controller:
         gained = self.credit if stays else math.log(best.reward / now)
         if gained <= math.log(self.threshold) or (stays and self.aggregator is None):
             return 0, ""
-        probe = self.probe(self.foresee(self.simulation, rng))
+        probe = self.probe(self.forecaster(self.simulation, rng))
         mine, other = probe(self.simulation.policy).value, probe(self.hint).value
         gain = reward(probe.objective, other, mine)
         if not stays:

@@ -81,8 +81,10 @@ class Journal:
             raise RunError(f"{self.path}: found no journal; expected one that a tuning wrote. Name another.") from error
         if found != self.identity:
             other = sorted(k for k in self.identity.keys() | found.keys() if self.identity.get(k) != found.get(k))
-            told = ", ".join(f"{k} {found.get(k)!r} (now {self.identity.get(k)!r})" for k in other)
-            raise RunError(f"{self.path}: found a journal of another loop: {told}. Use its options, or another file.")
+            differing = ", ".join(f"{k} {found.get(k)!r} (now {self.identity.get(k)!r})" for k in other)
+            raise RunError(
+                f"{self.path}: found a journal of another loop: {differing}. Use its options, or another file."
+            )
         records = []
         for i, line in enumerate(lines[1:], start=2):
             try:

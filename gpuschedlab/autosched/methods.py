@@ -58,7 +58,7 @@ METHODS = {
 
 
 class Generated:
-    """The generation engine at work: observes, retrains daily, foresees.
+    """The generation engine in the loop: observes, retrains daily, forecasts.
 
     Parameters
     ----------
@@ -136,10 +136,10 @@ def attach(
     space, tuner, aggregator : optional
         Instead of the defaults.
     horizon : float
-        Seconds of arrivals foreseen.
+        Seconds of forecast arrivals.
     similarity, predictor : str
         How stored hours are compared (table 6.5), and what predicts ranges of durations (table 6.3): as for
-        `GlobalGenerator` and `RangePredictor`. Methods that generate nothing ask neither.
+        `GlobalGenerator` and `RangePredictor`. Methods that generate nothing use neither.
     seed : int
     **options
         As for `Controller`.

@@ -2,9 +2,9 @@
 
 The first days of a real trace are played with causal tuner and trace aggregator, without one of them, without both,
 without generated arrivals, and with stored hours compared in other ways; the forecasts are drawn with the same seeds.
-All decide in turn, hour by hour, so that a machine whose pace varies is as fast for each. What a search costs is its
+All decide in turn, hour by hour, so that a machine of varying speed is as fast for each. What a search costs is its
 wall time: proposing, predicting, measuring and learning; what a decision costs is that, the forecast, once a day a new
-graph, and what must gain on whole forecasts before it is switched to (whose measurements count, too). What it is worth
+graph, and what must gain on whole forecasts before it is switched to (those measurements count, too). What it is worth
 is the objective of the schedule that came of it.
 """
 
@@ -24,7 +24,7 @@ WAYS = ("autosched", "no-causal", "no-aggregator", "no-controller", "no-future")
 SIMILARITIES = tuple(name for name in DISTANCES if name != "manhattan")
 """How stored hours are compared instead of by Manhattan distance."""
 TRACES, LOAD, POLICIES = ("venus", "pai"), 1.1, ("tiresias", "themis", "lucid")
-#: Asked for: fewer measurements, cheaper ones, both together; part of the objective that is lost; seconds of a search.
+#: Required: fewer measurements, cheaper ones, both together; part of the objective that is lost; seconds of a search.
 FEWER, CHEAPER, TOGETHER, LOSS, SECONDS = 5.0, 2.5, 30.0, 0.05, 1.0
 #: What the thesis reports of Tiresias: overhead by causal tuner, by aggregator, together (6.6.3); JCT by similarity, over that
 #: by Manhattan distance, on Philly, Helios and PAI (table 6.5).
@@ -71,8 +71,8 @@ def measure(data_dir, name: str, load: float | None, policy: str, days: float, s
 
 def judge(rows: list[dict]) -> dict:
     """Ratios between the ways, and whether they are within the bounds."""
-    whole, alone, causal, neither, unforeseen = (next(r for r in rows if r["way"] == w) for w in WAYS)
-    lost = [1 - times(whole["objective"], whole["value"], other["value"]) for other in (alone, neither, unforeseen)]
+    whole, alone, causal, neither, blind = (next(r for r in rows if r["way"] == w) for w in WAYS)
+    lost = [1 - times(whole["objective"], whole["value"], other["value"]) for other in (alone, neither, blind)]
     similar = {r["way"]: times(r["objective"], whole["value"], r["value"]) for r in rows if r["way"] in SIMILARITIES}
     found = {
         "trace": whole["trace"],

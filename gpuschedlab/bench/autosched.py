@@ -36,7 +36,7 @@ NODES = {"philly": 100, "venus": 70, "pai": 100, "generated": 70}
 SPAN = 14 * DAY
 LOADS = (None, 1.1)
 SEEDS = {"tiresias": 3, "themis": 3, "lucid": 15}
-"""Seeds of each policy's cases; more of Lucid, whose results scatter: see `standard_error` of a case beside the bound of 1 %."""
+"""Seeds of each policy's cases; more of Lucid, since its results scatter: see `standard_error` of a case beside the bound of 1 %."""
 TUNED = ("selftune", "optimal", "autosched")
 ROOM, GAIN, NEAR, SLACK = 0.15, 1.10, 0.05, 0.01
 RETUNE, LOOP = 1.0, 600.0
@@ -158,7 +158,7 @@ def measure(data_dir, name: str, load: float | None, policy: str, seed: int) -> 
 def scatter(scenario, policy, draws: int = 12) -> float:
     """Standard deviation over mean of a policy's objective, if each job is submitted up to a second later.
 
-    Nobody's schedule is better for that: so much of a difference between two schedules is chance.
+    No policy is better for that: this part of a difference between two schedules is chance.
     """
     from gpuschedlab.autosched import score
 
@@ -223,7 +223,7 @@ def run(data_dir=None, traces=tuple(NODES), loads=LOADS, policies=tuple(SEEDS), 
     traces, loads, policies : tuples
         Fewer cases.
     seeds : tuple of int
-        Other seeds than `SEEDS` tells.
+        Other seeds than those of `SEEDS`.
     workers : int
         As for `measure_all`.
 

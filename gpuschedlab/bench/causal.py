@@ -1,17 +1,17 @@
 """AutoSched's causal performance model on configurations and instants that it has not seen (table 6.4 of the thesis).
 
-`loop`: AutoSched plays two weeks of a real trace, having learnt from what came before (of Philly, after); what it foretells of each
-configuration is compared with what it then measures, as in the table ("in our evaluation"). It measures what it foretells
+`loop`: AutoSched plays two weeks of a real trace, having learnt from what came before (of Philly, after); what it predicts of each
+configuration is compared with what it then measures, as in the table ("in our evaluation"). It measures what it predicts
 to be good, so bad configurations are few.
 
 `later`, `between`: configurations are measured at instants of the two weeks, with the jobs in the system and those that
 came in the three days after (`gather`). Three quarters of the instants train, their arrivals multiplied where GPUs were
-idle, as in the offline phase; at the others, as they were, the model foretells the objective of other configurations, once
+idle, as in the offline phase; at the others, as they were, the model predicts the objective of other configurations, once
 as trained offline, and once fine-tuned with the configurations that precede each in the same instant, as the tuner does.
 Those held out are the last quarter (`later`: days and loads not seen), or each fourth (`between`: their three days overlap
 those of their neighbours).
 
-Errors are |foretold - measured| / measured.
+Errors are |predicted - measured| / measured.
 """
 
 from __future__ import annotations
@@ -53,12 +53,12 @@ def measure(data_dir, name: str, policy: str, seed: int = 0, instants: int = 24)
         known, asked = busy.filter(~held), plain.filter(held)
         by_default = float(_errors(0.0, asked["reward"].to_numpy()).mean())
         case = about | {"split": split, "test": asked.height, "by_default": by_default}
-        rows += [case | {"backend": b} | foretell(known, asked, space, b, seed) for b in BACKENDS]
+        rows += [case | {"backend": b} | predict_held_out(known, asked, space, b, seed) for b in BACKENDS]
     return rows
 
 
 def in_loop(scenario, space, samples, backend: str) -> dict:
-    """Errors of what AutoSched foretold of each configuration before it measured it, over the two weeks."""
+    """Errors of what AutoSched predicted of each configuration before it measured it, over the two weeks."""
     from gpuschedlab.autosched import attach, train
 
     model = train(samples, space, backend=backend, rng=scenario.seed)
@@ -78,7 +78,7 @@ def in_loop(scenario, space, samples, backend: str) -> dict:
     }
 
 
-def foretell(known: pl.DataFrame, asked: pl.DataFrame, space, backend: str, seed: int) -> dict:
+def predict_held_out(known: pl.DataFrame, asked: pl.DataFrame, space, backend: str, seed: int) -> dict:
     """Mean relative errors offline and fine-tuned, and seconds for 1,000 samples."""
     from gpuschedlab.autosched import train
 

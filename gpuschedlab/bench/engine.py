@@ -1,7 +1,7 @@
 """Seconds of the processor and memory of the engine, warm, each case in a process of its own.
 
 A time is that of a whole `simulate` call: checks at the door, simulation, and the frames of the run. Beside another
-checkout, the two are measured in turn, so that a machine whose pace varies is as fast for each.
+checkout, the two are measured in turn, so that a machine of varying speed is as fast for each.
 """
 
 import json
@@ -102,7 +102,7 @@ def case_rows(case: Case, beside: str | None = None, runs: int = RUNS) -> list[d
 def measure(case: Case, runs: int) -> dict:
     """Run a case in this process: the processor's seconds `cpu` (runs,) after one that warms up, and peak `memory` (bytes)."""
     from gpuschedlab import Cluster, simulate
-    from gpuschedlab.words import policy_of
+    from gpuschedlab.parse import policy_of
 
     cluster, policy = Cluster.parse(case.cluster), policy_of(case.policy)
     trace = _trace(case, cluster.total_gpus)
@@ -152,8 +152,8 @@ def warm(words: tuple[str, ...] = ()) -> dict[str, float]:
 
     begin = time.perf_counter()
     from gpuschedlab import Cluster, plots, simulate
+    from gpuschedlab.parse import policy_of
     from gpuschedlab.policies import ALL
-    from gpuschedlab.words import policy_of
 
     seconds = {"engine": time.perf_counter() - begin}
     trace = pl.DataFrame({"job_id": ["a", "b"], "submit": [0.0, 1.0], "gpus": [1, 1], "duration": [9.0, 9.0]})
@@ -188,7 +188,7 @@ def _python(words: list[str], folder: str | None = None):
 
 
 def _processor() -> str:
-    """Name of the processor, where the system tells it."""
+    """Name of the processor, where the system reports it."""
     try:
         with open("/proc/cpuinfo", encoding="utf-8") as file:
             return next((line.partition(":")[2].strip() for line in file if line.startswith("model name")), "unknown")

@@ -27,7 +27,7 @@ class Wire:
         self.default = need("jupyter_client.jsonutil", "explorers").json_default
 
     def send(self, data, buffers):
-        """Take one message; widgets that are closed after the measurement say so to nobody."""
+        """Take one message, and drop it: widgets that are closed after the measurement still send some."""
         if self.open:
             self.messages += 1
             text = json.dumps(data, default=self.default, allow_nan=False)
@@ -102,5 +102,5 @@ def row(name: str, pairs: list[tuple[float, float]], budget: float | None) -> di
     seconds, cpu = (list(column) for column in zip(*pairs, strict=True))
     value = statistics.median(seconds)
     ok = budget is None or value <= budget
-    told = {"name": name, "value": value, "unit": "s", "budget": budget, "ok": ok}
-    return told | {"cpu": statistics.median(cpu), "runs": seconds}
+    figures = {"name": name, "value": value, "unit": "s", "budget": budget, "ok": ok}
+    return figures | {"cpu": statistics.median(cpu), "runs": seconds}

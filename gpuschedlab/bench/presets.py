@@ -40,7 +40,7 @@ def outcomes(folder: Path, file: str, cluster: str) -> dict[str, dict[str, float
 
 
 def venus_vcs(folder: Path) -> dict[str, float]:
-    """Return Venus' virtual clusters by their share of its GPUs: the extract does not say whose the jobs were."""
+    """Return Venus' virtual clusters by their share of its GPUs: the extract does not name the users."""
     table = pl.read_csv(folder / "traces" / "inventory" / "helios_venus_vc_gpus_daily.csv")
     mean = table.select(pl.exclude("date", "total").mean()).row(0, named=True)
     total = sum(mean.values())

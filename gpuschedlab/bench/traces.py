@@ -93,8 +93,8 @@ def compare(name: str, real: pl.DataFrame, seeds=SEEDS) -> list[dict]:
             rows.append(_row(name, "bucket_ks", 0.0, found, f"gpus in ({low}, {high}]"))
     shares = [_share_difference(one, real) for one in made]
     rows.append(_row(name, "gpu_share", 0.0, shares))
-    told, of_real = [arrivals(one, days) for one in made], arrivals(real, days)
-    rows += [_row(name, key, of_real[key], [one[key] for one in told]) for key in of_real]
+    synthetic, of_real = [arrivals(one, days) for one in made], arrivals(real, days)
+    rows += [_row(name, key, of_real[key], [one[key] for one in synthetic]) for key in of_real]
     for load, rule in itertools.product(LOADS, (None, "pack")):
         found = [queueing(one, days, load, rule) for one in made]
         rows.append(_row(name, f"queueing_{load:g}", queueing(real, days, load, rule), found, rule or ""))

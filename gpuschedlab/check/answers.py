@@ -26,7 +26,7 @@ class Seen(NamedTuple):
 
 @dataclass(frozen=True)
 class Recorded(Wrapped):
-    """A round policy whose answers are kept, in order, in `seen`."""
+    """A round policy that keeps its answers, in order, in `seen`."""
 
     policy: Round
     seen: list = field(default_factory=list, compare=False)
@@ -93,7 +93,7 @@ def types_are_held(seen, run, cluster) -> str | None:
 
 
 def named_nodes_are_held(seen, run, cluster) -> str | None:
-    """Jobs whose nodes were named hold just those."""
+    """Jobs with named nodes hold just those."""
 
     def find(s):
         rows = np.asarray(s.answer.nodes, float) if s.answer.nodes is not None else np.zeros((0, 3))

@@ -125,7 +125,7 @@ def _near(seconds: pl.Expr) -> pl.Expr:
 
 
 def _owned(run) -> pl.DataFrame:
-    """Allocations without those of guests, who share the GPUs of another job."""
+    """Allocations without those of guests, which share the GPUs of another job."""
     return run.allocations.filter(~pl.col("guest")) if "guest" in run.allocations.columns else run.allocations
 
 

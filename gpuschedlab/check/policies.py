@@ -105,7 +105,7 @@ class _PolicyBattery:
         return no_docstring(type(self.policy))
 
     def knobs(self):
-        """It is a frozen dataclass whose numbers are knobs, valid at both ends of their ranges."""
+        """It is a frozen dataclass; its numbers are knobs, valid at both ends of their ranges."""
         cls = type(self.policy)
         if not is_dataclass(cls) or not cls.__dataclass_params__.frozen:
             return f"{cls.__name__} can be changed after it was made; expected @dataclass(frozen=True)"

@@ -28,7 +28,7 @@ class CheckReport:
     Parameters
     ----------
     subject : str
-        Whom it was run on.
+        Name of the policy or estimator checked.
     checks : tuple of Check
         In the order in which they were run.
     error : type
@@ -66,8 +66,8 @@ class CheckReport:
             raise self.error(f"{self.subject} failed {count} checks.\n" + "\n".join(lines))
         return self
 
-    def _told(self) -> list[str]:
-        """What each check demands, or what is wrong; a problem that an earlier check met, too, is told once."""
+    def _texts(self) -> list[str]:
+        """What each check demands, or what is wrong; a problem that an earlier check met, too, is reported once."""
         first = {c.problem: c.name for c in reversed(self.failures)}
         problems = [c.problem if first.get(c.problem) == c.name else f"as {first.get(c.problem)}" for c in self.checks]
         return [c.demands if c.passed else problem for c, problem in zip(self.checks, problems, strict=True)]
@@ -78,14 +78,14 @@ class CheckReport:
 
     def __repr__(self):
         wide = max((len(c.name) for c in self.checks), default=0)
-        told = zip(self.checks, self._told(), strict=True)
-        lines = [f"{'ok  ' if c.passed else 'FAIL'}  {c.name:{wide}}  {words}" for c, words in told]
+        rows = zip(self.checks, self._texts(), strict=True)
+        lines = [f"{'ok  ' if c.passed else 'FAIL'}  {c.name:{wide}}  {words}" for c, words in rows]
         passed = len(self.checks) - len(self.failures)
         return "\n".join([f"{self.subject}: {passed} of {len(self.checks)} checks passed", *lines])
 
     def _repr_html_(self) -> str:
-        told = zip(self.checks, self._told(), strict=True)
-        cells = [("✔ passed" if c.passed else "✘ failed", c.name, words) for c, words in told]
+        rows = zip(self.checks, self._texts(), strict=True)
+        cells = [("✔ passed" if c.passed else "✘ failed", c.name, words) for c, words in rows]
         rows = "".join(f"<tr>{''.join(f'<td>{html.escape(v)}</td>' for v in row)}</tr>" for row in cells)
         return f"<table><caption>{html.escape(self.subject)}</caption>{rows}</table>"
 
@@ -104,7 +104,7 @@ def run_battery(subject: str, checks: dict[str, Callable[[], str | None]], error
     Parameters
     ----------
     subject : str
-        Whom they are about.
+        Name of the policy or estimator checked.
     checks : dict of str to callable
         Each returns what is wrong, or None; the first line of its docstring says what it demands.
     error : type
@@ -125,7 +125,7 @@ def run_battery(subject: str, checks: dict[str, Callable[[], str | None]], error
     for name, check in checks.items():
         try:
             problem = check() or ""
-        except Exception as raised:  # somebody's own code is checked: whatever it raises is the finding
+        except Exception as raised:  # user code is checked: any exception is the finding
             problem = str(raised) if isinstance(raised, LabError) else f"it raised {type(raised).__name__}: {raised}"
         done.append(Check(name, (check.__doc__ or name).strip().splitlines()[0].rstrip("."), problem))
     return CheckReport(subject, tuple(done), error)

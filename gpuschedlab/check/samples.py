@@ -83,11 +83,11 @@ def elastic_sample() -> tuple[pl.DataFrame, Speeds]:
         for g in gpus
         for k, end in enumerate(ends)
     ]
-    told = pl.int_range(pl.len()) % 3 > 0
+    known = pl.int_range(pl.len()) % 3 > 0
     jobs = small_trace(40, rng=1).with_columns(
-        model=pl.when(told).then(pl.lit("cnn")),
-        target=pl.when(told).then(2 * pl.col("duration")),
-        gpus=pl.when(told).then(pl.col("gpus").ceil()).otherwise(pl.col("gpus")).clip(upper_bound=8),
+        model=pl.when(known).then(pl.lit("cnn")),
+        target=pl.when(known).then(2 * pl.col("duration")),
+        gpus=pl.when(known).then(pl.col("gpus").ceil()).otherwise(pl.col("gpus")).clip(upper_bound=8),
     )
     return jobs, Speeds.from_frame(pl.DataFrame(rows), sharing={("cnn", "cnn"): 0.8})
 

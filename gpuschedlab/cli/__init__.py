@@ -47,7 +47,7 @@ def main(argv: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("gpuschedlab: interrupted.", file=sys.stderr)
         return INTERRUPTED
-    except BrokenPipeError:  # the reader of a pipe (head, less) has gone: nobody is left to tell
+    except BrokenPipeError:  # the reader of a pipe (head, less) has gone: no output is possible
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
 
@@ -55,7 +55,7 @@ def main(argv: list[str] | None = None) -> int:
 @contextlib.contextmanager
 def _interrupted_by_sigterm():
     """Take a request to end, as batch systems and `timeout` send it, for Ctrl-C: results are kept, and workers end, too."""
-    if threading.current_thread() is not threading.main_thread():  # elsewhere nobody may say what signals do
+    if threading.current_thread() is not threading.main_thread():  # Python sets signal handlers in the main thread only
         yield
         return
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)

@@ -34,7 +34,7 @@ def check(args) -> int:
 def _check(word: str):
     """Report of the battery that suits the word's class."""
     from gpuschedlab.check import check_estimator, check_policy
-    from gpuschedlab.words import estimator_of, policy_of
+    from gpuschedlab.parse import estimator_of, policy_of
 
     try:
         return check_policy(policy_of(word))

@@ -27,7 +27,9 @@ def add(parser):
     """Add the arguments."""
     parser.set_defaults(command=compare)
     parser.closing = policies_help
-    parser.add_argument("policies", nargs="*", metavar="POLICY", help=f"who (default: {' '.join(LINEUP)})")
+    parser.add_argument(
+        "policies", nargs="*", metavar="POLICY", help=f"policies to compare (default: {' '.join(LINEUP)})"
+    )
     add_scenario(parser)
     group = parser.add_argument_group("answer")
     group.add_argument(
@@ -43,19 +45,19 @@ def compare(args) -> int:
     from gpuschedlab.comparison import compare as run_all
 
     policies = named(args.policies or list(LINEUP))
-    scenario, told = read_scenario(args)
+    scenario, about = read_scenario(args)
     policies = contenders(policies, scenario)
     if not args.json:
-        print(caption(scenario, told) + "\n", flush=True)
+        print(caption(scenario, about) + "\n", flush=True)
     unstored = {}
     each = _keeper(args.runs, unstored) if args.runs else None
     done = run_all(scenario, policies, progress=sys.stderr.isatty(), each=each)
     # The table comes before the report: whatever happens to the latter, the numbers are there.
-    print(_json(done, scenario, told) if args.json else _table(done), flush=True)
+    print(_json(done, scenario, about) if args.json else _table(done), flush=True)
     for name, why in (done.failed | unstored).items():
         print(f"gpuschedlab: {name} failed: {why}", file=sys.stderr)
     if done.runs and args.out:
-        _report(done, told, args)
+        _report(done, about, args)
     if done.stopped:
         left = len(policies) - len(done.runs) - len(done.failed)
         print(f"gpuschedlab: interrupted; {len(done.runs)} policies finished, {left} did not.", file=sys.stderr)
@@ -75,17 +77,17 @@ def _keeper(folder: str, unstored: dict):
     return keep
 
 
-def caption(scenario, told: dict[str, str]) -> str:
+def caption(scenario, about: dict[str, str]) -> str:
     """What is run on what, and what the policies know, in three lines."""
     found = scenario.summary()
     load = "" if found["load"] is None else f", {found['load']:.0%} of the cluster's GPU-time"
     outages = f", {found['outages']} node failures" if found["outages"] else ""
-    knows = "the truth" if told["estimator"] == "oracle" else f"what {told['estimator']} says"
+    knows = "the truth" if about["estimator"] == "oracle" else f"what {about['estimator']} says"
     if scenario.history is not None:
-        knows += f", having learnt from {told['history']} (so have Gittins indices)"
+        knows += f", having learnt from {about['history']} (so have Gittins indices)"
     speed = "changes" if scenario.speeds is not None else "does not change"
     return (
-        f"{found['jobs']:,} jobs over {found['days']:.3g} days ({told['trace']}){load}.\n"
+        f"{found['jobs']:,} jobs over {found['days']:.3g} days ({about['trace']}){load}.\n"
         f"{found['GPUs']:,} GPUs: {found['cluster']}{outages}; placement {speed} how fast a job goes.\n"
         f"Policies know of durations {knows}; those with @oracle know the truth."
     )
@@ -97,16 +99,16 @@ def _table(done) -> str:
     return metrics_table(done.table()) if done.runs else "no policy has run"
 
 
-def _json(done, scenario, told: dict[str, str]) -> str:
+def _json(done, scenario, about: dict[str, str]) -> str:
     runs = {name: {"info": run.info, "metrics": run.summary()} for name, run in done.runs.items()}
-    answer = told | {"jobs": scenario.trace.height, "cluster": str(scenario.cluster), "seed": scenario.seed}
+    answer = about | {"jobs": scenario.trace.height, "cluster": str(scenario.cluster), "seed": scenario.seed}
     return as_json(answer | {"policies": runs, "failed": done.failed, "stopped": done.stopped})
 
 
-def _report(done, told: dict[str, str], args):
+def _report(done, about: dict[str, str], args):
     from gpuschedlab.report import screenshot, write_report
 
-    path = write_report(done.runs, args.out, title=f"{len(done.runs)} policies on {told['trace']}")
+    path = write_report(done.runs, args.out, title=f"{len(done.runs)} policies on {about['trace']}")
     pages = [f"{path} ({path.stat().st_size / 1e6:.1f} MB)"]
     if args.png:
         pages.append(str(screenshot(path, args.png, width=1280, height=1060)))

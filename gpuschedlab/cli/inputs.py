@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from gpuschedlab.errors import EstimatorError, PolicyError, TraceError
-from gpuschedlab.words import estimator_of, policy_of, split_word
+from gpuschedlab.parse import estimator_of, policy_of, split_word
 
 if TYPE_CHECKING:
     from gpuschedlab.sim import Policy, Scenario
@@ -116,21 +116,21 @@ def read_scenario(args) -> tuple[Scenario, dict[str, str]]:
     from gpuschedlab.speeds import default_speeds
 
     cluster = Cluster.parse(args.cluster)
-    trace, history, told = trace_of(args, cluster.total_gpus)
+    trace, history, about = trace_of(args, cluster.total_gpus)
     if args.mtbf:
         cluster = cluster.with_failures(args.mtbf, args.mttr, float(trace["submit"].max()) + 30 * DAY, args.seed)
-    told["estimator"] = args.estimator or ("oracle" if history is None else "runtime")
+    about["estimator"] = args.estimator or ("oracle" if history is None else "runtime")
     scenario = Scenario(
         trace,
         cluster,
         history=history,
         speeds=default_speeds if args.speeds == "default" else None,
-        estimator=estimator_of(told["estimator"]),
+        estimator=estimator_of(about["estimator"]),
         delays=Delays(restart=args.restart, switch=args.switch, checkpoint=args.checkpoint),
         until=getattr(args, "until", None),
         seed=args.seed,
     )
-    return scenario, told
+    return scenario, about
 
 
 def trace_of(args, gpus: int) -> tuple[pl.DataFrame, pl.DataFrame | None, dict[str, str]]:
@@ -151,9 +151,9 @@ def trace_of(args, gpus: int) -> tuple[pl.DataFrame, pl.DataFrame | None, dict[s
         span = args.days or WEEK
         days = span if before is None else days or 0.0
         frame = _generated(args, span, days, gpus, args.load or LOAD)
-        told = f"a generated trace like {args.trace} (seed {args.seed})"
+        about = f"a generated trace like {args.trace} (seed {args.seed})"
     else:
-        frame, told = read_trace(args.trace), args.trace
+        frame, about = read_trace(args.trace), args.trace
         frame = _sized(frame, args, (days or 0.0), gpus)
     trace, history = _parted(frame, (days or 0.0) * DAY)
     words = "nothing"
@@ -163,7 +163,7 @@ def trace_of(args, gpus: int) -> tuple[pl.DataFrame, pl.DataFrame | None, dict[s
         history, words = read_trace(before), before
     if history is not None:
         words = f"{history.height:,} jobs of {words}"
-    return trace, history, {"trace": told, "history": words}
+    return trace, history, {"trace": about, "history": words}
 
 
 def _is_number(text: str) -> bool:

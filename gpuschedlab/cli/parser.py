@@ -123,6 +123,6 @@ def knobs_help(name: str, cls: type) -> str:
     wide, screen = max(map(len, knobs), default=0) + 4, shutil.get_terminal_size((120, 24)).columns
     lines = [f"{name}: {(cls.__doc__ or '').strip().splitlines()[0]}"]
     for knob, info in knobs.items():
-        told = info.describe() + (f": {info.knob.help}" if info.knob.help else "")
-        lines += textwrap.wrap(f"  {knob:{wide - 2}}{told}", max(screen, 60), subsequent_indent=" " * wide)
+        text = info.describe() + (f": {info.knob.help}" if info.knob.help else "")
+        lines += textwrap.wrap(f"  {knob:{wide - 2}}{text}", max(screen, 60), subsequent_indent=" " * wide)
     return "\n".join(lines)

@@ -12,7 +12,7 @@ def add(parser):
     """Add the arguments."""
     parser.set_defaults(command=run)
     parser.closing = policies_help
-    parser.add_argument("policy", metavar="POLICY", help="who")
+    parser.add_argument("policy", metavar="POLICY", help="policy to run")
     add_scenario(parser)
     group = parser.add_argument_group("answer")
     group.add_argument("--until", type=seconds, metavar="S", help="stop at this instant (s)")
@@ -24,7 +24,7 @@ def add(parser):
 def run(args) -> int:
     """Simulate, store, print the metrics; Ctrl-C keeps what has happened until then."""
     policies = named([args.policy])
-    scenario, told = read_scenario(args)
+    scenario, about = read_scenario(args)
     name, policy, scenario = one_in(policies, scenario)
     simulation, stopped = scenario.simulation(policy), False
     try:
@@ -35,7 +35,7 @@ def run(args) -> int:
     if args.json:
         print(as_json({"info": done.info, "metrics": done.summary()}), flush=True)
     else:
-        print(f"{caption(scenario, told)}\n\n{_metrics(name, done)}", flush=True)
+        print(f"{caption(scenario, about)}\n\n{_metrics(name, done)}", flush=True)
     kept = []
     if args.out:
         kept.append(f"run: {done.to_parquet(args.out)}")

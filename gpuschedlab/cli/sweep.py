@@ -10,7 +10,7 @@ from gpuschedlab.cli.inputs import DAY, WEEK, add_scenario, trace_of, whole
 from gpuschedlab.cli.parser import add_json, policies_help
 from gpuschedlab.cli.text import as_json
 from gpuschedlab.errors import PolicyError, RunError
-from gpuschedlab.words import estimator_of, policy_of, split_word
+from gpuschedlab.parse import estimator_of, policy_of, split_word
 
 SHOWN = ("jct_mean", "jct_p99", "queueing_mean", "makespan", "utilisation", "preemptions", "unfair_fraction")
 
@@ -19,7 +19,7 @@ def add(parser):
     """Add the arguments."""
     parser.set_defaults(command=sweep)
     parser.closing = policies_help
-    parser.add_argument("policies", nargs="+", metavar="POLICY", help="who")
+    parser.add_argument("policies", nargs="+", metavar="POLICY", help="policies to sweep")
     group = parser.add_argument_group("what is varied")
     group.add_argument(
         "--vary",
@@ -64,9 +64,9 @@ def sweep(args) -> int:
             workers = None if args.dask else args.workers or os.cpu_count()
             found = run_all(**given, workers=workers, keep_runs=args.keep_runs, strict=False)
     except KeyboardInterrupt:
-        told = Sweep.read(args.out).summary() if (Path(args.out) / "sweep.json").exists() else {}
+        kept = Sweep.read(args.out).summary() if (Path(args.out) / "sweep.json").exists() else {}
         print(
-            f"gpuschedlab: interrupted; {told.get('finished', 0)} of {sum(told.values())} rows are kept in {args.out}. "
+            f"gpuschedlab: interrupted; {kept.get('finished', 0)} of {sum(kept.values())} rows are kept in {args.out}. "
             "The same command goes on from there.",
             file=sys.stderr,
         )
@@ -118,7 +118,7 @@ def _trace(args, word: str, gpus: int):
 
 
 def _failing(args, cluster):
-    """Function of a seed that makes a cluster whose nodes fail, for a month longer than jobs arrive."""
+    """Function of a seed that makes a cluster with failing nodes, for a month longer than jobs arrive."""
     until = ((args.days or WEEK) + 30) * DAY
     return lambda seed: cluster.with_failures(args.mtbf, args.mttr, until, seed)
 
@@ -189,15 +189,15 @@ def _table(found) -> str:
     differ = [name for name in ("scenario", "cluster") if means[name].n_unique() > 1]
     names = [_name(row, found.knobs, differ) for row in means.iter_rows(named=True)]
     seeds = found.frame["seed"].n_unique()
-    told = f"{found.frame.height} rows in {found.folder}" + (f", means of {seeds} seeds" if seeds > 1 else "")
-    return f"{metrics_table(means.select(pl.Series('policy', names), *SHOWN))}\n\n{told}"
+    note = f"{found.frame.height} rows in {found.folder}" + (f", means of {seeds} seeds" if seeds > 1 else "")
+    return f"{metrics_table(means.select(pl.Series('policy', names), *SHOWN))}\n\n{note}"
 
 
 def _name(row: dict, knobs, differ: list[str]) -> str:
     from gpuschedlab.knobs import knob_word
 
-    told = [f"{knob}={knob_word(row[knob])}" for knob in knobs if row[knob] is not None]
-    return " ".join([row["policy"], *told, *(f"on {row[name]}" for name in differ)])
+    parts = [f"{knob}={knob_word(row[knob])}" for knob in knobs if row[knob] is not None]
+    return " ".join([row["policy"], *parts, *(f"on {row[name]}" for name in differ)])
 
 
 def _json(found) -> str:

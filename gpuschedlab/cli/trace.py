@@ -40,12 +40,12 @@ def list_traces(args) -> int:
     from gpuschedlab.traces.readers.read import READERS
 
     shapes = {name: load_preset(name) for name in presets()}
-    told = {n: f"{c.jobs:,} jobs of {c.days:g} days; {c.origin}" for n, c in shapes.items()}
+    described = {n: f"{c.jobs:,} jobs of {c.days:g} days; {c.origin}" for n, c in shapes.items()}
     published = catalog()
     if args.json:
-        print(as_json({"presets": told, "formats": list(READERS), "published": published}))
+        print(as_json({"presets": described, "formats": list(READERS), "published": published}))
     else:
-        print(f"presets, to generate from\n{pairs(told)}\n\nformats, to read\n{' '.join(READERS)}\n")
+        print(f"presets, to generate from\n{pairs(described)}\n\nformats, to read\n{' '.join(READERS)}\n")
         print(f"published, to fetch\n{pairs(published)}")
     return 0
 

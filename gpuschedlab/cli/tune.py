@@ -28,7 +28,7 @@ def add(parser):
     """Add the arguments."""
     parser.set_defaults(command=tune)
     parser.closing = policies_help
-    parser.add_argument("--policy", default="tiresias", metavar="POLICY", help="who, as it starts (default tiresias)")
+    parser.add_argument("--policy", default="tiresias", metavar="POLICY", help="policy to tune (default tiresias)")
     parser.add_argument("--hours", type=positive, metavar="H", help="length of the trace (instead of --days)")
     parser.add_argument(
         "--methods",
@@ -42,7 +42,7 @@ def add(parser):
     group = parser.add_argument_group("tuning")
     group.add_argument("--rounds", type=whole, default=40, metavar="T", help="configurations a search (default 40)")
     group.add_argument("--threshold", type=positive, default=1.1, help="gain above which to switch (default 1.1)")
-    group.add_argument("--horizon", type=positive, default=72.0, metavar="H", help="hours foreseen (default 72)")
+    group.add_argument("--horizon", type=positive, default=72.0, metavar="H", help="hours of the forecast (default 72)")
     group.add_argument(
         "--similarity",
         choices=SIMILARITIES,

@@ -60,7 +60,7 @@ def known(jobs: pl.DataFrame, also: tuple[str, ...] = ()) -> pl.DataFrame:
 class Estimator(Knobbed):
     """Base of what a policy may know of a job's duration: learn from an earlier trace, predict a later one.
 
-    A subclass is a frozen dataclass whose fields are its parameters, annotated with `Knob` where the command line, sweeps and
+    A subclass is a frozen dataclass; its fields are its parameters, annotated with `Knob` where the command line, sweeps and
     sliders are to offer them, with `_predict(jobs) -> (n,) array` and,
     unless `needs_history` is False, `_fit(history)`, which keeps what it learnt in attributes that end in an
     underscore (set with `self._learn(name_=value)`). One that also learns while jobs run overrides
@@ -95,7 +95,7 @@ class Estimator(Knobbed):
     reads: typing.ClassVar[tuple[str, ...]] = ()
 
     def fit(self, history: pl.DataFrame) -> typing.Self:
-        """Learn from jobs whose durations are known.
+        """Learn from jobs with known durations.
 
         Parameters
         ----------

@@ -27,7 +27,7 @@ class Noisy(Estimator):
     Parameters
     ----------
     estimator : Estimator
-        Whose answers are disturbed.
+        The estimator that the noise is added to.
     error : float
         Standard deviation of the factor, >= 0 (0.3: thirty per cent).
     rng : int or numpy.random.Generator

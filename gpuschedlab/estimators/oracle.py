@@ -1,4 +1,4 @@
-"""The truth, for those who want to see what perfect knowledge would be worth."""
+"""The true durations: an upper bound on what any estimator can bring."""
 
 from dataclasses import dataclass
 from typing import ClassVar

@@ -14,7 +14,7 @@ from gpuschedlab.knobs import Knob
 #: Columns that are names, not numbers.
 CATEGORIES = ("user", "vc", "model", "name", "kin", "kind")
 
-#: Groups whose past is a feature; the wider ones the trees find by themselves.
+#: Groups with their past as a feature; the wider ones the trees find by themselves.
 RECURRENT = LEVELS[:4]
 
 

@@ -118,7 +118,7 @@ def _best_alone(jobs: pl.DataFrame, speeds, cluster, share: np.ndarray, rigid: n
     for m, model in enumerate(speeds.models):
         rows = np.flatnonzero(name == model)
         entries = np.arange(speeds.first[m], speeds.first[m + 1])
-        # Tables by exact placement (negative codes) belong to jobs whose GPUs are fixed: those stay rigid.
+        # Tables by exact placement (negative codes) belong to jobs with fixed GPUs: those stay rigid.
         entries = entries[speeds.code[entries] >= 0]
         if not len(rows) or not len(entries):
             continue

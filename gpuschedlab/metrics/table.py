@@ -19,12 +19,12 @@ class Metric(NamedTuple):
 
 METRICS: dict[str, Metric] = {
     "jobs": Metric("jobs", "jobs", "", "jobs in the trace"),
-    "finished": Metric("finished", "jobs", "higher", "jobs that ended, and whose times are known"),
+    "finished": Metric("finished", "jobs", "higher", "jobs that ended, with known times"),
     "unfinished": Metric(
         "unfinished", "jobs", "lower", "jobs that had not ended when the run stopped; not in the times below"
     ),
     "censored": Metric(
-        "censored", "jobs", "", "jobs whose log cut their duration off; not in the times below unless asked for"
+        "censored", "jobs", "", "jobs with a duration that the log cut off; not in the times below unless requested"
     ),
     "jct_mean": Metric("average JCT", "s", "lower", "mean of end - submit"),
     "jct_median": Metric("median JCT", "s", "lower", "median of end - submit"),

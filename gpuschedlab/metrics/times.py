@@ -29,7 +29,7 @@ class Spread(NamedTuple):
 
 
 def measured(run, censored: bool = False) -> pl.DataFrame:
-    """Keep the jobs whose completion time is known.
+    """Keep the jobs with a known completion time.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ def measured(run, censored: bool = False) -> pl.DataFrame:
     Returns
     -------
     polars.DataFrame
-        Rows of `jobs` that ended and, unless `censored`, whose duration was not cut off.
+        Rows of `jobs` that ended and, unless `censored`, were not cut off by the log.
 
     Raises
     ------

@@ -20,7 +20,7 @@ class GpuTime(NamedTuple):
 
 
 def timeline_of(run) -> pl.DataFrame:
-    """Timeline of a run, whose last row is at the instant where the run stopped (`info["now"]`)."""
+    """Timeline of a run; its last row is at the instant where the run stopped (`info["now"]`)."""
     line, now = run.timeline, run.info.get("now")
     if not line.height or now is None or not line["time"][-1] < now < float("inf"):
         return line
@@ -28,7 +28,7 @@ def timeline_of(run) -> pl.DataFrame:
 
 
 def time_mean(timeline: pl.DataFrame, column: str) -> float:
-    """Time-weighted mean of a column of a timeline, whose rows hold until the next; nan when no time passes."""
+    """Time-weighted mean of a column of a timeline: a row holds until the next; nan when no time passes."""
     weights = np.diff(timeline["time"].to_numpy())
     total = weights.sum()
     return float(timeline[column].to_numpy()[:-1] @ weights / total) if total > 0 else float("nan")
@@ -76,7 +76,7 @@ def gpu_time(run) -> GpuTime:
     """Split the GPU-seconds that all jobs held into useful, overhead and lost.
 
     A job's seconds of overhead and loss are weighted with the GPUs that it held on average (attained /
-    executed), which is exact for a job whose GPU count never changed.
+    executed), which is exact for a job with a GPU count that never changed.
 
     Examples
     --------

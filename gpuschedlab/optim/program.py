@@ -180,7 +180,7 @@ class Solution:
     seconds : float
         Wall time of building and solving.
     solver : str
-        Who found it, and how.
+        The solver, and how it found the solution.
     duals : (m,) float array, optional
         Price of each row, d objective / d bound (linear programs).
     """

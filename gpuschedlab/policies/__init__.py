@@ -1,4 +1,4 @@
-"""Who runs where: one paper a file."""
+"""Scheduling policies: one paper per file."""
 
 from gpuschedlab.policies.gavel import Gavel
 from gpuschedlab.policies.lucid import Lucid

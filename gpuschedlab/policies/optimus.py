@@ -18,7 +18,7 @@ from gpuschedlab.speeds.elapsed import seconds_to, segment_end
 
 @dataclass(frozen=True)
 class Optimus(Round):
-    """Give each job its fewest GPUs, then one more at a time to the job whose remaining time falls most.
+    """Give each job its fewest GPUs, then one more at a time to the job with the largest drop in remaining time.
 
     In order of submission, each job gets the fewest GPUs that it can run on. The GPUs left go, one at a time, to the job
     with the largest r (t(n) - t(n + 1)) > 0, where t(n) is the time of an iteration on n GPUs of filled nodes and r the

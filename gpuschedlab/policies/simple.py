@@ -11,7 +11,9 @@ from gpuschedlab.sim.policy import Ordered
 PLACEMENTS = ("pack", "spread", "widest", "consolidate", "relax", "buddy")
 
 Placement = Annotated[str, Knob(choices=PLACEMENTS, help="which nodes a job is given")]
-Backfill = Annotated[str, Knob(choices=("none", "easy", "greedy"), help="who may pass a job that does not fit")]
+Backfill = Annotated[
+    str, Knob(choices=("none", "easy", "greedy"), help="which jobs may start before a job that does not fit")
+]
 Interval = Annotated[float, Knob(0, 3600, unit="s", help="time between decisions; 0: at every event")]
 Patience = Annotated[float, Knob(0, 86_400, unit="s", help="waiting after which a job takes any nodes (rule relax)")]
 

@@ -130,7 +130,7 @@ class Tiresias(Ordered):
         return self.pack_limit
 
     def fit(self, history: pl.DataFrame) -> "Tiresias":
-        """Copy whose Gittins index knows the services (gpus x duration) of an earlier trace."""
+        """Copy with a Gittins index over the services (gpus x duration) of an earlier trace."""
         return replace(self, ranks=gittins_ranks((history["gpus"] * history["duration"]).to_numpy()))
 
     @staticmethod

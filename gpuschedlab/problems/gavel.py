@@ -135,7 +135,7 @@ def gavel_water_filling(
 ) -> np.ndarray:
     """Max-min fairness for the second least, and so on, too (section 4.3), by raising all levels that can still rise.
 
-    After each max-min program the jobs whose level cannot rise (their row has a price) keep it as a floor.
+    After each max-min program the jobs with a level that cannot rise (their row has a price) keep it as a floor.
 
     Parameters
     ----------

@@ -10,7 +10,7 @@ COLUMNS = (
     *("slo_violation", "unfair_fraction", "rho_worst", "preemptions", "unfinished", "seconds"),
 )
 SHARES = ("utilisation", "fragmentation", "unfair_fraction", "slo_violation")
-OPTIONAL = ("slo_violation", "unfinished")  # shown where any run has something to tell
+OPTIONAL = ("slo_violation", "unfinished")  # shown where any run has a value above 0
 
 
 def _told(name: str, value) -> str:
@@ -81,7 +81,7 @@ def trace_sentence(runs: dict, censored: bool = False) -> str:
     load = f", {demand / (span * cluster.total_gpus):.0%} of what the cluster has in that time" if span > 0 else ""
     cut = int(jobs["censored"].sum() or 0) if "censored" in jobs.columns else 0
     left_out = (
-        f" {cut:,} jobs whose log cuts their duration off are {'kept' if censored else 'left out of the times'}."
+        f" {cut:,} jobs with a duration that the log cuts off are {'kept' if censored else 'left out of the times'}."
         if cut
         else ""
     )
@@ -95,8 +95,8 @@ def trace_sentence(runs: dict, censored: bool = False) -> str:
 def versions_sentence(runs: dict) -> str:
     """What the numbers depend on besides the settings: the versions that the runs were made with."""
     made = dict.fromkeys(tuple(run.info.get("versions", {}).items()) for run in runs.values())
-    told = "; ".join(", ".join(f"{name} {version}" for name, version in found) for found in made if found)
-    return f"The numbers depend on the versions of {escape(told)}. " if told else ""
+    versions = "; ".join(", ".join(f"{name} {version}" for name, version in found) for found in made if found)
+    return f"The numbers depend on the versions of {escape(versions)}. " if versions else ""
 
 
 def _words(value) -> str:

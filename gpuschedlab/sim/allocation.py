@@ -1,4 +1,4 @@
-"""A round's answer: who gets what."""
+"""A round's answer: the allocation of each job."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ class Allocation:
     """A round's answer; every field after `gpus` has a default that changes nothing.
 
     Jobs are named by their position in the view, 0 to n - 1, except in `source`, which may name jobs that are done and
-    no longer in the view. Jobs whose answer is what they hold go on; all others stop and start anew.
+    no longer in the view. Jobs with an answer equal to what they hold go on; all others stop and start again.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ class Allocation:
         What the solver said.
     nodes : (m, 3) array, optional
         Rows (job, node, GPUs): the nodes of the jobs that stand in it. The placement rule decides for the others, after
-        these. A job whose nodes change restarts, or moves at no cost where the policy has `free_moves`.
+        these. A job that changes nodes restarts, or moves at no cost where the policy has `free_moves`.
     partner : (n,) int array, optional
         The job whose GPUs it shares, -1: it has its own. Both have the same type and number of GPUs, which count once.
     merged : (n,) bool array, optional
@@ -42,7 +42,7 @@ class Allocation:
     delay : (n,) array of str, optional
         Kind of start, of those in `Delays.kinds`, for jobs that start; "": the delays of every start.
     reserved : mapping of str to (T,) array, optional
-        GPUs of each type kept for a purpose without a job, by name: logged in `Run.pools`, billed, given to nobody else.
+        GPUs of each type kept for a purpose without a job, by name: logged in `Run.pools`, billed, never given to a job.
     wake : float, optional
         Instant (s) of the next round, later than now, or inf: on the grid of the policy's interval, if it has one. What
         happens before (arrivals, completions, failures) brings the round forward. None: the interval and events decide.

@@ -108,7 +108,7 @@ class _Check:
         return values.astype(np.int64)
 
     def _requests(self, gpus, out):
-        """Jobs whose speed hangs on what they requested have just that, unless they are profiled."""
+        """Rigid jobs get exactly the GPUs that they requested, unless they are profiled."""
         asked = np.ceil(self.view.gpus * SLOTS - 1e-6)
         wrong = (out["slots"] > 0) & (out["slots"] != asked) & (out["idle"] == 0) & ~self.view.elastic
         if wrong.any():
@@ -175,7 +175,7 @@ class _Check:
             )
 
     def _cells(self, out, host) -> np.ndarray:
-        """Rows of nodes by job and node; `out` learns which are whose."""
+        """Rows of nodes by job and node; `out` gets the rows of each job."""
         if self.answer.nodes is None or len(self.answer.nodes) == 0:
             return np.zeros(0, CELL)
         rows = self._array("nodes", self.answer.nodes)
@@ -183,12 +183,12 @@ class _Check:
             raise self._error(f"nodes has shape {rows.shape}; expected (m, 3), rows of job, node, GPUs.")
         self._rows(rows, out, host)
         rows = rows[np.lexsort((rows[:, NODE], rows[:, POSITION]))]
-        whose = rows[:, POSITION].astype(int)
+        owner = rows[:, POSITION].astype(int)
         cells = np.zeros(len(rows), CELL)
         cells["node"], cells["slots"] = rows[:, NODE], np.ceil(rows[:, GPUS] * SLOTS - 1e-6)
-        out["cells"] = np.bincount(whose, minlength=self.n)
+        out["cells"] = np.bincount(owner, minlength=self.n)
         out["first"] = np.cumsum(out["cells"]) - out["cells"]
-        total = np.bincount(whose, cells["slots"], self.n)
+        total = np.bincount(owner, cells["slots"], self.n)
         self._demand(
             (out["cells"] == 0) | (total == out["slots"]), "nodes", total / SLOTS, "rows that add up to its GPUs"
         )

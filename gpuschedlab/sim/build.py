@@ -111,7 +111,7 @@ def _classes(job, body, rule):
     fresh = (job["state"] <= WAITING) & (job["starts"] == 0)
     job["stage"] = (fresh | (job["stage"] == 1)) & (
         rule["profile"] > 0
-    )  # `place_in_queue` lets by whom no profiler holds
+    )  # `place_in_queue` lets jobs pass that no profiler holds
     tight = (rule["placement"][0] == RELAX) & (job["spread"] < rule["skew"][0])
     model = job["model"] if rule["sharing"][0] else np.full(n, -1)
     models = int(model.max(initial=0)) + 2
@@ -159,7 +159,7 @@ def build_state(
     ruled = arrange(job, body, trace, cluster, policy, delays, ready)
     n, capacity = len(job), int(ruled["nodes"]["size"].sum())
     smallest = min(SLOTS, int(body["slots"].min(initial=SLOTS)))
-    # Twice: within a decision, those that start already hold what those that are suspended have lent them.
+    # Twice: within a decision, a job that starts and the suspended job that yields its GPUs to it hold entries at once.
     entry = np.zeros(2 * (capacity // smallest) + len(ruled["nodes"]) + 1, ENTRY)
     entry["next"] = np.arange(1, len(entry) + 1)
     scalar = np.zeros(1, SCALARS)

@@ -1,4 +1,4 @@
-"""What the engine found wrong with a job, in words."""
+"""Messages for what the engine found wrong with a job."""
 
 from gpuschedlab.cluster.placement import SLOTS
 from gpuschedlab.errors import PolicyError, SpeedError
@@ -31,13 +31,13 @@ def fault_of(simulation) -> SpeedError | PolicyError:
         )
     if fault == TAKEN:
         return PolicyError(
-            f"{simulation.policy.name} at t={simulation.now:g} s: nodes names GPUs for {who} that others hold, or that its node "
-            "cannot give as one cell. See view.free; jobs whose nodes are not named stay where they are."
+            f"{simulation.policy.name} at t={simulation.now:g} s: nodes names GPUs for {who} that other jobs hold, or that its node "
+            "cannot give as one cell. See view.free; jobs without named nodes stay where they are."
         )
     other = int(b["partner"] if fault == NO_PAIR else b["source"])
     table = "transfer" if fault == NO_TRANSFER else "merged" if b["joint"] else "sharing"
     relation = "started from the result of" if fault == NO_TRANSFER else "shares GPUs with"
     return SpeedError(
-        f"{who} ({name}) {relation} job {simulation.trace['job_id'][other]}, and Speeds.{table} says nothing of the two models. "
+        f"{who} ({name}) {relation} job {simulation.trace['job_id'][other]}, and Speeds.{table} has no row for the two models. "
         "Extend the table, or do not bring them together."
     )

@@ -18,7 +18,7 @@ LONGEST = 1e12
 """Longest time (s) of an attribute that is to pass."""
 
 SHORTEST = 1e-3
-"""Shortest interval (s); a week in steps of less would not be told apart by floating point."""
+"""Shortest interval (s); floating point cannot resolve shorter steps within a week."""
 
 LIMITS = {
     "interval": (0.0, LONGEST, "seconds, 0 or more"),
@@ -105,7 +105,7 @@ class Ordered(Policy):
     backfill : {"greedy", "none", "easy"}
         Whether jobs behind one that does not fit may start: all, none, or those that do not delay it by the estimates.
     moving : {"all", "running", "none"}
-        Whose keys drift with time by themselves. "none" (fastest): keys change only where `change` says.
+        Which jobs have keys that drift with time. "none" (fastest): keys change only where `change` says.
     lease : float
         Seconds for which a started job may not be suspended; 0: none.
     lease_grid : float
@@ -113,7 +113,7 @@ class Ordered(Policy):
     patience : float
         Rule "relax": seconds of waiting after which a job takes any nodes.
     skew : float
-        Rule "relax": jobs whose relative speed on spread nodes is at least this never insist on consolidation.
+        Rule "relax": jobs with a relative speed on spread nodes of at least this never insist on consolidation.
     sharing : bool
         Whether jobs of one demand may share GPUs, two at a time.
     share_limit : float
@@ -204,7 +204,7 @@ class Round(Policy):
     """Decide what each job gets, at intervals, at events or when it asked for, in plain Python on numpy arrays.
 
     A subclass is a frozen dataclass with `allocate(self, view) -> Allocation`, and `begin(self)` where it carries more
-    than a dict from round to round. Jobs whose answer does not change stay where they are.
+    than a dict from round to round. Jobs with an unchanged answer stay where they are.
 
     Attributes
     ----------

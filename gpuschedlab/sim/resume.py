@@ -10,7 +10,7 @@ from gpuschedlab.sim.engine.state import RUNNING
 from gpuschedlab.sim.engine.warm_start import admit, reinsert, seat
 
 PAST = ("executed", "attained", "progress", "contention", "waiting_since", "started", "stage")
-"""What `unfinished` tells of a job's past, as in `gpuschedlab.sim.engine.state.JOB`."""
+"""What `unfinished` records of a job's past, as in `gpuschedlab.sim.engine.state.JOB`."""
 
 
 def unfinished(simulation) -> pl.DataFrame:

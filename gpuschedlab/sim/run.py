@@ -89,7 +89,7 @@ class Run:
                 (Path(made) / SUMS).write_text(sums({part.name: part for part in parts}))
                 for part in (*parts, Path(made) / SUMS):
                     os.replace(part, folder / part.name)
-        except (OSError, pl.exceptions.PolarsError) as error:  # polars tells of a full disk in its own way
+        except (OSError, pl.exceptions.PolarsError) as error:  # polars reports a full disk by an error of its own
             raise RunError(
                 f"run not stored in {folder}: {getattr(error, 'strerror', None) or error}. "
                 "Free some space, or choose another folder."

@@ -174,11 +174,11 @@ class Scenario:
         }
 
     def __repr__(self):
-        told = self.summary()
+        found = self.summary()
         return (
-            f"Scenario({told['jobs']:,} jobs over {told['days']:.3g} days on {told['cluster']}; "
-            f"{told['estimator']}, history of {told['history']:,} jobs, speeds of {told['speeds']} models, "
-            f"{told['delays']}, until={told['until']}, seed={told['seed']})"
+            f"Scenario({found['jobs']:,} jobs over {found['days']:.3g} days on {found['cluster']}; "
+            f"{found['estimator']}, history of {found['history']:,} jobs, speeds of {found['speeds']} models, "
+            f"{found['delays']}, until={found['until']}, seed={found['seed']})"
         )
 
     def _repr_html_(self):
@@ -201,7 +201,7 @@ def _warn_of_unknown_models(trace: pl.DataFrame, speeds: Speeds | None):
         f"{', '.join(most[:NAMED])}{more}; expected {', '.join(speeds.models)}. They run for their durations on every GPU "
         "type and placement. Extend the table, rename the models, or set them to null.",
         SpeedWarning,
-        stacklevel=4,  # who called Scenario(...)
+        stacklevel=4,  # the caller of Scenario(...)
     )
 
 

@@ -29,7 +29,7 @@ from gpuschedlab.traces import value_table
 PATIENCE = 7 * 86_400.0
 """Seconds without any progress after which a round policy is held to be stuck."""
 LOGGED = 20_000
-"""Room in the log of who held what, in rows, from which on jobs that are started in vain are an error."""
+"""Rows in the log of allocations from which on jobs that start without progress are an error."""
 ADDRESSES = ("_fns", "_raw")
 """Attributes that point into this process' memory: a pickle leaves them out, and they are made anew where it is read."""
 

@@ -42,7 +42,7 @@ class View:
         Whether the speed table says how fast it is on other numbers of GPUs than it requests.
     gpu_type, running_nodes, restarts, partner, source : (n,) int
         Type held (-1: not running), nodes held, starts after the first; position of the job that it shares GPUs with,
-        row in the trace of the job whose result it started from (-1: none).
+        row in the trace of the job that it started from (-1: none).
     merged, profiling : (n,) bool
         Whether it is trained jointly with its partner; whether it holds GPUs without progress.
     running_gpus, restart, pause : (n,) float
@@ -50,7 +50,7 @@ class View:
     seconds_on : (n, T) float
         Seconds run on each GPU type.
     nodes : (m, 3) int
-        Rows (job, node, GPUs) of what running jobs hold, but those who share another's; a form that an answer takes.
+        Rows (job, node, GPUs) of what running jobs hold, without jobs that share another's GPUs; an answer may have the same form.
     capacity, free, up, mask
         (T,) GPUs up; (N,) free GPUs of each node, whether it is up, and a bit for each GPU held (rule "buddy" only).
     reserved : dict of str to (T,) array
@@ -222,7 +222,7 @@ class View:
 
     @cached_property
     def source(self) -> np.ndarray:
-        """(n,) row in the trace of the job whose result it started from, -1: its own beginning."""
+        """(n,) row in the trace of the job that it started from, -1: its own beginning."""
         return self._state.body["source"][self.index]
 
     @cached_property
@@ -253,7 +253,7 @@ class View:
 
     @cached_property
     def nodes(self) -> np.ndarray:
-        """(m, 3) rows (job, node, GPUs) of what running jobs hold, but those who share another's."""
+        """(m, 3) rows (job, node, GPUs) of what running jobs hold, without jobs that share another's GPUs."""
         body, entry = self._state.body, self._state.entry
         at = np.flatnonzero(self.running & (body["head"][self.index] >= 0))
         next_ = body["head"][self.index[at]]
@@ -314,7 +314,7 @@ class View:
         if self.speeds is None:
             return out
         known = self._state.type_map[types]
-        told = self.model >= 0
-        table = self.speeds.rates(self.model[told], self.progress[told], np.maximum(known, 0), nodes, gpus)
-        out[told] = np.where((known >= 0) & (asked | self.elastic[:, None])[told], table, np.nan)
+        has_model = self.model >= 0
+        table = self.speeds.rates(self.model[has_model], self.progress[has_model], np.maximum(known, 0), nodes, gpus)
+        out[has_model] = np.where((known >= 0) & (asked | self.elastic[:, None])[has_model], table, np.nan)
         return out

@@ -170,7 +170,7 @@ def _keep(plan: Plan, store: Store, outcome: Outcome, bar):
     if outcome.metrics is None:
         store.keep_error(outcome)
     else:
-        store.keep(outcome, plan.cells[outcome.key].told | outcome.told)
+        store.keep(outcome, plan.cells[outcome.key].labels | outcome.labels)
     if bar is not None:
         bar.update()
 
@@ -187,9 +187,9 @@ def _is_death(error: Exception) -> bool:
 def _mend_dask(backend):
     """Mend joblib's Dask backend where workers die.
 
-    It tells nobody that Dask gave a cell up, and would wait for ever; while there is one worker (the others may be on
+    It does not report that Dask gave a cell up, and would wait without end; while there is one worker (the others may be on
     their way back) it computes in this process, which a cell that takes its worker with it would end; it waits for
-    workers by a task that may be lost with one; and it would wait for ever for a cell whose scenario was on its way to one:
+    workers by a task that may be lost with one; and it would wait without end for a cell with its scenario in transfer to one:
     here such a scenario travels with its cell.
     """
     if type(backend).__name__ != "DaskDistributedBackend" or hasattr(backend, "_mended"):

@@ -121,7 +121,7 @@ def _hash(raw: bytes) -> str:
 
 @cache
 def _code(cls: type) -> list[str]:
-    """Hashes of the code of a class and its bases, as far as they are somebody's own."""
+    """Hashes of the code of a class and its bases, as far as they are user code."""
     return [_source(c) for c in cls.__mro__ if is_own(c.__module__)]
 
 

@@ -29,7 +29,7 @@ class Cell:
     policy : Policy
     estimator : Estimator or None
         In place of the scenario's.
-    told : dict
+    labels : dict
         What its file says of it: class of the policy, knobs, seed.
     """
 
@@ -37,7 +37,7 @@ class Cell:
     scenario: str
     policy: object
     estimator: object
-    told: dict
+    labels: dict
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,10 +81,10 @@ def _add(plan: Plan, scenario_key: str, scenario: Scenario | partial, contenders
         estimator = source(names["seed"]) if source is not None and _is_function(source) else source
         key = digest([scenario_key, policy_key, digest(estimator)])
         knobs = {k: getattr(policy, k) for k in knobs_of(policy)}
-        told = {"policy": type(policy).__name__, "knobs": json.dumps(knobs), "seed": names["seed"]}
+        labels = {"policy": type(policy).__name__, "knobs": json.dumps(knobs), "seed": names["seed"]}
         row = {"cell": key, "policy": label} | names | {"knobs": knobs}
         if key not in plan.cells or row not in plan.rows:
-            plan.cells.setdefault(key, Cell(key, scenario_key, policy, estimator, told))
+            plan.cells.setdefault(key, Cell(key, scenario_key, policy, estimator, labels))
             plan.rows.append(row)
 
 

@@ -103,17 +103,17 @@ class Sweep:
         by_error: dict[str, list[str]] = {}
         for what, error in self.failed.items():
             by_error.setdefault(error, []).append(what)
-        told = [f"{w[0]}{f' and {len(w) - 1} more' if w[1:] else ''}: {e}" for e, w in by_error.items()]
-        rest = f" There are {len(told) - 3} more kinds of error." if told[3:] else ""
+        kinds = [f"{w[0]}{f' and {len(w) - 1} more' if w[1:] else ''}: {e}" for e, w in by_error.items()]
+        rest = f" There are {len(kinds) - 3} more kinds of error." if kinds[3:] else ""
         raise RunError(
-            f"sweep: {len(self.failed)} of {sum(self.summary().values())} cells failed. {' '.join(told[:3])}{rest} "
+            f"sweep: {len(self.failed)} of {sum(self.summary().values())} cells failed. {' '.join(kinds[:3])}{rest} "
             f"The others are kept in {self.folder}: Sweep.read(folder) has them, its errors/ says where; the same call "
             "tries the failed ones again."
         )
 
     def __repr__(self):
-        told = ", ".join(f"{count} {what}" for what, count in self.summary().items() if count or what == "finished")
-        return f"Sweep({told}; {', '.join(self.knobs) or 'no knobs'})"
+        counts = ", ".join(f"{count} {what}" for what, count in self.summary().items() if count or what == "finished")
+        return f"Sweep({counts}; {', '.join(self.knobs) or 'no knobs'})"
 
     def _repr_html_(self) -> str:
         failed = "".join(f"<p>{escape(what)} failed: {escape(why)}</p>" for what, why in self.failed.items())
@@ -126,7 +126,7 @@ def varied(plan) -> dict[str, dict]:
     differ: set[str] = set()
     policies: dict[type, dict] = {}
     for cell in plan.cells.values():
-        policies.setdefault(type(cell.policy), {})[cell.told["knobs"]] = cell.policy
+        policies.setdefault(type(cell.policy), {})[cell.labels["knobs"]] = cell.policy
     for cls, some in policies.items():
         for name, info in knobs_of(cls).items():
             infos.setdefault(name, []).append(info)
@@ -173,9 +173,9 @@ def _frame(rows: list[dict], found: dict[str, dict], knobs: dict) -> pl.DataFram
 
 def _word(row: dict, knobs: dict) -> str:
     """What a row is, in words."""
-    told = [f"{k}={knob_word(row['knobs'][a['name']])}" for k, a in knobs.items() if a["name"] in row["knobs"]]
+    parts = [f"{k}={knob_word(row['knobs'][a['name']])}" for k, a in knobs.items() if a["name"] in row["knobs"]]
     where = [row["scenario"], *([row["cluster"]] if row["cluster"] else []), f"seed {row['seed']}"]
-    return " ".join([row["policy"], *told, "on", ", ".join(where)])
+    return " ".join([row["policy"], *parts, "on", ", ".join(where)])
 
 
 __all__ = ["COLUMNS", "NAMES", "Sweep", "varied"]

@@ -22,9 +22,9 @@ except ImportError:  # no such locks on Windows
     fcntl = None
 
 COUNTS = ("jobs", "finished", "unfinished", "censored", "preemptions", "failures")
-TOLD = {"cell": pl.String, "policy": pl.String, "knobs": pl.String, "cluster": pl.String, "estimator": pl.String}
+LABELS = {"cell": pl.String, "policy": pl.String, "knobs": pl.String, "cluster": pl.String, "estimator": pl.String}
 SCHEMA = (
-    TOLD
+    LABELS
     | {"seed": pl.Int64}
     | {name: pl.Int64 if name in COUNTS else pl.Float64 for name in METRICS if name != "seconds"}
 )
@@ -65,7 +65,7 @@ class Store:
         RunError
             Another sweep holds it.
         """
-        with told(self):
+        with disk_errors(self):
             for path in (self.cells, self.runs, self.errors):
                 path.mkdir(parents=True, exist_ok=True)
             lock = open(self.folder / ".lock", "a")  # noqa: SIM115 - closed below; the lock ends with it
@@ -78,7 +78,7 @@ class Store:
                         f"sweep: found another one at work in {self.folder}; expected to be alone there. "
                         "Wait for it, or choose another folder."
                     ) from None
-            with told(self):
+            with disk_errors(self):
                 for path in (*self.cells.glob(".*"), *self.errors.glob(".*")):
                     path.unlink()
                 for path in self.runs.glob(".*"):
@@ -89,7 +89,7 @@ class Store:
             yield self
 
     def metrics(self, keys: Iterable[str]) -> dict[str, dict]:
-        """Metrics, cluster and estimator of those cells that are finished, and whose files are what was written."""
+        """Metrics, cluster and estimator of those cells that are finished and have intact files."""
         logged = self.logged()
         found = {key: self._metrics(key, logged.get(key, {}).get("sum")) for key in keys}
         return {key: metrics for key, metrics in found.items() if metrics is not None}
@@ -135,7 +135,7 @@ class Store:
         if outcome.run is not None:
             line["rounds"] = outcome.rounds
             outcome.run.to_parquet(self.runs / key)
-        with told(self):
+        with disk_errors(self):
             with open(self.log, "a") as file:
                 file.write(json.dumps(line) + "\n")
             put(self.cells / f"{key}.parquet", raw.getvalue())
@@ -143,12 +143,12 @@ class Store:
 
     def keep_error(self, outcome: Outcome):
         """Note what went wrong with a cell, and where."""
-        with told(self):
+        with disk_errors(self):
             put(self.errors / f"{outcome.key}.txt", f"{outcome.error}\n\n{outcome.trace}".encode())
 
     def keep_rows(self, rows: list[dict], knobs: dict):
         """Keep what the sweep consists of."""
-        with told(self):
+        with disk_errors(self):
             put(self.folder / "sweep.json", json.dumps({"knobs": knobs, "rows": rows}, indent=1).encode())
 
     def rows(self) -> tuple[list[dict], dict]:
@@ -172,7 +172,7 @@ class Store:
         return path.read_text().partition("\n")[0] if path.is_file() else None
 
     def logged(self) -> dict[str, dict]:
-        """What the log says of cells, by key: `sum`, `seconds`, and `rounds` where runs are kept."""
+        """What the log has of cells, by key: `sum`, `seconds`, and `rounds` where runs are kept."""
         return {said["cell"]: said for said in json_lines(self.log) if "cell" in said}
 
 
@@ -188,8 +188,8 @@ def put(path: Path, raw: bytes):
 
 
 @contextlib.contextmanager
-def told(store: Store):
-    """Tell of a full disk, or of a folder that cannot be written, in the package's own way.
+def disk_errors(store: Store):
+    """Raise the package's own error for a full disk, or a folder that cannot be written.
 
     Raises
     ------

@@ -30,14 +30,14 @@ class Outcome:
     metrics : dict or None
         By name; None when it failed.
     run : Run or None
-        What happened, where it was asked for; nothing in it depends on how long it took.
+        The run, if runs are kept; nothing in it depends on the time that it took.
     seconds : float
         Wall time of the simulation.
     rounds : list of float
-        Wall time of each round, where the run was asked for.
+        Wall time of each round, if runs are kept.
     error, trace : str
         What went wrong, in one line, and where.
-    told : dict of str to str
+    labels : dict of str to str
         What the cell's file says of its scenario: cluster, estimator.
     """
 
@@ -48,7 +48,7 @@ class Outcome:
     rounds: tuple[float, ...] = ()
     error: str = ""
     trace: str = ""
-    told: dict | None = None
+    labels: dict | None = None
 
 
 def packed(raw: bytes) -> np.ndarray:
@@ -57,7 +57,7 @@ def packed(raw: bytes) -> np.ndarray:
 
 
 def work(key: str, raw: bytes | tuple, scenario, code: str, keep_runs: bool) -> Outcome:
-    """Compute a cell; what it does wrong is told, not raised.
+    """Compute a cell; its errors are reported, not raised.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ def work(key: str, raw: bytes | tuple, scenario, code: str, keep_runs: bool) -> 
     scenario : numpy.ndarray, Scenario or callable
         The scenario, or what makes it, or the bytes of the pickle of either.
     code : str
-        `code_of_package` of who asks.
+        `code_of_package` of the process that drives the sweep.
     keep_runs : bool
         Whether the run is wanted, too.
     """
@@ -81,8 +81,8 @@ def work(key: str, raw: bytes | tuple, scenario, code: str, keep_runs: bool) -> 
             )
         return _computed(key, *(pickle.loads(raw) if isinstance(raw, bytes) else raw), scenario, keep_runs)
     except Exception as raised:  # a policy may be anybody's code, and must not take the other cells with it
-        told = str(raised) if isinstance(raised, LabError) else f"{type(raised).__name__}: {raised}"
-        return Outcome(key, error=told.replace("\n", " "), trace=traceback.format_exc())
+        message = str(raised) if isinstance(raised, LabError) else f"{type(raised).__name__}: {raised}"
+        return Outcome(key, error=message.replace("\n", " "), trace=traceback.format_exc())
 
 
 def _computed(key, scenario_key, policy, estimator, estimator_key, measure, given, keep_runs) -> Outcome:
@@ -98,18 +98,18 @@ def _computed(key, scenario_key, policy, estimator, estimator_key, measure, give
     metrics = summary(run, **measure)
     metrics.pop("seconds")
     about = scenario.summary()
-    told = {"cluster": about["cluster"], "estimator": about["estimator"].lower()}
+    labels = {"cluster": about["cluster"], "estimator": about["estimator"].lower()}
     if not keep_runs:
-        return Outcome(key, metrics, seconds=seconds, told=told)
+        return Outcome(key, metrics, seconds=seconds, labels=labels)
     rounds = tuple(run.rounds["seconds"].to_list())
-    # Two runs of a cell must be the same bytes: how long they took is told apart.
+    # Two runs of a cell must be the same bytes: the time that they took is kept apart.
     info = {name: value for name, value in run.info.items() if name != "seconds"}
     run = replace(
         run,
         rounds=run.rounds.with_columns(seconds=pl.lit(None, pl.Float64), solving=pl.lit(None, pl.Float64)),
         info=info,
     )
-    return Outcome(key, metrics, run, seconds, rounds, told=told)
+    return Outcome(key, metrics, run, seconds, rounds, labels=labels)
 
 
 def _opened(given):

@@ -127,7 +127,7 @@ def fetch(
 ) -> Path:
     """Download a published trace from its owner into the cache, verify and unpack it; once there, no network is needed.
 
-    A download that stops goes on where it was at the next call. Files whose checksum is known are verified whenever they
+    A download that stops goes on where it was at the next call. Files with a known checksum are verified whenever they
     are fetched.
 
     Parameters

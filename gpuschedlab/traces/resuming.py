@@ -12,7 +12,7 @@ CHUNK = 1 << 18  # bytes
 
 
 class Resuming:
-    """A downloader for pooch that keeps what came in a .part file, and asks for the rest of it next time.
+    """A downloader for pooch that keeps a partial download in a .part file, and requests the rest of it next time.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ class Resuming:
 
 
 def _extent(answer, have: int) -> tuple[int, int | None]:
-    """Return the byte that an answer begins at, and the size of the whole file (None: not told)."""
+    """Return the byte that an answer begins at, and the size of the whole file (None: unknown)."""
     length = answer.headers.get("Content-Length")
     span = re.match(r"bytes (\d+)-\d+/(\d+|\*)", answer.headers.get("Content-Range") or "")
     if answer.status == 206 and span and int(span[1]) == have:

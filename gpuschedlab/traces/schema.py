@@ -15,7 +15,7 @@ OnBad = Literal["raise", "drop"]
 
 #: Ten years, the longest duration that is still taken for one (s). The longest published one is 50 days (Helios).
 LONGEST = 10 * 365 * 86_400.0
-#: The most GPUs that a job may ask for. The largest published one asked for 2,048 (Helios).
+#: The most GPUs that a job may request. The largest published one requested 2,048 (Helios).
 MOST_GPUS = 1e6
 
 
@@ -123,7 +123,7 @@ def sift(
     rules : list of Rule
         Tried in this order; a row's problem is the first rule that it breaks.
     source : str
-        Who the message names: a file or a format.
+        What the message names: a file or a format.
     on_bad : {"raise", "drop"}
         Whether a bad row is an error.
     first_row : int
@@ -186,7 +186,7 @@ def validate(
     frame : polars.DataFrame
         One row a job; at least job_id, submit (s), gpus, duration (s).
     source : str
-        Who an error names.
+        What an error names.
     on_bad : {"raise", "drop"}
         "drop" returns bad rows apart instead of raising.
     first_row : int
@@ -284,7 +284,7 @@ def _rules(frame: pl.DataFrame) -> list[Rule]:
 
 
 def _is_sorted(frame: pl.DataFrame) -> bool:
-    """Tell whether rows are in the canonical order already (checked first, since sorting a million texts is slow)."""
+    """Check whether rows are in the canonical order already (checked first, since sorting a million texts is slow)."""
     submit = frame["submit"]
     if not submit.is_sorted():
         return False

@@ -13,7 +13,7 @@ DAY = 86_400.0
 
 
 def describe(trace: pl.DataFrame) -> dict[str, float | int | str]:
-    """Return figures of a trace, in the order in which one asks for them.
+    """Return figures of a trace, the most general ones first.
 
     Parameters
     ----------

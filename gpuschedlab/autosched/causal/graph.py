@@ -183,7 +183,7 @@ def learn_graph(samples: pl.DataFrame, layers: Layers, *, alpha: float = 0.05, d
 def _groups(layers: Layers, names: list[str]) -> list[list[str]]:
     """Variables that are searched together: all, or, where metrics do not cause one another, each metric with its knobs.
 
-    Metrics are nearly functions of one another (those who wait are the backlog); conditioned on each other they seem
+    Metrics are nearly functions of one another (the waiting jobs are the backlog); conditioned on each other they seem
     independent of the knobs that cause them both.
     """
     if layers.between:

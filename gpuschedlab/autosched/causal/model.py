@@ -18,7 +18,7 @@ BATCH = 128
 
 
 class Prediction(NamedTuple):
-    """Foreseen values (n,) of one variable: `mean`, and the 10 % and 90 % points `low` and `high`."""
+    """Predicted values (n,) of one variable: `mean`, and the 10 % and 90 % points `low` and `high`."""
 
     mean: np.ndarray
     low: np.ndarray
@@ -90,7 +90,7 @@ class CausalModel:
         return self
 
     def renew(self) -> CausalModel:
-        """Learn the graph from all samples, those that came in by `update` too, and all else along it, if it is to be learnt."""
+        """Learn the graph, if it is not given, from all samples, with those of `update`; then fit the model along it."""
         if self.relearn:
             samples = pl.DataFrame(self.core.rows, schema=self.graph.layers.names)
             self.core.follow(learn_graph(samples, self.graph.layers))
@@ -99,7 +99,7 @@ class CausalModel:
         return self
 
     def best(self, count: int) -> np.ndarray:
-        """Coordinates (count or fewer, k) of the configurations learnt from whose objective came out highest, best first."""
+        """Coordinates (count or fewer, k) of the configurations with the highest objective in the samples, best first."""
         layers, rows = self.graph.layers, self.core.rows
         worth = rows[:, layers.names.index(layers.objectives[0])]
         found = {}
@@ -110,7 +110,7 @@ class CausalModel:
         return np.array(list(found.values()))
 
     def predict(self, configurations) -> Prediction:
-        """Foresee the first objective of configurations: a frame with columns `layers.given`, or (n, k) in their order.
+        """Predict the first objective of configurations: a frame with columns `layers.given`, or (n, k) in their order.
 
         Raises
         ------
@@ -134,7 +134,7 @@ class CausalModel:
             raise EstimatorError("CausalModel: found a model that has not learnt; expected one after fit(samples).")
 
     def do(self, interventions: dict[str, float]) -> dict[str, Prediction]:
-        """Foresee every variable when some are set from outside, cut off from their causes; knobs left open vary.
+        """Predict every variable when some are set from outside, cut off from their causes; knobs left open vary.
 
         Raises
         ------
@@ -148,7 +148,7 @@ class CausalModel:
         return {n: Prediction(*(np.array([x]) for x in found)) for n, found in self.core.do(interventions).items()}
 
     def effects(self, knobs, at, points: int = 9) -> dict[str, tuple[np.ndarray, Prediction]]:
-        """Foresee the objective as each of some knobs moves through its range while all else stays `at` (k,), as `layers.given`.
+        """Predict the objective as each of some knobs moves through its range; the others stay `at` (k,), as `layers.given`.
 
         Returns
         -------

@@ -1,4 +1,4 @@
-"""The causal model as a discrete Bayesian network, whose conditional probabilities are counted in the leaves of trees."""
+"""The causal model as a discrete Bayesian network: conditional probabilities are counted in the leaves of trees."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gpuschedlab.errors import EstimatorError
 CELLS = 2**15
 """Most combinations of metrics that a prediction sums over: of many metrics, each has fewer states."""
 ROWS = 256
-"""Most samples over whose knobs and context a what-if averages."""
+"""Most samples that a what-if averages over, for the knobs and context that it leaves open."""
 
 
 class Conditional:
@@ -32,7 +32,7 @@ class Conditional:
     states : (n,) numpy.ndarray of int
         Of the variable, which has `size` of them.
     values : (n,) numpy.ndarray
-        What the trees tell apart.
+        The values that the trees distinguish.
     trees, leaf, rng : int
         How many, the fewest rows in a leaf, and the seed.
 
@@ -62,7 +62,7 @@ class Conditional:
 
 
 def _table(causes: np.ndarray) -> np.ndarray:
-    """Columns for trees, which ask for one at least."""
+    """Columns for trees, which need one at least."""
     return np.asarray(causes, np.float32) if causes.shape[1] else np.zeros((len(causes), 1), np.float32)
 
 
@@ -187,7 +187,7 @@ class Network:
                 stack += self.causes[name]
         return [n for n in self.causes if n in found]
 
-    def _foreseen(self, given: np.ndarray, goal: str, fixed: dict[str, int] | None = None) -> np.ndarray:
+    def _predicted(self, given: np.ndarray, goal: str, fixed: dict[str, int] | None = None) -> np.ndarray:
         """Distribution (n, s) of a variable, given states (n, k) of knobs and context, and `fixed` states of others."""
         found, context = np.empty((len(given), self.size[goal])), given[:, len(self.graph.layers.knobs) :]
         for one in np.unique(context, axis=0):  # rows of one context share what follows from the metrics
@@ -203,10 +203,10 @@ class Network:
         states = self.states(dict(zip(layers.given, u.T)))
         goal = layers.objectives[0]
         given, where = np.unique(np.stack([states[n] for n in layers.given], axis=1), axis=0, return_inverse=True)
-        return spread(self._foreseen(given, goal), self.means(goal))[:, where.ravel()]
+        return spread(self._predicted(given, goal), self.means(goal))[:, where.ravel()]
 
     def do(self, interventions: dict[str, float]) -> dict[str, tuple]:
-        """Mean and spread of every variable, some being set from outside; knobs and context else as in the samples."""
+        """Mean and spread of every variable, some being set from outside; other knobs and context as in the samples."""
         rows = self._named(self.rows[:: -(-len(self.rows) // ROWS)])
         states = self.states(
             rows | {n: np.full_like(x, interventions[n]) for n, x in rows.items() if n in interventions}
@@ -218,7 +218,7 @@ class Network:
             if name in interventions:
                 found[name] = (interventions[name],) * 3
             else:
-                share = self._foreseen(given, name, fixed).mean(axis=0, keepdims=True)
+                share = self._predicted(given, name, fixed).mean(axis=0, keepdims=True)
                 found[name] = tuple(map(float, spread(share, self.means(name))[:, 0]))
         return found
 

@@ -45,7 +45,7 @@ class Boosted:
         missed = []
         for held in np.array_split(np.arange(samples.height), FOLDS):
             self._learn(np.delete(self.rows, held, axis=0), np.delete(self.weight, held))
-            missed.append(self._goal(self.rows[held]) - self._foreseen(self.rows[held]))
+            missed.append(self._goal(self.rows[held]) - self._predicted(self.rows[held]))
         self.errors = np.quantile(np.concatenate(missed), [0.1, 0.9])
         self.refit()
 
@@ -63,7 +63,7 @@ class Boosted:
         self._know(self.needed)
 
     def _know(self, names) -> None:
-        """Learn the variables that are not known yet from the rows of the last `_learn`: what-ifs ask for all, predictions do not."""
+        """Fit the variables that are not fitted yet, on the rows of the last `_learn`: what-ifs need all, predictions do not."""
         rows, weight = self.learnt
         missing = [n for n in names if n not in self.models]
         with ThreadPoolExecutor() as pool:
@@ -103,7 +103,7 @@ class Boosted:
             table[:, names.index(name)] = values[name]
         return values
 
-    def _foreseen(self, u: np.ndarray) -> np.ndarray:
+    def _predicted(self, u: np.ndarray) -> np.ndarray:
         """Mean (n,) of the first objective, from what is given in the first columns."""
         return self._follow({k: u[:, i] for i, k in enumerate(self.graph.layers.given)}, self.needed)[self.goal]
 
@@ -113,7 +113,7 @@ class Boosted:
 
     def predict(self, u: np.ndarray):
         """Mean and spread (n,) of the first objective."""
-        found, (low, high) = self._foreseen(u), self.errors
+        found, (low, high) = self._predicted(u), self.errors
         return np.stack([found, found + min(low, 0.0), found + max(high, 0.0)])
 
     def do(self, interventions: dict[str, float], draws: int = 4000) -> dict[str, tuple]:

@@ -1,4 +1,4 @@
-"""Trees in arrays: a search asks a model for one configuration at a time, hundreds of times."""
+"""Trees in arrays: a search predicts one configuration at a time, hundreds of times."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Trees:
     roots : (t,) numpy.ndarray
         First node of each tree.
     column, left, right : (m,) numpy.ndarray
-        Of each node: the column it asks for, and the nodes for values below its threshold and from it on; left is -1
+        Of each node: the column that it tests, and the nodes for values below its threshold and from it on; left is -1
         in a leaf.
     value : (m,) numpy.ndarray
         Threshold of a node, or what a leaf adds.

@@ -18,12 +18,12 @@ PART = 1 / 128
 
 @dataclass(frozen=True)
 class Aggregator(Knobbed):
-    """Group jobs that ask for the same, at about the same time, for about as long.
+    """Group jobs that request the same, at about the same time, for about as long.
 
     Jobs of equal demand are neighbours if they were submitted in the same window and their durations lie in
     the same class of a geometric grid; up to `most` neighbours with `room` GPUs together become one. Windows double in
-    length: what comes late is foreseen the least exactly. Existing jobs are grouped by remaining duration instead, running
-    ones apart from waiting ones. The group asks for the sum of GPUs at the mean time of submission, and lasts as long as
+    length: late arrivals are predicted least exactly. Existing jobs are grouped by remaining duration instead, running
+    ones apart from waiting ones. The group requests the sum of GPUs at the mean time of submission, and lasts as long as
     gives it the members' service (GPU-time), both in all and still to come; executed time is averaged, attained service
     summed. A scheduler treats a group as it would each member: by a member's GPUs and attained service (column `jobs` of
     `Simulation`), or twelve jobs in one would be demoted, and be slowed by distance, as one large job.

@@ -97,7 +97,7 @@ class GlobalGenerator:
             )
 
     def match(self, submit: np.ndarray, now: float) -> float:
-        """Instant (s) of the past whose last segment resembles that of now most; the latest of equals."""
+        """Past instant (s) with the segment before it most similar to the present one; the latest of equals."""
         first = submit[0] if len(submit) else now
         count = int(min(now - first, self.days * DAY) // self.bucket)
         size, ahead = round(self.segment / self.bucket), int(np.ceil(self.horizon / self.bucket))
@@ -114,7 +114,7 @@ class GlobalGenerator:
         return float(edges[best + size])
 
     def generate(self, repository: pl.DataFrame, now: float, horizon: float | None = None) -> pl.DataFrame:
-        """Foresee arrivals.
+        """Forecast arrivals.
 
         Parameters
         ----------
@@ -141,5 +141,5 @@ class GlobalGenerator:
             )
             copies.append(repository[int(first) : int(last)].with_columns(pl.col("submit") + stored + ahead))
         rows = pl.concat(copies)
-        names = pl.Series("job_id", [f"foreseen-{i}" for i in range(rows.height)], dtype=pl.Utf8)
+        names = pl.Series("job_id", [f"forecast-{i}" for i in range(rows.height)], dtype=pl.Utf8)
         return rows.with_columns(names, pl.col("submit").clip(now + 1e-3))

@@ -1,4 +1,4 @@
-"""How long jobs last, told from those that have ended and those that still run: what durations are drawn from."""
+"""Distribution of durations, estimated from ended jobs and from those that still run."""
 
 from __future__ import annotations
 

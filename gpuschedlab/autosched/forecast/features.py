@@ -166,8 +166,8 @@ class Seen:
             names += [f"arrival {k} {c}" for c in ("gap", "ran", "gpus")]
             names += [f"completion {k} {c}" for c in ("gap", "since", "log", "gpus")]
         for keys in self.levels:
-            who = " and ".join(keys) or "all"
-            names += [f"near {who} {c}" for c in NEAR] + [f"past {who} {c}" for c in (*PAST, *SURVIVED)]
+            group = " and ".join(keys) or "all"
+            names += [f"near {group} {c}" for c in NEAR] + [f"past {group} {c}" for c in (*PAST, *SURVIVED)]
         return names
 
     def features(self, query: pl.DataFrame, at: np.ndarray, recent: int, rows: np.ndarray | None = None) -> np.ndarray:

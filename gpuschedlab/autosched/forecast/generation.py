@@ -13,7 +13,7 @@ from gpuschedlab.autosched.forecast.ranges import RangePredictor
 HOUR = 3600.0
 
 HORIZON = 72 * HOUR
-"""Arrivals foreseen (s). What a configuration does to the queue shows in days; the thesis replicates an hour."""
+"""Horizon of forecast arrivals (s). A configuration's effect on the queue shows after days; the thesis replicates an hour."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Forecast:
 
 
 def true_forecast(simulation, horizon: float = HOUR) -> Forecast:
-    """Foresee what will truly happen: the jobs in the system, and all arrivals of the next `horizon` seconds.
+    """Forecast what will truly happen: the jobs in the system, and all arrivals of the next `horizon` seconds.
 
     For the baseline "Optimal" (6.6.1), and for instants of the past.
     """
@@ -89,7 +89,7 @@ class GenerationEngine:
         return replace(self, predictor=self.predictor.fit(repository, now)) if known.height else self
 
     def forecast(self, simulation, repository: pl.DataFrame, rng) -> Forecast:
-        """Foresee the next `generator.horizon` seconds of a running simulation.
+        """Forecast the next `generator.horizon` seconds of a running simulation.
 
         Parameters
         ----------

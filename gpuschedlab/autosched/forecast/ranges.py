@@ -169,7 +169,7 @@ class RangePredictor:
     Beside the k most recent jobs of any kind, the features hold those that share GPUs, virtual cluster, user or name,
     where recorded, and arrivals nearest in submission (batches). Which instants a query is made at is not published:
     in training, every arrival and every whole hour up to the last bound. The counted shares. A drawn duration
-    exceeds what the job has run, and long ones are as frequent as jobs that still run tell (`Durations`).
+    exceeds what the job has run, and the share of long ones follows from the jobs that still run (`Durations`).
 
     Examples
     --------
@@ -281,7 +281,7 @@ class RangePredictor:
 
 
 def known_by(repository: pl.DataFrame, now: float) -> pl.DataFrame:
-    """Forget what a repository says of later than `now` (s): later rows, and ends and durations not reached yet."""
+    """Remove what a repository holds from after `now` (s): later rows, and ends and durations not reached yet."""
     past, over = repository.filter(pl.col("submit") <= now), pl.col("end") > now
     ran = pl.min_horizontal("executed", (pl.col("executed") - (pl.col("end") - now)).clip(0))
     return past.with_columns(

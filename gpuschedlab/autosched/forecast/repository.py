@@ -69,7 +69,7 @@ def before(simulation, history: pl.DataFrame | None) -> pl.DataFrame | None:
     if most > room:
         raise EstimatorError(
             f"history: found a job of {most:g} GPUs; expected at most the {room:g} of one type of {cluster}, since such "
-            f"jobs are foreseen. Drop them: history.filter(pl.col('gpus') <= {room:g})."
+            f"jobs are forecast. Drop them: history.filter(pl.col('gpus') <= {room:g})."
         )
     return history.with_columns(job_id=pl.lit("before-") + pl.col("job_id"))
 

@@ -30,7 +30,7 @@ CONTEXT = {
     "pressure": lambda reference: np.log1p(reference.metrics.get("queueing", 0.0) / 60.0),
     "level": lambda reference: np.log(max(reference.value, SMALL)),
 }
-"""What the reference configuration tells of an instant, and no knob changes: `pressure`, the logarithm of 1 + minutes that a
+"""Measured on the reference configuration at an instant, and changed by no knob: `pressure`, the logarithm of 1 + minutes that a
 job waits, and `level`, that of the objective: of a share that is near 1 already, no configuration makes twice as much."""
 
 WATCHED = {

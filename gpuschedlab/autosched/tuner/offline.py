@@ -147,7 +147,7 @@ def train(samples: pl.DataFrame, space: Space, *, backend: str = "boosted", rng:
     samples : polars.DataFrame
     space : Space
     backend : {"boosted", "network"}
-        Regressions by default: they err as little as the network, and foresee and learn ten times faster.
+        Regressions by default: they err as little as the network, and predict and learn ten times faster.
     rng : int
     """
     rows = samples.drop("segment", strict=False)

@@ -1,7 +1,7 @@
-"""Where to look next in a box [0, 1]^k: BlueFin, and the searches that it is compared with.
+"""Samplers that choose the next point in a box [0, 1]^k: BlueFin, and the searches that it is compared with.
 
-All speak alike: `ask()` gives coordinates (k,), `tell(u, reward)` says what became of them (higher is better). What was
-asked but never told counts as not tried.
+All have one interface: `ask()` returns coordinates (k,), `tell(u, reward)` reports their reward (higher is better). A point
+without a reported reward counts as not tried.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Sampler:
     Parameters
     ----------
     levels : sequence of int
-        A coordinate each: 0 for a number, else the number of values of a category, spaced evenly from 0 to 1.
+        For each coordinate 0 for a number, otherwise the number of values of a category, spaced evenly from 0 to 1.
     rng : int or numpy.random.Generator
     start : (k,) array, optional
         Where to begin; default: the middle.
@@ -33,7 +33,7 @@ class Sampler:
         if self.start.shape != (len(self.levels),) or not len(self.levels):
             raise EstimatorError(
                 f"{type(self).__name__}: found a start of shape {self.start.shape} in {len(self.levels)} dimensions; "
-                "expected a coordinate each, and at least one."
+                "expected one coordinate for each, and at least one."
             )
 
     def ask(self) -> np.ndarray:
@@ -127,7 +127,7 @@ class Tpe(Sampler):
 
 
 class BlueFin(Sampler):
-    """Gradient ascent on rewards alone: try a random direction, move along it by what it brought.
+    """Gradient ascent on rewards alone: try a random direction, move along it in proportion to the reward.
 
     With centre w and u uniform on the unit sphere of the k numerical axes, one-point feedback tries w + delta u and
     estimates the gradient as (k / delta) r u; two-point feedback also tries w - delta u and takes (k / 2 delta)
@@ -139,7 +139,7 @@ class BlueFin(Sampler):
     levels, rng, start
         As for `Sampler`; the start's categories are the ones favoured first.
     feedback : {2, 1}
-        Points a gradient estimate.
+        Points per gradient estimate.
     eta, delta : float
         Step and radius, in units of the box.
     optimizer : {"rmsprop", "sgd"}
@@ -150,7 +150,7 @@ class BlueFin(Sampler):
     -------------------------
     The published rule moves numbers only. A category follows a softmax over its values, moved by the same rewards as
     the centre: the log-probability gradient times the reward's advantage over its running mean. Perturbed coordinates
-    are clipped to the box. A pair whose second half is never told (the tuner rejected it) counts as one point, its
+    are clipped to the box. A pair without a reward of its second half (the tuner rejected it) counts as one point, its
     partner's reward being measured against the running mean.
 
     References
@@ -183,7 +183,7 @@ class BlueFin(Sampler):
             if n > 1:
                 self.logits[i][round(self.centre[i] * (n - 1))] = math.log(2.0 * (n - 1))
         self.moves, self.square = 0, np.zeros(len(self.levels))
-        self.mean, self.told = 0.0, 0
+        self.mean, self.rewards = 0.0, 0
         self.plan: list[tuple[np.ndarray, np.ndarray]] = []  # points still to ask, each with its direction
         self.asked: list[list] = []  # of the present pair: point, direction, reward or None
 
@@ -207,8 +207,8 @@ class BlueFin(Sampler):
         if self.asked:
             self.asked[-1][2] = float(reward)
             self.asked[-1][0] = np.asarray(u, float)
-            self.told += 1
-            self.mean += (reward - self.mean) / min(self.told, 20)
+            self.rewards += 1
+            self.mean += (reward - self.mean) / min(self.rewards, 20)
 
     def _categories(self, point: np.ndarray) -> np.ndarray:
         for i, n in enumerate(self.levels):
@@ -217,24 +217,24 @@ class BlueFin(Sampler):
         return point
 
     def _move(self) -> None:
-        """Move the centre and the categories' weights by what the last pair brought."""
-        told = [(point, side, reward) for point, side, reward in self.asked if reward is not None]
-        if not told:
+        """Move the centre and the categories' weights by the rewards of the last pair."""
+        tried = [(point, side, reward) for point, side, reward in self.asked if reward is not None]
+        if not tried:
             return
         k, rate = max(1, self.number.sum()), self.eta * (1 + self.moves) ** -self.decay
         radius = self.delta * (1 + self.moves) ** (-self.decay / 3)
-        base = 0.0 if len(told) == self.feedback else self.mean
-        slope = sum((reward - base) * side for _, side, reward in told) * k / (len(told) * radius)
+        base = 0.0 if len(tried) == self.feedback else self.mean
+        slope = sum((reward - base) * side for _, side, reward in tried) * k / (len(tried) * radius)
         self.square = 0.9 * self.square + 0.1 * slope**2
         if self.optimizer == "rmsprop":
             slope = slope / (np.sqrt(self.square / (1 - 0.9 ** (self.moves + 1))) + 1e-8)
         self.centre = np.clip(self.centre + rate * slope, 0.0, 1.0)
-        self._favour(told)
+        self._favour(tried)
         self.moves += 1
 
-    def _favour(self, told) -> None:
-        spread = max(1e-9, np.std([r for _, _, r in told] + [self.mean]))
-        for point, _, reward in told:
+    def _favour(self, tried) -> None:
+        spread = max(1e-9, np.std([r for _, _, r in tried] + [self.mean]))
+        for point, _, reward in tried:
             for i, n in enumerate(self.levels):
                 if n > 1:
                     taken = np.eye(n)[round(point[i] * (n - 1))]

@@ -41,7 +41,7 @@ class Trial:
     fate : {"measured", "rejected", "known"}
         "known": projection led to a configuration that was measured before.
     predicted : float
-        What the causal model foretold of the reward, before it was measured; nan without a model.
+        Reward that the causal model predicted, before it was measured; nan without a model.
     reward : float
         Measured, as a ratio to the reference (above 1: better); nan where rejected.
     measurement : Measurement or None
@@ -65,7 +65,7 @@ class Trial:
 
 @dataclass
 class Tuning:
-    """What a search found: its trials, the best policy and its reward, and what it cost."""
+    """Result of a search: its trials, the best policy and its reward, and its cost."""
 
     space: Space
     objective: str
@@ -106,8 +106,8 @@ class Tuner(Knobbed):
 
     Algorithm 3. (1) Sample a configuration; (2) project it on ranges and constraints, and on the scope; (3) predict its
     reward with the causal model, and with probability `epsilon` reject it if that is at most `gamma` times the best;
-    (4) measure it; (5) tell sampler and model; (6) what-if: an axis that does not matter, or along which even the
-    optimistic end of what the model foresees cannot exceed the best, all other axes staying, is fixed from then on.
+    (4) measure it; (5) update sampler and model; (6) what-if: an axis that does not matter, or along which even the
+    optimistic end of the predicted reward cannot exceed the best, all other axes staying, is fixed from then on.
 
     Parameters
     ----------
@@ -123,10 +123,10 @@ class Tuner(Knobbed):
         What-if analysis: range of the predicted logarithm of the reward within which an axis does not matter.
     proposals, pool : int
         Rounds, at the beginning, that take the model's favourites of so many points of a Latin hypercube: one of each
-        combination of categories before a second of any, the hints and what is in force counted as the first of theirs.
+        combination of categories before a second of any; the hints and the policy in force count as the first of theirs.
     memory : int
         Before them, where there is no hint, its favourite of so many best configurations that it learnt from, if it is
-        foreseen to be better than the one in force; 0: none.
+        predicted to be better than the one in force; 0: none.
     patience : int
         With a model: measurements in a row without progress after which the search ends, once the proposals are through.
     reject, scope : bool
@@ -138,14 +138,14 @@ class Tuner(Knobbed):
     -------------------------
     Rewards are ratios to a reference configuration on the same forecast (the policy's defaults), so that what the model
     learnt at one time holds at another. The configuration in force is measured first, too; then hints (without any, one
-    of the past, if foreseen to be better) and, with a model, those it favours of each other kind; and the sampler
+    of the past, if predicted to be better) and, with a model, those it favours of each other kind; and the sampler
     begins at the best of all: its steps from the configuration in force alone rarely leave the neighbourhood in T
     rounds. A configuration that was measured before is not measured again. Most searches end by `patience`, not by
-    steps 3 and 6: after the favourites, if the last of them is no better than the best before, or else at the first
+    steps 3 and 6: after the favourites, if the last of them is no better than the best before, otherwise at the first
     measurement of the sampler's that is no better. The search also ends when what the model favours is no better or
     worse than the rest, when every axis is fixed, or when `IDLE` rounds in a row led to nothing new. Rewards beyond
-    what the model knows would reject all else: step 3 takes what it foretold of the best, where that is less. Step 6
-    takes the 90 % point of what is foreseen away from the best: by the mean, a model that errs by a tenth fixed what
+    what the model knows would reject all others: step 3 takes the predicted reward of the best, where that is less. Step 6
+    takes the 90 % point of the prediction away from the best: by the mean, a model that errs by a tenth fixed what
     mattered. `epsilon` has no published value.
 
     References
@@ -207,7 +207,7 @@ class Tuner(Knobbed):
             begin = time.perf_counter()
 
     def _rounds(self, search: _Search, current, hints) -> Iterator[None]:
-        """Go through the rounds: the reference and what is in force, what is tried first, what the sampler asks for."""
+        """Go through the rounds: the reference and what is in force, the favourites, the sampler's points."""
         space = search.space
         for round_, policy in enumerate((space.policy, current), start=-1):
             search.take(round_, space.encode(policy), space.encode(policy), policy, judge=False)
@@ -264,10 +264,10 @@ class _Search:
         return self.found.trials[1].u
 
     def favourites(self, count: int, first) -> list[np.ndarray]:
-        """Coordinates that the model foresees to be best, of a pool spread over the box; to follow what is tried `first`.
+        """Coordinates that the model predicts to be best, of a pool spread over the box; to follow what is tried `first`.
 
         One of each kind, which is what the categories are set to, before a second of any, those tried and in force
-        counted: a model that errs about a whole kind would else keep the search away from the others for ever. None
+        counted: a model that errs about a whole kind would otherwise never let the search try the others. None
         without a model.
         """
         if self.model is None or count <= 0:
@@ -283,9 +283,9 @@ class _Search:
         return list(points[np.argsort(turns, kind="stable")[:count]])
 
     def remembered(self) -> list[np.ndarray]:
-        """Coordinates that the model foresees to be best, of the best that it learnt from.
+        """Coordinates that the model predicts to be best, of the best that it learnt from.
 
-        None without a model, nor where it foresees about as much of those in force: to measure such a twin teaches nothing.
+        None without a model, nor where it predicts about the same for those in force: to measure such a twin teaches nothing.
         """
         if self.model is None or not self.tuner.memory:
             return []
@@ -331,11 +331,11 @@ class _Search:
         self.found.trials[-1] = replace(trial, fixed=fixed)
 
     def _bar(self) -> float:
-        """Reward of the best, or what the model foretold of it if that is less: then it foretells all too little."""
+        """Reward of the best, or its predicted reward if that is less: then the model predicts too little of all."""
         return float(np.fmin(self.found.best.reward, self.found.best.predicted))
 
     def _predict(self, u) -> float:
-        """Reward that the model foretells; nan without one, and before the reference is measured."""
+        """Reward that the model predicts; nan without one, and before the reference is measured."""
         if self.model is None or not self.found.trials:
             return np.nan
         return float(np.exp(self.model.predict(self._given(u)).mean[0]))
@@ -347,14 +347,14 @@ class _Search:
         return np.hstack([u, np.tile(context, (len(u), 1))])
 
     def _update(self, trial: Trial) -> None:
-        """Tell the model what was measured."""
+        """Update the model with a measured trial."""
         if self.model is not None:
             names = [a.name for a in self.space.axes]
             first = self.found.trials[0].measurement
             self.model.update(sample(trial.u, names, trial.measurement, first, self.probe.objective))
 
     def _narrow(self) -> None:
-        """What-if analysis: fix the axes along which nothing better than the best is foreseen."""
+        """What-if analysis: fix the axes along which nothing better than the best is predicted."""
         if self.model is None or not self.tuner.scope:
             return
         best = self.found.best

@@ -127,9 +127,9 @@ class Space:
             )
         taken = [n for n in names if n in TAKEN]
         if taken or len(set(names)) < len(names):
-            told = f"a knob called {taken[0]!r}" if taken else f"knobs {names}, one of them twice"
+            problem = f"a knob called {taken[0]!r}" if taken else f"knobs {names}, one of them twice"
             raise PolicyError(
-                f"{policy.name}: found {told}; expected each once, and none of {', '.join(sorted(TAKEN))}."
+                f"{policy.name}: found {problem}; expected each once, and none of {', '.join(sorted(TAKEN))}."
             )
         self.policy = policy
         self.names = tuple(names)

@@ -145,7 +145,7 @@ def memory(
         start = rng.standard_normal()
         noise = np.sqrt(1 - keep**2) * rng.standard_normal(steps)
         total += np.sqrt(weight) * lfilter([1.0], [1.0, -keep], noise, zi=[keep * start])[0]
-    # Ten days before the start are as good as for ever: 0.4 ** 10 is 1e-4.
+    # Ten days before the start suffice: 0.4 ** 10 is 1e-4.
     noise = np.sqrt(1 - DAILY_KEEP**2) * rng.standard_normal(steps + 240)
     return total + np.sqrt(daily) * lfilter([1.0], [1.0, *[0.0] * 23, -DAILY_KEEP], noise)[240:]
 

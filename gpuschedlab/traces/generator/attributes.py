@@ -1,4 +1,4 @@
-"""What generated jobs ask for: spells of like jobs, GPU counts, durations."""
+"""Demands of generated jobs: spells of similar jobs, GPU counts, durations."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ HOUR_CLASSES, WEEK_CLASSES = 12, 4
 PULL = 1.0
 #: Demand above this quantile of itself counts as a full cluster.
 FULL = 0.9
-#: Fewest jobs, and hours, from which anything can be told.
+#: Fewest jobs, and hours, for a calibration.
 LEAST_JOBS, LEAST_HOURS = 200, 24
 
 
@@ -50,7 +50,7 @@ def calibrate(
     name, origin : str
         Short name, and where the trace came from with its licence.
     start : str, optional
-        Wall-clock time of time zero (ISO); by default from the column clock, else Monday 2020-07-06, 00:00.
+        Wall-clock time of time zero (ISO); by default from the column clock, otherwise Monday 2020-07-06, 00:00.
     days : float, optional
         Length of the stretch (days); by default until the last submission.
     outcomes : dict, optional
@@ -104,7 +104,7 @@ def calibrate(
 
 
 def _checked(trace: pl.DataFrame, name: str, days: float | None) -> tuple[pl.DataFrame, int]:
-    """Return the trace and its hours, if it is long enough to tell anything."""
+    """Return the trace and its hours, if it is long enough for a calibration."""
     frame = validate(trace, source=f"calibrate {name}")
     last = frame["submit"].max() or 0.0
     hours = round(days * 24) if days else int(last // HOUR) + 1
@@ -201,7 +201,7 @@ def _batching(counts: np.ndarray, hour: np.ndarray, size: np.ndarray) -> tuple[f
     x = np.log([max(counts[some][kind == k].mean(), 1.0) for k in groups])
     y = np.log([number[some][kind == k].mean() for k in groups])
     power, scale = np.polyfit(x, y, 1) if len(groups) > 1 else (0.0, y[0])
-    # Hours that have both several batches and jobs to divide between them; E[sum of squared shares] tells the spread.
+    # Hours that have both several batches and jobs to divide between them; E[sum of squared shares] gives the spread.
     own = (number[hour] >= 2) & (counts[hour] >= 2 * number[hour])
     share = (size[own] - 1) / np.maximum(counts[hour[own]] - number[hour[own]], 1)
     busy = np.unique(hour[own])

@@ -28,7 +28,7 @@ RECENCY = 1.0
 
 
 def figures_of_marks(submit, gpus, duration, batch, size, surplus) -> Marks:
-    """Measure what jobs ask for.
+    """Measure the demands of jobs.
 
     Parameters
     ----------

@@ -201,7 +201,7 @@ def hold(submit, gpus, duration, ceiling):
         Which job comes in each place.
     """
     n = len(submit)
-    who = np.arange(n)
+    order = np.arange(n)
     waiting = np.empty(n, np.int64)
     head, tail = 0, 0
     ticks = int(submit[n - 1] / TICK) + 2
@@ -221,11 +221,11 @@ def hold(submit, gpus, duration, ceiling):
         elif head < tail and demand + gpus[waiting[head]] <= ceiling:
             job = waiting[head]
             head += 1
-            who[i], who[job] = job, i
+            order[i], order[job] = job, i
         else:
             continue
         demand += gpus[job]
         end = tick + 1 + int(duration[job] / TICK)
         if end < ticks:
             ending[end] += gpus[job]
-    return who
+    return order

@@ -29,7 +29,7 @@ FULL = (0.84, 0.88, 0.94, 1.0)
 #: Rounds: how many of the best enter (None: all), and with how many further seeds, from FIRST_SEED on.
 ROUNDS = ((None, 2), (32, 4), (8, 18))
 FIRST_SEED = 901
-#: The shortest wait (s) that is told from none.
+#: The shortest wait (s) that counts as one.
 NO_WAIT = 10.0
 
 Waits = Callable[[pl.DataFrame, float], np.ndarray]
@@ -64,13 +64,13 @@ def tune(figures: Calibration, trace: pl.DataFrame, waits: Waits) -> Calibration
     spells = sorted({(r, max(new[r] - step, 0), share) for r in RECENCIES for step in STEPS for share in SHARES})
     marks = [_marks(figures.marks, *choice) for choice in spells]
     tried = [_with(figures, *choice) for choice in itertools.product(marks, PULLS, ceilings.tolist())]
-    best, told, seed = range(len(tried)), [[] for _ in tried], FIRST_SEED
+    best, found, seed = range(len(tried)), [[] for _ in tried], FIRST_SEED
     for kept, more in ROUNDS:
-        best = sorted(best, key=lambda k: _miss(told[k], real) if told[k] else 0.0)[:kept]
+        best = sorted(best, key=lambda k: _miss(found[k], real) if found[k] else 0.0)[:kept]
         for k in best:
-            told[k] += [_log_waits(tried[k], waits, one) for one in range(seed, seed + more)]
+            found[k] += [_log_waits(tried[k], waits, one) for one in range(seed, seed + more)]
         seed += more
-    return tried[min(best, key=lambda k: _miss(told[k], real))]
+    return tried[min(best, key=lambda k: _miss(found[k], real))]
 
 
 def _new_spells(figures: Calibration, trace: pl.DataFrame, recency: float) -> int:
@@ -117,6 +117,6 @@ def _log_waits(figures: Calibration, waits: Waits, seed: int) -> np.ndarray:
     return np.log(waits(_made(figures, seed), figures.days) + NO_WAIT)
 
 
-def _miss(told: list[np.ndarray], real: np.ndarray) -> float:
+def _miss(found: list[np.ndarray], real: np.ndarray) -> float:
     """Return the largest deviation: that of the mean, and half a standard deviation more, since one looks at few traces."""
-    return float(np.max(np.abs(np.mean(told, axis=0) - real) + 0.5 * np.std(told, axis=0)))
+    return float(np.max(np.abs(np.mean(found, axis=0) - real) + 0.5 * np.std(found, axis=0)))

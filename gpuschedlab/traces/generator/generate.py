@@ -19,7 +19,7 @@ from gpuschedlab.traces.generator.users import recur, users
 from gpuschedlab.traces.schema import validate
 
 DAY = 86_400.0
-#: Weekday and hour at which a generated trace starts unless told otherwise: a Monday, 00:00.
+#: Weekday and hour at which a generated trace starts by default: a Monday, 00:00.
 START = "2020-07-06"
 #: Models of the tasks and their shares: those of `jobs.default_speeds`. Assumed: the presets' traces name no models.
 MODELS = {
@@ -120,7 +120,7 @@ def generate(
     load : float, optional
         GPU time over that of the cluster; needs cluster_gpus.
     cluster_gpus : float, optional
-        GPUs of the cluster that load refers to; jobs that ask for more are left out of the mix.
+        GPUs of the cluster that load refers to; jobs that request more are left out of the mix.
     start : str or datetime, optional
         Local wall-clock time of time zero (default: Monday 2020-07-06, 00:00).
     rng : int or numpy.random.Generator
@@ -192,8 +192,8 @@ def _frame(figures: Calibration, days, number, target, zero, rng) -> pl.DataFram
     gpus, duration = demand.follow(figures.marks, figures.demand.pull, level, slots, spell, drawn, rng)
     order = np.argsort(slots.submit, kind="stable")
     submit, gpus, duration, batch = slots.submit[order], gpus[order], duration[order], slots.batch[order]
-    who = demand.hold(submit, gpus, duration, figures.demand.ceiling * mean)
-    gpus, duration, batch = gpus[who], duration[who], batch[who]
+    order = demand.hold(submit, gpus, duration, figures.demand.ceiling * mean)
+    gpus, duration, batch = gpus[order], duration[order], batch[order]
     if target:
         duration = duration * (target / (gpus @ duration))
     duration = np.maximum(1.0, np.rint(duration))

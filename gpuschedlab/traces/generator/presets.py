@@ -60,7 +60,7 @@ class Arrivals:
 
 @dataclass(frozen=True)
 class Marks:
-    """What the jobs ask for, and how like their neighbours they are.
+    """Demands of the jobs, and how similar neighbouring jobs are.
 
     GPU counts follow a latent x and durations, within a bucket of GPU counts, a latent z, both standard normal over
     jobs. A latent is a part that follows the batch's size and the hour's residual, and a part that all jobs of a spell
@@ -147,7 +147,7 @@ class Calibration:
     origin : str
         Where the trace came from, and the licence of the data.
     start : str
-        Local wall-clock time of the stretch's first second (ISO), whose weekday and hour the profiles follow.
+        Local wall-clock time of the stretch's first second (ISO); the profiles follow its weekday and hour.
     days : float
         Length of the stretch (days).
     jobs : int
@@ -157,7 +157,7 @@ class Calibration:
     arrivals : Arrivals
         When they come.
     marks : Marks
-        What they ask for.
+        Their demands.
     demand : Demand
         How many GPUs are in demand.
     outcomes : dict

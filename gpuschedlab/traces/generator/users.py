@@ -1,10 +1,10 @@
-"""Whose the generated jobs are, and of which tasks: tasks live for weeks, their jobs mostly last as long.
+"""Users and tasks of generated jobs: tasks live for weeks, and their jobs have mostly similar durations.
 
-Published traces that say whose the jobs were and what they ran agree that jobs recur. The extracts behind the presets
+Published traces that name users and programs agree that jobs recur. The extracts behind the presets
 say neither, or nearly. So users and tasks are read into a trace that is there already: its submission times, GPU counts and
 durations, which are calibrated, stay as they are. Two figures are kept near published ones: that some 60 % of PAI's jobs
 are of a task with more than ten (the AutoSched thesis, section 6.2.1), and how much of the variance of log durations
-goes with the user, and with user and GPU count, in the 1,867 jobs of Venus whose users are known (0.11 and 0.25).
+goes with the user, and with user and GPU count, in the 1,867 jobs of Venus with known users (0.11 and 0.25).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ WEEK = 7 * 86_400.0
 SHIFT, POWER = 4.0, 2.0
 #: Users like kinds of jobs: a GPU count and one of BANDS of durations. Spread of the logarithm of that (Venus' users).
 LIKING, BANDS = 1.5, 4
-#: A task's jobs last within so many e-folds of each other, if they go as foreseen (assumed).
+#: A task's jobs last within so many e-folds of each other, if they run as planned (assumed).
 WIDTH = 0.8
 #: Share of the jobs that do not: bugs, early ends, longer tests (assumed).
 ODD = 0.2

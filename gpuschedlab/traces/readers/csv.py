@@ -76,7 +76,7 @@ def read_csv(
     the rest is left out. Each of submit, start and end is a number or a date, and duration a number or a text such as
     1-02:30:00; without a duration it is end - start. If the times of submission are dates or Unix time, zero is the first
     GPU job, and `clock` is kept (in UTC where dates have a zone); otherwise they stay as they are. Words for how a job
-    ended are those of Slurm, Kubernetes and others (`STATUSES`). Rows that ask for no GPU, that are unfinished, or that never
+    ended are those of Slurm, Kubernetes and others (`STATUSES`). Rows that request no GPU, that are unfinished, or that never
     ran (0 s, or killed without a duration) are left out and counted.
 
     Parameters

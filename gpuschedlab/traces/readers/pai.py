@@ -178,7 +178,7 @@ def _per_job(tasks: pl.DataFrame, last: float) -> pl.DataFrame:
 
 
 def _tags(folder: Path, on_bad: OnBad) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return what the group tags say of each inst_id (the first of several), if the table is there."""
+    """Return the group tags of each inst_id (the first of several), if the table is there."""
     if not list(folder.rglob("pai_group_tag_table.csv")):
         return pl.DataFrame(schema={"inst_id": pl.String}), pl.DataFrame()
     rules = [src.text_rule("inst_id")]

@@ -85,7 +85,7 @@ def write_parquet(trace: pl.DataFrame, path: str | Path) -> Path:
             trace.write_parquet(part)
             note.write_text(sums({path.name: part}))
             _note(path).unlink(missing_ok=True)
-    except (OSError, pl.exceptions.PolarsError) as error:  # polars tells of a full disk in its own way
+    except (OSError, pl.exceptions.PolarsError) as error:  # polars reports a full disk by an error of its own
         raise TraceError(
             f"trace not stored in {path}: found {getattr(error, 'strerror', None) or error}; expected room for "
             f"{trace.height:,} rows. Free some space, or choose another folder."

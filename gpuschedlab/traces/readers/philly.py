@@ -31,7 +31,7 @@ def read_philly(
 
     *Retries*: a job has one row; its duration is the sum of its attempts', their number is kept in `attempts`. An attempt
     without both times (a logging error, says the README) adds nothing, and is counted.
-    *Censored*: a job whose last attempt has a start and no end was still running when the log was taken: it is censored at
+    *Censored*: a job with a start and no end of its last attempt was still running when the log was taken: it is censored at
     the latest time in the log.
     *GPUs*: those of the first attempt that names any; jobs never scheduled, on no GPU, or without a known second of
     running are left out and counted.
@@ -158,11 +158,11 @@ def _ran(jobs: pl.DataFrame, attempts: pl.DataFrame, zone: str | None) -> pl.Dat
     running = last & pl.col("start_s").is_not_null() & pl.col("end" + src.RAW).is_null()
     unread = [(pl.col(n + src.RAW).is_not_null() & pl.col(f"{n}_s").is_null()) for n in ("start", "end")]
     wrong = unread[0] | unread[1] | (pl.col("end_s") < pl.col("start_s"))
-    told = pl.concat_str("start" + src.RAW, pl.lit(" to "), "end" + src.RAW, ignore_nulls=True)
+    period = pl.concat_str("start" + src.RAW, pl.lit(" to "), "end" + src.RAW, ignore_nulls=True)
     both = both.with_columns(
         running=running.fill_null(False),
         lasted=pl.when(running).then(snapshot).otherwise("end_s") - pl.col("start_s"),
-        bad=pl.when(wrong.fill_null(False)).then(told),
+        bad=pl.when(wrong.fill_null(False)).then(period),
     )
     each = both.group_by("job", maintain_order=True).agg(
         duration=pl.col("lasted").sum().cast(pl.Float64),

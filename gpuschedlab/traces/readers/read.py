@@ -32,7 +32,7 @@ def read(
     Parameters
     ----------
     name : {"philly", "helios", "pai", "itp", "workload", "csv", "swf", "parquet"}
-        The format ("csv": a file of one's own); each has a reader `read_<name>`, whose docstring says how it treats
+        The format ("csv": a file of one's own); each has a reader `read_<name>`; its docstring says how it treats
         CPU-only rows, retries, censored durations, missing users and time zones.
     path : path
         The file, or where the format has several the folder.

@@ -53,7 +53,7 @@ def read_texts(path: Path, *, source: str, header: list[str] | None = None, sepa
     path : Path
         A csv file, plain or gzip.
     source : str
-        Who an error names.
+        What an error names.
     header : list of str, optional
         Names of the columns of a file without a header line (one that has it all the same is read too).
     separator : str
@@ -77,9 +77,9 @@ def read_texts(path: Path, *, source: str, header: list[str] | None = None, sepa
         except pl.exceptions.ComputeError:
             frame = _ragged(path, header is None, separator)
     except (OSError, pl.exceptions.PolarsError, UnicodeDecodeError) as error:
-        told = str(error).strip().partition("\n")[0]
+        reason = str(error).strip().partition("\n")[0]
         raise TraceError(
-            f"{source}: found no readable table ({told}); expected comma-separated text. "
+            f"{source}: found no readable table ({reason}); expected comma-separated text. "
             "The file may be cut off: fetch it again."
         ) from error
     if header is None:
@@ -171,7 +171,7 @@ def number_rule(
 
 
 def gpu_rule(name: str, expected: str = "GPUs: a whole number from 0 up") -> Rule:
-    """Rule for a whole number of GPUs; 0 is a job that asks for CPUs only."""
+    """Rule for a whole number of GPUs; 0 is a job that requests CPUs only."""
     value = pl.col(name)
     base = number_rule(name, expected, high=MOST_GPUS)
     return Rule(name, expected, base.bad | (value != value.floor()))

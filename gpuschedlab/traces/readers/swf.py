@@ -17,7 +17,7 @@ FIELDS = (
     *("requested_memory", "status", "user", "group", "executable", "queue", "partition", "preceding", "think_time"),
 )
 STATUSES = {"0": "failed", "1": "completed", "5": "killed", "-1": None}
-#: Lines on parts of a job between checkpoints; a line of its own tells the whole.
+#: Lines on parts of a job between checkpoints; a line of its own records the whole.
 PARTS = ("2", "3", "4")
 
 Read = pl.DataFrame | tuple[pl.DataFrame, pl.DataFrame]
@@ -28,7 +28,7 @@ def read_swf(path: str | Path, *, processors: float = 1.0, on_bad: OnBad = "rais
 
     A job gets the processors that it requested or, where that is not known, those that it was allocated. Times of
     submission are seconds since the log's start, and stay so; with UnixStartTime in the header, `clock` is kept, in UTC. Lines
-    on parts of a job (status 2 to 4), and jobs that ran 0 s or an unknown time, or whose processors are not known, are left
+    on parts of a job (status 2 to 4), and jobs that ran 0 s or an unknown time, or have an unknown number of processors, are left
     out and counted. Status 5 is killed, 0 failed. The user's own estimate of the run time is kept as `requested_time` (s).
 
     Parameters
@@ -74,23 +74,23 @@ def read_swf(path: str | Path, *, processors: float = 1.0, on_bad: OnBad = "rais
         frame = pl.DataFrame({"line": lines.read().splitlines()}, schema={"line": pl.String})
     text = pl.col("line").str.strip_chars()
     frame = frame.with_columns(
-        text.str.extract_all(r"\S+").alias("fields"), told=(text != "") & ~text.str.starts_with(";")
+        text.str.extract_all(r"\S+").alias("fields"), record=(text != "") & ~text.str.starts_with(";")
     )
-    start = _start(frame.filter(~pl.col("told"))["line"])
+    start = _start(frame.filter(~pl.col("record"))["line"])
     found = pl.col("fields")
     frame = frame.with_columns(found.list.get(i, null_on_oob=True).alias(name) for i, name in enumerate(FIELDS))
     frame = src.numbers(frame, ["submit", "run_time", "allocated", "requested", "requested_time"])
     # Comments stay until rows are numbered: a message names the line of the file.
-    rules = [Rule(r.column, r.expected, pl.col("told") & r.bad) for r in _rules()]
+    rules = [Rule(r.column, r.expected, pl.col("record") & r.bad) for r in _rules()]
     good, bad = src.part(frame, rules, source=source, on_bad=on_bad, first_row=1)
-    good = good.filter("told").with_columns(gpus=(_known("requested", "allocated") / processors).ceil())
+    good = good.filter("record").with_columns(gpus=(_known("requested", "allocated") / processors).ceil())
     reasons = {
         "parts": pl.col("status").is_in(PARTS),
         "no_processors": pl.col("gpus").is_null(),
         "never_ran": pl.col("run_time") <= 0,
     }
     good = src.leave_out(good, reasons, notes)
-    return src.finish(_trace(good, start), bad.drop("fields", "told"), source=source, on_bad=on_bad)
+    return src.finish(_trace(good, start), bad.drop("fields", "record"), source=source, on_bad=on_bad)
 
 
 def _start(comments: pl.Series) -> int | None:

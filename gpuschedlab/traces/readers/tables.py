@@ -30,7 +30,7 @@ Read = pl.DataFrame | tuple[pl.DataFrame, pl.DataFrame]
 def read_helios(path: str | Path, *, on_bad: OnBad = "raise", notes: dict | None = None) -> Read:
     """Read one cluster of SenseTime's Helios traces: `cluster_log.csv` as published.
 
-    Rows that ask for no GPU, that ran 0 s (cancelled before they began), and the one SUSPENDED job, which the owners leave
+    Rows that request no GPU, that ran 0 s (cancelled before they began), and the one SUSPENDED job, which the owners leave
     out too, are left out and counted. Times are local (UTC+8, no daylight saving), so that their differences are elapsed
     seconds; zero is the first GPU job. TIMEOUT and NODE_FAIL are failed. Durations are not censored. A job
     has one row and one start: retries are jobs of their own. A missing user or virtual cluster stays null.
@@ -48,7 +48,7 @@ def read_helios(path: str | Path, *, on_bad: OnBad = "raise", notes: dict | None
     -------
     polars.DataFrame
         A trace: job_id, submit (s), gpus, duration (s), user, vc, name (where the file has jobname), status, clock,
-        machines (nodes asked for).
+        machines (nodes requested).
 
     Raises
     ------
@@ -120,7 +120,7 @@ def read_itp(path: str | Path, *, on_bad: OnBad = "raise", notes: dict | None = 
     """Read one cluster of Microsoft's ITP traces: a csv of raw-traces or of elasticflow-traces, as published.
 
     Times of submission are seconds since the collection began, and stay so (the wall clock is not published). Rows that
-    ask for no GPU or last 0 s are left out and counted. The elasticflow csv adds generated columns: model_name -> model,
+    request no GPU or last 0 s are left out and counted. The elasticflow csv adds generated columns: model_name -> model,
     num_iteration -> target, batch_size, and deadline, which is absolute there (16566 + 1.23 x 3890 = 21347 in the README's
     example) and counts from submission here.
     Users, outcomes and censoring are not published.

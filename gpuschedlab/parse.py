@@ -1,4 +1,4 @@
-"""Policies and estimators by the words of a command line: `tiresias:queues=3,thresholds=3250,57600@history`."""
+"""Parse and write policies and estimators as the command line names them: `tiresias:queues=3,thresholds=3250,57600@history`."""
 
 import difflib
 import importlib.util
@@ -148,7 +148,7 @@ def _load(path: Path, error: type[LabError]) -> ModuleType:
     sys.modules[path.stem] = module
     try:
         spec.loader.exec_module(module)
-    except Exception as raised:  # somebody's own file: whatever it raises is told in one line
+    except Exception as raised:  # a user's file: any exception is reported in one line
         sys.modules.pop(path.stem)
         if before is not None:
             sys.modules[path.stem] = before
@@ -157,7 +157,7 @@ def _load(path: Path, error: type[LabError]) -> ModuleType:
 
 
 def blame(raised: BaseException, file: str = "") -> str:
-    """Name an exception of somebody's own code in one line, with the innermost line of that code.
+    """Describe an exception of user code in one line, with the innermost line of that code.
 
     Examples
     --------
@@ -172,7 +172,7 @@ def blame(raised: BaseException, file: str = "") -> str:
 
 
 def _where(raised: BaseException, file: str) -> str:
-    """Innermost line of somebody's own code that an exception came through, "" without."""
+    """Innermost line of user code that an exception came through, "" without."""
     others = (str(Path(__file__).resolve().parent), *{sysconfig.get_path(n) for n in ("purelib", "platlib", "stdlib")})
     frames = [f for f in traceback.extract_tb(raised.__traceback__) if not f.filename.startswith(others)]
     own = [f for f in frames if not file or Path(f.filename).name == file]
