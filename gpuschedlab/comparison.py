@@ -1,4 +1,4 @@
-"""Several policies on one trace: each is run by itself, and what one of them does wrong costs only that one."""
+"""Several policies on one trace: each is run separately, so that an error in one does not stop the others."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -34,7 +34,7 @@ class Comparison:
     Parameters
     ----------
     runs : dict of str to Run
-        By the name of the policy, in the order asked for.
+        By the name of the policy, in the order requested.
     failed : dict of str to str
         What went wrong with the policies that have no run.
     stopped : bool
@@ -46,7 +46,7 @@ class Comparison:
     stopped: bool = False
 
     def table(self, metrics: Iterable[str] = COLUMNS, **options) -> pl.DataFrame:
-        """One row a policy; options as in `gpuschedlab.metrics.compare`."""
+        """One row per policy; options as in `gpuschedlab.metrics.compare`."""
         from gpuschedlab.metrics import compare
 
         return compare(self.runs, list(metrics), **options)

@@ -152,8 +152,8 @@ def _is_number(value) -> bool:
 def data_of(cls: type) -> Mapping[str, int]:
     """Greatest lengths of the learnt tuples (`Data`) of a policy class, by name."""
     hints = typing.get_type_hints(cls, include_extras=True)
-    marks = ((f.name, getattr(hints[f.name], "__metadata__", ())) for f in fields(cls))
-    return MappingProxyType({name: m.many for name, found in marks for m in found if isinstance(m, Data)})
+    annotations = ((f.name, getattr(hints[f.name], "__metadata__", ())) for f in fields(cls))
+    return MappingProxyType({name: m.many for name, found in annotations for m in found if isinstance(m, Data)})
 
 
 def _raises(cls: type) -> type[LabError]:

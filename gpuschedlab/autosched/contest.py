@@ -1,4 +1,4 @@
-"""Tuners side by side on one trace, played hour by hour: what a live explorer shows, and a what-if bench beside it.
+"""Tuners compared on one trace, simulated hour by hour, for the live explorer, and a what-if query.
 
 All tune at whole hours only: bursts are looked for in `Controller.steps`.
 """
@@ -23,7 +23,7 @@ from gpuschedlab.sim.scenario import scenario_of
 
 
 class Contest:
-    """Plays a trace under several tuners at once, each with a simulation of its own.
+    """Simulates a trace under several tuners at once, each with its own simulation.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ class Contest:
     policy : Policy
         What all but "fixed" start with.
     others : tuple of str
-        Tuners beside AutoSched: "default", "fixed" (`best_fixed` on this very trace), or methods of `METHODS`.
+        Tuners besides AutoSched: "default", "fixed" (`best_fixed` on this very trace), or methods of `METHODS`.
     tuner : Tuner, optional
         AutoSched's.
     backend : str

@@ -118,11 +118,11 @@ class Controller:
     Differs from the paper in
     -------------------------
     The thesis gives no rule for detecting a burst, nor how often the causal graph is tuned online (6.5.2): here it is
-    learnt anew once a day, as the predictor is. The threshold applies to the hourly tuning too. The best of several
+    learnt again once a day, as the predictor is. The threshold applies to the hourly tuning too. The best of several
     measurements on one forecast is partly luck, so a gain counts where it is measured again: the best configuration of
     one search is tried first in the next, and is switched to when those gains multiply to the threshold. Where its gain
-    exceeds the threshold it is measured again at once, on a forecast made anew and not aggregated; of a generated one
-    only the durations of jobs in the system are drawn anew, and a past or true one is the same. The aggregator favours
+    exceeds the threshold it is measured again at once, on a new forecast, not aggregated; of a generated one
+    only the durations of jobs in the system are drawn again, and a past or true one is the same. The aggregator favours
     some configurations over others; so what is to be switched to must gain on a forecast without it, too (`SURE`).
 
     References
@@ -155,7 +155,7 @@ class Controller:
             raise EstimatorError(f"Controller: found aggregator={aggregator!r}; expected an Aggregator, or None.")
         if not isinstance(rng, int | np.integer) or rng < 0:
             raise EstimatorError(
-                f"Controller: found seed {rng!r}; expected a whole number from 0: each hour draws anew from it."
+                f"Controller: found seed {rng!r}; expected a whole number from 0: each hour draws from it."
             )
         check_goal(space.policy)
         self.simulation, self.forecaster, self.space, self.tuner = simulation, forecaster, space, tuner or Tuner()
@@ -278,7 +278,7 @@ class Controller:
             gain = tuning.best.reward / self._held(tuning, policy)
             reason = f"best of {tuning.measured} measured: {gain:.3f} times as good"
         if self.hint is not None:
-            reason += f"; {math.exp(self.credit):.3f} when measured again, {self.threshold:g} asked"
+            reason += f"; {math.exp(self.credit):.3f} when measured again, threshold {self.threshold:g}"
         reason += proof
         switched = self.hint is not None and self.credit > math.log(self.threshold)
         if switched:
@@ -304,7 +304,7 @@ class Controller:
         """Credit the hint with its gain on this forecast, which did not choose it; or take another in its place.
 
         One that takes its place and gains the threshold at once, or has gained it on aggregated forecasts, is measured on
-        a whole one, made anew. How many measurements that took, and the result as text.
+        a new whole one. How many measurements that took, and the result as text.
         """
         now, held, best = self._held(tuning, self.simulation.policy), self._held(tuning, self.hint), tuning.best
         self.credit += math.log(held / now) if held else 0.0
@@ -322,7 +322,7 @@ class Controller:
             return probe.measured, ""
         if gain <= SURE:
             self.hint, self.credit = None, 0.0
-        return probe.measured, f"; {gain:.3f} on a whole forecast, {SURE:g} asked"
+        return probe.measured, f"; {gain:.3f} on a whole forecast, threshold {SURE:g}"
 
     @staticmethod
     def _held(tuning: Tuning, policy) -> float:

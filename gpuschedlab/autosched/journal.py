@@ -1,4 +1,4 @@
-"""Decisions on disk as they are taken: one line of JSON each, so that a loop that was stopped goes on."""
+"""Decisions on disk as they are taken: one line of JSON each, so that a stopped loop can resume."""
 
 import json
 import os
@@ -11,7 +11,7 @@ from gpuschedlab.errors import RunError
 class Journal:
     """A file of decisions of one closed loop.
 
-    The first line says what the loop is (`identity`); a file of another loop is never appended to. A line that a crash
+    The first line identifies the loop (`identity`); a file of another loop is never appended to. A line that a crash
     cut off is dropped.
 
     Parameters

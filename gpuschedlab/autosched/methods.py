@@ -122,7 +122,7 @@ def attach(
     seed: int = 0,
     **options,
 ) -> Controller:
-    """Put a tuner around a simulation that stands at its beginning.
+    """Put a tuner around a simulation at its beginning.
 
     Parameters
     ----------
@@ -132,13 +132,13 @@ def attach(
     history : polars.DataFrame, optional
         Jobs before the trace, on the same clock (submission before 0).
     model : CausalModel, optional
-        For methods with the causal tuner; what `offline.train` learnt. It is updated as the loop goes on.
+        For methods with the causal tuner; what `offline.train` learnt. It is updated during the loop.
     space, tuner, aggregator : optional
         Instead of the defaults.
     horizon : float
         Seconds of forecast arrivals.
     similarity, predictor : str
-        How stored hours are compared (table 6.5), and what predicts ranges of durations (table 6.3): as for
+        How past hours are compared (table 6.5), and what predicts ranges of durations (table 6.3): as for
         `GlobalGenerator` and `RangePredictor`. Methods that generate nothing use neither.
     seed : int
     **options
@@ -218,7 +218,7 @@ def best_fixed(scenario, space: Space, *more, rounds: int = 60, rng=None, **part
 
 
 def score(simulation: Simulation) -> dict:
-    """What the schedule was worth when all jobs have ended: average JCT (s) and share of jobs with rho <= 1."""
+    """Score of a schedule when all jobs have ended: average JCT (s) and share of jobs with rho <= 1."""
     simulation.advance(np.inf)
     jobs = simulation.result().jobs
     return {"jct": float(jct(jobs, True).mean()), "fair": 1 - unfair_fraction(finish_time_fairness(jobs, True))}

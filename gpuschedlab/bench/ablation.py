@@ -1,7 +1,7 @@
 """AutoSched with and without its parts, in closed loops (figures 6.9 to 6.11, 6.13 to 6.15, 6.18, 6.19, table 6.5 of the thesis).
 
 The first days of a real trace are played with causal tuner and trace aggregator, without one of them, without both,
-without generated arrivals, and with stored hours compared in other ways; the forecasts are drawn with the same seeds.
+without generated arrivals, and with past hours compared in other ways; the forecasts are drawn with the same seeds.
 All decide in turn, hour by hour, so that a machine of varying speed is as fast for each. What a search costs is its
 wall time: proposing, predicting, measuring and learning; what a decision costs is that, the forecast, once a day a new
 graph, and what must gain on whole forecasts before it is switched to (those measurements count, too). What it is worth
@@ -22,7 +22,7 @@ from gpuschedlab.bench.kept import measure_all
 
 WAYS = ("autosched", "no-causal", "no-aggregator", "no-controller", "no-future")
 SIMILARITIES = tuple(name for name in DISTANCES if name != "manhattan")
-"""How stored hours are compared instead of by Manhattan distance."""
+"""How past hours are compared instead of by Manhattan distance."""
 TRACES, LOAD, POLICIES = ("venus", "pai"), 1.1, ("tiresias", "themis", "lucid")
 #: Required: fewer measurements, cheaper ones, both together; part of the objective that is lost; seconds of a search.
 FEWER, CHEAPER, TOGETHER, LOSS, SECONDS = 5.0, 2.5, 30.0, 0.05, 1.0

@@ -35,7 +35,7 @@ PUBLISHED = {"philly": 0.1423, "venus": 0.1117, "pai": 0.1516, "predict_s": 0.09
 
 
 def measure(data_dir, name: str, policy: str, seed: int = 0, instants: int = 24) -> list[dict]:
-    """One row a split and backend."""
+    """One row per split and backend."""
     from gpuschedlab.autosched import Space, gather
     from gpuschedlab.policies import ALL
 

@@ -61,7 +61,7 @@ def random_round(jobs: int, types: int, nodes: int, rng: int | np.random.Generat
 
 
 def solve_one(utility, kinds, gpus, capacity, highs: bool = False) -> dict:
-    """Solve a round, and say what came of it."""
+    """Solve a round, and report the result."""
     from gpuschedlab.optim import solve, solve_mckp
     from gpuschedlab.problems import sia_round
 

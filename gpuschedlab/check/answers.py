@@ -154,7 +154,7 @@ def sources_are_named(seen, run, cluster) -> str | None:
 
 
 def profiling_makes_no_progress(seen, run, cluster) -> str | None:
-    """Time spent profiling is that of the stretches in which an answer asked for it, but for delays."""
+    """Time spent profiling is that of the stretches in which an answer requested it, without delays."""
     times = pl.col("end") - pl.col("start")
     each = run.allocations.unique(["job", "start", "end"], maintain_order=True)
     stretches = each.group_by("job", maintain_order=True).agg(spent=times.filter("profiling").sum())
@@ -218,7 +218,7 @@ def reserved_gpus_are_logged(seen, run, cluster) -> str | None:
 
 
 def rounds_are_on_time(seen, run, cluster) -> str | None:
-    """The next round is no later than the instant that an answer asked for."""
+    """The next round is no later than the instant that an answer requested."""
     grid = run.info["interval"]
     for s, later in pairwise(seen):
         wake = s.answer.wake
@@ -226,7 +226,7 @@ def rounds_are_on_time(seen, run, cluster) -> str | None:
             wake is not None
             and later.now > (np.ceil(wake / grid) * grid if grid and np.isfinite(wake) else wake) + SLACK
         ):
-            return f"the answer at t={s.now:g} s asked for a round at {wake:g} s; the next was at {later.now:g} s"
+            return f"the answer at t={s.now:g} s requested a round at {wake:g} s; the next was at {later.now:g} s"
     return None
 
 

@@ -61,7 +61,7 @@ def check_estimator(
 
 @dataclass(frozen=True)
 class _EstimatorBattery:
-    """The checks, as methods: the docstring says what is demanded, the answer what is wrong."""
+    """The checks, as methods: the docstring is the demand, the answer reports what is wrong."""
 
     given: object
     history: pl.DataFrame

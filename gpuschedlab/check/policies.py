@@ -71,7 +71,7 @@ def check_policy(
 
 @dataclass(frozen=True)
 class _PolicyBattery:
-    """The checks, as methods: the docstring says what is demanded, the answer what is wrong."""
+    """The checks, as methods: the docstring is the demand, the answer reports what is wrong."""
 
     given: object
     trace: pl.DataFrame | None
@@ -135,7 +135,7 @@ class _PolicyBattery:
         return self._broken(run, cluster, self.speeds is None)
 
     def laws_with_types(self):
-        """The same with elastic jobs on two types of GPU, beside rigid ones."""
+        """The same with elastic and rigid jobs on two types of GPU."""
         cluster = Cluster((Nodes("slow", 4, 4), Nodes("fast", 2, 4)))
         jobs, speeds = elastic_sample()
         return self._broken(self.run(jobs, cluster, speeds=speeds), cluster, rigid=False)

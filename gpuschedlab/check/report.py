@@ -1,4 +1,4 @@
-"""Reports of a battery: every check is run, what is wrong is collected, shown, and raised when asked."""
+"""Reports of a battery: every check is run; problems are collected, shown, and raised on request."""
 
 import html
 from collections.abc import Callable
@@ -91,7 +91,7 @@ class CheckReport:
 
 
 def no_docstring(cls: type) -> str | None:
-    """Say that a class does not say what it does, or None."""
+    """Report a class without a docstring; None if it has one."""
     text = (cls.__dict__.get("__doc__") or "").strip()
     if not text or text.startswith(f"{cls.__name__}("):  # a dataclass without one gets its signature
         return f"{cls.__name__} has none; expected a sentence on its rule and where it comes from"
@@ -108,7 +108,7 @@ def run_battery(subject: str, checks: dict[str, Callable[[], str | None]], error
     checks : dict of str to callable
         Each returns what is wrong, or None; the first line of its docstring says what it demands.
     error : type
-        What the report raises when asked to.
+        Class of the error that the report raises on request.
 
     Returns
     -------

@@ -34,19 +34,19 @@ def bench(args) -> int:
 
     chosen = {key: tuple(getattr(args, key)) for key in ("traces", "policies", "seeds") if getattr(args, key)}
     found = run(args.name, args.data, args.beside, **chosen)
-    print(as_json(found) if args.json else _told(found))
+    print(as_json(found) if args.json else _text(found))
     return 0 if found["ok"] else 1
 
 
-def _told(found: dict) -> str:
-    """Answer of a bench in words: its tables, then what else it says."""
+def _text(found: dict) -> str:
+    """Answer of a bench as text: its tables, then its other values."""
     from gpuschedlab.cli.text import cell
 
     blocks, rest = [], {}
     for key, value in found.items():
         if isinstance(value, list) and value and isinstance(value[0], dict):
             many = key == "parts"
-            blocks += [_told(part) for part in value] if many else [_table(value)]
+            blocks += [_text(part) for part in value] if many else [_table(value)]
         elif isinstance(value, dict):
             blocks.append(f"{key}\n" + "\n".join(f"  {k}: {cell(v)}" for k, v in value.items()))
         else:

@@ -66,7 +66,7 @@ def add_size(group):
         "--load",
         type=positive,
         metavar="X",
-        help="GPU-time asked for over that of the cluster (default 0.9; of a file: as is)",
+        help="GPU-time requested over that of the cluster (default 0.9; of a file: as is)",
     )
     group.add_argument("--seed", type=int, default=0, help="seed (default 0)")
 
@@ -174,7 +174,7 @@ def _is_number(text: str) -> bool:
 
 
 def _generated(args, span: float, before: float, gpus: int, load: float) -> pl.DataFrame:
-    """Generate `before` + `span` days; the last `span` of them have about the jobs and just the load asked for."""
+    """Generate `before` + `span` days; the last `span` of them have about the jobs and just the load requested."""
     from gpuschedlab.traces import generate
 
     wanted = args.jobs or round(JOBS_A_WEEK * span / WEEK)
@@ -189,7 +189,7 @@ def _generated(args, span: float, before: float, gpus: int, load: float) -> pl.D
 
 
 def _sized(frame: pl.DataFrame, args, before: float, gpus: int) -> pl.DataFrame:
-    """Cut a trace from a file to the days and jobs asked for after the history, and bring it to the load asked for."""
+    """Cut a trace from a file to the days and jobs requested after the history, and bring it to the load requested."""
     if args.days:
         frame = frame.filter(pl.col("submit") < (args.days + before) * DAY)
     if args.jobs:
@@ -255,12 +255,12 @@ def source_of(word: str) -> tuple[str, str, dict]:
 
 
 def named(words: list[str]) -> dict:
-    """Policies by their words: read before anything else, so that a slip of the pen costs no time.
+    """Policies by name, read before anything else, so that a typing error costs no time.
 
     Raises
     ------
     PolicyError, EstimatorError
-        A word names none, or stands twice.
+        A word names none, or occurs twice.
     """
     if twice := [word for i, word in enumerate(words) if word in words[:i]]:
         raise PolicyError(f"found {twice[0]} twice; expected each policy once.")

@@ -11,7 +11,7 @@ import textwrap
 COMMANDS = {
     "compare": "run policies on one trace; a table and a report",
     "run": "run one policy on a trace and keep what happened",
-    "sweep": "run policies over knobs, traces, clusters and seeds; a stopped sweep goes on where it was",
+    "sweep": "run policies over knobs, traces, clusters and seeds; a stopped sweep resumes where it was",
     "tune": "tune a policy while it runs (AutoSched), and compare with leaving it alone",
     "trace": "list, describe, generate, convert or fetch traces",
     "check": "run the battery that every policy and estimator here passes on yours",
@@ -25,7 +25,7 @@ POLICY_WORDS = """\
 a POLICY is NAME[:KNOB=VALUE,...][@ESTIMATOR]
   fifo   tiresias:queues=3,thresholds=3250,57600   srtf@oracle   my.py:Mine:share=0.5
   NAME is one of those below, or FILE.py:CLASS of your own; ESTIMATOR (oracle, history, runtime, noisy:error=0.3, or
-  FILE.py:CLASS) is what it may know of durations, where that is not what --estimator says.
+  FILE.py:CLASS) is its own source of durations, in place of --estimator.
 """
 
 
@@ -37,7 +37,7 @@ class Parser(argparse.ArgumentParser):
     filling : str or None
         Module whose `add(parser)` adds the arguments, before the first words are parsed.
     closing : callable or None
-        Makes the epilogue, when help is asked for.
+        Makes the epilogue, when help is requested.
     """
 
     filling = None
@@ -70,7 +70,7 @@ def make_parser() -> Parser:
     ['fifo']
     """
     parser = Parser(prog="gpuschedlab", description="A laboratory for GPU-cluster scheduling of deep-learning work.")
-    parser.epilog = "gpuschedlab COMMAND --help says more on each; it lists the policies with their knobs."
+    parser.epilog = "gpuschedlab COMMAND --help has the options of each, and the policies with their knobs."
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True, parser_class=Parser)
     for name, help in COMMANDS.items():
         add_command(commands, name, help).filling = f"gpuschedlab.cli.{name}"

@@ -51,7 +51,7 @@ def run(args) -> int:
 
 
 def _metrics(name: str, done) -> str:
-    """Metrics that apply, one a line, times in their most readable unit."""
+    """Metrics that apply, one per line, times in their most readable unit."""
     from gpuschedlab.cli.text import grid, metric_cell
     from gpuschedlab.metrics import METRICS
 

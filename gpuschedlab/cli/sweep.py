@@ -1,4 +1,4 @@
-"""`gpuschedlab sweep`: policies x knobs x traces x clusters x seeds, kept cell by cell; stopped, it goes on."""
+"""`gpuschedlab sweep`: policies x knobs x traces x clusters x seeds, kept cell by cell; a stopped sweep resumes."""
 
 import argparse
 import os
@@ -67,7 +67,7 @@ def sweep(args) -> int:
         kept = Sweep.read(args.out).summary() if (Path(args.out) / "sweep.json").exists() else {}
         print(
             f"gpuschedlab: interrupted; {kept.get('finished', 0)} of {sum(kept.values())} rows are kept in {args.out}. "
-            "The same command goes on from there.",
+            "The same command resumes from there.",
             file=sys.stderr,
         )
         return 130

@@ -9,7 +9,7 @@ EXACT = ("seconds",)  # times of this machine, not of the simulation: always in 
 
 
 def metrics_table(frame) -> str:
-    """Lay out a frame of `gpuschedlab.metrics.compare`: labels, units, one row a policy.
+    """Lay out a frame of `gpuschedlab.metrics.compare`: labels, units, one row per policy.
 
     Parameters
     ----------
@@ -42,20 +42,20 @@ def _column(name: str, values: list) -> tuple[str, str, list[str]]:
 
     metric = METRICS[name]
     if name in SHARES:
-        return metric.label, "%", [_told(v, 100.0, 1) for v in values]
+        return metric.label, "%", [_formatted(v, 100.0, 1) for v in values]
     if metric.unit != "s":
         whole = all(v is None or isinstance(v, int) for v in values)
-        return metric.label, metric.unit, [_told(v, 1.0, 0 if whole else 3) for v in values]
+        return metric.label, metric.unit, [_formatted(v, 1.0, 0 if whole else 3) for v in values]
     known = sorted(v for v in values if v is not None)
     middle = known[len(known) // 2] if known else 0.0
     # A unit up once there are two of it and more: 90 min, 1.9 h and 40 h, but 3.2 d.
     scale, unit = SCALES[0] if name in EXACT else next((s for s in reversed(SCALES) if middle >= 2 * s[0]), SCALES[0])
     least = min((v for v in known if v > 0), default=1.0) / scale
     digits = max(0, min(3, 2 - math.floor(math.log10(least))))
-    return metric.label, unit, [_told(v, 1 / scale, digits) for v in values]
+    return metric.label, unit, [_formatted(v, 1 / scale, digits) for v in values]
 
 
-def _told(value, factor: float, digits: int) -> str:
+def _formatted(value, factor: float, digits: int) -> str:
     return "-" if value is None else f"{value * factor:,.{digits}f}"
 
 

@@ -26,7 +26,7 @@ def add(parser):
     one = add_command(own, "convert", "read a trace in another format and store it in our form", convert)
     one.add_argument("trace", metavar="FORMAT:PATH", help="see `gpuschedlab trace list`; of your own: csv:FILE")
     one.add_argument("--out", required=True, metavar="FILE.parquet", help="where to")
-    one.add_argument("--bad", metavar="FILE.parquet", help="put bad rows there and go on (default: stop at them)")
+    one.add_argument("--bad", metavar="FILE.parquet", help="put bad rows there and continue (default: stop at them)")
     one = add_command(own, "fetch", "download a published trace, verified, into the cache", fetch)
     one.add_argument("name", metavar="NAME", help="see `gpuschedlab trace list`")
     one.add_argument("--folder", metavar="FOLDER", help="where to (default: the user's cache)")
@@ -75,7 +75,7 @@ def generate(args) -> int:
 
 
 def convert(args) -> int:
-    """Read a published trace and store it; say what was left out."""
+    """Read a published trace and store it; report what was left out."""
     from gpuschedlab.traces import read, write_parquet
 
     name, path, options = source_of(args.trace if ":" in args.trace else f"parquet:{args.trace}")
@@ -95,7 +95,7 @@ def convert(args) -> int:
 
 
 def fetch(args) -> int:
-    """Download, verify, and say where the files are."""
+    """Download, verify, and print where the files are."""
     from gpuschedlab.traces import fetch as download
 
     sha256 = None if args.unverified else "known"

@@ -1,4 +1,4 @@
-"""`gpuschedlab tune`: a closed loop that tunes a scheduler while it runs, beside those it is compared with."""
+"""`gpuschedlab tune`: a closed loop that tunes a scheduler while it runs, compared with other methods."""
 
 import math
 import sys
@@ -40,21 +40,21 @@ def add(parser):
     )
     add_scenario(parser)
     group = parser.add_argument_group("tuning")
-    group.add_argument("--rounds", type=whole, default=40, metavar="T", help="configurations a search (default 40)")
+    group.add_argument("--rounds", type=whole, default=40, metavar="T", help="configurations per search (default 40)")
     group.add_argument("--threshold", type=positive, default=1.1, help="gain above which to switch (default 1.1)")
     group.add_argument("--horizon", type=positive, default=72.0, metavar="H", help="hours of the forecast (default 72)")
     group.add_argument(
         "--similarity",
         choices=SIMILARITIES,
         default="manhattan",
-        help="how stored hours are compared (default manhattan)",
+        help="how past hours are compared (default manhattan)",
     )
     group.add_argument(
         "--predictor", choices=PREDICTORS, default="xgboost", help="what predicts durations (default xgboost)"
     )
     group = parser.add_argument_group("answer")
     group.add_argument("--out", default="runs/tune", metavar="FOLDER", help="where decisions are kept (runs/tune)")
-    group.add_argument("--resume", action="store_true", help="go on where a stopped run of the same options stood")
+    group.add_argument("--resume", action="store_true", help="resume a stopped run with the same options")
     add_json(group)
 
 
@@ -81,7 +81,7 @@ def tune(args) -> int:
         for method in dict.fromkeys(args.methods):
             rows.append(bench.run(method))
     except KeyboardInterrupt:
-        print(f"gpuschedlab: interrupted; decisions are in {args.out}. Add --resume to go on.", file=sys.stderr)
+        print(f"gpuschedlab: interrupted; decisions are in {args.out}. Add --resume to continue.", file=sys.stderr)
         return 130
     if args.json:
         print(as_json({"policy": policy.name, "objective": policy.goal, "methods": rows}))

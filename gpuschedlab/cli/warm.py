@@ -11,7 +11,7 @@ def add(parser):
 
 
 def warm(args) -> int:
-    """Compile everything, and say how long it took."""
+    """Compile everything, and report the time that it took."""
     from gpuschedlab.bench.engine import warm as compile_all
 
     seconds = compile_all()

@@ -157,7 +157,7 @@ class Estimator(Knobbed):
         return self._checked(self._predict(seen), jobs.height, lambda i: f"job {jobs['job_id'][i]}")
 
     def update(self, view) -> np.ndarray | None:
-        """Estimate again from what a run shows of its jobs; the default has nothing new to say.
+        """Update the estimates with what a run shows of its jobs; the default keeps them.
 
         A subclass that learns from execution overrides it. It reads the view only, and keeps nothing on itself: one
         estimator serves many runs, and a copied or continued run must get the same answer.

@@ -26,7 +26,7 @@ class History(Estimator):
 
     .. math:: e_g = w m_g + (1 - w) e_{g-1}, \quad w = n_g / (n_g + k_g).
 
-    The prior k is how many jobs the wider estimate is worth. It is chosen for each level on the last third of the
+    The prior k is the number of jobs that the wider estimate counts for. It is chosen for each level on the last third of the
     history, predicted from the first two thirds: where users do not repeat themselves it comes out infinite.
 
     Parameters
@@ -77,7 +77,8 @@ class History(Estimator):
     half_life: Annotated[float, HALF_LIFE] = 10.0
     statistic: Annotated[str, Knob(choices=("geometric", "mean"), help="typical duration of a group")] = "geometric"
     prior: Annotated[
-        float | None, Knob(0, 1e12, unit="jobs", tuned=(0, 30), help="worth of the wider group; none: chosen")
+        float | None,
+        Knob(0, 1e12, unit="jobs", tuned=(0, 30), help="jobs that the wider group counts for; none: chosen"),
     ] = None
 
     def _fit(self, history: pl.DataFrame) -> None:

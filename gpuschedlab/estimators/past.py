@@ -1,4 +1,4 @@
-"""What the past of a user, a task or a demand says, as known at a given time."""
+"""Statistics of the past jobs of a user, a task or a demand, as known at a given time."""
 
 from collections.abc import Sequence
 

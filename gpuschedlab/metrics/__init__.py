@@ -1,4 +1,4 @@
-"""What a run was worth: numbers from its frames, each with its equation and source.
+"""Metrics of a run: numbers from its frames, each with its equation and source.
 
 Times of jobs (`times`), fairness (`fairness`), use of the cluster (`usage`), deadlines (`slo`), and all of them
 in one row (`table`). Per-job functions return arrays, one entry a measured job; the rest return one number.

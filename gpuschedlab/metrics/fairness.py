@@ -1,4 +1,4 @@
-"""Finish-time fairness: what sharing cost each job, against a fair share of its own."""
+"""Finish-time fairness: the cost of sharing for each job, compared with a fair share of its own."""
 
 import numpy as np
 import polars as pl
@@ -125,7 +125,7 @@ def _best_alone(jobs: pl.DataFrame, speeds, cluster, share: np.ndarray, rigid: n
         kind, gpus = speeds.code[entries] >> 40, (speeds.code[entries] & ANY).astype(float)
         own = requested[rows][:, None]
         needs = np.where(gpus == ANY, own, gpus)
-        # Speeds relative to the duration on the requested GPUs say nothing about other numbers of GPUs.
+        # Speeds relative to the duration on the requested GPUs do not cover other numbers of GPUs.
         possible = (needs == own) if speeds.relative[m] else np.ones(needs.shape, bool)
         seconds = _seconds(speeds, m, entries, _work(jobs, speeds, m)[rows])
         for t, gpu_type in enumerate(cluster.gpu_types):

@@ -53,7 +53,7 @@ METRICS: dict[str, Metric] = {
     "gpu_time_overhead": Metric("GPU-time in restarts", "GPU-s", "lower", "part of it spent starting and restarting"),
     "gpu_time_lost": Metric("GPU-time lost", "GPU-s", "lower", "part of it that failures undid"),
     "preemptions": Metric("preemptions", "", "lower", "times that a policy took a job's GPUs away"),
-    "restarts_mean": Metric("restarts a job", "", "lower", "mean of starts - 1"),
+    "restarts_mean": Metric("restarts per job", "", "lower", "mean of starts - 1"),
     "failures": Metric("failures", "", "lower", "times that a node failed under a job"),
     "slo_attainment": Metric("SLOs kept", "", "higher", "share of SLO jobs that ended by their (first) deadline"),
     "slo_violation": Metric("weighted SLO violation", "", "lower", "1 - mean(reward earned / 100) of SLO jobs"),
@@ -139,7 +139,7 @@ def summary(run, *, censored: bool = False, prices: float | dict[str, float] | N
 
 
 def compare(runs: dict, metrics: list[str] | None = None, **options) -> pl.DataFrame:
-    """Put several runs side by side, one row a run.
+    """Put several runs side by side, one row per run.
 
     Parameters
     ----------

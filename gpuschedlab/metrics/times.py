@@ -36,7 +36,7 @@ def measured(run, censored: bool = False) -> pl.DataFrame:
     run : Run or polars.DataFrame
         A run, or its `jobs` frame.
     censored : bool
-        Keep censored jobs too, as publications mostly do: their recorded duration stands for the true one,
+        Keep censored jobs too, as publications mostly do: their recorded duration is used as the true one,
         which was longer.
 
     Returns
@@ -88,7 +88,7 @@ def queueing(run, censored: bool = False) -> np.ndarray:
 
 
 def slowdown(run, censored: bool = False) -> np.ndarray:
-    """Slowdown, JCT / duration, of each measured job (k,): 1 when it ran at once and undisturbed on what it asked for.
+    """Slowdown, JCT / duration, of each measured job (k,): 1 when it ran at once, without interruption, on the GPUs that it requested.
 
     Elastic jobs, or jobs on faster GPUs than the reference type, can be below 1.
 

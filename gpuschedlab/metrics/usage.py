@@ -167,7 +167,7 @@ def fragmentation(run, gpus: float | None = None) -> float:
     run : Run
         A run with its cluster in `info`.
     gpus : float, optional
-        Demand of the job that is asked about, > 0.
+        Demand of the job in question, > 0.
 
     Returns
     -------

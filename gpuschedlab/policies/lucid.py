@@ -20,8 +20,8 @@ class Lucid(Ordered):
 
     Differs from the paper in
     -------------------------
-    Measured speeds of pairs (the speed table's `sharing`) stand in for the sharing score that a decision tree
-    predicts; the update engine is the caller's: fit the estimator anew and `Simulation.switch`. A profiled job
+    Measured speeds of pairs (the speed table's `sharing`) replace the sharing score that a decision tree
+    predicts; the update engine is the caller's: fit the estimator again and `Simulation.switch`. A profiled job
     starts over, as nothing is saved non-intrusively.
 
     References

@@ -74,7 +74,7 @@ class Optimus(Round):
                 reached = segment_end(speeds, model, reached)
             kinds = speeds.type_codes(view.cluster.gpu_types)[types[at]]
             left[elastic] -= seconds_to(speeds, model, reached, kinds, nodes[at], counts[at])
-        # Rounded, so that jobs of equal work tie whatever they asked for.
+        # Rounded, so that jobs of equal work tie, no matter what they requested.
         return np.maximum(np.round(left * rate[rows, own], 6), 1.0)
 
 

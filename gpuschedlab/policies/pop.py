@@ -1,4 +1,4 @@
-"""POP (Narayanan et al., SOSP'21): split a large problem into parts of jobs and GPUs, and solve each by itself."""
+"""POP (Narayanan et al., SOSP'21): split a large problem into parts of jobs and GPUs, and solve each separately."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated

@@ -28,20 +28,20 @@ WINDOW = 12 * 3600.0  # s, of the Gantts
 READING = {
     "jct": (
         "Job completion time",
-        "Each line says which share of the jobs (up) was done within a time (right) of being submitted. Further left "
+        "Each line shows the share of jobs (up) that ended within a time (right) of their submission. Further left "
         "is better; where lines cross, one policy serves the quick jobs and the other the slow ones. The last percent "
         "at the top is the tail.",
     ),
     "load": (
         "Queue and utilisation over time",
         "Above, how many jobs wait for GPUs; below, which share of the GPUs that are up is in use. Both are averages "
-        "over short spans. A long queue beside idle GPUs means that the free ones are too scattered, or kept back. "
+        "over short spans. A long queue beside idle GPUs means that the free ones are too scattered, or reserved. "
         "Click a policy in the legend to hide it, double-click to see it alone.",
     ),
     "gantt": (
         "Jobs on each node",
         "A row is a node, a bar is a job, as high as its share of the node's GPUs; grey is idle. The darker and the "
-        "more hatched, the more GPUs the job asked for. A red triangle ends a stretch before its job was done "
+        "more hatched, the more GPUs the job requested. A red triangle ends a stretch before its job was done "
         "(preempted, moved or failed). The {hours:.3g} hours with the longest queues, for all policies the same. "
         "Hover for a job's whole life, drag to zoom.",
     ),
@@ -52,8 +52,8 @@ READING = {
     ),
     "fairness": (
         "Finish-time fairness",
-        "rho compares a job's completion time with what it would take on a fair share of the cluster of its own. "
-        "Beyond the dotted line the job would have been better off alone; a steep line left of it is fair.",
+        "rho is a job's completion time over that on its own fair share of the cluster. "
+        "Beyond the dotted line the job lost by sharing; a steep line left of it is fair.",
     ),
     "interruptions": (
         "Interruptions",

@@ -13,7 +13,7 @@ SHARES = ("utilisation", "fragmentation", "unfair_fraction", "slo_violation")
 OPTIONAL = ("slo_violation", "unfinished")  # shown where any run has a value above 0
 
 
-def _told(name: str, value) -> str:
+def _formatted(name: str, value) -> str:
     """Value of a metric as the table shows it: hours, percent, whole or three figures."""
     if value is None:
         return "–"
@@ -38,11 +38,11 @@ def _best(name: str, values: list) -> float | None:
     if not METRICS[name].better or name == "seconds" or len(known) < 2:
         return None
     best = min(known) if METRICS[name].better == "lower" else max(known)
-    return best if sum(_told(name, v) == _told(name, best) for v in known) <= len(known) / 2 else None
+    return best if sum(_formatted(name, v) == _formatted(name, best) for v in known) <= len(known) / 2 else None
 
 
 def comparison_table(runs: dict, censored: bool = False) -> str:
-    """One row a policy, sortable by every column, the best value of each marked."""
+    """One row per policy, sortable by every column, the best value of each marked."""
     frame = compare(runs, list(COLUMNS), censored=censored)
     columns = [c for c in COLUMNS if c not in OPTIONAL or any(frame[c].fill_null(0))]
     heads = ['<th scope="col"><button type="button">policy</button></th>']
@@ -58,9 +58,9 @@ def comparison_table(runs: dict, censored: bool = False) -> str:
         cells = [f'<th scope="row" data-value="{escape(row["policy"])}">{escape(row["policy"])}</th>']
         for name in columns:
             value, mark = row[name], ""
-            if best[name] is not None and value is not None and _told(name, value) == _told(name, best[name]):
+            if best[name] is not None and value is not None and _formatted(name, value) == _formatted(name, best[name]):
                 mark = ' class="best"'
-            cells.append(f'<td{mark} data-value="{"" if value is None else value}">{_told(name, value)}</td>')
+            cells.append(f'<td{mark} data-value="{"" if value is None else value}">{_formatted(name, value)}</td>')
         body.append(f"<tr>{''.join(cells)}</tr>")
     caption = (
         "Click a column's name to sort by it; hover over it for what it is. \u2193: lower is better, \u2191: higher is "
@@ -86,7 +86,7 @@ def trace_sentence(runs: dict, censored: bool = False) -> str:
         else ""
     )
     return (
-        f"{jobs.height:,} jobs submitted over {span / 86_400:.3g} days ask for {demand / 3600:,.0f} GPU-hours{load}. "
+        f"{jobs.height:,} jobs submitted over {span / 86_400:.3g} days request {demand / 3600:,.0f} GPU-hours{load}. "
         f"The cluster has {cluster.total_gpus:,} GPUs on {cluster.total_nodes} nodes ({escape(str(cluster))})."
         f"{left_out}"
     )
@@ -124,7 +124,7 @@ def _words_table(caption: str, heads: list[str], rows: list[list]) -> str:
 
 
 def run_table(runs: dict) -> str:
-    """Everything that the runs were made from: settings that all share once, the others one row a policy."""
+    """Everything that the runs were made from: settings that all share once, the others one row per policy."""
     left_out = ("seconds", "now", "events")  # results, and what would fill pages
     infos = {name: {k: v for k, v in run.info.items() if k not in left_out} for name, run in runs.items()}
     first, *others = infos.values()

@@ -25,9 +25,9 @@ class Allocation:
     objective, bound : float
         Of the program that was solved, if any: it is maximised, so that no answer is worth more than `bound`.
     status : str
-        What the solver said.
+        The solver's status.
     nodes : (m, 3) array, optional
-        Rows (job, node, GPUs): the nodes of the jobs that stand in it. The placement rule decides for the others, after
+        Rows (job, node, GPUs): the nodes of the jobs that it lists. The placement rule decides for the others, after
         these. A job that changes nodes restarts, or moves at no cost where the policy has `free_moves`.
     partner : (n,) int array, optional
         The job whose GPUs it shares, -1: it has its own. Both have the same type and number of GPUs, which count once.
@@ -121,4 +121,4 @@ class Allocation:
 
 
 _EMPTY = {"gpu_type": 0, "gpus": 0.0, "partner": -1, "merged": False, "source": -1, "profiling": False, "delay": ""}
-"""Fields with an entry a job, and what stands there for jobs that no part answers for."""
+"""Fields with one entry per job, and their defaults for jobs that no part has."""

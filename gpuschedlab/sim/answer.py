@@ -26,7 +26,7 @@ def check_answer(answer, view, who: str, delays) -> Checked:
     Raises
     ------
     PolicyError
-        Something is of the wrong shape, names what is not there, or asks for what is impossible: the message says which
+        Something is of the wrong shape, names what does not exist, or requests what is impossible: the message names
         job or node, what was found and what was expected.
     """
     return _Check(answer, view, who, delays).checked()
@@ -40,7 +40,7 @@ class _Check:
         self.who, self.when = who, f"at t={view.now:g} s"
 
     def checked(self) -> Checked:
-        """Go through the fields in turn."""
+        """Check the fields one by one."""
         if not isinstance(self.answer, Allocation):
             raise self._error(f"found {type(self.answer).__name__}; expected an Allocation.")
         out = np.zeros(self.n, ANSWER)
@@ -114,8 +114,8 @@ class _Check:
         if wrong.any():
             i = int(np.flatnonzero(wrong)[0])
             raise self._error(
-                f"job {self.view.job_id(i)} has {gpus[i]:g} GPUs and requests {self.view.gpus[i]:g}; nothing says how fast it "
-                "is on another number. Give it what it requests or nothing, profile it, or pass speeds in which its model "
+                f"job {self.view.job_id(i)} has {gpus[i]:g} GPUs and requests {self.view.gpus[i]:g}; no table has its speed "
+                "on another number. Give it what it requests or nothing, profile it, or pass speeds in which its model "
                 "is elastic."
             )
 

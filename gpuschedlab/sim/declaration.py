@@ -19,7 +19,7 @@ HIDDEN = {
     "duration": "durations are hidden; use job.estimate",
     "job_id": "names are hidden; equal keys go by submission",
 }
-"""Columns of a trace that a policy asks for in vain, and what to do instead."""
+"""Columns of a trace that a policy cannot read, and what to use instead."""
 
 
 def check_declared(policy):

@@ -45,7 +45,7 @@ def knob_record(policy) -> np.void:
 
 
 class Compiled(types.WrapperAddressProtocol):
-    """A compiled key as an address, looked up once; numba would ask for it at every call.
+    """A compiled key as an address, looked up once; numba would look it up at every call.
 
     The key was compiled for the record of its policy's knobs, and is passed as one for any record (`RAW`): both are
     pointers.
@@ -72,7 +72,7 @@ class Compiled(types.WrapperAddressProtocol):
 
 
 def _check_silent(function, who: str):
-    """Raise PolicyError for a function that raises: machine code calls it through its address, and would go on."""
+    """Raise PolicyError for a function that raises: machine code calls it through its address, and would continue."""
     if any(step.opname == "RAISE_VARARGS" for step in dis.get_instructions(function)):
         raise PolicyError(
             f"{who} has a raise or assert statement, which compiled code cannot report. Return a number for every job, "
@@ -97,7 +97,7 @@ def _compiled(function, dtype: np.dtype, who: str):
 
 
 def compiled_keys(policy) -> tuple:
-    """(key, change, gate) of an ordered policy, compiled once a class; a round policy has none of its own."""
+    """(key, change, gate) of an ordered policy, compiled once per class; a round policy has none of its own."""
     cls = type(policy) if isinstance(policy, Ordered) else _InOrder
     dtype = knob_dtype(cls)
     return tuple(_compiled(getattr(cls, name), dtype, f"{cls.__name__}.{name}") for name in KEYS)

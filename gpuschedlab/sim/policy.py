@@ -201,7 +201,7 @@ class Ordered(Policy):
 
 
 class Round(Policy):
-    """Decide what each job gets, at intervals, at events or when it asked for, in plain Python on numpy arrays.
+    """Decide what each job gets, at intervals, at events or at instants that it requested, in plain Python on numpy arrays.
 
     A subclass is a frozen dataclass with `allocate(self, view) -> Allocation`, and `begin(self)` where it carries more
     than a dict from round to round. Jobs with an unchanged answer stay where they are.
@@ -222,7 +222,7 @@ class Round(Policy):
     placement = "consolidate"
 
     def begin(self) -> object:
-        """Make what it carries from round to round (`view.memory`): anew in each run, at each switch, for each part."""
+        """Make what it carries from round to round (`view.memory`): a new object in each run, at each switch, for each part."""
         return {}
 
     def allocate(self, view: "View") -> Allocation:
@@ -243,7 +243,7 @@ def _as_its_own(name: str) -> property:
 
 
 class Wrapped(Round):
-    """A round policy around another one, which says when rounds are and how jobs are placed.
+    """A round policy around another one; the inner one decides when rounds are and how jobs are placed.
 
     A subclass is a frozen dataclass with the field `policy`, and changes what that one sees or answers.
     """

@@ -62,7 +62,7 @@ def begin(simulation, start: float, initial: pl.DataFrame | None):
 
 
 def _remember(simulation, at: np.ndarray, initial: pl.DataFrame):
-    """Give jobs back how contended their past was and since when they wait or run; queues are sorted anew by it."""
+    """Give jobs back how contended their past was and since when they wait or run; queues are sorted again by it."""
     s = simulation.state
     if "contention" in initial.columns:
         past = float(s.scalar["now"][0]) - s.job["submit"][at]

@@ -45,7 +45,7 @@ class Run:
     pools : polars.DataFrame
         `time, name, gpu_type, gpus`: GPUs reserved for a purpose; a row holds until the next of its name and type.
     info : dict
-        Policy, knobs, cluster, seed, versions and what else it came from.
+        Policy, knobs, cluster, seed, versions and its other inputs.
     """
 
     jobs: pl.DataFrame
@@ -129,7 +129,7 @@ def _null(values: np.ndarray, valid: np.ndarray) -> pl.Series:
 
 
 def make_run(simulation) -> Run:
-    """Gather the frames of a simulation as it stands."""
+    """Gather the frames of a simulation in its present state."""
     s = simulation.state
     types = pl.Series(simulation.cluster.gpu_types, dtype=pl.Utf8)
     job, body = s.job, s.body

@@ -33,13 +33,13 @@ class Scenario:
     Parameters
     ----------
     trace : polars.DataFrame
-        One row a job (`gpuschedlab.traces.SCHEMA`).
+        One row per job (`gpuschedlab.traces.SCHEMA`).
     cluster : Cluster
     history : polars.DataFrame, optional
         Jobs before the trace; none is the same as no history. The estimator learns from them unless it has been fitted
         already, and so does a policy that can (`fit`).
     speeds : Speeds or callable, optional
-        How fast models go, or a function of the cluster that says so, such as `default_speeds`; without it every job is
+        Speeds of the models, or a function of the cluster that returns them, such as `default_speeds`; without it every job is
         rigid.
     estimator : Estimator, optional
         What policies may know of durations; default `Oracle()`. It is copied, not fitted itself.
@@ -144,7 +144,7 @@ class Scenario:
         return policy.fit(self.history) if learns else policy
 
     def simulation(self, policy: Policy, *, start: float = 0.0, initial: pl.DataFrame | None = None) -> "Simulation":
-        """Simulation of a policy that stands at its beginning; `start` and `initial` as for `Simulation`."""
+        """Simulation of a policy at its beginning; `start` and `initial` as for `Simulation`."""
         from gpuschedlab.sim.simulation import Simulation
 
         return Simulation(self, policy, start=start, initial=initial)
@@ -154,7 +154,7 @@ class Scenario:
         return self.simulation(policy).run(self.until)
 
     def summary(self) -> dict:
-        """What it consists of, by name; `load`: GPU-time asked for over that of the cluster from the first job to the last."""
+        """What it consists of, by name; `load`: GPU-time requested over that of the cluster from the first job to the last."""
         submit = self.trace["submit"]
         span = float(submit.max() - submit.min()) if self.trace.height else 0.0
         asked = float((self.trace["gpus"] * self.trace["duration"]).sum())

@@ -31,7 +31,7 @@ PATIENCE = 7 * 86_400.0
 LOGGED = 20_000
 """Rows in the log of allocations from which on jobs that start without progress are an error."""
 ADDRESSES = ("_fns", "_raw")
-"""Attributes that point into this process' memory: a pickle leaves them out, and they are made anew where it is read."""
+"""Attributes that point into this process' memory: a pickle leaves them out, and they are made again where it is read."""
 
 
 class Simulation:
@@ -40,7 +40,7 @@ class Simulation:
     Parameters
     ----------
     trace : polars.DataFrame or Scenario
-        One row a job (`gpuschedlab.traces.SCHEMA`), or several that start and end together (`jobs`): then policies that
+        One row per job (`gpuschedlab.traces.SCHEMA`), or several that start and end together (`jobs`): then policies that
         order jobs, and estimators, are asked about one of them, on its part of the GPUs; all else is in total.
     cluster : Cluster, or Policy after a scenario
     policy : Ordered or Round
@@ -113,7 +113,7 @@ class Simulation:
     def run(self, until: float | None = None) -> Run:
         """Go on until an instant (s), or until nothing is left to happen.
 
-        Interrupted (Ctrl-C), the simulation stands at a whole event and can be continued.
+        Interrupted (Ctrl-C), the simulation stops at a whole event and can be continued.
         """
         self.advance(np.inf if until is None else until)
         return self.result()
@@ -158,7 +158,7 @@ class Simulation:
         return twin
 
     def under(self, policy: Policy) -> "Simulation":
-        """Snapshot that goes on under another policy: a `copy` and its `switch`, at the cost of one."""
+        """Snapshot that continues under another policy: a `copy` and its `switch`, at the cost of one."""
         twin = self._fork()
         twin.switch(policy)  # in a state of its own
         return twin
@@ -223,7 +223,7 @@ class Simulation:
         }
 
     def _grow(self, watch: bool = False):
-        """Make room in the logs; an error if all that was logged since the last time is jobs being started in vain."""
+        """Make room in the logs; an error if all rows since the last time are of jobs that started without progress."""
         scalar, job = self.state.scalar[0], self.state.job
         now = np.array([scalar["arrived"], scalar["done"], job["executed"].sum(), self.state.body["overhead"].sum()])
         arrived, done, executed, overhead = now - self._logged
@@ -254,7 +254,7 @@ class Simulation:
 
     @cached_property
     def values(self) -> tuple[np.ndarray, np.ndarray]:
-        """Value tables (n, F) of the jobs: seconds since submission, and what a job is worth if it ends by then."""
+        """Value tables (n, F) of the jobs: seconds since submission, and the value of a job that ends by then."""
         return value_table(self.trace)
 
     def _round(self):
@@ -276,7 +276,7 @@ class Simulation:
         self._watch(view)
 
     def _answer(self, view: View):
-        """What the policy answers; what it raises of its own gets its name and the time."""
+        """The policy's answer; its name and the time are added to its own exceptions."""
         try:
             return self.policy.allocate(view)
         except LabError:
@@ -341,5 +341,5 @@ def versions() -> dict[str, str]:
 
 
 def _each(trace: pl.DataFrame) -> pl.DataFrame:
-    """The trace with the GPUs of one job, where rows stand for several."""
+    """The trace with the GPUs of one job, where a row represents several."""
     return trace.with_columns(pl.col("gpus") / pl.col("jobs").fill_null(1.0)) if "jobs" in trace.columns else trace

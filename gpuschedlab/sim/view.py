@@ -39,7 +39,7 @@ class View:
     model, kind, user, vc : (n,) int
         Codes; model indexes `speeds.models`, -1 without one.
     elastic : (n,) bool
-        Whether the speed table says how fast it is on other numbers of GPUs than it requests.
+        Whether the speed table has its speed on other numbers of GPUs than it requests.
     gpu_type, running_nodes, restarts, partner, source : (n,) int
         Type held (-1: not running), nodes held, starts after the first; position of the job that it shares GPUs with,
         row in the trace of the job that it started from (-1: none).
@@ -195,7 +195,7 @@ class View:
 
     @cached_property
     def profiled(self) -> np.ndarray:
-        """(n,) seconds that it held GPUs without progress, as an answer asked for."""
+        """(n,) seconds that it held GPUs without progress, as an answer requested."""
         return self._state.body["idled"][self.index]
 
     @cached_property
@@ -211,7 +211,7 @@ class View:
     @cached_property
     def partner(self) -> np.ndarray:
         """(n,) position of the job that it shares GPUs with, -1: none."""
-        place = np.full(len(self._state.job) + 1, -1)  # the last entry stands for no partner
+        place = np.full(len(self._state.job) + 1, -1)  # the last entry means no partner
         place[self.index] = np.arange(len(self))
         return place[self._state.body["partner"][self.index]]
 
@@ -272,7 +272,7 @@ class View:
 
     @cached_property
     def rewards(self) -> np.ndarray:
-        """(n, F) what a job is worth if it ends by the instant in `deadlines`."""
+        """(n, F) value of a job that ends by the instant in `deadlines`."""
         return self._simulation.values[1][self.index]
 
     @cached_property

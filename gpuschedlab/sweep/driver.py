@@ -37,9 +37,9 @@ def sweep(
 ) -> Sweep:
     """Run every policy in every scenario with every seed; each result is kept as soon as it is there.
 
-    Whatever stops it (Ctrl-C, a kill, a full disk, a power cut), the same call goes on from the cells that are
+    Whatever stops it (Ctrl-C, a kill, a full disk, a power cut), the same call resumes from the cells that are
     finished. A cell is known by the content of all that it depends on, so the folder may also be used for a sweep
-    that asks for more, or for something else. With ``joblib.parallel_config(backend="dask")`` around it, the cells
+    that requests more, or other cells. With ``joblib.parallel_config(backend="dask")`` around it, the cells
     run on a Dask cluster; results are the same bytes.
 
     Parameters
@@ -75,7 +75,7 @@ def sweep(
     RunError
         Some cells failed (`strict`), the folder cannot be written, or another sweep is at work there.
     PolicyError, TraceError, ClusterError
-        What is asked for cannot be: before anything is computed.
+        The request is impossible: raised before anything is computed.
 
     Examples
     --------
@@ -178,7 +178,7 @@ def _keep(plan: Plan, store: Store, outcome: Outcome, bar):
 def _is_death(error: Exception) -> bool:
     """Whether a worker was killed.
 
-    Loky says so by a broken pool; Dask after it has tried a cell on several workers,
+    Loky reports it by a broken pool; Dask after it has tried a cell on several workers,
     or when a scenario was lost with the only worker that held it.
     """
     return isinstance(error, BrokenProcessPool) or type(error).__name__ in ("KilledWorker", "FutureCancelledError")
@@ -213,7 +213,7 @@ def _mend_dask(backend):
         except TimeoutError:
             raise RunError(
                 f"sweep: found no Dask worker in {WAIT} s; expected one or more. The cells that are finished are kept; "
-                "start workers, and the same call goes on from there."
+                "start workers, and the same call resumes from there."
             ) from None
         return max(2, sum(backend.client.ncores().values()))
 

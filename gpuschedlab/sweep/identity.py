@@ -59,7 +59,7 @@ def code_of_package(parts: tuple[str, ...] = PARTS, root: Path | None = None) ->
 
 
 def frame_digest(frame: pl.DataFrame) -> str:
-    """Hash of a frame's columns and values, however it lies in memory."""
+    """Hash of a frame's columns and values, no matter how it lies in memory."""
     known = hashlib.sha256(str(frame.height).encode())
     for s in frame:
         known.update(f"\0{s.name}\0{s.dtype}\0".encode() + s.is_null().to_numpy().tobytes())
@@ -142,7 +142,7 @@ def is_own(module: str) -> bool:
 
 
 def _source(cls: type) -> str:
-    """Hash of the file that a class stands in; in a notebook or script, of its own source; failing that, its code."""
+    """Hash of the file that defines a class; in a notebook or script, of its own source; failing that, its code."""
     module = sys.modules.get(cls.__module__)
     file = getattr(module, "__file__", None)
     if file and cls.__module__ != "__main__" and Path(file).is_file():
@@ -157,7 +157,7 @@ def _source(cls: type) -> str:
 
 
 def _bytecode(code) -> str:
-    """Hash of a code object: what it does and with which constants, not where it stands."""
+    """Hash of a code object: what it does and with which constants, not its place."""
     constants = [_bytecode(c) if inspect.iscode(c) else repr(c) for c in code.co_consts]
     return _hash(code.co_code + repr((code.co_names, code.co_varnames, constants)).encode())
 

@@ -30,7 +30,7 @@ class Cell:
     estimator : Estimator or None
         In place of the scenario's.
     labels : dict
-        What its file says of it: class of the policy, knobs, seed.
+        Columns of its file that identify it: class of the policy, knobs, seed.
     """
 
     key: str
@@ -134,7 +134,7 @@ def _knows(value) -> bool:
 
 @contextlib.contextmanager
 def portable(plan: Plan):
-    """While it lasts, `pack` sends the user's own classes whole, as workers may lack the files they stand in."""
+    """While it lasts, `pack` sends the user's own classes whole, as workers may lack the files that define them."""
     from gpuschedlab._extras import need
 
     pickler = need("cloudpickle", "sweeps")

@@ -21,7 +21,7 @@ COLUMNS = ("jct_mean", "jct_median", "jct_p99", "queueing_mean", "makespan", "ut
 
 @dataclass(frozen=True)
 class Sweep:
-    """Metrics of all finished cells, one row each, in the order asked for.
+    """Metrics of all finished cells, one row each, in the order requested.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ class Sweep:
         Raises
         ------
         RunError
-            Some failed: the message says how many, and what some of them did wrong.
+            Some failed: the message has their number, and some of their errors.
         """
         if not self.failed:
             return self
@@ -107,7 +107,7 @@ class Sweep:
         rest = f" There are {len(kinds) - 3} more kinds of error." if kinds[3:] else ""
         raise RunError(
             f"sweep: {len(self.failed)} of {sum(self.summary().values())} cells failed. {' '.join(kinds[:3])}{rest} "
-            f"The others are kept in {self.folder}: Sweep.read(folder) has them, its errors/ says where; the same call "
+            f"The others are kept in {self.folder}: Sweep.read(folder) has them, its errors/ has the tracebacks; the same call "
             "tries the failed ones again."
         )
 
@@ -138,7 +138,7 @@ def varied(plan) -> dict[str, dict]:
             continue
         taken = name in NAMES or name in SCHEMA or name in METRICS
         kinds, labels = {i.kind for i in some}, {i.label for i in some}
-        # One name for different things in two policies: only its words can stand in one column.
+        # One name for different things in two policies: only its text fits in one column.
         found[f"{name}_knob" if taken else name] = {
             "name": name,
             "kind": kinds.pop() if len(kinds) == 1 else "words",
@@ -152,7 +152,7 @@ _TYPES = {"float": pl.Float64, "int": pl.Int64, "bool": pl.Boolean}
 
 
 def _value(about: dict, knobs: dict):
-    """Value of a knob as its column holds it; tuples and choices as words."""
+    """Value of a knob as its column holds it; tuples and choices as text."""
     value = knobs.get(about["name"])
     return value if about["kind"] in _TYPES or value is None else knob_word(value)
 
@@ -172,7 +172,7 @@ def _frame(rows: list[dict], found: dict[str, dict], knobs: dict) -> pl.DataFram
 
 
 def _word(row: dict, knobs: dict) -> str:
-    """What a row is, in words."""
+    """Label of a row."""
     parts = [f"{k}={knob_word(row['knobs'][a['name']])}" for k, a in knobs.items() if a["name"] in row["knobs"]]
     where = [row["scenario"], *([row["cluster"]] if row["cluster"] else []), f"seed {row['seed']}"]
     return " ".join([row["policy"], *parts, "on", ", ".join(where)])

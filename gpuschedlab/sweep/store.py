@@ -1,4 +1,4 @@
-"""Where cells are kept: a folder with one file a cell, each whole or not there."""
+"""Where cells are kept: a folder with one file per cell, each complete or absent."""
 
 import contextlib
 import hashlib
@@ -202,7 +202,7 @@ def disk_errors(store: Store):
         kept = sum(1 for _ in store.cells.glob("*.parquet")) if store.cells.is_dir() else 0
         raise RunError(
             f"sweep: {store.folder} cannot be written: {error.strerror or error}. The {kept} cells that are finished "
-            "are kept; free some space, and the same call goes on from there."
+            "are kept; free some space, and the same call resumes from there."
         ) from error
 
 

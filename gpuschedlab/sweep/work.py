@@ -1,4 +1,4 @@
-"""One cell, computed wherever a worker is."""
+"""The computation of one cell, in any worker process."""
 
 import pickle
 import time
@@ -38,7 +38,7 @@ class Outcome:
     error, trace : str
         What went wrong, in one line, and where.
     labels : dict of str to str
-        What the cell's file says of its scenario: cluster, estimator.
+        Columns of the cell's file about its scenario: cluster, estimator.
     """
 
     key: str
@@ -76,7 +76,7 @@ def work(key: str, raw: bytes | tuple, scenario, code: str, keep_runs: bool) -> 
     try:
         if code != code_of_package():
             raise RunError(
-                "found another version of the package, or of what it stands on, on this worker; expected the same "
+                "found another version of the package, or of its dependencies, on this worker; expected the same "
                 "as where the sweep was started. Install that there."
             )
         return _computed(key, *(pickle.loads(raw) if isinstance(raw, bytes) else raw), scenario, keep_runs)

@@ -222,7 +222,7 @@ def _one(pooch, url: str, target: Path, checksum: str | None, progress: bool) ->
             processor=unpack,
         )
     except OSError as error:
-        raise TraceError(_told(error, url, target / file)) from error
+        raise TraceError(_message(error, url, target / file)) from error
     except TraceError:
         raise
     except Exception as error:  # pooch: a wrong hash is a ValueError; archives have errors of their own
@@ -241,7 +241,7 @@ def _untar(file: str, action: str, _) -> None:
             tar.extractall(folder, filter="data")
 
 
-def _told(error: OSError, url: str, file: Path) -> str:
+def _message(error: OSError, url: str, file: Path) -> str:
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS):
         return (
             f"fetch {url}: found {error.strerror} at {file.parent}; expected room for it. Free some, or pass folder=."

@@ -19,7 +19,7 @@ class Resuming:
     part : Path
         Where the unfinished file is kept.
     resume : bool
-        Whether to go on with an unfinished file; False starts anew.
+        Whether to continue an unfinished file; False starts again.
     progress : bool
         Whether to show a bar, where standard error is a terminal and tqdm is installed.
     timeout : float

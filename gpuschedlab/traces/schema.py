@@ -184,7 +184,7 @@ def validate(
     Parameters
     ----------
     frame : polars.DataFrame
-        One row a job; at least job_id, submit (s), gpus, duration (s).
+        One row per job; at least job_id, submit (s), gpus, duration (s).
     source : str
         What an error names.
     on_bad : {"raise", "drop"}

@@ -135,7 +135,7 @@ def learn_graph(samples: pl.DataFrame, layers: Layers, *, alpha: float = 0.05, d
     Independence is tested by partial correlation of normal scores (ranks), so that monotone effects count as linear
     ones do; a second search, with each knob replaced by the objective's mean around its value, finds effects that rise
     and fall. A category enters by the mean score of the objective at each of its values. An edge that FCI leaves goes
-    from the earlier layer to the later; between metrics as its marks say, else from the one declared first. An edge
+    from the earlier layer to the later; between metrics as its marks say, otherwise from the one declared first. An edge
     that would close a circle is turned.
 
     Parameters

@@ -14,7 +14,7 @@ from gpuschedlab.errors import EstimatorError
 
 BACKENDS = {"network": Network, "boosted": Boosted}
 BATCH = 128
-"""New rows after which all is learnt anew: also what fine-tuning leaves alone, such as where a network cuts its numbers."""
+"""New rows after which the model is fitted again: also what fine-tuning leaves alone, such as where a network cuts its numbers."""
 
 
 class Prediction(NamedTuple):
@@ -77,7 +77,7 @@ class CausalModel:
     def update(self, samples) -> CausalModel:
         """Learn from a few more, newer ones (fine-tuning): a frame, or a value (n,) or a number by each variable's name.
 
-        After every `BATCH` of them, however many come at a time, all is learnt anew.
+        After every `BATCH` of them, however many come at a time, the model is fitted again.
         """
         new = np.column_stack([np.asarray(samples[n], float) for n in self.graph.layers.names])
         while len(new):

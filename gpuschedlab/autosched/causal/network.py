@@ -140,7 +140,7 @@ class Network:
         return np.array([states[c] for c in self.causes[name]]).reshape(-1, len(states[name])).T
 
     def means(self, name: str) -> np.ndarray:
-        """Mean (s,) of what was seen in each state; empty states lie between their neighbours."""
+        """Mean (s,) of the samples in each state; empty states lie between their neighbours."""
         values = self._named(self.rows)[name]
         state = np.searchsorted(self.cuts[name], values, side="right")
         seen, place, count = np.unique(state, return_inverse=True, return_counts=True)
@@ -149,7 +149,7 @@ class Network:
     def _joint(self, fixed: dict[str, np.ndarray], goal: str) -> np.ndarray:
         """Distribution (n, s) of one variable, given states (n,) of others: knobs and context, or what is intervened on.
 
-        Sums over the states of all that is free and that the goal hangs on, causes first.
+        Sums over the states of all free variables that the goal depends on, causes first.
         """
         needed, names = self._needed(goal, fixed), []
         joint = np.ones(len(next(iter(fixed.values()))))
@@ -178,7 +178,7 @@ class Network:
         return shares if len(held) == 1 else shares[where.ravel()]
 
     def _needed(self, goal: str, fixed) -> list[str]:
-        """Free variables that the goal hangs on, causes first, the goal last."""
+        """Free variables that the goal depends on, causes first, the goal last."""
         found, stack = set(), [goal]
         while stack:
             name = stack.pop()

@@ -55,7 +55,7 @@ class Boosted:
         self.weight = np.concatenate([self.weight, np.full(len(rows), self.recent)])
 
     def refit(self) -> None:
-        """Learn the regressions anew from all rows."""
+        """Fit the regressions again, on all rows."""
         self._learn(self.rows, self.weight)
 
     def _learn(self, rows: np.ndarray, weight: np.ndarray) -> None:

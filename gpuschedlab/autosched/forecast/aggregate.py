@@ -43,7 +43,7 @@ class Aggregator(Knobbed):
 
     Differs from the paper in
     -------------------------
-    The thesis does not say when jobs count as similar, nor bounds a group. What else a job has, such as its model, is that
+    The thesis does not say when jobs count as similar, nor bounds a group. Other columns, such as the model, are those
     of the group's first job. A row keeps how many jobs it stands for
     (`jobs`), by which objectives are averaged, and by how much its members' mean duration differs from its own
     (`shift`, s).

@@ -1,4 +1,4 @@
-"""The global generator (6.4.2.1): the near future of arrivals is the sequel of the most similar stored hour."""
+"""The global generator (6.4.2.1): the near future of arrivals is the sequel of the most similar past hour."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ def periodic_part(counts: np.ndarray, terms: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class GlobalGenerator:
-    """Copy what followed the stored stretch that resembles the last hour most.
+    """Copy what followed the past stretch that resembles the last hour most.
 
     Submissions are counted in buckets; FFT keeps the periodic part; the last `segment` seconds are compared with every
-    stored segment, and the jobs of the `horizon` seconds after the nearest one are copied to the future.
+    past segment, and the jobs of the `horizon` seconds after the nearest one are copied to the future.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ class GlobalGenerator:
     Differs from the paper in
     -------------------------
     How many periods are kept is not published. The horizon may be longer than an hour. With less than that
-    and a day stored, the last `horizon` seconds are copied; what is stored is repeated until the horizon is filled.
+    and a day of past arrivals, the last `horizon` seconds are copied; the past is repeated until the horizon is filled.
 
     References
     ----------
@@ -134,12 +134,10 @@ class GlobalGenerator:
         submit = repository["submit"].to_numpy()
         at = self.match(submit, now)
         first = submit[0] - 1e-3 if len(submit) else now
-        stored, copies = max(now - max(at, first), self.bucket), []
-        for ahead in np.arange(0.0, horizon, stored):
-            first, last = np.searchsorted(
-                submit, [now - stored, now - stored + min(stored, horizon - ahead)], side="right"
-            )
-            copies.append(repository[int(first) : int(last)].with_columns(pl.col("submit") + stored + ahead))
+        past, copies = max(now - max(at, first), self.bucket), []
+        for ahead in np.arange(0.0, horizon, past):
+            first, last = np.searchsorted(submit, [now - past, now - past + min(past, horizon - ahead)], side="right")
+            copies.append(repository[int(first) : int(last)].with_columns(pl.col("submit") + past + ahead))
         rows = pl.concat(copies)
         names = pl.Series("job_id", [f"forecast-{i}" for i in range(rows.height)], dtype=pl.Utf8)
         return rows.with_columns(names, pl.col("submit").clip(now + 1e-3))

@@ -176,7 +176,7 @@ class Seen:
         Parameters
         ----------
         query : polars.DataFrame
-            job_id, submit, gpus, executed, and what else the repository records.
+            job_id, submit, gpus, executed, and the repository's other columns.
         at : (q,) numpy.ndarray
             Instants (s).
         recent : int

@@ -54,7 +54,7 @@ def before(simulation, history: pl.DataFrame | None) -> pl.DataFrame | None:
     TraceError
         As `in_order`.
     EstimatorError
-        A job is not submitted before the trace, or asks for more GPUs than there are of a type.
+        A job is not submitted before the trace, or requests more GPUs than there are of a type.
     """
     if history is None or (isinstance(history, pl.DataFrame) and history.is_empty()):
         return None

@@ -1,4 +1,4 @@
-"""What a configuration is worth on a forecast: one simulation, an objective, and the metrics that explain it."""
+"""The value of a configuration on a forecast: one simulation, an objective, and the metrics that explain it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gpuschedlab.sim.scenario import scenario_of
 
 
 class Objective(NamedTuple):
-    """What is tuned: `label`, `unit`, whether `higher` values are better, and the `context` that it hangs on (`CONTEXT`)."""
+    """What is tuned: `label`, `unit`, whether `higher` values are better, and the `context` that it depends on (`CONTEXT`)."""
 
     label: str
     unit: str
@@ -34,10 +34,10 @@ CONTEXT = {
 job waits, and `level`, that of the objective: of a share that is near 1 already, no configuration makes twice as much."""
 
 WATCHED = {
-    "queueing": "s waited a job",
+    "queueing": "s waited per job",
     "utilisation": "GPU-time held over GPU-time up, until the last job ends",
-    "preemptions": "suspensions a job",
-    "overhead": "s of starting and restarting a job",
+    "preemptions": "suspensions per job",
+    "overhead": "s of starts and restarts per job",
     "slowdown": "GPU-time without delays over the work done: placement and sharing",
     "interference": "share of executed time with a partner on the same GPUs",
     "backlog": "GPUs that wait, on average, over the GPUs up",

@@ -21,7 +21,7 @@ DAY = 86_400.0
 TIMES = 10.0
 """Most often that an arrival of a calm segment comes, on average."""
 CALM = 3
-"""One in so many instants stays as it was, however calm: there, too, a model must know what knobs are worth."""
+"""One in so many instants stays as it was, however calm: there, too, a model must predict the effect of knobs."""
 
 
 def layers_of(space: Space) -> Layers:
@@ -113,7 +113,7 @@ def gather(
 
 
 def busier(forecast: Forecast, capacity: float, horizon: float, rng) -> Forecast:
-    """Let arrivals come several times (at most `TIMES`) where jobs ask for less than `capacity` GPUs over the horizon (s)."""
+    """Let arrivals come several times (at most `TIMES`) where jobs request less than `capacity` GPUs over the horizon (s)."""
     trace = forecast.trace
     existing, coming = trace.head(forecast.existing), trace.tail(trace.height - forecast.existing)
     passed = existing.join(forecast.initial, on="job_id", how="left", maintain_order="left")["progress"]
@@ -130,7 +130,7 @@ def busier(forecast: Forecast, capacity: float, horizon: float, rng) -> Forecast
 
 
 def _busy(play: Simulation, last: float, count: int, rng) -> list[float]:
-    """Instants up to the `last`, a whole hour each, spread over the half of the time in which most GPUs were asked for."""
+    """Instants up to the `last`, a whole hour each, spread over the half of the time in which most GPUs were requested."""
     timeline = play.run(until=last).timeline
     hours = np.arange(1, max(2, last // 3600 + 1)) * 3600.0
     at = np.searchsorted(timeline["time"].to_numpy(), hours, side="right") - 1

@@ -58,7 +58,7 @@ def calibrate(
     vcs : dict, optional
         Shares of the virtual clusters among the jobs; by default from the column vc.
     users : int, optional
-        Number of users; by default from the column user, else 200.
+        Number of users; by default from the column user, otherwise 200.
     waits : callable, optional
         (trace, days) -> mean waits (s), such as `gpuschedlab.bench.presets.fifo_waits`: with it the figures that say how
         jobs queue are found by generating traces and letting them wait (`tuning.tune`; minutes for 100,000 jobs).

@@ -1,4 +1,4 @@
-"""How like its neighbours a job is: GPU counts and durations as latents, batches, spells of work."""
+"""Correlation of neighbouring jobs: GPU counts and durations as latents, batches, spells of work."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from gpuschedlab.traces.generator.statistics import scores_within
 BUCKETS = (0.0, 1.0, 2.0, 3.0, 5.0, *(2.0**k + 1 for k in range(3, 13)))
 #: Fewest jobs of a bucket, and most points of its table of durations.
 LEAST, POINTS = 8, 129
-#: Lags (in batches) at which likeness is measured. Neighbours differ by construction: one batch has one GPU count.
+#: Lags (in batches) at which correlation is measured. Neighbours differ by construction: one batch has one GPU count.
 LAGS = (2, 5, 10, 20, 50, 100, 200, 500)
 #: A spell keeps its GPU count, nearly always: the share of x that it has in common.
 X_SPELL = 0.99
-#: Of the likeness of durations within a batch, the most that a spell's batches have in common.
+#: Of the correlation of durations within a batch, the most that a spell's batches have in common.
 MOST_OF_BATCH = 0.8
 #: What is tried for the share of batches with which a new spell begins.
 NEW_SPELLS = (0.01, 0.02, 0.035, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5)
@@ -52,7 +52,7 @@ def figures_of_marks(submit, gpus, duration, batch, size, surplus) -> Marks:
     z_slopes, week_z = _explain(z, 1.0, cause, hour // WEEK_HOURS)
     z = z - week_z[hour // WEEK_HOURS]
     inside = _inside(z, batch, size)
-    near = likeness(gpus, z, batch, size)
+    near = batch_correlations(gpus, z, batch, size)
     new = recurrence(near[0], RECENCY)
     z_spell = min(share_of_spell(near[1], new, RECENCY), MOST_OF_BATCH * inside)
     return Marks(
@@ -109,8 +109,8 @@ def _explain(y: np.ndarray, shrink: float, cause: np.ndarray, week: np.ndarray):
     return np.clip(slopes, -0.9, 0.9), means
 
 
-def likeness(gpus: np.ndarray, z: np.ndarray, batch: np.ndarray, size: np.ndarray) -> np.ndarray:
-    """Return how like each other batches are that are LAGS apart.
+def batch_correlations(gpus: np.ndarray, z: np.ndarray, batch: np.ndarray, size: np.ndarray) -> np.ndarray:
+    """Return the correlations of batches that are LAGS apart.
 
     Returns
     -------
@@ -137,12 +137,12 @@ def _inside(z: np.ndarray, batch: np.ndarray, size: np.ndarray) -> float:
 
 
 def recurrence(near: np.ndarray, recency: float) -> float:
-    """Find the share of batches with a new spell, for which P(same spell | lag) comes next to the likeness of GPU counts.
+    """Find the share of batches with a new spell, for which P(same spell | lag) comes next to the correlation of GPU counts.
 
     Parameters
     ----------
     near : (lags,) float
-        Likeness of GPU counts.
+        Correlation of GPU counts.
     recency : float
         As in `Marks`.
     """
@@ -150,7 +150,7 @@ def recurrence(near: np.ndarray, recency: float) -> float:
 
 
 def share_of_spell(near: np.ndarray, new: float, recency: float) -> float:
-    """Return the share of z that goes with the spell, if likeness is that share times P(same spell | lag)."""
+    """Return the share of z that goes with the spell, if correlation is that share times P(same spell | lag)."""
     same = same_spell(new, recency)
     return float(np.clip(near @ same / (same @ same), 0.0, 1.0))
 

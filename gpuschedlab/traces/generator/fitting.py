@@ -14,12 +14,12 @@ import numpy as np
 import polars as pl
 
 from gpuschedlab.traces.generator.attributes import bucket_of
-from gpuschedlab.traces.generator.correlation import NEW_SPELLS, likeness
+from gpuschedlab.traces.generator.correlation import NEW_SPELLS, batch_correlations
 from gpuschedlab.traces.generator.generate import generate
 from gpuschedlab.traces.generator.presets import Calibration, Marks
 from gpuschedlab.traces.generator.statistics import batches, demand, scores_within
 
-#: What is tried: recency of spells, steps of NEW_SPELLS below the measured one, the share of a batch's likeness that is
+#: What is tried: recency of spells, steps of NEW_SPELLS below the measured one, the share of a batch's correlation that is
 #: the spell's, answers to demand, and quantiles of the real demand at which the cluster counts as full.
 RECENCIES = (0.7, 1.2)
 STEPS = (0, 2)
@@ -38,8 +38,8 @@ Waits = Callable[[pl.DataFrame, float], np.ndarray]
 def tune(figures: Calibration, trace: pl.DataFrame, waits: Waits) -> Calibration:
     """Choose `recency`, `z_spell`, `pull` and `ceiling` so that jobs wait as long as the trace's.
 
-    For each recency, new_spell is that with which GPU counts are as like those of batches before as in the trace, or somewhat
-    lower: the likeness of all batches says little of the few wide ones. What is minimised over all is the largest deviation of
+    For each recency, new_spell is that with which GPU counts correlate with earlier batches as in the trace, or somewhat
+    lower: the correlation of all batches says little of the few wide ones. What is minimised over all is the largest deviation of
     the waits (of their logarithms, over seeds: simulated moments).
 
     Parameters
@@ -75,12 +75,12 @@ def tune(figures: Calibration, trace: pl.DataFrame, waits: Waits) -> Calibration
 
 def _new_spells(figures: Calibration, trace: pl.DataFrame, recency: float) -> int:
     """Return which of NEW_SPELLS makes GPU counts as alike as in the trace (by bisection)."""
-    near = _likeness(figures, trace)
+    near = _batch_correlation(figures, trace)
     low, high = 0, len(NEW_SPELLS)
-    while high - low > 1:  # the more new spells, the less likeness
+    while high - low > 1:  # the more new spells, the lower the correlation
         middle = (low + high) // 2
         one = dataclasses.replace(figures, marks=_marks(figures.marks, recency, middle, 0.4))
-        made = np.mean([_likeness(one, _made(one, FIRST_SEED + k)) for k in range(2)])
+        made = np.mean([_batch_correlation(one, _made(one, FIRST_SEED + k)) for k in range(2)])
         low, high = (middle, high) if made > near else (low, middle)
     return low
 
@@ -93,11 +93,13 @@ def _marks(marks: Marks, recency: float, new: int, share: float) -> Marks:
     return dataclasses.replace(marks, **changes)
 
 
-def _likeness(figures: Calibration, trace: pl.DataFrame) -> float:
+def _batch_correlation(figures: Calibration, trace: pl.DataFrame) -> float:
     """Return how like those of batches before GPU counts are, summed over lags."""
     submit, gpus, duration = _columns(trace)
     batch, size = batches(submit, gpus)
-    return float(likeness(gpus, scores_within(duration, bucket_of(figures.marks, gpus)), batch, size)[0].sum())
+    return float(
+        batch_correlations(gpus, scores_within(duration, bucket_of(figures.marks, gpus)), batch, size)[0].sum()
+    )
 
 
 def _with(figures: Calibration, marks: Marks, pull: float, ceiling: float) -> Calibration:

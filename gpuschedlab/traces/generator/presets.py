@@ -60,7 +60,7 @@ class Arrivals:
 
 @dataclass(frozen=True)
 class Marks:
-    """Demands of the jobs, and how similar neighbouring jobs are.
+    """Marks of the jobs (of the marked point process): GPUs and durations, and how similar neighbouring jobs are.
 
     GPU counts follow a latent x and durations, within a bucket of GPU counts, a latent z, both standard normal over
     jobs. A latent is a part that follows the batch's size and the hour's residual, and a part that all jobs of a spell
@@ -182,7 +182,7 @@ class Calibration:
     users: int
 
     def to_json(self) -> str:
-        """Return the figures as JSON text, one figure a line."""
+        """Return the figures as JSON text, one figure per line."""
         values = {"format": "gpuschedlab calibration", "version": VERSION, **dataclasses.asdict(self)}
         return _dump(values) + "\n"
 

@@ -91,7 +91,7 @@ def recur(
 
     A user's jobs of one GPU count are of one line of work if they last alike: if the logarithms of their durations fall
     into one interval of WIDTH. A share ODD of them is counted where another of them belongs, so that tasks hold
-    jobs of any length too. A line with more than WEEKLY jobs a week is several tasks side by side, of which a spell keeps to
+    jobs of any length too. A line with more than WEEKLY jobs per week is several tasks side by side, of which a spell keeps to
     one. A task ends after some weeks, and another takes its place.
 
     Parameters

@@ -70,7 +70,7 @@ def read_csv(
     on_bad: OnBad = "raise",
     notes: dict | None = None,
 ) -> Read:
-    """Read a csv file of one's own: one row a job, with a header line.
+    """Read a csv file of any origin: one row per job, with a header line.
 
     Columns are found by their usual names (`NAMES`; case, spaces, `-` and `_` do not count), unless `columns` names them;
     the rest is left out. Each of submit, start and end is a number or a date, and duration a number or a text such as

@@ -52,7 +52,7 @@ def read_pai(
     rounded up (the exact figure is kept in `gpus_planned`). *CPU-only* tasks (no plan_gpu) do not count, jobs of only those
     are left out. *Censored*: a Running task lasts until the latest time in the tables. *Retries* happen to instances: with
     instances=True, `attempts` is the most launches of any instance. Waiting jobs, and jobs whose tasks lack a start or (not
-    running) an end, are left out; all is counted. *Users*: of the job table, else of the group tags, else null.
+    running) an end, are left out; all is counted. *Users*: of the job table, otherwise of the group tags, otherwise null.
     *Time zone*: seconds less a constant; read as Unix time in UTC+8, hour of day and day of week are right and
     dates are not; so is `clock`.
 

@@ -121,7 +121,7 @@ def _load(file: Path) -> list:
 
 
 def _flatten(log: list) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """One row a job, and one row an attempt; what is not built as documented is kept as text in `entry`."""
+    """One row per job, and one row per attempt; what is not built as documented is kept as text in `entry`."""
     jobs, attempts = [], []
     for i, entry in enumerate(log):
         try:

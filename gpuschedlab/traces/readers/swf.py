@@ -1,4 +1,4 @@
-"""Reader of the Standard Workload Format of the Parallel Workloads Archive: 18 numbers a job, and comments."""
+"""Reader of the Standard Workload Format of the Parallel Workloads Archive: 18 numbers per job, and comments."""
 
 from __future__ import annotations
 
