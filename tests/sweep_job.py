@@ -1,4 +1,4 @@
-"""A sweep of 200 small cells in a process of its own, which can be killed: FOLDER, HOW, and when who is killed."""
+"""A sweep of 200 small cells in a process of its own, which can be killed: FOLDER, HOW, and which process is killed when."""
 
 import contextlib
 import os
@@ -104,7 +104,7 @@ def on_dask(folder: str, when: int, closed: bool):
             at_cell(when, lambda *_: os.kill(workers[0], signal.SIGKILL))
         cells(folder).frame.write_parquet(f"{folder}/result.parquet")
         with contextlib.suppress(TimeoutError):
-            client.wait_for_workers(2, timeout=60)  # none is in the midst of its start when the cluster closes
+            client.wait_for_workers(2, timeout=60)  # none is still starting when the cluster closes
 
 
 if __name__ == "__main__":

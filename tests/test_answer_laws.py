@@ -39,7 +39,7 @@ def trace_of(*rows) -> pl.DataFrame:
 
 
 def breaker(broken):
-    """A policy whose answer has one wrong field, as `broken(view, gpus)` says."""
+    """A policy with one wrong field in its answer, that of `broken(view, gpus)`."""
 
     @dataclass(frozen=True)
     class Breaker(InOrder):

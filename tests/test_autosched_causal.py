@@ -20,7 +20,7 @@ CHAIN_EDGES = EDGES - {("m1", "o")} | {("m1", "m3"), ("k2", "m3"), ("m3", "o")}
 
 
 def system(seed, rows=500, curve="linear", chain=False, **fixed):
-    """A scheduler whose causes are known; `fixed` sets knobs or metrics from outside."""
+    """A scheduler with known causes; `fixed` sets knobs or metrics from outside."""
     rng = np.random.default_rng(seed)
     bend = {"linear": lambda x: 2 * x, "exp": lambda x: np.exp(2 * x) / 3, "hill": lambda x: 4 * np.abs(x - 0.4)}[curve]
 
@@ -67,7 +67,7 @@ def test_without_effects_there_are_no_edges():
 
 
 def test_background_knowledge_is_kept():
-    """k0 drives o itself; nobody declared it, so there is no such edge. Declared, there is."""
+    """k0 drives o itself; undeclared, there is no such edge. Declared, there is."""
     samples = system(1).with_columns(o=pl.col("o") + 3 * pl.col("k0"))
     assert ("k0", "o") not in learn_graph(samples, LAYERS).edges
     told = Layers(*[getattr(LAYERS, n) for n in ("knobs", "metrics", "objectives", "levels")], direct=(("k0", "o"),))
@@ -399,7 +399,7 @@ def test_what_is_learnt_with_a_new_graph_is_not_learnt_again_at_once():
 
 
 def test_regressions_learn_from_few_rows():
-    """Too few for the leaves of many: what is foreseen varies, and rises with the first knob."""
+    """Too few for the leaves of many: the prediction varies, and rises with the first knob."""
     u, rising = np.random.default_rng(0).random((200, 4)), []
     for seed in range(8):
         seen = CausalModel(full_graph(LAYERS), backend="boosted").fit(system(seed, 20)).predict(u).mean

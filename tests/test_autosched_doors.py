@@ -1,4 +1,4 @@
-"""AutoSched at its doors: what does not fit is refused at once, and who is told what to do."""
+"""AutoSched at its doors: what does not fit is refused at once, by a message with the way out."""
 
 import pickle
 from dataclasses import dataclass
@@ -112,7 +112,7 @@ def test_a_loop_that_makes_no_sense_is_refused(stretch, options):
 
 @dataclass(frozen=True)
 class Vague(lab.Srtf):
-    """Tunes for nobody knows what."""
+    """Tunes for an unknown goal."""
 
     goal = "happiness"
 

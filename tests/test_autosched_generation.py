@@ -318,9 +318,9 @@ def test_the_truth_continues_like_the_live_cluster(live):
     forecast = true_forecast(live, 1e9)
     ahead = Simulation(forecast.trace, live.cluster, Fifo(), start=forecast.now, initial=forecast.initial).run().jobs
     real = live.copy().run().jobs.select("job_id", "end")
-    both = ahead.select("job_id", foreseen="end").join(real, on="job_id")
+    both = ahead.select("job_id", forecast="end").join(real, on="job_id")
     assert both.height == ahead.height
-    np.testing.assert_allclose(both["foreseen"], both["end"], rtol=1e-9)
+    np.testing.assert_allclose(both["forecast"], both["end"], rtol=1e-9)
 
 
 def test_looking_back_takes_known_durations_only(live):

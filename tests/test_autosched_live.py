@@ -63,7 +63,7 @@ def test_an_hour_is_played_by_all(contest):
 
 
 def test_an_hour_that_was_stopped_goes_on_where_it_stood(contest, stretch):
-    """Wherever it is left, nobody decides twice, and all is as if it had not been left."""
+    """Wherever it is left, no tuner decides twice, and the results are as if it had not been left."""
     whole = make(stretch)
     for _ in range(2):
         list(whole.hour())
@@ -302,7 +302,7 @@ def test_a_long_step_blocks_nothing_but_what_ifs(explorer, monkeypatch):
         assert not ended, "the loop goes on beside the step"
         threading.Timer(0.1, released.set).start()
         e.value.value = 0.3
-        assert ended, "the model answers when nobody else uses it"
+        assert ended, "the model answers when no other thread uses it"
         await e._task
 
     in_loop(explorer, act)

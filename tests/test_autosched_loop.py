@@ -73,7 +73,7 @@ def test_measuring_goes_on_from_the_running_state(trace):
     after.advance(np.inf)
     jobs = after.result().jobs.filter(pl.col("job_id").is_in(list(left)) | (pl.col("submit") > 30 * HOUR))
     spent = (jobs["end"] - jobs["submit"].clip(30 * HOUR)).mean()
-    assert found.value == pytest.approx(spent, rel=0.03)  # leases of nodes differ: who sits where is placed anew
+    assert found.value == pytest.approx(spent, rel=0.03)  # leases of nodes differ: jobs are placed again
 
 
 @pytest.mark.parametrize("cls", ALL.values(), ids=lambda c: c.__name__)

@@ -122,7 +122,7 @@ def test_a_rejected_half_of_a_pair_does_not_stop_the_climb():
     search, rng = BlueFin([0, 0], rng=0), np.random.default_rng(1)
     for i in range(600):
         u = search.ask()
-        if i % 2 or rng.random() < 0.5:  # every other second half is never told
+        if i % 2 or rng.random() < 0.5:  # every other second half has no reward
             search.tell(u, 1 - ((u - 0.8) ** 2).sum())
     assert np.abs(search.centre - 0.8).max() < 0.15
 
@@ -135,7 +135,7 @@ def test_options_that_make_no_sense_are_refused(options):
         Random([0, 0], start=[0.5])
 
 
-# --- algorithm 3, on a policy whose worth is known: JCT 100 s at the defaults, less the nearer lease_term and f are to a goal
+# --- algorithm 3, on a policy with a known objective: JCT 100 s at the defaults, less the nearer lease_term and f are to a goal
 
 
 def worth(u) -> float:
@@ -236,7 +236,7 @@ def test_coordinates_alone_are_those_of_the_projection(policy):
     np.testing.assert_allclose(space.snap(points), [space.project(u)[1] for u in points], atol=1e-10)
 
 
-def test_rejection_spares_what_is_foreseen_to_be_bad(space):
+def test_rejection_spares_what_is_predicted_to_be_bad(space):
     """Step 3: all that is predicted at or below gamma times the best is left out, and nothing else."""
     found, probe = search(space, Omniscient(space), sampler="random", epsilon=1.0, scope=False)
     best = -np.inf
@@ -266,7 +266,7 @@ def test_exploration_ignores_rejection_as_often_as_epsilon_says(space):
 
 
 def test_a_model_that_foretells_all_too_little_still_finds_the_better(space):
-    """Step 3 where a forecast rewards more than the model has seen: what counts is what it foretold of the best."""
+    """Step 3 where a forecast rewards more than the model has seen: what counts is the predicted reward of the best."""
     plain, _ = search(space, Omniscient(space), sampler="random", epsilon=1.0, scope=False)
     timid, _ = search(space, Omniscient(space, wrong=-0.7), sampler="random", epsilon=1.0, scope=False)
     assert [t.fate for t in timid.trials] == [t.fate for t in plain.trials]
@@ -476,7 +476,7 @@ def test_without_a_hint_what_was_best_before_is_tried_first(space):
 
 
 @pytest.mark.parametrize("better", [0.99, 1.005, 1.02])
-def test_of_the_past_only_what_is_foreseen_to_be_better_is_tried(space, better):
+def test_of_the_past_only_what_is_predicted_to_be_better_is_tried(space, better):
     """A twin of what is in force would take the place of a favourite, and end the search."""
 
     class Judged(Omniscient):

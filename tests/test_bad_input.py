@@ -22,7 +22,7 @@ CLUSTER = Cluster.homogeneous(5, 4)
 
 
 def with_value(column: str, value) -> pl.DataFrame:
-    """A trace whose fourth job (job-003) has a wrong value."""
+    """A trace with a wrong value in its fourth job (job-003)."""
     trace = small_trace(10)
     return trace.with_columns(
         pl.when(pl.col("job_id") == "job-003").then(pl.lit(value)).otherwise(pl.col(column)).alias(column)

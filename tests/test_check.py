@@ -1,4 +1,4 @@
-"""The batteries: every policy passes them, and every check fails on somebody who deserves it."""
+"""The batteries: every policy passes them, and every check fails on a class that breaks it."""
 
 from dataclasses import dataclass, field
 from typing import Annotated
@@ -175,8 +175,8 @@ def test_a_trace_may_have_value_tables():
 
 
 @pytest.mark.parametrize("check", FAILS)
-def test_each_check_finds_who_breaks_it(check, monkeypatch):
-    monkeypatch.setattr("gpuschedlab.sim.simulation.PATIENCE", 50)  # rounds until a stuck policy is told so
+def test_each_check_finds_the_class_that_breaks_it(check, monkeypatch):
+    monkeypatch.setattr("gpuschedlab.sim.simulation.PATIENCE", 50)  # seconds until a stuck policy is an error
     report = check_policy(FAILS[check], only=(check,))
     assert check in [c.name for c in report.failures]
     with pytest.raises(PolicyError, match=f"{FAILS[check].__name__} failed"):

@@ -65,7 +65,7 @@ class PlainLoop:
                 self.end[j] = self.now + 60 - left
 
     def decide(self):
-        """Demote, choose in order who runs, and place those who are new."""
+        """Demote, choose in order the jobs that run, and place the new ones."""
         active = [j for j in range(self.n) if self.submit[j] <= self.now and self.end[j] is None]
         for queue in self.queues:
             queue[:] = [j for j in queue if self.end[j] is None]

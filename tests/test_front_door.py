@@ -76,7 +76,7 @@ PROJECT = jedi.Project(ROOT, added_sys_path=[str(ROOT)])
 
 
 def script(text: str) -> jedi.Script:
-    """What somebody has typed, the cursor at its end."""
+    """Code that a user has typed, the cursor at its end."""
     return jedi.Script(f"import gpuschedlab as lab\n{text}", project=PROJECT)
 
 

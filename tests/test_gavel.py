@@ -177,7 +177,7 @@ class Anew(Gavel):
 
 
 def random_trace(seed, n=10):
-    """Jobs of two models whose best type changes as they progress; some wait, some find room."""
+    """Jobs of two models with a best type that changes as they progress; some wait, some find room."""
     rng = np.random.default_rng(seed)
     frame = trace(rng.choice(["a", "b"], n).tolist(), rng.choice([1, 2], n), 30_000.0)
     return frame.with_columns(submit=np.sort(rng.uniform(0, 40_000, n)))

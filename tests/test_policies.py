@@ -49,7 +49,7 @@ def test_sjf_keeps_what_runs_and_srtf_does_not():
 
 
 def test_tiresias_moves_a_job_down_as_it_crosses_a_threshold():
-    """The first job falls at 50 s to the second queue, and the newcomer, who waited since 10 s, takes over."""
+    """The first job falls at 50 s to the second queue, and the new job, which has waited since 10 s, takes over."""
     trace = jobs((0, 1, 100), (10, 1, 30))
     assert ends(trace, ONE, Tiresias(thresholds=(50.0,))) == [130, 80]
     assert ends(trace, ONE, Tiresias(queues=1, thresholds=())) == [100, 130]
@@ -62,7 +62,7 @@ def test_tiresias_counts_service_as_gpus_times_time():
 
 
 def test_tiresias_promotes_a_starving_job_for_as_long_as_a_new_one_would_stay():
-    """Falls at 10 s; has waited as long as it ran at 20 s, and so goes before who comes at 25 s, for 10 s at most."""
+    """Falls at 10 s; has waited as long as it ran at 20 s, and so goes before the job that comes at 25 s, for 10 s at most."""
     trace = jobs((0, 1, 30), (1, 1, 9.5), (2, 1, 9.5), (25, 1, 9.5))
     run = simulate(trace, ONE, Tiresias(thresholds=(10.0,), starve_limit=1.0))
     first = run.allocations.filter(pl.col("job") == 0).sort("start")
@@ -130,7 +130,7 @@ def test_lucid_profiles_first_and_starts_over():
 
 
 def test_a_profiler_that_grows_takes_nodes_as_they_become_empty():
-    """Jobs hold two nodes of three for long, and the third until 20 s; who waits by then is profiled then."""
+    """Jobs hold two nodes of three for long, and the third until 20 s; a job that waits by then is profiled then."""
     trace = jobs((0, 1, 1000), (0, 1, 900), (0, 1, 20), (30, 1, 100), (31, 1, 10))
     early = trace.with_columns(submit=pl.col("submit") - pl.when(pl.col("submit") > 0).then(15).otherwise(0))
     late = [1000, 900, 20, 1000, 90]

@@ -225,7 +225,7 @@ def test_weights_are_entitlements():
     assert pytest.approx([0.75, 0.25]) == X
 
 
-def test_water_filling_raises_those_who_still_can_rise():
+def test_water_filling_raises_those_that_still_can_rise():
     """Jobs 0 and 1 fight for type 0; job 2 has type 1 for itself, where max-min alone may leave it at their level."""
     throughput = [[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]
     X = gavel_water_filling(throughput, [1, 1, 1], [1, 1])

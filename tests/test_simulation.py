@@ -1,4 +1,4 @@
-"""The simulator: delays, outages, snapshots, other knobs under way, starting in the midst, both drivers, and errors."""
+"""The simulator: delays, outages, snapshots, other knobs under way, warm starts, both drivers, and errors."""
 
 import pickle
 from concurrent.futures import ProcessPoolExecutor
@@ -199,7 +199,7 @@ class Restless(Tiresias):
     ],
     ids=str,
 )
-def test_changes_of_rank_among_those_who_go_first_need_no_decision(knobs, seed):
+def test_changes_of_rank_among_those_that_go_first_need_no_decision(knobs, seed):
     trace, delays = random_trace(seed=seed, load=0.7 + 0.15 * seed), Delays(restart=20.0)
     runs = [simulate(trace, EIGHT, policy(**knobs), delays=delays) for policy in (Tiresias, Restless)]
     assert runs[0].jobs["end"].to_list() == pytest.approx(runs[1].jobs["end"].to_list(), rel=1e-12)

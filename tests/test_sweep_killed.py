@@ -1,4 +1,4 @@
-"""A sweep of 200 cells that is killed, or whose workers are, and goes on: the same bytes as one left alone."""
+"""A sweep of 200 cells that is killed, or loses its workers, and resumes: the same bytes as one left alone."""
 
 import contextlib
 import json

@@ -70,7 +70,7 @@ BODY = bytes(range(256)) * 40
 
 @pytest.fixture
 def one(monkeypatch, server):
-    """A dataset of one plain file whose checksum is known."""
+    """A dataset of one plain file with a known checksum."""
     server.files["log.bin"] = BODY
     files = {"log.bin": hashlib.sha256(BODY).hexdigest()}
     monkeypatch.setitem(fetching.DATASETS, "one", fetching.Dataset("a file", "none", server.url, files, 0.01))

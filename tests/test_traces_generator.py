@@ -34,7 +34,7 @@ def columns(trace):
     return [trace[name].to_numpy() for name in ("submit", "gpus", "duration")]
 
 
-# --- what one asks for
+# --- demands
 
 
 @pytest.mark.parametrize("preset", ["pai", "philly", "venus"])
@@ -175,18 +175,18 @@ def test_spells_go_on_as_long_as_they_should():
 # --- how users answer to demand
 
 
-def test_hold_changes_only_who_comes_when():
+def test_hold_changes_only_the_order_of_jobs():
     rng = np.random.default_rng(5)
     submit = np.sort(rng.random(3_000) * 1e5)
     gpus = rng.integers(1, 9, 3_000).astype(float)
     lasts = np.where(rng.random(3_000) < 0.3, rng.random(3_000) * 2e4 + 600.0, 30.0)
-    who = answers.hold(submit, gpus, lasts, 250.0)
-    assert sorted(who) == list(range(3_000))
-    moved = who != np.arange(3_000)
+    order = answers.hold(submit, gpus, lasts, 250.0)
+    assert sorted(order) == list(range(3_000))
+    moved = order != np.arange(3_000)
     assert moved.any()
-    assert (who[who] == np.arange(3_000)).all()  # pairs change places
+    assert (order[order] == np.arange(3_000)).all()  # pairs change places
     long = lasts > answers.SHORT
-    seen = demand(submit[long[who]], gpus[who][long[who]], lasts[who][long[who]], submit)
+    seen = demand(submit[long[order]], gpus[order][long[order]], lasts[order][long[order]], submit)
     free = demand(submit[long], gpus[long], lasts[long], submit)
     assert free.max() > 350
     # Those still held at the end stand where they were; until then the ceiling holds (ending jobs leave a minute late).
