@@ -414,7 +414,7 @@ def test_small_gains_on_aggregated_forecasts_must_show_on_a_whole_one(trace, agg
     assert aggregated == ([True, True, True, False] if aggregator else [False] * 3)  # three searches, and the last word
     assert last.switched == switches
     assert (last.hint, last.credit) == (None, 0.0)
-    assert ("1.010 on a whole forecast" in last.reason) == (not switches)
+    assert ("1.010x on a whole forecast" in last.reason) == (not switches)
 
 
 def says_again(controller, gain, monkeypatch):
@@ -495,7 +495,7 @@ def test_a_burst_is_tuned_for_within_five_minutes():
 def test_no_jobs_in_sight_is_no_error():
     trace = pl.DataFrame({"job_id": ["a"], "submit": [50 * HOUR], "gpus": 1.0, "duration": 60.0})
     decision = loop(trace, lab.Tiresias()).decide()
-    assert (decision.switched, decision.jobs, decision.reason) == (False, 0, "no jobs in sight")
+    assert (decision.switched, decision.jobs, decision.reason) == (False, 0, "no jobs in the forecast")
 
 
 def test_same_seed_same_decisions(trace):

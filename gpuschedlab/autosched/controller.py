@@ -70,7 +70,7 @@ class Decision:
     credit: float = 0.0
 
     def record(self) -> dict:
-        """What a journal keeps: plain values, enough to live through the decision again."""
+        """What a journal keeps: plain values, enough to replay the decision."""
         found = {n: getattr(self, n) for n in ("now", "cause", "switched", "gain", "reason", "jobs", "simulated")}
         samples = self.tuning.samples.to_dicts() if self.tuning is not None and self.tuning.trials else []
         return found | {
@@ -271,14 +271,14 @@ class Controller:
         return Probe(self.scenario, self.simulation.policy, forecast=forecast)
 
     def _settle(self, cause: str, tuning: Tuning, jobs: int, simulated: int, rng, begin: float) -> Decision:
-        policy, gain, reason = self.simulation.policy, 1.0, "no jobs in sight"
+        policy, gain, reason = self.simulation.policy, 1.0, "no jobs in the forecast"
         measured, proof = 0, ""
         if tuning.trials:
             measured, proof = self._weigh(tuning, rng)
             gain = tuning.best.reward / self._held(tuning, policy)
-            reason = f"best of {tuning.measured} measured: {gain:.3f} times as good"
+            reason = f"{tuning.measured} configurations measured; the best gain is {gain:.3f}x"
         if self.hint is not None:
-            reason += f"; {math.exp(self.credit):.3f} when measured again, threshold {self.threshold:g}"
+            reason += f"; {math.exp(self.credit):.3f}x over repeated measurements, threshold {self.threshold:g}x"
         reason += proof
         switched = self.hint is not None and self.credit > math.log(self.threshold)
         if switched:
@@ -322,7 +322,7 @@ class Controller:
             return probe.measured, ""
         if gain <= SURE:
             self.hint, self.credit = None, 0.0
-        return probe.measured, f"; {gain:.3f} on a whole forecast, threshold {SURE:g}"
+        return probe.measured, f"; {gain:.3f}x on a whole forecast, threshold {SURE:g}x"
 
     @staticmethod
     def _held(tuning: Tuning, policy) -> float:

@@ -116,7 +116,7 @@ class _Loops:
         if method == "fixed":
             found = best_fixed(self.scenario, self.space)
             policy = found.best.policy
-            self._say(f"fixed: best of {found.measured} on the trace itself")
+            self._say(f"fixed: best of {found.measured} configurations measured on the trace itself")
         simulation = self.scenario.simulation(policy)
         if method in METHODS:
             decisions = self._loop(method, simulation)
@@ -155,7 +155,7 @@ class _Loops:
             loop.resume(journal.records)
             self._say(f"{method}: resumed after {len(journal.records)} decisions")
         for decision in loop.steps(float(self.scenario.trace["submit"].max())):
-            self._tell(method, decision)
+            self._report(method, decision)
         return loop.decisions
 
     def _content(self) -> str:
@@ -164,9 +164,9 @@ class _Loops:
 
         return digest([self.scenario, self.space.policy])[:8]
 
-    def _tell(self, method: str, decision) -> None:
+    def _report(self, method: str, decision) -> None:
         knobs = {k: v for k, v in decision.policy.knobs.items() if k in self.space.names}
-        then = f"now {knobs}" if decision.switched else "all stays"
+        then = f"switched to {knobs}" if decision.switched else "kept"
         self._say(f"{method} {decision.now / HOUR:7.1f} h ({decision.cause}): {decision.reason}; {then}")
 
     def _say(self, text: str) -> None:
