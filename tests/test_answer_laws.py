@@ -159,7 +159,7 @@ def test_a_run_that_is_not_what_was_answered_is_found_out(name):
 def test_a_round_that_comes_too_late_is_found_out():
     seen, run, cluster = recorded(lambda v, g: {"wake": v.now + 4})
     assert LAWS["wake"](seen, run, cluster) is None
-    assert "asked for a round at 4 s; the next was at 5 s" in LAWS["wake"](seen[::2], run, cluster)
+    assert "requested a round at 4 s; the next was at 5 s" in LAWS["wake"](seen[::2], run, cluster)
 
 
 # --- parts
