@@ -302,7 +302,7 @@ def test_an_impossible_answer_is_refused_by_name(said, words):
 
 def test_pairs_and_transfers_that_no_table_knows_are_refused():
     trace = jobs((0, 2, 5), (0, 2, 9), model=["a", "b"])
-    with pytest.raises(SpeedError, match=r"job b \(model b\) shares GPUs with job a, and Speeds.sharing says nothing"):
+    with pytest.raises(SpeedError, match=r"job b \(model b\) shares GPUs with job a, and Speeds.sharing has no row"):
         simulate(trace, TWO, Plan(lambda v: {"partner": [-1, 0]}), speeds=shared(merged={("a", "b"): 1.0}))
     with pytest.raises(SpeedError, match=r"job b \(model b\) started from the result of job a, and Speeds.transfer"):
         simulate(
@@ -315,7 +315,7 @@ def test_pairs_and_transfers_that_no_table_knows_are_refused():
 
 def test_nodes_that_others_hold_are_refused():
     policy = Plan(lambda v: {"nodes": [(1, 0, 4)]} if len(v) == 2 else {})
-    with pytest.raises(PolicyError, match="nodes names GPUs for job b that others hold"):
+    with pytest.raises(PolicyError, match="nodes names GPUs for job b that other jobs hold"):
         simulate(jobs((0, 2, 9), (1, 4, 9)), TWO, policy)
 
 
