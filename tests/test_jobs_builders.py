@@ -6,6 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from gpuschedlab import Fifo, simulate
 from gpuschedlab._data import path
 from gpuschedlab.cluster import Cluster, Nodes
 from gpuschedlab.errors import SpeedError
@@ -236,8 +237,11 @@ def test_pollux_epochs_last_whole_seconds():
     columns = ["application", "batch_size", "num_replicas"]
     workload = pl.DataFrame([("app", 30, 3)], schema=columns, orient="row")
     speeds = pollux_speeds(*pollux_profiles(), workload)
-    lasts = 90.0 / looked_up(speeds, [1, 2])
-    assert lasts == pytest.approx(round(90.0 * 4.0 / _gain(30)))
+    assert speeds.rounding == 1.0
+    assert pollux(30, 3).rounding == 0.0
+    job = pl.DataFrame({"job_id": ["a"], "submit": [0.0], "gpus": [3], "duration": [1.0], "model": ["app/30/3"]})
+    run = simulate(job, Cluster.parse("2x2:aws"), Fifo(placement="widest"), speeds=speeds)
+    assert run.jobs["end"][0] == 2 * round(90.0 * 4.0 / _gain(30))
     assert pollux_names(workload).to_list() == list(speeds.models)
 
 

@@ -17,6 +17,7 @@ from gpuschedlab.cluster.placement import (
     cell,
     find_nodes,
     free_block,
+    index_nodes,
 )
 
 SIZE = 8
@@ -33,9 +34,11 @@ def cluster(free, pool=0):
 def place(nodes, gpus, rule, patient=True):
     """GPUs by node, or None when it does not fit."""
     where, slots = np.zeros(len(nodes), np.int32), np.zeros(len(nodes), np.int32)
-    before = nodes.copy()
-    k = find_nodes(nodes, 0, int(gpus * SLOTS), rule, patient, where, slots)
-    assert (nodes == before).all(), "looking must not take"
+    count, member = index_nodes(nodes, int(nodes["pool"].max()) + 1)
+    before = nodes.copy(), count.copy(), member.copy()
+    largest = int(nodes["size"][nodes["pool"] == 0].max(initial=0))
+    k = find_nodes(nodes, count, member, largest, 0, int(gpus * SLOTS), rule, patient, where, slots)
+    assert all((a == b).all() for a, b in zip((nodes, count, member), before)), "looking must not take"
     return {int(n): s / SLOTS for n, s in zip(where[:k], slots[:k])} if k else None
 
 

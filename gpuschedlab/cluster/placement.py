@@ -2,7 +2,8 @@
 
 Free GPUs are counted in hundredths ("slots"), so that jobs of a fraction of a GPU are exact. A rule looks at the
 nodes of one pool (nodes of one GPU type and purpose) and never at another job, so that once a demand cannot be
-placed, no equal demand can be until something is released.
+placed, no equal demand can be until something is released. Nodes are looked up by their free GPUs (`LEVELS`), so that
+the cost of a rule hardly grows with the nodes of a cluster.
 """
 
 import numpy as np
@@ -45,34 +46,141 @@ NODE = np.dtype(
 )
 
 
-@njit(inline="never")
-def best_fit(nodes, pool, slots):
-    """Node with the least room that holds `slots`, or -1; ties to the lowest number."""
-    best = -1
-    room = 2**31 - 1
+LEVELS = 65
+"""Levels of free GPUs of a node: 0 to 64 whole ones."""
+PARTS = LEVELS
+"""Column of `count` for nodes with a part of a GPU free."""
+WORD = 64  # nodes in a word of `member`
+
+
+def index_nodes(nodes: np.ndarray, pools: int) -> tuple[np.ndarray, np.ndarray]:
+    """Index of the nodes that are up, by pool and level.
+
+    Parameters
+    ----------
+    nodes : (N,) NODE array
+    pools : int
+
+    Returns
+    -------
+    count : (pools, LEVELS + 1) int32 array
+        Nodes of each level; last, those with a part of a GPU free.
+    member : (pools * LEVELS, N / 64) uint64 array
+        Which they are, a bit each, in order of number.
+
+    Examples
+    --------
+    >>> nodes = np.zeros(3, NODE)
+    >>> nodes["free"] = 800, 200, 800
+    >>> count, member = index_nodes(nodes, 1)
+    >>> int(count[0, 8]), f"{int(member[8, 0]):03b}"
+    (2, '101')
+    """
+    count = np.zeros((pools, LEVELS + 1), np.int32)
+    member = np.zeros((pools * LEVELS, -(-len(nodes) // WORD)), np.uint64)
+    _count_nodes(nodes, count, member)
+    return count, member
+
+
+@njit
+def count_node(nodes, count, member, n, sign):
+    """Count node n (1), or no longer (-1), among those of its pool and level."""
+    nd = nodes[n]
+    level = nd.free // SLOTS
+    count[nd.pool, level] += sign
+    if nd.free % SLOTS > 0:
+        count[nd.pool, PARTS] += sign
+    member[nd.pool * LEVELS + level, n // WORD] ^= np.uint64(1) << np.uint64(n % WORD)
+
+
+@njit
+def _count_nodes(nodes, count, member):
     for n in range(nodes.shape[0]):
-        nd = nodes[n]
-        if nd.pool == pool and nd.down == 0 and slots <= nd.free < room:
+        if nodes[n].down == 0:
+            count_node(nodes, count, member, n, 1)
+
+
+@njit
+def lowest_bit(word):
+    """Place of the lowest bit of a word that is not 0."""
+    place = 0
+    for step in (32, 16, 8, 4, 2, 1):
+        if word & ((np.uint64(1) << np.uint64(step)) - np.uint64(1)) == 0:
+            word >>= np.uint64(step)
+            place += step
+    return place
+
+
+@njit
+def next_node(member, row, n):
+    """First node from n on in a row of `member`, or -1."""
+    w = n // WORD
+    if w >= member.shape[1]:
+        return -1
+    word = member[row, w] >> np.uint64(n % WORD)
+    if word != 0:
+        return n + lowest_bit(word)
+    for w in range(n // WORD + 1, member.shape[1]):
+        if member[row, w] != 0:
+            return w * WORD + lowest_bit(member[row, w])
+    return -1
+
+
+@njit
+def _lower(nodes, count, member, n, slots):
+    """Count slots of node n as held while a rule looks for more (negative: no longer)."""
+    count_node(nodes, count, member, n, -1)
+    nodes[n].free -= slots
+    count_node(nodes, count, member, n, 1)
+
+
+@njit(inline="never")
+def best_fit(nodes, count, member, pool, slots):
+    """Node with the least room that holds `slots`, or -1; ties to the lowest number."""
+    for level in range(slots // SLOTS, LEVELS):
+        if count[pool, level] == 0:
+            continue
+        best = -1
+        room = 2**31 - 1
+        row = pool * LEVELS + level
+        n = next_node(member, row, 0)
+        while n >= 0:
+            if slots <= nodes[n].free < room:
+                best = n
+                room = nodes[n].free
+                if room == max(slots, level * SLOTS):  # none of this level has less
+                    break
+            n = next_node(member, row, n + 1)
+        if best >= 0:
+            return best
+    return -1
+
+
+@njit(inline="never")
+def widest(nodes, count, member, pool):
+    """Node with the most room, or -1; ties to the lowest number."""
+    level = LEVELS - 1
+    while level >= 0 and count[pool, level] == 0:
+        level -= 1
+    if level < 0:
+        return -1
+    row = pool * LEVELS + level
+    best = n = next_node(member, row, 0)
+    while n >= 0 and count[pool, PARTS] > 0:
+        if nodes[n].free > nodes[best].free:
             best = n
-            room = nd.free
-            if room == slots:
-                break
+        n = next_node(member, row, n + 1)
     return best
 
 
 @njit(inline="never")
-def take_widest(nodes, pool, slots, unit, out_node, out_slots):
+def take_widest(nodes, count, member, pool, slots, unit, out_node, out_slots):
     """Take up to `unit` slots at a time from the node with the most free GPUs; ties to the lowest number."""
     k = 0
     left = slots
     while left > 0:
-        best = -1
-        most = 0
-        for n in range(nodes.shape[0]):
-            nd = nodes[n]
-            if nd.pool == pool and nd.down == 0 and nd.free > most:
-                best = n
-                most = nd.free
+        best = widest(nodes, count, member, pool)
+        most = nodes[best].free if best >= 0 else 0
         take = min(left, unit, most if slots < SLOTS else most // SLOTS * SLOTS)
         if best < 0 or take <= 0 or (slots < SLOTS and take < slots):
             break
@@ -84,10 +192,10 @@ def take_widest(nodes, pool, slots, unit, out_node, out_slots):
             out_slots[k] = 0
             k += 1
         out_slots[seen] += take
-        nodes[best].free -= take
+        _lower(nodes, count, member, best, take)
         left -= take
     for i in range(k):
-        nodes[out_node[i]].free += out_slots[i]
+        _lower(nodes, count, member, out_node[i], -out_slots[i])
     return k if left == 0 else 0
 
 
@@ -123,40 +231,51 @@ def free_block(mask, gpus, width):
 
 
 @njit(inline="never")
-def buddy_fit(nodes, pool, gpus):
+def buddy_fit(nodes, count, member, pool, gpus):
     """Node whose smallest sufficient free cell is the smallest of all, or -1; ties to the lowest number."""
     best = -1
     smallest = 1 << 20
-    for n in range(nodes.shape[0]):
-        nd = nodes[n]
-        if nd.pool == pool and nd.down == 0 and nd.free >= gpus * SLOTS:
-            at, block = free_block(nd.mask, gpus, nd.size // SLOTS)
-            if at >= 0 and block < smallest:
-                best = n
-                smallest = block
+    for level in range(gpus, LEVELS):
+        n = next_node(member, pool * LEVELS + level, 0) if count[pool, level] > 0 else -1
+        empty = -1  # GPUs of a node of this level that is empty: others like it are no better
+        while n >= 0:
+            nd = nodes[n]
+            if nd.mask != 0 or nd.size != empty:
+                at, block = free_block(nd.mask, gpus, nd.size // SLOTS)
+                if at >= 0 and (block < smallest or (block == smallest and n < best)):
+                    best = n
+                    smallest = block
+            if nd.mask == 0:
+                empty = nd.size
+            n = next_node(member, pool * LEVELS + level, n + 1)
     return best
 
 
 @njit(inline="never")
-def take_whole(nodes, pool, slots, size, buddy, out_node, out_slots):
+def take_whole(nodes, count, member, pool, slots, size, buddy, out_node, out_slots):
     """Take empty nodes of `size` slots, and the rest from the best-fitting node beside them."""
     k = 0
     left = slots
-    for n in range(nodes.shape[0]):
-        nd = nodes[n]
-        if left >= size and nd.pool == pool and nd.down == 0 and nd.size == size and nd.free == size:
+    row = pool * LEVELS + size // SLOTS
+    n = next_node(member, row, 0) if count[pool, size // SLOTS] >= slots // size else -1
+    while left >= size and n >= 0:
+        if nodes[n].size == size and nodes[n].free == size:
             out_node[k] = n
             out_slots[k] = size
             left -= size
             k += 1
+        n = next_node(member, row, n + 1)
     if left >= size:
         return 0
     if left > 0:
         for i in range(k):
-            nodes[out_node[i]].free -= size
-        n = buddy_fit(nodes, pool, left // SLOTS) if buddy else best_fit(nodes, pool, left)
+            _lower(nodes, count, member, out_node[i], size)
+        if buddy:
+            n = buddy_fit(nodes, count, member, pool, left // SLOTS)
+        else:
+            n = best_fit(nodes, count, member, pool, left)
         for i in range(k):
-            nodes[out_node[i]].free += size
+            _lower(nodes, count, member, out_node[i], -size)
         if n < 0:
             return 0
         out_node[k] = n
@@ -166,22 +285,16 @@ def take_whole(nodes, pool, slots, size, buddy, out_node, out_slots):
 
 
 @njit(inline="never")
-def largest_node(nodes, pool):
-    """Slots of the largest node of a pool, up or down."""
-    size = 0
-    for n in range(nodes.shape[0]):
-        if nodes[n].pool == pool and nodes[n].size > size:
-            size = nodes[n].size
-    return size
-
-
-@njit(inline="never")
-def find_nodes(nodes, pool, slots, rule, patient, out_node, out_slots):
+def find_nodes(nodes, count, member, size, pool, slots, rule, patient, out_node, out_slots):
     """Choose nodes of `pool` for `slots` by `rule`; nothing is taken yet.
 
     Parameters
     ----------
     nodes : (N,) NODE array
+    count, member : arrays
+        As `index_nodes` makes them.
+    size : int
+        Slots of the largest node of the pool, up or down.
     pool, slots, rule : int
     patient : bool
         Whether the job still insists on consolidation (rule RELAX).
@@ -194,16 +307,18 @@ def find_nodes(nodes, pool, slots, rule, patient, out_node, out_slots):
         Number of nodes used; 0 when it does not fit.
     """
     if rule == SPREAD:
-        return take_widest(nodes, pool, slots, SLOTS, out_node, out_slots)
+        return take_widest(nodes, count, member, pool, slots, SLOTS, out_node, out_slots)
     if rule == WIDEST:
-        return take_widest(nodes, pool, slots, slots, out_node, out_slots)
-    size = largest_node(nodes, pool)
+        return take_widest(nodes, count, member, pool, slots, slots, out_node, out_slots)
     strict = rule in (CONSOLIDATE, BUDDY) or (rule == RELAX and patient)
     if slots > size and strict:
-        return take_whole(nodes, pool, slots, size, rule == BUDDY, out_node, out_slots)
-    n = buddy_fit(nodes, pool, (slots + SLOTS - 1) // SLOTS) if rule == BUDDY else best_fit(nodes, pool, slots)
+        return take_whole(nodes, count, member, pool, slots, size, rule == BUDDY, out_node, out_slots)
+    if rule == BUDDY:
+        n = buddy_fit(nodes, count, member, pool, (slots + SLOTS - 1) // SLOTS)
+    else:
+        n = best_fit(nodes, count, member, pool, slots)
     if n >= 0:
         out_node[0] = n
         out_slots[0] = slots
         return 1
-    return 0 if strict else take_widest(nodes, pool, slots, slots, out_node, out_slots)
+    return 0 if strict else take_widest(nodes, count, member, pool, slots, slots, out_node, out_slots)

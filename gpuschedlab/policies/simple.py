@@ -87,7 +87,7 @@ class Srtf(Ordered):
     patience: Patience = 86_400
     interval: Interval = 0
     preemptive = True
-    moving = "running"
+    moving = "falling"
 
     @staticmethod
     def key(now: float, job: np.void, knobs: np.void) -> float:

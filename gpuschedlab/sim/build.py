@@ -4,7 +4,7 @@ import numpy as np
 import polars as pl
 
 from gpuschedlab.cluster import Cluster
-from gpuschedlab.cluster.placement import NODE, RELAX, SLOTS
+from gpuschedlab.cluster.placement import NODE, RELAX, SLOTS, index_nodes
 from gpuschedlab.errors import ClusterError, SpeedError
 from gpuschedlab.sim.engine.state import (
     BODY,
@@ -111,7 +111,7 @@ def _classes(job, body, rule):
     fresh = (job["state"] <= WAITING) & (job["starts"] == 0)
     job["stage"] = (fresh | (job["stage"] == 1)) & (
         rule["profile"] > 0
-    )  # `place_in_queue` lets jobs pass that no profiler holds
+    )  # `place_in_queue` skips it where no profiler is large enough
     tight = (rule["placement"][0] == RELAX) & (job["spread"] < rule["skew"][0])
     model = job["model"] if rule["sharing"][0] else np.full(n, -1)
     models = int(model.max(initial=0)) + 2
@@ -158,8 +158,9 @@ def build_state(
     job, body = _jobs(trace, speeds, estimates, delays, cluster, type_map)
     ruled = arrange(job, body, trace, cluster, policy, delays, ready)
     n, capacity = len(job), int(ruled["nodes"]["size"].sum())
+    count, member = index_nodes(ruled["nodes"], len(ruled["pools"]))
     smallest = min(SLOTS, int(body["slots"].min(initial=SLOTS)))
-    # Twice: within a decision, a job that starts and the suspended job that yields its GPUs to it hold entries at once.
+    # Twice: within a decision, jobs that start already hold what preempted ones vacated.
     entry = np.zeros(2 * (capacity // smallest) + len(ruled["nodes"]) + 1, ENTRY)
     entry["next"] = np.arange(1, len(entry) + 1)
     scalar = np.zeros(1, SCALARS)
@@ -170,12 +171,14 @@ def build_state(
         entry=entry,
         outage=_outages(cluster),
         timers=np.zeros(n + 1, np.int32),
+        running=np.zeros(n + 1, np.int32),
         rank=np.zeros(n + 1, np.int32),
         ticks=np.zeros(3 * n + 1024, TICK),
         stretches=np.zeros(2 * n + 8 * len(entry) + 64, STRETCH),
         scalar=scalar,
         seconds_on=np.zeros((n, len(types))),
-        histogram=np.bincount(ruled["nodes"]["size"] // SLOTS, minlength=65).astype(np.int64),
+        count=count,
+        member=member,
         **{name: np.zeros(max(n, len(ruled["nodes"])) + 2, np.int32) for name in WORK_SPACE},
         type_map=type_map,
         **ruled,
@@ -212,12 +215,12 @@ def _tables(speeds) -> dict:
     if speeds is None:
         none = np.zeros(0, np.int64)
         nothing = dict.fromkeys(("code", "row"), none) | {name: np.zeros(0) for name in ("rate", "seg_end")}
-        nothing |= dict.fromkeys(("first", "seg_first"), np.zeros(1, np.int64))
+        nothing |= dict.fromkeys(("first", "seg_first"), np.zeros(1, np.int64)) | {"rounding": np.zeros(1)}
         return nothing | {name: np.zeros((0, 0)) for name in PAIRS}
     names = ("first", "code", "row", "rate", "seg_first", "seg_end")
     pairs = {name: getattr(speeds, name) for name in PAIRS}
     pairs = {name: np.zeros((0, 0)) if table is None else np.ascontiguousarray(table) for name, table in pairs.items()}
-    return {name: getattr(speeds, name) for name in names} | pairs
+    return {name: getattr(speeds, name) for name in names} | pairs | {"rounding": np.array([speeds.rounding])}
 
 
 def _nodes(cluster: Cluster, profiler_nodes: int, ready):
@@ -236,7 +239,8 @@ def _nodes(cluster: Cluster, profiler_nodes: int, ready):
     nodes["pool"] = np.searchsorted(kinds, place)
     pools = np.zeros(len(kinds), POOL)
     pools["stage"], pools["type"] = np.divmod(kinds, types)
-    pools["free"] = pools["size"] = np.bincount(nodes["pool"], nodes["size"], len(kinds))
+    pools["free"] = pools["size"] = pools["total"] = np.bincount(nodes["pool"], nodes["size"], len(kinds))
+    np.maximum.at(pools["largest"], nodes["pool"], nodes["size"])
     pools["lacking"] = pools["stage"] * (wanted[pools["type"]] - np.bincount(nodes["pool"], minlength=len(kinds)))
     return nodes, pools
 

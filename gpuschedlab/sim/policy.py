@@ -8,7 +8,7 @@ from gpuschedlab.cluster.placement import RULES
 from gpuschedlab.errors import PolicyError
 from gpuschedlab.knobs import Knobbed
 from gpuschedlab.sim.allocation import Allocation
-from gpuschedlab.sim.engine.state import RULE
+from gpuschedlab.sim.engine.state import ALL, DRIFTING, FALLING, RULE, STILL
 
 if TYPE_CHECKING:
     from gpuschedlab.sim.view import View
@@ -32,7 +32,7 @@ LIMITS = {
 }
 """What the numbers among a policy's attributes may be: lowest, highest, in words."""
 
-MOVING = {"none": 0, "running": 1, "all": 2}
+MOVING = {"none": STILL, "falling": FALLING, "running": DRIFTING, "all": ALL}
 
 
 class Policy(Knobbed):
@@ -104,8 +104,9 @@ class Ordered(Policy):
         Whether a job that goes earlier may suspend one that goes later.
     backfill : {"greedy", "none", "easy"}
         Whether jobs behind one that does not fit may start: all, none, or those that do not delay it by the estimates.
-    moving : {"all", "running", "none"}
-        Which jobs have keys that drift with time. "none" (fastest): keys change only where `change` says.
+    moving : {"all", "running", "falling", "none"}
+        Which keys drift with time by themselves: of all jobs, of running ones, or of running ones, which never rise (as a
+        remaining time). "none" (fastest): keys change only where `change` says.
     lease : float
         Seconds for which a started job may not be suspended; 0: none.
     lease_grid : float
@@ -119,7 +120,7 @@ class Ordered(Policy):
     share_limit : float
         Least sum of the relative speeds of two jobs that share.
     fraction : float
-        Share of the active jobs, those with the lowest `gate`, that goes before all others.
+        Share of the jobs that wait or may be preempted, those with the lowest `gate`, that goes before all others.
     profiler_nodes : int
         Nodes, from the first, on which new jobs are profiled before they queue.
     profile_time : float

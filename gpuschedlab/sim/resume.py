@@ -3,6 +3,7 @@
 import numpy as np
 import polars as pl
 
+from gpuschedlab.cluster.placement import index_nodes
 from gpuschedlab.errors import RunError
 from gpuschedlab.sim.build import arrange
 from gpuschedlab.sim.engine.apply import refresh_active
@@ -91,7 +92,9 @@ def rebuild(simulation):
     up = nodes["down"] == 0
     pools["free"] = np.bincount(nodes["pool"], nodes["free"] * up, len(pools))
     pools["size"] = np.bincount(nodes["pool"], nodes["size"] * up, len(pools))
-    for name in ("timers", "running", "waiting"):
+    new["count"], new["member"] = index_nodes(nodes, len(pools))
+    body["ranked"] = 0
+    for name in ("timers", "running", "ranked", "waiting"):
         state.scalar[name] = 0
     simulation.state = state.replace(**new)
     reinsert(simulation.state, *simulation._fns, simulation._raw)

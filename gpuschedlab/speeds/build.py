@@ -61,6 +61,8 @@ def _index(names, known):
 
 def check_arrays(speeds) -> None:
     """Raise SpeedError unless the arrays of a `Speeds` fit together."""
+    if not 0 <= speeds.rounding < np.inf:
+        raise SpeedError(f"Speeds: found rounding={speeds.rounding!r}; expected seconds, 0 or more (0: none).")
     _check_shapes(speeds)
     n = len(speeds.models)
     owner = np.repeat(np.arange(n), np.diff(speeds.first))
@@ -104,6 +106,11 @@ def join_speeds(a, b) -> dict:
     """Fields of the `Speeds` that holds the models of both; see `Speeds.join`."""
     if both := set(a.models) & set(b.models):
         raise SpeedError(f"Speeds.join: found {min(both)!r} in both; expected different models. Rename one.")
+    if a.rounding != b.rounding:
+        raise SpeedError(
+            f"Speeds.join: found rounding={a.rounding:g} and {b.rounding:g} s; expected the same of both. Set it in one: "
+            "dataclasses.replace(speeds, rounding=...)."
+        )
     types = a.gpu_types + tuple(t for t in b.gpu_types if t not in a.gpu_types)
     code_b, shapes_b = _retyped(b, np.array([types.index(t) for t in b.gpu_types], np.int64))
     row_b = b.row + len(a.rate)
@@ -125,6 +132,7 @@ def join_speeds(a, b) -> dict:
         "seg_end": np.concatenate([a.seg_end, b.seg_end]),
         "relative": np.concatenate([a.relative, b.relative]),
         "curves": curves,
+        "rounding": a.rounding,
         "shapes": {**a.shapes, **shapes_b},
         **join_pairs(a, b),
     }

@@ -51,7 +51,8 @@ def pollux_speeds(
     gpu_type : str or sequence of str
         Types whose step times are used.
     whole_seconds : bool
-        Whether an uninterrupted epoch lasts its time rounded to whole seconds, as the artifact counts it.
+        Whether what is left of an epoch, when it begins or the job moves, lasts its time rounded to whole seconds, as the
+        artifact counts it (`Speeds.rounding`).
     max_local : mapping of str to int
         Largest batch on one GPU of applications for which it is less than the largest that was profiled.
     slowdown : mapping of str to float, optional
@@ -84,9 +85,10 @@ def pollux_speeds(
             steps = step_time.filter(model=name, gpu_type=kind)
             app = _Application(name, steps, validation.filter(model=name), max_local.get(name))
             for _, batch, gpus in used.iter_rows():
-                profile = _profile(app, batch, gpus, np.arange(1, gpus + 1), whole_seconds, slower, iterations)
+                profile = _profile(app, batch, gpus, np.arange(1, gpus + 1), slower, iterations)
                 parts.append(profile.with_columns(gpu_type=pl.lit(kind)))
-    return Speeds.from_frame(pl.concat(parts), gpu_types=types)
+    rounding = 1.0 if whole_seconds and not iterations else 0.0
+    return Speeds.from_frame(pl.concat(parts), gpu_types=types, rounding=rounding)
 
 
 def pollux_elastic_speeds(
@@ -101,9 +103,9 @@ def pollux_elastic_speeds(
 ) -> Speeds:
     """Make one profile for each (application, batch size) that a workload uses, on 1 GPU and more.
 
-    Placements have the rates of `pollux_speeds`: epochs last whole seconds. (Fewest nodes, GPUs) without a placement
-    has the rate on filled nodes at exactly the batch size asked for, without that rounding: what a policy predicts
-    before the nodes are chosen. A job can have as many GPUs as leave each of them the smallest profiled batch.
+    Placements have the rates of `pollux_speeds`. (Fewest nodes, GPUs) without a placement has the rate on filled nodes at
+    exactly the batch size asked for: what a policy predicts before the nodes are chosen. A job can have as many GPUs as
+    leave each of them the smallest profiled batch.
 
     Parameters
     ----------
@@ -143,7 +145,7 @@ def pollux_elastic_speeds(
                 parts.append(_predicted(app, batch, n, gpus_per_node))
                 nodes = np.arange(-(-n // gpus_per_node) + 1, min(n, gpus // gpus_per_node) + 1)
                 parts.append(_profile(app, batch, n, nodes).with_columns(model=pl.lit(f"{name}/{batch}")))
-    return Speeds.from_frame(pl.concat(parts).with_columns(gpu_type=pl.lit(gpu_type)))
+    return Speeds.from_frame(pl.concat(parts).with_columns(gpu_type=pl.lit(gpu_type)), rounding=1.0)
 
 
 def pollux_names(workload: pl.DataFrame, elastic: bool = False) -> pl.Series:
@@ -235,7 +237,7 @@ class _Application:
         return times
 
 
-def _profile(app, batch, gpus, nodes, whole_seconds=True, slower=1.0, iterations=False):
+def _profile(app, batch, gpus, nodes, slower=1.0, iterations=False):
     """Long frame of one (application, batch size, GPUs): all placements and some numbers of nodes, by epoch."""
     size, extra = app.local(batch, gpus)
     gain = app.gain(gpus * size * (extra + 1))
@@ -253,10 +255,6 @@ def _profile(app, batch, gpus, nodes, whole_seconds=True, slower=1.0, iterations
         # Of the batch size asked for: what fits on a type may be a few examples more.
         steps = (length / app.gain(batch)).sum()
         ends, rate = np.array([steps]), pace * steps / (length / gain).sum()
-    elif whole_seconds:
-        lasts = np.rint(length / rate)
-        # An epoch under half a second takes none there; here it keeps its time: no rate is infinite.
-        rate = np.where(lasts > 0, length / np.maximum(lasts, 1), rate)
     used = [*nodes.tolist(), *(len(p) for p in places[len(nodes) :])]
     return _frame(f"{app.name}/{batch}/{gpus}", used, gpus, places, ends, rate)
 

@@ -55,6 +55,9 @@ class Speeds:
         transfer): what it needs from scratch over what it needs then; 0 and nan as in `merged`.
     curves : Curves, optional
         What metric a progress shows; its models are brought into the order of `models`.
+    rounding : float
+        Seconds to a multiple of which the engine rounds the time that is left of a segment, at its beginning and whenever
+        the job starts or moves, as a simulator in steps does; what is less than half of it keeps its time. 0: not.
     shapes : dict of int to (int, str), optional
         Type and placement, such as ``1,3,4``, of each shape code.
 
@@ -86,6 +89,7 @@ class Speeds:
     merged: np.ndarray | None = None
     transfer: np.ndarray | None = None
     curves: Curves | None = None
+    rounding: float = 0.0
     shapes: dict[int, tuple[int, str]] = field(default_factory=dict, repr=False)
 
     def __post_init__(self):
@@ -114,6 +118,7 @@ class Speeds:
         merged: dict[tuple[str, str], float] | None = None,
         transfer: dict[tuple[str, str], float] | None = None,
         curves: Curves | None = None,
+        rounding: float = 0.0,
     ) -> "Speeds":
         """Build from a long frame: one row a model, configuration and progress segment.
 
@@ -136,6 +141,8 @@ class Speeds:
             Relative speed of the second model of a pair once it started from the result of the first.
         curves : Curves, optional
             What metric a progress shows.
+        rounding : float
+            Seconds to a multiple of which the time that is left of a segment is rounded; 0: not.
 
         Raises
         ------
@@ -144,7 +151,7 @@ class Speeds:
             model.
         """
         pairs = {"sharing": sharing, "merged": merged, "transfer": transfer}
-        return cls(**arrays_from_frame(frame, gpu_types, relative, pairs), curves=curves)
+        return cls(**arrays_from_frame(frame, gpu_types, relative, pairs), curves=curves, rounding=rounding)
 
     @classmethod
     def join(cls, a: "Speeds", b: "Speeds") -> "Speeds":
@@ -155,7 +162,7 @@ class Speeds:
         Raises
         ------
         SpeedError
-            A model is in both.
+            A model is in both, or only one rounds times.
         """
         return cls(**join_speeds(a, b))
 

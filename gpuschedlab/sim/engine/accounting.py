@@ -1,13 +1,13 @@
 """The compiled primitives: the clock, what a job earns, when something about it changes next, and the logs.
 
-Each function works on a `State` in place. A job's sums are brought up to date only when somebody looks (`refresh`),
+Each function works on a `State` in place. A job's sums are brought up to date only when they are read (`refresh`),
 so an event costs what it touches and no more.
 """
 
 import numpy as np
 
 from gpuschedlab._compiled import njit
-from gpuschedlab.cluster.placement import RELAX, SLOTS, find_nodes
+from gpuschedlab.cluster.placement import LEVELS, RELAX, SLOTS, count_node, find_nodes
 from gpuschedlab.sim.engine.queues import set_timer
 from gpuschedlab.sim.engine.state import BAD_CHANGE, BAD_KEY, NO_PAIR, NO_SPEED, RUNNING, WAITING
 from gpuschedlab.speeds.codes import find_row
@@ -53,22 +53,16 @@ def refresh(S, j):
         job.contention = (S.scalar[0].contention - b.contention0) / (now - job.submit)
 
 
-@njit
-def count_node(S, n, sign):
-    """Count node n (1), or no longer (-1), among the nodes with its number of free GPUs."""
-    S.histogram[S.nodes[n].free // SLOTS] += sign
-
-
 @njit(inline="never")
 def take(S, n, slots):
     """Hold slots of node n (negative: give back)."""
     nd = S.nodes[n]
     if nd.down == 0:
-        count_node(S, n, -1)
+        count_node(S.nodes, S.count, S.member, n, -1)
         S.pools[nd.pool].free -= slots
     nd.free -= slots
     if nd.down == 0:
-        count_node(S, n, 1)
+        count_node(S.nodes, S.count, S.member, n, 1)
     S.scalar[0].used += slots
 
 
@@ -135,6 +129,14 @@ def factor_of(table, a, b):
     return table[a, b] if 0 <= a < table.shape[0] and 0 <= b < table.shape[0] else np.nan
 
 
+@njit
+def rounded(S, time):
+    """Time (s) as a multiple of the unit of the speed table, if it has one; less than half a unit stays as it is."""
+    unit = S.rounding[0]
+    whole = np.rint(time / unit) * unit if unit > 0 else 0.0
+    return whole if whole > 0 else time
+
+
 @njit(inline="never")
 def set_rate(S, j):
     """Look up the speed of running job j and when its segment ends; where it is unknown, j is blamed."""
@@ -167,7 +169,7 @@ def set_rate(S, j):
             blame(S, j, NO_PAIR)
             return
     left = max(0.0, b.goal - job.progress)
-    b.finish = b.last + b.pause + left / b.rate if b.rate > 0 else INF
+    b.finish = b.last + b.pause + rounded(S, left / b.rate) if b.rate > 0 else INF
 
 
 @njit(inline="never")
@@ -221,20 +223,33 @@ def renew_key(S, j, fns, raw):
 @njit(inline="never")
 def find_place(S, j, slots, pool):
     """Choose nodes of a pool for job j by the placement rule, into the work space; how many, 0: no fit."""
-    if S.pools[pool].free < slots:
+    p = S.pools[pool]
+    if p.free < slots:
         return 0
     r = S.rule[0]
     tight = r.placement == RELAX and S.cls[S.body[j].cls].tight == 1
-    return find_nodes(S.nodes, pool, slots, r.placement, tight, S.place_node, S.place_slots)
+    return find_nodes(
+        S.nodes, S.count, S.member, p.largest, pool, slots, r.placement, tight, S.place_node, S.place_slots
+    )
+
+
+@njit
+def most_free_gpus(S):
+    """Whole free GPUs of the node that has most."""
+    most = 0
+    for p in range(S.pools.shape[0]):
+        level = LEVELS - 1
+        while level > most and S.count[p, level] == 0:
+            level -= 1
+        most = max(most, level)
+    return most
 
 
 @njit(inline="never")
 def log_tick(S):
     """Log the counts that hold from now on; one row an instant."""
     sc = S.scalar[0]
-    largest = 64
-    while largest > 0 and S.histogram[largest] == 0:
-        largest -= 1
+    largest = most_free_gpus(S)
     i = sc.ticks - 1
     if i < 0 or S.ticks[i].time < sc.now:
         if i >= 0:

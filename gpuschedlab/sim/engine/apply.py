@@ -22,7 +22,7 @@ from gpuschedlab.sim.engine.accounting import (
 from gpuschedlab.sim.engine.events import KEY, RAW, after_decision, sleep_until
 from gpuschedlab.sim.engine.handle import STATE
 from gpuschedlab.sim.engine.lifecycle import begin_wait, hold, join, leave, let_go, start
-from gpuschedlab.sim.engine.preemption import lend
+from gpuschedlab.sim.engine.preemption import reclaim, vacate
 from gpuschedlab.sim.engine.queues import drop_waiting
 from gpuschedlab.sim.engine.state import ANSWER, CELL, NO_TRANSFER, RUNNING, TAKEN, WAITING
 
@@ -38,7 +38,7 @@ def refresh_active(S):
     out = np.empty(sc.running + sc.waiting, np.int64)
     n = 0
     for i in range(sc.running):
-        out[n] = S.rank[i]
+        out[n] = S.running[i]
         n += 1
     for c in range(S.cls.shape[0]):
         k = S.cls[c]
@@ -55,7 +55,7 @@ def refresh_active(S):
 def log_open(S):
     """Log the stretches of running jobs as if they ended now; rows in the log."""
     for i in range(S.scalar[0].running):
-        log_stretch(S, S.rank[i])
+        log_stretch(S, S.running[i])
     return S.scalar[0].stretches
 
 
@@ -118,7 +118,7 @@ def _stop_misfits(S, answer, cells, fns, raw):
 
 @njit
 def _let_move(S, j):
-    """Running job j, whose nodes are given back, goes on elsewhere at no cost; a guest of its comes along."""
+    """Running job j, whose nodes are given back, goes on elsewhere at no cost; its guest comes along."""
     refresh(S, j)
     log_stretch(S, j)
     if S.body[j].partner >= 0:
@@ -234,7 +234,7 @@ def _place_new(S, answer, order, pool, fns, raw):
 
 @njit
 def _move(S, a, pool, fns, raw):
-    """Move a running job, whose nodes are lent, to other nodes of the pool at no cost; False: there are none."""
+    """Move a running job, whose nodes are vacated, to other nodes of the pool at no cost; False: there are none."""
     _let_move(S, a.job)
     k = find_place(S, a.job, a.slots, pool)
     if k == 0:
@@ -246,9 +246,9 @@ def _move(S, a, pool, fns, raw):
 
 @njit
 def _give_way(S, a, pool, fns, raw):
-    """A running job whose lent nodes others took: it moves, if that costs nothing, or stops; whether it goes on."""
+    """A running job whose vacated nodes others took: it moves, if that costs nothing, or stops; whether it goes on."""
     b = S.body[a.job]
-    b.lent = 1
+    b.vacated = 1
     if S.rule[0].free_moves == 1 and _move(S, a, pool, fns, raw):
         return True
     if b.partner >= 0:
@@ -262,11 +262,11 @@ def _repack(S, answer, order, pool, fns, raw):
     """Place all jobs of a type anew, largest first; one whose old nodes are free stays. How many found no place."""
     for i in order:
         if S.job[answer[i].job].state == RUNNING:
-            lend(S, answer[i].job, 1)
+            vacate(S, answer[i].job)
     short = 0
     for i in order:
         a = answer[i]
-        if S.job[a.job].state == RUNNING and (lend(S, a.job, -1) or _give_way(S, a, pool, fns, raw)):
+        if S.job[a.job].state == RUNNING and (reclaim(S, a.job) or _give_way(S, a, pool, fns, raw)):
             continue
         k = find_place(S, a.job, a.slots, pool)
         if k > 0:

@@ -1,4 +1,4 @@
-"""Compiled decisions that suspend nobody: who starts, who may pass, who shares.
+"""Compiled decisions without preemption: which jobs start, which may pass others, which share.
 
 Jobs of equal demand form a class. Within a decision room only shrinks, so once one job of a class cannot be placed
 none of it can: only the heads of the open classes are ever compared, and the answer is the same as a walk down the
@@ -81,11 +81,12 @@ def find_host(S, j):
                 most = total
     if best < 0:
         return -1
+    host = -1
     for i in range(S.scalar[0].running):
-        h = S.rank[i]
-        if S.body[h].cls == best and can_host(S, h):
-            return h
-    return -1
+        h = S.running[i]
+        if S.body[h].cls == best and can_host(S, h) and (host < 0 or ahead(S.body, h, host)):
+            host = h
+    return host
 
 
 @njit(inline="never")
@@ -105,7 +106,7 @@ def fill(S, fns, raw):
     r = S.rule[0]
     if open_classes(S) == 0 or (S.scalar[0].used == S.scalar[0].capacity and r.sharing == 0):
         return
-    # Room only shrinks: under greedy backfill, where nobody is held up by another, who cannot fit now need not be asked.
+    # Free capacity only shrinks within a decision, so what does not fit now can be skipped under greedy backfill.
     n = queue_classes(S, most_free(S) if r.backfill == GREEDY and r.sharing == 0 else ANY)
     while n > 0:
         j = first_queued(S, n)
@@ -125,14 +126,14 @@ def shadow(S, need):
     now = S.scalar[0].now
     ends = np.empty(n)
     for i in range(n):
-        job = S.job[S.rank[i]]
+        job = S.job[S.running[i]]
         ends[i] = max(now, job.started + job.estimate)
     order = np.argsort(ends)
     free = S.scalar[0].capacity - S.scalar[0].used
     for i in range(n):
         if free >= need and ends[order[i]] > now:  # all that end by then count, in whatever order they tie
             break
-        free += S.body[S.rank[order[i]]].got
+        free += S.body[S.running[order[i]]].got
         now = ends[order[i]]
     return now, free - need
 

@@ -20,29 +20,37 @@ from gpuschedlab.sim.engine.accounting import (
 )
 from gpuschedlab.sim.engine.backfill import EASY, easy, fill, first_waiting, open_classes
 from gpuschedlab.sim.engine.handle import STATE
-from gpuschedlab.sim.engine.lifecycle import begin_wait, change_node, complete, end_stay
-from gpuschedlab.sim.engine.preemption import rekey, reorder
+from gpuschedlab.sim.engine.lifecycle import begin_wait, change_node, complete, contest, end_stay
+from gpuschedlab.sim.engine.preemption import nothing_to_give, rekey, reorder
 from gpuschedlab.sim.engine.profiling import enlarge_profilers
-from gpuschedlab.sim.engine.queues import ahead, drop_waiting, moved_rank, moved_waiting, place_in_rank, push_waiting
-from gpuschedlab.sim.engine.state import JOB, RUNNING
+from gpuschedlab.sim.engine.queues import (
+    ahead,
+    clear_rank,
+    drop_waiting,
+    moved_rank,
+    moved_waiting,
+    place_in_rank,
+    push_waiting,
+)
+from gpuschedlab.sim.engine.state import ALL, JOB, RUNNING, STILL
 
 ENDED, FULL, DECIDE, FAULT = range(4)
 ROUNDING = 1e-9
 """Share of its duration below which the remaining time of a job is a rounding error."""
 INSTANT = 1e-12
-"""Share of the time within which timers ring at one instant."""
+"""Share of the time within which timers fire at one instant."""
 
 
 @njit
 def stands(S):
     """Whether a preemptive decision hangs on the order alone: no key drifts, and no lease must end first."""
     r = S.rule[0]
-    return r.preemptive == 1 and r.moving == 0 and r.lease == 0
+    return r.preemptive == 1 and r.moving == STILL and r.lease == 0
 
 
 @njit
 def leads(S, j):
-    """Whether running job j goes before all that wait, and a decision would move nobody.
+    """Whether running job j goes before all that wait, and a decision would start and stop no job.
 
     As long as that is so, its key may change without a decision: all before the first waiting job stay, in whatever order.
     """
@@ -63,8 +71,8 @@ def ends_now(S, j):
 
 
 @njit(inline="never")
-def ring(S, j, fns, raw):
-    """The timer of job j rings: its segment, work, stay or patience ends, or its key changes."""
+def fire_timer(S, j, fns, raw):
+    """The timer of job j fires: its segment, work, stay or patience ends, or its key changes."""
     job = S.job[j]
     b = S.body[j]
     sc = S.scalar[0]
@@ -80,9 +88,12 @@ def ring(S, j, fns, raw):
         if b.leaves <= sc.now:
             end_stay(S, j, fns, raw)
             return
-        led, at = leads(S, j), place_in_rank(S, j, 0, sc.running)
+        led, at = leads(S, j), place_in_rank(S, j, 0, sc.ranked)
         renew_key(S, j, fns, raw)
-        moved_rank(S, at)
+        if b.ranked == 1:
+            moved_rank(S, at)
+        else:
+            contest(S, j)
         if led and leads(S, j):
             wake(S, j, fns[1], raw)
             return
@@ -112,7 +123,7 @@ def arrive(S, j, fns, raw):
 
 @njit(inline="never")
 def decide(S, fns, raw):
-    """Let the order decide who runs now; leases that ended are renewed for those who stay."""
+    """Let the order decide which jobs run now; leases that ended are renewed for the jobs that stay."""
     sc = S.scalar[0]
     r = S.rule[0]
     sc.dirty = 0
@@ -120,9 +131,10 @@ def decide(S, fns, raw):
         enlarge_profilers(S, fns, raw)
     if r.preemptive == 1 and sc.demanded <= sc.capacity:
         fill(S, fns, raw)  # room for all: no order matters, unless nodes are too fragmented
-    if r.moving > 0 and sc.waiting > 0:
-        rekey(S, fns, raw)
-    if sc.waiting == 0:
+    hangs = sc.waiting > 0 and not (r.preemptive == 1 and nothing_to_give(S))
+    if hangs and r.moving != STILL:
+        rekey(S, fns, raw)  # keys that drift are brought up to date only where a decision hangs on them
+    if not hangs:
         pass
     elif r.preemptive == 1:
         reorder(S, fns, raw)
@@ -131,11 +143,10 @@ def decide(S, fns, raw):
     else:
         fill(S, fns, raw)
     if r.lease > 0:
-        for i in range(sc.running):
-            j = S.rank[i]
-            if S.body[j].lease <= sc.now:
-                S.body[j].lease = lease_end(S)
-                wake(S, j, fns[1], raw)
+        for i in range(sc.ranked):
+            S.body[S.rank[i]].lease = lease_end(S)
+            wake(S, S.rank[i], fns[1], raw)
+        clear_rank(S)
     sc.head = -1
     if sc.dirty == 0 and stands(S) and open_classes(S) > 0:
         sc.head = first_waiting(S)
@@ -164,7 +175,7 @@ def latest_timer(S, limit):
 def next_time(S):
     """Time of the next event (s), inf: none.
 
-    Timers that coincide but for rounding ring at one instant: that of an arrival, outage or decision beside them, which is
+    Timers that coincide but for rounding fire at one instant: that of an arrival, outage or decision beside them, which is
     exact, and otherwise that of the last of them.
     """
     sc = S.scalar[0]
@@ -180,13 +191,13 @@ def next_time(S):
 
 
 @njit(inline="never")
-def happen(S, fns, raw):
-    """All that happens at this instant, but the decision; whether the logs have room for more."""
+def process_events(S, fns, raw):
+    """Process all events of this instant, but the decision; whether the logs have room for more."""
     sc = S.scalar[0]
     while sc.timers > 0 and (S.body[S.timers[0]].timer <= sc.now or ends_now(S, S.timers[0])):
         if S.stretches.shape[0] - sc.stretches <= 2 * S.entry.shape[0]:
             return False
-        ring(S, S.timers[0], fns, raw)
+        fire_timer(S, S.timers[0], fns, raw)
     while sc.outage < S.outage.shape[0] and S.outage[sc.outage].time <= sc.now:
         if S.stretches.shape[0] - sc.stretches <= 2 * S.entry.shape[0]:
             return False
@@ -215,7 +226,7 @@ def after_decision(S):
     r = S.rule[0]
     sc.decide_at = INF
     sc.asleep = 0
-    if r.interval > 0 and (r.rounds == 1 or r.moving == 2) and sc.running + sc.waiting > 0:
+    if r.interval > 0 and (r.rounds == 1 or r.moving == ALL) and sc.running + sc.waiting > 0:
         sc.decide_at = on_grid(sc.now + r.interval * 1e-6, r.interval)
 
 
@@ -244,7 +255,7 @@ def _advance(S, key, change, gate, raw, until):
         if sc.ticks + 2 > S.ticks.shape[0]:
             return FULL
         move_clock(S, time)
-        if not happen(S, fns, raw):
+        if not process_events(S, fns, raw):
             return FULL
         if sc.culprit >= 0:
             return FAULT

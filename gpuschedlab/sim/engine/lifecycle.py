@@ -1,10 +1,9 @@
 """The compiled changes of a job's life: it gets nodes, starts, shares, stops, ends, or fails with a node."""
 
 from gpuschedlab._compiled import njit
-from gpuschedlab.cluster.placement import BUDDY, SLOTS, cell, free_block
+from gpuschedlab.cluster.placement import BUDDY, SLOTS, cell, count_node, free_block
 from gpuschedlab.sim.engine.accounting import (
     INF,
-    count_node,
     lease_end,
     log_stretch,
     refresh,
@@ -14,7 +13,14 @@ from gpuschedlab.sim.engine.accounting import (
     wake,
 )
 from gpuschedlab.sim.engine.profiling import admit_to_stage, skip_profiling, stay_end
-from gpuschedlab.sim.engine.queues import insert_rank, push_waiting, remove_rank, set_timer
+from gpuschedlab.sim.engine.queues import (
+    add_running,
+    drop_running,
+    insert_rank,
+    push_waiting,
+    remove_rank,
+    set_timer,
+)
 from gpuschedlab.sim.engine.state import DONE, RUNNING, WAITING
 
 
@@ -75,13 +81,13 @@ def let_go(S, j):
     while b.head >= 0:
         e = b.head
         entry = S.entry[e]
-        if b.lent == 0:
+        if b.vacated == 0:
             take(S, entry.node, -entry.slots)
             S.nodes[entry.node].mask &= ~entry.mask
         b.head = entry.next
         entry.next = S.scalar[0].free_entry
         S.scalar[0].free_entry = e
-    b.lent = 0
+    b.vacated = 0
 
 
 @njit
@@ -96,6 +102,20 @@ def count_host(S, j, sign):
     """Count job j as a possible host (1), or no longer (-1)."""
     if S.rule[0].sharing == 1 and can_host(S, j):
         S.cls[S.body[j].cls].hosts += sign
+
+
+@njit
+def contest(S, j):
+    """Let decisions preempt running job j, as soon as its lease has ended and if the policy preempts at all."""
+    if S.rule[0].preemptive == 1 and S.body[j].lease <= S.scalar[0].now:
+        insert_rank(S, j)
+
+
+@njit
+def enter_running(S, j):
+    """Put job j among the running."""
+    add_running(S, j)
+    contest(S, j)
 
 
 @njit(inline="never")
@@ -124,7 +144,7 @@ def start(S, j, type_, slots, fns, raw):
     b.leaves = stay_end(S, j, sc.now)
     b.row = -1
     renew_key(S, j, fns, raw)
-    insert_rank(S, j)
+    enter_running(S, j)
     count_host(S, j, 1)
     set_rate(S, j)
     wake(S, j, fns[1], raw)
@@ -183,6 +203,7 @@ def leave(S, j, fns, raw):
     log_stretch(S, j)
     count_host(S, j, -1)
     remove_rank(S, j)
+    drop_running(S, j)
     let_go(S, j)
     S.job[j].held = 0.0
     S.body[j].got = 0
@@ -264,18 +285,18 @@ def change_node(S, n, delta, fns, raw):
     if delta > 0 and nd.down == 0:
         i = 0
         while i < sc.running:
-            if on_node(S, S.rank[i], n):
-                lose(S, S.rank[i], fns, raw)
+            if on_node(S, S.running[i], n):
+                lose(S, S.running[i], fns, raw)
                 i = 0
             else:
                 i += 1
-        count_node(S, n, -1)
+        count_node(S.nodes, S.count, S.member, n, -1)
         S.pools[nd.pool].free -= nd.free
         S.pools[nd.pool].size -= nd.size
         sc.capacity -= nd.size
     nd.down += delta
     if nd.down == 0:
-        count_node(S, n, 1)
+        count_node(S.nodes, S.count, S.member, n, 1)
         S.pools[nd.pool].free += nd.free
         S.pools[nd.pool].size += nd.size
         sc.capacity += nd.size

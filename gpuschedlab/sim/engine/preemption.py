@@ -1,4 +1,4 @@
-"""Compiled preemptive decisions: keys that drift, the gate, and who has to give way to whom."""
+"""Compiled preemptive decisions: keys that drift, the gate, and which jobs are preempted."""
 
 import numpy as np
 
@@ -17,63 +17,67 @@ from gpuschedlab.sim.engine.queues import (
     requeue,
     sort_rank,
 )
-from gpuschedlab.sim.engine.state import BAD_GATE
+from gpuschedlab.sim.engine.state import ALL, BAD_GATE, FALLING
 
 
 @njit(inline="never")
 def rekey(S, fns, raw):
-    """Bring drifting keys up to date: running jobs', and waiting ones' where theirs drift, too."""
+    """Bring drifting keys up to date: those of jobs that may be preempted, and of waiting ones where theirs drift, too."""
     moving = S.rule[0].moving
-    for i in range(S.scalar[0].running):
+    sc = S.scalar[0]
+    at = 0
+    if moving == FALLING and S.rule[0].fraction == 1:  # jobs before the first waiting one only move forward
+        open_classes(S)
+        at = place_in_rank(S, first_waiting(S), 0, sc.ranked)
+    for i in range(at, sc.ranked):
         refresh(S, S.rank[i])
-    if moving == 2:
+    if moving == ALL:
         for c in range(S.cls.shape[0]):
             k = S.cls[c]
             for i in range(k.first, k.first + k.count):
                 j = S.heap[i]
                 refresh(S, j)
                 drift_key(S, j, fns, raw)
-    for i in range(S.scalar[0].running):
+    for i in range(at, sc.ranked):
         drift_key(S, S.rank[i], fns, raw)
     if S.rule[0].fraction < 1:
         gate(S, fns, raw)
-    if moving == 2:
+    if moving == ALL:
         for c in range(S.cls.shape[0]):
             k = S.cls[c]
             for i in range(k.first + k.count - 1, k.first - 1, -1):
                 moved_waiting(S, S.heap[i])
-    sort_rank(S)
+    sort_rank(S, at)
 
 
 @njit(inline="never")
 def gate(S, fns, raw):
     """Let a fraction of the competing jobs, lowest gate value first, go before the others: their keys grow by 1e12."""
     n = 0
-    who = S.marked
-    for i in range(S.scalar[0].running):
-        if S.body[S.rank[i]].lease <= S.scalar[0].now:  # a lease under way is not contested
-            who[n] = S.rank[i]
-            n += 1
+    competing = S.marked
+    for i in range(S.scalar[0].ranked):
+        competing[n] = S.rank[i]
+        n += 1
     for c in range(S.cls.shape[0]):
         k = S.cls[c]
         for i in range(k.first, k.first + k.count):
-            who[n] = S.heap[i]
+            competing[n] = S.heap[i]
             n += 1
     if n == 0:
         return
     values = np.empty(n)
     for i in range(n):
-        values[i] = fns[2](S.scalar[0].now, S.job[who[i]], raw)
+        values[i] = fns[2](S.scalar[0].now, S.job[competing[i]], raw)
         if np.isnan(values[i]):
-            blame(S, who[i], BAD_GATE)
+            blame(S, competing[i], BAD_GATE)
     passed = max(1, int(np.ceil(S.rule[0].fraction * n)))
     last = np.partition(values, passed - 1)[passed - 1]
-    equal = passed - (values < last).sum()  # of those who stand exactly at the gate, so many pass
+    equal = passed - (values < last).sum()  # of the jobs exactly at the gate, so many pass
     for i in range(n):
         if values[i] == last and equal > 0:
             equal -= 1
         elif values[i] >= last:
-            S.body[who[i]].key += 1e12
+            S.body[competing[i]].key += 1e12
 
 
 @njit(inline="never")
@@ -84,9 +88,9 @@ def choose(S, at, room, chosen, keep):
     """
     sc = S.scalar[0]
     picked = 0
-    for i in range(at, sc.running):
+    for i in range(at, sc.ranked):
         b = S.body[S.rank[i]]
-        keep[i] = 1 if b.lease > sc.now or b.partner >= 0 else 0  # leases under way are not contested
+        keep[i] = 1 if b.partner >= 0 else 0
         if keep[i] == 0:
             room[b.pool] += b.got
     greedy = S.rule[0].backfill == GREEDY
@@ -94,10 +98,10 @@ def choose(S, at, room, chosen, keep):
     left = room.sum()
     i = at
     while left > 0:
-        while i < sc.running and keep[i] == 1:
+        while i < sc.ranked and keep[i] == 1:
             i += 1
         j = first_queued(S, n)
-        r = S.rank[i] if i < sc.running else -1
+        r = S.rank[i] if i < sc.ranked else -1
         if j < 0 and r < 0:
             break
         if r >= 0 and (j < 0 or ahead(S.body, r, j)):
@@ -135,59 +139,81 @@ def open_none(S):
 
 
 @njit(inline="never")
+def none_fits(S):
+    """Whether no pool has as many free slots as any waiting job wants."""
+    least = ANY
+    for c in range(S.cls.shape[0]):
+        if S.cls[c].count > 0:
+            least = min(least, S.cls[c].slots)
+    return least > most_free(S)
+
+
+@njit
+def nothing_to_give(S):
+    """Whether no running job may be preempted and no waiting one fits or may share."""
+    return S.scalar[0].ranked == 0 and S.rule[0].sharing == 0 and none_fits(S)
+
+
+@njit(inline="never")
 def settled(S):
-    """Whether the order cannot change who runs: nobody waits, or all waiting go after all running and none fits."""
+    """Whether the order cannot change which jobs run: none waits, or none fits and all go after those that run."""
     sc = S.scalar[0]
     if open_classes(S) == 0:
         return True
-    if sc.running == 0:
+    if S.rule[0].sharing == 1 or not none_fits(S):
         return False
-    free = most_free(S)
     for c in range(S.cls.shape[0]):
         k = S.cls[c]
-        if k.count > 0 and (k.slots <= free or ahead(S.body, S.heap[k.first], S.rank[sc.running - 1])):
+        if k.count > 0 and sc.ranked > 0 and ahead(S.body, S.heap[k.first], S.rank[sc.ranked - 1]):
             return False
     return True
 
 
 @njit(inline="never")
-def lend(S, j, sign):
-    """Give back (1) or retake (-1) the nodes of running job j without forgetting them; False: some are in use."""
+def vacate(S, j):
+    """Free the GPUs of running job j for the rest of a decision; it remembers them (`reclaim`)."""
     e = S.body[j].head
-    if sign < 0:
-        while e >= 0:
-            n = S.nodes[S.entry[e].node]
-            if n.free < S.entry[e].slots or n.mask & S.entry[e].mask:
-                return False
-            e = S.entry[e].next
-        e = S.body[j].head
     while e >= 0:
         entry = S.entry[e]
-        take(S, entry.node, -sign * entry.slots)
-        if sign > 0:
-            S.nodes[entry.node].mask &= ~entry.mask
-        else:
-            S.nodes[entry.node].mask |= entry.mask
+        take(S, entry.node, -entry.slots)
+        S.nodes[entry.node].mask &= ~entry.mask
+        e = entry.next
+
+
+@njit(inline="never")
+def reclaim(S, j):
+    """Take the GPUs that running job j vacated again; False, and nothing is taken: others hold some of them."""
+    e = S.body[j].head
+    while e >= 0:
+        n = S.nodes[S.entry[e].node]
+        if n.free < S.entry[e].slots or n.mask & S.entry[e].mask:
+            return False
+        e = S.entry[e].next
+    e = S.body[j].head
+    while e >= 0:
+        entry = S.entry[e]
+        take(S, entry.node, entry.slots)
+        S.nodes[entry.node].mask |= entry.mask
         e = entry.next
     return True
 
 
 @njit(inline="never")
 def reorder(S, fns, raw):
-    """Preemptive decision: the first jobs in order that fit run; one whose GPUs nobody took stays after all."""
+    """Preemptive decision: the first jobs in order that fit run; one whose GPUs no other took stays after all."""
     if settled(S):
         return
-    at = place_in_rank(S, first_waiting(S), 0, S.scalar[0].running)  # all before the first waiting job stay
+    at = place_in_rank(S, first_waiting(S), 0, S.scalar[0].ranked)  # all before the first waiting job stay
     room = S.pools["free"].copy()
     chosen = S.chosen
     keep = S.marked
     picked = choose(S, at, room, chosen, keep)
     victims = S.victims
     n = 0
-    for i in range(at, S.scalar[0].running):
+    for i in range(at, S.scalar[0].ranked):
         if keep[i] == 0:
             victims[n] = S.rank[i]
-            lend(S, S.rank[i], 1)
+            vacate(S, S.rank[i])
             n += 1
     open_classes(S)
     for i in range(picked):
@@ -195,7 +221,7 @@ def reorder(S, fns, raw):
     for i in range(picked):
         try_start(S, chosen[i], fns, raw)
     for i in range(n):
-        if not lend(S, victims[i], -1):
-            S.body[victims[i]].lent = 1
+        if not reclaim(S, victims[i]):
+            S.body[victims[i]].vacated = 1
             preempt(S, victims[i], fns, raw)
     fill(S, fns, raw)

@@ -6,6 +6,7 @@ A profiler is a pool of nodes that serves stage 1. What a job does there counts 
 import numpy as np
 
 from gpuschedlab._compiled import njit
+from gpuschedlab.cluster.placement import count_node
 from gpuschedlab.sim.engine.accounting import renew_key, wake
 from gpuschedlab.sim.engine.queues import drop_waiting, push_waiting
 from gpuschedlab.sim.engine.state import WAITING
@@ -17,11 +18,7 @@ def profiled_slots(S):
     most = 0
     for p in range(S.pools.shape[0]):
         if S.pools[p].stage == 1:
-            slots = 0
-            for n in range(S.nodes.shape[0]):
-                if S.nodes[n].pool == p:
-                    slots += S.nodes[n].size
-            most = max(most, slots)
+            most = max(most, S.pools[p].total)
     return most
 
 
@@ -58,10 +55,23 @@ def _take_empty_nodes(S, p):
             S.pools[p].free += nd.size
             S.pools[p].size += nd.size
             S.pools[p].lacking -= 1
+            count_node(S.nodes, S.count, S.member, n, -1)
             nd.pool = p
+            count_node(S.nodes, S.count, S.member, n, 1)
             took += 1
         n += 1
     return took
+
+
+@njit
+def measure(S):
+    """Measure all pools anew: slots in all, and of the largest node."""
+    for p in range(S.pools.shape[0]):
+        S.pools[p].total = S.pools[p].largest = 0
+    for n in range(S.nodes.shape[0]):
+        p = S.pools[S.nodes[n].pool]
+        p.total += S.nodes[n].size
+        p.largest = max(p.largest, S.nodes[n].size)
 
 
 @njit(inline="never")
@@ -72,6 +82,7 @@ def enlarge_profilers(S, fns, raw):
         took += _take_empty_nodes(S, p)
     if took == 0:
         return
+    measure(S)
     room = profiled_slots(S)
     for j in range(S.scalar[0].arrived):
         job = S.job[j]

@@ -1,4 +1,7 @@
-"""Compiled priority queues over the state: waiting jobs by class, classes, timers, and running jobs in order of key."""
+"""Compiled queues over the state: waiting jobs by class, classes, timers, running jobs, and those that may be preempted.
+
+Only jobs that a decision may preempt are kept in order of key, in `rank`: the others run on whatever their keys are.
+"""
 
 from gpuschedlab._compiled import njit
 
@@ -168,6 +171,26 @@ def set_timer(S, j, time):
             _sift_timer(S.body, S.timers, sc.timers, i)
 
 
+@njit
+def add_running(S, j):
+    """Put job j into the list of running jobs, which has no order."""
+    sc = S.scalar[0]
+    S.running[sc.running] = j
+    S.body[j].pos = sc.running
+    sc.running += 1
+
+
+@njit
+def drop_running(S, j):
+    """Take job j from the list of running jobs; the last one takes its place."""
+    sc = S.scalar[0]
+    sc.running -= 1
+    last = S.running[sc.running]
+    S.running[S.body[j].pos] = last
+    S.body[last].pos = S.body[j].pos
+    S.body[j].pos = -1
+
+
 @njit(inline="never")
 def place_in_rank(S, j, lo, hi):
     """Index in rank[lo:hi] before which job j belongs."""
@@ -182,29 +205,41 @@ def place_in_rank(S, j, lo, hi):
 
 @njit(inline="never")
 def insert_rank(S, j):
-    """Put running job j into the list of running jobs, by key."""
-    n = S.scalar[0].running
+    """Put running job j, which may be preempted, among those in order of key."""
+    n = S.scalar[0].ranked
     i = place_in_rank(S, j, 0, n)
     for m in range(n, i, -1):
         S.rank[m] = S.rank[m - 1]
     S.rank[i] = j
-    S.scalar[0].running = n + 1
+    S.body[j].ranked = 1
+    S.scalar[0].ranked = n + 1
 
 
 @njit(inline="never")
 def remove_rank(S, j):
-    """Take job j from the list of running jobs."""
-    n = S.scalar[0].running
+    """Take job j from those that may be preempted, if it is one of them."""
+    if S.body[j].ranked == 0:
+        return
+    n = S.scalar[0].ranked
     i = place_in_rank(S, j, 0, n)
     for m in range(i, n - 1):
         S.rank[m] = S.rank[m + 1]
-    S.scalar[0].running = n - 1
+    S.body[j].ranked = 0
+    S.scalar[0].ranked = n - 1
+
+
+@njit(inline="never")
+def clear_rank(S):
+    """Take all jobs from those that may be preempted."""
+    for i in range(S.scalar[0].ranked):
+        S.body[S.rank[i]].ranked = 0
+    S.scalar[0].ranked = 0
 
 
 @njit(inline="never")
 def moved_rank(S, i):
-    """Restore the order after the key of the running job at place `i` changed."""
-    j, last = S.rank[i], S.scalar[0].running - 1
+    """Restore the order after the key of the ranked job at place `i` changed."""
+    j, last = S.rank[i], S.scalar[0].ranked - 1
     while i > 0 and ahead(S.body, j, S.rank[i - 1]):
         S.rank[i] = S.rank[i - 1]
         i -= 1
@@ -215,9 +250,9 @@ def moved_rank(S, i):
 
 
 @njit(inline="never")
-def sort_rank(S):
-    """Restore the order of the running jobs after their keys drifted; nearly sorted, so by insertion."""
-    for i in range(1, S.scalar[0].running):
+def sort_rank(S, at):
+    """Restore the order after the keys of the ranked jobs from place `at` on drifted; nearly sorted, so by insertion."""
+    for i in range(max(1, at), S.scalar[0].ranked):
         j = S.rank[i]
         m = i
         while m > 0 and ahead(S.body, j, S.rank[m - 1]):

@@ -9,6 +9,8 @@ import numpy as np
 from gpuschedlab.cluster.placement import NODE
 
 UNSEEN, WAITING, RUNNING, DONE = range(4)
+STILL, FALLING, DRIFTING, ALL = range(4)
+"""Which keys drift between changes: those of no job; of running jobs, and they never rise; of running jobs; of all jobs."""
 
 JOB = np.dtype(
     [
@@ -81,9 +83,10 @@ BODY = np.dtype(
         ("joint", "i4"),  # 1 when it is trained jointly with the partner, 0 when each does its own work
         ("source", "i4"),  # job whose result it started from, -1: its own beginning
         ("idle", "i4"),  # 1 while it holds GPUs without work
-        ("lent", "i4"),  # 1 while a decision has lent its slots to others
+        ("vacated", "i4"),  # 1 while others hold its slots, within a decision
         ("failures", "i4"),
-        ("pos", "i4"),  # place in the heap of its class, -1 outside
+        ("pos", "i4"),  # place in the heap of its class, or in the list of running jobs, -1 outside
+        ("ranked", "i4"),  # 1 while it may be preempted, and is in `rank`
         ("tick", "i4"),  # place in the heap of timers, -1 outside
         ("base", "i4"),  # demand class at the start of a wait
         ("moving", "i4"),  # 1 while a round moves it to other nodes
@@ -136,6 +139,8 @@ POOL = np.dtype(
         ("free", "i8"),  # slots
         ("size", "i8"),  # slots up
         ("lacking", "i8"),  # nodes that it still waits for, until they are empty
+        ("total", "i8"),  # slots, with those that are down
+        ("largest", "i8"),  # slots of its largest node, up or down
     ],
     align=True,
 )
@@ -171,6 +176,7 @@ SCALARS = np.dtype(
         ("arrived", "i8"),
         ("outage", "i8"),  # next outage event
         ("running", "i8"),
+        ("ranked", "i8"),  # running jobs that may be preempted
         ("waiting", "i8"),
         ("done", "i8"),
         ("used", "i8"),  # slots held
@@ -180,8 +186,8 @@ SCALARS = np.dtype(
         ("free_entry", "i8"),
         ("ticks", "i8"),
         ("stretches", "i8"),
-        ("dirty", "i8"),  # something happened since the last decision; within it, that it moved somebody
-        ("head", "i8"),  # first waiting job after a decision that moved nobody, -1 after others
+        ("dirty", "i8"),  # something happened since the last decision; within it, that it started or stopped a job
+        ("head", "i8"),  # first waiting job after a decision that started and stopped no job, -1 after others
         ("asleep", "i8"),  # 1: a round put off the next one, which events bring forward again
         ("culprit", "i8"),  # job of an error
         ("fault", "i8"),  # what is wrong with it
@@ -193,7 +199,7 @@ RULE = np.dtype(
         ("rounds", "i8"),  # 1: Python decides, 0: the compiled order does
         ("preemptive", "i8"),
         ("backfill", "i8"),  # 0 strict, 1 easy, 2 greedy
-        ("moving", "i8"),  # whose keys drift between changes: 0 nobody's, 1 running jobs', 2 all
+        ("moving", "i8"),  # which keys drift between changes: STILL, FALLING, DRIFTING, ALL
         ("placement", "i8"),
         ("sharing", "i8"),  # 1: jobs may share GPUs
         ("interval", "f8"),  # s between decisions, 0: at every event
@@ -222,13 +228,15 @@ FIELDS = {
         "cls": (CLASS, 1),  # (C,) jobs of equal demand
         "heap": ("i4", 1),  # waiting jobs, a binary heap a class from cls.first
         "timers": ("i4", 1),  # (n + 1,) binary heap by body.timer
-        "rank": ("i4", 1),  # (n + 1,) running jobs in order of key
+        "running": ("i4", 1),  # (n + 1,) running jobs
+        "rank": ("i4", 1),  # (n + 1,) those that may be preempted, in order of key
         "ticks": (TICK, 1),  # log of counts
-        "stretches": (STRETCH, 1),  # log of who held what
+        "stretches": (STRETCH, 1),  # log of allocations
         "scalar": (SCALARS, 1),  # (1,)
         "rule": (RULE, 1),  # (1,)
         "seconds_on": ("f8", 2),  # (n, T) s on each GPU type
-        "histogram": ("i8", 1),  # (65,) nodes up by whole free GPUs
+        "count": ("i4", 2),  # (P, LEVELS + 1) and
+        "member": ("u8", 2),  # (P * LEVELS, N / 64): nodes up by pool and free GPUs (`placement.Index`)
         "pools": (POOL, 1),  # (P,) nodes of one type that serve one stage
         "place_node": ("i4", 1),  # (max(n, N) + 2,), as the others of this work space: nodes chosen for a job
         "place_slots": ("i4", 1),  # slots chosen on each
@@ -236,7 +244,7 @@ FIELDS = {
         "queue": ("i4", 1),  # classes by their first jobs
         "chosen": ("i4", 1),  # waiting jobs that a decision starts
         "marked": ("i4", 1),  # running jobs that it keeps, or jobs that compete at the gate
-        "victims": ("i4", 1),  # running jobs that it stops, unless nobody takes their GPUs
+        "victims": ("i4", 1),  # running jobs that it stops, unless no other job takes their GPUs
         "first": ("i8", 1),  # from here on: `Speeds`
         "code": ("i8", 1),
         "row": ("i8", 1),
@@ -246,13 +254,27 @@ FIELDS = {
         "type_map": ("i8", 1),  # (T,) from the cluster's types to the table's, -1 unknown
         "sharing": ("f8", 2),  # (M, M) factor on a model's pace beside another on the same GPUs
         "merged": ("f8", 2),  # (M, M) factor on a model's rate when trained jointly with another
+        "rounding": ("f8", 1),  # (1,) s to which the time that is left of a segment is rounded, 0: it is not
         "transfer": ("f8", 2),  # (M, M) factor [a, b] on b's rate once it started from a's result
     }.items()
 }
 """Arrays of a state: dtype and dimensions."""
 
 CONSTANT = frozenset(
-    {"outage", "first", "code", "row", "rate", "seg_first", "seg_end", "type_map", "sharing", "merged", "transfer"}
+    {
+        "outage",
+        "first",
+        "code",
+        "row",
+        "rate",
+        "seg_first",
+        "seg_end",
+        "type_map",
+        "sharing",
+        "merged",
+        "transfer",
+        "rounding",
+    }
 )
 """Arrays of a state that never change, and that copies share."""
 LOGS = ("ticks", "stretches")

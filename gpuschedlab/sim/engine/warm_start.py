@@ -8,9 +8,9 @@ from gpuschedlab.sim.engine.apply import INDEX
 from gpuschedlab.sim.engine.backfill import try_start
 from gpuschedlab.sim.engine.events import KEY, RAW
 from gpuschedlab.sim.engine.handle import STATE
-from gpuschedlab.sim.engine.lifecycle import begin_wait, count_host, place_in_queue
+from gpuschedlab.sim.engine.lifecycle import begin_wait, count_host, enter_running, place_in_queue
 from gpuschedlab.sim.engine.profiling import enlarge_profilers, stay_end
-from gpuschedlab.sim.engine.queues import insert_rank, push_waiting
+from gpuschedlab.sim.engine.queues import push_waiting
 from gpuschedlab.sim.engine.state import RUNNING, WAITING
 
 
@@ -67,7 +67,7 @@ def reinsert(S, key, change, gate, raw):
                 set_rate(S, j)
             b.leaves = stay_end(S, j, S.job[j].started)
             b.pool = S.nodes[S.entry[S.body[b.partner if b.guest else j].head].node].pool
-            insert_rank(S, j)
+            enter_running(S, j)
             count_host(S, j, 1)
         wake(S, j, change, raw)
     sc.dirty = 1
