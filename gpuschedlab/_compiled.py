@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 
 import numba
+import numpy as np
 
 ENGINE = ("cluster/placement.py", "speeds/codes.py", "sim/engine/**/*.py")
 """What the compiled code of `sim`, and the keys of policies, is made of. That of another folder is made of the folder's own
@@ -33,6 +34,7 @@ def cache_folder(part: str, root: Path | None = None) -> Path:
     """
     root = root or Path(__file__).parent
     made_of = hashlib.sha256()
+    made_of.update(str(numba.config.BOUNDSCHECK).encode())  # code that checks its indices is other code
     name = "engine" if part in ("sim", "policies") else part
     for pattern in ENGINE if name == "engine" else (f"{part}/**/*.py",):
         for path in sorted(root.glob(pattern)):
@@ -44,6 +46,23 @@ def cache_folder(part: str, root: Path | None = None) -> Path:
         for old in sorted(base.glob(f"compiled-{name}-*"), key=lambda f: f.stat().st_mtime)[:-KEPT]:
             shutil.rmtree(old, ignore_errors=True)
     return folder
+
+
+class Row(np.void):
+    """A row of an array, with its fields as attributes."""
+
+    def __getattribute__(self, name):
+        if not name.startswith("_") and name in np.void.__getattribute__(self, "dtype").fields:
+            return self[name]
+        return super().__getattribute__(name)
+
+    def __setattr__(self, name, value):
+        self[name] = value
+
+
+def records(array):
+    """Array whose rows have their fields as attributes where nothing is compiled (NUMBA_DISABLE_JIT=1), for debuggers."""
+    return array.view(np.dtype((Row, array.dtype))) if numba.config.DISABLE_JIT and array.dtype.names else array
 
 
 def njit(*args, **options):

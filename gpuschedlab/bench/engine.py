@@ -25,6 +25,12 @@ SLOWER = 1.1
 """Ratio of the processor's seconds to those of another checkout at which a case counts as slower."""
 MEMORY = 4e9  # bytes, of the million-job cases
 
+ORDERED = ("fifo", "sjf", "edf", "srtf", "tiresias", "themis", "lucid")
+NODES = (1_000, 10_000)
+JOBS = 30_000
+DEARER = 2.0
+"""Ratio of the seconds per job on the largest of so many nodes to those on the smallest that is allowed."""
+
 
 class Case(NamedTuple):
     """What is simulated, and the processor's seconds and bytes allowed (None: for information); `days`: one job so long."""
@@ -49,8 +55,11 @@ CASES = (
     Case("tiresias_million", "tiresias", 1_000_000, "125x8", 0.9, 30.0, MEMORY),
     Case("themis_10k", "themis", 10_000, "70x8", 0.9),
     Case("lucid_10k_speeds", "lucid", 10_000, "70x8", 0.9, speeds=True),
+    Case("tiresias_load_3", "tiresias", 10_000, "70x8", 3.0),
+    Case("themis_load_3", "themis", 10_000, "70x8", 3.0, 0.2),
     Case("sia_one_long_job", "sia", 1, "16x4", 0.0, 1.0, days=50.0),
     Case("gavel_one_long_job", "gavel", 1, "16x4", 0.0, 1.0, days=50.0),
+    *(Case(f"{p}_{nodes}_nodes", p, JOBS, f"{nodes}x8", 0.9) for p in ORDERED for nodes in NODES),
 )
 
 
@@ -67,12 +76,13 @@ def run(data_dir=None, beside: str | None = None) -> dict:
     Returns
     -------
     dict
-        `rows`: dicts with `name`, `value` (median; of cases, the processor's seconds, which other work on the machine
+        `rows`: dicts with `name`, `value` (median; the processor's seconds, which other work on the machine
         does not lengthen), `unit`, `budget` (None: for information), `ok`, `runs` (all values), and `beside` and `ratio`,
         the median of the other checkout and this one's over it; `machine`; `ok`: whether every budget is kept, and
         nothing is slower by more than a tenth than beside it.
     """
     rows = [row for case in CASES for row in case_rows(case, beside)]
+    rows += [_dearer(policy, rows) for policy in ORDERED]
     rows.append(_row("first_compile", [first_compile()], "s", None))
     machine = {"cpus": os.cpu_count(), "python": platform.python_version(), "processor": _processor()}
     return {"bench": "engine", "rows": rows, "machine": machine, "ok": all(r["ok"] for r in rows)}
@@ -135,8 +145,8 @@ def _trace(case: Case, gpus: int):
 
 
 def first_compile() -> float:
-    """Seconds of compiling the engine and one policy where nothing has been compiled before: a copy of the package."""
-    code = "from gpuschedlab.bench.engine import warm; print(sum(warm(('fifo',)).values()))"
+    """Processor's seconds of compiling the engine and one policy where nothing has been compiled before: a copy of the package."""
+    code = "from gpuschedlab.bench.engine import warm; import time; warm(('fifo',)); print(time.process_time())"
     with tempfile.TemporaryDirectory() as folder:
         here = Path(__file__).resolve().parent.parent
         shutil.copytree(here, Path(folder) / here.name, ignore=shutil.ignore_patterns("__pycache__", "_data_files"))
@@ -167,6 +177,12 @@ def warm(words: tuple[str, ...] = ()) -> dict[str, float]:
         plots.seats(run)
         seconds["figures"] = time.perf_counter() - begin
     return seconds
+
+
+def _dearer(policy: str, rows: list[dict]) -> dict:
+    """Row of how much dearer a job is on many nodes than on few."""
+    few, many = ([r["value"] for r in rows if r["name"] == f"{policy}_{n}_nodes"] for n in (min(NODES), max(NODES)))
+    return _row(f"{policy}_nodes", [many[0] / few[0]], "x", DEARER)
 
 
 def _row(name: str, values: list[float], unit: str, budget: float | None) -> dict:

@@ -8,7 +8,7 @@ the cost of a rule hardly grows with the nodes of a cluster.
 
 import numpy as np
 
-from gpuschedlab._compiled import njit
+from gpuschedlab._compiled import njit, records
 
 SLOTS = 100  # slots a GPU
 
@@ -78,7 +78,7 @@ def index_nodes(nodes: np.ndarray, pools: int) -> tuple[np.ndarray, np.ndarray]:
     """
     count = np.zeros((pools, LEVELS + 1), np.int32)
     member = np.zeros((pools * LEVELS, -(-len(nodes) // WORD)), np.uint64)
-    _count_nodes(nodes, count, member)
+    _count_nodes(records(nodes), count, member)
     return count, member
 
 

@@ -50,7 +50,7 @@ class Themis(Ordered):
     placement: Placement = "relax"
     preemptive = True
     lease_grid = 60.0
-    moving = "all"
+    moving = "running"
     goal: ClassVar = "fair"
     watched: ClassVar = ("queueing", "utilisation", "overhead", "preemptions", "slowdown", "backlog")
 

@@ -8,7 +8,7 @@ import numba
 import numpy as np
 from numba import from_dtype, types
 
-from gpuschedlab._compiled import njit
+from gpuschedlab._compiled import njit, records
 from gpuschedlab.errors import PolicyError
 from gpuschedlab.knobs import data_of, knobs_of
 from gpuschedlab.sim.declaration import KEYS
@@ -41,7 +41,7 @@ def knob_record(policy) -> np.void:
     for name, many in data_of(type(policy)).items():
         values = getattr(policy, name)
         record[name] = tuple(values) + (np.inf,) * (many - len(values))
-    return record.view(np.uint8)[: OPAQUE.itemsize].view(OPAQUE)[0]
+    return records(record)[0] if numba.config.DISABLE_JIT else record.view(np.uint8)[: OPAQUE.itemsize].view(OPAQUE)[0]
 
 
 class Compiled(types.WrapperAddressProtocol):
@@ -83,6 +83,8 @@ def _check_silent(function, who: str):
 @cache
 def _compiled(function, dtype: np.dtype, who: str):
     _check_silent(function, who)
+    if numba.config.DISABLE_JIT:
+        return function
     own = function.__module__.startswith("gpuschedlab.")  # others' sources may change in ways a cache does not see
     try:
         # Divided by zero, a key is infinite or no number, as in numpy: the engine reports that, where it would swallow an error.

@@ -94,6 +94,7 @@ def rebuild(simulation):
     pools["size"] = np.bincount(nodes["pool"], nodes["size"] * up, len(pools))
     new["count"], new["member"] = index_nodes(nodes, len(pools))
     body["ranked"] = 0
+    state.scalar["exhausted"] = 0
     for name in ("timers", "running", "ranked", "waiting"):
         state.scalar[name] = 0
     simulation.state = state.replace(**new)

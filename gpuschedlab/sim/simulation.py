@@ -8,6 +8,7 @@ from importlib.metadata import PackageNotFoundError, version
 import numpy as np
 import polars as pl
 
+from gpuschedlab._compiled import records
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.errors import LabError, PolicyError
 from gpuschedlab.sim import resume
@@ -268,7 +269,7 @@ class Simulation:
         seconds = time.perf_counter() - begin
         checked = check_answer(answer, view, self.policy.name, self.delays)
         wake = self._reserve(view.now, checked)
-        short = apply_answer(self.state, *self._fns, self._raw, checked.jobs, checked.cells, wake)
+        short = apply_answer(self.state, *self._fns, self._raw, records(checked.jobs), records(checked.cells), wake)
         self._raise_fault()
         status = answer.status + (f"{' ' if answer.status else ''}{short} not placed" if short else "")
         proved = (float(answer.objective), float(answer.bound), status, float(answer.seconds))

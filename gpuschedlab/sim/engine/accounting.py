@@ -25,6 +25,15 @@ def move_clock(S, time):
         sc.now = time
 
 
+@njit
+def refresh_waiting(job, b, now, integral):
+    """Bring what a waiting job has waited up to date, and its contention, by the integral of that."""
+    job.queued += now - b.last
+    b.last = now
+    if now > job.submit:
+        job.contention = (integral - b.contention0) / (now - job.submit)
+
+
 @njit(inline="never")
 def refresh(S, j):
     """Bring what job j has waited, held, received and done up to date."""
@@ -94,6 +103,7 @@ def drift_key(S, j, fns, raw):
     if not np.isfinite(key):
         blame(S, j, BAD_KEY)
     S.body[j].key = key
+    S.body[j].gated = 0
 
 
 @njit(inline="never")
@@ -215,6 +225,7 @@ def renew_key(S, j, fns, raw):
     key = fns[0](now, S.job[j], raw)
     if not np.isfinite(key):
         blame(S, j, BAD_KEY)
+    b.gated = 0
     if key != b.key:
         b.key = key
         b.since = on_grid(now, S.rule[0].interval) if S.rule[0].interval > 0 else now

@@ -49,6 +49,16 @@ def first_waiting(S):
 
 
 @njit(inline="never")
+def can_place(S, j):
+    """Whether some pool can place waiting job j now."""
+    nodes = 0
+    for p in range(S.pools.shape[0]):
+        if S.pools[p].stage == S.job[j].stage:
+            nodes = max(nodes, find_place(S, j, S.body[j].slots, p))
+    return nodes > 0
+
+
+@njit(inline="never")
 def try_start(S, j, fns, raw):
     """Start waiting job j (still in its class) if some pool can place it now."""
     slots = S.body[j].slots

@@ -18,7 +18,7 @@ from gpuschedlab.sim.engine.accounting import (
     set_rate,
     wake,
 )
-from gpuschedlab.sim.engine.backfill import EASY, easy, fill, first_waiting, open_classes
+from gpuschedlab.sim.engine.backfill import EASY, GREEDY, can_place, easy, fill, first_waiting, open_classes
 from gpuschedlab.sim.engine.handle import STATE
 from gpuschedlab.sim.engine.lifecycle import begin_wait, change_node, complete, contest, end_stay
 from gpuschedlab.sim.engine.preemption import nothing_to_give, rekey, reorder
@@ -103,6 +103,7 @@ def fire_timer(S, j, fns, raw):
             drop_waiting(S, j)
             b.cls = relaxed
             push_waiting(S, j)
+            sc.exhausted = 0
         renew_key(S, j, fns, raw)
         moved_waiting(S, j)
     sc.dirty = 1
@@ -119,6 +120,8 @@ def arrive(S, j, fns, raw):
     sc.demanded += S.body[j].slots
     sc.dirty = 1
     begin_wait(S, j, fns, raw)
+    if S.cls[S.body[j].cls].count == 1 and can_place(S, j):  # a class that waited already could not be placed
+        sc.exhausted = 0
 
 
 @njit(inline="never")
@@ -131,7 +134,7 @@ def decide(S, fns, raw):
         enlarge_profilers(S, fns, raw)
     if r.preemptive == 1 and sc.demanded <= sc.capacity:
         fill(S, fns, raw)  # room for all: no order matters, unless nodes are too fragmented
-    hangs = sc.waiting > 0 and not (r.preemptive == 1 and nothing_to_give(S))
+    hangs = sc.waiting > 0 and not nothing_to_give(S)
     if hangs and r.moving != STILL:
         rekey(S, fns, raw)  # keys that drift are brought up to date only where a decision hangs on them
     if not hangs:
@@ -147,6 +150,7 @@ def decide(S, fns, raw):
             S.body[S.rank[i]].lease = lease_end(S)
             wake(S, S.rank[i], fns[1], raw)
         clear_rank(S)
+    sc.exhausted = 1 if r.backfill == GREEDY and r.sharing == 0 else 0
     sc.head = -1
     if sc.dirty == 0 and stands(S) and open_classes(S) > 0:
         sc.head = first_waiting(S)

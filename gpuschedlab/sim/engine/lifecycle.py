@@ -78,6 +78,7 @@ def hold(S, j, k, out_node, out_slots):
 def let_go(S, j):
     """Give back what job j holds and forget its nodes."""
     b = S.body[j]
+    S.scalar[0].exhausted = 0
     while b.head >= 0:
         e = b.head
         entry = S.entry[e]
@@ -296,6 +297,7 @@ def change_node(S, n, delta, fns, raw):
         sc.capacity -= nd.size
     nd.down += delta
     if nd.down == 0:
+        sc.exhausted = 0
         count_node(S.nodes, S.count, S.member, n, 1)
         S.pools[nd.pool].free += nd.free
         S.pools[nd.pool].size += nd.size

@@ -3,7 +3,7 @@
 import numpy as np
 
 from gpuschedlab._compiled import njit
-from gpuschedlab.sim.engine.accounting import blame, drift_key, refresh, take
+from gpuschedlab.sim.engine.accounting import blame, drift_key, refresh, refresh_waiting, take
 from gpuschedlab.sim.engine.backfill import ANY, GREEDY, fill, first_waiting, most_free, open_classes, try_start
 from gpuschedlab.sim.engine.lifecycle import preempt
 from gpuschedlab.sim.engine.queues import (
@@ -17,7 +17,12 @@ from gpuschedlab.sim.engine.queues import (
     requeue,
     sort_rank,
 )
-from gpuschedlab.sim.engine.state import ALL, BAD_GATE, FALLING
+from gpuschedlab.sim.engine.state import ALL, BAD_GATE, FALLING, WAITING
+
+STEPS = 8
+"""Steps from a guess up to which a place in an order is looked for by steps."""
+BEHIND = 1e12
+"""What is added to the key of a job that the gate holds back."""
 
 
 @njit(inline="never")
@@ -41,7 +46,7 @@ def rekey(S, fns, raw):
     for i in range(at, sc.ranked):
         drift_key(S, S.rank[i], fns, raw)
     if S.rule[0].fraction < 1:
-        gate(S, fns, raw)
+        apply_gate(S, fns, raw)
     if moving == ALL:
         for c in range(S.cls.shape[0]):
             k = S.cls[c]
@@ -51,33 +56,113 @@ def rekey(S, fns, raw):
 
 
 @njit(inline="never")
-def gate(S, fns, raw):
-    """Let a fraction of the competing jobs, lowest gate value first, go before the others: their keys grow by 1e12."""
+def gate_values(S, gate, raw, values):
+    """Fill in the gate values of the jobs that compete: those that may be preempted, then all that wait.
+
+    `marked` lists them, and `victims` has which of them the gate holds back so far.
+    """
+    now, integral = S.scalar[0].now, S.scalar[0].contention
+    job, body, heap, marked, held = (
+        S.job,
+        S.body,
+        S.heap,
+        S.marked,
+        S.victims,
+    )  # once: most of what a gate costs is here
     n = 0
-    competing = S.marked
     for i in range(S.scalar[0].ranked):
-        competing[n] = S.rank[i]
+        j = S.rank[i]
+        refresh(S, j)
+        marked[n], held[n] = j, body[j].gated
+        values[n] = gate(now, job[j], raw)
         n += 1
     for c in range(S.cls.shape[0]):
-        k = S.cls[c]
-        for i in range(k.first, k.first + k.count):
-            competing[n] = S.heap[i]
+        first = S.cls[c].first
+        for i in range(first, first + S.cls[c].count):
+            j = heap[i]
+            refresh_waiting(job[j], body[j], now, integral)
+            marked[n], held[n] = j, body[j].gated
+            values[n] = gate(now, job[j], raw)
             n += 1
-    if n == 0:
-        return
-    values = np.empty(n)
     for i in range(n):
-        values[i] = fns[2](S.scalar[0].now, S.job[competing[i]], raw)
         if np.isnan(values[i]):
-            blame(S, competing[i], BAD_GATE)
+            blame(S, marked[i], BAD_GATE)
+
+
+@njit
+def hold_back(S, j, held, fns, raw):
+    """Let job j go behind all that pass the gate (1), or no longer (0)."""
+    drift_key(S, j, fns, raw)
+    if held == 1:
+        S.body[j].key += BEHIND
+        S.body[j].gated = 1
+    if S.job[j].state == WAITING and S.rule[0].moving != ALL:
+        moved_waiting(S, j)
+
+
+@njit
+def below(values, limit):
+    """How many values are below a limit."""
+    n = 0
+    for i in range(values.shape[0]):
+        n += values[i] < limit
+    return n
+
+
+@njit
+def next_above(values, limit):
+    """Smallest value above a limit."""
+    found = np.inf
+    for i in range(values.shape[0]):
+        found = min(found, values[i] if values[i] > limit else np.inf)
+    return found
+
+
+@njit
+def next_below(values, limit):
+    """Largest value below a limit."""
+    found = -np.inf
+    for i in range(values.shape[0]):
+        found = max(found, values[i] if values[i] < limit else -np.inf)
+    return found
+
+
+@njit(inline="never")
+def smallest(values, k, guess):
+    """The k-th smallest of n values: a few steps from a guess that is near, such as that of the last decision."""
+    first = below(values, guess)  # the guess, were it one of them, would be at place first + 1
+    if abs(first + 1 - k) > STEPS:
+        return np.partition(values, k - 1)[k - 1]
+    if first >= k:
+        while first >= k:
+            guess = next_below(values, guess)
+            first = below(values, guess)
+        return guess
+    upto = first + (values == guess).sum()
+    while upto < k:
+        guess = next_above(values, guess)
+        upto += (values == guess).sum()
+    return guess
+
+
+@njit(inline="never")
+def apply_gate(S, fns, raw):
+    """Let a fraction of the competing jobs, those with the lowest gate values, go before the others."""
+    n = S.scalar[0].ranked + S.scalar[0].waiting
+    values = np.empty(n)
+    gate_values(S, fns[2], raw, values)
     passed = max(1, int(np.ceil(S.rule[0].fraction * n)))
-    last = np.partition(values, passed - 1)[passed - 1]
-    equal = passed - (values < last).sum()  # of the jobs exactly at the gate, so many pass
+    last = smallest(values, passed, S.scalar[0].gate)
+    S.scalar[0].gate = last
+    equal = passed - below(values, last)  # of the jobs exactly at the gate, so many pass
+    marked, held = S.marked, S.victims
     for i in range(n):
+        back = 1 if values[i] >= last else 0
         if values[i] == last and equal > 0:
             equal -= 1
-        elif values[i] >= last:
-            S.body[competing[i]].key += 1e12
+            back = 0
+        if held[i] != back:
+            hold_back(S, marked[i], back, fns, raw)
 
 
 @njit(inline="never")
@@ -150,8 +235,9 @@ def none_fits(S):
 
 @njit
 def nothing_to_give(S):
-    """Whether no running job may be preempted and no waiting one fits or may share."""
-    return S.scalar[0].ranked == 0 and S.rule[0].sharing == 0 and none_fits(S)
+    """Whether no running job may be preempted and no waiting one can be placed or may share."""
+    sc = S.scalar[0]
+    return sc.ranked == 0 and S.rule[0].sharing == 0 and (sc.exhausted == 1 or none_fits(S))
 
 
 @njit(inline="never")

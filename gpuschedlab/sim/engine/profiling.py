@@ -83,6 +83,7 @@ def enlarge_profilers(S, fns, raw):
     if took == 0:
         return
     measure(S)
+    S.scalar[0].exhausted = 0
     room = profiled_slots(S)
     for j in range(S.scalar[0].arrived):
         job = S.job[j]

@@ -6,6 +6,7 @@ Everything that a simulation is lies in these arrays, so that a snapshot is a co
 
 import numpy as np
 
+from gpuschedlab._compiled import records
 from gpuschedlab.cluster.placement import NODE
 
 UNSEEN, WAITING, RUNNING, DONE = range(4)
@@ -42,26 +43,26 @@ JOB = np.dtype(
 
 BODY = np.dtype(
     [
+        ("last", "f8"),  # s, time to which JOB's running sums are up to date
+        ("contention0", "f8"),  # integral of contention at submission
+        ("key", "f8"),
+        ("since", "f8"),  # s, when a discrete key took its present value
         ("jobs", "f8"),  # that it stands for: JOB is one of them, on its part of the GPUs
         ("work", "f8"),  # true work
         ("pace", "f8"),  # progress a second by its GPUs, and by its partner where each does its own work
         ("gain", "f8"),  # factor on it by the result that it started from, 1 without
         ("rate", "f8"),  # progress a second of unpaused running
         ("effort", "f8"),  # what its pace adds up to since its last start or change of partner
-        ("last", "f8"),  # s, time to which JOB's running sums are up to date
         ("pause", "f8"),  # s of delay still to pass before progress
         ("finish", "f8"),  # s, when the present segment or the work ends at this rate
         ("goal", "f8"),  # progress at which it ends
         ("lease", "f8"),  # s, until when it may not be preempted
         ("leaves", "f8"),  # s, when its stay in a stage of limited time ends, inf: it stays as long as it likes
         ("timer", "f8"),  # s, next instant at which something about it changes by itself
-        ("key", "f8"),
-        ("since", "f8"),  # s, when a discrete key took its present value
         ("safe", "f8"),  # progress at the start of this stretch
         ("switch", "f8"),  # s of delay at each start
         ("restart", "f8"),  # s of delay at each start after the first, on top
         ("delay", "f8"),  # s of delay at the next start instead of these, -1: none is named
-        ("contention0", "f8"),  # integral of contention at submission
         ("first", "f8"),  # s, first start
         ("end", "f8"),
         ("overhead", "f8"),
@@ -86,6 +87,7 @@ BODY = np.dtype(
         ("vacated", "i4"),  # 1 while others hold its slots, within a decision
         ("failures", "i4"),
         ("pos", "i4"),  # place in the heap of its class, or in the list of running jobs, -1 outside
+        ("gated", "i4"),  # 1 while the gate holds it back
         ("ranked", "i4"),  # 1 while it may be preempted, and is in `rank`
         ("tick", "i4"),  # place in the heap of timers, -1 outside
         ("base", "i4"),  # demand class at the start of a wait
@@ -172,6 +174,7 @@ SCALARS = np.dtype(
     [
         ("now", "f8"),
         ("contention", "f8"),  # integral of max(1, demanded / up)
+        ("gate", "f8"),  # gate value of the last job that passed at the last decision
         ("decide_at", "f8"),  # s, next decision, inf when none is due
         ("arrived", "i8"),
         ("outage", "i8"),  # next outage event
@@ -188,6 +191,7 @@ SCALARS = np.dtype(
         ("stretches", "i8"),
         ("dirty", "i8"),  # something happened since the last decision; within it, that it started or stopped a job
         ("head", "i8"),  # first waiting job after a decision that started and stopped no job, -1 after others
+        ("exhausted", "i8"),  # 1: no waiting job could be placed at the last decision, nor can any since
         ("asleep", "i8"),  # 1: a round put off the next one, which events bring forward again
         ("culprit", "i8"),  # job of an error
         ("fault", "i8"),  # what is wrong with it
@@ -310,7 +314,7 @@ class State:
                 raise TypeError(
                     f"State.{name}: found {array.dtype}, {array.ndim} dimensions; expected {dtype}, {ndim}."
                 )
-            setattr(self, name, array)
+            setattr(self, name, records(array))
             self.table[i, 0] = array.ctypes.data
             self.table[i, 1 : 1 + ndim] = array.shape
 
