@@ -112,9 +112,9 @@ def case_rows(case: Case, beside: str | None = None, runs: int = RUNS) -> list[d
 def measure(case: Case, runs: int) -> dict:
     """Run a case in this process: the processor's seconds `cpu` (runs,) after one that warms up, and peak `memory` (bytes)."""
     from gpuschedlab import Cluster, simulate
-    from gpuschedlab.parse import policy_of
+    from gpuschedlab.policies import ALL
 
-    cluster, policy = Cluster.parse(case.cluster), policy_of(case.policy)
+    cluster, policy = Cluster.parse(case.cluster), ALL[case.policy]()
     trace = _trace(case, cluster.total_gpus)
     speeds = None
     if case.speeds:
