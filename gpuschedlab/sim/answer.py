@@ -75,17 +75,6 @@ class _Check:
         i, more = int(wrong[0]), f" ({len(wrong) - 1} more like it)" if len(wrong) > 1 else ""
         raise self._error(f"{field} of job {self.view.job_id(i)} is {values[i]}{fault}{more}; expected {expected}.")
 
-    def _column(self, field: str, kind, default) -> np.ndarray:
-        given = getattr(self.answer, field)
-        if given is None:
-            return np.full(self.n, default, kind)
-        values = self._array(field, given, kind)
-        if values.shape != (self.n,):
-            raise self._error(
-                f"{field} has shape {values.shape}; expected ({self.n},), an entry for each job of the view."
-            )
-        return values
-
     def _array(self, field: str, given, kind=float) -> np.ndarray:
         try:
             return np.asarray(given, kind)
@@ -93,7 +82,14 @@ class _Check:
             raise self._error(f"{field} holds what is no number: {error}.") from error
 
     def _numbers(self, field: str, default: float) -> np.ndarray:
-        values = self._column(field, float, default)
+        given = getattr(self.answer, field)
+        if given is None:
+            return np.full(self.n, default)
+        values = self._array(field, given)
+        if values.shape != (self.n,):
+            raise self._error(
+                f"{field} has shape {values.shape}; expected ({self.n},), an entry for each job of the view."
+            )
         self._demand(np.isfinite(values), field, values, "a number", ", which is not finite")
         return values
 
@@ -103,6 +99,8 @@ class _Check:
     def _whole(self, field: str, low: int, high: int, used=True, default: int = 0) -> np.ndarray:
         """Whole numbers between two bounds, wherever they are used."""
         values = self._numbers(field, default)
+        if getattr(self.answer, field) is None:
+            return values.astype(np.int64)
         whole = (values >= low) & (values <= high) & (values == np.floor(values))
         self._demand(whole | ~np.asarray(used), field, values, f"{low} to {high}, a whole number")
         return values.astype(np.int64)
@@ -121,6 +119,8 @@ class _Check:
 
     def _partners(self, gpus, types) -> np.ndarray:
         host = self._whole("partner", -1, self.n - 1, default=-1)
+        if self.answer.partner is None:
+            return host
         guests = np.flatnonzero((host >= 0) & (gpus > 0))
         for i in guests:
             h = host[i]
@@ -131,6 +131,8 @@ class _Check:
 
     def _sources(self) -> np.ndarray:
         source = self._whole("source", -1, self.view.submitted - 1, default=-1)
+        if self.answer.source is None:
+            return source
         rows = np.flatnonzero((source >= 0) & (source != self.view.index))
         good = np.full(self.n, True)
         good[rows] = self.view.has_run(source[rows])
