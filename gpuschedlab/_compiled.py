@@ -7,6 +7,7 @@ the cached code of each state of the sources has a folder of its own.
 import contextlib
 import hashlib
 import shutil
+import sys
 from functools import cache
 from pathlib import Path
 
@@ -41,6 +42,8 @@ def cache_folder(part: str, root: Path | None = None) -> Path:
             made_of.update(path.relative_to(root).as_posix().encode() + path.read_bytes())
     base = root / "__pycache__"
     folder = base / f"compiled-{name}-{made_of.hexdigest()[:16]}"
+    if name == "engine" and not folder.exists() and not numba.config.DISABLE_JIT:
+        print("gpuschedlab: compiling the simulator, once; a minute or two.", file=sys.stderr, flush=True)
     with contextlib.suppress(OSError):  # a read-only installation: numba then finds a folder of the user's
         folder.mkdir(parents=True, exist_ok=True)
         for old in sorted(base.glob(f"compiled-{name}-*"), key=lambda f: f.stat().st_mtime)[:-KEPT]:

@@ -44,3 +44,13 @@ def test_cells_of_sweeps_are_renewed(copy, module):
 
 def test_cells_of_sweeps_outlast_changes_of_figures(copy):
     assert not renewed(copy, "plots/gantt.py", lambda: code_of_package(root=copy))
+
+
+def test_the_first_compilation_is_announced(tmp_path, capsys):
+    sources = tmp_path / "sim" / "engine"
+    sources.mkdir(parents=True)
+    (sources / "a.py").write_text("1")
+    for said in ("compiling the simulator, once", ""):
+        cache_folder.__wrapped__("sim", tmp_path)
+        assert said in (found := capsys.readouterr().err)
+        assert said or not found
