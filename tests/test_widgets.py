@@ -14,8 +14,9 @@ from gpuschedlab.knobs import Constraint, Knob, Knobbed
 
 pytest.importorskip("ipywidgets", reason="ipywidgets, of the extra lab, is not installed")
 
-from gpuschedlab.widgets import Cache, find_errors, live
 from gpuschedlab.widgets.controls import KnobControls, nice_step
+
+from gpuschedlab.widgets import Cache, find_errors, live
 from gpuschedlab.widgets.difference import SHOWN, difference, measure, table
 from gpuschedlab.widgets.sources import (
     Generated,
@@ -226,9 +227,10 @@ def test_moves_in_the_browser_are_drawn_together(monkeypatch):
 
 
 def test_what_json_cannot_say_is_not_sent():
+    from gpuschedlab.widgets.pictures import Pictures
+
     from gpuschedlab.bench.explorer import wired
     from gpuschedlab.plots.style import Drawing
-    from gpuschedlab.widgets.pictures import Pictures
 
     def drawing(last: float):
         data = [{"y": np.array([1.0, last]), "customdata": np.array([[1.0, last]])}]

@@ -1,8 +1,10 @@
 """Figures of runs: pure functions from runs to numbers, and from numbers to plotly figures.
 
-For each plot: `x(runs)` computes the numbers (a NamedTuple), `plot_x(runs or numbers)` makes a figure, and
-`update(figure, numbers)` puts new numbers into a figure of the same plot with as many runs, in one batch.
+For each plot: `x(runs)` computes the numbers (a NamedTuple), `draw(numbers)` lays them out, and `plot_x(runs or numbers)`
+makes a figure. `Figures` are several on one page; all figures of a page share one plotly.
 """
+
+import importlib
 
 from gpuschedlab.errors import RunError
 from gpuschedlab.plots.arrivals import (
@@ -34,10 +36,11 @@ from gpuschedlab.plots.distributions import (
     jct_cdf,
 )
 from gpuschedlab.plots.gantt import Gantt, draw_gantt, gantt
+from gpuschedlab.plots.lines import Lines, draw_lines
 from gpuschedlab.plots.load import LoadOverTime, busy_window, draw_load_over_time, load_over_time
 from gpuschedlab.plots.sizes import SlowdownBySize, draw_slowdown_by_size, slowdown_by_size
 from gpuschedlab.plots.space import FreeSpace, draw_free_space, free_space
-from gpuschedlab.plots.style import Drawing, refresh, render
+from gpuschedlab.plots.style import Drawing, render
 from gpuschedlab.plots.sweep import (
     SweepFront,
     SweepLines,
@@ -66,6 +69,7 @@ from gpuschedlab.plots.tuning import (
     race,
     tried,
 )
+from gpuschedlab.plots.web import Place
 
 _DRAW = {
     JctCdf: draw_jct_cdf,
@@ -88,12 +92,20 @@ _DRAW = {
     Causes: draw_causes,
     Moves: draw_moves,
     Race: draw_race,
+    Lines: draw_lines,
 }
 
 
+def __getattr__(name: str):
+    """`Figure`, `Figures` and `write_page` need plotly, and are loaded when they are first used."""
+    if name in ("Figure", "Figures", "write_page"):
+        return getattr(importlib.import_module("gpuschedlab.plots.web.figure"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 def draw(numbers) -> Drawing:
-    """Lay out the numbers of any plot, without plotly."""
-    return _DRAW[type(numbers)](numbers)
+    """Lay out the numbers of any plot, without plotly; a `Drawing` stays as it is."""
+    return numbers if isinstance(numbers, Drawing) else _DRAW[type(numbers)](numbers)
 
 
 def figure(numbers):
@@ -114,17 +126,6 @@ def figure(numbers):
         plotly is not installed.
     """
     return render(draw(numbers))
-
-
-def update(fig, numbers):
-    """Put new numbers into a figure (or FigureWidget) of the same plot, in one batch.
-
-    Raises
-    ------
-    RunError
-        The figure has another number of runs.
-    """
-    return refresh(fig, draw(numbers))
 
 
 def _plot(kind: type, compute, given, options: dict):
@@ -203,14 +204,18 @@ __all__ = [
     "Drawing",
     "Durations",
     "FairnessCdf",
+    "Figure",
+    "Figures",
     "Forecast",
     "FreeSpace",
     "Gantt",
     "Interruptions",
     "JctCdf",
+    "Lines",
     "LoadOverTime",
     "MetricBars",
     "Moves",
+    "Place",
     "Race",
     "SlowdownBySize",
     "SweepFront",
@@ -243,11 +248,12 @@ __all__ = [
     "plot_slowdown_by_size",
     "plot_sweep",
     "race",
+    "render",
     "seats",
     "slowdown_by_size",
     "sweep_front",
     "sweep_lines",
     "sweep_map",
     "tried",
-    "update",
+    "write_page",
 ]

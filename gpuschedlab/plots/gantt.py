@@ -8,7 +8,19 @@ import polars as pl
 from gpuschedlab.errors import RunError
 from gpuschedlab.metrics.usage import cluster_of, timeline_of
 from gpuschedlab.plots.load import busy_window
-from gpuschedlab.plots.style import HOUR, INK, RAMP, SIZE_LABELS, Drawing, as_runs, axis, bar, luminance, size_bucket
+from gpuschedlab.plots.style import (
+    HOUR,
+    IDLE,
+    INK,
+    RAMP,
+    SIZE_LABELS,
+    Drawing,
+    as_runs,
+    axis,
+    bar,
+    luminance,
+    size_bucket,
+)
 
 LIFE = ("submit", "start", "queueing", "executed", "overhead", "lost", "preemptions", "restarts", "failures")
 """Columns of a job in its hover text, times in h."""
@@ -242,7 +254,7 @@ def draw_gantt(numbers: Gantt) -> Drawing:
         "width": np.full(len(rows), 0.9),
     }
     data = [idle]
-    style = [{"type": "bar", "orientation": "h", "name": "idle", "hoverinfo": "skip", "marker": {"color": "#EEF1F4"}}]
+    style = [{"type": "bar", "orientation": "h", "name": "idle", "hoverinfo": "skip", "marker": {"color": IDLE}}]
     for g, group in enumerate(numbers.groups):
         data.append(_bars(numbers, np.flatnonzero(numbers.group == g)) | {"name": group, "showlegend": bool(group)})
         look = bar(g, RAMP[g]) if sized else bar(g)

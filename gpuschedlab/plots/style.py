@@ -1,16 +1,15 @@
 """The style of all figures: one template, and lines and bars that differ without colour, too.
 
 A figure is made in two steps. A pure function turns runs into numbers (a NamedTuple); another turns numbers
-into a `Drawing`, which separates the changing part (`data`, `live`) from the fixed part (`style`, `layout`).
-`render` makes a new figure of a drawing, `refresh` puts another drawing's changing part into an existing figure
-in one batch: the same code draws a report and drives a widget.
+into a `Drawing`, whose changing part (`data`, `live`) is apart from its fixed part (`style`, `layout`).
+`render` makes a plotly figure of a drawing; a widget's board is sent drawings themselves: the same code draws a report and
+drives a widget.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
-from gpuschedlab._extras import need
 from gpuschedlab.errors import RunError
 
 HOUR = 3600.0
@@ -32,7 +31,10 @@ TICK_NAMES = ("1 s", "10 s", "1 min", "10 min", "1 h", "6 h", "1 d", "7 d", "30 
 """Ticks of a logarithmic time axis from seconds to months, about as far from each other."""
 
 FONT = "system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', Helvetica, Arial, sans-serif"
-INK, GRID = "#1F2933", "#E1E5EA"
+INK, GRID, IDLE = "#1F2933", "#E1E5EA", "#EEF1F4"
+DARK = dict(zip(COLOURS, ("#4FA8E8", "#FF8A3D", "#2CC29B", "#E59AC4", "#FFFFFF", "#F2B632", "#8FD0F7", "#B4B4B4")))
+DARK |= {INK: "#E3E8EE", GRID: "#39424D", IDLE: "#2B323A", "#FFFFFF": "#14181C", "#B91C1C": "#FF6B6B"}
+"""What stands for each colour of the house style on a dark page."""
 
 
 class Drawing(NamedTuple):
@@ -210,43 +212,11 @@ def render(drawing: Drawing):
     MissingExtra
         plotly is not installed.
     """
-    go = need("plotly.graph_objects")
-    figure = go.Figure(
+    from gpuschedlab.plots.web.figure import Figure
+
+    figure = Figure(
         data=[style | data for style, data in zip(drawing.style, drawing.data, strict=True)],
         layout={"template": template()} | drawing.layout,
     )
     figure.update_layout(**drawing.live)
-    return figure
-
-
-def refresh(figure, drawing: Drawing):
-    """Put a drawing's changing part into a figure that `render` made, in one batch of messages.
-
-    Parameters
-    ----------
-    figure : plotly.graph_objects.Figure or FigureWidget
-        A figure of the same plot with as many traces.
-    drawing : Drawing
-        The new state.
-
-    Returns
-    -------
-    plotly.graph_objects.Figure
-        The same figure.
-
-    Raises
-    ------
-    RunError
-        The figure has another number of traces.
-    """
-    if len(figure.data) != len(drawing.data):
-        raise RunError(
-            f"plots: found a figure of {len(figure.data)} traces; expected {len(drawing.data)}. "
-            "Keep the number of runs the same, or plot anew."
-        )
-    with figure.batch_update():
-        for trace, data in zip(figure.data, drawing.data, strict=True):
-            for name, value in data.items():
-                trace[name] = value
-        figure.update_layout(**drawing.live)
     return figure

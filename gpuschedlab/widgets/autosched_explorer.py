@@ -9,21 +9,20 @@ from gpuschedlab._extras import need
 from gpuschedlab.autosched import Contest, Tuning
 from gpuschedlab.autosched.controller import HOUR
 from gpuschedlab.plots.tuning import word
-from gpuschedlab.widgets.live import Live
-from gpuschedlab.widgets.pictures import Pictures
-from gpuschedlab.widgets.stack import stack
+from gpuschedlab.plots.web import Place
+from gpuschedlab.widgets.core.base import BaseExplorer
 
 REDRAW = 4
 """Trials between two redraws of a search under way."""
 ENDED = object()
 
 
-class AutoSchedExplorer(Live):
+class AutoSchedExplorer(BaseExplorer):
     """Watch AutoSched tune a scheduler while it runs, beside tuners that know less.
 
     Play and pause, or go an hour at a time; each search shows its configurations (measured, rejected, known), and the
     edges of the causal graph that explain the last one light up. Choose a knob or a metric (or click it in the graph),
-    set its value, and read what the model foretells; then measure it.
+    set its value, and read the reward that the model predicts; then measure it.
 
     Parameters
     ----------
@@ -35,15 +34,18 @@ class AutoSchedExplorer(Live):
     See notebooks/09_autosched.ipynb.
     """
 
-    names = ("arrivals", "tried", "causes", "race", "moves")
+    places = (
+        *(Place("tried", 340), Place("causes", 340), Place("arrivals", 280), Place("race", 280)),
+        Place("moves", 260, wide=True),
+    )
 
     def __init__(self, contest: Contest):
         super().__init__()
         self.contest, self._task, self._trial, self._measured = contest, None, None, ""
         self._turn = threading.Lock()  # of the contest: held for a step of playing, and for a what-if
         self._make_controls()
-        self._first()
-        self._lay_out()
+        self._open()
+        self._ask()
 
     def _make_controls(self):
         w = need("ipywidgets")
@@ -104,7 +106,7 @@ class AutoSchedExplorer(Live):
                 await asyncio.sleep(self.speed.value)
                 hours = None if hours is None else hours - 1
         except Exception as error:  # the edge of a widget: nobody above could show it
-            self._tell(error)
+            self._report(error)
         finally:
             self.play.value = False
 
@@ -136,7 +138,7 @@ class AutoSchedExplorer(Live):
     def _compute(self):
         return self.contest
 
-    def _numbers(self) -> dict:
+    def _numbers(self, found) -> dict:
         from gpuschedlab import plots
 
         c = self.contest
@@ -164,37 +166,23 @@ class AutoSchedExplorer(Live):
         return {"tried": plots.tried(tuning, c.policy), "causes": plots.causes(c.graph, c.lit(self._trial), held)}
 
     def _draw_search(self):
-        from gpuschedlab import plots
-
-        self.pictures.show({n: plots.draw(x) for n, x in self._search_numbers().items()})
+        self._draw(self._search_numbers())
 
     def _show(self, found):
-        from gpuschedlab import plots
+        first = self.board is None
+        super()._show(found)
+        if not first:
+            self._ask()
 
-        drawings = {name: plots.draw(numbers) for name, numbers in self._numbers().items()}
-        if hasattr(self, "pictures"):
-            self.pictures.show(drawings)
-        else:
-            self.pictures = Pictures(drawings, causes=430, tried=430)
-        self.status.value = self._told()
-        self._ask()
-
-    def _told(self) -> str:
+    def _words(self, found) -> str:
         c = self.contest
         words = [f"<b>{c.now / HOUR:.0f} h</b> played"]
         if c.decisions:
             last = c.decisions[-1]
-            did = "switched" if last.switched else "left as it is"
-            words += [f"{did}: {last.reason}", f"{last.jobs} jobs foreseen, simulated as {last.simulated}"]
+            did = "switched" if last.switched else "kept"
+            words += [f"{did}: {last.reason}", f"{last.jobs} jobs in the forecast, simulated as {last.simulated}"]
             words += [f"forecast and search took {last.seconds:.2f} s"]
         return "; ".join(words) + "."
-
-    def figure(self, name: str | None = None):
-        """Static twin: one figure by its name, or all of them in one."""
-        from gpuschedlab.plots.style import render
-
-        drawn = self.pictures.drawings
-        return render(drawn[name]) if name else stack([render(drawn[n]) for n in self.names])
 
     # What if -----------------------------------------------------------------------------------------------
 
@@ -208,13 +196,13 @@ class AutoSchedExplorer(Live):
         self._ask()
 
     def _ask(self):
-        """Foretell what the chosen value would bring."""
+        """Predict what the chosen value would bring."""
         name, value = self.what.value, self.value.value
         with self._turn:
             mean, low, high = self.contest.what_if(name, value)
         self.answer.value = (
-            f"<b>{self._meant(name, value)}</b>: foretold {mean:.2f} times the default's reward "
-            f"(8 in 10 between {low:.2f} and {high:.2f}){self._measured}"
+            f"<b>{self._meant(name, value)}</b>: predicted {mean:.2f} times the default's reward "
+            f"(80 % interval {low:.2f} to {high:.2f}){self._measured}"
         )
 
     def _meant(self, name: str, value: float) -> str:
@@ -224,7 +212,7 @@ class AutoSchedExplorer(Live):
         return f"{name} = {word(axis.value(value))} {axis.info.knob.unit}".strip()
 
     def _measure(self):
-        """Measure the chosen knob's value on the latest forecast; told until another is measured."""
+        """Measure the chosen knob's value on the latest forecast; shown until another is measured."""
         c, name, value = self.contest, self.what.value, self.value.value
         with self._turn:
             found = c.measure(c.with_coordinate(name, value))
@@ -232,22 +220,14 @@ class AutoSchedExplorer(Live):
         self._measured = f"; <b>measured {found:.2f}</b> with {self._meant(name, value)} at {now / HOUR:.0f} h"
         self._ask()
 
-    def _clicked(self, trace, points, state):
-        if points.point_inds:
-            name = self.contest.graph.layers.names[points.point_inds[0]]
-            if name in self.what.options:
-                self.what.value = name
+    def _clicked(self, figure: str, trace: int, point: int):
+        names = self.contest.graph.layers.names
+        name = names[point] if figure == "causes" else ""
+        if name in self.what.options:
+            self.what.value = name
 
-    def _lay_out(self):
+    def _controls(self) -> list:
         w = need("ipywidgets")
-        self.pictures["causes"].data[-1].on_click(self._clicked)
         row = w.Layout(flex_flow="row wrap", align_items="center")
         top = w.Box([self.play, self.step, self.stop, self.speed, self.progress], layout=row)
-        ask = w.Box([self.what, self.value, self.measure, self.answer], layout=row)
-        rows = [
-            self.pictures.grid("tried", "causes"),
-            self.pictures.grid("arrivals", "race"),
-            self.pictures.grid("moves"),
-        ]
-        self.box = w.VBox([self.pictures.fit(), top, self.error, self.status, rows[0], ask, *rows[1:]])
-        self.box.add_class("gpuschedlab-explorer")
+        return [top, w.Box([self.what, self.value, self.measure, self.answer], layout=row)]

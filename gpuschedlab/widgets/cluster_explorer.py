@@ -6,14 +6,15 @@ import numpy as np
 
 from gpuschedlab._extras import need
 from gpuschedlab.cluster import RULES
-from gpuschedlab.widgets.cache import Cache
-from gpuschedlab.widgets.small import Small
+from gpuschedlab.plots.web import Place
+from gpuschedlab.widgets.core.cache import Cache
+from gpuschedlab.widgets.core.knob_explorer import KnobExplorer
 from gpuschedlab.widgets.small_cluster import SmallCluster
 
 HOUR = 3600.0
 
 
-class ClusterExplorer(Small):
+class ClusterExplorer(KnobExplorer):
     """Play placement through time on a small cluster: cells that split and merge, free GPUs, and all rules compared.
 
     Parameters
@@ -35,8 +36,7 @@ class ClusterExplorer(Small):
     True
     """
 
-    names = ("cells", "free", "rules")
-    heights = {"cells": 440}
+    places = (Place("cells", 400, wide=True), Place("free"), Place("rules"))
 
     def __init__(
         self, small: SmallCluster | None = None, *, jobs: int = 150, seed: int = 0, cache: Cache | None = None
@@ -46,7 +46,7 @@ class ClusterExplorer(Small):
         style = {"description_width": "84px"}
         self.moment = w.IntSlider(description="moment", min=0, max=1, style=style, layout=w.Layout(width="520px"))
         self.play = w.Play(min=0, max=1, interval=600, tooltip="play the moments one by one")
-        w.jslink((self.play, "value"), (self.moment, "value"))
+        self._link = w.jslink((self.play, "value"), (self.moment, "value"))
         self.moment.observe(self._stepped, "value")
         super().__init__(small or SmallCluster(), cache)
 
@@ -84,13 +84,13 @@ class ClusterExplorer(Small):
         from gpuschedlab import plots
 
         self.cells = plots.cells(self.seats, self.moment.value)
-        self.pictures.show({"cells": plots.draw(self.cells)})
+        self._draw({"cells": self.cells})
 
     def go(self, hours: float):
         """Go to the last moment up to a time, h since the trace's start."""
         self.moment.value = int(np.searchsorted(self.seats.moments, hours * HOUR, side="right") - 1)
 
-    def _told(self) -> str:
+    def _words(self, found) -> str:
         jobs = self.run.jobs
         asked, wide = np.ceil(jobs["gpus"].to_numpy() / 8), jobs["nodes"].to_numpy()
         return (
@@ -98,7 +98,11 @@ class ClusterExplorer(Small):
             f"{int((wide > asked).sum())} of {jobs.height} ran on more nodes than they needed."
         )
 
-    def _rows(self) -> list:
+    def _controls(self) -> list:
         w = need("ipywidgets")
-        player = w.HBox([self.play, self.moment])
-        return [player, self.pictures.slots["cells"], self.pictures.grid("free", "rules")]
+        return [*super()._controls(), w.HBox([self.play, self.moment])]
+
+    def close(self):
+        """Free all widgets, here and in the browser."""
+        self._link.close()
+        super().close()

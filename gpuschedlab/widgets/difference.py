@@ -37,6 +37,20 @@ class Row(NamedTuple):
             return "same"
         return "better" if (self.now < self.pinned) == (better == "lower") else "worse"
 
+    @property
+    def words(self) -> str:
+        """Change in words: how much, which way, and whether that is good.
+
+        Examples
+        --------
+        >>> Row("jct_mean", 15.0, 60.0, -0.75).words, Row("utilisation", 0.4, 0.5, -0.2).words
+        ('75.0% lower: better', '20.0% lower: worse')
+        """
+        if self.change != self.change or self.verdict == "same":
+            return self.verdict
+        way = f"{abs(self.change):.1%} {'lower' if self.change < 0 else 'higher'}"
+        return f"{way}: {self.verdict}" if self.verdict else way
+
 
 def measure(run) -> dict[str, float]:
     """Compute the metrics `SHOWN` of a run; the same values as `run.summary()`, which computes many more."""
@@ -84,14 +98,7 @@ def table(rows: list[Row], now: str, pinned: str | None) -> str:
     for row in rows:
         line = [METRICS[row.metric].label, f"<b>{_written(row.metric, row.now)}</b>"]
         if pinned:
-            change = "" if row.change != row.change else f"{row.change:+.1%}"
-            line += [_written(row.metric, row.pinned), f"{change} {row.verdict}"]
+            line += [_written(row.metric, row.pinned), row.words]
         cells.append("".join(f"<td>{cell}</td>" for cell in line))
-    style = (
-        "<style>.gpuschedlab-table{border-collapse:collapse;font-size:13px;line-height:1.5}"
-        ".gpuschedlab-table td,.gpuschedlab-table th{padding:1px 12px 1px 0;text-align:left;white-space:nowrap}"
-        ".gpuschedlab-table td:nth-child(n+2){font-variant-numeric:tabular-nums}"
-        ".gpuschedlab-table tr{border-bottom:1px solid rgba(128,128,128,.25)}</style>"
-    )
     head = "".join(f'<th scope="col">{h}</th>' for h in heads)
-    return f'{style}<table class="gpuschedlab-table"><tr>{head}</tr><tr>{"</tr><tr>".join(cells)}</tr></table>'
+    return f'<table class="gpuschedlab-table"><tr>{head}</tr><tr>{"</tr><tr>".join(cells)}</tr></table>'

@@ -2,21 +2,19 @@
 
 import re
 from dataclasses import replace
+from html import escape
 from pathlib import Path
 from typing import NamedTuple
 
 from gpuschedlab._extras import need
+from gpuschedlab.plots.web import Place
 from gpuschedlab.sim.scenario import Scenario, scenario_of
-from gpuschedlab.widgets.cache import Cache
+from gpuschedlab.widgets.core.base import BaseExplorer
+from gpuschedlab.widgets.core.cache import Cache
 from gpuschedlab.widgets.difference import difference, measure, table
-from gpuschedlab.widgets.live import Live
-from gpuschedlab.widgets.panel import Panel
-from gpuschedlab.widgets.pictures import Pictures
-from gpuschedlab.widgets.player import Player
-from gpuschedlab.widgets.sources import export, named_clusters, named_policies, named_traces, run_code
-from gpuschedlab.widgets.stack import stack
-
-FIGURES = ("jct", "load", "slowdown", "gantt")
+from gpuschedlab.widgets.explorer_panel import Panel
+from gpuschedlab.widgets.gantt_player import Player
+from gpuschedlab.widgets.sources import export, named_clusters, named_policies, named_traces, run_code, zipped
 
 
 class Setting(NamedTuple):
@@ -30,7 +28,7 @@ class Setting(NamedTuple):
     policy: object
 
 
-class Explorer(Live):
+class Explorer(BaseExplorer):
     """Pick trace, cluster and policy, move its knobs, and compare with a pinned configuration.
 
     Parameters
@@ -48,6 +46,9 @@ class Explorer(Live):
         Where the seed begins, by default the scenario's or 0: another seed is another trace, where traces are functions of it.
     cache : Cache, optional
         Where runs are kept.
+    figures : iterable of callable
+        Figures of one's own: functions of the runs by name (`{"now: Srtf": run, ...}`) that return the numbers of one
+        figure: `plots.Lines`, or whatever else `plots.draw` takes.
     **parts
         Of the scenarios, where they are not given: `history, speeds, estimator, delays, until`.
 
@@ -75,9 +76,12 @@ class Explorer(Live):
         pinned=None,
         seed: int | None = None,
         cache: Cache | None = None,
+        figures=(),
         **parts,
     ):
         super().__init__(cache)
+        self._own = {getattr(make, "__name__", f"figure {i + 1}"): make for i, make in enumerate(figures)}
+        self.places = (Place("jct"), Place("load"), Place("slowdown"), Place("gantt", 330), *map(Place, self._own))
         if isinstance(trace, Scenario):
             scenario, policies = scenario_of(trace, cluster, policies, **parts)
             trace, cluster, parts = scenario.trace, scenario.cluster, scenario.parts
@@ -89,8 +93,7 @@ class Explorer(Live):
         self.panel = Panel(self, names[min(1, len(names) - 1)], own if seed is None else seed)
         self.player = Player(self._draw_gantt_later)
         self.pinned = self._setting(pinned or names[0])
-        self._first()
-        self._lay_out()
+        self._open()
 
     # What the controls say ---------------------------------------------------------------------------------
 
@@ -166,40 +169,45 @@ class Explorer(Live):
         resized = other and (setting.cluster, setting.nodes) != (other.cluster, other.nodes)
         return setting.name + (f" on {self.cluster_of(setting)}" if resized else "")
 
-    def _show(self, found):
+    def _numbers(self, found) -> dict:
         from gpuschedlab import plots
 
-        now, runs, measures = found
-        self._runs, self._now = runs, now
-        run = next(iter(runs.values()))
-        numbers = (plots.jct_cdf(runs), plots.load_over_time(runs), plots.slowdown_by_size(runs))
-        drawings = dict(zip(FIGURES, map(plots.draw, numbers), strict=False))
-        ends = max(float(r.info["now"]) for r in runs.values())
-        new = not hasattr(self, "pictures")
-        self.player.fit(self.cluster_of(now), ends, plots.busy_window(runs, self.player.seconds) if new else None)
-        drawings["gantt"] = self._gantt()
-        if new:
-            self.pictures = Pictures(drawings, gantt=520)
-        else:
-            self.pictures.show(drawings)
-        self.panel.tell(table(difference(*measures), *runs, *([None] if len(runs) == 1 else [])), self.knobs.note)
-        self.panel.code.value = self.panel.coded(self.code)
-        jobs = run.jobs.height
-        self.status.value = (
-            f"{now.name}: {jobs:,} jobs on {self.cluster_of(now)}, simulated in {1000 * self.seconds:.0f} ms"
-        )
+        now, self._runs, _ = found
+        runs, window = self._runs, None
+        if self.board is None:
+            window = plots.busy_window(runs, self.player.seconds)
+        self.player.fit(self.cluster_of(now), max(float(r.info["now"]) for r in runs.values()), window)
+        return {
+            "jct": plots.jct_cdf(runs),
+            "load": plots.load_over_time(runs, 500),
+            "slowdown": plots.slowdown_by_size(runs),
+            "gantt": self._gantt(),
+            **{name: make(runs) for name, make in self._own.items()},
+        }
+
+    def _show(self, found):
+        super()._show(found)
+        _, runs, measures = found
+        compared = table(difference(*measures), *runs, *([None] if len(runs) == 1 else []))
+        self.panel.show(compared, self.knobs.note, self.code)
+
+    def _words(self, found) -> str:
+        now, runs, _ = found
+        jobs = next(iter(runs.values())).jobs.height
+        took = f"simulated in {1000 * self.seconds:.0f} ms"
+        return f"{escape(now.name)}: {jobs:,} jobs on {escape(str(self.cluster_of(now)))}, {took}"
 
     def _gantt(self):
         from gpuschedlab import plots
 
         names = list(self._runs)
-        name = names[min(self.panel.whose.index or 0, len(names) - 1)]
-        return plots.draw(plots.gantt(self._runs[name], **self.player.view, name=name))
+        name = names[min(self.panel.charted.index or 0, len(names) - 1)]
+        return plots.gantt(self._runs[name], **self.player.view, name=name)
 
     def _draw_gantt_later(self):
         """Redraw the Gantt alone: it moved in time, or to other nodes."""
-        if hasattr(self, "pictures"):
-            self.guarded(lambda: self.pictures.show({"gantt": self._gantt()}))
+        if self.board is not None:
+            self.guarded(lambda: self._draw({"gantt": self._gantt()}))
 
     # Buttons -----------------------------------------------------------------------------------------------
 
@@ -244,31 +252,33 @@ class Explorer(Live):
         folder = Path(folder) if folder else _fresh(Path("runs"), re.sub(r"\W+", "-", now.name.lower()))
         return export(self.run_of(now), self.trace_of(now), folder, self._code(now, folder))
 
-    # Figures -----------------------------------------------------------------------------------------------
+    def download(self):
+        """Send the present run to the browser as one file: what `export` writes, zipped."""
+        now = self.setting
+        name = re.sub(r"\W+", "-", now.name.lower())
+        packed = zipped(lambda folder: export(self.run_of(now), self.trace_of(now), folder, self._code(now, Path("."))))
+        self.board.download(f"{name}.zip", packed)
 
-    def figure(self, name: str | None = None):
-        """Static twin: one figure by its name ("jct", "load", "slowdown", "gantt"), or all of them in one.
-
-        Returns
-        -------
-        plotly.graph_objects.Figure
-        """
-        from gpuschedlab.plots.style import render
-
-        drawn = self.pictures.drawings
-        return render(drawn[name]) if name else stack([render(drawn[n]) for n in FIGURES])
+    # Layout ------------------------------------------------------------------------------------------------
 
     def _sliders(self) -> list:
         return [*self.knobs.sliders, self.panel.nodes]
 
-    def _lay_out(self):
+    def _note(self) -> str:
+        return f"{super()._note()}{self.panel.table.value}"
+
+    def _controls(self) -> list:
+        return self.panel.rows
+
+    def _below(self) -> list:
         w = need("ipywidgets")
-        top = self.pictures.grid("jct", "load")
-        low = self.pictures.grid("slowdown")
-        parts = [self.pictures.fit(), *self.panel.rows, self.status, top, low]
-        player = w.HBox([self.panel.whose, self.player.box], layout=w.Layout(flex_flow="row wrap"))
-        self.box = w.VBox([*parts, player, self.pictures.slots["gantt"]], layout=w.Layout(width="100%"))
-        self.box.add_class("gpuschedlab-explorer")
+        player = w.Box([self.panel.charted, self.player.box], layout=w.Layout(flex_flow="row wrap"))
+        return [player, self.panel.code]
+
+    def close(self):
+        """Free all widgets, here and in the browser."""
+        self.player.close()
+        super().close()
 
 
 def default_policies() -> list:

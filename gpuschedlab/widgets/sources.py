@@ -1,6 +1,9 @@
 """What the explorers run on, and the Python that makes it again; no widgets here."""
 
+import io
 import sys
+import tempfile
+import zipfile
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 
@@ -80,7 +83,7 @@ def named_policies(given, default) -> dict:
     Raises
     ------
     PolicyError
-        No policy among them, two of one name, or one that cannot be told from another (unhashable).
+        No policy among them, two of one name, or one that cannot be compared with others (unhashable).
     """
     given = default if given is None else given
     given = given if isinstance(given, dict | list | tuple) else [given]
@@ -161,7 +164,7 @@ def _trace_code(source, rng: int, folder: Path | None) -> str:
         name = getattr(source, "__name__", "")
         return f"{name if name.isidentifier() else 'make_trace'}({rng})  # your function"
     if folder is None:
-        return 'pl.read_parquet("trace.parquet")  # from the folder that "Export run" writes'
+        return 'pl.read_parquet("trace.parquet")  # from the folder that explorer.export() writes'
     return f"pl.read_parquet({str(folder / 'trace.parquet')!r})"
 
 
@@ -210,3 +213,22 @@ def export(run, trace: pl.DataFrame, folder: Path, code: str) -> Path:
             "another folder."
         ) from error
     return folder
+
+
+def zipped(write) -> bytes:
+    """Zip file of what `write(folder)` puts into a folder.
+
+    Examples
+    --------
+    >>> import io, zipfile
+    >>> packed = zipped(lambda folder: (folder.mkdir(), (folder / "a.txt").write_text("a")))
+    >>> zipfile.ZipFile(io.BytesIO(packed)).namelist()
+    ['a.txt']
+    """
+    with tempfile.TemporaryDirectory(prefix="gpuschedlab-") as place:
+        folder, packed = Path(place) / "run", io.BytesIO()
+        write(folder)
+        with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+            for path in sorted(folder.iterdir()):
+                archive.write(path, path.name)
+    return packed.getvalue()

@@ -3,14 +3,15 @@
 import polars as pl
 
 from gpuschedlab.cluster import Cluster
+from gpuschedlab.plots.web import Place
 from gpuschedlab.sim import simulate
-from gpuschedlab.widgets.cache import Cache
-from gpuschedlab.widgets.shape import Shape, shaped_trace
-from gpuschedlab.widgets.small import Small
+from gpuschedlab.widgets.core.cache import Cache
+from gpuschedlab.widgets.core.knob_explorer import KnobExplorer
+from gpuschedlab.widgets.trace_shape import Shape, shaped_trace
 
 
-class TraceExplorer(Small):
-    """Bend a calibrated trace with sliders, beside the trace itself, and see what FIFO's queue makes of both.
+class TraceExplorer(KnobExplorer):
+    """Change a calibrated trace with sliders, beside the trace itself, and see what FIFO's queue makes of both.
 
     Parameters
     ----------
@@ -34,7 +35,7 @@ class TraceExplorer(Small):
         The real trace is too short to calibrate, or there is no such preset.
     """
 
-    names = ("arrivals", "durations", "demand", "queue")
+    places = (Place("arrivals"), Place("durations"), Place("demand"), Place("queue"))
 
     def __init__(self, real=None, *, preset="philly", days=7.0, gpus=560, seed=0, cache: Cache | None = None):
         from gpuschedlab.traces import calibrate, load_preset
@@ -82,13 +83,10 @@ class TraceExplorer(Small):
             "queue": plots.load_over_time(runs, 500),
         }
 
-    def _told(self) -> str:
+    def _words(self, found) -> str:
         words = []
         for name, trace in self.traces.items():
             work = float((trace["gpus"] * trace["duration"]).sum())
             load = work / (self.cluster.total_gpus * self.days * 86_400)
             words.append(f"{name}: {trace.height:,} jobs, load {load:.2f}")
-        return f"{'; '.join(words)}. Below, both under FIFO with backfill on {self.cluster}."
-
-    def _rows(self) -> list:
-        return [self.pictures.grid(*names) for names in (("arrivals", "durations"), ("demand",), ("queue",))]
+        return f"{'; '.join(words)}. The queue is FIFO's, with backfill, on {self.cluster}."

@@ -4,9 +4,10 @@ import math
 
 from gpuschedlab._extras import need
 from gpuschedlab.knobs import KnobInfo, knobs_of
+from gpuschedlab.widgets.core.closing import close_all
 
-LABEL = {"description_width": "204px"}
-WIDTH = "392px"
+LABEL = {"description_width": "150px"}
+WIDTH = "335px"
 
 
 def nice_step(low: float, high: float, parts: int = 100) -> float:
@@ -55,12 +56,16 @@ class Control:
     def __init__(self, info: KnobInfo, value):
         w = need("ipywidgets")
         self.info, self._given = info, {}
-        common = {"style": LABEL, "layout": w.Layout(width=WIDTH), "tooltip": info.knob.help}
+        common = {"style": LABEL, "tooltip": info.knob.help}
+
+        def wide():
+            return w.Layout(width=WIDTH)
+
         if info.kind == "bool":
-            self.parts = [w.Checkbox(value=value, description=info.label, indent=True, **common)]
+            self.parts = [w.Checkbox(value=value, description=info.label, indent=True, layout=wide(), **common)]
         elif info.kind == "choice":
             options = [(str(c), c) for c in info.knob.choices]
-            self.parts = [w.Dropdown(options=options, value=value, description=info.label, **common)]
+            self.parts = [w.Dropdown(options=options, value=value, description=info.label, layout=wide(), **common)]
         elif info.kind == "floats":
             labels = [
                 f"{info.name} {i + 1}" + f" ({info.knob.unit})" * bool(info.knob.unit) for i in range(info.knob.many)
@@ -70,7 +75,9 @@ class Control:
         else:
             self.parts = [_slider(info, info.knob.low if value is None else value, info.label)]
         if info.optional:  # a box beside it, ticked where there is no value
-            self.parts.append(w.Checkbox(value=value is None, description=f"no {info.name}", indent=True, **common))
+            self.parts.append(
+                w.Checkbox(value=value is None, description=f"no {info.name}", indent=True, layout=wide(), **common)
+            )
         self.value = value
 
     @property
@@ -150,6 +157,10 @@ class KnobControls:
 
     def __getitem__(self, name: str) -> Control:
         return self.controls[name]
+
+    def close(self):
+        """Free the widgets."""
+        close_all(self.box)
 
     @property
     def sliders(self) -> list:

@@ -2,7 +2,7 @@
 
 A batch run of a notebook succeeds although a widget's callback failed: the error then stands in an output widget,
 in the notebook's saved widget state. It succeeds, too, when a widget was sent what JSON cannot say (nan, inf); only a
-warning among a cell's outputs tells. `python -m gpuschedlab.widgets.scan FILE...` exits with 1 when there is one.
+warning among a cell's outputs says so. `python -m gpuschedlab.widgets.notebook_errors FILE...` exits with 1 when there is one.
 """
 
 import json

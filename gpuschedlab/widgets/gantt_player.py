@@ -36,7 +36,7 @@ class Player:
         self.play = w.Play(min=0, max=1, interval=700, tooltip="play the window through time")
         self.types = w.Dropdown(options=["all"], description="GPU type", style=style, layout=w.Layout(width="200px"))
         self.first = w.IntSlider(description="first node", min=0, max=1, style=style, layout=w.Layout(width="320px"))
-        w.jslink((self.play, "value"), (self.begin, "value"))
+        self._link = w.jslink((self.play, "value"), (self.begin, "value"))
         for part in (self.begin, self.types, self.first, self.length):
             part.observe(self._changed, "value")
         layout = w.Layout(flex_flow="row wrap", align_items="center")
@@ -92,3 +92,7 @@ class Player:
     def sliders(self) -> list:
         """Sliders that follow the hand."""
         return [self.begin, self.first]
+
+    def close(self):
+        """Free what is in no box."""
+        self._link.close()

@@ -3,7 +3,7 @@
 from html import escape
 
 from gpuschedlab._extras import need
-from gpuschedlab.widgets.controls import KnobControls
+from gpuschedlab.widgets.core.knob_controls import KnobControls
 
 STYLE = {"description_width": "60px"}
 
@@ -14,7 +14,7 @@ class Panel:
     Parameters
     ----------
     owner : Explorer
-        Whom the controls tell that they moved; it gives the choices.
+        Gives the choices, and redraws when a control has moved.
     first : str
         Name of the policy chosen first.
     seed : int
@@ -26,18 +26,21 @@ class Panel:
         self._owner = owner
         self.trace = self._pick("trace", list(owner.traces))
         self.seed = w.BoundedIntText(
-            value=seed, min=0, max=10**6, description="seed", style=STYLE, layout=w.Layout(width="140px"),
+            value=seed, min=0, max=10**6, description="seed", style=STYLE, layout=w.Layout(width="120px"),
             tooltip="another seed is another week with the same habits",
         )  # fmt: skip
         self.cluster = self._pick("cluster", list(owner.clusters))
-        self.nodes = w.IntSlider(description="nodes", min=1, max=2, style=STYLE, layout=w.Layout(width="300px"))
+        self.nodes = w.IntSlider(
+            description="nodes", min=1, max=2, style={"description_width": "44px"}, layout=w.Layout(width="210px")
+        )
         self.policy = self._pick("policy", list(owner.policies), first)
-        self.whose = w.Dropdown(
+        self.charted = w.Dropdown(
             options=["now", "pinned"], description="Gantt of", style=STYLE, layout=w.Layout(width="170px")
         )
         self.table = w.HTML()
         self.note = w.HTML()
         self.code = w.HTML(layout=w.Layout(display="none"))
+        self.knobs = None
         self._knob_slot = w.VBox()
         self._make_knobs()
         self._fit_cluster()
@@ -45,40 +48,38 @@ class Panel:
         for part, answer in (
             (self.trace, self._other_trace), (self.seed, owner._changed), (self.nodes, owner._changed),
             (self.cluster, self._other_cluster), (self.policy, self._other_policy),
-            (self.whose, lambda change: owner._draw_gantt_later()),
+            (self.charted, lambda change: owner._draw_gantt_later()),
         ):  # fmt: skip
             part.observe(answer, "value")
         self._other_trace(None)
         line = w.Layout(flex_flow="row wrap", align_items="center")
-        pickers = w.Box([self.trace, self.seed, self.cluster, self.nodes], layout=line)
-        chosen = w.Box([self.policy, *self.buttons], layout=line)
-        left = w.VBox(
-            [chosen, self._knob_slot, self.note, self._owner.error], layout=w.Layout(flex="1 1 420px", min_width="0")
-        )
-        both = w.Box([left, self.table], layout=w.Layout(flex_flow="row wrap", align_items="flex-start"))
-        self.rows = [pickers, both, self.code]
+        buttons = w.Box(self.buttons, layout=line)
+        pickers = [self.trace, w.Box([self.seed, self.nodes], layout=line), self.cluster]
+        self.rows = [self.policy, buttons, self._knob_slot, self.note, self.table, *pickers]
 
     def _pick(self, name: str, options: list, value=None):
         w = need("ipywidgets")
-        layout = w.Layout(width="300px")
+        layout = w.Layout(width="335px")
         return w.Dropdown(options=options, value=value or options[0], description=name, style=STYLE, layout=layout)
 
     def _make_knobs(self):
-        owner = self._owner
+        owner, earlier = self._owner, self.knobs
         self.knobs = KnobControls(owner.policies[self.policy.value], owner._changed)
         self._knob_slot.children = [self.knobs.box]
+        if earlier is not None:
+            earlier.close()
 
     def _buttons(self):
         w = need("ipywidgets")
-        told = {
+        answers = {
             "Pin this": ("compare what follows with the present policy and cluster", self._owner.pin),
             "Unpin": ("compare with nothing", self._owner.unpin),
             "Reset knobs": ("the policy's own defaults", self._reset),
-            "Export run": ("store the run, its trace and its code in a folder", self._export),
+            "Download run": ("the run, its trace and its code, as one file", self._owner.download),
             "Code": ("show or hide the Python that makes this run again", self._toggle_code),
         }
         self.buttons = []
-        for name, (help, answer) in told.items():
+        for name, (help, answer) in answers.items():
             button = w.Button(description=name, tooltip=help, layout=w.Layout(width="auto"))
             button.on_click(lambda _, answer=answer: self._owner.guarded(answer))
             self.buttons.append(button)
@@ -127,20 +128,12 @@ class Panel:
     def _reset(self):
         self.knobs.show(self._owner.policies[self.policy.value])
 
-    def _export(self):
-        folder = self._owner.export()
-        self.note.value = f"Stored in <code>{escape(str(folder))}</code>: parquet files and reproduce.py."
-
     def _toggle_code(self):
         self.code.layout.display = None if self.code.layout.display == "none" else "none"
 
-    @staticmethod
-    def coded(text: str) -> str:
-        """HTML of some lines of Python."""
-        style = "background:rgba(128,128,128,.12);padding:8px;overflow:auto;line-height:1.4;user-select:all"
-        return f'<pre tabindex="0" style="{style}">{escape(text)}</pre>'
-
-    def tell(self, table: str, note: str):
-        """Show the table, and what followed a control that moved."""
+    def show(self, table: str, note: str, code: str):
+        """Show the table, what followed a control that moved, and the code."""
         self.table.value = table
         self.note.value = f"<i>{escape(note)}</i>" if note else ""
+        style = "background:rgba(128,128,128,.12);padding:8px;overflow:auto;line-height:1.4;user-select:all"
+        self.code.value = f'<pre tabindex="0" style="{style}">{escape(code)}</pre>'

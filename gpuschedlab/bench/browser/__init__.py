@@ -1,0 +1,1 @@
+"""Explorers in a real browser: every opening drawn, and what a move costs, in JupyterLab and in Voila."""

@@ -1,0 +1,97 @@
+"""HTML with figures in it, for wherever no kernel answers: saved notebooks, reports, files."""
+
+import gzip
+import json
+from base64 import b64encode
+from functools import cache
+from html import escape
+from importlib.resources import files
+from typing import NamedTuple
+from uuid import uuid4
+
+from gpuschedlab.plots.style import DARK, template
+from gpuschedlab.plots.web.cell import carries_library
+from gpuschedlab.plots.web.encode import encoded, plain
+
+HERE = files("gpuschedlab.plots.web")
+
+
+class Place(NamedTuple):
+    """Where a figure stands in a grid: its name, its height (pixels), whether it is as wide as the grid, its greatest width."""
+
+    name: str
+    height: int = 300
+    wide: bool = False
+    width: int | None = None
+
+
+@cache
+def plotly() -> bytes:
+    """plotly.js (cartesian), gzipped."""
+    return (HERE / "plotly-cartesian.min.js.gz").read_bytes()
+
+
+@cache
+def script() -> str:
+    """JavaScript that draws figures, with the house style in it."""
+    look = json.dumps({"template": template(), "dark": DARK})
+    return (HERE / "draw.js").read_text(encoding="utf-8").replace("/*LOOK*/ {}", look)
+
+
+@cache
+def css() -> str:
+    """Style sheet of figures in a grid."""
+    return (HERE / "board.css").read_text(encoding="utf-8")
+
+
+@cache
+def library() -> str:
+    """HTML that brings to a page all that its figures need; once is enough."""
+    give = f'gpuschedlabFigures.give("{b64encode(plotly()).decode()}")'
+    return f"<script>{script()}</script><script>{give}</script>"
+
+
+def packed(thing) -> str:
+    """JSON, gzipped, as base64: nothing in it can break the page."""
+    return b64encode(gzip.compress(json.dumps(thing, allow_nan=False).encode(), 6, mtime=0)).decode()
+
+
+def fragment(figures: dict, places: tuple[Place, ...], columns: int = 1, note: str = "", board: str = "") -> str:
+    """HTML of figures in a grid, that is drawn once `library()` is on the page.
+
+    Parameters
+    ----------
+    figures : dict of str to Drawing or plotly.graph_objects.Figure
+        By name.
+    places : tuple of Place
+        Where each stands.
+    columns : int
+        Columns where there is room, 1 or 2.
+    note : str
+        HTML above the figures.
+    board : str
+        Identity of the widget that shows the same figures, which are not drawn beside it.
+    """
+    here = f"gpuschedlab-{uuid4().hex}"
+    shown = {p.name: encoded(plain(figures[p.name])) for p in places}
+    pack = packed({"places": [p._asdict() for p in places], "figures": shown, "note": note})
+    given = json.dumps({"id": here, "board": board, "pack": pack})
+    two = " gpuschedlab-two" if columns == 2 else ""
+    twin = f' data-board="{escape(board)}" hidden' if board else ""
+    return (
+        f'<div id="{here}"{twin}><style>{css()}</style>'
+        f'<div class="gpuschedlab-frame"><div class="gpuschedlab-figures{two}">'
+        "<i>A figure, not drawn yet: the first figure of the page carries what draws it. Is it missing? Run its cell again.</i>"
+        f"</div></div><script>(window.gpuschedlabQueue ??= []).push({given})</script></div>"
+    )
+
+
+def output(*arguments, **options) -> str:
+    """HTML of figures for a cell's output (parameters as in `fragment`); the first in a kernel carries the library, too."""
+    return fragment(*arguments, **options) + (library() if carries_library() else "")
+
+
+def document(body: str, title: str) -> str:
+    """Write a whole page around some fragments."""
+    head = f'<meta charset="utf-8"><title>{escape(title)}</title><meta name="viewport" content="width=device-width">'
+    return f'<!DOCTYPE html><html lang="en"><head>{head}</head><body>{body}{library()}</body></html>'

@@ -1,0 +1,40 @@
+"""Which cell of a notebook is being run: what stands in its output goes when it is run again."""
+
+import sys
+from typing import NamedTuple
+
+
+class Execution(NamedTuple):
+    """One execution of a cell: identities of the cell ("" where the front end does not say) and of the request."""
+
+    cell: str
+    request: str
+
+
+def execution() -> Execution | None:
+    """Execution under way; None outside a kernel."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    kernel = getattr(shell, "kernel", None)
+    if kernel is None:
+        return None
+    parent = kernel.get_parent("shell") or {}
+    return Execution(parent.get("metadata", {}).get("cellId", ""), parent.get("header", {}).get("msg_id", ""))
+
+
+_carrier: Execution | None = None
+
+
+def carries_library() -> bool:
+    """Whether an output that is written now must bring plotly to the page.
+
+    The first in a kernel does, and does again when its own cell is run again, since its output is replaced then.
+    """
+    global _carrier
+    now = execution()
+    if now is None:
+        return True
+    again = _carrier is not None and _carrier.cell and _carrier.cell == now.cell and _carrier.request != now.request
+    if _carrier is None or again:
+        _carrier = now
+        return True
+    return False

@@ -1,0 +1,208 @@
+// Draws figures in a grid; the same code serves widgets, saved notebooks and reports. /*LOOK*/ stands for the house style.
+(() => {
+  if (window.gpuschedlabFigures) return;
+  const LOOK = /*LOOK*/ {};
+  const ARRAYS = { f4: Float32Array, f8: Float64Array, i4: Int32Array, u1: Uint8Array };
+  const NARROW = 640; // pixels, below which the legend stands above a figure
+
+  // plotly: given once to a page, by whichever output carries it, gzipped -------------------------------------------
+  let arrived, failed, given = false;
+  const library = new Promise((done, fail) => { arrived = done; failed = fail; });
+  library.catch(() => {});
+
+  const bytesOf = (text) => Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+
+  const unpacked = (bytes) =>
+    new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).text();
+
+  async function give(bytes) {
+    if (given) return;
+    given = true;
+    try {
+      const module = { exports: {} };
+      const code = await unpacked(typeof bytes === "string" ? bytesOf(bytes) : bytes);
+      new Function("module", "exports", "define", "require", code)(module, module.exports);
+      arrived(module.exports);
+    } catch (error) {
+      failed(error);
+    }
+  }
+
+  // Numbers ---------------------------------------------------------------------------------------------------------
+  function decoded(value) {
+    if (Array.isArray(value)) return typeof value[0] === "object" ? value.map(decoded) : value;
+    if (value === null || typeof value !== "object") return value;
+    if (!value.dtype) return Object.fromEntries(Object.entries(value).map(([name, part]) => [name, decoded(part)]));
+    const from = typeof value.bdata === "string" ? bytesOf(value.bdata) : value.bdata;
+    const flat = new ARRAYS[value.dtype](from.buffer.slice(from.byteOffset, from.byteOffset + from.byteLength));
+    const [rows, columns] = value.shape;
+    if (columns === undefined) return flat;
+    return Array.from({ length: rows }, (_, i) => flat.subarray(i * columns, (i + 1) * columns));
+  }
+
+  // Theme: colours of the page, read where the figure stands ---------------------------------------------------------
+  const channels = (colour) => (colour.match(/[\d.]+/g) ?? [255, 255, 255]).slice(0, 3).map(Number);
+
+  function themeOf(el) {
+    const { backgroundColor: paper, color: ink } = getComputedStyle(el);
+    const [r, g, b] = channels(paper);
+    return { paper, ink, dark: 0.3 * r + 0.6 * g + 0.1 * b < 128 };
+  }
+
+  function shaded(value, shades) {
+    if (typeof value === "string") return shades[value] ?? value;
+    if (value === null || typeof value !== "object" || ArrayBuffer.isView(value)) return value;
+    if (Array.isArray(value)) return ["number", "boolean"].includes(typeof value[0]) ? value : value.map((v) => shaded(v, shades));
+    const inside = (name) => name === "insidetextfont" || name === "pattern"; // they stand on a bar, not on the page
+    return Object.fromEntries(Object.entries(value).map(([name, part]) => [name, inside(name) ? part : shaded(part, shades)]));
+  }
+
+  // One figure ------------------------------------------------------------------------------------------------------
+  const plain = (text) => text.replace(/<[^>]*>/g, "");
+
+  function make(tag, className, parent, text = "") {
+    const made = document.createElement(tag);
+    made.className = className;
+    made.textContent = text;
+    parent.append(made);
+    return made;
+  }
+
+  function composed(cell, theme) {
+    const { data, layout } = theme.dark ? shaded(cell.figure, LOOK.dark) : cell.figure;
+    const template = theme.dark ? shaded(LOOK.template, LOOK.dark) : LOOK.template;
+    const narrow = cell.plot.clientWidth < NARROW;
+    const above = { orientation: "h", xref: "container", x: 0, xanchor: "left", y: 1.02, yanchor: "bottom", itemwidth: 30 };
+    const top = narrow ? { ...above, title: { text: "" }, font: { size: 11 } } : {};
+    const look = {
+      template, autosize: true, height: cell.height, title: undefined, width: undefined,
+      paper_bgcolor: theme.paper, plot_bgcolor: theme.paper,
+      margin: { l: 56, r: 16, t: 14, b: 44, ...layout.margin },
+      legend: { ...layout.legend, ...top },
+      // A zoom is kept while the numbers change, unless the window of the figure itself moves.
+      uirevision: String(layout.xaxis?.range ?? "") + String(layout.yaxis?.range ?? ""),
+    };
+    return { data, layout: { ...layout, ...look, font: { ...layout.font, size: narrow ? 11 : 13, color: theme.ink } } };
+  }
+
+  const CONFIG = { displayModeBar: false, displaylogo: false, responsive: false };
+
+  function grid(el, places, options = {}) {
+    el.classList.add("gpuschedlab-board");
+    el.replaceChildren();
+    el.dataset.drawn = 0;
+    const cells = {}, due = new Set();
+    let running = false;
+
+    async function save(cell, format) {
+      const Plotly = await library, theme = themeOf(cell.box), { data, layout } = composed(cell, theme);
+      const title = { text: cell.figure.layout.title?.text ?? "" };
+      const whole = { data, layout: { ...layout, title, margin: { ...layout.margin, t: 60 } } };
+      await Plotly.downloadImage(whole, {
+        format, filename: cell.place.name, width: cell.plot.clientWidth, height: cell.height, scale: format === "png" ? 2 : 1,
+      });
+    }
+
+    for (const place of places) {
+      const box = make("figure", `gpuschedlab-figure${place.wide ? " gpuschedlab-wide" : ""}`, el);
+      const head = make("figcaption", "", box), words = make("span", "gpuschedlab-title", head);
+      const cell = { place, box, height: place.height, title: make("b", "", words), more: make("span", "", words) };
+      const tools = make("span", "gpuschedlab-tools", head);
+      for (const format of ["png", "svg"]) {
+        const button = make("button", "", tools, format.toUpperCase());
+        button.type = "button";
+        button.title = `save this figure as ${format.toUpperCase()}`;
+        button.onclick = () => save(cell, format);
+      }
+      cell.plot = make("div", "gpuschedlab-plot", box);
+      cell.plot.style.height = `${place.height}px`;
+      if (place.width) box.style.maxWidth = `${place.width}px`;
+      cells[place.name] = cell;
+    }
+
+    async function draw(Plotly, cell) {
+      const { data, layout } = composed(cell, themeOf(cell.box));
+      const text = cell.figure.layout.title?.text ?? "", [first, ...rest] = text.split("<br>");
+      cell.title.textContent = plain(first);
+      cell.more.textContent = plain(rest.join(" "));
+      cell.box.setAttribute("aria-label", plain(text));
+      await Plotly.react(cell.plot, data, layout, CONFIG);
+      if (options.clicked && !cell.heard) {
+        cell.heard = true;
+        cell.plot.on("plotly_click", ({ points: [p] }) => options.clicked(cell.place.name, p.curveNumber, p.pointNumber));
+      }
+    }
+
+    // What has no width yet is drawn when it gets one.
+    async function work() {
+      if (running) return;
+      running = true;
+      try {
+        const Plotly = await library;
+        for (const cell of Object.values(cells)) {
+          if (!due.has(cell) || !cell.figure || !cell.plot.clientWidth) continue;
+          due.delete(cell);
+          await draw(Plotly, cell);
+        }
+        if (!due.size) {
+          el.dataset.drawn = Number(el.dataset.drawn) + 1;
+          options.drawn?.();
+        }
+      } catch (error) {
+        options.failed ? options.failed(error) : make("pre", "gpuschedlab-failed", el, String(error));
+      } finally {
+        running = false;
+      }
+      if ([...due].some((cell) => cell.figure && cell.plot.clientWidth)) work();
+    }
+
+    const all = () => { for (const cell of Object.values(cells)) if (cell.figure) due.add(cell); work(); };
+    let width = 0;
+    const size = new ResizeObserver(() => {
+      const now = el.clientWidth;
+      if (now && now !== width) { width = now; all(); }
+    });
+    size.observe(el);
+    const shade = new MutationObserver(all);
+    shade.observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light", "data-jp-theme-name"] });
+    return {
+      show(figures) {
+        for (const [name, figure] of Object.entries(figures)) {
+          cells[name].figure = decoded(figure);
+          due.add(cells[name]);
+        }
+        work();
+      },
+      redraw: all,
+      close() { size.disconnect(); shade.disconnect(); },
+    };
+  }
+
+  // Figures that an output holds itself: [{id, board, pack}] ----------------------------------------------------------
+  const boards = new Set();
+  const live = () => document.getElementById("jupyter-config-data") !== null; // a page on which widgets may come
+
+  async function still({ id, board, pack }) {
+    const el = document.getElementById(id);
+    if (!el || boards.has(board)) return;
+    if (board && live()) {
+      // The widget of the same figures is about to be drawn; should it not come (no kernel), these stand in.
+      await new Promise((done) => setTimeout(done, 15000));
+      if (boards.has(board) || !el.isConnected) return;
+    }
+    const { places, figures, note } = JSON.parse(await unpacked(bytesOf(pack)));
+    el.hidden = false;
+    if (note) el.insertAdjacentHTML("afterbegin", note);
+    grid(el.querySelector(".gpuschedlab-figures"), places).show(figures);
+  }
+
+  function replace(board) {
+    boards.add(board);
+    for (const el of document.querySelectorAll(`[data-board="${board}"]`)) el.remove();
+  }
+
+  window.gpuschedlabFigures = { give, grid, library, replace, given: () => given, decoded };
+  const queue = window.gpuschedlabQueue ?? [];
+  window.gpuschedlabQueue = { push: still };
+  queue.forEach(still);
+})();

@@ -1,0 +1,68 @@
+"""Figures as plain data: numbers as bytes, everything else as JSON has it."""
+
+from base64 import b64encode
+
+import numpy as np
+
+from gpuschedlab.plots.style import Drawing
+
+
+def nested(flat: dict) -> dict:
+    """Layout or trace whose names with underscores (`xaxis_range`) are written out.
+
+    Examples
+    --------
+    >>> nested({"xaxis": {"title": 1}, "xaxis_range": [0, 2], "marker_line_width": 3})
+    {'xaxis': {'title': 1, 'range': [0, 2]}, 'marker': {'line': {'width': 3}}}
+    """
+    found: dict = {}
+    for name, value in flat.items():
+        *path, last = name.split("_")
+        place = found
+        for part in path:
+            place[part] = place = dict(place.get(part) or {})
+        both = isinstance(value, dict) and isinstance(place.get(last), dict)
+        place[last] = place[last] | value if both else value
+    return found
+
+
+def plain(figure) -> dict:
+    """`data` and `layout` of a `Drawing` or of a plotly figure, as plain data with numpy arrays in it."""
+    if isinstance(figure, Drawing):
+        data = [nested(style | data) for style, data in zip(figure.style, figure.data, strict=True)]
+        return {"data": data, "layout": nested(figure.layout | figure.live)}
+    found = figure.to_plotly_json()
+    return {"data": found["data"], "layout": {k: v for k, v in found["layout"].items() if k != "template"}}
+
+
+def encoded(value, pack=lambda raw: b64encode(raw).decode()):
+    """Copy of nested data in which each array of numbers is its bytes, with a type and a shape; nan and inf elsewhere are None.
+
+    Parameters
+    ----------
+    value : dict, list, array or scalar
+        What to encode.
+    pack : callable
+        How bytes are written; base64 without.
+
+    Examples
+    --------
+    >>> encoded({"x": np.array([1, 2]), "text": np.array(["a", "b"]), "range": [0.0, float("nan")]}, len)
+    {'x': {'dtype': 'i4', 'shape': [2], 'bdata': 8}, 'text': ['a', 'b'], 'range': [0.0, None]}
+    """
+    if isinstance(value, dict):
+        return {name: encoded(part, pack) for name, part in value.items()}
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, np.ndarray):
+        if value.dtype.kind not in "fiub" or value.ndim not in (1, 2) or not value.size:
+            return encoded(value.tolist(), pack)
+        kind = "f4" if value.dtype.kind == "f" else "i4"
+        return {
+            "dtype": kind,
+            "shape": list(value.shape),
+            "bdata": pack(np.ascontiguousarray(value, f"<{kind}").tobytes()),
+        }
+    if isinstance(value, list | tuple):
+        return [encoded(part, pack) for part in value]
+    return None if isinstance(value, float) and not np.isfinite(value) else value

@@ -1,0 +1,80 @@
+"""Figures as notebooks show them: drawn by the page's one plotly, present in every export."""
+
+from pathlib import Path
+
+from gpuschedlab._extras import need
+from gpuschedlab._files import whole
+from gpuschedlab.plots.web import Place, document, fragment, output
+
+go = need("plotly.graph_objects")
+
+
+class Figure(go.Figure):
+    """A plotly figure in the house style that shares one plotly with all others of a page.
+
+    Examples
+    --------
+    >>> "gpuschedlab-frame" in Figure()._repr_mimebundle_()["text/html"]
+    True
+    """
+
+    _ipython_display_ = None  # plotly's own would choose a renderer
+
+    def _place(self) -> tuple[Place, ...]:
+        return (Place("figure", self.layout.height or 400, True, self.layout.width),)
+
+    def _repr_mimebundle_(self, include=None, exclude=None, **options) -> dict:
+        return {"text/html": output({"figure": self}, self._place()), "text/plain": repr(type(self))}
+
+    def page(self) -> str:
+        """Write a page with this figure alone."""
+        return document(fragment({"figure": self}, self._place()), self.layout.title.text or "figure")
+
+
+class Figures:
+    """Several figures on one page.
+
+    Parameters
+    ----------
+    figures : list of plotly.graph_objects.Figure
+        At least one, each as high as its layout says.
+    columns : int
+        1: below each other. 2: two beside each other where there is room.
+    note : str
+        HTML above them.
+
+    Examples
+    --------
+    >>> len(Figures([Figure(), Figure()]))
+    2
+    """
+
+    def __init__(self, figures: list, columns: int = 1, note: str = ""):
+        self.figures, self.columns, self.note = list(figures), columns, note
+
+    def __len__(self):
+        return len(self.figures)
+
+    def __getitem__(self, number: int):
+        return self.figures[number]
+
+    def _written(self, write) -> str:
+        places = [
+            Place(f"figure-{i + 1}", f.layout.height or 360, False, f.layout.width) for i, f in enumerate(self.figures)
+        ]
+        named = {place.name: figure for place, figure in zip(places, self.figures, strict=True)}
+        return write(named, tuple(places), self.columns, self.note)
+
+    def _repr_mimebundle_(self, include=None, exclude=None, **options) -> dict:
+        return {"text/html": self._written(output), "text/plain": f"{len(self)} figures"}
+
+    def page(self) -> str:
+        """Write a page with these figures alone."""
+        return document(self._written(fragment), "figures")
+
+
+def write_page(figure: Figure | Figures, path: str | Path) -> Path:
+    """Write figures as a page of their own, complete or not at all; some 0.7 MB, which open without a network."""
+    with whole(Path(path)) as part:
+        part.write_text(figure.page(), encoding="utf-8")
+    return Path(path)

@@ -1,0 +1,212 @@
+"""The mechanism of every explorer: controls, then a cached computation, then one batched redraw; errors in a box."""
+
+import asyncio
+import sys
+import traceback
+from html import unescape
+
+from gpuschedlab._extras import need
+from gpuschedlab.errors import LabError
+from gpuschedlab.plots.web import Place
+from gpuschedlab.widgets.core.board import Board
+from gpuschedlab.widgets.core.cache import Cache
+from gpuschedlab.widgets.core.closing import close_all, free_earlier
+
+QUICK = 0.1
+"""Seconds: figures follow the hand while a run takes less, and its release otherwise."""
+DELAY = 0.03
+"""Seconds between a move in the browser and the redraw, in which further moves join it."""
+
+
+def from_browser() -> bool:
+    """Whether the present change was made by a hand in the browser, rather than by a cell or a script."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    kernel = getattr(shell, "kernel", None)
+    if kernel is None:
+        return False
+    header = (kernel.get_parent("shell") or {}).get("header", {})
+    return header.get("msg_type") == "comm_msg"
+
+
+class BaseExplorer:
+    """Base of the explorers: a subclass gives `places`, `_compute`, `_numbers`, `_words` and `_controls`.
+
+    A change that a cell or script makes is drawn at once, so that batch runs see its errors; one from the browser is
+    drawn `DELAY` seconds later with all that came in between. What goes wrong is shown in a box, as an output of type
+    "error", and the figures keep the last state that worked. Running a cell again frees the explorer that it made before.
+
+    Parameters
+    ----------
+    cache : Cache, optional
+        Where results are kept.
+
+    Attributes
+    ----------
+    places : tuple of Place
+        The figures, in order.
+    seconds : float
+        What computing the present state takes when it is not kept.
+    board : Board
+        The figures.
+    box : ipywidgets.VBox
+        All of it.
+    """
+
+    places: tuple[Place, ...] = ()
+
+    def __init__(self, cache: Cache | None = None):
+        w = need("ipywidgets")
+        free_earlier(self)
+        self.cache = cache or Cache()
+        self.error = w.Output(layout=w.Layout(border="2px solid #B91C1C", padding="4px 8px", display="none"))
+        self.error.add_class("gpuschedlab-error")
+        self.status = w.HTML()
+        self.status.add_class("gpuschedlab-status")
+        self._timer, self._quiet, self._guarding = None, False, False
+        self.seconds, self.board = 0.0, None
+
+    # What a subclass gives ---------------------------------------------------------------------------------
+
+    def _compute(self):
+        """What the controls say, computed: anything that `_numbers` understands; abstract."""
+        raise NotImplementedError
+
+    def _numbers(self, found) -> dict:
+        """Numbers of each figure (what a function of `plots` returns), by its name; abstract."""
+        raise NotImplementedError
+
+    def _words(self, found) -> str:
+        """HTML of the line above the figures."""
+        return ""
+
+    def _controls(self) -> list:
+        """Widgets beside the figures, or above them where there is little room."""
+        return []
+
+    def _below(self) -> list:
+        """Widgets below the figures."""
+        return []
+
+    def _sliders(self) -> list:
+        """Sliders that follow the hand while a run is quick."""
+        return []
+
+    def _clicked(self, figure: str, trace: int, point: int):
+        """Answer to a click on a point."""
+
+    # What it gets for that ---------------------------------------------------------------------------------
+
+    def _open(self):
+        """Compute, draw and lay out for the first time: errors go to the caller, a plain cell."""
+        w = need("ipywidgets")
+        self._show(self._compute())
+        top = w.VBox([*self._controls(), self.error, self.status])
+        top.add_class("gpuschedlab-controls")
+        main = w.VBox([self.board.widget, *self._below()])
+        main.add_class("gpuschedlab-main")
+        sides = w.VBox([top, main])
+        sides.add_class("gpuschedlab-sides")
+        self.box = w.Box([sides], layout=w.Layout(width="100%", display="block", overflow="visible"))
+        self.box.add_class("gpuschedlab-explorer")
+        self._pace()
+
+    def _show(self, found):
+        """Draw what `_compute` found, in one message."""
+        self._draw(self._numbers(found))
+        self.status.value = self._words(found)
+
+    def _draw(self, numbers: dict):
+        """Draw some figures, from their numbers by name."""
+        from gpuschedlab import plots
+
+        drawings = {name: plots.draw(each) for name, each in numbers.items()}
+        if self.board is None:
+            self.board = Board(self.places, drawings, lambda *what: self.guarded(lambda: self._clicked(*what)))
+        else:
+            self.board.show(drawings)
+
+    def _changed(self, change=None):
+        """Answer to a control that moved."""
+        if self._quiet:
+            return
+        if not from_browser():
+            self.refresh()
+        elif self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(DELAY, self._fire)
+
+    def _fire(self):
+        self._timer = None
+        self.refresh()
+
+    def refresh(self):
+        """Compute and draw what the controls say now; an error goes to the box."""
+        self.guarded(lambda: self._show(self._compute()))
+        self._pace()
+
+    def guarded(self, do):
+        """Do something, and show in the box what goes wrong with it; what it calls may guard itself, too."""
+        if self._guarding:
+            return do()
+        self._guarding = True
+        try:
+            do()
+        except Exception as error:  # the edge of a widget: nobody above could show it
+            self._report(error)
+        else:
+            if self.error.outputs:
+                self.error.outputs, self.error.layout.display = (), "none"
+        finally:
+            self._guarding = False
+
+    def _report(self, error: Exception):
+        """Show an error: errors of the package in one line, others with their trace."""
+        known = isinstance(error, LabError)
+        trace = [] if known else traceback.format_exception(error)
+        report = {"ename": type(error).__name__, "evalue": str(error), "traceback": trace}
+        kept = f"The figures show the last state that worked. {unescape(self.status.value)}\n"
+        self.error.layout.display = None
+        self.error.outputs = (
+            {"output_type": "error"} | report,
+            {"output_type": "stream", "name": "stdout", "text": kept},
+        )
+
+    def _pace(self):
+        """Let sliders follow the hand, or its release, by what the last run took."""
+        quick = self.seconds < QUICK
+        for slider in self._sliders():
+            if slider.continuous_update != quick:
+                slider.continuous_update = quick
+
+    # Outputs -----------------------------------------------------------------------------------------------
+
+    def _note(self) -> str:
+        """HTML above the figures where no kernel answers."""
+        return f"<p>{self.status.value}</p>"
+
+    def figure(self, name: str | None = None):
+        """Static twin: one figure by its name, or all of them.
+
+        Returns
+        -------
+        plotly.graph_objects.Figure, or plots.Figures
+        """
+        from gpuschedlab import plots
+
+        made = [
+            plots.render(self.board.drawings[p.name]).update_layout(height=p.height)
+            for p in self.places
+            if name in (None, p.name)
+        ]
+        return made[0] if name else plots.Figures(made, columns=2, note=self._note())
+
+    def _ipython_display_(self):
+        """Show the widget, and before it its static twin, which is seen where no kernel answers."""
+        display = need("IPython.display", "explorers")
+        display.display(display.HTML(self.board.html(self._note())))
+        display.display(self.box)
+
+    def close(self):
+        """Free all widgets, here and in the browser."""
+        if self._timer is not None:
+            self._timer.cancel()
+        close_all(self.box)
