@@ -14,9 +14,10 @@ from gpuschedlab.knobs import Constraint, Knob, Knobbed
 
 pytest.importorskip("ipywidgets", reason="ipywidgets, of the extra lab, is not installed")
 
-from gpuschedlab.widgets.controls import KnobControls, nice_step
+from gpuschedlab.widgets.core import base
+from gpuschedlab.widgets.core.knob_controls import KnobControls, nice_step
 
-from gpuschedlab.widgets import Cache, find_errors, live
+from gpuschedlab.widgets import Cache, find_errors
 from gpuschedlab.widgets.difference import SHOWN, difference, measure, table
 from gpuschedlab.widgets.sources import (
     Generated,
@@ -166,8 +167,8 @@ def test_what_fails_is_not_kept():
     assert cache.get("a", lambda: 7).value == 7
 
 
-class Doubler(live.Live):
-    """A live thing that fails for negative numbers."""
+class Doubler(base.BaseExplorer):
+    """An explorer that fails for negative numbers."""
 
     def __init__(self):
         super().__init__()
@@ -208,7 +209,7 @@ def test_moves_in_the_browser_are_drawn_together(monkeypatch):
     import asyncio
     from concurrent.futures import ThreadPoolExecutor
 
-    monkeypatch.setattr(live, "from_browser", lambda: True)
+    monkeypatch.setattr(base, "from_browser", lambda: True)
     doubler = Doubler()
 
     async def drag():
@@ -226,22 +227,60 @@ def test_moves_in_the_browser_are_drawn_together(monkeypatch):
     assert doubler.shown == [98]
 
 
-def test_what_json_cannot_say_is_not_sent():
-    from gpuschedlab.widgets.pictures import Pictures
-
+def test_a_board_sends_bytes_in_one_message_and_nothing_that_json_cannot_say():
     from gpuschedlab.bench.explorer import wired
     from gpuschedlab.plots.style import Drawing
+    from gpuschedlab.plots.web import Place
+    from gpuschedlab.widgets.core.board import Board
 
     def drawing(last: float):
         data = [{"y": np.array([1.0, last]), "customdata": np.array([[1.0, last]])}]
         return Drawing(data, [{"type": "scatter"}], {"xaxis_range": [0.0, last]}, {})
 
     with wired() as wire:
-        pictures = Pictures({"a": drawing(np.inf)})
-        pictures.show({"a": drawing(np.nan)})
-        assert wire.messages > 0
-        pictures.show({"a": drawing(2.0)})
-    assert pictures["a"].data[0].customdata.tolist() == [[1.0, 2.0]]
+        board = Board((Place("a"), Place("b")), {"a": drawing(np.inf), "b": drawing(1.0)})
+        opened = wire.messages
+        board.show({"a": drawing(np.nan), "b": drawing(2.0)})
+        assert wire.messages == opened + 1, "both figures in one message"
+        board.show({"a": drawing(np.nan), "b": drawing(2.0)})
+        assert wire.messages == opened + 1, "what did not change is not sent"
+    y = board.widget.figure_1["data"][0]["y"]
+    assert np.frombuffer(y["bdata"], "<f4").tolist() == [1.0, 2.0]
+    assert board.widget.figure_0["layout"]["xaxis"]["range"] == [0.0, None]
+
+
+def test_plotly_goes_to_the_page_once_and_when_asked():
+    from gpuschedlab.plots import web
+    from gpuschedlab.plots.style import Drawing
+    from gpuschedlab.widgets.core.board import Board
+
+    clicks, sent = [], []
+    drawing = Drawing([{"y": np.arange(3)}], [{"type": "scatter"}], {}, {})
+    board = Board((web.Place("a"),), {"a": drawing}, lambda *what: clicks.append(what))
+    assert len(board.widget._esm) < 40_000, "the code that a widget carries is light"
+    board.widget.send = lambda content, buffers: sent.append((content, buffers))
+    board._heard(board.widget, {"kind": "library"}, [])
+    assert sent == [({"kind": "library"}, [web.plotly()])]
+    board._heard(board.widget, {"kind": "clicked", "figure": "a", "trace": 0, "point": 2}, [])
+    assert clicks == [("a", 0, 2)]
+
+
+def test_running_a_cell_again_frees_what_it_made(monkeypatch):
+    from ipywidgets.widgets.widget import _instances
+
+    from gpuschedlab.plots.web.cell import Execution
+    from gpuschedlab.widgets import Explorer
+    from gpuschedlab.widgets.core import closing
+
+    counts = []
+    for request in ("first", "second", "third"):
+        monkeypatch.setattr(closing, "execution", lambda request=request: Execution("cell", request))
+        kept = Explorer(small_trace(20), lab.Cluster.homogeneous(2, 8), [lab.Fifo, lab.Tiresias])
+        kept.panel.policy.value = "Fifo"  # its controls are made anew, and those of Tiresias freed
+        kept.panel.policy.value = "Tiresias"
+        counts.append(len(_instances))
+    assert counts[0] == counts[1] == counts[2]
+    kept.close()
 
 
 def test_numbers_of_the_table_are_those_of_the_summary():
@@ -261,7 +300,7 @@ def test_difference_says_which_way_is_better():
     assert difference({"jct_mean": 60.0})[0].verdict == ""
     html = table(list(rows.values()), "now: <A>", "pinned: B")
     assert "now: &lt;A&gt;" in html
-    assert "+50.0% worse" in html
+    assert "↑ 50.0% worse" in html
 
 
 def test_traces_are_checked_at_the_door():
@@ -298,7 +337,7 @@ def notebook(outputs=(), state=None) -> dict:
 
 
 def test_the_scan_finds_errors_of_cells_and_of_widgets(tmp_path, capsys):
-    from gpuschedlab.widgets import scan
+    from gpuschedlab.widgets import notebook_errors as scan
 
     view = {"output_type": "display_data", "data": {scan.VIEW: {"model_id": "abc"}}}
     state = {"abc": {"model_name": "OutputModel", "state": {"outputs": [ERROR]}}, "def": {"state": {}}}

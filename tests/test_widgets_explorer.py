@@ -44,7 +44,11 @@ def explorer():
 
 
 def jct_line(explorer, i: int = 0):
-    return np.asarray(explorer.pictures["jct"].data[i].x)
+    return np.asarray(explorer.board.drawings["jct"].data[i]["x"])
+
+
+def names(explorer) -> list[str]:
+    return [trace["name"] for trace in explorer.board.drawings["jct"].data]
 
 
 def test_it_shows_what_simulate_says(explorer):
@@ -53,7 +57,7 @@ def test_it_shows_what_simulate_says(explorer):
         "pinned: Fifo": lab.simulate(small_trace(80), lab.Cluster.homogeneous(2, 8), lab.Fifo()),
     }
     wanted = plots.draw(plots.jct_cdf(runs))
-    assert [trace.name for trace in explorer.pictures["jct"].data] == list(runs)
+    assert names(explorer) == list(runs)
     for i, data in enumerate(wanted.data):
         assert np.array_equal(jct_line(explorer, i), data["x"])
     assert explorer.run.jobs.equals(runs["now: Tiresias"].jobs)
@@ -61,9 +65,9 @@ def test_it_shows_what_simulate_says(explorer):
 
 
 def test_a_moved_knob_moves_the_figures_it_keeps(explorer):
-    figure, before, pinned = explorer.pictures["jct"], jct_line(explorer), jct_line(explorer, 1)
+    widget, before, pinned = explorer.board.widget, jct_line(explorer), jct_line(explorer, 1)
     explorer.knobs["thresholds"].parts[0].value = 300.0
-    assert explorer.pictures["jct"] is figure, "the figure is the same, its numbers are others"
+    assert explorer.board.widget is widget, "the widget is the same, its numbers are others"
     assert not np.array_equal(jct_line(explorer), before)
     assert np.array_equal(jct_line(explorer, 1), pinned)
     wanted = lab.simulate(small_trace(80), lab.Cluster.homogeneous(2, 8), lab.Tiresias(thresholds=(300.0,)))
@@ -80,18 +84,29 @@ def test_nothing_is_simulated_twice(explorer, monkeypatch):
     assert [policy.metric for policy in calls] == ["time", "gittins"]
 
 
-def test_one_move_is_one_batch_of_messages_a_figure(explorer, monkeypatch):
-    sent = dict.fromkeys(("jct", "load", "slowdown", "gantt"), 0)
-    for name in sent:
-        figure = explorer.pictures[name]
+def test_one_move_is_a_few_messages(explorer):
+    from gpuschedlab.bench.explorer import wired
 
-        def count(*args, name=name, send=figure._send_update_msg, **kwargs):
-            sent[name] += 1
-            return send(*args, **kwargs)
+    with wired() as wire:
+        other = Explorer(small_trace(80), lab.Cluster.homogeneous(2, 8), [lab.Fifo, lab.Tiresias])
+        slider, opened = other.knobs["thresholds"].parts[0], wire.messages
+        slider.value = 300.0
+        assert wire.messages - opened <= 6
 
-        monkeypatch.setattr(figure, "_send_update_msg", count)
-    explorer.knobs["thresholds"].parts[0].value = 300.0
-    assert set(sent.values()) == {1}
+
+def test_a_figure_of_ones_own_stands_on_the_board():
+    def waiting(runs):
+        """Mean time in the queue of each run."""
+        values = {name: run.jobs["queueing"].to_numpy()[:5] for name, run in runs.items()}
+        return plots.Lines("Waiting", "job", "waited (s)", np.arange(5), values)
+
+    explorer = Explorer(small_trace(80), lab.Cluster.homogeneous(2, 8), [lab.Fifo, lab.Srtf], figures=[waiting])
+    before = explorer.board.drawings["waiting"].data[0]["y"]
+    explorer.panel.policy.value = "Fifo"
+    now = explorer.board.drawings["waiting"].data[0]
+    assert now["name"] == "now: Fifo"
+    assert not np.array_equal(now["y"], before)
+    assert "waiting" in [place["name"] for place in explorer.board.widget.places]
 
 
 def test_everything_that_is_sent_is_json():
@@ -110,7 +125,7 @@ def test_pinning_compares_policy_and_cluster_on_the_trace_that_is_shown(explorer
     explorer.panel.nodes.value = 3
     assert list(explorer._runs) == ["now: Tiresias on 3x8:v100", "pinned: Tiresias on 2x8:v100"]
     explorer.unpin()
-    assert [trace.name for trace in explorer.pictures["jct"].data] == ["now: Tiresias"]
+    assert names(explorer) == ["now: Tiresias"]
     assert "difference" not in explorer.panel.table.value
     explorer.panel.policy.value = "Fifo"
     explorer.pin()
@@ -197,9 +212,9 @@ def test_the_gantt_plays_through_time_and_shows_nodes_of_a_type():
     explorer = Explorer(small_trace(120), cluster, [lab.Fifo])
     explorer.player.length.value = "1 h"
     explorer.player.begin.value = 1
-    assert tuple(explorer.pictures["gantt"].layout.xaxis.range) == (1, 2)
+    assert explorer.board.drawings["gantt"].live["xaxis_range"] == [1, 2]
     explorer.player.types.value = "t4"
-    assert list(explorer.pictures["gantt"].layout.yaxis.ticktext) == ["t4 node 2", "t4 node 3", "t4 node 4"]
+    assert explorer.board.drawings["gantt"].live["yaxis_ticktext"] == ["t4 node 2", "t4 node 3", "t4 node 4"]
     assert not explorer.panel.resizable
 
 
@@ -224,16 +239,40 @@ def test_exports_do_not_overwrite_each_other(explorer, tmp_path, monkeypatch):
 
 def test_the_static_twin_has_all_figures_and_their_axes(explorer):
     twin = explorer.figure()
-    drawn = sum(len(drawing.data) for drawing in explorer.pictures.drawings.values())
-    assert len(twin.data) == drawn
-    axes = [axis for axis in (*twin.select_xaxes(), *twin.select_yaxes()) if axis.title.text]
-    titles = [axis.title.text for axis in axes]
+    assert len(twin) == 4
+    for figure, drawing in zip(twin.figures, explorer.board.drawings.values(), strict=True):
+        assert len(figure.data) == len(drawing.data)
+    axes = [a for figure in twin.figures for a in (*figure.select_xaxes(), *figure.select_yaxes())]
+    titles = [axis.title.text for axis in axes if axis.title.text]
     for words in ("job completion time", "(h)", "share of jobs", "GPUs requested", "jobs waiting"):
         assert any(words in title for title in titles)
-    spans = sorted(axis.domain for axis in twin.select_yaxes() if axis.domain)
-    assert len(spans) == 6
-    assert all(0 <= low < high <= 1 for low, high in spans)
     assert len(explorer.figure("jct").data) == 2
+
+
+def test_a_shown_explorer_leaves_its_twin_and_then_its_widget(explorer, monkeypatch):
+    import IPython.display
+
+    shown = []
+    monkeypatch.setattr(IPython.display, "display", shown.append)
+    explorer._ipython_display_()
+    twin, box = shown
+    assert f'data-board="{explorer.board.widget.identity}" hidden' in twin.data
+    assert box is explorer.box
+
+
+def test_the_download_holds_what_makes_the_run_again(explorer, tmp_path):
+    import io
+    import zipfile
+
+    sent = []
+    explorer.board.widget.send = lambda content, buffers: sent.append((content, buffers[0]))
+    explorer.download()
+    ((content, packed),) = sent
+    assert content == {"kind": "download", "name": "tiresias.zip"}
+    with zipfile.ZipFile(io.BytesIO(packed)) as archive:
+        archive.extractall(tmp_path)
+    assert lab.Run.from_parquet(tmp_path).jobs.equals(explorer.run.jobs)
+    assert "pl.read_parquet('trace.parquet')" in (tmp_path / "reproduce.py").read_text()
 
 
 def test_sliders_follow_the_hand_only_while_runs_are_quick(explorer):

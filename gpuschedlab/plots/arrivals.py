@@ -141,8 +141,8 @@ def draw_demand(numbers: Demand) -> Drawing:
     layout = {
         "title": {"text": "GPUs requested"},
         "barmode": "group",
-        "xaxis": size_axis(domain=[0, 0.43]),
-        "xaxis2": size_axis(domain=[0.57, 1], anchor="y2"),
+        "xaxis": size_axis(domain=[0, 0.41]),
+        "xaxis2": size_axis(domain=[0.59, 1], anchor="y2"),
         "yaxis": axis("share of jobs", tickformat=".0%", rangemode="tozero"),
         "yaxis2": axis("share of GPU-time", anchor="x2", tickformat=".0%", rangemode="tozero"),
     }

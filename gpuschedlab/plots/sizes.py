@@ -64,9 +64,9 @@ def draw_slowdown_by_size(numbers: SlowdownBySize) -> Drawing:
             style.append(look | {"xaxis": f"x{side}", "yaxis": f"y{side}"} | line(i))
     layout = {
         "title": {"text": "Slowdown by job size"},
-        "xaxis": size_axis(domain=[0, 0.43]),
-        "xaxis2": size_axis(domain=[0.57, 1], anchor="y2"),
-        "yaxis": axis("median slowdown (JCT / duration)", type="log"),
-        "yaxis2": axis("p99 slowdown (JCT / duration)", anchor="x2", type="log"),
+        "xaxis": size_axis(domain=[0, 0.41]),
+        "xaxis2": size_axis(domain=[0.59, 1], anchor="y2"),
+        "yaxis": axis("median JCT / duration", type="log"),
+        "yaxis2": axis("p99 JCT / duration", anchor="x2", type="log"),
     }
     return Drawing(data, style, {}, layout)

@@ -39,17 +39,16 @@ class Row(NamedTuple):
 
     @property
     def words(self) -> str:
-        """Change in words: how much, which way, and whether that is good.
+        """Change in words: an arrow for its direction, its size, and whether that is good.
 
         Examples
         --------
         >>> Row("jct_mean", 15.0, 60.0, -0.75).words, Row("utilisation", 0.4, 0.5, -0.2).words
-        ('75.0% lower: better', '20.0% lower: worse')
+        ('↓ 75.0% better', '↓ 20.0% worse')
         """
         if self.change != self.change or self.verdict == "same":
             return self.verdict
-        way = f"{abs(self.change):.1%} {'lower' if self.change < 0 else 'higher'}"
-        return f"{way}: {self.verdict}" if self.verdict else way
+        return f"{'↓' if self.change < 0 else '↑'} {abs(self.change):.1%} {self.verdict}".rstrip()
 
 
 def measure(run) -> dict[str, float]:

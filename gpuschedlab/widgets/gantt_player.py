@@ -26,16 +26,16 @@ class Player:
     def __init__(self, moved, length: str = "6 h", rows: int = 16):
         w = need("ipywidgets")
         self._moved, self._quiet, self._rows = moved, False, rows
-        style = {"description_width": "84px"}
+        style = {"description_width": "70px"}
         self.length = w.Dropdown(
-            options=list(LENGTHS), value=length, description="window", style=style, layout=w.Layout(width="190px")
+            options=list(LENGTHS), value=length, description="window", style=style, layout=w.Layout(width="150px")
         )
         self.begin = w.IntSlider(
-            description="from (h)", min=0, max=1, style=style, layout=w.Layout(width="320px"), readout_format="d"
+            description="from (h)", min=0, max=1, style=style, layout=w.Layout(width="250px"), readout_format="d"
         )
         self.play = w.Play(min=0, max=1, interval=700, tooltip="play the window through time")
-        self.types = w.Dropdown(options=["all"], description="GPU type", style=style, layout=w.Layout(width="200px"))
-        self.first = w.IntSlider(description="first node", min=0, max=1, style=style, layout=w.Layout(width="320px"))
+        self.types = w.Dropdown(options=["all"], description="GPU type", style=style, layout=w.Layout(width="150px"))
+        self.first = w.IntSlider(description="first node", min=0, max=1, style=style, layout=w.Layout(width="250px"))
         self._link = w.jslink((self.play, "value"), (self.begin, "value"))
         for part in (self.begin, self.types, self.first, self.length):
             part.observe(self._changed, "value")
@@ -55,6 +55,7 @@ class Player:
             options = ["all", *cluster.gpu_types]
             if list(self.types.options) != options:
                 self.types.options, self.types.value = options, "all"
+                self.types.layout.display = None if len(options) > 2 else "none"
             hours = max(1, int(np.ceil(end / HOUR)))
             step = max(1, round(LENGTHS[self.length.value] / STEPS))
             for part in (self.begin, self.play):

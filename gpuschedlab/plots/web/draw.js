@@ -68,21 +68,32 @@
     return made;
   }
 
+  // The legend stands above, over the whole width, in as many rows as its names need.
+  function legendAbove(data, layout, width) {
+    const legend = { orientation: "h", xref: "container", yref: "container", x: 0, y: 1, xanchor: "left", yanchor: "top" };
+    const named = data.filter((trace) => trace.name && trace.showlegend !== false);
+    if (layout.showlegend === false || (named.length < 2 && layout.showlegend !== true)) return { legend, top: 10 };
+    const widths = named.map((trace) => 50 + 6.3 * trace.name.length), total = widths.reduce((a, b) => a + b, 0);
+    const columns = Math.max(1, Math.floor(width / Math.max(...widths)));
+    const rows = total <= width ? 1 : Math.ceil(named.length / columns);
+    return { legend: { ...legend, itemwidth: 30, font: { size: 11 }, title: { text: "" } }, top: 12 + 19 * rows };
+  }
+
   function composed(cell, theme) {
     const { data, layout } = theme.dark ? shaded(cell.figure, LOOK.dark) : cell.figure;
     const template = theme.dark ? shaded(LOOK.template, LOOK.dark) : LOOK.template;
-    const narrow = cell.plot.clientWidth < NARROW;
-    const above = { orientation: "h", xref: "container", x: 0, xanchor: "left", y: 1.02, yanchor: "bottom", itemwidth: 30 };
-    const top = narrow ? { ...above, title: { text: "" }, font: { size: 11 } } : {};
+    const width = cell.plot.clientWidth, narrow = width < NARROW;
+    const above = narrow ? legendAbove(data, layout, width) : { legend: {}, top: 14 };
     const look = {
       template, autosize: true, height: cell.height, title: undefined, width: undefined,
       paper_bgcolor: theme.paper, plot_bgcolor: theme.paper,
-      margin: { l: 56, r: 16, t: 14, b: 44, ...layout.margin },
-      legend: { ...layout.legend, ...top },
+      margin: { l: 56, r: 16, b: 44, ...layout.margin, t: above.top },
+      legend: { ...layout.legend, ...above.legend },
       // A zoom is kept while the numbers change, unless the window of the figure itself moves.
       uirevision: String(layout.xaxis?.range ?? "") + String(layout.yaxis?.range ?? ""),
+      font: { ...layout.font, size: narrow ? 11 : 13, color: theme.ink },
     };
-    return { data, layout: { ...layout, ...look, font: { ...layout.font, size: narrow ? 11 : 13, color: theme.ink } } };
+    return { data, layout: { ...layout, ...look } };
   }
 
   const CONFIG = { displayModeBar: false, displaylogo: false, responsive: false };

@@ -1,0 +1,29 @@
+"""The notebooks that are opened: one explorer each, small, so that what is seen is the page and not the simulator."""
+
+TRACE = 'lab.generate("venus", days=1, jobs=600, load=0.9, cluster_gpus=48, rng=0)'
+BOOKS = {
+    "explorer": [
+        f"import gpuschedlab as lab\nfrom gpuschedlab.widgets import Explorer\ntrace = {TRACE}",
+        "cluster = lab.Cluster.homogeneous(6, 8)\n"
+        "explorer = Explorer(trace, cluster, [lab.Fifo, lab.Tiresias, lab.Srtf])\nexplorer",
+    ],
+    "trace": [
+        "from gpuschedlab.widgets import TraceExplorer",
+        'explorer = TraceExplorer(preset="philly", days=2, gpus=64)\nexplorer',
+    ],
+    "cluster": [
+        "from gpuschedlab.widgets import ClusterExplorer, SmallCluster",
+        'explorer = ClusterExplorer(SmallCluster(nodes=3, rule="buddy"), jobs=60)\nexplorer',
+    ],
+    "autosched": [
+        "import polars as pl\nimport gpuschedlab as lab\nfrom gpuschedlab.autosched import Contest\n"
+        "from gpuschedlab.speeds import default_speeds\nfrom gpuschedlab.widgets import AutoSchedExplorer",
+        "cluster = lab.Cluster.homogeneous(6, 8)\n"
+        'whole = lab.generate("venus", days=2, jobs=800, load=1.1, cluster_gpus=48, rng=0)\n'
+        'whole = whole.filter(pl.col("gpus") <= 24).with_columns(pl.col("submit") - 86_400.0)\n'
+        'history, trace = whole.filter(pl.col("submit") < 0), whole.filter(pl.col("submit") >= 0)\n'
+        "scenario = lab.Scenario(trace, cluster, history=history, speeds=default_speeds, delays=lab.Delays(restart=60.0))\n"
+        "contest = Contest(scenario, lab.Tiresias())\nexplorer = AutoSchedExplorer(contest).play_hours(1)\nexplorer",
+    ],
+}
+"""Cells of each notebook, by the explorer that it shows."""
