@@ -5,6 +5,7 @@ from typing import Annotated
 
 import numpy as np
 import pytest
+from gpuschedlab.widgets.controls import KnobControls
 
 from gpuschedlab.autosched import Aggregator, Tuner
 from gpuschedlab.errors import EstimatorError, PolicyError, TraceError
@@ -14,7 +15,6 @@ from gpuschedlab.parse import estimator_of
 from gpuschedlab.policies import Tiresias
 from gpuschedlab.sweep import grid
 from gpuschedlab.traces.generator.generate import Amount
-from gpuschedlab.widgets.controls import KnobControls
 
 DECLARED = {
     History: (EstimatorError, {"half_life": 0, "statistic": "mode", "prior": -1}),

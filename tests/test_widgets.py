@@ -14,10 +14,9 @@ from gpuschedlab.knobs import Constraint, Knob, Knobbed
 
 pytest.importorskip("ipywidgets", reason="ipywidgets, of the extra lab, is not installed")
 
+from gpuschedlab.widgets import Cache, find_errors
 from gpuschedlab.widgets.core import base
 from gpuschedlab.widgets.core.knob_controls import KnobControls, nice_step
-
-from gpuschedlab.widgets import Cache, find_errors
 from gpuschedlab.widgets.difference import SHOWN, difference, measure, table
 from gpuschedlab.widgets.sources import (
     Generated,

@@ -123,7 +123,7 @@ def run(data_dir=None, traces=TRACES, policies=POLICIES, seeds=(0,), workers: in
     Returns
     -------
     dict
-        `rows` a case, split and backend (`by_default`: error of foretelling the default's value for all), `mean` over the
+        `rows` a case, split and backend (`by_default`: error of predicting the default's value for all), `mean` over the
         policies beside table 6.4, `published`, `ok`.
     """
     parts = measure_all("causal", measure, data_dir, product(traces, policies, seeds), workers)

@@ -25,15 +25,27 @@ def add(parser):
     parser.add_argument(
         "--beside", metavar="FOLDER", help="another checkout of this project, measured in turn with this one (engine)"
     )
+    parser.add_argument("--browser", action="store_true", help="in a real browser, in JupyterLab and Voila (explorer)")
+    parser.add_argument(
+        "--repeat", type=int, default=1, metavar="N", help="openings of each, with --browser (default 1)"
+    )
     add_json(parser)
 
 
 def bench(args) -> int:
     """Measure; 1 if a budget is missed."""
     from gpuschedlab.bench import run
+    from gpuschedlab.errors import LabError
 
+    if args.browser and args.name != "explorer":
+        raise LabError(f"bench {args.name}: found --browser; expected it with explorer alone.")
     chosen = {key: tuple(getattr(args, key)) for key in ("traces", "policies", "seeds") if getattr(args, key)}
-    found = run(args.name, args.data, args.beside, **chosen)
+    if args.browser:
+        from gpuschedlab.bench.browser import run as run_in_browser
+
+        found = run_in_browser(args.repeat)
+    else:
+        found = run(args.name, args.data, args.beside, **chosen)
     print(as_json(found) if args.json else _text(found))
     return 0 if found["ok"] else 1
 

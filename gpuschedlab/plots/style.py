@@ -170,7 +170,7 @@ def template() -> dict:
         "showline": True,
         "ticks": "outside",
         "tickcolor": "#9AA5B1",
-        "title": {"standoff": 8},
+        "title": {"standoff": 8, "font": {"size": 13}},
     }
     return {
         "layout": {

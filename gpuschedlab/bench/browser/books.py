@@ -27,3 +27,11 @@ BOOKS = {
     ],
 }
 """Cells of each notebook, by the explorer that it shows."""
+
+WEEK = [
+    "import gpuschedlab as lab\nfrom ipywidgets.widgets.widget import _instances\nfrom gpuschedlab.widgets import Explorer\n"
+    'trace = lab.generate("venus", days=7, jobs=10_000, load=0.9, cluster_gpus=560, rng=0)',
+    "explorer = Explorer(trace, lab.Cluster.homogeneous(70, 8), [lab.Fifo, lab.Tiresias])\nexplorer",
+    "print(len(_instances), 'widgets')",
+]
+"""A week of 10,000 jobs on 70 nodes, FIFO pinned, and how many widgets the kernel holds."""

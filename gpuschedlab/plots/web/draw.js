@@ -176,7 +176,7 @@
     size.observe(el);
     const shade = new MutationObserver(all);
     shade.observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light", "data-jp-theme-name"] });
-    return {
+    return (el.gpuschedlab = {
       show(figures) {
         for (const [name, figure] of Object.entries(figures)) {
           cells[name].figure = decoded(figure);
@@ -186,7 +186,7 @@
       },
       redraw: all,
       close() { size.disconnect(); shade.disconnect(); },
-    };
+    });
   }
 
   // Figures that an output holds itself: [{id, board, pack}] ----------------------------------------------------------
