@@ -204,8 +204,8 @@ def explorer(contest):
 def test_playing_draws(explorer):
     explorer.play_hours(2)
     assert "2 h" in explorer.status.value
-    assert len(explorer.pictures["race"].data[0].x) == 2
-    assert len(explorer.figure().data) > 10
+    assert len(explorer.board.drawings["race"].data[0]["x"]) == 2
+    assert sum(len(figure.data) for figure in explorer.figure().figures) > 10
     assert not explorer.error.outputs
 
 
@@ -235,14 +235,17 @@ def in_loop(explorer, act):
 
 
 def test_a_graph_that_is_learnt_anew_is_drawn_anew(explorer):
-    model, slots = explorer.contest.model, explorer.pictures.slots["causes"].children
+    model = explorer.contest.model
     before = len(model.graph.edges)
     model.core.follow(full_graph(model.graph.layers))
     model.core.refit()
     explorer.play_hours(1)
-    assert len(explorer.pictures["causes"].layout.shapes) == len(model.graph.edges) > before
-    assert explorer.pictures.slots["causes"].children == slots  # still clickable
-    assert "foretold" in explorer.answer.value
+    assert len(explorer.board.drawings["causes"].live["shapes"]) == len(model.graph.edges) > before
+    assert "predicted" in explorer.answer.value
+    names = model.graph.layers.names
+    click = {"kind": "clicked", "figure": "causes", "trace": 0, "point": names.index("pack_limit")}
+    explorer.board._heard(explorer.board.widget, click, [])
+    assert explorer.what.value == "pack_limit"
 
 
 def test_it_plays_in_the_background_and_pauses(explorer):

@@ -1,6 +1,9 @@
 """The notebooks: kept without outputs, of one shape, and run in batch without an error, in cells or in widgets."""
 
 import ast
+import base64
+import gzip
+import json
 import os
 import re
 import subprocess
@@ -79,6 +82,17 @@ def test_a_widget_comes_after_a_plain_picture(path):
     assert any("plots." in text or "lab.compare" in text or "figure" in text for text in code[:widget])
 
 
+_executed: dict[str, bytes] = {}
+"""Our notebooks as a batch run saved them: they are executed once, and looked at twice."""
+
+DRAWN = """() => {
+  const empty = [], figures = document.querySelectorAll('.gpuschedlab-figure');
+  for (const figure of figures)
+    if (!figure.querySelector('.js-plotly-plot .trace path, .js-plotly-plot .hm image')) empty.push(figure.getAttribute('aria-label'));
+  return { drawn: figures.length, empty };
+}"""
+
+
 @pytest.fixture
 def run_batch(tmp_path, monkeypatch):
     """Function that runs a notebook as a batch system would, in an empty folder; returns what it saved."""
@@ -96,13 +110,70 @@ def run_batch(tmp_path, monkeypatch):
     return run
 
 
+def executed(path: Path, run_batch) -> dict:
+    """Notebook of ours as a batch run with small parameters saved it."""
+    if path.stem not in _executed:
+        _executed[path.stem] = run_batch(path, SMALL[path.stem]).read_bytes()
+    return nbformat.reads(_executed[path.stem].decode(), 4)
+
+
+@pytest.fixture(scope="module")
+def offline():
+    """Function that opens a file in a browser without a network, and returns what it says once all is drawn."""
+    from gpuschedlab.bench.browser.serving import chromium
+    from gpuschedlab.errors import MissingExtra
+
+    try:
+        with chromium() as launch:
+            browser = launch()
+
+            def look(path: Path, expected: int) -> dict:
+                page = browser.new_context(offline=True, viewport={"width": 1280, "height": 900}).new_page()
+                page.goto(path.as_uri())
+                page.wait_for_function(
+                    f"(n) => {{ const f = ({DRAWN})(); return f.drawn === n && !f.empty.length; }}", arg=expected
+                )
+                found = page.evaluate(DRAWN)
+                page.close()
+                return found
+
+            yield look
+    except MissingExtra as missing:
+        pytest.skip(str(missing))
+
+
+@pytest.mark.slow
+@pytest.mark.browser
+@pytest.mark.xdist_group("notebooks")
+@named
+def test_its_export_shows_every_figure_without_a_network(path, run_batch, offline, tmp_path):
+    nbconvert = pytest.importorskip("nbconvert", reason="nbconvert, of the extra lab, is not installed")
+    book = executed(path, run_batch)
+    html, _ = nbconvert.HTMLExporter().from_notebook_node(book)
+    page = tmp_path / f"{path.stem}.html"
+    page.write_text(html, encoding="utf-8")
+    assert page.stat().st_size < 8_000_000
+    figures = re.findall(r"\.push\((\{.*?\})\)</script>", html)
+    assert html.count("gpuschedlabFigures.give(&quot;") + html.count('gpuschedlabFigures.give("') == bool(figures)
+    explorers = sum("explorer = " in cell.source for cell in book.cells)
+    assert html.count("data-board=") >= explorers
+    expected = sum(len(unpacked(given)["places"]) for given in figures)
+    assert expected or path.stem not in ("00_quickstart", "app")
+    assert offline(page, expected) == {"drawn": expected, "empty": []}
+
+
+def unpacked(given: str) -> dict:
+    """What a figure's output packs."""
+    return json.loads(gzip.decompress(base64.b64decode(json.loads(given)["pack"])))
+
+
 @pytest.mark.slow
 @pytest.mark.xdist_group("notebooks")
 @named
 def test_it_runs_in_batch(path, run_batch):
-    done = run_batch(path, SMALL[path.stem])
+    done = executed(path, run_batch)
     assert find_errors(done) == []
-    shown = [cell for cell in nbformat.read(done, 4).cells if cell.get("outputs")]
+    shown = [cell for cell in done.cells if cell.get("outputs")]
     assert shown, "a notebook that shows nothing"
 
 

@@ -228,21 +228,6 @@ def test_busy_window_finds_the_longest_queue(runs):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_an_update_gives_what_a_new_figure_gives(runs, name):
-    old, new = all_numbers(runs), all_numbers({"First": runs["Shortest"], "Shortest": runs["First"]})
-    figure = plots.figure(old[name])
-    assert figure.to_json() != plots.figure(new[name]).to_json() or name in ("interruptions",)
-    assert plots.update(figure, new[name]) is figure
-    assert figure.to_json() == plots.figure(new[name]).to_json()
-
-
-def test_an_update_needs_the_same_number_of_runs(runs):
-    figure = plots.plot_jct_cdf(runs)
-    with pytest.raises(RunError, match="found a figure of 2 traces; expected 1"):
-        plots.update(figure, plots.jct_cdf(runs["First"]))
-
-
-@pytest.mark.parametrize("name", NAMES)
 def test_axes_say_what_they_show(runs, name):
     layout = plots.figure(all_numbers(runs)[name]).layout
     titles = [layout[axis].title.text for axis in layout if axis[1:].startswith("axis")]

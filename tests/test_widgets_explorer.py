@@ -170,6 +170,15 @@ def test_a_cluster_with_a_traces_name_is_chosen_with_it_and_pinned_too():
     assert list(found[1]) == ["now: Srtf", "pinned: Fifo"], "one drawing, both on the same cluster"
 
 
+def test_a_cluster_is_written_as_on_the_command_line(explorer):
+    explorer.panel.own.value = "3x8:v100"
+    assert explorer.error.outputs == ()
+    assert explorer.run.info["cluster"] == explorer.scenario_of(explorer.setting).run(lab.Tiresias()).info["cluster"]
+    assert str(explorer.cluster_of(explorer.setting)) == "3x8:v100"
+    explorer.panel.own.value = "three of eight"
+    assert explorer.error.outputs[0]["ename"] == "ClusterError"
+
+
 def test_a_seed_makes_another_trace():
     explorer = Explorer(lambda seed: small_trace(60, rng=seed), lab.Cluster.homogeneous(2, 8), [lab.Fifo], seed=1)
     first = explorer.run

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gpuschedlab._extras import need
 from gpuschedlab.errors import RunError
 
 HOUR = 3600.0
@@ -212,6 +213,7 @@ def render(drawing: Drawing):
     MissingExtra
         plotly is not installed.
     """
+    need("plotly.graph_objects")
     from gpuschedlab.plots.web.figure import Figure
 
     figure = Figure(

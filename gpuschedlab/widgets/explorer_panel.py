@@ -3,6 +3,7 @@
 from html import escape
 
 from gpuschedlab._extras import need
+from gpuschedlab.cluster import Cluster
 from gpuschedlab.widgets.core.knob_controls import KnobControls
 
 STYLE = {"description_width": "60px"}
@@ -30,6 +31,11 @@ class Panel:
             tooltip="another seed is another week with the same habits",
         )  # fmt: skip
         self.cluster = self._pick("cluster", list(owner.clusters))
+        self.own = w.Text(
+            description="own cluster", placeholder="20x8:v100,10x4:t4", continuous_update=False,
+            style={"description_width": "76px"}, layout=w.Layout(width="335px"),
+            tooltip="NODESxGPUS[:TYPE],...",
+        )  # fmt: skip
         self.nodes = w.IntSlider(
             description="nodes", min=1, max=2, style={"description_width": "44px"}, layout=w.Layout(width="210px")
         )
@@ -47,14 +53,14 @@ class Panel:
         self._buttons()
         for part, answer in (
             (self.trace, self._other_trace), (self.seed, owner._changed), (self.nodes, owner._changed),
-            (self.cluster, self._other_cluster), (self.policy, self._other_policy),
+            (self.cluster, self._other_cluster), (self.own, self._own_cluster), (self.policy, self._other_policy),
             (self.charted, lambda change: owner._draw_gantt_later()),
         ):  # fmt: skip
             part.observe(answer, "value")
         self._other_trace(None)
         line = w.Layout(flex_flow="row wrap", align_items="center")
         buttons = w.Box(self.buttons, layout=line)
-        pickers = [self.trace, w.Box([self.seed, self.nodes], layout=line), self.cluster]
+        pickers = [self.trace, w.Box([self.seed, self.nodes], layout=line), self.cluster, self.own]
         self.rows = [self.policy, buttons, self._knob_slot, self.note, self.table, *pickers]
 
     def _pick(self, name: str, options: list, value=None):
@@ -111,6 +117,18 @@ class Panel:
 
     def _other_cluster(self, change):
         self._quietly(self._fit_cluster)
+
+    def _own_cluster(self, change):
+        """Choose the cluster that was written, as the command line reads it."""
+
+        def take():
+            cluster = Cluster.parse(self.own.value)
+            self._owner.clusters[str(cluster)] = cluster
+            self.cluster.options = list(self._owner.clusters)
+            self.cluster.value = str(cluster)
+
+        if self.own.value:
+            self._owner.guarded(take)
 
     def _other_policy(self, change):
         self._owner.guarded(lambda: self._quietly(self._make_knobs))

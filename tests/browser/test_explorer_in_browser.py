@@ -1,26 +1,32 @@
-"""The Explorer in a real browser: a knob is moved by keyboard and the figures follow; errors are seen."""
+"""Explorers in a real browser: every figure drawn, all follow the keyboard, errors are seen, in JupyterLab and Voila."""
 
 import re
 
 import pytest
 
+from gpuschedlab.bench.browser.books import BOOKS
+from gpuschedlab.bench.browser.pages import NUMBERS, await_drawn, choose, control, open_in, press
+from gpuschedlab.bench.browser.serving import busy
+
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.xdist_group("browser")]
 
 EXPLORER = ".gpuschedlab-explorer"
-CURVE = f"""() => Array.from(document.querySelector('{EXPLORER} .js-plotly-plot').data[0].x).join()"""
-MOVED = CURVE.replace("() =>", "before => before !==")
 OVERFLOW = """() => {
-  const wide = document.querySelector('.gpuschedlab-explorer').getBoundingClientRect(), cut = [];
-  for (const svg of document.querySelectorAll('.gpuschedlab-explorer .js-plotly-plot')) {
-    const frame = svg.getBoundingClientRect(), drawn = svg.querySelector('.main-svg').getBoundingClientRect().width;
+  const board = document.querySelector('.gpuschedlab-explorer .gpuschedlab-board').getBoundingClientRect(), cut = [];
+  for (const plot of document.querySelectorAll('.gpuschedlab-explorer .js-plotly-plot')) {
+    const frame = plot.getBoundingClientRect(), drawn = plot.querySelector('.main-svg').getBoundingClientRect().width;
     if (Math.abs(drawn - frame.width) > 2) cut.push(`figure drawn for ${drawn} pixels, not ${frame.width}`);
-    if (frame.right > window.innerWidth || frame.width < 0.4 * wide.width) cut.push(`figure of ${frame.width} pixels`);
-    const texts = '.xtitle, .ytitle, .x2title, .y2title, .xtick, .ytick, .legendtext, .gtitle';
-    for (const text of svg.querySelectorAll(texts)) {
+    if (frame.right > window.innerWidth || frame.width < 0.4 * board.width) cut.push(`figure of ${frame.width} pixels`);
+    const texts = '.xtitle, .ytitle, .x2title, .y2title, .xtick, .ytick, .legendtext';
+    for (const text of plot.querySelectorAll(texts)) {
       const box = text.getBoundingClientRect();
       if (box.width && (box.left < frame.left - 1 || box.right > frame.right + 1 || box.bottom > frame.bottom + 1))
         cut.push(text.textContent);
     }
+    const titles = [...plot.querySelectorAll('.xtitle, .ytitle, .x2title, .y2title, .legend')].map((e) => e.getBoundingClientRect());
+    for (const a of titles) for (const b of titles)
+      if (a !== b && a.left < b.right - 2 && b.left < a.right - 2 && a.top < b.bottom - 2 && b.top < a.bottom - 2)
+        cut.push('titles that overlap');
   }
   return cut;
 }"""
@@ -36,39 +42,76 @@ TITLES = """() => Array.from(document.querySelectorAll('.gpuschedlab-explorer .j
   Array.from(figure.querySelectorAll('.xtitle, .ytitle, .x2title, .y2title'), text => text.textContent))"""
 
 
-def open_notebook(page, address: str, name: str = "00_quickstart"):
-    """Open a notebook in JupyterLab and run all of it."""
-    page.goto(f"{address}/lab/tree/{name}.ipynb?reset")
-    page.get_by_text(re.compile(r"\| Idle$")).wait_for()  # cells that are run before the kernel answers are passed over
-    page.get_by_role("menuitem", name="Run", exact=True).click()
-    page.get_by_text("Run All Cells", exact=True).click()
-    see_explorer(page)
+def open_notebook(page, address: str, name: str = "00_quickstart", place: str = "jupyterlab"):
+    """Open a notebook, run all of it in JupyterLab, wait until all figures are drawn, and go there."""
+    open_in(page, place, address, name)
+    assert await_drawn(page) == []
+    page.locator(EXPLORER).first.scroll_into_view_if_needed()
 
 
-def see_explorer(page):
-    """Wait until all four figures are drawn, and go there."""
-    page.wait_for_function(f"document.querySelectorAll('{EXPLORER} .js-plotly-plot .xtitle').length >= 4")
-    page.locator(f"{EXPLORER} select").first.scroll_into_view_if_needed()
+@pytest.mark.parametrize("book", BOOKS)
+def test_no_figure_is_empty_beside_two_busy_loops(page, place, book):
+    with busy(2):
+        open_in(page, *place, book)
+        assert await_drawn(page) == []
 
 
-def control(page, label: str):
-    """Box of the control with a label."""
-    named = page.locator(f"{EXPLORER} .widget-label", has_text=re.compile(rf"^{re.escape(label)}"))
-    return named.first.locator("xpath=..")
+def gantt(page) -> str:
+    """Numbers of the Gantt."""
+    return page.evaluate(NUMBERS)[3]
 
 
-def choose(page, label: str, start: str):
-    """Choose in a drop-down by typing."""
-    control(page, label).locator("select").focus()
-    page.keyboard.type(start)
-    page.keyboard.press("Enter")
+def await_change(page, before: list[str], which=slice(None)):
+    """Wait until some figures (all, unless said) have other numbers."""
+    page.wait_for_function(
+        f"([before, names]) => {{ const now = ({NUMBERS})(); return names.every((i) => now[i] !== before[i]); }}",
+        arg=[before, list(range(len(before)))[which]],
+    )
 
 
-def move(page, label: str, key: str, times: int = 1):
-    """Press a key on a slider."""
-    control(page, label).locator(".noUi-handle").focus()
-    for _ in range(times):
-        page.keyboard.press(key)
+def test_all_figures_follow_the_policy_the_keyboard_and_the_player(page, place):
+    open_notebook(page, place[1], "explorer", place[0])
+    before = page.evaluate(NUMBERS)
+    choose(page, "policy", "Srtf")
+    await_change(page, before)
+    assert "now: Srtf" in page.locator(f"{EXPLORER} .gpuschedlab-title").nth(3).inner_text()
+    before = page.evaluate(NUMBERS)
+    press(page, "nodes", "ArrowRight")
+    await_change(page, before)
+    before = page.evaluate(NUMBERS)
+    press(page, "from (h)", "Home")
+    await_change(page, before, slice(3, 4))
+    before = page.evaluate(NUMBERS)
+    page.locator(f"{EXPLORER} .jupyter-widget-play button").first.click()
+    await_change(page, before, slice(3, 4))
+    page.locator(f"{EXPLORER} .jupyter-widget-play button").first.click()
+
+
+def test_a_run_is_downloaded(page, voila):
+    import zipfile
+
+    open_notebook(page, voila, "explorer", "voila")
+    with page.expect_download() as waited:
+        page.locator(f"{EXPLORER} button", has_text="Download run").click()
+    assert waited.value.suggested_filename == "tiresias.zip"
+    with zipfile.ZipFile(waited.value.path()) as archive:
+        assert {"reproduce.py", "trace.parquet", "jobs.parquet"} <= set(archive.namelist())
+
+
+def test_the_theme_of_the_page_is_that_of_the_figures(page, jupyterlab, artifacts):
+    open_notebook(page, jupyterlab, "explorer")
+    papers = "() => Array.from(document.querySelectorAll('.gpuschedlab-explorer .js-plotly-plot'), (p) => p._fullLayout.paper_bgcolor)"
+    light = page.evaluate(papers)
+    page.get_by_role("menuitem", name="Settings", exact=True).click()
+    page.get_by_text("Theme", exact=True).click()
+    page.get_by_text("JupyterLab Dark", exact=True).click()
+    page.wait_for_function("() => document.body.dataset.jpThemeLight === 'false'")
+    page.wait_for_function(f"light => ({papers})().every((paper, i) => paper !== light[i])", arg=light)
+    page.screenshot(path=artifacts / "jupyterlab-dark.png")
+    page.get_by_role("menuitem", name="Settings", exact=True).click()
+    page.get_by_text("Theme", exact=True).click()
+    page.get_by_text("JupyterLab Light", exact=True).click()
+    page.wait_for_function(f"light => ({papers})().every((paper, i) => paper === light[i])", arg=light)
 
 
 def check_moves_and_errors(page):
@@ -76,13 +119,13 @@ def check_moves_and_errors(page):
     table = page.locator(f"{EXPLORER} .gpuschedlab-table")
     choose(page, "policy", "Tiresias")
     page.wait_for_function(f"document.querySelector('{EXPLORER}').textContent.includes('now: Tiresias')")
-    before, numbers = page.evaluate(CURVE), table.inner_text()
-    move(page, "thresholds 1", "ArrowLeft", 25)
-    page.wait_for_function(MOVED, arg=before)
+    before, numbers = page.evaluate(NUMBERS), table.inner_text()
+    press(page, "thresholds 1", "ArrowLeft", 25)
+    await_change(page, before, slice(0, 1))
     page.wait_for_function("before => document.querySelector('.gpuschedlab-table').innerText !== before", arg=numbers)
     error = page.locator(f"{EXPLORER} .gpuschedlab-error")
     assert not error.is_visible()
-    move(page, "nodes", "Home")
+    press(page, "nodes", "Home")
     error.get_by_text("ClusterError").wait_for()
     assert "Use a larger cluster" in error.inner_text()
 
@@ -102,7 +145,7 @@ def shoot(page, path, height: int = 900):
     """Keep a picture of the page, and one of its whole length."""
     page.screenshot(path=path)
     page.set_viewport_size({"width": 1280, "height": height})
-    page.wait_for_function(f"document.querySelectorAll('{EXPLORER} .js-plotly-plot .xtitle').length >= 4")
+    page.wait_for_timeout(500)
     page.screenshot(path=str(path).replace(".png", "-long.png"))
     page.set_viewport_size({"width": 1280, "height": 900})
 
@@ -130,7 +173,6 @@ def test_keys_in_the_explorer_are_not_the_notebooks(page, jupyterlab):
 
 
 STATUS = f"""hours => parseFloat(document.querySelector('{EXPLORER} .gpuschedlab-status').textContent) >= hours"""
-POINTS = f"""() => Array.from(document.querySelectorAll('{EXPLORER} .js-plotly-plot')[0].data, trace => JSON.stringify(trace.y)).join()"""
 WATCH = """() => { window.longest = 0; let last = performance.now();
   const beat = () => { const now = performance.now(); window.longest = Math.max(window.longest, now - last); last = now;
     setTimeout(beat, 20); }; beat(); }"""
@@ -140,7 +182,7 @@ def test_autosched_plays_pauses_answers_and_stops(page, jupyterlab, artifacts):
     """Six hours are played with figures that follow, it pauses, a what-if is answered and measured, it stops."""
     open_notebook(page, jupyterlab, "09_autosched")
     assert page.evaluate(SETTLED) == []
-    before = page.evaluate(POINTS)
+    before = page.evaluate(NUMBERS)
     page.evaluate(WATCH)
     choose(page, "speed", "1 s")
     play = page.locator(f"{EXPLORER} button", has_text="Play")
@@ -149,13 +191,13 @@ def test_autosched_plays_pauses_answers_and_stops(page, jupyterlab, artifacts):
     play.click()  # pause: the hour under way is played to its end
     page.wait_for_function("() => !document.querySelector('.gpuschedlab-explorer .mod-active')")
     assert page.evaluate("window.longest") < 1000, "a step blocked the page for over a second"
-    assert page.evaluate(POINTS) != before
+    assert page.evaluate(NUMBERS)[2] != before[2]
     nodes = f"document.querySelectorAll('{EXPLORER} .js-plotly-plot')[1].querySelectorAll('.point').length"
     assert page.evaluate(nodes) >= 10, "the graph's nodes are drawn"
     hours = page.locator(f"{EXPLORER} .gpuschedlab-status").inner_text()
     assert float(hours.split()[0]) < 20, "it paused long before the trace's end"
     choose(page, "what if", "pack")
-    move(page, "value", "ArrowRight", 8)
+    press(page, "value", "ArrowRight", 8)
     answer = page.locator(f"{EXPLORER} .gpuschedlab-answer")
     answer.get_by_text("pack_limit").wait_for()
     page.locator(f"{EXPLORER} button", has_text="Measure it").click()
@@ -172,8 +214,7 @@ def test_autosched_plays_pauses_answers_and_stops(page, jupyterlab, artifacts):
 
 
 def test_explorer_as_a_page(page, voila, artifacts):
-    page.goto(voila)
-    see_explorer(page)
+    open_notebook(page, voila, "app", "voila")
     assert "import gpuschedlab" not in page.inner_text("body"), "the page shows the Explorer, not its code"
     check_looks(page)
     shoot(page, artifacts / "voila.png", 2200)

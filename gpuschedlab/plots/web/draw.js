@@ -32,6 +32,7 @@
   function decoded(value) {
     if (Array.isArray(value)) return typeof value[0] === "object" ? value.map(decoded) : value;
     if (value === null || typeof value !== "object") return value;
+    if (value.dtype && !Array.isArray(value.shape)) return value; // as plotly itself writes arrays
     if (!value.dtype) return Object.fromEntries(Object.entries(value).map(([name, part]) => [name, decoded(part)]));
     const from = typeof value.bdata === "string" ? bytesOf(value.bdata) : value.bdata;
     const flat = new ARRAYS[value.dtype](from.buffer.slice(from.byteOffset, from.byteOffset + from.byteLength));
