@@ -1,9 +1,11 @@
 """`gpuschedlab compare`: policies side by side on one trace, as a table and a page."""
 
+import argparse
+import shlex
 import sys
 from pathlib import Path
 
-from gpuschedlab.cli.inputs import add_scenario, contenders, named, read_scenario
+from gpuschedlab.cli.inputs import add_scenario, contenders, named, read_scenario, whole
 from gpuschedlab.cli.parser import add_json, policies_help
 from gpuschedlab.cli.text import as_json
 from gpuschedlab.errors import RunError
@@ -27,9 +29,7 @@ def add(parser):
     """Add the arguments."""
     parser.set_defaults(command=compare)
     parser.closing = policies_help
-    parser.add_argument(
-        "policies", nargs="*", metavar="POLICY", help=f"policies to compare (default: {' '.join(LINEUP)})"
-    )
+    parser.add_argument("policies", nargs="*", metavar="POLICY", help=f"policies to compare (default: {' '.join(LINEUP)})")
     add_scenario(parser)
     group = parser.add_argument_group("answer")
     group.add_argument(
@@ -37,6 +37,13 @@ def add(parser):
     )
     group.add_argument("--runs", metavar="FOLDER", help="store each run there as parquet as soon as it is finished")
     group.add_argument("--png", metavar="FILE", help="a picture of the report's top, too (needs a Chromium)")
+    group.add_argument(
+        "--seeds",
+        type=whole,
+        default=1,
+        metavar="N",
+        help="seeds, from --seed on: means with intervals, too (default 1)",
+    )
     add_json(group)
 
 
@@ -54,10 +61,13 @@ def compare(args) -> int:
     done = run_all(scenario, policies, progress=sys.stderr.isatty(), each=each)
     # The table comes before the report: whatever happens to the latter, the numbers are there.
     print(_json(done, scenario, about) if args.json else _table(done), flush=True)
+    rows = _over_seeds(args, done) if args.seeds > 1 and done.runs and not done.stopped else None
+    if rows and not args.json:
+        print(_seeds_table(rows), flush=True)
     for name, why in (done.failed | unstored).items():
         print(f"gpuschedlab: {name} failed: {why}", file=sys.stderr)
     if done.runs and args.out:
-        _report(done, about, args)
+        _report(done, about, args, rows)
     if done.stopped:
         left = len(policies) - len(done.runs) - len(done.failed)
         print(f"gpuschedlab: interrupted; {len(done.runs)} policies finished, {left} did not.", file=sys.stderr)
@@ -105,10 +115,47 @@ def _json(done, scenario, about: dict[str, str]) -> str:
     return as_json(answer | {"policies": runs, "failed": done.failed, "stopped": done.stopped})
 
 
-def _report(done, about: dict[str, str], args):
+def _over_seeds(args, first) -> list[dict]:
+    """Means and paired differences over the seeds; the first seed's runs are there already."""
+    from gpuschedlab.comparison import compare as run_all
+    from gpuschedlab.report import over_seeds
+
+    summaries = [first.summary()]
+    for seed in range(args.seed + 1, args.seed + args.seeds):
+        scenario, _ = read_scenario(argparse.Namespace(**vars(args) | {"seed": seed}))
+        policies = contenders(named(args.policies or list(LINEUP)), scenario)
+        found = run_all(scenario, policies, progress=sys.stderr.isatty())
+        summaries.append(found.summary())
+        if found.stopped:
+            break
+    return over_seeds(summaries)
+
+
+def _seeds_table(rows: list[dict]) -> str:
+    """Means with intervals and paired differences, as text."""
+    from gpuschedlab.cli.text import grid
+    from gpuschedlab.metrics import METRICS
+    from gpuschedlab.report.seeds import words
+
+    names, metrics = (list(dict.fromkeys(row[k] for row in rows)) for k in ("policy", "metric"))
+    cells = {(row["policy"], row["metric"]): words(row) for row in rows}
+    columns = [["policy", *names]]
+    for m in metrics:
+        columns += [[METRICS[m].label, *(cells[n, m][0] for n in names)], ["paired", *(cells[n, m][1] for n in names)]]
+    seeds = max(row["seeds"] for row in rows)
+    return f"\n{seeds} seeds: means with 95 % intervals; paired: difference from {names[0]} on the same seeds\n{grid(columns)}"
+
+
+def _command() -> str:
+    """Command that is being run."""
+    return shlex.join(["gpuschedlab", *sys.argv[1:]])
+
+
+def _report(done, about: dict[str, str], args, seeds: list[dict] | None):
     from gpuschedlab.report import screenshot, write_report
 
-    path = write_report(done.runs, args.out, title=f"{len(done.runs)} policies on {about['trace']}")
+    title = f"{len(done.runs)} policies on {about['trace']}"
+    path = write_report(done.runs, args.out, title=title, command=_command(), seeds=seeds)
     pages = [f"{path} ({path.stat().st_size / 1e6:.1f} MB)"]
     if args.png:
         pages.append(str(screenshot(path, args.png, width=1280, height=1060)))

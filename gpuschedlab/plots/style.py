@@ -15,8 +15,11 @@ from gpuschedlab.errors import RunError
 
 HOUR = 3600.0
 
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#E69F00", "#56B4E9", "#6E6E6E")
-"""Okabe and Ito's colours, distinct with any common colour vision; grey for their yellow, which vanishes on white."""
+COLOURS = (
+    *("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000"),
+    *("#E69F00", "#56B4E9", "#6E6E6E", "#7A3E9D", "#8C4A1F"),
+)
+"""Okabe and Ito's colours, which common colour vision distinguishes (grey for their yellow, which vanishes on white), and two more."""
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "x", "triangle-down", "star", "cross", "pentagon")
 PATTERNS = ("", "/", "\\", "x", "-", "|", "+", ".")
@@ -33,7 +36,8 @@ TICK_NAMES = ("1 s", "10 s", "1 min", "10 min", "1 h", "6 h", "1 d", "7 d", "30 
 
 FONT = "system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', Helvetica, Arial, sans-serif"
 INK, GRID, IDLE = "#1F2933", "#E1E5EA", "#EEF1F4"
-DARK = dict(zip(COLOURS, ("#4FA8E8", "#FF8A3D", "#2CC29B", "#E59AC4", "#FFFFFF", "#F2B632", "#8FD0F7", "#B4B4B4")))
+DARK = dict(zip(COLOURS, ("#4FA8E8", "#FF8A3D", "#2CC29B", "#E59AC4", "#FFFFFF")))
+DARK |= dict(zip(COLOURS[5:], ("#F2B632", "#8FD0F7", "#B4B4B4", "#C08BE0", "#D08A58")))
 DARK |= {INK: "#E3E8EE", GRID: "#39424D", IDLE: "#2B323A", "#FFFFFF": "#14181C", "#B91C1C": "#FF6B6B"}
 """What stands for each colour of the house style on a dark page."""
 
@@ -63,7 +67,7 @@ def size_bucket(gpus: np.ndarray) -> np.ndarray:
 
 
 def line(i: int) -> dict:
-    """Look of the i-th line of a figure: colour, dash and sparse markers, unique among the first 72."""
+    """Look of the i-th line of a figure: colour, dash and sparse markers, no pair of them alike among the first 90."""
     colour = COLOURS[i % len(COLOURS)]
     return {
         "mode": "lines+markers",

@@ -1,12 +1,13 @@
 """Pictures of pages and figures, by a Chromium that is installed."""
 
 import os
+import re
 import shutil
 import subprocess
 import tempfile
+from html import unescape
 from pathlib import Path
 
-from gpuschedlab._extras import need
 from gpuschedlab.errors import MissingExtra, RunError
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
@@ -86,11 +87,69 @@ def screenshot(html: str | Path, png: str | Path, width: int = 1280, height: int
     return png
 
 
-def save_png(figure, png: str | Path, width: int = 960, height: int = 480) -> Path:
-    """Draw a figure into a PNG file; parameters and errors as in `screenshot`."""
-    with tempfile.TemporaryDirectory(prefix="gpuschedlab-") as folder:
+SVG = """<script>
+const { data, layout } = GIVEN;
+Plotly.toImage({ data, layout }, { format: "svg", imageDataOnly: true, width: WIDTH, height: HEIGHT }).then((text) => {
+  document.body.textContent = text;
+});
+</script>"""
+
+
+def save_figure(figure, path: str | Path, width: int = 960, height: int = 480) -> Path:
+    """Draw a figure into a file: a picture (.png, .svg) of `width` x `height` pixels, or a page (.html).
+
+    Parameters
+    ----------
+    figure : plots.Figure or plots.Figures
+        What to draw; Figures only as .png and .html.
+    path : str or Path
+        Where to.
+    width, height : int
+        Size of a picture, pixels.
+
+    Returns
+    -------
+    Path
+        The file.
+
+    Raises
+    ------
+    RunError
+        Another ending than these three, or the browser failed.
+    MissingExtra
+        A picture is asked for, and no browser is installed.
+    """
+    path = Path(path)
+    kind = path.suffix.lower()
+    if kind not in (".html", ".png", ".svg"):
+        raise RunError(f"save_figure: found {path.name}; expected a name that ends in .png, .svg or .html.")
+    from gpuschedlab.plots.web import document
+    from gpuschedlab.plots.web.figure import Figure, write_page
+
+    if kind == ".html":
+        return write_page(figure, path)
+    with tempfile.TemporaryDirectory(prefix="gpuschedlab-", ignore_cleanup_errors=True) as folder:
         page = Path(folder) / "figure.html"
-        drawn = need("plotly.graph_objects").Figure(figure).update_layout(width=width, height=height)
-        text = drawn.to_html(include_plotlyjs=True, full_html=True, config={"displayModeBar": False})
-        page.write_text(text.replace("<body>", '<body style="margin:0">'), encoding="utf-8")
-        return screenshot(page, png, width, height)
+        if kind == ".png":
+            page.write_text(figure.page(small=False), encoding="utf-8")
+            return screenshot(page, path, width, height)
+        given = Figure(figure).to_json(validate=False)
+        drawn = SVG.replace("WIDTH", str(width)).replace("HEIGHT", str(height)).replace("GIVEN", given)
+        page.write_text(document("", "figure", small=False).replace("</body>", f"{drawn}</body>"), encoding="utf-8")
+        found = re.search(r"<body>(.*)</body>", _dom(page), re.DOTALL)
+        text = unescape(found[1]).strip() if found else ""
+        if not text.startswith("<svg"):
+            raise RunError(f"save_figure: the browser made no SVG of it, but {text[:80]!r}. Save it as .png instead.")
+        path.write_text(text, encoding="utf-8")
+    return path
+
+
+def _dom(page: Path) -> str:
+    """What a page has become once its scripts have run."""
+    browser = find_browser()
+    if browser is None:
+        raise MissingExtra(
+            f"pictures need a browser: install chromium, or set CHROMIUM to one (looked for {', '.join(NAMES)})"
+        )
+    command = [browser, *SWITCHES, f"--user-data-dir={page.parent}/profile", "--dump-dom", page.as_uri()]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120).stdout

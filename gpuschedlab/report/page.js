@@ -1,20 +1,13 @@
 "use strict";
-const CONFIG = { responsive: true, displaylogo: false, modeBarButtonsToRemove: ["select2d", "lasso2d"] };
-
-function read(id) {
-  return JSON.parse(document.getElementById(id).textContent);
-}
+const read = (id) => JSON.parse(document.getElementById(id).textContent);
 
 for (const plot of document.querySelectorAll(".plot")) {
-  const figures = read(plot.dataset.figures);
-  Plotly.newPlot(plot, figures[0].data, figures[0].layout, CONFIG);
+  const name = plot.closest("section").id, figures = read(plot.dataset.figures);
   const choice = document.getElementById(plot.dataset.choice);
-  if (choice) {
-    choice.addEventListener("change", () => {
-      const chosen = figures[choice.selectedIndex];
-      Plotly.react(plot, chosen.data, chosen.layout, CONFIG);
-    });
-  }
+  const grid = gpuschedlabFigures.grid(plot, [{ name, height: Number(plot.dataset.height) }]);
+  const show = (number) => grid.show({ [name]: figures[number] });
+  choice?.addEventListener("change", () => show(choice.selectedIndex));
+  show(0);
 }
 
 // Click on a column's name: sort by it, click again: the other way round. Cells without a value stay last.
@@ -37,7 +30,7 @@ for (const button of document.querySelectorAll("th button")) {
 }
 
 // Figures keep the width of the page that they are printed on.
-const resize = () => document.querySelectorAll(".plot").forEach((plot) => Plotly.Plots.resize(plot));
-window.addEventListener("beforeprint", resize);
-window.addEventListener("afterprint", resize);
+const redraw = () => document.querySelectorAll(".plot").forEach((plot) => plot.gpuschedlab.redraw());
+window.addEventListener("beforeprint", redraw);
+window.addEventListener("afterprint", redraw);
 document.documentElement.dataset.drawn = "yes";

@@ -1,24 +1,30 @@
 """Write the page: what was run, the table, the figures, and how to read each."""
 
+import json
 from html import escape
 from importlib.resources import files
 from pathlib import Path
 from typing import NamedTuple
 
-from gpuschedlab._extras import need
+import numpy as np
+
 from gpuschedlab._files import whole
 from gpuschedlab.errors import RunError
 from gpuschedlab.plots import (
     busy_window,
+    draw,
     fairness_cdf,
-    figure,
     gantt,
     interruptions,
     jct_cdf,
     load_over_time,
     slowdown_by_size,
+    web,
 )
-from gpuschedlab.plots.style import as_runs
+from gpuschedlab.plots.style import Drawing, as_runs
+from gpuschedlab.plots.web.encode import encoded, plain
+from gpuschedlab.report.outcome import outcome
+from gpuschedlab.report.seeds import seeds_table
 from gpuschedlab.report.tables import comparison_table, run_table, trace_sentence, versions_sentence
 
 STRETCHES = 4500  # bars of all Gantts together: they are most of the page's own size
@@ -34,9 +40,9 @@ READING = {
     ),
     "load": (
         "Queue and utilisation over time",
-        "Above, how many jobs wait for GPUs; below, which share of the GPUs that are up is in use. Both are averages "
-        "over short spans. A long queue beside idle GPUs means that the free ones are too scattered, or reserved. "
-        "Click a policy in the legend to hide it, double-click to see it alone.",
+        "Above, how many jobs wait for GPUs (logarithmic; a gap where none waits); below, which share of the GPUs that "
+        "are up is in use. Both are averages over short spans. A long queue beside idle GPUs means that the free ones are "
+        "too scattered, or kept back. Click a policy in the legend to hide it, double-click to see it alone.",
     ),
     "gantt": (
         "Jobs on each node",
@@ -86,20 +92,26 @@ def _sections(runs: dict, window: tuple[float, float], censored: bool) -> list[_
     }
     hours = (window[1] - window[0]) / 3600
     return [
-        _Section(anchor, heading, reading.format(hours=hours), [figure(n) for n in numbers[anchor]], names)
+        _Section(anchor, heading, reading.format(hours=hours), [_drawn(anchor, n) for n in numbers[anchor]], names)
         for anchor, (heading, reading) in READING.items()
         for names in [list(runs) if len(numbers[anchor]) > 1 else []]
     ]
 
 
+def _drawn(anchor: str, numbers) -> Drawing:
+    """Drawing of a section; queues are drawn on a logarithmic axis, or the longest would flatten all others."""
+    if anchor != "load":
+        return draw(numbers)
+    drawing = draw(numbers._replace(waiting=np.where(numbers.waiting > 0, numbers.waiting, np.nan)))
+    axis = drawing.layout["yaxis"] | {"type": "log", "dtick": 1}
+    axis.pop("rangemode")
+    return drawing._replace(layout=drawing.layout | {"yaxis": axis})
+
+
 def _data(section: _Section) -> str:
-    """Figures as JSON; plotly writes every "<" in it as an escape, so that it may stand in a script element."""
-    parts = []
-    for fig in section.figures:
-        title = None if not section.choices else {"text": fig.layout.title.text, "font": {"size": 13}}
-        fig.update_layout(title=title, height=HEIGHT[section.anchor], margin={"t": 44 if title else 34})
-        parts.append(fig.to_json(validate=False))
-    return f"[{','.join(parts)}]"
+    """Figures as JSON that may stand in a script element."""
+    shown = [encoded(plain(drawing)) for drawing in section.figures]
+    return json.dumps(shown, allow_nan=False).replace("<", "\\u003c")
 
 
 def _html(section: _Section) -> str:
@@ -109,35 +121,43 @@ def _html(section: _Section) -> str:
         options = "".join(f"<option>{escape(name)}</option>" for name in section.choices)
         choose = f'<label for="{anchor}-choice">Policy</label><select id="{anchor}-choice">{options}</select>'
         choice = f'<p class="screen">{choose}</p>'
-    plot = f'data-figures="{anchor}-data" data-choice="{anchor}-choice" style="height:{HEIGHT[anchor]}px"'
+    plot = f'data-figures="{anchor}-data" data-choice="{anchor}-choice" data-height="{HEIGHT[anchor]}"'
     return (
-        f'<section id="{anchor}"><h2>{section.heading}</h2><figure aria-labelledby="{anchor}-reading">'
-        f'<figcaption id="{anchor}-reading">{escape(section.reading)}</figcaption>{choice}'
-        f'<div class="plot" {plot}></div></figure>'
+        f'<section id="{anchor}"><h2>{section.heading}</h2><p id="{anchor}-reading">{escape(section.reading)}</p>{choice}'
+        f'<div class="gpuschedlab-frame"><div class="plot" {plot} aria-labelledby="{anchor}-reading"></div></div>'
         f'<script type="application/json" id="{anchor}-data">{_data(section)}</script></section>'
     )
 
 
-def page(runs: dict, title: str, window: tuple[float, float] | None = None, censored: bool = False) -> str:
+def page(
+    runs: dict,
+    title: str,
+    window: tuple[float, float] | None = None,
+    censored: bool = False,
+    command: str = "",
+    seeds: list[dict] | None = None,
+) -> str:
     """Compose the page's HTML; parameters as in `write_report`."""
     runs = as_runs(runs)
     window = busy_window(runs, WINDOW) if window is None else window
     sections = _sections(runs, window, censored)
     here = files("gpuschedlab.report")
     links = "".join(f'<a href="#{s.anchor}">{s.heading}</a>' for s in sections)
-    library = need("plotly.offline").get_plotlyjs().replace("</script", "<\\/script")
+    again = f'<section id="again"><h2>The command</h2><pre>{escape(command)}</pre></section>' if command else ""
+    style = f"<style>{(here / 'page.css').read_text()}{web.css()}</style>"
     parts = [
         '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">',
         f"<title>{escape(title)}</title>",
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        f"<style>{(here / 'page.css').read_text()}</style></head><body><header><h1>{escape(title)}</h1>",
-        f'<p class="soft">{trace_sentence(runs, censored)}</p>',
+        f"{style}</head><body><header><h1>{escape(title)}</h1>",
+        f'<p id="outcome">{outcome(runs, censored)}</p><p class="soft">{trace_sentence(runs, censored)}</p>',
         f'<nav aria-label="Sections">{links}<a href="#runs">What was run</a></nav></header><main>',
         comparison_table(runs, censored),
+        seeds_table(seeds) if seeds else "",
         *map(_html, sections),
-        f'<section id="runs"><h2>What was run</h2>{run_table(runs)}</section></main>',
+        f'<section id="runs"><h2>What was run</h2>{run_table(runs)}</section>{again}</main>',
         f"<footer>Made by gpuschedlab. {versions_sentence(runs)}This page holds all it needs and opens without a network.</footer>",
-        f"<script>{library}</script><script>{(here / 'page.js').read_text()}</script></body></html>",
+        f"{web.library(small=False)}<script>{(here / 'page.js').read_text()}</script></body></html>",
     ]
     return "\n".join(parts)
 
@@ -148,6 +168,8 @@ def write_report(
     title: str | None = None,
     window: tuple[float, float] | None = None,
     censored: bool = False,
+    command: str = "",
+    seeds: list[dict] | None = None,
 ) -> Path:
     """Write one self-contained interactive page that compares runs.
 
@@ -163,6 +185,10 @@ def write_report(
         Start and end (s) of the Gantt; the half day with the longest queues without.
     censored : bool
         As in `metrics.measured`.
+    command : str
+        What makes the page again, for its end.
+    seeds : list of dict, optional
+        Means over seeds with intervals (`report.over_seeds`), for a table of their own.
 
     Returns
     -------
@@ -177,7 +203,9 @@ def write_report(
         plotly is not installed.
     """
     count = len(as_runs(runs))
-    text = page(runs, title or f"{count} {'policies' if count > 1 else 'policy'} compared", window, censored)
+    text = page(
+        runs, title or f"{count} {'policies' if count > 1 else 'policy'} compared", window, censored, command, seeds
+    )
     return write_whole(Path(path), text)
 
 

@@ -1,34 +1,35 @@
 """The tables of the page, as HTML."""
 
+import re
 from html import escape
 
 from gpuschedlab.metrics import METRICS, compare
 from gpuschedlab.metrics.usage import cluster_of
+from gpuschedlab.plots.style import spoken
 
 COLUMNS = (
     *("jct_mean", "jct_median", "jct_p99", "queueing_mean", "makespan", "utilisation", "fragmentation"),
     *("slo_violation", "unfair_fraction", "rho_worst", "preemptions", "unfinished", "seconds"),
 )
 SHARES = ("utilisation", "fragmentation", "unfair_fraction", "slo_violation")
-OPTIONAL = ("slo_violation", "unfinished")  # shown where any run has a value above 0
+OPTIONAL = ("slo_violation", "unfinished")  # shown where any run has a value other than 0
 
 
 def _formatted(name: str, value) -> str:
-    """Value of a metric as the table shows it: hours, percent, whole or three figures."""
+    """Value of a metric as the table shows it: a time in its own unit, percent, whole or three figures."""
     if value is None:
         return "–"
     if name in SHARES:
         return f"{value:.1%}"
-    if METRICS[name].unit == "s" and name != "seconds":
-        hours = value / 3600
-        return f"{hours:,.0f}" if hours >= 1000 else f"{hours:.2f}" if hours >= 0.01 else f"{hours:.2g}"
+    if METRICS[name].unit == "s":
+        return spoken(value)
     return f"{value:,}" if isinstance(value, int) else f"{value:,.3g}" if value < 1000 else f"{value:,.0f}"
 
 
 def _unit(name: str) -> str:
-    """Unit as the table shows it, and an arrow to where better is."""
-    unit, arrow = METRICS[name].unit, {"lower": "\u2193", "higher": "\u2191"}.get(METRICS[name].better, "")
-    shown = "s" if name == "seconds" else "%" if name in SHARES else "h" if unit == "s" else unit
+    """Unit that is not in the cells, and an arrow to where better is."""
+    arrow = {"lower": "\u2193", "higher": "\u2191"}.get(METRICS[name].better, "")
+    shown = "" if METRICS[name].unit == "s" or name in SHARES else METRICS[name].unit
     return f"{shown} {arrow if name != 'seconds' else ''}".strip()
 
 
@@ -39,6 +40,11 @@ def _best(name: str, values: list) -> float | None:
         return None
     best = min(known) if METRICS[name].better == "lower" else max(known)
     return best if sum(_formatted(name, v) == _formatted(name, best) for v in known) <= len(known) / 2 else None
+
+
+def _breakable(name: str) -> str:
+    """Name that may be broken after a colon, a comma or an equals sign."""
+    return re.sub(r"([:,=@])", r"\1<wbr>", escape(name)) if not re.search(r"[&<]", name) else escape(name)
 
 
 def comparison_table(runs: dict, censored: bool = False) -> str:
@@ -55,20 +61,23 @@ def comparison_table(runs: dict, censored: bool = False) -> str:
     best = {name: _best(name, frame[name].to_list()) for name in columns}
     body = []
     for row in frame.iter_rows(named=True):
-        cells = [f'<th scope="row" data-value="{escape(row["policy"])}">{escape(row["policy"])}</th>']
+        cells = [f'<th scope="row" data-value="{escape(row["policy"])}">{_breakable(row["policy"])}</th>']
         for name in columns:
             value, mark = row[name], ""
             if best[name] is not None and value is not None and _formatted(name, value) == _formatted(name, best[name]):
                 mark = ' class="best"'
-            cells.append(f'<td{mark} data-value="{"" if value is None else value}">{_formatted(name, value)}</td>')
+            label = f'data-label="{METRICS[name].label}"'
+            cells.append(
+                f'<td{mark} {label} data-value="{"" if value is None else value}">{_formatted(name, value)}</td>'
+            )
         body.append(f"<tr>{''.join(cells)}</tr>")
     caption = (
         "Click a column's name to sort by it; hover over it for what it is. \u2193: lower is better, \u2191: higher is "
         "better; a star marks the best value."
     )
     return (
-        f'<div class="scroll"><table id="comparison"><caption>{caption}</caption>'
-        f"<thead><tr>{''.join(heads)}</tr></thead><tbody>{''.join(body)}</tbody></table></div>"
+        f'<table id="comparison" class="cards"><caption>{caption}</caption>'
+        f"<thead><tr>{''.join(heads)}</tr></thead><tbody>{''.join(body)}</tbody></table>"
     )
 
 
@@ -95,8 +104,8 @@ def trace_sentence(runs: dict, censored: bool = False) -> str:
 def versions_sentence(runs: dict) -> str:
     """What the numbers depend on besides the settings: the versions that the runs were made with."""
     made = dict.fromkeys(tuple(run.info.get("versions", {}).items()) for run in runs.values())
-    versions = "; ".join(", ".join(f"{name} {version}" for name, version in found) for found in made if found)
-    return f"The numbers depend on the versions of {escape(versions)}. " if versions else ""
+    named = "; ".join(", ".join(f"{name} {version}" for name, version in found) for found in made if found)
+    return f"The numbers depend on the versions of {escape(named)}. " if named else ""
 
 
 def _words(value) -> str:

@@ -82,9 +82,9 @@ def test_all_figures_follow_the_policy_the_keyboard_and_the_player(page, place):
     press(page, "from (h)", "Home")
     await_change(page, before, slice(3, 4))
     before = page.evaluate(NUMBERS)
-    page.locator(f"{EXPLORER} .jupyter-widget-play button").first.click()
+    page.locator(f"{EXPLORER} .widget-play button").first.click()
     await_change(page, before, slice(3, 4))
-    page.locator(f"{EXPLORER} .jupyter-widget-play button").first.click()
+    page.locator(f"{EXPLORER} .widget-play button").first.click()
 
 
 def test_a_run_is_downloaded(page, voila):

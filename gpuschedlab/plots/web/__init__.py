@@ -45,8 +45,11 @@ def css() -> str:
 
 
 @cache
-def library() -> str:
-    """HTML that brings to a page all that its figures need; once is enough."""
+def library(small: bool = True) -> str:
+    """HTML that brings to a page all that its figures need; once is enough. Not `small`: unpacked, at once and not soon."""
+    if not small:
+        code = gzip.decompress(plotly()).decode().replace("</script", "<\\/script")
+        return f"<script>{script()}</script><script>{code}</script><script>gpuschedlabFigures.use(Plotly)</script>"
     give = f'gpuschedlabFigures.give("{b64encode(plotly()).decode()}")'
     return f"<script>{script()}</script><script>{give}</script>"
 
@@ -91,7 +94,7 @@ def output(*arguments, **options) -> str:
     return fragment(*arguments, **options) + (library() if carries_library() else "")
 
 
-def document(body: str, title: str) -> str:
-    """Write a whole page around some fragments."""
+def document(body: str, title: str, small: bool = True) -> str:
+    """Write a whole page around some fragments; `small` as in `library`."""
     head = f'<meta charset="utf-8"><title>{escape(title)}</title><meta name="viewport" content="width=device-width">'
-    return f'<!DOCTYPE html><html lang="en"><head>{head}</head><body>{body}{library()}</body></html>'
+    return f'<!DOCTYPE html><html lang="en"><head>{head}</head><body>{body}{library(small)}</body></html>'

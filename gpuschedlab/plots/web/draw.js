@@ -15,6 +15,11 @@
   const unpacked = (bytes) =>
     new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).text();
 
+  function use(plotly) {
+    given = true;
+    arrived(plotly);
+  }
+
   async function give(bytes) {
     if (given) return;
     given = true;
@@ -213,7 +218,7 @@
     for (const el of document.querySelectorAll(`[data-board="${board}"]`)) el.remove();
   }
 
-  window.gpuschedlabFigures = { give, grid, library, replace, given: () => given, decoded };
+  window.gpuschedlabFigures = { give, use, grid, library, replace, given: () => given, decoded };
   const queue = window.gpuschedlabQueue ?? [];
   window.gpuschedlabQueue = { push: still };
   queue.forEach(still);

@@ -26,9 +26,9 @@ class Figure(go.Figure):
     def _repr_mimebundle_(self, include=None, exclude=None, **options) -> dict:
         return {"text/html": output({"figure": self}, self._place()), "text/plain": repr(type(self))}
 
-    def page(self) -> str:
-        """Write a page with this figure alone."""
-        return document(fragment({"figure": self}, self._place()), self.layout.title.text or "figure")
+    def page(self, small: bool = True) -> str:
+        """Write a page with this figure alone; `small` as in `web.library`."""
+        return document(fragment({"figure": self}, self._place()), self.layout.title.text or "figure", small)
 
 
 class Figures:
@@ -68,9 +68,9 @@ class Figures:
     def _repr_mimebundle_(self, include=None, exclude=None, **options) -> dict:
         return {"text/html": self._written(output), "text/plain": f"{len(self)} figures"}
 
-    def page(self) -> str:
-        """Write a page with these figures alone."""
-        return document(self._written(fragment), "figures")
+    def page(self, small: bool = True) -> str:
+        """Write a page with these figures alone; `small` as in `web.library`."""
+        return document(self._written(fragment), "figures", small)
 
 
 def write_page(figure: Figure | Figures, path: str | Path) -> Path:

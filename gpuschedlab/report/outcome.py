@@ -1,0 +1,60 @@
+"""What came out, in two sentences."""
+
+from html import escape
+
+from gpuschedlab.metrics import METRICS, compare
+from gpuschedlab.plots.style import spoken
+
+WEIGHED = ("jct_mean", "jct_p99", "unfair_fraction")
+"""Metrics that the second sentence looks at besides the first: lower is better for each."""
+
+
+def outcome(runs: dict, censored: bool = False) -> str:
+    """Two sentences: which policy has the shortest average JCT and how far the others are, and what it costs elsewhere.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from gpuschedlab import Cluster, Fifo, Srtf, simulate
+    >>> trace = pl.DataFrame({"job_id": ["a", "b"], "submit": [0.0, 1.0], "gpus": [1, 1], "duration": [10.0, 2.0]})
+    >>> runs = {p.__name__: simulate(trace, Cluster.homogeneous(1, 1), p()) for p in (Fifo, Srtf)}
+    >>> outcome(runs)
+    'Srtf has the shortest average JCT, 7 s; the longest is 10.5 s (Fifo), 1.50 times as long. It also has the lowest p99 JCT.'
+    """
+    frame = compare(runs, list(WEIGHED), censored=censored).drop_nulls("jct_mean") if runs else None
+    if frame is None or frame.is_empty():
+        return ""
+    rows = frame.sort("jct_mean").rows(named=True)
+    best, worst = rows[0], rows[-1]
+    first = f"{escape(best['policy'])} has the shortest average JCT, {spoken(best['jct_mean'])}"
+    if len(rows) == 1:
+        return f"{escape(best['policy'])}: the average JCT is {spoken(best['jct_mean'])}, and the p99 JCT {spoken(best['jct_p99'])}."
+    ratio = worst["jct_mean"] / best["jct_mean"] if best["jct_mean"] else 1.0
+    first += f"; the longest is {spoken(worst['jct_mean'])} ({escape(worst['policy'])}), {ratio:.2f} times as long."
+    return f"{first} {_elsewhere(best, rows)}"
+
+
+def _elsewhere(best: dict, rows: list[dict]) -> str:
+    """What other policies do better than the one with the shortest average."""
+    lost, won = [], []
+    for name in WEIGHED[1:]:
+        known = [row for row in rows if row[name] is not None]
+        if not known or best[name] is None:
+            continue
+        first = min(known, key=lambda row: row[name])
+        if first[name] < best[name]:
+            least, here = (_written(name, row[name]) for row in (first, best))
+            lost.append(f"{METRICS[name].label} is lowest under {escape(first['policy'])} ({least}, here {here})")
+        elif any(row[name] > best[name] for row in known):
+            won.append(METRICS[name].label)
+    if lost:
+        return f"But {' and '.join(lost)}."
+    return (
+        f"It also has the lowest {' and '.join(won)}."
+        if won
+        else "In the other metrics of the table the policies differ little."
+    )
+
+
+def _written(name: str, value: float) -> str:
+    return spoken(value) if METRICS[name].unit == "s" else f"{value:.1%}"

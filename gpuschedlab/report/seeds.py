@@ -1,0 +1,104 @@
+"""Several seeds: means with intervals, and differences from the first policy, paired seed by seed."""
+
+from html import escape
+
+import numpy as np
+from scipy import stats
+
+from gpuschedlab.metrics import METRICS
+from gpuschedlab.plots.style import spoken
+
+SHOWN = ("jct_mean", "jct_p99", "queueing_mean", "unfair_fraction")
+LEVEL = 0.95
+
+
+def interval(values: np.ndarray) -> tuple[float, float]:
+    """Mean of values (n,), and the half width of its interval (Student's t, 95 %); nan for fewer than two values.
+
+    Examples
+    --------
+    >>> interval(np.array([1.0, 2.0, 3.0]))
+    (2.0, 2.484...)
+    """
+    n = len(values)
+    if n < 2:
+        return float(np.mean(values)) if n else float("nan"), float("nan")
+    wide = stats.t.ppf((1 + LEVEL) / 2, n - 1) * np.std(values, ddof=1) / np.sqrt(n)
+    return float(np.mean(values)), float(wide)
+
+
+def over_seeds(summaries: list[dict[str, dict]], metrics: tuple[str, ...] = SHOWN) -> list[dict]:
+    """Means of metrics over seeds, and relative differences from the first policy on the same seeds.
+
+    Parameters
+    ----------
+    summaries : list of dict
+        For each seed the summaries (`Run.summary`) by policy.
+    metrics : tuple of str
+        Names from `metrics.METRICS`.
+
+    Returns
+    -------
+    list of dict
+        One row a policy and metric: `policy, metric, seeds, mean, half` (of the interval), and `change, change_half` of the
+        paired relative difference (nan for the first policy).
+
+    Examples
+    --------
+    >>> seeds = [{"a": {"jct_mean": 10.0}, "b": {"jct_mean": 5.0}}, {"a": {"jct_mean": 20.0}, "b": {"jct_mean": 10.0}}]
+    >>> row = over_seeds(seeds, ("jct_mean",))[1]
+    >>> row["mean"], row["change"], row["change_half"]
+    (7.5, -0.5, 0.0)
+    """
+    names = list(dict.fromkeys(name for found in summaries for name in found))
+    rows = []
+    for name in names:
+        for metric in metrics:
+            known = [found[name][metric] for found in summaries if found.get(name, {}).get(metric) is not None]
+            mean, half = interval(np.array(known, float))
+            pairs = [
+                found[name][metric] / found[names[0]][metric] - 1
+                for found in summaries
+                if name != names[0]
+                and found.get(name, {}).get(metric) is not None
+                and found.get(names[0], {}).get(metric)
+            ]
+            change, change_half = interval(np.array(pairs, float)) if pairs else (float("nan"), float("nan"))
+            row = {"policy": name, "metric": metric, "seeds": len(known), "mean": mean, "half": half}
+            rows.append(row | {"change": change, "change_half": change_half})
+    return rows
+
+
+def words(row: dict) -> tuple[str, str]:
+    """Mean and paired difference of a row of `over_seeds`, as a person reads them."""
+    written = spoken if METRICS[row["metric"]].unit == "s" else "{:.1%}".format
+    mean = written(row["mean"]) + (f" ± {written(row['half'])}" if row["half"] == row["half"] else "")
+    if row["change"] != row["change"]:
+        return mean, ""
+    return mean, f"{row['change']:+.1%}" + (
+        f" ± {row['change_half']:.1%}" if row["change_half"] == row["change_half"] else ""
+    )
+
+
+def seeds_table(rows: list[dict]) -> str:
+    """HTML table of `over_seeds`."""
+    metrics, names = (list(dict.fromkeys(row[k] for row in rows)) for k in ("metric", "policy"))
+    cells = {(row["policy"], row["metric"]): words(row) for row in rows}
+    heads = "".join(f'<th scope="col">{METRICS[m].label}</th>' for m in metrics)
+    body = "".join(
+        f'<tr><th scope="row">{escape(name)}</th>'
+        + "".join(
+            f'<td data-label="{METRICS[m].label}">{cells[name, m][0]}<span class="unit">{cells[name, m][1]}</span></td>'
+            for m in metrics
+        )
+        + "</tr>"
+        for name in names
+    )
+    caption = (
+        f"{max(row['seeds'] for row in rows)} seeds: means with 95 % intervals; below them the difference from "
+        f"{escape(names[0])}, paired seed by seed. Where such an interval spans 0, the seeds do not decide."
+    )
+    return (
+        f'<section id="seeds"><h2>Over several seeds</h2><table class="cards"><caption>{caption}</caption>'
+        f"<thead><tr><th scope='col'>policy</th>{heads}</tr></thead><tbody>{body}</tbody></table></section>"
+    )
