@@ -122,3 +122,20 @@ def test_uneven_steps_are_drawn_beside_each_other():
     assert figure.layout.xaxis.title.text == "w (uneven steps)"
     even = Sweep(frame.with_columns(w=pl.Series(range(6))), knobs={"w": {"label": "w", "log": False}})
     assert plots.plot_sweep(even, "w").layout.xaxis.type is None
+
+
+def test_two_metrics_make_a_front_however_they_are_given():
+    names = ("jct_mean", "utilisation")
+    fronts = [plots.sweep_front(by_hand(), *names), plots.sweep_front(by_hand(), names)]
+    assert fronts[0].front.tolist() == fronts[1].front.tolist()
+    assert plots.plot_sweep(by_hand(), *names).to_json() == plots.plot_sweep(by_hand(), metric=names).to_json()
+    for wrong in (("jct_mean",), ("jct_mean", "utilisation", "makespan")):
+        with pytest.raises(RunError, match="expected two metrics. Pass them as sweep_front"):
+            plots.sweep_front(by_hand(), *wrong)
+
+
+def test_a_front_shows_how_far_the_seeds_lie_apart():
+    found = plots.sweep_front(by_hand(), "jct_mean", "utilisation")
+    assert (found.low[0][0, 0], found.values[0][0, 0], found.high[0][0, 0]) == (7200.0, 9000.0, 10800.0)
+    whiskers = plots.figure(found).data[1].error_x
+    assert (whiskers.array[0], whiskers.arrayminus[0]) == (0.5, 0.5)  # h

@@ -44,8 +44,8 @@ def add(parser):
         "--plot",
         action="append",
         default=[],
-        metavar="FILE.html=WHAT",
-        help="a figure: KNOB (lines), KNOB,KNOB (map), or two metrics (front); :METRIC at the end chooses what is "
+        metavar="FILE=WHAT",
+        help="a figure, .html, .png or .svg: KNOB (lines), KNOB,KNOB (map), or two metrics (front); :METRIC at the end chooses what is "
         "shown over knobs (default jct_mean)",
     )
     add_json(group)
@@ -214,7 +214,7 @@ def _plot_word(word: str) -> tuple[str, tuple]:
     axes, _, metric = what.partition(":")
     names = axes.split(",")
     if not (equals and path and axes) or len(names) > 2:
-        raise RunError(f"--plot {word!r}: expected FILE.html=KNOB, =KNOB,KNOB or =METRIC,METRIC.")
+        raise RunError(f"--plot {word!r}: expected FILE=KNOB, =KNOB,KNOB or =METRIC,METRIC.")
     if all(name in METRICS for name in names) and len(names) == 2:
         return path, (None, None, tuple(names))
     return path, (names[0], names[1] if len(names) == 2 else None, metric or "jct_mean")
@@ -222,7 +222,6 @@ def _plot_word(word: str) -> tuple[str, tuple]:
 
 def _draw(found, path: str, x, y, metric) -> str:
     from gpuschedlab.plots import plot_sweep
-    from gpuschedlab.report.page import write_whole
+    from gpuschedlab.report import save_figure
 
-    html = plot_sweep(found, x, y, metric).to_html(include_plotlyjs=True)
-    return str(write_whole(Path(path), html))
+    return str(save_figure(plot_sweep(found, x, y, metric), path))

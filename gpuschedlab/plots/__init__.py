@@ -7,6 +7,7 @@ makes a figure. `Figures` are several on one page; all figures of a page share o
 import importlib
 
 from gpuschedlab.errors import RunError
+from gpuschedlab.metrics import METRICS
 from gpuschedlab.plots.arrivals import (
     Arrivals,
     Demand,
@@ -175,7 +176,7 @@ def plot_sweep(sweep, x: str | None = None, y: str | None = None, metric="jct_me
     sweep : Sweep, polars.DataFrame, or numbers
         A sweep, (part of) its frame, or what `sweep_lines`, `sweep_map` or `sweep_front` returned.
     x, y : str, optional
-        Knobs, or other columns that name rows: x alone makes lines, x and y a map.
+        Knobs, or other columns that name rows: x alone makes lines, x and y a map. Two metrics make a front.
     metric : str or pair of str
         A name from `metrics.METRICS`; a pair, without x and y, makes a front.
 
@@ -186,12 +187,14 @@ def plot_sweep(sweep, x: str | None = None, y: str | None = None, metric="jct_me
     """
     if isinstance(sweep, SweepLines | SweepMap | SweepFront):
         return figure(sweep)
+    if x in METRICS and y in METRICS:
+        return figure(sweep_front(sweep, x, y))
     if x is None and y is None and not isinstance(metric, str):
         return figure(sweep_front(sweep, metric))
     if x is None or not isinstance(metric, str):
         raise RunError(
             f"plot_sweep: found x={x!r}, y={y!r}, metric={metric!r}; expected x (lines), x and y (map), each with one "
-            "metric, or a pair of metrics alone (front)."
+            "metric, or two metrics as x and y (front)."
         )
     return figure(sweep_lines(sweep, x, metric) if y is None else sweep_map(sweep, x, y, metric))
 

@@ -52,13 +52,15 @@ class SweepMap(NamedTuple):
 class SweepFront(NamedTuple):
     """Two metrics against each other.
 
-    metrics : their names; names : of the P policies; values : for each policy (k, 2) means over the seeds; about : for
-    each policy k descriptions; front : (f, 2) values that nothing beats in both metrics, by the first of them.
+    metrics : their names; names : of the P policies; values, low, high : for each policy (k, 2) mean, least and greatest
+    over the seeds; about : for each policy k descriptions; front : (f, 2) values that nothing beats in both metrics, by the first of them.
     """
 
     metrics: tuple[str, str]
     names: tuple[str, ...]
     values: tuple[np.ndarray, ...]
+    low: tuple[np.ndarray, ...]
+    high: tuple[np.ndarray, ...]
     about: tuple[tuple[str, ...], ...]
     front: np.ndarray
 
@@ -157,34 +159,50 @@ def sweep_map(sweep, x: str, y: str, metric: str = "jct_mean") -> SweepMap:
     return SweepMap(x, y, metric, labels, columns, rows, values, frame["policy"][0])
 
 
-def sweep_front(sweep, metrics: tuple[str, str] = ("jct_mean", "unfair_fraction")) -> SweepFront:
+def sweep_front(sweep, *metrics: str | tuple[str, str]) -> SweepFront:
     """Two metrics of every choice of policy and knobs, and those choices that no other beats in both.
 
     Parameters
     ----------
     sweep : Sweep or polars.DataFrame
         A sweep, or (part of) its frame.
-    metrics : pair of str
-        Names from `metrics.METRICS`, each of which has a better side.
+    *metrics : str
+        Two names from `metrics.METRICS`, each of which has a better side, or a pair of them; "jct_mean" and
+        "unfair_fraction" without.
 
     Raises
     ------
     RunError
-        No such metrics, or one of them is neither good nor bad.
+        Not two metrics, no such metrics, or one of them is neither good nor bad.
     """
+    metrics = (metrics[0] if len(metrics) == 1 else metrics) or ("jct_mean", "unfair_fraction")
+    if isinstance(metrics, str) or len(metrics) != 2:
+        raise RunError(
+            f"sweep_front: found {metrics!r}; expected two metrics. Pass them as sweep_front(found, 'jct_mean', "
+            "'unfair_fraction')."
+        )
     frame, _ = _opened(sweep, (), tuple(metrics))
     if unclear := [m for m in metrics if not METRICS[m].better]:
         raise RunError(f"sweep_front: found metric {unclear[0]!r}, of which neither more nor less is better.")
     by = ["policy", *(c for c in _differing(frame, ()) if c != "policy")]
-    means = frame.group_by(by, maintain_order=True).agg(pl.col(m).mean() for m in metrics).drop_nulls(list(metrics))
+    means = frame.group_by(by, maintain_order=True).agg(
+        *(pl.col(m).mean() for m in metrics),
+        *(pl.col(m).min().alias(f"low {m}") for m in metrics),
+        *(pl.col(m).max().alias(f"high {m}") for m in metrics),
+    )
+    means = means.drop_nulls(list(metrics))
     groups: dict[str, list] = {}
     for row in means.iter_rows(named=True):
-        groups.setdefault(row["policy"], []).append(([row[m] for m in metrics], _word(row, by)))
-    values = tuple(np.array([v for v, _ in rows], float).reshape(-1, 2) for rows in groups.values())
+        groups.setdefault(row["policy"], []).append(
+            ([[row[f"{side}{m}"] for m in metrics] for side in ("", "low ", "high ")], _word(row, by))
+        )
+    values, low, high = (
+        tuple(np.array([v[i] for v, _ in rows], float).reshape(-1, 2) for rows in groups.values()) for i in range(3)
+    )
     about = tuple(tuple(word for _, word in rows) for rows in groups.values())
     every = np.concatenate(values) if values else np.zeros((0, 2))
     sign = np.array([1.0 if METRICS[m].better == "lower" else -1.0 for m in metrics])
-    return SweepFront(tuple(metrics), tuple(groups), values, about, every[best(every * sign)])
+    return SweepFront(tuple(metrics), tuple(groups), values, low, high, about, every[best(every * sign)])
 
 
 def best(cost: np.ndarray) -> np.ndarray:
@@ -286,6 +304,10 @@ def draw_sweep_front(numbers: SweepFront) -> Drawing:
     for i, name in enumerate(numbers.names):
         x, y = (numbers.values[i] / (across, up)).T
         data.append({"x": x, "y": y, "name": name, "customdata": list(numbers.about[i])})
+        for k, (side, scale) in enumerate((("error_x", across), ("error_y", up))):
+            above, below = (abs(n[i][:, k] - numbers.values[i][:, k]) / scale for n in (numbers.high, numbers.low))
+            whiskers = {"type": "data", "symmetric": False, "array": above, "arrayminus": below}
+            data[-1][side] = whiskers | {"thickness": 1, "width": 3}
         marker = {k: v for k, v in line(i)["marker"].items() if k != "maxdisplayed"}
         style.append({"type": "scatter", "mode": "markers", "marker": marker | {"size": 9}, "hovertemplate": hover})
     labels = [METRICS[m].label for m in numbers.metrics]

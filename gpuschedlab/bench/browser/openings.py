@@ -76,7 +76,11 @@ def _row(place: str, book: str, found: list[dict]) -> dict:
 
 
 def _source() -> str:
-    """Hash of the code that draws."""
+    """Hash of the code that draws, in the kernel and in the browser."""
     from gpuschedlab.sweep.identity import code_of_package, digest
 
-    return digest([code_of_package(("widgets", "plots", "bench"))])
+    package = Path(__file__).resolve().parents[2]
+    scripts = sorted(path for kind in ("js", "css") for path in package.rglob(f"*.{kind}"))
+    return digest(
+        [code_of_package(("widgets", "plots", "bench")), *(path.read_text(encoding="utf-8") for path in scripts)]
+    )
