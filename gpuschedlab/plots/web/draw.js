@@ -138,6 +138,9 @@
     }
 
     async function draw(Plotly, cell) {
+      // In a single column, figures that are watched together are lower.
+      cell.height = Math.round(cell.place.height * (options.compact && el.clientWidth < NARROW ? 0.75 : 1));
+      cell.plot.style.height = `${cell.height}px`;
       const { data, layout } = composed(cell, themeOf(cell.box));
       const text = cell.figure.layout.title?.text ?? "", [first, ...rest] = text.split("<br>");
       cell.title.textContent = plain(first);

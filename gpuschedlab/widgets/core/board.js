@@ -8,6 +8,7 @@ export default {
     frame.append(inner);
     el.append(frame);
     const grid = page.grid(inner, model.get("places"), {
+      compact: true,
       clicked: (figure, trace, point) => model.send({ kind: "clicked", figure, trace, point }),
     });
     const figure = (name) => model.get(`figure_${names.indexOf(name)}`);
