@@ -18,17 +18,15 @@ class KnobExplorer(BaseExplorer):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from gpuschedlab import plots
-    >>> from gpuschedlab.policies import Srtf
-    >>> class Guess(KnobExplorer):  # a figure of one's own: numbers of any function of `plots`
-    ...     places = (plots.Place("guess"),)
-    ...
-    ...     def _compute(self):
-    ...         return np.arange(4.0) * self.knobs.thing.aging
-    ...
-    ...     def _numbers(self, found):
-    ...         return {"guess": plots.line_plot(np.arange(4.0), {"credit": found}, "waited (h)", "credit (h)")}
+    >>> from gpuschedlab import Tiresias, plots
+    >>> class Queues(KnobExplorer):
+    ...     places = (plots.Place("queues", height=250),)
+    ...     _compute = lambda self: [float(i) for i in range(self.knobs.thing.queues)]
+    ...     _numbers = lambda self, x: {"queues": plots.Lines("Queues", "number", "weight", x, {"all": x})}
+    >>> explorer = Queues(Tiresias())
+    >>> explorer.knobs["queues"].value = 3  # as a hand would move the slider
+    >>> len(explorer.board.drawings["queues"].data[0]["x"])
+    3
     """
 
     def __init__(self, thing, cache: Cache | None = None):
