@@ -29,7 +29,9 @@ def add(parser):
     """Add the arguments."""
     parser.set_defaults(command=compare)
     parser.closing = policies_help
-    parser.add_argument("policies", nargs="*", metavar="POLICY", help=f"policies to compare (default: {' '.join(LINEUP)})")
+    parser.add_argument(
+        "policies", nargs="*", metavar="POLICY", help=f"policies to compare (default: {' '.join(LINEUP)})"
+    )
     add_scenario(parser)
     group = parser.add_argument_group("answer")
     group.add_argument(
