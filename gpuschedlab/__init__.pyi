@@ -11,11 +11,14 @@ from .policies import (
     Gavel as Gavel,
     Lucid as Lucid,
     Optimus as Optimus,
+    Pollux as Pollux,
     Pop as Pop,
+    Shockwave as Shockwave,
     Sia as Sia,
     Sjf as Sjf,
     Srtf as Srtf,
     Themis as Themis,
+    ThemisRounds as ThemisRounds,
     Tiresias as Tiresias,
 )
 from .sim import (

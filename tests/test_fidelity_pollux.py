@@ -3,8 +3,8 @@
 import numpy as np
 import polars as pl
 import pytest
-
 from gpuschedlab.bench.fidelity_pollux import compare, pollux_trace, run, tiresias_run
+
 from gpuschedlab.errors import LabError
 from gpuschedlab.speeds import Speeds, pollux_speeds
 from gpuschedlab.speeds.codes import find_row

@@ -6,9 +6,9 @@ from types import SimpleNamespace
 import numpy as np
 import polars as pl
 import pytest
+from gpuschedlab.bench.fidelity_sia import run
 from polars.testing import assert_frame_equal
 
-from gpuschedlab.bench.fidelity_sia import run
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.errors import LabError, PolicyError
 from gpuschedlab.policies import sia

@@ -12,10 +12,19 @@ from gpuschedlab._files import json_lines
 from gpuschedlab.errors import LabError
 
 
-def measure_all(name: str, measure: Callable, data_dir, cases: Iterable[tuple], workers: int = -1) -> list:
+def measure_all(
+    name: str,
+    measure: Callable,
+    data_dir,
+    cases: Iterable[tuple],
+    workers: int = -1,
+    command: str = "bench",
+    parts: tuple[str, ...] = ("autosched", "bench"),
+    files: tuple[str, ...] = ("traces",),
+) -> list:
     """Answers of `measure(data_dir, *case)` in the order of the cases.
 
-    They are kept in `runs/bench_<name>.jsonl`; what the same code has measured on the same files is not measured again, so
+    They are kept in `runs/<command>_<name>.jsonl`; what the same code has measured on the same files is not measured again, so
     that a bench that was interrupted goes on.
 
     Parameters
@@ -30,6 +39,10 @@ def measure_all(name: str, measure: Callable, data_dir, cases: Iterable[tuple], 
         Arguments, of numbers, words and None.
     workers : int
         Processes, -1: as many as there are cores. Answers do not depend on it; seconds in them do.
+    command : str
+        Of the command line, that measures.
+    parts, files : tuple of str
+        Folders of the package (besides those of simulations) and of the reference data that answers depend on.
 
     Raises
     ------
@@ -37,16 +50,18 @@ def measure_all(name: str, measure: Callable, data_dir, cases: Iterable[tuple], 
         There is no reference data.
     """
     if data_dir is None:
-        raise LabError(f"bench {name}: found no reference data; expected a folder with traces/. Pass --data FOLDER.")
-    cases, source = list(cases), _source(data_dir)
-    path = Path("runs") / f"bench_{name}.jsonl"
+        raise LabError(
+            f"{command} {name}: found no reference data; expected a folder with {files[0]}/. Pass --data FOLDER."
+        )
+    cases, source = list(cases), _source(data_dir, parts, files)
+    path = Path("runs") / f"{command}_{name}.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
     answers = {}
     for record in json_lines(path):
         if record.get("source") == source:
             answers[tuple(record["case"])] = record["answer"]
     left = [case for case in cases if case not in answers]
-    joblib = need("joblib", f"bench {name}")
+    joblib = need("joblib", f"{command} {name}")
     parallel = joblib.Parallel(workers, return_as="generator_unordered", batch_size=1)
     bar = need("tqdm.auto", "progress bars").tqdm(total=len(cases), initial=len(cases) - len(left), disable=None)
     with bar, contextlib.closing(parallel(joblib.delayed(_paired)(measure, data_dir, case) for case in left)) as found:
@@ -58,12 +73,16 @@ def measure_all(name: str, measure: Callable, data_dir, cases: Iterable[tuple], 
     return [answers[case] for case in cases]
 
 
-def _source(data_dir) -> str:
-    """What answers come from: a hash of the code, and of names, sizes and times of the traces' files."""
+def _source(data_dir, parts, folders) -> str:
+    """What answers come from: a hash of the code, and of names, sizes and times of the data's files."""
     from gpuschedlab.sweep.identity import PARTS, code_of_package, digest
 
-    files = [(p.name, p.stat().st_size, p.stat().st_mtime_ns) for p in sorted((Path(data_dir) / "traces").glob("*"))]
-    return digest([code_of_package((*PARTS, "autosched", "bench")), files])
+    files = [
+        (p.name, p.stat().st_size, p.stat().st_mtime_ns)
+        for f in folders
+        for p in sorted((Path(data_dir) / f).glob("*"))
+    ]
+    return digest([code_of_package((*PARTS, *parts)), files])
 
 
 def _paired(measure: Callable, data_dir, case: tuple) -> tuple:

@@ -8,9 +8,14 @@ import numpy as np
 from gpuschedlab._compiled import njit
 from gpuschedlab.knobs import Knob
 from gpuschedlab.optim import Session, Solution
+from gpuschedlab.policies.remaining import requested_rates, work_left
 from gpuschedlab.policies.steady import Inputs, in_force
-from gpuschedlab.problems import gavel_max_min, gavel_max_sum, gavel_water_filling
+from gpuschedlab.problems import gavel_finish_time, gavel_max_min, gavel_max_sum, gavel_water_filling
 from gpuschedlab.sim.policy import Allocation, Round
+
+OBJECTIVES = ("max_sum", "max_min", "water_filling", "finish_time", "makespan", "fifo")
+"""Sum of throughputs; least attained service, once or level by level; worst finish-time fairness; end of the last job; first
+come, first served."""
 
 
 @dataclass(frozen=True)
@@ -24,12 +29,14 @@ class Gavel(Round):
     Differs from the paper in
     -------------------------
     Each job counts as having received half a round on every type before it starts (artifact), so that f_ij is not 0.
-    Jobs do not share GPUs (space sharing, 4.4), and the program is solved each round, not only when a job arrives or
-    ends.
+    Jobs do not share GPUs (space sharing, 4.4). The program is solved whenever jobs, GPUs or rates change, and not in
+    between. Objectives "finish_time" and "makespan" take the work that is left from the estimate of the duration; the time
+    that a job would have had to itself, in the first, is its whole work at its isolated throughput. Costs and
+    hierarchies of users are not among the objectives.
 
     References
     ----------
-    Narayanan et al., Gavel, OSDI'20, sections 3.1, 4.1 to 4.3 and 5.2.
+    Narayanan et al., Gavel, OSDI'20, sections 3.1, 4.1 to 4.3 and 5.2; objectives of table 1 and appendix A.
 
     Examples
     --------
@@ -37,9 +44,7 @@ class Gavel(Round):
     360.0
     """
 
-    objective: Annotated[
-        str, Knob(choices=("max_sum", "max_min", "water_filling"), help="what the shares are best for")
-    ] = "max_sum"
+    objective: Annotated[str, Knob(choices=OBJECTIVES, help="what the shares are best for")] = "max_sum"
     solver: Annotated[str, Knob(choices=("highs", "mip"), help="who solves the linear program")] = "highs"
     interval: Annotated[float, Knob(1, 36_000, log=True, unit="s", help="between rounds")] = 360.0
     placement = "pack"
@@ -77,7 +82,7 @@ class Gavel(Round):
 
     def _plan(self, view, kept):
         """Solve the program; where each job has one type, and all fit, received time does not matter: it is settled."""
-        throughput = _throughput(view)
+        throughput = requested_rates(view)
         kept.able = np.nan_to_num(throughput) > 0
         kept.shares, kept.solution = self._shares(throughput, view, kept.session)
         planned = kept.shares > 0
@@ -93,13 +98,31 @@ class Gavel(Round):
 
     def _shares(self, throughput, view, session):
         """X (n, T), and what the solver found."""
+        asked = (throughput, view.gpus, view.capacity)
         if self.objective == "water_filling":
-            return gavel_water_filling(throughput, view.gpus, view.capacity), None
-        program = {"max_sum": gavel_max_sum, "max_min": gavel_max_min}[self.objective]
-        session.update(program(throughput, view.gpus, view.capacity))
+            return gavel_water_filling(*asked), None
+        if self.objective == "finish_time":
+            left = work_left(view)
+            return gavel_finish_time(*asked, view.age, left, left + view.progress), None
+        session.update(self._program(asked, view))
         answer = session.solve()
         X = answer.x[: throughput.size].reshape(throughput.shape)
         return np.clip(np.round(X, 5), 0.0, 1.0), answer
+
+    def _program(self, asked, view):
+        """The linear program of objectives that need but one."""
+        throughput = asked[0]
+        if self.objective == "max_min":
+            return gavel_max_min(*asked)
+        if (
+            self.objective == "makespan"
+        ):  # the end of the last is earliest where the least throughput per work is largest
+            return gavel_max_min(throughput / work_left(view)[:, None], *asked[1:], relative=False)
+        if self.objective == "fifo":  # the first counts most, by its throughput over that on its fastest type
+            ahead = np.argsort(np.lexsort((view.index, view.submit)))
+            fastest = np.nanmax(np.nan_to_num(throughput), axis=1, initial=1e-300)
+            return gavel_max_sum(throughput * ((len(ahead) - ahead) / fastest)[:, None], *asked[1:])
+        return gavel_max_sum(*asked)
 
 
 @dataclass
@@ -129,20 +152,6 @@ class _Carried:
             jobs = int(view.index.max()) + 1
             self.total += (jobs - self.seen) * interval / 2
             self.seen = jobs
-
-
-def _throughput(view) -> np.ndarray:
-    """Progress a second (n, T) on the GPUs asked for, on the fewest nodes of each type; nan where impossible."""
-    cluster, T = view.cluster, len(view.capacity)
-    size = np.array([cluster.node_gpus[cluster.node_type == t].max() for t in range(T)])
-    asked, which = np.unique(view.gpus, return_inverse=True)
-    whole = np.ceil(asked).astype(np.int64)
-    types = np.tile(np.arange(T), len(asked))
-    gpus = np.repeat(whole, T)
-    table = view.rates(types, -(-gpus // size[types]), gpus).reshape(len(which), len(asked), T)
-    found = table[np.arange(len(which)), which]
-    found[view.model < 0] = 1.0
-    return np.where(view.gpus[:, None] <= view.capacity, found, np.nan)
 
 
 def serving_order(shares, received) -> np.ndarray:

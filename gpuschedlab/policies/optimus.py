@@ -8,12 +8,12 @@ import numpy as np
 
 from gpuschedlab._compiled import njit
 from gpuschedlab.knobs import Knob
+from gpuschedlab.policies.remaining import remaining_work
 from gpuschedlab.sim.policy import Allocation, Round
 
 if TYPE_CHECKING:
     from gpuschedlab.sim.view import View
 from gpuschedlab.speeds.codes import ANY
-from gpuschedlab.speeds.elapsed import seconds_to, segment_end
 
 
 @dataclass(frozen=True)
@@ -54,28 +54,13 @@ class Optimus(Round):
             return Allocation(np.empty(0, np.int64), np.empty(0))
         types, nodes, counts = _configurations(view)
         rate = view.rates(types, nodes, counts)
-        seconds = self._work(view, rate, types, nodes, counts)[:, None] / rate
+        work = remaining_work(view, rate, types, nodes, counts, self.whole_epochs)
+        seconds = work[:, None] / rate
         shape = (n, len(view.capacity), -1)
         given = counts.reshape(shape[1:])[0].astype(float)
         gpu_type, gpus = grow(seconds.reshape(shape), given, np.floor(view.capacity), view.gpu_type)
         gpus = np.where(view.elastic, gpus, np.minimum(gpus, view.gpus))  # a part of a GPU was counted as one
         return Allocation(gpu_type, gpus, nodes=_nodes(view, gpu_type, gpus))
-
-    def _work(self, view, rate, types, nodes, counts):
-        """(n,) remaining work in units of progress, at the present rates; 1 where the estimate has passed."""
-        rows = np.arange(len(rate))
-        # What the estimate is of: the requested GPUs, or the nearest number that the table has.
-        own = np.where(np.isnan(rate), np.inf, np.abs(counts - view.gpus[:, None])).argmin(axis=1)
-        left = view.estimate.astype(float)
-        if view.elastic.any():
-            elastic, speeds, at = view.elastic, view.speeds, own[view.elastic]
-            model, reached = view.model[elastic], view.progress[elastic]
-            if self.whole_epochs:
-                reached = segment_end(speeds, model, reached)
-            kinds = speeds.type_codes(view.cluster.gpu_types)[types[at]]
-            left[elastic] -= seconds_to(speeds, model, reached, kinds, nodes[at], counts[at])
-        # Rounded, so that jobs of equal work tie, no matter what they requested.
-        return np.maximum(np.round(left * rate[rows, own], 6), 1.0)
 
 
 def _configurations(view):

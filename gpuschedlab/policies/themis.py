@@ -6,8 +6,10 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from gpuschedlab.knobs import Knob
+from gpuschedlab.policies.gavel import serve
+from gpuschedlab.policies.remaining import requested_rates, work_left
 from gpuschedlab.policies.simple import Placement
-from gpuschedlab.sim.policy import Ordered
+from gpuschedlab.sim.policy import Allocation, Ordered, Round
 
 TIME = 0
 
@@ -79,3 +81,51 @@ class Themis(Ordered):
         """Minus rho."""
         left = max(0.0, job.estimate - job.progress)
         return -(now - job.submit + left) / (job.estimate * job.contention)
+
+
+@dataclass(frozen=True)
+class ThemisRounds(Round):
+    """Themis for jobs with speed tables: leases of a round, GPUs to the jobs that are treated worst, on their fastest type.
+
+    Each round, the (1 - f) share of the jobs with the largest rho goes first, and among them those with the largest rho;
+    then the others. rho is the job's finish time if it ran from now on, on its GPUs of the fastest type, over its time
+    alone there on a 1/n share of the cluster, n being the average contention it has met.
+
+    Differs from the paper in
+    -------------------------
+    What is said of `Themis`: an order in place of the auction. All leases last one round, and end together. Work that is
+    left follows from the estimate of the duration.
+
+    References
+    ----------
+    Mahajan et al., Themis, NSDI'20, sections 3 and 5; Jayaram Subramanya, PhD thesis, CMU 2025, 3.4.3 (rounds of 360 s).
+
+    Examples
+    --------
+    >>> ThemisRounds(f=0.5).interval
+    360.0
+    """
+
+    f: Annotated[float, Knob(0, 0.99, help="fairness knob: 1 - f of the jobs, the worst treated, go first")] = 0.8
+    interval: Annotated[float, Knob(1, 36_000, log=True, unit="s", help="between rounds, which is the lease")] = 360.0
+    placement = "pack"
+    goal: ClassVar = "fair"
+
+    def allocate(self, view) -> Allocation:
+        """Order the jobs by fairness, and serve them."""
+        n, T = len(view.index), len(view.capacity)
+        if n == 0:
+            return Allocation(np.empty(0, np.int64), np.empty(0))
+        rate = np.nan_to_num(requested_rates(view))
+        able, best = rate > 0, np.maximum(rate.max(axis=1), 1e-300)
+        left = work_left(view)
+        alone = (view.progress + left) / best * np.maximum(1.0, view.contention)
+        rho = (view.age + left / best) / alone
+        worst = np.argsort(-rho, kind="stable")
+        first = worst[: max(1, int(np.ceil((1 - self.f) * n)))]
+        rest = np.setdiff1d(np.arange(n), first)
+        order = np.concatenate([first, rest[np.argsort(view.attained[rest], kind="stable")]])
+        held = np.arange(T) == view.gpu_type[:, None]  # at equal speed a job stays on its type
+        types = np.lexsort((~held, -rate), axis=1)[order]
+        gpu_type, gpus = serve((order[:, None] * T + types).ravel(), able, view.gpus, view.capacity.astype(float))
+        return Allocation(gpu_type, gpus)

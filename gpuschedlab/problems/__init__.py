@@ -1,13 +1,16 @@
 """The programs themselves, as arrays: what each round, merge or lease optimises."""
 
-from gpuschedlab.problems.gavel import gavel_max_min, gavel_max_sum, gavel_water_filling
+from gpuschedlab.problems.gavel import gavel_finish_time, gavel_max_min, gavel_max_sum, gavel_water_filling
+from gpuschedlab.problems.shockwave import shockwave_window
 from gpuschedlab.problems.sia import restart_factor, sia_configurations, sia_round, sia_steady_for, sia_utility
 
 __all__ = [
+    "gavel_finish_time",
     "gavel_max_min",
     "gavel_max_sum",
     "gavel_water_filling",
     "restart_factor",
+    "shockwave_window",
     "sia_configurations",
     "sia_round",
     "sia_steady_for",

@@ -69,7 +69,11 @@ def gavel_max_sum(throughput: np.ndarray, gpus: np.ndarray, capacity: np.ndarray
 
 
 def gavel_max_min(
-    throughput: np.ndarray, gpus: np.ndarray, capacity: np.ndarray, weights: np.ndarray | None = None
+    throughput: np.ndarray,
+    gpus: np.ndarray,
+    capacity: np.ndarray,
+    weights: np.ndarray | None = None,
+    relative: bool = True,
 ) -> Program:
     """Least attained service, aware of heterogeneity: maximise the least normalised throughput (section 4.1).
 
@@ -82,6 +86,8 @@ def gavel_max_min(
         As for `gavel_max_sum`. A job that can run nowhere is left out of the minimum.
     weights : (n,) float array, optional
         Entitlements, > 0; 1 by default.
+    relative : bool
+        Whether throughputs are normalised by GPUs, weights and X^equal; if not, they are taken as they are.
 
     Returns
     -------
@@ -94,7 +100,11 @@ def gavel_max_min(
     >>> x[:-1].round(4).reshape(2, 2).tolist(), round(float(x[-1]), 4)
     ([[0.5, 0.5], [0.5, 0.5]], 1.0)
     """
-    scaled, gpus, capacity, able = _normalised(throughput, gpus, capacity, weights)
+    if relative:
+        scaled, gpus, capacity, able = _normalised(throughput, gpus, capacity, weights)
+    else:
+        scaled, gpus, capacity, able = _checked(throughput, gpus, capacity)
+        scaled = scaled / max(scaled.max(initial=0.0), 1e-300)  # the solver's tolerances are absolute
     return _level_program(scaled, gpus, capacity, able, able.any(axis=1), np.zeros(len(gpus)), "Gavel max-min")
 
 
@@ -166,3 +176,72 @@ def gavel_water_filling(
         floors[bound] = answer.x[-1] * (1 - 1e-9)
         free &= ~bound
     return X
+
+
+def gavel_finish_time(
+    throughput: np.ndarray,
+    gpus: np.ndarray,
+    capacity: np.ndarray,
+    age: np.ndarray,
+    left: np.ndarray,
+    work: np.ndarray,
+    tolerance: float = 1e-3,
+) -> np.ndarray:
+    """Shares with the least worst finish-time fairness: minimise max_i (age_i + left_i / throughput_i(X)) / isolated_i.
+
+    isolated_i = work_i / throughput_i(X^isolated), where X^isolated gives each job a 1/n share of each type. A worst value
+    rho is possible where each job has throughput left_i / (rho isolated_i - age_i): the least rho is found by
+    bisection, with one linear program a step.
+
+    Parameters
+    ----------
+    throughput, gpus, capacity
+        As for `gavel_max_sum`. A job that can run nowhere is left out.
+    age : (n,) float array
+        Seconds since submission.
+    left, work : (n,) float arrays
+        Work that is left, and in all.
+    tolerance : float
+        Relative, of rho.
+
+    Returns
+    -------
+    (n, T) float array
+        Shares of time X.
+
+    Examples
+    --------
+    >>> X = gavel_finish_time([[1.0], [1.0]], [1, 1], [1], age=[0, 100], left=[100, 100], work=[100, 100])
+    >>> X.round(2).ravel().tolist()  # both end at 1.31 times the 200 s that they would have had alone
+    [0.38, 0.62]
+    """
+    value, gpus, capacity, able = _checked(throughput, gpus, capacity)
+    age, left, work = (np.asarray(a, float) for a in (age, left, work))
+    n, T = value.shape
+    share = capacity / (max(n, 1) * gpus[:, None])
+    share /= np.maximum(share.sum(axis=1, keepdims=True), 1.0)
+    alone = (value * share).sum(axis=1)
+    can = able.any(axis=1)
+    isolated = work / np.where(can, alone, 1.0)
+
+    def shares(rho: float) -> np.ndarray | None:
+        """X by which no job is worse than rho, if there is one."""
+        spare = np.where(can, rho * isolated - age, 1.0)
+        if (spare <= 0).any():
+            return None
+        scaled = value * (spare / left)[:, None]
+        answer = solve(_level_program(scaled, gpus, capacity, able, can, np.zeros(n), "Gavel finish-time fairness"))
+        return answer.x[:-1].reshape(n, T) if answer.x[-1] >= 1 - 1e-7 else None
+
+    if not can.any():
+        return np.zeros((n, T))
+    low, high = (
+        float((age[can] / isolated[can]).max()),
+        float(((age + left / np.where(can, alone, 1.0)) / isolated)[can].max()),
+    )
+    best = shares(high * (1 + 1e-6))
+    while high - low > tolerance * high:
+        middle = (low + high) / 2
+        found = shares(middle)
+        low, high, best = (middle, high, best) if found is None else (low, middle, found)
+    return np.clip(best, 0.0, 1.0)

@@ -1,0 +1,252 @@
+"""Compiled kernels of Pollux's genetic search on placement matrices (jobs x nodes, GPUs of each job on each node)."""
+
+import numpy as np
+
+from gpuschedlab._compiled import njit
+
+RESET, THIN, DROP, JOIN = 0.1, 0.1, 0.1, 0.1
+"""Chances that a mutation resets a row to what its job holds, thins a row, drops a cell of a row that is thinned (Pollux
+artifact), and places a rigid job as a whole."""
+
+
+@njit
+def draw(state):
+    """Next random number in [0, 1) of a generator with the state (1,) uint64 (xorshift64*)."""
+    x = state[0]
+    x ^= x >> np.uint64(12)
+    x ^= x << np.uint64(25)
+    x ^= x >> np.uint64(27)
+    state[0] = x
+    return float((x * np.uint64(2685821657736338717)) >> np.uint64(11)) / 9007199254740992.0
+
+
+@njit
+def below(state, n):
+    """Random whole number from 0 to n - 1."""
+    return int(draw(state) * n)
+
+
+@njit
+def repair(rows, size, most, least, state):
+    """Make a matrix possible: at most one spread job per node, no more GPUs than jobs may have, or nodes hold.
+
+    Parameters
+    ----------
+    rows : (J, N) int array
+        Changed in place; jobs that come first keep what they have.
+    size : (N,) int array
+        GPUs of each node.
+    most, least : (J,) int arrays
+        Most GPUs of each job; fewer than `least` become none.
+    state : (1,) uint64 array
+
+    Examples
+    --------
+    >>> rows = np.array([[1, 1], [1, 1], [2, 0]])
+    >>> repair(rows, np.array([2, 2]), np.array([4, 4, 4]), np.array([1, 1, 1]), np.array([7], np.uint64))
+    >>> rows.tolist()  # the second is spread, too, so it loses both; the third has what is left
+    [[1, 1], [0, 0], [1, 0]]
+    """
+    J, N = rows.shape
+    taken = np.zeros(N, np.bool_)
+    free = size.copy()
+    for j in range(J):
+        spread = 0
+        for n in range(N):
+            spread += rows[j, n] > 0
+        if spread == 0:
+            continue
+        left = most[j]
+        begin = below(state, N) if spread > 1 else 0  # where the limit cuts off is left to chance
+        total = 0
+        for k in range(N):
+            n = (begin + k) % N
+            if rows[j, n] > 0:
+                if spread > 1 and taken[n]:
+                    rows[j, n] = 0
+                    continue
+                taken[n] |= spread > 1
+                rows[j, n] = min(rows[j, n], left, free[n])
+                left -= rows[j, n]
+                total += rows[j, n]
+        for n in range(N):
+            if total < least[j]:
+                rows[j, n] = 0
+            free[n] -= rows[j, n]
+
+
+@njit
+def fitness(rows, speedup, base, factor, power, small):
+    """Power mean of the jobs' speed-ups, each discounted by its factor where its row is not that of `base`.
+
+    Parameters
+    ----------
+    rows, base : (J, N) int arrays
+    speedup : (J, N + 1, G + 1) float array
+        Of each job on numbers of nodes and GPUs; 0 where it cannot run.
+    factor : (J,) float array
+    power : float
+        0: geometric mean.
+    small : float
+        What is added to each, so that a job without GPUs is not worth minus infinity.
+
+    Examples
+    --------
+    >>> speedup = np.array([[[0.0, 0.0, 0.0], [0.0, 1.0, 2.0]]] * 2)
+    >>> rows = np.array([[2], [1]])
+    >>> round(fitness(rows, speedup, np.array([[1], [1]]), np.array([0.5, 0.5]), 1.0, 0.0), 6)
+    1.0
+    """
+    J, N = rows.shape
+    total = 0.0
+    for j in range(J):
+        gpus = 0
+        nodes = 0
+        same = True
+        for n in range(N):
+            gpus += rows[j, n]
+            nodes += rows[j, n] > 0
+            same &= rows[j, n] == base[j, n]
+        value = speedup[j, nodes, gpus] * (1.0 if same else factor[j]) + small
+        if power == 0.0:
+            total += np.log(value)
+        elif power == -1.0:
+            total += 1.0 / value
+        else:
+            total += value**power
+    if power == 0.0:
+        return np.exp(total / J)
+    return (total / J) ** (1.0 / power)
+
+
+@njit
+def mutate(rows, size, base, most, least, state):
+    """Change a matrix at random: rows go back to `base`, are thinned, and some cells grow where GPUs are free."""
+    J, N = rows.shape
+    free = size.copy()
+    for j in range(J):
+        if draw(state) < RESET:
+            rows[j] = base[j]
+        if draw(state) < THIN:
+            for n in range(N):
+                if rows[j, n] > 0 and draw(state) < DROP:
+                    rows[j, n] = 0
+        for n in range(N):
+            free[n] -= rows[j, n]
+    for j in range(J):
+        if least[j] == most[j] > 1 and draw(state) < JOIN:
+            join(rows[j], free, most[j])
+    for held in (False, True):  # one cell of all that have room, and one of those that hold GPUs already
+        cells = 0
+        chosen_j = chosen_n = -1
+        for n in range(N):
+            if free[n] < 1:
+                continue
+            for j in range(J):
+                if rows[j, n] > 0 or not held:
+                    cells += 1
+                    if draw(state) * cells < 1.0:
+                        chosen_j, chosen_n = j, n
+        if cells > 0:
+            old = rows[chosen_j, chosen_n]
+            rows[chosen_j, chosen_n] = old + below(state, size[chosen_n] + 1 - old)
+
+
+@njit
+def join(row, free, gpus):
+    """Place a job as a whole on the fullest nodes that hold it, or the emptiest ones, if there is room."""
+    free += row
+    row[:] = 0
+    if free.sum() < gpus:
+        return
+    best = -1
+    for n in range(len(free)):
+        if free[n] >= gpus and (best < 0 or free[n] < free[best]):
+            best = n
+    left = gpus
+    while left > 0:
+        if best < 0:
+            best = np.argmax(free)
+        row[best] = min(left, free[best])
+        left -= row[best]
+        free[best] -= row[best]
+        best = -1
+
+
+@njit
+def search(population, size, base, speedup, factor, most, least, power, small, generations, patience, state):
+    """Evolve matrices and return them, best first, with their fitness.
+
+    Each generation has as many children as there are matrices: parents are the better of two drawn at random; a child has
+    the rows of one up to a random job, and of the other from there on; it is mutated and repaired. The best of both
+    generations that differ in fitness survive.
+
+    Parameters
+    ----------
+    population : (P, J, N) int array
+        Matrices to begin with.
+    size, base, speedup, factor, most, least, power, small
+        As for `repair` and `fitness`.
+    generations, patience : int
+        Generations at most, and without a better matrix.
+    state : (1,) uint64 array
+
+    Returns
+    -------
+    population : (P, J, N) int array
+    values : (P,) float array
+        Descending.
+    """
+    P, J, N = population.shape
+    pool = np.empty((2 * P, J, N), population.dtype)
+    pool[:P] = population
+    values = np.full(2 * P, -np.inf)
+    for k in range(P):
+        repair(pool[k], size, most, least, state)
+        values[k] = fitness(pool[k], speedup, base, factor, power, small)
+    stale = 0
+    for _ in range(generations):
+        best = values[:P].max()
+        for k in range(P, 2 * P):
+            pair = np.empty(2, np.int64)
+            for side in range(2):
+                a, b = below(state, P), below(state, P)
+                pair[side] = a if values[a] >= values[b] else b
+            cut = below(state, J)
+            pool[k, :cut] = pool[pair[0], :cut]
+            pool[k, cut:] = pool[pair[1], cut:]
+            mutate(pool[k], size, base, most, least, state)
+            repair(pool[k], size, most, least, state)
+            values[k] = fitness(pool[k], speedup, base, factor, power, small)
+        order = survivors(values, P)
+        pool[:P] = pool[order]
+        values[:P] = values[order]
+        stale = 0 if values[0] > best * (1 + 1e-9) + 1e-15 else stale + 1
+        if stale >= patience:
+            break
+    order = survivors(values[:P].copy(), P)
+    return pool[order], values[order]
+
+
+@njit
+def survivors(values, count):
+    """Best `count` matrices, best first; those whose fitness was there before come after all others.
+
+    Examples
+    --------
+    >>> survivors(np.array([1.0, 3.0, 3.0, 2.0]), 3).tolist()
+    [1, 3, 0]
+    """
+    order = np.argsort(-values, kind="mergesort")
+    first = np.empty(len(order), np.int64)
+    again = np.empty(len(order), np.int64)
+    firsts = agains = 0
+    for i in range(len(order)):
+        if i > 0 and values[order[i]] == values[order[i - 1]]:
+            again[agains] = order[i]
+            agains += 1
+        else:
+            first[firsts] = order[i]
+            firsts += 1
+    first[firsts:] = again[:agains]
+    return first[:count]

@@ -1,0 +1,57 @@
+"""What jobs have left to do, as estimated, in the unit of their speed tables."""
+
+import numpy as np
+
+from gpuschedlab.speeds.elapsed import seconds_to, segment_end
+
+
+def requested(view) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Types, nodes and GPUs (C,) of all numbers of GPUs that jobs ask for, number by number, on the fewest nodes."""
+    cluster, T = view.cluster, len(view.capacity)
+    size = np.array([cluster.node_gpus[cluster.node_type == t].max() for t in range(T)])
+    whole = np.unique(np.ceil(view.gpus)).astype(np.int64)
+    types, gpus = np.tile(np.arange(T), len(whole)), np.repeat(whole, T)
+    return types, -(-gpus // size[types]), gpus
+
+
+def requested_rates(view) -> np.ndarray:
+    """Progress a second (n, T) on the GPUs asked for, on the fewest nodes of each type; nan where impossible."""
+    configurations = requested(view)
+    whole, which = np.unique(np.ceil(view.gpus), return_inverse=True)
+    table = view.rates(*configurations).reshape(len(which), len(whole), len(view.capacity))
+    found = table[np.arange(len(which)), which]
+    found[view.model < 0] = 1.0
+    return np.where(view.gpus[:, None] <= view.capacity, found, np.nan)
+
+
+def work_left(view) -> np.ndarray:
+    """Work (n,) that is left by the estimate of the duration on the GPUs asked for, in the unit of progress."""
+    configurations = requested(view)
+    return remaining_work(view, view.rates(*configurations), *configurations)
+
+
+def remaining_work(view, rate, types, nodes, gpus, whole_epochs: bool = False) -> np.ndarray:
+    """Work (n,) that is left by the estimate of the duration, at the present rates; 1 where the estimate has passed.
+
+    Parameters
+    ----------
+    rate : (n, C) float array
+        Of each job in each configuration, nan where it cannot run.
+    types, nodes, gpus : (C,) int arrays
+        Configurations. The estimate is held to be of the number of GPUs nearest to what is asked for, on the first type
+        that has it.
+    whole_epochs : bool
+        Whether the present segment of the speed table counts as done.
+    """
+    rows = np.arange(len(rate))
+    own = np.where(np.isnan(rate), np.inf, np.abs(gpus - view.gpus[:, None])).argmin(axis=1)
+    left = view.estimate - np.where(view.elastic, 0.0, view.progress)
+    if view.elastic.any():
+        elastic, speeds, at = view.elastic, view.speeds, own[view.elastic]
+        model, reached = view.model[elastic], view.progress[elastic]
+        if whole_epochs:
+            reached = segment_end(speeds, model, reached)
+        kinds = speeds.type_codes(view.cluster.gpu_types)[types[at]]
+        left[elastic] -= seconds_to(speeds, model, reached, kinds, nodes[at], gpus[at])
+    # Rounded, so that jobs of equal work tie whatever they asked for.
+    return np.maximum(np.round(left * rate[rows, own], 6), 1.0)

@@ -1,0 +1,81 @@
+"""Every published number beside ours: `gpuschedlab reproduce`.
+
+A source is a table `tables/NAME.csv` of published numbers, and a module of its name with `ours(study)`: a mapping of
+`Number` to what was measured, or to the reason why it was not. `checks(numbers)`, where there is one, says which bounds
+hold.
+"""
+
+import importlib
+from collections.abc import Iterable
+from pathlib import Path
+
+import polars as pl
+
+from gpuschedlab.errors import LabError
+from gpuschedlab.reproduce.page import write_page
+from gpuschedlab.reproduce.published import Number, beside, read_table
+from gpuschedlab.reproduce.study import Study
+
+SOURCES = {
+    "pollux-artifact": "pollux_artifact",
+    "sia": "sia",
+    "autosched": "autosched",
+}
+"""Sources by the name that the command line uses, and the module and table of each."""
+
+OUT = Path("runs") / "reproduce"
+
+
+def reproduce(
+    sources: Iterable[str] = tuple(SOURCES),
+    data_dir: str | Path | None = None,
+    *,
+    quick: bool = False,
+    out: str | Path = OUT,
+    workers: int = -1,
+) -> dict:
+    """Measure what is published, and put ours beside it.
+
+    Parameters
+    ----------
+    sources : iterable of str
+        Of `SOURCES`.
+    data_dir : str or Path, optional
+        Folder of the reference data.
+    quick : bool
+        A sample in minutes; what is left out says so.
+    out : str or Path
+        Folder that `published.parquet` and `published.md` are written to.
+    workers : int
+        Processes, -1: as many as there are cores.
+
+    Returns
+    -------
+    dict
+        `rows`: as of `beside`, one frame; `checks`: dicts of `source, check, ok`; `ok`.
+
+    Raises
+    ------
+    LabError
+        An unknown source, or no reference data.
+    """
+    sources = list(sources)
+    if unknown := [name for name in sources if name not in SOURCES]:
+        raise LabError(f"reproduce: found {unknown[0]!r}; expected some of {', '.join(SOURCES)}.")
+    frames, checks = [], []
+    for name in sources:
+        module = importlib.import_module(f"gpuschedlab.reproduce.{SOURCES[name]}")
+        found = module.ours(Study(name, Path(data_dir) if data_dir else None, quick, workers))
+        frames.append(beside(name, read_table(SOURCES[name]), found, quick))
+        numbers = {number: value for number, value in found.items() if not isinstance(value, str)}
+        checks += [{"source": name, "check": text, "ok": ok} for text, ok in getattr(module, "checks", _none)(numbers)]
+    rows = pl.concat(frames)
+    write_page(rows, checks, Path(out), quick)
+    return {"rows": rows, "checks": checks, "ok": all(check["ok"] for check in checks)}
+
+
+def _none(numbers) -> list:
+    return []
+
+
+__all__ = ["OUT", "SOURCES", "Number", "Study", "beside", "read_table", "reproduce"]

@@ -1,0 +1,80 @@
+"""What the function of a source works with: the reference data, and measurements that survive a kill."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from gpuschedlab.bench.kept import measure_all
+from gpuschedlab.errors import LabError
+
+PARTS = ("autosched", "bench", "reproduce")
+"""Folders of the package that results depend on, besides those that a simulation does."""
+
+FILES = ("traces", "profiles", "reference")
+"""Folders of the reference data that results depend on."""
+
+
+@dataclass(frozen=True)
+class Study:
+    """One source being reproduced.
+
+    Parameters
+    ----------
+    source : str
+    data : Path or None
+        Folder of the reference data.
+    quick : bool
+        Whether to leave out what takes long.
+    workers : int
+        Processes, -1: as many as there are cores.
+
+    Examples
+    --------
+    >>> Study("sia", None, quick=True).quick
+    True
+    """
+
+    source: str
+    data: Path | None
+    quick: bool = False
+    workers: int = -1
+
+    def measured(self, measure: Callable, cases: Iterable[tuple]) -> list:
+        """Answers of `measure(data, *case)`, which are kept in `runs/` as they come and not measured again.
+
+        Raises
+        ------
+        LabError
+            There is no reference data.
+        """
+        return measure_all(self.source, measure, self.data, cases, self.workers, "reproduce", PARTS, FILES)
+
+    def command(self, what: str = "reproduce") -> str:
+        """Command that runs the source as a whole."""
+        return f"gpuschedlab {what} {self.source}"
+
+
+def read_data(data_dir, name: str) -> pl.DataFrame:
+    """Read a parquet file of the reference data.
+
+    Raises
+    ------
+    LabError
+        There is no such file.
+
+    Examples
+    --------
+    >>> read_data("nowhere", "reference/sia_workloads.parquet")
+    Traceback (most recent call last):
+    gpuschedlab.errors.LabError: reproduce: found no reference/sia_workloads.parquet in nowhere; ...
+    """
+    file = Path(data_dir or ".") / name
+    if data_dir is None or not file.is_file():
+        raise LabError(
+            f"reproduce: found no {name} in {data_dir}; expected the folder of the reference data. Pass --data FOLDER."
+        )
+    return pl.read_parquet(file)

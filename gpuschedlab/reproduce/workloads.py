@@ -1,0 +1,159 @@
+"""Workloads of the Sia artifact as traces, with the forms that its jobs take, and what is measured of a run.
+
+The artifact (Jayaram Subramanya et al., SOSP'23) runs 160 jobs, submitted in 8 hours, on 64 GPUs. Every start costs a job
+its model's checkpoint-restore time. Jobs are adaptive (their batch size follows from their GPUs), or have the batch size
+and GPUs of the workload.
+"""
+
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+
+from gpuschedlab.reproduce.study import read_data
+
+CLUSTERS = {"typed": "6x4:aws,2x8:dgx-ext,3x8:rtx", "t4": "16x4:aws"}
+"""Settings of the thesis, 3.4.3: heterogeneous and homogeneous."""
+
+
+class Form(NamedTuple):
+    """What the jobs of a workload are: the names of their models, and the speed table."""
+
+    models: pl.Series
+    speeds: object
+
+
+@cache
+def _profiles(data_dir) -> tuple[pl.DataFrame, pl.DataFrame]:
+    return tuple(read_data(data_dir, f"profiles/{name}.parquet") for name in ("step_time", "validation"))
+
+
+@cache
+def _slowdown() -> dict[str, float]:
+    from gpuschedlab.speeds.pollux import EPOCHS
+    from gpuschedlab.speeds.profiles import OTHER_SLOWDOWN, SLOWDOWN
+
+    return {name: SLOWDOWN.get(name, OTHER_SLOWDOWN) for name in EPOCHS}
+
+
+@cache
+def _goodput(data_dir):
+    from gpuschedlab.speeds import goodput_speeds
+
+    return goodput_speeds(read_data(data_dir, "profiles/goodput.parquet"))
+
+
+@cache
+def _any_placement(data_dir, setting: str):
+    from gpuschedlab.cluster import Cluster
+    from gpuschedlab.speeds.adaptive import adaptive_speeds
+    from gpuschedlab.speeds.pollux import EPOCHS
+
+    shape = {g.gpu_type: (g.nodes, g.gpus_per_node) for g in Cluster.parse(CLUSTERS[setting]).groups}
+    return adaptive_speeds(*_profiles(data_dir), EPOCHS, shape=shape, max_local={}, slowdown=_slowdown())
+
+
+def adaptive(data_dir, setting: str, jobs: pl.DataFrame) -> Form:
+    """Jobs that choose their batch size, on Sia's configurations (`goodput.parquet`)."""
+    return Form(jobs["application"], _goodput(data_dir))
+
+
+def placed(data_dir, setting: str, jobs: pl.DataFrame) -> Form:
+    """Jobs that choose their batch size, on any number of nodes and GPUs (from the measured step times)."""
+    return Form(jobs["application"], _any_placement(data_dir, setting))
+
+
+def fixed(data_dir, setting: str, jobs: pl.DataFrame) -> Form:
+    """Jobs with the batch size and GPUs of the workload, their progress counted in iterations."""
+    from gpuschedlab.cluster import Cluster
+    from gpuschedlab.speeds import pollux_names, pollux_speeds
+
+    types = Cluster.parse(CLUSTERS[setting]).gpu_types
+    options = {"gpu_type": types, "max_local": {}, "slowdown": _slowdown(), "iterations": True}
+    return Form(pollux_names(jobs), pollux_speeds(*_profiles(data_dir), jobs, **options))
+
+
+def workload(data_dir, name: str, number: int) -> pl.DataFrame:
+    """One workload of the artifact: `name, time` (s), `application, num_replicas, batch_size`."""
+    return read_data(data_dir, "reference/sia_workloads.parquet").filter(set=name, idx=number)
+
+
+def workload_trace(jobs: pl.DataFrame, form: Form) -> pl.DataFrame:
+    """Trace of a workload of the artifact.
+
+    Parameters
+    ----------
+    jobs : polars.DataFrame
+        `name, time` (s), `application, num_replicas, batch_size`.
+    form : Form
+
+    Returns
+    -------
+    polars.DataFrame
+        With `switch`, the delay (s) at each start; `duration` (s) is on at most the requested GPUs of the first type.
+    """
+    from gpuschedlab.speeds import RESTART
+
+    model, speeds = form
+    asked = jobs.select(model=model, gpus="num_replicas").unique(maintain_order=True)
+    lasts = {(m, g): _duration(speeds, m, g) for m, g in asked.iter_rows()}
+    return pl.DataFrame(
+        {
+            "job_id": [f"{row:05d}-{name}" for row, name in enumerate(jobs["name"])],
+            "submit": jobs["time"].cast(pl.Float64),
+            "gpus": jobs["num_replicas"].cast(pl.Float64),
+            "duration": [lasts[pair] for pair in zip(model, jobs["num_replicas"], strict=True)],
+            "model": model,
+            "batch_size": jobs["batch_size"].cast(pl.Int64),
+            "switch": jobs["application"].replace_strict(RESTART, default=30.0, return_dtype=pl.Float64),
+        }
+    )
+
+
+def _duration(speeds, model: str, gpus: int) -> float:
+    """Seconds on the largest known configuration of the first type up to some GPUs, on the fewest nodes."""
+    known = speeds.configurations(model).filter(
+        (pl.col("gpu_type") == speeds.gpu_types[0]) & pl.col("placement").is_null() & (pl.col("n_gpus") <= gpus)
+    )
+    best = known.sort("n_gpus", "n_nodes", descending=[True, False]).row(0, named=True)
+    m = speeds.models.index(model)
+    ends = speeds.seg_end[speeds.seg_first[m] : speeds.seg_first[m + 1]]
+    rate = speeds.rates(np.full(len(ends), m), ends, [0], [best["n_nodes"]], [best["n_gpus"]])[:, 0]
+    return float((np.diff(ends, prepend=0.0) / rate).sum())
+
+
+def observed(run, speeds) -> dict:
+    """What is measured of one run, as JSON holds it: per job JCT (h) and rho, and figures of the whole."""
+    from gpuschedlab.metrics.fairness import finish_time_fairness_by_type
+
+    line = run.timeline
+    jobs, time = (line["running"] + line["waiting"]).to_numpy(), line["time"].to_numpy()
+    return {
+        "jct": (run.jobs["jct"] / 3600).to_list(),
+        "rho": finish_time_fairness_by_type(run, speeds).tolist(),
+        "makespan": run.jobs["end"].max() / 3600,
+        "gpu_hours": (run.jobs["attained"] / 3600).mean(),
+        "contention": float(jobs[:-1] @ np.diff(time) / (time[-1] - time[0])),
+        "contention_max": int(jobs.max()),
+        "restarts": run.jobs["restarts"].mean(),
+    }
+
+
+def figures(done: list[dict]) -> dict:
+    """Figures over some workloads: of all jobs (`avg_jct, p99_jct, worst_rho, unfair`), means of the others.
+
+    Examples
+    --------
+    >>> one = {"jct": [1.0, 2.0], "rho": [0.5, 1.5], "makespan": 3.0, "gpu_hours": 2.0, "contention": 4.0}
+    >>> one |= {"contention_max": 7, "restarts": 1.0}
+    >>> found = figures([one, one])
+    >>> found["avg_jct"], found["worst_rho"], found["unfair"], found["contention_max"]
+    (1.5, 1.5, 0.5, 7)
+    """
+    jct, rho = (np.concatenate([each[key] for each in done]) for key in ("jct", "rho"))
+    found = {"avg_jct": float(jct.mean()), "p99_jct": float(np.quantile(jct, 0.99))}
+    for key in ("makespan", "gpu_hours", "contention", "restarts"):
+        found[key] = float(np.mean([each[key] for each in done]))
+    found["contention_max"] = max(each["contention_max"] for each in done)
+    return found | {"worst_rho": float(rho.max()), "unfair": float(np.mean(rho > 1 + 1e-9))}
