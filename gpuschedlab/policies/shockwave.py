@@ -25,7 +25,8 @@ class Shockwave(Round):
     Differs from the paper in
     -------------------------
     The paper decides each job in each round of the window; as the rounds are alike, only their number is decided, and
-    whether they can be packed on nodes is left to serving them, the most first. Batch sizes that change as jobs train are
+    whether they can be packed on nodes is left to serving them, the most first. The program is relaxed, and its answer
+    rounded, unless `whole`. Batch sizes that change as jobs train are
     not forecast by a Bayesian update: work that is left follows from the estimate of the duration. It knows no GPU types
     (Sia thesis, 3.4.3): speeds are those of the fastest type, and a job goes where it was, or where most GPUs are free.
     Restated from the paper; its code needs Gurobi and was not used.
@@ -44,6 +45,7 @@ class Shockwave(Round):
     fairness: Annotated[float, Knob(0, 20, help="power k of predicted finish-time fairness in a job's weight")] = 10.0
     makespan: Annotated[float, Knob(0, 10, help="weight lambda of the end of the last job")] = 0.1
     window: Annotated[int, Knob(1, 100, log=True, unit="rounds", help="that are planned")] = 20
+    whole: Annotated[bool, Knob(help="whether rounds are planned in whole numbers; if not, they are rounded")] = False
     gap: Annotated[float, Knob(1e-9, 0.1, log=True, help="relative gap to the bound at which the solver may stop")] = (
         1e-3
     )
@@ -90,7 +92,8 @@ class Shockwave(Round):
             capacity=float(view.capacity.sum()),
             rounds=self.window,
             interval=self.interval,
-            makespan=self.makespan,
+            makespan=self.makespan / rho.max() ** self.fairness,
+            whole=self.whole,
         )
         plan.solution = solve(program, gap=self.gap)
         plan.rounds = np.round(plan.solution.x[:-1].reshape(len(rate), -1).sum(axis=1))

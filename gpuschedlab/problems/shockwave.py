@@ -17,6 +17,7 @@ def shockwave_window(
     rounds: int,
     interval: float,
     makespan: float,
+    whole: bool = True,
 ) -> Program:
     """Nash social welfare over a window of rounds, less a price on the end of the last job.
 
@@ -40,6 +41,8 @@ def shockwave_window(
         Seconds of a round.
     makespan : float
         Weight lambda of the end of the last job.
+    whole : bool
+        Whether rounds are whole numbers.
 
     Returns
     -------
@@ -81,7 +84,7 @@ def shockwave_window(
         row_lower=np.append(-np.inf, left / longest),
         row_upper=np.append(capacity * rounds, np.full(n, np.inf)),
         upper=np.append(np.ones(n * rounds), np.inf),
-        integrality=np.append(np.ones(n * rounds, bool), False),
+        integrality=np.append(np.full(n * rounds, whole), False),
         maximize=True,
         name="Shockwave",
     )

@@ -33,14 +33,14 @@ class Way(NamedTuple):
 
 def ways() -> dict[str, Way]:
     """Policies of the tables and figures, by name."""
-    from gpuschedlab.policies import Gavel, Pollux, Shockwave, Sia, Themis
+    from gpuschedlab.policies import Gavel, Pollux, Shockwave, Sia, ThemisRounds
 
     found = {
         "sia": Way(workloads.adaptive, Sia),
         "pollux": Way(workloads.placed, Pollux),
         "gavel": Way(workloads.fixed, Gavel),
         "gavel, tuned": Way(workloads.tuned, Gavel),
-        "themis, tuned": Way(workloads.tuned, lambda: Themis(interval=360.0)),
+        "themis, tuned": Way(workloads.tuned, ThemisRounds),
         "shockwave, tuned": Way(workloads.tuned, Shockwave),
         "shockwave": Way(workloads.fixed, Shockwave),
         "sia, rigid jobs": Way(workloads.fixed, Sia),
@@ -61,7 +61,7 @@ def measure(data_dir, setting: str, policy: str, name: str, number: int) -> dict
     begin = time.process_time()
     try:
         form = way.form(data_dir, setting, jobs)
-        trace, cluster = workloads.workload_trace(jobs, form), Cluster.parse(workloads.CLUSTERS[setting])
+        trace, cluster = workloads.workload_trace(form), Cluster.parse(workloads.CLUSTERS[setting])
         run = simulate(trace, cluster, way.policy(), speeds=form.speeds)
     except LabError as error:
         return {"failed": str(error)}
@@ -82,7 +82,7 @@ def measure_round(data_dir, policy: str, name: str, number: int) -> dict:
         f"{int(part.split('x')[0]) * times}x{part.split('x', 1)[1]}" for part in workloads.CLUSTERS[setting].split(",")
     ]
     simulate(
-        workloads.workload_trace(jobs, form),
+        workloads.workload_trace(form),
         Cluster.parse(",".join(groups)),
         timed(way.policy(), seconds),
         speeds=form.speeds,

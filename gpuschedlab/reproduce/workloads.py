@@ -18,8 +18,9 @@ CLUSTERS = {"typed": "6x4:aws,2x8:dgx-ext,3x8:rtx", "t4": "16x4:aws"}
 
 
 class Form(NamedTuple):
-    """What the jobs of a workload are: the names of their models, and the speed table."""
+    """What the jobs of a workload are: their requests, the names of their models, and the speed table."""
 
+    jobs: pl.DataFrame
     models: pl.Series
     speeds: object
 
@@ -44,24 +45,37 @@ def _goodput(data_dir):
     return goodput_speeds(read_data(data_dir, "profiles/goodput.parquet"))
 
 
+def _shape(setting: str) -> dict[str, tuple[int, int]]:
+    from gpuschedlab.cluster import Cluster
+
+    return {g.gpu_type: (g.nodes, g.gpus_per_node) for g in Cluster.parse(CLUSTERS[setting]).groups}
+
+
 @cache
 def _any_placement(data_dir, setting: str):
-    from gpuschedlab.cluster import Cluster
-    from gpuschedlab.speeds.adaptive import adaptive_speeds
+    from gpuschedlab.speeds import adaptive_speeds
     from gpuschedlab.speeds.pollux import EPOCHS
 
-    shape = {g.gpu_type: (g.nodes, g.gpus_per_node) for g in Cluster.parse(CLUSTERS[setting]).groups}
-    return adaptive_speeds(*_profiles(data_dir), EPOCHS, shape=shape, max_local={}, slowdown=_slowdown())
+    return adaptive_speeds(*_profiles(data_dir), EPOCHS, shape=_shape(setting), max_local={}, slowdown=_slowdown())
 
 
 def adaptive(data_dir, setting: str, jobs: pl.DataFrame) -> Form:
     """Jobs that choose their batch size, on Sia's configurations (`goodput.parquet`)."""
-    return Form(jobs["application"], _goodput(data_dir))
+    return Form(jobs, jobs["application"], _goodput(data_dir))
 
 
 def placed(data_dir, setting: str, jobs: pl.DataFrame) -> Form:
     """Jobs that choose their batch size, on any number of nodes and GPUs (from the measured step times)."""
-    return Form(jobs["application"], _any_placement(data_dir, setting))
+    return Form(jobs, jobs["application"], _any_placement(data_dir, setting))
+
+
+def scaling(data_dir, setting: str, jobs: pl.DataFrame) -> Form:
+    """Jobs with the batch size of the workload, on any number of nodes and GPUs."""
+    from gpuschedlab.speeds import adaptive_speeds, pollux_names
+
+    kinds = jobs.select("application", "batch_size").unique().iter_rows()
+    options = {"shape": _shape(setting), "max_local": {}, "slowdown": _slowdown()}
+    return Form(jobs, pollux_names(jobs, elastic=True), adaptive_speeds(*_profiles(data_dir), kinds, **options))
 
 
 def fixed(data_dir, setting: str, jobs: pl.DataFrame) -> Form:
@@ -71,7 +85,16 @@ def fixed(data_dir, setting: str, jobs: pl.DataFrame) -> Form:
 
     types = Cluster.parse(CLUSTERS[setting]).gpu_types
     options = {"gpu_type": types, "max_local": {}, "slowdown": _slowdown(), "iterations": True}
-    return Form(pollux_names(jobs), pollux_speeds(*_profiles(data_dir), jobs, **options))
+    return Form(jobs, pollux_names(jobs), pollux_speeds(*_profiles(data_dir), jobs, **options))
+
+
+def tuned(data_dir, setting: str, jobs: pl.DataFrame) -> Form:
+    """Jobs with batch sizes and GPUs that are tuned to the T4s of the setting, the same whenever it is asked for."""
+    from gpuschedlab.speeds import tuned_jobs
+
+    nodes, width = _shape(setting)["aws"]
+    options = {"gpus": nodes * width, "gpus_per_node": width, "max_local": {}}
+    return fixed(data_dir, setting, tuned_jobs(jobs, *_profiles(data_dir), **options))
 
 
 def workload(data_dir, name: str, number: int) -> pl.DataFrame:
@@ -79,14 +102,13 @@ def workload(data_dir, name: str, number: int) -> pl.DataFrame:
     return read_data(data_dir, "reference/sia_workloads.parquet").filter(set=name, idx=number)
 
 
-def workload_trace(jobs: pl.DataFrame, form: Form) -> pl.DataFrame:
+def workload_trace(form: Form) -> pl.DataFrame:
     """Trace of a workload of the artifact.
 
     Parameters
     ----------
-    jobs : polars.DataFrame
-        `name, time` (s), `application, num_replicas, batch_size`.
     form : Form
+        Its jobs have `name, time` (s), `application, num_replicas, batch_size`.
 
     Returns
     -------
@@ -95,7 +117,7 @@ def workload_trace(jobs: pl.DataFrame, form: Form) -> pl.DataFrame:
     """
     from gpuschedlab.speeds import RESTART
 
-    model, speeds = form
+    jobs, model, speeds = form
     asked = jobs.select(model=model, gpus="num_replicas").unique(maintain_order=True)
     lasts = {(m, g): _duration(speeds, m, g) for m, g in asked.iter_rows()}
     return pl.DataFrame(

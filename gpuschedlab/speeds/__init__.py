@@ -1,5 +1,6 @@
 """How fast jobs go: speed tables, learning curves, delays, and their builders from published profiles."""
 
+from gpuschedlab.speeds.adaptive import adaptive_speeds
 from gpuschedlab.speeds.curves import Curves
 from gpuschedlab.speeds.delays import Delays
 from gpuschedlab.speeds.pollux import pollux_elastic_speeds, pollux_names, pollux_speeds
@@ -7,6 +8,7 @@ from gpuschedlab.speeds.profiles import RESTART, gavel_speeds, goodput_speeds, s
 from gpuschedlab.speeds.spread import default_speeds, placement_speeds
 from gpuschedlab.speeds.table import Speeds
 from gpuschedlab.speeds.transfer import Transfer, transfer_speeds
+from gpuschedlab.speeds.tuned import tuned_jobs
 
 __all__ = [
     "RESTART",
@@ -14,6 +16,7 @@ __all__ = [
     "Delays",
     "Speeds",
     "Transfer",
+    "adaptive_speeds",
     "default_speeds",
     "gavel_speeds",
     "goodput_speeds",
@@ -23,4 +26,5 @@ __all__ = [
     "pollux_speeds",
     "single_speeds",
     "transfer_speeds",
+    "tuned_jobs",
 ]

@@ -18,7 +18,7 @@ FIXED = {"ncf": 32_768}
 def adaptive_speeds(
     step_time: pl.DataFrame,
     validation: pl.DataFrame,
-    applications: Iterable[str],
+    applications: Iterable[str] | Iterable[tuple[str, int]],
     *,
     shape: Mapping[str, tuple[int, int]],
     max_local: Mapping[str, int] = MAX_LOCAL,
@@ -35,8 +35,9 @@ def adaptive_speeds(
     ----------
     step_time, validation : polars.DataFrame
         As for `pollux_speeds`.
-    applications : iterable of str
-        Names, which are those of the models.
+    applications : iterable of str, or of (str, int)
+        Names, which are those of the models; or names and the batch size that is kept on all placements (strong-scaling
+        jobs), whose models are named by `pollux_names`.
     shape : mapping of str to (int, int)
         Nodes, and GPUs on each, of each GPU type.
     max_local, slowdown
@@ -60,25 +61,26 @@ def adaptive_speeds(
     to what the job has measured so far.
     """
     parts = []
-    for name in sorted(set(applications)):
+    wanted = {one if isinstance(one, str) else f"{one[0]}/{one[1]}": one for one in applications}
+    for model, one in sorted(wanted.items()):
+        name, batch = (one, FIXED.get(one)) if isinstance(one, str) else one
         for kind, (nodes, width) in shape.items():
             steps = step_time.filter(model=name, gpu_type=kind)
             app = _Application(name, steps, validation.filter(model=name), max_local.get(name))
-            gpus = min(nodes * width, most.get(name, nodes * width), int(app.batches[-1] // app.min_local))
-            rates = _rates(app, nodes, width, gpus)
-            for n, used, rate in rates:
-                frame = _frame(name, used, n, [None] * len(used), app.ends, rate / (slowdown or {}).get(name, 1.0))
+            largest = batch or app.batches[-1]
+            gpus = min(nodes * width, most.get(name, nodes * width), int(largest // app.min_local))
+            for n, used, rate in _rates(app, nodes, width, gpus, batch):
+                frame = _frame(model, used, n, [None] * len(used), app.ends, rate / (slowdown or {}).get(name, 1.0))
                 parts.append(frame.with_columns(gpu_type=pl.lit(kind)))
     return Speeds.from_frame(pl.concat(parts), gpu_types=tuple(shape))
 
 
-def _rates(app, nodes: int, width: int, gpus: int) -> list[tuple[int, np.ndarray, np.ndarray]]:
+def _rates(app, nodes: int, width: int, gpus: int, batch: int | None) -> list[tuple[int, np.ndarray, np.ndarray]]:
     """By number of GPUs: the numbers of nodes (m,) that can hold them, and the best rates on these (m, epochs)."""
     found, times = [], _Steps(app)
     for n in range(1, gpus + 1):
         least = max(app.batches[0], app.min_local * n)
-        fixed = FIXED.get(app.name)
-        batches = np.array([fixed]) if fixed else np.geomspace(least, app.batches[-1], SIZES)
+        batches = np.array([batch]) if batch else np.geomspace(least, app.batches[-1], SIZES)
         size, extra = np.array([app.local(batch, n) for batch in batches]).T
         used = np.arange(-(-n // width), min(n, nodes) + 1)
         gain = np.stack([app.gain(batch) for batch in n * size * (extra + 1)])
