@@ -1,4 +1,4 @@
-"""Measurements of this project against its budgets and against published figures.
+"""Measurements of this project against its budgets; `gpuschedlab.reproduce` has the published figures.
 
 One module a measurement, with `run(data_dir) -> dict`; the dict's `ok` says whether all is within bounds. Those of many
 cases take fewer: `run(data_dir, traces, policies, seeds)`.
@@ -15,7 +15,6 @@ BENCHES: dict[str, tuple[str, ...]] = {
     "engine": ("engine",),
     "imports": ("imports",),
     "traces": ("traces",),
-    "fidelity": ("fidelity_pollux", "fidelity_sia"),
     "explorer": ("explorer",),
     "optim": ("optim",),
     "generation": ("generation",),

@@ -11,6 +11,9 @@ from gpuschedlab._extras import need
 from gpuschedlab._files import json_lines
 from gpuschedlab.errors import LabError
 
+BENCH, TRACES = ("autosched", "bench"), ("traces",)
+"""Folders of the package, and of the reference data, that the answers of benches depend on."""
+
 
 def measure_all(
     name: str,
@@ -19,8 +22,8 @@ def measure_all(
     cases: Iterable[tuple],
     workers: int = -1,
     command: str = "bench",
-    parts: tuple[str, ...] = ("autosched", "bench"),
-    files: tuple[str, ...] = ("traces",),
+    parts: tuple[str, ...] = BENCH,
+    files: tuple[str, ...] = TRACES,
 ) -> list:
     """Answers of `measure(data_dir, *case)` in the order of the cases.
 
@@ -56,10 +59,7 @@ def measure_all(
     cases, source = list(cases), _source(data_dir, parts, files)
     path = Path("runs") / f"{command}_{name}.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
-    answers = {}
-    for record in json_lines(path):
-        if record.get("source") == source:
-            answers[tuple(record["case"])] = record["answer"]
+    answers = _answers(path, source)
     left = [case for case in cases if case not in answers]
     joblib = need("joblib", f"{command} {name}")
     parallel = joblib.Parallel(workers, return_as="generator_unordered", batch_size=1)
@@ -71,6 +71,27 @@ def measure_all(
                 file.write("\n" + json.dumps({"source": source, "case": case, "answer": answer}))
             bar.update()
     return [answers[case] for case in cases]
+
+
+def kept_answers(name: str, data_dir, cases: Iterable[tuple]) -> list | None:
+    """Answers of a bench that `measure_all` has kept of these cases; None where one is missing, or there is no data.
+
+    Parameters
+    ----------
+    name, data_dir, cases
+        As for `measure_all`.
+    """
+    if data_dir is None:
+        return None
+    known = _answers(Path("runs") / f"bench_{name}.jsonl", _source(data_dir, BENCH, TRACES))
+    cases = list(cases)
+    return [known[case] for case in cases] if all(case in known for case in cases) else None
+
+
+def _answers(path: Path, source: str) -> dict[tuple, object]:
+    """What is kept of a source, by case."""
+    records = (record for record in json_lines(path) if record.get("source") == source)
+    return {tuple(record["case"]): record["answer"] for record in records}
 
 
 def _source(data_dir, parts, folders) -> str:

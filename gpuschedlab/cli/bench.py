@@ -1,4 +1,4 @@
-"""`gpuschedlab bench`: measurements against budgets and published figures."""
+"""`gpuschedlab bench`: measurements against budgets."""
 
 import os
 

@@ -18,14 +18,14 @@ class Shockwave(Round):
     """Plan how many of the next rounds each job has: fair by Nash social welfare, and without a long last job.
 
     An integer program (`shockwave_window`) weighs the logarithm of each job's progress by its predicted finish-time
-    fairness to the power `fairness`, less `makespan` times the end of the last job. Jobs with most planned rounds left are
-    served first, on the GPUs that they ask for; GPUs that are left go to the others. It is solved anew when a job has come
-    or gone, and at the end of the window.
+    fairness to the power `fairness`, less `makespan` times the end of the last job. Jobs that have planned rounds left are
+    served in the order of what their next round is worth for each GPU; GPUs that are left go to the others. It is solved
+    anew when a job has come or gone, and at the end of the window.
 
     Differs from the paper in
     -------------------------
     The paper decides each job in each round of the window; as the rounds are alike, only their number is decided, and
-    whether they can be packed on nodes is left to serving them, the most first. The program is relaxed, and its answer
+    whether they can be packed on nodes is left to serving them. The program is relaxed, and its answer
     rounded, unless `whole`. Batch sizes that change as jobs train are
     not forecast by a Bayesian update: work that is left follows from the estimate of the duration. It knows no GPU types
     (Sia thesis, 3.4.3): speeds are those of the fastest type, and a job goes where it was, or where most GPUs are free.
@@ -65,14 +65,18 @@ class Shockwave(Round):
         rate, plan = np.nan_to_num(requested_rates(view)), view.memory
         if not plan.holds(view):
             self._solve(view, rate, plan)
-        order = np.lexsort((np.arange(n), -plan.weight, -plan.rounds))
+        order = np.lexsort((np.arange(n), -plan.worth(view.gpus) * self._used(view), plan.served >= plan.rounds))
         held = np.arange(T) == view.gpu_type[:, None]
         types = np.lexsort((np.broadcast_to(-view.capacity, (n, T)), ~held), axis=1)[order]
         pairs = (order[:, None] * T + types).ravel()
         gpu_type, gpus = serve(pairs, rate > 0, view.gpus, view.capacity.astype(float))
-        plan.rounds = np.maximum(plan.rounds - (gpus > 0), 0.0)
+        plan.served += gpus > 0
         plan.left -= 1
         return Allocation(gpu_type, gpus, plan.solution.objective, plan.solution.bound, plan.solution.status)
+
+    def _used(self, view) -> np.ndarray:
+        """Share (n,) of the next round in which a job would progress: one that starts loses the delay."""
+        return np.where(view.running, 1.0, np.maximum(1 - view.restart / self.interval, 0.0))
 
     def _solve(self, view, rate, plan) -> None:
         """Plan the rounds of the next window."""
@@ -80,34 +84,34 @@ class Shockwave(Round):
         seconds, whole = work / best, (view.progress + work) / best
         crowd = np.maximum(1.0, view.contention)
         rho = (view.age + seconds * crowd) / (whole * crowd)
-        plan.weight = (
-            rho / rho.max()
-        ) ** self.fairness  # only ratios count beside the second term, which is scaled alike
+        largest = rho.max() ** self.fairness  # all of the objective is divided by it
         program = shockwave_window(
             done=1 - work / (view.progress + work),
             step=self.interval / whole,
             left=seconds,
             gpus=view.gpus,
-            weights=plan.weight,
+            weights=rho**self.fairness / largest,
             capacity=float(view.capacity.sum()),
             rounds=self.window,
             interval=self.interval,
-            makespan=self.makespan / rho.max() ** self.fairness,
+            makespan=self.makespan / largest,
             whole=self.whole,
         )
         plan.solution = solve(program, gap=self.gap)
         plan.rounds = np.round(plan.solution.x[:-1].reshape(len(rate), -1).sum(axis=1))
+        plan.gain, plan.served = program.c[:-1].reshape(len(rate), -1), np.zeros(len(rate), np.int64)
         plan.index, plan.capacity, plan.left = view.index, view.capacity, self.window
 
 
 @dataclass
 class _Plan:
-    """Rounds that each job still has of the window, for which jobs and GPUs, and how long it lasts."""
+    """Rounds of the window that each job has, what each of them is worth, for which jobs and GPUs, and how many are left."""
 
     index: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
     capacity: np.ndarray = field(default_factory=lambda: np.empty(0))
     rounds: np.ndarray = field(default_factory=lambda: np.empty(0))
-    weight: np.ndarray = field(default_factory=lambda: np.empty(0))
+    gain: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
+    served: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
     solution: Solution | None = None
     left: int = 0
 
@@ -115,3 +119,7 @@ class _Plan:
         """Whether it was made for the same jobs and GPUs, and its window is not over."""
         same = np.array_equal(self.index, view.index) and np.array_equal(self.capacity, view.capacity)
         return self.left > 0 and same
+
+    def worth(self, gpus) -> np.ndarray:
+        """What the next round of each job (n,) is worth for each of its GPUs."""
+        return self.gain[np.arange(len(gpus)), np.minimum(self.served, self.gain.shape[1] - 1)] / gpus

@@ -5,6 +5,12 @@ import scipy.sparse as sp
 
 from gpuschedlab.optim import Program
 
+FIFTHS = np.linspace(0.0, 1.0, 6)
+"""Shares of the work between which the logarithm is linear."""
+
+ORIGIN = 1e-6
+"""Share of the work that a job which has done nothing counts as having done, so that its logarithm is finite."""
+
 
 def shockwave_window(
     done: np.ndarray,
@@ -24,7 +30,8 @@ def shockwave_window(
     maximise sum_i w_i log u_i(y_i) / n - makespan h / h_0, where y_i of the window's rounds are given to job i, u_i(y) =
     done_i + y step_i (at most 1) is the share of its work that is done after them, h >= left_i - y_i interval for each i
     is the time that is left after the window, and h_0 the largest left_i. Subject to sum_i gpus_i y_i <= capacity rounds.
-    Since log u_i is concave, y_i is a sum of `rounds` binary variables of falling worth.
+    log is linear between fifths of the work, as in the paper's program; since it is concave, y_i is a sum of `rounds`
+    binary variables of falling worth.
 
     Parameters
     ----------
@@ -61,9 +68,8 @@ def shockwave_window(
     >>> solve(program).x[:-1].reshape(2, 4).sum(axis=1).round(6).tolist()
     [2.0, 2.0]
     """
-    n, least = len(done), np.minimum(step, 1.0)[:, None] * 1e-2  # a job that has done nothing is worth a finite sum
-    share = np.minimum(done[:, None] + step[:, None] * np.arange(rounds + 1), 1.0)
-    gain = np.diff(np.log(share + least), axis=1) * weights[:, None] / n
+    n, shares = len(done), np.minimum(done[:, None] + step[:, None] * np.arange(rounds + 1), 1.0)
+    gain = np.diff(np.interp(shares, FIFTHS, np.log(np.maximum(FIFTHS, ORIGIN))), axis=1) * weights[:, None] / n
     longest = max(float(left.max()), 1e-300)
     jobs = np.repeat(np.arange(n), rounds)
     columns = np.arange(n * rounds)

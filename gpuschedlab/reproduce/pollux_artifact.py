@@ -1,17 +1,19 @@
-"""Fidelity to the Pollux artifact: Tiresias and Optimus on its workloads, against its simulator's completion times.
+"""The Pollux artifact (Qiao et al., OSDI'21): Tiresias, Optimus and Pollux on its workloads, beside its simulator's results.
 
-The artifact (Qiao et al., OSDI'21) runs 160 jobs of fixed batch size on 16 nodes of 4 T4; under Tiresias (two queues split
-at 57,600 GPU-s) their GPUs are fixed, too. Every 60 s the policy decides; each placement costs 30 s; a new allocation
-takes from the node with the most free GPUs.
+The artifact runs 160 jobs on 16 nodes of 4 T4. Under Tiresias (two queues split at 57,600 GPU-s) batch size and GPUs are
+fixed, under Optimus the batch size is. Every 60 s the policy decides; each placement costs 30 s; under Tiresias a new
+allocation takes from the node with the most free GPUs.
 """
 
-import time
-from pathlib import Path
+from collections.abc import Mapping
+from functools import cache
+from itertools import product
 
 import numpy as np
 import polars as pl
 
-from gpuschedlab.errors import LabError
+from gpuschedlab.reproduce.published import Number
+from gpuschedlab.reproduce.study import Study, read_data
 
 NODES, GPUS_PER_NODE, GPU_TYPE = 16, 4, "aws"
 THRESHOLD = 57_600.0  # GPU-s that split the queues (the artifact's, not Tiresias' own 3,250)
@@ -19,75 +21,75 @@ INTERVAL = 60.0
 RESTART = 30.0
 TOLERANCE = 60.0  # s within which a completion time counts as equal
 
-LIMITS = {"tiresias": {"error": 0.01, "within": 0.95}, "optimus": {"error": 0.02, "within": 0.75}}
-"""Largest relative error of an average, and least share of jobs within `TOLERANCE`."""
+LIMITS = {"tiresias": (0.01, 0.95), "optimus": (0.02, 0.75), "pollux": (0.10, 0.0)}
+"""Largest relative error of an average, and least share of jobs within `TOLERANCE`, of each policy."""
 
-CAUSES = (
-    "Optimus: remaining iterations follow here from the progress of a step, there from the iterations validated at the batch "
-    "size. Where two jobs would save almost the same time, the other one gets the GPU, and both restart at other "
-    "instants: of 640 jobs, some yolov3 and bert end up to 5,000 s apart; the averages differ by 0.2 %.",
-    "Optimus: on more than 16 GPUs of filled nodes, epochs do not last whole seconds (0.01 %).",
-)
-"""Why the figures differ."""
+WHERE = "artifact results"
 
 
-def run(data_dir: str | Path) -> dict:
-    """Simulate every workload of the artifact under both policies, and compare with its results.
-
-    Parameters
-    ----------
-    data_dir : str or Path
-        Folder with `profiles/` (`step_time`, `validation`) and `reference/` (`pollux_workloads`,
-        `pollux_artifact_jct`), parquet.
-
-    Returns
-    -------
-    dict
-        `workloads`: one dict each with `policy, workload, jobs, avg_jct` (s), `reference` (s), `error` (relative),
-        `within` (share of jobs within 60 s), `same` (share within 1 s), `worst` (s), `worst_job`, `restarts` (a job),
-        `seconds` (taken); `within`: share of all jobs by policy; `causes` of the differences; `ok`: each average, and
-        the share within 60 s of all jobs of a policy, within `LIMITS`.
-
-    Raises
-    ------
-    LabError
-        A file is missing.
-    """
-    workloads = _read(data_dir, "reference/pollux_workloads.parquet")
-    reference = _read(data_dir, "reference/pollux_artifact_jct.parquet")
-    step_time = _read(data_dir, "profiles/step_time.parquet")
-    validation = _read(data_dir, "profiles/validation.parquet")
-    rows, within = [], {}
-    for policy, (speeds_of, simulation) in _simulations().items():
-        speeds = speeds_of(step_time, validation, workloads, gpu_type=GPU_TYPE)
-        mine = [
-            {"policy": policy, "workload": number, **_one(simulation, jobs, speeds, wanted)}
-            for (number,), jobs in workloads.group_by("workload", maintain_order=True)
-            for wanted in [reference.filter(policy=policy, workload=number)]
-        ]
-        within[policy] = sum(r["within"] * r["jobs"] for r in mine) / sum(r["jobs"] for r in mine)
-        rows += mine
-    ok = all(abs(r["error"]) <= LIMITS[r["policy"]]["error"] for r in rows)
-    ok &= all(share >= LIMITS[policy]["within"] for policy, share in within.items())
-    return {"bench": "fidelity_pollux", "workloads": rows, "within": within, "causes": list(CAUSES), "ok": bool(ok)}
-
-
-def _simulations() -> dict:
-    """By policy: what makes its speeds, and what runs a workload."""
-    from gpuschedlab.speeds import pollux_elastic_speeds, pollux_speeds
-
-    return {"tiresias": (pollux_speeds, tiresias_run), "optimus": (pollux_elastic_speeds, optimus_run)}
-
-
-def _one(simulation, jobs, speeds, wanted):
-    """Figures of one workload beside the artifact's."""
-    begin = time.perf_counter()
-    done = simulation(jobs, speeds).jobs
-    seconds = time.perf_counter() - begin
+def measure(data_dir, policy: str, number: int) -> dict:
+    """One workload under one policy: `compare`, with `worst_job`, `restarts` per job, and the mean of the published JCT."""
+    jobs = read_data(data_dir, "reference/pollux_workloads.parquet").filter(workload=number)
+    wanted = read_data(data_dir, "reference/pollux_artifact_jct.parquet").filter(policy=policy, workload=number)
+    simulation = {"tiresias": tiresias_run, "optimus": optimus_run, "pollux": pollux_run}[policy]
+    done = simulation(jobs, _speeds(data_dir, policy)).jobs
     both = done.join(wanted.select("job", wanted="jct"), left_on="name", right_on="job", maintain_order="left")
     worst = both["name"][int((both["jct"] - both["wanted"]).abs().arg_max())]
-    figures = compare(both["jct"], both["wanted"])
-    return figures | {"worst_job": worst, "restarts": float(both["restarts"].mean()), "seconds": seconds}
+    found = {"policy": policy, "workload": number, **compare(both["jct"], both["wanted"])}
+    return found | {"worst_job": worst, "restarts": float(both["restarts"].mean())}
+
+
+@cache
+def _speeds(data_dir, policy: str):
+    """Speeds of the jobs of all workloads under a policy."""
+    from gpuschedlab.speeds import adaptive_speeds, pollux_elastic_speeds, pollux_speeds
+
+    workloads = read_data(data_dir, "reference/pollux_workloads.parquet")
+    profiles = [read_data(data_dir, f"profiles/{name}.parquet") for name in ("step_time", "validation")]
+    if policy == "pollux":
+        return adaptive_speeds(*profiles, workloads["application"], shape={GPU_TYPE: (NODES, GPUS_PER_NODE)})
+    made = pollux_speeds if policy == "tiresias" else pollux_elastic_speeds
+    return made(*profiles, workloads, gpu_type=GPU_TYPE)
+
+
+def ours(study: Study) -> dict[Number, float | str]:
+    """All averages of the artifact, and how many jobs end when they did there."""
+    numbers = read_data(study.data, "reference/pollux_workloads.parquet")["workload"].unique().sort()
+    cases = list(product(LIMITS, numbers))
+    found: dict[Number, float | str] = {}
+    done = study.measured(measure, cases)
+    for each in done:
+        found[Number(WHERE, f"load 1.0, workload {each['workload']}", each["policy"], "avg_jct")] = each["avg_jct"]
+    for policy in LIMITS:
+        mine = [each for each in done if each["policy"] == policy]
+        jobs = sum(each["jobs"] for each in mine)
+        mean = sum(each["avg_jct"] * each["jobs"] for each in mine) / jobs
+        found[Number(WHERE, "load 1.0, workloads 1-8", policy, "avg_jct")] = mean
+        if policy != "pollux":
+            share = sum(each["within"] * each["jobs"] for each in mine) / jobs
+            found[Number(WHERE, "load 1.0, workloads 1-4", policy, "jobs_within_60_s")] = share
+    return found
+
+
+def checks(numbers: Mapping[Number, float]) -> list[tuple[str, bool]]:
+    """Whether averages and completion times are within `LIMITS`."""
+    from gpuschedlab.reproduce.published import read_table
+
+    table, found = read_table("pollux_artifact"), []
+    published = {Number(*row[:4]): row[4] for row in table.select(*Number._fields, "value").iter_rows()}
+    for policy, (error, share) in LIMITS.items():
+        each = [
+            abs(value / published[number] - 1)
+            for number, value in numbers.items()
+            if number.policy == policy and "workload " in number.workload
+        ]
+        found.append((f"{policy}: each average within {error:.0%} of the artifact's", max(each) <= error))
+        if share:
+            key = Number(WHERE, "load 1.0, workloads 1-4", policy, "jobs_within_60_s")
+            found.append(
+                (f"{policy}: at least {share:.0%} of the jobs end within a minute of there", numbers[key] >= share)
+            )
+    return found
 
 
 def tiresias_run(jobs: pl.DataFrame, speeds):
@@ -105,9 +107,10 @@ def tiresias_run(jobs: pl.DataFrame, speeds):
     Run
     """
     from gpuschedlab.policies import Tiresias
+    from gpuschedlab.speeds import pollux_names
 
     policy = Tiresias(queues=2, thresholds=(THRESHOLD,), interval=INTERVAL, placement="widest")
-    return _simulate(pollux_trace(jobs, speeds), policy, speeds)
+    return _simulate(pollux_trace(jobs, speeds, pollux_names(jobs)), policy, speeds)
 
 
 def optimus_run(jobs: pl.DataFrame, speeds):
@@ -125,9 +128,30 @@ def optimus_run(jobs: pl.DataFrame, speeds):
     Run
     """
     from gpuschedlab.policies import Optimus
+    from gpuschedlab.speeds import pollux_names
 
     policy = Optimus(whole_epochs=True, interval=INTERVAL)
-    return _simulate(pollux_trace(jobs, speeds, elastic=True), policy, speeds)
+    return _simulate(pollux_trace(jobs, speeds, pollux_names(jobs, elastic=True)), policy, speeds)
+
+
+def pollux_run(jobs: pl.DataFrame, speeds):
+    """Run one workload as the artifact's Pollux did.
+
+    Parameters
+    ----------
+    jobs : polars.DataFrame
+        As for `tiresias_run`; batch sizes and GPUs are chosen by the jobs and the policy.
+    speeds : Speeds
+        From `adaptive_speeds`.
+
+    Returns
+    -------
+    Run
+    """
+    from gpuschedlab.policies import Pollux
+
+    trace = pollux_trace(jobs.with_columns(num_replicas=pl.lit(1)), speeds, jobs["application"])
+    return _simulate(trace, Pollux(interval=INTERVAL), speeds)
 
 
 def _simulate(trace, policy, speeds):
@@ -139,15 +163,13 @@ def _simulate(trace, policy, speeds):
     return simulate(trace, cluster, policy, speeds=speeds, delays=delays)
 
 
-def pollux_trace(jobs: pl.DataFrame, speeds, elastic: bool = False) -> pl.DataFrame:
+def pollux_trace(jobs: pl.DataFrame, speeds, model: pl.Series) -> pl.DataFrame:
     """Trace of a workload: each job with its profile, and its duration (s) on its GPUs of the fewest nodes.
 
     Jobs of the same second go by their row there, by their id here: the ids begin with the row.
     """
-    from gpuschedlab.speeds import pollux_names
     from gpuschedlab.speeds.elapsed import seconds_to
 
-    model = pollux_names(jobs, elastic)
     gpus = jobs["num_replicas"].to_numpy()
     whole, first = np.full(len(gpus), np.inf), np.zeros(len(gpus), np.int64)
     duration = seconds_to(speeds, speeds.model_codes(model), whole, first, -(-gpus // GPUS_PER_NODE), gpus)
@@ -183,10 +205,3 @@ def compare(found: pl.Series, wanted: pl.Series) -> dict:
         "same": float((off <= 1.0).mean()),
         "worst": float(off.max()),
     }
-
-
-def _read(data_dir, name):
-    file = Path(data_dir) / name
-    if not file.is_file():
-        raise LabError(f"bench fidelity: found no {name} in {data_dir}; expected the folder of reference data.")
-    return pl.read_parquet(file)

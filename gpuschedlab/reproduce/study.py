@@ -53,9 +53,9 @@ class Study:
         """
         return measure_all(self.source, measure, self.data, cases, self.workers, "reproduce", PARTS, FILES)
 
-    def command(self, what: str = "reproduce") -> str:
-        """Command that runs the source as a whole."""
-        return f"gpuschedlab {what} {self.source}"
+    def benched(self, bench: str, measure: Callable, cases: Iterable[tuple]) -> list:
+        """Answers of cases of a bench, kept where the bench itself finds them."""
+        return measure_all(bench, measure, self.data, cases, 1 if bench == "ablation" else self.workers)
 
 
 def read_data(data_dir, name: str) -> pl.DataFrame:
