@@ -8,8 +8,9 @@ from gpuschedlab.optim import Program
 FIFTHS = np.linspace(0.0, 1.0, 6)
 """Shares of the work between which the logarithm is linear."""
 
-ORIGIN = 1e-6
-"""Share of the work that a job which has done nothing counts as having done, so that its logarithm is finite."""
+ORIGIN = 0.1
+"""Share of the work that a job which has done nothing counts as having done, so that its logarithm is finite; the paper does
+not give it. The smaller, the more a first round is worth, and the longer jobs wait for their last."""
 
 
 def shockwave_window(

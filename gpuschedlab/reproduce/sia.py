@@ -11,6 +11,7 @@ from gpuschedlab.errors import LabError
 from gpuschedlab.reproduce import workloads
 from gpuschedlab.reproduce.published import Number
 from gpuschedlab.reproduce.study import Study, read_data
+from gpuschedlab.reproduce.timing import timed
 
 SETS = {"philly": "philly", "saturn": "helios", "newtrace": "newtrace"}
 """Sets of the artifact, and the names that the thesis has for them."""
@@ -19,9 +20,13 @@ METRICS = ("avg_jct", "p99_jct", "makespan", "gpu_hours", "contention", "content
 ROUNDS = {"sia, 30 s rounds": 30.0, "sia, 300 s rounds": 300.0}
 POWERS = {"sia, p = -1": -1.0, "sia, p = 0.5": 0.5, "sia, p = 1": 1.0}
 RATES = (10, 20, 30, 40, 50)
+LARGE = "scale/scale_32x"
 
-QUICK = {"philly": (1,), "saturn": (1,), "newtrace": ()}
-"""Workloads that --quick runs under the slow policies, and under the variants of Sia."""
+QUICK = {"philly": (1,), "saturn": (1,)}
+"""Workloads that --quick runs of each set, but all of philly and saturn under Sia."""
+
+SEARCHED = ("typed", "saturn")
+"""Setting and set that --quick runs under Pollux, whose search takes half a minute per workload."""
 
 
 class Way(NamedTuple):
@@ -52,42 +57,23 @@ def ways() -> dict[str, Way]:
 
 
 def measure(data_dir, setting: str, policy: str, name: str, number: int) -> dict:
-    """One workload under one policy, in one setting; `failed` says why there is no result."""
-    from gpuschedlab.cluster import Cluster
+    """One workload under one policy, in one setting, with the wall seconds of its rounds; `failed` says why there is none.
+
+    A set `scale/scale_Nx` runs on N times the cluster.
+    """
     from gpuschedlab.sim import simulate
 
-    way = ways()[policy]
-    jobs = workloads.workload(data_dir, name, number)
+    way, seconds = ways()[policy], []
+    times = int(name.removeprefix("scale/scale_").removesuffix("x")) if "scale_" in name else 1
     begin = time.process_time()
     try:
-        form = way.form(data_dir, setting, jobs)
-        trace, cluster = workloads.workload_trace(form), Cluster.parse(workloads.CLUSTERS[setting])
-        run = simulate(trace, cluster, way.policy(), speeds=form.speeds)
+        form = way.form(data_dir, setting, workloads.workload(data_dir, name, number))
+        cluster = workloads.cluster(setting, times)
+        run = simulate(workloads.workload_trace(form), cluster, timed(way.policy(), seconds), speeds=form.speeds)
     except LabError as error:
         return {"failed": str(error)}
-    return workloads.observed(run, form.speeds) | {"seconds": time.process_time() - begin}
-
-
-def measure_round(data_dir, policy: str, name: str, number: int) -> dict:
-    """Wall seconds of the rounds that a policy decides, on one workload and a cluster in proportion."""
-    from gpuschedlab.cluster import Cluster
-    from gpuschedlab.reproduce.timing import timed
-    from gpuschedlab.sim import simulate
-
-    way, setting, seconds = ways()[policy], "typed", []
-    jobs = workloads.workload(data_dir, name, number)
-    form = way.form(data_dir, setting, jobs)
-    times = int(name.rpartition("_")[2].removesuffix("x")) if "scale_" in name else 1
-    groups = [
-        f"{int(part.split('x')[0]) * times}x{part.split('x', 1)[1]}" for part in workloads.CLUSTERS[setting].split(",")
-    ]
-    simulate(
-        workloads.workload_trace(form),
-        Cluster.parse(",".join(groups)),
-        timed(way.policy(), seconds),
-        speeds=form.speeds,
-    )
-    return {"p50": float(np.median(seconds)), "p95": float(np.quantile(seconds, 0.95)), "rounds": len(seconds)}
+    rounds = {f"round_p{q}": float(np.quantile(seconds, q / 100)) for q in (50, 95)}
+    return workloads.observed(run, form.speeds) | rounds | {"seconds": time.process_time() - begin}
 
 
 class Runs:
@@ -106,9 +92,9 @@ class Runs:
     def cases(self, setting: str, policy: str, name: str) -> list[tuple]:
         """Cases of a set under a policy: all workloads, or those of `QUICK` for what takes long."""
         numbers = self.numbers[name]
-        if self.study.quick:
-            plain = policy == "sia" and name in ("philly", "saturn")
-            numbers = numbers if plain else QUICK.get(name, ())
+        if self.study.quick and (policy != "sia" or name not in QUICK):
+            searched = policy != "pollux" or (setting, name) == SEARCHED
+            numbers = QUICK.get(name, ()) if searched else ()
         return [(setting, policy, name, n) for n in numbers]
 
     def run(self, asked: list[tuple[str, str, str]]):
@@ -142,7 +128,7 @@ def ours(study: Study) -> dict[Number, float | str]:
         _put(found, "figure 3.7", "helios", policy, ("worst_rho", "unfair"), runs.of("typed", policy, "saturn"))
     first = runs.of("typed", "gavel", "philly", among=(1,))
     _put(found, "artifact, as run", "philly 1", "gavel", METRICS[:3], first)
-    found |= _variants(runs) | _rounds(study)
+    found |= _variants(runs) | _rounds(runs)
     return {number: value for number, value in found.items() if value is not None}
 
 
@@ -156,6 +142,7 @@ def _asked(quick: bool) -> list[tuple[str, str, str]]:
         ("t4", policy, "philly") for policy in ("sia", "pollux", "gavel, tuned", "themis, tuned", "shockwave, tuned")
     ]
     rates = [] if quick else [f"scale/rate_{rate}" for rate in RATES]
+    asked += [] if quick else [("typed", "sia", LARGE)]
     return asked + [("typed", policy, name) for name, policy in product(rates, ("sia", "pollux"))]
 
 
@@ -223,27 +210,16 @@ LATER = (
 )
 
 
-def _rounds(study: Study) -> dict[Number, float | str | None]:
-    """Seconds of rounds."""
-    cases = [(policy, "saturn", 1) for policy in ("sia", "gavel", "pollux")]
-    cases += [] if study.quick else [("sia", "scale/scale_32x", 1)]
-    done = dict(zip(cases, study.measured(measure_round, cases), strict=True))
-    found = {
-        Number("section 3.5.7", "helios", case[0], f"round_{q}"): known[q]
-        for case, known in done.items()
-        for q in ("p50", "p95")
-        if case[1] == "saturn"
-    }
-    large = done.get(("sia", "scale/scale_32x", 1))
-    found[Number("figure 3.10", "helios x 32", "sia", "round_p50")] = large["p50"] if large else None
-    slower = (
-        found[Number("section 3.5.7", "helios", "pollux", "round_p50")]
-        / found[Number("section 3.5.7", "helios", "sia", "round_p50")]
-    )
-    found[Number("figure 3.10", "helios x 32", "pollux", "slower_than_sia")] = (
-        f"not run at 2,048 GPUs, where a run takes hours; on 64 its median round takes {slower:.0f} times that of Sia"
-    )
-    return found
+def _rounds(runs: Runs) -> dict[Number, float | str | None]:
+    """Wall seconds of rounds."""
+    found: dict[Number, float | str | None] = {}
+    one = {policy: runs.of("typed", policy, "saturn") for policy in ("sia", "gavel", "pollux")}
+    for policy, known in one.items():
+        _put(found, "section 3.5.7", "helios", policy, ("round_p50", "round_p95"), known)
+    _put(found, "figure 3.10", "helios x 32", "sia", ("round_p50",), runs.of("typed", "sia", LARGE))
+    times = one["pollux"]["round_p50"] / one["sia"]["round_p50"]
+    reason = f"not run on 2,048 GPUs, where it takes hours; on 64 its median round takes {times:.0f} times that of Sia"
+    return found | {Number("figure 3.10", "helios x 32", "pollux", "slower_than_sia"): reason}
 
 
 BOUNDS = {"philly": 0.15, "helios": 0.15, "newtrace": 0.25}

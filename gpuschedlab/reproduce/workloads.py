@@ -5,6 +5,7 @@ its model's checkpoint-restore time. Jobs are adaptive (their batch size follows
 and GPUs of the workload.
 """
 
+from dataclasses import replace
 from functools import cache
 from typing import NamedTuple
 
@@ -45,10 +46,21 @@ def _goodput(data_dir):
     return goodput_speeds(read_data(data_dir, "profiles/goodput.parquet"))
 
 
-def _shape(setting: str) -> dict[str, tuple[int, int]]:
+def cluster(setting: str, times: int = 1):
+    """Cluster of a setting, with so many times its nodes.
+
+    Examples
+    --------
+    >>> cluster("typed", 32).total_gpus
+    2048
+    """
     from gpuschedlab.cluster import Cluster
 
-    return {g.gpu_type: (g.nodes, g.gpus_per_node) for g in Cluster.parse(CLUSTERS[setting]).groups}
+    return Cluster(tuple(replace(g, nodes=times * g.nodes) for g in Cluster.parse(CLUSTERS[setting]).groups))
+
+
+def _shape(setting: str) -> dict[str, tuple[int, int]]:
+    return {g.gpu_type: (g.nodes, g.gpus_per_node) for g in cluster(setting).groups}
 
 
 @cache
@@ -80,11 +92,9 @@ def scaling(data_dir, setting: str, jobs: pl.DataFrame) -> Form:
 
 def fixed(data_dir, setting: str, jobs: pl.DataFrame) -> Form:
     """Jobs with the batch size and GPUs of the workload, their progress counted in iterations."""
-    from gpuschedlab.cluster import Cluster
     from gpuschedlab.speeds import pollux_names, pollux_speeds
 
-    types = Cluster.parse(CLUSTERS[setting]).gpu_types
-    options = {"gpu_type": types, "max_local": {}, "slowdown": _slowdown(), "iterations": True}
+    options = {"gpu_type": tuple(_shape(setting)), "max_local": {}, "slowdown": _slowdown(), "iterations": True}
     return Form(jobs, pollux_names(jobs), pollux_speeds(*_profiles(data_dir), jobs, **options))
 
 
@@ -168,14 +178,14 @@ def figures(done: list[dict]) -> dict:
     Examples
     --------
     >>> one = {"jct": [1.0, 2.0], "rho": [0.5, 1.5], "makespan": 3.0, "gpu_hours": 2.0, "contention": 4.0}
-    >>> one |= {"contention_max": 7, "restarts": 1.0}
+    >>> one |= {"contention_max": 7, "restarts": 1.0, "round_p50": 0.1, "round_p95": 0.2}
     >>> found = figures([one, one])
     >>> found["avg_jct"], found["worst_rho"], found["unfair"], found["contention_max"]
     (1.5, 1.5, 0.5, 7)
     """
     jct, rho = (np.concatenate([each[key] for each in done]) for key in ("jct", "rho"))
     found = {"avg_jct": float(jct.mean()), "p99_jct": float(np.quantile(jct, 0.99))}
-    for key in ("makespan", "gpu_hours", "contention", "restarts"):
+    for key in ("makespan", "gpu_hours", "contention", "restarts", "round_p50", "round_p95"):
         found[key] = float(np.mean([each[key] for each in done]))
     found["contention_max"] = max(each["contention_max"] for each in done)
     return found | {"worst_rho": float(rho.max()), "unfair": float(np.mean(rho > 1 + 1e-9))}
