@@ -6,11 +6,10 @@ from types import SimpleNamespace
 import numpy as np
 import polars as pl
 import pytest
-from gpuschedlab.bench.fidelity_sia import run
 from polars.testing import assert_frame_equal
 
 from gpuschedlab.cluster import Cluster
-from gpuschedlab.errors import LabError, PolicyError
+from gpuschedlab.errors import PolicyError
 from gpuschedlab.policies import sia
 from gpuschedlab.policies.sia import Sia
 from gpuschedlab.sim import simulate
@@ -269,42 +268,3 @@ def test_rigid_jobs_that_wait_are_not_solved_again(monkeypatch):
     run = simulate(frame, CLUSTER, Sia())
     assert run.jobs["end"].sort().to_list() == [20_000, 20_000, 40_040]  # the third starts at the next round
     assert len(built) < 10
-
-
-@pytest.fixture(scope="module")
-def fidelity(data_dir):
-    return run(data_dir)
-
-
-@pytest.mark.xdist_group("fidelity of Sia")
-def test_sia_is_within_a_fifth_of_the_thesis(fidelity):
-    sets = {s["set"]: s for s in fidelity["sets"] if s["policy"] == "sia"}
-    assert set(sets) == {"philly", "saturn"}
-    for s in sets.values():
-        assert abs(s["error"]["avg_jct"]) <= 0.2
-        assert abs(s["error"]["makespan"]) <= 0.2
-        assert abs(s["restarts"] - 3) <= 1
-    by_name = {(r["set"], r["workload"]): r["avg_jct"] for r in fidelity["workloads"] if r["policy"] == "sia"}
-    # Another implementation on the same tables, with a general solver.
-    assert by_name["philly", 1] == pytest.approx(0.49, abs=0.02)
-    assert by_name["philly", 2] == pytest.approx(0.66, abs=0.02)
-    assert by_name["saturn", 1] == pytest.approx(0.53, abs=0.02)
-
-
-@pytest.mark.xdist_group("fidelity of Sia")
-def test_gavel_is_near_the_artifact_and_behind_sia(fidelity):
-    gavel = {s["set"]: s for s in fidelity["sets"] if s["policy"] == "gavel"}
-    for s in gavel.values():
-        assert all(abs(e) <= 0.2 for e in s["error"].values())
-    first = next(r for r in fidelity["workloads"] if "as_run" in r)
-    assert first["avg_jct"] == pytest.approx(first["as_run"]["avg_jct"], rel=0.05)
-    assert first["p99_jct"] == pytest.approx(first["as_run"]["p99_jct"], rel=0.02)
-    assert first["makespan"] == pytest.approx(first["as_run"]["makespan"], rel=0.02)
-    for s in fidelity["sets"]:
-        if s["policy"] == "sia":
-            assert s["avg_jct"] < 0.5 * gavel[s["set"]]["avg_jct"]
-
-
-def test_missing_data_are_named(tmp_path):
-    with pytest.raises(LabError, match=r"found no reference/sia_workloads\.parquet"):
-        run(tmp_path)

@@ -1,0 +1,170 @@
+"""Schedulers that Sia is compared with: Shockwave, Themis in rounds, Gavel's other objectives, tuned jobs."""
+
+from itertools import product
+
+import numpy as np
+import polars as pl
+import pytest
+
+from gpuschedlab.cluster import Cluster
+from gpuschedlab.optim import solve
+from gpuschedlab.policies import Gavel, Shockwave, ThemisRounds
+from gpuschedlab.problems import gavel_finish_time, shockwave_window
+from gpuschedlab.problems.shockwave import FIFTHS, ORIGIN
+from gpuschedlab.sim import simulate
+from gpuschedlab.speeds import Speeds, adaptive_speeds, pollux_speeds, tuned_jobs
+
+ONE = Cluster.parse("1x1:t4")
+
+
+def table(**paces) -> Speeds:
+    """Models by their rates on one GPU of types "slow" and "fast"."""
+    rows = [(m, kind, 1, rate) for m, pair in paces.items() for kind, rate in zip(("slow", "fast"), pair, strict=True)]
+    return Speeds.from_frame(pl.DataFrame(rows, schema=["model", "gpu_type", "n_gpus", "rate"], orient="row"))
+
+
+def jobs(durations, submit=None, models=None) -> pl.DataFrame:
+    n = len(durations)
+    columns = {"job_id": [f"j{i}" for i in range(n)], "submit": np.zeros(n) if submit is None else submit}
+    frame = pl.DataFrame(
+        columns | {"gpus": 1.0, "duration": np.array(durations, float)}, schema_overrides={"submit": pl.Float64}
+    )
+    if models is None:
+        return frame
+    return frame.with_columns(model=pl.Series(models), target=pl.Series(durations, dtype=pl.Float64))
+
+
+def worth(program_of, rounds, y):
+    """Objective of whole rounds by its definition."""
+    n, w = len(y), program_of["weights"]
+    share = np.minimum(program_of["done"] + y * program_of["step"], 1.0)
+    log = np.interp(share, FIFTHS, np.log(np.maximum(FIFTHS, ORIGIN)))
+    begin = np.interp(program_of["done"], FIFTHS, np.log(np.maximum(FIFTHS, ORIGIN)))
+    end = (program_of["left"] - y * program_of["interval"]).max(initial=0.0) / program_of["left"].max()
+    return (w * (log - begin)).sum() / n - program_of["makespan"] * max(end, 0.0)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_shockwaves_program_is_as_good_as_the_best_of_all_plans(seed):
+    rng = np.random.default_rng(seed)
+    seconds = rng.uniform(100, 2000, 3)
+    one = {"done": rng.uniform(0, 0.8, 3), "step": 100 / seconds, "left": seconds, "gpus": rng.choice([1.0, 2.0], 3)}
+    one |= {"weights": rng.uniform(0.1, 1, 3), "interval": 100.0, "makespan": 0.3}
+    plans = (np.array(y) for y in product(range(5), repeat=3))
+    best = max(worth(one, 4, y) for y in plans if one["gpus"] @ y <= 2 * 4)
+    found = solve(shockwave_window(**one, capacity=2, rounds=4), gap=1e-9)
+    y = found.x[:-1].reshape(3, 4).sum(axis=1)
+    assert worth(one, 4, y) == pytest.approx(best)
+    assert found.objective == pytest.approx(best)
+
+
+def test_the_makespan_term_prefers_the_longest():
+    one = {"done": np.zeros(2), "step": np.array([0.05, 0.5]), "left": np.array([2000.0, 200.0]), "gpus": np.ones(2)}
+    one |= {"weights": np.ones(2), "capacity": 1, "rounds": 2, "interval": 100.0}
+    plans = [solve(shockwave_window(**one, makespan=m)).x[:-1].reshape(2, 2).sum(axis=1).round() for m in (0.0, 50.0)]
+    assert plans[0].tolist() == [0, 2]
+    assert plans[1].tolist() == [2, 0]
+
+
+@pytest.mark.parametrize(
+    "policy", [Shockwave(interval=60.0), Shockwave(interval=60.0, whole=True), ThemisRounds(interval=60.0)]
+)
+def test_alike_jobs_take_turns_and_a_gpu_is_never_idle(policy):
+    run = simulate(jobs([600.0] * 3), ONE, policy)
+    assert sorted(run.jobs["end"])[-1] == pytest.approx(1800, abs=61)
+    assert run.jobs["restarts"].sum() > 0
+
+
+def test_themis_serves_the_job_that_is_treated_worst():
+    """Both have waited; the short one's finish time has suffered more."""
+    frame = jobs([3000.0, 600.0, 6000.0], submit=[0.0, 600.0, 600.0])
+    run = simulate(frame, ONE, ThemisRounds(f=0.9, interval=60.0))
+    end = run.jobs["end"].to_list()
+    assert end[1] < end[0] < end[2]
+
+
+def test_themis_takes_the_fastest_type_that_is_free():
+    speeds = table(a=(1.0, 4.0), b=(1.0, 2.0))
+    cluster = Cluster.parse("1x1:slow,1x1:fast")
+    run = simulate(
+        jobs([400.0, 400.0], models=["a", "b"]), cluster, ThemisRounds(interval=60.0), speeds=speeds, until=60.0
+    )
+    assert sorted(run.allocations["gpu_type"]) == ["fast", "slow"]
+
+
+def test_worst_finish_time_is_least():
+    """Against a fine grid of all shares of two jobs on one GPU."""
+    rng = np.random.default_rng(0)
+    for _ in range(5):
+        rate, age, left = rng.uniform(0.5, 2, (2, 1)), rng.uniform(0, 300, 2), rng.uniform(100, 900, 2)
+        work = left + rng.uniform(0, 500, 2)
+        X = gavel_finish_time(rate, [1, 1], [1], age, left, work)
+        alone = rate[:, 0] / 2
+
+        def rho(x, age=age, left=left, rate=rate, work=work, alone=alone):
+            return ((age + left / (rate[:, 0] * x)) / (work / alone)).max()
+
+        best = min(rho(np.array([x, 1 - x])) for x in np.linspace(0.001, 0.999, 4000))
+        assert X.sum() <= 1 + 1e-9
+        assert rho(X[:, 0]) == pytest.approx(best, rel=5e-3)
+
+
+def test_a_job_that_can_run_nowhere_has_no_finish_time():
+    X = gavel_finish_time([[np.nan], [1.0]], [1, 1], [1], age=[10, 10], left=[5, 5], work=[5, 5])
+    assert X.ravel().round(3).tolist() == [0, 1]
+
+
+def test_the_makespan_objective_ends_all_together_and_fifo_one_by_one():
+    frame = jobs([36_000.0, 18_000.0], submit=[0.0, 1.0])
+    ends = {
+        o: simulate(frame, ONE, Gavel(objective=o)).jobs["end"].to_list() for o in ("makespan", "fifo", "finish_time")
+    }
+    assert ends["fifo"] == pytest.approx([36_000, 54_000], abs=361)
+    assert ends["makespan"] == pytest.approx([54_000, 54_000], abs=1500)
+    assert max(ends["finish_time"]) == pytest.approx(54_000, abs=721)
+    assert ends["finish_time"][1] < 50_000
+
+
+@pytest.fixture(scope="module")
+def profiles(data_dir):
+    return [pl.read_parquet(data_dir / f"profiles/{name}.parquet") for name in ("step_time", "validation")]
+
+
+@pytest.mark.data
+def test_adaptive_jobs_are_as_fast_as_their_best_fixed_batch(profiles):
+    """On one T4, where all batch sizes were profiled, against profiles of each batch size."""
+    adaptive = adaptive_speeds(*profiles, ["bert"], shape={"aws": (1, 4)})
+    batches = [12, 24, 48, 96, 192, 384]
+    fixed = pl.DataFrame({"application": "bert", "batch_size": batches, "num_replicas": 1})
+    rates = pollux_speeds(*profiles, fixed, whole_seconds=False)
+    n = len(batches)
+    for progress in adaptive.seg_end:
+        each = rates.rates(np.arange(n), np.full(n, progress), [0], [1], [1])[:, 0]
+        best = adaptive.rates([0], [progress], [0], [1], [1])[0, 0]
+        assert each.max() * 0.999 <= best <= each.max() * 1.1  # sizes in between may be better
+
+
+@pytest.mark.data
+def test_tuned_jobs_have_half_to_four_fifths_of_the_ideal_speed_up(profiles):
+    workload = pl.DataFrame({"application": ["cifar10"] * 40 + ["ncf"]})
+    tuned = tuned_jobs(workload, *profiles, gpus=16, rng=3)
+    assert tuned.filter(application="ncf").select("num_replicas", "batch_size").row(0) == (1, 32_768)
+    cifar = tuned.filter(application="cifar10")
+    assert cifar["num_replicas"].max() <= 16
+    assert cifar["num_replicas"].n_unique() > 3
+    alone = pl.DataFrame({"application": "cifar10", "batch_size": [128, 256, 512, 1024, 2048, 4096], "num_replicas": 1})
+    least = seconds(profiles, alone).min()
+    share = least / seconds(profiles, cifar) / cifar["num_replicas"].to_numpy()
+    assert ((share > 0.45) & (share < 0.85)).all()  # between profiled sizes, the two interpolate differently
+    assert tuned.equals(tuned_jobs(workload, *profiles, gpus=16, rng=3))
+
+
+def seconds(profiles, jobs):
+    """Whole time of each job on its GPUs, on the fewest nodes."""
+    from gpuschedlab.speeds import pollux_names
+    from gpuschedlab.speeds.elapsed import seconds_to
+
+    speeds = pollux_speeds(*profiles, jobs, whole_seconds=False)
+    gpus, zero = jobs["num_replicas"].to_numpy(), np.zeros(jobs.height, int)
+    model = speeds.model_codes(pollux_names(jobs))
+    return seconds_to(speeds, model, np.full(jobs.height, np.inf), zero, -(-gpus // 4), gpus)
