@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from gpuschedlab.errors import LabError
-from gpuschedlab.reproduce import SOURCES, Number, beside, read_table, reproduce, sia, workloads
+from gpuschedlab.reproduce import SOURCES, Number, Partial, beside, read_table, reproduce, sia, workloads
 from gpuschedlab.reproduce.published import SCHEMA
 from gpuschedlab.reproduce.study import Study
 
@@ -69,6 +69,11 @@ def test_a_cause_stands_where_ours_is_off(ours, spread, note):
 
 def test_a_difference_without_a_cause_says_so():
     assert beside("x", table(cause=None), {NAME: 3.0})["note"][0] == "off; no cause known"
+
+
+def test_a_part_says_so():
+    row = beside("x", table(), {NAME: Partial(3.0, "Half of it.")}).row(0, named=True)
+    assert (row["ours"], row["ratio"], row["note"]) == (3.0, 1.5, "Half of it. because")
 
 
 def test_what_is_missing_has_a_reason_or_is_an_error():

@@ -1,8 +1,8 @@
 """Every published number beside ours: `gpuschedlab reproduce`.
 
 A source is a table `tables/NAME.csv` of published numbers, and a module of its name with `ours(study)`: a mapping of
-`Number` to what was measured, or to the reason why it was not. `checks(numbers)`, where there is one, says which bounds
-hold.
+`Number` to what was measured (`Partial`: of a part of what is published), or to the reason why it was not.
+`checks(numbers)`, where there is one, says which bounds hold.
 """
 
 import importlib
@@ -13,7 +13,7 @@ import polars as pl
 
 from gpuschedlab.errors import LabError
 from gpuschedlab.reproduce.page import write_page
-from gpuschedlab.reproduce.published import Number, beside, read_table
+from gpuschedlab.reproduce.published import Number, Partial, beside, read_table
 from gpuschedlab.reproduce.study import Study
 
 SOURCES = {
@@ -67,7 +67,8 @@ def reproduce(
         module = importlib.import_module(f"gpuschedlab.reproduce.{SOURCES[name]}")
         found = module.ours(Study(name, Path(data_dir) if data_dir else None, quick, workers))
         frames.append(beside(name, read_table(SOURCES[name]), found, quick))
-        numbers = {number: value for number, value in found.items() if not isinstance(value, str)}
+        measured = {number: value for number, value in found.items() if not isinstance(value, str)}
+        numbers = {number: value.value if isinstance(value, Partial) else value for number, value in measured.items()}
         checks += [{"source": name, "check": text, "ok": ok} for text, ok in getattr(module, "checks", _none)(numbers)]
     rows = pl.concat(frames)
     write_page(rows, checks, Path(out), quick)
@@ -78,4 +79,4 @@ def _none(numbers) -> list:
     return []
 
 
-__all__ = ["OUT", "SOURCES", "Number", "Study", "beside", "read_table", "reproduce"]
+__all__ = ["OUT", "SOURCES", "Number", "Partial", "Study", "beside", "read_table", "reproduce"]

@@ -41,6 +41,13 @@ class Number(NamedTuple):
     metric: str
 
 
+class Partial(NamedTuple):
+    """What was measured on a part of what is published, and which part that is."""
+
+    value: float
+    of: str
+
+
 def read_table(source: str, folder: Path = TABLES) -> pl.DataFrame:
     """Published numbers of a source.
 
@@ -84,7 +91,9 @@ def read_table(source: str, folder: Path = TABLES) -> pl.DataFrame:
     return table
 
 
-def beside(source: str, table: pl.DataFrame, found: Mapping[Number, float | str], quick: bool = False) -> pl.DataFrame:
+def beside(
+    source: str, table: pl.DataFrame, found: Mapping[Number, float | str | Partial], quick: bool = False
+) -> pl.DataFrame:
     """Ours beside the published numbers.
 
     Parameters
@@ -93,7 +102,7 @@ def beside(source: str, table: pl.DataFrame, found: Mapping[Number, float | str]
         Name in the column `source`.
     table : polars.DataFrame
         From `read_table`.
-    found : mapping of Number to float or str
+    found : mapping of Number to float, Partial or str
         What was measured, or why it was not.
     quick : bool
         Whether numbers may be left out because they take long.
@@ -102,7 +111,7 @@ def beside(source: str, table: pl.DataFrame, found: Mapping[Number, float | str]
     -------
     polars.DataFrame
         `source`, the columns of the table, `ours`, `ratio` (ours over published), and `note`: the cause where it is
-        off, the reason where there is none of ours.
+        off, the part where it is of one only, the reason where there is none of ours.
 
     Raises
     ------
@@ -123,10 +132,12 @@ def beside(source: str, table: pl.DataFrame, found: Mapping[Number, float | str]
         value = found.get(number)
         if value is None:
             value = _reason(source, number, row, quick)
+        part = value.of if isinstance(value, Partial) else ""
+        value = value.value if isinstance(value, Partial) else value
         measured = not isinstance(value, str)
         ours.append(float(value) if measured else None)
         ratios.append(float(value) / row["value"] if measured and row["value"] else None)
-        notes.append(_note(float(value), row) if measured else value)
+        notes.append(" ".join(filter(None, (part, _note(float(value), row)))) if measured else value)
     columns = [pl.Series("ours", ours, pl.Float64), pl.Series("ratio", ratios, pl.Float64), pl.Series("note", notes)]
     return table.select(pl.lit(source).alias("source"), pl.all()).with_columns(columns)
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from gpuschedlab.errors import LabError
 from gpuschedlab.reproduce import workloads
-from gpuschedlab.reproduce.published import Number
+from gpuschedlab.reproduce.published import Number, Partial
 from gpuschedlab.reproduce.study import Study, read_data
 from gpuschedlab.reproduce.timing import timed
 
@@ -129,7 +129,18 @@ def ours(study: Study) -> dict[Number, float | str]:
     first = runs.of("typed", "gavel", "philly", among=(1,))
     _put(found, "artifact, as run", "philly 1", "gavel", METRICS[:3], first)
     found |= _variants(runs) | _rounds(runs)
-    return {number: value for number, value in found.items() if value is not None}
+    known = {number: value for number, value in found.items() if value is not None}
+    return {number: _marked(number, value) for number, value in known.items()} if study.quick else known
+
+
+def _marked(number: Number, value: float | str) -> float | str | Partial:
+    """What --quick measured, marked where it is of one workload of a set."""
+    whole = number.policy == "sia" and number.where in ("table 3.3", "table 3.4", "figure 3.7")
+    return (
+        value
+        if isinstance(value, str) or whole or number.where == "artifact, as run"
+        else Partial(value, "Of workload 1 only.")
+    )
 
 
 def _asked(quick: bool) -> list[tuple[str, str, str]]:
