@@ -29,6 +29,14 @@ class SolverError(LabError, RuntimeError):
     """A program is malformed, infeasible, or its solver stopped without an answer."""
 
 
+class Infeasible(SolverError):
+    """A program that no point satisfies."""
+
+
+class OutOfTime(SolverError):
+    """A solver had found no point when its time was over."""
+
+
 class RunError(LabError, RuntimeError):
     """A run could not be continued, stored or read back."""
 

@@ -67,8 +67,15 @@ def view_of(policy, speeds, n=3, **changes):
         "progress": np.zeros(n),
         "speeds": speeds,
         "memory": policy.begin(),
+        "up": np.ones(CLUSTER.total_nodes, bool),
+        "running_nodes": np.ones(n, int),
+        "nodes": np.zeros((0, 3)),
+        "learnt": np.zeros(0),
+        "declared": lambda column, default: np.full(n, default),
+        "job_id": lambda i: f"j{i}",
     }
     view = SimpleNamespace(**(fields | changes))
+    view.up = np.ones(view.cluster.total_nodes, bool)
     view.elastic = view.model >= 0
 
     def rates(types, nodes, gpus):
@@ -218,7 +225,7 @@ def counting(monkeypatch) -> list:
     """Grows with each round that is built."""
     built = []
     monkeypatch.setattr(
-        Sia, "_goodput", lambda self, view, do=Sia._goodput: (built.append(view.now), do(self, view))[1]
+        Sia, "_decide", lambda self, view, *a, do=Sia._decide: (built.append(view.now), do(self, view, *a))[1]
     )
     return built
 

@@ -30,6 +30,9 @@ KNOWN = (
     "task",
     "llm",
     "restart",
+    "min_gpus",
+    "max_gpus",
+    "preemptible",
 )
 
 

@@ -5,7 +5,7 @@ import time
 import numpy as np
 
 from gpuschedlab._extras import need
-from gpuschedlab.errors import SolverError
+from gpuschedlab.errors import Infeasible, OutOfTime, SolverError
 from gpuschedlab.optim.program import Program, Solution
 
 METHODS = ("choose", "simplex", "ipm", "pdlp")
@@ -126,7 +126,8 @@ def _answer(highspy, h, program: Program, method: str, time_limit: float | None,
     info, found = h.getInfo(), h.getSolution()
     x = np.array(found.col_value) + 0.0  # no negative zeros
     if not np.isfinite(program.value(x)) or info.primal_solution_status != 2:
-        raise SolverError(f"{program.name}: HiGHS found no point ({status}); give more than time_limit={time_limit}.")
+        kind = OutOfTime if status == "time limit" else SolverError
+        raise kind(f"{program.name}: HiGHS found no point ({status}); give more than time_limit={time_limit}.")
     x[program.integrality] = np.round(x[program.integrality]) + 0.0
     objective = program.value(x)
     proved = objective if status == "optimal" else np.inf * (1 if program.maximize else -1)
@@ -157,7 +158,8 @@ def _status(highspy, h, program: Program) -> str:
     status = h.getModelStatus()
     if status in (S.kInfeasible, S.kUnbounded, S.kUnboundedOrInfeasible):
         word = {S.kInfeasible: "infeasible", S.kUnbounded: "unbounded"}.get(status, "unbounded or infeasible")
-        raise SolverError(f"{program.name}: {word}; no point satisfies all rows and bounds with a finite best value.")
+        kind = SolverError if status == S.kUnbounded else Infeasible
+        raise kind(f"{program.name}: {word}; no point satisfies all rows and bounds with a finite best value.")
     if status in (S.kOptimal, S.kModelEmpty):
         return "optimal"
     stopped = (S.kTimeLimit, S.kIterationLimit, S.kSolutionLimit, S.kInterrupt, S.kHighsInterrupt, S.kObjectiveTarget)

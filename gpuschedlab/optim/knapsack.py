@@ -30,6 +30,8 @@ class MultipleChoice(Program):
         All utilities are multiples of it (0: of nothing), which lets a gap below it count as closed.
     name : str
         What the program is, for messages.
+    mandatory : (n,) bool array, optional
+        Jobs that must get a configuration: sum_j x_ij = 1, whatever it is worth.
 
     Raises
     ------
@@ -48,13 +50,24 @@ class MultipleChoice(Program):
     maximize = True
 
     def __init__(
-        self, utility, type_of_config, gpus_of_config, capacity, quantum: float = 0.0, name: str = "Multiple choice"
+        self,
+        utility,
+        type_of_config,
+        gpus_of_config,
+        capacity,
+        quantum: float = 0.0,
+        name: str = "Multiple choice",
+        mandatory=None,
     ):
         utility = np.ascontiguousarray(utility, float)
         kinds, gpus, room = (np.asarray(a) for a in (type_of_config, gpus_of_config, capacity))
         _check(name, utility, kinds, gpus, room)
         kinds, gpus, room = (np.ascontiguousarray(a, np.int64) for a in (kinds, gpus, room))
+        must = np.zeros(len(utility), bool) if mandatory is None else np.asarray(mandatory, bool)
+        if must.shape != (len(utility),):
+            raise SolverError(f"{name}: found mandatory {must.shape}; expected ({len(utility)},), a flag for each job.")
         vars(self).update(utility=utility, kinds=kinds, gpus=gpus, capacity=room)  # frozen, as every program
+        vars(self).update(mandatory=must)
         vars(self).update(quantum=float(quantum), name=name, shape=utility.shape)
 
     @classmethod
@@ -77,7 +90,7 @@ class MultipleChoice(Program):
         return found
 
     def _parts(self) -> tuple:
-        return self.utility, self.kinds, self.gpus, self.capacity, self.quantum
+        return self.utility, self.kinds, self.gpus, self.capacity, self.quantum, self.mandatory
 
     @cached_property
     def c(self) -> np.ndarray:
@@ -96,8 +109,8 @@ class MultipleChoice(Program):
 
     @cached_property
     def row_lower(self) -> np.ndarray:
-        """(n + T,) none."""
-        return np.full(len(self.row_upper), -np.inf)
+        """(n + T,) one configuration for each mandatory job, otherwise none."""
+        return np.concatenate([np.where(self.mandatory, 1.0, -np.inf), np.full(len(self.capacity), -np.inf)])
 
     @cached_property
     def row_upper(self) -> np.ndarray:
@@ -148,7 +161,14 @@ def _read(program: Program) -> MultipleChoice | None:
     possible = program.upper > 0
     utility = np.where(possible, program.c, np.nan).reshape(shape)
     try:
-        found = MultipleChoice(utility, use.argmax(axis=0), use.max(axis=0), program.row_upper[n:], name=program.name)
+        found = MultipleChoice(
+            utility,
+            use.argmax(axis=0),
+            use.max(axis=0),
+            program.row_upper[n:],
+            name=program.name,
+            mandatory=program.row_lower[:n] == 1,
+        )
     except SolverError:
         return None
     same = (
@@ -156,7 +176,8 @@ def _read(program: Program) -> MultipleChoice | None:
         and program.integrality.all()
         and not program.lower.any()
         and (program.upper[possible] >= 1).all()
-        and (program.row_lower <= 0).all()
+        and ((program.row_lower <= 0) | (program.row_lower == 1))[:n].all()
+        and (program.row_lower[n:] <= 0).all()
         and (program.row_upper[:n] == 1).all()
         and (found.A != program.A).nnz == 0
     )

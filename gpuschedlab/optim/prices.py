@@ -2,8 +2,8 @@
 
 The dual of its linear relaxation has one unknown a type: the price of a GPU. For each job and type the upper hull of
 value over GPUs is built once; then the best choices at given prices are a binary search each, some 40 prices are
-tried, a greedy repair makes the choices fit, and what gap remains is closed by labels over the few choices that it
-leaves open.
+tried, and a greedy repair makes the choices fit. What gap remains is closed over the few choices that it leaves open: by
+labels where that is quick, otherwise by HiGHS where it is installed and the choices are few, otherwise by more labels.
 """
 
 import time
@@ -11,12 +11,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gpuschedlab.errors import SolverError
+from gpuschedlab.errors import OutOfTime, SolverError
 from gpuschedlab.optim._dual import build_hulls, search_prices
 from gpuschedlab.optim._labels import close_gap, core_choices
 from gpuschedlab.optim._repair import repair, round_mix
+from gpuschedlab.optim.cells import close_cells, has_highs
 from gpuschedlab.optim.knapsack import MultipleChoice
 from gpuschedlab.optim.program import Program, Solution, relative_gap
+
+QUICK = 50_000
+"""Labels that are tried before HiGHS: some milliseconds."""
 
 
 class Choices(NamedTuple):
@@ -30,12 +34,15 @@ class Choices(NamedTuple):
         Sum of the chosen utilities, and what no choices can exceed.
     prices : (T,) float array
         Price of a GPU of each type, in utility; a start for the next, similar problem.
+    status : str
+        ``optimal`` (within the gap asked for), ``time limit`` or ``stopped`` (best found so far).
     """
 
     choice: np.ndarray
     objective: float
     bound: float
     prices: np.ndarray
+    status: str = "optimal"
 
     @property
     def gap(self) -> float:
@@ -54,6 +61,9 @@ def solve_mckp(
     prices=None,
     labels: int = 1_000_000,
     evaluations: int = 400,
+    cells: int = 5_000,
+    time_limit: float | None = None,
+    mandatory=None,
 ) -> Choices:
     """Choose at most one configuration a job, for the largest sum of utilities within the GPUs of each type.
 
@@ -77,6 +87,12 @@ def solve_mckp(
         Labels made at most while the gap is closed, some 30 ns each; 0 leaves it to the greedy repair.
     evaluations : int
         Prices tried at most.
+    cells : int
+        Most choices left open over which HiGHS closes the gap, if it is installed; 0: never.
+    time_limit : float, optional
+        Seconds, after which the best found is returned; the greedy repair is always made.
+    mandatory : (n,) bool array, optional
+        Jobs that must get a configuration; with any, HiGHS solves the problem as a whole.
 
     Returns
     -------
@@ -87,6 +103,8 @@ def solve_mckp(
     ------
     SolverError
         Arrays that do not fit together, utilities that are infinite, or GPUs that are not whole.
+    Infeasible
+        The mandatory jobs do not fit.
 
     References
     ----------
@@ -99,8 +117,22 @@ def solve_mckp(
     >>> found.choice.tolist(), found.objective, round(found.bound, 6)
     ([0, 1], 7.5, 7.5)
     """
-    problem = MultipleChoice(utility, type_of_config, gpus_of_config, capacity, quantum)
-    return _choose(problem, gap, prices, labels, evaluations)
+    problem = MultipleChoice(utility, type_of_config, gpus_of_config, capacity, quantum, mandatory=mandatory)
+    if prices is not None and np.shape(prices) != problem.capacity.shape:
+        raise SolverError(
+            f"{problem.name}: found prices of shape {np.shape(prices)}; expected {problem.capacity.shape}, one for each type."
+        )
+    return _choose(problem, prices, Limits(gap, labels, evaluations, cells, time_limit))
+
+
+class Limits(NamedTuple):
+    """When to stop, as in `solve_mckp`."""
+
+    gap: float = 1e-4
+    labels: int = 1_000_000
+    evaluations: int = 400
+    cells: int = 5_000
+    time_limit: float | None = None
 
 
 class Prices:
@@ -108,7 +140,7 @@ class Prices:
 
     Parameters
     ----------
-    gap, labels, evaluations
+    gap, labels, evaluations, cells, time_limit
         As in `solve_mckp`.
 
     Examples
@@ -117,12 +149,20 @@ class Prices:
     [[1.0, 0.0], [0.0, 1.0]]
     """
 
-    def __init__(self, gap: float = 1e-4, *, labels: int = 1_000_000, evaluations: int = 400):
-        self.gap, self.labels, self.evaluations = gap, labels, evaluations
+    def __init__(
+        self,
+        gap: float = 1e-4,
+        *,
+        labels: int = 1_000_000,
+        evaluations: int = 400,
+        cells: int = 5_000,
+        time_limit: float | None = None,
+    ):
+        self.limits = Limits(gap, labels, evaluations, cells, time_limit)
         self._prices: np.ndarray | None = None
 
     def solve(self, program: Program, x0: np.ndarray | None = None) -> Solution:
-        """Solve a multiple-choice knapsack; the status is ``stopped`` where a limit left a larger gap than asked for.
+        """Solve a multiple-choice knapsack; the status says whether a limit left a larger gap than asked for.
 
         Raises
         ------
@@ -134,44 +174,122 @@ class Prices:
         start = time.perf_counter()
         problem = MultipleChoice.of(program)
         warm = self._prices if self._prices is not None and len(self._prices) == len(problem.capacity) else None
-        found = _choose(problem, self.gap, warm, self.labels, self.evaluations)
+        found = _choose(problem, warm, self.limits)
         self._prices = found.prices
         x = np.zeros(problem.shape)
         jobs = np.flatnonzero(found.choice >= 0)
         x[jobs, found.choice[jobs]] = 1.0
-        status = "optimal" if found.gap <= self.gap else "stopped"
         seconds = time.perf_counter() - start
-        return Solution(x.ravel(), status, found.objective, found.bound, seconds, "prices", None, program.shape)
+        return Solution(x.ravel(), found.status, found.objective, found.bound, seconds, "prices", None, program.shape)
 
 
-def _choose(problem: MultipleChoice, gap: float, prices, labels: int, evaluations: int) -> Choices:
-    """Prices, repair, and labels for the gap that is left; as in `solve_mckp`."""
-    v, kind, gpus, capacity = problem.utility, problem.kinds, problem.gpus, problem.capacity
-    types = len(capacity)
-    if v.size == 0:
-        return Choices(np.full(len(v), -1), 0.0, 0.0, np.zeros(types))
-    order = np.lexsort((gpus, kind))
-    kind, gpus = kind[order], gpus[order].astype(float)
-    starts = np.searchsorted(kind, np.arange(types + 1))
-    room = capacity.astype(float)
-    hulls = build_hulls(v, order, starts, gpus, room)
-    warm = np.zeros(types) if prices is None else np.maximum(np.asarray(prices, float), 0.0)
-    best, bound, _, tried, weights, _ = search_prices(v, order, starts, gpus, *hulls, room, warm, 1e-7, evaluations)
-    choice, used = np.empty(len(v), np.int64), np.empty(types)
-    round_mix(v, order, starts, gpus, kind, *hulls, room, best, tried, weights, choice, used)
-    objective = repair(v, order, starts, gpus, kind, *hulls, room, best, choice, used, 8)
-    slack = max(gap * abs(objective), problem.quantum * (1 - 1e-6), 1e-12 * abs(bound))
-    limit = bound - objective - slack
-    if labels and limit > 0:
-        at, config, loss = core_choices(v, order, starts, gpus, kind, room, best, limit)
+def _choose(problem: MultipleChoice, prices, limits: Limits) -> Choices:
+    """Prices, repair, and what closes the gap that is left; as in `solve_mckp`."""
+    if problem.utility.size == 0 and not problem.mandatory.any():
+        return Choices(np.full(len(problem.utility), -1), 0.0, 0.0, np.zeros(len(problem.capacity)))
+    search = _Search(problem, prices, limits)
+    if problem.mandatory.any():
+        return search.whole()
+    search.repair()
+    search.close()
+    return search.found()
+
+
+class _Search:
+    """One problem on its way: configurations by (type, GPUs), best choices and bound so far."""
+
+    def __init__(self, problem: MultipleChoice, prices, limits: Limits):
+        self.problem, self.limits, self.start = problem, limits, time.perf_counter()
+        types = len(problem.capacity)
+        self.prices = np.zeros(types) if prices is None else np.maximum(np.asarray(prices, float), 0.0)
+        self.order = np.lexsort((problem.gpus, problem.kinds))
+        self.kinds, self.gpus = problem.kinds[self.order], problem.gpus[self.order].astype(float)
+        self.starts = np.searchsorted(self.kinds, np.arange(types + 1))
+        self.room = problem.capacity.astype(float)
+
+    def left(self) -> float:
+        """Seconds left."""
+        limit = np.inf if self.limits.time_limit is None else self.limits.time_limit
+        return limit - (time.perf_counter() - self.start)
+
+    def whole(self) -> Choices:
+        """Let HiGHS solve all that is possible."""
+        problem = self.problem
+        possible = ~np.isnan(problem.utility) & (problem.gpus <= problem.capacity[problem.kinds])
+        possible &= (problem.utility > 0) | problem.mandatory[:, None]
+        limits = {"slack": 0.0, "gap": self.limits.gap, "time_limit": self.left()}
+        closed = close_cells(problem, *np.nonzero(possible), **limits)
+        self.choice, self.bound = np.where(closed.choice >= 0, np.argsort(self.order)[closed.choice], -1), closed.bound
+        return self.found()
+
+    def repair(self):
+        """Search prices, round the mix of their answers, and make it fit."""
+        v, parts = self.problem.utility, (self.order, self.starts, self.gpus)
+        hulls = build_hulls(v, *parts, self.room)
+        tolerance = max(0.1 * self.limits.gap, 1e-7)
+        # A search that is cut off leaves a valid bound, and prices good enough for the repair.
+        most = self.limits.evaluations if self.left() > 1.0 else min(self.limits.evaluations, 40)
+        searched = search_prices(v, *parts, *hulls, self.room, self.prices, tolerance, most if self.left() > 0 else 1)
+        self.prices, self.bound, _, tried, weights, _ = searched
+        self.choice, used = np.empty(len(v), np.int64), np.empty(len(self.room))
+        round_mix(v, *parts, self.kinds, *hulls, self.room, self.prices, tried, weights, self.choice, used)
+        self.objective = repair(v, *parts, self.kinds, *hulls, self.room, self.prices, self.choice, used, 8)
+
+    @property
+    def slack(self) -> float:
+        """How far the objective may stay below the bound."""
+        by_gap = self.limits.gap * abs(self.objective)
+        return max(by_gap, self.problem.quantum * (1 - 1e-6), 1e-12 * abs(self.bound))
+
+    def close(self):
+        """Close the gap over the choices that could be part of anything better."""
+        limit = self.bound - self.objective - self.slack
+        if not self.limits.labels or limit <= 0 or self.left() <= 0:
+            return
+        parts = (self.order, self.starts, self.gpus, self.kinds, self.room, self.prices)
+        at, config, loss = core_choices(self.problem.utility, *parts, limit)
+        exact = len(config) - (np.diff(at) == 1).sum() <= self.limits.cells and has_highs()
+        quick = min(QUICK, self.limits.labels) if exact else self.limits.labels
+        if not self._labels(at, config, loss, limit, quick) and exact and self.left() > 0:
+            self._cells(at, config, limit)
+
+    def _labels(self, at, config, loss, limit, labels) -> bool:
+        """Close it by labels; whether that succeeded."""
         width = max(labels // len(config), 1)
-        found, picks, dropped = close_gap(at, config, loss, kind, gpus, capacity, best, limit, width)
+        args = (self.kinds, self.gpus, self.problem.capacity, self.prices, limit, width)
+        found, picks, dropped = close_gap(at, config, loss, *args)
+        top = self.bound
         if len(picks):
-            choice, objective = picks, bound - found
+            self.choice, self.objective = picks, top - found
         # All others lose `found` at least (the limit, where none was found), or what was given up.
-        bound -= min(found, dropped)
-    answer = np.where(choice >= 0, order[choice], -1)
-    taken = answer >= 0
-    objective = float(v[taken, answer[taken]].sum())
-    closed = bound - objective < problem.quantum * (1 - 1e-7)
-    return Choices(answer, objective, objective if closed else max(float(bound), objective), best)
+        self.bound = top - min(found, dropped)
+        return self.bound - self.objective <= self.slack
+
+    def _cells(self, at, config, limit):
+        """Close it by HiGHS; anything beyond the cells is worth the old bound less the limit at most."""
+        outside = self.objective + self.slack
+        job = np.repeat(np.arange(len(at) - 1), np.diff(at))
+        given = config >= 0
+        try:
+            cells = (job[given], self.order[config[given]])
+            closed = close_cells(self.problem, *cells, slack=self.slack, gap=0.0, time_limit=self.left())
+        except OutOfTime:
+            return
+        jobs = np.flatnonzero(closed.choice >= 0)
+        worth = float(self.problem.utility[jobs, closed.choice[jobs]].sum())
+        if worth > self.objective:
+            self.objective, self.choice = worth, np.full(len(closed.choice), -1)
+            self.choice[jobs] = np.argsort(self.order)[closed.choice[jobs]]
+        self.bound = min(self.bound, max(closed.bound, outside))
+
+    def found(self) -> Choices:
+        """The best choices, in the caller's order of configurations."""
+        answer = np.where(self.choice >= 0, self.order[self.choice], -1)
+        taken = np.flatnonzero(answer >= 0)
+        objective = float(self.problem.utility[taken, answer[taken]].sum())
+        bound = max(float(self.bound), objective)
+        if bound - objective < self.problem.quantum * (1 - 1e-7):
+            bound = objective
+        done = relative_gap(objective, bound) <= self.limits.gap
+        status = "optimal" if done else "time limit" if self.left() <= 0 else "stopped"
+        return Choices(answer, objective, bound, self.prices, status)

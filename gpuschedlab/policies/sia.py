@@ -5,14 +5,22 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
+from gpuschedlab.errors import Infeasible, OutOfTime, PolicyError
 from gpuschedlab.knobs import Constraint, Knob
 from gpuschedlab.optim import Session, Solution
+from gpuschedlab.policies.offers import Jobs
+from gpuschedlab.policies.placer import place_types
+from gpuschedlab.policies.reservations import next_edge, reserved_now
 from gpuschedlab.policies.steady import Inputs, in_force
-from gpuschedlab.problems import restart_factor, sia_configurations, sia_round, sia_steady_for, sia_utility
+from gpuschedlab.policies.timeshare import Service
+from gpuschedlab.problems import restart_factor, sia_round, sia_steady_for, sia_utility
 from gpuschedlab.sim.policy import Allocation, Round
 
 TIE = 1e-4
 """Worth of staying, where the program is indifferent: far below the hundredths that utilities are rounded to."""
+
+RETRIES = 8
+"""Programs at most in a round whose jobs do not find places; then those without one wait."""
 
 
 def _least_penalty(decimals: int) -> float:
@@ -26,21 +34,31 @@ class Sia(Round):
 
     Configurations are powers of two on one node, and whole nodes. A job's row of goodputs is divided by its least;
     what would need a restart is discounted by the restart factor (3.3); the power p makes it fair. A job starts on
-    its fewest GPUs, and may have at most `growth` times the most that it ever had. A job that is still restarting is
-    left alone. Jobs without a speed table are rigid: their GPUs are given, the type is chosen (3.5).
+    its fewest GPUs of a type, and may have at most `growth` times the most that it ever had. A job that is still
+    restarting is left alone. Jobs that run on none of the configurations are rigid: their GPUs are given, the type is
+    chosen (3.5). Columns of the trace say more: `min_gpus`, `max_gpus`, and `preemptible`; a job that is not preemptible
+    runs from the round after its submission to its end, on the nodes where it started.
+
+    Parameters
+    ----------
+    reservations : tuple of (str, float, float, float)
+        GPU type, GPUs, start and end (s): kept free for nobody.
 
     Differs from the paper in
     -------------------------
-    Goodput on all configurations is known, as the estimator tells it; the paper bootstraps it from one GPU (3.1).
-    `growth` is from the most GPUs ever held, as in the artifact, rather than from the present ones. At equal utility
-    a job stays as it is; the paper leaves it to the solver. The restart factor uses the job's own restart time for
-    all models; the artifact's policy has shorter ones for two. A job that keeps its configuration moves between nodes
-    for free; in the artifact it restarts. Together these make up for the restarts on newTrace: 3.4 per job here, 4.9
-    with all of them undone (goodput misjudged by 20 % until a job has run somewhere), 5.0 in the thesis.
+    Goodput is what the estimator says: the truth, unless it is a `Bootstrap` (3.1). `growth` is from the most GPUs ever
+    held, as in the artifact, rather than from the present ones. At equal utility a job stays as it is; the paper leaves it
+    to the solver. The restart factor uses the job's own restart time for all models; the artifact's policy has shorter
+    ones for two. Nodes whose size is no power of two are not split into virtual ones: the program counts GPUs, the placer
+    looks for nodes, and a job that finds none is excluded from its place and the program solved again (rule c), so that
+    whole nodes of six remain usable. Without `evictions`, a job that makes room for others moves at no cost; in the paper
+    it restarts. Restarts on newTrace: 3.4 per job here, 4.9 with all of these undone (goodput misjudged by 20 % until a
+    job has run somewhere), 5.0 in the thesis. The time-sharing penalty holds only while some job waits: as printed it
+    leaves GPUs idle (see `timeshare`).
 
     References
     ----------
-    Jayaram Subramanya, PhD thesis, CMU 2025, sections 3.3.1, 3.3.3 and 3.3.4; defaults 3.4.3.
+    Jayaram Subramanya, PhD thesis, CMU 2025, sections 3.3.1, 3.3.3, 3.3.4 and 3.5.6; defaults 3.4.3.
 
     Examples
     --------
@@ -57,10 +75,20 @@ class Sia(Round):
     gap: Annotated[float, Knob(1e-9, 0.1, log=True, help="relative gap to the bound at which the solver may stop")] = (
         1e-4
     )
+    time_limit: Annotated[float | None, Knob(1e-3, 3600, log=True, unit="s", help="of a round's solver")] = None
+    timeshare: Annotated[float, Knob(0, 3600, unit="s", help="service promised under congestion (3.5.6); 0: none")] = (
+        0.0
+    )
+    timeshare_over: Annotated[
+        str, Knob(choices=("interval", "window"), help="what the missing service is divided by")
+    ] = "interval"
+    evictions: Annotated[bool, Knob(help="whether a job that must make room restarts; otherwise it moves for free")] = (
+        False
+    )
+    reservations: tuple = ()
     interval: Annotated[float, Knob(1, 3600, log=True, unit="s", help="between rounds")] = 60.0
     placement = "consolidate"
-    free_moves = True
-    set_aside: ClassVar = (*Round.set_aside, "solver", "gap")
+    set_aside: ClassVar = (*Round.set_aside, "solver", "gap", "time_limit", "timeshare_over", "evictions")
     constraints: ClassVar = (
         Constraint("power other than 0", lambda k: k["power"] != 0, lambda k: {"power": -0.5}),
         Constraint(
@@ -70,111 +98,156 @@ class Sia(Round):
         ),
     )
 
+    @property
+    def free_moves(self) -> bool:
+        """Whether a job that makes room for others moves at no cost."""
+        return not self.evictions
+
     def begin(self) -> "_Carried":
         """What is carried from round to round."""
-        return _Carried(Session(self.solver, gap=self.gap))
+        limit = {} if self.time_limit is None else {"time_limit": self.time_limit}
+        return _Carried(Session(self.solver, gap=self.gap, **limit), Service(self.timeshare, self.timeshare_over))
 
     def allocate(self, view) -> Allocation:
         """Solve the round, unless it is provably the one before."""
-        if len(view.index) == 0:
-            return Allocation(np.empty(0, np.int64), np.empty(0))
         kept = view.memory
         if view.now + self.interval < kept.until and kept.inputs.hold(view):
             return kept.answer
-        types, gpus, goodput = self._goodput(view)
-        held = (view.gpu_type[:, None] == types) & (np.ceil(view.running_gpus)[:, None] == gpus)
-        current = np.where(held.any(axis=1), held.argmax(axis=1), -1)
-        most = kept.most_of(view.index)
-        utility = self._utility(view, goodput, gpus, current, most)
-        busy = (current >= 0) & (view.pause > 0)
-        before = kept.solution
-        choice = self._solve(view, kept, utility, types, gpus, current, busy)
-        given = np.where(choice >= 0, gpus[choice], 0).astype(float)
-        grown = (given > most).any()
-        kept.most[view.index] = np.maximum(most, given)
-        given = np.where(view.elastic, given, np.minimum(given, view.gpus))  # a fraction of a GPU is counted as one
-        gpu_type = np.where(choice >= 0, types[choice], 0)
-        same = kept.solution is before and not grown and not busy.any() and in_force(view, gpu_type, given)
-        kept.until = self._steady_until(view, kept, goodput, gpus, current) if same else -np.inf
+        reserved, edge = reserved_now(view, self.reservations), next_edge(view.now, self.reservations)
+        if len(view.index) == 0:
+            return Allocation(
+                np.empty(0, np.int64),
+                np.empty(0),
+                reserved=reserved,
+                wake=edge if reserved and np.isfinite(edge) else None,
+            )
+        jobs = Jobs.of(view, kept.most_of(view.index))
+        before, jobs.penalty = kept.solution, kept.service.penalty(view, self.penalty)
+        given, gpu_type, nodes, status = self._decide(view, kept, jobs, reserved)
+        grown = (given > jobs.most).any()
+        kept.most[view.index] = np.maximum(jobs.most, given)
+        same = kept.solution is before and not grown and not jobs.fixed.any() and in_force(view, gpu_type, given)
+        kept.until = self._steady_until(view, kept, jobs) if same else -np.inf
         wake = kept.until - self.interval
+        proved = kept.proved()
         kept.answer = Allocation(
-            gpu_type, given, *kept.proved(), wake=wake if wake > view.now + self.interval else None
+            gpu_type,
+            given,
+            *proved[:2],
+            status=status or proved[2],
+            nodes=nodes if len(nodes) else None,
+            reserved=reserved,
+            wake=wake if wake > view.now + self.interval else None,
         )
         return kept.answer
 
-    def _steady_until(self, view, kept, goodput, gpus, current) -> float:
+    def _decide(self, view, kept, jobs, reserved):
+        """Solve and place, without those that find no place, until all do: GPUs, types, named nodes, and a status."""
+        utility, evicted = self._utility(view, jobs), 0
+        kept.bound = bound = np.nan
+        for attempt in range(RETRIES + 1):
+            choice, status = self._solve(view, kept, jobs, utility, reserved)
+            offers, held = jobs.offers, jobs.fixed
+            given = np.where(held, view.running_gpus, np.where(choice >= 0, offers.gpus[choice], 0.0))
+            # A fraction of a GPU is counted as one.
+            given = np.where(held | view.elastic, given, np.minimum(given, view.gpus))
+            gpu_type = np.where(held, view.gpu_type, np.where(choice >= 0, offers.types[choice], 0))
+            used = np.where(held, view.running_nodes, np.where(choice >= 0, offers.nodes[choice], 0))
+            rows, left = place_types(view, gpu_type, given, used, jobs.pinned, jobs.forced)
+            bound = kept.proved()[1] if attempt == 0 else bound
+            if not left.any():
+                break
+            evicted += int(left.sum())
+            for i in np.flatnonzero(left):
+                utility[i, (offers.types == gpu_type[i]) & (offers.gpus >= np.ceil(given[i]))] = np.nan
+            jobs.forced &= ~left
+        if left.any():
+            given, gpu_type = np.where(left, 0.0, given), np.where(left, 0, gpu_type)
+        kept.bound = bound
+        return given, gpu_type, rows, status + (f"{', ' if status else ''}{evicted} without a place" if evicted else "")
+
+    def _steady_until(self, view, kept, jobs) -> float:
         """Instant (s) up to which the program stays as it is, unless what it is made of changes; that is kept."""
-        kept.inputs = Inputs.of(view, "index", "capacity", "gpu_type", "running_gpus", "pause", "restarts")
-        if not kept.inputs.last(view):
+        kept.inputs = Inputs.of(
+            view, "index", "capacity", "up", "gpu_type", "running_gpus", "pause", "restarts", "learnt"
+        )
+        if not kept.inputs.last(view) or self.timeshare:
             return -np.inf
+        edge = next_edge(view.now, self.reservations)
         if not self.restarts:
-            return np.inf
-        return view.now + sia_steady_for(
-            goodput,
-            gpus,
+            return edge
+        offers = jobs.offers
+        lasts = sia_steady_for(
+            offers.goodput,
+            offers.gpus,
             age=view.age,
             restarts=view.restarts,
             restart=view.restart,
-            current=current,
+            current=jobs.current,
             power=self.power,
             decimals=self.decimals,
         )
+        return min(view.now + lasts, edge)
 
-    def _goodput(self, view):
-        """Configurations (types, GPUs: (C,)) and what each job does a second in each, nan where it cannot."""
-        cluster = view.cluster
-        types, nodes, gpus = sia_configurations(cluster.node_type, cluster.node_gpus)
-        elastic = view.elastic
-        if elastic.all():
-            return types, gpus, view.rates(types, nodes, gpus)
-        asked = np.ceil(view.gpus)
-        extra = np.setdiff1d(asked[~elastic], gpus).astype(np.int64)
-        kinds = np.arange(len(cluster.gpu_types))
-        regular = len(types)
-        types = np.concatenate([types, np.repeat(kinds, len(extra))])
-        gpus = np.concatenate([gpus, np.tile(extra, len(kinds))])
-        size = np.array([cluster.node_gpus[cluster.node_type == t].max() for t in kinds])
-        nodes = np.concatenate([nodes, -(-gpus[regular:] // size[types[regular:]])])
-        goodput = view.rates(types, nodes, gpus)
-        goodput[np.ix_(elastic, np.arange(regular, len(types)))] = np.nan
-        return types, gpus, goodput
-
-    def _utility(self, view, goodput, gpus, current, most):
+    def _utility(self, view, jobs):
         """Utilities (n, C), nan where a job may not go."""
+        offers = jobs.offers
         factor = restart_factor(view.age, view.restarts, view.restart) if self.restarts else None
         utility = sia_utility(
-            goodput,
-            gpus,
+            offers.goodput,
+            offers.gpus,
             power=self.power,
-            penalty=self.penalty,
+            penalty=jobs.penalty,
             decimals=self.decimals,
             factor=factor,
-            current=current,
+            current=jobs.current,
         )
-        least = np.where(np.isnan(goodput), np.inf, gpus).min(axis=1)
-        utility[gpus > np.maximum(self.growth * most, least)[:, None]] = np.nan
-        rows = np.flatnonzero(current >= 0)
-        utility[rows, current[rows]] += TIE
+        least = offers.least(len(view.cluster.gpu_types))[:, offers.types]
+        utility[offers.gpus > np.maximum(self.growth * jobs.most[:, None], least)] = np.nan
+        rows = np.flatnonzero(jobs.current >= 0)
+        utility[rows, jobs.current[rows]] += TIE
         return utility
 
-    def _solve(self, view, kept, utility, types, gpus, current, busy) -> np.ndarray:
-        """Choice (n,), -1 for none; the program of the jobs that may move, and its solution, are kept."""
-        kept.solution = None
-        if busy.all():
-            return current  # nobody may move: no program
-        taken = np.bincount(types[current[busy]], weights=gpus[current[busy]], minlength=len(view.capacity))
-        room = np.maximum(np.floor(view.capacity) - taken, 0).astype(np.int64)
-        kept.session.update(sia_round(utility[~busy], types, gpus, room, self._quantum()))
-        kept.solution = kept.session.solve()
+    def _solve(self, view, kept, jobs, utility, reserved) -> tuple[np.ndarray, str]:
+        """Choice (n,), -1 for none, and what there is to say; the program and its solution are kept."""
+        kept.solution, fixed, offers = None, jobs.fixed, jobs.offers
+        if fixed.all():
+            return jobs.current, ""  # nobody may move: no program
+        taken = np.bincount(view.gpu_type[fixed], np.ceil(view.running_gpus[fixed]), len(view.capacity))
+        taken = taken + sum(reserved.values(), np.zeros(len(view.capacity)))
+        room = np.maximum(np.floor(view.capacity - taken), 0).astype(np.int64)
+        must = jobs.forced[~fixed]
+        kept.session.update(sia_round(utility[~fixed], offers.types, offers.gpus, room, self._quantum(jobs), must))
+        try:
+            kept.solution = kept.session.solve()
+        except Infeasible:
+            return self._without(view, kept, jobs, utility, reserved)
+        except OutOfTime:
+            return jobs.current, "time limit: nothing found, all stay"
         job, config = np.nonzero(kept.solution.table > 0.5)
-        choice = np.where(busy, current, -1)
-        choice[np.flatnonzero(~busy)[job]] = config
-        return choice
+        choice = np.where(fixed, jobs.current, -1)
+        choice[np.flatnonzero(~fixed)[job]] = config
+        return choice, kept.solution.status
 
-    def _quantum(self) -> float:
+    def _without(self, view, kept, jobs, utility, reserved):
+        """Jobs that must run do not fit: an error, unless nodes are down, until which are up they wait."""
+        if view.up.all():
+            names = ", ".join(view.job_id(i) for i in np.flatnonzero(jobs.must)[:10])
+            asked = np.ceil(view.gpus[jobs.must]).sum()
+            raise PolicyError(
+                f"{self.name} at t={view.now:g} s: found jobs that are not preemptible and ask for {asked:g} GPUs, beside "
+                f"{sum(g.sum() for g in reserved.values()):g} reserved: {names}; expected no more than the cluster's "
+                f"{view.capacity.sum():g}, each on one type. Make some preemptible, or submit them later."
+            )
+        waiting, jobs.forced = jobs.forced, np.zeros(len(jobs.forced), bool)
+        choice, status = self._solve(view, kept, jobs, utility, reserved)
+        return choice, f"{status}, {int(waiting.sum())} not preemptible in doubt: nodes are down"
+
+    def _quantum(self, jobs) -> float:
         """What all utilities are multiples of, 0 for nothing."""
         scaled = self.penalty / TIE
-        return TIE if 0 <= self.decimals <= 4 and abs(scaled - round(scaled)) < 1e-6 else 0.0
+        whole = 0 <= self.decimals <= 4 and abs(scaled - round(scaled)) < 1e-6
+        return TIE if whole and np.all(jobs.penalty == self.penalty) else 0.0
 
 
 @dataclass
@@ -182,7 +255,9 @@ class _Carried:
     """What Sia carries: the solver, the last solution, the most GPUs that each job of the trace ever held (by row)."""
 
     session: Session
+    service: Service
     solution: Solution | None = None
+    bound: float = np.nan
     most: np.ndarray = field(default_factory=lambda: np.zeros(0))
     answer: Allocation | None = None
     inputs: Inputs | None = None
@@ -198,4 +273,4 @@ class _Carried:
     def proved(self) -> tuple[float, float, str]:
         """Objective, bound and status of the round; nothing to solve is solved."""
         found = self.solution
-        return (0.0, 0.0, "optimal") if found is None else (found.objective, found.bound, found.status)
+        return (0.0, 0.0, "optimal") if found is None else (found.objective, max(found.bound, self.bound), found.status)

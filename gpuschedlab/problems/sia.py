@@ -1,7 +1,5 @@
 """Sia's round: which configuration each job gets (thesis 3.3.3 and 3.3.4)."""
 
-from functools import lru_cache
-
 import numpy as np
 
 from gpuschedlab.errors import SolverError
@@ -9,43 +7,6 @@ from gpuschedlab.optim import MultipleChoice
 
 CLIP = 3000.0
 """Largest normalised goodput raised to the power (artifact's `sia_goodput_clip_val`)."""
-
-
-def sia_configurations(node_type: np.ndarray, node_gpus: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Configurations of a cluster: on one node powers of two and the node itself, beyond whole nodes (3.3.3).
-
-    Parameters
-    ----------
-    node_type : (N,) int array
-        GPU type of each node.
-    node_gpus : (N,) int array
-        GPUs of each node.
-
-    Returns
-    -------
-    types, nodes, gpus : (C,) int arrays
-        By type, then GPUs; not to be written to. A type's nodes are held to be alike: as large as the smallest.
-
-    Examples
-    --------
-    >>> types, nodes, gpus = sia_configurations([0, 0, 1], [4, 4, 6])
-    >>> list(zip(types.tolist(), nodes.tolist(), gpus.tolist()))
-    [(0, 1, 1), (0, 1, 2), (0, 1, 4), (0, 2, 8), (1, 1, 1), (1, 1, 2), (1, 1, 4), (1, 1, 6)]
-    """
-    return _configurations(*(tuple(np.asarray(a).tolist()) for a in (node_type, node_gpus)))
-
-
-@lru_cache(maxsize=8)  # a run asks for those of its cluster in each round
-def _configurations(node_type: tuple[int, ...], node_gpus: tuple[int, ...]):
-    node_type, node_gpus = np.array(node_type, np.int64), np.array(node_gpus, np.int64)
-    found = []
-    for t in np.unique(node_type):
-        size, count = int(node_gpus[node_type == t].min()), int((node_type == t).sum())
-        found += [(t, 1, 2**k) for k in range(size.bit_length()) if 2**k < size]
-        found += [(t, k, k * size) for k in range(1, count + 1)]
-    table = np.array(found, np.int64).reshape(-1, 3).T.copy()
-    table.setflags(write=False)
-    return tuple(table)
 
 
 def restart_factor(age: np.ndarray, restarts: np.ndarray, restart: np.ndarray | float) -> np.ndarray:
@@ -79,7 +40,7 @@ def sia_utility(
     gpus: np.ndarray,
     *,
     power: float = -0.5,
-    penalty: float = 1.1,
+    penalty: float | np.ndarray = 1.1,
     decimals: int = 2,
     factor: np.ndarray | None = None,
     current: np.ndarray | None = None,
@@ -97,7 +58,7 @@ def sia_utility(
         GPUs of each configuration.
     power : float
         Fairness p, not 0.
-    penalty : float
+    penalty : float or (n,) float array
         Cost lambda of a job without GPUs.
     decimals : int
         Digits to which (r G)^p is rounded; below 0: not at all.
@@ -136,7 +97,8 @@ def sia_utility(
         powered = np.minimum(G**power, CLIP)
     if decimals >= 0:
         powered = np.round(powered, decimals)
-    return penalty - powered if power < 0 else powered + penalty
+    lost = np.asarray(penalty, float)[..., None]
+    return lost - powered if power < 0 else powered + lost
 
 
 def _normalised(goodput, gpus) -> np.ndarray:
@@ -211,10 +173,12 @@ def sia_round(
     gpus_of_config: np.ndarray,
     capacity: np.ndarray,
     quantum: float = 0.0,
+    mandatory: np.ndarray | None = None,
 ) -> MultipleChoice:
     """Sia's integer program (equation 3.4) on utilities against no allocation.
 
-    maximise sum u_ij x_ij subject to sum_j x_ij <= 1 for each job i, sum gpus_j x_ij <= capacity_t for each type t, x
+    maximise sum u_ij x_ij subject to sum_j x_ij <= 1 for each job i (= 1 for those that must run), and
+    sum gpus_j x_ij <= capacity_t for each type t, x
     binary.
 
     Parameters
@@ -226,6 +190,8 @@ def sia_round(
         GPUs of each type.
     quantum : float
         What all utilities are multiples of, 0 for nothing.
+    mandatory : (n,) bool array, optional
+        Jobs that must run (3.3.4, preemption and reservation).
 
     Returns
     -------
@@ -239,4 +205,4 @@ def sia_round(
     [[1.0, 0.0], [0.0, 1.0]]
     """
     utility = np.atleast_2d(np.asarray(utility, float))
-    return MultipleChoice(utility, type_of_config, gpus_of_config, capacity, quantum, "Sia round")
+    return MultipleChoice(utility, type_of_config, gpus_of_config, capacity, quantum, "Sia round", mandatory)

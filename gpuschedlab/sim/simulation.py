@@ -26,6 +26,7 @@ from gpuschedlab.sim.scenario import Scenario, scenario_of
 from gpuschedlab.sim.snapshot import Snapshot, take_snapshot
 from gpuschedlab.sim.view import View
 from gpuschedlab.traces import value_table
+from gpuschedlab.traces.schema import DECLARED
 
 PATIENCE = 7 * 86_400.0
 """Seconds without any progress after which a round policy is held to be stuck."""
@@ -252,6 +253,22 @@ class Simulation:
                 raise KeyError(f"codes: found no text column {column!r}; the trace has {', '.join(texts)}.")
             self._codes[column] = text_codes(self.trace, column)
         return self._codes[column]
+
+    def declared(self, column: str, default: float) -> np.ndarray:
+        """Numbers (n,) of a column that owners of jobs declare; `default` where a job has none.
+
+        Raises
+        ------
+        KeyError
+            It is no column of `gpuschedlab.traces.DECLARED`.
+        """
+        if column not in DECLARED:
+            raise KeyError(f"declared: found column {column!r}; expected one of {', '.join(DECLARED)}.")
+        if column not in self.trace.columns:
+            return np.full(self.trace.height, default)
+        if column not in self._codes:
+            self._codes[column] = self.trace[column].cast(pl.Float64).fill_null(np.nan).to_numpy()
+        return np.where(np.isnan(self._codes[column]), default, self._codes[column])
 
     @cached_property
     def values(self) -> tuple[np.ndarray, np.ndarray]:

@@ -127,6 +127,16 @@ class View:
         """
         return self._simulation.codes(column)[self.index]
 
+    def declared(self, column: str, default: float) -> np.ndarray:
+        """Numbers (n,) that the owners of jobs declare, of a column of `DECLARED`; `default` where there is none.
+
+        Raises
+        ------
+        KeyError
+            It is no such column.
+        """
+        return self._simulation.declared(column, default)[self.index]
+
     def job_id(self, i: int) -> str:
         """Name of the job at a position."""
         return self._simulation.trace["job_id"][int(self.index[i])]
@@ -264,6 +274,11 @@ class View:
             at, next_ = at[next_ >= 0], next_[next_ >= 0]
         found = np.concatenate(rows) if rows else np.zeros((0, 3))
         return found[np.lexsort((found[:, 1], found[:, 0]))]
+
+    @cached_property
+    def learnt(self) -> np.ndarray:
+        """(n, T) what runs have shown of each job's speed on each type, if the estimator has to learn it (`Bootstrap`)."""
+        return np.zeros((len(self), 0))
 
     @cached_property
     def deadlines(self) -> np.ndarray:

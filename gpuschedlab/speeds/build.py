@@ -84,6 +84,20 @@ def check_arrays(speeds) -> None:
     check_pairs(speeds)
 
 
+def find_places(speeds, types, nodes, gpus) -> np.ndarray:
+    """Where the rates of each model (M, C) in each configuration begin, -1 for none; as `codes.find_row` looks them up."""
+    any_ = np.full(len(types), ANY)
+    keys = [config_code.py_func(types, n, g) for n, g in ((nodes, gpus), (any_, gpus), (any_, any_))]
+    out = np.full((len(speeds.models), len(types)), -1, np.int64)
+    for m in range(len(speeds.models)):
+        own = slice(speeds.first[m], speeds.first[m + 1])
+        code, row = speeds.code[own], speeds.row[own]
+        for key in keys:
+            at = np.minimum(np.searchsorted(code, key), len(code) - 1)
+            out[m] = np.where((out[m] < 0) & (code[at] == key) & (types >= 0), row[at], out[m])
+    return out
+
+
 def _check_shapes(speeds):
     """Raise SpeedError unless names are unique and the arrays have the sizes that go together."""
     n, entries = len(speeds.models), len(speeds.code)

@@ -8,10 +8,18 @@ import numpy as np
 import polars as pl
 
 from gpuschedlab.errors import SpeedError
-from gpuschedlab.speeds.build import arrays_from_frame, check_arrays, join_speeds
+from gpuschedlab.speeds.build import arrays_from_frame, check_arrays, find_places, join_speeds
 from gpuschedlab.speeds.codes import ANY, ends_of, rates_of
 from gpuschedlab.speeds.curves import Curves
 from gpuschedlab.speeds.pairs import PAIRS
+
+TEMPLATES = 8
+"""Sets of configurations whose places in a table are kept."""
+
+
+def _key(*arrays: np.ndarray) -> bytes:
+    """Bytes that stand for some arrays."""
+    return b"".join(a.tobytes() for a in arrays)
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,6 +113,7 @@ class Speeds:
                 object.__setattr__(self, name, np.ascontiguousarray(getattr(self, name), np.float64))
         if self.curves is not None:
             object.__setattr__(self, "curves", self.curves.under(self.models))
+        object.__setattr__(self, "_places", {})
         check_arrays(self)
 
     @classmethod
@@ -213,8 +222,49 @@ class Speeds:
             )
         if model.size and not -1 <= model.min() <= model.max() < len(self.models):
             raise SpeedError(f"Speeds.rates: found model {model.max()}; expected -1 to {len(self.models) - 1}.")
-        table = (self.first, self.code, self.row, self.rate, self.seg_first, self.seg_end)
-        return rates_of(*table, model, progress, types, nodes, gpus)
+        key = _key(types, nodes, gpus)
+        if key not in self._places:  # asked for the first time
+            self._keep(key, None)
+            table = (self.first, self.code, self.row, self.rate, self.seg_first, self.seg_end)
+            return rates_of(*table, model, progress, types, nodes, gpus)
+        known = model >= 0
+        out = np.full((len(model), len(types)), np.nan)
+        at = self.places(types, nodes, gpus)[model[known]]
+        segment = self._segments(model[known], progress[known])
+        out[known] = np.where(at >= 0, self.rate[np.maximum(at, 0) + segment[:, None]], np.nan)
+        return out
+
+    def places(self, types, nodes, gpus) -> np.ndarray:
+        """Where in `rate` the first segment of each model under each configuration is (M, C); -1 where there is none.
+
+        Kept for the configurations asked for lately: a policy asks for the same ones round after round.
+
+        Parameters
+        ----------
+        types, nodes, gpus : (C,) int arrays
+            Configurations; types index `gpu_types`, -1 for a type that is not there.
+        """
+        asked = tuple(np.ascontiguousarray(a, np.int64) for a in (types, nodes, gpus))
+        key = _key(*asked)
+        if self._places.get(key) is None:
+            self._keep(key, find_places(self, *asked))
+        return self._places[key]
+
+    def _keep(self, key: bytes, places: np.ndarray | None):
+        """Keep the places of a set of configurations, or that it was asked for; those of the oldest are dropped."""
+        self._places.pop(key, None)
+        while len(self._places) >= TEMPLATES:
+            self._places.pop(next(iter(self._places)))
+        self._places[key] = places
+
+    def _segments(self, model, progress) -> np.ndarray:
+        """(n,) segment of each job, 0 upwards: the first that ends at or above its progress, or the last."""
+        found = np.zeros(len(model), np.int64)
+        for m in np.unique(model):
+            own = model == m
+            ends = self.seg_end[self.seg_first[m] : self.seg_first[m + 1]]
+            found[own] = np.minimum(np.searchsorted(ends, progress[own]), len(ends) - 1)
+        return found
 
     def segment_ends(self, model, progress) -> np.ndarray:
         """Progress up to which the rates of each job stay what they are.

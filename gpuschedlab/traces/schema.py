@@ -93,6 +93,9 @@ SCHEMA: dict[str, Column] = {
     "kind": Column(pl.String, "best_effort, strict or soft", choices=("best_effort", "strict", "soft")),
     "target": Column(pl.Float64, "progress units, above 0", low=0, open_low=True),
     "batch_size": Column(pl.Int64, "samples, from 1 up", low=1),
+    "min_gpus": Column(pl.Float64, "the fewest GPUs that the job takes, above 0", low=0, high=MOST_GPUS, open_low=True),
+    "max_gpus": Column(pl.Float64, "the most GPUs that the job takes, above 0", low=0, high=MOST_GPUS, open_low=True),
+    "preemptible": Column(pl.Boolean, "true or false"),
     "fm": Column(pl.String, "a text"),
     "task": Column(pl.String, "a text"),
     "llm": Column(pl.String, "a text"),
@@ -100,6 +103,9 @@ SCHEMA: dict[str, Column] = {
     "restart": Column(pl.Float64, "more seconds lost at each start after the first, from 0 up", low=0, high=LONGEST),
     "jobs": Column(pl.Float64, "jobs that the row stands for, from 1 up", low=1),
 }
+
+DECLARED = ("min_gpus", "max_gpus", "preemptible")
+"""Columns in which the owners of jobs declare what a policy has to keep to."""
 
 
 @dataclass(frozen=True)

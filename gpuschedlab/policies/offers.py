@@ -1,0 +1,95 @@
+"""What each job could get in a round of Sia: configurations, and its goodput in each (thesis 3.3.3 and 3.3.4)."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gpuschedlab.problems import sia_configurations, sia_rigid
+
+
+@dataclass(frozen=True)
+class Offers:
+    """Configurations that some job can have.
+
+    Parameters
+    ----------
+    types, nodes, gpus : (C,) int arrays
+        Configurations, as in `sia_configurations`.
+    goodput : (n, C) float array
+        Progress a second of each job in each, nan where it cannot run so.
+    """
+
+    types: np.ndarray
+    nodes: np.ndarray
+    gpus: np.ndarray
+    goodput: np.ndarray
+
+    @classmethod
+    def of(cls, view) -> "Offers":
+        """Offers of a round: regular configurations, and for jobs that run on none of these the GPUs that they ask for."""
+        cluster, asked = view.cluster, np.ceil(view.gpus).astype(np.int64)
+        regular = sia_configurations(cluster.node_type, cluster.node_gpus)
+        known = _known(view, *regular, asked)
+        types, nodes, gpus = (part[known] for part in regular)
+        goodput = view.rates(types, nodes, gpus)
+        rigid = ~(goodput > 0).any(axis=1)
+        if rigid.any():
+            extra = sia_rigid(asked[rigid], cluster.node_type, cluster.node_gpus)
+            also = view.rates(*extra)
+            also[~rigid[:, None] | (asked[:, None] != extra[2])] = np.nan
+            types, nodes, gpus = (np.concatenate(pair) for pair in zip((types, nodes, gpus), extra, strict=True))
+            goodput = np.concatenate([goodput, also], axis=1)
+        least, most = view.declared("min_gpus", 0.0), view.declared("max_gpus", np.inf)
+        if least.any() or np.isfinite(most).any():
+            goodput[(gpus < least[:, None]) | (gpus > most[:, None])] = np.nan
+        return cls(types, nodes, gpus, goodput)
+
+    def least(self, types: int) -> np.ndarray:
+        """(n, T) fewest GPUs of each type that a job can run on, inf where it cannot."""
+        found = np.full((len(self.goodput), types), np.inf)
+        for t in range(types):
+            own = self.types == t
+            if own.any():
+                found[:, t] = np.where(self.goodput[:, own] > 0, self.gpus[own], np.inf).min(axis=1)
+        return found
+
+    def of_held(self, gpu_type, gpus) -> np.ndarray:
+        """(n,) configuration that each job holds, -1 for none of these."""
+        held = (gpu_type[:, None] == self.types) & (np.ceil(gpus)[:, None] == self.gpus)
+        held &= ~np.isnan(self.goodput)
+        return np.where(held.any(axis=1), held.argmax(axis=1), -1)
+
+
+@dataclass
+class Jobs:
+    """The jobs of a round: what they could get, what they hold, and how free they are."""
+
+    offers: Offers
+    most: np.ndarray
+    current: np.ndarray
+    must: np.ndarray
+    pinned: np.ndarray
+    fixed: np.ndarray
+    forced: np.ndarray
+    penalty: float | np.ndarray = 0.0
+
+    @classmethod
+    def of(cls, view, most) -> "Jobs":
+        """From a view, and the most GPUs that each job ever held."""
+        offers = Offers.of(view)
+        current = offers.of_held(view.gpu_type, view.running_gpus)
+        must = view.declared("preemptible", 1.0) == 0.0
+        pinned = must & (view.gpu_type >= 0)
+        fixed = pinned | ((current >= 0) & (view.pause > 0))
+        return cls(offers, most, current, must, pinned, fixed, must & ~pinned)
+
+
+def _known(view, types, nodes, gpus, asked) -> np.ndarray:
+    """(C,) whether any job of the view may have a rate in a configuration: 99 % of a large cluster's are in no table."""
+    asks = np.unique(asked[~view.elastic])
+    known = np.isin(gpus, asks)
+    models = np.unique(view.model[view.elastic])
+    if len(models):
+        own = view.speeds.type_codes(view.cluster.gpu_types)[types]
+        known |= (view.speeds.places(own, nodes, gpus)[models] >= 0).any(axis=0)
+    return known

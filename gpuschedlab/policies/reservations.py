@@ -1,0 +1,45 @@
+"""GPUs kept free for nobody over some time, as a policy answers for them."""
+
+import numpy as np
+
+from gpuschedlab.errors import PolicyError
+
+
+def reserved_now(view, reservations: tuple) -> dict[str, np.ndarray]:
+    """GPUs (T,) of each reservation that is in force, by name; of nodes that are down none are kept.
+
+    Parameters
+    ----------
+    view : View
+    reservations : tuple of (str, float, float, float)
+        GPU type, GPUs, start and end (s).
+
+    Raises
+    ------
+    PolicyError
+        No such type, or more GPUs than it has.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace as View
+    >>> from gpuschedlab.cluster import Cluster
+    >>> view = View(now=60.0, cluster=Cluster.parse("2x4:t4"), capacity=np.array([8.0]))
+    >>> reserved_now(view, (("t4", 2, 0.0, 600.0), ("t4", 4, 600.0, 900.0)))
+    {'reservation 0': array([2.])}
+    """
+    names, found = list(view.cluster.gpu_types), {}
+    for k, (gpu_type, gpus, start, end) in enumerate(reservations):
+        if gpu_type not in names or gpus > view.cluster.capacity[names.index(gpu_type)]:
+            raise PolicyError(
+                f"reservation {k}: found {gpus:g} GPUs of {gpu_type!r}; expected one of {names}, and no more than the "
+                "cluster has. Change `reservations`."
+            )
+        if start <= view.now < end:
+            found[f"reservation {k}"] = np.where(np.array(names) == gpu_type, float(gpus), 0.0)
+    total = sum(found.values(), np.zeros(len(names)))
+    return {name: np.minimum(g, view.capacity * g / np.maximum(total, 1e-9)) for name, g in found.items()}
+
+
+def next_edge(now: float, reservations: tuple) -> float:
+    """Instant (s) at which what is reserved next changes; inf for never."""
+    return min((t for *_, start, end in reservations for t in (start, end) if t > now), default=np.inf)

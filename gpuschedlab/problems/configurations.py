@@ -1,0 +1,83 @@
+"""Sia's configurations: which numbers of GPUs of each type a job may have, on how many nodes (thesis 3.3.3)."""
+
+from functools import lru_cache
+
+import numpy as np
+
+
+def sia_configurations(node_type: np.ndarray, node_gpus: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Configurations of a cluster: on one node powers of two and the node itself, beyond whole nodes (3.3.3).
+
+    Parameters
+    ----------
+    node_type : (N,) int array
+        GPU type of each node.
+    node_gpus : (N,) int array
+        GPUs of each node.
+
+    Returns
+    -------
+    types, nodes, gpus : (C,) int arrays
+        By type, then GPUs; not to be written to. Where a type has nodes of several sizes, those of one size go together,
+        or the largest nodes of all.
+
+    Examples
+    --------
+    >>> types, nodes, gpus = sia_configurations([0, 0, 1], [4, 4, 6])
+    >>> list(zip(types.tolist(), nodes.tolist(), gpus.tolist()))
+    [(0, 1, 1), (0, 1, 2), (0, 1, 4), (0, 2, 8), (1, 1, 1), (1, 1, 2), (1, 1, 4), (1, 1, 6)]
+    """
+    return _configurations(*(tuple(np.asarray(a).tolist()) for a in (node_type, node_gpus)))
+
+
+@lru_cache(maxsize=8)  # a run asks for those of its cluster in each round
+def _configurations(node_type: tuple[int, ...], node_gpus: tuple[int, ...]):
+    kinds, sizes = np.array(node_type, np.int64), np.array(node_gpus, np.int64)
+    found = [(t, nodes, gpus) for t in np.unique(kinds).tolist() for gpus, nodes in _of_type(sizes[kinds == t])]
+    table = np.array(found, np.int64).reshape(-1, 3).T.copy()
+    table.setflags(write=False)
+    return tuple(table)
+
+
+def _of_type(sizes: np.ndarray) -> list[tuple[int, int]]:
+    """(GPUs, nodes) of the configurations of one type, whose nodes have these sizes."""
+    largest = int(sizes.max())
+    found = {(2**k, 1) for k in range(largest.bit_length())}
+    for size, count in zip(*np.unique(sizes, return_counts=True), strict=True):
+        found |= {(k * int(size), k) for k in range(1, int(count) + 1)}
+    descending = np.cumsum(np.sort(sizes)[::-1])
+    found |= {(int(gpus), k + 1) for k, gpus in enumerate(descending)}
+    return sorted(found)
+
+
+def sia_rigid(
+    asked: np.ndarray, node_type: np.ndarray, node_gpus: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Configurations of jobs that run on the GPUs that they ask for only: any number, on the fewest nodes of each type.
+
+    Parameters
+    ----------
+    asked : (k,) int array
+        Numbers of GPUs.
+    node_type, node_gpus : (N,) int arrays
+        As in `sia_configurations`.
+
+    Returns
+    -------
+    types, nodes, gpus : (C,) int arrays
+        Those that the type has the GPUs for, by type, then GPUs.
+
+    Examples
+    --------
+    >>> types, nodes, gpus = sia_rigid([6, 10], [0, 0, 1], [4, 4, 16])
+    >>> list(zip(types.tolist(), nodes.tolist(), gpus.tolist()))
+    [(0, 2, 6), (1, 1, 6), (1, 1, 10)]
+    """
+    kinds, sizes, found = np.asarray(node_type), np.asarray(node_gpus), []
+    for t in np.unique(kinds).tolist():
+        room = np.cumsum(np.sort(sizes[kinds == t])[::-1])
+        for gpus in np.unique(np.asarray(asked, np.int64)).tolist():
+            nodes = int(np.searchsorted(room, gpus)) + 1
+            if nodes <= len(room):
+                found.append((t, nodes, gpus))
+    return tuple(np.array(found, np.int64).reshape(-1, 3).T.copy())
