@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from gpuschedlab.errors import Infeasible
 from gpuschedlab.optim.knapsack import MultipleChoice
 from gpuschedlab.optim.program import Program
 
@@ -70,11 +71,14 @@ def close_cells(
     from gpuschedlab.optim.highs import Highs
 
     n, k, types = problem.shape[0], len(job), len(problem.capacity)
+    has_cell = np.bincount(job, minlength=n) > 0
+    if (problem.mandatory & ~has_cell).any():
+        raise Infeasible(f"{problem.name}: infeasible; a mandatory job has no configuration that fits.")
     columns = np.arange(k)
     rows = np.concatenate([job, n + problem.kinds[config]])
     weights = np.concatenate([np.ones(k), problem.gpus[config]])
     A = sp.csc_array((weights, (rows, np.tile(columns, 2))), shape=(n + types, k))
-    named = np.flatnonzero(np.concatenate([np.bincount(job, minlength=n) > 0, np.ones(types, bool)]) | _must(problem))
+    named = np.flatnonzero(np.concatenate([has_cell, np.ones(types, bool)]))
     limits = {} if np.isinf(time_limit) else {"time_limit": max(time_limit, 1e-3)}
     solver = Highs(gap=gap, mip_abs_gap=max(slack, 1e-9), **limits)
     found = solver.solve(
@@ -93,8 +97,3 @@ def close_cells(
     taken = found.x > 0.5
     choice[job[taken]] = config[taken]
     return Closed(choice, found.bound, found.status)
-
-
-def _must(problem: MultipleChoice) -> np.ndarray:
-    """(n + T,) rows of mandatory jobs: one without a cell makes the program infeasible."""
-    return np.concatenate([problem.mandatory, np.zeros(len(problem.capacity), bool)])

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from gpuschedlab.cluster import Cluster
-from gpuschedlab.errors import ClusterError, RunError, SpeedWarning, TraceError
+from gpuschedlab.errors import ClusterError, RunError, SpeedError, SpeedWarning, TraceError
 from gpuschedlab.estimators import Estimator, Oracle
 from gpuschedlab.sim.policy import Policy
 from gpuschedlab.sim.run import Run
@@ -51,8 +51,9 @@ class Scenario:
 
     Raises
     ------
-    TraceError, ClusterError
-        Something does not fit: the message says who, what was found, what was expected.
+    TraceError, ClusterError, SpeedError
+        Something does not fit: the message says who, what was found, what was expected. A model that is known on GPU types
+        alone that the cluster lacks could never run.
 
     Warns
     -----
@@ -95,6 +96,7 @@ class Scenario:
         for name, value in settled.items():
             object.__setattr__(self, name, value)
         _warn_of_unknown_models(self.trace, self.speeds)
+        _check_types(self.trace, self.speeds, self.cluster)
 
     @classmethod
     def of(cls, simulation: "Simulation") -> "Scenario":
@@ -203,6 +205,21 @@ def _warn_of_unknown_models(trace: pl.DataFrame, speeds: Speeds | None):
         SpeedWarning,
         stacklevel=4,  # the caller of Scenario(...)
     )
+
+
+def _check_types(trace: pl.DataFrame, speeds: Speeds | None, cluster: Cluster):
+    """Raise SpeedError for the first model in use that is known on absent GPU types only."""
+    if speeds is None or "model" not in trace.columns:
+        return
+    used = trace["model"].unique().to_list()
+    for m, model in enumerate(speeds.models):
+        if model not in used or speeds.types_of(m) & set(cluster.gpu_types):
+            continue
+        jobs = trace.filter(model=model)["job_id"]
+        raise SpeedError(
+            f"model {model!r} ({len(jobs)} jobs, such as {jobs[0]}) is known on {', '.join(sorted(speeds.types_of(m)))} "
+            f"only; the cluster has {', '.join(cluster.gpu_types)}. Add its speed on one of these, or leave its jobs out."
+        )
 
 
 def scenario_of(

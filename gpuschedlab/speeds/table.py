@@ -266,6 +266,12 @@ class Speeds:
             found[own] = np.minimum(np.searchsorted(ends, progress[own]), len(ends) - 1)
         return found
 
+    def types_of(self, model: int) -> set[str]:
+        """Names of the GPU types on which a model (an index) is known."""
+        code = self.code[self.first[model] : self.first[model + 1]]
+        kinds = {self.shapes[c][0] for c in code[code < 0].tolist()} | set(np.unique(code[code >= 0] >> 40).tolist())
+        return {self.gpu_types[k] for k in kinds}
+
     def segment_ends(self, model, progress) -> np.ndarray:
         """Progress up to which the rates of each job stay what they are.
 

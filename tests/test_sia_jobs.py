@@ -1,0 +1,242 @@
+"""Sia and the kinds of jobs that it takes: rigid, hybrid-parallel, declared limits, jobs that stay, reservations, congestion."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+from gpuschedlab.cluster import Cluster
+from gpuschedlab.errors import PolicyError, SpeedError
+from gpuschedlab.policies import sia
+from gpuschedlab.policies.placer import Placer, orderly
+from gpuschedlab.policies.sia import Sia
+from gpuschedlab.sim import simulate
+from gpuschedlab.speeds import Speeds
+
+
+def table(rows) -> Speeds:
+    """Speeds from rows (model, GPU type, nodes, GPUs, rate), each job's work 10,000."""
+    names = ["model", "gpu_type", "n_nodes", "n_gpus", "rate"]
+    return Speeds.from_frame(pl.DataFrame(rows, schema=names, orient="row").with_columns(progress=10_000.0))
+
+
+def jobs(gpus, model=None, **columns) -> pl.DataFrame:
+    n = len(gpus)
+    frame = {"job_id": [f"j{i}" for i in range(n)], "submit": [0.0] * n, "gpus": [float(g) for g in gpus]}
+    frame |= {"duration": [10_000.0] * n, "model": model or [None] * n}
+    return pl.DataFrame(frame | columns, schema_overrides={"model": pl.Utf8})
+
+
+def named(rounds) -> int:
+    return rounds["status"].str.contains("not placed").sum()
+
+
+def rigid_speeds(sizes, cluster) -> Speeds:
+    """Models that run on one number of GPUs only, on any number of nodes."""
+    return table(
+        [
+            (f"m{g}", t, nodes, g, 1.0 + k)
+            for g in sizes
+            for k, t in enumerate(cluster.gpu_types)
+            for nodes in range(1, g + 1)
+        ]
+    )
+
+
+@pytest.mark.parametrize("asked", [[6], [10], [14], [6, 10, 14, 6, 3, 12]])
+@pytest.mark.parametrize("nodes", ["4x4:t4", "2x8:t4", "4x4:t4,2x8:rtx"])
+def test_rigid_jobs_with_tables_end_whatever_they_ask_for(asked, nodes):
+    cluster = Cluster.parse(nodes)
+    run = simulate(jobs(asked, [f"m{g}" for g in asked]), cluster, Sia(), speeds=rigid_speeds(set(asked), cluster))
+    assert run.jobs["end"].null_count() == 0
+    held = run.allocations.group_by("job", "start").agg(pl.col("gpus").sum())
+    assert set(held["gpus"]) == set(map(float, asked))
+    assert named(run.rounds) == 0
+
+
+def test_a_rigid_trace_is_the_same_with_and_without_a_table_at_the_reference_type():
+    cluster, asked = Cluster.parse("4x4:t4"), [6, 1, 10, 2, 14, 3, 4, 8]
+    speeds = table([(f"m{g}", "t4", n, g, 1.0) for g in asked for n in range(1, g + 1)])
+    trace = jobs(asked, [f"m{g}" for g in asked], switch=[30.0] * 8)
+    runs = [simulate(trace, cluster, Sia(), speeds=s) for s in (speeds, None)]
+    assert runs[0].jobs["end"].to_list() == runs[1].jobs["end"].to_list()
+    assert runs[0].jobs["start"].to_list() == runs[1].jobs["start"].to_list()
+
+
+def hybrid_speeds() -> Speeds:
+    """Units of 2 GPUs on a100 and of 8 on rtx; a job without limits on a100 only."""
+    rows = [("gpt", "a100", max(1, g // 8), g, g / 2) for g in (2, 4, 8, 16)]
+    rows += [("gpt", "rtx", g // 8, g, g / 8) for g in (8, 16)]
+    return table(rows + [("bert", "a100", max(1, g // 8), g, float(g)) for g in (1, 2, 4, 8, 16)])
+
+
+def test_a_hybrid_job_starts_on_the_type_that_is_free():
+    cluster = Cluster.parse("1x8:a100,2x8:rtx")
+    trace = jobs([8, 8, 2], ["bert", "bert", "gpt"], submit=[0.0, 0.0, 600.0], min_gpus=[4.0, 4.0, None])
+    run = simulate(trace, cluster, Sia(), speeds=hybrid_speeds())
+    gpt = run.jobs.filter(job_id="j2")
+    assert gpt["start"][0] == 600.0
+    first = run.allocations.filter(job=2).sort("start").row(0, named=True)
+    assert first["gpus"] == 8
+    assert first["node"] > 0  # rtx
+    sizes = run.allocations.filter(job=2).group_by("start").agg(pl.col("gpus").sum())["gpus"]
+    assert set(sizes) <= {2.0, 4.0, 8.0, 16.0}
+
+
+def test_nodes_of_six_never_leave_a_job_without_a_place():
+    cluster = Cluster.parse("2x6:t4")
+    speeds = table([("m", "t4", n, g, g**0.9) for n, g in ((1, 1), (1, 2), (1, 4), (1, 6), (2, 12))])
+    four = simulate(jobs([4] * 3, min_gpus=[4.0] * 3, max_gpus=[4.0] * 3, model=["m"] * 3), cluster, Sia(), speeds=speeds)
+    assert named(four.rounds) == 0
+    assert four.jobs["end"].null_count() == 0
+    assert four.rounds["status"][0] == "optimal, 1 without a place"
+    first = four.allocations.filter(pl.col("start") == 0)
+    assert first["gpus"].to_list() == [4.0, 4.0]
+    many = simulate(jobs([1] * 9, ["m"] * 9, submit=[60.0 * i for i in range(9)]), cluster, Sia(), speeds=speeds)
+    assert named(many.rounds) == 0
+    assert 6.0 in many.allocations["gpus"].to_list()  # a node as a whole
+
+
+def test_nodes_of_several_sizes_of_one_type():
+    cluster = Cluster.parse("1x8:t4,2x4:t4")
+    speeds = table([("m", "t4", n, g, g**0.9) for n, g in ((1, 1), (1, 2), (1, 4), (1, 8), (2, 8), (2, 12), (3, 16))])
+    run = simulate(jobs([1], ["m"]), cluster, Sia(), speeds=speeds)
+    sizes = run.allocations.group_by("start").agg(pl.col("gpus").sum()).sort("start")["gpus"]
+    assert sizes.to_list() == [1.0, 2.0, 4.0, 8.0, 16.0]
+    assert named(run.rounds) == 0
+
+
+def test_declared_limits_are_kept():
+    cluster = Cluster.parse("4x4:t4")
+    speeds = table([("m", "t4", max(1, g // 4), g, g**0.9) for g in (1, 2, 4, 8, 16)])
+    run = simulate(jobs([1, 1], ["m"] * 2, min_gpus=[2.0, None], max_gpus=[None, 4.0]), cluster, Sia(), speeds=speeds)
+    sizes = run.allocations.group_by("job", "start").agg(pl.col("gpus").sum()).sort("start")
+    assert sizes.filter(job=0)["gpus"].min() == 2
+    assert sizes.filter(job=1)["gpus"].max() == 4
+    assert run.jobs["end"].null_count() == 0
+
+
+def test_jobs_that_are_not_preemptible_never_move():
+    """Long jobs that stay, among elastic ones that come and go; some have to be repacked around them."""
+    cluster = Cluster.parse("4x4:t4")
+    speeds = table([("m", "t4", max(1, g // 4), g, 3 * g**0.9) for g in (1, 2, 4, 8, 16)])
+    rng = np.random.default_rng(0)
+    trace = jobs(
+        [1] * 16,
+        [None] * 4 + ["m"] * 12,
+        submit=[0.0, 60.0, 120.0, 600.0, *np.sort(rng.uniform(700, 9000, 12))],
+        preemptible=[False] * 4 + [True] * 12,
+    )
+    assert trace["submit"][3] < trace["submit"][4]
+    run = simulate(trace, cluster, Sia(), speeds=speeds)
+    stays = run.allocations.filter(pl.col("job") < 4)
+    assert stays.group_by("job").len()["len"].to_list() == [1] * 4  # one stretch each: never moved, never stopped
+    assert run.jobs.sort("job_id").filter(pl.col("job_id").is_in(["j0", "j1", "j2", "j3"]))["jct"].max() <= 10_060
+    assert run.jobs["end"].null_count() == 0
+    free = simulate(trace.drop("preemptible"), cluster, Sia(), speeds=speeds)
+    assert free.jobs["restarts"].sum() != run.jobs["restarts"].sum() or not free.jobs.equals(run.jobs)
+
+
+def test_more_mandatory_demand_than_gpus_names_the_jobs():
+    trace = jobs([3, 2], preemptible=[False, False])
+    with pytest.raises(PolicyError, match=r"not preemptible and ask for 5 GPUs, beside 0 reserved: j0, j1; .*4"):
+        simulate(trace, Cluster.parse("1x4:t4"), Sia())
+    with pytest.raises(PolicyError, match=r"3 GPUs, beside 2 reserved: j0;"):
+        simulate(trace.head(1), Cluster.parse("1x4:t4"), Sia(reservations=(("t4", 2, 0.0, 600.0),)))
+
+
+@pytest.mark.parametrize("solver", ["prices", "highs"])
+def test_mandatory_jobs_come_first(solver):
+    """Two jobs of two GPUs against one of four that is worth as much as both would be: it must run."""
+    trace = jobs([2, 2, 4], preemptible=[True, True, False])
+    run = simulate(trace, Cluster.parse("1x4:t4"), Sia(solver=solver))
+    assert run.jobs["start"].to_list() == [10_020.0, 10_020.0, 0.0]  # at the next round
+
+
+def test_a_reservation_is_kept():
+    cluster = Cluster.parse("2x4:t4")
+    speeds = table([("m", "t4", max(1, g // 4), g, g**0.9) for g in (1, 2, 4, 8)])
+    run = simulate(jobs([1] * 3, ["m"] * 3), cluster, Sia(reservations=(("t4", 4, 900.0, 1800.0),)), speeds=speeds)
+    overlap = pl.min_horizontal("end", 1800.0) - pl.max_horizontal("start", 900.0)
+    assert run.allocations.select((pl.col("gpus") * overlap.clip(0)).sum()).item() == 4 * 900  # the other half is kept
+    assert run.pools.rows() == [(900.0, "reservation 0", "t4", 4.0), (1800.0, "reservation 0", "t4", 0.0)]
+    with pytest.raises(PolicyError, match=r"found 4 GPUs of 'v100'; expected one of \['t4'\]"):
+        simulate(jobs([1]), cluster, Sia(reservations=(("v100", 4, 0.0, 1.0),)))
+
+
+def test_a_profile_on_absent_types_only_is_an_error_before_the_simulation():
+    speeds = table([("m", "a100", 1, 1, 1.0), ("n", "t4", 1, 1, 1.0)])
+    trace = jobs([1, 1, 1], ["n", "m", "m"])
+    with pytest.raises(SpeedError, match=r"model 'm' \(2 jobs, such as j1\) is known on a100 only; the cluster has t4"):
+        simulate(trace, Cluster.parse("1x4:t4"), Sia(), speeds=speeds)
+
+
+def test_a_solver_out_of_time_says_so_and_no_job_is_lost(monkeypatch):
+    """HiGHS without a single point: jobs keep what they hold, and start as soon as it has time again."""
+    from gpuschedlab.errors import OutOfTime
+
+    calls, solve = [], sia.Session.solve
+
+    def slow(self):
+        calls.append(1)
+        if 3 <= len(calls) <= 6:
+            raise OutOfTime("Sia round: no point")
+        return solve(self)
+
+    monkeypatch.setattr(sia.Session, "solve", slow)
+    trace = jobs([2] * 4, submit=[0.0, 60.0, 120.0, 180.0])
+    run = simulate(trace, Cluster.parse("1x4:t4"), Sia(solver="highs", time_limit=0.5))
+    assert run.jobs["end"].null_count() == 0
+    assert run.rounds["status"].str.contains("time limit: nothing found, all stay").any()
+    assert run.jobs["restarts"].sum() == 0
+
+
+def test_a_job_that_makes_room_restarts_where_evictions_are_counted():
+    """Two jobs of two GPUs on two nodes, then one of four: one moves to the other's node."""
+    cluster = Cluster.parse("2x4:t4")
+    trace = jobs([2, 4, 2, 4], submit=[0.0, 0.0, 60.0, 60.0]).with_columns(
+        duration=pl.Series([9000.0, 900.0, 9000.0, 900.0]), switch=pl.lit(30.0)
+    )
+    placer = Placer(np.array([0, 1]), np.array([4, 4]))
+    placed, left = placer.place({0: (2, 1), 1: (2, 1), 2: (4, 1)}, {0: [(0, 2)], 1: [(1, 2)]})
+    assert (placed[2], placed[0], placed[1], left) == ([(0, 4)], [(1, 2)], [(1, 2)], [])
+    free, paid = (simulate(trace, cluster, Sia(evictions=flag)) for flag in (False, True))
+    assert free.jobs["end"].null_count() == paid.jobs["end"].null_count() == 0
+    assert paid.jobs["restarts"].sum() >= free.jobs["restarts"].sum() == 0
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_placer_finds_a_place_for_all_where_sizes_are_orderly(seed):
+    """Largest first, powers of two and whole nodes always fit, wherever they were before."""
+    rng = np.random.default_rng(seed)
+    nodes, size, room, wanted = 6, 8, 48, {}
+    while room:
+        g = int(rng.choice([1, 2, 4, 8, 16]))
+        if g <= room:
+            wanted[len(wanted)] = (g, max(1, g // size))
+            room -= g
+    placer = Placer(np.arange(nodes), np.full(nodes, size))
+    assert orderly(np.full(nodes, size), np.array([g for g, _ in wanted.values()]))
+    placed, left = placer.place(wanted, {})
+    used = np.zeros(nodes)
+    for job, cells in placed.items():
+        assert sum(g for _, g in cells) == wanted[job][0]
+        assert len(cells) == wanted[job][1]
+        for node, g in cells:
+            used[node] += g
+    assert not left
+    assert (used == size).all()
+    assert not orderly(np.array([8, 4]), np.array([8]))
+    assert not orderly(np.array([8, 8]), np.array([6]))
+
+
+def test_under_congestion_the_penalty_shares_time():
+    """Three jobs of a whole node each on one node: without it the first runs to its end, with it all take turns."""
+    cluster = Cluster.parse("1x4:t4")
+    trace = jobs([4] * 3, switch=[10.0] * 3)
+    alone, shared = (simulate(trace, cluster, Sia(timeshare=tau)) for tau in (0.0, 180.0))
+    assert alone.jobs["restarts"].sum() == 0
+    assert alone.jobs["start"].max() > 15_000
+    assert shared.jobs["start"].max() <= 600
+    assert shared.jobs["restarts"].min() > 10
+    printed = simulate(trace, cluster, Sia(timeshare=180.0, timeshare_over="window", power=0.5))
+    assert printed.jobs["end"].null_count() == 0
