@@ -7,7 +7,7 @@ import pytest
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.errors import PolicyError, SpeedError
 from gpuschedlab.policies import sia
-from gpuschedlab.policies.placer import Placer, orderly
+from gpuschedlab.policies.placer import Placer, node_sizes, orderly
 from gpuschedlab.policies.sia import Sia
 from gpuschedlab.sim import simulate
 from gpuschedlab.speeds import Speeds
@@ -85,7 +85,9 @@ def test_a_hybrid_job_starts_on_the_type_that_is_free():
 def test_nodes_of_six_never_leave_a_job_without_a_place():
     cluster = Cluster.parse("2x6:t4")
     speeds = table([("m", "t4", n, g, g**0.9) for n, g in ((1, 1), (1, 2), (1, 4), (1, 6), (2, 12))])
-    four = simulate(jobs([4] * 3, min_gpus=[4.0] * 3, max_gpus=[4.0] * 3, model=["m"] * 3), cluster, Sia(), speeds=speeds)
+    four = simulate(
+        jobs([4] * 3, min_gpus=[4.0] * 3, max_gpus=[4.0] * 3, model=["m"] * 3), cluster, Sia(), speeds=speeds
+    )
     assert named(four.rounds) == 0
     assert four.jobs["end"].null_count() == 0
     assert four.rounds["status"][0] == "optimal, 1 without a place"
@@ -215,7 +217,7 @@ def test_the_placer_finds_a_place_for_all_where_sizes_are_orderly(seed):
             wanted[len(wanted)] = (g, max(1, g // size))
             room -= g
     placer = Placer(np.arange(nodes), np.full(nodes, size))
-    assert orderly(np.full(nodes, size), np.array([g for g, _ in wanted.values()]))
+    assert orderly(np.full(len(wanted), size), np.array([g for g, _ in wanted.values()])).all()
     placed, left = placer.place(wanted, {})
     used = np.zeros(nodes)
     for job, cells in placed.items():
@@ -225,8 +227,7 @@ def test_the_placer_finds_a_place_for_all_where_sizes_are_orderly(seed):
             used[node] += g
     assert not left
     assert (used == size).all()
-    assert not orderly(np.array([8, 4]), np.array([8]))
-    assert not orderly(np.array([8, 8]), np.array([6]))
+    assert node_sizes(Cluster.parse("1x8:a,1x4:a,2x6:b,2x4:c"), np.ones(6, bool)).tolist() == [0, 0, 4]
 
 
 def test_under_congestion_the_penalty_shares_time():

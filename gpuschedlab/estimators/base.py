@@ -78,6 +78,8 @@ class Estimator(Knobbed):
         Whether `fit` must come before `predict`.
     reads : tuple of str
         Columns beyond `KNOWN` that this trace records at submission.
+    learns_speeds : bool
+        Whether it has to learn how fast jobs are from their runs: then it has `rates`.
 
     Examples
     --------
@@ -96,6 +98,7 @@ class Estimator(Knobbed):
     sees_truth: typing.ClassVar[bool] = False
     needs_history: typing.ClassVar[bool] = True
     reads: typing.ClassVar[tuple[str, ...]] = ()
+    learns_speeds: typing.ClassVar[bool] = False
 
     def fit(self, history: pl.DataFrame) -> typing.Self:
         """Learn from jobs with known durations.
@@ -186,6 +189,20 @@ class Estimator(Knobbed):
         ...         return np.maximum(view.estimate, 2 * view.executed)
         """
         return None
+
+    def rates(self, true: np.ndarray, learnt: np.ndarray, types: np.ndarray, gpus: np.ndarray) -> np.ndarray:
+        """What a policy may know of the rates of jobs; by default the truth.
+
+        Parameters
+        ----------
+        true : (n, C) float array
+            Progress a second of each job in each configuration, nan where it cannot run so.
+        learnt : (n, T) int array
+            What its runs have shown of each type: 0 nothing, 1 the fewest GPUs, 2 more.
+        types, gpus : (C,) int arrays
+            Configurations.
+        """
+        return true
 
     def renewed(self, view) -> np.ndarray | None:
         """Ask `update`, and check its answer: the door that simulations use.

@@ -22,6 +22,9 @@ from gpuschedlab.optim.program import Program, Solution, relative_gap
 QUICK = 50_000
 """Labels that are tried before HiGHS: some milliseconds."""
 
+LARGE = 200_000
+"""Cells from which on prices are searched only as closely as the gap asks for."""
+
 
 class Choices(NamedTuple):
     """What `solve_mckp` found.
@@ -226,7 +229,8 @@ class _Search:
         """Search prices, round the mix of their answers, and make it fit."""
         v, parts = self.problem.utility, (self.order, self.starts, self.gpus)
         hulls = build_hulls(v, *parts, self.room)
-        tolerance = max(0.1 * self.limits.gap, 1e-7)
+        # Exact prices leave fewer choices open, and cost little where there are few cells.
+        tolerance = 1e-7 if v.size < LARGE else max(0.1 * self.limits.gap, 1e-7)
         # A search that is cut off leaves a valid bound, and prices good enough for the repair.
         most = self.limits.evaluations if self.left() > 1.0 else min(self.limits.evaluations, 40)
         searched = search_prices(v, *parts, *hulls, self.room, self.prices, tolerance, most if self.left() > 0 else 1)
@@ -263,7 +267,7 @@ class _Search:
             self.choice, self.objective = picks, top - found
         # All others lose `found` at least (the limit, where none was found), or what was given up.
         self.bound = top - min(found, dropped)
-        return self.bound - self.objective <= self.slack
+        return self.bound - self.objective <= self.slack + 1e-9 * abs(self.bound)
 
     def _cells(self, at, config, limit):
         """Close it by HiGHS; anything beyond the cells is worth the old bound less the limit at most."""

@@ -25,12 +25,17 @@ class Offers:
     goodput: np.ndarray
 
     @classmethod
-    def of(cls, view) -> "Offers":
-        """Offers of a round: regular configurations, and for jobs that run on none of these the GPUs that they ask for."""
+    def of(cls, view, templates: dict) -> "Offers":
+        """Offers of a round: regular configurations, and for jobs that run on none of these the GPUs that they ask for.
+
+        `templates`: kept from round to round, the configurations by the models that are there.
+        """
         cluster, asked = view.cluster, np.ceil(view.gpus).astype(np.int64)
-        regular = sia_configurations(cluster.node_type, cluster.node_gpus)
-        known = _known(view, *regular, asked)
-        types, nodes, gpus = (part[known] for part in regular)
+        models, asks = np.unique(view.model[view.elastic]), np.unique(asked[~view.elastic])
+        key = (models.tobytes(), asks.tobytes())
+        if key not in templates:
+            templates[key] = _template(view, models, asks)
+        types, nodes, gpus = templates[key]
         goodput = view.rates(types, nodes, gpus)
         rigid = ~(goodput > 0).any(axis=1)
         if rigid.any():
@@ -74,9 +79,9 @@ class Jobs:
     penalty: float | np.ndarray = 0.0
 
     @classmethod
-    def of(cls, view, most) -> "Jobs":
-        """From a view, and the most GPUs that each job ever held."""
-        offers = Offers.of(view)
+    def of(cls, view, most, templates: dict) -> "Jobs":
+        """From a view, the most GPUs that each job ever held, and the templates of `Offers`."""
+        offers = Offers.of(view, templates)
         current = offers.of_held(view.gpu_type, view.running_gpus)
         must = view.declared("preemptible", 1.0) == 0.0
         pinned = must & (view.gpu_type >= 0)
@@ -84,12 +89,12 @@ class Jobs:
         return cls(offers, most, current, must, pinned, fixed, must & ~pinned)
 
 
-def _known(view, types, nodes, gpus, asked) -> np.ndarray:
-    """(C,) whether any job of the view may have a rate in a configuration: 99 % of a large cluster's are in no table."""
-    asks = np.unique(asked[~view.elastic])
+def _template(view, models, asks) -> tuple:
+    """Configurations in which some model has a rate, or that rigid jobs ask for: 1 % of those of a large cluster."""
+    cluster = view.cluster
+    types, nodes, gpus = sia_configurations(cluster.node_type, cluster.node_gpus)
     known = np.isin(gpus, asks)
-    models = np.unique(view.model[view.elastic])
     if len(models):
-        own = view.speeds.type_codes(view.cluster.gpu_types)[types]
+        own = view.speeds.type_codes(cluster.gpu_types)[types]
         known |= (view.speeds.places(own, nodes, gpus)[models] >= 0).any(axis=0)
-    return known
+    return types[known], nodes[known], gpus[known]

@@ -3,21 +3,36 @@
 import numpy as np
 
 
-def orderly(sizes: np.ndarray, gpus: np.ndarray) -> bool:
-    """Whether jobs of these GPUs always fit on nodes of these sizes, largest first, as long as their sum does.
+def orderly(size: np.ndarray, gpus: np.ndarray) -> np.ndarray:
+    """Whether jobs of these GPUs fit on nodes of these sizes, largest first, whenever the sum of all such jobs does.
 
-    So it is where nodes are alike and each job has a power of two that divides a node, or whole nodes.
+    So it is where nodes are alike and each job has a power of two below a node that is one itself, or whole nodes.
+
+    Parameters
+    ----------
+    size : (n,) array
+        GPUs of each node of a job's type; 0 where they are not alike, or no power of two.
+    gpus : (n,) array
+        GPUs of each job.
 
     Examples
     --------
-    >>> orderly(np.array([4, 4]), np.array([1, 2, 8])), orderly(np.array([6, 6]), np.array([4, 4, 4]))
-    (True, False)
+    >>> orderly(np.array([4, 4, 4, 0]), np.array([1, 8, 6, 4])).tolist()
+    [True, True, False, False]
     """
-    if not len(sizes) or not len(gpus):
-        return True
-    size = sizes[0]
-    within = (gpus < size) & (size % np.maximum(gpus, 1) == 0) & (np.log2(np.maximum(gpus, 1)) % 1 == 0)
-    return bool((sizes == size).all() and size & (size - 1) == 0 and (within | (gpus % size == 0)).all())
+    size, whole = size.astype(np.int64), np.ceil(gpus).astype(np.int64)
+    over = np.where(whole < size, whole & (whole - 1), whole % np.maximum(size, 1))
+    return (size > 0) & (over == 0)
+
+
+def node_sizes(cluster, up: np.ndarray) -> np.ndarray:
+    """(T,) GPUs of each node of a type that are up; 0 where they are not alike, or no power of two."""
+    found = np.zeros(len(cluster.gpu_types), np.int64)
+    for t in range(len(found)):
+        own = np.unique(cluster.node_gpus[(cluster.node_type == t) & up])
+        if len(own) == 1 and not own[0] & (own[0] - 1):
+            found[t] = own[0]
+    return found
 
 
 class Placer:
@@ -126,12 +141,14 @@ class Placer:
         return sorted(cells) if remainder == 0 and len(cells) == nodes else None
 
 
-def place_types(view, gpu_type, gpus, nodes, pinned, first) -> tuple[np.ndarray, np.ndarray]:
+def place_types(view, sizes, gpu_type, gpus, nodes, pinned, first) -> tuple[np.ndarray, np.ndarray]:
     """Name the nodes of the jobs on types where the order of sizes alone does not make sure that all fit.
 
     Parameters
     ----------
     view : View
+    sizes : (T,) int array
+        From `node_sizes`.
     gpu_type, gpus, nodes : (n,) arrays
         What each job gets: type, GPUs (0: nothing), number of nodes.
     pinned, first : (n,) bool arrays
@@ -144,14 +161,12 @@ def place_types(view, gpu_type, gpus, nodes, pinned, first) -> tuple[np.ndarray,
     left : (n,) bool array
         Jobs without a place.
     """
-    cluster, rows, left, cells = view.cluster, [], np.zeros(len(gpus), bool), None
-    for t in range(len(cluster.gpu_types)):
+    cluster, rows, left = view.cluster, [], np.zeros(len(gpus), bool)
+    doubtful = (gpus > 0) & (pinned | ~orderly(sizes[gpu_type], gpus))
+    cells = _held(view) if doubtful.any() else {}
+    for t in np.unique(gpu_type[doubtful]):
         jobs = np.flatnonzero((gpus > 0) & (gpu_type == t))
         up = np.flatnonzero((cluster.node_type == t) & view.up)
-        if orderly(cluster.node_gpus[up], np.ceil(gpus[jobs])) and not pinned[jobs].any():
-            continue
-        if cells is None:
-            cells = _held(view)
         same = (view.gpu_type == gpu_type) & (view.running_gpus == gpus)
         wanted = {int(i): (float(gpus[i]), int(nodes[i])) for i in jobs}
         held = {i: cells[i] for i in wanted if same[i] and i in cells}

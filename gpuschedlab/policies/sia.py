@@ -9,7 +9,7 @@ from gpuschedlab.errors import Infeasible, OutOfTime, PolicyError
 from gpuschedlab.knobs import Constraint, Knob
 from gpuschedlab.optim import Session, Solution
 from gpuschedlab.policies.offers import Jobs
-from gpuschedlab.policies.placer import place_types
+from gpuschedlab.policies.placer import node_sizes, place_types
 from gpuschedlab.policies.reservations import next_edge, reserved_now
 from gpuschedlab.policies.steady import Inputs, in_force
 from gpuschedlab.policies.timeshare import Service
@@ -121,7 +121,7 @@ class Sia(Round):
                 reserved=reserved,
                 wake=edge if reserved and np.isfinite(edge) else None,
             )
-        jobs = Jobs.of(view, kept.most_of(view.index))
+        jobs = Jobs.of(view, kept.most_of(view.index), kept.templates)
         before, jobs.penalty = kept.solution, kept.service.penalty(view, self.penalty)
         given, gpu_type, nodes, status = self._decide(view, kept, jobs, reserved)
         grown = (given > jobs.most).any()
@@ -153,7 +153,7 @@ class Sia(Round):
             given = np.where(held | view.elastic, given, np.minimum(given, view.gpus))
             gpu_type = np.where(held, view.gpu_type, np.where(choice >= 0, offers.types[choice], 0))
             used = np.where(held, view.running_nodes, np.where(choice >= 0, offers.nodes[choice], 0))
-            rows, left = place_types(view, gpu_type, given, used, jobs.pinned, jobs.forced)
+            rows, left = place_types(view, kept.sizes(view), gpu_type, given, used, jobs.pinned, jobs.forced)
             bound = kept.proved()[1] if attempt == 0 else bound
             if not left.any():
                 break
@@ -262,6 +262,15 @@ class _Carried:
     answer: Allocation | None = None
     inputs: Inputs | None = None
     until: float = -np.inf
+    templates: dict = field(default_factory=dict)
+    nodes: dict = field(default_factory=dict)
+
+    def sizes(self, view) -> np.ndarray:
+        """(T,) GPUs of the nodes of each type, as in `node_sizes`, while the same nodes are up."""
+        key = view.up.tobytes()
+        if key not in self.nodes:
+            self.nodes = {key: node_sizes(view.cluster, view.up)}
+        return self.nodes[key]
 
     def most_of(self, index) -> np.ndarray:
         """Most GPUs that jobs ever held, by their rows in the trace."""

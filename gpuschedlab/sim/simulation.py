@@ -95,6 +95,8 @@ class Simulation:
         self.seconds = 0.0
         self._quiet, self._stand, self._stands_since, self._logged = 0, None, 0.0, np.zeros(4)
         self._codes: dict[str, np.ndarray] = {}
+        types = len(self.cluster.gpu_types) if self.estimator.learns_speeds else 0
+        self.learnt = np.zeros((self.trace.height, types), np.int8)
         estimates = np.asarray(self.estimator.predict(_each(self.trace)), float)
         ready = None if initial is None else np.zeros(0, int)
         self.state = build_state(self.trace, self.cluster, self.policy, self.speeds, estimates, self.delays, ready)
@@ -169,6 +171,7 @@ class Simulation:
         twin = object.__new__(type(self))
         twin.__dict__.update(self.__dict__)
         twin.memory, twin.rounds, twin.pools = copy.deepcopy(self.memory), list(self.rounds), list(self.pools)
+        twin.learnt = self.learnt.copy()
         return twin
 
     def __getstate__(self):
@@ -277,6 +280,8 @@ class Simulation:
 
     def _round(self):
         index = refresh_active(self.state)
+        if self.estimator.learns_speeds:
+            self._learn(View(self, index))
         renewed = self.estimator.renewed(View(self, index))
         if renewed is not None:
             self.state.job["estimate"][index] = renewed
@@ -292,6 +297,12 @@ class Simulation:
         proved = (float(answer.objective), float(answer.bound), status, float(answer.seconds))
         self.rounds.append((view.now, seconds, *proved))
         self._watch(view)
+
+    def _learn(self, view: View):
+        """Keep which types jobs have run on, and whether on one GPU or on several."""
+        ran = np.flatnonzero((view.gpu_type >= 0) & (view.effort > 0))
+        at = (view.index[ran], view.gpu_type[ran])
+        self.learnt[at] = np.maximum(self.learnt[at], np.where(view.running_gpus[ran] > 1, 2, 1))
 
     def _answer(self, view: View):
         """The policy's answer; its name and the time are added to its own exceptions."""

@@ -277,8 +277,8 @@ class View:
 
     @cached_property
     def learnt(self) -> np.ndarray:
-        """(n, T) what runs have shown of each job's speed on each type, if the estimator has to learn it (`Bootstrap`)."""
-        return np.zeros((len(self), 0))
+        """(n, T) what runs have shown of each job on each type: 0 nothing, 1 the fewest GPUs, 2 more; (n, 0) where all is known."""
+        return self._simulation.learnt[self.index]
 
     @cached_property
     def deadlines(self) -> np.ndarray:
@@ -310,7 +310,7 @@ class View:
         return shown
 
     def rates(self, types: np.ndarray, nodes: np.ndarray, gpus: np.ndarray) -> np.ndarray:
-        """Progress a second now of each job in each of C configurations.
+        """Progress a second now of each job in each of C configurations, as far as the estimator knows it.
 
         Parameters
         ----------
@@ -328,8 +328,13 @@ class View:
         out = np.where(asked, 1.0, np.nan)
         if self.speeds is None:
             return out
+        self._look_up(out, asked, types, nodes, gpus)
+        estimator = self._simulation.estimator
+        return estimator.rates(out, self.learnt, types, gpus) if estimator.learns_speeds else out
+
+    def _look_up(self, out, asked, types, nodes, gpus):
+        """Put the true rates of jobs with a model in their places."""
         known = self._state.type_map[types]
-        has_model = self.model >= 0
-        table = self.speeds.rates(self.model[has_model], self.progress[has_model], np.maximum(known, 0), nodes, gpus)
-        out[has_model] = np.where((known >= 0) & (asked | self.elastic[:, None])[has_model], table, np.nan)
-        return out
+        named = self.model >= 0
+        table = self.speeds.rates(self.model[named], self.progress[named], np.maximum(known, 0), nodes, gpus)
+        out[named] = np.where((known >= 0) & (asked | self.elastic[:, None])[named], table, np.nan)

@@ -9,10 +9,8 @@ import numpy as np
 import polars as pl
 
 from gpuschedlab.errors import SpeedError
+from gpuschedlab.speeds.efficiency import EPOCHS, Gradients
 from gpuschedlab.speeds.table import Speeds
-
-EPOCHS = {"bert": 2, "ncf": 10, "yolov3": 50, "deepspeech2": 80, "imagenet": 90, "cifar10": 100}
-"""Epochs after which a job of each application ends (Pollux artifact)."""
 
 MAX_LOCAL = {"yolov3": 8}
 """Largest batch on one GPU, where it is less than the largest that was profiled (Pollux artifact)."""
@@ -171,14 +169,8 @@ class _Application:
                 f"expected one of {', '.join(EPOCHS)}. Give its profiles, or leave its jobs out."
             )
         self.name = name
-        shortest = validation["batch_size"].value_counts()["count"].min()
-        epochs = min(EPOCHS.get(name, shortest), shortest)
-        grid = validation.filter(pl.col("epoch") < epochs).sort("batch_size", "epoch")
-        self.batches = grid["batch_size"].unique().sort().to_numpy().astype(float)
-        self.sqr, self.var, progress = (
-            grid[c].to_numpy().reshape(-1, epochs) for c in ("grad_sqr", "grad_var", "progress")
-        )
-        self.ends = progress.min(axis=0)
+        self.gradients = Gradients(name, validation)
+        self.batches, self.ends, self.gain = self.gradients.batches, self.gradients.ends, self.gradients.gain
         profiled = steps.filter(pl.col("placement").is_not_null())
         self.placed = {
             key: rows.sort("local_bsz").select("local_bsz", "step_time", "sync_time").to_numpy()
@@ -199,16 +191,6 @@ class _Application:
             extra = max(1, extra)
         size = math.ceil(share / (extra + 1) - 1e-8)
         return max(1, min(size, int(self.batches[-1] / (gpus * (extra + 1))))), extra
-
-    def gain(self, batch):
-        """(epochs,) progress of a step of `batch` examples, relative to one of the initial batch size."""
-        batch = min(max(batch, self.batches[0]), self.batches[-1])
-        hi = int(np.searchsorted(self.batches, batch))
-        lo = hi if self.batches[hi] == batch else hi - 1
-        w = 0.0 if lo == hi else (batch - self.batches[lo]) / (self.batches[hi] - self.batches[lo])
-        sqr = (1 - w) * self.sqr[lo] + w * self.sqr[hi]
-        var = (1 - w) * self.var[lo] + w * self.var[hi]
-        return (var + sqr) / (var * self.batches[0] / batch + sqr)
 
     def at(self, key, size):
         """(2,) step and synchronisation time of a profiled placement."""

@@ -1,0 +1,107 @@
+"""Sia's bootstrapped speeds (thesis 3.3.2): what is known of a job on a GPU type before it has run there on several GPUs."""
+
+from dataclasses import dataclass, field
+from typing import Annotated, ClassVar
+
+import numpy as np
+import polars as pl
+
+from gpuschedlab.estimators.base import Estimator
+from gpuschedlab.estimators.oracle import Oracle
+from gpuschedlab.knobs import Knob
+
+
+@dataclass(frozen=True)
+class Bootstrap(Estimator):
+    """Learn how fast jobs are from a profile of one GPU of each type, and from where they have run.
+
+    Until a job has run on several GPUs of some type, it is expected to scale perfectly. Once it has, on type A, its speed
+    there is known, and elsewhere expected to be xput_B(1) / xput_A(1) xput_A(N) (equation 3.1), until it has run on several
+    GPUs of type B, too. A job that needs several GPUs at least has these for one.
+
+    Parameters
+    ----------
+    mode : {"bootstrap", "none", "oracle"}
+        ``none``: without profiles, types on which it never ran are expected to be as fast as one on which it did.
+        ``oracle``: all speeds are known.
+    durations : Estimator
+        What is known of durations.
+
+    Differs from the paper in
+    -------------------------
+    Where a job has run on several GPUs its goodput is known on all numbers of them: the paper fits Pollux's model, whose
+    errors on the same measurements are 2 to 20 % (`speeds.throughput.fitted`). Profiling takes no GPU time here; in the
+    paper it takes less than 20 GPU-seconds a type. Which configurations a job can run on at all is known.
+
+    References
+    ----------
+    Jayaram Subramanya, PhD thesis, CMU 2025, sections 3.3.2 and 3.5.8.
+
+    Examples
+    --------
+    >>> true = np.array([[1.0, 1.5, 3.0, 5.0]])  # 1 and 2 GPUs of two types
+    >>> types, gpus = np.array([0, 0, 1, 1]), np.array([1, 2, 1, 2])
+    >>> [Bootstrap().rates(true, np.array([ran]), types, gpus).tolist() for ran in ([0, 0], [2, 0], [2, 2])]
+    [[[1.0, 2.0, 3.0, 6.0]], [[1.0, 1.5, 3.0, 4.5]], [[1.0, 1.5, 3.0, 5.0]]]
+    """
+
+    mode: Annotated[str, Knob(choices=("bootstrap", "none", "oracle"), help="what is known before a job has run")] = (
+        "bootstrap"
+    )
+    durations: Estimator = field(default_factory=Oracle)
+
+    needs_history: ClassVar[bool] = False
+
+    @property
+    def learns_speeds(self) -> bool:
+        """Whether speeds are to be learnt."""
+        return self.mode != "oracle"
+
+    @property
+    def sees_truth(self) -> bool:
+        """Whether durations are the true ones."""
+        return self.durations.sees_truth
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """Columns that the estimator of durations reads."""
+        return self.durations.reads
+
+    def _fit(self, history: pl.DataFrame) -> None:
+        self.durations.fit(history)
+
+    def _predict(self, jobs: pl.DataFrame) -> np.ndarray:
+        return self.durations.predict(jobs)
+
+    def rates(self, true: np.ndarray, learnt: np.ndarray, types: np.ndarray, gpus: np.ndarray) -> np.ndarray:
+        """Expected rates, as in `Estimator.rates`."""
+        out = true.copy()
+        if self.mode == "oracle":
+            return out
+        columns = [np.flatnonzero(types == t) for t in range(learnt.shape[1])]
+        columns = [own[np.argsort(gpus[own], kind="stable")] for own in columns]
+        for i in np.flatnonzero((learnt < 2).any(axis=1)):
+            own = [c[true[i, c] > 0] for c in columns]
+            self._expect(out[i], true[i], learnt[i], own, gpus)
+        return out
+
+    def _expect(self, out, true, learnt, own, gpus):
+        """Fill in one job's expected rates (C,): `own` are its possible configurations on each type, fewest GPUs first."""
+        there = [t for t, c in enumerate(own) if len(c)]
+        if not there:
+            return
+        most = max(there, key=lambda t: learnt[t])  # where it has run on the most, or nowhere
+        shape = own[most]
+        single = {t: true[own[t][0]] for t in there}
+        if self.mode == "none":
+            known = single[most] if learnt[most] else 1.0
+            single = {t: single[t] if learnt[t] else known for t in there}
+        for t in there:
+            if learnt[t] == 2:
+                continue
+            units = gpus[own[t]] / gpus[own[t][0]]
+            scaling = units.astype(float)
+            if learnt[most] == 2:
+                at, speedup = gpus[shape] / gpus[shape[0]], true[shape] / true[shape[0]]
+                scaling = np.where(units <= at[-1], np.interp(units, at, speedup), speedup[-1] * units / at[-1])
+            out[own[t]] = single[t] * scaling
