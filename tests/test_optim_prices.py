@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpuschedlab.bench.optim import measure
-from gpuschedlab.errors import SolverError
-from gpuschedlab.optim import solve, solve_mckp
+from gpuschedlab.errors import Infeasible, SolverError
+from gpuschedlab.optim import prices, solve, solve_mckp
 from gpuschedlab.problems import sia_configurations, sia_round
 
 
@@ -196,3 +196,61 @@ def test_the_bench_measures_what_it_says():
     assert row["lost"] <= 1e-4
     assert row["gap"] <= 1e-4
     assert row["seconds"] > 0 < row["highs_seconds"]
+
+
+@pytest.mark.parametrize("power", [-0.5, 0.5])
+def test_small_rounds_close_to_a_ten_thousandth(power, monkeypatch):
+    """Rounds of 240 GPUs as in Sia, many jobs alike, where few labels leave gaps: HiGHS closes them."""
+    monkeypatch.setattr(prices, "QUICK", 100)
+    rng, left = np.random.default_rng(11), []
+    kinds = rng.uniform(0.4, 0.95, 8)
+    types, _, gpus = sia_configurations(np.repeat([0, 1, 2], [8, 10, 12]), np.repeat([8, 8, 8], [8, 10, 12]))
+    for _ in range(3):
+        scaling, pace = rng.choice(kinds, (120, 1)), rng.choice([0.5, 1.0, 2.0], (120, 3))
+        worth = (pace[:, types] * gpus**scaling) ** power
+        utility = np.round(worth + 1.1 if power > 0 else 1.1 - worth, 2)
+        utility[:, gpus > 16] = np.nan
+        capacity = np.array([64, 80, 96])
+        found = solve_mckp(utility, types, gpus, capacity, quantum=0.01)
+        labels = solve_mckp(utility, types, gpus, capacity, quantum=0.01, cells=0, labels=100)
+        exact = solve(sia_round(utility, types, gpus, capacity), "highs", gap=1e-6)
+        check_feasible(found, utility, types, gpus, capacity)
+        assert found.gap <= 1e-4
+        assert found.status == "optimal"
+        assert found.bound >= exact.objective - 1e-6 >= found.objective - 2e-6
+        left.append(labels.gap)
+    assert max(left) > 1e-4
+
+
+def test_jobs_that_must_run_do_and_what_cannot_be_is_said():
+    utility, types, gpus = [[0.1, 0.2], [5.0, 9.0], [4.0, np.nan]], [0, 0], [1, 2]
+    free = solve_mckp(utility, types, gpus, [3])
+    held = solve_mckp(utility, types, gpus, [3], mandatory=[True, False, False])
+    assert free.choice.tolist() == [-1, 1, 0]
+    assert held.choice.tolist() == [0, 1, -1]
+    assert (held.objective, held.bound) == (pytest.approx(9.1), pytest.approx(9.1))
+    program = sia_round(utility, types, gpus, [3], mandatory=np.array([True, False, False]))
+    for solver in ("highs", "mip", "prices"):
+        assert solve(program, solver).objective == pytest.approx(9.1)
+    for solver in ("highs", "prices"):
+        with pytest.raises(Infeasible):
+            solve(sia_round(utility, types, gpus, [1], mandatory=np.array([True, True, False])), solver)
+        with pytest.raises(Infeasible):
+            solve(sia_round([[np.nan, np.nan]], types, gpus, [1], mandatory=np.array([True])), solver)
+    with pytest.raises(SolverError, match=r"found mandatory \(1,\); expected \(3,\)"):
+        solve_mckp(utility, types, gpus, [3], mandatory=[True])
+
+
+def test_a_time_limit_gives_the_best_found_and_says_so():
+    utility, types, gpus, capacity = sia_like(np.random.default_rng(12), 60)
+    exact = solve_mckp(utility, types, gpus, capacity, gap=0)
+    found = solve_mckp(utility, types, gpus, capacity, gap=0, time_limit=0.0)
+    check_feasible(found, utility, types, gpus, capacity)
+    assert found.status == "time limit"
+    assert 0 < found.objective <= exact.objective <= found.bound
+    assert exact.status == "optimal"
+
+
+def test_prices_of_another_length_are_refused():
+    with pytest.raises(SolverError, match=r"found prices of shape \(2,\); expected \(1,\), one for each type"):
+        solve_mckp([[1.0]], [0], [1], [4], prices=[1.0, 2.0])

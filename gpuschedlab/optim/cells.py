@@ -70,30 +70,54 @@ def close_cells(
     """
     from gpuschedlab.optim.highs import Highs
 
-    n, k, types = problem.shape[0], len(job), len(problem.capacity)
-    has_cell = np.bincount(job, minlength=n) > 0
-    if (problem.mandatory & ~has_cell).any():
+    n = problem.shape[0]
+    if (problem.mandatory & (np.bincount(job, minlength=n) == 0)).any():
         raise Infeasible(f"{problem.name}: infeasible; a mandatory job has no configuration that fits.")
-    columns = np.arange(k)
-    rows = np.concatenate([job, n + problem.kinds[config]])
-    weights = np.concatenate([np.ones(k), problem.gpus[config]])
-    A = sp.csc_array((weights, (rows, np.tile(columns, 2))), shape=(n + types, k))
-    named = np.flatnonzero(np.concatenate([has_cell, np.ones(types, bool)]))
+    alike, first = _alike(problem, job, config)
+    lead = first[alike[job]] == job  # one cell stands for those of all jobs that are alike
+    job, config = job[lead], config[lead]
     limits = {} if np.isinf(time_limit) else {"time_limit": max(time_limit, 1e-3)}
-    solver = Highs(gap=gap, mip_abs_gap=max(slack, 1e-9), **limits)
-    found = solver.solve(
-        Program(
-            problem.utility[job, config],
-            A.tocsr()[named],
-            problem.row_lower[named],
-            problem.row_upper[named],
-            upper=1.0,
-            integrality=True,
-            maximize=True,
-            name=problem.name,
-        )
-    )
+    # Jobs that are alike being one, there is no symmetry left worth a search.
+    solver = Highs(gap=gap, mip_abs_gap=max(slack, 1e-9), mip_detect_symmetry=False, **limits)
+    found = solver.solve(_program(problem, alike, first, job, config))
     choice = np.full(n, -1)
-    taken = found.x > 0.5
-    choice[job[taken]] = config[taken]
+    members = np.split(np.argsort(alike, kind="stable"), np.cumsum(np.bincount(alike, minlength=len(first)))[:-1])
+    taken = np.zeros(len(first), np.int64)
+    for cell in np.flatnonzero(found.x > 0.5):
+        c, many = alike[job[cell]], round(found.x[cell])
+        choice[members[c][taken[c] : taken[c] + many]] = config[cell]
+        taken[c] += many
     return Closed(choice, found.bound, found.status)
+
+
+def _alike(problem: MultipleChoice, job, config) -> tuple[np.ndarray, np.ndarray]:
+    """Class (n,) of each job, those with the same worth in the same cells being one, and the first job of each class."""
+    worth = np.zeros(problem.shape)
+    worth[job, config] = problem.utility[job, config]
+    cells = np.zeros(problem.shape, bool)
+    cells[job, config] = True
+    keys = [
+        w.tobytes() + c.tobytes() + bytes([m]) for w, c, m in zip(worth, cells, problem.mandatory.tolist(), strict=True)
+    ]
+    classes: dict[bytes, int] = {}
+    alike = np.array([classes.setdefault(key, len(classes)) for key in keys])
+    return alike, np.unique(alike, return_index=True)[1]
+
+
+def _program(problem: MultipleChoice, alike, first, job, config) -> Program:
+    """How many jobs of each class get each of its cells."""
+    classes, types, k = len(first), len(problem.capacity), len(job)
+    members = np.bincount(alike, minlength=classes).astype(float)
+    rows = np.concatenate([alike[job], classes + problem.kinds[config]])
+    weights = np.concatenate([np.ones(k), problem.gpus[config]])
+    A = sp.csc_array((weights, (rows, np.tile(np.arange(k), 2))), shape=(classes + types, k))
+    return Program(
+        problem.utility[job, config],
+        A,
+        np.concatenate([np.where(problem.mandatory[first], members, -np.inf), np.full(types, -np.inf)]),
+        np.concatenate([members, problem.capacity]),
+        upper=members[alike[job]],
+        integrality=True,
+        maximize=True,
+        name=problem.name,
+    )

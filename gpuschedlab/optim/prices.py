@@ -64,7 +64,7 @@ def solve_mckp(
     prices=None,
     labels: int = 1_000_000,
     evaluations: int = 400,
-    cells: int = 5_000,
+    cells: int = 3_000,
     time_limit: float | None = None,
     mandatory=None,
 ) -> Choices:
@@ -91,7 +91,7 @@ def solve_mckp(
     evaluations : int
         Prices tried at most.
     cells : int
-        Most choices left open over which HiGHS closes the gap, if it is installed; 0: never.
+        Choices left open, at most, over which HiGHS closes the gap, if it is installed: those that lose least. 0: never.
     time_limit : float, optional
         Seconds, after which the best found is returned; the greedy repair is always made.
     mandatory : (n,) bool array, optional
@@ -134,7 +134,7 @@ class Limits(NamedTuple):
     gap: float = 1e-4
     labels: int = 1_000_000
     evaluations: int = 400
-    cells: int = 5_000
+    cells: int = 3_000
     time_limit: float | None = None
 
 
@@ -158,7 +158,7 @@ class Prices:
         *,
         labels: int = 1_000_000,
         evaluations: int = 400,
-        cells: int = 5_000,
+        cells: int = 3_000,
         time_limit: float | None = None,
     ):
         self.limits = Limits(gap, labels, evaluations, cells, time_limit)
@@ -251,11 +251,11 @@ class _Search:
         if not self.limits.labels or limit <= 0 or self.left() <= 0:
             return
         parts = (self.order, self.starts, self.gpus, self.kinds, self.room, self.prices)
-        at, config, loss = core_choices(self.problem.utility, *parts, limit)
-        exact = len(config) - (np.diff(at) == 1).sum() <= self.limits.cells and has_highs()
+        core = core_choices(self.problem.utility, *parts, limit)
+        exact, top = self.limits.cells > 0 and has_highs(), self.bound
         quick = min(QUICK, self.limits.labels) if exact else self.limits.labels
-        if not self._labels(at, config, loss, limit, quick) and exact and self.left() > 0:
-            self._cells(at, config, limit)
+        if not self._labels(*core, limit, quick) and exact and self.left() > 0:
+            self._cells(*core, limit, top)
 
     def _labels(self, at, config, loss, limit, labels) -> bool:
         """Close it by labels; whether that succeeded."""
@@ -269,13 +269,14 @@ class _Search:
         self.bound = top - min(found, dropped)
         return self.bound - self.objective <= self.slack + 1e-9 * abs(self.bound)
 
-    def _cells(self, at, config, limit):
-        """Close it by HiGHS; anything beyond the cells is worth the old bound less the limit at most."""
-        outside = self.objective + self.slack
-        job = np.repeat(np.arange(len(at) - 1), np.diff(at))
-        given = config >= 0
+    def _cells(self, at, config, loss, limit, top):
+        """Close it by HiGHS over the cells that lose least; whatever has another one is worth `top` less its loss at most."""
+        job, open_ = np.repeat(np.arange(len(at) - 1), np.diff(at)), np.repeat(np.diff(at) > 1, np.diff(at))
+        if open_.sum() > self.limits.cells:
+            limit = np.partition(loss[open_], self.limits.cells)[self.limits.cells]
+        given = (config >= 0) & ((loss < limit) | (loss == 0))
+        cells = (job[given], self.order[config[given]])
         try:
-            cells = (job[given], self.order[config[given]])
             closed = close_cells(self.problem, *cells, slack=self.slack, gap=0.0, time_limit=self.left())
         except OutOfTime:
             return
@@ -284,7 +285,7 @@ class _Search:
         if worth > self.objective:
             self.objective, self.choice = worth, np.full(len(closed.choice), -1)
             self.choice[jobs] = np.argsort(self.order)[closed.choice[jobs]]
-        self.bound = min(self.bound, max(closed.bound, outside))
+        self.bound = min(self.bound, max(closed.bound, top - limit))
 
     def found(self) -> Choices:
         """The best choices, in the caller's order of configurations."""
@@ -294,6 +295,6 @@ class _Search:
         bound = max(float(self.bound), objective)
         if bound - objective < self.problem.quantum * (1 - 1e-7):
             bound = objective
-        done = relative_gap(objective, bound) <= self.limits.gap
+        done = relative_gap(objective, bound) <= max(self.limits.gap, 1e-9)  # to rounding
         status = "optimal" if done else "time limit" if self.left() <= 0 else "stopped"
         return Choices(answer, objective, bound, self.prices, status)
