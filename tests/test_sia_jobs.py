@@ -1,15 +1,21 @@
 """Sia and the kinds of jobs that it takes: rigid, hybrid-parallel, declared limits, jobs that stay, reservations, congestion."""
 
+import dataclasses
+
 import numpy as np
 import polars as pl
 import pytest
 
-from gpuschedlab.cluster import Cluster
-from gpuschedlab.errors import PolicyError, SpeedError
+from gpuschedlab.cluster import Cluster, Outage
+from gpuschedlab.errors import PolicyError, RunError, SpeedError
+from gpuschedlab.estimators import Bootstrap
+from gpuschedlab.metrics import finish_time_fairness, summary, unfair_fraction
+from gpuschedlab.metrics.fairness import finish_time_fairness_by_type
 from gpuschedlab.policies import sia
 from gpuschedlab.policies.placer import Placer, node_sizes, orderly
 from gpuschedlab.policies.sia import Sia
 from gpuschedlab.sim import simulate
+from gpuschedlab.sim.simulation import Simulation
 from gpuschedlab.speeds import Speeds
 
 
@@ -241,3 +247,75 @@ def test_under_congestion_the_penalty_shares_time():
     assert shared.jobs["restarts"].min() > 10
     printed = simulate(trace, cluster, Sia(timeshare=180.0, timeshare_over="window", power=0.5))
     assert printed.jobs["end"].null_count() == 0
+
+
+def elastic_table() -> Speeds:
+    rows = [("m", t, max(1, g // 4), g, k * g**0.8) for t, k in (("t4", 1.0), ("a100", 3.0)) for g in (1, 2, 4, 8)]
+    return table(rows)
+
+
+def test_failures_and_a_type_that_disappears_lose_no_job():
+    """Both nodes of one type fail for good while jobs run on them, one of which stays until then."""
+    events = (Outage(2, 600.0, np.inf), Outage(3, 900.0, np.inf), Outage(0, 300.0, 2000.0))
+    cluster = dataclasses.replace(Cluster.parse("2x4:t4,2x4:a100"), events=events)
+    trace = jobs(
+        [1, 1, 1, 2, 6], ["m"] * 3 + [None] * 2, preemptible=[True, True, False, True, True], switch=[30.0] * 5
+    )
+    run = simulate(trace, cluster, Sia(), speeds=elastic_table())
+    assert run.jobs["end"].null_count() == 0
+    assert run.jobs["failures"].sum() > 0
+    assert named(run.rounds) == 0
+    late = run.allocations.filter(pl.col("start") > 900)["node"]
+    assert not set(late) & {2, 3}
+
+
+def test_fairness_without_the_speeds_is_unknown_and_not_fair():
+    speeds, cluster = elastic_table(), Cluster.parse("2x4:t4")
+    run = simulate(jobs([1] * 4, ["m"] * 4), cluster, Sia(), speeds=speeds)
+    assert np.isnan(finish_time_fairness(run)).all()
+    assert np.isnan(unfair_fraction(finish_time_fairness(run)))
+    blind, seeing = summary(run), summary(run, speeds=speeds)
+    assert blind["rho_worst"] is blind["rho_mean"] is blind["unfair_fraction"] is None
+    assert seeing["rho_worst"] > 0
+    with pytest.raises(RunError, match="found 4 elastic jobs and no speeds"):
+        finish_time_fairness_by_type(run, None)
+    rigid = simulate(jobs([1] * 4), cluster, Sia(), speeds=speeds)
+    assert summary(rigid)["rho_worst"] > 0
+
+
+def test_bootstrapped_speeds_lead_through_the_types():
+    """A job that hardly scales on the type that is faster on one GPU: known once it ran on two, and expected of the other."""
+    rows = [("m", "t4", 1, g, 1.0 * g**0.9) for g in (1, 2, 4)] + [
+        ("m", "a100", 1, g, 1.5 * g**0.05) for g in (1, 2, 4)
+    ]
+    speeds, cluster = table(rows), Cluster.parse("1x4:t4,1x4:a100")
+    trace = jobs([1], ["m"])
+    knows, learns, blind = (
+        simulate(trace, cluster, Sia(), speeds=speeds, estimator=Bootstrap(mode))
+        for mode in ("oracle", "bootstrap", "none")
+    )
+    first = [run.allocations.sort("start").select("node", "gpus").rows() for run in (knows, learns)]
+    assert (1, 2.0) not in first[0]  # two GPUs of a100 are no better than one
+    assert first[1][:2] == [(1, 1.0), (1, 2.0)]  # believed to be twice as good
+    assert first[0][-1] == (0, 4.0)
+    assert {node for node, _ in first[1]} == {1}  # by equation 3.1 it scales as badly on t4: it never goes there
+    assert knows.jobs["jct"][0] < learns.jobs["jct"][0]
+    assert blind.jobs["end"].null_count() == 0
+    again = simulate(trace, cluster, Sia(), speeds=speeds)
+    assert again.jobs.equals(knows.jobs)
+
+
+def test_what_was_learnt_goes_along_with_a_copy():
+    rows = [("m", "t4", 1, g, 1.0 * g**0.9) for g in (1, 2, 4)] + [
+        ("m", "a100", 1, g, 1.5 * g**0.05) for g in (1, 2, 4)
+    ]
+    parts = {"speeds": table(rows), "estimator": Bootstrap()}
+    simulation = Simulation(
+        jobs([1, 1], ["m", "m"], submit=[0.0, 700.0]), Cluster.parse("1x4:t4,1x4:a100"), Sia(), **parts
+    )
+    simulation.advance(70.0)
+    twin = simulation.copy()
+    simulation.advance(2000.0)
+    assert (twin.learnt <= simulation.learnt).all()
+    assert (twin.learnt != simulation.learnt).any()
+    assert twin.run().jobs.equals(simulation.run().jobs)

@@ -3,6 +3,7 @@
 import numpy as np
 import polars as pl
 
+from gpuschedlab.errors import RunError
 from gpuschedlab.metrics.times import measured
 from gpuschedlab.metrics.usage import cluster_of, timeline_of
 
@@ -25,7 +26,8 @@ def finish_time_fairness(run, censored: bool = False) -> np.ndarray:
     Returns
     -------
     numpy.ndarray
-        (k,), > 0.
+        (k,), > 0; nan for all jobs of a run with elastic ones, whose durations say nothing of their time alone: see
+        `finish_time_fairness_by_type`.
 
     References
     ----------
@@ -41,11 +43,17 @@ def finish_time_fairness(run, censored: bool = False) -> np.ndarray:
     """
     jobs = measured(run, censored)
     isolated = jobs["duration"].to_numpy() * np.maximum(1.0, jobs["contention"].to_numpy())
-    return (jobs["end"] - jobs["submit"]).to_numpy() / isolated
+    rho = (jobs["end"] - jobs["submit"]).to_numpy() / isolated
+    return np.full(len(rho), np.nan) if elastic_jobs(run) else rho
+
+
+def elastic_jobs(run) -> int:
+    """Jobs of a run whose times its speed table says, and not their durations; 0 for a bare frame of jobs."""
+    return getattr(run, "info", {}).get("elastic", 0)
 
 
 def unfair_fraction(rho: np.ndarray) -> float:
-    """Share of jobs with rho > 1 (beyond rounding); nan without jobs.
+    """Share of jobs with rho > 1 (beyond rounding); nan without jobs, and where some rho is unknown.
 
     References
     ----------
@@ -56,7 +64,7 @@ def unfair_fraction(rho: np.ndarray) -> float:
     >>> unfair_fraction(np.array([0.5, 1.0, 2.0, 3.0]))
     0.5
     """
-    return float(np.mean(rho > 1.0 + 1e-9)) if len(rho) else float("nan")
+    return float(np.mean(rho > 1.0 + 1e-9)) if len(rho) and not np.isnan(rho).any() else float("nan")
 
 
 def average_jobs(run, start: np.ndarray, end: np.ndarray) -> np.ndarray:
@@ -98,6 +106,10 @@ def finish_time_fairness_by_type(run, speeds, censored: bool = False) -> np.ndar
     not say how a share below the smallest configuration is used: here the job has the GPUs for that part of the
     time.
     """
+    if speeds is None and (elastic := elastic_jobs(run)):
+        raise RunError(
+            f"finish_time_fairness_by_type: found {elastic} elastic jobs and no speeds; expected the run's speeds."
+        )
     jobs, cluster = measured(run, censored), cluster_of(run)
     shared = (jobs["end"] - jobs["submit"]).to_numpy()
     share = cluster.capacity / average_jobs(run, jobs["submit"].to_numpy(), jobs["end"].to_numpy())[:, None]

@@ -99,7 +99,8 @@ def summary(run, *, censored: bool = False, prices: float | dict[str, float] | N
     prices : float or dict of str to float, optional
         Price of a GPU-hour, for `cost`.
     speeds : Speeds, optional
-        Makes the fairness metrics those of equation 3.6 of Sia, by GPU type.
+        Makes the fairness metrics those of equation 3.6 of Sia, by GPU type; without it they are None for a run with elastic
+        jobs, whose durations say nothing of their time alone.
 
     Returns
     -------
@@ -114,6 +115,8 @@ def summary(run, *, censored: bool = False, prices: float | dict[str, float] | N
         rho = fairness.finish_time_fairness_by_type(run, speeds, censored)
         found |= {"rho_mean": times.spread(rho).mean, "rho_worst": times.spread(rho).max}
         found["unfair_fraction"] = fairness.unfair_fraction(rho)
+    elif fairness.elastic_jobs(run):  # what their durations say would look fair
+        found |= dict.fromkeys(("rho_mean", "rho_worst", "unfair_fraction"))
     found |= {
         "jobs": jobs.height,
         "finished": known.height,

@@ -1,6 +1,7 @@
 """Chosen cells of a multiple-choice knapsack as a program of their own, which HiGHS's branch and cut closes."""
 
 import importlib.util
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -29,6 +30,7 @@ class Closed(NamedTuple):
     status: str
 
 
+@cache
 def has_highs() -> bool:
     """Whether HiGHS is installed (the extra `optim`)."""
     return importlib.util.find_spec("highspy") is not None

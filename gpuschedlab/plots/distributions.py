@@ -81,7 +81,7 @@ def jct_cdf(runs, points: int = 500, censored: bool = False) -> JctCdf:
 def fairness_cdf(runs, points: int = 500, censored: bool = False) -> FairnessCdf:
     """Distribution of finish-time fairness rho (`metrics.finish_time_fairness`); parameters as in `jct_cdf`."""
     runs = as_runs(runs)
-    rhos = [finish_time_fairness(run, censored) for run in runs.values()]
+    rhos = [rho[~np.isnan(rho)] for rho in (finish_time_fairness(run, censored) for run in runs.values())]
     curves = [ecdf(r, points) for r in rhos]
     worst = tuple(float(r.max()) if len(r) else float("nan") for r in rhos)
     return FairnessCdf(

@@ -31,10 +31,11 @@ class Offers:
         `templates`: kept from round to round, the configurations by the models that are there.
         """
         cluster, asked = view.cluster, np.ceil(view.gpus).astype(np.int64)
-        models, asks = np.unique(view.model[view.elastic]), np.unique(asked[~view.elastic])
+        # Which are there, as flags: np.unique would take longer than the look-up.
+        models, asks = (np.bincount(a) > 0 for a in (view.model[view.elastic], asked[~view.elastic]))
         key = (models.tobytes(), asks.tobytes())
         if key not in templates:
-            templates[key] = _template(view, models, asks)
+            templates[key] = _template(view, np.flatnonzero(models), np.flatnonzero(asks))
         types, nodes, gpus = templates[key]
         goodput = view.rates(types, nodes, gpus)
         rigid = ~(goodput > 0).any(axis=1)

@@ -215,6 +215,7 @@ class Simulation:
             "events": [[e.node, e.start, e.end] for e in self.cluster.events],
             "estimator": type(self.estimator).__name__,
             "speeds": 0 if self.speeds is None else len(self.speeds.models),
+            "elastic": self._elastic,
             "delays": {
                 "restart": self.delays.restart,
                 "switch": self.delays.switch,
@@ -226,6 +227,12 @@ class Simulation:
             "seconds": self.seconds,
             "versions": versions(),
         }
+
+    @cached_property
+    def _elastic(self) -> int:
+        """Jobs whose work the speed table counts: it takes other times than their `duration`."""
+        model = self.state.job["model"]
+        return 0 if self.speeds is None else int((~self.speeds.relative[model[model >= 0]]).sum())
 
     def _grow(self, watch: bool = False):
         """Make room in the logs; an error if all rows since the last time are of jobs that started without progress."""
