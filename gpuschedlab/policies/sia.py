@@ -230,7 +230,7 @@ class Sia(Round):
         return choice, kept.solution.status
 
     def _without(self, view, kept, jobs, utility, reserved):
-        """Jobs that must run do not fit: an error, unless nodes are down, until which are up they wait."""
+        """Jobs that must run do not fit: an error, unless nodes are down: then they may wait."""
         if view.up.all():
             names = ", ".join(view.job_id(i) for i in np.flatnonzero(jobs.must)[:10])
             asked = np.ceil(view.gpus[jobs.must]).sum()
@@ -241,7 +241,7 @@ class Sia(Round):
             )
         waiting, jobs.forced = jobs.forced, np.zeros(len(jobs.forced), bool)
         choice, status = self._solve(view, kept, jobs, utility, reserved)
-        return choice, f"{status}, {int(waiting.sum())} not preemptible in doubt: nodes are down"
+        return choice, f"{status}, {int(waiting.sum())} not preemptible may wait: nodes are down"
 
     def _quantum(self, jobs) -> float:
         """What all utilities are multiples of, 0 for nothing."""
