@@ -98,6 +98,18 @@ def test_compare_says_what_simulate_says(here, capsys):
     assert not list(here.glob("*.html"))
 
 
+def test_compare_over_seeds_gives_intervals_and_the_command(here, capsys, monkeypatch):
+    words = ["compare", "fifo", "srtf", *SCENE, "--seeds", "3"]
+    monkeypatch.setattr(sys, "argv", ["gpuschedlab", *words])
+    assert main(words) == 0
+    told = capsys.readouterr().out
+    assert "3 seeds: means with 95 % intervals; paired: difference from fifo on the same seeds" in told
+    assert told.count(" ± ") >= 12
+    page = (here / "report.html").read_text()
+    assert "3 seeds: means with 95 % intervals" in page
+    assert f"<pre>gpuschedlab {' '.join(words)}</pre>" in page
+
+
 def test_compare_prints_a_table_and_writes_one_file(here, capsys):
     assert main(["compare", "fifo", "tiresias:queues=3,thresholds=3250,57600", *SCENE]) == 0
     out = capsys.readouterr().out

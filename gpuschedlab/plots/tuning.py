@@ -230,7 +230,7 @@ def draw_moves(numbers: Moves) -> Drawing:
     layout = {
         "title": {"text": "Knobs in force"},
         "xaxis": axis("time since the trace's start (h)"),
-        "yaxis": axis("place in the knob's range", range=[-0.05, 1.05], tickvals=[0, 1], ticktext=["low", "high"]),
+        "yaxis": axis("place in its range", range=[-0.05, 1.05], tickvals=[0, 1], ticktext=["low", "high"]),
     }
     return Drawing(data, style, {}, layout)
 

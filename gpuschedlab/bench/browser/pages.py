@@ -49,8 +49,8 @@ def control(page, label: str):
 def choose(page, label: str, start: str):
     """Choose in a drop-down what begins with some letters; on a busy machine a typed word would fall into parts."""
     select = control(page, label).locator("select")
-    options = select.locator("option").all_inner_texts()
-    select.select_option(label=next(option for option in options if option.startswith(start)))
+    options = [text.replace("\xa0", " ") for text in select.locator("option").all_inner_texts()]
+    select.select_option(index=next(i for i, option in enumerate(options) if option.startswith(start)))
 
 
 def press(page, label: str, key: str, times: int = 1):

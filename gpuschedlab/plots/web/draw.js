@@ -87,8 +87,11 @@
 
   function composed(cell, theme) {
     const { data, layout } = theme.dark ? shaded(cell.figure, LOOK.dark) : cell.figure;
-    const template = theme.dark ? shaded(LOOK.template, LOOK.dark) : LOOK.template;
-    const width = cell.plot.clientWidth, narrow = width < NARROW;
+    const house = theme.dark ? shaded(LOOK.template, LOOK.dark) : LOOK.template;
+    const width = cell.plot.clientWidth, narrow = width < NARROW, size = narrow ? 11 : 13;
+    const titled = (axis) => ({ ...axis, title: { ...axis.title, font: { size } } });
+    const { xaxis, yaxis } = house.layout;
+    const template = { layout: { ...house.layout, xaxis: titled(xaxis), yaxis: titled(yaxis) } };
     const above = narrow ? legendAbove(data, layout, width) : { legend: {}, top: 14 };
     const look = {
       template, autosize: true, height: cell.height, title: undefined, width: undefined,
@@ -97,7 +100,7 @@
       legend: { ...layout.legend, ...above.legend },
       // A zoom is kept while the numbers change, unless the window of the figure itself moves.
       uirevision: String(layout.xaxis?.range ?? "") + String(layout.yaxis?.range ?? ""),
-      font: { ...layout.font, size: narrow ? 11 : 13, color: theme.ink },
+      font: { ...layout.font, size, color: theme.ink },
     };
     return { data, layout: { ...layout, ...look } };
   }
