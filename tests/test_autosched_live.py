@@ -309,7 +309,7 @@ def test_a_long_step_blocks_nothing_but_what_ifs(explorer, monkeypatch):
         await e._task
 
     in_loop(explorer, act)
-    assert "foretold" in explorer.answer.value
+    assert "predicted" in explorer.answer.value
     assert not explorer.error.outputs
 
 
