@@ -166,6 +166,7 @@
           if (!due.has(cell) || !cell.figure || !cell.plot.clientWidth) continue;
           due.delete(cell);
           await draw(Plotly, cell);
+          await new Promise((done) => setTimeout(done)); // keys and clicks come in between
         }
         if (!due.size) {
           el.dataset.drawn = Number(el.dataset.drawn) + 1;
