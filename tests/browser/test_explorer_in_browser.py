@@ -173,9 +173,6 @@ def test_keys_in_the_explorer_are_not_the_notebooks(page, jupyterlab):
 
 
 STATUS = f"""hours => parseFloat(document.querySelector('{EXPLORER} .gpuschedlab-status').textContent) >= hours"""
-WATCH = """() => { window.longest = 0; let last = performance.now();
-  const beat = () => { const now = performance.now(); window.longest = Math.max(window.longest, now - last); last = now;
-    setTimeout(beat, 20); }; beat(); }"""
 
 
 def test_autosched_plays_pauses_answers_and_stops(page, jupyterlab, artifacts):
@@ -183,14 +180,18 @@ def test_autosched_plays_pauses_answers_and_stops(page, jupyterlab, artifacts):
     open_notebook(page, jupyterlab, "09_autosched")
     assert page.evaluate(SETTLED) == []
     before = page.evaluate(NUMBERS)
-    page.evaluate(WATCH)
     choose(page, "speed", "1 s")
     play = page.locator(f"{EXPLORER} button", has_text="Play")
     play.click()
+    page.wait_for_function(STATUS, arg=2)
+    readout = control(page, "value").locator(".widget-readout")
+    said = readout.inner_text()
+    press(page, "value", "ArrowRight")
+    page.wait_for_function("([e, said]) => e.textContent !== said", arg=[readout.element_handle(), said])
+    assert page.locator(f"{EXPLORER} .mod-active").count() == 1, "the page answers a key while hours are played"
     page.wait_for_function(STATUS, arg=6)
     play.click()  # pause: the hour under way is played to its end
     page.wait_for_function("() => !document.querySelector('.gpuschedlab-explorer .mod-active')")
-    assert page.evaluate("window.longest") < 1000, "a step blocked the page for over a second"
     assert page.evaluate(NUMBERS)[2] != before[2]
     nodes = f"document.querySelectorAll('{EXPLORER} .js-plotly-plot')[1].querySelectorAll('.point').length"
     assert page.evaluate(nodes) >= 10, "the graph's nodes are drawn"
