@@ -25,6 +25,7 @@ SMALL = {
     "02_policies": {"DAYS": 1, "JOBS": 600, "NODES": 6, "SEEDS": 1},
     "03_placement": {"JOBS": 60, "NODES": 3},
     "04_your_policy": {"DAYS": 1, "JOBS": 600, "NODES": 6},
+    "05_sia": {"JOBS": 15, "NODES": 2},
     "09_autosched": {"DAYS": 1, "JOBS": 400, "NODES": 6},
     "10_causal": {"JOBS": 1000},
     "11_autosched_results": {"DAYS": 1, "JOBS": 200, "NODES": 6, "SEEDS": 1},
@@ -35,9 +36,9 @@ named = pytest.mark.parametrize("path", BOOKS, ids=lambda path: path.stem)
 lesson = pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
 
 
-def test_there_are_eight_lessons_and_the_page():
+def test_there_are_nine_lessons_and_the_page():
     assert [path.stem for path in BOOKS] == sorted(SMALL)
-    assert len(LESSONS) == 8
+    assert len(LESSONS) == 9
 
 
 def test_nothing_was_left_in_them():

@@ -37,6 +37,17 @@ from gpuschedlab.plots.distributions import (
     jct_cdf,
 )
 from gpuschedlab.plots.gantt import Gantt, draw_gantt, gantt
+from gpuschedlab.plots.goodput import (
+    Bootstrap,
+    JobLanes,
+    Worth,
+    bootstrap,
+    draw_bootstrap,
+    draw_job_lanes,
+    draw_worth,
+    job_lanes,
+    worth,
+)
 from gpuschedlab.plots.lines import Lines, draw_lines
 from gpuschedlab.plots.load import LoadOverTime, busy_window, draw_load_over_time, load_over_time
 from gpuschedlab.plots.sizes import SlowdownBySize, draw_slowdown_by_size, slowdown_by_size
@@ -94,6 +105,9 @@ _DRAW = {
     Moves: draw_moves,
     Race: draw_race,
     Lines: draw_lines,
+    JobLanes: draw_job_lanes,
+    Worth: draw_worth,
+    Bootstrap: draw_bootstrap,
 }
 
 
@@ -201,6 +215,7 @@ def plot_sweep(sweep, x: str | None = None, y: str | None = None, metric="jct_me
 
 __all__ = [
     "Arrivals",
+    "Bootstrap",
     "Causes",
     "Cells",
     "Demand",
@@ -214,6 +229,7 @@ __all__ = [
     "Gantt",
     "Interruptions",
     "JctCdf",
+    "JobLanes",
     "Lines",
     "LoadOverTime",
     "MetricBars",
@@ -225,7 +241,9 @@ __all__ = [
     "SweepLines",
     "SweepMap",
     "Tried",
+    "Worth",
     "arrivals",
+    "bootstrap",
     "busy_window",
     "causes",
     "cells",
@@ -239,6 +257,7 @@ __all__ = [
     "gantt",
     "interruptions",
     "jct_cdf",
+    "job_lanes",
     "load_over_time",
     "metric_bars",
     "moves",
@@ -258,5 +277,6 @@ __all__ = [
     "sweep_lines",
     "sweep_map",
     "tried",
+    "worth",
     "write_page",
 ]
