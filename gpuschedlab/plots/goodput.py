@@ -185,11 +185,11 @@ def draw_job_lanes(numbers: JobLanes) -> Drawing:
     data.append(_stretch(numbers, slice(None), numbers.begin, numbers.pause))
     white = {"color": "white", "line": {"width": 0}}
     style.append({"type": "bar", "orientation": "h", "name": "start, restart", "hoverinfo": "skip", "marker": white})
-    live = {"title_text": f"Which job had which GPUs: {numbers.name}"}
+    live = {"title_text": f"Which job had which GPUs: {numbers.name}", "yaxis_categoryarray": list(numbers.jobs)}
     layout = {
         "barmode": "overlay",
         "xaxis": axis("time since the trace's start (h)"),
-        "yaxis": axis("job", autorange="reversed", showticklabels=False),
+        "yaxis": axis("job", autorange="reversed", showticklabels=False, type="category", categoryorder="array"),
     }
     return Drawing(data, style, live, layout)
 
