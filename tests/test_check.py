@@ -16,7 +16,6 @@ from gpuschedlab.knobs import Constraint, Knob
 from gpuschedlab.policies import ALL, Edf, Fifo, Pollux
 from gpuschedlab.sim import Allocation, Ordered, Round
 
-
 BRIEF = {"pollux": Pollux(population=10, generations=10)}
 """Policies that search for long by default, made to search briefly."""
 
