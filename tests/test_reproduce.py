@@ -165,6 +165,16 @@ def test_gavel_is_near_the_artifact(data_dir):
         assert found[metric] == pytest.approx(value, rel=0.05 if metric == "avg_jct" else 0.02)
 
 
+@pytest.mark.data
+@pytest.mark.xdist_group("workloads of Sia")
+def test_without_the_restart_factor_jobs_restart_half_as_often_again(data_dir):
+    with_it, without = (
+        workloads.figures([sia.measure(data_dir, "typed", policy, "saturn", 1)])["restarts"]
+        for policy in ("sia", "sia, no restart factor")
+    )
+    assert without >= 1.5 * with_it
+
+
 def test_checks_compare_policies_of_a_workload():
     jct = {"sia": 0.6, "pollux": 1.0, "gavel": 1.9}
     numbers = {Number("table 3.3", "philly", policy, "avg_jct"): value for policy, value in jct.items()}

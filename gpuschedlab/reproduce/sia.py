@@ -148,7 +148,6 @@ def _asked(quick: bool) -> list[tuple[str, str, str]]:
     asked = [("typed", policy, name) for name, policy in product(SETS, ("sia", "gavel", "pollux"))]
     asked += [("typed", policy, "saturn") for policy in (*ROUNDS, *POWERS, "shockwave")]
     asked += [("typed", policy, "philly") for policy in ("sia, rigid jobs", "sia, strong-scaling jobs")]
-    asked += [("typed", policy, "saturn") for policy in ("sia, no restart factor",)]
     asked += [
         ("t4", policy, "philly") for policy in ("sia", "pollux", "gavel, tuned", "themis, tuned", "shockwave, tuned")
     ]
