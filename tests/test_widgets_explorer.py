@@ -94,6 +94,14 @@ def test_one_move_is_a_few_messages(explorer):
         assert wire.messages - opened <= 6
 
 
+def test_code_is_written_while_it_is_seen(explorer):
+    assert explorer.panel.code.value == ""
+    explorer.panel.buttons[4].click()
+    assert "policy = Tiresias()" in explorer.panel.code.value
+    explorer.knobs["thresholds"].parts[0].value = 300.0
+    assert "thresholds=(300.0,)" in explorer.panel.code.value
+
+
 def test_a_figure_of_ones_own_stands_on_the_board():
     def waiting(runs):
         """Mean time in the queue of each run."""

@@ -102,5 +102,5 @@ def row(name: str, pairs: list[tuple[float, float]], budget: float | None) -> di
     seconds, cpu = (list(column) for column in zip(*pairs, strict=True))
     value = statistics.median(seconds)
     ok = budget is None or value <= budget
-    figures = {"name": name, "value": value, "unit": "s", "budget": budget, "ok": ok}
-    return figures | {"cpu": statistics.median(cpu), "runs": seconds}
+    found = {"name": name, "value": value, "unit": "s", "budget": budget, "ok": ok}
+    return found | {"cpu": statistics.median(cpu), "runs": seconds}

@@ -72,7 +72,7 @@ class ClusterExplorer(KnobExplorer):
         finally:
             self._quiet = False
         self.cells = plots.cells(self.seats, self.moment.value)
-        # The chosen rule is marked in words: bars differ without colour, too.
+        # The chosen rule is marked in words: bars are distinguished without colour.
         marked = {f"{rule} (chosen)" if rule == small.rule else rule: run for rule, run in self.runs.items()}
         return {"cells": self.cells, "free": plots.free_space(self.run), "rules": plots.metric_bars(marked, "jct_mean")}
 

@@ -189,7 +189,7 @@ class Explorer(BaseExplorer):
         super()._show(found)
         _, runs, measures = found
         compared = table(difference(*measures), *runs, *([None] if len(runs) == 1 else []))
-        self.panel.show(compared, self.knobs.note, self.code)
+        self.panel.show(compared, self.knobs.note)
 
     def _words(self, found) -> str:
         now, runs, _ = found

@@ -147,11 +147,18 @@ class Panel:
         self.knobs.show(self._owner.policies[self.policy.value])
 
     def _toggle_code(self):
-        self.code.layout.display = None if self.code.layout.display == "none" else "none"
+        hidden = self.code.layout.display == "none"
+        self.code.layout.display = None if hidden else "none"
+        self._show_code()
 
-    def show(self, table: str, note: str, code: str):
+    def _show_code(self):
+        """Write the Python that makes the run again, while it is seen: what is hidden is not sent."""
+        if self.code.layout.display is None:
+            style = "background:rgba(128,128,128,.12);padding:8px;overflow:auto;line-height:1.4;user-select:all"
+            self.code.value = f'<pre tabindex="0" style="{style}">{escape(self._owner.code)}</pre>'
+
+    def show(self, table: str, note: str):
         """Show the table, what followed a control that moved, and the code."""
         self.table.value = table
         self.note.value = f"<i>{escape(note)}</i>" if note else ""
-        style = "background:rgba(128,128,128,.12);padding:8px;overflow:auto;line-height:1.4;user-select:all"
-        self.code.value = f'<pre tabindex="0" style="{style}">{escape(code)}</pre>'
+        self._show_code()

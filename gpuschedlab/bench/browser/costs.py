@@ -107,13 +107,13 @@ def _moves(page, wire) -> list[dict]:
 
 def _again(page) -> list[dict]:
     """Widgets in the kernel after the first run, and after running all cells some more times."""
-    shown = page.locator(".jp-OutputArea-output", has_text=" widgets")
-    first = shown.last.inner_text().split()[0]
+    counted = page.locator(".jp-OutputArea-output", has_text=" widgets")
+    first = counted.last.inner_text().split()[0]
     for i in range(RUNS):
         run_all(page)
         page.locator(".jp-InputPrompt", has_text=f"[{3 * (i + 2)}]:").wait_for()
     page.wait_for_timeout(500)
-    last = shown.last.inner_text().split()[0]
+    last = counted.last.inner_text().split()[0]
     return [row(f"widgets in the kernel, run {RUNS} times more", int(last), "widgets", int(first))]
 
 
