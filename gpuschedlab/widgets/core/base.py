@@ -171,7 +171,9 @@ class BaseExplorer:
         )
 
     def _pace(self):
-        """Let sliders follow the hand, or its release, by what the last run took."""
+        """Let sliders follow the hand, or its release, by what the last run took; between once and twice `QUICK` nothing changes."""
+        if QUICK <= self.seconds < 2 * QUICK:
+            return
         quick = self.seconds < QUICK
         for slider in self._sliders():
             if slider.continuous_update != quick:
