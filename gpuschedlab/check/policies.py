@@ -222,8 +222,8 @@ def _slower(policy):
     twin = copy.copy(policy)
     infos = knobs_of(policy)
     for name, info in infos.items():
-        if info.knob.unit in ("s", "GPU-s"):
-            value = getattr(policy, name)
+        value = getattr(policy, name)
+        if info.knob.unit in ("s", "GPU-s") and value is not None:
             value = tuple(2 * v for v in value) if info.kind == "floats" else 2 * value
             object.__setattr__(twin, name, value)
     for f in fields(policy):

@@ -43,24 +43,29 @@ class _Check:
         """Check the fields one by one."""
         if not isinstance(self.answer, Allocation):
             raise self._error(f"found {type(self.answer).__name__}; expected an Allocation.")
-        out = np.zeros(self.n, ANSWER)
-        out["job"] = self.view.index
-        gpus = self._numbers("gpus", 0.0)
+        given, out = self.answer, np.zeros(self.n, ANSWER)
+        out["job"], out["host"], out["source"], out["delay"] = self.view.index, -1, -1, -1.0
+        gpus, host = self._numbers("gpus", 0.0), out["host"]
         self._demand(gpus >= 0, "gpus", gpus, "0 or more", ", which is negative")
         held = gpus > 0
-        out["idle"] = self._flags("profiling") & held
         types = self._whole("gpu_type", 0, len(self.view.cluster.gpu_types) - 1, held)
         out["type"] = np.where(held, types, -1)
         out["slots"] = np.ceil(gpus * SLOTS - 1e-6)
-        host = self._partners(gpus, out["type"])
+        if given.profiling is not None:
+            out["idle"] = self._flags("profiling") & held
+        if given.partner is not None:
+            host = self._partners(gpus, out["type"])
         reserved = self._reserved()
         self._capacity(gpus * (host < 0), out["type"], reserved)
         self._requests(gpus, out)
-        out["host"] = np.where(host >= 0, self.view.index[host] if self.n else host, -1)
-        out["joint"] = self._flags("merged") & (host >= 0)
-        out["source"] = self._sources()
-        out["delay"] = self._delays()
+        if given.merged is not None:
+            out["joint"] = self._flags("merged") & (host >= 0)
+        if given.source is not None:
+            out["source"] = self._sources()
+        if given.delay is not None:
+            out["delay"] = self._delays()
         cells = self._cells(out, host)
+        out["host"] = np.where(host >= 0, self.view.index[host] if self.n else host, -1)
         self._proved()
         return Checked(out, cells, reserved, self._wake())
 
@@ -99,8 +104,6 @@ class _Check:
     def _whole(self, field: str, low: int, high: int, used=True, default: int = 0) -> np.ndarray:
         """Whole numbers between two bounds, wherever they are used."""
         values = self._numbers(field, default)
-        if getattr(self.answer, field) is None:
-            return values.astype(np.int64)
         whole = (values >= low) & (values <= high) & (values == np.floor(values))
         self._demand(whole | ~np.asarray(used), field, values, f"{low} to {high}, a whole number")
         return values.astype(np.int64)
@@ -119,8 +122,6 @@ class _Check:
 
     def _partners(self, gpus, types) -> np.ndarray:
         host = self._whole("partner", -1, self.n - 1, default=-1)
-        if self.answer.partner is None:
-            return host
         guests = np.flatnonzero((host >= 0) & (gpus > 0))
         for i in guests:
             h = host[i]
@@ -131,8 +132,6 @@ class _Check:
 
     def _sources(self) -> np.ndarray:
         source = self._whole("source", -1, self.view.submitted - 1, default=-1)
-        if self.answer.source is None:
-            return source
         rows = np.flatnonzero((source >= 0) & (source != self.view.index))
         good = np.full(self.n, True)
         good[rows] = self.view.has_run(source[rows])
@@ -140,8 +139,6 @@ class _Check:
         return source
 
     def _delays(self) -> np.ndarray:
-        if self.answer.delay is None:
-            return np.full(self.n, -1.0)
         kinds = np.asarray(self.answer.delay, object)
         if kinds.shape != (self.n,):
             raise self._error(f"delay has shape {kinds.shape}; expected ({self.n},), a kind of start each.")
