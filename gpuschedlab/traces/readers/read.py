@@ -21,6 +21,7 @@ READERS = {
     "csv": ("csv", "read_csv"),
     "swf": ("swf", "read_swf"),
     "parquet": ("parquet", "read_parquet"),
+    "chronus": ("chronus", "read_chronus"),
 }
 
 
@@ -31,7 +32,7 @@ def read(
 
     Parameters
     ----------
-    name : {"philly", "helios", "pai", "itp", "workload", "csv", "swf", "parquet"}
+    name : {"philly", "helios", "pai", "itp", "workload", "csv", "swf", "parquet", "chronus"}
         The format ("csv": a file of one's own); each has a reader `read_<name>`; its docstring says how it treats
         CPU-only rows, retries, censored durations, missing users and time zones.
     path : path
@@ -40,7 +41,7 @@ def read(
         "drop" returns (good, bad), the bad rows with `row` and `problem`.
     **options
         Of that reader (`notes=`, which takes counts of what was left out; `durations=` of workloads; `zone=` of Philly;
-        `columns=` and `units=` of csv).
+        `columns=` and `units=` of csv; `workload=` of Chronus).
 
     Returns
     -------
