@@ -1,5 +1,7 @@
 """Scheduling policies: one paper per file."""
 
+from gpuschedlab.policies.chronus import Chronus
+from gpuschedlab.policies.deadlines import Hydra, TriagedEdf, Urgent
 from gpuschedlab.policies.gavel import Gavel
 from gpuschedlab.policies.lucid import Lucid
 from gpuschedlab.policies.optimus import Optimus
@@ -10,9 +12,12 @@ from gpuschedlab.policies.sia import Sia
 from gpuschedlab.policies.simple import Edf, Fifo, Sjf, Srtf
 from gpuschedlab.policies.themis import Themis, ThemisRounds
 from gpuschedlab.policies.tiresias import Tiresias
+from gpuschedlab.policies.unisched import UniSched
 
-_CLASSES = (Fifo, Sjf, Srtf, Edf, Tiresias, Themis, ThemisRounds, Lucid, Gavel, Shockwave, Optimus, Pollux, Sia)
-ALL = {cls.__name__.lower(): cls for cls in _CLASSES}
+_ORDERS = (Fifo, Sjf, Srtf, Edf, Tiresias, Themis, Lucid)
+_ROUNDS = (ThemisRounds, Gavel, Shockwave, Optimus, Pollux, Sia)
+_DEADLINES = (Chronus, UniSched, Hydra, TriagedEdf, Urgent)
+ALL = {cls.__name__.lower(): cls for cls in _ORDERS + _ROUNDS + _DEADLINES}
 """Policies by the name that the command line uses."""
 
 __all__ = ["ALL", "Pop", *(cls.__name__ for cls in ALL.values())]

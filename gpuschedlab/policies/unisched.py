@@ -1,0 +1,167 @@
+"""UniSched (Gao et al.): one program a cycle gives leases to profiler, best-effort and deadline jobs together."""
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated, ClassVar
+
+import numpy as np
+
+from gpuschedlab.estimators.overhead import suspensions_best_effort, suspensions_slo
+from gpuschedlab.knobs import Knob
+from gpuschedlab.policies.chronus import Gap, Limit
+from gpuschedlab.policies.placing import CHOSEN, MUST, chosen_by_count, placed, time_left
+from gpuschedlab.problems.lease_plan import prove_leases
+from gpuschedlab.problems.leases import LeaseJobs
+from gpuschedlab.sim.policy import Allocation, Round
+
+if TYPE_CHECKING:
+    from gpuschedlab.sim.view import View
+
+CANDIDATES = 2.0
+"""Best-effort jobs that enter a program request at most so many times the cluster, the most rewarding ones first."""
+
+
+@dataclass(frozen=True)
+class UniSched(Round):
+    """Give leases by the largest sum of rewards: 300 s to profiler and best-effort jobs, 600 s to jobs with deadlines.
+
+    Each job is profiled first, on few GPUs and without progress. A profiler job is worth 1, a best-effort job less than 1
+    and the more the shorter, a job with deadlines what its value table says (up to 100). The program (`lease_program`) says
+    which deadlines are met, and which jobs must run in the first lease for that; the room is for the others. Jobs with
+    deadlines take part at their own cycles only. The time that suspensions will cost is part of a job's need (5.3).
+
+    Differs from the paper in
+    -------------------------
+    Durations are the estimator's (`RuntimeSpeed` and `LearningCurve` learn them as the paper does). Plans are made by
+    `plan_leases` and proved by a bound; HiGHS, on growing blocks of leases, is asked where the gap exceeds `gap`. What it
+    does not answer in time follows the cached plan: deadlines that jobs aimed at stay, and the others are planned around
+    them (the paper runs the cached plan's next lease). Placements: a job is consolidated where that is possible now, and
+    spread over free cells where it is not and it will still be in time at its slower speed; the program that chooses among
+    all placements is `lease_program` with cells. `partial` lets a job end within its last lease, the paper rounds deadlines
+    down and needs up. Jobs that no longer can be in time are worth what best-effort jobs are; the paper does not say.
+    GPUs that are left go to jobs with deadlines, ahead of time.
+
+    References
+    ----------
+    Gao et al., UniSched, section III; Gao, PhD thesis, NTU 2025, section 5.3.
+
+    Examples
+    --------
+    >>> UniSched(profile=0).knobs["lease"]
+    600
+    """
+
+    lease: Annotated[float, Knob(60, 14_400, log=True, unit="s", help="lease of a job with deadlines")] = 600
+    interval: Annotated[float, Knob(60, 3600, log=True, unit="s", help="lease of other jobs")] = 300
+    profile: Annotated[float, Knob(0, 3600, unit="s", help="profiling of a new job; 0: none")] = 300
+    profile_gpus: Annotated[int, Knob(1, 8, help="most GPUs of a job that is profiled")] = 2
+    overhead: Annotated[bool, Knob(help="whether future suspensions are part of a job's need (5.3)")] = True
+    partial: Annotated[bool, Knob(help="whether a job may end within its last lease")] = True
+    spread: Annotated[bool, Knob(help="whether a job may be spread where it is still in time")] = True
+    gap: Gap = 1e-2
+    time_limit: Limit = 5
+    set_aside: ClassVar = (*Round.set_aside, "gap", "time_limit")
+
+    def begin(self) -> "_Plan":
+        """What is carried from round to round."""
+        return _Plan()
+
+    def allocate(self, view: "View") -> Allocation:
+        """Solve the program of this cycle, and place the jobs that it chose."""
+        if len(view) == 0:
+            return Allocation(np.empty(0, np.int64), np.empty(0))
+        kept, capacity = view.memory, float(np.floor(view.capacity).sum())
+        cycle = np.floor(view.now / self.lease + 1e-9)
+        renew, kept.cycle = cycle > kept.cycle, cycle
+        profiling = view.profiled < self.profile - 1e-6
+        gpus = np.where(profiling, np.minimum(view.gpus, self.profile_gpus), view.gpus)
+        left = time_left(view)
+        need, due = self._needs(view, left)
+        slo = ~profiling & (view.kind > 0) & (need[:, None] <= due).any(axis=1)
+        leased = np.isin(view.index, kept.leased) & ~profiling & (not renew)
+        value = np.where(profiling, 1.0, 1 / (1 + self._with_starts(view, left) / self.interval))
+        joins = ~leased & (renew | ~slo)
+        must, chosen, proved = self._choose(view, np.flatnonzero(joins), gpus, need, due, value, slo, capacity, leased)
+        must |= leased
+        if renew:
+            kept.leased = view.index[must & slo]
+        level = np.where(must, MUST, np.where(chosen, CHOSEN, 0))
+        ahead = np.where(slo, (due - need[:, None]).max(axis=1), 0)
+        order = np.lexsort((ahead, -value / gpus, slo))
+        split = self._may_spread(view, need, due, slo) if self.spread else None
+        return placed(view, order, level, gpus=gpus, split=split, profiling=profiling, **proved)
+
+    def _with_starts(self, view, left):
+        """Seconds left of a best-effort job with the suspensions that it expects."""
+        if not self.overhead:
+            return left
+        return left + suspensions_best_effort(np.ceil(left / self.interval)) * view.restart
+
+    def _needs(self, view, left):
+        """Leases that jobs with deadlines need (n,), and have until each (n, F)."""
+        until = np.where(np.isfinite(view.deadlines), view.deadlines - view.now, 0.0)
+        if self.overhead:
+            n, m = np.ceil(left / self.lease), np.floor(until.max(axis=1) / self.lease)
+            left = left + suspensions_slo(n, m) * view.restart + np.where(view.running, view.pause, view.restart)
+        need = np.ceil(left / self.lease - 1e-9).astype(np.int64)
+        due = np.floor(np.maximum(until, 0) / self.lease + 1e-9)
+        if self.partial:
+            rest = left - (need - 1) * self.lease
+            due += rest[:, None] <= until - due * self.lease
+        return need, due.astype(np.int64)
+
+    def _choose(self, view, rows, gpus, need, due, value, slo, capacity, leased):
+        """Jobs that must run for their deadlines, other jobs that run, and what was proved, by the program of these jobs."""
+        room = capacity - gpus[leased].sum()
+        others = rows[~slo[rows]]
+        others = others[np.argsort(-value[others] / gpus[others], kind="stable")]
+        others = others[np.cumsum(gpus[others]) <= CANDIDATES * capacity]
+        mine = np.sort(np.concatenate([rows[slo[rows]], others]))
+        best_effort = ~slo[mine]
+        dues, values = due[mine], np.where(np.isfinite(view.deadlines[mine]), view.rewards[mine], 0.0)
+        dues[best_effort], values[best_effort] = 0, 0.0
+        dues[best_effort, 0], values[best_effort, 0] = 1, value[mine[best_effort]]
+        jobs = LeaseJobs.of(gpus[mine], np.where(best_effort, 1, need[mine]), dues, values)
+        plan = prove_leases(
+            jobs, room, gap=self.gap, time_limit=self.time_limit, aim=view.memory.aims(view.index[mine])
+        )
+        view.memory.keep(view.index[mine], plan.step)
+        must, chosen = np.zeros(len(view), bool), np.zeros(len(view), bool)
+        must[mine[plan.first & ~best_effort]] = True
+        chosen[mine[plan.first & best_effort]] = True
+        if len(mine) > len(others):  # jobs with deadlines take what is left
+            waits = mine[~best_effort & ~plan.first]
+            waits = waits[np.argsort((due - need[:, None])[waits].max(axis=1), kind="stable")]
+            chosen |= chosen_by_count(waits, gpus, room - gpus[must | chosen].sum())
+        status = "cached" if plan.status == "time limit" else plan.status
+        return must, chosen, {"objective": plan.objective, "bound": plan.bound, "status": status}
+
+    def _may_spread(self, view, need, due, slo):
+        """Jobs with deadlines that are in time on twice the nodes, too, by the speed table."""
+        many = np.ceil(view.gpus).astype(np.int64)
+        widest = int(view.cluster.node_gpus.max())
+        speed = np.ones(len(view))
+        for count in np.unique(many[slo & (many > 1)]):
+            least = -(-count // widest)
+            types, nodes = np.zeros(2, np.int64), np.array([least, min(2 * least, count)])
+            rate = view.rates(types, nodes, np.full(2, count))
+            same = many == count
+            speed[same] = np.nan_to_num((rate[:, 1] / rate[:, 0])[same], nan=0.0)
+        slower = np.ceil(need / np.maximum(speed, 1e-3))
+        return slo & (speed > 0) & (slower <= due.max(axis=1))
+
+
+@dataclass
+class _Plan:
+    """What UniSched carries: the last cycle, rows of the trace that have a lease, and the deadline that each aims at."""
+
+    cycle: float = -1.0
+    leased: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+    aim: dict = field(default_factory=dict)
+
+    def aims(self, index) -> np.ndarray:
+        """Deadline that each job aims at, by its row in the trace; the first one where it is new."""
+        return np.array([self.aim.get(int(i), 0) for i in index], np.int64)
+
+    def keep(self, index, step):
+        """Keep the aims of the present program."""
+        self.aim = dict(zip(index.tolist(), step.tolist(), strict=True))
