@@ -6,9 +6,12 @@ from .comparison import Comparison as Comparison, compare as compare
 from .estimators import History as History, Noisy as Noisy, Oracle as Oracle, Runtime as Runtime
 from .knobs import Constraint as Constraint, Knob as Knob, knobs_of as knobs_of
 from .policies import (
+    Chronus as Chronus,
     Edf as Edf,
     Fifo as Fifo,
     Gavel as Gavel,
+    Genie as Genie,
+    Hydra as Hydra,
     Lucid as Lucid,
     Optimus as Optimus,
     Pollux as Pollux,
@@ -19,7 +22,11 @@ from .policies import (
     Srtf as Srtf,
     Themis as Themis,
     ThemisRounds as ThemisRounds,
+    ThreeSigma as ThreeSigma,
     Tiresias as Tiresias,
+    TriagedEdf as TriagedEdf,
+    UniSched as UniSched,
+    Urgent as Urgent,
 )
 from .sim import (
     Allocation as Allocation,

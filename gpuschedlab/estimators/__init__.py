@@ -3,11 +3,13 @@
 from gpuschedlab.estimators.base import KNOWN, Estimator, known
 from gpuschedlab.estimators.bootstrap import Bootstrap
 from gpuschedlab.estimators.history import History
+from gpuschedlab.estimators.learning_curve import LearningCurve
 from gpuschedlab.estimators.noisy import Noisy
 from gpuschedlab.estimators.oracle import Oracle
 from gpuschedlab.estimators.runtime import Runtime
 
 #: Estimators by the name that the command line uses.
-ALL: dict[str, type[Estimator]] = {cls.__name__.lower(): cls for cls in (Oracle, Noisy, History, Runtime, Bootstrap)}
+_CLASSES = (Oracle, Noisy, History, Runtime, Bootstrap, LearningCurve)
+ALL: dict[str, type[Estimator]] = {cls.__name__.lower(): cls for cls in _CLASSES}
 
-__all__ = ["ALL", "KNOWN", "Bootstrap", "Estimator", "History", "Noisy", "Oracle", "Runtime", "known"]
+__all__ = ["ALL", "KNOWN", "Estimator", "known", *(cls.__name__ for cls in _CLASSES)]

@@ -3,6 +3,7 @@
 from gpuschedlab.policies.chronus import Chronus
 from gpuschedlab.policies.deadlines import Hydra, TriagedEdf, Urgent
 from gpuschedlab.policies.gavel import Gavel
+from gpuschedlab.policies.genie import Genie
 from gpuschedlab.policies.lucid import Lucid
 from gpuschedlab.policies.optimus import Optimus
 from gpuschedlab.policies.pollux import Pollux
@@ -11,12 +12,13 @@ from gpuschedlab.policies.shockwave import Shockwave
 from gpuschedlab.policies.sia import Sia
 from gpuschedlab.policies.simple import Edf, Fifo, Sjf, Srtf
 from gpuschedlab.policies.themis import Themis, ThemisRounds
+from gpuschedlab.policies.threesigma import ThreeSigma
 from gpuschedlab.policies.tiresias import Tiresias
 from gpuschedlab.policies.unisched import UniSched
 
 _ORDERS = (Fifo, Sjf, Srtf, Edf, Tiresias, Themis, Lucid)
 _ROUNDS = (ThemisRounds, Gavel, Shockwave, Optimus, Pollux, Sia)
-_DEADLINES = (Chronus, UniSched, Hydra, TriagedEdf, Urgent)
+_DEADLINES = (Chronus, UniSched, Hydra, Genie, ThreeSigma, TriagedEdf, Urgent)
 ALL = {cls.__name__.lower(): cls for cls in _ORDERS + _ROUNDS + _DEADLINES}
 """Policies by the name that the command line uses."""
 

@@ -1,0 +1,146 @@
+"""Learning curves by an ensemble of eleven families (Domhan et al., IJCAI'15): what a metric will be, and when it is reached."""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import least_squares
+from scipy.special import ndtr
+
+TINY = 1e-9
+MOST = 50.0
+"""Largest exponent of a family: beyond, exp overflows."""
+
+
+def _exp(x):
+    return np.exp(np.clip(x, -MOST, MOST))
+
+
+def _power(x, p):
+    return _exp(p * np.log(np.maximum(x, TINY)))
+
+
+FAMILIES = {
+    "vapor": (lambda x, a, b, c: _exp(a + b / x + c * np.log(x)), [(-0.2, -1.0, 0.0), (-0.5, -0.5, 0.05)]),
+    "log": (lambda x, c, a: c - a / np.log(x + 1), [(0.8, 0.3)]),
+    "weibull": (lambda x, a, b, k, d: a - (a - b) * _exp(-_power(k * x, d)), [(0.8, 0.2, 0.05, 1.0), (0.8, 0.2, 0.3, 0.5)]),
+    "pow3": (lambda x, c, a, p: c - a * _power(x, -p), [(0.8, 0.5, 0.5), (1.0, 0.5, 0.1)]),
+    "pow4": (lambda x, c, a, b, p: c - _power(a * x + b, -p), [(0.8, 1.0, 1.0, 0.5), (0.8, 0.2, 1.0, 1.5)]),
+    "loglog": (lambda x, a, b: np.log(np.maximum(a * np.log(x) + b, TINY)), [(0.2, 1.5)]),
+    "mmf": (lambda x, a, b, k, d: a - (a - b) / (1 + _power(k * x, d)), [(0.8, 0.2, 0.05, 1.0), (0.8, 0.2, 0.3, 0.5)]),
+    "janoschek": (lambda x, a, b, k, d: a - (a - b) * _exp(-k * _power(x, d)), [(0.8, 0.2, 0.05, 1.0), (0.8, 0.2, 0.3, 0.5)]),
+    "hill": (lambda x, t, n, k: t / (1 + _power(np.abs(k) / x, n)), [(0.8, 1.0, 2.0), (0.8, 0.5, 10.0)]),
+    "logpower": (lambda x, a, b, c: a / (1 + _power(x / _exp(b), c)), [(0.8, 1.0, -1.0), (0.8, 2.0, -0.5)]),
+    "exp4": (lambda x, c, a, b, p: c - _exp(-a * _power(x, p) + b), [(0.8, 0.1, -0.5, 1.0), (0.8, 0.5, 0.0, 0.5)]),
+}  # fmt: skip
+"""Families of curves, each with points to start its fit from."""
+
+
+class Member(NamedTuple):
+    """A family that was fitted: its weight, parameters, their covariance, and the variance of the noise."""
+
+    name: str
+    weight: float
+    parameters: np.ndarray
+    covariance: np.ndarray
+    noise: float
+
+
+class Ensemble(NamedTuple):
+    """A mixture of fitted families; `fit_curve` makes one.
+
+    Examples
+    --------
+    >>> x = np.arange(1.0, 31.0)
+    >>> ensemble = fit_curve(x, 0.9 - 0.6 / x)
+    >>> float(ensemble.mean([100.0]).round(2)[0]), ensemble.reached(0.86, most=1000) in (15.0, 16.0)
+    (0.89, True)
+    """
+
+    members: tuple[Member, ...]
+
+    def mean(self, x) -> np.ndarray:
+        """(k,) expected metric at x."""
+        x = np.asarray(x, float)
+        return sum((m.weight * FAMILIES[m.name][0](x, *m.parameters) for m in self.members), np.zeros(x.shape))
+
+    def above(self, target: float, x) -> np.ndarray:
+        """(k,) probability that the curve is at or above a target at x."""
+        x = np.asarray(x, float)
+        chance = np.zeros(x.shape)
+        for m in self.members:
+            f = FAMILIES[m.name][0]
+            slope = _slope(f, x, m.parameters)
+            spread = np.sqrt(np.maximum(np.einsum("ki,ij,kj->k", slope, m.covariance, slope), 1e-12))
+            chance += m.weight * ndtr((f(x, *m.parameters) - target) / spread)
+        return chance
+
+    def reached(self, target: float, most: float, start: float = 1.0) -> float:
+        """Least whole x from `start` to `most` at which the target is reached with probability of a half or more; `most` where none is."""
+        x = np.arange(np.ceil(start), np.floor(most) + 1)
+        hit = np.flatnonzero(self.above(target, x) >= 0.5) if len(x) else []
+        return float(x[hit[0]]) if len(hit) else float(most)
+
+
+def fit_curve(x, y, horizon: float | None = None) -> Ensemble:
+    """Fit all families to a metric in [0, 1] that rises, later points weighing more (10^(i/n) for the i-th of n).
+
+    A family that falls, or leaves [0, 1], by the horizon is dropped. Weights follow from the Bayesian information criterion,
+    and the uncertainty of a family's parameters from its curvature at the optimum (Laplace).
+
+    Parameters
+    ----------
+    x, y : (n,) arrays
+        Steps from 1 up, ascending, and the metric there.
+    horizon : float, optional
+        Largest x of interest; default: ten times the last.
+
+    Returns
+    -------
+    Ensemble
+        Without members where no family is left.
+
+    Examples
+    --------
+    >>> fit_curve([1, 2], [0.5, 0.6]).members
+    ()
+    """
+    x, y = np.asarray(x, float), np.asarray(y, float)
+    weight = 10 ** (np.arange(1, len(x) + 1) / max(len(x), 1))
+    weight = weight / weight.mean() if len(x) else weight
+    far = np.linspace(x[-1], horizon or 10 * x[-1], 50) if len(x) else x
+    found = [_fit_one(name, x, y, weight, far) for name in FAMILIES if len(x) > len(FAMILIES[name][1][0])]
+    found = [f for f in found if f is not None]
+    if not found:
+        return Ensemble(())
+    worth = np.array([score for score, _ in found])
+    worth = np.exp(-0.5 * (worth - worth.min()))
+    return Ensemble(tuple(m._replace(weight=float(w)) for w, (_, m) in zip(worth / worth.sum(), found, strict=True)))
+
+
+def _fit_one(name: str, x, y, weight, far):
+    """Score (lower is better) and fitted family; None where it is dropped."""
+    f, starts = FAMILIES[name]
+    root = np.sqrt(weight)
+    tried = [
+        least_squares(lambda p: root * (f(x, *p) - y), s, method="lm" if len(x) >= len(s) else "trf") for s in starts
+    ]
+    best = min(tried, key=lambda t: t.cost)
+    ahead = f(far, *best.x)
+    if not np.isfinite(ahead).all() or (np.diff(ahead) < -1e-6).any() or ahead.min() < 0 or ahead.max() > 1 + 1e-6:
+        return None
+    n, k = len(x), len(best.x)
+    noise = max(2 * best.cost / n, 1e-10)
+    inner = best.jac.T @ best.jac
+    covariance = noise * np.linalg.pinv(inner + 1e-10 * np.trace(inner) * np.eye(k))
+    return n * np.log(noise) + k * np.log(n), Member(name, 0.0, best.x, covariance, noise)
+
+
+def _slope(f, x, parameters) -> np.ndarray:
+    """(k, p) derivatives by the parameters, by central differences."""
+    out = np.empty((len(x), len(parameters)))
+    for j, value in enumerate(parameters):
+        step = 1e-5 * max(1.0, abs(value))
+        up, down = parameters.copy(), parameters.copy()
+        up[j], down[j] = value + step, value - step
+        out[:, j] = (f(x, *up) - f(x, *down)) / (2 * step)
+    return out

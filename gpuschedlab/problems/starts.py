@@ -1,0 +1,54 @@
+"""3Sigma's program of start times: when each waiting job starts, if at all, and which running jobs are kept."""
+
+import numpy as np
+import scipy.sparse as sp
+
+from gpuschedlab.optim import Program
+
+
+def start_program(
+    reward: np.ndarray, load: np.ndarray, keep_reward: np.ndarray, keep_load: np.ndarray, free: np.ndarray
+) -> Program:
+    r"""Largest expected reward: maximise :math:`\sum_{ik} r_{ik} s_{ik} + \sum_j r_j y_j`.
+
+    Subject to at most one start a job, and :math:`\sum_{ik} c_{ikt} s_{ik} + \sum_j c_{jt} y_j \le` what is free in each slot
+    t; all variables are 0 or 1.
+
+    Parameters
+    ----------
+    reward : (n, K) float array
+        Expected reward of a job that starts in slot k.
+    load : (n, K, T) float array
+        GPUs that it is then expected to hold in slot t.
+    keep_reward : (m,) float array
+        Reward of a running job that is not preempted.
+    keep_load : (m, T) float array
+        GPUs that it is then expected to hold.
+    free : (T,) float array
+
+    Returns
+    -------
+    Program
+        Variables: s (n, K) row by row, then y (m,).
+
+    Examples
+    --------
+    >>> from gpuschedlab.optim import solve
+    >>> load = np.array([[[1.0, 0.0], [0.0, 1.0]]] * 2)  # two jobs of one slot
+    >>> solve(start_program([[5, 4], [3, 1]], load, [], np.zeros((0, 2)), [1, 1])).x.tolist()  # 4 + 3
+    [0.0, 1.0, 1.0, 0.0]
+    """
+    reward, load, keep_load = np.asarray(reward, float), np.asarray(load, float), np.asarray(keep_load, float)
+    n, K = reward.shape
+    m, T = len(keep_reward), len(free)
+    once = sp.csr_array((np.ones(n * K), (np.repeat(np.arange(n), K), np.arange(n * K))), shape=(n, n * K + m))
+    held = sp.csr_array(np.concatenate([load.reshape(n * K, T), keep_load.reshape(m, T)]).T)
+    return Program(
+        np.concatenate([reward.ravel(), np.asarray(keep_reward, float)]),
+        sp.vstack([once, held]).tocsc(),
+        row_upper=np.concatenate([np.ones(n), np.asarray(free, float)]),
+        upper=1.0,
+        integrality=True,
+        maximize=True,
+        name="start times",
+    )
