@@ -21,6 +21,8 @@ BENCHES: dict[str, tuple[str, ...]] = {
     "causal": ("causal",),
     "ablation": ("ablation",),
     "autosched": ("autosched",),
+    "leases": ("leases",),
+    "unisched": ("unisched",),
 }
 """Benches by name, and the modules of which each consists."""
 

@@ -38,7 +38,8 @@ class UniSched(Round):
     spread over free cells where it is not and it will still be in time at its slower speed; the program that chooses among
     all placements is `lease_program` with cells. `partial` lets a job end within its last lease, the paper rounds deadlines
     down and needs up. Jobs that no longer can be in time are worth what best-effort jobs are; the paper does not say.
-    GPUs that are left go to jobs with deadlines, ahead of time.
+    What a deadline does not need goes by remaining GPU-time to all jobs, those with deadlines among them, as in Chronus
+    (`ahead`; 0: to best effort first, as the paper reads). That keeps room for deadlines that are yet to come.
 
     References
     ----------
@@ -56,6 +57,12 @@ class UniSched(Round):
     profile_gpus: Annotated[int, Knob(1, 8, help="most GPUs of a job that is profiled")] = 2
     overhead: Annotated[bool, Knob(help="whether future suspensions are part of a job's need (5.3)")] = True
     partial: Annotated[bool, Knob(help="whether a job may end within its last lease")] = True
+    ahead: Annotated[
+        float, Knob(0, 1, help="worth of running ahead of a deadline, over that of best effort; 0: only what is left")
+    ] = 1.0
+    every_cycle: Annotated[
+        bool, Knob(help="whether jobs with deadlines get leases at every cycle, not at theirs only")
+    ] = False
     spread: Annotated[bool, Knob(help="whether a job may be spread where it is still in time")] = True
     gap: Gap = 1e-2
     time_limit: Limit = 5
@@ -79,16 +86,18 @@ class UniSched(Round):
         slo = ~profiling & (view.kind > 0) & (need[:, None] <= due).any(axis=1)
         leased = np.isin(view.index, kept.leased) & ~profiling & (not renew)
         value = np.where(profiling, 1.0, 1 / (1 + self._with_starts(view, left) / self.interval))
-        joins = ~leased & (renew | ~slo)
+        joins = ~leased & (renew | self.every_cycle | ~slo)
         must, chosen, proved = self._choose(view, np.flatnonzero(joins), gpus, need, due, value, slo, capacity, leased)
-        must |= leased
-        if renew:
-            kept.leased = view.index[must & slo]
+        must |= leased | (chosen & slo & renew)  # a job that runs ahead of time has a lease, too
+        kept.leased = view.index[must & slo]
         level = np.where(must, MUST, np.where(chosen, CHOSEN, 0))
-        ahead = np.where(slo, (due - need[:, None]).max(axis=1), 0)
-        order = np.lexsort((ahead, -value / gpus, slo))
+        order = np.argsort(-self._density(value, gpus, slo), kind="stable")
         split = self._may_spread(view, need, due, slo) if self.spread else None
         return placed(view, order, level, gpus=gpus, split=split, profiling=profiling, **proved)
+
+    def _density(self, value, gpus, slo):
+        """Reward per GPU of a first lease that is not needed for a deadline."""
+        return value * np.where(slo, self.ahead, 1.0) / gpus
 
     def _with_starts(self, view, left):
         """Seconds left of a best-effort job with the suspensions that it expects."""
@@ -125,15 +134,14 @@ class UniSched(Round):
             jobs, room, gap=self.gap, time_limit=self.time_limit, aim=view.memory.aims(view.index[mine])
         )
         view.memory.keep(view.index[mine], plan.step)
-        must, chosen = np.zeros(len(view), bool), np.zeros(len(view), bool)
+        must = leased.copy()
         must[mine[plan.first & ~best_effort]] = True
-        chosen[mine[plan.first & best_effort]] = True
-        if len(mine) > len(others):  # jobs with deadlines take what is left
-            waits = mine[~best_effort & ~plan.first]
-            waits = waits[np.argsort((due - need[:, None])[waits].max(axis=1), kind="stable")]
-            chosen |= chosen_by_count(waits, gpus, room - gpus[must | chosen].sum())
+        fill = np.flatnonzero(~must)
+        fill = fill[np.argsort(-self._density(value, gpus, slo)[fill], kind="stable")]
+        chosen = chosen_by_count(fill, gpus, capacity - gpus[must].sum())
+        swapped = value[mine[best_effort & chosen[mine]]].sum() - value[mine[best_effort & plan.first]].sum()
         status = "cached" if plan.status == "time limit" else plan.status
-        return must, chosen, {"objective": plan.objective, "bound": plan.bound, "status": status}
+        return must, chosen, {"objective": plan.objective + swapped, "bound": plan.bound, "status": status}
 
     def _may_spread(self, view, need, due, slo):
         """Jobs with deadlines that are in time on twice the nodes, too, by the speed table."""

@@ -1,0 +1,255 @@
+"""UniSched, Chronus and their baselines: small cases by hand, leases that are kept, profiling that is charged."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import polars as pl
+import pytest
+
+from gpuschedlab.check import small_trace
+from gpuschedlab.cluster import Cluster
+from gpuschedlab.metrics import slo_violation
+from gpuschedlab.policies import Chronus, Genie, Hydra, ThreeSigma, TriagedEdf, UniSched, Urgent
+from gpuschedlab.policies.chronus import rounded_up
+from gpuschedlab.sim import Delays, Wrapped, simulate
+from gpuschedlab.speeds import Speeds
+
+NODE = Cluster.homogeneous(1, 8)
+BARE = {"overhead": False, "profile": 0}
+
+
+def jobs(*rows: str) -> pl.DataFrame:
+    """Lines of: id, submit (s), GPUs, duration (s), kind, deadline (s since submission; -: none)."""
+    names = ("job_id", "submit", "gpus", "duration", "kind", "deadline")
+    table = pl.DataFrame([row.split() for row in rows], schema=names, orient="row")
+    numbers = ("submit", "gpus", "duration", "deadline")
+    return table.with_columns(pl.col(numbers).cast(pl.Float64, strict=False))
+
+
+def times(run) -> dict:
+    return dict(zip(run.jobs["job_id"], zip(run.jobs["start"], run.jobs["end"])))
+
+
+@dataclass(frozen=True)
+class Watched(Wrapped):
+    """The policy inside, and after each answer the rows that have a lease."""
+
+    policy: object
+    seen: list = field(default_factory=list, compare=False)
+
+    def allocate(self, view):
+        answer = self.policy.allocate(view)
+        self.seen.append((view.now, set(view.memory.leased.tolist())))
+        return answer
+
+
+# UniSched
+
+
+def test_a_job_with_time_to_spare_lets_best_effort_go_first():
+    """Both need the node. The deadline leaves three leases of 600 s and one is needed: best effort has the first two.
+
+    At 600 s it would still be in time after the next lease; at 1,200 s it has to run. Running ahead of time is worth as much
+    as best effort by default: then the shorter job goes first.
+    """
+    trace = jobs("slo 0 8 600 strict 1800", "be 0 8 1200 best_effort -")
+    assert times(simulate(trace, NODE, UniSched(**BARE, ahead=0))) == {"slo": (1200, 1800), "be": (0, 1200)}
+    assert times(simulate(trace, NODE, UniSched(**BARE))) == {"slo": (0, 600), "be": (600, 1800)}
+
+
+def test_a_job_without_time_to_spare_goes_first():
+    trace = jobs("be 0 8 1200 best_effort -", "slo 0 8 600 strict 1100")
+    assert times(simulate(trace, NODE, UniSched(**BARE))) == {"slo": (0, 600), "be": (600, 1800)}
+
+
+def test_a_lease_is_kept_though_a_shorter_job_comes():
+    """A best-effort job finds the node leased until 600 s; the lease is not renewed then, since there is time."""
+    trace = jobs("slo 0 8 1200 strict 2000", "be 10 8 300 best_effort -")
+    assert times(simulate(trace, NODE, UniSched(**BARE))) == {"slo": (0, 1500), "be": (600, 900)}
+
+
+def test_the_last_lease_may_be_a_partial_one():
+    """700 s are two leases; until 1,350 s there are two and 150 s. The second lease is used for 100 s: it may be that part."""
+    trace = jobs("slo 0 8 700 strict 1350", "be 0 8 600 best_effort -")
+    assert times(simulate(trace, NODE, UniSched(**BARE)))["slo"] == (600, 1300)
+    assert times(simulate(trace, NODE, UniSched(**BARE, partial=False)))["slo"] == (0, 700)
+
+
+def test_what_cannot_be_in_time_waits_like_best_effort():
+    trace = jobs("late 0 8 900 strict 700", "be 0 8 600 best_effort -")
+    assert times(simulate(trace, NODE, UniSched(**BARE))) == {"late": (600, 1500), "be": (0, 600)}
+
+
+def test_a_soft_deadline_is_worth_the_later_step():
+    """One of them has to be late: the strict job keeps its 100, the soft one ends by its second step for 80."""
+    trace = jobs("soft 0 8 600 soft 600", "strict 0 8 600 strict 600")
+    trace = trace.with_columns(
+        deadlines=pl.Series([[600.0, 1200.0], None], dtype=pl.List(pl.Float64)),
+        rewards=pl.Series([[100.0, 80.0], None], dtype=pl.List(pl.Float64)),
+    )
+    run = simulate(trace, NODE, UniSched(**BARE))
+    assert times(run) == {"soft": (600, 1200), "strict": (0, 600)}
+    assert slo_violation(run) == pytest.approx(0.1)
+
+
+def test_profiling_holds_two_gpus_and_is_in_the_completion_time():
+    trace = jobs("a 0 8 900 strict 9000", "b 0 1 300 best_effort -")
+    run = simulate(trace, NODE, UniSched())
+    held = run.allocations.filter(pl.col("profiling")).group_by("job").agg(pl.col("gpus").sum(), pl.col("end").max())
+    assert sorted(held.rows()) == [(0, 2.0, 300.0), (1, 1.0, 300.0)]
+    assert run.jobs["profiled"].to_list() == [300, 300]
+    assert times(run)["b"] == (0, 600)
+    assert run.jobs["jct"].to_list() == run.jobs["end"].to_list()
+
+
+def test_suspensions_to_come_are_part_of_the_need():
+    """1,100 s are two leases; with restarts of 200 s they are three, and the job has to start at once."""
+    trace = jobs("slo 0 8 1100 strict 1900", "be 0 8 600 best_effort -")
+    delays = Delays(restart=200.0, switch=0.0)
+    careful = simulate(trace, NODE, UniSched(profile=0), delays=delays)
+    assert times(careful)["slo"][0] == 0
+    careless = simulate(trace, NODE, UniSched(**BARE), delays=delays)
+    assert times(careless)["slo"][0] == 600
+
+
+def test_a_job_that_finds_no_whole_node_is_spread_where_it_is_in_time():
+    """Four jobs of 6 GPUs on three nodes of 8 (section II-B): Chronus runs three at a time, UniSched all."""
+    trace = jobs(*(f"{name} 0 6 600 strict 700" for name in "abcd"))
+    cluster = Cluster.homogeneous(3, 8)
+    assert slo_violation(simulate(trace, cluster, UniSched(**BARE))) == 0
+    assert slo_violation(simulate(trace, cluster, UniSched(**BARE, spread=False))) == 0.25
+    assert slo_violation(simulate(trace, cluster, Chronus(lease=600, margin=1))) == 0.25
+
+
+def test_no_spreading_where_that_is_too_slow():
+    trace = jobs(*(f"{name} 0 6 600 strict 700" for name in "abcd")).with_columns(model=pl.lit("m"))
+    rows = [
+        {"model": "m", "gpu_type": "gpu", "n_gpus": 6, "n_nodes": n, "rate": r}
+        for n, r in ((1, 1.0), (2, 0.5), (3, 0.5))
+    ]
+    speeds = Speeds.from_frame(pl.DataFrame(rows), relative=True)
+    run = simulate(trace, Cluster.homogeneous(3, 8, "gpu"), UniSched(**BARE), speeds=speeds)
+    assert run.allocations.group_by("job", "start").len()["len"].max() == 1
+    assert slo_violation(run) == 0.25
+
+
+def test_without_an_answer_in_time_the_plan_is_cached_and_all_ends():
+    """Far more deadlines than can be met: no proof without a solver; capacity holds (the engine checks), all jobs end."""
+    rng = np.random.default_rng(0)
+    n = 60
+    trace = pl.DataFrame(
+        {
+            "job_id": [f"{i:02}" for i in range(n)],
+            "submit": np.zeros(n),
+            "gpus": rng.choice([1.0, 2.0, 3.0, 4.0], n),
+            "duration": rng.uniform(600, 6000, n).round(),
+            "kind": "strict",
+        }
+    ).with_columns(deadline=pl.col("duration") * 1.9)
+    run = simulate(trace, NODE, UniSched(time_limit=0, gap=1e-9, **BARE))
+    assert "cached" in run.rounds["status"].to_list()
+    assert run.jobs["end"].null_count() == 0
+    assert (run.rounds["objective"] <= run.rounds["bound"] + 1e-6).all()
+
+
+# Chronus
+
+
+def test_a_job_that_does_not_fit_is_demoted_at_arrival():
+    """Each needs one lease of the two until its deadline, and all the node: the third is served like best effort."""
+    trace = jobs(*(f"{name} 0 8 1000 strict 2400" for name in "abc"), "be 0 8 100 best_effort -")
+    run = simulate(trace, NODE, Chronus(margin=1))
+    assert run.jobs.filter(pl.col("end") <= 2400)["job_id"].to_list() == ["a", "b"]
+    assert slo_violation(run) == pytest.approx(1 / 3)
+
+
+def test_demands_are_rounded_up():
+    view = type("V", (), {"gpus": np.array([0.5, 1, 2, 3, 5, 8, 9, 16]), "cluster": Cluster.homogeneous(2, 8)})
+    assert rounded_up(view).tolist() == [0.5, 1, 2, 4, 8, 8, 16, 16]
+
+
+def test_accepted_jobs_run_ahead_where_nobody_waits():
+    trace = jobs("a 0 8 1000 strict 9000")
+    assert times(simulate(trace, NODE, Chronus())) == {"a": (0, 1000)}
+
+
+@pytest.mark.parametrize("policy", [Chronus(), UniSched(), UniSched(profile=0)], ids=["chronus", "unisched", "bare"])
+def test_no_lease_is_broken(policy):
+    """A job that has a lease holds its GPUs until the next cycle, or ends."""
+    watched = Watched(policy)
+    trace = small_trace(80, rng=3)
+    cluster = Cluster.homogeneous(5, 4)
+    run = simulate(trace, cluster, watched, delays=Delays(restart=20.0))
+    ends = run.jobs["end"].to_numpy()
+    asked = run.jobs["gpus"].to_numpy()
+    kept = 0
+    for now, leased in watched.seen:
+        until = (np.floor(now / policy.lease + 1e-9) + 1) * policy.lease
+        for row in (r for r in leased if ends[r] > now):
+            stop = min(until, ends[row])
+            rows = run.allocations.filter((pl.col("job") == row) & (pl.col("start") < stop) & (pl.col("end") > now))
+            span = pl.min_horizontal("end", pl.lit(stop)) - pl.max_horizontal("start", pl.lit(now))
+            held = rows.select((pl.col("gpus") * span).sum()).item()
+            assert held == pytest.approx(asked[row] * (stop - now), abs=0.02 * (stop - now)), (now, row)
+            kept += 1
+    assert kept > 50
+
+
+# Baselines
+
+
+def test_hydra_orders_by_kind_then_length():
+    trace = jobs("x 0 8 100 best_effort -", "b 1 8 50 best_effort -", "l 1 8 900 strict 9999", "s 2 8 300 strict 9999")
+    run = simulate(trace, NODE, Hydra())
+    assert times(run) == {"x": (0, 100), "s": (100, 400), "l": (400, 1300), "b": (1300, 1350)}
+
+
+def test_triage_gives_up_what_is_late():
+    trace = jobs("late 0 8 900 strict 300", "ok 0 8 600 strict 900")
+    assert times(simulate(trace, NODE, TriagedEdf())) == {"ok": (0, 600), "late": (600, 1500)}
+
+
+def test_urgent_jobs_preempt_shorter_ones():
+    """At 300 s the long job has 1,800 s to spare, no more: it suspends the shorter one, and goes on."""
+    trace = jobs("be 0 8 3000 best_effort -", "slo 0 8 4000 strict 6000")
+    run = simulate(trace, NODE, Urgent(laxity=1800))
+    assert times(run)["slo"] == (300, 4300)
+
+
+def test_three_sigma_suspends_best_effort_only():
+    trace = jobs("be 0 8 3000 best_effort -", "slo 60 8 600 strict 900", "next 90 8 600 strict 1500")
+    run = simulate(trace, NODE, ThreeSigma())
+    assert times(run)["slo"] == (60, 660)
+    assert times(run)["next"] == (660, 1260)
+    assert run.jobs.filter(kind="strict")["restarts"].sum() == 0
+
+
+def test_three_sigma_learns_the_spread_of_errors():
+    trace = small_trace(300)
+    spread = ThreeSigma().fit(trace).sigma
+    assert 0.5 < spread < 2.5
+    exact = trace.with_columns(duration=pl.lit(600.0))
+    assert ThreeSigma().fit(exact).sigma == pytest.approx(0, abs=1e-9)
+
+
+def test_genie_takes_the_cheapest_gpus_in_time():
+    """1,000 s on one GPU; 4 GPUs are the fewest that are in time for 300 s, and cost the same as fewer by linear scaling."""
+    rows = [
+        {"model": "m", "gpu_type": "gpu", "n_gpus": g, "rate": float(g) ** 0.9, "progress": 1000.0}
+        for g in (1, 2, 4, 8)
+    ]
+    speeds = Speeds.from_frame(pl.DataFrame(rows))
+    trace = jobs("a 0 1 1000 strict 400", "b 0 1 1000 strict 2000").with_columns(model=pl.lit("m"), target=1000.0)
+    run = simulate(trace, Cluster.homogeneous(1, 8, "gpu"), Genie(), speeds=speeds)
+    held = dict(run.allocations.group_by("job").agg(pl.col("gpus").first()).rows())
+    assert held == {0: 4.0, 1: 1.0}
+    assert slo_violation(run) == 0
+
+
+def test_genie_stops_at_the_first_misfit_and_never_suspends():
+    trace = jobs("a 0 6 500 strict 600", "b 0 4 500 strict 1200", "c 0 2 500 strict 1300", "d 0 2 100 best_effort -")
+    run = simulate(trace, NODE, Genie())
+    assert times(run)["a"][0] == 0
+    assert times(run)["b"][0] == times(run)["c"][0] >= 500  # c would fit, and does not pass b
+    assert times(run)["d"][0] == 0
+    assert run.jobs["restarts"].sum() == 0
