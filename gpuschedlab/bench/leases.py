@@ -44,15 +44,15 @@ def run(data_dir: str | Path | None = None) -> dict:
     return {"bench": "leases", "sizes": sizes, "ok": sizes[0]["ok"]}
 
 
-def crowd(slo: int, others: int, crowding: float, rng: int | np.random.Generator) -> pl.DataFrame:
-    """Jobs that are all there at once, of sizes and durations as in the Chronus artifact's workloads.
+def crowd(slo: int, others: int, slack: float, rng: int | np.random.Generator) -> pl.DataFrame:
+    """Jobs that are all there at once, larger and longer than in the Chronus artifact's workloads, so that not all can be in time.
 
     Parameters
     ----------
     slo, others : int
         Jobs with deadlines (a third of them soft) and best-effort jobs.
-    crowding : float
-        By which durations and deadlines are stretched: with longer ones more leases are full.
+    slack : float
+        Largest deadline over the duration; the least is 1.1. The less, the more jobs have to run at once.
     rng : int or numpy.random.Generator
 
     Returns
@@ -62,22 +62,21 @@ def crowd(slo: int, others: int, crowding: float, rng: int | np.random.Generator
 
     Examples
     --------
-    >>> crowd(2, 1, 1.0, 0)["kind"].to_list()
-    ['strict', 'soft', 'best_effort']
+    >>> crowd(3, 1, 5.0, 0)["kind"].to_list()
+    ['strict', 'strict', 'soft', 'best_effort']
     """
     rng = np.random.default_rng(rng)
     n = slo + others
-    hours = rng.lognormal(0.0, 1.3, n).clip(0.35, 100) * crowding
     jobs = pl.DataFrame(
         {
             "job_id": [f"{i:05}" for i in range(n)],
             "submit": np.zeros(n),
-            "gpus": rng.choice([1.0, 2.0, 4.0, 8.0], n, p=[0.85, 0.05, 0.05, 0.05]),
-            "duration": (3600 * hours).round(),
+            "gpus": rng.choice([1.0, 2.0, 4.0, 8.0], n, p=[0.5, 0.1, 0.2, 0.2]),
+            "duration": (3600 * rng.lognormal(0.5, 1.3, n).clip(0.5, 100)).round(),
         }
     )
-    strict = with_deadlines(jobs, strict=1.0, slack=(1.3, 5.0), rng=rng)
-    soft = with_deadlines(jobs, strict=0.0, soft=1.0, slack=(1.3, 5.0), rng=rng)
+    strict = with_deadlines(jobs, strict=1.0, slack=(1.1, slack), rng=rng)
+    soft = with_deadlines(jobs, strict=0.0, soft=1.0, slack=(1.1, slack), rng=rng)
     none = with_deadlines(jobs, strict=0.0)
     return pl.concat([strict[: slo - slo // 3], soft[slo - slo // 3 : slo], none[slo:]])
 
@@ -102,7 +101,7 @@ def measure(nodes: int, slo: int, others: int, rounds: int) -> dict:
     cluster, taken = Cluster.homogeneous(nodes, 8), []
     for seed in range(rounds):
         policy = Timed(UniSched(profile=0))
-        simulate(crowd(slo, others, 0.5 + 2.5 * seed / max(rounds - 1, 1), seed), cluster, policy, until=1.0)
+        simulate(crowd(slo, others, 1.2 + 3.8 * seed / max(rounds - 1, 1), seed), cluster, policy, until=1.0)
         taken.append(policy.seen[0])
     seconds, gaps = np.array(taken).T
     return {

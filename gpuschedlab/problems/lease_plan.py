@@ -13,7 +13,7 @@ from gpuschedlab.errors import SolverError
 from gpuschedlab.optim import relative_gap, solve
 from gpuschedlab.problems.leases import LeaseJobs, growing_blocks, lease_choices, lease_program
 
-RESTORED = 16
+RESTORED = 64
 """Jobs given up that are tried once more, at most."""
 
 
@@ -105,45 +105,64 @@ def backward(gpus, need, due, capacity):
 
 
 @njit
-def _dual(gpus, need, due, value, capacity, first_price, price, span):
-    """Bound at a price of the first lease's GPUs and one of those up to `span`."""
-    total = first_price * capacity + price * capacity * (span - 1)
+def _taken(need, due, span):
+    """Leases among the first `span` of a job that takes its last ones before a deadline."""
+    return max(0, need - max(0, due - span))
+
+
+@njit
+def _line(gpus, need, due, value, cost, span, price, fixed):
+    """Bound at a price of a GPU in each of the first `span` leases, on top of what jobs pay already (`cost`, `fixed`)."""
+    total = fixed
     for i in range(len(gpus)):
         best = 0.0
         for f in range(due.shape[1]):
-            if need[i] == 0 or need[i] > due[i, f]:
-                continue
-            taken = max(0, need[i] - max(0, due[i, f] - span))
-            cost = price * taken + ((first_price - price) if need[i] == due[i, f] else 0.0)
-            best = max(best, value[i, f] - gpus[i] * cost)
+            if 0 < need[i] <= due[i, f]:
+                best = max(best, value[i, f] - cost[i, f] - price * gpus[i] * _taken(need[i], due[i, f], span))
         total += best
     return total
 
 
 @njit
-def _least(gpus, need, due, value, capacity, floor, span):
-    """Least bound over the price of leases up to `span`, and that price; the first one costs at least `floor`."""
-    low, high = 0.0, 0.0
+def _descend(gpus, need, due, value, capacity, spans, sweeps):
+    """Prices (S,) of a GPU in the first leases, span by span, made better one at a time; with the bound, and what jobs pay (n, F)."""
+    price, cost, bound = np.zeros(len(spans)), np.zeros(value.shape), np.inf
+    most = 0.0
     for i in range(len(gpus)):
-        high = max(high, value[i].max() / max(gpus[i], 1e-9))
-    for _ in range(40):
-        a, b = low + (high - low) / 3, high - (high - low) / 3
-        if _dual(gpus, need, due, value, capacity, max(a, floor), a, span) <= _dual(
-            gpus, need, due, value, capacity, max(b, floor), b, span
-        ):
-            high = b
-        else:
-            low = a
-    at = (low + high) / 2
-    found = _dual(gpus, need, due, value, capacity, max(at, floor), at, span)
-    free = _dual(gpus, need, due, value, capacity, floor, 0.0, span)
-    return (free, 0.0) if free < found else (found, at)
+        most = max(most, value[i].max() / max(gpus[i], 1e-9))
+    for _ in range(sweeps):
+        before = bound
+        for s in range(len(spans)):
+            _pay(gpus, need, due, cost, spans[s], -price[s])
+            fixed = capacity * (price * spans).sum() - capacity * price[s] * spans[s]
+            low, high = 0.0, most
+            for _ in range(30):
+                a, b = low + (high - low) / 3, high - (high - low) / 3
+                first = _line(gpus, need, due, value, cost, spans[s], a, fixed + a * capacity * spans[s])
+                if first <= _line(gpus, need, due, value, cost, spans[s], b, fixed + b * capacity * spans[s]):
+                    high = b
+                else:
+                    low = a
+            at = low  # 0 where that is best
+            price[s] = at
+            bound = min(bound, _line(gpus, need, due, value, cost, spans[s], at, fixed + at * capacity * spans[s]))
+            _pay(gpus, need, due, cost, spans[s], at)
+        if bound > before - 1e-5 * abs(before):
+            break
+    return price, bound, cost
 
 
 @njit
-def _overfull(gpus, need, due, value, capacity):
-    """Numbers of leases, from the first, that could not hold all that would have to run in them."""
-    spans = np.unique(due)
+def _pay(gpus, need, due, cost, span, price):
+    """Add what jobs pay at a price of the first `span` leases."""
+    for i in range(len(gpus)):
+        for f in range(due.shape[1]):
+            cost[i, f] += price * gpus[i] * _taken(need[i], due[i, f], span)
+
+
+@njit
+def _overfull(gpus, need, due, value, capacity, spans):
+    """Which numbers of leases, from the first, could not hold all that would have to run in them."""
     out = np.zeros(len(spans), np.bool_)
     for k in range(len(spans)):
         load = 0.0
@@ -153,13 +172,16 @@ def _overfull(gpus, need, due, value, capacity):
                 if 0 < need[i] <= due[i, f] and value[i, f] > best:
                     best, at = value[i, f], f
             if at >= 0:
-                load += gpus[i] * max(0, need[i] - max(0, due[i, at] - spans[k]))
-        out[k] = spans[k] > 1 and load > capacity * spans[k]
-    return spans[out]
+                load += gpus[i] * _taken(need[i], due[i, at], spans[k])
+        out[k] = load > capacity * spans[k]
+    return out
 
 
-def lease_bound(jobs: LeaseJobs, capacity: float, most: int = 12) -> float:
-    """Sum of rewards that no plan exceeds: the dual, with a price of the first lease and one of the first so many.
+def lease_prices(jobs: LeaseJobs, capacity: float, spans: int = 16, sweeps: int = 40) -> tuple[float, np.ndarray]:
+    """Dual of the capacity rows: a bound on the sum of rewards, and what each job would pay for each deadline.
+
+    Prices never rise with time, so a job takes its last leases before a deadline, and its cost has a closed form. They are
+    sums of a price for each of some spans of first leases that cannot hold what would have to run in them.
 
     Parameters
     ----------
@@ -167,22 +189,30 @@ def lease_bound(jobs: LeaseJobs, capacity: float, most: int = 12) -> float:
         Their first placement counts.
     capacity : float
         GPUs.
-    most : int
-        Spans of leases that are tried, at most.
+    spans, sweeps : int
+        Spans that have a price, at most, and passes over them, which end when the bound does not fall any more.
+
+    Returns
+    -------
+    bound : float
+        No plan is worth more.
+    cost : (n, F) float array
 
     Examples
     --------
-    >>> round(lease_bound(LeaseJobs.of([1, 1, 1], [1, 1, 1], [1, 1, 1], [5, 4, 3]), 2.0), 6)
-    9.0
+    >>> bound, cost = lease_prices(LeaseJobs.of([1, 1, 1], [1, 1, 1], [1, 1, 1], [5, 4, 3]), 2.0)
+    >>> round(bound, 3), bool((cost >= 3 - 1e-6).all())
+    (9.0, True)
     """
-    arrays = (jobs.gpus, jobs.need[:, 0], jobs.due, jobs.value, float(capacity))
     if not len(jobs.gpus):
-        return 0.0
-    bound, floor = _least(*arrays, 0.0, 1)
-    spans = _overfull(*arrays)
-    for span in spans[np.unique(np.linspace(0, len(spans) - 1, min(most, len(spans))).astype(int))]:
-        bound = min(bound, _least(*arrays, floor, span)[0], _least(*arrays, 0.0, span)[0])
-    return float(bound)
+        return 0.0, np.zeros(jobs.value.shape)
+    arrays = (jobs.gpus, jobs.need[:, 0], jobs.due, jobs.value, float(capacity))
+    all_spans = np.unique(np.append(jobs.due[jobs.due > 0], 1))
+    full = all_spans[_overfull(*arrays, all_spans)]
+    wanted = np.geomspace(1, full.max(initial=1), spans)
+    chosen = np.unique(full[np.abs(full[:, None] - wanted).argmin(axis=0)]) if len(full) else np.array([1])
+    _, bound, cost = _descend(*arrays, chosen[::-1].astype(np.int64), sweeps)
+    return float(bound), cost
 
 
 def plan_leases(jobs: LeaseJobs, capacity: float, aim: np.ndarray | None = None) -> LeasePlan:
@@ -209,50 +239,66 @@ def plan_leases(jobs: LeaseJobs, capacity: float, aim: np.ndarray | None = None)
     ([False, True, True], 201.0, True)
     """
     need = jobs.need[:, 0]
+    bound, cost = lease_prices(jobs, capacity)
     value = np.where((need[:, None] > 0) & (need[:, None] <= jobs.due), jobs.value, 0.0)
-    best = np.where(value.max(axis=1, initial=0) > 0, value.argmax(axis=1) if value.size else 0, -1)
-    waits = jobs.due.max(axis=1, initial=0) > 1
-    least = jobs.value.max(axis=1, initial=0)[waits].min(initial=np.inf)
-    fills = ~waits & (jobs.value.max(axis=1, initial=0) < least)
-    step = np.where(fills, -1, best if aim is None else aim)
-    step, first = _until_met(jobs.gpus, need, jobs.due, value, step, float(capacity))
+    tried = [_one_plan(jobs, value, float(capacity), _best(value) if aim is None else aim)]
+    if aim is None and tried[0][2] < bound:
+        # What pays at the prices of the dual, first; the others where they still fit.
+        tried.append(_one_plan(jobs, value, float(capacity), _best(np.where(value > 0, value - cost, 0.0))))
+    step, first, objective = max(tried, key=lambda t: t[2])
+    return LeasePlan(step, first, objective, max(bound, objective))
+
+
+def _best(value: np.ndarray) -> np.ndarray:
+    """(n,) deadline of the largest value above 0; -1: there is none."""
+    return np.where(value.max(axis=1, initial=0) > 0, value.argmax(axis=1) if value.size else 0, -1)
+
+
+def _one_plan(jobs: LeaseJobs, value: np.ndarray, capacity: float, aim: np.ndarray):
+    """Deadlines met (n,), what runs first (n,), sum of rewards: from what jobs aim at, given up where needed."""
+    top, last = value.max(axis=1, initial=0), jobs.due.max(axis=1, initial=0)
+    fills = (last <= 1) & (top < top[last > 1].min(initial=np.inf))
+    step, first = _until_met(jobs.gpus, jobs.need[:, 0], jobs.due, value, np.where(fills, -1, aim), fills, capacity)
     room = capacity - jobs.gpus[first].sum()
-    density = value.max(axis=1, initial=0) / np.maximum(jobs.gpus, 1e-9)
-    for i in np.flatnonzero(fills & (best >= 0))[np.argsort(-density[fills & (best >= 0)], kind="stable")]:
+    rows, best = np.flatnonzero(fills & (top > 0)), _best(value)
+    for i in rows[np.argsort(-top[rows] / np.maximum(jobs.gpus[rows], 1e-9), kind="stable")]:
         if jobs.gpus[i] <= room:
             room -= jobs.gpus[i]
             step[i], first[i] = best[i], True
     met = np.flatnonzero(step >= 0)
-    return LeasePlan(step, first, float(value[met, step[met]].sum()), max(lease_bound(jobs, capacity), 0.0))
+    return step, first, float(value[met, step[met]].sum())
 
 
 def _due(due, step):
     return np.where(step >= 0, due[np.arange(len(step)), step], 0)
 
 
-def _until_met(gpus, need, due, value, step, capacity):
+def _until_met(gpus, need, due, value, step, fills, capacity):
     """Lower the aims (n,) until all are met; some that turn out to fit are taken up again."""
-    step, given_up = step.copy(), []
+    step = step.copy()
     while True:
-        aims = _due(due, step)
-        first, left, early = backward(gpus, np.where(step >= 0, need, 0), aims, capacity)
+        first, left, early = backward(gpus, np.where(step >= 0, need, 0), _due(due, step), capacity)
         if not left.any():
             break
-        given_up += _lower(gpus, due, value, step, left, early)
-    for i, before in given_up[: -RESTORED - 1 : -1]:
-        if step[i] >= before >= 0:
-            continue
-        now, step[i] = step[i], before
+        _lower(gpus, due, value, step, left, early)
+    now = np.where(step >= 0, value[np.arange(len(step)), step], 0.0)
+    best = _best(value)
+    gain = np.where(best >= 0, value.max(axis=1, initial=0) - now, 0.0)
+    gain[fills] = 0.0
+    raised = np.flatnonzero(gain > 0)
+    raised = raised[np.argsort(-gain[raised] / (gpus * need)[raised], kind="stable")]
+    for i in raised[:RESTORED]:
+        before, step[i] = step[i], best[i]
         again, left, _ = backward(gpus, np.where(step >= 0, need, 0), _due(due, step), capacity)
         if left.any():
-            step[i] = now
+            step[i] = before
         else:
             first = again
     return step, first
 
 
 def _lower(gpus, due, value, step, left, early):
-    """Lower aims, the least loss per lease first, until what found no room is made up for; (job, aim before) of each."""
+    """Lower aims, the least loss per lease first, until what found no room is made up for."""
     excess = float((gpus * left).sum())
     jobs = np.flatnonzero((step >= 0) & (early + left > 0))
     relief = gpus[jobs] * (early + left)[jobs]
@@ -262,14 +308,11 @@ def _lower(gpus, due, value, step, left, early):
     gain = np.where(follow >= 0, due[jobs, follow] - due[jobs, step[jobs]], np.iinfo(np.int64).max)
     relief = np.minimum(relief, gpus[jobs] * np.maximum(gain, 1).astype(float))
     loss = (now - np.where(follow >= 0, value[jobs, follow], 0.0)) / np.maximum(relief, 1e-9)
-    lowered = []
     for j in np.argsort(loss, kind="stable"):
-        lowered.append((jobs[j], step[jobs[j]]))
         step[jobs[j]] = follow[j]
         excess -= relief[j]
         if excess <= 0:
             break
-    return lowered
 
 
 def prove_leases(
@@ -319,4 +362,4 @@ def prove_leases(
     aim[job[chosen]] = step[chosen]
     second = plan_leases(jobs, capacity, aim)
     best = max(plan, second, key=lambda p: p.objective)._replace(bound=min(plan.bound, found.bound))
-    return best._replace(status="optimal" if best.gap <= gap else found.status)
+    return best._replace(status="optimal" if best.gap <= gap else "time limit")
