@@ -22,7 +22,7 @@ OURS = ("triagededf", "urgent")
 VARIANTS = {
     "unisched": UniSched(),
     "unisched, no profiling": UniSched(profile=0),
-    "unisched, own cycles only": UniSched(profile=0, every_cycle=False),
+    "unisched, profiling first": UniSched(profile_reward=200.0),
     "unisched, nothing ahead": UniSched(profile=0, ahead=0.0),
     "unisched, 20-minute leases": UniSched(profile=0, lease=1200),
     "unisched, rounded leases": UniSched(profile=0, partial=False),

@@ -55,14 +55,14 @@ class UniSched(Round):
     interval: Annotated[float, Knob(60, 3600, log=True, unit="s", help="lease of other jobs")] = 300
     profile: Annotated[float, Knob(0, 3600, unit="s", help="profiling of a new job; 0: none")] = 300
     profile_gpus: Annotated[int, Knob(1, 8, help="most GPUs of a job that is profiled")] = 2
+    profile_reward: Annotated[
+        float, Knob(0.1, 1000, log=True, help="worth of a profiler job; above 100 deadlines wait for it")
+    ] = 1.0
     overhead: Annotated[bool, Knob(help="whether future suspensions are part of a job's need (5.3)")] = True
     partial: Annotated[bool, Knob(help="whether a job may end within its last lease")] = True
     ahead: Annotated[
         float, Knob(0, 1, help="worth of running ahead of a deadline, over that of best effort; 0: only what is left")
     ] = 1.0
-    every_cycle: Annotated[
-        bool, Knob(help="whether jobs with deadlines get leases at every cycle, not at theirs only")
-    ] = False
     spread: Annotated[bool, Knob(help="whether a job may be spread where it is still in time")] = True
     gap: Gap = 1e-2
     time_limit: Limit = 5
@@ -85,8 +85,8 @@ class UniSched(Round):
         need, due = self._needs(view, left)
         slo = ~profiling & (view.kind > 0) & (need[:, None] <= due).any(axis=1)
         leased = np.isin(view.index, kept.leased) & ~profiling & (not renew)
-        value = np.where(profiling, 1.0, 1 / (1 + self._with_starts(view, left) / self.interval))
-        joins = ~leased & (renew | self.every_cycle | ~slo)
+        value = np.where(profiling, self.profile_reward, 1 / (1 + self._with_starts(view, left) / self.interval))
+        joins = ~leased & (renew | ~slo)
         must, chosen, proved = self._choose(view, np.flatnonzero(joins), gpus, need, due, value, slo, capacity, leased)
         must |= leased | (chosen & slo & renew)  # a job that runs ahead of time has a lease, too
         kept.leased = view.index[must & slo]
