@@ -153,6 +153,13 @@ def test_a_job_alone_doubles_its_gpus_until_it_has_all():
     assert held == [1, 2, 4, 8]
 
 
+def test_a_job_has_no_more_than_the_most_that_it_declares():
+    trace = jobs(1).with_columns(max_gpus=3.0)
+    run = simulate(trace, Cluster.homogeneous(2, 4, "t4"), SMALL, speeds=table(counts=range(1, 9)))
+    held = run.allocations.group_by("start", maintain_order=True).agg(pl.col("gpus").sum())["gpus"].to_list()
+    assert held == [1, 2, 3]
+
+
 def test_alike_jobs_share_alike():
     run = simulate(jobs(4, 1.0), Cluster.homogeneous(2, 4, "t4"), SMALL, speeds=table(), until=3600.0)
     last = run.allocations.filter(pl.col("end") >= 3600).group_by("job").agg(pl.col("gpus").sum())

@@ -24,7 +24,8 @@ class Pollux(Round):
     A job's speed-up is its goodput on its GPUs over that on a 1/n share of the cluster; it is discounted by the restart
     factor where its GPUs change. A genetic search on matrices (job, node) of GPUs goes on from the matrices of the round
     before. No two jobs that are spread over nodes share one. A job starts on one GPU, and may have at most `growth` times
-    the most that it ever had. With a table of fixed batch sizes (`pollux_elastic_speeds`), only GPUs are chosen.
+    the most that it ever had, and never more than `max_gpus`, if the trace has that column. With a table of fixed batch sizes
+    (`pollux_elastic_speeds`), only GPUs are chosen.
 
     Differs from the paper in
     -------------------------
@@ -71,7 +72,8 @@ class Pollux(Round):
         held = kept.most_of(view.index)
         speedup = cells.speedups(view)
         top = (speedup > 0).any(axis=1) * np.arange(speedup.shape[2])
-        most = np.minimum(np.maximum(self.growth * held, _first(speedup)), top.max(axis=1)).astype(np.int64)
+        top = np.minimum(top.max(axis=1), view.declared("max_gpus", np.inf))
+        most = np.minimum(np.maximum(self.growth * held, _first(speedup)), top).astype(np.int64)
         most, least = np.where(elastic, most, whole), np.where(elastic, 1, whole)
         base = kept.base(view, cells)
         factor = restart_factor(view.age, view.restarts, view.restart)

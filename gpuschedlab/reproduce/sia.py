@@ -1,79 +1,40 @@
 """Chapter 3 of the Sia thesis (Jayaram Subramanya, CMU 2025) on the workloads of its artifact (SOSP'23)."""
 
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from itertools import product
-from typing import NamedTuple
 
 import numpy as np
 
-from gpuschedlab.errors import LabError
 from gpuschedlab.reproduce import workloads
 from gpuschedlab.reproduce.published import Number, Partial
 from gpuschedlab.reproduce.study import Study, read_data
-from gpuschedlab.reproduce.timing import timed
+from gpuschedlab.reproduce.ways import ALONE, POWERS, PROFILES, ROUNDS, SHARED, measure
 
 SETS = {"philly": "philly", "saturn": "helios", "newtrace": "newtrace"}
 """Sets of the artifact, and the names that the thesis has for them."""
 
+FAIR = "figure 3.7, rule of the artifact"
+ORDER = (("sia", "avg_jct_over_pollux"), ("pollux", "avg_jct_over_gavel"))
+EACH = "table 3.3, workload by workload"
 METRICS = ("avg_jct", "p99_jct", "makespan", "gpu_hours", "contention", "contention_max", "restarts")
-ROUNDS = {"sia, 30 s rounds": 30.0, "sia, 300 s rounds": 300.0}
-POWERS = {"sia, p = -1": -1.0, "sia, p = 0.5": 0.5, "sia, p = 1": 1.0}
+FREE = "sia, no restart factor"
 RATES = (10, 20, 30, 40, 50)
 LARGE = "scale/scale_32x"
 
-QUICK = {"philly": (1,), "saturn": (1,)}
-"""Workloads that --quick runs of each set, but all of philly and saturn under Sia."""
+QUICK = {"philly": (1,), "saturn": (1,), workloads.SPIKE: (1,)}
+"""Workloads that --quick runs of each set, but all of `WHOLE` under Sia."""
 
-SEARCHED = ("typed", "saturn")
-"""Setting and set that --quick runs under Pollux, whose search takes half a minute per workload."""
+WHOLE = ("philly", "saturn")
 
+SLOW = {"pollux": (("typed", "saturn"),), ALONE["pollux"]: (), ALONE["shockwave"]: ()}
+"""Settings and sets that --quick runs under policies that take long: Pollux's search takes half a minute per workload."""
 
-class Way(NamedTuple):
-    """How a policy runs: the form of its jobs, and what makes it."""
-
-    form: Callable
-    policy: Callable
-
-
-def ways() -> dict[str, Way]:
-    """Policies of the tables and figures, by name."""
-    from gpuschedlab.policies import Gavel, Pollux, Shockwave, Sia, ThemisRounds
-
-    found = {
-        "sia": Way(workloads.adaptive, Sia),
-        "pollux": Way(workloads.placed, Pollux),
-        "gavel": Way(workloads.fixed, Gavel),
-        "gavel, tuned": Way(workloads.tuned, Gavel),
-        "themis, tuned": Way(workloads.tuned, ThemisRounds),
-        "shockwave, tuned": Way(workloads.tuned, Shockwave),
-        "shockwave": Way(workloads.fixed, Shockwave),
-        "sia, rigid jobs": Way(workloads.fixed, Sia),
-        "sia, strong-scaling jobs": Way(workloads.scaling, Sia),
-        "sia, no restart factor": Way(workloads.adaptive, lambda: Sia(restarts=False)),
-    }
-    found |= {name: Way(workloads.adaptive, lambda s=s: Sia(interval=s)) for name, s in ROUNDS.items()}
-    return found | {name: Way(workloads.adaptive, lambda p=p: Sia(power=p)) for name, p in POWERS.items()}
-
-
-def measure(data_dir, setting: str, policy: str, name: str, number: int) -> dict:
-    """One workload under one policy, in one setting, with the wall seconds of its rounds; `failed` says why there is none.
-
-    A set `scale/scale_Nx` runs on N times the cluster.
-    """
-    from gpuschedlab.sim import simulate
-
-    way, seconds = ways()[policy], []
-    times = int(name.removeprefix("scale/scale_").removesuffix("x")) if "scale_" in name else 1
-    begin = time.process_time()
-    try:
-        form = way.form(data_dir, setting, workloads.workload(data_dir, name, number))
-        cluster = workloads.cluster(setting, times)
-        run = simulate(workloads.workload_trace(form), cluster, timed(way.policy(), seconds), speeds=form.speeds)
-    except LabError as error:
-        return {"failed": str(error)}
-    rounds = {f"round_p{q}": float(np.quantile(seconds, q / 100)) for q in (50, 95)}
-    return workloads.observed(run, form.speeds) | rounds | {"seconds": time.process_time() - begin}
+_RIGID = Number("figure 3.1", "philly, rigid jobs", "sia", "less_avg_jct_than_gavel")
+_SCALING = Number("figure 3.12", "philly", "sia, strong-scaling jobs", "avg_jct_over_rigid")
+_ADAPTIVE = Number("figure 3.12", "philly", "sia, adaptive jobs", "avg_jct_over_strong_scaling")
+_NO_PROFILE = Number("figure 3.13", "helios", "sia, bootstrap", "avg_jct_over_no_profile")
+_ORACLE = Number("figure 3.13", "helios", "sia, bootstrap", "avg_jct_over_oracle")
+_FREE = Number("equation 3.3", "helios", FREE, "restarts_over_sia")
 
 
 class Runs:
@@ -87,14 +48,15 @@ class Runs:
     def __init__(self, study: Study):
         held = read_data(study.data, "reference/sia_workloads.parquet").select("set", "idx").unique().sort("set", "idx")
         self.numbers = {name: tuple(rows["idx"]) for (name,), rows in held.group_by("set", maintain_order=True)}
+        self.numbers[workloads.SPIKE] = self.numbers["newtrace"]
         self.study, self.known = study, {}
 
     def cases(self, setting: str, policy: str, name: str) -> list[tuple]:
         """Cases of a set under a policy: all workloads, or those of `QUICK` for what takes long."""
         numbers = self.numbers[name]
-        if self.study.quick and (policy != "sia" or name not in QUICK):
-            searched = policy != "pollux" or (setting, name) == SEARCHED
-            numbers = QUICK.get(name, ()) if searched else ()
+        if self.study.quick and (policy != "sia" or name not in WHOLE):
+            soon = policy not in SLOW or (setting, name) in SLOW[policy]
+            numbers = QUICK.get(name, ()) if soon else ()
         return [(setting, policy, name, n) for n in numbers]
 
     def run(self, asked: list[tuple[str, str, str]]):
@@ -112,6 +74,13 @@ class Runs:
             return f"could not be run: {failed}"
         return workloads.figures(done) if done else None
 
+    def most(self, metric: str, one: tuple[str, str, str], other: tuple[str, str, str]) -> float | str | None:
+        """The largest ratio of a figure on one of the workloads that both (setting, policy, set) ran."""
+        both = {case[3] for case in self.cases(*one)} & {case[3] for case in self.cases(*other)}
+        each = [_ratio(self, metric, one, other, _over, (n,)) for n in sorted(both)]
+        failed = next((x for x in each if isinstance(x, str)), None)
+        return failed or max(each, default=None)
+
 
 def ours(study: Study) -> dict[Number, float | str]:
     """Every number of the chapter that can be had."""
@@ -126,6 +95,10 @@ def ours(study: Study) -> dict[Number, float | str]:
         _put(found, "table 3.4", "philly", plain, metrics, known)
     for policy in ("sia", "pollux", "gavel", "shockwave"):
         _put(found, "figure 3.7", "helios", policy, ("worst_rho", "unfair"), runs.of("typed", policy, "saturn"))
+    for thesis, policy in product(("philly", "helios"), ALONE):
+        name = {"philly": "philly", "helios": "saturn"}[thesis]
+        known = runs.of("typed", ALONE[policy], name)
+        _put(found, FAIR, thesis, policy, ("worst_rho", "unfair"), known)
     first = runs.of("typed", "gavel", "philly", among=(1,))
     _put(found, "artifact, as run", "philly 1", "gavel", METRICS[:3], first)
     found |= _variants(runs) | _rounds(runs)
@@ -146,7 +119,9 @@ def _marked(number: Number, value: float | str) -> float | str | Partial:
 def _asked(quick: bool) -> list[tuple[str, str, str]]:
     """(setting, policy, set) of all runs, the cheap ones first."""
     asked = [("typed", policy, name) for name, policy in product(SETS, ("sia", "gavel", "pollux"))]
-    asked += [("typed", policy, "saturn") for policy in (*ROUNDS, *POWERS, "shockwave")]
+    asked += [("typed", policy, "saturn") for policy in (*ROUNDS, *POWERS, *PROFILES, FREE, "shockwave")]
+    asked += [("typed", policy, workloads.SPIKE) for policy in ("sia", *SHARED)]
+    asked += [("typed", policy, name) for policy, name in product(ALONE.values(), ("philly", "saturn"))]
     asked += [("typed", policy, "philly") for policy in ("sia, rigid jobs", "sia, strong-scaling jobs")]
     asked += [
         ("t4", policy, "philly") for policy in ("sia", "pollux", "gavel, tuned", "themis, tuned", "shockwave, tuned")
@@ -163,10 +138,10 @@ def _put(found: dict, where: str, workload: str, policy: str, metrics, known: di
         found[Number(where, workload, policy, metric)] = value
 
 
-def _ratio(runs: Runs, metric: str, one: tuple, other: tuple, change) -> float | str | None:
-    """A figure of one (setting, policy, set) against that of another, on the workloads that both ran."""
+def _ratio(runs: Runs, metric: str, one: tuple, other: tuple, change, among=None) -> float | str | None:
+    """A figure of one (setting, policy, set) against that of another, on the workloads that both ran, or some."""
     both = {case[3] for case in runs.cases(*one)} & {case[3] for case in runs.cases(*other)}
-    a, b = (runs.of(*each, among=tuple(both)) for each in (one, other))
+    a, b = (runs.of(*each, among=among or tuple(both)) for each in (one, other))
     if isinstance(a, dict) and isinstance(b, dict):
         return change(a[metric], b[metric])
     return next((x for x in (a, b) if isinstance(x, str)), None)
@@ -182,42 +157,46 @@ def _over(a: float, b: float) -> float:
 
 def _variants(runs: Runs) -> dict[Number, float | str | None]:
     """Comparisons of two policies, or of Sia with a variant of itself."""
-
-    def against(metric, policy, name, other, change):
-        return _ratio(runs, metric, ("typed", policy, name), ("typed", other, name), change)
-
-    rigid, scaling = "sia, rigid jobs", "sia, strong-scaling jobs"
-    found = {
-        Number("figure 3.1", "philly, rigid jobs", "sia", "less_avg_jct_than_gavel"): against(
-            "avg_jct", rigid, "philly", "gavel", _less
-        ),
-        Number("figure 3.12", "philly", scaling, "avg_jct_over_rigid"): against(
-            "avg_jct", scaling, "philly", rigid, _over
-        ),
-        Number("figure 3.12", "philly", "sia, adaptive jobs", "avg_jct_over_strong_scaling"): against(
-            "avg_jct", "sia", "philly", scaling, _over
-        ),
-    }
-    for policy in ROUNDS:
-        key = Number("section 3.5.8", "helios", policy, "more_avg_jct_than_60_s")
-        found[key] = against("avg_jct", policy, "saturn", "sia", lambda a, b: (a - b) * 3600)
-    for policy, metric in product(POWERS, ("avg_jct", "p99_jct")):
-        found[Number("figure 3.11", "helios", policy, f"{metric}_over_p_-0.5")] = against(
-            metric, policy, "saturn", "sia", _over
-        )
-    for rate in () if runs.study.quick else RATES:
-        key = Number("figure 3.6", f"helios, {rate} jobs an hour", "sia", "less_avg_jct_than_pollux")
-        found[key] = against("avg_jct", "sia", f"scale/rate_{rate}", "pollux", _less)
-    for tau, metric in (("180", "less_avg_jct_than_sia"), ("300", "more_avg_jct_than_tau_180")):
-        found[Number("figure 3.8", "Spike-240", f"sia, tau {tau} s", metric)] = LATER
-    for metric in ("avg_jct_over_no_profile", "avg_jct_over_oracle"):
-        found[Number("figure 3.13", "helios", "sia, bootstrap", metric)] = LATER
+    found = {}
+    for number, metric, name, one, other, change in (*_adaptivity(), *_settings(), *_rates(runs.study.quick)):
+        found[number] = _ratio(runs, metric, ("typed", one, name), ("typed", other, name), change)
+    for (name, thesis), (one, metric) in product(SETS.items(), ORDER):
+        other = metric.removeprefix("avg_jct_over_")
+        found[Number(EACH, thesis, one, metric)] = runs.most("avg_jct", ("typed", one, name), ("typed", other, name))
     return found
 
 
-LATER = (
-    "not measured yet: no way of `reproduce.sia.ways` has the modes of profiling and the time-sharing penalty of Sia"
-)
+def _adaptivity():
+    """Comparisons of kinds of jobs, and of what is known of them: number, metric, set, policy, other policy, change."""
+    rigid, scaling, learns = "sia, rigid jobs", "sia, strong-scaling jobs", "sia, bootstrap"
+    yield _RIGID, "avg_jct", "philly", rigid, "gavel", _less
+    yield _SCALING, "avg_jct", "philly", scaling, rigid, _over
+    yield _ADAPTIVE, "avg_jct", "philly", "sia", scaling, _over
+    yield _NO_PROFILE, "avg_jct", "saturn", learns, "sia, no profile", _over
+    yield _ORACLE, "avg_jct", "saturn", learns, "sia", _over
+
+
+def _settings():
+    """Comparisons of Sia with other settings of it, as in `_adaptivity`."""
+    for policy in ROUNDS:
+        number = Number("section 3.5.8", "helios", policy, "more_avg_jct_than_60_s")
+        yield number, "avg_jct", "saturn", policy, "sia", lambda a, b: (a - b) * 3600
+    for policy, metric in product(POWERS, ("avg_jct", "p99_jct")):
+        number = Number("figure 3.11", "helios", policy, f"{metric}_over_p_-0.5")
+        yield number, metric, "saturn", policy, "sia", _over
+    short, long = SHARED
+    number = Number("figure 3.8", "Spike-240", short, "less_avg_jct_than_sia")
+    yield number, "avg_jct", workloads.SPIKE, short, "sia", _less
+    number = Number("figure 3.8", "Spike-240", long, "more_avg_jct_than_tau_180")
+    yield number, "avg_jct", workloads.SPIKE, long, short, lambda a, b: a / b - 1
+    yield _FREE, "restarts", "saturn", FREE, "sia", _over
+
+
+def _rates(quick: bool):
+    """Comparisons at rates of submission, as in `_adaptivity`."""
+    for rate in () if quick else RATES:
+        number = Number("figure 3.6", f"helios, {rate} jobs an hour", "sia", "less_avg_jct_than_pollux")
+        yield number, "avg_jct", f"scale/rate_{rate}", "sia", "pollux", _less
 
 
 def _rounds(runs: Runs) -> dict[Number, float | str | None]:
@@ -236,30 +215,46 @@ BOUNDS = {"philly": 0.15, "helios": 0.15, "newtrace": 0.25}
 """Largest relative difference of Sia's average JCT from table 3.3."""
 
 
+LIMITS = (
+    ("philly: average JCT of adaptive <= strong-scaling jobs", _ADAPTIVE, 0.0, 1.0),
+    ("philly: average JCT of strong-scaling <= rigid jobs", _SCALING, 0.0, 1.0),
+    ("helios: average JCT with profiles at most 3% above that without", _NO_PROFILE, 0.0, 1.03),
+    ("helios: average JCT with all known at most 3% above that with profiles", _ORACLE, 0.97, np.inf),
+    ("helios: at least 1.5 times the restarts without the restart factor", _FREE, 1.5, np.inf),
+)
+"""Bounds of numbers: what they say, number, least and most."""
+
+
 def checks(numbers: Mapping[Number, float]) -> list[tuple[str, bool]]:
     """Bounds on what was measured, and whether they hold."""
     from gpuschedlab.reproduce.published import read_table
 
     table = read_table("sia")
     published = {Number(*row[:4]): row[4] for row in table.select(*Number._fields, "value").iter_rows()}
-    found = []
-    for workload, bound in BOUNDS.items():
-        keys = [Number("table 3.3", workload, policy, "avg_jct") for policy in ("sia", "pollux", "gavel")]
-        sia, pollux, gavel = (numbers.get(key) for key in keys)
-        if sia is not None:
-            near = abs(sia / published[keys[0]] - 1) <= bound
-            found.append((f"{workload}: Sia's average JCT within {bound:.0%} of the table", near))
-        if None not in (sia, pollux, gavel):
-            found.append((f"{workload}: Sia < Pollux < Gavel by average JCT", sia < pollux < gavel))
+    found = [(text, low <= numbers[n] <= high) for text, n, low, high in LIMITS if n in numbers]
+    near = [(Number("table 3.3", each, "sia", "avg_jct"), bound) for each, bound in BOUNDS.items()]
+    for number, bound in (*near, (Number("table 3.4", "philly", "sia", "avg_jct"), 0.15)):
+        if number in numbers:
+            text = f"{number.where}, {number.workload}: Sia's average JCT within {bound:.0%} of the table"
+            found.append((text, abs(numbers[number] / published[number] - 1) <= bound))
+    for workload in BOUNDS:
+        sia, gavel = (numbers.get(Number("table 3.3", workload, p, "avg_jct")) for p in ("sia", "gavel"))
         if None not in (sia, gavel):
             found.append((f"{workload}: Sia at most 0.6 of Gavel by average JCT", sia <= 0.6 * gavel))
-    key = Number("table 3.4", "philly", "sia", "avg_jct")
-    if key in numbers:
-        found.append(("T4s: Sia's average JCT within 15% of the table", abs(numbers[key] / published[key] - 1) <= 0.15))
-    for metric, text in (("worst_rho", "worst rho"), ("unfair", "unfair share")):
-        each = {p: numbers.get(Number("figure 3.7", "helios", p, metric)) for p in ("sia", "pollux", "gavel")}
-        if None not in each.values():
-            found.append(
-                (f"helios: Sia's {text} below Pollux's and Gavel's", each["sia"] < min(each["pollux"], each["gavel"]))
-            )
+        ratios = [numbers.get(Number(EACH, workload, *pair)) for pair in ORDER]
+        if None not in ratios:
+            found.append((f"{workload}: Sia < Pollux < Gavel by average JCT on each workload", max(ratios) < 1))
+    return found + _fairer(numbers)
+
+
+def _fairer(numbers) -> list[tuple[str, bool]]:
+    """Whether Sia is fairer than the others that were measured, by equation 3.6 and by the artifact's rule."""
+    found = []
+    for where, workload, metric in product(("figure 3.7", FAIR), ("philly", "helios"), ("worst_rho", "unfair")):
+        sia, *others = (numbers.get(Number(where, workload, p, metric)) for p in ("sia", "pollux", "gavel"))
+        others = [x for x in others if x is not None]
+        if sia is not None and others:
+            what = {"worst_rho": "worst rho", "unfair": "unfair share"}[metric]
+            text = f"{workload}, {where}: Sia's {what} below that of Pollux and Gavel"
+            found.append((text if len(others) == 2 else text.replace("Pollux and ", ""), sia < min(others)))
     return found

@@ -17,6 +17,9 @@ from gpuschedlab.reproduce.study import read_data
 CLUSTERS = {"typed": "6x4:aws,2x8:dgx-ext,3x8:rtx", "t4": "16x4:aws"}
 """Settings of the thesis, 3.4.3: heterogeneous and homogeneous."""
 
+SPIKE = "spike"
+"""Set of the stand-ins for Spike-240, one for each workload of newTrace."""
+
 
 class Form(NamedTuple):
     """What the jobs of a workload are: their requests, the names of their models, and the speed table."""
@@ -108,8 +111,27 @@ def tuned(data_dir, setting: str, jobs: pl.DataFrame) -> Form:
 
 
 def workload(data_dir, name: str, number: int) -> pl.DataFrame:
-    """One workload of the artifact: `name, time` (s), `application, num_replicas, batch_size`."""
-    return read_data(data_dir, "reference/sia_workloads.parquet").filter(set=name, idx=number)
+    """One workload of the artifact, or a `SPIKE`: `name, time` (s), `application, num_replicas, batch_size`."""
+    every = read_data(data_dir, "reference/sia_workloads.parquet")
+    if name == SPIKE:
+        return spike(every.filter(set="newtrace", idx=number))
+    return every.filter(set=name, idx=number)
+
+
+def spike(jobs: pl.DataFrame, count: int = 240, lasts: float = 6 * 3600.0) -> pl.DataFrame:
+    """Stand-in for the thesis' Spike-240: the jobs, so many in a row, that were submitted in least time, in six hours.
+
+    Examples
+    --------
+    >>> spike(pl.DataFrame({"time": [0.0, 50.0, 60.0, 80.0, 200.0]}), count=3, lasts=60.0)["time"].to_list()
+    [0.0, 20.0, 60.0]
+    """
+    jobs = jobs.sort("time")
+    time = jobs["time"].to_numpy()
+    spans = time[count - 1 :] - time[: len(time) - count + 1]
+    first = int(spans.argmin())
+    moved = (time[first : first + count] - time[first]) * (lasts / spans[first])
+    return jobs[first : first + count].with_columns(time=pl.Series(moved))
 
 
 def workload_trace(form: Form) -> pl.DataFrame:
