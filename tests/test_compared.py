@@ -125,6 +125,12 @@ def test_the_makespan_objective_ends_all_together_and_fifo_one_by_one():
     assert ends["finish_time"][1] < 50_000
 
 
+def test_the_shortest_job_goes_first_whenever_it_comes():
+    frame = jobs([36_000.0, 18_000.0], submit=[0.0, 1.0])
+    ends = simulate(frame, ONE, Gavel(objective="shortest_first")).jobs["end"].to_list()
+    assert ends == pytest.approx([54_000, 18_360], abs=361)
+
+
 @pytest.fixture(scope="module")
 def profiles(data_dir):
     return [pl.read_parquet(data_dir / f"profiles/{name}.parquet") for name in ("step_time", "validation")]

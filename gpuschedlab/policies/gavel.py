@@ -13,9 +13,9 @@ from gpuschedlab.policies.steady import Inputs, in_force
 from gpuschedlab.problems import gavel_finish_time, gavel_max_min, gavel_max_sum, gavel_water_filling
 from gpuschedlab.sim.policy import Allocation, Round
 
-OBJECTIVES = ("max_sum", "max_min", "water_filling", "finish_time", "makespan", "fifo")
+OBJECTIVES = ("max_sum", "max_min", "water_filling", "finish_time", "makespan", "fifo", "shortest_first")
 """Sum of throughputs; least attained service, once or level by level; worst finish-time fairness; end of the last job; first
-come, first served."""
+come, first served; shortest job first."""
 
 
 @dataclass(frozen=True)
@@ -30,9 +30,10 @@ class Gavel(Round):
     -------------------------
     Each job counts as having received half a round on every type before it starts (artifact), so that f_ij is not 0.
     Jobs do not share GPUs (space sharing, 4.4). The program is solved whenever jobs, GPUs or rates change, and not in
-    between. Objectives "finish_time" and "makespan" take the work that is left from the estimate of the duration; the time
-    that a job would have had to itself, in the first, is its whole work at its isolated throughput. Costs and
-    hierarchies of users are not among the objectives.
+    between. Objectives "finish_time", "makespan" and "shortest_first" take the work that is left from the estimate of the
+    duration; the time that a job would have had to itself, in the first, is its whole work at its isolated throughput. Costs,
+    with or without deadlines, hierarchies of users and weights of jobs are not among the objectives: traces have neither
+    prices of GPUs nor weights.
 
     References
     ----------
@@ -118,9 +119,11 @@ class Gavel(Round):
             self.objective == "makespan"
         ):  # the end of the last is earliest where the least throughput per work is largest
             return gavel_max_min(throughput / work_left(view)[:, None], *asked[1:], relative=False)
-        if self.objective == "fifo":  # the first counts most, by its throughput over that on its fastest type
-            ahead = np.argsort(np.lexsort((view.index, view.submit)))
+        if self.objective in ("fifo", "shortest_first"):
+            # The first counts most, by its throughput over that on its fastest type.
             fastest = np.nanmax(np.nan_to_num(throughput), axis=1, initial=1e-300)
+            first = view.submit if self.objective == "fifo" else work_left(view) / np.maximum(fastest, 1e-30)
+            ahead = np.argsort(np.lexsort((view.index, first)))
             return gavel_max_sum(throughput * ((len(ahead) - ahead) / fastest)[:, None], *asked[1:])
         return gavel_max_sum(*asked)
 
