@@ -67,7 +67,8 @@ def warm():
 def notebooks(tmp_path_factory, warm) -> Path:
     """The bench's notebooks and copies of ours with small parameters, beside a configuration without news and updates."""
     nbformat = pytest.importorskip("nbformat", reason="nbformat, of the extra lab, is not installed")
-    folder = serving.write_notebooks(tmp_path_factory.mktemp("notebooks"), BOOKS)
+    every = {"all": [cell for cells in BOOKS.values() for cell in cells]}
+    folder = serving.write_notebooks(tmp_path_factory.mktemp("notebooks"), BOOKS | every)
     for name, sizes in SIZES.items():
         book = nbformat.read(ROOT / "notebooks" / f"{name}.ipynb", 4)
         (cell,) = [cell for cell in book.cells if "parameters" in cell.metadata.get("tags", [])]

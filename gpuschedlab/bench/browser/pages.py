@@ -3,9 +3,9 @@
 import re
 
 BOARD = ".gpuschedlab-explorer .gpuschedlab-board"
-DRAWN = f"""() => {{
-  const board = document.querySelector('{BOARD}');
-  return board && Number(board.dataset.drawn) > 0;
+DRAWN = f"""(boards) => {{
+  const drawn = Array.from(document.querySelectorAll('{BOARD}')).filter((board) => Number(board.dataset.drawn) > 0);
+  return drawn.length >= boards;
 }}"""
 EMPTY = f"""() => Array.from(document.querySelectorAll('{BOARD} .gpuschedlab-figure'), (figure) => {{
   const plot = figure.querySelector('.js-plotly-plot');
@@ -34,9 +34,9 @@ def run_all(page):
     page.get_by_text("Run All Cells", exact=True).click()
 
 
-def await_drawn(page) -> list[str]:
-    """Wait until an explorer has drawn all its figures; returns the names of those that are empty nevertheless."""
-    page.wait_for_function(DRAWN)
+def await_drawn(page, boards: int = 1) -> list[str]:
+    """Wait until so many explorers have drawn their figures; returns the names of those that are empty nevertheless."""
+    page.wait_for_function(DRAWN, arg=boards)
     return page.evaluate(EMPTY)
 
 
