@@ -83,7 +83,8 @@ def test_every_policy_can_be_tuned(cls):
     simulation.advance(HOUR)
     decision = attach("no-causal", simulation, tuner=Tuner(4)).decide()
     assert decision.measured > 1
-    assert all(t.measurement.value > 0 for t in decision.tuning.trials)
+    least = 0 if cls.goal == "fair" else 1e-9  # a share of fair jobs may be none
+    assert all(least <= t.measurement.value < np.inf for t in decision.tuning.trials)
     assert not {"solver", "gap"} & set(decision.tuning.space.names)  # how long a program takes is no schedule
 
 

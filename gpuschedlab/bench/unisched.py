@@ -26,7 +26,7 @@ VARIANTS = {
     "unisched, nothing ahead": UniSched(profile=0, ahead=0.0),
     "unisched, 20-minute leases": UniSched(profile=0, lease=1200),
     "unisched, rounded leases": UniSched(profile=0, partial=False),
-    "unisched, suspensions ignored": UniSched(profile=0, overhead=False),
+    "unisched, suspensions ignored": UniSched(profile=0, suspensions=False),
     "chronus, 10-minute leases": Chronus(lease=600),
 }
 """UniSched with and without its parts: what each costs or brings."""

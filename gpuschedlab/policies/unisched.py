@@ -60,7 +60,7 @@ class UniSched(Round):
     profile_reward: Annotated[
         float, Knob(0.1, 1000, log=True, help="worth of a profiler job; above 100 deadlines wait for it")
     ] = 1.0
-    overhead: Annotated[bool, Knob(help="whether future suspensions are part of a job's need (5.3)")] = True
+    suspensions: Annotated[bool, Knob(help="whether future suspensions are part of a job's need (5.3)")] = True
     partial: Annotated[bool, Knob(help="whether a job may end within its last lease")] = True
     ahead: Annotated[
         float, Knob(0, 1, help="worth of running ahead of a deadline, over that of best effort; 0: only what is left")
@@ -103,14 +103,14 @@ class UniSched(Round):
 
     def _with_starts(self, view, left):
         """Seconds left of a best-effort job with the suspensions that it expects."""
-        if not self.overhead:
+        if not self.suspensions:
             return left
         return left + suspensions_best_effort(np.ceil(left / self.interval)) * view.restart
 
     def _needs(self, view, left):
         """Leases that jobs with deadlines need (n,), and have until each (n, F)."""
         until = np.where(np.isfinite(view.deadlines), view.deadlines - view.now, 0.0)
-        if self.overhead:
+        if self.suspensions:
             n, m = np.ceil(left / self.lease), np.floor(until.max(axis=1) / self.lease)
             left = left + suspensions_slo(n, m) * view.restart + np.where(view.running, view.pause, view.restart)
         need = np.ceil(left / self.lease - 1e-9).astype(np.int64)
