@@ -75,9 +75,9 @@ class LearningCurve(Estimator):
 
     def update(self, view) -> np.ndarray | None:
         """Extrapolate the curves of the jobs that have a target, each as far as it has been seen."""
-        curves = None if view.speeds is None else view.speeds.curves
-        if curves is None or not self.targets:
+        if not self.targets or view.speeds is None or view.speeds.curves is None:
             return None
+        curves = view.speeds.curves
         estimate, goal = view.estimate.copy(), dict(self.targets)
         for m in np.unique(view.model[view.model >= 0]):
             if view.speeds.models[m] not in goal:

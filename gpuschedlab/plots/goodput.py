@@ -70,7 +70,11 @@ def job_lanes(run, jobs: int = 40, name: str | None = None) -> JobLanes:
     """
     ((default, run),) = as_runs(run).items()
     held = run.allocations.filter(pl.col("job") < jobs)
-    held = held.group_by("job", "start", "end", "gpu_type").agg(pl.col("gpus").sum()).sort("job", "start")
+    held = (
+        held.group_by("job", "start", "end", "gpu_type", maintain_order=True)
+        .agg(pl.col("gpus").sum())
+        .sort("job", "start")
+    )
     types = cluster_of(run).gpu_types
     delay = np.zeros(run.jobs.height)
     for column in ("restart", "switch"):
