@@ -1,6 +1,7 @@
 """What holds for every policy with any knobs, on any trace and cluster, with nodes that fail."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -65,7 +66,7 @@ def traces(draw, most):
 def policies(draw, cls):
     """The policy with its default knobs, or with any allowed ones."""
     if draw(st.booleans()):
-        return cls()
+        return brief(cls())
     values = {}
     for name, info in knobs_of(cls).items():
         k = info.knob
@@ -75,7 +76,13 @@ def policies(draw, cls):
         share = draw(st.integers(0, 8)) / 8
         number = k.low * (k.high / k.low) ** share if k.log else k.low + share * (k.high - k.low)
         values[name] = (number,) if info.kind == "floats" else number
-    return cls(**cls.project(values))
+    return brief(cls(**cls.project(values)))
+
+
+def brief(policy):
+    """The policy with a search that takes no time, if it has one."""
+    most = {"population": 8, "generations": 4}
+    return replace(policy, **{name: min(n, getattr(policy, name)) for name, n in most.items() if hasattr(policy, name)})
 
 
 delays = st.builds(
