@@ -79,7 +79,8 @@ def test_measuring_goes_on_from_the_running_state(trace):
 @pytest.mark.parametrize("cls", ALL.values(), ids=lambda c: c.__name__)
 def test_every_policy_can_be_tuned(cls):
     """Whatever its knobs are called: one may be an objective of its own."""
-    simulation = lab.Simulation(small_trace(12, rng=0), CLUSTER, cls(), speeds=default_speeds(CLUSTER))
+    policy = cls(population=10, generations=10) if cls is lab.Pollux else cls()
+    simulation = lab.Simulation(small_trace(12, rng=0), CLUSTER, policy, speeds=default_speeds(CLUSTER))
     simulation.advance(HOUR)
     decision = attach("no-causal", simulation, tuner=Tuner(4)).decide()
     assert decision.measured > 1

@@ -99,6 +99,7 @@ def test_a_run_is_downloaded(page, voila):
 
 def test_the_theme_of_the_page_is_that_of_the_figures(page, jupyterlab, artifacts):
     open_notebook(page, jupyterlab, "explorer")
+    page.set_default_timeout(40_000)  # what is drawn by now answers soon, or not at all
     papers = "() => Array.from(document.querySelectorAll('.gpuschedlab-explorer .js-plotly-plot'), (p) => p._fullLayout.paper_bgcolor)"
     light = page.evaluate(papers)
     page.get_by_role("menuitem", name="Settings", exact=True).click()
