@@ -100,5 +100,5 @@ def test_the_picture_is_small():
 
 
 def test_it_is_read_in_three_minutes():
-    prose = re.sub(r"```.*?```", "", README, flags=re.S)
-    assert len(prose.split()) < 3 * 230
+    prose = re.sub(r"```.*?```|^\|.*?$", "", README, flags=re.S | re.M)  # a table is looked things up in
+    assert len(prose.split()) < 3 * 200

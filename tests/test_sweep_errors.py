@@ -208,7 +208,7 @@ def test_the_command_prints_means_over_seeds_and_draws(tmp_path, capsys):
     assert [line.split("  ")[0] for line in told.splitlines()[3:6]] == ["fifo", "themis f=0.2", "themis f=0.8"]
     assert "6 rows in" in told
     assert "means of 2 seeds" in told
-    assert "p99 JCT" in page.read_text()
+    assert "P99 JCT over f" in page.read_text()
     before = cells(out)
     assert main([*words, "--json"]) == 0
     answer = json.loads(capsys.readouterr().out)

@@ -15,7 +15,7 @@ from gpuschedlab.sim import Delays, Wrapped, simulate
 from gpuschedlab.speeds import Speeds
 
 NODE = Cluster.homogeneous(1, 8)
-BARE = {"overhead": False, "profile": 0}
+BARE = {"suspensions": False, "profile": 0}
 
 
 def jobs(*rows: str) -> pl.DataFrame:

@@ -2,14 +2,16 @@
 
 from pathlib import Path
 
-from gpuschedlab._extras import need
 from gpuschedlab._files import whole
 from gpuschedlab.plots.web import Place, document, fragment, output
 
-go = need("plotly.graph_objects")
+try:
+    from plotly.graph_objects import Figure as Plotly
+except ImportError:  # plotly is an extra: `render`, which makes figures, says how to install it
+    Plotly = object
 
 
-class Figure(go.Figure):
+class Figure(Plotly):
     """A plotly figure in the house style that shares one plotly with all others of a page.
 
     Examples
