@@ -187,7 +187,8 @@
       if (now && now !== width) { width = now; all(); }
     });
     size.observe(el);
-    const shade = new MutationObserver(all);
+    // A page says that its theme changes before its style sheets are there.
+    const shade = new MutationObserver(() => { all(); for (const wait of [300, 1000, 3000]) setTimeout(all, wait); });
     shade.observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light", "data-jp-theme-name"] });
     return (el.gpuschedlab = {
       show(figures) {
