@@ -1,16 +1,16 @@
 """Time of a round of UniSched: the program of leases to a proven gap, and the placement of the jobs that it chose."""
 
 import time
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 
+from gpuschedlab.bench.timing import timed
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.optim import relative_gap
 from gpuschedlab.policies import UniSched
-from gpuschedlab.sim import Round, Wrapped, simulate
+from gpuschedlab.sim import simulate
 from gpuschedlab.traces import with_deadlines
 
 BUDGET = {"p99": 1.0, "gap": 1e-2}
@@ -81,35 +81,22 @@ def crowd(slo: int, others: int, slack: float, rng: int | np.random.Generator) -
     return pl.concat([strict[: slo - slo // 3], soft[slo - slo // 3 : slo], none[slo:]])
 
 
-@dataclass(frozen=True)
-class Timed(Wrapped):
-    """A round policy that keeps the CPU seconds and the proven gap of each round."""
-
-    policy: Round
-    seen: list = field(default_factory=list, compare=False)
-
-    def allocate(self, view):
-        """Answer as the policy does."""
-        begin = time.process_time()
-        answer = self.policy.allocate(view)
-        self.seen.append((time.process_time() - begin, relative_gap(answer.objective, answer.bound)))
-        return answer
-
-
 def measure(nodes: int, slo: int, others: int, rounds: int) -> dict:
     """Time the first round of so many crowds on nodes of 8 GPUs."""
     cluster, taken = Cluster.homogeneous(nodes, 8), []
     for seed in range(rounds):
-        policy = Timed(UniSched(profile=0))
-        simulate(crowd(slo, others, 1.2 + 3.8 * seed / max(rounds - 1, 1), seed), cluster, policy, until=1.0)
-        taken.append(policy.seen[0])
-    seconds, gaps = np.array(taken).T
+        seconds: list[float] = []
+        policy = timed(UniSched(profile=0), seconds, time.process_time)
+        run = simulate(crowd(slo, others, 1.2 + 3.8 * seed / max(rounds - 1, 1), seed), cluster, policy, until=1.0)
+        first = run.rounds.row(0, named=True)
+        taken.append((seconds[0], relative_gap(first["objective"], first["bound"])))
+    cpu, gaps = np.array(taken).T
     return {
         "gpus": 8 * nodes,
         "slo": slo,
         "others": others,
         "rounds": rounds,
-        "p50": float(np.median(seconds)),
-        "p99": float(np.quantile(seconds, 0.99)),
+        "p50": float(np.median(cpu)),
+        "p99": float(np.quantile(cpu, 0.99)),
         "gap": float(gaps.max()),
     }

@@ -3,8 +3,6 @@
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import least_squares
-from scipy.special import ndtr
 
 TINY = 1e-9
 MOST = 50.0
@@ -65,6 +63,8 @@ class Ensemble(NamedTuple):
 
     def above(self, target: float, x) -> np.ndarray:
         """(k,) probability that the curve is at or above a target at x."""
+        from scipy.special import ndtr  # loaded when used: every import would wait for it
+
         x = np.asarray(x, float)
         chance = np.zeros(x.shape)
         for m in self.members:
@@ -119,6 +119,8 @@ def fit_curve(x, y, horizon: float | None = None) -> Ensemble:
 
 def _fit_one(name: str, x, y, weight, far):
     """Score (lower is better) and fitted family; None where it is dropped."""
+    from scipy.optimize import least_squares
+
     f, starts = FAMILIES[name]
     root = np.sqrt(weight)
     tried = [

@@ -3,7 +3,6 @@
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import nnls
 
 from gpuschedlab.errors import EstimatorError
 
@@ -50,6 +49,8 @@ class StepTime(NamedTuple):
         EstimatorError
             There is no measurement, or a time is not above 0.
         """
+        from scipy.optimize import nnls  # loaded when used: every import would wait for it
+
         gpus, nodes, seconds = np.asarray(gpus, float), np.asarray(nodes), np.asarray(seconds, float)
         if not len(seconds) or not (seconds > 0).all():
             raise EstimatorError(f"StepTime.fit: found seconds {seconds.tolist()}; expected at least one, all above 0.")

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import numpy as np
 import polars as pl
-from scipy.special import ndtr
 
 from gpuschedlab.errors import SolverError
 from gpuschedlab.estimators import History
@@ -138,5 +137,7 @@ class ThreeSigma(Round):
         """Probability that a job still runs after so many seconds; `closed`: one that ends just then is done."""
         if self.sigma == 0:
             return (seconds < left).astype(float) if closed else (seconds < left) * 1.0
+        from scipy.special import ndtr  # loaded when used: every import would wait for it
+
         with np.errstate(divide="ignore"):
             return 1 - ndtr(np.log(seconds / left) / self.sigma)

@@ -1,6 +1,7 @@
 """Seconds that a policy takes to decide."""
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from gpuschedlab.sim import Wrapped
@@ -12,16 +13,17 @@ class _Timed(Wrapped):
 
     policy: object
     seconds: list = field(default_factory=list, compare=False)
+    clock: Callable[[], float] = time.perf_counter
 
     def allocate(self, view):
-        begin = time.perf_counter()
+        begin = self.clock()
         answer = self.policy.allocate(view)
-        self.seconds.append(time.perf_counter() - begin)
+        self.seconds.append(self.clock() - begin)
         return answer
 
 
-def timed(policy, seconds: list[float]):
-    """The same policy, which appends the wall time of each of its rounds to a list.
+def timed(policy, seconds: list[float], clock: Callable[[], float] = time.perf_counter):
+    """The same policy, which appends the seconds of each of its rounds, by a clock, to a list.
 
     Examples
     --------
@@ -29,4 +31,4 @@ def timed(policy, seconds: list[float]):
     >>> timed(Gavel(), []).interval
     360.0
     """
-    return _Timed(policy, seconds)
+    return _Timed(policy, seconds, clock)
