@@ -5,26 +5,25 @@ cases take fewer: `run(data_dir, traces, policies, seeds)`.
 """
 
 import importlib
-import importlib.util
 import inspect
 from pathlib import Path
 
 from gpuschedlab.errors import LabError
 
-BENCHES: dict[str, tuple[str, ...]] = {
-    "engine": ("engine",),
-    "imports": ("imports",),
-    "traces": ("traces",),
-    "explorer": ("explorer",),
-    "optim": ("optim",),
-    "generation": ("generation",),
-    "causal": ("causal",),
-    "ablation": ("ablation",),
-    "autosched": ("autosched",),
-    "leases": ("leases",),
-    "unisched": ("unisched",),
-}
-"""Benches by name, and the modules of which each consists."""
+BENCHES = (
+    "engine",
+    "imports",
+    "traces",
+    "explorer",
+    "optim",
+    "generation",
+    "causal",
+    "ablation",
+    "autosched",
+    "leases",
+)
+BENCHES += ("unisched",)
+"""Benches, each a module of its name."""
 
 
 def names() -> list[str]:
@@ -35,12 +34,7 @@ def names() -> list[str]:
     >>> "engine" in names()
     True
     """
-    return [name for name in BENCHES if _modules(name)]
-
-
-def _modules(name: str) -> list[str]:
-    paths = [f"gpuschedlab.bench.{module}" for module in BENCHES.get(name, ())]
-    return [path for path in paths if importlib.util.find_spec(path)]
+    return list(BENCHES)
 
 
 def run(name: str, data_dir: str | Path | None = None, beside: str | None = None, **chosen: tuple) -> dict:
@@ -60,28 +54,20 @@ def run(name: str, data_dir: str | Path | None = None, beside: str | None = None
     Returns
     -------
     dict
-        `bench`, `ok`, and what was measured; a bench of several modules has their answers in `parts`.
+        `bench`, `ok`, and what was measured.
 
     Raises
     ------
     LabError
         There is no such bench, it lacks the reference data, or it has no such cases.
     """
-    modules = _modules(name)
-    if not modules:
+    if name not in BENCHES:
         raise LabError(f"bench {name!r}: expected one of {', '.join(names())}.")
-    runs = [importlib.import_module(module).run for module in modules]
-    for each in runs:
-        _check_chosen(name, each, chosen)
-        if beside and "beside" not in inspect.signature(each).parameters:
-            raise LabError(
-                f"bench {name}: found beside={beside}; expected none, for it compares with no other checkout."
-            )
-    chosen |= {"beside": beside} if beside else {}
-    parts = [each(data_dir, **chosen) for each in runs]
-    if len(parts) == 1:
-        return {"bench": name} | parts[0]
-    return {"bench": name, "parts": parts, "ok": all(part["ok"] for part in parts)}
+    measure = importlib.import_module(f"gpuschedlab.bench.{name}").run
+    _check_chosen(name, measure, chosen)
+    if beside and "beside" not in inspect.signature(measure).parameters:
+        raise LabError(f"bench {name}: found beside={beside}; expected none, for it compares with no other checkout.")
+    return {"bench": name} | measure(data_dir, **chosen, **({"beside": beside} if beside else {}))
 
 
 def _check_chosen(name: str, run, chosen: dict) -> None:

@@ -57,8 +57,7 @@ def _text(found: dict) -> str:
     blocks, rest = [], {}
     for key, value in found.items():
         if isinstance(value, list) and value and isinstance(value[0], dict):
-            many = key == "parts"
-            blocks += [_text(part) for part in value] if many else [_table(value)]
+            blocks.append(_table(value))
         elif isinstance(value, dict):
             blocks.append(f"{key}\n" + "\n".join(f"  {k}: {cell(v)}" for k, v in value.items()))
         else:

@@ -198,10 +198,7 @@ def reserved(run) -> pl.DataFrame:
     """Stretches of time over which GPUs were reserved: `name, gpu_type, gpus, start, end` (s)."""
     pools = getattr(run, "pools", None)
     if pools is None or pools.is_empty():
-        return pl.DataFrame(
-            schema=dict(zip(("name", "gpu_type"), (pl.Utf8, pl.Utf8)))
-            | dict.fromkeys(("gpus", "start", "end"), pl.Float64)
-        )
+        return pl.DataFrame(schema=RESERVED)
     last = max(timeline_of(run)["time"].max(), pools["time"].max())
     until = pl.col("time").shift(-1).over("name", "gpu_type").fill_null(last)
     return pools.sort("time", maintain_order=True).select("name", "gpu_type", "gpus", start="time", end=until)
