@@ -4,9 +4,9 @@ import inspect
 import json
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
-import jedi
 import pytest
 
 import gpuschedlab as lab
@@ -71,60 +71,66 @@ def test_the_bench_of_imports_ends_with_1_when_a_budget_is_missed(capsys, monkey
 
 # --- what an editor shows
 
-ROOT = Path(__file__).resolve().parent.parent
-PROJECT = jedi.Project(ROOT, added_sys_path=[str(ROOT)])
-
-
-def script(text: str) -> jedi.Script:
-    """Code that a user has typed, the cursor at its end."""
-    return jedi.Script(f"import gpuschedlab as lab\n{text}", project=PROJECT)
-
-
-def completed(text: str) -> set[str]:
-    return {found.name for found in script(text).complete()}
-
-
-def signature(text: str) -> str:
-    """The signature that is shown after an open bracket."""
-    (found,) = script(text).get_signatures()
-    return " ".join(found.to_string().split())
-
-
-def test_an_editor_completes_every_public_name():
-    assert set(lab.__all__) <= completed("lab.")
-    assert completed("lab.simu") == {"simulate"} | {name for name in lab.__all__ if name.lower().startswith("simu")}
-    assert "read_csv" in completed("from gpuschedlab.traces import read_")
-    assert "summary" in completed("lab.simulate(trace, cluster, lab.Fifo()).su")
-    assert "with_knobs" in completed("lab.Tiresias().with_")
-
-
-@pytest.mark.parametrize(
-    ("call", "shown"),
-    [
-        ("lab.simulate(", "trace: pl.DataFrame | Scenario, cluster: Cluster | Policy | None=None"),
-        ("lab.simulate(", "-> Run"),
-        ("lab.compare(", 'what: "Scenario | pl.DataFrame | Mapping[str, Run]"'),
-        ("lab.Scenario(", "estimator: Estimator | None=None, delays: Delays"),
-        ("lab.Scenario(trace, cluster).run(", "run(policy: Policy) -> Run"),
-        ("lab.Tiresias(", 'queues: Annotated[int, Knob(1, 5, help="priority queues")]=2'),
-        ("lab.Sia(", "power: Annotated[float, Knob(-2, 2"),
-        ("lab.Cluster.homogeneous(", "nodes: int=70, gpus_per_node: int=8"),
-        ("lab.generate(", "days: float=7.0"),
-        ("lab.read(", "path: str | Path"),
-        ("lab.Runtime(", "trees:"),
-        ("lab.check_policy(", "policy: Policy | type[Policy]"),
-        ("lab.knobs_of(", "-> dict[str, KnobInfo]"),
-    ],
+HOME = Path(__file__).resolve().parent
+COMPLETED = (
+    "lab.",
+    "lab.simu",
+    "from gpuschedlab.traces import read_",
+    "lab.simulate(trace, cluster, lab.Fifo()).su",
+    "lab.Tiresias().with_",
 )
+SIGNED = [
+    ("lab.simulate(", "trace: pl.DataFrame | Scenario, cluster: Cluster | Policy | None=None"),
+    ("lab.simulate(", "-> Run"),
+    ("lab.compare(", 'what: "Scenario | pl.DataFrame | Mapping[str, Run]"'),
+    ("lab.Scenario(", "estimator: Estimator | None=None, delays: Delays"),
+    ("lab.Scenario(trace, cluster).run(", "run(policy: Policy) -> Run"),
+    ("lab.Tiresias(", 'queues: Annotated[int, Knob(1, 5, help="priority queues")]=2'),
+    ("lab.Sia(", "power: Annotated[float, Knob(-2, 2"),
+    ("lab.Cluster.homogeneous(", "nodes: int=70, gpus_per_node: int=8"),
+    ("lab.generate(", "days: float=7.0"),
+    ("lab.read(", "path: str | Path"),
+    ("lab.Runtime(", "trees:"),
+    ("lab.check_policy(", "policy: Policy | type[Policy]"),
+    ("lab.knobs_of(", "-> dict[str, KnobInfo]"),
+]
+in_an_editor = pytest.mark.xdist_group("editor")  # asked once
+
+
+@cache
+def answers() -> dict[tuple[str, str], list]:
+    """What an editor answers to all that is asked below."""
+    asked = [("complete", text) for text in COMPLETED]
+    asked += [("sign", call) for call in dict.fromkeys(call for call, _ in SIGNED)]
+    asked += [("goto", f"lab.{name}") for name in lab.__all__]
+    command = [sys.executable, str(HOME / "editor.py")]
+    done = subprocess.run(command, input=json.dumps(asked), capture_output=True, text=True, check=True, cwd=HOME.parent)
+    return dict(zip(asked, json.loads(done.stdout), strict=True))
+
+
+@in_an_editor
+def test_an_editor_completes_every_public_name():
+    every, simu, readers, run, policy = (set(answers()["complete", text]) for text in COMPLETED)
+    assert set(lab.__all__) <= every
+    assert simu == {"simulate"} | {name for name in lab.__all__ if name.lower().startswith("simu")}
+    assert "read_csv" in readers
+    assert "summary" in run
+    assert "with_knobs" in policy
+
+
+@in_an_editor
+@pytest.mark.parametrize(("call", "shown"), SIGNED)
 def test_an_editor_shows_signatures(call, shown):
-    assert shown in signature(call)
+    (signature,) = answers()["sign", call]
+    assert shown in signature
 
 
+@in_an_editor
 @pytest.mark.parametrize("name", lab.__all__)
 def test_an_editor_finds_where_a_public_name_is_defined(name):
-    (found,) = script(f"lab.{name}").goto(follow_imports=True, follow_builtin_imports=True)
-    assert found.type in ("function", "class")
-    assert found.module_name == getattr(lab, name).__module__
+    ((kind, module),) = answers()["goto", f"lab.{name}"]
+    assert kind in ("function", "class")
+    assert module == getattr(lab, name).__module__
 
 
 def bare(function) -> list[str]:

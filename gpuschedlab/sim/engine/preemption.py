@@ -57,7 +57,7 @@ def rekey(S, fns, raw):
 
 @njit(inline="never")
 def gate_values(S, gate, raw, values):
-    """Fill in the gate values of the jobs that compete: those that may be preempted, then all that wait.
+    """Fill in the gate values of the jobs that compete: those that may be preempted, then all that wait; False: one is NaN.
 
     `marked` lists them, and `victims` has which of them the gate holds back so far.
     """
@@ -84,9 +84,12 @@ def gate_values(S, gate, raw, values):
             marked[n], held[n] = j, body[j].gated
             values[n] = gate(now, job[j], raw)
             n += 1
+    wrong = 0
     for i in range(n):
-        if np.isnan(values[i]):
-            blame(S, marked[i], BAD_GATE)
+        wrong += np.isnan(values[i])
+    if wrong > 0:
+        blame(S, marked[np.isnan(values).argmax()], BAD_GATE)
+    return wrong == 0
 
 
 @njit
@@ -150,7 +153,8 @@ def apply_gate(S, fns, raw):
     """Let a fraction of the competing jobs, those with the lowest gate values, go before the others."""
     n = S.scalar[0].ranked + S.scalar[0].waiting
     values = np.empty(n)
-    gate_values(S, fns[2], raw, values)
+    if not gate_values(S, fns[2], raw, values):
+        return
     passed = max(1, int(np.ceil(S.rule[0].fraction * n)))
     last = smallest(values, passed, S.scalar[0].gate)
     S.scalar[0].gate = last

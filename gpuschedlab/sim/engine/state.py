@@ -1,6 +1,7 @@
 """The state of a simulation: plain arrays, one entry a job or node, that compiled code works on.
 
-`JOB` is what a policy may see of a job; `BODY` is the rest: the true work, and the engine's own book-keeping.
+`JOB` is what a policy may see of a job; `BODY` is the rest: the true work, and the engine's own book-keeping. What a decision
+reads of every waiting job comes first in both: it then lies in one or two lines of the cache.
 Everything that a simulation is lies in these arrays, so that a snapshot is a copy of them.
 """
 
@@ -16,17 +17,19 @@ STILL, FALLING, DRIFTING, ALL = range(4)
 JOB = np.dtype(
     [
         ("submit", "f8"),  # s
-        ("gpus", "f8"),  # requested
         ("estimate", "f8"),  # s in total on the requested GPUs, as the estimator says
-        ("deadline", "f8"),  # s from the trace's zero, inf without one
-        ("reward", "f8"),
-        ("attained", "f8"),  # GPU-s received
-        ("executed", "f8"),  # s holding GPUs
         ("progress", "f8"),  # work done, in the job's own unit (s at reference speed for a rigid job)
         ("queued", "f8"),  # s waited in all
+        ("contention", "f8"),  # time average, since submission, of GPUs demanded over GPUs up (at least 1)
+        ("attained", "f8"),  # GPU-s received
+        ("gpus", "f8"),  # requested
+        ("state", "i4"),  # 0 not submitted, 1 waiting, 2 running, 3 done
+        ("stage", "i4"),  # 1 while it is to be profiled, 0 otherwise
+        ("deadline", "f8"),  # s from the trace's zero, inf without one
+        ("reward", "f8"),
+        ("executed", "f8"),  # s holding GPUs
         ("waiting_since", "f8"),  # s, when it last began to wait
         ("started", "f8"),  # s, when it last got GPUs
-        ("contention", "f8"),  # time average, since submission, of GPUs demanded over GPUs up (at least 1)
         ("held", "f8"),  # GPUs held now, 0 when waiting
         ("spread", "f8"),  # relative speed when split over nodes, 1 when unknown
         ("user", "i4"),
@@ -35,8 +38,6 @@ JOB = np.dtype(
         ("kind", "i4"),  # 0 best effort, 1 strict SLO, 2 soft SLO
         ("starts", "i4"),
         ("preemptions", "i4"),
-        ("stage", "i4"),  # 1 while it is to be profiled, 0 otherwise
-        ("state", "i4"),  # 0 not submitted, 1 waiting, 2 running, 3 done
     ],
     align=True,
 )
@@ -47,6 +48,13 @@ BODY = np.dtype(
         ("contention0", "f8"),  # integral of contention at submission
         ("key", "f8"),
         ("since", "f8"),  # s, when a discrete key took its present value
+        ("lease", "f8"),  # s, until when it may not be preempted
+        ("gated", "i4"),  # 1 while the gate holds it back
+        ("pos", "i4"),  # place in the heap of its class, or in the list of running jobs, -1 outside
+        ("cls", "i4"),  # demand class
+        ("slots", "i4"),  # requested
+        ("got", "i4"),  # slots held
+        ("ranked", "i4"),  # 1 while it may be preempted, and is in `rank`
         ("jobs", "f8"),  # that it stands for: JOB is one of them, on its part of the GPUs
         ("work", "f8"),  # true work
         ("pace", "f8"),  # progress a second by its GPUs, and by its partner where each does its own work
@@ -56,7 +64,6 @@ BODY = np.dtype(
         ("pause", "f8"),  # s of delay still to pass before progress
         ("finish", "f8"),  # s, when the present segment or the work ends at this rate
         ("goal", "f8"),  # progress at which it ends
-        ("lease", "f8"),  # s, until when it may not be preempted
         ("leaves", "f8"),  # s, when its stay in a stage of limited time ends, inf: it stays as long as it likes
         ("timer", "f8"),  # s, next instant at which something about it changes by itself
         ("safe", "f8"),  # progress at the start of this stretch
@@ -70,9 +77,6 @@ BODY = np.dtype(
         ("shared", "f8"),
         ("idled", "f8"),  # s that it held GPUs without work
         ("stretch", "f8"),  # s, when the present row of the allocation log began
-        ("slots", "i4"),  # requested
-        ("got", "i4"),  # slots held
-        ("cls", "i4"),  # demand class
         ("head", "i4"),  # first entry of its nodes in the pool of entries
         ("type", "i4"),  # GPU type held, or last held
         ("pool", "i4"),  # pool of the nodes held, or last held
@@ -86,9 +90,6 @@ BODY = np.dtype(
         ("idle", "i4"),  # 1 while it holds GPUs without work
         ("vacated", "i4"),  # 1 while others hold its slots, within a decision
         ("failures", "i4"),
-        ("pos", "i4"),  # place in the heap of its class, or in the list of running jobs, -1 outside
-        ("gated", "i4"),  # 1 while the gate holds it back
-        ("ranked", "i4"),  # 1 while it may be preempted, and is in `rank`
         ("tick", "i4"),  # place in the heap of timers, -1 outside
         ("base", "i4"),  # demand class at the start of a wait
         ("moving", "i4"),  # 1 while a round moves it to other nodes
