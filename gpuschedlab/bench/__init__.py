@@ -22,7 +22,7 @@ BENCHES = (
     "autosched",
     "leases",
 )
-BENCHES += ("unisched",)
+BENCHES += ("sia", "unisched")
 """Benches, each a module of its name."""
 
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gpuschedlab._compiled import njit
 from gpuschedlab.problems import sia_configurations, sia_rigid
 
 
@@ -52,18 +53,24 @@ class Offers:
 
     def least(self, types: int) -> np.ndarray:
         """(n, T) fewest GPUs of each type that a job can run on, inf where it cannot."""
-        found = np.full((len(self.goodput), types), np.inf)
-        for t in range(types):
-            own = self.types == t
-            if own.any():
-                found[:, t] = np.where(self.goodput[:, own] > 0, self.gpus[own], np.inf).min(axis=1)
-        return found
+        return _fewest(self.goodput, self.types, self.gpus, types)
 
     def of_held(self, gpu_type, gpus) -> np.ndarray:
         """(n,) configuration that each job holds, -1 for none of these."""
         held = (gpu_type[:, None] == self.types) & (np.ceil(gpus)[:, None] == self.gpus)
         held &= ~np.isnan(self.goodput)
         return np.where(held.any(axis=1), held.argmax(axis=1), -1)
+
+
+@njit
+def _fewest(goodput, kinds, gpus, types):
+    """Fewest GPUs (n, T), as `Offers.least`."""
+    found = np.full((goodput.shape[0], types), np.inf)
+    for i in range(goodput.shape[0]):
+        for c in range(goodput.shape[1]):
+            if goodput[i, c] > 0:
+                found[i, kinds[c]] = min(found[i, kinds[c]], gpus[c])
+    return found
 
 
 @dataclass

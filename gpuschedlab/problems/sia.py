@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from gpuschedlab._compiled import njit
 from gpuschedlab.errors import SolverError
 from gpuschedlab.optim import MultipleChoice
 
@@ -86,19 +87,37 @@ def sia_utility(
         raise SolverError(
             "sia_utility: found power 0, under which all configurations are alike; expected p below or above 0."
         )
-    G = _normalised(goodput, gpus)
-    if factor is not None:
-        r = np.ones_like(G)
-        moving = np.asarray(current) >= 0
-        r[moving] = np.asarray(factor, float)[moving, None]
-        r[np.flatnonzero(moving), np.asarray(current)[moving]] = 1.0
-        G *= r
-    with np.errstate(divide="ignore"):
-        powered = np.minimum(G**power, CLIP)
-    if decimals >= 0:
-        powered = np.round(powered, decimals)
-    lost = np.asarray(penalty, float)[..., None]
-    return lost - powered if power < 0 else powered + lost
+    goodput = np.atleast_2d(np.asarray(goodput, float))
+    n, whole = len(goodput), np.asarray(gpus, float)
+    lost = np.broadcast_to(np.asarray(penalty, float), n)
+    if factor is None:
+        factor, current = np.ones(n), np.full(n, -1)
+    return _utilities(
+        goodput, whole, float(power), lost, decimals, np.asarray(factor, float), np.asarray(current, np.int64)
+    )
+
+
+@njit
+def _utilities(goodput, gpus, power, penalty, decimals, factor, current):
+    """Utilities (n, C) of `sia_utility`, row by row."""
+    out = np.full(goodput.shape, np.nan)
+    digits = 10.0 ** max(decimals, 0)
+    for i in range(goodput.shape[0]):
+        least = -1
+        for c in range(goodput.shape[1]):
+            if goodput[i, c] > 0 and (least < 0 or goodput[i, c] < goodput[i, least]):
+                least = c
+        for c in range(goodput.shape[1]):
+            if not goodput[i, c] > 0:
+                continue
+            G = goodput[i, c] * (gpus[least] / goodput[i, least])
+            if current[i] >= 0 and c != current[i]:
+                G *= factor[i]
+            powered = CLIP if G == 0 and power < 0 else min(G**power, CLIP)
+            if decimals >= 0:
+                powered = np.rint(powered * digits) / digits
+            out[i, c] = penalty[i] - powered if power < 0 else powered + penalty[i]
+    return out
 
 
 def _normalised(goodput, gpus) -> np.ndarray:
