@@ -6,9 +6,10 @@ import numpy as np
 import polars as pl
 import pytest
 
+from gpuschedlab.bench import workloads
 from gpuschedlab.errors import LabError
 from gpuschedlab.policies import Gavel, Sia
-from gpuschedlab.reproduce import SOURCES, Number, Partial, alone, beside, read_table, reproduce, sia, workloads
+from gpuschedlab.reproduce import SOURCES, Number, Partial, alone, beside, read_table, reproduce, sia
 from gpuschedlab.reproduce.published import SCHEMA
 from gpuschedlab.reproduce.study import Study
 from gpuschedlab.reproduce.ways import PROFILES, Way

@@ -1,4 +1,4 @@
-"""The real traces that benchmarks compare with, from a folder that the project does not hold."""
+"""The reference data that benchmarks compare with, from a folder that the project does not hold."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import polars as pl
 
-from gpuschedlab.errors import TraceError
+from gpuschedlab.errors import LabError, TraceError
 from gpuschedlab.traces import validate
 
 DAY = 86_400.0
@@ -93,3 +93,23 @@ def load_real(data_dir: str | Path, name: str, *, whole: bool = False) -> pl.Dat
         frame, zero = frame.with_columns(pl.col("submit") - first), start
     micro = pl.duration(microseconds=(pl.col("submit") * 1e6).cast(pl.Int64))
     return validate(frame.with_columns((pl.lit(zero) + micro).alias("clock")), source=f"load_real {name}")
+
+
+def read_data(data_dir, name: str) -> pl.DataFrame:
+    """Read a parquet file of the reference data.
+
+    Raises
+    ------
+    LabError
+        There is no such file.
+
+    Examples
+    --------
+    >>> read_data("nowhere", "reference/sia_workloads.parquet")
+    Traceback (most recent call last):
+    gpuschedlab.errors.LabError: found no reference/sia_workloads.parquet in nowhere; ...
+    """
+    file = Path(data_dir or ".") / name
+    if data_dir is None or not file.is_file():
+        raise LabError(f"found no {name} in {data_dir}; expected the folder of the reference data. Pass --data FOLDER.")
+    return pl.read_parquet(file)

@@ -4,9 +4,9 @@ import statistics
 import time
 from pathlib import Path
 
+from gpuschedlab.bench import workloads
+from gpuschedlab.bench.data import read_data
 from gpuschedlab.policies import Sia
-from gpuschedlab.reproduce import workloads
-from gpuschedlab.reproduce.study import read_data
 from gpuschedlab.sim import simulate
 
 BUDGET, LARGE_BUDGET = 1.0, 10.0

@@ -3,9 +3,9 @@
 import numpy as np
 import polars as pl
 
+from gpuschedlab.bench import workloads
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.metrics.fairness import average_jobs
-from gpuschedlab.reproduce import workloads
 from gpuschedlab.sim import simulate
 
 APART = 30 * 86_400.0

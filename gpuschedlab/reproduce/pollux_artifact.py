@@ -12,8 +12,9 @@ from itertools import product
 import numpy as np
 import polars as pl
 
+from gpuschedlab.bench.data import read_data
 from gpuschedlab.reproduce.published import Number
-from gpuschedlab.reproduce.study import Study, read_data
+from gpuschedlab.reproduce.study import Study
 
 NODES, GPUS_PER_NODE, GPU_TYPE = 16, 4, "aws"
 THRESHOLD = 57_600.0  # GPU-s that split the queues (the artifact's, not Tiresias' own 3,250)

@@ -5,9 +5,10 @@ from itertools import product
 
 import numpy as np
 
-from gpuschedlab.reproduce import workloads
+from gpuschedlab.bench import workloads
+from gpuschedlab.bench.data import read_data
 from gpuschedlab.reproduce.published import Number, Partial
-from gpuschedlab.reproduce.study import Study, read_data
+from gpuschedlab.reproduce.study import Study
 from gpuschedlab.reproduce.ways import ALONE, POWERS, PROFILES, ROUNDS, SHARED, measure
 
 SETS = {"philly": "philly", "saturn": "helios", "newtrace": "newtrace"}

@@ -6,10 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-import polars as pl
-
 from gpuschedlab.bench.kept import measure_all
-from gpuschedlab.errors import LabError
 
 PARTS = ("autosched", "bench", "reproduce")
 """Folders of the package that results depend on, besides those that a simulation does."""
@@ -56,25 +53,3 @@ class Study:
     def benched(self, bench: str, measure: Callable, cases: Iterable[tuple]) -> list:
         """Answers of cases of a bench, kept where the bench itself finds them."""
         return measure_all(bench, measure, self.data, cases, 1 if bench == "ablation" else self.workers)
-
-
-def read_data(data_dir, name: str) -> pl.DataFrame:
-    """Read a parquet file of the reference data.
-
-    Raises
-    ------
-    LabError
-        There is no such file.
-
-    Examples
-    --------
-    >>> read_data("nowhere", "reference/sia_workloads.parquet")
-    Traceback (most recent call last):
-    gpuschedlab.errors.LabError: reproduce: found no reference/sia_workloads.parquet in nowhere; ...
-    """
-    file = Path(data_dir or ".") / name
-    if data_dir is None or not file.is_file():
-        raise LabError(
-            f"reproduce: found no {name} in {data_dir}; expected the folder of the reference data. Pass --data FOLDER."
-        )
-    return pl.read_parquet(file)

@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gpuschedlab.bench import workloads
 from gpuschedlab.bench.timing import timed
 from gpuschedlab.errors import LabError
-from gpuschedlab.reproduce import workloads
 
 ROUNDS = {"sia, 30 s rounds": 30.0, "sia, 300 s rounds": 300.0}
 POWERS = {"sia, p = -1": -1.0, "sia, p = 0.5": 0.5, "sia, p = 1": 1.0}

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from gpuschedlab.reproduce.study import read_data
+from gpuschedlab.bench.data import read_data
 
 CLUSTERS = {"typed": "6x4:aws,2x8:dgx-ext,3x8:rtx", "t4": "16x4:aws"}
 """Settings of the thesis, 3.4.3: heterogeneous and homogeneous."""
