@@ -5,7 +5,7 @@ from typing import Annotated
 
 import numpy as np
 import pytest
-from gpuschedlab.widgets.controls import KnobControls
+from gpuschedlab.widgets.core.knob_controls import KnobControls
 
 from gpuschedlab.autosched import Aggregator, Tuner
 from gpuschedlab.errors import EstimatorError, PolicyError, TraceError

@@ -144,6 +144,7 @@ def offline():
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(150)
 @pytest.mark.browser
 @pytest.mark.xdist_group("notebooks")
 @named
@@ -202,6 +203,7 @@ ipywidgets.HTML().comm.send({"number": float("nan")})"""
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(60)  # once in some hundred runs a kernel's first message is lost, and the batch waits for it
 @pytest.mark.xdist_group("notebooks")
 @pytest.mark.parametrize("kind", BROKEN)
 def test_a_broken_callback_is_found_though_the_batch_succeeds(kind, run_batch, tmp_path):
@@ -213,6 +215,7 @@ def test_a_broken_callback_is_found_though_the_batch_succeeds(kind, run_batch, t
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(60)
 @pytest.mark.xdist_group("notebooks")
 def test_a_message_with_nan_is_found_though_the_batch_succeeds(run_batch, tmp_path):
     book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(UNSENDABLE)])
