@@ -51,6 +51,7 @@ LEVELS = 65
 PARTS = LEVELS
 """Column of `count` for nodes with a part of a GPU free."""
 WORD = 64  # nodes in a word of `member`
+SHIFT = 6  # n >> SHIFT is the word of node n, n & (WORD - 1) its bit there
 
 
 def index_nodes(nodes: np.ndarray, pools: int) -> tuple[np.ndarray, np.ndarray]:
@@ -90,7 +91,24 @@ def count_node(nodes, count, member, n, sign):
     count[nd.pool, level] += sign
     if nd.free % SLOTS > 0:
         count[nd.pool, PARTS] += sign
-    member[nd.pool * LEVELS + level, n // WORD] ^= np.uint64(1) << np.uint64(n % WORD)
+    member[nd.pool * LEVELS + level, n >> SHIFT] ^= np.uint64(1) << np.uint64(n & (WORD - 1))
+
+
+@njit
+def hold(nodes, count, member, n, slots):
+    """Count slots of node n, which is up, as held (negative: no longer)."""
+    nd = nodes[n]
+    before = nd.free // SLOTS
+    count[nd.pool, PARTS] -= nd.free != before * SLOTS
+    nd.free -= slots
+    after = nd.free // SLOTS
+    count[nd.pool, PARTS] += nd.free != after * SLOTS
+    if after != before:
+        count[nd.pool, before] -= 1
+        count[nd.pool, after] += 1
+        bit = np.uint64(1) << np.uint64(n & (WORD - 1))
+        member[nd.pool * LEVELS + before, n >> SHIFT] ^= bit
+        member[nd.pool * LEVELS + after, n >> SHIFT] ^= bit
 
 
 @njit
@@ -100,38 +118,32 @@ def _count_nodes(nodes, count, member):
             count_node(nodes, count, member, n, 1)
 
 
+DE_BRUIJN = np.uint64(0x03F79D71B4CB0A89)
+"""Its 64 windows of 6 bits are all different: times a single bit, the highest window says which."""
+PLACES = np.zeros(64, np.int64)
+PLACES[[((0x03F79D71B4CB0A89 << place) & (2**64 - 1)) >> 58 for place in range(64)]] = np.arange(64)
+
+
 @njit
 def lowest_bit(word):
     """Place of the lowest bit of a word that is not 0."""
-    place = 0
-    for step in (32, 16, 8, 4, 2, 1):
-        if word & ((np.uint64(1) << np.uint64(step)) - np.uint64(1)) == 0:
-            word >>= np.uint64(step)
-            place += step
-    return place
+    lowest = word & (~word + np.uint64(1))
+    return PLACES[np.int64((lowest * DE_BRUIJN) >> np.uint64(58))]
 
 
 @njit
 def next_node(member, row, n):
     """First node from n on in a row of `member`, or -1."""
-    w = n // WORD
+    w = n >> SHIFT
     if w >= member.shape[1]:
         return -1
-    word = member[row, w] >> np.uint64(n % WORD)
+    word = member[row, w] >> np.uint64(n & (WORD - 1))
     if word != 0:
         return n + lowest_bit(word)
-    for w in range(n // WORD + 1, member.shape[1]):
+    for w in range((n >> SHIFT) + 1, member.shape[1]):
         if member[row, w] != 0:
             return w * WORD + lowest_bit(member[row, w])
     return -1
-
-
-@njit
-def _lower(nodes, count, member, n, slots):
-    """Count slots of node n as held while a rule looks for more (negative: no longer)."""
-    count_node(nodes, count, member, n, -1)
-    nodes[n].free -= slots
-    count_node(nodes, count, member, n, 1)
 
 
 @njit(inline="never")
@@ -192,10 +204,10 @@ def take_widest(nodes, count, member, pool, slots, unit, out_node, out_slots):
             out_slots[k] = 0
             k += 1
         out_slots[seen] += take
-        _lower(nodes, count, member, best, take)
+        hold(nodes, count, member, best, take)
         left -= take
     for i in range(k):
-        _lower(nodes, count, member, out_node[i], -out_slots[i])
+        hold(nodes, count, member, out_node[i], -out_slots[i])
     return k if left == 0 else 0
 
 
@@ -269,13 +281,13 @@ def take_whole(nodes, count, member, pool, slots, size, buddy, out_node, out_slo
         return 0
     if left > 0:
         for i in range(k):
-            _lower(nodes, count, member, out_node[i], size)
+            hold(nodes, count, member, out_node[i], size)
         if buddy:
             n = buddy_fit(nodes, count, member, pool, left // SLOTS)
         else:
             n = best_fit(nodes, count, member, pool, left)
         for i in range(k):
-            _lower(nodes, count, member, out_node[i], -size)
+            hold(nodes, count, member, out_node[i], -size)
         if n < 0:
             return 0
         out_node[k] = n

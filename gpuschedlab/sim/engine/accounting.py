@@ -7,7 +7,7 @@ so an event costs what it touches and no more.
 import numpy as np
 
 from gpuschedlab._compiled import njit
-from gpuschedlab.cluster.placement import LEVELS, RELAX, SLOTS, count_node, find_nodes
+from gpuschedlab.cluster.placement import LEVELS, RELAX, SLOTS, find_nodes, hold
 from gpuschedlab.sim.engine.queues import set_timer
 from gpuschedlab.sim.engine.state import BAD_CHANGE, BAD_KEY, NO_PAIR, NO_SPEED, RUNNING, WAITING
 from gpuschedlab.speeds.codes import find_row
@@ -67,11 +67,10 @@ def take(S, n, slots):
     """Hold slots of node n (negative: give back)."""
     nd = S.nodes[n]
     if nd.down == 0:
-        count_node(S.nodes, S.count, S.member, n, -1)
+        hold(S.nodes, S.count, S.member, n, slots)
         S.pools[nd.pool].free -= slots
-    nd.free -= slots
-    if nd.down == 0:
-        count_node(S.nodes, S.count, S.member, n, 1)
+    else:
+        nd.free -= slots
     S.scalar[0].used += slots
 
 
