@@ -5,7 +5,6 @@ from typing import Annotated
 
 import numpy as np
 import pytest
-from gpuschedlab.widgets.core.knob_controls import KnobControls
 
 from gpuschedlab.autosched import Aggregator, Tuner
 from gpuschedlab.errors import EstimatorError, PolicyError, TraceError
@@ -15,6 +14,7 @@ from gpuschedlab.parse import estimator_of
 from gpuschedlab.policies import Tiresias
 from gpuschedlab.sweep import grid
 from gpuschedlab.traces.generator.generate import Amount
+from gpuschedlab.widgets.core.knob_controls import KnobControls
 
 DECLARED = {
     History: (EstimatorError, {"half_life": 0, "statistic": "mode", "prior": -1}),
