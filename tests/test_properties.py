@@ -16,7 +16,7 @@ from gpuschedlab.cluster import Cluster, Nodes, Outage
 from gpuschedlab.errors import ClusterError
 from gpuschedlab.estimators import Noisy, Oracle
 from gpuschedlab.knobs import knobs_of
-from gpuschedlab.policies import ALL, Sia
+from gpuschedlab.policies import ALL
 from gpuschedlab.sim import Delays, Round, Simulation, simulate
 
 many = settings(
@@ -61,8 +61,6 @@ def traces(draw, most):
     )
 
 
-OPEN = {Sia: ("timeshare", "timeshare_over")}
-"""Knobs whose ranges hold values that break the laws: time-sharing, as printed, can leave all GPUs idle."""
 SEARCHED = ("pollux",)
 """Policies whose rounds take milliseconds of a random search; `check_policy` holds their laws."""
 NAMES = sorted(set(ALL) - set(SEARCHED))
@@ -76,8 +74,6 @@ def policies(draw, cls):
     values = {}
     for name, info in knobs_of(cls).items():
         k = info.knob
-        if name in OPEN.get(cls, ()):
-            continue
         if k.choices:
             values[name] = draw(st.sampled_from(k.choices))
             continue

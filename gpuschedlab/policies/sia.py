@@ -28,6 +28,12 @@ def _least_penalty(decimals: int) -> float:
     return round(1 + 10.0**-decimals, 8) if decimals >= 0 else 1.01
 
 
+def _exceeds_one(knobs) -> bool:
+    """Whether the penalty of a job without any service lately makes its least goodput worth more than nothing."""
+    over = knobs["timeshare_over"]
+    return over == "interval" and knobs["timeshare"] / knobs["interval"] >= _least_penalty(knobs["decimals"])
+
+
 @dataclass(frozen=True)
 class Sia(Round):
     """Give each job the configuration that makes the sum of normalised goodputs largest (equation 3.4).
@@ -95,6 +101,12 @@ class Sia(Round):
             "a penalty that, rounded, exceeds the worth 1 of the least goodput where power < 0, or jobs would starve",
             lambda k: k["power"] > 0 or k["penalty"] >= _least_penalty(k["decimals"]),
             lambda k: {"penalty": _least_penalty(k["decimals"])},
+        ),
+        Constraint(
+            "a timeshare that is 0 or some rounds long, over 'interval', where power < 0: a penalty of at most 1, as "
+            "printed, starves jobs",
+            lambda k: k["power"] > 0 or k["timeshare"] == 0 or _exceeds_one(k),
+            lambda k: {"timeshare": 0.0},
         ),
     )
 
