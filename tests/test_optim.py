@@ -8,8 +8,8 @@ import scipy.optimize
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpuschedlab.errors import SolverError
-from gpuschedlab.optim import Program, relative_gap, solve
+from gpuschedlab.errors import Infeasible, OutOfTime, SolverError
+from gpuschedlab.optim import Program, pymip, relative_gap, solve
 
 SOLVERS = [("highs", {}), ("mip", {"engine": "cbc"}), ("mip", {"engine": "highs"})]
 
@@ -93,7 +93,7 @@ def test_without_crossover_tied_variables_share():
 
 @pytest.mark.parametrize(("solver", "options"), SOLVERS)
 def test_infeasible_and_unbounded_are_errors(solver, options):
-    with pytest.raises(SolverError, match="infeasible"):
+    with pytest.raises(Infeasible, match="infeasible"):
         solve(Program([1.0], [[1.0]], row_lower=2.0, upper=1.0, integrality=True), solver, **options)
     with pytest.raises(SolverError, match="unbounded"):
         solve(Program([1.0], [[0.0]], maximize=True), solver, **options)
@@ -166,3 +166,12 @@ def test_solutions_say_what_they_are():
     assert relative_gap(1.0, np.inf) == np.inf
     assert relative_gap(0.0, 0.0) == 0.0
     assert relative_gap(9.0, 10.0) == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize(
+    ("ended", "limit", "error"), [("NO_SOLUTION_FOUND", 0.1, OutOfTime), ("INFEASIBLE", None, Infeasible)]
+)
+def test_python_mip_says_why_it_has_no_point(ended, limit, error):
+    mip = pytest.importorskip("mip")
+    with pytest.raises(error):
+        pymip._status(mip, mip.OptimizationStatus[ended], Program([1.0], [[1.0]]), 0, limit)

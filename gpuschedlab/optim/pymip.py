@@ -9,7 +9,7 @@ import time
 import numpy as np
 
 from gpuschedlab._extras import need
-from gpuschedlab.errors import SolverError
+from gpuschedlab.errors import Infeasible, OutOfTime, SolverError
 from gpuschedlab.optim.program import Program, Solution
 
 
@@ -121,10 +121,10 @@ def _status(mip, ended, program: Program, solutions: int, time_limit: float | No
     if ended == S.OPTIMAL:
         return "optimal"
     if ended in (S.INFEASIBLE, S.INT_INFEASIBLE, S.UNBOUNDED):
-        word = "unbounded" if ended == S.UNBOUNDED else "infeasible"
-        raise SolverError(f"{program.name}: {word}; no point satisfies all rows and bounds with a finite best value.")
+        unbounded = ended == S.UNBOUNDED
+        word, kind = ("unbounded", SolverError) if unbounded else ("infeasible", Infeasible)
+        raise kind(f"{program.name}: {word}; no point satisfies all rows and bounds with a finite best value.")
     if ended == S.FEASIBLE and solutions:
         return "stopped" if time_limit is None else "time limit"
-    raise SolverError(
-        f"{program.name}: python-mip found no point ({ended.name}); give more than time_limit={time_limit}."
-    )
+    kind = SolverError if time_limit is None else OutOfTime
+    raise kind(f"{program.name}: python-mip found no point ({ended.name}); give more than time_limit={time_limit}.")
