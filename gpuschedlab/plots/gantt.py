@@ -260,7 +260,7 @@ def draw_gantt(numbers: Gantt) -> Drawing:
         look = bar(g, RAMP[g]) if sized else bar(g)
         style.append(
             {"type": "bar", "orientation": "h", "marker": look, "hovertemplate": HOVER}
-            | {"textposition": "inside", "insidetextanchor": "middle", "textangle": 0, "constraintext": "none"}
+            | {"textposition": "inside", "insidetextanchor": "middle", "textangle": 0, "constraintext": "inside"}
             | {"insidetextfont": {"size": 11, "color": "#FFFFFF" if luminance(look["color"]) < 0.35 else INK}}
         )
     cut = np.flatnonzero(numbers.cut)
@@ -270,6 +270,7 @@ def draw_gantt(numbers: Gantt) -> Drawing:
     style.append({"type": "scatter", "mode": "markers", "name": "stopped early", "marker": mark, "hoverinfo": "skip"})
     layout = {
         "barmode": "overlay",
+        "uniformtext": {"minsize": 8, "mode": "hide"},  # a name that the window makes too small is left out
         "xaxis": axis("time since the trace's start (h)", showgrid=False),
         "yaxis": axis("", showgrid=False, ticks=""),
         "legend_title_text": "job size" if sized else "",

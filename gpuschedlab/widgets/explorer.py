@@ -81,7 +81,7 @@ class Explorer(BaseExplorer):
     ):
         super().__init__(cache)
         self._own = {getattr(make, "__name__", f"figure {i + 1}"): make for i, make in enumerate(figures)}
-        self.places = (Place("jct"), Place("load"), Place("slowdown"), Place("gantt", 330), *map(Place, self._own))
+        self.places = (Place("jct"), Place("load"), Place("slowdown"), Place("gantt", 430), *map(Place, self._own))
         if isinstance(trace, Scenario):
             scenario, policies = scenario_of(trace, cluster, policies, **parts)
             trace, cluster, parts = scenario.trace, scenario.cluster, scenario.parts
