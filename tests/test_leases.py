@@ -8,7 +8,8 @@ import pytest
 from gpuschedlab.errors import SolverError
 from gpuschedlab.optim import solve
 from gpuschedlab.problems.cells import SIZES, carve, cell_policies, cells_of, cells_suffice
-from gpuschedlab.problems.lease_plan import backward, lease_prices, plan_leases, prove_leases
+from gpuschedlab.problems.lease_plan import backward, plan_leases, prove_leases
+from gpuschedlab.problems.lease_prices import lease_prices
 from gpuschedlab.problems.leases import LeaseJobs, growing_blocks, lease_program
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 
 from gpuschedlab.knobs import Knob
-from gpuschedlab.policies.placing import CHOSEN, MUST, placed, time_left
+from gpuschedlab.policies.placing import CHOSEN, MUST, chosen_by_count, placed, time_left
 from gpuschedlab.sim.policy import Allocation, Round
 
 if TYPE_CHECKING:
@@ -55,10 +55,7 @@ class Genie(Round):
         starts = np.zeros(n, bool)
         starts[first[fits]] = True
         room -= gpus[starts].sum()
-        for i in waiting[~hopeful[waiting]]:
-            if gpus[i] <= room + 1e-9:
-                starts[i] = True
-                room -= gpus[i]
+        starts |= chosen_by_count(waiting[~hopeful[waiting]], gpus, room)
         level = np.where(view.running, MUST, CHOSEN)
         return placed(view, np.flatnonzero(view.running | starts), level, gpus=gpus)
 
