@@ -102,6 +102,14 @@ def test_profiling_holds_two_gpus_and_is_in_the_completion_time():
     assert run.jobs["jct"].to_list() == run.jobs["end"].to_list()
 
 
+def test_profiling_takes_one_lease_with_the_delay_of_the_start():
+    """A start costs 60 s: the job is profiled for 240 s of its 300, and for no second lease."""
+    run = simulate(jobs("a 0 8 900 strict 9000"), NODE, UniSched(suspensions=False), delays=Delays(switch=60.0))
+    assert run.jobs["profiled"].to_list() == [240]
+    assert run.allocations.filter(pl.col("profiling"))["end"].max() == 300
+    assert times(run)["a"] == (0, 300 + 60 + 900)
+
+
 def test_suspensions_to_come_are_part_of_the_need():
     """1,100 s are two leases; with restarts of 200 s they are three, and the job has to start at once."""
     trace = jobs("slo 0 8 1100 strict 1900", "be 0 8 600 best_effort -")

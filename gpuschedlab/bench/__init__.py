@@ -21,8 +21,8 @@ BENCHES = (
     "ablation",
     "autosched",
     "leases",
+    "sia",
 )
-BENCHES += ("sia", "unisched")
 """Benches, each a module of its name."""
 
 

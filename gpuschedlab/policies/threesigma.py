@@ -82,7 +82,8 @@ class ThreeSigma(Round):
         chosen, proved = np.zeros(n, bool), {}
         chosen[kept] = True
         room = capacity - view.gpus[view.running].sum()
-        if slo[waiting].any() and len(waiting) and view.gpus[waiting].sum() > room:
+        most = room + view.gpus[kept].sum()  # without a place for any, no plan starts one now
+        if slo[waiting].any() and view.gpus[waiting].sum() > room and view.gpus[waiting].min() <= most:
             chosen[kept] = False
             now, proved = self._solve(view, left, slo, fixed, kept, waiting, capacity)
             chosen[now] = True

@@ -24,10 +24,11 @@ CANDIDATES = 2.0
 class UniSched(Round):
     """Give leases by the largest sum of rewards: 300 s to profiler and best-effort jobs, 600 s to jobs with deadlines.
 
-    Each job is profiled first, on few GPUs and without progress. A profiler job is worth 1, a best-effort job less than 1
-    and the more the shorter, a job with deadlines what its value table says (up to 100). The program (`lease_program`) says
-    which deadlines are met, and which jobs must run in the first lease for that; the room is for the others. Jobs with
-    deadlines take part at their own cycles only. The time that suspensions will cost is part of a job's need (5.3).
+    Each job is profiled first, on few GPUs and without progress, for one lease with the delay of its start. A profiler job
+    is worth 1, a best-effort job less than 1 and the more the shorter, a job with deadlines what its value table says (up
+    to 100). The program (`lease_program`) says which deadlines are met, and which jobs must run in the first lease for that;
+    the room is for the others. Jobs with deadlines take part at their own cycles only. The time that suspensions will cost
+    is part of a job's need (5.3).
 
     Differs from the paper in
     -------------------------
@@ -81,7 +82,8 @@ class UniSched(Round):
         kept, capacity = view.memory, float(np.floor(view.capacity).sum())
         cycle = np.floor(view.now / self.lease + 1e-9)
         renew, kept.cycle = cycle > kept.cycle, cycle
-        profiling = view.profiled < self.profile - 1e-6
+        # The start is part of a profiler's lease: otherwise its delay would cost a second one.
+        profiling = view.profiled < np.maximum(self.profile - view.restart, min(self.profile, 1.0)) - 1e-6
         gpus = np.where(profiling, np.minimum(view.gpus, self.profile_gpus), view.gpus)
         left = time_left(view)
         need, due = self._needs(view, left)

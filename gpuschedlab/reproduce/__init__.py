@@ -20,6 +20,7 @@ SOURCES = {
     "pollux-artifact": "pollux_artifact",
     "sia": "sia",
     "autosched": "autosched",
+    "unisched": "unisched",
 }
 """Sources by the name that the command line uses, and the module and table of each."""
 
