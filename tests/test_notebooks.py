@@ -29,6 +29,7 @@ SMALL = {
     "09_autosched": {"DAYS": 1, "JOBS": 400, "NODES": 6},
     "10_causal": {"JOBS": 1000},
     "11_autosched_results": {"DAYS": 1, "JOBS": 200, "NODES": 6, "SEEDS": 1},
+    "14_unisched": {"JOBS": 15, "NODES": 2},
     "app": {"DAYS": 1, "JOBS": 600, "NODES": 6},
 }
 
@@ -36,9 +37,9 @@ named = pytest.mark.parametrize("path", BOOKS, ids=lambda path: path.stem)
 lesson = pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
 
 
-def test_there_are_nine_lessons_and_the_page():
+def test_there_are_ten_lessons_and_the_page():
     assert [path.stem for path in BOOKS] == sorted(SMALL)
-    assert len(LESSONS) == 9
+    assert len(LESSONS) == 10
 
 
 def test_nothing_was_left_in_them():

@@ -48,6 +48,15 @@ from gpuschedlab.plots.goodput import (
     job_lanes,
     worth,
 )
+from gpuschedlab.plots.leases import (
+    LeaseBoard,
+    TradeOff,
+    arrival,
+    draw_lease_board,
+    draw_trade_off,
+    lease_board,
+    trade_off,
+)
 from gpuschedlab.plots.lines import Lines, draw_lines
 from gpuschedlab.plots.load import LoadOverTime, busy_window, draw_load_over_time, load_over_time
 from gpuschedlab.plots.sizes import SlowdownBySize, draw_slowdown_by_size, slowdown_by_size
@@ -108,6 +117,8 @@ _DRAW = {
     JobLanes: draw_job_lanes,
     Worth: draw_worth,
     Bootstrap: draw_bootstrap,
+    LeaseBoard: draw_lease_board,
+    TradeOff: draw_trade_off,
 }
 
 
@@ -230,6 +241,7 @@ __all__ = [
     "Interruptions",
     "JctCdf",
     "JobLanes",
+    "LeaseBoard",
     "Lines",
     "LoadOverTime",
     "MetricBars",
@@ -240,8 +252,10 @@ __all__ = [
     "SweepFront",
     "SweepLines",
     "SweepMap",
+    "TradeOff",
     "Tried",
     "Worth",
+    "arrival",
     "arrivals",
     "bootstrap",
     "busy_window",
@@ -258,6 +272,7 @@ __all__ = [
     "interruptions",
     "jct_cdf",
     "job_lanes",
+    "lease_board",
     "load_over_time",
     "metric_bars",
     "moves",
@@ -276,6 +291,7 @@ __all__ = [
     "sweep_front",
     "sweep_lines",
     "sweep_map",
+    "trade_off",
     "tried",
     "worth",
     "write_page",

@@ -9,6 +9,8 @@ from .core.knob_explorer import KnobExplorer as KnobExplorer
 from .explorer import Explorer as Explorer
 from .notebook_errors import find_errors as find_errors
 from .small_cluster import SmallCluster as SmallCluster
+from .small_leases import SmallLeases as SmallLeases
 from .sources import Generated as Generated
 from .trace_explorer import TraceExplorer as TraceExplorer
 from .trace_shape import Shape as Shape, bend as bend
+from .unisched_explorer import UniSchedExplorer as UniSchedExplorer

@@ -1,0 +1,245 @@
+"""Jobs with deadlines: who held GPUs in which lease, deadlines missed against best effort delayed, and when a curve gets there."""
+
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+
+from gpuschedlab.errors import RunError
+from gpuschedlab.metrics import slo_violation
+from gpuschedlab.plots.lines import Lines
+from gpuschedlab.plots.style import COLOURS, HOUR, INK, SYMBOLS, Drawing, as_runs, axis, bar
+from gpuschedlab.traces.deadlines import value_table
+
+KINDS = ("strict", "soft", "best_effort", "profiling")
+WORDS = ("strict deadline", "soft deadlines", "best effort", "profiling")
+
+
+class LeaseBoard(NamedTuple):
+    """Stretches of jobs by kind, one row per job, with their deadlines.
+
+    name : name of the run; lease : s; jobs : (J,) names in order of submission; row, kind : (k,) job and index into
+    `KINDS` of each stretch; gpus : (k,) GPUs; begin, end : (k,) s; owner : (d,) job of each deadline; due, value : (d,)
+    instant, s, and what the job is worth by then; met : (d,) whether it ended by then.
+    """
+
+    name: str
+    lease: float
+    jobs: tuple[str, ...]
+    row: np.ndarray
+    kind: np.ndarray
+    gpus: np.ndarray
+    begin: np.ndarray
+    end: np.ndarray
+    owner: np.ndarray
+    due: np.ndarray
+    value: np.ndarray
+    met: np.ndarray
+
+
+class TradeOff(NamedTuple):
+    """What runs lose of deadlines, and what best effort waits.
+
+    names : (n,) of the runs; violation : (n,) weighted, %; best_effort : (n,) mean completion time, s; chosen : index of
+    the one that is marked, -1: none.
+    """
+
+    names: tuple[str, ...]
+    violation: np.ndarray
+    best_effort: np.ndarray
+    chosen: int = -1
+
+
+def lease_board(run, lease: float = 600.0, jobs: int = 30, name: str | None = None) -> LeaseBoard:
+    """Reduce a run to the stretches and deadlines of its first jobs.
+
+    Parameters
+    ----------
+    run : Run
+        Of a trace with `kind`.
+    lease : float
+        Grid that is drawn, s.
+    jobs : int
+        The first so many.
+    name : str, optional
+        Name of the run; its policy's without.
+
+    Raises
+    ------
+    RunError
+        The trace has no `kind`.
+    """
+    ((default, run),) = as_runs(run).items()
+    if "kind" not in run.jobs.columns:
+        raise RunError("lease_board: found a run of a trace without kind; expected one with deadlines: with_deadlines.")
+    table = run.jobs.head(jobs)
+    held = run.allocations.filter(pl.col("job") < jobs)
+    held = held.group_by("job", "start", "end", "profiling", maintain_order=True).agg(pl.col("gpus").sum())
+    held = held.sort("job", "start")
+    own = np.array([KINDS.index(kind) for kind in table["kind"].fill_null("strict")], int)
+    row = held["job"].to_numpy()
+    deadlines, rewards = value_table(table)
+    deadlines = np.where((own == KINDS.index("best_effort"))[:, None], np.inf, deadlines)
+    owner, step = np.nonzero(np.isfinite(deadlines))
+    due = table["submit"].to_numpy()[owner] + deadlines[owner, step]
+    end = table["end"].fill_null(np.inf).to_numpy()[owner]
+    return LeaseBoard(
+        name or default,
+        float(lease),
+        tuple(table["job_id"]),
+        row,
+        np.where(held["profiling"].to_numpy(), KINDS.index("profiling"), own[row]),
+        held["gpus"].to_numpy(),
+        held["start"].to_numpy(),
+        held["end"].to_numpy(),
+        owner,
+        due,
+        rewards[owner, step],
+        end <= due * (1 + 1e-9),
+    )
+
+
+def trade_off(runs, chosen: str | None = None) -> TradeOff:
+    """Weighted violations and completion times of best effort, of runs by name.
+
+    Parameters
+    ----------
+    runs : Run, or dict or list of Run
+    chosen : str, optional
+        Name of the one that is marked.
+    """
+    runs = as_runs(runs)
+    waits = [run.jobs.filter(kind="best_effort")["jct"].mean() for run in runs.values()]
+    lost = np.array([100 * slo_violation(run) for run in runs.values()])
+    names = tuple(runs)
+    return TradeOff(
+        names, lost, np.array([np.nan if w is None else w for w in waits]), names.index(chosen) if chosen else -1
+    )
+
+
+def arrival(metric: np.ndarray, seen: int, target: float, *, most: int | None = None) -> Lines:
+    """Extrapolate a learning curve from what has been seen of it: by each family, by their mixture, and when it gets there.
+
+    Parameters
+    ----------
+    metric : (n,) float array
+        In [0, 1], by epoch, rising.
+    seen : int
+        Epochs that are known.
+    target : float
+        Level at which training stops.
+    most : int, optional
+        Epochs after which it stops anyhow; default: n.
+
+    References
+    ----------
+    Domhan et al., IJCAI 2015; Gao, PhD thesis, NTU 2025, section 5.3.2.
+
+    Examples
+    --------
+    >>> found = arrival(0.9 - 0.6 / np.arange(1.0, 61.0), 20, 0.88)
+    >>> found.title
+    'After 20 epochs: 0.88 is expected at epoch 31; in truth it is 30'
+    """
+    from gpuschedlab.estimators.ensemble import FAMILIES, fit_curve
+    from gpuschedlab.estimators.learning_curve import measurements_to
+
+    metric, most = np.asarray(metric, float), most or len(metric)
+    x = np.arange(1.0, len(metric) + 1)
+    known = metric[:seen]
+    ensemble = fit_curve(x[:seen], known, horizon=most)
+    expected = measurements_to(tuple(known.tolist()), float(target), float(most))
+    there = np.flatnonzero(metric >= target)
+    truth = f"in truth it is {there[0] + 1}" if len(there) else f"in truth it is not by {len(metric)}"
+    values = {"seen": np.where(x <= seen, metric, np.nan), "truth": np.where(x >= seen, metric, np.nan)}
+    if ensemble.members:
+        ahead = x >= seen
+        values["all families"] = np.where(ahead, ensemble.mean(x), np.nan)
+        values["chance that it is there"] = np.where(ahead, ensemble.above(target, x), np.nan)
+        for m in ensemble.members:
+            if m.weight > 0.01:
+                share = f"{m.name} ({m.weight:.0%})"
+                values[share] = np.where(ahead, FAMILIES[m.name][0](x, *m.parameters), np.nan)
+    title = f"After {seen} epochs: {target:g} is expected at epoch {expected:.0f}; {truth}"
+    return Lines(title, "epoch", "metric, or probability", x, values)
+
+
+def draw_lease_board(numbers: LeaseBoard) -> Drawing:
+    """Lay out `LeaseBoard`: a colour per kind of job, flags at deadlines, the grid of leases behind."""
+    data, style = [], []
+    for i, words in enumerate(WORDS):
+        mine = numbers.kind == i
+        data.append(
+            {
+                "y": [numbers.jobs[r] for r in numbers.row[mine]],
+                "base": numbers.begin[mine] / HOUR,
+                "x": (numbers.end - numbers.begin)[mine] / HOUR,
+                "customdata": numbers.gpus[mine],
+            }
+        )
+        hover = (
+            "<b>%{y}</b>, " + words + ", on %{customdata:.3~g} GPUs from %{base:.2f} h, for %{x:.2f} h<extra></extra>"
+        )
+        style.append({"type": "bar", "orientation": "h", "name": words, "hovertemplate": hover, "marker": bar(i)})
+    for met, words, symbol, colour in (
+        (True, "deadline met", SYMBOLS[3], COLOURS[2]),
+        (False, "missed", SYMBOLS[4], COLOURS[1]),
+    ):
+        mine = numbers.met == met
+        data.append(
+            {
+                "y": [numbers.jobs[r] for r in numbers.owner[mine]],
+                "x": numbers.due[mine] / HOUR,
+                "text": [f"{v:.0f}" for v in numbers.value[mine]],
+            }
+        )
+        hover = "<b>%{y}</b>: worth %{text} by %{x:.2f} h, " + words + "<extra></extra>"
+        marker = {"symbol": symbol, "size": 10, "color": colour, "line": {"width": 1, "color": INK}}
+        look = {"mode": "markers+text", "textposition": "middle right", "textfont": {"size": 9}, "marker": marker}
+        style.append({"type": "scatter", "name": words, "hovertemplate": hover} | look)
+    lost = len(set(numbers.owner.tolist())) - len(set(numbers.owner[numbers.met].tolist()))
+    live = {
+        "title_text": f"Leases under {numbers.name}: {lost} of {len(set(numbers.owner.tolist()))} jobs missed every deadline",
+        "yaxis_categoryarray": list(numbers.jobs),
+        "xaxis_dtick": _grid(numbers),
+    }
+    layout = {
+        "barmode": "overlay",
+        "xaxis": axis("time since the trace's start (h)", tick0=0, tickformat=".2~f"),
+        "yaxis": axis("job", autorange="reversed", showticklabels=False, type="category", categoryorder="array"),
+    }
+    return Drawing(data, style, live, layout)
+
+
+def _grid(numbers: LeaseBoard) -> float:
+    """Hours between two lines: a lease, or several where they would be more than 24."""
+    last = max(numbers.end.max(initial=0.0), numbers.due.max(initial=0.0))
+    return numbers.lease / HOUR * max(1, int(np.ceil(last / numbers.lease / 24)))
+
+
+def draw_trade_off(numbers: TradeOff) -> Drawing:
+    """Lay out `TradeOff`: a mark per run; the nearer to the lower left, the better."""
+    marks = [SYMBOLS[i % len(SYMBOLS)] for i in range(len(numbers.names))]
+    sizes = [18 if i == numbers.chosen else 11 for i in range(len(numbers.names))]
+    data = [
+        {
+            "x": numbers.best_effort / HOUR,
+            "y": numbers.violation,
+            "text": list(numbers.names),
+            "marker_symbol": marks,
+            "marker_size": sizes,
+        }
+    ]
+    colours = [COLOURS[i % len(COLOURS)] for i in range(32)]
+    look = {"mode": "markers+text", "textposition": "top center", "marker": {"color": colours}, "showlegend": False}
+    hover = "<b>%{text}</b>: %{y:.2f} % of the value lost, best effort ends after %{x:.2f} h<extra></extra>"
+    layout = {
+        "xaxis": axis("average completion time of best effort (h)", rangemode="tozero"),
+        "yaxis": axis("weighted violations (%)", rangemode="tozero"),
+    }
+    return Drawing(
+        data,
+        [{"type": "scatter", "hovertemplate": hover} | look],
+        {"title_text": "Deadlines against best effort"},
+        layout,
+    )
