@@ -54,20 +54,20 @@ def test_the_trade_off_by_hand(run):
     found = plots.trade_off({"now": run}, "now")
     assert found.violation.tolist() == pytest.approx([10.0])  # 100 and 80 of 200
     assert found.best_effort.tolist() == [1800]
-    assert plots.draw(found).data[0]["marker_size"] == [18]
+    assert plots.draw(found).data[0]["marker_size"] == 18
 
 
 def test_a_curve_without_noise_gets_there_when_it_says():
     found = plots.arrival(0.9 - 0.6 / np.arange(1.0, 61.0), 20, 0.88)
-    expected = int(found.title.split("at epoch ")[1].split(";")[0])
+    expected = int(found.title.split("expected at ")[1].split(";")[0])
     assert abs(expected - 30) <= 1
-    assert found.title.endswith("in truth it is 30")
+    assert found.title.endswith("in truth at 30")
     ahead = found.values["chance that it is there"][20:]
     assert (np.diff(ahead) >= -1e-9).all()
     assert ahead[-1] > 0.99
     assert len(plots.figure(found).data) == len(found.values)
     few = plots.arrival(np.array([0.1, 0.2, 0.3]), 2, 0.5)
-    assert "not by 3" in few.title
+    assert few.title.endswith("in truth not by 3")
     assert set(few.values) == {"seen", "truth"}  # two points are no curve
 
 
@@ -83,6 +83,7 @@ def test_it_shows_what_simulate_says(explorer):
     small = explorer.knobs.thing
     own = small.scenario(15, 0).run(small.policies["UniSched"])
     drawn = explorer.board.drawings["trade"].data[0]
+    assert drawn["name"] == "UniSched"
     assert drawn["y"][0] == pytest.approx(100 * slo_violation(own))
     assert f"{100 * slo_violation(own):.1f} % of the value" in explorer.status.value
     assert explorer.run.jobs.equals(own.jobs)

@@ -11,6 +11,9 @@ from gpuschedlab.plots.lines import Lines
 from gpuschedlab.plots.style import COLOURS, HOUR, INK, SYMBOLS, Drawing, as_runs, axis, bar
 from gpuschedlab.traces.deadlines import value_table
 
+LIKELY = 3
+"""Families of curves that are drawn, of the largest weights."""
+
 KINDS = ("strict", "soft", "best_effort", "profiling")
 WORDS = ("strict deadline", "soft deadlines", "best effort", "profiling")
 
@@ -118,7 +121,7 @@ def trade_off(runs, chosen: str | None = None) -> TradeOff:
 
 
 def arrival(metric: np.ndarray, seen: int, target: float, *, most: int | None = None) -> Lines:
-    """Extrapolate a learning curve from what has been seen of it: by each family, by their mixture, and when it gets there.
+    """Extrapolate a learning curve from what has been seen of it: by the likeliest families, by the mixture of all, and when it gets there.
 
     Parameters
     ----------
@@ -139,7 +142,7 @@ def arrival(metric: np.ndarray, seen: int, target: float, *, most: int | None = 
     --------
     >>> found = arrival(0.9 - 0.6 / np.arange(1.0, 61.0), 20, 0.88)
     >>> found.title
-    'After 20 epochs: 0.88 is expected at epoch 31; in truth it is 30'
+    'After 20 epochs: 0.88 expected at 31; in truth at 30'
     """
     from gpuschedlab.estimators.ensemble import FAMILIES, fit_curve
     from gpuschedlab.estimators.learning_curve import measurements_to
@@ -150,22 +153,20 @@ def arrival(metric: np.ndarray, seen: int, target: float, *, most: int | None = 
     ensemble = fit_curve(x[:seen], known, horizon=most)
     expected = measurements_to(tuple(known.tolist()), float(target), float(most))
     there = np.flatnonzero(metric >= target)
-    truth = f"in truth it is {there[0] + 1}" if len(there) else f"in truth it is not by {len(metric)}"
+    truth = f"in truth at {there[0] + 1}" if len(there) else f"in truth not by {len(metric)}"
     values = {"seen": np.where(x <= seen, metric, np.nan), "truth": np.where(x >= seen, metric, np.nan)}
     if ensemble.members:
         ahead = x >= seen
         values["all families"] = np.where(ahead, ensemble.mean(x), np.nan)
         values["chance that it is there"] = np.where(ahead, ensemble.above(target, x), np.nan)
-        for m in ensemble.members:
-            if m.weight > 0.01:
-                share = f"{m.name} ({m.weight:.0%})"
-                values[share] = np.where(ahead, FAMILIES[m.name][0](x, *m.parameters), np.nan)
-    title = f"After {seen} epochs: {target:g} is expected at epoch {expected:.0f}; {truth}"
-    return Lines(title, "epoch", "metric, or probability", x, values)
+        for i, m in enumerate(sorted(ensemble.members, key=lambda m: -m.weight)[:LIKELY]):
+            values[f"family {i + 1} by weight"] = np.where(ahead, FAMILIES[m.name][0](x, *m.parameters), np.nan)
+    title = f"After {seen} epochs: {target:g} expected at {expected:.0f}; {truth}"
+    return Lines(title, "epoch", "metric, probability", x, values)
 
 
 def draw_lease_board(numbers: LeaseBoard) -> Drawing:
-    """Lay out `LeaseBoard`: a colour per kind of job, flags at deadlines, the grid of leases behind."""
+    """Lay out `LeaseBoard`: a colour per kind, a mark per deadline, the larger the more it is worth, the grid of leases behind."""
     data, style = [], []
     for i, words in enumerate(WORDS):
         mine = numbers.kind == i
@@ -191,11 +192,12 @@ def draw_lease_board(numbers: LeaseBoard) -> Drawing:
                 "y": [numbers.jobs[r] for r in numbers.owner[mine]],
                 "x": numbers.due[mine] / HOUR,
                 "text": [f"{v:.0f}" for v in numbers.value[mine]],
+                "marker_size": 6 + numbers.value[mine] / 12,
             }
         )
         hover = "<b>%{y}</b>: worth %{text} by %{x:.2f} h, " + words + "<extra></extra>"
-        marker = {"symbol": symbol, "size": 10, "color": colour, "line": {"width": 1, "color": INK}}
-        look = {"mode": "markers+text", "textposition": "middle right", "textfont": {"size": 9}, "marker": marker}
+        marker = {"symbol": symbol, "color": colour, "line": {"width": 1, "color": INK}}
+        look = {"mode": "markers", "marker": marker}
         style.append({"type": "scatter", "name": words, "hovertemplate": hover} | look)
     lost = len(set(numbers.owner.tolist())) - len(set(numbers.owner[numbers.met].tolist()))
     live = {
@@ -212,34 +214,24 @@ def draw_lease_board(numbers: LeaseBoard) -> Drawing:
 
 
 def _grid(numbers: LeaseBoard) -> float:
-    """Hours between two lines: a lease, or several where they would be more than 24."""
+    """Hours between two lines: a lease, or several where they would be more than 12."""
     last = max(numbers.end.max(initial=0.0), numbers.due.max(initial=0.0))
-    return numbers.lease / HOUR * max(1, int(np.ceil(last / numbers.lease / 24)))
+    return numbers.lease / HOUR * max(1, int(np.ceil(last / numbers.lease / 12)))
 
 
 def draw_trade_off(numbers: TradeOff) -> Drawing:
     """Lay out `TradeOff`: a mark per run; the nearer to the lower left, the better."""
-    marks = [SYMBOLS[i % len(SYMBOLS)] for i in range(len(numbers.names))]
-    sizes = [18 if i == numbers.chosen else 11 for i in range(len(numbers.names))]
-    data = [
-        {
-            "x": numbers.best_effort / HOUR,
-            "y": numbers.violation,
-            "text": list(numbers.names),
-            "marker_symbol": marks,
-            "marker_size": sizes,
-        }
-    ]
-    colours = [COLOURS[i % len(COLOURS)] for i in range(32)]
-    look = {"mode": "markers+text", "textposition": "top center", "marker": {"color": colours}, "showlegend": False}
-    hover = "<b>%{text}</b>: %{y:.2f} % of the value lost, best effort ends after %{x:.2f} h<extra></extra>"
+    data, style = [], []
+    for i, name in enumerate(numbers.names):
+        size = 18 if i == numbers.chosen else 11
+        at = {"x": numbers.best_effort[i : i + 1] / HOUR, "y": numbers.violation[i : i + 1]}
+        data.append(at | {"name": name, "marker_size": size})
+        look = {"color": COLOURS[i % len(COLOURS)], "symbol": SYMBOLS[i % len(SYMBOLS)]}
+        hover = f"<b>{name}</b>: %{{y:.2f}} % of the value lost, best effort ends after %{{x:.2f}} h<extra></extra>"
+        style.append({"type": "scatter", "mode": "markers", "hovertemplate": hover, "marker": look})
     layout = {
         "xaxis": axis("average completion time of best effort (h)", rangemode="tozero"),
         "yaxis": axis("weighted violations (%)", rangemode="tozero"),
+        "showlegend": True,
     }
-    return Drawing(
-        data,
-        [{"type": "scatter", "hovertemplate": hover} | look],
-        {"title_text": "Deadlines against best effort"},
-        layout,
-    )
+    return Drawing(data, style, {"title_text": "Deadlines against best effort"}, layout)

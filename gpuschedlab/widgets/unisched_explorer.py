@@ -33,7 +33,7 @@ class UniSchedExplorer(KnobExplorer):
     'Leases under Chronus'
     """
 
-    places = (Place("leases", 420, wide=True), Place("trade"), Place("arrival"))
+    places = (Place("leases", 420, wide=True), Place("trade", 340), Place("arrival", 340))
 
     def __init__(self, small: SmallLeases | None = None, *, jobs: int = 30, seed: int = 0, cache: Cache | None = None):
         w = need("ipywidgets")

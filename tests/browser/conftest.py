@@ -12,6 +12,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SIZES = {
     "00_quickstart": "DAYS, JOBS, NODES, SEED = 1, 600, 6, 0",
     "09_autosched": "DAYS, JOBS, NODES, SEED = 1, 500, 6, 0",
+    "14_unisched": "JOBS, NODES, SEED = 15, 2, 0",
     "app": "DAYS, JOBS, NODES, SEED = 1, 600, 6, 0",
 }
 """Parameters with which the notebooks are shown: small, and a cluster that can be made too small."""

@@ -221,3 +221,17 @@ def test_explorer_as_a_page(page, voila, artifacts):
     shoot(page, artifacts / "voila.png", 2200)
     check_moves_and_errors(page)
     page.screenshot(path=artifacts / "voila-error.png")
+
+
+def test_leases_follow_the_policy_and_the_curve_its_slider(page, jupyterlab, artifacts):
+    open_notebook(page, jupyterlab, "14_unisched")
+    assert page.evaluate(SETTLED) == []
+    before = page.evaluate(NUMBERS)
+    choose(page, "policy", "Chronus")
+    await_change(page, before, slice(0, 1))
+    assert "Leases under Chronus" in page.locator(f"{EXPLORER} .gpuschedlab-title").first.inner_text()
+    before = page.evaluate(NUMBERS)
+    press(page, "epochs seen", "ArrowRight", 5)
+    await_change(page, before, slice(2, 3))
+    shoot(page, artifacts / "unisched.png", 3400)
+    assert not page.locator(f"{EXPLORER} .gpuschedlab-error").is_visible()
