@@ -19,6 +19,9 @@ DAY = 86_400.0
 LOAD = 1.15
 """Offered load of the stand-ins: that of the artifact's workloads."""
 
+SHORTEST = 1260.0
+"""Seconds that the artifact's jobs take at least, and those of the stand-ins for Helios."""
+
 RESERVED = "2x8"
 """Nodes of the profiler that the paper compares with (figure 9a)."""
 
@@ -112,7 +115,8 @@ def _venus(data_dir, mix: str, density: float) -> pl.DataFrame:
     """Fourteen days of Venus, at the artifact's load, deadlines by the paper's recipe, thinned or denser."""
     from gpuschedlab.traces import scale_load, slice_trace, with_deadlines
 
-    jobs = slice_trace(_jobs_of_venus(data_dir).filter(pl.col("gpus") <= 64), 105 * DAY)  # from here on it is steady
+    wanted = (pl.col("gpus") <= 64) & (pl.col("duration") >= SHORTEST)
+    jobs = slice_trace(_jobs_of_venus(data_dir).filter(wanted), 105 * DAY)  # from here on it is steady
     gpus = 8 * int(CLUSTERS["venus"].split("x")[0])
     jobs = slice_trace(scale_load(jobs, load=LOAD * density, cluster_gpus=gpus), 0.0, 14 * DAY)
     strict, soft = SHARES[mix]

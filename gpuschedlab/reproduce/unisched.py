@@ -19,9 +19,6 @@ WORSE = ("fifo", "tiresias", "themis")
 """UniSched violates fewer deadlines than these on each workload, with profiling and without."""
 
 LEASES = (5, 20, 30, 60)
-SHORT = "days=4"
-"""Setting of the comparisons of UniSched with itself: the first days, which are the densest."""
-
 OBSERVED = f"days={300 * 60 / DAY!r}"
 AS_RUN = {"SLO": "days=2", "MIX1": "days=2", "MIX2": OBSERVED}
 """What the artifact of Chronus was run on: jobs of the first 48 hours, or of 300 minutes."""
@@ -80,12 +77,12 @@ def _cases():
         yield from (("", name, policy) for name in ARTIFACT)
     for name, setting in AS_RUN.items():
         yield setting, name, "chronus"
-    yield from ((SHORT, "MIX1", f"unisched, {variant}") for variant in VARIANTS)
-    yield from ((SHORT, "MIX1", policy) for policy in ("unisched", BARE, "unisched, reserved profiler"))
-    yield from ((SHORT, "MIX1", f"unisched, {m}-minute leases") for m in LEASES)
-    yield from ((f"{SHORT} delays={x}", "MIX1", p) for x, p in product((0, 4), (BARE, "unisched, suspensions ignored")))
-    yield from ((f"{SHORT} noise={x}", "MIX1", BARE) for x in (0.2, 0.4, 0.8))
-    yield from ((f"{SHORT} hostile={x}", "MIX2", p) for x, p in product((0.2, 0.6), (BARE, "unisched, consolidated")))
+    yield from (("", "MIX1", f"unisched, {variant}") for variant in VARIANTS)
+    yield from (("", "MIX1", policy) for policy in ("unisched", BARE, "unisched, reserved profiler"))
+    yield from (("", "MIX1", f"unisched, {m}-minute leases") for m in LEASES)
+    yield from ((f"delays={x}", "MIX1", p) for x, p in product((0, 4), (BARE, "unisched, suspensions ignored")))
+    yield from ((f"noise={x}", "MIX1", BARE) for x in (0.2, 0.4, 0.8))
+    yield from ((f"hostile={x}", "MIX2", p) for x, p in product((0.2, 0.6), (BARE, "unisched, consolidated")))
     yield from (("", name, policy) for name, policy in product(("T360", "T720"), ("unisched", BARE)))
     yield from ((_dense(x), "venus MIX2", p) for x, p in product(DENSITY, ("unisched", "genie", "optimus")))
     for policy in slow:
@@ -93,7 +90,7 @@ def _cases():
 
 
 def _dense(density: float) -> str:
-    return f"{SHORT} density={density}"
+    return f"days=4 density={density}"
 
 
 def ours(study: Study) -> dict[Number, float | str | Partial]:
@@ -123,7 +120,7 @@ def _compared(runs: Runs) -> dict:
 
 def _estimator(runs: Runs) -> dict:
     """Figures 9a to 9d: what the estimator's parts are worth."""
-    unified, apart = (SHORT, "MIX1", "unisched"), (SHORT, "MIX1", "unisched, reserved profiler")
+    unified, apart = ("", "MIX1", "unisched"), ("", "MIX1", "unisched, reserved profiler")
     found = {
         Number("figure 9a", "MIX1", "unisched", "longest_profiling_wait"): runs.one("wait", *unified),
         Number("figure 9a", "MIX1", apart[2], "longest_profiling_wait"): runs.one("wait", *apart),
@@ -134,12 +131,12 @@ def _estimator(runs: Runs) -> dict:
         ),
     }
     for x in (1, 4):
-        setting = SHORT if x == 1 else f"{SHORT} delays={x}"
+        setting = "" if x == 1 else f"delays={x}"
         pair = (setting, "MIX1", BARE), (setting, "MIX1", "unisched, suspensions ignored")
         number = Number("figure 9c", f"MIX1, delays x {x}", BARE, "violation_over_suspensions_ignored")
         found[number] = runs.pair("violation", *pair)
     for x in (0.2, 0.4, 0.8):
-        pair = (f"{SHORT} noise={x}", "MIX1", BARE), (SHORT, "MIX1", BARE)
+        pair = (f"noise={x}", "MIX1", BARE), ("", "MIX1", BARE)
         found[Number("figure 9d", f"MIX1, noise {x:.0%}", BARE, "more_violation_than_exact")] = runs.pair(
             "violation", *pair, _more
         )
@@ -152,22 +149,22 @@ def _more(a: float, b: float) -> float:
 
 def _selector(runs: Runs) -> dict:
     """Figures 10 and 11, and what parts of ours cost."""
-    bare, found = (SHORT, "MIX1", BARE), {}
+    bare, found = ("", "MIX1", BARE), {}
     for m in LEASES:
-        other = (SHORT, "MIX1", f"unisched, {m}-minute leases")
+        other = ("", "MIX1", f"unisched, {m}-minute leases")
         found[Number("figure 10a", "MIX1", other[2], "more_violation_than_10_min")] = runs.pair(
             "violation", other, bare, _more
         )
     for x in (0.2, 0.6):
-        one, other = ((f"{SHORT} hostile={x}", "MIX2", p) for p in (BARE, "unisched, consolidated"))
+        one, other = ((f"hostile={x}", "MIX2", p) for p in (BARE, "unisched, consolidated"))
         number = Number("figure 11", f"MIX2, hostile {x:.0%}", BARE, "violation_over_consolidated")
         found[number] = runs.pair("violation", one, other)
-    free = (f"{SHORT} delays=0", "MIX1", BARE)
+    free = ("delays=0", "MIX1", BARE)
     found[Number("not in the paper", "MIX1, no start delays", BARE, "less_violation")] = runs.pair(
         "violation", bare, free, _more
     )
     for name in VARIANTS:
-        other = (SHORT, "MIX1", f"unisched, {name}")
+        other = ("", "MIX1", f"unisched, {name}")
         found[Number("not in the paper", "MIX1", other[2], "more_violation")] = runs.pair(
             "violation", other, bare, _more
         )
