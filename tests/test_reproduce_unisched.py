@@ -74,6 +74,18 @@ def test_unisched_has_to_be_better():
     assert len(found) == 8
 
 
+def test_a_missed_bound_is_the_exit_code(tmp_path, monkeypatch, capsys):
+    """Figures by position in the list of policies put FIFO ahead of UniSched."""
+    from gpuschedlab import reproduce
+    from gpuschedlab.cli import main
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(reproduce, "Study", Answered)
+    monkeypatch.setattr(unisched, "curve_errors", lambda data: {})
+    assert main(["reproduce", "unisched", "--quick", "--data", str(tmp_path)]) == 1
+    assert "MISSED  unisched: MIX1: fewer violations under unisched than under fifo" in capsys.readouterr().out
+
+
 # Runs
 
 

@@ -120,6 +120,8 @@ def test_policies_have_the_leases_of_the_knobs():
     assert (made["UniSched"].lease, made["Chronus"].lease, made["UniSched"].spread) == (1200, 1200, False)
     assert made["UniSched"].profile == 300
     trace = small.scenario(40).trace
+    assert set(trace.filter(kind="soft")["rewards"].list.get(1)) == {80.0}
+    assert set(SmallLeases(second=40).scenario(40).trace.filter(kind="soft")["rewards"].list.get(3)) == {10.0}
     assert set(trace["kind"]) == {"strict", "soft", "best_effort"}
     load = (trace["gpus"] * trace["duration"]).sum() / (trace["submit"].max() * 24)
     assert load == pytest.approx(small.load, rel=0.01)

@@ -40,6 +40,12 @@ class SmallLeases(Knobbed):
         float, Knob(1.2, 5, step=0.1, unit="x", help="most time until the first deadline, over the duration")
     ] = 3.0
     soft: Annotated[float, Knob(0, 0.7, step=0.1, help="share of jobs with soft deadlines")] = 0.3
+    second: Annotated[
+        float,
+        Knob(
+            10, 95, step=5, help="worth of a soft job by its second date, of 100; 5/8 and 1/4 of it by the later ones"
+        ),
+    ] = 80
     odd: Annotated[float, Knob(0, 1, step=0.1, help="share of jobs that request 3 or 6 GPUs")] = 0.3
     delays: Annotated[float, Knob(0, 8, step=0.5, unit="x", help="delay of a start, over 30 (1 + log2 GPUs) s")] = 1.0
     noise: Annotated[float, Knob(0, 0.8, step=0.1, help="relative error of estimated durations")] = 0.0
@@ -87,5 +93,7 @@ def jobs_of(small: SmallLeases, jobs: int, rng: int) -> pl.DataFrame:
         {"job_id": [f"{i}" for i in range(jobs)], "submit": submit.round(0), "gpus": gpus, "duration": duration}
     )
     least = min(1.1, small.slack)
-    trace = with_deadlines(trace, strict=0.7 - small.soft, soft=small.soft, slack=(least, small.slack), rng=rng)
+    shares = {"strict": 0.7 - small.soft, "soft": small.soft}
+    values = (100.0, small.second, 0.625 * small.second, 0.25 * small.second)
+    trace = with_deadlines(trace, **shares, slack=(least, small.slack), values=values, rng=rng)
     return with_start_delays(trace, 30.0 * small.delays)

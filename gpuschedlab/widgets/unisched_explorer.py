@@ -50,7 +50,7 @@ class UniSchedExplorer(KnobExplorer):
     def _compute(self):
         small = self.knobs.thing
         scenario = small.scenario(self.jobs, self.seed)
-        key = (small.nodes, small.load, small.slack, small.soft, small.odd, small.delays, small.noise)
+        key = (small.nodes, small.load, small.slack, small.soft, small.second, small.odd, small.delays, small.noise)
         runs = {
             name: self.cache.get((key, policy), lambda p=policy: scenario.run(p)).value
             for name, policy in small.policies.items()
