@@ -8,7 +8,7 @@ import pytest
 from gpuschedlab.errors import SolverError
 from gpuschedlab.optim import solve
 from gpuschedlab.problems.cells import SIZES, carve, cell_policies, cells_of, cells_suffice
-from gpuschedlab.problems.lease_plan import backward, plan_leases, prove_leases
+from gpuschedlab.problems.lease_plan import backward, plan_leases, prove_leases, timetable
 from gpuschedlab.problems.lease_prices import lease_prices
 from gpuschedlab.problems.leases import LeaseJobs, growing_blocks, lease_program
 
@@ -146,6 +146,10 @@ def test_plans_keep_capacity_and_the_bound_holds(seed):
     assert not backward(jobs.gpus, np.where(met, jobs.need[:, 0], 0), due, capacity)[1].any()
     assert jobs.gpus[plan.first].sum() <= capacity
     assert not plan.first[~met].any()
+    table = timetable(jobs, plan.step, capacity)
+    assert (table.sum(axis=1) == np.where(met, jobs.need[:, 0], 0)).all()
+    assert (jobs.gpus @ table <= capacity).all()
+    assert not (table & (np.arange(table.shape[1]) >= due[:, None])).any()  # none is later than the deadline
 
 
 @pytest.mark.parametrize("seed", range(60))

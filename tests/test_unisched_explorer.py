@@ -34,7 +34,7 @@ def test_the_board_by_hand(run):
     assert deadlines == [(0, 600, 100, True), (1, 600, 100, False), (1, 1200, 80, True)]
     assert plots.draw(board).live["title_text"].endswith("0 of 2 jobs missed every deadline")
     assert plots.draw(board).live["xaxis_dtick"] == pytest.approx(1 / 6)
-    assert len(plots.figure(board).data) == 6
+    assert len(plots.figure(board).data) == 7
 
 
 def test_profiling_has_a_colour_of_its_own():
@@ -109,7 +109,7 @@ def test_the_curve_moves_alone(explorer):
 
 
 def test_its_static_twin_has_all_figures(explorer):
-    assert len(explorer.figure("leases").data) == 6
+    assert len(explorer.figure("leases").data) == 7
     assert len(explorer.figure().figures) == 3
     assert "of the value" in explorer._note()
 

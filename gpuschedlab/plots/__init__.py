@@ -55,6 +55,7 @@ from gpuschedlab.plots.leases import (
     draw_lease_board,
     draw_trade_off,
     lease_board,
+    planned_leases,
     trade_off,
 )
 from gpuschedlab.plots.lines import Lines, draw_lines
@@ -276,6 +277,7 @@ __all__ = [
     "load_over_time",
     "metric_bars",
     "moves",
+    "planned_leases",
     "plot_fairness_cdf",
     "plot_gantt",
     "plot_interruptions",

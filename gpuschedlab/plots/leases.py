@@ -8,14 +8,14 @@ import polars as pl
 from gpuschedlab.errors import RunError
 from gpuschedlab.metrics import slo_violation
 from gpuschedlab.plots.lines import Lines
-from gpuschedlab.plots.style import COLOURS, HOUR, INK, SYMBOLS, Drawing, as_runs, axis, bar
+from gpuschedlab.plots.style import COLOURS, HOUR, IDLE, INK, SYMBOLS, Drawing, as_runs, axis, bar
 from gpuschedlab.traces.deadlines import value_table
 
 LIKELY = 3
 """Families of curves that are drawn, of the largest weights."""
 
-KINDS = ("strict", "soft", "best_effort", "profiling")
-WORDS = ("strict deadline", "soft deadlines", "best effort", "profiling")
+KINDS = ("strict", "soft", "best_effort", "profiling", "planned")
+WORDS = ("strict deadline", "soft deadlines", "best effort", "profiling", "planned")
 
 
 class LeaseBoard(NamedTuple):
@@ -102,6 +102,49 @@ def lease_board(run, lease: float = 600.0, jobs: int = 30, name: str | None = No
     )
 
 
+def planned_leases(jobs, capacity: float, lease: float = 600.0, names: tuple[str, ...] | None = None) -> LeaseBoard:
+    """Plan of jobs that are all there now: who has the first lease, and which leases are planned for the others.
+
+    Parameters
+    ----------
+    jobs : gpuschedlab.problems.leases.LeaseJobs
+    capacity : float
+        GPUs.
+    lease : float
+        s.
+    names : tuple of str, optional
+        Of the jobs.
+
+    Examples
+    --------
+    >>> from gpuschedlab.problems.leases import LeaseJobs
+    >>> jobs = LeaseJobs.of(gpus=[8, 8], need=[1, 1], due=[[1, 2], [2, 0]], value=[[100, 80], [100, 0]])
+    >>> board = planned_leases(jobs, 8.0)
+    >>> [(j, KINDS[k]) for j, k in zip(board.row.tolist(), board.kind.tolist())], board.met.tolist()
+    ([(0, 'soft'), (1, 'planned')], [True, True, True])
+    """
+    from gpuschedlab.problems.lease_plan import plan_leases, timetable
+
+    plan = plan_leases(jobs, capacity)
+    row, at = np.nonzero(timetable(jobs, plan.step, capacity))
+    owner, step = np.nonzero(jobs.due > 0)
+    soft = (jobs.due > 0).sum(axis=1) > 1
+    return LeaseBoard(
+        f"a plan worth {plan.objective:.0f}, at most {plan.bound:.0f}",
+        float(lease),
+        tuple(names or (f"{i}" for i in range(len(jobs.gpus)))),
+        row,
+        np.where(at == 0, soft[row].astype(int), KINDS.index("planned")),
+        jobs.gpus[row],
+        at * lease,
+        (at + 1) * lease,
+        owner,
+        jobs.due[owner, step] * lease,
+        jobs.value[owner, step],
+        (plan.step[owner] >= 0) & (plan.step[owner] <= step),
+    )
+
+
 def trade_off(runs, chosen: str | None = None) -> TradeOff:
     """Weighted violations and completion times of best effort, of runs by name.
 
@@ -181,7 +224,15 @@ def draw_lease_board(numbers: LeaseBoard) -> Drawing:
         hover = (
             "<b>%{y}</b>, " + words + ", on %{customdata:.3~g} GPUs from %{base:.2f} h, for %{x:.2f} h<extra></extra>"
         )
-        style.append({"type": "bar", "orientation": "h", "name": words, "hovertemplate": hover, "marker": bar(i)})
+        style.append(
+            {
+                "type": "bar",
+                "orientation": "h",
+                "name": words,
+                "hovertemplate": hover,
+                "marker": bar(i, IDLE if words == "planned" else None),
+            }
+        )
     for met, words, symbol, colour in (
         (True, "deadline met", SYMBOLS[3], COLOURS[2]),
         (False, "missed", SYMBOLS[4], COLOURS[1]),

@@ -139,6 +139,32 @@ def plan_leases(jobs: LeaseJobs, capacity: float, aim: np.ndarray | None = None)
     return LeasePlan(step, first, objective, max(bound, objective))
 
 
+def timetable(jobs: LeaseJobs, step: np.ndarray, capacity: float) -> np.ndarray:
+    """Leases (n, K) that jobs have in a plan, each as late as it can be, the first lease first.
+
+    Parameters
+    ----------
+    jobs : LeaseJobs
+        Their first placement counts.
+    step : (n,) int array
+        Deadline that each meets, -1: none, as of `LeasePlan`.
+    capacity : float
+        GPUs.
+
+    Examples
+    --------
+    >>> jobs = LeaseJobs.of(gpus=[1, 1], need=[2, 1], due=[3, 1], value=[100, 100])
+    >>> timetable(jobs, np.array([0, 0]), 1.0).astype(int).tolist()
+    [[0, 1, 1], [1, 0, 0]]
+    """
+    due, left = _due(jobs.due, step), np.where(step >= 0, jobs.need[:, 0], 0)
+    table = np.zeros((len(left), int(due.max(initial=0))), bool)
+    for k in range(table.shape[1]):
+        table[:, k] = backward(jobs.gpus, left, np.maximum(due - k, 0), float(capacity))[0]
+        left = left - table[:, k]
+    return table
+
+
 def _best(value: np.ndarray) -> np.ndarray:
     """(n,) deadline of the largest value above 0; -1: there is none."""
     return np.where(value.max(axis=1, initial=0) > 0, value.argmax(axis=1) if value.size else 0, -1)
