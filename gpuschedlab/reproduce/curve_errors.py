@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import numpy as np
 import polars as pl
 
+from gpuschedlab.bench.data import read_data
 from gpuschedlab.reproduce.published import Number, Partial
-from gpuschedlab.reproduce.study import read_data
 
 CURVES = ("cifar10", "imagenet", "deepspeech2", "yolov3")
 """Models that train for at least ten epochs."""

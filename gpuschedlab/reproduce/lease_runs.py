@@ -6,7 +6,7 @@ from functools import cache
 import numpy as np
 import polars as pl
 
-from gpuschedlab.reproduce.study import read_data
+from gpuschedlab.bench.data import read_data
 
 ARTIFACT = ("SLO", "MIX1", "MIX2")
 """Workloads of the Chronus artifact, for 120 nodes of 8 GPUs."""
