@@ -18,6 +18,7 @@ WEEK = 7.0
 DAY = 86_400.0
 JOBS_A_WEEK = 10_000
 LOAD = 0.9
+CLUSTER = "70x8"
 
 
 def add_scenario(parser):
@@ -27,7 +28,7 @@ def add_scenario(parser):
         "--trace",
         default="venus",
         metavar="TRACE",
-        help="a preset to generate (see `gpuschedlab trace list`), FILE.parquet, FORMAT:PATH of a published trace, or a "
+        help="a preset to generate (see `gpuschedlab trace list`), lpt-low, lpt-medium or lpt-high (prompt tuning), FILE.parquet, FORMAT:PATH of a published trace, or a "
         "file of your own, csv:FILE[:COLUMN=NAME,...,units=h] (default venus)",
     )
     add_size(group)
@@ -38,7 +39,9 @@ def add_scenario(parser):
         "(default: as many days as the trace has if it is generated, otherwise none)",
     )
     group = parser.add_argument_group("cluster and jobs")
-    group.add_argument("--cluster", default="70x8", help="NODESxGPUS[:TYPE],... (default 70x8)")
+    group.add_argument(
+        "--cluster", default=CLUSTER, help=f"NODESxGPUS[:TYPE],... (default {CLUSTER}; of lpt-...: 4x8:a100-80gb)"
+    )
     group.add_argument("--mtbf", type=seconds, metavar="S", help="mean s between failures of a node (default: none)")
     group.add_argument("--mttr", type=seconds, default=3600.0, metavar="S", help="mean s of a repair (default 3600)")
     group.add_argument(
@@ -114,7 +117,10 @@ def read_scenario(args) -> tuple[Scenario, dict[str, str]]:
     from gpuschedlab.cluster import Cluster
     from gpuschedlab.sim import Delays, Scenario
     from gpuschedlab.speeds import default_speeds
+    from gpuschedlab.sweep.prompts import prompt_names
 
+    if args.trace in prompt_names():
+        return _prompts(args)
     cluster = Cluster.parse(args.cluster)
     trace, history, about = trace_of(args, cluster.total_gpus)
     if args.mtbf:
@@ -131,6 +137,27 @@ def read_scenario(args) -> tuple[Scenario, dict[str, str]]:
         seed=args.seed,
     )
     return scenario, about
+
+
+def _prompts(args) -> tuple[Scenario, dict[str, str]]:
+    """Scenario of prompt tuning: it has speeds, delays and, unless one is named, a cluster of its own."""
+    from gpuschedlab.cluster import Cluster
+    from gpuschedlab.sweep.prompts import prompt_scenario
+
+    names = ("history", "mtbf", "jobs", "load", "restart", "switch", "checkpoint")
+    if given := [f"--{name}" for name in names if getattr(args, name)]:
+        raise TraceError(
+            f"--trace {args.trace}: found {given[0]}; expected none of {', '.join('--' + name for name in names)}: its jobs "
+            "and delays are those of the thesis."
+        )
+    knobs = {"minutes": max(1, round(args.days * DAY / 60))} if args.days else {}
+    scenario = prompt_scenario(args.trace, **knobs)(args.seed)
+    knows = args.estimator or "oracle"
+    changes = {"estimator": estimator_of(knows), "until": getattr(args, "until", None)}
+    if args.cluster != CLUSTER:
+        changes["cluster"] = Cluster.parse(args.cluster)
+    about = f"prompt-tuning jobs in the manner of table 4.6, {args.trace} (seed {args.seed})"
+    return scenario.replace(**changes), {"trace": about, "history": "nothing", "estimator": knows}
 
 
 def trace_of(args, gpus: int) -> tuple[pl.DataFrame, pl.DataFrame | None, dict[str, str]]:

@@ -8,6 +8,7 @@ from gpuschedlab.policies.lucid import Lucid
 from gpuschedlab.policies.optimus import Optimus
 from gpuschedlab.policies.pollux import Pollux
 from gpuschedlab.policies.pop import Pop
+from gpuschedlab.policies.prompttuner import PromptTuner
 from gpuschedlab.policies.shockwave import Shockwave
 from gpuschedlab.policies.sia import Sia
 from gpuschedlab.policies.simple import Edf, Fifo, Sjf, Srtf
@@ -19,7 +20,8 @@ from gpuschedlab.policies.unisched import UniSched
 _ORDERS = (Fifo, Sjf, Srtf, Edf, Tiresias, Themis, Lucid)
 _ROUNDS = (ThemisRounds, Gavel, Shockwave, Optimus, Pollux, Sia)
 _DEADLINES = (Chronus, UniSched, Hydra, Genie, ThreeSigma, TriagedEdf, Urgent)
-ALL = {cls.__name__.lower(): cls for cls in _ORDERS + _ROUNDS + _DEADLINES}
+_PROMPTS = (PromptTuner,)
+ALL = {cls.__name__.lower(): cls for cls in _ORDERS + _ROUNDS + _DEADLINES + _PROMPTS}
 """Policies by the name that the command line uses."""
 
 __all__ = ["ALL", "Pop", *(cls.__name__ for cls in ALL.values())]

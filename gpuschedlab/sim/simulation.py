@@ -94,7 +94,7 @@ class Simulation:
         self.pools: list[tuple] = []
         self.seconds = 0.0
         self._quiet, self._stand, self._stands_since, self._logged = 0, None, 0.0, np.zeros(4)
-        self._codes: dict[str, np.ndarray] = {}
+        self._codes: dict[str | tuple[str, str], np.ndarray] = {}
         types = len(self.cluster.gpu_types) if self.estimator.learns_speeds else 0
         self.learnt = np.zeros((self.trace.height, types), np.int8)
         estimates = np.asarray(self.estimator.predict(_each(self.trace)), float)
@@ -263,6 +263,29 @@ class Simulation:
                 raise KeyError(f"codes: found no text column {column!r}; the trace has {', '.join(texts)}.")
             self._codes[column] = text_codes(self.trace, column)
         return self._codes[column]
+
+    def texts(self, column: str) -> np.ndarray:
+        """Values (n,) of a text column of the trace, "" where it is null or the trace has no such column."""
+        key = ("text", column)
+        if key not in self._codes:
+            known = column in self.trace.columns
+            filled = self.trace[column].fill_null("").to_list() if known else [""] * self.trace.height
+            self._codes[key] = np.array(filled, object)
+        return self._codes[key]
+
+    def start_seconds(self, kind: str) -> np.ndarray:
+        """Seconds (n,) before progress of each job at a start of a kind.
+
+        Raises
+        ------
+        SpeedError
+            There is no such kind, or it says nothing of the model of a job.
+        """
+        key = ("start", kind)  # no column has such a name
+        if key not in self._codes:
+            known = "model" in self.trace.columns
+            self._codes[key] = self.delays.seconds(kind, self.trace["model"] if known else [None] * self.trace.height)
+        return self._codes[key]
 
     def declared(self, column: str, default: float) -> np.ndarray:
         """Numbers (n,) of a column that owners of jobs declare; `default` where a job has none.

@@ -127,6 +127,10 @@ class View:
         """
         return self._simulation.codes(column)[self.index]
 
+    def texts(self, column: str) -> np.ndarray:
+        """Values (n,) of a text column of the trace, "" where it is null or the trace has no such column."""
+        return self._simulation.texts(column)[self.index]
+
     def declared(self, column: str, default: float) -> np.ndarray:
         """Numbers (n,) that the owners of jobs declare, of a column of `DECLARED`; `default` where there is none.
 
@@ -136,6 +140,24 @@ class View:
             It is no such column.
         """
         return self._simulation.declared(column, default)[self.index]
+
+    @property
+    def start_kinds(self) -> tuple[str, ...]:
+        """Kinds of start that an answer may name (`Delays.names`)."""
+        return self._simulation.delays.names
+
+    def start_seconds(self, kind: str = "") -> np.ndarray:
+        """Seconds (n,) before progress if a job starts now: at a start of a kind, or "" as every start.
+
+        Raises
+        ------
+        SpeedError
+            There is no such kind, or it says nothing of the model of a job.
+        """
+        if not kind:
+            body = self._state.body[self.index]
+            return body["switch"] + body["restart"] * (self._state.job["starts"][self.index] > 0)
+        return self._simulation.start_seconds(kind)[self.index]
 
     def job_id(self, i: int) -> str:
         """Name of the job at a position."""

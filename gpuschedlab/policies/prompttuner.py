@@ -1,0 +1,220 @@
+"""PromptTuner (Gao): prompt-tuning jobs of seconds on warm pools, one per LLM, that grow as deadlines need."""
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated
+
+import numpy as np
+
+from gpuschedlab.knobs import Knob
+from gpuschedlab.policies.warm_pools import EPS, Demand, Late, Most, WarmPools, demand_of
+from gpuschedlab.sim.policy import Allocation, Round
+
+if TYPE_CHECKING:
+    from gpuschedlab.sim.view import View
+
+Window = Annotated[
+    float, Knob(0, 1e4, unit="s", tuned=(0, 600), help="idle time after which a GPU leaves its pool; 0: never reused")
+]
+
+
+@dataclass(frozen=True)
+class PromptTuner(Round):
+    """Give each job the fewest warm GPUs that meet its deadline; warm up more only if no wait for warm ones would do.
+
+    Algorithm 1, pool by pool: pending jobs, earliest deadline first, start on the fewest idle GPUs of their LLM's pool with
+    T(A) <= T_slo, where T(A) is the expected time on A warm GPUs and T_slo the time to the deadline. Algorithm 2, over all
+    LLMs: a pending job is skipped if it can wait for GPUs of its pool and still be in time (DelaySchedulable, on the list of
+    instants at which these become free or warm); otherwise the fewest A with T(A) + T_cold <= T_slo GPUs move from the cold
+    pool to that of its LLM. A GPU that has been idle for the window leaves its pool. Running jobs are not resized.
+
+    Models of the speed table are the LLMs; jobs without one form a pool of their own. T_cold is what a start of kind
+    ``cold`` takes longer than one of kind ``warm`` (`Delays.kinds`; without these kinds nothing takes time to warm up). A
+    job with "bank" in the trace's column `prompt` starts with a search of the prompt bank: kind ``warm bank``.
+
+    Differs from the paper in
+    -------------------------
+    The algorithms as printed are corrected: Algorithm 1 grants no more GPUs than the pool has (its loop leaves with A =
+    R + 1) and a job that is just in time; in Algorithm 2 the loop ends for a hopeless job (line 12 has < for >), A is capped
+    by the cold GPUs, completion is an instant (line 19 pushes a duration), line 30 counts the present time once, line 29
+    accepts the last GPU, and only the list of the LLM is sorted. Warming GPUs are in the list of ready times; without them
+    each round would warm up the same GPUs again. T_slo is what remains until the deadline. Algorithm 1 runs before 2. Jobs
+    that can no longer be in time are served by neither; here they are last, on their fewest GPUs, or never (`late`). Of
+    idle GPUs the one that was idle for the shortest time is taken first. Rounds are on the 50-ms grid, where something may
+    change: arrivals, completions, ends of warm-ups, idle times and hopes; other rounds would change nothing. GPUs that
+    have been warmed up for one job may serve another with an earlier deadline.
+
+    References
+    ----------
+    Gao, PhD thesis, NTU 2025, section 4.4.4, algorithms 1 and 2; section 4.5.3.
+
+    Examples
+    --------
+    >>> PromptTuner(window=30).knobs["delaying"]
+    True
+    """
+
+    window: Window = 60.0
+    delaying: Annotated[
+        bool, Knob(help="whether a job may wait for GPUs of its pool while it will still be in time")
+    ] = True
+    most: Most = 8
+    late: Late = "last"
+    interval: Annotated[float, Knob(0, 60, unit="s", help="grid of the rounds; 0: at events, right away")] = 0.05
+    placement = "pack"
+    on_event = False
+
+    def begin(self) -> WarmPools:
+        """The pools, which are carried from round to round."""
+        return WarmPools()
+
+    def allocate(self, view: "View") -> Allocation:
+        """Settle the pools, run both algorithms, and serve late jobs with what is left."""
+        demand = demand_of(view, self.most)
+        view.memory.settle(view, demand, self.window)
+        turn = _Turn(view, demand, self.interval, self.delaying)
+        turn.start_in_time()
+        turn.warm_up()
+        if self.late == "last":
+            turn.serve_late()
+        return view.memory.answer(view, demand, turn.delay, self.window, turn.hope_ends())
+
+
+@dataclass
+class _Turn:
+    """One round: the pending jobs, earliest deadline first, and the ready times E of each pool."""
+
+    view: "View"
+    demand: Demand
+    grid: float
+    delaying: bool
+    ready: dict = field(default_factory=dict)
+
+    def __post_init__(self):
+        self.pools, self.now = self.view.memory, self.view.now
+        self.delay = np.full(len(self.view), "", object)
+        waits = np.array([row not in self.pools.running for row in self.view.index.tolist()], bool)
+        pending = np.flatnonzero(waits)
+        self.pending = pending[np.argsort(self.demand.due[pending], kind="stable")].tolist()
+        self.least = self.demand.seconds.min(axis=1) if len(self.view) else np.zeros(0)
+
+    def key(self, i: int) -> tuple[int, int]:
+        """Pool of a job."""
+        return int(self.view.model[i]), int(self.demand.gpu_type[i])
+
+    def left(self, i: int) -> float:
+        """Seconds until the deadline."""
+        return float(self.demand.due[i]) - self.now
+
+    def _start(self, i: int, level: int):
+        """A pending job starts on GPUs of its pool."""
+        gpus = float(self.demand.gpus[i, level])
+        self.pools.pool(self.key(i)).take(gpus)
+        end = self.now + float(self.demand.seconds[i, level])
+        self.pools.start(int(self.view.index[i]), self.key(i), gpus, end)
+        self.delay[i] = self.demand.warm[i]
+        self.pending.remove(i)
+
+    def start_in_time(self):
+        """Algorithm 1 for all LLMs: their pools are apart, so one order serves all."""
+        for i in list(self.pending):
+            pool = self.pools.pools.get(self.key(i))
+            if pool is None or not pool.ready:
+                continue
+            level = self.demand.least(i, self.left(i), pool.ready)
+            if level >= 0:
+                self._start(i, level)
+
+    def ready_times(self, key) -> list[tuple[float, float]]:
+        """E of a pool: (instant, GPUs), ascending; idle ones now, warming ones when ready, busy ones at the expected end."""
+        if key not in self.ready:
+            pool = self.pools.pool(key)
+            times = [(self.now, g) for _, g in (*pool.idle, *pool.fresh)] + list(pool.warming)
+            if self.delaying:
+                times += [(max(job.end, self.now), job.gpus) for job in self.pools.running.values() if job.key == key]
+            self.ready[key] = sorted(times)
+        return self.ready[key]
+
+    def _wait(self, key, gpus: float, most: float) -> float:
+        """Instant at which a pool has GPUs that no job waits for; inf if that is after `most`."""
+        there = 0.0
+        for instant, each in self.ready_times(key):
+            there += each
+            if instant > most + EPS:
+                break
+            if there >= gpus - EPS:
+                return instant
+        return np.inf
+
+    def _claim(self, key, gpus: float, end: float):
+        """The first GPUs of a pool's ready times are taken until an instant."""
+        times, left = self.ready_times(key), gpus
+        while left > EPS:
+            instant, each = times.pop(0)
+            if each > left + EPS:
+                times.insert(0, (instant, each - left))
+            left -= min(each, left)
+        times.append((end, gpus))
+        times.sort()
+
+    def delay_schedulable(self, i: int) -> bool:
+        """Whether a job is in time on GPUs that its pool will have; if so, they are claimed for it."""
+        key, due = self.key(i), float(self.demand.due[i])
+        for level in np.flatnonzero(np.isfinite(self.demand.seconds[i])):
+            gpus, seconds = float(self.demand.gpus[i, level]), float(self.demand.seconds[i, level])
+            instant = self._wait(key, gpus, due - seconds)
+            if np.isfinite(instant):
+                self._claim(key, gpus, instant + seconds)
+                return True
+        return False
+
+    def ready_at(self, i: int) -> float:
+        """Instant at which GPUs are ready that begin to warm up now for a job, on the grid of the rounds."""
+        ready = self.now + float(self.demand.warm_up[i])
+        return np.ceil(ready / self.grid - EPS) * self.grid if self.grid > 0 else ready
+
+    def _buy(self, i: int, level: int):
+        """Move GPUs from the cold pool to that of a job, and claim them for it."""
+        gpus, ready, key = float(self.demand.gpus[i, level]), self.ready_at(i), self.key(i)
+        times = self.ready_times(key)
+        times.append((ready + float(self.demand.seconds[i, level]), gpus))
+        times.sort()
+        pool = self.pools.pool(key)
+        pool.buy(ready, gpus)
+        pool.settle(self.now)
+        if ready <= self.now + EPS:
+            self._start(i, level)
+
+    def warm_up(self):
+        """Algorithm 2; without delaying, jobs wait for GPUs that are warming up, and for no busy ones."""
+        for i in list(self.pending):
+            if self.hopeless(i) or self.delay_schedulable(i):
+                continue
+            within = self.left(i) - (self.ready_at(i) - self.now)
+            level = self.demand.least(i, within, self.pools.cold(self.view, self.key(i)[1]))
+            if level >= 0:
+                self._buy(i, level)
+
+    def hopeless(self, i: int) -> bool:
+        """Whether a job would be late even on the best number of warm GPUs."""
+        return bool(self.least[i] > self.left(i) + EPS)
+
+    def serve_late(self):
+        """Late jobs: on idle GPUs that no other job waits for, or on new ones, if these are ready first."""
+        for i in [i for i in self.pending if self.hopeless(i)]:
+            level = self.demand.fewest(i)
+            if level < 0:
+                continue
+            key, gpus, seconds = self.key(i), float(self.demand.gpus[i, level]), float(self.demand.seconds[i, level])
+            instant = self._wait(key, gpus, self.ready_at(i))
+            if np.isfinite(instant):
+                self._claim(key, gpus, instant + seconds)
+                if instant <= self.now + EPS and self.pools.pool(key).ready >= gpus - EPS:
+                    self._start(i, level)
+            elif gpus <= self.pools.cold(self.view, key[1]) + EPS:
+                self._buy(i, level)
+
+    def hope_ends(self) -> float:
+        """Next instant (s) at which a pending job becomes late, or a busy GPU that one may wait for is expected back."""
+        ends = [float(self.demand.due[i] - self.least[i]) for i in self.pending]
+        ends += [job.end for job in self.pools.running.values()] if self.pending else []
+        return min((end + 2 * EPS for end in ends if self.now < end), default=np.inf)

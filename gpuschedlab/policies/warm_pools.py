@@ -1,0 +1,253 @@
+"""Warm pools: GPUs that hold the runtime of one model, idle between its jobs, and what is left cold."""
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+import numpy as np
+
+from gpuschedlab.knobs import Knob
+from gpuschedlab.policies.remaining import remaining_work
+from gpuschedlab.sim.allocation import Allocation
+
+if TYPE_CHECKING:
+    from gpuschedlab.sim.view import View
+
+WARM, COLD = "warm", "cold"
+"""Kinds of start (`Delays.kinds`): on GPUs that hold the runtime of the model, and on others."""
+
+BANK = " bank"
+"""Ends the name of a kind of start that begins with a search of the prompt bank."""
+
+ASKS = "prompt"
+"""Text column of a trace: how a job gets its initial prompt; "bank": from the prompt bank."""
+
+NO_MODEL = "other"
+"""Name of the pool of jobs without a model."""
+
+EPS = 1e-6
+"""Seconds, or GPUs, that rounding errors may take."""
+
+Most = Annotated[int, Knob(1, 128, log=True, unit="GPUs", help="most GPUs of a job that can run on several numbers")]
+Late = Annotated[
+    str, Knob(choices=("last", "drop"), help="jobs that can no longer be in time: last, on their fewest GPUs, or never")
+]
+
+
+class Demand(NamedTuple):
+    """What jobs need on L numbers of GPUs: `gpus` (n, L), `seconds` (n, L) warm, inf where impossible, `due` (n,) instants.
+
+    `gpu_type` (n,) is the type of each, `warm_up` (n,) what a cold start takes longer than a warm one (s), `warm` and `cold`
+    (n,) the kinds of its next start, `work` (n, L) seconds of work alone.
+    """
+
+    gpu_type: np.ndarray
+    gpus: np.ndarray
+    seconds: np.ndarray
+    work: np.ndarray
+    due: np.ndarray
+    warm_up: np.ndarray
+    warm: np.ndarray
+    cold: np.ndarray
+
+    def least(self, i: int, within: float, room: float) -> int:
+        """Level with the fewest GPUs, of at most `room`, on which job i takes at most `within` s; -1: none."""
+        good = (self.seconds[i] <= within + EPS) & (self.gpus[i] <= room + EPS)
+        at = int(np.argmax(good))
+        return at if good[at] else -1
+
+    def fewest(self, i: int) -> int:
+        """Level with the fewest GPUs on which job i can run; -1: none."""
+        good = np.isfinite(self.seconds[i])
+        at = int(np.argmax(good))
+        return at if good[at] else -1
+
+
+def demand_of(view: "View", most: int) -> Demand:
+    """What the jobs of a view need, as far as the estimator knows it, each on the type of GPU that suits it best.
+
+    The type is the one that can hold the job on which it is fastest; of equals the one with the most GPUs.
+    """
+    n, cluster, T = len(view), view.cluster, len(view.capacity)
+    counts = np.unique(np.concatenate([np.arange(1, most + 1), np.ceil(view.gpus).astype(np.int64)]))
+    L = len(counts)
+    width = np.array([cluster.node_gpus[cluster.node_type == t].max() for t in range(T)])
+    types, levels = np.repeat(np.arange(T), L), np.tile(counts, T)
+    nodes = -(-levels // width[types])
+    rate = view.rates(types, nodes, levels)
+    work = remaining_work(view, rate, types, nodes, levels)
+    total = np.bincount(cluster.node_type, weights=cluster.node_gpus, minlength=T)
+    rate = np.where(levels <= total[types], rate, np.nan)
+    rate = np.where(view.elastic[:, None] & (levels > most), np.nan, rate).reshape(n, T, L)
+    best = np.nan_to_num(rate).max(axis=2)
+    gpu_type = np.lexsort((np.broadcast_to(-total, (n, T)), -best), axis=1)[:, 0]
+    with np.errstate(invalid="ignore"):
+        seconds = work[:, None] / rate[np.arange(n), gpu_type]
+    seconds = np.where(np.isnan(seconds), np.inf, seconds)
+    gpus = np.where(view.elastic[:, None], counts[None, :], view.gpus[:, None]).astype(float)
+    warm, cold = start_kinds(view)
+    first = _seconds_of(view, warm)
+    return Demand(
+        gpu_type, gpus, seconds + first[:, None], seconds, view.deadline, _seconds_of(view, cold) - first, warm, cold
+    )
+
+
+def start_kinds(view: "View") -> tuple[np.ndarray, np.ndarray]:
+    """Kinds (n,) of the next start of each job, on warm and on cold GPUs; "" where `Delays` has no such kind.
+
+    The prompt bank is searched at a job's first start only.
+    """
+    asks = (view.texts(ASKS) == "bank") & (view.attained == 0) & ~view.running
+    found = []
+    for kind in (WARM, COLD):
+        names = np.where(asks & (kind + BANK in view.start_kinds), kind + BANK, kind).astype(object)
+        found.append(np.where(np.isin(names, view.start_kinds), names, ""))
+    return found[0], found[1]
+
+
+def _seconds_of(view, kinds) -> np.ndarray:
+    """Seconds (n,) before progress of a start of each job's own kind."""
+    out = np.zeros(len(view))
+    for kind in set(kinds.tolist()):
+        rows = kinds == kind
+        out[rows] = view.start_seconds(kind)[rows]
+    return out
+
+
+@dataclass
+class Pool:
+    """GPUs of one type with the runtime of one model: lists of (instant, GPUs), ascending.
+
+    `idle` are free since the instant, `warming` are ready at it, `fresh` became ready in this round and served no job yet.
+    """
+
+    idle: list[tuple[float, float]] = field(default_factory=list)
+    warming: list[tuple[float, float]] = field(default_factory=list)
+    fresh: list[tuple[float, float]] = field(default_factory=list)
+
+    @property
+    def ready(self) -> float:
+        """GPUs that a job could have now."""
+        return sum(g for _, g in self.idle) + sum(g for _, g in self.fresh)
+
+    @property
+    def loading(self) -> float:
+        """GPUs that are warming."""
+        return sum(g for _, g in self.warming)
+
+    def settle(self, now: float):
+        """Make ready what has warmed up."""
+        while self.warming and self.warming[0][0] <= now + EPS:
+            self.fresh.append(self.warming.pop(0))
+
+    def expire(self, now: float, window: float):
+        """Give back what has been idle for the window."""
+        while self.idle and self.idle[0][0] + window <= now + EPS:
+            self.idle.pop(0)
+
+    def age(self):
+        """What became ready in this round and was not taken is idle like all the rest."""
+        self.idle = sorted(self.idle + self.fresh)
+        self.fresh = []
+
+    def take(self, gpus: float) -> float:
+        """Take GPUs, those that were idle for the shortest time first; how many were taken."""
+        left = gpus
+        for part in (self.fresh, self.idle):
+            while part and left > EPS:
+                since, there = part.pop()
+                if there > left + EPS:
+                    part.append((since, there - left))
+                left -= min(there, left)
+        return gpus - left
+
+    def drop(self, gpus: float):
+        """Lose GPUs: those that were idle for the longest time first, then those that will be ready last."""
+        for part, at in ((self.idle, 0), (self.fresh, 0), (self.warming, -1)):
+            while part and gpus > EPS:
+                since, there = part.pop(at)
+                if there > gpus + EPS:
+                    part.insert(0 if at == 0 else len(part), (since, there - gpus))
+                gpus -= min(there, gpus)
+
+    def buy(self, ready: float, gpus: float):
+        """Begin to warm up GPUs."""
+        self.warming = sorted([*self.warming, (ready, gpus)])
+
+
+class Job(NamedTuple):
+    """A running job: `key` of its pool (model, type), `gpus`, and the instant `end` at which it is expected to end."""
+
+    key: tuple[int, int]
+    gpus: float
+    end: float
+
+
+@dataclass
+class WarmPools:
+    """What a policy with warm pools carries from round to round: pools by (model, type), running jobs by row of the trace."""
+
+    pools: dict[tuple[int, int], Pool] = field(default_factory=dict)
+    running: dict[int, Job] = field(default_factory=dict)
+
+    def pool(self, key: tuple[int, int]) -> Pool:
+        """The pool of a model on a type of GPU; a new, empty one at first use."""
+        return self.pools.setdefault(key, Pool())
+
+    def settle(self, view: "View", demand: Demand, window: float):
+        """Bring the pools up to an instant: jobs that ended return their GPUs, warm-ups and idle times end, nodes fail."""
+        held = {int(row): i for i, row in enumerate(view.index.tolist()) if view.running[i]}
+        for row in [row for row in self.running if row not in held]:
+            job = self.running.pop(row)
+            self.pool(job.key).idle.append((view.now, job.gpus))
+        for row, i in held.items():
+            if row not in self.running:  # it ran already when this policy took over
+                key = (int(view.model[i]), int(view.gpu_type[i]))
+                gpus = float(view.running_gpus[i])
+                level = int(np.argmin(np.abs(demand.gpus[i] - gpus)))
+                self.running[row] = Job(key, gpus, view.now + float(demand.work[i, level]))
+        for pool in self.pools.values():
+            pool.settle(view.now)
+            pool.expire(view.now, window)
+        self._shrink(view)
+
+    def _shrink(self, view):
+        """Lose GPUs where nodes have failed: the pools have no more than is up beside the running jobs."""
+        for t in range(len(view.capacity)):
+            over = -self.cold(view, t)
+            for key, pool in self.pools.items():
+                if key[1] == t and over > EPS:
+                    lost = min(over, pool.ready + pool.loading)
+                    pool.drop(lost)
+                    over -= lost
+
+    def busy(self, t: int) -> float:
+        """GPUs of a type that jobs hold."""
+        return sum(job.gpus for job in self.running.values() if job.key[1] == t)
+
+    def cold(self, view: "View", t: int) -> float:
+        """GPUs of a type that are up and in no pool."""
+        kept = sum(p.ready + p.loading for key, p in self.pools.items() if key[1] == t)
+        return float(view.capacity[t]) - kept - self.busy(t)
+
+    def start(self, row: int, key: tuple[int, int], gpus: float, end: float):
+        """A job starts, on GPUs that were taken from its pool or are cold."""
+        self.running[row] = Job(key, gpus, end)
+
+    def answer(self, view: "View", demand: Demand, delay: np.ndarray, window: float, wake: float) -> Allocation:
+        """The allocation: jobs keep what they hold, the pools are reserved; idle times that end wake the policy, too."""
+        n, T = len(view), len(view.capacity)
+        gpu_type, gpus = np.zeros(n, np.int64), np.zeros(n)
+        for i, row in enumerate(view.index.tolist()):
+            if row in self.running:
+                job = self.running[row]
+                gpu_type[i], gpus[i] = job.key[1], job.gpus
+        reserved: dict[str, np.ndarray] = {}
+        for (model, t), pool in sorted(self.pools.items()):
+            pool.age()
+            pool.expire(view.now, window)
+            name = NO_MODEL if model < 0 else view.speeds.models[model]
+            for what, amount in ((f"idle {name}", pool.ready), (f"warming {name}", pool.loading)):
+                reserved.setdefault(what, np.zeros(T))[t] += amount
+            wake = min([wake, *(since + window for since, _ in pool.idle), *(ready for ready, _ in pool.warming)])
+        reserved = {name: amount for name, amount in reserved.items() if amount.any()}
+        return Allocation(gpu_type, gpus, delay=delay, reserved=reserved, wake=max(wake, view.now + 1e-3))

@@ -1,0 +1,86 @@
+"""LLMs whose prompts are tuned: how fast an iteration is, how long a start takes, what a search of the prompt bank takes."""
+
+from types import MappingProxyType
+
+import polars as pl
+
+from gpuschedlab.speeds.delays import Delays
+from gpuschedlab.speeds.table import Speeds
+
+LLMS = ("gpt2-base", "gpt2-large", "vicuna-7b")
+"""GPT2-Base, GPT2-Large and Vicuna-7B (section 4.6.1)."""
+
+ITERATION = MappingProxyType({"gpt2-base": 0.1, "gpt2-large": 0.25, "vicuna-7b": 0.5})
+"""Seconds per iteration on one GPU: a stand-in, which only sets the unit of ITA; the thesis has no such number."""
+
+WARM_UP = MappingProxyType({"gpt2-base": 20.0, "gpt2-large": 30.0, "vicuna-7b": 50.0})
+"""T_cold (s): a stand-in between "tens of seconds" (4.3.2) and "nearly one minute" (4.1)."""
+
+BANK = MappingProxyType({"gpt2-base": 5.3, "gpt2-large": 6.1, "vicuna-7b": 9.2})
+"""Seconds of a search of the prompt bank with 50 clusters (4.6.3.5)."""
+
+CONNECT = 2.0
+"""Seconds in which the GPUs of a job connect, at most (4.5.1)."""
+
+COMMUNICATION = 0.005
+"""Share of the time of a job on several GPUs (4.2.2: 0.4 to 0.5 %)."""
+
+GPU_TYPE = "a100-80gb"
+"""The one type of GPU (4.6.1)."""
+
+PRICE = 5.12
+"""Dollars per GPU-hour: an eighth of a p4de.24xlarge on demand, 40.97 dollars. The thesis states no price, and adds a storage
+cost, which is left out."""
+
+
+def prompt_speeds(most: int = 8, communication: float = COMMUNICATION) -> Speeds:
+    """Iterations a second of each LLM: a GPUs are (1 - communication) a times as fast as one, on any nodes.
+
+    Parameters
+    ----------
+    most : int
+        Most GPUs of a job.
+    communication : float
+        Share of the time that several GPUs take to exchange gradients, 0 to 1.
+
+    References
+    ----------
+    Gao, PhD thesis, NTU 2025, section 4.2.2.
+
+    Examples
+    --------
+    >>> prompt_speeds(2).rates([0], [0.0], types=[0, 0], nodes=[1, 2], gpus=[1, 2]).round(2).tolist()
+    [[10.0, 19.9]]
+    """
+    rows = [
+        (llm, GPU_TYPE, gpus, gpus * (1 - communication * (gpus > 1)) / seconds)
+        for llm, seconds in ITERATION.items()
+        for gpus in range(1, most + 1)
+    ]
+    return Speeds.from_frame(pl.DataFrame(rows, schema=["model", "gpu_type", "n_gpus", "rate"], orient="row"))
+
+
+def prompt_delays(warm_up: float = 1.0, connect: float = CONNECT) -> Delays:
+    """Seconds before progress at a warm or cold start of a job, without and with a search of the prompt bank.
+
+    Parameters
+    ----------
+    warm_up : float
+        Over `WARM_UP`.
+    connect : float
+        Seconds in which GPUs connect.
+
+    Examples
+    --------
+    >>> prompt_delays().seconds("cold bank", ["vicuna-7b"]).round(1).tolist()
+    [61.2]
+    """
+    kinds = {
+        kind + bank: {
+            llm: connect + (warm_up * WARM_UP[llm] if kind == "cold" else 0.0) + (BANK[llm] if bank else 0.0)
+            for llm in LLMS
+        }
+        for kind in ("warm", "cold")
+        for bank in ("", " bank")
+    }
+    return Delays(kinds=kinds)
