@@ -25,6 +25,20 @@ LINEUP = (
 """Policies that are compared when none is named."""
 
 
+PRICED = (
+    "late",
+    "cost",
+    "gpu_time_billed",
+    "gpu_time",
+    "jct_mean",
+    "jct_p99",
+    "queueing_mean",
+    "preemptions",
+    "seconds",
+)
+"""Columns of prompt-tuning scenarios."""
+
+
 def add(parser):
     """Add the arguments."""
     parser.set_defaults(command=compare)
@@ -62,7 +76,7 @@ def compare(args) -> int:
     each = _keeper(args.runs, unstored) if args.runs else None
     done = run_all(scenario, policies, progress=sys.stderr.isatty(), each=each)
     # The table comes before the report: whatever happens to the latter, the numbers are there.
-    print(_json(done, scenario, about) if args.json else _table(done), flush=True)
+    print(_json(done, scenario, about) if args.json else _table(done, args.trace), flush=True)
     rows = _over_seeds(args, done) if args.seeds > 1 and done.runs and not done.stopped else None
     if rows and not args.json:
         print(_seeds_table(rows), flush=True)
@@ -105,10 +119,17 @@ def caption(scenario, about: dict[str, str]) -> str:
     )
 
 
-def _table(done) -> str:
+def _table(done, trace: str) -> str:
     from gpuschedlab.cli.text import metrics_table
+    from gpuschedlab.speeds.prompts import PRICE
+    from gpuschedlab.sweep.prompts import prompt_names
 
-    return metrics_table(done.table()) if done.runs else "no policy has run"
+    if not done.runs:
+        return "no policy has run"
+    if trace not in prompt_names():
+        return metrics_table(done.table())
+    priced = metrics_table(done.table(PRICED, prices=PRICE))
+    return f"{priced}\ncost: dollars, at {PRICE:g} per GPU-hour held by jobs, warming, or idle in warm pools"
 
 
 def _json(done, scenario, about: dict[str, str]) -> str:

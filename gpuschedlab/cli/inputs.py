@@ -28,7 +28,8 @@ def add_scenario(parser):
         "--trace",
         default="venus",
         metavar="TRACE",
-        help="a preset to generate (see `gpuschedlab trace list`), lpt-low, lpt-medium or lpt-high (prompt tuning), FILE.parquet, FORMAT:PATH of a published trace, or a "
+        help="a preset to generate (see `gpuschedlab trace list`), lpt-low, lpt-medium or lpt-high (prompt tuning), "
+        "FILE.parquet, FORMAT:PATH of a published trace, or a "
         "file of your own, csv:FILE[:COLUMN=NAME,...,units=h] (default venus)",
     )
     add_size(group)

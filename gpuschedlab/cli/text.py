@@ -4,7 +4,7 @@ import json
 import math
 
 SCALES = ((1.0, "s"), (60.0, "min"), (3600.0, "h"), (86_400.0, "d"))
-SHARES = ("utilisation", "fragmentation", "unfair_fraction", "slo_attainment", "slo_violation")
+SHARES = ("late", "utilisation", "fragmentation", "unfair_fraction", "slo_attainment", "slo_violation")
 EXACT = ("seconds",)  # times of this machine, not of the simulation: always in s
 
 
@@ -43,6 +43,8 @@ def _column(name: str, values: list) -> tuple[str, str, list[str]]:
     metric = METRICS[name]
     if name in SHARES:
         return metric.label, "%", [_formatted(v, 100.0, 1) for v in values]
+    if metric.unit == "GPU-s":
+        return metric.label, "GPU-h", [_formatted(v, 1 / 3600, 2) for v in values]
     if metric.unit != "s":
         whole = all(v is None or isinstance(v, int) for v in values)
         return metric.label, metric.unit, [_formatted(v, 1.0, 0 if whole else 3) for v in values]

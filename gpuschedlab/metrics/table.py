@@ -50,14 +50,18 @@ METRICS: dict[str, Metric] = {
     ),
     "contention": Metric("contention", "", "", "time average of GPUs demanded over GPUs up"),
     "gpu_time": Metric("GPU-time held", "GPU-s", "lower", "sum of GPUs x time held by jobs"),
+    "gpu_time_billed": Metric(
+        "GPU-time billed", "GPU-s", "lower", "sum of GPUs x time held by jobs or reserved, such as idle in warm pools"
+    ),
     "gpu_time_overhead": Metric("GPU-time in restarts", "GPU-s", "lower", "part of it spent starting and restarting"),
     "gpu_time_lost": Metric("GPU-time lost", "GPU-s", "lower", "part of it that failures undid"),
     "preemptions": Metric("preemptions", "", "lower", "times that a policy took a job's GPUs away"),
     "restarts_mean": Metric("restarts per job", "", "lower", "mean of starts - 1"),
     "failures": Metric("failures", "", "lower", "times that a node failed under a job"),
     "slo_attainment": Metric("SLOs kept", "", "higher", "share of SLO jobs that ended by their (first) deadline"),
+    "late": Metric("late", "", "lower", "share of SLO jobs that did not end by their (first) deadline"),
     "slo_violation": Metric("weighted SLO violation", "", "lower", "1 - mean(reward earned / 100) of SLO jobs"),
-    "cost": Metric("cost", "", "lower", "price of the GPU-hours held"),
+    "cost": Metric("cost", "", "lower", "price of the GPU-hours held or reserved"),
     "seconds": Metric("seconds taken", "s", "lower", "wall time of the simulation"),
 }
 """What `summary` returns, in order: stable names, with unit and meaning."""
@@ -127,6 +131,7 @@ def summary(run, *, censored: bool = False, prices: float | dict[str, float] | N
         "fragmentation": usage.fragmentation(run),
         "contention": usage.contention(run),
         "gpu_time": spent.total,
+        "gpu_time_billed": 3600.0 * usage.cost(run, 1.0),
         "gpu_time_overhead": spent.overhead,
         "gpu_time_lost": spent.lost,
         "preemptions": int(jobs["preemptions"].sum()),
@@ -134,6 +139,7 @@ def summary(run, *, censored: bool = False, prices: float | dict[str, float] | N
         "restarts_mean": float(jobs["restarts"].clip(0).mean() or 0.0),
         "failures": int(jobs["failures"].sum()),
         "slo_attainment": slo.slo_attainment(run, censored),
+        "late": 1.0 - slo.slo_attainment(run, censored),
         "slo_violation": slo.slo_violation(run, censored),
         "cost": None if prices is None else usage.cost(run, prices),
         "seconds": run.info.get("seconds"),

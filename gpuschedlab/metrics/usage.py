@@ -207,8 +207,9 @@ def reserved(run) -> pl.DataFrame:
 def cost(run, prices: float | dict[str, float]) -> float:
     """Price of the GPU-hours that jobs held, or that were reserved: sum over types of GPU-s / 3600 x price.
 
-    GPUs that are neither held nor reserved (`Run.pools`, such as idle ones in a warm pool) are free, as with an elastic
-    provider; GPUs that two jobs share are paid once.
+    Reserved GPUs (`Run.pools`) are paid like those that jobs hold: those that are idle or warming in a warm pool, or all of
+    a fixed cluster. What is neither held nor reserved is free, as with an elastic provider; GPUs that two jobs share are
+    paid once.
 
     Parameters
     ----------
@@ -229,7 +230,8 @@ def cost(run, prices: float | dict[str, float]) -> float:
 
     References
     ----------
-    Gao, PhD thesis, NTU 2025, section 4.6 (PromptTuner's cost metric, without its storage).
+    Gao, PhD thesis, NTU 2025, sections 4.4.4.2 and 4.6.1 (GPUs used by jobs and present in
+    warm pools; without the storage, which is priced by the GB-hour).
     """
     held = run.allocations
     held = held.filter(~pl.col("guest")) if "guest" in held.columns else held

@@ -2,8 +2,10 @@
 
 from gpuschedlab.policies.chronus import Chronus
 from gpuschedlab.policies.deadlines import Hydra, TriagedEdf, Urgent
+from gpuschedlab.policies.elasticflow import ElasticFlow
 from gpuschedlab.policies.gavel import Gavel
 from gpuschedlab.policies.genie import Genie
+from gpuschedlab.policies.infless import Infless
 from gpuschedlab.policies.lucid import Lucid
 from gpuschedlab.policies.optimus import Optimus
 from gpuschedlab.policies.pollux import Pollux
@@ -20,7 +22,7 @@ from gpuschedlab.policies.unisched import UniSched
 _ORDERS = (Fifo, Sjf, Srtf, Edf, Tiresias, Themis, Lucid)
 _ROUNDS = (ThemisRounds, Gavel, Shockwave, Optimus, Pollux, Sia)
 _DEADLINES = (Chronus, UniSched, Hydra, Genie, ThreeSigma, TriagedEdf, Urgent)
-_PROMPTS = (PromptTuner,)
+_PROMPTS = (PromptTuner, Infless, ElasticFlow)
 ALL = {cls.__name__.lower(): cls for cls in _ORDERS + _ROUNDS + _DEADLINES + _PROMPTS}
 """Policies by the name that the command line uses."""
 

@@ -36,8 +36,8 @@ Late = Annotated[
 class Demand(NamedTuple):
     """What jobs need on L numbers of GPUs: `gpus` (n, L), `seconds` (n, L) warm, inf where impossible, `due` (n,) instants.
 
-    `gpu_type` (n,) is the type of each, `warm_up` (n,) what a cold start takes longer than a warm one (s), `warm` and `cold`
-    (n,) the kinds of its next start, `work` (n, L) seconds of work alone.
+    `gpu_type` (n,) is the type of each, `begin` (n,) what a warm start takes (s), `warm_up` (n,) what a cold one takes longer,
+    `warm` and `cold` (n,) the kinds of its next start, `work` (n, L) seconds of work alone.
     """
 
     gpu_type: np.ndarray
@@ -45,6 +45,7 @@ class Demand(NamedTuple):
     seconds: np.ndarray
     work: np.ndarray
     due: np.ndarray
+    begin: np.ndarray
     warm_up: np.ndarray
     warm: np.ndarray
     cold: np.ndarray
@@ -86,9 +87,8 @@ def demand_of(view: "View", most: int) -> Demand:
     gpus = np.where(view.elastic[:, None], counts[None, :], view.gpus[:, None]).astype(float)
     warm, cold = start_kinds(view)
     first = _seconds_of(view, warm)
-    return Demand(
-        gpu_type, gpus, seconds + first[:, None], seconds, view.deadline, _seconds_of(view, cold) - first, warm, cold
-    )
+    warm_up = _seconds_of(view, cold) - first
+    return Demand(gpu_type, gpus, seconds + first[:, None], seconds, view.deadline, first, warm_up, warm, cold)
 
 
 def start_kinds(view: "View") -> tuple[np.ndarray, np.ndarray]:

@@ -1,0 +1,87 @@
+"""ElasticFlow's minimum satisfactory shares: the least level of GPUs, slot by slot, that meets each deadline (compiled)."""
+
+import numpy as np
+
+from gpuschedlab._compiled import njit
+
+
+@njit
+def satisfactory_shares(gpus, seconds, setup, held, due, free, slot):
+    """Plan jobs one after another, each on the least level at which it ends by its deadline.
+
+    At level a, a job has in each slot the largest of its numbers of GPUs that is at most a and still free. A change of
+    its number costs its `setup` time.
+
+    Parameters
+    ----------
+    gpus, seconds : (n, L) float arrays
+        Numbers of GPUs of each job, ascending, and its time for all that is left on each; inf: impossible.
+    setup : (n,) float array
+        Seconds that a start or a change of GPUs costs.
+    held : (n,) float array
+        GPUs held now.
+    due : (n,) float array
+        Seconds until the deadline.
+    free : (S,) float array
+        GPUs free in each slot; what is planned is taken from it.
+    slot : float
+        Length of a slot (s).
+
+    Returns
+    -------
+    share : (n,) int array
+        Level of each job; -1: none suffices, and nothing is taken.
+    first : (n,) int array
+        Level that it has in the first slot; -1: none.
+    turn : float
+        Seconds after which a planned level first changes; inf: none does before its job ends.
+    """
+    n, L = gpus.shape
+    S = free.shape[0]
+    share, first = np.full(n, -1), np.full(n, -1)
+    turn = np.inf
+    plan = np.empty(S, np.int64)
+    for i in range(n):
+        for top in range(L):
+            if not np.isfinite(seconds[i, top]):
+                continue
+            last = _fill(gpus[i], seconds[i], setup[i], held[i], due[i], free, slot, top, plan)
+            if last < 0:
+                continue
+            share[i], first[i] = top, plan[0]
+            for s in range(last + 1):
+                if plan[s] >= 0:
+                    free[s] -= gpus[i, plan[s]]
+                if s > 0 and plan[s] != plan[s - 1]:
+                    turn = min(turn, s * slot)
+            break
+    return share, first, turn
+
+
+@njit
+def _fill(gpus, seconds, setup, held, due, free, slot, top, plan):
+    """Plan one job at a level; its last slot, -1: it does not end by its deadline."""
+    done, before = 0.0, held
+    owed = 0.0
+    for s in range(free.shape[0]):
+        if s * slot >= due:
+            return -1
+        level = -1
+        for k in range(top, -1, -1):
+            if np.isfinite(seconds[k]) and gpus[k] <= free[s] + 1e-6:
+                level = k
+                break
+        plan[s] = level
+        now = gpus[level] if level >= 0 else 0.0
+        if now > 0 and now != before:
+            owed = setup
+        before = now
+        if level < 0:
+            continue
+        room = min(slot, due - s * slot)
+        spent = min(owed, room)
+        owed -= spent
+        done += (room - spent) / seconds[level]
+        if done >= 1 - 1e-9:
+            return s
+    return -1
