@@ -22,6 +22,7 @@ BENCHES = (
     "autosched",
     "leases",
     "sia",
+    "prompts",
 )
 """Benches, each a module of its name."""
 

@@ -120,7 +120,8 @@ class ElasticFlow(Round):
         free = np.full(SLOTS, room)
         setup = self._setup(view, demand)[jobs]
         seconds = demand.work[jobs]
-        return satisfactory_shares(demand.gpus[jobs], seconds, setup, view.running_gpus[jobs], due, free, slot)
+        held, owed = view.running_gpus[jobs], view.pause[jobs]
+        return satisfactory_shares(demand.gpus[jobs], seconds, setup, held, owed, due, free, slot)
 
     def _setup(self, view, demand):
         """Seconds (n,) that a start or a change costs in a plan."""
@@ -165,7 +166,7 @@ class ElasticFlow(Round):
     def _time(view, demand, setup, i: int, k: int) -> float:
         """Seconds until a job ends at a level, with what a change to it costs."""
         same = abs(view.running_gpus[i] - demand.gpus[i, k]) < EPS
-        return float(demand.work[i, k] + (0.0 if same else setup[i]))
+        return float(demand.work[i, k] + (view.pause[i] if same else setup[i]))
 
     @staticmethod
     def _serve(view, demand, jobs, level, room, t: int):

@@ -38,9 +38,10 @@ class PromptTuner(Round):
     by the cold GPUs, completion is an instant (line 19 pushes a duration), line 30 counts the present time once, line 29
     accepts the last GPU, and only the list of the LLM is sorted. Warming GPUs are in the list of ready times; without them
     each round would warm up the same GPUs again. T_slo is what remains until the deadline. Algorithm 1 runs before 2. Jobs
-    that can no longer be in time are served by neither; here they are last, on their fewest GPUs, or never (`late`). Of
+    that can no longer be in time are served by neither; here they are last, on the
+    fewest GPUs of their pool, which grows for them only if it has not as many, or never (`late`). Of
     idle GPUs the one that was idle for the shortest time is taken first. Rounds are on the 50-ms grid, where something may
-    change: arrivals, completions, ends of warm-ups, idle times and hopes; other rounds would change nothing. GPUs that
+    change: after arrivals, completions, ends of warm-ups and idle times; other rounds would change nothing. GPUs that
     have been warmed up for one job may serve another with an earlier deadline.
 
     References
@@ -76,7 +77,7 @@ class PromptTuner(Round):
         turn.warm_up()
         if self.late == "last":
             turn.serve_late()
-        return view.memory.answer(view, demand, turn.delay, self.window, turn.hope_ends())
+        return view.memory.answer(view, demand, turn.delay, self.window, turn.next_change())
 
 
 @dataclass
@@ -90,7 +91,7 @@ class _Turn:
     ready: dict = field(default_factory=dict)
 
     def __post_init__(self):
-        self.pools, self.now = self.view.memory, self.view.now
+        self.pools, self.now, self.bought = self.view.memory, self.view.now, False
         self.delay = np.full(len(self.view), "", object)
         waits = np.array([row not in self.pools.running for row in self.view.index.tolist()], bool)
         pending = np.flatnonzero(waits)
@@ -124,46 +125,48 @@ class _Turn:
             if level >= 0:
                 self._start(i, level)
 
-    def ready_times(self, key) -> list[tuple[float, float]]:
-        """E of a pool: (instant, GPUs), ascending; idle ones now, warming ones when ready, busy ones at the expected end."""
+    def ready_times(self, key) -> list[tuple[float, float, bool]]:
+        """E of a pool: (instant, GPUs, whether a job has them until then), ascending.
+
+        Idle GPUs are ready now, warming ones when they are warm, busy ones at the expected end.
+        """
         if key not in self.ready:
             pool = self.pools.pool(key)
-            times = [(self.now, g) for _, g in (*pool.idle, *pool.fresh)] + list(pool.warming)
-            if self.delaying:
-                times += [(max(job.end, self.now), job.gpus) for job in self.pools.running.values() if job.key == key]
-            self.ready[key] = sorted(times)
+            times = [(self.now, g, False) for _, g in (*pool.idle, *pool.fresh)]
+            times += [(instant, g, False) for instant, g in pool.warming]
+            busy = [job for job in self.pools.running.values() if job.key == key]
+            self.ready[key] = sorted(times + [(max(job.end, self.now), job.gpus, True) for job in busy])
         return self.ready[key]
 
-    def _wait(self, key, gpus: float, most: float) -> float:
-        """Instant at which a pool has GPUs that no job waits for; inf if that is after `most`."""
+    def _wait(self, key, gpus: float, most: float, busy: bool) -> float:
+        """Instant at which a pool has GPUs that no job waits for, inf if that is after `most`; `busy`: whether busy ones count."""
         there = 0.0
-        for instant, each in self.ready_times(key):
-            there += each
+        for instant, each, held in self.ready_times(key):
             if instant > most + EPS:
                 break
+            there += each if busy or not held else 0.0
             if there >= gpus - EPS:
                 return instant
         return np.inf
 
-    def _claim(self, key, gpus: float, end: float):
+    def _claim(self, key, gpus: float, end: float, busy: bool):
         """The first GPUs of a pool's ready times are taken until an instant."""
-        times, left = self.ready_times(key), gpus
-        while left > EPS:
-            instant, each = times.pop(0)
-            if each > left + EPS:
-                times.insert(0, (instant, each - left))
-            left -= min(each, left)
-        times.append((end, gpus))
-        times.sort()
+        left, kept = gpus, []
+        for instant, each, held in self.ready_times(key):
+            taken = min(each, left) if busy or not held else 0.0
+            left -= taken
+            if each - taken > EPS:
+                kept.append((instant, each - taken, held))
+        self.ready[key] = sorted([*kept, (end, gpus, True)])
 
     def delay_schedulable(self, i: int) -> bool:
         """Whether a job is in time on GPUs that its pool will have; if so, they are claimed for it."""
         key, due = self.key(i), float(self.demand.due[i])
         for level in np.flatnonzero(np.isfinite(self.demand.seconds[i])):
             gpus, seconds = float(self.demand.gpus[i, level]), float(self.demand.seconds[i, level])
-            instant = self._wait(key, gpus, due - seconds)
+            instant = self._wait(key, gpus, due - seconds, self.delaying)
             if np.isfinite(instant):
-                self._claim(key, gpus, instant + seconds)
+                self._claim(key, gpus, instant + seconds, self.delaying)
                 return True
         return False
 
@@ -175,9 +178,9 @@ class _Turn:
     def _buy(self, i: int, level: int):
         """Move GPUs from the cold pool to that of a job, and claim them for it."""
         gpus, ready, key = float(self.demand.gpus[i, level]), self.ready_at(i), self.key(i)
-        times = self.ready_times(key)
-        times.append((ready + float(self.demand.seconds[i, level]), gpus))
-        times.sort()
+        end = ready + float(self.demand.seconds[i, level])
+        self.ready[key] = sorted([*self.ready_times(key), (end, gpus, True)])
+        self.bought = True
         pool = self.pools.pool(key)
         pool.buy(ready, gpus)
         pool.settle(self.now)
@@ -199,22 +202,28 @@ class _Turn:
         return bool(self.least[i] > self.left(i) + EPS)
 
     def serve_late(self):
-        """Late jobs: on idle GPUs that no other job waits for, or on new ones, if these are ready first."""
+        """Late jobs: on idle or warming GPUs that no other job waits for; new ones only where their pool has not as many."""
         for i in [i for i in self.pending if self.hopeless(i)]:
             level = self.demand.fewest(i)
             if level < 0:
                 continue
             key, gpus, seconds = self.key(i), float(self.demand.gpus[i, level]), float(self.demand.seconds[i, level])
-            instant = self._wait(key, gpus, self.ready_at(i))
+            instant = self._wait(key, gpus, np.inf, busy=False)
             if np.isfinite(instant):
-                self._claim(key, gpus, instant + seconds)
+                self._claim(key, gpus, instant + seconds, busy=False)
                 if instant <= self.now + EPS and self.pools.pool(key).ready >= gpus - EPS:
                     self._start(i, level)
-            elif gpus <= self.pools.cold(self.view, key[1]) + EPS:
+            elif self.pools.owned(key) < gpus - EPS and gpus <= self.pools.cold(self.view, key[1]) + EPS:
                 self._buy(i, level)
 
-    def hope_ends(self) -> float:
-        """Next instant (s) at which a pending job becomes late, or a busy GPU that one may wait for is expected back."""
+    def next_change(self) -> float:
+        """Next instant (s) at which a round may decide otherwise, if nothing happens before.
+
+        That is where a pending job becomes late or a GPU that one may wait for is expected back; and the next round after
+        GPUs began to warm up, since these are now in the list that other jobs may wait for.
+        """
         ends = [float(self.demand.due[i] - self.least[i]) for i in self.pending]
         ends += [job.end for job in self.pools.running.values()] if self.pending else []
-        return min((end + 2 * EPS for end in ends if self.now < end), default=np.inf)
+        ends = [end + 2 * EPS for end in ends if self.now < end]
+        ends += [self.now + self.grid] if self.bought and self.grid > 0 else []
+        return min(ends, default=np.inf)

@@ -6,7 +6,7 @@ from gpuschedlab._compiled import njit
 
 
 @njit
-def satisfactory_shares(gpus, seconds, setup, held, due, free, slot):
+def satisfactory_shares(gpus, seconds, setup, held, owed, due, free, slot):
     """Plan jobs one after another, each on the least level at which it ends by its deadline.
 
     At level a, a job has in each slot the largest of its numbers of GPUs that is at most a and still free. A change of
@@ -20,6 +20,8 @@ def satisfactory_shares(gpus, seconds, setup, held, due, free, slot):
         Seconds that a start or a change of GPUs costs.
     held : (n,) float array
         GPUs held now.
+    owed : (n,) float array
+        Seconds of the last start that are still to pass, if the GPUs stay.
     due : (n,) float array
         Seconds until the deadline.
     free : (S,) float array
@@ -45,7 +47,7 @@ def satisfactory_shares(gpus, seconds, setup, held, due, free, slot):
         for top in range(L):
             if not np.isfinite(seconds[i, top]):
                 continue
-            last = _fill(gpus[i], seconds[i], setup[i], held[i], due[i], free, slot, top, plan)
+            last = _fill(gpus[i], seconds[i], setup[i], held[i], owed[i], due[i], free, slot, top, plan)
             if last < 0:
                 continue
             share[i], first[i] = top, plan[0]
@@ -59,10 +61,9 @@ def satisfactory_shares(gpus, seconds, setup, held, due, free, slot):
 
 
 @njit
-def _fill(gpus, seconds, setup, held, due, free, slot, top, plan):
+def _fill(gpus, seconds, setup, held, owed, due, free, slot, top, plan):
     """Plan one job at a level; its last slot, -1: it does not end by its deadline."""
     done, before = 0.0, held
-    owed = 0.0
     for s in range(free.shape[0]):
         if s * slot >= due:
             return -1

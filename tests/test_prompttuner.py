@@ -1,0 +1,350 @@
+"""PromptTuner and its baselines: the algorithms by hand, each correction a case; pools; bills; bad input."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import polars as pl
+import pytest
+
+from gpuschedlab.cluster import Cluster
+from gpuschedlab.errors import PolicyError, SpeedError, TraceError
+from gpuschedlab.metrics import cost, slo_attainment, summary
+from gpuschedlab.policies import ElasticFlow, Infless, PromptTuner
+from gpuschedlab.policies.shares import satisfactory_shares
+from gpuschedlab.policies.warm_pools import Pool
+from gpuschedlab.sim import Allocation, Delays, Round, simulate
+from gpuschedlab.speeds import Speeds
+from gpuschedlab.sweep.prompts import PromptScenario
+from gpuschedlab.traces.prompts import LOADS, MINUTES, PromptJobs
+
+RATES = pl.DataFrame(
+    [(m, "v100", a, float(a)) for m in "ab" for a in (1, 2, 3, 4)],
+    schema=["model", "gpu_type", "n_gpus", "rate"],
+    orient="row",
+)
+SPEEDS = Speeds.from_frame(RATES)
+DELAYS = Delays(kinds={"warm": 0.0, "cold": 10.0})
+LAST = PromptTuner(late="drop")
+
+
+def jobs(*rows, model="a"):
+    """Jobs of (submit, work, seconds to the deadline[, model]); a GPU does one unit of work a second."""
+    filled = [(*row, model)[:4] for row in rows]
+    frame = pl.DataFrame(filled, schema=["submit", "target", "deadline", "model"], orient="row")
+    frame = frame.with_columns(pl.col("submit", "target", "deadline").cast(float))
+    return frame.with_columns(job_id=pl.Series([f"{i}" for i in range(len(rows))]), gpus=1.0, duration="target")
+
+
+def run_of(trace, policy=LAST, gpus=4, **parts):
+    parts = {"speeds": SPEEDS, "delays": DELAYS, "until": 500.0} | parts
+    return simulate(trace, Cluster.homogeneous(1, gpus), policy, **parts)
+
+
+def starts(run):
+    return run.jobs["start"].to_list()
+
+
+def most(run, name):
+    """Largest number of GPUs that a pool had."""
+    return run.pools.filter(pl.col("name") == name)["gpus"].max() or 0.0
+
+
+# --- the algorithms by hand, T_cold = 10 s
+
+
+def test_prompttuner_algorithms_a_job_gets_no_more_warm_gpus_than_there_are():
+    """(a) One idle GPU, and a job that needs two of them within 12 s: as printed it would start on two."""
+    run = run_of(jobs((0, 10, 20), (25, 20, 12)), gpus=2)
+    assert starts(run) == [10.0, None]
+    empty = run_of(jobs((0, 4, 8)))  # no GPU is warm, and 10 s are too long
+    assert starts(empty) == [None]
+
+
+def test_prompttuner_algorithms_just_in_time_is_in_time():
+    """(b) The idle GPU is given to a job that ends at its deadline."""
+    run = run_of(jobs((0, 10, 20), (25, 12, 12)), gpus=1)
+    assert starts(run) == [10.0, 25.0]
+    assert slo_attainment(run) == 1.0
+
+
+def test_prompttuner_algorithms_gpus_grow_until_the_deadline_is_met():
+    """(c) 20 s of work, 10 s of warm-up, due in 20 s: two GPUs; due in 11 s: none of four suffices, and the loop ends."""
+    run = run_of(jobs((0, 20, 20), (0, 50, 11)))
+    assert starts(run) == [10.0, None]
+    assert most(run, "warming a") == 2
+
+
+def test_prompttuner_algorithms_only_cold_gpus_warm_up():
+    """(d) Four GPUs would be in time; the cluster has two."""
+    assert starts(run_of(jobs((0, 40, 20)), gpus=2)) == [None]
+    assert starts(run_of(jobs((0, 40, 20)), gpus=4)) == [10.0]
+
+
+def test_prompttuner_algorithms_ready_times_are_instants():
+    """(e) At 100 s the first job's GPU is free at 120 s: too late for the second, which is due at 125 s."""
+    run = run_of(jobs((100, 10, 20), (100, 10, 25)))
+    assert starts(run) == [110.0, 110.0]
+    assert most(run, "warming a") == 2
+
+
+def test_prompttuner_algorithms_a_claim_lasts_until_its_instant():
+    """(f) The second job waits until 120 s for the first one's GPU and has it until 130 s; the third, due at 135 s, cannot."""
+    run = run_of(jobs((100, 10, 20), (100, 10, 32), (100, 10, 35)))
+    assert most(run, "warming a") == 2
+    assert slo_attainment(run) == 1.0
+
+
+def test_prompttuner_algorithms_the_last_gpu_counts():
+    """(g) A pool of one GPU, for which a job can wait."""
+    run = run_of(jobs((0, 10, 20), (1, 10, 30)))
+    assert starts(run) == [10.0, 20.0]
+    assert most(run, "warming a") == 1
+
+
+def test_prompttuner_algorithms_pools_are_apart():
+    """(h) A job of another LLM cannot wait for that GPU."""
+    run = run_of(jobs((0, 10, 20), (1, 10, 30, "b")))
+    assert starts(run) == [10.0, 11.0]
+    assert [most(run, f"warming {m}") for m in "ab"] == [1, 1]
+
+
+def test_prompttuner_algorithms_a_lone_burst_buys_once():
+    """Warming GPUs are waited for: rounds of 50 ms buy nothing again."""
+    for policy in (LAST, Polling(late="drop")):
+        run = run_of(jobs(*[(0, 10, 21)] * 3), policy, until=40.0)
+        assert most(run, "warming a") == 3
+        assert starts(run) == [10.0] * 3
+    assert most(run_of(jobs((0, 10, 20), (1, 10, 30)), replace(LAST, delaying=False)), "warming a") == 2
+
+
+def test_prompttuner_algorithms_each_start_has_the_least_gpus_that_suffice():
+    """Brute force on four jobs and four GPUs: one GPU less would have been too late, at the instant of the start."""
+    rng, several = np.random.default_rng(0), 0
+    for _ in range(60):
+        rows = [(rng.integers(30), rng.integers(5, 60), rng.integers(8, 60), "ab"[rng.integers(2)]) for _ in range(4)]
+        run = run_of(jobs(*sorted(rows)))
+        held = run.allocations.group_by("job").agg(pl.col("gpus").sum(), pl.col("start").min())
+        for job, gpus, start in held.select("job", "gpus", "start").iter_rows():
+            row = run.jobs.row(job, named=True)
+            left = row["submit"] + row["deadline"] - start
+            enough = [a for a in (1, 2, 3, 4) if row["target"] / a <= left + 1e-6]
+            assert enough
+            assert gpus == enough[0]
+            assert row["end"] == pytest.approx(start + row["target"] / gpus)
+            several += gpus > 1
+    assert several > 20
+
+
+def test_late_jobs_are_last_or_dropped():
+    trace = jobs((0, 40, 5), (0, 10, 30))
+    assert starts(run_of(trace, PromptTuner(), gpus=1)) == [20.0, 10.0]
+    assert starts(run_of(trace, gpus=1)) == [None, 10.0]
+
+
+def test_a_gpu_leaves_its_pool_after_the_window():
+    for window, second in ((60.0, 25.0), (4.0, 35.0), (0.0, 35.0)):
+        run = run_of(jobs((0, 10, 20), (25, 10, 20)), PromptTuner(window=window, late="drop"))
+        assert starts(run) == [10.0, second]
+        last = run.pools.filter(pl.col("gpus") == 0)["time"].max()
+        assert last == pytest.approx(second + 10 + window if window else second, abs=0.051)
+
+
+# --- pools and bills
+
+
+@dataclass(frozen=True)
+class Polling(PromptTuner):
+    """PromptTuner that decides every 50 ms, whether anything may have changed or not."""
+
+    def allocate(self, view):
+        return replace(super().allocate(view), wake=None)
+
+
+@pytest.fixture(scope="module")
+def scenario():
+    return PromptScenario(PromptJobs("low", minutes=6))(seed=4)
+
+
+@pytest.mark.parametrize("policy", [PromptTuner(window=20), Infless(), Infless(aware=True)], ids=lambda p: p.name)
+def test_gpus_are_conserved_and_paid(scenario, policy):
+    """Cold, warming, idle and busy GPUs are the cluster's at every instant, and the bill is their integral without the cold."""
+    run = scenario.run(policy)
+    reserved = run.pools.group_by("time", "name").agg(pl.col("gpus").last()).pivot("name", index="time", values="gpus")
+    times = np.unique(np.concatenate([run.timeline["time"], run.pools["time"]]))
+    frame = (
+        pl.DataFrame({"time": times})
+        .join(reserved, on="time", how="left")
+        .sort("time")
+        .fill_null(strategy="forward")
+        .fill_null(0.0)
+    )
+    held = run.allocations.select("gpus", "start", "end").to_numpy()
+    busy = np.array([held[(held[:, 1] <= t) & (t < held[:, 2]), 0].sum() for t in times])
+    kept = frame.drop("time").to_numpy().sum(axis=1)
+    assert (busy + kept <= 32 + 1e-9).all()
+    paid = ((busy + kept)[:-1] * np.diff(times)).sum() / 3600
+    assert cost(run, 1.0) == pytest.approx(paid)
+    assert kept[-1] == 0
+    window = policy.window if isinstance(policy, PromptTuner) else policy.keep_alive
+    for name in [name for name in frame.columns if name.startswith("idle")]:
+        llm = name.removeprefix("idle ")
+        came = run.allocations.filter(pl.col("job").is_in(np.flatnonzero(run.jobs["model"] == llm).tolist())).select(
+            "end", "gpus"
+        )
+        warmed = (
+            frame.select("time", gpus=-pl.col(f"warming {llm}").diff()) if f"warming {llm}" in frame.columns else None
+        )
+        came = np.concatenate(
+            [came.to_numpy(), *([] if warmed is None else [warmed.filter(pl.col("gpus") > 0).to_numpy()])]
+        )
+        for t, idle in zip(times, frame[name].to_numpy()):  # what is idle came within the window
+            assert idle <= came[(came[:, 0] > t - window - 0.06) & (came[:, 0] <= t), 1].sum(), f"{name} at {t}"
+
+
+def test_elasticflow_pays_for_the_whole_cluster(scenario):
+    run = scenario.run(ElasticFlow())
+    first = run.rounds["time"][0]
+    assert 3600 * cost(run, 1.0) == pytest.approx(32 * (run.jobs["end"].max() - first), rel=1e-6)
+    found = summary(run)
+    assert found["gpu_time_billed"] > found["gpu_time"]
+    assert found["late"] == 1 - slo_attainment(run)
+
+
+def test_event_driven_rounds_start_jobs_when_polling_does():
+    scenario = PromptScenario(PromptJobs("medium", minutes=2))(seed=1)
+    polled, woken = scenario.run(Polling()), scenario.run(PromptTuner())
+    assert woken.rounds.height < polled.rounds.height / 10
+    apart = (polled.jobs["start"] - woken.jobs["start"]).abs().max()
+    assert apart <= 0.05 + 1e-9
+
+
+def test_a_policy_takes_over_running_jobs(scenario):
+    """Their GPUs come to the pools as they end."""
+    from gpuschedlab.sim import Simulation
+
+    simulation = Simulation(scenario, Infless())
+    simulation.advance(150.0)
+    simulation.switch(PromptTuner())
+    run = simulation.run()
+    assert run.jobs["end"].null_count() == 0
+    assert run.pools.filter(pl.col("time") > 150, pl.col("gpus") > 0).height > 0
+
+
+def test_the_most_recent_idle_gpus_are_taken_first():
+    pool = Pool(idle=[(0.0, 1.0), (5.0, 2.0)])
+    assert pool.take(1.5) == 1.5
+    assert pool.idle == [(0.0, 1.0), (5.0, 0.5)]
+    pool.drop(1.2)
+    assert pool.idle == [(5.0, pytest.approx(0.3))]
+
+
+# --- baselines
+
+
+def test_infless_waits_for_its_slowest_instance_unless_it_reckons_with_it():
+    """An idle GPU; 20 s of work due in 15 s: two instances are in time if both are warm. Cold starts take 10 s."""
+    trace = jobs((0, 10, 20), (21, 20, 15))
+    blind, aware = (run_of(trace, Infless(aware=aware)) for aware in (False, True))
+    assert blind.jobs["end"].to_list() == [20.0, 41.0]  # one warm, one cold instance: 21 + 10 + 10
+    assert aware.jobs["end"].to_list() == [20.0, 36.0]  # four: 21 + 10 + 5
+
+
+def brute_share(gpus, seconds, setup, held, due, free, slot):
+    """The least level by simulation of fine steps."""
+    for top in range(len(gpus)):
+        done = owed = 0.0
+        before = held
+        step = slot / 100
+        for k in range(round(due / step)):
+            able = [a for a, g in enumerate(gpus[: top + 1]) if g <= free[int(k * step / slot + 1e-9)]]
+            now = gpus[able[-1]] if able else 0.0
+            owed = setup if now and now != before else owed
+            before = now
+            if owed > 1e-9:
+                owed -= step if now else 0.0
+            elif able:
+                done += step / seconds[able[-1]]
+        if done >= 1 - 1e-6:
+            return top
+    return -1
+
+
+def test_minimum_satisfactory_shares_are_the_least():
+    rng, found = np.random.default_rng(1), []
+    gpus = np.array([[1.0, 2.0, 4.0]])
+    for _ in range(60):
+        free = rng.integers(0, 5, 12).astype(float)
+        work, due, setup = rng.integers(4, 60), float(rng.integers(2, 55)), float(rng.integers(0, 3) * 5)
+        seconds = work / gpus
+        args = (setup, 0.0, due, free, 5.0)
+        share, _, _ = satisfactory_shares(
+            gpus, seconds, *(np.array([x]) for x in (setup, 0.0, 0.0, due)), free.copy(), 5.0
+        )
+        assert share[0] == brute_share(gpus[0], seconds[0], *args)
+        found.append(share[0])
+    assert len(set(found)) == 4
+
+
+def test_elasticflow_declines_what_would_make_others_late():
+    """One GPU, 10 s to start: the second job would not leave room for the first."""
+    run = run_of(jobs((0, 10, 22), (1, 10, 20)), ElasticFlow(late="drop"), gpus=1)
+    assert run.jobs["end"].to_list() == [20.0, None]
+    both = run_of(jobs((0, 10, 22), (1, 10, 20)), ElasticFlow(late="drop"), gpus=2)
+    assert slo_attainment(both) == 1.0
+
+
+def test_elasticflow_gives_away_spare_gpus_and_takes_them_back():
+    """60 s of work, due in 100 s: on four GPUs it ends at 10 + 15 s. Another one needs two: 20 s of work on two take 10 + 10 s."""
+    run = run_of(jobs((0, 60, 100)), ElasticFlow())
+    assert run.jobs["end"][0] == 25.0
+    later = run_of(jobs((0, 60, 100), (20, 60, 60)), ElasticFlow())
+    assert later.jobs["end"][0] == 40.0
+
+
+# --- workloads and bad input
+
+
+@pytest.mark.parametrize("load", LOADS)
+def test_a_trace_has_the_requests_of_the_table_and_one_peak(load):
+    trace = PromptJobs(load)(seed=2)
+    for llm, count in zip(("gpt2-base", "gpt2-large", "vicuna-7b"), LOADS[load], strict=True):
+        own = trace.filter(model=llm)
+        minutes = np.bincount((own["submit"].to_numpy() // 60).astype(int), minlength=MINUTES)
+        assert len(minutes) == MINUTES
+        assert minutes.sum() == count
+        assert minutes.max() == pytest.approx(5 * count / MINUTES, abs=1)
+        assert own["task"].n_unique() > 20
+    assert trace.equals(PromptJobs(load)(seed=2))
+
+
+def test_the_bank_saves_iterations_and_nothing_else():
+    plain, banked = (PromptJobs(bank=bank)(seed=3) for bank in (False, True))
+    assert (plain["target"] == plain["iterations"]).all()
+    assert plain["deadline"].equals(banked["deadline"])
+    saved = (plain["target"] / banked["target"]).to_numpy()
+    asks = banked["prompt"] == "bank"
+    assert (saved[~asks.to_numpy()] == 1).all()
+    assert np.median(saved[asks.to_numpy()]) == pytest.approx(1.5, abs=0.15)
+    tight = PromptJobs(slo=0.2, warm_up=0.5)(seed=3)
+    assert 0 < (tight["prompt"] == "bank").sum() < tight.height
+
+
+@dataclass(frozen=True)
+class Greedy(Round):
+    """Reserves more than there is."""
+
+    def allocate(self, view):
+        n = len(view)
+        return Allocation(np.zeros(n, int), np.zeros(n), reserved={"idle a": np.array([9.0])})
+
+
+def test_bad_input_is_named():
+    cold = Delays(kinds={"warm": 0.0, "cold": {"b": 10.0}})
+    with pytest.raises(SpeedError, match="'cold' says nothing of model 'a'; expected seconds"):
+        run_of(jobs((0, 10, 20)), delays=cold)
+    with pytest.raises(TraceError, match="column deadline .*found -5.0; expected seconds since submission, above 0"):
+        run_of(jobs((0, 10, -5)))
+    with pytest.raises(PolicyError, match="beside 9 reserved .*the cluster has 4 up"):
+        run_of(jobs((0, 10, 20)), Greedy())
+    with pytest.raises(PolicyError, match=r"PromptTuner.window: found -1"):
+        PromptTuner(window=-1)
