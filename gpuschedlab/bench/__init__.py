@@ -23,6 +23,7 @@ BENCHES = (
     "leases",
     "sia",
     "prompts",
+    "prompttuner",
 )
 """Benches, each a module of its name."""
 

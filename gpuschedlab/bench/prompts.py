@@ -24,12 +24,12 @@ from gpuschedlab.estimators.tiny_transformer import (
 
 WEIGHTS, TEXTS = "prompt_bank/weights.npz", "prompt_bank/texts.txt"
 CANDIDATES, CLUSTERS, VISITED = 300, 17, 1
-TARGET, CAP = 0.9, 150
+TARGET, CAP = 0.9, 120
 """Accuracy at which a prompt counts as tuned, and iterations after which it is given up."""
 
-RATE, BATCH, TEST = 0.05, 16, 128
-RANDOM, IDEAL = 20, 20
-"""Random prompts of the bank that are tuned per task (4.2.2), and the best by score of which the best is ideal (4.6.1)."""
+RATE, BATCH, TEST = 0.05, 16, 32
+RANDOM, IDEAL = 10, 10
+"""Random prompts of the bank that are tuned per task, and the best by score of which the best is ideal (the thesis: 20 each)."""
 
 
 @cache
@@ -88,7 +88,7 @@ def tune(task: Task, prompts: np.ndarray, rng: np.random.Generator, cap: int = C
     Returns
     -------
     iterations : (P,) int array
-        Steps until the accuracy on 128 further samples was 0.9; `cap` where it never was.
+        Steps until the accuracy on 32 further samples was 0.9; `cap` where it never was.
     losses : (cap + 1, P) float array
         On those samples; nan once all prompts are tuned.
     """
@@ -117,7 +117,7 @@ def study(task: Task, bank: PromptBank, prompts: np.ndarray, rng: np.random.Gene
     loss = score(np.arange(len(prompts)))
     best = np.argsort(loss, kind="stable")[:IDEAL]
     some = rng.choice(len(prompts), RANDOM, replace=False)
-    starts = [prompts[[two.prompt, brute.prompt]], prompts[best], prompts[some], gaussian(4, rng)]
+    starts = [prompts[[two.prompt, brute.prompt]], prompts[best], prompts[some], gaussian(3, rng)]
     ita, _ = tune(task, np.concatenate(starts), rng)
     ideal, random, noise = (part for part in np.split(ita[2:], [IDEAL, IDEAL + RANDOM]))
     return {
@@ -156,7 +156,7 @@ def text_features(lines: list[str], parts: int = 64) -> np.ndarray:
     return TruncatedSVD(parts, random_state=0).fit_transform(found)
 
 
-def run(data_dir=None, seeds: tuple = (0, 1, 2)) -> dict:
+def run(data_dir=None, seeds: tuple = (0, 1)) -> dict:
     """Tune prompts for the tasks that the model was not taught, and cluster real texts.
 
     Parameters
@@ -186,8 +186,10 @@ def run(data_dir=None, seeds: tuple = (0, 1, 2)) -> dict:
         "two_layer below median random": float((got["two_layer"] < got["random"]).mean()),
         "two_layer at 90 % of ideal": float((got["ideal"] >= 0.9 * got["two_layer"]).mean()),
         "brute at 90 % of ideal": float((got["ideal"] >= 0.9 * got["brute"]).mean()),
-        "gain over median random, median": float(np.median(got["random"] / got["two_layer"])),
-        "median over least random, median": float(np.median(got["random"] / got["random_min"])),
+        "speedup": float(np.median(got["random"] / got["two_layer"])),
+        "ideal_over_bank": float(np.median(got["ideal"] / got["two_layer"])),
+        "ideal_over_brute": float(np.median(got["ideal"] / got["brute"])),
+        "sensitivity": float(np.median(got["random"] / got["random_min"])),
     }
     lines = texts()
     x = text_features(lines)

@@ -104,13 +104,13 @@ def forward(weights: dict[str, np.ndarray], inputs: np.ndarray) -> tuple[np.ndar
     """
     span = inputs.shape[1]
     hidden = inputs + weights["places"][:span]
-    later = np.triu(np.full((span, span), -1e9), 1)
+    later = np.triu(np.full((span, span), -1e9, inputs.dtype), 1)
     kept = []
     for layer in range(LAYERS):
         w = {name: weights[f"{layer}.{name}"] for name in ("query", "key", "value", "mix", "up", "bias", "down")}
         a, ia = _normed(hidden)
         q, k, v = (_apart(a @ w[name]) for name in ("query", "key", "value"))
-        score = q @ k.transpose(0, 1, 3, 2) / np.sqrt(q.shape[-1]) + later
+        score = q @ k.transpose(0, 1, 3, 2) / q.shape[-1] ** 0.5 + later
         p = np.exp(score - score.max(axis=-1, keepdims=True))
         p /= p.sum(axis=-1, keepdims=True)
         o = _together(p @ v)
@@ -136,7 +136,7 @@ def backward(kept: list, g: np.ndarray) -> tuple[np.ndarray, dict[str, np.ndarra
         ours["mix"] = _by(o, g)
         go = _apart(g @ w["mix"].T)
         gp = go @ v.transpose(0, 1, 3, 2)
-        gs = p * (gp - (gp * p).sum(axis=-1, keepdims=True)) / np.sqrt(q.shape[-1])
+        gs = p * (gp - (gp * p).sum(axis=-1, keepdims=True)) / q.shape[-1] ** 0.5
         gq, gk, gv = (_together(x) for x in (gs @ k, gs.transpose(0, 1, 3, 2) @ q, p.transpose(0, 1, 3, 2) @ go))
         parts = {"query": gq, "key": gk, "value": gv}
         ours |= {name: _by(a, x) for name, x in parts.items()}

@@ -21,6 +21,7 @@ SOURCES = {
     "sia": "sia",
     "autosched": "autosched",
     "unisched": "unisched",
+    "prompttuner": "prompttuner",
 }
 """Sources by the name that the command line uses, and the module and table of each."""
 
