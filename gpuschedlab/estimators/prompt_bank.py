@@ -174,8 +174,8 @@ class PromptBank:
     rng: int | np.random.Generator = 0
 
     def __post_init__(self):
-        self.features = np.asarray(self.features, float).reshape(len(self.features), -1)
         _check(len(self.features), self.clusters)
+        self.features = np.asarray(self.features, float).reshape(len(self.features), -1)
         if len(self.features) > self.most:
             raise EstimatorError(
                 f"prompt bank: found {len(self.features)} prompts, which is more than most={self.most}; expected at most that."

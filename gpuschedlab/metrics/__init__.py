@@ -5,6 +5,7 @@ in one row (`table`). Per-job functions return arrays, one entry a measured job;
 """
 
 from gpuschedlab.metrics.fairness import finish_time_fairness, finish_time_fairness_by_type, unfair_fraction
+from gpuschedlab.metrics.pools import pool_levels
 from gpuschedlab.metrics.slo import slo_attainment, slo_violation
 from gpuschedlab.metrics.table import METRICS, Metric, compare, summary
 from gpuschedlab.metrics.times import Spread, bounded_slowdown, jct, measured, queueing, slowdown, spread
@@ -26,6 +27,7 @@ __all__ = [
     "jct",
     "makespan",
     "measured",
+    "pool_levels",
     "queueing",
     "slo_attainment",
     "slo_violation",

@@ -60,6 +60,7 @@ from gpuschedlab.plots.leases import (
 )
 from gpuschedlab.plots.lines import Lines, draw_lines
 from gpuschedlab.plots.load import LoadOverTime, busy_window, draw_load_over_time, load_over_time
+from gpuschedlab.plots.pools import Pools, draw_pools, pools
 from gpuschedlab.plots.sizes import SlowdownBySize, draw_slowdown_by_size, slowdown_by_size
 from gpuschedlab.plots.space import FreeSpace, draw_free_space, free_space
 from gpuschedlab.plots.style import Drawing, render
@@ -120,6 +121,7 @@ _DRAW = {
     Bootstrap: draw_bootstrap,
     LeaseBoard: draw_lease_board,
     TradeOff: draw_trade_off,
+    Pools: draw_pools,
 }
 
 
@@ -248,6 +250,7 @@ __all__ = [
     "MetricBars",
     "Moves",
     "Place",
+    "Pools",
     "Race",
     "SlowdownBySize",
     "SweepFront",
@@ -286,6 +289,7 @@ __all__ = [
     "plot_metric",
     "plot_slowdown_by_size",
     "plot_sweep",
+    "pools",
     "race",
     "render",
     "seats",

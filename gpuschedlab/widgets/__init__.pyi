@@ -8,6 +8,8 @@ from .core.cache import Cache as Cache
 from .core.knob_explorer import KnobExplorer as KnobExplorer
 from .explorer import Explorer as Explorer
 from .notebook_errors import find_errors as find_errors
+from .prompt_explorer import PromptExplorer as PromptExplorer
+from .prompt_lab import PromptLab as PromptLab
 from .small_cluster import SmallCluster as SmallCluster
 from .small_leases import SmallLeases as SmallLeases
 from .sources import Generated as Generated

@@ -1,0 +1,57 @@
+"""Warm pools over time: GPUs of each model that jobs hold, that are idle, and that are warming up."""
+
+import numpy as np
+import polars as pl
+
+LEVELS = {"time": pl.Float64, "llm": pl.Utf8, "idle": pl.Float64, "warming": pl.Float64, "busy": pl.Float64}
+
+
+def pool_levels(run) -> pl.DataFrame:
+    """GPUs of each model's pool from each instant on at which one of its numbers changes.
+
+    Parameters
+    ----------
+    run : Run
+        Of a policy that reserves GPUs as "idle MODEL" and "warming MODEL" (`Run.pools`); with any other there is but `busy`.
+
+    Returns
+    -------
+    polars.DataFrame
+        `time` (s), `llm`, `idle`, `warming`, `busy` (GPUs); the jobs' column `model` says to which pool they belong.
+    """
+    models = run.jobs["model"] if "model" in run.jobs.columns else pl.Series([None] * run.jobs.height, dtype=pl.Utf8)
+    names = models.fill_null("other")
+    held = run.allocations.filter(~pl.col("guest")) if "guest" in run.allocations.columns else run.allocations
+    held = held.with_columns(llm=names.gather(held["job"]))
+    parts = []
+    for llm in names.unique().sort().to_list():
+        own = held.filter(llm=llm)
+        steps = {"busy": _held(own)}
+        steps |= {what: _reserved(run.pools, f"{what} {llm}") for what in ("idle", "warming")}
+        times = np.unique(np.concatenate([time for time, _ in steps.values()]))
+        levels = {what: _at(times, *step) for what, step in steps.items()}
+        parts.append(pl.DataFrame({"time": times, "llm": [llm] * len(times)} | levels).select(list(LEVELS)))
+    return pl.concat(parts) if parts else pl.DataFrame(schema=LEVELS)
+
+
+def _held(rows: pl.DataFrame) -> tuple[np.ndarray, np.ndarray]:
+    """Instants and GPUs held from each on."""
+    start, end, gpus = (rows[name].to_numpy() for name in ("start", "end", "gpus"))
+    time, step = np.concatenate([start, end]), np.concatenate([gpus, -gpus])
+    order = np.argsort(time, kind="stable")
+    return time[order], np.round(np.cumsum(step[order]), 6)
+
+
+def _reserved(pools: pl.DataFrame, name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Instants and GPUs reserved under a name from each on, over all types."""
+    rows = pools.filter(name=name).sort("time", maintain_order=True)
+    if rows.is_empty():
+        return np.zeros(0), np.zeros(0)
+    steps = rows.with_columns(step=pl.col("gpus") - pl.col("gpus").shift(1).over("gpu_type").fill_null(0.0))
+    return steps["time"].to_numpy(), steps["step"].cum_sum().to_numpy()
+
+
+def _at(times: np.ndarray, instants: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Value of a step function at some instants, 0 before its first."""
+    at = np.searchsorted(instants, times, side="right") - 1
+    return np.where(at >= 0, values[np.maximum(at, 0)], 0.0) if len(values) else np.zeros(len(times))
