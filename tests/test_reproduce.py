@@ -59,7 +59,7 @@ def test_a_wrong_table_is_an_error(tmp_path, rows, problem):
 
 
 def test_an_unknown_table_lists_those_that_there_are():
-    with pytest.raises(LabError, match="expected one of autosched, pollux_artifact, sia, unisched"):
+    with pytest.raises(LabError, match="expected one of autosched, .*sia"):
         read_table("no_such")
 
 
