@@ -157,10 +157,10 @@ def test_a_prompt_that_scores_well_is_tuned_sooner():
     task = tiny.Task(0, 0)
     loss = bench.scores_on(task, prompts, rng)(np.arange(len(prompts)))
     order = np.argsort(loss)
-    iterations, losses = bench.tune(task, prompts[[*order[:3], *order[-3:]]], rng, cap=40)
-    assert iterations[:3].min() < 20
-    assert iterations[3:].min() == 40
-    assert losses[0, :3].max() < losses[0, 3:].min()
+    iterations, losses = bench.tune(task, prompts[[*order[:6], *order[-6:]]], rng, cap=40)
+    assert np.median(iterations[:6]) < np.median(iterations[6:])
+    assert iterations[0] < 20
+    assert losses[0, :6].max() < losses[0, 6:].min()
 
 
 def test_real_texts_cluster():

@@ -28,9 +28,6 @@ CLUSTERS = (40, 80, 120)
 DECISION = (17.0, 83.0)
 """Mean and longest scheduling time of the thesis (ms; 4.6.4)."""
 
-STUDENT = 2.262
-"""Quantile of Student's distribution for 95 % and ten seeds."""
-
 
 def measure(data_dir, policy: str, load: str, slo: float, seed: int, gpus: int = 32, kind: str = "") -> dict:
     """One run: late share, cost in dollars, and what the chapter says of starts.
@@ -88,10 +85,12 @@ def _start_share(scenario) -> float:
 
 def paired(name: str, ours: list[dict], base: list[dict]) -> dict:
     """Late share (%) and cost ($) of runs, and their differences from others of the same seeds with 95 % intervals."""
+    from scipy.stats import t
+
     row = {"what": name}
     for metric, unit in (("late", 100.0), ("cost", 1.0)):
         a, b = (unit * np.array([each[metric] for each in runs]) for runs in (ours, base))
-        half = STUDENT * (a - b).std(ddof=1) / np.sqrt(len(a)) if len(a) > 1 else np.nan
+        half = t.ppf(0.975, len(a) - 1) * (a - b).std(ddof=1) / np.sqrt(len(a)) if len(a) > 1 else np.nan
         row |= {metric: float(a.mean()), f"{metric} less": float((a - b).mean()), f"+- {metric}": float(half)}
     return row
 

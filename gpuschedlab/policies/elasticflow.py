@@ -64,9 +64,13 @@ class ElasticFlow(Round):
     slot: Annotated[float, Knob(0.1, 3600, log=True, unit="s", help="length of a slot of a plan")] = 5.0
     most: Most = 8
     late: Late = "last"
-    interval = 0.0
     placement = "pack"
     on_event = True
+
+    @property
+    def interval(self) -> float:
+        """Seconds of a slot: planned levels change on its grid, other rounds are at events."""
+        return self.slot
 
     def begin(self) -> _Admitted:
         """Which jobs were admitted."""
