@@ -151,16 +151,13 @@ def test_the_shipped_model_follows_instructions_that_it_was_not_taught():
     assert wrong < 0.5
 
 
-def test_a_prompt_that_scores_well_is_tuned_sooner():
+def test_the_prompt_of_the_least_loss_is_tuned_sooner_than_most():
     rng = np.random.default_rng(0)
-    prompts = bench.candidates(rng)
-    task = tiny.Task(0, 0)
+    prompts, task = bench.candidates(rng), tiny.Task(0, 0)
     loss = bench.scores_on(task, prompts, rng)(np.arange(len(prompts)))
-    order = np.argsort(loss)
-    iterations, losses = bench.tune(task, prompts[[*order[:6], *order[-6:]]], rng, cap=40)
-    assert np.median(iterations[:6]) < np.median(iterations[6:])
-    assert iterations[0] < 20
-    assert losses[0, :6].max() < losses[0, 6:].min()
+    iterations, losses = bench.tune(task, prompts[[loss.argmin(), *range(8)]], rng, cap=40)
+    assert iterations[0] < np.median(iterations[1:])
+    assert losses[0, 0] < losses[0, 1:].min()
 
 
 def test_real_texts_cluster():
