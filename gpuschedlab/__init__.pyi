@@ -30,6 +30,7 @@ from .policies import (
     TriagedEdf as TriagedEdf,
     UniSched as UniSched,
     Urgent as Urgent,
+    Ymir as Ymir,
 )
 from .sim import (
     Allocation as Allocation,

@@ -204,6 +204,18 @@ class Estimator(Knobbed):
         """
         return true
 
+    def factors(self, mode: str, true: np.ndarray, models: tuple[str, ...]) -> np.ndarray:
+        """What a policy may know of the speed factors of pairs of models; by default the truth.
+
+        Parameters
+        ----------
+        mode : {"merged", "transfer"}
+        true : (M, M) float array
+            As `Speeds.merged` or `Speeds.transfer`, nan where a pair is unknown: it must stay unknown.
+        models : tuple of str
+        """
+        return true
+
     def renewed(self, view) -> np.ndarray | None:
         """Ask `update`, and check its answer: the door that simulations use.
 

@@ -18,9 +18,10 @@ from gpuschedlab.policies.themis import Themis, ThemisRounds
 from gpuschedlab.policies.threesigma import ThreeSigma
 from gpuschedlab.policies.tiresias import Tiresias
 from gpuschedlab.policies.unisched import UniSched
+from gpuschedlab.policies.ymir import Ymir
 
 _ORDERS = (Fifo, Sjf, Srtf, Edf, Tiresias, Themis, Lucid)
-_ROUNDS = (ThemisRounds, Gavel, Shockwave, Optimus, Pollux, Sia)
+_ROUNDS = (ThemisRounds, Gavel, Shockwave, Optimus, Pollux, Sia, Ymir)
 _DEADLINES = (Chronus, UniSched, Hydra, Genie, ThreeSigma, TriagedEdf, Urgent)
 _PROMPTS = (PromptTuner, Infless, ElasticFlow)
 ALL = {cls.__name__.lower(): cls for cls in _ORDERS + _ROUNDS + _DEADLINES + _PROMPTS}

@@ -315,10 +315,23 @@ class View:
     @cached_property
     def metric(self) -> np.ndarray:
         """(n,) metric that its training shows now, nan where no curve is known."""
+        return self._metric_after(np.inf)
+
+    def metric_after(self, effort: float) -> np.ndarray:
+        """Metric (n,) that jobs showed after so much effort since their last start or change of partner; nan: not yet.
+
+        Parameters
+        ----------
+        effort : float
+            In the unit of progress, as in `effort`; of jobs trained alone it is their progress.
+        """
+        return self._metric_after(effort)
+
+    def _metric_after(self, most: float) -> np.ndarray:
         curves = None if self.speeds is None else self.speeds.curves
         if curves is None:
             return np.full(len(self), np.nan)
-        shown = curves.at(self.model, self.progress)
+        shown = _until(curves.at(self.model, np.minimum(self.progress, most)), self.progress, most)
         job, body = self._state.job, self._state.body
         paired = self.merged & (body["partner"][self.index] >= 0)
         for mode, rows, other in (
@@ -327,9 +340,25 @@ class View:
         ):
             rows = np.flatnonzero(rows)
             models = job["model"][other[self.index[rows]]]
-            seen = curves.at_pair(mode, self.model[rows], models, self.effort[rows])
-            shown[rows] = np.where(np.isnan(seen), shown[rows], seen)
+            seen = curves.at_pair(mode, self.model[rows], models, np.minimum(self.effort[rows], most))
+            shown[rows] = np.where(np.isnan(seen), shown[rows], _until(seen, self.effort[rows], most))
         return shown
+
+    @property
+    def delay_kinds(self) -> tuple[str, ...]:
+        """Kinds of start that an answer may name (`Delays.kinds`)."""
+        return self._simulation.delays.names
+
+    def factors(self, mode: str) -> np.ndarray | None:
+        """Speed factors by pair of models (M, M), as far as the estimator knows them; None where no pair is known.
+
+        Parameters
+        ----------
+        mode : {"merged", "transfer"}
+            As the fields of `Speeds`; nan where the pair is unknown.
+        """
+        true = None if self.speeds is None else getattr(self.speeds, mode)
+        return None if true is None else self._simulation.estimator.factors(mode, true, self.speeds.models)
 
     def rates(self, types: np.ndarray, nodes: np.ndarray, gpus: np.ndarray) -> np.ndarray:
         """Progress a second now of each job in each of C configurations, as far as the estimator knows it.
@@ -360,3 +389,8 @@ class View:
         named = self.model >= 0
         table = self.speeds.rates(self.model[named], self.progress[named], np.maximum(known, 0), nodes, gpus)
         out[named] = np.where((known >= 0) & (asked | self.elastic[:, None])[named], table, np.nan)
+
+
+def _until(shown, reached, most) -> np.ndarray:
+    """What was shown, nan for jobs that have not come so far."""
+    return shown if np.isinf(most) else np.where(reached >= most - 1e-9, shown, np.nan)

@@ -1,0 +1,130 @@
+"""Ymir's task merger (thesis 3.10 to 3.14): jobs alone or in pairs, on so many GPUs, counted by class of equal jobs."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+
+from gpuschedlab.optim import Program
+
+TEMPORAL, SPATIAL = 0, 1
+"""Modes of a pair: the second starts from the result of the first; both are trained jointly."""
+
+
+@dataclass(frozen=True, eq=False)
+class Merging:
+    """What the merger chooses from: C classes of equal jobs, P pairs of classes, K configurations on T GPU types.
+
+    Parameters
+    ----------
+    count : (C,) int array
+        Jobs of each class.
+    cost : (C, K) float array
+        Slowdown of a job in each configuration, nan where it cannot run.
+    first, second : (P,) int arrays
+        Classes of each pair.
+    pair_cost : (P, K) float array
+        Slowdown of both jobs of a pair, divided by its gain; nan where it cannot run.
+    gpus, kind : (K,) int arrays
+        GPUs and GPU type of each configuration.
+    room : (T,) float array
+        GPUs of each type.
+    idle : (C,) float array
+        Cost of a job that gets nothing.
+
+    Examples
+    --------
+    >>> from gpuschedlab.optim import solve
+    >>> one = dict(first=np.zeros(0, int), second=np.zeros(0, int), pair_cost=np.zeros((0, 3)), idle=np.array([9.0]))
+    >>> each = np.array([[2.0, 1.0, 0.5]])  # seconds on 1, 2, 4 GPUs over those on 2
+    >>> m = Merging(np.array([2]), each, gpus=np.array([1, 2, 4]), kind=np.zeros(3, int), room=np.array([4.0]), **one)
+    >>> m.table(solve(m.program()).x)[0].tolist()
+    [[0, 2, 0]]
+    """
+
+    count: np.ndarray
+    cost: np.ndarray
+    first: np.ndarray
+    second: np.ndarray
+    pair_cost: np.ndarray
+    gpus: np.ndarray
+    kind: np.ndarray
+    room: np.ndarray
+    idle: np.ndarray
+
+    def columns(self) -> tuple[np.ndarray, np.ndarray]:
+        """Rows and configurations (n,) of all columns: row r < C is a class, row C + p is a pair."""
+        return np.nonzero(~np.isnan(np.concatenate([self.cost, self.pair_cost])))
+
+    def program(self) -> Program:
+        """Largest saving against leaving all jobs idle; a class has no more than its jobs, a type no more than its GPUs."""
+        row, config = self.columns()
+        C, T, n = len(self.count), len(self.room), len(row)
+        pair = np.maximum(row - C, 0)
+        is_pair = row >= C
+        at, p = np.arange(n), pair[is_pair]
+        own = np.where(is_pair, 0, row)
+        own[is_pair] = self.first[p]
+        cost = np.concatenate([self.cost, self.pair_cost])[row, config]
+        saved = self.idle[own] - cost
+        saved[is_pair] += self.idle[self.second[p]]
+        rows = np.concatenate([own, self.second[p], C + self.kind[config]])
+        cols = np.concatenate([at, at[is_pair], at])
+        data = np.concatenate([np.ones(n + len(p)), self.gpus[config].astype(float)])
+        A = sp.csc_array((data, (rows, cols)), shape=(C + T, n))
+        limit = np.concatenate([self.count.astype(float), self.room])
+        most = self.count[own].astype(float)
+        return Program(saved, A, row_upper=limit, upper=most, integrality=True, maximize=True, name="task merger")
+
+    def table(self, x) -> tuple[np.ndarray, np.ndarray]:
+        """How often each class (C, K) and pair (P, K) gets each configuration, from a solution (n,)."""
+        found = np.zeros((len(self.count) + len(self.first), len(self.gpus)), np.int64)
+        found[self.columns()] = np.round(x)
+        return found[: len(self.count)], found[len(self.count) :]
+
+
+def transfer_weight(a, b, pair, mode) -> np.ndarray:
+    """How much sooner two jobs end as a pair than one after the other, shortest first (equations 3.15 and 3.16).
+
+    Parameters
+    ----------
+    a, b : float arrays
+        Seconds of each alone, on the same GPUs.
+    pair : float array
+        Temporal: seconds of b after a; spatial: seconds of both, trained jointly.
+    mode : int array
+        TEMPORAL or SPATIAL.
+
+    Examples
+    --------
+    >>> transfer_weight(10.0, 20.0, np.array([10.0, 15.0]), np.array([TEMPORAL, SPATIAL])).round(3).tolist()
+    [1.333, 1.333]
+    """
+    apart = 2 * np.minimum(a, b) + np.maximum(a, b)
+    return apart / np.where(np.asarray(mode) == TEMPORAL, 2 * a + pair, 2 * pair)
+
+
+def slowdown(seconds, gpus, share, literal: bool = False) -> np.ndarray:
+    """Seconds (n, K) over those on a fair share of GPUs: the fewest that are no fewer, or the most that there are.
+
+    Parameters
+    ----------
+    seconds : (n, K) float array
+        nan where impossible.
+    gpus : (K,) int array
+    share : float
+        GPUs.
+    literal : bool
+        The inverse, as equation 3.9 is printed; its minimum gives jobs as few GPUs as possible.
+
+    Examples
+    --------
+    >>> slowdown(np.array([[8.0, 4.0, np.nan]]), np.array([1, 2, 4]), 3).tolist()
+    [[2.0, 1.0, nan]]
+    """
+    far = np.where(gpus >= share, gpus - share, gpus.max(initial=0) + share - gpus)
+    far = np.where(np.isnan(seconds), np.inf, far)
+    if not len(seconds):
+        return seconds
+    fair = seconds[np.arange(len(seconds)), far.argmin(axis=1)][:, None]
+    return fair / seconds if literal else seconds / fair
