@@ -1,0 +1,219 @@
+"""Ymir: the program against brute force, what a schedule of it must hold, and merges that help or do not."""
+
+from itertools import product
+
+import numpy as np
+import polars as pl
+import pytest
+
+import gpuschedlab as lab
+from gpuschedlab.optim import solve
+from gpuschedlab.problems.merging import SPATIAL, TEMPORAL, Merging, slowdown, transfer_weight
+from gpuschedlab.speeds import Curves, Delays, Speeds
+
+GPUS = np.array([1, 2, 3, 4, 8])
+
+
+def instance(rng, classes: bool) -> Merging:
+    """Up to 5 jobs, or classes of equal jobs, on up to 8 GPUs; some pairs of them."""
+    n = int(rng.integers(1, 6))
+    count = rng.integers(1, 3, n) if classes else np.ones(n, int)
+    cost = rng.uniform(0.2, 4, (n, len(GPUS)))
+    cost[rng.random(cost.shape) < 0.2] = np.nan
+    pairs = [(a, b) for a, b in product(range(n), repeat=2) if a != b and rng.random() < 0.3]
+    first, second = (np.array([p[k] for p in pairs], int) for k in (0, 1))
+    pair_cost = rng.uniform(0.2, 5, (len(pairs), len(GPUS)))
+    room = np.array([float(rng.integers(1, 9))])
+    return Merging(count, cost, first, second, pair_cost, GPUS, np.zeros(5, int), room, rng.uniform(4, 9, n))
+
+
+def apart(m: Merging) -> Merging:
+    """The same program with one class per job."""
+    owner = np.repeat(np.arange(len(m.count)), m.count)
+    pairs = [
+        (i, j, p)
+        for p, (a, b) in enumerate(zip(m.first, m.second, strict=True))
+        for i, j in product(np.flatnonzero(owner == a), np.flatnonzero(owner == b))
+    ]
+    first, second, of = (np.array([p[k] for p in pairs], int) for k in range(3))
+    ones = np.ones(len(owner), int)
+    return Merging(ones, m.cost[owner], first, second, m.pair_cost[of], m.gpus, m.kind, m.room, m.idle[owner])
+
+
+def best(m: Merging, left: frozenset, room: float) -> float:
+    """Largest saving of single jobs, by trying all that the first one can get."""
+    if not left:
+        return 0.0
+    i = min(left)
+    rest = left - {i}
+    found = best(m, rest, room)
+    for k in np.flatnonzero((m.gpus <= room) & ~np.isnan(m.cost[i])):
+        found = max(found, m.idle[i] - m.cost[i, k] + best(m, rest, room - m.gpus[k]))
+    for p, (a, b) in enumerate(zip(m.first, m.second, strict=True)):
+        if i in (a, b) and {a, b} <= left:
+            for k in np.flatnonzero(m.gpus <= room):
+                saved = m.idle[a] + m.idle[b] - m.pair_cost[p, k]
+                found = max(found, saved + best(m, left - {a, b}, room - m.gpus[k]))
+    return found
+
+
+def value(m: Merging) -> float:
+    return solve(m.program(), gap=0.0).objective if m.columns()[0].size else 0.0
+
+
+def test_ymir_program_equals_brute_force():
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        m = instance(rng, classes=False)
+        assert value(m) == pytest.approx(best(m, frozenset(range(len(m.count))), m.room[0]), abs=1e-6)
+
+
+def test_ymir_program_by_class_equals_that_by_job():
+    rng = np.random.default_rng(1)
+    for _ in range(60):
+        m = instance(rng, classes=True)
+        assert value(m) == pytest.approx(value(apart(m)), abs=1e-6)
+
+
+def test_ymir_program_has_no_job_twice():
+    rng = np.random.default_rng(2)
+    for _ in range(60):
+        m = instance(rng, classes=True)
+        if not m.columns()[0].size:
+            continue
+        single, pairs = m.table(solve(m.program()).x)
+        used = single.sum(axis=1)
+        np.add.at(used, m.first, pairs.sum(axis=1))
+        np.add.at(used, m.second, pairs.sum(axis=1))
+        assert (used <= m.count).all()
+        assert single.sum(axis=0) @ GPUS + pairs.sum(axis=0) @ GPUS <= m.room[0]
+
+
+def test_ymir_program_literal_objective_starves():
+    """Two jobs, 4 GPUs: the printed objective gives each one GPU, its inverse each two."""
+    seconds = np.array([[8.0, 4.5, 3.5, 3.0, np.nan]] * 2)
+    nothing = {"first": np.zeros(0, int), "second": np.zeros(0, int), "pair_cost": np.zeros((0, 5))}
+    found = []
+    for literal in (False, True):
+        cost = slowdown(seconds, GPUS, 2, literal)
+        m = Merging(
+            np.ones(2, int),
+            cost,
+            **nothing,
+            gpus=GPUS,
+            kind=np.zeros(5, int),
+            room=np.array([4.0]),
+            idle=np.full(2, 9.0),
+        )
+        found.append((m.table(solve(m.program()).x)[0] @ GPUS).tolist())
+    assert found == [[2, 2], [1, 1]]
+
+
+def test_transfer_weight_by_hand():
+    """10 s and 20 s alone: shortest first they end at 10 and 30."""
+    assert transfer_weight(10.0, 20.0, 10.0, TEMPORAL) == pytest.approx(40 / (10 + 20))
+    assert transfer_weight(10.0, 20.0, 25.0, SPATIAL) == pytest.approx(40 / 50)
+
+
+# --- schedules
+
+EPOCH = 60.0
+
+
+def speeds(transfer=None, merged=None, curves=None, epochs=6.0) -> Speeds:
+    """Tasks a, b and c: an epoch a minute on one GPU, twice as fast on two, 3.2 times on four."""
+    rows = [(m, n, n and 1, epochs, r / EPOCH) for m in "abc" for n, r in ((1, 1.0), (2, 2.0), (4, 3.2))]
+    frame = pl.DataFrame(rows, ["model", "n_gpus", "n_nodes", "progress", "rate"], orient="row")
+    frame = frame.with_columns(gpu_type=pl.lit("v100"))
+    return Speeds.from_frame(frame, transfer=transfer, merged=merged, curves=curves)
+
+
+def curve(mode, model, other, values) -> pl.DataFrame:
+    columns = {"progress": np.arange(1.0, len(values) + 1), "metric": values}
+    return pl.DataFrame(columns).with_columns(mode=pl.lit(mode), model=pl.lit(model), other=pl.lit(other, pl.Utf8))
+
+
+def trace(*models, epochs=6.0, **columns) -> pl.DataFrame:
+    n = len(models)
+    jobs = {"job_id": [f"{i}{m}" for i, m in enumerate(models)], "submit": [float(i) for i in range(n)]}
+    jobs |= {"gpus": [1.0] * n, "duration": [epochs * EPOCH] * n, "model": list(models), "target": [epochs] * n}
+    return pl.DataFrame(jobs | columns)
+
+
+ONE = lab.Cluster.homogeneous(1, 1)
+GOOD = {("a", "b"): 3.0, ("b", "a"): 3.0}
+AFTER = {("a", "b"): 3.0}
+
+
+def test_merging_in_time_hands_over_gpus_at_once():
+    """One GPU: the first job takes 6 minutes, the second 2 more, from its result."""
+    run = lab.simulate(
+        trace("a", "b", submit=[0.0, 0.0]), ONE, lab.Ymir(spatial=False, entrants=4.0), speeds=speeds(AFTER)
+    )
+    assert run.jobs["end"].to_list() == [360.0, 480.0]
+
+
+def test_merging_in_space_counts_gpus_once():
+    run = lab.simulate(
+        trace("a", "b", submit=[0.0, 0.0]), ONE, lab.Ymir(temporal=False, entrants=4.0), speeds=speeds(None, GOOD)
+    )
+    assert run.jobs["end"].to_list() == [120.0, 120.0]
+
+
+@pytest.mark.parametrize("models", [("a", "a"), ("a", "b")])
+def test_one_task_or_unwilling_jobs_are_never_merged(models):
+    jobs = trace(*models, submit=[0.0, 0.0], sharing=["yes", "no"])
+    run = lab.simulate(jobs, ONE, lab.Ymir(entrants=4.0), speeds=speeds(GOOD, GOOD))
+    assert run.jobs["end"].to_list() == [360.0, 720.0]
+
+
+def test_jobs_that_began_are_not_merged_in_space():
+    """The second comes after the first round: the first has made progress."""
+    run = lab.simulate(trace("a", "b"), ONE, lab.Ymir(temporal=False, entrants=4.0), speeds=speeds(None, GOOD))
+    assert run.jobs["end"].max() >= 720.0
+
+
+@pytest.mark.parametrize(("better", "end"), [(False, None), (True, 480.0)])
+def test_a_bad_merge_in_time_is_split_after_two_epochs(better, end):
+    """B's metric after A falls: at the round after its second epoch it begins again from its own."""
+    after = [0.5, 0.9 if better else 0.4] + [0.9 if better else 0.3] * 6
+    curves = Curves.from_frame(pl.concat([curve("transfer", m, o, after) for m, o in ("ab", "ba")]))
+    made = lab.Ymir(spatial=False, entrants=4.0)
+    table = speeds(GOOD if better else {("a", "b"): 1.9, ("b", "a"): 1.9}, curves=curves)
+    run = lab.simulate(trace("a", "b", submit=[0.0, 0.0]), ONE, made, speeds=table)
+    first, second = run.jobs["end"].sort()
+    assert first == 360.0
+    # Split at 480 s, two epochs after its start at 360 s, it needs its 6 minutes.
+    assert second == (end or 840.0)
+    assert run.jobs["restarts"].sum() == (0 if better else 1)
+
+
+@pytest.mark.parametrize("better", [False, True])
+def test_a_bad_merge_in_space_is_split_after_two_epochs(better):
+    """Both are trained jointly for 2 minutes; then each on its own, with the progress that it has made, the second from the round at 6 minutes."""
+    joint = [0.5, 0.9 if better else 0.4] + [0.9 if better else 0.4] * 6
+    curves = Curves.from_frame(pl.concat([curve("merged", m, o, joint) for m, o in ("ab", "ba")]))
+    table = speeds(None, {("a", "b"): 1.5, ("b", "a"): 1.5}, curves=curves)
+    run = lab.simulate(trace("a", "b", submit=[0.0, 0.0]), ONE, lab.Ymir(temporal=False, entrants=4.0), speeds=table)
+    ends = run.jobs["end"].sort().to_list()
+    assert ends == ([240.0, 240.0] if better else [120.0 + 180.0, 360.0 + 180.0])
+
+
+def test_pipelines_have_whole_nodes():
+    jobs = trace("a", "b", submit=[0.0, 0.0], pipeline=["yes", "no"])
+    run = lab.simulate(jobs, lab.Cluster.homogeneous(2, 4), lab.Ymir(), speeds=speeds())
+    assert run.allocations.filter(pl.col("job") == 0)["gpus"].unique().to_list() == [4.0]
+
+
+def test_kinds_of_start_are_named_where_the_scenario_has_them():
+    """A cold start takes 30 s, the one after a hand-over 5 s."""
+    delays = Delays(kinds={"cold": 30.0, "warm": 5.0})
+    jobs = trace("a", "b", submit=[0.0, 0.0])
+    run = lab.simulate(jobs, ONE, lab.Ymir(spatial=False, entrants=4.0), speeds=speeds(AFTER), delays=delays)
+    assert run.jobs["end"].to_list() == [390.0, 515.0]
+
+
+def test_profiling_comes_first_and_once():
+    run = lab.simulate(trace("a"), lab.Cluster.homogeneous(1, 2), lab.Ymir(profile=60.0), speeds=speeds())
+    # Alone on 2 GPUs it would take 180 s; the first round of 120 s profiles it.
+    assert run.jobs["end"][0] == pytest.approx(120.0 + 180.0, abs=1.0)
