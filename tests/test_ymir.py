@@ -190,7 +190,7 @@ def test_a_bad_merge_in_time_is_split_after_two_epochs(better, end):
 
 @pytest.mark.parametrize("better", [False, True])
 def test_a_bad_merge_in_space_is_split_after_two_epochs(better):
-    """Both are trained jointly for 2 minutes; then each on its own, with the progress that it has made, the second from the round at 6 minutes."""
+    """Both are trained jointly for 2 minutes; then each goes on alone, the second from the round at 6 minutes."""
     joint = [0.5, 0.9 if better else 0.4] + [0.9 if better else 0.4] * 6
     curves = Curves.from_frame(pl.concat([curve("merged", m, o, joint) for m, o in ("ab", "ba")]))
     table = speeds(None, {("a", "b"): 1.5, ("b", "a"): 1.5}, curves=curves)
