@@ -29,8 +29,9 @@ SMALL = {
     "09_autosched": {"DAYS": 1, "JOBS": 400, "NODES": 6},
     "10_causal": {"JOBS": 1000},
     "11_autosched_results": {"DAYS": 1, "JOBS": 200, "NODES": 6, "SEEDS": 1},
-    "14_unisched": {"JOBS": 15, "NODES": 2},
+    "12_ymir": {"JOBS": 12, "NODES": 1},
     "13_prompttuner": {"GPUS": 16},
+    "14_unisched": {"JOBS": 15, "NODES": 2},
     "app": {"DAYS": 1, "JOBS": 600, "NODES": 6},
 }
 

@@ -128,7 +128,7 @@ class Transferability(Estimator):
     """What a policy knows of the gains of pairs of tasks, beside another estimator of durations.
 
     ``oracle``: the measured speed factors. ``target``: of each task the mean factor over all other partners, leaving the
-    partner itself out. ``none``: no task is worth anything to another. Noise multiplies what a factor has above or below 1.
+    partner itself out. ``none``: no task is worth anything to another. Noise multiplies a factor by 1 + noise u, u uniform in -1 to 1.
 
     Differs from the paper in
     -------------------------
@@ -148,7 +148,7 @@ class Transferability(Estimator):
     """
 
     mode: Annotated[str, Knob(choices=("oracle", "target", "none"), help="what is known of pairs")] = "oracle"
-    noise: Annotated[float, Knob(0, 1, help="largest relative error of a gain")] = 0.0
+    noise: Annotated[float, Knob(0, 1, help="largest relative error of a factor")] = 0.0
     rng: Annotated[int, Knob(0, 2**31 - 1, tuned=(0, 99), help="seed of the noise")] = 0
     durations: Estimator = field(default_factory=Oracle)
 
@@ -179,7 +179,7 @@ class Transferability(Estimator):
         found = true if self.mode == "oracle" else _others(true, known, axis=0 if mode == "transfer" else 1)
         if self.noise:
             draw = np.random.default_rng([self.rng, mode == "merged"]).uniform(-1, 1, true.shape)
-            found = np.where(found > 0, np.maximum(1 + (found - 1) * (1 + self.noise * draw), 0.01), found)
+            found = np.where(found > 0, np.maximum(found * (1 + self.noise * draw), 0.01), found)
         return np.where(known, found, np.nan)
 
 

@@ -19,6 +19,7 @@ from gpuschedlab.reproduce.study import Study
 SOURCES = {
     "pollux-artifact": "pollux_artifact",
     "sia": "sia",
+    "ymir": "ymir",
     "autosched": "autosched",
     "unisched": "unisched",
     "prompttuner": "prompttuner",

@@ -16,3 +16,4 @@ from .sources import Generated as Generated
 from .trace_explorer import TraceExplorer as TraceExplorer
 from .trace_shape import Shape as Shape, bend as bend
 from .unisched_explorer import UniSchedExplorer as UniSchedExplorer
+from .ymir_explorer import YmirExplorer as YmirExplorer
