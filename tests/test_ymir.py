@@ -217,3 +217,12 @@ def test_profiling_comes_first_and_once():
     run = lab.simulate(trace("a"), lab.Cluster.homogeneous(1, 2), lab.Ymir(profile=60.0), speeds=speeds())
     # Alone on 2 GPUs it would take 180 s; the first round of 120 s profiles it.
     assert run.jobs["end"][0] == pytest.approx(120.0 + 180.0, abs=1.0)
+
+
+@pytest.mark.parametrize("factor", [None, 0.0])
+def test_pairs_that_are_unknown_or_never_get_there_are_not_merged(factor):
+    """Of a and b nothing is known, or that they never reach their targets; of c all is."""
+    table = {("a", "c"): 2.0} | ({} if factor is None else {("a", "b"): factor, ("b", "a"): factor})
+    jobs = trace("a", "b", submit=[0.0, 0.0])
+    run = lab.simulate(jobs, ONE, lab.Ymir(entrants=4.0), speeds=speeds(table, table))
+    assert run.jobs["end"].sort().to_list() == [360.0, 720.0]

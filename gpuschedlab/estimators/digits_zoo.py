@@ -197,7 +197,7 @@ def _accuracy(task, split, trunk, rng, beside=None) -> float:
     return float((forward(w, xt)[2].argmax(axis=1) == yt).mean())
 
 
-def make(seeds: int = 6) -> pl.DataFrame:
+def make(seeds: int = 4) -> pl.DataFrame:
     """Means over seeds, rounded to 5 decimals."""
     every = pl.concat(measure(seed) for seed in range(seeds))
     mean = every.group_by("source", "target", maintain_order=True).mean()

@@ -61,8 +61,8 @@ def transfer_speeds(
     Raises
     ------
     SpeedError
-        A column is missing, a task's own curve is missing or never reaches its target, or its samples are not
-        known.
+        A column is missing, a task is paired with itself, its own curve is missing or never reaches its target, or its
+        samples are not known.
 
     Notes
     -----
@@ -88,6 +88,8 @@ def transfer_speeds(
     need_columns(own, f"{who}, own", ("fm", *SETTING, "epoch", "value"))
     need_columns(temporal, f"{who}, temporal", ("fm", "source", "target", "epoch", "value"))
     need_columns(spatial, f"{who}, spatial", ("fm", "task_a", "task_b", "task", "epoch", "value"))
+    _check_partners(who, temporal, "temporal", "source", "target")
+    _check_partners(who, spatial, "spatial", "task_a", "task_b")
     goals = targets.select(model="task", goal="target")
     partner = pl.when(pl.col("task") == pl.col("task_a")).then("task_b").otherwise("task_a")
     alone = own.join(targets.select(SETTING), on=SETTING, maintain_order="left")
@@ -129,6 +131,16 @@ def _saved(points: pl.DataFrame, alone: pl.DataFrame) -> pl.DataFrame:
     """Factor `model, other, factor` of each pair: epochs alone over epochs in the pair, 0 where it never gets there."""
     found = _epochs(points).join(alone, on="model", maintain_order="left")
     return found.select("model", "other", factor=(pl.col("alone") / pl.col("epochs")).fill_null(0.0))
+
+
+def _check_partners(who: str, frame: pl.DataFrame, name: str, one: str, other: str) -> None:
+    """Raise SpeedError where a task is its own partner."""
+    same = frame.filter(pl.col(one) == pl.col(other))
+    if same.height:
+        raise SpeedError(
+            f"{who}, {name}: found task {same[one][0]!r} as its own partner; expected two different tasks in {one} and "
+            f"{other}. Leave such rows out."
+        )
 
 
 def _check_alone(goals: pl.DataFrame, alone: pl.DataFrame, samples: Mapping[str, float] | None) -> None:
