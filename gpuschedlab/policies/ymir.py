@@ -134,7 +134,7 @@ class _Jobs:
         listed = (gpus < WHOLE) | (gpus % WHOLE == 0)
         able = np.where(view.elastic[:, None], listed, np.ceil(view.gpus)[:, None] == gpus)
         able |= ~(able & ~np.isnan(rate)).any(axis=1)[:, None]
-        pipeline = view.text_is("pipeline", "yes")
+        pipeline = view.texts("pipeline") == "yes"
         whole = gpus % view.cluster.node_gpus.max() == 0
         rate[~able | (pipeline[:, None] & ~whole) | (gpus > view.capacity[kind])] = np.nan
         work = work_left(view)[:, None] / rate
@@ -161,7 +161,7 @@ class _Units:
         table = _Table(view, jobs)
         paired = {i for g in kept.groups(view) for i in g[:2]}
         fresh = (view.progress == 0) & ~view.running & ~np.isin(view.index, list(kept.source) or [-1])
-        closed = view.text_is("sharing", "no")
+        closed = view.texts("sharing") == "no"
         classes: dict[tuple, list] = {}
         for i in np.flatnonzero(enters):
             if i not in paired:
@@ -336,6 +336,6 @@ def _kinds(view, source) -> np.ndarray | None:
     again = view.executed > 0
     kinds = np.where(again, "hidden", "cold").astype(object)
     kinds[(source >= 0) & ~again] = "warm"
-    kinds[view.text_is("pipeline", "yes")] = "pipelined"
+    kinds[view.texts("pipeline") == "yes"] = "pipelined"
     kinds[~np.isin(kinds, names)] = ""
     return kinds

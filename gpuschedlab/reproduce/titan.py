@@ -4,9 +4,9 @@ from functools import cache
 
 import polars as pl
 
+from gpuschedlab.bench.data import read_data
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.errors import LabError
-from gpuschedlab.reproduce.study import read_data
 from gpuschedlab.sim import Delays, Scenario
 from gpuschedlab.speeds import Transfer, transfer_speeds
 from gpuschedlab.speeds.finetune import StepTimes, finetune_speeds

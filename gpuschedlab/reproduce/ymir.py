@@ -10,9 +10,10 @@ from itertools import product
 import numpy as np
 import polars as pl
 
+from gpuschedlab.bench.data import read_data
 from gpuschedlab.reproduce import titan
 from gpuschedlab.reproduce.published import Number
-from gpuschedlab.reproduce.study import Study, read_data
+from gpuschedlab.reproduce.study import Study
 
 WITHIN = 2.0
 """Seconds within which a job's run time counts as equal."""
