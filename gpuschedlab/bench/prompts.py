@@ -27,7 +27,7 @@ CANDIDATES, CLUSTERS, VISITED = 300, 17, 1
 TARGET, CAP = 0.9, 120
 """Accuracy at which a prompt counts as tuned, and iterations after which it is given up."""
 
-RATE, BATCH, TEST = 0.1, 16, 32
+RATE, BATCH, TEST = 0.05, 16, 32
 RANDOM, IDEAL = 10, 10
 """Random prompts of the bank that are tuned per task, and the best by score of which the best is ideal (the thesis: 20 each)."""
 
