@@ -94,18 +94,18 @@ def transfer(data_dir, fm: str, known: pl.DataFrame, *, counted: bool = True) ->
     known : polars.DataFrame
         From `tasks`.
     counted : bool
-        Whether a joint epoch counts the samples of both tasks; otherwise the gain is one of epochs alone.
+        Whether a joint epoch counts the samples of both tasks; otherwise the gain is one of epochs alone, and 0 for pairs
+        that never reach the target.
     """
     names = ("finetune_curves", "transfer_temporal", "transfer_spatial")
     frames = [read_data(data_dir, f"profiles/{name}.parquet") for name in names]
     goals = known.select("task", "learning_rate", "grad_steps", "target")
     size = {f"{fm}@{task}": n for task, n in SAMPLES.items()}
     found = transfer_speeds(*frames, fm, goals, samples=SAMPLES if counted else None)
+    if not counted:
+        return found
     alone = dict(known.select("model", "epochs").iter_rows())
-    merged = {
-        (a, b): f or alone[a] / MOST_EPOCHS * (size[a] / (size[a] + size[b]) if counted else 1.0)
-        for (a, b), f in found.merged.items()
-    }
+    merged = {(a, b): f or alone[a] / MOST_EPOCHS * size[a] / (size[a] + size[b]) for (a, b), f in found.merged.items()}
     after = {(a, b): f or alone[b] / MOST_EPOCHS for (a, b), f in found.transfer.items()}
     return found._replace(merged=merged, transfer=after)
 
