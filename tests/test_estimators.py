@@ -87,7 +87,7 @@ def test_oracle_is_the_truth():
 
 
 def test_only_the_oracle_and_its_noise_see_the_truth():
-    by_an_oracle_of_durations = ["bootstrap", "learningcurve"]
+    by_an_oracle_of_durations = ["bootstrap", "learningcurve", "transfers"]
     assert [n for n in ALL if ALL[n]().sees_truth] == ["oracle", "noisy", *by_an_oracle_of_durations]
     assert not Noisy(History()).sees_truth
 

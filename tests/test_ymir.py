@@ -1,121 +1,11 @@
-"""Ymir: the program against brute force, what a schedule of it must hold, and merges that help or do not."""
-
-from itertools import product
+"""Schedules of Ymir by hand: merges in time and in space, those that are split, and those that are never made."""
 
 import numpy as np
 import polars as pl
 import pytest
 
 import gpuschedlab as lab
-from gpuschedlab.optim import solve
-from gpuschedlab.problems.merging import SPATIAL, TEMPORAL, Merging, slowdown, transfer_weight
 from gpuschedlab.speeds import Curves, Delays, Speeds
-
-GPUS = np.array([1, 2, 3, 4, 8])
-
-
-def instance(rng, classes: bool) -> Merging:
-    """Up to 5 jobs, or classes of equal jobs, on up to 8 GPUs; some pairs of them."""
-    n = int(rng.integers(1, 6))
-    count = rng.integers(1, 3, n) if classes else np.ones(n, int)
-    cost = rng.uniform(0.2, 4, (n, len(GPUS)))
-    cost[rng.random(cost.shape) < 0.2] = np.nan
-    pairs = [(a, b) for a, b in product(range(n), repeat=2) if a != b and rng.random() < 0.3]
-    first, second = (np.array([p[k] for p in pairs], int) for k in (0, 1))
-    pair_cost = rng.uniform(0.2, 5, (len(pairs), len(GPUS)))
-    room = np.array([float(rng.integers(1, 9))])
-    return Merging(count, cost, first, second, pair_cost, GPUS, np.zeros(5, int), room, rng.uniform(4, 9, n))
-
-
-def apart(m: Merging) -> Merging:
-    """The same program with one class per job."""
-    owner = np.repeat(np.arange(len(m.count)), m.count)
-    pairs = [
-        (i, j, p)
-        for p, (a, b) in enumerate(zip(m.first, m.second, strict=True))
-        for i, j in product(np.flatnonzero(owner == a), np.flatnonzero(owner == b))
-    ]
-    first, second, of = (np.array([p[k] for p in pairs], int) for k in range(3))
-    ones = np.ones(len(owner), int)
-    return Merging(ones, m.cost[owner], first, second, m.pair_cost[of], m.gpus, m.kind, m.room, m.idle[owner])
-
-
-def best(m: Merging, left: frozenset, room: float) -> float:
-    """Largest saving of single jobs, by trying all that the first one can get."""
-    if not left:
-        return 0.0
-    i = min(left)
-    rest = left - {i}
-    found = best(m, rest, room)
-    for k in np.flatnonzero((m.gpus <= room) & ~np.isnan(m.cost[i])):
-        found = max(found, m.idle[i] - m.cost[i, k] + best(m, rest, room - m.gpus[k]))
-    for p, (a, b) in enumerate(zip(m.first, m.second, strict=True)):
-        if i in (a, b) and {a, b} <= left:
-            for k in np.flatnonzero(m.gpus <= room):
-                saved = m.idle[a] + m.idle[b] - m.pair_cost[p, k]
-                found = max(found, saved + best(m, left - {a, b}, room - m.gpus[k]))
-    return found
-
-
-def value(m: Merging) -> float:
-    return solve(m.program(), gap=0.0).objective if m.columns()[0].size else 0.0
-
-
-def test_ymir_program_equals_brute_force():
-    rng = np.random.default_rng(0)
-    for _ in range(300):
-        m = instance(rng, classes=False)
-        assert value(m) == pytest.approx(best(m, frozenset(range(len(m.count))), m.room[0]), abs=1e-6)
-
-
-def test_ymir_program_by_class_equals_that_by_job():
-    rng = np.random.default_rng(1)
-    for _ in range(60):
-        m = instance(rng, classes=True)
-        assert value(m) == pytest.approx(value(apart(m)), abs=1e-6)
-
-
-def test_ymir_program_has_no_job_twice():
-    rng = np.random.default_rng(2)
-    for _ in range(60):
-        m = instance(rng, classes=True)
-        if not m.columns()[0].size:
-            continue
-        single, pairs = m.table(solve(m.program()).x)
-        used = single.sum(axis=1)
-        np.add.at(used, m.first, pairs.sum(axis=1))
-        np.add.at(used, m.second, pairs.sum(axis=1))
-        assert (used <= m.count).all()
-        assert single.sum(axis=0) @ GPUS + pairs.sum(axis=0) @ GPUS <= m.room[0]
-
-
-def test_ymir_program_literal_objective_starves():
-    """Two jobs, 4 GPUs: the printed objective gives each one GPU, its inverse each two."""
-    seconds = np.array([[8.0, 4.5, 3.5, 3.0, np.nan]] * 2)
-    nothing = {"first": np.zeros(0, int), "second": np.zeros(0, int), "pair_cost": np.zeros((0, 5))}
-    found = []
-    for literal in (False, True):
-        cost = slowdown(seconds, GPUS, 2, literal)
-        m = Merging(
-            np.ones(2, int),
-            cost,
-            **nothing,
-            gpus=GPUS,
-            kind=np.zeros(5, int),
-            room=np.array([4.0]),
-            idle=np.full(2, 9.0),
-        )
-        found.append((m.table(solve(m.program()).x)[0] @ GPUS).tolist())
-    assert found == [[2, 2], [1, 1]]
-
-
-def test_transfer_weight_by_hand():
-    """10 s and 20 s alone: shortest first they end at 10 and 30."""
-    assert transfer_weight(10.0, 20.0, 10.0, TEMPORAL) == pytest.approx(40 / (10 + 20))
-    assert transfer_weight(10.0, 20.0, 25.0, SPATIAL) == pytest.approx(40 / 50)
-
-
-# --- schedules
 
 EPOCH = 60.0
 
@@ -190,7 +80,7 @@ def test_a_bad_merge_in_time_is_split_after_two_epochs(better, end):
 
 @pytest.mark.parametrize("better", [False, True])
 def test_a_bad_merge_in_space_is_split_after_two_epochs(better):
-    """Both are trained jointly for 2 minutes; then each goes on alone, the second from the round at 6 minutes."""
+    """Both are trained jointly for 2 minutes; then each on its own, with its progress, the second from the round at 6 minutes."""
     joint = [0.5, 0.9 if better else 0.4] + [0.9 if better else 0.4] * 6
     curves = Curves.from_frame(pl.concat([curve("merged", m, o, joint) for m, o in ("ab", "ba")]))
     table = speeds(None, {("a", "b"): 1.5, ("b", "a"): 1.5}, curves=curves)

@@ -1,100 +1,185 @@
-"""Ymir's estimators: distances and a planted line, loss curves, look-up tables, shipped gains; the Titan workloads."""
+"""What Ymir's estimators say of pairs: symmetric distances, planted lines, hand-made curves, and the zoo's measured gains."""
 
 import numpy as np
 import polars as pl
 import pytest
 
-import gpuschedlab as lab
-from gpuschedlab.errors import EstimatorError, LabError, SpeedError
-from gpuschedlab.estimators import Transferability
-from gpuschedlab.estimators.digits_zoo import fisher, forward, fresh, rank_within_targets, zoo_figures
-from gpuschedlab.estimators.iterations import LossCurve, iterations_after
-from gpuschedlab.estimators.transferability import Line, task_distance
+from gpuschedlab._data import path
+from gpuschedlab.bench import zoo
+from gpuschedlab.check import check_estimator
+from gpuschedlab.errors import EstimatorError, SpeedError
+from gpuschedlab.estimators import Noisy, Transfers
+from gpuschedlab.estimators.iterations import LossCurve, fit_loss, iterations, joint_iterations, saved
+from gpuschedlab.estimators.transferability import (
+    GainErrors,
+    GainRegression,
+    MeasuredGain,
+    TargetMean,
+    embedding_distance,
+    joint_score,
+    temporal_score,
+    transfer_gain,
+)
 from gpuschedlab.speeds import transfer_speeds
-from gpuschedlab.speeds.finetune import StepTimes, finetune_speeds
+from gpuschedlab.speeds.finetune import StepTimes
 from gpuschedlab.speeds.switching import pipeline_switch
+from gpuschedlab.speeds.tasks import finetuning_jobs, task_speeds
 
 
-def test_distance_is_symmetric_and_zero_on_itself():
+def test_distances_are_symmetric_and_0_for_the_same():
     rng = np.random.default_rng(0)
     for _ in range(50):
-        a, b = rng.exponential(size=(2, 30))
-        assert task_distance(a, b) == pytest.approx(task_distance(b, a), abs=1e-12)
-        assert task_distance(a, a) == 0
-        assert 0 < task_distance(a, b) <= 1
+        a, b, c = rng.exponential(1, (3, 40)) * (rng.random((3, 40)) < 0.8)
+        assert embedding_distance(a, b) == embedding_distance(b, a) > 0
+        assert embedding_distance(a, a) == 0
+        assert embedding_distance(a, 0 * a) <= 1
+        assert temporal_score(a, b, b) == embedding_distance(a, b)
+        assert joint_score(a, a, b, c) == pytest.approx(
+            (embedding_distance(a, b) - embedding_distance(b, c) + embedding_distance(b, a)) / 2
+        )
+    # By hand: (1/4, 3/4) and (3/4, 1/4) have the cosine 6/10.
+    assert embedding_distance([1.0, 3.0], [3.0, 1.0]) == pytest.approx(0.4)
+
+
+def test_regression_recovers_a_planted_line():
+    rng = np.random.default_rng(1)
+    tasks = [f"t{i}" for i in range(12)]
+    pairs = pl.DataFrame([(a, b) for a in tasks for b in tasks if a != b], ["source", "target"], orient="row")
+    pairs = pairs.with_columns(score=pl.Series(rng.uniform(0, 1, pairs.height)))
+    gain = 0.3 - 0.5 * pairs["score"].to_numpy()
+    found = GainRegression().fit(pairs, gain)
+    assert (found.start_, found.slope_) == pytest.approx((0.3, -0.5))
+    assert found.predict(pairs) == pytest.approx(gain)
+    noisy = GainRegression().fit(pairs, gain + rng.normal(0, 0.02, len(gain)))
+    assert (noisy.start_, noisy.slope_) == pytest.approx((0.3, -0.5), abs=0.02)
+    assert MeasuredGain().fit(pairs, gain).predict(pairs[::-1]) == pytest.approx(gain[::-1])
+
+
+def test_the_mean_of_a_target_leaves_the_pair_itself_out():
+    pairs = pl.DataFrame({"source": list("abxa"), "target": list("ttuv")})
+    gain = np.array([0.1, 0.3, 0.5, 0.7])
+    model = TargetMean().fit(pairs, gain)
+    assert model.predict(pairs)[:2].tolist() == pytest.approx([0.3, 0.1])
+    assert model.predict(pairs)[2] == pytest.approx((0.1 + 0.3 + 0.7) / 3)  # the only source of u: all other pairs
+    assert model.predict(pl.DataFrame({"source": ["new"], "target": ["t"]})).tolist() == pytest.approx([0.2])
+
+
+def test_errors_by_hand():
+    found = GainErrors.of(["t", "t", "u", "u"], [0.1, -0.2, 0.0, 0.4], [0.2, -0.1, -0.1, 0.5])
+    assert found.mae == pytest.approx(0.1)
+    assert found.mape == pytest.approx(100 * (1 + 0.5 + 0.25) / 3)  # a gain of 0 has no percentage
+    assert (found.sign, found.majority, found.within) == pytest.approx((0.75, 0.75, 1.0))
+
+
+@pytest.mark.parametrize("mode", ["transfer", "merged"])
+def test_scores_rank_the_measured_gains_of_the_zoo(mode):
+    """Within a target, the lower score goes with the higher gain: more than 99 % of permutations of the sources."""
+    pairs = pl.read_csv(path("zoo.csv")).filter(mode=mode).sort("target", "source")
+    assert pairs.height == 14 * 13
+    target, gain, score = (pairs[c].to_numpy() for c in ("target", "gain", "score"))
+    ours = GainErrors.of(target, gain, -score).within
+    rng = np.random.default_rng(0)
+    by_target = gain.reshape(14, 13)
+    drawn = [GainErrors.of(target, rng.permuted(by_target, axis=1).ravel(), -score).within for _ in range(199)]
+    assert ours > 0
+    assert (1 + np.sum(np.array(drawn) >= ours)) / 200 < 0.01
+
+
+def test_loss_curves_are_recovered_and_iterations_counted():
+    rng = np.random.default_rng(2)
+    k = np.arange(1.0, 11)
+    for square in (False, True):
+        for _ in range(10):
+            true = LossCurve(rng.uniform(0, 0.3), *rng.uniform(0.3, 2, 2), rng.uniform(0.05, 0.3) if square else 0.0)
+            loss = true.of(k)
+            found = fit_loss(k, loss, square=square)
+            assert found.of(k) == pytest.approx(loss / loss[0], abs=5e-3)
+    curve = LossCurve(0.05, 1.0, 0.5)
+    drop = curve.of(np.arange(1, 200)) - curve.of(np.arange(2, 201))
+    assert iterations(curve) == 1 + np.flatnonzero(drop <= 1e-3)[0]
+    goal = curve.of(iterations(curve))
+    assert iterations(curve, 0.2) == 1 + np.flatnonzero(curve.of(np.arange(1, 200)) / 1.2 <= goal)[0]
+    gains = np.linspace(-0.5, 1, 31)
+    needed = [iterations(curve, g) for g in gains]
+    assert (np.diff(needed) <= 0).all()
+    assert saved(curve, 0.0) == 1.0
+    assert saved(LossCurve(0.5, 1.0, 1.0), -0.9) == 0.0  # it never gets there
+    assert joint_iterations((100, 60), (10, 30), (500, 600)) == 3 * 1100 / 40
+
+
+TRUE = np.array([[np.nan, 2.0, 0.0], [0.5, np.nan, 1.5], [1.0, np.nan, np.nan]])
+NAMES = ("a", "b", "c")
+
+
+def test_factors_are_learnt_by_task_given_or_true():
+    assert np.array_equal(Transfers(method="oracle").factors("merged", TRUE, NAMES), TRUE, equal_nan=True)
+    joint = Transfers().factors("merged", TRUE, NAMES)  # rows are the task
+    assert joint[0].tolist()[1:] == [0.0, 2.0]
+    assert joint[2, 0] == pytest.approx((2 + 0 + 0.5 + 1.5) / 4)  # the only partner of c: all other pairs
+    after = Transfers().factors("transfer", TRUE, NAMES)  # columns are the task
+    assert after[:, 0].tolist()[1:] == [1.0, 0.5]
+    given = Transfers(method="given", factors_given={("merged", "b", "a"): 1.25})
+    found = given.factors("merged", TRUE, NAMES)
+    assert found[0, 1] == 1.25
+    assert np.isnan(np.delete(found.ravel(), 1)).all()
+    for estimator in (Transfers(), given, Transfers(noise=0.4)):  # what cannot be run stays unknown
+        assert np.isnan(estimator.factors("transfer", TRUE, NAMES)[np.isnan(TRUE)]).all()
+
+
+def test_errors_are_bounded_and_belong_to_the_pair():
+    exact, noisy = Transfers(method="oracle"), Transfers(method="oracle", noise=0.4, seed=3)
+    factor = noisy.factors("merged", TRUE, NAMES) / exact.factors("merged", np.where(TRUE == 0, 1.0, TRUE), NAMES)
+    factor = factor[(TRUE > 0) & ~np.isnan(TRUE)]
+    assert (np.abs(factor - 1) <= 0.4).all()
+    assert len(np.unique(factor)) == len(factor)
+    turned = noisy.factors("merged", TRUE[::-1, ::-1].copy(), NAMES[::-1])
+    assert np.array_equal(turned[::-1, ::-1], noisy.factors("merged", TRUE, NAMES), equal_nan=True)
+
+
+def test_an_estimator_like_others():
+    check_estimator(Transfers).raise_if_failed()
+    check_estimator(Transfers(Noisy())).raise_if_failed()
+
+
+@pytest.mark.parametrize(
+    ("call", "match"),
+    [
+        (lambda: embedding_distance([1.0], [-1.0]), "below 0"),
+        (lambda: embedding_distance([1.0, 2.0], [1.0]), "expected as many"),
+        (lambda: transfer_gain([0.5], [0.0]), "metric of 0 alone"),
+        (lambda: GainRegression().predict(None), "fit before predict"),
+        (lambda: TargetMean().fit(pl.DataFrame({"source": ["a"], "target": ["a"]}), [0.1]), "'a' with itself"),
+        (lambda: TargetMean().fit(pl.DataFrame({"source": ["a"], "target": ["b"]}), [np.nan]), "were not measured"),
+        (lambda: GainRegression().fit(pl.DataFrame({"source": ["a"], "target": ["b"]}), [0.1]), "no column 'score'"),
+        (lambda: fit_loss([1.0], [0.5]), "2 or more"),
+        (lambda: iterations(LossCurve(0, 1, 1), 0.1, rule="goal"), "'target' or 'paper'"),
+        (lambda: iterations(LossCurve(0, 1, 1), -1.0), "above -1"),
+        (lambda: joint_iterations((1, 0), (1, 1), (1, 1)), "numbers above 0"),
+        (lambda: Transfers(factors_given={("merged", "a", "a"): 1.0}), "two different models"),
+        (lambda: Transfers(factors_given={("joint", "a", "b"): 1.0}), "with a mode of"),
+    ],
+)
+def test_what_cannot_be_is_named(call, match):
+    with pytest.raises(EstimatorError, match=match):
+        call()
 
 
 def test_fisher_is_the_expected_square_of_the_gradient():
-    """Against numerical gradients of log p(y|x), weighted by p, of some weights."""
+    """Of some weights, against numerical gradients of log p(y | x), weighted by p."""
     rng = np.random.default_rng(1)
-    w, x = fresh(rng, 3), rng.random((4, 64))
-    found, flat = fisher(w, x), 0
-    for layer in (0, 1, 2, 3):
-        for at in rng.integers(0, w[layer].size, 4):
+    body = [rng.normal(0, 0.2, (65, 48)), rng.normal(0, 0.2, (49, 48))]
+    head, images = rng.normal(0, 0.5, (49, 3)), rng.uniform(-1, 1, (4, 64))
+    found = np.split(zoo.fisher(body, head, images), [65 * 48])
+    for layer, marks in zip(body, found, strict=True):
+        for at in rng.integers(0, layer.size, 5):
             logs = []
-            for step in (1e-5, -1e-5):
-                w[layer].flat[at] += step
-                logs.append(np.log(forward(w, x)[2]))
-                w[layer].flat[at] -= step
+            for step in (1e-5, -2e-5):
+                layer.flat[at] += step
+                logs.append(np.log(zoo.forward(body, head, images)[1]))
+            layer.flat[at] += 1e-5
             slope = (logs[0] - logs[1]) / 2e-5
-            wanted = (forward(w, x)[2] * slope**2).sum(axis=1).mean()
-            assert found[flat + at] == pytest.approx(wanted, rel=1e-3, abs=1e-9)
-        flat += w[layer].size
-
-
-def test_line_recovers_what_was_planted():
-    score = np.random.default_rng(2).random(40)
-    line = Line.fit(score, 0.3 - 1.5 * score)
-    assert (line.slope, line.level) == (pytest.approx(-1.5), pytest.approx(0.3))
-    with pytest.raises(EstimatorError, match="found 1 different scores"):
-        Line.fit([0.1, 0.1], [1.0, 2.0])
-
-
-def test_shipped_gains_are_ranked_by_the_embeddings():
-    zoo = zoo_figures().with_columns(near=-pl.col("temporal_score"))
-    assert zoo.height == 182
-    rank, p = rank_within_targets(zoo, "near", "temporal_gain", draws=499)
-    assert rank > 0
-    assert p < 0.01
-
-
-def test_iterations_by_hand():
-    """1 / (k + 1): from 9 to 10 it falls by 0.0091; a third more lets the loss of 9 units be reached at 6.5."""
-    curve = LossCurve(0.0, 1.0, 1.0)
-    assert curve.converged(0.01) == 9
-    assert curve.reaches(1 / 3, 9) == 7
-    assert iterations_after(curve, 0.0, "target", 0.01) == 9
-    with pytest.raises(EstimatorError, match="rule 'other'"):
-        iterations_after(curve, 0.1, "other")
-    with pytest.raises(EstimatorError, match="three at least"):
-        LossCurve.fit([1, 2], [1.0, 0.5])
-
-
-TRUE = np.array([[np.nan, 2.0, 0.5], [1.0, np.nan, np.nan], [3.0, 4.0, np.nan]])
-
-
-def test_unknown_pairs_stay_unknown_and_noise_is_bounded():
-    for mode in ("oracle", "target", "none"):
-        found = Transferability(mode=mode, noise=0.4).factors("transfer", TRUE, ("a", "b", "c"))
-        assert np.array_equal(np.isnan(found), np.isnan(TRUE))
-    noisy = Transferability(noise=0.4).factors("merged", TRUE, ("a", "b", "c"))
-    ratio = (noisy / TRUE)[~np.isnan(TRUE)]
-    assert 0.6 <= ratio.min() < ratio.max() <= 1.4
-    assert len(set(ratio)) == 5
-    again = Transferability(noise=0.4).factors("merged", TRUE, ("a", "b", "c"))
-    assert np.array_equal(noisy, again, equal_nan=True)
-
-
-def test_target_mean_leaves_the_partner_out():
-    """Of b after a: its factor after c. Of a beside b: its factor beside c."""
-    after = Transferability(mode="target").factors("transfer", TRUE, ("a", "b", "c"))
-    beside = Transferability(mode="target").factors("merged", TRUE, ("a", "b", "c"))
-    assert (after[0, 1], after[1, 0]) == (4.0, 3.0)
-    assert beside[0, 1] == 0.5
-
-
-def test_transferability_passes_the_battery():
-    lab.check_estimator(Transferability(mode="target", noise=0.2)).raise_if_failed()
+            wanted = (zoo.forward(body, head, images)[1] * slope**2).sum(axis=1).mean()
+            assert marks[at] == pytest.approx(wanted, rel=1e-3, abs=1e-9)
 
 
 def test_look_up_table_is_linear_and_is_updated():
@@ -108,8 +193,6 @@ def test_look_up_table_is_linear_and_is_updated():
     assert table.seconds("2", 6) == pytest.approx(1.0)
     with pytest.raises(SpeedError, match="found no rows"):
         StepTimes(rows.head(0))
-    with pytest.raises(SpeedError, match="samples and epochs > 0"):
-        finetune_speeds(table, pl.DataFrame({"model": ["m"], "batch_size": [4], "samples": [0], "epochs": [1.0]}))
 
 
 def test_a_switch_in_reverse_is_never_later():
@@ -121,36 +204,37 @@ def test_a_switch_in_reverse_is_never_later():
         pipeline_switch(0, 1, 1, 1, 1)
 
 
-@pytest.mark.data
-def test_run_times_of_the_artifact(data_dir):
-    from gpuschedlab.reproduce.ymir import run_times
-
-    found = run_times(data_dir)
-    assert found["jobs"] == 3229
-    assert found["share"] >= 0.99
-
-
-@pytest.mark.data
-def test_titan_workloads(data_dir):
-    from gpuschedlab.reproduce import titan
-
-    table = titan.speeds(data_dir, "roberta-base")
-    assert not (table.transfer == 0).any()  # what is never reached ends after ten epochs
-    one = titan.scenario(data_dir, "roberta-base", 1.0)
-    assert one.trace.height == 120
-    merged, alone = (one.run(p).jobs["jct"].mean() for p in (lab.Ymir(), lab.Ymir(temporal=False, spatial=False)))
-    assert merged < alone
-    with pytest.raises(LabError, match="found foundation model 'gpt'"):
-        titan.tasks(data_dir, "gpt")
-
-
 def test_a_pair_of_a_task_with_itself_is_refused():
     alone = {"fm": "f", "task": "a", "learning_rate": 0.1, "grad_steps": 1}
     own = pl.DataFrame([alone | {"epoch": 1.0, "value": 0.9}])
     goal = own.select("task", "learning_rate", "grad_steps", target=pl.lit(0.5))
     after = pl.DataFrame({"fm": "f", "source": "a", "target": "a", "epoch": [1.0], "value": [0.9]})
-    joint = pl.DataFrame({"fm": "f", "task_a": "a", "task_b": "b", "task": "a", "epoch": [1.0], "value": [0.9]})
+    joint = pl.DataFrame({"fm": "f", "task_a": "a", "task_b": "a", "task": "a", "epoch": [1.0], "value": [0.9]})
     with pytest.raises(SpeedError, match="temporal: found task 'a' as its own partner"):
         transfer_speeds(own, after, joint, "f", goal)
     with pytest.raises(SpeedError, match="spatial: found task 'a' as its own partner"):
-        transfer_speeds(own, after.head(0), joint.with_columns(task_b=pl.lit("a")), "f", goal)
+        transfer_speeds(own, after.head(0), joint, "f", goal)
+
+
+def test_shipped_tasks_and_what_there_is_not():
+    speeds = task_speeds("vit", 3)
+    assert speeds.merged.shape == speeds.transfer.shape == (3, 3)
+    light, heavy = (finetuning_jobs(speeds, load=load, rng=1) for load in (0.5, 2.0))
+    for jobs, load in ((light, 0.5), (heavy, 2.0)):
+        assert (jobs["gpus"] * jobs["duration"]).sum() / (32 * 8 * 3600) == pytest.approx(load, abs=0.15)
+    for wrong, match in (
+        (lambda: task_speeds("vicuna"), "found foundation model 'vicuna'; expected one of roberta-base"),
+        (lambda: task_speeds("vit", 10), "found 10 tasks; expected 1 to 9"),
+        (lambda: finetuning_jobs(speeds, load=0.0), "numbers above 0"),
+    ):
+        with pytest.raises(SpeedError, match=match):
+            wrong()
+
+
+def test_run_times_of_the_artifact(data_dir):
+    """All jobs that its Tiresias and SRTF started once, within 2 s."""
+    from gpuschedlab.reproduce.ymir import run_times
+
+    found = run_times(data_dir)
+    assert found["jobs"] == 3229
+    assert found["share"] >= 0.99

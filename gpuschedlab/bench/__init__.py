@@ -22,6 +22,7 @@ BENCHES = (
     "autosched",
     "leases",
     "sia",
+    "merges",
     "prompts",
     "prompttuner",
 )

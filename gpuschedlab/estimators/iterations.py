@@ -1,41 +1,24 @@
-"""How many iterations fine-tuning takes (Ymir, section 4.2): a loss curve, when it has converged, and what a gain saves."""
+"""How long a task has to train: its loss curve, where that converges, and what another task saves (Ymir, 3.5 to 3.7)."""
 
-from dataclasses import dataclass
+import math
+from typing import NamedTuple
 
 import numpy as np
 
 from gpuschedlab.errors import EstimatorError
 
-FLAT = 0.001
-"""Fall of the normalised loss in one unit below which training has converged (equation 2)."""
-
-FARTHEST = 100_000
+FLAT = 1e-3
+"""Drop of the normalised loss below which training has converged (3.5)."""
 
 
-@dataclass(frozen=True)
-class LossCurve:
-    """Normalised loss after k units: L(k) = 1 / (b3 k^2 + b2 k + b1) + b0, all coefficients 0 or more (equation 3).
-
-    Parameters
-    ----------
-    b0, b1, b2, b3 : float
-
-    Differs from the paper in
-    -------------------------
-    The unit of k is the caller's: with single training steps (equation 2) the iterations depend on the batch size.
-    The printed argmin of an indicator is the first k at which it holds.
-
-    References
-    ----------
-    Gao et al., Ymir, ICS'24, equations 2 to 4; Peng et al., Optimus, EuroSys'18, for b3 = 0.
+class LossCurve(NamedTuple):
+    """L(k) = 1 / (b3 k^2 + b2 k + b1) + b0, all b >= 0 (3.6).
 
     Examples
     --------
-    >>> true = LossCurve(0.1, 1.0, 0.5, 0.02)
-    >>> k = np.arange(1, 8)
-    >>> found = LossCurve.fit(k, true.at(k))
-    >>> bool(np.abs(found.at(k) / true.at(k) * true.at(1) - 1).max() < 0.01)
-    True
+    >>> curve = LossCurve(0.05, 1.0, 0.5, 0.0)
+    >>> curve.of([0, 1, 3]).round(3).tolist(), converged(curve)
+    ([1.05, 0.717, 0.45], 43)
     """
 
     b0: float
@@ -43,78 +26,79 @@ class LossCurve:
     b2: float
     b3: float = 0.0
 
-    @classmethod
-    def fit(cls, k, loss, *, quadratic: bool = True) -> "LossCurve":
-        """Fit to a profiled trace; the losses are divided by the largest.
-
-        Parameters
-        ----------
-        k, loss : (n,) float arrays
-            Three points at least, losses > 0.
-        quadratic : bool
-            Whether there is a b3; without, it is Optimus' curve.
-
-        Raises
-        ------
-        EstimatorError
-            Too few points, or a loss that is not positive.
-        """
-        from scipy.optimize import nnls
-
-        k, loss = np.asarray(k, float), np.asarray(loss, float)
-        if k.shape != loss.shape or len(k) < 3 or not (loss > 0).all() or not np.isfinite(loss).all():
-            raise EstimatorError(
-                f"LossCurve: found {k.shape} points with losses from {loss.min(initial=np.inf)}; expected three at "
-                "least, all > 0. Profile for longer."
-            )
-        y = loss / loss.max()
-        columns = np.column_stack([np.ones_like(k), k, k**2])[:, : 3 if quadratic else 2]
-        best = None
-        for b0 in np.linspace(0, y.min() * 0.999, 200):
-            weight = (y - b0) ** 2  # errors of 1 / y weigh as errors of y
-            b, _ = nnls(columns * weight[:, None], weight / (y - b0))
-            if (columns @ b > 0).all():
-                error = ((1 / (columns @ b) + b0 - y) ** 2).sum()
-                if best is None or error < best[0]:
-                    best = error, b0, b
-        _, b0, b = best
-        return cls(float(b0), *map(float, b))
-
-    def at(self, k) -> np.ndarray:
-        """Loss after k units."""
+    def of(self, k) -> np.ndarray:
+        """Loss after k epochs (or steps), an array of any shape."""
         k = np.asarray(k, float)
-        return 1 / (self.b3 * k**2 + self.b2 * k + self.b1) + self.b0
-
-    def converged(self, flat: float = FLAT, gain: float = 0.0) -> int:
-        """First k >= 0 at which the loss, divided by 1 + gain, falls by no more than `flat` (equation 2).
-
-        Examples
-        --------
-        >>> curve = LossCurve(0.0, 1.0, 1.0)
-        >>> curve.converged(0.01), curve.converged(0.01, gain=0.69)
-        (9, 7)
-        """
-        k = np.arange(FARTHEST)
-        loss = self.at(k) / (1 + gain)
-        still = np.flatnonzero(loss[:-1] - loss[1:] <= flat)
-        return int(still[0]) if len(still) else FARTHEST
-
-    def reaches(self, gain: float, alone: int) -> int:
-        """First k >= 0 at which the loss, divided by 1 + gain, is that of `alone` units without (rule "target").
-
-        Examples
-        --------
-        >>> LossCurve(0.0, 1.0, 1.0).reaches(0.5, 9)
-        6
-        """
-        goal = self.at(alone) * (1 + gain)
-        k = np.arange(FARTHEST)
-        found = np.flatnonzero(self.at(k) <= goal + 1e-12)
-        return int(found[0]) if len(found) else FARTHEST
+        return 1.0 / (self.b3 * k**2 + self.b2 * k + self.b1) + self.b0
 
 
-def iterations_after(curve: LossCurve, gain: float, rule: str = "paper", flat: float = FLAT) -> int:
-    """Iterations of a task that gains so much from another.
+def fit_loss(k, loss, *, square: bool = True) -> LossCurve:
+    """Fit a loss curve, normalised to a maximum of 1.
+
+    Parameters
+    ----------
+    k : (n,) array
+        Epochs (or steps) of the measurements, ascending.
+    loss : (n,) array
+        Above 0 somewhere; such as 1 less an accuracy.
+    square : bool
+        Whether b3 may be above 0; without it the curve is that of Optimus.
+
+    Returns
+    -------
+    LossCurve
+        Of the normalised loss.
+
+    Raises
+    ------
+    EstimatorError
+        Fewer than 2 measurements, or a loss that is negative, not finite or 0 throughout.
+
+    Notes
+    -----
+    Differs from the paper in: how it is fitted is not said. For each of 50 values of b0 below the least loss, the other
+    coefficients follow by non-negative least squares on 1 / (L - b0), weighted so that errors of L count; the best is kept.
+
+    Examples
+    --------
+    >>> k = np.arange(1.0, 9.0)
+    >>> found = fit_loss(k, LossCurve(0.1, 1.0, 1.0, 0.2).of(k))
+    >>> bool(np.abs(found.of(k) * LossCurve(0.1, 1.0, 1.0, 0.2).of(1) / LossCurve(0.1, 1.0, 1.0, 0.2).of(k) - 1).max() < 0.01)
+    True
+    """
+    from scipy.optimize import nnls  # loaded when used: every import would wait for it
+
+    k, loss = np.asarray(k, float), np.asarray(loss, float)
+    if len(k) < 2 or k.shape != loss.shape or not np.isfinite(loss).all() or (loss < 0).any() or not loss.max() > 0:
+        raise EstimatorError(f"fit_loss: found losses {loss.tolist()}; expected 2 or more, 0 or above, not all 0.")
+    loss = loss / loss.max()
+    columns = np.stack([np.ones_like(k), k, k**2][: 3 if square else 2], axis=1)
+    best, least = None, np.inf
+    for b0 in np.linspace(0.0, 0.999 * loss.min(), 50):
+        weight = (loss - b0 + 1e-9) ** 2  # dL = (L - b0)^2 d(1 / (L - b0))
+        b, _ = nnls(columns * weight[:, None], weight / (loss - b0 + 1e-9))
+        if b.sum() <= 0 or (columns @ b <= 0).any():
+            continue
+        error = float(((1 / (columns @ b) + b0 - loss) ** 2).sum())
+        if error < least:
+            best, least = LossCurve(float(b0), *map(float, b)), error
+    return best if best is not None else LossCurve(0.0, 1.0, 0.0)
+
+
+def converged(curve: LossCurve, gain: float = 0.0, *, flat: float = FLAT, most: int = 100_000) -> int:
+    """First k >= 1 from which one more saves no more than `flat` of the loss, divided by 1 + gain (3.5).
+
+    Examples
+    --------
+    >>> curve = LossCurve(0.05, 1.0, 0.5)
+    >>> converged(curve), converged(curve, gain=0.2)
+    (43, 39)
+    """
+    return _first(lambda k: (curve.of(k) - curve.of(k + 1)) / _more(gain) <= flat, most)
+
+
+def iterations(curve: LossCurve, gain: float = 0.0, *, rule: str = "target", flat: float = FLAT) -> int:
+    """Epochs (or steps) that a task needs with a gain from another.
 
     Parameters
     ----------
@@ -122,26 +106,78 @@ def iterations_after(curve: LossCurve, gain: float, rule: str = "paper", flat: f
         Of the task alone.
     gain : float
         Above -1.
-    rule : {"paper", "target"}
-        When the divided loss has converged; or when it is as low as that of the task alone at its end.
+    rule : {"target", "paper"}
+        ``paper``: where the loss over 1 + gain converges (3.5). ``target``: where it first is as low as it is alone at
+        convergence, which is what the paper's text says it is for.
+
+    Returns
+    -------
+    int
+        At least 1; 100,000 where it never gets there.
 
     Raises
     ------
     EstimatorError
-        An unknown rule, or a gain of -1 or less.
-    """
-    if rule not in ("paper", "target") or not gain > -1:
-        raise EstimatorError(f"iterations_after: found rule {rule!r}, gain {gain}; expected paper or target, above -1.")
-    return curve.converged(flat, gain) if rule == "paper" else curve.reaches(gain, curve.converged(flat))
-
-
-def joint_iterations(k_a, batch_a, samples_a, k_b, batch_b, samples_b) -> float:
-    """Iterations of a joint training: epochs of the slower task, each over the samples of both (equation 4).
+        An unknown rule, or a gain that is -1 or below.
 
     Examples
     --------
-    >>> joint_iterations(100, 10, 500, 30, 10, 100)  # 3 epochs of 600 samples, 20 at a time
-    90.0
+    >>> curve = LossCurve(0.05, 1.0, 0.5)
+    >>> [iterations(curve, 0.2, rule=rule) for rule in ("paper", "target")], iterations(curve)
+    ([39, 30], 43)
     """
-    epochs = max(k_a * batch_a / samples_a, k_b * batch_b / samples_b)
-    return float(epochs * (samples_a + samples_b) / (batch_a + batch_b))
+    if rule not in ("target", "paper"):
+        raise EstimatorError(f"iterations: found rule {rule!r}; expected 'target' or 'paper'.")
+    alone = converged(curve, flat=flat)
+    if rule == "paper":
+        return converged(curve, gain, flat=flat)
+    goal = float(curve.of(alone))
+    return _first(lambda k: curve.of(k) / _more(gain) <= goal + 1e-12, 100_000)
+
+
+def saved(curve: LossCurve, gain: float, *, rule: str = "target") -> float:
+    """Epochs needed alone over those with a gain: a factor on the task's speed, as in `Speeds.transfer`; 0: never.
+
+    Examples
+    --------
+    >>> round(saved(LossCurve(0.05, 1.0, 0.5), 0.2), 3)
+    1.433
+    """
+    then = iterations(curve, gain, rule=rule)
+    return 0.0 if then >= 100_000 else iterations(curve, rule=rule) / then
+
+
+def joint_iterations(k, batch, samples) -> float:
+    """Steps of a joint training of two tasks until both are there (3.7).
+
+    Parameters
+    ----------
+    k, batch, samples : pairs of float
+        Steps, batch size, samples of an epoch of each: the slower task's epochs, times the steps of a joint epoch.
+
+    Examples
+    --------
+    >>> joint_iterations((100, 60), (10, 30), (500, 600))  # 2 and 3 epochs of 1,100 samples in steps of 40
+    82.5
+    """
+    (ka, kb), (ma, mb), (da, db) = k, batch, samples
+    if not min(ka, kb, ma, mb, da, db) > 0 or not math.isfinite(ka + kb):
+        raise EstimatorError(f"joint_iterations: found {k}, {batch}, {samples}; expected numbers above 0.")
+    return max(ka * ma / da, kb * mb / db) * (da + db) / (ma + mb)
+
+
+def _more(gain: float) -> float:
+    if not gain > -1:
+        raise EstimatorError(f"iterations: found gain {gain}; expected above -1.")
+    return 1 + gain
+
+
+def _first(holds, most: int) -> int:
+    """First k of 1 to most for which a condition holds; most where none does."""
+    step = 1024
+    for start in range(1, most, step):
+        k = np.arange(start, min(start + step, most))
+        found = np.flatnonzero(holds(k))
+        if len(found):
+            return int(k[found[0]])
+    return most

@@ -1,191 +1,287 @@
-"""What a fine-tuning task gains from another (Ymir, section 4.1): distances of Fisher embeddings, a regression, and stand-ins."""
+"""What a task gains from another: scores of task embeddings, and gains by regression on them (Ymir, equations 3.1 to 3.4)."""
 
 from dataclasses import dataclass, field
-from typing import Annotated, ClassVar
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
 
 from gpuschedlab.errors import EstimatorError
-from gpuschedlab.estimators.base import Estimator
-from gpuschedlab.estimators.oracle import Oracle
-from gpuschedlab.knobs import Knob
+
+SMALLEST = 1e-12
+"""Added to sums of embeddings, so that parameters that no task moves count as alike."""
 
 
-def cosine_distance(a, b) -> float:
-    """One less the cosine of the angle between two vectors (d,).
-
-    Examples
-    --------
-    >>> round(cosine_distance([1.0, 0.0], [1.0, 1.0]), 4)
-    0.2929
-    """
-    a, b = np.asarray(a, float), np.asarray(b, float)
-    length = np.sqrt((a @ a) * (b @ b))
-    return float(max(1 - a @ b / length, 0.0)) if length > 0 else 0.0
-
-
-def task_distance(a, b) -> float:
-    """Symmetric distance of two tasks (thesis 3.3): that of F_A / (F_A + F_B) and F_B / (F_A + F_B).
+def embedding_distance(a, b) -> np.ndarray:
+    """Symmetric distance of task embeddings (3.3): the cosine distance of a / (a + b) and b / (a + b).
 
     Parameters
     ----------
-    a, b : (d,) float arrays
+    a, b : (..., p) float arrays
         Diagonals of the Fisher information, >= 0.
+
+    Returns
+    -------
+    (...) array
+        0 for an embedding and itself, at most 1.
+
+    Raises
+    ------
+    EstimatorError
+        The shapes differ, or an entry is negative or not finite.
 
     Examples
     --------
-    >>> a, b = np.array([1.0, 3.0, 0.0]), np.array([2.0, 1.0, 0.0])
-    >>> task_distance(a, b) == task_distance(b, a), task_distance(a, a)
+    >>> a, b = np.array([1.0, 3.0]), np.array([3.0, 1.0])
+    >>> float(embedding_distance(a, b)) == float(embedding_distance(b, a)), float(embedding_distance(a, a))
     (True, 0.0)
     """
     a, b = np.asarray(a, float), np.asarray(b, float)
-    both = a + b
-    used = both > 0
-    if np.array_equal(a, b):
-        return 0.0
-    return cosine_distance(a[used] / both[used], b[used] / both[used])
+    for name, values in (("a", a), ("b", b)):
+        if not (np.isfinite(values) & (values >= 0)).all():
+            raise EstimatorError(f"embedding_distance: found {name} with entries below 0 or not finite; expected >= 0.")
+    if a.shape[-1:] != b.shape[-1:]:
+        raise EstimatorError(f"embedding_distance: found {a.shape[-1:]} and {b.shape[-1:]} entries; expected as many.")
+    total = a + b + 2 * SMALLEST
+    x, y = (a + SMALLEST) / total, (b + SMALLEST) / total
+    norms = np.linalg.norm(x, axis=-1) * np.linalg.norm(y, axis=-1)
+    return np.clip(np.round(1 - (x * y).sum(axis=-1) / norms, 12), 0.0, 1.0)
 
 
-def transfer_score(a, b, again) -> float:
-    """Asymmetric score d(A -> B) = d(F_A, F_B) - d(F_B, F'_B) (thesis 3.4).
-
-    Parameters
-    ----------
-    a, b : (d,) float arrays
-        Embeddings of the source and the target.
-    again : (d,) float array
-        A second embedding of the target, from another random subset: what noise alone makes of the distance.
-
-    Notes
-    -----
-    It is a distance: a gain should fall with it. Of a joint training the score is the mean of both directions.
-    """
-    return task_distance(a, b) - task_distance(b, again)
-
-
-@dataclass(frozen=True)
-class Line:
-    """Gain as a line of a score, by least squares.
-
-    Differs from the paper in
-    -------------------------
-    Nothing known.
+def temporal_score(source, target, again) -> np.ndarray:
+    """Score of training a target after a source (3.4): their distance, less that of two embeddings of the target.
 
     Parameters
     ----------
-    slope, level : float
+    source, target, again : (..., p) float arrays
+        `again` is the target's second embedding, from another subset of its data.
 
     Examples
     --------
-    >>> score = np.array([0.1, 0.2, 0.4])
-    >>> line = Line.fit(score, 0.5 - 2 * score)
-    >>> round(line.slope, 6), round(line.level, 6), line.errors(score, 0.5 - 2 * score)["sign"]
-    (-2.0, 0.5, 1.0)
+    >>> a, b = np.array([1.0, 3.0]), np.array([3.0, 1.0])
+    >>> float(temporal_score(a, b, b)) == float(embedding_distance(a, b))
+    True
+    """
+    return embedding_distance(source, target) - embedding_distance(target, again)
+
+
+def joint_score(a, a_again, b, b_again) -> np.ndarray:
+    """Score of training two tasks jointly: the mean of the temporal scores in both directions.
+
+    Examples
+    --------
+    >>> a, b = np.array([1.0, 3.0]), np.array([3.0, 1.0])
+    >>> float(joint_score(a, a, b, b)) == float(embedding_distance(a, b))
+    True
+    """
+    return (temporal_score(a, b, b_again) + temporal_score(b, a, a_again)) / 2
+
+
+def transfer_gain(together, alone) -> np.ndarray:
+    """Gain (3.1): the metric reached with another task over that reached alone, less 1.
+
+    A metric that is negative, such as a negated loss, is divided by its size.
+
+    Raises
+    ------
+    EstimatorError
+        A metric alone is 0: there is no gain.
+
+    Examples
+    --------
+    >>> transfer_gain([0.9, -2.0], [0.8, -4.0]).round(3).tolist()
+    [0.125, 0.5]
+    """
+    together, alone = np.asarray(together, float), np.asarray(alone, float)
+    if (alone == 0).any():
+        raise EstimatorError("transfer_gain: found a metric of 0 alone; expected another. Leave the task out.")
+    return (together - alone) / np.abs(alone)
+
+
+@dataclass
+class GainRegression:
+    """Gain by a straight line through scores (section 3.4.2.1).
+
+    Differs from the paper in
+    -------------------------
+    Nothing known; the paper does not say on which pairs it fits. A score is a distance, so that the slope is expected to be
+    negative.
+
+    Examples
+    --------
+    >>> pairs = pl.DataFrame({"source": ["a", "b", "c"], "target": ["b", "c", "a"], "score": [0.0, 0.5, 1.0]})
+    >>> GainRegression().fit(pairs, [0.3, 0.1, -0.1]).predict(pairs).round(3).tolist()
+    [0.3, 0.1, -0.1]
     """
 
-    slope: float
-    level: float
+    slope_: float = field(default=np.nan, init=False)
+    start_: float = field(default=np.nan, init=False)
+
+    def fit(self, pairs: pl.DataFrame, gain) -> "GainRegression":
+        """Least squares on pairs `source, target, score` and their gains (n,)."""
+        gain = _checked(self, pairs, gain, "score")
+        score = pairs["score"].to_numpy()
+        spread = score - score.mean()
+        width = float(spread @ spread)
+        self.slope_ = float(spread @ gain) / width if width > 0 else 0.0
+        self.start_ = float(gain.mean() - self.slope_ * score.mean())
+        return self
+
+    def predict(self, pairs: pl.DataFrame) -> np.ndarray:
+        """Gains (n,) of pairs by their scores."""
+        if np.isnan(self.start_):
+            raise EstimatorError("GainRegression has not been fitted; expected fit before predict.")
+        return self.start_ + self.slope_ * pairs["score"].to_numpy()
+
+
+@dataclass
+class TargetMean:
+    """Gain of a pair as the mean of what the target gained from the other sources; of all pairs for a new target.
+
+    Differs from the paper in
+    -------------------------
+    It is not in the paper: an estimate without embeddings, to compare with. A pair that was fitted is predicted without
+    itself.
+
+    Examples
+    --------
+    >>> pairs = pl.DataFrame({"source": ["a", "b", "c"], "target": ["t", "t", "t"]})
+    >>> TargetMean().fit(pairs, [0.1, 0.2, 0.6]).predict(pairs).round(3).tolist()
+    [0.4, 0.35, 0.15]
+    """
+
+    pairs_: pl.DataFrame | None = field(default=None, init=False)
+
+    def fit(self, pairs: pl.DataFrame, gain) -> "TargetMean":
+        """Keep the gains (n,) of pairs `source, target`."""
+        gain = _checked(self, pairs, gain)
+        self.pairs_ = pairs.select("source", "target").with_columns(gain=pl.Series(gain))
+        return self
+
+    def predict(self, pairs: pl.DataFrame) -> np.ndarray:
+        """Gains (n,) of pairs, each without what was measured of the pair itself."""
+        if self.pairs_ is None:
+            raise EstimatorError("TargetMean has not been fitted; expected fit before predict.")
+        source, target, gain = (self.pairs_[c].to_numpy() for c in ("source", "target", "gain"))
+        out = np.empty(pairs.height)
+        for i, (a, b) in enumerate(pairs.select("source", "target").iter_rows()):
+            others = (source != a) | (target != b)
+            same = others & (target == b)
+            use = same if same.any() else others
+            out[i] = gain[use].mean() if use.any() else 0.0
+        return out
+
+
+@dataclass
+class MeasuredGain:
+    """The gains that were measured: an oracle, 0 for a pair that was not.
+
+    Differs from the paper in
+    -------------------------
+    It is not in the paper: what a perfect estimator would say.
+
+    Examples
+    --------
+    >>> pairs = pl.DataFrame({"source": ["a"], "target": ["t"]})
+    >>> MeasuredGain().fit(pairs, [0.1]).predict(pairs).tolist()
+    [0.1]
+    """
+
+    gain_: dict | None = field(default=None, init=False)
+
+    def fit(self, pairs: pl.DataFrame, gain) -> "MeasuredGain":
+        """Keep the gains (n,) of pairs `source, target`."""
+        gain = _checked(self, pairs, gain)
+        self.gain_ = dict(zip(pairs.select("source", "target").iter_rows(), gain.tolist(), strict=True))
+        return self
+
+    def predict(self, pairs: pl.DataFrame) -> np.ndarray:
+        """Gains (n,) of pairs."""
+        if self.gain_ is None:
+            raise EstimatorError("MeasuredGain has not been fitted; expected fit before predict.")
+        return np.array([self.gain_.get(pair, 0.0) for pair in pairs.select("source", "target").iter_rows()])
+
+
+class GainErrors(NamedTuple):
+    """How well gains are predicted.
+
+    Parameters
+    ----------
+    pearson : float
+        Correlation of prediction and gain.
+    mape : float
+        Mean absolute error over the size of the gain, in per cent, where the gain is at least 0.001 in size: it has no
+        meaning near 0.
+    mae : float
+        Mean absolute error.
+    sign : float
+        Share of pairs of which it is known whether they gain.
+    majority : float
+        Share that the more frequent sign has: what one word for all pairs reaches.
+    within : float
+        Mean over targets of the rank correlation of prediction and gain among the target's sources.
+    """
+
+    pearson: float
+    mape: float
+    mae: float
+    sign: float
+    majority: float
+    within: float
 
     @classmethod
-    def fit(cls, score, gain) -> "Line":
-        """Fit to pairs (n,) of score and measured gain.
+    def of(cls, target, gain, predicted) -> "GainErrors":
+        """Errors of predictions (n,) for pairs with these targets and measured gains.
 
-        Raises
-        ------
-        EstimatorError
-            Fewer than two different scores.
+        Examples
+        --------
+        >>> GainErrors.of(["t", "t", "u", "u"], [0.1, -0.1, 0.2, 0.3], [0.2, -0.1, 0.1, 0.3]).sign
+        1.0
         """
-        score, gain = np.asarray(score, float), np.asarray(gain, float)
-        if len(np.unique(score)) < 2:
-            raise EstimatorError(f"Line: found {len(np.unique(score))} different scores; expected 2 at least.")
-        slope = ((score - score.mean()) @ (gain - gain.mean())) / ((score - score.mean()) ** 2).sum()
-        return cls(float(slope), float(gain.mean() - slope * score.mean()))
-
-    def predict(self, score) -> np.ndarray:
-        """Gain (n,) at scores (n,)."""
-        return self.level + self.slope * np.asarray(score, float)
-
-    def errors(self, score, gain) -> dict[str, float]:
-        """Pearson correlation, mean absolute (percentage) error, and how often the sign is right.
-
-        `majority`: how often it would be right if all pairs were said to have the commoner sign. `mape` is over gains
-        other than 0: it has no meaning near 0, so that `mae` stands beside it.
-        """
-        score, gain = np.asarray(score, float), np.asarray(gain, float)
-        found, some, good = self.predict(score), gain != 0, gain >= 0
-        return {
-            "pearson": float(np.corrcoef(score, gain)[0, 1]),
-            "mae": float(np.abs(found - gain).mean()),
-            "mape": float(np.abs(found[some] / gain[some] - 1).mean()),
-            "sign": float(((found >= 0) == good).mean()),
-            "majority": float(max(good.mean(), 1 - good.mean())),
-        }
+        target, gain, predicted = np.asarray(target), np.asarray(gain, float), np.asarray(predicted, float)
+        error, sized = np.abs(predicted - gain), np.abs(gain) >= 1e-3
+        gains = gain >= 0
+        with np.errstate(invalid="ignore", divide="ignore"):
+            ranks = [_rank_correlation(predicted[target == t], gain[target == t]) for t in np.unique(target)]
+            pearson = float(np.corrcoef(predicted, gain)[0, 1]) if len(gain) > 1 else np.nan
+        ranks = [r for r in ranks if np.isfinite(r)]
+        return cls(
+            pearson,
+            float(100 * (error[sized] / np.abs(gain[sized])).mean()) if sized.any() else np.nan,
+            float(error.mean()),
+            float((gains == (predicted >= 0)).mean()),
+            float(max(gains.mean(), 1 - gains.mean())),
+            float(np.mean(ranks)) if ranks else np.nan,
+        )
 
 
-@dataclass(frozen=True)
-class Transferability(Estimator):
-    """What a policy knows of the gains of pairs of tasks, beside another estimator of durations.
-
-    ``oracle``: the measured speed factors. ``target``: of each task the mean factor over all other partners, leaving the
-    partner itself out. ``none``: no task is worth anything to another. Noise multiplies a factor by 1 + noise u, u uniform in -1 to 1.
-
-    Differs from the paper in
-    -------------------------
-    The paper predicts a gain in accuracy by Task2Vec and derives the iterations from a loss curve; neither embeddings nor
-    losses of its tasks are public. `task_distance` and `Line` are that path, tried on small networks (`data/zoo.csv`);
-    here the gain is directly one of epochs. Noise is uniform, as in section 4.1, and the same for a pair in each run.
-
-    References
-    ----------
-    Gao et al., Ymir, ICS'24, section 4.1 and figure 8; Achille et al., Task2Vec, ICCV'19.
-
-    Examples
-    --------
-    >>> true = np.array([[np.nan, 2.0, 1.0], [0.5, np.nan, 3.0], [1.5, 4.0, np.nan]])
-    >>> Transferability(mode="target").factors("transfer", true, ("a", "b", "c"))[0].tolist()
-    [nan, 4.0, 3.0]
-    """
-
-    mode: Annotated[str, Knob(choices=("oracle", "target", "none"), help="what is known of pairs")] = "oracle"
-    noise: Annotated[float, Knob(0, 1, help="largest relative error of a factor")] = 0.0
-    rng: Annotated[int, Knob(0, 2**31 - 1, tuned=(0, 99), help="seed of the noise")] = 0
-    durations: Estimator = field(default_factory=Oracle)
-
-    needs_history: ClassVar[bool] = False
-
-    @property
-    def sees_truth(self) -> bool:
-        """Whether durations are the true ones."""
-        return self.durations.sees_truth
-
-    @property
-    def reads(self) -> tuple[str, ...]:
-        """Columns that the estimator of durations reads."""
-        return self.durations.reads
-
-    def _fit(self, history: pl.DataFrame) -> None:
-        self.durations.fit(history)
-
-    def _predict(self, jobs: pl.DataFrame) -> np.ndarray:
-        return self.durations.predict(jobs)
-
-    def factors(self, mode: str, true: np.ndarray, models: tuple[str, ...]) -> np.ndarray:
-        """Expected factors, as in `Estimator.factors`."""
-        known = ~np.isnan(true)
-        if self.mode == "none":
-            found = np.where(known, 0.0, np.nan)
-            return found
-        found = true if self.mode == "oracle" else _others(true, known, axis=0 if mode == "transfer" else 1)
-        if self.noise:
-            draw = np.random.default_rng([self.rng, mode == "merged"]).uniform(-1, 1, true.shape)
-            found = np.where(found > 0, np.maximum(found * (1 + self.noise * draw), 0.01), found)
-        return np.where(known, found, np.nan)
+def _rank_correlation(a, b) -> float:
+    """Spearman's correlation; nan where one of them does not vary."""
+    if len(a) < 2 or np.ptp(a) == 0 or np.ptp(b) == 0:
+        return np.nan
+    return float(np.corrcoef(_ranks(a), _ranks(b))[0, 1])
 
 
-def _others(true, known, axis) -> np.ndarray:
-    """Mean (M, M) of the other entries along an axis: of a target over all sources but this; 0 where there is no other."""
-    values = np.where(known, true, 0.0)
-    total = values.sum(axis=axis, keepdims=True) - values
-    count = known.sum(axis=axis, keepdims=True) - known
-    return np.where(count > 0, total / np.maximum(count, 1), 0.0)
+def _ranks(values) -> np.ndarray:
+    """Ranks from 0, equal values sharing their mean."""
+    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
+    return (np.cumsum(counts) - (counts + 1) / 2)[inverse]
+
+
+def _checked(model, pairs: pl.DataFrame, gain, *also: str) -> np.ndarray:
+    """Gains as numbers, or EstimatorError by what is wrong with them or with the pairs."""
+    who, gain = type(model).__name__, np.asarray(gain, float)
+    missing = [c for c in ("source", "target", *also) if c not in pairs.columns]
+    if missing:
+        raise EstimatorError(
+            f"{who}.fit: found no column {missing[0]!r}; expected source, target and {', '.join(also)}."
+        )
+    if gain.shape != (pairs.height,) or not len(gain) or not np.isfinite(gain).all():
+        raise EstimatorError(
+            f"{who}.fit: found gains of shape {gain.shape} for {pairs.height} pairs, {np.isnan(gain).sum()} of them "
+            "nan; expected at least one pair, and a finite gain each. Leave out pairs that were not measured."
+        )
+    itself = pairs.filter(pl.col("source") == pl.col("target"))
+    if itself.height:
+        raise EstimatorError(f"{who}.fit: found a pair of {itself['source'][0]!r} with itself; expected two tasks.")
+    return gain

@@ -5,6 +5,7 @@ in one row (`table`). Per-job functions return arrays, one entry a measured job;
 """
 
 from gpuschedlab.metrics.fairness import finish_time_fairness, finish_time_fairness_by_type, unfair_fraction
+from gpuschedlab.metrics.merged import merged_shares
 from gpuschedlab.metrics.pools import pool_levels
 from gpuschedlab.metrics.slo import slo_attainment, slo_violation
 from gpuschedlab.metrics.table import METRICS, Metric, compare, summary
@@ -27,6 +28,7 @@ __all__ = [
     "jct",
     "makespan",
     "measured",
+    "merged_shares",
     "pool_levels",
     "queueing",
     "slo_attainment",

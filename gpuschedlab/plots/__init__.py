@@ -60,6 +60,7 @@ from gpuschedlab.plots.leases import (
 )
 from gpuschedlab.plots.lines import Lines, draw_lines
 from gpuschedlab.plots.load import LoadOverTime, busy_window, draw_load_over_time, load_over_time
+from gpuschedlab.plots.merges import Believed, PairMap, believed, draw_believed, draw_pair_map, pair_map
 from gpuschedlab.plots.pools import Pools, draw_pools, pools
 from gpuschedlab.plots.sizes import SlowdownBySize, draw_slowdown_by_size, slowdown_by_size
 from gpuschedlab.plots.space import FreeSpace, draw_free_space, free_space
@@ -122,6 +123,8 @@ _DRAW = {
     LeaseBoard: draw_lease_board,
     TradeOff: draw_trade_off,
     Pools: draw_pools,
+    PairMap: draw_pair_map,
+    Believed: draw_believed,
 }
 
 
@@ -229,6 +232,7 @@ def plot_sweep(sweep, x: str | None = None, y: str | None = None, metric="jct_me
 
 __all__ = [
     "Arrivals",
+    "Believed",
     "Bootstrap",
     "Causes",
     "Cells",
@@ -249,6 +253,7 @@ __all__ = [
     "LoadOverTime",
     "MetricBars",
     "Moves",
+    "PairMap",
     "Place",
     "Pools",
     "Race",
@@ -261,6 +266,7 @@ __all__ = [
     "Worth",
     "arrival",
     "arrivals",
+    "believed",
     "bootstrap",
     "busy_window",
     "causes",
@@ -280,6 +286,7 @@ __all__ = [
     "load_over_time",
     "metric_bars",
     "moves",
+    "pair_map",
     "planned_leases",
     "plot_fairness_cdf",
     "plot_gantt",

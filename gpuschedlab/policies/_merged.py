@@ -4,7 +4,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from gpuschedlab.policies.remaining import work_left
 from gpuschedlab.problems.merging import SPATIAL, TEMPORAL
+
+LONGEST = 5.0
+"""A merge in which a job has done so many times the work that it needs alone will never reach its target."""
 
 
 @dataclass
@@ -76,27 +80,43 @@ class Merges:
         return taken
 
     def _judge(self, view, place, epochs, restart):
-        """Split what is no better after so many epochs than after the first evaluation."""
-        if view.speeds is None or view.speeds.curves is None:
-            return
-        then, now = view.metric_after(epochs / 2), view.metric_after(epochs)
+        """Split what is no better after so many epochs than after the first evaluation, or goes on for `LONGEST`."""
+        curves = view.speeds is not None and view.speeds.curves is not None
+        none = np.full(len(view), np.nan)
+        then, now = (view.metric_after(e) if curves else none for e in (epochs / 2, epochs))
+        hopeless = self._hopeless(view, place)
         for row, i in place.items():
             spatial = row in self.partner and self.partner[row][1] == SPATIAL and view.partner[i] >= 0
             temporal = self.source.get(row, row) != row and view.running[i]
-            if row in self.judged or not (spatial or temporal) or np.isnan(now[i]):
+            if not (spatial or temporal):
                 continue
-            self.judged.add(row)
-            if now[i] > then[i] or np.isnan(then[i]):
-                continue
-            self.split.add(row)
-            if spatial:
-                other = self.partner[row][0]
-                self.split.add(other)
-                self.part(row)
-                if restart:
-                    self.source |= {row: row, other: other}
-            else:
-                self.source[row] = row
+            if not hopeless[i]:
+                if row in self.judged or np.isnan(now[i]):
+                    continue
+                self.judged.add(row)
+                if now[i] > then[i] or np.isnan(then[i]):
+                    continue
+            self._split(row, spatial, restart)
+
+    def _hopeless(self, view, place) -> np.ndarray:
+        """Whether jobs (n,) have done `LONGEST` times their own work since they were merged."""
+        merged = [i for row, i in place.items() if row in self.partner or self.source.get(row, row) != row]
+        found = np.zeros(len(view), bool)
+        if merged and (view.effort[merged] > 0).any():
+            found[merged] = (view.effort >= LONGEST * (view.progress + work_left(view)))[merged]
+        return found
+
+    def _split(self, row: int, spatial: bool, restart: bool) -> None:
+        """Dissolve a joint training, or let a job begin from its own beginning that started from another's result."""
+        self.split.add(row)
+        if not spatial:
+            self.source[row] = row
+            return
+        other = self.partner[row][0]
+        self.split.add(other)
+        self.part(row)
+        if restart:
+            self.source |= {row: row, other: other}
 
     def groups(self, view) -> list[tuple[int, int, int]]:
         """Pairs of the view as (position of the first, of the second, mode)."""

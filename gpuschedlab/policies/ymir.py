@@ -38,7 +38,8 @@ class Ymir(Round):
     of `idle`. Equal jobs that wait are counted by class instead of one by one; the optimum is the same. As in Titan, whose
     artifact is public, only so many of the shortest jobs enter as there are GPUs (`entrants`). The paper judges a merge in
     time by the second job's accuracy while the first is trained; here, as no such curve exists, in its own first epochs. In
-    space each job leaves when it reaches its target. Profiling holds one GPU (a whole node for pipelines) without
+    space each job leaves when it reaches its target. Beyond the paper, a job that has done five times its own work in a merge
+    leaves it, too: it would never reach its target. Profiling holds one GPU (a whole node for pipelines) without
     progress for `profile` seconds, by default none.
 
     References
@@ -56,7 +57,7 @@ class Ymir(Round):
     threshold: Annotated[float, Knob(0.5, 4, unit="x", help="least gain of a merge")] = 1.1
     watch: Annotated[float, Knob(1, 10, unit="epochs", help="after which a merge is judged")] = 2.0
     restart_split: Annotated[bool, Knob(help="whether jobs of a split joint training begin anew")] = False
-    entrants: Annotated[float, Knob(0.5, 100, log=True, unit="x", help="jobs in a program, over the GPUs")] = 1.0
+    entrants: Annotated[float, Knob(0.5, 1000, log=True, unit="x", help="jobs in a program, over the GPUs")] = 1.0
     idle: Annotated[float, Knob(2, 1e4, log=True, help="slowdown that a waiting job counts as")] = 10.0
     profile: Annotated[float, Knob(0, 600, unit="s", help="profiling of each new job")] = 0.0
     literal: Annotated[bool, Knob(help="whether the objective is the printed one")] = False
@@ -89,7 +90,7 @@ class Ymir(Round):
         made = units.merging(room, self)
         solution = None
         if made.columns()[0].size:
-            solution = solve(made.program(), gap=self.gap)
+            solution = solve(made.program(), gap=self.gap, presolve="off")  # 15 times as fast as with presolve
             units.put(made.table(solution.x), kept, view, gpu_type, gpus)
         scale = np.where(view.elastic | profiling, 1.0, view.gpus / np.ceil(view.gpus))
         proved = {} if solution is None else {k: getattr(solution, k) for k in ("objective", "bound", "status")}
@@ -298,7 +299,9 @@ def _configurations(view):
 def _between(view, kept, taken):
     """What jobs hold, with the GPUs that pass from the first job of a pair to the second (events between rounds)."""
     gpu_type, gpus = np.maximum(view.gpu_type, 0), np.where(view.running, view.running_gpus, 0.0)
-    free = view.capacity - np.bincount(gpu_type, gpus * _hosts(view, kept), len(view.capacity))
+    owner = np.isin(np.arange(len(view)), view.nodes[:, 0])
+    gpus[~owner & _hosts(view, kept)] = 0.0  # its pair was dissolved: it waits for the round
+    free = view.capacity - np.bincount(gpu_type, gpus * owner, len(view.capacity))
     for i, (kind, count) in taken.items():
         if count <= free[kind] and not view.running[i]:
             gpu_type[i], gpus[i] = kind, count
@@ -330,7 +333,7 @@ def _answer(view, kept, gpu_type, gpus, profiling, **proved) -> Allocation:
 
 def _kinds(view, source) -> np.ndarray | None:
     """Kind of start of each job, of those that the scenario names: pipelined, warm after another, hidden, or cold."""
-    names = view.delay_kinds
+    names = view.start_kinds
     if not names:
         return None
     again = view.executed > 0

@@ -344,11 +344,6 @@ class View:
             shown[rows] = np.where(np.isnan(seen), shown[rows], _until(seen, self.effort[rows], most))
         return shown
 
-    @property
-    def delay_kinds(self) -> tuple[str, ...]:
-        """Kinds of start that an answer may name (`Delays.kinds`)."""
-        return self._simulation.delays.names
-
     def factors(self, mode: str) -> np.ndarray | None:
         """Speed factors by pair of models (M, M), as far as the estimator knows them; None where no pair is known.
 

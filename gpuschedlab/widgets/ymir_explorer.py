@@ -1,49 +1,85 @@
-"""The YmirExplorer: Ymir's knobs, and what merging brings to one workload."""
+"""The YmirExplorer: what tasks gain from each other, what is believed of it, and what merging does to a workload."""
 
-from dataclasses import replace
-
-import numpy as np
-
-from gpuschedlab import plots
-from gpuschedlab.policies import Ymir
-from gpuschedlab.sim import Scenario
+from gpuschedlab.metrics.merged import merged_shares
+from gpuschedlab.plots.web import Place
+from gpuschedlab.widgets.core.cache import Cache
 from gpuschedlab.widgets.core.knob_explorer import KnobExplorer
+from gpuschedlab.widgets.merging_cluster import MergingCluster
 
 
 class YmirExplorer(KnobExplorer):
-    """Move Ymir's knobs, and see its schedule beside that without merging.
+    """Merge fine-tuning jobs with sliders, beside the same jobs without merges and under Optimus.
 
     Parameters
     ----------
-    scenario : Scenario
-        With `Speeds.transfer` or `Speeds.merged`.
-    policy : Ymir, optional
-        Where it begins.
+    small : MergingCluster, optional
+        Where the knobs begin.
+    nodes : int
+        Nodes of 4 V100.
+    hours : float
+        Time over which jobs come.
+    seed : int
+        Seed of the jobs.
+    cache : Cache, optional
+        Where runs are kept.
 
     Examples
     --------
-    See notebooks/12_ymir.ipynb.
+    >>> explorer = YmirExplorer(nodes=1, hours=2.0)
+    >>> explorer.knobs["threshold"].value = 3.0  # as a hand would move the slider
+    >>> explorer.runs["Ymir"].jobs.height == explorer.runs["Optimus"].jobs.height
+    True
     """
 
-    places = (plots.Place("lanes", 420, wide=True), plots.Place("mean", 280), plots.Place("done", 280))
+    places = (Place("pairs", 380), Place("believed", 380), Place("lanes", 420, wide=True), Place("jct"), Place("done"))
 
-    def __init__(self, scenario: Scenario, policy: Ymir | None = None):
-        self.scenario = scenario
-        super().__init__(policy or Ymir())
+    def __init__(
+        self,
+        small: MergingCluster | None = None,
+        *,
+        nodes: int = 2,
+        hours: float = 4.0,
+        seed: int = 0,
+        cache: Cache | None = None,
+    ):
+        self.nodes, self.hours, self.seed = nodes, hours, seed
+        super().__init__(small or MergingCluster(), cache)
 
-    def _run(self, policy):
-        return self.cache.get(repr(policy), lambda: self.scenario.run(policy)).value
+    def runs_of(self, small: MergingCluster) -> dict:
+        """Runs of the three policies on the jobs of some knobs, kept."""
+        scenario, runs = small.scenario(self.nodes, self.hours, self.seed), {}
+        asked = (small.foundation, small.data_sets, small.load, small.prepare, small.notice)
+        for name, policy in small.policies().items():
+            known = (small.known, small.noise) if name == "Ymir" else ()
+            key = (asked, known, policy)
+            runs[name] = self.cache.get(key, lambda policy=policy: scenario.run(policy)).value
+        return runs
 
-    def _compute(self) -> dict:
-        policy = self.knobs.thing
-        return {"merged": self._run(policy), "alone": self._run(replace(policy, temporal=False, spatial=False))}
+    def _compute(self):
+        small = self.knobs.thing
+        runs = self.runs_of(small)
+        self.seconds = sum(float(run.info["seconds"]) for run in runs.values())
+        return small, runs
 
-    def _numbers(self, runs) -> dict:
-        ends = {name: np.sort(run.jobs["end"].to_numpy()) for name, run in runs.items()}
-        x = np.arange(1, len(ends["merged"]) + 1)
-        done = plots.Lines("Jobs done", "jobs", "seconds", x, ends)
-        return {"lanes": plots.job_lanes(runs["merged"]), "mean": plots.metric_bars(runs, "jct_mean"), "done": done}
+    def _numbers(self, found) -> dict:
+        from gpuschedlab import plots
 
-    def _words(self, runs) -> str:
-        mean = {name: run.jobs["jct"].mean() for name, run in runs.items()}
-        return f"Merging: average completion time {mean['alone'] / mean['merged']:.2f}x shorter."
+        small, self.runs = found
+        gains = small.gains()
+        mode = "merged" if small.modes == "in space" else "transfer"
+        return {
+            "pairs": plots.pair_map(gains, mode),
+            "believed": plots.believed(gains, small.threshold),
+            "lanes": plots.job_lanes(self.runs["Ymir"], name="Ymir"),
+            "jct": plots.metric_bars(self.runs, "jct_mean"),
+            "done": plots.jct_cdf(self.runs),
+        }
+
+    def _words(self, found) -> str:
+        mean = {name: float(run.jobs["jct"].mean()) for name, run in self.runs.items()}
+        shares = merged_shares(self.runs["Ymir"])
+        return (
+            f"{self.runs['Ymir'].jobs.height} jobs, {shares['temporal']:.0%} merged in time and {shares['spatial']:.0%} in "
+            f"space: they end {mean['Ymir, no merges'] / mean['Ymir']:.2f} times as soon as without merges, "
+            f"{mean['Optimus'] / mean['Ymir']:.2f} times as soon as under Optimus."
+        )

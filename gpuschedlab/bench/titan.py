@@ -155,3 +155,31 @@ def scenario(data_dir, fm: str, load: float, *, elastic: bool = True, **parts) -
         trace = trace.with_columns(model=jobs["application"], target=target)
     given = {"delays": Delays(switch=switch_seconds(data_dir, fm)), "speeds": table if elastic else None}
     return Scenario(trace, Cluster.homogeneous(NODES, GPUS_PER_NODE, GPU_TYPE), **{**given, **parts})
+
+
+def figures(data_dir) -> dict[str, pl.DataFrame]:
+    """Rows of data/tasks.csv and data/transfers.csv, by name: derived figures of all foundation models.
+
+    Returns
+    -------
+    dict
+        ``tasks``: `fm, task, n_nodes, n_gpus, epochs, rate` (epochs an hour). ``transfers``: `fm, mode`
+        (merged or transfer), `other, task, factor` (on the task's speed; of merged ones both tasks' samples count).
+    """
+    rates, factors = [], []
+    for fm in MODELS:
+        known = tasks(data_dir, fm)
+        table, gains = speeds(data_dir, fm), transfer(data_dir, fm, known)
+        shapes = [(k, n) for n in (1, 2, 3, *range(4, 33, 4)) for k in range(-(-n // GPUS_PER_NODE), min(n, NODES) + 1)]
+        nodes, counts = (list(column) for column in zip(*shapes, strict=True))
+        codes = table.model_codes(known["model"])
+        found = table.rates(codes, [0.0] * len(codes), [0] * len(counts), nodes, counts)
+        for (task, epochs), each in zip(known.select("task", "epochs").iter_rows(), found, strict=True):
+            rates += [(fm, task, *at, epochs, round(3600 * r, 4)) for at, r in zip(shapes, each, strict=True) if r > 0]
+        pairs = [("merged", b, a, f) for (a, b), f in gains.merged.items()]
+        pairs += [("transfer", a, b, f) for (a, b), f in gains.transfer.items()]
+        factors += [(fm, mode, a[len(fm) + 1 :], b[len(fm) + 1 :], round(f, 4)) for mode, a, b, f in sorted(pairs)]
+    return {
+        "tasks": pl.DataFrame(rates, ["fm", "task", "n_nodes", "n_gpus", "epochs", "rate"], orient="row"),
+        "transfers": pl.DataFrame(factors, ["fm", "mode", "other", "task", "factor"], orient="row"),
+    }

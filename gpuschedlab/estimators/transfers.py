@@ -1,0 +1,137 @@
+"""What a policy may know of the speed factors of pairs: learnt by task, given, or true; and errors on top."""
+
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Annotated
+
+import numpy as np
+import polars as pl
+
+from gpuschedlab.errors import EstimatorError
+from gpuschedlab.estimators.base import Estimator
+from gpuschedlab.estimators.oracle import Oracle
+from gpuschedlab.knobs import Knob
+
+MODES = ("merged", "transfer")
+
+
+@dataclass(frozen=True)
+class Transfers(Estimator):
+    """Estimate how much faster a task is trained with another, or after it (`Speeds.merged`, `Speeds.transfer`).
+
+    A policy that merges jobs asks for these factors; durations are those of the estimator inside.
+
+    Parameters
+    ----------
+    estimator : Estimator
+        Answers for durations.
+    method : str
+        ``target``: the mean of the factors that the task has with all others, the pair itself left out; ``oracle``: the true
+        factor; ``given``: what `factors_given` says, all other pairs are unknown.
+    factors_given : mapping of (mode, source, task) to float, optional
+        Factors of a task with or after a source, by names of models; modes are ``merged`` and ``transfer``. Kept as sorted
+        pairs.
+    noise : float
+        Largest relative error that is put on factors, drawn evenly for each pair.
+    seed : int
+
+    References
+    ----------
+    Gao, PhD thesis, NTU 2025, section 3.4.2.1, and figure 3.8 for the noise.
+
+    Differs from the paper in
+    -------------------------
+    Task embeddings need the tasks' data, which no simulation has: by default other pairs of the task stand in, as if they
+    had been measured before. A factor that follows from embeddings or gains (`estimators.iterations.saved`) may be `given`.
+
+    Examples
+    --------
+    >>> true = np.array([[np.nan, 2.0, 1.0], [0.5, np.nan, 1.5], [1.0, 1.0, np.nan]])
+    >>> Transfers().factors("merged", true, ("a", "b", "c")).tolist()  # a row for each task
+    [[nan, 1.0, 2.0], [1.5, nan, 0.5], [1.0, 1.0, nan]]
+    """
+
+    estimator: Estimator = field(default_factory=Oracle)
+    method: Annotated[str, Knob(choices=("target", "oracle", "given"), help="where factors of pairs come from")] = (
+        "target"
+    )
+    factors_given: Mapping[tuple[str, str, str], float] = field(default_factory=dict)
+    noise: Annotated[float, Knob(0, 1, help="largest relative error on a factor")] = 0.0
+    seed: Annotated[int, Knob(0, 1_000_000, help="of the errors")] = 0
+
+    needs_history = False
+
+    def __post_init__(self):
+        given = dict(self.factors_given)
+        for key, factor in given.items():
+            if len(key) != 3 or key[0] not in MODES or key[1] == key[2] or not 0 <= factor < np.inf:
+                raise EstimatorError(
+                    f"Transfers.factors_given: found {key!r}: {factor!r}; expected (mode, source, task) with a mode of "
+                    f"{MODES}, two different models, and a factor >= 0 (0: never)."
+                )
+        object.__setattr__(self, "factors_given", tuple(sorted(given.items())))
+        super().__post_init__()
+
+    @property
+    def sees_truth(self) -> bool:
+        """Whether the estimator inside is shown the truth."""
+        return self.estimator.sees_truth
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """Columns that the estimator inside reads."""
+        return self.estimator.reads
+
+    def _fit(self, history: pl.DataFrame) -> None:
+        self.estimator.fit(history)
+
+    def _predict(self, jobs: pl.DataFrame) -> np.ndarray:
+        return self.estimator.predict(jobs)
+
+    def update(self, view) -> np.ndarray | None:
+        """Renew durations as the estimator inside does."""
+        return self.estimator.update(view)
+
+    def factors(self, mode: str, true: np.ndarray, models: tuple[str, ...]) -> np.ndarray:
+        """Estimated factors (M, M) of one mode; pairs that are unknown stay so."""
+        return _estimated(self, mode, true.tobytes(), tuple(models))
+
+
+@lru_cache(maxsize=64)
+def _estimated(estimator: Transfers, mode: str, true: bytes, models: tuple[str, ...]) -> np.ndarray:
+    """Factors of one table: a policy asks for the same ones round after round."""
+    factors = np.frombuffer(true).reshape(len(models), len(models))
+    by_task = factors if mode == "merged" else factors.T  # rows: the task whose speed it is
+    if estimator.method == "target":
+        by_task = _others(by_task)
+    elif estimator.method == "given":
+        by_task = _given(dict(estimator.factors_given), mode, by_task, models)
+    if estimator.noise:
+        by_task = by_task * (1 + estimator.noise * _drawn(estimator.seed, mode, models))
+    out = np.array(by_task if mode == "merged" else by_task.T)
+    out.flags.writeable = False
+    return out
+
+
+def _others(by_task: np.ndarray) -> np.ndarray:
+    """Mean of each row without the entry itself; of all other entries where the row has no other."""
+    known = ~np.isnan(by_task)
+    value = np.where(known, by_task, 0.0)
+    total, count = value.sum(axis=1, keepdims=True) - value, known.sum(axis=1, keepdims=True) - known
+    all_, every = value.sum() - value, known.sum() - known
+    mean = np.where(count > 0, total / np.maximum(count, 1), np.where(every > 0, all_ / np.maximum(every, 1), 1.0))
+    return np.where(known, mean, np.nan)
+
+
+def _given(given, mode: str, by_task: np.ndarray, models) -> np.ndarray:
+    """The factors that were given, for pairs that can be run."""
+    found = [[given.get((mode, source, task), np.nan) for source in models] for task in models]
+    return np.where(np.isnan(by_task), np.nan, np.array(found, float).reshape(by_task.shape))
+
+
+def _drawn(seed: int, mode: str, models) -> np.ndarray:
+    """Errors (M, M) between -1 and 1, the same for a pair of names whatever else the table holds."""
+    keys = [[zlib.crc32(f"{mode}|{source}|{task}".encode()) for source in models] for task in models]
+    return np.array([[np.random.default_rng([seed, key]).uniform(-1, 1) for key in row] for row in keys])

@@ -1,0 +1,152 @@
+"""Fine-tuning tasks with measured speeds and gains, and jobs of them, from figures that ship with the package."""
+
+from functools import cache
+
+import numpy as np
+import polars as pl
+
+from gpuschedlab._data import path
+from gpuschedlab.errors import SpeedError
+from gpuschedlab.speeds.table import Speeds
+
+FOUNDATIONS = ("roberta-base", "roberta-large", "vit", "vit-large")
+GPUS_PER_NODE = 4
+HOUR = 3600.0
+
+SIZES = ((0.5, 0.3), (10.0, 0.6), (64.0, 0.1))
+"""Most GPU-hours of small, medium and large jobs, and their shares (thesis, section 3.5.1)."""
+
+
+@cache
+def _figures() -> tuple[pl.DataFrame, pl.DataFrame]:
+    return pl.read_csv(path("tasks.csv")), pl.read_csv(path("transfers.csv"))
+
+
+def task_speeds(fm: str, tasks: int = 9) -> Speeds:
+    """Speeds (epochs a second) of tasks of a foundation model on V100, and what they gain from each other.
+
+    Parameters
+    ----------
+    fm : str
+        Of `FOUNDATIONS`.
+    tasks : int
+        The first so many by name, 1 to 9.
+
+    Returns
+    -------
+    Speeds
+        Models are called ``fm@task``.
+
+    Raises
+    ------
+    SpeedError
+        An unknown foundation model, or a number of tasks that there is not.
+
+    Examples
+    --------
+    >>> speeds = task_speeds("vit", 3)
+    >>> speeds.models, float(speeds.total[0])
+    (('vit@Bingsu#Cat_and_Dog', 'vit@cifar100', 'vit@fashion_mnist'), 7.96)
+    """
+    if fm not in FOUNDATIONS:
+        raise SpeedError(f"task_speeds: found foundation model {fm!r}; expected one of {', '.join(FOUNDATIONS)}.")
+    rates, factors = (frame.filter(fm=fm) for frame in _figures())
+    names = rates["task"].unique(maintain_order=True)
+    if not 1 <= tasks <= len(names):
+        raise SpeedError(f"task_speeds: found {tasks} tasks; expected 1 to {len(names)}.")
+    chosen = names[:tasks]
+    rows = rates.filter(pl.col("task").is_in(chosen.implode()))
+    frame = rows.select(
+        pl.format("{}@{}", "fm", "task").alias("model"),
+        "n_nodes",
+        "n_gpus",
+        gpu_type=pl.lit("v100"),
+        progress="epochs",
+        rate=pl.col("rate") / HOUR,
+    )
+    # On more nodes than were measured, a job is as slow as on the worst that were.
+    worst = frame.group_by("model", "n_gpus", "gpu_type", "progress", maintain_order=True).agg(pl.col("rate").min())
+    frame = pl.concat([frame, worst.with_columns(n_nodes=pl.lit(None, pl.Int64)).select(frame.columns)])
+    both = factors.filter(_both(chosen))
+    pairs = {mode: {} for mode in ("merged", "transfer")}
+    for mode, other, task, factor in both.select("mode", "other", "task", "factor").iter_rows():
+        a, b = f"{fm}@{task}", f"{fm}@{other}"
+        pairs[mode][(a, b) if mode == "merged" else (b, a)] = factor
+    return Speeds.from_frame(frame, **pairs)
+
+
+def _both(chosen: pl.Series) -> pl.Expr:
+    """Whether both tasks of a pair are among those chosen."""
+    return pl.col("task").is_in(chosen.implode()) & pl.col("other").is_in(chosen.implode())
+
+
+def finetuning_jobs(
+    speeds: Speeds, *, gpus: int = 32, hours: float = 8.0, load: float = 1.0, rng: int | np.random.Generator = 0
+) -> pl.DataFrame:
+    """Jobs of tasks that come at random: small, medium and large ones by their GPU-time, as Ymir's evaluation has them.
+
+    Parameters
+    ----------
+    speeds : Speeds
+        From `task_speeds`.
+    gpus : int
+        GPUs of the cluster that load refers to.
+    hours : float
+        Time over which jobs come.
+    load : float
+        GPU-time demanded, on the GPUs requested, over that of the cluster in these hours.
+    rng : int or numpy.random.Generator
+
+    Returns
+    -------
+    polars.DataFrame
+        A trace with `model`, `target` (epochs), `fm` and `task`; jobs request 1, 2 or 4 GPUs.
+
+    Raises
+    ------
+    SpeedError
+        GPUs, hours or load are not above 0.
+
+    Notes
+    -----
+    Differs from the paper in: its trace is not public, arrivals are Poisson; where a foundation model has no task of a size,
+    the others take its share.
+
+    Examples
+    --------
+    >>> jobs = finetuning_jobs(task_speeds("roberta-base"), hours=1.0)
+    >>> jobs.columns[:5], bool(jobs["gpus"].is_in([1.0, 2.0, 4.0]).all())
+    (['job_id', 'submit', 'gpus', 'duration', 'model'], True)
+    """
+    if not min(gpus, hours, load) > 0:
+        raise SpeedError(f"finetuning_jobs: found gpus={gpus}, hours={hours}, load={load}; expected numbers above 0.")
+    rng = np.random.default_rng(rng)
+    counts, total = np.array([1, 2, 4]), speeds.total
+    models = np.arange(len(speeds.models))
+    rate = speeds.rates(models, 0.0 * models, counts * 0, counts * 0 + 1, counts)
+    cost = total / rate[:, 0] / HOUR
+    size = np.searchsorted([most for most, _ in SIZES[:-1]], cost)
+    weight = np.array([SIZES[s][1] / (size == s).sum() for s in size])
+    weight /= weight.sum()
+    # Each draw of a job costs so much on average; draws are the same for all loads.
+    most = int(np.ceil(4 * load * gpus * hours / (weight @ cost))) + 10
+    model, asked = rng.choice(len(models), most, p=weight), rng.choice(3, most, p=[0.5, 0.3, 0.2])
+    seconds = total[model] / np.where(np.isnan(rate[model, asked]), rate[model, 0], rate[model, asked])
+    asked = np.where(np.isnan(rate[model, asked]), 0, asked)
+    demand = np.cumsum(seconds * counts[asked])
+    n = max(1, int(np.searchsorted(demand, load * gpus * hours * HOUR)))
+    submit = np.sort(rng.uniform(0, hours * HOUR, most)[:n])
+    names = pl.Series(speeds.models).gather(model[:n])
+    parts = names.str.split("@").list
+    return pl.DataFrame(
+        {
+            "job_id": [f"job {i}" for i in range(n)],
+            "submit": submit,
+            "gpus": counts[asked[:n]].astype(float),
+            "duration": seconds[:n],
+            "model": names,
+            "target": total[model[:n]],
+            "fm": parts.get(0),
+            "task": parts.get(1),
+        }
+    )
