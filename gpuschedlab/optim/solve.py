@@ -7,7 +7,7 @@ import numpy as np
 from gpuschedlab.errors import SolverError
 from gpuschedlab.optim.program import Change, Program, Solution
 
-SOLVERS = ("highs", "mip", "prices")
+SOLVERS = ("highs", "mip", "prices", "copter")
 
 
 class Session:
@@ -142,6 +142,8 @@ def _make(solver: str, options: dict):
         from gpuschedlab.optim.pymip import Pymip as kind
     elif solver == "prices":
         from gpuschedlab.optim.prices import Prices as kind
+    elif solver == "copter":
+        from gpuschedlab.optim.copter import Copter as kind
     else:
         raise SolverError(f"solve: found solver {solver!r}; expected one of {', '.join(SOLVERS)}.")
     try:

@@ -1,0 +1,219 @@
+"""COpter's solver: a linear program by proximal steps, each by coordinate descent on the dual, warm from the last one."""
+
+import time
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from gpuschedlab.errors import Infeasible, OutOfTime, SolverError
+from gpuschedlab.optim import _copter_kernels as kernels
+from gpuschedlab.optim._copter_bound import proved_bound
+from gpuschedlab.optim._copter_rays import no_best, no_point
+from gpuschedlab.optim._copter_scale import Scaled, scale
+from gpuschedlab.optim.program import Program, Solution
+
+SWEEPS = 400.0
+"""Sweeps over the matrix in one proximal step, at most."""
+
+
+@dataclass(frozen=True, eq=False)
+class Residuals:
+    """How far a proximal step's point and prices are from the optimum, in the scaled program.
+
+    Parameters
+    ----------
+    step : int
+        Proximal step, from 1.
+    sweeps : float
+        Entries of the matrix read until then, in multiples of all.
+    primal : float
+        Largest amount by which a row is broken.
+    dual : float
+        Largest reduced cost that no bound of its variable allows.
+    gap : float
+        |objective - bound| / (1 + |objective| + |bound|).
+    """
+
+    step: int
+    sweeps: float
+    primal: float
+    dual: float
+    gap: float
+
+    @property
+    def worst(self) -> float:
+        """The largest of the three."""
+        return max(self.primal, self.dual, self.gap)
+
+
+class Copter:
+    """Proximal point method with coordinate descent on the dual, for linear programs with bounds of any kind.
+
+    A step moves to the saddle point of the Lagrangian with a quadratic penalty on the distance from the point and the prices
+    before. Coordinate descent, which needs no factorisation, settles one row's price after another; rows that stand still are
+    left out of most sweeps. The next program of the same shape starts from the last point and prices.
+
+    Parameters
+    ----------
+    time_limit : float, optional
+        Seconds of each solve; the point reached by then is returned, with status ``time limit``.
+    gap : float
+        As in `solve`; for the tolerance, see `tol`.
+    tol : float
+        Residuals (`Residuals.worst`) at which a program counts as solved.
+    steps : int
+        Proximal steps at most.
+    warm : bool
+        Whether the next program starts from the last point and prices.
+
+    Differs from the paper in
+    -------------------------
+    The artifact leaves out its solver (`pylpsparse`). Here the point is eliminated from each step, so that descent is over
+    prices alone; rows and columns are equilibrated first; step sizes follow the work of the steps before, in place of the
+    artifact's constant eta of 1; and what is proved (bound, no point, no best) is said.
+
+    References
+    ----------
+    Jayaram Subramanya, PhD thesis, CMU 2025, 4.3.2; Yen et al., NIPS 2015 (sparse linear programming by augmented coordinate
+    descent); Rockafellar, SIAM J. Control Optim. 14 (1976); Banjac et al., J. Optim. Theory Appl. 183 (2019), for the rays.
+
+    Examples
+    --------
+    >>> found = Copter().solve(Program([1.0, 2.0], [[1.0, 1.0]], row_upper=1.0, maximize=True))
+    >>> found.x.round(4).tolist(), found.duals.round(4).tolist()
+    ([0.0, 1.0], [2.0])
+    """
+
+    def __init__(
+        self,
+        time_limit: float | None = None,
+        gap: float = 1e-4,
+        *,
+        tol: float = 1e-6,
+        steps: int = 3000,
+        warm: bool = True,
+    ):
+        self.time_limit, self.gap, self.tol, self.steps, self.warm = time_limit, gap, tol, steps, warm
+        self.trace: list[Residuals] = []
+        self._last: tuple[np.ndarray, np.ndarray, float] | None = None
+
+    def solve(self, program: Program, x0: np.ndarray | None = None, y0: np.ndarray | None = None) -> Solution:
+        """Solve a linear program, from a point and prices if there are some.
+
+        Raises
+        ------
+        Infeasible, SolverError
+            No point, no best one, or whole variables.
+        OutOfTime
+            The time limit is over before the first step.
+        """
+        if program.integrality.any():
+            raise SolverError(
+                f"{program.name}: found {program.integrality.sum()} whole variables; 'copter' solves linear programs. Relax "
+                "it (integrality=False) and round, or use solver 'highs', or MultipleChoice."
+            )
+        start = time.perf_counter()
+        sign = -1.0 if program.maximize else 1.0
+        scaled = scale(
+            program.c, program.A, program.row_lower, program.row_upper, program.lower, program.upper, sign
+        )
+        x, y, ratio = self._start(scaled, x0, y0)
+        state = _Steps(scaled, x, y, ratio, self.tol, start + (self.time_limit or np.inf))
+        status = state.run(self.steps)
+        self.trace = state.trace
+        if status == "unbounded" and not self._has_point(program):
+            status = "infeasible"
+        if status in ("infeasible", "unbounded"):
+            kind = Infeasible if status == "infeasible" else SolverError
+            raise kind(f"{program.name}: {status}; no point satisfies all rows and bounds with a finite best value.")
+        if not state.trace:
+            raise OutOfTime(f"{program.name}: copter made no step in time; give more than time_limit={self.time_limit}.")
+        self._last = (*scaled.unscaled(state.x, state.y), state.ratio)
+        x, y = self._last[:2]
+        x = np.clip(x, program.lower, program.upper)
+        bound = proved_bound(program, y)
+        seconds = time.perf_counter() - start
+        return Solution(x, status, program.value(x), bound, seconds, f"copter {len(self.trace)} steps", y, program.shape)
+
+    def _start(self, scaled: Scaled, x0, y0) -> tuple[np.ndarray, np.ndarray, float]:
+        """Point and prices to begin with, and the ratio of their step sizes."""
+        m, n = scaled.A.shape
+        x, y, ratio = np.zeros(n), np.zeros(m), 1.0
+        last = self._last if self.warm else None
+        if last is not None and last[0].shape == (n,) and last[1].shape == (m,):
+            x, y, ratio = last
+        x, y = (x if x0 is None else np.asarray(x0, float)), (y if y0 is None else np.asarray(y0, float))
+        x, y = scaled.scaled(x, y)
+        wrong = ((y > 0) & np.isinf(scaled.rl)) | ((y < 0) & np.isinf(scaled.ru))
+        return np.clip(x, scaled.low, scaled.high), np.where(wrong, 0.0, y), ratio
+
+    def _has_point(self, program: Program) -> bool:
+        """Whether any point satisfies rows and bounds."""
+        try:
+            Copter(self.time_limit, tol=self.tol, steps=self.steps).solve(replace(program, c=np.zeros(len(program.c))))
+        except Infeasible:
+            return False
+        return True
+
+
+class _Steps:
+    """Proximal steps of one scaled program, and their residuals."""
+
+    def __init__(self, scaled: Scaled, x, y, ratio: float, tol: float, until: float):
+        self.scaled, self.x, self.y, self.ratio = scaled, x.copy(), y.copy(), ratio
+        self.tol, self.until, self.size, self.sweeps = tol, until, 1.0, 0.0
+        self.q = kernels.transposed(*scaled.parts[:3], self.y, len(x))
+        self.trace: list[Residuals] = []
+
+    def run(self, steps: int) -> str:
+        """Step until solved, proved impossible, or out of steps or time: the status."""
+        reached = 0.1
+        for k in range(1, steps + 1):
+            if time.perf_counter() > self.until:
+                return "time limit"
+            x0, y0 = self.x, self.y.copy()
+            self._step(x0, y0, float(np.clip(0.2 * reached, 0.1 * self.tol, 0.1)))
+            now = self._residuals(k)
+            self.trace.append(now)
+            reached = now.worst
+            if reached <= self.tol:
+                return "optimal"
+            dx, dy = self.x - x0, self.y - y0
+            if k % 5 == 0:
+                if no_point(self.scaled, dy) or no_point(self.scaled, self.y):
+                    return "infeasible"
+                if no_best(self.scaled, dx) or no_best(self.scaled, self.x):
+                    return "unbounded"
+            self._balance(dx, dy, k)
+        return "stopped"
+
+    def _step(self, x0, y0, tol: float) -> None:
+        """One proximal step to a tolerance; the step sizes follow the work that it takes."""
+        s = self.scaled
+        ptr, at, val, c, low, high = s.parts
+        tau, sigma = self.size / self.ratio, self.size * self.ratio
+        rest = (self.y, ptr, at, val, c, low, high, x0, self.q, tau, tol, SWEEPS)
+        left, sweeps = kernels.descend(s.rl, s.ru, y0, sigma, *rest)
+        self.q = kernels.transposed(ptr, at, val, self.y, len(c))
+        self.x = np.empty_like(x0)
+        kernels.point(x0, self.q, c, low, high, tau, self.x)
+        self.sweeps += sweeps
+        if left > tol:
+            self.size = max(self.size / 2, 1e-3)
+        elif sweeps < 0.1 * SWEEPS:
+            self.size = min(self.size * 1.5, 1e4)
+
+    def _residuals(self, k: int) -> Residuals:
+        s = self.scaled
+        rows = kernels.activities(*s.parts[:3], self.x)
+        primal = max((rows - s.ru).max(initial=0.0), (s.rl - rows).max(initial=0.0))
+        bound, dual = kernels.dual_value(self.y, s.c - self.q, s.rl, s.ru, s.low, s.high, True)
+        value = float(s.c @ self.x)
+        return Residuals(k, self.sweeps, float(primal), dual, abs(value - bound) / (1 + abs(value) + abs(bound)))
+
+    def _balance(self, dx, dy, k: int) -> None:
+        """Let the prices' share of the step follow how far prices and point moved; less and less."""
+        far_x, far_y = float(np.linalg.norm(dx)), float(np.linalg.norm(dy))
+        if far_x > 1e-12 and far_y > 1e-12:
+            weight = 0.5 / np.sqrt(k)
+            self.ratio = float(np.clip((far_y / far_x) ** weight * self.ratio ** (1 - weight), 1e-4, 1e4))
