@@ -172,11 +172,11 @@ class _Steps:
             if time.perf_counter() > self.until:
                 return "time limit"
             x0, y0 = self.x, self.y.copy()
-            self._step(x0, y0, float(np.clip(0.2 * reached, 0.1 * self.tol, 0.1)))
+            self._step(x0, y0, float(np.clip(min(0.2 * reached, 0.3 / k**1.5), 0.1 * self.tol, 0.1)))
             now = self._residuals(k)
             self.trace.append(now)
-            reached = now.worst
-            if reached <= self.tol:
+            reached = min(now.primal, now.worst)
+            if now.worst <= self.tol:
                 return "optimal"
             dx, dy = self.x - x0, self.y - y0
             if k % 5 == 0:
@@ -216,4 +216,4 @@ class _Steps:
         far_x, far_y = float(np.linalg.norm(dx)), float(np.linalg.norm(dy))
         if far_x > 1e-12 and far_y > 1e-12:
             weight = 0.5 / np.sqrt(k)
-            self.ratio = float(np.clip((far_y / far_x) ** weight * self.ratio ** (1 - weight), 1e-4, 1e4))
+            self.ratio = float(np.clip((far_y / far_x) ** weight * self.ratio ** (1 - weight), 1e-3, 1e3))
