@@ -10,7 +10,11 @@ from gpuschedlab.optim import _copter_kernels as kernels
 from gpuschedlab.optim._copter_bound import proved_bound
 from gpuschedlab.optim._copter_rays import no_best, no_point
 from gpuschedlab.optim._copter_scale import Scaled, scale
+from gpuschedlab.optim.knapsack import MultipleChoice
 from gpuschedlab.optim.program import Program, Solution
+
+TOLERANCE, ROUNDS = 1e-6, 1e-4
+"""Residuals at which a linear program, and a round of choices, count as solved."""
 
 SWEEPS = 400.0
 """Sweeps over the matrix in one proximal step, at most."""
@@ -59,8 +63,8 @@ class Copter:
         Seconds of each solve; the point reached by then is returned, with status ``time limit``.
     gap : float
         As in `solve`; for the tolerance, see `tol`.
-    tol : float
-        Residuals (`Residuals.worst`) at which a program counts as solved.
+    tol : float, optional
+        Residuals (`Residuals.worst`) at which a program counts as solved; default: 1e-6, and 1e-4 for rounds.
     steps : int
         Proximal steps at most.
     warm : bool
@@ -89,12 +93,13 @@ class Copter:
         time_limit: float | None = None,
         gap: float = 1e-4,
         *,
-        tol: float = 1e-6,
+        tol: float | None = None,
         steps: int = 3000,
         warm: bool = True,
     ):
         self.time_limit, self.gap, self.tol, self.steps, self.warm = time_limit, gap, tol, steps, warm
         self.trace: list[Residuals] = []
+        self.rounds = None
         self._last: tuple[np.ndarray, np.ndarray, float] | None = None
 
     def solve(self, program: Program, x0: np.ndarray | None = None, y0: np.ndarray | None = None) -> Solution:
@@ -107,6 +112,8 @@ class Copter:
         OutOfTime
             The time limit is over before the first step.
         """
+        if isinstance(program, MultipleChoice):
+            return self._round(program, x0)
         if program.integrality.any():
             raise SolverError(
                 f"{program.name}: found {program.integrality.sum()} whole variables; 'copter' solves linear programs. Relax "
@@ -118,7 +125,7 @@ class Copter:
             program.c, program.A, program.row_lower, program.row_upper, program.lower, program.upper, sign
         )
         x, y, ratio = self._start(scaled, x0, y0)
-        state = _Steps(scaled, x, y, ratio, self.tol, start + (self.time_limit or np.inf))
+        state = _Steps(scaled, x, y, ratio, self.tol or TOLERANCE, start + (self.time_limit or np.inf))
         status = state.run(self.steps)
         self.trace = state.trace
         if status == "unbounded" and not self._has_point(program):
@@ -134,6 +141,19 @@ class Copter:
         bound = proved_bound(program, y)
         seconds = time.perf_counter() - start
         return Solution(x, status, program.value(x), bound, seconds, f"copter {len(self.trace)} steps", y, program.shape)
+
+    def _round(self, problem: MultipleChoice, x0) -> Solution:
+        """Solve a round of choices by its relaxation and the shim."""
+        from gpuschedlab.optim.relaxed import CopterRounds
+
+        if x0 is not None:
+            raise SolverError(f"{problem.name}: found a warm start; in rounds, copter starts from the last one's shares.")
+        if self.rounds is None:
+            inner = Copter(self.time_limit, self.gap, tol=self.tol or ROUNDS, steps=self.steps, warm=self.warm)
+            self.rounds = CopterRounds(inner)
+        found = self.rounds.solve(problem)
+        self.trace = self.rounds.copter.trace
+        return found
 
     def _start(self, scaled: Scaled, x0, y0) -> tuple[np.ndarray, np.ndarray, float]:
         """Point and prices to begin with, and the ratio of their step sizes."""

@@ -32,6 +32,8 @@ class MultipleChoice(Program):
         What the program is, for messages.
     mandatory : (n,) bool array, optional
         Jobs that must get a configuration: sum_j x_ij = 1, whatever it is worth.
+    keys : (n,) int array, optional
+        What each job is known by from round to round, for solvers that start from the last one; no part of the program.
 
     Raises
     ------
@@ -58,6 +60,7 @@ class MultipleChoice(Program):
         quantum: float = 0.0,
         name: str = "Multiple choice",
         mandatory=None,
+        keys=None,
     ):
         utility = np.ascontiguousarray(utility, float)
         kinds, gpus, room = (np.asarray(a) for a in (type_of_config, gpus_of_config, capacity))
@@ -68,6 +71,9 @@ class MultipleChoice(Program):
             raise SolverError(f"{name}: found mandatory {must.shape}; expected ({len(utility)},), a flag for each job.")
         vars(self).update(utility=utility, kinds=kinds, gpus=gpus, capacity=room)  # frozen, as every program
         vars(self).update(mandatory=must)
+        if keys is not None and np.shape(keys) != (len(utility),):
+            raise SolverError(f"{name}: found keys {np.shape(keys)}; expected ({len(utility)},), one for each job.")
+        vars(self).update(keys=None if keys is None else np.asarray(keys, np.int64))
         vars(self).update(quantum=float(quantum), name=name, shape=utility.shape)
 
     @classmethod

@@ -7,7 +7,7 @@ import numpy as np
 from gpuschedlab.errors import SolverError
 from gpuschedlab.optim.program import Change, Program, Solution
 
-SOLVERS = ("highs", "mip", "prices", "copter")
+SOLVERS = ("highs", "mip", "prices", "copter", "relaxed")
 
 
 class Session:
@@ -144,6 +144,8 @@ def _make(solver: str, options: dict):
         from gpuschedlab.optim.prices import Prices as kind
     elif solver == "copter":
         from gpuschedlab.optim.copter import Copter as kind
+    elif solver == "relaxed":
+        from gpuschedlab.optim.relaxed import Relaxed as kind
     else:
         raise SolverError(f"solve: found solver {solver!r}; expected one of {', '.join(SOLVERS)}.")
     try:
