@@ -13,7 +13,7 @@ from gpuschedlab.optim._copter_scale import Scaled, scale
 from gpuschedlab.optim.knapsack import MultipleChoice
 from gpuschedlab.optim.program import Program, Solution
 
-TOLERANCE, ROUNDS = 1e-6, 1e-4
+TOLERANCE, ROUNDS = 1e-6, 2e-3
 """Residuals at which a linear program, and a round of choices, count as solved."""
 
 SWEEPS = 400.0
@@ -64,7 +64,7 @@ class Copter:
     gap : float
         As in `solve`; for the tolerance, see `tol`.
     tol : float, optional
-        Residuals (`Residuals.worst`) at which a program counts as solved; default: 1e-6, and 1e-4 for rounds.
+        Residuals (`Residuals.worst`) at which a program counts as solved; default: 1e-6, and 2e-3 for rounds of choices.
     steps : int
         Proximal steps at most.
     warm : bool
@@ -161,7 +161,9 @@ class Copter:
         x, y, ratio = np.zeros(n), np.zeros(m), 1.0
         last = self._last if self.warm else None
         if last is not None and last[0].shape == (n,) and last[1].shape == (m,):
-            x, y, ratio = last
+            x, y = last[:2]
+        if last is not None:
+            ratio = last[2]
         x, y = (x if x0 is None else np.asarray(x0, float)), (y if y0 is None else np.asarray(y0, float))
         x, y = scaled.scaled(x, y)
         wrong = ((y > 0) & np.isinf(scaled.rl)) | ((y < 0) & np.isinf(scaled.ru))
