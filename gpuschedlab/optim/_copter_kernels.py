@@ -66,9 +66,8 @@ def _settle(i, tol, rl, ru, y0, sigma, y, ptr, at, val, c, low, high, x0, q, tau
             below = price
         else:
             above = price
-        if not below <= target <= above or (trial > 3 and (target == below or target == above)):
-            target = 0.5 * (below + above)
-        elif trial > 8 and np.isfinite(below) and np.isfinite(above):
+        slow = trial > 8 and np.isfinite(below) and np.isfinite(above)
+        if slow or not below <= target <= above or (trial > 3 and target in (below, above)):
             target = 0.5 * (below + above)
         price = target
     if price != start:

@@ -28,7 +28,7 @@ def no_point(scaled: Scaled, ray: np.ndarray) -> bool:
     reduced = -transposed(ptr, at, val, ray, len(c))
     reduced[np.abs(reduced) < 1e-12] = 0.0
     value, error = dual_value(ray, reduced, scaled.rl, scaled.ru, low, high, True)
-    return value > 1e-7 + SURE * error
+    return bool(value > 1e-7 + SURE * error)
 
 
 def no_best(scaled: Scaled, ray: np.ndarray) -> bool:
@@ -49,4 +49,4 @@ def no_best(scaled: Scaled, ray: np.ndarray) -> bool:
     moved = activities(*scaled.parts[:3], ray)
     over = np.where(np.isfinite(scaled.ru), moved, 0.0).max(initial=0.0)
     under = np.where(np.isfinite(scaled.rl), -moved, 0.0).max(initial=0.0)
-    return -float(scaled.c @ ray) > 1e-7 + SURE * max(over, under, 1e-14)
+    return bool(-float(scaled.c @ ray) > 1e-7 + SURE * max(over, under, 1e-14))

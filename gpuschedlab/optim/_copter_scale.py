@@ -78,9 +78,7 @@ def scale(c, A, rl, ru, low, high, sign: float) -> Scaled:
     rl, ru = (np.asarray(b, float) * rows for b in (rl, ru))
     low, high = (np.asarray(b, float) / columns for b in (low, high))
     size, cost = 1 / _typical(rl, ru, low, high), 1 / _typical(c)
-    return Scaled(
-        A, c * cost, low * size, high * size, rl * size, ru * size, rows, columns, size, cost, sign
-    )
+    return Scaled(A, c * cost, low * size, high * size, rl * size, ru * size, rows, columns, size, cost, sign)
 
 
 def _typical(*parts) -> float:

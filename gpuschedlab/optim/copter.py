@@ -69,6 +69,10 @@ class Copter:
         Proximal steps at most.
     warm : bool
         Whether the next program starts from the last point and prices.
+    size : float
+        Size of the first proximal step: large ones are few, and cost more sweeps each.
+    balance : bool
+        Whether the sizes of the prices' and the point's steps follow how far they moved; otherwise they are the same.
 
     Differs from the paper in
     -------------------------
@@ -96,7 +100,10 @@ class Copter:
         tol: float | None = None,
         steps: int = 3000,
         warm: bool = True,
+        size: float = 1.0,
+        balance: bool = True,
     ):
+        self.size, self.balance = size, balance
         self.time_limit, self.gap, self.tol, self.steps, self.warm = time_limit, gap, tol, steps, warm
         self.trace: list[Residuals] = []
         self.rounds = None
@@ -121,11 +128,11 @@ class Copter:
             )
         start = time.perf_counter()
         sign = -1.0 if program.maximize else 1.0
-        scaled = scale(
-            program.c, program.A, program.row_lower, program.row_upper, program.lower, program.upper, sign
-        )
+        scaled = scale(program.c, program.A, program.row_lower, program.row_upper, program.lower, program.upper, sign)
         x, y, ratio = self._start(scaled, x0, y0)
-        state = _Steps(scaled, x, y, ratio, self.tol or TOLERANCE, start + (self.time_limit or np.inf))
+        until = start + (np.inf if self.time_limit is None else self.time_limit)
+        state = _Steps(scaled, x, y, ratio, self.tol or TOLERANCE, until)
+        state.size, state.balance = self.size, self.balance
         status = state.run(self.steps)
         self.trace = state.trace
         if status == "unbounded" and not self._has_point(program):
@@ -134,22 +141,30 @@ class Copter:
             kind = Infeasible if status == "infeasible" else SolverError
             raise kind(f"{program.name}: {status}; no point satisfies all rows and bounds with a finite best value.")
         if not state.trace:
-            raise OutOfTime(f"{program.name}: copter made no step in time; give more than time_limit={self.time_limit}.")
+            raise OutOfTime(
+                f"{program.name}: copter made no step in time; give more than time_limit={self.time_limit}."
+            )
         self._last = (*scaled.unscaled(state.x, state.y), state.ratio)
         x, y = self._last[:2]
         x = np.clip(x, program.lower, program.upper)
         bound = proved_bound(program, y)
         seconds = time.perf_counter() - start
-        return Solution(x, status, program.value(x), bound, seconds, f"copter {len(self.trace)} steps", y, program.shape)
+        return Solution(
+            x, status, program.value(x), bound, seconds, f"copter {len(self.trace)} steps", y, program.shape
+        )
 
     def _round(self, problem: MultipleChoice, x0) -> Solution:
         """Solve a round of choices by its relaxation and the shim."""
         from gpuschedlab.optim.relaxed import CopterRounds
 
         if x0 is not None:
-            raise SolverError(f"{problem.name}: found a warm start; in rounds, copter starts from the last one's shares.")
+            raise SolverError(
+                f"{problem.name}: found a warm start; in rounds, copter starts from the last one's shares."
+            )
         if self.rounds is None:
-            inner = Copter(self.time_limit, self.gap, tol=self.tol or ROUNDS, steps=self.steps, warm=self.warm)
+            tol = self.tol or ROUNDS
+            # Rounds are alike in scale: large steps from the first on, and of the same sizes.
+            inner = Copter(self.time_limit, self.gap, tol=tol, steps=self.steps, warm=self.warm, size=10, balance=False)
             self.rounds = CopterRounds(inner)
         found = self.rounds.solve(problem)
         self.trace = self.rounds.copter.trace
@@ -183,7 +198,7 @@ class _Steps:
 
     def __init__(self, scaled: Scaled, x, y, ratio: float, tol: float, until: float):
         self.scaled, self.x, self.y, self.ratio = scaled, x.copy(), y.copy(), ratio
-        self.tol, self.until, self.size, self.sweeps = tol, until, 1.0, 0.0
+        self.tol, self.until, self.size, self.sweeps, self.balance = tol, until, 1.0, 0.0, True
         self.q = kernels.transposed(*scaled.parts[:3], self.y, len(x))
         self.trace: list[Residuals] = []
 
@@ -236,6 +251,6 @@ class _Steps:
     def _balance(self, dx, dy, k: int) -> None:
         """Let the prices' share of the step follow how far prices and point moved; less and less."""
         far_x, far_y = float(np.linalg.norm(dx)), float(np.linalg.norm(dy))
-        if far_x > 1e-12 and far_y > 1e-12:
+        if self.balance and far_x > 1e-12 and far_y > 1e-12:
             weight = 0.5 / np.sqrt(k)
             self.ratio = float(np.clip((far_y / far_x) ** weight * self.ratio ** (1 - weight), 1e-3, 1e3))

@@ -139,7 +139,7 @@ def bound_at(problem: MultipleChoice, cells: Cells, prices: np.ndarray) -> float
     Examples
     --------
     >>> problem = MultipleChoice([[3.0, 5.0], [2.0, 4.5]], [0, 0], [1, 2], [3])
-    >>> bound_at(problem, possible_cells(problem), np.array([2.5]))
+    >>> bound_at(problem, possible_cells(problem), np.array([2.0]))
     7.5
     """
     prices = np.maximum(prices, 0.0)

@@ -7,7 +7,7 @@ import numpy as np
 from gpuschedlab.errors import SolverError
 from gpuschedlab.optim.program import Change, Program, Solution
 
-SOLVERS = ("highs", "mip", "prices", "copter", "relaxed")
+SOLVERS = ("highs", "mip", "prices", "copter", "relaxed", "pop")
 
 
 class Session:
@@ -21,12 +21,14 @@ class Session:
     solver : str
         ``highs``: arrays straight into highspy; its handle is kept and, by the simplex method, its basis. ``mip``:
         python-mip, variable by variable (readable; CBC or HiGHS); nothing is kept. ``prices``: multiple-choice knapsacks
-        (`MultipleChoice`) by their dual; the prices are kept.
+        (`MultipleChoice`) by their dual; the prices are kept. ``copter``: proximal steps; point and prices are kept.
+        ``relaxed`` and ``pop``: multiple-choice knapsacks by the linear relaxation and a shim, and part by part (``pop-16``:
+        in 16 parts); nothing is kept.
     **options
         `gap`: relative distance between objective and bound at which an integer program counts as solved (1e-4).
         ``highs`` and ``mip``: `time_limit` (s), `threads`. ``highs``: `method` ("choose", "simplex", "ipm", "pdlp"),
         `crossover` (bool), and any option of HiGHS by its name. ``mip``: `engine` ("cbc" or "highs"). ``prices``: `labels`
-        and `evaluations`, its limits.
+        and `evaluations`, its limits. ``copter``, ``relaxed``, ``pop``: as in `copter.Copter`, `relaxed.Relaxed`, `pop.Pop`.
 
     Raises
     ------
@@ -134,6 +136,14 @@ def solve(
     return worker.solve(program) if x is None else worker.solve(program, x)
 
 
+def _parts(solver: str) -> int:
+    """Parts of a solver `pop-K`."""
+    parts = solver.removeprefix("pop-")
+    if not (parts.isdecimal() and int(parts) >= 1):
+        raise SolverError(f"solve: found solver {solver!r}; expected pop-K with K parts, such as pop-16.")
+    return int(parts)
+
+
 def _make(solver: str, options: dict):
     """The solver of that name, with these options: an object with `solve(program)`."""
     if solver == "highs":
@@ -144,6 +154,10 @@ def _make(solver: str, options: dict):
         from gpuschedlab.optim.prices import Prices as kind
     elif solver == "copter":
         from gpuschedlab.optim.copter import Copter as kind
+    elif solver == "pop" or solver.startswith("pop-"):
+        from gpuschedlab.optim.pop import Pop as kind
+
+        options = options if solver == "pop" else {"parts": _parts(solver)} | options
     elif solver == "relaxed":
         from gpuschedlab.optim.relaxed import Relaxed as kind
     else:

@@ -19,6 +19,9 @@ from gpuschedlab.sim.policy import Allocation, Round
 TIE = 1e-4
 """Worth of staying, where the program is indifferent: far below the hundredths that utilities are rounded to."""
 
+SOLVERS = ("prices", "highs", "mip", "copter", "relaxed", "pop-4", "pop-16")
+"""Of `gpuschedlab.optim`: exact ones, then those of the thesis' chapter 4: COpter, LP*, and POP in 4 or 16 parts."""
+
 RETRIES = 8
 """Programs at most in a round whose jobs do not find places; then those without one wait."""
 
@@ -77,7 +80,7 @@ class Sia(Round):
     growth: Annotated[float, Knob(1, 64, unit="x", help="most GPUs of a job, over the most it ever had")] = 2.0
     restarts: Annotated[bool, Knob(help="whether restarts are discounted (3.3)")] = True
     decimals: Annotated[int, Knob(-1, 8, help="digits of the utilities; -1: all")] = 2
-    solver: Annotated[str, Knob(choices=("prices", "highs", "mip"), help="who solves the round")] = "prices"
+    solver: Annotated[str, Knob(choices=SOLVERS, help="who solves the round")] = "prices"
     gap: Annotated[float, Knob(1e-9, 0.1, log=True, help="relative gap to the bound at which the solver may stop")] = (
         1e-4
     )
@@ -229,7 +232,8 @@ class Sia(Round):
         taken = taken + sum(reserved.values(), np.zeros(len(view.capacity)))
         room = np.maximum(np.floor(view.capacity - taken), 0).astype(np.int64)
         must = jobs.forced[~fixed]
-        kept.session.update(sia_round(utility[~fixed], offers.types, offers.gpus, room, self._quantum(jobs), must))
+        parts = (offers.types, offers.gpus, room, self._quantum(jobs), must, view.index[~fixed])
+        kept.session.update(sia_round(utility[~fixed], *parts))
         try:
             kept.solution = kept.session.solve()
         except Infeasible:

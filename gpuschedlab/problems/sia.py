@@ -193,6 +193,7 @@ def sia_round(
     capacity: np.ndarray,
     quantum: float = 0.0,
     mandatory: np.ndarray | None = None,
+    keys: np.ndarray | None = None,
 ) -> MultipleChoice:
     """Sia's integer program (equation 3.4) on utilities against no allocation.
 
@@ -211,6 +212,8 @@ def sia_round(
         What all utilities are multiples of, 0 for nothing.
     mandatory : (n,) bool array, optional
         Jobs that must run (3.3.4, preemption and reservation).
+    keys : (n,) int array, optional
+        What each job is known by from round to round (copter starts from the last round's shares).
 
     Returns
     -------
@@ -224,4 +227,4 @@ def sia_round(
     [[1.0, 0.0], [0.0, 1.0]]
     """
     utility = np.atleast_2d(np.asarray(utility, float))
-    return MultipleChoice(utility, type_of_config, gpus_of_config, capacity, quantum, "Sia round", mandatory)
+    return MultipleChoice(utility, type_of_config, gpus_of_config, capacity, quantum, "Sia round", mandatory, keys)

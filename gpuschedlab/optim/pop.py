@@ -1,0 +1,124 @@
+"""POP (Narayanan et al., SOSP'21) on a round: deal jobs and GPUs to parts, and solve each by itself."""
+
+import time
+
+import numpy as np
+
+from gpuschedlab.errors import SolverError
+from gpuschedlab.optim.knapsack import MultipleChoice
+from gpuschedlab.optim.program import Program, Solution
+from gpuschedlab.optim.relaxed import whole
+
+
+class Pop:
+    """A multiple-choice knapsack in parts with equal GPUs and jobs, by any solver.
+
+    Each job goes to the part with the fewest jobs, and stays there while it is known (`MultipleChoice.keys`). The GPUs of
+    each type are dealt out `node` by `node`.
+
+    Parameters
+    ----------
+    time_limit : float, optional
+        Seconds of each part.
+    gap : float
+        As in `solve`, of each part.
+    parts : int
+        Parts.
+    solver : str
+        Who solves a part.
+    node : int
+        GPUs that stay together.
+    idle : float, optional
+        What an impossible configuration is worth. The artifact's program takes the penalty of a job without GPUs, 1.1, for
+        it, so that jobs may hold GPUs on which they cannot run; here such a job gets nothing once the parts are solved.
+        Default: such configurations cannot be chosen.
+
+    Differs from the paper in
+    -------------------------
+    The artifact solves parts at the same time; here one after another. Jobs are not divisible, and are not split (4.2 of the
+    paper).
+
+    References
+    ----------
+    Narayanan et al., SOSP'21, section 3; Jayaram Subramanya, PhD thesis, CMU 2025, 4.5.1.
+
+    Examples
+    --------
+    >>> program = MultipleChoice([[3.0, 5.0], [2.0, 4.5]], [0, 0], [1, 2], [3])
+    >>> Pop(parts=2, solver="prices").solve(program).table.tolist()
+    [[0.0, 1.0], [1.0, 0.0]]
+    """
+
+    def __init__(
+        self,
+        time_limit: float | None = None,
+        gap: float = 1e-4,
+        *,
+        parts: int = 16,
+        solver: str = "highs",
+        node: int = 1,
+        idle: float | None = None,
+    ):
+        from gpuschedlab.optim.solve import Session
+
+        if parts < 1 or node < 1:
+            raise SolverError(f"pop: found parts={parts}, node={node}; expected whole numbers from 1.")
+        limit = {} if time_limit is None else {"time_limit": time_limit}
+        self.parts, self.gap, self.node, self.idle = parts, gap, node, idle
+        self._sessions = [Session(solver, gap=gap, **limit) for _ in range(parts)]
+        self._part: dict[int, int] = {}
+
+    def solve(self, program: Program, x0: np.ndarray | None = None) -> Solution:
+        """Solve a multiple-choice knapsack part by part; nothing is proved of the whole.
+
+        Raises
+        ------
+        SolverError, Infeasible
+            As the solver of the parts raises them; a mandatory job may not fit into its part.
+        """
+        if x0 is not None:
+            raise SolverError(f"{program.name}: found a warm start; 'pop' keeps what its solvers keep.")
+        start = time.perf_counter()
+        problem = MultipleChoice.of(program)
+        part, choice, status = self._dealt(problem), np.full(len(problem.utility), -1), "optimal"
+        for k, session in enumerate(self._sessions):
+            rows = np.flatnonzero(part == k)
+            if not rows.size:
+                continue
+            room = _share(problem.capacity, self.parts, k, self.node)
+            session.update(self._piece(problem, rows, room))
+            found = session.solve()
+            job, config = np.nonzero(found.table > 0.5)
+            choice[rows[job]] = config
+            status = found.status if found.status != "optimal" else status
+        rows = np.flatnonzero(choice >= 0)
+        choice[rows[np.isnan(problem.utility[rows, choice[rows]])]] = -1
+        bound = np.inf
+        answer = whole(problem, choice, bound, self.gap, start, f"pop {self.parts} parts", status)
+        return answer
+
+    def _piece(self, problem: MultipleChoice, rows, room) -> MultipleChoice:
+        """The round of some jobs on some GPUs."""
+        utility, must = problem.utility[rows], problem.mandatory[rows]
+        if self.idle is not None:
+            utility = np.where(np.isnan(utility), self.idle, utility)
+        keys = None if problem.keys is None else problem.keys[rows]
+        options = {"quantum": problem.quantum, "name": problem.name, "mandatory": must, "keys": keys}
+        return MultipleChoice(utility, problem.kinds, problem.gpus, room, **options)
+
+    def _dealt(self, problem: MultipleChoice) -> np.ndarray:
+        """Part (n,) of each job: the one it was in, otherwise the one with the fewest jobs."""
+        keys = range(len(problem.utility)) if problem.keys is None else problem.keys.tolist()
+        self._part = {key: self._part[key] for key in keys if key in self._part}
+        jobs = np.bincount(list(self._part.values()), minlength=self.parts)
+        for key in keys:
+            if key not in self._part:
+                self._part[key] = int(jobs.argmin())
+                jobs[self._part[key]] += 1
+        return np.array([self._part[key] for key in keys], np.int64)
+
+
+def _share(capacity: np.ndarray, parts: int, k: int, node: int) -> np.ndarray:
+    """GPUs (T,) of part k: nodes dealt out in turn, what is left of a node to the first part."""
+    nodes, rest = capacity // node, capacity % node
+    return node * (nodes // parts + (k < nodes % parts)) + (rest if k == 0 else 0)
