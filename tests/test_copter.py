@@ -1,0 +1,220 @@
+"""copter against HiGHS on random programs of each kind, and what it says of those that have no answer."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gpuschedlab.errors import Infeasible, OutOfTime, SolverError
+from gpuschedlab.optim import Program, Session, solve
+from gpuschedlab.optim.copter import Copter
+from gpuschedlab.optim.edits import EditedProgram
+
+
+def random_program(seed: int) -> Program:
+    """Rows and variables with every kind of bounds, many of them active: made around a point and prices that are optimal."""
+    rng = np.random.default_rng(seed)
+    m, n = rng.integers(2, 30), rng.integers(2, 50)
+    A = np.where(rng.random((m, n)) < 0.3, rng.normal(size=(m, n)), 0.0)
+    x = np.where(rng.random(n) < 0.5, rng.normal(size=n), 0.0)
+    kind, rows = rng.integers(0, 4, n), rng.integers(0, 4, m)  # bounded, below, above, free; equal, below, above
+
+    def away(size):
+        return rng.random(size) * (rng.random(size) < 0.5)
+
+    low = np.where(np.isin(kind, (0, 1)), x - away(n), -np.inf)
+    high = np.where(np.isin(kind, (0, 2)), x + away(n), np.inf)
+    lower = np.where(rows == 0, A @ x, np.where(rows == 1, A @ x - away(m), -np.inf))
+    upper = np.where(rows == 0, A @ x, np.where(rows >= 2, A @ x + away(m), np.inf))
+    y, d = rng.normal(size=m), rng.normal(size=n) * (rng.random(n) < 0.5)
+    y = np.where(((y > 0) & (lower < A @ x)) | ((y < 0) & (upper > A @ x)), 0.0, y)
+    d = np.where(((d > 0) & (low < x)) | ((d < 0) & (high > x)), 0.0, d)
+    largest = bool(rng.integers(2))
+    c = (A.T @ y + d) * (-1 if largest else 1)
+    return Program(c, sp.csc_array(A), lower, upper, low, high, maximize=largest)
+
+
+@pytest.mark.parametrize("first", range(0, 200, 50))
+def test_copter_agrees_with_highs(first):
+    for seed in range(first, first + 50):
+        program = random_program(seed)
+        exact, solver = solve(program, method="simplex"), Copter()
+        found = solver.solve(program)
+        size = max(1.0, abs(exact.objective))
+        assert found.status == "optimal", (seed, solver.trace[-1])
+        assert found.objective == pytest.approx(exact.objective, abs=1e-3 * size), seed
+        assert solver.trace[-1].worst <= 1e-6
+        assert program.violation(found.x) <= 1e-3, seed
+        assert (found.bound - exact.objective) * (1 if program.maximize else -1) >= -1e-6 * size, seed
+
+
+def test_most_bounds_are_finite_and_tight():
+    tight = 0
+    for seed in range(60):
+        program = random_program(seed)
+        exact, found = solve(program, method="simplex").objective, Copter().solve(program).bound
+        tight += abs(found - exact) <= 1e-3 * max(1.0, abs(exact))
+    assert tight >= 57
+
+
+def test_no_point_and_no_best_are_errors():
+    for seed in range(12):
+        p = random_program(seed)
+        A = sp.csc_array(sp.vstack([p.A, p.A[[0]]]))
+        worse = p.row_upper[0] + 1 if np.isfinite(p.row_upper[0]) else p.row_lower[0] - 1
+        side = (worse, np.inf) if np.isfinite(p.row_upper[0]) else (-np.inf, worse)
+        if not np.isfinite(worse):
+            continue
+        rows = (np.append(p.row_lower, side[0]), np.append(p.row_upper, side[1]))
+        with pytest.raises(Infeasible, match="infeasible"):
+            Copter().solve(Program(p.c, A, *rows, p.lower, p.upper, maximize=p.maximize))
+        c = np.append(p.c, 1.0 if p.maximize else -1.0)
+        endless = sp.csc_array(sp.hstack([p.A, np.zeros((p.A.shape[0], 1))]))
+        bounds = (np.append(p.lower, 0.0), np.append(p.upper, np.inf))
+        with pytest.raises(SolverError, match="unbounded"):
+            Copter().solve(Program(c, endless, p.row_lower, p.row_upper, *bounds, maximize=p.maximize))
+
+
+def test_a_ray_through_rows_is_found():
+    with pytest.raises(SolverError, match="unbounded"):
+        Copter().solve(Program([1.0, 1.0], [[1.0, -1.0]], 0.0, 0.0, maximize=True))
+    with pytest.raises(Infeasible, match="infeasible"):  # neither point nor best
+        Copter().solve(Program([1.0, 0.0], [[0.0, 1.0], [0.0, 1.0]], [2.0, -np.inf], [np.inf, 1.0], maximize=True))
+
+
+def test_empty_programs():
+    assert Copter().solve(Program(np.empty(0), np.empty((2, 0)), -1.0, 1.0)).objective == 0
+    assert Copter().solve(Program([1.0, -2.0], np.empty((0, 2)), upper=3.0)).x.tolist() == [0, 3]
+    with pytest.raises(Infeasible):
+        Copter().solve(Program(np.empty(0), np.empty((1, 0)), 1.0, 2.0))
+
+
+def test_badly_scaled_programs_are_never_wrong():
+    for seed in range(30):
+        p, rng = random_program(seed), np.random.default_rng(seed + 1000)
+        r, k = 10 ** rng.uniform(-3, 3, p.A.shape[0]), 10 ** rng.uniform(-3, 3, p.A.shape[1])
+        A = sp.csc_array(sp.diags_array(r) @ p.A @ sp.diags_array(k))
+        bad = Program(p.c * k, A, p.row_lower * r, p.row_upper * r, p.lower / k, p.upper / k, maximize=p.maximize)
+        found, exact = Copter(steps=300).solve(bad), solve(p, method="simplex").objective
+        size = max(1.0, abs(exact))
+        assert found.status in ("optimal", "stopped")
+        if found.status == "optimal":
+            assert found.objective == pytest.approx(exact, abs=1e-3 * size), seed
+        assert (found.bound - exact) * (1 if p.maximize else -1) >= -1e-5 * size, seed
+
+
+def test_a_time_limit():
+    with pytest.raises(OutOfTime, match="no step"):
+        Copter(time_limit=0.0).solve(random_program(1))
+    assert Copter(steps=1).solve(random_program(3)).status == "stopped"
+
+
+def test_whole_variables_are_refused():
+    with pytest.raises(SolverError, match="whole"):
+        solve(Program([1.0], [[1.0]], integrality=True), "copter")
+
+
+def test_the_same_program_again_is_solved_at_once():
+    solver, program = Copter(), random_program(7)
+    solver.solve(program)
+    cold = len(solver.trace)
+    solver.solve(program)
+    assert len(solver.trace) == 1 < cold
+
+
+KEYS = st.integers(0, 9)
+EDIT = st.tuples(
+    st.sampled_from(["add", "remove", "worth", "resource"]), KEYS, st.integers(1, 4), st.integers(0, 2**20)
+)
+
+
+def apply(edited: EditedProgram, mirror: dict, amounts: dict, edit) -> None:
+    """One edit, and the same of plain dicts; edits that cannot be are left out."""
+    what, key, k, seed = edit
+    rng = np.random.default_rng(seed)
+    worth, use = rng.random(k), {"a": rng.integers(0, 3, k), "b": rng.integers(0, 3, k)}
+    if what == "add" and key not in mirror:
+        edited.add_request(key, worth, use)
+        mirror[key] = (worth, use)
+    elif what == "remove" and key in mirror:
+        edited.remove_request(key)
+        del mirror[key]
+    elif what == "worth" and key in mirror:
+        worth = rng.random(len(mirror[key][0]))
+        edited.change_worth(key, worth)
+        mirror[key] = (worth, mirror[key][1])
+    elif what == "resource":
+        edited.change_resource("a", float(k))
+        amounts["a"] += k
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(EDIT, min_size=10, max_size=60))
+def test_edits_equal_a_rebuild(edits):
+    edited, mirror, amounts = EditedProgram({"a": 5.0, "b": 7.0}), {}, {"a": 5.0, "b": 7.0}
+    for edit in edits:
+        apply(edited, mirror, amounts, edit)
+    new = EditedProgram(amounts)
+    for key, (worth, use) in mirror.items():
+        new.add_request(key, worth, use)
+    assert edited.program().equals(new.program())
+    n = len(mirror)
+    whole = np.zeros((n + 2, sum(len(w) for w, _ in mirror.values())))
+    at = 0
+    for row, (worth, use) in enumerate(mirror.values()):
+        whole[row, at : at + len(worth)] = 1
+        whole[n, at : at + len(worth)], whole[n + 1, at : at + len(worth)] = use["a"], use["b"]
+        at += len(worth)
+    assert np.array_equal(edited.program().A.toarray(), whole)
+
+
+def test_a_thousand_edits_and_a_warm_start():
+    rng, edited, mirror, amounts = (
+        np.random.default_rng(0),
+        EditedProgram({"a": 40.0, "b": 40.0}),
+        {},
+        {"a": 40.0, "b": 40.0},
+    )
+    kinds, cold, warm = ["add", "add", "remove", "worth"], 0, 0
+    for step in range(1000):
+        edit = (kinds[rng.integers(4)], int(rng.integers(80)), int(rng.integers(1, 5)), int(rng.integers(2**20)))
+        apply(edited, mirror, amounts, edit)
+        if step % 100 == 99:
+            program = edited.program()
+            solver = Copter()
+            found = solver.solve(program)
+            assert found.objective == pytest.approx(solve(program).objective, rel=1e-3)
+            edited.keep(found)
+            apply(edited, mirror, amounts, ("worth", next(iter(mirror)), 1, step))
+            solver.solve(edited.program(), *edited.start())
+            warm += solver.trace[-1].sweeps
+            solver = Copter()
+            solver.solve(edited.program())
+            cold += solver.trace[-1].sweeps
+    assert warm < cold, "sweeps"
+
+
+def test_bad_edits_are_errors():
+    edited = EditedProgram({"a": 1.0})
+    edited.add_request(1, [1.0], {"a": [1.0]})
+    for edit in (
+        lambda: edited.add_request(1, [1.0], {}),
+        lambda: edited.add_request(2, [1.0], {"z": [1.0]}),
+        lambda: edited.remove_request(9),
+        lambda: edited.change_worth(1, [1.0, 2.0]),
+        lambda: edited.change_resource("a", -2.0),
+    ):
+        with pytest.raises(SolverError):
+            edit()
+
+
+def test_a_session_starts_from_the_last_point():
+    session, steps = Session("copter"), []
+    program = random_program(11)
+    for shift in (0.0, 1e-3):
+        session.update(Program(program.c * (1 + shift), program.A, program.row_lower, program.row_upper, program.lower,
+                               program.upper, maximize=program.maximize))  # fmt: skip
+        session.solve()
+        steps.append(session._worker.trace[-1].sweeps)
+    assert steps[1] < steps[0]

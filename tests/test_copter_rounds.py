@@ -1,0 +1,150 @@
+"""Rounds by relaxation and shim (COpter-Sia, LP*), and in parts (POP)."""
+
+import itertools
+
+import numpy as np
+import polars as pl
+import pytest
+
+from gpuschedlab.cluster import Cluster
+from gpuschedlab.errors import SolverError
+from gpuschedlab.optim import MultipleChoice, Session, solve
+from gpuschedlab.optim.copter import Copter
+from gpuschedlab.optim.pop import Pop
+from gpuschedlab.optim.shims import bound_at, largest_share, possible_cells, relaxed
+from gpuschedlab.policies import Sia
+from gpuschedlab.sim import simulate
+
+SIZES = np.array([1, 2, 4, 8, 16])
+
+
+def knapsack(seed: int, n: int, keys=None, utility=None) -> MultipleChoice:
+    rng = np.random.default_rng(seed)
+    types, gpus = np.repeat([0, 1, 2], 5), np.tile(SIZES, 3)
+    worth = rng.uniform(1, 2, (n, 1)) * gpus ** rng.uniform(0.3, 0.8, (n, 1)) * rng.uniform(0.5, 1.5, (n, 3))[:, types]
+    worth[rng.random(worth.shape) < 0.3] = np.nan
+    return MultipleChoice(worth if utility is None else utility, types, gpus, [n, n, n // 2], keys=keys)
+
+
+def feasible(problem: MultipleChoice, x) -> bool:
+    table = x.reshape(problem.shape)
+    used = np.bincount(problem.kinds, table.sum(axis=0) * problem.gpus, len(problem.capacity))
+    chosen = problem.utility[table > 0.5]
+    return bool((table.sum(axis=1) <= 1).all() and (used <= problem.capacity).all() and not np.isnan(chosen).any())
+
+
+@pytest.mark.parametrize("solver", ["copter", "relaxed", "pop-4", "pop"])
+def test_answers_fit_and_bounds_hold(solver):
+    for seed in range(12):
+        problem = knapsack(seed, 12 + 4 * seed)
+        best, found = solve(problem, gap=1e-6), solve(problem, solver)
+        assert feasible(problem, found.x)
+        assert found.objective == pytest.approx(np.nansum(problem.utility[found.table > 0.5]))
+        assert found.objective <= best.objective * (1 + 1e-6)
+        assert found.bound >= best.objective * (1 - 1e-6)
+        if not solver.startswith("pop"):
+            assert found.bound <= solve(relaxed(problem, possible_cells(problem))).objective * 1.005
+        assert found.status == ("optimal" if found.gap <= 1e-4 else "stopped")
+
+
+@pytest.mark.parametrize(("solver", "lost"), [("copter", 0.015), ("relaxed", 0.015)])
+def test_a_large_round_loses_little(solver, lost):
+    problem = knapsack(3, 400)
+    found = solve(problem, solver)
+    assert found.gap < lost
+
+
+def test_the_relaxation_over_possible_cells_is_that_over_all():
+    problem = knapsack(5, 30)
+    cells = possible_cells(problem)
+    whole = relaxed(problem, cells)
+    every = solve(MultipleChoice(problem.utility, problem.kinds, problem.gpus, problem.capacity), "highs", gap=0.0)
+    assert whole.A.shape == (33, len(cells.job))
+    assert solve(whole).objective >= every.objective - 1e-9
+
+
+def test_the_bound_of_prices_by_enumeration():
+    problem = MultipleChoice([[3.0, 5.0], [2.0, np.nan], [1.0, 4.0]], [0, 0], [1, 2], [3])
+    best = 0.0
+    for choice in itertools.product([-1, 0, 1], repeat=3):
+        worth = sum(problem.utility[i, c] for i, c in enumerate(choice) if c >= 0)
+        if not np.isnan(worth) and sum(problem.gpus[c] for c in choice if c >= 0) <= 3:
+            best = max(best, worth)
+    cells = possible_cells(problem)
+    assert best == 7.0
+    assert min(bound_at(problem, cells, np.array([p])) for p in np.linspace(0, 6, 61)) >= best
+
+
+def test_the_shim_takes_the_largest_share_that_fits():
+    problem = MultipleChoice([[3.0, 5.0], [2.0, 4.5]], [0, 0], [1, 2], [3], mandatory=[False, True])
+    cells = possible_cells(problem)
+    assert largest_share(problem, cells, np.array([0.4, 0.6, 0.2, 0.3])).tolist() == [0, 1]
+    assert largest_share(problem, cells, np.array([0.4, 0.6, 0.0, 0.0])).tolist() == [1, 0]
+    full = MultipleChoice([[3.0], [2.0]], [0], [1], [1], mandatory=[True, True])
+    with pytest.raises(SolverError, match="mandatory job 1"):
+        largest_share(full, possible_cells(full), np.ones(2))
+
+
+def test_warm_rounds_take_fewer_sweeps_than_cold_ones():
+    warm, cold, problem, keys = Session("copter"), 0.0, knapsack(0, 300), np.arange(300)
+    rng, sweeps = np.random.default_rng(1), 0.0
+    for r in range(5):
+        problem = MultipleChoice(problem.utility, problem.kinds, problem.gpus, problem.capacity, keys=keys)
+        warm.update(problem)
+        warm.solve()
+        again = Copter()
+        again.solve(problem)
+        if r:
+            sweeps, cold = sweeps + warm._worker.trace[-1].sweeps, cold + again.trace[-1].sweeps
+        new = rng.random(300) < 0.05
+        utility = np.where(new[:, None], knapsack(100 + r, 300).utility, problem.utility)
+        order = rng.permutation(300)
+        keys, utility = np.where(new, 1000 * (r + 1) + np.arange(300), keys)[order], utility[order]
+        problem = knapsack(0, 300, utility=utility)
+    assert sweeps < cold
+
+
+def test_jobs_stay_in_their_part():
+    pop = Pop(parts=3, solver="prices")
+    pop.solve(knapsack(0, 6, keys=np.arange(6)))
+    first = dict(pop._part)
+    assert sorted(first.values()) == [0, 0, 1, 1, 2, 2]
+    pop.solve(knapsack(1, 5, keys=np.array([5, 1, 7, 8, 2])))
+    assert all(pop._part[k] == first[k] for k in (1, 2, 5))
+    assert (
+        np.bincount(list(pop._part.values())).tolist() == [2, 2, 1]
+        or max(np.bincount(list(pop._part.values()), minlength=3)) == 2
+    )
+
+
+def test_parts_get_whole_nodes_and_all_of_them():
+    from gpuschedlab.optim.pop import _share
+
+    shares = [_share(np.array([50, 7]), 4, k, 8) for k in range(4)]
+    assert np.sum(shares, axis=0).tolist() == [50, 7]
+    assert [s.tolist() for s in shares] == [[18, 7], [16, 0], [8, 0], [8, 0]]
+
+
+def test_worth_of_impossible_cells_wastes_gpus():
+    utility = np.full((2, 2), np.nan)
+    utility[:, 0] = 0.1
+    problem = MultipleChoice(utility, [0, 1], [1, 1], [2, 2])
+    assert Pop(parts=1, solver="prices").solve(problem).objective == pytest.approx(0.2)
+    assert Pop(parts=1, solver="prices", idle=1.1).solve(problem).objective == 0.0
+
+
+@pytest.mark.parametrize("name", ["pop-", "pop-0", "pop-x", "simplex"])
+def test_unknown_names_are_errors(name):
+    with pytest.raises(SolverError, match="expected"):
+        Session(name)
+
+
+@pytest.mark.parametrize("solver", ["copter", "relaxed", "pop-4"])
+def test_sia_takes_each_solver(solver):
+    trace = pl.DataFrame(
+        {"job_id": [str(i) for i in range(12)], "submit": np.arange(12) * 300.0, "gpus": [1.0, 2, 4] * 4}
+    ).with_columns(duration=pl.lit(4000.0))
+    cluster = Cluster.parse("4x4:a,4x4:b")
+    runs = [simulate(trace, cluster, Sia(solver=s)) for s in (solver, "prices")]
+    assert runs[0].jobs["end"].is_not_null().all()
+    assert runs[0].jobs["jct"].mean() <= 2 * runs[1].jobs["jct"].mean()
