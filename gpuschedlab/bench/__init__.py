@@ -25,6 +25,7 @@ BENCHES = (
     "merges",
     "prompts",
     "prompttuner",
+    "rounds",
 )
 """Benches, each a module of its name."""
 
