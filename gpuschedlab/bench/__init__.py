@@ -26,6 +26,7 @@ BENCHES = (
     "prompts",
     "prompttuner",
     "rounds",
+    "trace",
 )
 """Benches, each a module of its name."""
 

@@ -106,17 +106,22 @@ def mix(data_dir, scale: int) -> Mix:
     return Mix(kinds[live], gpus[live], table[:, :, live], grows, share, len(kinds))
 
 
-def _template(data_dir, name: str, kinds, gpus) -> np.ndarray:
-    """Goodput (ROWS, C) of an application."""
+def flat_rates(data_dir, name: str, kinds, gpus) -> np.ndarray:
+    """Rate (C,) of an application whose rate is the same for its whole work; nan where impossible."""
     if name.startswith("synthetic"):
         every = read_data(data_dir, "profiles/synthetic.parquet").filter(model=name)
         rows = every.filter(pl.col("n_gpus") <= LARGEST_SYNTHETIC).select("gpu_type", "n_gpus", "goodput").iter_rows()
-        return _filled({(SYNTHETIC[t], g): [rate] * ROWS for t, g, rate in rows}, kinds, gpus)
-    if name == "imagenet_resnet50" or name.startswith("llama"):
-        speed = {t: (rate, 1) for t, rate in RESNET.items()} if name.startswith("imagenet") else LLAMA
-        units = {(t, u * g): [u * rate] * ROWS for t, (rate, g) in speed.items() for u in range(1, UNITS + 1)}
-        return _filled(units, kinds, gpus)
+        return _filled({(SYNTHETIC[t], g): [rate] for t, g, rate in rows}, kinds, gpus)[0]
+    speed = {t: (rate, 1) for t, rate in RESNET.items()} if name.startswith("imagenet") else LLAMA
+    units = {(t, u * g): [u * rate] for t, (rate, g) in speed.items() for u in range(1, UNITS + 1)}
+    return _filled(units, kinds, gpus)[0]
+
+
+def _template(data_dir, name: str, kinds, gpus) -> np.ndarray:
+    """Goodput (ROWS, C) of an application."""
     frame = read_data(data_dir, "profiles/goodput.parquet").filter(model=name)
+    if frame.is_empty():
+        return np.repeat(flat_rates(data_dir, name, kinds, gpus)[None], ROWS, axis=0)
     ends = frame["progress"].unique().sort().to_numpy()
     wanted = ends[np.searchsorted(ends, ends[-1] * (np.arange(ROWS) + 0.5) / ROWS)]
     few = frame.filter(pl.col("progress").is_in(np.unique(wanted))).sort("n_nodes", "progress")
@@ -129,7 +134,8 @@ def _template(data_dir, name: str, kinds, gpus) -> np.ndarray:
 
 
 def _filled(found: dict, kinds, gpus) -> np.ndarray:
-    names, out = list(CLUSTER), np.full((ROWS, len(kinds)), np.nan)
+    rows = len(next(iter(found.values())))
+    names, out = list(CLUSTER), np.full((rows, len(kinds)), np.nan)
     for c, (kind, g) in enumerate(zip(kinds.tolist(), gpus.tolist(), strict=True)):
         if (names[kind], g) in found:
             out[:, c] = found[names[kind], g]
