@@ -23,6 +23,7 @@ SOURCES = {
     "autosched": "autosched",
     "unisched": "unisched",
     "prompttuner": "prompttuner",
+    "copter": "copter",
 }
 """Sources by the name that the command line uses, and the module and table of each."""
 
