@@ -26,6 +26,8 @@ SMALL = {
     "03_placement": {"JOBS": 60, "NODES": 3},
     "04_your_policy": {"DAYS": 1, "JOBS": 600, "NODES": 6},
     "05_sia": {"JOBS": 15, "NODES": 2},
+    "06_copter": {"JOBS": 30},
+    "07_scale": {"JOBS": 40},
     "09_autosched": {"DAYS": 1, "JOBS": 400, "NODES": 6},
     "10_causal": {"JOBS": 1000},
     "11_autosched_results": {"DAYS": 1, "JOBS": 200, "NODES": 6, "SEEDS": 1},

@@ -24,8 +24,8 @@ class Pop:
         As in `solve`, of each part.
     parts : int
         Parts.
-    solver : str
-        Who solves a part.
+    inner : str
+        The solver of each part.
     node : int
         GPUs that stay together.
     idle : float, optional
@@ -45,7 +45,7 @@ class Pop:
     Examples
     --------
     >>> program = MultipleChoice([[3.0, 5.0], [2.0, 4.5]], [0, 0], [1, 2], [3])
-    >>> Pop(parts=2, solver="prices").solve(program).table.tolist()
+    >>> Pop(parts=2, inner="prices").solve(program).table.tolist()
     [[0.0, 1.0], [1.0, 0.0]]
     """
 
@@ -55,7 +55,7 @@ class Pop:
         gap: float = 1e-4,
         *,
         parts: int = 16,
-        solver: str = "highs",
+        inner: str = "highs",
         node: int = 1,
         idle: float | None = None,
     ):
@@ -65,7 +65,7 @@ class Pop:
             raise SolverError(f"pop: found parts={parts}, node={node}; expected whole numbers from 1.")
         limit = {} if time_limit is None else {"time_limit": time_limit}
         self.parts, self.gap, self.node, self.idle = parts, gap, node, idle
-        self._sessions = [Session(solver, gap=gap, **limit) for _ in range(parts)]
+        self._sessions = [Session(inner, gap=gap, **limit) for _ in range(parts)]
         self._part: dict[int, int] = {}
 
     def solve(self, program: Program, x0: np.ndarray | None = None) -> Solution:

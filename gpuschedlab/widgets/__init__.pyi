@@ -2,6 +2,7 @@
 
 from .autosched_explorer import AutoSchedExplorer as AutoSchedExplorer
 from .cluster_explorer import ClusterExplorer as ClusterExplorer
+from .copter_explorer import CopterExplorer as CopterExplorer, SimilarRounds as SimilarRounds
 from .core.base import BaseExplorer as BaseExplorer
 from .core.board import Board as Board
 from .core.cache import Cache as Cache
@@ -10,6 +11,7 @@ from .explorer import Explorer as Explorer
 from .notebook_errors import find_errors as find_errors
 from .prompt_explorer import PromptExplorer as PromptExplorer
 from .prompt_lab import PromptLab as PromptLab
+from .scale_explorer import ScaleExplorer as ScaleExplorer
 from .small_cluster import SmallCluster as SmallCluster
 from .small_leases import SmallLeases as SmallLeases
 from .sources import Generated as Generated
