@@ -1,0 +1,144 @@
+"""Shard load balancing: the program against brute force, the shim, and a stream of rounds through one session."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gpuschedlab.errors import SolverError
+from gpuschedlab.optim import Change, Program, solve
+from gpuschedlab.optim.replay import replay
+from gpuschedlab.problems.shards import Fleet, fit_memory, shard_program, shard_relaxed, unevenness
+
+
+def some_fleet(seed: int, N: int, D: int, room: float = 2.0) -> tuple[Fleet, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    size = rng.integers(1, 4, D).astype(float)
+    placed = np.zeros((N, D), bool)
+    placed[rng.permutation(D) % N, np.arange(D)] = True
+    memory = np.full(N, max(room * size.sum() / N, size.sum() / N + 3))
+    return Fleet.of(size, memory, placed), rng.uniform(0.1, 1.0, D)
+
+
+def least_copied(fleet: Fleet, load: np.ndarray, slack: float) -> float:
+    """Brute force: all placements of replicas; a linear program says whether the load can be shared among them."""
+    N, D = fleet.placed.shape
+    best, relaxed = np.inf, shard_relaxed(fleet, load, slack)
+    for bits in itertools.product((0, 1), repeat=N * D):
+        X = np.array(bits).reshape(N, D)
+        cost = float((X * ~fleet.placed * fleet.size).sum())
+        if cost >= best or (X.sum(axis=0) == 0).any() or (X @ fleet.size > fleet.memory).any():
+            continue
+        fits = Program(
+            np.zeros(N * D), relaxed.A[: D + N], relaxed.row_lower[: D + N], relaxed.row_upper[: D + N], upper=X.ravel()
+        )
+        try:
+            solve(fits, method="simplex")
+        except SolverError:
+            continue
+        best = cost
+    return best
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_exact_is_the_least_of_all_placements(seed):
+    fleet, load = some_fleet(seed, 3, 3)
+    found = solve(shard_program(fleet, load, 0.3))
+    assert found.objective == pytest.approx(least_copied(fleet, load, 0.3))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_replicas_can_be_left_out_of_the_relaxed_program(seed):
+    fleet, load = some_fleet(seed, 6, 24)
+    full = shard_program(fleet, load)
+    full = Program(full.c, full.A, full.row_lower, full.row_upper, upper=1.0)
+    small = solve(shard_relaxed(fleet, load), method="simplex")
+    assert solve(full, method="simplex").objective == pytest.approx(small.objective, abs=1e-7)
+    assert full.violation(np.tile(small.x, 2)) < 1e-6
+
+
+def test_exact_lies_between_the_relaxed_bound_and_the_placement_of_the_shim():
+    fleet, load = some_fleet(0, 4, 16)
+    exact, bound = solve(shard_program(fleet, load)), solve(shard_relaxed(fleet, load), method="simplex")
+    placed, _ = fit_memory(fleet, load, bound.table)
+    assert bound.objective <= exact.objective + 1e-9
+    assert exact.objective <= ((placed & ~fleet.placed) * fleet.size).sum() + 1e-9
+    share, replicas = exact.table
+    assert (share[replicas == 0] < 1e-6).all()
+    assert unevenness(load, share) <= 0.1 + 1e-6
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10_000), st.integers(2, 6), st.integers(6, 20))
+def test_the_shim_keeps_every_load_and_every_memory(seed, N, D):
+    fleet, load = some_fleet(seed, N, D, room=1.6)
+    rng = np.random.default_rng(seed)
+    share = rng.dirichlet(np.full(N, 0.4), D).T  # of no solver: replicas of most shards on most servers
+    placed, share = fit_memory(fleet, load, share)
+    assert (placed @ fleet.size <= fleet.memory + 1e-9).all()
+    assert np.allclose(share.sum(axis=0), 1)
+    assert ((share > 0) == placed).all()
+
+
+def test_the_shim_by_hand():
+    # Server 0 holds 4 of 3: of the shards that are elsewhere, too, b puts .2 x 4 = .8 there and c .5 x 1 = .5, so c goes.
+    fleet = Fleet.of(size=[2, 1, 1], memory=[3, 3], placed=[[1, 1, 1], [0, 1, 1]])
+    share = np.array([[1, 0.2, 0.5], [0, 0.8, 0.5]])
+    placed, after = fit_memory(fleet, np.array([3.0, 4.0, 1.0]), share)
+    assert placed.tolist() == [[True, True, False], [False, True, True]]
+    assert after.tolist() == [[1, 0.2, 0], [0, 0.8, 1]]
+
+
+def test_a_shard_moves_whole_where_no_other_replica_is_left():
+    fleet = Fleet.of(size=[2, 1, 1], memory=[3, 3], placed=[[1, 1, 1], [0, 0, 0]])
+    placed, _ = fit_memory(fleet, np.ones(3), np.array([[1.0, 1, 1], [0, 0, 0]]))
+    assert placed.tolist() == [[True, False, True], [False, True, False]]
+    tight = Fleet.of(size=[2, 1, 1], memory=[3, 0.5], placed=[[1, 1, 1], [0, 0, 0]])
+    with pytest.raises(SolverError, match=r"server 0 over its memory .* Give servers more memory"):
+        fit_memory(tight, np.ones(3), np.array([[1.0, 1, 1], [0, 0, 0]]))
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"size": [1, 1], "memory": [1], "placed": [[1]]}, "one row a server and one column a shard"),
+        ({"size": [1, 0], "memory": [1], "placed": [[1, 1]]}, "not above 0"),
+        ({"size": [1, 1], "memory": [1], "placed": [[1, 0]]}, "found shard 1 on no server"),
+    ],
+)
+def test_a_wrong_fleet_says_so(fields, message):
+    with pytest.raises(SolverError, match=message):
+        Fleet.of(**fields)
+
+
+@pytest.mark.parametrize("load", [[0.0, 0.0], [1.0], [1.0, -1.0], [1.0, np.nan]])
+def test_wrong_loads_say_so(load):
+    with pytest.raises(SolverError, match="expected"):
+        shard_relaxed(Fleet.of([1, 1], [2, 2], [[1, 1], [0, 0]]), load)
+
+
+@pytest.mark.parametrize("method", ["simplex", "ipm"])
+def test_a_stream_gives_what_each_program_gives_alone(method):
+    fleet, _ = some_fleet(3, 5, 20)
+    loads = np.random.default_rng(1).uniform(0.1, 1, (4, 20))
+    programs = [shard_relaxed(fleet, load) for load in loads]
+    steps = replay(programs, method=method)
+    alone = [solve(p, method=method).objective for p in programs]
+    assert [s.solution.objective for s in steps] == pytest.approx(alone)
+
+
+def test_a_generator_gets_each_solution_and_counts_solving_alone():
+    ticks, seen = itertools.count(), []
+
+    def rounds():
+        program = Program([1.0, 2.0], [[1.0, 1.0]], row_upper=1.0, maximize=True)
+        for bound in (1.0, 3.0, 4.0):
+            found = yield program if not seen else Change(row_upper=np.array([bound]))
+            seen.append(found.objective)
+
+    steps = replay(rounds(), method="simplex", clock=lambda: next(ticks))
+    assert seen == [2.0, 6.0, 8.0]
+    assert [s.seconds for s in steps] == [1, 1, 1]
+    assert replay(iter([])) == []
