@@ -1,0 +1,68 @@
+"""Compiled search for paths without common links."""
+
+import numpy as np
+
+from gpuschedlab._compiled import njit
+
+
+@njit
+def disjoint_paths(starts, heads, pairs, most):
+    """Paths of pairs of routers, each the shortest by links that shares none with those before.
+
+    Parameters
+    ----------
+    starts : (nodes + 1,) int array
+    heads : (E,) int array
+        Links by where they start.
+    pairs : (n, 2) int array
+    most : int
+        Paths of a pair.
+
+    Returns
+    -------
+    pair : (P,) int array
+        Of each path.
+    begin : (P + 1,) int array
+        Where its links begin in `link`.
+    link : (L,) int array
+    """
+    nodes, links = len(starts) - 1, len(heads)
+    pair, begin, link = [np.int64(0) for _ in range(0)], [np.int64(0)], [np.int64(0) for _ in range(0)]
+    barred, back = np.full(links, -1), np.empty(nodes, np.int64)
+    tails = np.empty(links, np.int64)
+    for u in range(nodes):
+        tails[starts[u] : starts[u + 1]] = u
+    queue = np.empty(nodes, np.int64)
+    for k in range(len(pairs)):
+        source, target = pairs[k, 0], pairs[k, 1]
+        for _ in range(most):
+            _search(starts, heads, source, target, barred, k, back, queue)
+            if back[target] < 0:
+                break
+            at, first = target, len(link)
+            while at != source:
+                link.append(back[at])
+                barred[back[at]] = k
+                at = tails[back[at]]
+            link[first:] = link[first:][::-1]
+            pair.append(k)
+            begin.append(len(link))
+    return np.array(pair), np.array(begin), np.array(link)
+
+
+@njit
+def _search(starts, heads, source, target, barred, k, back, queue):
+    """Breadth first from the source: the link into each router in `back`, -1 where none was reached before the target."""
+    back[:] = -1
+    queue[0], head, tail = source, 0, 1
+    while head < tail:
+        u = queue[head]
+        head += 1
+        for e in range(starts[u], starts[u + 1]):
+            v = heads[e]
+            if barred[e] != k and back[v] < 0 and v != source:
+                back[v] = e
+                if v == target:
+                    return
+                queue[tail] = v
+                tail += 1

@@ -1,0 +1,284 @@
+"""Networks of routers: generated at the scale of Kdl, or read from GraphML; and demands between routers."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from gpuschedlab.errors import SolverError
+
+KDL = (754, 895)
+"""Routers and links of Kdl, Kentucky Data Link, in the Internet Topology Zoo without parallel links (ours: the thesis gives
+neither)."""
+
+RING = 6
+"""Links between two routers in the tree beyond which a link between them closes a ring."""
+
+CAPACITY = 1000.0
+"""Of a link in each direction, Mb/s, where nothing else is said (ours)."""
+
+
+class Network(NamedTuple):
+    """Routers and directed links, sorted by where they start.
+
+    Parameters
+    ----------
+    starts : (nodes + 1,) int array
+        Links of router u are those from `starts[u]` up to `starts[u + 1]`.
+    heads : (E,) int array
+        Where each link ends.
+    capacity : (E,) float array
+    place : (nodes, 2) float array
+        Where routers are drawn.
+    """
+
+    starts: np.ndarray
+    heads: np.ndarray
+    capacity: np.ndarray
+    place: np.ndarray
+
+    @property
+    def nodes(self) -> int:
+        """Number of routers."""
+        return len(self.starts) - 1
+
+    @property
+    def tails(self) -> np.ndarray:
+        """Where each link starts, (E,)."""
+        return np.repeat(np.arange(self.nodes), np.diff(self.starts))
+
+    @classmethod
+    def of(cls, links, capacity=CAPACITY, place=None) -> "Network":
+        """Network of links that carry the same in both directions.
+
+        Parameters
+        ----------
+        links : (m, 2) int array
+            Routers, from 0 up; of several links between two, the first counts.
+        capacity : (m,) float array or float
+        place : (nodes, 2) float array, optional
+            By default on a circle.
+
+        Raises
+        ------
+        SolverError
+            No links, a link from a router to itself, or a capacity that is not above 0.
+
+        Examples
+        --------
+        >>> Network.of([[0, 1], [1, 2]]).heads.tolist()
+        [1, 0, 2, 1]
+        """
+        links = np.asarray(links, np.int64).reshape(-1, 2)
+        capacity = np.broadcast_to(np.asarray(capacity, float), len(links))
+        if not len(links) or (links < 0).any() or (links[:, 0] == links[:, 1]).any():
+            raise SolverError(f"network: found {len(links)} links; expected some, each between two routers from 0 up.")
+        if not (capacity > 0).all():
+            raise SolverError("network: found a capacity that is not above 0; expected numbers above 0.")
+        _, kept = np.unique(np.sort(links, axis=1), axis=0, return_index=True)
+        links, capacity = links[kept], capacity[kept]
+        both = np.concatenate([links, links[:, ::-1]])
+        order, nodes = np.lexsort((both[:, 1], both[:, 0])), int(links.max()) + 1
+        starts = np.searchsorted(both[order, 0], np.arange(nodes + 1))
+        turn = 2 * np.pi * np.arange(nodes) / nodes
+        place = np.stack([np.cos(turn), np.sin(turn)], axis=1) if place is None else np.asarray(place, float)
+        return cls(starts, both[order, 1], np.tile(capacity, 2)[order], place)
+
+
+def generated_network(nodes: int = KDL[0], links: int = KDL[1], rng: int | np.random.Generator = 0) -> Network:
+    """Routers at random places in a square, joined by the shortest tree; then rings are closed.
+
+    A ring is closed by the shortest link between routers that are more than `RING` links apart in the tree, those with one
+    link first. If more links are asked for, they are the shortest ones that are left.
+
+    Parameters
+    ----------
+    nodes, links : int
+        At least nodes - 1 links; by default Kdl's numbers.
+    rng : int or numpy.random.Generator
+
+    Returns
+    -------
+    Network
+        All links have a capacity of `CAPACITY`.
+
+    Raises
+    ------
+    SolverError
+        Fewer links than a tree has, or more than there are pairs.
+
+    Examples
+    --------
+    >>> network = generated_network(20, 30)
+    >>> network.nodes, len(network.heads)
+    (20, 60)
+    """
+    from scipy.sparse.csgraph import minimum_spanning_tree, shortest_path
+
+    if nodes < 2 or not nodes - 1 <= links <= nodes * (nodes - 1) // 2:
+        raise SolverError(
+            f"network: found {links} links for {nodes} routers; expected {nodes - 1} or more, and no pair twice."
+        )
+    place = np.random.default_rng(rng).random((nodes, 2))
+    apart = np.sqrt(((place[:, None] - place) ** 2).sum(axis=2))
+    tree = np.argwhere(minimum_spanning_tree(apart).toarray() > 0)
+    joined = np.zeros((nodes, nodes), bool)
+    joined[tree[:, 0], tree[:, 1]] = joined[tree[:, 1], tree[:, 0]] = True
+    far = shortest_path(sp.csr_array(joined), method="D", unweighted=True) > RING
+    one, two = np.triu_indices(nodes, 1)
+    ends = (joined.sum(axis=1) == 1)[one] | (joined.sum(axis=1) == 1)[two]
+    chosen, order = [], np.lexsort((apart[one, two], ~ends, ~far[one, two]))
+    full, most = joined.sum(axis=1), max(3, -(-2 * links // nodes) + 1)
+    for i in order[~joined[one[order], two[order]]]:
+        if len(chosen) == links - len(tree):
+            break
+        if max(full[one[i]], full[two[i]]) < most or not far[one[i], two[i]]:
+            chosen.append((one[i], two[i]))
+            full[one[i]] += 1
+            full[two[i]] += 1
+    return Network.of(np.concatenate([tree, np.array(chosen, int).reshape(-1, 2)]), place=place)
+
+
+def read_graphml(path: str | Path, capacity: float = CAPACITY) -> Network:
+    """Network from a GraphML file, such as those of the Internet Topology Zoo.
+
+    Parameters
+    ----------
+    path : str or Path
+        Links go both ways. Their capacity is the value named ``capacity``, in the unit of `capacity`, else
+        ``LinkSpeedRaw`` in bit/s; routers are at ``Longitude`` and ``Latitude`` where all have them.
+    capacity : float
+        Of links without one, Mb/s.
+
+    Returns
+    -------
+    Network
+        Routers in the order of the file.
+
+    Raises
+    ------
+    SolverError
+        No such file, no GraphML in it, no links, or a link to a router that is not there.
+    """
+    from xml.etree import ElementTree
+
+    try:
+        root = ElementTree.parse(path).getroot()
+    except (OSError, ElementTree.ParseError) as error:
+        raise SolverError(
+            f"network: found no GraphML in {path} ({error}); expected an XML file with a graph."
+        ) from error
+    space = root.tag.partition("}")[0] + "}" if root.tag.startswith("{") else ""
+    names = {key.get("id"): key.get("attr.name") for key in root.iter(f"{space}key")}
+
+    def values(element) -> dict:
+        return {names.get(d.get("key"), d.get("key")): d.text for d in element.iter(f"{space}data")}
+
+    nodes = list(root.iter(f"{space}node"))
+    number, places = {node.get("id"): i for i, node in enumerate(nodes)}, [values(node) for node in nodes]
+    links, speeds = [], []
+    for edge in root.iter(f"{space}edge"):
+        ends = [edge.get("source"), edge.get("target")]
+        if unknown := [end for end in ends if end not in number]:
+            raise SolverError(
+                f"network: found a link to {unknown[0]!r} in {path}; expected an id of a node of the file."
+            )
+        if ends[0] != ends[1]:
+            known = values(edge)
+            speed = known.get("capacity") or float(known.get("LinkSpeedRaw") or 0) / 1e6
+            links.append([number[end] for end in ends])
+            speeds.append(float(speed) or capacity)
+    located = all("Longitude" in p and "Latitude" in p for p in places)
+    place = np.array([[float(p["Longitude"]), float(p["Latitude"])] for p in places]) if located else None
+    return Network.of(links, speeds, place=place)
+
+
+def poisson_demands(
+    network: Network, count: int, mean: float, decay: float = 0.9, rng: int | np.random.Generator = 0
+) -> tuple[np.ndarray, np.ndarray]:
+    """Largest demands of all pairs where near routers want much of each other: few demands make up most.
+
+    Parameters
+    ----------
+    network : Network
+    count : int
+        Demands that are kept.
+    mean : float
+        Of a demand between neighbours, Mb/s.
+    decay : float
+        Factor of the mean for each link more between the two.
+    rng : int or numpy.random.Generator
+
+    Returns
+    -------
+    pairs : (count, 2) int array
+    demand : (count,) float array
+        Poisson numbers, the largest first.
+
+    References
+    ----------
+    Narayanan et al., SOSP'21 (POP): Poisson demands whose mean falls geometrically with the distance. The thesis gives no
+    constants.
+    """
+    return _largest(network, count, np.random.default_rng(rng), lambda hops, r: r.poisson(mean * decay ** (hops - 1)))
+
+
+def bimodal_demands(
+    network: Network,
+    count: int,
+    low: tuple[float, float],
+    high: tuple[float, float],
+    rng: int | np.random.Generator = 0,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Demands of random pairs, half of them in a low band and half in a high one.
+
+    Parameters
+    ----------
+    network : Network
+    count : int
+    low, high : (float, float)
+        Bands, Mb/s.
+    rng : int or numpy.random.Generator
+
+    Returns
+    -------
+    pairs : (count, 2) int array
+    demand : (count,) float array
+        The largest first.
+
+    References
+    ----------
+    Jayaram Subramanya, PhD thesis, CMU 2025, section 5.2.2: a roughly even split between two bands.
+    """
+    rng = np.random.default_rng(rng)
+    n = network.nodes
+    drawn = rng.choice(n * (n - 1), min(count, n * (n - 1)), replace=False)
+    pairs = np.stack([drawn // (n - 1), drawn % (n - 1)], axis=1)
+    pairs[:, 1] += pairs[:, 1] >= pairs[:, 0]
+    demand = np.where(rng.random(len(pairs)) < 0.5, rng.uniform(*low, len(pairs)), rng.uniform(*high, len(pairs)))
+    order = np.argsort(-demand, kind="stable")
+    return pairs[order], demand[order]
+
+
+def changed_demands(demand: np.ndarray, rng: np.random.Generator, most: float = 0.1) -> np.ndarray:
+    """Demands of the next round: each up to so much larger or smaller.
+
+    Examples
+    --------
+    >>> changed_demands(np.array([100.0]), np.random.default_rng(0)).round(1).tolist()
+    [102.7]
+    """
+    return demand * (1 + rng.uniform(-most, most, len(demand)))
+
+
+def _largest(network: Network, count: int, rng, draw) -> tuple[np.ndarray, np.ndarray]:
+    """Largest of demands drawn for all pairs by their distance in links."""
+    from scipy.sparse.csgraph import shortest_path
+
+    graph = sp.csr_array((np.ones(len(network.heads)), network.heads, network.starts), shape=(network.nodes,) * 2)
+    hops = shortest_path(graph, unweighted=True)
+    pairs = np.argwhere((hops > 0) & np.isfinite(hops))
+    demand = draw(hops[pairs[:, 0], pairs[:, 1]], rng).astype(float)
+    order = np.argsort(-demand, kind="stable")[:count]
+    return pairs[order], demand[order]
