@@ -27,6 +27,7 @@ BENCHES = (
     "prompttuner",
     "rounds",
     "trace",
+    "problems",
 )
 """Benches, each a module of its name."""
 
