@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from gpuschedlab.errors import SolverError
 from gpuschedlab.optim import Change, Program, solve
 from gpuschedlab.optim.replay import replay
+from gpuschedlab.problems.shard_ways import STEP, Z, balance, e_store, random_fleet, shard_parts, zipf_loads
 from gpuschedlab.problems.shards import Fleet, fit_memory, shard_program, shard_relaxed, unevenness
 
 
@@ -142,3 +143,68 @@ def test_a_generator_gets_each_solution_and_counts_solving_alone():
     assert seen == [2.0, 6.0, 8.0]
     assert [s.seconds for s in steps] == [1, 1, 1]
     assert replay(iter([])) == []
+
+
+def test_loads_are_zipf_with_exponents_that_stay_within_bounds_and_change_by_a_tenth():
+    for stateful in (False, True):
+        loads = zipf_loads(200, 50, stateful, rng=4)
+        assert np.allclose(loads.sum(axis=1), 1)
+        falling = np.sort(loads, axis=1)[:, ::-1]
+        z = np.log(falling[:, 0] / falling[:, 1]) / np.log(2)
+        assert np.allclose(falling, falling[:, :1] * np.arange(1, 51.0) ** -z[:, None])
+        assert Z[0] * (1 - STEP) <= z.min() <= z.max() <= Z[1] + 1e-12
+        assert (np.argsort(loads, axis=1) == np.argsort(loads[0])).all()  # the order of the shards stays
+        steps = z[1:] / z[:-1]
+        assert np.allclose(np.abs(steps - 1), STEP) == stateful
+
+
+def test_e_store_by_hand():
+    # Server 0 carries 6 of a mean of 3: its hottest shard (3) goes to server 1, which then has 3; server 0 has 3 left.
+    fleet = Fleet.of([1, 1, 1], [3, 3], [[1, 1, 1], [0, 0, 0]])
+    placed, share = e_store(fleet, np.array([3.0, 2.0, 1.0]))
+    assert placed.tolist() == [[False, True, True], [True, False, False]]
+    assert share.sum(axis=0).tolist() == [1, 1, 1]
+    # The hottest shard is too large for server 1, and the next one goes.
+    fleet = Fleet.of([3, 1, 1], [5, 2], [[1, 1, 1], [0, 0, 0]])
+    assert e_store(fleet, np.array([3.0, 2.0, 1.0]))[0].tolist() == [[True, False, False], [False, True, True]]
+    # A shard hotter than all else stays: to move it would only move the load.
+    fleet = Fleet.of([1, 1], [2, 2], [[1, 0], [0, 1]])
+    assert e_store(fleet, np.array([9.0, 1.0]))[0].tolist() == fleet.placed.tolist()
+
+
+def test_parts_hold_all_servers_and_shards_once():
+    fleet = random_fleet(60, 10)
+    parts = shard_parts(fleet, 3, rng=2)
+    for which, count in ((0, 10), (1, 60)):
+        assert np.array_equal(np.sort(np.concatenate([p[which] for p in parts])), np.arange(count))
+    for servers, shards in parts:
+        assert fleet.placed[np.ix_(servers, shards)].any(axis=0).all()
+    with pytest.raises(SolverError, match="found 11 parts"):
+        shard_parts(fleet, 11)
+
+
+OPTIONS = {"exact": {"gap": 1e-2}, "pop-4": {"gap": 1e-2}, "relaxed": {"method": "simplex"}, "e-store": {}}
+
+
+def test_the_ways_differ_as_the_thesis_says():
+    fleet, loads = random_fleet(96, 12), zipf_loads(6, 96, stateful=True, rng=1)
+    found = {way: balance(fleet, loads, way, **options) for way, options in OPTIONS.items()}
+    for rounds in found.values():
+        assert all(r.over <= 1 + 1e-9 for r in rounds)
+    uneven = {way: np.mean([r.uneven for r in rounds]) for way, rounds in found.items()}
+    moved = {way: sum(r.moved for r in rounds[1:]) for way, rounds in found.items()}
+    assert max(r.uneven for r in found["exact"]) <= 0.1 + 1e-6
+    assert uneven["relaxed"] <= 0.11 < uneven["pop-4"]  # the parts differ from each other
+    assert uneven["relaxed"] < uneven["e-store"]
+    assert moved["relaxed"] <= moved["exact"] <= moved["e-store"]
+    assert all(r.longest < r.seconds for r in found["pop-4"])
+
+
+def test_one_part_is_the_whole_and_each_round_starts_from_the_last():
+    fleet, loads = random_fleet(24, 4), zipf_loads(3, 24, stateful=True)
+    whole, one = (balance(fleet, loads, way, gap=0.0) for way in ("exact", "pop-1"))
+    assert [r[:3] for r in whole] == [r[:3] for r in one]
+    same = balance(fleet, np.tile(loads[0], (3, 1)), "exact")
+    assert [r.moved for r in same[1:]] == [0, 0]
+    with pytest.raises(SolverError, match="expected exact, relaxed, pop-K or e-store"):
+        balance(fleet, loads, "pop")

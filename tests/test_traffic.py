@@ -27,6 +27,7 @@ from gpuschedlab.problems.traffic import (
     some_routes,
     top_routes,
 )
+from gpuschedlab.problems.traffic_ways import CLIENTS, allocate_flow, split_demands
 
 
 def some_case(seed: int, nodes: int = 12, count: int = 60):
@@ -212,3 +213,48 @@ def test_wrong_arrays_say_so():
         network_routes(network, pairs * 0)
     with pytest.raises(SolverError, match="not above 0"):
         Network.of([[0, 1]], 0.0)
+
+
+def test_splitting_keeps_demands_and_deals_the_clients_of_a_large_one_to_different_parts():
+    _, _, _, routes = some_case(0)
+    rng = np.random.default_rng(3)
+    demand = rng.pareto(1.2, 60) * 10
+    parts = split_demands(routes, demand, 8, rng)
+    assert np.allclose(np.sum(parts, axis=0), demand)
+    held = (np.array(parts) > 0).sum(axis=0)
+    large = demand > np.sort(demand)[-6:].mean()
+    assert large.any()
+    assert (held[large] == CLIENTS).all()
+    assert (held[~large] == 1).all()
+    assert [np.array_equal(p, demand) for p in split_demands(routes, demand, 1, rng)] == [True]
+
+
+def test_the_ways_are_feasible_and_none_beats_the_whole_program():
+    network, _, demand, routes = some_case(2, 40, 400)
+    demands = np.array([demand, changed_demands(demand, np.random.default_rng(0))])
+    found = {w: allocate_flow(routes, network.capacity, demands, w, method="simplex") for w in ("all", "top", "pop-4")}
+    alone = [solve(flow_program(routes, network.capacity, d), method="simplex").objective for d in demands]
+    assert [r.flow for r in found["all"]] == pytest.approx(alone)
+    for rounds in found.values():
+        assert all(r.excess < 1e-12 and r.status == "optimal" for r in rounds)
+        assert all(0.5 * best < r.flow < best * (1 + 1e-9) for r, best in zip(rounds, alone, strict=True))
+        assert [r.asked for r in rounds] == pytest.approx(demands.sum(axis=1))
+    assert found["top"][0].flow < 0.999 * alone[0]
+    assert found["pop-4"][0].flow < 0.999 * alone[0]
+    (one,) = allocate_flow(routes, network.capacity, demand, "pop-1", method="simplex")
+    assert one.flow == pytest.approx(alone[0])
+    with pytest.raises(SolverError, match="expected all, top or pop-K"):
+        allocate_flow(routes, network.capacity, demands, "some")
+
+
+def test_top_is_the_program_of_the_largest_and_then_what_fits():
+    network, _, demand, routes = some_case(4)
+    (found,) = allocate_flow(routes, network.capacity, demand, "top", method="simplex")
+    paths = top_routes(routes, demand)
+    some, pairs = some_routes(routes, paths)
+    largest = solve(flow_program(some, network.capacity, demand[pairs]), method="simplex")
+    flow = np.zeros(len(routes.pair))
+    flow[paths] = largest.x
+    others = np.where(np.isin(np.arange(len(demand)), pairs), 0.0, demand)
+    assert found.flow == pytest.approx(filled_flow(routes, network.capacity, others, flow).sum())
+    assert found.flow > largest.objective
