@@ -24,6 +24,7 @@ SOURCES = {
     "unisched": "unisched",
     "prompttuner": "prompttuner",
     "copter": "copter",
+    "copter-problems": "copter_problems",
 }
 """Sources by the name that the command line uses, and the module and table of each."""
 
