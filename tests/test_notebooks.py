@@ -28,6 +28,7 @@ SMALL = {
     "05_sia": {"JOBS": 15, "NODES": 2},
     "06_copter": {"JOBS": 30},
     "07_scale": {"JOBS": 40},
+    "08_other_problems": {"JOBS": 48, "NODES": 6},
     "09_autosched": {"DAYS": 1, "JOBS": 400, "NODES": 6},
     "10_causal": {"JOBS": 1000},
     "11_autosched_results": {"DAYS": 1, "JOBS": 200, "NODES": 6, "SEEDS": 1},

@@ -235,6 +235,7 @@ def test_the_ways_are_feasible_and_none_beats_the_whole_program():
     found = {w: allocate_flow(routes, network.capacity, demands, w, method="simplex") for w in ("all", "top", "pop-4")}
     alone = [solve(flow_program(routes, network.capacity, d), method="simplex").objective for d in demands]
     assert [r.flow for r in found["all"]] == pytest.approx(alone)
+    assert [r.bound for r in found["all"]] == pytest.approx(alone)
     for rounds in found.values():
         assert all(r.excess < 1e-12 and r.status == "optimal" for r in rounds)
         assert all(0.5 * best < r.flow < best * (1 + 1e-9) for r, best in zip(rounds, alone, strict=True))

@@ -62,6 +62,7 @@ from gpuschedlab.plots.lines import Lines, draw_lines
 from gpuschedlab.plots.load import LoadOverTime, busy_window, draw_load_over_time, load_over_time
 from gpuschedlab.plots.merges import Believed, PairMap, believed, draw_believed, draw_pair_map, pair_map
 from gpuschedlab.plots.pools import Pools, draw_pools, pools
+from gpuschedlab.plots.problems import LinkMap, ServerBlocks, draw_link_map, draw_server_blocks
 from gpuschedlab.plots.sizes import SlowdownBySize, draw_slowdown_by_size, slowdown_by_size
 from gpuschedlab.plots.space import FreeSpace, draw_free_space, free_space
 from gpuschedlab.plots.style import Drawing, render
@@ -125,6 +126,8 @@ _DRAW = {
     Pools: draw_pools,
     PairMap: draw_pair_map,
     Believed: draw_believed,
+    ServerBlocks: draw_server_blocks,
+    LinkMap: draw_link_map,
 }
 
 
@@ -250,6 +253,7 @@ __all__ = [
     "JobLanes",
     "LeaseBoard",
     "Lines",
+    "LinkMap",
     "LoadOverTime",
     "MetricBars",
     "Moves",
@@ -257,6 +261,7 @@ __all__ = [
     "Place",
     "Pools",
     "Race",
+    "ServerBlocks",
     "SlowdownBySize",
     "SweepFront",
     "SweepLines",

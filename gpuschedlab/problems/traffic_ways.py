@@ -35,6 +35,8 @@ class FlowRound(NamedTuple):
         The same of the largest part of POP, as if each part had a core of its own.
     status : str
         Of the solver, its worst part.
+    bound : float
+        What no flow can exceed: proved by the solver of the whole program, else the total demand.
     """
 
     flow: float
@@ -43,6 +45,7 @@ class FlowRound(NamedTuple):
     seconds: float
     longest: float
     status: str
+    bound: float
 
 
 def allocate_flow(
@@ -158,7 +161,7 @@ def _all(routes: Routes, capacity, demands, done: list) -> Generator[Program | C
         begin = time.process_time()
         flow = fitted_flow(routes, capacity, demand, found.x)
         spent = built + time.process_time() - begin
-        done.append(_round(routes, capacity, demand, flow, spent, found.status))
+        done.append(_round(routes, capacity, demand, flow, spent, found.status, found.bound))
 
 
 def _top(routes: Routes, capacity, demands, done: list) -> Generator[Program, Solution, None]:
@@ -203,6 +206,7 @@ def _pop(routes: Routes, capacity, demand, parts: int, solver: str, options: dic
     return _round(routes, capacity, demand, flow, spent + sum(seconds), worst)._replace(longest=spent + max(seconds))
 
 
-def _round(routes: Routes, capacity, demand, flow, seconds: float, status: str) -> FlowRound:
+def _round(routes: Routes, capacity, demand, flow, seconds: float, status: str, bound=np.inf) -> FlowRound:
     over = excess(routes, capacity, demand, flow)
-    return FlowRound(float(flow.sum()), float(demand.sum()), over, seconds, seconds, status)
+    asked = float(demand.sum())
+    return FlowRound(float(flow.sum()), asked, over, seconds, seconds, status, min(float(bound), asked))

@@ -58,8 +58,15 @@ def _flows(quick: bool) -> dict:
                 continue  # no number is printed
             number = Number(where, f"Kdl, {kind}", policy, "flow_over_lp_all")
             part = f"Of {QUICK['demands']} demands on {QUICK['routers']} routers." if quick else "Of 20,000 demands."
-            found[number] = Partial(rows[way]["of_all"], part) if way in rows else _missing()
+            found[number] = _share(rows.get(way), part)
     return found
+
+
+def _share(row: dict | None, part: str) -> Partial | str:
+    """Share of the largest flow, or why there is none."""
+    if row is None:
+        return _missing()
+    return Partial(row["of_all"], part) if "of_all" in row else row["failed"]
 
 
 def _missing() -> str:
