@@ -259,3 +259,43 @@ def test_top_is_the_program_of_the_largest_and_then_what_fits():
     others = np.where(np.isin(np.arange(len(demand)), pairs), 0.0, demand)
     assert found.flow == pytest.approx(filled_flow(routes, network.capacity, others, flow).sum())
     assert found.flow > largest.objective
+
+
+def test_a_cut_link_costs_at_least_its_price_times_its_capacity():
+    pytest.importorskip("ipywidgets", reason="ipywidgets, of the extra lab, is not installed")
+    from gpuschedlab.widgets import LinkExplorer
+
+    explorer = LinkExplorer(12, 60, seed=1)
+    whole, dear = explorer.flow, 0
+    for number in range(1, 15):
+        explorer.knobs["cut"].value = number
+        _, _, answers, chosen = explorer._compute()
+        assert not explorer.error.outputs
+        price = np.abs(answers["whole"][2])
+        ends = {(int(explorer.network.tails[e]), int(explorer.network.heads[e])): e for e in range(len(price))}
+        back = ends[int(explorer.network.heads[chosen]), int(explorer.network.tails[chosen])]
+        least = (price[chosen] + price[back]) * CAPACITY
+        assert whole - explorer.flow >= least - 1e-6  # the flow is concave in the capacities
+        dear += least > 1
+    assert dear
+
+
+def test_the_rows_of_the_bench_share_the_best_flow(monkeypatch):
+    from gpuschedlab.bench import problems
+    from gpuschedlab.errors import OutOfTime
+    from gpuschedlab.problems import traffic_ways
+
+    rows = {row["way"]: row for row in problems.flow_rows("bimodal", ("all", "top"), demands=2000, nodes=40)}
+    assert rows["all"]["of_all"] == pytest.approx(1)
+    assert rows["top"]["of_all"] == pytest.approx(rows["top"]["flow"] / rows["all"]["flow"])
+    whole = traffic_ways.allocate_flow
+
+    def late(routes, capacity, demands, way, *rest, **options):
+        if way == "all":
+            raise OutOfTime("no point in time")
+        return whole(routes, capacity, demands, way, *rest, **options)
+
+    monkeypatch.setattr(traffic_ways, "allocate_flow", late)
+    failed, top = problems.flow_rows("bimodal", ("all", "top"), demands=2000, nodes=40)
+    assert failed["failed"] == "no point in time"
+    assert top["of_all"] == pytest.approx(top["flow"] / top["asked"])  # no bound but the demand

@@ -132,7 +132,7 @@ class LinkExplorer(KnobExplorer):
 
     def __init__(self, routers: int = 24, demands: int = 120, seed: int = 0, cache: Cache | None = None):
         self.network = generated_network(routers, routers + max(routers // 4, 1), seed)
-        self.pairs, self.demand = bimodal_demands(self.network, demands, (0, 60), (120, 200), seed)
+        self.pairs, self.demand = bimodal_demands(self.network, demands, (0, 150), (300, 500), seed)
         self.flow = 0.0
         super().__init__(SomeNetwork(), cache)
 
@@ -160,9 +160,10 @@ class LinkExplorer(KnobExplorer):
         }
 
     def _words(self, found) -> str:
-        _, links, answers, chosen = found
+        ends, links, answers, chosen = found
         whole, now = (answers[name][0].objective for name in ("whole", "links"))
         if chosen < 0:
             return f"{whole:,.0f} Mb/s of flow; {len(links)} links, none cut"
-        price = abs(answers["whole"][2][chosen])
-        return f"{whole - now:,.0f} Mb/s of flow lost with link {int(np.searchsorted(links, chosen)) + 1}; its price was {price:.2f}"
+        both = (np.sort(ends, axis=1) == ends[chosen]).all(axis=1)
+        price = np.abs(answers["whole"][2])[both].sum()
+        return f"{whole - now:,.0f} Mb/s of flow lost with link {int(np.searchsorted(links, chosen)) + 1}; its price, of both directions, was {price:.2f}"
