@@ -166,4 +166,6 @@ class LinkExplorer(KnobExplorer):
             return f"{whole:,.0f} Mb/s of flow; {len(links)} links, none cut"
         both = (np.sort(ends, axis=1) == ends[chosen]).all(axis=1)
         price = np.abs(answers["whole"][2])[both].sum()
-        return f"{whole - now:,.0f} Mb/s of flow lost with link {int(np.searchsorted(links, chosen)) + 1}; its price, of both directions, was {price:.2f}"
+        number = int(np.searchsorted(links, chosen)) + 1
+        lost = f"{whole - now:,.0f} Mb/s of flow lost with link {number}"
+        return f"{lost}; its price, of both directions, was {price:.2f}"
