@@ -105,7 +105,7 @@ def test_warm_rounds_take_fewer_sweeps_than_cold_ones():
 
 
 def test_jobs_stay_in_their_part():
-    pop = Pop(parts=3, inner="prices")
+    pop = Pop(Session, parts=3, inner="prices")
     pop.solve(knapsack(0, 6, keys=np.arange(6)))
     first = dict(pop._part)
     assert sorted(first.values()) == [0, 0, 1, 1, 2, 2]
@@ -129,8 +129,8 @@ def test_worth_of_impossible_cells_wastes_gpus():
     utility = np.full((2, 2), np.nan)
     utility[:, 0] = 0.1
     problem = MultipleChoice(utility, [0, 1], [1, 1], [2, 2])
-    assert Pop(parts=1, inner="prices").solve(problem).objective == pytest.approx(0.2)
-    assert Pop(parts=1, inner="prices", idle=1.1).solve(problem).objective == 0.0
+    assert Pop(Session, parts=1, inner="prices").solve(problem).objective == pytest.approx(0.2)
+    assert Pop(Session, parts=1, inner="prices", idle=1.1).solve(problem).objective == 0.0
 
 
 @pytest.mark.parametrize("name", ["pop-", "pop-0", "pop-x", "simplex"])

@@ -155,7 +155,7 @@ class Copter:
 
     def _round(self, problem: MultipleChoice, x0) -> Solution:
         """Solve a round of choices by its relaxation and the shim."""
-        from gpuschedlab.optim.relaxed import CopterRounds
+        from gpuschedlab.optim.copter_rounds import CopterRounds
 
         if x0 is not None:
             raise SolverError(

@@ -1,13 +1,14 @@
 """POP (Narayanan et al., SOSP'21) on a round: deal jobs and GPUs to parts, and solve each by itself."""
 
 import time
+from collections.abc import Callable
 
 import numpy as np
 
 from gpuschedlab.errors import SolverError
 from gpuschedlab.optim.knapsack import MultipleChoice
 from gpuschedlab.optim.program import Program, Solution
-from gpuschedlab.optim.relaxed import whole
+from gpuschedlab.optim.shims import whole
 
 
 class Pop:
@@ -18,6 +19,8 @@ class Pop:
 
     Parameters
     ----------
+    sessions : callable
+        `gpuschedlab.optim.Session`, or what makes others like it.
     time_limit : float, optional
         Seconds of each part.
     gap : float
@@ -45,12 +48,14 @@ class Pop:
     Examples
     --------
     >>> program = MultipleChoice([[3.0, 5.0], [2.0, 4.5]], [0, 0], [1, 2], [3])
-    >>> Pop(parts=2, inner="prices").solve(program).table.tolist()
+    >>> from gpuschedlab.optim import Session
+    >>> Pop(Session, parts=2, inner="prices").solve(program).table.tolist()
     [[0.0, 1.0], [1.0, 0.0]]
     """
 
     def __init__(
         self,
+        sessions: Callable,
         time_limit: float | None = None,
         gap: float = 1e-4,
         *,
@@ -59,13 +64,11 @@ class Pop:
         node: int = 1,
         idle: float | None = None,
     ):
-        from gpuschedlab.optim.solve import Session
-
         if parts < 1 or node < 1:
             raise SolverError(f"pop: found parts={parts}, node={node}; expected whole numbers from 1.")
         limit = {} if time_limit is None else {"time_limit": time_limit}
         self.parts, self.gap, self.node, self.idle = parts, gap, node, idle
-        self._sessions = [Session(inner, gap=gap, **limit) for _ in range(parts)]
+        self._sessions = [sessions(inner, gap=gap, **limit) for _ in range(parts)]
         self._part: dict[int, int] = {}
 
     def solve(self, program: Program, x0: np.ndarray | None = None) -> Solution:

@@ -1,5 +1,6 @@
 """From shares to choices: what makes the answer of a relaxed multiple-choice knapsack whole (thesis 4.4.1)."""
 
+import time
 from typing import NamedTuple
 
 import numpy as np
@@ -8,7 +9,7 @@ import scipy.sparse as sp
 from gpuschedlab._compiled import njit
 from gpuschedlab.errors import SolverError
 from gpuschedlab.optim.knapsack import MultipleChoice
-from gpuschedlab.optim.program import Program
+from gpuschedlab.optim.program import Program, Solution, relative_gap
 
 LEAST = 1e-3
 """Share from which on a configuration is considered."""
@@ -147,3 +148,15 @@ def bound_at(problem: MultipleChoice, cells: Cells, prices: np.ndarray) -> float
     best = np.where(problem.mandatory, -np.inf, 0.0)
     np.maximum.at(best, cells.job, worth)
     return float(best.sum() + prices @ problem.capacity)
+
+
+def whole(problem, choice, bound: float, gap: float, start: float, solver: str, status: str = "optimal") -> Solution:
+    """A choice (n,) as a solution, with the gap that is left to a bound."""
+    jobs = np.flatnonzero(choice >= 0)
+    x = np.zeros(problem.shape)
+    x[jobs, choice[jobs]] = 1.0
+    objective = float(problem.utility[jobs, choice[jobs]].sum())
+    bound = max(bound, objective)
+    if status != "time limit":
+        status = "optimal" if relative_gap(objective, bound) <= max(gap, 1e-9) else "stopped"
+    return Solution(x.ravel(), status, objective, bound, time.perf_counter() - start, solver, None, problem.shape)

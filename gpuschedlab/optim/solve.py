@@ -1,6 +1,7 @@
 """Solve a program once, or a stream of similar ones."""
 
 import inspect
+from functools import partial
 
 import numpy as np
 
@@ -155,8 +156,9 @@ def _make(solver: str, options: dict):
     elif solver == "copter":
         from gpuschedlab.optim.copter import Copter as kind
     elif solver == "pop" or solver.startswith("pop-"):
-        from gpuschedlab.optim.pop import Pop as kind
+        from gpuschedlab.optim.pop import Pop
 
+        kind = partial(Pop, Session)
         options = options if solver == "pop" else {"parts": _parts(solver)} | options
     elif solver == "relaxed":
         from gpuschedlab.optim.relaxed import Relaxed as kind
