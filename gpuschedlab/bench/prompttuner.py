@@ -8,13 +8,14 @@ POLICIES = {
     "infless, aware": ("Infless", {"aware": True}),
     "elasticflow": ("ElasticFlow", {}),
     "elasticflow, blind": ("ElasticFlow", {"aware": False}),
-    "without delaying": ("PromptTuner", {"delaying": False}),
+    "without delaying, warm": ("PromptTuner", {"delaying": "warm"}),
+    "without delaying, own": ("PromptTuner", {"delaying": "own"}),
     "without runtime reuse": ("PromptTuner", {"window": 0.0}),
     "one GPU per job": ("PromptTuner", {"most": 1}),
     "window of 15 s": ("PromptTuner", {"window": 15.0}),
     "window of 240 s": ("PromptTuner", {"window": 240.0}),
 }
-"""Policies and knobs by name; aware and blind: whether they reckon with cold starts."""
+"""Policies and knobs by name; aware and blind: whether they reckon with cold starts; warm and own: see `PromptTuner`."""
 
 KINDS = ("no bank", "noise")
 """Workloads of another kind, under PromptTuner."""

@@ -51,13 +51,13 @@ class PromptTuner(Round):
     Examples
     --------
     >>> PromptTuner(window=30).knobs["delaying"]
-    True
+    'any'
     """
 
     window: Window = 60.0
     delaying: Annotated[
-        bool, Knob(help="whether a job may wait for GPUs of its pool while it will still be in time")
-    ] = True
+        str, Knob(choices=("any", "warm", "own"), help="GPUs of its pool that a job waits for while it will be in time")
+    ] = "any"
     most: Most = 8
     late: Late = "last"
     interval: Annotated[float, Knob(0, 60, unit="s", help="grid of the rounds; 0: at events, right away")] = 0.05
@@ -87,7 +87,7 @@ class _Turn:
     view: "View"
     demand: Demand
     grid: float
-    delaying: bool
+    delaying: str
     ready: dict = field(default_factory=dict)
 
     def __post_init__(self):
@@ -161,12 +161,15 @@ class _Turn:
 
     def delay_schedulable(self, i: int) -> bool:
         """Whether a job is in time on GPUs that its pool will have; if so, they are claimed for it."""
+        if self.delaying == "own":
+            return self.pools.bought.get(int(self.view.index[i]), -np.inf) > self.now + EPS
+        busy = self.delaying == "any"
         key, due = self.key(i), float(self.demand.due[i])
         for level in np.flatnonzero(np.isfinite(self.demand.seconds[i])):
             gpus, seconds = float(self.demand.gpus[i, level]), float(self.demand.seconds[i, level])
-            instant = self._wait(key, gpus, due - seconds, self.delaying)
+            instant = self._wait(key, gpus, due - seconds, busy)
             if np.isfinite(instant):
-                self._claim(key, gpus, instant + seconds, self.delaying)
+                self._claim(key, gpus, instant + seconds, busy)
                 return True
         return False
 
@@ -183,12 +186,13 @@ class _Turn:
         self.bought = True
         pool = self.pools.pool(key)
         pool.buy(ready, gpus)
+        self.pools.bought[int(self.view.index[i])] = ready
         pool.settle(self.now)
         if ready <= self.now + EPS:
             self._start(i, level)
 
     def warm_up(self):
-        """Algorithm 2; without delaying, jobs wait for GPUs that are warming up, and for no busy ones."""
+        """Algorithm 2."""
         for i in list(self.pending):
             if self.hopeless(i) or self.delay_schedulable(i):
                 continue

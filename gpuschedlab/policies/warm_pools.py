@@ -184,10 +184,14 @@ class Job(NamedTuple):
 
 @dataclass
 class WarmPools:
-    """What a policy with warm pools carries from round to round: pools by (model, type), running jobs by row of the trace."""
+    """What a policy with warm pools carries from round to round: pools by (model, type), running jobs by row of the trace.
+
+    `bought` says when the GPUs are warm that were bought for a job.
+    """
 
     pools: dict[tuple[int, int], Pool] = field(default_factory=dict)
     running: dict[int, Job] = field(default_factory=dict)
+    bought: dict[int, float] = field(default_factory=dict)
 
     def pool(self, key: tuple[int, int]) -> Pool:
         """The pool of a model on a type of GPU; a new, empty one at first use."""
