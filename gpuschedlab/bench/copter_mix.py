@@ -97,7 +97,7 @@ def mix(data_dir, scale: int) -> Mix:
     """Templates and shares for a cluster of 256 times `scale` GPUs."""
     kinds, gpus = configurations(scale)
     jobs = read_data(data_dir, "reference/copter_workloads.parquet").filter(set="40k")
-    counted = jobs.group_by("application", "category").len().sort("application")
+    counted = jobs.group_by("application", "category", maintain_order=True).len().sort("application")
     names = counted["application"].to_list()
     table = np.stack([_template(data_dir, name, kinds, gpus) for name in names])
     live = ~np.isnan(table).all(axis=(0, 1))

@@ -55,7 +55,7 @@ def step_time_errors(times: pl.DataFrame) -> pl.DataFrame:
     from gpuschedlab.estimators.step_time import StepTime
 
     keys = ["model", "local_bsz", "n_nodes", "n_gpus"]
-    mean = times.filter(gpu_type=GPU).group_by(keys).agg(pl.col("step_time").mean()).sort(keys)
+    mean = times.filter(gpu_type=GPU).group_by(keys, maintain_order=True).agg(pl.col("step_time").mean()).sort(keys)
     found = []
     for (model, size), rows in mean.group_by(["model", "local_bsz"], maintain_order=True):
         nodes, gpus, seconds = (rows[name].to_numpy() for name in ("n_nodes", "n_gpus", "step_time"))

@@ -209,7 +209,7 @@ def _observed(run, wait) -> dict:
     jobs = run.jobs
     slo, others = jobs.filter(pl.col("kind") != "best_effort"), jobs.filter(kind="best_effort")
     if wait is None:
-        first = run.allocations.filter("profiling").group_by("job").agg(pl.col("start").min())
+        first = run.allocations.filter("profiling").group_by("job", maintain_order=True).agg(pl.col("start").min())
         wait = first["start"] - jobs["submit"].gather(first["job"])
     status = run.rounds["status"] if "status" in run.rounds.columns else pl.Series([], dtype=pl.Utf8)
     return {

@@ -29,7 +29,7 @@ def measured_gains(data_dir, fm: str, mode: str, alone: str) -> pl.DataFrame:
     own = read_data(data_dir, "profiles/finetune_curves.parquet").filter(fm=fm)
     if alone == "artifact":
         own = own.join(titan.tasks(data_dir, fm), on=["task", "learning_rate", "grad_steps"], how="semi")
-    own = own.group_by("task").agg(alone=pl.col("value").max()).rename({"task": "target"})
+    own = own.group_by("task", maintain_order=True).agg(alone=pl.col("value").max()).rename({"task": "target"})
     if mode == "transfer":
         runs = read_data(data_dir, "profiles/transfer_temporal.parquet").filter(fm=fm)
     else:
