@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from gpuschedlab.errors import SolverError
+from gpuschedlab.errors import Infeasible, SolverError
 from gpuschedlab.optim.knapsack import MultipleChoice
 from gpuschedlab.optim.program import Program, Solution
 from gpuschedlab.optim.shims import whole
@@ -26,7 +26,7 @@ class Pop:
     gap : float
         As in `solve`, of each part.
     parts : int
-        Parts.
+        Parts at most: fewer where the fewest GPUs that some job can run on are more than a part has.
     inner : str
         The solver of each part.
     node : int
@@ -39,7 +39,7 @@ class Pop:
     Differs from the paper in
     -------------------------
     The artifact solves parts at the same time; here one after another. Jobs are not divisible, and are not split (4.2 of the
-    paper).
+    paper). There are never so many parts that a job would find no place in any of them.
 
     References
     ----------
@@ -77,28 +77,37 @@ class Pop:
         Raises
         ------
         SolverError, Infeasible
-            As the solver of the parts raises them; a mandatory job may not fit into its part.
+            As the solver of the parts raises them. Where mandatory jobs do not fit into their part, the round is one part.
         """
         if x0 is not None:
             raise SolverError(f"{program.name}: found a warm start; 'pop' keeps what its solvers keep.")
         start = time.perf_counter()
         problem = MultipleChoice.of(program)
-        part, choice, status = self._dealt(problem), np.full(len(problem.utility), -1), "optimal"
-        for k, session in enumerate(self._sessions):
+        parts = _parts_that_fit(problem, self.parts, self.node)
+        try:
+            choice, status = self._solve(problem, parts)
+        except Infeasible:
+            if parts == 1:
+                raise
+            parts = 1
+            choice, status = self._solve(problem, parts)
+        rows = np.flatnonzero(choice >= 0)
+        choice[rows[np.isnan(problem.utility[rows, choice[rows]])]] = -1
+        return whole(problem, choice, np.inf, self.gap, start, f"pop {parts} parts", status)
+
+    def _solve(self, problem: MultipleChoice, parts: int) -> tuple[np.ndarray, str]:
+        """Choice (n,) of each job in its part, and the status of the worst part."""
+        part, choice, status = self._dealt(problem, parts), np.full(len(problem.utility), -1), "optimal"
+        for k, session in enumerate(self._sessions[:parts]):
             rows = np.flatnonzero(part == k)
             if not rows.size:
                 continue
-            room = _share(problem.capacity, self.parts, k, self.node)
-            session.update(self._piece(problem, rows, room))
+            session.update(self._piece(problem, rows, _share(problem.capacity, parts, k, self.node)))
             found = session.solve()
             job, config = np.nonzero(found.table > 0.5)
             choice[rows[job]] = config
             status = found.status if found.status != "optimal" else status
-        rows = np.flatnonzero(choice >= 0)
-        choice[rows[np.isnan(problem.utility[rows, choice[rows]])]] = -1
-        bound = np.inf
-        answer = whole(problem, choice, bound, self.gap, start, f"pop {self.parts} parts", status)
-        return answer
+        return choice, status
 
     def _piece(self, problem: MultipleChoice, rows, room) -> MultipleChoice:
         """The round of some jobs on some GPUs."""
@@ -109,16 +118,26 @@ class Pop:
         options = {"quantum": problem.quantum, "name": problem.name, "mandatory": must, "keys": keys}
         return MultipleChoice(utility, problem.kinds, problem.gpus, room, **options)
 
-    def _dealt(self, problem: MultipleChoice) -> np.ndarray:
+    def _dealt(self, problem: MultipleChoice, parts: int) -> np.ndarray:
         """Part (n,) of each job: the one it was in, otherwise the one with the fewest jobs."""
         keys = range(len(problem.utility)) if problem.keys is None else problem.keys.tolist()
-        self._part = {key: self._part[key] for key in keys if key in self._part}
-        jobs = np.bincount(list(self._part.values()), minlength=self.parts)
+        self._part = {key: self._part[key] for key in keys if self._part.get(key, parts) < parts}
+        jobs = np.bincount(list(self._part.values()), minlength=parts)
         for key in keys:
             if key not in self._part:
                 self._part[key] = int(jobs.argmin())
                 jobs[self._part[key]] += 1
         return np.array([self._part[key] for key in keys], np.int64)
+
+
+def _parts_that_fit(problem: MultipleChoice, most: int, node: int) -> int:
+    """The most parts, of so many at most, in each of which any job finds its fewest GPUs."""
+    able = ~np.isnan(problem.utility)
+    for parts in range(most, 1, -1):
+        least = problem.capacity // node // parts * node
+        if ((able & (problem.gpus <= least[problem.kinds])).any(axis=1) | ~able.any(axis=1)).all():
+            return parts
+    return 1
 
 
 def _share(capacity: np.ndarray, parts: int, k: int, node: int) -> np.ndarray:
