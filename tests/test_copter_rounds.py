@@ -105,16 +105,35 @@ def test_warm_rounds_take_fewer_sweeps_than_cold_ones():
 
 
 def test_jobs_stay_in_their_part():
+    def program(keys):
+        return MultipleChoice(np.ones((len(keys), 2)), [0, 1], [1, 2], [6, 6], keys=np.array(keys))
+
     pop = Pop(Session, parts=3, inner="prices")
-    pop.solve(knapsack(0, 6, keys=np.arange(6)))
+    pop.solve(program(range(6)))
     first = dict(pop._part)
     assert sorted(first.values()) == [0, 0, 1, 1, 2, 2]
-    pop.solve(knapsack(1, 5, keys=np.array([5, 1, 7, 8, 2])))
+    pop.solve(program([5, 1, 7, 8, 2]))
     assert all(pop._part[k] == first[k] for k in (1, 2, 5))
-    assert (
-        np.bincount(list(pop._part.values())).tolist() == [2, 2, 1]
-        or max(np.bincount(list(pop._part.values()), minlength=3)) == 2
-    )
+    assert max(np.bincount(list(pop._part.values()), minlength=3)) == 2
+
+
+@pytest.mark.parametrize("parts", [2, 16])
+def test_a_job_finds_a_place_in_its_part(parts):
+    """Of 8 GPUs a job that needs 4 can run in two parts, not in more; one that needs all of them makes the round one part."""
+    pop = Pop(Session, parts=parts, inner="prices")
+    found = pop.solve(MultipleChoice([[1.0, np.nan], [np.nan, 2.0]], [0, 0], [1, 4], [8]))
+    assert found.table.tolist() == [[1.0, 0.0], [0.0, 1.0]]
+    assert "2 parts" in found.solver
+    whole = pop.solve(MultipleChoice([[1.0, np.nan], [np.nan, 2.0]], [0, 0], [1, 8], [9]))
+    assert whole.table.tolist() == [[1.0, 0.0], [0.0, 1.0]]
+    assert whole.solver.endswith("1 part")
+
+
+def test_mandatory_jobs_that_do_not_fit_their_part_make_the_round_one_part():
+    """Three jobs of 2 GPUs in two parts of 3: two of them would be in one part."""
+    must = np.ones(3, bool)
+    found = Pop(Session, parts=2).solve(MultipleChoice(np.ones((3, 1)), [0], [2], [6], mandatory=must))
+    assert found.table.tolist() == [[1.0]] * 3
 
 
 def test_parts_get_whole_nodes_and_all_of_them():

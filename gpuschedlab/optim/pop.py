@@ -93,7 +93,7 @@ class Pop:
             choice, status = self._solve(problem, parts)
         rows = np.flatnonzero(choice >= 0)
         choice[rows[np.isnan(problem.utility[rows, choice[rows]])]] = -1
-        return whole(problem, choice, np.inf, self.gap, start, f"pop {parts} parts", status)
+        return whole(problem, choice, np.inf, self.gap, start, f"pop, {parts} part{'s' * (parts > 1)}", status)
 
     def _solve(self, problem: MultipleChoice, parts: int) -> tuple[np.ndarray, str]:
         """Choice (n,) of each job in its part, and the status of the worst part."""
