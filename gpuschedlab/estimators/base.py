@@ -266,3 +266,25 @@ class Estimator(Knobbed):
                 f"Clip the estimate from below, for example at 1 s."
             )
         return estimate
+
+
+class Around:
+    """Makes an estimator one around another, which its field `inner` names: that one is fitted, and predicts durations."""
+
+    inner: typing.ClassVar[str] = "estimator"
+
+    @property
+    def sees_truth(self) -> bool:
+        """Whether the estimator inside is shown the truth."""
+        return getattr(self, self.inner).sees_truth
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """Columns that the estimator inside reads."""
+        return getattr(self, self.inner).reads
+
+    def _fit(self, history: pl.DataFrame) -> None:
+        getattr(self, self.inner).fit(history)
+
+    def _predict(self, jobs: pl.DataFrame) -> np.ndarray:
+        return getattr(self, self.inner).predict(jobs)

@@ -4,15 +4,14 @@ from dataclasses import dataclass, field
 from typing import Annotated, ClassVar
 
 import numpy as np
-import polars as pl
 
-from gpuschedlab.estimators.base import Estimator
+from gpuschedlab.estimators.base import Around, Estimator
 from gpuschedlab.estimators.oracle import Oracle
 from gpuschedlab.knobs import Knob
 
 
 @dataclass(frozen=True)
-class Bootstrap(Estimator):
+class Bootstrap(Around, Estimator):
     """Learn how fast jobs are from a profile of one GPU of each type, and from where they have run.
 
     Until a job has run on several GPUs of some type, it is expected to scale perfectly. Once it has, on type A, its speed
@@ -51,27 +50,12 @@ class Bootstrap(Estimator):
     durations: Estimator = field(default_factory=Oracle)
 
     needs_history: ClassVar[bool] = False
+    inner: ClassVar[str] = "durations"
 
     @property
     def learns_speeds(self) -> bool:
         """Whether speeds are to be learnt."""
         return self.mode != "oracle"
-
-    @property
-    def sees_truth(self) -> bool:
-        """Whether durations are the true ones."""
-        return self.durations.sees_truth
-
-    @property
-    def reads(self) -> tuple[str, ...]:
-        """Columns that the estimator of durations reads."""
-        return self.durations.reads
-
-    def _fit(self, history: pl.DataFrame) -> None:
-        self.durations.fit(history)
-
-    def _predict(self, jobs: pl.DataFrame) -> np.ndarray:
-        return self.durations.predict(jobs)
 
     def rates(self, true: np.ndarray, learnt: np.ndarray, types: np.ndarray, gpus: np.ndarray) -> np.ndarray:
         """Expected rates, as in `Estimator.rates`."""

@@ -6,16 +6,15 @@ from functools import lru_cache
 from typing import Annotated
 
 import numpy as np
-import polars as pl
 
-from gpuschedlab.estimators.base import Estimator
+from gpuschedlab.estimators.base import Around, Estimator
 from gpuschedlab.estimators.ensemble import fit_curve
 from gpuschedlab.estimators.oracle import Oracle
 from gpuschedlab.knobs import Knob
 
 
 @dataclass(frozen=True)
-class LearningCurve(Estimator):
+class LearningCurve(Around, Estimator):
     """Renew an estimate by the metric that a job has shown so far: when will it reach its target, at the pace it has?
 
     At submission the estimator inside answers, for the user's largest number of iterations. From `points` measurements on
@@ -56,22 +55,6 @@ class LearningCurve(Estimator):
     def __post_init__(self):
         object.__setattr__(self, "targets", tuple(sorted(dict(self.targets).items())))
         super().__post_init__()
-
-    @property
-    def sees_truth(self) -> bool:
-        """Whether the estimator inside is shown the truth."""
-        return self.estimator.sees_truth
-
-    @property
-    def reads(self) -> tuple[str, ...]:
-        """Columns that the estimator inside reads."""
-        return self.estimator.reads
-
-    def _fit(self, history: pl.DataFrame) -> None:
-        self.estimator.fit(history)
-
-    def _predict(self, jobs: pl.DataFrame) -> np.ndarray:
-        return self.estimator.predict(jobs)
 
     def update(self, view) -> np.ndarray | None:
         """Extrapolate the curves of the jobs that have a target, each as far as it has been seen."""

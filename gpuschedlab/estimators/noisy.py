@@ -6,7 +6,7 @@ from typing import Annotated
 import numpy as np
 import polars as pl
 
-from gpuschedlab.estimators.base import Estimator
+from gpuschedlab.estimators.base import Around, Estimator
 from gpuschedlab.estimators.oracle import Oracle
 from gpuschedlab.knobs import Knob
 
@@ -14,7 +14,7 @@ _FNV_START, _FNV_PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
 
 
 @dataclass(frozen=True)
-class Noisy(Estimator):
+class Noisy(Around, Estimator):
     r"""Multiply another estimator's answer by lognormal noise of mean one.
 
     .. math:: \hat d_j = d_j \exp(\sigma z_j - \sigma^2 / 2), \quad \sigma^2 = \ln(1 + e^2),
@@ -68,19 +68,6 @@ class Noisy(Estimator):
         if isinstance(self.rng, np.random.Generator):
             object.__setattr__(self, "rng", int(self.rng.integers(2**63)))
         super().__post_init__()
-
-    @property
-    def sees_truth(self) -> bool:
-        """Whether the disturbed estimator is shown the truth."""
-        return self.estimator.sees_truth
-
-    @property
-    def reads(self) -> tuple[str, ...]:
-        """Columns that the disturbed estimator reads."""
-        return self.estimator.reads
-
-    def _fit(self, history: pl.DataFrame) -> None:
-        self.estimator.fit(history)
 
     def _predict(self, jobs: pl.DataFrame) -> np.ndarray:
         sigma = np.sqrt(np.log1p(self.error**2))

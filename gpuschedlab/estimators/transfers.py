@@ -7,10 +7,9 @@ from functools import lru_cache
 from typing import Annotated
 
 import numpy as np
-import polars as pl
 
 from gpuschedlab.errors import EstimatorError
-from gpuschedlab.estimators.base import Estimator
+from gpuschedlab.estimators.base import Around, Estimator
 from gpuschedlab.estimators.oracle import Oracle
 from gpuschedlab.knobs import Knob
 
@@ -18,7 +17,7 @@ MODES = ("merged", "transfer")
 
 
 @dataclass(frozen=True)
-class Transfers(Estimator):
+class Transfers(Around, Estimator):
     """Estimate how much faster a task is trained with another, or after it (`Speeds.merged`, `Speeds.transfer`).
 
     A policy that merges jobs asks for these factors; durations are those of the estimator inside.
@@ -73,22 +72,6 @@ class Transfers(Estimator):
                 )
         object.__setattr__(self, "factors_given", tuple(sorted(given.items())))
         super().__post_init__()
-
-    @property
-    def sees_truth(self) -> bool:
-        """Whether the estimator inside is shown the truth."""
-        return self.estimator.sees_truth
-
-    @property
-    def reads(self) -> tuple[str, ...]:
-        """Columns that the estimator inside reads."""
-        return self.estimator.reads
-
-    def _fit(self, history: pl.DataFrame) -> None:
-        self.estimator.fit(history)
-
-    def _predict(self, jobs: pl.DataFrame) -> np.ndarray:
-        return self.estimator.predict(jobs)
 
     def update(self, view) -> np.ndarray | None:
         """Renew durations as the estimator inside does."""
