@@ -247,3 +247,11 @@ def test_what_is_known_of_jobs_orders_their_times(data_dir):
     assert oracle <= 1.03 * learns
     assert learns <= 1.03 * blind
     assert blind > 1.1 * oracle
+
+
+@pytest.mark.data
+@pytest.mark.parametrize(("policy", "least"), [("srtf", 1.0), ("tiresias", 118 / 120)])
+def test_jobs_complete_when_the_titan_artifact_says(data_dir, policy, least):
+    from gpuschedlab.reproduce.ymir_runs import measure
+
+    assert measure(data_dir, policy, "roberta-base", 1.0)["as_published"] >= least

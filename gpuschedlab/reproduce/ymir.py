@@ -3,10 +3,13 @@
 The artifact is that of Ymir's predecessor. It gives per job what Tiresias, SRTF, Themis, Optimus, Pollux and Titan without
 merging did on 32 V100; what it gives of merging is no reference, since a joint training costs the work of its first job only.
 
-Job by job (roberta-base, load 1): under SRTF, run as shortest job first, all 120 jobs end within 2 s of the artifact's, under
-Tiresias 118. The other two are one event: at 12,600 s the artifact suspends snli-32 (8 GPUs, more attained service) for sst2-39
-(16 GPUs), which here waits for a round more. Under Optimus 25 end within 2 s and 65 within 60 s: the artifact's jobs restart twice as
-often (.98 a job, here .53); the likely cause is that it predicts one accumulated step too many, which was not tried.
+Job by job (roberta-base, load 1; `jobs_within_2_s` in the table). SRTF, run as shortest job first: all jobs. Tiresias: two are
+late by one event; at 12,600 s the artifact suspends snli-32 (8 GPUs, more attained service) for sst2-39 (16 GPUs), which here waits
+for a round more. Optimus: the first six jobs, each alone, are the artifact's. The first that differs is qnli-6, when stsb-7
+comes at 3,600 s: the artifact moves it from 16 GPUs to 4 (no other number gives its time) with at least 20 idle, though by either
+prediction a fifth GPU saves a fifth of its remaining time. Neither of the two versions of that scheduler that are public does
+this (read and run apart: greedy by remaining time in whole seconds, one pass too many counted, consolidated placement, speeds between
+tabled numbers of GPUs), so the published runs come from another one. From there on queues differ, and so do all later jobs.
 """
 
 from collections.abc import Mapping
@@ -20,10 +23,7 @@ from gpuschedlab.bench.data import read_data
 from gpuschedlab.reproduce import ymir_pairs
 from gpuschedlab.reproduce.published import Number
 from gpuschedlab.reproduce.study import Study
-from gpuschedlab.reproduce.ymir_runs import MERGED, OTHERS, UNMERGED, many_jobs, measure, tasks_alone
-
-WITHIN = 2.0
-"""Seconds within which a job's run time counts as equal."""
+from gpuschedlab.reproduce.ymir_runs import MERGED, OTHERS, UNMERGED, WITHIN, many_jobs, measure, tasks_alone
 
 LEAST = 0.99
 """Share of run times that have to be."""
@@ -32,6 +32,9 @@ WORST = 1.05
 """Largest average completion time with estimates, over that without merging."""
 
 ARTIFACT, PAPER = "artifact results", "section 7.2"
+JOB_BY_JOB = ("roberta-base", 1.0)
+"""Workload whose jobs are compared one by one."""
+
 PAPERS = {"vit": "vit", "roberta-base": "roberta-base"}
 """Foundation models that the paper and the artifact share."""
 
@@ -45,7 +48,10 @@ def ours(study: Study) -> dict[Number, float | str]:
     done = dict(zip(cases, study.measured(measure, cases), strict=True))
     found: dict[Number, float | str] = {_SHARE: run_times(study.data)["share"]}
     for fm, load, policy in product(titan.MODELS, titan.LOADS, UNMERGED):
-        found[Number(ARTIFACT, f"{fm}, load {load:g}", policy, "avg_jct")] = done[policy, fm, load]["avg_jct"]
+        of = done[policy, fm, load]
+        found[Number(ARTIFACT, f"{fm}, load {load:g}", policy, "avg_jct")] = of["avg_jct"]
+        if (fm, load) == JOB_BY_JOB:
+            found[Number(ARTIFACT, f"{fm}, load {load:g}", policy, "jobs_within_2_s")] = of["as_published"]
     for fm in titan.MODELS:
         found |= _merging(fm, {p: done[p, fm, 1.5] for p in UNMERGED + MERGED})
         found |= _pairs(study.data, fm)

@@ -2,7 +2,10 @@
 
 import time
 
+import polars as pl
+
 from gpuschedlab.bench import titan
+from gpuschedlab.bench.data import read_data
 from gpuschedlab.bench.timing import timed
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.metrics.merged import merged_shares
@@ -15,6 +18,10 @@ OTHERS = ("themis", "pollux", "ymir_180", "ymir_300", "ymir_late")
 
 RIGID = ("tiresias", "srtf", "themis")
 """Policies whose jobs have the GPUs that they request."""
+
+ARTIFACT_NAMES = {"ymir_unmerged": "titan_nomerge"}
+WITHIN = 2.0
+"""Seconds within which a job's time counts as equal."""
 
 NOISE = 0.4
 PREPARE = 30.0
@@ -46,12 +53,23 @@ def policy_of(name: str):
 
 
 def measure(data_dir, name: str, fm: str, load: float) -> dict:
-    """One workload under one policy: `avg_jct`, `p99_jct` (s), and shares of jobs merged in time and in space."""
+    """One workload under one policy: `avg_jct`, `p99_jct` (s), shares of jobs merged, and of those that end as published."""
     policy, known = policy_of(name)
     given = titan.scenario(data_dir, fm, load, elastic=name not in RIGID, estimator=known)
     if name == "ymir_late":  # what the data pipe hides is seen at each start
         given = given.replace(delays=Delays(switch=titan.switch_seconds(data_dir, fm) + PREPARE))
-    return figures(given.run(policy))
+    run = given.run(policy)
+    same = {"as_published": as_published(data_dir, run, name, fm, load)} if name in UNMERGED else {}
+    return {**figures(run), **same}
+
+
+def as_published(data_dir, run, name: str, fm: str, load: float) -> float:
+    """Share of jobs that complete within `WITHIN` s of the artifact's own run."""
+    published = read_data(data_dir, "reference/titan_artifact_jct.parquet")
+    published = published.filter(fm=fm, load=load, policy=ARTIFACT_NAMES.get(name, name))
+    ours = run.jobs.select("jct", name=pl.col("job_id").str.slice(6))  # the id is the place in the trace, and the name
+    both = ours.join(published, on="name", maintain_order="left", validate="1:1")
+    return ((both["jct"] - both["staying_time"]).abs() <= WITHIN).mean()
 
 
 def figures(run) -> dict[str, float]:
