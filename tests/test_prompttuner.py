@@ -114,7 +114,7 @@ def test_prompttuner_algorithms_a_lone_burst_buys_once():
         run = run_of(jobs(*[(0, 10, 21)] * 3), policy, until=40.0)
         assert most(run, "warming a") == 3
         assert starts(run) == [10.0] * 3
-    for waits, bought in (("any", 1), ("warm", 2), ("own", 2)):
+    for waits, bought in (("any", 1), ("warm", 2), ("own", 2), ("never", 4)):
         assert most(run_of(jobs((0, 10, 20), (1, 10, 30)), replace(LAST, delaying=waits)), "warming a") == bought
 
 

@@ -56,7 +56,8 @@ class PromptTuner(Round):
 
     window: Window = 60.0
     delaying: Annotated[
-        str, Knob(choices=("any", "warm", "own"), help="GPUs of its pool that a job waits for while it will be in time")
+        str,
+        Knob(choices=("any", "warm", "own", "never"), help="GPUs of its pool that a job waits for if it is in time"),
     ] = "any"
     most: Most = 8
     late: Late = "last"
@@ -161,6 +162,8 @@ class _Turn:
 
     def delay_schedulable(self, i: int) -> bool:
         """Whether a job is in time on GPUs that its pool will have; if so, they are claimed for it."""
+        if self.delaying == "never":
+            return False
         if self.delaying == "own":
             return self.pools.bought.get(int(self.view.index[i]), -np.inf) > self.now + EPS
         busy = self.delaying == "any"

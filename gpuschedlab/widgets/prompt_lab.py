@@ -35,7 +35,7 @@ class PromptLab(Knobbed):
     gpus: Annotated[int, Knob(8, 128, step=8, unit="GPUs", help="size of the cluster")] = 32
     noise: Annotated[float, Knob(0, 1, step=0.1, help="relative error of estimated durations")] = 0.0
     bank: Annotated[bool, Knob(help="whether prompts come from the bank")] = True
-    delaying: Annotated[str, Knob(choices=("any", "warm", "own"), help="GPUs that jobs may wait for")] = "any"
+    delaying: Annotated[str, Knob(choices=("any", "warm", "own", "never"), help="GPUs that jobs may wait for")] = "any"
 
     def policy(self, name: str) -> Round:
         """A policy of `POLICIES` with the knobs that it has."""
