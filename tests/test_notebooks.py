@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -19,24 +20,8 @@ nbformat = pytest.importorskip("nbformat", reason="nbformat, of the extra lab, i
 ROOT = Path(__file__).resolve().parent.parent
 BOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 LESSONS = [path for path in BOOKS if path.name[0].isdigit()]
-SMALL = {
-    "00_quickstart": {"DAYS": 1, "JOBS": 600, "NODES": 6},
-    "01_traces": {"DAYS": 2, "GPUS": 64},
-    "02_policies": {"DAYS": 1, "JOBS": 600, "NODES": 6, "SEEDS": 1},
-    "03_placement": {"JOBS": 60, "NODES": 3},
-    "04_your_policy": {"DAYS": 1, "JOBS": 600, "NODES": 6},
-    "05_sia": {"JOBS": 15, "NODES": 2},
-    "06_copter": {"JOBS": 30},
-    "07_scale": {"JOBS": 40},
-    "08_other_problems": {"JOBS": 48, "NODES": 6},
-    "09_autosched": {"DAYS": 1, "JOBS": 400, "NODES": 6},
-    "10_causal": {"JOBS": 1000},
-    "11_autosched_results": {"DAYS": 1, "JOBS": 200, "NODES": 6, "SEEDS": 1},
-    "12_ymir": {"JOBS": 12, "NODES": 1},
-    "13_prompttuner": {"GPUS": 16},
-    "14_unisched": {"JOBS": 15, "NODES": 2},
-    "app": {"DAYS": 1, "JOBS": 600, "NODES": 6},
-}
+SMALL = tomllib.loads((ROOT / "notebooks" / "small.toml").read_text())
+"""Parameters of each notebook that take seconds; the pages of the site are built with them, too."""
 
 named = pytest.mark.parametrize("path", BOOKS, ids=lambda path: path.stem)
 lesson = pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
