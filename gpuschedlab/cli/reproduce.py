@@ -21,6 +21,9 @@ def add(parser):
     )
     parser.add_argument("--quick", action="store_true", help="a sample in minutes; what is left out says so")
     parser.add_argument("--out", default=str(OUT), metavar="FOLDER", help=f"for the table and the page (default {OUT})")
+    parser.add_argument(
+        "--csv", metavar="FOLDER", help="also write what was measured of each source as FOLDER/SOURCE.csv"
+    )
     parser.add_argument("--workers", type=int, default=-1, metavar="N", help="processes (default: one a core)")
     add_json(parser)
 
@@ -31,7 +34,7 @@ def reproduce(args) -> int:
     from gpuschedlab.reproduce import reproduce as run
 
     sources = args.sources or tuple(SOURCES)
-    found = run(sources, args.data, quick=args.quick, out=args.out, workers=args.workers)
+    found = run(sources, args.data, quick=args.quick, out=args.out, workers=args.workers, csv=args.csv)
     if args.json:
         print(as_json(found | {"rows": found["rows"].to_dicts()}))
         return 0 if found["ok"] else 1

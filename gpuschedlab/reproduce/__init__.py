@@ -12,6 +12,7 @@ from pathlib import Path
 import polars as pl
 
 from gpuschedlab.errors import LabError
+from gpuschedlab.reproduce.committed import read_measured, write_measured
 from gpuschedlab.reproduce.page import write_page
 from gpuschedlab.reproduce.published import Number, Partial, beside, read_table
 from gpuschedlab.reproduce.study import Study
@@ -38,6 +39,7 @@ def reproduce(
     quick: bool = False,
     out: str | Path = OUT,
     workers: int = -1,
+    csv: str | Path | None = None,
 ) -> dict:
     """Measure what is published, and put ours beside it.
 
@@ -53,6 +55,8 @@ def reproduce(
         Folder that `published.parquet` and `published.md` are written to.
     workers : int
         Processes, -1: as many as there are cores.
+    csv : str or Path, optional
+        Folder that what was measured of each source is written to, as `SOURCE.csv`: the site's pages are made from such files.
 
     Returns
     -------
@@ -72,6 +76,8 @@ def reproduce(
         module = importlib.import_module(f"gpuschedlab.reproduce.{SOURCES[name]}")
         found = module.ours(Study(name, Path(data_dir) if data_dir else None, quick, workers))
         frames.append(beside(name, read_table(SOURCES[name]), found, quick))
+        if csv is not None:
+            write_measured(Path(csv) / f"{name}.csv", f"gpuschedlab reproduce {name}{' --quick' * quick}", found)
         measured = {number: value for number, value in found.items() if not isinstance(value, str)}
         numbers = {number: value.value if isinstance(value, Partial) else value for number, value in measured.items()}
         checks += [{"source": name, "check": text, "ok": ok} for text, ok in getattr(module, "checks", _none)(numbers)]
@@ -84,4 +90,4 @@ def _none(numbers) -> list:
     return []
 
 
-__all__ = ["OUT", "SOURCES", "Number", "Partial", "Study", "beside", "read_table", "reproduce"]
+__all__ = ["OUT", "SOURCES", "Number", "Partial", "Study", "beside", "read_measured", "read_table", "reproduce"]
