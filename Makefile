@@ -16,7 +16,7 @@ ifneq ($(shell $(BIN)/python -c 'print(open("$(READY)").read().strip())' 2>/dev/
 $(shell rm -f $(READY))
 endif
 
-.PHONY: help demo picture test lint format lab app bench lock clean distclean
+.PHONY: help demo picture test lint format lab app bench docs lock clean distclean
 .DELETE_ON_ERROR:
 
 help: ## what can be made
@@ -49,6 +49,11 @@ app: $(READY) ## the Explorer as a page, on this machine only
 
 bench: $(READY) ## measure against the budgets (BENCH=engine)
 	$(BIN)/gpuschedlab bench $(BENCH)
+
+docs: $(READY) ## the documentation site into build/docs (GPUSCHEDLAB_DOCS_EXECUTE=0: without executing cells)
+	$(BIN)/python docs/_ext/assemble.py
+	$(BIN)/python -m sphinx -W --keep-going -n -q -b html -c docs -d build/docs-trees build/docs-source build/docs
+	@echo "build/docs/index.html"
 
 # The stamp comes last, so that an interrupted installation is seen and begun again from nothing.
 $(READY): requirements.lock pyproject.toml postBuild

@@ -199,7 +199,7 @@ class Solution:
 
     @property
     def gap(self) -> float:
-        """Proven distance from the optimum, relative to the larger of |objective| and |bound|."""
+        """Proven distance from the optimum, relative to the larger of the absolute values of `objective` and `bound`."""
         return relative_gap(self.objective, self.bound)
 
     @property
@@ -217,7 +217,7 @@ class Solution:
 
 
 def relative_gap(objective: float, bound: float) -> float:
-    """|bound - objective| relative to the larger of the two; 0 where they agree, inf without a bound."""
+    """Distance of `bound` from `objective`, relative to the larger of their absolute values; 0 where they agree, inf without a bound."""
     if not np.isfinite(bound):
         return float("inf")
     top = max(abs(objective), abs(bound))

@@ -1,0 +1,111 @@
+"""Put the sources of the site together in build/docs-source: pages, notebooks with small parameters, reference, gallery.
+
+A file is written only where its text changed, so that Sphinx reads again what changed and no more.
+"""
+
+import json
+import re
+import shutil
+import sys
+import tomllib
+from pathlib import Path
+
+import nbformat
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parents[1])]
+
+import macros  # noqa: E402
+from api_pages import write_api  # noqa: E402
+from gallery_pages import write_gallery  # noqa: E402
+from settings import EXECUTE, ROOT, binder  # noqa: E402
+
+DOCS = ROOT / "docs"
+OUT = ROOT / "build" / "docs-source"
+SMALL = tomllib.loads((ROOT / "notebooks" / "small.toml").read_text())
+"""Parameters of each notebook for tests and pages, by its name."""
+
+KEPT = {".md", ".png", ".svg"}
+BADGE = re.compile(r"\[(!\[open in Binder\]\([^)]+\))\]\(https://mybinder\.org[^)]*\)")
+
+
+class Writer:
+    """Writes files below `out`, and knows which: what is left over from an earlier build is removed."""
+
+    def __init__(self, out: Path):
+        self.out, self.written = out, set()
+
+    def __call__(self, path: Path, content: str | bytes):
+        """Write a file where its content changed."""
+        content = content.encode() if isinstance(content, str) else content
+        self.written.add(path)
+        if not path.is_file() or path.read_bytes() != content:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+
+    def clear(self):
+        """Remove what was not written."""
+        for path in [p for p in self.out.rglob("*") if p.is_file() and p not in self.written]:
+            path.unlink()
+
+
+def assemble(out: Path = OUT, execute: bool = EXECUTE) -> Path:
+    """Write all sources.
+
+    Parameters
+    ----------
+    out : Path
+        The folder; what else is in it is removed.
+    execute : bool
+        Whether the scripts of the gallery are run.
+    """
+    write = Writer(out)
+    for path in sorted(DOCS.rglob("*")):
+        inside = path.relative_to(DOCS)
+        if path.suffix in KEPT and not inside.parts[0].startswith("_"):
+            write(out / inside, macros.expand(path.read_text()) if path.suffix == ".md" else path.read_bytes())
+    for name in ("CHANGELOG", "CONTRIBUTING"):
+        write(out / f"{name.lower()}.md", (ROOT / f"{name}.md").read_text())
+    for path in sorted((ROOT / "notebooks" / "images").iterdir()):
+        write(out / "notebooks" / "images" / path.name, path.read_bytes())
+    books = [path for path in sorted((ROOT / "notebooks").glob("*.ipynb")) if path.stem in SMALL]
+    for path in books:
+        write(out / "notebooks" / path.name, small_notebook(path, SMALL[path.stem]))
+    write(out / "notebooks" / "index.md", notebook_list(books))
+    write_api(out / "api", write)
+    write_gallery(DOCS / "gallery", out / "gallery", write, execute)
+    write.clear()
+    return out
+
+
+def small_notebook(path: Path, parameters: dict) -> str:
+    """A notebook with small parameters in a cell after its own, as papermill puts them; its Binder badge names the repository."""
+    book = nbformat.read(path, 4)
+    for cell in book.cells:
+        address = binder(f"notebooks/{path.name}")
+        cell.source = BADGE.sub(rf"[\1]({address})" if address else "", cell.source)
+    at = next(i for i, cell in enumerate(book.cells) if "parameters" in cell.metadata.get("tags", []))
+    lines = "\n".join(f"{name} = {value}" for name, value in parameters.items())
+    cell = nbformat.v4.new_code_cell(f"# Small, so that this page is built in seconds.\n{lines}", id=f"small-{at}")
+    book.cells.insert(at + 1, cell)
+    return json.dumps(book, indent=1, ensure_ascii=False) + "\n"
+
+
+def notebook_list(books: list[Path]) -> str:
+    """Page with the title and the question of each notebook."""
+    text = "# Notebooks\n\nEach was executed with small parameters for these pages: a day or two, a few nodes. `make lab` opens them\n"
+    text += "with sliders and the sizes that their text speaks of.\n\n| notebook | question |\n| --- | --- |\n"
+    for path in books:
+        first = nbformat.read(path, 4).cells[0].source
+        title = first.partition("\n")[0].removeprefix("# ")
+        asked = re.search(r"\*\*The question\.\*\*.*?(\*[^*]+\*)", first, flags=re.S)
+        question = " ".join(asked[1].split()).strip("*") if asked else ""
+        text += f"| [{title}]({path.name}) | {question} |\n"
+    listed = "\n".join(path.stem for path in books)
+    return f"{text}\n```{{toctree}}\n:hidden:\n\n{listed}\n```\n"
+
+
+if __name__ == "__main__":
+    if "--clean" in sys.argv:
+        shutil.rmtree(OUT, ignore_errors=True)
+    print(assemble())

@@ -1,0 +1,114 @@
+"""What stands in double braces on a page: text taken from the code, so that pages never copy it.
+
+`{{differs Sia}}`, `{{about Sia}}`, `{{references Sia}}`: sections of a docstring; `{{knobs Sia}}`: a table of knobs;
+`{{published sia [policy]}}`: published numbers beside ours; `{{sources}}`: all sources; `{{small}}`: sizes of notebooks;
+`{{binder}}`: a badge, where a repository is named; `{{policies}}`: all policies, each with its paper.
+"""
+
+import inspect
+import re
+from functools import cache
+
+import published_tables
+from docstrings import _HEAD, section_of
+from knob_tables import knob_rows
+from public import entries, targets
+from settings import binder
+
+_CALL = re.compile(r"\{\{(\w+)((?: [^}\s]+)*)\}\}")
+
+PAGES = {
+    "pollux-artifact": "systems/pollux.md",
+    "sia": "systems/sia.md",
+    "ymir": "systems/ymir.md",
+    "autosched": "systems/autosched.md",
+    "unisched": "systems/unisched.md",
+    "prompttuner": "systems/prompttuner.md",
+    "copter": "systems/copter.md",
+    "copter-problems": "systems/copter.md",
+}
+"""Page of the system of each source."""
+
+
+def expand(text: str) -> str:
+    """Replace all that stands in double braces.
+
+    Raises
+    ------
+    KeyError
+        There is no such macro, or no such public name.
+    """
+    return _CALL.sub(lambda found: _MACROS[found[1]](*found[2].split()), text)
+
+
+@cache
+def _things() -> dict:
+    return {e.name: e.thing for e in entries()}
+
+
+def _doc(name: str) -> str:
+    thing = _things()[targets()[name]]
+    return inspect.cleandoc(thing.__doc__)
+
+
+def _rst(text: str) -> str:
+    return f"```{{eval-rst}}\n{text}\n```"
+
+
+def about(name: str) -> str:
+    """What stands before the first section of a docstring."""
+    text = _doc(name)
+    first = _HEAD.search(text)
+    return _rst(text[: first.start() if first else None].strip())
+
+
+def section(title: str):
+    """Macro that gives a section of a docstring."""
+
+    def given(name: str) -> str:
+        return _rst(section_of(_doc(name), title) or "Nothing known.")
+
+    return given
+
+
+def knobs(name: str) -> str:
+    """Table of the knobs of a class."""
+    rows = knob_rows(_things()[targets()[name]])
+    cells = "".join("".join(f"   {'*' if not i else ' '} - {c}\n" for i, c in enumerate(row)) for row in rows)
+    return _rst(f".. list-table::\n   :header-rows: 1\n   :widths: 16 14 22 10 38\n\n{cells}")
+
+
+def sources() -> str:
+    """Table of all sources of published numbers."""
+    return published_tables.overview(PAGES)
+
+
+def policies() -> str:
+    """All policies, each with the first sentence of its docstring and of its module's."""
+    from gpuschedlab.policies import ALL
+
+    text = "| policy | what it does | follows |\n| --- | --- | --- |\n"
+    for name, cls in ALL.items():
+        first = " ".join(inspect.getdoc(cls).partition("\n\n")[0].split())
+        paper = (inspect.getmodule(cls).__doc__ or "").partition("\n")[0]
+        cited = ", ".join(re.findall(r"\(([^()]*'\d\d[^()]*|[^()]*thesis[^()]*)\)", paper))
+        text += f"| {{py:obj}}`{cls.__name__} <gpuschedlab.{cls.__name__}>` (`{name}`) | {first} | {cited} |\n"
+    return text
+
+
+def badge(path: str = "") -> str:
+    """Badge that opens a notebook on Binder; nothing where no repository is named."""
+    address = binder(path)
+    return f"[![open in Binder](notebooks/images/binder.svg)]({address})" if address else ""
+
+
+_MACROS = {
+    "about": about,
+    "differs": section("Differs from the paper in"),
+    "references": section("References"),
+    "knobs": knobs,
+    "published": published_tables.tables,
+    "sources": sources,
+    "policies": policies,
+    "binder": badge,
+}

@@ -1,0 +1,26 @@
+"""What the build of the site can be told: whether to execute cells, and which repository the links name."""
+
+import os
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+EXECUTE = os.environ.get("GPUSCHEDLAB_DOCS_EXECUTE", "1") != "0"
+"""Whether notebooks and the cells of pages are executed."""
+
+
+def repository() -> str:
+    """OWNER/NAME on GitHub: `repository` of [tool.gpuschedlab] in pyproject.toml, or what GitHub's workflows say; "" without."""
+    own = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"].get("gpuschedlab", {}).get("repository", "")
+    return own or os.environ.get("GITHUB_REPOSITORY", "")
+
+
+REPOSITORY = repository()
+
+
+def binder(path: str = "") -> str:
+    """Address at which Binder opens a notebook of the repository; "" where no repository is named."""
+    if not REPOSITORY:
+        return ""
+    return f"https://mybinder.org/v2/gh/{REPOSITORY}/HEAD" + (f"?labpath={path}" if path else "")

@@ -1,0 +1,83 @@
+"""How Sphinx builds the site; `make docs` runs assemble.py first, which puts its sources together in build/."""
+
+import os
+import sys
+import tomllib
+import warnings
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parent), str(HERE / "_ext")]
+os.environ.setdefault("TQDM_DISABLE", "1")
+
+from settings import EXECUTE, REPOSITORY  # noqa: E402
+
+_project = tomllib.loads((HERE.parent / "pyproject.toml").read_text())["project"]
+
+project = "gpuschedlab"
+author = _project["authors"][0]["name"]
+copyright = author
+version = release = _project["version"]
+
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.mathjax",
+    "numpydoc",
+    "myst_nb",
+    "sphinx_design",
+    "sphinx_copybutton",
+    "docstrings",
+    "outputs",
+]
+default_role = "name"
+nitpicky = True
+exclude_patterns = []
+suppress_warnings = ["mystnb.unknown_mime_type"]
+
+# Docstrings -----------------------------------------------------------------------------------------------------
+autodoc_typehints = "none"
+autodoc_inherit_docstrings = False
+autodoc_preserve_defaults = True
+# numpydoc reads classes once more for their signatures, before docstrings.py takes this section out.
+warnings.filterwarnings("ignore", "Unknown section Differs From The Paper In")
+numpydoc_show_class_members = False
+numpydoc_xref_param_type = False
+add_module_names = False
+python_use_unqualified_type_names = True
+
+# Notebooks and pages with cells ---------------------------------------------------------------------------------
+nb_execution_mode = "cache" if EXECUTE else "off"
+nb_execution_cache_path = str(HERE.parent / "build" / "docs-cache")
+nb_execution_timeout = 600
+nb_execution_raise_on_error = True
+nb_execution_in_temp = True
+nb_merge_streams = True
+nb_ipywidgets_js = {}
+# Widgets need a kernel; what they display beside themselves, the figures as HTML, does not.
+nb_mime_priority_overrides = [("*", "application/vnd.jupyter.widget-view+json", None)]
+myst_enable_extensions = ["colon_fence", "deflist", "attrs_inline", "dollarmath"]
+myst_heading_anchors = 3
+copybutton_exclude = ".linenos, .gp, .go"
+copybutton_prompt_text = ">>> "
+
+# The pages ------------------------------------------------------------------------------------------------------
+html_theme = "pydata_sphinx_theme"
+html_title = "gpuschedlab"
+html_static_path = ["_static", "../build/docs-static"]
+html_css_files = ["site.css"]
+html_js_files = ["site.js"]
+html_show_sourcelink = False
+html_copy_source = False
+html_theme_options = {
+    "navbar_align": "left",
+    "header_links_before_dropdown": 7,
+    "show_prev_next": False,
+    "show_toc_level": 2,
+    "secondary_sidebar_items": ["page-toc"],
+    "footer_start": ["copyright"],
+    "footer_end": ["theme-version"],
+    "pygments_light_style": "a11y-high-contrast-light",
+    "pygments_dark_style": "a11y-high-contrast-dark",
+    **({"github_url": f"https://github.com/{REPOSITORY}"} if REPOSITORY else {}),
+}
+html_sidebars = {"index": [], "install": [], "changelog": [], "contributing": [], "glossary": []}
