@@ -104,8 +104,8 @@ def _with_pages(listed: list[Entry]):
     """Entries with the files of their pages; names that differ in capitals alone have different files on any disk."""
     lower = [e.name.lower() for e in listed]
     for e in listed:
-        twice = lower.count(e.name.lower()) > 1 and e.kind == "class"
-        yield e._replace(page=f"{e.name}{'-class' if twice else ''}")
+        twice = lower.count(e.name.lower()) > 1 and e.kind != "function"
+        yield e._replace(page=f"{e.name}-{e.kind}" if twice else e.name)
 
 
 @cache

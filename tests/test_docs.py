@@ -1,0 +1,242 @@
+"""The site: its pages build without a warning, what they show runs, and every public name has a page."""
+
+import dataclasses
+import importlib
+import json
+import re
+import shlex
+import subprocess
+import sys
+import types
+from pathlib import Path
+
+import pytest
+
+from gpuschedlab import Allocation, View
+from gpuschedlab.cli import main
+
+pytest.importorskip("sphinx", reason="sphinx, of the extra docs, is not installed")
+pytest.importorskip("nbformat", reason="nbformat, of the extra lab, is not installed")
+
+ROOT = Path(__file__).resolve().parent.parent
+DOCS = ROOT / "docs"
+HOWTO = sorted((DOCS / "howto").glob("*.md"))
+GALLERY = sorted((DOCS / "gallery").glob("*.py"))
+PAGES = sorted(path for path in DOCS.rglob("*.md") if not path.relative_to(DOCS).parts[0].startswith("_"))
+CELL = re.compile(r"^```\{code-cell\} python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+SHELL = re.compile(r"^```sh\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+
+
+@pytest.fixture(autouse=True)
+def tools(monkeypatch):
+    """The modules that make the site can be imported."""
+    monkeypatch.syspath_prepend(DOCS / "_ext")
+
+
+def tool(name: str):
+    return importlib.import_module(name)
+
+
+@pytest.fixture
+def run_page(tmp_path, monkeypatch, capsys):
+    """Function that runs all code of a page in an empty folder, cells in order, then its commands; returns what they printed."""
+    module = types.ModuleType("__main__")
+    monkeypatch.setitem(sys.modules, "__main__", module)
+    monkeypatch.chdir(tmp_path)
+
+    def run(text: str) -> str:
+        cells = CELL.findall(text)
+        for cell in cells:
+            exec(compile(cell, "page.md", "exec"), module.__dict__)
+        if mine := [cell for cell in cells if "(lab.Ordered)" in cell]:
+            (tmp_path / "mine.py").write_text(mine[0])
+        for line in "".join(SHELL.findall(text)).splitlines():
+            if line.startswith("gpuschedlab "):
+                assert main(shlex.split(line)[1:]) == 0, line
+        return capsys.readouterr().out
+
+    return run
+
+
+# --- what pages show
+
+
+@pytest.mark.parametrize("path", HOWTO, ids=lambda path: path.stem)
+def test_the_code_of_a_how_to_page_runs(path, run_page):
+    text = path.read_text()
+    out = run_page(text)
+    expected = {
+        "own-csv": "row 3, column submit: found 'soon'",
+        "own-key": "the same ends: True",
+        "own-round": "TooMuch gave",
+        "key-or-round": "Fullest {'a': 60.0, 'b': 0.0, 'c': 0.0, 'd': 60.0}",
+        "sweep-dask": "equal: True",
+        "batch": "[]",
+    }
+    assert expected.get(path.stem, "") in out
+
+
+def test_the_runner_of_pages_fails_where_a_page_is_wrong(run_page):
+    with pytest.raises(ZeroDivisionError):
+        run_page("```{code-cell} python\n1 / 0\n```\n")
+    with pytest.raises(AssertionError, match="gpuschedlab check no_such"):
+        run_page("```sh\ngpuschedlab check no_such\n```\n")
+
+
+def test_the_page_on_rounds_has_each_field_of_views_and_allocations():
+    text = (DOCS / "howto" / "own-round.md").read_text()
+    fields = [field.name for field in dataclasses.fields(Allocation)]
+    listed = re.findall(r"^    ([a-z_, ]+?)(?: :.*)?$", View.__doc__.partition("----------")[2], re.M)
+    seen = [name for line in listed if "," in line or " " not in line for name in line.split(", ")]
+    assert {"now", "gpus", "seconds_on", "mask", "memory", "contention"} <= set(seen)
+    assert not [name for name in [*fields, *seen] if not re.search(rf"\b{name}\b", text)]
+
+
+@pytest.mark.parametrize("path", GALLERY, ids=lambda path: path.stem)
+def test_a_script_of_the_gallery_says_what_it_shows(path):
+    script = tool("gallery_pages").read_script(path)
+    assert script.title
+    assert len(script.text) > 60
+    assert script.code.endswith("\n")
+    assert "figure = " in script.code
+
+
+def test_a_script_of_the_gallery_leaves_a_figure():
+    pages = tool("gallery_pages")
+    figure = pages.run_script(pages.read_script(DOCS / "gallery" / "jct_cdf.py"))
+    assert len(figure.data) == 3
+    assert "gpuschedlabQueue" in pages._fragment(figure, 100)
+
+
+# --- what is taken from the code
+
+
+def test_every_public_name_has_a_page(tmp_path):
+    public, written = tool("public"), {}
+    tool("api_pages").write_api(tmp_path, lambda path, text: written.update({path.relative_to(tmp_path).stem: text}))
+    for module in public.public_modules():
+        for name in public.names_of(importlib.import_module(module)):
+            entry = next(e for e in public.entries() if e.name == public.aliases()[f"{module}.{name}"])
+            page = tmp_path / f"{entry.page}.rst"
+            assert f":: {entry.name}\n" in written[page.stem], f"{module}.{name} has no page"
+            assert f"<{entry.page}>" in written[entry.subject]
+    assert {e.name for e in public.entries()} >= {
+        "gpuschedlab.Sia",
+        "gpuschedlab.plots.jct_cdf",
+        "gpuschedlab.cluster.RULES",
+    }
+    lower = [e.page.lower() for e in public.entries()]
+    assert len(lower) == len(set(lower)), "two pages with the same file on disks that ignore capitals"
+
+
+def test_every_module_with_public_names_is_in_the_reference():
+    public = tool("public")
+    declared = {
+        path.parent.relative_to(ROOT / "gpuschedlab").as_posix()
+        for path in (ROOT / "gpuschedlab").rglob("__init__.py")
+        if "__all__" in path.read_text()
+    }
+    assert declared - {"."} <= set(public.SUBJECTS)
+
+
+def test_a_section_is_taken_from_a_docstring():
+    doc = "One.\n\nDiffers from the paper in\n-------------------------\nMuch.\n\nMore.\n\nExamples\n--------\n>>> 1\n1"
+    docstrings = tool("docstrings")
+    assert docstrings.section_of(doc) == "Much.\n\nMore."
+    assert docstrings.without_section(doc) == "One.\n\nExamples\n--------\n>>> 1\n1"
+    assert docstrings.section_of("One.") == ""
+
+
+def test_every_macro_on_a_page_is_known():
+    macros = tool("macros")
+    with pytest.raises(KeyError):
+        macros.expand("{{no_such Sia}}")
+    with pytest.raises(KeyError):
+        macros.expand("{{differs NoSuchPolicy}}")
+    assert "growth" in macros.expand("{{differs Sia}}")
+    assert "``power``" in macros.expand("{{knobs Sia}}")
+
+
+def test_published_numbers_stand_beside_what_was_committed(tmp_path):
+    from gpuschedlab.reproduce import Number, Partial, read_measured, read_table
+    from gpuschedlab.reproduce.committed import write_measured
+
+    tables, table = tool("published_tables"), read_table("sia")
+    first, second = (Number(*row) for row in table.select(Number._fields).head(2).iter_rows())
+    found = {first: Partial(table["value"][0], "One of four."), second: "no such data"}
+    path = write_measured(tmp_path / "sia.csv", "gpuschedlab reproduce sia --quick", found)
+    assert read_measured(path).found == found
+    source = tables.load("sia", tmp_path)
+    assert source.rows["ratio"][0] == 1.0
+    assert source.rows["ours"].count() == 1
+    text = tables.tables("sia", folder=tmp_path)
+    assert f"1 of {table.height} numbers measured" in text
+    assert "| 1.00 [a] |" in text
+    assert "One of four." in text
+    assert "no such data" in text
+    write_measured(path, "x", {first._replace(metric="other"): 1.0})
+    with pytest.raises(Exception, match="expected numbers of tables/sia.csv only"):
+        tables.load("sia", tmp_path)
+
+
+@pytest.mark.parametrize("path", sorted((DOCS / "reproduced").glob("*.csv")), ids=lambda path: path.stem)
+def test_what_was_committed_fits_the_published_table(path):
+    source = tool("published_tables").load(path.stem)
+    assert source.command.startswith(f"gpuschedlab reproduce {path.stem}")
+    assert source.rows["ours"].count() > 0
+
+
+# --- notebooks and links
+
+
+def test_a_notebook_has_its_small_parameters_and_names_the_repository(monkeypatch):
+    assemble = tool("assemble")
+    path = ROOT / "notebooks" / "00_quickstart.ipynb"
+    for address in ("", "https://mybinder.org/v2/gh/a/b/HEAD?labpath=notebooks/00_quickstart.ipynb"):
+        monkeypatch.setattr(assemble, "binder", lambda _, address=address: address)
+        cells = json.loads(assemble.small_notebook(path, {"DAYS": 1, "JOBS": 600}))["cells"]
+        assert "DAYS = 1\nJOBS = 600" in "".join(cells[2]["source"])
+        first = "".join(cells[0]["source"])
+        assert re.findall(r"https://mybinder\.org[^)]*", first) == ([address] if address else [])
+
+
+def test_the_repository_is_named_in_one_place(monkeypatch):
+    settings = tool("settings")
+    monkeypatch.setattr(settings, "REPOSITORY", "")
+    assert settings.binder("notebooks/x.ipynb") == ""
+    monkeypatch.setattr(settings, "REPOSITORY", "a/b")
+    assert settings.binder("notebooks/x.ipynb") == "https://mybinder.org/v2/gh/a/b/HEAD?labpath=notebooks/x.ipynb"
+    monkeypatch.setenv("GITHUB_REPOSITORY", "c/d")
+    assert settings.repository() in ("c/d", tool("settings").repository())
+    named = [path for path in [*DOCS.rglob("*.md"), ROOT / "README.md"] if "mybinder.org/v2/gh/" in path.read_text()]
+    assert [path.name for path in named] == ["binder.md"], "write {{binder}}, which takes it from pyproject.toml"
+
+
+def links(name: str) -> set[str]:
+    """Pages that a page links to."""
+    text = (DOCS / name).read_text()
+    found = re.findall(r"\]\((?!http)([^)#]+)", text) + re.findall(r":link: (\S+)", text)
+    here = Path(name).parent
+    return {(here / link).with_suffix("").as_posix() for link in found}
+
+
+@pytest.mark.parametrize("page", ["install", "howto/own-csv", "systems/prompttuner", "reproduced"])
+def test_what_newcomers_look_for_is_two_clicks_away(page):
+    once = links("index.md")
+    twice = {there for each in once if (DOCS / f"{each}.md").is_file() for there in links(f"{each}.md")}
+    assert page in once | twice
+
+
+# --- the build
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_the_site_builds_without_a_warning(tmp_path):
+    code = f"import sys; sys.path.insert(0, {str(DOCS / '_ext')!r}); import pathlib, assemble; assemble.assemble(pathlib.Path({str(tmp_path / 'source')!r}), False)"
+    env = {**__import__("os").environ, "GPUSCHEDLAB_DOCS_EXECUTE": "0"}
+    subprocess.run([sys.executable, "-c", code], check=True, env=env)
+    options = ["-W", "--keep-going", "-n", "-q", "-b", "dummy", "-c", str(DOCS), "-d", str(tmp_path / "trees")]
+    command = [sys.executable, "-m", "sphinx", *options, str(tmp_path / "source"), str(tmp_path / "html")]
+    done = subprocess.run(command, capture_output=True, text=True, env=env)
+    assert done.returncode == 0, done.stderr[-4000:]
