@@ -1,8 +1,9 @@
 """What stands in double braces on a page: text taken from the code, so that pages never copy it.
 
 `{{differs Sia}}`, `{{about Sia}}`, `{{references Sia}}`: sections of a docstring; `{{knobs Sia}}`: a table of knobs;
-`{{published sia [policy]}}`: published numbers beside ours; `{{sources}}`: all sources; `{{small}}`: sizes of notebooks;
-`{{binder}}`: a badge, where a repository is named; `{{policies}}`: all policies, each with its paper.
+`{{system Sia}}`: all of these; `{{published sia [policy]}}`: published numbers of a source beside ours; `{{everywhere
+tiresias}}`: those of a policy in all sources; `{{sources}}`: all sources; `{{policies}}`: all policies, each with its paper;
+`{{citation}}`: how to cite the package; `{{binder}}`: a badge, where a repository is named.
 """
 
 import inspect
@@ -13,7 +14,7 @@ import published_tables
 from docstrings import _HEAD, section_of
 from knob_tables import knob_rows
 from public import entries, targets
-from settings import binder
+from settings import ROOT, binder
 
 _CALL = re.compile(r"\{\{(\w+)((?: [^}\s]+)*)\}\}")
 
@@ -78,6 +79,35 @@ def knobs(name: str) -> str:
     return _rst(f".. list-table::\n   :header-rows: 1\n   :widths: 16 14 22 10 38\n\n{cells}")
 
 
+def references(name: str) -> str:
+    """What the docstring of a class refers to, without the numbers that it gives it."""
+    text = (
+        section_of(_doc(name), "References") or inspect.getmodule(_things()[targets()[name]]).__doc__.partition("\n")[0]
+    )
+    return _rst(re.sub(r"^\.\. \[\d+\] ", "", text, flags=re.MULTILINE).replace("\n   ", "\n"))
+
+
+def system(name: str) -> str:
+    """All that the docstring of a policy says: what it does, its knobs, where it differs, and what it follows."""
+    full = targets()[name]
+    parts = [
+        f"## What is built\n\n{{py:obj}}`lab.{name} <{full}>`\n\n{about(name)}",
+        f"## Knobs\n\n{knobs(name)}",
+        f"## Where it differs from the paper\n\n{section('Differs from the paper in')(name)}",
+        f"## References\n\n{references(name)}",
+    ]
+    return "\n\n".join(parts)
+
+
+def citation() -> str:
+    """CITATION.cff in the words of a bibliography."""
+    import yaml
+
+    cff = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    authors = ", ".join(author["name"] for author in cff["authors"])
+    return f"{authors}. {cff['title']}. Version {cff['version']}, {cff['date-released']}. Licence: {cff['license']}."
+
+
 def sources() -> str:
     """Table of all sources of published numbers."""
     return published_tables.overview(PAGES)
@@ -105,7 +135,10 @@ def badge(path: str = "") -> str:
 _MACROS = {
     "about": about,
     "differs": section("Differs from the paper in"),
-    "references": section("References"),
+    "references": references,
+    "system": system,
+    "everywhere": published_tables.everywhere,
+    "citation": citation,
     "knobs": knobs,
     "published": published_tables.tables,
     "sources": sources,

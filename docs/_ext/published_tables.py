@@ -82,9 +82,23 @@ def _mark(i: int) -> str:
 def tables(name: str, policy: str = "", folder: Path = FOLDER) -> str:
     """Markdown of a source, or of its rows of one policy: what was measured, by table or figure, then what was not, and why."""
     source = load(name, folder)
-    rows = source.rows.filter(pl.col("policy").str.contains(rf"(?i)\b{policy}\b")) if policy else source.rows
+    rows = source.rows.filter(_named(policy)) if policy else source.rows
     ours = rows.filter(pl.col("ours").is_not_null())
     return "\n".join(filter(None, [_head(source, rows), _bounds(source, policy), _measured(ours), _missing(rows)]))
+
+
+def everywhere(*policy: str, folder: Path = FOLDER) -> str:
+    """Markdown of the numbers of one policy, as its columns name it, of all sources that have any."""
+    name, parts = " ".join(policy), []
+    for source, title in TITLES.items():
+        if not load(source, folder).rows.filter(_named(name)).is_empty():
+            parts.append(f"### {title}\n\n{tables(source, name, folder)}")
+    return "\n".join(parts) or "No table of published numbers has one of it."
+
+
+def _named(policy: str) -> pl.Expr:
+    """Whether a row is of a policy: its name as a word, in any capitals."""
+    return pl.col("policy").str.contains(rf"(?i)\b{policy}\b")
 
 
 def _head(source: Source, rows: pl.DataFrame) -> str:
