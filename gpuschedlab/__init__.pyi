@@ -4,6 +4,7 @@ from .check import check_estimator as check_estimator, check_policy as check_pol
 from .cluster import Cluster as Cluster, Nodes as Nodes, Outage as Outage
 from .comparison import Comparison as Comparison, compare as compare
 from .estimators import History as History, Noisy as Noisy, Oracle as Oracle, Runtime as Runtime
+from .gym import Agent as Agent, SchedulingEnv as SchedulingEnv
 from .knobs import Constraint as Constraint, Knob as Knob, knobs_of as knobs_of
 from .policies import (
     Chronus as Chronus,

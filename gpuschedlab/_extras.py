@@ -18,6 +18,7 @@ EXTRAS = {
     ),
     "causal": ("causal graphs", ("causallearn",)),
     "causalnex": ("causal networks", ("causalnex", "pandas", "pgmpy", "threadpoolctl")),
+    "gym": ("environments for learning agents", ("gymnasium",)),
     "autosched": ("AutoSched's black-box tuners", ("lightgbm", "optuna")),
 }
 

@@ -19,7 +19,7 @@ ORDER = (
     {"policies"},
     {"autosched", "sweep"},
     {"plots"},
-    {"parse", "check", "comparison", "report", "widgets", "bench", "reproduce", "cli", "__main__", "__init__"},
+    {"parse", "check", "comparison", "report", "widgets", "bench", "gym", "reproduce", "cli", "__main__", "__init__"},
 )
 RANK = {part: rank for rank, parts in enumerate(ORDER) for part in parts}
 ALONE = {"optim": {"optim"}, "problems": {"problems", "optim"}}

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import gpuschedlab as lab
-from gpuschedlab import autosched, problems, sim, traces, widgets
+from gpuschedlab import autosched, gym, problems, sim, traces, widgets
 from gpuschedlab.bench import imports
 from gpuschedlab.cli import main
 from gpuschedlab.cli.parser import COMMANDS, make_parser
@@ -140,7 +140,7 @@ def bare(function) -> list[str]:
     return [p.name for p in asked if p.kind in plain and p.annotation is p.empty]
 
 
-@pytest.mark.parametrize("home", [lab, sim, problems], ids=lambda home: home.__name__)
+@pytest.mark.parametrize("home", [lab, sim, gym, problems], ids=lambda home: home.__name__)
 def test_public_parameters_are_annotated(home):
     public = {name: getattr(home, name) for name in home.__all__}
     found = {name: bare(thing) for name, thing in public.items() if callable(thing)}
@@ -151,7 +151,7 @@ def test_public_parameters_are_annotated(home):
     assert not {name: missing for name, missing in found.items() if missing}
 
 
-@pytest.mark.parametrize("home", [lab, sim, traces, autosched, widgets], ids=lambda home: home.__name__)
+@pytest.mark.parametrize("home", [lab, sim, traces, autosched, gym, widgets], ids=lambda home: home.__name__)
 def test_every_name_of_a_stub_is_there(home):
     assert set(home.__all__) == set(dir(home))
     for name in home.__all__:

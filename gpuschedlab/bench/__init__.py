@@ -27,6 +27,7 @@ BENCHES = (
     "prompttuner",
     "rounds",
     "trace",
+    "episode",
     "problems",
 )
 """Benches, each a module of its name."""

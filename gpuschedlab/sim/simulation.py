@@ -12,6 +12,7 @@ from gpuschedlab._compiled import records
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.errors import LabError, PolicyError
 from gpuschedlab.sim import resume
+from gpuschedlab.sim.allocation import Allocation
 from gpuschedlab.sim.answer import check_answer
 from gpuschedlab.sim.build import build_state, text_codes
 from gpuschedlab.sim.declaration import check_declared
@@ -126,20 +127,41 @@ class Simulation:
         """Go on until an instant (s) without gathering frames, or stop before it once the logs hold `most` rows."""
         begin = time.perf_counter()
         try:
-            while True:
-                code = advance(self.state, *self._fns, self._raw, float(until))
-                if code == FULL and len(self.state.ticks) + len(self.state.stretches) > most:
-                    return
-                if code == FULL:
-                    self._grow(watch=until == np.inf)
-                elif code == DECIDE:
-                    self._round()
-                elif code == FAULT:
-                    raise fault_of(self)
-                else:
-                    return
+            while self._to_round(until, most):
+                self._round()
         finally:
             self.seconds += time.perf_counter() - begin
+
+    def ask(self, until: float = np.inf) -> View | None:
+        """Go on to the next round of a round policy, and return what is to be decided; None: there is none until then.
+
+        Until `answer` decides in the policy's place, the round stays due. An environment for learning agents is made of
+        the two.
+        """
+        return self._view() if self._to_round(until, np.inf) else None
+
+    def answer(self, view: View, answer: Allocation):
+        """Put an answer to `ask` into force.
+
+        Raises
+        ------
+        PolicyError
+            It is impossible: the message names what was found and what was expected.
+        """
+        self._apply(view, answer, 0.0)
+
+    def _to_round(self, until: float, most: float) -> bool:
+        """Go on until a round is due (True), an instant (s), or the logs hold `most` rows."""
+        while True:
+            code = advance(self.state, *self._fns, self._raw, float(until))
+            if code == FULL and len(self.state.ticks) + len(self.state.stretches) > most:
+                return False
+            if code == FULL:
+                self._grow(watch=until == np.inf)
+            elif code == FAULT:
+                raise fault_of(self)
+            else:
+                return code == DECIDE
 
     def result(self) -> Run:
         """What has happened so far."""
@@ -309,16 +331,23 @@ class Simulation:
         return value_table(self.trace)
 
     def _round(self):
+        view = self._view()
+        begin = time.perf_counter()
+        answer = self._answer(view)
+        self._apply(view, answer, time.perf_counter() - begin)
+
+    def _view(self) -> View:
+        """What the policy may know now, once the estimator has renewed what it says."""
         index = refresh_active(self.state)
         if self.estimator.learns_speeds:
             self._learn(View(self, index))
         renewed = self.estimator.renewed(View(self, index))
         if renewed is not None:
             self.state.job["estimate"][index] = renewed
-        view = View(self, index)
-        begin = time.perf_counter()
-        answer = self._answer(view)
-        seconds = time.perf_counter() - begin
+        return View(self, index)
+
+    def _apply(self, view: View, answer: Allocation, seconds: float):
+        """Check an answer that took some seconds, put it into force, and log it."""
         checked = check_answer(answer, view, self.policy.name, self.delays)
         wake = self._reserve(view.now, checked)
         short = apply_answer(self.state, *self._fns, self._raw, records(checked.jobs), records(checked.cells), wake)

@@ -1,0 +1,139 @@
+"""Free GPUs, node by node, in which a policy tries placements before it decides anything; compiled."""
+
+import numpy as np
+
+from gpuschedlab._compiled import njit, records
+from gpuschedlab.cluster.cluster import Cluster
+from gpuschedlab.cluster.placement import (
+    BUDDY,
+    NODE,
+    RULES,
+    SLOTS,
+    cell,
+    find_nodes,
+    free_block,
+    hold,
+    index_nodes,
+)
+from gpuschedlab.errors import ClusterError
+
+
+class Room:
+    """Free GPUs of a cluster, in which jobs are placed by a rule as the simulator would place them.
+
+    Parameters
+    ----------
+    cluster : Cluster
+    rule : str
+        Placement rule of `gpuschedlab.cluster.RULES`; under "relax" no job has lost its patience yet.
+    free : (N,) array, optional
+        Free GPUs of each node, as in `View.free`; default: all.
+    up : (N,) bool array, optional
+        Which nodes are up; default: all.
+    mask : (N,) uint64 array, optional
+        A bit for each GPU that is held, as in `View.mask`; the rule "buddy" needs it.
+
+    Raises
+    ------
+    ClusterError
+        There is no such rule.
+
+    Examples
+    --------
+    >>> room = Room(Cluster.homogeneous(2, 4), "consolidate", free=np.array([3.0, 2.0]))
+    >>> room.fits(np.array([2.0, 3.0, 4.0])).tolist()
+    [True, True, False]
+    >>> room.take(2.0).tolist(), room.fits(np.array([3.0])).tolist()
+    ([[1.0, 2.0]], [True])
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        rule: str = "consolidate",
+        free: np.ndarray | None = None,
+        up: np.ndarray | None = None,
+        mask: np.ndarray | None = None,
+    ):
+        if rule not in RULES:
+            raise ClusterError(f"Room: found rule {rule!r}; expected one of {sorted(RULES)}.")
+        self.rule = RULES[rule]
+        self.nodes = records(np.zeros(cluster.total_nodes, NODE))
+        self.nodes["size"] = cluster.node_gpus * SLOTS
+        self.nodes["type"] = self.nodes["pool"] = cluster.node_type
+        self.nodes["free"] = self.nodes["size"] if free is None else np.rint(np.asarray(free) * SLOTS)
+        if up is not None:
+            self.nodes["down"] = ~np.asarray(up, bool)
+        if mask is not None:
+            self.nodes["mask"] = mask
+        self.count, self.member = index_nodes(self.nodes, len(cluster.gpu_types))
+        self.largest = np.zeros(len(cluster.gpu_types), np.int64)
+        np.maximum.at(self.largest, cluster.node_type, cluster.node_gpus * SLOTS)
+        self._node, self._slots = (np.zeros(cluster.total_nodes + 1, np.int32) for _ in range(2))
+
+    @property
+    def free(self) -> np.ndarray:
+        """(N,) free GPUs of each node that is up."""
+        return np.where(self.nodes["down"] == 0, self.nodes["free"] / SLOTS, 0.0)
+
+    def fits(self, gpus: np.ndarray) -> np.ndarray:
+        """Whether each of some demands (k,), in GPUs, could be placed now if it came alone."""
+        return _fits(*self._arrays, _slots_of(gpus), self.rule, self._node, self._slots)
+
+    def take(self, gpus: float) -> np.ndarray:
+        """Place one demand and hold its GPUs, on the first GPU type that has room.
+
+        Returns
+        -------
+        (m, 2) array
+            Rows of node and GPUs, in order of node; none where it does not fit.
+        """
+        k = _take(*self._arrays, int(_slots_of(gpus)), self.rule, self._node, self._slots)
+        return np.column_stack([self._node[:k].astype(float), self._slots[:k] / SLOTS])
+
+    @property
+    def _arrays(self):
+        return self.nodes, self.count, self.member, self.largest
+
+
+def _slots_of(gpus):
+    """GPUs in the unit in which they are counted."""
+    return np.ceil(np.asarray(gpus, float) * SLOTS - 1e-6).astype(np.int64)
+
+
+@njit
+def _place(nodes, count, member, largest, slots, rule, out_node, out_slots):
+    """Choose nodes of the first type that has room; how many, 0: no fit."""
+    for pool in range(largest.shape[0]):
+        k = find_nodes(nodes, count, member, largest[pool], pool, slots, rule, True, out_node, out_slots)
+        if k > 0:
+            return k
+    return 0
+
+
+@njit
+def _fits(nodes, count, member, largest, demands, rule, out_node, out_slots):
+    out = np.zeros(demands.shape[0], np.bool_)
+    for i in range(demands.shape[0]):
+        seen = 0
+        while demands[seen] != demands[i]:  # equal demands fit alike
+            seen += 1
+        out[i] = (
+            out[seen] if seen < i else _place(nodes, count, member, largest, demands[i], rule, out_node, out_slots) > 0
+        )
+    return out
+
+
+@njit
+def _take(nodes, count, member, largest, slots, rule, out_node, out_slots):
+    k = _place(nodes, count, member, largest, slots, rule, out_node, out_slots)
+    order = np.argsort(out_node[:k])
+    out_node[:k] = out_node[:k][order]
+    out_slots[:k] = out_slots[:k][order]
+    for i in range(k):
+        n = out_node[i]
+        if rule == BUDDY:
+            gpus = (out_slots[i] + SLOTS - 1) // SLOTS
+            nodes[n].mask |= cell(free_block(nodes[n].mask, gpus, nodes[n].size // SLOTS)[0], gpus)
+        hold(nodes, count, member, n, out_slots[i])
+    return k

@@ -1,0 +1,173 @@
+"""The environment: a scenario in which an agent picks the jobs that start, one episode a run."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from gpuschedlab._extras import has, need
+from gpuschedlab.errors import RunError
+from gpuschedlab.gym.agent import Agent, first_come
+from gpuschedlab.gym.dispatch import FEATURES, Dispatch
+from gpuschedlab.sim import Run, Scenario
+
+Environment = need("gymnasium").Env if has("gymnasium") else object
+"""Base of environments; without Gymnasium the module can be read, and the constructor says what is missing."""
+
+HOUR = 3600.0
+
+REWARDS = ("waiting", "jct", "slowdown")
+"""What is subtracted for each second: over the n jobs of the trace, (1 / n) times the sum over jobs that wait of 1 / 3600 s;
+over jobs that wait or run of 1 / 3600 s; over these of 1 / duration. An episode that ends thus returns minus the average
+time waited (h), completion time (h), or slowdown."""
+
+SEEDS = 2**31 - 1
+
+
+class SchedulingEnv(Environment):
+    """A scenario as an environment: each action starts one waiting job, or lets time pass to the next event.
+
+    Time stands still while an agent starts jobs. It passes when the agent picks a job that does not fit, an empty row, or
+    the last action, and goes on to the next instant at which some job that is shown fits. With `actions="order"`, an
+    action is a priority for each row, -1 to 1; all jobs that fit start, the highest first, and time passes.
+
+    Parameters
+    ----------
+    scenario : Scenario, or callable
+        What is simulated in each episode. A function of a seed (int), as `sweep` takes, makes a new one at each reset.
+    reward : {"waiting", "jct", "slowdown"}
+        See `REWARDS`.
+    rows, placement, actions
+        As `Agent`.
+    render_mode : {None, "ansi"}
+
+    Raises
+    ------
+    MissingExtra
+        Gymnasium is not installed.
+    RunError
+        There is no such reward, or `step` is called before `reset` or after the end.
+
+    Notes
+    -----
+    Observations are those of `Dispatch.observation`; `info` has `time` (s), the numbers of jobs `waiting` and `running`, and
+    `action_mask`, which `action_space.sample` takes. An episode is truncated at the scenario's `until`. `run()` returns
+    what has happened as a `Run`; `agent(act)` is the policy that acts so.
+
+    Examples
+    --------
+    >>> import gpuschedlab as lab
+    >>> trace = lab.generate("venus", days=1, jobs=50, load=1.5, cluster_gpus=160, rng=1)
+    >>> env = SchedulingEnv(lab.Scenario(trace, lab.Cluster.homogeneous(20, 8)))
+    >>> observation, info = env.reset(seed=0)
+    >>> done, total = False, 0.0
+    >>> while not done:
+    ...     observation, reward, done, _, info = env.step(0)
+    ...     total += reward
+    >>> bool(np.isclose(-total, env.run().jobs["queueing"].mean() / 3600))
+    True
+    """
+
+    metadata = {"render_modes": ["ansi"], "render_fps": 10}
+
+    def __init__(
+        self,
+        scenario: Scenario | Callable[[int], Scenario],
+        reward: str = "waiting",
+        rows: int = 64,
+        placement: str = "consolidate",
+        actions: str = "pick",
+        render_mode: str | None = None,
+    ):
+        if reward not in REWARDS:
+            raise RunError(f"SchedulingEnv: found reward {reward!r}; expected one of {', '.join(REWARDS)}.")
+        spaces = need("gymnasium.spaces")
+        self.scenario, self.reward, self.render_mode = scenario, reward, render_mode
+        self.policy = Agent(first_come, rows=rows, placement=placement, actions=actions)
+        cluster = (scenario(0) if callable(scenario) else scenario).cluster
+        self._shape = (cluster.total_nodes, len(cluster.gpu_types))
+        boxes = {"jobs": (rows, len(FEATURES)), "cluster": (2 * self._shape[1] + 2,), "nodes": (self._shape[0],)}
+        self.observation_space = spaces.Dict(
+            {name: spaces.Box(0.0, 1.0, shape, np.float32) for name, shape in boxes.items()}
+            | {"mask": spaces.MultiBinary(rows + 1)}
+        )
+        order = actions == "order"
+        self.action_space = spaces.Box(-1.0, 1.0, (rows,), np.float32) if order else spaces.Discrete(rows + 1)
+        self._simulation = self._dispatch = None
+
+    def reset(self, *, seed: int | None = None, options: dict | None = None) -> tuple[dict, dict]:
+        """Begin an episode; the seed makes the scenario, where that is a function."""
+        super().reset(seed=seed)
+        drawn = int(self.np_random.integers(SEEDS)) if callable(self.scenario) else 0
+        scenario = self.scenario(drawn) if callable(self.scenario) else self.scenario
+        shape = (scenario.cluster.total_nodes, len(scenario.cluster.gpu_types))
+        if shape != self._shape:
+            raise RunError(
+                f"SchedulingEnv: found a cluster of {shape[0]} nodes and {shape[1]} GPU types; expected "
+                f"{self._shape[0]} and {self._shape[1]}, as in the scenario of seed 0: observations have one size."
+            )
+        self._until = np.inf if scenario.until is None else float(scenario.until)
+        self._simulation = scenario.simulation(self.policy)
+        duration, n = self._simulation.trace["duration"].to_numpy(), self._simulation.trace.height
+        self._cost = (1 / duration if self.reward == "slowdown" else np.full(n, 1 / HOUR)) / max(n, 1)
+        self._next()
+        while self._dispatch is not None and not self._dispatch.hopeful:
+            self._pass_time()
+        return self._observed()
+
+    def step(self, action) -> tuple[dict, float, bool, bool, dict]:
+        """Start the job of a row, or let time pass; (observation, reward, terminated, truncated, info)."""
+        if self._dispatch is None:
+            raise RunError("SchedulingEnv.step: the episode has ended, or has not begun. Call reset() first.")
+        reward, goes_on = 0.0, self.policy.apply(self._dispatch, action)
+        while self._dispatch is not None and not (goes_on and self._dispatch.hopeful):
+            reward -= self._pass_time()
+            goes_on = True
+        ended = self._dispatch is None
+        finished = ended and self._simulation.finished
+        observation, info = self._observed()
+        return observation, float(reward), finished, ended and not finished, info
+
+    def run(self) -> Run:
+        """What has happened in the episode so far."""
+        if self._simulation is None:
+            raise RunError("SchedulingEnv.run: no episode has begun. Call reset() first.")
+        return self._simulation.result()
+
+    def agent(self, act: Callable) -> Agent:
+        """Policy that acts in any scenario as a function of the observations of this environment does."""
+        return Agent(act, self.policy.rows, self.policy.placement, self.policy.actions)
+
+    def render(self) -> str | None:
+        """Text: the instant, the queue, and the free GPUs."""
+        if self.render_mode is None or self._simulation is None:
+            return None
+        info = self._observed()[1]
+        return f"t={info['time']:.0f} s: {info['waiting']} jobs wait, {info['running']} run"
+
+    def _next(self):
+        """Go on to the next round, if there is one."""
+        view = self._simulation.ask(self._until)
+        self._dispatch = None if view is None else Dispatch(view, self.policy.rows, self.policy.placement)
+
+    def _pass_time(self) -> float:
+        """Put the picks into force and go on to the next event; what that time costs."""
+        view, answer = self._dispatch.view, self._dispatch.answer()
+        counted = answer.gpus == 0 if self.reward == "waiting" else slice(None)
+        rate = float(self._cost[view.index[counted]].sum())
+        self._simulation.answer(view, answer)
+        self._next()
+        return rate * (self._simulation.now - view.now)
+
+    def _observed(self) -> tuple[dict, dict]:
+        """Observation and info; after the end, of an empty queue."""
+        dispatch = self._dispatch
+        if dispatch is None:
+            space = self.observation_space
+            blank = {name: np.zeros(space[name].shape, space[name].dtype) for name in space}
+            blank["mask"][-1] = 1
+            info = {"time": self._simulation.now, "waiting": 0, "running": 0, "action_mask": blank["mask"].copy()}
+            return blank, info
+        observation = dispatch.observation()
+        waiting = len(dispatch.waiting) + dispatch.behind
+        info = {"time": dispatch.view.now, "waiting": waiting, "running": len(dispatch.view) - waiting}
+        return observation, info | {"action_mask": observation["mask"].copy()}
