@@ -84,7 +84,7 @@ SIGNED = [
     ("lab.simulate(", "-> Run"),
     ("lab.compare(", 'what: "Scenario | pl.DataFrame | Mapping[str, Run]"'),
     ("lab.Scenario(", "estimator: Estimator | None=None, delays: Delays"),
-    ("lab.Scenario(trace, cluster).run(", "run(policy: Policy) -> Run"),
+    ("lab.Scenario(trace, cluster).run(", "run(policy: Policy, *, log: bool=False) -> Run"),
     ("lab.Tiresias(", 'queues: Annotated[int, Knob(1, 5, help="priority queues")]=2'),
     ("lab.Sia(", "power: Annotated[float, Knob(-2, 2"),
     ("lab.Cluster.homogeneous(", "nodes: int=70, gpus_per_node: int=8"),

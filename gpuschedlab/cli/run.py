@@ -6,6 +6,7 @@ from gpuschedlab.cli.compare import caption
 from gpuschedlab.cli.inputs import add_scenario, named, one_in, read_scenario, seconds
 from gpuschedlab.cli.parser import add_json, policies_help
 from gpuschedlab.cli.text import as_json
+from gpuschedlab.errors import LabError
 
 
 def add(parser):
@@ -17,16 +18,21 @@ def add(parser):
     group = parser.add_argument_group("answer")
     group.add_argument("--until", type=seconds, metavar="S", help="stop at this instant (s)")
     group.add_argument("--out", metavar="FOLDER", help="store the run there: parquet files and info.json")
+    group.add_argument(
+        "--log", action="store_true", help="log why each job waits, for `gpuschedlab explain FOLDER JOB` (with --out)"
+    )
     group.add_argument("--report", metavar="FILE", help="write a page about it, too")
     add_json(group)
 
 
 def run(args) -> int:
     """Simulate, store, print the metrics; Ctrl-C keeps what has happened until then."""
+    if args.log and not args.out:
+        raise LabError("run: found --log without --out; expected a folder to keep the log in: --out FOLDER.")
     policies = named([args.policy])
     scenario, about = read_scenario(args)
     name, policy, scenario = one_in(policies, scenario)
-    simulation, stopped = scenario.simulation(policy), False
+    simulation, stopped = scenario.simulation(policy, log=args.log), False
     try:
         simulation.advance(float("inf") if scenario.until is None else scenario.until)
     except KeyboardInterrupt:

@@ -6,6 +6,7 @@ import tempfile
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -15,10 +16,15 @@ from gpuschedlab.cluster.placement import SLOTS
 from gpuschedlab.errors import RunError
 from gpuschedlab.sim.engine.state import DONE
 
+if TYPE_CHECKING:
+    from gpuschedlab.sim.explanation import Explanation
+
 SUMS = "SHA256SUMS"
 """File with the checksums of the others in a run's folder."""
 
 FRAMES = ("jobs", "timeline", "allocations", "rounds", "pools")
+LOG = "decisions"
+"""Frame that only a run with a log of decisions has."""
 ROUNDS = dict.fromkeys(("time", "seconds", "objective", "bound"), pl.Float64)
 ROUNDS |= {"status": pl.Utf8, "solving": pl.Float64}
 POOLS = {"time": pl.Float64, "name": pl.Utf8, "gpu_type": pl.Utf8, "gpus": pl.Float64}
@@ -46,6 +52,15 @@ class Run:
         `time, name, gpu_type, gpus`: GPUs reserved for a purpose; a row holds until the next of its name and type.
     info : dict
         Policy, knobs, cluster, seed, versions and its other inputs.
+    decisions : polars.DataFrame, optional
+        Why each waiting job waits, where that was logged (`Scenario.run(policy, log=True)`): `time, job` (row of jobs),
+        `reason` (`gpuschedlab.sim.decisions.REASONS`), `began` (how the wait began, in its first row: submitted, preempted,
+        failed with a node, profiled), `gated` (held back by the policy's gate), `place` (waiting jobs that go before it),
+        `blocker` (row of the job that it waits behind), `key` (its place in the policy's order, lowest first), `free` (GPUs
+        of the GPU type that has most), `missing` (GPUs that it, or the job that it waits behind, lacks), of preemptive
+        policies `ahead, later, leased` (GPUs held by running jobs that go before it, by later ones that may be preempted, and
+        by later ones under a lease), `until` (s: of that lease, reservation, or next decision). A row holds until the next
+        of its job.
     """
 
     jobs: pl.DataFrame
@@ -54,12 +69,38 @@ class Run:
     rounds: pl.DataFrame
     pools: pl.DataFrame
     info: dict
+    decisions: pl.DataFrame | None = None
 
     def summary(self) -> dict:
         """Metrics by name (see `gpuschedlab.metrics.METRICS` for units)."""
         from gpuschedlab.metrics import summary
 
         return summary(self)
+
+    def explain(self, job: str | int) -> "Explanation":
+        """Why a job waited, instant by instant, from the log of decisions.
+
+        Parameters
+        ----------
+        job : str or int
+            Its `job_id`.
+
+        Raises
+        ------
+        RunError
+            The run has no log, or there is no such job.
+
+        Examples
+        --------
+        >>> import gpuschedlab as lab
+        >>> trace = pl.DataFrame({"job_id": ["a", "b", "c"], "submit": [0.0, 0, 0], "gpus": [2, 4, 1], "duration": [3600.0] * 3})
+        >>> run = lab.simulate(trace, lab.Cluster.homogeneous(1, 4), lab.Fifo(), log=True)
+        >>> print(run.explain("c").reasons["text"][0])
+        behind job b, which goes first and needs 4 GPUs: 2 were free, 2 missing; backfill is none, so no job passes it
+        """
+        from gpuschedlab.sim.explanation import explain
+
+        return explain(self, job)
 
     def __repr__(self):
         done = self.jobs["end"].count()
@@ -81,10 +122,11 @@ class Run:
         try:
             folder.parent.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as made:
-                for name in FRAMES:
+                for name in FRAMES if self.decisions is None else (*FRAMES, LOG):
                     getattr(self, name).write_parquet(Path(made) / f"{name}.parquet")
                 (Path(made) / "info.json").write_text(json.dumps(self.info, indent=1, sort_keys=True, default=str))
                 folder.mkdir(exist_ok=True)
+                (folder / f"{LOG}.parquet").unlink(missing_ok=True)  # of a run that was there before
                 parts = sorted(Path(made).iterdir())
                 (Path(made) / SUMS).write_text(sums({part.name: part for part in parts}))
                 for part in (*parts, Path(made) / SUMS):
@@ -107,7 +149,8 @@ class Run:
         """
         folder = Path(folder)
         frames = {}
-        for name in FRAMES:
+        logged = (folder / f"{LOG}.parquet").exists()
+        for name in (*FRAMES, LOG) if logged else FRAMES:
             try:
                 frames[name] = read_frame(folder / f"{name}.parquet", folder / SUMS)
             except OSError as error:
@@ -179,4 +222,5 @@ def make_run(simulation) -> Run:
     )
     rounds = pl.DataFrame(simulation.rounds, schema=ROUNDS, orient="row")
     pools = pl.DataFrame(simulation.pools, schema=POOLS, orient="row")
-    return Run(jobs, timeline, allocations, rounds, pools, simulation.info())
+    decisions = None if simulation.decisions is None else simulation.decisions.frame()
+    return Run(jobs, timeline, allocations, rounds, pools, simulation.info(), decisions)

@@ -145,15 +145,17 @@ class Scenario:
         learns = self.history is not None and isinstance(policy, Policy) and hasattr(policy, "fit")
         return policy.fit(self.history) if learns else policy
 
-    def simulation(self, policy: Policy, *, start: float = 0.0, initial: pl.DataFrame | None = None) -> "Simulation":
-        """Simulation of a policy at its beginning; `start` and `initial` as for `Simulation`."""
+    def simulation(
+        self, policy: Policy, *, start: float = 0.0, initial: pl.DataFrame | None = None, log: bool = False
+    ) -> "Simulation":
+        """Simulation of a policy at its beginning; `start`, `initial` and `log` as for `Simulation`."""
         from gpuschedlab.sim.simulation import Simulation
 
-        return Simulation(self, policy, start=start, initial=initial)
+        return Simulation(self, policy, start=start, initial=initial, log=log)
 
-    def run(self, policy: Policy) -> Run:
-        """Simulate a policy, until nothing is left to happen or `until`."""
-        return self.simulation(policy).run(self.until)
+    def run(self, policy: Policy, *, log: bool = False) -> Run:
+        """Simulate a policy, until nothing is left to happen or `until`; with a `log`, the run can explain each wait."""
+        return self.simulation(policy, log=log).run(self.until)
 
     def summary(self) -> dict:
         """What it consists of, by name; `load`: GPU-time requested over that of the cluster from the first job to the last."""
@@ -268,7 +270,12 @@ def scenario_of(
 
 
 def simulate(
-    trace: pl.DataFrame | Scenario, cluster: Cluster | Policy | None = None, policy: Policy | None = None, **parts
+    trace: pl.DataFrame | Scenario,
+    cluster: Cluster | Policy | None = None,
+    policy: Policy | None = None,
+    *,
+    log: bool = False,
+    **parts,
 ) -> Run:
     """Run a policy: `simulate(scenario, policy)`, or `simulate(trace, cluster, policy, **parts)`.
 
@@ -277,6 +284,8 @@ def simulate(
     trace : polars.DataFrame or Scenario
     cluster : Cluster, or Policy after a scenario
     policy : Ordered or Round
+    log : bool
+        Whether to log why each waiting job waits, for `Run.explain`; it costs some ten times the run.
     **parts
         Of the scenario, where it is not given: `history, speeds, estimator, delays, until, seed`.
 
@@ -292,4 +301,4 @@ def simulate(
     0
     """
     scenario, policy = scenario_of(trace, cluster, policy, **parts)
-    return scenario.run(policy)
+    return scenario.run(policy, log=log)

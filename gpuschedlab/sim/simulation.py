@@ -53,6 +53,8 @@ class Simulation:
         Jobs already in the system at `start`: `job_id, executed` (s), `attained` (GPU-s), `progress, running`
         (bool), and optionally `contention` (so far), `waiting_since` and `started` (s), and `stage` (1: is being
         profiled): what `unfinished()` gives.
+    log : bool
+        Whether to log why each waiting job waits (`Run.decisions`).
     **parts
         Of the scenario, where it is not given: `history, speeds, estimator, delays, seed`.
 
@@ -82,6 +84,7 @@ class Simulation:
         *,
         start: float = 0.0,
         initial: pl.DataFrame | None = None,
+        log: bool = False,
         **parts,
     ):
         scenario, policy = scenario_of(trace, cluster, policy, **parts)
@@ -104,6 +107,8 @@ class Simulation:
         self._keys()
         resume.begin(self, start, initial)
         self._raise_fault()
+        self.answered: tuple[float, np.ndarray | None] = (-np.inf, None)
+        self.decisions = _log(self) if log else None
 
     @property
     def now(self) -> float:
@@ -127,10 +132,17 @@ class Simulation:
         """Go on until an instant (s) without gathering frames, or stop before it once the logs hold `most` rows."""
         begin = time.perf_counter()
         try:
-            while self._to_round(until, most):
-                self._round()
+            if self.decisions is None:
+                self.go(until, most, watch=until == np.inf)
+            else:
+                self.decisions.follow(self, until)
         finally:
             self.seconds += time.perf_counter() - begin
+
+    def go(self, until: float, most: float = np.inf, *, watch: bool = False):
+        """Go on as `advance` does, without a log; `watch`: an error if jobs start over and over without progress."""
+        while self._to_round(until, most, watch):
+            self._round()
 
     def ask(self, until: float = np.inf) -> View | None:
         """Go on to the next round of a round policy, and return what is to be decided; None: there is none until then.
@@ -138,7 +150,7 @@ class Simulation:
         Until `answer` decides in the policy's place, the round stays due. An environment for learning agents is made of
         the two.
         """
-        return self._view() if self._to_round(until, np.inf) else None
+        return self._view() if self._to_round(until, np.inf, until == np.inf) else None
 
     def answer(self, view: View, answer: Allocation):
         """Put an answer to `ask` into force.
@@ -150,14 +162,14 @@ class Simulation:
         """
         self._apply(view, answer, 0.0)
 
-    def _to_round(self, until: float, most: float) -> bool:
-        """Go on until a round is due (True), an instant (s), or the logs hold `most` rows."""
+    def _to_round(self, until: float, most: float, watch: bool) -> bool:
+        """Go on until a round is due (True), an instant (s), or the logs hold `most` rows; `watch` as in `go`."""
         while True:
             code = advance(self.state, *self._fns, self._raw, float(until))
             if code == FULL and len(self.state.ticks) + len(self.state.stretches) > most:
                 return False
             if code == FULL:
-                self._grow(watch=until == np.inf)
+                self._grow(watch)
             elif code == FAULT:
                 raise fault_of(self)
             else:
@@ -194,6 +206,7 @@ class Simulation:
         twin.__dict__.update(self.__dict__)
         twin.memory, twin.rounds, twin.pools = copy.deepcopy(self.memory), list(self.rounds), list(self.pools)
         twin.learnt = self.learnt.copy()
+        twin.decisions = None if self.decisions is None else self.decisions.copy()
         return twin
 
     def __getstate__(self):
@@ -229,7 +242,8 @@ class Simulation:
 
     def info(self) -> dict:
         """What the run comes from."""
-        return {
+        log = {} if self.decisions is None else {"log": self.decisions.about(self.policy)}
+        return log | {
             "policy": self.policy.name,
             "knobs": {k: list(v) if isinstance(v, tuple) else v for k, v in self.policy.knobs.items()},
             "interval": self.policy.interval,
@@ -349,6 +363,7 @@ class Simulation:
     def _apply(self, view: View, answer: Allocation, seconds: float):
         """Check an answer that took some seconds, put it into force, and log it."""
         checked = check_answer(answer, view, self.policy.name, self.delays)
+        self.answered = (view.now, checked.jobs)
         wake = self._reserve(view.now, checked)
         short = apply_answer(self.state, *self._fns, self._raw, records(checked.jobs), records(checked.cells), wake)
         self._raise_fault()
@@ -409,6 +424,13 @@ class Simulation:
         """Raise what the engine found, if anything."""
         if int(self.state.scalar["culprit"][0]) >= 0:
             raise fault_of(self)
+
+
+def _log(simulation: Simulation):
+    """Log of decisions; its compiled part is loaded for those that want one."""
+    from gpuschedlab.sim.decisions import Decisions
+
+    return Decisions(len(simulation.state.job))
 
 
 def _begun(policy):

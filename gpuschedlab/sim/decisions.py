@@ -1,0 +1,305 @@
+"""The log of decisions: at each instant, why each waiting job waits; kept on request (`Scenario.run(policy, log=True)`).
+
+The engine knows nothing of it. A logged simulation goes from event to event, as it would in one go, and after each decision
+the log reads the engine's own state: its queues with the policy's compiled key, its nodes, and its placement rule. So what
+the log says holds for preemption, gates, leases, profilers and limits of placement alike: nothing is derived anew, and
+nothing that is read changes a run by a byte.
+"""
+
+import numpy as np
+import polars as pl
+from numba import types
+
+from gpuschedlab._compiled import njit
+from gpuschedlab.cluster.placement import SLOTS
+from gpuschedlab.sim.engine.accounting import find_place, refresh
+from gpuschedlab.sim.engine.apply import INDEX
+from gpuschedlab.sim.engine.backfill import EASY, GREEDY, shadow
+from gpuschedlab.sim.engine.events import KEY, RAW, next_time
+from gpuschedlab.sim.engine.handle import STATE
+from gpuschedlab.sim.engine.preemption import BEHIND
+from gpuschedlab.sim.engine.state import ALL, STILL
+from gpuschedlab.sim.policy import Round
+
+STARTED, ROOM, NODES, BEHIND_HEAD, RESERVED, UNDECIDED, LEFT, UNPLACED = range(8)
+REASONS = ("started", "room", "nodes", "behind", "reserved", "undecided", "left", "unplaced")
+"""What a row of the log says of its job.
+
+started : it was chosen and has GPUs from now on.
+room : fewer GPUs are free than it needs.
+nodes : enough GPUs are free, but the placement rule finds none that it may have.
+behind : the first job of the queue does not fit, and the policy lets none pass it (`backfill="none"`).
+reserved : it would fit, but by the estimates it would delay the first job of the queue (`backfill="easy"`).
+undecided : no decision has been taken since it began to wait; the next is due at `until`.
+left : the round gave it no GPUs.
+unplaced : the round gave it GPUs, and the placement rule found none for it.
+"""
+
+BEGINNINGS = ("", "submitted", "preempted", "failed", "profiled")
+SUBMITTED, PREEMPTED, FAILED, PROFILED = range(1, 5)
+
+ROW = np.dtype(
+    [
+        ("time", "f8"),
+        ("job", "i8"),
+        ("reason", "i1"),
+        ("began", "i1"),
+        ("gated", "?"),
+        ("place", "i4"),
+        ("blocker", "i4"),
+        ("key", "f8"),
+        ("free", "f8"),
+        ("missing", "f8"),
+        ("ahead", "f8"),
+        ("later", "f8"),
+        ("leased", "f8"),
+        ("until", "f8"),
+    ]
+)
+KEPT = ("reason", "gated", "blocker", "missing", "until")
+"""A job gets a new row when one of these changes."""
+
+
+@njit(INDEX(STATE))
+def _waiting(S):
+    """Waiting jobs, in order of submission."""
+    out = np.empty(S.scalar[0].waiting, np.int64)
+    n = 0
+    for c in range(S.cls.shape[0]):
+        k = S.cls[c]
+        for i in range(k.first, k.first + k.count):
+            out[n] = S.heap[i]
+            n += 1
+    out.sort()
+    return out
+
+
+@njit(types.float64(STATE))
+def _next_time(S):
+    return next_time(S)
+
+
+@njit(INDEX(STATE, INDEX))
+def _placeable(S, jobs):
+    """Most slots, up to those requested, that the placement rule would give each job now."""
+    out = np.zeros(jobs.shape[0], np.int64)
+    for i in range(jobs.shape[0]):
+        j = jobs[i]
+        for p in range(S.pools.shape[0]):
+            slots = S.body[j].slots if S.pools[p].stage == S.job[j].stage else 0
+            while slots > out[i] and find_place(S, j, slots, p) == 0:
+                slots -= SLOTS
+            out[i] = max(out[i], slots)
+    return out
+
+
+@njit(types.float64[::1](STATE, KEY, RAW, INDEX))
+def _keys_now(S, key, raw, jobs):
+    """Keys of jobs at this instant; what is brought up to date for that is put back, so that no sum is split."""
+    out = np.empty(jobs.shape[0])
+    for i in range(jobs.shape[0]):
+        j = jobs[i]
+        job, body, on = S.job[j : j + 1].copy(), S.body[j : j + 1].copy(), S.seconds_on[j].copy()
+        refresh(S, j)
+        out[i] = key(S.scalar[0].now, S.job[j], raw)
+        S.job[j] = job[0]
+        S.body[j] = body[0]
+        S.seconds_on[j] = on
+    return out
+
+
+class Decisions:
+    """Log of a simulation's decisions so far.
+
+    Parameters
+    ----------
+    jobs : int
+        Jobs of the trace.
+    """
+
+    def __init__(self, jobs: int):
+        self.parts: list[np.ndarray] = []
+        self.last = np.zeros(jobs, ROW)  # of each job that waits, its last row
+        self.seen = np.zeros(jobs, [("failures", "i4"), ("preemptions", "i4"), ("starts", "i4")])
+        self.decided = -np.inf
+
+    def copy(self) -> "Decisions":
+        """Log of its own, the same so far."""
+        twin = Decisions(len(self.last))
+        twin.parts, twin.last, twin.seen = list(self.parts), self.last.copy(), self.seen.copy()
+        twin.decided = self.decided
+        return twin
+
+    def about(self, policy) -> dict:
+        """How the policy decides, as `Run.info["log"]` keeps it."""
+        if isinstance(policy, Round):
+            return {"kind": "round", "placement": policy.placement}
+        says = (type(policy).key.__doc__ or "").strip().partition("\n")[0].rstrip(".")
+        rule = {name: getattr(policy, name) for name in ("placement", "backfill", "preemptive")}
+        return {"kind": "order", "key": says, **rule}
+
+    def follow(self, simulation, until: float):
+        """Let a simulation go on until an instant (s), and log what each decision leaves."""
+        while (time := _next_time(simulation.state)) <= until and time < 1e300:
+            simulation.go(time, watch=until == np.inf)
+            self._record(simulation)
+        simulation.go(until)
+
+    def _record(self, simulation):
+        state = simulation.state
+        now, jobs = simulation.now, _waiting(state)
+        if self._has_decided(simulation):
+            self.decided = now
+        else:
+            jobs = jobs[state.job["waiting_since"][jobs] > self.decided]
+        self._record_started(simulation)
+        if len(jobs) == 0:
+            return
+        rows = np.zeros(len(jobs), ROW)
+        rows["time"], rows["job"], rows["blocker"] = now, jobs, -1
+        for name in ("until", "key", "ahead", "later", "leased"):
+            rows[name] = np.nan
+        _measure(state, jobs, rows)
+        if state.rule["rounds"][0] == 0:
+            _order(simulation, jobs, rows)
+        if self.decided < now:
+            rows["reason"], rows["until"] = UNDECIDED, state.scalar["decide_at"][0]
+        elif state.rule["rounds"][0] == 1:
+            _of_round(simulation, jobs, rows)
+        self._keep(state, jobs, rows)
+
+    def _has_decided(self, simulation) -> bool:
+        """Whether a decision was taken at this instant."""
+        scalar, rule, now = simulation.state.scalar[0], simulation.state.rule[0], simulation.now
+        if rule["rounds"] == 1:
+            return simulation.answered[0] == now
+        # A decision puts off the next one by the whole interval; what has happened since waits for less.
+        soon = scalar["decide_at"] - now < rule["interval"] * (1 - 1e-6)
+        return rule["interval"] == 0 or not (scalar["dirty"] == 1 and soon)
+
+    def _record_started(self, simulation):
+        """Log which jobs have started at this instant."""
+        state, now = simulation.state, simulation.now
+        running = state.running[: state.scalar["running"][0]].astype(np.int64)
+        began = np.sort(running[state.job["started"][running] == now])
+        began = began[state.job["starts"][began] != self.seen["starts"][began]]
+        rows = np.zeros(len(began), ROW)
+        rows["time"], rows["job"], rows["blocker"], rows["place"] = now, began, -1, -1
+        rows["key"] = state.body["key"][began] if state.rule["rounds"][0] == 0 else np.nan
+        for name in ("free", "until", "ahead", "later", "leased"):
+            rows[name] = np.nan
+        self.seen["starts"][began] = state.job["starts"][began]
+        self.last[began] = rows
+        if len(began):
+            self.parts.append(rows)
+
+    def _keep(self, state, jobs, rows):
+        """Append the rows that say something new, each with how the wait began where it is the first of one."""
+        first = self.last["reason"][jobs] == STARTED
+        began = np.full(len(jobs), PROFILED if state.rule["profile"][0] > 0 else PREEMPTED)
+        began[state.job["preemptions"][jobs] > self.seen["preemptions"][jobs]] = PREEMPTED
+        began[state.body["failures"][jobs] > self.seen["failures"][jobs]] = FAILED
+        began[state.job["starts"][jobs] == 0] = SUBMITTED
+        rows["began"] = np.where(first, began, 0)
+        self.seen["preemptions"][jobs] = state.job["preemptions"][jobs]
+        self.seen["failures"][jobs] = state.body["failures"][jobs]
+        before = self.last[jobs]
+        news = first.copy()
+        for name in KEPT:
+            old, new = before[name], rows[name]
+            news |= (old != new) & ~((old != old) & (new != new))
+        self.last[jobs[news]] = rows[news]
+        if news.any():
+            self.parts.append(rows[news])
+
+    def frame(self) -> pl.DataFrame:
+        """The log as a frame (`Run.decisions`)."""
+        rows = np.concatenate([np.zeros(0, ROW), *self.parts])
+        words = {"reason": pl.Series(REASONS)[rows["reason"].astype(int)]} if len(rows) else {"reason": []}
+        words["began"] = pl.Series(BEGINNINGS)[rows["began"].astype(int)] if len(rows) else []
+        numbers = {name: rows[name] for name in ROW.names if name not in words}
+        frame = pl.DataFrame(
+            {name: pl.Series(name, (numbers | words)[name], strict=False) for name in ROW.names},
+            schema_overrides={"reason": pl.Utf8, "began": pl.Utf8},
+        )
+        none = {name: pl.when(pl.col(name) >= 0).then(pl.col(name)) for name in ("place", "blocker")}
+        nan = {name: pl.col(name).fill_nan(None) for name in ("key", "free", "ahead", "later", "leased", "until")}
+        began = pl.when(pl.col("began") != "").then(pl.col("began"))
+        return frame.with_columns(**none, **nan, began=began)
+
+
+def _measure(state, jobs, rows):
+    """Free GPUs for each waiting job, and how many more it needs by the placement rule: too few, or on wrong nodes."""
+    free = {}
+    for pool in state.pools:
+        free[pool["stage"]] = max(free.get(pool["stage"], 0), pool["free"])
+    _, one, inverse = np.unique(state.body["cls"][jobs], return_index=True, return_inverse=True)
+    slots = state.body["slots"][jobs]
+    most = _placeable(state, jobs[one])[inverse]
+    room = np.array([free.get(stage, 0) for stage in state.job["stage"][jobs[one]]], float)[inverse]
+    rows["free"], rows["missing"] = room / SLOTS, (slots - most) / SLOTS
+    rows["reason"] = np.where(room < slots, ROOM, NODES)
+
+
+def _order(simulation, jobs, rows):
+    """Keys, places in the order, and which job each one waits behind; of running jobs, which go before it."""
+    state, rule = simulation.state, simulation.state.rule[0]
+    body = state.body
+    rows["gated"] = body["gated"][jobs] == 1
+    key = _keys(simulation, jobs, rule["moving"] == ALL)
+    rows["key"] = key - BEHIND * rows["gated"]
+    order = np.lexsort((jobs, body["since"][jobs], key))
+    rows["place"][order] = np.arange(len(jobs))
+    if rule["preemptive"] == 1:
+        _running(simulation, jobs, key, rows)
+    if rule["backfill"] == GREEDY:
+        return
+    stage, fits = state.job["stage"][jobs], rows["missing"] <= 0
+    for s in np.unique(stage):
+        mine = order[stage[order] == s]
+        head, rest = mine[0], mine[1:]
+        if rule["backfill"] == EASY:
+            rest = rest[fits[rest]]
+            rows["until"][rest] = shadow(state, body["slots"][jobs[head]])[0] if len(rest) else np.nan
+        rows["reason"][rest] = RESERVED if rule["backfill"] == EASY else BEHIND_HEAD
+        rows["blocker"][rest] = jobs[head]
+        rows["missing"][rest], rows["free"][rest] = rows["missing"][head], rows["free"][head]
+
+
+def _keys(simulation, jobs, drift: bool) -> np.ndarray:
+    """Keys of jobs, those that the gate holds back behind all others; computed anew where they drift."""
+    body = simulation.state.body
+    if not drift:
+        return body["key"][jobs]
+    key = simulation._fns[0]
+    return _keys_now(simulation.state, key, simulation._raw, jobs) + BEHIND * (body["gated"][jobs] == 1)
+
+
+def _running(simulation, jobs, key, rows):
+    """GPUs held by running jobs that go before each waiting one, by later ones, and by later ones under a lease, until when."""
+    state = simulation.state
+    running = state.running[: state.scalar["running"][0]].astype(np.int64)
+    running = running[state.body["guest"][running] == 0]
+    body, gpus, idle = state.body[running], state.body["got"][running] / SLOTS, np.zeros(len(jobs))
+    theirs, safe = _keys(simulation, running, state.rule["moving"][0] != STILL), body["ranked"] == 0
+    both = np.concatenate([running, jobs])
+    order = np.lexsort((both, state.body["since"][both], np.concatenate([theirs, key])))
+    place = np.empty(len(both), np.int64)
+    place[order] = np.arange(len(both))
+    place = place[len(running) :]
+    held = {name: np.append(gpus * part, idle)[order] for name, part in {"later": ~safe, "leased": safe}.items()}
+    ends = np.append(np.where(safe, body["lease"], np.inf), np.full(len(jobs), np.inf))[order]
+    rows["ahead"] = np.cumsum(held["later"] + held["leased"])[place]
+    for name, values in held.items():
+        rows[name] = np.cumsum(values[::-1])[::-1][place]
+    first = np.minimum.accumulate(ends[::-1])[::-1][place]
+    rows["until"] = np.where(np.isfinite(first), first, np.nan)
+
+
+def _of_round(simulation, jobs, rows):
+    """What the round decided of each waiting job."""
+    given = np.zeros(len(simulation.state.job), bool)
+    answer = simulation.answered[1]
+    given[answer["job"][answer["slots"] > 0]] = True
+    rows["reason"] = np.where(given[jobs], UNPLACED, LEFT)
+    rows["place"] = -1
