@@ -11,6 +11,7 @@ from gpuschedlab.errors import PolicyError, RunError
 from gpuschedlab.parse import blame, word_of
 
 if TYPE_CHECKING:
+    from gpuschedlab.metrics import MetricTable
     from gpuschedlab.sim import Run, Scenario
 
 COLUMNS = (
@@ -51,6 +52,12 @@ class Comparison:
 
         return compare(self.runs, list(metrics), **options)
 
+    def show(self, metrics: Iterable[str] = COLUMNS, **options) -> "MetricTable":
+        """The table as a person reads it ("average JCT", "2.30 h"); parameters as of `table`."""
+        from gpuschedlab.metrics import MetricTable
+
+        return MetricTable(self.table(metrics, **options))
+
     def summary(self) -> dict[str, dict]:
         """All metrics by policy."""
         return {name: run.summary() for name, run in self.runs.items()}
@@ -70,7 +77,11 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         failed = "".join(f"<p>{escape(name)} failed: {escape(why)}</p>" for name, why in self.failed.items())
-        return self.table()._repr_html_() + failed
+        return self.show()._repr_html_() + failed
+
+    def __repr__(self) -> str:
+        failed = "".join(f"\n{name} failed: {why}" for name, why in self.failed.items())
+        return f"{self.show()}{failed}"
 
 
 def compare(what: "Scenario | pl.DataFrame | Mapping[str, Run]", *more, **options) -> "Comparison | pl.DataFrame":

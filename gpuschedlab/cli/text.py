@@ -3,10 +3,6 @@
 import json
 import math
 
-SCALES = ((1.0, "s"), (60.0, "min"), (3600.0, "h"), (86_400.0, "d"))
-SHARES = ("late", "utilisation", "fragmentation", "unfair_fraction", "slo_attainment", "slo_violation")
-EXACT = ("seconds",)  # times of this machine, not of the simulation: always in s
-
 
 def metrics_table(frame) -> str:
     """Lay out a frame of `gpuschedlab.metrics.compare`: labels, units, one row per policy.
@@ -25,8 +21,10 @@ def metrics_table(frame) -> str:
                 min            %
     fifo       90.0         50.0
     """
+    from gpuschedlab.metrics.display import column
+
     columns = [("policy", "", frame["policy"].to_list())]
-    columns += [_column(name, frame[name].to_list()) for name in frame.columns[1:]]
+    columns += [column(name, frame[name].to_list()) for name in frame.columns[1:]]
     return grid([[*_stacked(label), unit, *cells] for label, unit, cells in columns])
 
 
@@ -34,31 +32,6 @@ def _stacked(label: str) -> list[str]:
     """Label on two lines, so that columns are as narrow as their numbers."""
     first, _, last = label.rpartition(" ")
     return [first, last]
-
-
-def _column(name: str, values: list) -> tuple[str, str, list[str]]:
-    """Label, unit and cells of a metric."""
-    from gpuschedlab.metrics import METRICS
-
-    metric = METRICS[name]
-    if name in SHARES:
-        return metric.label, "%", [_formatted(v, 100.0, 1) for v in values]
-    if metric.unit == "GPU-s":
-        return metric.label, "GPU-h", [_formatted(v, 1 / 3600, 2) for v in values]
-    if metric.unit != "s":
-        whole = all(v is None or isinstance(v, int) for v in values)
-        return metric.label, metric.unit, [_formatted(v, 1.0, 0 if whole else 3) for v in values]
-    known = sorted(v for v in values if v is not None)
-    middle = known[len(known) // 2] if known else 0.0
-    # A unit up once there are two of it and more: 90 min, 1.9 h and 40 h, but 3.2 d.
-    scale, unit = SCALES[0] if name in EXACT else next((s for s in reversed(SCALES) if middle >= 2 * s[0]), SCALES[0])
-    least = min((v for v in known if v > 0), default=1.0) / scale
-    digits = max(0, min(3, 2 - math.floor(math.log10(least))))
-    return metric.label, unit, [_formatted(v, 1 / scale, digits) for v in values]
-
-
-def _formatted(value, factor: float, digits: int) -> str:
-    return "-" if value is None else f"{value * factor:,.{digits}f}"
 
 
 def grid(columns: list[list[str]]) -> str:
@@ -107,7 +80,9 @@ def metric_cell(name: str, value) -> tuple[str, str]:
     >>> metric_cell("makespan", 180_000.0)
     ('2.08', 'd')
     """
-    _, unit, (cell,) = _column(name, [value])
+    from gpuschedlab.metrics.display import column
+
+    _, unit, (cell,) = column(name, [value])
     return cell, unit
 
 

@@ -4,6 +4,7 @@ Times of jobs (`times`), fairness (`fairness`), use of the cluster (`usage`), de
 in one row (`table`). Per-job functions return arrays, one entry a measured job; the rest return one number.
 """
 
+from gpuschedlab.metrics.display import MetricTable
 from gpuschedlab.metrics.fairness import finish_time_fairness, finish_time_fairness_by_type, unfair_fraction
 from gpuschedlab.metrics.merged import merged_shares
 from gpuschedlab.metrics.pools import pool_levels
@@ -16,6 +17,7 @@ __all__ = [
     "METRICS",
     "GpuTime",
     "Metric",
+    "MetricTable",
     "Spread",
     "bounded_slowdown",
     "compare",
