@@ -197,7 +197,7 @@ def test_an_offline_phase_of_no_size_is_refused(stretch, options):
 
 @pytest.mark.parametrize("others", ["selftune", ("self-tune",), ("autosched",)])
 def test_a_contest_of_unknown_tuners_is_refused(stretch, others):
-    with pytest.raises(EstimatorError, match="expected a tuple of some of default, fixed, no-causal"):
+    with pytest.raises(EstimatorError, match="expected a tuple of some of default, fixed, thesis"):
         Contest(scenario(stretch), lab.Tiresias(), others=others)
 
 

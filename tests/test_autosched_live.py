@@ -353,6 +353,6 @@ def test_tune_keeps_its_decisions_and_resumes(tmp_path, capsys, monkeypatch):
 
 
 def test_tuner_options_reach_the_loop(stretch):
-    contest = make(stretch, tuner=Tuner(iterations=1, proposals=1), others=())
+    contest = make(stretch, tuner=Tuner(iterations=1), others=())
     list(contest.hour())
     assert max(t.round for t in contest.tuning.trials) == 1

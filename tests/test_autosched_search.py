@@ -9,7 +9,7 @@ import pytest
 
 from gpuschedlab.autosched.tuner.measure import Measurement
 from gpuschedlab.autosched.tuner.samplers import SAMPLERS, BlueFin, LatinHypercube, Random, Sampler
-from gpuschedlab.autosched.tuner.search import IDLE, Tuner
+from gpuschedlab.autosched.tuner.search import Tuner
 from gpuschedlab.autosched.tuner.space import Space
 from gpuschedlab.errors import EstimatorError, PolicyError
 from gpuschedlab.policies import ALL, Lucid, Themis, Tiresias
@@ -194,7 +194,7 @@ def space():
 
 def search(space, model=None, rng=0, hints=(), **options):
     probe = Fake(space)
-    tuner = Tuner(**{"proposals": 0, "memory": 0, "patience": 99} | options)
+    tuner = Tuner(**{"iterations": 40, "spread": 0.0} | options)
     return tuner.tune(probe, space, Themis(lease_term=600.0), hints=hints, model=model, rng=rng), probe
 
 
@@ -221,7 +221,7 @@ def test_projection_keeps_constraints():
     """Step 2: thresholds ascend, one fewer than queues, whatever is asked."""
     space = Space(Tiresias(), ["queues", "thresholds"])
     probe = Fake(space)
-    found = Tuner(sampler="random").tune(probe, space, Tiresias())
+    found = Tuner(40, sampler="random", spread=0.0).tune(probe, space, Tiresias())
     moved = [t for t in found.trials if not np.allclose(t.asked, t.u)]
     assert len(moved) > 20
     for t in found.trials:
@@ -273,13 +273,6 @@ def test_a_model_that_foretells_all_too_little_still_finds_the_better(space):
     assert timid.best.reward == plain.best.reward > 1.2
 
 
-def test_a_search_ends_when_nothing_that_the_model_favours_makes_a_difference(space, monkeypatch):
-    """All configurations are worth the same within 0.5 %: four favourites are measured, and no more; elsewhere more are."""
-    monkeypatch.setattr(f"{__name__}.worth", lambda u: 100.0 + 0.5 * u[0])
-    assert search(space, Omniscient(space), proposals=4, scope=False)[0].measured == 6
-    assert search(space, Omniscient(space), proposals=0, scope=False)[0].measured > 20
-
-
 def test_measurement_is_the_probes(space):
     """Step 4: rewards are the reference's value over the measured one."""
     found, _ = search(space)
@@ -319,13 +312,31 @@ class Doubtful(Omniscient):
 
 
 def test_scope_leaves_free_what_may_exceed_the_best(space):
-    """Step 6 at the goal itself: what cannot be better is fixed; where the model may err, only what does not matter is."""
+    """Step 6 at the goal itself: what cannot be better is fixed; where the model may err, only what does not matter is.
+
+    As printed, the mean alone counts.
+    """
     best = space.decode([0.2, 0.0, 0.1, 0.5])
     every = {"lease_term", "priority", "f", "threshold"}
-    for model, fixed in ((Omniscient, every), (Doubtful, {"priority", "threshold"})):
-        found = Tuner(iterations=1, proposals=0, memory=0).tune(Fake(space), space, best, model=model(space))
+    for model, doubt, fixed in (
+        (Omniscient, True, every),
+        (Doubtful, True, {"priority", "threshold"}),
+        (Doubtful, False, every),
+    ):
+        tuner = Tuner(iterations=1, spread=0.0, doubt=doubt)
+        found = tuner.tune(Fake(space), space, best, model=model(space))
         held = set(found.trials[-1].fixed) if len(found.trials) > 2 else every
         assert held == fixed
+
+
+def test_as_printed_a_model_that_predicts_too_little_rejects_all(space):
+    """Algorithm 3, line 9, takes the measured best: 40 rounds, none spread, and nothing but the start is measured."""
+    tuner, model = Tuner.thesis(epsilon=1.0, scope=False), Omniscient(space, wrong=-0.7)
+    found = tuner.tune(Fake(space), space, Themis(lease_term=600.0), model=model)
+    assert [t.round for t in found.trials] == list(range(-1, 41))
+    assert found.measured == 2
+    again = list(tuner.steps(Fake(space), space, Themis(), model=model, wide=False))[-1]
+    assert again.trials[-1].round == 40, "every search is alike"
 
 
 def test_hints_are_tried_before_anything_is_sampled(space):
@@ -335,36 +346,17 @@ def test_hints_are_tried_before_anything_is_sampled(space):
         (hint, "measured") for hint in hints
     ]  # bad as the second is
     assert found.best.policy == hints[0]
-    assert search(space, hints=hints, iterations=1)[0].trials[-1].policy == hints[0]
+    assert [t.round for t in found.trials[:5]] == [-3, -2, -1, 0, 1]
 
 
-@pytest.mark.parametrize("patience", [1, 4])
-def test_a_search_ends_after_measurements_in_vain(space, patience):
-    """From the goal nothing is better: `patience` samples are measured, and no more; without a model all are."""
-    goal = [space.decode([0.2, 1.0, 0.1, 0.5])]
-    found, _ = search(space, Omniscient(space), hints=goal, patience=patience, epsilon=0.0, scope=False)
-    assert found.measured == 3 + patience
-    assert search(space, hints=goal, patience=patience)[0].trials[-1].round == 40
-
-
-@pytest.mark.parametrize(("better", "patience", "sampled"), [("first", 1, 0), ("first", 3, 2), ("last", 1, 1)])
-def test_what_is_tried_first_in_vain_ends_a_search_too(space, better, patience, sampled):
-    """All of it is measured; samples follow where the last was progress, or where there is patience left."""
-    goal, bad = space.decode([0.2, 1.0, 0.1, 0.5]), space.decode([0.9, 0.0, 0.9, 0.0])
-    hints = [goal, bad] if better == "first" else [bad, goal]
-    found, _ = search(space, Omniscient(space), hints=hints, patience=patience, epsilon=0.0, scope=False)
-    assert [t.policy for t in found.trials[2:4]] == hints
-    assert found.measured == 4 + sampled
-
-
-def test_a_search_ends_where_nothing_is_left_to_measure(monkeypatch):
-    """Two configurations in all: after `IDLE` rounds in a row that lead to them."""
+def test_nothing_is_measured_twice(monkeypatch):
+    """Two configurations in all."""
     monkeypatch.setattr(f"{__name__}.worth", lambda u: 100.0 + u[0])
     space = Space(Themis(), ["priority"])
-    found = Tuner(sampler="random").tune(Fake(space), space, Themis())
-    assert found.measured == 2
-    assert [t.fate for t in found.trials[-IDLE:]] == ["known"] * IDLE
-    assert found.trials[-1].round < 40
+    probe = Fake(space)
+    found = Tuner(20, sampler="random").tune(probe, space, Themis(), hints=[Themis()])
+    assert probe.calls == found.measured == len(found.ranking) == 2
+    assert [t.fate for t in found.trials].count("known") == 21
 
 
 class Recorder(Sampler):
@@ -381,19 +373,17 @@ class Recorder(Sampler):
 RECORDED: dict = {}
 
 
-@pytest.mark.parametrize("modelled", [False, True])
-def test_samplers_begin_at_the_best_and_are_told_where_they_were_led_to(space, monkeypatch, modelled):
-    """Step 5: also of what is known; without a model they begin at what is in force."""
+@pytest.mark.parametrize("spread", [0.0, 0.25])
+def test_samplers_begin_at_the_best_and_are_told_where_they_were_led_to(space, monkeypatch, spread):
+    """Step 5: also of what is known; as printed they begin at what is in force."""
     monkeypatch.setitem(SAMPLERS, "recorder", Recorder)
     RECORDED.clear()
     best = space.decode([0.3, 0.0, 0.1, 0.5])
-    model = Omniscient(space) if modelled else None
-    hints = [best] if modelled else []
-    found, _ = search(space, model, sampler="recorder", hints=hints, iterations=4, scope=False, reject=False)
-    assert RECORDED["start"].tolist() == space.encode(best if modelled else Themis(lease_term=600.0)).tolist()
+    found, _ = search(space, sampler="recorder", hints=[best], iterations=4, spread=spread)
+    assert RECORDED["start"].tolist() == space.encode(best if spread else Themis(lease_term=600.0)).tolist()
     asked = [t for t in found.trials if t.asked[-1] == 1.7]
     assert [t.fate for t in asked] == ["measured", *["known"] * (len(asked) - 1)]
-    assert len(asked) == 4 - len(hints) == len(RECORDED["told"])
+    assert len(asked) == (3 if spread else 4) == len(RECORDED["told"])
     for (u, reward), trial in zip(RECORDED["told"], asked):
         assert u.tolist() == trial.u.tolist() != trial.asked.tolist()
         assert reward == trial.reward
@@ -408,88 +398,38 @@ def test_what_a_search_takes_is_all_its_time_but_the_watchers(space, monkeypatch
             return super().ask()
 
     monkeypatch.setitem(SAMPLERS, "slow", Slow)
-    tuner = Tuner(sampler="slow", iterations=5, proposals=0, memory=0, patience=99)
+    tuner = Tuner(sampler="slow", iterations=5, spread=0.0)
     assert tuner.tune(Fake(space), space, Themis()).seconds >= 5 * 0.02
     begin = time.perf_counter()
-    for found in Tuner(iterations=5, proposals=0, memory=0).steps(Fake(space), space, Themis()):
+    for found in Tuner(iterations=5, spread=0.0).steps(Fake(space), space, Themis()):
         time.sleep(0.1)
         assert found.seconds <= time.perf_counter() - begin - 0.1 * len(found.trials)
 
 
 def test_when_all_is_fixed_the_search_ends(space):
     best = space.decode([0.2, 0.0, 0.1, 0.5])
-    assert len(Tuner(proposals=0, memory=0).tune(Fake(space), space, best, model=Omniscient(space)).trials) == 2
-    assert len(Tuner(proposals=3, memory=0).tune(Fake(space), space, best, model=Omniscient(space)).trials) == 5
+    for spread, rounds in ((0.0, 0), (0.5, 3)):
+        tuner = Tuner(iterations=6, spread=spread, reject=False)
+        assert len(tuner.tune(Fake(space), space, best, model=Omniscient(space)).trials) == 2 + rounds
 
 
-def test_the_models_favourites_are_tried_first(space):
-    found, _ = search(space, Omniscient(space), proposals=3, iterations=3, epsilon=0.0)
-    tried = [worth(t.u) for t in found.trials[2:]]
-    assert [t.u[1] for t in found.trials[2:4]] == [0.0, 1.0]  # that in force is the first of priority 1
-    assert tried[0] < tried[2]
-    assert max(tried) < 65 < worth(found.trials[0].u)
-    assert [t.round for t in found.trials] == [-1, 0, 1, 2, 3]
+def test_rounds_are_spread_over_the_box_first(space):
+    """With a model the best of a pool in its order, without one a Latin hypercube."""
+    given = {"spread": 1.0, "iterations": 8, "epsilon": 0.0}
+    tried = [worth(t.u) for t in search(space, Omniscient(space), **given)[0].trials[2:]]
+    assert tried == sorted(tried)
+    assert max(tried) < 80 < worth(space.encode(Themis()))
+    plain = search(space, **given)[0].trials[2:]
+    assert sorted(int(8 * t.asked[2]) for t in plain) == list(range(8))
+    assert np.mean([worth(t.u) for t in plain]) > max(tried)
 
 
-def test_favourites_are_of_each_kind_in_turn(space):
-    """A model that holds every configuration of one priority to be the better one still lets the other be tried."""
-
-    class Partial(Omniscient):
-        def predict(self, u):
-            found = super().predict(u).mean + 5 * np.atleast_2d(u)[:, 1]
-            return Seen(found, found)
-
-    found, _ = search(space, Partial(space), proposals=3, iterations=3, epsilon=0.0, scope=False)
-    kinds = [t.u[1] for t in found.trials[1:]]
-    assert kinds == [1.0, 0.0, 1.0, 0.0]  # that in force is the first
-    first, other, second = (worth(t.u) for t in found.trials[2:])
-    assert max(first, other) < 65
-    assert first < second
-
-
-@pytest.mark.parametrize(("kind", "kinds"), [(0.0, [0.0, 1.0]), (1.0, [0.0, 0.0])])
-def test_a_hint_counts_as_a_favourite_of_its_kind(space, kind, kinds):
-    """As does what is in force, of kind 1; two favourites follow the hint, then what the sampler asks for."""
-    hint = space.decode([0.6, kind, 0.6, 0.5])
-    given = {"hints": (hint,), "epsilon": 0.0, "scope": False, "iterations": 4}
-    found, _ = search(space, Omniscient(space), proposals=2, **given)
-    assert found.trials[2].policy == hint
-    assert [t.u[1] for t in found.trials[3:5]] == kinds
-    assert max(worth(t.u) for t in found.trials[3:5]) < 65 < worth(found.trials[0].u)
-    more, _ = search(space, Omniscient(space), proposals=3, **given)
-    assert [t.u.tolist() for t in more.trials[:5]] == [t.u.tolist() for t in found.trials[:5]]
-    assert more.trials[5].u.tolist() != found.trials[5].u.tolist()
-
-
-def test_without_a_hint_what_was_best_before_is_tried_first(space):
-    """A corner that a pool of 8 points does not meet: of four that the model remembers the best is asked."""
-    corner = [0.2, 0.0, 0.1, 0.5]
-    model = Omniscient(space, remembered=[[1.0, 1.0, 1.0, 0.0], [0.9, 1.0, 0.9, 0.1], [0.8, 1.0, 0.8, 0.2], corner])
-    hint = space.decode([0.6, 0.0, 0.6, 0.5])
-    for memory, hints in ((4, ()), (3, ()), (0, ()), (4, (hint,))):
-        given = {"proposals": 1, "iterations": 2, "epsilon": 0.0, "pool": 8}
-        found, _ = search(space, model, memory=memory, hints=hints, **given)
-        tried = [t.u.tolist() for t in found.trials[2:]]
-        assert (tried[0] == pytest.approx(corner)) is (memory == 4 and not hints)
-        assert corner not in [pytest.approx(u) for u in tried[1:]]
-        assert (found.trials[2].policy == hint) is bool(hints)
-
-
-@pytest.mark.parametrize("better", [0.99, 1.005, 1.02])
-def test_of_the_past_only_what_is_predicted_to_be_better_is_tried(space, better):
-    """A twin of what is in force would take the place of a favourite, and end the search."""
-
-    class Judged(Omniscient):
-        def predict(self, u):
-            near = np.all(np.isclose(np.atleast_2d(u)[:, :-1], past), axis=1)
-            mean = np.where(near, np.log(better), super().predict(u).mean - now)
-            return Seen(mean, mean)
-
-    past = [0.2, 0.0, 0.1, 0.5]
-    now = Omniscient(space).predict([*space.encode(Themis(lease_term=600.0)), 0.0]).mean[0]
-    found, _ = search(space, Judged(space, remembered=[past]), proposals=1, memory=1, iterations=1, epsilon=0.0)
-    assert (found.trials[2].u.tolist() == pytest.approx(past)) is (better > 1.01)
-    assert len(found.trials) == 3
+def test_a_check_is_a_short_search(space):
+    hints = [space.decode([0.3, 1.0, 0.1, 0.5])]
+    for wide, rounds in ((True, 30), (False, 3)):
+        *_, found = Tuner(30, check=3, scope=False).steps(Fake(space), space, Themis(), hints=hints, wide=wide)
+        assert [t.round for t in found.trials] == list(range(-2, rounds + 1))
+        assert found.trials[2].policy == hints[0]
 
 
 def test_same_seed_same_search(space):
@@ -501,7 +441,7 @@ def test_same_seed_same_search(space):
 
 def test_steps_can_be_watched_and_left(space):
     seen = []
-    for found in Tuner().steps(Fake(space), space, Themis()):
+    for found in Tuner(40).steps(Fake(space), space, Themis()):
         seen.append(len(found.trials))
         if len(seen) == 5:
             break
@@ -516,8 +456,8 @@ def test_steps_can_be_watched_and_left(space):
         {"iterations": -1},
         {"gamma": 0.0},
         {"pool": 0},
-        {"memory": -1},
-        {"patience": 0},
+        {"check": -1},
+        {"spread": 2.0},
     ],
 )
 def test_a_tuner_that_makes_no_sense_is_refused(options):

@@ -22,7 +22,7 @@ DECLARED = {
     Runtime: (EstimatorError, {"trees": 0, "depth": 1.5, "rate": 2.0, "recurrent": 3, "half_life": np.nan}),
     Tuner: (
         EstimatorError,
-        {"iterations": -1, "sampler": "magic", "epsilon": 1.5, "gamma": 0, "pool": 0, "patience": 0},
+        {"iterations": -1, "sampler": "magic", "epsilon": 1.5, "gamma": 0, "pool": 0, "spread": 2},
     ),
     Aggregator: (EstimatorError, {"window": 0, "ratio": 1, "most": 0, "room": 0}),
     Amount: (TraceError, {"days": 0, "jobs": 0, "rate": 0, "load": -1, "cluster_gpus": 0}),

@@ -59,7 +59,11 @@ class Contest:
         self.samples = gather(scenario.past, self.space, instants=instants, configurations=configurations)
         self.loops, self.simulations = {}, {}
         for name in (*others, "autosched"):
-            first = best_fixed(scenario, self.space).best.policy if name == "fixed" else self.space.policy
+            first = (
+                best_fixed(scenario, self.space, rounds=60, searches=1).best.policy
+                if name == "fixed"
+                else self.space.policy
+            )
             simulation = self.simulations[name] = scenario.simulation(first)
             if name in METHODS:
                 causal = METHODS[name].causal  # each learns on its own

@@ -2,6 +2,7 @@
 
 import math
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -40,8 +41,8 @@ def add(parser):
     )
     add_scenario(parser)
     group = parser.add_argument_group("tuning")
-    group.add_argument("--rounds", type=whole, default=40, metavar="T", help="configurations per search (default 40)")
-    group.add_argument("--threshold", type=positive, default=1.1, help="gain above which to switch (default 1.1)")
+    group.add_argument("--rounds", type=whole, metavar="T", help="rounds of a wide search (default: the method's)")
+    group.add_argument("--threshold", type=positive, default=1.03, help="gain above which to switch (default 1.03)")
     group.add_argument("--horizon", type=positive, default=72.0, metavar="H", help="hours of the forecast (default 72)")
     group.add_argument(
         "--similarity",
@@ -132,7 +133,7 @@ class _Loops:
         }
 
     def _loop(self, method: str, simulation) -> list:
-        from gpuschedlab.autosched import METHODS, Journal, Tuner, attach
+        from gpuschedlab.autosched import METHODS, Journal, attach
 
         args = self.args
         identity = {"method": method, "what files and classes hold": self._content()}
@@ -143,7 +144,9 @@ class _Loops:
             simulation,
             history=self.scenario.history,
             model=self.model() if METHODS[method].causal else None,
-            tuner=Tuner(args.rounds),
+            tuner=METHODS[method].tuner
+            if args.rounds is None
+            else replace(METHODS[method].tuner, iterations=args.rounds),
             horizon=args.horizon * HOUR,
             similarity=args.similarity,
             predictor=args.predictor,
