@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -41,6 +42,7 @@ def gather(
     horizon: float = HORIZON,
     load: float = 1.0,
     rng=None,
+    progress: Callable[[int], None] | None = None,
     **parts,
 ) -> pl.DataFrame:
     """Measure configurations at instants of the past, each on the jobs that were there and those that then came.
@@ -63,6 +65,8 @@ def gather(
         Part of all GPUs below which arrivals are multiplied; 0: all stays as it was.
     rng : int or numpy.random.Generator, optional
         Default: the scenario's seed.
+    progress : callable, optional
+        Called after each instant with the number of instants that are done.
 
     Returns
     -------
@@ -109,6 +113,8 @@ def gather(
             policy, u = space.project(plan.ask())
             found.append((u, probe(policy)))
         rows += [{"segment": float(segment)} | sample(u, names, m, reference, probe.objective) for u, m in found]
+        if progress is not None:
+            progress(segment + 1)
     return pl.DataFrame(rows)
 
 
