@@ -1,6 +1,9 @@
 """AutoSched at its doors: what does not fit is refused at once, by a message with the way out."""
 
 import pickle
+import re
+import subprocess
+import sys
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -23,10 +26,12 @@ from gpuschedlab.autosched import (
     true_forecast,
 )
 from gpuschedlab.autosched.causal.graph import full_graph
+from gpuschedlab.autosched.controller import Decision
 from gpuschedlab.autosched.forecast.arrivals import DISTANCES
 from gpuschedlab.autosched.forecast.ranges import MODELS
 from gpuschedlab.autosched.tuner.offline import layers_of
-from gpuschedlab.cli import main
+from gpuschedlab.cli import main, progress, tune
+from gpuschedlab.cli.decisions import Rows
 from gpuschedlab.cli.tune import PREDICTORS, SIMILARITIES
 from gpuschedlab.errors import EstimatorError, PolicyError, RunError, TraceError
 from gpuschedlab.knobs import Knob
@@ -250,9 +255,156 @@ def test_a_journal_that_was_not_resumed_is_never_appended_to(stretch, tmp_path):
         Journal(path, {"a": 1}, resume=True)
 
 
-def test_tune_asks_for_a_history_before_it_begins(stretch, tmp_path, capsys, monkeypatch):
+TUNE = ["tune", "--cluster", "8x8", "--hours", "2", "--rounds", "2"]
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_tune_asks_for_a_history_before_it_begins(stretch, here, capsys):
     stretch[1].write_parquet("b.parquet")
-    assert main(["tune", "--trace", "b.parquet", "--cluster", "8x8", "--hours", "2", "--rounds", "2"]) != 0
+    assert main([*TUNE, "--trace", "b.parquet"]) == 2
     assert "Give --history DAYS" in capsys.readouterr().err
-    assert not (tmp_path / "runs").exists()
+    assert not (here / "runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("methods", "said"),
+    [
+        ("autoshed", "--methods autoshed: expected some of default, fixed, autosched, .* Did you mean autosched[?]"),
+        ("default no-contoller", "--methods no-contoller: .* Did you mean no-controller[?]"),
+        ("xyzzy", "--methods xyzzy: expected some of .*optimal[.]$"),
+    ],
+)
+def test_an_unknown_method_is_wrong_usage_with_a_suggestion(here, methods, said, capsys):
+    assert main(["tune", "--methods", *methods.split()]) == 2
+    found = capsys.readouterr()
+    assert re.search(said, found.err.strip())
+    assert (found.out, found.err.count("\n")) == ("", 1)
+
+
+@pytest.mark.parametrize(
+    ("methods", "expected"),
+    [("default selftune autosched", "expected selftune.jsonl or autosched.jsonl"), ("default fixed", "do not tune")],
+)
+def test_tune_resumes_nothing_where_nothing_is_kept(here, methods, expected, capsys):
+    assert main([*TUNE, "--methods", *methods.split(), "--resume"]) == 2
+    found = capsys.readouterr()
+    assert "--resume: found no decisions in runs/tune; " in found.err
+    assert expected in found.err
+    assert "Leave --resume out to begin anew" in found.err
+    assert found.out == ""
+    assert not (here / "runs").exists()
+
+
+def test_a_method_that_was_not_reached_begins_when_the_others_are_resumed(stretch, here, capsys):
+    stretch[1].write_parquet("b.parquet")
+    words = [*TUNE, "--trace", "b.parquet", "--methods", "default", "selftune"]
+    assert main(words) == 0
+    assert main([*words, "no-controller", "--resume"]) == 0
+    told = capsys.readouterr().out
+    assert "selftune: resumed after 2 decisions" in told
+    assert "no-controller: resumed" not in told
+    assert len((here / "runs/tune/no-controller.jsonl").read_text().splitlines()) == 3
+
+
+def test_tune_says_what_it_is_about_to_do_before_it_reads_or_imports_anything(here, capsys, monkeypatch):
+    def interrupted(args):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(tune, "read_scenario", interrupted)
+    assert main(["tune"]) == 130
+    found = capsys.readouterr()
+    first = "tuning tiresias on venus, 72 h, load 1.1, cluster 32x8, seed 0: default, selftune, autosched"
+    assert found.out.splitlines() == [first, "reading the trace"]
+    assert "interrupted; no decision was taken" in found.err
+    assert main(["tune", "--hours", "5"]) == 130  # options of one's own: nothing else changes
+    assert capsys.readouterr().out.splitlines()[0] == first.replace("72 h, load 1.1", "5 h").replace("32x8", "70x8")
+    script = (
+        "import sys; from gpuschedlab.cli import tune; print(*{'numba', 'gpuschedlab.sim', 'xgboost'} & {*sys.modules})"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == ""
+
+
+def test_every_phase_of_tune_is_followed(here, capsys, monkeypatch):
+    """Where there is no terminal: a line when it begins, and others while it lasts."""
+    monkeypatch.setattr(progress, "EVERY", 0.02)
+    small = [
+        "--cluster",
+        "4x8",
+        "--jobs",
+        "120",
+        "--load",
+        "1.1",
+        "--history",
+        "1",
+        "--hours",
+        "2",
+        "--rounds",
+        "2",
+        "--methods",
+        "default",
+        "fixed",
+        "autosched",
+    ]
+    assert main(["tune", *small]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    begun = [line for line in lines if " so far" not in line]
+    phases = [
+        "reading the trace",
+        "default: running",
+        "fixed: searching",
+        "fixed: running",
+        "offline phase",
+        "learning the causal model",
+    ]
+    at = [next(i for i, line in enumerate(begun) if line.startswith(phase)) for phase in phases]
+    assert at == sorted(at)
+    assert any(re.match(r"offline phase: .*: [1-9]\d* of 16 instants, \d+ s so far", line) for line in lines)
+    assert any(re.match(r"autosched: \d of \d h, \d+ s so far", line) for line in lines)
+    assert sum("as good as" in line for line in lines) == 1
+
+
+def test_a_bar_follows_on_a_terminal(capsys, monkeypatch):
+    monkeypatch.setattr(progress.sys.stderr, "isatty", lambda: True, raising=False)
+    shown = progress.Progress(progress.sys.stdout)
+    with shown.phase("offline phase", 4, "instants") as advance:
+        advance(1)
+        shown.say("a row")
+        advance(4)
+    found = capsys.readouterr()
+    assert found.out == "offline phase\na row\n"
+    assert "0 of 4 instants" in found.err
+
+
+def decision(hour, gain=1.0, cause="hour", switched=False, measured=3, **knobs):
+    policy = lab.Tiresias(**knobs)
+    return Decision(hour * HOUR, cause, policy, switched, gain, "", None, 10, 10, 0.1, measured)
+
+
+def test_decisions_in_which_nothing_happens_share_a_row():
+    rows, found = Rows("selftune", {"queues": 2, "thresholds": (57_600.0,)}, 1.1), []
+    for d in [
+        decision(0, measured=0),
+        decision(1, 1.004),
+        decision(2, 1.2),
+        decision(2.5, 1.3, "burst", True, queues=3, thresholds=(9.5, 1e6)),
+        *(decision(h, 1.0) for h in range(3, 8)),
+        decision(8, 1.06),
+        decision(9, 1.08, "hour", True, queues=3, thresholds=(9.5, 1e5)),
+        decision(10, measured=0),
+    ]:
+        found += rows.add(d)
+    assert [" ".join(row.split()) for row in [*found, *rows.rest()]] == [
+        "selftune 0.0 to 1.0 2 3 1.00 kept: no better configuration",
+        "selftune 2.0 1 3 1.20 kept: gain not confirmed",
+        "selftune 2.5 1 3 1.30 switched (burst of arrivals): queues 2 -> 3, thresholds (57,600) -> (9.5, 1,000,000)",
+        "selftune 3.0 to 8.0 6 18 1.06 kept: gain below the threshold",
+        "selftune 9.0 1 3 1.08 switched after repeated gains: thresholds (9.5, 1,000,000) -> (9.5, 100,000)",
+        "selftune 10.0 1 0 1.00 kept: no jobs in the forecast",
+    ]
+    assert rows.rest() == []

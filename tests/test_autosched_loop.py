@@ -559,6 +559,9 @@ def test_a_journal_of_another_loop_is_never_written_to(trace, tmp_path):
     kept = path.read_text()
     with pytest.raises(RunError, match="Resume it"):
         Journal(path, {"seed": 1})
+    with pytest.raises(RunError, match="none.jsonl: found no journal to resume.*Begin it without resume"):
+        Journal(tmp_path / "none.jsonl", {"seed": 1}, resume=True)
+    assert not (tmp_path / "none.jsonl").exists()
     with pytest.raises(RunError, match="seed 1 .now 2."):
         Journal(path, {"seed": 2}, resume=True)
     assert path.read_text() == kept

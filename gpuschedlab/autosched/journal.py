@@ -20,12 +20,13 @@ class Journal:
     identity : dict
         Plain values that a resumed loop must share: policy, trace, cluster, seed, options.
     resume : bool
-        Whether decisions that are there are kept; without it an existing file is an error.
+        Whether the loop goes on after the decisions that are there, and there must be a file; without it there must be none.
 
     Raises
     ------
     RunError
-        The file exists and is not to be resumed, is of another loop, is no journal, or cannot be written.
+        The file exists though it is not to be resumed, or is missing though it is; is of another loop, is no journal,
+        or cannot be written.
     """
 
     def __init__(self, path, identity: dict, *, resume: bool = False):
@@ -34,7 +35,9 @@ class Journal:
         self.records: list[dict] = []
         if self.path.exists() and not resume:
             raise RunError(f"{self.path}: found a journal; expected a new file. Resume it, or name another.")
-        if self.path.exists():
+        if resume:
+            if not self.path.exists():
+                raise RunError(f"{self.path}: found no journal to resume; expected one. Begin it without resume.")
             self.records = self._read()
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)

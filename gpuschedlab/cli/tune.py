@@ -1,5 +1,6 @@
 """`gpuschedlab tune`: a closed loop that tunes a scheduler while it runs, compared with other methods."""
 
+import difflib
 import math
 import sys
 from dataclasses import replace
@@ -7,10 +8,12 @@ from pathlib import Path
 
 import polars as pl
 
-from gpuschedlab.cli.inputs import DAY, add_scenario, named, one_in, positive, read_scenario, whole
+from gpuschedlab.cli.decisions import Rows, header
+from gpuschedlab.cli.inputs import CLUSTER, DAY, add_scenario, named, one_in, positive, read_scenario, whole
 from gpuschedlab.cli.parser import add_json, policies_help
+from gpuschedlab.cli.progress import Progress
 from gpuschedlab.cli.text import as_json, grid
-from gpuschedlab.errors import RunError
+from gpuschedlab.errors import EstimatorError
 
 COMPARED = ("default", "selftune", "autosched")
 SAME = (
@@ -23,6 +26,12 @@ HOUR = 3600.0
 SIMILARITIES = ("manhattan", "euclidean", "cosine", "pearson")
 PREDICTORS = ("xgboost", "lightgbm", "forest", "mlp", "logistic")
 """What `GlobalGenerator` and `RangePredictor` take, which are not loaded to show help."""
+CASE = {"days": 3.0, "jobs": 2000, "load": 1.1, "history": "7", "cluster": "32x8", "restart": 60.0}
+"""Used where none of these is given: more work than the cluster can do at once, so that knobs matter."""
+INSTANTS = 16
+"""Instants of the history at which the offline phase measures configurations."""
+UNSET = {"days": None, "jobs": None, "load": None, "history": None, "cluster": CLUSTER, "restart": 0.0}
+"""The same options when none is given."""
 
 
 def add(parser):
@@ -30,6 +39,10 @@ def add(parser):
     parser.set_defaults(command=tune)
     parser.closing = policies_help
     parser.add_argument("--policy", default="tiresias", metavar="POLICY", help="policy to tune (default tiresias)")
+    parser.description += (
+        "\n\nWithout options of the trace and the cluster: three generated days of a busy cluster (2,000 jobs, load 1.1, 32x8 "
+        "GPUs, 60 s a restart),\nafter a history of seven."
+    )
     parser.add_argument("--hours", type=positive, metavar="H", help="length of the trace (instead of --days)")
     parser.add_argument(
         "--methods",
@@ -61,67 +74,134 @@ def add(parser):
 
 def tune(args) -> int:
     """Run the loops, print decisions as they are taken and the comparison; Ctrl-C keeps what was decided."""
+    methods = list(dict.fromkeys(args.methods))
+    _check_methods(methods)
+    _check_kept(args, methods)
+    _settle(args)
+    progress = Progress(sys.stderr if args.json else sys.stdout)
+    progress.say(_case(args, methods))
+    rows = []
+    try:
+        bench = _prepared(args, methods, progress)
+        for method in methods:
+            rows.append(bench.run(method))
+    except KeyboardInterrupt:
+        kept = (
+            f"decisions are in {args.out}. Add --resume to continue."
+            if _journals(args, methods)
+            else "no decision was taken."
+        )
+        print(f"gpuschedlab: interrupted; {kept}", file=sys.stderr)
+        return 130
+    goal = bench.space.policy.goal
+    if args.json:
+        print(as_json({"policy": bench.space.policy.name, "objective": goal, "methods": rows}))
+    else:
+        print("\n" + _table(rows, goal))
+    return 0
+
+
+def _check_methods(methods: list[str]) -> None:
+    """Raise EstimatorError for the first method that there is not; what has long been there needs no import."""
+    if set(methods) <= {*COMPARED, "fixed"}:
+        return
     from gpuschedlab.autosched import METHODS
 
-    wrong = [m for m in args.methods if m not in (*METHODS, "default", "fixed")]
-    if wrong:
-        raise RunError(f"--methods {wrong[0]}: expected some of default, fixed, {', '.join(METHODS)}.")
+    known = ("default", "fixed", *METHODS)
+    if wrong := [m for m in methods if m not in known]:
+        near = difflib.get_close_matches(wrong[0], known, 1)
+        hint = f" Did you mean {near[0]}?" if near else ""
+        raise EstimatorError(f"--methods {wrong[0]}: expected some of {', '.join(known)}.{hint}")
+
+
+def _journals(args, methods: list[str]) -> list[Path]:
+    """Journals of these methods that there are."""
+    return [path for m in methods if (path := Path(args.out) / f"{m}.jsonl").exists()]
+
+
+def _check_kept(args, methods: list[str]) -> None:
+    """Raise EstimatorError where there is nothing to resume."""
+    if args.resume and not _journals(args, methods):
+        tuned = [f"{m}.jsonl" for m in methods if m not in ("default", "fixed")]
+        expected = (
+            f"expected {' or '.join(tuned)}" if tuned else "nothing is kept of methods that do not tune on the way"
+        )
+        raise EstimatorError(
+            f"--resume: found no decisions in {args.out}; {expected}. Leave --resume out to begin anew, or give the folder "
+            "of the stopped run: --out FOLDER."
+        )
+
+
+def _settle(args) -> None:
+    """Fill in the length in days, and the case where none is given."""
     if args.hours:
         args.days = args.hours * HOUR / DAY
+    if args.trace == "venus" and all(getattr(args, name) == value for name, value in UNSET.items()):
+        for name, value in CASE.items():
+            setattr(args, name, value)
+
+
+def _case(args, methods: list[str]) -> str:
+    """First line: what is about to be compared, from the options alone."""
+    length = f", {args.days * 24:g} h" if args.days else ""
+    load = f", load {args.load:g}" if args.load else ""
+    return f"tuning {args.policy} on {args.trace}{length}{load}, cluster {args.cluster}, seed {args.seed}: {', '.join(methods)}"
+
+
+def _prepared(args, methods: list[str], progress: Progress) -> "_Loops":
+    """The trace is read, and checked to hold what the methods learn from."""
+    from gpuschedlab.autosched import METHODS
+
     policies = named([args.policy])
-    _, policy, scenario = one_in(policies, read_scenario(args)[0])
-    causal = [m for m in args.methods if m in METHODS and METHODS[m].causal]
+    with progress.phase("reading the trace"):
+        _, policy, scenario = one_in(policies, read_scenario(args)[0])
+    causal = [m for m in methods if m in METHODS and METHODS[m].causal]
     if causal and (scenario.history is None or not scenario.history.height):
-        raise RunError(
+        raise EstimatorError(
             f"--methods {causal[0]}: found no history to learn from; expected some. Give --history DAYS, which are cut from the "
             "beginning of the trace, or --history FILE; or other --methods, such as default selftune."
         )
-    bench = _Loops(args, scenario.replace(history=_before(scenario.history)), policy)
-    rows = []
-    try:
-        for method in dict.fromkeys(args.methods):
-            rows.append(bench.run(method))
-    except KeyboardInterrupt:
-        print(f"gpuschedlab: interrupted; decisions are in {args.out}. Add --resume to continue.", file=sys.stderr)
-        return 130
-    if args.json:
-        print(as_json({"policy": policy.name, "objective": policy.goal, "methods": rows}))
-    else:
-        print("\n" + _table(rows, policy.goal))
-    return 0
+    return _Loops(args, scenario.replace(history=_before(scenario.history)), policy, progress)
 
 
 class _Loops:
     """The same trace under one method after the other."""
 
-    def __init__(self, args, scenario, policy):
+    def __init__(self, args, scenario, policy, progress: Progress):
         from gpuschedlab.autosched import Space
 
         self.args, self.scenario, self.space = args, scenario, Space(scenario.fitted(policy))
-        self._samples = None
+        self.progress, self.end = progress, float(scenario.trace["submit"].max())
+        self._samples, self._headed = None, False
+        known = 0 if scenario.history is None else scenario.history.height
+        progress.say(f"{scenario.trace.height:,} jobs; history: {known:,} jobs; knobs: {', '.join(self.space.names)}")
 
     def model(self):
         """A causal model as the offline phase leaves it; a fresh one for each method."""
         from gpuschedlab.autosched import gather, train
 
         if self._samples is None:
-            self._say("offline phase: measuring configurations on the history")
-            self._samples = gather(self.scenario.past, self.space, horizon=self.args.horizon * HOUR)
-        return train(self._samples, self.space, rng=self.scenario.seed)
+            given = {"horizon": self.args.horizon * HOUR, "instants": INSTANTS}
+            with self.progress.phase("offline phase: measuring on the history", INSTANTS, "instants") as advance:
+                self._samples = gather(self.scenario.past, self.space, **given, progress=advance)
+        with self.progress.phase(f"learning the causal model from {self._samples.height} measurements"):
+            return train(self._samples, self.space, rng=self.scenario.seed)
 
     def run(self, method: str) -> dict:
         """One row of the comparison."""
         from gpuschedlab.autosched import METHODS, best_fixed, score
 
-        found, policy, decisions = None, self.space.policy, []
+        policy, decisions = self.space.policy, []
         if method == "fixed":
-            found = best_fixed(self.scenario, self.space)
+            with self.progress.phase("fixed: searching the best configuration on the trace itself"):
+                found = best_fixed(self.scenario, self.space)
             policy = found.best.policy
-            self._say(f"fixed: best of {found.measured} configurations measured on the trace itself")
+            self.progress.say(f"fixed: {found.measured} configurations measured")
         simulation = self.scenario.simulation(policy)
         if method in METHODS:
             decisions = self._loop(method, simulation)
-        worth = score(simulation)
+        with self.progress.phase(f"{method}: running the trace to its end"):
+            worth = score(simulation)
         return {
             "method": method,
             **worth,
@@ -133,47 +213,54 @@ class _Loops:
         }
 
     def _loop(self, method: str, simulation) -> list:
+        from gpuschedlab.autosched import METHODS
+
+        loop = self._attached(method, simulation, self.model() if METHODS[method].causal else None)
+        if loop.journal.records:
+            with self.progress.phase(f"{method}: repeating {len(loop.journal.records)} decisions that are kept"):
+                loop.resume(loop.journal.records)
+            self.progress.say(f"{method}: resumed after {len(loop.journal.records)} decisions")
+        if not self._headed:
+            self.progress.say("\n" + header(self.args.threshold))
+            self._headed = True
+        tuned = {k: v for k, v in simulation.policy.knobs.items() if k in self.space.names}
+        rows = Rows(method, tuned, self.args.threshold)
+        with self.progress.phase(method, self.end / HOUR, "h", announced=False) as advance:
+            for decision in loop.steps(self.end):
+                for row in rows.add(decision):
+                    self.progress.say(row)
+                advance(decision.now / HOUR)
+        for row in rows.rest():
+            self.progress.say(row)
+        return loop.decisions
+
+    def _attached(self, method: str, simulation, model):
+        """Loop around a simulation, with its journal."""
         from gpuschedlab.autosched import METHODS, Journal, attach
 
-        args = self.args
+        args, path = self.args, Path(self.args.out) / f"{method}.jsonl"
         identity = {"method": method, "what files and classes hold": self._content()}
         identity |= {k: str(getattr(args, k)) for k in SAME}
-        journal = Journal(Path(args.out) / f"{method}.jsonl", identity, resume=args.resume)
-        loop = attach(
+        tuner = METHODS[method].tuner
+        return attach(
             method,
             simulation,
             history=self.scenario.history,
-            model=self.model() if METHODS[method].causal else None,
-            tuner=METHODS[method].tuner
-            if args.rounds is None
-            else replace(METHODS[method].tuner, iterations=args.rounds),
+            model=model,
+            tuner=tuner if args.rounds is None else replace(tuner, iterations=args.rounds),
             horizon=args.horizon * HOUR,
             similarity=args.similarity,
             predictor=args.predictor,
             threshold=args.threshold,
             seed=self.scenario.seed,
-            journal=journal,
+            journal=Journal(path, identity, resume=args.resume and path.exists()),
         )
-        if journal.records:
-            loop.resume(journal.records)
-            self._say(f"{method}: resumed after {len(journal.records)} decisions")
-        for decision in loop.steps(float(self.scenario.trace["submit"].max())):
-            self._report(method, decision)
-        return loop.decisions
 
     def _content(self) -> str:
         """Hash of what the options led to: files may change, and so may a policy of one's own."""
         from gpuschedlab.sweep.identity import digest
 
         return digest([self.scenario, self.space.policy])[:8]
-
-    def _report(self, method: str, decision) -> None:
-        knobs = {k: v for k, v in decision.policy.knobs.items() if k in self.space.names}
-        then = f"switched to {knobs}" if decision.switched else "kept"
-        self._say(f"{method} {decision.now / HOUR:7.1f} h ({decision.cause}): {decision.reason}; {then}")
-
-    def _say(self, text: str) -> None:
-        print(text, file=sys.stderr if self.args.json else sys.stdout, flush=True)
 
 
 def _before(history):
@@ -192,7 +279,7 @@ def _table(rows: list[dict], objective: str) -> str:
         "method": [r["method"] for r in rows],
         "average JCT (h)": [f"{r['jct'] / HOUR:.3f}" for r in rows],
         "rho <= 1": [f"{r['fair']:.1%}" for r in rows],
-        f"times {rows[0]['method']}": [f"{x:.3f}" for x in ratio],
+        f"against {rows[0]['method']}": [f"{x:.3f}x" for x in ratio],
         "decisions": [str(r["decisions"]) for r in rows],
         "switches": [str(r["switches"]) for r in rows],
         "measured": [str(r["measured"]) for r in rows],

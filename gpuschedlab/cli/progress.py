@@ -1,0 +1,95 @@
+"""Progress of long work on a terminal as a bar, elsewhere as a line from time to time."""
+
+import contextlib
+import importlib.util
+import sys
+import threading
+import time
+
+EVERY = 10.0
+"""Seconds between lines where there is no terminal."""
+
+
+class Progress:
+    """Prints lines, and below them how far the phase at hand is.
+
+    A phase is announced when it begins. On a terminal (of standard error) a bar follows it; elsewhere, such as in a log
+    file, a line every `EVERY` seconds says how far it is.
+
+    Parameters
+    ----------
+    stream : file
+        What lines are printed on.
+
+    Examples
+    --------
+    >>> progress = Progress(sys.stdout)
+    >>> with progress.phase("offline phase", 2, "instants") as advance:
+    ...     advance(1)
+    offline phase
+    """
+
+    def __init__(self, stream):
+        self.stream, self.bar = stream, None
+
+    def say(self, text: str) -> None:
+        """Print a line at once, above the bar."""
+        if self.bar is None:
+            print(text, file=self.stream, flush=True)
+        else:
+            self.bar.write(text, file=self.stream)
+
+    @contextlib.contextmanager
+    def phase(self, name: str, total: float | None = None, unit: str = "", *, announced: bool = True):
+        """Show a phase until the block ends; yields a function that takes how much of `total` is done.
+
+        Parameters
+        ----------
+        name : str
+            In a few words.
+        total : float, optional
+            All there is to do; None where it is unknown: then seconds are shown.
+        unit : str
+            What is counted, in the plural.
+        announced : bool
+            Whether the name is printed when the phase begins.
+        """
+        if announced:
+            self.say(name)
+        done, ended, begin = [0.0], threading.Event(), time.monotonic()
+        self.bar = _bar(name, total, unit)
+
+        def advance(count: float) -> None:
+            done[0] = count
+            if self.bar is not None:
+                self.bar.update(count - self.bar.n)
+
+        def watch() -> None:
+            while not ended.wait(1.0 if self.bar is not None else EVERY):
+                if self.bar is not None:
+                    self.bar.refresh()
+                    continue
+                part = "" if total is None else f"{done[0]:.0f} of {total:.0f} {unit}, "
+                self.say(f"{name}: {part}{time.monotonic() - begin:.0f} s so far")
+
+        watcher = threading.Thread(target=watch, daemon=True)
+        watcher.start()
+        try:
+            yield advance
+        finally:
+            ended.set()
+            watcher.join()
+            if self.bar is not None:
+                self.bar.close()
+                self.bar = None
+
+
+def _bar(name: str, total: float | None, unit: str):
+    """Bar on standard error; None where that is no terminal, or tqdm is not installed."""
+    if not sys.stderr.isatty() or importlib.util.find_spec("tqdm") is None:
+        return None
+    from gpuschedlab._extras import need
+
+    tqdm = need("tqdm.auto", "progress bars").tqdm
+    form = None if total is None else "{desc}: {percentage:3.0f} %|{bar}| {n:.0f} of {total:.0f} {unit}, {elapsed}"
+    return tqdm(desc=name, total=total, unit=unit, leave=False, bar_format=form or "{desc}: {elapsed}")
