@@ -333,25 +333,8 @@ def test_tune_says_what_it_is_about_to_do_before_it_reads_or_imports_anything(he
 def test_every_phase_of_tune_is_followed(here, capsys, monkeypatch):
     """Where there is no terminal: a line when it begins, and others while it lasts."""
     monkeypatch.setattr(progress, "EVERY", 0.02)
-    small = [
-        "--cluster",
-        "4x8",
-        "--jobs",
-        "120",
-        "--load",
-        "1.1",
-        "--history",
-        "1",
-        "--hours",
-        "2",
-        "--rounds",
-        "2",
-        "--methods",
-        "default",
-        "fixed",
-        "autosched",
-    ]
-    assert main(["tune", *small]) == 0
+    small = "--cluster 4x8 --jobs 120 --load 1.1 --history 1 --hours 2 --rounds 2"
+    assert main(["tune", *small.split(), "--methods", "default", "fixed", "autosched"]) == 0
     lines = capsys.readouterr().out.splitlines()
     begun = [line for line in lines if " so far" not in line]
     phases = [

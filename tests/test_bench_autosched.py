@@ -5,13 +5,14 @@ import time
 import polars as pl
 import pytest
 
-from gpuschedlab import Cluster, Fifo, Scenario, Srtf, generate
+from gpuschedlab import Cluster, Fifo, Scenario, Srtf, Tiresias, generate
 from gpuschedlab.bench import ablation, autosched
 from gpuschedlab.bench.autosched import Stretch, judge, run, scatter
 from gpuschedlab.bench.data import DAY
 from gpuschedlab.bench.kept import measure_all
 from gpuschedlab.check import small_trace
 from gpuschedlab.errors import TraceError
+from gpuschedlab.policies.tiresias import gittins_ranks
 
 
 def row(seed, autosched, selftune=100.0, default=100.0, optimal=100.0, **more):
@@ -26,6 +27,9 @@ def row(seed, autosched, selftune=100.0, default=100.0, optimal=100.0, **more):
             "fixed": 110.0,
             "autosched_retune_s": 0.1,
             "autosched_loop_s": 60.0,
+            "jobs": 9000,
+            "left_out": 0,
+            "learnt_from": 20_000,
         }
         | more
     )
@@ -134,6 +138,49 @@ def test_a_trace_that_lacks_the_two_weeks_is_told_by_name(monkeypatch):
         autosched.stretch("data", "venus", None, 0)
 
 
+def test_jobs_that_the_profiler_leaves_no_room_for_are_left_out_and_counted(monkeypatch):
+    """Of Venus' 560 GPUs 128 may be profiled on; the job before the two weeks and the one after them are not counted."""
+    gpus = [8.0, 432.0, 433.0, 560.0, 500.0, 500.0]
+    days = [-1.0, 1.0, 2.0, 3.0, -2.0, 15.0]
+    jobs = pl.DataFrame({"job_id": list("abcdef"), "submit": [d * DAY for d in days], "gpus": gpus, "duration": 60.0})
+    monkeypatch.setattr(autosched, "_real", lambda data_dir, name: jobs)
+    found = autosched.stretch("data", "venus", None, 0)
+    assert found.trace["job_id"].to_list() == ["b"]
+    assert found.left_out == 2
+
+
+def test_what_is_left_out_and_learnt_from_is_reported():
+    seen = autosched.about([row(0, 1.0, left_out=7), row(1, 1.0, trace="philly", learnt_from=0)])
+    assert seen["venus"].startswith(
+        "9,000 jobs, 7 of more GPUs than all but 128 left out; policies and estimators learnt from 20,000"
+    )
+    assert "fewer than 500 jobs before: Tiresias' Gittins ranks not fitted" in seen["philly"]
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_gittins_ranks_are_fitted_from_the_history(small, monkeypatch, known):
+    cut = autosched.stretch("data", "venus", None, 0)
+    if not known:
+        monkeypatch.setattr(autosched, "stretch", lambda *case: cut._replace(history=cut.history.head(0)))
+    played = []
+    monkeypatch.setattr(
+        "gpuschedlab.autosched.best_fixed", lambda scenario, space, **more: played.append(space.policy) or 1 / 0
+    )
+    with pytest.raises(ZeroDivisionError):
+        autosched.measure("data", "venus", None, "tiresias", 0)
+    fitted = gittins_ranks((cut.history["gpus"] * cut.history["duration"]).to_numpy())
+    assert fitted != Tiresias().ranks
+    assert played[0].ranks == (fitted if known else Tiresias().ranks)
+
+
+def test_the_first_days_are_played_only(small):
+    cut = autosched.stretch("data", "venus", None, 0)
+    hours = cut.first(1 / 24).trace
+    assert 0 < hours.height < cut.trace.height
+    assert hours["submit"].max() < 3600.0
+    assert cut.first(None) is cut
+
+
 FEW = {"traces": ("venus",), "loads": (None,), "policies": ("tiresias",), "workers": 1}
 
 
@@ -152,6 +199,17 @@ def test_rows_are_kept_for_the_same_code(tmp_path, monkeypatch):
     monkeypatch.setattr("gpuschedlab.sweep.identity.code_of_package", lambda parts: "other")
     run("data", **FEW, seeds=(1,))
     assert asked == [0, 1, 2, 7, 1]
+
+
+def test_loads_and_days_choose_cases(tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(autosched, "measure", lambda _, *case: asked.append(case) or row(case[3], 90.0))
+    found = run("data", ("pai",), (2.0, None), ("tiresias",), (4,), days=0.5, workers=1)
+    assert asked == [("pai", 2.0, "tiresias", 4, 0.5), ("pai", None, "tiresias", 4, 0.5)]
+    assert list(found["about"]) == ["venus"]  # as the rows say
+    run("data", **FEW, seeds=(4,))
+    assert asked[2:] == [("venus", None, "tiresias", 4)]
 
 
 def test_what_was_measured_stays_when_a_case_fails(tmp_path, monkeypatch):

@@ -264,7 +264,15 @@ def test_help_shows_every_knob(command, capsys, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "words", [[], ["nothing"], ["compare", "--load", "-1"], ["compare", "--jobs", "many"], ["bench", "x"]]
+    "words",
+    [
+        [],
+        ["nothing"],
+        ["compare", "--load", "-1"],
+        ["compare", "--jobs", "many"],
+        ["bench", "x"],
+        ["bench", "ablation", "--loads", "0"],
+    ],
 )
 def test_wrong_usage_ends_in_one_line(words, capsys):
     with pytest.raises(SystemExit) as ended:
@@ -321,6 +329,13 @@ def test_a_part_of_a_bench_can_be_had_alone(capsys, monkeypatch):
     ]
     assert main(words) == 0
     assert asked == [("pai", 1.1, "lucid", 4.0, 3), ("venus", 1.1, "lucid", 4.0, 3)]
+    asked.clear()
+    assert main([*words[:4], "--loads", "own", "0.9", "--traces", "pai", "--policies", "lucid", "--days", "0.5"]) == 0
+    assert asked == [("pai", None, "lucid", 0.5, 0), ("pai", 0.9, "lucid", 0.5, 0)]
+    numbers = []
+    monkeypatch.setattr(ablation, "measure_all", lambda *case, workers: numbers.append(workers) or [])
+    assert [main([*words[:4], *more]) for more in ([], ["--workers", "-1"])] == [0, 0]
+    assert numbers == [1, -1]
 
 
 @pytest.mark.parametrize(
@@ -328,6 +343,9 @@ def test_a_part_of_a_bench_can_be_had_alone(capsys, monkeypatch):
     [
         ("ablation --traces venus mars", "bench ablation: found traces=mars; expected some of venus, pai."),
         ("autosched --seeds -1", "bench autosched: found seeds=-1; expected whole numbers from 0."),
+        ("autosched --workers 0", "bench autosched: found workers=0; expected a whole number from 1, or -1."),
+        ("causal --loads own 1.1", "bench causal: found loads=own 1.1; expected none, for it takes no loads."),
+        ("engine --days 2", "bench engine: found days=2.0; expected none, for it takes no days."),
         ("engine --policies fifo", "bench engine: found policies=fifo; expected none, for it takes no policies."),
     ],
 )

@@ -1,7 +1,7 @@
 """Measurements of this project against its budgets; `gpuschedlab.reproduce` has the published figures.
 
 One module a measurement, with `run(data_dir) -> dict`; the dict's `ok` says whether all is within bounds. Those of many
-cases take fewer: `run(data_dir, traces, policies, seeds)`.
+cases take fewer: `run(data_dir, traces, loads, policies, seeds, days, workers)`, or some of these.
 """
 
 import importlib
@@ -44,7 +44,7 @@ def names() -> list[str]:
     return list(BENCHES)
 
 
-def run(name: str, data_dir: str | Path | None = None, beside: str | None = None, **chosen: tuple) -> dict:
+def run(name: str, data_dir: str | Path | None = None, beside: str | None = None, **chosen) -> dict:
     """Run one bench.
 
     Parameters
@@ -56,7 +56,8 @@ def run(name: str, data_dir: str | Path | None = None, beside: str | None = None
     beside : str, optional
         Folder of another checkout, for the benches that measure one in turn with this.
     **chosen
-        Fewer `traces` or `policies`, or other `seeds`, for the benches that take them.
+        For the benches that take them: tuples of fewer `traces` or `policies`, of other `seeds` or `loads` (None: a trace's
+        own), and numbers: `days` of each trace, `workers` (processes, -1: one a core).
 
     Returns
     -------
@@ -81,11 +82,25 @@ def _check_chosen(name: str, run, chosen: dict) -> None:
     """Raise LabError where a bench does not take what is chosen, or has no such cases: its defaults name them all."""
     takes = inspect.signature(run).parameters
     for key, values in chosen.items():
+        found = values if isinstance(values, tuple) else (values,)
         if key not in takes:
-            raise LabError(
-                f"bench {name}: found {key}={' '.join(map(str, values))}; expected none, for it takes no {key}."
-            )
-        wrong = [v for v in values if (v not in takes[key].default if isinstance(v, str) else v < 0)]
-        if wrong:
-            known = "whole numbers from 0" if key == "seeds" else f"some of {', '.join(takes[key].default)}"
-            raise LabError(f"bench {name}: found {key}={' '.join(map(str, wrong))}; expected {known}.")
+            raise LabError(f"bench {name}: found {key}={_words(found)}; expected none, for it takes no {key}.")
+        expected, holds = _EXPECTED.get(key) or (
+            f"some of {', '.join(takes[key].default)}",
+            takes[key].default.__contains__,
+        )
+        if wrong := [v for v in found if not holds(v)]:
+            raise LabError(f"bench {name}: found {key}={_words(wrong)}; expected {expected}.")
+
+
+_EXPECTED = {
+    "seeds": ("whole numbers from 0", lambda seed: seed >= 0),
+    "loads": ("numbers above 0, or own", lambda load: load is None or load > 0),
+    "days": ("a number above 0", lambda days: days > 0),
+    "workers": ("a whole number from 1, or -1", lambda workers: workers == -1 or workers >= 1),
+}
+"""What is chosen that no default names: in words, and whether a value is one."""
+
+
+def _words(values) -> str:
+    return " ".join("own" if v is None else str(v) for v in values)

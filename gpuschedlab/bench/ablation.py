@@ -13,8 +13,6 @@ from __future__ import annotations
 import statistics
 from itertools import product, zip_longest
 
-import polars as pl
-
 from gpuschedlab.autosched.forecast.arrivals import DISTANCES
 from gpuschedlab.bench.autosched import stretch, times
 from gpuschedlab.bench.data import DAY
@@ -43,8 +41,7 @@ def measure(data_dir, name: str, load: float | None, policy: str, days: float, s
     from gpuschedlab.autosched import Space, attach, gather, score, train
     from gpuschedlab.policies import ALL
 
-    cut = stretch(data_dir, name, load, seed)
-    cut = cut._replace(trace=cut.trace.filter(pl.col("submit") < days * DAY))
+    cut = stretch(data_dir, name, load, seed).first(days)
     scenario = cut.scenario(policy, seed)
     space = Space(scenario.fitted(ALL[policy]()))
     samples, rows, loops = gather(scenario.replace(trace=cut.lessons), space), [], {}
@@ -101,25 +98,29 @@ def judge(rows: list[dict]) -> dict:
     return found | {"ok": good}
 
 
-def run(data_dir=None, traces=TRACES, policies=POLICIES, seeds=(0,), days: float = 4.0) -> dict:
+def run(
+    data_dir=None, traces=TRACES, policies=POLICIES, seeds=(0,), days: float = 4.0, loads=(LOAD,), workers: int = 1
+) -> dict:
     """Measure and judge.
 
     Parameters
     ----------
     data_dir : str or Path
         Folder of the reference data.
-    traces, policies, seeds : tuples
-        Fewer cases, or others.
+    traces, policies, seeds, loads : tuples
+        Fewer cases, or others; a load of None is the trace's own.
     days : float
         How much of each trace is played.
+    workers : int
+        As for `measure_all`; by default one, for seconds are what is compared: with more they are upper bounds.
 
     Returns
     -------
     dict
         `rows` a way and case, `cases` with ratios, `published`, and `ok`.
     """
-    cases = [(trace, LOAD, policy, days, seed) for trace, policy, seed in product(traces, policies, seeds)]
-    parts = measure_all("ablation", measure, data_dir, cases, workers=1)  # one at a time: seconds are what is compared
+    cases = [(n, load, policy, days, seed) for n, load, policy, seed in product(traces, loads, policies, seeds)]
+    parts = measure_all("ablation", measure, data_dir, cases, workers=workers)
     found = [judge(rows) for rows in parts]
     return {
         "rows": [row for rows in parts for row in rows],

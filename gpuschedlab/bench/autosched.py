@@ -4,7 +4,10 @@ Philly 2017-09-22 to 10-06 on 100 nodes of 8, Venus 2020-07-26 to 08-09 on 70, P
 and two weeks generated like Venus on 70; each at its own load, and with submission times stretched so that the load is 1.1.
 A seed draws the jobs' models (none of the real traces records them), the generated trace, and all that tuners draw. All
 start with the policy's defaults; a restart costs 60 s; Themis and Lucid know what `Runtime` learnt from the jobs before.
-Of Philly there are none: durations are known there, and the causal model learns from the three days after the two weeks.
+Tiresias' Gittins ranks are fitted from the same jobs. Of Philly there are none: durations are known there, the ranks are
+those of log-normal services, and the causal model learns from the three days after the two weeks.
+Jobs of more GPUs than all but `PROFILED` are left out for every policy: Lucid's profiler may take that many, and such a job
+could then never start. `about` says how many there are of each trace, and what was learnt from.
 Where times are stretched so are days: what tuners take for a day of 24 h is 17.5 h of Philly's, 25.7 h of Venus', 14.2 h of
 PAI's.
 The room is how much better Optimal is than SelfTune; Fixed is the best configuration found on the very trace. Scatter is
@@ -43,6 +46,8 @@ RETUNE, LOOP = 1.0, 600.0
 """Most seconds of a decision, in the median, and of two weeks in the loop."""
 #: What the thesis reports of AutoSched: JCT against SelfTune, share of jobs with rho <= 1 against Fixed, JCT against SelfTune.
 PUBLISHED = {"tiresias": "1.10-1.36", "themis": "1.07-1.12 (against Fixed)", "lucid": "1.15-1.17"}
+PROFILED = 128
+"""GPUs of the 16 nodes that Lucid's profiler may take."""
 LEAST = 500
 """Jobs before the two weeks that make a history: Philly's extract has but 42, which lasted until then."""
 
@@ -61,6 +66,8 @@ class Stretch(NamedTuple):
     speeds : Speeds
     own : float
         Load before it was stretched.
+    left_out : int
+        Jobs of the two weeks that are left out: they request more GPUs than all but `PROFILED`.
     """
 
     history: pl.DataFrame
@@ -69,6 +76,11 @@ class Stretch(NamedTuple):
     cluster: object
     speeds: object
     own: float
+    left_out: int = 0
+
+    def first(self, days: float | None) -> Stretch:
+        """Its first days only; None: all."""
+        return self if days is None else self._replace(trace=self.trace.filter(pl.col("submit") < days * DAY))
 
     def scenario(self, policy: str, seed: int) -> Scenario:
         """What a policy runs in: it knows what `Runtime` learns from the history; Tiresias asks for no durations."""
@@ -83,6 +95,8 @@ class Stretch(NamedTuple):
 def stretch(data_dir, name: str, load: float | None, seed: int) -> Stretch:
     """Read or generate a trace, and stretch it to a load (None: its own).
 
+    Jobs of more GPUs than all but `PROFILED` are left out; `left_out` counts those of the two weeks.
+
     Raises
     ------
     TraceError
@@ -93,11 +107,13 @@ def stretch(data_dir, name: str, load: float | None, seed: int) -> Stretch:
 
     cluster = Cluster.homogeneous(NODES[name], 8)
     frame = _generated(cluster, seed) if name == "generated" else _real(data_dir, name)
-    frame = frame.filter((pl.col("submit") < SPAN + 3 * DAY) & (pl.col("gpus") <= cluster.total_gpus - 128))
+    frame = frame.filter(pl.col("submit") < SPAN + 3 * DAY)
+    inside, fits = pl.col("submit").is_between(0, SPAN, closed="left"), pl.col("gpus") <= cluster.total_gpus - PROFILED
+    left_out = frame.filter(inside & ~fits).height
+    frame = frame.filter(fits)
     speeds = default_speeds(cluster)
     models = np.random.default_rng(seed).choice(speeds.models, frame.height)
     frame = frame.with_columns(model=pl.Series(models))
-    inside = pl.col("submit").is_between(0, SPAN, closed="left")
     if not frame.select(inside.any()).item():
         raise TraceError(
             f"bench autosched: found no job of {name} in two weeks from {SLICES[name][0]:%Y-%m-%d}; expected some."
@@ -108,7 +124,7 @@ def stretch(data_dir, name: str, load: float | None, seed: int) -> Stretch:
     history = frame.filter(pl.col("submit") < 0).with_columns(times).tail(20_000)
     history = history if history.height >= LEAST else history.head(0)
     lessons = (history if history.height else after).with_columns(pl.col("submit") - pl.col("submit").min())
-    return Stretch(history, lessons, trace, cluster, speeds, own)
+    return Stretch(history, lessons, trace, cluster, speeds, own, left_out)
 
 
 def _real(data_dir, name: str) -> pl.DataFrame:
@@ -126,16 +142,17 @@ def _generated(cluster, seed: int) -> pl.DataFrame:
     return frame.with_columns(pl.col("submit") - SPAN).drop("model", strict=False)
 
 
-def measure(data_dir, name: str, load: float | None, policy: str, seed: int) -> dict:
-    """One row: what each tuner's schedule was worth, and what tuning cost."""
+def measure(data_dir, name: str, load: float | None, policy: str, seed: int, days: float | None = None) -> dict:
+    """One row: what each tuner's schedule was worth, and what tuning cost; of the first days only, where they are given."""
     from gpuschedlab.autosched import Space, attach, best_fixed, gather, score, train
     from gpuschedlab.policies import ALL
 
-    cut = stretch(data_dir, name, load, seed)
+    cut = stretch(data_dir, name, load, seed).first(days)
     scenario, history = cut.scenario(policy, seed), cut.history
     space = Space(scenario.fitted(ALL[policy]()))
     samples = gather(scenario.replace(trace=cut.lessons), space)
     row = {"trace": name, "load": load or "own", "own_load": round(cut.own, 3), "policy": policy, "seed": seed}
+    row |= {"jobs": scenario.trace.height, "left_out": cut.left_out, "learnt_from": history.height}
     objective = space.policy.goal
     row |= {"objective": objective, "default": score(scenario.simulation(space.policy))[objective]}
     fixed = best_fixed(scenario, space, rounds=40).best.policy
@@ -213,7 +230,30 @@ def judge(rows: list[dict]) -> list[dict]:
     return found
 
 
-def run(data_dir=None, traces=tuple(NODES), loads=LOADS, policies=tuple(SEEDS), seeds=(), workers: int = -1) -> dict:
+def about(rows: list[dict]) -> dict[str, str]:
+    """By trace: its jobs, those that are left out, and what policies and estimators learnt from."""
+    found = {}
+    for row in rows:
+        learnt = f"policies and estimators learnt from {row['learnt_from']:,} jobs before"
+        if not row["learnt_from"]:
+            learnt = (
+                f"fewer than {LEAST} jobs before: Tiresias' Gittins ranks not fitted (log-normal services), Themis and Lucid "
+                "know durations"
+            )
+        left = f"{row['left_out']} of more GPUs than all but {PROFILED} left out"
+        found.setdefault(row["trace"], f"{row['jobs']:,} jobs, {left}; {learnt}")
+    return found
+
+
+def run(
+    data_dir=None,
+    traces=tuple(NODES),
+    loads=LOADS,
+    policies=tuple(SEEDS),
+    seeds=(),
+    days: float | None = None,
+    workers: int = -1,
+) -> dict:
     """Measure every case that is not kept yet, on several cores, and judge all.
 
     Parameters
@@ -224,16 +264,19 @@ def run(data_dir=None, traces=tuple(NODES), loads=LOADS, policies=tuple(SEEDS), 
         Fewer cases.
     seeds : tuple of int
         Other seeds than those of `SEEDS`.
+    days : float, optional
+        How much of each trace is played; default: all of the two weeks.
     workers : int
         As for `measure_all`.
 
     Returns
     -------
     dict
-        `rows` a case, `runs` a seed, and `ok`.
+        `rows` a case, `runs` a seed, `about` a trace, and `ok`.
     """
     asked = product(seeds or range(max(SEEDS.values())), traces, loads, policies)
-    cases = [(n, load, p, s) for s, n, load, p in asked if seeds or s < SEEDS[p]]
+    part = () if days is None else (days,)
+    cases = [(n, load, p, s, *part) for s, n, load, p in asked if seeds or s < SEEDS[p]]
     runs = measure_all("autosched", measure, data_dir, cases, workers)
     judged = judge(runs)
-    return {"rows": judged, "runs": runs, "ok": all(case["ok"] for case in judged)}
+    return {"rows": judged, "runs": runs, "about": about(runs), "ok": all(case["ok"] for case in judged)}

@@ -2,10 +2,39 @@
 
 import os
 
+from gpuschedlab.cli.inputs import positive
 from gpuschedlab.cli.parser import add_json
 from gpuschedlab.cli.text import as_json
 
 DATA = "GPUSCHEDLAB_DATA_DIR"
+
+
+def load_of(text: str) -> float | None:
+    """Read a load: a number above 0, or `own` (None).
+
+    Examples
+    --------
+    >>> load_of("own"), load_of("1.1")
+    (None, 1.1)
+    """
+    return None if text == "own" else positive(text)
+
+
+TUPLES = ("traces", "loads", "policies", "seeds")
+CASES = (
+    ("traces", str, "TRACE", "only these (autosched, ablation, causal, prompttuner)"),
+    ("policies", str, "POLICY", "only these (autosched, ablation, causal)"),
+    ("seeds", int, "SEED", "instead of its own (autosched, ablation, causal, prompts, prompttuner, traces)"),
+    ("loads", load_of, "X", "loads that traces are stretched to, `own` for as they are (autosched, ablation)"),
+    ("days", positive, "D", "only the first days of each trace (autosched, ablation)"),
+    (
+        "workers",
+        int,
+        "N",
+        "processes, -1: one a core; seconds are then upper bounds (autosched, ablation, causal, generation)",
+    ),
+)
+"""Options that choose cases: name, type, word and help."""
 
 
 def add(parser):
@@ -17,11 +46,10 @@ def add(parser):
     parser.add_argument(
         "--data", default=os.environ.get(DATA), metavar="FOLDER", help=f"reference data (default ${DATA})"
     )
-    parser.add_argument("--traces", nargs="+", metavar="TRACE", help="only these (causal, ablation, autosched)")
-    parser.add_argument("--policies", nargs="+", metavar="POLICY", help="only these (as above)")
-    parser.add_argument(
-        "--seeds", nargs="+", type=int, metavar="SEED", help="instead of its own (as above, and traces)"
-    )
+    cases = parser.add_argument_group("cases", "For the benches named; others refuse them.")
+    for option, type, word, help in CASES:
+        many = "+" if option in TUPLES else None
+        cases.add_argument(f"--{option}", nargs=many, type=type, metavar=word, help=help)
     parser.add_argument(
         "--beside", metavar="FOLDER", help="another checkout of this project, measured in turn with this one (engine)"
     )
@@ -39,7 +67,8 @@ def bench(args) -> int:
 
     if args.browser and args.name != "explorer":
         raise LabError(f"bench {args.name}: found --browser; expected it with explorer alone.")
-    chosen = {key: tuple(getattr(args, key)) for key in ("traces", "policies", "seeds") if getattr(args, key)}
+    given = {key: value for key, *_ in CASES if (value := getattr(args, key)) is not None}
+    chosen = {key: tuple(value) if key in TUPLES else value for key, value in given.items()}
     if args.browser:
         from gpuschedlab.bench.browser import run as run_in_browser
 
