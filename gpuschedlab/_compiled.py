@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numba
 import numpy as np
+from numba.core import event
 
 ENGINE = ("cluster/placement.py", "speeds/codes.py", "sim/engine/**/*.py")
 """What the compiled code of `sim`, and the keys of policies, is made of. That of another folder is made of the folder's own
@@ -42,13 +43,30 @@ def cache_folder(part: str, root: Path | None = None) -> Path:
             made_of.update(path.relative_to(root).as_posix().encode() + path.read_bytes())
     base = root / "__pycache__"
     folder = base / f"compiled-{name}-{made_of.hexdigest()[:16]}"
-    if name == "engine" and not folder.exists() and not numba.config.DISABLE_JIT:
-        print("gpuschedlab: compiling the simulator, once; a minute or two.", file=sys.stderr, flush=True)
     with contextlib.suppress(OSError):  # a read-only installation: numba then finds a folder of the user's
         folder.mkdir(parents=True, exist_ok=True)
         for old in sorted(base.glob(f"compiled-{name}-*"), key=lambda f: f.stat().st_mtime)[:-KEPT]:
             shutil.rmtree(old, ignore_errors=True)
     return folder
+
+
+class _Announcer(event.Listener):
+    """Says, before the first function of the simulator is compiled, that this takes a while; loading machine code does not."""
+
+    said = False
+
+    def on_start(self, event) -> None:
+        """A function is about to be compiled."""
+        module = event.data["dispatcher"].py_func.__module__
+        if not self.said and module.startswith("gpuschedlab.sim.engine"):
+            self.said = True
+            print("gpuschedlab: compiling the simulator, once; a minute or two.", file=sys.stderr, flush=True)
+
+    def on_end(self, event) -> None:
+        """It has been."""
+
+
+event.register("numba:compile", _Announcer())
 
 
 class Row(np.void):

@@ -2,10 +2,12 @@
 
 import shutil
 
+import numba
 import pytest
+from numba.core import event
 from test_architecture import PACKAGE
 
-from gpuschedlab._compiled import cache_folder
+from gpuschedlab._compiled import _Announcer, cache_folder
 from gpuschedlab.sweep.identity import code_of_package
 
 
@@ -46,11 +48,22 @@ def test_cells_of_sweeps_outlast_changes_of_figures(copy):
     assert not renewed(copy, "plots/gantt.py", lambda: code_of_package(root=copy))
 
 
-def test_the_first_compilation_is_announced(tmp_path, capsys):
-    sources = tmp_path / "sim" / "engine"
-    sources.mkdir(parents=True)
-    (sources / "a.py").write_text("1")
-    for said in ("compiling the simulator, once", ""):
-        cache_folder.__wrapped__("sim", tmp_path)
+def test_the_first_compilation_is_announced(capsys, monkeypatch):
+    """When a function of the engine is compiled, not when it is imported, and once; other functions are not."""
+    (announcer,) = [a for a in event._registered["numba:compile"] if isinstance(a, _Announcer)]
+    monkeypatch.setattr(announcer, "said", False)
+    for module, said in (
+        ("mine", ""),
+        ("gpuschedlab.sim.engine.x", "compiling the simulator, once"),
+        ("gpuschedlab.sim.engine.y", ""),
+    ):
+
+        def function(x):
+            return x
+
+        function.__module__ = module
+        compiled = numba.njit(function)
+        assert capsys.readouterr().err == ""
+        compiled(1)
         assert said in (found := capsys.readouterr().err)
         assert said or not found
