@@ -2,7 +2,7 @@
 
 import os
 
-from gpuschedlab.cli.inputs import positive
+from gpuschedlab.cli.numbers import positive
 from gpuschedlab.cli.parser import add_json
 from gpuschedlab.cli.text import as_json
 

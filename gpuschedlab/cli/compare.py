@@ -5,7 +5,8 @@ import shlex
 import sys
 from pathlib import Path
 
-from gpuschedlab.cli.inputs import add_scenario, contenders, named, read_scenario, whole
+from gpuschedlab.cli.inputs import add_scenario, contenders, named, read_scenario
+from gpuschedlab.cli.numbers import whole
 from gpuschedlab.cli.parser import add_json, policies_help
 from gpuschedlab.cli.text import as_json
 from gpuschedlab.errors import RunError

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import polars as pl
 
+from gpuschedlab.cli.numbers import positive, seconds, whole
 from gpuschedlab.errors import EstimatorError, PolicyError, TraceError
 from gpuschedlab.parse import estimator_of, policy_of, split_word
 
@@ -73,31 +73,6 @@ def add_size(group):
         help="GPU-time requested over that of the cluster (default 0.9; of a file: as is)",
     )
     group.add_argument("--seed", type=int, default=0, help="seed (default 0)")
-
-
-def seconds(text: str) -> float:
-    """Read a number of seconds, at least 0."""
-    return _number(text, 0.0, float, "a number of seconds, 0 or more")
-
-
-def positive(text: str) -> float:
-    """Read a number above 0."""
-    return _number(text, 1e-9, float, "a number above 0")
-
-
-def whole(text: str) -> int:
-    """Read a whole number, at least 1."""
-    return _number(text.replace(",", "").replace("_", ""), 1, int, "a whole number, at least 1")
-
-
-def _number(text, low, kind, expected):
-    try:
-        value = kind(text)
-    except ValueError:
-        value = None
-    if value is None or not low <= value < float("inf"):
-        raise argparse.ArgumentTypeError(f"found {text!r}; expected {expected}")
-    return value
 
 
 def read_scenario(args) -> tuple[Scenario, dict[str, str]]:

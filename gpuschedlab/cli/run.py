@@ -3,7 +3,8 @@
 import sys
 
 from gpuschedlab.cli.compare import caption
-from gpuschedlab.cli.inputs import add_scenario, named, one_in, read_scenario, seconds
+from gpuschedlab.cli.inputs import add_scenario, named, one_in, read_scenario
+from gpuschedlab.cli.numbers import seconds
 from gpuschedlab.cli.parser import add_json, policies_help
 from gpuschedlab.cli.text import as_json
 from gpuschedlab.errors import LabError

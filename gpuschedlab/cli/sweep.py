@@ -6,7 +6,8 @@ import re
 import sys
 from pathlib import Path
 
-from gpuschedlab.cli.inputs import DAY, WEEK, add_scenario, trace_of, whole
+from gpuschedlab.cli.inputs import DAY, WEEK, add_scenario, trace_of
+from gpuschedlab.cli.numbers import whole
 from gpuschedlab.cli.parser import add_json, policies_help
 from gpuschedlab.cli.text import as_json
 from gpuschedlab.errors import PolicyError, RunError

@@ -2,7 +2,8 @@
 
 import sys
 
-from gpuschedlab.cli.inputs import add_size, positive, source_of, trace_of
+from gpuschedlab.cli.inputs import add_size, source_of, trace_of
+from gpuschedlab.cli.numbers import positive
 from gpuschedlab.cli.parser import Parser, add_command, add_json
 from gpuschedlab.cli.text import as_json
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import polars as pl
 
 from gpuschedlab.cli.decisions import Rows, header
-from gpuschedlab.cli.inputs import CLUSTER, DAY, add_scenario, named, one_in, positive, read_scenario, whole
+from gpuschedlab.cli.inputs import CLUSTER, DAY, add_scenario, named, one_in, read_scenario
+from gpuschedlab.cli.numbers import positive, whole
 from gpuschedlab.cli.parser import add_json, policies_help
 from gpuschedlab.cli.progress import Progress
 from gpuschedlab.cli.text import as_json, grid
