@@ -21,6 +21,7 @@ from gpuschedlab.plots.style import (
     luminance,
     size_bucket,
 )
+from gpuschedlab.sim.explanation import last_reasons
 
 LIFE = ("submit", "start", "queueing", "executed", "overhead", "lost", "preemptions", "restarts", "failures")
 """Columns of a job in its hover text, times in h."""
@@ -36,7 +37,7 @@ class Gantt(NamedTuple):
     takes of the row, 0 to 1; begin, finish : (p,) its time within the window, s; group : (p,) index into
     groups; groups : names; cut : (p,) the job lost its GPUs before it was done; over : (p,) it shares its
     GPUs with one drawn below; label : (p,) the end of the job's name; about : (p,) its name, size, user, model
-    and end; life : (p, 9) the columns `LIFE`, in h and counts.
+    and end, and why it waited, where the run has a log of decisions; life : (p, 9) the columns `LIFE`, in h and counts.
     """
 
     name: str
@@ -112,7 +113,7 @@ def gantt(
     held, row = held[stretch], row[stretch]
     codes, groups = _groups(run.jobs, by)
     job = held["job"].to_numpy()
-    hover, job_end = _hover_texts(run.jobs, job)
+    hover, job_end = _hover_texts(run, held)
     labels = tuple(f"{cluster.gpu_types[t]} node {n}" for n, t in zip(shown, types, strict=True))
     finished = held["end"].to_numpy()
     return Gantt(
@@ -185,9 +186,11 @@ def _groups(jobs: pl.DataFrame, by: str) -> tuple[np.ndarray, tuple[str, ...]]:
     return codes, tuple(common + [""] * (OTHERS - len(common)) + ["other"])
 
 
-def _hover_texts(jobs: pl.DataFrame, job: np.ndarray) -> tuple[pl.DataFrame, np.ndarray]:
-    """Hover text of each piece's job, and when the job ended (nan: never)."""
-    some = jobs[job]
+def _hover_texts(run, held: pl.DataFrame) -> tuple[pl.DataFrame, np.ndarray]:
+    """Hover text of each piece's job, with why it waited before where that is logged, and when it ended (nan: never)."""
+    jobs, job = run.jobs, held["job"].to_numpy()
+    why = last_reasons(run, job, held["start"].to_numpy())
+    some = jobs[job].with_columns(why=pl.when(why != "").then("<br>why it waited: " + why).otherwise(pl.lit("")))
     details = [pl.format("{} GPUs", pl.col("gpus").round(2).cast(pl.Utf8).str.strip_suffix(".0"))]
     details += [pl.format(f"{c} {{}}", pl.col(c)) for c in ("model", "user", "vc", "kind") if c in jobs.columns]
     ended = pl.format("ended at {} h", (pl.col("end") / HOUR).round(2)).fill_null("had not ended")
@@ -197,6 +200,7 @@ def _hover_texts(jobs: pl.DataFrame, job: np.ndarray) -> tuple[pl.DataFrame, np.
         (
             pl.format("{}</b>: ", pl.col("job_id"))
             + pl.concat_str(*details, separator=", ", ignore_nulls=True)
+            + pl.col("why")
             + pl.format("<br>{}, ", ended)
         ).alias("about"),
         *hours,

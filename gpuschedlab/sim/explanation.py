@@ -10,7 +10,7 @@ import polars as pl
 
 from gpuschedlab.errors import RunError, TraceError
 from gpuschedlab.metrics.usage import cluster_of
-from gpuschedlab.sim.wording import hours, phrase
+from gpuschedlab.sim.wording import hours, lasting, phrase, span
 
 RANGES = ("free", "missing", "place", "ahead", "later", "leased")
 CANDIDATES = 20_000
@@ -49,7 +49,7 @@ class Explanation:
     def text(self, every: bool = False) -> str:
         """Lines of text, one for each reason, or for each instant at which something changed (`every`)."""
         rows = self.steps if every else self.reasons
-        spans = [f"{hours(a)} to {hours(b)}" for a, b in rows.select("start", "end").iter_rows()]
+        spans = [f"{hours(a)}, for {lasting(b - a)}" for a, b in rows.select("start", "end").iter_rows()]
         wide = max(map(len, spans), default=0)
         lines = [f"  {span:>{wide}}  {text}" for span, text in zip(spans, rows["text"], strict=True)]
         return "\n".join([self.about, *lines])
@@ -59,10 +59,10 @@ class Explanation:
 
     def _repr_html_(self):
         rows = "".join(
-            f"<tr><td>{hours(a)}</td><td>{hours(b)}</td><td style='text-align:left'>{escape(text)}</td></tr>"
+            f"<tr><td>{hours(a)}</td><td>{lasting(b - a)}</td><td style='text-align:left'>{escape(text)}</td></tr>"
             for a, b, text in self.reasons.select("start", "end", "text").iter_rows()
         )
-        head = "<tr><th>from</th><th>to</th><th style='text-align:left'>why it waited</th></tr>"
+        head = "<tr><th>from</th><th>for</th><th style='text-align:left'>why it waited</th></tr>"
         return f"<p>{escape(self.about)}</p><table>{head}{rows}</table>"
 
 
@@ -124,6 +124,46 @@ def row_of(run, job: str) -> int:
     advice = f"did you mean {near[0]}?" if near else "run.jobs['job_id'] lists them."
     span = f", such as {names[0]}" if len(names) else ""
     raise TraceError(f"explain: found no job {job!r}; expected one of the {len(names):,} of the run{span}: {advice}")
+
+
+SHORT = {
+    "behind": "behind job {b}: {m} GPUs were missing",
+    "room": "{m} GPUs were missing",
+    "nodes": "{m} GPUs were missing where the placement rule allows",
+    "reserved": "it would have delayed job {b}",
+    "undecided": "no decision was due",
+    "left": "the policy gave it none",
+    "unplaced": "no nodes were found for it",
+}
+"""Reasons of a wait in a few words."""
+
+
+def last_reasons(run, job: np.ndarray, start: np.ndarray) -> pl.Series:
+    """Why jobs waited last before some instants, in a few words; "" where they did not wait, or the run has no log.
+
+    Parameters
+    ----------
+    run : Run
+    job : (p,) int array
+        Rows of `Run.jobs`.
+    start : (p,) array
+        Instants (s).
+    """
+    if run.decisions is None:
+        return pl.Series([""] * len(job), dtype=pl.Utf8)
+    names = run.jobs["job_id"].cast(pl.Utf8)
+    waits = run.decisions.filter(pl.col("reason") != "started").sort("time", maintain_order=True)
+    waits = waits.with_columns(
+        b=names.gather(waits["blocker"]).fill_null(""), m=pl.col("missing").round(2).cast(pl.Utf8)
+    )
+    words = pl.col("reason").replace_strict(SHORT, return_dtype=pl.Utf8)
+    for name in ("b", "m"):
+        words = words.str.replace("{" + name + "}", pl.col(name).str.strip_suffix(".0"), literal=True)
+    asked = pl.DataFrame({"row": np.arange(len(job)), "job": job.astype(np.int64), "time": start.astype(float)})
+    found = asked.sort("time", maintain_order=True).join_asof(
+        waits.select("time", "job", why=words), on="time", by="job", check_sortedness=False
+    )
+    return found.sort("row")["why"].fill_null("")
 
 
 def _steps(run, row: int, mine: pl.DataFrame) -> pl.DataFrame:
@@ -192,4 +232,4 @@ class _Context:
         often = f" in {waits} waits" if waits > 1 else ""
         total = f"waited {hours(waited)}{often}" if steps.height else "did not wait"
         since = f"submitted at {hours(job['submit'])}"
-        return f"job {job['job_id']} of {job['gpus']:g} GPUs, {since}, {total} under {served}."
+        return f"job {job['job_id']} of {span((job['gpus'],) * 2, 'GPU')}, {since}, {total} under {served}."

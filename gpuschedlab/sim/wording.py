@@ -3,27 +3,39 @@
 BEGAN = {"preempted": "preempted; ", "failed": "its node failed; ", "profiled": "its profiling ended; "}
 
 
-def hours(seconds: float) -> str:
-    """Write a time in hours.
+def hours(seconds: float, digits: int = 0) -> str:
+    """Write a time in hours, to two decimals or to so many digits.
 
     Examples
     --------
-    >>> hours(5400.0)
-    '1.50 h'
+    >>> hours(5400.0), hours(5400.0, 3)
+    ('1.50 h', '1.5 h')
     """
-    return f"{seconds / 3600:.2f} h"
+    return f"{seconds / 3600:.{digits}g} h" if digits else f"{seconds / 3600:.2f} h"
 
 
-def span(least_most: tuple[float, float]) -> str:
-    """Write a range of numbers, or the one number that it is.
+def lasting(seconds: float) -> str:
+    """Write how long something lasted, in the unit that reads best.
 
     Examples
     --------
-    >>> span((2.0, 2.0)), span((2.0, 5.5))
-    ('2', '2 to 5.5')
+    >>> lasting(12.0), lasting(1500.0), lasting(9000.0)
+    ('12 s', '25 min', '2.5 h')
+    """
+    return f"{seconds:.3g} s" if seconds < 120 else f"{seconds / 60:.3g} min" if seconds < 7200 else hours(seconds, 3)
+
+
+def span(least_most: tuple[float, float], noun: str = "") -> str:
+    """Write a range of numbers, or the one number that it is, and what is counted.
+
+    Examples
+    --------
+    >>> span((2.0, 2.0)), span((1, 1), "job"), span((2.0, 5.5), "GPU")
+    ('2', '1 job', '2 to 5.5 GPUs')
     """
     low, high = least_most
-    return f"{low:g}" if low == high else f"{low:g} to {high:g}"
+    number = f"{low:g}" if low == high else f"{low:g} to {high:g}"
+    return f"{number} {noun}{'' if high == 1 else 's'}" if noun else number
 
 
 def phrase(facts: dict) -> str:
@@ -32,8 +44,8 @@ def phrase(facts: dict) -> str:
     Examples
     --------
     >>> none = dict.fromkeys(("place", "ahead", "later", "leased"), (None, None))
-    >>> facts = none | {"reason": "room", "began": None, "gated": False, "needs": 4, "down": 0.0, "chosen": 0}
-    >>> phrase(facts | {"free": (1, 2), "missing": (2, 3)})
+    >>> facts = none | {"reason": "room", "began": None, "gated": False, "blocker": None, "down": 0.0, "chosen": 0}
+    >>> phrase(facts | {"needs": 4, "free": (1, 2), "missing": (2, 3)})
     'needs 4 GPUs: 1 to 2 were free, 2 to 3 missing'
     """
     return BEGAN.get(facts["began"], "") + PHRASES[facts["reason"]](facts) + _beside(facts)
@@ -44,10 +56,10 @@ def _beside(facts: dict) -> str:
     parts = []
     if facts["gated"]:
         parts.append("the policy's gate held it back")
-    if facts["place"][1]:
-        parts.append(f"{span(facts['place'])} waiting jobs went before it")
+    if before := _before(facts):
+        parts.append(f"{before} went before it")
     if facts["ahead"][1]:
-        parts.append(f"running jobs that go before it held {span(facts['ahead'])} GPUs")
+        parts.append(f"running jobs that go before it held {span(facts['ahead'], 'GPU')}")
     if facts["later"][1] and facts["free"][1] + facts["later"][1] >= facts["needs"]:
         claimed = ", or only such as jobs before it claim" if facts["place"][1] else ""
         parts.append(
@@ -58,43 +70,41 @@ def _beside(facts: dict) -> str:
         until = f" until {hours(facts['until'][0])}" if facts["until"][0] is not None else ""
         parts.append(f"others held {span(facts['leased'])} by leases{until}")
     if facts["down"] > 0:
-        parts.append(f"up to {facts['down']:g} GPUs were down")
-    if facts["chosen"]:
+        parts.append(f"up to {span((facts['down'], facts['down']), 'GPU')} were down")
+    if facts["chosen"] and facts["reason"] != "behind":
         later = f", {facts['passed']} of them submitted later" if facts["passed"] else ""
-        one = "1 other job" if facts["chosen"] == 1 else f"{facts['chosen']} other jobs"
-        parts.append(f"{one} started meanwhile{later}")
+        parts.append(f"{span((facts['chosen'],) * 2, 'other job')} started meanwhile{later}")
     return "".join(f"; {part}" for part in parts)
 
 
-def _lack(facts: dict) -> str:
-    return f"{span(facts['free'])} were free, {span(facts['missing'])} missing"
+def _before(facts: dict) -> str:
+    """Waiting jobs that go before it, beside the one that it waits behind."""
+    least, most = facts["place"]
+    if facts["blocker"] is not None and most:
+        return span((least - 1, most - 1), "other waiting job") if most > 1 else ""
+    return span((least, most), "waiting job") if most else ""
 
 
-def _room(facts: dict) -> str:
-    return f"needs {facts['needs']:g} GPUs: {_lack(facts)}"
-
-
-def _nodes(facts: dict) -> str:
-    rule = facts["rule"].get("placement", "")
-    return (
-        f"needs {facts['needs']:g} GPUs on nodes that the placement rule {rule!r} accepts: {span(facts['free'])} were free, "
-        f"but {span(facts['missing'])} missing in such places"
-    )
+def _needs(facts: dict) -> str:
+    """GPUs that are needed, those that were free, and how many were missing where the placement rule allows."""
+    needs, (_, free), (least, most) = facts["needs"], facts["free"], facts["missing"]
+    were = "was" if facts["free"] == (1, 1) else "were"
+    some = f"needs {span((needs, needs), 'GPU')}: {span(facts['free'])} {were} free"
+    if most <= 0:
+        return f"{some}, enough for it"
+    if free + least > needs:
+        usable = span((needs - most, needs - least))
+        some += f", but only {usable} where the placement rule {facts['rule'].get('placement', '')!r} allows"
+    return f"{some}, {span((least, most))} missing"
 
 
 def _behind(facts: dict) -> str:
-    return (
-        f"behind job {facts['blocker']}, which goes first and needs {facts['needs']:g} GPUs: {_lack(facts)}; "
-        "backfill is none, so no job passes it"
-    )
+    return f"behind job {facts['blocker']}, which goes first and {_needs(facts)}; backfill is none, so no job passes it"
 
 
 def _reserved(facts: dict) -> str:
-    at = f" at {hours(facts['until'][1])}" if facts["until"][1] is not None else ""
-    return (
-        f"would fit, but by the estimates it would delay job {facts['blocker']}, which goes first, needs "
-        f"{facts['needs']:g} GPUs ({_lack(facts)}), and is to start{at}"
-    )
+    at = f" to start at {hours(facts['until'][1])}" if facts["until"][1] is not None else ""
+    return f"would fit, but by the estimates it would delay job {facts['blocker']}, which goes first, is{at}, and {_needs(facts)}"
 
 
 def _undecided(facts: dict) -> str:
@@ -103,22 +113,18 @@ def _undecided(facts: dict) -> str:
 
 
 def _left(facts: dict) -> str:
-    rounds = "the decision" if facts["steps"] == 1 else "the decisions"
-    room = f"{span(facts['free'])} were free" if facts["missing"][1] > 0 else f"though {span(facts['free'])} were free"
-    return (
-        f"{rounds} of the policy gave {span(facts['used'])} GPUs to {span(facts['running'])} jobs and it none "
-        f"(it needs {facts['needs']:g}; {room})"
-    )
+    decided = "the decision" if facts["steps"] == 1 else "the decisions"
+    gave = f"{span(facts['used'], 'GPU')} to {span(facts['running'], 'job')}"
+    return f"{decided} of the policy gave {gave}, and it none; it {_needs(facts)}"
 
 
 def _unplaced(facts: dict) -> str:
-    rule = facts["rule"].get("placement", "")
-    return f"the decision gave it GPUs, but the placement rule {rule!r} found no nodes for them ({_lack(facts)})"
+    return f"the decision gave it GPUs, and no nodes were found for them; it {_needs(facts)}"
 
 
 PHRASES = {
-    "room": _room,
-    "nodes": _nodes,
+    "room": _needs,
+    "nodes": _needs,
     "behind": _behind,
     "reserved": _reserved,
     "undecided": _undecided,
