@@ -56,7 +56,7 @@ ROW = np.dtype(
         ("until", "f8"),
     ]
 )
-KEPT = ("reason", "gated", "blocker", "missing", "until")
+KEPT = ("reason", "gated", "blocker", "free", "missing", "until")
 """A job gets a new row when one of these changes."""
 
 

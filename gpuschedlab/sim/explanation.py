@@ -127,9 +127,9 @@ def row_of(run, job: str) -> int:
 
 
 SHORT = {
-    "behind": "behind job {b}: {m} GPUs were missing",
-    "room": "{m} GPUs were missing",
-    "nodes": "{m} GPUs were missing where the placement rule allows",
+    "behind": "behind job {b}: {m} missing",
+    "room": "{m} missing",
+    "nodes": "{m} missing where the placement rule allows",
     "reserved": "it would have delayed job {b}",
     "undecided": "no decision was due",
     "left": "the policy gave it none",
@@ -153,12 +153,12 @@ def last_reasons(run, job: np.ndarray, start: np.ndarray) -> pl.Series:
         return pl.Series([""] * len(job), dtype=pl.Utf8)
     names = run.jobs["job_id"].cast(pl.Utf8)
     waits = run.decisions.filter(pl.col("reason") != "started").sort("time", maintain_order=True)
-    waits = waits.with_columns(
-        b=names.gather(waits["blocker"]).fill_null(""), m=pl.col("missing").round(2).cast(pl.Utf8)
-    )
+    unit = pl.when(pl.col("missing") == 1).then(pl.lit(" GPU")).otherwise(pl.lit(" GPUs"))
+    lack = pl.col("missing").round(2).cast(pl.Utf8).str.strip_suffix(".0") + unit
+    waits = waits.with_columns(b=names.gather(waits["blocker"]).fill_null(""), m=lack)
     words = pl.col("reason").replace_strict(SHORT, return_dtype=pl.Utf8)
     for name in ("b", "m"):
-        words = words.str.replace("{" + name + "}", pl.col(name).str.strip_suffix(".0"), literal=True)
+        words = words.str.replace("{" + name + "}", pl.col(name), literal=True)
     asked = pl.DataFrame({"row": np.arange(len(job)), "job": job.astype(np.int64), "time": start.astype(float)})
     found = asked.sort("time", maintain_order=True).join_asof(
         waits.select("time", "job", why=words), on="time", by="job", check_sortedness=False
@@ -189,7 +189,6 @@ class _Context:
 
     def __init__(self, run, row: int):
         self.run, self.row, self.job = run, row, run.jobs.row(row, named=True)
-        self.names = run.jobs["job_id"].cast(pl.Utf8)
         self.log = run.info.get("log", {})
         starts = run.decisions.filter((pl.col("reason") == "started") & (pl.col("job") != row))
         self.started = starts["time"].to_numpy()
