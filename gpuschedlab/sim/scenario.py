@@ -285,7 +285,7 @@ def simulate(
     cluster : Cluster, or Policy after a scenario
     policy : Ordered or Round
     log : bool
-        Whether to log why each waiting job waits, for `Run.explain`; it costs some ten times the run.
+        Whether to log why each waiting job waits, for `Run.explain`; it costs seconds for a week of 10,000 jobs.
     **parts
         Of the scenario, where it is not given: `history, speeds, estimator, delays, until, seed`.
 
