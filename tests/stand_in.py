@@ -18,6 +18,7 @@ class StandIn:
     allocations: pl.DataFrame
     info: dict = field(default_factory=dict)
     rounds: pl.DataFrame = field(default_factory=pl.DataFrame)
+    decisions: pl.DataFrame | None = None
 
 
 def hand_run() -> StandIn:
