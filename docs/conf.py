@@ -9,8 +9,13 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE / "_ext")]
 os.environ.setdefault("TQDM_DISABLE", "1")
+# Kernels without the user's settings, which log errors only: they warn of TCP on every start.
+_kernels = HERE.parent / "build" / "docs-ipython"
+(_kernels / "profile_default").mkdir(parents=True, exist_ok=True)
+(_kernels / "profile_default" / "ipython_kernel_config.py").write_text('c.Application.log_level = "ERROR"\n')
+os.environ["IPYTHONDIR"] = str(_kernels)
 
-from settings import EXECUTE, REPOSITORY  # noqa: E402
+from settings import EXECUTE, REPOSITORY, code  # noqa: E402
 
 _project = tomllib.loads((HERE.parent / "pyproject.toml").read_text())["project"]
 
@@ -47,7 +52,9 @@ python_use_unqualified_type_names = True
 
 # Notebooks and pages with cells ---------------------------------------------------------------------------------
 nb_execution_mode = "cache" if EXECUTE else "off"
-nb_execution_cache_path = str(HERE.parent / "build" / "docs-cache")
+# What other code has computed is not shown: it has a folder of its own, and pages are read again (`lab_code`).
+lab_code = code()
+nb_execution_cache_path = str(HERE.parent / "build" / "docs-cache" / lab_code)
 nb_execution_timeout = 600
 nb_execution_raise_on_error = True
 nb_execution_in_temp = True

@@ -22,7 +22,15 @@ def _is_bundle(node) -> bool:
     return isinstance(node, nodes.container) and node.get("nb_element") == "mime_bundle"
 
 
+def drop_state(app, doctree):
+    """Leave out the state of widgets, megabytes that only a page with a widget manager reads."""
+    metadata = getattr(app.env, "nb_metadata", {}).get(app.env.docname, {})
+    metadata.get("js_files", {}).pop("ipywidgets_state", None)
+
+
 def setup(app):
-    """Register the transform."""
+    """Register the transform, and what pages depend on besides their text."""
+    app.add_config_value("lab_code", "", "env", types=[str])
+    app.connect("doctree-read", drop_state)
     app.add_post_transform(DropWidgets)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

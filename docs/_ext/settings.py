@@ -1,5 +1,6 @@
 """What the build of the site can be told: whether to execute cells, and which repository the links name."""
 
+import hashlib
 import os
 import tomllib
 from pathlib import Path
@@ -24,3 +25,12 @@ def binder(path: str = "") -> str:
     if not REPOSITORY:
         return ""
     return f"https://mybinder.org/v2/gh/{REPOSITORY}/HEAD" + (f"?labpath={path}" if path else "")
+
+
+def code() -> str:
+    """Identity of all that executed cells depend on besides themselves: the package, its data, and the pinned versions."""
+    files = [path for name in ("gpuschedlab", "data") for path in sorted((ROOT / name).rglob("*")) if path.is_file()]
+    found = hashlib.sha256()
+    for path in [*(p for p in files if p.suffix != ".pyc"), ROOT / "requirements.lock"]:
+        found.update(path.relative_to(ROOT).as_posix().encode() + path.read_bytes())
+    return found.hexdigest()[:16]

@@ -1,6 +1,7 @@
-"""Distribution of completion times.
-Each line shows the share of jobs (up) that ended within a time (right) of their submission. Further left is better; where lines
-cross, one policy serves the quick jobs and the other the slow ones.
+"""Queue and utilisation over time.
+
+Above, how many jobs wait; below, which share of the GPUs is in use. A long queue beside idle GPUs means that the free ones are too
+scattered, or kept back.
 """
 
 # Group: Comparing policies
@@ -11,4 +12,4 @@ trace = lab.generate("venus", days=2, jobs=1500, load=0.9, cluster_gpus=160, rng
 cluster = lab.Cluster.homogeneous(nodes=20, gpus_per_node=8)
 runs = {policy.name: lab.simulate(trace, cluster, policy) for policy in (lab.Fifo(), lab.Srtf(), lab.Tiresias())}
 
-figure = plots.plot_jct_cdf(runs)
+figure = plots.plot_load_over_time(runs)

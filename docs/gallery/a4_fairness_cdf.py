@@ -1,0 +1,14 @@
+"""Finish-time fairness.
+
+rho is a job's completion time over that on its own fair share of the cluster. Beyond the dotted line the job lost by sharing.
+"""
+
+# Group: Comparing policies
+import gpuschedlab as lab
+from gpuschedlab import plots
+
+trace = lab.generate("venus", days=2, jobs=1500, load=0.9, cluster_gpus=160, rng=0)
+cluster = lab.Cluster.homogeneous(nodes=20, gpus_per_node=8)
+runs = {policy.name: lab.simulate(trace, cluster, policy) for policy in (lab.Fifo(), lab.Srtf(), lab.Tiresias())}
+
+figure = plots.plot_fairness_cdf(runs)

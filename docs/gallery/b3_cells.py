@@ -1,0 +1,13 @@
+"""Buddy cells of a node.
+
+How each node is split into cells of powers of two at one moment, and which job has which.
+"""
+
+# Group: What happened on the cluster
+from gpuschedlab import plots
+from gpuschedlab.widgets import SmallCluster
+
+small = SmallCluster(nodes=4, load=0.95, large=0.3, rule="buddy")
+run = small.scenario(jobs=60, seed=0).run(small.policy)
+
+figure = plots.figure(plots.cells(plots.seats(run), 40))

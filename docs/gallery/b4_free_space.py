@@ -1,0 +1,13 @@
+"""Free GPUs, and GPUs that waiting jobs request.
+
+Where the second line is above the first, jobs wait for want of GPUs; where GPUs are free and jobs wait, they are too scattered.
+"""
+
+# Group: What happened on the cluster
+from gpuschedlab import plots
+from gpuschedlab.widgets import SmallCluster
+
+small = SmallCluster(nodes=4, load=0.95, large=0.3, rule="buddy")
+run = small.scenario(jobs=60, seed=0).run(small.policy)
+
+figure = plots.figure(plots.free_space(run))

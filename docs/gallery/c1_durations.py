@@ -1,0 +1,12 @@
+"""Durations.
+
+The share of jobs, and of GPU-time, that is within each duration: most jobs are short, the long ones hold the GPUs.
+"""
+
+# Group: Traces
+import gpuschedlab as lab
+from gpuschedlab import plots
+
+traces = {name: lab.generate(name, days=7, load=0.9, cluster_gpus=160, rng=0) for name in ("venus", "philly", "pai")}
+
+figure = plots.figure(plots.durations(traces))

@@ -1,0 +1,13 @@
+"""Leases and deadlines.
+
+Which job has which GPUs in each lease under UniSched, and which deadlines are kept (circle) or missed (cross).
+"""
+
+# Group: Systems
+from gpuschedlab import plots
+from gpuschedlab.widgets import SmallLeases
+
+small = SmallLeases(nodes=2)
+scenario = small.scenario(15, 0)
+
+figure = plots.figure(plots.lease_board(scenario.run(small.policies["UniSched"])))

@@ -1,0 +1,14 @@
+"""Deadlines against best effort.
+
+Violations of deadlines against the completion times of best-effort jobs, for several policies.
+"""
+
+# Group: Systems
+from gpuschedlab import plots
+from gpuschedlab.widgets import SmallLeases
+
+small = SmallLeases(nodes=2)
+scenario = small.scenario(15, 0)
+runs = {name: scenario.run(policy) for name, policy in small.policies.items()}
+
+figure = plots.figure(plots.trade_off(runs, "UniSched"))

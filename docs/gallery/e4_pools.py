@@ -1,0 +1,14 @@
+"""Warm pools.
+
+GPUs of each LLM's warm pool over time under PromptTuner: in use, idle, warming up.
+"""
+
+# Group: Systems
+import gpuschedlab as lab
+from gpuschedlab import plots
+from gpuschedlab.sweep.prompts import PromptScenario
+from gpuschedlab.traces.prompts import PromptJobs
+
+run = PromptScenario(PromptJobs("medium"), 16)(0).run(lab.PromptTuner())
+
+figure = plots.figure(plots.pools(run, "PromptTuner"))

@@ -1,0 +1,10 @@
+"""What tasks learn from each other.
+
+How much faster the task of a column is trained from the result of the task of a row: measured pairs of fine-tuning tasks.
+"""
+
+# Group: Systems
+from gpuschedlab import plots
+from gpuschedlab.widgets.merging_cluster import MergingCluster
+
+figure = plots.figure(plots.pair_map(MergingCluster(known="mean of the task").gains(), "transfer"))
