@@ -26,11 +26,10 @@ DOCS = ROOT / "docs"
 HOWTO = sorted((DOCS / "howto").glob("*.md"))
 GALLERY = sorted((DOCS / "gallery").glob("*.py"))
 PAGES = sorted(path for path in DOCS.rglob("*.md") if not path.relative_to(DOCS).parts[0].startswith("_"))
-CELL = re.compile(r"^```\{code-cell\} python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 SHELL = re.compile(r"^```sh\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
-PYTHON = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-SNIPPETS = [path for path in PAGES if path not in HOWTO and PYTHON.search(path.read_text())]
+CELL = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+SNIPPETS = [path for path in PAGES if path not in HOWTO and CELL.search(path.read_text())]
 
 
 @pytest.fixture(autouse=True)
@@ -84,7 +83,7 @@ def test_the_code_of_a_how_to_page_runs(path, run_page):
 
 def test_the_runner_of_pages_fails_where_a_page_is_wrong(run_page):
     with pytest.raises(ZeroDivisionError):
-        run_page("```{code-cell} python\n1 / 0\n```\n")
+        run_page("```python\n1 / 0\n```\n")
     with pytest.raises(AssertionError, match="gpuschedlab check no_such"):
         run_page("```sh\ngpuschedlab check no_such\n```\n")
 
@@ -100,7 +99,7 @@ def test_the_page_on_rounds_has_each_field_of_views_and_allocations():
 
 @pytest.mark.parametrize("path", SNIPPETS, ids=lambda path: path.stem)
 def test_the_code_on_the_page_of_a_system_runs(path):
-    for code in PYTHON.findall(path.read_text()):
+    for code in CELL.findall(path.read_text()):
         exec(compile(code, path.name, "exec"), {"__name__": "page"})
 
 

@@ -25,6 +25,15 @@ OUT = ROOT / "build" / "docs-source"
 SMALL = tomllib.loads((ROOT / "notebooks" / "small.toml").read_text())
 """Parameters of each notebook for tests and pages, by its name."""
 
+CELLS = "```{code-cell} python"
+HEAD = """---
+file_format: mystnb
+kernelspec:
+  name: python3
+  display_name: Python 3
+  language: python
+---
+"""
 KEPT = {".md", ".png", ".svg"}
 BADGE = re.compile(r"\[(!\[open in Binder\]\([^)]+\))\]\(https://mybinder\.org[^)]*\)")
 
@@ -63,7 +72,7 @@ def assemble(out: Path = OUT, execute: bool = EXECUTE) -> Path:
     for path in sorted(DOCS.rglob("*")):
         inside = path.relative_to(DOCS)
         if path.suffix in KEPT and not inside.parts[0].startswith("_"):
-            write(out / inside, macros.expand(path.read_text()) if path.suffix == ".md" else path.read_bytes())
+            write(out / inside, page(path) if path.suffix == ".md" else path.read_bytes())
     for name in ("CHANGELOG", "CONTRIBUTING"):
         write(out / f"{name.lower()}.md", (ROOT / f"{name}.md").read_text())
     for path in sorted((ROOT / "notebooks" / "images").iterdir()):
@@ -76,6 +85,19 @@ def assemble(out: Path = OUT, execute: bool = EXECUTE) -> Path:
     write_gallery(DOCS / "gallery", out / "gallery", write, execute)
     write.clear()
     return out
+
+
+def page(path: Path) -> str:
+    """Text of a page: macros expanded; the code of a how-to page is cells, which are executed."""
+    text = macros.expand(path.read_text())
+    return as_cells(text) if path.parent.name == "howto" else text
+
+
+def as_cells(text: str) -> str:
+    """A page with its blocks of Python as cells; one that has cells already stays as it is."""
+    if CELLS in text or "```python\n" not in text:
+        return text
+    return HEAD + text.replace("```python\n", f"{CELLS}\n")
 
 
 def small_notebook(path: Path, parameters: dict) -> str:

@@ -3,7 +3,7 @@
 `{{differs Sia}}`, `{{about Sia}}`, `{{references Sia}}`: sections of a docstring; `{{knobs Sia}}`: a table of knobs;
 `{{system Sia}}`: all of these; `{{published sia [policy]}}`: published numbers of a source beside ours; `{{everywhere
 tiresias}}`: those of a policy in all sources; `{{sources}}`: all sources; `{{policies}}`: all policies, each with its paper;
-`{{citation}}`: how to cite the package; `{{binder}}`: a badge, where a repository is named.
+`{{toc course}}`, `{{course}}`: an entry of a toctree and a line on a page that may not be there; `{{citation}}`: how to cite the package; `{{binder}}`: a badge, where a repository is named.
 """
 
 import inspect
@@ -126,6 +126,16 @@ def policies() -> str:
     return text
 
 
+def toc(name: str) -> str:
+    """Entry of a toctree, where there is such a page."""
+    return name if (ROOT / "docs" / f"{name}.md").is_file() else ""
+
+
+def course() -> str:
+    """Line that leads to the course, where there is one."""
+    return "- **To learn or to teach**: the [course](course.md), on the notebooks." if toc("course") else ""
+
+
 def badge(path: str = "") -> str:
     """Badge that opens a notebook on Binder; nothing where no repository is named."""
     address = binder(path)
@@ -144,4 +154,6 @@ _MACROS = {
     "sources": sources,
     "policies": policies,
     "binder": badge,
+    "toc": toc,
+    "course": course,
 }

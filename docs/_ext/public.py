@@ -86,7 +86,7 @@ def entries() -> tuple[Entry, ...]:
     listed = [
         Entry(name, kind_of(thing), subject or _home(thing), thing, "") for name, subject, thing in found.values()
     ]
-    listed.sort(key=lambda e: (list(SUBJECTS).index(e.subject), e.name.lower(), e.name))
+    listed.sort(key=lambda e: (list(SUBJECTS).index(e.subject), e.name.rpartition(".")[2].lower(), e.name))
     return tuple(_with_pages(listed))
 
 
