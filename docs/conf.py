@@ -80,7 +80,8 @@ html_theme_options = {
     "header_links_before_dropdown": 6,
     "show_prev_next": False,
     "show_toc_level": 2,
-    "secondary_sidebar_items": ["page-toc"],
+    # Figures get the width that a table of contents would take.
+    "secondary_sidebar_items": {"**": ["page-toc"], "notebooks/*": [], "gallery/*": [], "reproduced": []},
     "footer_start": ["copyright"],
     "footer_end": ["theme-version"],
     "pygments_light_style": "a11y-high-contrast-light",

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from gpuschedlab.plots import web
 
-THUMB = 190
+THUMB = 170
 """Height (pixels) of a figure in the list."""
 
 
@@ -46,7 +46,9 @@ def _fragment(figure, height: int | None = None) -> str:
     if height:
         place = place._replace(height=height, width=None)
         shown = type(figure)(figure)
-        shown.update_layout(showlegend=False, title=None, annotations=[], margin={"l": 40, "r": 6, "b": 34})
+        shown.update_layout(showlegend=False, title=None, annotations=[], margin={"l": 8, "r": 8, "b": 8})
+        for bare in (shown.update_xaxes, shown.update_yaxes):
+            bare(showticklabels=False, title=None, ticks="")
     return web.fragment({place.name: shown}, (place,))
 
 
