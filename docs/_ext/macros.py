@@ -3,7 +3,9 @@
 `{{differs Sia}}`, `{{about Sia}}`, `{{references Sia}}`: sections of a docstring; `{{knobs Sia}}`: a table of knobs;
 `{{system Sia}}`: all of these; `{{published sia [policy]}}`: published numbers of a source beside ours; `{{everywhere
 tiresias}}`: those of a policy in all sources; `{{sources}}`: all sources; `{{policies}}`: all policies, each with its paper;
-`{{toc course}}`, `{{course}}`: an entry of a toctree and a line on a page that may not be there; `{{citation}}`: how to cite the package; `{{binder}}`: a badge, where a repository is named.
+`{{others howto}}`: entries of a toctree for pages that the index does not name; `{{toc course}}`, `{{course}}`: an entry of a
+toctree, and a line, for a page that may not be there; `{{citation}}`: how to cite the package; `{{binder}}`: a badge, where a
+repository is named.
 """
 
 import inspect
@@ -131,6 +133,13 @@ def toc(name: str) -> str:
     return name if (ROOT / "docs" / f"{name}.md").is_file() else ""
 
 
+def others(folder: str) -> str:
+    """Entries of a folder's toctree: the pages that its index does not name by itself."""
+    named = (ROOT / "docs" / folder / "index.md").read_text().split()
+    stems = [path.stem for path in sorted((ROOT / "docs" / folder).glob("*.md")) if path.stem not in (*named, "index")]
+    return "\n".join(stems)
+
+
 def course() -> str:
     """Line that leads to the course, where there is one."""
     return "- **To learn or to teach**: the [course](course.md), on the notebooks." if toc("course") else ""
@@ -155,5 +164,6 @@ _MACROS = {
     "policies": policies,
     "binder": badge,
     "toc": toc,
+    "others": others,
     "course": course,
 }

@@ -5,6 +5,7 @@ import importlib
 import inspect
 import sys
 from functools import cache
+from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
 
@@ -23,6 +24,7 @@ SUBJECTS = {
     "widgets": "Explorers",
     "sweep": "Sweeps",
     "autosched": "AutoSched",
+    "gym": "Learning agents",
     "optim": "Optimisation",
     "problems": "Programs",
     "check": "Checks",
@@ -34,6 +36,12 @@ SUBJECTS = {
 """Public modules of the package in the order of the reference, and the title of each."""
 
 TOP = "gpuschedlab"
+_ROOT = Path(__file__).resolve().parents[2] / TOP
+SUBJECTS |= {
+    path.parent.name: path.parent.name.capitalize()
+    for path in sorted(_ROOT.glob("*/__init__.py"))
+    if path.parent.name not in SUBJECTS and "__all__" in path.read_text()
+}
 
 
 class Entry(NamedTuple):
