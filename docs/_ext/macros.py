@@ -148,7 +148,7 @@ def course() -> str:
 def badge(path: str = "") -> str:
     """Badge that opens a notebook on Binder; nothing where no repository is named."""
     address = binder(path)
-    return f"[![open in Binder](notebooks/images/binder.svg)]({address})" if address else ""
+    return f"[![open in Binder](/notebooks/images/binder.svg)]({address})" if address else ""
 
 
 _MACROS = {
