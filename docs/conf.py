@@ -80,8 +80,10 @@ html_theme_options = {
     "header_links_before_dropdown": 6,
     "show_prev_next": False,
     "show_toc_level": 2,
-    # Figures get the width that a table of contents would take.
-    "secondary_sidebar_items": {"**": ["page-toc"], "notebooks/*": [], "gallery/*": [], "reproduced": []},
+    # Elsewhere figures get the width that a table of contents would take.
+    "secondary_sidebar_items": {
+        pattern: ["page-toc"] for pattern in ("howto/*", "systems/*", "api/*", "install", "contributing", "course")
+    },
     "footer_start": ["copyright"],
     "footer_end": ["theme-version"],
     "pygments_light_style": "a11y-high-contrast-light",
