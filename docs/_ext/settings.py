@@ -31,6 +31,6 @@ def code() -> str:
     """Identity of all that executed cells depend on besides themselves: the package, its data, and the pinned versions."""
     files = [path for name in ("gpuschedlab", "data") for path in sorted((ROOT / name).rglob("*")) if path.is_file()]
     found = hashlib.sha256()
-    for path in [*(p for p in files if p.suffix != ".pyc"), ROOT / "requirements.lock"]:
+    for path in [*(p for p in files if "__pycache__" not in p.parts), ROOT / "requirements.lock"]:
         found.update(path.relative_to(ROOT).as_posix().encode() + path.read_bytes())
     return found.hexdigest()[:16]
