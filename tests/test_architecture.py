@@ -19,7 +19,8 @@ ORDER = (
     {"policies"},
     {"autosched", "sweep"},
     {"plots"},
-    {"parse", "check", "comparison", "report", "widgets", "bench", "gym", "reproduce", "cli", "__main__", "__init__"},
+    {"parse", "check", "comparison", "report", "widgets", "exercises", "bench", "gym", "reproduce", "cli"}
+    | {"__main__", "__init__"},
 )
 RANK = {part: rank for rank, parts in enumerate(ORDER) for part in parts}
 ALONE = {"optim": {"optim"}, "problems": {"problems", "optim"}}

@@ -12,6 +12,8 @@ from gpuschedlab.metrics.table import METRICS
 SCALES = ((1.0, "s"), (60.0, "min"), (3600.0, "h"), (86_400.0, "d"))
 SHARES = ("late", "utilisation", "fragmentation", "unfair_fraction", "slo_attainment", "slo_violation")
 EXACT = ("seconds",)  # times of this machine, not of the simulation: always in s
+APART = 100.0
+"""Ratio from which two values of a table are no longer readable in one unit."""
 
 
 class Column(NamedTuple):
@@ -56,6 +58,14 @@ def column(name: str, values: list) -> Column:
     return Column(metric.label, unit, [_formatted(v, 1 / scale, digits) for v in values])
 
 
+def _with_units(name: str, values: list) -> list[str]:
+    """Cells with their units: one for the column, or each its own where the largest is `APART` times the least and more."""
+    known = [abs(v) for v in values if v]
+    apart = bool(known) and max(known) >= APART * min(known)
+    columns = [column(name, [v]) for v in values] if apart else [column(name, values)]
+    return [cell if cell == "-" else f"{cell} {c.unit}".rstrip() for c in columns for cell in c.cells]
+
+
 def _formatted(value, factor: float, digits: int) -> str:
     return "-" if value is None else f"{value * factor:,.{digits}f}"
 
@@ -75,13 +85,18 @@ class MetricTable:
     >>> print(shown)
     policy  average JCT  preemptions
     fifo         2.30 h           12
+
+    Raises
+    ------
+    KeyError
+        A column that is not in `METRICS`.
     """
 
     frame: pl.DataFrame
 
     def _columns(self) -> list[tuple[str, list[str]]]:
-        found = [column(name, self.frame[name].to_list()) for name in self.frame.columns[1:]]
-        return [(c.label, [cell if cell == "-" else f"{cell} {c.unit}".rstrip() for cell in c.cells]) for c in found]
+        names = self.frame.columns[1:]
+        return [(METRICS[name].label, _with_units(name, self.frame[name].to_list())) for name in names]
 
     def __str__(self) -> str:
         first, *others = [[self.frame.columns[0], *self.frame.to_series(0)], *([k, *v] for k, v in self._columns())]
