@@ -28,6 +28,7 @@ SUBJECTS = {
     "optim": "Optimisation",
     "problems": "Programs",
     "check": "Checks",
+    "exercises": "Exercises",
     "reproduce": "Published numbers",
     "bench": "Benches",
     "cli": "Command line",
