@@ -18,9 +18,7 @@ from gpuschedlab.check.samples import small_trace
 nbformat = pytest.importorskip("nbformat", reason="nbformat, of the extra lab, is not installed")
 
 NOTEBOOKS = Path(__file__).resolve().parent.parent / "notebooks"
-LESSONS = [
-    path for path in sorted(NOTEBOOKS.glob("[0-9]*.ipynb")) if path.stem not in ("10_causal", "11_autosched_results")
-]
+LESSONS = sorted(NOTEBOOKS.glob("[0-9]*.ipynb"))
 SOLUTION = re.compile(
     r"<details><summary>Solution of the exercise</summary>\n\n```python\n(.*?)```\n\n</details>", re.DOTALL
 )
@@ -174,6 +172,21 @@ WRONG = {
             "    return both['jct'].mean() / both['jct_d'].mean()",
             "the tuner over the default",
         ),
+    ),
+    "10_causal": (
+        ("adjusted = lambda log, p: log.filter(preemptions=p)['reward'].mean()", "most of them are nights"),
+        (
+            "adjusted = lambda log, p: log.filter(preemptions=p).group_by('night').agg(pl.col('reward').mean())['reward'].mean()",
+            "how often they are",
+        ),
+    ),
+    "11_autosched_results": (
+        (
+            "m = found.group_by('method').mean()\nt = dict(m.select('method', 'jct_h').iter_rows())\n"
+            "answer = (t['default'] - t['autosched']) / (t['default'] - t['optimal'])",
+            "divide for each seed",
+        ),
+        ("answer = 1 - (1 / 2 + 1 / 4) / 2", "not won"),
     ),
     "12_ymir": (
         ("worth = lambda a, b, f: (2 * a + b) / (2 * a + b / f)", "the shorter job goes first"),

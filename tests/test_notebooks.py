@@ -41,7 +41,8 @@ def test_nothing_was_left_in_them():
 @named
 def test_sizes_and_seeds_alone_are_parameters(path):
     cells = nbformat.read(path, 4).cells
-    assert len(cells) <= 15
+    own = sum("exercise" in cell.source.lower().partition("\n")[0] for cell in cells)  # its text, and its check
+    assert len(cells) - own <= 15
     lines = [line for cell in cells if cell.cell_type == "code" for line in cell.source.splitlines()]
     assert max(map(len, lines)) <= 100, "a line that JupyterLab cuts off in a window of 1280 pixels"
     assert [i for i, cell in enumerate(cells) if "parameters" in cell.metadata.get("tags", [])] == [1]
@@ -55,7 +56,7 @@ def test_sizes_and_seeds_alone_are_parameters(path):
 @lesson
 def test_it_asks_shows_and_leads_on(path):
     cells = nbformat.read(path, 4).cells
-    first, last = cells[0].source, cells[-1].source
+    first, last = cells[0].source, next(cell.source for cell in reversed(cells) if "## Try next" in cell.source)
     assert re.match(r"# .+\n", first)
     assert "**The question.**" in first
     for link in re.findall(r"!\[[^]]+\]\((\S+?)\)", first):
@@ -64,6 +65,17 @@ def test_it_asks_shows_and_leads_on(path):
     assert heads == ["Try next", "Two questions", "Read on"]
     questions = last.split("## Two questions")[1].split("## Read on")[0]
     assert re.findall(r"^(\d)\. ", questions, re.M) == ["1", "2"]
+
+
+@lesson
+def test_its_questions_and_its_exercise_have_folded_solutions(path):
+    cells = nbformat.read(path, 4).cells
+    text = "\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
+    (folded,) = re.findall(r"<details><summary>Solutions</summary>\n\n(.*?)\n\n</details>", text, re.DOTALL)
+    assert len(re.findall(r"^- \*\*", folded, re.M)) == 2
+    (asked,) = [i for i, cell in enumerate(cells) if cell.source.startswith("## Exercise: ")]
+    assert cells[asked].source.endswith("\n\n</details>")
+    assert cells[asked + 1].source.startswith("from gpuschedlab import exercises\n")
 
 
 @lesson
