@@ -7,9 +7,16 @@ from pathlib import Path
 import numpy as np
 
 from gpuschedlab.bench import copter_mix as mix
+from gpuschedlab.bench.kept import measure_all
+
+POWERS = (-0.5, 0.5)
+"""Sia's fairness power, and the one of COpter's artifact."""
 
 CASES = {2: 20, 10: 20, 40: 12, 100: 12, 400: 6}
 """Times 256 GPUs, and rounds."""
+
+FILES = ("profiles", "reference")
+"""Folders of the reference data that rounds depend on."""
 
 PEERS = {
     2: ("highs", "copter", "relaxed", "pop-4"),
@@ -28,6 +35,8 @@ MEMORY = 3.0
 def run(data_dir: str | Path | None = None) -> dict:
     """Solve streams of similar rounds, warm from one to the next (see `copter_mix` for how they are sampled).
 
+    Each size and power is kept when it is done, so that a bench that was interrupted goes on.
+
     Parameters
     ----------
     data_dir : str or Path, optional
@@ -45,16 +54,22 @@ def run(data_dir: str | Path | None = None) -> dict:
     LabError
         There is no reference data.
     """
-    rows = []
-    for scale in CASES:
-        for power in (-0.5, 0.5):
-            rows += measure(data_dir, scale, power)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    cases = [(scale, power) for scale in CASES for power in POWERS]
+    # One at a time: seconds are what is asked.
+    parts = measure_all("rounds", measure, data_dir, cases, workers=1, parts=("bench",), files=FILES)
+    rows = [row for part in parts for row in part["rounds"]]
+    peak = max(part["peak_gb"] for part in parts)
     ok = peak < MEMORY and all(row.get("ok", True) for row in rows)
-    return {"bench": "rounds", "rounds": rows, "peak_gb": peak, "ok": bool(ok)}
+    return {"bench": "rounds", "rounds": rows, "peak_gb": peak, "ok": ok}
 
 
-def measure(data_dir, scale: int, power: float, rounds: int | None = None) -> list[dict]:
+def measure(data_dir, scale: int, power: float) -> dict:
+    """`rounds` of one size and power, and `peak_gb` of the process until then."""
+    rows = measure_rounds(data_dir, scale, power)
+    return {"rounds": rows, "peak_gb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20}
+
+
+def measure_rounds(data_dir, scale: int, power: float, rounds: int | None = None) -> list[dict]:
     """A stream of rounds of one size by `prices`, and its first ones by the others."""
     from gpuschedlab.optim import Session
     from gpuschedlab.optim.shims import possible_cells
@@ -113,5 +128,5 @@ def _figures(name: str, found: list[dict], best: list[dict], scale: int) -> dict
     if name == "copter":
         row["steps"] = float(np.mean([each["steps"] for each in found]))
     if name == "prices":
-        row["ok"] = row["gap"] <= GAP[scale] and row["p99"] <= SECONDS.get(scale, np.inf)
+        row["ok"] = bool(row["gap"] <= GAP[scale] and row["p99"] <= SECONDS.get(scale, np.inf))
     return row

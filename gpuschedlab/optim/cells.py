@@ -79,7 +79,9 @@ def close_cells(
     lead = first[alike[job]] == job  # one cell stands for those of all jobs that are alike
     job, config = job[lead], config[lead]
     limits = {} if np.isinf(time_limit) else {"time_limit": max(time_limit, 1e-3)}
-    # Jobs that are alike being one, there is no symmetry left worth a search.
+    # Jobs that are alike being one, there is no symmetry left worth a search; and of cells that prices have left open,
+    # presolve removes few, while the restarts that it leads to double the slowest rounds.
+    limits |= {} if problem.mandatory.any() else {"presolve": "off"}
     solver = Highs(gap=gap, mip_abs_gap=max(slack, 1e-9), mip_detect_symmetry=False, **limits)
     found = solver.solve(_program(problem, alike, first, job, config))
     choice = np.full(n, -1)
