@@ -6,7 +6,7 @@ import numpy as np
 
 from gpuschedlab._extras import need
 from gpuschedlab.errors import Infeasible, OutOfTime, SolverError
-from gpuschedlab.optim.program import Program, Solution
+from gpuschedlab.optim.program import Program, Solution, no_variables
 
 METHODS = ("choose", "simplex", "ipm", "pdlp")
 
@@ -74,11 +74,13 @@ class Highs:
             As in `gpuschedlab.optim.solve`.
         """
         highspy = need("highspy", "solver='highs' and policies that use it")
+        if not len(program.c):
+            return no_variables(program, "highs")
         start = time.perf_counter()
         whole = bool(program.integrality.any())
         method = self.method or ("choose" if whole else "ipm")
         h = self._prepared(highspy, method, whole)
-        _pass(highspy, h, program)
+        _pass(highspy, h, program, method)
         if x0 is not None:
             h.setSolution(len(x0), np.arange(len(x0), dtype=np.int32), np.asarray(x0, float))
         keeps = method == "simplex" and not whole
@@ -132,18 +134,21 @@ def _answer(highspy, h, program: Program, method: str, time_limit: float | None,
     objective = program.value(x)
     proved = objective if status == "optimal" else np.inf * (1 if program.maximize else -1)
     bound = info.mip_dual_bound if whole else proved
-    duals = None if whole else np.array(found.row_dual)
+    turned = -1.0 if method == "pdlp" and program.maximize else 1.0
+    duals = None if whole else turned * np.array(found.row_dual)
     seconds = time.perf_counter() - start
     return Solution(x, status, objective, float(bound), seconds, f"highs {method}", duals, program.shape)
 
 
-def _pass(highspy, h, program: Program):
+def _pass(highspy, h, program: Program, method: str):
     A, (m, n) = program.A, program.A.shape
-    sense = highspy.ObjSense.kMaximize if program.maximize else highspy.ObjSense.kMinimize
+    # pdlp does not know the optimum of what it maximises.
+    turned = method == "pdlp" and program.maximize
+    sense = highspy.ObjSense.kMaximize if program.maximize and not turned else highspy.ObjSense.kMinimize
     kinds = program.integrality.astype(np.int32)
     status = h.passModel(
         n, m, A.nnz, int(highspy.MatrixFormat.kColwise), int(sense), 0.0,
-        program.c, program.lower, program.upper, program.row_lower, program.row_upper,
+        -program.c if turned else program.c, program.lower, program.upper, program.row_lower, program.row_upper,
         A.indptr.astype(np.int32), A.indices.astype(np.int32), A.data.astype(float), kinds,
     )  # fmt: skip
     if status == highspy.HighsStatus.kError:
@@ -156,6 +161,8 @@ def _status(highspy, h, program: Program) -> str:
     """Word for how HiGHS ended; infeasible and unbounded are errors."""
     S = highspy.HighsModelStatus
     status = h.getModelStatus()
+    if status == S.kUnboundedOrInfeasible:
+        status = _which(highspy, h, len(program.c))
     if status in (S.kInfeasible, S.kUnbounded, S.kUnboundedOrInfeasible):
         word = {S.kInfeasible: "infeasible", S.kUnbounded: "unbounded"}.get(status, "unbounded or infeasible")
         kind = SolverError if status == S.kUnbounded else Infeasible
@@ -168,3 +175,12 @@ def _status(highspy, h, program: Program) -> str:
     raise SolverError(
         f"{program.name}: HiGHS ended with {h.modelStatusToString(status)!r}; expected a solution or a proof of none."
     )
+
+
+def _which(highspy, h, n: int):
+    """Status of a program of which presolve knows only that it has no best point: unbounded, where it has any."""
+    S = highspy.HighsModelStatus
+    h.changeColsCost(n, np.arange(n, dtype=np.int32), np.zeros(n))
+    h.run()
+    status = h.getModelStatus()
+    return {S.kOptimal: S.kUnbounded, S.kInfeasible: S.kInfeasible}.get(status, S.kUnboundedOrInfeasible)

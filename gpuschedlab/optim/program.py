@@ -6,7 +6,7 @@ from html import escape
 import numpy as np
 import scipy.sparse as sp
 
-from gpuschedlab.errors import SolverError
+from gpuschedlab.errors import Infeasible, SolverError
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,3 +222,22 @@ def relative_gap(objective: float, bound: float) -> float:
         return float("inf")
     top = max(abs(objective), abs(bound))
     return abs(bound - objective) / top if top > 0 else 0.0
+
+
+def no_variables(program: Program, solver: str) -> Solution:
+    """What there is to say of a program without variables, whose rows are all 0.
+
+    Raises
+    ------
+    Infeasible
+        A row does not allow 0.
+
+    Examples
+    --------
+    >>> no_variables(Program([], np.empty((1, 0)), row_upper=2.0), "none").status
+    'optimal'
+    """
+    if ((program.row_lower > 0) | (program.row_upper < 0)).any():
+        raise Infeasible(f"{program.name}: infeasible; it has no variables, and a row that does not allow 0.")
+    duals = np.zeros(len(program.row_upper))
+    return Solution(np.empty(0), "optimal", 0.0, 0.0, 0.0, solver, duals, program.shape)

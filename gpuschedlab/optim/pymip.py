@@ -10,7 +10,10 @@ import numpy as np
 
 from gpuschedlab._extras import need
 from gpuschedlab.errors import Infeasible, OutOfTime, SolverError
-from gpuschedlab.optim.program import Program, Solution
+from gpuschedlab.optim.program import Program, Solution, no_variables
+
+HUGE = 1e15
+"""Values from which on a variable without a bound has none: CBC stops at 1e20, and says optimal."""
 
 
 class Pymip:
@@ -52,6 +55,8 @@ class Pymip:
             As in `gpuschedlab.optim.solve`.
         """
         mip = need("mip", "solver='mip' and policies that use it")
+        if not len(program.c):
+            return no_variables(program, f"mip {self.engine}")
         start = time.perf_counter()
         m, x = _model(mip, program, self.engine)
         m.verbose, m.threads, m.max_mip_gap, m.seed = 0, self.threads, self.gap, 0
@@ -59,10 +64,12 @@ class Pymip:
         whole = bool(program.integrality.any())
         if x0 is not None and whole:
             m.start = [(v, float(value)) for v, value in zip(x, x0, strict=True)]
-        with contextlib.nullcontext() if whole else _quiet():
+        with _quiet():
             ended = m.optimize(max_seconds=self.time_limit if self.time_limit is not None else np.inf)
+        point = np.array([v.x if m.num_solutions else np.nan for v in x], float)
+        if _no_best(mip, ended, program, point):
+            ended = self._which(mip, program)
         status = _status(mip, ended, program, m.num_solutions, self.time_limit)
-        point = np.array([v.x for v in x], float)
         point[program.integrality] = np.round(point[program.integrality]) + 0.0
         objective = program.value(point)
         bound = objective if status == "optimal" and not whole else float(m.objective_bound)
@@ -71,10 +78,29 @@ class Pymip:
         seconds = time.perf_counter() - start
         return Solution(point, status, objective, bound, seconds, f"mip {self.engine}", duals, program.shape)
 
+    def _which(self, mip, program: Program):
+        """Status of a program that has no best point: infeasible, or unbounded if it has any point at all."""
+        rows, columns = (program.row_lower, program.row_upper), (program.lower, program.upper)
+        free = Program(np.zeros(len(program.c)), program.A, *rows, *columns, program.integrality, name=program.name)
+        try:
+            Pymip(self.time_limit, engine=self.engine, threads=self.threads).solve(free)
+        except Infeasible:
+            return mip.OptimizationStatus.INFEASIBLE
+        return mip.OptimizationStatus.UNBOUNDED
+
+
+def _no_best(mip, ended, program: Program, point: np.ndarray) -> bool:
+    """Whether there is no best point; which of the reasons an engine gives, it often mistakes."""
+    S = mip.OptimizationStatus
+    if not program.c.any():
+        return False
+    endless = ((point > HUGE) & np.isinf(program.upper)) | ((point < -HUGE) & np.isinf(program.lower))
+    return ended in (S.INFEASIBLE, S.INT_INFEASIBLE, S.UNBOUNDED) or bool(endless.any())
+
 
 @contextlib.contextmanager
 def _quiet():
-    """Keep the standard output of C libraries shut: CBC writes of linear programs whatever its log level."""
+    """Keep the standard output of C libraries shut: CBC writes to it whatever its log level."""
     sys.stdout.flush()
     kept, nowhere = os.dup(1), os.open(os.devnull, os.O_WRONLY)
     try:
@@ -96,6 +122,11 @@ def _model(mip, program: Program, engine: str):
     sense = mip.MAXIMIZE if program.maximize else mip.MINIMIZE
     m = mip.Model(sense=sense, solver_name=mip.CBC if engine == "cbc" else mip.HIGHS)
     m.verbose = 0
+    if engine == "cbc":
+        from mip.cbc import cbc_set_parameter
+
+        # Strengthening of cliques ends the whole process for some small programs with free variables (cbcbox 2.935).
+        cbc_set_parameter(m.solver, "clqstr", "off")
     kinds = np.where(program.integrality, mip.INTEGER, mip.CONTINUOUS)
     x = [
         m.add_var(lb=float(low), ub=float(high), obj=float(cost), var_type=str(kind))
