@@ -5,12 +5,10 @@ import itertools
 import numpy as np
 import polars as pl
 import pytest
-import xgboost
 
 from gpuschedlab.autosched.causal.graph import CausalGraph, Layers, full_graph, learn_graph
 from gpuschedlab.autosched.causal.model import BATCH, CausalModel
 from gpuschedlab.autosched.causal.network import Network
-from gpuschedlab.autosched.causal.trees import Trees
 from gpuschedlab.errors import EstimatorError
 
 LAYERS = Layers(("k0", "k1", "k2", "k3"), ("m1", "m2"), ("o",), {"k3": 3})
@@ -154,7 +152,7 @@ def test_leaves_hold_several_rows_and_trees_differ():
     network = Network(full_graph(LAYERS))
     network.fit(samples)
     held = network.given["m1"].counts.sum(axis=1)
-    leaves = network.given["m1"].trees.left < 0
+    leaves = np.concatenate([t.tree_.children_left for t in network.given["m1"].forest.estimators_]) < 0
     assert held[leaves].min() == 2
     assert not held[~leaves].any()
     states = network.states(samples)
@@ -299,18 +297,6 @@ def test_what_matters_later_joins_the_graph(backend):
     assert learning.do({"m1": 1.0})["o"].mean > learning.do({"m1": -1.0})["o"].mean + 1
 
 
-@pytest.mark.parametrize("backend", ["network", "boosted"])
-def test_the_best_that_were_learnt_from_are_remembered_each_once(backend):
-    rows = system(1, 100)
-    model = CausalModel(CausalGraph(LAYERS, tuple(EDGES)), backend=backend).fit(rows)
-    model.update(rows.sort("o").tail(3))  # measured again
-    newer = dict.fromkeys(LAYERS.names, 0.25) | {"o": 99.0}
-    model.update(newer)
-    best = rows.sort("o", descending=True).select(LAYERS.knobs).to_numpy()
-    assert model.best(5).tolist() == [[0.25] * len(LAYERS.knobs), *best[:4].tolist()]
-    assert len(model.best(999)) == 101
-
-
 def test_interventions_match_the_true_effects():
     """Effects of two knobs and a metric on the mean objective, in its standard deviations: each within 0.05 over the seeds.
 
@@ -436,18 +422,3 @@ def test_unknown_backends_variables_and_columns_are_refused():
         CausalModel(full_graph(LAYERS)).fit(system(0).drop("m2"))
     with pytest.raises(EstimatorError, match="expected one of k0"):
         CausalModel(full_graph(LAYERS)).fit(system(0)).do({"x": 1.0})
-
-
-def test_trees_in_arrays_answer_as_the_booster_does():
-    """Bit by bit, on columns of a wider table, at thresholds themselves, and for a model without a split."""
-    rng = np.random.default_rng(2)
-    table = rng.integers(0, 9, (400, 6)).astype(np.float32) / 3
-    y = table[:, 4] * table[:, 1] + rng.standard_normal(400)
-    for columns, trees, depth in (([4, 1, 0], 40, 5), ([2], 3, 1)):
-        data = xgboost.DMatrix(table[:, columns], y)
-        booster = xgboost.train({"max_depth": depth, "nthread": 1}, data, num_boost_round=trees)
-        found = Trees.of(booster, columns).predict(table)
-        np.testing.assert_array_equal(found, booster.predict(data))
-        assert len(np.unique(found)) > 1
-    flat = xgboost.train({"nthread": 1}, xgboost.DMatrix(table, np.full(400, 2.5)), num_boost_round=5)
-    np.testing.assert_array_equal(Trees.of(flat, range(6)).predict(table), np.float32(2.5))

@@ -229,13 +229,6 @@ def test_projection_keeps_constraints():
         assert space.encode(t.policy) == pytest.approx(t.u)
 
 
-@pytest.mark.parametrize("policy", [Tiresias(), Themis(), Lucid()])
-def test_coordinates_alone_are_those_of_the_projection(policy):
-    space, rng = Space(policy), np.random.default_rng(0)
-    points = rng.random((200, len(space)))
-    np.testing.assert_allclose(space.snap(points), [space.project(u)[1] for u in points], atol=1e-10)
-
-
 def test_rejection_spares_what_is_predicted_to_be_bad(space):
     """Step 3: all that is predicted at or below gamma times the best is left out, and nothing else."""
     found, probe = search(space, Omniscient(space), sampler="random", epsilon=1.0, scope=False)

@@ -98,17 +98,6 @@ class CausalModel:
             self.fresh = 0
         return self
 
-    def best(self, count: int) -> np.ndarray:
-        """Coordinates (count or fewer, k) of the configurations with the highest objective in the samples, best first."""
-        layers, rows = self.graph.layers, self.core.rows
-        worth = rows[:, layers.names.index(layers.objectives[0])]
-        found = {}
-        for u in rows[np.argsort(-worth, kind="stable"), : len(layers.knobs)]:
-            found.setdefault(u.tobytes(), u)
-            if len(found) == count:
-                break
-        return np.array(list(found.values()))
-
     def predict(self, configurations) -> Prediction:
         """Predict the first objective of configurations: a frame with columns `layers.given`, or (n, k) in their order.
 

@@ -10,7 +10,6 @@ import polars as pl
 
 from gpuschedlab._extras import need
 from gpuschedlab.autosched.causal.graph import CausalGraph
-from gpuschedlab.autosched.causal.trees import Trees
 from gpuschedlab.errors import EstimatorError
 
 CELLS = 2**15
@@ -45,19 +44,24 @@ class Conditional:
     def __init__(self, causes, states, values, size: int, *, trees: int, leaf: int, rng: int):
         ensemble = need("sklearn.ensemble", "the causal model's network backend")
         trees = trees if causes.shape[1] else 1
-        forest = ensemble.ExtraTreesRegressor(trees, min_samples_leaf=leaf, random_state=rng)
-        self.trees = Trees.of_forest(forest.fit(_table(causes), values))
-        self.counts = np.zeros((len(self.trees.left), size))
+        self.forest = ensemble.ExtraTreesRegressor(trees, min_samples_leaf=leaf, random_state=rng)
+        self.forest.fit(_table(causes), values)
+        self.roots = np.cumsum([0, *(tree.tree_.node_count for tree in self.forest.estimators_)])
+        self.counts = np.zeros((self.roots[-1], size))
         self.count(causes, states)
+
+    def leaves(self, causes: np.ndarray) -> np.ndarray:
+        """Nodes (n, t), of those of all trees, in which rows (n, c) end."""
+        return self.forest.apply(_table(causes)) + self.roots[:-1]
 
     def count(self, causes: np.ndarray, states: np.ndarray) -> None:
         """Count rows (n, c) and (n,)."""
-        np.add.at(self.counts, (self.trees.leaves(_table(causes)), states[:, None]), 1.0)
+        np.add.at(self.counts, (self.leaves(causes), states[:, None]), 1.0)
         self.shares = self.counts / np.maximum(self.counts.sum(axis=1, keepdims=True), 1.0)
 
     def __call__(self, causes: np.ndarray) -> np.ndarray:
         """Probabilities (n, size) given causes (n, c)."""
-        leaves = self.trees.leaves(_table(causes))
+        leaves = self.leaves(causes)
         return sum(self.shares[leaf] for leaf in leaves.T) / leaves.shape[1]
 
 

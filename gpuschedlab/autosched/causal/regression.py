@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
 
 import numpy as np
 import polars as pl
 
 from gpuschedlab._extras import need
 from gpuschedlab.autosched.causal.graph import CausalGraph
-from gpuschedlab.autosched.causal.trees import Trees
 
 FOLDS = 4
 
@@ -64,15 +63,12 @@ class Boosted:
 
     def _know(self, names) -> None:
         """Fit the variables that are not fitted yet, on the rows of the last `_learn`: what-ifs need all, predictions do not."""
-        rows, weight = self.learnt
-        missing = [n for n in names if n not in self.models]
-        with ThreadPoolExecutor() as pool:
-            found = list(pool.map(lambda name: self._regression(name, rows, weight), missing))
-        for name, (model, left) in zip(missing, found, strict=True):
-            self.models[name], self.residuals[name] = model, left
+        for name in names:
+            if name not in self.models:
+                self.models[name], self.residuals[name] = self._regression(name, *self.learnt)
 
-    def _regression(self, name: str, rows: np.ndarray, weight: np.ndarray) -> tuple[Trees | None, np.ndarray]:
-        """Regression of a variable on its causes, None without any, and its residuals (n,), ascending."""
+    def _regression(self, name: str, rows: np.ndarray, weight: np.ndarray) -> tuple[Callable | None, np.ndarray]:
+        """Function of tables (n, v) that predicts a variable, None without causes, and its residuals (n,), ascending."""
         xgboost = need("xgboost", "the causal model's boosted backend")
         names = list(self.graph.layers.names)
         y, causes = rows[:, names.index(name)], [names.index(c) for c in self.graph.causes(name)]
@@ -85,21 +81,24 @@ class Boosted:
         booster = xgboost.Booster(options, [data])
         for tree in range(self.trees):  # `xgboost.train` does this, and more that takes time
             booster.update(data, tree)
-        model = Trees.of(booster, causes)
-        return model, np.sort(y - model.predict(rows.astype(np.float32)))
+
+        def model(table: np.ndarray) -> np.ndarray:
+            return booster.inplace_predict(table[:, causes])
+
+        return model, np.sort(y - model(rows))
 
     def _follow(self, values: dict[str, np.ndarray], order: list[str], noise=None) -> dict[str, np.ndarray]:
         """Values (n,) of the variables of `order`, causes first, from those that are set; with residuals if there is a generator."""
         names = self.graph.layers.names
         n = len(next(iter(values.values()))) if values else 512
-        table = np.empty((n, len(names)), np.float32)
+        table = np.empty((n, len(names)))
         for name in order:
             if name not in values:
                 model, left = self.models[name], self.residuals[name]
                 if noise is not None:
-                    values[name] = (model.predict(table) if model else 0.0) + noise.choice(left, n)
+                    values[name] = (model(table) if model else 0.0) + noise.choice(left, n)
                 else:
-                    values[name] = model.predict(table) if model else np.full(n, left.mean())
+                    values[name] = model(table) if model else np.full(n, left.mean())
             table[:, names.index(name)] = values[name]
         return values
 

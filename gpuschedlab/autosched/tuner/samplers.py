@@ -52,24 +52,6 @@ class Sampler:
         return u
 
 
-class Random(Sampler):
-    """Uniform in every coordinate, independent of what came before.
-
-    Examples
-    --------
-    >>> Random([0, 2], rng=0).ask().tolist()[1] in (0.0, 1.0)
-    True
-    """
-
-    def ask(self) -> np.ndarray:
-        """Coordinates (k,) to try next."""
-        u = self.rng.random(len(self.levels))
-        for i, n in enumerate(self.levels):
-            if n:
-                u[i] = self.rng.integers(n) / max(1, n - 1)
-        return u
-
-
 class LatinHypercube(Sampler):
     """Rows of Latin hypercubes: of every `size` points in turn, one lies in each of `size` slices of every axis.
 
@@ -95,6 +77,19 @@ class LatinHypercube(Sampler):
                     points[:, i] = np.minimum((points[:, i] * n).astype(int), n - 1) / max(1, n - 1)
             self.left = list(points)
         return self.left.pop(0)
+
+
+class Random(LatinHypercube):
+    """Uniform in every coordinate, independent of what came before: hypercubes of one point.
+
+    Examples
+    --------
+    >>> Random([0, 2], rng=0).ask().tolist()[1] in (0.0, 1.0)
+    True
+    """
+
+    def __init__(self, levels, rng=0, start=None):
+        super().__init__(levels, rng, start, size=1)
 
 
 class Tpe(Sampler):

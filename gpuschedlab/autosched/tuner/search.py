@@ -240,7 +240,7 @@ class _Search:
         plan = LatinHypercube([a.levels for a in self.space.axes], self.rng, size=size)
         points = [plan.ask() for _ in range(size if count else 0)]
         if self.model is not None and points:
-            points = self.space.snap(np.array(points))
+            points = np.array([self.space.project(u)[1] for u in points])
             points = points[np.argsort(-self.model.predict(self._given(points)).mean, kind="stable")]
         return list(points[:count])
 

@@ -40,48 +40,23 @@ class Axis:
 
     def value(self, u: float):
         """Value at a coordinate; ranges marked `log` are even in the logarithm."""
+        u = min(max(float(u), 0.0), 1.0)
         if self.levels:
-            return self.info.knob.choices[round(_within(u, 0.0, 1.0) * (self.levels - 1))]
+            return self.info.knob.choices[round(u * (self.levels - 1))]
         low, high = self.range
-        tidy = float(f"{self._number(u):.12g}")  # 0.8 there and back is 0.8, not 0.8000000000000002
+        found = low * math.exp(u * math.log(high / low)) if self.info.knob.log else low + u * (high - low)
+        tidy = float(f"{found:.12g}")  # 0.8 there and back is 0.8, not 0.8000000000000002
         return min(max(tidy, low), high)
 
-    def values(self, u: np.ndarray) -> list:
-        """Allowed values (n,) at coordinates (n,), numbers to some eleven digits."""
-        if self.levels:
-            return [self.info.knob.choices[i] for i in np.rint(_within(u, 0.0, 1.0) * (self.levels - 1)).astype(int)]
-        found = self._number(u)
-        if self.info.knob.step:
-            return [self.info.clip(x) for x in found.tolist()]
-        return (np.rint(found).astype(int) if self.info.kind == "int" else found).tolist()
-
-    def coordinate(self, value):
-        """Coordinate of a value, or (n,) of numbers: the inverse of `value`, 0 or 1 outside the range that is searched."""
+    def coordinate(self, value) -> float:
+        """Coordinate of a value: the inverse of `value`, 0 or 1 outside the range that is searched."""
         if self.levels:
             return self.info.knob.choices.index(value) / max(1, self.levels - 1)
         low, high = self.range
-        value = _within(value, low, high)
+        value = min(max(value, low), high)
         if high == low:
-            return value * 0.0
-        return np.log(value / low) / math.log(high / low) if self.info.knob.log else (value - low) / (high - low)
-
-    def coordinates(self, values: list) -> np.ndarray:
-        """Coordinates (n,) of values (n,)."""
-        if self.levels:
-            place = {value: self.coordinate(value) for value in self.info.knob.choices}
-            return np.array([place[v] for v in values])
-        return self.coordinate(np.array(values, float))
-
-    def _number(self, u):
-        low, high = self.range
-        u = _within(u, 0.0, 1.0)
-        found = low * np.exp(u * math.log(high / low)) if self.info.knob.log else low + u * (high - low)
-        return _within(found, low, high)
-
-
-def _within(x, low: float, high: float):
-    """Nearest number to x, or to each of (n,), of a range; at the pace of a number, which `numpy.clip` is not."""
-    return np.minimum(np.maximum(x, low), high)
+            return 0.0
+        return math.log(value / low) / math.log(high / low) if self.info.knob.log else (value - low) / (high - low)
 
 
 class Space:
@@ -151,36 +126,22 @@ class Space:
 
     def decode(self, u):
         """Policy at coordinates (k,), projected onto ranges and constraints."""
-        found = self._knobs([a.value(x) for a, x in zip(self.axes, u, strict=True)], self.policy.knobs)
-        return self.policy.with_knobs(**self.policy.project(found))
+        found = [axis.value(x) for axis, x in zip(self.axes, u, strict=True)]
+        knobs = {n: found[a] if b is None else tuple(found[a:b]) for n, (a, b) in self.places.items()}
+        return self.policy.with_knobs(**self.policy.project(self.policy.knobs | knobs))
 
     def encode(self, policy) -> np.ndarray:
-        """Coordinates (k,) of a policy."""
-        return self._coordinates([policy.knobs])[0]
+        """Coordinates (k,) of a policy; a place that it does not use lies at 1."""
+        knobs, u = policy.knobs, np.ones(len(self.axes))
+        for i, axis in enumerate(self.axes):
+            value = knobs[axis.info.name]
+            if axis.info.kind != "floats":
+                u[i] = axis.coordinate(value)
+            elif axis.place < len(value):
+                u[i] = axis.coordinate(value[axis.place])
+        return u
 
     def project(self, u):
         """Nearest policy that constraints allow, and its coordinates (k,)."""
         policy = self.decode(u)
         return policy, self.encode(policy)
-
-    def snap(self, points: np.ndarray) -> np.ndarray:
-        """Coordinates (n, k) of the nearest policies that constraints allow, without making them: to some eleven digits."""
-        columns = [a.values(column) for a, column in zip(self.axes, np.asarray(points, float).T, strict=True)]
-        knobs, constrain = self.policy.knobs, self.policy.constrain
-        return self._coordinates([constrain(self._knobs(row, knobs)) for row in zip(*columns, strict=True)])
-
-    def _knobs(self, found, knobs: dict) -> dict:
-        """Knobs with the values (k,) of the axes in place of those that are tuned."""
-        return knobs | {n: found[a] if b is None else tuple(found[a:b]) for n, (a, b) in self.places.items()}
-
-    def _coordinates(self, rows: list[dict]) -> np.ndarray:
-        """Coordinates (n, k) of knobs; a place that a configuration does not use lies at 1."""
-        u = np.ones((len(rows), len(self.axes)))
-        for i, axis in enumerate(self.axes):
-            name, place = axis.info.name, axis.place
-            if axis.info.kind != "floats":
-                u[:, i] = axis.coordinates([row[name] for row in rows])
-            else:
-                used = [n for n, row in enumerate(rows) if place < len(row[name])]
-                u[used, i] = axis.coordinates([rows[n][name][place] for n in used])
-        return u
