@@ -319,7 +319,7 @@ def test_tune_says_what_it_is_about_to_do_before_it_reads_or_imports_anything(he
     assert main(["tune"]) == 130
     found = capsys.readouterr()
     first = "tuning tiresias on venus, 72 h, load 1.1, cluster 32x8, seed 0: default, selftune, autosched"
-    assert found.out.splitlines() == [first, "reading the trace"]
+    assert found.out.splitlines() == [first, "loading the simulator", "reading the trace"]
     assert "interrupted; no decision was taken" in found.err
     assert main(["tune", "--hours", "5"]) == 130  # options of one's own: nothing else changes
     assert capsys.readouterr().out.splitlines()[0] == first.replace("72 h, load 1.1", "5 h").replace("32x8", "70x8")
@@ -338,6 +338,7 @@ def test_every_phase_of_tune_is_followed(here, capsys, monkeypatch):
     lines = capsys.readouterr().out.splitlines()
     begun = [line for line in lines if " so far" not in line]
     phases = [
+        "loading the simulator",
         "reading the trace",
         "default: running",
         "fixed: searching",

@@ -151,9 +151,10 @@ def _case(args, methods: list[str]) -> str:
 
 def _prepared(args, methods: list[str], progress: Progress) -> "_Loops":
     """The trace is read, and checked to hold what the methods learn from."""
-    from gpuschedlab.autosched import METHODS
+    with progress.phase("loading the simulator"):
+        from gpuschedlab.autosched import METHODS
 
-    policies = named([args.policy])
+        policies = named([args.policy])
     with progress.phase("reading the trace"):
         _, policy, scenario = one_in(policies, read_scenario(args)[0])
     causal = [m for m in methods if m in METHODS and METHODS[m].causal]
