@@ -297,46 +297,83 @@ def test_what_matters_later_joins_the_graph(backend):
     assert learning.do({"m1": 1.0})["o"].mean > learning.do({"m1": -1.0})["o"].mean + 1
 
 
-def test_interventions_match_the_true_effects():
-    """Effects of two knobs and a metric on the mean objective, in its standard deviations: each within 0.05 over the seeds.
+CONFOUNDED = CausalGraph(SMALL, (("k", "m"), ("c", "m"), ("m", "o"), ("c", "o")))  # c drives both m and o
 
-    From 5,000 samples; from 500 single ones err by 0.07 to 0.11.
+
+def confounded(rows, seed):
+    """Two knobs, a metric and an objective in few states, so that every probability is a share of rows."""
+    rng = np.random.default_rng(seed)
+    k, c = rng.integers(0, 2, rows) * 1.0, rng.integers(0, 2, rows) * 1.0
+    m = (k + c + rng.random(rows) > 1.4) * 1.0
+    return pl.DataFrame({"k": k, "c": c, "m": m, "o": m + 2 * c + (rng.random(rows) > 0.7)})
+
+
+def adjusted(rows, name, value):
+    """Mean of o if a variable is set, by Pearl's adjustment for c (and the sum over m), from shares of rows alone."""
+
+    def share(part, **states):
+        return part.filter(**states).height / part.height
+
+    total = 0.0
+    for k, c, m in itertools.product((0.0, 1.0), repeat=3):
+        of_knobs = [v == value if name == n else share(rows, **{n: v}) for n, v in (("k", k), ("c", c))]
+        of_m = m == value if name == "m" else share(rows.filter(k=k, c=c), m=m)
+        weight = np.prod([*of_knobs, of_m])
+        total += weight * rows.filter(m=m, c=c)["o"].mean() if weight else 0.0
+    return total
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_what_ifs_of_the_network_are_pearls_adjustment(seed):
+    """Exactly, from 60 rows; what is seen with m is twice what m does."""
+    rows = confounded(60, seed)
+    model = CausalModel(CONFOUNDED).fit(rows)
+    for name, value in itertools.product("kcm", (0.0, 1.0)):
+        assert model.do({name: value})["o"].mean[0] == pytest.approx(adjusted(rows, name, value), abs=1e-9)
+    seen = rows.filter(m=1.0)["o"].mean() - rows.filter(m=0.0)["o"].mean()
+    assert seen > 1.5 * (adjusted(rows, "m", 1.0) - adjusted(rows, "m", 0.0))
+
+
+def balanced():
+    """400 rows of a full design, noise and all: m = 2k - c +- 0.4, o = m + c +- 0.4, so that effects are known exactly."""
+    levels = itertools.product((0.0, 0.25, 0.5, 0.75, 1.0), (0.0, 1.0), (-0.4, 0.4), (-0.4, 0.4))
+    rows = [(k, c, 2 * k - c + a, 2 * k + a + b) for k, c, a, b in levels] * 10
+    return pl.DataFrame(rows, schema=["k", "c", "m", "o"], orient="row").sample(fraction=1, shuffle=True, seed=0)
+
+
+@pytest.mark.parametrize("backend", ["network", "boosted"])
+def test_what_ifs_find_effects_that_are_known_exactly(backend):
+    """In the objective's standard deviations: of m 1.10, of c none (it helps as much as it harms by m), of k 2.20 by m.
+
+    Each is off by what trees and states lose, no more: 5 % of a step, 15 % of two. What is seen with m is 27 % too small.
     """
-    errors = {"k0": [], "k1": [], "m1": []}
-    sd = system(9, 50_000)["o"].std()
+    rows = balanced()
+    layers = Layers(("k", "c"), ("m",), ("o",), direct=(("c", "o"),))
+    model, sd = CausalModel(CausalGraph(layers, CONFOUNDED.edges), backend=backend).fit(rows), rows["o"].std()
+
+    def effect(name, low, high):
+        return model.do({name: high})["o"].mean[0] - model.do({name: low})["o"].mean[0]
+
+    assert abs(effect("m", -0.4, 0.6) - 1.0) < 0.05
+    assert abs(effect("c", 0.0, 1.0)) < 0.1 * sd
+    assert abs(effect("k", 0.0, 1.0) - 2.0) < 0.15 * 2.0
+    assert np.polyfit(rows["m"], rows["o"], 1)[0] == pytest.approx(0.725, abs=1e-3)
+
+
+@pytest.mark.parametrize(("backend", "worst", "usual"), [("boosted", 0.25, 0.12), ("network", 0.4, 0.17)])
+def test_effects_from_as_many_samples_as_the_offline_phase_measures(backend, worst, usual):
+    """Absolute errors in the objective's standard deviations (1.037 by hand), of effects of 1.23, 0.31 and 0.77 of them."""
+    sd = (1.6**2 / 12 + 0.4**2 / 12 + 0.8**2 * 2 / 3 + 0.4**2 * (1 + 0.8**2 + 1)) ** 0.5
+    effects = {"k0": (0.1, 0.9, 1.28), "k1": (0.1, 0.9, 0.32), "m1": (-0.5, 0.5, 0.8)}
+    errors = {name: [] for name in effects}
     for seed in range(6):
-        samples = system(seed, 5000)
-        model = CausalModel(learn_graph(samples, LAYERS), backend="boosted").fit(samples)
-        for name, low, high in (("k0", 0.1, 0.9), ("k1", 0.1, 0.9), ("m1", -0.5, 0.5)):
-            true = [system(7, 50_000, **{name: v})["o"].mean() for v in (low, high)]
-            found = [model.do({name: v})["o"].mean[0] for v in (low, high)]
-            errors[name].append(((found[1] - found[0]) - (true[1] - true[0])) / sd)
-    for found in errors.values():
-        assert abs(np.mean(found)) < 0.05
-        assert np.mean(np.abs(found)) < 0.06
-
-
-def test_interventions_of_the_network_match_the_true_effects():
-    """The same where states are discrete, so that nothing is lost by cutting; by hand: k 0.8, c 1, m 1."""
-    errors = {"k": [], "c": [], "m": []}
-    for seed in range(6):
-        samples = small(500, seed)
-        model = CausalModel(SMALL_GRAPH).fit(samples)
-        for (name, found), true in zip(errors.items(), (0.8, 1.0, 1.0)):
-            moved = [model.do({name: v})["o"].mean[0] for v in (0.0, 1.0)]
-            found.append((moved[1] - moved[0] - true) / samples["o"].std())
-    for found in errors.values():
-        assert abs(np.mean(found)) < 0.05
-
-
-def test_correlation_misleads_and_do_does_not():
-    """m1 and m2 share the cause k1; o listens to both. Seen together they mislead, set from outside they do not."""
-    samples = system(3, 4000)
-    model = CausalModel(CausalGraph(LAYERS, tuple(EDGES)), backend="boosted").fit(samples)
-    seen = np.polyfit(samples["m1"].to_numpy(), samples["o"].to_numpy(), 1)[0]
-    moved = model.do({"m1": 0.5})["o"].mean[0] - model.do({"m1": -0.5})["o"].mean[0]
-    assert abs(seen - 0.8) > 0.25
-    assert moved == pytest.approx(0.8, abs=0.15)
+        samples = system(seed, 500)
+        model = CausalModel(learn_graph(samples, LAYERS), backend=backend).fit(samples)
+        for name, (low, high, true) in effects.items():
+            found = model.do({name: high})["o"].mean[0] - model.do({name: low})["o"].mean[0]
+            errors[name].append(abs(found - true) / sd)
+    assert max(map(max, errors.values())) < worst
+    assert max(map(np.mean, errors.values())) < usual
 
 
 @pytest.mark.parametrize("backend", ["network", "boosted"])

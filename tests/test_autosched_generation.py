@@ -1,24 +1,30 @@
 """AutoSched's generation engine: what it may know, what it copies, what it predicts."""
 
+import itertools
+
 import numpy as np
 import polars as pl
 import pytest
 
 from gpuschedlab import Cluster, Fifo, Simulation, Tiresias
 from gpuschedlab.autosched import (
+    METHODS,
+    CausalModel,
     GenerationEngine,
     GlobalGenerator,
     RangePredictor,
     Space,
+    attach,
     observe,
     past_forecast,
     true_forecast,
 )
+from gpuschedlab.autosched.causal.graph import full_graph
 from gpuschedlab.autosched.forecast.durations import Durations
 from gpuschedlab.autosched.forecast.features import Seen
 from gpuschedlab.autosched.forecast.ranges import MODELS, counted, hourly, known_by, queries_of, range_of
 from gpuschedlab.autosched.tuner import offline
-from gpuschedlab.autosched.tuner.offline import busier
+from gpuschedlab.autosched.tuner.offline import busier, layers_of
 from gpuschedlab.bench.generation import hindsight
 from gpuschedlab.check.samples import recurring_sample
 from gpuschedlab.errors import EstimatorError
@@ -196,6 +202,49 @@ def test_generator_repeats_a_period(metric, periodic):
     assert not set(found["job_id"]) & set(stored["job_id"])
 
 
+def matched(submit, now, metric, periodic, terms=24):
+    """Instant that `match` is to find, from its definition: sums of cosines, and every past hour in turn."""
+    bucket, size = 300.0, 12
+    count = int((now - submit[0]) // bucket)
+    count -= count % 288 if periodic else 0
+    edges = [now - bucket * i for i in range(count, -1, -1)]
+    series = np.array([((submit >= low) & (submit < high)).sum() for low, high in itertools.pairwise(edges)], float)
+    if periodic:
+        n, time = count, np.arange(count)
+        waves = [np.exp(-2j * np.pi * k * time / n) for k in range(n // 2 + 1)]
+        weights = [(series * wave).sum() for wave in waves]
+        strongest = sorted(range(1, len(waves)), key=lambda k: -abs(weights[k]))[:terms]
+        part = np.full(n, series.mean())
+        for k in strongest:
+            twice = 1 if 2 * k == n else 2
+            part += twice / n * (weights[k] * waves[k].conj()).real
+        series = np.maximum(part, 0.0)
+    last, away = series[-size:], {}
+    for i in range(count - 2 * size + 1):  # an hour, and an hour after it
+        a, b = series[i : i + size], last
+        if metric == "pearson":
+            a, b = a - a.mean(), b - b.mean()
+        if metric in ("manhattan", "euclidean"):
+            power = 1 if metric == "manhattan" else 2
+            away[edges[i + size]] = sum(abs(a - b) ** power) ** (1 / power)
+        else:
+            away[edges[i + size]] = 1 - a @ b / (a @ a * (b @ b)) ** 0.5
+    return min(away, key=lambda at: (away[at], -at))
+
+
+@pytest.mark.parametrize("metric", ["manhattan", "euclidean", "cosine", "pearson"])
+def test_the_most_similar_hour_is_that_of_the_periodic_part(metric):
+    """Noise hides the daily wave in the counts: without the transform another hour is found."""
+    draw = np.random.default_rng(3)
+    rate = 2.0 + 1.5 * np.sin(2 * np.pi * np.arange(5 * 288) / 288)
+    times = [300.0 * i + draw.uniform(1, 299, draw.poisson(r)) for i, r in enumerate(rate)]
+    submit = np.sort(np.concatenate([[0.0], *times]))
+    now = 5 * DAY
+    found = {periodic: GlobalGenerator(metric, periodic).match(submit, now) for periodic in (True, False)}
+    assert found == {periodic: pytest.approx(matched(submit, now, metric, periodic)) for periodic in (True, False)}
+    assert abs(found[True] - found[False]) > HOUR
+
+
 def test_with_less_than_a_day_the_last_hour_comes_again():
     frame = pl.DataFrame({"job_id": ["a", "b", "c"], "submit": [10.0, 4000.0, 5000.0], "gpus": 1.0, "duration": 60.0})
     found = GlobalGenerator().generate(as_repository(frame), 6000.0)
@@ -289,6 +338,67 @@ def test_one_instant_in_three_is_learnt_from_as_it_was(monkeypatch):
     monkeypatch.setattr(offline, "busier", watched)
     offline.gather(frame, Cluster.homogeneous(2, 8), Space(Tiresias()), instants=7, configurations=1, load=0.5)
     assert loads == [(8.0, False), (8.0, False), (0.0, True)] * 2 + [(8.0, False)]
+
+
+@pytest.fixture(scope="module")
+def shifting():
+    """Three days: what lasts a minute on the first lasts three hours on the second, and five minutes on the third."""
+    draw = np.random.default_rng(6)
+    submit = np.sort(draw.uniform(0, 3 * DAY, 600))
+    length = np.array([60.0, 3 * HOUR, 300.0])[(submit // DAY).astype(int)] * draw.uniform(0.9, 1.1, 600)
+    return pl.DataFrame({"job_id": [f"j{i}" for i in range(600)], "submit": submit, "gpus": 1.0, "duration": length})
+
+
+def test_the_predictor_is_retrained_once_a_day_on_what_had_ended_by_then(shifting):
+    """The loop forecasts as one does that was trained on this day first, not as those of the days before."""
+    simulation = Simulation(shifting, Cluster.homogeneous(8, 8), Tiresias())
+    forecaster = attach("no-controller", simulation, predictor="logistic").forecaster
+    blank, trained = GenerationEngine(forecaster.engine.generator, RangePredictor("logistic")), {}
+    for hour in (5, 26, 30, 47, 48, 50):
+        simulation.advance(hour * HOUR)
+        seen, day = observe(simulation), hour // 24
+        if day not in trained:
+            trained[day] = blank.refit(seen, day * DAY)
+        found = forecaster(simulation, 0)
+        assert found.existing > 5 or hour == 5
+        same = [d for d, engine in trained.items() if engine.forecast(simulation, seen, 0).trace.equals(found.trace)]
+        assert same == [day]
+
+
+def test_only_optimal_sees_what_has_not_happened(shifting):
+    """Other jobs come after now, and those in the system last longer: nobody else forecasts anything else for that."""
+    now = 30 * HOUR
+    simulation = Simulation(shifting, Cluster.homogeneous(8, 8), Tiresias())
+    simulation.advance(now)
+    unfinished = pl.col("job_id").is_in(simulation.unfinished()["job_id"].implode())
+    later = pl.col("submit") > now
+    duration = pl.when(unfinished | later).then(pl.col("duration") * 3).otherwise("duration")
+    other = shifting.with_columns(duration=duration, gpus=pl.when(later).then(4.0).otherwise("gpus"))
+    assert 0 < other.filter(unfinished).height < 400 > other.filter(later).height > 200
+    model = CausalModel(full_graph(layers_of(Space(Tiresias()))))
+    same = {}
+    for method in METHODS:
+        found = []
+        for trace in (shifting, other):
+            playing = Simulation(trace, Cluster.homogeneous(8, 8), Tiresias())
+            loop = attach(method, playing, model=model, predictor="logistic", seed=3)
+            playing.advance(now)
+            found.append(loop.forecaster(playing, np.random.default_rng(0)).trace)
+        assert found[0].height > 10
+        same[method] = found[0].equals(found[1])
+    assert same == {method: method != "optimal" for method in METHODS}
+
+
+def test_selftune_tunes_on_the_hour_that_has_passed(shifting):
+    simulation = Simulation(shifting, Cluster.homogeneous(8, 8), Tiresias())
+    loop = attach("selftune", simulation)
+    simulation.advance(30 * HOUR)
+    jobs, _ = loop.forecast(np.random.default_rng(0))
+    seen = observe(simulation)
+    assert jobs.trace.equals(past_forecast(simulation, seen, HOUR).trace)
+    again = jobs.trace.filter(pl.col("submit") > simulation.now)
+    passed = shifting.filter(pl.col("submit").is_between(29 * HOUR, 30 * HOUR))
+    assert again["job_id"].to_list() == [f"again-{name}" for name in passed["job_id"]]
 
 
 def test_repository_holds_what_a_run_shows(live):
