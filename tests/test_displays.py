@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 
 import gpuschedlab as lab
+from gpuschedlab.metrics import MetricTable
 from gpuschedlab.optim.program import Solution
 from gpuschedlab.sweep.result import COLUMNS, NAMES, Sweep
 
@@ -48,3 +49,24 @@ def test_names_and_messages_are_escaped(name):
     shown = displays()[name]._repr_html_()
     assert "<img" not in shown
     assert "&lt;img" in shown
+
+
+def test_a_table_of_metrics_has_labels_and_units():
+    frame = pl.DataFrame({"policy": ["a", "<b>"], "jct_mean": [8274.035, 18_726.0], "jct_median": [98.0, 23_538.0]})
+    table = MetricTable(frame.with_columns(late=pl.Series([0.125, None]), preemptions=pl.Series([3, 1200])))
+    assert str(table).splitlines() == [
+        "policy  average JCT  median JCT    late  preemptions",
+        "a            2.30 h      98.0 s  12.5 %            3",
+        "<b>          5.20 h      6.54 h       -        1,200",
+    ]
+    html = table._repr_html_()
+    assert "<td>2.30 h</td><td>98.0 s</td>" in html
+    assert "&lt;b&gt;" in html
+    assert "jct_mean" not in html
+
+
+def test_a_comparison_is_shown_with_units():
+    found = lab.compare(TRACE, CLUSTER, [lab.Fifo()])
+    assert str(found.show(["jct_mean"])).split() == ["policy", "average", "JCT", "fifo", "10.0", "s"]
+    assert "average JCT" in found._repr_html_()
+    assert "average JCT" in repr(found)
