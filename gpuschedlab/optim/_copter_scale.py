@@ -43,6 +43,11 @@ class Scaled(NamedTuple):
         """Entries of A and bounds of x, as the compiled code takes them."""
         return self.A.indptr, self.A.indices, self.A.data, self.c, self.low, self.high
 
+    @property
+    def unit(self) -> float:
+        """Objective that counts as nothing's: 1 here or in the program's own units, whichever is less (1e-6 at least)."""
+        return min(1.0, max(self.cost * self.size, 1e-6))
+
     def unscaled(self, x, y) -> tuple[np.ndarray, np.ndarray]:
         """Point and prices in the units of the program."""
         return x * self.columns / self.size, y * self.rows * (self.sign / self.cost)

@@ -35,7 +35,7 @@ class Residuals:
     dual : float
         Largest reduced cost that no bound of its variable allows.
     gap : float
-        |objective - bound| / (1 + |objective| + |bound|).
+        |objective - bound| / (unit + |objective| + |bound|); the unit is 1, or less where 1 of the program's own is.
     """
 
     step: int
@@ -246,7 +246,8 @@ class _Steps:
         primal = max((rows - s.ru).max(initial=0.0), (s.rl - rows).max(initial=0.0))
         bound, dual = kernels.dual_value(self.y, s.c - self.q, s.rl, s.ru, s.low, s.high, True)
         value = float(s.c @ self.x)
-        return Residuals(k, self.sweeps, float(primal), dual, abs(value - bound) / (1 + abs(value) + abs(bound)))
+        gap = abs(value - bound) / (s.unit + abs(value) + abs(bound))
+        return Residuals(k, self.sweeps, float(primal), dual, gap)
 
     def _balance(self, dx, dy, k: int) -> None:
         """Let the prices' share of the step follow how far prices and point moved; less and less."""

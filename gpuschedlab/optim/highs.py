@@ -6,7 +6,7 @@ import numpy as np
 
 from gpuschedlab._extras import need
 from gpuschedlab.errors import Infeasible, OutOfTime, SolverError
-from gpuschedlab.optim.program import Program, Solution, no_variables
+from gpuschedlab.optim.program import Program, Solution, cost_factor, no_variables
 
 METHODS = ("choose", "simplex", "ipm", "pdlp")
 
@@ -80,6 +80,8 @@ class Highs:
         whole = bool(program.integrality.any())
         method = self.method or ("choose" if whole else "ipm")
         h = self._prepared(highspy, method, whole)
+        if "mip_abs_gap" in self.settings:
+            _set(highspy, h, "mip_abs_gap", self.settings["mip_abs_gap"] * cost_factor(program))
         _pass(highspy, h, program, method)
         if x0 is not None:
             h.setSolution(len(x0), np.arange(len(x0), dtype=np.int32), np.asarray(x0, float))
@@ -133,22 +135,26 @@ def _answer(highspy, h, program: Program, method: str, time_limit: float | None,
     x[program.integrality] = np.round(x[program.integrality]) + 0.0
     objective = program.value(x)
     proved = objective if status == "optimal" else np.inf * (1 if program.maximize else -1)
-    bound = info.mip_dual_bound if whole else proved
-    turned = -1.0 if method == "pdlp" and program.maximize else 1.0
-    duals = None if whole else turned * np.array(found.row_dual)
+    factor = _factor(program, method)
+    bound = info.mip_dual_bound / factor if whole else proved
+    duals = None if whole else np.array(found.row_dual) / factor
     seconds = time.perf_counter() - start
     return Solution(x, status, objective, float(bound), seconds, f"highs {method}", duals, program.shape)
 
 
+def _factor(program: Program, method: str) -> float:
+    """What costs are multiplied by; below 0 for pdlp, which does not know the optimum of what it maximises."""
+    return cost_factor(program) * (-1.0 if method == "pdlp" and program.maximize else 1.0)
+
+
 def _pass(highspy, h, program: Program, method: str):
     A, (m, n) = program.A, program.A.shape
-    # pdlp does not know the optimum of what it maximises.
-    turned = method == "pdlp" and program.maximize
-    sense = highspy.ObjSense.kMaximize if program.maximize and not turned else highspy.ObjSense.kMinimize
+    factor = _factor(program, method)
+    sense = highspy.ObjSense.kMaximize if program.maximize and factor > 0 else highspy.ObjSense.kMinimize
     kinds = program.integrality.astype(np.int32)
     status = h.passModel(
         n, m, A.nnz, int(highspy.MatrixFormat.kColwise), int(sense), 0.0,
-        -program.c if turned else program.c, program.lower, program.upper, program.row_lower, program.row_upper,
+        program.c * factor, program.lower, program.upper, program.row_lower, program.row_upper,
         A.indptr.astype(np.int32), A.indices.astype(np.int32), A.data.astype(float), kinds,
     )  # fmt: skip
     if status == highspy.HighsStatus.kError:
@@ -181,6 +187,7 @@ def _which(highspy, h, n: int):
     """Status of a program of which presolve knows only that it has no best point: unbounded, where it has any."""
     S = highspy.HighsModelStatus
     h.changeColsCost(n, np.arange(n, dtype=np.int32), np.zeros(n))
+    _set(highspy, h, "solver", "choose")
     h.run()
     status = h.getModelStatus()
     return {S.kOptimal: S.kUnbounded, S.kInfeasible: S.kInfeasible}.get(status, S.kUnboundedOrInfeasible)

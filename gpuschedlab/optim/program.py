@@ -241,3 +241,15 @@ def no_variables(program: Program, solver: str) -> Solution:
         raise Infeasible(f"{program.name}: infeasible; it has no variables, and a row that does not allow 0.")
     duals = np.zeros(len(program.row_upper))
     return Solution(np.empty(0), "optimal", 0.0, 0.0, 0.0, solver, duals, program.shape)
+
+
+def cost_factor(program: Program) -> float:
+    """Power of two that costs are multiplied by for solvers whose tolerances are absolute: 1 where the largest is 1e-3 to 1e6.
+
+    Examples
+    --------
+    >>> cost_factor(Program([3.0, 0.1], [[1.0, 1.0]])), cost_factor(Program([3e-9], [[1.0]])) * 3e-9 > 0.5
+    (1.0, True)
+    """
+    most = float(np.abs(program.c).max(initial=0.0))
+    return 1.0 if most == 0 or 1e-3 <= most <= 1e6 else 2.0 ** -np.floor(np.log2(most))

@@ -10,10 +10,10 @@ import numpy as np
 
 from gpuschedlab._extras import need
 from gpuschedlab.errors import Infeasible, OutOfTime, SolverError
-from gpuschedlab.optim.program import Program, Solution, no_variables
+from gpuschedlab.optim.program import Program, Solution, cost_factor, no_variables
 
-HUGE = 1e15
-"""Values from which on a variable without a bound has none: CBC stops at 1e20, and says optimal."""
+FAR = 1e9
+"""Values of a variable without a bound at which an optimum is doubted: CBC stops somewhere and says optimal."""
 
 
 class Pymip:
@@ -58,7 +58,8 @@ class Pymip:
         if not len(program.c):
             return no_variables(program, f"mip {self.engine}")
         start = time.perf_counter()
-        m, x = _model(mip, program, self.engine)
+        factor = cost_factor(program)
+        m, x = _model(mip, program, self.engine, factor)
         m.verbose, m.threads, m.max_mip_gap, m.seed = 0, self.threads, self.gap, 0
         m.max_mip_gap_abs = 0.0  # or CBC stops at 1e-10 whatever the scale
         whole = bool(program.integrality.any())
@@ -67,35 +68,44 @@ class Pymip:
         with _quiet():
             ended = m.optimize(max_seconds=self.time_limit if self.time_limit is not None else np.inf)
         point = np.array([v.x if m.num_solutions else np.nan for v in x], float)
-        if _no_best(mip, ended, program, point):
-            ended = self._which(mip, program)
+        ended = self._checked(mip, ended, program, point)
         status = _status(mip, ended, program, m.num_solutions, self.time_limit)
         point[program.integrality] = np.round(point[program.integrality]) + 0.0
         objective = program.value(point)
-        bound = objective if status == "optimal" and not whole else float(m.objective_bound)
-        duals = None if whole or status != "optimal" else np.array([_price(row) for row in m.constrs], float)
+        bound = objective if status == "optimal" and not whole else float(m.objective_bound) / factor
+        duals = None if whole or status != "optimal" else np.array([_price(row) for row in m.constrs], float) / factor
         duals = duals if duals is not None and len(duals) == program.A.shape[0] else None
         seconds = time.perf_counter() - start
         return Solution(point, status, objective, bound, seconds, f"mip {self.engine}", duals, program.shape)
 
-    def _which(self, mip, program: Program):
-        """Status of a program that has no best point: infeasible, or unbounded if it has any point at all."""
+    def _checked(self, mip, ended, program: Program, point: np.ndarray):
+        """How a solve ended, where the engine may be wrong: they mistake one reason for no best point for another."""
+        S = mip.OptimizationStatus
+        far = (np.isinf(program.upper) & (point > FAR)) | (np.isinf(program.lower) & (point < -FAR))
+        none = ended in (S.INFEASIBLE, S.INT_INFEASIBLE, S.UNBOUNDED)
+        if not program.c.any() or not (none or (far.any() and self._endless(program))):
+            return ended
         rows, columns = (program.row_lower, program.row_upper), (program.lower, program.upper)
         free = Program(np.zeros(len(program.c)), program.A, *rows, *columns, program.integrality, name=program.name)
         try:
-            Pymip(self.time_limit, engine=self.engine, threads=self.threads).solve(free)
+            self._again().solve(free)
         except Infeasible:
-            return mip.OptimizationStatus.INFEASIBLE
-        return mip.OptimizationStatus.UNBOUNDED
+            return S.INFEASIBLE
+        return S.UNBOUNDED
 
+    def _endless(self, program: Program) -> bool:
+        """Whether the objective grows without end along a direction that no row and no bound ends."""
 
-def _no_best(mip, ended, program: Program, point: np.ndarray) -> bool:
-    """Whether there is no best point; which of the reasons an engine gives, it often mistakes."""
-    S = mip.OptimizationStatus
-    if not program.c.any():
-        return False
-    endless = ((point > HUGE) & np.isinf(program.upper)) | ((point < -HUGE) & np.isinf(program.lower))
-    return ended in (S.INFEASIBLE, S.INT_INFEASIBLE, S.UNBOUNDED) or bool(endless.any())
+        def sides(low, high, least, most):
+            return np.where(np.isinf(low), least, 0.0), np.where(np.isinf(high), most, 0.0)
+
+        rows = sides(program.row_lower, program.row_upper, -np.inf, np.inf)
+        columns = sides(program.lower, program.upper, -1.0, 1.0)
+        ray = Program(program.c, program.A, *rows, *columns, maximize=program.maximize, name=program.name)
+        return abs(self._again().solve(ray).objective) > 1e-6 * np.abs(program.c).max(initial=0.0)
+
+    def _again(self) -> "Pymip":
+        return Pymip(self.time_limit, engine=self.engine, threads=self.threads)
 
 
 @contextlib.contextmanager
@@ -118,7 +128,7 @@ def _price(row) -> float:
     return row.pi if row.pi is not None else np.nan
 
 
-def _model(mip, program: Program, engine: str):
+def _model(mip, program: Program, engine: str, factor: float):
     sense = mip.MAXIMIZE if program.maximize else mip.MINIMIZE
     m = mip.Model(sense=sense, solver_name=mip.CBC if engine == "cbc" else mip.HIGHS)
     m.verbose = 0
@@ -130,7 +140,7 @@ def _model(mip, program: Program, engine: str):
     kinds = np.where(program.integrality, mip.INTEGER, mip.CONTINUOUS)
     x = [
         m.add_var(lb=float(low), ub=float(high), obj=float(cost), var_type=str(kind))
-        for low, high, cost, kind in zip(program.lower, program.upper, program.c, kinds, strict=True)
+        for low, high, cost, kind in zip(program.lower, program.upper, program.c * factor, kinds, strict=True)
     ]
     A = program.A.tocsr()
     for i, (low, high) in enumerate(zip(program.row_lower, program.row_upper, strict=True)):
