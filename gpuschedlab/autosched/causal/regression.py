@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import polars as pl
@@ -11,6 +12,11 @@ from gpuschedlab._extras import need
 from gpuschedlab.autosched.causal.graph import CausalGraph
 
 FOLDS = 4
+
+
+def _predict(booster, causes: list[int], table: np.ndarray) -> np.ndarray:
+    """Values (n,) that trees give to the columns of their causes; of the module, so that a live loop can be pickled."""
+    return booster.inplace_predict(table[:, causes])
 
 
 class Boosted:
@@ -82,9 +88,7 @@ class Boosted:
         for tree in range(self.trees):  # `xgboost.train` does this, and more that takes time
             booster.update(data, tree)
 
-        def model(table: np.ndarray) -> np.ndarray:
-            return booster.inplace_predict(table[:, causes])
-
+        model = partial(_predict, booster, causes)
         return model, np.sort(y - model(rows))
 
     def _follow(self, values: dict[str, np.ndarray], order: list[str], noise=None) -> dict[str, np.ndarray]:
