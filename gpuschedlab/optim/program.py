@@ -252,4 +252,4 @@ def cost_factor(program: Program) -> float:
     (1.0, True)
     """
     most = float(np.abs(program.c).max(initial=0.0))
-    return 1.0 if most == 0 or 1e-3 <= most <= 1e6 else 2.0 ** -np.floor(np.log2(most))
+    return 1.0 if most == 0 or 1e-3 <= most <= 1e6 else float(2.0 ** -np.floor(np.log2(most)))
