@@ -61,7 +61,7 @@ def adjusted(answer) -> str:
             right = float(np.mean(3 - 2 * (1 - night) - p))  # the system, with preemptions set
             seen = log.filter(preemptions=p)
             found = number(call(answer, log, p))
-            even = float(seen.group_by("night").agg(pl.col("reward").mean())["reward"].mean())
+            even = float(seen.group_by("night", maintain_order=True).agg(pl.col("reward").mean())["reward"].mean())
             mistakes = {
                 "That is what the logs show of such hours: most of them are nights (or days). Average night and day apart.": (
                     seen["reward"].mean()
