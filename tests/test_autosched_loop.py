@@ -10,7 +10,7 @@ import pytest
 
 import gpuschedlab as lab
 from gpuschedlab.autosched import attach, gather, train
-from gpuschedlab.autosched.controller import KEPT, THRESHOLD, Controller
+from gpuschedlab.autosched.controller import AGAIN, KEPT, THRESHOLD, Controller
 from gpuschedlab.autosched.forecast.aggregate import Aggregator
 from gpuschedlab.autosched.forecast.generation import Forecast, true_forecast
 from gpuschedlab.autosched.journal import Journal
@@ -346,7 +346,7 @@ def test_aggregators_that_make_no_sense_are_refused(options):
 # --- the loop
 
 
-def forecaster(simulation, rng):
+def forecaster(simulation, rng, rank=0):
     return true_forecast(simulation, 6 * HOUR)
 
 
@@ -415,19 +415,19 @@ def says_again(controller, gain, monkeypatch):
 
 @pytest.mark.parametrize(
     ("found", "again", "measured", "switches"),
-    [(1.5, 1.04, 2, True), (1.5, 1.02, 2, False), (1.5, 0.9, 2, False), (1.02, 1.5, 0, False)],
+    [(1.5, 1.04, True, True), (1.5, 1.02, True, False), (1.5, 0.9, True, False), (1.02, 1.5, False, False)],
 )
 def test_what_is_switched_to_must_gain_on_a_new_whole_forecast(trace, found, again, measured, switches, monkeypatch):
     """What only the chosen, aggregated forecast shows is luck; what it does not show is not measured again."""
     controller = loop(trace, tuner=Says(found), aggregator=Aggregator(), threshold=1.03)
     aggregated = says_again(controller, again, monkeypatch)
     decision = controller.decide()
-    assert aggregated == [True, *[False] * (measured > 0)]
+    assert aggregated == [True, *[False] * AGAIN * measured]
     assert decision.switched == switches
     assert decision.gain == pytest.approx(again if measured else found)
-    assert decision.measured == decision.tuning.measured + measured
+    assert decision.measured == decision.tuning.measured + 2 * AGAIN * measured
     assert controller.simulation.policy == (controller.tuner.other if switches else lab.Tiresias(thresholds=(100.0,)))
-    assert (f"again {again:.3f}x" in decision.reason) == bool(measured)
+    assert (f"again {again:.3f}x" in decision.reason) == measured
 
 
 def test_a_threshold_out_of_reach_changes_nothing(trace):

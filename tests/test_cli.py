@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpuschedlab import Cluster, Run, simulate
-from gpuschedlab.bench import ablation, engine
+from gpuschedlab.bench import engine, overhead
 from gpuschedlab.check import small_trace
 from gpuschedlab.cli import main
 from gpuschedlab.cli.compare import LINEUP
@@ -271,7 +271,7 @@ def test_help_shows_every_knob(command, capsys, monkeypatch):
         ["compare", "--load", "-1"],
         ["compare", "--jobs", "many"],
         ["bench", "x"],
-        ["bench", "ablation", "--loads", "0"],
+        ["bench", "overhead", "--loads", "0"],
     ],
 )
 def test_wrong_usage_ends_in_one_line(words, capsys):
@@ -312,10 +312,10 @@ def test_bench_ends_with_1_when_a_budget_is_missed(capsys, monkeypatch):
 
 def test_a_part_of_a_bench_can_be_had_alone(capsys, monkeypatch):
     asked = []
-    monkeypatch.setattr(ablation, "measure_all", lambda name, measure, data, cases, workers: asked.extend(cases) or [])
+    monkeypatch.setattr(overhead, "measure_all", lambda name, measure, data, cases, workers: asked.extend(cases) or [])
     words = [
         "bench",
-        "ablation",
+        "overhead",
         "--data",
         "x",
         "--traces",
@@ -333,7 +333,7 @@ def test_a_part_of_a_bench_can_be_had_alone(capsys, monkeypatch):
     assert main([*words[:4], "--loads", "own", "0.9", "--traces", "pai", "--policies", "lucid", "--days", "0.5"]) == 0
     assert asked == [("pai", None, "lucid", 0.5, 0), ("pai", 0.9, "lucid", 0.5, 0)]
     numbers = []
-    monkeypatch.setattr(ablation, "measure_all", lambda *case, workers: numbers.append(workers) or [])
+    monkeypatch.setattr(overhead, "measure_all", lambda *case, workers: numbers.append(workers) or [])
     assert [main([*words[:4], *more]) for more in ([], ["--workers", "-1"])] == [0, 0]
     assert numbers == [1, -1]
 
@@ -341,7 +341,7 @@ def test_a_part_of_a_bench_can_be_had_alone(capsys, monkeypatch):
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        ("ablation --traces venus mars", "bench ablation: found traces=mars; expected some of venus, pai."),
+        ("overhead --traces venus mars", "bench overhead: found traces=mars; expected some of venus, pai."),
         ("autosched --seeds -1", "bench autosched: found seeds=-1; expected whole numbers from 0."),
         ("autosched --workers 0", "bench autosched: found workers=0; expected a whole number from 1, or -1."),
         ("causal --loads own 1.1", "bench causal: found loads=own 1.1; expected none, for it takes no loads."),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -17,8 +18,10 @@ from gpuschedlab.errors import EstimatorError
 from gpuschedlab.sim import Scenario, Simulation
 
 HOUR, DAY = 3600.0, 86_400.0
-THRESHOLD = 1.03
+THRESHOLD = 1.05
 """Gain, measured again on a whole forecast, above which the scheduler is switched."""
+AGAIN = 3
+"""New forecasts that the best of a search is measured on again."""
 KEPT = 4
 """Best configurations of a wide search that are measured first in the checks after it."""
 
@@ -186,7 +189,7 @@ class Controller:
         now = self.simulation.now
         if now - self.searched >= self.wide - 1e-6:
             return "day"
-        if self.check and self._bursts(now):
+        if self.check and now - self.searched >= self.interval - 1e-6 and self._bursts(now):
             return "burst"
         return "hour" if now - self.last >= self.interval - 1e-6 else ""
 
@@ -225,11 +228,10 @@ class Controller:
         reason = f"{tuning.measured} configurations measured; the best gain is {gain:.3f}x"
         if gain <= self.threshold:
             return policy, gain, f"{reason}, not above the threshold {self.threshold:g}x", 0
-        probe = self.probe(self.forecaster(self.simulation, rng))
-        now, other = probe(policy).value, probe(best.policy).value
-        gain = reward(probe.objective, other, now)
+        again = [self.probe(self.forecaster(self.simulation, rng, rank)) for rank in range(1, AGAIN + 1)]
+        gain = statistics.geometric_mean(reward(p.objective, p(best.policy).value, p(policy).value) for p in again)
         reason += f", measured again {gain:.3f}x; threshold {self.threshold:g}x"
-        return (best.policy if gain > self.threshold else policy), gain, reason, probe.measured
+        return (best.policy if gain > self.threshold else policy), gain, reason, sum(p.measured for p in again)
 
     def _put(self, cause: str, tuning: Tuning, settled: tuple, jobs: int, simulated: int, begin: float) -> Decision:
         """Put what was settled in force, and remember what is measured first the next time."""

@@ -76,10 +76,10 @@ class Generated:
         self.engine, self.history, self.arrivals = engine, history, arrivals
         self.fitted = -np.inf
 
-    def __call__(self, simulation, rng) -> Forecast:
-        """Forecast for the running simulation."""
+    def __call__(self, simulation, rng, rank: int = 0) -> Forecast:
+        """Forecast for the running simulation; of rank 1 and more, another likely one."""
         repository = self.learn(simulation)
-        found = self.engine.forecast(simulation, repository, rng)
+        found = self.engine.forecast(simulation, repository, rng, rank)
         return found if self.arrivals else replace(found, trace=found.trace.head(found.existing))
 
     def learn(self, simulation) -> pl.DataFrame:
@@ -91,11 +91,11 @@ class Generated:
         return repository
 
 
-def _true(simulation, rng, horizon: float) -> Forecast:
+def _true(simulation, rng, rank=0, *, horizon: float) -> Forecast:
     return true_forecast(simulation, horizon)
 
 
-def _past(simulation, rng, history) -> Forecast:
+def _past(simulation, rng, rank=0, *, history) -> Forecast:
     return past_forecast(simulation, observe(simulation, history), HOUR)
 
 

@@ -19,6 +19,7 @@ BENCHES = (
     "generation",
     "causal",
     "ablation",
+    "overhead",
     "autosched",
     "leases",
     "sia",

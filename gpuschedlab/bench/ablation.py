@@ -1,130 +1,217 @@
-"""AutoSched with and without its parts, in closed loops (figures 6.9 to 6.11, 6.13 to 6.15, 6.18, 6.19, table 6.5 of the thesis).
+"""What carries AutoSched's gain: a causal graph, plain regression, no model, the search as printed, or no forecast at all.
 
-The first days of a real trace are played with causal tuner and trace aggregator, without one of them, without both,
-without generated arrivals, and with past hours compared in other ways; the forecasts are drawn with the same seeds.
-All decide in turn, hour by hour, so that a machine of varying speed is as fast for each. What a search costs is its
-wall time: proposing, predicting, measuring and learning; what a decision costs is that, the forecast, once a day a new
-graph, and what must gain on whole forecasts before it is switched to (those measurements count, too). What it is worth
-is the objective of the schedule that came of it.
+It is asked on cases that AutoSched's constants were chosen on, and on cases that they were not. A case is 3 days on 16 nodes of 8
+GPUs, after two weeks of history, so that all of them take under 90 CPU minutes. Tuned on: Venus and PAI, thinned to the cluster by
+chance, at the load that those days have and at 1.1; Themis and Lucid on Venus at 1.1. Never tuned on: two changes of regime at
+the end of the first day (Philly-like at load 0.8, then Venus-like at 1.3; Venus-like at 1.1, then Philly-like at 1.2), a trace
+generated like Venus, and the same for 8 and for 32 nodes. A seed draws the jobs and their models, and all that tuners draw;
+generated traces take seeds from 100.
+
+default: never tuned. history: the best of 200 configurations on the history. fixed: the best of three searches of 200 on the
+very trace. selftune: BlueFin on the last hour. no-model, regression, autosched: the same rounds of search. thesis: algorithm 3
+as printed. optimal: the better of all of these and of AutoSched on the true future, begun with the fixed configuration; so it
+bounds them.
+
+Ratios are above 1 where a method is better than AutoSched; intervals are of 95 %, paired by seed, of the mean logarithm.
 """
 
 from __future__ import annotations
 
 import statistics
-from itertools import product, zip_longest
+import time
+from itertools import product
+from typing import NamedTuple
 
-from gpuschedlab.autosched.forecast.arrivals import DISTANCES
-from gpuschedlab.bench.autosched import stretch, times
+import numpy as np
+import polars as pl
+
+from gpuschedlab.bench.autosched import NODES as REAL_NODES
+from gpuschedlab.bench.autosched import SPAN, _real, times
 from gpuschedlab.bench.data import DAY
 from gpuschedlab.bench.kept import measure_all
 
-WAYS = ("autosched", "no-causal", "no-aggregator", "no-controller", "no-future")
-SIMILARITIES = tuple(name for name in DISTANCES if name != "manhattan")
-"""How past hours are compared instead of by Manhattan distance."""
-TRACES, LOAD, POLICIES = ("venus", "pai"), 1.1, ("tiresias", "themis", "lucid")
-#: Required: fewer measurements, cheaper ones, both together; part of the objective that is lost; seconds of a search.
-FEWER, CHEAPER, TOGETHER, LOSS, SECONDS = 5.0, 2.5, 30.0, 0.05, 1.0
-#: What the thesis reports of Tiresias: overhead by causal tuner, by aggregator, together (6.6.3); JCT by similarity, over that
-#: by Manhattan distance, on Philly, Helios and PAI (table 6.5).
-PUBLISHED = {
-    "causal tuner": "9.5-22.7",
-    "trace aggregator": "2.6-5.8",
-    "together": "up to 132",
-    "euclidean": "1.00, 1.00, 1.00",
-    "cosine": "1.09, 1.04, 1.06",
-    "pearson": "1.05, 1.03, 1.05",
+NODES, DAYS, CHANGE = 16, 3.0, 1.0
+"""Nodes of 8 GPUs, days played, and the day at whose end a regime changes."""
+SEEDS = tuple(range(10))
+FIRST = 100
+"""Added to the seed of a generated trace: presets and constants were chosen on lower ones."""
+ROUNDS, SEARCHES, MINUTES = 200, 3, 14.0
+METHODS = ("default", "history", "fixed", "selftune", "no-model", "regression", "autosched", "thesis", "optimal")
+SIMPLE = ("default", "history", "selftune")
+NEAR, NEVER = 0.01, 0.05
+"""By how much the median, and any seed, may be behind the best of `SIMPLE` where nothing was tuned."""
+
+
+class Case(NamedTuple):
+    """What is played: a real trace, or one or two generated ones of (preset, load); `tuned` says that constants were chosen on it."""
+
+    tuned: bool
+    parts: tuple[tuple[str, float | None], ...]
+    policy: str = "tiresias"
+    nodes: int = NODES
+
+
+CASES = {
+    "venus": Case(True, (("venus", None),)),
+    "venus-1.1": Case(True, (("venus", 1.1),)),
+    "pai": Case(True, (("pai", None),)),
+    "pai-1.1": Case(True, (("pai", 1.1),)),
+    "themis": Case(True, (("venus", 1.1),), "themis"),
+    "lucid": Case(True, (("venus", 1.1),), "lucid"),
+    "philly-venus": Case(False, (("philly", 0.8), ("venus", 1.3))),
+    "venus-philly": Case(False, (("venus", 1.1), ("philly", 1.2))),
+    "generated": Case(False, (("venus", 1.1),)),
+    "8-nodes": Case(False, (("venus", 1.1),), nodes=8),
+    "32-nodes": Case(False, (("venus", 1.1),), nodes=32),
 }
 
 
-def measure(data_dir, name: str, load: float | None, policy: str, days: float, seed: int) -> list[dict]:
-    """One row a way of searching."""
-    from gpuschedlab.autosched import Space, attach, gather, score, train
+def scenario_of(data_dir, name: str, seed: int):
+    """The scenario of a case, its history on the clock of its trace."""
+    from gpuschedlab.cluster import Cluster
+    from gpuschedlab.estimators import Runtime
+    from gpuschedlab.sim import Delays, Scenario
+    from gpuschedlab.speeds import default_speeds
+
+    case = CASES[name]
+    cluster = Cluster.homogeneous(case.nodes, 8)
+    frame = _thinned(data_dir, *case.parts[0], cluster, seed) if case.tuned else _generated(case.parts, cluster, seed)
+    frame, speeds = frame.filter(pl.col("gpus") <= cluster.total_gpus / 2), default_speeds(cluster)
+    models = np.random.default_rng([seed, 1]).choice(speeds.models, frame.height)
+    frame = frame.with_columns(model=pl.Series(models), job_id=pl.format("{}", pl.int_range(pl.len())))
+    history, trace = frame.filter(pl.col("submit") < 0), frame.filter(pl.col("submit") >= 0)
+    given = {"history": history, "speeds": speeds, "delays": Delays(restart=60.0), "seed": seed}
+    return Scenario(trace, cluster, estimator=Runtime() if case.policy != "tiresias" else None, **given)
+
+
+def _thinned(data_dir, name: str, load: float | None, cluster, seed: int) -> pl.DataFrame:
+    """Two weeks before and the first `DAYS` of a real trace, each job kept by chance, times stretched to a load of those days."""
+    frame = _real(data_dir, name).filter(pl.col("submit").is_between(-SPAN, DAYS * DAY, closed="left"))
+    share = cluster.total_gpus / (8 * REAL_NODES[name])
+    kept = pl.Series(np.random.default_rng(seed).random(frame.height) < share)
+    frame = frame.filter(kept & (pl.col("gpus") <= cluster.total_gpus / 2))
+    inside = frame.filter(pl.col("submit") >= 0)
+    own = (inside["gpus"] * inside["duration"]).sum() / (cluster.total_gpus * DAYS * DAY)
+    return frame.with_columns(pl.col("submit") * (own / load if load else 1.0))
+
+
+def _generated(parts, cluster, seed: int) -> pl.DataFrame:
+    """Two weeks and `DAYS` like one preset; where there is a second, like that one after `CHANGE`."""
+    from gpuschedlab.traces import generate
+
+    frames, until = [], CHANGE if len(parts) > 1 else DAYS
+    for (preset, load), (first, last) in zip(parts, ((-SPAN / DAY, until), (CHANGE, DAYS)), strict=False):
+        days, rng = int(last - first), FIRST + 100 * len(frames) + seed
+        frame = generate(preset, days=days, load=load, cluster_gpus=cluster.total_gpus, rng=rng)
+        frames.append(frame.drop("model", strict=False).with_columns(pl.col("submit") + first * DAY))
+    return pl.concat(frames, how="diagonal_relaxed").sort("submit")
+
+
+def measure(data_dir, name: str, seed: int) -> dict:
+    """What each method's schedule of a case was worth, and what tuning cost."""
+    from gpuschedlab.autosched import METHODS as WAYS
+    from gpuschedlab.autosched import Space, attach, best_fixed, gather, score, train
     from gpuschedlab.policies import ALL
 
-    cut = stretch(data_dir, name, load, seed).first(days)
-    scenario = cut.scenario(policy, seed)
-    space = Space(scenario.fitted(ALL[policy]()))
-    samples, rows, loops = gather(scenario.replace(trace=cut.lessons), space), [], {}
-    for way in (*WAYS, *SIMILARITIES):
-        how = {"method": way} if way in WAYS else {"method": "autosched", "similarity": way}
-        how |= {"simulation": scenario.simulation(space.policy), "model": train(samples, space, rng=seed)}
-        loops[way] = attach(**how, history=cut.history, seed=seed)
-    for _ in zip_longest(*(loop.steps(days * DAY) for loop in loops.values())):
-        pass
-    for way, loop in loops.items():
-        decisions = [d for d in loop.decisions if d.tuning.trials]
-        searches = [d.tuning for d in decisions]
-        found = {"trace": name, "load": load or "own", "policy": policy, "days": days, "seed": seed, "way": way}
-        found |= {
-            "search_s": statistics.median(t.seconds for t in searches),
-            "searches_s": sum(t.seconds for t in searches),
-            "decisions_s": sum(d.seconds for d in decisions),
-            "measured": statistics.fmean(d.measured for d in decisions),
-            "each_s": sum(t.seconds for t in searches) / sum(t.measured for t in searches),
-        }
-        rows.append(found | {"objective": space.policy.goal, "value": score(loop.simulation)[space.policy.goal]})
-    return rows
+    scenario = scenario_of(data_dir, name, seed)
+    space = Space(scenario.fitted(ALL[CASES[name].policy]()))
+    goal, end = space.policy.goal, float(scenario.trace["submit"].max())
+    row = {"case": name, "seed": seed, "objective": goal, "jobs": scenario.trace.height}
+    past = best_fixed(scenario.past, space, rounds=ROUNDS, searches=1).best.policy
+    fixed = best_fixed(scenario, space, rounds=ROUNDS, searches=SEARCHES).best.policy
+    for method, policy in (("default", space.policy), ("history", past), ("fixed", fixed)):
+        row[method] = score(scenario.simulation(policy))[goal]
+    samples = gather(scenario.past, space, instants=10, configurations=20)
+    for method in ("selftune", "no-model", "regression", "autosched", "thesis", "optimal"):
+        way = {"no-model": "no-causal", "regression": "autosched"}.get(method, method)
+        simulation = scenario.simulation(fixed if method == "optimal" else space.policy)
+        begin = time.process_time()
+        model = train(samples, space, graph=method != "regression", rng=seed) if WAYS[way].causal else None
+        loop = attach(way, simulation, history=scenario.history, model=model, space=space, seed=seed)
+        decisions = loop.run(end)
+        row |= {f"{method}_cpu": time.process_time() - begin, method: score(simulation)[goal]}
+        row[f"{method}_measured"] = statistics.fmean(d.measured for d in decisions)
+        row[f"{method}_switches"] = sum(d.switched for d in decisions)
+    row["optimal_alone"] = row["optimal"]
+    return row | {"optimal": (max if goal == "fair" else min)(row[method] for method in METHODS)}
 
 
-def judge(rows: list[dict]) -> dict:
-    """Ratios between the ways, and whether they are within the bounds."""
-    whole, alone, causal, neither, blind = (next(r for r in rows if r["way"] == w) for w in WAYS)
-    lost = [1 - times(whole["objective"], whole["value"], other["value"]) for other in (alone, neither, blind)]
-    similar = {r["way"]: times(r["objective"], whole["value"], r["value"]) for r in rows if r["way"] in SIMILARITIES}
-    found = {
-        "trace": whole["trace"],
-        "load": whole["load"],
-        "policy": whole["policy"],
-        "seed": whole["seed"],
-        "fewer_measurements": alone["measured"] / whole["measured"],
-        "cheaper_measurements": neither["each_s"] / alone["each_s"],
-        "causal_tuner": neither["searches_s"] / causal["searches_s"],
-        "aggregator": neither["searches_s"] / alone["searches_s"],
-        "together": neither["searches_s"] / whole["searches_s"],
-        "decisions": neither["decisions_s"] / whole["decisions_s"],
-        "loss_by_causal_tuner": lost[0],
-        "loss_by_both": lost[1],
-        "loss_by_generated_arrivals": lost[2],
-        "times_better_than": similar,
-        "search_s": whole["search_s"],
+def judge(rows: list[dict]) -> list[dict]:
+    """A row for each case and method: its median, and how much better than AutoSched it is, paired by seed."""
+    found = []
+    for name, method in product(CASES, METHODS):
+        group = [row for row in rows if row["case"] == name]
+        if group:
+            ratios = [times(row["objective"], row[method], row["autosched"]) for row in group]
+            case = {"case": name, "tuned_on": CASES[name].tuned, "method": method, "seeds": len(group)}
+            case |= {"median": statistics.median(row[method] for row in group)} | interval(ratios)
+            for cost in ("measured", "switches", "cpu"):
+                known = [row[f"{method}_{cost}"] for row in group if f"{method}_{cost}" in row]
+                case[cost] = statistics.fmean(known) if known else 0.0
+            found.append(case)
+    return found
+
+
+def interval(ratios: list[float]) -> dict:
+    """Geometric mean of ratios and its 95 % interval by Student's t; of one ratio there is none.
+
+    Examples
+    --------
+    >>> interval([1.0, 1.0, 1.0])
+    {'times_autosched': 1.0, 'low': 1.0, 'high': 1.0}
+    """
+    from scipy.stats import t
+
+    logs, n = np.log(ratios), len(ratios)
+    mean = logs.mean()
+    half = t.ppf(0.975, n - 1) * logs.std(ddof=1) / np.sqrt(n) if n > 1 else np.nan
+    return {
+        key: float(np.exp(x)) for key, x in (("times_autosched", mean), ("low", mean - half), ("high", mean + half))
     }
-    good = (
-        found["fewer_measurements"] >= FEWER
-        and found["cheaper_measurements"] >= CHEAPER
-        and found["together"] >= TOGETHER
-        and found["loss_by_causal_tuner"] <= LOSS
-        and found["search_s"] <= SECONDS
-    )
-    return found | {"ok": good}
 
 
-def run(
-    data_dir=None, traces=TRACES, policies=POLICIES, seeds=(0,), days: float = 4.0, loads=(LOAD,), workers: int = 1
-) -> dict:
-    """Measure and judge.
+def bounds(rows: list[dict]) -> list[dict]:
+    """Whether Optimal bounds all, and whether AutoSched is near the best of `SIMPLE` in the cases that nothing was tuned on."""
+    found = []
+    for name, case in CASES.items():
+        group = [row for row in rows if row["case"] == name]
+        if group:
+            behind = [max(times(r["objective"], r[m], r["autosched"]) for m in SIMPLE) - 1 for r in group]
+            bounded = all(times(r["objective"], r[m], r["optimal"]) <= 1 for r in group for m in METHODS)
+            near = statistics.median(behind) <= NEAR and max(behind) <= NEVER
+            found.append(
+                {"case": name, "tuned_on": case.tuned, "seeds": len(group), "behind_median": statistics.median(behind)}
+                | {"behind_most": max(behind), "optimal_bounds": bounded, "ok": bounded and (near or case.tuned)}
+            )
+    return found
+
+
+def run(data_dir=None, traces=tuple(CASES), seeds=SEEDS, minutes: float = MINUTES, workers: int = 1) -> dict:
+    """Measure what is not kept yet, for so many minutes, and judge all that is.
 
     Parameters
     ----------
     data_dir : str or Path
         Folder of the reference data.
-    traces, policies, seeds, loads : tuples
-        Fewer cases, or others; a load of None is the trace's own.
-    days : float
-        How much of each trace is played.
+    traces, seeds : tuples
+        Fewer cases, or other seeds.
+    minutes : float
+        After which no further case is begun; the next run goes on from there.
     workers : int
-        As for `measure_all`; by default one, for seconds are what is compared: with more they are upper bounds.
+        As for `measure_all`.
 
     Returns
     -------
     dict
-        `rows` a way and case, `cases` with ratios, `published`, and `ok`.
+        `rows` a case and method, `bounds` a case, `left` (cases and seeds that are not measured yet), and `ok`.
     """
-    cases = [(n, load, policy, days, seed) for n, load, policy, seed in product(traces, loads, policies, seeds)]
-    parts = measure_all("ablation", measure, data_dir, cases, workers=workers)
-    found = [judge(rows) for rows in parts]
+    cases = [(name, seed) for seed, name in product(seeds, traces)]
+    answers = measure_all("ablation", measure, data_dir, cases, workers, seconds=60 * minutes)
+    runs = [answer for answer in answers if answer is not None]
+    checked = bounds(runs)
     return {
-        "rows": [row for rows in parts for row in rows],
-        "cases": found,
-        "published": PUBLISHED,
-        "ok": all(c["ok"] for c in found),
+        "rows": judge(runs),
+        "bounds": checked,
+        "left": len(answers) - len(runs),
+        "ok": len(runs) == len(answers) and all(case["ok"] for case in checked),
     }

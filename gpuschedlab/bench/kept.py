@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import json
+import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
+
+import numpy as np
 
 from gpuschedlab._extras import need
 from gpuschedlab._files import json_lines
@@ -24,6 +27,7 @@ def measure_all(
     command: str = "bench",
     parts: tuple[str, ...] = BENCH,
     files: tuple[str, ...] = TRACES,
+    seconds: float = np.inf,
 ) -> list:
     """Answers of `measure(data_dir, *case)` in the order of the cases.
 
@@ -46,6 +50,8 @@ def measure_all(
         Of the command line, that measures.
     parts, files : tuple of str
         Folders of the package (besides those of simulations) and of the reference data that answers depend on.
+    seconds : float
+        After so many no further case is waited for: None is the answer of those that are left.
 
     Raises
     ------
@@ -64,13 +70,16 @@ def measure_all(
     joblib = need("joblib", f"{command} {name}")
     parallel = joblib.Parallel(workers, return_as="generator_unordered", batch_size=1)
     bar = need("tqdm.auto", "progress bars").tqdm(total=len(cases), initial=len(cases) - len(left), disable=None)
+    begin = time.monotonic()
     with bar, contextlib.closing(parallel(joblib.delayed(_paired)(measure, data_dir, case) for case in left)) as found:
         for case, answer in found:
             answers[case] = answer
             with path.open("a") as file:
                 file.write("\n" + json.dumps({"source": source, "case": case, "answer": answer}))
             bar.update()
-    return [answers[case] for case in cases]
+            if time.monotonic() - begin > seconds:
+                break
+    return [answers.get(case) for case in cases]
 
 
 def kept_answers(name: str, data_dir, cases: Iterable[tuple]) -> list | None:

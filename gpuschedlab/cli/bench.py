@@ -22,16 +22,16 @@ def load_of(text: str) -> float | None:
 
 TUPLES = ("traces", "loads", "policies", "seeds")
 CASES = (
-    ("traces", str, "TRACE", "only these (autosched, ablation, causal, prompttuner)"),
-    ("policies", str, "POLICY", "only these (autosched, ablation, causal)"),
-    ("seeds", int, "SEED", "instead of its own (autosched, ablation, causal, prompts, prompttuner, traces)"),
-    ("loads", load_of, "X", "loads that traces are stretched to, `own` for as they are (autosched, ablation)"),
-    ("days", positive, "D", "only the first days of each trace (autosched, ablation)"),
+    ("traces", str, "TRACE", "only these (autosched, ablation, overhead, causal, prompttuner)"),
+    ("policies", str, "POLICY", "only these (autosched, overhead, causal)"),
+    ("seeds", int, "SEED", "instead of its own (autosched, ablation, overhead, causal, prompts, prompttuner, traces)"),
+    ("loads", load_of, "X", "loads that traces are stretched to, `own` for as they are (autosched, overhead)"),
+    ("days", positive, "D", "only the first days of each trace (autosched, overhead)"),
     (
         "workers",
         int,
         "N",
-        "processes, -1: one a core; seconds are then upper bounds (autosched, ablation, causal, generation)",
+        "processes, -1: one a core; seconds are then upper bounds (autosched, ablation, overhead, causal, generation)",
     ),
 )
 """Options that choose cases: name, type, word and help."""

@@ -56,7 +56,7 @@ def add(parser):
     add_scenario(parser)
     group = parser.add_argument_group("tuning")
     group.add_argument("--rounds", type=whole, metavar="T", help="rounds of a wide search (default: the method's)")
-    group.add_argument("--threshold", type=positive, default=1.03, help="gain above which to switch (default 1.03)")
+    group.add_argument("--threshold", type=positive, default=1.05, help="gain above which to switch (default 1.05)")
     group.add_argument("--horizon", type=positive, default=72.0, metavar="H", help="hours of the forecast (default 72)")
     group.add_argument(
         "--similarity",

@@ -4,7 +4,7 @@ import statistics
 from collections.abc import Mapping
 from itertools import product
 
-from gpuschedlab.bench import ablation, autosched, causal, generation
+from gpuschedlab.bench import autosched, causal, generation, overhead
 from gpuschedlab.bench.kept import kept_answers
 from gpuschedlab.reproduce.published import Number
 from gpuschedlab.reproduce.study import Study
@@ -24,7 +24,7 @@ GAINS = {
 """By policy: where, the metric, and what `autosched.judge` calls it."""
 
 OVERHEAD = {"tiresias": "figures 6.10, 6.11", "themis": "figures 6.14, 6.15", "lucid": "figure 6.19"}
-NO_PHILLY = "not measured: `bench ablation` plays Venus and PAI, whose tuners learn from the days before; of Philly there are none"
+NO_PHILLY = "not measured: `bench overhead` plays Venus and PAI, whose tuners learn from the days before; of Philly there are none"
 
 
 def ours(study: Study) -> dict[Number, float | str]:
@@ -33,10 +33,10 @@ def ours(study: Study) -> dict[Number, float | str]:
     for bench, cases, entered in (
         ("generation", [(name,) for name in TRACES], _predictor),
         ("causal", [(*case, SEED) for case in product(TRACES, GAINS)], _causal),
-        ("ablation", [(t, ablation.LOAD, p, 4.0, SEED) for t, p in product(ablation.TRACES, GAINS)], _ablation),
+        ("overhead", [(t, overhead.LOAD, p, 4.0, SEED) for t, p in product(overhead.TRACES, GAINS)], _overhead),
         ("autosched", [(t, None, p, SEED) for t, p in product(TRACES, GAINS)], _gains),
     ):
-        measure = {"generation": generation, "causal": causal, "ablation": ablation, "autosched": autosched}[
+        measure = {"generation": generation, "causal": causal, "overhead": overhead, "autosched": autosched}[
             bench
         ].measure
         answers = kept_answers(bench, study.data, cases)
@@ -45,7 +45,7 @@ def ours(study: Study) -> dict[Number, float | str]:
         found |= entered(
             answers, f"not kept of `gpuschedlab bench {bench}`, which takes long: run it, or this without --quick"
         )
-    for similarity in ("manhattan", *ablation.SIMILARITIES):
+    for similarity in ("manhattan", *overhead.SIMILARITIES):
         found[Number("table 6.5", "philly", similarity, "avg_jct_over_manhattan")] = NO_PHILLY
     return found
 
@@ -86,11 +86,11 @@ def _causal(answers: list[list[dict]] | None, reason: str) -> dict[Number, float
     return found
 
 
-def _ablation(answers: list[list[dict]] | None, reason: str) -> dict[Number, float | str]:
+def _overhead(answers: list[list[dict]] | None, reason: str) -> dict[Number, float | str]:
     """Table 6.5, and what the search costs without its parts."""
-    cases = [ablation.judge(rows) for rows in answers or ()]
+    cases = [overhead.judge(rows) for rows in answers or ()]
     found: dict[Number, float | str] = {}
-    for trace, similarity in product(ablation.TRACES, ("manhattan", *ablation.SIMILARITIES)):
+    for trace, similarity in product(overhead.TRACES, ("manhattan", *overhead.SIMILARITIES)):
         mine = [
             c["times_better_than"] | {"manhattan": 1.0}
             for c in cases

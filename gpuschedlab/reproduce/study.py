@@ -52,4 +52,4 @@ class Study:
 
     def benched(self, bench: str, measure: Callable, cases: Iterable[tuple]) -> list:
         """Answers of cases of a bench, kept where the bench itself finds them."""
-        return measure_all(bench, measure, self.data, cases, 1 if bench == "ablation" else self.workers)
+        return measure_all(bench, measure, self.data, cases, 1 if bench == "overhead" else self.workers)

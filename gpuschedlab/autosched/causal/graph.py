@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from html import escape
 
 import numpy as np
@@ -123,6 +123,12 @@ def full_graph(layers: Layers) -> CausalGraph:
     edges = [(k, m) for k in layers.knobs for m in layers.metrics]
     edges += [(m, o) for m in layers.metrics for o in layers.objectives]
     return CausalGraph(layers, (*edges, *layers.direct, *_contextual(layers)))
+
+
+def direct_graph(layers: Layers) -> CausalGraph:
+    """No skeleton at all: every knob and context causes the objective itself, past the metrics."""
+    edges = tuple((given, layers.objectives[0]) for given in layers.given)
+    return CausalGraph(replace(layers, direct=edges[: len(layers.knobs)]), edges)
 
 
 def _contextual(layers: Layers) -> list[tuple[str, str]]:

@@ -10,6 +10,8 @@ import polars as pl
 from gpuschedlab.errors import EstimatorError
 
 DAY = 86_400.0
+APART = DAY / 2
+"""Seconds between segments of different rank: what follows them is then mostly other jobs."""
 
 
 def _centred(x):
@@ -96,8 +98,12 @@ class GlobalGenerator:
                 f"found {self}; expected a metric of {', '.join(DISTANCES)}, segments of whole buckets, a horizon above 0."
             )
 
-    def match(self, submit: np.ndarray, now: float) -> float:
-        """Past instant (s) with the segment before it most similar to the present one; the latest of equals."""
+    def match(self, submit: np.ndarray, now: float, rank: int = 0) -> float:
+        """Past instant (s) with the segment before it most similar to the present one; the latest of equals.
+
+        A `rank` of 1 gives the most similar one at least half a day away from that, and so on; the farthest down where there
+        are not so many.
+        """
         first = submit[0] if len(submit) else now
         count = int(min(now - first, self.days * DAY) // self.bucket)
         size, ahead = round(self.segment / self.bucket), int(np.ceil(self.horizon / self.bucket))
@@ -110,10 +116,15 @@ class GlobalGenerator:
         series = periodic_part(counts, self.terms) if self.periodic else counts
         windows = np.lib.stride_tricks.sliding_window_view(series[:-ahead], size)
         away = DISTANCES[self.metric](windows, series[-size:])
-        best = len(away) - 1 - int(np.argmin(away[::-1]))
-        return float(edges[best + size])
+        apart = round(APART / self.bucket)
+        for turn in range(rank + 1):
+            best = len(away) - 1 - int(np.argmin(away[::-1]))
+            rest = np.where(np.abs(np.arange(len(away)) - best) <= apart, np.inf, away)
+            if turn == rank or np.isinf(rest).all():
+                return float(edges[best + size])
+            away = rest
 
-    def generate(self, repository: pl.DataFrame, now: float, horizon: float | None = None) -> pl.DataFrame:
+    def generate(self, repository: pl.DataFrame, now: float, rank: int = 0) -> pl.DataFrame:
         """Forecast arrivals.
 
         Parameters
@@ -121,8 +132,8 @@ class GlobalGenerator:
         repository : polars.DataFrame
             `observe(simulation)`: in order of submission, all submitted by now.
         now : float
-        horizon : float, optional
-            Instead of the generator's own.
+        rank : int
+            0: what followed the most similar segment; 1 and more: the next similar ones (`match`).
 
         Returns
         -------
@@ -130,9 +141,8 @@ class GlobalGenerator:
             Copied rows, `submit` in (now, now + horizon], new `job_id`; `duration` null where the copied job has not
             ended.
         """
-        horizon = horizon or self.horizon
-        submit = repository["submit"].to_numpy()
-        at = self.match(submit, now)
+        submit, horizon = repository["submit"].to_numpy(), self.horizon
+        at = self.match(submit, now, rank)
         first = submit[0] - 1e-3 if len(submit) else now
         past, copies = max(now - max(at, first), self.bucket), []
         for ahead in np.arange(0.0, horizon, past):

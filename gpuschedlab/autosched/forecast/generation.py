@@ -88,7 +88,7 @@ class GenerationEngine:
         known = repository.filter(pl.col("end") <= now)
         return replace(self, predictor=self.predictor.fit(repository, now)) if known.height else self
 
-    def forecast(self, simulation, repository: pl.DataFrame, rng) -> Forecast:
+    def forecast(self, simulation, repository: pl.DataFrame, rng, rank: int = 0) -> Forecast:
         """Forecast the next `generator.horizon` seconds of a running simulation.
 
         Parameters
@@ -97,11 +97,13 @@ class GenerationEngine:
         repository : polars.DataFrame
             `observe(simulation, history)`.
         rng : int or numpy.random.Generator
+        rank : int
+            Which of the likely futures, as for `GlobalGenerator.generate`.
         """
         now, initial, rng = simulation.now, simulation.unfinished(), np.random.default_rng(rng)
         names = initial.select("job_id", "progress")
         existing = repository.join(names, on="job_id", how="inner", maintain_order="left")
-        coming = self.generator.generate(repository, now)
+        coming = self.generator.generate(repository, now, rank)
         lengths = self._lengths(repository, existing, now, rng)
         existing = existing.with_columns(duration=pl.Series(lengths).clip(existing["progress"] + 1.0)).drop("progress")
         unknown = coming["duration"].is_null().to_numpy()

@@ -8,11 +8,11 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 
-from gpuschedlab.autosched.causal.graph import Layers, learn_graph
+from gpuschedlab.autosched.causal.graph import Layers, direct_graph, learn_graph
 from gpuschedlab.autosched.causal.model import CausalModel
 from gpuschedlab.autosched.forecast.generation import HORIZON, Forecast, true_forecast
-from gpuschedlab.autosched.tuner.measure import OBJECTIVES, Probe, sample
-from gpuschedlab.autosched.tuner.samplers import LatinHypercube
+from gpuschedlab.autosched.tuner.measure import OBJECTIVES, Probe
+from gpuschedlab.autosched.tuner.search import Tuner
 from gpuschedlab.autosched.tuner.space import Space
 from gpuschedlab.errors import EstimatorError
 from gpuschedlab.sim import Simulation
@@ -100,22 +100,16 @@ def gather(
     rng, last = np.random.default_rng(scenario.seed if rng is None else rng), float(past["submit"].max())
     horizon = min(horizon, last / 2)
     scenario = scenario.replace(trace=past)
-    play = scenario.simulation(space.policy)
-    rows, plan = [], LatinHypercube([a.levels for a in space.axes], rng, size=configurations)
+    play, tuner, rows = scenario.simulation(space.policy), Tuner(configurations, spread=1.0), []
     for segment, instant in enumerate(_busy(play.copy(), last - horizon, instants, rng)):
         play.advance(instant)
         asked = load * scenario.cluster.total_gpus if (segment + 1) % CALM else 0.0
         ahead = busier(true_forecast(play, horizon), asked, horizon, rng)
-        probe = Probe(scenario, space.policy, forecast=ahead)
-        reference, names = probe(space.policy), [a.name for a in space.axes]
-        found = [(space.encode(space.policy), reference)]
-        for _ in range(configurations):
-            policy, u = space.project(plan.ask())
-            found.append((u, probe(policy)))
-        rows += [{"segment": float(segment)} | sample(u, names, m, reference, probe.objective) for u, m in found]
+        found = tuner.tune(Probe(scenario, space.policy, forecast=ahead), space, space.policy, rng=rng)
+        rows.append(found.samples.insert_column(0, pl.lit(float(segment)).alias("segment")))
         if progress is not None:
             progress(segment + 1)
-    return pl.DataFrame(rows)
+    return pl.concat(rows)
 
 
 def busier(forecast: Forecast, capacity: float, horizon: float, rng) -> Forecast:
@@ -145,16 +139,21 @@ def _busy(play: Simulation, last: float, count: int, rng) -> list[float]:
     return sorted(rng.permutation(busy)[:count].tolist())
 
 
-def train(samples: pl.DataFrame, space: Space, *, backend: str = "boosted", rng: int = 0) -> CausalModel:
+def train(
+    samples: pl.DataFrame, space: Space, *, graph: bool = True, backend: str = "boosted", rng: int = 0
+) -> CausalModel:
     """Learn graph and model from what `gather` measured.
 
     Parameters
     ----------
     samples : polars.DataFrame
     space : Space
+    graph : bool
+        Whether a causal graph is learnt; without one the model is a plain regression from knobs and context to the reward.
     backend : {"boosted", "network"}
         Regressions by default: they err as little as the network, and predict and learn ten times faster.
     rng : int
     """
-    rows = samples.drop("segment", strict=False)
-    return CausalModel(learn_graph(rows, layers_of(space)), backend=backend, rng=rng, relearn=True).fit(rows)
+    rows, layers = samples.drop("segment", strict=False), layers_of(space)
+    learnt = learn_graph(rows, layers) if graph else direct_graph(layers)
+    return CausalModel(learnt, backend=backend, rng=rng, relearn=graph).fit(rows)
