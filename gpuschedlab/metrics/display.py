@@ -12,7 +12,7 @@ from gpuschedlab.metrics.table import METRICS
 SCALES = ((1.0, "s"), (60.0, "min"), (3600.0, "h"), (86_400.0, "d"))
 SHARES = ("late", "utilisation", "fragmentation", "unfair_fraction", "slo_attainment", "slo_violation")
 EXACT = ("seconds",)  # times of this machine, not of the simulation: always in s
-APART = 100.0
+APART = 30.0
 """Ratio from which two values of a table are no longer readable in one unit."""
 
 
