@@ -191,7 +191,7 @@ def test_cases_that_nothing_was_tuned_on_are_generated(name):
 
 def test_a_trace_that_lacks_the_two_weeks_is_told_by_name(monkeypatch):
     early = generate("venus", days=1, jobs=50, rng=0).with_columns(pl.col("submit") - 9 * DAY)
-    monkeypatch.setattr(autosched, "_real", lambda data_dir, name: early)
+    monkeypatch.setattr(autosched, "real_trace", lambda data_dir, name: early)
     with pytest.raises(TraceError, match="found no job of venus in two weeks from 2020-07-26"):
         autosched.stretch("data", "venus", None, 0)
 
@@ -201,7 +201,7 @@ def test_jobs_that_the_profiler_leaves_no_room_for_are_left_out_and_counted(monk
     gpus = [8.0, 432.0, 433.0, 560.0, 500.0, 500.0]
     days = [-1.0, 1.0, 2.0, 3.0, -2.0, 15.0]
     jobs = pl.DataFrame({"job_id": list("abcdef"), "submit": [d * DAY for d in days], "gpus": gpus, "duration": 60.0})
-    monkeypatch.setattr(autosched, "_real", lambda data_dir, name: jobs)
+    monkeypatch.setattr(autosched, "real_trace", lambda data_dir, name: jobs)
     found = autosched.stretch("data", "venus", None, 0)
     assert found.trace["job_id"].to_list() == ["b"]
     assert found.left_out == 2

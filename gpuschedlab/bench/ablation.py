@@ -26,7 +26,7 @@ import numpy as np
 import polars as pl
 
 from gpuschedlab.bench.autosched import NODES as REAL_NODES
-from gpuschedlab.bench.autosched import SPAN, _real, times
+from gpuschedlab.bench.autosched import SPAN, real_trace, times
 from gpuschedlab.bench.data import DAY
 from gpuschedlab.bench.kept import measure_all
 
@@ -86,7 +86,7 @@ def scenario_of(data_dir, name: str, seed: int):
 
 def _thinned(data_dir, name: str, load: float | None, cluster, seed: int) -> pl.DataFrame:
     """Two weeks before and the first `DAYS` of a real trace, each job kept by chance, times stretched to a load of those days."""
-    frame = _real(data_dir, name).filter(pl.col("submit").is_between(-SPAN, DAYS * DAY, closed="left"))
+    frame = real_trace(data_dir, name).filter(pl.col("submit").is_between(-SPAN, DAYS * DAY, closed="left"))
     share = cluster.total_gpus / (8 * REAL_NODES[name])
     kept = pl.Series(np.random.default_rng(seed).random(frame.height) < share)
     frame = frame.filter(kept & (pl.col("gpus") <= cluster.total_gpus / 2))
@@ -132,7 +132,6 @@ def measure(data_dir, name: str, seed: int) -> dict:
         row |= {f"{method}_cpu": time.process_time() - begin, method: score(simulation)[goal]}
         row[f"{method}_measured"] = statistics.fmean(d.measured for d in decisions)
         row[f"{method}_switches"] = sum(d.switched for d in decisions)
-    row["optimal_alone"] = row["optimal"]
     return row | {"optimal": (max if goal == "fair" else min)(row[method] for method in METHODS)}
 
 

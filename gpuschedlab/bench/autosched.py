@@ -106,7 +106,7 @@ def stretch(data_dir, name: str, load: float | None, seed: int) -> Stretch:
     from gpuschedlab.speeds import default_speeds
 
     cluster = Cluster.homogeneous(NODES[name], 8)
-    frame = _generated(cluster, seed) if name == "generated" else _real(data_dir, name)
+    frame = _generated(cluster, seed) if name == "generated" else real_trace(data_dir, name)
     frame = frame.filter(pl.col("submit") < SPAN + 3 * DAY)
     inside, fits = pl.col("submit").is_between(0, SPAN, closed="left"), pl.col("gpus") <= cluster.total_gpus - PROFILED
     left_out = frame.filter(inside & ~fits).height
@@ -127,7 +127,7 @@ def stretch(data_dir, name: str, load: float | None, seed: int) -> Stretch:
     return Stretch(history, lessons, trace, cluster, speeds, own, left_out)
 
 
-def _real(data_dir, name: str) -> pl.DataFrame:
+def real_trace(data_dir, name: str) -> pl.DataFrame:
     """A real trace on a clock that is 0 where its two weeks begin."""
     frame, first = load_real(data_dir, name, whole=True), SLICES[name][0]
     zero = frame.select(pl.col("submit").min() + (pl.lit(first) - pl.col("clock").min()).dt.total_seconds()).item()

@@ -7,8 +7,8 @@ SEEN = 1.005
 """Gain from which on a configuration counts as better: 1.01 with two decimals."""
 WIDTHS = {"method": 13, "hours": 12, "decisions": 9, "measured": 8, "best gain": 9}
 LEGEND = (
-    "best gain: how many times as good as the configuration in force the best one is, as measured on the forecast.\n"
-    "Above {threshold:g}, and confirmed by further measurements, the scheduler switches to it."
+    "best gain: how many times as good as the configuration in force the best one is, as measured on the forecast; where\n"
+    "that is above {threshold:g}, as measured again on others. If it still is, the scheduler switches."
 )
 
 
@@ -31,17 +31,14 @@ class Rows:
     method : str
     knobs : dict
         Knobs that are tuned, with their values at the beginning.
-    threshold : float
-        Gain above which the loop switches.
     """
 
-    def __init__(self, method: str, knobs: dict, threshold: float):
-        self.method, self.knobs, self.threshold = method, dict(knobs), threshold
-        self.calm = []
+    def __init__(self, method: str, knobs: dict):
+        self.method, self.knobs, self.calm = method, dict(knobs), []
 
     def add(self, decision) -> list[str]:
-        """Rows that a decision completes: its own where something happened, before it that of those without one."""
-        if not decision.switched and decision.gain <= self.threshold:
+        """Rows that a decision completes: its own where it switches, before it that of those without one."""
+        if not decision.switched:
             self.calm.append(decision)
             return self.rest() if len(self.calm) == TOGETHER else []
         return [*self.rest(), self._row([decision], self._outcome(decision))]
@@ -67,14 +64,11 @@ class Rows:
         return _line(cells, outcome)
 
     def _outcome(self, decision) -> str:
-        if not decision.switched:
-            return "kept: gain not confirmed"
         now = {k: v for k, v in decision.policy.knobs.items() if k in self.knobs}
         changes = [f"{k} {_value(self.knobs[k])} -> {_value(v)}" for k, v in now.items() if v != self.knobs[k]]
         self.knobs = now
         why = " (burst of arrivals)" if decision.cause == "burst" else ""
-        repeated = "" if decision.gain > self.threshold else " after repeated gains"
-        return f"switched{repeated}{why}: {', '.join(changes)}"
+        return f"switched{why}: {', '.join(changes)}"
 
 
 def _value(value) -> str:

@@ -226,7 +226,7 @@ class _Loops:
             self.progress.say("\n" + header(self.args.threshold))
             self._headed = True
         tuned = {k: v for k, v in simulation.policy.knobs.items() if k in self.space.names}
-        rows = Rows(method, tuned, self.args.threshold)
+        rows = Rows(method, tuned)
         with self.progress.phase(method, self.end / HOUR, "h", announced=False) as advance:
             for decision in loop.steps(self.end):
                 for row in rows.add(decision):

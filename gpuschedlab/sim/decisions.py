@@ -13,7 +13,7 @@ from numba import types
 from gpuschedlab._compiled import njit
 from gpuschedlab.cluster.placement import SLOTS
 from gpuschedlab.sim.engine.accounting import find_place, refresh
-from gpuschedlab.sim.engine.apply import INDEX
+from gpuschedlab.sim.engine.apply import INDEX, put_waiting
 from gpuschedlab.sim.engine.backfill import EASY, GREEDY, shadow
 from gpuschedlab.sim.engine.events import KEY, RAW, next_time
 from gpuschedlab.sim.engine.handle import STATE
@@ -64,12 +64,7 @@ KEPT = ("reason", "gated", "blocker", "free", "missing", "until")
 def _waiting(S):
     """Waiting jobs, in order of submission."""
     out = np.empty(S.scalar[0].waiting, np.int64)
-    n = 0
-    for c in range(S.cls.shape[0]):
-        k = S.cls[c]
-        for i in range(k.first, k.first + k.count):
-            out[n] = S.heap[i]
-            n += 1
+    put_waiting(S, out, 0)
     out.sort()
     return out
 

@@ -31,20 +31,25 @@ ANSWERS = types.Array(from_dtype(ANSWER), 1, "C")
 CELLS = types.Array(from_dtype(CELL), 1, "C")
 
 
-@njit(INDEX(STATE))
-def refresh_active(S):
-    """Bring all active jobs up to date; their indices, in order of submission."""
-    sc = S.scalar[0]
-    out = np.empty(sc.running + sc.waiting, np.int64)
-    n = 0
-    for i in range(sc.running):
-        out[n] = S.running[i]
-        n += 1
+@njit
+def put_waiting(S, out, n):
+    """Write all waiting jobs, queue by queue, from a place on; the place after the last."""
     for c in range(S.cls.shape[0]):
         k = S.cls[c]
         for i in range(k.first, k.first + k.count):
             out[n] = S.heap[i]
             n += 1
+    return n
+
+
+@njit(INDEX(STATE))
+def refresh_active(S):
+    """Bring all active jobs up to date; their indices, in order of submission."""
+    sc = S.scalar[0]
+    out = np.empty(sc.running + sc.waiting, np.int64)
+    for i in range(sc.running):
+        out[i] = S.running[i]
+    n = put_waiting(S, out, sc.running)
     out.sort()
     for i in range(n):
         refresh(S, out[i])
