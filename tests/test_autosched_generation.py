@@ -20,6 +20,7 @@ from gpuschedlab.autosched import (
     true_forecast,
 )
 from gpuschedlab.autosched.causal.graph import full_graph
+from gpuschedlab.autosched.forecast.arrivals import RECENT
 from gpuschedlab.autosched.forecast.durations import Durations
 from gpuschedlab.autosched.forecast.features import Seen
 from gpuschedlab.autosched.forecast.ranges import MODELS, counted, hourly, known_by, queries_of, range_of
@@ -259,22 +260,24 @@ def live():
     return simulation
 
 
-def test_ranks_are_other_days_in_order_of_likeness():
+def test_ranks_are_what_came_of_late_then_other_days_in_order_of_likeness():
     """Each day an hour of 10, 20, ... 50 jobs; then comes one of 40: days are ranked by how near theirs is."""
     hours = [(d * DAY + 12 * HOUR, n) for d, n in enumerate((10, 20, 30, 40, 50))]
     now = 6 * DAY + 13 * HOUR
     submit = np.concatenate([start + HOUR / n * np.arange(n) for start, n in [*hours, (now - HOUR, 40)]])
     generator = GlobalGenerator(periodic=False)
-    found = [generator.match(submit, now, rank) for rank in range(4)]
+    late = len(RECENT)
+    found = [generator.match(submit, now, rank) for rank in (0, *range(late + 1, late + 4))]
     assert [int(at // DAY) for at in found] in ([3, 2, 4, 1], [3, 4, 2, 1])  # 30 and 50 are as near
     assert generator.match(submit, now, 99) == generator.match(submit, now, 98)  # there are not so many
     rows = pl.DataFrame(
         {"job_id": [f"{i}" for i in range(len(submit))], "submit": submit, "gpus": 1.0, "duration": 60.0}
     )
-    copies = [generator.generate(as_repository(rows), now, rank)["submit"].to_list() for rank in (0, 1)]
-    assert copies[0] == copies[1] == []  # no day goes on after that hour
-    late = generator.generate(as_repository(rows), now - HOUR / 2, 1)
-    assert now - HOUR / 2 < late["submit"].min()
+    assert generator.generate(as_repository(rows), now).height == 0  # no day goes on after that hour
+    for rank, span in enumerate(RECENT, start=1):
+        assert generator.match(submit, now, rank) == now - span
+        repeated = GlobalGenerator(horizon=span).generate(as_repository(rows), now, rank)["submit"].to_numpy()
+        assert repeated - span == pytest.approx(submit[submit > now - span])
 
 
 def test_what_is_stored_fills_a_longer_horizon():

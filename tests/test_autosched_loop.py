@@ -10,11 +10,11 @@ import pytest
 
 import gpuschedlab as lab
 from gpuschedlab.autosched import attach, gather, train
-from gpuschedlab.autosched.controller import AGAIN, KEPT, THRESHOLD, Controller
+from gpuschedlab.autosched.controller import FINALISTS, FUTURES, KEPT, THRESHOLD, Controller
 from gpuschedlab.autosched.forecast.aggregate import Aggregator
 from gpuschedlab.autosched.forecast.generation import Forecast, true_forecast
 from gpuschedlab.autosched.journal import Journal
-from gpuschedlab.autosched.tuner.measure import WATCHED, Measurement, Probe, reward, sample
+from gpuschedlab.autosched.tuner.measure import WATCHED, Measurement, Probe, Probes, reward, sample
 from gpuschedlab.autosched.tuner.offline import layers_of
 from gpuschedlab.autosched.tuner.search import Trial, Tuner, Tuning
 from gpuschedlab.autosched.tuner.space import Space
@@ -406,7 +406,7 @@ def says_again(controller, gain, monkeypatch):
         aggregated.append("jobs" in forecast.trace.columns)
         value = lambda policy: 100.0 if policy == controller.simulation.policy else 100.0 / gain  # noqa: E731
         measure = Mock(side_effect=lambda policy: Mock(value=value(policy)), measured=2)
-        measure.objective = "jct"
+        measure.objective, measure.watched = "jct", ()
         return measure
 
     monkeypatch.setattr(controller, "probe", probe)
@@ -422,12 +422,59 @@ def test_what_is_switched_to_must_gain_on_a_new_whole_forecast(trace, found, aga
     controller = loop(trace, tuner=Says(found), aggregator=Aggregator(), threshold=1.03)
     aggregated = says_again(controller, again, monkeypatch)
     decision = controller.decide()
-    assert aggregated == [True, *[False] * AGAIN * measured]
+    assert aggregated == [True, *[False] * FUTURES * measured]
     assert decision.switched == switches
     assert decision.gain == pytest.approx(again if measured else found)
-    assert decision.measured == decision.tuning.measured + 2 * AGAIN * measured
+    assert decision.measured == decision.tuning.measured + 2 * FUTURES * measured
     assert controller.simulation.policy == (controller.tuner.other if switches else lab.Tiresias(thresholds=(100.0,)))
     assert (f"again {again:.3f}x" in decision.reason) == measured
+
+
+def test_the_best_of_a_search_and_the_hints_compete_on_other_futures(trace, monkeypatch):
+    """Of eight configurations that one forecast likes, the sixth gains most on the others; a hint gains more; the seventh is not asked."""
+    ways = [lab.Tiresias(queues=2, thresholds=(1000.0 + i,)) for i in range(8)]
+    hint = lab.Tiresias(metric="time")
+    worth = {way: 1.1 + 0.01 * i for i, way in enumerate(ways)} | {hint: 1.3}
+
+    class Likes(Says):
+        def steps(self, probe, space, current, **given):
+            (found,) = super().steps(probe, space, current)
+            found.trials.pop()
+            for i, policy in enumerate(ways):
+                u, made = space.encode(policy), Measurement(policy, 50.0, {})
+                found.trials.append(Trial(i, u, u, policy, "measured", np.nan, 2 - 0.01 * i, made, 2.0))
+            yield found
+
+    for hints, chosen in (((), ways[FINALISTS - 1]), ((hint,), hint)):
+        controller, ranks = loop(trace, tuner=Likes(2.0), hints=hints), []
+
+        def probe(forecast, controller=controller):
+            measure = Mock(side_effect=lambda p: Mock(value=100 / worth.get(p, 1.0)), measured=0)
+            measure.objective, measure.watched = "jct", ()
+            return measure
+
+        monkeypatch.setattr(controller, "probe", probe)
+        monkeypatch.setattr(
+            controller, "forecaster", lambda s, rng, rank=0: (ranks.append(rank), forecaster(s, rng))[1]
+        )
+        decision = controller.decide()
+        assert (decision.policy, decision.gain) == (chosen, pytest.approx(worth[chosen]))
+        assert ranks == list(range(FUTURES + 1))
+        assert decision.hints == (*hints, *ways[:KEPT])
+    ranks.clear()
+    controller.futures = 0  # a true or past forecast: there is but one
+    controller.decide("day")
+    assert ranks == [0, 0]
+
+
+def test_several_forecasts_are_measured_by_the_geometric_mean(trace):
+    simulation = running(trace)
+    probes = [probe_of(simulation, true_forecast(simulation, h * HOUR)) for h in (1, 6)]
+    both, policy = Probes(probes), lab.Tiresias(metric="time")
+    one, two = (probe(policy) for probe in probes)
+    assert both(policy).value == pytest.approx((one.value * two.value) ** 0.5)
+    assert both(policy).metrics == pytest.approx({n: (one.metrics[n] + two.metrics[n]) / 2 for n in one.metrics})
+    assert both.measured == 6
 
 
 def test_a_threshold_out_of_reach_changes_nothing(trace):

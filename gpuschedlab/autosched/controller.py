@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -11,17 +10,17 @@ import numpy as np
 import polars as pl
 
 from gpuschedlab.autosched.causal.graph import check_samples
-from gpuschedlab.autosched.tuner.measure import Probe, check_goal, reward
+from gpuschedlab.autosched.tuner.measure import Probe, Probes, check_goal, reward
 from gpuschedlab.autosched.tuner.search import Tuner, Tuning
 from gpuschedlab.autosched.tuner.space import Space
 from gpuschedlab.errors import EstimatorError
 from gpuschedlab.sim import Scenario, Simulation
 
 HOUR, DAY = 3600.0, 86_400.0
-THRESHOLD = 1.05
-"""Gain, measured again on a whole forecast, above which the scheduler is switched."""
-AGAIN = 3
-"""New forecasts that the best of a search is measured on again."""
+THRESHOLD = 1.02
+"""Gain, measured again on other likely futures, above which the scheduler is switched."""
+FINALISTS, FUTURES = 6, 8
+"""Best configurations of a search that are measured again, and the likely futures that they are measured on."""
 KEPT = 4
 """Best configurations of a wide search that are measured first in the checks after it."""
 
@@ -50,7 +49,7 @@ class Decision:
     seconds : float
         Wall time of forecast and search.
     measured : int
-        Configurations simulated.
+        Configurations simulated, each on one future.
     hints : tuple of Policy
         Configurations that are measured first the next time.
     """
@@ -70,15 +69,14 @@ class Decision:
 
     def record(self) -> dict:
         """What a journal keeps: plain values, enough to replay the decision."""
-        names = ("now", "cause", "switched", "gain", "reason", "jobs", "simulated", "seconds", "measured")
         samples = self.tuning.samples.to_dicts() if self.tuning is not None and self.tuning.trials else []
         found = {"knobs": self.policy.knobs, "hints": [hint.knobs for hint in self.hints], "samples": samples}
-        return {n: getattr(self, n) for n in names} | found
+        return {n: v for n, v in vars(self).items() if n not in ("policy", "tuning", "hints")} | found
 
     @classmethod
     def of(cls, record: dict, space: Space) -> Decision:
         """Decision from its record; without the trials."""
-        kept = {k: v for k, v in record.items() if k not in ("knobs", "hints", "samples")}
+        kept = {n: v for n, v in record.items() if n not in ("knobs", "hints", "samples")}
         policy, *hints = (space.policy.with_knobs(**knobs) for knobs in (record["knobs"], *record["hints"]))
         return cls(policy=policy, tuning=None, hints=tuple(hints), **kept)
 
@@ -86,20 +84,24 @@ class Decision:
 class Controller:
     """Plays a trace and tunes its scheduler on the way: widely once a day and at a burst, by a check every hour.
 
-    One rule switches: the best of a search is measured again, beside the configuration in force, on a new forecast that is
-    not aggregated; if it gains more than the threshold there, it is put in force.
+    One rule switches: the best of a search, and the operator's hints, are measured again beside the configuration in force, on
+    other likely futures that are not aggregated; the one that gains most there is put in force if that is above the threshold.
 
     Parameters
     ----------
     simulation : Simulation
         The running scheduler; its policy is what it starts with.
     forecaster : callable
-        `(simulation, rng) -> Forecast`: the trace to tune on (generated, past or true). If it learns on the way, its
-        `learn(simulation)` is called at each decision that a resumed loop repeats.
+        `(simulation, rng, rank) -> Forecast`: the trace to tune on (generated, past or true); of rank 1 and more, another
+        likely one. If it learns on the way, its `learn(simulation)` is called at each decision that a resumed loop repeats.
     space : Space
     tuner : Tuner
     model : CausalModel, optional
     aggregator : Aggregator, optional
+    hints : iterable of Policy
+        Configurations that are measured at every decision, such as history's best (`best_fixed` on `scenario.past`).
+    futures : int
+        Likely futures that the best are measured again on; 0: the forecaster knows but one.
     threshold : float
         Gain above which the scheduler is switched.
     interval, wide, check : float
@@ -116,9 +118,9 @@ class Controller:
     -------------------------
     The thesis searches alike at every interval, and gives no rule for detecting a burst, nor how often the causal graph is
     tuned online (6.5.2): here it is learnt again once a day, as the predictor is. The threshold applies to the hourly
-    tuning too. The best of several measurements on one forecast is partly luck, and the aggregator favours some
-    configurations over others; hence the second measurement, and a threshold that can be lower than the 1.1 of the thesis.
-    Of a generated forecast only the durations of jobs in the system are drawn again; a past or true one is the same.
+    tuning too. The best of many measurements on one forecast is partly luck: what the next three days bring varies more than
+    what configurations make of it. Hence the second measurement on several futures, with which the threshold can be lower than
+    the 1.1 of the thesis; and the hints.
 
     References
     ----------
@@ -126,26 +128,14 @@ class Controller:
     """
 
     def __init__(
-        self,
-        simulation: Simulation,
-        forecaster: Callable,
-        space: Space,
-        tuner: Tuner | None = None,
-        *,
-        model=None,
-        aggregator=None,
-        threshold: float = THRESHOLD,
-        interval: float = HOUR,
-        wide: float = DAY,
-        check: float = 300.0,
-        burst: float = 4.0,
-        journal=None,
-        rng: int = 0,
-    ):
-        if not (threshold >= 1 and 0 < interval < np.inf and wide > 0 and 0 <= check < np.inf and burst > 0):
+        self, simulation: Simulation, forecaster: Callable, space: Space, tuner: Tuner | None = None, *, model=None,
+        aggregator=None, hints=(), futures: int = FUTURES, threshold: float = THRESHOLD, interval: float = HOUR,
+        wide: float = DAY, check: float = 300.0, burst: float = 4.0, journal=None, rng: int = 0,
+    ):  # fmt: skip
+        if not (threshold >= 1 and 0 < interval < np.inf and wide > 0 and 0 <= check < np.inf and burst > 0 <= futures):
             raise EstimatorError(
-                f"Controller: found threshold={threshold}, interval={interval}, wide={wide}, check={check}, burst={burst}; "
-                "expected a threshold from 1, seconds above 0 (check: or 0), and a burst above 0."
+                f"Controller: found threshold={threshold}, interval={interval}, wide={wide}, check={check}, burst={burst}, "
+                f"futures={futures}; expected a threshold from 1, seconds above 0 (check: or 0), a burst above 0, futures from 0."
             )
         if aggregator is not None and not callable(aggregator):
             raise EstimatorError(f"Controller: found aggregator={aggregator!r}; expected an Aggregator, or None.")
@@ -155,14 +145,12 @@ class Controller:
             )
         check_goal(space.policy)
         self.simulation, self.forecaster, self.space, self.tuner = simulation, forecaster, space, tuner or Tuner()
-        self.model, self.aggregator, self.threshold = model, aggregator, threshold
+        self.model, self.aggregator, self.futures, self.threshold = model, aggregator, futures, threshold
         self.interval, self.wide, self.check, self.burst = interval, wide, check, burst
-        self.journal, self.rng = journal, rng
-        self.scenario = Scenario.of(simulation)
-        self.submit = simulation.trace["submit"].to_numpy()
-        self.decisions: list[Decision] = []
-        self.last, self.searched, self.hints, self.latest = -np.inf, -np.inf, (), None
-        self.renewed = simulation.now
+        self.journal, self.rng, self.scenario = journal, rng, Scenario.of(simulation)
+        self.submit, self.decisions = simulation.trace["submit"].to_numpy(), []
+        self.given = self.hints = tuple(hints)
+        self.last, self.searched, self.renewed, self.latest = -np.inf, -np.inf, simulation.now, None
 
     def __repr__(self):
         held = f"{len(self.decisions)} decisions, {sum(d.switched for d in self.decisions)} switches"
@@ -170,12 +158,10 @@ class Controller:
 
     def steps(self, until: float) -> Iterator[Decision]:
         """Play on to an instant (s; inf: until nothing is left), yielding each decision as it is taken."""
-        simulation = self.simulation
+        simulation, beat = self.simulation, self.check or self.interval
         while simulation.now < until and (until < np.inf or not simulation.finished):
-            cause = self.due()
-            if cause:
+            if cause := self.due():
                 yield self.decide(cause)
-            beat = self.check or self.interval
             simulation.advance(min(until, (np.floor(simulation.now / beat + 1e-9) + 1) * beat))
 
     def run(self, until: float) -> list[Decision]:
@@ -209,14 +195,19 @@ class Controller:
         begin, simulation, cause = time.perf_counter(), self.simulation, cause or self.due() or "hour"
         self._renew()
         rng = np.random.default_rng([self.rng, round(simulation.now)])
-        forecast, jobs = self.forecast(rng)
-        tuning = Tuning(self.space, simulation.policy.goal)
+        (forecast, jobs), wide = self.forecast(rng), cause != "hour"
+        tuning, settled, hints = Tuning(self.space, simulation.policy.goal), None, self.hints
         if jobs:
-            given = {"hints": self.hints, "model": self.model, "rng": rng, "wide": cause != "hour"}
+            given = {"hints": hints, "model": self.model, "rng": rng, "wide": wide}
             for tuning in self.tuner.steps(self.probe(forecast), self.space, simulation.policy, **given):
                 yield tuning
-        settled = self._settle(tuning, rng) if jobs else (simulation.policy, 1.0, "no jobs in the forecast", 0)
-        decision = self._put(cause, tuning, settled, jobs, forecast.trace.height, begin)
+            settled = self._settle(tuning, rng)
+            if wide:
+                hints = tuple(dict.fromkeys((*self.given, *(t.policy for t in tuning.ranking[:KEPT]))))
+        policy, gain, reason, again = settled or (simulation.policy, 1.0, "no jobs in the forecast", 0)
+        switched, seconds = policy != simulation.policy, time.perf_counter() - begin
+        found = (simulation.now, cause, policy, switched, gain, reason, tuning, jobs, forecast.trace.height, seconds)
+        decision = self._take(Decision(*found, tuning.measured + again, hints))
         if self.journal is not None:
             self.journal.append(decision)
         yield decision
@@ -228,24 +219,19 @@ class Controller:
         reason = f"{tuning.measured} configurations measured; the best gain is {gain:.3f}x"
         if gain <= self.threshold:
             return policy, gain, f"{reason}, not above the threshold {self.threshold:g}x", 0
-        again = [self.probe(self.forecaster(self.simulation, rng, rank)) for rank in range(1, AGAIN + 1)]
-        gain = statistics.geometric_mean(reward(p.objective, p(best.policy).value, p(policy).value) for p in again)
-        reason += f", measured again {gain:.3f}x; threshold {self.threshold:g}x"
-        return (best.policy if gain > self.threshold else policy), gain, reason, sum(p.measured for p in again)
+        ranks = range(1, 1 + self.futures) if self.futures else (0,)
+        again = Probes(self.probe(self.forecaster(self.simulation, rng, rank)) for rank in ranks)
+        value = again(policy).value
+        others = dict.fromkeys((*(t.policy for t in tuning.ranking[:FINALISTS]), *self.given))
+        gains = {other: reward(again.objective, again(other).value, value) for other in others if other != policy}
+        best = max(gains, key=gains.get)
+        reason += f", measured again {gains[best]:.3f}x; threshold {self.threshold:g}x"
+        return (best if gains[best] > self.threshold else policy), gains[best], reason, again.measured
 
-    def _put(self, cause: str, tuning: Tuning, settled: tuple, jobs: int, simulated: int, begin: float) -> Decision:
-        """Put what was settled in force, and remember what is measured first the next time."""
-        simulation, (policy, gain, reason, again) = self.simulation, settled
-        switched = policy != simulation.policy
-        if switched:
-            simulation.switch(policy)
-        if cause != "hour" and tuning.measured:
-            self.hints = tuple(t.policy for t in tuning.ranking[:KEPT])
-        seconds, measured = time.perf_counter() - begin, tuning.measured + again
-        given = (simulation.now, cause, policy, switched, gain, reason, tuning, jobs, simulated, seconds, measured)
-        return self._note(Decision(*given, self.hints))
-
-    def _note(self, decision: Decision) -> Decision:
+    def _take(self, decision: Decision) -> Decision:
+        """Put a decision in force."""
+        if decision.switched:
+            self.simulation.switch(decision.policy)
         self.last, self.hints = decision.now, decision.hints
         self.searched = decision.now if decision.cause != "hour" else self.searched
         self.decisions.append(decision)
@@ -269,12 +255,9 @@ class Controller:
             self._renew()
             if hasattr(self.forecaster, "learn"):
                 self.forecaster.learn(self.simulation)
-            decision = self._note(Decision.of(record, self.space))
-            if decision.switched:
-                self.simulation.switch(decision.policy)
+            self._take(Decision.of(record, self.space))
             if self.model is not None and record["samples"]:
-                samples = pl.DataFrame(record["samples"])
-                mend = "Another version wrote the journal: begin a new one."
+                samples, mend = pl.DataFrame(record["samples"]), "Another version wrote the journal: begin a new one."
                 check_samples(samples, self.model.graph.layers, 1, "Controller.resume", mend)
                 self.model.update(samples)
 

@@ -35,8 +35,8 @@ class Method:
         In a sentence.
     future : {"generated", "existing", "past", "true"}
         What it tunes on; "existing": predicted durations of the jobs in the system, no arrivals.
-    causal, aggregate : bool
-        Whether it has the causal tuner, and the trace aggregator.
+    causal, aggregate, hinted : bool
+        Whether it has the causal tuner, the trace aggregator, and hints such as history's best.
     tuner : Tuner
     """
 
@@ -44,17 +44,18 @@ class Method:
     future: str
     causal: bool = False
     aggregate: bool = False
+    hinted: bool = True
     tuner: Tuner = field(default_factory=Tuner)
 
 
 METHODS = {
     "autosched": Method("AutoSched, whole", "generated", True, True),
-    "thesis": Method("AutoSched with algorithm 3 as printed", "generated", True, True, Tuner.thesis()),
+    "thesis": Method("AutoSched with algorithm 3 as printed", "generated", True, True, False, Tuner.thesis()),
     "no-causal": Method("AutoSched without causal tuner", "generated", False, True),
     "no-aggregator": Method("AutoSched without trace aggregator", "generated", True, False),
     "no-controller": Method("AutoSched without search controller (neither)", "generated", False, False),
     "no-future": Method("AutoSched without generated arrivals", "existing", True, True),
-    "selftune": Method("BlueFin on the last hour's history", "past", tuner=Tuner.thesis()),
+    "selftune": Method("BlueFin on the last hour's history", "past", hinted=False, tuner=Tuner.thesis()),
     "optimal": Method("the same search on the true future", "true", True, True),
 }
 """Tuners by name; "default" (never tuned), "history" and "fixed" (`best_fixed`) need no controller."""
@@ -119,6 +120,7 @@ def attach(
     space: Space | None = None,
     tuner: Tuner | None = None,
     aggregator: Aggregator | None = None,
+    hints=(),
     horizon: float = HORIZON,
     similarity: str = "manhattan",
     predictor: str = "xgboost",
@@ -138,6 +140,9 @@ def attach(
         For methods with the causal tuner; what `offline.train` learnt. It is updated during the loop.
     space, tuner, aggregator : optional
         Instead of the defaults.
+    hints : iterable of Policy
+        Configurations that are known to be good, such as history's best (`best_fixed` on `scenario.past`). Methods that are not
+        `hinted` leave them alone.
     horizon : float
         Seconds of forecast arrivals.
     similarity, predictor : str
@@ -178,8 +183,9 @@ def attach(
         tuner or how.tuner,
         model=model if how.causal else None,
         aggregator=aggregator if how.aggregate else None,
+        hints=hints if how.hinted else (),
         rng=seed,
-        **options,
+        **({} if how.future in ("generated", "existing") else {"futures": 0}) | options,
     )
 
 

@@ -65,7 +65,7 @@ def measure(data_dir, name: str, load: float | None, policy: str, days: float, s
             "search_s": statistics.median(t.seconds for t in searches),
             "searches_s": sum(t.seconds for t in searches),
             "decisions_s": sum(d.seconds for d in decisions),
-            "measured": statistics.fmean(d.measured for d in decisions),
+            "measured": statistics.fmean(t.measured for t in searches),
             "each_s": sum(t.seconds for t in searches) / sum(t.measured for t in searches),
         }
         rows.append(found | {"objective": space.policy.goal, "value": score(loop.simulation)[space.policy.goal]})

@@ -56,7 +56,7 @@ def add(parser):
     add_scenario(parser)
     group = parser.add_argument_group("tuning")
     group.add_argument("--rounds", type=whole, metavar="T", help="rounds of a wide search (default: the method's)")
-    group.add_argument("--threshold", type=positive, default=1.05, help="gain above which to switch (default 1.05)")
+    group.add_argument("--threshold", type=positive, default=1.02, help="gain above which to switch (default 1.02)")
     group.add_argument("--horizon", type=positive, default=72.0, metavar="H", help="hours of the forecast (default 72)")
     group.add_argument(
         "--similarity",
@@ -174,18 +174,20 @@ class _Loops:
 
         self.args, self.scenario, self.space = args, scenario, Space(scenario.fitted(policy))
         self.progress, self.end = progress, float(scenario.trace["submit"].max())
-        self._samples, self._headed = None, False
+        self._samples, self._hints, self._headed = None, (), False
         known = 0 if scenario.history is None else scenario.history.height
         progress.say(f"{scenario.trace.height:,} jobs; history: {known:,} jobs; knobs: {', '.join(self.space.names)}")
 
     def model(self):
         """A causal model as the offline phase leaves it; a fresh one for each method."""
-        from gpuschedlab.autosched import gather, train
+        from gpuschedlab.autosched import best_fixed, gather, train
 
         if self._samples is None:
             given = {"horizon": self.args.horizon * HOUR, "instants": INSTANTS}
             with self.progress.phase("offline phase: measuring on the history", INSTANTS, "instants") as advance:
                 self._samples = gather(self.scenario.past, self.space, **given, progress=advance)
+            with self.progress.phase("offline phase: searching the best configuration of the history"):
+                self._hints = (best_fixed(self.scenario.past, self.space, searches=1).best.policy,)
         with self.progress.phase(f"learning the causal model from {self._samples.height} measurements"):
             return train(self._samples, self.space, rng=self.scenario.seed)
 
@@ -250,6 +252,7 @@ class _Loops:
             history=self.scenario.history,
             model=model,
             tuner=tuner if args.rounds is None else replace(tuner, iterations=args.rounds),
+            hints=self._hints,
             horizon=args.horizon * HOUR,
             similarity=args.similarity,
             predictor=args.predictor,

@@ -10,6 +10,8 @@ import polars as pl
 from gpuschedlab.errors import EstimatorError
 
 DAY = 86_400.0
+RECENT = (DAY / 4, DAY)
+"""Seconds back from now of what is taken as it came: futures of rank 1 and 2, which need resemble nothing."""
 APART = DAY / 2
 """Seconds between segments of different rank: what follows them is then mostly other jobs."""
 
@@ -101,9 +103,13 @@ class GlobalGenerator:
     def match(self, submit: np.ndarray, now: float, rank: int = 0) -> float:
         """Past instant (s) with the segment before it most similar to the present one; the latest of equals.
 
-        A `rank` of 1 gives the most similar one at least half a day away from that, and so on; the farthest down where there
-        are not so many.
+        Ranks from 1 give the beginning of the last `RECENT` seconds, whatever they resemble: after a change of regime nothing before
+        it does. Those after them give the next similar ones, each at least half a day away from those before; the farthest
+        down where there are not so many.
         """
+        if 1 <= rank <= len(RECENT):
+            return now - RECENT[rank - 1]
+        rank = max(0, rank - len(RECENT))
         first = submit[0] if len(submit) else now
         count = int(min(now - first, self.days * DAY) // self.bucket)
         size, ahead = round(self.segment / self.bucket), int(np.ceil(self.horizon / self.bucket))

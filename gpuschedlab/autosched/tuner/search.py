@@ -148,7 +148,7 @@ class Tuner(Knobbed):
     """
 
     raises: ClassVar = EstimatorError
-    iterations: Annotated[int, Knob(0, 1e6, tuned=(1, 400), help="rounds of a wide search")] = 100
+    iterations: Annotated[int, Knob(0, 1e6, tuned=(1, 400), help="rounds of a wide search")] = 200
     check: Annotated[int, Knob(0, 1e6, tuned=(0, 40), help="rounds of a check")] = 4
     sampler: Annotated[str, Knob(choices=SAMPLERS.keys(), help="what proposes configurations")] = "bluefin"
     epsilon: Annotated[float, Knob(0, 1, help="probability that a bad prediction leads to rejection")] = 0.93
