@@ -1,8 +1,4 @@
-"""Samplers that choose the next point in a box [0, 1]^k: BlueFin, and the searches that it is compared with.
-
-All have one interface: `ask()` returns coordinates (k,), `tell(u, reward)` reports their reward (higher is better). A point
-without a reported reward counts as not tried.
-"""
+"""Samplers that choose the next point in a box [0, 1]^k: BlueFin, and the searches that it is compared with."""
 
 from __future__ import annotations
 
@@ -15,7 +11,7 @@ from gpuschedlab.errors import EstimatorError
 
 
 class Sampler:
-    """Base: a box with categorical axes, and the search's own random numbers.
+    """Base: a box with categorical axes. A point without a reported reward counts as not tried.
 
     Parameters
     ----------
@@ -24,11 +20,16 @@ class Sampler:
     rng : int or numpy.random.Generator
     start : (k,) array, optional
         Where to begin; default: the middle.
+
+    Raises
+    ------
+    EstimatorError
+        There are no coordinates, or the start has others.
     """
 
     def __init__(self, levels, rng=0, start=None):
-        self.levels = tuple(int(n) for n in levels)
-        self.rng = np.random.default_rng(rng)
+        self.levels, self.rng = np.array(levels, int), np.random.default_rng(rng)
+        self.number, self.steps = self.levels == 0, np.maximum(self.levels - 1, 1)  # steps from value to value
         self.start = np.full(len(self.levels), 0.5) if start is None else np.array(start, float)
         if self.start.shape != (len(self.levels),) or not len(self.levels):
             raise EstimatorError(
@@ -41,15 +42,7 @@ class Sampler:
         raise NotImplementedError
 
     def tell(self, u, reward: float) -> None:
-        """Learn the reward at coordinates that were asked (or those that they were projected to)."""
-
-    def snap(self, u) -> np.ndarray:
-        """Move coordinates into the box, those of categories to the nearest value."""
-        u = np.clip(u, 0.0, 1.0)
-        for i, n in enumerate(self.levels):
-            if n:
-                u[i] = round(u[i] * (n - 1)) / max(1, n - 1)
-        return u
+        """Learn the reward (higher is better) of the point asked last, and where it was projected to: (k,) in the box."""
 
 
 class LatinHypercube(Sampler):
@@ -69,13 +62,10 @@ class LatinHypercube(Sampler):
     def ask(self) -> np.ndarray:
         """Coordinates (k,) to try next."""
         if not self.left:
-            k = len(self.levels)
-            cells = np.stack([self.rng.permutation(self.size) for _ in range(k)], axis=1)
-            points = (cells + self.rng.random((self.size, k))) / self.size
-            for i, n in enumerate(self.levels):
-                if n:
-                    points[:, i] = np.minimum((points[:, i] * n).astype(int), n - 1) / max(1, n - 1)
-            self.left = list(points)
+            cells = np.stack([self.rng.permutation(self.size) for _ in self.levels], axis=1)
+            points = (cells + self.rng.random(cells.shape)) / self.size
+            values = np.minimum(np.floor(points * self.levels), self.levels - 1) / self.steps
+            self.left = list(np.where(self.number, points, values))
         return self.left.pop(0)
 
 
@@ -109,16 +99,15 @@ class Tpe(Sampler):
 
     def ask(self) -> np.ndarray:
         """Coordinates (k,) to try next."""
-        found = self.study.ask(self.axes).params
-        return np.array([found[str(i)] / (max(1, n - 1) if n else 1) for i, n in enumerate(self.levels)])
+        params = self.study.ask(self.axes).params
+        return np.array([params[name] for name in self.axes]) / self.steps
 
     def tell(self, u, reward: float) -> None:
-        """Learn the reward at coordinates."""
-        u = self.snap(u)
-        params = {str(i): round(u[i] * (n - 1)) if n else float(u[i]) for i, n in enumerate(self.levels)}
-        self.study.add_trial(
-            self.optuna.trial.create_trial(params=params, distributions=self.axes, value=float(reward))
-        )
+        """Learn the reward at coordinates (k,) in the box."""
+        found = [float(x) if n == 0 else round(x * (n - 1)) for x, n in zip(u, self.levels.tolist(), strict=True)]
+        params = dict(zip(self.axes, found, strict=True))
+        trial = self.optuna.trial.create_trial(params=params, distributions=self.axes, value=float(reward))
+        self.study.add_trial(trial)
 
 
 class BlueFin(Sampler):
@@ -171,16 +160,18 @@ class BlueFin(Sampler):
                 "expected 1 or 2, 'rmsprop' or 'sgd', eta and delta above 0, decay from 0."
             )
         self.feedback, self.eta, self.delta, self.optimizer, self.decay = feedback, eta, delta, optimizer, decay
-        self.number = np.array([n == 0 for n in self.levels])
-        self.centre = self.start.copy()
-        self.logits = [np.zeros(n) for n in self.levels]
-        for i, n in enumerate(self.levels):
-            if n > 1:
-                self.logits[i][round(self.centre[i] * (n - 1))] = math.log(2.0 * (n - 1))
-        self.moves, self.square = 0, np.zeros(len(self.levels))
+        self.centre, self.moves, self.square = self.start.copy(), 0, np.zeros(len(self.levels))
+        self.logits = {int(i): np.zeros(self.levels[i]) for i in np.flatnonzero(~self.number)}
+        for i, logits in self.logits.items():
+            logits[round(self.start[i] * (len(logits) - 1))] = math.log(2.0 * self.steps[i])
         self.mean, self.rewards = 0.0, 0
-        self.plan: list[tuple[np.ndarray, np.ndarray]] = []  # points still to ask, each with its direction
-        self.asked: list[list] = []  # of the present pair: point, direction, reward or None
+        self.plan: list[tuple] = []  # points still to ask, each with its direction
+        self.side, self.tried = None, []  # direction of the point asked last; what was tried since the last move
+
+    @property
+    def radius(self) -> float:
+        """How far from the centre points are tried now."""
+        return self.delta * (1 + self.moves) ** (-self.decay / 3)
 
     def ask(self) -> np.ndarray:
         """Coordinates (k,) to try next."""
@@ -188,52 +179,42 @@ class BlueFin(Sampler):
             self._move()
             side = np.where(self.number, self.rng.standard_normal(len(self.levels)), 0.0)
             side /= max(np.linalg.norm(side), 1e-12)
-            radius = self.delta * (1 + self.moves) ** (-self.decay / 3)
-            self.asked = []
-            for sign in (1.0, -1.0)[: self.feedback]:
-                point = self._categories(self.centre + sign * radius * side)
-                self.plan.append((np.clip(point, 0.0, 1.0), sign * side))
-        point, side = self.plan.pop(0)
-        self.asked.append([point, side, None])
-        return point.copy()
+            self.plan = [(self._point(s), s) for s in (side, -side)[: self.feedback]]
+        point, self.side = self.plan.pop(0)
+        return point
 
     def tell(self, u, reward: float) -> None:
-        """Set the reward of the point asked last."""
-        if self.asked:
-            self.asked[-1][2] = float(reward)
-            self.asked[-1][0] = np.asarray(u, float)
-            self.rewards += 1
+        """Learn the reward of the point asked last, and where it was projected to."""
+        if self.side is not None:
+            self.tried.append((np.array(u, float), self.side, float(reward)))
+            self.side, self.rewards = None, self.rewards + 1
             self.mean += (reward - self.mean) / min(self.rewards, 20)
 
-    def _categories(self, point: np.ndarray) -> np.ndarray:
-        for i, n in enumerate(self.levels):
-            if n:
-                point[i] = self.rng.choice(n, p=softmax(self.logits[i])) / max(1, n - 1)
+    def _point(self, side: np.ndarray) -> np.ndarray:
+        """Coordinates (k,) on one side of the centre, categories drawn by their weights."""
+        point = np.clip(self.centre + self.radius * side, 0.0, 1.0)
+        for i, logits in self.logits.items():
+            point[i] = self.rng.choice(len(logits), p=softmax(logits)) / self.steps[i]
         return point
 
     def _move(self) -> None:
         """Move the centre and the categories' weights by the rewards of the last pair."""
-        tried = [(point, side, reward) for point, side, reward in self.asked if reward is not None]
+        tried, self.tried = self.tried, []
         if not tried:
             return
-        k, rate = max(1, self.number.sum()), self.eta * (1 + self.moves) ** -self.decay
-        radius = self.delta * (1 + self.moves) ** (-self.decay / 3)
         base = 0.0 if len(tried) == self.feedback else self.mean
-        slope = sum((reward - base) * side for _, side, reward in tried) * k / (len(tried) * radius)
+        slope = sum((reward - base) * side for _, side, reward in tried) * max(1, self.number.sum())
+        slope /= len(tried) * self.radius
         self.square = 0.9 * self.square + 0.1 * slope**2
         if self.optimizer == "rmsprop":
             slope = slope / (np.sqrt(self.square / (1 - 0.9 ** (self.moves + 1))) + 1e-8)
-        self.centre = np.clip(self.centre + rate * slope, 0.0, 1.0)
-        self._favour(tried)
-        self.moves += 1
-
-    def _favour(self, tried) -> None:
+        self.centre = np.clip(self.centre + self.eta * (1 + self.moves) ** -self.decay * slope, 0.0, 1.0)
         spread = max(1e-9, np.std([r for _, _, r in tried] + [self.mean]))
         for point, _, reward in tried:
-            for i, n in enumerate(self.levels):
-                if n > 1:
-                    taken = np.eye(n)[round(point[i] * (n - 1))]
-                    self.logits[i] += 0.3 * (reward - self.mean) / spread * (taken - softmax(self.logits[i]))
+            for i, logits in self.logits.items():
+                taken = np.eye(len(logits))[round(point[i] * (len(logits) - 1))]
+                logits += 0.3 * (reward - self.mean) / spread * (taken - softmax(logits))
+        self.moves += 1
 
 
 def softmax(logits: np.ndarray) -> np.ndarray:
