@@ -20,11 +20,6 @@ class Sampler:
     rng : int or numpy.random.Generator
     start : (k,) array, optional
         Where to begin; default: the middle.
-
-    Raises
-    ------
-    EstimatorError
-        There are no coordinates, or the start has others.
     """
 
     def __init__(self, levels, rng=0, start=None):
@@ -70,13 +65,7 @@ class LatinHypercube(Sampler):
 
 
 class Random(LatinHypercube):
-    """Uniform in every coordinate, independent of what came before: hypercubes of one point.
-
-    Examples
-    --------
-    >>> Random([0, 2], rng=0).ask().tolist()[1] in (0.0, 1.0)
-    True
-    """
+    """Uniform in every coordinate, independent of what came before: hypercubes of one point."""
 
     def __init__(self, levels, rng=0, start=None):
         super().__init__(levels, rng, start, size=1)
@@ -160,18 +149,13 @@ class BlueFin(Sampler):
                 "expected 1 or 2, 'rmsprop' or 'sgd', eta and delta above 0, decay from 0."
             )
         self.feedback, self.eta, self.delta, self.optimizer, self.decay = feedback, eta, delta, optimizer, decay
-        self.centre, self.moves, self.square = self.start.copy(), 0, np.zeros(len(self.levels))
+        self.centre, self.square = self.start.copy(), np.zeros(len(self.levels))
         self.logits = {int(i): np.zeros(self.levels[i]) for i in np.flatnonzero(~self.number)}
         for i, logits in self.logits.items():
             logits[round(self.start[i] * (len(logits) - 1))] = math.log(2.0 * self.steps[i])
-        self.mean, self.rewards = 0.0, 0
+        self.mean, self.rewards, self.moves, self.radius = 0.0, 0, 0, delta
         self.plan: list[tuple] = []  # points still to ask, each with its direction
         self.side, self.tried = None, []  # direction of the point asked last; what was tried since the last move
-
-    @property
-    def radius(self) -> float:
-        """How far from the centre points are tried now."""
-        return self.delta * (1 + self.moves) ** (-self.decay / 3)
 
     def ask(self) -> np.ndarray:
         """Coordinates (k,) to try next."""
@@ -215,6 +199,7 @@ class BlueFin(Sampler):
                 taken = np.eye(len(logits))[round(point[i] * (len(logits) - 1))]
                 logits += 0.3 * (reward - self.mean) / spread * (taken - softmax(logits))
         self.moves += 1
+        self.radius = self.delta * (1 + self.moves) ** (-self.decay / 3)
 
 
 def softmax(logits: np.ndarray) -> np.ndarray:

@@ -15,18 +15,11 @@ TAKEN = {"reward", "segment", *CONTEXT, *WATCHED}
 
 @dataclass(frozen=True)
 class Axis:
-    """One coordinate: its name, its knob, and the place in it where the knob is a tuple of numbers.
-
-    Examples
-    --------
-    >>> from gpuschedlab.policies import Tiresias
-    >>> [axis.name for axis in Space(Tiresias()).axes][:4]
-    ['metric', 'queues', 'thresholds_1', 'thresholds_2']
-    """
+    """One coordinate: its name, its knob, and its place in it where the knob is a tuple of numbers."""
 
     name: str
     info: KnobInfo
-    place: int = 0
+    place: int | None = None
 
     @property
     def levels(self) -> int:
@@ -39,7 +32,7 @@ class Axis:
         return self.info.knob.tuned or (self.info.knob.low, self.info.knob.high)
 
     def value(self, u: float):
-        """Value at a coordinate; ranges marked `log` are even in the logarithm."""
+        """Value at a coordinate, which is moved into the box; ranges marked `log` are even in the logarithm."""
         u = min(max(float(u), 0.0), 1.0)
         if self.levels:
             return self.info.knob.choices[round(u * (self.levels - 1))]
@@ -58,12 +51,19 @@ class Axis:
             return 0.0
         return math.log(value / low) / math.log(high / low) if self.info.knob.log else (value - low) / (high - low)
 
+    def of(self, policy) -> float:
+        """Coordinate of a policy's value, 1 where its tuple does not reach this place."""
+        value = getattr(policy, self.info.name)
+        if self.place is None:
+            return self.coordinate(value)
+        return self.coordinate(value[self.place]) if self.place < len(value) else 1.0
+
 
 class Space:
     """The knobs of a policy that are tuned, as a box [0, 1]^k.
 
-    Numbers are scaled to the range that is tuned (in the logarithm where declared), whole numbers are rounded, a category is its
-    index over the number of values less one. A knob that is a tuple takes a coordinate a place; places that a
+    Numbers are scaled to the range that is tuned (in the logarithm where declared), whole numbers are rounded, a category is
+    its index over the number of values less one. A knob that is a tuple takes a coordinate a place; places that a
     configuration does not use lie at 1, the end where a threshold is never crossed.
 
     Parameters
@@ -80,7 +80,9 @@ class Space:
 
     Examples
     --------
-    >>> from gpuschedlab.policies import Themis
+    >>> from gpuschedlab.policies import Themis, Tiresias
+    >>> [axis.name for axis in Space(Tiresias()).axes][:4]
+    ['metric', 'queues', 'thresholds_1', 'thresholds_2']
     >>> space = Space(Themis(), ["lease_term", "priority"])
     >>> space.encode(Themis(lease_term=86_400)).tolist()
     [1.0, 1.0]
@@ -94,29 +96,18 @@ class Space:
                 f"Space: found {policy!r}, {names!r}; expected a policy such as Tiresias(), and a list of knobs."
             )
         infos = knobs_of(policy)
-        names = [n for n in infos if n not in policy.set_aside] if names is None else list(names)
-        wrong = [n for n in names if n not in infos]
-        if wrong or not names:
-            raise PolicyError(
-                f"{policy.name}: found knobs {names} to tune; expected one or more of {', '.join(infos)}."
-            )
-        taken = [n for n in names if n in TAKEN]
-        if taken or len(set(names)) < len(names):
-            problem = f"a knob called {taken[0]!r}" if taken else f"knobs {names}, one of them twice"
-            raise PolicyError(
-                f"{policy.name}: found {problem}; expected each once, and none of {', '.join(sorted(TAKEN))}."
-            )
         self.policy = policy
-        self.names = tuple(names)
+        self.names = tuple(n for n in infos if n not in policy.set_aside) if names is None else tuple(names)
+        free = infos.keys() - TAKEN
+        if not self.names or len(set(self.names) & free) < len(self.names):
+            raise PolicyError(
+                f"{policy.name}: found knobs {list(self.names)} to tune; expected one or more of "
+                f"{', '.join(n for n in infos if n in free)}, each once, and none of {', '.join(sorted(TAKEN))}."
+            )
+        places = {n: range(infos[n].knob.many) if infos[n].kind == "floats" else (None,) for n in self.names}
         self.axes = tuple(
-            Axis(name if infos[name].kind != "floats" else f"{name}_{i + 1}", infos[name], i)
-            for name in names
-            for i in range(infos[name].knob.many if infos[name].kind == "floats" else 1)
+            Axis(n if place is None else f"{n}_{place + 1}", infos[n], place) for n in self.names for place in places[n]
         )
-        owners = [a.info.name for a in self.axes]
-        # Where a knob's axes begin, and where they end if it is a tuple.
-        ends = {n: owners.index(n) + owners.count(n) if infos[n].kind == "floats" else None for n in self.names}
-        self.places = {n: (owners.index(n), ends[n]) for n in self.names}
 
     def __len__(self):
         return len(self.axes)
@@ -126,20 +117,15 @@ class Space:
 
     def decode(self, u):
         """Policy at coordinates (k,), projected onto ranges and constraints."""
-        found = [axis.value(x) for axis, x in zip(self.axes, u, strict=True)]
-        knobs = {n: found[a] if b is None else tuple(found[a:b]) for n, (a, b) in self.places.items()}
-        return self.policy.with_knobs(**self.policy.project(self.policy.knobs | knobs))
+        knobs = self.policy.knobs | dict.fromkeys(self.names, ())
+        for axis, x in zip(self.axes, u, strict=True):
+            name, value = axis.info.name, axis.value(x)
+            knobs[name] = value if axis.place is None else (*knobs[name], value)
+        return self.policy.with_knobs(**self.policy.project(knobs))
 
     def encode(self, policy) -> np.ndarray:
         """Coordinates (k,) of a policy; a place that it does not use lies at 1."""
-        knobs, u = policy.knobs, np.ones(len(self.axes))
-        for i, axis in enumerate(self.axes):
-            value = knobs[axis.info.name]
-            if axis.info.kind != "floats":
-                u[i] = axis.coordinate(value)
-            elif axis.place < len(value):
-                u[i] = axis.coordinate(value[axis.place])
-        return u
+        return np.array([axis.of(policy) for axis in self.axes])
 
     def project(self, u):
         """Nearest policy that constraints allow, and its coordinates (k,)."""
