@@ -45,16 +45,8 @@ WATCHED = {
 }
 """Intermediate metrics that a policy may declare in `watched` (6.4.3.1), and their units."""
 
-#: Differences below these are noise: they keep logarithms of ratios finite and calm near 0.
-FLOOR = {
-    "queueing": 60.0,
-    "utilisation": 0.01,
-    "preemptions": 0.05,
-    "overhead": 5.0,
-    "slowdown": 0.01,
-    "interference": 0.02,
-    "backlog": 0.02,
-}
+FLOOR = {"queueing": 60.0, "overhead": 5.0, "preemptions": 0.05, "interference": 0.02, "backlog": 0.02}
+"""Differences below these (0.01 in other metrics) are noise: they keep logarithms of ratios finite and calm near 0."""
 
 SMALL = 1e-3
 """An objective counts as at least this, in its unit, where something is divided by it."""
@@ -62,29 +54,17 @@ SMALL = 1e-3
 NOTHING = 0.01
 """GPUs that a cluster counts as at least, where something is divided by them."""
 
-GAINED = ("queued", "executed", "attained", "progress", "preemptions", "overhead")
-"""What jobs gain from the beginning of a measurement to its end, in the units of `Snapshot`."""
-
 EVENTS, LEAST, MOST = 10, 10_000, 1_000_000
 """A measurement is given up at so many times the log rows of the first, but at least `LEAST`; the first itself at `MOST`."""
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """A configuration measured on a forecast.
-
-    Parameters
-    ----------
-    policy : Policy
-    value : float
-        The objective, in its unit.
-    metrics : dict of str to float
-        Watched metrics by name, in the units of `WATCHED`.
-    """
+    """A configuration measured on a forecast: `value` of the objective in its unit, and watched `metrics` by name (`WATCHED`)."""
 
     policy: object
     value: float
-    metrics: dict
+    metrics: dict[str, float]
 
 
 class Probe:
@@ -109,29 +89,20 @@ class Probe:
     def __init__(self, scenario, policy, *more, forecast=None, **parts):
         scenario, policy = scenario_of(scenario, policy, *more, **parts)
         check_goal(policy)
-        self.objective, self.watched = policy.goal, tuple(policy.watched)
         at = {}
         if forecast is not None:
             scenario = scenario.replace(trace=forecast.trace)
             at = {"start": forecast.now, "initial": forecast.initial if forecast.initial.height else None}
+        self.objective, self.watched, self.measured, self.most = policy.goal, tuple(policy.watched), 0, MOST
         self.base = scenario.simulation(policy, **at)
-        self.now, self.measured = self.base.now, 0
-        start = self.base.snapshot()
+        self.now, start, trace = self.base.now, self.base.snapshot(), self.base.trace
         self.before, self.weight = start.jobs, start.jobs["rows"]
-        self.shift = self.base.trace["shift"].to_numpy() if "shift" in self.base.trace.columns else 0.0
-        self.until, self.most = self._limit(start), MOST
-
-    @property
-    def jobs(self) -> int:
-        """Jobs simulated at each measurement."""
-        return self.base.trace.height
-
-    def _limit(self, start) -> float:
-        """Instant (s) at which a measurement ends: a day after all GPUs could have done the work."""
-        jobs = start.jobs
-        left = (self.weight * jobs["gpus"] * (jobs["work"] - jobs["progress"])).sum()
-        last = max(self.now, jobs["submit"].max(initial=0.0))
-        return last + left / max(NOTHING, start.capacity) + 86_400.0
+        self.shift = trace["shift"].to_numpy() if "shift" in trace.columns else 0.0
+        left = (self.weight * start.jobs["gpus"] * (start.jobs["work"] - start.jobs["progress"])).sum()
+        last = max(self.now, start.jobs["submit"].max(initial=0.0))
+        self.until = (
+            last + left / max(NOTHING, start.capacity) + 86_400.0
+        )  # a day after all GPUs could have done the work
 
     def __call__(self, policy) -> Measurement:
         """Measure one configuration.
@@ -154,35 +125,34 @@ class Probe:
         return Measurement(policy, self._value(after.jobs), self._metrics(after))
 
     def _value(self, jobs) -> float:
-        w = self.weight
-        if not len(w):
+        if not len(self.weight):
             return 0.0
         end = np.where(jobs["done"], jobs["end"], self.until + jobs["work"] - jobs["progress"])
         if self.objective == "jct":
-            return float(np.average(end - np.maximum(jobs["submit"], self.now) + self.shift, weights=w))
+            return float(np.average(end - np.maximum(jobs["submit"], self.now) + self.shift, weights=self.weight))
         rho = (end - jobs["submit"]) / (np.maximum(jobs["work"], 1e-9) * jobs["contention"])
-        return float(np.average(rho <= 1 + 1e-9, weights=w))
+        return float(np.average(rho <= 1 + 1e-9, weights=self.weight))
 
-    def _metrics(self, after) -> dict:
-        jobs, w = after.jobs, self.weight
-        gain = {name: jobs[name] - self.before[name] for name in GAINED}
-        ended, left = jobs["done"], self.until - np.maximum(jobs["submit"], after.now)
+    def _metrics(self, after) -> dict[str, float]:
+        jobs, ended, w = after.jobs, after.jobs["done"], self.weight
+        grown = ("queued", "executed", "attained", "progress", "preemptions", "overhead")
+        gain = {name: jobs[name] - self.before[name] for name in grown}
+        left = self.until - np.maximum(jobs["submit"], after.now)
         gain["queued"] = gain["queued"] + np.where(ended, 0.0, np.maximum(left, 0.0))
         last = np.where(ended, jobs["end"], self.until).max(initial=self.now)
-        total, span = max(w.sum(), 1e-9), max(last - self.now, 1.0)
-        room = span * max(NOTHING, after.capacity)
-        gpus = w * jobs["gpus"]
-        done = float((gpus * gain["progress"]).sum())
+        room = max(last - self.now, 1.0) * max(NOTHING, after.capacity)
+        total, gpus = max(w.sum(), 1e-9), w * jobs["gpus"]
+        done = (gpus * gain["progress"]).sum()
         found = {
-            "queueing": float((w * gain["queued"]).sum() / total),
-            "utilisation": float((w * gain["attained"]).sum() / room),
-            "preemptions": float((w * gain["preemptions"]).sum() / total),
-            "overhead": float((w * gain["overhead"]).sum() / total),
-            "slowdown": float((gpus * (gain["executed"] - gain["overhead"])).sum() / done) if done > 0 else 1.0,
-            "interference": float((w * jobs["shared"]).sum() / max((w * gain["executed"]).sum(), 1e-9)),
-            "backlog": float((gpus * gain["queued"]).sum() / room),
+            "queueing": (w * gain["queued"]).sum() / total,
+            "utilisation": (w * gain["attained"]).sum() / room,
+            "preemptions": (w * gain["preemptions"]).sum() / total,
+            "overhead": (w * gain["overhead"]).sum() / total,
+            "slowdown": (gpus * (gain["executed"] - gain["overhead"])).sum() / done if done > 0 else 1.0,
+            "interference": (w * jobs["shared"]).sum() / max((w * gain["executed"]).sum(), 1e-9),
+            "backlog": (gpus * gain["queued"]).sum() / room,
         }
-        return {name: found[name] for name in self.watched}
+        return {name: float(found[name]) for name in self.watched}
 
 
 class Probes:
@@ -238,14 +208,12 @@ def context_of(objective: str, reference: Measurement) -> dict[str, float]:
 
 
 def sample(u: np.ndarray, names, measurement: Measurement, reference: Measurement, objective: str) -> dict:
-    """One row for the causal model: coordinates, context, and logarithms of ratios to the reference configuration."""
-    row = dict(zip(names, map(float, u), strict=True)) | context_of(objective, reference)
-    for name, value in measurement.metrics.items():
-        row[name] = _calm(np.log((value + FLOOR[name]) / (reference.metrics[name] + FLOOR[name])))
-    row["reward"] = _calm(np.log(reward(objective, measurement.value, reference.value)))
-    return row
+    """One row for the causal model: coordinates, context, and logarithms of ratios to the reference configuration.
 
-
-def _calm(x: float) -> float:
-    """Keep hopeless configurations from bending the model: beyond a factor of e^1.5 all are alike."""
-    return float(min(max(x, -1.5), 1.5))
+    Beyond a factor of e^1.5 all ratios are alike, so that hopeless configurations do not bend the model.
+    """
+    floor = {name: FLOOR.get(name, 0.01) for name in measurement.metrics}
+    ratios = {m: (measurement.metrics[m] + floor[m]) / (reference.metrics[m] + floor[m]) for m in floor}
+    ratios["reward"] = reward(objective, measurement.value, reference.value)
+    logs = {name: float(np.clip(np.log(ratio), -1.5, 1.5)) for name, ratio in ratios.items()}
+    return dict(zip(names, map(float, u), strict=True)) | context_of(objective, reference) | logs

@@ -33,18 +33,9 @@ def layers_of(space: Space) -> Layers:
 
 
 def gather(
-    scenario,
-    space: Space,
-    *more,
-    instants: int = 16,
-    configurations: int = 24,
-    days: float = 14.0,
-    horizon: float = HORIZON,
-    load: float = 1.0,
-    rng=None,
-    progress: Callable[[int], None] | None = None,
-    **parts,
-) -> pl.DataFrame:
+    scenario, space: Space, *more, instants: int = 16, configurations: int = 24, days: float = 14.0,
+    horizon: float = HORIZON, load: float = 1.0, rng=None, progress: Callable[[int], None] | None = None, **parts,
+) -> pl.DataFrame:  # fmt: skip
     """Measure configurations at instants of the past, each on the jobs that were there and those that then came.
 
     The last `days` of the trace are played under the space's policy; instants are spread over the more loaded half
@@ -76,7 +67,7 @@ def gather(
     Raises
     ------
     EstimatorError
-        There are hardly any jobs.
+        A size makes no sense, or there are hardly any jobs.
 
     References
     ----------
@@ -89,17 +80,15 @@ def gather(
             f"load={load}; expected numbers above 0, and a load from 0."
         )
     scenario, space = scenario_of(scenario, space, *more, **parts)
-    space, past = Space(scenario.fitted(space.policy), space.names), scenario.trace
-    past = past.filter(pl.col("submit") >= past["submit"].max() - days * DAY) if past.height else past
+    space, submit = Space(scenario.fitted(space.policy), space.names), pl.col("submit")
+    past = scenario.trace.filter(submit >= submit.max() - days * DAY).with_columns(submit - submit.min())
     if past.height < 50:
         raise EstimatorError(
             f"AutoSched, offline phase: found {past.height} jobs of history; expected 50 or more. "
             "Give an earlier stretch of the trace, or tune without a causal model."
         )
-    past = past.with_columns(pl.col("submit") - past["submit"].min())
     rng, last = np.random.default_rng(scenario.seed if rng is None else rng), float(past["submit"].max())
-    horizon = min(horizon, last / 2)
-    scenario = scenario.replace(trace=past)
+    horizon, scenario = min(horizon, last / 2), scenario.replace(trace=past)
     play, tuner, rows = scenario.simulation(space.policy), Tuner(configurations, spread=1.0), []
     for segment, instant in enumerate(_busy(play.copy(), last - horizon, instants, rng)):
         play.advance(instant)
@@ -114,8 +103,7 @@ def gather(
 
 def busier(forecast: Forecast, capacity: float, horizon: float, rng) -> Forecast:
     """Let arrivals come several times (at most `TIMES`) where jobs request less than `capacity` GPUs over the horizon (s)."""
-    trace = forecast.trace
-    existing, coming = trace.head(forecast.existing), trace.tail(trace.height - forecast.existing)
+    existing, coming = forecast.trace.head(forecast.existing), forecast.trace[forecast.existing :]
     passed = existing.join(forecast.initial, on="job_id", how="left", maintain_order="left")["progress"]
     held = float((existing["gpus"] * (existing["duration"] - passed).clip(0, horizon)).sum())
     asked = float((coming["gpus"] * coming["duration"].clip(0, horizon)).sum())
@@ -124,9 +112,8 @@ def busier(forecast: Forecast, capacity: float, horizon: float, rng) -> Forecast
         return forecast
     rows = np.sort(rng.integers(coming.height, size=round((times - 1) * coming.height)))
     again = coming[rows].with_columns(job_id=pl.format("again-{}", pl.int_range(pl.len())))
-    return replace(
-        forecast, trace=pl.concat([existing, pl.concat([coming, again]).sort("submit", maintain_order=True)])
-    )
+    coming = pl.concat([coming, again]).sort("submit", maintain_order=True)
+    return replace(forecast, trace=pl.concat([existing, coming]))
 
 
 def _busy(play: Simulation, last: float, count: int, rng) -> list[float]:
@@ -135,13 +122,10 @@ def _busy(play: Simulation, last: float, count: int, rng) -> list[float]:
     hours = np.arange(1, max(2, last // 3600 + 1)) * 3600.0
     at = np.searchsorted(timeline["time"].to_numpy(), hours, side="right") - 1
     asked = timeline["demanded"].to_numpy()[np.maximum(at, 0)]
-    busy = hours[asked >= np.median(asked)]
-    return sorted(rng.permutation(busy)[:count].tolist())
+    return sorted(rng.permutation(hours[asked >= np.median(asked)])[:count].tolist())
 
 
-def train(
-    samples: pl.DataFrame, space: Space, *, graph: bool = True, backend: str = "boosted", rng: int = 0
-) -> CausalModel:
+def train(samples: pl.DataFrame, space: Space, *, graph=True, backend="boosted", rng=0) -> CausalModel:
     """Learn graph and model from what `gather` measured.
 
     Parameters
