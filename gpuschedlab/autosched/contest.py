@@ -59,18 +59,15 @@ class Contest:
         self.samples = gather(scenario.past, self.space, instants=instants, configurations=configurations)
         self.loops, self.simulations = {}, {}
         for name in (*others, "autosched"):
-            first = (
-                best_fixed(scenario, self.space, rounds=60, searches=1).best.policy
-                if name == "fixed"
-                else self.space.policy
-            )
-            simulation = self.simulations[name] = scenario.simulation(first)
+            fixed = best_fixed(scenario, self.space, rounds=60, searches=1).best.policy if name == "fixed" else None
+            simulation = self.simulations[name] = scenario.simulation(fixed or self.space.policy)
             if name in METHODS:
                 causal = METHODS[name].causal  # each learns on its own
                 model = train(self.samples, self.space, backend=backend, rng=seed) if causal else None
-                options = {"tuner": tuner} if name == "autosched" else {}
-                self.loops[name] = attach(name, simulation, history=scenario.history, model=model, seed=seed, **options)
-        self.model = self.loops["autosched"].model
+                given = {"model": model, "tuner": tuner if name == "autosched" else None, "seed": seed}
+                self.loops[name] = attach(name, simulation, history=scenario.history, **given)
+        self.loop = self.loops["autosched"]
+        self.model, self.decisions = self.loop.model, self.loop.decisions
         self.now, self.end = 0.0, float(scenario.trace["submit"].max())
         self.tuning, self.averages = None, {"time": [], **{n: [] for n in self.simulations}}
 
@@ -80,19 +77,14 @@ class Contest:
         return self.model.graph
 
     @property
-    def decisions(self) -> list[Decision]:
-        """AutoSched's decisions so far."""
-        return self.loops["autosched"].decisions
-
-    @property
     def forecast(self):
         """AutoSched's latest forecast, before aggregation; None before its first decision."""
-        return self.loops["autosched"].latest
+        return self.loop.latest
 
     @property
     def policy(self):
         """AutoSched's policy in force."""
-        return self.simulations["autosched"].policy
+        return self.loop.simulation.policy
 
     def __repr__(self):
         return f"Contest({', '.join(self.simulations)}; {self.space.policy.name}, {self.now / HOUR:g} h of {self.end / HOUR:.0f})"
@@ -102,31 +94,30 @@ class Contest:
 
         If it is stopped before its end, the next call continues: a tuner that has decided does not decide again.
         """
-        for name, loop in self.loops.items():
+        for loop in self.loops.values():
             for step in loop.trying() if loop.last < self.now else ():
-                if name == "autosched":
+                if loop is self.loop:
                     self.tuning = step if isinstance(step, Tuning) else step.tuning
                     yield step
             yield self.tuning
-        until = self.now + HOUR
         for simulation in self.simulations.values():
-            simulation.advance(until)
+            simulation.advance(self.now + HOUR)
             yield self.tuning
-        self.now = until
+        self.now += HOUR
         self.averages["time"].append(self.now)
         for name, simulation in self.simulations.items():
-            self.averages[name].append(_average(simulation))
+            jobs = simulation.snapshot().jobs
+            spent = (jobs["end"] - jobs["submit"])[jobs["done"]]
+            self.averages[name].append(float(spent.mean()) if len(spent) else float("nan"))
 
     def lit(self, trial: Trial | None) -> list[tuple[str, str]]:
         """Edges that explain a trial: from the knobs that it changed (rejected) or fixed, along all paths to the objective."""
         if trial is None or self.tuning is None:
             return []
-        best = self.tuning.best
-        moved = np.abs(trial.u - best.u) > 0.05 if trial.fate == "rejected" else np.zeros(len(best.u), bool)
-        knobs = {a.name for a, m in zip(self.space.axes, moved) if m} | set(trial.fixed)
+        moved = np.abs(trial.u - self.tuning.best.u) > 0.05 if trial.fate == "rejected" else np.zeros_like(trial.u)
+        knobs = {axis.name for axis, m in zip(self.space.axes, moved) if m} | set(trial.fixed)
         goal = self.graph.layers.objectives[0]
-        paths = [path for knob in knobs for path in self.graph.paths(knob, goal)]
-        return sorted({(a, b) for path in paths for a, b in pairwise(path)})
+        return sorted({edge for knob in knobs for path in self.graph.paths(knob, goal) for edge in pairwise(path)})
 
     def what_if(self, name: str, value: float) -> tuple[float, float, float]:
         """Predicted reward (mean, 10 %, 90 %) over the default's, if a knob's coordinate or a metric's log ratio were set.
@@ -134,12 +125,15 @@ class Contest:
         For a knob the others stay as they are in force; for a metric they vary as they did when the model learnt.
         """
         layers = self.graph.layers
+        context = {c: float(self.samples[c].median()) for c in layers.context}
+        if self.tuning is not None and self.tuning.trials:
+            context = context_of(self.tuning.objective, self.tuning.trials[0].measurement)
         if name in layers.knobs:
-            given = np.concatenate([self.space.encode(self.policy), list(self._context().values())])
+            given = np.array([*self.space.encode(self.policy), *context.values()])
             given[layers.given.index(name)] = value
             found = self.model.predict(given[None, :])
         else:
-            found = self.model.do({name: value} | self._context())[layers.objectives[0]]
+            found = self.model.do({name: value} | context)[layers.objectives[0]]
         return tuple(float(np.exp(x[0])) for x in found)
 
     def with_coordinate(self, name: str, value: float):
@@ -150,28 +144,14 @@ class Contest:
 
     def measure(self, policy) -> float:
         """Measured reward of a policy over the default's, on the latest forecast."""
-        loop = self.loops["autosched"]
         if self.forecast is None:
-            loop.forecast(np.random.default_rng(loop.rng))
-        probe: Probe = loop.probe(self.forecast)
+            self.loop.forecast(np.random.default_rng(self.loop.rng))
+        probe: Probe = self.loop.probe(self.forecast)
         base = probe(self.space.policy).value  # first, as in a search: others are given up by it
         return reward(probe.objective, probe(policy).value, base)
 
-    def _context(self) -> dict[str, float]:
-        if self.tuning is not None and self.tuning.trials:
-            return context_of(self.tuning.objective, self.tuning.trials[0].measurement)
-        return {c: float(self.samples[c].median()) for c in self.graph.layers.context}
-
     def knobs_over_time(self) -> pl.DataFrame:
-        """AutoSched's knobs at each decision: `now`, and a coordinate a column."""
-        rows = [self.space.encode(d.policy) for d in self.decisions]
-        names = [a.name for a in self.space.axes]
-        frame = pl.DataFrame(np.array(rows).reshape(len(rows), len(names)), schema=names)
-        return frame.with_columns(now=pl.Series([d.now for d in self.decisions], dtype=pl.Float64))
-
-
-def _average(simulation) -> float:
-    """Mean JCT (s) of the jobs that have ended; nan before the first."""
-    jobs = simulation.snapshot().jobs
-    done = jobs["done"]
-    return float((jobs["end"] - jobs["submit"])[done].mean()) if done.any() else float("nan")
+        """AutoSched's knobs at each decision: a coordinate a column, and `now`."""
+        rows = [(*self.space.encode(d.policy), d.now) for d in self.decisions]
+        names = [*(a.name for a in self.space.axes), "now"]
+        return pl.DataFrame(rows, schema=dict.fromkeys(names, pl.Float64), orient="row")

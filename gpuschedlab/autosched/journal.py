@@ -1,5 +1,6 @@
 """Decisions on disk as they are taken: one line of JSON each, so that a stopped loop can resume."""
 
+import contextlib
 import json
 import os
 from pathlib import Path
@@ -9,10 +10,7 @@ from gpuschedlab.errors import RunError
 
 
 class Journal:
-    """A file of decisions of one closed loop.
-
-    The first line identifies the loop (`identity`); a file of another loop is never appended to. A line that a crash
-    cut off is dropped.
+    """A file of decisions of one closed loop, which its first line identifies.
 
     Parameters
     ----------
@@ -21,6 +19,7 @@ class Journal:
         Plain values that a resumed loop must share: policy, trace, cluster, seed, options.
     resume : bool
         Whether the loop goes on after the decisions that are there, and there must be a file; without it there must be none.
+        A line that a crash cut off is dropped.
 
     Raises
     ------
@@ -30,22 +29,18 @@ class Journal:
     """
 
     def __init__(self, path, identity: dict, *, resume: bool = False):
-        self.path = Path(path)
+        self.path, self.records = Path(path), []
         self.identity = json.loads(json.dumps(identity, sort_keys=True, default=str))
-        self.records: list[dict] = []
         if self.path.exists() and not resume:
             raise RunError(f"{self.path}: found a journal; expected a new file. Resume it, or name another.")
+        if resume and not self.path.exists():
+            raise RunError(f"{self.path}: found no journal to resume; expected one. Begin it without resume.")
         if resume:
-            if not self.path.exists():
-                raise RunError(f"{self.path}: found no journal to resume; expected one. Begin it without resume.")
             self.records = self._read()
-        try:
+        with self._storing():
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            kept = [json.dumps({"identity": self.identity}), *map(json.dumps, self.records)]
             with whole(self.path) as part:
-                part.write_text("\n".join(kept) + "\n")
-        except OSError as error:
-            raise self._unwritten(error) from error
+                part.write_text("".join(json.dumps(row) + "\n" for row in ({"identity": self.identity}, *self.records)))
 
     def append(self, decision) -> None:
         """Keep a decision; it is on disk when this returns.
@@ -62,42 +57,40 @@ class Journal:
                 f"{record['now']:g} s. Give its records to Controller.resume first, or name another file."
             )
         self.records.append(record)
-        try:
-            with self.path.open("a") as file:
-                file.write(json.dumps(record) + "\n")
-                file.flush()
-                os.fsync(file.fileno())
-        except OSError as error:
-            raise self._unwritten(error) from error
+        with self._storing(), self.path.open("a") as file:
+            file.write(json.dumps(record) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
 
-    def _unwritten(self, error: OSError) -> RunError:
-        return RunError(
-            f"decisions not stored in {self.path}: {error.strerror or error}. Those before are kept; free some space "
-            "and resume."
-        )
+    @contextlib.contextmanager
+    def _storing(self):
+        try:
+            yield
+        except OSError as error:
+            found = f"decisions not stored in {self.path}: {error.strerror or error}"
+            raise RunError(f"{found}. Those before are kept; free some space and resume.") from error
 
     def _read(self) -> list[dict]:
         try:
-            lines = self.path.read_text().splitlines()
-            found = json.loads(lines[0])["identity"]
-        except (OSError, IndexError, ValueError, KeyError, TypeError) as error:
+            first, *lines = self.path.read_text().splitlines()
+            found = json.loads(first)["identity"]
+        except (OSError, ValueError, KeyError, TypeError) as error:
             raise RunError(f"{self.path}: found no journal; expected one that a tuning wrote. Name another.") from error
-        if found != self.identity:
-            other = sorted(k for k in self.identity.keys() | found.keys() if self.identity.get(k) != found.get(k))
-            differing = ", ".join(f"{k} {found.get(k)!r} (now {self.identity.get(k)!r})" for k in other)
-            raise RunError(
-                f"{self.path}: found a journal of another loop: {differing}. Use its options, or another file."
-            )
-        records = []
-        for i, line in enumerate(lines[1:], start=2):
-            try:
-                records.append(json.loads(line))
-                if not isinstance(records[-1], dict) or "now" not in records[-1]:
-                    raise ValueError(line)
-            except ValueError as error:
-                if i == len(lines):
-                    break  # the line that was being written
-                raise RunError(
-                    f"{self.path}, line {i}: found no decision; expected JSON. Name another file."
-                ) from error
+        other = sorted(k for k in self.identity.keys() | found.keys() if self.identity.get(k) != found.get(k))
+        if other:
+            found = ", ".join(f"{k} {found.get(k)!r} (now {self.identity.get(k)!r})" for k in other)
+            raise RunError(f"{self.path}: found a journal of another loop: {found}. Use its options, or another file.")
+        records = [_record(line) for line in lines]
+        if records and records[-1] is None:
+            records.pop()  # the line that was being written
+        if None in records:
+            where = f"{self.path}, line {records.index(None) + 2}"
+            raise RunError(f"{where}: found no decision; expected JSON. Name another file.")
         return records
+
+
+def _record(line: str) -> dict | None:
+    """Read a decision from a line of JSON; None if it holds none."""
+    with contextlib.suppress(ValueError):
+        found = json.loads(line)
+        return found if isinstance(found, dict) and "now" in found else None
