@@ -92,14 +92,12 @@ class CausalGraph:
 
     def order(self) -> list[str]:
         """Variables, each after its causes."""
-        found: list[str] = []
-        left = list(self.layers.names)
+        found, left = [], list(self.layers.names)
         while left:
-            ready = [n for n in left if all(c in found for c in self.causes(n))]
+            ready = [n for n in left if set(self.causes(n)) <= {*found}]
             if not ready:
                 raise EstimatorError(f"CausalGraph: found a circle among {left}; expected edges without one.")
-            found += ready
-            left = [n for n in left if n not in ready]
+            found, left = found + ready, [n for n in left if n not in ready]
         return found
 
     def _repr_html_(self):
@@ -119,20 +117,15 @@ def check_samples(samples: pl.DataFrame, layers: Layers, least: int, who: str, m
 
 
 def full_graph(layers: Layers) -> CausalGraph:
-    """Skeleton before anything is learnt: every knob causes every metric, every metric every objective."""
-    edges = [(k, m) for k in layers.knobs for m in layers.metrics]
-    edges += [(m, o) for m in layers.metrics for o in layers.objectives]
-    return CausalGraph(layers, (*edges, *layers.direct, *_contextual(layers)))
+    """Skeleton before anything is learnt: whatever may cause a metric or an objective does; metrics not one another."""
+    pairs = ((a, b) for b in (*layers.metrics, *layers.objectives) for a in (*layers.metrics, *layers.given))
+    return CausalGraph(layers, tuple((a, b) for a, b in pairs if layers.tier(a) < layers.tier(b) and layers.allows(a, b)))
 
 
 def direct_graph(layers: Layers) -> CausalGraph:
     """No skeleton at all: every knob and context causes the objective itself, past the metrics."""
     edges = tuple((given, layers.objectives[0]) for given in layers.given)
     return CausalGraph(replace(layers, direct=edges[: len(layers.knobs)]), edges)
-
-
-def _contextual(layers: Layers) -> list[tuple[str, str]]:
-    return [(c, n) for c in layers.context for n in (*layers.metrics, *layers.objectives)]
 
 
 def learn_graph(samples: pl.DataFrame, layers: Layers, *, alpha: float = 0.05, depth: int = 3) -> CausalGraph:
@@ -154,10 +147,6 @@ def learn_graph(samples: pl.DataFrame, layers: Layers, *, alpha: float = 0.05, d
     depth : int
         Most variables that a test conditions on.
 
-    Returns
-    -------
-    CausalGraph
-
     Raises
     ------
     EstimatorError
@@ -173,17 +162,17 @@ def learn_graph(samples: pl.DataFrame, layers: Layers, *, alpha: float = 0.05, d
     Spirtes, Glymour, Scheines: Causation, Prediction, and Search (2000), chapter 6; AutoSched thesis, 6.4.3.1.
     """
     check_samples(samples, layers, 20, "learn_graph")
-    scores = normal_scores(samples, layers)
+    scores = _normal_scores(samples, layers)
     names = [n for n in layers.names if scores[n].std() > 1e-9]
     edges: list[tuple[str, str]] = []
     for shaped in (False, True):
         if shaped:
             scores |= {k: _shaped(scores[k], scores[layers.objectives[0]]) for k in layers.knobs if k in names}
         for group in _groups(layers, names):
-            data = np.column_stack([scores[n] for n in group])
-            found = _edges(_fci(data, group, layers, alpha, depth), group, layers, edges)
-            edges += [e for e in found if not shaped or e[0] in layers.knobs]
-    return CausalGraph(layers, tuple(dict.fromkeys([*edges, *_contextual(layers)])))
+            marks = _fci(np.column_stack([scores[n] for n in group]), group, layers, alpha, depth)
+            edges += [e for e in _directed(marks, group, layers, edges) if not shaped or e[0] in layers.knobs]
+    edges += [(c, n) for c in layers.context for n in (*layers.metrics, *layers.objectives)]
+    return CausalGraph(layers, tuple(dict.fromkeys(edges)))
 
 
 def _groups(layers: Layers, names: list[str]) -> list[list[str]]:
@@ -192,47 +181,40 @@ def _groups(layers: Layers, names: list[str]) -> list[list[str]]:
     Metrics are nearly functions of one another (the waiting jobs are the backlog); conditioned on each other they seem
     independent of the knobs that cause them both.
     """
-    if layers.between:
-        return [names] if len(names) > 1 else []
-    given = [n for n in names if n in layers.given]
-    last = [n for n in names if layers.tier(n) > 0]
-    direct = [k for k, _ in layers.direct if k in names]
-    groups = [*([*given, m] for m in names if m in layers.metrics), [*direct, *last]]
+    groups = [names]
+    if not layers.between:
+        first, direct = [n for n in names if n in layers.given], [k for k, _ in layers.direct if k in names]
+        last = [n for n in names if n not in first]
+        groups = [*([*first, m] for m in last if m in layers.metrics), [*direct, *last]]
     return [group for group in groups if len(group) > 1]
 
 
-def _edges(marks: np.ndarray, names: list[str], layers: Layers, before) -> list[tuple[str, str]]:
-    """Directed edges from the marks (v, v) of a partial ancestral graph, without circles."""
+def _directed(marks: np.ndarray, names: list[str], layers: Layers, before) -> list[tuple[str, str]]:
+    """Directed edges from the marks (v, v) of a partial ancestral graph, without circles among them and those `before`."""
     edges: list[tuple[str, str]] = []
-    for i, a in enumerate(names):
-        for j in range(i + 1, len(names)):
-            if marks[i, j] or marks[j, i]:
-                b = names[j]
-                # An arrow at a and none at b: b causes a. Marks: -1 tail, 1 arrow, 2 circle, at the row's end.
-                turned = layers.tier(a) == layers.tier(b) and marks[i, j] == 1 != marks[j, i]
-                pair = (b, a) if turned else (a, b)
-                edges.append(pair if not _reaches([*before, *edges], pair[1], pair[0]) else pair[::-1])
+    for i, j in np.argwhere(np.triu(marks)):
+        a, b = names[i], names[j]
+        # An arrow at a and none at b: b causes a. Marks: -1 tail, 1 arrow, 2 circle, at the row's end.
+        if layers.tier(a) == layers.tier(b) and marks[i, j] == 1 != marks[j, i]:
+            a, b = b, a
+        circle = CausalGraph(layers, tuple({*before, *edges})).paths(b, a)
+        edges.append((b, a) if circle else (a, b))
     return edges
 
 
 def _shaped(knob: np.ndarray, target: np.ndarray, bins: int = 8) -> np.ndarray:
     """Mean of the target (n,) around each value of a knob (n,): from the other half of the rows, so that chance cancels."""
-    code = np.searchsorted(np.unique(np.quantile(knob, np.arange(1, bins) / bins)), knob, side="right")
-    found = np.empty(len(knob))
-    for half in (0, 1):
-        mine, other = np.arange(len(knob)) % 2 == half, np.arange(len(knob)) % 2 != half
-        count = np.bincount(code[other], minlength=bins)
-        mean = np.bincount(code[other], target[other], minlength=bins) / np.maximum(count, 1)
-        found[mine] = mean[code[mine]]
-    return found
+    cell = np.searchsorted(np.unique(np.quantile(knob, np.arange(1, bins) / bins)), knob, side="right")
+    cell += bins * (np.arange(len(knob)) % 2)
+    mean = np.bincount(cell, target, 2 * bins) / np.maximum(np.bincount(cell, minlength=2 * bins), 1)
+    return mean[(cell + bins) % (2 * bins)]
 
 
-def normal_scores(samples: pl.DataFrame, layers: Layers) -> dict[str, np.ndarray]:
+def _normal_scores(samples: pl.DataFrame, layers: Layers) -> dict[str, np.ndarray]:
     """Normal score (n,) of each variable's rank; categories by the mean of the objective at each value."""
     from scipy.stats import norm, rankdata
 
-    target = rankdata(samples[layers.objectives[0]].to_numpy())
-    found = {}
+    target, found = rankdata(samples[layers.objectives[0]].to_numpy()), {}
     for name in layers.names:
         values = samples[name].to_numpy().astype(float)
         if layers.levels.get(name, 0) > 2:
@@ -246,26 +228,13 @@ def _fci(data: np.ndarray, names: list[str], layers: Layers, alpha: float, depth
     """Adjacency (v, v) of the partial ancestral graph, in causal-learn's marks."""
     search = need("causallearn.search.ConstraintBased.FCI", "causal graphs")
     knowledge = need("causallearn.utils.PCUtils.BackgroundKnowledge", "causal graphs").BackgroundKnowledge()
-    node = need("causallearn.graph.GraphNode", "causal graphs").GraphNode
-    nodes = {n: node(n) for n in names}
+    nodes = {n: need("causallearn.graph.GraphNode", "causal graphs").GraphNode(n) for n in names}
     for a in names:
         knowledge.add_node_to_tier(nodes[a], layers.tier(a))
         for b in names:
             if a != b and not layers.allows(a, b):
                 knowledge.add_forbidden_by_node(nodes[a], nodes[b])
-    noise = 1e-6 * np.random.default_rng(0).standard_normal(data.shape)  # exact copies make the tests singular
+    data = data + 1e-6 * np.random.default_rng(0).standard_normal(data.shape)  # exact copies make the tests singular
+    options = {"depth": depth, "background_knowledge": knowledge, "show_progress": False, "node_names": names}
     with contextlib.redirect_stdout(io.StringIO()):
-        graph, _ = search.fci(
-            data + noise,
-            "fisherz",
-            alpha,
-            depth=depth,
-            background_knowledge=knowledge,
-            show_progress=False,
-            node_names=names,
-        )
-    return graph.graph
-
-
-def _reaches(edges, start: str, goal: str) -> bool:
-    return start == goal or any(_reaches(edges, b, goal) for a, b in edges if a == start)
+        return search.fci(data, "fisherz", alpha, **options)[0].graph

@@ -41,48 +41,45 @@ class Boosted:
 
     def follow(self, graph: CausalGraph) -> None:
         """Take a graph, along which the next `refit` learns."""
-        self.graph, self.goal, self.order = graph, graph.layers.objectives[0], graph.order()
-        self.needed = [n for n in self.order if graph.paths(n, self.goal)]
+        self.graph, self.order, goal = graph, graph.order(), graph.layers.objectives[0]
+        self.column = {n: i for i, n in enumerate(graph.layers.names)}
+        self.needed, self.goal = [n for n in self.order if graph.paths(n, goal)], self.column[goal]
 
     def fit(self, samples: pl.DataFrame) -> None:
         """Learn from the offline samples."""
-        self.rows, self.weight = samples.to_numpy(), np.ones(samples.height)
-        missed = []
+        self.rows, self.offline, missed = samples.to_numpy(), samples.height, []
         for held in np.array_split(np.arange(samples.height), FOLDS):
-            self._learn(np.delete(self.rows, held, axis=0), np.delete(self.weight, held))
-            missed.append(self._goal(self.rows[held]) - self._predicted(self.rows[held]))
+            self._learn(np.delete(self.rows, held, axis=0))
+            missed.append(self.rows[held, self.goal] - self._predicted(self.rows[held]))
         self.errors = np.quantile(np.concatenate(missed), [0.1, 0.9])
         self.refit()
 
     def update(self, rows: np.ndarray) -> None:
         """Keep more rows (n, v), in the order of the samples, for the next `refit`."""
         self.rows = np.concatenate([self.rows, rows])
-        self.weight = np.concatenate([self.weight, np.full(len(rows), self.recent)])
 
     def refit(self) -> None:
         """Fit the regressions again, on all rows."""
-        self._learn(self.rows, self.weight)
+        self._learn(self.rows)
 
-    def _learn(self, rows: np.ndarray, weight: np.ndarray) -> None:
-        self.models, self.residuals, self.learnt = {}, {}, (rows, weight)
+    def _learn(self, rows: np.ndarray) -> None:
+        self.fitted, self.learnt = {}, rows
         self._know(self.needed)
 
     def _know(self, names) -> None:
         """Fit the variables that are not fitted yet, on the rows of the last `_learn`: what-ifs need all, predictions do not."""
-        for name in names:
-            if name not in self.models:
-                self.models[name], self.residuals[name] = self._regression(name, *self.learnt)
+        self.fitted |= {name: self._regression(name) for name in names if name not in self.fitted}
 
-    def _regression(self, name: str, rows: np.ndarray, weight: np.ndarray) -> tuple[Callable | None, np.ndarray]:
+    def _regression(self, name: str) -> tuple[Callable | None, np.ndarray]:
         """Function of tables (n, v) that predicts a variable, None without causes, and its residuals (n,), ascending."""
-        xgboost = need("xgboost", "the causal model's boosted backend")
-        names = list(self.graph.layers.names)
-        y, causes = rows[:, names.index(name)], [names.index(c) for c in self.graph.causes(name)]
+        xgboost, rows = need("xgboost", "the causal model's boosted backend"), self.learnt
+        y, causes = rows[:, self.column[name]], [self.column[c] for c in self.graph.causes(name)]
         if not causes:
             return None, np.sort(y)
         least = min(12.0, len(y) / 25)
         options = {"max_depth": 6, "min_child_weight": least, "eta": 0.25, "subsample": 0.8, "max_bin": 32}
         options |= {"lambda": 2.0, "seed": self.rng, "nthread": 1}
+        weight = np.where(np.arange(len(y)) < self.offline, 1.0, self.recent)
         data = xgboost.DMatrix(rows[:, causes], y, weight=weight, nthread=1)
         booster = xgboost.Booster(options, [data])
         for tree in range(self.trees):  # `xgboost.train` does this, and more that takes time
@@ -91,28 +88,23 @@ class Boosted:
         model = partial(_predict, booster, causes)
         return model, np.sort(y - model(rows))
 
-    def _follow(self, values: dict[str, np.ndarray], order: list[str], noise=None) -> dict[str, np.ndarray]:
-        """Values (n,) of the variables of `order`, causes first, from those that are set; with residuals if there is a generator."""
-        names = self.graph.layers.names
-        n = len(next(iter(values.values()))) if values else 512
-        table = np.empty((n, len(names)))
+    def _fill(self, table: np.ndarray, order: list[str], rng=None) -> np.ndarray:
+        """Set what is nan in a table (n, v), causes first: to means, with residuals drawn if there is a generator.
+
+        A generator draws for what is set, too: what-ifs of the same variable at other values compare alike.
+        """
         for name in order:
-            if name not in values:
-                model, left = self.models[name], self.residuals[name]
-                if noise is not None:
-                    values[name] = (model(table) if model else 0.0) + noise.choice(left, n)
-                else:
-                    values[name] = model(table) if model else np.full(n, left.mean())
-            table[:, names.index(name)] = values[name]
-        return values
+            i, (model, left) = self.column[name], self.fitted[name]
+            rest = rng.choice(left, len(table)) if rng else 0.0 if model else left.mean()
+            if np.isnan(table[:, i]).any():
+                table[:, i] = rest + (model(table) if model else 0.0)
+        return table
 
     def _predicted(self, u: np.ndarray) -> np.ndarray:
         """Mean (n,) of the first objective, from what is given in the first columns."""
-        return self._follow({k: u[:, i] for i, k in enumerate(self.graph.layers.given)}, self.needed)[self.goal]
-
-    def _goal(self, rows: np.ndarray) -> np.ndarray:
-        """The first objective (n,) in rows."""
-        return rows[:, self.graph.layers.names.index(self.goal)]
+        table, given = np.full((len(u), len(self.column)), np.nan), len(self.graph.layers.given)
+        table[:, :given] = u[:, :given]
+        return self._fill(table, self.needed)[:, self.goal]
 
     def predict(self, u: np.ndarray):
         """Mean and spread (n,) of the first objective."""
@@ -122,9 +114,6 @@ class Boosted:
     def do(self, interventions: dict[str, float], draws: int = 4000) -> dict[str, tuple]:
         """Mean and spread of every variable, some being set from outside."""
         self._know(self.order)
-        start = {n: np.full(draws, float(v)) for n, v in interventions.items()}
-        rng = np.random.default_rng(self.rng)
-        for k in self.graph.layers.given:
-            start.setdefault(k, rng.choice(self.residuals[k], draws))
-        found = self._follow(start, self.order, rng)
-        return {n: (float(x.mean()), *map(float, np.quantile(x, [0.1, 0.9]))) for n, x in found.items()}
+        table = np.tile([interventions.get(n, np.nan) for n in self.column], (draws, 1))
+        self._fill(table, self.order, np.random.default_rng(self.rng))
+        return {n: (x.mean(), *np.quantile(x, [0.1, 0.9])) for n, x in zip(self.column, table.T)}
