@@ -174,6 +174,18 @@ def test_numbers_are_cut_between_what_was_seen():
     assert np.ptp(np.bincount(network.states(samples)["m"])) <= 2
 
 
+@pytest.mark.parametrize("value", [0.1, 0.3])
+def test_values_that_differ_in_their_last_bit_have_a_state_each(value):
+    """Between them lies nothing: what is halfway is one of the two."""
+    near = np.nextafter(np.nextafter(value, 1.0), 1.0)
+    m = np.array([value, np.nextafter(value, 1.0), near] * 10)
+    network = Network(SMALL_GRAPH)
+    network.fit(pl.DataFrame({"k": m, "c": m, "m": m, "o": m}))
+    assert network.size["m"] == 3
+    assert network.means("m").tolist() == pytest.approx(sorted(set(m)))
+    assert np.bincount(network.states({"m": m})["m"]).tolist() == [10, 10, 10]
+
+
 def brute(network, fixed):
     """Distribution of o by summing the joint over all states of the other variables."""
     names = ("k", "c", "m", "o")

@@ -106,21 +106,16 @@ class CausalModel:
         EstimatorError
             The model has not learnt, or there are other columns.
         """
+        self._check_fitted()
         given = self.graph.layers.given
         if isinstance(configurations, pl.DataFrame):
-            u = configurations.select(n for n in given if n in configurations.columns).to_numpy()
-        else:
-            u = np.atleast_2d(np.asarray(configurations, float))
+            configurations = configurations.select(n for n in given if n in configurations.columns)
+        u = np.atleast_2d(np.asarray(configurations, float))
         if u.shape[1] != len(given):
             raise EstimatorError(
                 f"CausalModel.predict: found {u.shape[1]} of the columns; expected {', '.join(given)}."
             )
-        self._check_fitted()
         return Prediction(*self.core.predict(u))
-
-    def _check_fitted(self) -> None:
-        if not hasattr(self, "fresh"):
-            raise EstimatorError("CausalModel: found a model that has not learnt; expected one after fit(samples).")
 
     def do(self, interventions: dict[str, float]) -> dict[str, Prediction]:
         """Predict every variable when some are set from outside, cut off from their causes; knobs left open vary.
@@ -128,13 +123,11 @@ class CausalModel:
         Raises
         ------
         EstimatorError
-            A variable is not in the graph.
+            The model has not learnt, or a variable is not in the graph.
         """
-        wrong = [n for n in interventions if n not in self.graph.layers.names]
-        if wrong:
-            raise EstimatorError(f"do: found {wrong[0]!r}; expected one of {', '.join(self.graph.layers.names)}.")
         self._check_fitted()
-        return {n: Prediction(*(np.array([x]) for x in found)) for n, found in self.core.do(interventions).items()}
+        _check_names("do", interventions, self.graph.layers.names)
+        return {n: Prediction(*np.atleast_2d(found).T) for n, found in self.core.do(interventions).items()}
 
     def effects(self, knobs, at, points: int = 9) -> dict[str, tuple[np.ndarray, Prediction]]:
         """Predict the objective as each of some knobs moves through its range; the others stay `at` (k,), as `layers.given`.
@@ -144,15 +137,19 @@ class CausalModel:
         dict of str to (values (p,), Prediction)
             By knob; `points` values, or those of a category.
         """
-        layers = self.graph.layers
-        wrong = [knob for knob in knobs if knob not in layers.given]
-        if wrong:
-            raise EstimatorError(f"effects: found {wrong[0]!r}; expected some of {', '.join(layers.given)}.")
-        values = {knob: np.linspace(0, 1, layers.levels.get(knob, 0) or points) for knob in knobs}
-        rows = np.repeat(np.atleast_2d(np.asarray(at, float)), sum(map(len, values.values())), axis=0)
-        ends = np.cumsum([0, *map(len, values.values())])
-        parts = {knob: slice(*ends[i : i + 2]) for i, knob in enumerate(values)}
-        for knob, part in parts.items():
-            rows[part, layers.given.index(knob)] = values[knob]
-        seen = self.predict(rows)
-        return {knob: (values[knob], Prediction(*(x[part] for x in seen))) for knob, part in parts.items()}
+        levels, given = self.graph.layers.levels, np.array(self.graph.layers.given)
+        _check_names("effects", knobs, given)
+        values = {knob: np.linspace(0, 1, levels.get(knob, 0) or points) for knob in knobs}
+        seen = self.predict([np.where(given == knob, value, at) for knob in knobs for value in values[knob]])
+        parts = np.split(np.array(seen), np.cumsum([*map(len, values.values())]), axis=1)
+        return {knob: (values[knob], Prediction(*part)) for knob, part in zip(values, parts)}
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "fresh"):
+            raise EstimatorError("CausalModel: found a model that has not learnt; expected one after fit(samples).")
+
+
+def _check_names(who: str, found, known) -> None:
+    wrong = [n for n in found if n not in known]
+    if wrong:
+        raise EstimatorError(f"{who}: found {wrong[0]!r}; expected one of {', '.join(known)}.")
