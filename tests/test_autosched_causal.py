@@ -127,11 +127,15 @@ SMALL = Layers(("k", "c"), ("m",), ("o",), {"k": 2, "c": 2}, direct=(("c", "o"),
 SMALL_GRAPH = CausalGraph(SMALL, (("k", "m"), ("m", "o"), ("c", "o")))
 
 
+def learnt(graph, samples, **options):
+    network = Network(**options)
+    network.learn(graph, samples.to_numpy())
+    return network
+
+
 def exact(samples):
     """A network whose trees part whatever differs: each leaf is a cell of the table, or cells that are alike."""
-    network = Network(SMALL_GRAPH, leaf=1)
-    network.fit(samples)
-    return network
+    return learnt(SMALL_GRAPH, samples, leaf=1)
 
 
 def test_probabilities_are_shares_of_what_was_seen():
@@ -149,8 +153,7 @@ def test_probabilities_are_shares_of_what_was_seen():
 def test_leaves_hold_several_rows_and_trees_differ():
     """Of single rows every leaf would be sure of what it saw."""
     samples = system(1, 300)
-    network = Network(full_graph(LAYERS))
-    network.fit(samples)
+    network = learnt(full_graph(LAYERS), samples)
     held = network.given["m1"].counts.sum(axis=1)
     leaves = np.concatenate([t.tree_.children_left for t in network.given["m1"].forest.estimators_]) < 0
     assert held[leaves].min() == 2
@@ -166,8 +169,7 @@ def test_numbers_are_cut_between_what_was_seen():
     rng = np.random.default_rng(0)
     samples = pl.DataFrame({"k": rng.random(1000), "c": rng.integers(0, 3, 1000) * 2.0})
     samples = samples.with_columns(m=pl.col("k"), o=pl.col("k") + pl.col("c"))
-    network = Network(full_graph(Layers(("k", "c"), ("m",), ("o",))), bins=(24, 8, 16))
-    network.fit(samples)
+    network = learnt(full_graph(Layers(("k", "c"), ("m",), ("o",))), samples, bins=(24, 8, 16))
     assert network.cuts["c"].tolist() == [1.0, 3.0]
     assert [network.size[n] for n in "kmo"] == [24, 8, 16]
     assert not set(network.cuts["k"]) & set(samples["k"])
@@ -179,8 +181,7 @@ def test_values_that_differ_in_their_last_bit_have_a_state_each(value):
     """Between them lies nothing: what is halfway is one of the two."""
     near = np.nextafter(np.nextafter(value, 1.0), 1.0)
     m = np.array([value, np.nextafter(value, 1.0), near] * 10)
-    network = Network(SMALL_GRAPH)
-    network.fit(pl.DataFrame({"k": m, "c": m, "m": m, "o": m}))
+    network = learnt(SMALL_GRAPH, pl.DataFrame({"k": m, "c": m, "m": m, "o": m}))
     assert network.size["m"] == 3
     assert network.means("m").tolist() == pytest.approx(sorted(set(m)))
     assert np.bincount(network.states({"m": m})["m"]).tolist() == [10, 10, 10]
@@ -225,8 +226,7 @@ def test_answers_equal_causalnex():
 
 
 def test_tables_too_large_for_causalnex_are_refused():
-    network = Network(full_graph(LAYERS))
-    network.fit(system(1, 100))
+    network = learnt(full_graph(LAYERS), system(1, 100))
     with pytest.raises(EstimatorError, match="found 331776 cells in the table of 'm1'; expected 1000 or fewer.*bins"):
         network.as_causalnex(cells=1000)
 
@@ -250,10 +250,9 @@ def test_of_many_metrics_each_has_fewer_states():
     layers = Layers(("k",), metrics, ("o",))
     rows = pl.DataFrame(np.random.default_rng(0).random((60, 9)), schema=layers.names)
     for count, states in ((7, 4), (5, 8)):
-        network = Network(CausalGraph(layers, tuple((m, "o") for m in metrics[:count])))
-        network.fit(rows)
+        network = learnt(CausalGraph(layers, tuple((m, "o") for m in metrics[:count])), rows)
         assert {network.size[m] for m in metrics} == {states}
-    assert Network(CausalGraph(layers, ())).bins == (24, 8, 16)
+    assert learnt(CausalGraph(layers, ()), rows).bins == (24, 8, 16)
 
 
 def test_causes_that_act_together_are_learnt():

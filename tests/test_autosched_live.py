@@ -84,7 +84,7 @@ def test_an_hour_that_was_stopped_goes_on_where_it_stood(contest, stretch):
 def test_each_tuner_learns_by_itself(contest, stretch):
     both = make(stretch, others=("optimal",))
     list(both.loops["optimal"].trying())
-    rows = [len(both.loops[name].model.core.rows) for name in ("optimal", "autosched")]
+    rows = [len(both.loops[name].model.rows) for name in ("optimal", "autosched")]
     assert rows[0] > rows[1] == contest.samples.height
 
 
@@ -237,8 +237,8 @@ def in_loop(explorer, act):
 def test_a_graph_that_is_learnt_anew_is_drawn_anew(explorer):
     model = explorer.contest.model
     before = len(model.graph.edges)
-    model.core.follow(full_graph(model.graph.layers))
-    model.core.refit()
+    model.graph = full_graph(model.graph.layers)
+    model.fit(pl.DataFrame(model.rows, schema=model.graph.layers.names))
     explorer.play_hours(1)
     assert len(explorer.board.drawings["causes"].live["shapes"]) == len(model.graph.edges) > before
     assert "predicted" in explorer.answer.value

@@ -527,7 +527,7 @@ def test_the_causal_graph_is_learnt_anew_once_a_day(trace, tmp_path, monkeypatch
     def begun(**stopped):
         model = train(samples, space)
         times = []
-        monkeypatch.setattr(model, "renew", lambda renew=model.renew: (times.append(len(model.core.rows)), renew()))
+        monkeypatch.setattr(model, "renew", lambda renew=model.renew: (times.append(len(model.rows)), renew()))
         simulation = lab.Simulation(trace, CLUSTER, lab.Tiresias(), delays=DELAYS)
         journal = Journal(tmp_path / "loop.jsonl", {}, **stopped)
         return attach("autosched", simulation, model=model, journal=journal), times

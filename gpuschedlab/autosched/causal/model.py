@@ -55,24 +55,18 @@ class CausalModel:
     def __init__(self, graph: CausalGraph, *, backend: str = "network", rng: int = 0, relearn: bool = False, **options):
         if backend not in BACKENDS:
             raise EstimatorError(f"CausalModel: found backend {backend!r}; expected one of {', '.join(BACKENDS)}.")
-        self.backend, self.rng, self.relearn = backend, rng, relearn
-        self.core = BACKENDS[backend](graph, rng=rng, **options)
-
-    @property
-    def graph(self) -> CausalGraph:
-        """What is predicted along."""
-        return self.core.graph
+        self.graph, self.backend, self.relearn = graph, backend, relearn
+        self.core, self.rows = BACKENDS[backend](rng=rng, **options), np.empty((0, len(graph.layers.names)))
 
     def __repr__(self):
-        learnt = f"{len(self.core.rows)} samples" if hasattr(self, "fresh") else "not fitted"
+        learnt = f"{len(self.rows)} samples" if len(self.rows) else "not fitted"
         return f"CausalModel({self.backend}; {len(self.graph.layers.names)} variables, {len(self.graph.edges)} edges; {learnt})"
 
     def fit(self, samples: pl.DataFrame) -> CausalModel:
         """Learn from measured configurations: columns of `graph.layers.names`."""
         check_samples(samples, self.graph.layers, 10, "CausalModel")
-        self.core.fit(samples.select(self.graph.layers.names))
-        self.fresh = 0
-        return self
+        self.rows, self.offline = samples.select(self.graph.layers.names).to_numpy(), samples.height
+        return self._learn()
 
     def update(self, samples) -> CausalModel:
         """Learn from a few more, newer ones (fine-tuning): a frame, or a value (n,) or a number by each variable's name.
@@ -82,20 +76,22 @@ class CausalModel:
         new = np.column_stack([np.asarray(samples[n], float) for n in self.graph.layers.names])
         while len(new):
             rows, new = np.split(new, [BATCH - self.fresh])
+            self.rows, self.fresh = np.concatenate([self.rows, rows]), self.fresh + len(rows)
             self.core.update(rows)
-            self.fresh += len(rows)
             if self.fresh == BATCH:
-                self.core.refit()
-                self.fresh = 0
+                self._learn()
         return self
 
     def renew(self) -> CausalModel:
         """Learn the graph, if it is not given, from all samples, with those of `update`; then fit the model along it."""
         if self.relearn:
-            samples = pl.DataFrame(self.core.rows, schema=self.graph.layers.names)
-            self.core.follow(learn_graph(samples, self.graph.layers))
-            self.core.refit()
-            self.fresh = 0
+            self.graph = learn_graph(pl.DataFrame(self.rows, schema=self.graph.layers.names), self.graph.layers)
+            self._learn()
+        return self
+
+    def _learn(self) -> CausalModel:
+        self.core.learn(self.graph, self.rows, self.offline)
+        self.fresh = 0  # rows since then
         return self
 
     def predict(self, configurations) -> Prediction:
@@ -145,7 +141,7 @@ class CausalModel:
         return {knob: (values[knob], Prediction(*part)) for knob, part in zip(values, parts)}
 
     def _check_fitted(self) -> None:
-        if not hasattr(self, "fresh"):
+        if not len(self.rows):
             raise EstimatorError("CausalModel: found a model that has not learnt; expected one after fit(samples).")
 
 

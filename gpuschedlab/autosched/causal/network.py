@@ -76,39 +76,29 @@ class Network:
 
     Parameters
     ----------
-    graph : CausalGraph
     bins : (int, int, int)
         Most states of a number: a knob or context, a metric, an objective.
     trees, leaf : int
         Of each `Conditional`: how many, and the fewest rows in a leaf.
     """
 
-    def __init__(self, graph: CausalGraph, *, rng: int = 0, bins=(24, 8, 16), trees: int = 20, leaf: int = 2):
+    def __init__(self, *, rng: int = 0, bins=(24, 8, 16), trees: int = 20, leaf: int = 2):
         self.most, self.options = bins, {"n_estimators": trees, "min_samples_leaf": leaf, "random_state": rng}
-        self.follow(graph)
 
-    def follow(self, graph: CausalGraph) -> None:
-        """Take a graph, along which the next `refit` learns."""
-        self.graph, self.causes = graph, {n: graph.causes(n) for n in graph.order()}
+    def learn(self, graph: CausalGraph, rows: np.ndarray, offline: int = 0) -> None:
+        """Cut, split and count rows (n, v) along a graph, all alike, however many are of the offline phase."""
+        self.graph, self.rows, self.causes = graph, rows, {n: graph.causes(n) for n in graph.order()}
         together = max(sum(c in graph.layers.metrics for c in causes) for causes in self.causes.values())
         knob, metric, objective = self.most
         self.bins = (knob, min(metric, int(CELLS ** (1 / max(1, together)) + 1e-9)), objective)
-
-    def fit(self, samples: pl.DataFrame) -> None:
-        """Learn from the offline samples."""
-        self.rows = samples.to_numpy()
-        self.refit()
-
-    def refit(self) -> None:
-        """Cut, split and count, with all rows."""
-        values = self._named(self.rows)
+        values = self._named(rows)
         self.cuts = {n: self._cut(n, x) for n, x in values.items()}
         self.size, states = {n: len(cut) + 1 for n, cut in self.cuts.items()}, self.states(values)
         parts = {n: (_columns(states, self.causes[n]), states[n], x, self.size[n]) for n, x in values.items()}
         self.given = {n: Conditional(*part, **self.options) for n, part in parts.items()}
 
     def update(self, rows: np.ndarray) -> None:
-        """Count more rows (n, v) where they fall; cuts and trees stay until the next `refit`."""
+        """Count more rows (n, v) where they fall; cuts and trees stay until the next `learn`."""
         self.rows, states = np.concatenate([self.rows, rows]), self.states(self._named(rows))
         for n, conditional in self.given.items():
             conditional.count(_columns(states, self.causes[n]), states[n])
@@ -149,7 +139,8 @@ class Network:
         factors = [np.ones(len(next(iter(fixed.values())))), [0]]
         for name in needed:
             free = [c for c in self.causes[name] if c not in fixed]
-            factors += [self._shares(name, fixed, free), [0, *(axes[n] for n in (*free, name))]]
+            shares, where = self._shares(name, fixed, free), [axes[n] for n in (*free, name)]
+            factors += [shares, [0, *where]] if len(shares) > 1 else [shares[0], where]
         return np.einsum(*factors, [0, axes[goal]], optimize=True)
 
     def _shares(self, name: str, fixed: dict[str, np.ndarray], free: list[str]) -> np.ndarray:

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from functools import partial
 
 import numpy as np
-import polars as pl
 
 from gpuschedlab._extras import need
 from gpuschedlab.autosched.causal.graph import CausalGraph
@@ -28,51 +27,46 @@ class Boosted:
 
     Parameters
     ----------
-    graph : CausalGraph
     trees : int
         Trees of each regression.
     recent : float
-        Weight of a row learnt by `update`, relative to one of the offline phase.
+        Weight of a row after those of the offline phase, relative to one of the offline phase.
     """
 
-    def __init__(self, graph: CausalGraph, *, rng: int = 0, trees: int = 20, recent: float = 2.0):
+    def __init__(self, *, rng: int = 0, trees: int = 20, recent: float = 2.0):
         self.rng, self.trees, self.recent = rng, trees, recent
-        self.follow(graph)
 
-    def follow(self, graph: CausalGraph) -> None:
-        """Take a graph, along which the next `refit` learns."""
+    def learn(self, graph: CausalGraph, rows: np.ndarray, offline: int) -> None:
+        """Fit the regressions along a graph to rows (n, v); when these are of the `offline` phase, hold some out first."""
         self.graph, self.order, goal = graph, graph.order(), graph.layers.objectives[0]
         self.column = {n: i for i, n in enumerate(graph.layers.names)}
-        self.needed, self.goal = [n for n in self.order if graph.paths(n, goal)], self.column[goal]
-
-    def fit(self, samples: pl.DataFrame) -> None:
-        """Learn from the offline samples."""
-        self.rows, self.offline, missed = samples.to_numpy(), samples.height, []
-        for held in np.array_split(np.arange(samples.height), FOLDS):
-            self._learn(np.delete(self.rows, held, axis=0))
-            missed.append(self.rows[held, self.goal] - self._predicted(self.rows[held]))
-        self.errors = np.quantile(np.concatenate(missed), [0.1, 0.9])
-        self.refit()
+        self.needed, self.goal, self.offline = (
+            [n for n in self.order if graph.paths(n, goal)],
+            self.column[goal],
+            offline,
+        )
+        missed = []
+        for held in np.array_split(np.arange(offline), FOLDS) if len(rows) == offline else ():
+            self._fit(np.delete(rows, held, axis=0))
+            missed.append(rows[held, self.goal] - self._predicted(rows[held]))
+        if missed:
+            self.errors = np.quantile(np.concatenate(missed), [0.1, 0.9])
+        self._fit(rows)
 
     def update(self, rows: np.ndarray) -> None:
-        """Keep more rows (n, v), in the order of the samples, for the next `refit`."""
-        self.rows = np.concatenate([self.rows, rows])
+        """Wait for the next `learn`."""
 
-    def refit(self) -> None:
-        """Fit the regressions again, on all rows."""
-        self._learn(self.rows)
-
-    def _learn(self, rows: np.ndarray) -> None:
-        self.fitted, self.learnt = {}, rows
+    def _fit(self, rows: np.ndarray) -> None:
+        self.fitted, self.rows = {}, rows
         self._know(self.needed)
 
     def _know(self, names) -> None:
-        """Fit the variables that are not fitted yet, on the rows of the last `_learn`: what-ifs need all, predictions do not."""
+        """Fit the variables that are not fitted yet, on the last rows: what-ifs need all, predictions do not."""
         self.fitted |= {name: self._regression(name) for name in names if name not in self.fitted}
 
     def _regression(self, name: str) -> tuple[Callable | None, np.ndarray]:
         """Function of tables (n, v) that predicts a variable, None without causes, and its residuals (n,), ascending."""
-        xgboost, rows = need("xgboost", "the causal model's boosted backend"), self.learnt
+        xgboost, rows = need("xgboost", "the causal model's boosted backend"), self.rows
         y, causes = rows[:, self.column[name]], [self.column[c] for c in self.graph.causes(name)]
         if not causes:
             return None, np.sort(y)
