@@ -38,15 +38,12 @@ class Aggregator(Knobbed):
         Most jobs of a group.
     room : float
         Most GPUs of a group: what is gathered must still find its nodes.
-    alike : tuple of str
-        Columns in which the jobs of a group must agree, where the trace has them.
 
     Differs from the paper in
     -------------------------
-    The thesis does not say when jobs count as similar, nor bounds a group. Other columns, such as the model, are those
-    of the group's first job. A row keeps how many jobs it stands for
-    (`jobs`), by which objectives are averaged, and by how much its members' mean duration differs from its own
-    (`shift`, s).
+    The thesis does not say when jobs count as similar, nor bounds a group. Jobs of a group also agree in `stage` and
+    `kind`; other columns, such as the model, are those of its first job. A row keeps how many jobs it stands for (`jobs`),
+    by which objectives are averaged, and by how much its members' mean duration differs from its own (`shift`, s).
 
     References
     ----------
@@ -62,13 +59,10 @@ class Aggregator(Knobbed):
     """
 
     raises: ClassVar = EstimatorError
-    window: Annotated[float, Knob(1e-3, 1e12, log=True, unit="s", tuned=(600, 1e6), help="counts as the same time")] = (
-        21_600.0
-    )
+    window: Annotated[float, Knob(1e-3, 1e12, log=True, unit="s", tuned=(600, 1e6), help="of submission")] = 21_600.0
     ratio: Annotated[float, Knob(1.0001, 1e12, log=True, tuned=(1.1, 16), help="step of the grid of durations")] = 4.0
     most: Annotated[int, Knob(1, 1e9, log=True, tuned=(1, 64), help="jobs of a group")] = 12
     room: Annotated[float, Knob(1e-3, 1e9, log=True, unit="GPUs", tuned=(1, 256), help="of a group")] = 32.0
-    alike: tuple[str, ...] = ("kind",)
 
     def __call__(self, forecast):
         """Return the forecast with similar jobs grouped, at most a `PART` of all in one.
@@ -95,39 +89,32 @@ class Aggregator(Knobbed):
         initial : polars.DataFrame
             The same jobs' state, for `Simulation(initial=...)`.
         """
-        state = _state(trace, initial)
-        jobs = self._keyed(state, now)
+        jobs = self._keyed(_state(trace, initial), now)
         parts = jobs.group_by("key", "chunk", maintain_order=True).agg(*_combined(jobs))
-        length = pl.when(pl.col("known")).then(pl.col("left") + pl.col("progress")).otherwise("left")
+        length = pl.when("known").then(pl.col("left") + pl.col("progress")).otherwise("left")
         parts = parts.with_columns(duration=length, shift=pl.col("mean_left") - pl.col("left")).sort("submit", "job_id")
-        past = [c for c in initial.columns if c != "job_id"]
-        passed = parts.filter("known").select("job_id", *past)
-        keep = [c for c in trace.columns if c not in ("job_id", "submit", "gpus", "duration")]
-        return parts.select("job_id", "submit", "gpus", "duration", *keep, "jobs", "shift"), passed
+        first = ("job_id", "submit", "gpus", "duration")
+        grouped = parts.select(*first, *(c for c in trace.columns if c not in first), "jobs", "shift")
+        return grouped, parts.filter("known").select("job_id", *(c for c in initial.columns if c != "job_id"))
 
     def _keyed(self, state: pl.DataFrame, now: float) -> pl.DataFrame:
         """Give each job the number of its group: alike ones in order of submission, cut where a group is full."""
         grid = (pl.col("left").clip(1.0).log() / np.log(self.ratio)).floor()
         windows = (1 + (pl.col("submit") - now).clip(0) / self.window).log(2).floor()
-        when = pl.when(pl.col("known")).then(-1.0).otherwise(windows)
-        alike = ["gpus", "known", "running", "grid", "when", *(c for c in ("stage", *self.alike) if c in state.columns)]
+        when = pl.when("known").then(-1.0).otherwise(windows)
+        alike = ["gpus", "known", "running", "grid", "when", *(c for c in ("stage", "kind") if c in state.columns)]
         fits = pl.max_horizontal(1, pl.min_horizontal(self.most, (self.room / pl.col("gpus")).floor()))
-        return (
-            state.with_columns(grid=grid, when=when)
-            .with_columns(key=pl.struct(alike).rank("dense"))
-            .with_columns(chunk=(pl.int_range(pl.len()).over("key") // fits).cast(pl.Int64))
-        )
+        state = state.with_columns(grid=grid, when=when).with_columns(key=pl.struct(alike).rank("dense"))
+        return state.with_columns(chunk=(pl.int_range(pl.len()).over("key") // fits).cast(pl.Int64))
 
 
 def _state(trace: pl.DataFrame, initial: pl.DataFrame) -> pl.DataFrame:
     """The trace with what each job has received, whether it is `known` (in the system), and what is `left` (s)."""
-    if not initial.height:
-        none = {c: pl.lit(0.0) for c in initial.columns if c not in ("job_id", "running")}
-        none |= {c: pl.lit(0.0) for c in ("attained", "progress")}
-        return trace.with_columns(**none, running=False, known=False, left=pl.col("duration"))
-    state = trace.join(initial.with_columns(known=True), on="job_id", how="left", maintain_order="left")
-    numbers = [c for c in initial.columns if c not in ("job_id", "running")]
-    state = state.with_columns(pl.col("known", "running").fill_null(False), pl.col(numbers).fill_null(0.0))
+    none = [pl.lit(None, pl.Float64).alias(c) for c in ("attained", "progress", "running") if c not in initial.columns]
+    received = initial.with_columns(pl.col("job_id").cast(trace.schema["job_id"]), *none, known=True)
+    state = trace.join(received, on="job_id", how="left", maintain_order="left")
+    numbers = pl.col(c for c in received.columns if c not in ("job_id", "running", "known"))
+    state = state.with_columns(pl.col("known", "running").cast(pl.Boolean).fill_null(False), numbers.fill_null(0.0))
     return state.with_columns(left=(pl.col("duration") - pl.col("progress")).clip(1e-3))
 
 
@@ -135,18 +122,13 @@ def _combined(jobs: pl.DataFrame) -> list[pl.Expr]:
     """How members become one: means of times, sums of GPUs (fractions, to whole ones) and services."""
     gpus = pl.col("gpus")
     whole = pl.when(gpus.sum() > 1).then((gpus.sum() - 1e-9).ceil()).otherwise(gpus.sum())
-    mean = [
-        c for c in ("submit", "executed", "progress", "contention", "waiting_since", "started") if c in jobs.columns
-    ]
-    same = [
-        c for c in jobs.columns if c not in (*mean, "job_id", "gpus", "attained", "left", "duration", "key", "chunk")
-    ]
+    mean = ("submit", "executed", "progress", "contention", "waiting_since", "started")
+    mean = [c for c in mean if c in jobs.columns]
     return [
-        pl.col("job_id").first(),
-        *(pl.col(c).first() for c in same),
-        *(pl.col(c).mean() for c in mean),
-        whole.alias("gpus"),
+        pl.exclude(*mean, "gpus", "attained", "left", "duration", "key", "chunk").first(),
+        pl.col(mean).mean(),
         pl.col("attained").sum(),
+        whole.alias("gpus"),
         ((pl.col("left") * gpus).sum() / whole).alias("left"),
         pl.col("left").mean().alias("mean_left"),
         pl.len().cast(pl.Float64).alias("jobs"),

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 
 from gpuschedlab.errors import EstimatorError
-from gpuschedlab.estimators.base import KNOWN
+from gpuschedlab.estimators.base import known
 from gpuschedlab.traces.tools import in_order
 
 
@@ -76,9 +76,6 @@ def before(simulation, history: pl.DataFrame | None) -> pl.DataFrame | None:
 
 def _known(trace: pl.DataFrame, executed, end, done) -> pl.DataFrame:
     """Columns known at submission, with what has been seen since."""
-    known = trace.select([c for c in trace.columns if c in KNOWN])
-    seen = {"executed": pl.Series(executed), "end": pl.Series(end), "duration": trace["duration"]}
-    gone = pl.Series(done)
-    return known.with_columns(executed=seen["executed"]).with_columns(
-        end=pl.when(gone).then(seen["end"]), duration=pl.when(gone).then(seen["duration"])
-    )
+    gone, end = pl.Series(done), pl.Series(end)
+    seen = {"end": pl.when(gone).then(end), "duration": pl.when(gone).then(trace["duration"])}
+    return known(trace).with_columns(executed=pl.Series(executed), **seen)
