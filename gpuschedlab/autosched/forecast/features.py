@@ -11,17 +11,7 @@ RANGES = (300.0, 1800.0, 3600.0, 7200.0, 14_400.0)
 """Bounds of the ranges (s), section 6.5.1."""
 
 HOUR, DAY = 3600.0, 86_400.0
-LEVELS = (
-    (),
-    ("gpus",),
-    ("vc",),
-    ("user",),
-    ("name",),
-    ("vc", "gpus"),
-    ("user", "gpus"),
-    ("name", "gpus"),
-    ("user", "name"),
-)
+LEVELS = tuple(map(str.split, ("", "gpus", "vc", "user", "name", "vc gpus", "user gpus", "name gpus", "user name")))
 """What like jobs share; a level applies where the trace records all of it."""
 
 BATCH = 60.0  # s between submissions of one batch
@@ -36,7 +26,7 @@ WIDTH = len(NEAR) + len(PAST) + len(SURVIVED)
 
 
 @njit
-def _near(q, at, submit, self_row, lo, hi, order, sub, end, dur, ran, x):
+def _near(at, submit, self_row, lo, hi, order, sub, end, dur, ran, x):
     """Arrivals of the group next to the query, those after it too if they came by `at`; writes NEAR into x."""
     left = lo + np.searchsorted(sub[order[lo:hi]], submit, side="left") - 1
     right = left + 1
@@ -120,13 +110,11 @@ def _past(at, submit, executed, lo, hi, order, sub, end, dur, bounds, x):
 
 @njit
 def _gather(at, submit, executed, rows, group, first, arrivals, first_end, ended, sub, end, dur, ran, bounds, x, width):
-    """Fill (q, width) features of one level, group by group as coded in `group` (-1: of no group seen)."""
+    """Fill (q, width) features of one level, group by group as coded in `group`."""
     for q in range(len(at)):
-        g = group[q]
-        if g < 0:
-            continue
-        _near(q, at[q], submit[q], rows[q], first[g], first[g + 1], arrivals, sub, end, dur, ran, x[q, :width])
-        lo, hi = first_end[g], first_end[g + 1]
+        lo, hi = first[group[q]], first[group[q] + 1]
+        _near(at[q], submit[q], rows[q], lo, hi, arrivals, sub, end, dur, ran, x[q, :width])
+        lo, hi = first_end[group[q]], first_end[group[q] + 1]
         _past(at[q], submit[q], executed[q], lo, hi, ended, sub, end, dur, bounds, x[q, width:])
 
 
@@ -149,15 +137,12 @@ class Seen:
     """
 
     def __init__(self, repository: pl.DataFrame):
+        end, duration = pl.col("end").fill_null(np.inf), pl.col("duration").fill_null(np.nan)
+        columns = repository.select("submit", "gpus", end, duration, "executed")
+        self.submit, self.gpus, self.end, self.duration, self.ran = (c.to_numpy().astype(float) for c in columns)
         self.frame = repository
-        self.submit = repository["submit"].to_numpy().astype(float)
-        self.gpus = repository["gpus"].to_numpy().astype(float)
-        self.end = repository["end"].fill_null(np.inf).to_numpy().astype(float)
-        self.duration = repository["duration"].fill_null(np.nan).to_numpy().astype(float)
-        self.ran = repository["executed"].to_numpy().astype(float)
         self.by_end = np.argsort(self.end, kind="stable")
-        self.by_end = self.by_end[np.isfinite(self.end[self.by_end])]
-        self.levels = [keys for keys in LEVELS if all(k in repository.columns for k in keys)]
+        self.levels = [keys for keys in LEVELS if set(keys) <= {*repository.columns}]
 
     def names(self, recent: int) -> list[str]:
         """Name each feature, in order."""
@@ -190,10 +175,9 @@ class Seen:
             place = self.frame.select("job_id", row=pl.int_range(pl.len()))
             rows = query.select("job_id").join(place, on="job_id", how="left", maintain_order="left")["row"]
             rows = rows.fill_null(-1).to_numpy()
-        alone = self._alone(query, at, submit, executed, recent)
-        parts = [np.column_stack(alone)]
+        parts = [np.column_stack(self._alone(query, at, submit, executed, recent))]
         for keys in self.levels:
-            group, count, of_row = self._groups(query, keys)
+            of_row, group, count = self._groups(query, keys)
             found = np.full((len(at), WIDTH), np.nan)
             arrivals, first = _grouped(of_row, np.arange(len(of_row)), count)
             ended, first_end = _grouped(of_row, self.by_end, count)
@@ -206,40 +190,27 @@ class Seen:
         """The query's own attributes, how busy it is, and the k latest arrivals and completions."""
         columns = [np.log1p(executed), np.log2(np.maximum(query["gpus"].to_numpy(), 0.1))]
         columns += [np.sin(submit * 2 * np.pi / DAY), np.cos(submit * 2 * np.pi / DAY), (submit // DAY) % 7]
-        arrived = np.searchsorted(self.submit, at, side="right")
-        ends = self.end[self.by_end]
-        ended = np.searchsorted(ends, at, side="right")
+        ends, before = self.end[self.by_end], np.searchsorted(self.submit, submit, side="left")
+        arrived, ended = (np.searchsorted(times, at, side="right") for times in (self.submit, ends))
         columns += [np.log1p(arrived - np.searchsorted(self.submit, at - w)) for w in (300.0, HOUR)]
         columns += [np.log1p(ended - np.searchsorted(ends, at - HOUR))]
-        before = np.searchsorted(self.submit, submit, side="left")
         for k in range(1, recent + 1):
-            j = np.maximum(before - k, 0)
+            j, i = np.maximum(before - k, 0), self.by_end[np.maximum(ended - k, 0)]
             so_far = np.where(np.isinf(self.end[j]), self.ran[j], np.nan_to_num(self.duration[j]) - (self.end[j] - at))
             ran = np.where(self.end[j] <= at, self.duration[j], np.clip(so_far, 0, np.maximum(at - self.submit[j], 0)))
-            found = [np.log1p(submit - self.submit[j]), np.log1p(ran), self.gpus[j]]
+            found = (np.log1p(submit - self.submit[j]), np.log1p(ran), self.gpus[j])
             columns += [np.where(before >= k, c, np.nan) for c in found]
-            if len(ends):
-                j = self.by_end[np.maximum(ended - k, 0)]
-                found = [
-                    np.abs(submit - self.submit[j]),
-                    np.maximum(at - self.end[j], 0),
-                    np.maximum(self.duration[j], 0),
-                ]
-                columns += [np.where(ended >= k, c, np.nan) for c in (*map(np.log1p, found), self.gpus[j])]
-            else:
-                columns += [np.full(len(at), np.nan)] * 4
+            found = (abs(submit - self.submit[i]), np.maximum(at - self.end[i], 0), np.maximum(self.duration[i], 0))
+            columns += [np.where(ended >= k, c, np.nan) for c in (*map(np.log1p, found), self.gpus[i])]
         return columns
 
-    def _groups(self, query: pl.DataFrame, keys: tuple[str, ...]) -> tuple[np.ndarray, int, np.ndarray]:
-        """Code of each query's group (-1: none in the repository), how many groups, code of each row's."""
-        if not keys:
-            return np.zeros(query.height, np.int64), 1, np.zeros(len(self.submit), np.int64)
-        code = np.zeros(len(self.submit) + query.height, np.int64)
-        for key in keys:
-            both = pl.concat([self.frame[key].cast(pl.String), query[key].cast(pl.String)])
-            own = both.cast(pl.Categorical).to_physical().cast(pl.Int64).fill_null(-1).to_numpy() + 1
-            code = np.unique(code * (own.max(initial=0) + 1) + own, return_inverse=True)[1]
-        return code[self.frame.height :], int(code.max(initial=0)) + 1, code[: self.frame.height]
+    def _groups(self, query: pl.DataFrame, keys: list[str]) -> tuple[np.ndarray, np.ndarray, int]:
+        """Code of the group of each row of the repository, of each query, and more than the greatest."""
+        columns = (pl.repeat("", pl.len()).alias("all"), pl.col(keys).cast(pl.String))
+        both = pl.concat([frame.select(columns) for frame in (self.frame, query)])
+        first = pl.col("first").first().over(both.columns)
+        code = both.with_row_index("first").select(first).to_series().to_numpy()
+        return code[: self.frame.height], code[self.frame.height :], len(code)
 
 
 def _grouped(of_row: np.ndarray, order: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
