@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
+from typing import Annotated, ClassVar
 
 import numpy as np
 import polars as pl
@@ -12,6 +13,7 @@ from gpuschedlab._extras import need
 from gpuschedlab.autosched.forecast.durations import Durations
 from gpuschedlab.autosched.forecast.features import HOUR, RANGES, Seen
 from gpuschedlab.errors import EstimatorError
+from gpuschedlab.knobs import Knob, Knobbed
 
 MODELS = ("xgboost", "lightgbm", "forest", "mlp", "logistic")
 ROWS = 8_000  # most training rows
@@ -32,14 +34,7 @@ def range_of(duration) -> np.ndarray:
 
 
 def hourly(submit: np.ndarray, end: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Instants at which a tuner that wakes every whole hour finds jobs in the system.
-
-    Returns
-    -------
-    owner : (q,) numpy.ndarray
-        Row of the job.
-    at : (q,) numpy.ndarray
-        Instant (s), a whole hour after its submission and before its end.
+    """Rows (q,) of jobs, and the whole hours (q,) in s after submission and before their end: a tuner finds them then.
 
     Examples
     --------
@@ -53,7 +48,9 @@ def hourly(submit: np.ndarray, end: np.ndarray) -> tuple[np.ndarray, np.ndarray]
     return owner, (first[owner] + step) * HOUR
 
 
-def queries_of(repository: pl.DataFrame, now: float, rng, rows: int = ROWS):
+def queries_of(
+    repository: pl.DataFrame, now: float, rng, rows: int = ROWS
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Make training queries: every job as it arrived, and at each whole hour while its range was still open.
 
     A job whose duration is not known by now takes part when it has run beyond the last bound: its range is known.
@@ -67,47 +64,41 @@ def queries_of(repository: pl.DataFrame, now: float, rng, rows: int = ROWS):
     at : (q,) numpy.ndarray
         Instants (s), ascending.
     """
-    ended = repository["duration"].is_not_null()
-    ran = repository["executed"].to_numpy()
-    kept = np.flatnonzero((ended | (repository["executed"] >= RANGES[-1])).to_numpy())
-    submit = repository["submit"].to_numpy()[kept]
-    end = repository["end"].fill_null(now).to_numpy()[kept]
-    length = np.where(ended.to_numpy(), repository["duration"].fill_null(0.0).to_numpy(), ran)[kept]
+    length = pl.col("duration").fill_null(pl.col("executed"))
+    jobs = repository.with_row_index("row").with_columns(pl.col("end").fill_null(now), length=length)
+    jobs = jobs.filter(pl.col("duration").is_not_null() | (pl.col("executed") >= RANGES[-1]))
+    row, submit, end, length = (jobs[c].to_numpy() for c in ("row", "submit", "end", "length"))
     begin = np.maximum(end - length, submit)
     owner, at = hourly(submit, np.minimum(end, begin + RANGES[-1]))
-    owner, at = np.concatenate([np.arange(len(kept)), owner]), np.concatenate([submit, at])
+    owner, at = np.concatenate([np.arange(len(row)), owner]), np.concatenate([submit, at])
     order = np.argsort(at, kind="stable")
     if len(order) > rows:
         order = order[np.sort(rng.choice(len(order), rows, replace=False))]
     owner, at = owner[order], at[order]
-    return kept[owner], np.maximum(at - begin[owner], 0.0), at
+    return row[owner], np.maximum(at - begin[owner], 0.0), at
 
 
 def make_model(name: str, rng: int):
     """Classifier of a name in `MODELS`, with missing values filled where it cannot bear them."""
+    boosted = {"n_estimators": 50, "learning_rate": 0.1, "subsample": 0.8, "colsample_bytree": 0.3, "random_state": rng}
     if name == "xgboost":
-        cls = need("xgboost", "the local predictor").XGBClassifier
-        options = {"tree_method": "hist", "subsample": 0.8, "colsample_bytree": 0.3, "min_child_weight": 10}
-        options |= {"max_bin": 64, "n_estimators": 50, "max_depth": 5, "learning_rate": 0.1}
-        return cls(n_jobs=1, random_state=rng, **options)
+        boosted |= {"tree_method": "hist", "max_bin": 64, "max_depth": 5, "min_child_weight": 10, "n_jobs": 1}
+        return need("xgboost", "the local predictor").XGBClassifier(**boosted)
     if name == "lightgbm":
-        cls = need("lightgbm", "the local predictor").LGBMClassifier
-        options = {"subsample": 0.8, "subsample_freq": 1, "colsample_bytree": 0.3, "min_child_samples": 20}
-        return cls(n_estimators=50, num_leaves=24, learning_rate=0.1, n_jobs=1, random_state=rng, verbose=-1, **options)
-    from sklearn.ensemble import RandomForestClassifier
-    from sklearn.impute import SimpleImputer
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.neural_network import MLPClassifier
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
+        boosted |= {"subsample_freq": 1, "num_leaves": 24, "min_child_samples": 20, "n_jobs": 1, "verbose": -1}
+        return need("lightgbm", "the local predictor").LGBMClassifier(**boosted)
+    from sklearn import ensemble, impute, linear_model, neural_network, pipeline, preprocessing
 
-    fill = SimpleImputer(keep_empty_features=True)
+    fill, scaled = impute.SimpleImputer(keep_empty_features=True), preprocessing.StandardScaler()
     if name == "forest":
-        return make_pipeline(fill, RandomForestClassifier(60, min_samples_leaf=5, n_jobs=1, random_state=rng))
-    if name == "mlp":
-        mlp = MLPClassifier((64, 32), max_iter=40, alpha=0.01, early_stopping=True, random_state=rng)
-        return make_pipeline(fill, StandardScaler(), mlp)
-    return make_pipeline(fill, StandardScaler(), LogisticRegression(C=0.01, max_iter=80))
+        forest = ensemble.RandomForestClassifier(60, min_samples_leaf=5, n_jobs=1, random_state=rng)
+        return pipeline.make_pipeline(fill, forest)
+    options = {"max_iter": 40, "alpha": 0.01, "early_stopping": True, "random_state": rng}
+    mlp, logistic = (
+        neural_network.MLPClassifier((64, 32), **options),
+        linear_model.LogisticRegression(C=0.01, max_iter=80),
+    )
+    return pipeline.make_pipeline(fill, scaled, mlp if name == "mlp" else logistic)
 
 
 def counted(seen: Seen, x: np.ndarray, recent: int) -> np.ndarray:
@@ -126,7 +117,7 @@ def counted(seen: Seen, x: np.ndarray, recent: int) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class RangePredictor:
+class RangePredictor(Knobbed):
     """Predict the range of a job's duration, and draw a duration from it.
 
     A classifier gives the probability of each range; so do the counted shares of the latest completions of like jobs
@@ -182,17 +173,11 @@ class RangePredictor:
     [0, 1]
     """
 
-    model: str = "xgboost"
-    recent: int = 5
+    raises: ClassVar = EstimatorError
+    model: Annotated[str, Knob(choices=MODELS, help="classifier of the ranges")] = "xgboost"
+    recent: Annotated[int, Knob(0, 1000, help="arrivals and completions that are features")] = 5
     rng: int = 0
-    weight: float | None = None
-
-    def __post_init__(self):
-        good = self.weight is None or 0 <= self.weight <= 1
-        if self.model not in MODELS or self.recent < 0 or not good:
-            raise EstimatorError(
-                f"found {self}; expected a model of {', '.join(MODELS)}, recent from 0, and a weight in [0, 1] or None."
-            )
+    weight: Annotated[float | None, Knob(0, 1, help="of the counted shares")] = None
 
     def fit(self, repository: pl.DataFrame, now: float) -> RangePredictor:
         """Learn from what is known by `now`; a fitted copy.
@@ -204,26 +189,25 @@ class RangePredictor:
         """
         past = known_by(repository, now)
         owner, executed, at = queries_of(past, now, np.random.default_rng(self.rng))
-        if past["duration"].null_count() == past.height:
+        ran, over = past["duration"].fill_null(past["executed"]).to_numpy(), past["duration"].is_not_null().to_numpy()
+        if not over.any():
             raise EstimatorError(
                 "RangePredictor: found no job that has ended; expected some history. Give a longer one."
             )
-        y = range_of(past["duration"].fill_null(np.inf).to_numpy())[owner]
-        seen, found = Seen(past), replace(self)
-        x = seen.features(past[owner].with_columns(executed=pl.Series(executed)), at, self.recent, owner)
-        ran, over = past["duration"].fill_null(past["executed"]), past["duration"].is_not_null()
-        durations = Durations.of(ran.to_numpy(), over.to_numpy())
-        found._learn(durations_=durations, weight_=0.3 if self.weight is None else float(self.weight))
-        cut = int(0.8 * len(y))
+        y = range_of(np.where(over, ran, np.inf))[owner]
+        x, share = self._look(past, past[owner].with_columns(executed=pl.Series(executed)), at, owner)
+        found, cut = replace(self), int(0.8 * len(y))
+        vars(found).update(
+            durations_=Durations.of(ran, over), weight_=0.3 if self.weight is None else float(self.weight)
+        )
         if self.weight is None and len(y) >= FEW:
             # Only what was known at the cut may train the model that the weights are compared on.
             end = past["end"].fill_null(np.inf).to_numpy()[owner[:cut]]
             early = np.flatnonzero((end <= at[cut]) | (y[:cut] == len(RANGES)))
             if len(early):
                 found._train(x[early], y[early])
-                share = counted(seen, x[cut:], self.recent)
-                right = [np.mean(found._answer(x[cut:], share, executed[cut:], w) == y[cut:]) for w in WEIGHTS]
-                found._learn(weight_=WEIGHTS[int(np.argmax(right))])
+                right = [np.mean(found._answer(x[cut:], share[cut:], executed[cut:], w) == y[cut:]) for w in WEIGHTS]
+                vars(found).update(weight_=WEIGHTS[int(np.argmax(right))])
         return found._train(x, y)
 
     def predict_range(self, repository: pl.DataFrame, queries: pl.DataFrame, now, rows=None) -> np.ndarray:
@@ -231,60 +215,51 @@ class RangePredictor:
 
         `rows` (q,) are the queries' rows in the repository, -1 for none; default: found by job_id.
         """
-        self._fitted()
+        if not hasattr(self, "kinds_"):
+            raise EstimatorError("RangePredictor: found it not fitted; expected fit(repository, now) first.")
         if not queries.height:
             return np.zeros(0, int)
-        at, seen = np.broadcast_to(np.asarray(now, float), queries.height), Seen(repository)
-        x = seen.features(queries, at, self.recent, rows)
-        return self._answer(x, counted(seen, x, self.recent), queries["executed"].to_numpy(), self.weight_)
+        at = np.broadcast_to(np.asarray(now, float), queries.height)
+        return self._answer(*self._look(repository, queries, at, rows), queries["executed"].to_numpy(), self.weight_)
 
     def predict(self, repository: pl.DataFrame, queries: pl.DataFrame, now, rng) -> np.ndarray:
         """Duration (q,) in all (s), drawn from those of the predicted range that exceed what was executed."""
-        found = self.predict_range(repository, queries, now)
-        executed = queries["executed"].to_numpy()
+        found, executed = self.predict_range(repository, queries, now), queries["executed"].to_numpy()
         bounds = np.array([0.0, *RANGES, np.inf])
         u = np.random.default_rng(rng).random(len(found))
         drawn = self.durations_.draw(np.maximum(bounds[found], executed), bounds[found + 1], u)
         return np.maximum(drawn, np.nextafter(executed, np.inf) + 1e-3)
 
+    def _look(self, repository, queries, at, rows) -> tuple[np.ndarray, np.ndarray]:
+        """Features (q, f) of queries, and the counted shares (q, 6)."""
+        seen = Seen(repository)
+        x = seen.features(queries, at, self.recent, rows)
+        return x, counted(seen, x, self.recent)
+
     def _answer(self, x, share, executed, weight: float) -> np.ndarray:
+        """Range (q,) with the greatest product of chance and share, not below what was executed."""
         chance = np.full(share.shape, 1e-9)
-        if self.model_ is None:
-            chance[:, self.kinds_] = 1.0
-        else:
-            chance[:, self.kinds_] = np.maximum(self.model_.predict_proba(x), 1e-9)
+        chance[:, self.kinds_] = 1.0 if self.model_ is None else np.maximum(self.model_.predict_proba(x), 1e-9)
         value = (1 - weight) * np.log(chance) + weight * np.log(share)
         value[np.arange(value.shape[1]) < range_of(executed)[:, None]] = -np.inf
         return np.argmax(value, axis=1)
 
     def _train(self, x, y) -> RangePredictor:
+        """Learn which range (q,) features (q, f) mean; of a frozen dataclass, hence `vars`."""
         kinds, codes = np.unique(y, return_inverse=True)
-        model = None
-        if len(kinds) > 1:
-            with warnings.catch_warnings():
-                # Iterations are limited on purpose: a day's retraining must stay short.
-                warnings.filterwarnings(
-                    "ignore", "(?s)Stochastic Optimizer: Maximum iterations|lbfgs failed to converge"
-                )
-                model = make_model(self.model, self.rng).fit(x, codes)
-        return self._learn(kinds_=kinds, model_=model)
-
-    def _learn(self, **fitted) -> RangePredictor:
-        for name, value in fitted.items():
-            object.__setattr__(self, name, value)
-        return self
-
-    def _fitted(self):
-        if not hasattr(self, "kinds_"):
-            raise EstimatorError("RangePredictor: found it not fitted; expected fit(repository, now) first.")
+        with warnings.catch_warnings():
+            # Iterations are limited on purpose: a day's retraining must stay short.
+            warnings.filterwarnings("ignore", "(?s)Stochastic Optimizer: Maximum iterations|lbfgs failed to converge")
+            model = make_model(self.model, self.rng).fit(x, codes) if len(kinds) > 1 else None
+        vars(self).update(kinds_=kinds, model_=model)
         return self
 
 
 def known_by(repository: pl.DataFrame, now: float) -> pl.DataFrame:
     """Remove what a repository holds from after `now` (s): later rows, and ends and durations not reached yet."""
-    past, over = repository.filter(pl.col("submit") <= now), pl.col("end") > now
+    over = pl.col("end") > now
     ran = pl.min_horizontal("executed", (pl.col("executed") - (pl.col("end") - now)).clip(0))
-    return past.with_columns(
-        *(pl.when(over).then(None).otherwise(pl.col(c)).alias(c) for c in ("end", "duration")),
+    return repository.filter(pl.col("submit") <= now).with_columns(
+        pl.when(~over.fill_null(False)).then(pl.col("end", "duration")),
         executed=pl.when(over).then(ran).otherwise("executed"),
     )
