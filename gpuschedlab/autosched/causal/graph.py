@@ -1,7 +1,5 @@
 """Causal graphs of a scheduler: knobs, intermediate metrics, objectives, and what causes what (6.4.3.1)."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 from dataclasses import dataclass, field, replace

@@ -1,8 +1,6 @@
 """The causal performance model: what the objective will be, from knobs through metrics (6.4.3.1)."""
 
-from __future__ import annotations
-
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 import polars as pl
@@ -62,13 +60,13 @@ class CausalModel:
         learnt = f"{len(self.rows)} samples" if len(self.rows) else "not fitted"
         return f"CausalModel({self.backend}; {len(self.graph.layers.names)} variables, {len(self.graph.edges)} edges; {learnt})"
 
-    def fit(self, samples: pl.DataFrame) -> CausalModel:
+    def fit(self, samples: pl.DataFrame) -> Self:
         """Learn from measured configurations: columns of `graph.layers.names`."""
         check_samples(samples, self.graph.layers, 10, "CausalModel")
         self.rows, self.offline = samples.select(self.graph.layers.names).to_numpy(), samples.height
         return self._learn()
 
-    def update(self, samples) -> CausalModel:
+    def update(self, samples) -> Self:
         """Learn from a few more, newer ones (fine-tuning): a frame, or a value (n,) or a number by each variable's name.
 
         After every `BATCH` of them, however many come at a time, the model is fitted again.
@@ -82,14 +80,14 @@ class CausalModel:
                 self._learn()
         return self
 
-    def renew(self) -> CausalModel:
+    def renew(self) -> Self:
         """Learn the graph, if it is not given, from all samples, with those of `update`; then fit the model along it."""
         if self.relearn:
             self.graph = learn_graph(pl.DataFrame(self.rows, schema=self.graph.layers.names), self.graph.layers)
             self._learn()
         return self
 
-    def _learn(self) -> CausalModel:
+    def _learn(self) -> Self:
         self.core.learn(self.graph, self.rows, self.offline)
         self.fresh = 0  # rows since then
         return self
@@ -128,10 +126,7 @@ class CausalModel:
     def effects(self, knobs, at, points: int = 9) -> dict[str, tuple[np.ndarray, Prediction]]:
         """Predict the objective as each of some knobs moves through its range; the others stay `at` (k,), as `layers.given`.
 
-        Returns
-        -------
-        dict of str to (values (p,), Prediction)
-            By knob; `points` values, or those of a category.
+        By knob: `points` values (p,), or those of a category, and what is predicted.
         """
         levels, given = self.graph.layers.levels, np.array(self.graph.layers.given)
         _check_names("effects", knobs, given)

@@ -1,7 +1,5 @@
 """The causal model as a discrete Bayesian network: conditional probabilities are counted in the leaves of trees."""
 
-from __future__ import annotations
-
 from math import prod
 
 import numpy as np
@@ -25,12 +23,8 @@ class Conditional:
 
     Parameters
     ----------
-    causes : (n, c) numpy.ndarray of int
-        States.
-    states : (n,) numpy.ndarray of int
-        Of the variable, which has `size` of them.
-    values : (n,) numpy.ndarray
-        The values that the trees distinguish.
+    causes, states, values : (n, c), (n,) and (n,) numpy.ndarray
+        States of the causes and of the variable, which has `size` of them; the values that the trees distinguish.
     **options
         Of scikit-learn's `ExtraTreesRegressor`.
 
@@ -205,14 +199,13 @@ def _columns(states: dict[str, np.ndarray], names) -> np.ndarray:
 
 
 def spread(share: np.ndarray, means: np.ndarray) -> np.ndarray:
-    """Mean, 10 % and 90 % point (3, n) of discrete distributions (n, s) over values (s,).
+    """Mean, 10 % and 90 % point (3, n) of discrete distributions (n, s) over ascending values (s,).
 
     Examples
     --------
     >>> spread(np.array([[0.5, 0.5]]), np.array([0.0, 2.0])).ravel().tolist()
     [1.0, 0.0, 2.0]
     """
-    order = np.argsort(means, kind="stable")
-    total = np.cumsum(share[:, order], axis=1)
-    low, high = (means[order][np.minimum((total < q).sum(axis=1), len(means) - 1)] for q in (0.1, 0.9))
+    total = np.cumsum(share, axis=1)
+    low, high = (means[np.minimum((total < q).sum(axis=1), len(means) - 1)] for q in (0.1, 0.9))
     return np.stack([share @ means, low, high])

@@ -1,7 +1,5 @@
 """The causal model as regressions: every variable on its causes, by gradient-boosted trees."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 

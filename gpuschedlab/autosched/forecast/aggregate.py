@@ -1,7 +1,5 @@
 """Fewer jobs, the same service: similar jobs of a forecast become one (the trace aggregator, 6.4.3.2)."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar
@@ -80,14 +78,9 @@ class Aggregator(Knobbed):
         return replace(forecast, trace=trace, initial=initial, existing=existing)
 
     def group(self, trace: pl.DataFrame, initial: pl.DataFrame, now: float) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """Group a trace and the state of those of its jobs that are in the system.
+        """Group a trace, with `jobs` and `shift` (s), and the state of those of its jobs that are in the system.
 
-        Returns
-        -------
-        trace : polars.DataFrame
-            Fewer rows, with `jobs` and `shift` (s).
-        initial : polars.DataFrame
-            The same jobs' state, for `Simulation(initial=...)`.
+        The state is for `Simulation(initial=...)`.
         """
         jobs = self._keyed(_state(trace, initial), now)
         parts = jobs.group_by("key", "chunk", maintain_order=True).agg(*_combined(jobs))

@@ -1,7 +1,5 @@
 """What the local predictor looks at (table 6.2): arrivals and completions around a query, among all jobs and like ones."""
 
-from __future__ import annotations
-
 import numpy as np
 import polars as pl
 
@@ -156,18 +154,10 @@ class Seen:
         return names
 
     def features(self, query: pl.DataFrame, at: np.ndarray, recent: int, rows: np.ndarray | None = None) -> np.ndarray:
-        """Features (q, f) of queries at instants (q,); nothing that happened later is looked at.
+        """Features (q, f) of queries at instants (q,) in s; nothing that happened later is looked at.
 
-        Parameters
-        ----------
-        query : polars.DataFrame
-            job_id, submit, gpus, executed, and the repository's other columns.
-        at : (q,) numpy.ndarray
-            Instants (s).
-        recent : int
-            k of table 6.2.
-        rows : (q,) numpy.ndarray of int, optional
-            Row of each query in the repository, -1 without one; default: found by job_id.
+        A query has job_id, submit, gpus, executed, and the repository's other columns; `recent` is k of table 6.2. `rows`
+        (q,) are the queries' own in the repository, -1 for none; default: found by job_id.
         """
         submit, executed = (query[c].to_numpy().astype(float) for c in ("submit", "executed"))
         at = np.ascontiguousarray(at, float)

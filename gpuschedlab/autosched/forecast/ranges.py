@@ -1,10 +1,8 @@
 """The local predictor (6.4.2.2): in which range a job's duration lies, from what arrived and ended lately."""
 
-from __future__ import annotations
-
 import warnings
 from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Self
 
 import numpy as np
 import polars as pl
@@ -55,14 +53,8 @@ def queries_of(
 
     A job whose duration is not known by now takes part when it has run beyond the last bound: its range is known.
 
-    Returns
-    -------
-    owner : (q,) numpy.ndarray
-        Rows of the repository.
-    executed : (q,) numpy.ndarray
-        What each had run (s) at the instant; it is taken to have waited first and then run without a break.
-    at : (q,) numpy.ndarray
-        Instants (s), ascending.
+    Rows (q,) of the repository, what each had run (q,) in s at the instant, having waited first and then run without a
+    break, and instants (q,) in s, ascending.
     """
     length = pl.col("duration").fill_null(pl.col("executed"))
     jobs = repository.with_row_index("row").with_columns(pl.col("end").fill_null(now), length=length)
@@ -139,17 +131,8 @@ class RangePredictor(Knobbed):
 
     Attributes
     ----------
-    model_ : classifier, or None where one range is all there is
-    kinds_ : (c,) numpy.ndarray
-        Ranges that occurred.
-    weight_ : float
-    durations_ : Durations
-        Of all jobs by then, those that still run included.
-
-    Raises
-    ------
-    EstimatorError
-        A parameter is out of range.
+    model_, kinds_ : classifier, or None where one range is all there is; ranges (c,) that occurred
+    weight_, durations_ : w; `Durations` of all jobs by then, those that still run included
 
     References
     ----------
@@ -179,7 +162,7 @@ class RangePredictor(Knobbed):
     rng: int = 0
     weight: Annotated[float | None, Knob(0, 1, help="of the counted shares")] = None
 
-    def fit(self, repository: pl.DataFrame, now: float) -> RangePredictor:
+    def fit(self, repository: pl.DataFrame, now: float) -> Self:
         """Learn from what is known by `now`; a fitted copy.
 
         Raises
@@ -244,7 +227,7 @@ class RangePredictor(Knobbed):
         value[np.arange(value.shape[1]) < range_of(executed)[:, None]] = -np.inf
         return np.argmax(value, axis=1)
 
-    def _train(self, x, y) -> RangePredictor:
+    def _train(self, x, y) -> Self:
         """Learn which range (q,) features (q, f) mean; of a frozen dataclass, hence `vars`."""
         kinds, codes = np.unique(y, return_inverse=True)
         with warnings.catch_warnings():

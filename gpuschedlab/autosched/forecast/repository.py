@@ -1,7 +1,5 @@
 """The workload repository (6.4.1): what is known, at an instant, of every job that has been submitted."""
 
-from __future__ import annotations
-
 import numpy as np
 import polars as pl
 
@@ -51,10 +49,8 @@ def before(simulation, history: pl.DataFrame | None) -> pl.DataFrame | None:
 
     Raises
     ------
-    TraceError
-        As `in_order`.
-    EstimatorError
-        A job is not submitted before the trace, or requests more GPUs than there are of a type.
+    TraceError, EstimatorError
+        As `in_order`; a job is not submitted before the trace, or requests more GPUs than there are of a type.
     """
     if history is None or (isinstance(history, pl.DataFrame) and history.is_empty()):
         return None
