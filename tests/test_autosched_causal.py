@@ -207,7 +207,7 @@ def test_forward_sums_equal_the_joint(fixed):
     """Of several rows at a time: the last two are set alike."""
     network = exact(small())
     rows = {n: np.array([1 - state, state, state]) for n, state in fixed.items()}
-    found = network._joint(rows, "o")
+    found = network.distribution("o", rows)
     other = {n: 1 - state for n, state in fixed.items()}
     assert found == pytest.approx(np.stack([brute(network, other), *2 * [brute(network, fixed)]]))
 
@@ -222,7 +222,7 @@ def test_answers_equal_causalnex():
     for do in ({"k": 1}, {"k": 0, "c": 1}, {"m": 1}):
         told = do_query(other, do)["o"]
         fixed = {n: np.array([state]) for n, state in do.items()}
-        assert [told[s] for s in sorted(told)] == pytest.approx(network._joint(fixed, "o")[0])
+        assert [told[s] for s in sorted(told)] == pytest.approx(network.distribution("o", fixed)[0])
 
 
 def test_tables_too_large_for_causalnex_are_refused():

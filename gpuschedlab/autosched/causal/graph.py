@@ -4,6 +4,7 @@ import contextlib
 import io
 from dataclasses import dataclass, field, replace
 from html import escape
+from itertools import permutations
 
 import numpy as np
 import polars as pl
@@ -229,11 +230,9 @@ def _fci(data: np.ndarray, names: list[str], layers: Layers, alpha: float, depth
     search = need("causallearn.search.ConstraintBased.FCI", "causal graphs")
     knowledge = need("causallearn.utils.PCUtils.BackgroundKnowledge", "causal graphs").BackgroundKnowledge()
     nodes = {n: need("causallearn.graph.GraphNode", "causal graphs").GraphNode(n) for n in names}
-    for a in names:
-        knowledge.add_node_to_tier(nodes[a], layers.tier(a))
-        for b in names:
-            if a != b and not layers.allows(a, b):
-                knowledge.add_forbidden_by_node(nodes[a], nodes[b])
+    for a, b in permutations(names, 2):
+        if not layers.allows(a, b):
+            knowledge.add_forbidden_by_node(nodes[a], nodes[b])
     data = data + 1e-6 * np.random.default_rng(0).standard_normal(data.shape)  # exact copies make the tests singular
     options = {"depth": depth, "background_knowledge": knowledge, "show_progress": False, "node_names": names}
     with contextlib.redirect_stdout(io.StringIO()):

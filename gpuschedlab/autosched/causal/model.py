@@ -100,7 +100,7 @@ class CausalModel:
         EstimatorError
             The model has not learnt, or there are other columns.
         """
-        self._check_fitted()
+        self._check("predict")
         given = self.graph.layers.given
         if isinstance(configurations, pl.DataFrame):
             configurations = configurations.select(n for n in given if n in configurations.columns)
@@ -119,8 +119,7 @@ class CausalModel:
         EstimatorError
             The model has not learnt, or a variable is not in the graph.
         """
-        self._check_fitted()
-        _check_names("do", interventions, self.graph.layers.names)
+        self._check("do", interventions, self.graph.layers.names)
         return {n: Prediction(*np.atleast_2d(found).T) for n, found in self.core.do(interventions).items()}
 
     def effects(self, knobs, at, points: int = 9) -> dict[str, tuple[np.ndarray, Prediction]]:
@@ -129,18 +128,16 @@ class CausalModel:
         By knob: `points` values (p,), or those of a category, and what is predicted.
         """
         levels, given = self.graph.layers.levels, np.array(self.graph.layers.given)
-        _check_names("effects", knobs, given)
+        self._check("effects", knobs, given)
         values = {knob: np.linspace(0, 1, levels.get(knob, 0) or points) for knob in knobs}
         seen = self.predict([np.where(given == knob, value, at) for knob in knobs for value in values[knob]])
         parts = np.split(np.array(seen), np.cumsum([*map(len, values.values())]), axis=1)
         return {knob: (values[knob], Prediction(*part)) for knob, part in zip(values, parts)}
 
-    def _check_fitted(self) -> None:
+    def _check(self, who: str, found=(), known=()) -> None:
+        """Raise an EstimatorError if the model has not learnt, or a name that is found is not known."""
         if not len(self.rows):
             raise EstimatorError("CausalModel: found a model that has not learnt; expected one after fit(samples).")
-
-
-def _check_names(who: str, found, known) -> None:
-    wrong = [n for n in found if n not in known]
-    if wrong:
-        raise EstimatorError(f"{who}: found {wrong[0]!r}; expected one of {', '.join(known)}.")
+        wrong = [n for n in found if n not in known]
+        if wrong:
+            raise EstimatorError(f"{who}: found {wrong[0]!r}; expected one of {', '.join(known)}.")

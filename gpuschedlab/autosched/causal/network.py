@@ -120,22 +120,30 @@ class Network:
         state = self.states({name: values})[name]
         return np.bincount(state, values) / np.bincount(state)
 
-    def _joint(self, fixed: dict[str, np.ndarray], goal: str) -> np.ndarray:
-        """Distribution (n, s) of one variable, given states (n,) of others: knobs and context, or what is intervened on.
+    def distribution(self, goal: str, states: dict[str, np.ndarray]) -> np.ndarray:
+        """Distribution (n, s) of a variable, given states (n,) of context, knobs, and what is set from outside.
 
         Sums over the states of all free variables that the goal depends on.
         """
-        needed: list[str] = []
+        if goal in states:
+            return np.eye(self.size[goal])[states[goal]]
+        needed = [goal]
         for name in reversed(self.causes):
-            if name == goal or (name not in fixed and any(name in self.causes[effect] for effect in needed)):
+            if name not in (goal, *states) and any(name in self.causes[effect] for effect in needed):
                 needed.append(name)
         axes = {name: i for i, name in enumerate(needed, 1)}
-        factors = [np.ones(len(next(iter(fixed.values())))), [0]]
-        for name in needed:
-            free = [c for c in self.causes[name] if c not in fixed]
-            shares, where = self._shares(name, fixed, free), [axes[n] for n in (*free, name)]
-            factors += [shares, [0, *where]] if len(shares) > 1 else [shares[0], where]
-        return np.einsum(*factors, [0, axes[goal]], optimize=True)
+        context = _columns(states, self.graph.layers.context)
+        found = np.empty((len(context), self.size[goal]))
+        for one in np.unique(context, axis=0):  # rows of one context share what follows from the metrics
+            rows = (context == one).all(axis=1)
+            factors = [np.ones(rows.sum()), [0]]
+            for name in needed:
+                free = [c for c in self.causes[name] if c in axes]
+                shares = self._shares(name, {n: state[rows] for n, state in states.items()}, free)
+                where = [0, *(axes[n] for n in (*free, name))]
+                factors += [shares, where] if len(shares) > 1 else [shares[0], where[1:]]
+            found[rows] = np.einsum(*factors, [0, axes[goal]], optimize=True)
+        return found
 
     def _shares(self, name: str, fixed: dict[str, np.ndarray], free: list[str]) -> np.ndarray:
         """Probabilities (n, states of each free cause ..., s); n is 1 where the fixed causes are everywhere the same."""
@@ -146,17 +154,6 @@ class Network:
         shares = self.given[name](states[:, [[*known, *free].index(c) for c in self.causes[name]]])
         shares = shares.reshape(len(held), *sizes, -1)
         return shares if len(held) == 1 else shares[where.ravel()]
-
-    def distribution(self, goal: str, states: dict[str, np.ndarray]) -> np.ndarray:
-        """Distribution (n, s) of a variable, given states (n,) of knobs, context, and what is set from outside."""
-        if goal in states:
-            return np.eye(self.size[goal])[states[goal]]
-        context = _columns(states, self.graph.layers.context)
-        found = np.empty((len(context), self.size[goal]))
-        for one in np.unique(context, axis=0):  # rows of one context share what follows from the metrics
-            rows = (context == one).all(axis=1)
-            found[rows] = self._joint({n: state[rows] for n, state in states.items()}, goal)
-        return found
 
     def predict(self, u: np.ndarray) -> np.ndarray:
         """Mean and spread (3, n) of the first objective."""

@@ -1,19 +1,11 @@
 """The causal model as regressions: every variable on its causes, by gradient-boosted trees."""
 
-from collections.abc import Callable
-from functools import partial
-
 import numpy as np
 
 from gpuschedlab._extras import need
 from gpuschedlab.autosched.causal.graph import CausalGraph
 
 FOLDS = 4
-
-
-def _predict(booster, causes: list[int], table: np.ndarray) -> np.ndarray:
-    """Values (n,) that trees give to the columns of their causes; of the module, so that a live loop can be pickled."""
-    return booster.inplace_predict(table[:, causes])
 
 
 class Boosted:
@@ -43,42 +35,34 @@ class Boosted:
             self.column[goal],
             offline,
         )
-        missed = []
-        for held in np.array_split(np.arange(offline), FOLDS) if len(rows) == offline else ():
-            self._fit(np.delete(rows, held, axis=0))
-            missed.append(rows[held, self.goal] - self._predicted(rows[held]))
-        if missed:
+        if len(rows) == offline:
+            missed = []
+            for held in np.array_split(np.arange(offline), FOLDS):
+                self._fit(np.delete(rows, held, axis=0), self.needed)
+                missed.append(rows[held, self.goal] - self._predicted(rows[held]))
             self.errors = np.quantile(np.concatenate(missed), [0.1, 0.9])
-        self._fit(rows)
+        self._fit(rows, self.order)
 
     def update(self, rows: np.ndarray) -> None:
         """Wait for the next `learn`."""
 
-    def _fit(self, rows: np.ndarray) -> None:
-        self.fitted, self.rows = {}, rows
-        self._know(self.needed)
+    def _fit(self, rows: np.ndarray, names: list[str]) -> None:
+        self.fitted = {name: self._regression(rows, name) for name in names}
 
-    def _know(self, names) -> None:
-        """Fit the variables that are not fitted yet, on the last rows: what-ifs need all, predictions do not."""
-        self.fitted |= {name: self._regression(name) for name in names if name not in self.fitted}
-
-    def _regression(self, name: str) -> tuple[Callable | None, np.ndarray]:
-        """Function of tables (n, v) that predicts a variable, None without causes, and its residuals (n,), ascending."""
-        xgboost, rows = need("xgboost", "the causal model's boosted backend"), self.rows
+    def _regression(self, rows: np.ndarray, name: str) -> tuple:
+        """Trees of a variable (None without causes), columns of its causes, and its residuals (n,), ascending."""
+        xgboost = need("xgboost", "the causal model's boosted backend")
         y, causes = rows[:, self.column[name]], [self.column[c] for c in self.graph.causes(name)]
         if not causes:
-            return None, np.sort(y)
-        least = min(12.0, len(y) / 25)
-        options = {"max_depth": 6, "min_child_weight": least, "eta": 0.25, "subsample": 0.8, "max_bin": 32}
-        options |= {"lambda": 2.0, "seed": self.rng, "nthread": 1}
+            return None, causes, np.sort(y)
+        options = {"max_depth": 6, "min_child_weight": min(12.0, len(y) / 25), "eta": 0.25, "subsample": 0.8}
+        options |= {"max_bin": 32, "lambda": 2.0, "seed": self.rng, "nthread": 1}
         weight = np.where(np.arange(len(y)) < self.offline, 1.0, self.recent)
         data = xgboost.DMatrix(rows[:, causes], y, weight=weight, nthread=1)
         booster = xgboost.Booster(options, [data])
         for tree in range(self.trees):  # `xgboost.train` does this, and more that takes time
             booster.update(data, tree)
-
-        model = partial(_predict, booster, causes)
-        return model, np.sort(y - model(rows))
+        return booster, causes, np.sort(y - booster.inplace_predict(rows[:, causes]))
 
     def _fill(self, table: np.ndarray, order: list[str], rng=None) -> np.ndarray:
         """Set what is nan in a table (n, v), causes first: to means, with residuals drawn if there is a generator.
@@ -86,10 +70,10 @@ class Boosted:
         A generator draws for what is set, too: what-ifs of the same variable at other values compare alike.
         """
         for name in order:
-            i, (model, left) = self.column[name], self.fitted[name]
-            rest = rng.choice(left, len(table)) if rng else 0.0 if model else left.mean()
+            i, (booster, causes, left) = self.column[name], self.fitted[name]
+            rest = rng.choice(left, len(table)) if rng else 0.0 if causes else left.mean()
             if np.isnan(table[:, i]).any():
-                table[:, i] = rest + (model(table) if model else 0.0)
+                table[:, i] = rest + (booster.inplace_predict(table[:, causes]) if causes else 0.0)
         return table
 
     def _predicted(self, u: np.ndarray) -> np.ndarray:
@@ -98,14 +82,13 @@ class Boosted:
         table[:, :given] = u[:, :given]
         return self._fill(table, self.needed)[:, self.goal]
 
-    def predict(self, u: np.ndarray):
-        """Mean and spread (n,) of the first objective."""
+    def predict(self, u: np.ndarray) -> np.ndarray:
+        """Mean and spread (3, n) of the first objective."""
         found, (low, high) = self._predicted(u), self.errors
         return np.stack([found, found + min(low, 0.0), found + max(high, 0.0)])
 
     def do(self, interventions: dict[str, float], draws: int = 4000) -> dict[str, tuple]:
         """Mean and spread of every variable, some being set from outside."""
-        self._know(self.order)
         table = np.tile([interventions.get(n, np.nan) for n in self.column], (draws, 1))
         self._fill(table, self.order, np.random.default_rng(self.rng))
         return {n: (x.mean(), *np.quantile(x, [0.1, 0.9])) for n, x in zip(self.column, table.T)}
