@@ -23,7 +23,8 @@ from gpuschedlab.autosched.causal.graph import full_graph
 from gpuschedlab.autosched.forecast.arrivals import RECENT
 from gpuschedlab.autosched.forecast.durations import Durations
 from gpuschedlab.autosched.forecast.features import Seen
-from gpuschedlab.autosched.forecast.ranges import MODELS, counted, hourly, known_by, queries_of, range_of
+from gpuschedlab.autosched.forecast.ranges import MODELS, counted, hourly, queries_of, range_of
+from gpuschedlab.autosched.forecast.repository import known_by
 from gpuschedlab.autosched.tuner import offline
 from gpuschedlab.autosched.tuner.offline import busier, layers_of
 from gpuschedlab.bench.generation import hindsight

@@ -10,6 +10,7 @@ import polars as pl
 from gpuschedlab._extras import need
 from gpuschedlab.autosched.forecast.durations import Durations
 from gpuschedlab.autosched.forecast.features import HOUR, RANGES, Seen
+from gpuschedlab.autosched.forecast.repository import known_by
 from gpuschedlab.errors import EstimatorError
 from gpuschedlab.knobs import Knob, Knobbed
 
@@ -236,13 +237,3 @@ class RangePredictor(Knobbed):
             model = make_model(self.model, self.rng).fit(x, codes) if len(kinds) > 1 else None
         vars(self).update(kinds_=kinds, model_=model)
         return self
-
-
-def known_by(repository: pl.DataFrame, now: float) -> pl.DataFrame:
-    """Remove what a repository holds from after `now` (s): later rows, and ends and durations not reached yet."""
-    over = pl.col("end") > now
-    ran = pl.min_horizontal("executed", (pl.col("executed") - (pl.col("end") - now)).clip(0))
-    return repository.filter(pl.col("submit") <= now).with_columns(
-        pl.when(~over.fill_null(False)).then(pl.col("end", "duration")),
-        executed=pl.when(over).then(ran).otherwise("executed"),
-    )

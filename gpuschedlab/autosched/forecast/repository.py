@@ -34,14 +34,24 @@ def observe(simulation, history: pl.DataFrame | None = None) -> pl.DataFrame:
     [('a', 3.0, 3.0, 3.0), ('b', 2.0, None, None)]
     """
     now, jobs = simulation.now, simulation.snapshot().jobs
-    count = int(np.searchsorted(jobs["submit"], now, side="right"))
-    seen = _known(simulation.trace[:count], *(jobs[name][:count] for name in ("executed", "end", "done")))
+    trace = simulation.trace[: int(np.searchsorted(jobs["submit"], now, side="right"))]
+    executed, end, done = (pl.Series(jobs[c][: trace.height]) for c in ("executed", "end", "done"))
+    seen = known(trace).with_columns(executed=executed, end=end, duration=trace["duration"])
+    seen = seen.with_columns(pl.when(done).then(pl.col("end", "duration")))
     if history is None or not history.height:
         return seen
-    run = history.filter(pl.col("submit") < now)
-    end = (run["submit"] + run["duration"]).to_numpy()
-    executed = np.minimum(run["duration"].to_numpy(), now - run["submit"].to_numpy())
-    return pl.concat([_known(run, executed, end, end <= now), seen], how="diagonal_relaxed")
+    whole = known(history, ("duration",)).with_columns(executed="duration", end=pl.col("submit") + pl.col("duration"))
+    return pl.concat([known_by(whole, now), seen], how="diagonal_relaxed")
+
+
+def known_by(repository: pl.DataFrame, now: float) -> pl.DataFrame:
+    """Remove what a repository holds from after `now` (s): later rows, and ends and durations not reached yet."""
+    over = pl.col("end") > now
+    ran = pl.min_horizontal("executed", (pl.col("executed") - (pl.col("end") - now)).clip(0))
+    return repository.filter(pl.col("submit") <= now).with_columns(
+        pl.when(~over.fill_null(False)).then(pl.col("end", "duration")),
+        executed=pl.when(over).then(ran).otherwise("executed"),
+    )
 
 
 def before(simulation, history: pl.DataFrame | None) -> pl.DataFrame | None:
@@ -68,10 +78,3 @@ def before(simulation, history: pl.DataFrame | None) -> pl.DataFrame | None:
             f"jobs are forecast. Drop them: history.filter(pl.col('gpus') <= {room:g})."
         )
     return history.with_columns(job_id=pl.lit("before-") + pl.col("job_id"))
-
-
-def _known(trace: pl.DataFrame, executed, end, done) -> pl.DataFrame:
-    """Columns known at submission, with what has been seen since."""
-    gone, end = pl.Series(done), pl.Series(end)
-    seen = {"end": pl.when(gone).then(end), "duration": pl.when(gone).then(trace["duration"])}
-    return known(trace).with_columns(executed=pl.Series(executed), **seen)
