@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import statistics
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -13,19 +14,15 @@ from gpuschedlab.sim.scenario import scenario_of
 
 
 class Objective(NamedTuple):
-    """What is tuned: `label`, `unit`, whether `higher` values are better, and the `context` that it depends on (`CONTEXT`)."""
+    """What is tuned: whether `higher` values are better, and the `context` that it depends on (`CONTEXT`)."""
 
-    label: str
-    unit: str
     higher: bool
-    context: tuple[str, ...] = ("pressure",)
+    context: tuple[str, ...]
 
 
-OBJECTIVES = {
-    "jct": Objective("average JCT still to come", "s", False),
-    "fair": Objective("share of jobs with rho <= 1", "", True, ("pressure", "level")),
-}
-"""Objectives: the mean of end - max(submit, now) over all jobs, and the share of jobs whose finish-time fairness holds."""
+OBJECTIVES = {"jct": Objective(False, ("pressure",)), "fair": Objective(True, ("pressure", "level"))}
+"""Objectives: the mean of end - max(submit, now) over all jobs (s), and the share of jobs whose finish-time fairness rho is at
+most 1."""
 
 CONTEXT = {
     "pressure": lambda reference: np.log1p(reference.metrics.get("queueing", 0.0) / 60.0),
@@ -100,9 +97,8 @@ class Probe:
         self.shift = trace["shift"].to_numpy() if "shift" in trace.columns else 0.0
         left = (self.weight * start.jobs["gpus"] * (start.jobs["work"] - start.jobs["progress"])).sum()
         last = max(self.now, start.jobs["submit"].max(initial=0.0))
-        self.until = (
-            last + left / max(NOTHING, start.capacity) + 86_400.0
-        )  # a day after all GPUs could have done the work
+        # A day after all GPUs could have done the work.
+        self.until = last + left / max(NOTHING, start.capacity) + 86_400.0
 
     def __call__(self, policy) -> Measurement:
         """Measure one configuration.
@@ -114,11 +110,9 @@ class Probe:
         """
         self.measured += 1
         simulation = self.base
-        try:
+        with contextlib.suppress(ClusterError, PolicyError):  # it stands where it stood, before the end
             simulation = self.base.under(policy)
             simulation.advance(self.until, most=self.most)
-        except (ClusterError, PolicyError):
-            pass  # it stands where it stood, before the end
         after = simulation.snapshot()
         if self.most == MOST and after.now >= self.until:
             self.most = min(MOST - 1, LEAST + EVENTS * after.logged)

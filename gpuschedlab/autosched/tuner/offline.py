@@ -38,10 +38,10 @@ def gather(
 ) -> pl.DataFrame:  # fmt: skip
     """Measure configurations at instants of the past, each on the jobs that were there and those that then came.
 
-    The last `days` of the trace are played under the space's policy; instants are spread over the more loaded half
-    of them, and arrivals are multiplied where jobs ask for less than all GPUs (`busier`), so that their service usage is
-    comparable and there is something to learn; one in `CALM` stays as it was. At each the policy itself is the reference, and
-    `configurations` points of a Latin hypercube are measured.
+    The last `days` of the trace are played under the space's policy; instants are spread over the more loaded half of them,
+    and arrivals are multiplied where jobs ask for less than all GPUs (`busier`), so that there is something to learn; one in
+    `CALM` stays as it was. At each the policy itself is the reference, and `configurations` points of a Latin hypercube are
+    measured.
 
     Parameters
     ----------

@@ -23,12 +23,12 @@ class Sampler:
     """
 
     def __init__(self, levels, rng=0, start=None):
-        self.levels, self.rng = np.array(levels, int), np.random.default_rng(rng)
-        self.number, self.steps = self.levels == 0, np.maximum(self.levels - 1, 1)  # steps from value to value
-        self.start = np.full(len(self.levels), 0.5) if start is None else np.array(start, float)
-        if self.start.shape != (len(self.levels),) or not len(self.levels):
+        self.k, self.rng = len(levels), np.random.default_rng(rng)
+        self.values = {i: np.arange(n) / max(1, n - 1) for i, n in enumerate(levels) if n}
+        self.start = np.full(self.k, 0.5) if start is None else np.array(start, float)
+        if self.start.shape != (self.k,) or not self.k:
             raise EstimatorError(
-                f"{type(self).__name__}: found a start of shape {self.start.shape} in {len(self.levels)} dimensions; "
+                f"{type(self).__name__}: found a start of shape {self.start.shape} in {self.k} dimensions; "
                 "expected one coordinate for each, and at least one."
             )
 
@@ -57,10 +57,11 @@ class LatinHypercube(Sampler):
     def ask(self) -> np.ndarray:
         """Coordinates (k,) to try next."""
         if not self.left:
-            cells = np.stack([self.rng.permutation(self.size) for _ in self.levels], axis=1)
+            cells = np.stack([self.rng.permutation(self.size) for _ in range(self.k)], axis=1)
             points = (cells + self.rng.random(cells.shape)) / self.size
-            values = np.minimum(np.floor(points * self.levels), self.levels - 1) / self.steps
-            self.left = list(np.where(self.number, points, values))
+            for i, values in self.values.items():
+                points[:, i] = values.take((points[:, i] * len(values)).astype(int), mode="clip")
+            self.left = list(points)
         return self.left.pop(0)
 
 
@@ -80,23 +81,19 @@ class Tpe(Sampler):
         self.optuna.logging.set_verbosity(self.optuna.logging.WARNING)
         sampler = self.optuna.samplers.TPESampler(seed=int(self.rng.integers(2**31)))
         self.study = self.optuna.create_study(direction="maximize", sampler=sampler)
-        spread = self.optuna.distributions
-        self.axes = {
-            str(i): spread.CategoricalDistribution(range(n)) if n else spread.FloatDistribution(0.0, 1.0)
-            for i, n in enumerate(self.levels)
-        }
+        kinds = self.optuna.distributions
+        self.axes = {str(i): kinds.FloatDistribution(0.0, 1.0) for i in range(self.k)}
+        self.axes |= {str(i): kinds.CategoricalDistribution(values.tolist()) for i, values in self.values.items()}
 
     def ask(self) -> np.ndarray:
         """Coordinates (k,) to try next."""
         params = self.study.ask(self.axes).params
-        return np.array([params[name] for name in self.axes]) / self.steps
+        return np.array([params[name] for name in self.axes])
 
     def tell(self, u, reward: float) -> None:
         """Learn the reward at coordinates (k,) in the box."""
-        found = [float(x) if n == 0 else round(x * (n - 1)) for x, n in zip(u, self.levels.tolist(), strict=True)]
-        params = dict(zip(self.axes, found, strict=True))
-        trial = self.optuna.trial.create_trial(params=params, distributions=self.axes, value=float(reward))
-        self.study.add_trial(trial)
+        known = {"params": dict(zip(self.axes, map(float, u), strict=True)), "distributions": self.axes}
+        self.study.add_trial(self.optuna.trial.create_trial(**known, value=float(reward)))
 
 
 class BlueFin(Sampler):
@@ -149,10 +146,10 @@ class BlueFin(Sampler):
                 "expected 1 or 2, 'rmsprop' or 'sgd', eta and delta above 0, decay from 0."
             )
         self.feedback, self.eta, self.delta, self.optimizer, self.decay = feedback, eta, delta, optimizer, decay
-        self.centre, self.square = self.start.copy(), np.zeros(len(self.levels))
-        self.logits = {int(i): np.zeros(self.levels[i]) for i in np.flatnonzero(~self.number)}
-        for i, logits in self.logits.items():
-            logits[round(self.start[i] * (len(logits) - 1))] = math.log(2.0 * self.steps[i])
+        self.centre, self.square = self.start.copy(), np.zeros(self.k)
+        self.logits = {i: np.zeros(len(values)) for i, values in self.values.items()}
+        for i, values in self.values.items():
+            self.logits[i][np.abs(values - self.start[i]).argmin()] = math.log(2.0 * max(1, len(values) - 1))
         self.mean, self.rewards, self.moves, self.radius = 0.0, 0, 0, delta
         self.plan: list[tuple] = []  # points still to ask, each with its direction
         self.side, self.tried = None, []  # direction of the point asked last; what was tried since the last move
@@ -161,7 +158,8 @@ class BlueFin(Sampler):
         """Coordinates (k,) to try next."""
         if not self.plan:
             self._move()
-            side = np.where(self.number, self.rng.standard_normal(len(self.levels)), 0.0)
+            side = self.rng.standard_normal(self.k)
+            side[list(self.values)] = 0.0
             side /= max(np.linalg.norm(side), 1e-12)
             self.plan = [(self._point(s), s) for s in (side, -side)[: self.feedback]]
         point, self.side = self.plan.pop(0)
@@ -178,7 +176,7 @@ class BlueFin(Sampler):
         """Coordinates (k,) on one side of the centre, categories drawn by their weights."""
         point = np.clip(self.centre + self.radius * side, 0.0, 1.0)
         for i, logits in self.logits.items():
-            point[i] = self.rng.choice(len(logits), p=softmax(logits)) / self.steps[i]
+            point[i] = self.rng.choice(self.values[i], p=softmax(logits))
         return point
 
     def _move(self) -> None:
@@ -187,7 +185,7 @@ class BlueFin(Sampler):
         if not tried:
             return
         base = 0.0 if len(tried) == self.feedback else self.mean
-        slope = sum((reward - base) * side for _, side, reward in tried) * max(1, self.number.sum())
+        slope = sum((reward - base) * side for _, side, reward in tried) * max(1, self.k - len(self.values))
         slope /= len(tried) * self.radius
         self.square = 0.9 * self.square + 0.1 * slope**2
         if self.optimizer == "rmsprop":
@@ -196,7 +194,7 @@ class BlueFin(Sampler):
         spread = max(1e-9, np.std([r for _, _, r in tried] + [self.mean]))
         for point, _, reward in tried:
             for i, logits in self.logits.items():
-                taken = np.eye(len(logits))[round(point[i] * (len(logits) - 1))]
+                taken = np.isclose(self.values[i], point[i])
                 logits += 0.3 * (reward - self.mean) / spread * (taken - softmax(logits))
         self.moves += 1
         self.radius = self.delta * (1 + self.moves) ** (-self.decay / 3)
