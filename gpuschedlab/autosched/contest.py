@@ -34,10 +34,8 @@ class Contest:
         What all but "fixed" start with.
     others : tuple of str
         Tuners besides AutoSched: "default", "fixed" (`best_fixed` on this very trace), or methods of `METHODS`.
-    tuner : Tuner, optional
-        AutoSched's.
-    backend : str
-        Of the causal model.
+    tuner, backend : optional
+        AutoSched's tuner, and the backend of causal models (`train`).
     instants, configurations : int
         Size of the offline phase (`gather`).
 
