@@ -3,6 +3,7 @@
 import time
 from dataclasses import dataclass
 from typing import NamedTuple
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -236,7 +237,8 @@ def test_rejection_spares_what_is_predicted_to_be_bad(space):
     for t in found.trials:
         if t.round > 0 and t.fate != "known":
             assert (t.fate == "rejected") == (t.predicted <= 0.95 * best)
-        best = max(best, t.best)
+        best = np.fmax(best, t.reward)
+        assert t.best == best
     assert (
         0
         < sum(t.fate == "rejected" for t in found.trials)
@@ -245,6 +247,23 @@ def test_rejection_spares_what_is_predicted_to_be_bad(space):
     everything, _ = search(space, Omniscient(space), sampler="random", reject=False, scope=False)
     assert found.best.reward == pytest.approx(everything.best.reward, rel=0.05)
     assert everything.measured > 2 * found.measured
+
+
+class Listed(Sampler):
+    """Asks for two points that are worth 51.5 and 54 s, where the goal is worth 50 s."""
+
+    def ask(self):
+        self.left = getattr(self, "left", [[0.2, 0.0, 0.115, 0.5], [0.2, 0.0, 0.14, 0.5]])
+        return np.array(self.left.pop(0))
+
+
+@pytest.mark.parametrize(("gamma", "fates"), [(0.99, 2), (0.95, 1), (0.9, 0)])
+def test_what_is_predicted_to_come_near_the_best_is_measured(space, monkeypatch, gamma, fates):
+    """Step 3: gamma relaxes it; 50 / 51.5 is 0.97, 50 / 54 is 0.93."""
+    monkeypatch.setitem(SAMPLERS, "listed", Listed)
+    given = {"sampler": "listed", "hints": [space.decode([0.2, 0.0, 0.1, 0.5])], "epsilon": 1.0, "scope": False}
+    found, _ = search(space, Omniscient(space), iterations=2, gamma=gamma, **given)
+    assert [t.fate for t in found.trials[3:]] == [*["measured"] * (2 - fates), *["rejected"] * fates]
 
 
 def test_exploration_ignores_rejection_as_often_as_epsilon_says(space):
@@ -283,6 +302,16 @@ def test_the_model_is_told_what_was_measured(space):
     assert model.rows == found.samples.rows(named=True)
 
 
+def test_predictions_are_those_at_the_instants_context(space):
+    """Steps 3 and 6, and the rounds that are spread: every job waits 10 s under the reference."""
+    model = Omniscient(space)
+    model.predict = Mock(wraps=model.predict)
+    search(space, model, iterations=8, spread=0.5)
+    given = np.vstack([call.args[0] for call in model.predict.call_args_list])
+    assert len(given) > 256
+    assert set(given[:, len(space) :].ravel()) == {np.log1p(10 / 60)}
+
+
 def test_scope_fixes_the_axes_that_cannot_gain(space):
     """Step 6: priority and threshold do not matter, so they are fixed at once and never move again."""
     found, _ = search(space, Omniscient(space), sampler="random", reject=False)
@@ -294,6 +323,31 @@ def test_scope_fixes_the_axes_that_cannot_gain(space):
         assert set(first.fixed) <= set(t.fixed)
     free, _ = search(space, Omniscient(space), sampler="random", reject=False, scope=False)
     assert len({t.policy.priority for t in free.trials}) == 2
+
+
+def test_scope_fixes_axes_where_the_best_lies(space):
+    """Step 6: not where the reference or what is in force lies; priority and threshold are others in all three."""
+    best = space.decode([0.3, 0.0, 0.3, 0.8])
+    found, _ = search(space, Omniscient(space), sampler="random", hints=[best], epsilon=0.0)
+    assert space.encode(best)[[1, 3]].tolist() != found.trials[0].u[[1, 3]].tolist()
+    assert len(found.trials) > 3
+    for t in found.trials[3:]:
+        assert t.u[[1, 3]].tolist() == space.encode(best)[[1, 3]].tolist()
+
+
+class Tilted(Omniscient):
+    """A model that may err by a factor of e, and predicts a gain of 0.1 % along an axis that does not matter."""
+
+    def predict(self, u):
+        mean = super().predict(u).mean + 0.001 * np.atleast_2d(u)[:, 3]
+        return Seen(mean, mean + 1)
+
+
+@pytest.mark.parametrize(("margin", "fixed"), [(0.002, {"priority", "threshold"}), (0.0005, {"priority"})])
+def test_an_axis_that_hardly_matters_is_fixed(space, margin, fixed):
+    """Step 6: what it changes is within the margin, though more than the best may lie there."""
+    found, _ = search(space, Tilted(space), sampler="random", iterations=1, margin=margin, epsilon=0.0)
+    assert set(found.trials[2].fixed) == fixed
 
 
 class Doubtful(Omniscient):
@@ -320,6 +374,40 @@ def test_scope_leaves_free_what_may_exceed_the_best(space):
         found = tuner.tune(Fake(space), space, best, model=model(space))
         held = set(found.trials[-1].fixed) if len(found.trials) > 2 else every
         assert held == fixed
+
+
+class Learning(Omniscient):
+    """A model that is right, and is sure of it from the fourth measurement on."""
+
+    def predict(self, u):
+        mean = super().predict(u).mean
+        return Seen(mean, mean + (len(self.rows) < 4))
+
+
+def test_what_a_model_learns_narrows_the_scope(space):
+    """Step 6 is taken after each measurement: at the goal only what does not matter is fixed at first, then everything."""
+    best = space.decode([0.2, 0.0, 0.1, 0.5])
+    tuner = Tuner(20, sampler="random", spread=0.0, reject=False)
+    found = tuner.tune(Fake(space), space, best, model=Learning(space))
+    assert [sorted(t.fixed) for t in found.trials[2:]] == [
+        ["priority", "threshold"],
+        ["f", "lease_term", "priority", "threshold"],
+    ]
+
+
+class Wavering(Omniscient):
+    """A model that takes an axis for flat, until it has learnt from four measurements."""
+
+    def predict(self, u):
+        mean = super().predict(u).mean + 0.2 * (len(self.rows) >= 4) * np.atleast_2d(u)[:, 3]
+        return Seen(mean, mean + 1)
+
+
+def test_what_is_fixed_stays_fixed(space):
+    """Step 6 adds constraints, and takes none away."""
+    found, _ = search(space, Wavering(space), sampler="random", iterations=10, reject=False)
+    assert found.measured == 12
+    assert {t.fixed for t in found.trials[2:]} == {("priority", "threshold")}
 
 
 def test_as_printed_a_model_that_predicts_too_little_rejects_all(space):
