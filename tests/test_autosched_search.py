@@ -95,6 +95,64 @@ def test_bluefin_climbs_at_the_published_rate(options, rate):
     assert late < 0.25 * np.mean(climb("random", 2000, 0))
 
 
+@pytest.mark.parametrize("optimizer", ["sgd", "rmsprop"])
+@pytest.mark.parametrize("feedback", [1, 2])
+@pytest.mark.parametrize("every", [1, 3], ids=["all", "every third rejected"])
+def test_bluefin_moves_by_the_published_rule(feedback, optimizer, every):
+    """SelfTune, algorithm 1, written out: two numbers and a category, rewards linear in the numbers, far from the walls."""
+    numbers, eta, delta, decay = [0, 2], 0.01, 0.1, 0.5
+    start = np.array([0.4, 0.5, 0.6])
+    options = {"eta": eta, "delta": delta, "decay": decay, "feedback": feedback, "optimizer": optimizer}
+    search, asked, told = BlueFin([0, 3, 0], 5, start, **options), 0, []
+    centre, square, moves = start[numbers], 0.0, 0
+    points = [search.ask()]
+    for _ in range(6):
+        radius, gradients = delta * (1 + moves) ** (-decay / 3), []
+        side = (points[0][numbers] - centre) / radius
+        assert np.linalg.norm(side) == pytest.approx(1)
+        for sign in (1, -1)[:feedback]:
+            assert points[-1][numbers] == pytest.approx(centre + sign * radius * side)
+            asked += 1
+            if every == 1 or asked % every:
+                told.append(float(1 + points[-1][numbers] @ [1.0, -2.0]))
+                search.tell(points[-1], told[-1])
+                gradients.append((told[-1], sign * side))
+            points.append(search.ask())
+        points = points[-1:]
+        if gradients:  # the mean of two one-point estimates is the two-point estimate: k = 2
+            base = 0 if len(gradients) == feedback else np.mean(told)
+            slope = np.mean([2 / radius * (r - base) * u for r, u in gradients], axis=0)
+            square = 0.9 * square + 0.1 * slope**2
+            step = slope if optimizer == "sgd" else slope / np.sqrt(square / (1 - 0.9 ** (moves + 1)))
+            centre = centre + eta * (1 + moves) ** -decay * step
+            moves += 1
+        assert search.centre[numbers] == pytest.approx(centre, abs=1e-6)
+        assert search.centre[1] == 0.5
+
+
+def test_bluefin_stays_in_the_box_itself():
+    """What is best lies on the wall: the centre comes back as soon as that changes."""
+    search = BlueFin([0], rng=0)
+    for i in range(400):
+        u = search.ask()
+        search.tell(u, float(u[0]) if i < 300 else -float(u[0]))
+    assert search.centre[0] < 0.8
+
+
+def test_bluefin_favours_the_category_that_is_rewarded():
+    """The start's value is drawn twice as often as all others together, until another is rewarded."""
+    drawn = {}
+    for best in (None, 0.25):
+        search = BlueFin([0, 5], rng=0, start=[0.5, 1.0])
+        for _ in range(900):
+            u = search.ask()
+            drawn.setdefault(best, []).append(u[1])
+            if best is not None:
+                search.tell(u, float(u[1] == best))
+    assert np.mean(np.array(drawn[None]) == 1.0) == pytest.approx(2 / 3, abs=0.05)
+    assert np.mean(np.array(drawn[0.25][-100:]) == 0.25) > 0.8
+
+
 @pytest.mark.parametrize("name", sorted(SAMPLERS))
 def test_samplers_stay_in_the_box_and_repeat(name):
     first, again = (climb(name, 30, 3) for _ in range(2))
