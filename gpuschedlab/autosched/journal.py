@@ -43,13 +43,7 @@ class Journal:
                 part.write_text("".join(json.dumps(row) + "\n" for row in ({"identity": self.identity}, *self.records)))
 
     def append(self, decision) -> None:
-        """Keep a decision; it is on disk when this returns.
-
-        Raises
-        ------
-        RunError
-            It cannot be written, or is not later than the last one that is kept.
-        """
+        """Keep a decision; it is on disk when this returns. RunError if it is no later than the last one that is kept."""
         record = json.loads(json.dumps(decision.record()))
         if self.records and record["now"] <= self.records[-1]["now"]:
             raise RunError(

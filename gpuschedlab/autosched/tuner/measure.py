@@ -45,11 +45,8 @@ WATCHED = {
 FLOOR = {"queueing": 60.0, "overhead": 5.0, "preemptions": 0.05, "interference": 0.02, "backlog": 0.02}
 """Differences below these (0.01 in other metrics) are noise: they keep logarithms of ratios finite and calm near 0."""
 
-SMALL = 1e-3
-"""An objective counts as at least this, in its unit, where something is divided by it."""
-
-NOTHING = 0.01
-"""GPUs that a cluster counts as at least, where something is divided by them."""
+SMALL, NOTHING = 1e-3, 0.01
+"""An objective (in its unit) and the GPUs of a cluster count as at least these where something is divided by them."""
 
 EVENTS, LEAST, MOST = 10, 10_000, 1_000_000
 """A measurement is given up at so many times the log rows of the first, but at least `LEAST`; the first itself at `MOST`."""
@@ -104,9 +101,8 @@ class Probe:
         """Measure one configuration.
 
         Jobs that have not ended a day after all GPUs could have done the work count as if they then ran on alone. A
-        configuration that the cluster cannot run, such as a profiler of more nodes than there are, or that suspends jobs
-        so much more often than the first one measured that it is not worth simulating (`EVENTS`), is given up: from
-        there on, jobs count as if they waited until then.
+        configuration that the cluster cannot run, such as a profiler of more nodes than there are, or that suspends jobs far
+        more often than the first one measured (`EVENTS`), is given up: from there on, jobs count as if they waited until then.
         """
         self.measured += 1
         simulation = self.base
@@ -185,13 +181,7 @@ def check_goal(policy) -> None:
 
 
 def reward(objective: str, value: float, reference: float) -> float:
-    """How much better than the reference: its ratio, above 1 for better, whichever way the objective points.
-
-    Examples
-    --------
-    >>> reward("jct", 50.0, 100.0), reward("fair", 0.9, 0.6)
-    (2.0, 1.5)
-    """
+    """How much better than the reference: their ratio, above 1 for better, whichever way the objective points."""
     better, worse = (value, reference) if OBJECTIVES[objective].higher else (reference, value)
     return max(better, SMALL) / max(worse, SMALL)
 

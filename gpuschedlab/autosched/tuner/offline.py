@@ -19,10 +19,9 @@ from gpuschedlab.sim import Simulation
 from gpuschedlab.sim.scenario import scenario_of
 
 DAY = 86_400.0
-TIMES = 10.0
-"""Most often that an arrival of a calm segment comes, on average."""
-CALM = 3
-"""One in so many instants stays as it was, however calm: there, too, a model must predict the effect of knobs."""
+TIMES, CALM = 10.0, 3
+"""Most often that an arrival of a calm segment comes, on average; but one in `CALM` instants stays as it was, however calm:
+there, too, a model must predict the effect of knobs."""
 
 
 def layers_of(space: Space) -> Layers:

@@ -27,10 +27,8 @@ class Sampler:
         self.values = {i: np.arange(n) / max(1, n - 1) for i, n in enumerate(levels) if n}
         self.start = np.full(self.k, 0.5) if start is None else np.array(start, float)
         if self.start.shape != (self.k,) or not self.k:
-            raise EstimatorError(
-                f"{type(self).__name__}: found a start of shape {self.start.shape} in {self.k} dimensions; "
-                "expected one coordinate for each, and at least one."
-            )
+            found = f"{type(self).__name__}: found a start of shape {self.start.shape} in {self.k} dimensions"
+            raise EstimatorError(f"{found}; expected one coordinate for each, and at least one.")
 
     def ask(self) -> np.ndarray:
         """Coordinates (k,) to try next."""

@@ -91,18 +91,13 @@ class Space:
     """
 
     def __init__(self, policy, names=None):
-        if isinstance(policy, type) or isinstance(names, str):
-            raise PolicyError(
-                f"Space: found {policy!r}, {names!r}; expected a policy such as Tiresias(), and a list of knobs."
-            )
-        infos = knobs_of(policy)
+        infos, wrong = knobs_of(policy), isinstance(policy, type) or isinstance(names, str)
         self.policy = policy
-        self.names = tuple(n for n in infos if n not in policy.set_aside) if names is None else tuple(names)
-        free = infos.keys() - TAKEN
-        if not self.names or len(set(self.names) & free) < len(self.names):
+        self.names = tuple((n for n in infos if n not in policy.set_aside) if names is None else names)
+        if wrong or not self.names or len({*self.names} & infos.keys() - TAKEN) < len(self.names):
             raise PolicyError(
-                f"{policy.name}: found knobs {list(self.names)} to tune; expected one or more of "
-                f"{', '.join(n for n in infos if n in free)}, each once, and none of {', '.join(sorted(TAKEN))}."
+                f"Space: found {policy!r} with knobs {names} to tune; expected a policy such as Tiresias(), and a list of "
+                f"some of {', '.join(infos)}, each once, and none of {', '.join(sorted(TAKEN))}."
             )
         places = {n: range(infos[n].knob.many) if infos[n].kind == "floats" else (None,) for n in self.names}
         self.axes = tuple(
