@@ -55,6 +55,7 @@ class Contest:
         scenario, policy = scenario_of(scenario, policy, *more, **parts)
         self.space, seed = Space(scenario.fitted(policy)), scenario.seed
         self.samples = gather(scenario.past, self.space, instants=instants, configurations=configurations)
+        past = best_fixed(scenario.past, self.space, rounds=60, searches=1).best.policy
         self.loops, self.simulations = {}, {}
         for name in (*others, "autosched"):
             fixed = best_fixed(scenario, self.space, rounds=60, searches=1).best.policy if name == "fixed" else None
@@ -62,7 +63,12 @@ class Contest:
             if name in METHODS:
                 causal = METHODS[name].causal  # each learns on its own
                 model = train(self.samples, self.space, backend=backend, rng=seed) if causal else None
-                given = {"model": model, "tuner": tuner if name == "autosched" else None, "seed": seed}
+                given = {
+                    "model": model,
+                    "tuner": tuner if name == "autosched" else None,
+                    "hints": (past,),
+                    "seed": seed,
+                }
                 self.loops[name] = attach(name, simulation, history=scenario.history, **given)
         self.loop = self.loops["autosched"]
         self.model, self.decisions = self.loop.model, self.loop.decisions

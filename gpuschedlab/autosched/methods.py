@@ -38,6 +38,8 @@ class Method:
     causal, aggregate, hinted : bool
         Whether it has the causal tuner, the trace aggregator, and hints such as history's best.
     tuner : Tuner
+    options : dict
+        Of the `Controller`, where they are not its defaults.
     """
 
     doc: str
@@ -46,31 +48,29 @@ class Method:
     aggregate: bool = False
     hinted: bool = True
     tuner: Tuner = field(default_factory=Tuner)
+    options: dict = field(default_factory=dict)
 
 
 METHODS = {
     "autosched": Method("AutoSched, whole", "generated", True, True),
-    "thesis": Method("AutoSched with algorithm 3 as printed", "generated", True, True, False, Tuner.thesis()),
+    "thesis": Method(
+        "AutoSched with algorithm 3 and the threshold as printed", "generated", True, True, False, Tuner.thesis(),
+        {"threshold": 1.1, "futures": 0},
+    ),
     "no-causal": Method("AutoSched without causal tuner", "generated", False, True),
     "no-aggregator": Method("AutoSched without trace aggregator", "generated", True, False),
     "no-controller": Method("AutoSched without search controller (neither)", "generated", False, False),
     "no-future": Method("AutoSched without generated arrivals", "existing", True, True),
-    "selftune": Method("BlueFin on the last hour's history", "past", hinted=False, tuner=Tuner.thesis()),
-    "optimal": Method("the same search on the true future", "true", True, True),
-}
+    "selftune": Method("BlueFin on the last hour's history", "past", hinted=False, tuner=Tuner.thesis(), options={"futures": 0}),
+    "optimal": Method("the same search on the true future", "true", True, True, options={"futures": 0}),
+}  # fmt: skip
 """Tuners by name; "default" (never tuned), "history" and "fixed" (`best_fixed`) need no controller."""
 
 
 class Generated:
-    """The generation engine in the loop: observes, retrains daily, forecasts.
+    """The generation engine in the loop: observes (a history on the same clock comes first), retrains daily, forecasts.
 
-    Parameters
-    ----------
-    engine : GenerationEngine
-    history : polars.DataFrame, optional
-        Jobs before the trace, on the same clock.
-    arrivals : bool
-        Whether future arrivals are part of the forecast.
+    Without `arrivals` the forecast holds the jobs in the system alone.
     """
 
     def __init__(self, engine: GenerationEngine, history: pl.DataFrame | None = None, *, arrivals: bool = True):
@@ -92,48 +92,33 @@ class Generated:
         return repository
 
 
-def _true(simulation, rng, rank=0, *, horizon: float) -> Forecast:
-    return true_forecast(simulation, horizon)
-
-
-def _past(simulation, rng, rank=0, *, history) -> Forecast:
+def _known(simulation, rng, rank=0, *, future: str, horizon: float, history) -> Forecast:
+    """Forecast that nothing is drawn for: what truly happens, or the last hour once more."""
+    if future == "true":
+        return true_forecast(simulation, horizon)
     return past_forecast(simulation, observe(simulation, history), HOUR)
 
 
 def foreseer(future: str, *, history=None, horizon=HORIZON, similarity="manhattan", predictor="xgboost", seed=0):
-    """Function `(simulation, rng) -> Forecast` of one kind of future (see `Method.future` and `attach`)."""
-    if future == "true":
-        return partial(_true, horizon=horizon)
-    if future == "past":
-        return partial(_past, history=history)
+    """Function `(simulation, rng, rank) -> Forecast` of one kind of future (see `Method.future` and `attach`)."""
+    if future in ("true", "past"):
+        return partial(_known, future=future, horizon=horizon, history=history)
     generator = GlobalGenerator(metric=similarity, horizon=horizon)
     engine = GenerationEngine(generator, RangePredictor(model=predictor, rng=seed))
     return Generated(engine, history, arrivals=future == "generated")
 
 
 def attach(
-    method: str,
-    simulation: Simulation,
-    *,
-    history: pl.DataFrame | None = None,
-    model=None,
-    space: Space | None = None,
-    tuner: Tuner | None = None,
-    aggregator: Aggregator | None = None,
-    hints=(),
-    horizon: float = HORIZON,
-    similarity: str = "manhattan",
-    predictor: str = "xgboost",
-    seed: int = 0,
-    **options,
-) -> Controller:
+    method: str, simulation: Simulation, *, history: pl.DataFrame | None = None, model=None, space: Space | None = None,
+    tuner: Tuner | None = None, aggregator: Aggregator | None = None, hints=(), horizon: float = HORIZON,
+    similarity: str = "manhattan", predictor: str = "xgboost", seed: int = 0, **options,
+) -> Controller:  # fmt: skip
     """Put a tuner around a simulation at its beginning.
 
     Parameters
     ----------
     method : str
         One of `METHODS`.
-    simulation : Simulation
     history : polars.DataFrame, optional
         Jobs before the trace, on the same clock (submission before 0).
     model : CausalModel, optional
@@ -176,28 +161,20 @@ def attach(
         )
     aggregator = Aggregator(room=_room(simulation)) if aggregator is None else aggregator
     generated = {"similarity": similarity, "predictor": predictor, "horizon": horizon, "seed": seed}
-    return Controller(
-        simulation,
-        foreseer(how.future, history=before(simulation, history), **generated),
-        space,
-        tuner or how.tuner,
-        model=model if how.causal else None,
-        aggregator=aggregator if how.aggregate else None,
-        hints=hints if how.hinted else (),
-        rng=seed,
-        **({} if how.future in ("generated", "existing") else {"futures": 0}) | options,
-    )
+    forecaster = foreseer(how.future, history=before(simulation, history), **generated)
+    given = {"model": model if how.causal else None, "aggregator": aggregator if how.aggregate else None, "rng": seed}
+    given |= {"hints": hints if how.hinted else ()} | how.options
+    return Controller(simulation, forecaster, space, tuner or how.tuner, **given | options)
 
 
 def _room(simulation) -> float:
-    """Most GPUs of a group of jobs: a sixteenth of the cluster, at least a node, so that groups find their place.
+    """Most GPUs of a group of jobs: a sixteenth of the cluster, so that groups find their place, at least a node.
 
     A node where jobs share GPUs or are profiled on a part of the cluster: there a larger group would find no partner.
     """
-    cluster, policy = simulation.cluster, simulation.policy
-    node = float(cluster.node_gpus.max())
+    node, policy = float(simulation.cluster.node_gpus.max()), simulation.policy
     within = getattr(policy, "sharing", False) or getattr(policy, "profiler_nodes", 0)
-    return node if within else max(node, cluster.total_gpus / 16)
+    return node if within else max(node, simulation.cluster.total_gpus / 16)
 
 
 def best_fixed(scenario, space: Space, *more, rounds: int = 200, searches: int = 3, rng=None, **parts) -> Tuning:

@@ -22,24 +22,17 @@ NEAR = 0.15
 
 @dataclass(frozen=True)
 class Trial:
-    """One round of algorithm 3.
+    """One round of algorithm 3, up to 0 those measured at the start: the reference, the configuration in force, hints.
 
     Parameters
     ----------
-    round : int
-        t; rounds up to 0 are those measured at the start: the reference, and the configuration in force.
     asked, u : (k,) array
         Coordinates as sampled, and as projected.
-    policy : Policy
     fate : {"measured", "rejected", "known"}
         "known": projection led to a configuration that was measured before.
-    predicted : float
-        Reward that the causal model predicted, before it was measured; nan without a model.
-    reward : float
-        Measured, as a ratio to the reference (above 1: better); nan where rejected.
-    measurement : Measurement or None
-    best : float
-        Best reward so far.
+    predicted, reward, best : float
+        Reward that the causal model predicted (nan without one), the measured one (nan where rejected), and the best so far: ratios
+        to the reference, above 1 for better.
     fixed : tuple of str
         Axes that the scope holds from now on.
     """
@@ -176,12 +169,19 @@ class Tuner(Knobbed):
         """Algorithm 3 as printed: 40 rounds at every instant, all BlueFin's from the configuration in force."""
         return cls(**{"iterations": 40, "check": 40, "spread": 0.0, "doubt": False} | options)
 
-    def tune(self, probe: Probe, space: Space, current, *, hints=(), model=None, rng=0) -> Tuning:
-        """Run the whole search.
+    def tune(self, *given, **options) -> Tuning:
+        """Run the whole search; arguments as for `steps`."""
+        *_, last = self.steps(*given, **options)
+        return last
+
+    def steps(
+        self, probe: Probe, space: Space, current, *, hints=(), model=None, rng=0, wide: bool = True
+    ) -> Iterator[Tuning]:
+        """Yield the search after each round, the same object, one trial longer.
 
         Parameters
         ----------
-        probe : Probe
+        probe : Probe or Probes
             Measures configurations.
         space : Space
             Its policy is the reference.
@@ -192,14 +192,10 @@ class Tuner(Knobbed):
         model : CausalModel, optional
             Without it nothing is predicted, rejected or fixed.
         rng : int or numpy.random.Generator
+        wide : bool
+            Whether it is a wide search, or a check.
         """
-        *_, last = self.steps(probe, space, current, hints=hints, model=model, rng=rng)
-        return last
-
-    def steps(self, probe, space, current, *, hints=(), model=None, rng=0, wide=True) -> Iterator[Tuning]:
-        """Yield the search after each round, the same object, one trial longer; if not `wide`, that of a check."""
-        search = _Search(self, probe, space, model, np.random.default_rng(rng))
-        begin = time.perf_counter()
+        search, begin = _Search(self, probe, space, model, np.random.default_rng(rng)), time.perf_counter()
         for _ in search.rounds(current, list(hints), self.iterations if wide else self.check):
             search.found.seconds += time.perf_counter() - begin
             yield search.found
@@ -211,10 +207,8 @@ class _Search:
 
     def __init__(self, tuner: Tuner, probe: Probe, space: Space, model, rng):
         self.tuner, self.probe, self.space, self.model, self.rng = tuner, probe, space, model, rng
-        self.found = Tuning(space, probe.objective)
-        self.known: dict[object, Trial] = {}
-        self.fixed: dict[int, float] = {}
-        self.sampler = None
+        self.found, self.names = Tuning(space, probe.objective), [axis.name for axis in space.axes]
+        self.known, self.fixed, self.sampler = {}, {}, None
 
     def rounds(self, current, hints, iterations: int) -> Iterator[None]:
         """Measure the reference, what is in force and the hints; then go through the rounds: spread, then sampled."""
@@ -272,14 +266,14 @@ class _Search:
         best = np.nanmax([worth, self.found.best.reward if self.found.trials else worth])
         trial = Trial(t, np.asarray(asked), u, policy, fate, predicted, worth, made, float(best))
         self.found.trials.append(trial)
-        if fate == "measured":
-            self.known[policy] = trial
-            self._update(trial)
         if self.sampler is not None and made is not None:
             self.sampler.tell(u, worth)
-        if self.sampler is not None and fate == "measured":
+        if fate == "measured":
+            self.known[policy] = trial
+            if self.model is not None:
+                self.model.update(sample(u, self.names, made, self.found.trials[0].measurement, self.probe.objective))
             self._narrow()
-        self.found.trials[-1] = replace(trial, fixed=tuple(self.space.axes[i].name for i in sorted(self.fixed)))
+        self.found.trials[-1] = replace(trial, fixed=tuple(self.names[i] for i in sorted(self.fixed)))
 
     def _bar(self) -> float:
         """Reward of the best; with `doubt`, its predicted reward if that is less."""
@@ -288,9 +282,8 @@ class _Search:
 
     def _predict(self, u) -> float:
         """Reward that the model predicts; nan without one, and before the reference is measured."""
-        if self.model is None or not self.found.trials:
-            return np.nan
-        return float(np.exp(self.model.predict(self._given(u)).mean[0]))
+        known = self.model is not None and self.found.trials
+        return float(np.exp(self.model.predict(self._given(u)).mean[0])) if known else np.nan
 
     def _given(self, u) -> np.ndarray:
         """Coordinates (n, k), or (k,) of one, and the context in the model's order: (n, k + c)."""
@@ -298,17 +291,10 @@ class _Search:
         u, context = np.atleast_2d(u), list(context.values())
         return np.hstack([u, np.tile(context, (len(u), 1))])
 
-    def _update(self, trial: Trial) -> None:
-        """Update the model with a measured trial."""
-        if self.model is not None:
-            names = [a.name for a in self.space.axes]
-            first = self.found.trials[0].measurement
-            self.model.update(sample(trial.u, names, trial.measurement, first, self.probe.objective))
-
     def _narrow(self) -> None:
         """What-if analysis: fix the axes along which nothing better than the best is predicted."""
-        free = {axis.name: i for i, axis in enumerate(self.space.axes) if i not in self.fixed}
-        if self.model is None or not self.tuner.scope or not free:
+        free = {name: i for i, name in enumerate(self.names) if i not in self.fixed}
+        if self.sampler is None or self.model is None or not self.tuner.scope or not free:
             return
         best = self.found.best
         at = self._given(best.u)[0]
