@@ -16,10 +16,6 @@ APART = DAY / 2
 """Seconds between segments of different rank: what follows them is then mostly other jobs."""
 
 
-def _centred(x):
-    return x - x.mean(axis=-1, keepdims=True)
-
-
 def _cosine(a, b):
     return 1 - (a * b).sum(axis=-1) / np.maximum(np.linalg.norm(a, axis=-1) * np.linalg.norm(b, axis=-1), 1e-12)
 
@@ -28,7 +24,7 @@ DISTANCES = {
     "manhattan": lambda a, b: np.abs(a - b).sum(axis=-1),
     "euclidean": lambda a, b: np.sqrt(((a - b) ** 2).sum(axis=-1)),
     "cosine": _cosine,
-    "pearson": lambda a, b: _cosine(_centred(a), _centred(b)),
+    "pearson": lambda a, b: _cosine(*(x - x.mean(axis=-1, keepdims=True) for x in (a, b))),
 }
 """Distances between segments (n, s) and (s,), as table 6.5 compares them."""
 
@@ -88,14 +84,8 @@ class GlobalGenerator:
     days: float = 28.0
 
     def __post_init__(self):
-        whole = self.segment / self.bucket
-        if (
-            self.metric not in DISTANCES
-            or self.bucket <= 0
-            or whole != int(whole)
-            or self.horizon <= 0
-            or self.terms < 1
-        ):
+        sound = self.bucket > 0 < self.horizon and self.segment % self.bucket == 0 and self.terms >= 1
+        if self.metric not in DISTANCES or not sound:
             raise EstimatorError(
                 f"found {self}; expected a metric of {', '.join(DISTANCES)}, segments of whole buckets, a horizon above 0."
             )
@@ -123,12 +113,12 @@ class GlobalGenerator:
         windows = np.lib.stride_tricks.sliding_window_view(series[:-ahead], size)
         away = DISTANCES[self.metric](windows, series[-size:])
         apart = round(APART / self.bucket)
-        for turn in range(rank + 1):
+        for _ in range(rank + 1):
             best = len(away) - 1 - int(np.argmin(away[::-1]))
-            rest = np.where(np.abs(np.arange(len(away)) - best) <= apart, np.inf, away)
-            if turn == rank or np.isinf(rest).all():
-                return float(edges[best + size])
-            away = rest
+            away = np.where(np.abs(np.arange(len(away)) - best) <= apart, np.inf, away)
+            if np.isinf(away).all():
+                break
+        return float(edges[best + size])
 
     def generate(self, repository: pl.DataFrame, now: float, rank: int = 0) -> pl.DataFrame:
         """Forecast arrivals.
