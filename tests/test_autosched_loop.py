@@ -454,9 +454,8 @@ def test_the_best_of_a_search_and_the_hints_compete_on_other_futures(trace, monk
             return measure
 
         monkeypatch.setattr(controller, "probe", probe)
-        monkeypatch.setattr(
-            controller, "forecaster", lambda s, rng, rank=0: (ranks.append(rank), forecaster(s, rng))[1]
-        )
+        record = lambda s, rng, rank=0, ranks=ranks: ranks.append(rank) or forecaster(s, rng)  # noqa: E731
+        monkeypatch.setattr(controller, "forecaster", record)
         decision = controller.decide()
         assert (decision.policy, decision.gain) == (chosen, pytest.approx(worth[chosen]))
         assert ranks == list(range(FUTURES + 1))

@@ -55,7 +55,7 @@ class Contest:
         scenario, policy = scenario_of(scenario, policy, *more, **parts)
         self.space, seed = Space(scenario.fitted(policy)), scenario.seed
         self.samples = gather(scenario.past, self.space, instants=instants, configurations=configurations)
-        past = best_fixed(scenario.past, self.space, rounds=60, searches=1).best.policy
+        past = best_fixed(scenario.past, self.space, rounds=60, searches=1).leaders()
         self.loops, self.simulations = {}, {}
         for name in (*others, "autosched"):
             fixed = best_fixed(scenario, self.space, rounds=60, searches=1).best.policy if name == "fixed" else None
@@ -66,7 +66,7 @@ class Contest:
                 given = {
                     "model": model,
                     "tuner": tuner if name == "autosched" else None,
-                    "hints": (past,),
+                    "hints": past,
                     "seed": seed,
                 }
                 self.loops[name] = attach(name, simulation, history=scenario.history, **given)

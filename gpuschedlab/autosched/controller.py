@@ -99,7 +99,7 @@ class Controller:
     model : CausalModel, optional
     aggregator : Aggregator, optional
     hints : iterable of Policy
-        Configurations that are measured at every decision, such as history's best (`best_fixed` on `scenario.past`).
+        Configurations that are measured at every decision, such as history's best: `best_fixed(scenario.past, space).leaders()`.
     futures : int
         Likely futures that the best are measured again on; 0: the forecaster knows but one.
     threshold : float
@@ -203,7 +203,7 @@ class Controller:
                 yield tuning
             settled = self._settle(tuning, rng)
             if wide:
-                hints = tuple(dict.fromkeys((*self.given, *(t.policy for t in tuning.ranking[:KEPT]))))
+                hints = tuple(dict.fromkeys((*self.given, *tuning.leaders(KEPT))))
         policy, gain, reason, again = settled or (simulation.policy, 1.0, "no jobs in the forecast", 0)
         switched, seconds = policy != simulation.policy, time.perf_counter() - begin
         found = (simulation.now, cause, policy, switched, gain, reason, tuning, jobs, forecast.trace.height, seconds)
@@ -222,7 +222,7 @@ class Controller:
         ranks = range(1, 1 + self.futures) if self.futures else (0,)
         again = Probes(self.probe(self.forecaster(self.simulation, rng, rank)) for rank in ranks)
         value = again(policy).value
-        others = dict.fromkeys((*(t.policy for t in tuning.ranking[:FINALISTS]), *self.given))
+        others = dict.fromkeys((*tuning.leaders(FINALISTS), *self.given))
         gains = {other: reward(again.objective, again(other).value, value) for other in others if other != policy}
         best = max(gains, key=gains.get)
         reason += f", measured again {gains[best]:.3f}x; threshold {self.threshold:g}x"

@@ -126,8 +126,8 @@ def attach(
     space, tuner, aggregator : optional
         Instead of the defaults.
     hints : iterable of Policy
-        Configurations that are known to be good, such as history's best (`best_fixed` on `scenario.past`). Methods that are not
-        `hinted` leave them alone.
+        Configurations that are known to be good: `best_fixed(scenario.past, space).leaders()`, history's best. Methods that are
+        not `hinted` leave them alone.
     horizon : float
         Seconds of forecast arrivals.
     similarity, predictor : str

@@ -151,7 +151,7 @@ def measure(data_dir, name: str, load: float | None, policy: str, seed: int, day
     scenario, history = cut.scenario(policy, seed), cut.history
     space = Space(scenario.fitted(ALL[policy]()))
     samples = gather(scenario.replace(trace=cut.lessons), space)
-    past = best_fixed(scenario.replace(trace=cut.lessons), space, searches=1).best.policy
+    past = best_fixed(scenario.replace(trace=cut.lessons), space, searches=1).leaders()
     row = {"trace": name, "load": load or "own", "own_load": round(cut.own, 3), "policy": policy, "seed": seed}
     row |= {"jobs": scenario.trace.height, "left_out": cut.left_out, "learnt_from": history.height}
     objective = space.policy.goal
@@ -162,7 +162,7 @@ def measure(data_dir, name: str, load: float | None, policy: str, seed: int, day
         simulation = scenario.simulation(space.policy)
         model = train(samples, space, rng=seed) if method != "selftune" else None
         begin = time.perf_counter()
-        loop = attach(method, simulation, history=history, model=model, hints=(past,), seed=seed)
+        loop = attach(method, simulation, history=history, model=model, hints=past, seed=seed)
         decisions = loop.run(float(scenario.trace["submit"].max()))
         row[f"{method}_loop_s"] = time.perf_counter() - begin
         row[method] = score(simulation)[objective]

@@ -187,7 +187,7 @@ class _Loops:
             with self.progress.phase("offline phase: measuring on the history", INSTANTS, "instants") as advance:
                 self._samples = gather(self.scenario.past, self.space, **given, progress=advance)
             with self.progress.phase("offline phase: searching the best configuration of the history"):
-                self._hints = (best_fixed(self.scenario.past, self.space, searches=1).best.policy,)
+                self._hints = best_fixed(self.scenario.past, self.space, searches=1).leaders()
         with self.progress.phase(f"learning the causal model from {self._samples.height} measurements"):
             return train(self._samples, self.space, rng=self.scenario.seed)
 

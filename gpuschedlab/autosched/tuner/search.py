@@ -76,6 +76,10 @@ class Tuning:
             raise EstimatorError("Tuning.best: found no measured trial; expected one. There were no jobs to tune on.")
         return self.ranking[0]
 
+    def leaders(self, count: int = 4) -> tuple:
+        """Policies of the best trials, best first."""
+        return tuple(trial.policy for trial in self.ranking[:count])
+
     @property
     def measured(self) -> int:
         """Configurations that were simulated."""
