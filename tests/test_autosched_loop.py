@@ -21,6 +21,7 @@ from gpuschedlab.autosched.tuner.space import Space
 from gpuschedlab.check import small_trace
 from gpuschedlab.errors import EstimatorError, PolicyError, RunError
 from gpuschedlab.knobs import Knob
+from gpuschedlab.metrics import finish_time_fairness
 from gpuschedlab.policies import ALL
 from gpuschedlab.speeds import default_speeds
 
@@ -62,6 +63,34 @@ def test_a_forecast_that_comes_true_is_worth_what_then_happens():
     assert found.metrics["preemptions"] == 0
     sooner = probe_of(simulation)(lab.Sjf())
     assert sooner.value == pytest.approx(np.mean([50, (110 + 20) - 50, (130 + 30) - 50, (100 + 10) - 60]))
+
+
+def test_metrics_by_hand(monkeypatch):
+    """Two alike jobs run as one row, and make way for another from 60 to 80 s; they wait 20 s, restart for 10 s, end at 130 s."""
+    monkeypatch.setattr(lab.Srtf, "watched", tuple(WATCHED))
+    rows = [("long", 0.0, 100.0, 2.0), ("short", 60.0, 20.0, 1.0)]
+    trace = pl.DataFrame(rows, schema=["job_id", "submit", "duration", "jobs"], orient="row").with_columns(gpus=2.0)
+    simulation = lab.Simulation(trace, lab.Cluster.homogeneous(1, 2), lab.Srtf(), delays=lab.Delays(restart=10.0))
+    simulation.advance(50.0)
+    found = probe_of(simulation)(lab.Srtf())
+    assert found.value == pytest.approx((2 * (130 - 50) + (80 - 60)) / 3)
+    expected = {"queueing": 2 * 20 / 3, "preemptions": 2 / 3, "overhead": 2 * 10 / 3, "backlog": 2 * 20 / (2 * 80)}
+    assert found.metrics == pytest.approx(expected | {"utilisation": 1.0, "slowdown": 1.0, "interference": 0.0})
+
+
+def test_a_share_of_jobs_is_weighted_and_counts_each_life_from_its_submission():
+    """FIFO at 170 s: of b, c, d and e two will have been treated fairly; d stands for one job, the others for two."""
+    rows = [("a", 0.0, 90.0, 2.0), ("b", 0.0, 90.0, 2.0), ("c", 10.0, 30.0, 2.0), ("d", 40.0, 30.0, 1.0)]
+    rows.append(("e", 70.0, 200.0, 2.0))
+    trace = pl.DataFrame(rows, schema=["job_id", "submit", "duration", "jobs"], orient="row").with_columns(gpus=2.0)
+    simulation = lab.Simulation(trace, lab.Cluster.homogeneous(1, 2), lab.Fifo())
+    whole = simulation.copy()
+    whole.advance(np.inf)
+    rho = finish_time_fairness(whole.result().jobs)
+    assert (rho <= 1).tolist() == [True, True, False, False, True]
+    simulation.advance(170.0)
+    found = probe_of(simulation, policy=lab.Themis())(lab.Fifo())
+    assert found.value == pytest.approx((2 + 2) / (2 + 2 + 1 + 2))
 
 
 def test_measuring_goes_on_from_the_running_state(trace):
