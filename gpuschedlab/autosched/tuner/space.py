@@ -42,21 +42,16 @@ class Axis:
         return min(max(tidy, low), high)
 
     def coordinate(self, value) -> float:
-        """Coordinate of a value: the inverse of `value`, 0 or 1 outside the range that is searched."""
+        """Coordinate of a knob's value: 0 or 1 outside the range that is searched, 1 where a tuple ends before this place."""
         if self.levels:
             return self.info.knob.choices.index(value) / max(1, self.levels - 1)
+        if self.place is not None:
+            value = value[self.place] if self.place < len(value) else math.inf
         low, high = self.range
         value = min(max(value, low), high)
         if high == low:
             return 0.0
         return math.log(value / low) / math.log(high / low) if self.info.knob.log else (value - low) / (high - low)
-
-    def of(self, policy) -> float:
-        """Coordinate of a policy's value, 1 where its tuple does not reach this place."""
-        value = getattr(policy, self.info.name)
-        if self.place is None:
-            return self.coordinate(value)
-        return self.coordinate(value[self.place]) if self.place < len(value) else 1.0
 
 
 class Space:
@@ -120,7 +115,7 @@ class Space:
 
     def encode(self, policy) -> np.ndarray:
         """Coordinates (k,) of a policy; a place that it does not use lies at 1."""
-        return np.array([axis.of(policy) for axis in self.axes])
+        return np.array([axis.coordinate(getattr(policy, axis.info.name)) for axis in self.axes])
 
     def project(self, u):
         """Nearest policy that constraints allow, and its coordinates (k,)."""
