@@ -362,6 +362,32 @@ def test_one_instant_in_three_is_learnt_from_as_it_was(monkeypatch):
     assert loads == [(8.0, False), (8.0, False), (0.0, True)] * 2 + [(8.0, False)]
 
 
+def test_the_offline_phase_measures_where_most_gpus_were_requested(monkeypatch):
+    """Four days, of which the last two are played; in the second half of these five times as many GPUs are requested."""
+    hours = np.arange(97)
+    calm, busy = (
+        pl.DataFrame({"job_id": [f"{gpus}-{h}" for h in at], "submit": HOUR * at, "gpus": float(gpus)})
+        for gpus, at in ((1, hours), (4, hours[48 + 22 :]))
+    )
+    frame = pl.concat([calm, busy]).sort("submit").with_columns(duration=3660.0)
+    seen, made = [], offline.busier
+    monkeypatch.setattr(offline, "busier", lambda forecast, *rest: (seen.append(forecast), made(forecast, *rest))[1])
+    given = {"configurations": 8, "days": 2.0, "rng": 0}
+    space, cluster = Space(Tiresias(), ["pack_limit"]), Cluster.homogeneous(2, 8)
+    samples = offline.gather(frame, cluster, space, instants=8, horizon=6 * HOUR, **given)
+    instants = [forecast.now / HOUR for forecast in seen]
+    assert instants == sorted(set(instants))
+    assert 22 <= instants[0] < instants[-1] <= 48 - 6
+    assert {int(name.split("-")[1]) >= 48 for forecast in seen for name in forecast.trace["job_id"]} == {True}
+    assert samples["segment"].to_list() == [i for i in range(8) for _ in range(1 + 8)]
+    for _, rows in samples.group_by("segment"):  # the reference, and a Latin hypercube
+        assert sorted((8 * rows["pack_limit"][1:]).cast(int)) == list(range(8))
+    seen.clear()
+    offline.gather(frame, cluster, space, instants=3, horizon=1e9, **given)
+    assert 1 < len({forecast.now for forecast in seen}) <= 3
+    assert max(forecast.now for forecast in seen) <= 24 * HOUR
+
+
 @pytest.fixture(scope="module")
 def shifting():
     """Three days: what lasts a minute on the first lasts three hours on the second, and five minutes on the third."""
