@@ -190,7 +190,7 @@ def test_an_ablation_that_is_stopped_goes_on_and_prints_what_it_has(tmp_path, mo
     assert (second["left"], second["ok"], {row["seeds"] for row in second["rows"]}) == (0, True, {2})
 
 
-@pytest.mark.parametrize("name", ["philly-venus", "8-nodes"])
+@pytest.mark.parametrize("name", ["philly-venus", "6-nodes"])
 def test_cases_that_nothing_was_tuned_on_are_generated(name):
     """Seeds from 1000; the regime changes at the end of the first day; the history comes before."""
     scenario, again = (ablation.scenario_of(None, name, 0) for _ in range(2))

@@ -84,8 +84,9 @@ class Decision:
 class Controller:
     """Plays a trace and tunes its scheduler on the way: widely once a day and at a burst, by a check every hour.
 
-    One rule switches: the best of a search, and the operator's hints, are measured again beside the configuration in force, on
-    other likely futures that are not aggregated; the one that gains most there is put in force if that is above the threshold.
+    Likely futures take turns to be searched on. One rule switches: the best of a search, and the operator's hints, are measured
+    again beside the configuration in force, on all the others, not aggregated; the one that gains most there is put in force if
+    that is above the threshold.
 
     Parameters
     ----------
@@ -101,7 +102,7 @@ class Controller:
     hints : iterable of Policy
         Configurations that are measured at every decision, such as history's best: `best_fixed(scenario.past, space).leaders()`.
     futures : int
-        Likely futures that the best are measured again on; 0: the forecaster knows but one.
+        Other likely futures, that the best are measured again on; 0: the forecaster knows but one.
     threshold : float
         Gain above which the scheduler is switched.
     interval, wide, check : float
@@ -219,7 +220,7 @@ class Controller:
         reason = f"{tuning.measured} configurations measured; the best gain is {gain:.3f}x"
         if gain <= self.threshold:
             return policy, gain, f"{reason}, not above the threshold {self.threshold:g}x", 0
-        ranks = range(1, 1 + self.futures) if self.futures else (0,)
+        ranks = [rank for rank in range(1 + self.futures) if rank != self.turn] or [0]
         again = Probes(self.probe(self.forecaster(self.simulation, rng, rank)) for rank in ranks)
         value = again(policy).value
         others = dict.fromkeys((*tuning.leaders(FINALISTS), *self.given))
@@ -267,9 +268,14 @@ class Controller:
             self.model.renew()
             self.renewed = self.simulation.now
 
+    @property
+    def turn(self) -> int:
+        """Rank of the future that is searched on now: they take turns."""
+        return len(self.decisions) % (1 + self.futures)
+
     def forecast(self, rng):
         """A forecast, aggregated if there is an aggregator, and its number of jobs before aggregation."""
-        found = self.latest = self.forecaster(self.simulation, rng)
+        found = self.latest = self.forecaster(self.simulation, rng, self.turn)
         return (self.aggregator(found) if self.aggregator is not None else found), found.trace.height
 
     def probe(self, forecast) -> Probe:

@@ -75,7 +75,7 @@ class Generated:
 
     def __init__(self, engine: GenerationEngine, history: pl.DataFrame | None = None, *, arrivals: bool = True):
         self.engine, self.history, self.arrivals = engine, history, arrivals
-        self.fitted = -np.inf
+        self.fitted, self.seen = -np.inf, (-np.inf, None)
 
     def __call__(self, simulation, rng, rank: int = 0) -> Forecast:
         """Forecast for the running simulation; of rank 1 and more, another likely one."""
@@ -85,7 +85,9 @@ class Generated:
 
     def learn(self, simulation) -> pl.DataFrame:
         """Observe, and retrain if a day has passed; a resumed loop does so at the instants of the decisions it repeats."""
-        repository = observe(simulation, self.history)
+        if simulation.now > self.seen[0]:
+            self.seen = simulation.now, observe(simulation, self.history)
+        repository = self.seen[1]
         day = np.floor(simulation.now / DAY + 1e-9) * DAY
         if day > self.fitted:
             self.engine, self.fitted = self.engine.refit(repository, day), day

@@ -10,8 +10,8 @@ import polars as pl
 from gpuschedlab.errors import EstimatorError
 
 DAY = 86_400.0
-RECENT = (DAY / 4, DAY)
-"""Seconds back from now of what is taken as it came: futures of rank 1 and 2, which need resemble nothing."""
+RECENT = (DAY / 4, DAY / 2, DAY, 2 * DAY)
+"""Seconds back from now of what is taken as it came: futures of ranks 1 to 4, which need resemble nothing."""
 APART = DAY / 2
 """Seconds between segments of different rank: what follows them is then mostly other jobs."""
 

@@ -104,12 +104,12 @@ class GenerationEngine:
         names = initial.select("job_id", "progress")
         existing = repository.join(names, on="job_id", how="inner", maintain_order="left")
         coming = self.generator.generate(repository, now, rank)
-        lengths = self._lengths(repository, existing, now, rng)
-        existing = existing.with_columns(duration=pl.Series(lengths).clip(existing["progress"] + 1.0)).drop("progress")
-        unknown = coming["duration"].is_null().to_numpy()
-        lengths = coming["duration"].to_numpy().copy()
-        lengths[unknown] = self._lengths(repository, coming.filter(unknown), now, rng)
-        coming = coming.with_columns(duration=pl.Series(lengths))
+        passed, existing, known = existing["progress"], existing.drop("progress"), coming["duration"].to_numpy()
+        asked = pl.concat([existing, coming.filter(pl.col("duration").is_null())])
+        lengths, known = self._lengths(repository, asked, now, rng), known.copy()
+        existing = existing.with_columns(duration=pl.Series(lengths[: existing.height]).clip(passed + 1.0))
+        known[np.isnan(known)] = lengths[existing.height :]
+        coming = coming.with_columns(duration=pl.Series(known))
         return Forecast(now, _as_trace([existing, coming]), initial, existing.height)
 
     def _lengths(self, repository, jobs, now, rng) -> np.ndarray:
