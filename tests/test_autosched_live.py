@@ -46,9 +46,10 @@ def first(stretch):
 
 @pytest.fixture
 def contest(stretch, first, monkeypatch):
-    fixed = SimpleNamespace(best=SimpleNamespace(policy=first.simulations["fixed"].policy))
+    best = SimpleNamespace(policy=first.simulations["fixed"].policy)
+    found = SimpleNamespace(best=best, leaders=lambda: first.loop.given)
     monkeypatch.setattr("gpuschedlab.autosched.contest.gather", lambda *_, **__: first.samples)
-    monkeypatch.setattr("gpuschedlab.autosched.contest.best_fixed", lambda *_, **__: fixed)
+    monkeypatch.setattr("gpuschedlab.autosched.contest.best_fixed", lambda *_, **__: found)
     return make(stretch)
 
 

@@ -413,14 +413,14 @@ def test_searches_are_wide_once_a_day_and_their_best_are_measured_first_in_the_c
 
 
 class Says:
-    """Stands in for a tuner: the configuration in force is worth 1, another one what it says."""
+    """Stands in for a tuner: rewards of the configuration in force, and of another one."""
 
-    def __init__(self, gain):
-        self.gain, self.other = gain, lab.Tiresias(metric="time")
+    def __init__(self, gain, force=1.0):
+        self.gain, self.force, self.other = gain, force, lab.Tiresias(metric="time")
 
     def steps(self, probe, space, current, *, hints=(), model=None, rng=0, wide=True):
         found = Tuning(space, "jct")
-        for policy, worth in ((current, 1.0), (self.other, self.gain)):
+        for policy, worth in ((current, self.force), (self.other, self.gain)):
             made = Measurement(policy, 100.0 / worth, {})
             u = space.encode(policy)
             found.trials.append(Trial(len(found.trials), u, u, policy, "measured", np.nan, worth, made, worth))
@@ -489,10 +489,15 @@ def test_the_best_of_a_search_and_the_hints_compete_on_other_futures(trace, monk
         assert (decision.policy, decision.gain) == (chosen, pytest.approx(worth[chosen]))
         assert ranks == list(range(FUTURES + 1))
         assert decision.hints == (*hints, *ways[:KEPT])
-    ranks.clear()
-    controller.futures = 0  # a true or past forecast: there is but one
-    controller.decide("day")
-    assert ranks == [0, 0]
+    for futures, asked in (
+        (FUTURES, [1, 0, *range(2, FUTURES + 1)]),
+        (0, [0, 0]),
+    ):  # 0: a true or past forecast, there is but one
+        ranks.clear()
+        controller.futures = futures
+        controller.simulation.switch(lab.Tiresias(metric="space"))
+        controller.decide("day")
+        assert ranks == asked
 
 
 def test_several_forecasts_are_measured_by_the_geometric_mean(trace):
@@ -503,6 +508,13 @@ def test_several_forecasts_are_measured_by_the_geometric_mean(trace):
     assert both(policy).value == pytest.approx((one.value * two.value) ** 0.5)
     assert both(policy).metrics == pytest.approx({n: (one.metrics[n] + two.metrics[n]) / 2 for n in one.metrics})
     assert both.measured == 6
+
+
+def test_a_gain_is_over_what_is_in_force(trace, monkeypatch):
+    """Not over the reference: 1.5 is 1.2 times 1.25."""
+    controller = loop(trace, tuner=Says(1.5, 1.25), threshold=1.3)
+    says_again(controller, 9.0, monkeypatch)
+    assert controller.decide().gain == pytest.approx(1.2)
 
 
 def test_a_threshold_out_of_reach_changes_nothing(trace):
