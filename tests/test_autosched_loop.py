@@ -495,7 +495,7 @@ def test_the_best_of_a_search_and_the_hints_compete_on_other_futures(trace, monk
     ):  # 0: a true or past forecast, there is but one
         ranks.clear()
         controller.futures = futures
-        controller.simulation.switch(lab.Tiresias(metric="space"))
+        controller.simulation.switch(lab.Tiresias(queues=1, thresholds=()))
         controller.decide("day")
         assert ranks == asked
 
