@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from gpuschedlab.autosched.causal.graph import CausalGraph, Layers, full_graph, learn_graph
+from gpuschedlab.autosched.causal.graph import CausalGraph, Layers, _directed, _normal_scores, full_graph, learn_graph
 from gpuschedlab.autosched.causal.model import BATCH, CausalModel
 from gpuschedlab.autosched.causal.network import Network
 from gpuschedlab.errors import EstimatorError
@@ -56,6 +56,34 @@ def test_fci_finds_the_edges(curve):
 def test_fci_finds_edges_between_metrics(curve):
     scores = [f1(learn_graph(system(s, curve=curve, chain=True), CHAIN).edges, CHAIN_EDGES) for s in range(6)]
     assert np.mean(scores) >= 0.9
+
+
+def test_effects_that_rise_and_fall_alike_are_found():
+    """As many rows on either side: no rank correlation. The second search asks what the objective is around each value."""
+    samples = system(3).with_columns(m1=8 * (pl.col("k0") - 0.5).abs() + (pl.col("m1") - pl.col("m1").mean()) / 8)
+    samples = samples.with_columns(o=pl.col("m1") + pl.col("m2") / 4)
+    assert ("k0", "m1") in learn_graph(samples, LAYERS).edges
+
+
+def test_an_edge_that_would_close_a_circle_is_turned():
+    """m1 -> m2 -> m3 -> m1, each with a tail (-1) and an arrow (1)."""
+    marks = np.array([[0, -1, 1], [1, 0, -1], [-1, 1, 0]])
+    assert _directed(marks, ["m1", "m2", "m3"], CHAIN, ()) == [("m1", "m2"), ("m3", "m1"), ("m3", "m2")]
+    assert _directed(marks[:2, :2], ["m1", "m2"], CHAIN, [("m2", "m3"), ("m3", "m1")]) == [("m2", "m1")]
+
+
+def test_context_is_a_cause_whatever_the_samples_say():
+    layers = Layers(LAYERS.knobs, LAYERS.metrics, LAYERS.objectives, LAYERS.levels, context=("load",))
+    graph = learn_graph(system(1).with_columns(load=pl.lit(1.0)), layers)
+    assert all("load" in graph.causes(n) for n in ("m1", "m2", "o"))
+
+
+def test_categories_are_ranked_by_the_objective_at_each_of_their_values():
+    samples = pl.DataFrame({"c": [0.0, 0.5, 1.0] * 10, "m": 0.0, "o": [1.0, 3.0, 2.0] * 10})
+    ranked = _normal_scores(samples, Layers(("c",), ("m",), ("o",), {"c": 3}))["c"]
+    plain = _normal_scores(samples, Layers(("c",), ("m",), ("o",)))["c"]
+    assert np.argsort(ranked[:3]).tolist() == [0, 2, 1]
+    assert np.argsort(plain[:3]).tolist() == [0, 1, 2]
 
 
 def test_without_effects_there_are_no_edges():
@@ -236,12 +264,36 @@ def test_updating_equals_learning_at_once():
     whole, parts = exact(samples), exact(samples)
     for conditional in parts.given.values():
         conditional.counts *= 0
+        conditional.shares *= 0
     parts.rows = parts.rows[:0]
     for i in range(80):
         parts.update(samples[i].to_numpy())
     for n in whole.given:
         assert parts.given[n].shares == pytest.approx(whole.given[n].shares)
         assert parts.means(n) == pytest.approx(whole.means(n))
+
+
+def test_the_network_counts_each_new_row_at_once():
+    """Before all is learnt anew: shares are those of all rows."""
+    first, new = small(60), small(40, seed=1)
+    model = CausalModel(SMALL_GRAPH, leaf=1).fit(first)
+    for i in range(new.height):
+        model.update(new[i])
+    rows = pl.concat([first, new]).filter(k=0.0)
+    assert (
+        model.core.given["m"](np.array([[0]]))[0, 1]
+        == pytest.approx(rows["m"].mean())
+        != first.filter(k=0.0)["m"].mean()
+    )
+
+
+def test_newer_rows_weigh_twice_as_much_in_regressions():
+    """100 rows in which the objective is the knob, then 128 in which it is its opposite: (100 - 256) / 356."""
+    layers = Layers(("k",), ("m",), ("o",), direct=(("k", "o"),))
+    rows = pl.DataFrame({"k": [0.0, 1.0] * 64}).with_columns(m=pl.lit(0.0), o="k")
+    model = CausalModel(CausalGraph(layers, layers.direct), backend="boosted").fit(rows[:100])
+    model.update(rows.with_columns(o=-pl.col("k")))
+    assert model.predict(np.ones((1, 1))).mean == pytest.approx([-156 / 356], abs=0.05)
 
 
 def test_of_many_metrics_each_has_fewer_states():

@@ -160,6 +160,25 @@ def test_each_model_learns_and_respects_what_has_run(whole, model):
     assert (ranges >= range_of(5000.0)).all()
 
 
+def test_counts_follow_a_change_that_the_classifier_has_not_seen(shifting):
+    """Trained when all lasted a minute; since then what ended lasted three hours."""
+    repository, now = as_repository(shifting), 2 * DAY - HOUR
+    asked = shifting.filter(pl.col("submit") > now).head(5).with_columns(executed=0.0)
+    found = [
+        RangePredictor("logistic", weight=w).fit(repository, DAY - HOUR).predict_range(repository, asked, now)
+        for w in (0.0, 1.0)
+    ]
+    assert [set(ranges.tolist()) for ranges in found] == [{0}, {4}]
+
+
+def test_durations_know_the_jobs_that_still_run():
+    """Two have ended; two others have run longer than either."""
+    trace = pl.DataFrame({"job_id": list("abcd"), "submit": [0.0, 10.0, 40.0, 60.0], "gpus": 1.0})
+    repository = as_repository(trace.with_columns(duration=pl.Series([10.0, 20.0, 900.0, 900.0])))
+    known = RangePredictor("logistic").fit(repository, 100.0).durations_
+    assert (known.length.tolist(), known.ended.tolist()) == ([10.0, 20.0], [0.25, 0.5])
+
+
 def test_draws_come_from_the_history_of_the_range(whole):
     now = 4 * DAY
     fitted = RangePredictor().fit(whole, now)
@@ -458,6 +477,21 @@ def test_repository_holds_what_a_run_shows(live):
     assert ended.height == done.height > 0
     assert ended["end"].to_list() == done["end"].to_list()
     assert seen.filter(pl.col("end").is_null())["duration"].null_count() == seen.height - ended.height
+
+
+def test_repository_holds_the_history_as_far_as_it_is_known():
+    """Of its jobs one ended before the trace; the other is taken to have run since it was submitted."""
+    trace = pl.DataFrame({"job_id": ["a", "b"], "submit": [0.0, 5.0], "gpus": 1.0, "duration": [3.0, 9.0]})
+    history = pl.DataFrame({"job_id": ["y", "z"], "submit": [-90.0, -10.0], "gpus": 1.0, "duration": [50.0, 1000.0]})
+    simulation = Simulation(trace, Cluster.homogeneous(1, 1), Fifo())
+    simulation.advance(7.0)
+    seen = observe(simulation, history).select("job_id", "executed", "end", "duration")
+    assert seen.rows() == [
+        ("y", 50.0, -40.0, 50.0),
+        ("z", 17.0, None, None),
+        ("a", 3.0, 3.0, 3.0),
+        ("b", 2.0, None, None),
+    ]
 
 
 def test_a_forecast_runs_at_once_and_holds_no_truth(live):

@@ -324,6 +324,18 @@ def test_existing_jobs_are_grouped_by_what_is_left_and_by_whether_they_run():
     assert past["stage"].to_list() == [0, 1, 0]
 
 
+@pytest.mark.parametrize(
+    ("running", "kinds", "groups"),
+    [((True, True), "aa", 1), ((True, False), "aa", 2), ((True, True), "ab", 2)],
+)
+def test_running_and_waiting_jobs_and_kinds_are_not_mixed(running, kinds, groups):
+    trace = pl.DataFrame({"job_id": ["a", "b"], "submit": 0.0, "gpus": 1.0, "duration": 100.0, "kind": list(kinds)})
+    received = pl.DataFrame(
+        {"job_id": ["a", "b"], "executed": 9.0, "attained": 9.0, "progress": 9.0, "running": running}
+    )
+    assert Aggregator().group(trace, received, 50.0)[0].height == groups
+
+
 def test_a_group_has_a_size():
     trace = pl.DataFrame({"job_id": [f"{i:02d}" for i in range(20)], "submit": 1.0, "gpus": 2.0, "duration": 60.0})
     none = pl.DataFrame({"job_id": []})
