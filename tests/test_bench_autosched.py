@@ -271,6 +271,16 @@ def test_rows_are_kept_for_the_same_code(tmp_path, monkeypatch):
     assert asked == [0, 1, 2, 7, 1]
 
 
+def test_a_run_ends_after_its_minutes_and_the_next_goes_on(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(autosched, "measure", lambda _, *case: row(case[3], 90.0))
+    first, second = (run("data", **FEW, minutes=minutes) for minutes in (0.0, 1.0))
+    assert [(found["left"], found["ok"], len(found["runs"])) for found in (first, second)] == [
+        (2, False, 1),
+        (0, True, 3),
+    ]
+
+
 def test_loads_and_days_choose_cases(tmp_path, monkeypatch):
     asked = []
     monkeypatch.chdir(tmp_path)

@@ -13,8 +13,8 @@ PAI's.
 The room is how much better Optimal is than SelfTune; Fixed is the best configuration found on the very trace. Scatter is
 chance: by how much Fixed's result varies when each job is submitted up to a second later.
 
-All of it takes hours, divided by the cores: rows are kept as they come (`measure_all`). Where several are measured at a
-time, seconds are upper bounds.
+All of it takes hours, divided by the cores: rows are kept as they come (`measure_all`), a run ends after `MINUTES`, and the
+next one goes on from there. Where several are measured at a time, seconds are upper bounds.
 """
 
 from __future__ import annotations
@@ -41,6 +41,8 @@ LOADS = (None, 1.1)
 SEEDS = {"tiresias": 3, "themis": 3, "lucid": 15}
 """Seeds of each policy's cases; more of Lucid, since its results scatter: see `standard_error` of a case beside the bound of 1 %."""
 TUNED = ("selftune", "optimal", "autosched")
+MINUTES = 14.0
+"""After which no further case is begun."""
 ROOM, GAIN, NEAR, SLACK = 0.15, 1.10, 0.05, 0.01
 RETUNE, LOOP = 1.0, 600.0
 """Most seconds of a decision, in the median, and of two weeks in the loop."""
@@ -253,9 +255,10 @@ def run(
     policies=tuple(SEEDS),
     seeds=(),
     days: float | None = None,
+    minutes: float = MINUTES,
     workers: int = -1,
 ) -> dict:
-    """Measure every case that is not kept yet, on several cores, and judge all.
+    """Measure what is not kept yet, on several cores and for so many minutes, and judge all that is.
 
     Parameters
     ----------
@@ -267,17 +270,26 @@ def run(
         Other seeds than those of `SEEDS`.
     days : float, optional
         How much of each trace is played; default: all of the two weeks.
+    minutes : float
+        After which no further case is begun.
     workers : int
         As for `measure_all`.
 
     Returns
     -------
     dict
-        `rows` a case, `runs` a seed, `about` a trace, and `ok`.
+        `rows` a case, `runs` a seed, `about` a trace, `left` (seeds that are not measured yet), and `ok`.
     """
     asked = product(seeds or range(max(SEEDS.values())), traces, loads, policies)
     part = () if days is None else (days,)
     cases = [(n, load, p, s, *part) for s, n, load, p in asked if seeds or s < SEEDS[p]]
-    runs = measure_all("autosched", measure, data_dir, cases, workers)
-    judged = judge(runs)
-    return {"rows": judged, "runs": runs, "about": about(runs), "ok": all(case["ok"] for case in judged)}
+    answers = measure_all("autosched", measure, data_dir, cases, workers, seconds=60 * minutes)
+    runs = [answer for answer in answers if answer is not None]
+    judged, left = judge(runs), len(answers) - len(runs)
+    return {
+        "rows": judged,
+        "runs": runs,
+        "about": about(runs),
+        "left": left,
+        "ok": not left and all(c["ok"] for c in judged),
+    }

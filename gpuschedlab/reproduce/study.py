@@ -50,6 +50,7 @@ class Study:
         """
         return measure_all(self.source, measure, self.data, cases, self.workers, "reproduce", PARTS, FILES)
 
-    def benched(self, bench: str, measure: Callable, cases: Iterable[tuple]) -> list:
-        """Answers of cases of a bench, kept where the bench itself finds them."""
-        return measure_all(bench, measure, self.data, cases, 1 if bench == "overhead" else self.workers)
+    def benched(self, bench: str, measure: Callable, cases: Iterable[tuple], seconds: float) -> list:
+        """Answers of cases of a bench, kept where the bench itself finds them; None where so many seconds were not enough."""
+        workers = 1 if bench == "overhead" else self.workers
+        return measure_all(bench, measure, self.data, cases, workers, seconds=seconds)
