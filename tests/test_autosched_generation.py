@@ -420,15 +420,18 @@ def test_the_predictor_is_retrained_once_a_day_on_what_had_ended_by_then(shiftin
     """The loop forecasts as one does that was trained on this day first, not as those of the days before."""
     simulation = Simulation(shifting, Cluster.homogeneous(8, 8), Tiresias())
     forecaster = attach("no-controller", simulation, predictor="logistic").forecaster
-    blank, trained = GenerationEngine(forecaster.engine.generator, RangePredictor("logistic")), {}
+    trained = {}
     for hour in (5, 26, 30, 47, 48, 50):
         simulation.advance(hour * HOUR)
         seen, day = observe(simulation), hour // 24
         if day not in trained:
-            trained[day] = blank.refit(seen, day * DAY)
+            trained[day] = GenerationEngine(forecaster.generator, RangePredictor("logistic"))
+            if day:
+                trained[day].predictor = trained[day].predictor.fit(seen, day * DAY)
+            trained[day].trained = np.inf
         found = forecaster(simulation, 0)
         assert found.existing > 5 or hour == 5
-        same = [d for d, engine in trained.items() if engine.forecast(simulation, seen, 0).trace.equals(found.trace)]
+        same = [d for d, engine in trained.items() if engine(simulation, 0).trace.equals(found.trace)]
         assert same == [day]
 
 
@@ -496,12 +499,13 @@ def test_repository_holds_the_history_as_far_as_it_is_known():
 
 def test_a_forecast_runs_at_once_and_holds_no_truth(live):
     seen = observe(live)
-    engine = GenerationEngine(GlobalGenerator(), RangePredictor("logistic")).refit(seen, live.now)
-    forecast = engine.forecast(live, seen, 0)
+    engine = GenerationEngine(GlobalGenerator(), RangePredictor("logistic").fit(seen, live.now))
+    engine.trained, engine.seen = live.now, (live.now, seen)
+    forecast = engine(live, 0)
     assert forecast.existing == live.unfinished().height == forecast.initial.height > 0
     liar = live.copy()
     liar.trace = liar.trace.with_columns(duration=pl.col("duration") * 3)
-    assert engine.forecast(liar, seen, 0).trace.equals(forecast.trace)
+    assert engine(liar, 0).trace.equals(forecast.trace)
     run = Simulation(forecast.trace, live.cluster, Fifo(), start=forecast.now, initial=forecast.initial).run()
     assert run.jobs["end"].null_count() == 0
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
@@ -22,7 +22,7 @@ from gpuschedlab.metrics import finish_time_fairness, jct, unfair_fraction
 from gpuschedlab.sim import Simulation
 from gpuschedlab.sim.scenario import scenario_of
 
-HOUR, DAY = 3600.0, 86_400.0
+HOUR = 3600.0
 
 
 @dataclass(frozen=True)
@@ -67,33 +67,6 @@ METHODS = {
 """Tuners by name; "default" (never tuned), "history" and "fixed" (`best_fixed`) need no controller."""
 
 
-class Generated:
-    """The generation engine in the loop: observes (a history on the same clock comes first), retrains daily, forecasts.
-
-    Without `arrivals` the forecast holds the jobs in the system alone.
-    """
-
-    def __init__(self, engine: GenerationEngine, history: pl.DataFrame | None = None, *, arrivals: bool = True):
-        self.engine, self.history, self.arrivals = engine, history, arrivals
-        self.fitted, self.seen = -np.inf, (-np.inf, None)
-
-    def __call__(self, simulation, rng, rank: int = 0) -> Forecast:
-        """Forecast for the running simulation; of rank 1 and more, another likely one."""
-        repository = self.learn(simulation)
-        found = self.engine.forecast(simulation, repository, rng, rank)
-        return found if self.arrivals else replace(found, trace=found.trace.head(found.existing))
-
-    def learn(self, simulation) -> pl.DataFrame:
-        """Observe, and retrain if a day has passed; a resumed loop does so at the instants of the decisions it repeats."""
-        if simulation.now > self.seen[0]:
-            self.seen = simulation.now, observe(simulation, self.history)
-        repository = self.seen[1]
-        day = np.floor(simulation.now / DAY + 1e-9) * DAY
-        if day > self.fitted:
-            self.engine, self.fitted = self.engine.refit(repository, day), day
-        return repository
-
-
 def _known(simulation, rng, rank=0, *, future: str, horizon: float, history) -> Forecast:
     """Forecast that nothing is drawn for: what truly happens, or the last hour once more."""
     if future == "true":
@@ -106,8 +79,8 @@ def foreseer(future: str, *, history=None, horizon=HORIZON, similarity="manhatta
     if future in ("true", "past"):
         return partial(_known, future=future, horizon=horizon, history=history)
     generator = GlobalGenerator(metric=similarity, horizon=horizon)
-    engine = GenerationEngine(generator, RangePredictor(model=predictor, rng=seed))
-    return Generated(engine, history, arrivals=future == "generated")
+    predictor = RangePredictor(model=predictor, rng=seed)
+    return GenerationEngine(generator, predictor, history, arrivals=future == "generated")
 
 
 def attach(

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
 
 from gpuschedlab.autosched.forecast.arrivals import GlobalGenerator
 from gpuschedlab.autosched.forecast.ranges import RangePredictor
+from gpuschedlab.autosched.forecast.repository import observe
 
-HOUR = 3600.0
+HOUR, DAY = 3600.0, 86_400.0
 
 HORIZON = 72 * HOUR
 """Horizon of forecast arrivals (s). A configuration's effect on the queue shows after days; the thesis replicates an hour."""
@@ -69,54 +70,52 @@ def past_forecast(simulation, repository: pl.DataFrame, span: float = HOUR) -> F
     return Forecast(now, trace, kept, owed.height)
 
 
-@dataclass(frozen=True)
 class GenerationEngine:
-    """Predicted durations for the jobs in the system, and generated arrivals (6.4.2).
+    """Likely futures of a running simulation: predicted durations for the jobs in the system, and generated arrivals (6.4.2).
 
     Parameters
     ----------
     generator : GlobalGenerator
     predictor : RangePredictor
-        Fitted before the first forecast (`refit`).
+        Learns once a day from what had ended by then.
+    history : polars.DataFrame, optional
+        Jobs before the trace, on the same clock.
+    arrivals : bool
+        Whether forecasts hold future arrivals, or the jobs in the system alone.
     """
 
-    generator: GlobalGenerator
-    predictor: RangePredictor
+    def __init__(self, generator: GlobalGenerator, predictor: RangePredictor, history=None, *, arrivals: bool = True):
+        self.generator, self.predictor, self.history, self.arrivals = generator, predictor, history, arrivals
+        self.trained, self.seen = -np.inf, (-np.inf, None)
 
-    def refit(self, repository: pl.DataFrame, now: float) -> GenerationEngine:
-        """Copy whose predictor has learnt from what ended by `now`; itself if nothing has ended yet."""
-        known = repository.filter(pl.col("end") <= now)
-        return replace(self, predictor=self.predictor.fit(repository, now)) if known.height else self
+    def learn(self, simulation) -> pl.DataFrame:
+        """Observe, and retrain if a day has passed; a resumed loop does so at the instants of the decisions it repeats."""
+        if simulation.now > self.seen[0]:
+            self.seen = simulation.now, observe(simulation, self.history)
+        repository, day = self.seen[1], np.floor(simulation.now / DAY + 1e-9) * DAY
+        if day > self.trained:
+            self.trained = day
+            if repository.filter(pl.col("end") <= day).height:
+                self.predictor = self.predictor.fit(repository, day)
+        return repository
 
-    def forecast(self, simulation, repository: pl.DataFrame, rng, rank: int = 0) -> Forecast:
-        """Forecast the next `generator.horizon` seconds of a running simulation.
-
-        Parameters
-        ----------
-        simulation : Simulation
-        repository : polars.DataFrame
-            `observe(simulation, history)`.
-        rng : int or numpy.random.Generator
-        rank : int
-            Which of the likely futures, as for `GlobalGenerator.generate`.
-        """
-        now, initial, rng = simulation.now, simulation.unfinished(), np.random.default_rng(rng)
+    def __call__(self, simulation, rng, rank: int = 0) -> Forecast:
+        """Forecast the next `generator.horizon` seconds; of rank 1 and more, another likely future (`GlobalGenerator.match`)."""
+        repository, rng = self.learn(simulation), np.random.default_rng(rng)
+        now, initial = simulation.now, simulation.unfinished()
         names = initial.select("job_id", "progress")
         existing = repository.join(names, on="job_id", how="inner", maintain_order="left")
         coming = self.generator.generate(repository, now, rank)
-        passed, existing, known = existing["progress"], existing.drop("progress"), coming["duration"].to_numpy()
+        passed, existing, known = existing["progress"], existing.drop("progress"), coming["duration"].to_numpy().copy()
         asked = pl.concat([existing, coming.filter(pl.col("duration").is_null())])
-        lengths, known = self._lengths(repository, asked, now, rng), known.copy()
+        if hasattr(self.predictor, "kinds_"):
+            lengths = self.predictor.predict(repository, asked, now, rng)
+        else:  # nothing has ended yet: as long again as each has run, and an hour
+            lengths = 2 * asked["executed"].to_numpy() + HOUR
         existing = existing.with_columns(duration=pl.Series(lengths[: existing.height]).clip(passed + 1.0))
         known[np.isnan(known)] = lengths[existing.height :]
         coming = coming.with_columns(duration=pl.Series(known))
-        return Forecast(now, _as_trace([existing, coming]), initial, existing.height)
-
-    def _lengths(self, repository, jobs, now, rng) -> np.ndarray:
-        """Durations (n,) in all; before anything has ended, as long again as each has run."""
-        if not hasattr(self.predictor, "kinds_"):
-            return 2 * jobs["executed"].to_numpy() + HOUR
-        return self.predictor.predict(repository, jobs, now, rng)
+        return Forecast(now, _as_trace([existing, coming] if self.arrivals else [existing]), initial, existing.height)
 
 
 def _as_trace(parts: list[pl.DataFrame]) -> pl.DataFrame:
