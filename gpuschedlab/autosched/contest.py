@@ -61,15 +61,10 @@ class Contest:
             fixed = best_fixed(scenario, self.space, rounds=60, searches=1).best.policy if name == "fixed" else None
             simulation = self.simulations[name] = scenario.simulation(fixed or self.space.policy)
             if name in METHODS:
-                causal = METHODS[name].causal  # each learns on its own
-                model = train(self.samples, self.space, backend=backend, rng=seed) if causal else None
-                given = {
-                    "model": model,
-                    "tuner": tuner if name == "autosched" else None,
-                    "hints": past,
-                    "seed": seed,
-                }
-                self.loops[name] = attach(name, simulation, history=scenario.history, **given)
+                given = {"history": scenario.history, "hints": past, "seed": seed}
+                if METHODS[name].causal:  # each learns on its own
+                    given["model"] = train(self.samples, self.space, backend=backend, rng=seed)
+                self.loops[name] = attach(name, simulation, tuner=tuner if name == "autosched" else None, **given)
         self.loop = self.loops["autosched"]
         self.model, self.decisions = self.loop.model, self.loop.decisions
         self.now, self.end = 0.0, float(scenario.trace["submit"].max())

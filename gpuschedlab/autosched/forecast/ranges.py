@@ -86,12 +86,10 @@ def make_model(name: str, rng: int):
     if name == "forest":
         forest = ensemble.RandomForestClassifier(60, min_samples_leaf=5, n_jobs=1, random_state=rng)
         return pipeline.make_pipeline(fill, forest)
+    if name == "logistic":
+        return pipeline.make_pipeline(fill, scaled, linear_model.LogisticRegression(C=0.01, max_iter=80))
     options = {"max_iter": 40, "alpha": 0.01, "early_stopping": True, "random_state": rng}
-    mlp, logistic = (
-        neural_network.MLPClassifier((64, 32), **options),
-        linear_model.LogisticRegression(C=0.01, max_iter=80),
-    )
-    return pipeline.make_pipeline(fill, scaled, mlp if name == "mlp" else logistic)
+    return pipeline.make_pipeline(fill, scaled, neural_network.MLPClassifier((64, 32), **options))
 
 
 def counted(seen: Seen, x: np.ndarray, recent: int) -> np.ndarray:
