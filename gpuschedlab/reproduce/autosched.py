@@ -39,18 +39,15 @@ def ours(study: Study) -> dict[Number, float | str]:
         (causal, [(*case, SEED) for case in product(TRACES, GAINS)], _causal),
     ):
         name = bench.__name__.rpartition(".")[2]
-        answers, reason = (
-            kept_answers(name, study.data, cases),
-            f"not kept of `gpuschedlab bench {name}`, which takes long",
-        )
+        answers, reason = kept_answers(name, study.data, cases), "not kept"
         if answers is None and not study.quick and time.monotonic() < end:
             answers = study.benched(name, bench.measure, cases, seconds=end - time.monotonic())
-            if None in answers:
-                reason = (
-                    f"{answers.count(None)} of {len(cases)} cases of `gpuschedlab bench {name}` are not measured yet"
-                )
-                answers = None
-        found |= entered(answers, f"{reason}: run it, or this without --quick, which goes on where it ended")
+            if left := answers.count(None):
+                reason = f"{left} of {len(cases)} cases not measured yet"
+                # A gain is of one case; other numbers are means over many.
+                answers = [a for a in answers if a is not None] if entered is _gains else None
+        reason += f" of `gpuschedlab bench {name}`, which takes long: run it, or this without --quick"
+        found |= entered(answers, f"{reason}, which goes on where it ended")
     for similarity in ("manhattan", *overhead.SIMILARITIES):
         found[Number("table 6.5", "philly", similarity, "avg_jct_over_manhattan")] = NO_PHILLY
     return found
