@@ -176,27 +176,28 @@ STATUS = f"""hours => parseFloat(document.querySelector('{EXPLORER} .gpuschedlab
 
 
 def test_autosched_plays_pauses_answers_and_stops(page, jupyterlab, artifacts):
-    """Six hours are played with figures that follow, it pauses, a what-if is answered and measured, it stops."""
+    """Of the six hours that are left, two are played with figures that follow, it pauses, a what-if is answered and measured, it stops."""
     open_notebook(page, jupyterlab, "09_autosched")
     assert page.evaluate(SETTLED) == []
     before = page.evaluate(NUMBERS)
+    begun = float(page.locator(f"{EXPLORER} .gpuschedlab-status").inner_text().split()[0])
     choose(page, "speed", "1 s")
     play = page.locator(f"{EXPLORER} button", has_text="Play")
     play.click()
-    page.wait_for_function(STATUS, arg=2)
+    page.wait_for_function(STATUS, arg=begun + 1)
     readout = control(page, "value").locator(".widget-readout")
     said = readout.inner_text()
     press(page, "value", "ArrowRight")
     page.wait_for_function("([e, said]) => e.textContent !== said", arg=[readout.element_handle(), said])
     assert page.locator(f"{EXPLORER} .mod-active").count() == 1, "the page answers a key while hours are played"
-    page.wait_for_function(STATUS, arg=6)
+    page.wait_for_function(STATUS, arg=begun + 2)
     play.click()  # pause: the hour under way is played to its end
     page.wait_for_function("() => !document.querySelector('.gpuschedlab-explorer .mod-active')")
     assert page.evaluate(NUMBERS)[2] != before[2]
     nodes = f"document.querySelectorAll('{EXPLORER} .js-plotly-plot')[1].querySelectorAll('.point').length"
     assert page.evaluate(nodes) >= 10, "the graph's nodes are drawn"
     hours = page.locator(f"{EXPLORER} .gpuschedlab-status").inner_text()
-    assert float(hours.split()[0]) < 20, "it paused long before the trace's end"
+    assert float(hours.split()[0]) < begun + 5, "it paused before the trace's end"
     choose(page, "what if", "pack")
     press(page, "value", "ArrowRight", 8)
     answer = page.locator(f"{EXPLORER} .gpuschedlab-answer")
