@@ -26,7 +26,7 @@ from gpuschedlab.autosched import (
     true_forecast,
 )
 from gpuschedlab.autosched.causal.graph import full_graph
-from gpuschedlab.autosched.controller import Decision
+from gpuschedlab.autosched.controller import FUTURES, THRESHOLD, Decision
 from gpuschedlab.autosched.forecast.arrivals import DISTANCES
 from gpuschedlab.autosched.forecast.ranges import MODELS
 from gpuschedlab.autosched.tuner.offline import layers_of
@@ -309,6 +309,43 @@ def test_a_method_that_was_not_reached_begins_when_the_others_are_resumed(stretc
     assert "selftune: resumed after 2 decisions" in told
     assert "no-controller: resumed" not in told
     assert len((here / "runs/tune/no-controller.jsonl").read_text().splitlines()) == 3
+
+
+def test_what_a_method_of_tune_begins_with_does_not_depend_on_the_others(here, monkeypatch):
+    """History's best configurations for all that take hints, and each method's own threshold, in whatever order they come."""
+    begun = {}
+
+    def record(method, *given, **options):
+        loop = attach(method, *given, **options)
+        begun[method] = (len(loop.given), loop.threshold, loop.futures)
+        loop.steps = lambda until: ()
+        return loop
+
+    monkeypatch.setattr("gpuschedlab.autosched.attach", record)
+    words = [
+        "--cluster",
+        "4x8",
+        "--jobs",
+        "120",
+        "--load",
+        "1.1",
+        "--history",
+        "1",
+        "--hours",
+        "2",
+        "--rounds",
+        "2",
+        "--methods",
+    ]
+    assert main(["tune", *words, "no-causal", "selftune", "thesis", "optimal"]) == 0
+    assert begun == {
+        "no-causal": (4, THRESHOLD, FUTURES),
+        "selftune": (0, THRESHOLD, 0),
+        "thesis": (0, 1.1, 0),
+        "optimal": (4, THRESHOLD, 0),
+    }
+    assert main(["tune", *words, "thesis", "--threshold", "1.3", "--out", "other"]) == 0
+    assert begun["thesis"] == (0, 1.3, 0)
 
 
 def test_tune_says_what_it_is_about_to_do_before_it_reads_or_imports_anything(here, capsys, monkeypatch):

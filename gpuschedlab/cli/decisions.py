@@ -8,19 +8,19 @@ SEEN = 1.005
 WIDTHS = {"method": 13, "hours": 12, "decisions": 9, "measured": 8, "best gain": 9}
 LEGEND = (
     "best gain: how many times as good as the configuration in force the best one is, as measured on the forecast; where\n"
-    "that is above {threshold:g}, as measured again on others. If it still is, the scheduler switches."
+    "that is above the threshold, as measured again on others. If it still is, the scheduler switches."
 )
 
 
-def header(threshold: float) -> str:
+def header() -> str:
     """Explanation of the columns, once, and their names.
 
     Examples
     --------
-    >>> print(header(1.1).splitlines()[-1])
+    >>> print(header().splitlines()[-1])
     method         hours         decisions  measured  best gain  outcome
     """
-    return LEGEND.format(threshold=threshold) + "\n\n" + _line(dict(zip(WIDTHS, WIDTHS)), "outcome")
+    return LEGEND + "\n\n" + _line(dict(zip(WIDTHS, WIDTHS)), "outcome")
 
 
 class Rows:

@@ -51,12 +51,14 @@ def add(parser):
         default=list(COMPARED),
         metavar="METHOD",
         help="default (never tuned), fixed (best configuration on this very trace), autosched, selftune, optimal, "
-        "no-causal, no-aggregator, no-controller, no-future (default: default selftune autosched)",
+        "no-causal, no-aggregator, no-controller, no-future, thesis (default: default selftune autosched)",
     )
     add_scenario(parser)
     group = parser.add_argument_group("tuning")
     group.add_argument("--rounds", type=whole, metavar="T", help="rounds of a wide search (default: the method's)")
-    group.add_argument("--threshold", type=positive, default=1.02, help="gain above which to switch (default 1.02)")
+    group.add_argument(
+        "--threshold", type=positive, metavar="X", help="gain above which to switch (default: the method's)"
+    )
     group.add_argument("--horizon", type=positive, default=72.0, metavar="H", help="hours of the forecast (default 72)")
     group.add_argument(
         "--similarity",
@@ -174,22 +176,30 @@ class _Loops:
 
         self.args, self.scenario, self.space = args, scenario, Space(scenario.fitted(policy))
         self.progress, self.end = progress, float(scenario.trace["submit"].max())
-        self._samples, self._hints, self._headed = None, (), False
+        self._samples, self._best, self._headed = None, None, False
         known = 0 if scenario.history is None else scenario.history.height
         progress.say(f"{scenario.trace.height:,} jobs; history: {known:,} jobs; knobs: {', '.join(self.space.names)}")
 
     def model(self):
         """A causal model as the offline phase leaves it; a fresh one for each method."""
-        from gpuschedlab.autosched import best_fixed, gather, train
+        from gpuschedlab.autosched import gather, train
 
         if self._samples is None:
             given = {"horizon": self.args.horizon * HOUR, "instants": INSTANTS}
             with self.progress.phase("offline phase: measuring on the history", INSTANTS, "instants") as advance:
                 self._samples = gather(self.scenario.past, self.space, **given, progress=advance)
-            with self.progress.phase("offline phase: searching the best configuration of the history"):
-                self._hints = best_fixed(self.scenario.past, self.space, searches=1).leaders()
         with self.progress.phase(f"learning the causal model from {self._samples.height} measurements"):
             return train(self._samples, self.space, rng=self.scenario.seed)
+
+    def hints(self) -> tuple:
+        """Best configurations of the history, if there is one; the same for each method."""
+        from gpuschedlab.autosched import best_fixed
+
+        history = self.scenario.history
+        if self._best is None and history is not None and history.height:
+            with self.progress.phase("offline phase: searching the best configuration of the history"):
+                self._best = best_fixed(self.scenario.past, self.space, searches=1).leaders()
+        return self._best or ()
 
     def run(self, method: str) -> dict:
         """One row of the comparison."""
@@ -225,7 +235,7 @@ class _Loops:
                 loop.resume(loop.journal.records)
             self.progress.say(f"{method}: resumed after {len(loop.journal.records)} decisions")
         if not self._headed:
-            self.progress.say("\n" + header(self.args.threshold))
+            self.progress.say("\n" + header())
             self._headed = True
         tuned = {k: v for k, v in simulation.policy.knobs.items() if k in self.space.names}
         rows = Rows(method, tuned)
@@ -245,20 +255,20 @@ class _Loops:
         args, path = self.args, Path(self.args.out) / f"{method}.jsonl"
         identity = {"method": method, "what files and classes hold": self._content()}
         identity |= {k: str(getattr(args, k)) for k in SAME}
-        tuner = METHODS[method].tuner
+        how, options = METHODS[method], {} if args.threshold is None else {"threshold": args.threshold}
         return attach(
             method,
             simulation,
             history=self.scenario.history,
             model=model,
-            tuner=tuner if args.rounds is None else replace(tuner, iterations=args.rounds),
-            hints=self._hints,
+            tuner=how.tuner if args.rounds is None else replace(how.tuner, iterations=args.rounds),
+            hints=self.hints() if how.hinted else (),
             horizon=args.horizon * HOUR,
             similarity=args.similarity,
             predictor=args.predictor,
-            threshold=args.threshold,
             seed=self.scenario.seed,
             journal=Journal(path, identity, resume=args.resume and path.exists()),
+            **options,
         )
 
     def _content(self) -> str:
