@@ -1,19 +1,25 @@
-"""Compilation with a cache that cannot go stale.
+"""Compilation with a cache that cannot go stale and heals itself.
 
-Numba keeps machine code by the date of a function's own file, and does not see changes in the functions that it calls. Here
-the cached code of each state of the sources has a folder of its own.
+Numba keeps machine code by a function's own file, does not see changes in the functions that it calls, and runs what it finds
+on the disk. Here the cached code of each state of the sources has a folder of its own, and each file its checksum: what was
+harmed is compiled again.
 """
 
 import contextlib
 import hashlib
+import os
+import pickle
 import shutil
 import sys
+import uuid
 from functools import cache
 from pathlib import Path
 
 import numba
 import numpy as np
-from numba.core import event
+from numba.core import caching, event
+from numba.core.typeinfer import register_dispatcher
+from numba.misc.appdirs import AppDirs
 
 ENGINE = ("cluster/placement.py", "speeds/codes.py", "sim/engine/**/*.py")
 """What the compiled code of `sim`, and the keys of policies, is made of. That of another folder is made of the folder's own
@@ -35,19 +41,28 @@ def cache_folder(part: str, root: Path | None = None) -> Path:
         Folder of the package; default: this one.
     """
     root = root or Path(__file__).parent
-    made_of = hashlib.sha256()
+    made_of = hashlib.sha256(numba.__version__.encode())
     made_of.update(str(numba.config.BOUNDSCHECK).encode())  # code that checks its indices is other code
     name = "engine" if part in ("sim", "policies") else part
     for pattern in ENGINE if name == "engine" else (f"{part}/**/*.py",):
         for path in sorted(root.glob(pattern)):
             made_of.update(path.relative_to(root).as_posix().encode() + path.read_bytes())
-    base = root / "__pycache__"
-    folder = base / f"compiled-{name}-{made_of.hexdigest()[:16]}"
-    with contextlib.suppress(OSError):  # a read-only installation: numba then finds a folder of the user's
-        folder.mkdir(parents=True, exist_ok=True)
-        for old in sorted(base.glob(f"compiled-{name}-*"), key=lambda f: f.stat().st_mtime)[:-KEPT]:
-            shutil.rmtree(old, ignore_errors=True)
+    # A read-only installation has its machine code in the user's cache.
+    for base in (root / "__pycache__", Path(AppDirs("gpuschedlab", appauthor=False).user_cache_dir)):
+        folder = base / f"compiled-{name}-{made_of.hexdigest()[:16]}"
+        with contextlib.suppress(OSError):
+            folder.mkdir(parents=True, exist_ok=True)
+            for old in sorted(base.glob(f"compiled-{name}-*"), key=lambda f: f.stat().st_mtime)[:-KEPT]:
+                shutil.rmtree(old, ignore_errors=True)
+        if os.access(folder, os.W_OK):
+            break
     return folder
+
+
+@cache
+def _say(text: str):
+    """Print a line on standard error, once."""
+    print(f"gpuschedlab: {text}", file=sys.stderr, flush=True)
 
 
 class _Announcer(event.Listener):
@@ -60,7 +75,7 @@ class _Announcer(event.Listener):
         module = event.data["dispatcher"].py_func.__module__
         if not self.said and module.startswith("gpuschedlab.sim.engine"):
             self.said = True
-            print("gpuschedlab: compiling the simulator, once; a minute or two.", file=sys.stderr, flush=True)
+            _say("compiling the simulator, once; a minute or two.")
 
     def on_end(self, event) -> None:
         """It has been."""
@@ -86,16 +101,95 @@ def records(array):
     return array.view(np.dtype((Row, array.dtype))) if numba.config.DISABLE_JIT and array.dtype.names else array
 
 
-def njit(*args, **options):
-    """`numba.njit` with `cache=True`, cached in `cache_folder`; for functions of this package."""
+class _Files(caching.IndexDataCacheFile):
+    """Index and machine code of one function, each file behind its checksum.
 
-    def decorate(function, *signature):
-        before = numba.config.CACHE_DIR
-        numba.config.CACHE_DIR = str(cache_folder(function.__module__.split(".")[1]))
+    Numba unpickles, links and runs what it finds; harmed machine code can end the process.
+    """
+
+    def __init__(self, *args, **options):
+        super().__init__(*args, **options)
+        # A name of its own for each writer: two processes that compile two signatures at once would write to one file.
+        self._data_name_pattern = self._data_name_pattern.replace("{", f"{uuid.uuid4().hex[:16]}-{{", 1)
+
+    def _save_index(self, overloads):
+        with self._open_for_write(self._index_path) as file:
+            file.write(self._dump((self._source_stamp, overloads)))
+
+    def _load_index(self):
+        stamp, overloads = self._intact(self._index_path) or (None, {})
+        return overloads if stamp == self._source_stamp else {}
+
+    def _load_data(self, name):
+        return self._intact(self._data_path(name))
+
+    def _dump(self, obj):
+        raw = super()._dump(obj)
+        return hashlib.sha256(raw).digest() + raw
+
+    def _intact(self, path: str):
+        """What a file holds; None where it is missing, unreadable, or not what was written."""
         try:
-            return numba.njit(*signature, cache=True, **options)(function)
-        finally:
-            numba.config.CACHE_DIR = before
+            raw = Path(path).read_bytes()
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError:
+            raw = b""
+        size = hashlib.sha256().digest_size
+        if raw[:size] == hashlib.sha256(raw[size:]).digest():
+            return pickle.loads(raw[size:])
+        _Announcer.said = True  # one line is enough
+        _say(f"found damaged machine code in {self._cache_path}; compiling it again, which may take a minute or two.")
+        return None
+
+
+class _Place(caching.UserProvidedCacheLocator):
+    """Where the machine code of a module is."""
+
+    def __init__(self, function, file):
+        self._py_file, self._lineno = file, function.__code__.co_firstlineno
+        self._cache_path = str(cache_folder(function.__module__.split(".")[1]) / function.__module__)
+
+    @classmethod
+    def from_function(cls, function, file):
+        """Take any function: whether its folder can be written is found out when something is to be kept."""
+        return cls(function, file)
+
+
+class _Results(caching.CompileResultCacheImpl):
+    _locator_classes = (_Place,)
+
+
+class _Cache(caching.FunctionCache):
+    """Numba's cache of one function, with files that are checked."""
+
+    _impl_class = _Results
+
+    def __init__(self, function):
+        super().__init__(function)
+        self._cache_file = _Files(self._cache_path, self._impl.filename_base, self._impl.locator.get_source_stamp())
+
+    def save_overload(self, sig, data):
+        """Keep machine code where that is possible."""
+        try:
+            super().save_overload(sig, data)
+        except OSError as error:
+            folder = Path(self._cache_path).parents[1]
+            _say(f"machine code cannot be kept in {folder}: {error.strerror or error}; each start compiles it again.")
+
+
+def njit(*args, **options):
+    """`numba.njit`, cached in `cache_folder`; for functions of this package."""
+
+    def decorate(function, *signatures):
+        compiled = numba.njit(**options)(function)
+        if not numba.config.DISABLE_JIT:
+            compiled._cache = _Cache(function)
+            with register_dispatcher(compiled):
+                for signature in signatures:
+                    compiled.compile(signature)
+            compiled.disable_compile(bool(signatures))
+        return compiled
 
     if args and callable(args[0]) and not isinstance(args[0], numba.types.Type):
         return decorate(args[0])

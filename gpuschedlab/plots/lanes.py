@@ -1,10 +1,11 @@
 """Which of a node's lanes (GPUs, or parts of them) each stretch of an allocation is drawn on; compiled."""
 
 import numpy as np
-from numba import njit
+
+from gpuschedlab._compiled import njit
 
 
-@njit(cache=True)
+@njit
 def _window(owner, busy, lanes, want):
     """First of `want` neighbouring lanes with the fewest busy ones, then fewest owners; and how many are busy."""
     best, at = 1_000_000, 0
@@ -20,7 +21,7 @@ def _window(owner, busy, lanes, want):
     return at, best // 1000
 
 
-@njit(cache=True)
+@njit
 def pack_lanes(row, start, end, width, lanes):
     """Draw each stretch on free neighbouring lanes of its row, in parts where the free ones are not neighbours, or over others.
 
