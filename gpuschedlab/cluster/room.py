@@ -76,19 +76,34 @@ class Room:
         """(N,) free GPUs of each node that is up."""
         return np.where(self.nodes["down"] == 0, self.nodes["free"] / SLOTS, 0.0)
 
-    def fits(self, gpus: np.ndarray) -> np.ndarray:
-        """Whether each of some demands (k,), in GPUs, could be placed now if it came alone."""
-        return _fits(*self._arrays, _slots_of(gpus), self.rule, self._node, self._slots)
+    def fits(self, gpus: np.ndarray, usable: np.ndarray | None = None) -> np.ndarray:
+        """Whether each of some demands (k,), in GPUs, could be placed now if it came alone.
 
-    def take(self, gpus: float) -> np.ndarray:
+        Parameters
+        ----------
+        gpus : (k,) float array
+        usable : (k, T) bool array, optional
+            GPU types that each may have, as in `View.usable`; default: all.
+        """
+        usable = np.ones((len(gpus), len(self.largest)), bool) if usable is None else usable
+        return _fits(*self._arrays, _slots_of(gpus), usable, self.rule, self._node, self._slots)
+
+    def take(self, gpus: float, usable: np.ndarray | None = None) -> np.ndarray:
         """Place one demand and hold its GPUs, on the first GPU type that has room.
+
+        Parameters
+        ----------
+        gpus : float
+        usable : (T,) bool array, optional
+            GPU types that it may have; default: all.
 
         Returns
         -------
         (m, 2) array
             Rows of node and GPUs, in order of node; none where it does not fit.
         """
-        k = _take(*self._arrays, int(_slots_of(gpus)), self.rule, self._node, self._slots)
+        usable = np.ones(len(self.largest), bool) if usable is None else usable
+        k = _take(*self._arrays, int(_slots_of(gpus)), usable, self.rule, self._node, self._slots)
         return np.column_stack([self._node[:k].astype(float), self._slots[:k] / SLOTS])
 
     @property
@@ -102,31 +117,34 @@ def _slots_of(gpus):
 
 
 @njit
-def _place(nodes, count, member, largest, slots, rule, out_node, out_slots):
+def _place(nodes, count, member, largest, slots, usable, rule, out_node, out_slots):
     """Choose nodes of the first type that has room; how many, 0: no fit."""
     for pool in range(largest.shape[0]):
-        k = find_nodes(nodes, count, member, largest[pool], pool, slots, rule, True, out_node, out_slots)
-        if k > 0:
-            return k
+        if usable[pool]:
+            k = find_nodes(nodes, count, member, largest[pool], pool, slots, rule, True, out_node, out_slots)
+            if k > 0:
+                return k
     return 0
 
 
 @njit
-def _fits(nodes, count, member, largest, demands, rule, out_node, out_slots):
+def _fits(nodes, count, member, largest, demands, usable, rule, out_node, out_slots):
     out = np.zeros(demands.shape[0], np.bool_)
     for i in range(demands.shape[0]):
         seen = 0
-        while demands[seen] != demands[i]:  # equal demands fit alike
+        while demands[seen] != demands[i] or (usable[seen] != usable[i]).any():  # equal demands fit alike
             seen += 1
-        out[i] = (
-            out[seen] if seen < i else _place(nodes, count, member, largest, demands[i], rule, out_node, out_slots) > 0
-        )
+        if seen < i:
+            out[i] = out[seen]
+        else:
+            k = _place(nodes, count, member, largest, demands[i], usable[i], rule, out_node, out_slots)
+            out[i] = k > 0
     return out
 
 
 @njit
-def _take(nodes, count, member, largest, slots, rule, out_node, out_slots):
-    k = _place(nodes, count, member, largest, slots, rule, out_node, out_slots)
+def _take(nodes, count, member, largest, slots, usable, rule, out_node, out_slots):
+    k = _place(nodes, count, member, largest, slots, usable, rule, out_node, out_slots)
     order = np.argsort(out_node[:k])
     out_node[:k] = out_node[:k][order]
     out_slots[:k] = out_slots[:k][order]

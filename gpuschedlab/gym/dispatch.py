@@ -49,14 +49,14 @@ class Dispatch:
 
     def __init__(self, view: View, rows: int, rule: str):
         self.view, self.rows, self.rule = view, rows, rule
-        self._queue = np.flatnonzero(~view.running)
+        self._queue, self._usable = np.flatnonzero(~view.running), view.usable()
         self.room = Room(view.cluster, rule, view.free, view.up, view.mask if rule == "buddy" else None)
         self.started: list[np.ndarray] = []
         self._show()
 
     def _show(self):
         self.waiting, self.behind = self._queue[: self.rows], max(0, len(self._queue) - self.rows)
-        self._fits = self.room.fits(self.view.gpus[self.waiting])
+        self._fits = self.room.fits(self.view.gpus[self.waiting], self._usable[self.waiting])
 
     @property
     def mask(self) -> np.ndarray:
@@ -76,7 +76,7 @@ class Dispatch:
         if not 0 <= row < len(self.waiting) or not self._fits[row]:
             return False
         job = self.waiting[row]
-        nodes = self.room.take(float(self.view.gpus[job]))
+        nodes = self.room.take(float(self.view.gpus[job]), self._usable[job])
         self.started.append(np.column_stack([np.full(len(nodes), float(job)), nodes]))
         self._queue = np.delete(self._queue, row)
         self._show()

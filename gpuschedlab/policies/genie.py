@@ -71,7 +71,11 @@ class Genie(Round):
         counts = np.unique(np.concatenate([2 ** np.arange(int(np.log2(most)) + 1), asked[rows].astype(np.int64)]))
         counts = counts[counts <= most]
         widest = int(view.cluster.node_gpus.max())
-        rate = view.rates(np.zeros(len(counts), np.int64), -(-counts // widest), counts)[rows]
+        types, kind = len(view.capacity), view.usable().argmax(axis=1)[rows]  # the first that has a speed
+        rate = view.rates(
+            np.repeat(np.arange(types), len(counts)), np.tile(-(-counts // widest), types), np.tile(counts, types)
+        )
+        rate = rate[rows].reshape(len(rows), types, -1)[np.arange(len(rows)), kind]
         own = np.take_along_axis(rate, np.searchsorted(counts, asked[rows])[:, None], axis=1)
         near = (counts >= asked[rows, None] / self.stretch) & (counts <= asked[rows, None] * self.stretch)
         seconds = np.where(near & (rate > 0), left[rows, None] * own / rate, np.inf)

@@ -82,7 +82,7 @@ def placed(
 ) -> Allocation:
     """Give jobs nodes by level and order: jobs that run stay if they can, larger ones displace smaller ones.
 
-    A job has the fewest nodes, the fullest ones that have room. One that is counted in and finds none displaces jobs of a
+    A job has GPUs of a type on which it has a speed, the fewest nodes, the fullest ones that have room. One that is counted in and finds none displaces jobs of a
     lower level, then smaller ones of its own, which are placed again after it.
 
     Parameters
@@ -118,6 +118,7 @@ def placed(
     stays[owner[down]] = False
     free = np.where(view.up, view.cluster.node_gpus, 0).astype(float)
     kinds = np.stack([_types_first(view.gpu_type, t, len(view.capacity)) for t in range(len(view.capacity))], axis=1)
+    kinds[~np.take_along_axis(view.usable(gpus), kinds, axis=1)] = -1  # no node is of it
     rows = settle(
         np.asarray(order, np.int64),
         np.asarray(level, np.int64),

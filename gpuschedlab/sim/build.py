@@ -21,6 +21,7 @@ from gpuschedlab.sim.engine.state import (
     State,
 )
 from gpuschedlab.speeds import Delays
+from gpuschedlab.speeds.codes import ANY
 
 PAIRS = ("sharing", "merged", "transfer")
 """Tables of a speed table by pairs of models."""
@@ -58,6 +59,18 @@ def _spread(speeds, model: np.ndarray, gpus: np.ndarray, cluster: Cluster, type_
     near, far = np.hsplit(speeds.rates(models, np.zeros(len(models)), kinds, nodes, np.tile(counts, 2)), 2)
     ratio = np.where(counts > 1, far / near, 1.0)
     return np.where(np.isfinite(ratio), ratio, 1.0)[m, c]
+
+
+def _known(speeds, job, body, type_map) -> tuple[np.ndarray, np.ndarray]:
+    """GPU types (K, T) on which jobs have a speed on the GPUs that they request (`Speeds.usable`), and the row of each job (n,)."""
+    if speeds is None:
+        return np.ones((1, len(type_map)), np.int8), np.zeros(len(job), np.int32)
+    each = body["slots"] / SLOTS / body["jobs"]  # as the engine looks speeds up
+    gpus = np.maximum(1, np.where(body["jobs"] > 1, np.rint(each), np.floor(each))).astype(np.int64)
+    model = job["model"].astype(np.int64)
+    _, one, demand = np.unique(model * (ANY + 1) + gpus, return_index=True, return_inverse=True)
+    rows, kind = np.unique(speeds.usable(model[one], gpus[one], type_map), axis=0, return_inverse=True)
+    return rows.astype(np.int8), kind.ravel()[demand].astype(np.int32)
 
 
 def _work(trace: pl.DataFrame, speeds, model: np.ndarray) -> np.ndarray:
@@ -106,22 +119,24 @@ def _jobs(trace: pl.DataFrame, speeds, estimates: np.ndarray, delays: Delays, cl
 
 
 def _classes(job, body, rule):
-    """Group jobs by demand (and model, where jobs share GPUs), each with the class they join later; the heaps' size."""
+    """Group jobs by demand, types that they may use (and model, where jobs share GPUs), each with the class they join later; the heaps' size."""
     n = len(job)
     fresh = (job["state"] <= WAITING) & (job["starts"] == 0)
     job["stage"] = (fresh | (job["stage"] == 1)) & (
         rule["profile"] > 0
     )  # `place_in_queue` skips it where no profiler is large enough
+    kinds, knows = int(body["knows"].max(initial=0)) + 1, body["knows"].astype(np.int64)
     tight = (rule["placement"][0] == RELAX) & (job["spread"] < rule["skew"][0])
     model = job["model"] if rule["sharing"][0] else np.full(n, -1)
     models = int(model.max(initial=0)) + 2
     chain = ((job["stage"], tight), (0, tight), (0, 0))  # to be profiled, insisting, relaxed: one number a demand
-    codes = [((body["slots"].astype(np.int64) * models + model + 1) * 2 + stage) * 2 + t for stage, t in chain]
+    demand = (body["slots"].astype(np.int64) * models + model + 1) * kinds + knows
+    codes = [(demand * 2 + stage) * 2 + t for stage, t in chain]
     rows, index = np.unique(np.concatenate(codes), return_inverse=True)
     first, base, relaxed = index.reshape(3, n)
     cls = np.zeros(len(rows), CLASS)
     cls["tight"], cls["stage"] = rows & 1, rows >> 1 & 1
-    cls["slots"], cls["model"] = rows // 4 // models, rows // 4 % models - 1
+    cls["slots"], cls["model"] = rows // 4 // kinds // models, rows // 4 // kinds % models - 1
     cls["relaxed"] = cls["next"] = np.arange(len(cls))
     cls["relaxed"][base] = relaxed
     cls["next"][first] = base
@@ -131,18 +146,19 @@ def _classes(job, body, rule):
     return cls, int(size.sum())
 
 
-def _check_sizes(trace: pl.DataFrame, slots: np.ndarray, sizes: np.ndarray, profiler_nodes: int):
-    room = int(sizes.max(initial=0))
+def _check_sizes(trace: pl.DataFrame, slots: np.ndarray, room: np.ndarray, profiler_nodes: int):
+    """Raise ClusterError for the largest job of more slots than the room (n,) of the pools that it may use."""
     large = np.flatnonzero(slots > room)
     if len(large):
         i = int(large[np.argmax(slots[large])])
         more = f", and {len(large) - 1} more jobs ask too much" if len(large) > 1 else ""
         nodes = f"node{'s' * (profiler_nodes > 1)} that profiler_nodes sets aside"
         kept = f" beside the {profiler_nodes} {nodes}" if profiler_nodes else ""
+        known = " on which its model is known" if room[i] < room.max() else ""
         fewer = " fewer profiler_nodes," if profiler_nodes else ""
         raise ClusterError(
             f"job {trace['job_id'][i]} asks for {trace['gpus'][i]:g} GPUs{more}; "
-            f"the largest pool of one GPU type has {room / SLOTS:g}{kept}. "
+            f"the largest pool of one GPU type{known} has {room[i] / SLOTS:g}{kept}. "
             f"Use a larger cluster,{fewer} or drop them: trace.filter(pl.col('gpus') <= ...)."
         )
 
@@ -156,7 +172,8 @@ def build_state(
         [speeds.gpu_types.index(t) if speeds and t in speeds.gpu_types else -1 for t in types], np.int64
     )
     job, body = _jobs(trace, speeds, estimates, delays, cluster, type_map)
-    ruled = arrange(job, body, trace, cluster, policy, delays, ready)
+    known, body["knows"] = _known(speeds, job, body, type_map)
+    ruled = arrange(job, body, trace, cluster, policy, delays, known, ready)
     n, capacity = len(job), int(ruled["nodes"]["size"].sum())
     count, member = index_nodes(ruled["nodes"], len(ruled["pools"]))
     smallest = min(SLOTS, int(body["slots"].min(initial=SLOTS)))
@@ -180,6 +197,7 @@ def build_state(
         count=count,
         member=member,
         **{name: np.zeros(max(n, len(ruled["nodes"])) + 2, np.int32) for name in WORK_SPACE},
+        known=known,
         type_map=type_map,
         **ruled,
         **_tables(speeds),
@@ -187,11 +205,18 @@ def build_state(
 
 
 def arrange(
-    job: np.ndarray, body: np.ndarray, trace: pl.DataFrame, cluster: Cluster, policy, delays: Delays, ready=None
+    job: np.ndarray,
+    body: np.ndarray,
+    trace: pl.DataFrame,
+    cluster: Cluster,
+    policy,
+    delays: Delays,
+    known: np.ndarray,
+    ready=None,
 ) -> dict:
     """Make the arrays that depend on the policy: rule, nodes by pool, demand classes; jobs are put into the classes.
 
-    `ready`: the nodes that a profiler may take now, in order; None: all.
+    `known`: (K, T), 1 for GPU types on which a job has a speed; `ready`: the nodes that a profiler may take now, in order; None: all.
     """
     rule = policy.rule()
     rule["checkpoint"] = np.inf if delays.checkpoint is None else delays.checkpoint
@@ -203,8 +228,12 @@ def arrange(
             "profiler_nodes to 0."
         )
     others = slice(profiler_nodes, None)
-    sizes = np.bincount(cluster.node_type[others], cluster.node_gpus[others] * SLOTS)
-    _check_sizes(trace, body["slots"], sizes, profiler_nodes)
+    sizes = np.bincount(cluster.node_type[others], cluster.node_gpus[others] * SLOTS, len(cluster.gpu_types))
+    usable = (
+        known if rule["rounds"][0] == 0 else np.ones_like(known)
+    )  # a round may give a job other GPUs than it requests
+    room = (usable * sizes).max(axis=1, initial=0)
+    _check_sizes(trace, body["slots"], room[body["knows"]], profiler_nodes)
     nodes, pools = _nodes(cluster, profiler_nodes, ready)
     cls, heap_size = _classes(job, body, rule)
     return {"rule": rule, "nodes": nodes, "pools": pools, "cls": cls, "heap": np.zeros(heap_size + 1, np.int32)}

@@ -12,7 +12,7 @@ from numba import types
 
 from gpuschedlab._compiled import njit
 from gpuschedlab.cluster.placement import SLOTS
-from gpuschedlab.sim.engine.accounting import find_place, refresh
+from gpuschedlab.sim.engine.accounting import find_place, may_use, refresh
 from gpuschedlab.sim.engine.apply import INDEX, put_waiting
 from gpuschedlab.sim.engine.backfill import EASY, GREEDY, shadow
 from gpuschedlab.sim.engine.events import KEY, RAW, next_time
@@ -74,17 +74,20 @@ def _next_time(S):
     return next_time(S)
 
 
-@njit(INDEX(STATE, INDEX))
+@njit(types.int64[:, ::1](STATE, INDEX))
 def _placeable(S, jobs):
-    """Most slots, up to those requested, that the placement rule would give each job now."""
-    out = np.zeros(jobs.shape[0], np.int64)
+    """Most free slots of a pool that each job may use, and most, up to those requested, that the placement rule would give it."""
+    out = np.zeros((2, jobs.shape[0]), np.int64)
     for i in range(jobs.shape[0]):
         j = jobs[i]
         for p in range(S.pools.shape[0]):
-            slots = S.body[j].slots if S.pools[p].stage == S.job[j].stage else 0
-            while slots > out[i] and find_place(S, j, slots, p) == 0:
+            if not may_use(S, j, p):
+                continue
+            slots = S.body[j].slots
+            while slots > out[1, i] and find_place(S, j, slots, p) == 0:
                 slots -= SLOTS
-            out[i] = max(out[i], slots)
+            out[0, i] = max(out[0, i], S.pools[p].free)
+            out[1, i] = max(out[1, i], slots)
     return out
 
 
@@ -225,13 +228,9 @@ class Decisions:
 
 def _measure(state, jobs, rows):
     """Free GPUs for each waiting job, and how many more it needs by the placement rule: too few, or on wrong nodes."""
-    free = {}
-    for pool in state.pools:
-        free[pool["stage"]] = max(free.get(pool["stage"], 0), pool["free"])
     _, one, inverse = np.unique(state.body["cls"][jobs], return_index=True, return_inverse=True)
     slots = state.body["slots"][jobs]
-    most = _placeable(state, jobs[one])[inverse]
-    room = np.array([free.get(stage, 0) for stage in state.job["stage"][jobs[one]]], float)[inverse]
+    room, most = _placeable(state, jobs[one])[:, inverse]
     rows["free"], rows["missing"] = room / SLOTS, (slots - most) / SLOTS
     rows["reason"] = np.where(room < slots, ROOM, NODES)
 

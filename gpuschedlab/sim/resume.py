@@ -85,7 +85,9 @@ def rebuild(simulation):
     body["pos"], body["tick"], body["timer"] = -1, -1, np.inf
     had, empty = state.pools["stage"][old["pool"]] == 1, (old["free"] == old["size"]) & (old["down"] == 0)
     ready = np.concatenate([np.flatnonzero(had), np.flatnonzero(empty & ~had)])
-    new = arrange(job, body, simulation.trace, simulation.cluster, simulation.policy, simulation.delays, ready)
+    new = arrange(
+        job, body, simulation.trace, simulation.cluster, simulation.policy, simulation.delays, state.known, ready
+    )
     nodes, pools = new["nodes"], new["pools"]
     for name in ("free", "down", "mask"):
         nodes[name] = old[name]

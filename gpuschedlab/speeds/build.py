@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 
 from gpuschedlab.errors import SpeedError
-from gpuschedlab.speeds.codes import ANY, code_shapes, config_code
+from gpuschedlab.speeds.codes import ANY, code_shapes, config_codes
 from gpuschedlab.speeds.curves import Curves
 from gpuschedlab.speeds.pairs import check_pairs, join_pairs, pair_matrix
 
@@ -87,7 +87,7 @@ def check_arrays(speeds) -> None:
 def find_places(speeds, types, nodes, gpus) -> np.ndarray:
     """Where the rates of each model (M, C) in each configuration begin, -1 for none; as `codes.find_row` looks them up."""
     any_ = np.full(len(types), ANY)
-    keys = [config_code.py_func(types, n, g) for n, g in ((nodes, gpus), (any_, gpus), (any_, any_))]
+    keys = [config_codes(types, n, g) for n, g in ((nodes, gpus), (any_, gpus), (any_, any_))]
     out = np.full((len(speeds.models), len(types)), -1, np.int64)
     for m in range(len(speeds.models)):
         own = slice(speeds.first[m], speeds.first[m + 1])
@@ -216,7 +216,7 @@ def _check_values(frame):
 def _codes(frame, kind):
     """Codes (rows,) of the frame's configurations, and the shapes among them."""
     nodes, gpus = (frame[c].fill_null(ANY).to_numpy() for c in ("n_nodes", "n_gpus"))
-    code = config_code.py_func(kind, nodes, gpus)  # a few sums: not worth compiling for arrays
+    code = config_codes(kind, nodes, gpus)
     placed = frame["placement"].is_not_null().to_numpy()
     if not placed.any():
         return code, {}

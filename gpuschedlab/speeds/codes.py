@@ -16,10 +16,13 @@ _MIX1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX2 = np.uint64(0x94D049BB133111EB)
 
 
-@njit
-def config_code(gpu_type, nodes, gpus):
-    """Code of a configuration: type * 2**40 + nodes * 2**20 + gpus; nodes and gpus below 2**20."""
+def config_codes(gpu_type, nodes, gpus):
+    """Codes of configurations: type * 2**40 + nodes * 2**20 + gpus; nodes and gpus below 2**20."""
     return (gpu_type << 40) + (nodes << 20) + gpus
+
+
+config_code = njit(config_codes)
+"""`config_codes` of one configuration, for compiled code."""
 
 
 @njit

@@ -8,7 +8,7 @@ import polars as pl
 from gpuschedlab._data import path
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.errors import SpeedError
-from gpuschedlab.speeds.codes import ANY, config_code
+from gpuschedlab.speeds.codes import ANY, config_codes
 from gpuschedlab.speeds.pairs import pair_matrix
 from gpuschedlab.speeds.table import Speeds
 
@@ -147,7 +147,7 @@ def _relative(spread, by_type, shapes, gpus, sharing):
     codes, rates = [], [[] for _ in models]
     for t, (name, gpus_per_node, nodes) in enumerate(shapes):
         n, g = _grid(gpus_per_node, min(nodes, gpus), gpus)
-        codes += [config_code.py_func(t, n, g), [config_code.py_func(t, ANY, ANY)]]
+        codes += [config_codes(t, n, g), [config_codes(t, ANY, ANY)]]
         x = n / -(-g // gpus_per_node)
         for m, model in enumerate(models):
             factor = by_type.get((model, name), 1.0)

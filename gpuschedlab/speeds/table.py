@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 from html import escape
 
 import numpy as np
@@ -271,6 +272,42 @@ class Speeds:
         code = self.code[self.first[model] : self.first[model + 1]]
         kinds = {self.shapes[c][0] for c in code[code < 0].tolist()} | set(np.unique(code[code >= 0] >> 40).tolist())
         return {self.gpu_types[k] for k in kinds}
+
+    def usable(self, model: np.ndarray, gpus: np.ndarray, types: np.ndarray) -> np.ndarray:
+        """On which GPU types jobs have a speed on so many GPUs, on whatever nodes.
+
+        Parameters
+        ----------
+        model, gpus : (n,) int arrays
+            Indices into `models`, -1 for none; GPUs in all.
+        types : (T,) int array
+            Indices into `gpu_types`, -1 for a type that is not there.
+
+        Returns
+        -------
+        (n, T) bool array
+            All True without a model, and where no type has a speed: its look-up then says what the table lacks.
+
+        Examples
+        --------
+        >>> frame = pl.DataFrame({"model": "bert", "gpu_type": ["t4", "t4", "k80"], "n_gpus": [1, 2, 2], "rate": [3.0, 5.0, 2.0]})
+        >>> Speeds.from_frame(frame).usable([0, 0, -1], [1, 2, 9], np.array([0, 1])).tolist()
+        [[True, False], [True, True], [True, True]]
+        """
+        model, gpus = np.asarray(model, np.int64)[:, None], np.asarray(gpus, np.int64)[:, None]
+        own = (model * len(self.gpu_types) + types) << 20
+        found = (np.isin(own + gpus, self._demands) | np.isin(own + ANY, self._demands)) & (types >= 0)
+        return found | (model < 0) | ~found.any(axis=1, keepdims=True)
+
+    @cached_property
+    def _demands(self) -> np.ndarray:
+        """Model, type and GPUs of each configuration as one number."""
+        kind, gpus = self.code >> 40, self.code & ANY
+        for e in np.flatnonzero(self.code < 0):
+            kind[e], placement = self.shapes[int(self.code[e])]
+            gpus[e] = sum(map(int, placement.split(",")))
+        model = np.repeat(np.arange(len(self.models)), np.diff(self.first))
+        return ((model * len(self.gpu_types) + kind) << 20) + gpus
 
     def segment_ends(self, model, progress) -> np.ndarray:
         """Progress up to which the rates of each job stay what they are.

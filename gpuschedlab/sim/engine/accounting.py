@@ -230,6 +230,13 @@ def renew_key(S, j, fns, raw):
         b.since = on_grid(now, S.rule[0].interval) if S.rule[0].interval > 0 else now
 
 
+@njit
+def may_use(S, j, pool):
+    """Whether a pool serves the stage of job j, and is of a GPU type on which j has a speed."""
+    p = S.pools[pool]
+    return p.stage == S.job[j].stage and S.known[S.body[j].knows, p.type] == 1
+
+
 @njit(inline="never")
 def find_place(S, j, slots, pool):
     """Choose nodes of a pool for job j by the placement rule, into the work space; how many, 0: no fit."""

@@ -8,7 +8,7 @@ whole queue.
 import numpy as np
 
 from gpuschedlab._compiled import njit
-from gpuschedlab.sim.engine.accounting import factor_of, find_place
+from gpuschedlab.sim.engine.accounting import factor_of, find_place, may_use
 from gpuschedlab.sim.engine.lifecycle import can_host, hold, join, start
 from gpuschedlab.sim.engine.queues import ahead, drop_waiting, first_queued, queue_classes, requeue
 
@@ -53,7 +53,7 @@ def can_place(S, j):
     """Whether some pool can place waiting job j now."""
     nodes = 0
     for p in range(S.pools.shape[0]):
-        if S.pools[p].stage == S.job[j].stage:
+        if may_use(S, j, p):
             nodes = max(nodes, find_place(S, j, S.body[j].slots, p))
     return nodes > 0
 
@@ -63,9 +63,7 @@ def try_start(S, j, fns, raw):
     """Start waiting job j (still in its class) if some pool can place it now."""
     slots = S.body[j].slots
     for p in range(S.pools.shape[0]):
-        if S.pools[p].stage != S.job[j].stage:
-            continue
-        k = find_place(S, j, slots, p)
+        k = find_place(S, j, slots, p) if may_use(S, j, p) else 0
         if k > 0:
             drop_waiting(S, j)
             hold(S, j, k, S.place_node, S.place_slots)
@@ -75,10 +73,22 @@ def try_start(S, j, fns, raw):
 
 
 @njit(inline="never")
+def first_host(S, j, c):
+    """First running job of class c, in order, that could take j as a guest, or -1."""
+    host = -1
+    for i in range(S.scalar[0].running):
+        h = S.running[i]
+        fits = S.body[h].cls == c and can_host(S, h) and S.known[S.body[j].knows, S.body[h].type] == 1
+        if fits and (host < 0 or ahead(S.body, h, host)):
+            host = h
+    return host
+
+
+@njit(inline="never")
 def find_host(S, j):
     """Running job of the same demand with which j would go best together (sum of relative speeds), or -1."""
     m = S.job[j].model
-    best = -1
+    host = -1
     most = S.rule[0].share_limit
     if m < 0 or S.job[j].stage == 1:
         return -1
@@ -86,16 +96,10 @@ def find_host(S, j):
         k = S.cls[c]
         if k.hosts > 0 and k.slots == S.body[j].slots:
             total = factor_of(S.sharing, m, k.model) + factor_of(S.sharing, k.model, m)
-            if total > most or (total == most and best < 0):
-                best = c
-                most = total
-    if best < 0:
-        return -1
-    host = -1
-    for i in range(S.scalar[0].running):
-        h = S.running[i]
-        if S.body[h].cls == best and can_host(S, h) and (host < 0 or ahead(S.body, h, host)):
-            host = h
+            if total > most or (total == most and host < 0):
+                h = first_host(S, j, c)
+                if h >= 0:
+                    host, most = h, total
     return host
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from gpuschedlab._compiled import njit
-from gpuschedlab.sim.engine.accounting import blame, drift_key, refresh, refresh_waiting, take
+from gpuschedlab.sim.engine.accounting import blame, drift_key, may_use, refresh, refresh_waiting, take
 from gpuschedlab.sim.engine.backfill import ANY, GREEDY, fill, first_waiting, most_free, open_classes, try_start
 from gpuschedlab.sim.engine.lifecycle import preempt
 from gpuschedlab.sim.engine.queues import (
@@ -203,7 +203,7 @@ def choose(S, at, room, chosen, keep):
             continue
         fits = False
         for p in range(room.shape[0]):
-            if S.pools[p].stage == S.job[j].stage and room[p] >= S.body[j].slots:
+            if may_use(S, j, p) and room[p] >= S.body[j].slots:
                 room[p] -= S.body[j].slots
                 left -= S.body[j].slots
                 fits = True

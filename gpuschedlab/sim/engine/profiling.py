@@ -13,13 +13,13 @@ from gpuschedlab.sim.engine.state import WAITING
 
 
 @njit(inline="never")
-def profiled_slots(S):
-    """Slots of the largest profiler, with those that are down."""
-    most = 0
+def profiler_fits(S, j):
+    """Whether job j could be profiled on an empty profiler, with nodes of it that are down."""
     for p in range(S.pools.shape[0]):
-        if S.pools[p].stage == 1:
-            most = max(most, S.pools[p].total)
-    return most
+        q = S.pools[p]
+        if q.stage == 1 and S.known[S.body[j].knows, q.type] == 1 and S.body[j].slots <= q.total:
+            return True
+    return False
 
 
 @njit
@@ -37,8 +37,8 @@ def skip_profiling(S, j):
 
 @njit
 def admit_to_stage(S, j):
-    """Job j, which begins to wait, skips a profiler that is too small for it."""
-    if S.job[j].stage == 1 and S.body[j].slots > profiled_slots(S):
+    """Job j, which begins to wait, skips profilers that are too small for it, or of types on which it has no speed."""
+    if S.job[j].stage == 1 and not profiler_fits(S, j):
         skip_profiling(S, j)
 
 
@@ -84,10 +84,9 @@ def enlarge_profilers(S, fns, raw):
         return
     measure(S)
     S.scalar[0].exhausted = 0
-    room = profiled_slots(S)
     for j in range(S.scalar[0].arrived):
         job = S.job[j]
-        if job.state == WAITING and job.starts == 0 and job.stage == 0 and S.body[j].slots <= room:
+        if job.state == WAITING and job.starts == 0 and job.stage == 0 and profiler_fits(S, j):
             _enroll(S, j, fns, raw)
 
 

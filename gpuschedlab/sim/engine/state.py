@@ -92,6 +92,7 @@ BODY = np.dtype(
         ("failures", "i4"),
         ("tick", "i4"),  # place in the heap of timers, -1 outside
         ("base", "i4"),  # demand class at the start of a wait
+        ("knows", "i4"),  # row of `known`
         ("moving", "i4"),  # 1 while a round moves it to other nodes
     ],
     align=True,
@@ -256,6 +257,7 @@ FIELDS = {
         "rate": ("f8", 1),
         "seg_first": ("i8", 1),
         "seg_end": ("f8", 1),
+        "known": ("i1", 2),  # (K, T) 1: a job has a speed on a GPU type
         "type_map": ("i8", 1),  # (T,) from the cluster's types to the table's, -1 unknown
         "sharing": ("f8", 2),  # (M, M) factor on a model's pace beside another on the same GPUs
         "merged": ("f8", 2),  # (M, M) factor on a model's rate when trained jointly with another
@@ -268,6 +270,7 @@ FIELDS = {
 CONSTANT = frozenset(
     {
         "outage",
+        "known",
         "first",
         "code",
         "row",
