@@ -170,6 +170,12 @@ def test_fairness_counts_the_past():
     assert 0 <= found(lab.Themis()).value <= 1
 
 
+def test_fairness_on_a_cluster_that_is_larger_than_what_is_asked_for():
+    """A job alone on twice its GPUs takes its own time, and no less of it is its share: its contention is .5, its rho 1."""
+    trace = pl.DataFrame({"job_id": ["a"], "submit": [0.0], "gpus": [1.0], "duration": [60.0]})
+    assert Probe(trace, lab.Cluster.homogeneous(1, 2), lab.Themis())(lab.Themis()).value == 1.0
+
+
 def test_a_group_that_is_rounded_up_still_lasts_as_long_as_its_jobs():
     """Three jobs of half a GPU become two GPUs, for 75 s; alone on a cluster the jobs take their 100 s all the same."""
     jobs = {"job_id": ["a", "b", "c"], "submit": [10.0, 11.0, 12.0], "gpus": 0.5, "duration": 100.0}

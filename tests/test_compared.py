@@ -1,6 +1,7 @@
 """Schedulers that Sia is compared with: Shockwave, Themis in rounds, Gavel's other objectives, tuned jobs."""
 
 from itertools import product
+from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
@@ -8,7 +9,7 @@ import pytest
 
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.optim import solve
-from gpuschedlab.policies import Gavel, Shockwave, ThemisRounds
+from gpuschedlab.policies import Gavel, Shockwave, Themis, ThemisRounds
 from gpuschedlab.problems import gavel_finish_time, shockwave_window
 from gpuschedlab.problems.shockwave import FIFTHS, ORIGIN
 from gpuschedlab.sim import simulate
@@ -81,6 +82,13 @@ def test_themis_serves_the_job_that_is_treated_worst():
     run = simulate(frame, ONE, ThemisRounds(f=0.9, interval=60.0))
     end = run.jobs["end"].to_list()
     assert end[1] < end[0] < end[2]
+
+
+@pytest.mark.parametrize(("contention", "rho"), [(0.5, 1.5), (1.0, 1.5), (3.0, 0.5)])
+def test_the_share_of_themis_is_at_most_the_whole_cluster(contention, rho):
+    """Submitted at 0, at 30 s with all of its 60 s to go: 90 s, over 60, or over 180 on a third of the cluster."""
+    job = SimpleNamespace(submit=0.0, estimate=60.0, progress=0.0, contention=contention)
+    assert Themis.gate(30.0, job, None) == pytest.approx(-rho)
 
 
 def test_themis_takes_the_fastest_type_that_is_free():

@@ -22,7 +22,7 @@ def sound():
 
 
 def test_a_sound_run_obeys_all_laws(sound):
-    assert [law(sound, CLUSTER) for law in laws.ALWAYS + laws.RIGID] == [None] * 7
+    assert [law(sound, CLUSTER) for law in laws.ALWAYS + laws.RIGID] == [None] * 8
     assert sound.jobs["preemptions"].sum() > 0
 
 
@@ -47,6 +47,9 @@ FORGERIES = {
     "times_add_up": [
         ({"queueing": pl.col("queueing") + 1}, "jobs", "waiting . holding"),
         ({"executed": pl.col("executed") + 1, "queueing": pl.col("queueing") - 1}, "jobs", "waiting . holding"),
+    ],
+    "idle_time_is_left_out": [
+        ({"capacity": pl.col("capacity") * 1.001}, "timeline", "from the first submission to the last end"),
     ],
     "work_is_done": [
         ({"lost": pl.col("lost") + 1}, "jobs", "duration = held"),

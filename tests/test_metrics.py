@@ -83,7 +83,7 @@ def test_guests_and_outages_leave_no_free_gpus(run):
 
 def test_fragmentation_without_free_gpus():
     full = StandIn(
-        pl.DataFrame({"gpus": [4.0]}),
+        pl.DataFrame({"submit": [0.0], "end": [5.0], "gpus": [4.0]}),
         pl.DataFrame({"time": [0.0, 5.0]}),
         allocation_frame([(0, 0, 4, 0.0, 5.0)]),
         {"cluster": "1x4"},
@@ -95,6 +95,77 @@ def test_time_up_to_the_stop_counts(run):
     longer = replace(run, info=run.info | {"now": 40.0})
     assert metrics.utilisation(longer) == pytest.approx((168 + 80) / 320)
     assert metrics.utilisation(replace(run, info=run.info | {"now": float("inf")})) == pytest.approx(0.7)
+
+
+def idle_around(run: StandIn) -> StandIn:
+    """The run with all jobs ended, and an hour before the first of them and one after the last in which none is there."""
+    line = run.timeline.with_columns(demanded=pl.when(pl.col("time") < 30).then("demanded").otherwise(0.0))
+    none = line.tail(1).with_columns(pl.col("used", "demanded") * 0.0, pl.col("running", "waiting") * 0)
+    early, late = (none.with_columns(time=pl.lit(t)) for t in (-3600.0, 3630.0))
+    line = pl.concat([early, line[:-1], none, late]).with_columns(pl.col("time") + 3600)
+    jobs = run.jobs.with_columns(pl.col("end").fill_null(30.0)).with_columns(pl.col("submit", "start", "end") + 3600)
+    held = run.allocations.with_columns(pl.col("start", "end") + 3600)
+    return replace(run, jobs=jobs, timeline=line, allocations=held, info=run.info | {"now": 9999.0})
+
+
+def test_time_without_jobs_before_the_first_and_after_the_last_does_not_count(run):
+    idle = idle_around(run)
+    assert usage.window(idle) == (3600.0, 3630.0)
+    assert usage.timeline_of(idle)["time"].to_list() == (run.timeline["time"] + 3600).to_list()
+    for metric in (metrics.utilisation, metrics.contention, metrics.fragmentation):
+        assert metric(idle) == pytest.approx(metric(run)), metric.__name__
+    # With a job left, all of it counts up to where the run stopped.
+    left = replace(idle, jobs=idle.jobs.with_columns(end=pl.when(pl.col("job_id") != "e").then("end")))
+    assert usage.window(left) == (3600.0, 9999.0)
+    assert metrics.utilisation(left) == pytest.approx(168 / (8 * 6399))
+    # A run that starts among jobs counts from there.
+    begun = replace(run, jobs=run.jobs.with_columns(pl.col("submit") - 5))
+    assert usage.window(begun) == (0.0, 30.0)
+
+
+def test_reserved_gpus_after_the_last_end_are_billed_under_their_own_name(run):
+    rows = [(3610.0, "idle", "v100", 2.0), (3626.0, "idle", "v100", 1.0), (3650.0, "idle", "v100", 0.0)]
+    pools = pl.DataFrame(
+        rows, schema={"time": pl.Float64, "name": pl.Utf8, "gpu_type": pl.Utf8, "gpus": pl.Float64}, orient="row"
+    )
+    idle = idle_around(run)
+    object.__setattr__(idle, "pools", pools)
+    found = metrics.summary(idle, prices=3600.0)
+    assert (found["gpu_time_billed"], found["gpu_time_kept"]) == pytest.approx((168 + 2 * 16 + 4, 20))
+    assert found["cost"] == pytest.approx(168 + 32 + 24)
+
+
+def test_rounds_and_keep_alive_after_the_last_end_change_no_metric():
+    """One job, 100 s on one of 4 GPUs, submitted at 50 s, while a node is down from 0 to 10 and from 40,000 to 50,000 s."""
+    trace = pl.DataFrame({"job_id": ["a"], "submit": [50.0], "gpus": [1.0], "duration": [100.0]})
+    cluster = Cluster((Nodes("v100", 2, 2),), (Outage(1, 0.0, 10.0), Outage(1, 40_000.0, 50_000.0)))
+    run = lab.simulate(trace, cluster, lab.Gavel(interval=36_000.0))
+    assert run.info["now"] == 72_000.0  # its last round
+    found = run.summary()
+    assert run.jobs["end"].to_list() == [36_100.0]
+    assert found["utilisation"] == pytest.approx(100 / (4 * 36_050))
+    assert found["contention"] == pytest.approx(1 / 4)
+    assert usage.free_levels(run)["gpu_time"].sum() == pytest.approx(4 * 36_050 - 100)
+
+
+def test_contention_by_hand():
+    """Four GPUs. a: 2 for 20 s; b: 4, from 10 s, waits until 20. Demanded over up: .5, 1.5 and 1, each for 10 s."""
+    trace = pl.DataFrame({"job_id": ["a", "b"], "submit": [0.0, 10], "gpus": [2.0, 4], "duration": [20.0, 10]})
+    run = lab.simulate(trace, Cluster.homogeneous(1, 4), lab.Fifo())
+    assert run.jobs["contention"].to_list() == [1.0, 1.25]
+    assert metrics.contention(run) == 1.0
+    assert metrics.finish_time_fairness(run).tolist() == [1.0, 1.6]
+
+
+def test_contention_of_a_job_that_is_there_all_the_time_is_that_of_the_run():
+    """Half of the GPUs are down for a while, and then all of them: that time counts as 0."""
+    trace = pl.DataFrame({"job_id": ["a", "b"], "submit": [0.0, 4], "gpus": [1.0, 1], "duration": [20.0, 2]})
+    cluster = Cluster((Nodes("v100", 2, 1),), (Outage(1, 2.0, 100.0), Outage(0, 8.0, 12.0)))
+    run = lab.simulate(trace, cluster, lab.Fifo(), delays=lab.Delays(checkpoint=1.0))
+    # Ends at 26: 1/2 for 2 s, 1 for 2, 2 for 4, none up for 4, 2 for 12 and 1 for 2, when b runs at last.
+    assert run.jobs["end"].to_list() == [24.0, 26.0]
+    assert run.jobs["contention"][0] * 24 == pytest.approx(1 + 2 + 8 + 24)
+    assert metrics.contention(run) * 26 == pytest.approx(1 + 2 + 8 + 24 + 2)
 
 
 def test_cost_by_hand(run):

@@ -211,6 +211,28 @@ def test_elasticflow_pays_for_the_whole_cluster(scenario):
     assert found["late"] == 1 - slo_attainment(run)
 
 
+def test_keep_alive_after_the_last_end_counts_in_no_average(scenario):
+    """GPUs are idle for hours after the last job: utilisation is of the time before, and they are billed by themselves."""
+    run = scenario.run(Infless(keep_alive=1e4))
+    end, found = run.jobs["end"].max(), run.summary()
+    assert run.info["now"] > end + 9_000
+    assert found["utilisation"] == pytest.approx(run.jobs["attained"].sum() / 32 / (end - run.jobs["submit"].min()))
+    last = (
+        run.pools.filter(pl.col("name").str.starts_with("idle"))
+        .group_by("name")
+        .agg(pl.col("time", "gpus").sort_by("time"))
+    )
+    kept = sum(
+        gpus * (stop - max(start, end))
+        for times, level in last.select("time", "gpus").iter_rows()
+        for start, stop, gpus in zip(times, times[1:], level)
+        if stop > end
+    )
+    assert found["gpu_time_kept"] == pytest.approx(kept)
+    assert kept > 9_000
+    assert found["gpu_time_billed"] + kept == pytest.approx(3600 * cost(run, 1.0))
+
+
 def test_event_driven_rounds_start_jobs_when_polling_does():
     scenario = PromptScenario(PromptJobs("medium", minutes=2))(seed=1)
     polled, woken = scenario.run(Polling()), scenario.run(PromptTuner())

@@ -180,8 +180,9 @@ def _duration(speeds, model: str, gpus: int) -> float:
 def observed(run, speeds) -> dict:
     """What is measured of one run, as JSON holds it: per job JCT (h) and rho, and figures of the whole."""
     from gpuschedlab.metrics.fairness import finish_time_fairness_by_type
+    from gpuschedlab.metrics.usage import timeline_of
 
-    line = run.timeline
+    line = timeline_of(run)
     jobs, time = (line["running"] + line["waiting"]).to_numpy(), line["time"].to_numpy()
     return {
         "jct": (run.jobs["jct"] / 3600).to_list(),

@@ -6,6 +6,8 @@ They read a run's frames and nothing else, so they check the engine as well as t
 import numpy as np
 import polars as pl
 
+from gpuschedlab.metrics import utilisation
+
 #: Relative error that adding up in another order may leave.
 CLOSE = 1e-9
 #: Fractions of a GPU are given in hundredths.
@@ -115,8 +117,24 @@ def requests_are_met(run, cluster) -> str | None:
     return _first_wrong(wrong, "row {job} of .jobs ran on {gpus:g} GPUs at t={start:g} s; it requested {asked:g}")
 
 
+def idle_time_is_left_out(run, cluster) -> str | None:
+    """Utilisation is of the time from the first submission to the last end, and of the GPUs that were up then."""
+    begin, end = float(run.jobs["submit"].min()), float(run.jobs["end"].max())
+    up = cluster.total_gpus * (end - begin)
+    for node, size in enumerate(cluster.node_gpus):
+        down = begin
+        for e in sorted((e for e in cluster.events if e.node == node), key=lambda e: e.start):
+            up -= size * max(0.0, min(e.end, end) - max(e.start, down))
+            down = max(down, e.end)
+    used, found = float(run.jobs["attained"].sum()) / up, utilisation(run)
+    if not np.isclose(found, used, rtol=CLOSE):
+        return f"utilisation is {found:.9f}; expected {used:.9f}, from the first submission to the last end"
+    return None
+
+
 #: Laws of every run, and those of a run without speed tables besides.
 ALWAYS = (all_finish, capacity_holds, gpu_time_is_conserved, littles_law_holds, times_add_up)
+ALWAYS += (idle_time_is_left_out,)
 RIGID = (work_is_done, requests_are_met)
 
 

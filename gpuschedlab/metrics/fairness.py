@@ -12,9 +12,8 @@ def finish_time_fairness(run, censored: bool = False) -> np.ndarray:
     """Finish-time fairness rho of each measured job (k,): time in the shared cluster over time in a 1/N cluster alone.
 
     rho = T_shared / T_isolated, with T_shared = JCT and T_isolated = duration x max(1, contention).
-    `contention` is the average over the job's life of the GPUs demanded over the GPUs up: a cluster that many
-    times smaller is the job's fair share, and a rigid job takes that many times longer on it. rho > 1 is
-    unfair.
+    `contention` is that of the job's life (`gpuschedlab.metrics.contention`): a cluster that many times smaller is the
+    job's fair share, and a rigid job takes that many times longer on it. rho > 1 is unfair.
 
     Parameters
     ----------

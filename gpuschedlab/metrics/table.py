@@ -40,18 +40,24 @@ METRICS: dict[str, Metric] = {
     "bounded_slowdown_mean": Metric(
         "average bounded slowdown", "", "lower", "mean of max(1, JCT / max(duration, 10 s))"
     ),
-    "rho_mean": Metric("average rho", "", "lower", "mean finish-time fairness: JCT / (duration x contention)"),
+    "rho_mean": Metric("average rho", "", "lower", "mean finish-time fairness: JCT / (duration x max(1, contention))"),
     "rho_worst": Metric("worst rho", "", "lower", "greatest finish-time fairness ratio"),
     "unfair_fraction": Metric("unfair fraction", "", "lower", "share of jobs with rho > 1"),
     "makespan": Metric("makespan", "s", "lower", "first submission to last end"),
-    "utilisation": Metric("utilisation", "", "higher", "GPU-time held by jobs over GPU-time up"),
+    "utilisation": Metric("utilisation", "", "higher", "GPU-time held by jobs over GPU-time up, until the last end"),
     "fragmentation": Metric(
         "fragmentation", "", "lower", "free GPU-time too scattered for the trace's jobs, over all that was free"
     ),
-    "contention": Metric("contention", "", "", "time average of GPUs demanded over GPUs up"),
+    "contention": Metric("contention", "", "", "time average of GPUs demanded over GPUs up, until the last end"),
     "gpu_time": Metric("GPU-time held", "GPU-s", "lower", "sum of GPUs x time held by jobs"),
     "gpu_time_billed": Metric(
-        "GPU-time billed", "GPU-s", "lower", "sum of GPUs x time held by jobs or reserved, such as idle in warm pools"
+        "GPU-time billed",
+        "GPU-s",
+        "lower",
+        "sum of GPUs x time held by jobs or reserved, such as idle in warm pools, until the last end",
+    ),
+    "gpu_time_kept": Metric(
+        "GPU-time kept alive", "GPU-s", "lower", "sum of GPUs x time reserved after the last end; billed on top"
     ),
     "gpu_time_overhead": Metric("GPU-time in restarts", "GPU-s", "lower", "part of it spent starting and restarting"),
     "gpu_time_lost": Metric("GPU-time lost", "GPU-s", "lower", "part of it that failures undid"),
@@ -61,7 +67,7 @@ METRICS: dict[str, Metric] = {
     "slo_attainment": Metric("SLOs kept", "", "higher", "share of SLO jobs that ended by their (first) deadline"),
     "late": Metric("late", "", "lower", "share of SLO jobs that did not end by their (first) deadline"),
     "slo_violation": Metric("weighted SLO violation", "", "lower", "1 - mean(reward earned / 100) of SLO jobs"),
-    "cost": Metric("cost", "", "lower", "price of the GPU-hours held or reserved"),
+    "cost": Metric("cost", "", "lower", "price of the GPU-hours held or reserved, those kept alive too"),
     "seconds": Metric("seconds taken", "s", "lower", "wall time of the simulation"),
 }
 """What `summary` returns, in order: stable names, with unit and meaning."""
@@ -113,7 +119,7 @@ def summary(run, *, censored: bool = False, prices: float | dict[str, float] | N
     """
     jobs = run.jobs
     known = times.measured(run, censored)
-    spent = usage.gpu_time(run)
+    spent, kept = usage.gpu_time(run), usage.kept_alive(run)
     found = _spreads(known)
     if speeds is not None:
         rho = fairness.finish_time_fairness_by_type(run, speeds, censored)
@@ -131,7 +137,8 @@ def summary(run, *, censored: bool = False, prices: float | dict[str, float] | N
         "fragmentation": usage.fragmentation(run),
         "contention": usage.contention(run),
         "gpu_time": spent.total,
-        "gpu_time_billed": 3600.0 * usage.cost(run, 1.0),
+        "gpu_time_billed": 3600.0 * usage.cost(run, 1.0) - kept,
+        "gpu_time_kept": kept,
         "gpu_time_overhead": spent.overhead,
         "gpu_time_lost": spent.lost,
         "preemptions": int(jobs["preemptions"].sum()),

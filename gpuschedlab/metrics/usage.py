@@ -19,12 +19,34 @@ class GpuTime(NamedTuple):
     lost: float
 
 
+def stopped(run) -> float:
+    """Instant (s) at which a run stopped: that of its last event, or `info["now"]`."""
+    now, last = run.info.get("now"), run.timeline["time"].max() or 0.0
+    return max(last, now) if now is not None and now < float("inf") else last
+
+
+def window(run) -> tuple[float, float]:
+    """First and last instant (s) of the time that metrics are of, which is that with jobs.
+
+    It begins with the first submission, or with a run that starts among jobs, and ends with the last job, or where the run
+    stopped while jobs were left. What a policy does before and after, such as a last round or warm pools, has no part in it.
+    """
+    time, submit, end = run.timeline["time"], run.jobs["submit"], run.jobs["end"]
+    stop = stopped(run) if end.null_count() or not len(end) else end.max()
+    return min(stop, max(time.min() or 0.0, submit.min() or 0.0)), stop
+
+
 def timeline_of(run) -> pl.DataFrame:
-    """Timeline of a run; its last row is at the instant where the run stopped (`info["now"]`)."""
-    line, now = run.timeline, run.info.get("now")
-    if not line.height or now is None or not line["time"][-1] < now < float("inf"):
+    """Timeline of a run over its `window`: the first row is at its beginning, the last at its end."""
+    line, (begin, stop) = run.timeline, window(run)
+    if not line.height:
         return line
-    return pl.concat([line, line.tail(1).with_columns(time=pl.lit(float(now)))])
+    time = line["time"].to_numpy()
+    first, last = np.searchsorted(time, [begin, stop], side="right") - 1
+    rows = line[first : last + 1]
+    if time[last] < stop:
+        rows = pl.concat([rows, rows.tail(1).with_columns(time=pl.lit(stop))])
+    return rows.with_columns(pl.col("time").clip(begin))
 
 
 def time_mean(timeline: pl.DataFrame, column: str) -> float:
@@ -46,7 +68,7 @@ def makespan(run) -> float:
 
 
 def utilisation(run) -> float:
-    """Share of the GPU-time that was up which jobs held: integral of used / integral of capacity over the run.
+    """Share of the GPU-time that was up which jobs held: integral of used / integral of capacity, over `window`.
 
     Parameters
     ----------
@@ -64,9 +86,26 @@ def utilisation(run) -> float:
 
 
 def contention(run) -> float:
-    """Time-weighted mean of GPUs demanded, by running and waiting jobs, over GPUs up.
+    """Contention: time-weighted mean of GPUs demanded, by running and waiting jobs, over GPUs up.
 
-    Above 1 there is a queue; time without any GPU up counts as 0.
+    Above 1 there is a queue; time without any GPU up counts as 0. That of a run is over its `window`. That of a job, in
+    `Run.jobs` and of what a policy sees, is over the time since its submission, up to its end: the N of a fair share 1/N.
+    The mean is taken first, and a share is at most the whole cluster: the N of finish-time fairness is max(1, contention).
+
+    References
+    ----------
+    Mahajan et al., "Themis", NSDI 2020, and Jayaram Subramanya, PhD thesis, CMU 2025, section 3.5.5: the average over a
+    job's life of what contends for the cluster. They count jobs; here each counts by the GPUs that it requests.
+
+    Examples
+    --------
+    Four GPUs, of which 2 are demanded for 10 s, and then 8 for 10 s:
+
+    >>> from types import SimpleNamespace
+    >>> line = pl.DataFrame({"time": [0.0, 10, 20], "demanded": [2.0, 8, 0], "capacity": [4.0, 4, 4]})
+    >>> jobs = pl.DataFrame({"submit": [0.0], "end": [20.0]})
+    >>> contention(SimpleNamespace(timeline=line, jobs=jobs, info={}))
+    1.25
     """
     ratio = pl.when(pl.col("capacity") > 0).then(pl.col("demanded") / pl.col("capacity")).otherwise(0.0)
     return time_mean(timeline_of(run).with_columns(ratio=ratio), "ratio")
@@ -199,17 +238,25 @@ def reserved(run) -> pl.DataFrame:
     pools = getattr(run, "pools", None)
     if pools is None or pools.is_empty():
         return pl.DataFrame(schema=RESERVED)
-    last = max(timeline_of(run)["time"].max(), pools["time"].max())
+    last = max(stopped(run), pools["time"].max())
     until = pl.col("time").shift(-1).over("name", "gpu_type").fill_null(last)
     return pools.sort("time", maintain_order=True).select("name", "gpu_type", "gpus", start="time", end=until)
+
+
+def kept_alive(run) -> float:
+    """GPU-seconds reserved after the last job had ended, such as those of warm pools until they are given back."""
+    end = window(run)[1]
+    return float(
+        reserved(run).select((pl.col("gpus") * (pl.col("end") - pl.col("start").clip(end)).clip(0)).sum()).item()
+    )
 
 
 def cost(run, prices: float | dict[str, float]) -> float:
     """Price of the GPU-hours that jobs held, or that were reserved: sum over types of GPU-s / 3600 x price.
 
-    Reserved GPUs (`Run.pools`) are paid like those that jobs hold: those that are idle or warming in a warm pool, or all of
-    a fixed cluster. What is neither held nor reserved is free, as with an elastic provider; GPUs that two jobs share are
-    paid once.
+    Reserved GPUs (`Run.pools`) are paid like those that jobs hold: those that are idle or warming in a warm pool, until they
+    are given back (`kept_alive`), or all of a fixed cluster. What is neither held nor reserved is free, as with an elastic
+    provider; GPUs that two jobs share are paid once.
 
     Parameters
     ----------

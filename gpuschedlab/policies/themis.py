@@ -21,7 +21,7 @@ class Themis(Ordered):
     A started job keeps its GPUs for a lease, which ends on a full minute. When leases end, and at arrivals and
     completions, the (1 - f) share of competing jobs with the largest rho goes first, in order of least executed time
     or attained service; the others take what is left. rho is the job's finish time if it ran from now on, over its
-    time alone on a 1/n share of the cluster, n being the average contention it has met.
+    time alone on a 1/n share of the cluster, n being the average contention it has met, at least 1.
 
     Differs from the paper in
     -------------------------
@@ -80,7 +80,7 @@ class Themis(Ordered):
     def gate(now: float, job: np.void, knobs: np.void) -> float:
         """Minus rho."""
         left = max(0.0, job.estimate - job.progress)
-        return -(now - job.submit + left) / (job.estimate * job.contention)
+        return -(now - job.submit + left) / (job.estimate * max(1.0, job.contention))
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class ThemisRounds(Round):
 
     Each round, the (1 - f) share of the jobs with the largest rho goes first, and among them those with the largest rho;
     then the others. rho is the job's finish time if it ran from now on, on its GPUs of the fastest type, over its time
-    alone there on a 1/n share of the cluster, n being the average contention it has met.
+    alone there on a 1/n share of the cluster, n being the average contention it has met, at least 1.
 
     Differs from the paper in
     -------------------------

@@ -120,7 +120,7 @@ class Probe:
         end = np.where(jobs["done"], jobs["end"], self.until + jobs["work"] - jobs["progress"])
         if self.objective == "jct":
             return float(np.average(end - np.maximum(jobs["submit"], self.now) + self.shift, weights=self.weight))
-        rho = (end - jobs["submit"]) / (np.maximum(jobs["work"], 1e-9) * jobs["contention"])
+        rho = (end - jobs["submit"]) / (np.maximum(jobs["work"], 1e-9) * np.maximum(1.0, jobs["contention"]))
         return float(np.average(rho <= 1 + 1e-9, weights=self.weight))
 
     def _metrics(self, after) -> dict[str, float]:

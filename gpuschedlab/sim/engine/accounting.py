@@ -20,8 +20,8 @@ def move_clock(S, time):
     """Let time pass to `time` (s)."""
     sc = S.scalar[0]
     if time > sc.now:
-        up = max(sc.capacity, SLOTS)
-        sc.contention += (time - sc.now) * max(1.0, sc.demanded / up)
+        if sc.capacity > 0:
+            sc.contention += (time - sc.now) * sc.demanded / sc.capacity
         sc.now = time
 
 

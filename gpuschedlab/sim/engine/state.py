@@ -20,7 +20,7 @@ JOB = np.dtype(
         ("estimate", "f8"),  # s in total on the requested GPUs, as the estimator says
         ("progress", "f8"),  # work done, in the job's own unit (s at reference speed for a rigid job)
         ("queued", "f8"),  # s waited in all
-        ("contention", "f8"),  # time average, since submission, of GPUs demanded over GPUs up (at least 1)
+        ("contention", "f8"),  # time average of GPUs demanded over GPUs up since submission, as in `metrics.contention`
         ("attained", "f8"),  # GPU-s received
         ("gpus", "f8"),  # requested
         ("state", "i4"),  # 0 not submitted, 1 waiting, 2 running, 3 done
@@ -175,7 +175,7 @@ STRETCH = np.dtype(
 SCALARS = np.dtype(
     [
         ("now", "f8"),
-        ("contention", "f8"),  # integral of max(1, demanded / up)
+        ("contention", "f8"),  # integral of demanded / up, 0 while none is up
         ("gate", "f8"),  # gate value of the last job that passed at the last decision
         ("decide_at", "f8"),  # s, next decision, inf when none is due
         ("arrived", "i8"),
