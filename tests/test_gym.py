@@ -118,6 +118,21 @@ def test_an_episode_returns_minus_the_average(reward):
     assert -total == pytest.approx(averages(env.run())[reward], rel=1e-9)
 
 
+@pytest.mark.parametrize(
+    ("reward", "cost"), [("waiting", 500.0), ("jct", 620.0), ("slowdown", (600 / 200 + 640 / 40) / 2)]
+)
+def test_time_that_passes_before_the_first_action_counts(reward, cost):
+    """The only node is down until 400 s: by hand, jobs of 200 and 40 s wait for 400 and 600 s."""
+    trace = pl.DataFrame({"job_id": ["a", "b"], "submit": [0.0, 0.0], "gpus": [8.0, 8.0], "duration": [200.0, 40.0]})
+    cluster = lab.Cluster((lab.Nodes("v100", 1, 8),), (lab.Outage(0, 0.0, 400.0),))
+    env = SchedulingEnv(lab.Scenario(trace, cluster), reward=reward)
+    _, info = env.reset(seed=0)
+    assert info["time"] == 400.0
+    for _ in range(2):  # nothing is carried over from one episode to the next
+        total, _ = play(env, lambda observation: 0)
+        assert -total * (1 if reward == "slowdown" else 3600) == pytest.approx(cost)
+
+
 def test_an_episode_that_is_cut_counts_the_time_until_then():
     env = SchedulingEnv(scenario(3, until=30_000.0))
     env.reset(seed=0)

@@ -50,7 +50,8 @@ class SchedulingEnv(Environment):
     Notes
     -----
     Observations are those of `Dispatch.observation`; `info` has `time` (s), the numbers of jobs `waiting` and `running`, and
-    `action_mask`, which `action_space.sample` takes. An episode is truncated at the scenario's `until`. `run()` returns
+    `action_mask`, which `action_space.sample` takes. Time that passes before the first action, because no job fits, counts in
+    the reward of the first step. An episode is truncated at the scenario's `until`. `run()` returns
     what has happened as a `Run`; `agent(act)` is the policy that acts so.
 
     Examples
@@ -109,16 +110,18 @@ class SchedulingEnv(Environment):
         self._simulation = scenario.simulation(self.policy)
         duration, n = self._simulation.trace["duration"].to_numpy(), self._simulation.trace.height
         self._cost = (1 / duration if self.reward == "slowdown" else np.full(n, 1 / HOUR)) / max(n, 1)
+        self._owed = 0.0
         self._next()
         while self._dispatch is not None and not self._dispatch.hopeful:
-            self._pass_time()
+            self._owed += self._pass_time()
         return self._observed()
 
     def step(self, action) -> tuple[dict, float, bool, bool, dict]:
         """Start the job of a row, or let time pass; (observation, reward, terminated, truncated, info)."""
         if self._dispatch is None:
             raise RunError("SchedulingEnv.step: the episode has ended, or has not begun. Call reset() first.")
-        reward, goes_on = 0.0, self.policy.apply(self._dispatch, action)
+        goes_on = self.policy.apply(self._dispatch, action)
+        reward, self._owed = -self._owed, 0.0
         while self._dispatch is not None and not (goes_on and self._dispatch.hopeful):
             reward -= self._pass_time()
             goes_on = True
