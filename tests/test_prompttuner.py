@@ -6,13 +6,14 @@ import numpy as np
 import polars as pl
 import pytest
 
-from gpuschedlab.cluster import Cluster
+from gpuschedlab.cluster import Cluster, Nodes, Outage
 from gpuschedlab.errors import PolicyError, SpeedError, TraceError
 from gpuschedlab.metrics import cost, slo_attainment, summary
 from gpuschedlab.policies import ElasticFlow, Infless, PromptTuner
 from gpuschedlab.policies.shares import satisfactory_shares
 from gpuschedlab.policies.warm_pools import Pool
 from gpuschedlab.sim import Allocation, Delays, Round, simulate
+from gpuschedlab.sim.reserved import limited_to_up
 from gpuschedlab.speeds import Speeds
 from gpuschedlab.sweep.prompts import PromptScenario
 from gpuschedlab.traces.prompts import LOADS, MINUTES, PromptJobs
@@ -253,6 +254,46 @@ def test_a_policy_takes_over_running_jobs(scenario):
     assert run.pools.filter(pl.col("time") > 150, pl.col("gpus") > 0).height > 0
 
 
+def test_gpus_that_are_down_are_not_billed():
+    """Warm from 0 to 10 s, a job until 20, idle until 80; the node is down from 30 to 45."""
+    trace = jobs((0, 10, 20))
+    whole = run_of(trace)
+    assert 3600 * cost(whole, 1.0) == pytest.approx(80)
+    down = (Outage(0, 30.0, 45.0), Outage(1, 0.0, 100.0))
+    cluster = Cluster((Nodes("v100", 1, 4), Nodes("t4", 1, 4)), down)
+    run = simulate(trace, cluster, LAST, speeds=SPEEDS, delays=DELAYS, until=500.0)
+    assert run.jobs["end"].to_list() == [20.0]
+    idle = run.pools.filter(name="idle a").select("time", "gpus").rows()
+    assert idle == [(20.0, 1.0), (30.0, 0.0), (45.0, 1.0), (80.0, 0.0)]
+    assert 3600 * cost(run, 1.0) == pytest.approx(80 - 15)
+
+
+def test_what_is_up_and_not_held_may_be_reserved():
+    """By hand: two nodes of 2 GPUs, a job holds one GPU from 0 to 8, and 3 are reserved."""
+    cluster = Cluster((Nodes("v100", 2, 2),), (Outage(1, 2.0, 6.0), Outage(1, 4.0, 7.0)))
+    pools = pl.DataFrame(
+        [
+            (0.0, "idle b", "v100", 2.0),
+            (0.0, "idle a", "v100", 1.0),
+            (5.0, "idle a", "v100", 0.0),
+            (9.0, "idle b", "v100", 0.0),
+        ],
+        schema=["time", "name", "gpu_type", "gpus"],
+        orient="row",
+    )
+    held = pl.DataFrame({"gpu_type": ["v100"], "gpus": [1.0], "start": [0.0], "end": [8.0], "guest": [False]})
+    found = limited_to_up(pools, held, cluster).select("time", "name", "gpus").rows()
+    assert found == [
+        (0.0, "idle a", 1.0),
+        (0.0, "idle b", 2.0),
+        (2.0, "idle a", 0.0),
+        (2.0, "idle b", 1.0),
+        (7.0, "idle b", 2.0),
+        (9.0, "idle b", 0.0),
+    ]
+    assert limited_to_up(pools, held, Cluster(cluster.groups)) is pools
+
+
 def test_the_most_recent_idle_gpus_are_taken_first():
     pool = Pool(idle=[(0.0, 1.0), (5.0, 2.0)])
     assert pool.take(1.5) == 1.5
@@ -359,6 +400,38 @@ class Greedy(Round):
     def allocate(self, view):
         n = len(view)
         return Allocation(np.zeros(n, int), np.zeros(n), reserved={"idle a": np.array([9.0])})
+
+
+@pytest.mark.parametrize("policy", [PromptTuner(), Infless(), ElasticFlow()], ids=lambda p: p.name)
+@pytest.mark.parametrize(
+    ("prompt", "kinds", "error", "said"),
+    [
+        (
+            None,
+            {"warm": 5.0, "cold": 4.0},
+            SpeedError,
+            "a 'cold' start of model 'a' takes 4 s, a 'warm' one 5 s; expected",
+        ),
+        ("Bank", {"warm": 0.0, "cold": 9.0}, TraceError, "job 0: found prompt 'Bank'; expected 'bank'"),
+        ("user", {}, SpeedError, "found no kinds of start; expected 'cold', 'warm', too"),
+        (None, {"warm": 0.0}, SpeedError, "found 'warm'; expected 'cold', too"),
+        (
+            "bank",
+            {"warm": 0.0, "cold": 9.0},
+            SpeedError,
+            "found 'cold', 'warm'; expected 'cold bank', 'warm bank', too",
+        ),
+    ],
+)
+def test_kinds_of_start_that_say_too_little_are_named(policy, prompt, kinds, error, said):
+    trace = jobs((0, 10, 40)).with_columns(prompt=pl.lit(prompt, pl.Utf8))
+    with pytest.raises(error, match=said):
+        run_of(trace, policy, delays=Delays(kinds=kinds))
+
+
+def test_kinds_of_start_may_be_equal_or_none():
+    for kinds in ({}, {"warm": 3.0, "cold": 3.0}):
+        assert run_of(jobs((0, 10, 40)), delays=Delays(kinds=kinds)).jobs["end"].to_list() == [10.0 + bool(kinds) * 3]
 
 
 def test_bad_input_is_named():

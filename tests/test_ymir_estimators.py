@@ -157,6 +157,12 @@ def test_an_estimator_like_others():
         (lambda: joint_iterations((1, 0), (1, 1), (1, 1)), "numbers above 0"),
         (lambda: Transfers(factors_given={("merged", "a", "a"): 1.0}), "two different models"),
         (lambda: Transfers(factors_given={("joint", "a", "b"): 1.0}), "with a mode of"),
+        (
+            lambda: Transfers(
+                method="given", factors_given={("merged", "b", "A"): 1.0, ("transfer", "z", "a"): 1.0}
+            ).factors("merged", TRUE, NAMES),
+            "found model 'A' and 1 more, which the speed table lacks; expected some of a, b, c",
+        ),
     ],
 )
 def test_what_cannot_be_is_named(call, match):

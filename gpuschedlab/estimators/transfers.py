@@ -109,7 +109,18 @@ def _others(by_task: np.ndarray) -> np.ndarray:
 
 
 def _given(given, mode: str, by_task: np.ndarray, models) -> np.ndarray:
-    """The factors that were given, for pairs that can be run."""
+    """The factors that were given, for pairs that can be run.
+
+    Raises
+    ------
+    EstimatorError
+        One is of a model that the table lacks.
+    """
+    if odd := sorted({name for _, *pair in given for name in pair} - {*models}):
+        raise EstimatorError(
+            f"Transfers.factors_given: found model {odd[0]!r}{f' and {len(odd) - 1} more' * (len(odd) > 1)}, which the speed table "
+            f"lacks; expected some of {', '.join(models)}. Correct the name, or leave it out."
+        )
     found = [[given.get((mode, source, task), np.nan) for source in models] for task in models]
     return np.where(np.isnan(by_task), np.nan, np.array(found, float).reshape(by_task.shape))
 

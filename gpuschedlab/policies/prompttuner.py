@@ -28,8 +28,9 @@ class PromptTuner(Round):
     pool to that of its LLM. A GPU that has been idle for the window leaves its pool. Running jobs are not resized.
 
     Models of the speed table are the LLMs; jobs without one form a pool of their own. T_cold is what a start of kind
-    ``cold`` takes longer than one of kind ``warm`` (`Delays.kinds`; without these kinds nothing takes time to warm up). A
-    job with "bank" in the trace's column `prompt` starts with a search of the prompt bank: kind ``warm bank``.
+    ``cold`` takes longer than one of kind ``warm`` (`Delays.kinds`). A job with "bank" in the trace's column `prompt` starts
+    with a search of the prompt bank: kinds ``warm bank`` and ``cold bank``. A trace that has this column needs all of these
+    kinds; on others, without kinds, nothing takes time to warm up.
 
     Differs from the paper in
     -------------------------

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import numpy as np
 
+from gpuschedlab.errors import SpeedError, TraceError
 from gpuschedlab.knobs import Knob
 from gpuschedlab.policies.remaining import remaining_work
 from gpuschedlab.sim.allocation import Allocation
@@ -18,8 +19,8 @@ WARM, COLD = "warm", "cold"
 BANK = " bank"
 """Ends the name of a kind of start that begins with a search of the prompt bank."""
 
-ASKS = "prompt"
-"""Text column of a trace: how a job gets its initial prompt; "bank": from the prompt bank."""
+ASKS, PROMPTS = "prompt", ("", "user", "bank")
+"""Text column of a trace, and its values: how a job gets its initial prompt; "bank": from the prompt bank."""
 
 NO_MODEL = "other"
 """Name of the pool of jobs without a model."""
@@ -88,20 +89,45 @@ def demand_of(view: "View", most: int) -> Demand:
     warm, cold = start_kinds(view)
     first = _seconds_of(view, warm)
     warm_up = _seconds_of(view, cold) - first
+    if (warm_up < 0).any():
+        i = int(np.flatnonzero(warm_up < 0)[0])
+        raise SpeedError(
+            f"Delays.kinds: a {cold[i]!r} start of model {view.model_name(i)!r} takes {first[i] + warm_up[i]:g} s, a {warm[i]!r} one "
+            f"{first[i]:g} s; expected a cold start to take as long or longer: it loads what a warm one finds loaded."
+        )
     return Demand(gpu_type, gpus, seconds + first[:, None], seconds, view.deadline, first, warm_up, warm, cold)
 
 
 def start_kinds(view: "View") -> tuple[np.ndarray, np.ndarray]:
-    """Kinds (n,) of the next start of each job, on warm and on cold GPUs; "" where `Delays` has no such kind.
+    """Kinds (n,) of the next start of each job, on warm and on cold GPUs; "" where `Delays` has no kinds.
 
     The prompt bank is searched at a job's first start only.
+
+    Raises
+    ------
+    TraceError
+        A prompt comes from somewhere else than `PROMPTS`.
+    SpeedError
+        `Delays` lacks a kind of start that a job needs.
     """
-    asks = (view.texts(ASKS) == "bank") & (view.attained == 0) & ~view.running
-    found = []
-    for kind in (WARM, COLD):
-        names = np.where(asks & (kind + BANK in view.start_kinds), kind + BANK, kind).astype(object)
-        found.append(np.where(np.isin(names, view.start_kinds), names, ""))
-    return found[0], found[1]
+    prompts, known = view.texts(ASKS), view.start_kinds
+    sources = set(prompts.tolist())
+    if odd := sorted(sources - {*PROMPTS}):
+        raise TraceError(
+            f"job {view.job_id(prompts.tolist().index(odd[0]))}: found {ASKS} {odd[0]!r}; expected 'bank' (the prompt bank is "
+            "searched), 'user', or null."
+        )
+    needed = {WARM, COLD} if sources - {""} or {WARM, COLD} & {*known} else set()
+    needed |= {WARM + BANK, COLD + BANK} if "bank" in sources else set()
+    if lacking := sorted(needed - {*known}):
+        raise SpeedError(
+            f"Delays.kinds: found {', '.join(map(repr, known)) or 'no kinds of start'}; expected {', '.join(map(repr, lacking))}, "
+            "too: without them, warming up would take no time. Give seconds of each: Delays(kinds={'warm': 2.0, ...}), or "
+            "gpuschedlab.speeds.prompt_delays()."
+        )
+    asks = (prompts == "bank") & (view.attained == 0) & ~view.running
+    warm, cold = (np.where(asks, kind + BANK, kind if needed else "").astype(object) for kind in (WARM, COLD))
+    return warm, cold
 
 
 def _seconds_of(view, kinds) -> np.ndarray:

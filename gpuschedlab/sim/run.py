@@ -15,6 +15,7 @@ from gpuschedlab._files import read_frame, sums, verify
 from gpuschedlab.cluster.placement import SLOTS
 from gpuschedlab.errors import RunError
 from gpuschedlab.sim.engine.state import DONE
+from gpuschedlab.sim.reserved import limited_to_up
 
 if TYPE_CHECKING:
     from gpuschedlab.sim.explanation import Explanation
@@ -221,6 +222,6 @@ def make_run(simulation) -> Run:
         }
     )
     rounds = pl.DataFrame(simulation.rounds, schema=ROUNDS, orient="row")
-    pools = pl.DataFrame(simulation.pools, schema=POOLS, orient="row")
+    pools = limited_to_up(pl.DataFrame(simulation.pools, schema=POOLS, orient="row"), allocations, simulation.cluster)
     decisions = None if simulation.decisions is None else simulation.decisions.frame()
     return Run(jobs, timeline, allocations, rounds, pools, simulation.info(), decisions)
