@@ -1,13 +1,17 @@
-"""Files that are written whole or not at all, checksums beside them, and JSON lines that a killed process may have cut off."""
+"""Files that are written whole or not at all, checksums in and beside them, and JSON lines that a killed process may have cut off."""
 
 import contextlib
 import hashlib
+import io
 import json
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import polars as pl
+
+KEY = "gpuschedlab sha256"
+"""Entry of a parquet file's metadata: the checksum of all its bytes, those of the checksum itself taken as zeros."""
 
 
 @contextlib.contextmanager
@@ -69,19 +73,68 @@ def verify(path: Path, note: Path):
         raise OSError(f"other bytes than were written: its checksum is not that in {note.name}")
 
 
-def read_frame(path: Path, note: Path) -> pl.DataFrame:
-    """Read a parquet file that is what was written.
+def parquet(frame: pl.DataFrame, **options) -> bytes:
+    """Parquet file of a frame that carries its own checksum (`KEY`), for `frame_of`.
+
+    Parameters
+    ----------
+    frame : polars.DataFrame
+    **options
+        Of `polars.DataFrame.write_parquet`.
+
+    Examples
+    --------
+    >>> raw = bytearray(parquet(pl.DataFrame({"x": [1.0, 2.0]})))
+    >>> frame_of(bytes(raw))["x"].to_list()
+    [1.0, 2.0]
+    >>> raw[20] ^= 1
+    >>> frame_of(bytes(raw))
+    Traceback (most recent call last):
+    OSError: other bytes than were written: its checksum is not that in its metadata
+    """
+    made = io.BytesIO()
+    frame.write_parquet(made, metadata={KEY: "0" * 64}, **options)
+    raw = made.getvalue()
+    start, stop = _sum_in(raw)
+    return raw[:start] + hashlib.sha256(raw).hexdigest().encode() + raw[stop:]
+
+
+def _sum_in(raw: bytes) -> tuple[int, int] | None:
+    """Where the bytes of a parquet file have its checksum: after the key, and two bytes of type and length."""
+    start = raw.rfind(KEY.encode()) + len(KEY) + 2
+    return None if start < len(KEY) + 2 else (start, start + 64)
+
+
+def frame_of(raw: bytes) -> pl.DataFrame:
+    """Frame of a parquet file that is what was written; one without a checksum is taken as it is.
+
+    Raises
+    ------
+    OSError
+        It is cut off, harmed, or no parquet file.
+    """
+    if place := _sum_in(raw):  # before it is opened: polars may take the whole process down with a harmed file
+        start, stop = place
+        found = hashlib.sha256(raw[:start] + b"0" * 64 + raw[stop:]).hexdigest()
+        if found.encode() != raw[start:stop]:
+            raise OSError("other bytes than were written: its checksum is not that in its metadata")
+    try:
+        return pl.read_parquet(raw)
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+        raise OSError(str(error).strip().partition("\n")[0]) from error
+
+
+def read_frame(path: Path, note: Path | None = None) -> pl.DataFrame:
+    """Read a parquet file that is what was written, by its own checksum and by that in a file of `sums`.
 
     Raises
     ------
     OSError
         It is missing, cut off, harmed, or no parquet file.
     """
-    verify(path, note)  # before it is opened: polars may take the whole process down with a harmed file
-    try:
-        return pl.read_parquet(path)
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
-        raise OSError(str(error).strip().partition("\n")[0]) from error
+    if note is not None:
+        verify(path, note)
+    return frame_of(path.read_bytes())
 
 
 def json_lines(path: Path) -> Iterator[dict]:

@@ -3,10 +3,12 @@
 import contextlib
 import subprocess
 
+import numpy as np
 import polars as pl
 import pytest
 
 import gpuschedlab as lab
+from gpuschedlab._files import KEY
 from gpuschedlab.check import small_trace
 from gpuschedlab.errors import RunError, TraceError
 from gpuschedlab.sim.run import FRAMES, SUMS
@@ -23,24 +25,49 @@ def flip(path, place: int):
     path.write_bytes(raw)
 
 
-@pytest.mark.parametrize("share", [0.001, 0.2, 0.4, 0.6, 0.8, 0.999])
-def test_a_flipped_bit_in_a_trace_is_refused(tmp_path, share):
-    path = write_parquet(small_trace(), tmp_path / "trace.parquet")
-    flip(path, int(path.stat().st_size * share))
-    with pytest.raises(TraceError, match=r"trace\.parquet: found other bytes than were written.*remove trace\.parquet"):
-        read_parquet(path)
-    (tmp_path / "trace.parquet.sha256").unlink()  # without the checksum, what can be read is read
-    with contextlib.suppress(TraceError):  # and nothing else is raised, such as polars' PanicException
-        read_parquet(path)
+def test_250_flipped_bits_of_a_trace_are_refused_or_change_nothing(tmp_path):
+    """The file alone, as it is copied and sent: its checksum is within it."""
+    trace = small_trace()
+    path = write_parquet(trace, tmp_path / "trace.parquet")
+    assert [p.name for p in tmp_path.iterdir()] == ["trace.parquet"]
+    told = []
+    for place in np.linspace(0, path.stat().st_size - 1, 250).astype(int):
+        flip(path, place)
+        try:
+            assert read_parquet(path).equals(trace), "a bit of the checksum's own name, at most"
+        except TraceError as error:
+            told.append(str(error))
+        flip(path, place)
+    assert len(told) >= 245
+    for words in ("trace.parquet: found other bytes than were written", "if another program has changed it"):
+        assert all(words in text for text in told)
+    assert read_parquet(path).equals(trace)
 
 
-def test_a_trace_of_others_needs_no_checksum_and_one_of_ours_is_replaced_with_its_own(tmp_path):
+def test_no_bit_of_the_checksum_or_beside_it_changes_a_trace(tmp_path):
+    trace = small_trace(3)
+    path = write_parquet(trace, tmp_path / "trace.parquet")
+    raw = path.read_bytes()
+    start = raw.rfind(KEY.encode())
+    for place in range(start - 3, start + len(KEY) + 70):
+        for bit in range(8):
+            path.write_bytes(raw[:place] + bytes([raw[place] ^ (1 << bit)]) + raw[place + 1 :])
+            with contextlib.suppress(TraceError):  # and nothing else is raised, such as polars' PanicException
+                assert read_parquet(path).equals(trace)
+
+
+def test_a_trace_of_others_needs_no_checksum(tmp_path):
     path = tmp_path / "trace.parquet"
     small_trace().write_parquet(path)
     assert read_parquet(path).equals(read_parquet(write_parquet(small_trace(), path)))
-    write_parquet(small_trace(5), path)
+    pl.read_parquet(path).head(5).write_parquet(path)
     assert read_parquet(path).height == 5
     assert not list(tmp_path.glob(".*"))
+
+
+def test_what_is_stored_is_the_same_each_time(tmp_path):
+    first, second = (write_parquet(small_trace(), tmp_path / name) for name in ("a.parquet", "b.parquet"))
+    assert first.read_bytes() == second.read_bytes()
 
 
 @pytest.mark.parametrize("name", [*(f"{name}.parquet" for name in FRAMES), "info.json"])
@@ -54,6 +81,10 @@ def test_a_flipped_bit_in_a_run_is_refused(tmp_path, name):
     flip(folder / name, size // 2)
     (folder / SUMS).unlink()
     assert lab.Run.from_parquet(folder).jobs.height == small_trace().height
+    if name != "info.json":
+        flip(folder / name, size // 2)  # its own checksum holds without the others
+        with pytest.raises(RunError, match=rf"{name}: found other bytes than were written"):
+            lab.Run.from_parquet(folder)
 
 
 def test_a_panic_of_polars_is_told_in_our_own_way(tmp_path, monkeypatch):

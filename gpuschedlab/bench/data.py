@@ -8,6 +8,7 @@ from pathlib import Path
 
 import polars as pl
 
+from gpuschedlab._files import read_frame
 from gpuschedlab.errors import LabError, TraceError
 from gpuschedlab.traces import validate
 
@@ -69,11 +70,11 @@ def load_real(data_dir: str | Path, name: str, *, whole: bool = False) -> pl.Dat
         raise TraceError(f"load_real: found {name!r}; expected one of {', '.join(EXTRACTS)}.")
     extract = EXTRACTS[name]
     path = Path(data_dir) / "traces" / extract.file
-    if not path.is_file():
-        raise TraceError(f"load_real: found no file {path}; expected the folder of the reference data, with traces/.")
     start = datetime.datetime.fromisoformat(extract.start)
     zero = start - datetime.timedelta(days=extract.first)
-    frame = pl.read_parquet(path)
+    if not path.is_file():
+        raise TraceError(f"load_real: found no file {path}; expected the folder of the reference data, with traces/.")
+    frame = read_frame(path)
     if frame.schema["orig_time"] == pl.Datetime:
         submit = (pl.col("orig_time") - zero).dt.total_microseconds() / 1e6
     else:
@@ -112,4 +113,4 @@ def read_data(data_dir, name: str) -> pl.DataFrame:
     file = Path(data_dir or ".") / name
     if data_dir is None or not file.is_file():
         raise LabError(f"found no {name} in {data_dir}; expected the folder of the reference data. Pass --data FOLDER.")
-    return pl.read_parquet(file)
+    return read_frame(file)

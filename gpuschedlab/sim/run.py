@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from gpuschedlab._files import read_frame, sums, verify
+from gpuschedlab._files import parquet, read_frame, sums, verify
 from gpuschedlab.cluster.placement import SLOTS
 from gpuschedlab.errors import RunError
 from gpuschedlab.sim.engine.state import DONE
@@ -124,7 +124,7 @@ class Run:
             folder.parent.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as made:
                 for name in FRAMES if self.decisions is None else (*FRAMES, LOG):
-                    getattr(self, name).write_parquet(Path(made) / f"{name}.parquet")
+                    (Path(made) / f"{name}.parquet").write_bytes(parquet(getattr(self, name)))
                 (Path(made) / "info.json").write_text(json.dumps(self.info, indent=1, sort_keys=True, default=str))
                 folder.mkdir(exist_ok=True)
                 (folder / f"{LOG}.parquet").unlink(missing_ok=True)  # of a run that was there before
@@ -132,10 +132,9 @@ class Run:
                 (Path(made) / SUMS).write_text(sums({part.name: part for part in parts}))
                 for part in (*parts, Path(made) / SUMS):
                     os.replace(part, folder / part.name)
-        except (OSError, pl.exceptions.PolarsError) as error:  # polars reports a full disk by an error of its own
+        except OSError as error:
             raise RunError(
-                f"run not stored in {folder}: {getattr(error, 'strerror', None) or error}. "
-                "Free some space, or choose another folder."
+                f"run not stored in {folder}: {error.strerror or error}. Free some space, or choose another folder."
             ) from error
         return folder
 

@@ -1,8 +1,6 @@
 """Where cells are kept: a folder with one file per cell, each complete or absent."""
 
 import contextlib
-import hashlib
-import io
 import json
 import shutil
 from collections.abc import Iterable
@@ -10,7 +8,7 @@ from pathlib import Path
 
 import polars as pl
 
-from gpuschedlab._files import json_lines, verify, whole
+from gpuschedlab._files import json_lines, parquet, read_frame, verify, whole
 from gpuschedlab.errors import RunError
 from gpuschedlab.metrics import METRICS
 from gpuschedlab.sim.run import FRAMES, SUMS
@@ -37,8 +35,7 @@ class Store:
     """A sweep's folder.
 
     `cells/KEY.parquet` (the metrics, one row), `runs/KEY/` (where runs are kept), `errors/KEY.txt`, `log.jsonl` (how
-    long each cell took, and the checksum of its file: the only file that two sweeps do not have alike) and
-    `sweep.json` (the rows, in order).
+    long each cell took: the only file that two sweeps do not have alike) and `sweep.json` (the rows, in order).
 
     Parameters
     ----------
@@ -90,19 +87,14 @@ class Store:
 
     def metrics(self, keys: Iterable[str]) -> dict[str, dict]:
         """Metrics, cluster and estimator of those cells that are finished and have intact files."""
-        logged = self.logged()
-        found = {key: self._metrics(key, logged.get(key, {}).get("sum")) for key in keys}
+        found = {key: self._metrics(key) for key in keys}
         return {key: metrics for key, metrics in found.items() if metrics is not None}
 
-    def _metrics(self, key: str, known: str | None) -> dict | None:
-        """What `metrics` has of a cell, if its file has the checksum that is known (None: of a log that was lost)."""
+    def _metrics(self, key: str) -> dict | None:
+        """What `metrics` has of a cell, if its file is what was written."""
         try:
-            raw = (self.cells / f"{key}.parquet").read_bytes()
-            # Before it is opened: polars may take the whole process down with a harmed file.
-            if known is not None and checksum(raw) != known:
-                return None
-            frame = pl.read_parquet(io.BytesIO(raw))
-        except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException):
+            frame = read_frame(self.cells / f"{key}.parquet")
+        except OSError:
             return None
         if frame.schema != SCHEMA or frame.height != 1 or frame["cell"][0] != key:
             return None
@@ -128,17 +120,15 @@ class Store:
             The disk is full, or the like; the cells before are kept.
         """
         key = outcome.key
-        raw = io.BytesIO()
-        row = {"cell": key} | about | outcome.metrics
-        pl.DataFrame([row], schema=SCHEMA, orient="row").write_parquet(raw, statistics=False)
-        line = {"cell": key, "sum": checksum(raw.getvalue()), "seconds": outcome.seconds}
+        row = pl.DataFrame([{"cell": key} | about | outcome.metrics], schema=SCHEMA, orient="row")
+        line = {"cell": key, "seconds": outcome.seconds}
         if outcome.run is not None:
             line["rounds"] = outcome.rounds
             outcome.run.to_parquet(self.runs / key)
         with disk_errors(self):
             with open(self.log, "a") as file:
                 file.write(json.dumps(line) + "\n")
-            put(self.cells / f"{key}.parquet", raw.getvalue())
+            put(self.cells / f"{key}.parquet", parquet(row, statistics=False))
             (self.errors / f"{key}.txt").unlink(missing_ok=True)
 
     def keep_error(self, outcome: Outcome):
@@ -172,13 +162,8 @@ class Store:
         return path.read_text().partition("\n")[0] if path.is_file() else None
 
     def logged(self) -> dict[str, dict]:
-        """What the log has of cells, by key: `sum`, `seconds`, and `rounds` where runs are kept."""
+        """What the log has of cells, by key: `seconds`, and `rounds` where runs are kept."""
         return {said["cell"]: said for said in json_lines(self.log) if "cell" in said}
-
-
-def checksum(raw: bytes) -> str:
-    """Hash of a file, as 16 hexadecimal digits."""
-    return hashlib.sha256(raw).hexdigest()[:16]
 
 
 def put(path: Path, raw: bytes):

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import polars as pl
 
+from gpuschedlab._files import parquet
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.errors import PolicyError, RunError, TraceError
 from gpuschedlab.knobs import knobs_of
@@ -205,7 +206,7 @@ def export(run, trace: pl.DataFrame, folder: Path, code: str) -> Path:
     """
     folder = run.to_parquet(folder)
     try:
-        trace.write_parquet(folder / "trace.parquet")
+        (folder / "trace.parquet").write_bytes(parquet(trace))
         (folder / "reproduce.py").write_text(code + "\n", encoding="utf-8")
     except OSError as error:
         raise RunError(

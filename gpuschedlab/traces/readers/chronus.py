@@ -6,6 +6,7 @@ from pathlib import Path
 
 import polars as pl
 
+from gpuschedlab._files import read_frame
 from gpuschedlab.errors import TraceError
 from gpuschedlab.traces.deadlines import broken_tables
 from gpuschedlab.traces.readers import source as src
@@ -91,7 +92,7 @@ def _texts(file: Path, source: str) -> pl.DataFrame:
     if file.suffix != ".parquet":
         return src.read_texts(src.find_file(file, "a csv file of the artifact", source=source), source=source)
     try:
-        return pl.read_parquet(file).cast(pl.String)
+        return read_frame(file).cast(pl.String)
     except (OSError, pl.exceptions.PolarsError) as error:
         raise TraceError(f"{source}: found {error}; expected a parquet file with a column `set`.") from error
 

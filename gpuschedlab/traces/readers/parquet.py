@@ -6,7 +6,7 @@ from pathlib import Path
 
 import polars as pl
 
-from gpuschedlab._files import read_frame, sums, whole
+from gpuschedlab._files import KEY, parquet, read_frame, whole
 from gpuschedlab.errors import TraceError
 from gpuschedlab.traces.schema import OnBad, validate
 
@@ -29,8 +29,8 @@ def read_parquet(path: str | Path, *, on_bad: OnBad = "raise") -> pl.DataFrame |
     Raises
     ------
     TraceError
-        The file is missing, cut off, no parquet, or not what was stored (the checksum beside it is another); columns
-        are missing; or a row is bad.
+        The file is missing, cut off, no parquet, or not what was stored (its checksum is another); columns are missing;
+        or a row is bad.
 
     Examples
     --------
@@ -39,18 +39,18 @@ def read_parquet(path: str | Path, *, on_bad: OnBad = "raise") -> pl.DataFrame |
     gpuschedlab.errors.TraceError: nowhere.parquet: ...; expected a parquet file with the columns of a trace...
     """
     try:
-        frame = read_frame(Path(path), _note(Path(path)))
+        frame = read_frame(Path(path))
     except OSError as error:
         raise TraceError(
             f"{path}: found {error}; expected a parquet file with the columns of a trace. "
-            "Check the path; if the file is cut off or harmed, store or fetch it again; if you have changed it yourself, "
-            f"remove {_note(Path(path)).name}."
+            "Check the path; if the file is cut off or harmed, store or fetch it again; if another program has changed it, "
+            f"have it leave out the entry {KEY!r} of the metadata."
         ) from error
     return validate(frame, source=str(path), on_bad=on_bad)
 
 
 def write_parquet(trace: pl.DataFrame, path: str | Path) -> Path:
-    """Store a trace (or the bad rows of one) as a parquet file, whole or not at all, and its checksum beside it.
+    """Store a trace (or the bad rows of one) as a parquet file, whole or not at all, with its checksum in its metadata.
 
     The frame is written as it is: `read_parquet` is the door that checks.
 
@@ -81,18 +81,11 @@ def write_parquet(trace: pl.DataFrame, path: str | Path) -> Path:
     path = Path(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with whole(_note(path)) as note, whole(path) as part:
-            trace.write_parquet(part)
-            note.write_text(sums({path.name: part}))
-            _note(path).unlink(missing_ok=True)
-    except (OSError, pl.exceptions.PolarsError) as error:  # polars reports a full disk by an error of its own
+        with whole(path) as part:
+            part.write_bytes(parquet(trace))
+    except OSError as error:
         raise TraceError(
-            f"trace not stored in {path}: found {getattr(error, 'strerror', None) or error}; expected room for "
+            f"trace not stored in {path}: found {error.strerror or error}; expected room for "
             f"{trace.height:,} rows. Free some space, or choose another folder."
         ) from error
     return path
-
-
-def _note(path: Path) -> Path:
-    """Where the checksum of a file is kept."""
-    return path.with_name(f"{path.name}.sha256")
