@@ -5,6 +5,7 @@ import hashlib
 import io
 import json
 import os
+import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -12,6 +13,17 @@ import polars as pl
 
 KEY = "gpuschedlab sha256"
 """Entry of a parquet file's metadata: the checksum of all its bytes, those of the checksum itself taken as zeros."""
+
+UNREADABLE = (
+    *(OSError, EOFError, zlib.error, ValueError, OverflowError, RecursionError, MemoryError),
+    *(pl.exceptions.PolarsError, pl.exceptions.PanicException),
+)
+"""What is raised where a file does not hold what was expected: by the disk, gzip, encodings, JSON and polars."""
+
+
+def reason(error: BaseException) -> str:
+    """What went wrong, in one line."""
+    return str(error).strip().partition("\n")[0] or type(error).__name__
 
 
 @contextlib.contextmanager
@@ -120,8 +132,8 @@ def frame_of(raw: bytes) -> pl.DataFrame:
             raise OSError("other bytes than were written: its checksum is not that in its metadata")
     try:
         return pl.read_parquet(raw)
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
-        raise OSError(str(error).strip().partition("\n")[0]) from error
+    except UNREADABLE as error:
+        raise OSError(reason(error)) from error
 
 
 def read_frame(path: Path, note: Path | None = None) -> pl.DataFrame:
@@ -140,5 +152,6 @@ def read_frame(path: Path, note: Path | None = None) -> pl.DataFrame:
 def json_lines(path: Path) -> Iterator[dict]:
     """Records of a file with one in a line of JSON, but for lines that are none; nothing where there is no file."""
     for line in path.read_text(errors="replace").splitlines() if path.is_file() else ():
-        with contextlib.suppress(ValueError):  # a killed process leaves half a line
-            yield json.loads(line)
+        with contextlib.suppress(ValueError, RecursionError):  # a killed process leaves half a line
+            if isinstance(found := json.loads(line), dict):
+                yield found

@@ -98,7 +98,7 @@ def test_more_bad_rows_are_counted(tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("", "found no readable table"),
+        ("", "found nothing readable"),
         ("a,b\n1,2\n", r"found the columns a, b; expected also job_id, user"),
         (
             HELIOS + helios_row() + "1,2," * 9 + "\n",

@@ -151,16 +151,16 @@ def sift(
     broken = frame.select(which.alias("which"))["which"]
     if broken.null_count() == len(broken):
         return frame, frame.clear().with_columns(row=pl.lit(0, pl.Int64), problem=pl.lit("")).clear()
-    numbered = frame.with_columns(row=pl.int_range(first_row, first_row + pl.len(), dtype=pl.Int64), which=broken)
-    bad = numbered.filter(pl.col("which").is_not_null())
-    texts = [_problem(rules[i], row) for i, row in zip(bad["which"], bad.iter_rows(named=True))]
+    numbered = frame.with_columns(row=pl.int_range(first_row, first_row + pl.len(), dtype=pl.Int64))
+    bad = numbered.filter(broken.is_not_null())
+    texts = [_problem(rules[i], row) for i, row in zip(broken.drop_nulls(), bad.iter_rows(named=True))]
     if on_bad == "raise":
         more = f"; and {len(texts) - 1:,} more row{'s' * (len(texts) > 2)}" if len(texts) > 1 else ""
         raise TraceError(
             f"{source}, row {bad['row'][0]}, {texts[0]}{more}. Mend the source, or pass on_bad='drop' "
             "to have these rows returned apart."
         )
-    return frame.filter(broken.is_null()), bad.drop("which").with_columns(problem=pl.Series(texts, dtype=pl.String))
+    return frame.filter(broken.is_null()), bad.with_columns(problem=pl.Series(texts, dtype=pl.String))
 
 
 def _problem(rule: Rule, row: dict) -> str:
@@ -232,10 +232,11 @@ def validate(
     good, bad = sift(cast, rules + _rules(cast), source=source, on_bad=on_bad, first_row=first_row)
     known = [name for name in SCHEMA if name in cast.columns]
     order = known + [name for name in frame.columns if name not in SCHEMA]
+    found = [name for name in order if name not in ("row", "problem")]
     good = good.select(order)
     if not _is_sorted(good):
         good = good.sort("submit", "job_id", maintain_order=True)
-    return good if on_bad == "raise" else (good, bad.select([*order, "row", "problem"]))
+    return good if on_bad == "raise" else (good, bad.select([*found, "row", "problem"]))
 
 
 def _cast(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[Rule]]:
@@ -245,7 +246,7 @@ def _cast(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[Rule]]:
         if name not in frame.columns or frame.schema[name] == column.dtype:
             continue
         raw = f"{name}\0raw"
-        changes += [pl.col(name).alias(raw), _convert(frame, name, column).alias(name)]
+        changes += [frame[name].alias(raw), _convert(frame[name], column)]
         rules.append(Rule(name, column.expected, pl.col(name).is_null() & pl.col(raw).is_not_null()))
     if changes:
         frame = frame.with_columns(*changes)
@@ -262,15 +263,26 @@ def _filled(frame: pl.DataFrame, name: str, value: pl.Expr) -> pl.Expr:
     return pl.when(given.is_null()).then(value).otherwise(name)
 
 
-def _convert(frame: pl.DataFrame, name: str, column: Column) -> pl.Expr:
+def _convert(values: pl.Series, column: Column) -> pl.Series:
     """Convert one column; what would lose its meaning becomes null."""
-    if column.dtype.is_nested() and not (frame.schema[name].is_nested() or frame.schema[name] == pl.Null):
-        return pl.lit(None, column.dtype)
-    if column.dtype == pl.Int64 and frame.schema[name].is_float():
-        return pl.when(pl.col(name) == pl.col(name).floor()).then(pl.col(name)).cast(pl.Int64, strict=False)
-    if column.dtype == pl.Boolean and frame.schema[name] == pl.String:
-        return pl.col(name).str.to_lowercase().replace_strict({"true": True, "false": False}, default=None)
-    return pl.col(name).cast(column.dtype, strict=False)
+    dtype, given = column.dtype, values.dtype
+    nothing = pl.Series(values.name, [None] * len(values), dtype)
+    # A date is no number of seconds, nor a number a date.
+    if (
+        given != pl.Null
+        and dtype != pl.String
+        and (given.is_temporal(), given.is_nested()) != (dtype.is_temporal(), dtype.is_nested())
+    ):
+        return nothing
+    if dtype == pl.Int64 and given.is_float():
+        values = values.set(values != values.floor(), None)
+    if dtype == pl.Boolean and given == pl.String:
+        return values.str.to_lowercase().replace_strict({"true": True, "false": False}, default=None)
+    try:
+        found = values.cast(dtype, strict=False)
+    except pl.exceptions.PolarsError:  # there is no such conversion
+        return nothing
+    return found if found.dtype == dtype else nothing
 
 
 def _rules(frame: pl.DataFrame) -> list[Rule]:

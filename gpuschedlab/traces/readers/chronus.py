@@ -91,10 +91,8 @@ def read_chronus(
 def _texts(file: Path, source: str) -> pl.DataFrame:
     if file.suffix != ".parquet":
         return src.read_texts(src.find_file(file, "a csv file of the artifact", source=source), source=source)
-    try:
+    with src.readable(source, "a parquet file with a column `set`"):
         return read_frame(file).cast(pl.String)
-    except (OSError, pl.exceptions.PolarsError) as error:
-        raise TraceError(f"{source}: found {error}; expected a parquet file with a column `set`.") from error
 
 
 def _chosen(frame: pl.DataFrame, workload: str | None, source: str) -> pl.DataFrame:

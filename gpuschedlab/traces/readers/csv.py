@@ -118,7 +118,9 @@ def read_csv(
     """
     file = src.find_file(path, "*.csv", source="csv")
     source = f"csv {file.name}"
-    frame = src.read_texts(file, source=source, separator=separator or _separator(file))
+    with src.readable(source):
+        separator = separator or _separator(file)
+    frame = src.read_texts(file, source=source, separator=separator)
     where = _places(frame.columns, columns or {}, source)
     words = _words(statuses or {}, source)
     frame = _converted(frame, where, _scales(units, source), dates)
@@ -137,9 +139,9 @@ def read_csv(
 
 def _separator(file: Path) -> str:
     """What stands between the values of the header."""
-    with src.open_text(file) as lines:
+    with src.opened(file) as lines:
         header = lines.readline()
-    return max(",;|\t", key=header.count)
+    return max(",;|\t", key=lambda mark: header.count(mark.encode()))
 
 
 def _places(found: list[str], given: Mapping[str, str], source: str) -> dict[str, str]:

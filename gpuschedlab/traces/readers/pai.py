@@ -189,7 +189,7 @@ def _tags(folder: Path, on_bad: OnBad) -> tuple[pl.DataFrame, pl.DataFrame]:
 def _tries(folder: Path) -> pl.DataFrame:
     """Return the most launches of an instance, and the machines, of each job; never the whole table in memory."""
     file = src.find_file(folder, "pai_instance_table.csv", source="pai")
-    try:
+    with src.readable(f"pai {file.name}"):
         lazy = pl.scan_csv(file, has_header=False, infer_schema=False, null_values=src.NOTHING)
         width = len(lazy.collect_schema())
         if width != len(INSTANCE):
@@ -203,10 +203,6 @@ def _tries(folder: Path) -> pl.DataFrame:
             machines=pl.col("machine").list.explode().drop_nulls().n_unique().cast(pl.Int64),
         )
         return jobs.collect(engine="streaming")
-    except (OSError, pl.exceptions.PolarsError) as error:
-        raise TraceError(
-            f"pai {file.name}: found no readable table ({error}); expected text. Fetch it again."
-        ) from error
 
 
 def _trace(jobs: pl.DataFrame) -> pl.DataFrame:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import polars as pl
 
@@ -80,6 +81,7 @@ def read_philly(
     ('a', 0.0, 2.0, 148.0, None, 2)
     """
     file = src.find_file(path, "cluster_job_log*", source=WHAT)
+    _check_zone(zone)
     jobs, attempts = _flatten(_load(file))
     jobs, attempts = src.times(jobs, ["submitted_time"]), src.times(attempts, ["start", "end"])
     jobs = _ran(jobs.with_row_index("job"), attempts, zone).drop("job")
@@ -107,14 +109,18 @@ def read_philly(
     return src.finish(_trace(good), bad.drop("submit", "untimed"), source=WHAT, on_bad=on_bad)
 
 
-def _load(file: Path) -> list:
+def _check_zone(zone: str | None):
     try:
-        log = json.loads(file.read_bytes())
-    except (OSError, ValueError) as error:
+        zone is None or ZoneInfo(zone)
+    except (KeyError, ValueError, OSError) as error:
         raise TraceError(
-            f"{WHAT} {file.name}: found no readable JSON ({error}); expected a list of jobs. "
-            "The file may be cut off: fetch it again."
+            f"{WHAT}: found zone={zone!r}; expected the name of a time zone, such as America/Los_Angeles, or None."
         ) from error
+
+
+def _load(file: Path) -> list:
+    with src.readable(f"{WHAT} {file.name}", "a list of jobs in JSON"):
+        log = json.loads(src.text_of(file))
     if not isinstance(log, list):
         raise TraceError(f"{WHAT} {file.name}: found a JSON {type(log).__name__}; expected a list of jobs.")
     return log
@@ -142,7 +148,8 @@ def _flatten(log: list) -> tuple[pl.DataFrame, pl.DataFrame]:
 
 
 def _text(value: Any) -> str | None:
-    return None if value is None or str(value).strip() in src.NOTHING else str(value)
+    text = str(value).encode(errors="replace").decode()  # JSON can hold halves of characters, which are no text
+    return None if value is None or text.strip() in src.NOTHING else text
 
 
 def _ran(jobs: pl.DataFrame, attempts: pl.DataFrame, zone: str | None) -> pl.DataFrame:

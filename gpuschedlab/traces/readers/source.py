@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import IO
 
 import polars as pl
 
+from gpuschedlab._files import UNREADABLE, reason
 from gpuschedlab.errors import TraceError
 from gpuschedlab.traces.schema import LONGEST, MOST_GPUS, OnBad, Rule, require_columns, sift, validate
 
@@ -38,11 +40,37 @@ def find_file(path: str | Path, name: str, *, source: str) -> Path:
     return path
 
 
-def open_text(path: Path) -> IO[str]:
-    """Open a text, plain or gzip."""
-    with path.open("rb") as file:
-        packed = file.read(2) == b"\x1f\x8b"
-    return (gzip.open if packed else open)(path, "rt", encoding="utf-8-sig", errors="replace")
+@contextlib.contextmanager
+def readable(source: str, expected: str = "comma-separated text") -> Iterator[None]:
+    """Name the source of whatever goes wrong while a file is read.
+
+    Raises
+    ------
+    TraceError
+        In the place of errors of the disk, of gzip, of encodings, of JSON and of polars.
+    """
+    try:
+        yield
+    except TraceError:
+        raise
+    except UNREADABLE as error:
+        raise TraceError(
+            f"{source}: found nothing readable ({reason(error)}); expected {expected}. "
+            "The file may be cut off: fetch it again."
+        ) from error
+
+
+def opened(path: Path) -> IO[bytes]:
+    """Stream of a file's bytes, unpacked where it is gzip."""
+    with path.open("rb") as stream:
+        packed = stream.read(2) == b"\x1f\x8b"
+    return (gzip.open if packed else open)(path, "rb")
+
+
+def text_of(path: Path) -> str:
+    """Text of a file, plain or gzip; bytes that are no text are replaced."""
+    with opened(path) as stream:
+        return stream.read().decode("utf-8-sig", errors="replace")
 
 
 def read_texts(path: Path, *, source: str, header: list[str] | None = None, separator: str = ",") -> pl.DataFrame:
@@ -69,21 +97,15 @@ def read_texts(path: Path, *, source: str, header: list[str] | None = None, sepa
     TraceError
         The file is empty, no csv, has other columns, is in UTF-16, or begins with a comment.
     """
-    try:
+    with readable(source):
         _check_text(path, source)
         try:
             how = {"infer_schema": False, "null_values": NOTHING, "separator": separator}
             frame = pl.read_csv(path, has_header=header is None, **how)
         except pl.exceptions.ComputeError:
             frame = _ragged(path, header is None, separator)
-    except (OSError, pl.exceptions.PolarsError, UnicodeDecodeError) as error:
-        reason = str(error).strip().partition("\n")[0]
-        raise TraceError(
-            f"{source}: found no readable table ({reason}); expected comma-separated text. "
-            "The file may be cut off: fetch it again."
-        ) from error
-    if header is None:
-        return frame.rename({name: name.strip().lstrip("\ufeff") for name in frame.columns})
+        if header is None:
+            return frame.rename({name: name.strip().lstrip("\ufeff") for name in frame.columns})
     names = [name for name in frame.columns if name != SURPLUS]
     if len(names) != len(header):
         raise TraceError(
@@ -94,18 +116,11 @@ def read_texts(path: Path, *, source: str, header: list[str] | None = None, sepa
     return frame.slice(1) if frame.height and list(frame.row(0)[: len(header)]) == header else frame
 
 
-def _opened(path: Path):
-    """Stream of a file's bytes, unpacked where it is gzip."""
-    with path.open("rb") as stream:
-        packed = stream.read(2) == b"\x1f\x8b"
-    return (gzip.open if packed else open)(path, "rb")
-
-
 def _ragged(path: Path, has_header: bool, separator: str) -> pl.DataFrame:
     """Read a table some of whose rows have more fields than it has columns: the first of those is in SURPLUS."""
     how = {"infer_schema": False, "truncate_ragged_lines": True, "separator": separator}
     names = pl.read_csv(path, n_rows=1, has_header=has_header, **how).columns
-    with _opened(path) as stream:
+    with opened(path) as stream:
         if has_header:
             stream.readline()
         # polars takes the number of columns from the first line.
@@ -116,7 +131,7 @@ def _ragged(path: Path, has_header: bool, separator: str) -> pl.DataFrame:
 
 def _check_text(path: Path, source: str):
     """Raise a TraceError if a file begins as no table does, but as one that can be made into one."""
-    with _opened(path) as stream:
+    with opened(path) as stream:
         head = stream.read(200)
     if head.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in head:
         raise TraceError(
@@ -220,10 +235,10 @@ def leave_out(frame: pl.DataFrame, reasons: Mapping[str, pl.Expr], notes: dict |
     notes : dict, optional
         Takes the counts.
     """
-    for reason, out in reasons.items():
+    for count, out in reasons.items():
         kept = frame.filter(out.fill_null(False).not_())
         if notes is not None:
-            notes[reason] = notes.get(reason, 0) + frame.height - kept.height
+            notes[count] = notes.get(count, 0) + frame.height - kept.height
         frame = kept
     return frame
 

@@ -70,8 +70,8 @@ def read_swf(path: str | Path, *, processors: float = 1.0, on_bad: OnBad = "rais
     source = f"swf {file.name}"
     if not processors > 0:
         raise TraceError(f"{source}: found processors={processors!r}; expected a number above 0, such as 1.")
-    with src.open_text(file) as lines:
-        frame = pl.DataFrame({"line": lines.read().splitlines()}, schema={"line": pl.String})
+    with src.readable(source, "lines of 18 numbers"):
+        frame = pl.DataFrame({"line": src.text_of(file).splitlines()}, schema={"line": pl.String})
     text = pl.col("line").str.strip_chars()
     frame = frame.with_columns(
         text.str.extract_all(r"\S+").alias("fields"), record=(text != "") & ~text.str.starts_with(";")
