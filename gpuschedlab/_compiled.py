@@ -179,16 +179,20 @@ class _Cache(caching.FunctionCache):
 
 
 def njit(*args, **options):
-    """`numba.njit`, cached in `cache_folder`; for functions of this package."""
+    """`numba.njit`, cached in `cache_folder`; for functions of this package.
+
+    With NUMBA_DISABLE_JIT=1 they stay Python, with the same results: for debuggers, coverage and changes tried on the engine.
+    """
 
     def decorate(function, *signatures):
+        if numba.config.DISABLE_JIT:
+            return np.errstate(over="ignore")(function)  # whole numbers wrap around in silence, as machine code's do
         compiled = numba.njit(**options)(function)
-        if not numba.config.DISABLE_JIT:
-            compiled._cache = _Cache(function)
-            with register_dispatcher(compiled):
-                for signature in signatures:
-                    compiled.compile(signature)
-            compiled.disable_compile(bool(signatures))
+        compiled._cache = _Cache(function)
+        with register_dispatcher(compiled):
+            for signature in signatures:
+                compiled.compile(signature)
+        compiled.disable_compile(bool(signatures))
         return compiled
 
     if args and callable(args[0]) and not isinstance(args[0], numba.types.Type):

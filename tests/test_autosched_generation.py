@@ -483,15 +483,18 @@ def test_repository_holds_what_a_run_shows(live):
 
 
 def test_repository_holds_the_history_as_far_as_it_is_known():
-    """Of its jobs one ended before the trace; the other is taken to have run since it was submitted."""
+    """Of its jobs one ended before the trace; the others are taken to have run until then, and nobody sees them end."""
     trace = pl.DataFrame({"job_id": ["a", "b"], "submit": [0.0, 5.0], "gpus": 1.0, "duration": [3.0, 9.0]})
-    history = pl.DataFrame({"job_id": ["y", "z"], "submit": [-90.0, -10.0], "gpus": 1.0, "duration": [50.0, 1000.0]})
+    history = pl.DataFrame(
+        {"job_id": ["y", "z", "x"], "submit": [-90.0, -10.0, -4.0], "gpus": 1.0, "duration": [50.0, 1000.0, 6.0]}
+    )
     simulation = Simulation(trace, Cluster.homogeneous(1, 1), Fifo())
     simulation.advance(7.0)
     seen = observe(simulation, history).select("job_id", "executed", "end", "duration")
     assert seen.rows() == [
         ("y", 50.0, -40.0, 50.0),
-        ("z", 17.0, None, None),
+        ("z", 10.0, None, None),
+        ("x", 4.0, None, None),
         ("a", 3.0, 3.0, 3.0),
         ("b", 2.0, None, None),
     ]

@@ -7,6 +7,8 @@ from typing import ClassVar
 import numpy as np
 import polars as pl
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from gpuschedlab import (
     Cluster,
@@ -19,18 +21,22 @@ from gpuschedlab import (
     Scenario,
     Simulation,
     Srtf,
+    ThreeSigma,
     Tiresias,
     compare,
+    generate,
     simulate,
 )
-from gpuschedlab.autosched import Probe, Space, best_fixed, gather
+from gpuschedlab.autosched import Probe, Space, Tuner, attach, best_fixed, gather, train
 from gpuschedlab.autosched.forecast.generation import true_forecast
+from gpuschedlab.autosched.forecast.repository import observe
 from gpuschedlab.check import small_trace
 from gpuschedlab.errors import ClusterError, EstimatorError, PolicyError, RunError, TraceError
 from gpuschedlab.estimators import Estimator
 from gpuschedlab.sim.scenario import scenario_of
 from gpuschedlab.speeds import default_speeds
 
+DAY = 86_400.0
 ONE = Cluster.homogeneous(1, 1)
 CLUSTER = Cluster.homogeneous(1, 8)
 PARTS = {"speeds": default_speeds(CLUSTER), "estimator": Noisy(rng=1), "delays": Delays(restart=90.0, switch=5.0)}
@@ -40,6 +46,11 @@ PARTS |= {"history": small_trace(40, rng=9), "until": 5000.0, "seed": 3}
 def two_jobs() -> pl.DataFrame:
     """A short job comes while a long one runs on the only GPU."""
     return pl.DataFrame({"job_id": ["a", "b"], "submit": [0.0, 10.0], "gpus": [1.0, 1.0], "duration": [100.0, 20.0]})
+
+
+def long_before(jobs: int, rng: int) -> pl.DataFrame:
+    """A history of which all has ended when the trace begins."""
+    return small_trace(jobs, rng=rng).with_columns(pl.col("submit") - 1e6)
 
 
 @pytest.fixture
@@ -137,7 +148,7 @@ def test_a_probe_starts_where_the_simulation_stands(scenario):
 
 
 def test_an_estimator_is_fitted_once_and_never_the_callers(fits):
-    mine, history = Counted(), small_trace(30, rng=5)
+    mine, history = Counted(), long_before(30, rng=5)
     scenario = Scenario(small_trace(20), CLUSTER, estimator=mine, history=history)
     assert fits == []  # not before it is asked
     slow = scenario.replace(delays=Delays(restart=9.0))
@@ -156,7 +167,7 @@ def test_an_estimator_is_fitted_once_and_never_the_callers(fits):
 
 
 def test_policies_that_are_compared_share_what_is_learnt(fits):
-    scenario = Scenario(small_trace(20), CLUSTER, estimator=Counted(), history=small_trace(30, rng=5))
+    scenario = Scenario(small_trace(20), CLUSTER, estimator=Counted(), history=long_before(30, rng=5))
     own = Counted()
     found = compare(
         scenario, {"a": Srtf(), "b": Fifo(), "c": (Srtf(), own), "d": (Fifo(), own), "e": (Srtf(), Oracle())}
@@ -167,7 +178,7 @@ def test_policies_that_are_compared_share_what_is_learnt(fits):
 
 
 def test_estimators_and_policies_learn_from_the_history():
-    history, trace = small_trace(80, rng=7), small_trace(40)
+    history, trace = long_before(80, rng=7), small_trace(40)
     scenario = Scenario(trace, CLUSTER, history=history, estimator=History())
     by_hand = simulate(trace, CLUSTER, Srtf(), estimator=History().fit(history))
     assert scenario.run(Srtf()).jobs.equals(by_hand.jobs)
@@ -187,8 +198,111 @@ def test_without_a_history_nothing_is_learnt():
         empty.past  # noqa: B018
 
 
+def history_of(submit, duration, **more) -> pl.DataFrame:
+    n = len(submit)
+    columns = {"job_id": [f"h{i}" for i in range(n)], "submit": submit, "gpus": [1.0] * n, "duration": duration}
+    return pl.DataFrame(columns | more, schema_overrides={"submit": pl.Float64, "duration": pl.Float64})
+
+
+def test_what_has_not_ended_when_the_trace_begins_is_cut_off_there():
+    history = history_of([-60, -100, -50, -50], [20, 100, 51, 1e8], status=["killed", "failed", "completed", "killed"])
+    scenario = Scenario(two_jobs(), ONE, history=history, estimator=Counted())
+    rows = scenario.known.select("job_id", "submit", "duration", "censored", "status").rows()
+    assert rows == [
+        ("h1", -100, 100, False, "failed"),  # it ended at 0, if it started at once
+        ("h0", -60, 20, False, "killed"),
+        ("h2", -50, 50, True, None),
+        ("h3", -50, 50, True, None),
+    ]
+    assert scenario.lessons["job_id"].to_list() == ["h1", "h0"]
+    assert scenario.knowledge.predict(two_jobs()).tolist() == [60, 60]
+    assert scenario.fitted(Tiresias(metric="gittins")) == Tiresias(metric="gittins").fit(scenario.lessons)
+    assert scenario.past.trace.select("submit", "duration").rows() == [(0, 100), (40, 20), (50, 50), (50, 50)]
+    assert scenario.past.fitted(Tiresias()) == scenario.fitted(Tiresias())
+    assert scenario.replace(seed=7).known is scenario.known
+
+
+def test_a_history_on_a_clock_of_its_own_is_known_up_to_its_last_submission():
+    history = history_of([0, 10, 50, 100], [100, 95, 40, 1])
+    found = Scenario(two_jobs(), ONE, history=history).known
+    assert found.select("job_id", "duration", "censored").rows() == [
+        ("h0", 100, False),
+        ("h1", 90, True),
+        ("h2", 40, False),
+    ]
+
+
+def test_what_the_source_cut_off_is_not_learnt_from():
+    history = history_of([-90, -80], [10, 20], censored=[True, False])
+    scenario = Scenario(two_jobs(), ONE, history=history)
+    assert scenario.lessons["job_id"].to_list() == ["h1"]
+    assert scenario.past.trace["duration"].to_list() == [10, 20]
+
+
+def test_of_a_history_in_which_nothing_has_ended_nothing_is_learnt():
+    scenario = Scenario(two_jobs(), ONE, history=history_of([-5], [9]))
+    assert scenario.lessons is None
+    gittins = Tiresias(metric="gittins")
+    assert scenario.fitted(gittins) is gittins
+    with pytest.raises(EstimatorError, match="Counted has not been fitted"):
+        scenario.replace(estimator=Counted()).run(Srtf())
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    st.lists(st.tuples(st.integers(0, 500), st.integers(1, 300), st.booleans()), min_size=1, max_size=30),
+    st.integers(1, 10).map(float),
+    st.sampled_from([-501.0, -700.0, 0.0, 9000.0]),  # on the clock of the trace, or on one of their own
+    st.integers(0, 400),
+)
+def test_law_durations_that_are_not_known_change_nothing(rows, times, zero, later):
+    history = history_of([s + zero for s, _, _ in rows], [d for _, d, _ in rows], user=["ab"[u] for _, _, u in rows])
+    begins = max(0.0, history["submit"].max())
+    late = pl.col("submit") + pl.col("duration") > begins
+    told = history.with_columns(duration=pl.when(late).then(pl.col("duration") * times).otherwise("duration"))
+    trace = two_jobs().with_columns(user=pl.lit("a"))
+    one, other = (Scenario(trace, ONE, history=h, estimator=History()) for h in (history, told))
+    assert one.known.equals(other.known)
+    assert one.known["duration"].to_list() == [
+        min(d, begins - s) for s, d in history.sort("submit", "job_id")["submit", "duration"].rows() if s < begins
+    ]
+    for policy in (Tiresias(metric="gittins"), ThreeSigma()):
+        assert one.fitted(policy) == other.fitted(policy)
+    if one.known.height:
+        assert one.past.trace.equals(other.past.trace)
+    if one.lessons is not None:
+        assert one.knowledge.predict(trace).tolist() == other.knowledge.predict(trace).tolist()
+        assert one.lessons.equals(history.sort("submit", "job_id").filter(~late).with_columns(censored=False))
+    simulation = Simulation(trace, ONE, Fifo())
+    simulation.advance(float(later))
+    assert observe(simulation, history).equals(observe(simulation, told))
+
+
+def test_durations_that_are_not_known_change_no_decision():
+    """History's best, the offline samples, and decisions of a tuner, the first ones and those hours after."""
+    whole = generate("venus", days=4, load=1.1, cluster_gpus=96, rng=1).with_columns(pl.col("submit") - 3 * DAY)
+    whole = whole.filter(pl.col("gpus") <= 48)
+    history, trace = whole.filter(pl.col("submit") < 0), whole.filter(pl.col("submit") >= 0)
+    late = pl.col("submit") + pl.col("duration") > 0
+    assert history.filter(late).height > 3
+    found = []
+    for longer in (1.0, 4.0):
+        told = history.with_columns(duration=pl.when(late).then(pl.col("duration") * longer).otherwise("duration"))
+        scenario = Scenario(trace, Cluster.homogeneous(12, 8), history=told, delays=Delays(restart=60.0))
+        space = Space(scenario.fitted(Tiresias()))
+        best = best_fixed(scenario.past, space, rounds=8, searches=1)
+        samples = gather(scenario.past, space, instants=2, configurations=6)
+        tuned = {"model": train(samples, space), "space": space, "hints": best.leaders(), "tuner": Tuner(3)}
+        loop = attach("autosched", scenario.simulation(space.policy), history=told, **tuned, futures=1)
+        decisions = [(d.policy.knobs, d.gain, d.jobs) for d in loop.run(4 * 3600.0)]
+        found.append((space.policy.ranks, best.best.policy.knobs, samples.to_dict(as_series=False), decisions))
+    assert len(found[0][3]) >= 2
+    for first, second in zip(*found, strict=True):
+        assert first == second
+
+
 def test_the_past_is_a_scenario_on_its_own_clock(scenario):
-    before = small_trace(30, rng=5).with_columns(pl.col("submit") - 9000.0)
+    before = small_trace(30, rng=5).with_columns(pl.col("submit") - 1e6)
     past = scenario.replace(history=before.reverse()).past
     assert past.trace["submit"][0] == 0
     assert past.trace["job_id"].to_list() == small_trace(30, rng=5)["job_id"].to_list()

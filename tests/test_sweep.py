@@ -209,7 +209,7 @@ def test_runs_are_kept_without_what_differs_between_two_computers(tmp_path):
 
 
 def test_estimators_and_policies_learn_from_the_history(tmp_path):
-    history = small_trace(80, rng=7)
+    history = small_trace(80, rng=7).with_columns(pl.col("submit") - 1e6)  # all of it has ended
     policies = {"srtf": [(Srtf(), History()), Srtf()], "gittins": Tiresias(metric="gittins")}
     found = sweep(Scenario(trace(0), CLUSTER, history=history), policies, tmp_path, progress=False).frame
     assert found["estimator"].to_list() == ["history", "oracle", "oracle"]

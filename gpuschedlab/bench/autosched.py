@@ -62,7 +62,8 @@ class Stretch(NamedTuple):
     history : polars.DataFrame
         Jobs before (time below 0); empty where there are hardly any.
     lessons : polars.DataFrame
-        What the offline phase measures on: the history, or without one the three days after, on a clock of its own.
+        What the offline phase measures on: what is known of the history at 0, or without one the three days after, on a clock
+        of its own.
     trace : polars.DataFrame
     cluster : Cluster
     speeds : Speeds
@@ -106,6 +107,7 @@ def stretch(data_dir, name: str, load: float | None, seed: int) -> Stretch:
     """
     from gpuschedlab.cluster import Cluster
     from gpuschedlab.speeds import default_speeds
+    from gpuschedlab.traces.tools import known_at
 
     cluster = Cluster.homogeneous(NODES[name], 8)
     frame = _generated(cluster, seed) if name == "generated" else real_trace(data_dir, name)
@@ -125,7 +127,7 @@ def stretch(data_dir, name: str, load: float | None, seed: int) -> Stretch:
     trace, after = (frame.filter(part).with_columns(times) for part in (inside, pl.col("submit") >= SPAN))
     history = frame.filter(pl.col("submit") < 0).with_columns(times).tail(20_000)
     history = history if history.height >= LEAST else history.head(0)
-    lessons = (history if history.height else after).with_columns(pl.col("submit") - pl.col("submit").min())
+    lessons = (known_at(history) if history.height else after).with_columns(pl.col("submit") - pl.col("submit").min())
     return Stretch(history, lessons, trace, cluster, speeds, own, left_out)
 
 

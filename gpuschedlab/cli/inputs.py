@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -163,7 +164,7 @@ def trace_of(args, gpus: int) -> tuple[pl.DataFrame, pl.DataFrame | None, dict[s
     if history is not None:
         words = f"the {days:g} days before"
     elif before and days is None:
-        history, words = read_trace(before), before
+        history, words = _before(read_trace(before)), before
     if history is not None:
         words = f"{history.height:,} jobs of {words}"
     return trace, history, {"trace": about, "history": words}
@@ -205,7 +206,7 @@ def _sized(frame: pl.DataFrame, args, before: float, gpus: int) -> pl.DataFrame:
 
 
 def _parted(frame: pl.DataFrame, cut: float) -> tuple[pl.DataFrame, pl.DataFrame | None]:
-    """Jobs submitted from an instant (s) on, and those before it; both count their time from their own beginning."""
+    """Jobs submitted from an instant (s) on, and those before it; the instant is the zero of both."""
     if cut <= 0:
         return frame, None
     old, new = frame.filter(pl.col("submit") < cut), frame.filter(pl.col("submit") >= cut)
@@ -214,7 +215,15 @@ def _parted(frame: pl.DataFrame, cut: float) -> tuple[pl.DataFrame, pl.DataFrame
             f"--history: found {old.height:,} jobs before day {cut / DAY:g} and {new.height:,} after it; expected some "
             "of both. Choose fewer days, or a longer trace."
         )
-    return new.with_columns(pl.col("submit") - cut), old
+    return new.with_columns(pl.col("submit") - cut), old.with_columns(pl.col("submit") - cut)
+
+
+def _before(history: pl.DataFrame) -> pl.DataFrame | None:
+    """A history with a clock of its own on that of the trace: whole days before it; None if it has no jobs."""
+    if history.is_empty():
+        return None
+    days = math.ceil((history["submit"].max() + 1) / DAY)
+    return history.with_columns(pl.col("submit") - days * DAY)
 
 
 def read_trace(word: str) -> pl.DataFrame:

@@ -1,12 +1,9 @@
 """`gpuschedlab tune`: a closed loop that tunes a scheduler while it runs, compared with other methods."""
 
 import difflib
-import math
 import sys
 from dataclasses import replace
 from pathlib import Path
-
-import polars as pl
 
 from gpuschedlab.cli.decisions import Rows, header
 from gpuschedlab.cli.inputs import CLUSTER, DAY, add_scenario, named, one_in, read_scenario
@@ -165,7 +162,7 @@ def _prepared(args, methods: list[str], progress: Progress) -> "_Loops":
             f"--methods {causal[0]}: found no history to learn from; expected some. Give --history DAYS, which are cut from the "
             "beginning of the trace, or --history FILE; or other --methods, such as default selftune."
         )
-    return _Loops(args, scenario.replace(history=_before(scenario.history)), policy, progress)
+    return _Loops(args, scenario, policy, progress)
 
 
 class _Loops:
@@ -276,14 +273,6 @@ class _Loops:
         from gpuschedlab.sweep.identity import digest
 
         return digest([self.scenario, self.space.policy])[:8]
-
-
-def _before(history):
-    """The history on the clock of the trace: whole days before it."""
-    if history is None or not history.height:
-        return None
-    days = math.ceil((history["submit"].max() + 1) / DAY)
-    return history.with_columns(pl.col("submit") - days * DAY)
 
 
 def _table(rows: list[dict], objective: str) -> str:

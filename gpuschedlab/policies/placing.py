@@ -82,8 +82,8 @@ def placed(
 ) -> Allocation:
     """Give jobs nodes by level and order: jobs that run stay if they can, larger ones displace smaller ones.
 
-    A job has GPUs of a type on which it has a speed, the fewest nodes, the fullest ones that have room. One that is counted in and finds none displaces jobs of a
-    lower level, then smaller ones of its own, which are placed again after it.
+    A job has GPUs of a type on which it has a speed, on the fewest nodes, the fullest ones that have room. One that is counted
+    in and finds none displaces jobs of a lower level, then smaller ones of its own, which are placed again after it.
 
     Parameters
     ----------

@@ -119,7 +119,7 @@ def _jobs(trace: pl.DataFrame, speeds, estimates: np.ndarray, delays: Delays, cl
 
 
 def _classes(job, body, rule):
-    """Group jobs by demand, types that they may use (and model, where jobs share GPUs), each with the class they join later; the heaps' size."""
+    """Group jobs by demand and usable types (and model, where jobs share GPUs), each with the class they join later; the heaps' size."""
     n = len(job)
     fresh = (job["state"] <= WAITING) & (job["starts"] == 0)
     job["stage"] = (fresh | (job["stage"] == 1)) & (

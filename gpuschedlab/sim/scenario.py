@@ -36,8 +36,9 @@ class Scenario:
         One row per job (`gpuschedlab.traces.SCHEMA`).
     cluster : Cluster
     history : polars.DataFrame, optional
-        Jobs before the trace; none is the same as no history. The estimator learns from them unless it has been fitted
-        already, and so does a policy that can (`fit`).
+        Jobs before the trace, on its clock (submission before 0) or on one of their own; none is the same as no history. Of
+        those that have not ended when the trace begins nobody knows how long they last (`known`). The estimator learns from
+        the others unless it has been fitted already, and so does a policy that can (`fit`).
     speeds : Speeds or callable, optional
         Speeds of the models, or a function of the cluster that returns them, such as `default_speeds`; without it every job is
         rigid.
@@ -107,8 +108,9 @@ class Scenario:
     def replace(self, **changes) -> "Scenario":
         """Copy with some parts changed, by the names of the parameters."""
         made = dataclasses.replace(self, **changes)
-        if made.estimator is self.estimator and made.history is self.history and "knowledge" in vars(self):
-            vars(made)["knowledge"] = self.knowledge
+        if made.history is self.history:
+            learnt = ("known", "knowledge") if made.estimator is self.estimator else ("known",)
+            vars(made).update({name: vars(self)[name] for name in learnt if name in vars(self)})
         return made
 
     @property
@@ -116,34 +118,56 @@ class Scenario:
         """All but trace and cluster, by the names of the parameters."""
         return {f.name: getattr(self, f.name) for f in fields(self) if f.kw_only}
 
+    @cached_property
+    def known(self) -> pl.DataFrame | None:
+        """What of the history is known when the trace begins (`gpuschedlab.traces.known_at`); None without one.
+
+        All that learns from the history or plays it reads it here: estimators and policies learn from the jobs that have ended,
+        `past` plays the others as far as they can have run, tuners take their durations for unknown.
+
+        Raises
+        ------
+        TraceError
+            A row of the history is bad.
+        """
+        from gpuschedlab.traces.tools import known_at
+
+        return None if self.history is None else known_at(self.history)
+
     @property
     def past(self) -> "Scenario":
-        """The history in the place of the trace, on a clock that begins with it.
+        """What is known of the history in the place of the trace, on a clock that begins with it.
+
+        A job that has not ended when the trace begins is as long as it can have run until then. To leave it out would take
+        away its load, and the longest jobs first.
 
         Raises
         ------
         TraceError
             There is no history, or a row of it is bad.
         """
-        from gpuschedlab.traces.tools import in_order
-
         if self.history is None:
             raise TraceError("Scenario.past: found no history; expected jobs before the trace. Give it: history=...")
-        history = in_order(self.history)
-        return self.replace(trace=history.with_columns(pl.col("submit") - pl.col("submit").min()))
+        return self.replace(trace=self.known.with_columns(pl.col("submit") - pl.col("submit").min()))
+
+    @property
+    def lessons(self) -> pl.DataFrame | None:
+        """Jobs of the history that have ended when the trace begins; None if there are none."""
+        ended = None if self.known is None else self.known.filter(~pl.col("censored"))
+        return None if ended is None or ended.is_empty() else ended
 
     @cached_property
     def knowledge(self) -> Estimator:
-        """The estimator, ready to predict: it has learnt from the history where there is one."""
+        """The estimator, ready to predict: it has learnt from the `lessons` where there are any."""
         estimator = self.estimator or Oracle()
-        if self.history is None or hasattr(estimator, "history_"):
+        if hasattr(estimator, "history_") or self.lessons is None:
             return estimator
-        return copy.deepcopy(estimator).fit(self.history)
+        return copy.deepcopy(estimator).fit(self.lessons)
 
     def fitted(self, policy: Policy) -> Policy:
-        """The policy, ready to run: one that can learn (`fit`) has learnt from the history where there is one."""
-        learns = self.history is not None and isinstance(policy, Policy) and hasattr(policy, "fit")
-        return policy.fit(self.history) if learns else policy
+        """The policy, ready to run: one that can learn (`fit`) has learnt from the `lessons` where there are any."""
+        learns = isinstance(policy, Policy) and hasattr(policy, "fit") and self.lessons is not None
+        return policy.fit(self.lessons) if learns else policy
 
     def simulation(
         self, policy: Policy, *, start: float = 0.0, initial: pl.DataFrame | None = None, log: bool = False

@@ -17,6 +17,7 @@ from .schema import SCHEMA as SCHEMA, validate as validate
 from .slo import with_deadlines as with_deadlines, with_start_delays as with_start_delays
 from .tools import (
     describe as describe,
+    known_at as known_at,
     offered_load as offered_load,
     scale_load as scale_load,
     slice_trace as slice_trace,

@@ -211,3 +211,46 @@ def in_order(history: pl.DataFrame) -> pl.DataFrame:
         return validate(history, source="history")  # which says what is wrong
     since = history.with_columns(pl.col("submit") - pl.col("submit").min(), clocked=pl.col("submit"))
     return validate(since, source="history").with_columns(submit="clocked").drop("clocked")
+
+
+def known_at(history: pl.DataFrame, at: float | None = None) -> pl.DataFrame:
+    """What of a history is known at an instant: jobs that had not ended by then are cut off there, and `censored`.
+
+    A trace does not say when jobs started: one has ended once its duration has passed since its submission, and one that has
+    not can have run since then.
+
+    Parameters
+    ----------
+    history : polars.DataFrame
+        A trace, the times of which may be negative.
+    at : float, optional
+        Instant (s) on its clock. Default: 0, or its last submission where that is later: on a clock of its own, nothing says
+        what came after that.
+
+    Returns
+    -------
+    polars.DataFrame
+        Jobs submitted before then, in order; `censored` is true where the duration is only a lower bound, and the status is null
+        where it has been cut.
+
+    Raises
+    ------
+    TraceError
+        As `in_order`.
+
+    Examples
+    --------
+    >>> history = pl.DataFrame({"job_id": ["a", "b"], "submit": [-9.0, -5.0], "gpus": 1.0, "duration": [9.0, 60.0]})
+    >>> known_at(history).select("job_id", "duration", "censored").rows()
+    [('a', 9.0, False), ('b', 5.0, True)]
+    """
+    history = in_order(history)
+    if at is None:
+        at = max(0.0, history["submit"].max() or 0.0)
+    over, source = pl.col("submit") + pl.col("duration") > at, "censored" in history.columns
+    cut = [pl.when(~over).then("status").alias("status")] if "status" in history.columns else []
+    return history.filter(pl.col("submit") < at).with_columns(
+        *cut,
+        duration=pl.when(over).then(at - pl.col("submit")).otherwise("duration"),
+        censored=over | (pl.col("censored") if source else False),
+    )

@@ -5,7 +5,7 @@ import polars as pl
 
 from gpuschedlab.errors import EstimatorError
 from gpuschedlab.estimators.base import known
-from gpuschedlab.traces.tools import in_order
+from gpuschedlab.traces.tools import in_order, known_at
 
 
 def observe(simulation, history: pl.DataFrame | None = None) -> pl.DataFrame:
@@ -16,7 +16,8 @@ def observe(simulation, history: pl.DataFrame | None = None) -> pl.DataFrame:
     simulation : Simulation
     history : polars.DataFrame, optional
         A trace on the same clock, submitted before the simulation's trace (times may be negative). Its jobs count as
-        started at once: those that would not have ended by now are unfinished.
+        started at once. Those that would not have ended at 0 stay unfinished (`known_at`): the cluster of the simulation does
+        not run them, so nobody sees them end.
 
     Returns
     -------
@@ -40,7 +41,10 @@ def observe(simulation, history: pl.DataFrame | None = None) -> pl.DataFrame:
     seen = seen.with_columns(pl.when(done).then(pl.col("end", "duration")))
     if history is None or not history.height:
         return seen
-    whole = known(history, ("duration",)).with_columns(executed="duration", end=pl.col("submit") + pl.col("duration"))
+    whole = known(past := known_at(history), ("duration",)).with_columns(
+        executed="duration", end=pl.col("submit") + pl.col("duration")
+    )
+    whole = whole.with_columns(pl.when(~past["censored"]).then(pl.col("end", "duration")))
     return pl.concat([known_by(whole, now), seen], how="diagonal_relaxed")
 
 
