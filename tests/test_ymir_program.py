@@ -1,10 +1,18 @@
 """Ymir's program of merges: against enumeration, job by job instead of by class, and against a knapsack without merges."""
 
+from itertools import product
+
 import numpy as np
+import polars as pl
 import pytest
 
+from gpuschedlab.cluster import Cluster
 from gpuschedlab.optim import solve
+from gpuschedlab.policies import Ymir
+from gpuschedlab.policies._merge_units import JobTimes, Units
 from gpuschedlab.problems.merging import SPATIAL, TEMPORAL, Merging, slowdown, transfer_weight
+from gpuschedlab.sim import Simulation
+from gpuschedlab.speeds import Speeds
 
 GPUS = np.array([1, 2, 4])
 NONE = np.zeros(0, np.int64)
@@ -132,3 +140,87 @@ def test_gain_of_a_pair_by_hand():
     # No gain: one after the other, the shortest first, is worth 1; the longest first is worth less.
     assert transfer_weight(10.0, 20.0, 20.0, TEMPORAL) == 1.0
     assert transfer_weight(20.0, 10.0, 10.0, TEMPORAL) == pytest.approx(40 / 50)
+
+
+# --- equation 7, from seconds and factors
+
+
+def plan_of(rng) -> tuple[Merging, list, np.ndarray, list]:
+    """The program of a first round on 8 GPUs; job rows of its classes, seconds (n, K) of each job, and both factor tables."""
+    tasks, counts = "abc", (1, 2, 4, 8)
+    rate = {(m, g): rng.uniform(0.5, 1.1) * g for m, g in product(tasks, counts) if g == 1 or rng.random() < 0.85}
+    table = [(m, "v100", g, r) for (m, g), r in rate.items()]
+    speeds = pl.DataFrame(table, schema=["model", "gpu_type", "n_gpus", "rate"], orient="row")
+    pairs = [p for p in product(tasks, tasks) if p[0] != p[1]]
+    factors = [{p: float(rng.uniform(0.5, 4)) for p in pairs} for _ in range(2)]
+    n = int(rng.integers(2, 5))
+    trace = pl.DataFrame(
+        {"job_id": [str(i) for i in range(n)], "submit": 0.0, "gpus": 1.0, "model": rng.choice(list(tasks), n)}
+    ).with_columns(target=pl.Series(rng.choice([20.0, 60.0, 100.0], n)))
+    trace = trace.with_columns(
+        duration=pl.Series([t / rate[m, 1] for m, t in trace.select("model", "target").iter_rows()])
+    )
+    policy = Ymir(threshold=1.5)
+    speeds = Speeds.from_frame(speeds, transfer=factors[0], merged=factors[1])
+    view = Simulation(trace, Cluster.homogeneous(1, 8), policy, speeds=speeds).ask()
+    times = JobTimes.of(view)
+    units = Units.of(view, policy.begin(), times, np.ones(n, bool), policy)
+    seconds = [
+        [t / rate.get((m, g), np.nan) for g in times.gpus] for m, t in trace.select("model", "target").iter_rows()
+    ]
+    model = trace["model"].to_list()
+    by_job = [
+        {(i, j): f[model[i], model[j]] for i, j in product(range(n), range(n)) if model[i] != model[j]} for f in factors
+    ]
+    return units.merging(view.capacity, policy), units.members, np.array(seconds), by_job
+
+
+def least_sum(m: Merging, members, seconds, factors) -> float:
+    """Largest saving by trying everything, each slowdown from its definition."""
+    n, gpus, share = len(seconds), m.gpus, np.ceil(8 / len(seconds))
+    idle = {job: m.idle[c] for c, units in enumerate(members) for unit in units for job in unit}
+
+    def fair(row, share):
+        able = [g for g, s in zip(gpus, row, strict=True) if not np.isnan(s)]
+        return row[list(gpus).index(min((g for g in able if g >= share), default=max(able)))]
+
+    def costs(a, b):
+        """Slowdowns (K,) of each way to merge two jobs that gains enough."""
+        after, before = seconds[b] / factors[0][a, b], seconds[a] / factors[0][b, a]
+        joint = np.maximum(seconds[b] / factors[1][b, a], seconds[a] / factors[1][a, b])  # (whose, beside whom)
+        apart = 2 * np.minimum(seconds[a], seconds[b]) + np.maximum(seconds[a], seconds[b])
+        for whole, together in (
+            (seconds[a] + after, 2 * seconds[a] + after),
+            (seconds[b] + before, 2 * seconds[b] + before),
+            (joint, 2 * joint),
+        ):
+            if not np.isnan(whole).all():
+                gain = apart / together
+                yield np.where(gain >= 1.5, 2 * whole / fair(whole, 2 * share) / gain, np.nan)
+
+    single = [row / fair(row, share) for row in seconds]
+
+    def rest(jobs, room):
+        if not jobs:
+            return 0.0
+        i, others = jobs[0], jobs[1:]
+        found = rest(others, room)
+        ways = [(single[i], (), idle[i])]
+        ways += [(cost, (j,), idle[i] + idle[j]) for j in others if (i, j) in factors[0] for cost in costs(i, j)]
+        for cost, gone, saved in ways:
+            left = tuple(j for j in others if j not in gone)
+            for k in np.flatnonzero((gpus <= room) & ~np.isnan(cost)):
+                found = max(found, saved - cost[k] + rest(left, room - gpus[k]))
+        return found
+
+    return rest(tuple(range(n)), 8)
+
+
+def test_plans_are_the_best_by_equation_7_though_some_merges_are_left_out():
+    """The slowdown of a pair is over its seconds on a fair share, even where merging gains too little there."""
+    rng, pruned = np.random.default_rng(3), 0
+    for _ in range(120):
+        m, *parts = plan_of(rng)
+        assert solve(m.program(), gap=0.0).objective == pytest.approx(least_sum(m, *parts), abs=1e-6)
+        pruned += int((np.isnan(m.pair_cost).any(axis=1) & ~np.isnan(m.pair_cost).all(axis=1)).sum())
+    assert pruned > 20

@@ -143,7 +143,7 @@ class _Table:
         return whole, np.where(np.isnan(whole), np.nan, gain)
 
     def possible(self, view, singles, open_, policy):
-        """Pairs (class, class, mode) that gain enough, their seconds and gains (P, K)."""
+        """Pairs (class, class, mode) that gain enough, their seconds and gains (P, K), nan where that is too little."""
         pairs, seconds, gains = [], [], []
         modes = [m for m, on in ((TEMPORAL, policy.temporal), (SPATIAL, policy.spatial)) if on]
         modes = [m for m in modes if (self.transfer if m == TEMPORAL else self.merged) is not None]
@@ -161,8 +161,8 @@ class _Table:
                     good = gain >= policy.threshold
                     if good.any():
                         pairs.append((int(a), int(b), mode))
-                        seconds.append(np.where(good, whole, np.nan))
-                        gains.append(gain)
+                        seconds.append(whole)  # all of it: the reference of the slowdown may be a pruned number of GPUs
+                        gains.append(np.where(good, gain, np.nan))
         shape = (-1, len(self.jobs.gpus))
         return pairs, np.array(seconds).reshape(shape), np.array(gains).reshape(shape)
 
