@@ -5,9 +5,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 import polars as pl
 import pytest
+from polars.testing import assert_frame_equal
 
 from gpuschedlab.cluster import Cluster, Nodes, Outage
 from gpuschedlab.errors import PolicyError, SpeedError, TraceError
+from gpuschedlab.estimators import Noisy
 from gpuschedlab.metrics import cost, slo_attainment, summary
 from gpuschedlab.policies import ElasticFlow, Infless, PromptTuner
 from gpuschedlab.policies.shares import satisfactory_shares
@@ -162,6 +164,14 @@ class Polling(PromptTuner):
         return replace(super().allocate(view), wake=None)
 
 
+@dataclass(frozen=True)
+class PollingInfless(Infless):
+    """INFless that decides on the whole grid."""
+
+    def allocate(self, view):
+        return replace(super().allocate(view), wake=None)
+
+
 @pytest.fixture(scope="module")
 def scenario():
     return PromptScenario(PromptJobs("low", minutes=6))(seed=4)
@@ -240,6 +250,46 @@ def test_event_driven_rounds_start_jobs_when_polling_does():
     assert woken.rounds.height < polled.rounds.height / 10
     apart = (polled.jobs["start"] - woken.jobs["start"]).abs().max()
     assert apart <= 0.05 + 1e-9
+
+
+def test_unused_gpus_that_are_given_back_wake_the_jobs_that_wait_for_cold_ones():
+    """At 10 s the second job takes the GPU of the first, which is late when that of the second is warm: at 11 s nobody wants it.
+
+    The third, of another LLM, waits for a cold GPU, and has it in the round after.
+    """
+    trace = jobs((0, 10, 20.5), (1, 8, 19), (2, 5, 58, "b"))
+    knobs = {"window": 0.0, "delaying": "own", "late": "drop"}
+    for policy in (PromptTuner, Polling):
+        assert starts(run_of(trace, policy(**knobs), gpus=2, until=40.0)) == [None, 10.0, pytest.approx(21.05)]
+
+
+def drawn(rng) -> dict:
+    """Up to eight jobs of two LLMs within a minute, on up to six GPUs; warm and cold starts; rounds of half a second."""
+    n = int(rng.integers(2, 9))
+    submit, work = np.sort(rng.uniform(0, 60, n).round(1)), rng.uniform(3, 60, n).round(1)
+    due = (rng.uniform(0.4, 3, n) * work + rng.choice([0, 10], n)).round(1)
+    delays = Delays(kinds={"warm": float(rng.choice([0, 1])), "cold": float(rng.choice([3.3, 5, 10]))})
+    rows = zip(submit, work, due, rng.choice(["a", "b"], n), strict=True)
+    return {"trace": jobs(*rows), "gpus": int(rng.integers(1, 7)), "delays": delays, "until": 100.0}
+
+
+@pytest.mark.parametrize("window", [0.0, None], ids=["window 0", "any window"])
+def test_event_driven_rounds_decide_what_polling_decides(window):
+    """All starts and ends of random instances, late jobs and noise in the durations included."""
+    rng = np.random.default_rng(1)
+    for seed in range(20):
+        case = drawn(rng)
+        size = float(rng.choice([0.02, 3, 15, 60])) if window is None else window
+        knobs = {"late": str(rng.choice(["last", "drop"])), "interval": 0.5}
+        kinds, more = (
+            (PromptTuner, Polling),
+            {"delaying": str(rng.choice(["any", "warm", "own", "never"])), "window": size},
+        )
+        if rng.random() < 0.25:
+            kinds, more = (Infless, PollingInfless), {"aware": bool(rng.integers(2)), "keep_alive": size}
+        case["estimator"] = Noisy(error=0.5, rng=seed) if rng.random() < 0.3 else None
+        woken, polled = (run_of(policy=kind(**knobs, **more), **case).jobs.select("start", "end") for kind in kinds)
+        assert_frame_equal(woken, polled, abs_tol=1e-6)
 
 
 def test_a_policy_takes_over_running_jobs(scenario):
@@ -432,6 +482,14 @@ def test_kinds_of_start_that_say_too_little_are_named(policy, prompt, kinds, err
 def test_kinds_of_start_may_be_equal_or_none():
     for kinds in ({}, {"warm": 3.0, "cold": 3.0}):
         assert run_of(jobs((0, 10, 40)), delays=Delays(kinds=kinds)).jobs["end"].to_list() == [10.0 + bool(kinds) * 3]
+
+
+def test_a_kind_of_start_needs_to_know_the_models_of_the_jobs_that_start_so():
+    """Jobs of a search the bank; what that takes with b is nobody's question."""
+    delays = Delays(kinds={"warm": 0.0, "cold": 10.0, "warm bank": {"a": 4.0}, "cold bank": {"a": 14.0}})
+    trace = jobs((0, 10, 30), (0, 10, 30, "b")).with_columns(prompt=pl.Series(["bank", "user"]))
+    for policy, ends in ((PromptTuner(), [24.0, 20.0]), (Infless(), [24.0, 20.0])):
+        assert run_of(trace, policy, delays=delays).jobs["end"].to_list() == ends
 
 
 def test_bad_input_is_named():

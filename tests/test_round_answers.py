@@ -236,6 +236,32 @@ def test_each_start_has_the_delay_of_its_kind():
     assert run.jobs["overhead"].to_list() == [6.0, 1.0, 2.0]
 
 
+def test_a_kind_of_start_needs_to_know_the_models_of_the_jobs_that_start_so():
+    """Only a starts warm, so that nobody asks what that takes a job of model b."""
+    delays = Delays(switch=2, kinds={"warm": {"a": 1.0}})
+    trace, asked = jobs((0, 1, 10), (0, 1, 10), model=["a", "b"], target=[10.0, 10.0]), []
+
+    def says(view, kinds=("warm", "")):
+        asked.append(view.start_seconds("warm", np.flatnonzero(view.model == 0)).tolist())
+        return {"delay": np.array(kinds, object)[view.index]}
+
+    speeds = Speeds.from_frame(PAIR)
+    run = simulate(trace, TWO, Plan(says), delays=delays, speeds=speeds)
+    assert run.jobs["end"].to_list() == [11.0, 12.0]
+    assert asked[0] == [1.0]
+    with pytest.raises(SpeedError, match="'warm' says nothing of model 'b'"):
+        simulate(trace, TWO, Plan(lambda view: says(view, ("", "warm"))), delays=delays, speeds=speeds)
+
+
+def test_delays_are_looked_up_by_name_once_a_run(monkeypatch):
+    looked = []
+    monkeypatch.setattr(Delays, "table", lambda self, models, do=Delays.table: (looked.append(1), do(self, models))[1])
+    policy = Plan(lambda v: {"delay": np.full(len(v), "cold", object), "wake": v.now + 1})
+    simulate(jobs((0, 1, 10), (0, 1, 10)), TWO, policy, delays=Delays(kinds={"cold": 6.0}))
+    assert len(policy.seen) > 15
+    assert len(looked) == 1
+
+
 # --- wake
 
 

@@ -134,8 +134,8 @@ def _seconds_of(view, kinds) -> np.ndarray:
     """Seconds (n,) before progress of a start of each job's own kind."""
     out = np.zeros(len(view))
     for kind in set(kinds.tolist()):
-        rows = kinds == kind
-        out[rows] = view.start_seconds(kind)[rows]
+        rows = np.flatnonzero(kinds == kind)
+        out[rows] = view.start_seconds(kind, rows)
     return out
 
 
@@ -165,10 +165,11 @@ class Pool:
         while self.warming and self.warming[0][0] <= now + EPS:
             self.fresh.append(self.warming.pop(0))
 
-    def expire(self, now: float, window: float):
-        """Give back what has been idle for the window."""
-        while self.idle and self.idle[0][0] + window <= now + EPS:
-            self.idle.pop(0)
+    def expire(self, now: float, window: float) -> bool:
+        """Give back what has been idle for the window; whether anything was."""
+        before = len(self.idle)
+        self.idle = [(since, gpus) for since, gpus in self.idle if since + window > now + EPS]
+        return len(self.idle) < before
 
     def age(self):
         """What became ready in this round and was not taken is idle like all the rest."""
@@ -269,7 +270,10 @@ class WarmPools:
         self.running[row] = Job(key, gpus, end)
 
     def answer(self, view: "View", demand: Demand, delay: np.ndarray, window: float, wake: float) -> Allocation:
-        """The allocation: jobs keep what they hold, the pools are reserved; idle times that end wake the policy, too."""
+        """The allocation: jobs keep what they hold, the pools are reserved; idle times that end wake the policy, too.
+
+        Unused GPUs that are given back now were not yet cold for this round: the next one may use them.
+        """
         n, T = len(view), len(view.capacity)
         gpu_type, gpus = np.zeros(n, np.int64), np.zeros(n)
         for i, row in enumerate(view.index.tolist()):
@@ -279,7 +283,7 @@ class WarmPools:
         reserved: dict[str, np.ndarray] = {}
         for (model, t), pool in sorted(self.pools.items()):
             pool.age()
-            pool.expire(view.now, window)
+            wake = view.now if pool.expire(view.now, window) else wake
             name = NO_MODEL if model < 0 else view.speeds.models[model]
             for what, amount in ((f"idle {name}", pool.ready), (f"warming {name}", pool.loading)):
                 reserved.setdefault(what, np.zeros(T))[t] += amount

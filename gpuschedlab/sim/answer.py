@@ -20,7 +20,7 @@ class Checked(NamedTuple):
     wake: float
 
 
-def check_answer(answer, view, who: str, delays) -> Checked:
+def check_answer(answer, view, who: str) -> Checked:
     """Check a round's answer against its view.
 
     Raises
@@ -29,14 +29,14 @@ def check_answer(answer, view, who: str, delays) -> Checked:
         Something is of the wrong shape, names what does not exist, or requests what is impossible: the message names
         job or node, what was found and what was expected.
     """
-    return _Check(answer, view, who, delays).checked()
+    return _Check(answer, view, who).checked()
 
 
 class _Check:
     """One answer under examination."""
 
-    def __init__(self, answer, view, who: str, delays):
-        self.answer, self.view, self.delays, self.n = answer, view, delays, len(view)
+    def __init__(self, answer, view, who: str):
+        self.answer, self.view, self.n = answer, view, len(view)
         self.who, self.when = who, f"at t={view.now:g} s"
 
     def checked(self) -> Checked:
@@ -143,11 +143,12 @@ class _Check:
         if kinds.shape != (self.n,):
             raise self._error(f"delay has shape {kinds.shape}; expected ({self.n},), a kind of start each.")
         seconds = np.full(self.n, -1.0)
-        known = ", ".join(map(repr, self.delays.names)) or "none"
-        self._demand(np.isin(kinds, ("", *self.delays.names)), "delay", kinds, f"'' or one of Delays.kinds ({known})")
+        names = self.view.start_kinds
+        known = ", ".join(map(repr, names)) or "none"
+        self._demand(np.isin(kinds, ("", *names)), "delay", kinds, f"'' or one of Delays.kinds ({known})")
         for kind in sorted(set(kinds.tolist()) - {""}):
             rows = np.flatnonzero(kinds == kind)
-            seconds[rows] = self.delays.seconds(kind, [self.view.model_name(i) for i in rows])
+            seconds[rows] = self.view.start_seconds(kind, rows)
         return seconds
 
     def _reserved(self) -> dict[str, np.ndarray]:

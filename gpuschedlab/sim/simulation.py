@@ -309,19 +309,27 @@ class Simulation:
             self._codes[key] = np.array(filled, object)
         return self._codes[key]
 
-    def start_seconds(self, kind: str) -> np.ndarray:
-        """Seconds (n,) before progress of each job at a start of a kind.
+    @cached_property
+    def _before(self) -> dict[str, np.ndarray]:
+        """Seconds (n,) before progress of each job at a start of each kind, nan where it says nothing of the model."""
+        return dict(zip(self.delays.names, self.delays.table(self._models), strict=True))
+
+    @property
+    def _models(self) -> pl.Series:
+        """Model of each job, null without one."""
+        return self.trace.get_column("model", default=pl.Series([None] * self.trace.height, dtype=pl.Utf8))
+
+    def start_seconds(self, kind: str, rows: np.ndarray) -> np.ndarray:
+        """Seconds (k,) before progress of jobs, by their rows in the trace, at a start of a kind.
 
         Raises
         ------
         SpeedError
-            There is no such kind, or it says nothing of the model of a job.
+            There is no such kind, or it says nothing of the model of one of these jobs.
         """
-        key = ("start", kind)  # no column has such a name
-        if key not in self._codes:
-            known = "model" in self.trace.columns
-            self._codes[key] = self.delays.seconds(kind, self.trace["model"] if known else [None] * self.trace.height)
-        return self._codes[key]
+        if kind not in self._before or np.isnan(self._before[kind][rows]).any():
+            return self.delays.seconds(kind, self._models.gather(rows))  # raises, with the name of kind or model
+        return self._before[kind][rows]
 
     def declared(self, column: str, default: float) -> np.ndarray:
         """Numbers (n,) of a column that owners of jobs declare; `default` where a job has none.
@@ -362,7 +370,7 @@ class Simulation:
 
     def _apply(self, view: View, answer: Allocation, seconds: float):
         """Check an answer that took some seconds, put it into force, and log it."""
-        checked = check_answer(answer, view, self.policy.name, self.delays)
+        checked = check_answer(answer, view, self.policy.name)
         self.answered = (view.now, checked.jobs)
         wake = self._reserve(view.now, checked)
         short = apply_answer(self.state, *self._fns, self._raw, records(checked.jobs), records(checked.cells), wake)

@@ -146,18 +146,26 @@ class View:
         """Kinds of start that an answer may name (`Delays.names`)."""
         return self._simulation.delays.names
 
-    def start_seconds(self, kind: str = "") -> np.ndarray:
-        """Seconds (n,) before progress if a job starts now: at a start of a kind, or "" as every start.
+    def start_seconds(self, kind: str = "", jobs: np.ndarray | None = None) -> np.ndarray:
+        """Seconds (k,) before progress if a job starts now: at a start of a kind, or "" as every start.
+
+        Parameters
+        ----------
+        kind : str
+            Of `start_kinds`, or "".
+        jobs : (k,) int array, optional
+            Positions of the jobs in question; default: all.
 
         Raises
         ------
         SpeedError
-            There is no such kind, or it says nothing of the model of a job.
+            There is no such kind, or it says nothing of the model of one of these jobs.
         """
+        rows = self.index if jobs is None else self.index[jobs]
         if not kind:
-            body = self._state.body[self.index]
-            return body["switch"] + body["restart"] * (self._state.job["starts"][self.index] > 0)
-        return self._simulation.start_seconds(kind)[self.index]
+            body = self._state.body[rows]
+            return body["switch"] + body["restart"] * (self._state.job["starts"][rows] > 0)
+        return self._simulation.start_seconds(kind, rows)
 
     def job_id(self, i: int) -> str:
         """Name of the job at a position."""
