@@ -31,12 +31,6 @@ def _least_penalty(decimals: int) -> float:
     return round(1 + 10.0**-decimals, 8) if decimals >= 0 else 1.01
 
 
-def _exceeds_one(knobs) -> bool:
-    """Whether the penalty of a job without any service lately makes its least goodput worth more than nothing."""
-    over = knobs["timeshare_over"]
-    return over == "interval" and knobs["timeshare"] / knobs["interval"] >= _least_penalty(knobs["decimals"])
-
-
 @dataclass(frozen=True)
 class Sia(Round):
     """Give each job the configuration that makes the sum of normalised goodputs largest (equation 3.4).
@@ -62,8 +56,10 @@ class Sia(Round):
     looks for nodes, and a job that finds none is excluded from its place and the program solved again (rule c), so that
     whole nodes of six remain usable. Without `evictions`, a job that makes room for others moves at no cost; in the paper
     it restarts. Restarts on newTrace: 3.4 per job here, 4.9 with all of these undone (goodput misjudged by 20 % until a
-    job has run somewhere), 5.0 in the thesis. The time-sharing penalty holds only while some job waits: as printed it
-    leaves GPUs idle (see `timeshare`).
+    job has run somewhere), 5.0 in the thesis. The time-sharing penalty (`timeshare`) is the artifact's: the printed one,
+    (tau - s) / tau and 0 for tau after a window of full service, never exceeds 1, at which p < 0 starves jobs. For that
+    reason `penalty` takes the place of the artifact's 1. A new job counts as one without service from its first round on; in
+    the artifact from its second.
 
     References
     ----------
@@ -88,28 +84,19 @@ class Sia(Round):
     timeshare: Annotated[float, Knob(0, 3600, unit="s", help="service promised under congestion (3.5.6); 0: none")] = (
         0.0
     )
-    timeshare_over: Annotated[
-        str, Knob(choices=("interval", "window"), help="what the missing service is divided by")
-    ] = "interval"
     evictions: Annotated[bool, Knob(help="whether a job that must make room restarts; otherwise it moves for free")] = (
         False
     )
     reservations: tuple = ()
     interval: Annotated[float, Knob(1, 3600, log=True, unit="s", help="between rounds")] = 60.0
     placement = "consolidate"
-    set_aside: ClassVar = (*Round.set_aside, "solver", "gap", "time_limit", "timeshare_over", "evictions")
+    set_aside: ClassVar = (*Round.set_aside, "solver", "gap", "time_limit", "evictions")
     constraints: ClassVar = (
         Constraint("power other than 0", lambda k: k["power"] != 0, lambda k: {"power": -0.5}),
         Constraint(
             "a penalty that, rounded, exceeds the worth 1 of the least goodput where power < 0, or jobs would starve",
             lambda k: k["power"] > 0 or k["penalty"] >= _least_penalty(k["decimals"]),
             lambda k: {"penalty": _least_penalty(k["decimals"])},
-        ),
-        Constraint(
-            "a timeshare that is 0 or some rounds long, over 'interval', where power < 0: a penalty of at most 1, as "
-            "printed, starves jobs",
-            lambda k: k["power"] > 0 or k["timeshare"] == 0 or _exceeds_one(k),
-            lambda k: {"timeshare": 0.0},
         ),
     )
 
@@ -121,7 +108,7 @@ class Sia(Round):
     def begin(self) -> "_Carried":
         """What is carried from round to round."""
         limit = {} if self.time_limit is None else {"time_limit": self.time_limit}
-        return _Carried(Session(self.solver, gap=self.gap, **limit), Service(self.timeshare, self.timeshare_over))
+        return _Carried(Session(self.solver, gap=self.gap, **limit), Service(self.timeshare))
 
     def allocate(self, view) -> Allocation:
         """Solve the round, unless it is provably the one before."""
@@ -232,7 +219,7 @@ class Sia(Round):
         taken = taken + sum(reserved.values(), np.zeros(len(view.capacity)))
         room = np.maximum(np.floor(view.capacity - taken), 0).astype(np.int64)
         must = jobs.forced[~fixed]
-        parts = (offers.types, offers.gpus, room, self._quantum(jobs), must, view.index[~fixed])
+        parts = (offers.types, offers.gpus, room, self._quantum(), must, view.index[~fixed])
         kept.session.update(sia_round(utility[~fixed], *parts))
         try:
             kept.solution = kept.session.solve()
@@ -259,11 +246,10 @@ class Sia(Round):
         choice, status = self._solve(view, kept, jobs, utility, reserved)
         return choice, f"{status}, {int(waiting.sum())} not preemptible may wait: nodes are down"
 
-    def _quantum(self, jobs) -> float:
-        """What all utilities are multiples of, 0 for nothing."""
+    def _quantum(self) -> float:
+        """What all utilities are multiples of, 0 for nothing; what time-sharing adds to the penalty is whole."""
         scaled = self.penalty / TIE
-        whole = 0 <= self.decimals <= 4 and abs(scaled - round(scaled)) < 1e-6
-        return TIE if whole and np.all(jobs.penalty == self.penalty) else 0.0
+        return TIE if 0 <= self.decimals <= 4 and abs(scaled - round(scaled)) < 1e-6 else 0.0
 
 
 @dataclass
