@@ -197,6 +197,55 @@ def test_the_command_line_tells_it_in_one_line(tmp_path, capsys, words, message)
     assert_one_line(["compare", "--trace", str(tmp_path / "trace.parquet"), *policy, *words], message, capsys)
 
 
+NO_JOBS = {
+    "cpu.csv": ("id,submit,gpus,duration\na,0,0,600\n", "csv cpu.csv: found 1 row and no job among them (1 cpu only)"),
+    "running.csv": (
+        "id,submit,gpus,duration,state\na,0,1,600,RUNNING\nb,1,1,600,PENDING\nc,2,0,60,COMPLETED\n",
+        "csv running.csv: found 3 rows and no job among them (1 cpu only, 2 unfinished)",
+    ),
+    "empty.csv": ("id,submit,gpus,duration\n", "empty.csv': found 0 rows; expected at least one job"),
+}
+COMMANDS = {
+    "compare": "compare fifo --trace",
+    "run": "run fifo --trace",
+    "sweep": "sweep fifo --out swept --trace",
+    "tune": "tune --methods default --out tuned --json --trace",
+    "describe": "trace describe",
+    "convert": "trace convert --out converted.parquet",
+}
+
+
+@pytest.mark.parametrize("name", NO_JOBS)
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_trace_of_which_no_job_is_left_ends_in_one_line(tmp_path, monkeypatch, capsys, command, name):
+    monkeypatch.chdir(tmp_path)
+    content, message = NO_JOBS[name]
+    Path(name).write_text(content)
+    Path("good.csv").write_text("id,submit,gpus,duration\na,0,1,600\n")
+    assert main([*COMMANDS[command].split(), f"csv:{name}"]) == 2
+    told = capsys.readouterr().err.splitlines()
+    assert told[-1].startswith("gpuschedlab: ")
+    assert message in told[-1]
+    assert not Path("converted.parquet").exists()
+    assert command == "tune" or len(told) == 1, "tune says before what it does"
+
+
+def test_a_history_without_jobs_ends_in_one_line(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("good.csv").write_text("id,submit,gpus,duration\na,0,1,600\n")
+    Path("cpu.csv").write_text(NO_JOBS["cpu.csv"][0])
+    assert_one_line(
+        ["run", "fifo", "--trace", "csv:good.csv", "--history", "csv:cpu.csv"], NO_JOBS["cpu.csv"][1], capsys
+    )
+
+
+def test_nothing_is_drawn_of_a_run_without_jobs(tmp_path):
+    run = simulate(small_trace(3).clear(), CLUSTER, Fifo())
+    with pytest.raises(RunError, match="found no job in the run of fifo"):
+        write_report({"fifo": run}, tmp_path / "report.html")
+    assert not list(tmp_path.iterdir())
+
+
 def assert_one_line(words: list[str], message: str, capsys):
     """A command ends with code 2 and one line on standard error that holds a message."""
     assert main(words) == 2

@@ -419,6 +419,33 @@ def test_traces_are_made_described_and_listed(here, capsys):
     assert "venus" in capsys.readouterr().err
 
 
+OFFSET = "id,submit,gpus,duration\na,9000000,1,600\nb,9000600,2,600\nc,9001200,1,600\n"
+
+
+@pytest.mark.parametrize(("size", "jobs"), [("--days 1", 3), ("--days 0.01", 2), ("--jobs 2", 2), ("", 3)])
+def test_days_count_from_the_first_job(here, capsys, size, jobs):
+    (here / "jobs.csv").write_text(OFFSET)
+    assert main(["run", "fifo", "--trace", "csv:jobs.csv", "--out", "kept", "--json", *size.split()]) == 0
+    run = Run.from_parquet("kept")
+    assert run.jobs["submit"].to_list() == [9_000_000.0, 9_000_600.0, 9_001_200.0][:jobs], "times stay as they are"
+    assert run.jobs["end"].null_count() == 0
+
+
+def test_history_is_cut_from_the_first_job_on(here, capsys):
+    (here / "jobs.csv").write_text(OFFSET)
+    words = ["run", "fifo", "--trace", "csv:jobs.csv", "--cluster", "1x4", "--out", "kept", "--json"]
+    assert main([*words, "--history", "0.01"]) == 0
+    assert Run.from_parquet("kept").jobs.select("job_id", "submit").rows() == [("c", 1200.0 - 864.0)]
+
+
+def test_figures_of_a_trace_begin_with_its_first_job(here, capsys):
+    (here / "jobs.csv").write_text(OFFSET)
+    assert main(["trace", "describe", "csv:jobs.csv", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["jobs"], told["days"], told["arrivals_per_hour"]) == (3, 1 / 24, 3.0)
+    assert told["gpus_in_demand"] == 2400 / 3600
+
+
 HELIOS = """job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,end_time,duration,queue
 1,u1,vc1,8,64,1,COMPLETED,2020-04-01 00:00:00,2020-04-01 00:00:10,2020-04-01 01:00:10,3600,10
 2,u1,vc1,0,4,1,COMPLETED,2020-04-01 00:01:00,2020-04-01 00:01:10,2020-04-01 00:02:10,60,10

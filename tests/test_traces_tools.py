@@ -8,7 +8,8 @@ import pytest
 from gpuschedlab.bench.data import EXTRACTS, load_real
 from gpuschedlab.bench.traces import BOUNDS, compare, run
 from gpuschedlab.errors import LabError, TraceError
-from gpuschedlab.traces import describe, offered_load, scale_load, slice_trace, split
+from gpuschedlab.plots.arrivals import arrivals
+from gpuschedlab.traces import describe, generate, offered_load, scale_load, slice_trace, split
 
 NOON = datetime.datetime(2020, 1, 1, 12)
 TRACE = pl.DataFrame(
@@ -120,3 +121,14 @@ def test_the_bench_tells_a_wrong_trace(data_dir):
     )
     wrong = {row["measure"] for row in compare("pai", other, seeds=[0]) if not row["ok"]}
     assert {"duration_ks", "gpu_share"} <= wrong
+
+
+def test_figures_do_not_depend_on_when_times_begin():
+    trace = generate("venus", days=2, jobs=300, rng=1)
+    later = trace.with_columns(pl.col("submit") + 9e6)
+    assert describe(later) == pytest.approx(describe(trace))
+    assert offered_load(later, 100) == pytest.approx(offered_load(trace, 100))
+    early, late = (arrivals({"trace": t}) for t in (trace, later))
+    assert late.edges.tolist() == early.edges.tolist()
+    assert late.count.tolist() == early.count.tolist()
+    assert early.edges[0] == 0.0

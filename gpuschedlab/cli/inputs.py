@@ -156,10 +156,12 @@ def trace_of(args, gpus: int) -> tuple[pl.DataFrame, pl.DataFrame | None, dict[s
         days = span if before is None else days or 0.0
         frame = _generated(args, span, days, gpus, args.load or LOAD)
         about = f"a generated trace like {args.trace} (seed {args.seed})"
+        first = 0.0
     else:
         frame, about = read_trace(args.trace), args.trace
         frame = _sized(frame, args, (days or 0.0), gpus)
-    trace, history = _parted(frame, (days or 0.0) * DAY)
+        first = frame["submit"].min()  # a log may count from long before it
+    trace, history = (frame, None) if not days else _parted(frame, first, days)
     words = "nothing"
     if history is not None:
         words = f"the {days:g} days before"
@@ -181,7 +183,7 @@ def _generated(args, span: float, before: float, gpus: int, load: float) -> pl.D
     """Generate `before` + `span` days; the last `span` of them have about the jobs and just the load requested."""
     from gpuschedlab.traces import generate
 
-    wanted = args.jobs or round(JOBS_A_WEEK * span / WEEK)
+    wanted = args.jobs or max(1, round(JOBS_A_WEEK * span / WEEK))
     jobs = wanted * (span + before) / span
     # Weeks differ, so how many jobs the last days get is known only once they are made.
     for _ in range(2 if before else 1):
@@ -194,10 +196,11 @@ def _generated(args, span: float, before: float, gpus: int, load: float) -> pl.D
 
 def _sized(frame: pl.DataFrame, args, before: float, gpus: int) -> pl.DataFrame:
     """Cut a trace from a file to the days and jobs requested after the history, and bring it to the load requested."""
+    start = frame["submit"].min() + before * DAY
     if args.days:
-        frame = frame.filter(pl.col("submit") < (args.days + before) * DAY)
+        frame = frame.filter(pl.col("submit") < start + args.days * DAY)
     if args.jobs:
-        frame = frame.head(int((frame["submit"] < before * DAY).sum()) + args.jobs)
+        frame = frame.head(int((frame["submit"] < start).sum()) + args.jobs)
     if args.load is None:
         return frame
     from gpuschedlab.traces import scale_load
@@ -205,14 +208,13 @@ def _sized(frame: pl.DataFrame, args, before: float, gpus: int) -> pl.DataFrame:
     return scale_load(frame, load=args.load, cluster_gpus=gpus)
 
 
-def _parted(frame: pl.DataFrame, cut: float) -> tuple[pl.DataFrame, pl.DataFrame | None]:
-    """Jobs submitted from an instant (s) on, and those before it; the instant is the zero of both."""
-    if cut <= 0:
-        return frame, None
+def _parted(frame: pl.DataFrame, first: float, days: float) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Jobs submitted some days after the first (s) or later, and those before; the instant between is the zero of both."""
+    cut = first + days * DAY
     old, new = frame.filter(pl.col("submit") < cut), frame.filter(pl.col("submit") >= cut)
     if old.is_empty() or new.is_empty():
         raise TraceError(
-            f"--history: found {old.height:,} jobs before day {cut / DAY:g} and {new.height:,} after it; expected some "
+            f"--history: found {old.height:,} jobs before day {days:g} and {new.height:,} after it; expected some "
             "of both. Choose fewer days, or a longer trace."
         )
     return new.with_columns(pl.col("submit") - cut), old.with_columns(pl.col("submit") - cut)
@@ -232,19 +234,18 @@ def read_trace(word: str) -> pl.DataFrame:
     Raises
     ------
     TraceError
-        There is none, or it is broken; the message says which row, or what there is to choose from.
+        There is none, it is broken, or holds no job; the message says which row, or what there is to choose from.
     """
-    from gpuschedlab.traces import presets, read, read_parquet
+    from gpuschedlab.traces import presets, read
+    from gpuschedlab.traces.schema import with_jobs
 
-    if ":" in word and not Path(word).exists():
-        name, path, options = source_of(word)
-        return read(name, path, **options)
-    if not Path(word).is_file():
+    name, path, options = source_of(word) if ":" in word and not Path(word).exists() else ("parquet", word, {})
+    if name == "parquet" and not Path(path).is_file():
         raise TraceError(
             f"trace {word!r}: found no such file or preset; expected one of {', '.join(presets())}, FILE.parquet, or "
             "FORMAT:PATH, such as philly:cluster_job_log or csv:jobs.csv."
         )
-    return read_parquet(word)
+    return with_jobs(read(name, path, **options), f"trace {word!r}")
 
 
 def source_of(word: str) -> tuple[str, str, dict]:

@@ -78,6 +78,7 @@ def generate(args) -> int:
 def convert(args) -> int:
     """Read a published trace and store it; report what was left out."""
     from gpuschedlab.traces import read, write_parquet
+    from gpuschedlab.traces.schema import with_jobs
 
     name, path, options = source_of(args.trace if ":" in args.trace else f"parquet:{args.trace}")
     notes: dict = {}
@@ -89,7 +90,7 @@ def convert(args) -> int:
         notes[f"bad rows, in {args.bad}"] = bad.height
     else:
         trace = read(name, path, **options)
-    write_parquet(trace, args.out)
+    write_parquet(with_jobs(trace, f"trace {args.trace!r}"), args.out)
     print(f"{args.out}: {trace.height:,} jobs")
     print("".join(f"  {what}: {count:,}\n" for what, count in notes.items()), end="")
     return 0

@@ -21,7 +21,7 @@ from gpuschedlab.plots.style import (
 
 
 class Arrivals(NamedTuple):
-    """Jobs submitted in each bin of time.
+    """Jobs submitted in each bin of time since a trace's first job.
 
     names of the P traces; edges : (B + 1,) borders of the bins, s; count : (P, B) jobs; fano : (P,) variance of the
     counts over their mean.
@@ -59,7 +59,7 @@ def _checked(traces: dict) -> dict:
 
 
 def arrivals(traces: dict, seconds: float = HOUR) -> Arrivals:
-    """Jobs submitted in each bin of time.
+    """Jobs submitted in each bin of time since a trace's first job.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ def arrivals(traces: dict, seconds: float = HOUR) -> Arrivals:
     seconds : float
         Length of a bin, s.
     """
-    submits = [trace["submit"].to_numpy() for trace in _checked(traces).values()]
+    submits = [(trace["submit"] - trace["submit"].min()).to_numpy() for trace in _checked(traces).values()]
     edges = np.arange(0, max(s.max() for s in submits) + seconds, seconds)
     count = np.array([np.histogram(s, edges)[0] for s in submits])
     return Arrivals(tuple(traces), edges, count, count.var(axis=1) / count.mean(axis=1))

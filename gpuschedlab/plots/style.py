@@ -107,7 +107,7 @@ def as_runs(runs) -> dict:
     Raises
     ------
     RunError
-        There is no run in it.
+        There is no run in it, or a run without a job.
     """
     if isinstance(runs, dict):
         found = dict(runs)
@@ -119,6 +119,10 @@ def as_runs(runs) -> dict:
     if not found or not all(hasattr(run, "jobs") for run in found.values()):
         raise RunError(
             f"plots: found {type(runs).__name__} without runs; expected a Run, or runs by name. Pass {{'Fifo': run}}."
+        )
+    if empty := [name for name, run in found.items() if run.jobs.is_empty()]:
+        raise RunError(
+            f"plots: found no job in the run of {', '.join(empty)}; expected at least one. Run a trace with jobs."
         )
     return found
 

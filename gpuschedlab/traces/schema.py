@@ -239,6 +239,19 @@ def validate(
     return good if on_bad == "raise" else (good, bad.select([*found, "row", "problem"]))
 
 
+def with_jobs(trace: pl.DataFrame, source: str) -> pl.DataFrame:
+    """Return a trace, where work begins that needs a job.
+
+    Raises
+    ------
+    TraceError
+        It has none.
+    """
+    if trace.is_empty():
+        raise TraceError(f"{source}: found 0 rows; expected at least one job. Check that it is the trace you mean.")
+    return trace
+
+
 def _cast(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[Rule]]:
     """Convert to canonical types; a value that cannot be converted breaks one of the rules returned."""
     changes, rules = [], []

@@ -23,7 +23,7 @@ def describe(trace: pl.DataFrame) -> dict[str, float | int | str]:
     Returns
     -------
     dict
-        jobs; days (from time zero to the last submission); gpu_hours; gpus_in_demand (GPU time over that span);
+        jobs; days (from the first submission to the last); gpu_hours; gpus_in_demand (GPU time over that span);
         quantiles and mean of durations (s); shares of GPU counts (%); arrivals an hour, their Fano factor and
         autocorrelation at 24 h; numbers of users, virtual clusters, tasks and models, and shares of outcomes (%), where
         they are known.
@@ -39,6 +39,7 @@ def describe(trace: pl.DataFrame) -> dict[str, float | int | str]:
     if trace.is_empty():
         return {"jobs": 0}
     submit, gpus, duration = (trace[name].to_numpy() for name in ("submit", "gpus", "duration"))
+    submit = submit - submit[0]
     hours = int(submit[-1] // 3600) + 1
     counts = hourly(submit, hours)
     work = float(gpus @ duration)
@@ -89,7 +90,7 @@ def offered_load(trace: pl.DataFrame, cluster_gpus: float, *, days: float | None
     cluster_gpus : float
         GPUs of the cluster, above 0.
     days : float, optional
-        Span (days); by default until the last submission.
+        Span (days); by default from the first submission to the last.
 
     Examples
     --------
@@ -99,7 +100,7 @@ def offered_load(trace: pl.DataFrame, cluster_gpus: float, *, days: float | None
     """
     if not cluster_gpus > 0:
         raise TraceError(f"offered_load: found cluster_gpus={cluster_gpus!r}; expected more than 0.")
-    span = days * DAY if days else (trace["submit"].max() or 0.0)
+    span = days * DAY if days else 0.0 if trace.is_empty() else trace["submit"].max() - trace["submit"].min()
     if not span > 0:
         raise TraceError(f"offered_load: found a span of {span} s; expected more than 0. Pass days=.")
     return float((trace["gpus"] * trace["duration"]).sum() / (cluster_gpus * span))

@@ -13,7 +13,7 @@ from gpuschedlab._files import parquet
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.errors import PolicyError, RunError, TraceError
 from gpuschedlab.knobs import knobs_of
-from gpuschedlab.traces import validate
+from gpuschedlab.traces.schema import validate, with_jobs
 
 FIGURES = {"days": 7, "jobs": 10_000, "load": 0.9, "cluster_gpus": 560}
 """The week that an explorer shows when it is given nothing: 10,000 jobs that fill 560 GPUs to 90 %."""
@@ -57,13 +57,13 @@ def named_traces(given) -> dict:
     Raises
     ------
     TraceError
-        Neither frames nor functions of a seed.
+        Neither frames nor functions of a seed, or a frame without a job.
     """
     found = {"generated week (Venus)": Generated()} if given is None else given
     found = dict(found) if isinstance(found, dict) else {"trace": found}
     for name, trace in found.items():
         if isinstance(trace, pl.DataFrame):
-            found[name] = validate(trace, source=name)
+            found[name] = with_jobs(validate(trace, source=name), name)
         elif not callable(trace):
             raise TraceError(
                 f"explorer: found {type(trace).__name__} as trace {name!r}; expected a frame, or a function of a seed "

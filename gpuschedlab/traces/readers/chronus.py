@@ -84,7 +84,7 @@ def read_chronus(
         *(Rule(LISTS[table][0], expected, slo & bad) for table, expected, bad in broken_tables() if table in LISTS),
     ]
     good, bad = src.part(frame, rules, source=source, on_bad=on_bad, first_row=2)
-    good = src.leave_out(good, {"cpu_only": pl.col("num_gpu") == 0}, notes)
+    good = src.leave_out(good, {"cpu_only": pl.col("num_gpu") == 0}, notes, source=source)
     return src.finish(_trace(good), bad.drop(LISTS, strict=False), source=source, on_bad=on_bad)
 
 

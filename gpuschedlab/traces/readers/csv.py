@@ -133,7 +133,7 @@ def read_csv(
         "unfinished": pl.col("status_") == UNFINISHED,
         "never_ran": (pl.col("duration_") == 0) | pl.col("duration_").is_null(),
     }
-    good = src.leave_out(good, reasons, notes)
+    good = src.leave_out(good, reasons, notes, source=source)
     return src.finish(_trace(good, where), bad, source=source, on_bad=on_bad)
 
 

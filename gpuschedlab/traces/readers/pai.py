@@ -111,7 +111,7 @@ def read_pai(
         "untimed": pl.col("start_time").is_null() | pl.col("untimed"),
         "never_ran": pl.col("duration") == 0,
     }
-    jobs = src.leave_out(jobs, reasons, notes)
+    jobs = src.leave_out(jobs, reasons, notes, source="pai")
     tags, bad_tags = _tags(folder, on_bad)
     jobs = jobs.join(tags, on="inst_id", how="left", maintain_order="left")
     jobs = jobs.join(_tries(folder), on="job_name", how="left", maintain_order="left") if instances else jobs

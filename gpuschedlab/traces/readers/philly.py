@@ -103,7 +103,7 @@ def read_philly(
         "cpu_only": pl.col("gpus") == 0,
         "never_ran": pl.col("duration") == 0,
     }
-    good = src.leave_out(good, reasons, notes)
+    good = src.leave_out(good, reasons, notes, source=f"{WHAT} {file.name}")
     if notes is not None:
         notes["attempts_without_times"] = notes.get("attempts_without_times", 0) + int(good["untimed"].sum())
     return src.finish(_trace(good), bad.drop("submit", "untimed"), source=WHAT, on_bad=on_bad)

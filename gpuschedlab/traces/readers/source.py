@@ -223,7 +223,7 @@ def part(
     return good.drop(raw), back
 
 
-def leave_out(frame: pl.DataFrame, reasons: Mapping[str, pl.Expr], notes: dict | None) -> pl.DataFrame:
+def leave_out(frame: pl.DataFrame, reasons: Mapping[str, pl.Expr], notes: dict | None, *, source: str) -> pl.DataFrame:
     """Drop the rows that are no GPU jobs with a duration, and count them by the first reason that holds.
 
     Parameters
@@ -234,12 +234,27 @@ def leave_out(frame: pl.DataFrame, reasons: Mapping[str, pl.Expr], notes: dict |
         What the count is called -> rows to leave out.
     notes : dict, optional
         Takes the counts.
+    source : str
+        What an error names.
+
+    Raises
+    ------
+    TraceError
+        No job is left: the message says of how many rows, and why.
     """
-    for count, out in reasons.items():
+    rows, left = frame.height, {}
+    for name, out in reasons.items():
         kept = frame.filter(out.fill_null(False).not_())
-        if notes is not None:
-            notes[count] = notes.get(count, 0) + frame.height - kept.height
+        left[name] = frame.height - kept.height
         frame = kept
+    if notes is not None:
+        notes |= {name: notes.get(name, 0) + count for name, count in left.items()}
+    if rows and frame.is_empty():
+        why = ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in left.items() if count)
+        raise TraceError(
+            f"{source}: found {rows:,} row{'s' * (rows > 1)} and no job among them ({why}); expected jobs that request GPUs, "
+            "and ran. Take another part of the log, or check which columns hold GPUs, durations and status."
+        )
     return frame
 
 

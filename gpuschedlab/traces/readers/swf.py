@@ -89,7 +89,7 @@ def read_swf(path: str | Path, *, processors: float = 1.0, on_bad: OnBad = "rais
         "no_processors": pl.col("gpus").is_null(),
         "never_ran": pl.col("run_time") <= 0,
     }
-    good = src.leave_out(good, reasons, notes)
+    good = src.leave_out(good, reasons, notes, source=source)
     return src.finish(_trace(good, start), bad.drop("fields", "record"), source=source, on_bad=on_bad)
 
 

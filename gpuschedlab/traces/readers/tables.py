@@ -96,7 +96,7 @@ def read_helios(path: str | Path, *, on_bad: OnBad = "raise", notes: dict | None
         "suspended": pl.col("state") == "SUSPENDED",
         "never_ran": pl.col("duration") == 0,
     }
-    good = src.leave_out(good, reasons, notes)
+    good = src.leave_out(good, reasons, notes, source=source)
     return src.finish(_helios_trace(good), bad, source=source, on_bad=on_bad)
 
 
@@ -172,7 +172,7 @@ def read_itp(path: str | Path, *, on_bad: OnBad = "raise", notes: dict | None = 
     rules += [src.number_rule(n, "a number from 1 up", low=1, high=1e15) for n in counts]
     good, bad = src.part(frame, rules, source=source, on_bad=on_bad, first_row=2)
     reasons = {"cpu_only": pl.col("num_gpu") == 0, "never_ran": pl.col("duration") == 0}
-    good = src.leave_out(good, reasons, notes)
+    good = src.leave_out(good, reasons, notes, source=source)
     names = {"num_gpu": "gpus", "submission_time": "submit", "model_name": "model", "num_iteration": "target"}
     if "deadline" in extra:
         good = good.with_columns(pl.col("deadline") - pl.col("submission_time"))
