@@ -47,3 +47,7 @@ class MissingExtra(LabError, ImportError):
 
 class SpeedWarning(UserWarning):
     """A speed table says nothing about some jobs, which run for their durations everywhere."""
+
+
+class ClusterWarning(UserWarning):
+    """Jobs ask for something of a cluster that is not kept to."""

@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 import threading
+import warnings
 
 from gpuschedlab.cli.parser import make_parser
 from gpuschedlab.errors import LabError, RunError, SolverError
@@ -37,7 +38,7 @@ def main(argv: list[str] | None = None) -> int:
     """
     try:
         args = make_parser().parse_args(argv)
-        with _interrupted_by_sigterm():
+        with _interrupted_by_sigterm(), _warnings_in_one_line():
             code = args.command(args) or 0
         sys.stdout.flush()
         return code
@@ -63,6 +64,17 @@ def _interrupted_by_sigterm():
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+@contextlib.contextmanager
+def _warnings_in_one_line():
+    """Print warnings as errors are printed, without the place in the code."""
+    before = warnings.formatwarning
+    warnings.formatwarning = lambda message, *_: f"gpuschedlab: {message}\n"
+    try:
+        yield
+    finally:
+        warnings.formatwarning = before
 
 
 __all__ = ["main"]

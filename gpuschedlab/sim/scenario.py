@@ -13,6 +13,7 @@ import polars as pl
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.errors import ClusterError, RunError, SpeedError, SpeedWarning, TraceError
 from gpuschedlab.estimators import Estimator, Oracle
+from gpuschedlab.sim.gpu_types import warn_of_types
 from gpuschedlab.sim.policy import Policy
 from gpuschedlab.sim.run import Run
 from gpuschedlab.speeds import Delays, Speeds
@@ -61,6 +62,8 @@ class Scenario:
     SpeedWarning
         Jobs name models that the speed table lacks. They run for their durations on every GPU type and placement; so do
         jobs without a model, which is no cause for a warning.
+    ClusterWarning
+        Jobs ask for a GPU type (`gpu_type`) that is not the cluster's only one: they run on any.
 
     Examples
     --------
@@ -98,6 +101,7 @@ class Scenario:
             object.__setattr__(self, name, value)
         _warn_of_unknown_models(self.trace, self.speeds)
         _check_types(self.trace, self.speeds, self.cluster)
+        warn_of_types(self.trace, self.cluster)
 
     @classmethod
     def of(cls, simulation: "Simulation") -> "Scenario":

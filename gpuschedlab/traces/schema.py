@@ -95,6 +95,7 @@ SCHEMA: dict[str, Column] = {
     "batch_size": Column(pl.Int64, "samples, from 1 up", low=1),
     "min_gpus": Column(pl.Float64, "the fewest GPUs that the job takes, above 0", low=0, high=MOST_GPUS, open_low=True),
     "max_gpus": Column(pl.Float64, "the most GPUs that the job takes, above 0", low=0, high=MOST_GPUS, open_low=True),
+    "gpu_type": Column(pl.String, "a text: the GPU type that the job asks for"),
     "preemptible": Column(pl.Boolean, "true or false"),
     "fm": Column(pl.String, "a text"),
     "task": Column(pl.String, "a text"),

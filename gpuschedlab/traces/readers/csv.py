@@ -27,6 +27,7 @@ NAMES = {
         *("gpus", "ngpus", "numgpus", "gpu", "ngpu", "numgpu", "gpunum", "gpucount", "numberofgpus"),
         *("requestedgpus", "gpusrequested", "reqgpus", "allocgpus", "allocatedgpus"),
     ),
+    "gpu_type": ("gputype", "gputypespec", "gpuspec"),
     "user": ("user", "username", "userid", "owner", "submitter"),
     "vc": ("vc", "virtualcluster", "queue", "partition", "project"),
     "model": ("model", "modelname", "architecture"),

@@ -60,7 +60,7 @@ def read_pai(
     ----------
     path : path
         Folder with pai_job_table.csv and pai_task_table.csv; pai_group_tag_table.csv gives `name` (the group of repeated
-        jobs), `model` (workload) and gpu_type_spec.
+        jobs), `model` (workload) and `gpu_type` (gpu_type_spec, what the job asks for).
     instances : bool
         Whether to read pai_instance_table.csv (2 GB) too, for `attempts` and `machines`.
     on_bad : {"raise", "drop"}
@@ -208,7 +208,7 @@ def _tries(folder: Path) -> pl.DataFrame:
 def _trace(jobs: pl.DataFrame) -> pl.DataFrame:
     start, planned = pl.col("start_time"), pl.col("gpus_planned")
     whole = (planned - 1e-9).ceil()  # 10 x 30 % is 3 GPUs, whatever the floats say
-    tags = {"group": "name", "workload": "model", "gpu_type_spec": "gpu_type_spec"}
+    tags = {"group": "name", "workload": "model", "gpu_type_spec": "gpu_type"}
     extra = [n for n in ("attempts", "machines") if n in jobs.columns]
     user = pl.coalesce(n for n in ("user", "tag_user") if n in jobs.columns)
     return jobs.select(
