@@ -5,7 +5,7 @@ import json
 import os
 from pathlib import Path
 
-from gpuschedlab._files import whole
+from gpuschedlab._files import UNREADABLE, whole
 from gpuschedlab.errors import RunError
 
 
@@ -67,8 +67,8 @@ class Journal:
     def _read(self) -> list[dict]:
         try:
             first, *lines = self.path.read_text().splitlines()
-            found = json.loads(first)["identity"]
-        except (OSError, ValueError, KeyError, TypeError) as error:
+            found = dict(json.loads(first)["identity"])
+        except (*UNREADABLE, KeyError, TypeError) as error:
             raise RunError(f"{self.path}: found no journal; expected one that a tuning wrote. Name another.") from error
         other = sorted(k for k in self.identity.keys() | found.keys() if self.identity.get(k) != found.get(k))
         if other:
@@ -85,6 +85,6 @@ class Journal:
 
 def _record(line: str) -> dict | None:
     """Read a decision from a line of JSON; None if it holds none."""
-    with contextlib.suppress(ValueError):
+    with contextlib.suppress(ValueError, RecursionError):
         found = json.loads(line)
-        return found if isinstance(found, dict) and "now" in found else None
+        return found if isinstance(found, dict) and isinstance(found.get("now"), int | float) else None

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from gpuschedlab._files import parquet, read_frame, sums, verify
+from gpuschedlab._files import UNREADABLE, parquet, read_frame, sums, verify
 from gpuschedlab.cluster.placement import SLOTS
 from gpuschedlab.errors import RunError
 from gpuschedlab.sim.engine.state import DONE
@@ -159,8 +159,8 @@ class Run:
                 ) from error
         try:
             verify(folder / "info.json", folder / SUMS)
-            info = json.loads((folder / "info.json").read_text())
-        except (OSError, ValueError) as error:
+            info = dict(json.loads((folder / "info.json").read_text()))
+        except (*UNREADABLE, TypeError) as error:
             raise RunError(
                 f"{folder / 'info.json'}: found {error}; expected a folder that Run.to_parquet wrote."
             ) from error

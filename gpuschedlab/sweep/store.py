@@ -8,7 +8,7 @@ from pathlib import Path
 
 import polars as pl
 
-from gpuschedlab._files import json_lines, parquet, read_frame, verify, whole
+from gpuschedlab._files import UNREADABLE, json_lines, parquet, read_frame, verify, whole
 from gpuschedlab.errors import RunError
 from gpuschedlab.metrics import METRICS
 from gpuschedlab.sim.run import FRAMES, SUMS
@@ -153,17 +153,17 @@ class Store:
         try:
             found = json.loads(path.read_text())
             return found["rows"], found["knobs"]
-        except (OSError, ValueError, KeyError) as error:
+        except (*UNREADABLE, KeyError, TypeError) as error:
             raise RunError(f"{path}: {error}; expected a folder that sweep() wrote.") from error
 
     def error(self, key: str) -> str | None:
         """What went wrong with a cell, in one line; None if nothing is known of it."""
         path = self.errors / f"{key}.txt"
-        return path.read_text().partition("\n")[0] if path.is_file() else None
+        return path.read_text(errors="replace").partition("\n")[0] if path.is_file() else None
 
     def logged(self) -> dict[str, dict]:
         """What the log has of cells, by key: `seconds`, and `rounds` where runs are kept."""
-        return {said["cell"]: said for said in json_lines(self.log) if "cell" in said}
+        return {said["cell"]: said for said in json_lines(self.log) if isinstance(said.get("cell"), str)}
 
 
 def put(path: Path, raw: bytes):
