@@ -68,7 +68,7 @@ class Runtime(Estimator):
     XGBoost in the place of LightGBM [1] and of a generalised additive model [2]; the logarithm of the
     duration is predicted; instead of a weighted sum of this and the rolling estimate, the rolling statistics
     are features. It is not fitted again while the predicted trace runs. Durations that the source cut off
-    (`censored`) are taken as they stand. One thread: the same bytes everywhere.
+    (`censored`) are taken as they stand if they are given to `fit`; a scenario leaves them out. One thread: the same bytes everywhere.
 
     Examples
     --------

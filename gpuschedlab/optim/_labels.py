@@ -4,6 +4,8 @@ At given prices each choice of a job has a loss: how much its worth less its pri
 solution's value is the Lagrangian bound less its losses and less the price of the GPUs that it leaves idle. So one
 that is better than the best known has losses below the gap: few choices remain, and a dynamic program over them, a
 label for each use of GPUs, ends.
+
+Sorts are stable: of equals, which are common, the first wins, compiled or not.
 """
 
 import numpy as np
@@ -36,7 +38,7 @@ def core_choices(v, order, starts, gpus, type_of, capacity, prices, limit):
                 config[k] = c if c < C else -1
                 loss[k] = best - worth[c]
                 k += 1
-        rank = np.argsort(loss[at[i] : k])
+        rank = np.argsort(loss[at[i] : k], kind="mergesort")
         config[at[i] : k] = config[at[i] : k][rank]
         loss[at[i] : k] = loss[at[i] : k][rank]
         at[i + 1] = k
@@ -169,7 +171,7 @@ def close_gap(at, config, loss, type_of, gpus, capacity, prices, limit, width):
             used[0, type_of[picks[i]]] += np.int64(gpus[picks[i]])
     value = np.zeros(1)  # a settled job's only choice is its best: no loss
     jobs = np.flatnonzero(counts > 1)
-    jobs = jobs[np.argsort(counts[jobs])]
+    jobs = jobs[np.argsort(counts[jobs], kind="mergesort")]
     least, most = _ranges(at, config, type_of, gpus, jobs, capacity.shape[0])
     befores = [jobs[:0]]
     choices = [jobs[:0]]
@@ -183,7 +185,7 @@ def close_gap(at, config, loss, type_of, gpus, capacity, prices, limit, width):
         )
         keep = np.arange(count)
         if count > width:
-            rank = np.argsort(value[:count])
+            rank = np.argsort(value[:count], kind="mergesort")
             dropped = min(dropped, value[rank[width]])
             keep = rank[:width]
         used = used[keep]

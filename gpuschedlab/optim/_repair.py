@@ -26,7 +26,7 @@ def round_mix(v, order, starts, gpus, type_of, hull, slope, size, capacity, pric
                     largest[i] = max(largest[i], gpus[answers[b, i]] if answers[b, i] >= 0 else 0.0)
     target = np.zeros(types)
     used[:] = 0.0
-    for i in np.argsort(-largest):
+    for i in np.argsort(-largest, kind="mergesort"):
         for a in range(k):
             c = answers[a, i]
             if c >= 0:
@@ -136,7 +136,7 @@ def repair(v, order, starts, gpus, type_of, hull, slope, size, capacity, prices,
                 score[i], _ = _retreat(
                     v, order, starts, gpus, hull, slope, size, capacity, prices, choice, kind, used, i
                 )
-        for i in np.argsort(score):
+        for i in np.argsort(score, kind="mergesort"):
             if score[i] == np.inf or not (used > capacity).any():
                 break
             if used[kind[i]] > capacity[kind[i]]:
@@ -146,7 +146,7 @@ def repair(v, order, starts, gpus, type_of, hull, slope, size, capacity, prices,
         moved = False
         for i in range(n):
             score[i], _ = _advance(v, order, starts, gpus, capacity, prices, choice, kind, used, i)
-        for i in np.argsort(-score):
+        for i in np.argsort(-score, kind="mergesort"):
             if score[i] == -np.inf:
                 break
             _, pick = _advance(v, order, starts, gpus, capacity, prices, choice, kind, used, i)
