@@ -7,6 +7,7 @@ import numpy as np
 import polars as pl
 
 from gpuschedlab.cluster import Cluster, Nodes
+from gpuschedlab.sim.frames import POOLS
 
 
 @dataclass(frozen=True)
@@ -18,6 +19,7 @@ class StandIn:
     allocations: pl.DataFrame
     info: dict = field(default_factory=dict)
     rounds: pl.DataFrame = field(default_factory=pl.DataFrame)
+    pools: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=POOLS))
     decisions: pl.DataFrame | None = None
 
 

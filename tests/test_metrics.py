@@ -14,6 +14,7 @@ from gpuschedlab import metrics
 from gpuschedlab.cluster import Cluster, Nodes, Outage
 from gpuschedlab.errors import RunError
 from gpuschedlab.metrics import usage
+from gpuschedlab.metrics.columns import reading
 
 
 @pytest.fixture
@@ -110,17 +111,17 @@ def idle_around(run: StandIn) -> StandIn:
 
 def test_time_without_jobs_before_the_first_and_after_the_last_does_not_count(run):
     idle = idle_around(run)
-    assert usage.window(idle) == (3600.0, 3630.0)
+    assert reading(idle).window == (3600.0, 3630.0)
     assert usage.timeline_of(idle)["time"].to_list() == (run.timeline["time"] + 3600).to_list()
     for metric in (metrics.utilisation, metrics.contention, metrics.fragmentation):
         assert metric(idle) == pytest.approx(metric(run)), metric.__name__
     # With a job left, all of it counts up to where the run stopped.
     left = replace(idle, jobs=idle.jobs.with_columns(end=pl.when(pl.col("job_id") != "e").then("end")))
-    assert usage.window(left) == (3600.0, 9999.0)
+    assert reading(left).window == (3600.0, 9999.0)
     assert metrics.utilisation(left) == pytest.approx(168 / (8 * 6399))
     # A run that starts among jobs counts from there.
     begun = replace(run, jobs=run.jobs.with_columns(pl.col("submit") - 5))
-    assert usage.window(begun) == (0.0, 30.0)
+    assert reading(begun).window == (0.0, 30.0)
 
 
 def test_reserved_gpus_after_the_last_end_are_billed_under_their_own_name(run):
@@ -129,8 +130,7 @@ def test_reserved_gpus_after_the_last_end_are_billed_under_their_own_name(run):
         rows, schema={"time": pl.Float64, "name": pl.Utf8, "gpu_type": pl.Utf8, "gpus": pl.Float64}, orient="row"
     )
     idle = idle_around(run)
-    object.__setattr__(idle, "pools", pools)
-    found = metrics.summary(idle, prices=3600.0)
+    found = metrics.summary(replace(idle, pools=pools), prices=3600.0)
     assert (found["gpu_time_billed"], found["gpu_time_kept"]) == pytest.approx((168 + 2 * 16 + 4, 20))
     assert found["cost"] == pytest.approx(168 + 32 + 24)
 

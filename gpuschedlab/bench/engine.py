@@ -1,7 +1,8 @@
 """Seconds of the processor and memory of the engine, warm, each case in a process of its own.
 
-A time is that of a whole `simulate` call: checks at the door, simulation, and the frames of the run. Beside another
-checkout, the two are measured in turn, so that a machine of varying speed is as fast for each.
+A time is that of a whole `simulate` call: checks at the door, what the scenario prepares, and simulation; of rows `run_N`, that of
+`Scenario.run` in a scenario that has run a policy before, and of rows `summary_N`, that and `Run.summary`. Beside another checkout,
+the two are measured in turn, so that a machine of varying speed is as fast for each.
 """
 
 import json
@@ -23,17 +24,24 @@ RUNS = 5
 TURNS = 2
 SLOWER = 1.1
 """Ratio of the processor's seconds to those of another checkout at which a case counts as slower."""
+SHORT = 10_000
+"""Jobs that are simulated, in as many runs as that takes, for one time of a run that is too short to be measured by itself."""
 MEMORY = 4e9  # bytes, of the million-job cases
 
 ORDERED = ("fifo", "sjf", "edf", "srtf", "tiresias", "themis", "lucid")
 NODES = (1_000, 10_000)
 JOBS = 30_000
+AGAIN = {10: (0.8e-3, 2e-3), 500: (1.5e-3, 3e-3), 2_000: (4e-3, 6e-3), 10_000: (22e-3, 30e-3)}
+"""Jobs, and the seconds allowed for a run of a scenario that has run before, without its summary and with it."""
 DEARER = 2.0
 """Ratio of the seconds per job on the largest of so many nodes to those on the smallest that is allowed."""
 
 
 class Case(NamedTuple):
-    """What is simulated, and the processor's seconds and bytes allowed (None: for information); `days`: one job so long."""
+    """What is simulated, and the processor's seconds and bytes allowed (None: for information).
+
+    `days`: one job so long; `call`: "simulate", "run" (`Scenario.run` again) or "summary" (of such a run).
+    """
 
     name: str
     policy: str
@@ -44,6 +52,7 @@ class Case(NamedTuple):
     memory: float | None = None
     speeds: bool = False
     days: float | None = None
+    call: str = "simulate"
 
 
 CASES = (
@@ -59,6 +68,11 @@ CASES = (
     Case("themis_load_3", "themis", 10_000, "70x8", 3.0, 0.2),
     Case("sia_one_long_job", "sia", 1, "16x4", 0.0, 1.0, days=50.0),
     Case("gavel_one_long_job", "gavel", 1, "16x4", 0.0, 1.0, days=50.0),
+    *(
+        Case(f"{call}_{jobs}", "tiresias", jobs, "70x8", 0.9, seconds, call=call)
+        for jobs, allowed in AGAIN.items()
+        for call, seconds in zip(("run", "summary"), allowed, strict=True)
+    ),
     *(Case(f"{p}_{nodes}_nodes", p, JOBS, f"{nodes}x8", 0.9) for p in ORDERED for nodes in NODES),
 )
 
@@ -111,7 +125,7 @@ def case_rows(case: Case, beside: str | None = None, runs: int = RUNS) -> list[d
 
 def measure(case: Case, runs: int) -> dict:
     """Run a case in this process: the processor's seconds `cpu` (runs,) after one that warms up, and peak `memory` (bytes)."""
-    from gpuschedlab import Cluster, simulate
+    from gpuschedlab import Cluster, Scenario, simulate
     from gpuschedlab.policies import ALL
 
     cluster, policy = Cluster.parse(case.cluster), ALL[case.policy]()
@@ -121,12 +135,20 @@ def measure(case: Case, runs: int) -> dict:
         from gpuschedlab.speeds import default_speeds
 
         speeds = default_speeds(cluster)
-    simulate(trace, cluster, policy, speeds=speeds)
+    scenario = Scenario(trace, cluster, speeds=speeds)
+    call = {
+        "simulate": lambda: simulate(trace, cluster, policy, speeds=speeds),
+        "run": lambda: scenario.run(policy),
+        "summary": lambda: scenario.run(policy).summary(),
+    }[case.call]
+    times = 1 if case.call == "simulate" else max(1, SHORT // case.jobs)
+    call()
     cpu = []
     for _ in range(runs):
         begin = time.process_time()
-        simulate(trace, cluster, policy, speeds=speeds)
-        cpu.append(time.process_time() - begin)
+        for _ in range(times):
+            call()
+        cpu.append((time.process_time() - begin) / times)
     # Linux counts kB, macOS bytes.
     unit = 1 if sys.platform == "darwin" else 1024
     return {"cpu": cpu, "memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit}

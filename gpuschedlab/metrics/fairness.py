@@ -4,8 +4,9 @@ import numpy as np
 import polars as pl
 
 from gpuschedlab.errors import RunError
+from gpuschedlab.metrics.columns import known_jobs
 from gpuschedlab.metrics.times import measured
-from gpuschedlab.metrics.usage import cluster_of, timeline_of
+from gpuschedlab.metrics.usage import cluster_of, line_of
 
 
 def finish_time_fairness(run, censored: bool = False) -> np.ndarray:
@@ -40,9 +41,8 @@ def finish_time_fairness(run, censored: bool = False) -> np.ndarray:
     >>> finish_time_fairness(jobs).tolist()
     [2.0, 0.5]
     """
-    jobs = measured(run, censored)
-    isolated = jobs["duration"].to_numpy() * np.maximum(1.0, jobs["contention"].to_numpy())
-    rho = (jobs["end"] - jobs["submit"]).to_numpy() / isolated
+    submit, end, duration, contention = known_jobs(run, censored, "submit", "end", "duration", "contention")
+    rho = (end - submit) / (duration * np.maximum(1.0, contention))
     return np.full(len(rho), np.nan) if elastic_jobs(run) else rho
 
 
@@ -68,9 +68,9 @@ def unfair_fraction(rho: np.ndarray) -> float:
 
 def average_jobs(run, start: np.ndarray, end: np.ndarray) -> np.ndarray:
     """Time-average number of unfinished jobs (running and waiting) over each interval [start, end], (k,)."""
-    line = timeline_of(run)
-    time = line["time"].to_numpy()
-    jobs = (line["running"] + line["waiting"]).to_numpy().astype(float)
+    line = line_of(run, "running", "waiting")
+    time = line["time"]
+    jobs = (line["running"] + line["waiting"]).astype(float)
     area = np.concatenate([[0.0], np.cumsum(jobs[:-1] * np.diff(time))])
     total = np.interp(end, time, area) - np.interp(start, time, area)
     return np.maximum(1.0, total / np.maximum(end - start, 1e-12))

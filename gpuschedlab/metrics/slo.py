@@ -3,10 +3,8 @@
 from typing import NamedTuple
 
 import numpy as np
-import polars as pl
 
-from gpuschedlab.metrics.usage import timeline_of
-from gpuschedlab.traces.deadlines import value_table
+from gpuschedlab.metrics.columns import reading
 
 
 class _Judged(NamedTuple):
@@ -28,18 +26,17 @@ class _Judged(NamedTuple):
 
 def _judge(run, censored: bool) -> _Judged:
     """Gather the SLO jobs of a run."""
-    jobs = run.jobs
-    wanted = pl.lit(True)
-    if "kind" in jobs.columns:
-        wanted &= pl.col("kind").fill_null("strict") != "best_effort"
-    if not censored and "censored" in jobs.columns:
-        wanted &= ~pl.col("censored").fill_null(False)
-    jobs = jobs.filter(wanted)
-    deadlines, reward = value_table(jobs)
-    rows = np.isfinite(deadlines[:, 0])
-    submit, end = (jobs[name].fill_null(np.inf).to_numpy()[rows] for name in ("submit", "end"))
-    stop = timeline_of(run)["time"].max() or 0.0
-    return _Judged(end, submit[:, None] + deadlines[rows], reward[rows], stop)
+    run = reading(run)
+    jobs = run["jobs"]
+    deadlines, reward = jobs.worth
+    wanted = np.isfinite(deadlines[:, 0])
+    if "kind" in jobs:
+        wanted &= jobs["kind"] != "best_effort"
+    if not censored and "censored" in jobs:
+        wanted &= ~jobs["censored"]
+    submit, end = jobs["submit"][wanted], jobs["end"][wanted]
+    end = np.where(np.isnan(end), np.inf, end)
+    return _Judged(end, submit[:, None] + deadlines[wanted], reward[wanted], run.window[1])
 
 
 def slo_attainment(run, censored: bool = False) -> float:

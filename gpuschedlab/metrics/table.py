@@ -2,10 +2,12 @@
 
 from typing import NamedTuple
 
+import numpy as np
 import polars as pl
 
 from gpuschedlab.errors import RunError
 from gpuschedlab.metrics import fairness, slo, times, usage
+from gpuschedlab.metrics.columns import known_jobs, reading
 
 
 class Metric(NamedTuple):
@@ -73,8 +75,8 @@ METRICS: dict[str, Metric] = {
 """What `summary` returns, in order: stable names, with unit and meaning."""
 
 
-def _spreads(jobs: pl.DataFrame) -> dict:
-    """Time and fairness metrics of measured jobs."""
+def _spreads(jobs: dict) -> dict:
+    """Time and fairness metrics of columns of measured jobs."""
     jct, queueing, slowdown = (times.spread(f(jobs, True)) for f in (times.jct, times.queueing, times.slowdown))
     rho = fairness.finish_time_fairness(jobs, True)
     rhos = times.spread(rho)
@@ -90,11 +92,15 @@ def _spreads(jobs: pl.DataFrame) -> dict:
         "slowdown_mean": slowdown.mean,
         "slowdown_median": slowdown.median,
         "slowdown_p99": slowdown.p99,
-        "bounded_slowdown_mean": times.spread(times.bounded_slowdown(jobs, censored=True)).mean,
+        "bounded_slowdown_mean": _mean(times.bounded_slowdown(jobs, censored=True)),
         "rho_mean": rhos.mean,
         "rho_worst": rhos.max,
         "unfair_fraction": fairness.unfair_fraction(rho),
     }
+
+
+def _mean(values: np.ndarray) -> float:
+    return float(values.mean()) if len(values) else float("nan")
 
 
 def summary(run, *, censored: bool = False, prices: float | dict[str, float] | None = None, speeds=None) -> dict:
@@ -117,36 +123,39 @@ def summary(run, *, censored: bool = False, prices: float | dict[str, float] | N
     dict of str to int, float or None
         None where a metric does not apply: no SLO jobs, no prices, no finished job.
     """
-    jobs = run.jobs
-    known = times.measured(run, censored)
+    run, given = reading(run), run
+    jobs = run["jobs"]
+    names = ("submit", "end", "duration", "queueing", "contention")
+    known = dict(zip(names, known_jobs(jobs, censored, *names), strict=True))
     spent, kept = usage.gpu_time(run), usage.kept_alive(run)
+    kept_slos = slo.slo_attainment(run, censored)
     found = _spreads(known)
     if speeds is not None:
-        rho = fairness.finish_time_fairness_by_type(run, speeds, censored)
+        rho = fairness.finish_time_fairness_by_type(given, speeds, censored)
         found |= {"rho_mean": times.spread(rho).mean, "rho_worst": times.spread(rho).max}
         found["unfair_fraction"] = fairness.unfair_fraction(rho)
     elif fairness.elastic_jobs(run):  # what their durations say would look fair
         found |= dict.fromkeys(("rho_mean", "rho_worst", "unfair_fraction"))
     found |= {
-        "jobs": jobs.height,
-        "finished": known.height,
-        "unfinished": jobs["end"].null_count(),
-        "censored": int(jobs["censored"].sum() or 0) if "censored" in jobs.columns else 0,
+        "jobs": len(jobs["end"]),
+        "finished": len(known["end"]),
+        "unfinished": int(np.isnan(jobs["end"]).sum()),
+        "censored": int(jobs["censored"].sum()) if "censored" in jobs else 0,
         "makespan": usage.makespan(run),
         "utilisation": usage.utilisation(run),
         "fragmentation": usage.fragmentation(run),
         "contention": usage.contention(run),
         "gpu_time": spent.total,
-        "gpu_time_billed": 3600.0 * usage.cost(run, 1.0) - kept,
+        "gpu_time_billed": usage.billed(run) - kept,
         "gpu_time_kept": kept,
         "gpu_time_overhead": spent.overhead,
         "gpu_time_lost": spent.lost,
         "preemptions": int(jobs["preemptions"].sum()),
         # A job that never started has -1 restarts by the formula, and none in truth.
-        "restarts_mean": float(jobs["restarts"].clip(0).mean() or 0.0),
+        "restarts_mean": _mean(jobs["restarts"].clip(0)) if len(jobs["end"]) else 0.0,
         "failures": int(jobs["failures"].sum()),
-        "slo_attainment": slo.slo_attainment(run, censored),
-        "late": 1.0 - slo.slo_attainment(run, censored),
+        "slo_attainment": kept_slos,
+        "late": 1.0 - kept_slos,
         "slo_violation": slo.slo_violation(run, censored),
         "cost": None if prices is None else usage.cost(run, prices),
         "seconds": run.info.get("seconds"),

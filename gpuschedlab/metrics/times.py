@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from gpuschedlab.errors import RunError
+from gpuschedlab.metrics.columns import known, known_jobs
 
 
 class Spread(NamedTuple):
@@ -55,16 +55,8 @@ def measured(run, censored: bool = False) -> pl.DataFrame:
     >>> measured(jobs).height, measured(jobs, censored=True).height
     (1, 2)
     """
-    jobs = run if isinstance(run, pl.DataFrame) else run.jobs
-    if "end" not in jobs.columns:
-        raise RunError(
-            f"metrics: found a frame with columns {jobs.columns}; expected a Run or its jobs frame, with column 'end'. "
-            "Pass the result of simulate()."
-        )
-    known = pl.col("end").is_not_null()
-    if not censored and "censored" in jobs.columns:
-        known &= ~pl.col("censored").fill_null(False)
-    return jobs.filter(known)
+    rows = known(run, censored)
+    return (run if isinstance(run, pl.DataFrame) else run.jobs).filter(pl.Series(rows))
 
 
 def jct(run, censored: bool = False) -> np.ndarray:
@@ -75,8 +67,8 @@ def jct(run, censored: bool = False) -> np.ndarray:
     >>> jct(pl.DataFrame({"submit": [0.0, 5.0], "end": [10.0, 8.0]})).tolist()
     [10.0, 3.0]
     """
-    jobs = measured(run, censored)
-    return (jobs["end"] - jobs["submit"]).to_numpy()
+    submit, end = known_jobs(run, censored, "submit", "end")
+    return end - submit
 
 
 def queueing(run, censored: bool = False) -> np.ndarray:
@@ -84,7 +76,7 @@ def queueing(run, censored: bool = False) -> np.ndarray:
 
     Waits after a preemption count; seconds of restart while GPUs are held do not (they are `overhead`).
     """
-    return measured(run, censored)["queueing"].to_numpy()
+    return known_jobs(run, censored, "queueing")[0]
 
 
 def slowdown(run, censored: bool = False) -> np.ndarray:
@@ -101,8 +93,8 @@ def slowdown(run, censored: bool = False) -> np.ndarray:
     >>> slowdown(pl.DataFrame({"submit": [0.0], "end": [30.0], "duration": [10.0]})).tolist()
     [3.0]
     """
-    jobs = measured(run, censored)
-    return ((jobs["end"] - jobs["submit"]) / jobs["duration"]).to_numpy()
+    submit, end, duration = known_jobs(run, censored, "submit", "end", "duration")
+    return (end - submit) / duration
 
 
 def bounded_slowdown(run, threshold: float = 10.0, censored: bool = False) -> np.ndarray:
@@ -134,9 +126,8 @@ def bounded_slowdown(run, threshold: float = 10.0, censored: bool = False) -> np
     >>> bounded_slowdown(pl.DataFrame({"submit": [0.0, 0.0], "end": [5.0, 40.0], "duration": [1.0, 20.0]})).tolist()
     [1.0, 2.0]
     """
-    jobs = measured(run, censored)
-    longest = np.maximum(jobs["duration"].to_numpy(), threshold)
-    return np.maximum(1.0, (jobs["end"] - jobs["submit"]).to_numpy() / longest)
+    submit, end, duration = known_jobs(run, censored, "submit", "end", "duration")
+    return np.maximum(1.0, (end - submit) / np.maximum(duration, threshold))
 
 
 def spread(values: np.ndarray) -> Spread:
@@ -147,8 +138,16 @@ def spread(values: np.ndarray) -> Spread:
     >>> spread(np.array([1.0, 2.0, 3.0, 4.0])).median
     2.5
     """
-    values = np.asarray(values, dtype=float)
-    if not len(values):
-        return Spread(0, *[float("nan")] * 5)
-    median, p90, p99 = np.percentile(values, [50, 90, 99])
-    return Spread(len(values), float(values.mean()), float(median), float(p90), float(p99), float(values.max()))
+    ordered = np.sort(np.asarray(values, dtype=float))
+    if not len(ordered) or np.isnan(ordered[-1]):
+        return Spread(len(ordered), *[float("nan")] * 5)
+    quantiles = (_quantile(ordered, share) for share in (0.5, 0.9, 0.99))
+    return Spread(len(ordered), float(np.mean(values)), *quantiles, float(ordered[-1]))
+
+
+def _quantile(ordered: np.ndarray, share: float) -> float:
+    """Quantile of sorted values, linear between two of them: `numpy.quantile`, without its checks."""
+    place = share * (len(ordered) - 1)
+    low, rest = int(place), place % 1
+    a, b = float(ordered[low]), float(ordered[min(low + 1, len(ordered) - 1)])
+    return a + (b - a) * rest if rest < 0.5 else b - (b - a) * (1 - rest)

@@ -5,9 +5,10 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from gpuschedlab.cluster import Cluster, Outage
+from gpuschedlab.cluster import Cluster
+from gpuschedlab.cluster.placement import SLOTS
 from gpuschedlab.errors import RunError
-from gpuschedlab.metrics.times import measured
+from gpuschedlab.metrics.columns import Reading, reading
 
 
 class GpuTime(NamedTuple):
@@ -19,41 +20,36 @@ class GpuTime(NamedTuple):
     lost: float
 
 
-def stopped(run) -> float:
-    """Instant (s) at which a run stopped: that of its last event, or `info["now"]`."""
-    now, last = run.info.get("now"), run.timeline["time"].max() or 0.0
-    return max(last, now) if now is not None and now < float("inf") else last
-
-
-def window(run) -> tuple[float, float]:
-    """First and last instant (s) of the time that metrics are of, which is that with jobs.
-
-    It begins with the first submission, or with a run that starts among jobs, and ends with the last job, or where the run
-    stopped while jobs were left. What a policy does before and after, such as a last round or warm pools, has no part in it.
-    """
-    time, submit, end = run.timeline["time"], run.jobs["submit"], run.jobs["end"]
-    stop = stopped(run) if end.null_count() or not len(end) else end.max()
-    return min(stop, max(time.min() or 0.0, submit.min() or 0.0)), stop
+def line_of(run, *names: str) -> dict[str, np.ndarray]:
+    """Columns of a run's timeline over its window: the first row is at its beginning, the last at its end."""
+    run = reading(run)
+    line, (begin, stop) = run["timeline"], run.window
+    time = line["time"]
+    if not len(time):
+        return {name: line[name] for name in ("time", *names)}
+    first, last = np.searchsorted(time, [begin, stop], side="right") - 1
+    rows = np.arange(first, last + 1 + (time[last] < stop))
+    rows[-1] = last
+    found = {name: line[name][rows] for name in ("time", *names)}
+    found["time"][0], found["time"][-1] = begin, stop
+    return found
 
 
 def timeline_of(run) -> pl.DataFrame:
-    """Timeline of a run over its `window`: the first row is at its beginning, the last at its end."""
-    line, (begin, stop) = run.timeline, window(run)
-    if not line.height:
-        return line
-    time = line["time"].to_numpy()
-    first, last = np.searchsorted(time, [begin, stop], side="right") - 1
-    rows = line[first : last + 1]
-    if time[last] < stop:
-        rows = pl.concat([rows, rows.tail(1).with_columns(time=pl.lit(stop))])
-    return rows.with_columns(pl.col("time").clip(begin))
+    """Timeline of a run over its window, as `line_of`."""
+    return pl.DataFrame(line_of(run, *(name for name in run.timeline.columns if name != "time")))
 
 
-def time_mean(timeline: pl.DataFrame, column: str) -> float:
+def time_mean(timeline, column: str) -> float:
     """Time-weighted mean of a column of a timeline: a row holds until the next; nan when no time passes."""
-    weights = np.diff(timeline["time"].to_numpy())
+    weights = np.diff(timeline["time"])
     total = weights.sum()
-    return float(timeline[column].to_numpy()[:-1] @ weights / total) if total > 0 else float("nan")
+    return _dot(np.asarray(timeline[column])[:-1], weights) / total if total > 0 else float("nan")
+
+
+def _dot(a: np.ndarray, b: np.ndarray) -> float:
+    """Sum of products, by one thread: those of BLAS cost milliseconds to wake where other work runs."""
+    return float((a * b).sum())
 
 
 def makespan(run) -> float:
@@ -63,12 +59,13 @@ def makespan(run) -> float:
     ----------
     Jayaram Subramanya, PhD thesis, CMU 2025 (Sia), section 3.4 (makespan of table 3.3).
     """
-    jobs = measured(run, censored=True)
-    return float(jobs["end"].max() - run.jobs["submit"].min()) if jobs.height else float("nan")
+    jobs = reading(run)["jobs"]
+    end = jobs["end"][~np.isnan(jobs["end"])]
+    return float(end.max() - jobs["submit"].min()) if len(end) else float("nan")
 
 
 def utilisation(run) -> float:
-    """Share of the GPU-time that was up which jobs held: integral of used / integral of capacity, over `window`.
+    """Share of the GPU-time that was up which jobs held: integral of used / integral of capacity, over its window.
 
     Parameters
     ----------
@@ -80,7 +77,7 @@ def utilisation(run) -> float:
     float
         0 to 1; nan when no GPU was ever up.
     """
-    line = timeline_of(run)
+    line = line_of(run, "used", "capacity")
     up = time_mean(line, "capacity")
     return time_mean(line, "used") / up if up > 0 else float("nan")
 
@@ -88,7 +85,7 @@ def utilisation(run) -> float:
 def contention(run) -> float:
     """Contention: time-weighted mean of GPUs demanded, by running and waiting jobs, over GPUs up.
 
-    Above 1 there is a queue; time without any GPU up counts as 0. That of a run is over its `window`. That of a job, in
+    Above 1 there is a queue; time without any GPU up counts as 0. That of a run is over its window. That of a job, in
     `Run.jobs` and of what a policy sees, is over the time since its submission, up to its end: the N of a fair share 1/N.
     The mean is taken first, and a share is at most the whole cluster: the N of finish-time fairness is max(1, contention).
 
@@ -107,8 +104,10 @@ def contention(run) -> float:
     >>> contention(SimpleNamespace(timeline=line, jobs=jobs, info={}))
     1.25
     """
-    ratio = pl.when(pl.col("capacity") > 0).then(pl.col("demanded") / pl.col("capacity")).otherwise(0.0)
-    return time_mean(timeline_of(run).with_columns(ratio=ratio), "ratio")
+    line = line_of(run, "demanded", "capacity")
+    up = line["capacity"]
+    line["ratio"] = np.divide(line["demanded"], up, out=np.zeros(len(up)), where=up > 0)
+    return time_mean(line, "ratio")
 
 
 def gpu_time(run) -> GpuTime:
@@ -124,43 +123,59 @@ def gpu_time(run) -> GpuTime:
     >>> gpu_time(SimpleNamespace(jobs=jobs))
     GpuTime(total=80.0, useful=60.0, overhead=20.0, lost=0.0)
     """
-    held = pl.when(pl.col("executed") > 0).then(pl.col("attained") / pl.col("executed")).otherwise(0.0)
-    total, overhead, lost = run.jobs.select(
-        pl.col("attained").sum(),
-        (pl.col("overhead") * held).sum().alias("overhead"),
-        (pl.col("lost") * held).sum().alias("lost"),
-    ).row(0)
+    jobs = reading(run)["jobs"]
+    attained, executed = jobs["attained"], jobs["executed"]
+    held = np.divide(attained, executed, out=np.zeros(len(attained)), where=executed > 0)
+    total, overhead, lost = float(attained.sum()), _dot(jobs["overhead"], held), _dot(jobs["lost"], held)
     return GpuTime(total, total - overhead - lost, overhead, lost)
 
 
 def cluster_of(run) -> Cluster:
-    """Cluster of a run, from its `info`: a Cluster, or its words and, under "events", outages (node, start, end).
+    """Cluster of a run, from its `info`.
 
     Raises
     ------
     RunError
         `info` does not say.
     """
-    found = run.info.get("cluster")
-    if isinstance(found, Cluster):
-        return found
-    if isinstance(found, str):
-        events = tuple(Outage(int(n), float(a), float(b)) for n, a, b in run.info.get("events") or ())
-        return Cluster(Cluster.parse(found).groups, events)
-    raise RunError(
-        f"metrics: found info['cluster'] = {found!r}; expected a Cluster. Use a run that simulate() returned."
-    )
+    return reading(run).cluster
 
 
-def _taken(run, cluster: Cluster, stop: float) -> tuple[np.ndarray, ...]:
+def _own(run: Reading, *names: str) -> list[np.ndarray]:
+    """Columns (m,) of the allocations, without those of guests: their GPUs are their partners', and count once."""
+    held = run["allocations"]
+    guest = held["guest"] if "guest" in held else np.zeros(0, bool)
+    return [held[name][~guest] if guest.any() else held[name] for name in names]
+
+
+def _taken(run: Reading, cluster: Cluster, stop: float) -> tuple[np.ndarray, ...]:
     """Every reason why GPUs of a node are not free: node, GPUs, start and end (m,), allocations first, then outages."""
-    held = run.allocations
-    if "guest" in held.columns:  # a guest's GPUs are its partner's, and count once
-        held = held.filter(~pl.col("guest"))
     down = [(e.node, cluster.node_gpus[e.node], e.start, min(e.end, stop)) for e in cluster.events if e.start < stop]
     lost = np.array(down, dtype=float).reshape(-1, 4).T
-    columns = ("node", "gpus", "start", "end")
-    return tuple(np.concatenate([held[c].to_numpy(), lost[i]]) for i, c in enumerate(columns))
+    held = _own(run, "node", "gpus", "start", "end")
+    return tuple(np.concatenate(pair) for pair in zip(held, lost, strict=True)) if down else tuple(held)
+
+
+def _free(run: Reading) -> tuple[np.ndarray, np.ndarray]:
+    """GPUs free on a node (L,), > 0, ascending, and GPU-s (L,) free on nodes while they had that many."""
+    cluster, (begin, stop) = run.cluster, run.window
+    size = cluster.node_gpus.astype(float)
+    node, taken, start, end = _taken(run, cluster, stop)
+
+    # One event a change of a node's held GPUs; every node begins with none. Numbers of few bytes are sorted fastest.
+    nodes = np.concatenate([np.arange(len(size)), node, node]).astype(np.min_scalar_type(len(size)))
+    times = np.clip(np.concatenate([np.full(len(size), begin), start, end]), begin, stop)
+    delta = np.concatenate([np.zeros(len(size)), taken, -taken])
+    order = np.lexsort((times, nodes))
+    nodes, times = nodes[order], times[order]
+    # Each node's changes add up to zero, so that one running sum serves all nodes.
+    used = np.cumsum(delta[order])
+    until = np.append(times[1:], stop)
+    until[np.append(nodes[1:] != nodes[:-1], True)] = stop
+    slots = np.maximum(np.rint((size[nodes] - used) * SLOTS), 0).astype(np.int64)
+    gpu_time = np.bincount(slots, until - times) * np.arange(slots.max(initial=0) + 1) / SLOTS
+    levels = np.flatnonzero(gpu_time)
+    return levels / SLOTS, gpu_time[levels]
 
 
 def free_levels(run) -> pl.DataFrame:
@@ -172,26 +187,7 @@ def free_levels(run) -> pl.DataFrame:
         `free` (GPUs free on a node, > 0) and `gpu_time` (GPU-s free on nodes while they had that many),
         ascending.
     """
-    cluster, time = cluster_of(run), timeline_of(run)["time"]
-    begin, stop = float(time.min() or 0.0), float(time.max() or 0.0)
-    size = cluster.node_gpus.astype(float)
-    node, taken, start, end = _taken(run, cluster, stop)
-
-    # One event a change of a node's held GPUs; every node begins with none.
-    nodes = np.concatenate([np.arange(len(size)), node, node]).astype(int)
-    times = np.clip(np.concatenate([np.full(len(size), begin), start, end]), begin, stop)
-    delta = np.concatenate([np.zeros(len(size)), taken, -taken])
-    order = np.lexsort((times, nodes))
-    nodes, times = nodes[order], times[order]
-    # Each node's changes add up to zero, so that one running sum serves all nodes.
-    used = np.cumsum(delta[order])
-    until = np.append(times[1:], stop)
-    until[np.append(nodes[1:] != nodes[:-1], True)] = stop
-    free = np.round(np.maximum(size[nodes] - used, 0.0), 6)
-    gpu_time = free * (until - times)
-    some = gpu_time > 0
-    levels, level = np.unique(free[some], return_inverse=True)
-    return pl.DataFrame({"free": levels, "gpu_time": np.bincount(level, gpu_time[some], len(levels))})
+    return pl.DataFrame(dict(zip(("free", "gpu_time"), _free(reading(run)), strict=True)))
 
 
 def fragmentation(run, gpus: float | None = None) -> float:
@@ -219,36 +215,42 @@ def fragmentation(run, gpus: float | None = None) -> float:
     Fragmentation Gradient Descent", USENIX ATC 2023 (the statistical measure: unusable free GPUs, expected over
     the workload's tasks), here as a mean over time.
     """
-    levels = free_levels(run)
-    if not levels.height:
+    run = reading(run)
+    free, weight = _free(run)
+    if not len(free):
         return float("nan")
-    free, weight = levels["free"].to_numpy(), levels["gpu_time"].to_numpy()
-    largest = cluster_of(run).node_gpus.max()
-    demands = np.minimum(np.array([gpus], float) if gpus else run.jobs["gpus"].to_numpy(), largest)
+    largest = run.cluster.node_gpus.max()
+    demands = np.minimum(np.array([gpus], float) if gpus else run["jobs"]["gpus"], largest)
     below = np.searchsorted(free, demands - 1e-6)
     unusable = np.concatenate([[0.0], np.cumsum(weight)])
     return float(unusable[below].mean() / weight.sum())
 
 
-RESERVED = {"name": pl.Utf8, "gpu_type": pl.Utf8, "gpus": pl.Float64, "start": pl.Float64, "end": pl.Float64}
-
-
-def reserved(run) -> pl.DataFrame:
-    """Stretches of time over which GPUs were reserved: `name, gpu_type, gpus, start, end` (s)."""
-    pools = getattr(run, "pools", None)
-    if pools is None or pools.is_empty():
-        return pl.DataFrame(schema=RESERVED)
-    last = max(stopped(run), pools["time"].max())
-    until = pl.col("time").shift(-1).over("name", "gpu_type").fill_null(last)
-    return pools.sort("time", maintain_order=True).select("name", "gpu_type", "gpus", start="time", end=until)
+def _reserved(run: Reading) -> tuple[np.ndarray, ...]:
+    """Stretches of time over which GPUs were reserved: GPU type, GPUs, start and end (s), each (p,)."""
+    pools = run["pools"]
+    if not len(pools["time"]):
+        return (np.zeros(0, object), *np.zeros((3, 0)))
+    # In order of name, type and time: a row holds until the next of its name and type.
+    name, kind = (np.unique(pools[part].astype(str), return_inverse=True)[1] for part in ("name", "gpu_type"))
+    order = np.lexsort((pools["time"], kind, name))
+    name, kind, start = name[order], kind[order], pools["time"][order]
+    last = max(run.stopped, start.max())
+    end = np.append(np.where((name[1:] == name[:-1]) & (kind[1:] == kind[:-1]), start[1:], last), last)
+    return pools["gpu_type"][order], pools["gpus"][order], start, end
 
 
 def kept_alive(run) -> float:
     """GPU-seconds reserved after the last job had ended, such as those of warm pools until they are given back."""
-    end = window(run)[1]
-    return float(
-        reserved(run).select((pl.col("gpus") * (pl.col("end") - pl.col("start").clip(end)).clip(0)).sum()).item()
-    )
+    run = reading(run)
+    _, gpus, start, end = _reserved(run)
+    return _dot(gpus, np.maximum(0.0, end - np.maximum(start, run.window[1])))
+
+
+def billed(run) -> float:
+    """GPU-seconds that jobs held, or that were reserved, those that were `kept_alive` among them."""
+    run = reading(run)
+    return sum(_dot(gpus, end - start) for gpus, start, end in (_own(run, "gpus", "start", "end"), _reserved(run)[1:]))
 
 
 def cost(run, prices: float | dict[str, float]) -> float:
@@ -280,18 +282,15 @@ def cost(run, prices: float | dict[str, float]) -> float:
     Gao, PhD thesis, NTU 2025, sections 4.4.4.2 and 4.6.1 (GPUs used by jobs and present in
     warm pools; without the storage, which is priced by the GB-hour).
     """
-    held = run.allocations
-    held = held.filter(~pl.col("guest")) if "guest" in held.columns else held
-    columns = ("gpu_type", "gpus", "start", "end")
-    paid = pl.concat([held.select(columns), reserved(run).select(columns)], how="vertical_relaxed")
-    hours = paid.group_by("gpu_type", maintain_order=True).agg(
-        (pl.col("gpus") * (pl.col("end") - pl.col("start"))).sum().alias("held") / 3600.0
-    )
+    run = reading(run)
     if not isinstance(prices, dict):
-        return float(hours["held"].sum() * prices)
-    missing = sorted(set(hours["gpu_type"]) - set(prices))
+        return billed(run) / 3600.0 * prices
+    parts = [_own(run, "gpu_type", "gpus", "start", "end"), _reserved(run)]
+    kind, gpus, start, end = (np.concatenate(pair) for pair in zip(*parts, strict=True))
+    kinds, kind = np.unique(kind.astype(str), return_inverse=True)
+    missing = sorted(set(kinds.tolist()) - set(prices))
     if missing:
         raise RunError(
             f"cost: found no price for {missing}; expected one for each GPU type used. Add them to `prices`."
         )
-    return float(sum(held * prices[gpu_type] for gpu_type, held in hours.sort("gpu_type").iter_rows()))
+    return _dot(np.bincount(kind, gpus * (end - start) / 3600.0), np.array([prices[name] for name in kinds.tolist()]))

@@ -30,7 +30,7 @@ def begin(simulation, start: float, initial: pl.DataFrame | None):
     """Set a new simulation to `start`, with the jobs of `initial` in the system."""
     s, trace = simulation.state, simulation.trace
     s.scalar["now"] = start
-    early = int((trace["submit"] < start).sum()) if initial is None else int((trace["submit"] <= start).sum())
+    early = int(np.searchsorted(s.job["submit"], start, "left" if initial is None else "right"))
     if initial is None and early == 0:
         return
     known = initial["job_id"].to_list() if initial is not None else []
@@ -85,9 +85,7 @@ def rebuild(simulation):
     body["pos"], body["tick"], body["timer"] = -1, -1, np.inf
     had, empty = state.pools["stage"][old["pool"]] == 1, (old["free"] == old["size"]) & (old["down"] == 0)
     ready = np.concatenate([np.flatnonzero(had), np.flatnonzero(empty & ~had)])
-    new = arrange(
-        job, body, simulation.trace, simulation.cluster, simulation.policy, simulation.delays, state.known, ready
-    )
+    new = arrange(simulation.prepared, job, body, simulation.policy, ready)
     nodes, pools = new["nodes"], new["pools"]
     for name in ("free", "down", "mask"):
         nodes[name] = old[name]

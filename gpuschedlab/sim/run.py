@@ -3,6 +3,7 @@
 import json
 import os
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -12,10 +13,8 @@ import numpy as np
 import polars as pl
 
 from gpuschedlab._files import UNREADABLE, parquet, read_frame, sums, verify
-from gpuschedlab.cluster.placement import SLOTS
 from gpuschedlab.errors import RunError
-from gpuschedlab.sim.engine.state import DONE
-from gpuschedlab.sim.reserved import limited_to_up
+from gpuschedlab.sim.frames import Made, columns_of, parts_of
 
 if TYPE_CHECKING:
     from gpuschedlab.sim.explanation import Explanation
@@ -26,14 +25,13 @@ SUMS = "SHA256SUMS"
 FRAMES = ("jobs", "timeline", "allocations", "rounds", "pools")
 LOG = "decisions"
 """Frame that only a run with a log of decisions has."""
-ROUNDS = dict.fromkeys(("time", "seconds", "objective", "bound"), pl.Float64)
-ROUNDS |= {"status": pl.Utf8, "solving": pl.Float64}
-POOLS = {"time": pl.Float64, "name": pl.Utf8, "gpu_type": pl.Utf8, "gpus": pl.Float64}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Run:
     """What happened to a trace under a policy; times in seconds from the trace's zero.
+
+    Frames are made when they are first asked for; metrics do without.
 
     Parameters
     ----------
@@ -78,6 +76,21 @@ class Run:
 
         return summary(self)
 
+    def columns(self, part: str) -> Mapping[str, np.ndarray]:
+        """Columns of `jobs`, `timeline`, `allocations`, `rounds` or `pools` as arrays, nan where there is null.
+
+        The frame is not made for it.
+        """
+        return columns_of(self, part)
+
+    def __eq__(self, other):
+        if not isinstance(other, Run):
+            return NotImplemented
+        pairs = ((getattr(self, name), getattr(other, name)) for name in (*FRAMES, LOG))
+        return self.info == other.info and all(
+            a is b or (a is not None and b is not None and a.equals(b)) for a, b in pairs
+        )
+
     def explain(self, job: str | int) -> "Explanation":
         """Why a job waited, instant by instant, from the log of decisions.
 
@@ -104,8 +117,9 @@ class Run:
         return explain(self, job)
 
     def __repr__(self):
-        done = self.jobs["end"].count()
-        return f"Run({self.info['policy']}: {done} of {self.jobs.height} jobs done on {self.info['cluster']})"
+        end = self.columns("jobs")["end"]
+        done = np.count_nonzero(~np.isnan(end))
+        return f"Run({self.info['policy']}: {done} of {len(end)} jobs done on {self.info['cluster']})"
 
     def _repr_html_(self):
         rows = "".join(f"<tr><th>{k}</th><td>{v:.6g}</td></tr>" for k, v in self.summary().items() if v is not None)
@@ -167,60 +181,11 @@ class Run:
         return cls(**frames, info=info)
 
 
-def _null(values: np.ndarray, valid: np.ndarray) -> pl.Series:
-    return pl.Series(np.where(valid, values, 0)).set(pl.Series(~valid), None)
+for _name in FRAMES:
+    setattr(Run, _name, Made(_name))
 
 
 def make_run(simulation) -> Run:
-    """Gather the frames of a simulation in its present state."""
-    s = simulation.state
-    types = pl.Series(simulation.cluster.gpu_types, dtype=pl.Utf8)
-    job, body = s.job, s.body
-    started, done = np.isfinite(body["first"]), job["state"] == DONE
-    measured = {
-        "start": _null(body["first"], started),
-        "end": _null(body["end"], done),
-        "jct": _null(body["end"] - job["submit"], done),
-        "queueing": job["queued"],
-        "executed": job["executed"],
-        "attained": job["attained"] * body["jobs"],
-        "overhead": body["overhead"],
-        "lost": body["lost"],
-        "preemptions": job["preemptions"],
-        "restarts": np.maximum(job["starts"] - 1, 0).astype(np.int32),
-        "failures": body["failures"],
-        "gpu_type": types.gather(_null(body["type"], started)),
-        "nodes": body["nodes"],
-        "shared": body["shared"],
-        "profiled": body["idled"],
-        "source": _null(body["source"], body["source"] >= 0),
-        "contention": job["contention"],
-    }
-    jobs = simulation.trace.with_columns(**{k: pl.Series(k, v, strict=False) for k, v in measured.items()})
-    ticks = s.ticks[: s.scalar["ticks"][0]]
-    if len(ticks) and ticks["time"][-1] < simulation.now:
-        ticks = np.append(ticks, ticks[-1:])
-        ticks["time"][-1] = simulation.now
-    timeline = pl.DataFrame(
-        {"time": ticks["time"], "used": ticks["used"] / SLOTS, "running": ticks["running"], "waiting": ticks["waiting"]}
-        | {name: ticks[name] / SLOTS for name in ("demanded", "capacity")}
-        | {"largest_free": ticks["largest"].astype(float)}
-    )
-    rows = s.stretches[: s.scalar["stretches"][0]]
-    node_type = simulation.cluster.node_type
-    allocations = pl.DataFrame(
-        {
-            "job": rows["job"].astype(np.int64),
-            "node": rows["node"],
-            "gpu_type": types.gather(node_type[rows["node"]]),
-            "gpus": rows["slots"] / SLOTS,
-            "start": rows["start"],
-            "end": rows["end"],
-            "guest": rows["guest"].astype(bool),
-            "profiling": rows["idle"].astype(bool),
-        }
-    )
-    rounds = pl.DataFrame(simulation.rounds, schema=ROUNDS, orient="row")
-    pools = limited_to_up(pl.DataFrame(simulation.pools, schema=POOLS, orient="row"), allocations, simulation.cluster)
+    """Gather what has happened in a simulation up to now."""
     decisions = None if simulation.decisions is None else simulation.decisions.frame()
-    return Run(jobs, timeline, allocations, rounds, pools, simulation.info(), decisions)
+    return Run(**parts_of(simulation), info=simulation.info(), decisions=decisions)

@@ -20,6 +20,7 @@ from gpuschedlab.speeds import Delays, Speeds
 from gpuschedlab.traces import validate
 
 if TYPE_CHECKING:
+    from gpuschedlab.sim.prepared import Prepared
     from gpuschedlab.sim.simulation import Simulation
 
 DAY = 86_400.0
@@ -167,6 +168,16 @@ class Scenario:
         if hasattr(estimator, "history_") or self.lessons is None:
             return estimator
         return copy.deepcopy(estimator).fit(self.lessons)
+
+    @cached_property
+    def prepared(self) -> "Prepared":
+        """What all simulations in it have in common."""
+        from gpuschedlab.sim.prepared import prepare
+
+        return prepare(self)
+
+    def __getstate__(self):
+        return {name: value for name, value in vars(self).items() if name != "prepared"}
 
     def fitted(self, policy: Policy) -> Policy:
         """The policy, ready to run: one that can learn (`fit`) has learnt from the `lessons` where there are any."""

@@ -14,7 +14,7 @@ from gpuschedlab.errors import LabError, PolicyError
 from gpuschedlab.sim import resume
 from gpuschedlab.sim.allocation import Allocation
 from gpuschedlab.sim.answer import check_answer
-from gpuschedlab.sim.build import build_state, text_codes
+from gpuschedlab.sim.build import build_state
 from gpuschedlab.sim.declaration import check_declared
 from gpuschedlab.sim.engine.apply import apply_answer, log_open, refresh_active
 from gpuschedlab.sim.engine.events import DECIDE, FAULT, FULL, OPAQUE, advance
@@ -22,11 +22,11 @@ from gpuschedlab.sim.engine.state import LOGS, spare
 from gpuschedlab.sim.faults import fault_of
 from gpuschedlab.sim.keys import compiled_keys, knob_record
 from gpuschedlab.sim.policy import Ordered, Policy, Round
+from gpuschedlab.sim.prepared import text_codes
 from gpuschedlab.sim.run import Run, make_run
 from gpuschedlab.sim.scenario import Scenario, scenario_of
 from gpuschedlab.sim.snapshot import Snapshot, take_snapshot
 from gpuschedlab.sim.view import View
-from gpuschedlab.traces import value_table
 from gpuschedlab.traces.schema import DECLARED
 
 PATIENCE = 7 * 86_400.0
@@ -90,6 +90,7 @@ class Simulation:
         scenario, policy = scenario_of(trace, cluster, policy, **parts)
         check_declared(policy)
         self.trace, self.cluster, self.speeds = scenario.trace, scenario.cluster, scenario.speeds
+        self.prepared = scenario.prepared
         self.policy, self.estimator = scenario.fitted(policy), scenario.knowledge
         self.delays, self.rng = scenario.delays, scenario.seed
         self.memory = _begun(self.policy)
@@ -98,12 +99,10 @@ class Simulation:
         self.pools: list[tuple] = []
         self.seconds = 0.0
         self._quiet, self._stand, self._stands_since, self._logged = 0, None, 0.0, np.zeros(4)
-        self._codes: dict[str | tuple[str, str], np.ndarray] = {}
         types = len(self.cluster.gpu_types) if self.estimator.learns_speeds else 0
         self.learnt = np.zeros((self.trace.height, types), np.int8)
-        estimates = np.asarray(self.estimator.predict(_each(self.trace)), float)
         ready = None if initial is None else np.zeros(0, int)
-        self.state = build_state(self.trace, self.cluster, self.policy, self.speeds, estimates, self.delays, ready)
+        self.state = build_state(self.prepared, self.policy, ready)
         self._keys()
         resume.begin(self, start, initial)
         self._raise_fault()
@@ -251,7 +250,7 @@ class Simulation:
             "events": [[e.node, e.start, e.end] for e in self.cluster.events],
             "estimator": type(self.estimator).__name__,
             "speeds": 0 if self.speeds is None else len(self.speeds.models),
-            "elastic": self._elastic,
+            "elastic": self.prepared.elastic,
             "delays": {
                 "restart": self.delays.restart,
                 "switch": self.delays.switch,
@@ -263,12 +262,6 @@ class Simulation:
             "seconds": self.seconds,
             "versions": versions(),
         }
-
-    @cached_property
-    def _elastic(self) -> int:
-        """Jobs whose work the speed table counts: it takes other times than their `duration`."""
-        model = self.state.job["model"]
-        return 0 if self.speeds is None else int((~self.speeds.relative[model[model >= 0]]).sum())
 
     def _grow(self, watch: bool = False):
         """Make room in the logs; an error if all rows since the last time are of jobs that started without progress."""
@@ -293,21 +286,21 @@ class Simulation:
         KeyError
             The trace has no such column, or it is no text.
         """
-        if column not in self._codes:
+        if column not in self.prepared.made:
             texts = [name for name, dtype in self.trace.schema.items() if dtype == pl.String]
             if column not in texts:
                 raise KeyError(f"codes: found no text column {column!r}; the trace has {', '.join(texts)}.")
-            self._codes[column] = text_codes(self.trace, column)
-        return self._codes[column]
+            self.prepared.made[column] = text_codes(self.trace, column)
+        return self.prepared.made[column]
 
     def texts(self, column: str) -> np.ndarray:
         """Values (n,) of a text column of the trace, "" where it is null or the trace has no such column."""
         key = ("text", column)
-        if key not in self._codes:
+        if key not in self.prepared.made:
             known = column in self.trace.columns
             filled = self.trace[column].fill_null("").to_list() if known else [""] * self.trace.height
-            self._codes[key] = np.array(filled, object)
-        return self._codes[key]
+            self.prepared.made[key] = np.array(filled, object)
+        return self.prepared.made[key]
 
     @cached_property
     def _before(self) -> dict[str, np.ndarray]:
@@ -343,14 +336,14 @@ class Simulation:
             raise KeyError(f"declared: found column {column!r}; expected one of {', '.join(DECLARED)}.")
         if column not in self.trace.columns:
             return np.full(self.trace.height, default)
-        if column not in self._codes:
-            self._codes[column] = self.trace[column].cast(pl.Float64).fill_null(np.nan).to_numpy()
-        return np.where(np.isnan(self._codes[column]), default, self._codes[column])
+        if column not in self.prepared.made:
+            self.prepared.made[column] = self.trace[column].cast(pl.Float64).fill_null(np.nan).to_numpy()
+        return np.where(np.isnan(self.prepared.made[column]), default, self.prepared.made[column])
 
-    @cached_property
+    @property
     def values(self) -> tuple[np.ndarray, np.ndarray]:
         """Value tables (n, F) of the jobs: seconds since submission, and the value of a job that ends by then."""
-        return value_table(self.trace)
+        return self.prepared.trace.worth
 
     def _round(self):
         view = self._view()
@@ -456,8 +449,3 @@ def versions() -> dict[str, str]:
         except PackageNotFoundError:
             found[name] = "not installed"
     return found
-
-
-def _each(trace: pl.DataFrame) -> pl.DataFrame:
-    """The trace with the GPUs of one job, where a row represents several."""
-    return trace.with_columns(pl.col("gpus") / pl.col("jobs").fill_null(1.0)) if "jobs" in trace.columns else trace

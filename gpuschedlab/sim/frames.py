@@ -1,0 +1,186 @@
+"""What a simulation leaves behind, in arrays of its own: columns for metrics, and the frames that are made of them when asked for.
+
+Each part is a mapping from the names of a frame's columns to arrays, in which nan stands for null, and has `frame()`.
+"""
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+import polars as pl
+
+from gpuschedlab.cluster.placement import SLOTS
+from gpuschedlab.metrics.columns import Columns
+from gpuschedlab.sim.engine.state import DONE, copied, spare
+from gpuschedlab.sim.reserved import limited_to_up
+
+ROUNDS = dict.fromkeys(("time", "seconds", "objective", "bound"), pl.Float64)
+ROUNDS |= {"status": pl.Utf8, "solving": pl.Float64}
+POOLS = {"time": pl.Float64, "name": pl.Utf8, "gpu_type": pl.Utf8, "gpus": pl.Float64}
+
+JOB = {"queueing": "queued", "executed": "executed", "contention": "contention", "preemptions": "preemptions"}
+BODY = {"overhead": "overhead", "lost": "lost", "failures": "failures", "nodes": "nodes", "shared": "shared"}
+BODY |= {"profiled": "idled", "source": "source", "gpu_type": "type"}
+"""Columns of `Run.jobs`, and the fields of a state that they are."""
+ORDER = ("start", "end", "jct", "queueing", "executed", "attained", "overhead", "lost", "preemptions", "restarts")
+ORDER += ("failures", "gpu_type", "nodes", "shared", "profiled", "source", "contention")
+
+
+class Part(Mapping):
+    """Columns by name; a subclass has `names`, `__getitem__` and `frame`."""
+
+    names: tuple[str, ...]
+
+    def __contains__(self, name) -> bool:
+        return name in self.names
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+
+class Jobs(Part):
+    """The trace's columns, and what was measured of each job."""
+
+    def __init__(self, simulation):
+        job, body = simulation.state.job, simulation.state.body
+        self.trace, self.types = simulation.prepared.trace, simulation.cluster.gpu_types
+        self.names = (*(name for name in self.trace if name not in ORDER), *ORDER)
+        started, done = np.isfinite(body["first"]), job["state"] == DONE
+        self.own = {"start": np.where(started, body["first"], np.nan), "end": np.where(done, body["end"], np.nan)}
+        self.own |= {name: job[field].copy() for name, field in JOB.items()}
+        self.own |= {name: body[field].copy() for name, field in BODY.items()}
+        self.own["attained"] = job["attained"] * body["jobs"]
+        self.own["restarts"] = np.maximum(job["starts"] - 1, 0).astype(np.int32)
+        self.own["gpu_type"][~started] = -1
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        if name == "jct":
+            return self.own["end"] - self.trace["submit"]
+        if name == "gpu_type":
+            return np.array([*self.types, None], object)[self.own[name]]
+        if name == "source":
+            return np.where(self.own[name] < 0, np.nan, self.own[name])
+        return self.own[name] if name in self.own else self.trace[name]
+
+    @property
+    def worth(self) -> tuple[np.ndarray, np.ndarray]:
+        """Deadlines and values (n, F), as `Columns.worth`."""
+        return self.trace.worth
+
+    def frame(self) -> pl.DataFrame:
+        """`Run.jobs`."""
+        made = {
+            name: pl.Series(name, self[name], nan_to_null=name in ORDER[:3]) for name in ORDER if name != "gpu_type"
+        }
+        made["gpu_type"] = pl.Series(self.types, dtype=pl.Utf8).gather(_null(self.own["gpu_type"]))
+        made["source"] = _null(self.own["source"])
+        return self.trace.frame.with_columns(**{name: made[name] for name in ORDER})
+
+
+class Timeline(Part):
+    """The counts of each instant."""
+
+    names = ("time", "used", "running", "waiting", "demanded", "capacity", "largest_free")
+
+    def __init__(self, simulation):
+        state, count = simulation.state, int(simulation.state.scalar["ticks"][0])
+        self.ticks = copied(state.ticks[:count])
+        if count and self.ticks["time"][-1] < simulation.now:
+            self.ticks = spare(state.ticks[: count + 1], count)
+            self.ticks[-1:] = state.ticks[count - 1 : count]
+            self.ticks["time"][-1] = simulation.now
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        if name in ("used", "demanded", "capacity"):
+            return self.ticks[name] / SLOTS
+        return self.ticks["largest"].astype(float) if name == "largest_free" else self.ticks[name]
+
+    def frame(self) -> pl.DataFrame:
+        """`Run.timeline`."""
+        return pl.DataFrame({name: self[name] for name in self.names})
+
+
+class Allocations(Part):
+    """The stretches of time for which jobs held GPUs."""
+
+    names = ("job", "node", "gpu_type", "gpus", "start", "end", "guest", "profiling")
+
+    def __init__(self, simulation):
+        self.rows = copied(simulation.state.stretches[: simulation.state.scalar["stretches"][0]])
+        self.types, self.node_type = simulation.cluster.gpu_types, simulation.cluster.node_type
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        rows = self.rows
+        if name == "gpus":
+            return rows["slots"] / SLOTS
+        if name == "gpu_type":
+            return np.array(self.types, object)[self.node_type[rows["node"]]]
+        if name in ("guest", "profiling"):
+            return rows["guest" if name == "guest" else "idle"].astype(bool)
+        return rows["job"].astype(np.int64) if name == "job" else rows[name]
+
+    def frame(self) -> pl.DataFrame:
+        """`Run.allocations`."""
+        kinds = pl.Series(self.types, dtype=pl.Utf8).gather(self.node_type[self.rows["node"]])
+        return pl.DataFrame({name: kinds if name == "gpu_type" else self[name] for name in self.names})
+
+
+class Rows(Part):
+    """Rows that Python has logged."""
+
+    def __init__(self, rows: list[tuple], schema: dict):
+        self.schema, self.names = schema, tuple(schema)
+        columns = zip(*rows, strict=True) if rows else [()] * len(schema)
+        self.columns = {
+            name: np.array(column, object if dtype == pl.Utf8 else float)
+            for (name, dtype), column in zip(schema.items(), columns, strict=True)
+        }
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        return self.columns[name]
+
+    def frame(self) -> pl.DataFrame:
+        """`Run.rounds` or `Run.pools`."""
+        return pl.DataFrame(self.columns, schema=self.schema)
+
+
+def parts_of(simulation) -> dict[str, Part | pl.DataFrame]:
+    """The parts of a run of a simulation in its present state."""
+    jobs, timeline, allocations = Jobs(simulation), Timeline(simulation), Allocations(simulation)
+    rounds, pools = Rows(simulation.rounds, ROUNDS), Rows(simulation.pools, POOLS)
+    if simulation.pools and simulation.cluster.events:
+        pools = limited_to_up(pools.frame(), allocations.frame(), simulation.cluster)
+    return dict(
+        zip(("jobs", "timeline", "allocations", "rounds", "pools"), (jobs, timeline, allocations, rounds, pools))
+    )
+
+
+def _null(values: np.ndarray) -> pl.Series:
+    """Numbers, null where they are negative."""
+    return pl.Series(np.maximum(values, 0)).set(pl.Series(values < 0), None)
+
+
+class Made:
+    """Field of a run that holds a frame, or a part of which the frame is made when it is first asked for."""
+
+    def __init__(self, name: str):
+        self.name = name
+
+    def __get__(self, run, owner: type | None = None) -> pl.DataFrame:
+        if run is None:
+            return self
+        held = vars(run)[self.name]
+        if isinstance(held, Part):
+            held = vars(run)[self.name] = held.frame()
+        return held
+
+    def __set__(self, run, held: pl.DataFrame | Part):
+        vars(run)[self.name] = held
+
+
+def columns_of(run, part: str) -> Mapping[str, np.ndarray]:
+    """Columns of a part of a run, without its frame where that has not been made."""
+    held = vars(run)[part]
+    return held if isinstance(held, Part) else Columns(held)

@@ -1,0 +1,198 @@
+"""What depends on a scenario alone: the arrays that all its simulations have in common, made once."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import polars as pl
+
+from gpuschedlab.cluster import Cluster
+from gpuschedlab.cluster.placement import SLOTS
+from gpuschedlab.errors import SpeedError
+from gpuschedlab.metrics.columns import Columns
+from gpuschedlab.sim.engine.state import BODY, JOB, OUTAGE
+from gpuschedlab.speeds import Delays
+from gpuschedlab.speeds.codes import ANY
+
+PAIRS = ("sharing", "merged", "transfer")
+"""Tables of a speed table by pairs of models."""
+
+KINDS = {"best_effort": 0, "strict": 1, "soft": 2}
+
+NEW_JOB, NEW_BODY = np.zeros((), JOB), np.zeros((), BODY)
+"""A job before anything has happened, but for what its scenario says of it."""
+NEW_JOB["contention"] = NEW_BODY["rate"] = NEW_BODY["gain"] = 1.0
+for _name in ("timer", "finish", "first", "end", "key", "leaves"):
+    NEW_BODY[_name] = np.inf
+for _name in ("head", "partner", "pos", "tick", "row", "type", "source", "delay"):
+    NEW_BODY[_name] = -1
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What the states of all simulations of a scenario have in common.
+
+    Parameters
+    ----------
+    trace : Columns
+        Of the trace.
+    cluster : Cluster
+    delays : Delays
+    job, body : dict of str to (n,) array
+        Fields of JOB and BODY that the scenario says.
+    constant : dict of str to array
+        Arrays of a state that never change.
+    elastic : int
+        Jobs whose work the speed table counts: they take other times than their `duration`.
+    made : dict
+        What is made when it is first asked for, such as columns as codes (`Simulation.codes`).
+    """
+
+    trace: Columns
+    cluster: Cluster
+    delays: Delays
+    job: dict[str, np.ndarray]
+    body: dict[str, np.ndarray]
+    constant: dict[str, np.ndarray]
+    elastic: int
+    made: dict = field(default_factory=dict)
+
+    def jobs(self) -> tuple[np.ndarray, np.ndarray]:
+        """Jobs (n,), JOB and BODY, before anything has happened."""
+        n = len(self.job["submit"])
+        job, body = np.repeat(NEW_JOB, n), np.repeat(NEW_BODY, n)
+        for array, fields in ((job, self.job), (body, self.body)):
+            for name, values in fields.items():
+                array[name] = values
+        return job, body
+
+    def demands(self, sharing: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Demands by slots, usable types, and model where jobs share GPUs: that of each job (n,), slots and models (D,)."""
+        key = ("demands", sharing)
+        if key not in self.made:
+            knows = self.body["knows"].astype(np.int64)
+            model = self.job["model"] if sharing else np.full(len(knows), -1)
+            models, kinds = int(model.max(initial=0)) + 2, int(knows.max(initial=0)) + 1
+            code = (self.body["slots"].astype(np.int64) * models + model + 1) * kinds + knows
+            rows, index = np.unique(code, return_inverse=True)
+            self.made[key] = index, rows // kinds // models, rows // kinds % models - 1
+        return self.made[key]
+
+
+def prepare(scenario) -> Prepared:
+    """Make what simulations of a scenario have in common; its estimator says what it expects of each job."""
+    trace, speeds, cluster = scenario.trace, scenario.speeds, scenario.cluster
+    estimates = np.asarray(scenario.knowledge.predict(_each(trace)), float)
+    types = [speeds.gpu_types.index(t) if speeds and t in speeds.gpu_types else -1 for t in cluster.gpu_types]
+    type_map = np.array(types, np.int64)
+    job, body, known = _jobs(trace, speeds, estimates, scenario.delays, cluster, type_map)
+    constant = {"outage": _outages(cluster), "known": known, "type_map": type_map} | _tables(speeds)
+    model = job["model"][job["model"] >= 0]
+    elastic = 0 if speeds is None else int((~speeds.relative[model]).sum())
+    return Prepared(Columns(trace), cluster, scenario.delays, job, body, constant, elastic)
+
+
+def _each(trace: pl.DataFrame) -> pl.DataFrame:
+    """The trace with the GPUs of one job, where a row represents several."""
+    return trace.with_columns(pl.col("gpus") / pl.col("jobs").fill_null(1.0)) if "jobs" in trace.columns else trace
+
+
+def _column(trace: pl.DataFrame, name: str, default):
+    return trace[name].fill_null(default).to_numpy() if name in trace.columns else np.full(trace.height, default)
+
+
+def text_codes(trace: pl.DataFrame, name: str) -> np.ndarray:
+    """Small integers for the values of a text column, in order of name; -1 for null or no column."""
+    if name not in trace.columns:
+        return np.full(trace.height, -1, np.int32)
+    names = pl.Enum(trace[name].drop_nulls().unique().sort())
+    return trace[name].cast(names).to_physical().cast(pl.Int32).fill_null(-1).to_numpy()
+
+
+def model_codes(trace: pl.DataFrame, speeds) -> np.ndarray:
+    """(n,) index of each job's model in the speed table, -1 without one."""
+    if speeds is None or "model" not in trace.columns:
+        return np.full(trace.height, -1, np.int32)
+    known = {m: i for i, m in enumerate(speeds.models)}
+    return trace["model"].replace_strict(known, default=-1, return_dtype=pl.Int32).fill_null(-1).to_numpy()
+
+
+def _spread(speeds, model: np.ndarray, gpus: np.ndarray, cluster: Cluster, type_map) -> np.ndarray:
+    """(n,) speed on twice the least number of nodes, relative to the least; 1 where either is unknown."""
+    if speeds is None or len(type_map) == 0 or type_map[0] < 0:
+        return np.ones(len(model))
+    (models, m), (counts, c) = (np.unique(x, return_inverse=True) for x in (model, gpus.astype(int)))
+    least = np.maximum(1, -(-counts // int(cluster.node_gpus[0])))
+    kinds, nodes = np.full(2 * len(counts), type_map[0]), np.concatenate([least, 2 * least])
+    near, far = np.hsplit(speeds.rates(models, np.zeros(len(models)), kinds, nodes, np.tile(counts, 2)), 2)
+    ratio = np.where(counts > 1, far / near, 1.0)
+    return np.where(np.isfinite(ratio), ratio, 1.0)[m, c]
+
+
+def _known(speeds, job, body, type_map) -> tuple[np.ndarray, np.ndarray]:
+    """GPU types (K, T) on which jobs have a speed on the GPUs that they request (`Speeds.usable`), and the row of each job (n,)."""
+    if speeds is None:
+        return np.ones((1, len(type_map)), np.int8), np.zeros(len(body["slots"]), np.int32)
+    each = body["slots"] / SLOTS / body["jobs"]  # as the engine looks speeds up
+    gpus = np.maximum(1, np.where(body["jobs"] > 1, np.rint(each), np.floor(each))).astype(np.int64)
+    model = job["model"].astype(np.int64)
+    _, one, demand = np.unique(model * (ANY + 1) + gpus, return_index=True, return_inverse=True)
+    rows, kind = np.unique(speeds.usable(model[one], gpus[one], type_map), axis=0, return_inverse=True)
+    return rows.astype(np.int8), kind.ravel()[demand].astype(np.int32)
+
+
+def _work(trace: pl.DataFrame, speeds, model: np.ndarray) -> np.ndarray:
+    """(n,) true work: duration, or target, or the model's whole progress."""
+    duration = trace["duration"].to_numpy()
+    if speeds is None:
+        return duration
+    total = np.append(speeds.seg_end[speeds.seg_first[1:] - 1], np.inf)[model]
+    target = np.where(np.isnan(t := _column(trace, "target", np.nan).astype(float)), total, t)
+    rigid = (model < 0) | np.append(speeds.relative, True)[model]
+    work = np.where(rigid, duration, target)
+    if not np.isfinite(work).all():
+        i = int(np.flatnonzero(~np.isfinite(work))[0])
+        raise SpeedError(
+            f"job {trace['job_id'][i]}: model {trace['model'][i]} has no end in the speed table; "
+            "expected a value in column `target`."
+        )
+    return work
+
+
+def _jobs(trace: pl.DataFrame, speeds, estimates: np.ndarray, delays: Delays, cluster: Cluster, type_map):
+    """Fields (n,) of JOB and BODY that a scenario says, each job's row of `known` among them; and `known` (K, T)."""
+    body = {
+        "jobs": _column(trace, "jobs", 1.0),
+        "slots": np.ceil(trace["gpus"].to_numpy() * SLOTS - 1e-6).astype(np.int32),
+    }
+    job = {"submit": trace["submit"].to_numpy(), "gpus": trace["gpus"].to_numpy() / body["jobs"], "estimate": estimates}
+    job["deadline"] = job["submit"] + _column(trace, "deadline", np.inf)
+    job["reward"] = _column(trace, "reward", 1.0)
+    job["user"], job["vc"] = text_codes(trace, "user"), text_codes(trace, "vc")
+    job["model"] = model_codes(trace, speeds)
+    if "kind" in trace.columns:
+        job["kind"] = trace["kind"].replace_strict(KINDS, default=0, return_dtype=pl.Int32).to_numpy()
+    job["spread"] = _spread(speeds, job["model"], job["gpus"], cluster, type_map)
+    body["work"] = _work(trace, speeds, job["model"])
+    for name in ("restart", "switch"):
+        body[name] = np.nan_to_num(_column(trace, name, np.nan).astype(float), nan=getattr(delays, name))
+    known, body["knows"] = _known(speeds, job, body, type_map)
+    return job, body, known
+
+
+def _tables(speeds) -> dict:
+    """Arrays of the speed table; a table of pairs that there is none of has no rows."""
+    if speeds is None:
+        none = np.zeros(0, np.int64)
+        nothing = dict.fromkeys(("code", "row"), none) | {name: np.zeros(0) for name in ("rate", "seg_end")}
+        nothing |= dict.fromkeys(("first", "seg_first"), np.zeros(1, np.int64)) | {"rounding": np.zeros(1)}
+        return nothing | {name: np.zeros((0, 0)) for name in PAIRS}
+    names = ("first", "code", "row", "rate", "seg_first", "seg_end")
+    pairs = {name: getattr(speeds, name) for name in PAIRS}
+    pairs = {name: np.zeros((0, 0)) if table is None else np.ascontiguousarray(table) for name, table in pairs.items()}
+    return {name: getattr(speeds, name) for name in names} | pairs | {"rounding": np.array([speeds.rounding])}
+
+
+def _outages(cluster: Cluster) -> np.ndarray:
+    moments = [(e.start, e.node, 1) for e in cluster.events]
+    moments += [(e.end, e.node, -1) for e in cluster.events if np.isfinite(e.end)]
+    return np.array(sorted(moments, key=lambda m: (m[0], m[2], m[1])), OUTAGE)
