@@ -21,7 +21,7 @@ from numba.core import caching, event
 from numba.core.typeinfer import register_dispatcher
 from numba.misc.appdirs import AppDirs
 
-ENGINE = ("cluster/placement.py", "speeds/codes.py", "sim/engine/**/*.py")
+ENGINE = ("cluster/node_index.py", "cluster/placement.py", "speeds/codes.py", "sim/engine/**/*.py")
 """What the compiled code of `sim`, and the keys of policies, is made of. That of another folder is made of the folder's own
 sources, those of its sub-folders included."""
 

@@ -76,7 +76,10 @@ class Comparison:
         return self
 
     def _repr_html_(self) -> str:
-        failed = "".join(f"<p>{escape(name)} failed: {escape(why)}</p>" for name, why in self.failed.items())
+        from gpuschedlab.sim.run import left_of
+
+        lines = [f"{name} failed: {why}" for name, why in self.failed.items()] + left_of(self.runs)
+        failed = "".join(f"<p>{escape(line)}</p>" for line in lines)
         return self.show()._repr_html_() + failed
 
     def __repr__(self) -> str:

@@ -80,6 +80,40 @@ def test_first_come_first_served_is_fifo_to_the_last_byte(cluster, placement, pa
             np.testing.assert_allclose(ours.jobs[name], theirs.jobs[name], rtol=1e-12)
 
 
+ODD = lab.Cluster((lab.Nodes("v100", 2, 5), lab.Nodes("v100", 1, 12), lab.Nodes("t4", 2, 6)))
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("cluster", [ODD, ODD.with_failures(3000.0, 600.0, 20_000.0, 1)], ids=["up", "failing"])
+def test_picks_in_any_order_find_their_cells_on_nodes_of_odd_sizes(cluster, seed):
+    """What a pick takes of a node hangs on the picks before it: the engine must take the same cells in the same order."""
+    rng = np.random.default_rng(seed)
+    n = 120
+    frame = {"job_id": [f"j{i:03}" for i in range(n)], "submit": np.sort(rng.uniform(0, 20_000, n))}
+    frame |= {"gpus": rng.choice([0.5, 1.0, 2, 3, 4, 5, 6, 11], n), "duration": rng.lognormal(6, 1, n)}
+    world = lab.Scenario(pl.DataFrame(frame), cluster)
+    env = SchedulingEnv(world, placement="buddy", rows=16)
+    play(env, lambda seen: int(rng.choice(np.flatnonzero(seen["mask"]))))
+    assert env.run().jobs["end"].null_count() == 0
+    ordered = Agent(lambda seen: rng.random(16), rows=16, placement="buddy", actions="order")
+    assert world.run(ordered).jobs["end"].null_count() == 0
+
+
+def test_a_room_fits_what_the_engine_places():
+    """Asked at each event of a run under the same rule, of every job that waits."""
+    asked = []
+
+    def act(seen):
+        asked.append(seen["jobs"][:, 6].sum())
+        return 0
+
+    world = lab.Scenario(scenario(4, 150, ODD).trace.filter(pl.col("gpus") <= 12), ODD)
+    theirs = world.run(lab.Fifo(placement="buddy"))
+    ours = world.run(Agent(act, rows=4, placement="buddy"))
+    assert sum(asked) > 100
+    assert not other(ours, theirs)
+
+
 @pytest.mark.parametrize("cluster", [None, FAILING])
 def test_equal_priorities_are_greedy_backfill(cluster):
     world = scenario(2, 250, cluster)

@@ -51,6 +51,10 @@ FORGERIES = {
     "idle_time_is_left_out": [
         ({"capacity": pl.col("capacity") * 1.001}, "timeline", "from the first submission to the last end"),
     ],
+    "starts_take_time": [
+        ({"restarts": pl.col("restarts") + 1}, "jobs", "expected fewer restarts than these"),
+        ({"preemptions": pl.col("restarts") + 1}, "jobs", "one after each stop"),
+    ],
     "work_is_done": [
         ({"lost": pl.col("lost") + 1}, "jobs", "duration = held"),
         ({"duration": pl.col("duration") * 1.01}, "jobs", "duration = held"),

@@ -1,24 +1,26 @@
 """Placement rules: each keeps its promise on random states of a cluster."""
 
+from itertools import combinations
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gpuschedlab.cluster import Cluster, Nodes
+from gpuschedlab.cluster.node_index import NODE, SLOTS, index_nodes
 from gpuschedlab.cluster.placement import (
     BUDDY,
     CONSOLIDATE,
-    NODE,
     PACK,
     RELAX,
-    SLOTS,
     SPREAD,
     WIDEST,
     cell,
     find_nodes,
     free_block,
-    index_nodes,
 )
+from gpuschedlab.cluster.room import Room
 
 SIZE = 8
 
@@ -34,10 +36,9 @@ def cluster(free, pool=0):
 def place(nodes, gpus, rule, patient=True):
     """GPUs by node, or None when it does not fit."""
     where, slots = np.zeros(len(nodes), np.int32), np.zeros(len(nodes), np.int32)
-    count, member = index_nodes(nodes, int(nodes["pool"].max()) + 1)
+    count, member, sizes = index_nodes(nodes, int(nodes["pool"].max()) + 1)
     before = nodes.copy(), count.copy(), member.copy()
-    largest = int(nodes["size"][nodes["pool"] == 0].max(initial=0))
-    k = find_nodes(nodes, count, member, largest, 0, int(gpus * SLOTS), rule, patient, where, slots)
+    k = find_nodes(nodes, count, member, sizes, 0, int(gpus * SLOTS), rule, patient, where, slots)
     assert all((a == b).all() for a, b in zip((nodes, count, member), before)), "looking must not take"
     return {int(n): s / SLOTS for n, s in zip(where[:k], slots[:k])} if k else None
 
@@ -84,6 +85,68 @@ def test_consolidate_uses_the_fewest_nodes_or_waits(free, gpus):
     assert (found is not None) == fits
     if found:
         assert len(found) == -(-gpus // SIZE)
+
+
+def fewest(size, gpus):
+    """Fewest nodes that hold so many GPUs when empty, by enumeration; None: all have less."""
+    return next((k for k in range(1, len(size) + 1) if sum(sorted(size)[-k:]) >= gpus), None)
+
+
+def is_possible(size, held, gpus, rule):
+    """Whether some fewest nodes hold a job, all but one of them whole, by trying all sets."""
+
+    def holds(node, rest):
+        if rule == CONSOLIDATE:
+            return size[node] - held[node].bit_count() >= rest
+        return free_block(np.uint64(held[node]), rest, size[node])[0] >= 0
+
+    if (k := fewest(size, gpus)) is None:
+        return False
+    empty = [n for n in range(len(size)) if not held[n]]
+    rests = [(whole, gpus - sum(size[n] for n in whole)) for whole in combinations(empty, k - 1)]
+    return any(rest > 0 and holds(n, rest) for whole, rest in rests for n in range(len(size)) if n not in whole)
+
+
+odd = st.lists(st.tuples(st.sampled_from([1, 2, 4, 5, 6, 8, 12]), st.integers(0, 2**12)), min_size=1, max_size=6)
+
+
+@settings(max_examples=400, deadline=None)
+@given(odd, st.integers(1, 30), st.sampled_from([CONSOLIDATE, BUDDY]))
+def test_nodes_of_any_sizes_are_consolidated_whenever_that_is_possible(found, gpus, rule):
+    size = [s for s, _ in found]
+    held = [bits & (2**s - 1) for s, bits in found]
+    nodes = np.zeros(len(size), NODE)
+    nodes["size"] = np.array(size) * SLOTS
+    nodes["free"] = [(s - h.bit_count()) * SLOTS for s, h in zip(size, held)]
+    nodes["mask"] = held
+    placed = place(nodes, gpus, rule)
+    assert (placed is not None) == is_possible(size, held, gpus, rule)
+    if placed:
+        assert len(placed) == fewest(size, gpus)
+        assert sum(placed.values()) == gpus
+
+
+def test_the_fewest_nodes_of_a_cluster_are_counted_by_type():
+    mixed = Cluster((Nodes("a", 2, 4), Nodes("b", 1, 6), Nodes("a", 1, 8)))
+    assert mixed.fewest_nodes(0, np.array([0, 1, 8, 9, 12, 13, 16, 17])).tolist() == [1, 1, 1, 2, 2, 3, 3, 4]
+    assert mixed.fewest_nodes(np.array([0, 1]), np.array([8, 8])).tolist() == [1, 2]
+    alike = Cluster.homogeneous(3, 5)
+    assert alike.fewest_nodes(0, np.arange(1, 40)).tolist() == [-(-g // 5) for g in range(1, 40)]
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.sampled_from([1, 2, 4, 5, 6, 8, 12]), min_size=1, max_size=4), st.data())
+def test_a_room_takes_cells_that_no_other_job_holds(size, data):
+    """On nodes of odd sizes, too: what a room says fits can be taken, in cells that lie within the node."""
+    room = Room(Cluster(tuple(Nodes("a", 1, s) for s in size)), "buddy")
+    for gpus in data.draw(st.lists(st.sampled_from([0.5, 1, 1.5, 2, 3, 4, 5, 6, 9]), max_size=12)):
+        before, fits = room.nodes["mask"].copy(), bool(room.fits(np.array([gpus]))[0])
+        rows = room.take(gpus)
+        assert fits == bool(len(rows))
+        new = room.nodes["mask"] ^ before
+        assert [int(n).bit_count() for n in new[new > 0]] == [int(np.ceil(g)) for _, g in rows]
+        assert not (new & before).any()
+        assert all(int(m) < 2**s for m, s in zip(room.nodes["mask"], size))
 
 
 def test_relax_consolidates_while_patient_and_then_takes_anything():

@@ -27,9 +27,10 @@ seconds = st.integers(0, 400).map(float) | st.floats(0, 400)
 
 @st.composite
 def clusters(draw):
-    """One or two types of GPU, a few nodes, up to four outages that end."""
-    sizes = draw(st.lists(st.tuples(st.integers(1, 3), st.sampled_from([1, 2, 4, 8])), min_size=1, max_size=2))
-    groups = tuple(Nodes(name, *size) for name, size in zip(("slow", "fast"), sizes))
+    """One or two types of GPU, each of a few nodes of one or two sizes, up to four outages that end."""
+    sizes = st.lists(st.tuples(st.integers(1, 3), st.sampled_from([1, 2, 4, 5, 6, 8, 12])), min_size=1, max_size=2)
+    types = [(name, draw(sizes)) for name in ("slow", "fast")[: draw(st.integers(1, 2))]]
+    groups = tuple(Nodes(name, *size) for name, sizes in types for size in sizes)
     nodes = sum(g.nodes for g in groups)
     outages = st.builds(
         lambda node, start, length: Outage(node, start, start + length),
@@ -43,7 +44,7 @@ def clusters(draw):
 @st.composite
 def traces(draw, most):
     """1 to 12 jobs of at most `most` GPUs; several may come at once."""
-    sizes = st.sampled_from([g for g in (0.25, 0.5, 1.0, 2.0, 3.0, 4.0, 8.0, 16.0) if g <= most])
+    sizes = st.sampled_from([g for g in (0.25, 0.5, 1.0, 2.0, 3.0, 4.0, 5.0, 8.0, 11.0, 12.0, 16.0, most) if g <= most])
     jobs = st.tuples(seconds, sizes, st.integers(1, 600).map(float) | st.floats(0.01, 600), st.integers(0, 2))
     rows = draw(st.lists(jobs, min_size=1, max_size=12))
     submit, gpus, duration, user = (list(column) for column in zip(*rows))

@@ -9,12 +9,18 @@ import numpy as np
 import polars as pl
 import pytest
 
+from gpuschedlab.cli.compare import _table
+from gpuschedlab.cli.run import _metrics
 from gpuschedlab.cluster import Cluster, Nodes, Outage
+from gpuschedlab.comparison import compare
 from gpuschedlab.errors import ClusterError, PolicyError, RunError, SpeedError, TraceError
 from gpuschedlab.estimators import Estimator
-from gpuschedlab.policies import Edf, Fifo, Lucid, Sjf, Srtf, Themis, Tiresias
-from gpuschedlab.sim import Allocation, Delays, Ordered, Round, Simulation, simulate
+from gpuschedlab.policies import Edf, Fifo, Gavel, Lucid, Sjf, Srtf, Themis, Tiresias, TriagedEdf, Urgent
+from gpuschedlab.report import write_report
+from gpuschedlab.sim import Allocation, Delays, Ordered, Round, Scenario, Simulation, simulate
+from gpuschedlab.sim.engine.events import PAUSED, TURNS, advance
 from gpuschedlab.speeds import Speeds, default_speeds
+from gpuschedlab.widgets import Explorer
 
 
 def jobs(*rows, **more):
@@ -87,11 +93,162 @@ def test_many_may_be_suspended_at_once_for_many():
     assert run.jobs["preemptions"].to_list() == [1] * 32 + [0] * 32
 
 
-def test_a_job_that_can_never_start_is_left_unfinished_not_looped_over():
-    cluster = Cluster((Nodes("a", 1, 1),), (Outage(0, 0),))
-    run = simulate(jobs((20, 1, 5)), cluster, Fifo())
-    assert run.jobs["end"].to_list() == [None]
-    assert run.jobs["start"].to_list() == [None]
+@pytest.mark.parametrize("policy", [Fifo(), Srtf(interval=60.0), Urgent(), TriagedEdf(), Gavel()], ids=lambda p: p.name)
+@pytest.mark.parametrize("log", [False, True])
+def test_a_job_that_can_never_start_is_left_unfinished_not_looped_over(policy, log, monkeypatch):
+    """Its node is down for good. A decision each minute must not keep the run going, and the run says what it leaves."""
+    monkeypatch.setattr("gpuschedlab.sim.simulation.PATIENCE", 6000.0)
+    cluster = Cluster((Nodes("a", 1, 1),), (Outage(0, 10),))
+    run = simulate(jobs((0, 1, 5), (20, 1, 5)), cluster, policy, log=log)
+    assert run.jobs["end"].to_list() == [5, None]
+    assert run.jobs["start"].to_list() == [0, None]
+    left = "1 of 2 jobs never end, 1 of them never started: j1; 1 node is down and not repaired."
+    assert run.never_ended == ["j1"]
+    assert left in run.left
+    assert left in repr(run)
+    assert left in run._repr_html_()
+    stopped = simulate(jobs((0, 1, 5), (20, 1, 5)), cluster, policy, until=30.0)
+    assert (stopped.never_ended, stopped.left) == ([], "")
+
+
+def test_what_a_run_leaves_is_said_wherever_it_is_shown(tmp_path):
+    scenario = Scenario(jobs((0, 1, 5), (20, 1, 5)), Cluster((Nodes("a", 1, 1),), (Outage(0, 10),)))
+    done = compare(scenario, [Fifo(), Sjf()])
+    said = "1 of 2 jobs never end, 1 of them never started: j1; 1 node is down and not repaired."
+    assert said in _metrics("fifo", done.runs["Fifo"])
+    pages = [_table(done, ""), done._repr_html_(), write_report(done.runs, tmp_path / "a.html").read_text()]
+    pages.append(Explorer(scenario, [Sjf(), Fifo()]).status.value)
+    assert all(f"{name}: {said}" in page for page in pages[:3] for name in ("Fifo", "Sjf"))
+    assert said in pages[3]
+
+
+def test_compiled_code_returns_to_python_without_an_event_that_needs_it():
+    """So that Ctrl-C is served: a policy that decides each five minutes, and a job whose node is down for good."""
+    cluster = Cluster((Nodes("a", 1, 1),), (Outage(0, 10),))
+    simulation = Simulation(jobs((20, 1, 5)), cluster, Urgent())
+    assert advance(simulation.state, *simulation._fns, simulation._raw, np.inf) == PAUSED
+    assert simulation.now == pytest.approx(300 * TURNS, rel=1e-3)
+
+
+@pytest.mark.parametrize("rule", ["pack", "consolidate", "relax", "buddy", "widest", "spread"])
+def test_a_job_may_have_all_nodes_whatever_their_sizes(rule):
+    cluster = Cluster.parse("1x8:v100,2x4:v100")
+    run = simulate(jobs((0, 16, 600), (0, 1, 60), (0, 12, 60)), cluster, Fifo(placement=rule))
+    assert run.jobs["end"].to_list() == [600, 660, 660]
+
+
+@pytest.mark.parametrize("end", [1000.0, np.inf])
+def test_no_job_waits_behind_one_that_waits_for_a_repair(end):
+    """j0 needs both nodes, one of which is down: by EASY, nothing is kept for it; strictly first come, all wait."""
+    cluster = Cluster((Nodes("v100", 2, 8),), (Outage(1, 0.0, end),))
+    trace = jobs((0, 16, 100), (1, 4, 100), (2, 4, 5000))
+    run = simulate(trace, cluster, Fifo(backfill="easy"), log=True)
+    later = 5002 if end == 1000 else None
+    assert run.jobs["start"].to_list() == [later, 1, 2]
+    assert run.explain("j1").summary()["waited"] == 0
+    strict = simulate(trace, cluster, Fifo(backfill="none"))
+    assert strict.jobs["start"].to_list() == ([1000, 1100, 1100] if end == 1000 else [None] * 3)
+
+
+def test_the_first_job_that_repairs_do_not_hold_up_has_the_reservation():
+    """A node of 8 is up. j1 waits for a repair, j2 for j0: j4 would delay j2, j3 ends before."""
+    cluster = Cluster((Nodes("v100", 2, 8),), (Outage(1, 0.0),))
+    trace = jobs((0, 4, 100), (1, 16, 100), (2, 8, 100), (3, 4, 50), (4, 4, 200))
+    run = simulate(trace, cluster, Fifo(backfill="easy"), log=True)
+    assert run.jobs["start"].to_list() == [0, None, 100, 3, 200]
+    blockers = run.decisions.filter(pl.col("reason") == "reserved").select("job", "blocker").unique().rows()
+    assert blockers == [(4, 2)]
+
+
+def test_a_consolidated_job_waits_for_the_repair_of_a_large_node():
+    """Fewest nodes is one, the one of 8: with two of 4 the job would be split, so that it waits, and others pass."""
+    cluster = Cluster((Nodes("a", 1, 8), Nodes("a", 2, 4)), (Outage(0, 0.0, 500.0),))
+    trace = jobs((0, 8, 100), (1, 4, 100))
+    starts = {
+        rule: simulate(trace, cluster, Fifo(backfill="easy", placement=rule)).jobs["start"].to_list()
+        for rule in ("consolidate", "pack")
+    }
+    assert starts == {"consolidate": [500, 1], "pack": [0, 100]}
+
+
+GHOST = [
+    (60, 3, 60),
+    (90, 2, 1200),
+    (90, 4, 1),
+    (120, 4, 1200),
+    (120, 0.5, 1200),
+    (210, 4, 600),
+    (243, 4, 1),
+    (243, 1, 10),
+]
+
+
+def test_a_start_counts_once_time_passes():
+    """j7 and j6 come at 243 s; j7 is started, preempted for j6, and started on another node, all in that instant."""
+    trace = jobs(
+        *GHOST,
+        deadline=[1.5 * d for _, _, d in GHOST],
+        kind=["best_effort"] + ["strict"] * 3 + ["best_effort"] * 2 + ["strict", "best_effort"],
+    )
+    run = simulate(
+        trace, Cluster.parse("2x4:a,1x8:b"), Urgent(placement="widest", interval=0), delays=Delays(restart=30)
+    )
+    assert run.jobs.select("start", "end", "preemptions", "restarts", "overhead").row(7) == (243, 253, 0, 0, 0)
+
+
+@pytest.mark.parametrize("later", [0.0, 40.0])
+def test_a_job_that_another_policy_stops_at_once_was_never_started(later):
+    """Switched at the very instant of the start: nothing ran. Switched later: it ran, and pays for its restart."""
+    trace = jobs((0, 1, 100), (0, 1, 50))
+    simulation = Simulation(trace, ONE, Fifo(), delays=Delays(restart=30))
+    simulation.advance(later)
+    simulation.switch(Srtf())
+    run = simulation.run()
+    ran = later > 0
+    # after 40 s, j0 has 60 s left and goes behind j1's 50 s
+    assert run.jobs["start"].to_list() == ([0, 40] if ran else [50, 0])
+    assert run.jobs["end"].to_list() == ([180, 90] if ran else [150, 50])
+    assert run.jobs["preemptions"].to_list() == [int(ran), 0]
+    assert run.jobs["restarts"].to_list() == [int(ran), 0]
+
+
+def test_keys_that_change_all_the_time_are_found_out():
+    @dataclass(frozen=True)
+    class Restless(Ordered):
+        """Looks again after a nanosecond."""
+
+        @staticmethod
+        def key(now, job, knobs):
+            """Always the same."""
+            return 0.0
+
+        @staticmethod
+        def change(now, job, knobs):
+            """Soon."""
+            return now + 1e-9
+
+    with pytest.raises(
+        PolicyError, match=r"Restless was woken 10000 times between t=.* and .* at least a millisecond apart"
+    ):
+        simulate(jobs((0, 1, 5)), ONE, Restless())
+
+
+def test_a_policy_that_leaves_one_job_alone_is_found_out(monkeypatch):
+    monkeypatch.setattr("gpuschedlab.sim.simulation.PATIENCE", 6000.0)
+
+    @dataclass(frozen=True)
+    class Nobody(Round):
+        """Gives GPUs to the first job only."""
+
+        interval = 60.0
+
+        def allocate(self, view):
+            """The first one that was submitted at 0."""
+            return Allocation(np.zeros(len(view), int), np.where(view.submit == 0, 1.0, 0.0))
+
+    with pytest.raises(PolicyError, match="let none of 1 jobs progress for 6000 s"):
+        simulate(jobs((0, 1, 5), (1, 1, 5)), ONE, Nobody())
+    assert simulate(jobs((0, 1, 5), (1, 1, 5)), ONE, Nobody(), until=3600.0).jobs["end"].to_list() == [5, None]
 
 
 @pytest.mark.parametrize("policy", ORDERED, ids=lambda p: p.name)
@@ -395,6 +552,14 @@ def test_a_key_that_does_not_compile_is_explained():
 def test_what_does_not_fit_is_refused_at_the_door():
     with pytest.raises(ClusterError, match="job j0 asks for 9 GPUs"):
         simulate(jobs((0, 9, 5)), Cluster.homogeneous(1, 8), Fifo())
+    mixed, profiled = Cluster.parse("1x8:a,2x4:a,1x12:b"), Lucid(profiler_nodes=1)
+    said = "job j1 asks for 17 GPUs; the rule 'consolidate' could never place it on 1x8:a,2x4:a,1x12:b, all nodes up and empty"
+    with pytest.raises(ClusterError, match=said):
+        simulate(jobs((0, 16, 5), (0, 17, 5)), mixed, Fifo())
+    assert simulate(jobs((0, 12, 5), (0, 8, 5)), mixed, profiled).summary()["finished"] == 2
+    simulation = Simulation(jobs((0, 16, 5)), mixed, Fifo())
+    with pytest.raises(ClusterError, match="16 GPUs; .* has 12 beside the 1 node that profiler_nodes sets aside"):
+        simulation.switch(profiled)
     with pytest.raises(TraceError, match="duration"):
         simulate(jobs((0, 1, -5)), ONE, Fifo())
     with pytest.raises(PolicyError, match="expected an instance of it"):

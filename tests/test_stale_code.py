@@ -28,7 +28,9 @@ def renewed(copy, module, ask) -> bool:
 
 
 @pytest.mark.parametrize("part", ["sim", "policies"])
-@pytest.mark.parametrize("module", ["sim/engine/queues.py", "sim/engine/state.py", "speeds/codes.py"])
+@pytest.mark.parametrize(
+    "module", ["sim/engine/queues.py", "sim/engine/state.py", "speeds/codes.py", "cluster/node_index.py"]
+)
 def test_machine_code_of_the_engine_is_renewed(copy, part, module):
     assert renewed(copy, module, lambda: cache_folder(part, copy))
 

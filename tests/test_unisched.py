@@ -173,7 +173,9 @@ def test_a_job_that_does_not_fit_is_demoted_at_arrival():
 
 def test_demands_are_rounded_up():
     view = type("V", (), {"gpus": np.array([0.5, 1, 2, 3, 5, 8, 9, 16]), "cluster": Cluster.homogeneous(2, 8)})
-    assert rounded_up(view).tolist() == [0.5, 1, 2, 4, 8, 8, 16, 16]
+    assert rounded_up(view)[:, 0].tolist() == [0.5, 1, 2, 4, 8, 8, 16, 16]
+    mixed = type("V", (), {"gpus": np.array([3, 6, 7, 10]), "cluster": Cluster.parse("1x8:a,1x4:a,2x6:b")})
+    assert rounded_up(mixed).tolist() == [[4, 4], [8, 6], [8, 12], [12, 12]]
 
 
 def test_accepted_jobs_run_ahead_where_nobody_waits():

@@ -160,10 +160,12 @@ class Controller:
     def steps(self, until: float) -> Iterator[Decision]:
         """Play on to an instant (s; inf: until nothing is left), yielding each decision as it is taken."""
         simulation, beat = self.simulation, self.check or self.interval
-        while simulation.now < until and (until < np.inf or not simulation.finished):
+        while simulation.now < until and (until < np.inf or not (simulation.finished or simulation.still)):
             if cause := self.due():
                 yield self.decide(cause)
             simulation.advance(min(until, (np.floor(simulation.now / beat + 1e-9) + 1) * beat))
+        if until == np.inf and not simulation.finished:  # nothing progresses any more
+            simulation.advance(until)
 
     def run(self, until: float) -> list[Decision]:
         """Play on to an instant (s); all decisions so far."""

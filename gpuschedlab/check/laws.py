@@ -93,6 +93,19 @@ def times_add_up(run, cluster) -> str | None:
     )
 
 
+def starts_take_time(run, cluster) -> str | None:
+    """A start is the beginning of a stretch of time with GPUs; each preemption and failure ends one, and another follows."""
+    began = run.allocations.group_by("job", maintain_order=True).agg(began=pl.col("start").n_unique())
+    jobs = run.jobs.with_columns(job=pl.int_range(pl.len(), dtype=pl.Int64))
+    jobs = jobs.join(began, on="job", how="left", maintain_order="left").filter(pl.col("end").is_not_null())
+    stops = pl.col("preemptions") + pl.col("failures")
+    return _first_wrong(
+        jobs.filter((pl.col("restarts") >= pl.col("began")) | (stops > pl.col("restarts"))),
+        "job {job_id} was restarted {restarts} times, preempted {preemptions} times and failed {failures} times; its "
+        "allocations begin at {began} instants; expected fewer restarts than these, and one after each stop",
+    )
+
+
 def work_is_done(run, cluster) -> str | None:
     """A job at reference speed holds GPUs for its duration, its delays, its profiling and what was undone."""
     done = pl.col("executed") - pl.col("overhead") - pl.col("lost") - pl.col("profiled")
@@ -133,7 +146,7 @@ def idle_time_is_left_out(run, cluster) -> str | None:
 
 
 #: Laws of every run, and those of a run without speed tables besides.
-ALWAYS = (all_finish, capacity_holds, gpu_time_is_conserved, littles_law_holds, times_add_up)
+ALWAYS = (all_finish, capacity_holds, gpu_time_is_conserved, littles_law_holds, times_add_up, starts_take_time)
 ALWAYS += (idle_time_is_left_out,)
 RIGID = (work_is_done, requests_are_met)
 

@@ -24,8 +24,8 @@ SECONDS = ("interval", "lease", "lease_grid", "patience", "profile_time")
 
 
 #: Names of the checks, in the order in which they are run.
-CHECKS = ("docstring", "knobs", "laws", "laws_with_failures", "laws_with_types", "deterministic", "pickles")
-CHECKS += ("answers", "relabelled_jobs", "unit_of_time", "future_arrivals", "future_durations")
+CHECKS = ("docstring", "knobs", "laws", "laws_with_failures", "laws_with_types", "laws_with_sizes", "deterministic")
+CHECKS += ("pickles", "answers", "relabelled_jobs", "unit_of_time", "future_arrivals", "future_durations")
 
 
 def check_policy(
@@ -38,8 +38,8 @@ def check_policy(
 ) -> CheckReport:
     """Run the battery on a policy.
 
-    It must declare its knobs and say what it does; on a small trace, with delays, with node failures, and
-    with elastic jobs on two types of GPU, every job must finish, no node be overcommitted and no GPU-second
+    It must declare its knobs and say what it does; on a small trace, with delays, with node failures, on nodes of several
+    sizes, and with elastic jobs on two types of GPU, every job must finish, no node be overcommitted and no GPU-second
     or second of a job be unaccounted for; it must decide the same when asked twice, when jobs are relabelled,
     when the clock counts in another unit, and after pickling; and it must not know what has not yet happened.
 
@@ -139,6 +139,15 @@ class _PolicyBattery:
         cluster = Cluster((Nodes("slow", 4, 4), Nodes("fast", 2, 4)))
         jobs, speeds = elastic_sample()
         return self._broken(self.run(jobs, cluster, speeds=speeds), cluster, rigid=False)
+
+    def laws_with_sizes(self):
+        """The same on nodes of 4, 5 and 6 GPUs of one type, with some jobs of 11; nodes fail and return."""
+        span = float(self.jobs["submit"].max())
+        outages = tuple(Outage(i % 5, (i + 1) * span / 6, (i + 1.3) * span / 6) for i in range(5))
+        cluster = Cluster((Nodes("v100", 2, 4), Nodes("v100", 2, 5), Nodes("v100", 1, 6)), outages)
+        large = pl.when(pl.int_range(pl.len()) % 20 == 9).then(pl.lit(11.0)).otherwise(pl.col("gpus"))
+        run = self.run(small_trace(40, rng=2).with_columns(gpus=large), cluster)
+        return self._broken(run, cluster, self.speeds is None)
 
     def answers(self):
         """What happens is what a round answered, field by field (of policies that decide by rounds)."""

@@ -122,15 +122,17 @@ def caption(scenario, about: dict[str, str]) -> str:
 
 def _table(done, trace: str) -> str:
     from gpuschedlab.cli.text import metrics_table
+    from gpuschedlab.sim.run import left_of
     from gpuschedlab.speeds.prompts import PRICE
     from gpuschedlab.sweep.prompts import prompt_names
 
     if not done.runs:
         return "no policy has run"
+    left = "".join(f"\n{line}" for line in left_of(done.runs))
     if trace not in prompt_names():
-        return metrics_table(done.table())
+        return metrics_table(done.table()) + left
     priced = metrics_table(done.table(PRICED, prices=PRICE))
-    return f"{priced}\ncost: dollars, at {PRICE:g} per GPU-hour held by jobs, warming, or idle in warm pools"
+    return f"{priced}\ncost: dollars, at {PRICE:g} per GPU-hour held by jobs, warming, or idle in warm pools{left}"
 
 
 def _json(done, scenario, about: dict[str, str]) -> str:

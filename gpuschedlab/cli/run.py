@@ -67,4 +67,5 @@ def _metrics(name: str, done) -> str:
     columns = [[METRICS[k].label for k in known], [c[0] for c in cells]]
     units = [c[1] for c in cells]
     lines = grid(columns).splitlines()
-    return f"{name}\n" + "\n".join(f"  {line} {unit}".rstrip() for line, unit in zip(lines, units))
+    left = f"\n{done.left}" if done.left else ""
+    return f"{name}\n" + "\n".join(f"  {line} {unit}".rstrip() for line, unit in zip(lines, units)) + left

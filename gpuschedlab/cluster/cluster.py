@@ -122,6 +122,30 @@ class Cluster:
         """(T,) GPUs of each type, all nodes up."""
         return np.bincount(self.node_type, weights=self.node_gpus, minlength=len(self.gpu_types)).astype(int)
 
+    @cached_property
+    def largest_nodes(self) -> tuple[np.ndarray, ...]:
+        """For each GPU type, the GPUs of its largest node, of its two largest, and so on: 1 to all of its nodes."""
+        own = (self.node_gpus[self.node_type == t] for t in range(len(self.gpu_types)))
+        return tuple(np.cumsum(np.sort(gpus)[::-1]) for gpus in own)
+
+    def fewest_nodes(self, kind: np.ndarray, gpus: np.ndarray) -> np.ndarray:
+        """Fewest nodes of GPU types, by index, that hold so many GPUs when they are empty; at least 1.
+
+        Beyond what a type has, as many as if it had more nodes like its largest.
+
+        Examples
+        --------
+        >>> Cluster.parse("1x8:v100,2x4:v100").fewest_nodes(0, np.array([8, 9, 16, 24])).tolist()
+        [1, 2, 3, 4]
+        """
+        kind, gpus = np.broadcast_arrays(kind, np.asarray(gpus, float))
+        found = np.empty(gpus.shape, np.int64)
+        for t, room in enumerate(self.largest_nodes):
+            mine = gpus[kind == t] - 1e-9
+            beyond = np.maximum(0, np.ceil((mine - room[-1]) / room[0]))
+            found[kind == t] = np.minimum(np.searchsorted(room, mine) + 1, len(room)) + beyond
+        return found
+
     @property
     def total_nodes(self) -> int:
         """Nodes, up or down."""

@@ -1,16 +1,13 @@
 """Placement rules: which nodes give how many GPUs to a job (compiled).
 
-Free GPUs are counted in hundredths ("slots"), so that jobs of a fraction of a GPU are exact. A rule looks at the
-nodes of one pool (nodes of one GPU type and purpose) and never at another job, so that once a demand cannot be
-placed, no equal demand can be until something is released. Nodes are looked up by their free GPUs (`LEVELS`), so that
-the cost of a rule hardly grows with the nodes of a cluster.
+A rule looks at the nodes of one pool (nodes of one GPU type and purpose) and never at another job, so that once a demand
+cannot be placed, no equal demand can be until something is released.
 """
 
 import numpy as np
 
-from gpuschedlab._compiled import njit, records
-
-SLOTS = 100  # slots a GPU
+from gpuschedlab._compiled import njit
+from gpuschedlab.cluster.node_index import LARGEST, LEVELS, PARTS, SLOTS, fewest_nodes, hold, next_node
 
 PACK, SPREAD, WIDEST, CONSOLIDATE, RELAX, BUDDY = range(6)
 
@@ -27,123 +24,11 @@ RULES = {
 pack : one node with the least room that suffices; otherwise the nodes with the most free GPUs first.
 spread : one GPU at a time from the node with the most free.
 widest : the node with the most free GPUs first, even where a smaller one would do (the Pollux artifact's Tiresias).
-consolidate : the fewest nodes that could hold it on an empty cluster, or wait.
+consolidate : as many nodes as the fewest, of any size, that could hold it on the empty cluster, or wait: one with the least
+room that suffices; beyond one node, the largest empty ones, and one of these with what is left of it.
 relax : as consolidate while the job's patience lasts, then as pack.
-buddy : aligned power-of-two cells of a node (HiveD, OSDI'20, section 4), split and merged as buddies; whole nodes
-beyond.
+buddy : as consolidate, in aligned power-of-two cells of a node (HiveD, OSDI'20, section 4), split and merged as buddies.
 """
-
-NODE = np.dtype(
-    [
-        ("free", "i4"),  # slots not held; counted while down, too
-        ("size", "i4"),  # slots in all
-        ("type", "i4"),
-        ("pool", "i4"),
-        ("down", "i4"),  # outages under way
-        ("mask", "u8"),  # GPUs held, a bit each; kept by the buddy rule only
-    ],
-    align=True,
-)
-
-
-LEVELS = 65
-"""Levels of free GPUs of a node: 0 to 64 whole ones."""
-PARTS = LEVELS
-"""Column of `count` for nodes with a part of a GPU free."""
-WORD = 64  # nodes in a word of `member`
-SHIFT = 6  # n >> SHIFT is the word of node n, n & (WORD - 1) its bit there
-
-
-def index_nodes(nodes: np.ndarray, pools: int) -> tuple[np.ndarray, np.ndarray]:
-    """Index of the nodes that are up, by pool and level.
-
-    Parameters
-    ----------
-    nodes : (N,) NODE array
-    pools : int
-
-    Returns
-    -------
-    count : (pools, LEVELS + 1) int32 array
-        Nodes of each level; last, those with a part of a GPU free.
-    member : (pools * LEVELS, N / 64) uint64 array
-        Which they are, a bit each, in order of number.
-
-    Examples
-    --------
-    >>> nodes = np.zeros(3, NODE)
-    >>> nodes["free"] = 800, 200, 800
-    >>> count, member = index_nodes(nodes, 1)
-    >>> int(count[0, 8]), f"{int(member[8, 0]):03b}"
-    (2, '101')
-    """
-    count = np.zeros((pools, LEVELS + 1), np.int32)
-    member = np.zeros((pools * LEVELS, -(-len(nodes) // WORD)), np.uint64)
-    _count_nodes(records(nodes), count, member)
-    return count, member
-
-
-@njit
-def count_node(nodes, count, member, n, sign):
-    """Count node n (1), or no longer (-1), among those of its pool and level."""
-    nd = nodes[n]
-    level = nd.free // SLOTS
-    count[nd.pool, level] += sign
-    if nd.free % SLOTS > 0:
-        count[nd.pool, PARTS] += sign
-    member[nd.pool * LEVELS + level, n >> SHIFT] ^= np.uint64(1) << np.uint64(n & (WORD - 1))
-
-
-@njit
-def hold(nodes, count, member, n, slots):
-    """Count slots of node n, which is up, as held (negative: no longer)."""
-    nd = nodes[n]
-    before = nd.free // SLOTS
-    count[nd.pool, PARTS] -= nd.free != before * SLOTS
-    nd.free -= slots
-    after = nd.free // SLOTS
-    count[nd.pool, PARTS] += nd.free != after * SLOTS
-    if after != before:
-        count[nd.pool, before] -= 1
-        count[nd.pool, after] += 1
-        bit = np.uint64(1) << np.uint64(n & (WORD - 1))
-        member[nd.pool * LEVELS + before, n >> SHIFT] ^= bit
-        member[nd.pool * LEVELS + after, n >> SHIFT] ^= bit
-
-
-@njit
-def _count_nodes(nodes, count, member):
-    for n in range(nodes.shape[0]):
-        if nodes[n].down == 0:
-            count_node(nodes, count, member, n, 1)
-
-
-DE_BRUIJN = np.uint64(0x03F79D71B4CB0A89)
-"""Its 64 windows of 6 bits are all different: times a single bit, the highest window says which."""
-PLACES = np.zeros(64, np.int64)
-PLACES[[((0x03F79D71B4CB0A89 << place) & (2**64 - 1)) >> 58 for place in range(64)]] = np.arange(64)
-
-
-@njit
-def lowest_bit(word):
-    """Place of the lowest bit of a word that is not 0."""
-    lowest = word & (~word + np.uint64(1))
-    return PLACES[np.int64((lowest * DE_BRUIJN) >> np.uint64(58))]
-
-
-@njit
-def next_node(member, row, n):
-    """First node from n on in a row of `member`, or -1."""
-    w = n >> SHIFT
-    if w >= member.shape[1]:
-        return -1
-    word = member[row, w] >> np.uint64(n & (WORD - 1))
-    if word != 0:
-        return n + lowest_bit(word)
-    for w in range((n >> SHIFT) + 1, member.shape[1]):
-        if member[row, w] != 0:
-            return w * WORD + lowest_bit(member[row, w])
-    return -1
 
 
 @njit(inline="never")
@@ -263,50 +148,95 @@ def buddy_fit(nodes, count, member, pool, gpus):
     return best
 
 
+@njit
+def has_cell(nodes, n, slots):
+    """Whether node n can give `slots` as one cell."""
+    return free_block(nodes[n].mask, (slots + SLOTS - 1) // SLOTS, nodes[n].size // SLOTS)[0] >= 0
+
+
+@njit
+def take_cell(nodes, n, slots):
+    """Take the cell of node n that holds `slots`, if it has one; its bits."""
+    gpus = (slots + SLOTS - 1) // SLOTS
+    bits = cell(free_block(nodes[n].mask, gpus, nodes[n].size // SLOTS)[0], gpus)
+    nodes[n].mask |= bits
+    return bits
+
+
+@njit
+def fit_one(nodes, count, member, pool, slots, rule):
+    """Node that holds `slots` alone, chosen by the rule, or -1."""
+    if rule == BUDDY:
+        return buddy_fit(nodes, count, member, pool, (slots + SLOTS - 1) // SLOTS)
+    return best_fit(nodes, count, member, pool, slots)
+
+
+@njit
+def largest_empty(nodes, count, member, sizes, pool):
+    """Largest node of which nothing is held, or -1; ties to the lowest number."""
+    for level in range(sizes[pool, LARGEST], 0, -1):
+        row = pool * LEVELS + level
+        n = next_node(member, row, 0) if sizes[pool, level] > 0 and count[pool, level] > 0 else -1
+        while n >= 0:
+            if nodes[n].size == level * SLOTS:  # the others of this level are larger, and partly held
+                return n
+            n = next_node(member, row, n + 1)
+    return -1
+
+
+@njit
+def most_empty(count, sizes, pool):
+    """Upper bound of the nodes of which nothing is held; exact where nodes are alike."""
+    n = 0
+    for level in range(sizes[pool, LARGEST], 0, -1):
+        n += min(sizes[pool, level], count[pool, level])
+    return n
+
+
 @njit(inline="never")
-def take_whole(nodes, count, member, pool, slots, size, buddy, out_node, out_slots):
-    """Take empty nodes of `size` slots, and the rest from the best-fitting node beside them."""
-    k = 0
-    left = slots
-    row = pool * LEVELS + size // SLOTS
-    n = next_node(member, row, 0) if count[pool, size // SLOTS] >= slots // size else -1
-    while left >= size and n >= 0:
-        if nodes[n].size == size and nodes[n].free == size:
-            out_node[k] = n
-            out_slots[k] = size
-            left -= size
-            k += 1
-        n = next_node(member, row, n + 1)
-    if left >= size:
+def take_fewest(nodes, count, member, sizes, pool, slots, rule, out_node, out_slots):
+    """Take the largest empty nodes until one node beside them holds the rest, as many in all as the empty pool would need.
+
+    If any such nodes suffice, these do: the largest leave the least, and where the one for the rest is itself one of the
+    largest, the next largest holds at least as much.
+    """
+    most = fewest_nodes(sizes, pool, slots)
+    if most > 1 and most_empty(count, sizes, pool) < most - 1:
         return 0
-    if left > 0:
-        for i in range(k):
-            hold(nodes, count, member, out_node[i], size)
-        if buddy:
-            n = buddy_fit(nodes, count, member, pool, left // SLOTS)
-        else:
-            n = best_fit(nodes, count, member, pool, left)
-        for i in range(k):
-            hold(nodes, count, member, out_node[i], -size)
+    k, left, last = 0, slots, -1
+    while k < most:
+        if left <= sizes[pool, LARGEST] * SLOTS:
+            last = fit_one(nodes, count, member, pool, left, rule)
+        n = largest_empty(nodes, count, member, sizes, pool) if last < 0 and k + 1 < most else -1
         if n < 0:
-            return 0
-        out_node[k] = n
-        out_slots[k] = left
+            break
+        out_node[k], out_slots[k] = n, nodes[n].size
+        left -= nodes[n].size
+        hold(nodes, count, member, n, nodes[n].size)
         k += 1
-    return k
+    for i in range(k):
+        hold(nodes, count, member, out_node[i], -out_slots[i])
+    if last < 0:
+        return 0
+    out_node[k], out_slots[k] = last, left
+    return k + 1
+
+
+@njit
+def insists(rule, patient):
+    """Whether a rule consolidates a job, and lets it wait for that."""
+    return rule in (CONSOLIDATE, BUDDY) or (rule == RELAX and patient)
 
 
 @njit(inline="never")
-def find_nodes(nodes, count, member, size, pool, slots, rule, patient, out_node, out_slots):
+def find_nodes(nodes, count, member, sizes, pool, slots, rule, patient, out_node, out_slots):
     """Choose nodes of `pool` for `slots` by `rule`; nothing is taken yet.
 
     Parameters
     ----------
     nodes : (N,) NODE array
-    count, member : arrays
+    count, member, sizes : arrays
         As `index_nodes` makes them.
-    size : int
-        Slots of the largest node of the pool, up or down.
     pool, slots, rule : int
     patient : bool
         Whether the job still insists on consolidation (rule RELAX).
@@ -322,15 +252,10 @@ def find_nodes(nodes, count, member, size, pool, slots, rule, patient, out_node,
         return take_widest(nodes, count, member, pool, slots, SLOTS, out_node, out_slots)
     if rule == WIDEST:
         return take_widest(nodes, count, member, pool, slots, slots, out_node, out_slots)
-    strict = rule in (CONSOLIDATE, BUDDY) or (rule == RELAX and patient)
-    if slots > size and strict:
-        return take_whole(nodes, count, member, pool, slots, size, rule == BUDDY, out_node, out_slots)
-    if rule == BUDDY:
-        n = buddy_fit(nodes, count, member, pool, (slots + SLOTS - 1) // SLOTS)
-    else:
-        n = best_fit(nodes, count, member, pool, slots)
-    if n >= 0:
-        out_node[0] = n
-        out_slots[0] = slots
-        return 1
-    return 0 if strict else take_widest(nodes, count, member, pool, slots, slots, out_node, out_slots)
+    if insists(rule, patient):
+        return take_fewest(nodes, count, member, sizes, pool, slots, rule, out_node, out_slots)
+    n = best_fit(nodes, count, member, pool, slots)
+    if n < 0:
+        return take_widest(nodes, count, member, pool, slots, slots, out_node, out_slots)
+    out_node[0], out_slots[0] = n, slots
+    return 1

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 
 from gpuschedlab.cluster import Cluster
-from gpuschedlab.cluster.placement import SLOTS
+from gpuschedlab.cluster.node_index import SLOTS
 from gpuschedlab.errors import RunError
 from gpuschedlab.metrics.columns import Reading, reading
 

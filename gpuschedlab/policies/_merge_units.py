@@ -187,6 +187,5 @@ def _configurations(view):
         known = np.concatenate([known[known < ANY], np.arange(1, WHOLE), WHOLE * np.arange(1, 17)])
         counts = np.concatenate([counts, known[known <= cluster.capacity.max()]])
     counts, kinds = np.unique(counts), len(cluster.gpu_types)
-    width = np.array([cluster.node_gpus[cluster.node_type == t].max() for t in range(kinds)])
     kind, gpus = np.repeat(np.arange(kinds), len(counts)), np.tile(counts, kinds)
-    return kind, -(-gpus // width[kind]), gpus
+    return kind, cluster.fewest_nodes(kind, gpus), gpus

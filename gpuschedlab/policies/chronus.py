@@ -63,7 +63,8 @@ class Chronus(Round):
         n = len(view)
         if n == 0:
             return Allocation(np.empty(0, np.int64), np.empty(0))
-        kept, left, room = view.memory, time_left(view), rounded_up(view)
+        kept, left, by_type = view.memory, time_left(view), rounded_up(view)
+        room = np.where(by_type <= view.cluster.capacity, by_type, np.inf).min(axis=1)
         capacity = float(np.floor(view.capacity).sum())
         cycle = np.floor(view.now / self.lease + 1e-9)
         start = view.now if cycle > kept.cycle else (cycle + 1) * self.lease
@@ -83,7 +84,7 @@ class Chronus(Round):
         filling = ~leased & chosen_by_count(spare[~leased[spare]], room, capacity - room[leased].sum())
         level = np.where(leased, MUST, np.where(filling, CHOSEN, 0))
         order = np.concatenate([np.flatnonzero(leased), spare[~leased[spare]]])
-        return placed(view, order, level, room=room, **proved)
+        return placed(view, order, level, room=by_type, **proved)
 
     def _renew(self, view, jobs, state, aim, capacity) -> dict:
         """Solve the program of the accepted jobs, and note which have the first lease; what was proved."""
@@ -104,7 +105,7 @@ class Chronus(Round):
 
 
 def rounded_up(view: "View") -> np.ndarray:
-    """GPUs that must be free on a job's nodes: powers of two up to a node, then whole nodes.
+    """GPUs that must be free on a job's nodes of each type: powers of two up to its largest node, then whole nodes.
 
     Parameters
     ----------
@@ -112,12 +113,15 @@ def rounded_up(view: "View") -> np.ndarray:
 
     Returns
     -------
-    (n,) float array
+    (n, T) float array
     """
-    widest = float(view.cluster.node_gpus.max())
-    power = 2.0 ** np.ceil(np.log2(np.maximum(view.gpus, 1)))
-    room = np.where(view.gpus > widest, np.ceil(view.gpus / widest) * widest, np.minimum(power, widest))
-    return np.where(view.gpus < 1, view.gpus, room)
+    gpus, by_type = view.gpus, []
+    power = 2.0 ** np.ceil(np.log2(np.maximum(gpus, 1)))
+    for t, whole in enumerate(view.cluster.largest_nodes):
+        nodes = np.minimum(view.cluster.fewest_nodes(t, gpus), len(whole))
+        room = np.where(gpus > whole[0], np.maximum(whole[nodes - 1], gpus), np.minimum(power, whole[0]))
+        by_type.append(np.where(gpus < 1, gpus, room))
+    return np.stack(by_type, axis=1)
 
 
 def _admit(jobs: LeaseJobs, state: np.ndarray, aim: np.ndarray, capacity: float):

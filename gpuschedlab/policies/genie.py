@@ -70,11 +70,9 @@ class Genie(Round):
         most = int(view.cluster.capacity.max())
         counts = np.unique(np.concatenate([2 ** np.arange(int(np.log2(most)) + 1), asked[rows].astype(np.int64)]))
         counts = counts[counts <= most]
-        widest = int(view.cluster.node_gpus.max())
         types, kind = len(view.capacity), view.usable().argmax(axis=1)[rows]  # the first that has a speed
-        rate = view.rates(
-            np.repeat(np.arange(types), len(counts)), np.tile(-(-counts // widest), types), np.tile(counts, types)
-        )
+        kinds, levels = np.repeat(np.arange(types), len(counts)), np.tile(counts, types)
+        rate = view.rates(kinds, view.cluster.fewest_nodes(kinds, levels), levels)
         rate = rate[rows].reshape(len(rows), types, -1)[np.arange(len(rows)), kind]
         own = np.take_along_axis(rate, np.searchsorted(counts, asked[rows])[:, None], axis=1)
         near = (counts >= asked[rows, None] / self.stretch) & (counts <= asked[rows, None] * self.stretch)

@@ -72,9 +72,8 @@ def _configurations(view):
         known = view.speeds.code[view.speeds.code >= 0] & ANY
         counts = np.concatenate([counts, known[known <= min(cluster.capacity.max(), ANY - 1)]])
     counts = np.unique(counts)
-    width = np.array([cluster.node_gpus[cluster.node_type == t].max() for t in range(kinds)])
     types, gpus = np.repeat(np.arange(kinds), len(counts)), np.tile(counts, kinds)
-    return types, -(-gpus // width[types]), gpus
+    return types, cluster.fewest_nodes(types, gpus), gpus
 
 
 def _nodes(view, gpu_type, gpus):

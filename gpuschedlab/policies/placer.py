@@ -38,7 +38,7 @@ def node_sizes(cluster, up: np.ndarray) -> np.ndarray:
 class Placer:
     """The nodes of one GPU type, and what of them is free.
 
-    Rules: (a) what fits into a node is not split; (b) beyond, whole nodes, and the rest on one node; (c) where that leaves
+    Rules: (a) what fits into a node is not split; (b) beyond, the largest empty nodes, and the rest on one node; (c) where that leaves
     a job without a place, others are evicted: all are placed anew, largest first, each where it was if that is still free.
 
     Parameters
@@ -126,19 +126,16 @@ class Placer:
         alike = empty[self.size[empty] * nodes == gpus][:nodes]
         if len(alike) == nodes:
             return [(int(self.node[i]), float(self.size[i])) for i in np.sort(alike)]
-        taken, remainder = [], gpus
-        for i in empty[np.argsort(-self.size[empty], kind="stable")]:
-            if self.size[i] <= remainder:
-                taken.append(i)
-                remainder -= self.size[i]
-        cells = [(int(self.node[i]), float(self.size[i])) for i in taken]
-        if remainder > 0:
-            free = self.free.copy()
-            free[taken] = 0
-            best = self._best_fit(remainder, free)
-            cells += [(int(self.node[best]), remainder)] if best >= 0 else []
-            remainder = 0 if best >= 0 else remainder
-        return sorted(cells) if remainder == 0 and len(cells) == nodes else None
+        cells, remainder, free = [], gpus, self.free.copy()
+        for i in empty[np.argsort(-self.size[empty], kind="stable")][: nodes - 1]:
+            if self._best_fit(remainder, free) >= 0:
+                break
+            cells.append((int(self.node[i]), float(self.size[i])))
+            remainder -= self.size[i]
+            free[i] = 0
+        best = self._best_fit(remainder, free)
+        cells += [(int(self.node[best]), remainder)] if best >= 0 else []
+        return sorted(cells) if best >= 0 and len(cells) == nodes else None
 
 
 def place_types(view, sizes, gpu_type, gpus, nodes, pinned, first) -> tuple[np.ndarray, np.ndarray]:

@@ -30,16 +30,11 @@ def time_left(view: "View") -> np.ndarray:
     if len(elastic):
         gpus = np.ceil(view.gpus[elastic]).astype(np.int64)
         types = np.maximum(view.gpu_type[elastic], 0)
-        nodes = -(-gpus // _widest(view.cluster)[types])
+        nodes = view.cluster.fewest_nodes(types, gpus)
         kinds = view.speeds.type_codes(view.cluster.gpu_types)[types]
         done = seconds_to(view.speeds, view.model[elastic], view.progress[elastic], kinds, nodes, gpus)
         left[elastic] = view.estimate[elastic] - np.where(np.isnan(done), view.executed[elastic], done)
     return np.maximum(left, 1.0)
-
-
-def _widest(cluster) -> np.ndarray:
-    kinds = range(len(cluster.gpu_types))
-    return np.array([cluster.node_gpus[cluster.node_type == t].max() for t in kinds]).astype(np.int64)
 
 
 def chosen_by_count(order: np.ndarray, gpus: np.ndarray, capacity: float) -> np.ndarray:
@@ -94,8 +89,8 @@ def placed(
         FILLER, CHOSEN or MUST.
     gpus : (n,) float array, optional
         GPUs that each gets; default: what it requests.
-    room : (n,) float array, optional
-        GPUs that must be free on the nodes of each; default: as many as it gets.
+    room : (n, T) float array, optional
+        GPUs that must be free on the nodes of each, by GPU type; default: as many as it gets.
     split : (n,) bool array, optional
         Jobs that may have more nodes than needed where consolidated ones are not to be had.
     **answer
@@ -107,13 +102,14 @@ def placed(
         With the nodes of all jobs that got GPUs.
     """
     gpus = view.gpus if gpus is None else gpus
-    room = gpus if room is None else room
+    room = np.tile(gpus[:, None], len(view.capacity)) if room is None else room
     split = np.zeros(len(gpus), bool) if split is None else split
     held = view.nodes
     owner = held[:, 0].astype(np.int64)
     listed = np.zeros(len(gpus), bool)
     listed[order] = True
-    stays = listed & (np.abs(view.running_gpus - gpus) < 0.01 + LITTLE) & (view.partner < 0) & (room == gpus)
+    exact = room[np.arange(len(gpus)), view.gpu_type] == gpus  # whatever that is for jobs that hold none
+    stays = listed & (np.abs(view.running_gpus - gpus) < 0.01 + LITTLE) & (view.partner < 0) & exact
     down = ~view.up[held[:, 1].astype(np.int64)]
     stays[owner[down]] = False
     free = np.where(view.up, view.cluster.node_gpus, 0).astype(float)

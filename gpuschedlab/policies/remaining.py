@@ -8,10 +8,9 @@ from gpuschedlab.speeds.elapsed import seconds_to, segment_end
 def requested(view) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Types, nodes and GPUs (C,) of all numbers of GPUs that jobs ask for, number by number, on the fewest nodes."""
     cluster, T = view.cluster, len(view.capacity)
-    size = np.array([cluster.node_gpus[cluster.node_type == t].max() for t in range(T)])
     whole = np.unique(np.ceil(view.gpus)).astype(np.int64)
     types, gpus = np.tile(np.arange(T), len(whole)), np.repeat(whole, T)
-    return types, -(-gpus // size[types]), gpus
+    return types, cluster.fewest_nodes(types, gpus), gpus
 
 
 def requested_rates(view) -> np.ndarray:

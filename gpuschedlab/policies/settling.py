@@ -18,7 +18,8 @@ def settle(order, level, gpus, room, stays, split, held, kinds, node_type, size,
     ----------
     order : (m,) int array
     level : (n,) int array
-    gpus, room : (n,) float arrays
+    gpus : (n,) float array
+    room : (n, T) float array
     stays, split : (n,) bool arrays
     held : (k, 3) float array
         Rows of the jobs that may stay.
@@ -133,36 +134,54 @@ def _fullest(need, t, node_type, free, taken):
 
 
 @njit
+def _fewest(need, t, node_type, size):
+    """Fewest nodes of a type that have so many GPUs in all, were they empty; 0: all of them have less."""
+    own = np.sort(size[node_type == t])[::-1]
+    total = 0.0
+    for k in range(len(own)):
+        total += own[k]
+        if total >= need - LITTLE:
+            return k + 1
+    return 0
+
+
+@njit
+def _largest_empty(t, node_type, size, free, taken):
+    """Largest node of a type of which nothing is held; -1: none."""
+    best = -1
+    for node in range(len(free)):
+        empty = node_type[node] == t and not taken[node] and size[node] > 0 and free[node] >= size[node] - LITTLE
+        if empty and (best < 0 or size[node] > size[best]):
+            best = node
+    return best
+
+
+@njit
 def _consolidated(i, t, gpus, room, node_type, size, free, at, rows):
-    """Place a job on the fewest nodes of a type, whole ones and the rest of it on one more."""
-    widest = 0.0
-    for node in range(len(size)):
-        if node_type[node] == t:
-            widest = max(widest, size[node])
-    if widest <= 0:
-        return False
+    """Place a job on the fewest nodes of a type: the largest empty ones, and the rest of it on one more."""
+    left = room[i, t]
+    most = _fewest(left, t, node_type, size)
     taken = np.zeros(len(free), np.bool_)
-    whole = int((room[i] + LITTLE) // widest) if room[i] > widest else 0
     nodes = [0 for _ in range(0)]
-    for _ in range(whole):
-        node = _fullest(widest, t, node_type, free, taken)
+    last = -1
+    while len(nodes) < most:
+        last = _fullest(left, t, node_type, free, taken)
+        node = _largest_empty(t, node_type, size, free, taken) if last < 0 and len(nodes) + 1 < most else -1
         if node < 0:
-            return False
+            break
         taken[node] = True
         nodes.append(node)
-    rest = room[i] - whole * widest
-    if rest > LITTLE:
-        node = _fullest(rest, t, node_type, free, taken)
-        if node < 0:
-            return False
-        nodes.append(node)
+        left -= size[node]
+    if last < 0:
+        return False
+    nodes.append(last)
     if len(nodes) == 1:
-        at[i] = nodes[0]
-        free[nodes[0]] -= gpus[i]
+        at[i] = last
+        free[last] -= gpus[i]
         return True
     left = gpus[i]
     for node in nodes:
-        count = min(left, widest)
+        count = min(left, size[node])
         free[node] -= count
         left -= count
         if count > LITTLE:
@@ -203,20 +222,20 @@ def _displace(i, level, gpus, room, kinds, node_type, size, free, at, done):
             loose[at[j]] += gpus[j]
             cost[at[j]] += 1.0 if level[j] < level[i] else 1e3
     for t in kinds[i]:
-        widest = 0.0
-        for node in range(len(size)):
-            if node_type[node] == t:
-                widest = max(widest, size[node])
-        if widest <= 0:
+        many = _fewest(room[i, t], t, node_type, size)
+        whole = many > 1
+        able = [0 for _ in range(0)]
+        for v in range(len(free)):
+            need = size[v] if whole else room[i, t]
+            if node_type[v] == t and size[v] > 0 and free[v] + loose[v] >= need - LITTLE:
+                able.append(v)
+        if many == 0 or len(able) < many:
             continue
-        many = max(1, int(np.ceil(room[i] / widest - LITTLE)))
-        need = min(room[i], widest)
-        able = np.array(
-            [v for v in range(len(free)) if node_type[v] == t and free[v] + loose[v] >= need - LITTLE and size[v] > 0]
-        )
-        if len(able) < many:
+        chosen = _cheapest(np.array(able), size, cost, whole)[:many]
+        if size[chosen].sum() < room[i, t] - LITTLE:
             continue
-        for node in able[np.argsort(cost[able], kind="mergesort")][:many]:
+        for node in chosen:
+            need = min(room[i, t], size[node])
             for lower in (True, False):
                 for j in range(len(gpus)):
                     fits = free[node] >= need - LITTLE
@@ -227,6 +246,13 @@ def _displace(i, level, gpus, room, kinds, node_type, size, free, at, done):
                         out.append(j)
         return out
     return out
+
+
+@njit
+def _cheapest(nodes, size, cost, largest_first):
+    """Nodes in order of what emptying them costs; of several that are needed at once, the largest first."""
+    nodes = nodes[np.argsort(cost[nodes], kind="mergesort")]
+    return nodes[np.argsort(-size[nodes], kind="mergesort")] if largest_first else nodes
 
 
 @njit

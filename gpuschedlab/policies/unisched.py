@@ -150,10 +150,9 @@ class UniSched(Round):
     def _may_spread(self, view, need, due, slo):
         """Jobs with deadlines that are in time on twice the nodes, too, by the speed table."""
         many = np.ceil(view.gpus).astype(np.int64)
-        widest = int(view.cluster.node_gpus.max())
         speed = np.ones(len(view))
         for count in np.unique(many[slo & (many > 1)]):
-            least = -(-count // widest)
+            least = int(view.cluster.fewest_nodes(0, count))
             types, nodes = np.zeros(2, np.int64), np.array([least, min(2 * least, count)])
             rate = view.rates(types, nodes, np.full(2, count))
             same = many == count

@@ -26,6 +26,7 @@ from gpuschedlab.plots.web.encode import encoded, plain
 from gpuschedlab.report.outcome import outcome
 from gpuschedlab.report.seeds import seeds_table
 from gpuschedlab.report.tables import comparison_table, run_table, trace_sentence, versions_sentence
+from gpuschedlab.sim.run import left_of
 
 STRETCHES = 4500  # bars of all Gantts together: they are most of the page's own size
 WINDOW = 12 * 3600.0  # s, of the Gantts
@@ -151,6 +152,7 @@ def page(
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         f"{style}</head><body><header><h1>{escape(title)}</h1>",
         f'<p id="outcome">{outcome(runs, censored)}</p><p class="soft">{trace_sentence(runs, censored)}</p>',
+        *(f"<p>{escape(line)}</p>" for line in left_of(runs)),
         f'<nav aria-label="Sections">{links}<a href="#runs">What was run</a></nav></header><main>',
         comparison_table(runs, censored),
         seeds_table(seeds) if seeds else "",

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gpuschedlab.cluster.placement import SLOTS
+from gpuschedlab.cluster.node_index import SLOTS
 from gpuschedlab.errors import PolicyError
 from gpuschedlab.sim.allocation import GPUS, NODE, POSITION, Allocation
 from gpuschedlab.sim.engine.state import ANSWER, CELL
@@ -182,12 +182,16 @@ class _Check:
         if rows.ndim != 2 or rows.shape[1] != 3:
             raise self._error(f"nodes has shape {rows.shape}; expected (m, 3), rows of job, node, GPUs.")
         self._rows(rows, out, host)
-        rows = rows[np.lexsort((rows[:, NODE], rows[:, POSITION]))]
+        owner = rows[:, POSITION].astype(int)
+        named = np.full(self.n, len(rows))  # the row that names each job first: in this order they take their GPUs
+        np.minimum.at(named, owner, np.arange(len(rows)))
+        rows = rows[np.lexsort((rows[:, NODE], named[owner]))]
         owner = rows[:, POSITION].astype(int)
         cells = np.zeros(len(rows), CELL)
+        cells["answer"] = owner
         cells["node"], cells["slots"] = rows[:, NODE], np.ceil(rows[:, GPUS] * SLOTS - 1e-6)
         out["cells"] = np.bincount(owner, minlength=self.n)
-        out["first"] = np.cumsum(out["cells"]) - out["cells"]
+        out["first"][owner[::-1]] = np.arange(len(rows))[::-1]
         total = np.bincount(owner, cells["slots"], self.n)
         self._demand(
             (out["cells"] == 0) | (total == out["slots"]), "nodes", total / SLOTS, "rows that add up to its GPUs"

@@ -3,9 +3,11 @@
 import numpy as np
 
 from gpuschedlab.cluster import Cluster
-from gpuschedlab.cluster.placement import NODE, RELAX, SLOTS, index_nodes
+from gpuschedlab.cluster.node_index import LEVELS, NODE, SLOTS, index_nodes
+from gpuschedlab.cluster.placement import RELAX
 from gpuschedlab.errors import ClusterError
 from gpuschedlab.sim.engine.state import CLASS, ENTRY, POOL, SCALARS, STRETCH, TICK, WAITING, WORK_SPACE, State
+from gpuschedlab.sim.placeable import check_placeable
 from gpuschedlab.sim.prepared import Prepared
 
 
@@ -34,29 +36,12 @@ def _classes(prepared: Prepared, job, body, rule):
     return cls, int(size.sum())
 
 
-def _check_sizes(trace, slots: np.ndarray, room: np.ndarray, profiler_nodes: int):
-    """Raise ClusterError for the largest job of more slots than the room (n,) of the pools that it may use."""
-    large = np.flatnonzero(slots > room)
-    if len(large):
-        i = int(large[np.argmax(slots[large])])
-        more = f", and {len(large) - 1} more jobs ask too much" if len(large) > 1 else ""
-        nodes = f"node{'s' * (profiler_nodes > 1)} that profiler_nodes sets aside"
-        kept = f" beside the {profiler_nodes} {nodes}" if profiler_nodes else ""
-        known = " on which its model is known" if room[i] < room.max() else ""
-        fewer = " fewer profiler_nodes," if profiler_nodes else ""
-        raise ClusterError(
-            f"job {trace['job_id'][i]} asks for {trace['gpus'][i]:g} GPUs{more}; "
-            f"the largest pool of one GPU type{known} has {room[i] / SLOTS:g}{kept}. "
-            f"Use a larger cluster,{fewer} or drop them: trace.filter(pl.col('gpus') <= ...)."
-        )
-
-
 def build_state(prepared: Prepared, policy, ready=None) -> State:
     """Make the arrays of a simulation at time 0, before anything happened; `ready` as in `arrange`."""
     job, body = prepared.jobs()
     ruled = arrange(prepared, job, body, policy, ready)
     n, capacity = len(job), int(ruled["nodes"]["size"].sum())
-    count, member = index_nodes(ruled["nodes"], len(ruled["pools"]))
+    count, member, sizes = index_nodes(ruled["nodes"], len(ruled["pools"]))
     smallest = min(SLOTS, int(prepared.body["slots"].min(initial=SLOTS)))
     # Twice: within a decision, jobs that start already hold what preempted ones vacated.
     entry = np.zeros(2 * (capacity // smallest) + len(ruled["nodes"]) + 1, ENTRY)
@@ -76,6 +61,7 @@ def build_state(prepared: Prepared, policy, ready=None) -> State:
         seconds_on=np.zeros((n, len(prepared.cluster.gpu_types))),
         count=count,
         member=member,
+        sizes=sizes,
         **{name: np.zeros(max(n, len(ruled["nodes"])) + 2, np.int32) for name in WORK_SPACE},
         **ruled,
         **prepared.constant,
@@ -87,7 +73,7 @@ def arrange(prepared: Prepared, job: np.ndarray, body: np.ndarray, policy, ready
 
     `ready`: the nodes that a profiler may take now, in order; None: all.
     """
-    cluster, checkpoint, known = prepared.cluster, prepared.delays.checkpoint, prepared.constant["known"]
+    cluster, checkpoint = prepared.cluster, prepared.delays.checkpoint
     rule = policy.rule()
     rule["checkpoint"] = np.inf if checkpoint is None else checkpoint
     profiler_nodes = getattr(policy, "profiler_nodes", 0)
@@ -97,35 +83,40 @@ def arrange(prepared: Prepared, job: np.ndarray, body: np.ndarray, policy, ready
             f"({cluster.total_nodes}), or jobs would have none left to run on. Use a larger cluster, or set the policy's "
             "profiler_nodes to 0."
         )
-    others = slice(profiler_nodes, None)
-    sizes = np.bincount(cluster.node_type[others], cluster.node_gpus[others] * SLOTS, len(cluster.gpu_types))
-    usable = (
-        known if rule["rounds"][0] == 0 else np.ones_like(known)
-    )  # a round may give a job other GPUs than it requests
-    room = (usable * sizes).max(axis=1, initial=0)
-    _check_sizes(prepared.trace, prepared.body["slots"], room[prepared.body["knows"]], profiler_nodes)
-    nodes, pools = _nodes(cluster, profiler_nodes, ready)
+    _check_placeable(prepared, policy.placement, profiler_nodes, every=bool(rule["rounds"][0]))
+    nodes, pools, lacking = _nodes(cluster, profiler_nodes, ready)
     cls, heap_size = _classes(prepared, job, body, rule)
-    return {"rule": rule, "nodes": nodes, "pools": pools, "cls": cls, "heap": np.zeros(heap_size + 1, np.int32)}
+    heap = np.zeros(heap_size + 1, np.int32)
+    return {"rule": rule, "nodes": nodes, "pools": pools, "lacking": lacking, "cls": cls, "heap": heap}
+
+
+def _check_placeable(prepared: Prepared, placement: str, spared: int, every: bool):
+    """Check once that each job could ever be placed; `every`: on types without a speed, too, as rounds choose other GPUs."""
+    key = ("placeable", placement, spared, every)
+    if key not in prepared.made:
+        known = prepared.constant["known"]
+        usable = (np.ones_like(known) if every else known)[prepared.body["knows"]].astype(bool)
+        check_placeable(prepared.cluster, placement, spared, prepared.trace, prepared.body["slots"], usable)
+        prepared.made[key] = True
 
 
 def _nodes(cluster: Cluster, profiler_nodes: int, ready):
-    """Nodes, each in the pool of its type and purpose. A profiler has the types of the first nodes, so many of each."""
+    """Nodes, each in the pool of its type and purpose. A profiler has nodes like the first ones, so many of each kind."""
     nodes = np.zeros(cluster.total_nodes, NODE)
     nodes["size"] = nodes["free"] = cluster.node_gpus * SLOTS
     nodes["type"] = cluster.node_type
     types = len(cluster.gpu_types)
     ready = np.arange(len(nodes)) if ready is None else ready
-    wanted = np.bincount(nodes["type"][:profiler_nodes], minlength=types)
+    alike = cluster.node_type * LEVELS + cluster.node_gpus
+    wanted = np.bincount(alike[:profiler_nodes], minlength=types * LEVELS)
     stage = np.zeros(len(nodes), int)
     for kind in np.flatnonzero(wanted):
-        stage[ready[nodes["type"][ready] == kind][: wanted[kind]]] = 1
+        stage[ready[alike[ready] == kind][: wanted[kind]]] = 1
     place = stage * types + nodes["type"]
-    kinds = np.unique(np.concatenate([place, types + np.flatnonzero(wanted)]))
+    kinds = np.unique(np.concatenate([place, types + np.flatnonzero(wanted) // LEVELS]))
     nodes["pool"] = np.searchsorted(kinds, place)
     pools = np.zeros(len(kinds), POOL)
     pools["stage"], pools["type"] = np.divmod(kinds, types)
     pools["free"] = pools["size"] = pools["total"] = np.bincount(nodes["pool"], nodes["size"], len(kinds))
-    np.maximum.at(pools["largest"], nodes["pool"], nodes["size"])
-    pools["lacking"] = pools["stage"] * (wanted[pools["type"]] - np.bincount(nodes["pool"], minlength=len(kinds)))
-    return nodes, pools
+    short = (wanted - np.bincount(alike[stage == 1], minlength=len(wanted))).reshape(types, LEVELS)
+    return nodes, pools, np.where(pools["stage"][:, None] == 1, short[pools["type"]], 0).astype(np.int32)

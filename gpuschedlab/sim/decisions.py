@@ -11,10 +11,10 @@ import polars as pl
 from numba import types
 
 from gpuschedlab._compiled import njit
-from gpuschedlab.cluster.placement import SLOTS
+from gpuschedlab.cluster.node_index import SLOTS
 from gpuschedlab.sim.engine.accounting import find_place, may_use, refresh
 from gpuschedlab.sim.engine.apply import INDEX, put_waiting
-from gpuschedlab.sim.engine.backfill import EASY, GREEDY, shadow
+from gpuschedlab.sim.engine.backfill import EASY, GREEDY, shadow, up_suffices
 from gpuschedlab.sim.engine.events import KEY, RAW, next_time
 from gpuschedlab.sim.engine.handle import STATE
 from gpuschedlab.sim.engine.preemption import BEHIND
@@ -91,6 +91,15 @@ def _placeable(S, jobs):
     return out
 
 
+@njit(types.boolean[::1](STATE, INDEX))
+def _up_suffices(S, jobs):
+    """Whether the nodes that are up could hold each job, were they empty: no job waits behind the others."""
+    out = np.empty(jobs.shape[0], np.bool_)
+    for i in range(jobs.shape[0]):
+        out[i] = up_suffices(S, jobs[i])
+    return out
+
+
 @njit(types.float64[::1](STATE, KEY, RAW, INDEX))
 def _keys_now(S, key, raw, jobs):
     """Keys of jobs at this instant; what is brought up to date for that is put back, so that no sum is split."""
@@ -138,7 +147,7 @@ class Decisions:
 
     def follow(self, simulation, until: float):
         """Let a simulation go on until an instant (s), and log what each decision leaves."""
-        while (time := _next_time(simulation.state)) <= until and time < 1e300:
+        while not simulation.over and (time := _next_time(simulation.state)) <= until and time < 1e300:
             simulation.go(time, watch=until == np.inf)
             self._record(simulation)
         simulation.go(until)
@@ -249,8 +258,11 @@ def _order(simulation, jobs, rows):
     if rule["backfill"] == GREEDY:
         return
     stage, fits = state.job["stage"][jobs], rows["missing"] <= 0
+    able = _up_suffices(state, jobs) if rule["backfill"] == EASY else np.ones(len(jobs), bool)
     for s in np.unique(stage):
-        mine = order[stage[order] == s]
+        mine = order[(stage[order] == s) & able[order]]
+        if not len(mine):
+            continue
         head, rest = mine[0], mine[1:]
         if rule["backfill"] == EASY:
             rest = rest[fits[rest]]

@@ -1,6 +1,6 @@
 """Messages for what the engine found wrong with a job."""
 
-from gpuschedlab.cluster.placement import SLOTS
+from gpuschedlab.cluster.node_index import SLOTS
 from gpuschedlab.errors import PolicyError, SpeedError
 from gpuschedlab.sim.engine.state import BAD_CHANGE, BAD_GATE, BAD_KEY, NO_PAIR, NO_SPEED, NO_TRANSFER, TAKEN
 

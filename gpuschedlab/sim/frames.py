@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 import polars as pl
 
-from gpuschedlab.cluster.placement import SLOTS
+from gpuschedlab.cluster.node_index import SLOTS
 from gpuschedlab.metrics.columns import Columns
 from gpuschedlab.sim.engine.state import DONE, copied, spare
 from gpuschedlab.sim.reserved import limited_to_up

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 
 from gpuschedlab.cluster import Cluster
-from gpuschedlab.cluster.placement import SLOTS
+from gpuschedlab.cluster.node_index import SLOTS
 from gpuschedlab.errors import SpeedError
 from gpuschedlab.metrics.columns import Columns
 from gpuschedlab.sim.engine.state import BODY, JOB, OUTAGE
@@ -121,7 +121,7 @@ def _spread(speeds, model: np.ndarray, gpus: np.ndarray, cluster: Cluster, type_
     if speeds is None or len(type_map) == 0 or type_map[0] < 0:
         return np.ones(len(model))
     (models, m), (counts, c) = (np.unique(x, return_inverse=True) for x in (model, gpus.astype(int)))
-    least = np.maximum(1, -(-counts // int(cluster.node_gpus[0])))
+    least = cluster.fewest_nodes(0, counts)
     kinds, nodes = np.full(2 * len(counts), type_map[0]), np.concatenate([least, 2 * least])
     near, far = np.hsplit(speeds.rates(models, np.zeros(len(models)), kinds, nodes, np.tile(counts, 2)), 2)
     ratio = np.where(counts > 1, far / near, 1.0)

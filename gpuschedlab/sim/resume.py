@@ -3,7 +3,7 @@
 import numpy as np
 import polars as pl
 
-from gpuschedlab.cluster.placement import index_nodes
+from gpuschedlab.cluster.node_index import index_nodes
 from gpuschedlab.errors import RunError
 from gpuschedlab.sim.build import arrange
 from gpuschedlab.sim.engine.apply import refresh_active
@@ -92,7 +92,7 @@ def rebuild(simulation):
     up = nodes["down"] == 0
     pools["free"] = np.bincount(nodes["pool"], nodes["free"] * up, len(pools))
     pools["size"] = np.bincount(nodes["pool"], nodes["size"] * up, len(pools))
-    new["count"], new["member"] = index_nodes(nodes, len(pools))
+    new["count"], new["member"], new["sizes"] = index_nodes(nodes, len(pools))
     body["ranked"] = 0
     state.scalar["exhausted"] = 0
     for name in ("timers", "running", "ranked", "waiting"):

@@ -23,6 +23,8 @@ SUMS = "SHA256SUMS"
 """File with the checksums of the others in a run's folder."""
 
 FRAMES = ("jobs", "timeline", "allocations", "rounds", "pools")
+NAMED = 10
+"""Jobs that are named at most where a run leaves some."""
 LOG = "decisions"
 """Frame that only a run with a log of decisions has."""
 
@@ -116,10 +118,33 @@ class Run:
 
         return explain(self, job)
 
+    @property
+    def never_ended(self) -> list[str]:
+        """Names of the jobs that were left when nothing more was to happen; none where the run was stopped before."""
+        if self.info.get("until", 0.0) is not None:
+            return []
+        jobs = self.columns("jobs")
+        return jobs["job_id"][np.isnan(jobs["end"])].tolist()
+
+    @property
+    def left(self) -> str:
+        """The same in words: how many, the first of them, and the nodes that are down; "" where there is none."""
+        if not (names := self.never_ended):
+            return ""
+        jobs, now = self.columns("jobs"), self.info["now"]
+        waits = np.count_nonzero(np.isnan(jobs["start"]))
+        down = len({node for node, start, end in self.info["events"] if start <= now < end})
+        nodes = f"; {down} node{'s are' if down > 1 else ' is'} down and not repaired" if down else ""
+        never = f", {waits} of them never started" if waits else ""
+        return (
+            f"{len(names):,} of {len(jobs['end']):,} jobs never end{never}: {', '.join(map(str, names[:NAMED]))}"
+            f"{', ...' if len(names) > NAMED else ''}{nodes}. No average includes them."
+        )
+
     def __repr__(self):
         end = self.columns("jobs")["end"]
-        done = np.count_nonzero(~np.isnan(end))
-        return f"Run({self.info['policy']}: {done} of {len(end)} jobs done on {self.info['cluster']})"
+        done, left = np.count_nonzero(~np.isnan(end)), f"; {self.left}" if self.left else ""
+        return f"Run({self.info['policy']}: {done} of {len(end)} jobs done on {self.info['cluster']}{left})"
 
     def _repr_html_(self):
         rows = "".join(f"<tr><th>{k}</th><td>{v:.6g}</td></tr>" for k, v in self.summary().items() if v is not None)
@@ -183,6 +208,11 @@ class Run:
 
 for _name in FRAMES:
     setattr(Run, _name, Made(_name))
+
+
+def left_of(runs: dict[str, Run]) -> list[str]:
+    """What each of some runs leaves (`Run.left`), with its name before it."""
+    return [f"{name}: {run.left}" for name, run in runs.items() if run.left]
 
 
 def make_run(simulation) -> Run:

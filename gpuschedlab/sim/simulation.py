@@ -17,11 +17,11 @@ from gpuschedlab.sim.answer import check_answer
 from gpuschedlab.sim.build import build_state
 from gpuschedlab.sim.declaration import check_declared
 from gpuschedlab.sim.engine.apply import apply_answer, log_open, refresh_active
-from gpuschedlab.sim.engine.events import DECIDE, FAULT, FULL, OPAQUE, advance
+from gpuschedlab.sim.engine.events import DECIDE, FAULT, FULL, OPAQUE, PAUSED, TURNS, advance
 from gpuschedlab.sim.engine.state import LOGS, spare
 from gpuschedlab.sim.faults import fault_of
 from gpuschedlab.sim.keys import compiled_keys, knob_record
-from gpuschedlab.sim.policy import Ordered, Policy, Round
+from gpuschedlab.sim.policy import SHORTEST, Ordered, Policy, Round
 from gpuschedlab.sim.prepared import text_codes
 from gpuschedlab.sim.run import Run, make_run
 from gpuschedlab.sim.scenario import Scenario, scenario_of
@@ -30,7 +30,7 @@ from gpuschedlab.sim.view import View
 from gpuschedlab.traces.schema import DECLARED
 
 PATIENCE = 7 * 86_400.0
-"""Seconds without any progress after which a round policy is held to be stuck."""
+"""Simulated seconds without any progress after which nothing more is expected to happen."""
 LOGGED = 20_000
 """Rows in the log of allocations from which on jobs that start without progress are an error."""
 ADDRESSES = ("_fns", "_raw")
@@ -98,7 +98,8 @@ class Simulation:
         self.rounds: list[tuple] = []
         self.pools: list[tuple] = []
         self.seconds = 0.0
-        self._quiet, self._stand, self._stands_since, self._logged = 0, None, 0.0, np.zeros(4)
+        self.until, self.over, self.still = None, False, False
+        self._quiet, self._stand, self._look_at, self._logged = 0, None, -np.inf, np.zeros(4)
         types = len(self.cluster.gpu_types) if self.estimator.learns_speeds else 0
         self.learnt = np.zeros((self.trace.height, types), np.int8)
         ready = None if initial is None else np.zeros(0, int)
@@ -130,11 +131,15 @@ class Simulation:
     def advance(self, until: float, most: float = np.inf):
         """Go on until an instant (s) without gathering frames, or stop before it once the logs hold `most` rows."""
         begin = time.perf_counter()
+        self._begin_until(until)
         try:
             if self.decisions is None:
                 self.go(until, most, watch=until == np.inf)
             else:
                 self.decisions.follow(self, until)
+        except BaseException:  # Ctrl-C among them: it is stopped here
+            self.until = self.now
+            raise
         finally:
             self.seconds += time.perf_counter() - begin
 
@@ -149,6 +154,7 @@ class Simulation:
         Until `answer` decides in the policy's place, the round stays due. An environment for learning agents is made of
         the two.
         """
+        self._begin_until(until)
         return self._view() if self._to_round(until, np.inf, until == np.inf) else None
 
     def answer(self, view: View, answer: Allocation):
@@ -161,9 +167,13 @@ class Simulation:
         """
         self._apply(view, answer, 0.0)
 
+    def _begin_until(self, until: float):
+        self.until, self.over = None if until == np.inf else float(until), False
+
     def _to_round(self, until: float, most: float, watch: bool) -> bool:
         """Go on until a round is due (True), an instant (s), or the logs hold `most` rows; `watch` as in `go`."""
-        while True:
+        while not self.over:
+            before, counts = self.now, self._counts()
             code = advance(self.state, *self._fns, self._raw, float(until))
             if code == FULL and len(self.state.ticks) + len(self.state.stretches) > most:
                 return False
@@ -171,8 +181,17 @@ class Simulation:
                 self._grow(watch)
             elif code == FAULT:
                 raise fault_of(self)
+            elif code == PAUSED and self.now - before < SHORTEST and counts == self._counts():
+                raise PolicyError(
+                    f"{self.policy.name} was woken {TURNS} times between t={before:.9g} and {self.now:.9g} s, where no job "
+                    "came or ended. Let `change` return instants at least a millisecond apart, and leases last as long."
+                )
+            elif code == PAUSED:
+                self._watch(watch)
             else:
-                return code == DECIDE
+                self._watch(watch or code == DECIDE)
+                return code == DECIDE and not self.over
+        return False
 
     def result(self) -> Run:
         """What has happened so far."""
@@ -259,6 +278,7 @@ class Simulation:
             },
             "seed": self.rng if isinstance(self.rng, int) else None,
             "now": self.now,
+            "until": self.until,
             "seconds": self.seconds,
             "versions": versions(),
         }
@@ -371,7 +391,6 @@ class Simulation:
         status = answer.status + (f"{' ' if answer.status else ''}{short} not placed" if short else "")
         proved = (float(answer.objective), float(answer.bound), status, float(answer.seconds))
         self.rounds.append((view.now, seconds, *proved))
-        self._watch(view)
 
     def _learn(self, view: View):
         """Keep which types jobs have run on, and whether on one GPU or on several."""
@@ -407,19 +426,41 @@ class Simulation:
         self._quiet = 0 if changed or not self.finished else self._quiet + 1
         return checked.wake if self._quiet < 2 and (self.reserved or not self.finished) else np.nan
 
-    def _watch(self, view: View):
-        """See whether anything has happened lately, where something could have; an error if not for too long."""
-        scalar, job, body = self.state.scalar[0], self.state.job, self.state.body
-        done = float(job["progress"][view.index].sum() + body["idled"][view.index].sum())
-        now = (int(scalar["arrived"]), int(scalar["done"]), done)
-        waiting_for_nodes = scalar["outage"] < len(self.state.outage)
-        if not len(view) or now != self._stand or waiting_for_nodes:
-            self._stand, self._stands_since = now, view.now
-        if view.now - self._stands_since > PATIENCE:
-            raise PolicyError(
-                f"{self.policy.name} let none of {len(view)} jobs progress for {PATIENCE:g} s up to t={view.now:g} s. "
-                "Give every job GPUs at last, for longer than its delays, or run with until=..."
-            )
+    def _counts(self) -> tuple[int, int]:
+        """Jobs that have come, and that have ended."""
+        scalar = self.state.scalar[0]
+        return int(scalar["arrived"]), int(scalar["done"])
+
+    def _progress(self) -> tuple:
+        """What changes as long as anything happens: arrivals, ends, and all work and time without work so far."""
+        state = self.state
+        running = state.running[: state.scalar["running"][0]]
+        body = state.body[running]
+        since = body["rate"] * np.maximum(self.now - body["last"] - body["pause"], 0.0)  # not yet added up
+        done = state.job["progress"].sum() + state.body["idled"].sum() + since.sum()
+        return (*self._counts(), float(done))
+
+    def _watch(self, watch: bool):
+        """See, once in PATIENCE, whether anything has happened since the last time, where something could have.
+
+        If nothing has, the policy is stuck, which is an error; but where nodes are down and stay so, jobs wait for these, and
+        the run is over.
+        """
+        if self.now <= self._look_at:
+            return
+        scalar, found = self.state.scalar[0], self._progress()
+        jobs = int(scalar["running"] + scalar["waiting"])
+        self.still = bool(found == self._stand and jobs > 0 and scalar["outage"] == len(self.state.outage))
+        self._stand, self._look_at = found, self.now + PATIENCE
+        if not self.still or not watch:
+            return
+        if self.state.nodes["down"].any():
+            self.over = self.until is None
+            return
+        raise PolicyError(
+            f"{self.policy.name} let none of {jobs} jobs progress for {PATIENCE:g} s up to t={self.now:g} s. "
+            "Give every job GPUs at last, for longer than its delays, or run with until=..."
+        )
 
     def _raise_fault(self):
         """Raise what the engine found, if anything."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gpuschedlab.cluster.placement import SLOTS
+from gpuschedlab.cluster.node_index import SLOTS
 from gpuschedlab.sim.engine.apply import refresh_active
 from gpuschedlab.sim.engine.state import DONE, UNSEEN
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from gpuschedlab._extras import need
 from gpuschedlab.plots.web import Place
+from gpuschedlab.sim.run import left_of
 from gpuschedlab.sim.scenario import Scenario, scenario_of
 from gpuschedlab.widgets.core.base import BaseExplorer
 from gpuschedlab.widgets.core.cache import Cache
@@ -195,7 +196,8 @@ class Explorer(BaseExplorer):
         now, runs, _ = found
         jobs = next(iter(runs.values())).jobs.height
         took = f"simulated in {1000 * self.seconds:.0f} ms"
-        return f"{escape(now.name)}: {jobs:,} jobs on {escape(str(self.cluster_of(now)))}, {took}"
+        left = "".join(f". {escape(line)}" for line in left_of(runs))
+        return f"{escape(now.name)}: {jobs:,} jobs on {escape(str(self.cluster_of(now)))}, {took}{left}"
 
     def _gantt(self):
         from gpuschedlab import plots

@@ -7,7 +7,8 @@ so an event costs what it touches and no more.
 import numpy as np
 
 from gpuschedlab._compiled import njit
-from gpuschedlab.cluster.placement import LEVELS, RELAX, SLOTS, find_nodes, hold
+from gpuschedlab.cluster.node_index import LEVELS, SLOTS, hold
+from gpuschedlab.cluster.placement import RELAX, find_nodes
 from gpuschedlab.sim.engine.queues import set_timer
 from gpuschedlab.sim.engine.state import BAD_CHANGE, BAD_KEY, NO_PAIR, NO_SPEED, RUNNING, WAITING
 from gpuschedlab.speeds.codes import find_row
@@ -55,6 +56,7 @@ def refresh(S, j):
             if b.partner >= 0:
                 b.shared += dt
             S.seconds_on[j, b.type] += dt
+            b.fresh = 0
         elif job.state == WAITING:
             job.queued += dt
         b.last = now
@@ -237,17 +239,19 @@ def may_use(S, j, pool):
     return p.stage == S.job[j].stage and S.known[S.body[j].knows, p.type] == 1
 
 
+@njit
+def is_patient(S, j):
+    """Whether job j still insists on consolidation (rule "relax")."""
+    return S.rule[0].placement == RELAX and S.cls[S.body[j].cls].tight == 1
+
+
 @njit(inline="never")
 def find_place(S, j, slots, pool):
     """Choose nodes of a pool for job j by the placement rule, into the work space; how many, 0: no fit."""
-    p = S.pools[pool]
-    if p.free < slots:
+    if S.pools[pool].free < slots:
         return 0
-    r = S.rule[0]
-    tight = r.placement == RELAX and S.cls[S.body[j].cls].tight == 1
-    return find_nodes(
-        S.nodes, S.count, S.member, p.largest, pool, slots, r.placement, tight, S.place_node, S.place_slots
-    )
+    rule, patient = S.rule[0].placement, is_patient(S, j)
+    return find_nodes(S.nodes, S.count, S.member, S.sizes, pool, slots, rule, patient, S.place_node, S.place_slots)
 
 
 @njit

@@ -8,7 +8,7 @@ import numpy as np
 from numba import from_dtype, types
 
 from gpuschedlab._compiled import njit
-from gpuschedlab.cluster.placement import BUDDY, SLOTS, free_block
+from gpuschedlab.cluster.placement import BUDDY, has_cell
 from gpuschedlab.sim.engine.accounting import (
     blame,
     factor_of,
@@ -178,8 +178,7 @@ def _room_on(S, a, node, slots):
     nd = S.nodes[node]
     if nd.down > 0 or nd.type != a.type or nd.free < slots:
         return False
-    gpus = (slots + SLOTS - 1) // SLOTS
-    return S.rule[0].placement != BUDDY or free_block(nd.mask, gpus, nd.size // SLOTS)[0] >= 0
+    return S.rule[0].placement != BUDDY or has_cell(S.nodes, node, slots)
 
 
 @njit
@@ -198,14 +197,19 @@ def _take_cells(S, a, cells):
 
 @njit
 def _place_named(S, answer, cells, fns, raw):
-    """Start or move the jobs whose nodes are named."""
+    """Start or move the jobs whose nodes are named, in the order in which the answer names them.
+
+    Under the rule "buddy", which cells are left depends on that order.
+    """
     for i in range(answer.shape[0]):
         if S.body[answer[i].job].moving == 1:
             _let_move(S, answer[i].job)
-    for i in range(answer.shape[0]):
-        a = answer[i]
+    row = 0
+    while row < cells.shape[0]:
+        a = answer[cells[row].answer]
+        row += a.cells
         waits = S.job[a.job].state == WAITING and a.slots > 0
-        if a.cells > 0 and a.host < 0 and (waits or S.body[a.job].moving == 1) and _take_cells(S, a, cells):
+        if a.host < 0 and (waits or S.body[a.job].moving == 1) and _take_cells(S, a, cells):
             if waits:
                 _begin(S, a, fns, raw)
             else:
@@ -323,7 +327,7 @@ def apply_answer(S, key, change, gate, raw, answer, cells, wake_at):
     fns = (key, change, gate)
     ran = np.empty(answer.shape[0], np.bool_)
     for i in range(answer.shape[0]):
-        ran[i] = S.job[answer[i].job].state == RUNNING
+        ran[i] = S.job[answer[i].job].state == RUNNING and S.body[answer[i].job].fresh == 0
     _stop_misfits(S, answer, cells, fns, raw)
     _place_named(S, answer, cells, fns, raw)
     short = _place_by_rule(S, answer, fns, raw)

@@ -8,7 +8,9 @@ whole queue.
 import numpy as np
 
 from gpuschedlab._compiled import njit
-from gpuschedlab.sim.engine.accounting import factor_of, find_place, may_use
+from gpuschedlab.cluster.node_index import count_sizes, fewest_nodes
+from gpuschedlab.cluster.placement import insists
+from gpuschedlab.sim.engine.accounting import factor_of, find_place, is_patient, may_use
 from gpuschedlab.sim.engine.lifecycle import can_host, hold, join, start
 from gpuschedlab.sim.engine.queues import ahead, drop_waiting, first_queued, queue_classes, requeue
 
@@ -134,8 +136,41 @@ def fill(S, fns, raw):
 
 
 @njit(inline="never")
+def up_suffices(S, j):
+    """Whether the nodes that are up could hold waiting job j by the placement rule, were they empty."""
+    slots, insisting = S.body[j].slots, insists(S.rule[0].placement, is_patient(S, j))
+    for p in range(S.pools.shape[0]):
+        k = S.pools[p]
+        if not may_use(S, j, p) or k.size < slots:
+            continue
+        if k.size == k.total or not insisting:
+            return True
+        up = np.empty_like(S.sizes)
+        count_sizes(S.nodes, up, True)
+        if fewest_nodes(up, p, slots) <= fewest_nodes(S.sizes, p, slots):
+            return True
+    return False
+
+
+@njit(inline="never")
+def first_reserving(S, fns, raw):
+    """First waiting job that has to wait for running ones, -1: none; those that fit and go before it start.
+
+    A job that needs nodes which are down has to wait for a repair. No scheduler knows when that will be, nor may others wait
+    for it: nothing is kept for such a job.
+    """
+    head = first_waiting(S)
+    while head >= 0 and not up_suffices(S, head):
+        S.cls[S.body[head].cls].open = 0
+        head = first_waiting(S)
+        while head >= 0 and try_start(S, head, fns, raw):
+            head = first_waiting(S)
+    return head
+
+
+@njit(inline="never")
 def shadow(S, need):
-    """When, by the estimates, `need` slots will be free, and how many more are free then."""
+    """When, by the estimates, `need` slots of nodes that are up will be free, and how many more are free then."""
     n = S.scalar[0].running
     now = S.scalar[0].now
     ends = np.empty(n)
@@ -171,11 +206,13 @@ def next_backfill(S, until, extra):
 
 @njit(inline="never")
 def easy(S, fns, raw):
-    """EASY backfill: later jobs may start if, by the estimates, they do not delay the first one."""
+    """EASY backfill: later jobs may start if, by the estimates, they do not delay the first one (`first_reserving`)."""
     fill(S, fns, raw)
     if S.scalar[0].used == S.scalar[0].capacity or open_classes(S) == 0:
         return
-    head = first_waiting(S)
+    head = first_reserving(S, fns, raw)
+    if head < 0:
+        return
     until, extra = shadow(S, S.body[head].slots)
     j = next_backfill(S, until, extra)
     while j >= 0:

@@ -34,7 +34,9 @@ from gpuschedlab.sim.engine.queues import (
 )
 from gpuschedlab.sim.engine.state import ALL, JOB, RUNNING, STILL
 
-ENDED, FULL, DECIDE, FAULT = range(4)
+ENDED, FULL, DECIDE, FAULT, PAUSED = range(5)
+TURNS = 10_000
+"""Instants after which compiled code returns to Python, which alone serves signals and sees whether anything progresses."""
 ROUNDING = 1e-9
 """Share of its duration below which the remaining time of a job is a rounding error."""
 INSTANT = 1e-12
@@ -250,7 +252,7 @@ def sleep_until(S, time):
 def _advance(S, key, change, gate, raw, until):
     fns = (key, change, gate)
     sc = S.scalar[0]
-    while True:
+    for _ in range(TURNS):
         time = next_time(S)
         if time > until or time > 1e300:
             if until < 1e300:
@@ -276,7 +278,7 @@ def _advance(S, key, change, gate, raw, until):
                 return FAULT
             after_decision(S)
         log_tick(S)
-    return ENDED
+    return PAUSED
 
 
 OPAQUE = np.dtype([("bytes", "u1", (8,))])
@@ -285,4 +287,4 @@ RAW = from_dtype(OPAQUE)
 JOB_TYPE = from_dtype(JOB)
 KEY = types.FunctionType(types.float64(types.float64, JOB_TYPE, RAW))
 advance = njit(types.int64(STATE, KEY, KEY, KEY, RAW, types.float64))(_advance)
-"""Run a state until a time (s), or until Python is needed: ENDED, FULL (logs want room), DECIDE, FAULT."""
+"""Run a state until a time (s), or until Python is needed: ENDED, FULL (logs want room), DECIDE, FAULT, PAUSED (TURNS)."""

@@ -1,7 +1,8 @@
 """The compiled changes of a job's life: it gets nodes, starts, shares, stops, ends, or fails with a node."""
 
 from gpuschedlab._compiled import njit
-from gpuschedlab.cluster.placement import BUDDY, SLOTS, cell, count_node, free_block
+from gpuschedlab.cluster.node_index import SLOTS, count_node
+from gpuschedlab.cluster.placement import BUDDY, take_cell
 from gpuschedlab.sim.engine.accounting import (
     INF,
     lease_end,
@@ -31,12 +32,27 @@ def place_in_queue(S, j):
     S.body[j].cls = S.body[j].base
 
 
+@njit
+def forget_start(S, j):
+    """Take back that job j was started: no time passed since, so that it neither ran nor is preempted."""
+    job, b = S.job[j], S.body[j]
+    b.fresh = 0
+    job.starts -= 1
+    job.started = b.before
+    if job.starts == 0:
+        b.first = INF
+        b.nodes = 0
+
+
 @njit(inline="never")
 def begin_wait(S, j, fns, raw):
-    """Put job j among the waiting."""
+    """Put job j among the waiting; if it was started at this instant, it has waited on."""
     job = S.job[j]
     job.state = WAITING
-    job.waiting_since = S.scalar[0].now
+    if S.body[j].fresh == 1:
+        forget_start(S, j)
+    else:
+        job.waiting_since = S.scalar[0].now
     place_in_queue(S, j)
     renew_key(S, j, fns, raw)
     push_waiting(S, j)
@@ -65,10 +81,7 @@ def hold(S, j, k, out_node, out_slots):
         entry.slots = out_slots[i]
         entry.mask = 0
         if S.rule[0].placement == BUDDY:
-            nd = S.nodes[out_node[i]]
-            gpus = (out_slots[i] + SLOTS - 1) // SLOTS
-            entry.mask = cell(free_block(nd.mask, gpus, nd.size // SLOTS)[0], gpus)
-            nd.mask |= entry.mask
+            entry.mask = take_cell(S.nodes, out_node[i], out_slots[i])
         b.head = e
         take(S, out_node[i], out_slots[i])
     b.nodes = k
@@ -137,7 +150,9 @@ def start(S, j, type_, slots, fns, raw):
     b.delay = -1.0
     b.effort = 0.0
     job.starts += 1
+    b.before = job.started
     job.started = sc.now
+    b.fresh = 1
     b.stretch = sc.now
     b.safe = job.progress
     b.first = min(b.first, sc.now)
@@ -216,7 +231,7 @@ def leave(S, j, fns, raw):
 def preempt(S, j, fns, raw):
     """Suspend job j; it keeps its progress and waits."""
     leave(S, j, fns, raw)
-    S.job[j].preemptions += 1
+    S.job[j].preemptions += 1 - S.body[j].fresh
     begin_wait(S, j, fns, raw)
 
 

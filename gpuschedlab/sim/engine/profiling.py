@@ -6,7 +6,7 @@ A profiler is a pool of nodes that serves stage 1. What a job does there counts 
 import numpy as np
 
 from gpuschedlab._compiled import njit
-from gpuschedlab.cluster.placement import count_node
+from gpuschedlab.cluster.node_index import SLOTS, count_node, count_sizes
 from gpuschedlab.sim.engine.accounting import renew_key, wake
 from gpuschedlab.sim.engine.queues import drop_waiting, push_waiting
 from gpuschedlab.sim.engine.state import WAITING
@@ -47,14 +47,17 @@ def _take_empty_nodes(S, p):
     """Move empty nodes of its type into pool p while it lacks any; how many."""
     took = 0
     n = 0
-    while S.pools[p].lacking > 0 and n < S.nodes.shape[0]:
+    lacking = S.lacking[p]
+    short = lacking.sum()
+    while took < short and n < S.nodes.shape[0]:
         nd = S.nodes[n]
-        if nd.type == S.pools[p].type and S.pools[nd.pool].stage == 0 and nd.down == 0 and nd.free == nd.size:
+        empty = nd.down == 0 and nd.free == nd.size and S.pools[nd.pool].stage == 0
+        if empty and nd.type == S.pools[p].type and lacking[nd.size // SLOTS] > 0:
             S.pools[nd.pool].free -= nd.size
             S.pools[nd.pool].size -= nd.size
             S.pools[p].free += nd.size
             S.pools[p].size += nd.size
-            S.pools[p].lacking -= 1
+            lacking[nd.size // SLOTS] -= 1
             count_node(S.nodes, S.count, S.member, n, -1)
             nd.pool = p
             count_node(S.nodes, S.count, S.member, n, 1)
@@ -65,13 +68,12 @@ def _take_empty_nodes(S, p):
 
 @njit
 def measure(S):
-    """Measure all pools anew: slots in all, and of the largest node."""
+    """Measure all pools anew: slots in all, and nodes by size."""
     for p in range(S.pools.shape[0]):
-        S.pools[p].total = S.pools[p].largest = 0
+        S.pools[p].total = 0
     for n in range(S.nodes.shape[0]):
-        p = S.pools[S.nodes[n].pool]
-        p.total += S.nodes[n].size
-        p.largest = max(p.largest, S.nodes[n].size)
+        S.pools[S.nodes[n].pool].total += S.nodes[n].size
+    count_sizes(S.nodes, S.sizes, False)
 
 
 @njit(inline="never")

@@ -8,7 +8,7 @@ Everything that a simulation is lies in these arrays, so that a snapshot is a co
 import numpy as np
 
 from gpuschedlab._compiled import records
-from gpuschedlab.cluster.placement import NODE
+from gpuschedlab.cluster.node_index import NODE
 
 UNSEEN, WAITING, RUNNING, DONE = range(4)
 STILL, FALLING, DRIFTING, ALL = range(4)
@@ -94,6 +94,8 @@ BODY = np.dtype(
         ("base", "i4"),  # demand class at the start of a wait
         ("knows", "i4"),  # row of `known`
         ("moving", "i4"),  # 1 while a round moves it to other nodes
+        ("fresh", "i4"),  # 1 from its start until time passes
+        ("before", "f8"),  # s, when it last got GPUs before its last start
     ],
     align=True,
 )
@@ -117,7 +119,7 @@ ANSWER = np.dtype(
     ],
     align=True,
 )
-CELL = np.dtype([("node", "i8"), ("slots", "i8")], align=True)
+CELL = np.dtype([("answer", "i8"), ("node", "i8"), ("slots", "i8")], align=True)  # answer: row of ANSWER
 
 ENTRY = np.dtype([("next", "i4"), ("node", "i4"), ("slots", "i4"), ("pad", "i4"), ("mask", "u8")], align=True)
 OUTAGE = np.dtype([("time", "f8"), ("node", "i4"), ("delta", "i4")], align=True)
@@ -142,9 +144,7 @@ POOL = np.dtype(
         ("stage", "i8"),  # stage of a job that it serves
         ("free", "i8"),  # slots
         ("size", "i8"),  # slots up
-        ("lacking", "i8"),  # nodes that it still waits for, until they are empty
         ("total", "i8"),  # slots, with those that are down
-        ("largest", "i8"),  # slots of its largest node, up or down
     ],
     align=True,
 )
@@ -242,7 +242,9 @@ FIELDS = {
         "rule": (RULE, 1),  # (1,)
         "seconds_on": ("f8", 2),  # (n, T) s on each GPU type
         "count": ("i4", 2),  # (P, LEVELS + 1) and
-        "member": ("u8", 2),  # (P * LEVELS, N / 64): nodes up by pool and free GPUs (`placement.Index`)
+        "member": ("u8", 2),  # (P * LEVELS, N / 64): nodes up by pool and free GPUs (`node_index.index_nodes`)
+        "sizes": ("i4", 2),  # (P, LEVELS) nodes by pool and GPUs, up or down (ditto)
+        "lacking": ("i4", 2),  # (P, LEVELS) nodes of each number of GPUs that a pool waits for, until they are empty
         "pools": (POOL, 1),  # (P,) nodes of one type that serve one stage
         "place_node": ("i4", 1),  # (max(n, N) + 2,), as the others of this work space: nodes chosen for a job
         "place_slots": ("i4", 1),  # slots chosen on each

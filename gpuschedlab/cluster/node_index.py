@@ -1,0 +1,155 @@
+"""Nodes as compiled code sees them, looked up by their free GPUs: a placement rule hardly costs more on many nodes.
+
+Free GPUs are counted in hundredths ("slots"), so that jobs of a fraction of a GPU are exact.
+"""
+
+import numpy as np
+
+from gpuschedlab._compiled import njit, records
+
+SLOTS = 100  # slots a GPU
+
+
+NODE = np.dtype(
+    [
+        ("free", "i4"),  # slots not held; counted while down, too
+        ("size", "i4"),  # slots in all
+        ("type", "i4"),
+        ("pool", "i4"),
+        ("down", "i4"),  # outages under way
+        ("mask", "u8"),  # GPUs held, a bit each; kept by the buddy rule only
+    ],
+    align=True,
+)
+
+
+LEVELS = 65
+"""Levels of free GPUs of a node: 0 to 64 whole ones."""
+PARTS = LEVELS
+"""Column of `count` for nodes with a part of a GPU free."""
+LARGEST = 0
+"""Column of `sizes` for the GPUs of the largest node, since no node has 0 GPUs."""
+WORD = 64  # nodes in a word of `member`
+SHIFT = 6  # n >> SHIFT is the word of node n, n & (WORD - 1) its bit there
+
+
+def index_nodes(nodes: np.ndarray, pools: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Index of the nodes by pool: those that are up by level, and all by size.
+
+    Parameters
+    ----------
+    nodes : (N,) NODE array
+    pools : int
+
+    Returns
+    -------
+    count : (pools, LEVELS + 1) int32 array
+        Nodes of each level; last, those with a part of a GPU free.
+    member : (pools * LEVELS, N / 64) uint64 array
+        Which they are, a bit each, in order of number.
+    sizes : (pools, LEVELS) int32 array
+        Nodes of each number of GPUs, up or down; in column LARGEST, the largest number.
+
+    Examples
+    --------
+    >>> nodes = np.zeros(3, NODE)
+    >>> nodes["free"] = 800, 200, 800
+    >>> nodes["size"] = 800
+    >>> count, member, sizes = index_nodes(nodes, 1)
+    >>> int(count[0, 8]), f"{int(member[8, 0]):03b}", int(sizes[0, 8]), int(sizes[0, LARGEST])
+    (2, '101', 3, 8)
+    """
+    count = np.zeros((pools, LEVELS + 1), np.int32)
+    member = np.zeros((pools * LEVELS, -(-len(nodes) // WORD)), np.uint64)
+    sizes = np.zeros((pools, LEVELS), np.int32)
+    _count_nodes(records(nodes), count, member)
+    count_sizes(records(nodes), sizes, False)
+    return count, member, sizes
+
+
+@njit
+def count_node(nodes, count, member, n, sign):
+    """Count node n (1), or no longer (-1), among those of its pool and level."""
+    nd = nodes[n]
+    level = nd.free // SLOTS
+    count[nd.pool, level] += sign
+    if nd.free % SLOTS > 0:
+        count[nd.pool, PARTS] += sign
+    member[nd.pool * LEVELS + level, n >> SHIFT] ^= np.uint64(1) << np.uint64(n & (WORD - 1))
+
+
+@njit
+def hold(nodes, count, member, n, slots):
+    """Count slots of node n, which is up, as held (negative: no longer)."""
+    nd = nodes[n]
+    before = nd.free // SLOTS
+    count[nd.pool, PARTS] -= nd.free != before * SLOTS
+    nd.free -= slots
+    after = nd.free // SLOTS
+    count[nd.pool, PARTS] += nd.free != after * SLOTS
+    if after != before:
+        count[nd.pool, before] -= 1
+        count[nd.pool, after] += 1
+        bit = np.uint64(1) << np.uint64(n & (WORD - 1))
+        member[nd.pool * LEVELS + before, n >> SHIFT] ^= bit
+        member[nd.pool * LEVELS + after, n >> SHIFT] ^= bit
+
+
+@njit
+def _count_nodes(nodes, count, member):
+    for n in range(nodes.shape[0]):
+        if nodes[n].down == 0:
+            count_node(nodes, count, member, n, 1)
+
+
+@njit(inline="never")
+def count_sizes(nodes, sizes, only_up):
+    """Count the nodes of each pool and size anew: all, or those that are up."""
+    sizes[:] = 0
+    for n in range(nodes.shape[0]):
+        if only_up and nodes[n].down > 0:
+            continue
+        pool, gpus = nodes[n].pool, nodes[n].size // SLOTS
+        sizes[pool, gpus] += 1
+        sizes[pool, LARGEST] = max(sizes[pool, LARGEST], gpus)
+
+
+@njit(inline="never")
+def fewest_nodes(sizes, pool, slots):
+    """Fewest nodes of a pool that have `slots` in all, were they empty; 0: all of them have less."""
+    k, left = 0, slots
+    gpus = sizes[pool, LARGEST]
+    while left > 0 and gpus > 0:
+        n = min(sizes[pool, gpus], (left + gpus * SLOTS - 1) // (gpus * SLOTS))
+        k += n
+        left -= n * gpus * SLOTS
+        gpus -= 1
+    return k if left <= 0 else 0
+
+
+DE_BRUIJN = np.uint64(0x03F79D71B4CB0A89)
+"""Its 64 windows of 6 bits are all different: times a single bit, the highest window says which."""
+PLACES = np.zeros(64, np.int64)
+PLACES[[((0x03F79D71B4CB0A89 << place) & (2**64 - 1)) >> 58 for place in range(64)]] = np.arange(64)
+
+
+@njit
+def lowest_bit(word):
+    """Place of the lowest bit of a word that is not 0."""
+    lowest = word & (~word + np.uint64(1))
+    return PLACES[np.int64((lowest * DE_BRUIJN) >> np.uint64(58))]
+
+
+@njit
+def next_node(member, row, n):
+    """First node from n on in a row of `member`, or -1."""
+    w = n >> SHIFT
+    if w >= member.shape[1]:
+        return -1
+    word = member[row, w] >> np.uint64(n & (WORD - 1))
+    if word != 0:
+        return n + lowest_bit(word)
+    for w in range((n >> SHIFT) + 1, member.shape[1]):
+        if member[row, w] != 0:
+            return w * WORD + lowest_bit(member[row, w])
+    return -1
