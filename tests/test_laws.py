@@ -22,7 +22,7 @@ def sound():
 
 
 def test_a_sound_run_obeys_all_laws(sound):
-    assert [law(sound, CLUSTER) for law in laws.ALWAYS + laws.RIGID] == [None] * 8
+    assert [law(sound, CLUSTER) for law in laws.ALWAYS + laws.RIGID] == [None] * 9
     assert sound.jobs["preemptions"].sum() > 0
 
 
