@@ -6,7 +6,7 @@ from gpuschedlab.cluster import Cluster
 from gpuschedlab.cluster.node_index import LEVELS, NODE, SLOTS, index_nodes
 from gpuschedlab.cluster.placement import RELAX
 from gpuschedlab.errors import ClusterError
-from gpuschedlab.sim.engine.state import CLASS, ENTRY, POOL, SCALARS, STRETCH, TICK, WAITING, WORK_SPACE, State
+from gpuschedlab.sim.engine.state import CLASS, ENTRY, POOL, SCALARS, STRETCH, TICK, WAITING, WORK_SPACE, State, copied
 from gpuschedlab.sim.placeable import check_placeable
 from gpuschedlab.sim.prepared import Prepared
 
@@ -56,7 +56,7 @@ def build_state(prepared: Prepared, policy, ready=None) -> State:
         running=np.zeros(n + 1, np.int32),
         rank=np.zeros(n + 1, np.int32),
         ticks=np.zeros(3 * n + 1024, TICK),
-        stretches=np.zeros(2 * n + 8 * len(entry) + 64, STRETCH),
+        stretches=np.zeros(8 * (n + len(entry)), STRETCH),
         scalar=scalar,
         seconds_on=np.zeros((n, len(prepared.cluster.gpu_types))),
         count=count,
@@ -84,7 +84,7 @@ def arrange(prepared: Prepared, job: np.ndarray, body: np.ndarray, policy, ready
             "profiler_nodes to 0."
         )
     _check_placeable(prepared, policy.placement, profiler_nodes, every=bool(rule["rounds"][0]))
-    nodes, pools, lacking = _nodes(cluster, profiler_nodes, ready)
+    nodes, pools, lacking = _nodes(prepared, profiler_nodes, ready)
     cls, heap_size = _classes(prepared, job, body, rule)
     heap = np.zeros(heap_size + 1, np.int32)
     return {"rule": rule, "nodes": nodes, "pools": pools, "lacking": lacking, "cls": cls, "heap": heap}
@@ -100,13 +100,22 @@ def _check_placeable(prepared: Prepared, placement: str, spared: int, every: boo
         prepared.made[key] = True
 
 
-def _nodes(cluster: Cluster, profiler_nodes: int, ready):
-    """Nodes, each in the pool of its type and purpose. A profiler has nodes like the first ones, so many of each kind."""
+def _nodes(prepared: Prepared, profiler_nodes: int, ready):
+    """Nodes, each in the pool of its type and purpose, made once for those that may be any."""
+    if ready is not None and profiler_nodes:
+        return _divided(prepared.cluster, profiler_nodes, ready)
+    key = ("nodes", profiler_nodes)
+    if key not in prepared.made:
+        prepared.made[key] = _divided(prepared.cluster, profiler_nodes, np.arange(prepared.cluster.total_nodes))
+    return tuple(copied(part) for part in prepared.made[key])
+
+
+def _divided(cluster: Cluster, profiler_nodes: int, ready: np.ndarray):
+    """Nodes, pools, and the nodes that each lacks. A profiler has nodes like the first ones, so many of each kind."""
     nodes = np.zeros(cluster.total_nodes, NODE)
     nodes["size"] = nodes["free"] = cluster.node_gpus * SLOTS
     nodes["type"] = cluster.node_type
     types = len(cluster.gpu_types)
-    ready = np.arange(len(nodes)) if ready is None else ready
     alike = cluster.node_type * LEVELS + cluster.node_gpus
     wanted = np.bincount(alike[:profiler_nodes], minlength=types * LEVELS)
     stage = np.zeros(len(nodes), int)
