@@ -291,7 +291,7 @@ def test_durations_that_are_not_known_change_no_decision():
         scenario = Scenario(trace, Cluster.homogeneous(12, 8), history=told, delays=Delays(restart=60.0))
         space = Space(scenario.fitted(Tiresias()))
         best = best_fixed(scenario.past, space, rounds=8, searches=1)
-        samples = gather(scenario.past, space, instants=2, configurations=6)
+        samples = gather(scenario.past, space, instants=3, configurations=8)
         tuned = {"model": train(samples, space), "space": space, "hints": best.leaders(), "tuner": Tuner(3)}
         loop = attach("autosched", scenario.simulation(space.policy), history=told, **tuned, futures=1)
         decisions = [(d.policy.knobs, d.gain, d.jobs) for d in loop.run(4 * 3600.0)]
