@@ -17,3 +17,8 @@ def data_dir() -> Path:
         # A wrong path must not look like a machine without the data.
         pytest.fail(f"GPUSCHEDLAB_DATA_DIR is {named}: found no folder; expected one with traces/")
     return folder
+
+
+def pytest_addoption(parser):
+    """Options of this suite."""
+    parser.addoption("--runs", type=int, default=0, help="random runs that test_progress.py divides among all policies")

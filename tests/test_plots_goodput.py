@@ -7,7 +7,7 @@ import pytest
 from gpuschedlab import plots
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.policies import Gavel
-from gpuschedlab.sim import simulate
+from gpuschedlab.sim import Delays, simulate
 
 TYPES, GPUS = np.array([0, 0, 1, 1]), np.array([1, 2, 1, 2])
 GIVEN = {"names": ("1 a", "2 a", "1 b", "2 b"), "jobs": ("x", "y")}
@@ -46,3 +46,5 @@ def test_lanes_are_the_runs_allocations():
     assert (lanes.end - lanes.begin).tolist() == [1050, 1020]
     assert lanes.pause.tolist() == [50, 20]
     assert len(plots.figure(lanes).data) == 2
+    run = simulate(frame.drop("switch"), Cluster.parse("2x2:t4"), Gavel(), delays=Delays(switch=30.0, restart=9.0))
+    assert plots.job_lanes(run).pause.tolist() == [30, 30]  # of a first start

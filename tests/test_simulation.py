@@ -80,6 +80,15 @@ def test_a_failure_costs_the_progress_since_the_last_checkpoint(checkpoint, lost
     assert run.jobs["preemptions"].to_list() == [0]
 
 
+def test_allocations_say_what_each_start_cost():
+    run = simulate(jobs((0, 1, 100), (10, 1, 20)), ONE, Srtf(), delays=Delays(restart=5, switch=2))
+    assert run.allocations.select("job", "start", "end", "delay").rows() == [
+        (0, 0, 10, 2),
+        (1, 10, 32, 2),
+        (0, 32, 131, 7),
+    ]
+
+
 def test_overlapping_outages_keep_a_node_down_until_the_last_ends():
     cluster = Cluster((Nodes("a", 1, 1),), (Outage(0, 10, 100), Outage(0, 50, 200)))
     assert simulate(jobs((20, 1, 5)), cluster, Fifo()).jobs["start"].to_list() == [200]
@@ -450,6 +459,30 @@ def test_a_rate_that_changes_with_progress_is_followed():
     )
     run = simulate(jobs((0, 1, 1), model=["m"]), Cluster.homogeneous(1, 1, "a"), Fifo(), speeds=speeds)
     assert run.jobs["end"].to_list() == [20]  # 10 units at 1, 50 at 5
+
+
+def phases() -> Speeds:
+    """4 units a second up to 40, and 1 from there on."""
+    rows = [("m", "a", 1, 1, 4.0, 40.0), ("m", "a", 1, 1, 1.0, 60.0)]
+    return Speeds.from_frame(
+        pl.DataFrame(rows, schema=["model", "gpu_type", "n_nodes", "n_gpus", "rate", "progress"], orient="row")
+    )
+
+
+@pytest.mark.parametrize(("checkpoint", "lost", "end"), [(8.0, 5, 32), (None, 13, 40), (0.0, 0, 27)])
+def test_a_failure_throws_back_to_what_was_done_at_the_checkpoint(checkpoint, lost, end):
+    """43 units are done when the node fails at 13 s, and were 32 at 8 s, in the phase before; it is back at 20 s."""
+    cluster = Cluster((Nodes("a", 1, 1),), (Outage(0, 13, 20),))
+    delays = Delays(checkpoint=checkpoint)
+    run = simulate(jobs((0, 1, 1), model=["m"], target=[50.0]), cluster, Fifo(), speeds=phases(), delays=delays)
+    assert run.jobs.select("lost", "end").row(0) == (lost, end)
+
+
+def test_a_stay_on_the_profiler_loses_the_seconds_that_it_took():
+    """50 s, in which it does 80 units in two phases."""
+    trace = jobs((0, 1, 1), model=["m"], target=[100.0])
+    run = simulate(trace, Cluster.homogeneous(2, 1, "a"), Lucid(profiler_nodes=1, profile_time=50.0), speeds=phases())
+    assert run.jobs.select("lost", "end").row(0) == (50, 50 + 10 + 60)
 
 
 def test_jobs_that_share_slow_each_other_down_and_count_half():

@@ -11,12 +11,13 @@ import polars as pl
 from gpuschedlab.check.answers import LAWS, Recorded
 from gpuschedlab.check.compare import different, different_until
 from gpuschedlab.check.laws import ALWAYS, RIGID
+from gpuschedlab.check.progress import progress_adds_up
 from gpuschedlab.check.report import CheckReport, no_docstring, run_battery
 from gpuschedlab.check.samples import Guess, elastic_sample, small_trace
 from gpuschedlab.cluster import Cluster, Nodes, Outage
 from gpuschedlab.errors import PolicyError
 from gpuschedlab.knobs import knobs_of
-from gpuschedlab.sim import Delays, Policy, Round, simulate
+from gpuschedlab.sim import Delays, Policy, Round, Scenario
 from gpuschedlab.speeds import Speeds
 
 #: Attributes of a policy that are in seconds without being knobs.
@@ -39,9 +40,10 @@ def check_policy(
     """Run the battery on a policy.
 
     It must declare its knobs and say what it does; on a small trace, with delays, with node failures, on nodes of several
-    sizes, and with elastic jobs on two types of GPU, every job must finish, no node be overcommitted and no GPU-second
-    or second of a job be unaccounted for; it must decide the same when asked twice, when jobs are relabelled,
-    when the clock counts in another unit, and after pickling; and it must not know what has not yet happened.
+    sizes, and with elastic jobs on two types of GPU, every job must finish, no node be overcommitted, no GPU-second
+    or second of a job be unaccounted for, and each end follow from what the job held; it must decide the same
+    when asked twice, when jobs are relabelled, when the clock counts in another unit, and after pickling; and
+    it must not know what has not yet happened.
 
     Parameters
     ----------
@@ -90,15 +92,17 @@ class _PolicyBattery:
     def nodes(self) -> Cluster:
         return Cluster.homogeneous(5, 4) if self.cluster is None else self.cluster
 
-    def run(self, jobs=None, cluster=None, policy=None, delays=None, speeds=None, **more):
-        return simulate(
+    def scenario(self, jobs=None, cluster=None, *, delays=None, speeds=None, **more) -> Scenario:
+        return Scenario(
             self.jobs if jobs is None else jobs,
             cluster or self.nodes,
-            policy or self.policy,
             speeds=speeds or self.speeds,
             delays=delays or Delays(restart=20.0, switch=5.0, checkpoint=100.0),
             **more,
         )
+
+    def run(self, *parts, policy=None, **more):
+        return self.scenario(*parts, **more).run(policy or self.policy)
 
     def docstring(self):
         """A docstring says what it does."""
@@ -122,8 +126,8 @@ class _PolicyBattery:
                     return f"project() changes {made.knobs}, which is allowed; expected it left alone"
 
     def laws(self):
-        """Every job finishes; capacity, GPU-time and the seconds of each job add up."""
-        return self._broken(self.run(), self.nodes, self.speeds is None)
+        """Every job finishes; capacity, GPU-time, and the seconds and progress of each job add up."""
+        return self._broken(self.scenario(), self.speeds is None)
 
     def laws_with_failures(self):
         """The same while nodes fail and return."""
@@ -131,14 +135,13 @@ class _PolicyBattery:
         n = self.nodes.total_nodes
         at = [(i % n, (i + 1) * span / 9, (i + 1.5) * span / 9) for i in range(8)]
         cluster = Cluster(self.nodes.groups, tuple(Outage(*row) for row in at))
-        run = self.run(cluster=cluster)
-        return self._broken(run, cluster, self.speeds is None)
+        return self._broken(self.scenario(cluster=cluster), self.speeds is None)
 
     def laws_with_types(self):
         """The same with elastic and rigid jobs on two types of GPU."""
         cluster = Cluster((Nodes("slow", 4, 4), Nodes("fast", 2, 4)))
         jobs, speeds = elastic_sample()
-        return self._broken(self.run(jobs, cluster, speeds=speeds), cluster, rigid=False)
+        return self._broken(self.scenario(jobs, cluster, speeds=speeds), rigid=False)
 
     def laws_with_sizes(self):
         """The same on nodes of 4, 5 and 6 GPUs of one type, with some jobs of 11; nodes fail and return."""
@@ -146,8 +149,9 @@ class _PolicyBattery:
         outages = tuple(Outage(i % 5, (i + 1) * span / 6, (i + 1.3) * span / 6) for i in range(5))
         cluster = Cluster((Nodes("v100", 2, 4), Nodes("v100", 2, 5), Nodes("v100", 1, 6)), outages)
         large = pl.when(pl.int_range(pl.len()) % 20 == 9).then(pl.lit(11.0)).otherwise(pl.col("gpus"))
-        run = self.run(small_trace(40, rng=2).with_columns(gpus=large), cluster)
-        return self._broken(run, cluster, self.speeds is None)
+        return self._broken(
+            self.scenario(small_trace(40, rng=2).with_columns(gpus=large), cluster), self.speeds is None
+        )
 
     def answers(self):
         """What happens is what a round answered, field by field (of policies that decide by rounds)."""
@@ -160,7 +164,7 @@ class _PolicyBattery:
 
     def deterministic(self):
         """The same bytes twice."""
-        return different(self.run(rng=3), self.run(rng=3), "the second time")
+        return different(self.run(seed=3), self.run(seed=3), "the second time")
 
     def pickles(self):
         """A pickled policy is equal and decides the same."""
@@ -220,10 +224,10 @@ class _PolicyBattery:
         other = self.run(self.jobs.with_columns(duration=longer.otherwise(pl.col("duration"))), estimator=guess)
         return different_until(t, whole, other, "when unfinished jobs last longer")
 
-    @staticmethod
-    def _broken(run, cluster, rigid: bool):
-        found = (law(run, cluster) for law in ALWAYS + RIGID * rigid)
-        return next((problem for problem in found if problem), None)
+    def _broken(self, scenario: Scenario, rigid: bool):
+        run = scenario.run(self.policy)
+        found = (law(run, scenario.cluster) for law in ALWAYS + RIGID * rigid)
+        return next((problem for problem in found if problem), None) or progress_adds_up(run, scenario, self.policy)
 
 
 def _slower(policy):

@@ -72,13 +72,10 @@ def job_lanes(run, jobs: int = 40, name: str | None = None) -> JobLanes:
     held = run.allocations.filter(pl.col("job") < jobs)
     held = (
         held.group_by("job", "start", "end", "gpu_type", maintain_order=True)
-        .agg(pl.col("gpus").sum())
+        .agg(pl.col("gpus").sum(), pl.col("delay").first().fill_null(0.0))
         .sort("job", "start")
     )
     types = cluster_of(run).gpu_types
-    delay = np.zeros(run.jobs.height)
-    for column in ("restart", "switch"):
-        delay += run.jobs[column].fill_null(0.0).to_numpy() if column in run.jobs.columns else 0.0
     row = held["job"].to_numpy()
     begin, end = held["start"].to_numpy(), held["end"].to_numpy()
     names = tuple(run.jobs["job_id"][:jobs])
@@ -92,7 +89,7 @@ def job_lanes(run, jobs: int = 40, name: str | None = None) -> JobLanes:
         held["gpus"].to_numpy(),
         begin,
         end,
-        np.minimum(delay[row], end - begin),
+        np.minimum(held["delay"].to_numpy(), end - begin),
     )
 
 

@@ -21,6 +21,10 @@ JOB = {"queueing": "queued", "executed": "executed", "contention": "contention",
 BODY = {"overhead": "overhead", "lost": "lost", "failures": "failures", "nodes": "nodes", "shared": "shared"}
 BODY |= {"profiled": "idled", "source": "source", "gpu_type": "type"}
 """Columns of `Run.jobs`, and the fields of a state that they are."""
+FLAGS = {"guest": "guest", "profiling": "idle", "merged": "joint"}
+"""Columns of `Run.allocations` that are true or false, and the fields of a state that they are."""
+NULLS = ("delay", "partner", "source")
+"""Columns of `Run.allocations` that are null where the state has a negative number."""
 ORDER = ("start", "end", "jct", "queueing", "executed", "attained", "overhead", "lost", "preemptions", "restarts")
 ORDER += ("failures", "gpu_type", "nodes", "shared", "profiled", "source", "contention")
 
@@ -105,7 +109,20 @@ class Timeline(Part):
 class Allocations(Part):
     """The stretches of time for which jobs held GPUs."""
 
-    names = ("job", "node", "gpu_type", "gpus", "start", "end", "guest", "profiling")
+    names = (
+        "job",
+        "node",
+        "gpu_type",
+        "gpus",
+        "start",
+        "end",
+        "guest",
+        "profiling",
+        "delay",
+        "partner",
+        "merged",
+        "source",
+    )
 
     def __init__(self, simulation):
         self.rows = copied(simulation.state.stretches[: simulation.state.scalar["stretches"][0]])
@@ -117,14 +134,18 @@ class Allocations(Part):
             return rows["slots"] / SLOTS
         if name == "gpu_type":
             return np.array(self.types, object)[self.node_type[rows["node"]]]
-        if name in ("guest", "profiling"):
-            return rows["guest" if name == "guest" else "idle"].astype(bool)
+        if name in FLAGS:
+            return rows[FLAGS[name]].astype(bool)
+        if name in NULLS:
+            return np.where(rows[name] < 0, np.nan, rows[name])
         return rows["job"].astype(np.int64) if name == "job" else rows[name]
 
     def frame(self) -> pl.DataFrame:
         """`Run.allocations`."""
-        kinds = pl.Series(self.types, dtype=pl.Utf8).gather(self.node_type[self.rows["node"]])
-        return pl.DataFrame({name: kinds if name == "gpu_type" else self[name] for name in self.names})
+        made = {name: self[name] for name in self.names if name != "gpu_type" and name not in NULLS}
+        made["gpu_type"] = pl.Series(self.types, dtype=pl.Utf8).gather(self.node_type[self.rows["node"]])
+        made |= {name: _null(self.rows[name]) for name in NULLS}
+        return pl.DataFrame({name: made[name] for name in self.names})
 
 
 class Rows(Part):

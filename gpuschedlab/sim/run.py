@@ -45,7 +45,10 @@ class Run:
         `time, used, running, waiting, demanded, capacity, largest_free`: a row holds until the next.
     allocations : polars.DataFrame
         `job` (row of jobs), `node, gpu_type, gpus, start, end`, `guest` (true where another job owns the shared GPUs),
-        `profiling` (true where they are held without progress, as a round asked for).
+        `profiling` (true where they are held without progress, as a round asked for), `delay` (s without progress of the
+        start with which the row begins; null where the job goes on from the row before, as it does when a partner comes or
+        leaves, or a move costs nothing), `partner` (row of the job that shares the GPUs, or null), `merged` (true where the
+        two are trained jointly), `source` (row of the job whose result it started from, or null).
     rounds : polars.DataFrame
         `time, seconds, objective, bound, status, solving`: what each round of a round policy cost (s; `solving`: of it in
         the solver, where the policy says so) and proved; empty otherwise.

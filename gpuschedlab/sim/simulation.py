@@ -200,12 +200,15 @@ class Simulation:
         if len(state.stretches) - state.scalar["stretches"][0] < 2 * len(state.entry):
             self._grow()
             state = self.state
-        closed, began = int(state.scalar["stretches"][0]), state.body["stretch"].copy()
+        closed = int(state.scalar["stretches"][0])
+        opened = {name: state.body[name].copy() for name in ("stretch", "began")}
         log_open(state)
         try:
             return make_run(self)
         finally:
-            state.scalar["stretches"], state.body["stretch"] = closed, began
+            state.scalar["stretches"] = closed
+            for name, values in opened.items():
+                state.body[name] = values
 
     def copy(self) -> "Simulation":
         """Snapshot: an independent simulation at the same instant."""
@@ -388,9 +391,8 @@ class Simulation:
         wake = self._reserve(view.now, checked)
         short = apply_answer(self.state, *self._fns, self._raw, records(checked.jobs), records(checked.cells), wake)
         self._raise_fault()
-        # What a program proved is not of a round in which some of its jobs found no place.
-        objective, status = (np.nan, f"{short} not placed") if short else (float(answer.objective), answer.status)
-        proved = (objective, float(answer.bound), status, float(answer.seconds))
+        status = answer.status + (f"{' ' if answer.status else ''}{short} not placed" if short else "")
+        proved = (float(answer.objective), float(answer.bound), status, float(answer.seconds))
         self.rounds.append((view.now, seconds, *proved))
 
     def _learn(self, view: View):

@@ -9,6 +9,7 @@ import numpy as np
 from gpuschedlab._compiled import njit
 from gpuschedlab.cluster.node_index import LEVELS, SLOTS, hold
 from gpuschedlab.cluster.placement import RELAX, find_nodes
+from gpuschedlab.sim.engine.checkpoints import save
 from gpuschedlab.sim.engine.queues import set_timer
 from gpuschedlab.sim.engine.state import BAD_CHANGE, BAD_KEY, NO_PAIR, NO_SPEED, RUNNING, WAITING
 from gpuschedlab.speeds.codes import find_row
@@ -44,6 +45,9 @@ def refresh(S, j):
     dt = now - b.last
     if dt > 0:
         if job.state == RUNNING:
+            period = S.rule[0].checkpoint
+            if 0 < period < 1e300:
+                save(S, j, period)
             delay = min(b.pause, dt)
             b.pause -= delay
             b.overhead += delay
@@ -88,12 +92,18 @@ def log_stretch(S, j):
         row.job = j
         row.node = S.entry[e].node
         row.slots = S.entry[e].slots
+        row.partner = b.partner
+        row.source = b.source
         row.guest = b.guest
+        row.joint = b.joint
         row.idle = b.idle
         row.start = b.stretch
         row.end = sc.now
+        row.delay = b.began
         sc.stretches += 1
         e = S.entry[e].next
+    if sc.now > b.stretch:
+        b.began = -1.0
     b.stretch = sc.now
 
 

@@ -19,6 +19,7 @@ from gpuschedlab.sim.engine.accounting import (
     set_rate,
     wake,
 )
+from gpuschedlab.sim.engine.checkpoints import undo
 from gpuschedlab.sim.engine.events import KEY, RAW, after_decision, sleep_until
 from gpuschedlab.sim.engine.handle import STATE
 from gpuschedlab.sim.engine.lifecycle import begin_wait, hold, join, leave, let_go, start
@@ -158,10 +159,7 @@ def _begin(S, a, fns, raw):
         b.gain = 1.0 if a.source == j else factor_of(S.transfer, other, m)
         if not b.gain >= 0:
             blame(S, j, NO_TRANSFER)
-        if b.rate > 0:
-            b.lost += S.job[j].progress / b.rate
-        S.job[j].progress = 0.0
-        b.segment = 0
+        undo(S, j, 0.0, 0.0)
         b.source = a.source
     b.idle = a.idle
     b.delay = a.delay

@@ -13,6 +13,7 @@ from gpuschedlab.sim.engine.accounting import (
     take,
     wake,
 )
+from gpuschedlab.sim.engine.checkpoints import undo, useful
 from gpuschedlab.sim.engine.profiling import admit_to_stage, skip_profiling, stay_end
 from gpuschedlab.sim.engine.queues import (
     add_running,
@@ -147,6 +148,7 @@ def start(S, j, type_, slots, fns, raw):
     b.type = type_
     b.pool = S.nodes[S.entry[S.body[b.partner if b.guest else j].head].node].pool
     b.pause = b.delay if b.delay >= 0 else b.switch + (b.restart if job.starts > 0 else 0.0)
+    b.began = b.pause
     b.delay = -1.0
     b.effort = 0.0
     job.starts += 1
@@ -154,7 +156,7 @@ def start(S, j, type_, slots, fns, raw):
     job.started = sc.now
     b.fresh = 1
     b.stretch = sc.now
-    b.safe = job.progress
+    b.safe, b.kept = job.progress, useful(job, b)
     b.first = min(b.first, sc.now)
     b.lease = lease_end(S)
     b.leaves = stay_end(S, j, sc.now)
@@ -238,12 +240,9 @@ def preempt(S, j, fns, raw):
 @njit(inline="never")
 def end_stay(S, j, fns, raw):
     """The stay of job j in a stage of limited time ends: nothing of it is kept, and it queues with the others."""
-    b = S.body[j]
-    b.lost += S.job[j].progress / b.rate
     leave(S, j, fns, raw)
+    undo(S, j, 0.0, 0.0)
     skip_profiling(S, j)
-    S.job[j].progress = 0.0
-    b.segment = 0
     begin_wait(S, j, fns, raw)
 
 
@@ -264,18 +263,9 @@ def complete(S, j, fns, raw):
 def lose(S, j, fns, raw):
     """Job j fails with its node: progress since its last checkpoint is gone, and it waits."""
     refresh(S, j)
-    job = S.job[j]
     b = S.body[j]
-    undone = job.progress - b.safe
-    period = S.rule[0].checkpoint
-    if period == 0:
-        undone = 0.0
-    elif period < 1e300:
-        undone = min(undone, b.rate * ((S.scalar[0].now - job.started) % period))
-    if undone > 0:
-        b.lost += undone / b.rate
-        job.progress -= undone
-        b.segment = 0
+    if S.rule[0].checkpoint > 0:
+        undo(S, j, b.safe, b.kept)
     b.failures += 1
     leave(S, j, fns, raw)
     begin_wait(S, j, fns, raw)

@@ -66,7 +66,8 @@ BODY = np.dtype(
         ("goal", "f8"),  # progress at which it ends
         ("leaves", "f8"),  # s, when its stay in a stage of limited time ends, inf: it stays as long as it likes
         ("timer", "f8"),  # s, next instant at which something about it changes by itself
-        ("safe", "f8"),  # progress at the start of this stretch
+        ("safe", "f8"),  # progress at the last checkpoint, or at the last start
+        ("kept", "f8"),  # s of progress that counted then (`useful`)
         ("switch", "f8"),  # s of delay at each start
         ("restart", "f8"),  # s of delay at each start after the first, on top
         ("delay", "f8"),  # s of delay at the next start instead of these, -1: none is named
@@ -77,6 +78,7 @@ BODY = np.dtype(
         ("shared", "f8"),
         ("idled", "f8"),  # s that it held GPUs without work
         ("stretch", "f8"),  # s, when the present row of the allocation log began
+        ("began", "f8"),  # s of delay of the start with which that row begins, -1: it goes on from the last one
         ("head", "i4"),  # first entry of its nodes in the pool of entries
         ("type", "i4"),  # GPU type held, or last held
         ("pool", "i4"),  # pool of the nodes held, or last held
@@ -165,10 +167,14 @@ STRETCH = np.dtype(
         ("job", "i4"),
         ("node", "i4"),
         ("slots", "i4"),
-        ("guest", "i2"),
-        ("idle", "i2"),
+        ("partner", "i4"),
+        ("source", "i4"),
+        ("guest", "i1"),
+        ("joint", "i1"),
+        ("idle", "i1"),
         ("start", "f8"),
         ("end", "f8"),
+        ("delay", "f8"),  # s, of the start with which it begins, -1: it goes on from the row before
     ],
     align=True,
 )

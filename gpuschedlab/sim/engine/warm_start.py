@@ -36,7 +36,7 @@ def seat(S, key, change, gate, raw, running):
     for i in range(running.shape[0]):
         j = running[i]
         if try_start(S, j, fns, raw):
-            S.body[j].pause = 0.0
+            S.body[j].pause = S.body[j].began = 0.0
             S.body[j].fresh = 0
             S.body[j].finish = S.body[j].last + max(0.0, S.body[j].goal - S.job[j].progress) / S.body[j].rate
             wake(S, j, fns[1], raw)

@@ -1,0 +1,258 @@
+"""The progress of each job, added up anew from what a run logged and the definitions; it shares no code with the engine.
+
+A job progresses at the rate of its configuration in the speed table, times the factors of its partner and of the result that it
+started from, while it holds GPUs, after the delay of its start; failures undo what came after the last checkpoint. What follows
+for its end, its starts and its seconds is compared with what the run says.
+"""
+
+import math
+from dataclasses import dataclass, field
+
+from gpuschedlab.check.stretches import TINY, Stretch, Table, stretches
+from gpuschedlab.sim import Policy, Round, Run, Scenario
+
+CLOSE = 1e-9
+"""Relative error that adding up in another order may leave."""
+COUNTED = ("restarts", "failures", "preemptions")
+SUMMED = ("executed", "attained", "overhead", "lost", "shared", "profiled")
+UNITS = {"attained": "GPU-s"} | dict.fromkeys(COUNTED, "of them")
+
+
+class Wrong(Exception):
+    """Something does not add up."""
+
+
+def progress_adds_up(run: Run, scenario: Scenario, policy: Policy) -> str | None:
+    """Report the first job whose end, starts or seconds do not follow from its allocations; None: all do.
+
+    Parameters
+    ----------
+    run : Run
+        From the beginning, under one policy.
+    scenario : Scenario
+        What it was run in: work, speeds, delays and outages are taken from there.
+    policy : Policy
+        Only what it sets aside for profiling, and whether it decides by rounds, is read.
+
+    Examples
+    --------
+    >>> import gpuschedlab as lab
+    >>> scenario = lab.Scenario(lab.generate("venus", days=1, rng=1), lab.Cluster.homogeneous(20, 8))
+    >>> run = scenario.run(lab.Srtf())
+    >>> progress_adds_up(run, scenario, lab.Srtf()) is None
+    True
+    """
+    held = stretches(run)
+    try:
+        for j in range(run.jobs.height):
+            for s in held.get(j, ()):
+                _check_partner(s, j, held)
+            _Account(j, run, scenario, policy).check(held.get(j, []))
+    except Wrong as wrong:
+        return str(wrong)
+    return None
+
+
+def _check_partner(s: Stretch, j: int, held: dict[int, list[Stretch]]):
+    """Whoever shares GPUs does so with one other job, for the same time."""
+    if s.partner is None:
+        if s.guest or s.merged:
+            raise Wrong(f"row {j} of .jobs shares GPUs from t={s.start:g} s; found no partner, expected one")
+        return
+    own = {"delay": None, "source": None, "profiling": False}
+    twin = s._replace(guest=not s.guest, partner=j, **own)
+    if twin not in [o._replace(**own) for o in held.get(s.partner, ())]:
+        raise Wrong(
+            f"rows {j} and {s.partner} of .jobs share GPUs from t={s.start:g} to {s.end:g} s by the first; "
+            "expected the same cells and times, and one guest, by the second"
+        )
+
+
+@dataclass
+class _Account:
+    """The account of one job, carried from stretch to stretch."""
+
+    j: int
+    run: Run
+    scenario: Scenario
+    policy: Policy
+    progress: float = 0.0
+    pause: float = 0.0  # s of delay that are left
+    since: float = 0.0  # s, when it started
+    useful: float = 0.0  # s of progress that still count
+    saved: tuple[float, float] = (0.0, 0.0)  # progress, and those seconds, at the last checkpoint
+    source: int | None = None
+    rate: float = 0.0  # progress a second in the last segment
+    finish: float = math.inf  # s, when it is, or with what it holds would be, done
+    starts: int = 0
+    sums: dict = field(default_factory=lambda: dict.fromkeys(SUMMED + COUNTED, 0.0))
+
+    def __post_init__(self):
+        self.row = self.run.jobs.row(self.j, named=True)
+        self.name = f"job {self.row['job_id']}"
+        speeds, model = self.scenario.speeds, self.row.get("model")
+        known = speeds is not None and model in speeds.models
+        self.table = Table(speeds, speeds.models.index(model)) if known else None
+        self.work = self.row["duration"]
+        if known and not speeds.relative[self.table.model]:
+            self.work = self.table.ends[-1] if self.row.get("target") is None else self.row["target"]
+
+    def check(self, held: list[Stretch]):
+        """Follow the job from stretch to stretch and compare what comes of it with its row of `Run.jobs`."""
+        for before, s, after in zip([None, *held], held, [*held[1:], None], strict=False):
+            self._enter(before, s)
+            self._pass(s)
+            self._end(s, after)
+        ended = (
+            self.row["end"] is not None
+        )  # otherwise it may have started or stopped as the run was left, without a row
+        self.sums["restarts"] = max(self.starts - 1, 0)
+        for name in COUNTED + SUMMED if ended else ("executed", "attained", "overhead", "shared", "profiled"):
+            self._compare(name, self.sums[name], UNITS.get(name, "s"))
+        if ended and not held:
+            raise Wrong(f"{self.name} ended at t={self.row['end']:g} s; found no allocation, expected some")
+        if ended:
+            last = held[-1]
+            for name, expected in (("start", held[0].start), ("gpu_type", last.gpu_type), ("source", last.source)):
+                self._same(name, expected)
+
+    def _enter(self, before: Stretch | None, s: Stretch):
+        """A start, with its delay and source, or the job goes on from the stretch before."""
+        if before is not None and s.start < before.end:
+            raise Wrong(f"{self.name} holds GPUs twice at t={s.start:g} s; expected one stretch at a time")
+        if s.delay is None:
+            if before is None or before.end != s.start:
+                raise Wrong(
+                    f"{self.name} goes on at t={s.start:g} s; found no stretch that ends then, expected a start"
+                )
+            if s.source != before.source:
+                raise Wrong(
+                    f"{self.name} changes its source at t={s.start:g} s without a start; expected {before.source}"
+                )
+            return
+        allowed = self._delays()
+        if not any(abs(s.delay - seconds) <= TINY for seconds in allowed):
+            words = " or ".join(f"{seconds:g}" for seconds in sorted(allowed))
+            raise Wrong(f"{self.name} started at t={s.start:g} s with a delay of {s.delay:g} s; expected {words} s")
+        if s.source != self.source:
+            self._undo(0.0, 0.0)
+            self.source = s.source
+        self.starts += 1
+        self.pause, self.since, self.saved = s.delay, s.start, (self.progress, self.useful)
+
+    def _delays(self) -> set[float]:
+        """Seconds that the next start may take: those of every start, or, where rounds decide, of a kind that they may name."""
+        delays, row = self.scenario.delays, self.row
+        switch, restart = (
+            getattr(delays, name) if row.get(name) is None or math.isnan(row[name]) else row[name]
+            for name in ("switch", "restart")
+        )
+        kinds = dict(delays.kinds) if isinstance(self.policy, Round) else {}
+        named = (dict(of) for of in kinds.values())
+        found = {of.get(row.get("model"), of.get("*")) for of in named} - {None}
+        return found | {switch + (restart if self.starts else 0.0)}
+
+    def _pass(self, s: Stretch):
+        """Let a stretch pass: delay first, then profiling or progress, segment by segment."""
+        length, delayed = s.end - s.start, min(self.pause, s.end - s.start)
+        self.pause -= delayed
+        self.finish = math.inf
+        for name, value in (
+            ("executed", length),
+            ("overhead", delayed),
+            ("shared", length * (s.partner is not None)),
+            ("profiled", (length - delayed) * s.profiling),
+            ("attained", s.gpus * length * (0.5 if s.partner is not None else 1.0)),
+        ):
+            self.sums[name] += value
+        now = s.start + delayed
+        self._checkpoint(s.start, now)
+        if s.profiling or self.pause > 0:
+            return
+        reached = self.progress
+        for rate, goal in self._segments(s):
+            left = self._rounded(max(0.0, goal - reached) / rate) if rate > 0 else math.inf
+            if now < s.end:
+                until = min(now + left, s.end)
+                self._checkpoint(now, until, rate)
+                self.useful += until - now
+                ends = now + left <= s.end + self._slack()
+                self.progress = goal if ends else self.progress + rate * (until - now)
+            now, reached, self.rate = now + left, goal, rate
+        self.finish = now
+
+    def _segments(self, s: Stretch) -> list[tuple[float, float]]:
+        """Rate of each segment from the present progress on, and the progress at which it ends."""
+        factor = self._factor("transfer", self.source, self.j) if self.source not in (None, self.j) else 1.0
+        if s.partner is not None:
+            factor *= self._factor("merged" if s.merged else "sharing", self.j, s.partner)
+        if self.table is None:
+            return [(factor, self.work)]
+        rates = self.table.rates(s, self.row.get("jobs") or 1.0)
+        if rates is None:
+            raise Wrong(f"{self.name} ran on {s.cells} of {s.gpu_type} at t={s.start:g} s, which its speed table lacks")
+        begins = [-math.inf, *self.table.ends[:-1]]
+        legs = zip(rates, begins, [*begins[1:], math.inf], strict=True)
+        return [
+            (rate * factor, min(self.work, end))
+            for rate, begin, end in legs
+            if begin < self.work and end >= self.progress
+        ]
+
+    def _factor(self, table: str, a: int, b: int) -> float:
+        """Factor of a table for the models of two jobs."""
+        speeds, models = self.scenario.speeds, self.run.jobs["model"]
+        return float(getattr(speeds, table)[speeds.models.index(models[a]), speeds.models.index(models[b])])
+
+    def _rounded(self, seconds: float) -> float:
+        unit = self.scenario.speeds.rounding if self.scenario.speeds is not None else 0.0
+        return (round(seconds / unit) * unit if unit else 0.0) or seconds
+
+    def _checkpoint(self, begin: float, end: float, rate: float | None = None):
+        """Save what there is at the last checkpoint between two instants: with one rate, or (None) within a delay."""
+        period = self.scenario.delays.checkpoint
+        if period is None:
+            return
+        last = self.since + math.floor((end - self.since) / period) * period if period else end
+        if last > begin:
+            passed = 0.0 if rate is None else last - begin
+            self.saved = self.progress + (rate or 0.0) * passed, self.useful + passed
+
+    def _end(self, s: Stretch, after: Stretch | None):
+        """The job ends, fails with a node, is done with profiling, is preempted, or goes on."""
+        slack, end = self._slack(), self.row["end"]
+        done = end is not None and after is None
+        if self.finish < s.end - slack or (done and abs(self.finish - s.end) > slack) or (done and end != s.end):
+            found = f"found that it held GPUs to {s.end:.9g} s" + (f" and ended at {end:.9g} s" if done else "")
+            raise Wrong(f"{self.name} is done with its work at t={self.finish:.9g} s by its allocations; {found}")
+        goes_on = after is not None and after.delay is None
+        running = after is None and s.end == self.run.info["now"]
+        if done or goes_on or running:
+            return
+        profiler = all(node < getattr(self.policy, "profiler_nodes", 0) for node, _ in s.cells)
+        if profiler and s.end - self.since >= self.policy.profile_time - TINY:
+            self._undo(0.0, 0.0)
+        elif any(e.node in dict(s.cells) and e.start == s.end for e in self.scenario.cluster.events):
+            self.sums["failures"] += 1
+            self._undo(*self.saved)
+        elif not isinstance(self.policy, Round) or after is None or after.start > s.end:
+            self.sums["preemptions"] += 1
+
+    def _undo(self, progress: float, useful: float):
+        """Throw the job back to some progress, which took so many seconds."""
+        self.sums["lost"] += self.useful - useful
+        self.progress, self.useful = progress, useful
+
+    def _slack(self) -> float:
+        """Seconds by which an instant may be off."""
+        length = self.work / self.rate if self.rate > 0 else 0.0
+        return TINY + CLOSE * (self.sums["executed"] + self.row["submit"] + length)
+
+    def _compare(self, name: str, expected: float, unit: str):
+        found = self.row[name]
+        if abs(found - expected) > TINY + 1e-8 * abs(expected):
+            raise Wrong(f"{self.name}: {name} is {found:.9g} {unit}; its allocations add up to {expected:.9g}")
+
+    def _same(self, name: str, expected):
+        if self.row[name] != expected:
+            raise Wrong(f"{self.name}: {name} is {self.row[name]}; expected {expected}, by its allocations")

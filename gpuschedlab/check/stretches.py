@@ -1,0 +1,80 @@
+"""What jobs held, from stretch to stretch, and the rate that a speed table has for it: read from frames and arrays alone."""
+
+import math
+from dataclasses import dataclass
+from itertools import groupby
+from typing import NamedTuple
+
+import numpy as np
+
+from gpuschedlab.sim import Run
+from gpuschedlab.speeds import Speeds
+from gpuschedlab.speeds.codes import ANY
+
+TINY = 1e-6
+"""Seconds within which two instants are one, and GPUs within which two numbers are."""
+
+
+class Stretch(NamedTuple):
+    """Rows of `Run.allocations` of one job and time: its cells (node, GPUs) and what holds for all of them."""
+
+    start: float
+    end: float
+    gpu_type: str
+    guest: bool
+    profiling: bool
+    delay: float | None
+    partner: int | None
+    merged: bool
+    source: int | None
+    cells: tuple[tuple[int, float], ...] = ()
+
+    @property
+    def gpus(self) -> float:
+        """GPUs in all."""
+        return math.fsum(gpus for _, gpus in self.cells)
+
+
+def stretches(run: Run) -> dict[int, list[Stretch]]:
+    """Stretches of each job (a row of `Run.jobs`), in order of time."""
+    found: dict[int, list[Stretch]] = {}
+    names = Stretch._fields[:-1]
+    rows = run.allocations.sort("job", "start", "end", "node").select("job", *names, "node", "gpus").iter_rows()
+    for (job, *shared), of in groupby(rows, key=lambda row: row[: len(names) + 1]):
+        found.setdefault(job, []).append(Stretch(*shared, tuple(row[-2:] for row in of)))
+    return found
+
+
+@dataclass
+class Table:
+    """Rates of one model of a speed table, read entry by entry."""
+
+    speeds: Speeds
+    model: int
+
+    def __post_init__(self):
+        s, m = self.speeds, self.model
+        own = slice(s.first[m], s.first[m + 1])
+        self.ends = s.seg_end[s.seg_first[m] : s.seg_first[m + 1]].tolist()
+        rows = {
+            int(code): s.rate[row : row + len(self.ends)] for code, row in zip(s.code[own], s.row[own], strict=True)
+        }
+        self.configurations = {(c >> 40, c >> 20 & ANY, c & ANY): rates for c, rates in rows.items() if c >= 0}
+        self.shapes = {
+            (s.shapes[c][0], tuple(map(int, s.shapes[c][1].split(",")))): rates for c, rates in rows.items() if c < 0
+        }
+
+    def rates(self, s: Stretch, jobs: float) -> np.ndarray | None:
+        """Rate of each segment on a stretch's cells, by as many jobs as its row stands for; None: the table has none."""
+        if s.gpu_type not in self.speeds.gpu_types:
+            return None
+        kind, counts = self.speeds.gpu_types.index(s.gpu_type), [int(gpus + TINY) for _, gpus in s.cells]
+        gpus, nodes = max(1, int(s.gpus + TINY)), len(counts)
+        if jobs > 1:
+            part = max(1, round(s.gpus / jobs))
+            gpus, nodes, counts = part, math.ceil(part * nodes / gpus), []
+        turned = [(kind, tuple(counts[i:] + counts[:i])) for i in range(len(counts))]
+        found = [self.shapes[shape] for shape in turned if shape in self.shapes]
+        listed = ((kind, nodes, gpus), (kind, ANY, gpus), (kind, ANY, ANY))
+        found += [self.configurations[c] for c in listed if c in self.configurations]
+        return found[0] if found else None

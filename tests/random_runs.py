@@ -1,0 +1,199 @@
+"""Random runs of every policy, whose progress is added up anew: `python tests/random_runs.py --count 2000`.
+
+Clusters have one or two GPU types on nodes of one or two sizes, odd ones among them, and nodes that fail; jobs are rigid or elastic,
+with rates by placement, shape and phase, factors of pairs, and delays of their own.
+"""
+
+import argparse
+import sys
+import traceback
+import warnings
+from collections import Counter
+from dataclasses import fields, replace
+
+import numpy as np
+import polars as pl
+from test_round_fuzz import Dice
+
+from gpuschedlab import Cluster, Delays, Nodes, Outage, Round, Scenario, Speeds
+from gpuschedlab.check.progress import progress_adds_up
+from gpuschedlab.errors import LabError
+from gpuschedlab.estimators import Transfers
+from gpuschedlab.knobs import knobs_of
+from gpuschedlab.policies import ALL
+from gpuschedlab.speeds import Curves
+
+POLICIES = ALL | {"dice": Dice}
+LIMIT = 50_000.0
+"""Seconds up to which a run is made: jobs that never find a place are none of its business."""
+LEFT_OUT = ("time_limit", "late")
+BRIEF = {"population": 6, "generations": 4}
+MODELS = ("a", "b", "c")
+
+
+def cluster_of(rng) -> Cluster:
+    groups = [
+        Nodes(name, int(rng.integers(1, 4)), int(rng.choice([1, 2, 3, 4, 5, 8])))
+        for name in ("slow", "fast")[: rng.integers(1, 3)]
+        for _ in range(rng.integers(1, 3))
+    ]
+    nodes = sum(g.nodes for g in groups)
+    at, length = rng.uniform(0, 3000, rng.integers(0, 6)), rng.uniform(5, 400, 6)
+    whole = rng.random() < 0.5
+    outages = [
+        Outage(int(rng.integers(nodes)), *(np.round((a, a + d)) if whole else (a, a + d))) for a, d in zip(at, length)
+    ]
+    return Cluster(tuple(groups), tuple(replace(o, start=float(o.start), end=float(o.end)) for o in outages))
+
+
+def delays_of(rng, named: bool) -> Delays:
+    more = {"warm": 0, "cold": 30, "hidden": 0, "pipelined": 0}  # a cold start takes no less than a warm one
+    kinds = {kind: {of: float(rng.integers(0, 30) + least) for of in ("a", "*")} for kind, least in more.items()}
+    return Delays(
+        restart=float(rng.choice([0.0, 7.5, 30.0])),
+        switch=float(rng.choice([0.0, 2.0])),
+        checkpoint=rng.choice([None, 0.0, 10.0, 45.0, 300.0]),
+        kinds=kinds if named or rng.random() < 0.5 else {},
+    )
+
+
+def speeds_of(rng, cluster: Cluster, rigid: bool = True) -> Speeds | None:
+    """None, or rates of three models: relative or not, in one to three phases, by nodes and by shape."""
+    if rigid and rng.random() < 0.25:
+        return None
+    relative, phases = rigid and rng.random() < 0.3, [*np.sort(rng.uniform(20, 300, rng.integers(0, 3))), np.inf]
+    phases = [np.inf] if relative else phases
+    rows, shapes = [], ("1,1", "2,1", "1,2,1", "3,1")
+    listed = [(None, g, None) for g in (1, 2, 3, 4, 6, 8)] + [(2, g, None) for g in (2, 4, 8)]
+    listed += [(s.count(",") + 1, sum(map(int, s.split(","))), s) for s in shapes] + [(None, None, None)]
+    for model in MODELS:
+        for kind in cluster.gpu_types:
+            for nodes, gpus, placement in listed:
+                rate = (0.3 + rng.random()) * (1.0 if relative else (gpus or 5) ** 0.7)
+                rows += [(model, kind, nodes, gpus, placement, end, rate * rng.uniform(0.3, 1)) for end in phases]
+    frame = pl.DataFrame(
+        rows, orient="row", schema=["model", "gpu_type", "n_nodes", "n_gpus", "placement", "progress", "rate"]
+    )
+    pairs = [{(x, y): float(rng.uniform(0.4, 1.5)) for x in MODELS for y in MODELS} for _ in range(3)]
+    points = [("transfer", x, y, float(e), 0.5 + e / 50) for x in MODELS for y in MODELS if x != y for e in range(1, 9)]
+    points += [("merged", *point[1:]) for point in points]
+    curves = pl.DataFrame(points, ["mode", "model", "other", "progress", "metric"], orient="row")
+    return Speeds.from_frame(
+        frame,
+        relative=relative,
+        sharing={pair: min(1.0, factor) for pair, factor in pairs[0].items()},
+        merged=pairs[1],
+        transfer=pairs[2],
+        curves=Curves.from_frame(curves, MODELS),
+        rounding=float(rng.choice([0.0, 0.0, 1.0, 60.0])),
+    )
+
+
+def trace_of(rng, most: float, speeds: Speeds | None) -> pl.DataFrame:
+    n = int(rng.integers(2, 26))
+    sizes = [g for g in (0.25, 0.5, 1.0, 2.0, 3.0, 4.0, 8.0, 16.0) if g <= most and (g >= 1 or speeds is None)]
+    duration = rng.lognormal(5, 1, n) if rng.random() < 0.5 else np.ceil(rng.lognormal(5, 1, n))
+    user = rng.integers(0, 3, n)
+    frame = pl.DataFrame(
+        {
+            "job_id": [f"j{i:02}" for i in range(n)],
+            "submit": np.cumsum(rng.integers(0, 2, n) * rng.exponential(80, n).round(int(rng.integers(0, 3)))),
+            "gpus": rng.choice(sizes, n),
+            "duration": duration,
+            "user": [f"u{u}" for u in user],
+            "vc": [f"v{u % 2}" for u in user],
+            "name": [f"n{u}" for u in user],
+            "deadline": duration * rng.uniform(1.2, 6, n),
+            "kind": [("best_effort", "strict", "soft")[u] for u in user],
+        }
+    )
+    if speeds is not None:
+        models = [str(m) if rng.random() < 0.8 else None for m in rng.choice(MODELS, n)]
+        frame = frame.with_columns(model=pl.Series(models, dtype=pl.Utf8), target=pl.Series(2 * duration))
+    if rng.random() < 0.2:
+        frame = frame.with_columns(restart=pl.Series([float(rng.integers(0, 20)) if u else None for u in user]))
+    return frame
+
+
+def policy_of(rng, cls):
+    """The policy with its default knobs, or with any allowed ones."""
+    if cls is Dice:
+        return Dice(
+            int(rng.integers(1 << 30)),
+            free_moves=bool(rng.random() < 0.5),
+            placement=("pack", "spread")[rng.integers(2)],
+        )
+    known = knobs_of(cls)
+    values = {name: value for name, value in BRIEF.items() if name in known}
+    if rng.random() < 0.5:
+        for name, info in known.items():
+            k, share = info.knob, rng.integers(0, 9) / 8
+            if name in LEFT_OUT or name in values:
+                continue
+            if k.choices:
+                values[name] = k.choices[rng.integers(len(k.choices))]
+                continue
+            number = k.low * (k.high / k.low) ** share if k.log else k.low + share * (k.high - k.low)
+            values[name] = (number,) if info.kind == "floats" else number
+    return cls(**cls.project({f.name: getattr(cls(), f.name) for f in fields(cls) if f.name in known} | values))
+
+
+def case(name: str, seed: int) -> tuple[Scenario, object] | None:
+    """Scenario and policy of a seed; None: they do not go together."""
+    rng = np.random.default_rng((seed, sorted(POLICIES).index(name)))
+    cluster, delays = cluster_of(rng), delays_of(rng, named=name == "dice")
+    policy = policy_of(rng, POLICIES[name])
+    left = slice(getattr(policy, "profiler_nodes", 0), None)
+    slices = policy.interval if isinstance(policy, Round) else policy.lease or np.inf
+    kinds = max((seconds for _, of in delays.kinds for _, seconds in of), default=0.0)
+    too_short = 1 < slices <= 1.1 * max(delays.restart + delays.switch, kinds)  # slices within delays get nothing done
+    if left.start >= cluster.total_nodes or (too_short and name != "dice"):
+        return None
+    speeds = speeds_of(rng, cluster, rigid=name != "dice")
+    most = np.bincount(cluster.node_type[left], cluster.node_gpus[left]).max()
+    trace = trace_of(rng, min(most, 4.0) if name == "dice" else most, speeds)
+    if name == "dice":
+        trace = trace.with_columns(
+            pl.col("model").fill_null("a"), pl.col("target").clip(upper_bound=200), gpus=pl.lit(1.0)
+        )
+    estimator = Transfers(method="oracle") if name == "ymir" and speeds is not None else None
+    return Scenario(trace, cluster, speeds=speeds, delays=delays, estimator=estimator, until=LIMIT), policy
+
+
+def problem_of(name: str, seed: int) -> str | None:
+    """What is wrong with the run of a seed: None, "left out", or the law's words."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        made = case(name, seed)
+        return "left out" if made is None else progress_adds_up(made[0].run(made[1]), *made)
+
+
+def main(count: int, seed: int, only: list[str]):
+    """Make runs until so many were checked; print what is wrong with them."""
+    names, seen, wrong = only or sorted(POLICIES), Counter(), 0
+    while sum(seen.values()) < count:
+        for name in names:
+            try:
+                problem = problem_of(name, seed)
+            except LabError as error:
+                problem = f"{type(error).__name__}: {error}"
+            except Exception:
+                problem = traceback.format_exc()
+            if problem == "left out":
+                continue
+            seen[name] += 1
+            if problem:
+                wrong += 1
+                print(f"{name} {seed}: {problem}", flush=True)
+        seed += 1
+    print(f"{sum(seen.values())} runs, {wrong} wrong; {dict(seen)}")
+    return wrong > 0
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--count", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("policies", nargs="*")
+    given = parser.parse_args()
+    sys.exit(main(given.count, given.seed, given.policies))
