@@ -360,6 +360,8 @@ def test_one_type_reduces_to_the_homogeneous_definition():
     rho = metrics.finish_time_fairness_by_type(run, None)
     jobs = (2 * 2 + 2 * 3 + 3 * 4 * 2) / 10  # jobs in the system during a's life, 0 to 10 s
     assert rho[0] == pytest.approx(10 / (10 * max(1, 4 * jobs / 8)))
+    # From 2 to 25 s, 0 to 20 and 4 to 10 there are 58 / 23, 2.7 and 4 jobs.
+    assert rho[1:].tolist() == pytest.approx([20 / 20, 23 / (5 * 58 / 23), 6 / 4])
 
 
 @pytest.mark.parametrize("shortest", [False, True])

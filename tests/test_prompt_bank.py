@@ -1,6 +1,9 @@
 """The prompt bank: clusters, look-ups, insertions, its budget; the small transformer's gradient; one real tuning."""
 
+from types import SimpleNamespace
+
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -180,6 +183,22 @@ def test_pool_levels_add_up_to_the_bill():
         assert held[-1] == 0
         paid += (held[:-1] * np.diff(rows["time"].to_numpy())).sum()
     assert paid / 3600 == pytest.approx(cost(run, 1.0))
+
+
+def test_pool_levels_of_one_model_add_up_over_types():
+    """GPUs of two types, reserved 2 and 1, then 3 and none, beside one held from 1 to 4 s."""
+    pools = [(0.0, "idle m", "a", 2.0), (0.0, "idle m", "b", 1.0), (5.0, "idle m", "a", 3.0), (8.0, "idle m", "b", 0.0)]
+    pools += [(2.0, "warming m", "b", 1.0), (3.0, "warming m", "b", 0.0)]
+    held = pl.DataFrame({"job": [0], "guest": [False], "start": [1.0], "end": [4.0], "gpus": [1.0]})
+    run = SimpleNamespace(
+        jobs=pl.DataFrame({"model": ["m"]}),
+        allocations=held,
+        pools=pl.DataFrame(pools, ["time", "name", "gpu_type", "gpus"], orient="row"),
+    )
+    levels = pool_levels(run).select("time", "idle", "warming", "busy")
+    assert levels.rows() == [
+        (0, 3, 0, 0), (1, 3, 0, 1), (2, 3, 1, 1), (3, 3, 0, 1), (4, 3, 0, 0), (5, 4, 0, 0), (8, 3, 0, 0)
+    ]  # fmt: skip
 
 
 def test_the_explorer_follows_its_knobs():
