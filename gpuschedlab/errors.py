@@ -34,7 +34,11 @@ class Infeasible(SolverError):
 
 
 class OutOfTime(SolverError):
-    """A solver had found no point when its time was over."""
+    """A solver had found no point when its work or its time was over; `status` says which: ``stopped`` or ``time limit``."""
+
+    def __init__(self, message: str, status: str = "time limit"):
+        super().__init__(message)
+        self.status = status
 
 
 class RunError(LabError, RuntimeError):

@@ -5,8 +5,9 @@ import itertools
 import numpy as np
 import pytest
 
-from gpuschedlab.errors import SolverError
+from gpuschedlab.errors import OutOfTime, SolverError
 from gpuschedlab.optim import solve
+from gpuschedlab.problems import lease_plan
 from gpuschedlab.problems.cells import SIZES, carve, cell_policies, cells_of, cells_suffice
 from gpuschedlab.problems.lease_plan import backward, plan_leases, prove_leases, timetable
 from gpuschedlab.problems.lease_prices import lease_prices
@@ -174,10 +175,37 @@ def test_a_proven_gap_is_one(seed):
     need = rng.integers(1, 12, n)
     due = np.stack([need + rng.integers(0, 6, n), need + rng.integers(6, 12, n)], axis=1)
     jobs = LeaseJobs.of(rng.choice([1, 1, 1, 2, 4], n), need, due, np.tile([100, 50], (n, 1)))
-    plan = prove_leases(jobs, 20.0, gap=1e-3, time_limit=20)
-    exact = solve(lease_program(jobs, 20.0), gap=1e-6, time_limit=20)
+    plan = prove_leases(jobs, 20.0, gap=1e-3, work=20)
+    exact = solve(lease_program(jobs, 20.0), gap=1e-6)
     assert plan.objective <= exact.bound + 1e-6
     assert plan.bound >= exact.objective - 1e-6
+
+
+def test_a_plan_says_which_limit_ended_its_proof(monkeypatch):
+    """Work that was done, the guard in seconds, or no work at all; another error is none of them, and stays one."""
+    rng = np.random.default_rng(0)
+    n = 40
+    need = rng.integers(1, 12, n)
+    due = np.stack([need + rng.integers(0, 6, n), need + rng.integers(6, 12, n)], axis=1)
+    jobs = LeaseJobs.of(rng.choice([1, 1, 1, 2, 4], n), need, due, np.tile([100, 50], (n, 1)))
+    plan = plan_leases(jobs, 20.0)
+    assert plan.gap > 1e-9
+    asked = prove_leases(jobs, 20.0, gap=1e-9, work=0)
+    assert (asked.status, asked.objective) == ("stopped", plan.objective)
+    for error, status in ((OutOfTime("no point", "stopped"), "stopped"), (OutOfTime("no point"), "time limit")):
+        monkeypatch.setattr(lease_plan, "solve", raising(error))
+        assert prove_leases(jobs, 20.0, gap=1e-9)[:-1][2:] == (plan.objective, plan.bound)
+        assert prove_leases(jobs, 20.0, gap=1e-9).status == status
+    monkeypatch.setattr(lease_plan, "solve", raising(SolverError("broken")))
+    with pytest.raises(SolverError, match="broken"):
+        prove_leases(jobs, 20.0, gap=1e-9)
+
+
+def raising(error):
+    def solve(*_, **__):
+        raise error
+
+    return solve
 
 
 def test_blocks_cover_the_horizon_and_relax():

@@ -1,6 +1,11 @@
 """Programs and their solvers against enumeration, scipy, and each other."""
 
 import itertools
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,6 +15,8 @@ from hypothesis import strategies as st
 
 from gpuschedlab.errors import Infeasible, OutOfTime, SolverError
 from gpuschedlab.optim import Program, pymip, relative_gap, solve
+from gpuschedlab.optim.highs import Highs
+from gpuschedlab.optim.program import worst_status
 
 SOLVERS = [("highs", {}), ("mip", {"engine": "cbc"}), ("mip", {"engine": "highs"})]
 
@@ -120,6 +127,162 @@ def test_a_time_limit_returns_the_best_found_and_says_so(solver, options):
     assert 0 < answer.gap <= 1 + 1e-9
 
 
+def hurried(monkeypatch, times: float):
+    """Let the clock that solvers read run so many times as fast."""
+    clock = time.perf_counter
+    begin = clock()
+    monkeypatch.setattr(time, "perf_counter", lambda: begin + times * (clock() - begin))
+
+
+LIMITED = [
+    *((solver, {"work": 2e-3, **options}, hard_program(40)) for solver, options in SOLVERS),
+    ("highs", {"work": 1e-5, "method": "simplex"}, random_program(3, whole=False, n=60, m=40)),
+    ("copter", {"work": 2e-3, "tol": 1e-12}, random_program(3, whole=False, n=60, m=40)),
+]
+
+
+@pytest.mark.parametrize(("solver", "options", "program"), LIMITED)
+def test_work_is_counted_not_timed(solver, options, program, monkeypatch):
+    """The same point, bound and status whatever the clock says: work that ends a search is counted."""
+
+    def answer():
+        try:
+            found = solve(program, solver, gap=0.0, **options)
+        except OutOfTime as error:
+            return error.status
+        return found.status, found.objective, found.bound, found.x.tolist()
+
+    first = answer()
+    assert "stopped" in first
+    hurried(monkeypatch, 1e6)
+    assert answer() == first
+
+
+def test_more_work_finds_more():
+    p = hard_program(40)
+    few, many = (solve(p, work=work, gap=0.0) for work in (1e-9, 0.3))
+    assert few.status == many.status == "stopped"
+    assert many.objective < few.objective
+    assert many.bound >= few.bound
+
+
+@pytest.mark.parametrize(("solver", "options", "program"), LIMITED[-1:])
+def test_a_guard_in_seconds_says_that_it_struck(solver, options, program, monkeypatch):
+    free = solve(program, solver, time_limit=3600.0, **options)
+    assert free.status == "stopped"
+    hurried(monkeypatch, 1e9)
+    try:
+        status = solve(program, solver, time_limit=3600.0, **options).status
+    except OutOfTime as error:
+        status = error.status
+    assert status == "time limit"
+
+
+def test_a_handle_kept_counts_the_work_of_each_program():
+    worker = Highs(work=2e-3, method="simplex")
+    small, whole, large = random_program(1, False), random_program(1, True), random_program(3, False, n=60, m=40)
+    assert worker.solve(small).status == worker.solve(whole).status == worker.solve(small).status == "optimal"
+    assert Highs(work=20.0, method="simplex").solve(large).objective == pytest.approx(solve(large).objective)
+
+
+def test_seconds_are_those_of_each_solve():
+    """HiGHS' clock runs on from solve to solve of a handle: what it has spent is added to the limit."""
+    worker = Highs(3600.0, work=1e-2)
+    worker.solve(hard_program(40))
+    spent = worker._handle.getRunTime()
+    worker.solve(random_program(1, True))
+    assert worker._handle.getOptions().time_limit == pytest.approx(3600.0 + spent, abs=1e-6)
+    assert spent > 1e-3
+
+
+def test_the_status_of_a_whole_is_that_of_its_worst_part():
+    for words in itertools.permutations(["optimal", "time limit", "stopped"]):
+        assert worst_status(words) == "time limit"
+    assert worst_status(["optimal", "stopped", "optimal"]) == "stopped"
+    assert worst_status([]) == "optimal"
+
+
+def wild_program(seed: int) -> Program:
+    """Rows and columns without entries, bounds that are equal, far or none, a column of large coefficients, any wholeness."""
+    rng = np.random.default_rng(seed)
+    m, n = int(rng.integers(0, 14)), int(rng.integers(1, 9))
+    A = np.where(rng.random((m, n)) < rng.choice([0.0, 0.15, 0.4, 0.8]), rng.integers(-3, 5, (m, n)), 0).astype(float)
+    if m and rng.random() < 0.3:
+        A[:, rng.integers(n)] *= rng.choice([1e6, 1e-3])
+    A[rng.random(m) < rng.choice([0.0, 0.4])] = 0.0
+    A[:, rng.random(n) < rng.choice([0.0, 0.4])] = 0.0
+    middle, wide = (
+        rng.normal(0, 2, m).round(1) if rng.random() < 0.5 else A @ rng.integers(-2, 3, n),
+        rng.integers(0, 4, m),
+    )
+    low, high = (np.where(rng.random(m) < 0.6, middle + side * wide, side * np.inf) for side in (-1, 1))
+    lower = np.where(rng.random(n) < 0.25, -np.inf, rng.integers(-3, 2, n).astype(float))
+    upper = np.where(rng.random(n) < 0.25, np.inf, np.maximum(lower, -3) + rng.integers(0, 5, n))
+    c = rng.normal(0, 1, n).round(2) * (rng.random(n) < 0.8) * rng.choice([1.0, 1e-9, 1e6])
+    return Program(c, A, low, high, lower, upper, rng.random(n) < rng.choice([0.0, 0.5, 1.0]), bool(rng.integers(2)))
+
+
+def ending(program: Program, solver: str, **options) -> str:
+    try:
+        return solve(program, solver, work=1.0, **options).status
+    except Infeasible:
+        return "infeasible"
+    except SolverError as error:
+        return "unbounded" if "unbounded" in str(error) else "nothing"
+
+
+CHILD = """
+import sys
+sys.path.insert(0, {folder!r})
+from test_optim import ending, wild_program
+print(*(ending(wild_program(seed), {solver!r}, **{options!r}) for seed in range({count})), sep=",")
+"""
+
+
+@pytest.mark.parametrize(("solver", "options"), SOLVERS[:2])
+def test_no_program_ends_the_process(solver, options):
+    """Six hundred programs in a process of their own, which must live to print how each ended."""
+    code = CHILD.format(folder=str(Path(__file__).parent), solver=solver, options=options, count=600)
+    child = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert child.returncode == 0, child.stderr
+    words = child.stdout.strip().split(",")
+    assert len(words) == 600
+    assert min(words.count(word) for word in ("optimal", "infeasible", "unbounded")) > 60
+
+
+@pytest.mark.parametrize(("solver", "options"), SOLVERS)
+@pytest.mark.parametrize("whole", [False, True])
+def test_rows_without_entries(solver, options, whole):
+    """They allow 0 or make the program infeasible; they have no price."""
+    rows = np.array([[0.0, 0.0], [1.0, 1.0], [0.0, 0.0]])
+    found = solve(
+        Program([1.0, 2.0], rows, [-1.0, -np.inf, 0.0], [np.inf, 3.0, 0.0], integrality=whole, maximize=True),
+        solver,
+        **options,
+    )
+    assert found.objective == 6.0
+    if not whole:
+        assert found.duals.tolist() == [0.0, 2.0, 0.0]
+    for low, high in ((1.0, np.inf), (-np.inf, -1.0), (0.5, 0.5)):
+        with pytest.raises(Infeasible):
+            solve(Program([-1.0], [[0.0]], low, high, upper=1.0, integrality=whole), solver, **options)
+
+
+@pytest.mark.parametrize(("solver", "options"), SOLVERS)
+def test_coefficients_beyond_all_digits_are_refused(solver, options):
+    rows = [[0.0], [1e30], [0.0]]
+    with pytest.raises(SolverError, match="found a coefficient of 1e\\+30|refused the arrays"):
+        solve(Program([1e30], rows, [-1.0, 0.0, -1.0], [1.0, 0.0, 1.0], -1.0, -0.04), solver, **options)
+
+
+@pytest.mark.data
+def test_a_program_that_once_ended_the_process_is_infeasible():
+    kept = np.load(Path(os.environ["GPUSCHEDLAB_DATA_DIR"]) / "inputs/trust/cbc_abort_11.npz")
+    bounds = (kept["rl"], kept["ru"], kept["lo"], kept["hi"])
+    with pytest.raises(Infeasible):
+        solve(Program(kept["c"], kept["A"], *bounds, maximize=bool(kept["mx"])), "mip")
+
+
 @pytest.mark.parametrize(("solver", "options"), SOLVERS)
 def test_a_warm_start_does_not_change_the_optimum(solver, options):
     p = random_program(4, whole=True)
@@ -148,6 +311,8 @@ def test_unknown_names_are_errors():
         ({"c": [1.0, 2.0, 3.0]}, r"expected (2,)"),
         ({"lower": 3.0}, "lower=3.0 above upper=1.0"),
         ({"row_upper": [np.nan]}, "nan"),
+        ({"lower": np.inf, "upper": np.inf}, "lower inf or upper -inf"),
+        ({"row_lower": -np.inf, "row_upper": -np.inf}, "row_lower inf or row_upper -inf"),
     ],
 )
 def test_malformed_programs_are_refused(changes, words):
@@ -169,7 +334,7 @@ def test_solutions_say_what_they_are():
 
 
 @pytest.mark.parametrize(
-    ("ended", "limit", "error"), [("NO_SOLUTION_FOUND", 0.1, OutOfTime), ("INFEASIBLE", None, Infeasible)]
+    ("ended", "limit", "error"), [("NO_SOLUTION_FOUND", "stopped", OutOfTime), ("INFEASIBLE", "stopped", Infeasible)]
 )
 def test_python_mip_says_why_it_has_no_point(ended, limit, error):
     mip = pytest.importorskip("mip")

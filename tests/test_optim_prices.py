@@ -1,6 +1,9 @@
 """The multiple-choice knapsack by prices against enumeration, HiGHS, and its own bound."""
 
 import itertools
+import os
+import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -245,6 +248,44 @@ def test_a_time_limit_gives_the_best_found_and_says_so():
     assert found.status == "time limit"
     assert 0 < found.objective <= exact.objective <= found.bound
     assert exact.status == "optimal"
+
+
+def test_the_clock_does_not_change_an_answer_in_time(monkeypatch):
+    """A guard that does not strike changes nothing, however near it is; one that strikes is reported, even at a small gap."""
+    utility, types, gpus, capacity = sia_like(np.random.default_rng(12), 300, nodes=(30, 20, 25))
+    rest = {"gap": 1e-3, "labels": 0}
+    free = solve_mckp(utility, types, gpus, capacity, **rest)
+    monkeypatch.setattr(time, "perf_counter", lambda: 0.0)
+    near = solve_mckp(utility, types, gpus, capacity, time_limit=0.5, **rest)
+    assert (near.choice.tolist(), near.prices.tolist()) == (free.choice.tolist(), free.prices.tolist())
+    assert (near.bound, near.status) == (free.bound, free.status)
+    late = solve_mckp(utility, types, gpus, capacity, time_limit=0.0, gap=0.995)
+    assert late.gap <= 0.995
+    assert late.status == "time limit"
+
+
+def test_work_bounds_the_prices_that_are_tried():
+    utility, types, gpus, capacity = sia_like(np.random.default_rng(3), 200, nodes=(30, 20, 25))
+    full, one = (
+        solve_mckp(utility, types, gpus, capacity, gap=0),
+        solve_mckp(utility, types, gpus, capacity, gap=0, work=1e-9),
+    )
+    few = solve_mckp(utility, types, gpus, capacity, gap=0, work=10.5 * 600 / 4e7, labels=0)
+    ten = solve_mckp(utility, types, gpus, capacity, gap=0, evaluations=10, labels=0)
+    assert one.status == "stopped"
+    assert one.gap > full.gap
+    assert one.objective <= full.objective <= one.bound
+    assert (few.bound, few.prices.tolist()) == (ten.bound, ten.prices.tolist())
+
+
+@pytest.mark.data
+def test_jobs_of_tiny_worth_that_must_run_get_the_best_there_is():
+    kept = np.load(Path(os.environ["GPUSCHEDLAB_DATA_DIR"]) / "inputs/trust/prices_stopped_199.npz")
+    must = np.arange(len(kept["u"])) < 2
+    tiny, large = (solve_mckp(kept["u"] * w, kept["k"], kept["g"], kept["cap"], mandatory=must) for w in (1.0, 1e12))
+    assert tiny.status == large.status == "optimal"
+    assert tiny.objective * 1e12 == pytest.approx(large.objective, rel=1e-4)
+    assert large.objective == pytest.approx(26.3159622)
 
 
 def test_prices_of_another_length_are_refused():

@@ -11,7 +11,7 @@ from test_simulation import ONE, jobs, random_trace
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.errors import ClusterError
 from gpuschedlab.knobs import Data, Knob
-from gpuschedlab.policies import Edf, Fifo, Lucid, Sjf, Srtf, Themis, Tiresias
+from gpuschedlab.policies import ALL, Edf, Fifo, Lucid, Sjf, Srtf, Themis, Tiresias
 from gpuschedlab.policies.tiresias import GRID, WIDEST, gittins_ranks
 from gpuschedlab.sim import Ordered, Simulation, simulate
 from gpuschedlab.speeds import Speeds
@@ -202,3 +202,13 @@ def test_a_profiler_that_takes_all_nodes_is_explained():
         simulate(jobs((0, 1, 9)), Cluster.homogeneous(1, 8), Lucid())
     with pytest.raises(ClusterError, match="has 8 beside the 1 node that profiler_nodes sets aside"):
         simulate(jobs((0, 16, 9)), Cluster.homogeneous(2, 8), Lucid(profiler_nodes=1))
+
+
+def test_no_policy_is_limited_by_seconds_unless_asked():
+    """Work is counted; a limit in seconds, by which an answer depends on the machine, is a guard that a user sets."""
+    limited = {name: cls for name, cls in ALL.items() if "time_limit" in cls().knobs}
+    assert set(limited) == {"sia", "chronus", "unisched", "threesigma"}
+    for name, cls in limited.items():
+        assert cls().time_limit is None, name
+        assert "work" in cls.set_aside, name
+        assert "time_limit" in cls.set_aside, name

@@ -1,12 +1,14 @@
 """Shard load balancing: the program against brute force, the shim, and a stream of rounds through one session."""
 
 import itertools
+import time
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gpuschedlab.bench import problems
 from gpuschedlab.errors import SolverError
 from gpuschedlab.optim import Change, Program, solve
 from gpuschedlab.optim.replay import replay
@@ -90,6 +92,34 @@ def test_the_shim_by_hand():
     placed, after = fit_memory(fleet, np.array([3.0, 4.0, 1.0]), share)
     assert placed.tolist() == [[True, True, False], [False, True, True]]
     assert after.tolist() == [[1, 0.2, 0], [0, 0.8, 1]]
+
+
+@pytest.mark.parametrize("unit", [1e-12, 1e12])
+def test_the_unit_of_memory_does_not_matter(unit):
+    for seed in range(30):
+        fleet, load = some_fleet(seed, 3, 7, room=1.3)
+        share = np.random.default_rng(seed).dirichlet(np.ones(3), 7).T
+        same = Fleet.of(fleet.size * unit, fleet.memory * unit, fleet.placed)
+        placed, shares = fit_memory(fleet, load, share)
+        there = fit_memory(same, load, share)
+        assert (there[0] == placed).all()
+        assert there[1] == pytest.approx(shares)
+
+
+@pytest.mark.parametrize("way", ["exact", "pop-2"])
+def test_moves_do_not_hang_on_the_clock(way, monkeypatch):
+    """Work that ends the search is counted: the same rounds whatever the clock says, each reported as stopped."""
+    fleet, loads = random_fleet(48, 6), zipf_loads(2, 48, stateful=False, rng=1)
+
+    def rounds():
+        found = balance(fleet, loads, way, gap=0.0, work=1e-9, mip_heuristic_effort=0.0)
+        return [r._replace(seconds=0.0, longest=0.0) for r in found]
+
+    first = rounds()
+    clock = time.perf_counter
+    monkeypatch.setattr(time, "perf_counter", lambda: 1e6 * clock())
+    assert rounds() == first
+    assert all("time_limit" not in options for options in problems.OPTIONS.values())
 
 
 def test_a_shard_moves_whole_where_no_other_replica_is_left():

@@ -193,7 +193,7 @@ def test_a_solver_out_of_time_says_so_and_no_job_is_lost(monkeypatch):
 
     monkeypatch.setattr(sia.Session, "solve", slow)
     trace = jobs([2] * 4, submit=[0.0, 60.0, 120.0, 180.0])
-    run = simulate(trace, Cluster.parse("1x4:t4"), Sia(solver="highs", time_limit=0.5))
+    run = simulate(trace, Cluster.parse("1x4:t4"), Sia(solver="highs", time_limit=600.0))
     assert run.jobs["end"].null_count() == 0
     assert run.rounds["status"].str.contains("time limit: nothing found, all stay").any()
     assert run.jobs["restarts"].sum() == 0

@@ -198,6 +198,39 @@ def test_rounds(must):
     assert (none > 20) == must
 
 
+@pytest.mark.parametrize("worth", [1e-12, 1e12])
+@pytest.mark.parametrize("must", [False, True])
+def test_no_unit_of_worth_makes_a_round_worse(must, worth):
+    """A round is as good in any unit of worth: no tolerance is absolute."""
+    solved = 0
+    for seed in range(60):
+        p = round_of(4 * seed + 2, must)
+        parts, rest = (p.kinds, p.gpus, p.capacity), {"mandatory": p.mandatory}
+        q = MultipleChoice(p.utility * worth, *parts, **rest)
+        for solver, options in (*EXACT, ("prices", {"labels": 0}), ("pop-2", {"inner": "prices"})):
+            status, here = answered(p, solver, options)
+            there, found = answered(q, solver, options)
+            assert there == status, (seed, solver, options)
+            if here is not None:
+                solved += 1
+                assert found.objective / worth == pytest.approx(here.objective, rel=1.1 * GAP, abs=1e-9), (seed, solver)
+    assert solved > 200
+
+
+@pytest.mark.parametrize("must", [False, True])
+def test_a_power_of_two_as_unit_of_worth_changes_no_choice_of_prices(must):
+    for seed in range(40):
+        p = round_of(seed, must)
+        parts, rest = (p.kinds, p.gpus, p.capacity), {"mandatory": p.mandatory, "gap": 1e-9}
+        for worth in (2.0**-40, 2.0**40):
+            try:
+                here, there = (solve_mckp(p.utility * w, *parts, **rest, labels=0) for w in (1.0, worth))
+            except Infeasible:
+                continue
+            assert there.choice.tolist() == here.choice.tolist(), (seed, worth)
+            assert there.objective / worth == pytest.approx(here.objective, rel=1e-12)
+
+
 @pytest.mark.parametrize("solver", ["highs", "mip", "prices", "copter", "relaxed", "pop", "pop-2"])
 def test_rounds_with_little_in_them(solver):
     for p in (

@@ -180,7 +180,7 @@ def test_without_an_answer_in_time_the_plan_is_cached_and_all_ends():
             "kind": "strict",
         }
     ).with_columns(deadline=pl.col("duration") * 1.9)
-    run = simulate(trace, NODE, UniSched(time_limit=0, gap=1e-9, **BARE))
+    run = simulate(trace, NODE, UniSched(work=0, gap=1e-9, **BARE))
     assert "cached" in run.rounds["status"].to_list()
     assert run.jobs["end"].null_count() == 0
     assert (run.rounds["objective"] <= run.rounds["bound"] + 1e-6).all()

@@ -37,12 +37,12 @@ CONSTANTS = {
 """All that the thesis does not give, stated by us; the rounds are fewer than its 100 and 20."""
 
 OPTIONS = {
-    "all": {"method": "simplex", "time_limit": 40.0},
+    "all": {"method": "simplex", "work": 40.0},
     "relaxed": {"method": "simplex"},
-    "copter": {"tol": 1e-3, "time_limit": 20.0},
+    "copter": {"tol": 1e-3, "work": 20.0},
     "top": {"method": "simplex"},
-    "exact": {"gap": 1e-2, "time_limit": 20.0},
-    "pop": {"gap": 1e-2, "time_limit": 1.0},
+    "exact": {"gap": 1e-2, "work": 20.0},
+    "pop": {"gap": 1e-2, "work": 1.0},
     "flow pop": {"method": "simplex"},
     "e-store": {},
 }
@@ -64,7 +64,7 @@ def run(data_dir: str | Path | None = None) -> dict:
     -------
     dict
         `constants`; `shards`: dicts with `shards, servers, loads, way`, and means over rounds of `ShardRound`'s fields;
-        `flows`: dicts with `demands, way, of_all` (share of HiGHS' flow; if it found none in its time, of the best proven
+        `flows`: dicts with `demands, way, of_all` (share of HiGHS' flow; if it found none in its work, of the best proven
         bound), and means of `FlowRound`'s fields, or `failed`: why there are none; `ok`: every answer is feasible, and
         copter's flow is at least `LEAST` of that.
     """

@@ -26,6 +26,7 @@ def round_mix(v, order, starts, gpus, type_of, hull, slope, size, capacity, pric
                     largest[i] = max(largest[i], gpus[answers[b, i]] if answers[b, i] >= 0 else 0.0)
     target = np.zeros(types)
     used[:] = 0.0
+    least_price = 1e-12 * prices.max() if prices.max() > 0 else 1.0  # types that cost nothing follow the mix, too
     for i in np.argsort(-largest, kind="mergesort"):
         for a in range(k):
             c = answers[a, i]
@@ -37,7 +38,7 @@ def round_mix(v, order, starts, gpus, type_of, hull, slope, size, capacity, pric
             apart = 0.0
             for t in range(types):
                 more = gpus[c] if c >= 0 and type_of[c] == t else 0.0
-                apart += (prices[t] + 1e-12) * abs(used[t] + more - target[t])
+                apart += (prices[t] + least_price) * abs(used[t] + more - target[t])
             if apart < least:
                 least = apart
                 choice[i] = c
@@ -95,7 +96,7 @@ def _advance(v, order, starts, gpus, capacity, prices, choice, kind, used, i):
             if gpus[d] > room:
                 break
             gain = v[i, order[d]] - now
-            if gain > 1e-12 and gain - prices[t] * gpus[d] + paid > best:
+            if gain > 1e-12 * v[i, order[d]] and gain - prices[t] * gpus[d] + paid > best:
                 best = gain - prices[t] * gpus[d] + paid
                 pick = d
     return best, pick

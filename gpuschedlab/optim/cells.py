@@ -48,7 +48,14 @@ def has_highs() -> bool:
 
 
 def close_cells(
-    problem: MultipleChoice, job: np.ndarray, config: np.ndarray, *, slack: float, gap: float, time_limit: float
+    problem: MultipleChoice,
+    job: np.ndarray,
+    config: np.ndarray,
+    *,
+    slack: float,
+    gap: float,
+    time_limit: float | None = None,
+    work: float | None = None,
 ) -> Closed:
     """Solve a multiple-choice knapsack over some of its cells.
 
@@ -59,8 +66,8 @@ def close_cells(
         The cells: which job may have which configuration; all others are left out.
     slack, gap : float
         Absolute and relative distance from the bound at which to stop.
-    time_limit : float
-        Seconds.
+    time_limit, work : float, optional
+        As in `solve`.
 
     Returns
     -------
@@ -71,17 +78,17 @@ def close_cells(
     Infeasible
         The mandatory jobs cannot all have a configuration.
     OutOfTime
-        No point was found in time.
+        No point was found in time, or in so much work.
     MissingExtra
         HiGHS is not installed.
 
     Examples
     --------
     >>> problem = MultipleChoice([[3.0, 5.0], [2.0, 4.5]], [0, 0], [1, 2], [3])
-    >>> close_cells(problem, np.array([0, 1, 1]), np.array([0, 0, 1]), slack=0, gap=0, time_limit=9).choice.tolist()
+    >>> close_cells(problem, np.array([0, 1, 1]), np.array([0, 0, 1]), slack=0, gap=0).choice.tolist()
     [0, 1]
     """
-    from gpuschedlab.optim.highs import Highs
+    from gpuschedlab.optim.highs import CLOSED, Highs
 
     n = problem.shape[0]
     if (problem.mandatory & (np.bincount(job, minlength=n) == 0)).any():
@@ -89,8 +96,8 @@ def close_cells(
     alike, first = _alike(problem, job, config)
     lead = first[alike[job]] == job  # one cell stands for those of all jobs that are alike
     job, config = job[lead], config[lead]
-    limits = {} if np.isinf(time_limit) else {"time_limit": max(time_limit, 1e-3)}
-    solver = Highs(gap=gap, mip_abs_gap=max(slack, 1e-9), **_options(problem), **limits)
+    slack = max(slack, CLOSED * float(np.abs(problem.utility[job, config]).max(initial=0.0)))
+    solver = Highs(time_limit, gap, work=work, mip_abs_gap=slack, **_options(problem))
     found = solver.solve(_program(problem, alike, first, job, config))
     choice = np.full(n, -1)
     members = np.split(np.argsort(alike, kind="stable"), np.cumsum(np.bincount(alike, minlength=len(first)))[:-1])

@@ -12,6 +12,7 @@ from gpuschedlab.optim._copter_rays import no_best, no_point
 from gpuschedlab.optim._copter_scale import Scaled, scale
 from gpuschedlab.optim.knapsack import MultipleChoice
 from gpuschedlab.optim.program import Program, Solution
+from gpuschedlab.optim.work import steps as work_steps
 
 TOLERANCE, ROUNDS = 1e-6, 2e-3
 """Residuals at which a linear program, and a round of choices, count as solved."""
@@ -60,11 +61,14 @@ class Copter:
     Parameters
     ----------
     time_limit : float, optional
-        Seconds of each solve; the point reached by then is returned, with status ``time limit``.
+        Seconds of each solve, a guard; the point reached by then is returned, with status ``time limit``.
     gap : float
         As in `solve`; for the tolerance, see `tol`.
     tol : float, optional
         Residuals (`Residuals.worst`) at which a program counts as solved; default: 1e-6, and 2e-3 for rounds of choices.
+    work : float, optional
+        Units of `gpuschedlab.optim.work` of each solve, counted in sweeps; the point reached by then is returned, with status
+        ``stopped``.
     steps : int
         Proximal steps at most.
     warm : bool
@@ -98,13 +102,14 @@ class Copter:
         gap: float = 1e-4,
         *,
         tol: float | None = None,
+        work: float | None = None,
         steps: int = 3000,
         warm: bool = True,
         size: float = 1.0,
         balance: bool = True,
     ):
         self.size, self.balance = size, balance
-        self.time_limit, self.gap, self.tol, self.steps, self.warm = time_limit, gap, tol, steps, warm
+        self.time_limit, self.work, self.gap, self.tol, self.steps, self.warm = time_limit, work, gap, tol, steps, warm
         self.trace: list[Residuals] = []
         self.rounds = None
         self._last: tuple[np.ndarray, np.ndarray, float] | None = None
@@ -132,7 +137,7 @@ class Copter:
         x, y, ratio = self._start(scaled, x0, y0)
         until = start + (np.inf if self.time_limit is None else self.time_limit)
         state = _Steps(scaled, x, y, ratio, self.tol or TOLERANCE, until)
-        state.size, state.balance = self.size, self.balance
+        state.size, state.balance, state.most = self.size, self.balance, work_steps(self.work, "copter", program.A.nnz)
         status = state.run(self.steps)
         self.trace = state.trace
         if status == "unbounded" and not self._has_point(program):
@@ -164,7 +169,8 @@ class Copter:
         if self.rounds is None:
             tol = self.tol or ROUNDS
             # Rounds are alike in scale: large steps from the first on, and of the same sizes.
-            inner = Copter(self.time_limit, self.gap, tol=tol, steps=self.steps, warm=self.warm, size=10, balance=False)
+            limits = {"work": self.work, "steps": self.steps}
+            inner = Copter(self.time_limit, self.gap, tol=tol, warm=self.warm, size=10, balance=False, **limits)
             self.rounds = CopterRounds(inner)
         found = self.rounds.solve(problem)
         self.trace = self.rounds.copter.trace
@@ -187,7 +193,8 @@ class Copter:
     def _has_point(self, program: Program) -> bool:
         """Whether any point satisfies rows and bounds."""
         try:
-            Copter(self.time_limit, tol=self.tol, steps=self.steps).solve(replace(program, c=np.zeros(len(program.c))))
+            again = Copter(self.time_limit, tol=self.tol, work=self.work, steps=self.steps)
+            again.solve(replace(program, c=np.zeros(len(program.c))))
         except Infeasible:
             return False
         return True
@@ -199,13 +206,16 @@ class _Steps:
     def __init__(self, scaled: Scaled, x, y, ratio: float, tol: float, until: float):
         self.scaled, self.x, self.y, self.ratio = scaled, x.copy(), y.copy(), ratio
         self.tol, self.until, self.size, self.sweeps, self.balance = tol, until, 1.0, 0.0, True
+        self.most = np.inf
         self.q = kernels.transposed(*scaled.parts[:3], self.y, len(x))
         self.trace: list[Residuals] = []
 
     def run(self, steps: int) -> str:
-        """Step until solved, proved impossible, or out of steps or time: the status."""
+        """Step until solved, proved impossible, or out of steps, sweeps or time: the status."""
         reached = 0.1
         for k in range(1, steps + 1):
+            if self.sweeps >= self.most:
+                return "stopped"
             if time.perf_counter() > self.until:
                 return "time limit"
             x0, y0 = self.x, self.y.copy()
@@ -229,7 +239,7 @@ class _Steps:
         s = self.scaled
         ptr, at, val, c, low, high = s.parts
         tau, sigma = self.size / self.ratio, self.size * self.ratio
-        rest = (self.y, ptr, at, val, c, low, high, x0, self.q, tau, tol, SWEEPS)
+        rest = (self.y, ptr, at, val, c, low, high, x0, self.q, tau, tol, min(SWEEPS, self.most - self.sweeps))
         left, sweeps = kernels.descend(s.rl, s.ru, y0, sigma, *rest)
         self.q = kernels.transposed(ptr, at, val, self.y, len(c))
         self.x = np.empty_like(x0)

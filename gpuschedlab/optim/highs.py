@@ -7,8 +7,17 @@ import numpy as np
 from gpuschedlab._extras import need
 from gpuschedlab.errors import Infeasible, OutOfTime, SolverError
 from gpuschedlab.optim.program import Program, Solution, cost_factor, no_variables
+from gpuschedlab.optim.work import steps
 
 METHODS = ("choose", "simplex", "ipm", "pdlp")
+
+CLOSED = 1e-9
+"""Absolute gap at which an integer program counts as solved, in units of its largest cost; HiGHS' own 1e-6 has no unit."""
+
+LINEAR = {"simplex": "simplex_iteration_limit", "ipm": "ipm_iteration_limit", "pdlp": "pdlp_iteration_limit"}
+WHOLE = {"highs": "mip_max_nodes"}
+MOST = 2**31 - 1
+"""Options of HiGHS that count work, by its unit (`work.RATES`), and their largest value: no limit."""
 
 
 class Highs:
@@ -19,9 +28,12 @@ class Highs:
     Parameters
     ----------
     time_limit : float, optional
-        Seconds of each solve.
+        Seconds of each solve, a guard: the status is ``time limit`` where it struck.
     gap : float
         Relative gap at which an integer program counts as solved.
+    work : float, optional
+        Units of `gpuschedlab.optim.work` of each solve: iterations of a linear program, nodes of an integer one (whose root
+        is always solved). The status is ``stopped`` where they were not enough.
     method : str, optional
         How linear programs are solved; by default ``ipm``, three times faster than the others on scheduling programs.
     crossover : bool
@@ -47,6 +59,7 @@ class Highs:
         time_limit: float | None = None,
         gap: float = 1e-4,
         *,
+        work: float | None = None,
         method: str | None = None,
         crossover: bool = True,
         threads: int = 1,
@@ -57,8 +70,8 @@ class Highs:
         settings = {"output_flag": False, "mip_rel_gap": gap, "parallel": "on" if threads > 1 else "off"}
         settings |= {"run_crossover": "on" if crossover else "off", "random_seed": 0}
         settings |= {"threads": threads} if threads > 1 else {}
-        settings |= {"time_limit": time_limit} if time_limit is not None else {}
-        self.method, self.crossover, self.time_limit, self.settings = method, crossover, time_limit, settings | options
+        self.method, self.crossover, self.settings = method, crossover, settings | options
+        self.time_limit, self.work = time_limit, work
         self._handle = None
         self._basis: tuple[np.ndarray, np.ndarray] | None = None
 
@@ -79,9 +92,7 @@ class Highs:
         start = time.perf_counter()
         whole = bool(program.integrality.any())
         method = self.method or ("choose" if whole else "ipm")
-        h = self._prepared(highspy, method, whole)
-        if "mip_abs_gap" in self.settings:
-            _set(highspy, h, "mip_abs_gap", self.settings["mip_abs_gap"] * cost_factor(program))
+        h = self._prepared(highspy, method, program)
         _pass(highspy, h, program, method)
         if x0 is not None:
             h.setSolution(len(x0), np.arange(len(x0), dtype=np.int32), np.asarray(x0, float))
@@ -89,20 +100,49 @@ class Highs:
         if keeps and self._basis is not None and tuple(map(len, self._basis)) == program.A.shape[::-1]:
             _set_basis(highspy, h, *self._basis)
         h.run()
-        answer = _answer(highspy, h, program, method, self.time_limit, start)
+        answer = self._answer(highspy, h, program, method, start)
         self._basis = _get_basis(h) if keeps else None
         return answer
 
-    def _prepared(self, highspy, method: str, whole: bool):
+    def _prepared(self, highspy, method: str, program: Program):
         """The handle, with its options set."""
+        whole = bool(program.integrality.any())
         if self._handle is None:
             self._handle = highspy.Highs()
             for key, value in self.settings.items():
                 _set(highspy, self._handle, key, value)
         h = self._handle
+        if self.time_limit is not None:  # its clock counts all that the handle has solved
+            _set(highspy, h, "time_limit", h.getRunTime() + self.time_limit)
         _set(highspy, h, "solver", self.settings.get("solver", method))
         _set(highspy, h, "presolve", self.settings.get("presolve", "choose" if self.crossover or whole else "off"))
+        gap = self.settings.get("mip_abs_gap", CLOSED * float(np.abs(program.c).max()))
+        _set(highspy, h, "mip_abs_gap", gap * cost_factor(program))
+        if self.work is not None:
+            for step, key in (LINEAR | WHOLE).items():
+                most = steps(self.work, step, program.A.nnz) if (step in WHOLE) == whole else MOST
+                _set(highspy, h, key, int(min(most, MOST)))
         return h
+
+    def _answer(self, highspy, h, program: Program, method: str, start: float) -> Solution:
+        """What HiGHS found; no point at all is an error."""
+        whole = bool(program.integrality.any())
+        status = _status(highspy, h, program)
+        info, found = h.getInfo(), h.getSolution()
+        x = np.array(found.col_value) + 0.0  # no negative zeros
+        if not np.isfinite(program.value(x)) or info.primal_solution_status != 2:
+            message = f"{program.name}: HiGHS found no point ({status}); give more than work={self.work}, "
+            message += f"time_limit={self.time_limit}."
+            limited = self.work is not None or self.time_limit is not None
+            raise OutOfTime(message, status) if limited else SolverError(message)
+        x[program.integrality] = np.round(x[program.integrality]) + 0.0
+        objective = program.value(x)
+        proved = objective if status == "optimal" else np.inf * (1 if program.maximize else -1)
+        factor = _factor(program, method)
+        bound = info.mip_dual_bound / factor if whole else proved
+        duals = None if whole else np.array(found.row_dual) / factor
+        seconds = time.perf_counter() - start
+        return Solution(x, status, objective, float(bound), seconds, f"highs {method}", duals, program.shape)
 
 
 def _set(highspy, h, key: str, value):
@@ -121,25 +161,6 @@ def _set_basis(highspy, h, columns: np.ndarray, rows: np.ndarray):
     basis.col_status = [highspy.HighsBasisStatus(int(s)) for s in columns]
     basis.row_status = [highspy.HighsBasisStatus(int(s)) for s in rows]
     h.setBasis(basis)
-
-
-def _answer(highspy, h, program: Program, method: str, time_limit: float | None, start: float) -> Solution:
-    """What HiGHS found; no point at all is an error."""
-    whole = bool(program.integrality.any())
-    status = _status(highspy, h, program)
-    info, found = h.getInfo(), h.getSolution()
-    x = np.array(found.col_value) + 0.0  # no negative zeros
-    if not np.isfinite(program.value(x)) or info.primal_solution_status != 2:
-        kind = OutOfTime if status == "time limit" else SolverError
-        raise kind(f"{program.name}: HiGHS found no point ({status}); give more than time_limit={time_limit}.")
-    x[program.integrality] = np.round(x[program.integrality]) + 0.0
-    objective = program.value(x)
-    proved = objective if status == "optimal" else np.inf * (1 if program.maximize else -1)
-    factor = _factor(program, method)
-    bound = info.mip_dual_bound / factor if whole else proved
-    duals = None if whole else np.array(found.row_dual) / factor
-    seconds = time.perf_counter() - start
-    return Solution(x, status, objective, float(bound), seconds, f"highs {method}", duals, program.shape)
 
 
 def _factor(program: Program, method: str) -> float:

@@ -7,7 +7,7 @@ import numpy as np
 
 from gpuschedlab.errors import Infeasible, SolverError
 from gpuschedlab.optim.knapsack import MultipleChoice
-from gpuschedlab.optim.program import Program, Solution
+from gpuschedlab.optim.program import Program, Solution, worst_status
 from gpuschedlab.optim.shims import whole
 
 
@@ -22,8 +22,8 @@ class Pop:
     sessions : callable
         `gpuschedlab.optim.Session`, or what makes others like it.
     time_limit : float, optional
-        Seconds of each part.
-    gap : float
+        Seconds of each part, a guard.
+    gap, work : float
         As in `solve`, of each part.
     parts : int
         Parts at most: fewer where the fewest GPUs that some job can run on are more than a part has.
@@ -59,6 +59,7 @@ class Pop:
         time_limit: float | None = None,
         gap: float = 1e-4,
         *,
+        work: float | None = None,
         parts: int = 16,
         inner: str = "highs",
         node: int = 1,
@@ -66,9 +67,9 @@ class Pop:
     ):
         if parts < 1 or node < 1:
             raise SolverError(f"pop: found parts={parts}, node={node}; expected whole numbers from 1.")
-        limit = {} if time_limit is None else {"time_limit": time_limit}
+        limits = {"time_limit": time_limit, "work": work}
         self.parts, self.gap, self.node, self.idle = parts, gap, node, idle
-        self._sessions = [sessions(inner, gap=gap, **limit) for _ in range(parts)]
+        self._sessions = [sessions(inner, gap=gap, **limits) for _ in range(parts)]
         self._part: dict[int, int] = {}
 
     def solve(self, program: Program, x0: np.ndarray | None = None) -> Solution:
@@ -106,7 +107,7 @@ class Pop:
             found = session.solve()
             job, config = np.nonzero(found.table > 0.5)
             choice[rows[job]] = config
-            status = found.status if found.status != "optimal" else status
+            status = worst_status([status, found.status])
         return choice, status
 
     def _piece(self, problem: MultipleChoice, rows, room) -> MultipleChoice:

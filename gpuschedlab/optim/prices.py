@@ -18,6 +18,7 @@ from gpuschedlab.optim._repair import repair, round_mix
 from gpuschedlab.optim.cells import close_cells, has_highs
 from gpuschedlab.optim.knapsack import MultipleChoice
 from gpuschedlab.optim.program import Program, Solution, relative_gap
+from gpuschedlab.optim.work import steps
 
 QUICK = 50_000
 """Labels that are tried before HiGHS: some milliseconds."""
@@ -38,7 +39,7 @@ class Choices(NamedTuple):
     prices : (T,) float array
         Price of a GPU of each type, in utility; a start for the next, similar problem.
     status : str
-        ``optimal`` (within the gap asked for), ``time limit`` or ``stopped`` (best found so far).
+        As in `Solution`.
     """
 
     choice: np.ndarray
@@ -66,6 +67,7 @@ def solve_mckp(
     evaluations: int = 400,
     cells: int = 3_000,
     time_limit: float | None = None,
+    work: float | None = None,
     mandatory=None,
 ) -> Choices:
     """Choose at most one configuration a job, for the largest sum of utilities within the GPUs of each type.
@@ -93,7 +95,10 @@ def solve_mckp(
     cells : int
         Choices left open, at most, over which HiGHS closes the gap, if it is installed: those that lose least. 0: never.
     time_limit : float, optional
-        Seconds, after which the best found is returned; the greedy repair is always made.
+        Seconds, a guard: when they are over no further stage begins, and the status is ``time limit``; the greedy repair is
+        always made.
+    work : float, optional
+        Units of `gpuschedlab.optim.work` of each stage: prices, labels, HiGHS.
     mandatory : (n,) bool array, optional
         Jobs that must get a configuration; with any, HiGHS solves the problem as a whole.
 
@@ -125,7 +130,7 @@ def solve_mckp(
         raise SolverError(
             f"{problem.name}: found prices of shape {np.shape(prices)}; expected {problem.capacity.shape}, one for each type."
         )
-    return _choose(problem, prices, Limits(gap, labels, evaluations, cells, time_limit))
+    return _choose(problem, prices, Limits(gap, labels, evaluations, cells, time_limit, work))
 
 
 class Limits(NamedTuple):
@@ -136,6 +141,7 @@ class Limits(NamedTuple):
     evaluations: int = 400
     cells: int = 3_000
     time_limit: float | None = None
+    work: float | None = None
 
 
 class Prices:
@@ -143,7 +149,7 @@ class Prices:
 
     Parameters
     ----------
-    gap, labels, evaluations, cells, time_limit
+    gap, labels, evaluations, cells, time_limit, work
         As in `solve_mckp`.
 
     Examples
@@ -160,8 +166,9 @@ class Prices:
         evaluations: int = 400,
         cells: int = 3_000,
         time_limit: float | None = None,
+        work: float | None = None,
     ):
-        self.limits = Limits(gap, labels, evaluations, cells, time_limit)
+        self.limits = Limits(gap, labels, evaluations, cells, time_limit, work)
         self._prices: np.ndarray | None = None
 
     def solve(self, program: Program, x0: np.ndarray | None = None) -> Solution:
@@ -202,7 +209,7 @@ class _Search:
     """One problem on its way: configurations by (type, GPUs), best choices and bound so far."""
 
     def __init__(self, problem: MultipleChoice, prices, limits: Limits):
-        self.problem, self.limits, self.start = problem, limits, time.perf_counter()
+        self.problem, self.limits, self.start, self.late = problem, limits, time.perf_counter(), False
         types = len(problem.capacity)
         self.prices = np.zeros(types) if prices is None else np.maximum(np.asarray(prices, float), 0.0)
         self.order = np.lexsort((problem.gpus, problem.kinds))
@@ -210,18 +217,26 @@ class _Search:
         self.starts = np.searchsorted(self.kinds, np.arange(types + 1))
         self.room = problem.capacity.astype(float)
 
-    def left(self) -> float:
-        """Seconds left."""
-        limit = np.inf if self.limits.time_limit is None else self.limits.time_limit
-        return limit - (time.perf_counter() - self.start)
+    def in_time(self) -> bool:
+        """Whether the guard lets another stage begin; that it struck is kept, for the status."""
+        limit = self.limits.time_limit
+        self.late |= limit is not None and time.perf_counter() - self.start >= limit
+        return not self.late
+
+    def closed(self, job, config, slack: float, gap: float):
+        """Let HiGHS close some cells, in what time is left."""
+        limit = self.limits.time_limit
+        left = None if limit is None else max(limit - (time.perf_counter() - self.start), 1e-3)
+        found = close_cells(self.problem, job, config, slack=slack, gap=gap, time_limit=left, work=self.limits.work)
+        self.late |= found.status == "time limit"
+        return found
 
     def whole(self) -> Choices:
         """Let HiGHS solve all that is possible."""
         problem = self.problem
         possible = ~np.isnan(problem.utility) & (problem.gpus <= problem.capacity[problem.kinds])
         possible &= (problem.utility > 0) | problem.mandatory[:, None]
-        limits = {"slack": 0.0, "gap": self.limits.gap, "time_limit": self.left()}
-        closed = close_cells(problem, *np.nonzero(possible), **limits)
+        closed = self.closed(*np.nonzero(possible), slack=0.0, gap=self.limits.gap)
         self.choice, self.bound = np.where(closed.choice >= 0, np.argsort(self.order)[closed.choice], -1), closed.bound
         return self.found()
 
@@ -232,8 +247,8 @@ class _Search:
         # Exact prices leave fewer choices open, and cost little where there are few cells.
         tolerance = 1e-7 if v.size < LARGE else max(0.1 * self.limits.gap, 1e-7)
         # A search that is cut off leaves a valid bound, and prices good enough for the repair.
-        most = self.limits.evaluations if self.left() > 1.0 else min(self.limits.evaluations, 40)
-        searched = search_prices(v, *parts, *hulls, self.room, self.prices, tolerance, most if self.left() > 0 else 1)
+        most = int(min(self.limits.evaluations, steps(self.limits.work, "prices", len(v) * len(self.room))))
+        searched = search_prices(v, *parts, *hulls, self.room, self.prices, tolerance, most if self.in_time() else 1)
         self.prices, self.bound, _, tried, weights, _ = searched
         self.choice, used = np.empty(len(v), np.int64), np.empty(len(self.room))
         round_mix(v, *parts, self.kinds, *hulls, self.room, self.prices, tried, weights, self.choice, used)
@@ -248,13 +263,14 @@ class _Search:
     def close(self):
         """Close the gap over the choices that could be part of anything better."""
         limit = self.bound - self.objective - self.slack
-        if not self.limits.labels or limit <= 0 or self.left() <= 0:
+        if not self.limits.labels or limit <= 0 or not self.in_time():
             return
         parts = (self.order, self.starts, self.gpus, self.kinds, self.room, self.prices)
         core = core_choices(self.problem.utility, *parts, limit)
         exact, top = self.limits.cells > 0 and has_highs(), self.bound
-        quick = min(QUICK, self.limits.labels) if exact else self.limits.labels
-        if not self._labels(*core, limit, quick) and exact and self.left() > 0:
+        labels = int(min(self.limits.labels, steps(self.limits.work, "labels", 1)))
+        quick = min(QUICK, labels) if exact else labels
+        if not self._labels(*core, limit, quick) and exact and self.in_time():
             self._cells(*core, limit, top)
 
     def _labels(self, at, config, loss, limit, labels) -> bool:
@@ -277,8 +293,9 @@ class _Search:
         given = (config >= 0) & ((loss < limit) | (loss == 0))
         cells = (job[given], self.order[config[given]])
         try:
-            closed = close_cells(self.problem, *cells, slack=self.slack, gap=0.0, time_limit=self.left())
-        except OutOfTime:
+            closed = self.closed(*cells, slack=self.slack, gap=0.0)
+        except OutOfTime as error:
+            self.late |= error.status == "time limit"
             return
         jobs = np.flatnonzero(closed.choice >= 0)
         worth = float(self.problem.utility[jobs, closed.choice[jobs]].sum())
@@ -296,5 +313,5 @@ class _Search:
         if bound - objective < self.problem.quantum * (1 - 1e-7):
             bound = objective
         done = relative_gap(objective, bound) <= max(self.limits.gap, 1e-9)  # to rounding
-        status = "optimal" if done else "time limit" if self.left() <= 0 else "stopped"
+        status = "time limit" if self.late else "optimal" if done else "stopped"
         return Choices(answer, objective, bound, self.prices, status)

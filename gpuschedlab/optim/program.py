@@ -77,6 +77,8 @@ class Program:
                     f"{self.name}: found {low}={put[low][bad[0]]} above {high}={put[high][bad[0]]} at {bad[0]} "
                     f"({bad.size} such); expected {low} <= {high}."
                 )
+            if (put[low] == np.inf).any() or (put[high] == -np.inf).any():
+                raise SolverError(f"{self.name}: found {low} inf or {high} -inf; expected numbers, or no bound.")
 
     def __deepcopy__(self, memo):
         return self  # nothing in it changes
@@ -174,7 +176,8 @@ class Solution:
     x : (n,) float array
         Best point found; whole variables are rounded.
     status : str
-        ``optimal`` (within the gap asked for), ``time limit`` or ``stopped`` (best found so far).
+        ``optimal`` (within the gap asked for), ``stopped`` (the work allowed was done: best found so far) or ``time limit``
+        (the guard in seconds struck: another run may find something else).
     objective, bound : float
         Value of x, and the best value that any point could have.
     seconds : float
@@ -222,6 +225,17 @@ def relative_gap(objective: float, bound: float) -> float:
         return float("inf")
     top = max(abs(objective), abs(bound))
     return abs(bound - objective) / top if top > 0 else 0.0
+
+
+def worst_status(words) -> str:
+    """Status of a whole by those of its parts: ``time limit`` before any other, ``optimal`` where all are.
+
+    Examples
+    --------
+    >>> worst_status(["optimal", "time limit", "stopped"])
+    'time limit'
+    """
+    return max(words, key=lambda status: (status != "optimal") + (status == "time limit"), default="optimal")
 
 
 def no_variables(program: Program, solver: str) -> Solution:

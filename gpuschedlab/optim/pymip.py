@@ -11,6 +11,13 @@ import numpy as np
 from gpuschedlab._extras import need
 from gpuschedlab.errors import Infeasible, OutOfTime, SolverError
 from gpuschedlab.optim.program import Program, Solution, cost_factor, no_variables
+from gpuschedlab.optim.work import steps
+
+MOST = 2**31 - 1
+"""Nodes without a limit."""
+
+LARGEST = 1e15
+"""Of coefficients, as for HiGHS: doubles have no more digits."""
 
 FAR = 1e9
 """Values of a variable without a bound at which an optimum is doubted: CBC stops somewhere and says optimal."""
@@ -22,9 +29,12 @@ class Pymip:
     Parameters
     ----------
     time_limit : float, optional
-        Seconds of each solve.
+        Seconds of each solve, a guard: the status is ``time limit`` where it struck.
     gap : float
         Relative gap at which an integer program counts as solved.
+    work : float, optional
+        Units of `gpuschedlab.optim.work` of each solve, counted in nodes: for integer programs only, whose root is always
+        solved. The status is ``stopped`` where they were not enough.
     engine : str
         ``cbc`` or ``highs``.
     threads : int
@@ -41,10 +51,18 @@ class Pymip:
     2.0
     """
 
-    def __init__(self, time_limit: float | None = None, gap: float = 1e-4, *, engine: str = "cbc", threads: int = 1):
+    def __init__(
+        self,
+        time_limit: float | None = None,
+        gap: float = 1e-4,
+        *,
+        work: float | None = None,
+        engine: str = "cbc",
+        threads: int = 1,
+    ):
         if engine not in ("cbc", "highs"):
             raise SolverError(f"mip: found engine {engine!r}; expected cbc or highs.")
-        self.time_limit, self.gap, self.engine, self.threads = time_limit, gap, engine, threads
+        self.time_limit, self.work, self.gap, self.engine, self.threads = time_limit, work, gap, engine, threads
 
     def solve(self, program: Program, x0: np.ndarray | None = None) -> Solution:
         """Solve a program; a point to start from concerns integer programs only.
@@ -58,10 +76,12 @@ class Pymip:
         if not len(program.c):
             return no_variables(program, f"mip {self.engine}")
         start = time.perf_counter()
-        factor = cost_factor(program)
-        m, x = _model(mip, program, self.engine, factor)
+        factor, rows = cost_factor(program), _rows(program)
+        m, x = _model(mip, program, rows, self.engine, factor)
         m.verbose, m.threads, m.max_mip_gap, m.seed = 0, self.threads, self.gap, 0
         m.max_mip_gap_abs = 0.0  # or CBC stops at 1e-10 whatever the scale
+        if self.work is not None:
+            m.max_nodes = int(min(steps(self.work, self.engine, program.A.nnz), MOST))
         whole = bool(program.integrality.any())
         if x0 is not None and whole:
             m.start = [(v, float(value)) for v, value in zip(x, x0, strict=True)]
@@ -69,12 +89,15 @@ class Pymip:
             ended = m.optimize(max_seconds=self.time_limit if self.time_limit is not None else np.inf)
         point = np.array([v.x if m.num_solutions else np.nan for v in x], float)
         ended = self._checked(mip, ended, program, point)
-        status = _status(mip, ended, program, m.num_solutions, self.time_limit)
+        late = self.time_limit is not None and (self.work is None or time.perf_counter() - start >= self.time_limit)
+        status = _status(mip, ended, program, m.num_solutions, "time limit" if late else "stopped")
         point[program.integrality] = np.round(point[program.integrality]) + 0.0
         objective = program.value(point)
         bound = objective if status == "optimal" and not whole else float(m.objective_bound) / factor
-        duals = None if whole or status != "optimal" else np.array([_price(row) for row in m.constrs], float) / factor
-        duals = duals if duals is not None and len(duals) == program.A.shape[0] else None
+        duals = None
+        if not whole and status == "optimal" and len(m.constrs) == len(rows):
+            duals = np.zeros(program.A.shape[0])  # a row without entries has no price
+            duals[rows] = np.array([_price(row) for row in m.constrs], float) / factor
         seconds = time.perf_counter() - start
         return Solution(point, status, objective, bound, seconds, f"mip {self.engine}", duals, program.shape)
 
@@ -105,7 +128,7 @@ class Pymip:
         return abs(self._again().solve(ray).objective) > 1e-6 * np.abs(program.c).max(initial=0.0)
 
     def _again(self) -> "Pymip":
-        return Pymip(self.time_limit, engine=self.engine, threads=self.threads)
+        return Pymip(self.time_limit, work=self.work, engine=self.engine, threads=self.threads)
 
 
 @contextlib.contextmanager
@@ -128,7 +151,31 @@ def _price(row) -> float:
     return row.pi if row.pi is not None else np.nan
 
 
-def _model(mip, program: Program, engine: str, factor: float):
+def _rows(program: Program) -> np.ndarray:
+    """Rows that have entries: CBC ends the whole process for some programs with rows that have none, or coefficients too large.
+
+    Raises
+    ------
+    Infeasible
+        A row without entries does not allow 0.
+    SolverError
+        A coefficient is above `LARGEST`.
+    """
+    if (most := np.abs(program.A.data).max(initial=0.0)) > LARGEST:
+        raise SolverError(
+            f"{program.name}: found a coefficient of {most:g}; expected {LARGEST:g} at most. Use another unit."
+        )
+    some = np.zeros(program.A.shape[0], bool)
+    some[program.A.indices[program.A.data != 0]] = True
+    never = np.flatnonzero(~some & ((program.row_lower > 0) | (program.row_upper < 0)))
+    if never.size:
+        raise Infeasible(
+            f"{program.name}: infeasible; row {never[0]} ({never.size} such) has no entries and does not allow 0."
+        )
+    return np.flatnonzero(some)
+
+
+def _model(mip, program: Program, rows: np.ndarray, engine: str, factor: float):
     sense = mip.MAXIMIZE if program.maximize else mip.MINIMIZE
     m = mip.Model(sense=sense, solver_name=mip.CBC if engine == "cbc" else mip.HIGHS)
     m.verbose = 0
@@ -143,7 +190,7 @@ def _model(mip, program: Program, engine: str, factor: float):
         for low, high, cost, kind in zip(program.lower, program.upper, program.c * factor, kinds, strict=True)
     ]
     A = program.A.tocsr()
-    for i, (low, high) in enumerate(zip(program.row_lower, program.row_upper, strict=True)):
+    for i, low, high in zip(rows, program.row_lower[rows], program.row_upper[rows], strict=True):
         entries = slice(A.indptr[i], A.indptr[i + 1])
         row = mip.xsum(float(a) * x[j] for j, a in zip(A.indices[entries], A.data[entries], strict=True))
         if low == high:
@@ -156,8 +203,8 @@ def _model(mip, program: Program, engine: str, factor: float):
     return m, x
 
 
-def _status(mip, ended, program: Program, solutions: int, time_limit: float | None) -> str:
-    """Word for how the engine ended; infeasible, unbounded and empty-handed are errors."""
+def _status(mip, ended, program: Program, solutions: int, limit: str) -> str:
+    """Word for how the engine ended, `limit` if one struck; infeasible, unbounded and empty-handed are errors."""
     S = mip.OptimizationStatus
     if ended == S.OPTIMAL:
         return "optimal"
@@ -166,6 +213,7 @@ def _status(mip, ended, program: Program, solutions: int, time_limit: float | No
         word, kind = ("unbounded", SolverError) if unbounded else ("infeasible", Infeasible)
         raise kind(f"{program.name}: {word}; no point satisfies all rows and bounds with a finite best value.")
     if ended == S.FEASIBLE and solutions:
-        return "stopped" if time_limit is None else "time limit"
-    kind = SolverError if time_limit is None else OutOfTime
-    raise kind(f"{program.name}: python-mip found no point ({ended.name}); give more than time_limit={time_limit}.")
+        return limit
+    raise OutOfTime(
+        f"{program.name}: python-mip found no point ({limit}: {ended.name}); give it more work or time.", limit
+    )

@@ -17,10 +17,10 @@ class Relaxed:
     Parameters
     ----------
     time_limit : float, optional
-        Seconds of each solve.
+        Seconds of each solve, a guard.
     gap : float
         Gap to the relaxation's bound at which the status is ``optimal``; otherwise it is ``stopped``.
-    method : str
+    work, method
         As in `Highs`.
 
     Differs from the paper in
@@ -37,9 +37,11 @@ class Relaxed:
     [[1.0, 0.0], [0.0, 1.0]]
     """
 
-    def __init__(self, time_limit: float | None = None, gap: float = 1e-4, *, method: str = "ipm"):
+    def __init__(
+        self, time_limit: float | None = None, gap: float = 1e-4, *, work: float | None = None, method: str = "ipm"
+    ):
         self.gap = gap
-        self._highs = Highs(time_limit, gap, method=method)
+        self._highs = Highs(time_limit, gap, work=work, method=method)
 
     def solve(self, program: Program, x0: np.ndarray | None = None) -> Solution:
         """Solve a multiple-choice knapsack.

@@ -26,10 +26,11 @@ class Session:
         ``relaxed`` and ``pop``: multiple-choice knapsacks by the linear relaxation and a shim, and part by part (``pop-16``:
         in 16 parts); nothing is kept.
     **options
-        `gap`: relative distance between objective and bound at which an integer program counts as solved (1e-4).
-        ``highs`` and ``mip``: `time_limit` (s), `threads`. ``highs``: `method` ("choose", "simplex", "ipm", "pdlp"),
-        `crossover` (bool), and any option of HiGHS by its name. ``mip``: `engine` ("cbc" or "highs"). ``prices``: `labels`
-        and `evaluations`, its limits. ``copter``, ``relaxed``, ``pop``: as in `copter.Copter`, `relaxed.Relaxed`, `pop.Pop`.
+        `gap`: relative distance between objective and bound at which an integer program counts as solved (1e-4). `work`: what a
+        solve may do, counted, in units of about a second (`gpuschedlab.optim.work`); `time_limit`: a guard in seconds.
+        ``highs`` and ``mip``: `threads`. ``highs``: `method` ("choose", "simplex", "ipm", "pdlp"), `crossover` (bool), and any
+        option of HiGHS by its name. ``mip``: `engine` ("cbc" or "highs"). ``prices``: `labels` and `evaluations`, its limits.
+        ``copter``, ``relaxed``, ``pop``: as in `copter.Copter`, `relaxed.Relaxed`, `pop.Pop`.
 
     Raises
     ------
@@ -92,6 +93,7 @@ def solve(
     solver: str = "highs",
     *,
     time_limit: float | None = None,
+    work: float | None = None,
     gap: float = 1e-4,
     warm=None,
     **options,
@@ -104,7 +106,11 @@ def solve(
     solver : str
         As in `Session`.
     time_limit : float, optional
-        Seconds; when they are over, the best point found is returned, with status ``time limit``.
+        Seconds, a guard: when they are over, the best point found is returned, with status ``time limit``. What is found then
+        depends on the machine and its load.
+    work : float, optional
+        Units of `gpuschedlab.optim.work`, about a second each, but counted: when they are done, the best point found is
+        returned, with status ``stopped``.
     gap : float
         Relative distance between objective and bound at which an integer program counts as solved.
     warm : Solution or (n,) float array, optional
@@ -119,7 +125,7 @@ def solve(
     Raises
     ------
     SolverError
-        Infeasible or unbounded, no point found in time, an unknown solver or option, or a program that the solver does
+        Infeasible or unbounded, no point found in time or work, an unknown solver or option, or a program that the solver does
         not take.
     MissingExtra
         The solver's package is not installed.
@@ -129,8 +135,7 @@ def solve(
     >>> solve(Program([1.0, 2.0], [[1.0, 1.0]], row_upper=1.0, maximize=True)).x.tolist()
     [0.0, 1.0]
     """
-    limit = {} if time_limit is None else {"time_limit": time_limit}
-    worker = _make(solver, {"gap": gap, **limit, **options})
+    worker = _make(solver, {"gap": gap, "time_limit": time_limit, "work": work, **options})
     x = getattr(warm, "x", warm)
     if x is not None and np.shape(x) != program.c.shape:
         raise SolverError(f"solve: found a warm start of shape {np.shape(x)}; expected {program.c.shape}.")

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 NEW, ACCEPTED, DEMOTED = range(3)
 
 Gap = Annotated[float, Knob(1e-9, 0.5, log=True, help="relative gap that a lease program is proved to")]
-Limit = Annotated[float, Knob(0, 600, unit="s", help="of the solver's own time; 0: never asked")]
+Work = Annotated[float, Knob(0, 600, help="units of the solver, counted, about a second each; 0: never asked")]
+Guard = Annotated[float | None, Knob(1e-3, 3600, log=True, unit="s", help="guard of a round's solver; none: no limit")]
 
 
 @dataclass(frozen=True)
@@ -51,8 +52,9 @@ class Chronus(Round):
     interval: Annotated[float, Knob(60, 3600, log=True, unit="s", help="slot of best-effort jobs")] = 300
     margin: Annotated[float, Knob(1, 3, unit="x", help="by which durations are stretched")] = 1.1
     gap: Gap = 1e-2
-    time_limit: Limit = 5
-    set_aside: ClassVar = (*Round.set_aside, "gap", "time_limit")
+    work: Work = 5
+    time_limit: Guard = None
+    set_aside: ClassVar = (*Round.set_aside, "gap", "work", "time_limit")
 
     def begin(self) -> "_Leases":
         """What is carried from round to round."""
@@ -91,7 +93,8 @@ class Chronus(Round):
         rows = np.flatnonzero(state == ACCEPTED)
         mine = LeaseJobs(*(a[rows] for a in jobs))
         # All accepted jobs must finish, and count the same but for their rewards.
-        plan = prove_leases(mine, capacity, gap=self.gap, time_limit=self.time_limit, aim=aim[rows])
+        limits = {"work": self.work, "time_limit": self.time_limit}
+        plan = prove_leases(mine, capacity, gap=self.gap, aim=aim[rows], **limits)
         aim[rows] = plan.step
         late = plan.step < 0
         state[rows[late]] = DEMOTED

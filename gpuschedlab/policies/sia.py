@@ -80,7 +80,8 @@ class Sia(Round):
     gap: Annotated[float, Knob(1e-9, 0.1, log=True, help="relative gap to the bound at which the solver may stop")] = (
         1e-4
     )
-    time_limit: Annotated[float | None, Knob(1e-3, 3600, log=True, unit="s", help="of a round's solver")] = None
+    work: Annotated[float | None, Knob(1e-3, 3600, log=True, help="units of a round's solver, counted")] = None
+    time_limit: Annotated[float | None, Knob(1e-3, 3600, log=True, unit="s", help="guard of a round's solver")] = None
     timeshare: Annotated[float, Knob(0, 3600, unit="s", help="service promised under congestion (3.5.6); 0: none")] = (
         0.0
     )
@@ -90,7 +91,7 @@ class Sia(Round):
     reservations: tuple = ()
     interval: Annotated[float, Knob(1, 3600, log=True, unit="s", help="between rounds")] = 60.0
     placement = "consolidate"
-    set_aside: ClassVar = (*Round.set_aside, "solver", "gap", "time_limit", "evictions")
+    set_aside: ClassVar = (*Round.set_aside, "solver", "gap", "work", "time_limit", "evictions")
     constraints: ClassVar = (
         Constraint("power other than 0", lambda k: k["power"] != 0, lambda k: {"power": -0.5}),
         Constraint(
@@ -107,7 +108,7 @@ class Sia(Round):
 
     def begin(self) -> "_Carried":
         """What is carried from round to round."""
-        limit = {} if self.time_limit is None else {"time_limit": self.time_limit}
+        limit = {"work": self.work, "time_limit": self.time_limit}
         return _Carried(Session(self.solver, gap=self.gap, **limit), Service(self.timeshare))
 
     def allocate(self, view) -> Allocation:
@@ -225,8 +226,8 @@ class Sia(Round):
             kept.solution = kept.session.solve()
         except Infeasible:
             return self._without(view, kept, jobs, utility, reserved)
-        except OutOfTime:
-            return jobs.current, "time limit: nothing found, all stay"
+        except OutOfTime as error:
+            return jobs.current, f"{error.status}: nothing found, all stay"
         job, config = np.nonzero(kept.solution.table > 0.5)
         choice = np.where(fixed, jobs.current, -1)
         choice[np.flatnonzero(~fixed)[job]] = config

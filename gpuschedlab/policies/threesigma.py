@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 import numpy as np
 import polars as pl
 
-from gpuschedlab.errors import SolverError
+from gpuschedlab.errors import OutOfTime
 from gpuschedlab.estimators import History
 from gpuschedlab.knobs import Knob
 from gpuschedlab.optim import solve
-from gpuschedlab.policies.chronus import Gap, Limit
+from gpuschedlab.policies.chronus import Gap, Guard, Work
 from gpuschedlab.policies.placing import CHOSEN, MUST, chosen_by_count, placed
 from gpuschedlab.problems.leases import growing_blocks
 from gpuschedlab.problems.starts import start_program
@@ -55,8 +55,9 @@ class ThreeSigma(Round):
     window: Annotated[int, Knob(1, 1000, log=True, help="jobs of either kind in a program")] = 48
     interval: Annotated[float, Knob(1, 3600, log=True, unit="s", help="between rounds")] = 60
     gap: Gap = 1e-2
-    time_limit: Limit = 5
-    set_aside: ClassVar = (*Round.set_aside, "gap", "time_limit")
+    work: Work = 5
+    time_limit: Guard = None
+    set_aside: ClassVar = (*Round.set_aside, "gap", "work", "time_limit")
 
     def fit(self, history: pl.DataFrame) -> "ThreeSigma":
         """The same policy, with the spread of the errors that `History` makes on the last third of a history."""
@@ -83,7 +84,7 @@ class ThreeSigma(Round):
         chosen[kept] = True
         room = capacity - view.gpus[view.running].sum()
         most = room + view.gpus[kept].sum()  # without a place for any, no plan starts one now
-        if slo[waiting].any() and view.gpus[waiting].sum() > room and view.gpus[waiting].min() <= most:
+        if self.work and slo[waiting].any() and view.gpus[waiting].sum() > room and view.gpus[waiting].min() <= most:
             chosen[kept] = False
             now, proved = self._solve(view, left, slo, fixed, kept, waiting, capacity)
             chosen[now] = True
@@ -115,9 +116,9 @@ class ThreeSigma(Round):
         keep = self._worth(left[kept]) * 1.01  # at a tie, a job goes on
         program = start_program(reward, runs * view.gpus[jobs, None, None], keep, gone[~now], free)
         try:
-            found = solve(program, time_limit=self.time_limit, gap=self.gap)
-        except SolverError:  # no point in time: nothing new starts by plan
-            return kept, {"status": "cached"}
+            found = solve(program, work=self.work, time_limit=self.time_limit, gap=self.gap)
+        except OutOfTime as error:  # no point: nothing new starts by plan
+            return kept, {"status": f"cached, {error.status}"}
         s, y = found.x[: reward.size].reshape(reward.shape), found.x[reward.size :]
         proved = {"objective": found.objective, "bound": found.bound, "status": found.status}
         return np.concatenate([jobs[s[:, 0] > 0.5], kept[y > 0.5]]), proved

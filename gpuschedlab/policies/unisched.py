@@ -7,7 +7,7 @@ import numpy as np
 
 from gpuschedlab.estimators.overhead import suspensions_best_effort, suspensions_slo
 from gpuschedlab.knobs import Knob
-from gpuschedlab.policies.chronus import Gap, Limit
+from gpuschedlab.policies.chronus import Gap, Guard, Work
 from gpuschedlab.policies.placing import CHOSEN, MUST, chosen_by_count, placed, time_left
 from gpuschedlab.problems.lease_plan import prove_leases
 from gpuschedlab.problems.leases import LeaseJobs
@@ -34,12 +34,11 @@ class UniSched(Round):
     -------------------------
     Durations are the estimator's (`LearningCurve` learns them as the paper does). Plans are made by `plan_leases` and proved
     by the dual of the capacity rows; HiGHS, on growing blocks of leases, is asked where the gap exceeds `gap` and
-    `time_limit` allows: not by default, since the dual proves more (700 jobs, not all in time: 63,050, HiGHS 64,350) and
-    time-outs depend on the machine. A round that is not proved follows the cached plan, where that is worth more than a new
-    one: deadlines that jobs aimed at stay, and the others are planned around them (the paper runs the cached plan's next
-    lease). Placements: a job is consolidated where that is possible now, and
-    spread over free cells where it is not and it will still be in time at its slower speed; the program that chooses among
-    all placements is `lease_program` with cells. `partial` lets a job end within its last lease, the paper rounds deadlines
+    `work` allows: not by default, since the dual proves more (700 jobs, not all in time: 63,050, HiGHS 64,350). A round that is
+    not proved follows the cached plan, where that is worth more than a new one: deadlines that jobs aimed at stay, and the others
+    are planned around them (the paper runs the cached plan's next lease). Placements: a job is consolidated where that is
+    possible now, and spread over free cells where it is not and it will still be in time at its slower speed; the program that
+    chooses among all placements is `lease_program` with cells. `partial` lets a job end within its last lease, the paper rounds deadlines
     down and needs up. Jobs that no longer can be in time are worth what best-effort jobs are; the paper does not say.
     What a deadline does not need goes by remaining GPU-time to all jobs, those with deadlines among them, as in Chronus
     (`ahead`; 0: to best effort first, as the paper reads). That keeps room for deadlines that are yet to come.
@@ -68,8 +67,9 @@ class UniSched(Round):
     ] = 1.0
     spread: Annotated[bool, Knob(help="whether a job may be spread where it is still in time")] = True
     gap: Gap = 1e-2
-    time_limit: Limit = 0
-    set_aside: ClassVar = (*Round.set_aside, "gap", "time_limit")
+    work: Work = 0
+    time_limit: Guard = None
+    set_aside: ClassVar = (*Round.set_aside, "gap", "work", "time_limit")
 
     def begin(self) -> "_Plan":
         """What is carried from round to round."""
@@ -134,9 +134,8 @@ class UniSched(Round):
         dues[best_effort], values[best_effort] = 0, 0.0
         dues[best_effort, 0], values[best_effort, 0] = 1, value[mine[best_effort]]
         jobs = LeaseJobs.of(gpus[mine], np.where(best_effort, 1, need[mine]), dues, values)
-        plan = prove_leases(
-            jobs, room, gap=self.gap, time_limit=self.time_limit, aim=view.memory.aims(view.index[mine])
-        )
+        limits = {"work": self.work, "time_limit": self.time_limit}
+        plan = prove_leases(jobs, room, gap=self.gap, aim=view.memory.aims(view.index[mine]), **limits)
         view.memory.keep(view.index[mine], plan.step)
         must = leased.copy()
         must[mine[plan.first & ~best_effort]] = True
@@ -144,7 +143,7 @@ class UniSched(Round):
         fill = fill[np.argsort(-self._density(value, gpus, slo)[fill], kind="stable")]
         chosen = chosen_by_count(fill, gpus, capacity - gpus[must].sum())
         swapped = value[mine[best_effort & chosen[mine]]].sum() - value[mine[best_effort & plan.first]].sum()
-        status = "cached" if plan.status == "time limit" else plan.status
+        status = {"stopped": "cached", "time limit": "cached, time limit"}.get(plan.status, plan.status)
         return must, chosen, {"objective": plan.objective + swapped, "bound": plan.bound, "status": status}
 
     def _may_spread(self, view, need, due, slo):

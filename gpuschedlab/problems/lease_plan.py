@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gpuschedlab._compiled import njit
-from gpuschedlab.errors import SolverError
+from gpuschedlab.errors import OutOfTime
 from gpuschedlab.optim import relative_gap, solve
 from gpuschedlab.problems.lease_prices import lease_prices
 from gpuschedlab.problems.leases import LeaseJobs, growing_blocks, lease_choices, lease_program
@@ -30,7 +30,8 @@ class LeasePlan(NamedTuple):
     objective, bound : float
         Sum of rewards, and what no plan can exceed.
     status : str
-        "optimal" within the gap asked for, "time limit", or "heuristic" where no solver was asked.
+        "optimal" within the gap asked for, "stopped" (the work allowed was done), "time limit" (the guard struck), or
+        "heuristic" where no gap was asked for.
     """
 
     step: np.ndarray
@@ -236,7 +237,8 @@ def prove_leases(
     capacity: float,
     *,
     gap: float = 1e-2,
-    time_limit: float | None = 5.0,
+    work: float | None = 5.0,
+    time_limit: float | None = None,
     aim: np.ndarray | None = None,
 ) -> LeasePlan:
     """Plan to a proven gap: by `plan_leases` where that is enough, otherwise with HiGHS on growing blocks of leases.
@@ -247,8 +249,10 @@ def prove_leases(
         As for `plan_leases`; the aim is what a cached plan says.
     gap : float
         Relative gap that is asked for.
+    work : float, optional
+        Units of `gpuschedlab.optim.work` for HiGHS; 0: it is not asked.
     time_limit : float, optional
-        Seconds for HiGHS; 0: it is not asked.
+        Seconds for HiGHS, a guard.
 
     Returns
     -------
@@ -264,18 +268,20 @@ def prove_leases(
         plan = max(plan, plan_leases(jobs, capacity, aim), key=lambda p: p.objective)
     if plan.gap <= gap:
         return plan._replace(status="optimal")
-    if time_limit == 0:
-        return plan._replace(status="time limit")
+    if work == 0:
+        return plan._replace(status="stopped")
     blocks = growing_blocks(max(int(jobs.due.max(initial=0)), 1))
     one = jobs._replace(need=jobs.need[:, :1])
     try:
-        found = solve(lease_program(one, capacity, blocks=blocks), time_limit=time_limit, gap=gap / 2)
-    except SolverError:
-        return plan._replace(status="time limit")
+        program = lease_program(one, capacity, blocks=blocks)
+        found = solve(program, work=work, time_limit=time_limit, gap=gap / 2)
+    except OutOfTime as error:
+        return plan._replace(status=error.status)
     job, step, _ = lease_choices(one)
     chosen = found.x[: len(job)] > 0.5
     aim = np.full(len(jobs.gpus), -1)
     aim[job[chosen]] = step[chosen]
     second = plan_leases(jobs, capacity, aim)
     best = max(plan, second, key=lambda p: p.objective)._replace(bound=min(plan.bound, found.bound))
-    return best._replace(status="optimal" if best.gap <= gap else "time limit")
+    short = "time limit" if found.status == "time limit" else "stopped"
+    return best._replace(status="optimal" if best.gap <= gap else short)

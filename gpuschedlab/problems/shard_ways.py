@@ -8,6 +8,7 @@ import numpy as np
 
 from gpuschedlab.errors import SolverError
 from gpuschedlab.optim import Program, Solution
+from gpuschedlab.optim.program import worst_status
 from gpuschedlab.optim.replay import replay
 from gpuschedlab.problems.shards import SLACK, Fleet, fit_memory, shard_program, shard_relaxed, whole_shares
 
@@ -298,7 +299,7 @@ def _joined(pieces: Sequence[_Piece], mean: float) -> ShardRound:
     """Round of all parts."""
     carried = np.concatenate([p.carried for p in pieces])
     seconds = [p.seconds for p in pieces]
-    worst = max((p.status for p in pieces), key=lambda status: status != "optimal")
+    worst = worst_status(p.status for p in pieces)
     moved, copied = sum(p.moved for p in pieces), sum(p.copied for p in pieces)
     uneven = float((carried.max() - carried.min()) / mean)
     return ShardRound(moved, copied, uneven, sum(seconds), max(seconds), max(p.over for p in pieces), worst)

@@ -221,9 +221,9 @@ def fit_memory(fleet: Fleet, load: np.ndarray, share: np.ndarray) -> tuple[np.nd
     placed = share > 0
     for i in range(len(fleet.memory)):
         _give_up(fleet, load, placed, share, i, fleet.memory[i])
-    for i in np.flatnonzero(placed @ fleet.size > fleet.memory + 1e-9):
+    for i in np.flatnonzero(placed @ fleet.size > fleet.memory * (1 + 1e-9)):
         for j in np.argsort(np.where(placed[i], fleet.size, np.inf), kind="stable")[: placed[i].sum()]:
-            if fleet.size @ placed[i] <= fleet.memory[i] + 1e-9:
+            if fleet.size @ placed[i] <= fleet.memory[i] * (1 + 1e-9):
                 break
             _move_whole(fleet, load, placed, share, i, j)
     return placed, share
@@ -232,7 +232,7 @@ def fit_memory(fleet: Fleet, load: np.ndarray, share: np.ndarray) -> tuple[np.nd
 def _give_up(fleet: Fleet, load, placed, share, i: int, most: float):
     """Remove replicas of a server that another has, too, the least load first, until the rest takes at most so much."""
     for j in np.argsort(share[i] * load, kind="stable"):
-        if fleet.size @ placed[i] <= most + 1e-9:
+        if fleet.size @ placed[i] <= most + 1e-9 * fleet.memory[i]:
             return
         if placed[i, j] and placed[:, j].sum() > 1:
             placed[i, j], share[i, j] = False, 0.0

@@ -8,6 +8,7 @@ import numpy as np
 
 from gpuschedlab.errors import SolverError
 from gpuschedlab.optim import Change, Program, Solution
+from gpuschedlab.optim.program import worst_status
 from gpuschedlab.optim.replay import replay
 from gpuschedlab.problems.traffic import Routes, excess, filled_flow, fitted_flow, flow_program, some_routes, top_routes
 
@@ -202,7 +203,7 @@ def _pop(routes: Routes, capacity, demand, parts: int, solver: str, options: dic
             flow[paths] += fitted_flow(some, capacity / parts, part[pairs], step.solution.x)
             words.append(step.solution.status)
         seconds.append(time.process_time() - begin)
-    worst = max(words, key=lambda status: status != "optimal", default="optimal")
+    worst = worst_status(words)
     return _round(routes, capacity, demand, flow, spent + sum(seconds), worst)._replace(longest=spent + max(seconds))
 
 

@@ -12,7 +12,8 @@ from gpuschedlab.reproduce.study import Study
 SOLVERS = {"LP*": "relaxed", "POP": "pop-16", "COpter": "copter"}
 METRICS = {"avg_jct": "avg_jct", "makespan": "makespan", "p99_solve": "p99"}
 TRACES = {"LP*": ("40k", 40), "POP": ("10k", 10), "COpter": ("40k", 40)}
-"""Workloads, and times 256 GPUs; in rounds as sampled for the larger, HiGHS takes 13 CPU s for POP's 16 parts, cut off at 2 s each."""
+"""Workloads, and times 256 GPUs; in rounds as sampled for the larger, HiGHS takes 13 CPU s for POP's 16 parts, cut off at 2 units
+of work each."""
 
 SCALE, QUICK_SCALE, ROUNDS = 40, 10, 5
 """Times 256 GPUs; those of --quick, which runs no whole trace."""
