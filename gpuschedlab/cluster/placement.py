@@ -200,12 +200,13 @@ def take_fewest(nodes, count, member, sizes, pool, slots, rule, out_node, out_sl
     If any such nodes suffice, these do: the largest leave the least, and where the one for the rest is itself one of the
     largest, the next largest holds at least as much.
     """
-    most = fewest_nodes(sizes, pool, slots)
+    largest = sizes[pool, LARGEST] * SLOTS
+    most = 1 if slots <= largest else fewest_nodes(sizes, pool, slots)
     if most > 1 and most_empty(count, sizes, pool) < most - 1:
         return 0
     k, left, last = 0, slots, -1
     while k < most:
-        if left <= sizes[pool, LARGEST] * SLOTS:
+        if left <= largest:
             last = fit_one(nodes, count, member, pool, left, rule)
         n = largest_empty(nodes, count, member, sizes, pool) if last < 0 and k + 1 < most else -1
         if n < 0:
