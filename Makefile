@@ -9,14 +9,17 @@ READY := $(VENV)/ready
 NOTEBOOK ?= notebooks/00_quickstart.ipynb
 BENCH ?= engine
 TESTS ?=
-WORKERS ?= 2
+SOURCE ?=
+QUICK ?=
+WORKERS ?=
+OPTIONS ?=
 
 # A virtual environment holds absolute paths: one that moved with its folder, or lost its Python, is made again.
 ifneq ($(shell $(BIN)/python -c 'print(open("$(READY)").read().strip())' 2>/dev/null),$(CURDIR))
 $(shell rm -f $(READY))
 endif
 
-.PHONY: help demo picture test lint format lab app bench docs lock clean distclean
+.PHONY: help demo picture test lint format lab app bench published docs lock clean distclean
 .DELETE_ON_ERROR:
 
 help: ## what can be made
@@ -29,7 +32,7 @@ picture: $(READY) ## the README's picture: the top of the report (needs a Chromi
 	$(BIN)/gpuschedlab compare fifo sjf srtf@oracle tiresias themis lucid --png docs/report.png
 
 test: $(READY) ## tests, then lint (TESTS="tests/test_x.py -k name" for some)
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(TESTS)
+	$(BIN)/python -m pytest -n $(or $(WORKERS),2) --dist loadgroup $(TESTS)
 	$(MAKE) --no-print-directory lint
 
 lint: $(READY) ## ruff: rules and format, of code and notebooks
@@ -47,8 +50,11 @@ app: NOTEBOOK = notebooks/app.ipynb
 app: $(READY) ## the Explorer as a page, on this machine only
 	$(BIN)/voila --Voila.ip=127.0.0.1 --no-browser $(NOTEBOOK)
 
-bench: $(READY) ## measure against the budgets (BENCH=engine)
-	$(BIN)/gpuschedlab bench $(BENCH)
+bench: $(READY) ## measure against the budgets (BENCH=engine, OPTIONS="--beside ../other"; BENCH=: which there are)
+	PYTHONPATH=tests $(BIN)/python -m budgets $(BENCH) $(OPTIONS)
+
+published: $(READY) ## published numbers beside ours (SOURCE=sia; QUICK=1: a sample; WORKERS=2, OPTIONS="--csv FOLDER")
+	PYTHONPATH=tests $(BIN)/python -m published $(SOURCE) $(if $(QUICK),--quick) $(if $(WORKERS),--workers $(WORKERS)) $(OPTIONS)
 
 docs: $(READY) ## the documentation site into build/docs (GPUSCHEDLAB_DOCS_EXECUTE=0: without executing cells)
 	$(BIN)/python docs/_ext/assemble.py

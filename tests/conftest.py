@@ -1,7 +1,10 @@
 """What all tests share."""
 
 import os
+import runpy
+from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -22,3 +25,10 @@ def data_dir() -> Path:
 def pytest_addoption(parser):
     """Options of this suite."""
     parser.addoption("--runs", type=int, default=0, help="random runs that test_progress.py divides among all policies")
+
+
+@pytest.fixture(scope="session")
+def maker():
+    """Function of a folder of data/: what its `make.py` defines, which makes the files there."""
+    data = Path(__file__).resolve().parent.parent / "data"
+    return cache(lambda name: SimpleNamespace(**runpy.run_path(str(data / name / "make.py"))))

@@ -19,8 +19,7 @@ ORDER = (
     {"policies"},
     {"autosched", "sweep"},
     {"plots"},
-    {"parse", "check", "comparison", "report", "widgets", "exercises", "bench", "gym", "reproduce", "cli"}
-    | {"__main__", "__init__"},
+    {"parse", "check", "comparison", "report", "widgets", "gym", "cli"} | {"__main__", "__init__"},
 )
 RANK = {part: rank for rank, parts in enumerate(ORDER) for part in parts}
 ALONE = {"optim": {"optim"}, "problems": {"problems", "optim"}}
@@ -102,6 +101,26 @@ def test_the_engine_knows_no_paper():
         if papers.search(line)
     ]
     assert not found, "\n".join(found)
+
+
+def test_nothing_in_the_package_imports_the_workshop():
+    """Budgets, published numbers, makers of data and exercises lie outside it, and may import it."""
+    outside = {
+        path.stem
+        for folder in ("tests", "notebooks")
+        for path in (ROOT / folder).glob("*")
+        if path.suffix in ("", ".py")
+    }
+    outside |= {"tests", "notebooks", "data", "docs"}
+    assert outside >= {"budgets", "published", "browser", "exercises"}
+    wrong = [
+        f"{path.relative_to(ROOT)}:{node.lineno} imports {name}"
+        for path in sources()
+        for node in ast.walk(ast.parse(path.read_text()))
+        for name in named(node)
+        if name.partition(".")[0] in outside
+    ]
+    assert not wrong, "\n".join(wrong)
 
 
 def find_circle(graph: dict[str, set[str]]) -> list[str]:

@@ -27,9 +27,9 @@ from gpuschedlab.autosched.forecast.ranges import MODELS, counted, hourly, queri
 from gpuschedlab.autosched.forecast.repository import known_by
 from gpuschedlab.autosched.tuner import offline
 from gpuschedlab.autosched.tuner.offline import busier, layers_of
-from gpuschedlab.bench.generation import hindsight
 from gpuschedlab.check.samples import recurring_sample
 from gpuschedlab.errors import EstimatorError
+from published.autosched.generation import hindsight
 
 DAY, HOUR = 86_400.0, 3600.0
 

@@ -1,4 +1,4 @@
-"""What `gpuschedlab bench autosched`, `overhead` and `ablation` make of their rows, on rows made by hand; and a row of each in small."""
+"""What the benches `autosched`, `overhead` and `ablation` make of their rows, on rows made by hand; and a row of each in small."""
 
 import time
 
@@ -6,13 +6,14 @@ import polars as pl
 import pytest
 
 from gpuschedlab import Cluster, Fifo, Scenario, Srtf, Tiresias, generate
-from gpuschedlab.bench import ablation, autosched, overhead
-from gpuschedlab.bench.autosched import Stretch, judge, run, scatter
-from gpuschedlab.bench.data import DAY
-from gpuschedlab.bench.kept import measure_all
 from gpuschedlab.check import small_trace
 from gpuschedlab.errors import TraceError
 from gpuschedlab.policies.tiresias import gittins_ranks
+from published.autosched import ablation, overhead
+from published.autosched import loop as autosched
+from published.autosched.loop import Stretch, judge, run, scatter
+from published.data import DAY
+from published.kept import measure_all
 
 
 def row(seed, autosched, selftune=100.0, default=100.0, optimal=100.0, **more):
@@ -268,7 +269,7 @@ def test_rows_are_kept_for_the_same_code(tmp_path, monkeypatch):
     assert [case["seeds"] for case in run("data", **FEW)["rows"]] == [3]
     assert run("data", **FEW, seeds=(1, 7))["ok"]
     assert asked == [0, 1, 2, 7]
-    monkeypatch.setattr("gpuschedlab.sweep.identity.code_of_package", lambda parts: "other")
+    monkeypatch.setattr("gpuschedlab.sweep.identity.code_of_package", lambda *parts: "other")
     run("data", **FEW, seeds=(1,))
     assert asked == [0, 1, 2, 7, 1]
 

@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpuschedlab import Cluster, Run, simulate
-from gpuschedlab.bench import engine, overhead
 from gpuschedlab.check import small_trace
 from gpuschedlab.cli import main
 from gpuschedlab.cli.compare import LINEUP
@@ -247,7 +246,7 @@ def test_a_file_of_ones_own(here, capsys):
     assert "SyntaxError: invalid syntax, line 1" in capsys.readouterr().err
 
 
-# --- help, check, bench, versions
+# --- help, check, versions
 
 
 @pytest.mark.parametrize("command", ["compare", "run", "check"])
@@ -270,8 +269,7 @@ def test_help_shows_every_knob(command, capsys, monkeypatch):
         ["nothing"],
         ["compare", "--load", "-1"],
         ["compare", "--jobs", "many"],
-        ["bench", "x"],
-        ["bench", "overhead", "--loads", "0"],
+        ["bench", "engine"],
     ],
 )
 def test_wrong_usage_ends_in_one_line(words, capsys):
@@ -293,73 +291,6 @@ def test_check_passes_the_good_and_fails_the_bad(here, capsys):
     assert told["mine.py:Breaks"]["passed"] is False
     assert "ZeroDivisionError" in told["mine.py:Breaks"]["problems"]["laws"]
     assert main(["check", "nobody"]) == 2
-
-
-def test_bench_ends_with_1_when_a_budget_is_missed(capsys, monkeypatch):
-    for seconds, code in ((0.05, 0), (0.07, 1)):
-        told = {"cpu": [seconds] * 5, "memory": 1e9}
-        monkeypatch.setattr(engine, "_python", lambda words, folder=None, told=told: told if len(words) > 2 else 0.01)
-        assert main(["bench", "engine", "--json"]) == code
-        found = json.loads(capsys.readouterr().out)
-        rows = {row["name"]: row for row in found["rows"]}
-        assert rows["tiresias_10k"]["ok"] is (code == 0)
-        assert rows["tiresias_10k"]["value"] == seconds
-        assert rows["fifo_million_memory"]["value"] == 1e9
-        assert found["ok"] is (code == 0)
-        assert main(["bench", "engine"]) == code
-        assert ("NO" in capsys.readouterr().out) is (code == 1)
-
-
-def test_a_part_of_a_bench_can_be_had_alone(capsys, monkeypatch):
-    asked = []
-    monkeypatch.setattr(overhead, "measure_all", lambda name, measure, data, cases, workers: asked.extend(cases) or [])
-    words = [
-        "bench",
-        "overhead",
-        "--data",
-        "x",
-        "--traces",
-        "pai",
-        "venus",
-        "--policies",
-        "lucid",
-        "--seeds",
-        "3",
-        "--json",
-    ]
-    assert main(words) == 0
-    assert asked == [("pai", 1.1, "lucid", 4.0, 3), ("venus", 1.1, "lucid", 4.0, 3)]
-    asked.clear()
-    assert main([*words[:4], "--loads", "own", "0.9", "--traces", "pai", "--policies", "lucid", "--days", "0.5"]) == 0
-    assert asked == [("pai", None, "lucid", 0.5, 0), ("pai", 0.9, "lucid", 0.5, 0)]
-    numbers = []
-    monkeypatch.setattr(overhead, "measure_all", lambda *case, workers: numbers.append(workers) or [])
-    assert [main([*words[:4], *more]) for more in ([], ["--workers", "-1"])] == [0, 0]
-    assert numbers == [1, -1]
-
-
-@pytest.mark.parametrize(
-    ("words", "told"),
-    [
-        ("overhead --traces venus mars", "bench overhead: found traces=mars; expected some of venus, pai."),
-        ("autosched --seeds -1", "bench autosched: found seeds=-1; expected whole numbers from 0."),
-        ("autosched --workers 0", "bench autosched: found workers=0; expected a whole number from 1, or -1."),
-        ("causal --loads own 1.1", "bench causal: found loads=own 1.1; expected none, for it takes no loads."),
-        ("engine --days 2", "bench engine: found days=2.0; expected none, for it takes no days."),
-        ("engine --policies fifo", "bench engine: found policies=fifo; expected none, for it takes no policies."),
-    ],
-)
-def test_a_part_that_a_bench_does_not_have_is_told(words, told, capsys):
-    assert main(["bench", *words.split()]) == 2
-    assert told in capsys.readouterr().err
-
-
-def test_a_case_is_measured():
-    case = engine.Case("tiny", "fifo", 200, "70x8", 0.5)
-    found = engine.measure(case, 2)
-    assert len(found["cpu"]) == 2
-    assert min(found["cpu"]) > 0
-    assert 1e7 < found["memory"] < 1e11
 
 
 def test_warm_compiles_every_policy(capsys):

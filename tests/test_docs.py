@@ -179,13 +179,13 @@ def test_every_macro_on_a_page_is_known():
 
 
 def test_published_numbers_stand_beside_what_was_committed(tmp_path):
-    from gpuschedlab.reproduce import Number, Partial, read_measured, read_table
-    from gpuschedlab.reproduce.committed import write_measured
+    from published import Number, Partial, read_measured, read_table
+    from published.committed import write_measured
 
     tables, table = tool("published_tables"), read_table("sia")
     first, second = (Number(*row) for row in table.select(Number._fields).head(2).iter_rows())
     found = {first: Partial(table["value"][0], "One of four."), second: "no such data"}
-    path = write_measured(tmp_path / "sia.csv", "gpuschedlab reproduce sia --quick", found)
+    path = write_measured(tmp_path / "sia.csv", "make published SOURCE=sia QUICK=1", found)
     assert read_measured(path).found == found
     source = tables.load("sia", tmp_path)
     assert source.rows["ratio"][0] == 1.0
@@ -203,7 +203,7 @@ def test_published_numbers_stand_beside_what_was_committed(tmp_path):
 @pytest.mark.parametrize("path", sorted((DOCS / "reproduced").glob("*.csv")), ids=lambda path: path.stem)
 def test_what_was_committed_fits_the_published_table(path):
     source = tool("published_tables").load(path.stem)
-    assert source.command.startswith(f"gpuschedlab reproduce {path.stem}")
+    assert source.command.startswith(f"make published SOURCE={path.stem}")
     assert source.rows.height
 
 

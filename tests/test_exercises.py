@@ -11,8 +11,8 @@ import polars as pl
 import pytest
 from scipy import stats
 
+import exercises
 import gpuschedlab as lab
-from gpuschedlab import exercises
 from gpuschedlab.check.samples import small_trace
 
 nbformat = pytest.importorskip("nbformat", reason="nbformat, of the extra lab, is not installed")

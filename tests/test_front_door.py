@@ -11,8 +11,6 @@ import pytest
 
 import gpuschedlab as lab
 from gpuschedlab import autosched, gym, problems, sim, traces, widgets
-from gpuschedlab.bench import imports
-from gpuschedlab.cli import main
 from gpuschedlab.cli.parser import COMMANDS, make_parser
 
 
@@ -35,7 +33,6 @@ assert "usage: gpuschedlab" in out.getvalue()
 
 def test_help_loads_nothing_that_is_slow():
     assert not loaded(helped()) & {"numpy", "polars", "numba", "scipy"}
-    assert not loaded(helped("bench")) & {"polars", "numba", "scipy"}
     assert not loaded(helped("trace")) & {"numba", "scipy"}
 
 
@@ -56,17 +53,6 @@ def test_each_command_has_help_of_its_own(name, capsys):
     said = capsys.readouterr().out
     assert said.startswith(f"usage: gpuschedlab {name}")
     assert COMMANDS[name][1:12] in said
-
-
-def test_the_bench_of_imports_ends_with_1_when_a_budget_is_missed(capsys, monkeypatch):
-    for over, code in ((0.4, 0), (0.6, 1)):
-        spent = {("-c", "pass"): 0.1, ("-m", "gpuschedlab", "--help"): 0.1 + over}
-        monkeypatch.setattr(imports, "seconds", lambda words, spent=spent: spent.get(words, 0.15))
-        assert main(["bench", "imports", "--json"]) == code
-        rows = {row["name"]: row for row in json.loads(capsys.readouterr().out)["rows"]}
-        assert rows["help"]["value"] == pytest.approx(over)
-        assert rows["help"]["ok"] is (code == 0)
-        assert rows["import"]["ok"] is True
 
 
 # --- what an editor shows

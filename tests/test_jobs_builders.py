@@ -21,7 +21,6 @@ from gpuschedlab.speeds import (
     single_speeds,
 )
 from gpuschedlab.speeds.codes import find_row
-from gpuschedlab.speeds.figures import model_figures
 
 
 def one(speeds: Speeds, model: str, gpu_type: str, nodes: int, gpus: int, progress: float = 0.0) -> float:
@@ -159,16 +158,16 @@ def test_default_speeds_take_jobs_larger_than_the_table():
     assert one(speeds, "vgg16", "v100", 100, 256) < 1.0
 
 
-def test_shipped_figures_follow_from_the_measurements(data_dir):
+def test_shipped_figures_follow_from_the_measurements(data_dir, maker):
     gavel = pl.read_parquet(data_dir / "profiles/gavel_speed.parquet")
     slowdown = pl.read_csv(data_dir / "profiles/placement_slowdown.csv")
-    derived = model_figures(gavel, slowdown)
-    shipped = pl.read_csv(path("models.csv"), schema_overrides=derived.schema)
+    derived = maker("models").model_figures(gavel, slowdown)
+    shipped = pl.read_csv(path("models/models.csv"), schema_overrides=derived.schema)
     assert shipped.equals(derived)
 
 
 def test_shipped_figures_are_complete_and_at_most_one():
-    table = pl.read_csv(path("models.csv"))
+    table = pl.read_csv(path("models/models.csv"))
     assert table.filter(kind="gpu_type").height == 11 * 3
     assert table.filter(kind="partner").height == 6 * 6
     bounded = table.filter(pl.col("kind") != "gpu_type")["relative_speed"]

@@ -2,17 +2,23 @@
 
 import ast
 import base64
+import contextlib
 import gzip
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
+import urllib.request
+import zipfile
 from pathlib import Path
 
 import pytest
 
+from browser import serving
+from gpuschedlab.errors import MissingExtra
 from gpuschedlab.widgets import find_errors
 
 nbformat = pytest.importorskip("nbformat", reason="nbformat, of the extra lab, is not installed")
@@ -75,7 +81,7 @@ def test_its_questions_and_its_exercise_have_folded_solutions(path):
     assert len(re.findall(r"^- \*\*", folded, re.M)) == 2
     (asked,) = [i for i, cell in enumerate(cells) if cell.source.startswith("## Exercise: ")]
     assert cells[asked].source.endswith("\n\n</details>")
-    assert cells[asked + 1].source.startswith("from gpuschedlab import exercises\n")
+    assert cells[asked + 1].source.startswith("import exercises\n")
 
 
 @lesson
@@ -100,8 +106,8 @@ DRAWN = """() => {
 def run_batch(tmp_path, monkeypatch):
     """Function that runs a notebook as a batch system would, in an empty folder; returns what it saved."""
     papermill = pytest.importorskip("papermill", reason="papermill, of the extra lab, is not installed")
-    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-    monkeypatch.setenv("PYTHONPATH", path)
+    path = filter(None, [str(ROOT), str(ROOT / "notebooks"), os.environ.get("PYTHONPATH")])  # as an editable install
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(path))
     monkeypatch.setenv("TQDM_DISABLE", "1")
 
     def run(source: Path, parameters: dict | None = None) -> Path:
@@ -123,11 +129,8 @@ def executed(path: Path, run_batch) -> dict:
 @pytest.fixture(scope="module")
 def offline():
     """Function that opens a file in a browser without a network, and returns what it says once all is drawn."""
-    from gpuschedlab.bench.browser.serving import chromium
-    from gpuschedlab.errors import MissingExtra
-
     try:
-        with chromium() as launch:
+        with serving.chromium() as launch:
             browser = launch()
 
             def look(path: Path, expected: int) -> dict:
@@ -179,6 +182,36 @@ def test_it_runs_in_batch(path, run_batch):
     assert find_errors(done) == []
     shown = [cell for cell in done.cells if cell.get("outputs")]
     assert shown, "a notebook that shows nothing"
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("notebooks")
+@pytest.mark.parametrize("way", ["nbconvert", "voila"])
+def test_exercises_are_found_beside_the_notebook(way, tmp_path, monkeypatch):
+    pytest.importorskip(way, reason=f"{way}, of the extra lab, is not installed")
+    folder = serving.write_notebooks(tmp_path / "books", {"one": ["import exercises", "exercises.consolidated(...)"]})
+    shutil.copytree(ROOT / "notebooks" / "exercises", folder / "exercises")
+    if way == "voila":
+        with (
+            serving.serve(folder, way) as address,
+            urllib.request.urlopen(f"{address}/voila/render/one.ipynb") as answer,
+        ):
+            shown = answer.read().decode()
+    else:
+        monkeypatch.setenv("PYTHONPATH", str(ROOT))
+        words = ["nbconvert", "--execute", "--to", "html", "--stdout", str(folder / "one.ipynb")]
+        done = subprocess.run([sys.executable, "-m", *words], capture_output=True, text=True, cwd=tmp_path, check=True)
+        shown = done.stdout
+    assert "Not answered yet." in shown
+
+
+def test_exercises_are_found_from_any_folder_by_an_editable_install(tmp_path):
+    backend = pytest.importorskip("hatchling.build", reason="hatchling, which builds the wheel, is not installed")
+    pytest.importorskip("editables", reason="editables, which hatchling needs for it, is not installed")
+    with contextlib.chdir(ROOT):
+        wheel = zipfile.ZipFile(tmp_path / backend.build_editable(str(tmp_path)))
+    (name,) = [name for name in wheel.namelist() if name.endswith(".pth")]
+    assert wheel.read(name).decode().split() == [str(ROOT), str(ROOT / "notebooks")]
 
 
 BROKEN = {

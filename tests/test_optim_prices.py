@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpuschedlab.bench.optim import measure
 from gpuschedlab.errors import Infeasible, SolverError
 from gpuschedlab.optim import prices, solve, solve_mckp
 from gpuschedlab.problems import sia_configurations, sia_round
@@ -191,14 +190,6 @@ def test_malformed_arguments_are_refused(arguments, words):
     with pytest.raises(SolverError) as error:
         solve_mckp(*arguments)
     assert words in str(error.value)
-
-
-def test_the_bench_measures_what_it_says():
-    row = measure(jobs=8, types=2, nodes=2, repeats=2, highs=True)
-    assert (row["jobs"], row["gpus"], row["variables"]) == (8, 32, 8 * 10)
-    assert row["lost"] <= 1e-4
-    assert row["gap"] <= 1e-4
-    assert row["seconds"] > 0 < row["highs_seconds"]
 
 
 @pytest.mark.parametrize("seed", range(3))

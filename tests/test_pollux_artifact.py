@@ -5,9 +5,9 @@ import polars as pl
 import pytest
 
 from gpuschedlab.errors import LabError
-from gpuschedlab.reproduce.pollux_artifact import compare, measure, pollux_trace, tiresias_run
 from gpuschedlab.speeds import Speeds, pollux_names, pollux_speeds
 from gpuschedlab.speeds.codes import find_row
+from published.pollux_artifact import compare, measure, pollux_trace, tiresias_run
 
 NODES, WIDTH = 16, 4
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpuschedlab.bench import prompts as bench
 from gpuschedlab.errors import EstimatorError
+from gpuschedlab.estimators import prompt_tuning
 from gpuschedlab.estimators import tiny_transformer as tiny
 from gpuschedlab.estimators.prompt_bank import PromptBank, cosine_distances, k_medoids
 from gpuschedlab.metrics import cost, pool_levels
@@ -17,6 +17,7 @@ from gpuschedlab.policies import PromptTuner
 from gpuschedlab.sweep.prompts import PromptScenario
 from gpuschedlab.traces.prompts import PromptJobs
 from gpuschedlab.widgets import PromptExplorer, PromptLab
+from published.prompttuner import bank
 
 
 def bank_of(count=40, clusters=6, seed=0, **more):
@@ -136,7 +137,7 @@ def test_the_gradient_is_that_of_finite_differences():
 
 
 def test_a_causal_model_does_not_see_the_future():
-    weights = bench.frozen()
+    weights = prompt_tuning.frozen()
     x = np.random.default_rng(0).normal(size=(1, 8, tiny.WIDTH)).astype(np.float32)
     changed = x.copy()
     changed[:, 5:] *= -1
@@ -146,29 +147,29 @@ def test_a_causal_model_does_not_see_the_future():
 
 
 def test_the_shipped_model_follows_instructions_that_it_was_not_taught():
-    weights, rng = bench.frozen(), np.random.default_rng(1)
+    weights, rng = prompt_tuning.frozen(), np.random.default_rng(1)
     for task in tiny.HELD_OUT:
         prompt = weights["tokens"][tiny.words(task)][None]
         assert tiny.judge(weights, prompt, *tiny.samples(task, 100, rng)).accuracy[0] > 0.95
-    wrong = tiny.judge(weights, bench.gaussian(1, rng), *tiny.samples(task, 100, rng)).accuracy[0]
+    wrong = tiny.judge(weights, prompt_tuning.gaussian(1, rng), *tiny.samples(task, 100, rng)).accuracy[0]
     assert wrong < 0.5
 
 
 def test_the_prompt_of_the_least_loss_is_tuned_sooner_than_most():
     rng = np.random.default_rng(0)
-    prompts, task = bench.candidates(rng), tiny.Task(0, 0)
-    loss = bench.scores_on(task, prompts, rng)(np.arange(len(prompts)))
-    iterations, losses = bench.tune(task, prompts[[loss.argmin(), *range(8)]], rng, cap=40)
+    prompts, task = prompt_tuning.candidates(rng), tiny.Task(0, 0)
+    loss = prompt_tuning.scores_on(task, prompts, rng)(np.arange(len(prompts)))
+    iterations, losses = prompt_tuning.tune(task, prompts[[loss.argmin(), *range(8)]], rng, cap=40)
     assert iterations[0] < np.median(iterations[1:])
     assert losses[0, 0] < losses[0, 1:].min()
 
 
 def test_real_texts_cluster():
-    lines = bench.texts()
+    lines = bank.texts()
     assert len(lines) == len(set(lines)) == 1308
     assert min(len(line.split()) for line in lines) >= 4
-    bank = PromptBank(bench.text_features(lines[::4], 32), 18)
-    assert bank.worst() < len(bank) / 4
+    found = PromptBank(bank.text_features(lines[::4], 32), 18)
+    assert found.worst() < len(found) / 4
 
 
 # --- pools in figures

@@ -6,15 +6,16 @@ import numpy as np
 import polars as pl
 import pytest
 
-from gpuschedlab.bench import workloads
 from gpuschedlab.errors import LabError
 from gpuschedlab.policies import Gavel, Sia
-from gpuschedlab.reproduce import SOURCES, Number, Partial, alone, beside, read_table, reproduce, sia
-from gpuschedlab.reproduce.published import SCHEMA
-from gpuschedlab.reproduce.study import Study
-from gpuschedlab.reproduce.ways import PROFILES, Way
 from gpuschedlab.sim import simulate
 from gpuschedlab.speeds import Speeds
+from published import SOURCES, Number, Partial, beside, read_table, reproduce
+from published.numbers import SCHEMA
+from published.sia import alone, workloads
+from published.sia import ours as sia
+from published.sia.ways import PROFILES, Way
+from published.study import Study
 
 ROW = dict.fromkeys(SCHEMA) | {
     "where": "table 1",
@@ -36,9 +37,9 @@ def stored(folder, rows) -> None:
     pl.DataFrame(rows, schema=SCHEMA).write_csv(folder / "made_up.csv")
 
 
-@pytest.mark.parametrize("module", SOURCES.values())
-def test_the_tables_are_complete(module):
-    found = read_table(module)
+@pytest.mark.parametrize("source", SOURCES)
+def test_the_tables_are_complete(source):
+    found = read_table(source)
     assert found.height > 10
     assert found["value"].null_count() == 0
 
@@ -84,7 +85,7 @@ def test_a_part_says_so():
 
 def test_what_is_missing_has_a_reason_or_is_an_error():
     assert beside("x", table(kind="not here"), {})["note"][0] == "because"
-    assert beside("x", table(), {}, quick=True)["note"][0] == "not run with --quick: gpuschedlab reproduce x"
+    assert beside("x", table(), {}, quick=True)["note"][0] == "not run with QUICK=1: make published SOURCE=x"
     assert beside("x", table(), {NAME: "no such trace"}).select("ours", "note").row(0) == (None, "no such trace")
     with pytest.raises(LabError, match="found no result for Number"):
         beside("x", table(), {})
@@ -138,17 +139,17 @@ def test_autosched_has_a_row_for_every_number_and_writes_the_page(tmp_path, monk
     assert pl.read_parquet("runs/reproduce/published.parquet").equals(found["rows"])
     page = (tmp_path / "runs" / "reproduce" / "published.md").read_text()
     assert page.count("\n| ") > found["rows"].height
-    assert "run it, or this without --quick" in page
+    assert "run it, or this without QUICK=1" in page
 
 
 def test_the_command_line_answers_in_json(tmp_path, monkeypatch, capsys):
-    from gpuschedlab.cli import main
+    from published.__main__ import main
 
     monkeypatch.chdir(tmp_path)
     (tmp_path / "traces").mkdir()
-    assert main(["reproduce", "autosched", "--quick", "--json", "--data", str(tmp_path)]) == 0
+    assert main(["autosched", "--quick", "--json", "--data", str(tmp_path)]) == 0
     assert len(json.loads(capsys.readouterr().out)["rows"]) == read_table("autosched").height
-    assert main(["reproduce", "nothing"]) == 2
+    assert main(["nothing"]) == 2
 
 
 @pytest.mark.data
@@ -252,6 +253,6 @@ def test_what_is_known_of_jobs_orders_their_times(data_dir):
 @pytest.mark.data
 @pytest.mark.parametrize(("policy", "least"), [("srtf", 1.0), ("tiresias", 118 / 120)])
 def test_jobs_complete_when_the_titan_artifact_says(data_dir, policy, least):
-    from gpuschedlab.reproduce.ymir_runs import measure
+    from published.ymir.runs import measure
 
     assert measure(data_dir, policy, "roberta-base", 1.0)["as_published"] >= least

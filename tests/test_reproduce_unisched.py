@@ -1,16 +1,17 @@
-"""`gpuschedlab reproduce unisched`: its cases and rows, what they are made of in small, and the bounds; `bench leases`."""
+"""`make published SOURCE=unisched`: its cases and rows, what they are made of in small, and the bounds."""
 
 import numpy as np
 import polars as pl
 import pytest
 
-from gpuschedlab.bench import leases
 from gpuschedlab.check import small_trace
 from gpuschedlab.errors import LabError
-from gpuschedlab.reproduce import Number, Partial, lease_runs, read_table, unisched
-from gpuschedlab.reproduce.curve_errors import epochs_saved, step_time_errors
-from gpuschedlab.reproduce.study import Study
 from gpuschedlab.traces import with_deadlines
+from published import Number, Partial, read_table
+from published.study import Study
+from published.unisched import lease_runs
+from published.unisched import ours as unisched
+from published.unisched.curve_errors import epochs_saved, step_time_errors
 
 FIGURES = ("violation", "best_effort", "all", "suspensions", "wait", "round", "seconds")
 
@@ -76,13 +77,13 @@ def test_unisched_has_to_be_better():
 
 def test_a_missed_bound_is_the_exit_code(tmp_path, monkeypatch, capsys):
     """Figures by position in the list of policies put FIFO ahead of UniSched."""
-    from gpuschedlab import reproduce
-    from gpuschedlab.cli import main
+    import published
+    from published.__main__ import main
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(reproduce, "Study", Answered)
+    monkeypatch.setattr(published, "Study", Answered)
     monkeypatch.setattr(unisched, "curve_errors", lambda data: {})
-    assert main(["reproduce", "unisched", "--quick", "--data", str(tmp_path)]) == 1
+    assert main(["unisched", "--quick", "--data", str(tmp_path)]) == 1
     assert "MISSED  unisched: MIX1: fewer violations under unisched than under fifo" in capsys.readouterr().out
 
 
@@ -164,9 +165,3 @@ def test_epochs_saved_by_hand():
         for m in ("cifar10", "imagenet", "deepspeech2", "yolov3")
     )
     assert epochs_saved(curves) == pytest.approx((0.5, 0.2))
-
-
-def test_a_crowd_is_decided_within_its_gap():
-    found = leases.measure(10, 60, 20, rounds=3)
-    assert found["gap"] < 0.05
-    assert found["gpus"] == 80

@@ -216,13 +216,15 @@ def test_a_wheel_holds_the_shipped_files(tmp_path):
     (wheel,) = tmp_path.glob("*.whl")
     there = tmp_path / "installed"
     zipfile.ZipFile(wheel).extractall(there)
-    shipped = {p.relative_to(ROOT / "data").as_posix() for p in (ROOT / "data").rglob("*") if p.is_file()}
+    there_are = [p for p in (ROOT / "data").rglob("*") if p.is_file() and "__pycache__" not in p.parts]
+    shipped = {p.relative_to(ROOT / "data").as_posix() for p in there_are if p.name != "make.py"}
     found = {
         p.relative_to(there / "gpuschedlab/_data_files").as_posix()
         for p in there.rglob("_data_files/**/*")
         if p.is_file()
     }
-    assert shipped <= found
+    assert shipped == found, "what makes the files stays in the checkout"
+    assert {p.name.removesuffix(".dist-info").partition("-")[0] for p in there.iterdir()} == {"gpuschedlab"}
     typed = {p.relative_to(ROOT) for p in (ROOT / "gpuschedlab").rglob("*") if p.suffix in (".pyi", ".typed")}
     assert {Path("gpuschedlab/py.typed"), Path("gpuschedlab/__init__.pyi")} <= typed
     assert not [path for path in typed if not (there / path).is_file()], "without them, editors complete nothing"

@@ -85,7 +85,7 @@ def test_nothing_is_simulated_twice(explorer, monkeypatch):
 
 
 def test_one_move_is_a_few_messages(explorer):
-    from gpuschedlab.bench.explorer import wired
+    from wire import wired
 
     with wired() as wire:
         other = Explorer(small_trace(80), lab.Cluster.homogeneous(2, 8), [lab.Fifo, lab.Tiresias])
@@ -118,7 +118,7 @@ def test_a_figure_of_ones_own_stands_on_the_board():
 
 
 def test_everything_that_is_sent_is_json():
-    from gpuschedlab.bench.explorer import wired
+    from wire import wired
 
     few = small_trace(80).filter(pl.col("gpus") <= 1)  # most sizes have no jobs, and no percentiles
     with wired() as wire:

@@ -5,7 +5,6 @@ import polars as pl
 import pytest
 
 from gpuschedlab._data import path
-from gpuschedlab.bench import zoo
 from gpuschedlab.check import check_estimator
 from gpuschedlab.errors import EstimatorError, SpeedError
 from gpuschedlab.estimators import Noisy, Transfers
@@ -74,7 +73,7 @@ def test_errors_by_hand():
 @pytest.mark.parametrize("mode", ["transfer", "merged"])
 def test_scores_rank_the_measured_gains_of_the_zoo(mode):
     """Within a target, the lower score goes with the higher gain: more than 99 % of permutations of the sources."""
-    pairs = pl.read_csv(path("zoo.csv")).filter(mode=mode).sort("target", "source")
+    pairs = pl.read_csv(path("zoo/zoo.csv")).filter(mode=mode).sort("target", "source")
     assert pairs.height == 14 * 13
     target, gain, score = (pairs[c].to_numpy() for c in ("target", "gain", "score"))
     ours = GainErrors.of(target, gain, -score).within
@@ -170,8 +169,9 @@ def test_what_cannot_be_is_named(call, match):
         call()
 
 
-def test_fisher_is_the_expected_square_of_the_gradient():
+def test_fisher_is_the_expected_square_of_the_gradient(maker):
     """Of some weights, against numerical gradients of log p(y | x), weighted by p."""
+    zoo = maker("zoo")
     rng = np.random.default_rng(1)
     body = [rng.normal(0, 0.2, (65, 48)), rng.normal(0, 0.2, (49, 48))]
     head, images = rng.normal(0, 0.5, (49, 3)), rng.uniform(-1, 1, (4, 64))
@@ -239,7 +239,7 @@ def test_shipped_tasks_and_what_there_is_not():
 
 def test_run_times_of_the_artifact(data_dir):
     """All jobs that its Tiresias and SRTF started once, within 2 s."""
-    from gpuschedlab.reproduce.ymir import run_times
+    from published.ymir.ours import run_times
 
     found = run_times(data_dir)
     assert found["jobs"] == 3229

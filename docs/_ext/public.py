@@ -28,9 +28,6 @@ SUBJECTS = {
     "optim": "Optimisation",
     "problems": "Programs",
     "check": "Checks",
-    "exercises": "Exercises",
-    "reproduce": "Published numbers",
-    "bench": "Benches",
     "cli": "Command line",
     "errors": "Errors",
 }

@@ -1,4 +1,4 @@
-"""Published numbers beside ours as Markdown, from the tables of `gpuschedlab.reproduce` and the files in docs/reproduced/."""
+"""Published numbers beside ours as Markdown, from the tables of `published` and the files in docs/reproduced/."""
 
 import importlib
 import string
@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 import polars as pl
 
-from gpuschedlab.reproduce import SOURCES, Partial, beside, read_measured, read_table
-from gpuschedlab.reproduce.page import number
+from published import SOURCES, Partial, beside, read_measured, read_table
+from published.numbers import command_of
+from published.page import number
 
 FOLDER = Path(__file__).resolve().parents[1] / "reproduced"
 
@@ -41,13 +42,13 @@ class Source(NamedTuple):
 def load(name: str, folder: Path = FOLDER) -> Source:
     """A source with what docs/reproduced/ holds of it; all numbers are missing where it holds nothing."""
     path = folder / f"{name}.csv"
-    table = read_table(SOURCES[name])
+    table = read_table(name)
     if not path.is_file():
         return Source(name, beside(name, table, {}, quick=True), "", [])
     command, found = read_measured(path)
     numbers = {n: v.value if isinstance(v, Partial) else v for n, v in found.items() if not isinstance(v, str)}
-    checks = getattr(importlib.import_module(f"gpuschedlab.reproduce.{SOURCES[name]}"), "checks", lambda _: [])
-    return Source(name, beside(name, table, found, quick="--quick" in command), command, checks(numbers))
+    checks = getattr(importlib.import_module(f"published.{SOURCES[name]}"), "checks", lambda _: [])
+    return Source(name, beside(name, table, found, quick="QUICK=1" in command), command, checks(numbers))
 
 
 def metric_words(metric: str) -> str:
@@ -103,9 +104,9 @@ def _named(policy: str) -> pl.Expr:
 
 def _head(source: Source, rows: pl.DataFrame) -> str:
     if not source.command:
-        return f"None of these {rows.height} numbers was measured for this page: `gpuschedlab reproduce {source.name}` does.\n"
+        return f"None of these {rows.height} numbers was measured for this page: `{command_of(source.name)}` does.\n"
     n = rows["ours"].count()
-    sample = ", a sample" if "--quick" in source.command else ""
+    sample = ", a sample" if "QUICK=1" in source.command else ""
     return f"{n} of {rows.height} numbers measured, by `{source.command}`{sample}.\n"
 
 

@@ -36,17 +36,22 @@ def main(argv: list[str] | None = None) -> int:
     >>> main(["trace", "describe", "no_such.parquet"])
     2
     """
+    return obey(make_parser(), argv)
+
+
+def obey(parser, argv: list[str] | None = None) -> int:
+    """Parse words, call the command that they choose, and make an exit code of its answer or its error."""
     try:
-        args = make_parser().parse_args(argv)
+        args = parser.parse_args(argv)
         with _interrupted_by_sigterm(), _warnings_in_one_line():
             code = args.command(args) or 0
         sys.stdout.flush()
         return code
     except LabError as error:
-        print(f"gpuschedlab: {error}", file=sys.stderr)
+        print(f"{parser.prog}: {error}", file=sys.stderr)
         return FAILED if isinstance(error, RunError | SolverError) else WRONG
     except KeyboardInterrupt:
-        print("gpuschedlab: interrupted.", file=sys.stderr)
+        print(f"{parser.prog}: interrupted.", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:  # the reader of a pipe (head, less) has gone: no output is possible
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

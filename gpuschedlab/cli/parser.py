@@ -16,8 +16,6 @@ COMMANDS = {
     "tune": "tune a policy while it runs (AutoSched), and compare with leaving it alone",
     "trace": "list, describe, generate, convert or fetch traces",
     "check": "run the battery that every policy and estimator here passes on yours",
-    "bench": "measure speed and quality against the budgets",
-    "reproduce": "put published numbers and ours side by side; what was stopped goes on where it was",
     "warm": "compile the engine and the policies ahead, so that first runs are quick",
     "versions": "versions of the package and of what it uses",
 }

@@ -69,7 +69,7 @@ def placement_speeds(
 def default_speeds(cluster: Cluster) -> Speeds:
     """Relative speeds of the models of generated traces on a cluster: placement, GPU type, and sharing.
 
-    `data/models.csv` holds the figures (see data/README.md): resnet18, resnet50, transformer, lm,
+    `data/models/models.csv` holds the figures (see data/README.md): resnet18, resnet50, transformer, lm,
     recommendation and cyclegan from Gavel's measurements, alexnet, vgg16, resnet101, mobilenet_v2 and
     inception_v3 from Chronus'. Speeds are relative to a v100 on the fewest nodes of the cluster; GPU types
     that were not measured count as v100. Between and beyond measured placements: see `placement_speeds`.
@@ -100,7 +100,7 @@ def default_speeds(cluster: Cluster) -> Speeds:
 
 @lru_cache(maxsize=16)
 def _default(groups, capacity):
-    table = pl.read_csv(path("models.csv"))
+    table = pl.read_csv(path("models/models.csv"))
     spread = _spread_table(table.filter(kind="n_nodes"))
     types, pairs = (
         {(m, other): speed for m, other, speed in table.filter(kind=k).select("model", k, "relative_speed").iter_rows()}

@@ -19,7 +19,7 @@ SIZES = ((0.5, 0.3), (10.0, 0.6), (64.0, 0.1))
 
 @cache
 def _figures() -> tuple[pl.DataFrame, pl.DataFrame]:
-    return pl.read_csv(path("tasks.csv")), pl.read_csv(path("transfers.csv"))
+    return pl.read_csv(path("tasks/tasks.csv")), pl.read_csv(path("tasks/transfers.csv"))
 
 
 def task_speeds(fm: str, tasks: int = 9) -> Speeds:

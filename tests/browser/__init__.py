@@ -1,1 +1,1 @@
-"""Tests in a real browser."""
+"""Tests and measurements in a real browser."""

@@ -1,11 +1,12 @@
 """A real browser, and servers on loopback for it, stopped by the processes' own handles."""
 
+import shutil
 from pathlib import Path
 
 import pytest
 
-from gpuschedlab.bench.browser import serving
-from gpuschedlab.bench.browser.books import BOOKS
+from browser import serving
+from browser.books import BOOKS
 from gpuschedlab.errors import LabError, MissingExtra
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -59,9 +60,9 @@ def page(launch, artifacts, request):
 @pytest.fixture(scope="module")
 def warm():
     """The engine, compiled ahead, as the installation does: a minute once for each state of the sources."""
-    from gpuschedlab.bench.engine import warm
+    from gpuschedlab.cli.warm import compile_ahead
 
-    warm(("fifo", "srtf", "sjf", "tiresias", "themis", "lucid"))
+    compile_ahead(("fifo", "srtf", "sjf", "tiresias", "themis", "lucid"))
 
 
 @pytest.fixture(scope="module")
@@ -70,6 +71,7 @@ def notebooks(tmp_path_factory, warm) -> Path:
     nbformat = pytest.importorskip("nbformat", reason="nbformat, of the extra lab, is not installed")
     every = {"all": [cell for cells in BOOKS.values() for cell in cells]}
     folder = serving.write_notebooks(tmp_path_factory.mktemp("notebooks"), BOOKS | every)
+    shutil.copytree(ROOT / "notebooks" / "exercises", folder / "exercises")
     for name, sizes in SIZES.items():
         book = nbformat.read(ROOT / "notebooks" / f"{name}.ipynb", 4)
         (cell,) = [cell for cell in book.cells if "parameters" in cell.metadata.get("tags", [])]

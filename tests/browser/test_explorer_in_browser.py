@@ -4,9 +4,9 @@ import re
 
 import pytest
 
-from gpuschedlab.bench.browser.books import BOOKS
-from gpuschedlab.bench.browser.pages import NUMBERS, await_drawn, choose, control, open_in, press
-from gpuschedlab.bench.browser.serving import busy
+from browser.books import BOOKS
+from browser.pages import NUMBERS, await_drawn, choose, control, open_in, press
+from browser.serving import busy
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.xdist_group("browser")]
 

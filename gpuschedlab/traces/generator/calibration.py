@@ -60,7 +60,7 @@ def calibrate(
     users : int, optional
         Number of users; by default from the column user, otherwise 200.
     waits : callable, optional
-        (trace, days) -> mean waits (s), such as `gpuschedlab.bench.presets.fifo_waits`: with it the figures that say how
+        (trace, days) -> mean waits (s), such as `fifo_waits` in data/presets/make.py: with it the figures that say how
         jobs queue are found by generating traces and letting them wait (`tuning.tune`; minutes for 100,000 jobs).
         Without, they are typical ones.
 

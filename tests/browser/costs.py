@@ -1,0 +1,142 @@
+"""What explorers cost in a browser: bytes, messages, widgets and seconds until drawn of one, and openings of all."""
+
+import statistics
+import tempfile
+from pathlib import Path
+
+from browser.books import WEEK
+from browser.openings import openings
+from browser.pages import await_drawn, control, open_in, run_all
+from browser.serving import chromium, serve, write_notebooks
+
+MOVES = 20
+RUNS = 5
+BUDGET = {"weight": 2e6, "pin_bytes": 0.3e6, "pin_seconds": 0.5, "messages": 10, "press_seconds": 0.2}
+
+WATCH = """() => {
+  const board = document.querySelector('.gpuschedlab-explorer .gpuschedlab-board');
+  window.begin = (event) => { window.begun = event.timeStamp; };
+  for (const kind of ['keydown', 'mousedown']) document.addEventListener(kind, window.begin, true);
+  new MutationObserver(() => { window.took = performance.now() - window.begun; })
+    .observe(board, { attributes: true, attributeFilter: ['data-drawn'] });
+}"""
+REDRAW = """() => new Promise((done) => {
+  const board = document.querySelector('.gpuschedlab-explorer .gpuschedlab-board'), begin = performance.now();
+  const watch = new MutationObserver(() => { watch.disconnect(); done(performance.now() - begin); });
+  watch.observe(board, { attributes: true, attributeFilter: ['data-drawn'] });
+  board.gpuschedlab.redraw();
+})"""
+
+
+class Wire:
+    """Counts what a page receives over its websockets."""
+
+    def __init__(self, page):
+        self.messages, self.bytes = 0, 0
+        page.on("websocket", lambda socket: socket.on("framereceived", self._take))
+
+    def _take(self, frame):
+        self.messages += 1
+        self.bytes += len(frame)
+
+    def since(self, act) -> tuple[int, int]:
+        """Messages and bytes that come while something is done."""
+        before = self.messages, self.bytes
+        act()
+        return self.messages - before[0], self.bytes - before[1]
+
+
+def run(data_dir=None, repeat: int = 1) -> dict:
+    """Open each explorer some times beside two busy loops, then measure one on an idle machine.
+
+    Parameters
+    ----------
+    data_dir : optional
+        Not used.
+    repeat : int
+        Openings of each explorer in JupyterLab and in Voila; those that are known already are not repeated.
+
+    Returns
+    -------
+    dict
+        `openings`, `costs` and `ok`: whether no figure stayed empty and every budget is kept.
+    """
+    opened, measured = openings(repeat), costs()
+    return {"openings": opened, "costs": measured, "ok": all(row["ok"] for row in (*opened, *measured))}
+
+
+def costs() -> list[dict]:
+    """Measure one Explorer; one row a figure, with its budget.
+
+    Returns
+    -------
+    list of dict
+        `name`, `value`, `unit`, `budget`, `ok`.
+    """
+    with tempfile.TemporaryDirectory(prefix="gpuschedlab-", ignore_cleanup_errors=True) as room:
+        notebooks = write_notebooks(Path(room), {"week": WEEK})
+        with serve(notebooks, "jupyterlab") as address, chromium() as launch:
+            page = launch().new_page(viewport={"width": 1280, "height": 900})
+            page.set_default_timeout(120_000)
+            wire = Wire(page)
+            open_in(page, "jupyterlab", address, "week")
+            await_drawn(page)
+            page.wait_for_timeout(1000)
+            found = [row("first weight", wire.bytes, "bytes", BUDGET["weight"])]
+            page.evaluate(WATCH)
+            return found + _pins(page, wire) + _moves(page, wire) + _again(page)
+
+
+def _timed(page, act) -> float:
+    """Seconds from a key or button until all figures that it changes are drawn."""
+    page.evaluate("() => { window.took = 0; }")
+    act()
+    page.wait_for_function("() => window.took > 0")
+    page.wait_for_timeout(250)  # a second drawing would be part of it
+    return page.evaluate("() => window.took") / 1000
+
+
+def _pins(page, wire) -> list[dict]:
+    rows = []
+    for name in ("Pin this", "Unpin"):
+        button, took = page.locator(".gpuschedlab-explorer button", has_text=name), []
+        _, size = wire.since(lambda button=button, took=took: took.append(_timed(page, button.click)))
+        rows += [row(f"{name}: weight", size, "bytes", BUDGET["pin_bytes"])]
+        rows += [row(f"{name}: until drawn", took[0], "s", BUDGET["pin_seconds"])]
+    page.locator(".gpuschedlab-explorer button", has_text="Pin this").click()
+    page.wait_for_timeout(500)
+    return rows
+
+
+def _moves(page, wire) -> list[dict]:
+    control(page, "thresholds 1").locator(".noUi-handle").focus()
+    took, counts, sizes, empty = [], [], [], []
+    for i in range(MOVES):
+        key = "ArrowLeft" if i < MOVES // 2 else "ArrowDown"
+        messages, size = wire.since(lambda key=key: took.append(_timed(page, lambda: page.keyboard.press(key))))
+        counts.append(messages)
+        sizes.append(size)
+        empty.append(page.evaluate(REDRAW) / 1000)
+    return [
+        row("messages a move", statistics.median(counts), "messages", BUDGET["messages"]),
+        row("weight of a move", statistics.median(sizes), "bytes", None),
+        row("key press until all figures are drawn", statistics.median(took), "s", BUDGET["press_seconds"]),
+        row("empty redraw of the same figures", statistics.median(empty), "s", None),
+    ]
+
+
+def _again(page) -> list[dict]:
+    """Widgets in the kernel after the first run, and after running all cells some more times."""
+    counted = page.locator(".jp-OutputArea-output", has_text=" widgets")
+    first = counted.last.inner_text().split()[0]
+    for i in range(RUNS):
+        run_all(page)
+        page.locator(".jp-InputPrompt", has_text=f"[{3 * (i + 2)}]:").wait_for()
+    page.wait_for_timeout(500)
+    last = counted.last.inner_text().split()[0]
+    return [row(f"widgets in the kernel, run {RUNS} times more", int(last), "widgets", int(first))]
+
+
+def row(name: str, value: float, unit: str, budget: float | None) -> dict:
+    """One figure and whether it keeps its budget."""
+    return {"name": name, "value": value, "unit": unit, "budget": budget, "ok": budget is None or value <= budget}

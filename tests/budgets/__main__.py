@@ -1,0 +1,29 @@
+"""`make bench BENCH=NAME OPTIONS="..."`: one file of budgets by pytest, whose options it takes, or one table."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from budgets.conftest import OPTIONS
+from budgets.tables import TABLES, make_parser
+from gpuschedlab.cli import obey
+
+HERE = Path(__file__).resolve().parent
+BUDGETS = ("engine", "imports", "explorer", "optim", "leases", "merges", "episode", "sia")
+"""Files of budgets of single calls."""
+
+
+def main(words: list[str]) -> int:
+    """Measure what the first word names; 1 if a budget is missed."""
+    name, *options = words or [""]
+    if name in TABLES:
+        return obey(make_parser(name), options)
+    if name in BUDGETS:
+        return int(pytest.main([str(HERE / f"{name}.py"), *OPTIONS, *options]))
+    print(f"bench: found {name!r}; expected one of {', '.join((*BUDGETS, *TABLES))}.", file=sys.stderr)
+    return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,106 @@
+"""Seconds and memory of the engine: whole `simulate` calls, from the checks at the door to the frames of the run."""
+
+import resource
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+import polars as pl
+import pytest
+
+import gpuschedlab
+from budgets.imports import children
+from gpuschedlab import Cluster, generate, simulate
+from gpuschedlab.policies import ALL
+from gpuschedlab.speeds import default_speeds
+
+MEMORY = 4e9  # bytes
+JOBS, NODES = 30_000, (1_000, 10_000)
+ORDERED = ("fifo", "sjf", "edf", "srtf", "tiresias", "themis", "lucid")
+DEARER = 2.0
+"""Ratio of the seconds per job on the larger number of nodes to those on the smaller that is allowed."""
+
+
+class Case(NamedTuple):
+    """What is simulated, and the seconds allowed (None: for information); `days`: one job so long."""
+
+    policy: str
+    jobs: int
+    cluster: str
+    load: float
+    seconds: float | None = None
+    speeds: bool = False
+    days: float | None = None
+
+    def arguments(self) -> tuple:
+        """Trace, cluster, policy and speeds; arrivals a day are those of a week of 10,000 jobs on 560 GPUs."""
+        cluster = Cluster.parse(self.cluster)
+        gpus = cluster.total_gpus
+        if self.days is None:
+            days = 7 * self.jobs / 10_000 * 560 / gpus
+            trace = generate("venus", days=days, jobs=self.jobs, load=self.load, cluster_gpus=gpus, rng=0)
+        else:
+            long = {"job_id": ["long"], "submit": [0.0], "gpus": [1.0], "duration": [self.days * 86_400.0]}
+            trace = pl.DataFrame(long)
+        return trace, cluster, ALL[self.policy](), default_speeds(cluster) if self.speeds else None
+
+
+CASES = {
+    "tiresias_10k": Case("tiresias", 10_000, "70x8", 0.9, 0.06),
+    "tiresias_10k_overloaded": Case("tiresias", 10_000, "70x8", 1.1),
+    "tiresias_10k_speeds": Case("tiresias", 10_000, "70x8", 0.9, speeds=True),
+    "tiresias_100k": Case("tiresias", 100_000, "125x8", 0.9, 1.0),
+    "themis_10k": Case("themis", 10_000, "70x8", 0.9),
+    "lucid_10k_speeds": Case("lucid", 10_000, "70x8", 0.9, speeds=True),
+    "tiresias_load_3": Case("tiresias", 10_000, "70x8", 3.0),
+    "themis_load_3": Case("themis", 10_000, "70x8", 3.0, 0.2),
+    "sia_one_long_job": Case("sia", 1, "16x4", 0.0, 1.0, days=50.0),
+    "gavel_one_long_job": Case("gavel", 1, "16x4", 0.0, 1.0, days=50.0),
+    "fifo_million": Case("fifo", 1_000_000, "125x8", 0.9, 30.0),
+    "tiresias_million": Case("tiresias", 1_000_000, "125x8", 0.9, 30.0),
+}
+
+
+def run(trace, cluster, policy, speeds):
+    """Simulate."""
+    return simulate(trace, cluster, policy, speeds=speeds)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_run(name, budget):
+    case = CASES[name]
+    arguments = case.arguments()
+    budget(run, case.seconds, setup=lambda: arguments)
+    if case.jobs >= 1_000_000:
+        unit = 1 if sys.platform == "darwin" else 1024  # Linux counts kB, macOS bytes
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+        budget.also("bytes, peak of the process until then", peak, MEMORY)
+
+
+@pytest.mark.parametrize("policy", ORDERED)
+def test_a_job_is_hardly_dearer_on_many_nodes(policy, budget):
+    few, many = (Case(policy, JOBS, f"{nodes}x8", 0.9).arguments() for nodes in NODES)
+    budget(run, setup=lambda: many)
+    run(*few)
+    taken = []
+    for _ in range(5):
+        begin = time.process_time()
+        run(*few)
+        taken.append(time.process_time() - begin)
+    if budget.benchmark.stats is not None:
+        median = budget.benchmark.stats.stats.median
+        budget.also(f"times that on {NODES[0]} nodes", median / statistics.median(taken), DEARER)
+
+
+@pytest.mark.benchmark(timer=children)
+def test_first_compile(budget, tmp_path):
+    """The engine and one policy where nothing has been compiled before: a copy of the package."""
+    here = Path(gpuschedlab.__file__).parent
+    shutil.copytree(here, tmp_path / here.name, ignore=shutil.ignore_patterns("__pycache__", "_data_files"))
+    shutil.copytree(here.parent / "data", tmp_path / "data")
+    words = [sys.executable, "-c", "from gpuschedlab.cli.warm import compile_ahead; compile_ahead(('fifo',))"]
+    budget(lambda: subprocess.run(words, cwd=tmp_path, check=True), rounds=1, warmup=0)

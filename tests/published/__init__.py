@@ -1,0 +1,96 @@
+"""Every published number beside ours, and the experiments behind them: `make published`.
+
+A source is a table `tables/NAME.csv` of published numbers, and a module with `ours(study)`: a mapping of
+`Number` to what was measured (`Partial`: of a part of what is published), or to the reason why it was not.
+`checks(numbers)`, where there is one, says which bounds hold.
+"""
+
+import importlib
+from collections.abc import Iterable
+from pathlib import Path
+
+import polars as pl
+
+from gpuschedlab.errors import LabError
+from published.committed import read_measured, write_measured
+from published.numbers import Number, Partial, beside, command_of, read_table
+from published.page import write_page
+from published.study import Study
+
+SOURCES = {
+    "pollux-artifact": "pollux_artifact",
+    "sia": "sia.ours",
+    "ymir": "ymir.ours",
+    "autosched": "autosched.ours",
+    "unisched": "unisched.ours",
+    "prompttuner": "prompttuner.ours",
+    "copter": "copter.ours",
+    "copter-problems": "copter.problems",
+}
+"""Sources by the name that the command line and the table have, and the module of each."""
+
+DATA = "GPUSCHEDLAB_DATA_DIR"
+"""Variable of the environment that names the folder of the reference data."""
+
+OUT = Path("runs") / "reproduce"
+
+
+def reproduce(
+    sources: Iterable[str] = tuple(SOURCES),
+    data_dir: str | Path | None = None,
+    *,
+    quick: bool = False,
+    out: str | Path = OUT,
+    workers: int = -1,
+    csv: str | Path | None = None,
+) -> dict:
+    """Measure what is published, and put ours beside it.
+
+    Parameters
+    ----------
+    sources : iterable of str
+        Of `SOURCES`.
+    data_dir : str or Path, optional
+        Folder of the reference data.
+    quick : bool
+        A sample in minutes; what is left out says so.
+    out : str or Path
+        Folder that `published.parquet` and `published.md` are written to.
+    workers : int
+        Processes, -1: as many as there are cores.
+    csv : str or Path, optional
+        Folder that what was measured of each source is written to, as `SOURCE.csv`: the site's pages are made from such files.
+
+    Returns
+    -------
+    dict
+        `rows`: as of `beside`, one frame; `checks`: dicts of `source, check, ok`; `ok`.
+
+    Raises
+    ------
+    LabError
+        An unknown source, or no reference data.
+    """
+    sources = list(sources)
+    if unknown := [name for name in sources if name not in SOURCES]:
+        raise LabError(f"published: found {unknown[0]!r}; expected some of {', '.join(SOURCES)}.")
+    frames, checks = [], []
+    for name in sources:
+        module = importlib.import_module(f"published.{SOURCES[name]}")
+        found = module.ours(Study(name, Path(data_dir) if data_dir else None, quick, workers))
+        frames.append(beside(name, read_table(name), found, quick))
+        if csv is not None:
+            write_measured(Path(csv) / f"{name}.csv", command_of(name, quick), found)
+        measured = {number: value for number, value in found.items() if not isinstance(value, str)}
+        numbers = {number: value.value if isinstance(value, Partial) else value for number, value in measured.items()}
+        checks += [{"source": name, "check": text, "ok": ok} for text, ok in getattr(module, "checks", _none)(numbers)]
+    rows = pl.concat(frames)
+    write_page(rows, checks, Path(out), quick)
+    return {"rows": rows, "checks": checks, "ok": all(check["ok"] for check in checks)}
+
+
+def _none(numbers) -> list:
+    return []
+
+
+__all__ = ["OUT", "SOURCES", "Number", "Partial", "Study", "beside", "read_measured", "read_table", "reproduce"]

@@ -1,0 +1,57 @@
+"""`make published`: published numbers with ours beside them."""
+
+import os
+import sys
+
+import published
+from gpuschedlab.cli import obey
+from gpuschedlab.cli.parser import Parser, add_json
+from gpuschedlab.cli.text import as_json, cell, grid
+
+SHOWN = ("where", "workload", "policy", "metric", "value", "ours", "ratio", "note")
+WIDEST = 60
+
+
+def make_parser() -> Parser:
+    """Parser of the words after `python -m published`."""
+    parser = Parser(prog="published", description="Put published numbers and ours side by side; a stopped run goes on.")
+    parser.set_defaults(command=show)
+    some = ", ".join(published.SOURCES)
+    parser.add_argument("sources", nargs="*", metavar="SOURCE", help=f"some of {some} (default: all)")
+    parser.add_argument("--data", default=os.environ.get(published.DATA), metavar="FOLDER", help="reference data")
+    parser.add_argument("--quick", action="store_true", help="a sample in minutes; what is left out says so")
+    parser.add_argument("--out", default=str(published.OUT), metavar="FOLDER", help="for the table and the page")
+    parser.add_argument("--csv", metavar="FOLDER", help="also write what was measured of each source, as SOURCE.csv")
+    parser.add_argument("--workers", type=int, default=-1, metavar="N", help="processes (default: one a core)")
+    add_json(parser)
+    return parser
+
+
+def show(args) -> int:
+    """Measure; 1 if a bound is missed."""
+    sources = args.sources or published.SOURCES
+    found = published.reproduce(sources, args.data, quick=args.quick, out=args.out, workers=args.workers, csv=args.csv)
+    if args.json:
+        print(as_json(found | {"rows": found["rows"].to_dicts()}))
+        return 0 if found["ok"] else 1
+    for (source,), rows in found["rows"].group_by("source", maintain_order=True):
+        print(f"{source}\n{grid([[name, *_cells(rows[name])] for name in SHOWN])}\n")
+    for check in found["checks"]:
+        print(f"{'holds ' if check['ok'] else 'MISSED'}  {check['source']}: {check['check']}")
+    print(f"\n{args.out}/published.md: causes, and reasons of what is not measured, in full.")
+    return 0 if found["ok"] else 1
+
+
+def _cells(column) -> list[str]:
+    """Cells of a column, long texts cut off."""
+    texts = [cell(value) for value in column]
+    return [text if len(text) <= WIDEST else text[: WIDEST - 3] + "..." for text in texts]
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the command line."""
+    return obey(make_parser(), argv)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

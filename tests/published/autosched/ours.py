@@ -1,0 +1,132 @@
+"""Chapter 6 of the NTU thesis (Gao, 2025), AutoSched, from what the benches of its parts measure."""
+
+import statistics
+import time
+from collections.abc import Mapping
+from itertools import product
+
+from published.autosched import causal, generation, overhead
+from published.autosched import loop as autosched
+from published.kept import kept_answers
+from published.numbers import Number
+from published.study import Study
+
+TRACES = {"philly": "philly", "venus": "helios", "pai": "pai"}
+"""Traces of the benches, and the names that the thesis has for them."""
+
+MODELS = {"xgboost": "XGBoost", "lightgbm": "LightGBM", "forest": "RandomForest", "mlp": "MLP", "logistic": "LR"}
+SEED = 0
+"""Of the cases that stand for all."""
+
+GAINS = {
+    "tiresias": ("figure 6.8", "jct_gain_over_selftune", "against_selftune"),
+    "themis": ("figure 6.12", "fair_jobs_gain_over_fixed", "against_fixed"),
+    "lucid": ("figure 6.17", "jct_gain_over_selftune", "against_selftune"),
+}
+"""By policy: where, the metric, and what `autosched.judge` calls it."""
+
+OVERHEAD = {"tiresias": "figures 6.10, 6.11", "themis": "figures 6.14, 6.15", "lucid": "figure 6.19"}
+NO_PHILLY = "not measured: `bench overhead` plays Venus and PAI, whose tuners learn from the days before; of Philly there are none"
+
+
+def ours(study: Study) -> dict[Number, float | str]:
+    """Every number that the benches measure; QUICK=1 takes what they have kept, and without it a run ends after `MINUTES`."""
+    found: dict[Number, float | str] = {}
+    end = time.monotonic() + 60 * autosched.MINUTES
+    for bench, cases, entered in (
+        (generation, [(name,) for name in TRACES], _predictor),
+        (autosched, [(t, None, p, SEED) for p, t in product(GAINS, TRACES)], _gains),
+        (overhead, [(t, overhead.LOAD, p, 4.0, SEED) for t, p in product(overhead.TRACES, GAINS)], _overhead),
+        (causal, [(*case, SEED) for case in product(TRACES, GAINS)], _causal),
+    ):
+        name = bench.__name__.rpartition(".")[2]
+        answers, reason = kept_answers(name, study.data, cases), "not kept"
+        if answers is None and not study.quick and time.monotonic() < end:
+            answers = study.benched(name, bench.measure, cases, seconds=end - time.monotonic())
+            if left := answers.count(None):
+                reason = f"{left} of {len(cases)} cases not measured yet"
+                # A gain is of one case; other numbers are means over many.
+                answers = [a for a in answers if a is not None] if entered is _gains else None
+        reason += f" of `make bench BENCH={name}`, which takes long: run it, or this without QUICK=1"
+        found |= entered(answers, f"{reason}, which goes on where it ended")
+    for similarity in ("manhattan", *overhead.SIMILARITIES):
+        found[Number("table 6.5", "philly", similarity, "avg_jct_over_manhattan")] = NO_PHILLY
+    return found
+
+
+def _predictor(answers: list[dict] | None, reason: str) -> dict[Number, float | str]:
+    """Table 6.3: accuracy on the hourly queries of two weeks, and seconds to train on 1,000 jobs."""
+    found: dict[Number, float | str] = {}
+    seconds: dict[str, list[float]] = {model: [] for model in MODELS}
+    for (trace, thesis), (model, name) in product(TRACES.items(), MODELS.items()):
+        key = Number("table 6.3", thesis, name, "accuracy")
+        found[key] = reason
+        for row in [] if answers is None else answers[list(TRACES).index(trace)]["accuracy"]:
+            if (row["part"], row["model"]) != ("slice", model):
+                continue
+            seconds[model].append(row["train_seconds"] / (generation.SPLIT * row["jobs"]) * 1000)
+            if row["retrained"] == ("daily" if model == "xgboost" else "never"):
+                found[key] = row["hourly"]
+    for model, name in MODELS.items():
+        known = seconds[model]
+        found[Number("table 6.3", "all", name, "fine_tuning_per_1000")] = statistics.fmean(known) if known else reason
+    return found
+
+
+def _causal(answers: list[list[dict]] | None, reason: str) -> dict[Number, float | str]:
+    """Table 6.4: what the model predicts in the loop, mean over the policies."""
+    rows = [row for part in answers or () for row in part if row["split"] == "loop" and row["backend"] == "boosted"]
+
+    def mean(key, trace=None):
+        values = [row[key] for row in rows if trace in (None, row["trace"])]
+        return statistics.fmean(values) if values else reason
+
+    found = {
+        Number("table 6.4", thesis, "causal model", "relative_difference"): mean("error", trace)
+        for trace, thesis in TRACES.items()
+    }
+    for metric, key in (("inference_per_1000", "predict_s"), ("fine_tuning_per_1000", "tune_s")):
+        found[Number("table 6.4", "all", "causal model", metric)] = mean(key)
+    return found
+
+
+def _overhead(answers: list[list[dict]] | None, reason: str) -> dict[Number, float | str]:
+    """Table 6.5, and what the search costs without its parts."""
+    cases = [overhead.judge(rows) for rows in answers or ()]
+    found: dict[Number, float | str] = {}
+    for trace, similarity in product(overhead.TRACES, ("manhattan", *overhead.SIMILARITIES)):
+        mine = [
+            c["times_better_than"] | {"manhattan": 1.0}
+            for c in cases
+            if (c["trace"], c["policy"]) == (trace, "tiresias")
+        ]
+        key = Number("table 6.5", TRACES[trace], similarity, "avg_jct_over_manhattan")
+        found[key] = mine[0][similarity] if mine else reason
+    for policy, where in OVERHEAD.items():
+        for part in ("causal_tuner", "aggregator"):
+            values = [c[part] for c in cases if c["policy"] == policy]
+            key = Number(where, "all", policy, f"less_overhead_by_{part}")
+            found[key] = statistics.fmean(values) if values else reason
+    together = [c["together"] for c in cases if c["policy"] == "tiresias"]
+    key = Number("section 6.6.3", "all", "tiresias", "less_overhead_by_both")
+    return found | {key: max(together) if together else reason}
+
+
+def _gains(answers: list[dict] | None, reason: str) -> dict[Number, float | str]:
+    """Figures 6.8, 6.12 and 6.17: gains on the traces at their own loads."""
+    judged = {(c["trace"], c["policy"]): c for c in autosched.judge(answers or [])}
+    found: dict[Number, float | str] = {}
+    for (trace, thesis), (policy, (where, metric, name)) in product(TRACES.items(), GAINS.items()):
+        case = judged.get((trace, policy))
+        found[Number(where, thesis, policy, metric)] = case[name] if case else reason
+    return found
+
+
+def checks(numbers: Mapping[Number, float]) -> list[tuple[str, bool]]:
+    """The local predictor's accuracy, where it was measured; `bench` holds the other bounds."""
+    found = []
+    for trace, thesis in TRACES.items():
+        key, needed = Number("table 6.3", thesis, "XGBoost", "accuracy"), generation.NEEDED[trace]
+        if key in numbers:
+            found.append((f"{thesis}: XGBoost's accuracy at least {needed:.0%}", numbers[key] >= needed))
+    return found

@@ -1,0 +1,145 @@
+"""Shards and traffic (COpter thesis, chapter 5): each way of solving rounds, and what it costs."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+
+from gpuschedlab.errors import OutOfTime
+
+SHARDS = {
+    (128, 16): ("e-store", "relaxed", "copter", "pop-4", "exact"),
+    (1024, 128): ("e-store", "relaxed", "copter", "pop-16"),
+}
+"""Ways of balancing by shards and servers."""
+
+FLOWS = {"poisson": ("all", "copter", "top", "pop-16"), "bimodal": ("all", "copter", "top", "pop-16")}
+"""Ways of allocating flow by kind of demands."""
+
+CONSTANTS = {
+    "shard_rounds": 6,
+    "flow_rounds": 2,
+    "skip": 1,
+    "z": (0.2, 0.8),
+    "slack": 0.05,
+    "room": 2.0,
+    "shard_sizes": (1, 3),
+    "routers": 754,
+    "links": 895,
+    "capacity_mbps": 1000.0,
+    "paths": 4,
+    "demands": 20_000,
+    "poisson_mean_mbps": 400.0,
+    "poisson_decay": 0.6,
+    "bimodal_bands_mbps": ((0.0, 0.5), (2.0, 2.5)),
+    "change": 0.1,
+}
+"""All that the thesis does not give, stated by us; the rounds are fewer than its 100 and 20."""
+
+OPTIONS = {
+    "all": {"method": "simplex", "work": 40.0},
+    "relaxed": {"method": "simplex"},
+    "copter": {"tol": 1e-3, "work": 20.0},
+    "top": {"method": "simplex"},
+    "exact": {"gap": 1e-2, "work": 20.0},
+    "pop": {"gap": 1e-2, "work": 1.0},
+    "flow pop": {"method": "simplex"},
+    "e-store": {},
+}
+"""Of the solvers, by way. copter is the relaxed program, or all flows, by the solver of that name."""
+
+LEAST = 0.99
+"""Share of HiGHS' flow that copter must reach."""
+
+
+def run(data_dir: str | Path | None = None) -> dict:
+    """Balance shards and allocate flows in each way.
+
+    Parameters
+    ----------
+    data_dir : str or Path, optional
+        Not used; all benches have it.
+
+    Returns
+    -------
+    dict
+        `constants`; `shards`: dicts with `shards, servers, loads, way`, and means over rounds of `ShardRound`'s fields;
+        `flows`: dicts with `demands, way, of_all` (share of HiGHS' flow; if it found none in its work, of the best proven
+        bound), and means of `FlowRound`'s fields, or `failed`: why there are none; `ok`: every answer is feasible, and
+        copter's flow is at least `LEAST` of that.
+    """
+    from gpuschedlab.optim.solve import SOLVERS
+
+    known = "copter" in SOLVERS
+    shards = [
+        shard_row(*size, loads, way)
+        for size, ways in SHARDS.items()
+        for loads in ("stateless", "stateful")
+        for way in ways
+        if known or way != "copter"
+    ]
+    flows = [
+        row for kind, ways in FLOWS.items() for row in flow_rows(kind, [w for w in ways if known or w != "copter"])
+    ]
+    ok = all(row["over"] <= 1 + 1e-9 for row in shards) and all(row.get("excess", 0) <= 1e-9 for row in flows)
+    ok &= all(row.get("of_all", 0) >= LEAST for row in flows if row["way"] == "copter")
+    return {"constants": CONSTANTS, "shards": shards, "flows": flows, "ok": bool(ok)}
+
+
+def shard_row(shards: int, servers: int, loads: str, way: str, rounds: int = CONSTANTS["shard_rounds"]) -> dict:
+    """One way of balancing shards: means over rounds but the first `skip`."""
+    from gpuschedlab.problems.shard_ways import balance, random_fleet, zipf_loads
+
+    load = zipf_loads(rounds, shards, loads == "stateful", rng=1)
+    name, solver = ("relaxed", "copter") if way == "copter" else (way, "highs")
+    found = balance(
+        random_fleet(shards, servers), load, name, solver, **OPTIONS[way.partition("-")[0] if "pop" in way else way]
+    )
+    return {"shards": shards, "servers": servers, "loads": loads, "way": way} | _means(found, worst=("over",))
+
+
+def flow_rows(
+    kind: str, ways: Iterable[str], demands: int = CONSTANTS["demands"], nodes: int = CONSTANTS["routers"]
+) -> list[dict]:
+    """Ways of allocating flow for one kind of demands: means over rounds but the first `skip`."""
+    from gpuschedlab.problems.networks import generated_network
+    from gpuschedlab.problems.traffic import network_routes
+    from gpuschedlab.problems.traffic_ways import allocate_flow
+
+    network = generated_network(nodes, nodes * CONSTANTS["links"] // CONSTANTS["routers"])
+    pairs, asked = some_demands(network, kind, demands)
+    routes, rows = network_routes(network, pairs, CONSTANTS["paths"]), []
+    for way in ways:
+        name, solver = ("all", "copter") if way == "copter" else (way, "highs")
+        row, options = {"demands": kind, "pairs": len(pairs), "way": way}, OPTIONS["flow pop" if "pop" in way else way]
+        try:
+            found = allocate_flow(routes, network.capacity, asked, name, solver, **options)
+        except OutOfTime as error:
+            rows.append(row | {"failed": str(error)})
+        else:
+            rows.append(row | _means(found, worst=("excess",)))
+    best = min((row["bound"] for row in rows if "flow" in row), default=float("nan"))
+    return [row | {"of_all": row["flow"] / best} if "flow" in row else row for row in rows]
+
+
+def some_demands(network, kind: str, demands: int) -> tuple[np.ndarray, np.ndarray]:
+    """Pairs (n, 2) of routers, and their demands by round (rounds, n)."""
+    from gpuschedlab.problems.networks import bimodal_demands, changed_demands, poisson_demands
+
+    if kind == "poisson":
+        pairs, first = poisson_demands(network, demands, CONSTANTS["poisson_mean_mbps"], CONSTANTS["poisson_decay"])
+    else:
+        pairs, first = bimodal_demands(network, demands, *CONSTANTS["bimodal_bands_mbps"])
+    rng, asked = np.random.default_rng(0), [first]
+    while len(asked) < CONSTANTS["flow_rounds"]:
+        asked.append(changed_demands(asked[-1], rng, CONSTANTS["change"]))
+    return pairs, np.array(asked)
+
+
+def _means(rounds, worst: tuple[str, ...]) -> dict:
+    """Means of the fields of rounds but the first, the largest of some, and how many were solved to optimality."""
+    kept, row = rounds[CONSTANTS["skip"] :], {}
+    for field in (f for f in rounds[0]._fields if f != "status"):
+        values = [getattr(r, field) for r in (rounds if field in worst else kept)]
+        row[field] = float(max(values) if field in worst else np.mean(values))
+    return row | {"optimal": sum(r.status == "optimal" for r in kept), "rounds": len(kept)}

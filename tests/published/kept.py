@@ -1,0 +1,120 @@
+"""Cases of a long bench: measured on several cores, with a bar, and kept as they come."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import numpy as np
+
+from gpuschedlab._extras import need
+from gpuschedlab._files import json_lines
+from gpuschedlab.errors import LabError
+
+HERE = Path(__file__).resolve().parent
+TRACES = ("traces",)
+"""Folders of the reference data that the answers of most benches depend on."""
+
+
+def measure_all(
+    name: str,
+    measure: Callable,
+    data_dir,
+    cases: Iterable[tuple],
+    workers: int = -1,
+    command: str = "bench",
+    files: tuple[str, ...] = TRACES,
+    seconds: float = np.inf,
+) -> list:
+    """Answers of `measure(data_dir, *case)` in the order of the cases.
+
+    They are kept in `runs/<command>_<name>.jsonl`; what the same code has measured on the same files is not measured again, so
+    that a bench that was interrupted goes on.
+
+    Parameters
+    ----------
+    name : str
+        Of the bench.
+    measure : callable
+        Its answers are what JSON holds.
+    data_dir : str or Path
+        Folder of the reference data.
+    cases : iterable of tuple
+        Arguments, of numbers, words and None.
+    workers : int
+        Processes, -1: as many as there are cores. Answers do not depend on it; seconds in them do.
+    command : str
+        What measures, the first word of the file's name.
+    files : tuple of str
+        Folders of the reference data that answers depend on.
+    seconds : float
+        After so many no further case is waited for: None is the answer of those that are left.
+
+    Raises
+    ------
+    LabError
+        There is no reference data.
+    """
+    if data_dir is None:
+        raise LabError(
+            f"{command} {name}: found no reference data; expected a folder with {files[0]}/. Pass --data FOLDER."
+        )
+    cases, source = list(cases), _source(data_dir, files)
+    path = Path("runs") / f"{command}_{name}.jsonl"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    answers = _answers(path, source)
+    left = [case for case in cases if case not in answers]
+    joblib = need("joblib", f"{command} {name}")
+    parallel = joblib.Parallel(workers, return_as="generator_unordered", batch_size=1)
+    bar = need("tqdm.auto", "progress bars").tqdm(total=len(cases), initial=len(cases) - len(left), disable=None)
+    begin = time.monotonic()
+    with bar, contextlib.closing(parallel(joblib.delayed(_paired)(measure, data_dir, case) for case in left)) as found:
+        for case, answer in found:
+            answers[case] = answer
+            with path.open("a") as file:
+                file.write("\n" + json.dumps({"source": source, "case": case, "answer": answer}))
+            bar.update()
+            if time.monotonic() - begin > seconds:
+                break
+    return [answers.get(case) for case in cases]
+
+
+def kept_answers(name: str, data_dir, cases: Iterable[tuple]) -> list | None:
+    """Answers of a bench that `measure_all` has kept of these cases; None where one is missing, or there is no data.
+
+    Parameters
+    ----------
+    name, data_dir, cases
+        As for `measure_all`.
+    """
+    if data_dir is None:
+        return None
+    known = _answers(Path("runs") / f"bench_{name}.jsonl", _source(data_dir, TRACES))
+    cases = list(cases)
+    return [known[case] for case in cases] if all(case in known for case in cases) else None
+
+
+def _answers(path: Path, source: str) -> dict[tuple, object]:
+    """What is kept of a source, by case."""
+    records = (record for record in json_lines(path) if record.get("source") == source)
+    return {tuple(record["case"]): record["answer"] for record in records}
+
+
+def _source(data_dir, folders) -> str:
+    """What answers come from: a hash of the code, the package's and this folder's, and of names, sizes and times of the data."""
+    from gpuschedlab.sweep.identity import PARTS, code_of_package, digest
+
+    files = [
+        (p.name, p.stat().st_size, p.stat().st_mtime_ns)
+        for f in folders
+        for p in sorted((Path(data_dir) / f).glob("*"))
+    ]
+    own = tuple(path.name for path in sorted(HERE.iterdir()) if path.is_dir())
+    return digest([code_of_package((*PARTS, "autosched")), code_of_package(own, HERE), files])
+
+
+def _paired(measure: Callable, data_dir, case: tuple) -> tuple:
+    return case, measure(data_dir, *case)

@@ -1,0 +1,169 @@
+"""Published numbers as data: one table per source, and ours beside them."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import polars as pl
+
+from gpuschedlab.errors import LabError
+
+TABLES = Path(__file__).resolve().parent / "tables"
+
+SCHEMA = {
+    "where": pl.Utf8,
+    "workload": pl.Utf8,
+    "cluster": pl.Utf8,
+    "policy": pl.Utf8,
+    "metric": pl.Utf8,
+    "unit": pl.Utf8,
+    "value": pl.Float64,
+    "spread": pl.Float64,
+    "kind": pl.Utf8,
+    "cause": pl.Utf8,
+}
+"""Columns of a table. `spread` is half the published range, or the standard deviation; `cause` says why ours is off, or
+why a number cannot be had here."""
+
+KINDS = ("data", "stand-in", "not here")
+"""Reproducible with the reference data; with something in its place; not reproducible here."""
+
+NEAR = 0.1
+"""Ratios this near to 1 need no cause; nor does what lies within the published spread."""
+
+
+class Number(NamedTuple):
+    """Name of one published number within its source."""
+
+    where: str
+    workload: str
+    policy: str
+    metric: str
+
+
+class Partial(NamedTuple):
+    """What was measured on a part of what is published, and which part that is."""
+
+    value: float
+    of: str
+
+
+def command_of(source: str, quick: bool = False) -> str:
+    """Command that measures a source.
+
+    Examples
+    --------
+    >>> command_of("sia", quick=True)
+    'make published SOURCE=sia QUICK=1'
+    """
+    return f"make published SOURCE={source}" + " QUICK=1" * quick
+
+
+def read_table(source: str, folder: Path = TABLES) -> pl.DataFrame:
+    """Published numbers of a source.
+
+    Parameters
+    ----------
+    source : str
+        Name of a table, without its ending.
+    folder : Path
+        Where tables are.
+
+    Returns
+    -------
+    polars.DataFrame
+        Columns of `SCHEMA`.
+
+    Raises
+    ------
+    LabError
+        There is no such table, or a row is incomplete, of an unknown kind, or there twice.
+
+    Examples
+    --------
+    >>> read_table("sia").filter(where="table 3.3", workload="philly", policy="sia", metric="avg_jct")["value"][0]
+    0.6
+    """
+    path = folder / f"{source}.csv"
+    if not path.is_file():
+        known = ", ".join(sorted(p.stem for p in folder.glob("*.csv")))
+        raise LabError(f"published: found no table of {source!r}; expected one of {known}.")
+    table = pl.read_csv(path, schema=SCHEMA)
+    names = list(Number._fields)
+    blank = table.filter(pl.any_horizontal(pl.col(*names, "kind").is_null()))
+    for wrong, problem in (
+        (blank, f"a row without {', '.join(names)} or kind"),
+        (table.filter(~pl.col("kind").is_in(KINDS)), "a kind that is none of " + ", ".join(KINDS)),
+        (table.filter(pl.struct(names).is_duplicated()), "a number twice"),
+        (table.filter((pl.col("kind") == "not here") & pl.col("cause").is_null()), "kind 'not here' without a cause"),
+    ):
+        if wrong.height:
+            raise LabError(f"{path.name}: found {problem}: {wrong.row(0)}; expected none such. Correct the table.")
+    return table
+
+
+def beside(
+    source: str, table: pl.DataFrame, found: Mapping[Number, float | str | Partial], quick: bool = False
+) -> pl.DataFrame:
+    """Ours beside the published numbers.
+
+    Parameters
+    ----------
+    source : str
+        Name in the column `source`.
+    table : polars.DataFrame
+        From `read_table`.
+    found : mapping of Number to float, Partial or str
+        What was measured, or why it was not.
+    quick : bool
+        Whether numbers may be left out because they take long.
+
+    Returns
+    -------
+    polars.DataFrame
+        `source`, the columns of the table, `ours`, `ratio` (ours over published), and `note`: the cause where it is
+        off, the part where it is of one only, the reason where there is none of ours.
+
+    Raises
+    ------
+    LabError
+        A number was measured that is not in the table, or is missing without a reason.
+
+    Examples
+    --------
+    >>> table = read_table("sia").head(1)
+    >>> beside("sia", table, {}, quick=True)["note"][0]
+    'not run with QUICK=1: make published SOURCE=sia'
+    """
+    known = [Number(*row) for row in table.select(Number._fields).iter_rows()]
+    if strangers := set(found) - set(known):
+        raise LabError(f"published {source}: found {min(strangers)}; expected numbers of tables/{source}.csv only.")
+    ours, ratios, notes = [], [], []
+    for number, row in zip(known, table.iter_rows(named=True), strict=True):
+        value = found.get(number)
+        if value is None:
+            value = _reason(source, number, row, quick)
+        part = value.of if isinstance(value, Partial) else ""
+        value = value.value if isinstance(value, Partial) else value
+        measured = not isinstance(value, str)
+        ours.append(float(value) if measured else None)
+        ratios.append(float(value) / row["value"] if measured and row["value"] else None)
+        notes.append(" ".join(filter(None, (part, _note(float(value), row)))) if measured else value)
+    columns = [pl.Series("ours", ours, pl.Float64), pl.Series("ratio", ratios, pl.Float64), pl.Series("note", notes)]
+    return table.select(pl.lit(source).alias("source"), pl.all()).with_columns(columns)
+
+
+def _reason(source: str, number: Number, row: dict, quick: bool) -> str:
+    """Why a number of ours is missing."""
+    if row["kind"] == "not here":
+        return row["cause"]
+    if quick:
+        return f"not run with QUICK=1: {command_of(source)}"
+    raise LabError(f"published {source}: found no result for {number}; expected one, or the reason why there is none.")
+
+
+def _note(ours: float, row: dict) -> str:
+    """Cause of a difference, where there is one worth a cause."""
+    if abs(ours - row["value"]) <= max(NEAR * abs(row["value"]), row["spread"] or 0.0):
+        return ""
+    return row["cause"] or "off; no cause known"

@@ -1,0 +1,84 @@
+"""The page for the documentation: published numbers and ours, one table per place of a source."""
+
+from pathlib import Path
+
+import polars as pl
+
+from gpuschedlab._files import parquet, whole
+
+HEAD = ("workload", "policy", "metric", "published", "ours", "ratio", "note")
+
+
+def write_page(rows: pl.DataFrame, checks: list[dict], out: Path, quick: bool) -> Path:
+    """Write `published.parquet` and `published.md`.
+
+    Parameters
+    ----------
+    rows : polars.DataFrame
+        From `beside`, of any number of sources.
+    checks : list of dict
+        `source, check, ok`.
+    out : Path
+        Folder; made where it is missing.
+    quick : bool
+        Whether the page says that it is a sample.
+
+    Returns
+    -------
+    Path
+        Of the page.
+    """
+    out.mkdir(parents=True, exist_ok=True)
+    with whole(out / "published.parquet") as part:
+        part.write_bytes(parquet(rows))
+    with whole(out / "published.md") as part:
+        part.write_text(page(rows, checks, quick))
+    return out / "published.md"
+
+
+def page(rows: pl.DataFrame, checks: list[dict], quick: bool) -> str:
+    """Markdown of all rows.
+
+    Examples
+    --------
+    >>> from published import beside, read_table
+    >>> rows = beside("sia", read_table("sia").head(1), {}, quick=True)
+    >>> page(rows, [], quick=True).splitlines()[0]
+    '# Published numbers beside ours'
+    """
+    measured = rows["ours"].is_not_null().sum()
+    text = ["# Published numbers beside ours", ""]
+    text += [f"{measured} of {rows.height} numbers measured; the others have a reason in their row."]
+    text += ["A sample, by `make published QUICK=1`." if quick else "By `make published`.", ""]
+    for (source,), group in rows.group_by("source", maintain_order=True):
+        text += [f"## {source}", ""]
+        mine = [c for c in checks if c["source"] == source]
+        text += [f"- {'holds' if c['ok'] else 'MISSED'}: {c['check']}" for c in mine] + [""] * bool(mine)
+        for (where,), part in group.group_by("where", maintain_order=True):
+            text += [f"### {where}: {part['cluster'][0]}", "", _line(HEAD), _line("---" for _ in HEAD)]
+            text += [_line(_cells(row)) for row in part.iter_rows(named=True)] + [""]
+    return "\n".join(text)
+
+
+def _line(cells) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def _cells(row: dict) -> list[str]:
+    spread = f" ± {row['spread']:.3g}" if row["spread"] else ""
+    published = f"{number(row['value'])}{spread} {row['unit'] or ''}".strip()
+    texts = [row["workload"], row["policy"], row["metric"], published, number(row["ours"])]
+    return [*texts, f"{row['ratio']:.2f}" if row["ratio"] is not None else "", row["note"]]
+
+
+def number(value: float | None) -> str:
+    """Three figures, or nothing.
+
+    Examples
+    --------
+    >>> number(0.5761), number(12_345.0), number(None)
+    ('0.576', '12,345', '')
+    """
+    if value is None:
+        return ""
+    return f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}"

@@ -1,0 +1,122 @@
+"""What Ymir's estimators say of the measured pairs of the Titan artifact, and of the zoo's: gains, signs, iterations."""
+
+import numpy as np
+import polars as pl
+
+from gpuschedlab._data import path
+from gpuschedlab.estimators.iterations import fit_loss, saved
+from gpuschedlab.estimators.transferability import GainErrors, GainRegression, TargetMean, transfer_gain
+from published.data import read_data
+from published.ymir import titan
+
+SEEN = 5
+"""Epochs of a task alone from which its curve is extrapolated."""
+
+ALONE = ("best", "artifact")
+"""What a metric alone is: the best of all hyperparameters tried, or that of the artifact's hyperparameters."""
+
+
+def measured_gains(data_dir, fm: str, mode: str, alone: str) -> pl.DataFrame:
+    """Gains `source, target, gain` (3.1) of the measured pairs, by the best metric of each run.
+
+    Parameters
+    ----------
+    data_dir : str or Path
+    fm : str
+    mode : {"transfer", "merged"}
+    alone : {"best", "artifact"}
+    """
+    own = read_data(data_dir, "profiles/finetune_curves.parquet").filter(fm=fm)
+    if alone == "artifact":
+        own = own.join(titan.tasks(data_dir, fm), on=["task", "learning_rate", "grad_steps"], how="semi")
+    own = own.group_by("task", maintain_order=True).agg(alone=pl.col("value").max()).rename({"task": "target"})
+    if mode == "transfer":
+        runs = read_data(data_dir, "profiles/transfer_temporal.parquet").filter(fm=fm)
+    else:
+        both = read_data(data_dir, "profiles/transfer_spatial.parquet").filter(fm=fm)
+        other = pl.when(pl.col("task") == pl.col("task_a")).then("task_b").otherwise("task_a")
+        runs = both.select(source=other, target="task", epoch="epoch", value="value")
+    new = (pl.col("epoch").diff() <= 0).fill_null(False).cum_sum().over("source", "target")
+    runs = runs.with_columns(run=new).filter(run=0)  # of runs that were repeated, the first counts
+    best = runs.group_by("source", "target", maintain_order=True).agg(together=pl.col("value").max())
+    found = best.join(own, on="target", maintain_order="left").drop_nulls()
+    gain = transfer_gain(found["together"].to_numpy(), found["alone"].to_numpy())
+    return found.select("source", "target", gain=pl.Series(gain)).sort("source", "target")
+
+
+def real_errors(data_dir, fm: str, alone: str) -> GainErrors:
+    """Errors of the mean by target, each pair left out, over both modes."""
+    frames = [measured_gains(data_dir, fm, mode, alone) for mode in ("transfer", "merged")]
+    said = [TargetMean().fit(f, f["gain"].to_numpy()).predict(f) for f in frames]
+    both = pl.concat(frames)
+    return GainErrors.of(both["target"], both["gain"], np.concatenate(said))
+
+
+def zoo_errors() -> GainErrors:
+    """Errors of the regression on embeddings of the zoo, each target left out, over both modes."""
+    zoo = pl.read_csv(path("zoo/zoo.csv"))
+    parts, said = [], []
+    for (mode, target), held in zoo.group_by("mode", "target", maintain_order=True):
+        rest = zoo.filter(pl.col("target") != target, mode=mode)
+        said.append(GainRegression().fit(rest, rest["gain"].to_numpy()).predict(held))
+        parts.append(held)
+    both = pl.concat(parts)
+    return GainErrors.of(both["mode"] + both["target"], both["gain"], np.concatenate(said))
+
+
+def iteration_errors(data_dir, fm: str) -> dict[str, float]:
+    """Errors (%) of epochs to the target: alone from a fit to the first `SEEN` epochs, and with another task from gains.
+
+    Returns
+    -------
+    dict
+        `mean, max` alone; `transfer_mean, transfer_max` over the pairs of both modes that reach the target.
+    """
+    known = titan.tasks(data_dir, fm)
+    gains = titan.transfer(data_dir, fm, known, counted=False)
+    own = read_data(data_dir, "profiles/finetune_curves.parquet").filter(fm=fm)
+    alone, pairs = [], []
+    expected = {}
+    for mode in ("transfer", "merged"):
+        f = measured_gains(data_dir, fm, mode, "artifact")
+        said = TargetMean().fit(f, f["gain"].to_numpy()).predict(f)
+        expected[mode] = dict(zip(f.select("source", "target").iter_rows(), said.tolist(), strict=True))
+    for task in known.iter_rows(named=True):
+        setting = {k: task[k] for k in ("task", "learning_rate", "grad_steps")}
+        run = own.filter(**setting).sort("epoch").unique("epoch", keep="first", maintain_order=True)
+        k, metric = run["epoch"].to_numpy(), run["value"].to_numpy()
+        if not (metric.min() >= 0 and max(metric.max(), task["target"]) <= 1):
+            continue  # a negated loss has no 1 - metric
+        seen = np.maximum(1 - metric[:SEEN], 1e-6)
+        curve, goal = fit_loss(k[:SEEN], seen), (1 - task["target"]) / seen.max()
+        steps = np.arange(1.0, titan.MOST_EPOCHS + 1)
+        there = np.flatnonzero(curve.of(steps) <= goal + 1e-9)
+        guess = steps[there[0]] if len(there) else titan.MOST_EPOCHS
+        alone.append(abs(guess / task["epochs"] - 1))
+        for mode, table in (("transfer", gains.transfer), ("merged", gains.merged)):
+            for (a, b), factor in table.items():
+                source, target = (a, b) if mode == "transfer" else (b, a)
+                gain = expected[mode].get((source.split("@")[1], task["task"]))
+                if target == task["model"] and gain is not None and factor > 0:
+                    said = task["epochs"] / max(saved(curve, max(gain, -0.9)), 1e-9)
+                    pairs.append(abs(min(said, titan.MOST_EPOCHS) / (task["epochs"] / factor) - 1))
+    alone, pairs = 100 * np.array(alone), 100 * np.array(pairs)
+    found = {"mean": alone.mean(), "max": alone.max(), "transfer_mean": pairs.mean(), "transfer_max": pairs.max()}
+    return {name: float(value) for name, value in found.items()}
+
+
+def accuracy_gains(data_dir, fm: str, mode: str, least: float = 1.1) -> dict[str, float]:
+    """Largest, least and mean gain (%) in the metric of the pairs that need `least` times fewer epochs."""
+    known = titan.tasks(data_dir, fm)
+    table = getattr(titan.transfer(data_dir, fm, known, counted=False), mode)
+    faster = {p if mode == "transfer" else p[::-1] for p, factor in table.items() if factor >= least}
+    found = measured_gains(data_dir, fm, mode, "artifact")
+    gain = [100 * g for a, b, g in found.iter_rows() if (f"{fm}@{a}", f"{fm}@{b}") in faster]
+    return {"max": max(gain), "min": min(gain), "mean": float(np.mean(gain))} if gain else {}
+
+
+def epochs_saved(data_dir, fm: str, mode: str) -> dict[tuple[str, str], float]:
+    """Epochs alone over epochs with another, by (source, target), to the artifact's targets."""
+    table = getattr(titan.transfer(data_dir, fm, titan.tasks(data_dir, fm), counted=False), mode)
+    short = {(a.split("@")[1], b.split("@")[1]): f for (a, b), f in table.items()}
+    return short if mode == "transfer" else {(b, a): f for (a, b), f in short.items()}
