@@ -1,6 +1,6 @@
 """The tuners that are compared: AutoSched, its ablations, and the baselines of section 6.6.1, as controllers.
 
-What carries the gain (`gpuschedlab bench ablation`, means of five seeds of cases that constants were chosen on, and of ten of others; above
+What carries the gain (`make bench BENCH=ablation`, means of five seeds of cases that constants were chosen on, and of ten of others; above
 1 is better than AutoSched): default 0.959 and 0.955, history's best 0.992 and 0.963, SelfTune 0.986 and 0.997, the thesis' form 0.974
 and 0.991, no model 1.003 and 0.997, plain regression 1.000 and 0.995. So simulating configurations does, not the causal graph.
 """
