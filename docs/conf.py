@@ -7,7 +7,7 @@ import warnings
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent), str(HERE / "_ext")]
+sys.path[:0] = [str(HERE.parent), str(HERE.parent / "tests"), str(HERE / "_ext")]
 os.environ.setdefault("TQDM_DISABLE", "1")
 # Kernels without the user's settings, which log errors only: they warn of TCP on every start.
 _kernels = HERE.parent / "build" / "docs-ipython"

@@ -9,6 +9,7 @@ from gpuschedlab import Cluster, Fifo, Scenario, Srtf, Tiresias, generate
 from gpuschedlab.check import small_trace
 from gpuschedlab.errors import TraceError
 from gpuschedlab.policies.tiresias import gittins_ranks
+from published import kept
 from published.autosched import ablation, overhead
 from published.autosched import loop as autosched
 from published.autosched.loop import Stretch, judge, run, scatter
@@ -312,6 +313,17 @@ def test_what_was_measured_stays_when_a_case_fails(tmp_path, monkeypatch):
     for _ in range(2):
         run("data", **FEW)
         assert asked == [2]
+
+
+def test_other_code_of_a_paper_is_measured_anew(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(kept, "HERE", tmp_path / "published")
+    file, asked = tmp_path / "published" / "paper" / "runs.py", []
+    file.parent.mkdir(parents=True)
+    for code in ("one", "one", "another"):
+        file.write_text(code)
+        measure_all("code", lambda _: asked.append(file.read_text()), "data", [()], workers=1)
+    assert asked == ["one", "another"]
 
 
 def test_other_data_is_measured_anew(tmp_path, monkeypatch):

@@ -1,7 +1,8 @@
 """Tables of many cases, which take minutes to hours, keep what they have measured in runs/, and go on from there.
 
-A table is a module with `run(data_dir, **cases) -> dict`, whose `ok` says whether all is within bounds. What its cases are
-chosen by are the parameters of `run`: tuples of `traces`, `loads`, `policies` and `seeds`, and numbers.
+A table is a module with `run(data_dir, **cases) -> dict`, whose `ok` says whether all is within bounds. `data_dir` is the
+folder of the reference data, which some do not use; the other parameters choose cases, each as `CASES` says: tuples of
+`traces`, `loads`, `policies` and `seeds`, and numbers. `minutes` is the time after which no further case is begun.
 """
 
 import importlib

@@ -49,13 +49,6 @@ BOUNDS = {
 def run(data_dir=None, seeds=SEEDS) -> dict:
     """Compare every preset with its trace.
 
-    Parameters
-    ----------
-    data_dir : str or Path
-        Folder of the reference data, with traces/.
-    seeds : sequence of int
-        Of the generated traces.
-
     Returns
     -------
     dict

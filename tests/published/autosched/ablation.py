@@ -210,17 +210,6 @@ def bounds(rows: list[dict]) -> list[dict]:
 def run(data_dir=None, traces=tuple(CASES), seeds=SEEDS, minutes: float = MINUTES, workers: int = 1) -> dict:
     """Measure what is not kept yet, for so many minutes, and judge all that is.
 
-    Parameters
-    ----------
-    data_dir : str or Path
-        Folder of the reference data.
-    traces, seeds : tuples
-        Fewer cases, or other seeds.
-    minutes : float
-        After which no further case is begun; the next run goes on from there.
-    workers : int
-        As for `measure_all`.
-
     Returns
     -------
     dict

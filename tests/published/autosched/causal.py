@@ -111,15 +111,6 @@ def _errors(seen, true) -> np.ndarray:
 def run(data_dir=None, traces=TRACES, policies=POLICIES, seeds=(0,), workers: int = -1) -> dict:
     """Measure all.
 
-    Parameters
-    ----------
-    data_dir : str or Path
-        Folder of the reference data.
-    traces, policies, seeds : tuples
-        Fewer cases.
-    workers : int
-        As for `measure_all`.
-
     Returns
     -------
     dict

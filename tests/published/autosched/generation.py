@@ -186,15 +186,7 @@ def measure(data_dir, name: str) -> dict:
 
 
 def run(data_dir=None, workers: int = -1) -> dict:
-    """Measure both on the reference data; `ok` says whether XGBoost reaches every bound.
-
-    Parameters
-    ----------
-    data_dir : str or Path
-        Folder of the reference data.
-    workers : int
-        As for `measure_all`.
-    """
+    """Measure both on the reference data; `ok` says whether XGBoost reaches every bound."""
     parts = measure_all("generation", measure, data_dir, [(name,) for name in NEEDED], workers)
     kinds = ("bounds", "accuracy", "hindsight", "requests")
     found = {kind: [row for part in parts for row in part[kind]] for kind in kinds}

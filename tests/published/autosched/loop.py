@@ -262,21 +262,6 @@ def run(
 ) -> dict:
     """Measure what is not kept yet, on several cores and for so many minutes, and judge all that is.
 
-    Parameters
-    ----------
-    data_dir : str or Path
-        Folder of the reference data.
-    traces, loads, policies : tuples
-        Fewer cases.
-    seeds : tuple of int
-        Other seeds than those of `SEEDS`.
-    days : float, optional
-        How much of each trace is played; default: all of the two weeks.
-    minutes : float
-        After which no further case is begun.
-    workers : int
-        As for `measure_all`.
-
     Returns
     -------
     dict

@@ -107,18 +107,7 @@ def judge(rows: list[dict]) -> dict:
 def run(
     data_dir=None, traces=TRACES, policies=POLICIES, seeds=(0,), days: float = 4.0, loads=(LOAD,), workers: int = 1
 ) -> dict:
-    """Measure and judge.
-
-    Parameters
-    ----------
-    data_dir : str or Path
-        Folder of the reference data.
-    traces, policies, seeds, loads : tuples
-        Fewer cases, or others; a load of None is the trace's own.
-    days : float
-        How much of each trace is played.
-    workers : int
-        As for `measure_all`; by default one, for seconds are what is compared: with more they are upper bounds.
+    """Measure and judge; one case at a time, for seconds are what is compared: with more workers they are upper bounds.
 
     Returns
     -------

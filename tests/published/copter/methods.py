@@ -55,11 +55,6 @@ LEAST = 0.99
 def run(data_dir: str | Path | None = None) -> dict:
     """Balance shards and allocate flows in each way.
 
-    Parameters
-    ----------
-    data_dir : str or Path, optional
-        Not used; all benches have it.
-
     Returns
     -------
     dict

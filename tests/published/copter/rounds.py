@@ -37,11 +37,6 @@ def run(data_dir: str | Path | None = None) -> dict:
 
     Each size and power is kept when it is done, so that a bench that was interrupted goes on.
 
-    Parameters
-    ----------
-    data_dir : str or Path, optional
-        Folder of the reference data.
-
     Returns
     -------
     dict

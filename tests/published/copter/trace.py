@@ -37,11 +37,6 @@ RESNET_IMAGES, WIKIPEDIA, COMMONCRAWL = 1_431_167.0, 100e6, 1.2e12 / 500
 def run(data_dir: str | Path | None = None) -> dict:
     """Simulate each case once; each is kept when it is done, so that a bench that was interrupted goes on.
 
-    Parameters
-    ----------
-    data_dir : str or Path, optional
-        Folder of the reference data.
-
     Returns
     -------
     dict

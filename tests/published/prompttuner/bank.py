@@ -70,12 +70,6 @@ def text_features(lines: list[str], parts: int = 64) -> np.ndarray:
 def run(data_dir=None, seeds: tuple = (0, 1)) -> dict:
     """Tune prompts for the tasks that the model was not taught, and cluster real texts.
 
-    Parameters
-    ----------
-    data_dir : ignored
-    seeds : tuple of int
-        Of the bank, the samples and the random prompts.
-
     Returns
     -------
     dict

@@ -100,13 +100,6 @@ def paired(name: str, ours: list[dict], base: list[dict]) -> dict:
 def run(data_dir=None, traces: tuple = ("medium",), seeds: tuple = tuple(range(10))) -> dict:
     """Compare on traces of table 4.6, S = 1.
 
-    Parameters
-    ----------
-    data_dir : ignored
-    traces : tuple of str
-        Loads: low, medium, high.
-    seeds : tuple of int
-
     Returns
     -------
     dict
