@@ -9,6 +9,7 @@ from gpuschedlab import Cluster, Fifo, Scenario, Srtf, Tiresias, generate
 from gpuschedlab.check import small_trace
 from gpuschedlab.errors import TraceError
 from gpuschedlab.policies.tiresias import gittins_ranks
+from gpuschedlab.sweep.identity import code_of_package
 from published import kept
 from published.autosched import ablation, overhead
 from published.autosched import loop as autosched
@@ -322,6 +323,7 @@ def test_other_code_of_a_paper_is_measured_anew(tmp_path, monkeypatch):
     file.parent.mkdir(parents=True)
     for code in ("one", "one", "another"):
         file.write_text(code)
+        code_of_package.cache_clear()  # a process reads its code once
         measure_all("code", lambda _: asked.append(file.read_text()), "data", [()], workers=1)
     assert asked == ["one", "another"]
 
