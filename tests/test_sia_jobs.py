@@ -6,7 +6,6 @@ import numpy as np
 import polars as pl
 import pytest
 
-from gpuschedlab.bench import workloads
 from gpuschedlab.cluster import Cluster, Outage
 from gpuschedlab.errors import PolicyError, RunError, SpeedError
 from gpuschedlab.estimators import Bootstrap
@@ -18,6 +17,7 @@ from gpuschedlab.policies.sia import Sia
 from gpuschedlab.sim import simulate
 from gpuschedlab.sim.simulation import Simulation
 from gpuschedlab.speeds import Speeds
+from published.sia import workloads
 
 
 def table(rows) -> Speeds:

@@ -37,7 +37,9 @@ class Budget:
     def __init__(self, benchmark, name: str, rows: list):
         self.benchmark, self.name, self.rows, self.missed = benchmark, name, rows, []
 
-    def __call__(self, call, seconds: float | None = None, *, setup=None, rounds=5, warmup=1, quantile=0.5) -> list:
+    def __call__(
+        self, call, seconds: float | None = None, *, setup=None, rounds=5, warmup=1, iterations=1, quantile=0.5
+    ):
         """Measure a call.
 
         Parameters
@@ -47,23 +49,24 @@ class Budget:
             Allowed; default: measured for information.
         setup : callable, optional
             Makes the arguments of each round, as a tuple; not measured.
-        rounds, warmup : int
+        rounds, warmup, iterations : int
+            Of pytest-benchmark: seconds are those of one of the iterations of a round.
         quantile : float
             Of the rounds' seconds, that counts: the median, or 1 for the largest.
 
         Returns
         -------
         list
-            What each round returned.
+            What each call of the rounds returned.
         """
         answers: list = []
         given = {"setup": lambda: (setup(), {})} if setup else {}
-        take = {"rounds": rounds, "warmup_rounds": warmup} | given
+        take = {"rounds": rounds, "warmup_rounds": warmup, "iterations": iterations} | given
         self.benchmark.pedantic(lambda *args: answers.append(call(*args)), **take)
         if self.benchmark.stats is not None:  # with --benchmark-disable, each is called once
             value = float(np.quantile(self.benchmark.stats.stats.data, quantile))
             self.also("seconds" if quantile == 0.5 else f"seconds, quantile {quantile:g}", value, seconds)
-        return answers[-rounds:]
+        return answers[-rounds * iterations :]
 
     def also(self, what: str, value: float, most: float | None = None):
         """Hold another value to its budget; without one, it is for information."""

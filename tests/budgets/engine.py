@@ -1,4 +1,8 @@
-"""Seconds and memory of the engine: whole `simulate` calls, from the checks at the door to the frames of the run."""
+"""Seconds and memory of the engine.
+
+Whole `simulate` calls: checks at the door, what the scenario prepares, and simulation; then `Scenario.run` in a scenario that
+has run a policy before, without and with `Run.summary`.
+"""
 
 import resource
 import shutil
@@ -14,11 +18,15 @@ import pytest
 
 import gpuschedlab
 from budgets.imports import children
-from gpuschedlab import Cluster, generate, simulate
+from gpuschedlab import Cluster, Scenario, generate, simulate
 from gpuschedlab.policies import ALL
 from gpuschedlab.speeds import default_speeds
 
 MEMORY = 4e9  # bytes
+SHORT = 10_000
+"""Jobs that are simulated, in as many runs as that takes, for one time of a run that is too short to be measured by itself."""
+AGAIN = {10: (0.8e-3, 2e-3), 500: (1.5e-3, 3e-3), 2_000: (4e-3, 6e-3), 10_000: (22e-3, 30e-3)}
+"""Jobs, and the seconds allowed for a run of a scenario that has run before, without its summary and with it."""
 JOBS, NODES = 30_000, (1_000, 10_000)
 ORDERED = ("fifo", "sjf", "edf", "srtf", "tiresias", "themis", "lucid")
 DEARER = 2.0
@@ -79,6 +87,19 @@ def test_run(name, budget):
         unit = 1 if sys.platform == "darwin" else 1024  # Linux counts kB, macOS bytes
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
         budget.also("bytes, peak of the process until then", peak, MEMORY)
+
+
+@pytest.mark.parametrize("summary", [False, True], ids=["run", "summary"])
+@pytest.mark.parametrize("jobs", AGAIN)
+def test_a_scenario_that_has_run_before(jobs, summary, budget):
+    trace, cluster, policy, _ = Case("tiresias", jobs, "70x8", 0.9).arguments()
+    scenario = Scenario(trace, cluster)
+
+    def again():
+        found = scenario.run(policy)
+        return found.summary() if summary else found
+
+    budget(again, AGAIN[jobs][summary], iterations=max(1, SHORT // jobs))
 
 
 @pytest.mark.parametrize("policy", ORDERED)
