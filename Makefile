@@ -51,10 +51,10 @@ app: $(READY) ## the Explorer as a page, on this machine only
 	$(BIN)/voila --Voila.ip=127.0.0.1 --no-browser $(NOTEBOOK)
 
 bench: $(READY) ## measure against the budgets (BENCH=engine, OPTIONS="--beside ../other"; BENCH=: which there are)
-	PYTHONPATH=tests $(BIN)/python -m budgets $(BENCH) $(OPTIONS)
+	PYTHONPATH=$(CURDIR)/tests $(BIN)/python -m budgets $(BENCH) $(OPTIONS)
 
 published: $(READY) ## published numbers beside ours (SOURCE=sia; QUICK=1: a sample; WORKERS=2, OPTIONS="--csv FOLDER")
-	PYTHONPATH=tests $(BIN)/python -m published $(SOURCE) $(if $(QUICK),--quick) $(if $(WORKERS),--workers $(WORKERS)) $(OPTIONS)
+	PYTHONPATH=$(CURDIR)/tests $(BIN)/python -m published $(SOURCE) $(if $(QUICK),--quick) $(if $(WORKERS),--workers $(WORKERS)) $(OPTIONS)
 
 docs: $(READY) ## the documentation site into build/docs (GPUSCHEDLAB_DOCS_EXECUTE=0: without executing cells)
 	$(BIN)/python docs/_ext/assemble.py
