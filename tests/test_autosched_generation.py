@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import polars as pl
 import pytest
+from published.autosched.generation import hindsight
 
 from gpuschedlab import Cluster, Fifo, Simulation, Tiresias
 from gpuschedlab.autosched import (
@@ -29,7 +30,6 @@ from gpuschedlab.autosched.tuner import offline
 from gpuschedlab.autosched.tuner.offline import busier, layers_of
 from gpuschedlab.check.samples import recurring_sample
 from gpuschedlab.errors import EstimatorError
-from published.autosched.generation import hindsight
 
 DAY, HOUR = 86_400.0, 3600.0
 

@@ -4,18 +4,18 @@ import time
 
 import polars as pl
 import pytest
-
-from gpuschedlab import Cluster, Fifo, Scenario, Srtf, Tiresias, generate
-from gpuschedlab.check import small_trace
-from gpuschedlab.errors import TraceError
-from gpuschedlab.policies.tiresias import gittins_ranks
-from gpuschedlab.sweep.identity import code_of_package
 from published import kept
 from published.autosched import ablation, overhead
 from published.autosched import loop as autosched
 from published.autosched.loop import Stretch, judge, run, scatter
 from published.data import DAY
 from published.kept import measure_all
+
+from gpuschedlab import Cluster, Fifo, Scenario, Srtf, Tiresias, generate
+from gpuschedlab.check import small_trace
+from gpuschedlab.errors import TraceError
+from gpuschedlab.policies.tiresias import gittins_ranks
+from gpuschedlab.sweep.identity import code_of_package
 
 
 def row(seed, autosched, selftune=100.0, default=100.0, optimal=100.0, **more):

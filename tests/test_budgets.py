@@ -9,15 +9,15 @@ import sys
 from pathlib import Path
 
 import pytest
-
 from budgets import leases, optim
 from budgets.__main__ import BUDGETS, main
 from budgets.conftest import OPTIONS
 from budgets.tables import TABLES
-from gpuschedlab.cluster import Cluster
-from gpuschedlab.optim import relative_gap, solve_mckp
 from published import SOURCES
 from published.autosched import overhead
+
+from gpuschedlab.cluster import Cluster
+from gpuschedlab.optim import relative_gap, solve_mckp
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent

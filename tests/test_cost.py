@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-
 import uncompiled
+
 from gpuschedlab import Cluster, Srtf, Themis, generate, simulate
 from gpuschedlab.cluster import Nodes, Outage
 from gpuschedlab.policies import Sjf

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+import exercises
 import numpy as np
 import polars as pl
 import pytest
 from scipy import stats
 
-import exercises
 import gpuschedlab as lab
 from gpuschedlab.check.samples import small_trace
 

@@ -4,11 +4,11 @@ import ast
 
 import numpy as np
 import polars as pl
+from stand_in import StandIn, allocation_frame
+from test_architecture import PACKAGE, sources
 
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.metrics import usage
-from stand_in import StandIn, allocation_frame
-from test_architecture import PACKAGE, sources
 
 #: Counts only, joined by name; ordered groups of 1.2 GB of instances would not stay on disk.
 COUNTS = {"traces/readers/pai.py"}

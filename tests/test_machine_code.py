@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from test_architecture import PACKAGE
 
 from gpuschedlab import _compiled
-from test_architecture import PACKAGE
 
 SUMS = """from gpuschedlab._compiled import njit
 

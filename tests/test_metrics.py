@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from stand_in import StandIn, allocation_frame, hand_run, plain_run
 
 import gpuschedlab as lab
 from gpuschedlab import metrics
@@ -14,7 +15,6 @@ from gpuschedlab.cluster import Cluster, Nodes, Outage
 from gpuschedlab.errors import RunError
 from gpuschedlab.metrics import usage
 from gpuschedlab.metrics.columns import reading
-from stand_in import StandIn, allocation_frame, hand_run, plain_run
 
 
 @pytest.fixture

@@ -16,8 +16,8 @@ import zipfile
 from pathlib import Path
 
 import pytest
-
 from browser import serving
+
 from gpuschedlab.errors import MissingExtra
 from gpuschedlab.widgets import find_errors
 

@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from stand_in import StandIn, allocation_frame, hand_run, plain_run
 
 import gpuschedlab as lab
 from gpuschedlab import metrics, plots
@@ -18,7 +19,6 @@ from gpuschedlab.plots.distributions import ecdf
 from gpuschedlab.plots.lanes import pack_lanes
 from gpuschedlab.plots.load import bin_means
 from gpuschedlab.speeds import default_speeds
-from stand_in import StandIn, allocation_frame, hand_run, plain_run
 
 go = pytest.importorskip("plotly.graph_objects")
 

@@ -6,6 +6,7 @@ from typing import Annotated
 import numpy as np
 import polars as pl
 import pytest
+from test_simulation import ONE, jobs, random_trace
 
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.errors import ClusterError
@@ -14,7 +15,6 @@ from gpuschedlab.policies import ALL, Edf, Fifo, Lucid, Sjf, Srtf, Themis, Tires
 from gpuschedlab.policies.tiresias import GRID, WIDEST, gittins_ranks
 from gpuschedlab.sim import Ordered, Simulation, simulate
 from gpuschedlab.speeds import Speeds
-from test_simulation import ONE, jobs, random_trace
 
 TWO = Cluster.homogeneous(1, 2)
 

@@ -3,11 +3,11 @@
 import numpy as np
 import polars as pl
 import pytest
+from published.pollux_artifact import compare, measure, pollux_trace, tiresias_run
 
 from gpuschedlab.errors import LabError
 from gpuschedlab.speeds import Speeds, pollux_names, pollux_speeds
 from gpuschedlab.speeds.codes import find_row
-from published.pollux_artifact import compare, measure, pollux_trace, tiresias_run
 
 NODES, WIDTH = 16, 4
 

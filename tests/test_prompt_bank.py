@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from published.prompttuner import bank
 
 from gpuschedlab.errors import EstimatorError
 from gpuschedlab.estimators import prompt_tuning
@@ -17,7 +18,6 @@ from gpuschedlab.policies import PromptTuner
 from gpuschedlab.sweep.prompts import PromptScenario
 from gpuschedlab.traces.prompts import PromptJobs
 from gpuschedlab.widgets import PromptExplorer, PromptLab
-from published.prompttuner import bank
 
 
 def bank_of(count=40, clusters=6, seed=0, **more):

@@ -10,12 +10,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from stand_in import hand_run, plain_run
 
 from gpuschedlab import report
 from gpuschedlab.errors import MissingExtra, RunError
 from gpuschedlab.plots import plot_jct_cdf
 from gpuschedlab.report import browser
-from stand_in import hand_run, plain_run
 
 pytest.importorskip("plotly")
 needs_browser = pytest.mark.skipif(browser.find_browser() is None, reason="no Chromium or Chrome is installed")

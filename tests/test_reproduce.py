@@ -5,17 +5,17 @@ import json
 import numpy as np
 import polars as pl
 import pytest
-
-from gpuschedlab.errors import LabError
-from gpuschedlab.policies import Gavel, Sia
-from gpuschedlab.sim import simulate
-from gpuschedlab.speeds import Speeds
 from published import SOURCES, Number, Partial, beside, read_table, reproduce
 from published.numbers import SCHEMA
 from published.sia import alone, workloads
 from published.sia import ours as sia
 from published.sia.ways import PROFILES, Way
 from published.study import Study
+
+from gpuschedlab.errors import LabError
+from gpuschedlab.policies import Gavel, Sia
+from gpuschedlab.sim import simulate
+from gpuschedlab.speeds import Speeds
 
 ROW = dict.fromkeys(SCHEMA) | {
     "where": "table 1",

@@ -3,15 +3,15 @@
 import numpy as np
 import polars as pl
 import pytest
-
-from gpuschedlab.check import small_trace
-from gpuschedlab.errors import LabError
-from gpuschedlab.traces import with_deadlines
 from published import Number, Partial, read_table
 from published.study import Study
 from published.unisched import lease_runs
 from published.unisched import ours as unisched
 from published.unisched.curve_errors import epochs_saved, step_time_errors
+
+from gpuschedlab.check import small_trace
+from gpuschedlab.errors import LabError
+from gpuschedlab.traces import with_deadlines
 
 FIGURES = ("violation", "best_effort", "all", "suspensions", "wait", "round", "seconds")
 

@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 import polars as pl
 import pytest
+from published.sia import workloads
 
 from gpuschedlab.cluster import Cluster, Outage
 from gpuschedlab.errors import PolicyError, RunError, SpeedError
@@ -17,7 +18,6 @@ from gpuschedlab.policies.sia import Sia
 from gpuschedlab.sim import simulate
 from gpuschedlab.sim.simulation import Simulation
 from gpuschedlab.speeds import Speeds
-from published.sia import workloads
 
 
 def table(rows) -> Speeds:

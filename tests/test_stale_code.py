@@ -5,10 +5,10 @@ import shutil
 import numba
 import pytest
 from numba.core import event
+from test_architecture import PACKAGE
 
 from gpuschedlab._compiled import _Announcer, cache_folder
 from gpuschedlab.sweep.identity import code_of_package
-from test_architecture import PACKAGE
 
 
 @pytest.fixture

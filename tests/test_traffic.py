@@ -281,9 +281,10 @@ def test_a_cut_link_costs_at_least_its_price_times_its_capacity():
 
 
 def test_the_rows_of_the_bench_share_the_best_flow(monkeypatch):
+    from published.copter import methods as problems
+
     from gpuschedlab.errors import OutOfTime
     from gpuschedlab.problems import traffic_ways
-    from published.copter import methods as problems
 
     rows = {row["way"]: row for row in problems.flow_rows("bimodal", ("all", "top"), demands=2000, nodes=40)}
     assert rows["all"]["of_all"] == pytest.approx(1)

@@ -227,10 +227,11 @@ def test_moves_in_the_browser_are_drawn_together(monkeypatch):
 
 
 def test_a_board_sends_bytes_in_one_message_and_nothing_that_json_cannot_say():
+    from wire import wired
+
     from gpuschedlab.plots.style import Drawing
     from gpuschedlab.plots.web import Place
     from gpuschedlab.widgets.core.board import Board
-    from wire import wired
 
     def drawing(last: float):
         data = [{"y": np.array([1.0, last]), "customdata": np.array([[1.0, last]])}]

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
+from published.data import EXTRACTS, load_real
+from published.generated_traces import LOADS, queueing
 
 from gpuschedlab.errors import TraceError
 from gpuschedlab.traces import calibrate
-from published.data import EXTRACTS, load_real
-from published.generated_traces import LOADS, queueing
 
 #: Where each trace came from, under which licence.
 ORIGINS = {

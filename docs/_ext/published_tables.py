@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import polars as pl
-
 from published import SOURCES, Partial, beside, read_measured, read_table
 from published.numbers import command_of
 from published.page import number

@@ -7,10 +7,10 @@ bytes that a browser would be sent.
 
 import numpy as np
 import pytest
+from wire import wired
 
 from gpuschedlab.policies import Fifo, Tiresias
 from gpuschedlab.widgets import Explorer
-from wire import wired
 
 MOVES = 25
 VALUES = [float(f"{v:.3g}") for v in np.geomspace(1e3, 1e6, MOVES + 1)]

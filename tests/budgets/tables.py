@@ -10,11 +10,12 @@ import inspect
 import os
 from pathlib import Path
 
+from published import DATA
+
 from gpuschedlab.cli.numbers import positive
 from gpuschedlab.cli.parser import Parser, add_json
 from gpuschedlab.cli.text import as_json, cell, grid
 from gpuschedlab.errors import LabError
-from published import DATA
 
 TABLES = {
     "traces": "published.generated_traces",

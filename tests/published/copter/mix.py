@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 import numpy as np
 import polars as pl
-
 from published.data import read_data
 
 CLUSTER = {

@@ -5,7 +5,6 @@ import time
 from pathlib import Path
 
 import numpy as np
-
 from published.copter import mix
 from published.kept import measure_all
 

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 
 import numpy as np
 import polars as pl
-
 from published.data import read_data
 from published.numbers import Number, Partial
 
