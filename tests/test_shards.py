@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from published.copter import methods as problems
 
-from gpuschedlab.bench import problems
 from gpuschedlab.errors import SolverError
 from gpuschedlab.optim import Change, Program, solve
 from gpuschedlab.optim.replay import replay

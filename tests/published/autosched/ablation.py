@@ -25,6 +25,7 @@ from typing import NamedTuple
 
 import numpy as np
 import polars as pl
+
 from published.autosched.loop import NODES as REAL_NODES
 from published.autosched.loop import SPAN, real_trace, times
 from published.data import DAY

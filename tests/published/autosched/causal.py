@@ -22,6 +22,7 @@ from itertools import product
 
 import numpy as np
 import polars as pl
+
 from published.autosched.loop import stretch
 from published.kept import measure_all
 

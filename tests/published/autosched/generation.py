@@ -22,12 +22,12 @@ import time
 
 import numpy as np
 import polars as pl
-from published.data import load_real
-from published.kept import measure_all
 
 from gpuschedlab.autosched.forecast.arrivals import GlobalGenerator
 from gpuschedlab.autosched.forecast.features import RANGES, Seen
 from gpuschedlab.autosched.forecast.ranges import MODELS, WEIGHTS, RangePredictor, counted, hourly, range_of
+from published.data import load_real
+from published.kept import measure_all
 
 DAY, HOUR = 86_400.0, 3600.0
 SPLIT = 0.7

@@ -26,11 +26,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import polars as pl
+
+from gpuschedlab.errors import TraceError
 from published.autosched.generation import SLICES
 from published.data import DAY, load_real
 from published.kept import measure_all
-
-from gpuschedlab.errors import TraceError
 
 if TYPE_CHECKING:
     from gpuschedlab.sim import Scenario

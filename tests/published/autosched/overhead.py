@@ -15,11 +15,10 @@ from __future__ import annotations
 import statistics
 from itertools import product, zip_longest
 
+from gpuschedlab.autosched.forecast.arrivals import DISTANCES
 from published.autosched.loop import stretch, times
 from published.data import DAY
 from published.kept import measure_all
-
-from gpuschedlab.autosched.forecast.arrivals import DISTANCES
 
 WAYS = ("autosched", "no-causal", "no-aggregator", "no-controller", "no-future")
 SIMILARITIES = tuple(name for name in DISTANCES if name != "manhattan")

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 import polars as pl
+
 from published.data import read_data
 
 CLUSTER = {

@@ -3,6 +3,7 @@
 import time
 
 import numpy as np
+
 from published.copter import mix, trace
 from published.numbers import Number, Partial
 from published.study import Study

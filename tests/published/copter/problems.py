@@ -2,11 +2,10 @@
 
 from collections.abc import Mapping
 
+from gpuschedlab.optim.solve import SOLVERS
 from published.copter import methods as problems
 from published.numbers import Number, Partial
 from published.study import Study
-
-from gpuschedlab.optim.solve import SOLVERS
 
 QUICK = {"shards": (128, 16), "routers": 100, "demands": 1500}
 """Sizes that QUICK=1 runs."""

@@ -5,6 +5,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+
 from published.copter import mix
 from published.kept import measure_all
 

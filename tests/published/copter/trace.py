@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
+
 from published.copter import mix
 from published.data import read_data
 from published.kept import measure_all
@@ -61,10 +62,9 @@ def measure(data_dir, name: str, scale: int, solver: str) -> dict:
 
     A solver `NAME idle` counts impossible configurations as the artifact does (`optim.pop.Pop`).
     """
-    from published.timing import timed
-
     from gpuschedlab.policies import Sia
     from gpuschedlab.sim import simulate
+    from published.timing import timed
 
     trace, cluster, table = workload(data_dir, name), cluster_of(scale), speeds(data_dir, scale)
     seconds: list[float] = []

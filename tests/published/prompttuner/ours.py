@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+
 from published.numbers import Number, Partial
 from published.prompttuner.runs import measure
 from published.study import Study

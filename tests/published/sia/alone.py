@@ -2,11 +2,11 @@
 
 import numpy as np
 import polars as pl
-from published.sia import workloads
 
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.metrics.fairness import average_jobs
 from gpuschedlab.sim import simulate
+from published.sia import workloads
 
 APART = 30 * 86_400.0
 """Seconds between jobs that run alone, one after the other, in one simulation."""

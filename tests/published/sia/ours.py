@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from itertools import product
 
 import numpy as np
+
 from published.data import read_data
 from published.numbers import Number, Partial
 from published.sia import workloads

@@ -5,10 +5,10 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from published.sia import workloads
-from published.timing import timed
 
 from gpuschedlab.errors import LabError
+from published.sia import workloads
+from published.timing import timed
 
 ROUNDS = {"sia, 30 s rounds": 30.0, "sia, 300 s rounds": 300.0}
 POWERS = {"sia, p = -1": -1.0, "sia, p = 0.5": 0.5, "sia, p = 1": 1.0}
@@ -82,9 +82,8 @@ def measure(data_dir, setting: str, policy: str, name: str, number: int) -> dict
 
     A set `scale/scale_Nx` runs on N times the cluster.
     """
-    from published.sia.alone import rho_alone
-
     from gpuschedlab.sim import simulate
+    from published.sia.alone import rho_alone
 
     way, seconds = ways()[policy], []
     times = int(name.removeprefix("scale/scale_").removesuffix("x")) if "scale_" in name else 1

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 import polars as pl
+
 from published.data import read_data
 
 CLUSTERS = {"typed": "6x4:aws,2x8:dgx-ext,3x8:rtx", "t4": "16x4:aws"}

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import polars as pl
+
 from published.data import read_data
 from published.numbers import Number, Partial
 

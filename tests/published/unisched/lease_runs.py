@@ -5,6 +5,7 @@ from functools import cache
 
 import numpy as np
 import polars as pl
+
 from published.data import read_data
 
 ARTIFACT = ("SLO", "MIX1", "MIX2")
@@ -180,13 +181,12 @@ def measure(data_dir, setting: str, name: str, policy: str) -> dict:
         deadlines, `profiling` (mean, s), `wait` (longest for profiling, s), `cached` (rounds), `round` (longest, s), and
         `seconds` (CPU); or `failed`: why there is none.
     """
-    from published.timing import timed
-
     from gpuschedlab.cluster import Cluster
     from gpuschedlab.errors import LabError
     from gpuschedlab.estimators import Noisy
     from gpuschedlab.policies.simple import Ordered
     from gpuschedlab.sim import simulate
+    from published.timing import timed
 
     begin, rounds, decides = time.process_time(), [], ways()[policy]
     jobs, wait = workload(data_dir, name, setting), None

@@ -17,6 +17,7 @@ from itertools import product
 
 import numpy as np
 import polars as pl
+
 from published.data import read_data
 from published.numbers import Number
 from published.study import Study

@@ -2,12 +2,12 @@
 
 import numpy as np
 import polars as pl
-from published.data import read_data
-from published.ymir import titan
 
 from gpuschedlab._data import path
 from gpuschedlab.estimators.iterations import fit_loss, saved
 from gpuschedlab.estimators.transferability import GainErrors, GainRegression, TargetMean, transfer_gain
+from published.data import read_data
+from published.ymir import titan
 
 SEEN = 5
 """Epochs of a task alone from which its curve is extrapolated."""

@@ -3,13 +3,13 @@
 import time
 
 import polars as pl
-from published.data import read_data
-from published.timing import timed
-from published.ymir import titan
 
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.metrics.merged import merged_shares
 from gpuschedlab.sim import Delays, Scenario
+from published.data import read_data
+from published.timing import timed
+from published.ymir import titan
 
 UNMERGED = ("tiresias", "srtf", "optimus", "ymir_unmerged")
 MERGED = ("ymir", "ymir_temporal", "ymir_spatial", "ymir_target", "ymir_noise")

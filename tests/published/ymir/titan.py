@@ -3,13 +3,13 @@
 from functools import cache
 
 import polars as pl
-from published.data import read_data
 
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.errors import LabError
 from gpuschedlab.sim import Delays, Scenario
 from gpuschedlab.speeds import Transfer, transfer_speeds
 from gpuschedlab.speeds.finetune import StepTimes, finetune_speeds
+from published.data import read_data
 
 MODELS = ("roberta-base", "roberta-large", "vit", "vit-large")
 LOADS = (1.0, 1.5)
