@@ -211,7 +211,7 @@ def search_prices(v, order, starts, gpus, hull, slope, size, capacity, warm, gap
     types = capacity.shape[0]
     m = types + 1
     pool = np.zeros((most + 1, m))  # GPUs by type, then value; answer 0 gives nothing to anybody
-    tried = np.full((most + 1, types), np.inf)
+    tried = np.full((most + 1, types), 1e300)
     B = np.eye(m)
     rhs = np.append(capacity, 1.0)
     basis = np.arange(m)  # t: idle GPUs of type t; types + k: answer k of the pool
