@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterator
+from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
 
@@ -47,14 +48,12 @@ class _Finder:
 
     def __init__(self, path: str, text: str):
         self.path, self.text = path, text
-        self.starts = [0]
-        for line in text.encode().splitlines(keepends=True):
-            self.starts.append(self.starts[-1] + len(line))
-        self.raw = text.encode()
+        self.lines = [line + "\n" for line in text.split("\n")]
+        self.starts = [0, *accumulate(map(len, self.lines))]
 
     def _at(self, line: int, column: int) -> int:
         """Place in characters of a place in lines and bytes."""
-        return len(self.raw[: self.starts[line - 1] + column].decode())
+        return self.starts[line - 1] + len(self.lines[line - 1].encode()[:column].decode())
 
     def _span(self, node) -> tuple[int, int]:
         return self._at(node.lineno, node.col_offset), self._at(node.end_lineno, node.end_col_offset)
@@ -72,11 +71,9 @@ class _Finder:
         begin, end = self._span(left)[1], self._span(right)[0]
         gap = self.text[begin:end]
         if gap.count(old) == 1:
-            at = begin + gap.index(old)
-            context = self.text[self._span(left)[0] : self._span(right)[1]]
-            changed = context.replace(gap, gap.replace(old, after), 1)
-            yield Mutation(self.path, left.lineno, kind, self._span(left)[0], self._span(right)[1], context, changed)
-            assert self.text[at : at + len(old)] == old
+            first, last = self._span(left)[0], self._span(right)[1]
+            changed = self.text[first:begin] + gap.replace(old, after) + self.text[end:last]
+            yield Mutation(self.path, left.lineno, kind, first, last, self.text[first:last], changed)
 
     def walk(self, node) -> Iterator[Mutation]:
         """Faults of a node and of what is in it."""

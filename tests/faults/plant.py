@@ -211,14 +211,16 @@ def main() -> int:
     parser.add_argument("--list", action="store_true", help="only list the faults")
     parser.add_argument("--again", action="store_true", help="plant those again that nothing caught")
     given = parser.parse_args()
-    faults = chosen(given.seed, given.count)
-    if given.list:
-        print("\n".join(fault.name for _, fault in faults))
-        return 0
     results = given.results or ROOT / f"build/faults-{given.seed}.json"
     results.parent.mkdir(parents=True, exist_ok=True)
     kept = json.loads(results.read_text()) if results.exists() else {"sound": [], "skipped": [], "faults": {}}
-    faults = [(area, Mutation(*drawn)) for area, drawn in kept.setdefault("drawn", faults)]
+    if "drawn" not in kept:
+        kept["drawn"] = chosen(given.seed, given.count)
+        results.write_text(json.dumps(kept))
+    faults = [(area, Mutation(*drawn)) for area, drawn in kept["drawn"]]
+    if given.list:
+        print("\n".join(f"{fault.name}: {kept['faults'].get(fault.name, {}).get('caught')}" for _, fault in faults))
+        return 0
     copy = Copy(given.copy, sys.executable, given.cpu)
 
     def keep():
