@@ -95,6 +95,20 @@ class Room:
         k = _take(*self._arrays, int(_slots_of(gpus)), usable, self.rule, self._node, self._slots)
         return np.column_stack([self._node[:k].astype(float), self._slots[:k] / SLOTS])
 
+    def hold(self, rows: np.ndarray) -> bool:
+        """Hold GPUs on nodes that are named, if they are up and free; whether they are.
+
+        Parameters
+        ----------
+        rows : (m, 2) array
+            Node and GPUs.
+        """
+        node, slots = rows[:, 0].astype(np.int64), _slots_of(rows[:, 1])
+        fits = (self.nodes["down"][node] == 0) & (self.nodes["free"][node] >= slots)
+        for n, wanted in zip(node, slots, strict=True) if fits.all() else ():
+            hold(*self._arrays[:3], n, wanted)
+        return bool(fits.all())
+
     @property
     def _arrays(self):
         return self.nodes, self.count, self.member, self.sizes

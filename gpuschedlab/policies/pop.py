@@ -1,12 +1,13 @@
 """POP (Narayanan et al., SOSP'21): split a large problem into parts of jobs and GPUs, and solve each separately."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 
+from gpuschedlab.cluster.room import Room
 from gpuschedlab.knobs import Knob
-from gpuschedlab.sim.allocation import Allocation
+from gpuschedlab.sim.allocation import NODE, POSITION, Allocation
 from gpuschedlab.sim.policy import Round, Wrapped
 
 if TYPE_CHECKING:
@@ -17,13 +18,15 @@ if TYPE_CHECKING:
 class Pop(Wrapped):
     """Deal jobs and nodes out to parts, and let a round policy decide for each part as if it were the whole.
 
-    Job i of the trace is in part i mod k, and so is, of the nodes of each type that are up, every k-th. There are `parts`
-    parts, or fewer where the largest job would not fit into one.
+    There are `parts` parts, or fewer where the largest job would not fit into one. Nodes go to the part that has the fewest
+    GPUs of their type, job i of the trace to part i mod k. A job that runs is in the part of its nodes, and these stay in
+    their part while it runs. Jobs are placed on nodes of their part, by the rule of the policy.
 
     Differs from the paper in
     -------------------------
     Clients are dealt out in turn, not at random, so that a part's jobs stay together from round to round. Clients with
-    very large demands are not split (4.2): jobs are not divisible.
+    very large demands are not split (4.2): jobs are not divisible. Where the number of parts changes, the policy starts
+    anew in each. Under the rule "buddy" jobs are placed on any node; parts then follow them.
 
     References
     ----------
@@ -39,30 +42,138 @@ class Pop(Wrapped):
     policy: Round
     parts: Annotated[int, Knob(1, 64, help="into which jobs and GPUs are split")] = 8
 
-    def begin(self) -> object:
-        """What the policy carries for each part."""
-        return [self.policy.begin() for _ in range(self.parts)]
+    def begin(self) -> "_Parts":
+        """The parts, and what the policy carries for each."""
+        return _Parts()
 
     def allocate(self, view: "View") -> Allocation:
         """Decide part by part."""
-        largest = view.gpus.max(initial=1)
-        node, parts = next(
-            (n, k) for k in range(self.parts, 0, -1) for n in [_dealt(view, k, largest)] if n is not None
-        )
-        answers = []
-        for k in range(parts):
-            rows = np.flatnonzero(view.index % parts == k)
-            part = view.take(rows, nodes=node == k, memory=view.memory[k])
-            answers.append((rows, self.policy.allocate(part)))
+        kept = view.memory
+        if kept.deal(view, self.parts):
+            kept.carried = [self.policy.begin() for _ in range(kept.count)]
+        mine, answers = kept.of_jobs(view), []
+        for k in range(kept.count):
+            rows = np.flatnonzero(mine == k)
+            part = view.take(rows, nodes=kept.node == k, memory=kept.carried[k])
+            answer = self.policy.allocate(part)
+            answers.append((rows, answer if self.placement == "buddy" else on_nodes(part, answer, self.placement)))
         return Allocation.combined(len(view), answers)
 
 
-def _dealt(view, parts: int, largest: float) -> np.ndarray | None:
-    """Part of each node (N,); None where some part could not hold a job of `largest` GPUs on nodes of one type."""
-    node = np.zeros(len(view.up), np.int64)
-    room = np.zeros((parts, len(view.cluster.gpu_types)))
-    for kind in range(room.shape[1]):
-        mine = np.flatnonzero((view.cluster.node_type == kind) & view.up)
-        node[mine] = np.arange(len(mine)) % parts
-        room[:, kind] = np.bincount(node[mine], view.cluster.node_gpus[mine], parts)
-    return node if parts == 1 or room.max(axis=1).min() >= largest else None
+@dataclass
+class _Parts:
+    """How many parts there are, the part of each node (N,) and of each job, by row of the trace, and what each carries."""
+
+    count: int = 0
+    node: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+    job: dict[int, int] = field(default_factory=dict)
+    carried: list = field(default_factory=list)
+
+    def deal(self, view, most: int) -> bool:
+        """Deal the nodes out, unless they are in as many parts as can be; whether there are more or fewer parts than before."""
+        before, largest = self.count, view.gpus.max(initial=1)
+        for count in range(most, 0, -1):
+            if count > 1 and (view.capacity // largest).sum() < count:
+                continue
+            dealt = (
+                self.node if count == before and _hold(view, self.node, count, largest) else self._dealt(view, count)
+            )
+            if count == 1 or _hold(view, dealt, count, largest):
+                break
+        self.count, self.node = count, dealt
+        if count != before:
+            self.job = {}
+        return count != before
+
+    def _dealt(self, view, count: int) -> np.ndarray:
+        """Part of each node (N,): nodes that share a job together, where they were if there are as many parts as before."""
+        cluster = view.cluster
+        size, part = np.zeros((count, len(view.capacity))), np.full(cluster.total_nodes, -1)
+        group = _groups(view)
+        held = np.bincount(group, cluster.node_gpus, len(group))[group]
+        busy = np.isin(np.arange(len(group)), view.nodes[:, NODE])
+        for n in np.lexsort((group, -held, ~view.up, ~busy)).tolist():  # what holds jobs first, and what is down last
+            if part[n] < 0:
+                together, kind = np.flatnonzero(group == group[n]), cluster.node_type[n]
+                stays = busy[n] and count == self.count
+                part[together] = self.node[n] if stays else size[:, kind].argmin()
+                size[part[n], kind] += cluster.node_gpus[together].sum()
+        return part
+
+    def of_jobs(self, view) -> np.ndarray:
+        """Part of each job (n,): that of its nodes, otherwise the one it was in, otherwise the next in turn."""
+        part = np.array([self.job.get(row, row % self.count) for row in view.index.tolist()], np.int64)
+        at = view.nodes.astype(np.int64)
+        part[at[:, POSITION]] = self.node[at[:, NODE]]
+        guests = np.setdiff1d(np.flatnonzero(view.running), at[:, POSITION])
+        part[guests] = part[view.partner[guests]]
+        self.job = dict(zip(view.index.tolist(), part.tolist(), strict=True))
+        return part
+
+
+def _groups(view) -> np.ndarray:
+    """Group of each node (N,): nodes that running jobs share, directly or by others, have the same number."""
+    group = np.arange(view.cluster.total_nodes)
+    job, node = view.nodes[:, [POSITION, NODE]].astype(np.int64).T
+    while True:
+        least = np.full(len(view), len(group))
+        np.minimum.at(least, job, group[node])
+        after = group.copy()
+        np.minimum.at(after, node, least[job])
+        if np.array_equal(after, group):
+            return group
+        group = after
+
+
+def _hold(view, part, count: int, largest: float) -> bool:
+    """Whether each part could hold a job of so many GPUs on nodes of one type that are up."""
+    cluster = view.cluster
+    room = np.zeros((count, len(view.capacity)))
+    np.add.at(room, (part, cluster.node_type), cluster.node_gpus * view.up)
+    return bool(room.max(axis=1).min() >= largest)
+
+
+def on_nodes(view: "View", answer: Allocation, rule: str) -> Allocation:
+    """The same answer with nodes for all jobs, of those that are up in the view.
+
+    Jobs that keep their GPUs stay where they are, the others follow, largest first. Where one finds no place, all are placed
+    anew, each where it was if that is still free; who then finds none gets nothing, and the status counts them.
+
+    Parameters
+    ----------
+    view : View
+    answer : Allocation
+    rule : str
+        Placement rule of `gpuschedlab.cluster.RULES`.
+    """
+    gpus = np.asarray(answer.gpus, float)
+    guest = np.full(len(view), -1) if answer.partner is None else np.where(gpus > 0, answer.partner, -1)
+    named = np.zeros((0, 3)) if answer.nodes is None else np.asarray(answer.nodes, float)
+    todo = np.flatnonzero((gpus > 0) & (guest < 0) & ~np.isin(np.arange(len(view)), named[:, POSITION]))
+    todo = todo[np.argsort(-gpus[todo], kind="stable")].tolist()
+    same = (view.gpu_type == answer.gpu_type) & (np.abs(view.running_gpus - gpus) < 0.01)
+    at = view.nodes  # in order of job
+    ends = np.searchsorted(at[:, POSITION], np.arange(len(view) + 1))
+    held = {i: at[ends[i] : ends[i + 1], NODE:] for i in todo if same[i] and ends[i] < ends[i + 1]}
+    stay, new = [i for i in todo if i in held], [i for i in todo if i not in held]
+    rows, left = _placed(view, answer, gpus, rule, named, held, [*stay, *new])
+    if left:
+        rows, left = _placed(view, answer, gpus, rule, named, held, todo)
+    lost = np.isin(np.arange(len(view)), left) | np.isin(guest, left or [-2])
+    status = f"{answer.status}{', ' if answer.status else ''}{len(left)} without a place" if left else answer.status
+    return replace(answer, gpus=np.where(lost, 0.0, gpus), nodes=rows if len(rows) else None, status=status)
+
+
+def _placed(view, answer, gpus, rule, named, held, order) -> tuple[np.ndarray, list]:
+    """Rows (job, node, GPUs) of all jobs, those that are placed in order beside named ones, and who finds no place."""
+    free = np.where(view.up, view.cluster.node_gpus, 0).astype(float)
+    np.subtract.at(free, named[:, NODE].astype(np.int64), named[:, 2])
+    room, rows, left = Room(view.cluster, rule, free, view.up), [named], []
+    for i in order:
+        stays = i in held and room.hold(held[i])
+        own = held[i] if stays else room.take(gpus[i], np.arange(len(view.capacity)) == answer.gpu_type[i])
+        if len(own):
+            rows.append(np.column_stack([np.full(len(own), float(i)), own]))
+        else:
+            left.append(i)
+    return np.concatenate(rows), left

@@ -1,0 +1,115 @@
+"""POP as a policy: parts that keep the nodes of their jobs, on random jobs and nodes that come, go and fail."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import polars as pl
+import pytest
+
+from gpuschedlab.check.laws import ALWAYS
+from gpuschedlab.cluster import Cluster, Outage
+from gpuschedlab.policies import Gavel, Optimus, Pop, Sia
+from gpuschedlab.policies.pop import on_nodes
+from gpuschedlab.sim import Allocation, Delays, Round, Simulation, Wrapped, simulate
+from gpuschedlab.speeds import Speeds
+
+GPUS = (1, 2, 3, 4, 6, 8, 12, 16)
+ROWS = [(m, t, g, k * g**0.8) for m in "ab" for t, k in (("t4", 1.0), ("a100", 3.0)) for g in GPUS]
+SPEEDS = Speeds.from_frame(
+    pl.DataFrame(ROWS, ["model", "gpu_type", "n_gpus", "rate"], orient="row").with_columns(progress=2000.0)
+)
+
+
+@dataclass(frozen=True)
+class Inside(Wrapped):
+    """A policy that holds its part to what it may rely on: all that its jobs hold is in the part."""
+
+    policy: Round
+
+    def allocate(self, view):
+        held = view.nodes[:, 1].astype(int)
+        assert view.up[held].all()
+        assert (np.bincount(held, view.nodes[:, 2], len(view.up)) <= view.cluster.node_gpus + 1e-9).all()
+        return self.policy.allocate(view)
+
+
+def drawn(seed: int) -> tuple[pl.DataFrame, Cluster, Round, dict]:
+    """4 to 15 jobs on one type or two, of nodes of several sizes, some of which fail; elastic jobs and others."""
+    rng = np.random.default_rng(seed)
+    groups = [f"{rng.integers(2, 7)}x{rng.choice([2, 4, 6])}:t4"]
+    groups += [f"{rng.integers(1, 5)}x{rng.choice([4, 8])}:a100"] * int(rng.integers(2))
+    cluster = Cluster.parse(",".join(groups))
+    nodes = rng.permutation(cluster.total_nodes)[: rng.integers(0, 4)]
+    begin = rng.uniform(10, 3000, len(nodes)).round(1)
+    ends = begin + rng.uniform(50, 2000, len(nodes)).round(1)
+    cluster = replace(cluster, events=tuple(sorted(map(Outage, nodes.tolist(), begin, ends), key=lambda e: e.start)))
+    n = int(rng.integers(4, 16))
+    asked = np.minimum(rng.choice([0.5, 1, 1, 2, 3, 4, 8], n), cluster.node_gpus.max())
+    table = {"job_id": [f"{i:02}" for i in range(n)], "submit": np.sort(rng.uniform(0, 2500, n)).round(), "gpus": asked}
+    trace = pl.DataFrame(table | {"duration": rng.uniform(60, 3000, n).round()})
+    parts = {"delays": Delays(restart=float(rng.choice([0, 30, 90])))}
+    if rng.random() < 0.6:
+        models = np.where((asked >= 1) & (rng.random(n) < 0.7), rng.choice(["a", "b"], n), None)
+        trace = trace.with_columns(model=pl.Series(models.tolist(), dtype=pl.Utf8), target=pl.col("duration"))
+        parts["speeds"] = SPEEDS
+    if rng.random() < 0.3:
+        trace = trace.with_columns(preemptible=pl.Series(rng.random(n) < 0.8))
+    policy = [Sia(), Sia(evictions=True), Sia(solver="highs"), Gavel(), Optimus()][rng.integers(5)]
+    return trace, cluster, Pop(Inside(policy), parts=int(rng.integers(2, 9))), parts
+
+
+def broken(seed: int) -> str | None:
+    """The first law that a random run breaks."""
+    trace, cluster, policy, parts = drawn(seed)
+    run = simulate(trace, cluster, policy, **parts)
+    return next((problem for law in ALWAYS if (problem := law(run, cluster))), None)
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_parts_keep_the_nodes_of_their_jobs(seed):
+    assert broken(seed) is None
+
+
+@dataclass(frozen=True)
+class All(Round):
+    """All GPUs that jobs ask for, in order, while there are any; no nodes."""
+
+    interval = 0.0
+    placement = "pack"
+
+    def allocate(self, view):
+        fits = np.cumsum(view.gpus) <= view.capacity.sum()
+        return Allocation(np.zeros(len(view), int), view.gpus * fits)
+
+
+def trace_of(*rows) -> pl.DataFrame:
+    """Jobs of (submit, GPUs, duration)."""
+    frame = pl.DataFrame(rows, schema=["submit", "gpus", "duration"], orient="row").cast(pl.Float64)
+    return frame.with_columns(job_id=pl.Series([f"{i}" for i in range(len(rows))]))
+
+
+def test_jobs_run_on_nodes_of_their_part_and_these_follow_when_parts_become_fewer():
+    """Two nodes, a part each: jobs 0 and 2 on the first, 1 on the second. A job of 3 GPUs still fits into a part of 4 GPUs.
+
+    One of 5 does not: there is one part from then on, in which nothing is moved.
+    """
+    trace = trace_of((0, 1, 100), (0, 1, 100), (0, 2, 100), (10, 3, 100), (20, 5, 100))
+    run = simulate(trace, Cluster.homogeneous(2, 4), Pop(All(), parts=2))
+    at = run.allocations.filter(pl.col("start") < 20).select("job", "node", "gpus", "start").sort("job").rows()
+    assert at == [(0, 0, 1.0, 0.0), (1, 1, 1.0, 0.0), (2, 0, 2.0, 0.0), (3, 1, 3.0, 10.0)]
+    assert run.jobs["start"].to_list() == [0.0, 0.0, 0.0, 10.0, 100.0]
+    assert run.jobs["restarts"].sum() == 0
+
+
+def test_nodes_for_all_jobs_of_an_answer():
+    """Both nodes hold a job of 1 GPU; one of 4 comes: one of them makes room. One of 4 more finds no place."""
+    simulation = Simulation(trace_of((0, 1, 99), (0, 1, 99), (5, 4, 9), (5, 4, 9)), Cluster.homogeneous(2, 4), All())
+    first = simulation.ask()
+    simulation.answer(first, Allocation(np.zeros(2, int), np.ones(2), nodes=np.array([[0, 0, 1.0], [1, 1, 1.0]])))
+    view = simulation.ask()
+    both = on_nodes(view, Allocation(np.zeros(4, int), np.array([1.0, 1, 4, 0])), "consolidate")
+    assert sorted(both.nodes.tolist()) == [[0.0, 1.0, 1.0], [1.0, 1.0, 1.0], [2.0, 0.0, 4.0]]
+    assert not both.status
+    more = on_nodes(view, Allocation(np.zeros(4, int), np.array([1.0, 1, 4, 4]), status="x"), "consolidate")
+    assert more.gpus.tolist() == [0.0, 0.0, 4.0, 4.0]
+    assert more.status == "x, 2 without a place"
