@@ -95,6 +95,13 @@ def test_every_field_has_a_law_and_a_breaker():
     assert set(BREAKERS) | {"gpus", "gpu_type"} == names
 
 
+def test_an_answer_far_from_its_bound_is_not_optimal():
+    seen, run, cluster = recorded(lambda v, g: {"objective": 1.0, "bound": 2.0, "status": "optimal"})
+    assert "the status is 'optimal', the objective 0.5 from its bound; expected at most 0.1" in LAWS["status"](
+        seen, run, cluster
+    )
+
+
 @pytest.mark.parametrize("name", BREAKERS)
 def test_a_policy_that_breaks_a_law_is_caught(name):
     broken, words = BREAKERS[name]

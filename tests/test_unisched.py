@@ -9,7 +9,8 @@ import pytest
 from gpuschedlab.check import small_trace
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.metrics import slo_violation
-from gpuschedlab.policies import Chronus, Genie, Hydra, ThreeSigma, TriagedEdf, UniSched, Urgent
+from gpuschedlab.optim import relative_gap
+from gpuschedlab.policies import Chronus, Genie, Hydra, Shockwave, Sia, ThreeSigma, TriagedEdf, UniSched, Urgent
 from gpuschedlab.policies.chronus import rounded_up
 from gpuschedlab.sim import Delays, Wrapped, simulate
 from gpuschedlab.speeds import Speeds
@@ -165,6 +166,26 @@ def test_no_spreading_where_that_is_too_slow():
     run = simulate(trace, Cluster.homogeneous(3, 8, "gpu"), UniSched(**BARE), speeds=speeds)
     assert run.allocations.group_by("job", "start").len()["len"].max() == 1
     assert slo_violation(run) == 0.25
+
+
+def test_what_is_proved_is_of_what_was_done():
+    """Three deadlines can be met by the number of GPUs; on two nodes of 4, 3 + 3 GPUs leave no place for 2 together."""
+    trace = jobs("a 0 3 500 strict 600", "b 0 3 500 strict 600", "c 0 2 500 strict 600")
+    first = simulate(trace, Cluster.homogeneous(2, 4), UniSched(**BARE, spread=False)).rounds.row(0, named=True)
+    assert (first["objective"], first["bound"], first["status"]) == (200.0, 300.0, "heuristic")
+    whole = simulate(trace, Cluster.homogeneous(1, 8), UniSched(**BARE, spread=False)).rounds.row(0, named=True)
+    assert (whole["objective"], whole["bound"], whole["status"]) == (300.0, 300.0, "optimal")
+
+
+@pytest.mark.parametrize(
+    "policy", [UniSched(), UniSched(ahead=0), Chronus(), ThreeSigma(sigma=0.5), Shockwave(), Sia()]
+)
+def test_no_round_is_called_optimal_that_is_farther_from_its_bound_than_asked(policy):
+    rounds = simulate(small_trace(80, rng=2), Cluster.parse("3x4:v100,1x8:v100"), policy).rounds
+    said = rounds.filter(pl.col("status").str.starts_with("optimal"))
+    assert said.height
+    gaps = [relative_gap(*row) for row in said.select("objective", "bound").rows()]
+    assert max(gaps) <= policy.gap + 1e-9
 
 
 def test_without_an_answer_in_time_the_plan_is_cached_and_all_ends():

@@ -11,17 +11,21 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
+from gpuschedlab.optim import relative_gap
 from gpuschedlab.sim import Allocation, Round, Wrapped
 
 SLACK = 1e-6
+LARGEST = 0.1
+"""Relative gap of a policy without a knob for it."""
 
 
 class Seen(NamedTuple):
-    """An answer: when, to a view of which rows of the trace, and what it was."""
+    """An answer: when, to a view of which rows of the trace, what it was, and the relative gap that was asked for."""
 
     now: float
     index: np.ndarray
     answer: Allocation
+    gap: float = LARGEST
 
 
 @dataclass(frozen=True)
@@ -34,7 +38,7 @@ class Recorded(Wrapped):
     def allocate(self, view) -> Allocation:
         """Answer as the policy does."""
         answer = self.policy.allocate(view)
-        self.seen.append(Seen(view.now, view.index.copy(), answer))
+        self.seen.append(Seen(view.now, view.index.copy(), answer, getattr(self.policy, "gap", LARGEST)))
         return answer
 
 
@@ -242,8 +246,16 @@ def objectives_are_bounded(seen, run, cluster) -> str | None:
 
 
 def statuses_are_words(seen, run, cluster) -> str | None:
-    """The status is a text."""
-    return _first(seen, lambda s: None if isinstance(s.answer.status, str) else f"the status is {s.answer.status!r}")
+    """The status is a text; an answer that it calls optimal is as near to its bound as the policy's knob `gap` says."""
+
+    def find(s):
+        status, objective, bound = s.answer.status, float(s.answer.objective), float(s.answer.bound)
+        if not isinstance(status, str):
+            return f"the status is {status!r}"
+        if status.split(",")[0] == "optimal" and (far := relative_gap(objective, bound)) > s.gap + SLACK:
+            return f"the status is {status!r}, the objective {far:.2g} from its bound; expected at most {s.gap:g}"
+
+    return _first(seen, find)
 
 
 def solvers_take_time(seen, run, cluster) -> str | None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 import numpy as np
 
 from gpuschedlab.knobs import Knob
-from gpuschedlab.policies.placing import CHOSEN, MUST, chosen_by_count, placed, time_left
+from gpuschedlab.policies.placing import CHOSEN, MUST, chosen_by_count, placed, proved, time_left
 from gpuschedlab.problems.lease_plan import backward, prove_leases
 from gpuschedlab.problems.leases import LeaseJobs
 from gpuschedlab.sim.policy import Allocation, Round
@@ -76,20 +76,24 @@ class Chronus(Round):
         due = np.floor(np.where(np.isfinite(view.deadlines), view.deadlines - start, 0) / self.lease + 1e-9)
         jobs = LeaseJobs.of(room, need, np.maximum(due, 0), view.rewards)
         _admit(jobs, state, aim, capacity)
-        proved = {}
+        program = None
         if cycle > kept.cycle:
             kept.cycle = cycle
-            proved = self._renew(view, jobs, state, aim, capacity)
+            program = self._renew(view, jobs, state, aim, capacity)
         kept.keep(view.index, state, aim)
         leased = np.isin(view.index, kept.leased)
         spare = np.argsort(left * room, kind="stable")
         filling = ~leased & chosen_by_count(spare[~leased[spare]], room, capacity - room[leased].sum())
         level = np.where(leased, MUST, np.where(filling, CHOSEN, 0))
         order = np.concatenate([np.flatnonzero(leased), spare[~leased[spare]]])
-        return placed(view, order, level, room=by_type, **proved)
+        answer = placed(view, order, level, room=by_type)
+        if program is None:
+            return answer
+        rows, mine, plan = program
+        return proved(answer, plan.in_force(mine, answer.gpus[rows] > 0), plan.bound, plan.status, self.gap)
 
-    def _renew(self, view, jobs, state, aim, capacity) -> dict:
-        """Solve the program of the accepted jobs, and note which have the first lease; what was proved."""
+    def _renew(self, view, jobs, state, aim, capacity) -> tuple:
+        """Solve the program of the accepted jobs, and note which have the first lease; whose it is, its jobs and its plan."""
         rows = np.flatnonzero(state == ACCEPTED)
         mine = LeaseJobs(*(a[rows] for a in jobs))
         # All accepted jobs must finish, and count the same but for their rewards.
@@ -104,7 +108,7 @@ class Chronus(Round):
             ahead = ahead[np.argsort(mine.due[ahead, plan.step[ahead]] - mine.need[ahead, 0], kind="stable")]
             first |= chosen_by_count(ahead, mine.gpus, capacity - mine.gpus[first].sum())
         view.memory.leased = view.index[rows[first]]
-        return {"objective": plan.objective, "bound": plan.bound, "status": plan.status}
+        return rows, mine, plan
 
 
 def rounded_up(view: "View") -> np.ndarray:

@@ -1,9 +1,11 @@
 """What policies of leases share: time left of jobs, and nodes for the chosen ones, consolidated where that is possible."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gpuschedlab.optim import relative_gap
 from gpuschedlab.policies.settling import CHOSEN, LITTLE, MUST, settle
 from gpuschedlab.sim.allocation import Allocation
 from gpuschedlab.speeds.elapsed import seconds_to
@@ -11,7 +13,7 @@ from gpuschedlab.speeds.elapsed import seconds_to
 if TYPE_CHECKING:
     from gpuschedlab.sim.view import View
 
-__all__ = ["CHOSEN", "MUST", "chosen_by_count", "placed", "time_left"]
+__all__ = ["CHOSEN", "MUST", "chosen_by_count", "placed", "proved", "time_left"]
 
 
 def time_left(view: "View") -> np.ndarray:
@@ -133,6 +135,30 @@ def placed(
     kind = np.zeros(len(gpus), np.int64)
     kind[job] = view.cluster.node_type[rows[:, 1].astype(np.int64)]
     return Allocation(kind, given, nodes=rows, **answer)
+
+
+def proved(answer: Allocation, objective: float, bound: float, status: str, gap: float) -> Allocation:
+    """The answer with what is proved of it as it is: "heuristic" where it was changed since, to less than the gap allows.
+
+    Parameters
+    ----------
+    answer : Allocation
+    objective : float
+        Worth of what is put into force.
+    bound : float
+        Of the program.
+    status : str
+        Of the program's own answer.
+    gap : float
+        Relative gap that was asked for.
+
+    Examples
+    --------
+    >>> proved(Allocation(np.zeros(1, int), np.ones(1)), 90.0, 100.0, "optimal", 0.01).status
+    'heuristic'
+    """
+    changed = status == "optimal" and relative_gap(objective, bound) > gap
+    return replace(answer, objective=objective, bound=bound, status="heuristic" if changed else status)
 
 
 def _types_first(held: np.ndarray, t: int, types: int) -> np.ndarray:

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from gpuschedlab.knobs import Knob
-from gpuschedlab.optim import Solution, solve
+from gpuschedlab.optim import Solution, relative_gap, solve
 from gpuschedlab.policies.gavel import serve
 from gpuschedlab.policies.remaining import requested_rates, work_left
 from gpuschedlab.problems import shockwave_window
@@ -72,7 +72,7 @@ class Shockwave(Round):
         gpu_type, gpus = serve(pairs, rate > 0, view.gpus, view.capacity.astype(float))
         plan.served += gpus > 0
         plan.left -= 1
-        return Allocation(gpu_type, gpus, plan.solution.objective, plan.solution.bound, plan.solution.status)
+        return Allocation(gpu_type, gpus, *plan.proved)
 
     def _used(self, view) -> np.ndarray:
         """Share (n,) of the next round in which a job would progress: one that starts loses the delay."""
@@ -97,8 +97,9 @@ class Shockwave(Round):
             makespan=self.makespan / largest,
             whole=self.whole,
         )
-        plan.solution = solve(program, gap=self.gap)
-        plan.rounds = np.round(plan.solution.x[:-1].reshape(len(rate), -1).sum(axis=1))
+        found = solve(program, gap=self.gap)
+        plan.rounds = np.round(found.x[:-1].reshape(len(rate), -1).sum(axis=1))
+        plan.proved = _proved(program, found, plan.rounds, self.gap)
         plan.gain, plan.served = program.c[:-1].reshape(len(rate), -1), np.zeros(len(rate), np.int64)
         plan.index, plan.capacity, plan.left = view.index, view.capacity, self.window
 
@@ -112,7 +113,7 @@ class _Plan:
     rounds: np.ndarray = field(default_factory=lambda: np.empty(0))
     gain: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
     served: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
-    solution: Solution | None = None
+    proved: tuple[float, float, str] = (np.nan, np.nan, "")
     left: int = 0
 
     def holds(self, view) -> bool:
@@ -123,3 +124,17 @@ class _Plan:
     def worth(self, gpus) -> np.ndarray:
         """What the next round of each job (n,) is worth for each of its GPUs."""
         return self.gain[np.arange(len(gpus)), np.minimum(self.served, self.gain.shape[1] - 1)] / gpus
+
+
+def _proved(program, found: Solution, rounds, gap: float) -> tuple[float, float, str]:
+    """Objective, bound and status of whole rounds; "rounded" where these are not what the relaxed program found, to the gap.
+
+    Rounded up, they may be more than there are GPUs: what is then done of them is not known, nor is its worth.
+    """
+    planned = (np.arange(len(program.c) // len(rounds)) < rounds[:, None]).ravel()
+    used = program.A[:, :-1] @ planned
+    last = max((program.row_lower - used)[1:].max(), 0.0)
+    fits = used[0] <= program.row_upper[0] * (1 + 1e-9)
+    objective = float(program.c @ np.append(planned, last)) if fits else np.nan
+    same = found.status != "optimal" or relative_gap(objective, found.bound) <= gap
+    return objective, found.bound, found.status if same else "rounded"

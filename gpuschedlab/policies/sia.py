@@ -7,7 +7,7 @@ import numpy as np
 
 from gpuschedlab.errors import Infeasible, OutOfTime, PolicyError
 from gpuschedlab.knobs import Constraint, Knob
-from gpuschedlab.optim import Session, Solution
+from gpuschedlab.optim import Session, Solution, relative_gap
 from gpuschedlab.policies.offers import Jobs
 from gpuschedlab.policies.placer import node_sizes, place_types
 from gpuschedlab.policies.reservations import next_edge, reserved_now
@@ -124,7 +124,7 @@ class Sia(Round):
                 reserved=reserved,
                 wake=edge if reserved and np.isfinite(edge) else None,
             )
-        jobs = Jobs.of(view, kept.most_of(view.index), kept.templates)
+        jobs = Jobs.of(view, np.maximum(kept.most_of(view.index), view.running_gpus), kept.templates)
         before, jobs.penalty = kept.solution, kept.service.penalty(view, self.penalty)
         given, gpu_type, nodes, status = self._decide(view, kept, jobs, reserved)
         grown = (given > jobs.most).any()
@@ -147,13 +147,15 @@ class Sia(Round):
     def _decide(self, view, kept, jobs, reserved):
         """Solve and place, without those that find no place, until all do: GPUs, types, named nodes, and a status."""
         utility, evicted = self._utility(view, jobs), 0
-        kept.bound = bound = np.nan
+        kept.bound, kept.lost = np.nan, 0.0
+        bound = np.nan
         for attempt in range(RETRIES + 1):
             choice, status = self._solve(view, kept, jobs, utility, reserved)
             offers, held = jobs.offers, jobs.fixed
             given = np.where(held, view.running_gpus, np.where(choice >= 0, offers.gpus[choice], 0.0))
             # A fraction of a GPU is counted as one.
             given = np.where(held | view.elastic, given, np.minimum(given, view.gpus))
+            worth = np.where(held | (choice < 0), 0.0, utility[np.arange(len(choice)), choice])
             gpu_type = np.where(held, view.gpu_type, np.where(choice >= 0, offers.types[choice], 0))
             used = np.where(held, view.running_nodes, np.where(choice >= 0, offers.nodes[choice], 0))
             rows, left = place_types(view, kept.sizes(view), gpu_type, given, used, jobs.pinned, jobs.forced)
@@ -166,8 +168,11 @@ class Sia(Round):
             jobs.forced &= ~left
         if left.any():
             given, gpu_type = np.where(left, 0.0, given), np.where(left, 0, gpu_type)
-        kept.bound = bound
-        return given, gpu_type, rows, status + (f"{', ' if status else ''}{evicted} without a place" if evicted else "")
+        kept.bound, kept.lost = bound, float(worth[left].sum())
+        if evicted:
+            changed = status == "optimal" and relative_gap(*kept.proved()[:2]) > self.gap
+            status = f"{'heuristic' if changed else status}{', ' if status else ''}{evicted} without a place"
+        return given, gpu_type, rows, status
 
     def _steady_until(self, view, kept, jobs) -> float:
         """Instant (s) up to which the program stays as it is, unless what it is made of changes; that is kept."""
@@ -261,6 +266,7 @@ class _Carried:
     service: Service
     solution: Solution | None = None
     bound: float = np.nan
+    lost: float = 0.0
     most: np.ndarray = field(default_factory=lambda: np.zeros(0))
     answer: Allocation | None = None
     inputs: Inputs | None = None
@@ -283,6 +289,8 @@ class _Carried:
         return self.most[index]
 
     def proved(self) -> tuple[float, float, str]:
-        """Objective, bound and status of the round; nothing to solve is solved."""
+        """Objective without jobs that found no place, bound and status of the round; nothing to solve is solved."""
         found = self.solution
-        return (0.0, 0.0, "optimal") if found is None else (found.objective, max(found.bound, self.bound), found.status)
+        if found is None:
+            return 0.0, 0.0, "optimal"
+        return found.objective - self.lost, max(found.bound, self.bound), found.status

@@ -1,7 +1,7 @@
 """3Sigma (Park et al., EuroSys'18): start times by the distribution of runtimes, one program a cycle."""
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -11,7 +11,7 @@ from gpuschedlab.estimators import History
 from gpuschedlab.knobs import Knob
 from gpuschedlab.optim import solve
 from gpuschedlab.policies.chronus import Gap, Guard, Work
-from gpuschedlab.policies.placing import CHOSEN, MUST, chosen_by_count, placed
+from gpuschedlab.policies.placing import CHOSEN, MUST, chosen_by_count, placed, proved
 from gpuschedlab.problems.leases import growing_blocks
 from gpuschedlab.problems.starts import start_program
 from gpuschedlab.sim.policy import Allocation, Round
@@ -21,6 +21,14 @@ if TYPE_CHECKING:
 
 SLO, BEST_EFFORT = 1000.0, 25.0
 """Rewards of a job that is in time, and of a best-effort job of one slot (TitanSched)."""
+
+
+class LeftAsIs(NamedTuple):
+    """In place of a solution, where there is none in time."""
+
+    status: str
+    objective: float
+    bound: float
 
 
 @dataclass(frozen=True)
@@ -80,26 +88,30 @@ class ThreeSigma(Round):
         slo = (view.kind > 0) & (in_time | view.running)
         fixed, kept = view.running & slo, np.flatnonzero(view.running & ~slo)
         waiting = np.flatnonzero(~view.running)
-        chosen, proved = np.zeros(n, bool), {}
+        chosen, found, worth = np.zeros(n, bool), None, np.zeros(n)
         chosen[kept] = True
         room = capacity - view.gpus[view.running].sum()
         most = room + view.gpus[kept].sum()  # without a place for any, no plan starts one now
         if self.work and slo[waiting].any() and view.gpus[waiting].sum() > room and view.gpus[waiting].min() <= most:
             chosen[kept] = False
-            now, proved = self._solve(view, left, slo, fixed, kept, waiting, capacity)
+            now, worth[now], found = self._solve(view, left, slo, fixed, kept, waiting, capacity)
             chosen[now] = True
         rest = np.flatnonzero(~fixed & ~chosen)
-        if not proved or proved["status"] != "optimal":
+        if found is None or found.status != "optimal":
             rest = np.concatenate([rest[slo[rest]], rest[~slo[rest]]])
         order = rest[np.argsort(left[rest], kind="stable")]
         ahead = capacity - view.gpus[fixed | chosen].sum()
         chosen |= chosen_by_count(order, view.gpus, ahead)
         level = np.where(fixed, MUST, np.where(chosen, CHOSEN, 0))
         served = np.flatnonzero(fixed | chosen)
-        return placed(view, served[np.argsort(left[served], kind="stable")], level, **proved)
+        answer = placed(view, served[np.argsort(left[served], kind="stable")], level)
+        if found is None:
+            return answer
+        lost = worth[answer.gpus == 0].sum()  # found no place
+        return proved(answer, found.objective - lost, found.bound, found.status, self.gap)
 
     def _solve(self, view, left, slo, fixed, kept, waiting, capacity):
-        """Jobs that start or go on now, and what was proved."""
+        """Jobs that start or go on now, their rewards, and what the solver found."""
         spare = np.where(np.isfinite(view.deadlines), view.deadlines, 0).max(axis=1) - view.now - left
         urgent, others = waiting[slo[waiting]], waiting[~slo[waiting]]
         urgent = urgent[np.argsort(spare[urgent], kind="stable")][: self.window]
@@ -118,10 +130,9 @@ class ThreeSigma(Round):
         try:
             found = solve(program, work=self.work, time_limit=self.time_limit, gap=self.gap)
         except OutOfTime as error:  # no point: nothing new starts by plan
-            return kept, {"status": f"cached, {error.status}"}
-        s, y = found.x[: reward.size].reshape(reward.shape), found.x[reward.size :]
-        proved = {"objective": found.objective, "bound": found.bound, "status": found.status}
-        return np.concatenate([jobs[s[:, 0] > 0.5], kept[y > 0.5]]), proved
+            return kept, 0.0, LeftAsIs(f"cached, {error.status}", np.nan, np.nan)
+        s, y = found.x[: reward.size].reshape(reward.shape)[:, 0] > 0.5, found.x[reward.size :] > 0.5
+        return np.concatenate([jobs[s], kept[y]]), np.concatenate([reward[s, 0], keep[y]]), found
 
     def _reward(self, view, left, slo, jobs, at):
         """(n, K) expected rewards of jobs that start at `at` seconds from now."""

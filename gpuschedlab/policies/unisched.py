@@ -8,7 +8,7 @@ import numpy as np
 from gpuschedlab.estimators.overhead import suspensions_best_effort, suspensions_slo
 from gpuschedlab.knobs import Knob
 from gpuschedlab.policies.chronus import Gap, Guard, Work
-from gpuschedlab.policies.placing import CHOSEN, MUST, chosen_by_count, placed, time_left
+from gpuschedlab.policies.placing import CHOSEN, MUST, chosen_by_count, placed, proved, time_left
 from gpuschedlab.problems.lease_plan import prove_leases
 from gpuschedlab.problems.leases import LeaseJobs
 from gpuschedlab.sim.policy import Allocation, Round
@@ -91,13 +91,17 @@ class UniSched(Round):
         leased = np.isin(view.index, kept.leased) & ~profiling & (not renew)
         value = np.where(profiling, self.profile_reward, 1 / (1 + self._with_starts(view, left) / self.interval))
         joins = ~leased & (renew | ~slo)
-        must, chosen, proved = self._choose(view, np.flatnonzero(joins), gpus, need, due, value, slo, capacity, leased)
+        must, chosen, program = self._choose(view, np.flatnonzero(joins), gpus, need, due, value, slo, capacity, leased)
         must |= leased | (chosen & slo & renew)  # a job that runs ahead of time has a lease, too
         kept.leased = view.index[must & slo]
         level = np.where(must, MUST, np.where(chosen, CHOSEN, 0))
         order = np.argsort(-self._density(value, gpus, slo), kind="stable")
         split = self._may_spread(view, need, due, slo) if self.spread else None
-        return placed(view, order, level, gpus=gpus, split=split, profiling=profiling, **proved)
+        answer = placed(view, order, level, gpus=gpus, split=split, profiling=profiling)
+        mine, jobs, plan = program
+        status = {"stopped": "cached", "time limit": "cached, time limit"}.get(plan.status, plan.status)
+        bound = plan.bound if (answer.gpus[leased] > 0).all() else np.inf  # the program did not count with their GPUs
+        return proved(answer, plan.in_force(jobs, answer.gpus[mine] > 0), bound, status, self.gap)
 
     def _density(self, value, gpus, slo):
         """Reward per GPU of a first lease that is not needed for a deadline."""
@@ -123,7 +127,7 @@ class UniSched(Round):
         return need, due.astype(np.int64)
 
     def _choose(self, view, rows, gpus, need, due, value, slo, capacity, leased):
-        """Jobs that must run for their deadlines, other jobs that run, and what was proved, by the program of these jobs."""
+        """Jobs that must run for their deadlines, other jobs that run, and the program: whose it is, its jobs and its plan."""
         room = capacity - gpus[leased].sum()
         others = rows[~slo[rows]]
         others = others[np.argsort(-value[others] / gpus[others], kind="stable")]
@@ -142,9 +146,7 @@ class UniSched(Round):
         fill = np.flatnonzero(~must)
         fill = fill[np.argsort(-self._density(value, gpus, slo)[fill], kind="stable")]
         chosen = chosen_by_count(fill, gpus, capacity - gpus[must].sum())
-        swapped = value[mine[best_effort & chosen[mine]]].sum() - value[mine[best_effort & plan.first]].sum()
-        status = {"stopped": "cached", "time limit": "cached, time limit"}.get(plan.status, plan.status)
-        return must, chosen, {"objective": plan.objective + swapped, "bound": plan.bound, "status": status}
+        return must, chosen, (mine, jobs, plan)
 
     def _may_spread(self, view, need, due, slo):
         """Jobs with deadlines that are in time on twice the nodes, too, by the speed table."""

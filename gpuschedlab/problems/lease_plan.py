@@ -45,6 +45,33 @@ class LeasePlan(NamedTuple):
         """Proven distance from the optimum, relative."""
         return relative_gap(self.objective, self.bound)
 
+    def in_force(self, jobs: LeaseJobs, ran: np.ndarray) -> float:
+        """Sum of the rewards that are still to be had, once it is known which jobs have the first lease.
+
+        A job that wants the first lease only earns its reward if it has it, whatever the plan says; any other one as planned,
+        unless it had to run in the first lease and does not.
+
+        Parameters
+        ----------
+        jobs : LeaseJobs
+            Of the plan.
+        ran : (n,) bool array
+            Whether each has the first lease.
+
+        Examples
+        --------
+        >>> jobs = LeaseJobs.of(gpus=[1, 1, 1], need=[1, 2, 1], due=[2, 2, 1], value=[100, 100, 1])
+        >>> plan = plan_leases(jobs, 2.0)  # the second and third job run first
+        >>> [plan.in_force(jobs, np.array(ran)) for ran in ([0, 1, 1], [0, 0, 1], [1, 1, 0])]
+        [201.0, 101.0, 200.0]
+        """
+        ran, need = np.asarray(ran, bool), jobs.need[:, :1]
+        value = np.where((need > 0) & (need <= jobs.due), jobs.value, 0.0)
+        planned = np.take_along_axis(value, np.maximum(self.step, 0)[:, None], axis=1)[:, 0]
+        kept = (self.step >= 0) & (ran | ~self.first)
+        now = jobs.due.max(axis=1, initial=0) <= 1
+        return float(np.where(now, value.max(axis=1, initial=0.0) * ran, planned * kept).sum())
+
 
 @njit
 def backward(gpus, need, due, capacity):

@@ -23,9 +23,10 @@ class Allocation:
     gpus : (n,) array
         GPUs of each; 0: none. A job without elastic speeds has what it requests, or none.
     objective, bound : float
-        Of the program that was solved, if any: it is maximised, so that no answer is worth more than `bound`.
+        Of the program that was solved, if any: it is maximised, so that no answer is worth more than `bound`. The objective
+        is that of this answer, where it is not the program's own.
     status : str
-        The solver's status.
+        The solver's status; "optimal" only where this answer is.
     nodes : (m, 3) array, optional
         Rows (job, node, GPUs): the nodes of the jobs that it lists. The placement rule decides for the others, after
         these. A job that changes nodes restarts, or moves at no cost where the policy has `free_moves`.

@@ -391,8 +391,9 @@ class Simulation:
         wake = self._reserve(view.now, checked)
         short = apply_answer(self.state, *self._fns, self._raw, records(checked.jobs), records(checked.cells), wake)
         self._raise_fault()
-        status = answer.status + (f"{' ' if answer.status else ''}{short} not placed" if short else "")
-        proved = (float(answer.objective), float(answer.bound), status, float(answer.seconds))
+        # What a program proved is not of a round in which some of its jobs found no place.
+        objective, status = (np.nan, f"{short} not placed") if short else (float(answer.objective), answer.status)
+        proved = (objective, float(answer.bound), status, float(answer.seconds))
         self.rounds.append((view.now, seconds, *proved))
 
     def _learn(self, view: View):
