@@ -14,7 +14,8 @@ from gpuschedlab.sim import Allocation, Delays, Round, Simulation, Wrapped, simu
 from gpuschedlab.speeds import Speeds
 
 GPUS = (1, 2, 3, 4, 6, 8, 12, 16)
-ROWS = [(m, t, g, k * g**0.8) for m in "ab" for t, k in (("t4", 1.0), ("a100", 3.0)) for g in GPUS]
+KINDS = (("a", "t4", 1.0), ("a", "a100", 3.0), ("b", "t4", 1.0))
+ROWS = [(m, t, g, k * g**0.8) for m, t, k in KINDS for g in GPUS]
 SPEEDS = Speeds.from_frame(
     pl.DataFrame(ROWS, ["model", "gpu_type", "n_gpus", "rate"], orient="row").with_columns(progress=2000.0)
 )
@@ -34,7 +35,7 @@ class Inside(Wrapped):
 
 
 def drawn(seed: int) -> tuple[pl.DataFrame, Cluster, Round, dict]:
-    """4 to 15 jobs on one type or two, of nodes of several sizes, some of which fail; elastic jobs and others."""
+    """4 to 15 jobs on one type or two, of nodes of several sizes, some of which fail; elastic jobs, some on one type, and others."""
     rng = np.random.default_rng(seed)
     groups = [f"{rng.integers(2, 7)}x{rng.choice([2, 4, 6])}:t4"]
     groups += [f"{rng.integers(1, 5)}x{rng.choice([4, 8])}:a100"] * int(rng.integers(2))
@@ -44,7 +45,8 @@ def drawn(seed: int) -> tuple[pl.DataFrame, Cluster, Round, dict]:
     ends = begin + rng.uniform(50, 2000, len(nodes)).round(1)
     cluster = replace(cluster, events=tuple(sorted(map(Outage, nodes.tolist(), begin, ends), key=lambda e: e.start)))
     n = int(rng.integers(4, 16))
-    asked = np.minimum(rng.choice([0.5, 1, 1, 2, 3, 4, 8], n), cluster.node_gpus.max())
+    sizes = [0.5, 1, 1, 2, 3, 4] + [8] * (6 not in cluster.node_gpus)  # Sia gives 8 GPUs on nodes of 6 to nobody
+    asked = np.minimum(rng.choice(sizes, n), cluster.node_gpus.max())
     table = {"job_id": [f"{i:02}" for i in range(n)], "submit": np.sort(rng.uniform(0, 2500, n)).round(), "gpus": asked}
     trace = pl.DataFrame(table | {"duration": rng.uniform(60, 3000, n).round()})
     parts = {"delays": Delays(restart=float(rng.choice([0, 30, 90])))}

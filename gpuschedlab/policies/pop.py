@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class Pop(Wrapped):
     """Deal jobs and nodes out to parts, and let a round policy decide for each part as if it were the whole.
 
-    There are `parts` parts, or fewer where the largest job would not fit into one. Nodes go to the part that has the fewest
+    There are `parts` parts, or fewer where some job would not fit into each. Nodes go to the part that has the fewest
     GPUs of their type, job i of the trace to part i mod k. A job that runs is in the part of its nodes, and these stay in
     their part while it runs. Jobs are placed on nodes of their part, by the rule of the policy.
 
@@ -71,14 +71,13 @@ class _Parts:
 
     def deal(self, view, most: int) -> bool:
         """Deal the nodes out, unless they are in as many parts as can be; whether there are more or fewer parts than before."""
-        before, largest = self.count, view.gpus.max(initial=1)
+        before, wants = self.count, _wants(view)
         for count in range(most, 0, -1):
-            if count > 1 and (view.capacity // largest).sum() < count:
+            if count > 1 and any((view.capacity[types] // gpus).sum() < count for types, gpus in wants):
                 continue
-            dealt = (
-                self.node if count == before and _hold(view, self.node, count, largest) else self._dealt(view, count)
-            )
-            if count == 1 or _hold(view, dealt, count, largest):
+            same = count == before and _hold(view, self.node, count, wants)
+            dealt = self.node if same else self._dealt(view, count)
+            if count == 1 or _hold(view, dealt, count, wants):
                 break
         self.count, self.node = count, dealt
         if count != before:
@@ -125,12 +124,20 @@ def _groups(view) -> np.ndarray:
         group = after
 
 
-def _hold(view, part, count: int, largest: float) -> bool:
-    """Whether each part could hold a job of so many GPUs on nodes of one type that are up."""
+def _wants(view) -> list[tuple[np.ndarray, float]]:
+    """What each part must hold: GPU types (T,) bool that some jobs can use, and the most GPUs that one of these asks for."""
+    types, which = np.unique(view.usable(), axis=0, return_inverse=True)
+    gpus = np.zeros(len(types))
+    np.maximum.at(gpus, which.ravel(), view.gpus)
+    return [(np.ones(len(view.capacity), bool), 1.0), *zip(types, gpus, strict=True)]
+
+
+def _hold(view, part, count: int, wants) -> bool:
+    """Whether each part could hold, on nodes of one type that are up, what it must."""
     cluster = view.cluster
     room = np.zeros((count, len(view.capacity)))
     np.add.at(room, (part, cluster.node_type), cluster.node_gpus * view.up)
-    return bool(room.max(axis=1).min() >= largest)
+    return all(room[:, types].max(axis=1, initial=0.0).min() >= gpus for types, gpus in wants)
 
 
 def on_nodes(view: "View", answer: Allocation, rule: str) -> Allocation:
