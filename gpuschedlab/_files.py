@@ -107,8 +107,10 @@ def parquet(frame: pl.DataFrame, **options) -> bytes:
     made = io.BytesIO()
     frame.write_parquet(made, metadata={KEY: "0" * 64}, **options)
     raw = made.getvalue()
-    start, stop = _sum_in(raw)
-    return raw[:start] + hashlib.sha256(raw).hexdigest().encode() + raw[stop:]
+    start, _ = _sum_in(raw)
+    made.seek(start)
+    made.write(hashlib.sha256(raw).hexdigest().encode())
+    return made.getvalue()
 
 
 def _sum_in(raw: bytes) -> tuple[int, int] | None:
@@ -127,8 +129,10 @@ def frame_of(raw: bytes) -> pl.DataFrame:
     """
     if place := _sum_in(raw):  # before it is opened: polars may take the whole process down with a harmed file
         start, stop = place
-        found = hashlib.sha256(raw[:start] + b"0" * 64 + raw[stop:]).hexdigest()
-        if found.encode() != raw[start:stop]:
+        found = hashlib.sha256()
+        for part in (memoryview(raw)[:start], b"0" * 64, memoryview(raw)[stop:]):  # without a copy of a large file
+            found.update(part)
+        if found.hexdigest().encode() != raw[start:stop]:
             raise OSError("other bytes than were written: its checksum is not that in its metadata")
     try:
         return pl.read_parquet(raw)

@@ -17,6 +17,7 @@ from gpuschedlab.cli import main
 from gpuschedlab.comparison import compare
 from gpuschedlab.errors import ClusterError, LabError, PolicyError, RunError, TraceError
 from gpuschedlab.report import write_report
+from gpuschedlab.widgets.sources import named_traces
 
 CLUSTER = Cluster.homogeneous(5, 4)
 
@@ -237,6 +238,11 @@ def test_a_history_without_jobs_ends_in_one_line(tmp_path, monkeypatch, capsys):
     assert_one_line(
         ["run", "fifo", "--trace", "csv:good.csv", "--history", "csv:cpu.csv"], NO_JOBS["cpu.csv"][1], capsys
     )
+
+
+def test_an_explorer_wants_jobs():
+    with pytest.raises(TraceError, match="mine: found 0 rows; expected at least one job"):
+        named_traces({"mine": small_trace(3).clear()})
 
 
 def test_nothing_is_drawn_of_a_run_without_jobs(tmp_path):

@@ -37,7 +37,7 @@ def add_scenario(parser):
     group.add_argument(
         "--history",
         metavar="DAYS|FILE",
-        help="what estimators learn from: days before the trace, generated or cut from its beginning, or a trace file "
+        help="what estimators learn from: days before the trace, generated or cut from its first job on, or a trace file "
         "(default: as many days as the trace has if it is generated, otherwise none)",
     )
     group = parser.add_argument_group("cluster and jobs")
@@ -65,7 +65,9 @@ def add_scenario(parser):
 
 def add_size(group):
     """Add the options that say how much of a trace."""
-    group.add_argument("--days", type=positive, metavar="D", help="its length (default 7; of a file: all)")
+    group.add_argument(
+        "--days", type=positive, metavar="D", help="its length (default 7; of a file, from its first job on: all)"
+    )
     group.add_argument("--jobs", type=whole, metavar="N", help="jobs, about (default 10,000 a week; of a file: all)")
     group.add_argument(
         "--load",
