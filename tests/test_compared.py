@@ -182,3 +182,10 @@ def seconds(profiles, jobs):
     gpus, zero = jobs["num_replicas"].to_numpy(), np.zeros(jobs.height, int)
     model = speeds.model_codes(pollux_names(jobs))
     return seconds_to(speeds, model, np.full(jobs.height, np.inf), zero, -(-gpus // 4), gpus)
+
+
+def test_shockwave_proves_its_plan_for_a_job_that_is_alone():
+    trace = pl.DataFrame({"job_id": ["a"], "submit": [0.0], "gpus": [1.0], "duration": [100.0]})
+    first = simulate(trace, Cluster.homogeneous(1, 1), Shockwave()).rounds.row(0, named=True)
+    assert first["status"] == "optimal"
+    assert first["objective"] == pytest.approx(first["bound"])

@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 import polars as pl
 import pytest
+from polars.testing import assert_frame_equal
 from published.sia import workloads
 
 from gpuschedlab.cluster import Cluster, Outage
@@ -97,7 +98,7 @@ def test_nodes_of_six_never_leave_a_job_without_a_place():
     )
     assert named(four.rounds) == 0
     assert four.jobs["end"].null_count() == 0
-    assert four.rounds["status"][0] == "optimal, 1 without a place"
+    assert four.rounds["status"][0] == "heuristic, 1 without a place"  # of the bound of three jobs, two
     first = four.allocations.filter(pl.col("start") == 0)
     assert first["gpus"].to_list() == [4.0, 4.0]
     many = simulate(jobs([1] * 9, ["m"] * 9, submit=[60.0 * i for i in range(9)]), cluster, Sia(), speeds=speeds)
@@ -339,4 +340,4 @@ def test_what_was_learnt_goes_along_with_a_copy():
     simulation.advance(2000.0)
     assert (twin.learnt <= simulation.learnt).all()
     assert (twin.learnt != simulation.learnt).any()
-    assert twin.run().jobs.equals(simulation.run().jobs)
+    assert_frame_equal(twin.run().jobs, simulation.run().jobs, rel_tol=1e-12)  # sums up to another stop

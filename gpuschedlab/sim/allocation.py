@@ -80,7 +80,8 @@ class Allocation:
         Returns
         -------
         Allocation
-            Objectives, bounds, seconds and reserved GPUs add up; it wakes with the first part.
+            Objectives, bounds, seconds and reserved GPUs add up; it wakes with the first part. A part without jobs proves
+            nothing and lacks nothing; of a part with jobs and without a status, the status says "no program".
 
         Examples
         --------
@@ -108,16 +109,17 @@ class Allocation:
             for name, gpus in part.reserved.items():
                 reserved[name] = reserved.get(name, 0.0) + np.asarray(gpus, float)
         filled |= {name: np.zeros(n) for name in ("gpu_type", "gpus") if filled[name] is None}
-        wakes = [part.wake for _, part in parts]
+        wakes, solved = [part.wake for _, part in parts], [part for rows, part in parts if len(rows)]
+        words = dict.fromkeys(part.status or "no program" for part in solved)
         return cls(
             **filled,
             nodes=np.concatenate(nodes) if nodes else None,
             reserved=reserved,
             wake=None if None in wakes or not wakes else min(wakes),
-            objective=float(sum(part.objective for _, part in parts)),
-            bound=float(sum(part.bound for _, part in parts)),
-            seconds=float(sum(part.seconds for _, part in parts)),
-            status=" ".join(dict.fromkeys(part.status for _, part in parts if part.status)),
+            objective=float(sum(part.objective for part in solved)) if solved else np.nan,
+            bound=float(sum(part.bound for part in solved)) if solved else np.nan,
+            seconds=float(sum(part.seconds for part in solved)) if solved else np.nan,
+            status=" ".join(words) if any(part.status for part in solved) else "",
         )
 
 
