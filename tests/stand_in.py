@@ -21,6 +21,8 @@ class StandIn:
     rounds: pl.DataFrame = field(default_factory=pl.DataFrame)
     pools: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=POOLS))
     decisions: pl.DataFrame | None = None
+    left: str = ""
+    """As `Run.left`: nothing."""
 
 
 def hand_run() -> StandIn:

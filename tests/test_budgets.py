@@ -65,8 +65,10 @@ def measured(folder: Path, *options: str) -> tuple[str, dict]:
     """What pytest says of a checkout's budgets, and its values by test and what was measured."""
     out = folder / "found.json"
     words = [sys.executable, "-P", "-m", "pytest", "tests/budgets/sleeper.py", f"--benchmark-json={out}", *OPTIONS]
-    env = os.environ | {"PYTHONPATH": os.pathsep.join([str(folder), str(ROOT)])}
+    alone = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")}  # a worker of xdist would not measure
+    env = alone | {"PYTHONPATH": os.pathsep.join([str(folder), str(ROOT)])}
     done = subprocess.run([*words, *options], cwd=folder, env=env, capture_output=True, text=True)
+    assert out.exists(), done.stdout + done.stderr
     return done.stdout, {row["name"]: row["extra_info"] for row in json.loads(out.read_text())["benchmarks"]}
 
 

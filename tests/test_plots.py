@@ -92,7 +92,7 @@ def test_load_over_time_by_hand():
 def test_long_timelines_are_reduced():
     time = np.arange(200_001.0)
     line = pl.DataFrame({"time": time, "used": time % 2, "capacity": 1.0, "waiting": time % 4, "running": 1})
-    found = plots.load_over_time(StandIn(pl.DataFrame(), line, allocation_frame([])), points=5_000)
+    found = plots.load_over_time(StandIn(hand_run().jobs, line, allocation_frame([])), points=5_000)
     assert found.waiting.shape == (1, 1_000)
     assert np.allclose(found.utilisation, 0.5)
     assert np.allclose(found.waiting, 1.5)
@@ -220,7 +220,7 @@ def test_gantt_refuses_an_impossible_window(wrong):
 
 def test_busy_window_finds_the_longest_queue(runs):
     line = pl.DataFrame({"time": [0.0, 500.0, 600.0, 1000.0], "waiting": [0, 9, 0, 0], "used": [1.0, 1.0, 1.0, 0.0]})
-    start, end = plots.busy_window(StandIn(pl.DataFrame(), line, allocation_frame([])), 200.0)
+    start, end = plots.busy_window(StandIn(hand_run().jobs, line, allocation_frame([])), 200.0)
     assert end - start == 200.0
     assert start <= 500.0
     assert end >= 600.0

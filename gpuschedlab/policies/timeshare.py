@@ -34,7 +34,7 @@ class Service:
 
     def penalty(self, view, constant: float) -> float | np.ndarray:
         """Cost (n,) of a job without GPUs; the constant where nothing is shared."""
-        most = int(self.window // view.interval)
+        most = int(self.window // view.interval) if self.window else 0
         if not most:
             return constant
         self.rounds.append(view.index[view.running])
