@@ -8,6 +8,7 @@ from stand_in import StandIn, allocation_frame
 from test_architecture import PACKAGE, sources
 
 from gpuschedlab.cluster import Cluster
+from gpuschedlab.cluster.node_index import SLOTS
 from gpuschedlab.metrics import usage
 
 #: Counts only, joined by name; ordered groups of 1.2 GB of instances would not stay on disk.
@@ -44,7 +45,8 @@ def test_free_gpu_time_is_summed_in_order_of_node_and_time():
     gpus = rng.integers(1, 3, 1200)  # three jobs a node at most
     rows = [(j, j % 400, float(g), float(s), float(s + d)) for j, (g, s, d) in enumerate(zip(gpus, start, start / 3))]
     line = {"time": [0.0, 1000.0]}
-    run = StandIn(pl.DataFrame(), pl.DataFrame(line), allocation_frame(rows), {"cluster": cluster})
+    jobs = pl.DataFrame({"submit": [0.0], "end": [1000.0]})
+    run = StandIn(jobs, pl.DataFrame(line), allocation_frame(rows), {"cluster": cluster})
     expected = {}
     for node in range(400):
         own = [row for row in rows if row[1] == node]
@@ -53,5 +55,6 @@ def test_free_gpu_time_is_summed_in_order_of_node_and_time():
         for (t, delta), (until, _) in zip(changes, [*changes[1:], (1000.0, 0.0)]):
             used += delta
             if until > t and used < 8:
-                expected[8 - used] = expected.get(8 - used, 0.0) + (8 - used) * (until - t)
+                expected[8 - used] = expected.get(8 - used, 0.0) + (until - t)
+    expected = {free: seconds * (free * SLOTS) / SLOTS for free, seconds in expected.items()}
     assert dict(usage.free_levels(run).iter_rows()) == expected  # to the last bit

@@ -14,7 +14,7 @@ from gpuschedlab.errors import PolicyError, RunError
 from gpuschedlab.gym import REWARDS, Agent, SchedulingEnv, first_come
 
 ID = "gpuschedlab/Scheduling-v0"
-SUMMED = ("executed", "attained")
+SUMMED = ("executed", "attained", "lost")
 """What a job that fails and goes on has in all: a round adds up until then, and sums of more parts round otherwise."""
 FRAMES = ("jobs", "timeline", "allocations")
 

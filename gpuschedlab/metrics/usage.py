@@ -43,7 +43,7 @@ def timeline_of(run) -> pl.DataFrame:
 def time_mean(timeline, column: str) -> float:
     """Time-weighted mean of a column of a timeline: a row holds until the next; nan when no time passes."""
     weights = np.diff(timeline["time"])
-    total = weights.sum()
+    total = float(weights.sum())
     return _dot(np.asarray(timeline[column])[:-1], weights) / total if total > 0 else float("nan")
 
 
