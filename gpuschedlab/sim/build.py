@@ -6,16 +6,25 @@ from gpuschedlab.cluster import Cluster
 from gpuschedlab.cluster.node_index import LEVELS, NODE, SLOTS, index_nodes
 from gpuschedlab.cluster.placement import RELAX
 from gpuschedlab.errors import ClusterError
-from gpuschedlab.sim.engine.state import CLASS, ENTRY, POOL, SCALARS, STRETCH, TICK, WAITING, WORK_SPACE, State, copied
+from gpuschedlab.sim.engine.state import (
+    CLASS,
+    ENTRY,
+    POOL,
+    SCALARS,
+    STRETCH,
+    TICK,
+    WAITING,
+    WORK_SPACE,
+    State,
+    copied,
+    new_log,
+)
 from gpuschedlab.sim.placeable import check_placeable
 from gpuschedlab.sim.prepared import Prepared
 
 
-def _classes(prepared: Prepared, job, body, rule):
-    """Group jobs by demand (`Prepared.demands`), each with the class they join later; the heaps' size."""
-    fresh = (job["state"] <= WAITING) & (job["starts"] == 0)
-    # `place_in_queue` skips the stage where no profiler is large enough
-    job["stage"] = (fresh | (job["stage"] == 1)) & (rule["profile"] > 0)
+def _classes(prepared: Prepared, job, rule):
+    """Group jobs by demand (`Prepared.demands`): the classes, each with the one that its jobs join later, and the class of each."""
     tight = (rule["placement"][0] == RELAX) & (job["spread"] < rule["skew"][0])
     demand, slots, model = prepared.demands(bool(rule["sharing"][0]))
     chain = ((job["stage"], tight), (0, tight), (0, 0))  # to be profiled, insisting, relaxed: one number a demand
@@ -32,13 +41,30 @@ def _classes(prepared: Prepared, job, body, rule):
     cls["relaxed"][base] = relaxed
     cls["next"][first] = base
     cls["first"] = np.cumsum(size[rows]) - size[rows]
+    return cls, first, int(size.sum())
+
+
+def _classed(prepared: Prepared, job, body, rule):
+    """Put jobs into classes; those of the last run in which no job had started are made once. The classes, and the heaps' size."""
+    fresh = (job["state"] <= WAITING) & (job["starts"] == 0)
+    # `place_in_queue` skips the stage where no profiler is large enough
+    profiled = rule["profile"][0] > 0
+    job["stage"] = (fresh | (job["stage"] == 1)) & profiled
+    if not fresh.all():
+        cls, first, size = _classes(prepared, job, rule)
+    else:
+        of = (rule["sharing"][0], rule["placement"][0], rule["skew"][0], profiled)
+        made = prepared.made.get("classes")
+        if made is None or made[0] != of:
+            made = prepared.made["classes"] = (of, _classes(prepared, job, rule))
+        cls, first, size = made[1]
     body["base"] = body["cls"] = first
-    return cls, int(size.sum())
+    return copied(cls), size
 
 
 def build_state(prepared: Prepared, policy, ready=None) -> State:
     """Make the arrays of a simulation at time 0, before anything happened; `ready` as in `arrange`."""
-    job, body = prepared.jobs()
+    job, body = copied(prepared.job), copied(prepared.body)
     ruled = arrange(prepared, job, body, policy, ready)
     n, capacity = len(job), int(ruled["nodes"]["size"].sum())
     count, member, sizes = index_nodes(ruled["nodes"], len(ruled["pools"]))
@@ -55,8 +81,8 @@ def build_state(prepared: Prepared, policy, ready=None) -> State:
         timers=np.zeros(n + 1, np.int32),
         running=np.zeros(n + 1, np.int32),
         rank=np.zeros(n + 1, np.int32),
-        ticks=np.zeros(3 * n + 1024, TICK),
-        stretches=np.zeros(2 * n + 8 * len(entry) + 64, STRETCH),
+        ticks=new_log(3 * n + 1024, TICK),
+        stretches=new_log(2 * n + 8 * len(entry) + 64, STRETCH),
         scalar=scalar,
         seconds_on=np.zeros((n, len(prepared.cluster.gpu_types))),
         count=count,
@@ -85,7 +111,7 @@ def arrange(prepared: Prepared, job: np.ndarray, body: np.ndarray, policy, ready
         )
     _check_placeable(prepared, policy.placement, profiler_nodes, every=bool(rule["rounds"][0]))
     nodes, pools, lacking = _nodes(prepared, profiler_nodes, ready)
-    cls, heap_size = _classes(prepared, job, body, rule)
+    cls, heap_size = _classed(prepared, job, body, rule)
     heap = np.zeros(heap_size + 1, np.int32)
     return {"rule": rule, "nodes": nodes, "pools": pools, "lacking": lacking, "cls": cls, "heap": heap}
 

@@ -10,7 +10,7 @@ import polars as pl
 
 from gpuschedlab.cluster.node_index import SLOTS
 from gpuschedlab.metrics.columns import Columns
-from gpuschedlab.sim.engine.state import DONE, copied, spare
+from gpuschedlab.sim.engine.state import DONE, copied
 from gpuschedlab.sim.reserved import limited_to_up
 
 ROUNDS = dict.fromkeys(("time", "seconds", "objective", "bound"), pl.Float64)
@@ -88,12 +88,12 @@ class Timeline(Part):
 
     names = ("time", "used", "running", "waiting", "demanded", "capacity", "largest_free")
 
-    def __init__(self, simulation):
+    def __init__(self, simulation, last: bool):
         state, count = simulation.state, int(simulation.state.scalar["ticks"][0])
-        self.ticks = copied(state.ticks[:count])
-        if count and self.ticks["time"][-1] < simulation.now:
-            self.ticks = spare(state.ticks[: count + 1], count)
-            self.ticks[-1:] = state.ticks[count - 1 : count]
+        ends = count > 0 and state.ticks["time"][count - 1] < simulation.now
+        self.ticks = state.ticks[: count + ends] if last else copied(state.ticks[: count + ends])
+        if ends:
+            self.ticks[-1] = self.ticks[-2]
             self.ticks["time"][-1] = simulation.now
 
     def __getitem__(self, name: str) -> np.ndarray:
@@ -124,8 +124,9 @@ class Allocations(Part):
         "source",
     )
 
-    def __init__(self, simulation):
-        self.rows = copied(simulation.state.stretches[: simulation.state.scalar["stretches"][0]])
+    def __init__(self, simulation, last: bool):
+        rows = simulation.state.stretches[: simulation.state.scalar["stretches"][0]]
+        self.rows = rows if last else copied(rows)
         self.types, self.node_type = simulation.cluster.gpu_types, simulation.cluster.node_type
 
     def __getitem__(self, name: str) -> np.ndarray:
@@ -167,9 +168,9 @@ class Rows(Part):
         return pl.DataFrame(self.columns, schema=self.schema)
 
 
-def parts_of(simulation) -> dict[str, Part | pl.DataFrame]:
-    """The parts of a run of a simulation in its present state."""
-    jobs, timeline, allocations = Jobs(simulation), Timeline(simulation), Allocations(simulation)
+def parts_of(simulation, last: bool = False) -> dict[str, Part | pl.DataFrame]:
+    """The parts of a run of a simulation in its present state; `last`: it does not go on, and gives its logs away."""
+    jobs, timeline, allocations = Jobs(simulation), Timeline(simulation, last), Allocations(simulation, last)
     rounds, pools = Rows(simulation.rounds, ROUNDS), Rows(simulation.pools, POOLS)
     if simulation.pools and simulation.cluster.events:
         pools = limited_to_up(pools.frame(), allocations.frame(), simulation.cluster)

@@ -37,8 +37,8 @@ class Prepared:
         Of the trace.
     cluster : Cluster
     delays : Delays
-    job, body : dict of str to (n,) array
-        Fields of JOB and BODY that the scenario says.
+    job, body : (n,) JOB and BODY
+        Jobs before anything has happened.
     constant : dict of str to array
         Arrays of a state that never change.
     elastic : int
@@ -50,20 +50,11 @@ class Prepared:
     trace: Columns
     cluster: Cluster
     delays: Delays
-    job: dict[str, np.ndarray]
-    body: dict[str, np.ndarray]
+    job: np.ndarray
+    body: np.ndarray
     constant: dict[str, np.ndarray]
     elastic: int
     made: dict = field(default_factory=dict)
-
-    def jobs(self) -> tuple[np.ndarray, np.ndarray]:
-        """Jobs (n,), JOB and BODY, before anything has happened."""
-        n = len(self.job["submit"])
-        job, body = np.repeat(NEW_JOB, n), np.repeat(NEW_BODY, n)
-        for array, fields in ((job, self.job), (body, self.body)):
-            for name, values in fields.items():
-                array[name] = values
-        return job, body
 
     def demands(self, sharing: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Demands by slots, usable types, and model where jobs share GPUs: that of each job (n,), slots and models (D,)."""
@@ -88,7 +79,16 @@ def prepare(scenario) -> Prepared:
     constant = {"outage": _outages(cluster), "known": known, "type_map": type_map} | _tables(speeds)
     model = job["model"][job["model"] >= 0]
     elastic = 0 if speeds is None else int((~speeds.relative[model]).sum())
-    return Prepared(Columns(trace), cluster, scenario.delays, job, body, constant, elastic)
+    new = _new(NEW_JOB, job), _new(NEW_BODY, body)
+    return Prepared(Columns(trace), cluster, scenario.delays, *new, constant, elastic)
+
+
+def _new(one: np.ndarray, fields: dict[str, np.ndarray]) -> np.ndarray:
+    """Jobs (n,) like one, but for some fields."""
+    made = np.repeat(one, len(next(iter(fields.values()))))
+    for name, values in fields.items():
+        made[name] = values
+    return made
 
 
 def _each(trace: pl.DataFrame) -> pl.DataFrame:

@@ -218,7 +218,7 @@ def left_of(runs: dict[str, Run]) -> list[str]:
     return [f"{name}: {run.left}" for name, run in runs.items() if run.left]
 
 
-def make_run(simulation) -> Run:
-    """Gather what has happened in a simulation up to now."""
+def make_run(simulation, last: bool = False) -> Run:
+    """Gather what has happened in a simulation up to now; `last`: it does not go on, and gives its logs away."""
     decisions = None if simulation.decisions is None else simulation.decisions.frame()
-    return Run(**parts_of(simulation), info=simulation.info(), decisions=decisions)
+    return Run(**parts_of(simulation, last), info=simulation.info(), decisions=decisions)

@@ -194,7 +194,7 @@ class Scenario:
 
     def run(self, policy: Policy, *, log: bool = False) -> Run:
         """Simulate a policy, until nothing is left to happen or `until`; with a `log`, the run can explain each wait."""
-        return self.simulation(policy, log=log).run(self.until)
+        return self.simulation(policy, log=log).run(self.until, last=True)
 
     def summary(self) -> dict:
         """What it consists of, by name; `load`: GPU-time requested over that of the cluster from the first job to the last."""

@@ -18,7 +18,7 @@ from gpuschedlab.sim.build import build_state
 from gpuschedlab.sim.declaration import check_declared
 from gpuschedlab.sim.engine.apply import apply_answer, log_open, refresh_active
 from gpuschedlab.sim.engine.events import DECIDE, FAULT, FULL, OPAQUE, PAUSED, TURNS, advance
-from gpuschedlab.sim.engine.state import LOGS, spare
+from gpuschedlab.sim.engine.state import LOGS, longer
 from gpuschedlab.sim.faults import fault_of
 from gpuschedlab.sim.keys import compiled_keys, knob_record
 from gpuschedlab.sim.policy import SHORTEST, Ordered, Policy, Round
@@ -120,13 +120,13 @@ class Simulation:
         ordered = isinstance(self.policy, Ordered)
         self._raw = knob_record(self.policy) if ordered else np.zeros(1, OPAQUE)[0]
 
-    def run(self, until: float | None = None) -> Run:
-        """Go on until an instant (s), or until nothing is left to happen.
+    def run(self, until: float | None = None, last: bool = False) -> Run:
+        """Go on until an instant (s), or until nothing is left to happen; `last` as in `result`.
 
         Interrupted (Ctrl-C), the simulation stops at a whole event and can be continued.
         """
         self.advance(np.inf if until is None else until)
-        return self.result()
+        return self.result(last)
 
     def advance(self, until: float, most: float = np.inf):
         """Go on until an instant (s) without gathering frames, or stop before it once the logs hold `most` rows."""
@@ -193,8 +193,8 @@ class Simulation:
                 return code == DECIDE and not self.over
         return False
 
-    def result(self) -> Run:
-        """What has happened so far."""
+    def result(self, last: bool = False) -> Run:
+        """What has happened so far; `last`: the simulation does not go on, and gives its logs away instead of copies."""
         refresh_active(self.state)
         state = self.state
         if len(state.stretches) - state.scalar["stretches"][0] < 2 * len(state.entry):
@@ -204,7 +204,7 @@ class Simulation:
         opened = {name: state.body[name].copy() for name in ("stretch", "began")}
         log_open(state)
         try:
-            return make_run(self)
+            return make_run(self, last)
         finally:
             state.scalar["stretches"] = closed
             for name, values in opened.items():
@@ -298,8 +298,7 @@ class Simulation:
                 "99 % of the time is lost. Let jobs run for longer than their delays (knobs such as lease_term, or "
                 "lower Delays.restart), or run with until=..."
             )
-        logs = {name: getattr(self.state, name) for name in LOGS}
-        self.state = self.state.replace(**{name: spare(log, len(log), times=2) for name, log in logs.items()})
+        self.state = self.state.replace(**{name: longer(getattr(self.state, name)) for name in LOGS})
 
     def codes(self, column: str) -> np.ndarray:
         """Small integers (n,) for the values of a text column of the trace, in order of name; -1 where it is null.

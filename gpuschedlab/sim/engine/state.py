@@ -48,13 +48,17 @@ BODY = np.dtype(
         ("contention0", "f8"),  # integral of contention at submission
         ("key", "f8"),
         ("since", "f8"),  # s, when a discrete key took its present value
-        ("lease", "f8"),  # s, until when it may not be preempted
-        ("gated", "i4"),  # 1 while the gate holds it back
+        ("timer", "f8"),  # s, next instant at which something about it changes by itself
         ("pos", "i4"),  # place in the heap of its class, or in the list of running jobs, -1 outside
         ("cls", "i4"),  # demand class
         ("slots", "i4"),  # requested
+        ("knows", "i4"),  # row of `known`
+        ("tick", "i4"),  # place in the heap of timers, -1 outside
+        ("gated", "i1"),  # 1 while the gate holds it back
+        ("ranked", "i1"),  # 1 while it may be preempted, and is in `rank`
+        ("fresh", "i1"),  # 1 from its start until time passes
+        ("lease", "f8"),  # s, until when it may not be preempted
         ("got", "i4"),  # slots held
-        ("ranked", "i4"),  # 1 while it may be preempted, and is in `rank`
         ("jobs", "f8"),  # that it stands for: JOB is one of them, on its part of the GPUs
         ("work", "f8"),  # true work
         ("pace", "f8"),  # progress a second by its GPUs, and by its partner where each does its own work
@@ -65,7 +69,6 @@ BODY = np.dtype(
         ("finish", "f8"),  # s, when the present segment or the work ends at this rate
         ("goal", "f8"),  # progress at which it ends
         ("leaves", "f8"),  # s, when its stay in a stage of limited time ends, inf: it stays as long as it likes
-        ("timer", "f8"),  # s, next instant at which something about it changes by itself
         ("safe", "f8"),  # progress at the last checkpoint, or at the last start
         ("kept", "f8"),  # s of progress that counted then (`useful`)
         ("switch", "f8"),  # s of delay at each start
@@ -77,6 +80,7 @@ BODY = np.dtype(
         ("lost", "f8"),
         ("shared", "f8"),
         ("idled", "f8"),  # s that it held GPUs without work
+        ("before", "f8"),  # s, when it last got GPUs before its last start
         ("stretch", "f8"),  # s, when the present row of the allocation log began
         ("began", "f8"),  # s of delay of the start with which that row begins, -1: it goes on from the last one
         ("head", "i4"),  # first entry of its nodes in the pool of entries
@@ -86,18 +90,14 @@ BODY = np.dtype(
         ("row", "i4"),  # row of the speed table in force, -1 for a constant rate
         ("segment", "i4"),
         ("partner", "i4"),  # job that shares its GPUs, -1 without
-        ("guest", "i4"),  # 1 when the partner owns the GPUs
-        ("joint", "i4"),  # 1 when it is trained jointly with the partner, 0 when each does its own work
         ("source", "i4"),  # job whose result it started from, -1: its own beginning
-        ("idle", "i4"),  # 1 while it holds GPUs without work
-        ("vacated", "i4"),  # 1 while others hold its slots, within a decision
         ("failures", "i4"),
-        ("tick", "i4"),  # place in the heap of timers, -1 outside
         ("base", "i4"),  # demand class at the start of a wait
-        ("knows", "i4"),  # row of `known`
-        ("moving", "i4"),  # 1 while a round moves it to other nodes
-        ("fresh", "i4"),  # 1 from its start until time passes
-        ("before", "f8"),  # s, when it last got GPUs before its last start
+        ("guest", "i1"),  # 1 when the partner owns the GPUs
+        ("joint", "i1"),  # 1 when it is trained jointly with the partner, 0 when each does its own work
+        ("idle", "i1"),  # 1 while it holds GPUs without work
+        ("vacated", "i1"),  # 1 while others hold its slots, within a decision
+        ("moving", "i1"),  # 1 while a round moves it to other nodes
     ],
     align=True,
 )
@@ -361,8 +361,32 @@ def copied(array: np.ndarray) -> np.ndarray:
     return _bytes(array).copy().view(array.dtype)
 
 
-def spare(log: np.ndarray, used: int, times: int = 1) -> np.ndarray:
-    """Copy of a log's first rows, with so many times its room; memory that nothing is written to is only reserved."""
-    made = np.zeros(times * len(log), log.dtype)
+RESERVED = 4
+"""Times the room of a new log for which its memory suffices."""
+
+
+def _cleared(memory: np.ndarray, begin: int, end: int) -> np.ndarray:
+    """First rows of a log's memory, of which those from `begin` on hold zeros."""
+    memory.view(np.uint8)[begin * memory.itemsize : end * memory.itemsize] = 0
+    return memory[:end]
+
+
+def new_log(rows: int, dtype: np.dtype) -> np.ndarray:
+    """Log (rows,) of zeros, which `longer` makes longer in place."""
+    return _cleared(np.empty(RESERVED * rows, dtype), 0, rows)
+
+
+def spare(log: np.ndarray, used: int) -> np.ndarray:
+    """Copy of a log's first rows, with the same room."""
+    made = new_log(len(log), log.dtype)
     _bytes(made)[:used] = _bytes(log)[:used]
     return made
+
+
+def longer(log: np.ndarray) -> np.ndarray:
+    """The log with twice its room; copied where its memory does not suffice."""
+    rows, memory = len(log), log.base
+    if not (isinstance(memory, np.ndarray) and memory.dtype == log.dtype and len(memory) >= 2 * rows):
+        memory = np.empty(RESERVED * rows, log.dtype)
+        _bytes(memory)[:rows] = _bytes(log)
+    return _cleared(memory, rows, 2 * rows)
