@@ -6,33 +6,7 @@ from .comparison import Comparison as Comparison, compare as compare
 from .estimators import History as History, Noisy as Noisy, Oracle as Oracle, Runtime as Runtime
 from .gym import Agent as Agent, SchedulingEnv as SchedulingEnv
 from .knobs import Constraint as Constraint, Knob as Knob, knobs_of as knobs_of
-from .policies import (
-    Chronus as Chronus,
-    Edf as Edf,
-    ElasticFlow as ElasticFlow,
-    Fifo as Fifo,
-    Gavel as Gavel,
-    Genie as Genie,
-    Hydra as Hydra,
-    Infless as Infless,
-    Lucid as Lucid,
-    Optimus as Optimus,
-    Pollux as Pollux,
-    Pop as Pop,
-    PromptTuner as PromptTuner,
-    Shockwave as Shockwave,
-    Sia as Sia,
-    Sjf as Sjf,
-    Srtf as Srtf,
-    Themis as Themis,
-    ThemisRounds as ThemisRounds,
-    ThreeSigma as ThreeSigma,
-    Tiresias as Tiresias,
-    TriagedEdf as TriagedEdf,
-    UniSched as UniSched,
-    Urgent as Urgent,
-    Ymir as Ymir,
-)
+from .policies import *  # noqa: F403
 from .sim import (
     Allocation as Allocation,
     Ordered as Ordered,

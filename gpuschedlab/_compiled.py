@@ -22,8 +22,11 @@ from numba.core.typeinfer import register_dispatcher
 from numba.misc.appdirs import AppDirs
 
 ENGINE = ("cluster/node_index.py", "cluster/placement.py", "speeds/codes.py", "sim/engine/**/*.py")
-"""What the compiled code of `sim`, and the keys of policies, is made of. That of another folder is made of the folder's own
-sources, those of its sub-folders included."""
+"""What the compiled code of `sim` is made of. That of another folder is made of the folder's own sources, those of its sub-folders
+included."""
+
+POLICIES = (*ENGINE, "policies/*.py")
+"""What the keys and kernels of policies are made of; those of a paper of its folder as well."""
 
 KEPT = 3
 """Folders of machine code that are kept of each part: the newest."""
@@ -36,15 +39,15 @@ def cache_folder(part: str, root: Path | None = None) -> Path:
     Parameters
     ----------
     part : str
-        Folder of the package whose functions are compiled.
+        Folder of the package whose functions are compiled (`part_of`).
     root : pathlib.Path, optional
         Folder of the package; default: this one.
     """
     root = root or Path(__file__).parent
     made_of = hashlib.sha256(numba.__version__.encode())
     made_of.update(str(numba.config.BOUNDSCHECK).encode())  # code that checks its indices is other code
-    name = "engine" if part in ("sim", "policies") else part
-    for pattern in ENGINE if name == "engine" else (f"{part}/**/*.py",):
+    name = "engine" if part == "sim" else part.replace("/", ".")
+    for pattern in sources_of(part):
         for path in sorted(root.glob(pattern)):
             made_of.update(path.relative_to(root).as_posix().encode() + path.read_bytes())
     # A read-only installation has its machine code in the user's cache.
@@ -57,6 +60,24 @@ def cache_folder(part: str, root: Path | None = None) -> Path:
         if os.access(folder, os.W_OK):
             break
     return folder
+
+
+def part_of(module: str) -> str:
+    """Folder whose sources the compiled functions of a module are made of: that of a paper, or a part of the package.
+
+    Examples
+    --------
+    >>> part_of("gpuschedlab.policies.sia.program"), part_of("gpuschedlab.sim.engine.queues")
+    ('policies/sia', 'sim')
+    """
+    parts = module.split(".")[1:]
+    return "/".join(parts[:2]) if parts[0] == "policies" and len(parts) > 2 else parts[0]
+
+
+def sources_of(part: str) -> tuple[str, ...]:
+    """Patterns of the sources that the compiled functions of a folder (`part_of`) are made of."""
+    own = (*(POLICIES if "/" in part else ()), f"{part}/**/*.py")
+    return {"sim": ENGINE, "policies": POLICIES}.get(part, own)
 
 
 @cache
@@ -148,7 +169,7 @@ class _Place(caching.UserProvidedCacheLocator):
 
     def __init__(self, function, file):
         self._py_file, self._lineno = file, function.__code__.co_firstlineno
-        self._cache_path = str(cache_folder(function.__module__.split(".")[1]) / function.__module__)
+        self._cache_path = str(cache_folder(part_of(function.__module__)) / function.__module__)
 
     @classmethod
     def from_function(cls, function, file):

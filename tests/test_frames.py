@@ -12,11 +12,11 @@ from gpuschedlab.check.samples import elastic_sample, small_trace
 from gpuschedlab.cluster import Nodes, Outage
 from gpuschedlab.estimators import Estimator
 from gpuschedlab.policies import ALL
+from gpuschedlab.policies.prompttuner.jobs import PromptJobs
+from gpuschedlab.policies.prompttuner.recipe import PromptScenario
 from gpuschedlab.sim import Delays
 from gpuschedlab.sim.frames import Part
 from gpuschedlab.sim.run import FRAMES, Run
-from gpuschedlab.sweep.prompts import PromptScenario
-from gpuschedlab.traces.prompts import PromptJobs
 
 TWO = Cluster((Nodes("slow", 4, 4), Nodes("fast", 2, 4)), (Outage(1, 300.0, 700.0), Outage(5, 0.0, 90.0)))
 PROMPTS = ("prompttuner", "infless", "elasticflow")

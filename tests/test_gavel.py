@@ -10,7 +10,7 @@ from polars.testing import assert_frame_equal
 
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.errors import PolicyError
-from gpuschedlab.policies.gavel import Gavel, rounds_in_order, serve, serving_order
+from gpuschedlab.policies.gavel.policy import Gavel, rounds_in_order, serve, serving_order
 from gpuschedlab.sim import simulate
 from gpuschedlab.speeds import Speeds
 

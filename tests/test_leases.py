@@ -7,11 +7,11 @@ import pytest
 
 from gpuschedlab.errors import OutOfTime, SolverError
 from gpuschedlab.optim import solve
-from gpuschedlab.problems import lease_plan
+from gpuschedlab.policies.deadlines import plan as lease_plan
+from gpuschedlab.policies.deadlines.plan import backward, plan_leases, prove_leases, timetable
+from gpuschedlab.policies.deadlines.prices import lease_prices
+from gpuschedlab.policies.deadlines.program import LeaseJobs, growing_blocks, lease_program
 from gpuschedlab.problems.cells import SIZES, carve, cell_policies, cells_of, cells_suffice
-from gpuschedlab.problems.lease_plan import backward, plan_leases, prove_leases, timetable
-from gpuschedlab.problems.lease_prices import lease_prices
-from gpuschedlab.problems.leases import LeaseJobs, growing_blocks, lease_program
 
 
 def random_jobs(rng, most=4, horizon=4, placements=False):

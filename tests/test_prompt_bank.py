@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from published.prompttuner import bank
 
 from gpuschedlab.errors import EstimatorError
-from gpuschedlab.estimators import prompt_tuning
-from gpuschedlab.estimators import tiny_transformer as tiny
-from gpuschedlab.estimators.prompt_bank import PromptBank, cosine_distances, k_medoids
 from gpuschedlab.metrics import cost, pool_levels
 from gpuschedlab.policies import PromptTuner
-from gpuschedlab.sweep.prompts import PromptScenario
-from gpuschedlab.traces.prompts import PromptJobs
+from gpuschedlab.policies.prompttuner.estimators import prompt_tuning
+from gpuschedlab.policies.prompttuner.estimators import tiny_transformer as tiny
+from gpuschedlab.policies.prompttuner.estimators.prompt_bank import PromptBank, cosine_distances, k_medoids
+from gpuschedlab.policies.prompttuner.jobs import PromptJobs
+from gpuschedlab.policies.prompttuner.recipe import PromptScenario
 from gpuschedlab.widgets import PromptExplorer, PromptLab
 
 

@@ -12,13 +12,13 @@ from gpuschedlab.errors import PolicyError, SpeedError, TraceError
 from gpuschedlab.estimators import Noisy
 from gpuschedlab.metrics import cost, slo_attainment, summary
 from gpuschedlab.policies import ElasticFlow, Infless, PromptTuner
-from gpuschedlab.policies.shares import satisfactory_shares
-from gpuschedlab.policies.warm_pools import Pool
+from gpuschedlab.policies.prompttuner.jobs import LOADS, MINUTES, PromptJobs
+from gpuschedlab.policies.prompttuner.recipe import PromptScenario
+from gpuschedlab.policies.prompttuner.shares import satisfactory_shares
+from gpuschedlab.policies.prompttuner.warm_pools import Pool
 from gpuschedlab.sim import Allocation, Delays, Round, simulate
 from gpuschedlab.sim.reserved import limited_to_up
 from gpuschedlab.speeds import Speeds
-from gpuschedlab.sweep.prompts import PromptScenario
-from gpuschedlab.traces.prompts import LOADS, MINUTES, PromptJobs
 
 RATES = pl.DataFrame(
     [(m, "v100", a, float(a)) for m in "ab" for a in (1, 2, 3, 4)],

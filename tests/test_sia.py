@@ -10,8 +10,8 @@ from polars.testing import assert_frame_equal
 
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.errors import PolicyError
-from gpuschedlab.policies import sia
-from gpuschedlab.policies.sia import Sia
+from gpuschedlab.policies.sia import policy as sia
+from gpuschedlab.policies.sia.policy import Sia
 from gpuschedlab.sim import simulate
 from gpuschedlab.speeds import Speeds
 

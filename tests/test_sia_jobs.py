@@ -13,9 +13,9 @@ from gpuschedlab.errors import PolicyError, RunError, SpeedError
 from gpuschedlab.estimators import Bootstrap
 from gpuschedlab.metrics import finish_time_fairness, summary, unfair_fraction
 from gpuschedlab.metrics.fairness import finish_time_fairness_by_type
-from gpuschedlab.policies import sia
-from gpuschedlab.policies.placer import Placer, node_sizes, orderly
-from gpuschedlab.policies.sia import Sia
+from gpuschedlab.policies.sia import policy as sia
+from gpuschedlab.policies.sia.placer import Placer, node_sizes, orderly
+from gpuschedlab.policies.sia.policy import Sia
 from gpuschedlab.sim import simulate
 from gpuschedlab.sim.simulation import Simulation
 from gpuschedlab.speeds import Speeds

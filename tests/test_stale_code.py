@@ -5,9 +5,9 @@ import shutil
 import numba
 import pytest
 from numba.core import event
-from test_architecture import PACKAGE
+from test_architecture import PACKAGE, modules_imported
 
-from gpuschedlab._compiled import _Announcer, cache_folder
+from gpuschedlab._compiled import _Announcer, cache_folder, part_of, sources_of
 from gpuschedlab.sweep.identity import code_of_package
 
 
@@ -27,7 +27,7 @@ def renewed(copy, module, ask) -> bool:
     return ask() != before
 
 
-@pytest.mark.parametrize("part", ["sim", "policies"])
+@pytest.mark.parametrize("part", ["sim", "policies", "policies/sia"])
 @pytest.mark.parametrize(
     "module", ["sim/engine/queues.py", "sim/engine/state.py", "speeds/codes.py", "cluster/node_index.py"]
 )
@@ -41,7 +41,37 @@ def test_machine_code_below_a_folder_is_renewed(copy, module):
     assert not renewed(copy, "sim/run.py", lambda: cache_folder(module.split("/")[0], copy))
 
 
-@pytest.mark.parametrize("module", ["sim/engine/queues.py", "traces/generator/demand.py", "knobs.py"])
+@pytest.mark.parametrize("module", ["policies/sia/program.py", "policies/sia/speeds/kinds.py", "policies/serving.py"])
+def test_machine_code_of_a_paper_is_renewed(copy, module):
+    own = part_of(f"gpuschedlab.{module.removesuffix('.py').replace('/', '.')}")
+    assert own == ("policies/sia" if module.count("/") > 1 else "policies")
+    assert renewed(copy, module, lambda: cache_folder("policies/sia", copy))
+    assert not renewed(copy, "policies/gavel/policy.py", lambda: cache_folder("policies/sia", copy))
+    assert not renewed(copy, "policies/sia/policy.py", lambda: cache_folder("policies", copy))
+
+
+def test_machine_code_is_made_of_all_kernels_that_it_calls():
+    """What a module with kernels imports from other modules with kernels is among the sources of its machine code."""
+    modules = modules_imported(PACKAGE)
+    kernels = {name for name in modules if "import njit" in source(name).read_text()}
+    assert "gpuschedlab.sim.engine.queues" in kernels
+    assert len(kernels) > 30
+    for name in sorted(kernels):
+        made_of = {path for pattern in sources_of(part_of(name)) for path in PACKAGE.glob(pattern)}
+        missing = [there for there in modules[name] & kernels if source(there) not in made_of]
+        assert not missing, f"{name} calls kernels of {missing}, but its machine code outlasts their changes"
+
+
+def source(module: str):
+    """File of a module of the package."""
+    path = PACKAGE.joinpath(*module.split(".")[1:])
+    return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+
+
+@pytest.mark.parametrize(
+    "module",
+    ["sim/engine/queues.py", "traces/generator/demand.py", "knobs.py", "policies/ymir/speeds/tasks.py"],
+)
 def test_cells_of_sweeps_are_renewed(copy, module):
     assert renewed(copy, module, lambda: code_of_package(root=copy))
 

@@ -11,7 +11,7 @@ from gpuschedlab.cluster import Cluster
 from gpuschedlab.metrics import slo_violation
 from gpuschedlab.optim import relative_gap
 from gpuschedlab.policies import Chronus, Genie, Hydra, Shockwave, Sia, ThreeSigma, TriagedEdf, UniSched, Urgent
-from gpuschedlab.policies.chronus import rounded_up
+from gpuschedlab.policies.deadlines.chronus import rounded_up
 from gpuschedlab.sim import Delays, Wrapped, simulate
 from gpuschedlab.speeds import Speeds
 

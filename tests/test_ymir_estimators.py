@@ -8,8 +8,8 @@ from gpuschedlab._data import path
 from gpuschedlab.check import check_estimator
 from gpuschedlab.errors import EstimatorError, SpeedError
 from gpuschedlab.estimators import Noisy, Transfers
-from gpuschedlab.estimators.iterations import LossCurve, fit_loss, iterations, joint_iterations, saved
-from gpuschedlab.estimators.transferability import (
+from gpuschedlab.policies.ymir.estimators.iterations import LossCurve, fit_loss, iterations, joint_iterations, saved
+from gpuschedlab.policies.ymir.estimators.transferability import (
     GainErrors,
     GainRegression,
     MeasuredGain,
@@ -19,10 +19,10 @@ from gpuschedlab.estimators.transferability import (
     temporal_score,
     transfer_gain,
 )
+from gpuschedlab.policies.ymir.speeds.finetune import StepTimes
+from gpuschedlab.policies.ymir.speeds.switching import pipeline_switch
+from gpuschedlab.policies.ymir.speeds.tasks import finetuning_jobs, task_speeds
 from gpuschedlab.speeds import transfer_speeds
-from gpuschedlab.speeds.finetune import StepTimes
-from gpuschedlab.speeds.switching import pipeline_switch
-from gpuschedlab.speeds.tasks import finetuning_jobs, task_speeds
 
 
 def test_distances_are_symmetric_and_0_for_the_same():

@@ -10,7 +10,7 @@ import gpuschedlab as lab
 from gpuschedlab.check.laws import all_finish, capacity_holds, gpu_time_is_conserved, times_add_up
 from gpuschedlab.estimators import Transfers
 from gpuschedlab.policies import Ymir
-from gpuschedlab.problems.merging import SPATIAL
+from gpuschedlab.policies.ymir.program import SPATIAL
 from gpuschedlab.speeds import Curves, Speeds
 
 TASKS = "abcd"

@@ -9,8 +9,8 @@ import pytest
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.optim import solve
 from gpuschedlab.policies import Ymir
-from gpuschedlab.policies._merge_units import JobTimes, Units
-from gpuschedlab.problems.merging import SPATIAL, TEMPORAL, Merging, slowdown, transfer_weight
+from gpuschedlab.policies.ymir.program import SPATIAL, TEMPORAL, Merging, slowdown, transfer_weight
+from gpuschedlab.policies.ymir.units import JobTimes, Units
 from gpuschedlab.sim import Simulation
 from gpuschedlab.speeds import Speeds
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import polars as pl
 
-from gpuschedlab.speeds.profiles import gavel_sharing
+from gpuschedlab.policies.gavel.speeds import gavel_sharing
 
 REPRESENTATIVES = {
     "ResNet-18 (batch size 64)": "resnet18",

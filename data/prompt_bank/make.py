@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from gpuschedlab.estimators.tiny_transformer import teach
+from gpuschedlab.policies.prompttuner.estimators.tiny_transformer import teach
 
 HERE = Path(__file__).parent
 LEAST = 4

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from gpuschedlab.estimators.transferability import joint_score, temporal_score, transfer_gain
+from gpuschedlab.policies.ymir.estimators.transferability import joint_score, temporal_score, transfer_gain
 
 WIDTH = 48
 """Units of each of two hidden layers."""

@@ -6,8 +6,8 @@ GPUs of each LLM's warm pool over time under PromptTuner: in use, idle, warming 
 # Group: Systems
 import gpuschedlab as lab
 from gpuschedlab import plots
-from gpuschedlab.sweep.prompts import PromptScenario
-from gpuschedlab.traces.prompts import PromptJobs
+from gpuschedlab.policies.prompttuner.jobs import PromptJobs
+from gpuschedlab.policies.prompttuner.recipe import PromptScenario
 
 run = PromptScenario(PromptJobs("medium"), 16)(0).run(lab.PromptTuner())
 

@@ -122,9 +122,9 @@ def caption(scenario, about: dict[str, str]) -> str:
 
 def _table(done, trace: str) -> str:
     from gpuschedlab.cli.text import metrics_table
+    from gpuschedlab.policies.prompttuner.recipe import prompt_names
+    from gpuschedlab.policies.prompttuner.speeds import PRICE
     from gpuschedlab.sim.run import left_of
-    from gpuschedlab.speeds.prompts import PRICE
-    from gpuschedlab.sweep.prompts import prompt_names
 
     if not done.runs:
         return "no policy has run"

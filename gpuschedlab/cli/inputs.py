@@ -94,9 +94,9 @@ def read_scenario(args) -> tuple[Scenario, dict[str, str]]:
         Something cannot be read or does not fit.
     """
     from gpuschedlab.cluster import Cluster
+    from gpuschedlab.policies.prompttuner.recipe import prompt_names
     from gpuschedlab.sim import Delays, Scenario
     from gpuschedlab.speeds import default_speeds
-    from gpuschedlab.sweep.prompts import prompt_names
 
     if args.trace in prompt_names():
         return _prompts(args)
@@ -121,7 +121,7 @@ def read_scenario(args) -> tuple[Scenario, dict[str, str]]:
 def _prompts(args) -> tuple[Scenario, dict[str, str]]:
     """Scenario of prompt tuning: it has speeds, delays and, unless one is named, a cluster of its own."""
     from gpuschedlab.cluster import Cluster
-    from gpuschedlab.sweep.prompts import prompt_scenario
+    from gpuschedlab.policies.prompttuner.recipe import prompt_scenario
 
     names = ("history", "mtbf", "jobs", "load", "restart", "switch", "checkpoint")
     if given := [f"--{name}" for name in names if getattr(args, name)]:

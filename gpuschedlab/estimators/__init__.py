@@ -1,16 +1,13 @@
-"""What a policy may know of a job before it has run: `fit` on an earlier trace, `predict` a later one."""
+"""What a policy may know of a job before it has run: `fit` on an earlier trace, `predict` a later one.
 
-from gpuschedlab.estimators.base import KNOWN, Estimator, known
-from gpuschedlab.estimators.bootstrap import Bootstrap
-from gpuschedlab.estimators.history import History
-from gpuschedlab.estimators.learning_curve import LearningCurve
-from gpuschedlab.estimators.noisy import Noisy
-from gpuschedlab.estimators.oracle import Oracle
-from gpuschedlab.estimators.runtime import Runtime
-from gpuschedlab.estimators.transfers import Transfers
+The public names stand in `__init__.pyi`, those of papers in the stubs of their folders. Each is loaded when it is first used.
+"""
+
+from gpuschedlab._faces import Classes, attach
+
+__getattr__, __dir__, __all__ = attach(__name__)
 
 #: Estimators by the name that the command line uses.
-_CLASSES = (Oracle, Noisy, History, Runtime, Bootstrap, LearningCurve, Transfers)
-ALL: dict[str, type[Estimator]] = {cls.__name__.lower(): cls for cls in _CLASSES}
+ALL = Classes(__getattr__, (name for name in __all__ if name not in ("KNOWN", "Estimator", "known")))
 
-__all__ = ["ALL", "KNOWN", "Estimator", "known", *(cls.__name__ for cls in _CLASSES)]
+__all__ += ["ALL"]

@@ -1,30 +1,13 @@
-"""Scheduling policies: one paper per file."""
+"""Scheduling policies: a file each, or a folder for a paper with its policies, program, estimators and speeds.
 
-from gpuschedlab.policies.chronus import Chronus
-from gpuschedlab.policies.deadlines import Hydra, TriagedEdf, Urgent
-from gpuschedlab.policies.elasticflow import ElasticFlow
-from gpuschedlab.policies.gavel import Gavel
-from gpuschedlab.policies.genie import Genie
-from gpuschedlab.policies.infless import Infless
-from gpuschedlab.policies.lucid import Lucid
-from gpuschedlab.policies.optimus import Optimus
-from gpuschedlab.policies.pollux import Pollux
-from gpuschedlab.policies.pop import Pop
-from gpuschedlab.policies.prompttuner import PromptTuner
-from gpuschedlab.policies.shockwave import Shockwave
-from gpuschedlab.policies.sia import Sia
-from gpuschedlab.policies.simple import Edf, Fifo, Sjf, Srtf
-from gpuschedlab.policies.themis import Themis, ThemisRounds
-from gpuschedlab.policies.threesigma import ThreeSigma
-from gpuschedlab.policies.tiresias import Tiresias
-from gpuschedlab.policies.unisched import UniSched
-from gpuschedlab.policies.ymir import Ymir
+The public names stand in `__init__.pyi`. Each is loaded when it is first used.
+"""
 
-_ORDERS = (Fifo, Sjf, Srtf, Edf, Tiresias, Themis, Lucid)
-_ROUNDS = (ThemisRounds, Gavel, Shockwave, Optimus, Pollux, Sia, Ymir)
-_DEADLINES = (Chronus, UniSched, Hydra, Genie, ThreeSigma, TriagedEdf, Urgent)
-_PROMPTS = (PromptTuner, Infless, ElasticFlow)
-ALL = {cls.__name__.lower(): cls for cls in _ORDERS + _ROUNDS + _DEADLINES + _PROMPTS}
+from gpuschedlab._faces import Classes, attach
+
+__getattr__, __dir__, __all__ = attach(__name__)
+
+ALL = Classes(__getattr__, (name for name in __all__ if name != "Pop"))
 """Policies by the name that the command line uses."""
 
-__all__ = ["ALL", "Pop", *(cls.__name__ for cls in ALL.values())]
+__all__ += ["ALL"]

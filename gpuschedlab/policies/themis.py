@@ -6,8 +6,8 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from gpuschedlab.knobs import Knob
-from gpuschedlab.policies.gavel import serve
 from gpuschedlab.policies.remaining import requested_rates, work_left
+from gpuschedlab.policies.serving import serve
 from gpuschedlab.policies.simple import Placement
 from gpuschedlab.sim.policy import Allocation, Ordered, Round
 

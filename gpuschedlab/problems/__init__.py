@@ -1,20 +1,8 @@
-"""The programs themselves, as arrays: what each round, merge or lease optimises."""
+"""The programs themselves, as arrays: what each round, merge or lease optimises, and problems without GPU jobs.
 
-from gpuschedlab.problems.configurations import sia_configurations, sia_rigid
-from gpuschedlab.problems.gavel import gavel_finish_time, gavel_max_min, gavel_max_sum, gavel_water_filling
-from gpuschedlab.problems.shockwave import shockwave_window
-from gpuschedlab.problems.sia import restart_factor, sia_round, sia_steady_for, sia_utility
+The names of papers' programs stand in the stubs of their folders. Each is loaded when it is first used.
+"""
 
-__all__ = [
-    "gavel_finish_time",
-    "gavel_max_min",
-    "gavel_max_sum",
-    "gavel_water_filling",
-    "restart_factor",
-    "shockwave_window",
-    "sia_configurations",
-    "sia_rigid",
-    "sia_round",
-    "sia_steady_for",
-    "sia_utility",
-]
+from gpuschedlab._faces import attach
+
+__getattr__, __dir__, __all__ = attach(__name__)

@@ -10,10 +10,10 @@ from gpuschedlab.cluster import Cluster
 from gpuschedlab.estimators import Estimator, Oracle, Transfers
 from gpuschedlab.knobs import Knob, Knobbed
 from gpuschedlab.policies import Optimus, Ymir
+from gpuschedlab.policies.ymir.speeds.switching import loader_switch
+from gpuschedlab.policies.ymir.speeds.tasks import FOUNDATIONS, GPUS_PER_NODE, finetuning_jobs, task_speeds
 from gpuschedlab.sim import Scenario
 from gpuschedlab.speeds import Delays, Speeds
-from gpuschedlab.speeds.switching import loader_switch
-from gpuschedlab.speeds.tasks import FOUNDATIONS, GPUS_PER_NODE, finetuning_jobs, task_speeds
 
 LOADING = 5.0
 """Seconds that a job takes to load what it needs, beside its data."""

@@ -2,7 +2,7 @@
 
 from gpuschedlab.metrics import cost, slo_attainment
 from gpuschedlab.plots.web import Place
-from gpuschedlab.speeds.prompts import PRICE
+from gpuschedlab.policies.prompttuner.speeds import PRICE
 from gpuschedlab.widgets.core.cache import Cache
 from gpuschedlab.widgets.core.knob_explorer import KnobExplorer
 from gpuschedlab.widgets.prompt_lab import PromptLab

@@ -6,9 +6,9 @@ from typing import Annotated
 from gpuschedlab.estimators import Noisy
 from gpuschedlab.knobs import Knob, Knobbed
 from gpuschedlab.policies import ElasticFlow, Infless, PromptTuner
+from gpuschedlab.policies.prompttuner.jobs import LOADS, PromptJobs
+from gpuschedlab.policies.prompttuner.recipe import PromptScenario
 from gpuschedlab.sim import Round, Scenario
-from gpuschedlab.sweep.prompts import PromptScenario
-from gpuschedlab.traces.prompts import LOADS, PromptJobs
 
 POLICIES = ("PromptTuner", "INFless, blind", "INFless, aware", "ElasticFlow", "ElasticFlow, blind")
 

@@ -23,8 +23,10 @@ ROOT = Path(__file__).resolve().parents[2]
 AREAS = {
     "engine": ("sim/engine/*.py",),
     "metrics": ("metrics/*.py",),
-    "estimators": ("estimators/*.py",),
-    "policies": tuple(f"policies/{name}.py" for name in ("sia", "unisched", "ymir", "prompttuner")),
+    "estimators": ("estimators/*.py", "policies/*/estimators/*.py"),
+    "policies": tuple(
+        f"policies/{name}.py" for name in ("sia/policy", "deadlines/unisched", "ymir/policy", "prompttuner/policy")
+    ),
     "optim": ("optim/*.py",),
 }
 """Files in which faults are planted, in equal shares."""
@@ -40,20 +42,16 @@ FIRST = {
     "optim": [(COMPILED, "test_optim test_optim_prices test_optim_sessions test_solvers_agree")],
 }
 OF_FILE = {
-    "estimators/prompt_bank": "test_prompt_bank",
-    "estimators/tiny_transformer": "test_prompt_bank",
-    "estimators/transfer": "test_ymir_estimators",
-    "estimators/iterations": "test_ymir_estimators",
-    "estimators/learning_curve": "test_ymir_estimators",
-    "estimators/overhead": "test_ymir_estimators",
-    "estimators/step_time": "test_ymir_estimators",
+    "policies/prompttuner/estimators": "test_prompt_bank",
+    "policies/ymir/estimators": "test_ymir_estimators",
+    "estimators/learning_curve": "test_unisched_estimators",
     "estimators/runtime": "test_unisched_estimators",
     "estimators/ensemble": "test_unisched_estimators",
     "estimators/bootstrap": "test_sia_jobs",
     "policies/sia": "test_sia test_sia_jobs",
-    "policies/unisched": "test_unisched",
-    "policies/ymir": "test_ymir test_ymir_laws",
-    "policies/prompttuner": "test_prompttuner",
+    "policies/deadlines": "test_unisched",
+    "policies/ymir/policy": "test_ymir test_ymir_laws",
+    "policies/prompttuner/policy": "test_prompttuner",
     "optim/copter": "test_copter test_copter_rounds",
     "optim/_copter": "test_copter test_copter_rounds",
     "optim/pop": "test_problems",

@@ -5,9 +5,9 @@ import time
 import numpy as np
 
 from gpuschedlab import _data
-from gpuschedlab.estimators import prompt_tuning as tuning
-from gpuschedlab.estimators.prompt_bank import PromptBank, cosine_distances
-from gpuschedlab.estimators.tiny_transformer import HELD_OUT, Task
+from gpuschedlab.policies.prompttuner.estimators import prompt_tuning as tuning
+from gpuschedlab.policies.prompttuner.estimators.prompt_bank import PromptBank, cosine_distances
+from gpuschedlab.policies.prompttuner.estimators.tiny_transformer import HELD_OUT, Task
 
 VISITED = 1
 """Clusters whose prompts are scored."""

@@ -50,9 +50,9 @@ def measure(data_dir, policy: str, load: str, slo: float, seed: int, gpus: int =
     from gpuschedlab import policies
     from gpuschedlab.estimators import Noisy
     from gpuschedlab.metrics import cost, slo_attainment, utilisation
-    from gpuschedlab.speeds.prompts import PRICE
-    from gpuschedlab.sweep.prompts import PromptScenario
-    from gpuschedlab.traces.prompts import PromptJobs
+    from gpuschedlab.policies.prompttuner.jobs import PromptJobs
+    from gpuschedlab.policies.prompttuner.recipe import PromptScenario
+    from gpuschedlab.policies.prompttuner.speeds import PRICE
 
     jobs = PromptJobs(load, slo=slo, bank=kind != "no bank")
     noise = Noisy(error=NOISE, rng=seed) if kind == "noise" else None

@@ -4,8 +4,8 @@ import numpy as np
 import polars as pl
 
 from gpuschedlab._data import path
-from gpuschedlab.estimators.iterations import fit_loss, saved
-from gpuschedlab.estimators.transferability import GainErrors, GainRegression, TargetMean, transfer_gain
+from gpuschedlab.policies.ymir.estimators.iterations import fit_loss, saved
+from gpuschedlab.policies.ymir.estimators.transferability import GainErrors, GainRegression, TargetMean, transfer_gain
 from published.data import read_data
 from published.ymir import titan
 

@@ -6,9 +6,9 @@ import polars as pl
 
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.errors import LabError
+from gpuschedlab.policies.ymir.speeds.finetune import StepTimes, finetune_speeds
 from gpuschedlab.sim import Delays, Scenario
 from gpuschedlab.speeds import Transfer, transfer_speeds
-from gpuschedlab.speeds.finetune import StepTimes, finetune_speeds
 from published.data import read_data
 
 MODELS = ("roberta-base", "roberta-large", "vit", "vit-large")

@@ -1,0 +1,1 @@
+"""Speeds from the profiles of the Pollux artifact: of fixed batch sizes, adaptive ones, and tuned jobs."""

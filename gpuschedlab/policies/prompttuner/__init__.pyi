@@ -1,0 +1,5 @@
+"""Public names of `policies.prompttuner`, by module; loaded at first use."""
+
+from .elasticflow import ElasticFlow as ElasticFlow
+from .infless import Infless as Infless
+from .policy import PromptTuner as PromptTuner

@@ -1,0 +1,1 @@
+"""The prompt bank, and the small transformer that its prompts are tuned on."""

@@ -1,0 +1,38 @@
+"""Compiled: GPUs for pairs of jobs and GPU types, one pair after the other, as long as they fit."""
+
+import numpy as np
+
+from gpuschedlab._compiled import njit
+
+
+@njit
+def serve(order, able, gpus, capacity):
+    """Give pairs their GPUs in order, as long as they fit: types and GPUs (n,).
+
+    Parameters
+    ----------
+    order : (m,) int array
+        Pairs, as job x T + type, in the order in which they are served.
+    able : (n, T) bool array
+        Where each job can run.
+    gpus : (n,) float array
+        GPUs that each asks for.
+    capacity : (T,) float array
+
+    Examples
+    --------
+    >>> serve(np.array([0, 2, 1, 3]), np.ones((2, 2), np.bool_), np.array([2.0, 2.0]), np.array([2.0, 3.0]))
+    (array([0, 1]), array([2., 2.]))
+    """
+    n, T = able.shape
+    gpu_type = np.zeros(n, np.int64)
+    given = np.zeros(n)
+    room = capacity.copy()
+    for pair in order:
+        i = pair // T
+        t = pair % T
+        if able[i, t] and given[i] == 0 and gpus[i] <= room[t] + 1e-9:
+            gpu_type[i] = t
+            given[i] = gpus[i]
+            room[t] -= gpus[i]
+    return gpu_type, given

@@ -1,0 +1,108 @@
+"""What each job could get in a round of Sia: configurations, and its goodput in each (thesis 3.3.3 and 3.3.4)."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gpuschedlab._compiled import njit
+from gpuschedlab.policies.sia.configurations import sia_configurations, sia_rigid
+
+
+@dataclass(frozen=True)
+class Offers:
+    """Configurations that some job can have.
+
+    Parameters
+    ----------
+    types, nodes, gpus : (C,) int arrays
+        Configurations, as in `sia_configurations`.
+    goodput : (n, C) float array
+        Progress a second of each job in each, nan where it cannot run so.
+    """
+
+    types: np.ndarray
+    nodes: np.ndarray
+    gpus: np.ndarray
+    goodput: np.ndarray
+
+    @classmethod
+    def of(cls, view, templates: dict) -> "Offers":
+        """Offers of a round: regular configurations, and for jobs that run on none of these the GPUs that they ask for.
+
+        `templates`: kept from round to round, the configurations by the models that are there.
+        """
+        cluster, asked = view.cluster, np.ceil(view.gpus).astype(np.int64)
+        # Which are there, as flags: np.unique would take longer than the look-up.
+        models, asks = (np.bincount(a) > 0 for a in (view.model[view.elastic], asked[~view.elastic]))
+        key = (models.tobytes(), asks.tobytes())
+        if key not in templates:
+            templates[key] = _template(view, np.flatnonzero(models), np.flatnonzero(asks))
+        types, nodes, gpus = templates[key]
+        goodput = view.rates(types, nodes, gpus)
+        rigid = ~(goodput > 0).any(axis=1)
+        if rigid.any():
+            extra = sia_rigid(asked[rigid], cluster.node_type, cluster.node_gpus)
+            also = view.rates(*extra)
+            also[~rigid[:, None] | (asked[:, None] != extra[2])] = np.nan
+            types, nodes, gpus = (np.concatenate(pair) for pair in zip((types, nodes, gpus), extra, strict=True))
+            goodput = np.concatenate([goodput, also], axis=1)
+        least, most = view.declared("min_gpus", 0.0), view.declared("max_gpus", np.inf)
+        if least.any() or np.isfinite(most).any():
+            goodput[(gpus < least[:, None]) | (gpus > most[:, None])] = np.nan
+        return cls(types, nodes, gpus, goodput)
+
+    def least(self, types: int) -> np.ndarray:
+        """(n, T) fewest GPUs of each type that a job can run on, inf where it cannot."""
+        return _fewest(self.goodput, self.types, self.gpus, types)
+
+    def of_held(self, gpu_type, gpus) -> np.ndarray:
+        """(n,) configuration that each job holds, -1 for none of these."""
+        held = (gpu_type[:, None] == self.types) & (np.ceil(gpus)[:, None] == self.gpus)
+        held &= ~np.isnan(self.goodput)
+        return np.where(held.any(axis=1), held.argmax(axis=1), -1)
+
+
+@njit
+def _fewest(goodput, kinds, gpus, types):
+    """Fewest GPUs (n, T), as `Offers.least`."""
+    found = np.full((goodput.shape[0], types), np.inf)
+    for i in range(goodput.shape[0]):
+        for c in range(goodput.shape[1]):
+            if goodput[i, c] > 0:
+                found[i, kinds[c]] = min(found[i, kinds[c]], gpus[c])
+    return found
+
+
+@dataclass
+class Jobs:
+    """The jobs of a round: what they could get, what they hold, and how free they are."""
+
+    offers: Offers
+    most: np.ndarray
+    current: np.ndarray
+    must: np.ndarray
+    pinned: np.ndarray
+    fixed: np.ndarray
+    forced: np.ndarray
+    penalty: float | np.ndarray = 0.0
+
+    @classmethod
+    def of(cls, view, most, templates: dict) -> "Jobs":
+        """From a view, the most GPUs that each job ever held, and the templates of `Offers`."""
+        offers = Offers.of(view, templates)
+        current = offers.of_held(view.gpu_type, view.running_gpus)
+        must = view.declared("preemptible", 1.0) == 0.0
+        pinned = must & (view.gpu_type >= 0)
+        fixed = pinned | ((current >= 0) & (view.pause > 0))
+        return cls(offers, most, current, must, pinned, fixed, must & ~pinned)
+
+
+def _template(view, models, asks) -> tuple:
+    """Configurations in which some model has a rate, or that rigid jobs ask for: 1 % of those of a large cluster."""
+    cluster = view.cluster
+    types, nodes, gpus = sia_configurations(cluster.node_type, cluster.node_gpus)
+    known = np.isin(gpus, asks)
+    if len(models):
+        own = view.speeds.type_codes(cluster.gpu_types)[types]
+        known |= (view.speeds.places(own, nodes, gpus)[models] >= 0).any(axis=0)
+    return types[known], nodes[known], gpus[known]

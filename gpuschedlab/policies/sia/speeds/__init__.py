@@ -1,0 +1,1 @@
+"""Speeds of Sia's kinds of jobs, and its tables of goodput."""
