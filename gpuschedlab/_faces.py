@@ -1,8 +1,8 @@
 """Lazy faces: packages whose public names stand in the stub `__init__.pyi`, and are loaded when they are first used.
 
 What belongs to a paper lies in the folder `policies/<paper>/`, which has such a stub of its own. Names from its programs,
-estimators and speeds are public names of `problems`, `estimators` and `speeds` as well: these list what is there, and name no
-paper themselves.
+estimators, speeds and recipes are public names of `problems`, `estimators`, `speeds` and `widgets` as well: these list what is
+there, and name no paper themselves.
 """
 
 import ast
@@ -14,7 +14,13 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent
 
-FACES = {"program": "problems", "configurations": "problems", "estimators": "estimators", "speeds": "speeds"}
+FACES = {
+    "program": "problems",
+    "configurations": "problems",
+    "estimators": "estimators",
+    "speeds": "speeds",
+    "recipe": "widgets",
+}
 """Modules and folders of a paper, and the package that gives their public names as well."""
 
 

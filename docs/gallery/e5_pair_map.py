@@ -5,6 +5,6 @@ How much faster the task of a column is trained from the result of the task of a
 
 # Group: Systems
 from gpuschedlab import plots
-from gpuschedlab.widgets.merging_cluster import MergingCluster
+from gpuschedlab.policies.ymir.recipe import MergingCluster
 
 figure = plots.figure(plots.pair_map(MergingCluster(known="mean of the task").gains(), "transfer"))

@@ -8,7 +8,6 @@ import polars as pl
 from gpuschedlab.metrics.usage import cluster_of
 from gpuschedlab.optim import solve
 from gpuschedlab.plots.style import HOUR, Drawing, as_runs, axis, bar, line
-from gpuschedlab.problems import sia_round, sia_utility
 
 
 class JobLanes(NamedTuple):
@@ -128,6 +127,8 @@ def worth(
     >>> worth(np.array([[1.0, 3.0], [1.0, 2.0]]), np.array([0, 1]), np.array([1, 1]), np.array([1, 1]), **given).chosen.tolist()
     [1, 0]
     """
+    from gpuschedlab.problems import sia_round, sia_utility
+
     utility = sia_utility(goodput, gpus, power=power, penalty=penalty, **moving)
     table = solve(sia_round(utility, types, gpus, np.asarray(capacity)), "prices").table > 0.5
     chosen = np.where(table.any(axis=1), table.argmax(axis=1), -1)

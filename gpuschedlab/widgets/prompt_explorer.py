@@ -1,11 +1,14 @@
 """The PromptExplorer: warm pools over time under two policies, late jobs and dollars."""
 
+from typing import TYPE_CHECKING
+
 from gpuschedlab.metrics import cost, slo_attainment
 from gpuschedlab.plots.web import Place
-from gpuschedlab.policies.prompttuner.speeds import PRICE
 from gpuschedlab.widgets.core.cache import Cache
 from gpuschedlab.widgets.core.knob_explorer import KnobExplorer
-from gpuschedlab.widgets.prompt_lab import PromptLab
+
+if TYPE_CHECKING:
+    from gpuschedlab.policies.prompttuner.recipe import PromptLab
 
 
 class PromptExplorer(KnobExplorer):
@@ -22,6 +25,7 @@ class PromptExplorer(KnobExplorer):
 
     Examples
     --------
+    >>> from gpuschedlab.widgets import PromptLab
     >>> explorer = PromptExplorer(PromptLab(load="low"))
     >>> explorer.knobs["window"].value = 15.0  # as a hand would move the slider
     >>> len(explorer.outcome)
@@ -30,7 +34,9 @@ class PromptExplorer(KnobExplorer):
 
     places = (Place("chosen", 360, wide=True), Place("beside", 360, wide=True))
 
-    def __init__(self, lab: PromptLab | None = None, *, seed: int = 0, cache: Cache | None = None):
+    def __init__(self, lab: "PromptLab | None" = None, *, seed: int = 0, cache: Cache | None = None):
+        from gpuschedlab.policies.prompttuner.recipe import PromptLab
+
         self.seed = seed
         super().__init__(lab or PromptLab(), cache)
 
@@ -48,7 +54,7 @@ class PromptExplorer(KnobExplorer):
         from gpuschedlab import plots
 
         lab, self.runs = found
-        self.outcome = {name: (1 - slo_attainment(run), cost(run, PRICE)) for name, run in self.runs.items()}
+        self.outcome = {name: (1 - slo_attainment(run), cost(run, lab.price)) for name, run in self.runs.items()}
         last = max(float(run.timeline["time"].max()) for run in self.runs.values())
         titles = {name: f"{name}: {late:.1%} late, ${paid:.0f}" for name, (late, paid) in self.outcome.items()}
         shown = {"chosen": lab.chosen, "beside": lab.beside}
@@ -56,4 +62,4 @@ class PromptExplorer(KnobExplorer):
 
     def _words(self, found) -> str:
         each = [f"<b>{name}: {late:.1%} late, ${paid:.2f}</b>" for name, (late, paid) in self.outcome.items()]
-        return f"{'; '.join(each)}. {found[0].gpus} GPUs at ${PRICE:g} an hour, while held, warming, or idle in a pool."
+        return f"{'; '.join(each)}. {found[0].gpus} GPUs at ${found[0].price:g} an hour, while held, warming, or idle in a pool."

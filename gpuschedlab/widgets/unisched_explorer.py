@@ -1,12 +1,16 @@
 """The UniSchedExplorer: leases and deadlines on a few nodes, the trade-off of all policies, and when a curve gets there."""
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from gpuschedlab._extras import need
 from gpuschedlab.plots.web import Place
 from gpuschedlab.widgets.core.cache import Cache
 from gpuschedlab.widgets.core.knob_explorer import KnobExplorer
-from gpuschedlab.widgets.small_leases import POLICIES, SmallLeases
+
+if TYPE_CHECKING:
+    from gpuschedlab.policies.deadlines.recipe import SmallLeases
 
 EPOCHS = 60
 
@@ -27,6 +31,7 @@ class UniSchedExplorer(KnobExplorer):
 
     Examples
     --------
+    >>> from gpuschedlab.widgets import SmallLeases
     >>> explorer = UniSchedExplorer(SmallLeases(nodes=2), jobs=12)
     >>> explorer.knobs["policy"].value = "Chronus"
     >>> explorer.board.drawings["leases"].live["title_text"].split(":")[0]
@@ -35,7 +40,11 @@ class UniSchedExplorer(KnobExplorer):
 
     places = (Place("leases", 420, wide=True), Place("trade", 340), Place("arrival", 340))
 
-    def __init__(self, small: SmallLeases | None = None, *, jobs: int = 30, seed: int = 0, cache: Cache | None = None):
+    def __init__(
+        self, small: "SmallLeases | None" = None, *, jobs: int = 30, seed: int = 0, cache: Cache | None = None
+    ):
+        from gpuschedlab.policies.deadlines.recipe import SmallLeases
+
         w = need("ipywidgets")
         self.jobs, self.seed, self.curve = jobs, seed, learning_curve(seed)
         style, wide = {"description_width": "84px"}, w.Layout(width="330px")
@@ -87,7 +96,7 @@ class UniSchedExplorer(KnobExplorer):
         small, runs = found
         jobs = self.run.jobs
         slo = jobs["kind"] != "best_effort"
-        best = min(POLICIES, key=lambda name: slo_violation(runs[name]))
+        best = min(runs, key=lambda name: slo_violation(runs[name]))
         profiled = f"; profiling took {jobs['profiled'].mean():.0f} s per job" if small.profile else ""
         return (
             f"{small.policy}: {100 * slo_violation(self.run):.1f} % of the value of {int(slo.sum())} jobs with deadlines is "

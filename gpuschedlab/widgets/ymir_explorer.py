@@ -1,10 +1,14 @@
 """The YmirExplorer: what tasks gain from each other, what is believed of it, and what merging does to a workload."""
 
+from typing import TYPE_CHECKING
+
 from gpuschedlab.metrics.merged import merged_shares
 from gpuschedlab.plots.web import Place
 from gpuschedlab.widgets.core.cache import Cache
 from gpuschedlab.widgets.core.knob_explorer import KnobExplorer
-from gpuschedlab.widgets.merging_cluster import MergingCluster
+
+if TYPE_CHECKING:
+    from gpuschedlab.policies.ymir.recipe import MergingCluster
 
 
 class YmirExplorer(KnobExplorer):
@@ -35,17 +39,19 @@ class YmirExplorer(KnobExplorer):
 
     def __init__(
         self,
-        small: MergingCluster | None = None,
+        small: "MergingCluster | None" = None,
         *,
         nodes: int = 2,
         hours: float = 4.0,
         seed: int = 0,
         cache: Cache | None = None,
     ):
+        from gpuschedlab.policies.ymir.recipe import MergingCluster
+
         self.nodes, self.hours, self.seed = nodes, hours, seed
         super().__init__(small or MergingCluster(), cache)
 
-    def runs_of(self, small: MergingCluster) -> dict:
+    def runs_of(self, small: "MergingCluster") -> dict:
         """Runs of the three policies on the jobs of some knobs, kept."""
         scenario, runs = small.scenario(self.nodes, self.hours, self.seed), {}
         asked = (small.foundation, small.data_sets, small.load, small.prepare, small.notice)

@@ -7,10 +7,10 @@ import numpy as np
 
 from gpuschedlab.knobs import Knob
 from gpuschedlab.policies.deadlines.chronus import Gap, Guard, Work
+from gpuschedlab.policies.deadlines.estimators import suspensions_best_effort, suspensions_slo
 from gpuschedlab.policies.deadlines.placing import CHOSEN, MUST, chosen_by_count, placed, proved, time_left
 from gpuschedlab.policies.deadlines.plan import prove_leases
 from gpuschedlab.policies.deadlines.program import LeaseJobs
-from gpuschedlab.policies.deadlines.suspensions import suspensions_best_effort, suspensions_slo
 from gpuschedlab.sim.policy import Allocation, Round
 
 if TYPE_CHECKING:

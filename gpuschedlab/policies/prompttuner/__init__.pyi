@@ -3,3 +3,4 @@
 from .elasticflow import ElasticFlow as ElasticFlow
 from .infless import Infless as Infless
 from .policy import PromptTuner as PromptTuner
+from .recipe import PromptLab as PromptLab

@@ -52,7 +52,7 @@ def step_time_errors(times: pl.DataFrame) -> pl.DataFrame:
     polars.DataFrame
         `model`, `local_bsz`, `n_gpus`, `error`.
     """
-    from gpuschedlab.policies.deadlines.step_time import StepTime
+    from gpuschedlab.policies.deadlines.estimators import StepTime
 
     keys = ["model", "local_bsz", "n_nodes", "n_gpus"]
     mean = times.filter(gpu_type=GPU).group_by(keys, maintain_order=True).agg(pl.col("step_time").mean()).sort(keys)

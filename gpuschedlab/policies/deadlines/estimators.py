@@ -1,4 +1,4 @@
-"""Time of an iteration by the number of GPUs and nodes: UniSched's runtime speed estimator (Gao, PhD thesis, NTU 2025, equation 5.2)."""
+"""What UniSched predicts (Gao, PhD thesis, NTU 2025): suspensions of a job of leases, and the time of an iteration."""
 
 from typing import NamedTuple
 
@@ -7,8 +7,52 @@ import numpy as np
 from gpuschedlab.errors import EstimatorError
 
 
+def suspensions_slo(needed: np.ndarray, leases: np.ndarray) -> np.ndarray:
+    r"""Suspensions of a job that takes n of the m leases until its deadline, any n of them as likely as any other (equation 5.3).
+
+    .. math:: \sum_k k \binom{n-1}{k} \binom{m-n+1}{k+1} / \binom{m}{n} = (n - 1) (m - n) / m
+
+    Parameters
+    ----------
+    needed : (j,) array
+        Leases that each job needs (n).
+    leases : (j,) array
+        Leases until its deadline (m); where there are fewer than n, none is spared, and it is never suspended.
+
+    Returns
+    -------
+    (j,) float array
+
+    Examples
+    --------
+    >>> suspensions_slo([1, 3, 4], [9, 6, 4]).tolist()
+    [0.0, 1.0, 0.0]
+    """
+    n, m = np.asarray(needed, float), np.asarray(leases, float)
+    return np.maximum(n - 1, 0) * np.maximum(m - n, 0) / np.maximum(m, 1)
+
+
+def suspensions_best_effort(needed: np.ndarray) -> np.ndarray:
+    """Suspensions of a best-effort job that needs n leases: after every other one.
+
+    Parameters
+    ----------
+    needed : (j,) array
+
+    Returns
+    -------
+    (j,) float array
+
+    Examples
+    --------
+    >>> suspensions_best_effort([1, 4]).tolist()
+    [0.5, 2.0]
+    """
+    return np.asarray(needed, float) / 2
+
+
 class StepTime(NamedTuple):
-    r"""T = c + (N - 1) T1 on one node, c + (N - 1) T2 on several.
+    r"""Time of an iteration by GPUs: c + (N - 1) T1 on one node, c + (N - 1) T2 on several (equation 5.2).
 
     Parameters
     ----------

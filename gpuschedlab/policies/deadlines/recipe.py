@@ -9,7 +9,10 @@ import polars as pl
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.estimators import Noisy
 from gpuschedlab.knobs import Knob, Knobbed
-from gpuschedlab.policies import Chronus, Edf, Srtf, TriagedEdf, UniSched, Urgent
+from gpuschedlab.policies.deadlines.chronus import Chronus
+from gpuschedlab.policies.deadlines.orders import TriagedEdf, Urgent
+from gpuschedlab.policies.deadlines.unisched import UniSched
+from gpuschedlab.policies.simple import Edf, Srtf
 from gpuschedlab.sim import Scenario
 from gpuschedlab.traces import with_deadlines, with_start_delays
 

@@ -7,9 +7,11 @@ from typing import Annotated
 import polars as pl
 
 from gpuschedlab.cluster import Cluster
-from gpuschedlab.estimators import Estimator, Oracle, Transfers
+from gpuschedlab.estimators import Estimator, Oracle
 from gpuschedlab.knobs import Knob, Knobbed
-from gpuschedlab.policies import Optimus, Ymir
+from gpuschedlab.policies.optimus import Optimus
+from gpuschedlab.policies.ymir.estimators.transfers import Transfers
+from gpuschedlab.policies.ymir.policy import Ymir
 from gpuschedlab.policies.ymir.speeds.switching import loader_switch
 from gpuschedlab.policies.ymir.speeds.tasks import FOUNDATIONS, GPUS_PER_NODE, finetuning_jobs, task_speeds
 from gpuschedlab.sim import Scenario
