@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from edited_program import EditedProgram
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpuschedlab.errors import Infeasible, OutOfTime, SolverError
 from gpuschedlab.optim import Program, Session, solve
-from gpuschedlab.optim.copter import Copter
-from gpuschedlab.optim.edits import EditedProgram
+from gpuschedlab.optim.copter.solver import Copter
 
 
 def random_program(seed: int) -> Program:

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpuschedlab.errors import Infeasible, SolverError
-from gpuschedlab.optim import prices, solve, solve_mckp
+from gpuschedlab.optim import solve, solve_mckp
+from gpuschedlab.optim.prices import search as prices
 from gpuschedlab.problems import sia_configurations, sia_round
 
 

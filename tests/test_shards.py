@@ -12,7 +12,7 @@ from published.copter import methods as problems
 from gpuschedlab.errors import SolverError
 from gpuschedlab.optim import Change, Program, solve
 from gpuschedlab.optim.replay import replay
-from gpuschedlab.problems.shard_ways import STEP, Z, balance, e_store, random_fleet, shard_parts, zipf_loads
+from gpuschedlab.problems.shard_methods import STEP, Z, balance, e_store, random_fleet, shard_parts, zipf_loads
 from gpuschedlab.problems.shards import Fleet, fit_memory, shard_program, shard_relaxed, unevenness
 
 

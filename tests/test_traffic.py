@@ -27,7 +27,7 @@ from gpuschedlab.problems.traffic import (
     some_routes,
     top_routes,
 )
-from gpuschedlab.problems.traffic_ways import CLIENTS, allocate_flow, split_demands
+from gpuschedlab.problems.traffic_methods import CLIENTS, allocate_flow, split_demands
 
 
 def some_case(seed: int, nodes: int = 12, count: int = 60):
@@ -284,7 +284,7 @@ def test_the_rows_of_the_bench_share_the_best_flow(monkeypatch):
     from published.copter import methods as problems
 
     from gpuschedlab.errors import OutOfTime
-    from gpuschedlab.problems import traffic_ways
+    from gpuschedlab.problems import traffic_methods as traffic_ways
 
     rows = {row["way"]: row for row in problems.flow_rows("bimodal", ("all", "top"), demands=2000, nodes=40)}
     assert rows["all"]["of_all"] == pytest.approx(1)

@@ -20,7 +20,7 @@ __all__ = [
 def __getattr__(name):
     # The compiled part is loaded when it is used: importing numba takes a third of a second.
     if name in ("Choices", "solve_mckp"):
-        from gpuschedlab.optim import prices
+        from gpuschedlab.optim.prices import search as prices
 
         return getattr(prices, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -157,9 +157,9 @@ def _make(solver: str, options: dict):
     elif solver == "mip":
         from gpuschedlab.optim.pymip import Pymip as kind
     elif solver == "prices":
-        from gpuschedlab.optim.prices import Prices as kind
+        from gpuschedlab.optim.prices.search import Prices as kind
     elif solver == "copter":
-        from gpuschedlab.optim.copter import Copter as kind
+        from gpuschedlab.optim.copter.solver import Copter as kind
     elif solver == "pop" or solver.startswith("pop-"):
         from gpuschedlab.optim.pop import Pop
 

@@ -2,7 +2,7 @@
 
 import heapq
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import numpy as np
 
@@ -10,9 +10,7 @@ from gpuschedlab._compiled import njit
 from gpuschedlab.knobs import Knob
 from gpuschedlab.policies.remaining import remaining_work
 from gpuschedlab.sim.policy import Allocation, Round
-
-if TYPE_CHECKING:
-    from gpuschedlab.sim.view import View
+from gpuschedlab.sim.view import View
 from gpuschedlab.speeds.codes import ANY
 
 
@@ -47,7 +45,7 @@ class Optimus(Round):
     whole_epochs: Annotated[bool, Knob(help="whether the present epoch counts as done")] = False
     interval: Annotated[float, Knob(1, 3600, log=True, unit="s", help="between rounds")] = 60.0
 
-    def allocate(self, view: "View") -> Allocation:
+    def allocate(self, view: View) -> Allocation:
         """Estimate the remaining times, and give out the GPUs."""
         n = len(view.index)
         if n == 0:

@@ -1,7 +1,7 @@
 """POP (Narayanan et al., SOSP'21): split a large problem into parts of jobs and GPUs, and solve each separately."""
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import numpy as np
 
@@ -9,9 +9,7 @@ from gpuschedlab.cluster.room import Room
 from gpuschedlab.knobs import Knob
 from gpuschedlab.sim.allocation import NODE, POSITION, Allocation
 from gpuschedlab.sim.policy import Round, Wrapped
-
-if TYPE_CHECKING:
-    from gpuschedlab.sim.view import View
+from gpuschedlab.sim.view import View
 
 
 @dataclass(frozen=True)
@@ -46,7 +44,7 @@ class Pop(Wrapped):
         """The parts, and what the policy carries for each."""
         return _Parts()
 
-    def allocate(self, view: "View") -> Allocation:
+    def allocate(self, view: View) -> Allocation:
         """Decide part by part."""
         kept = view.memory
         if kept.deal(view, self.parts):
@@ -140,7 +138,7 @@ def _hold(view, part, count: int, wants) -> bool:
     return all(room[:, types].max(axis=1, initial=0.0).min() >= gpus for types, gpus in wants)
 
 
-def on_nodes(view: "View", answer: Allocation, rule: str) -> Allocation:
+def on_nodes(view: View, answer: Allocation, rule: str) -> Allocation:
     """The same answer with nodes for all jobs, of those that are up in the view.
 
     Jobs that keep their GPUs stay where they are, the others follow, largest first. Where one finds no place, all are placed

@@ -235,7 +235,7 @@ def network_routes(network: Network, pairs: np.ndarray, paths: int = 4) -> Route
     >>> network_routes(square, np.array([[0, 2]])).uses.sum(axis=0).tolist()  # two ways of two links
     [2.0, 2.0]
     """
-    from gpuschedlab.problems._paths import disjoint_paths
+    from gpuschedlab.problems.paths import disjoint_paths
 
     pairs = np.asarray(pairs, np.int64).reshape(-1, 2)
     if ((pairs < 0) | (pairs >= network.nodes)).any() or (pairs[:, 0] == pairs[:, 1]).any():

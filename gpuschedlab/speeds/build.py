@@ -1,4 +1,4 @@
-"""From long frames to the arrays of a speed table, and the checks at its door."""
+"""From long frames to the arrays of a speed table, and back."""
 
 from collections.abc import Iterable
 
@@ -8,7 +8,10 @@ import polars as pl
 from gpuschedlab.errors import SpeedError
 from gpuschedlab.speeds.codes import ANY, code_shapes, config_codes
 from gpuschedlab.speeds.curves import Curves
-from gpuschedlab.speeds.pairs import check_pairs, join_pairs, pair_matrix
+from gpuschedlab.speeds.pairs import PAIRS, join_pairs, pair_matrix
+
+ARRAYS = {("first", "code", "row", "seg_first"): np.int64, ("rate", "seg_end", *PAIRS): np.float64, ("relative",): bool}
+"""Fields of a `Speeds` by the type of their numbers."""
 
 REQUIRED = ("model", "gpu_type", "n_gpus", "rate")
 
@@ -57,63 +60,6 @@ def arrays_from_frame(
 def _index(names, known):
     """Indices (rows,) of names in a tuple that has them all."""
     return names.replace_strict(list(known), range(len(known)), return_dtype=pl.Int64).to_numpy()
-
-
-def check_arrays(speeds) -> None:
-    """Raise SpeedError unless the arrays of a `Speeds` fit together."""
-    if not 0 <= speeds.rounding < np.inf:
-        raise SpeedError(f"Speeds: found rounding={speeds.rounding!r}; expected seconds, 0 or more (0: none).")
-    _check_shapes(speeds)
-    n = len(speeds.models)
-    owner = np.repeat(np.arange(n), np.diff(speeds.first))
-    starts = np.concatenate([[0.0], speeds.seg_end[:-1]])
-    starts[speeds.seg_first[:-1]] = 0.0
-    ends = speeds.row + np.diff(speeds.seg_first)[owner]
-    disorder = (np.diff(speeds.code) <= 0) & (owner[1:] == owner[:-1])
-    beyond = (speeds.row < 0) | (ends > len(speeds.rate))
-    wrong = {
-        "codes out of order; expected them to ascend within each model": disorder,
-        "segments out of order; expected 0 < seg_end, ascending within a model": ~(speeds.seg_end > starts),
-        "rows beyond the rates; expected row + segments <= len(rate)": beyond,
-        "a rate <= 0 or no number; expected progress per second > 0": ~(speeds.rate > 0),
-        "an infinite rate; expected progress per second": np.isinf(speeds.rate),
-    }
-    for what, bad in wrong.items():
-        if np.any(bad):
-            raise SpeedError(f"Speeds: found {what}.")
-    check_pairs(speeds)
-
-
-def find_places(speeds, types, nodes, gpus) -> np.ndarray:
-    """Where the rates of each model (M, C) in each configuration begin, -1 for none; as `codes.find_row` looks them up."""
-    any_ = np.full(len(types), ANY)
-    keys = [config_codes(types, n, g) for n, g in ((nodes, gpus), (any_, gpus), (any_, any_))]
-    out = np.full((len(speeds.models), len(types)), -1, np.int64)
-    for m in range(len(speeds.models)):
-        own = slice(speeds.first[m], speeds.first[m + 1])
-        code, row = speeds.code[own], speeds.row[own]
-        for key in keys:
-            at = np.minimum(np.searchsorted(code, key), len(code) - 1)
-            out[m] = np.where((out[m] < 0) & (code[at] == key) & (types >= 0), row[at], out[m])
-    return out
-
-
-def _check_shapes(speeds):
-    """Raise SpeedError unless names are unique and the arrays have the sizes that go together."""
-    n, entries = len(speeds.models), len(speeds.code)
-    shapes = {"first": (n + 1,), "seg_first": (n + 1,), "relative": (n,), "row": (entries,)}
-    for name, shape in shapes.items():
-        if getattr(speeds, name).shape != shape:
-            raise SpeedError(f"Speeds: found {name} of shape {getattr(speeds, name).shape}; expected {shape}.")
-    if n == 0 or len(set(speeds.models)) < n or len(set(speeds.gpu_types)) < len(speeds.gpu_types):
-        raise SpeedError(f"Speeds: found models {speeds.models} on {speeds.gpu_types}; expected each name once.")
-    if _descends(speeds.first, entries) or _descends(speeds.seg_first, len(speeds.seg_end)):
-        raise SpeedError("Speeds: found a model without entries or segments; expected one or more of each.")
-
-
-def _descends(first, total):
-    """Whether offsets fail to ascend from 0 to a total."""
-    return first[0] != 0 or first[-1] != total or bool((np.diff(first) < 1).any())
 
 
 def join_speeds(a, b) -> dict:
@@ -165,6 +111,55 @@ def _retyped(speeds, index):
     translate = dict(zip(old, new.tolist(), strict=True))
     code[~plain] = [translate[c] for c in code[~plain].tolist()]
     return code, shapes
+
+
+def decode(code: np.ndarray, shapes: dict[int, tuple[int, str]]) -> tuple[np.ndarray, np.ndarray, np.ndarray, list]:
+    """Type, nodes, GPUs (ANY: any number) and placement of configurations (E,) by their codes; the reverse of `_codes`."""
+    kinds, nodes, gpus, places = code >> 40, code >> 20 & ANY, code & ANY, [None] * len(code)
+    for e in np.flatnonzero(code < 0):
+        kinds[e], places[e] = shapes[int(code[e])]
+        counts = [int(c) for c in places[e].split(",")]
+        nodes[e], gpus[e] = len(counts), sum(counts)
+    return kinds, nodes, gpus, places
+
+
+def listed(speeds, kinds, nodes, gpus, places) -> pl.DataFrame:
+    """One row a configuration, as `Speeds.configurations`, from what its codes say (`decode`)."""
+    columns = {
+        "model": np.repeat(np.array(speeds.models, dtype=object), np.diff(speeds.first)).astype(str),
+        "gpu_type": np.array(speeds.gpu_types, dtype=object)[kinds].astype(str),
+        "n_nodes": nodes,
+        "n_gpus": gpus,
+        "placement": pl.Series(places, dtype=pl.Utf8),
+        "rate": speeds.rate[speeds.row],
+    }
+    return pl.DataFrame(columns).with_columns(pl.col("n_nodes", "n_gpus").replace(ANY, None))
+
+
+def summarise(speeds) -> pl.DataFrame:
+    """One row a model, as `Speeds.summary`."""
+    by_model = (
+        speeds.configurations()
+        .group_by("model", maintain_order=True)
+        .agg(pl.col("gpu_type").unique(maintain_order=True).str.join(", "))
+    )
+    segments = np.diff(speeds.seg_first)
+    rates = [
+        np.concatenate([speeds.rate[r : r + s] for r in speeds.row[a:b]])
+        for a, b, s in zip(speeds.first[:-1], speeds.first[1:], segments, strict=True)
+    ]
+    frame = pl.DataFrame(
+        {
+            "model": speeds.models,
+            "configurations": np.diff(speeds.first),
+            "segments": segments,
+            "total": speeds.total,
+            "relative": speeds.relative,
+            "slowest": [float(r.min()) for r in rates],
+            "fastest": [float(r.max()) for r in rates],
+        }
+    )
+    return frame.join(by_model, on="model", how="left", maintain_order="left")
 
 
 def _checked(frame):

@@ -2,25 +2,18 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from html import escape
 
 import numpy as np
 import polars as pl
 
 from gpuschedlab.errors import SpeedError
-from gpuschedlab.speeds.build import arrays_from_frame, check_arrays, find_places, join_speeds
+from gpuschedlab.speeds.build import ARRAYS, arrays_from_frame, decode, join_speeds, listed, summarise
+from gpuschedlab.speeds.checks import check_arrays, check_asked
 from gpuschedlab.speeds.codes import ANY, ends_of, rates_of
 from gpuschedlab.speeds.curves import Curves
-from gpuschedlab.speeds.pairs import PAIRS
-
-TEMPLATES = 8
-"""Sets of configurations whose places in a table are kept."""
-
-
-def _key(*arrays: np.ndarray) -> bytes:
-    """Bytes that stand for some arrays."""
-    return b"".join(a.tobytes() for a in arrays)
+from gpuschedlab.speeds.places import Places, segments_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,19 +95,16 @@ class Speeds:
     shapes: dict[int, tuple[int, str]] = field(default_factory=dict, repr=False)
 
     def __post_init__(self):
-        for name in ("first", "code", "row", "seg_first"):
-            object.__setattr__(self, name, np.ascontiguousarray(getattr(self, name), np.int64))
-        for name in ("rate", "seg_end"):
-            object.__setattr__(self, name, np.ascontiguousarray(getattr(self, name), np.float64))
-        object.__setattr__(self, "models", tuple(self.models))
-        object.__setattr__(self, "gpu_types", tuple(self.gpu_types))
-        object.__setattr__(self, "relative", np.ascontiguousarray(self.relative, bool))
-        for name in PAIRS:
-            if getattr(self, name) is not None:
-                object.__setattr__(self, name, np.ascontiguousarray(getattr(self, name), np.float64))
+        put = partial(object.__setattr__, self)
+        put("models", tuple(self.models))
+        put("gpu_types", tuple(self.gpu_types))
+        for names, dtype in ARRAYS.items():
+            for name in names:
+                if getattr(self, name) is not None:
+                    put(name, np.ascontiguousarray(getattr(self, name), dtype))
         if self.curves is not None:
-            object.__setattr__(self, "curves", self.curves.under(self.models))
-        object.__setattr__(self, "_places", {})
+            put("curves", self.curves.under(self.models))
+        put("_places", Places())
         check_arrays(self)
 
     @classmethod
@@ -143,16 +133,10 @@ class Speeds:
             Order of the types; by default that of first appearance.
         relative : bool
             Whether rates are relative to the trace's durations.
-        sharing : dict, optional
-            Relative speed of the first model of a pair while it shares its GPUs with the second.
-        merged : dict, optional
-            Relative speed of the first model of a pair while it is trained jointly with the second.
-        transfer : dict, optional
-            Relative speed of the second model of a pair once it started from the result of the first.
-        curves : Curves, optional
-            What metric a progress shows.
-        rounding : float
-            Seconds to a multiple of which the time that is left of a segment is rounded; 0: not.
+        sharing, merged, transfer : dict, optional
+            Entries of these arrays by the two models: {(i, j): factor}.
+        curves, rounding
+            As for the class.
 
         Raises
         ------
@@ -216,22 +200,14 @@ class Speeds:
         """
         model, progress = np.asarray(model, np.int64), np.asarray(progress, np.float64)
         types, nodes, gpus = (np.asarray(a, np.int64) for a in (types, nodes, gpus))
-        if model.shape != progress.shape or not types.shape == nodes.shape == gpus.shape:
-            raise SpeedError(
-                f"Speeds.rates: found {model.shape} models, {progress.shape} progress, {types.shape} types, "
-                f"{nodes.shape} nodes, {gpus.shape} GPUs; expected (n,), (n,), (C,), (C,), (C,)."
-            )
-        if model.size and not -1 <= model.min() <= model.max() < len(self.models):
-            raise SpeedError(f"Speeds.rates: found model {model.max()}; expected -1 to {len(self.models) - 1}.")
-        key = _key(types, nodes, gpus)
-        if key not in self._places:  # asked for the first time
-            self._keep(key, None)
+        check_asked(self, model, progress, types, nodes, gpus)
+        if self._places.first_asked(types, nodes, gpus):
             table = (self.first, self.code, self.row, self.rate, self.seg_first, self.seg_end)
             return rates_of(*table, model, progress, types, nodes, gpus)
         known = model >= 0
         out = np.full((len(model), len(types)), np.nan)
         at = self.places(types, nodes, gpus)[model[known]]
-        segment = self._segments(model[known], progress[known])
+        segment = segments_of(self, model[known], progress[known])
         out[known] = np.where(at >= 0, self.rate[np.maximum(at, 0) + segment[:, None]], np.nan)
         return out
 
@@ -245,33 +221,12 @@ class Speeds:
         types, nodes, gpus : (C,) int arrays
             Configurations; types index `gpu_types`, -1 for a type that is not there.
         """
-        asked = tuple(np.ascontiguousarray(a, np.int64) for a in (types, nodes, gpus))
-        key = _key(*asked)
-        if self._places.get(key) is None:
-            self._keep(key, find_places(self, *asked))
-        return self._places[key]
-
-    def _keep(self, key: bytes, places: np.ndarray | None):
-        """Keep the places of a set of configurations, or that it was asked for; those of the oldest are dropped."""
-        self._places.pop(key, None)
-        while len(self._places) >= TEMPLATES:
-            self._places.pop(next(iter(self._places)))
-        self._places[key] = places
-
-    def _segments(self, model, progress) -> np.ndarray:
-        """(n,) segment of each job, 0 upwards: the first that ends at or above its progress, or the last."""
-        found = np.zeros(len(model), np.int64)
-        for m in np.unique(model):
-            own = model == m
-            ends = self.seg_end[self.seg_first[m] : self.seg_first[m + 1]]
-            found[own] = np.minimum(np.searchsorted(ends, progress[own]), len(ends) - 1)
-        return found
+        return self._places.of(self, *(np.ascontiguousarray(a, np.int64) for a in (types, nodes, gpus)))
 
     def types_of(self, model: int) -> set[str]:
         """Names of the GPU types on which a model (an index) is known."""
-        code = self.code[self.first[model] : self.first[model + 1]]
-        kinds = {self.shapes[c][0] for c in code[code < 0].tolist()} | set(np.unique(code[code >= 0] >> 40).tolist())
-        return {self.gpu_types[k] for k in kinds}
+        kinds = self._decoded[0][self.first[model] : self.first[model + 1]]
+        return {self.gpu_types[k] for k in np.unique(kinds)}
 
     def usable(self, model: np.ndarray, gpus: np.ndarray, types: np.ndarray) -> np.ndarray:
         """On which GPU types jobs have a speed on so many GPUs, on whatever nodes.
@@ -300,12 +255,14 @@ class Speeds:
         return found | (model < 0) | ~found.any(axis=1, keepdims=True)
 
     @cached_property
+    def _decoded(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[str | None]]:
+        """Type, nodes, GPUs (ANY: any number) and placement of each configuration."""
+        return decode(self.code, self.shapes)
+
+    @cached_property
     def _demands(self) -> np.ndarray:
         """Model, type and GPUs of each configuration as one number."""
-        kind, gpus = self.code >> 40, self.code & ANY
-        for e in np.flatnonzero(self.code < 0):
-            kind[e], placement = self.shapes[int(self.code[e])]
-            gpus[e] = sum(map(int, placement.split(",")))
+        kind, _, gpus, _ = self._decoded
         model = np.repeat(np.arange(len(self.models)), np.diff(self.first))
         return ((model * len(self.gpu_types) + kind) << 20) + gpus
 
@@ -347,50 +304,12 @@ class Speeds:
         """
         if model is not None and model not in self.models:
             raise SpeedError(f"Speeds: found no model {model!r}; expected one of {', '.join(self.models)}.")
-        shape = self.code < 0
-        kinds, places = np.zeros(len(self.code), np.int64), [None] * len(self.code)
-        nodes, gpus = self.code >> 20 & ANY, self.code & ANY
-        for e in np.flatnonzero(shape):
-            kinds[e], places[e] = self.shapes[int(self.code[e])]
-            counts = [int(c) for c in places[e].split(",")]
-            nodes[e], gpus[e] = len(counts), sum(counts)
-        kinds = np.where(shape, kinds, self.code >> 40)
-        frame = pl.DataFrame(
-            {
-                "model": np.repeat(np.array(self.models, dtype=object), np.diff(self.first)).astype(str),
-                "gpu_type": np.array(self.gpu_types, dtype=object)[kinds].astype(str),
-                "n_nodes": nodes,
-                "n_gpus": gpus,
-                "placement": pl.Series(places, dtype=pl.Utf8),
-                "rate": self.rate[self.row],
-            }
-        ).with_columns(pl.col("n_nodes", "n_gpus").replace(ANY, None))
+        frame = listed(self, *self._decoded)
         return frame if model is None else frame.filter(model=model)
 
     def summary(self) -> pl.DataFrame:
         """One row a model: GPU types, configurations, segments, total progress, slowest and fastest rate."""
-        by_model = (
-            self.configurations()
-            .group_by("model", maintain_order=True)
-            .agg(pl.col("gpu_type").unique(maintain_order=True).str.join(", "))
-        )
-        segments = np.diff(self.seg_first)
-        rates = [
-            np.concatenate([self.rate[r : r + s] for r in self.row[a:b]])
-            for a, b, s in zip(self.first[:-1], self.first[1:], segments, strict=True)
-        ]
-        frame = pl.DataFrame(
-            {
-                "model": self.models,
-                "configurations": np.diff(self.first),
-                "segments": segments,
-                "total": self.total,
-                "relative": self.relative,
-                "slowest": [float(r.min()) for r in rates],
-                "fastest": [float(r.max()) for r in rates],
-            }
-        )
-        return frame.join(by_model, on="model", how="left", maintain_order="left")
+        return summarise(self)
 
     def __repr__(self):
         types = ", ".join(self.gpu_types)

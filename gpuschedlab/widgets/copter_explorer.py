@@ -85,7 +85,7 @@ class CopterExplorer(KnobExplorer):
 
 def residuals(rounds: SimilarRounds, tol: float = 1e-5) -> dict:
     """Residuals (`optim.copter.Residuals`) of the second round, step by step, solved cold and warm."""
-    from gpuschedlab.optim.copter import Copter
+    from gpuschedlab.optim.copter.solver import Copter
 
     first, second = rounds.programs()
     warm, cold = Copter(tol=tol), Copter(tol=tol)

@@ -10,7 +10,7 @@ from gpuschedlab.optim import solve
 from gpuschedlab.plots import LinkMap, ServerBlocks
 from gpuschedlab.plots.web import Place
 from gpuschedlab.problems.networks import bimodal_demands, generated_network
-from gpuschedlab.problems.shard_ways import e_store, random_fleet, zipf_loads
+from gpuschedlab.problems.shard_methods import e_store, random_fleet, zipf_loads
 from gpuschedlab.problems.shards import fit_memory, shard_relaxed, unevenness
 from gpuschedlab.problems.traffic import flow_program, network_routes
 from gpuschedlab.widgets.core.cache import Cache

@@ -27,7 +27,7 @@ AREAS = {
     "policies": tuple(
         f"policies/{name}.py" for name in ("sia/policy", "deadlines/unisched", "ymir/policy", "prompttuner/policy")
     ),
-    "optim": ("optim/*.py",),
+    "optim": ("optim/**/*.py",),
 }
 """Files in which faults are planted, in equal shares."""
 INTERPRETED, COMPILED = "interpreted", "compiled"
@@ -53,7 +53,6 @@ OF_FILE = {
     "policies/ymir/policy": "test_ymir test_ymir_laws",
     "policies/prompttuner/policy": "test_prompttuner",
     "optim/copter": "test_copter test_copter_rounds",
-    "optim/_copter": "test_copter test_copter_rounds",
     "optim/pop": "test_problems",
     "metrics/slo": "test_slo_workloads",
 }

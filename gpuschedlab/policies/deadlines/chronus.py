@@ -1,7 +1,7 @@
 """Chronus (Gao et al., SoCC'21): leases for jobs with deadlines, admitted where they can be kept, and spare time for the others."""
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
@@ -10,9 +10,7 @@ from gpuschedlab.policies.deadlines.placing import CHOSEN, MUST, chosen_by_count
 from gpuschedlab.policies.deadlines.plan import backward, prove_leases
 from gpuschedlab.policies.deadlines.program import LeaseJobs
 from gpuschedlab.sim.policy import Allocation, Round
-
-if TYPE_CHECKING:
-    from gpuschedlab.sim.view import View
+from gpuschedlab.sim.view import View
 
 NEW, ACCEPTED, DEMOTED = range(3)
 
@@ -60,7 +58,7 @@ class Chronus(Round):
         """What is carried from round to round."""
         return _Leases()
 
-    def allocate(self, view: "View") -> Allocation:
+    def allocate(self, view: View) -> Allocation:
         """Admit, renew leases when they end, and fill."""
         n = len(view)
         if n == 0:
@@ -111,7 +109,7 @@ class Chronus(Round):
         return rows, mine, plan
 
 
-def rounded_up(view: "View") -> np.ndarray:
+def rounded_up(view: View) -> np.ndarray:
     """GPUs that must be free on a job's nodes of each type: powers of two up to its largest node, then whole nodes.
 
     Parameters

@@ -1,16 +1,14 @@
 """GENIE (Chen et al.): elastic jobs with deadlines, the least time to spare first, none suspended."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import numpy as np
 
 from gpuschedlab.knobs import Knob
 from gpuschedlab.policies.deadlines.placing import CHOSEN, MUST, chosen_by_count, placed, time_left
 from gpuschedlab.sim.policy import Allocation, Round
-
-if TYPE_CHECKING:
-    from gpuschedlab.sim.view import View
+from gpuschedlab.sim.view import View
 
 
 @dataclass(frozen=True)
@@ -39,7 +37,7 @@ class Genie(Round):
     stretch: Annotated[int, Knob(1, 16, unit="x", help="most GPUs over those requested, and the reverse")] = 4
     interval: Annotated[float, Knob(1, 3600, log=True, unit="s", help="between rounds")] = 60
 
-    def allocate(self, view: "View") -> Allocation:
+    def allocate(self, view: View) -> Allocation:
         """Choose GPUs for each waiting job, and start those that fit, in order."""
         n = len(view)
         if n == 0:

@@ -1,22 +1,19 @@
 """What policies of leases share: time left of jobs, and nodes for the chosen ones, consolidated where that is possible."""
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gpuschedlab.optim import relative_gap
 from gpuschedlab.policies.deadlines.packing import CHOSEN, LITTLE, MUST, settle
 from gpuschedlab.sim.allocation import Allocation
+from gpuschedlab.sim.view import View
 from gpuschedlab.speeds.elapsed import seconds_to
-
-if TYPE_CHECKING:
-    from gpuschedlab.sim.view import View
 
 __all__ = ["CHOSEN", "MUST", "chosen_by_count", "placed", "proved", "time_left"]
 
 
-def time_left(view: "View") -> np.ndarray:
+def time_left(view: View) -> np.ndarray:
     """Seconds that each job still needs on the GPUs that it requests, by its estimate; at least 1.
 
     Parameters
@@ -68,7 +65,7 @@ def chosen_by_count(order: np.ndarray, gpus: np.ndarray, capacity: float) -> np.
 
 
 def placed(
-    view: "View",
+    view: View,
     order: np.ndarray,
     level: np.ndarray,
     *,

@@ -1,7 +1,7 @@
 """3Sigma (Park et al., EuroSys'18): start times by the distribution of runtimes, one program a cycle."""
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, ClassVar, NamedTuple
+from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -15,9 +15,7 @@ from gpuschedlab.policies.deadlines.placing import CHOSEN, MUST, chosen_by_count
 from gpuschedlab.policies.deadlines.program import growing_blocks
 from gpuschedlab.policies.deadlines.starts import start_program
 from gpuschedlab.sim.policy import Allocation, Round
-
-if TYPE_CHECKING:
-    from gpuschedlab.sim.view import View
+from gpuschedlab.sim.view import View
 
 SLO, BEST_EFFORT = 1000.0, 25.0
 """Rewards of a job that is in time, and of a best-effort job of one slot (TitanSched)."""
@@ -77,7 +75,7 @@ class ThreeSigma(Round):
         error = np.log(later["duration"].to_numpy() / History().fit(history[:cut]).predict(later))
         return replace(self, sigma=float(np.clip(error.std(), 0, 5)))
 
-    def allocate(self, view: "View") -> Allocation:
+    def allocate(self, view: View) -> Allocation:
         """Solve for start times; those of now start."""
         n = len(view)
         if n == 0:

@@ -1,7 +1,7 @@
 """UniSched (Gao et al.): one program a cycle gives leases to profiler, best-effort and deadline jobs together."""
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
@@ -12,9 +12,7 @@ from gpuschedlab.policies.deadlines.placing import CHOSEN, MUST, chosen_by_count
 from gpuschedlab.policies.deadlines.plan import prove_leases
 from gpuschedlab.policies.deadlines.program import LeaseJobs
 from gpuschedlab.sim.policy import Allocation, Round
-
-if TYPE_CHECKING:
-    from gpuschedlab.sim.view import View
+from gpuschedlab.sim.view import View
 
 CANDIDATES = 2.0
 """Best-effort jobs that enter a program request at most so many times the cluster, the most rewarding ones first."""
@@ -75,7 +73,7 @@ class UniSched(Round):
         """What is carried from round to round."""
         return _Plan()
 
-    def allocate(self, view: "View") -> Allocation:
+    def allocate(self, view: View) -> Allocation:
         """Solve the program of this cycle, and place the jobs that it chose."""
         if len(view) == 0:
             return Allocation(np.empty(0, np.int64), np.empty(0))

@@ -1,7 +1,7 @@
 """Pollux (Qiao et al., OSDI'21): goodput of the whole cluster by a genetic search on placements."""
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
@@ -9,9 +9,7 @@ from gpuschedlab.knobs import Knob
 from gpuschedlab.policies.pollux.genetic import search
 from gpuschedlab.policies.restarts import restart_factor
 from gpuschedlab.sim.policy import Allocation, Round
-
-if TYPE_CHECKING:
-    from gpuschedlab.sim.view import View
+from gpuschedlab.sim.view import View
 
 SMALL = 1e-3
 """Added to each speed-up, one node's worth of GPUs being 1, so that a job without GPUs has a finite mean (artifact)."""
@@ -62,7 +60,7 @@ class Pollux(Round):
         """What is carried from round to round."""
         return _Carried(np.array([2 * self.seed + 1], np.uint64))
 
-    def allocate(self, view: "View") -> Allocation:
+    def allocate(self, view: View) -> Allocation:
         """Search from where the round before left off."""
         if len(view.index) == 0:
             return Allocation(np.empty(0, np.int64), np.empty(0))

@@ -1,7 +1,7 @@
 """ElasticFlow (Gu et al., ASPLOS'23): deadlines by admission, minimum satisfactory shares, and elastic scaling."""
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import numpy as np
 
@@ -9,9 +9,7 @@ from gpuschedlab.knobs import Knob
 from gpuschedlab.policies.prompttuner.shares import satisfactory_shares
 from gpuschedlab.policies.prompttuner.warm_pools import EPS, Demand, Late, Most, demand_of
 from gpuschedlab.sim.policy import Allocation, Round
-
-if TYPE_CHECKING:
-    from gpuschedlab.sim.view import View
+from gpuschedlab.sim.view import View
 
 SLOTS = 400
 """Slots of a plan; they are longer where these do not reach the last deadline."""
@@ -76,7 +74,7 @@ class ElasticFlow(Round):
         """Which jobs were admitted."""
         return _Admitted()
 
-    def allocate(self, view: "View") -> Allocation:
+    def allocate(self, view: View) -> Allocation:
         """Plan, admit newcomers, and give out what is left, type by type."""
         demand = demand_of(view, self.most)
         n, T = len(view), len(view.capacity)

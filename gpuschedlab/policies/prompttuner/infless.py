@@ -1,16 +1,14 @@
 """INFless (Yang et al., ASPLOS'22) for prompt tuning: instances per LLM, kept alive, several to a job."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import numpy as np
 
 from gpuschedlab.knobs import Knob
 from gpuschedlab.policies.prompttuner.warm_pools import EPS, Late, Most, WarmPools, demand_of
 from gpuschedlab.sim.policy import Allocation, Round
-
-if TYPE_CHECKING:
-    from gpuschedlab.sim.view import View
+from gpuschedlab.sim.view import View
 
 
 @dataclass(frozen=True)
@@ -55,7 +53,7 @@ class Infless(Round):
         """The instances, which are carried from round to round."""
         return WarmPools()
 
-    def allocate(self, view: "View") -> Allocation:
+    def allocate(self, view: View) -> Allocation:
         """Settle the instances, and start what can start."""
         demand, pools = demand_of(view, self.most), view.memory
         pools.settle(view, demand, self.keep_alive)

@@ -1,16 +1,14 @@
 """PromptTuner (Gao): prompt-tuning jobs of seconds on warm pools, one per LLM, that grow as deadlines need."""
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import numpy as np
 
 from gpuschedlab.knobs import Knob
 from gpuschedlab.policies.prompttuner.warm_pools import EPS, Demand, Late, Most, WarmPools, demand_of
 from gpuschedlab.sim.policy import Allocation, Round
-
-if TYPE_CHECKING:
-    from gpuschedlab.sim.view import View
+from gpuschedlab.sim.view import View
 
 Window = Annotated[
     float, Knob(0, 1e4, unit="s", tuned=(0, 600), help="idle time after which a GPU leaves its pool; 0: never reused")
@@ -70,7 +68,7 @@ class PromptTuner(Round):
         """The pools, which are carried from round to round."""
         return WarmPools()
 
-    def allocate(self, view: "View") -> Allocation:
+    def allocate(self, view: View) -> Allocation:
         """Settle the pools, run both algorithms, and serve late jobs with what is left."""
         demand = demand_of(view, self.most)
         view.memory.settle(view, demand, self.window)
@@ -86,7 +84,7 @@ class PromptTuner(Round):
 class _Turn:
     """One round: the pending jobs, earliest deadline first, and the ready times E of each pool."""
 
-    view: "View"
+    view: View
     demand: Demand
     grid: float
     delaying: str

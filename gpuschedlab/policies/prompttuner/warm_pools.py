@@ -1,7 +1,7 @@
 """Warm pools: GPUs that hold the runtime of one model, idle between its jobs, and what is left cold."""
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
@@ -9,9 +9,7 @@ from gpuschedlab.errors import SpeedError, TraceError
 from gpuschedlab.knobs import Knob
 from gpuschedlab.policies.remaining import remaining_work
 from gpuschedlab.sim.allocation import Allocation
-
-if TYPE_CHECKING:
-    from gpuschedlab.sim.view import View
+from gpuschedlab.sim.view import View
 
 WARM, COLD = "warm", "cold"
 """Kinds of start (`Delays.kinds`): on GPUs that hold the runtime of the model, and on others."""
@@ -64,7 +62,7 @@ class Demand(NamedTuple):
         return at if good[at] else -1
 
 
-def demand_of(view: "View", most: int) -> Demand:
+def demand_of(view: View, most: int) -> Demand:
     """What the jobs of a view need, as far as the estimator knows it, each on the type of GPU that suits it best.
 
     The type is the one that can hold the job on which it is fastest; of equals the one with the most GPUs.
@@ -97,7 +95,7 @@ def demand_of(view: "View", most: int) -> Demand:
     return Demand(gpu_type, gpus, seconds + first[:, None], seconds, view.deadline, first, warm_up, warm, cold)
 
 
-def start_kinds(view: "View") -> tuple[np.ndarray, np.ndarray]:
+def start_kinds(view: View) -> tuple[np.ndarray, np.ndarray]:
     """Kinds (n,) of the next start of each job, on warm and on cold GPUs; "" where `Delays` has no kinds.
 
     The prompt bank is searched at a job's first start only.
@@ -223,7 +221,7 @@ class WarmPools:
         """The pool of a model on a type of GPU; a new, empty one at first use."""
         return self.pools.setdefault(key, Pool())
 
-    def settle(self, view: "View", demand: Demand, window: float):
+    def settle(self, view: View, demand: Demand, window: float):
         """Bring the pools up to an instant: jobs that ended return their GPUs, warm-ups and idle times end, nodes fail."""
         held = {int(row): i for i, row in enumerate(view.index.tolist()) if view.running[i]}
         for row in [row for row in self.running if row not in held]:
@@ -259,7 +257,7 @@ class WarmPools:
         pool = self.pool(key)
         return pool.ready + pool.loading + sum(job.gpus for job in self.running.values() if job.key == key)
 
-    def cold(self, view: "View", t: int) -> float:
+    def cold(self, view: View, t: int) -> float:
         """GPUs of a type that are up and in no pool."""
         kept = sum(p.ready + p.loading for key, p in self.pools.items() if key[1] == t)
         return float(view.capacity[t]) - kept - self.busy(t)
@@ -268,7 +266,7 @@ class WarmPools:
         """A job starts, on GPUs that were taken from its pool or are cold."""
         self.running[row] = Job(key, gpus, end)
 
-    def answer(self, view: "View", demand: Demand, delay: np.ndarray, window: float, wake: float) -> Allocation:
+    def answer(self, view: View, demand: Demand, delay: np.ndarray, window: float, wake: float) -> Allocation:
         """The allocation: jobs keep what they hold, the pools are reserved; idle times that end wake the policy, too.
 
         Unused GPUs that are given back now were not yet cold for this round: the next one may use them.

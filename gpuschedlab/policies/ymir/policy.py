@@ -1,7 +1,7 @@
 """Ymir (Gao et al., ICS'24): fine-tuning jobs of one foundation model, merged where they learn from each other."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
@@ -11,9 +11,7 @@ from gpuschedlab.policies.ymir.merged import Merges
 from gpuschedlab.policies.ymir.program import SPATIAL
 from gpuschedlab.policies.ymir.units import WHOLE, JobTimes, Units
 from gpuschedlab.sim.policy import Allocation, Round
-
-if TYPE_CHECKING:
-    from gpuschedlab.sim.view import View
+from gpuschedlab.sim.view import View
 
 
 @dataclass(frozen=True)
@@ -66,7 +64,7 @@ class Ymir(Round):
         """What is carried from round to round."""
         return Merges()
 
-    def allocate(self, view: "View") -> Allocation:
+    def allocate(self, view: View) -> Allocation:
         """Follow the pairs; solve the program at rounds, and hand GPUs over in between."""
         n, kept = len(view), view.memory
         if n == 0:

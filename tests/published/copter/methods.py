@@ -83,7 +83,7 @@ def run(data_dir: str | Path | None = None) -> dict:
 
 def shard_row(shards: int, servers: int, loads: str, way: str, rounds: int = CONSTANTS["shard_rounds"]) -> dict:
     """One way of balancing shards: means over rounds but the first `skip`."""
-    from gpuschedlab.problems.shard_ways import balance, random_fleet, zipf_loads
+    from gpuschedlab.problems.shard_methods import balance, random_fleet, zipf_loads
 
     load = zipf_loads(rounds, shards, loads == "stateful", rng=1)
     name, solver = ("relaxed", "copter") if way == "copter" else (way, "highs")
@@ -99,7 +99,7 @@ def flow_rows(
     """Ways of allocating flow for one kind of demands: means over rounds but the first `skip`."""
     from gpuschedlab.problems.networks import generated_network
     from gpuschedlab.problems.traffic import network_routes
-    from gpuschedlab.problems.traffic_ways import allocate_flow
+    from gpuschedlab.problems.traffic_methods import allocate_flow
 
     network = generated_network(nodes, nodes * CONSTANTS["links"] // CONSTANTS["routers"])
     pairs, asked = some_demands(network, kind, demands)

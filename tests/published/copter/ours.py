@@ -54,7 +54,7 @@ def measure_rounds(data, scale: int, rounds: int) -> dict:
     include building. The differential interface alone is not measured: see `ours`.
     """
     from gpuschedlab.optim import solve
-    from gpuschedlab.optim.copter import Copter
+    from gpuschedlab.optim.copter.solver import Copter
     from gpuschedlab.optim.shims import possible_cells, relaxed
 
     of, room, rng = mix.mix(data, scale), mix.capacity(scale), np.random.default_rng(0)

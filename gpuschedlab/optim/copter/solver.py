@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from gpuschedlab.errors import Infeasible, OutOfTime, SolverError
-from gpuschedlab.optim import _copter_kernels as kernels
-from gpuschedlab.optim._copter_bound import proved_bound
-from gpuschedlab.optim._copter_rays import no_best, no_point
-from gpuschedlab.optim._copter_scale import Scaled, scale
+from gpuschedlab.optim.copter import kernels
+from gpuschedlab.optim.copter.bound import proved_bound
+from gpuschedlab.optim.copter.rays import no_best, no_point
+from gpuschedlab.optim.copter.scale import Scaled, scale
 from gpuschedlab.optim.knapsack import MultipleChoice
 from gpuschedlab.optim.program import Program, Solution
 from gpuschedlab.optim.work import steps as work_steps
@@ -160,7 +160,7 @@ class Copter:
 
     def _round(self, problem: MultipleChoice, x0) -> Solution:
         """Solve a round of choices by its relaxation and the shim."""
-        from gpuschedlab.optim.copter_rounds import CopterRounds
+        from gpuschedlab.optim.copter.rounds import CopterRounds
 
         if x0 is not None:
             raise SolverError(

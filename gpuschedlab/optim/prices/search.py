@@ -12,11 +12,11 @@ from typing import NamedTuple
 import numpy as np
 
 from gpuschedlab.errors import OutOfTime, SolverError
-from gpuschedlab.optim._dual import build_hulls, search_prices
-from gpuschedlab.optim._labels import close_gap, core_choices
-from gpuschedlab.optim._repair import repair, round_mix
-from gpuschedlab.optim.cells import close_cells, has_highs
 from gpuschedlab.optim.knapsack import MultipleChoice
+from gpuschedlab.optim.prices.cells import close_cells, has_highs
+from gpuschedlab.optim.prices.dual import build_hulls, search_prices
+from gpuschedlab.optim.prices.labels import close_gap, core_choices
+from gpuschedlab.optim.prices.repair import repair, round_mix
 from gpuschedlab.optim.program import Program, Solution, relative_gap
 from gpuschedlab.optim.work import steps
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from gpuschedlab.optim._copter_kernels import activities, dual_value, transposed
-from gpuschedlab.optim._copter_scale import Scaled
+from gpuschedlab.optim.copter.kernels import activities, dual_value, transposed
+from gpuschedlab.optim.copter.scale import Scaled
 
 SURE = 1e6
 """A ray counts where it proves this much more than its own error can undo for a unit of a variable."""
@@ -14,7 +14,7 @@ def no_point(scaled: Scaled, ray: np.ndarray) -> bool:
 
     Examples
     --------
-    >>> from gpuschedlab.optim._copter_scale import scale
+    >>> from gpuschedlab.optim.copter.scale import scale
     >>> two = scale([0.0], [[1.0], [1.0]], [2.0, -np.inf], [np.inf, 1.0], [-np.inf], [np.inf], 1.0)
     >>> no_point(two, np.array([1.0, -1.0])), no_point(two, np.array([1.0, 0.0]))
     (True, False)
@@ -36,7 +36,7 @@ def no_best(scaled: Scaled, ray: np.ndarray) -> bool:
 
     Examples
     --------
-    >>> from gpuschedlab.optim._copter_scale import scale
+    >>> from gpuschedlab.optim.copter.scale import scale
     >>> one = scale([-1.0, 0.0], [[1.0, -1.0]], [-np.inf], [0.0], [0.0, 0.0], [np.inf, np.inf], 1.0)
     >>> no_best(one, np.array([1.0, 1.0])), no_best(one, np.array([1.0, 0.0]))
     (True, False)

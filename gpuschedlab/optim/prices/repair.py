@@ -3,7 +3,7 @@
 import numpy as np
 
 from gpuschedlab._compiled import njit
-from gpuschedlab.optim._dual import evaluate, vertices_above
+from gpuschedlab.optim.prices.dual import evaluate, vertices_above
 
 
 @njit

@@ -1,0 +1,60 @@
+"""The checks at the door of a speed table."""
+
+import numpy as np
+
+from gpuschedlab.errors import SpeedError
+from gpuschedlab.speeds.pairs import check_pairs
+
+
+def check_arrays(speeds) -> None:
+    """Raise SpeedError unless the arrays of a `Speeds` fit together."""
+    if not 0 <= speeds.rounding < np.inf:
+        raise SpeedError(f"Speeds: found rounding={speeds.rounding!r}; expected seconds, 0 or more (0: none).")
+    _check_shapes(speeds)
+    n = len(speeds.models)
+    owner = np.repeat(np.arange(n), np.diff(speeds.first))
+    starts = np.concatenate([[0.0], speeds.seg_end[:-1]])
+    starts[speeds.seg_first[:-1]] = 0.0
+    ends = speeds.row + np.diff(speeds.seg_first)[owner]
+    disorder = (np.diff(speeds.code) <= 0) & (owner[1:] == owner[:-1])
+    beyond = (speeds.row < 0) | (ends > len(speeds.rate))
+    wrong = {
+        "codes out of order; expected them to ascend within each model": disorder,
+        "segments out of order; expected 0 < seg_end, ascending within a model": ~(speeds.seg_end > starts),
+        "rows beyond the rates; expected row + segments <= len(rate)": beyond,
+        "a rate <= 0 or no number; expected progress per second > 0": ~(speeds.rate > 0),
+        "an infinite rate; expected progress per second": np.isinf(speeds.rate),
+    }
+    for what, bad in wrong.items():
+        if np.any(bad):
+            raise SpeedError(f"Speeds: found {what}.")
+    check_pairs(speeds)
+
+
+def _check_shapes(speeds):
+    """Raise SpeedError unless names are unique and the arrays have the sizes that go together."""
+    n, entries = len(speeds.models), len(speeds.code)
+    shapes = {"first": (n + 1,), "seg_first": (n + 1,), "relative": (n,), "row": (entries,)}
+    for name, shape in shapes.items():
+        if getattr(speeds, name).shape != shape:
+            raise SpeedError(f"Speeds: found {name} of shape {getattr(speeds, name).shape}; expected {shape}.")
+    if n == 0 or len(set(speeds.models)) < n or len(set(speeds.gpu_types)) < len(speeds.gpu_types):
+        raise SpeedError(f"Speeds: found models {speeds.models} on {speeds.gpu_types}; expected each name once.")
+    if _descends(speeds.first, entries) or _descends(speeds.seg_first, len(speeds.seg_end)):
+        raise SpeedError("Speeds: found a model without entries or segments; expected one or more of each.")
+
+
+def _descends(first, total):
+    """Whether offsets fail to ascend from 0 to a total."""
+    return first[0] != 0 or first[-1] != total or bool((np.diff(first) < 1).any())
+
+
+def check_asked(speeds, model, progress, types, nodes, gpus) -> None:
+    """Raise SpeedError unless what `Speeds.rates` is asked for fits together, and the models are there."""
+    if model.shape != progress.shape or not types.shape == nodes.shape == gpus.shape:
+        raise SpeedError(
+            f"Speeds.rates: found {model.shape} models, {progress.shape} progress, {types.shape} types, "
+            f"{nodes.shape} nodes, {gpus.shape} GPUs; expected (n,), (n,), (C,), (C,), (C,)."
+        )
+    if model.size and not -1 <= model.min() <= model.max() < len(speeds.models):
+        raise SpeedError(f"Speeds.rates: found model {model.max()}; expected -1 to {len(speeds.models) - 1}.")

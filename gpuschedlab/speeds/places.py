@@ -1,0 +1,62 @@
+"""Where configurations are in a speed table, kept: a policy asks for the same ones round after round."""
+
+import numpy as np
+
+from gpuschedlab.speeds.codes import ANY, config_codes
+
+TEMPLATES = 8
+"""Sets of configurations whose places in a table are kept."""
+
+
+class Places(dict):
+    """Places of the configurations that were asked for lately, by their bytes; None: asked for once, not looked up yet."""
+
+    def first_asked(self, *configurations: np.ndarray) -> bool:
+        """Whether some configurations are asked for the first time; the next time they are not."""
+        key = _key(configurations)
+        if new := key not in self:
+            self._keep(key, None)
+        return new
+
+    def of(self, speeds, *configurations: np.ndarray) -> np.ndarray:
+        """Places (M, C) of types, nodes and GPUs, as `Speeds.places`."""
+        key = _key(configurations)
+        if self.get(key) is None:
+            self._keep(key, find_places(speeds, *configurations))
+        return self[key]
+
+    def _keep(self, key: bytes, places: np.ndarray | None):
+        """Keep an entry; the oldest are dropped."""
+        self.pop(key, None)
+        while len(self) >= TEMPLATES:
+            self.pop(next(iter(self)))
+        self[key] = places
+
+
+def _key(arrays) -> bytes:
+    """Bytes that stand for some arrays."""
+    return b"".join(a.tobytes() for a in arrays)
+
+
+def find_places(speeds, types, nodes, gpus) -> np.ndarray:
+    """Where the rates of each model (M, C) in each configuration begin, -1 for none; as `codes.find_row` looks them up."""
+    any_ = np.full(len(types), ANY)
+    keys = [config_codes(types, n, g) for n, g in ((nodes, gpus), (any_, gpus), (any_, any_))]
+    out = np.full((len(speeds.models), len(types)), -1, np.int64)
+    for m in range(len(speeds.models)):
+        own = slice(speeds.first[m], speeds.first[m + 1])
+        code, row = speeds.code[own], speeds.row[own]
+        for key in keys:
+            at = np.minimum(np.searchsorted(code, key), len(code) - 1)
+            out[m] = np.where((out[m] < 0) & (code[at] == key) & (types >= 0), row[at], out[m])
+    return out
+
+
+def segments_of(speeds, model, progress) -> np.ndarray:
+    """(n,) segment of each job, 0 upwards: the first that ends at or above its progress, or the last."""
+    found = np.zeros(len(model), np.int64)
+    for m in np.unique(model):
+        own = model == m
+        ends = speeds.seg_end[speeds.seg_first[m] : speeds.seg_first[m + 1]]
+        found[own] = np.minimum(np.searchsorted(ends, progress[own]), len(ends) - 1)
+    return found
