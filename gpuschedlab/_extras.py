@@ -8,7 +8,7 @@ from gpuschedlab.errors import MissingExtra
 #: What each extra is for, and the packages (as imported) it brings.
 EXTRAS = {
     "plots": ("plots", ("plotly",)),
-    "estimators": ("learned estimators", ("sklearn", "xgboost")),
+    "estimators": ("learned estimators", ("kmedoids", "sklearn", "xgboost")),
     "optim": ("the optimisation solvers", ("highspy", "mip")),
     "traces": ("downloads of published traces", ("pooch",)),
     "sweep": ("sweeps", ("cloudpickle", "joblib", "dask", "distributed", "tqdm")),

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gpuschedlab._extras import need
 from gpuschedlab.errors import EstimatorError
 
 CLUSTERS = 50
@@ -19,9 +20,6 @@ SAMPLES = 16
 
 BUDGET = 0.2
 """Share of the time to the deadline that a look-up may take (4.5.2)."""
-
-ROUNDS = 100
-"""K-medoids stops after so many rounds, if it has not by itself."""
 
 
 class Found(NamedTuple):
@@ -55,15 +53,15 @@ def _unit(x: np.ndarray) -> np.ndarray:
 
 
 def k_medoids(distance: np.ndarray, clusters: int, rng: int | np.random.Generator = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Medoids (K,) ascending, and the cluster (C,) of each point: alternate nearest medoid and best centre until nothing changes.
+    """Medoids (K,) ascending, and the cluster (C,) of each point: FasterPAM, until no exchange of a medoid lowers the sum.
 
     Parameters
     ----------
     distance : (C, C) array
     clusters : int
-        K, 1 to C. The first medoids are drawn far apart, by squared distance (as in k-means++).
+        K, 1 to C.
     rng : int or numpy.random.Generator
-        Seed.
+        Seed of the medoids that it starts from.
 
     Raises
     ------
@@ -72,7 +70,7 @@ def k_medoids(distance: np.ndarray, clusters: int, rng: int | np.random.Generato
 
     References
     ----------
-    Park and Jun, "A simple and fast algorithm for K-medoids clustering", Expert Systems with Applications 36, 2009.
+    Schubert and Rousseeuw, "Fast and eager k-medoids clustering", Information Systems 101, 2021.
 
     Examples
     --------
@@ -81,22 +79,14 @@ def k_medoids(distance: np.ndarray, clusters: int, rng: int | np.random.Generato
     >>> medoids.tolist(), cluster.tolist()
     ([1, 4], [0, 0, 0, 1, 1, 1])
     """
-    C = len(distance)
-    _check(C, clusters)
-    medoids = _far_apart(distance, clusters, np.random.default_rng(rng))
-    cluster = np.zeros(C, int)
-    for _ in range(ROUNDS):
-        cluster = distance[:, medoids].argmin(axis=1)
-        cluster[medoids] = np.arange(clusters)  # of points at distance 0 each medoid is its own
-        best = medoids.copy()
-        for k in range(clusters):
-            members = np.flatnonzero(cluster == k)
-            best[k] = members[distance[np.ix_(members, members)].sum(axis=1).argmin()]
-        if (best == medoids).all():
-            break
-        medoids = best
-    order = np.argsort(medoids)
-    return medoids[order], np.argsort(order)[cluster]
+    _check(len(distance), clusters)
+    seed = int(np.random.default_rng(rng).integers(2**31))
+    # One thread: the fast one of many threads adds in another order, and near ties would depend on the machine.
+    fasterpam = need("kmedoids", "prompt banks").fasterpam
+    medoids = np.sort(fasterpam(np.asarray(distance, float), clusters, random_state=seed, n_cpu=1).medoids.astype(int))
+    cluster = distance[:, medoids].argmin(axis=1)
+    cluster[medoids] = np.arange(clusters)  # of points at distance 0 each medoid is its own
+    return medoids, cluster
 
 
 def _check(prompts: int, clusters: int):
@@ -106,20 +96,6 @@ def _check(prompts: int, clusters: int):
         raise EstimatorError(
             f"prompt bank: found K={clusters} clusters for C={prompts} prompts; expected 1 to {prompts}. Choose a lower K."
         )
-
-
-def _far_apart(distance, clusters: int, rng) -> np.ndarray:
-    """First medoids: the centre of all, then by squared distance to the nearest so far."""
-    chosen = [int(distance.sum(axis=1).argmin())]
-    nearest = distance[chosen[0]].copy()
-    while len(chosen) < clusters:
-        weight = np.maximum(nearest, 0.0) ** 2
-        weight[chosen] = 0.0
-        left = np.setdiff1d(np.arange(len(distance)), chosen)
-        total = weight.sum()
-        chosen.append(int(rng.choice(len(weight), p=weight / total) if total > 0 else left[0]))
-        nearest = np.minimum(nearest, distance[chosen[-1]])
-    return np.array(chosen)
 
 
 @dataclass
