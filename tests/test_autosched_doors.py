@@ -52,7 +52,7 @@ def scenario(stretch):
 
 
 def loop(stretch, history=None, method="no-controller", **options):
-    simulation = lab.Simulation(stretch[1], CLUSTER, lab.Tiresias())
+    simulation = lab.Simulation(lab.Scenario(stretch[1], CLUSTER), lab.Tiresias())
     history = stretch[0] if history is None else history
     return attach(method, simulation, history=history, **{"tuner": Tuner(2)} | options)
 
@@ -123,7 +123,7 @@ class Vague(lab.Srtf):
 
 
 def test_a_goal_that_is_unknown_is_told_before_anything_is_played(stretch):
-    simulation = lab.Simulation(stretch[1], CLUSTER, Vague())
+    simulation = lab.Simulation(lab.Scenario(stretch[1], CLUSTER), Vague())
     with pytest.raises(PolicyError, match="found goal 'happiness'.*expected one of jct, fair"):
         attach("selftune", simulation, history=stretch[0])
 
@@ -146,7 +146,7 @@ def test_a_search_that_measured_nothing_has_no_best():
 
 
 def test_jobs_are_aggregated_once(stretch):
-    simulation = lab.Simulation(stretch[1], CLUSTER, lab.Tiresias())
+    simulation = lab.Simulation(lab.Scenario(stretch[1], CLUSTER), lab.Tiresias())
     once = Aggregator()(true_forecast(simulation, DAY))
     with pytest.raises(EstimatorError, match="aggregated already"):
         Aggregator()(once)
@@ -165,7 +165,7 @@ def test_a_loop_goes_on_where_it_was_pickled(stretch, method):
 
 def test_a_loop_without_end_ends_with_the_last_job(stretch):
     few = stretch[1].head(5)
-    simulation = lab.Simulation(few, CLUSTER, lab.Tiresias())
+    simulation = lab.Simulation(lab.Scenario(few, CLUSTER), lab.Tiresias())
     found = attach("selftune", simulation, tuner=Tuner(1)).run(np.inf)
     assert found
     assert simulation.result().jobs["end"].null_count() == 0
@@ -227,7 +227,7 @@ def test_a_space_that_cannot_be_told_apart_is_refused(policy, names):
 
 
 def test_what_a_simulation_cannot_switch_to_leaves_it_whole(stretch):
-    simulation = lab.Simulation(stretch[1], CLUSTER, lab.Tiresias())
+    simulation = lab.Simulation(lab.Scenario(stretch[1], CLUSTER), lab.Tiresias())
     for wrong in (None, lab.Tiresias):
         with pytest.raises(PolicyError, match="expected an instance of"):
             simulation.switch(wrong)

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 from published.autosched.generation import hindsight
 
-from gpuschedlab import Cluster, Fifo, Simulation, Tiresias
+from gpuschedlab import Cluster, Fifo, Scenario, Simulation, Tiresias
 from gpuschedlab.autosched import (
     METHODS,
     CausalModel,
@@ -275,7 +275,7 @@ def test_with_less_than_a_day_the_last_hour_comes_again():
 @pytest.fixture(scope="module")
 def live():
     trace = recurring_sample(600, rng=5)
-    simulation = Simulation(trace, Cluster.homogeneous(2, 8), Fifo())
+    simulation = Simulation(Scenario(trace, Cluster.homogeneous(2, 8)), Fifo())
     simulation.advance(float(trace["submit"][400]))
     return simulation
 
@@ -352,7 +352,7 @@ def test_durations_that_nobody_reached_lie_beyond_what_is_known():
 def test_calm_segments_are_made_to_ask_for_all_gpus():
     """Half a cluster's work becomes a cluster's; what asks for more stays as it is."""
     frame = pl.DataFrame({"job_id": [str(i) for i in range(200)], "submit": 180.0 * np.arange(200), "gpus": 1.0})
-    simulation = Simulation(frame.with_columns(duration=1440.0), Cluster.homogeneous(2, 8), Fifo())
+    simulation = Simulation(Scenario(frame.with_columns(duration=1440.0), Cluster.homogeneous(2, 8)), Fifo())
     simulation.advance(3600.0)
     calm = true_forecast(simulation, 9 * HOUR)
     busy = busier(calm, 16, 9 * HOUR, np.random.default_rng(0))
@@ -418,7 +418,7 @@ def shifting():
 
 def test_the_predictor_is_retrained_once_a_day_on_what_had_ended_by_then(shifting):
     """The loop forecasts as one does that was trained on this day first, not as those of the days before."""
-    simulation = Simulation(shifting, Cluster.homogeneous(8, 8), Tiresias())
+    simulation = Simulation(Scenario(shifting, Cluster.homogeneous(8, 8)), Tiresias())
     forecaster = attach("no-controller", simulation, predictor="logistic").forecaster
     trained = {}
     for hour in (5, 26, 30, 47, 48, 50):
@@ -438,7 +438,7 @@ def test_the_predictor_is_retrained_once_a_day_on_what_had_ended_by_then(shiftin
 def test_only_optimal_sees_what_has_not_happened(shifting):
     """Other jobs come after now, and those in the system last longer: nobody else forecasts anything else for that."""
     now = 30 * HOUR
-    simulation = Simulation(shifting, Cluster.homogeneous(8, 8), Tiresias())
+    simulation = Simulation(Scenario(shifting, Cluster.homogeneous(8, 8)), Tiresias())
     simulation.advance(now)
     unfinished = pl.col("job_id").is_in(simulation.unfinished()["job_id"].implode())
     later = pl.col("submit") > now
@@ -450,7 +450,7 @@ def test_only_optimal_sees_what_has_not_happened(shifting):
     for method in METHODS:
         found = []
         for trace in (shifting, other):
-            playing = Simulation(trace, Cluster.homogeneous(8, 8), Tiresias())
+            playing = Simulation(Scenario(trace, Cluster.homogeneous(8, 8)), Tiresias())
             loop = attach(method, playing, model=model, predictor="logistic", seed=3)
             playing.advance(now)
             found.append(loop.forecaster(playing, np.random.default_rng(0)).trace)
@@ -460,7 +460,7 @@ def test_only_optimal_sees_what_has_not_happened(shifting):
 
 
 def test_selftune_tunes_on_the_hour_that_has_passed(shifting):
-    simulation = Simulation(shifting, Cluster.homogeneous(8, 8), Tiresias())
+    simulation = Simulation(Scenario(shifting, Cluster.homogeneous(8, 8)), Tiresias())
     loop = attach("selftune", simulation)
     simulation.advance(30 * HOUR)
     jobs, _ = loop.forecast(np.random.default_rng(0))
@@ -488,7 +488,7 @@ def test_repository_holds_the_history_as_far_as_it_is_known():
     history = pl.DataFrame(
         {"job_id": ["y", "z", "x"], "submit": [-90.0, -10.0, -4.0], "gpus": 1.0, "duration": [50.0, 1000.0, 6.0]}
     )
-    simulation = Simulation(trace, Cluster.homogeneous(1, 1), Fifo())
+    simulation = Simulation(Scenario(trace, Cluster.homogeneous(1, 1)), Fifo())
     simulation.advance(7.0)
     seen = observe(simulation, history).select("job_id", "executed", "end", "duration")
     assert seen.rows() == [
@@ -509,13 +509,17 @@ def test_a_forecast_runs_at_once_and_holds_no_truth(live):
     liar = live.copy()
     liar.trace = liar.trace.with_columns(duration=pl.col("duration") * 3)
     assert engine(liar, 0).trace.equals(forecast.trace)
-    run = Simulation(forecast.trace, live.cluster, Fifo(), start=forecast.now, initial=forecast.initial).run()
+    run = Simulation(Scenario(forecast.trace, live.cluster), Fifo(), start=forecast.now, initial=forecast.initial).run()
     assert run.jobs["end"].null_count() == 0
 
 
 def test_the_truth_continues_like_the_live_cluster(live):
     forecast = true_forecast(live, 1e9)
-    ahead = Simulation(forecast.trace, live.cluster, Fifo(), start=forecast.now, initial=forecast.initial).run().jobs
+    ahead = (
+        Simulation(Scenario(forecast.trace, live.cluster), Fifo(), start=forecast.now, initial=forecast.initial)
+        .run()
+        .jobs
+    )
     real = live.copy().run().jobs.select("job_id", "end")
     both = ahead.select("job_id", forecast="end").join(real, on="job_id")
     assert both.height == ahead.height
@@ -530,7 +534,7 @@ def test_looking_back_takes_known_durations_only(live):
     assert past_forecast(liar, seen).trace.equals(forecast.trace)
     recent = seen.filter(pl.col("submit") > live.now - HOUR)
     assert forecast.trace.height == forecast.existing + recent.height
-    Simulation(forecast.trace, live.cluster, Fifo(), start=forecast.now, initial=forecast.initial).run()
+    Simulation(Scenario(forecast.trace, live.cluster), Fifo(), start=forecast.now, initial=forecast.initial).run()
 
 
 @pytest.mark.parametrize(("lasting", "least", "most"), [(True, 0.99, 1.0), (False, 0.6, 0.9)])

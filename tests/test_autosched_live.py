@@ -93,7 +93,8 @@ def test_who_never_tunes_is_as_if_alone(contest, stretch):
     for _ in range(5):
         list(contest.hour())
     alone = lab.Simulation(
-        stretch[1], CLUSTER, lab.Tiresias(), speeds=default_speeds(CLUSTER), delays=lab.Delays(restart=60.0)
+        lab.Scenario(stretch[1], CLUSTER, speeds=default_speeds(CLUSTER), delays=lab.Delays(restart=60.0)),
+        lab.Tiresias(),
     )
     alone.advance(5 * HOUR)
     jct = alone.result().jobs["jct"].drop_nulls()

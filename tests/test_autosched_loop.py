@@ -37,7 +37,9 @@ def trace():
 
 def running(trace, policy=None, at=30 * HOUR):
     """A simulation under way."""
-    found = lab.Simulation(trace, CLUSTER, policy or lab.Tiresias(), speeds=default_speeds(CLUSTER), delays=DELAYS)
+    found = lab.Simulation(
+        lab.Scenario(trace, CLUSTER, speeds=default_speeds(CLUSTER), delays=DELAYS), policy or lab.Tiresias()
+    )
     found.advance(at)
     return found
 
@@ -54,7 +56,7 @@ def test_a_forecast_that_comes_true_is_worth_what_then_happens():
     """One GPU, FIFO: two jobs wait, one runs and one comes; the mean of end - max(submit, now) by hand."""
     rows = [("a", 0.0, 100.0), ("b", 10.0, 20.0), ("c", 20.0, 30.0), ("d", 60.0, 10.0)]
     trace = pl.DataFrame(rows, schema=["job_id", "submit", "duration"], orient="row").with_columns(gpus=1.0)
-    simulation = lab.Simulation(trace, lab.Cluster.homogeneous(1, 1), lab.Fifo())
+    simulation = lab.Simulation(lab.Scenario(trace, lab.Cluster.homogeneous(1, 1)), lab.Fifo())
     simulation.advance(50.0)
     found = probe_of(simulation)(lab.Fifo())
     assert found.value == pytest.approx(np.mean([100 - 50, 120 - 50, 150 - 50, 160 - 60]))
@@ -70,7 +72,9 @@ def test_metrics_by_hand(monkeypatch):
     monkeypatch.setattr(lab.Srtf, "watched", tuple(WATCHED))
     rows = [("long", 0.0, 100.0, 2.0), ("short", 60.0, 20.0, 1.0)]
     trace = pl.DataFrame(rows, schema=["job_id", "submit", "duration", "jobs"], orient="row").with_columns(gpus=2.0)
-    simulation = lab.Simulation(trace, lab.Cluster.homogeneous(1, 2), lab.Srtf(), delays=lab.Delays(restart=10.0))
+    simulation = lab.Simulation(
+        lab.Scenario(trace, lab.Cluster.homogeneous(1, 2), delays=lab.Delays(restart=10.0)), lab.Srtf()
+    )
     simulation.advance(50.0)
     found = probe_of(simulation)(lab.Srtf())
     assert found.value == pytest.approx((2 * (130 - 50) + (80 - 60)) / 3)
@@ -83,7 +87,7 @@ def test_a_share_of_jobs_is_weighted_and_counts_each_life_from_its_submission():
     rows = [("a", 0.0, 90.0, 2.0), ("b", 0.0, 90.0, 2.0), ("c", 10.0, 30.0, 2.0), ("d", 40.0, 30.0, 1.0)]
     rows.append(("e", 70.0, 200.0, 2.0))
     trace = pl.DataFrame(rows, schema=["job_id", "submit", "duration", "jobs"], orient="row").with_columns(gpus=2.0)
-    simulation = lab.Simulation(trace, lab.Cluster.homogeneous(1, 2), lab.Fifo())
+    simulation = lab.Simulation(lab.Scenario(trace, lab.Cluster.homogeneous(1, 2)), lab.Fifo())
     whole = simulation.copy()
     whole.advance(np.inf)
     rho = finish_time_fairness(whole.result().jobs)
@@ -109,7 +113,7 @@ def test_measuring_goes_on_from_the_running_state(trace):
 def test_every_policy_can_be_tuned(cls):
     """Whatever its knobs are called: one may be an objective of its own."""
     policy = cls(population=10, generations=10) if cls is lab.Pollux else cls()
-    simulation = lab.Simulation(small_trace(12, rng=0), CLUSTER, policy, speeds=default_speeds(CLUSTER))
+    simulation = lab.Simulation(lab.Scenario(small_trace(12, rng=0), CLUSTER, speeds=default_speeds(CLUSTER)), policy)
     simulation.advance(HOUR)
     decision = attach("no-causal", simulation, tuner=Tuner(4)).decide()
     assert decision.measured > 1
@@ -135,7 +139,7 @@ class Patient(lab.Ordered):
 def test_a_policy_of_ones_own_is_tuned_for_its_own_goal(trace):
     past, space = trace.filter(pl.col("submit") < 20 * HOUR), Space(Patient())
     samples = gather(past, CLUSTER, space, instants=3, configurations=12, delays=DELAYS, rng=0)
-    simulation = lab.Simulation(trace, CLUSTER, Patient(), delays=DELAYS)
+    simulation = lab.Simulation(lab.Scenario(trace, CLUSTER, delays=DELAYS), Patient())
     simulation.advance(24 * HOUR)
     decision = attach("autosched", simulation, model=train(samples, space)).decide()
     assert {a.name for a in decision.tuning.space.axes} == {"weight"}
@@ -158,7 +162,7 @@ def test_fairness_counts_the_past():
     trace = pl.DataFrame(
         {"job_id": ["a", "b", "c"], "submit": [0.0, 0.0, 0.0], "gpus": 1.0, "duration": [90.0, 90.0, 30.0]}
     )
-    simulation = lab.Simulation(trace, lab.Cluster.homogeneous(1, 1), lab.Fifo())
+    simulation = lab.Simulation(lab.Scenario(trace, lab.Cluster.homogeneous(1, 1)), lab.Fifo())
     whole = simulation.copy()
     simulation.advance(60.0)
     found = probe_of(simulation, policy=lab.Themis(lease_term=60.0, f=0.0))
@@ -188,7 +192,7 @@ def test_a_group_that_is_rounded_up_still_lasts_as_long_as_its_jobs():
 def test_a_configuration_that_only_thrashes_is_given_up():
     """Thresholds and promotion within seconds: a simulation of it would log for ever; from there on, all jobs wait."""
     jobs = {"job_id": [str(i) for i in range(12)], "submit": 0.0, "gpus": 1.0, "duration": 40_000.0}
-    simulation = lab.Simulation(pl.DataFrame(jobs), lab.Cluster.homogeneous(1, 2), lab.Tiresias())
+    simulation = lab.Simulation(lab.Scenario(pl.DataFrame(jobs), lab.Cluster.homogeneous(1, 2)), lab.Tiresias())
     simulation.advance(30.0)
     probe = probe_of(simulation, true_forecast(simulation))
     usual = probe(lab.Tiresias())
@@ -209,7 +213,9 @@ def test_a_configuration_that_only_thrashes_is_given_up():
 def test_a_configuration_that_the_cluster_cannot_run_lets_all_wait():
     """Two jobs of a minute on the only node, of which Lucid would set one aside."""
     jobs = {"job_id": ["a", "b"], "submit": [0.0, 0.0], "gpus": 1.0, "duration": 60.0}
-    simulation = lab.Simulation(pl.DataFrame(jobs), lab.Cluster.homogeneous(1, 1), lab.Lucid(profiler_nodes=0))
+    simulation = lab.Simulation(
+        lab.Scenario(pl.DataFrame(jobs), lab.Cluster.homogeneous(1, 1)), lab.Lucid(profiler_nodes=0)
+    )
     simulation.advance(30.0)
     probe = probe_of(simulation, true_forecast(simulation))
     found = probe(lab.Lucid(profiler_nodes=1))
@@ -221,7 +227,7 @@ def test_a_configuration_that_the_cluster_cannot_run_lets_all_wait():
 def test_jobs_that_outlast_the_measurement_run_on_alone():
     """One GPU, jobs of ten days and a minute, FIFO: measured until a day after the work; both ends are exact."""
     jobs = {"job_id": ["long", "short"], "submit": [0.0, 10.0], "gpus": 1.0, "duration": [864_000.0, 60.0]}
-    simulation = lab.Simulation(pl.DataFrame(jobs), lab.Cluster.homogeneous(4, 1), lab.Tiresias())
+    simulation = lab.Simulation(lab.Scenario(pl.DataFrame(jobs), lab.Cluster.homogeneous(4, 1)), lab.Tiresias())
     simulation.advance(20.0)
     probe = probe_of(simulation, true_forecast(simulation))
     assert probe.until < 5 * 86_400
@@ -586,7 +592,7 @@ def test_the_causal_graph_is_learnt_anew_once_a_day(trace, tmp_path, monkeypatch
         model = train(samples, space)
         times = []
         monkeypatch.setattr(model, "renew", lambda renew=model.renew: (times.append(len(model.rows)), renew()))
-        simulation = lab.Simulation(trace, CLUSTER, lab.Tiresias(), delays=DELAYS)
+        simulation = lab.Simulation(lab.Scenario(trace, CLUSTER, delays=DELAYS), lab.Tiresias())
         journal = Journal(tmp_path / "loop.jsonl", {}, **stopped)
         return attach("autosched", simulation, model=model, journal=journal), times
 

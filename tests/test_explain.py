@@ -13,7 +13,7 @@ from gpuschedlab.cli import main
 from gpuschedlab.errors import RunError, TraceError
 from gpuschedlab.plots.gantt import gantt
 from gpuschedlab.policies import Themis
-from gpuschedlab.sim.decisions import REASONS
+from gpuschedlab.sim.explain.decisions import REASONS
 
 FRAMES = ("jobs", "timeline", "allocations")
 NODES, SIZE = 6, 8

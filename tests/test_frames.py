@@ -86,7 +86,7 @@ def test_columns_are_those_of_the_frames():
 
 
 def test_a_run_keeps_nothing_of_a_simulation_that_goes_on():
-    simulation = Simulation(small_trace(), TWO, Srtf(), delays=Delays(restart=5.0))
+    simulation = Simulation(Scenario(small_trace(), TWO, delays=Delays(restart=5.0)), Srtf())
     early = simulation.run(until=800.0)
     right = of_frames(pickle.loads(pickle.dumps(early)))
     simulation.run()

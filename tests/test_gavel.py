@@ -1,7 +1,6 @@
 """Gavel: its turns, its shares over time, and what it does with jobs that fit nowhere."""
 
 from dataclasses import dataclass, replace
-from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
@@ -11,7 +10,7 @@ from polars.testing import assert_frame_equal
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.errors import PolicyError
 from gpuschedlab.policies.gavel.policy import Gavel, rounds_in_order, serve, serving_order
-from gpuschedlab.sim import simulate
+from gpuschedlab.sim import Scenario, simulate
 from gpuschedlab.speeds import Speeds
 
 CLUSTER = Cluster.parse("1x2:slow,1x2:fast")
@@ -69,27 +68,11 @@ def test_what_does_not_fit_is_passed_over():
 def test_time_received_is_that_of_all_jobs_that_ever_were():
     """Half a round a job and type to begin with, a round for each that runs; jobs that have left still count."""
     table = speeds(a=(1.0, 1.0))
-    view = SimpleNamespace(
-        now=0.0,
-        index=np.arange(3),
-        gpus=np.full(3, 2.0),
-        model=np.zeros(3, int),
-        capacity=np.array([2.0, 2.0]),
-        cluster=CLUSTER,
-        seconds_on=np.zeros((3, 2)),
-        gpu_type=np.full(3, -1),
-        running_gpus=np.zeros(3),
-        progress=np.zeros(3),
-        speeds=table,
-        memory=Gavel().begin(),
-    )
-    view.rates = lambda types, nodes, gpus: table.rates(view.model, np.zeros(len(view.model)), types, nodes, gpus)
-    kept = view.memory
-    Gavel().allocate(view)
+    jobs = trace(["a"] * 4, [2] * 4).with_columns(submit=pl.Series([0.0, 0.0, 0.0, 360.0]))
+    scenario, kept = Scenario(jobs, CLUSTER, speeds=table), Gavel().begin()
+    Gavel().allocate(scenario.view(Gavel(), memory=kept))
     assert kept.total.tolist() == [3 * 180 + 360] * 2
-    view.index, view.gpus, view.model = np.array([2, 3]), np.full(2, 2.0), np.zeros(2, int)
-    view.seconds_on, view.progress, view.now = np.zeros((2, 2)), np.zeros(2), 360.0
-    Gavel().allocate(view)
+    Gavel().allocate(scenario.view(Gavel(), now=360.0).take(np.array([2, 3]), memory=kept))
     assert kept.total.tolist() == [4 * 180 + 2 * 360] * 2
 
 
@@ -159,7 +142,8 @@ def test_a_type_that_is_too_small_or_unknown_is_never_given():
 
 
 def test_an_empty_view_gets_an_empty_answer():
-    view = SimpleNamespace(now=0.0, index=np.empty(0, int), capacity=np.array([2.0]), memory=Gavel().begin())
+    view = Scenario(trace(["a"], [1]), CLUSTER).view(Gavel(), now=-1.0)
+    assert len(view) == 0
     assert len(Gavel().allocate(view).gpus) == 0
 
 
@@ -275,12 +259,11 @@ def test_a_job_alone_is_planned_once(monkeypatch):
 
 def test_time_received_counts_rounds_that_were_skipped():
     """Two jobs run on; whether Gavel is asked each round or once in ten, they received the same."""
-    totals = []
+    totals, scenario = [], Scenario(trace(["a"] * 2, [2] * 2), CLUSTER)
     for step in (1, 10):
         kept = Gavel().begin()
         for k in range(0, 21, step):
-            view = SimpleNamespace(now=360.0 * k, index=np.arange(2), capacity=np.array([2.0, 2.0]))
-            kept.catch_up(view, 360.0)
+            kept.catch_up(scenario.view(Gavel(), now=360.0 * k), 360.0)
             kept.given = np.array([1, 1])
             kept.total += kept.given * 360.0
         totals.append(kept.total.tolist())

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from gpuschedlab import Cluster, Ordered, Simulation, Tiresias, simulate
+from gpuschedlab import Cluster, Ordered, Scenario, Simulation, Tiresias, simulate
 from gpuschedlab.check import small_trace
 from gpuschedlab.errors import PolicyError
 
@@ -85,7 +85,7 @@ def test_a_policy_whose_numbers_are_none_is_named(policy, words):
 
 
 def test_a_switch_to_such_a_policy_is_refused():
-    simulation = Simulation(small_trace(40), Cluster.homogeneous(1, 8), Tiresias())
+    simulation = Simulation(Scenario(small_trace(40), Cluster.homogeneous(1, 8)), Tiresias())
     simulation.advance(500.0)
     with pytest.raises(PolicyError, match="Forgetful.change gave job"):
         simulation.switch(Forgetful())

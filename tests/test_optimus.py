@@ -1,7 +1,5 @@
 """Optimus: its rule against a plain loop, what it knows of remaining work, and jobs worked out by hand."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import polars as pl
 import pytest
@@ -10,7 +8,7 @@ from gpuschedlab.check import check_policy
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.policies import Pop
 from gpuschedlab.policies.optimus import Optimus, grow
-from gpuschedlab.sim import Delays, simulate
+from gpuschedlab.sim import Delays, Scenario, simulate
 from gpuschedlab.speeds import Speeds, pollux_elastic_speeds, pollux_names, pollux_speeds
 from gpuschedlab.speeds.codes import find_row
 from gpuschedlab.speeds.elapsed import seconds_to, segment_end
@@ -30,33 +28,13 @@ def table(ends=(3000.0,), **rates) -> Speeds:
     return Speeds.from_frame(pl.DataFrame(rows, infer_schema_length=None))
 
 
-def view_of(speeds, model, **changes):
+def view_of(speeds, model, *, cluster=CLUSTER, gpus=1.0, estimate=3000.0, **arrays):
     """Waiting jobs of these models (None: rigid), each of 3,000 s on the one GPU that it asks for."""
     n = len(model)
-    fields = {
-        "index": np.arange(n),
-        "gpus": np.ones(n),
-        "model": speeds.model_codes(model),
-        "progress": np.zeros(n),
-        "estimate": np.full(n, 3000.0),
-        "gpu_type": np.full(n, -1),
-        "capacity": CLUSTER.capacity.astype(float),
-        "cluster": CLUSTER,
-        "speeds": speeds,
-        "running_gpus": np.zeros(n),
-        "nodes": np.zeros((0, 3)),
-        "up": np.ones(2, bool),
-    }
-    view = SimpleNamespace(**(fields | changes))
-    view.elastic = view.model >= 0
-
-    def rates(types, nodes, gpus):
-        asked = np.where(np.ceil(view.gpus)[:, None] == gpus, 1.0, np.nan)
-        table = speeds.rates(view.model, view.progress, types, nodes, gpus)
-        return np.where(view.elastic[:, None], table, asked)
-
-    view.rates = rates
-    return view
+    jobs = {"job_id": [f"j{i}" for i in range(n)], "submit": np.zeros(n), "gpus": np.broadcast_to(gpus, n)}
+    jobs |= {"duration": np.full(n, 3000.0), "model": pl.Series(model, dtype=pl.Utf8), "target": np.full(n, 3000.0)}
+    scenario = Scenario(pl.DataFrame(jobs), cluster, speeds=speeds)
+    return scenario.view(Optimus(), estimate=np.broadcast_to(estimate, n), **arrays)
 
 
 def given(view, **knobs):
@@ -139,11 +117,7 @@ def test_fewest_gpus_are_placed_first_where_most_is_free():
         speeds,
         ["two", "two", "one", "five"],
         cluster=cluster,
-        capacity=np.array([12.0]),
         nodes=held,
-        running_gpus=np.array([2.0, 2.0, 0.0, 4.0]),
-        gpu_type=np.array([0, 0, -1, 0]),
-        up=np.ones(3, bool),
     )
     rows = Optimus().allocate(view).nodes
     assert rows.tolist() == [[0, 0, 2], [1, 1, 2], [2, 2, 1], [3, 2, 3], [3, 0, 2]]

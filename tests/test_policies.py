@@ -13,7 +13,7 @@ from gpuschedlab.errors import ClusterError
 from gpuschedlab.knobs import Data, Knob
 from gpuschedlab.policies import ALL, Edf, Fifo, Lucid, Sjf, Srtf, Themis, Tiresias
 from gpuschedlab.policies.tiresias import GRID, WIDEST, gittins_ranks
-from gpuschedlab.sim import Ordered, Simulation, simulate
+from gpuschedlab.sim import Ordered, Scenario, Simulation, simulate
 from gpuschedlab.speeds import Speeds
 
 TWO = Cluster.homogeneous(1, 2)
@@ -135,7 +135,7 @@ def test_a_profiler_that_grows_takes_nodes_as_they_become_empty():
     early = trace.with_columns(submit=pl.col("submit") - pl.when(pl.col("submit") > 0).then(15).otherwise(0))
     late = [1000, 900, 20, 1000, 90]
     for frame, at, expected in ((trace, 25.0, late), (trace, 10.0, late), (early, 10.0, [1000, 900, 20, 1000, 80])):
-        simulation = Simulation(frame, Cluster.homogeneous(3, 1), Lucid(profiler_nodes=0, pack=False))
+        simulation = Simulation(Scenario(frame, Cluster.homogeneous(3, 1)), Lucid(profiler_nodes=0, pack=False))
         simulation.advance(at)
         for share_limit in (1.5, 1.2):  # what it has it keeps
             simulation.switch(Lucid(profiler_nodes=1, profile_time=50.0, pack=False, share_limit=share_limit))
@@ -147,7 +147,7 @@ def test_a_profiler_that_grows_takes_nodes_as_they_become_empty():
 def test_a_job_is_profiled_once_the_profiler_is_large_enough(second, expected):
     """The profiler wants two nodes of four, and gets one at 20 s and one when the second job ends; or it is too late."""
     trace = jobs((0, 1, 1000), (0, 1, 1000), (0, 1, second), (0, 1, 20), (10, 2, 40))
-    simulation = Simulation(trace, Cluster.homogeneous(4, 1), Lucid(profiler_nodes=0, pack=False))
+    simulation = Simulation(Scenario(trace, Cluster.homogeneous(4, 1)), Lucid(profiler_nodes=0, pack=False))
     simulation.advance(5)
     simulation.switch(Lucid(profiler_nodes=2, profile_time=50.0, pack=False))
     assert simulation.run().jobs["end"][4] == expected

@@ -10,7 +10,7 @@ from gpuschedlab.check.laws import ALWAYS
 from gpuschedlab.cluster import Cluster, Outage
 from gpuschedlab.policies import Gavel, Optimus, Pop, Sia
 from gpuschedlab.policies.pop import on_nodes
-from gpuschedlab.sim import Allocation, Delays, Round, Simulation, Wrapped, simulate
+from gpuschedlab.sim import Allocation, Delays, Round, Scenario, Simulation, Wrapped, simulate
 from gpuschedlab.speeds import Speeds
 
 GPUS = (1, 2, 3, 4, 6, 8, 12, 16)
@@ -105,7 +105,9 @@ def test_jobs_run_on_nodes_of_their_part_and_these_follow_when_parts_become_fewe
 
 def test_nodes_for_all_jobs_of_an_answer():
     """Both nodes hold a job of 1 GPU; one of 4 comes: one of them makes room. One of 4 more finds no place."""
-    simulation = Simulation(trace_of((0, 1, 99), (0, 1, 99), (5, 4, 9), (5, 4, 9)), Cluster.homogeneous(2, 4), All())
+    simulation = Simulation(
+        Scenario(trace_of((0, 1, 99), (0, 1, 99), (5, 4, 9), (5, 4, 9)), Cluster.homogeneous(2, 4)), All()
+    )
     first = simulation.ask()
     simulation.answer(first, Allocation(np.zeros(2, int), np.ones(2), nodes=np.array([[0, 0, 1.0], [1, 1, 1.0]])))
     view = simulation.ask()

@@ -17,7 +17,7 @@ from gpuschedlab.errors import ClusterError
 from gpuschedlab.estimators import Noisy, Oracle
 from gpuschedlab.knobs import knobs_of
 from gpuschedlab.policies import ALL
-from gpuschedlab.sim import Delays, Round, Simulation, simulate
+from gpuschedlab.sim import Delays, Round, Scenario, Simulation, simulate
 
 many = settings(
     max_examples=25, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow], database=None
@@ -133,7 +133,8 @@ def test_stopping_copying_and_continuing_change_nothing(name):
     @given(settings_of(ALL[name]), st.lists(st.floats(0, 3000), min_size=1, max_size=3))
     def check(arguments, stops):
         whole = simulate(**arguments)
-        simulation = Simulation(**arguments)
+        parts = {name: value for name, value in arguments.items() if name != "policy"}
+        simulation = Scenario(**parts).simulation(arguments["policy"])
         for stop in sorted(stops):
             partial = simulation.run(until=stop)
             assert simulation.now == stop
@@ -181,7 +182,7 @@ def test_decisions_are_not_lost_when_logs_grow(name):
     cluster = Cluster.homogeneous(2, 2).with_failures(mtbf=200, mttr=50, until=40_000, rng=0)
     policy = ALL[name](interval=60.0)
     run = simulate(jobs, cluster, policy, delays=Delays(restart=3.0, checkpoint=0.0))
-    simulation = Simulation(jobs, cluster, policy, delays=Delays(restart=3.0, checkpoint=0.0))
+    simulation = Simulation(Scenario(jobs, cluster, delays=Delays(restart=3.0, checkpoint=0.0)), policy)
     room = len(simulation.state.stretches)
     assert run.allocations.height > room
     assert problems(run, cluster) == {}

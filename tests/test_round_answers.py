@@ -8,7 +8,7 @@ import pytest
 
 from gpuschedlab import Allocation, Cluster, Delays, Nodes, Outage, Round, Speeds
 from gpuschedlab.errors import PolicyError, SpeedError
-from gpuschedlab.sim import Simulation
+from gpuschedlab.sim import Scenario, Simulation
 
 TWO = Cluster.homogeneous(2, 4)
 PAIR = pl.DataFrame(
@@ -50,7 +50,7 @@ class Plan(Round):
 
 
 def simulate(trace, cluster, policy, until=None, **parts):
-    return Simulation(trace, cluster, policy, **parts).run(until)
+    return Simulation(Scenario(trace, cluster, **parts), policy).run(until)
 
 
 def stretches(run) -> list[tuple]:
@@ -382,7 +382,7 @@ def test_what_a_policy_carries_is_its_own_and_new_at_a_switch():
             view.memory[0] += 1
             return Allocation(np.zeros(len(view), int), view.gpus)
 
-    simulation = Simulation(jobs((0, 1, 100)), TWO, Counting())
+    simulation = Simulation(Scenario(jobs((0, 1, 100)), TWO), Counting())
     simulation.advance(35.0)
     assert simulation.memory == [4]
     twin = simulation.copy()

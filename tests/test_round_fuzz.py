@@ -10,7 +10,7 @@ from polars.testing import assert_frame_equal
 from gpuschedlab import Allocation, Cluster, Delays, Nodes, Outage, Round, Speeds
 from gpuschedlab.check.answers import LAWS, Recorded
 from gpuschedlab.check.laws import ALWAYS
-from gpuschedlab.sim import Simulation, simulate
+from gpuschedlab.sim import Scenario, Simulation, simulate
 
 MODELS = ("a", "b", "c")
 
@@ -132,8 +132,8 @@ def test_no_law_is_broken(seed, free):
 @pytest.mark.parametrize("seed", range(5))
 def test_a_run_that_is_stopped_and_continued_is_the_same(seed):
     jobs, cluster, more = parts(seed)
-    whole = Simulation(jobs, cluster, Dice(seed), **more).run()
-    again = Simulation(jobs, cluster, Dice(seed), **more)
+    whole = Simulation(Scenario(jobs, cluster, **more), Dice(seed)).run()
+    again = Simulation(Scenario(jobs, cluster, **more), Dice(seed))
     for stop in (60.0, 200.0, 300.0):
         again.advance(stop)
         again = again.copy()

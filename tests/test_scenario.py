@@ -112,7 +112,10 @@ def test_the_long_form_makes_the_same_scenario(scenario):
 
 def test_a_simulation_is_what_it_is_made_of(scenario):
     by_hand = Simulation(
-        scenario.trace, CLUSTER, Srtf(), speeds=PARTS["speeds"], estimator=Noisy(rng=1), delays=PARTS["delays"], rng=3
+        Scenario(
+            scenario.trace, CLUSTER, speeds=PARTS["speeds"], estimator=Noisy(rng=1), delays=PARTS["delays"], rng=3
+        ),
+        Srtf(),
     ).run(5000.0)
     assert scenario.run(Srtf()).jobs.equals(by_hand.jobs)
     assert not simulate(small_trace(60), CLUSTER, Srtf(), until=5000.0).jobs.equals(by_hand.jobs)
@@ -273,7 +276,7 @@ def test_law_durations_that_are_not_known_change_nothing(rows, times, zero, late
     if one.lessons is not None:
         assert one.knowledge.predict(trace).tolist() == other.knowledge.predict(trace).tolist()
         assert one.lessons.equals(history.sort("submit", "job_id").filter(~late).with_columns(censored=False))
-    simulation = Simulation(trace, ONE, Fifo())
+    simulation = Simulation(Scenario(trace, ONE), Fifo())
     simulation.advance(float(later))
     assert observe(simulation, history).equals(observe(simulation, told))
 

@@ -1,7 +1,6 @@
 """Sia: what it may and may not do, that its solvers agree, and the artifact's workloads."""
 
 from dataclasses import dataclass, replace
-from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
@@ -12,7 +11,7 @@ from gpuschedlab.cluster import Cluster
 from gpuschedlab.errors import PolicyError
 from gpuschedlab.policies.sia import policy as sia
 from gpuschedlab.policies.sia.policy import Sia
-from gpuschedlab.sim import simulate
+from gpuschedlab.sim import Scenario, simulate
 from gpuschedlab.speeds import Speeds
 
 CLUSTER = Cluster.parse("2x4:slow,2x4:fast")
@@ -49,46 +48,15 @@ def trace(n=12, seed=0, delay=30.0) -> pl.DataFrame:
     )
 
 
-def view_of(policy, speeds, n=3, **changes):
-    """A view of `n` waiting jobs of the model "wide", as the policy asks for it."""
-    fields = {
-        "now": 600.0,
-        "index": np.arange(n),
-        "age": np.full(n, 600.0),
-        "gpus": np.ones(n),
-        "model": np.zeros(n, int),
-        "restarts": np.zeros(n, int),
-        "restart": np.full(n, 30.0),
-        "pause": np.zeros(n),
-        "gpu_type": np.full(n, -1),
-        "running_gpus": np.zeros(n),
-        "capacity": CLUSTER.capacity.astype(float),
-        "cluster": CLUSTER,
-        "progress": np.zeros(n),
-        "speeds": speeds,
-        "memory": policy.begin(),
-        "up": np.ones(CLUSTER.total_nodes, bool),
-        "running_nodes": np.ones(n, int),
-        "nodes": np.zeros((0, 3)),
-        "learnt": np.zeros(0),
-        "declared": lambda column, default: np.full(n, default),
-        "job_id": lambda i: f"j{i}",
-    }
-    view = SimpleNamespace(**(fields | changes))
-    view.up = np.ones(view.cluster.total_nodes, bool)
-    view.elastic = view.model >= 0
-
-    def rates(types, nodes, gpus):
-        asked = np.where(np.ceil(view.gpus)[:, None] == gpus, 1.0, np.nan)
-        table = (
-            np.full(asked.shape, np.nan)
-            if speeds is None
-            else speeds.rates(view.model, view.progress, types, nodes, gpus)
-        )
-        return np.where(view.elastic[:, None], table, asked)
-
-    view.rates = rates
-    return view
+def view_of(policy, speeds, n=3, *, cluster=CLUSTER, model=None, gpus=1.0, **arrays):
+    """What the policy sees of `n` jobs, of the model "wide" if no codes are given, submitted 600 s ago."""
+    codes = np.zeros(n, int) if model is None else model
+    jobs = trace(n).with_columns(
+        submit=pl.lit(0.0),
+        gpus=pl.Series(np.broadcast_to(gpus, n)),
+        model=pl.Series([speeds.models[m] if m >= 0 else None for m in codes], dtype=pl.Utf8),
+    )
+    return Scenario(jobs, cluster, speeds=speeds).view(policy, now=600.0, **arrays)
 
 
 def ever_held(policy, gpus):
@@ -113,7 +81,8 @@ def test_a_job_at_most_doubles_what_it_ever_had():
     for _ in range(5):
         answer = policy.allocate(view)
         gpus.append(int(answer.gpus[0]))
-        view.running_gpus, view.gpu_type = answer.gpus, answer.gpu_type
+        held = {"running_gpus": answer.gpus, "gpu_type": answer.gpu_type}
+        view = view_of(policy, speeds, n=1, memory=view.memory, **held)
     assert gpus == [1, 2, 4, 8, 8]
     policy = Sia(growth=8)
     assert policy.allocate(view_of(policy, speeds, n=1, memory=ever_held(policy, [1]))).gpus.tolist() == [8]
@@ -122,16 +91,16 @@ def test_a_job_at_most_doubles_what_it_ever_had():
 def test_a_job_that_is_restarting_is_left_alone():
     policy = Sia(growth=64)
     speeds = elastic_speeds()
-    held = {"gpu_type": np.array([0, -1]), "running_gpus": np.array([1.0, 0.0])}
-    moved = policy.allocate(view_of(policy, speeds, n=2, **held))
-    left = policy.allocate(view_of(policy, speeds, n=2, pause=np.array([20.0, 0.0]), **held))
+    held = [(0, 0, 1)]
+    moved = policy.allocate(view_of(policy, speeds, n=2, nodes=held))
+    left = policy.allocate(view_of(policy, speeds, n=2, pause=[20.0, 0.0], nodes=held))
     assert (moved.gpu_type[0], moved.gpus[0]) != (0, 1)
     assert (left.gpu_type[0], left.gpus[0]) == (0, 1)
 
 
 def test_restarts_are_discounted_unless_told_otherwise():
     """A job that has restarted all its life stays where it is; without the factor it moves to the faster type."""
-    held = {"gpu_type": np.array([0]), "running_gpus": np.array([1.0]), "restarts": np.array([15])}
+    held = {"nodes": [(0, 0, 1)], "restarts": [15]}
     speeds = elastic_speeds()
     stays = Sia().allocate(view_of(Sia(), speeds, n=1, **held))
     moves = Sia(restarts=False).allocate(view_of(Sia(), speeds, n=1, **held))
@@ -150,8 +119,7 @@ def test_at_equal_utility_a_job_stays(here):
         .select("model", "gpu_type", "n_nodes", "n_gpus", "rate")
         .with_columns(progress=1e5)
     )
-    held = {"gpu_type": np.array([here]), "running_gpus": np.array([1.0])}
-    answer = Sia(growth=1, restarts=False).allocate(view_of(Sia(), speeds, n=1, **held))
+    answer = Sia(growth=1, restarts=False).allocate(view_of(Sia(), speeds, n=1, nodes=[(0, 2 * here, 1)]))
     assert (answer.gpu_type[0], answer.gpus[0]) == (here, 1)
 
 
@@ -196,7 +164,7 @@ def test_fairness_takes_from_the_job_that_scales_best():
             gpu_type=pl.lit("fast"), n_nodes=1, progress=1e5
         )
     )
-    state = {"n": 2, "model": speeds.model_codes(["wide", "narrow"]), "cluster": cluster, "capacity": np.array([8.0])}
+    state = {"n": 2, "model": speeds.model_codes(["wide", "narrow"]), "cluster": cluster}
     gpus = {
         p: Sia(power=p, penalty=1.1)
         .allocate(view_of(Sia(), speeds, memory=ever_held(Sia(), [8, 8]), **state))

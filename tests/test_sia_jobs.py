@@ -16,8 +16,7 @@ from gpuschedlab.metrics.fairness import finish_time_fairness_by_type
 from gpuschedlab.policies.sia import policy as sia
 from gpuschedlab.policies.sia.placer import Placer, node_sizes, orderly
 from gpuschedlab.policies.sia.policy import Sia
-from gpuschedlab.sim import simulate
-from gpuschedlab.sim.simulation import Simulation
+from gpuschedlab.sim import Scenario, Simulation, simulate
 from gpuschedlab.speeds import Speeds
 
 
@@ -333,7 +332,7 @@ def test_what_was_learnt_goes_along_with_a_copy():
     ]
     parts = {"speeds": table(rows), "estimator": Bootstrap()}
     simulation = Simulation(
-        jobs([1, 1], ["m", "m"], submit=[0.0, 700.0]), Cluster.parse("1x4:t4,1x4:a100"), Sia(), **parts
+        Scenario(jobs([1, 1], ["m", "m"], submit=[0.0, 700.0]), Cluster.parse("1x4:t4,1x4:a100"), **parts), Sia()
     )
     simulation.advance(70.0)
     twin = simulation.copy()

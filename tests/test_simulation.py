@@ -134,7 +134,7 @@ def test_what_a_run_leaves_is_said_wherever_it_is_shown(tmp_path):
 def test_compiled_code_returns_to_python_without_an_event_that_needs_it():
     """So that Ctrl-C is served: a policy that decides each five minutes, and a job whose node is down for good."""
     cluster = Cluster((Nodes("a", 1, 1),), (Outage(0, 10),))
-    simulation = Simulation(jobs((20, 1, 5)), cluster, Urgent())
+    simulation = Simulation(Scenario(jobs((20, 1, 5)), cluster), Urgent())
     assert advance(simulation.state, *simulation._fns, simulation._raw, np.inf) == PAUSED
     assert simulation.now == pytest.approx(300 * TURNS, rel=1e-3)
 
@@ -209,7 +209,7 @@ def test_a_start_counts_once_time_passes():
 def test_a_job_that_another_policy_stops_at_once_was_never_started(later):
     """Switched at the very instant of the start: nothing ran. Switched later: it ran, and pays for its restart."""
     trace = jobs((0, 1, 100), (0, 1, 50))
-    simulation = Simulation(trace, ONE, Fifo(), delays=Delays(restart=30))
+    simulation = Simulation(Scenario(trace, ONE, delays=Delays(restart=30)), Fifo())
     simulation.advance(later)
     simulation.switch(Srtf())
     run = simulation.run()
@@ -264,7 +264,7 @@ def test_a_policy_that_leaves_one_job_alone_is_found_out(monkeypatch):
 def test_stopping_and_going_on_changes_nothing(policy):
     trace = random_trace()
     whole = simulate(trace, EIGHT, policy, delays=Delays(restart=30))
-    parts = Simulation(trace, EIGHT, policy, delays=Delays(restart=30))
+    parts = Simulation(Scenario(trace, EIGHT, delays=Delays(restart=30)), policy)
     for until in (1000.0, 5000.0, 5000.0, 9000.0):
         parts.run(until)
     run = parts.run()
@@ -274,7 +274,7 @@ def test_stopping_and_going_on_changes_nothing(policy):
 
 @pytest.mark.parametrize("policy", ORDERED, ids=lambda p: p.name)
 def test_a_snapshot_goes_its_own_way(policy):
-    simulation = Simulation(random_trace(), EIGHT, policy)
+    simulation = Simulation(Scenario(random_trace(), EIGHT), policy)
     simulation.advance(5000)
     twin = simulation.copy()
     other = pickle.loads(pickle.dumps(simulation.state))
@@ -291,7 +291,7 @@ def gone_on(pickled):
 def test_a_simulation_goes_on_in_another_process():
     # Knobs are passed to compiled keys by address: more of them than a record's first bytes, and of the process that runs.
     simulations = [
-        Simulation(random_trace(), EIGHT, policy) for policy in (Srtf(), Tiresias(), Themis(lease_term=600.0))
+        Simulation(Scenario(random_trace(), EIGHT), policy) for policy in (Srtf(), Tiresias(), Themis(lease_term=600.0))
     ]
     for simulation in simulations:
         simulation.advance(5000)
@@ -315,7 +315,7 @@ def test_switching_to_the_same_knobs_changes_nothing(policy):
     trace = trace.with_columns(model=pl.Series(np.random.default_rng(0).choice(speeds.models, trace.height)))
     cluster = Cluster(EIGHT.groups, tuple(Outage(node, 3000 * node, 3000 * node + 900) for node in range(8)))
     given = {"speeds": speeds, "delays": Delays(restart=30)}
-    simulation = Simulation(trace, cluster, policy, **given)
+    simulation = Simulation(Scenario(trace, cluster, **given), policy)
     for until in range(500, 40_000, 500):
         simulation.run(until)
         held = simulation.state.scalar["used"][0]
@@ -327,7 +327,7 @@ def test_switching_to_the_same_knobs_changes_nothing(policy):
 
 def test_jobs_on_a_profiler_count_among_all_others_once_there_is_none():
     """Where decisions suspend jobs they count room by pool: one that is no more would be memory of others."""
-    simulation = Simulation(random_trace(load=1.3), EIGHT, Lucid(profiler_nodes=3, profile_time=900.0))
+    simulation = Simulation(Scenario(random_trace(load=1.3), EIGHT), Lucid(profiler_nodes=3, profile_time=900.0))
     simulation.advance(4000)
     running = simulation.state.job["state"] == 2
     assert set(simulation.state.body["pool"][running]) == {0, 1}
@@ -338,7 +338,7 @@ def test_jobs_on_a_profiler_count_among_all_others_once_there_is_none():
 
 @pytest.mark.parametrize("policy", [Srtf(), Tiresias(metric="gittins"), Lucid(profiler_nodes=2)], ids=lambda p: p.name)
 def test_a_copy_under_another_policy_is_a_copy_that_was_switched(policy):
-    simulation = Simulation(random_trace(load=1.3), EIGHT, Tiresias())
+    simulation = Simulation(Scenario(random_trace(load=1.3), EIGHT), Tiresias())
     simulation.advance(4000)
     before = pickle.dumps(simulation.state)
     twin, other = simulation.under(policy), simulation.copy()
@@ -377,11 +377,11 @@ def test_changes_of_rank_among_those_that_go_first_need_no_decision(knobs, seed)
 def test_other_knobs_take_over_at_once():
     """FIFO until 10 s, then shortest first: the short job goes next."""
     trace = jobs((0, 1, 100), (1, 1, 50), (2, 1, 10))
-    simulation = Simulation(trace, ONE, Fifo())
+    simulation = Simulation(Scenario(trace, ONE), Fifo())
     simulation.advance(10)
     simulation.switch(Sjf())
     assert simulation.run().jobs["end"].to_list() == [100, 160, 110]
-    simulation = Simulation(trace, ONE, Fifo())
+    simulation = Simulation(Scenario(trace, ONE), Fifo())
     simulation.advance(10)
     simulation.switch(Srtf())
     assert simulation.run().jobs["end"].to_list() == [160, 70, 20]
@@ -400,12 +400,12 @@ def test_other_knobs_take_over_at_once():
 )
 def test_starting_in_the_midst_goes_on_where_another_stopped(policy):
     trace = random_trace(load=1.5)
-    first = Simulation(trace, EIGHT, policy)
+    first = Simulation(Scenario(trace, EIGHT), policy)
     first.advance(3000)
     left = first.unfinished()
     done = first.result().jobs.filter(pl.col("end").is_not_null())["job_id"]
     rest = trace.filter(~pl.col("job_id").is_in(done.to_list()))
-    again = Simulation(rest, EIGHT, policy, start=3000.0, initial=left)
+    again = Simulation(Scenario(rest, EIGHT), policy, start=3000.0, initial=left)
     again.advance(3000)
     assert again.state.scalar["used"][0] == first.state.scalar["used"][0]
     assert again.unfinished().sort("job_id").equals(left.sort("job_id"))
@@ -416,7 +416,7 @@ def test_starting_in_the_midst_goes_on_where_another_stopped(policy):
 
 def test_an_initial_state_that_does_not_match_the_trace_is_refused():
     with pytest.raises(RunError, match="j0"):
-        Simulation(jobs((0, 1, 5)), ONE, Fifo(), start=10.0)
+        Simulation(Scenario(jobs((0, 1, 5)), ONE), Fifo(), start=10.0)
 
 
 def table(**rates):
@@ -590,7 +590,7 @@ def test_what_does_not_fit_is_refused_at_the_door():
     with pytest.raises(ClusterError, match=said):
         simulate(jobs((0, 16, 5), (0, 17, 5)), mixed, Fifo())
     assert simulate(jobs((0, 12, 5), (0, 8, 5)), mixed, profiled).summary()["finished"] == 2
-    simulation = Simulation(jobs((0, 16, 5)), mixed, Fifo())
+    simulation = Simulation(Scenario(jobs((0, 16, 5)), mixed), Fifo())
     with pytest.raises(ClusterError, match="16 GPUs; .* has 12 beside the 1 node that profiler_nodes sets aside"):
         simulation.switch(profiled)
     with pytest.raises(TraceError, match="duration"):
@@ -689,10 +689,10 @@ def test_round_policies_are_told_what_a_row_of_several_jobs_takes_in_all():
 
 def test_a_row_of_several_jobs_keeps_what_they_attained_when_it_is_begun_anew():
     trace = jobs((0, 6, 100), jobs=[3.0])
-    first = Simulation(trace, EIGHT, Tiresias())
+    first = Simulation(Scenario(trace, EIGHT), Tiresias())
     first.advance(40.0)
     assert first.unfinished()["attained"].to_list() == [240.0]
-    again = Simulation(trace, EIGHT, Tiresias(), start=40.0, initial=first.unfinished())
+    again = Simulation(Scenario(trace, EIGHT), Tiresias(), start=40.0, initial=first.unfinished())
     assert again.run().jobs.select("end", "attained").rows() == [(100.0, 600.0)]
 
 
@@ -706,7 +706,7 @@ def test_an_estimator_is_asked_about_one_job_of_a_row():
             return jobs["gpus"].to_numpy()
 
     trace = jobs((0, 6, 100), (1, 6, 100), jobs=[3.0, None])
-    simulation = Simulation(trace, EIGHT, Sjf(), estimator=Sized())
+    simulation = Simulation(Scenario(trace, EIGHT, estimator=Sized()), Sjf())
     assert simulation.state.job["estimate"].tolist() == simulation.state.job["gpus"].tolist() == [2.0, 6.0]
 
 

@@ -145,7 +145,7 @@ def test_so_do_compare_switch_and_the_explorer():
     message = "durations are hidden; use job.estimate"
     wrong = ordered(key=duration_first)()
     assert message in lab.compare(SCENARIO, {"mine": wrong, "fifo": lab.Fifo()}).failed["mine"]
-    simulation = lab.Simulation(SCENARIO.trace, CLUSTER, lab.Fifo())
+    simulation = lab.Simulation(lab.Scenario(SCENARIO.trace, CLUSTER), lab.Fifo())
     with pytest.raises(PolicyError, match=message):
         simulation.switch(wrong)
     with pytest.raises(PolicyError, match=message):

@@ -11,7 +11,7 @@ from gpuschedlab.optim import solve
 from gpuschedlab.policies import Ymir
 from gpuschedlab.policies.ymir.program import SPATIAL, TEMPORAL, Merging, slowdown, transfer_weight
 from gpuschedlab.policies.ymir.units import JobTimes, Units
-from gpuschedlab.sim import Simulation
+from gpuschedlab.sim import Scenario, Simulation
 from gpuschedlab.speeds import Speeds
 
 GPUS = np.array([1, 2, 4])
@@ -162,7 +162,7 @@ def plan_of(rng) -> tuple[Merging, list, np.ndarray, list]:
     )
     policy = Ymir(threshold=1.5)
     speeds = Speeds.from_frame(speeds, transfer=factors[0], merged=factors[1])
-    view = Simulation(trace, Cluster.homogeneous(1, 8), policy, speeds=speeds).ask()
+    view = Simulation(Scenario(trace, Cluster.homogeneous(1, 8), speeds=speeds), policy).ask()
     times = JobTimes.of(view)
     units = Units.of(view, policy.begin(), times, np.ones(n, bool), policy)
     seconds = [

@@ -77,7 +77,7 @@ def parts() -> dict:
     jobs = small_trace(12).with_columns(gpus=4.0, model=pl.lit("m"))
     placed = lab.simulate(jobs, lab.Cluster.parse("3x4:b"), lab.Fifo(placement="spread"), speeds=shapes)
     log = lab.simulate(small_trace(20), ONE_TYPE, lab.Srtf(), log=True).decisions
-    simulation = lab.Simulation(recurring_sample(60, 0), lab.Cluster.homogeneous(2, 4), lab.Fifo())
+    simulation = lab.Simulation(lab.Scenario(recurring_sample(60, 0), lab.Cluster.homogeneous(2, 4)), lab.Fifo())
     simulation.advance(20_000.0)
     seen, asked = observe(simulation), recurring_sample(60, 0).head(5).with_columns(executed=0.0)
     room, network = Room(ONE_TYPE, "buddy"), generated_network(8, 12, 0)

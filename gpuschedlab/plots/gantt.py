@@ -21,7 +21,7 @@ from gpuschedlab.plots.style import (
     luminance,
     size_bucket,
 )
-from gpuschedlab.sim.explanation import last_reasons
+from gpuschedlab.sim.explain.explanation import last_reasons
 
 LIFE = ("submit", "start", "queueing", "executed", "overhead", "lost", "preemptions", "restarts", "failures")
 """Columns of a job in its hover text, times in h."""

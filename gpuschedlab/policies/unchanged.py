@@ -18,15 +18,14 @@ class Inputs:
 
     Examples
     --------
-    >>> from types import SimpleNamespace
-    >>> view = SimpleNamespace(index=np.array([0]), model=np.array([0]), progress=np.array([5.0]), speeds=None)
-    >>> inputs = Inputs.of(view, "index")
-    >>> view.progress = np.array([9.0])
-    >>> inputs.hold(view)
-    True
-    >>> view.index = np.array([0, 1])
-    >>> inputs.hold(view)
-    False
+    >>> import polars as pl
+    >>> from gpuschedlab.cluster import Cluster
+    >>> from gpuschedlab.sim import Round, Scenario
+    >>> trace = pl.DataFrame({"job_id": ["a", "b"], "submit": [0.0, 60.0], "gpus": [1, 1], "duration": [90.0, 90.0]})
+    >>> scenario = Scenario(trace, Cluster.homogeneous(1, 2))
+    >>> inputs = Inputs.of(scenario.view(Round(), progress=[5.0]), "index")
+    >>> [inputs.hold(scenario.view(Round(), progress=[9.0])), inputs.hold(scenario.view(Round(), now=60.0))]
+    [True, False]
     """
 
     seen: dict[str, np.ndarray]

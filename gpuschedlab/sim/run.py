@@ -17,7 +17,7 @@ from gpuschedlab.errors import RunError
 from gpuschedlab.sim.frames import Made, columns_of, parts_of
 
 if TYPE_CHECKING:
-    from gpuschedlab.sim.explanation import Explanation
+    from gpuschedlab.sim.explain.explanation import Explanation
 
 SUMS = "SHA256SUMS"
 """File with the checksums of the others in a run's folder."""
@@ -58,7 +58,7 @@ class Run:
         Policy, knobs, cluster, seed, versions and its other inputs.
     decisions : polars.DataFrame, optional
         Why each waiting job waits, where that was logged (`Scenario.run(policy, log=True)`): `time, job` (row of jobs),
-        `reason` (`gpuschedlab.sim.decisions.REASONS`), `began` (how the wait began, in its first row: submitted, preempted,
+        `reason` (`gpuschedlab.sim.explain.decisions.REASONS`), `began` (how the wait began, in its first row: submitted, preempted,
         failed with a node, profiled), `gated` (held back by the policy's gate), `place` (waiting jobs that go before it),
         `blocker` (row of the job that it waits behind), `key` (its place in the policy's order, lowest first), `free` (GPUs
         of the GPU type that has most), `missing` (GPUs that it, or the job that it waits behind, lacks), of preemptive
@@ -117,7 +117,7 @@ class Run:
         >>> print(run.explain("c").reasons["text"][0])
         behind job b, which goes first and needs 4 GPUs: 2 were free, 2 missing; backfill is none, so no job passes it
         """
-        from gpuschedlab.sim.explanation import explain
+        from gpuschedlab.sim.explain.explanation import explain
 
         return explain(self, job)
 

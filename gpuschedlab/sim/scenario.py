@@ -14,14 +14,16 @@ from gpuschedlab.cluster import Cluster
 from gpuschedlab.errors import ClusterError, RunError, SpeedError, SpeedWarning, TraceError
 from gpuschedlab.estimators import Estimator, Oracle
 from gpuschedlab.sim.gpu_types import warn_of_types
-from gpuschedlab.sim.policy import Policy
+from gpuschedlab.sim.policy import Policy, Round
 from gpuschedlab.sim.run import Run
 from gpuschedlab.speeds import Delays, Speeds
 from gpuschedlab.traces import validate
 
 if TYPE_CHECKING:
+    from gpuschedlab.sim.columns import Columns
     from gpuschedlab.sim.prepared import Prepared
     from gpuschedlab.sim.simulation import Simulation
+    from gpuschedlab.sim.view import View
 
 DAY = 86_400.0
 NAMED = 10
@@ -176,8 +178,15 @@ class Scenario:
 
         return prepare(self)
 
+    @cached_property
+    def columns(self) -> "Columns":
+        """What views of it read of the trace."""
+        from gpuschedlab.sim.columns import Columns
+
+        return Columns(self.prepared, self.speeds, self.knowledge)
+
     def __getstate__(self):
-        return {name: value for name, value in vars(self).items() if name != "prepared"}
+        return {name: value for name, value in vars(self).items() if name not in ("prepared", "columns")}
 
     def fitted(self, policy: Policy) -> Policy:
         """The policy, ready to run: one that can learn (`fit`) has learnt from the `lessons` where there are any."""
@@ -191,6 +200,43 @@ class Scenario:
         from gpuschedlab.sim.simulation import Simulation
 
         return Simulation(self, policy, start=start, initial=initial, log=log)
+
+    def view(self, policy: Round, now: float = 0.0, **arrays) -> "View":
+        """What a round policy would see at an instant, from arrays instead of a simulation: to try its answers one by one.
+
+        Parameters
+        ----------
+        policy : Round
+            `memory` is what it begins with, unless it is given.
+        now : float
+            The jobs submitted by this instant (s) are in the view. They wait, and nothing has happened to them yet, but for what
+            the arrays say.
+        **arrays
+            Attributes of `View` by name, such as `attained`, `gpu_type` with `running_gpus`, or `nodes`: from rows of job, node
+            and GPUs follow what jobs hold and what is free.
+
+        Raises
+        ------
+        RunError
+            An array has not one entry for each job.
+
+        Examples
+        --------
+        >>> from gpuschedlab.policies import Gavel
+        >>> trace = pl.DataFrame({"job_id": ["a", "b"], "submit": [0.0, 1.0], "gpus": [2, 4], "duration": [10.0, 5.0]})
+        >>> view = Scenario(trace, Cluster.homogeneous(2, 4)).view(Gavel(), now=60.0, nodes=[(0, 1, 2)])
+        >>> view.age.tolist(), view.running_gpus.tolist(), view.free.tolist()
+        ([60.0, 59.0], [2.0, 0.0], [4.0, 2.0])
+        """
+        from gpuschedlab.sim.by_hand import state_by_hand
+        from gpuschedlab.sim.view import View
+
+        policy = self.fitted(policy)
+        state, index = state_by_hand(self.prepared, policy, now, arrays)
+        view = View(state, self.columns, index, memory=policy.begin())
+        for name, values in arrays.items():  # what the state does not hold
+            setattr(view, name, values)
+        return view
 
     def run(self, policy: Policy, *, log: bool = False) -> Run:
         """Simulate a policy, until nothing is left to happen or `until`; with a `log`, the run can explain each wait."""

@@ -2,15 +2,14 @@
 
 import copy
 import time
-from functools import cache, cached_property
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 
 import numpy as np
 import polars as pl
 
 from gpuschedlab._compiled import records
-from gpuschedlab.cluster import Cluster
-from gpuschedlab.errors import LabError, PolicyError
+from gpuschedlab.errors import LabError, PolicyError, RunError
 from gpuschedlab.sim import resume
 from gpuschedlab.sim.allocation import Allocation
 from gpuschedlab.sim.answer import check_answer
@@ -22,12 +21,9 @@ from gpuschedlab.sim.engine.state import LOGS, longer
 from gpuschedlab.sim.faults import fault_of
 from gpuschedlab.sim.keys import compiled_keys, knob_record
 from gpuschedlab.sim.policy import SHORTEST, Ordered, Policy, Round
-from gpuschedlab.sim.prepared import text_codes
 from gpuschedlab.sim.run import Run, make_run
-from gpuschedlab.sim.scenario import Scenario, scenario_of
 from gpuschedlab.sim.snapshot import Snapshot, take_snapshot
 from gpuschedlab.sim.view import View
-from gpuschedlab.traces.schema import DECLARED
 
 PATIENCE = 7 * 86_400.0
 """Simulated seconds without any progress after which nothing more is expected to happen."""
@@ -42,10 +38,9 @@ class Simulation:
 
     Parameters
     ----------
-    trace : polars.DataFrame or Scenario
-        One row per job (`gpuschedlab.traces.SCHEMA`), or several that start and end together (`jobs`): then policies that
-        order jobs, and estimators, are asked about one of them, on its part of the GPUs; all else is in total.
-    cluster : Cluster, or Policy after a scenario
+    scenario : Scenario
+        All but the policy. A row of its trace may stand for several jobs that start and end together (`jobs`): then policies
+        that order jobs, and estimators, are asked about one of them, on its part of the GPUs; all else is in total.
     policy : Ordered or Round
     start : float
         Instant (s) at which it begins; jobs submitted before then must be in `initial`.
@@ -55,21 +50,18 @@ class Simulation:
         profiled): what `unfinished()` gives.
     log : bool
         Whether to log why each waiting job waits (`Run.decisions`).
-    **parts
-        Of the scenario, where it is not given: `history, speeds, estimator, delays, seed`.
 
     Raises
     ------
-    TraceError, ClusterError, PolicyError, SpeedError
+    RunError, ClusterError, PolicyError
         Something does not fit: the message says who, what was found, what was expected.
 
     Examples
     --------
     >>> import polars as pl
-    >>> from gpuschedlab.cluster import Cluster
-    >>> from gpuschedlab.policies import Fifo
+    >>> from gpuschedlab import Cluster, Fifo, Scenario
     >>> trace = pl.DataFrame({"job_id": ["a", "b"], "submit": [0.0, 1.0], "gpus": [1.0, 1.0], "duration": [10.0, 5.0]})
-    >>> simulation = Simulation(trace, Cluster.homogeneous(1, 1), Fifo())
+    >>> simulation = Simulation(Scenario(trace, Cluster.homogeneous(1, 1)), Fifo())
     >>> simulation.run(until=12.0).jobs["end"].to_list()
     [10.0, None]
     >>> simulation.run().jobs["end"].to_list()
@@ -78,19 +70,21 @@ class Simulation:
 
     def __init__(
         self,
-        trace: pl.DataFrame | Scenario,
-        cluster: Cluster | Policy | None = None,
-        policy: Policy | None = None,
+        scenario,
+        policy: Policy,
         *,
         start: float = 0.0,
         initial: pl.DataFrame | None = None,
         log: bool = False,
-        **parts,
     ):
-        scenario, policy = scenario_of(trace, cluster, policy, **parts)
+        if not hasattr(scenario, "prepared"):
+            raise RunError(
+                f"found a {type(scenario).__name__}; expected a Scenario, such as Scenario(trace, cluster). "
+                "simulate(trace, cluster, policy) makes one."
+            )
         check_declared(policy)
         self.trace, self.cluster, self.speeds = scenario.trace, scenario.cluster, scenario.speeds
-        self.prepared = scenario.prepared
+        self.prepared, self.columns = scenario.prepared, scenario.columns
         self.policy, self.estimator = scenario.fitted(policy), scenario.knowledge
         self.delays, self.rng = scenario.delays, scenario.seed
         self.memory = _begun(self.policy)
@@ -300,73 +294,6 @@ class Simulation:
             )
         self.state = self.state.replace(**{name: longer(getattr(self.state, name)) for name in LOGS})
 
-    def codes(self, column: str) -> np.ndarray:
-        """Small integers (n,) for the values of a text column of the trace, in order of name; -1 where it is null.
-
-        Raises
-        ------
-        KeyError
-            The trace has no such column, or it is no text.
-        """
-        if column not in self.prepared.made:
-            texts = [name for name, dtype in self.trace.schema.items() if dtype == pl.String]
-            if column not in texts:
-                raise KeyError(f"codes: found no text column {column!r}; the trace has {', '.join(texts)}.")
-            self.prepared.made[column] = text_codes(self.trace, column)
-        return self.prepared.made[column]
-
-    def texts(self, column: str) -> np.ndarray:
-        """Values (n,) of a text column of the trace, "" where it is null or the trace has no such column."""
-        key = ("text", column)
-        if key not in self.prepared.made:
-            known = column in self.trace.columns
-            filled = self.trace[column].fill_null("").to_list() if known else [""] * self.trace.height
-            self.prepared.made[key] = np.array(filled, object)
-        return self.prepared.made[key]
-
-    @cached_property
-    def _before(self) -> dict[str, np.ndarray]:
-        """Seconds (n,) before progress of each job at a start of each kind, nan where it says nothing of the model."""
-        return dict(zip(self.delays.names, self.delays.table(self._models), strict=True))
-
-    @property
-    def _models(self) -> pl.Series:
-        """Model of each job, null without one."""
-        return self.trace.get_column("model", default=pl.Series([None] * self.trace.height, dtype=pl.Utf8))
-
-    def start_seconds(self, kind: str, rows: np.ndarray) -> np.ndarray:
-        """Seconds (k,) before progress of jobs, by their rows in the trace, at a start of a kind.
-
-        Raises
-        ------
-        SpeedError
-            There is no such kind, or it says nothing of the model of one of these jobs.
-        """
-        if kind not in self._before or np.isnan(self._before[kind][rows]).any():
-            return self.delays.seconds(kind, self._models.gather(rows))  # raises, with the name of kind or model
-        return self._before[kind][rows]
-
-    def declared(self, column: str, default: float) -> np.ndarray:
-        """Numbers (n,) of a column that owners of jobs declare; `default` where a job has none.
-
-        Raises
-        ------
-        KeyError
-            It is no column of `gpuschedlab.traces.DECLARED`.
-        """
-        if column not in DECLARED:
-            raise KeyError(f"declared: found column {column!r}; expected one of {', '.join(DECLARED)}.")
-        if column not in self.trace.columns:
-            return np.full(self.trace.height, default)
-        if column not in self.prepared.made:
-            self.prepared.made[column] = self.trace[column].cast(pl.Float64).fill_null(np.nan).to_numpy()
-        return np.where(np.isnan(self.prepared.made[column]), default, self.prepared.made[column])
-
-    @property
-    def values(self) -> tuple[np.ndarray, np.ndarray]:
-        """Value tables (n, F) of the jobs: seconds since submission, and the value of a job that ends by then."""
-        return self.prepared.trace.worth
-
     def _round(self):
         view = self._view()
         begin = time.perf_counter()
@@ -376,12 +303,13 @@ class Simulation:
     def _view(self) -> View:
         """What the policy may know now, once the estimator has renewed what it says."""
         index = refresh_active(self.state)
+        known = {"memory": self.memory, "reserved": self.reserved, "learnt": self.learnt}
         if self.estimator.learns_speeds:
-            self._learn(View(self, index))
-        renewed = self.estimator.renewed(View(self, index))
+            self._learn(View(self.state, self.columns, index, **known))
+        renewed = self.estimator.renewed(View(self.state, self.columns, index, **known))
         if renewed is not None:
             self.state.job["estimate"][index] = renewed
-        return View(self, index)
+        return View(self.state, self.columns, index, **known)
 
     def _apply(self, view: View, answer: Allocation, seconds: float):
         """Check an answer that took some seconds, put it into force, and log it."""
@@ -473,7 +401,7 @@ class Simulation:
 
 def _log(simulation: Simulation):
     """Log of decisions; its compiled part is loaded for those that want one."""
-    from gpuschedlab.sim.decisions import Decisions
+    from gpuschedlab.sim.explain.decisions import Decisions
 
     return Decisions(len(simulation.state.job))
 

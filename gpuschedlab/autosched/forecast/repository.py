@@ -29,7 +29,7 @@ def observe(simulation, history: pl.DataFrame | None = None) -> pl.DataFrame:
     --------
     >>> import gpuschedlab as lab
     >>> trace = pl.DataFrame({"job_id": ["a", "b"], "submit": [0.0, 5.0], "gpus": [1.0, 1.0], "duration": [3.0, 9.0]})
-    >>> simulation = lab.Simulation(trace, lab.Cluster.homogeneous(1, 1), lab.Fifo())
+    >>> simulation = lab.Simulation(lab.Scenario(trace, lab.Cluster.homogeneous(1, 1)), lab.Fifo())
     >>> simulation.advance(7.0)
     >>> observe(simulation).select("job_id", "executed", "end", "duration").rows()
     [('a', 3.0, 3.0, 3.0), ('b', 2.0, None, None)]

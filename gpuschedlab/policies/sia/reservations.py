@@ -21,9 +21,11 @@ def reserved_now(view, reservations: tuple) -> dict[str, np.ndarray]:
 
     Examples
     --------
-    >>> from types import SimpleNamespace as View
+    >>> import polars as pl
+    >>> from gpuschedlab.sim import Round, Scenario
     >>> from gpuschedlab.cluster import Cluster
-    >>> view = View(now=60.0, cluster=Cluster.parse("2x4:t4"), capacity=np.array([8.0]))
+    >>> trace = pl.DataFrame({"job_id": ["a"], "submit": [0.0], "gpus": [1], "duration": [60.0]})
+    >>> view = Scenario(trace, Cluster.parse("2x4:t4")).view(Round(), now=60.0)
     >>> reserved_now(view, (("t4", 2, 0.0, 600.0), ("t4", 4, 600.0, 900.0)))
     {'reservation 0': array([2.])}
     """

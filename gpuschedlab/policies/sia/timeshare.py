@@ -20,12 +20,14 @@ class Service:
 
     Examples
     --------
-    >>> from types import SimpleNamespace as View
-    >>> service, index = Service(180.0), np.array([0, 1])
-    >>> view = View(interval=60.0, index=index, running=np.array([True, False]))
-    >>> service.penalty(view, 1.0).tolist()  # served in one round of three; in none
+    >>> import polars as pl
+    >>> from gpuschedlab.cluster import Cluster
+    >>> from gpuschedlab.sim import Round, Scenario
+    >>> trace = pl.DataFrame({"job_id": ["a", "b"], "submit": [0.0, 0.0], "gpus": [1, 1], "duration": [60.0, 60.0]})
+    >>> service, scenario = Service(180.0), Scenario(trace, Cluster.homogeneous(1, 1))
+    >>> service.penalty(scenario.view(Round(), nodes=[(0, 0, 1)]), 1.0).tolist()  # served in one round of three; in none
     [3.0, 4.0]
-    >>> service.penalty(View(interval=60.0, index=index, running=np.array([False, True])), 1.0).tolist()
+    >>> service.penalty(scenario.view(Round(), nodes=[(1, 0, 1)]), 1.0).tolist()
     [1.0, 3.0]
     """
 

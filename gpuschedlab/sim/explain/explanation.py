@@ -10,7 +10,7 @@ import polars as pl
 
 from gpuschedlab.errors import RunError, TraceError
 from gpuschedlab.metrics.usage import cluster_of
-from gpuschedlab.sim.wording import hours, lasting, phrase, span
+from gpuschedlab.sim.explain.wording import hours, lasting, phrase, span
 
 RANGES = ("free", "missing", "place", "ahead", "later", "leased")
 CANDIDATES = 20_000

@@ -131,4 +131,4 @@ PHRASES = {
     "left": _left,
     "unplaced": _unplaced,
 }
-"""Phrase of each reason (`gpuschedlab.sim.decisions.REASONS`)."""
+"""Phrase of each reason (`gpuschedlab.sim.explain.decisions.REASONS`)."""

@@ -1,0 +1,66 @@
+"""States that arrays describe instead of a simulation, so that a policy's rounds can be tried one by one."""
+
+import numpy as np
+
+from gpuschedlab.cluster.node_index import SLOTS
+from gpuschedlab.errors import RunError
+from gpuschedlab.sim.build import build_state
+from gpuschedlab.sim.engine.state import RUNNING, WAITING, State
+from gpuschedlab.sim.observed import FIELDS, IN_TOTAL
+from gpuschedlab.sim.prepared import Prepared
+
+
+def state_by_hand(prepared: Prepared, policy, now: float, arrays: dict) -> tuple[State, np.ndarray]:
+    """State at an instant, and the rows (n,) of the jobs submitted by then; they wait, but for what arrays say.
+
+    Parameters
+    ----------
+    prepared : Prepared
+    policy : Round
+    now : float
+    arrays : dict of str to array
+        By the names of `Scenario.view`; those that the state holds are taken out.
+    """
+    state = build_state(prepared, policy)
+    index = np.arange(np.searchsorted(state.job["submit"], now, "right"))
+    state.scalar["now"], state.scalar["arrived"] = now, len(index)
+    state.job["state"][index] = WAITING
+    if "up" in arrays:
+        state.nodes["down"] = ~np.asarray(arrays.pop("up"), bool)
+    if "restarts" in arrays:
+        state.job["starts"][index] = 1 + np.asarray(arrays.pop("restarts"))
+    if "partner" in arrays:
+        state.body["partner"][index] = arrays.pop("partner")
+    for name in FIELDS.keys() & arrays.keys():
+        array, field, _ = FIELDS[name]
+        values = _of_jobs(name, arrays.pop(name), len(index))
+        getattr(state, array)[field][index] = values / state.body["jobs"][index] if name in IN_TOTAL else values
+    _give_nodes(state, np.asarray(arrays.pop("nodes", ()), float).reshape(-1, 3), prepared.cluster.node_type)
+    runs = np.flatnonzero(state.job["held"] > 0)
+    state.job["state"][runs], state.job["starts"][runs] = RUNNING, np.maximum(state.job["starts"][runs], 1)
+    return state, index
+
+
+def _of_jobs(name: str, values, jobs: int) -> np.ndarray:
+    """Values of a field, one entry per job."""
+    values = np.asarray(values)
+    if values.ndim == 0 or len(values) != jobs:
+        raise RunError(
+            f"view: {name} has shape {values.shape}; expected ({jobs},), an entry for each job submitted by now."
+        )
+    return values
+
+
+def _give_nodes(state: State, rows: np.ndarray, node_type: np.ndarray):
+    """Let jobs hold what rows (job, node, GPUs) say, as linked entries in order of node."""
+    if not len(rows):
+        return
+    job, node = rows[:, 0].astype(int), rows[:, 1].astype(int)
+    held = np.bincount(job, rows[:, 2], len(state.job)) / state.body["jobs"]
+    state.job["held"] = np.where(held > 0, held, state.job["held"])
+    state.body["nodes"][job], state.body["type"][job] = np.bincount(job, minlength=len(state.job))[job], node_type[node]
+    state.nodes["free"] -= np.rint(np.bincount(node, rows[:, 2], len(state.nodes)) * SLOTS).astype(np.int32)
+    for e, row in enumerate(np.lexsort((-node, job))):  # the last node first: each entry points to the one before
+        state.entry["next"][e], state.entry["node"][e] = state.body["head"][job[row]], node[row]
+        state.entry["slots"][e] = np.rint(rows[row, 2] * SLOTS)
+        state.body["head"][job[row]] = e
