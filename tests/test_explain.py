@@ -11,7 +11,7 @@ import pytest
 import gpuschedlab as lab
 from gpuschedlab.cli import main
 from gpuschedlab.errors import RunError, TraceError
-from gpuschedlab.plots.gantt import gantt
+from gpuschedlab.plots.nodes.gantt import gantt
 from gpuschedlab.policies import Themis
 from gpuschedlab.sim.explain.decisions import REASONS
 

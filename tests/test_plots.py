@@ -1,7 +1,10 @@
 """The numbers behind the figures, exactly; and what the figures must show to be read."""
 
+import inspect
+import re
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -16,8 +19,8 @@ from gpuschedlab.cluster import Cluster
 from gpuschedlab.errors import MissingExtra, RunError
 from gpuschedlab.plots import style
 from gpuschedlab.plots.distributions import ecdf
-from gpuschedlab.plots.lanes import pack_lanes
 from gpuschedlab.plots.load import bin_means
+from gpuschedlab.plots.nodes.lanes import pack_lanes
 from gpuschedlab.speeds import default_speeds
 
 go = pytest.importorskip("plotly.graph_objects")
@@ -297,3 +300,44 @@ def test_a_job_that_goes_on_beside_another_was_not_stopped():
     srtf = plots.gantt(lab.simulate(trace, one, lab.Srtf()), start=0.0, end=2000.0)
     assert found.label[found.over].tolist() == ["b"]
     assert srtf.label[srtf.cut].tolist() == ["a"]
+
+
+def test_each_function_that_returns_numbers_has_a_plot():
+    returned = {
+        name: inspect.signature(getattr(plots, name)).return_annotation
+        for name in plots.__all__
+        if inspect.isfunction(getattr(plots, name)) and not name.startswith("plot_")
+    }
+    drawn = {name for name, kind in returned.items() if hasattr(kind, "draw") and name != "draw"}
+    assert len(drawn) >= 29
+    assert {f"plot_{name}" for name in drawn} <= set(plots.__all__)
+    assert list(inspect.signature(plots.plot_gantt).parameters) == list(inspect.signature(plots.gantt).parameters)
+    assert plots.plot_metric is plots.plot_metric_bars
+    assert isinstance(plots.plot_gantt(run=hand_run(), nodes=1), go.Figure)
+
+
+def test_what_cannot_be_drawn_is_refused():
+    with pytest.raises(RunError, match=r"found int to draw; expected .* draw\(\)"):
+        plots.draw(5)
+
+
+def test_a_figure_of_ones_own_is_one_file(runs, tmp_path, monkeypatch):
+    page = (Path(__file__).parents[1] / "docs" / "howto" / "own-figure.md").read_text()
+    (code,) = re.findall(r'^```python\n(""".*?)^```$', page, re.DOTALL | re.MULTILINE)
+    assert len(code.splitlines()) <= 30
+    (tmp_path / "own_by_user.py").write_text(code)
+    monkeypatch.setattr(plots, "__path__", [*plots.__path__, str(tmp_path)])
+    try:
+        names = plots._public()
+    finally:
+        sys.modules.pop("gpuschedlab.plots.own_by_user", None)
+        vars(plots).pop("own_by_user", None)
+    assert set(names) - set(plots.__all__) == {"ByUser", "by_user", "plot_by_user"}
+    numbers = names["by_user"](runs)
+    assert [sum(hours) for hours in numbers.hours] == pytest.approx(
+        [
+            float(run.jobs.filter(pl.col("user").is_in(users))["attained"].sum()) / 3600
+            for run, users in zip(runs.values(), numbers.users)
+        ]
+    )
+    assert names["plot_by_user"](runs).to_json() == plots.figure(numbers).to_json()

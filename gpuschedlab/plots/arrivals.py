@@ -5,19 +5,22 @@ from typing import NamedTuple
 import numpy as np
 
 from gpuschedlab.errors import TraceError
-from gpuschedlab.plots.distributions import ecdf
+from gpuschedlab.plots import style
+from gpuschedlab.plots.distributions import ecdfs, time_steps
 from gpuschedlab.plots.style import (
-    HOUR,
-    SIZE_LABELS,
     Drawing,
     axis,
     bar,
     line,
     log_time_axis,
-    readable,
-    size_axis,
+    middles,
+    share_axis,
+    size_axes,
     size_bucket,
+    time_axis,
 )
+
+__all__ = ["Arrivals", "Demand", "Durations", "arrivals", "demand", "durations"]
 
 
 class Arrivals(NamedTuple):
@@ -32,6 +35,17 @@ class Arrivals(NamedTuple):
     count: np.ndarray
     fano: np.ndarray
 
+    def draw(self) -> Drawing:
+        """One line per trace."""
+        hover = "<b>%{y:,d} jobs</b> around %{x:.1f} h<br>%{meta}<extra></extra>"
+        middle, traces = middles(self.edges), []
+        for i, name in enumerate(self.names):
+            about = f"{name}: variance over mean {self.fano[i]:.3g}"
+            points = {"x": middle, "y": self.count[i], "name": name, "meta": about}
+            traces.append((points, line(i, hover, width=1.5)))
+        sides = {"xaxis": time_axis(), "yaxis": axis("jobs per hour", rangemode="tozero")}
+        return Drawing.of(traces, title="Jobs submitted", **sides)
+
 
 class Durations(NamedTuple):
     """Distribution of durations.
@@ -43,6 +57,16 @@ class Durations(NamedTuple):
     seconds: tuple[np.ndarray, ...]
     share: tuple[np.ndarray, ...]
 
+    def draw(self) -> Drawing:
+        """One step line per trace over a logarithmic time axis."""
+        hover = "<b>%{y:.1%} of jobs</b> run at most <b>%{customdata:.3~r} %{text}</b>"
+        traces = [
+            (time_steps(seconds, share) | {"name": name}, line(i, hover, shape="hv"))
+            for i, (name, seconds, share) in enumerate(zip(*self))
+        ]
+        sides = {"xaxis": log_time_axis("duration (logarithmic)"), "yaxis": share_axis()}
+        return Drawing.of(traces, title="Job durations", **sides)
+
 
 class Demand(NamedTuple):
     """By GPUs requested: names of the P traces; jobs, gpu_time : (P, K) shares of each of `style.SIZE_LABELS`."""
@@ -51,6 +75,18 @@ class Demand(NamedTuple):
     jobs: np.ndarray
     gpu_time: np.ndarray
 
+    def draw(self) -> Drawing:
+        """Shares of jobs on the left, shares of GPU-time on the right."""
+        traces = []
+        for i, name in enumerate(self.names):
+            for side, values, unit in (("", self.jobs, "jobs"), ("2", self.gpu_time, "GPU-time")):
+                look = {"type": "bar", "marker": bar(i), "legendgroup": str(i), "showlegend": not side}
+                hover = f"<b>%{{y:.1%}} of {unit}</b> by jobs of %{{x}} GPUs"
+                look |= {"xaxis": f"x{side}", "yaxis": f"y{side}", "hovertemplate": hover}
+                traces.append(({"x": list(style.SIZE_LABELS), "y": values[i], "name": name}, look))
+        shares = (share_axis(f"share of {what}", rangemode="tozero") for what in ("jobs", "GPU-time"))
+        return Drawing.of(traces, title="GPUs requested", barmode="group", **size_axes(*shares))
+
 
 def _checked(traces: dict) -> dict:
     if not traces or not all(trace.height for trace in traces.values()):
@@ -58,7 +94,7 @@ def _checked(traces: dict) -> dict:
     return traces
 
 
-def arrivals(traces: dict, seconds: float = HOUR) -> Arrivals:
+def arrivals(traces: dict, seconds: float = style.HOUR) -> Arrivals:
     """Jobs submitted in each bin of time since a trace's first job.
 
     Parameters
@@ -76,74 +112,16 @@ def arrivals(traces: dict, seconds: float = HOUR) -> Arrivals:
 
 def durations(traces: dict, points: int = 500) -> Durations:
     """Distribution of durations, at no more than `points` values per trace."""
-    curves = [ecdf(trace["duration"].to_numpy(), points) for trace in _checked(traces).values()]
-    return Durations(tuple(traces), tuple(c[0] for c in curves), tuple(c[1] for c in curves))
+    seconds = [trace["duration"].to_numpy() for trace in _checked(traces).values()]
+    return Durations(tuple(traces), *ecdfs(seconds, points))
 
 
 def demand(traces: dict) -> Demand:
     """Shares of jobs, and of GPU-time (GPUs x duration), by GPUs requested."""
-    found = []
+    shares = []
     for trace in _checked(traces).values():
         gpus, seconds = trace["gpus"].to_numpy(), trace["duration"].to_numpy()
-        which, k = size_bucket(gpus), len(SIZE_LABELS)
+        which, k = size_bucket(gpus), len(style.SIZE_LABELS)
         work = np.bincount(which, gpus * seconds, k)
-        found.append((np.bincount(which, minlength=k) / len(gpus), work / work.sum()))
-    return Demand(tuple(traces), np.array([f[0] for f in found]), np.array([f[1] for f in found]))
-
-
-def draw_arrivals(numbers: Arrivals) -> Drawing:
-    """Lay out `Arrivals`: one line per trace."""
-    middle = ((numbers.edges[1:] + numbers.edges[:-1]) / 2 / HOUR).astype("f4")
-    data, style = [], []
-    for i, name in enumerate(numbers.names):
-        about = f"{name}: variance over mean {numbers.fano[i]:.3g}"
-        data.append({"x": middle, "y": numbers.count[i], "name": name, "meta": about})
-        hover = "<b>%{y:,d} jobs</b> around %{x:.1f} h<br>%{meta}<extra></extra>"
-        look = line(i)
-        style.append({"type": "scatter", "hovertemplate": hover} | look | {"line": look["line"] | {"width": 1.5}})
-    layout = {
-        "title": {"text": "Jobs submitted"},
-        "xaxis": axis("time since the trace's start (h)"),
-        "yaxis": axis("jobs per hour", rangemode="tozero"),
-    }
-    return Drawing(data, style, {}, layout)
-
-
-def draw_durations(numbers: Durations) -> Drawing:
-    """Lay out `Durations`: one step line per trace over a logarithmic time axis."""
-    data, style = [], []
-    for i, name in enumerate(numbers.names):
-        value, unit = readable(numbers.seconds[i])
-        hours = (numbers.seconds[i] / HOUR).astype("f4")
-        share = numbers.share[i].astype("f4")
-        data.append({"x": hours, "y": share, "name": name, "customdata": value.astype("f4"), "text": unit})
-        look = line(i)
-        look["line"]["shape"] = "hv"
-        hover = "<b>%{y:.1%} of jobs</b> run at most <b>%{customdata:.3~r} %{text}</b>"
-        style.append({"type": "scatter", "hovertemplate": hover} | look)
-    layout = {
-        "title": {"text": "Job durations"},
-        "xaxis": log_time_axis("duration (logarithmic)"),
-        "yaxis": axis("share of jobs", tickformat=".0%", range=[0, 1.02]),
-    }
-    return Drawing(data, style, {}, layout)
-
-
-def draw_demand(numbers: Demand) -> Drawing:
-    """Lay out `Demand`: shares of jobs on the left, shares of GPU-time on the right."""
-    data, style = [], []
-    for i, name in enumerate(numbers.names):
-        for side, values, unit in (("", numbers.jobs, "jobs"), ("2", numbers.gpu_time, "GPU-time")):
-            data.append({"x": list(SIZE_LABELS), "y": values[i], "name": name})
-            look = {"type": "bar", "marker": bar(i), "legendgroup": str(i), "showlegend": not side}
-            hover = f"<b>%{{y:.1%}} of {unit}</b> by jobs of %{{x}} GPUs"
-            style.append(look | {"xaxis": f"x{side}", "yaxis": f"y{side}", "hovertemplate": hover})
-    layout = {
-        "title": {"text": "GPUs requested"},
-        "barmode": "group",
-        "xaxis": size_axis(domain=[0, 0.41]),
-        "xaxis2": size_axis(domain=[0.59, 1], anchor="y2"),
-        "yaxis": axis("share of jobs", tickformat=".0%", rangemode="tozero"),
-        "yaxis2": axis("share of GPU-time", anchor="x2", tickformat=".0%", rangemode="tozero"),
-    }
-    return Drawing(data, style, {}, layout)
+        shares.append((np.bincount(which, minlength=k) / len(gpus), work / work.sum()))
+    return Demand(tuple(traces), *np.array(shares).swapaxes(0, 1))

@@ -6,7 +6,9 @@ import numpy as np
 
 from gpuschedlab.errors import RunError
 from gpuschedlab.metrics import METRICS, Metric, summary
-from gpuschedlab.plots.style import HOUR, Drawing, as_runs, axis, bar
+from gpuschedlab.plots.style import HOUR, Drawing, as_runs, axis, bar, bars
+
+__all__ = ["Interruptions", "MetricBars", "interruptions", "metric_bars"]
 
 
 class Interruptions(NamedTuple):
@@ -16,6 +18,16 @@ class Interruptions(NamedTuple):
     preemptions: np.ndarray
     restarts: np.ndarray
     failures: np.ndarray
+
+    def draw(self) -> Drawing:
+        """Three bars per run."""
+        traces = []
+        for i, kind in enumerate(self._fields[1:]):
+            hover = f"<b>%{{y:.3~r}} {kind} per job</b><extra>%{{x}}</extra>"
+            look = {"type": "bar", "name": kind, "marker": bar(i), "hovertemplate": hover}
+            traces.append(({"x": list(self.names), "y": self[i + 1]}, look))
+        sides = {"xaxis": axis("policy"), "yaxis": axis("mean number per job", rangemode="tozero")}
+        return Drawing.of(traces, title="Interruptions", barmode="group", **sides)
 
 
 class MetricBars(NamedTuple):
@@ -29,14 +41,23 @@ class MetricBars(NamedTuple):
     names: tuple[str, ...]
     values: np.ndarray
 
+    def draw(self) -> Drawing:
+        """A horizontal bar per run, labelled with its value; times in hours."""
+        divisor, title = metric_axis(self.metric)
+        look = bars(bar(0), "<b>%{x:,.3~r}</b><extra>%{y}</extra>", texttemplate="%{x:,.3~r}")
+        look |= {"textposition": "outside", "cliponaxis": False}
+        live = {"title_text": self.what.label[:1].upper() + self.what.label[1:], "xaxis_title_text": title}
+        sides = {"xaxis": axis(title, rangemode="tozero"), "yaxis": axis("", autorange="reversed")}
+        points = {"x": self.values / divisor, "y": list(self.names)}
+        return Drawing.of([(points, look)], live, showlegend=False, margin_r=70, **sides)
+
 
 def interruptions(runs) -> Interruptions:
     """Mean preemptions, restarts and failures per job of each run (all its jobs)."""
     runs = as_runs(runs)
-    kinds = ("preemptions", "restarts", "failures")
-    return Interruptions(
-        tuple(runs), *(np.array([float(r.jobs[k].clip(0).mean() or 0.0) for r in runs.values()]) for k in kinds)
-    )
+    kinds = Interruptions._fields[1:]
+    means = (np.array([float(r.jobs[kind].clip(0).mean() or 0.0) for r in runs.values()]) for kind in kinds)
+    return Interruptions(tuple(runs), *means)
 
 
 def metric_bars(runs, metric: str = "jct_mean", **options) -> MetricBars:
@@ -60,54 +81,20 @@ def metric_bars(runs, metric: str = "jct_mean", **options) -> MetricBars:
         raise RunError(f"metric_bars: found metric {metric!r}; expected one of {', '.join(METRICS)}.")
     runs = as_runs(runs)
     values = [summary(run, **options)[metric] for run in runs.values()]
-    return MetricBars(
-        metric, METRICS[metric], tuple(runs), np.array([np.nan if v is None else v for v in values], float)
-    )
+    values = np.array([np.nan if v is None else v for v in values], float)
+    return MetricBars(metric, METRICS[metric], tuple(runs), values)
 
 
-def draw_interruptions(numbers: Interruptions) -> Drawing:
-    """Lay out `Interruptions`: three bars per run."""
-    data, style = [], []
-    for i, kind in enumerate(("preemptions", "restarts", "failures")):
-        data.append({"x": list(numbers.names), "y": getattr(numbers, kind)})
-        hover = f"<b>%{{y:.3~r}} {kind} per job</b><extra>%{{x}}</extra>"
-        style.append({"type": "bar", "name": kind, "marker": bar(i), "hovertemplate": hover})
-    layout = {
-        "title": {"text": "Interruptions"},
-        "barmode": "group",
-        "xaxis": axis("policy"),
-        "yaxis": axis("mean number per job", rangemode="tozero"),
-    }
-    return Drawing(data, style, {}, layout)
+def metric_axis(metric: str) -> tuple[float, str]:
+    """Divisor of a metric, and its axis title: times in hours, but for those that the computer takes.
 
-
-def _scaled(numbers: MetricBars) -> tuple[np.ndarray, str, str]:
-    """Values as the axis shows them, their number format, and the axis title with unit."""
-    what, hint = (
-        numbers.what,
-        {"lower": ", lower is better", "higher": ", higher is better"}.get(numbers.what.better, ""),
-    )
-    if what.unit in ("s", "GPU-s") and numbers.metric != "seconds":
-        return numbers.values / HOUR, ",.3~r", f"{what.label} ({what.unit[:-1]}h{hint})"
-    unit = f" ({(what.unit + hint).removeprefix(', ')})" if what.unit or hint else ""
-    return numbers.values, ",.3~r", f"{what.label}{unit}"
-
-
-def draw_metric_bars(numbers: MetricBars) -> Drawing:
-    """Lay out `MetricBars`: a horizontal bar per run, labelled with its value; times in hours."""
-    values, form, title = _scaled(numbers)
-    data = [{"x": values, "y": list(numbers.names)}]
-    style = [
-        {
-            "type": "bar",
-            "orientation": "h",
-            "marker": bar(0),
-            "texttemplate": f"%{{x:{form}}}",
-            "textposition": "outside",
-            "cliponaxis": False,
-            "hovertemplate": f"<b>%{{x:{form}}}</b><extra>%{{y}}</extra>",
-        }
-    ]
-    layout = {"yaxis": axis("", autorange="reversed"), "showlegend": False, "margin_r": 70}
-    live = {"title_text": numbers.what.label[:1].upper() + numbers.what.label[1:], "xaxis_title_text": title}
-    return Drawing(data, style, live, layout | {"xaxis": axis(title, rangemode="tozero")})
+    Examples
+    --------
+    >>> metric_axis("jct_mean"), metric_axis("preemptions")
+    ((3600.0, 'average JCT (h, lower is better)'), (1.0, 'preemptions (lower is better)'))
+    """
+    what = METRICS[metric]
+    timed = what.unit in ("s", "GPU-s") and metric != "seconds"
+    notes = (f"{what.unit[:-1]}h" if timed else what.unit, f"{what.better} is better" if what.better else "")
+    note = ", ".join(filter(None, notes))
+    return (HOUR if timed else 1.0), f"{what.label} ({note})" if note else what.label

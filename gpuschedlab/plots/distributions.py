@@ -5,7 +5,19 @@ from typing import NamedTuple
 import numpy as np
 
 from gpuschedlab.metrics import Spread, finish_time_fairness, jct, spread, unfair_fraction
-from gpuschedlab.plots.style import HOUR, Drawing, as_runs, axis, line, log_time_axis, readable, spoken
+from gpuschedlab.plots.style import (
+    HOUR,
+    Drawing,
+    as_runs,
+    axis,
+    line,
+    log_time_axis,
+    readable,
+    share_axis,
+    spoken,
+)
+
+__all__ = ["FairnessCdf", "JctCdf", "fairness_cdf", "jct_cdf"]
 
 
 class JctCdf(NamedTuple):
@@ -21,6 +33,21 @@ class JctCdf(NamedTuple):
     spreads: tuple[Spread, ...]
     left_out: tuple[int, ...]
 
+    def draw(self) -> Drawing:
+        """One step line per run over a logarithmic time axis."""
+        hover = "<b>%{y:.1%} of jobs</b> within <b>%{customdata:.3~r} %{text}</b><br>%{meta}<extra></extra>"
+        traces = []
+        for i, (name, seconds, share, tails, left_out) in enumerate(zip(*self)):
+            missing = f"<br>{left_out:,} jobs left out: no known end" if left_out else ""
+            summary = (
+                f"{name}: median {spoken(tails.median)}, p90 {spoken(tails.p90)}, p99 {spoken(tails.p99)}, "
+                f"average {spoken(tails.mean)}{missing}"
+            )
+            points = time_steps(seconds, share) | {"name": name, "meta": summary}
+            traces.append((points, line(i, hover, shape="hv")))
+        sides = {"xaxis": log_time_axis("job completion time (logarithmic)"), "yaxis": share_axis()}
+        return Drawing.of(traces, title="Job completion time", **sides)
+
 
 class FairnessCdf(NamedTuple):
     """Empirical distribution of finish-time fairness of each run.
@@ -34,6 +61,35 @@ class FairnessCdf(NamedTuple):
     share: tuple[np.ndarray, ...]
     unfair: tuple[float, ...]
     worst: tuple[float, ...]
+
+    def draw(self) -> Drawing:
+        """One step line per run, and the border of fairness at rho = 1."""
+        hover = "<b>%{y:.1%} of jobs</b> have rho up to <b>%{x:.3~r}</b><br>%{meta}<extra></extra>"
+        traces = []
+        for i, (name, rho, share, unfair, worst) in enumerate(zip(*self)):
+            summary = f"{name}: {unfair:.1%} of jobs unfair, worst rho {worst:.3g}"
+            points = {"x": rho.astype("f4"), "y": share.astype("f4"), "name": name, "meta": summary}
+            traces.append((points, line(i, hover, shape="hv")))
+        layout = {
+            "xaxis": axis("finish-time fairness rho = time shared / time alone (logarithmic)", type="log"),
+            "yaxis": share_axis(),
+            "shapes": [
+                {
+                    "type": "line",
+                    "x0": 1,
+                    "x1": 1,
+                    "yref": "paper",
+                    "y0": 0,
+                    "y1": 1,
+                    "line": {"width": 1, "dash": "dot"},
+                }
+            ],
+            "annotations": [
+                {"x": 0, "y": 0, "text": "unfair beyond 1 \u2192", "showarrow": False}
+                | {"yref": "paper", "xanchor": "left", "xshift": 4, "yanchor": "bottom"}
+            ],
+        }
+        return Drawing.of(traces, title="Finish-time fairness", **layout)
 
 
 def ecdf(values: np.ndarray, points: int = 500) -> tuple[np.ndarray, np.ndarray]:
@@ -57,6 +113,19 @@ def ecdf(values: np.ndarray, points: int = 500) -> tuple[np.ndarray, np.ndarray]
     return x[kept], (kept + 1.0) / max(n, 1)
 
 
+def ecdfs(values: list, points: int) -> tuple[tuple, tuple]:
+    """Values and shares of the distribution (`ecdf`) of each of some arrays."""
+    curves = [ecdf(v, points) for v in values]
+    return tuple(x for x, _ in curves), tuple(share for _, share in curves)
+
+
+def time_steps(seconds: np.ndarray, share: np.ndarray) -> dict:
+    """Points of a distribution of durations (q,), s: hours on the axis, a readable value and its unit for the hover text."""
+    value, unit = readable(seconds)
+    hours = {"x": (seconds / HOUR).astype("f4"), "y": share.astype("f4")}
+    return hours | {"customdata": value.astype("f4"), "text": unit}
+
+
 def jct_cdf(runs, points: int = 500, censored: bool = False) -> JctCdf:
     """Distribution of completion times.
 
@@ -71,81 +140,13 @@ def jct_cdf(runs, points: int = 500, censored: bool = False) -> JctCdf:
     """
     runs = as_runs(runs)
     times = [jct(run, censored) for run in runs.values()]
-    curves = [ecdf(t, points) for t in times]
     left_out = tuple(run.jobs.height - len(t) for run, t in zip(runs.values(), times, strict=True))
-    return JctCdf(
-        tuple(runs), tuple(c[0] for c in curves), tuple(c[1] for c in curves), tuple(map(spread, times)), left_out
-    )
+    return JctCdf(tuple(runs), *ecdfs(times, points), tuple(map(spread, times)), left_out)
 
 
 def fairness_cdf(runs, points: int = 500, censored: bool = False) -> FairnessCdf:
     """Distribution of finish-time fairness rho (`metrics.finish_time_fairness`); parameters as in `jct_cdf`."""
     runs = as_runs(runs)
     rhos = [rho[~np.isnan(rho)] for rho in (finish_time_fairness(run, censored) for run in runs.values())]
-    curves = [ecdf(r, points) for r in rhos]
     worst = tuple(float(r.max()) if len(r) else float("nan") for r in rhos)
-    return FairnessCdf(
-        tuple(runs), tuple(c[0] for c in curves), tuple(c[1] for c in curves), tuple(map(unfair_fraction, rhos)), worst
-    )
-
-
-def _steps(i: int, hover: str) -> dict:
-    look = line(i)
-    look["line"]["shape"] = "hv"
-    return {"type": "scatter", "hovertemplate": hover} | look
-
-
-def draw_jct_cdf(numbers: JctCdf) -> Drawing:
-    """Lay out `JctCdf`: one step line per run over a logarithmic time axis."""
-    data, style = [], []
-    for i, name in enumerate(numbers.names):
-        value, unit = readable(numbers.seconds[i])
-        tails = numbers.spreads[i]
-        missing = f"<br>{numbers.left_out[i]:,} jobs left out: no known end" if numbers.left_out[i] else ""
-        summary = (
-            f"{name}: median {spoken(tails.median)}, p90 {spoken(tails.p90)}, p99 {spoken(tails.p99)}, "
-            f"average {spoken(tails.mean)}{missing}"
-        )
-        data.append(
-            {
-                "x": (numbers.seconds[i] / HOUR).astype("f4"),
-                "y": numbers.share[i].astype("f4"),
-                "name": name,
-                "text": unit,
-                "customdata": value.astype("f4"),
-                "meta": summary,
-            }
-        )
-        style.append(
-            _steps(i, "<b>%{y:.1%} of jobs</b> within <b>%{customdata:.3~r} %{text}</b><br>%{meta}<extra></extra>")
-        )
-    layout = {
-        "title": {"text": "Job completion time"},
-        "xaxis": log_time_axis("job completion time (logarithmic)"),
-        "yaxis": axis("share of jobs", tickformat=".0%", range=[0, 1.02]),
-    }
-    return Drawing(data, style, {}, layout)
-
-
-def draw_fairness_cdf(numbers: FairnessCdf) -> Drawing:
-    """Lay out `FairnessCdf`: one step line per run, and the border of fairness at rho = 1."""
-    data, style = [], []
-    for i, name in enumerate(numbers.names):
-        summary = f"{name}: {numbers.unfair[i]:.1%} of jobs unfair, worst rho {numbers.worst[i]:.3g}"
-        data.append(
-            {"x": numbers.rho[i].astype("f4"), "y": numbers.share[i].astype("f4"), "name": name, "meta": summary}
-        )
-        style.append(_steps(i, "<b>%{y:.1%} of jobs</b> have rho up to <b>%{x:.3~r}</b><br>%{meta}<extra></extra>"))
-    layout = {
-        "title": {"text": "Finish-time fairness"},
-        "xaxis": axis("finish-time fairness rho = time shared / time alone (logarithmic)", type="log"),
-        "yaxis": axis("share of jobs", tickformat=".0%", range=[0, 1.02]),
-        "shapes": [
-            {"type": "line", "x0": 1, "x1": 1, "yref": "paper", "y0": 0, "y1": 1, "line": {"width": 1, "dash": "dot"}}
-        ],
-        "annotations": [
-            {"x": 0, "y": 0, "text": "unfair beyond 1 \u2192", "showarrow": False}
-            | {"yref": "paper", "xanchor": "left", "xshift": 4, "yanchor": "bottom"}
-        ],
-    }
-    return Drawing(data, style, {}, layout)
+    return FairnessCdf(tuple(runs), *ecdfs(rhos, points), tuple(map(unfair_fraction, rhos)), worst)

@@ -6,6 +6,8 @@ import numpy as np
 
 from gpuschedlab.plots.style import Drawing, axis, line
 
+__all__ = ["Lines"]
+
 
 class Lines(NamedTuple):
     """Lines over a common axis: title, x_title, y_title : words, with units; x : (n,); values : (n,) by name of the line.
@@ -24,11 +26,8 @@ class Lines(NamedTuple):
     x: np.ndarray
     values: dict[str, np.ndarray]
 
-
-def draw_lines(numbers: Lines) -> Drawing:
-    """Lay out `Lines`: a line for each name."""
-    data = [{"x": numbers.x, "y": y, "name": name} for name, y in numbers.values.items()]
-    style = [{"type": "scatter"} | line(i) for i in range(len(data))]
-    live = {"title_text": numbers.title}
-    sides = {"xaxis": axis(numbers.x_title), "yaxis": axis(numbers.y_title)}
-    return Drawing(data, style, live, sides | {"showlegend": True})
+    def draw(self) -> Drawing:
+        """A line for each name."""
+        traces = [({"x": self.x, "y": y, "name": name}, line(i)) for i, (name, y) in enumerate(self.values.items())]
+        sides = {"xaxis": axis(self.x_title), "yaxis": axis(self.y_title)}
+        return Drawing.of(traces, {"title_text": self.title}, showlegend=True, **sides)

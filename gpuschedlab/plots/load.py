@@ -6,7 +6,9 @@ import numpy as np
 import polars as pl
 
 from gpuschedlab.metrics.usage import timeline_of
-from gpuschedlab.plots.style import HOUR, Drawing, as_runs, axis, line
+from gpuschedlab.plots.style import Drawing, as_runs, axis, line, middles, share_axis, time_axis
+
+__all__ = ["LoadOverTime", "busy_window", "load_over_time"]
 
 
 class LoadOverTime(NamedTuple):
@@ -22,6 +24,27 @@ class LoadOverTime(NamedTuple):
     utilisation: np.ndarray
     waiting: np.ndarray
     running: np.ndarray
+
+    def draw(self) -> Drawing:
+        """Jobs waiting above, utilisation below, on one time axis."""
+        middle, traces = middles(self.edges), []
+        for i, name in enumerate(self.names):
+            common = {"legendgroup": str(i), "connectgaps": False}
+            hover = "<b>%{y:,.4~r} jobs waiting</b> at %{x:.1f} h"
+            look = line(i, hover, width=1.6) | common
+            traces.append(({"x": middle, "y": self.waiting[i].astype("f4"), "name": name}, look))
+            look = look | {
+                "yaxis": "y2",
+                "showlegend": False,
+                "hovertemplate": "<b>%{y:.1%} of GPUs in use</b> at %{x:.1f} h",
+            }
+            traces.append(({"x": middle, "y": self.utilisation[i].astype("f4"), "name": name}, look))
+        sides = {
+            "xaxis": time_axis(anchor="y2"),
+            "yaxis": axis("jobs waiting", domain=[0.54, 1], rangemode="tozero"),
+            "yaxis2": share_axis("GPUs in use", domain=[0, 0.46], range=[0, 1.03]),
+        }
+        return Drawing.of(traces, title="Queue and utilisation", **sides)
 
 
 def bin_means(time: np.ndarray, values: np.ndarray, edges: np.ndarray) -> np.ndarray:
@@ -110,24 +133,3 @@ def busy_window(runs, length: float = 86_400.0) -> tuple[float, float]:
 
 def _means(timeline: pl.DataFrame, column: str, edges: np.ndarray) -> np.ndarray:
     return np.nan_to_num(bin_means(timeline["time"].to_numpy(), timeline[column].to_numpy().astype(float), edges))
-
-
-def draw_load_over_time(numbers: LoadOverTime) -> Drawing:
-    """Lay out `LoadOverTime`: jobs waiting above, utilisation below, on one time axis."""
-    middle = ((numbers.edges[1:] + numbers.edges[:-1]) / 2 / HOUR).astype("f4")
-    data, style = [], []
-    for i, name in enumerate(numbers.names):
-        common = {"type": "scatter", "legendgroup": str(i), "connectgaps": False} | line(i)
-        common["line"] = common["line"] | {"width": 1.6}
-        data.append({"x": middle, "y": numbers.waiting[i].astype("f4"), "name": name})
-        style.append(common | {"hovertemplate": "<b>%{y:,.4~r} jobs waiting</b> at %{x:.1f} h"})
-        data.append({"x": middle, "y": numbers.utilisation[i].astype("f4"), "name": name})
-        hover = "<b>%{y:.1%} of GPUs in use</b> at %{x:.1f} h"
-        style.append(common | {"yaxis": "y2", "showlegend": False, "hovertemplate": hover})
-    layout = {
-        "title": {"text": "Queue and utilisation"},
-        "xaxis": axis("time since the trace's start (h)", anchor="y2"),
-        "yaxis": axis("jobs waiting", domain=[0.54, 1], rangemode="tozero"),
-        "yaxis2": axis("GPUs in use", domain=[0, 0.46], tickformat=".0%", range=[0, 1.03]),
-    }
-    return Drawing(data, style, {}, layout)

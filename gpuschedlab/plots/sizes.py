@@ -5,7 +5,9 @@ from typing import NamedTuple
 import numpy as np
 
 from gpuschedlab.metrics import measured, slowdown
-from gpuschedlab.plots.style import SIZE_LABELS, Drawing, as_runs, axis, line, size_axis, size_bucket
+from gpuschedlab.plots.style import SIZE_LABELS, Drawing, as_runs, axis, line, size_axes, size_bucket
+
+__all__ = ["SlowdownBySize", "slowdown_by_size"]
 
 LEVELS = (25, 50, 75, 90, 99)
 """Percentiles that are kept of each bucket."""
@@ -21,6 +23,25 @@ class SlowdownBySize(NamedTuple):
     names: tuple[str, ...]
     count: np.ndarray
     level: np.ndarray
+
+    def draw(self) -> Drawing:
+        """The median job of each size on the left, the worst percent on the right."""
+        traces = []
+        for i, name in enumerate(self.names):
+            # Empty buckets are not drawn; the numbers are sent as JSON, which has no nan.
+            details = np.nan_to_num(np.column_stack([self.count[i], self.level[i].T]))
+            for side, rank, word in (("", 1, "median"), ("2", 4, "p99")):
+                hover = (
+                    f"<b>{word} slowdown %{{y:.3~r}}</b><br>%{{x}} GPUs: %{{customdata[0]:,d}} jobs<br>"
+                    "p25 %{customdata[1]:.3~r}, median %{customdata[2]:.3~r}, "
+                    "p75 %{customdata[3]:.3~r},<br>p90 %{customdata[4]:.3~r}, "
+                    "p99 %{customdata[5]:.3~r}"
+                )
+                points = {"x": list(SIZE_LABELS), "y": self.level[i, rank], "name": name, "customdata": details}
+                place = {"legendgroup": str(i), "showlegend": not side, "xaxis": f"x{side}", "yaxis": f"y{side}"}
+                traces.append((points, line(i, hover) | place))
+        panels = (axis(f"{word} JCT / duration", type="log") for word in ("median", "p99"))
+        return Drawing.of(traces, title="Slowdown by job size", **size_axes(*panels))
 
 
 def slowdown_by_size(runs, censored: bool = False) -> SlowdownBySize:
@@ -44,29 +65,3 @@ def slowdown_by_size(runs, censored: bool = False) -> SlowdownBySize:
         for k in np.flatnonzero(count[p]):
             level[p, :, k] = np.percentile(values[which == k], LEVELS)
     return SlowdownBySize(tuple(runs), count, level)
-
-
-def draw_slowdown_by_size(numbers: SlowdownBySize) -> Drawing:
-    """Lay out `SlowdownBySize`: the median job of each size on the left, the worst percent on the right."""
-    data, style = [], []
-    for i, name in enumerate(numbers.names):
-        # Empty buckets are not drawn; the numbers are sent as JSON, which has no nan.
-        details = np.nan_to_num(np.column_stack([numbers.count[i], numbers.level[i].T]))
-        for side, rank, word in (("", 1, "median"), ("2", 4, "p99")):
-            hover = (
-                f"<b>{word} slowdown %{{y:.3~r}}</b><br>%{{x}} GPUs: %{{customdata[0]:,d}} jobs<br>"
-                "p25 %{customdata[1]:.3~r}, median %{customdata[2]:.3~r}, "
-                "p75 %{customdata[3]:.3~r},<br>p90 %{customdata[4]:.3~r}, "
-                "p99 %{customdata[5]:.3~r}"
-            )
-            data.append({"x": list(SIZE_LABELS), "y": numbers.level[i, rank], "name": name, "customdata": details})
-            look = {"type": "scatter", "legendgroup": str(i), "showlegend": not side, "hovertemplate": hover}
-            style.append(look | {"xaxis": f"x{side}", "yaxis": f"y{side}"} | line(i))
-    layout = {
-        "title": {"text": "Slowdown by job size"},
-        "xaxis": size_axis(domain=[0, 0.41]),
-        "xaxis2": size_axis(domain=[0.59, 1], anchor="y2"),
-        "yaxis": axis("median JCT / duration", type="log"),
-        "yaxis2": axis("p99 JCT / duration", anchor="x2", type="log"),
-    }
-    return Drawing(data, style, {}, layout)

@@ -1,8 +1,8 @@
 """The style of all figures: one template, and lines and bars that differ without colour, too.
 
-A figure is made in two steps. A pure function turns runs into numbers (a NamedTuple); another turns numbers
-into a `Drawing`, whose changing part (`data`, `live`) is apart from its fixed part (`style`, `layout`).
-`render` makes a plotly figure of a drawing; a widget's board is sent drawings themselves: the same code draws a report and
+A figure is made in two steps. A pure function turns runs into numbers (a NamedTuple); their `draw()` makes a `Drawing`
+of them, whose changing part (`data`, `live`) is apart from its fixed part (`style`, `layout`).
+`drawing.render` makes a plotly figure of it; a widget's board is sent drawings themselves: the same code draws a report and
 drives a widget.
 """
 
@@ -10,8 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gpuschedlab._extras import need
 from gpuschedlab.errors import RunError
+
+__all__ = ["Drawing"]
 
 HOUR = 3600.0
 
@@ -34,6 +35,9 @@ TICK_HOURS = tuple(s / HOUR for s in (1, 10, 60, 600, 3600, 21_600, 86_400, 604_
 TICK_NAMES = ("1 s", "10 s", "1 min", "10 min", "1 h", "6 h", "1 d", "7 d", "30 d")
 """Ticks of a logarithmic time axis from seconds to months, about as far from each other."""
 
+STOP = {"color": "#B91C1C", "line": {"color": "#FFFFFF", "width": 1}}
+"""Marker of what a reader must not miss: a job that stopped early or just started."""
+
 FONT = "system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', Helvetica, Arial, sans-serif"
 INK, GRID, IDLE = "#1F2933", "#E1E5EA", "#EEF1F4"
 DARK = dict(zip(COLOURS, ("#4FA8E8", "#FF8A3D", "#2CC29B", "#E59AC4", "#FFFFFF")))
@@ -54,6 +58,17 @@ class Drawing(NamedTuple):
     live: dict
     layout: dict
 
+    @classmethod
+    def of(cls, traces, live: dict | None = None, *, title: str = "", **layout) -> "Drawing":
+        """Drawing of pairs (changing part, fixed part), one a trace; `title` is a fixed one, `live` what changes of the layout."""
+        data, style = (list(part) for part in zip(*traces)) if traces else ([], [])
+        fixed = {"title": {"text": title}} if title else {}
+        return cls(data, style, live or {}, fixed | layout)
+
+    def draw(self) -> "Drawing":
+        """Itself: a drawing stands for numbers wherever these are drawn."""
+        return self
+
 
 def size_bucket(gpus: np.ndarray) -> np.ndarray:
     """Index into `SIZE_LABELS` of each demand (n,), in GPUs.
@@ -66,25 +81,62 @@ def size_bucket(gpus: np.ndarray) -> np.ndarray:
     return np.searchsorted(SIZES, gpus)
 
 
-def line(i: int) -> dict:
-    """Look of the i-th line of a figure: colour, dash and sparse markers, no pair of them alike among the first 90."""
+def line(i: int, hover: str | None = None, **stroke) -> dict:
+    """Look of the i-th line of a figure: colour, dash and sparse markers, no pair of them alike among the first 90.
+
+    Parameters
+    ----------
+    i : int
+    hover : str, optional
+        What is shown of a point under the mouse, as plotly's `hovertemplate`.
+    **stroke
+        Of the line itself: `width`, `shape`.
+    """
     colour = COLOURS[i % len(COLOURS)]
-    return {
+    look = {
+        "type": "scatter",
         "mode": "lines+markers",
-        "line": {"color": colour, "dash": DASHES[i % len(DASHES)], "width": 2},
+        "line": {"color": colour, "dash": DASHES[i % len(DASHES)], "width": 2} | stroke,
         "marker": {"color": colour, "symbol": SYMBOLS[i % len(SYMBOLS)], "size": 8, "maxdisplayed": 9},
     }
+    return look | {"hovertemplate": hover} if hover else look
+
+
+def marks(marker: dict, hover: str | None = None, **more) -> dict:
+    """Look of points; `hover` as in `line`, "" for plotly's own; nothing is shown under the mouse without."""
+    return {"type": "scatter", "mode": "markers", "marker": marker} | _shown(hover) | more
+
+
+def bars(marker: dict, hover: str | None = None, **more) -> dict:
+    """Look of bars from left to right; `hover` as in `marks`."""
+    return {"type": "bar", "orientation": "h", "marker": marker} | _shown(hover) | more
+
+
+def stroke(hover: str | None = None, *, name: str | None = None, **look) -> dict:
+    """Look of a line without markers: `color`, `dash`, `width`, `shape`; `hover` as in `marks`."""
+    return {"type": "scatter", "mode": "lines", "line": look} | _shown(hover) | ({"name": name} if name else {})
+
+
+def heat(hover: str, **more) -> dict:
+    """Look of a map of values with a text in each cell (`texts`)."""
+    return {"type": "heatmap", "texttemplate": "%{text}", "hovertemplate": hover} | more
+
+
+def texts(values: np.ndarray, form: str = ".2f") -> list[list[str]]:
+    """Values (n, m) as text; nothing for nan."""
+    return [["" if v != v else format(v, form) for v in row] for row in values]
+
+
+def _shown(hover: str | None) -> dict:
+    return {"hoverinfo": "skip"} if hover is None else {"hovertemplate": hover} if hover else {}
 
 
 def bar(i: int, colour: str | None = None) -> dict:
     """Look of the i-th kind of bar: colour, and a pattern in it."""
     fill = colour or COLOURS[i % len(COLOURS)]
-    stroke = "#FFFFFF" if luminance(fill) < 0.35 else INK
-    pattern = {"shape": PATTERNS[i % len(PATTERNS)], "size": 7, "solidity": 0.12} | {
-        "bgcolor": fill,
-        "fgcolor": stroke,
-        "fgopacity": 0.6,
-    }
+    ink = "#FFFFFF" if luminance(fill) < 0.35 else INK
+    pattern = {"shape": PATTERNS[i % len(PATTERNS)], "size": 7, "solidity": 0.12}
+    pattern |= {"bgcolor": fill, "fgcolor": ink, "fgopacity": 0.6}
     return {"color": fill, "line": {"color": INK, "width": 0.6}, "pattern": pattern}
 
 
@@ -164,9 +216,37 @@ def log_time_axis(title: str, **more) -> dict:
     return axis(title, type="log", tickvals=list(TICK_HOURS), ticktext=list(TICK_NAMES)) | more
 
 
-def size_axis(**more) -> dict:
-    """Axis of the job sizes `SIZE_LABELS`."""
-    return axis("GPUs requested", type="category", categoryarray=list(SIZE_LABELS)) | more
+def time_axis(**more) -> dict:
+    """Axis of hours since the trace's start."""
+    return axis("time since the trace's start (h)", **more)
+
+
+def share_axis(title: str = "share of jobs", **more) -> dict:
+    """Axis of shares, 0 to 100 %."""
+    return axis(title, tickformat=".0%", **more or {"range": [0, 1.02]})
+
+
+def middles(edges: np.ndarray, unit: float = HOUR) -> np.ndarray:
+    """Middles (B,) of bins with some borders (B + 1,), s, in hours or another unit (s): where their values are drawn."""
+    return ((edges[1:] + edges[:-1]) / 2 / unit).astype("f4")
+
+
+def node_axis(nodes: tuple[str, ...]) -> dict:
+    """Changing part of a y axis with a row per node, the first on top."""
+    rows = np.arange(len(nodes)) + 0.5
+    return {"yaxis_range": [len(nodes), 0], "yaxis_tickvals": rows, "yaxis_ticktext": list(nodes)}
+
+
+def job_axis() -> dict:
+    """Axis with a row per job, the first on top, by name; `yaxis_categoryarray` gives the names."""
+    return axis("job", autorange="reversed", showticklabels=False, type="category", categoryorder="array")
+
+
+def size_axes(left: dict, right: dict) -> dict:
+    """Two panels side by side over the job sizes `SIZE_LABELS`, with these y axes; traces on the right are on x2 and y2."""
+    sizes = axis("GPUs requested", type="category", categoryarray=list(SIZE_LABELS))
+    sides = {"xaxis": sizes | {"domain": [0, 0.41]}, "xaxis2": sizes | {"domain": [0.59, 1], "anchor": "y2"}}
+    return sides | {"yaxis": left, "yaxis2": right | {"anchor": "x2"}}
 
 
 def template() -> dict:
@@ -202,31 +282,3 @@ def template() -> dict:
             "bargap": 0.25,
         }
     }
-
-
-def render(drawing: Drawing):
-    """Make a figure of a drawing.
-
-    Parameters
-    ----------
-    drawing : Drawing
-        Its traces and layout.
-
-    Returns
-    -------
-    plotly.graph_objects.Figure
-
-    Raises
-    ------
-    MissingExtra
-        plotly is not installed.
-    """
-    need("plotly.graph_objects")
-    from gpuschedlab.plots.web.figure import Figure
-
-    figure = Figure(
-        data=[style | data for style, data in zip(drawing.style, drawing.data, strict=True)],
-        layout={"template": template()} | drawing.layout,
-    )
-    figure.update_layout(**drawing.live)
-    return figure

@@ -7,9 +7,12 @@ import polars as pl
 
 from gpuschedlab.errors import RunError
 from gpuschedlab.metrics import METRICS
-from gpuschedlab.plots.style import HOUR, INK, RAMP, Drawing, axis, line
+from gpuschedlab.plots.bars import metric_axis
+from gpuschedlab.plots.drawing import figure
+from gpuschedlab.plots.style import INK, RAMP, Drawing, axis, heat, line, marks, texts
+from gpuschedlab.plots.sweep_frame import differing, opened, short, word
 
-NAMES = ("policy", "scenario", "cluster", "estimator")
+__all__ = ["SweepFront", "SweepLines", "SweepMap", "plot_sweep", "sweep_front", "sweep_lines", "sweep_map"]
 
 
 class SweepLines(NamedTuple):
@@ -31,6 +34,27 @@ class SweepLines(NamedTuple):
     high: tuple[np.ndarray, ...]
     seeds: tuple[np.ndarray, ...]
 
+    def draw(self) -> Drawing:
+        """A line with whiskers from the least to the greatest seed."""
+        divisor, title = metric_axis(self.metric)
+        hover = "<b>%{y:,.4~r}</b> at %{x}<br>%{customdata:d} seeds<extra>%{fullData.name}</extra>"
+        named = any(at.dtype.kind in "UO" for at in self.at)
+        values = [] if named else np.unique(np.concatenate(self.at)).tolist()
+        uneven = not self.log and _uneven(values)
+        traces = []
+        for i, (name, at, seeds) in enumerate(zip(self.names, self.at, self.seeds)):
+            mean, low, high = (getattr(self, k)[i] / divisor for k in ("mean", "low", "high"))
+            look = line(i, hover)
+            look["marker"].pop("maxdisplayed")
+            points = {"x": [short(v) for v in at.tolist()] if uneven else at, "y": mean, "name": name}
+            whiskers = _whiskers(high - mean, mean - low) | {"color": look["line"]["color"]}
+            traces.append((points | {"customdata": seeds.astype(int), "error_y": whiskers}, look))
+        label = self.label + " (uneven steps)" * uneven
+        side = {"type": "category"} if named or uneven else {"type": "log"} if self.log else {}
+        if uneven:
+            side["categoryarray"] = [short(v) for v in values]
+        return _drawn(traces, f"{METRICS[self.metric].label} over {self.x}", axis(label, **side), axis(title))
+
 
 class SweepMap(NamedTuple):
     """One metric over two columns.
@@ -48,6 +72,22 @@ class SweepMap(NamedTuple):
     values: np.ndarray
     title: str
 
+    def draw(self) -> Drawing:
+        """A cell for each pair of values, with its number in it."""
+        divisor, title = metric_axis(self.metric)
+        shown = self.values / divisor
+        cells = {"x": [short(v) for v in self.columns], "y": [short(v) for v in self.rows], "z": shown}
+        cells |= {"text": texts(shown, ".4g"), "colorbar": {"title": {"text": title, "side": "right"}}}
+        hover = f"<b>%{{z:,.4~r}}</b><br>{self.x} %{{x}}<br>{self.y} %{{y}}<extra></extra>"
+        look = heat(hover, hoverongaps=False)
+        look |= {
+            "colorscale": list(RAMP[:: -1 if METRICS[self.metric].better == "higher" else 1]),
+            "xgap": 1,
+            "ygap": 1,
+        }
+        sides = (axis(label, type="category") for label in self.labels)
+        return _drawn([(cells, look)], f"{METRICS[self.metric].label} of {self.title}", *sides)
+
 
 class SweepFront(NamedTuple):
     """Two metrics against each other.
@@ -64,36 +104,36 @@ class SweepFront(NamedTuple):
     about: tuple[tuple[str, ...], ...]
     front: np.ndarray
 
-
-def _opened(sweep, columns: tuple[str, ...], metrics: tuple[str, ...]) -> tuple[pl.DataFrame, dict[str, dict]]:
-    """Frame and knobs of a sweep (or of a frame like a sweep's); the columns and metrics must exist."""
-    frame = sweep if isinstance(sweep, pl.DataFrame) else getattr(sweep, "frame", None)
-    if frame is None or frame.is_empty():
-        raise RunError(f"plots: found {sweep!r} without rows; expected a Sweep with finished cells, or its frame.")
-    for name in columns:
-        if name not in frame.columns or name in METRICS:
-            free = [c for c in frame.columns if c not in METRICS]
-            raise RunError(f"plots: found no column {name!r} in the sweep; expected one of {', '.join(free)}.")
-    for name in metrics:
-        if name not in METRICS or name not in frame.columns:
-            known = [c for c in frame.columns if c in METRICS]
-            raise RunError(f"plots: found no metric {name!r} in the sweep; expected one of {', '.join(known)}.")
-    return frame, getattr(sweep, "knobs", {})
-
-
-def _differing(frame: pl.DataFrame, without: tuple[str, ...]) -> list[str]:
-    """Columns in which rows differ, without metrics and seed."""
-    free = [c for c in frame.columns if c not in METRICS and c not in (*without, "seed")]
-    return [c for c in free if frame[c].n_unique() > 1]
+    def draw(self) -> Drawing:
+        """A marker for each choice, and the front as steps through the best."""
+        divisors, titles = zip(*map(metric_axis, self.metrics))
+        hover = "<b>%{x:,.4~r}, %{y:,.4~r}</b><br>%{customdata}<extra></extra>"
+        ring = {"symbol": "circle-open", "size": 16, "color": INK, "line": {"width": 1.5}}
+        steps = {"mode": "lines+markers", "line": {"color": INK, "width": 1, "dash": "dot", "shape": "hv"}}
+        x, y = (self.front / divisors).T
+        traces = [({"x": x, "y": y}, marks(ring, name="none better in both") | steps)]
+        for i, (name, *measured, about) in enumerate(zip(*self[1:-1])):
+            mean, low, high = (values / divisors for values in measured)
+            whiskers = (_whiskers(*sides) for sides in zip((high - mean).T, (mean - low).T))
+            points = {"x": mean[:, 0], "y": mean[:, 1], "name": name, "customdata": list(about)}
+            marker = line(i)["marker"] | {"size": 9}
+            marker.pop("maxdisplayed")
+            traces.append((points | dict(zip(("error_x", "error_y"), whiskers)), marks(marker, hover)))
+        title = " against ".join(METRICS[m].label for m in self.metrics)
+        return _drawn(traces, title, *map(axis, titles))
 
 
-def _word(row: dict, by: list[str]) -> str:
-    parts = [str(row[c]) if c in NAMES else f"{c}={_short(row[c])}" for c in by if row[c] is not None]
-    return ", ".join(parts)
+def _whiskers(above: np.ndarray, below: np.ndarray) -> dict:
+    """Error bars from the least to the greatest seed."""
+    lengths = {"array": abs(above), "arrayminus": abs(below)}
+    return {"type": "data", "symmetric": False, "thickness": 1, "width": 3} | lengths
 
 
-def _short(value) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
+def _drawn(traces: list, title: str, x: dict, y: dict) -> Drawing:
+    """Drawing of a sweep: the titles of the axes change with what is chosen."""
+    live = {f"{side}_title_text": a["title"]["text"] for side, a in (("xaxis", x), ("yaxis", y))}
+    legend = {} if traces[0][1]["type"] == "heatmap" else {"showlegend": True}
+    return Drawing.of(traces, live, title=title[:1].upper() + title[1:], xaxis=x, yaxis=y, **legend)
 
 
 def sweep_lines(sweep, x: str, metric: str = "jct_mean") -> SweepLines:
@@ -114,13 +154,13 @@ def sweep_lines(sweep, x: str, metric: str = "jct_mean") -> SweepLines:
     RunError
         No such column or metric, or no row has a value of x.
     """
-    frame, knobs = _opened(sweep, (x,), (metric,))
+    frame, knobs = opened(sweep, (x,), (metric,))
     about = knobs.get(x, {})
     order = [v for v in frame[x].unique(maintain_order=True).to_list() if v is not None]
     if not order:
         raise RunError(f"sweep_lines: found no row with a value of {x!r}; expected some.")
     order = order if isinstance(order[0], str) else sorted(order)
-    by = _differing(frame, (x,)) or ["policy"]
+    by = differing(frame, (x,)) or ["policy"]
     found: dict[str, list[tuple]] = {}
     means = frame.group_by([*by, x], maintain_order=True).agg(
         mean=pl.col(metric).mean(), low=pl.col(metric).min(), high=pl.col(metric).max(), seeds=pl.len()
@@ -128,7 +168,7 @@ def sweep_lines(sweep, x: str, metric: str = "jct_mean") -> SweepLines:
     for row in means.iter_rows(named=True):
         for value in order if row[x] is None else [row[x]]:
             numbers = (row[k] if row[k] is not None else np.nan for k in ("mean", "low", "high"))
-            found.setdefault(_word(row, by), []).append((order.index(value), *numbers, row["seeds"]))
+            found.setdefault(word(row, by), []).append((order.index(value), *numbers, row["seeds"]))
     tables = [np.array(sorted(rows), float) for rows in found.values()]
     at = tuple(np.array([order[int(i)] for i in t[:, 0]]) for t in tables)
     columns = (tuple(t[:, k] for t in tables) for k in (1, 2, 3, 4))
@@ -143,9 +183,9 @@ def sweep_map(sweep, x: str, y: str, metric: str = "jct_mean") -> SweepMap:
     RunError
         Rows differ in something else, too: a map shows one policy in one scenario.
     """
-    frame, knobs = _opened(sweep, (x, y), (metric,))
+    frame, knobs = opened(sweep, (x, y), (metric,))
     frame = frame.filter(pl.col(x).is_not_null() & pl.col(y).is_not_null())
-    if frame.is_empty() or (rest := _differing(frame, (x, y))):
+    if frame.is_empty() or (rest := differing(frame, (x, y))):
         what = f"rows that differ in {', '.join(rest)} too" if not frame.is_empty() else f"no row with {x} and {y}"
         raise RunError(
             f"sweep_map: found {what}; expected one value of each. Pass a part: sweep.filter(policy='tiresias')."
@@ -181,25 +221,22 @@ def sweep_front(sweep, *metrics: str | tuple[str, str]) -> SweepFront:
             f"sweep_front: found {metrics!r}; expected two metrics. Pass them as sweep_front(found, 'jct_mean', "
             "'unfair_fraction')."
         )
-    frame, _ = _opened(sweep, (), tuple(metrics))
+    frame, _ = opened(sweep, (), tuple(metrics))
     if unclear := [m for m in metrics if not METRICS[m].better]:
         raise RunError(f"sweep_front: found metric {unclear[0]!r}, of which neither more nor less is better.")
-    by = ["policy", *(c for c in _differing(frame, ()) if c != "policy")]
+    by = ["policy", *(c for c in differing(frame, ()) if c != "policy")]
     means = frame.group_by(by, maintain_order=True).agg(
-        *(pl.col(m).mean() for m in metrics),
-        *(pl.col(m).min().alias(f"low {m}") for m in metrics),
-        *(pl.col(m).max().alias(f"high {m}") for m in metrics),
+        getattr(pl.col(m), how)().cast(pl.Float64).alias(f"{how} {m}")
+        for how in ("mean", "min", "max")
+        for m in metrics
     )
-    means = means.drop_nulls(list(metrics))
-    groups: dict[str, list] = {}
-    for row in means.iter_rows(named=True):
-        groups.setdefault(row["policy"], []).append(
-            ([[row[f"{side}{m}"] for m in metrics] for side in ("", "low ", "high ")], _word(row, by))
-        )
+    means = means.drop_nulls([f"mean {m}" for m in metrics])
+    groups = {name: part for (name,), part in means.partition_by("policy", as_dict=True, maintain_order=True).items()}
     values, low, high = (
-        tuple(np.array([v[i] for v, _ in rows], float).reshape(-1, 2) for rows in groups.values()) for i in range(3)
+        tuple(part.select(f"{how} {m}" for m in metrics).to_numpy() for part in groups.values())
+        for how in ("mean", "min", "max")
     )
-    about = tuple(tuple(word for _, word in rows) for rows in groups.values())
+    about = tuple(tuple(word(row, by) for row in part.iter_rows(named=True)) for part in groups.values())
     every = np.concatenate(values) if values else np.zeros((0, 2))
     sign = np.array([1.0 if METRICS[m].better == "lower" else -1.0 for m in metrics])
     return SweepFront(tuple(metrics), tuple(groups), values, low, high, about, every[best(every * sign)])
@@ -218,45 +255,6 @@ def best(cost: np.ndarray) -> np.ndarray:
     return order[np.concatenate([[True], least[1:] < least[:-1]])] if len(order) else order
 
 
-def _scale(metric: str) -> tuple[float, str]:
-    """Divisor of a metric, and its axis title: times in hours."""
-    what = METRICS[metric]
-    hint = {"lower": "lower is better", "higher": "higher is better"}.get(what.better)
-    timed = what.unit in ("s", "GPU-s")
-    note = ", ".join(t for t in (f"{what.unit[:-1]}h" if timed else what.unit, hint) if t)
-    return (HOUR if timed else 1.0), f"{what.label} ({note})" if note else what.label
-
-
-def _titled(text: str) -> dict:
-    return {"title": {"text": text[:1].upper() + text[1:]}}
-
-
-def draw_sweep_lines(numbers: SweepLines) -> Drawing:
-    """Lay out `SweepLines`: a line with whiskers from the least to the greatest seed."""
-    factor, title = _scale(numbers.metric)
-    hover = "<b>%{y:,.4~r}</b> at %{x}<br>%{customdata:d} seeds<extra>%{fullData.name}</extra>"
-    named = any(at.dtype.kind in "UO" for at in numbers.at)
-    values = [] if named else np.unique(np.concatenate(numbers.at)).tolist()
-    uneven = not numbers.log and _uneven(values)
-    data, style = [], []
-    for i, name in enumerate(numbers.names):
-        mean, low, high = (getattr(numbers, k)[i] / factor for k in ("mean", "low", "high"))
-        whiskers = {"type": "data", "symmetric": False, "array": high - mean, "arrayminus": mean - low}
-        look = line(i)
-        x = [_short(v) for v in numbers.at[i].tolist()] if uneven else numbers.at[i]
-        data.append({"x": x, "y": mean, "name": name, "customdata": numbers.seeds[i].astype(int)})
-        data[-1]["error_y"] = whiskers | {"thickness": 1, "width": 3, "color": look["line"]["color"]}
-        look["marker"].pop("maxdisplayed")
-        style.append({"type": "scatter", "hovertemplate": hover} | look)
-    label = numbers.label + " (uneven steps)" * uneven
-    side = {"type": "category"} if named or uneven else {"type": "log"} if numbers.log else {}
-    if uneven:
-        side["categoryarray"] = [_short(v) for v in values]
-    layout = _titled(f"{METRICS[numbers.metric].label} over {numbers.x}") | {"showlegend": True}
-    live = {"xaxis_title_text": label, "yaxis_title_text": title}
-    return Drawing(data, style, live, layout | {"xaxis": axis(label, **side), "yaxis": axis(title)})
-
-
 def _uneven(values: list[float]) -> bool:
     """Whether ascending values are spaced so unevenly that they overlap on a linear axis.
 
@@ -269,48 +267,31 @@ def _uneven(values: list[float]) -> bool:
     return len(gaps) > 1 and bool(gaps.max() > 20 * gaps.min())
 
 
-def draw_sweep_map(numbers: SweepMap) -> Drawing:
-    """Lay out `SweepMap`: a cell for each pair of values, with its number in it."""
-    factor, title = _scale(numbers.metric)
-    better = METRICS[numbers.metric].better
-    ramp = list(RAMP) if better != "higher" else list(reversed(RAMP))
-    shown = numbers.values / factor
-    texts = [[f"{v:.4g}" if v == v else "" for v in row] for row in shown]
-    data = [{"x": [_short(v) for v in numbers.columns], "y": [_short(v) for v in numbers.rows], "z": shown}]
-    data[0] |= {"text": texts, "colorbar": {"title": {"text": title, "side": "right"}}}
-    look = {
-        "type": "heatmap",
-        "texttemplate": "%{text}",
-        "colorscale": ramp,
-        "xgap": 1,
-        "ygap": 1,
-        "hoverongaps": False,
-    }
-    hover = f"<b>%{{z:,.4~r}}</b><br>{numbers.x} %{{x}}<br>{numbers.y} %{{y}}<extra></extra>"
-    text = f"{METRICS[numbers.metric].label} of {numbers.title}"
-    sides = {"xaxis": axis(numbers.labels[0], type="category"), "yaxis": axis(numbers.labels[1], type="category")}
-    live = {"xaxis_title_text": numbers.labels[0], "yaxis_title_text": numbers.labels[1]}
-    return Drawing(data, [look | {"hovertemplate": hover}], live, _titled(text) | sides)
+def plot_sweep(sweep, x: str | None = None, y: str | None = None, metric="jct_mean"):
+    """Figure of a sweep: lines over one knob, a map over two, or a front of two metrics.
 
+    Parameters
+    ----------
+    sweep : Sweep, polars.DataFrame, or numbers
+        A sweep, (part of) its frame, or what `sweep_lines`, `sweep_map` or `sweep_front` returned.
+    x, y : str, optional
+        Knobs, or other columns that name rows: x alone makes lines, x and y a map. Two metrics make a front.
+    metric : str or pair of str
+        A name from `metrics.METRICS`; a pair, without x and y, makes a front.
 
-def draw_sweep_front(numbers: SweepFront) -> Drawing:
-    """Lay out `SweepFront`: a marker for each choice, and the front as steps through the best."""
-    (across, x_title), (up, y_title) = (_scale(m) for m in numbers.metrics)
-    hover = "<b>%{x:,.4~r}, %{y:,.4~r}</b><br>%{customdata}<extra></extra>"
-    data = [{"x": numbers.front[:, 0] / across, "y": numbers.front[:, 1] / up}]
-    look = {"type": "scatter", "name": "none better in both", "hoverinfo": "skip", "mode": "lines+markers"}
-    ring = {"symbol": "circle-open", "size": 16, "color": INK, "line": {"width": 1.5}}
-    style = [look | {"line": {"color": INK, "width": 1, "dash": "dot", "shape": "hv"}, "marker": ring}]
-    for i, name in enumerate(numbers.names):
-        x, y = (numbers.values[i] / (across, up)).T
-        data.append({"x": x, "y": y, "name": name, "customdata": list(numbers.about[i])})
-        for k, (side, scale) in enumerate((("error_x", across), ("error_y", up))):
-            above, below = (abs(n[i][:, k] - numbers.values[i][:, k]) / scale for n in (numbers.high, numbers.low))
-            whiskers = {"type": "data", "symmetric": False, "array": above, "arrayminus": below}
-            data[-1][side] = whiskers | {"thickness": 1, "width": 3}
-        marker = {k: v for k, v in line(i)["marker"].items() if k != "maxdisplayed"}
-        style.append({"type": "scatter", "mode": "markers", "marker": marker | {"size": 9}, "hovertemplate": hover})
-    labels = [METRICS[m].label for m in numbers.metrics]
-    layout = _titled(f"{labels[0]} against {labels[1]}") | {"showlegend": True}
-    live = {"xaxis_title_text": x_title, "yaxis_title_text": y_title}
-    return Drawing(data, style, live, layout | {"xaxis": axis(x_title), "yaxis": axis(y_title)})
+    Raises
+    ------
+    RunError
+        No such column or metric, or neither a knob nor a pair of metrics.
+    """
+    if isinstance(sweep, SweepLines | SweepMap | SweepFront):
+        return figure(sweep)
+    pair = (x, y) if x in METRICS and y in METRICS else metric if x is None and y is None else ""
+    if not isinstance(pair, str):
+        return figure(sweep_front(sweep, pair))
+    if x is None or not isinstance(metric, str):
+        raise RunError(
+            f"plot_sweep: found x={x!r}, y={y!r}, metric={metric!r}; expected x (lines), x and y (map), each with one "
+            "metric, or two metrics as x and y (front)."
+        )
+    return figure(sweep_lines(sweep, x, metric) if y is None else sweep_map(sweep, x, y, metric))

@@ -8,7 +8,7 @@ import numpy as np
 from gpuschedlab._extras import need
 from gpuschedlab.autosched import Contest, Tuning
 from gpuschedlab.autosched.controller import HOUR
-from gpuschedlab.plots.tuning import word
+from gpuschedlab.plots.systems.tuning import word
 from gpuschedlab.plots.web import Place
 from gpuschedlab.widgets.core.base import BaseExplorer
 

@@ -7,7 +7,10 @@ import polars as pl
 
 from gpuschedlab.metrics.usage import cluster_of
 from gpuschedlab.optim import solve
-from gpuschedlab.plots.style import HOUR, Drawing, as_runs, axis, bar, line
+from gpuschedlab.plots import style
+from gpuschedlab.plots.style import Drawing, as_runs, axis, bar, bars, heat, job_axis, line, marks, texts, time_axis
+
+__all__ = ["Bootstrap", "JobLanes", "Worth", "bootstrap", "job_lanes", "worth"]
 
 
 class JobLanes(NamedTuple):
@@ -27,6 +30,20 @@ class JobLanes(NamedTuple):
     end: np.ndarray
     pause: np.ndarray
 
+    def draw(self) -> Drawing:
+        """A colour per GPU type, white where a start delays the job."""
+        traces = []
+        for i, kind in enumerate(self.types):
+            mine = self.kind == i
+            hover = f"<b>%{{y}}</b> on %{{customdata:.0f}} GPUs of {kind} from %{{base:.2f}} h, for %{{x:.2f}} h"
+            stretches = _stretch(self, mine, self.begin[mine], (self.end - self.begin)[mine])
+            traces.append((stretches, bars(bar(i), f"{hover}<extra></extra>", name=kind)))
+        white = {"color": "white", "line": {"width": 0}}
+        pauses = _stretch(self, slice(None), self.begin, self.pause)
+        traces.append((pauses, bars(white, name="start, restart")))
+        live = {"title_text": f"Which job had which GPUs: {self.name}", "yaxis_categoryarray": list(self.jobs)}
+        return Drawing.of(traces, live, barmode="overlay", xaxis=time_axis(), yaxis=job_axis())
+
 
 class Worth(NamedTuple):
     """Utilities of a round of Sia, and which it chooses.
@@ -42,6 +59,19 @@ class Worth(NamedTuple):
     power: float
     penalty: float
 
+    def draw(self) -> Drawing:
+        """Utilities as a map, with a frame around what is chosen."""
+        at = np.flatnonzero(self.chosen >= 0)
+        cells = {"z": self.utility, "x": self.configurations, "y": self.jobs, "text": texts(self.utility)}
+        look = heat("<b>%{y}</b> in %{x}: worth %{z:.3f}<extra></extra>", colorscale="Blues", showscale=False)
+        chosen = {"x": [self.configurations[self.chosen[i]] for i in at], "y": [self.jobs[i] for i in at]}
+        frame = {"symbol": "square-open", "size": 44, "color": "black", "line": {"width": 3}}
+        none = len(self.jobs) - len(at)
+        waits = f"; {none} job{'s' * (none > 1)} without GPUs" if none else ""
+        title = f"Worth of each configuration at p = {self.power:g}, lambda = {self.penalty:g}{waits}"
+        traces = [(cells, look), (chosen, marks(frame, name="chosen"))]
+        return Drawing.of(traces, {"title_text": title}, xaxis=axis("configuration"), yaxis=axis(""))
+
 
 class Bootstrap(NamedTuple):
     """What is believed of a job's throughput on a type, beside the truth.
@@ -53,6 +83,15 @@ class Bootstrap(NamedTuple):
     truth: np.ndarray
     estimate: np.ndarray
     why: str
+
+    def draw(self) -> Drawing:
+        """The estimate beside the truth."""
+        traces = []
+        for i, name in enumerate(("truth", "estimate")):
+            hover = f"<b>{name}: %{{y:.3~r}} a second</b> on %{{x}} GPUs<extra></extra>"
+            traces.append(({"x": self.gpus, "y": self[i + 1]}, line(i, hover) | {"name": name}))
+        sides = {"xaxis": axis("GPUs"), "yaxis": axis("progress a second", rangemode="tozero")}
+        return Drawing.of(traces, {"title_text": f"What is believed of a type, if {self.why}"}, **sides)
 
 
 def job_lanes(run, jobs: int = 40, name: str | None = None) -> JobLanes:
@@ -75,21 +114,11 @@ def job_lanes(run, jobs: int = 40, name: str | None = None) -> JobLanes:
         .sort("job", "start")
     )
     types = cluster_of(run).gpu_types
-    row = held["job"].to_numpy()
     begin, end = held["start"].to_numpy(), held["end"].to_numpy()
-    names = tuple(run.jobs["job_id"][:jobs])
     kind = np.array([types.index(t) for t in held["gpu_type"]], int)
-    return JobLanes(
-        name or default,
-        names,
-        types,
-        row,
-        kind,
-        held["gpus"].to_numpy(),
-        begin,
-        end,
-        np.minimum(held["delay"].to_numpy(), end - begin),
-    )
+    pause = np.minimum(held["delay"].to_numpy(), end - begin)
+    columns = (held["job"].to_numpy(), kind, held["gpus"].to_numpy(), begin, end, pause)
+    return JobLanes(name or default, tuple(run.jobs["job_id"][:jobs]), types, *columns)
 
 
 def worth(
@@ -168,71 +197,11 @@ def bootstrap(
     if ran_here > 1:
         return Bootstrap(gpus, own, followed(own, ran_here), f"it ran on {ran_here} of these GPUs")
     if ran_there > 1:
-        return Bootstrap(
-            gpus, own, own[0] / other[0] * followed(other, ran_there), f"it ran on {ran_there} GPUs of another type"
-        )
+        estimate = own[0] / other[0] * followed(other, ran_there)
+        return Bootstrap(gpus, own, estimate, f"it ran on {ran_there} GPUs of another type")
     return Bootstrap(gpus, own, followed(own, 1), "one GPU was profiled")
-
-
-def draw_job_lanes(numbers: JobLanes) -> Drawing:
-    """Lay out `JobLanes`: a colour per GPU type, white where a start delays the job."""
-    data, style = [], []
-    for i, kind in enumerate(numbers.types):
-        mine = numbers.kind == i
-        data.append(_stretch(numbers, mine, numbers.begin[mine], (numbers.end - numbers.begin)[mine]))
-        hover = (
-            "<b>%{y}</b> on %{customdata:.0f} GPUs of " + kind + " from %{base:.2f} h, for %{x:.2f} h<extra></extra>"
-        )
-        style.append({"type": "bar", "orientation": "h", "name": kind, "hovertemplate": hover, "marker": bar(i)})
-    data.append(_stretch(numbers, slice(None), numbers.begin, numbers.pause))
-    white = {"color": "white", "line": {"width": 0}}
-    style.append({"type": "bar", "orientation": "h", "name": "start, restart", "hoverinfo": "skip", "marker": white})
-    live = {"title_text": f"Which job had which GPUs: {numbers.name}", "yaxis_categoryarray": list(numbers.jobs)}
-    layout = {
-        "barmode": "overlay",
-        "xaxis": axis("time since the trace's start (h)"),
-        "yaxis": axis("job", autorange="reversed", showticklabels=False, type="category", categoryorder="array"),
-    }
-    return Drawing(data, style, live, layout)
 
 
 def _stretch(numbers: JobLanes, mine, begin, length) -> dict:
     names = [numbers.jobs[r] for r in numbers.row[mine]]
-    return {"y": names, "base": begin / HOUR, "x": length / HOUR, "customdata": numbers.gpus[mine]}
-
-
-def draw_worth(numbers: Worth) -> Drawing:
-    """Lay out `Worth`: utilities as a map, with a frame around what is chosen."""
-    at = np.flatnonzero(numbers.chosen >= 0)
-    texts = [["" if np.isnan(v) else f"{v:.2f}" for v in row] for row in numbers.utility]
-    data = [
-        {"z": numbers.utility, "x": numbers.configurations, "y": numbers.jobs, "text": texts},
-        {"x": [numbers.configurations[numbers.chosen[i]] for i in at], "y": [numbers.jobs[i] for i in at]},
-    ]
-    hover = "<b>%{y}</b> in %{x}: worth %{z:.3f}<extra></extra>"
-    frame = {"symbol": "square-open", "size": 44, "color": "black", "line": {"width": 3}}
-    style = [
-        {
-            "type": "heatmap",
-            "colorscale": "Blues",
-            "texttemplate": "%{text}",
-            "hovertemplate": hover,
-            "showscale": False,
-        },
-        {"type": "scatter", "mode": "markers", "name": "chosen", "marker": frame, "hoverinfo": "skip"},
-    ]
-    none = len(numbers.jobs) - len(at)
-    waits = f"; {none} job{'s' * (none > 1)} without GPUs" if none else ""
-    live = {"title_text": f"Worth of each configuration at p = {numbers.power:g}, lambda = {numbers.penalty:g}{waits}"}
-    return Drawing(data, style, live, {"xaxis": axis("configuration"), "yaxis": axis("")})
-
-
-def draw_bootstrap(numbers: Bootstrap) -> Drawing:
-    """Lay out `Bootstrap`: the estimate beside the truth."""
-    data, style = [], []
-    for i, (name, values) in enumerate((("truth", numbers.truth), ("estimate", numbers.estimate))):
-        data.append({"x": numbers.gpus, "y": values})
-        hover = f"<b>{name}: %{{y:.3~r}} a second</b> on %{{x}} GPUs<extra></extra>"
-        style.append({"type": "scatter", "name": name, "hovertemplate": hover} | line(i))
-    live = {"title_text": f"What is believed of a type, if {numbers.why}"}
-    return Drawing(data, style, live, {"xaxis": axis("GPUs"), "yaxis": axis("progress a second", rangemode="tozero")})
+    return {"y": names, "base": begin / style.HOUR, "x": length / style.HOUR, "customdata": numbers.gpus[mine]}

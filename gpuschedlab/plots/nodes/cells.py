@@ -6,7 +6,12 @@ import numpy as np
 
 from gpuschedlab.errors import RunError
 from gpuschedlab.metrics.usage import cluster_of
-from gpuschedlab.plots.style import RAMP, SIZE_LABELS, Drawing, as_runs, axis, bar, size_bucket, spoken
+from gpuschedlab.plots import style
+from gpuschedlab.plots.style import Drawing, as_runs, axis, bar, bars, marks, node_axis, size_bucket, spoken
+
+__all__ = ["Cells", "cells", "seats"]
+
+TEXT = {"textposition": "inside", "insidetextanchor": "middle", "textangle": 0, "insidetextfont": {"size": 11}}
 
 
 class Seats(NamedTuple):
@@ -54,6 +59,28 @@ class Cells(NamedTuple):
     largest: int
     waiting: np.ndarray
     event: str
+
+    def draw(self) -> Drawing:
+        """A row per node, a column per GPU; free cells white, jobs by size, new ones marked."""
+        hover = "%{hovertext}<extra></extra>"
+        white = {"color": "#FFFFFF", "line": {"color": style.INK, "width": 1.5}}
+        free = _bars(self, np.flatnonzero(self.job < 0))
+        traces = [(free, bars(white, hover, name="free cell, in GPUs") | TEXT)]
+        for bucket, name in enumerate(style.SIZE_LABELS):
+            which = np.flatnonzero(self.size == bucket)
+            look = bars(bar(bucket, style.RAMP[bucket]), hover, name=f"{name} GPUs") | TEXT
+            traces.append((_bars(self, which) | {"showlegend": bool(len(which)) or bucket < 4}, look))
+        fresh = np.flatnonzero(self.fresh)
+        points = {"x": (self.low + self.high)[fresh] / 2, "y": self.node[fresh] + 0.12}
+        traces.append((points, marks(style.STOP | {"symbol": "triangle-down", "size": 11}, name="just started")))
+        waiting = " ".join(f"{g:g}" for g in self.waiting[:12]) + (" \u2026" if len(self.waiting) > 12 else "")
+        title = (
+            f"After {spoken(self.time)}: {self.free} GPUs free, the largest cell has {self.largest}; "
+            f"waiting: {waiting or 'none'}<br><sup>{self.event}</sup>"
+        )
+        live = {"title_text": title, "xaxis_range": [0, self.width]} | node_axis(self.nodes)
+        sides = {"xaxis": axis("GPU of the node", dtick=1, showgrid=False), "yaxis": axis("", showgrid=False, ticks="")}
+        return Drawing.of(traces, live, barmode="overlay", legend_title_text="job size", **sides)
 
 
 def seats(run, buddy: bool | None = None) -> Seats:
@@ -199,10 +226,6 @@ def _sizes(held: np.ndarray, width: int) -> str:
     return " + ".join(str(size) for _, size in free_cells(held, width)) or "none"
 
 
-CELL = {"type": "bar", "orientation": "h", "textposition": "inside", "insidetextanchor": "middle"}
-CELL |= {"textangle": 0, "insidetextfont": {"size": 11}, "hovertemplate": "%{hovertext}<extra></extra>"}
-
-
 def _bars(numbers: Cells, which: np.ndarray) -> dict:
     jobs = numbers.job[which] >= 0
     texts = np.where(jobs, "job ", "free cell of ").astype(object) + numbers.label[which]
@@ -214,39 +237,3 @@ def _bars(numbers: Cells, which: np.ndarray) -> dict:
         "text": np.where(jobs, numbers.label[which], numbers.label[which].astype(object) + " free"),
         "hovertext": texts + np.where(jobs, "", " GPUs").astype(object),
     }
-
-
-def draw_cells(numbers: Cells) -> Drawing:
-    """Lay out `Cells`: a row per node, a column per GPU; free cells white, jobs by size, new ones marked."""
-    free = np.flatnonzero(numbers.job < 0)
-    data = [_bars(numbers, free)]
-    look = {"marker": {"color": "#FFFFFF", "line": {"color": "#1F2933", "width": 1.5}}}
-    style = [CELL | look | {"name": "free cell, in GPUs"}]
-    for bucket, name in enumerate(SIZE_LABELS):
-        which = np.flatnonzero(numbers.size == bucket)
-        data.append(_bars(numbers, which) | {"showlegend": bool(len(which)) or bucket < 4})
-        style.append(CELL | {"name": f"{name} GPUs", "marker": bar(bucket, RAMP[bucket])})
-    fresh = np.flatnonzero(numbers.fresh)
-    data.append({"x": (numbers.low + numbers.high)[fresh] / 2, "y": numbers.node[fresh] + 0.12})
-    mark = {"symbol": "triangle-down", "size": 11, "color": "#B91C1C", "line": {"color": "#FFFFFF", "width": 1}}
-    style.append({"type": "scatter", "mode": "markers", "name": "just started", "marker": mark, "hoverinfo": "skip"})
-    waiting = " ".join(f"{g:g}" for g in numbers.waiting[:12]) + (" \u2026" if len(numbers.waiting) > 12 else "")
-    title = (
-        f"After {spoken(numbers.time)}: {numbers.free} GPUs free, the largest cell has {numbers.largest}; "
-        f"waiting: {waiting or 'none'}<br><sup>{numbers.event}</sup>"
-    )
-    rows = len(numbers.nodes)
-    live = {
-        "title_text": title,
-        "xaxis_range": [0, numbers.width],
-        "yaxis_range": [rows, 0],
-        "yaxis_tickvals": np.arange(rows) + 0.5,
-        "yaxis_ticktext": list(numbers.nodes),
-    }
-    layout = {
-        "barmode": "overlay",
-        "xaxis": axis("GPU of the node", dtick=1, showgrid=False),
-        "yaxis": axis("", showgrid=False, ticks=""),
-        "legend_title_text": "job size",
-    }
-    return Drawing(data, style, live, layout)

@@ -6,7 +6,9 @@ import numpy as np
 
 from gpuschedlab.metrics.usage import timeline_of
 from gpuschedlab.plots.load import bin_means
-from gpuschedlab.plots.style import HOUR, Drawing, as_runs, axis, line
+from gpuschedlab.plots.style import Drawing, as_runs, axis, line, middles, time_axis
+
+__all__ = ["FreeSpace", "free_space"]
 
 
 class FreeSpace(NamedTuple):
@@ -20,6 +22,16 @@ class FreeSpace(NamedTuple):
     free: np.ndarray
     largest: np.ndarray
     missing: np.ndarray
+
+    def draw(self) -> Drawing:
+        """GPUs that stay free while jobs wait are the cost of placement."""
+        middle, traces = middles(self.edges), []
+        names = ("free in all", "free on the freest node", "requested by waiting jobs")
+        for i, (name, values) in enumerate(zip(names, self[1:])):
+            hover = f"<b>%{{y:.3~r}} GPUs {name}</b> at %{{x:.2f}} h<extra></extra>"
+            traces.append(({"x": middle, "y": values.astype("f4")}, line(i, hover) | {"name": name}))
+        sides = {"xaxis": time_axis(), "yaxis": axis("GPUs", rangemode="tozero")}
+        return Drawing.of(traces, title="Free GPUs, and GPUs that waiting jobs request", **sides)
 
 
 def free_space(run, points: int = 400) -> FreeSpace:
@@ -39,20 +51,3 @@ def free_space(run, points: int = 400) -> FreeSpace:
     used, up, wanted = (line[name].to_numpy().astype(float) for name in ("used", "capacity", "demanded"))
     values = (up - used, line["largest_free"].to_numpy().astype(float), np.maximum(wanted - used, 0.0))
     return FreeSpace(edges, *(bin_means(time, v, edges) for v in values))
-
-
-def draw_free_space(numbers: FreeSpace) -> Drawing:
-    """Lay out `FreeSpace`: GPUs that stay free while jobs wait are the cost of placement."""
-    middle = ((numbers.edges[1:] + numbers.edges[:-1]) / 2 / HOUR).astype("f4")
-    data, style = [], []
-    names = ("free in all", "free on the freest node", "requested by waiting jobs")
-    for i, (name, values) in enumerate(zip(names, numbers[1:])):
-        data.append({"x": middle, "y": values.astype("f4")})
-        hover = f"<b>%{{y:.3~r}} GPUs {name}</b> at %{{x:.2f}} h<extra></extra>"
-        style.append({"type": "scatter", "name": name, "hovertemplate": hover} | line(i))
-    layout = {
-        "title": {"text": "Free GPUs, and GPUs that waiting jobs request"},
-        "xaxis": axis("time since the trace's start (h)"),
-        "yaxis": axis("GPUs", rangemode="tozero"),
-    }
-    return Drawing(data, style, {}, layout)

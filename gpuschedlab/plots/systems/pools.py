@@ -6,11 +6,12 @@ import numpy as np
 
 from gpuschedlab.metrics.pools import pool_levels
 from gpuschedlab.plots.load import bin_means
-from gpuschedlab.plots.style import COLOURS, Drawing, axis
+from gpuschedlab.plots.style import COLOURS, STOP, Drawing, axis, marks, middles, stroke
 
-STATES = ("busy", "idle", "warming")
-PATTERN = {"busy": "", "idle": ".", "warming": "/"}
-LATE = "#B91C1C"
+__all__ = ["Pools", "pools"]
+
+STATES = {"busy": "", "idle": ".", "warming": "/"}
+"""Patterns of a model's areas."""
 
 
 class Pools(NamedTuple):
@@ -21,6 +22,24 @@ class Pools(NamedTuple):
     edges: np.ndarray
     levels: np.ndarray
     late: np.ndarray
+
+    def draw(self) -> Drawing:
+        """Areas on top of each other, colour by model, pattern by state; late jobs as ticks below the axis."""
+        middle, traces = middles(self.edges, 60), []
+        for m, model in enumerate(self.models):
+            colour = COLOURS[m % len(COLOURS)]
+            for s, (state, shape) in enumerate(STATES.items()):
+                pattern = {"shape": shape, "fgcolor": colour, "size": 5, "solidity": 0.35}
+                look = stroke("%{y:.1f} GPUs at %{x:.1f} min", color=colour, width=0.6) | {"stackgroup": "all"}
+                look |= {"fillpattern": pattern} if shape else {"fillcolor": colour}
+                points = {"x": middle, "y": self.levels[m, s].astype("f4"), "name": f"{model}, {state}"}
+                traces.append((points, look))
+        late = {"x": (self.late / 60).astype("f4"), "y": np.full(len(self.late), -0.8, "f4"), "name": "ended late"}
+        red = STOP["color"]
+        tick = {"symbol": "line-ns-open", "color": red, "size": 9, "line": {"color": red, "width": 1.5}}
+        traces.append((late, marks(tick, "late at %{x:.1f} min")))
+        sides = {"xaxis": axis("time since the trace's start (min)"), "yaxis": axis("GPUs")}
+        return Drawing.of(traces, {"title_text": self.title}, showlegend=True, **sides)
 
 
 def pools(run, title: str = "GPUs by model", points: int = 300, end: float | None = None) -> Pools:
@@ -51,24 +70,3 @@ def pools(run, title: str = "GPUs by model", points: int = 300, end: float | Non
         return Pools(title, models, edges, levels, np.zeros(0))
     end_, due = jobs["end"].to_numpy(), (jobs["submit"] + jobs["deadline"]).to_numpy()
     return Pools(title, models, edges, levels, end_[end_ > due + 1e-6])
-
-
-def draw_pools(numbers: Pools) -> Drawing:
-    """Lay out `Pools`: areas on top of each other, colour by model, pattern by state; late jobs as ticks below the axis."""
-    middle = (numbers.edges[1:] + numbers.edges[:-1]) / 2 / 60
-    data, style = [], []
-    for m, model in enumerate(numbers.models):
-        colour = COLOURS[m % len(COLOURS)]
-        for s, state in enumerate(STATES):
-            data.append({"x": middle.astype("f4"), "y": numbers.levels[m, s].astype("f4"), "name": f"{model}, {state}"})
-            pattern = {"shape": PATTERN[state], "fgcolor": colour, "size": 5, "solidity": 0.35}
-            look = {"type": "scatter", "mode": "lines", "stackgroup": "all", "line": {"color": colour, "width": 0.6}}
-            look |= {"fillpattern": pattern} if PATTERN[state] else {"fillcolor": colour}
-            style.append(look | {"hovertemplate": "%{y:.1f} GPUs at %{x:.1f} min"})
-    data.append(
-        {"x": (numbers.late / 60).astype("f4"), "y": np.full(len(numbers.late), -0.8, "f4"), "name": "ended late"}
-    )
-    marker = {"symbol": "line-ns-open", "color": LATE, "size": 9, "line": {"color": LATE, "width": 1.5}}
-    style.append({"type": "scatter", "mode": "markers", "marker": marker, "hovertemplate": "late at %{x:.1f} min"})
-    sides = {"xaxis": axis("time since the trace's start (min)"), "yaxis": axis("GPUs")}
-    return Drawing(data, style, {"title_text": numbers.title}, sides | {"showlegend": True})

@@ -7,21 +7,23 @@ import polars as pl
 
 from gpuschedlab.errors import RunError
 from gpuschedlab.metrics.usage import cluster_of, timeline_of
+from gpuschedlab.plots import style
 from gpuschedlab.plots.load import busy_window
 from gpuschedlab.plots.style import (
-    HOUR,
-    IDLE,
-    INK,
-    RAMP,
-    SIZE_LABELS,
     Drawing,
     as_runs,
     axis,
     bar,
+    bars,
     luminance,
+    marks,
+    node_axis,
     size_bucket,
+    time_axis,
 )
 from gpuschedlab.sim.explain.explanation import last_reasons
+
+__all__ = ["Gantt", "gantt"]
 
 LIFE = ("submit", "start", "queueing", "executed", "overhead", "lost", "preemptions", "restarts", "failures")
 """Columns of a job in its hover text, times in h."""
@@ -58,6 +60,35 @@ class Gantt(NamedTuple):
     label: np.ndarray
     about: np.ndarray
     life: np.ndarray
+
+    def draw(self) -> Drawing:
+        """A row per node, a bar per stretch, as high as its share of the node's GPUs; idle GPUs grey."""
+        sized, rows = len(self.groups) == len(style.SIZE_LABELS), np.arange(len(self.nodes))
+        start, end = self.start / style.HOUR, self.end / style.HOUR
+        idle = {"base": np.full(len(rows), start), "x": np.full(len(rows), end - start)}
+        idle |= {"y": rows + 0.5, "width": np.full(len(rows), 0.9)}
+        traces = [(idle, bars({"color": style.IDLE}, name="idle"))]
+        for g, group in enumerate(self.groups):
+            marker = bar(g, style.RAMP[g]) if sized else bar(g)
+            font = {"size": 11, "color": "#FFFFFF" if luminance(marker["color"]) < 0.35 else style.INK}
+            look = bars(marker, HOVER, insidetextfont=font, textposition="inside", insidetextanchor="middle")
+            look |= {"textangle": 0, "constraintext": "inside"}
+            pieces = _bars(self, np.flatnonzero(self.group == g))
+            traces.append((pieces | {"name": group, "showlegend": bool(group)}, look))
+        cut = np.flatnonzero(self.cut)
+        height = self.row + 0.06 + 0.44 * (self.low + self.high)
+        stops = {"x": (self.finish[cut] / style.HOUR).astype("f4"), "y": height[cut].astype("f4")}
+        traces.append((stops, marks(style.STOP | {"symbol": "triangle-left", "size": 7}, name="stopped early")))
+        layout = {
+            "barmode": "overlay",
+            "uniformtext": {"minsize": 8, "mode": "hide"},  # a name that the window makes too small is left out
+            "xaxis": time_axis(showgrid=False),
+            "yaxis": axis("", showgrid=False, ticks=""),
+            "legend_title_text": "job size" if sized else "",
+        }
+        few = f", {len(rows)} of {self.of} nodes" if len(rows) < self.of else ""
+        live = {"title_text": f"Jobs on each node: {self.name}{few}", "xaxis_range": [start, end]}
+        return Drawing.of(traces, live | node_axis(self.nodes), **layout)
 
 
 def gantt(
@@ -159,7 +190,7 @@ def _rows(run, start: float, end: float, chosen: np.ndarray, limit: int) -> tupl
 
 def _pieces(row: np.ndarray, held: pl.DataFrame, sizes: np.ndarray):
     """Rectangles of the stretches: which stretch (p,), low and high (p,) as shares of the row, over (p,)."""
-    from gpuschedlab.plots.lanes import pack_lanes  # compiled module: loaded only when a Gantt is drawn
+    from gpuschedlab.plots.nodes.lanes import pack_lanes  # compiled module: loaded only when a Gantt is drawn
 
     gpus = held["gpus"].to_numpy()
     parts = 1 if np.all(gpus == np.round(gpus)) else PARTS
@@ -174,7 +205,7 @@ def _pieces(row: np.ndarray, held: pl.DataFrame, sizes: np.ndarray):
 def _groups(jobs: pl.DataFrame, by: str) -> tuple[np.ndarray, tuple[str, ...]]:
     """Group of each job of the run (n,), and the groups' names: sizes in order, others by how common they are."""
     if by == "size":
-        return size_bucket(jobs["gpus"].to_numpy()), tuple(f"{label} GPUs" for label in SIZE_LABELS)
+        return size_bucket(jobs["gpus"].to_numpy()), tuple(f"{label} GPUs" for label in style.SIZE_LABELS)
     if by not in jobs.columns:
         raise RunError(
             f"gantt: found no column {by!r} to colour by; expected 'size' or one of {', '.join(jobs.columns)}."
@@ -193,8 +224,8 @@ def _hover_texts(run, held: pl.DataFrame) -> tuple[pl.DataFrame, np.ndarray]:
     some = jobs[job].with_columns(why=pl.when(why != "").then("<br>why it waited: " + why).otherwise(pl.lit("")))
     details = [pl.format("{} GPUs", pl.col("gpus").round(2).cast(pl.Utf8).str.strip_suffix(".0"))]
     details += [pl.format(f"{c} {{}}", pl.col(c)) for c in ("model", "user", "vc", "kind") if c in jobs.columns]
-    ended = pl.format("ended at {} h", (pl.col("end") / HOUR).round(2)).fill_null("had not ended")
-    hours = [(pl.col(c) / HOUR).cast(pl.Float32) for c in LIFE[:6]]
+    ended = pl.format("ended at {} h", (pl.col("end") / style.HOUR).round(2)).fill_null("had not ended")
+    hours = [(pl.col(c) / style.HOUR).cast(pl.Float32) for c in LIFE[:6]]
     texts = some.select(
         pl.col("job_id").cast(pl.Utf8).str.tail(12).alias("label"),
         (
@@ -235,7 +266,7 @@ def _bars(numbers: Gantt, which: np.ndarray) -> dict:
     """One group's rectangles as horizontal bars."""
     middle = (numbers.low + numbers.high)[which] / 2
     height = _height(numbers, which)
-    begin, finish = numbers.begin[which] / HOUR, numbers.finish[which] / HOUR
+    begin, finish = numbers.begin[which] / style.HOUR, numbers.finish[which] / style.HOUR
     return {
         "base": begin.astype("f4"),
         "x": (finish - begin).astype("f4"),
@@ -245,46 +276,3 @@ def _bars(numbers: Gantt, which: np.ndarray) -> dict:
         "hovertext": numbers.about[which],
         "customdata": numbers.life[which],
     }
-
-
-def draw_gantt(numbers: Gantt) -> Drawing:
-    """Lay out `Gantt`: a row per node, a bar per stretch, as high as its share of the node's GPUs; idle GPUs grey."""
-    sized, rows = len(numbers.groups) == len(SIZE_LABELS), np.arange(len(numbers.nodes))
-    start, end = numbers.start / HOUR, numbers.end / HOUR
-    idle = {
-        "base": np.full(len(rows), start),
-        "x": np.full(len(rows), end - start),
-        "y": rows + 0.5,
-        "width": np.full(len(rows), 0.9),
-    }
-    data = [idle]
-    style = [{"type": "bar", "orientation": "h", "name": "idle", "hoverinfo": "skip", "marker": {"color": IDLE}}]
-    for g, group in enumerate(numbers.groups):
-        data.append(_bars(numbers, np.flatnonzero(numbers.group == g)) | {"name": group, "showlegend": bool(group)})
-        look = bar(g, RAMP[g]) if sized else bar(g)
-        style.append(
-            {"type": "bar", "orientation": "h", "marker": look, "hovertemplate": HOVER}
-            | {"textposition": "inside", "insidetextanchor": "middle", "textangle": 0, "constraintext": "inside"}
-            | {"insidetextfont": {"size": 11, "color": "#FFFFFF" if luminance(look["color"]) < 0.35 else INK}}
-        )
-    cut = np.flatnonzero(numbers.cut)
-    height = numbers.row + 0.06 + 0.44 * (numbers.low + numbers.high)
-    data.append({"x": (numbers.finish[cut] / HOUR).astype("f4"), "y": height[cut].astype("f4")})
-    mark = {"symbol": "triangle-left", "size": 7, "color": "#B91C1C", "line": {"color": "#FFFFFF", "width": 1}}
-    style.append({"type": "scatter", "mode": "markers", "name": "stopped early", "marker": mark, "hoverinfo": "skip"})
-    layout = {
-        "barmode": "overlay",
-        "uniformtext": {"minsize": 8, "mode": "hide"},  # a name that the window makes too small is left out
-        "xaxis": axis("time since the trace's start (h)", showgrid=False),
-        "yaxis": axis("", showgrid=False, ticks=""),
-        "legend_title_text": "job size" if sized else "",
-    }
-    few = f", {len(rows)} of {numbers.of} nodes" if len(rows) < numbers.of else ""
-    live = {
-        "title_text": f"Jobs on each node: {numbers.name}{few}",
-        "xaxis_range": [start, end],
-        "yaxis_range": [len(rows), 0],
-        "yaxis_tickvals": rows + 0.5,
-        "yaxis_ticktext": list(numbers.nodes),
-    }
-    return Drawing(data, style, live, layout)

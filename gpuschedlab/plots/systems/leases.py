@@ -7,9 +7,12 @@ import polars as pl
 
 from gpuschedlab.errors import RunError
 from gpuschedlab.metrics import slo_violation
+from gpuschedlab.plots import style
 from gpuschedlab.plots.lines import Lines
-from gpuschedlab.plots.style import COLOURS, HOUR, IDLE, INK, SYMBOLS, Drawing, as_runs, axis, bar
+from gpuschedlab.plots.style import Drawing, as_runs, axis, bar, bars, job_axis, marks, time_axis
 from gpuschedlab.traces.deadlines import value_table
+
+__all__ = ["LeaseBoard", "TradeOff", "arrival", "lease_board", "planned_leases", "trade_off"]
 
 LIKELY = 3
 """Families of curves that are drawn, of the largest weights."""
@@ -39,6 +42,39 @@ class LeaseBoard(NamedTuple):
     value: np.ndarray
     met: np.ndarray
 
+    def draw(self) -> Drawing:
+        """A colour per kind, a mark per deadline, the larger the more it is worth, the grid of leases behind."""
+        traces = []
+        for i, words in enumerate(WORDS):
+            mine = self.kind == i
+            stretches = {"y": [self.jobs[r] for r in self.row[mine]], "base": self.begin[mine] / style.HOUR}
+            stretches |= {"x": (self.end - self.begin)[mine] / style.HOUR, "customdata": self.gpus[mine]}
+            hover = f"<b>%{{y}}</b>, {words}, on %{{customdata:.3~g}} GPUs from %{{base:.2f}} h, for %{{x:.2f}} h"
+            marker = bar(i, style.IDLE if words == "planned" else None)
+            traces.append((stretches, bars(marker, f"{hover}<extra></extra>", name=words)))
+        for met, words, which in ((True, "deadline met", (3, 2)), (False, "missed", (4, 1))):
+            mine = self.met == met
+            dates = {"y": [self.jobs[r] for r in self.owner[mine]], "x": self.due[mine] / style.HOUR}
+            dates |= {"text": [f"{v:.0f}" for v in self.value[mine]], "marker_size": 6 + self.value[mine] / 12}
+            marker = {
+                "symbol": style.SYMBOLS[which[0]],
+                "color": style.COLOURS[which[1]],
+                "line": {"width": 1, "color": style.INK},
+            }
+            hover = f"<b>%{{y}}</b>: worth %{{text}} by %{{x:.2f}} h, {words}<extra></extra>"
+            traces.append((dates, marks(marker, hover, name=words)))
+        all_jobs, in_time = set(self.owner.tolist()), set(self.owner[self.met].tolist())
+        missed = f"{len(all_jobs - in_time)} of {len(all_jobs)} jobs missed every deadline"
+        live = {"title_text": f"Leases under {self.name}: {missed}", "yaxis_categoryarray": list(self.jobs)}
+        live["xaxis_dtick"] = self._grid()
+        sides = {"xaxis": time_axis(tick0=0, tickformat=".2~f"), "yaxis": job_axis()}
+        return Drawing.of(traces, live, barmode="overlay", **sides)
+
+    def _grid(self) -> float:
+        """Hours between two lines: a lease, or several where they would be more than 12."""
+        last = max(self.end.max(initial=0.0), self.due.max(initial=0.0))
+        return self.lease / style.HOUR * max(1, int(np.ceil(last / self.lease / 12)))
+
 
 class TradeOff(NamedTuple):
     """What runs lose of deadlines, and what best effort waits.
@@ -51,6 +87,20 @@ class TradeOff(NamedTuple):
     violation: np.ndarray
     best_effort: np.ndarray
     chosen: int = -1
+
+    def draw(self) -> Drawing:
+        """A mark per run; the nearer to the lower left, the better."""
+        traces = []
+        for i, name in enumerate(self.names):
+            point = {"x": self.best_effort[i : i + 1] / style.HOUR, "y": self.violation[i : i + 1], "name": name}
+            point["marker_size"] = 18 if i == self.chosen else 11
+            look = {"color": style.COLOURS[i % len(style.COLOURS)], "symbol": style.SYMBOLS[i % len(style.SYMBOLS)]}
+            hover = f"<b>{name}</b>: %{{y:.2f}} % of the value lost, best effort ends after %{{x:.2f}} h<extra></extra>"
+            traces.append((point, marks(look, hover)))
+        titles = ("average completion time of best effort (h)", "weighted violations (%)")
+        x, y = (axis(title, rangemode="tozero") for title in titles)
+        live = {"title_text": "Deadlines against best effort"}
+        return Drawing.of(traces, live, showlegend=True, xaxis=x, yaxis=y)
 
 
 def lease_board(run, lease: float = 600.0, jobs: int = 30, name: str | None = None) -> LeaseBoard:
@@ -206,83 +256,3 @@ def arrival(metric: np.ndarray, seen: int, target: float, *, most: int | None = 
             values[f"family {i + 1} by weight"] = np.where(ahead, FAMILIES[m.name][0](x, *m.parameters), np.nan)
     title = f"After {seen} epochs: {target:g} expected at {expected:.0f}; {truth}"
     return Lines(title, "epoch", "metric, probability", x, values)
-
-
-def draw_lease_board(numbers: LeaseBoard) -> Drawing:
-    """Lay out `LeaseBoard`: a colour per kind, a mark per deadline, the larger the more it is worth, the grid of leases behind."""
-    data, style = [], []
-    for i, words in enumerate(WORDS):
-        mine = numbers.kind == i
-        data.append(
-            {
-                "y": [numbers.jobs[r] for r in numbers.row[mine]],
-                "base": numbers.begin[mine] / HOUR,
-                "x": (numbers.end - numbers.begin)[mine] / HOUR,
-                "customdata": numbers.gpus[mine],
-            }
-        )
-        hover = (
-            "<b>%{y}</b>, " + words + ", on %{customdata:.3~g} GPUs from %{base:.2f} h, for %{x:.2f} h<extra></extra>"
-        )
-        style.append(
-            {
-                "type": "bar",
-                "orientation": "h",
-                "name": words,
-                "hovertemplate": hover,
-                "marker": bar(i, IDLE if words == "planned" else None),
-            }
-        )
-    for met, words, symbol, colour in (
-        (True, "deadline met", SYMBOLS[3], COLOURS[2]),
-        (False, "missed", SYMBOLS[4], COLOURS[1]),
-    ):
-        mine = numbers.met == met
-        data.append(
-            {
-                "y": [numbers.jobs[r] for r in numbers.owner[mine]],
-                "x": numbers.due[mine] / HOUR,
-                "text": [f"{v:.0f}" for v in numbers.value[mine]],
-                "marker_size": 6 + numbers.value[mine] / 12,
-            }
-        )
-        hover = "<b>%{y}</b>: worth %{text} by %{x:.2f} h, " + words + "<extra></extra>"
-        marker = {"symbol": symbol, "color": colour, "line": {"width": 1, "color": INK}}
-        look = {"mode": "markers", "marker": marker}
-        style.append({"type": "scatter", "name": words, "hovertemplate": hover} | look)
-    lost = len(set(numbers.owner.tolist())) - len(set(numbers.owner[numbers.met].tolist()))
-    live = {
-        "title_text": f"Leases under {numbers.name}: {lost} of {len(set(numbers.owner.tolist()))} jobs missed every deadline",
-        "yaxis_categoryarray": list(numbers.jobs),
-        "xaxis_dtick": _grid(numbers),
-    }
-    layout = {
-        "barmode": "overlay",
-        "xaxis": axis("time since the trace's start (h)", tick0=0, tickformat=".2~f"),
-        "yaxis": axis("job", autorange="reversed", showticklabels=False, type="category", categoryorder="array"),
-    }
-    return Drawing(data, style, live, layout)
-
-
-def _grid(numbers: LeaseBoard) -> float:
-    """Hours between two lines: a lease, or several where they would be more than 12."""
-    last = max(numbers.end.max(initial=0.0), numbers.due.max(initial=0.0))
-    return numbers.lease / HOUR * max(1, int(np.ceil(last / numbers.lease / 12)))
-
-
-def draw_trade_off(numbers: TradeOff) -> Drawing:
-    """Lay out `TradeOff`: a mark per run; the nearer to the lower left, the better."""
-    data, style = [], []
-    for i, name in enumerate(numbers.names):
-        size = 18 if i == numbers.chosen else 11
-        at = {"x": numbers.best_effort[i : i + 1] / HOUR, "y": numbers.violation[i : i + 1]}
-        data.append(at | {"name": name, "marker_size": size})
-        look = {"color": COLOURS[i % len(COLOURS)], "symbol": SYMBOLS[i % len(SYMBOLS)]}
-        hover = f"<b>{name}</b>: %{{y:.2f}} % of the value lost, best effort ends after %{{x:.2f}} h<extra></extra>"
-        style.append({"type": "scatter", "mode": "markers", "hovertemplate": hover, "marker": look})
-    layout = {
-        "xaxis": axis("average completion time of best effort (h)", rangemode="tozero"),
-        "yaxis": axis("weighted violations (%)", rangemode="tozero"),
-        "showlegend": True,
-    }
-    return Drawing(data, style, {"title_text": "Deadlines against best effort"}, layout)

@@ -1,0 +1,88 @@
+"""Plotly figures of numbers, and of whatever numbers are computed from."""
+
+import inspect
+
+from gpuschedlab._extras import need
+from gpuschedlab.errors import RunError
+from gpuschedlab.plots.style import Drawing, template
+
+__all__ = ["draw", "figure", "render"]
+
+
+def render(drawing: Drawing):
+    """Make a figure of a drawing.
+
+    Parameters
+    ----------
+    drawing : Drawing
+        Its traces and layout.
+
+    Returns
+    -------
+    plotly.graph_objects.Figure
+
+    Raises
+    ------
+    MissingExtra
+        plotly is not installed.
+    """
+    need("plotly.graph_objects")
+    from gpuschedlab.plots.web.figure import Figure
+
+    traces = [style | data for style, data in zip(drawing.style, drawing.data, strict=True)]
+    figure = Figure(data=traces, layout={"template": template()} | drawing.layout)
+    return figure.update_layout(**drawing.live)
+
+
+def draw(numbers) -> Drawing:
+    """Lay out the numbers of any plot, without plotly; a `Drawing` stays as it is.
+
+    Raises
+    ------
+    RunError
+        They cannot be drawn.
+    """
+    if not hasattr(numbers, "draw"):
+        raise RunError(
+            f"plots: found {type(numbers).__name__} to draw; expected the numbers of a figure, which have a method draw() "
+            "that returns a plots.Drawing. Return plots.Lines, or a NamedTuple with draw()."
+        )
+    return numbers.draw()
+
+
+def figure(numbers):
+    """Make a figure of the numbers of any plot.
+
+    Parameters
+    ----------
+    numbers : NamedTuple
+        Return value of `jct_cdf`, `load_over_time` or another function of this package; or anything else with `draw()`.
+
+    Returns
+    -------
+    plotly.graph_objects.Figure
+
+    Raises
+    ------
+    MissingExtra
+        plotly is not installed.
+    """
+    return render(draw(numbers))
+
+
+def plotter(compute):
+    """Function that makes a figure of what `compute` takes, or of the numbers that it returned."""
+    signature = inspect.signature(compute)
+
+    def plot(*arguments, **options):
+        numbers = arguments and isinstance(arguments[0], signature.return_annotation)
+        return figure(arguments[0] if numbers else compute(*arguments, **options))
+
+    name = compute.__name__
+    first = inspect.getdoc(compute).partition("\n")[0]
+    plot.__doc__ = (
+        f"Draw `{name}`: {first[0].lower()}{first[1:]} Parameters as in `{name}`, or the numbers that it returned."
+    )
+    plot.__name__ = plot.__qualname__ = f"plot_{name}"
+    plot.__signature__ = signature.replace(return_annotation="plotly.graph_objects.Figure")
+    return plot

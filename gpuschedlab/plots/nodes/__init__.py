@@ -1,0 +1,1 @@
+"""What happened on the nodes of a cluster."""

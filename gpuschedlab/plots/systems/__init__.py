@@ -1,0 +1,1 @@
+"""What single systems decide: goodput, leases, merges, pools, tuning, other problems."""

@@ -1,0 +1,211 @@
+"""What a tuner does: forecast arrivals, configurations tried, the causal graph, knobs over time, tuners compared."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from gpuschedlab.plots.style import COLOURS, HOUR, INK, Drawing, axis, line, marks, middles, stroke, time_axis
+
+__all__ = [
+    *("Causes", "Forecast", "Moves", "Race", "Tried"),
+    *("causes", "forecast", "moves", "race", "tried"),
+]
+
+LOOKS = {
+    "measured": {"color": COLOURS[0], "symbol": "circle", "size": 9},
+    "rejected": {"color": COLOURS[1], "symbol": "x-thin-open", "size": 8, "line": {"width": 2}},
+    "known": {"color": COLOURS[7], "symbol": "diamond-open", "size": 8},
+}
+BELOW = {"orientation": "h", "y": -0.25, "x": 0}
+"""A legend below the figure."""
+
+
+class Forecast(NamedTuple):
+    """Arrivals around an instant: now s; edges (B + 1,) s; came, forecast : (B,) jobs, nan where there is none."""
+
+    now: float
+    edges: np.ndarray
+    came: np.ndarray
+    forecast: np.ndarray
+
+    def draw(self) -> Drawing:
+        """Actual arrivals as a line, forecast ones as bars after now."""
+        middle, now = middles(self.edges), self.now / HOUR
+        step = float(np.diff(self.edges).mean()) / 60
+        peak = np.nanmax([1.0, np.nanmax(np.nan_to_num(self.came)), np.nanmax(np.nan_to_num(self.forecast))])
+        hover = "<b>%{y:,d} jobs</b> around %{x:.1f} h"
+        hatched = {"color": COLOURS[5], "pattern": {"shape": "/"}, "line": {"color": INK, "width": 0.5}}
+        ahead = {"x": middle, "y": np.nan_to_num(self.forecast), "name": "forecast"}
+        traces = [
+            (ahead, {"type": "bar", "marker": hatched, "hovertemplate": hover}),
+            ({"x": middle, "y": self.came, "name": "actual"}, line(0, hover)),
+            ({"x": [now, now], "y": [0, 1.05 * peak], "name": "now"}, stroke(color=INK, dash="dot", width=2)),
+        ]
+        sides = {"xaxis": time_axis(), "yaxis": axis(f"jobs in {step:.0f} min", rangemode="tozero")}
+        return Drawing.of(traces, title="Arrivals: actual and forecast", legend=BELOW, **sides)
+
+
+class Tried(NamedTuple):
+    """One search: rounds, rewards (predicted where rejected), fates, texts : (t,); best : (t,) so far; current : reward."""
+
+    rounds: np.ndarray
+    rewards: np.ndarray
+    fates: tuple[str, ...]
+    texts: tuple[str, ...]
+    best: np.ndarray
+    current: float
+
+    def draw(self) -> Drawing:
+        """A point per configuration, by fate; the best so far as a line."""
+        traces = []
+        for fate, marker in LOOKS.items():
+            rows = [i for i, f in enumerate(self.fates) if f == fate]
+            points = {"x": self.rounds[rows], "y": self.rewards[rows], "text": [self.texts[i] for i in rows]}
+            label = "predicted" if fate == "rejected" else fate
+            hover = f"<b>%{{y:.3f}} times the default ({label})</b><br>%{{text}}"
+            traces.append((points | {"name": fate}, marks(marker, hover)))
+        best = {"x": self.rounds, "y": self.best, "name": "best so far"}
+        traces.append((best, stroke("", color=INK, width=1.5, shape="hv")))
+        ends = [self.rounds.min(initial=0), self.rounds.max(initial=1)]
+        in_force = {"x": ends, "y": [self.current] * 2, "name": "in force"}
+        traces.append((in_force, stroke("", color=COLOURS[2], width=1.5, dash="dash")))
+        sides = {"xaxis": axis("round of the search"), "yaxis": axis("reward (times the default's)")}
+        return Drawing.of(traces, title="Configurations tried in this search", legend=BELOW, **sides)
+
+
+class Causes(NamedTuple):
+    """A causal graph: names, tiers (v,) 0 to 2; edges (e, 2) indices; lit (e,) whether an edge explains.
+
+    held (v,) says whether a knob is fixed, context (v,) whether a variable is given at the instant and no knob changes it.
+    """
+
+    names: tuple[str, ...]
+    tiers: np.ndarray
+    edges: np.ndarray
+    lit: np.ndarray
+    held: np.ndarray
+    context: np.ndarray
+
+    def draw(self) -> Drawing:
+        """Knobs and context on the left, metrics, objective on the right; edges that explain are thick."""
+        x, y = np.empty(len(self.names)), np.empty(len(self.names))
+        for tier in range(3):
+            mine = np.flatnonzero(self.tiers == tier)
+            x[mine], y[mine] = tier, (len(mine) - 1) / 2 - np.arange(len(mine))
+        said = np.select([self.held, self.context], [" (fixed)", " (given)"], "")
+        labels = [f"<b>{name}</b>{more}" for name, more in zip(self.names, said)]
+        symbols = np.select([self.held, self.context], ["square-open", "diamond"], "circle").tolist()
+        sides = np.array(["middle left", "top center", "middle right"])[self.tiers].tolist()
+        look = {"type": "scatter", "mode": "markers+text", "x": x, "y": y, "textposition": sides}
+        look |= {"marker_size": 12, "marker_color": COLOURS[0], "marker_line": {"width": 2, "color": COLOURS[0]}}
+        lines = []
+        for (i, j), lit in zip(self.edges.tolist(), self.lit.tolist()):
+            thick = {"color": COLOURS[1], "width": 4} if lit else {"color": "#9AA5B1", "width": 1}
+            ends = {"x0": x[i], "y0": y[i], "x1": x[j], "y1": y[j]}
+            lines.append({"type": "line", "layer": "below", "line": thick} | {k: float(v) for k, v in ends.items()})
+        traces = [({"text": labels, "marker_symbol": symbols}, look | {"hovertemplate": "%{text}"})]
+        hidden = {"visible": False, "showgrid": False}
+        sides = {"xaxis": hidden | {"range": [-1.25, 2.6]}, "yaxis": hidden}
+        return Drawing.of(traces, {"shapes": lines}, title="What causes what (thick: explains the last step)", **sides)
+
+
+class Moves(NamedTuple):
+    """Knobs over time: names of K axes; time (n,) s; place : (K, n) coordinates 0 to 1; texts : (K, n) values as text."""
+
+    names: tuple[str, ...]
+    time: np.ndarray
+    place: np.ndarray
+    texts: tuple[tuple[str, ...], ...]
+
+    def draw(self) -> Drawing:
+        """A step line per knob, each over its own range."""
+        traces = []
+        for i, (name, place, values) in enumerate(zip(self.names, self.place, self.texts)):
+            points = {"x": self.time / HOUR, "y": place, "text": list(values), "name": name}
+            traces.append((points, line(i, "<b>%{text}</b> from %{x:.1f} h", shape="hv", width=1.5)))
+        ends = {"range": [-0.05, 1.05], "tickvals": [0, 1], "ticktext": ["low", "high"]}
+        sides = {"xaxis": time_axis(), "yaxis": axis("place in its range", **ends)}
+        return Drawing.of(traces, title="Knobs in force", **sides)
+
+
+class Race(NamedTuple):
+    """Tuners compared: names of P; time : (n,) s; value : (P, n) average JCT (s) of the jobs that ended so far."""
+
+    names: tuple[str, ...]
+    time: np.ndarray
+    value: np.ndarray
+
+    def draw(self) -> Drawing:
+        """Average completion time so far, a line per tuner."""
+        hours = self.time / HOUR
+        traces = [
+            ({"x": hours, "y": value / HOUR, "name": name}, line(i, "<b>%{y:.3g} h</b> by %{x:.1f} h"))
+            for i, (name, value) in enumerate(zip(self.names, self.value))
+        ]
+        sides = {"xaxis": time_axis(), "yaxis": axis("average JCT (h)", rangemode="tozero")}
+        return Drawing.of(traces, title="Average JCT of the jobs that ended so far", **sides)
+
+
+def forecast(submit, coming, now: float, before: float = 6 * HOUR, after: float = 6 * HOUR, seconds=1800.0) -> Forecast:
+    """Count actual arrivals, before now and after it, and those that were forecast.
+
+    Parameters
+    ----------
+    submit, coming : (n,) and (m,) arrays
+        Submission times (s) of the trace, and of the forecast's arrivals.
+    now, before, after, seconds : float
+        Instant, how far to look back and ahead, and length of a bin (s).
+    """
+    start = max(0.0, now - before)
+    edges = np.concatenate(
+        [np.arange(now, start - 1, -seconds)[::-1], np.arange(now + seconds, now + after + 1, seconds)]
+    )
+    came = np.histogram(submit, edges)[0].astype(float)
+    ahead = np.histogram(coming, edges)[0].astype(float)
+    return Forecast(now, edges, came, np.where(edges[:-1] >= now, ahead, np.nan))
+
+
+def tried(tuning, current) -> Tried:
+    """Trials of a `gpuschedlab.autosched.Tuning`; `current` is the policy in force before the search."""
+    trials = tuning.trials
+    worth = [t.predicted if t.fate == "rejected" else t.reward for t in trials]
+    now = next((t.reward for t in trials if t.policy == current), 1.0)
+    names = tuning.space.names
+    texts = tuple("<br>".join(f"{n} = {word(t.policy.knobs[n])}" for n in names) for t in trials)
+    rounds = np.array([t.round for t in trials])
+    return Tried(rounds, np.array(worth), tuple(t.fate for t in trials), texts, np.array([t.best for t in trials]), now)
+
+
+def causes(graph, lit=(), held=()) -> Causes:
+    """A `gpuschedlab.autosched.CausalGraph`: `lit` edges explain something now, `held` variables are fixed."""
+    names = graph.layers.names
+    place = {n: i for i, n in enumerate(names)}
+    edges = np.array([(place[a], place[b]) for a, b in graph.edges], int).reshape(-1, 2)
+    lit = set(lit)
+    tiers = np.array([graph.layers.tier(n) for n in names])
+    explains = np.array([e in lit for e in graph.edges], bool)
+    return Causes(names, tiers, edges, explains, np.isin(names, list(held)), np.isin(names, graph.layers.context))
+
+
+def moves(time, places, texts, names) -> Moves:
+    """Coordinates (n, K) of the configuration in force at each instant (n,)."""
+    grid = np.array(places, float).reshape(len(time), len(names)).T
+    return Moves(tuple(names), np.asarray(time, float), grid, tuple(zip(*texts)) if texts else ((),) * len(names))
+
+
+def race(time, values: dict) -> Race:
+    """Values (n,) by name of each tuner at instants (n,)."""
+    return Race(tuple(values), np.asarray(time, float), np.array(list(values.values()), float).reshape(len(values), -1))
+
+
+def word(value) -> str:
+    """Knob's value in a few characters.
+
+    Examples
+    --------
+    >>> word((3250.0, 57_600.0)), word(True)
+    ('3.25e+03, 5.76e+04', 'True')
+    """
+    if isinstance(value, tuple):
+        return ", ".join(map(word, value)) or "none"
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
