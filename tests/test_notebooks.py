@@ -24,22 +24,22 @@ from gpuschedlab.widgets import find_errors
 nbformat = pytest.importorskip("nbformat", reason="nbformat, of the extra lab, is not installed")
 
 ROOT = Path(__file__).resolve().parent.parent
-BOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
-LESSONS = [path for path in BOOKS if path.name[0].isdigit()]
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+LESSONS = [path for path in NOTEBOOKS if path.name[0].isdigit()]
 SMALL = tomllib.loads((ROOT / "notebooks" / "small.toml").read_text())
 """Parameters of each notebook that take seconds; the pages of the site are built with them, too."""
 
-named = pytest.mark.parametrize("path", BOOKS, ids=lambda path: path.stem)
+named = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 lesson = pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
 
 
 def test_each_notebook_has_small_parameters():
-    assert [path.stem for path in BOOKS] == sorted(SMALL)
+    assert [path.stem for path in NOTEBOOKS] == sorted(SMALL)
 
 
 def test_nothing_was_left_in_them():
     pytest.importorskip("nbstripout", reason="nbstripout, of the extra lab, is not installed")
-    command = [sys.executable, "-m", "nbstripout", "--verify", *map(str, BOOKS)]
+    command = [sys.executable, "-m", "nbstripout", "--verify", *map(str, NOTEBOOKS)]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, f"some have outputs; nbstripout removes them:\n{done.stdout}"
 
@@ -155,14 +155,14 @@ def offline():
 @named
 def test_its_export_shows_every_figure_without_a_network(path, run_batch, offline, tmp_path):
     nbconvert = pytest.importorskip("nbconvert", reason="nbconvert, of the extra lab, is not installed")
-    book = executed(path, run_batch)
-    html, _ = nbconvert.HTMLExporter().from_notebook_node(book)
+    notebook = executed(path, run_batch)
+    html, _ = nbconvert.HTMLExporter().from_notebook_node(notebook)
     page = tmp_path / f"{path.stem}.html"
     page.write_text(html, encoding="utf-8")
     assert page.stat().st_size < 8_000_000
     figures = re.findall(r"\.push\((\{.*?\})\)</script>", html)
     assert html.count("gpuschedlabFigures.give(&quot;") + html.count('gpuschedlabFigures.give("') == bool(figures)
-    explorers = sum("explorer = " in cell.source for cell in book.cells)
+    explorers = sum("explorer = " in cell.source for cell in notebook.cells)
     assert html.count("data-board=") >= explorers
     expected = sum(len(unpacked(given)["places"]) for given in figures)
     assert expected or path.stem not in ("00_quickstart", "app")
@@ -192,7 +192,7 @@ CELLS = ["import exercises", "exercises.Verdict(None, 'It was ' + 'found.')"]
 @pytest.mark.parametrize("way", ["nbconvert", "voila"])
 def test_exercises_are_found_beside_the_notebook(way, tmp_path, monkeypatch):
     pytest.importorskip(way, reason=f"{way}, of the extra lab, is not installed")
-    folder = serving.write_notebooks(tmp_path / "books", {"one": CELLS})
+    folder = serving.write_notebooks(tmp_path / "notebooks", {"one": CELLS})
     shutil.copytree(ROOT / "notebooks" / "exercises", folder / "exercises")
     if way == "voila":
         with (
@@ -245,8 +245,8 @@ ipywidgets.HTML().comm.send({"number": float("nan")})"""
 @pytest.mark.xdist_group("notebooks")
 @pytest.mark.parametrize("kind", BROKEN)
 def test_a_broken_callback_is_found_though_the_batch_succeeds(kind, run_batch, tmp_path):
-    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(BROKEN[kind])])
-    nbformat.write(book, tmp_path / "broken.ipynb")
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(BROKEN[kind])])
+    nbformat.write(notebook, tmp_path / "broken.ipynb")
     (found,) = find_errors(run_batch(tmp_path / "broken.ipynb"))
     assert found.startswith("widget ")
     assert "asks for 8 GPUs" in found
@@ -256,7 +256,7 @@ def test_a_broken_callback_is_found_though_the_batch_succeeds(kind, run_batch, t
 @pytest.mark.timeout(60)
 @pytest.mark.xdist_group("notebooks")
 def test_a_message_with_nan_is_found_though_the_batch_succeeds(run_batch, tmp_path):
-    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(UNSENDABLE)])
-    nbformat.write(book, tmp_path / "broken.ipynb")
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(UNSENDABLE)])
+    nbformat.write(notebook, tmp_path / "broken.ipynb")
     (found,) = find_errors(run_batch(tmp_path / "broken.ipynb"))
     assert found.startswith("cell 0: Message serialization failed")

@@ -77,10 +77,10 @@ def assemble(out: Path = OUT, execute: bool = EXECUTE) -> Path:
         write(out / f"{name.lower()}.md", (ROOT / f"{name}.md").read_text())
     for path in sorted((ROOT / "notebooks" / "images").iterdir()):
         write(out / "notebooks" / "images" / path.name, path.read_bytes())
-    books = [path for path in sorted((ROOT / "notebooks").glob("*.ipynb")) if path.stem in SMALL]
-    for path in books:
+    notebooks = [path for path in sorted((ROOT / "notebooks").glob("*.ipynb")) if path.stem in SMALL]
+    for path in notebooks:
         write(out / "notebooks" / path.name, small_notebook(path, SMALL[path.stem]))
-    write(out / "notebooks" / "index.md", notebook_list(books))
+    write(out / "notebooks" / "index.md", notebook_list(notebooks))
     write_api(out / "api", write)
     write_gallery(DOCS / "gallery", out / "gallery", write, execute)
     write.clear()
@@ -102,28 +102,28 @@ def as_cells(text: str) -> str:
 
 def small_notebook(path: Path, parameters: dict) -> str:
     """A notebook with small parameters in a cell after its own, as papermill puts them; its Binder badge names the repository."""
-    book = nbformat.read(path, 4)
-    for cell in book.cells:
+    notebook = nbformat.read(path, 4)
+    for cell in notebook.cells:
         address = binder(f"notebooks/{path.name}")
         cell.source = BADGE.sub(rf"[\1]({address})" if address else "", cell.source)
-    at = next(i for i, cell in enumerate(book.cells) if "parameters" in cell.metadata.get("tags", []))
+    at = next(i for i, cell in enumerate(notebook.cells) if "parameters" in cell.metadata.get("tags", []))
     lines = "\n".join(f"{name} = {value}" for name, value in parameters.items())
     cell = nbformat.v4.new_code_cell(f"# Small, so that this page is built in seconds.\n{lines}", id=f"small-{at}")
-    book.cells.insert(at + 1, cell)
-    return json.dumps(book, indent=1, ensure_ascii=False) + "\n"
+    notebook.cells.insert(at + 1, cell)
+    return json.dumps(notebook, indent=1, ensure_ascii=False) + "\n"
 
 
-def notebook_list(books: list[Path]) -> str:
+def notebook_list(notebooks: list[Path]) -> str:
     """Page with the title and the question of each notebook."""
     text = "# Notebooks\n\nEach was executed with small parameters for these pages: a day or two, a few nodes. `make lab` opens them\n"
     text += "with sliders and the sizes that their text speaks of.\n\n| notebook | question |\n| --- | --- |\n"
-    for path in books:
+    for path in notebooks:
         first = nbformat.read(path, 4).cells[0].source
         title = first.partition("\n")[0].removeprefix("# ")
         asked = re.search(r"\*\*The question\.\*\*.*?(\*[^*]+\*)", first, flags=re.S)
         question = " ".join(asked[1].split()).strip("*") if asked else ""
         text += f"| [{title}]({path.name}) | {question} |\n"
-    listed = "\n".join(path.stem for path in books)
+    listed = "\n".join(path.stem for path in notebooks)
     return f"{text}\n```{{toctree}}\n:hidden:\n\n{listed}\n```\n"
 
 

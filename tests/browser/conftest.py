@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from browser import serving
-from browser.books import BOOKS
+from browser.notebooks import NOTEBOOKS
 from gpuschedlab.errors import LabError, MissingExtra
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -69,14 +69,14 @@ def warm():
 def notebooks(tmp_path_factory, warm) -> Path:
     """The bench's notebooks and copies of ours with small parameters, beside a configuration without news and updates."""
     nbformat = pytest.importorskip("nbformat", reason="nbformat, of the extra lab, is not installed")
-    every = {"all": [cell for cells in BOOKS.values() for cell in cells]}
-    folder = serving.write_notebooks(tmp_path_factory.mktemp("notebooks"), BOOKS | every)
+    every = {"all": [cell for cells in NOTEBOOKS.values() for cell in cells]}
+    folder = serving.write_notebooks(tmp_path_factory.mktemp("notebooks"), NOTEBOOKS | every)
     shutil.copytree(ROOT / "notebooks" / "exercises", folder / "exercises")
     for name, sizes in SIZES.items():
-        book = nbformat.read(ROOT / "notebooks" / f"{name}.ipynb", 4)
-        (cell,) = [cell for cell in book.cells if "parameters" in cell.metadata.get("tags", [])]
+        notebook = nbformat.read(ROOT / "notebooks" / f"{name}.ipynb", 4)
+        (cell,) = [cell for cell in notebook.cells if "parameters" in cell.metadata.get("tags", [])]
         cell.source = sizes
-        nbformat.write(book, folder / f"{name}.ipynb")
+        nbformat.write(notebook, folder / f"{name}.ipynb")
     return folder
 
 

@@ -4,7 +4,7 @@ import statistics
 import tempfile
 from pathlib import Path
 
-from browser.books import WEEK
+from browser.notebooks import WEEK
 from browser.openings import openings
 from browser.pages import await_drawn, control, open_in, run_all
 from browser.serving import chromium, serve, write_notebooks

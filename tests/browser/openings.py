@@ -5,7 +5,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from browser.books import BOOKS
+from browser.notebooks import NOTEBOOKS
 from browser.pages import await_drawn, open_in
 from browser.serving import PLACES, busy, chromium, serve, write_notebooks
 from gpuschedlab._files import json_lines
@@ -32,22 +32,26 @@ def openings(repeat: int, folder: str | Path = "runs") -> list[dict]:
     path, source = Path(folder) / "bench_explorer_browser.jsonl", _source()
     path.parent.mkdir(parents=True, exist_ok=True)
     known = {tuple(r["case"]): r for r in json_lines(path) if r.get("source") == source}
-    cases = [(place, book, i) for place in PLACES for book in BOOKS for i in range(repeat)]
+    cases = [(place, notebook, i) for place in PLACES for notebook in NOTEBOOKS for i in range(repeat)]
     for place in PLACES:
         left = [case for case in cases if case[0] == place and case not in known]
         if not left:
             continue
         with tempfile.TemporaryDirectory(prefix="gpuschedlab-", ignore_cleanup_errors=True) as room:
-            notebooks = write_notebooks(Path(room), BOOKS)
-            with serve(notebooks, place) as address, busy(LOOPS), chromium() as launch:
+            written = write_notebooks(Path(room), NOTEBOOKS)
+            with serve(written, place) as address, busy(LOOPS), chromium() as launch:
                 for case in left:
                     known[case] = {"source": source, "case": case} | _opened(launch, place, address, case[1])
                     with path.open("a") as file:
                         file.write("\n" + json.dumps(known[case]))
-    return [_row(place, book, [known[place, book, i] for i in range(repeat)]) for place in PLACES for book in BOOKS]
+    return [
+        _row(place, notebook, [known[place, notebook, i] for i in range(repeat)])
+        for place in PLACES
+        for notebook in NOTEBOOKS
+    ]
 
 
-def _opened(launch, place: str, address: str, book: str) -> dict:
+def _opened(launch, place: str, address: str, notebook: str) -> dict:
     """Open one notebook in a browser of its own: figures that stay empty, and seconds."""
     from playwright.sync_api import TimeoutError as Late
 
@@ -57,7 +61,7 @@ def _opened(launch, place: str, address: str, book: str) -> dict:
         page.set_default_timeout(PATIENCE)
         begin = time.perf_counter()
         try:
-            open_in(page, place, address, book)
+            open_in(page, place, address, notebook)
             empty = await_drawn(page)
         except Late:
             empty = ["all"]
@@ -66,11 +70,11 @@ def _opened(launch, place: str, address: str, book: str) -> dict:
         browser.close()
 
 
-def _row(place: str, book: str, found: list[dict]) -> dict:
+def _row(place: str, notebook: str, found: list[dict]) -> dict:
     seconds = sorted(f["seconds"] for f in found)
     empty = [name for f in found for name in f["empty"]]
     return {
-        "name": f"{book} in {place}", "opened": len(found), "empty": len(empty), "which": ", ".join(empty),
+        "name": f"{notebook} in {place}", "opened": len(found), "empty": len(empty), "which": ", ".join(empty),
         "seconds": seconds[len(seconds) // 2], "ok": not empty,
     }  # fmt: skip
 

@@ -110,14 +110,14 @@ def chromium() -> Iterator:
         yield launch
 
 
-def write_notebooks(folder: Path, books: dict[str, list[str]]) -> Path:
+def write_notebooks(folder: Path, notebooks: dict[str, list[str]]) -> Path:
     """Write notebooks of some code cells each into a folder."""
     nbformat = need("nbformat", "notebooks")
     folder.mkdir(parents=True, exist_ok=True)
-    for name, cells in books.items():
-        book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
-        book.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
-        nbformat.write(book, folder / f"{name}.ipynb")
+    for name, cells in notebooks.items():
+        notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
+        notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
+        nbformat.write(notebook, folder / f"{name}.ipynb")
     settings = folder / "config" / "labconfig"
     settings.mkdir(parents=True, exist_ok=True)
     (settings / "page_config.json").write_text(

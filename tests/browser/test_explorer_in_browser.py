@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from browser.books import BOOKS
+from browser.notebooks import NOTEBOOKS
 from browser.pages import NUMBERS, await_drawn, choose, control, open_in, press
 from browser.serving import busy
 
@@ -52,7 +52,7 @@ def open_notebook(page, address: str, name: str = "00_quickstart", place: str = 
 def test_no_figure_is_empty_beside_two_busy_loops(page, place):
     with busy(2):
         open_in(page, *place, "all")
-        assert await_drawn(page, boards=len(BOOKS)) == []
+        assert await_drawn(page, boards=len(NOTEBOOKS)) == []
 
 
 def gantt(page) -> str:

@@ -1,7 +1,7 @@
 """The notebooks that are opened: one explorer each, small, so that what is seen is the page and not the simulator."""
 
 TRACE = 'lab.generate("venus", days=1, jobs=600, load=0.9, cluster_gpus=48, rng=0)'
-BOOKS = {
+NOTEBOOKS = {
     "explorer": [
         f"import gpuschedlab as lab\nfrom gpuschedlab.widgets import Explorer\ntrace = {TRACE}",
         "cluster = lab.Cluster.homogeneous(6, 8)\n"
