@@ -12,18 +12,10 @@ from gpuschedlab.errors import MissingExtra, RunError
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 SWITCHES = (
-    *(
-        "--headless",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--hide-scrollbars",
-        "--no-first-run",
-        "--disable-extensions",
-        "--disable-sync",
-    ),
-    *("--disable-background-networking", "--disable-component-update", "--disable-default-apps", "--mute-audio"),
+    *("--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run", "--disable-extensions"),
+    *("--disable-sync", "--disable-background-networking", "--disable-component-update", "--disable-default-apps"),
     # Time jumps forward while nothing is left to do: the picture is taken once the figures are drawn.
-    "--virtual-time-budget=20000",
+    *("--mute-audio", "--virtual-time-budget=20000"),
 )
 
 
@@ -31,6 +23,14 @@ def find_browser() -> str | None:
     """Path of an installed Chromium or Chrome (or that in the environment variable `CHROMIUM`), or None."""
     named = os.environ.get("CHROMIUM")
     return next((found for name in ((named,) if named else NAMES) if (found := shutil.which(name))), None)
+
+
+def _browser() -> str:
+    if (browser := find_browser()) is None:
+        raise MissingExtra(
+            f"pictures need a browser: install chromium, or set CHROMIUM to one (looked for {', '.join(NAMES)})"
+        )
+    return browser
 
 
 def screenshot(html: str | Path, png: str | Path, width: int = 1280, height: int = 800, timeout: float = 120.0) -> Path:
@@ -60,11 +60,7 @@ def screenshot(html: str | Path, png: str | Path, width: int = 1280, height: int
         The page does not exist, or the browser made no picture; its last words are in the message.
     """
     html, png = Path(html).resolve(), Path(png).resolve()
-    browser = find_browser()
-    if browser is None:
-        raise MissingExtra(
-            f"pictures need a browser: install chromium, or set CHROMIUM to one (looked for {', '.join(NAMES)})"
-        )
+    browser = _browser()
     if not html.is_file():
         raise RunError(f"screenshot: found no page {html}; expected an HTML file. Write it first.")
     with tempfile.TemporaryDirectory(prefix="gpuschedlab-", ignore_cleanup_errors=True) as folder:
@@ -146,10 +142,5 @@ def save_figure(figure, path: str | Path, width: int = 960, height: int = 480) -
 
 def _dom(page: Path) -> str:
     """What a page has become once its scripts have run."""
-    browser = find_browser()
-    if browser is None:
-        raise MissingExtra(
-            f"pictures need a browser: install chromium, or set CHROMIUM to one (looked for {', '.join(NAMES)})"
-        )
-    command = [browser, *SWITCHES, f"--user-data-dir={page.parent}/profile", "--dump-dom", page.as_uri()]
+    command = [_browser(), *SWITCHES, f"--user-data-dir={page.parent}/profile", "--dump-dom", page.as_uri()]
     return subprocess.run(command, capture_output=True, text=True, timeout=120).stdout

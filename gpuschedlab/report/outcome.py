@@ -4,6 +4,7 @@ from html import escape
 
 from gpuschedlab.metrics import METRICS, compare
 from gpuschedlab.plots.style import spoken
+from gpuschedlab.report.tables import written
 
 WEIGHED = ("jct_mean", "jct_p99", "unfair_fraction")
 """Metrics that the second sentence looks at besides the first: lower is better for each."""
@@ -44,7 +45,7 @@ def _elsewhere(best: dict, rows: list[dict]) -> str:
             continue
         first = min(known, key=lambda row: row[name])
         if first[name] < best[name]:
-            least, here = (_written(name, row[name]) for row in (first, best))
+            least, here = (written(name, row[name]) for row in (first, best))
             lost.append(f"{METRICS[name].label} is lowest under {escape(first['policy'])} ({least}, here {here})")
         elif any(row[name] > best[name] for row in known):
             won.append(METRICS[name].label)
@@ -55,7 +56,3 @@ def _elsewhere(best: dict, rows: list[dict]) -> str:
         if won
         else "In the other metrics of the table the policies differ little."
     )
-
-
-def _written(name: str, value: float) -> str:
-    return spoken(value) if METRICS[name].unit == "s" else f"{value:.1%}"

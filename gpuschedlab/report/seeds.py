@@ -6,7 +6,7 @@ import numpy as np
 from scipy import stats
 
 from gpuschedlab.metrics import METRICS
-from gpuschedlab.plots.style import spoken
+from gpuschedlab.report.tables import written
 
 SHOWN = ("jct_mean", "jct_p99", "queueing_mean", "unfair_fraction")
 LEVEL = 0.95
@@ -50,34 +50,27 @@ def over_seeds(summaries: list[dict[str, dict]], metrics: tuple[str, ...] = SHOW
     >>> row["mean"], row["change"], row["change_half"]
     (7.5, -0.5, 0.0)
     """
-    names = list(dict.fromkeys(name for found in summaries for name in found))
-    rows = []
+    names, rows = list(dict.fromkeys(name for summary in summaries for name in summary)), []
     for name in names:
         for metric in metrics:
-            known = [found[name][metric] for found in summaries if found.get(name, {}).get(metric) is not None]
-            mean, half = interval(np.array(known, float))
-            pairs = [
-                found[name][metric] / found[names[0]][metric] - 1
-                for found in summaries
-                if name != names[0]
-                and found.get(name, {}).get(metric) is not None
-                and found.get(names[0], {}).get(metric)
-            ]
-            change, change_half = interval(np.array(pairs, float)) if pairs else (float("nan"), float("nan"))
-            row = {"policy": name, "metric": metric, "seeds": len(known), "mean": mean, "half": half}
-            rows.append(row | {"change": change, "change_half": change_half})
+            values = [[s.get(policy, {}).get(metric) for policy in (name, names[0])] for s in summaries]
+            known = [mine for mine, _ in values if mine is not None]
+            ratios = [mine / first - 1 for mine, first in values if mine is not None and first and name != names[0]]
+            row = {"policy": name, "metric": metric, "seeds": len(known)}
+            for part, numbers in (("mean", known), ("change", ratios)):
+                row[part], row["half" if part == "mean" else "change_half"] = interval(np.array(numbers, float))
+            rows.append(row)
     return rows
 
 
 def words(row: dict) -> tuple[str, str]:
     """Mean and paired difference of a row of `over_seeds`, as a person reads them."""
-    written = spoken if METRICS[row["metric"]].unit == "s" else "{:.1%}".format
-    mean = written(row["mean"]) + (f" ± {written(row['half'])}" if row["half"] == row["half"] else "")
+    shown = {part: written(row["metric"], row[part]) for part in ("mean", "half")}
+    mean = shown["mean"] + (f" ± {shown['half']}" if row["half"] == row["half"] else "")
     if row["change"] != row["change"]:
         return mean, ""
-    return mean, f"{row['change']:+.1%}" + (
-        f" ± {row['change_half']:.1%}" if row["change_half"] == row["change_half"] else ""
-    )
+    half = f" ± {row['change_half']:.1%}" if row["change_half"] == row["change_half"] else ""
+    return mean, f"{row['change']:+.1%}{half}"
 
 
 def seeds_table(rows: list[dict]) -> str:

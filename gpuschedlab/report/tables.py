@@ -15,8 +15,14 @@ SHARES = ("utilisation", "fragmentation", "unfair_fraction", "slo_violation")
 OPTIONAL = ("slo_violation", "unfinished")  # shown where any run has a value other than 0
 
 
-def _formatted(name: str, value) -> str:
-    """Value of a metric as the table shows it: a time in its own unit, percent, whole or three figures."""
+def written(name: str, value) -> str:
+    """Value of a metric as a person reads it: a time in its own unit, percent, whole or three figures.
+
+    Examples
+    --------
+    >>> written("jct_mean", 5400.0), written("utilisation", 0.5), written("preemptions", 12_000)
+    ('1.5 h', '50.0%', '12,000')
+    """
     if value is None:
         return "–"
     if name in SHARES:
@@ -39,7 +45,7 @@ def _best(name: str, values: list) -> float | None:
     if not METRICS[name].better or name == "seconds" or len(known) < 2:
         return None
     best = min(known) if METRICS[name].better == "lower" else max(known)
-    return best if sum(_formatted(name, v) == _formatted(name, best) for v in known) <= len(known) / 2 else None
+    return best if sum(written(name, v) == written(name, best) for v in known) <= len(known) / 2 else None
 
 
 def _breakable(name: str) -> str:
@@ -64,12 +70,10 @@ def comparison_table(runs: dict, censored: bool = False) -> str:
         cells = [f'<th scope="row" data-value="{escape(row["policy"])}">{_breakable(row["policy"])}</th>']
         for name in columns:
             value, mark = row[name], ""
-            if best[name] is not None and value is not None and _formatted(name, value) == _formatted(name, best[name]):
+            if best[name] is not None and value is not None and written(name, value) == written(name, best[name]):
                 mark = ' class="best"'
             label = f'data-label="{METRICS[name].label}"'
-            cells.append(
-                f'<td{mark} {label} data-value="{"" if value is None else value}">{_formatted(name, value)}</td>'
-            )
+            cells.append(f'<td{mark} {label} data-value="{"" if value is None else value}">{written(name, value)}</td>')
         body.append(f"<tr>{''.join(cells)}</tr>")
     caption = (
         "Click a column's name to sort by it; hover over it for what it is. \u2193: lower is better, \u2191: higher is "

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from gpuschedlab.metrics import METRICS, jct, queueing, spread, unfair_fraction, utilisation
 from gpuschedlab.metrics.fairness import finish_time_fairness
-from gpuschedlab.plots.style import spoken
+from gpuschedlab.report.tables import written
 
 SHOWN = (
     "jct_mean",
@@ -82,12 +82,8 @@ def difference(now: dict[str, float], pinned: dict[str, float] | None = None) ->
     return rows
 
 
-def _written(metric: str, value: float) -> str:
-    if value != value:
-        return "none"
-    if METRICS[metric].unit == "s":
-        return spoken(value)
-    return f"{value:.1%}" if metric in ("unfair_fraction", "utilisation") else f"{value:,.0f}"
+def _shown(metric: str, value: float) -> str:
+    return "none" if value != value else written(metric, value)
 
 
 def table(rows: list[Row], now: str, pinned: str | None) -> str:
@@ -95,9 +91,9 @@ def table(rows: list[Row], now: str, pinned: str | None) -> str:
     heads = ["", escape(now)] + ([escape(pinned), "difference"] if pinned else [])
     cells = []
     for row in rows:
-        line = [METRICS[row.metric].label, f"<b>{_written(row.metric, row.now)}</b>"]
+        line = [METRICS[row.metric].label, f"<b>{_shown(row.metric, row.now)}</b>"]
         if pinned:
-            line += [_written(row.metric, row.pinned), row.words]
+            line += [_shown(row.metric, row.pinned), row.words]
         cells.append("".join(f"<td>{cell}</td>" for cell in line))
     head = "".join(f'<th scope="col">{h}</th>' for h in heads)
     return f'<table class="gpuschedlab-table"><tr>{head}</tr><tr>{"</tr><tr>".join(cells)}</tr></table>'
