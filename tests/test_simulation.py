@@ -106,7 +106,7 @@ def test_many_may_be_suspended_at_once_for_many():
 @pytest.mark.parametrize("log", [False, True])
 def test_a_job_that_can_never_start_is_left_unfinished_not_looped_over(policy, log, monkeypatch):
     """Its node is down for good. A decision each minute must not keep the run going, and the run says what it leaves."""
-    monkeypatch.setattr("gpuschedlab.sim.simulation.PATIENCE", 6000.0)
+    monkeypatch.setattr("gpuschedlab.sim.faults.PATIENCE", 6000.0)
     cluster = Cluster((Nodes("a", 1, 1),), (Outage(0, 10),))
     run = simulate(jobs((0, 1, 5), (20, 1, 5)), cluster, policy, log=log)
     assert run.jobs["end"].to_list() == [5, None]
@@ -135,7 +135,7 @@ def test_compiled_code_returns_to_python_without_an_event_that_needs_it():
     """So that Ctrl-C is served: a policy that decides each five minutes, and a job whose node is down for good."""
     cluster = Cluster((Nodes("a", 1, 1),), (Outage(0, 10),))
     simulation = Simulation(Scenario(jobs((20, 1, 5)), cluster), Urgent())
-    assert advance(simulation.state, *simulation._fns, simulation._raw, np.inf) == PAUSED
+    assert advance(simulation.state, np.inf) == PAUSED
     assert simulation.now == pytest.approx(300 * TURNS, rel=1e-3)
 
 
@@ -243,7 +243,7 @@ def test_keys_that_change_all_the_time_are_found_out():
 
 
 def test_a_policy_that_leaves_one_job_alone_is_found_out(monkeypatch):
-    monkeypatch.setattr("gpuschedlab.sim.simulation.PATIENCE", 6000.0)
+    monkeypatch.setattr("gpuschedlab.sim.faults.PATIENCE", 6000.0)
 
     @dataclass(frozen=True)
     class Nobody(Round):

@@ -1,9 +1,10 @@
 """Public names of `sim`, by module; loaded at first use."""
 
 from .allocation import Allocation as Allocation
+from .observed import Snapshot as Snapshot
 from .policy import Ordered as Ordered, Policy as Policy, Round as Round, Wrapped as Wrapped
 from .run import Run as Run
-from .scenario import Delays as Delays, Scenario as Scenario, simulate as simulate
+from .scenario import Delays as Delays, Scenario as Scenario
+from .simulate import simulate as simulate
 from .simulation import Simulation as Simulation
-from .snapshot import Snapshot as Snapshot
 from .view import View as View

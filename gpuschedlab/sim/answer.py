@@ -7,7 +7,7 @@ import numpy as np
 from gpuschedlab.cluster.node_index import SLOTS
 from gpuschedlab.errors import PolicyError
 from gpuschedlab.sim.allocation import GPUS, NODE, POSITION, Allocation
-from gpuschedlab.sim.engine.state import ANSWER, CELL
+from gpuschedlab.sim.engine.records import ANSWER, CELL
 from gpuschedlab.sim.policy import SHORTEST
 
 

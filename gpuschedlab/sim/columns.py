@@ -8,7 +8,7 @@ import polars as pl
 
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.estimators import Estimator
-from gpuschedlab.sim.prepared import Prepared, text_codes
+from gpuschedlab.sim.setup.prepared import Prepared, text_codes
 from gpuschedlab.speeds import Speeds
 from gpuschedlab.traces.schema import DECLARED
 

@@ -10,7 +10,8 @@ import polars as pl
 
 from gpuschedlab.cluster.node_index import SLOTS
 from gpuschedlab.metrics.columns import Columns
-from gpuschedlab.sim.engine.state import DONE, copied
+from gpuschedlab.sim.engine.records import DONE
+from gpuschedlab.sim.engine.state import copied
 from gpuschedlab.sim.reserved import limited_to_up
 
 ROUNDS = dict.fromkeys(("time", "seconds", "objective", "bound"), pl.Float64)

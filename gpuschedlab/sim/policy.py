@@ -8,7 +8,7 @@ from gpuschedlab.cluster.placement import RULES
 from gpuschedlab.errors import PolicyError
 from gpuschedlab.knobs import Knobbed
 from gpuschedlab.sim.allocation import Allocation
-from gpuschedlab.sim.engine.state import ALL, DRIFTING, FALLING, RULE, STILL
+from gpuschedlab.sim.engine.records import ALL, DRIFTING, FALLING, RULE, STILL
 
 if TYPE_CHECKING:
     from gpuschedlab.sim.view import View
@@ -94,7 +94,7 @@ class Ordered(Policy):
     """Serve jobs in the order of a key, lowest first; the whole loop runs compiled.
 
     A subclass is a frozen dataclass with a static method `key(now, job, knobs)` of arithmetic and `math` only: `now`
-    in seconds, `job` a record of `gpuschedlab.sim.engine.state.JOB`, `knobs` a record of the policy's own knobs (a choice
+    in seconds, `job` a record of `gpuschedlab.sim.engine.records.JOB`, `knobs` a record of the policy's own knobs (a choice
     arrives as its index, a tuple padded with infinity; so are tuples marked `Data`). Equal keys go
     by when they took their value, then by order of submission.
 

@@ -5,7 +5,9 @@ import os
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from html import escape
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -221,4 +223,38 @@ def left_of(runs: dict[str, Run]) -> list[str]:
 def make_run(simulation, last: bool = False) -> Run:
     """Gather what has happened in a simulation up to now; `last`: it does not go on, and gives its logs away."""
     decisions = None if simulation.decisions is None else simulation.decisions.frame()
-    return Run(**parts_of(simulation, last), info=simulation.info(), decisions=decisions)
+    return Run(**parts_of(simulation, last), info=info_of(simulation), decisions=decisions)
+
+
+def info_of(simulation) -> dict:
+    """What a run comes from (`Run.info`)."""
+    s = simulation
+    log = {} if s.decisions is None else {"log": s.decisions.about(s.policy)}
+    return log | {
+        "policy": s.policy.name,
+        "knobs": {k: list(v) if isinstance(v, tuple) else v for k, v in s.policy.knobs.items()},
+        "interval": s.policy.interval,
+        "cluster": str(s.cluster),
+        "events": [[e.node, e.start, e.end] for e in s.cluster.events],
+        "estimator": type(s.estimator).__name__,
+        "speeds": 0 if s.speeds is None else len(s.speeds.models),
+        "elastic": s.prepared.elastic,
+        "delays": {name: getattr(s.delays, name) for name in ("restart", "switch", "checkpoint", "kinds")},
+        "seed": s.rng if isinstance(s.rng, int) else None,
+        "now": s.now,
+        "until": s.until,
+        "seconds": s.seconds,
+        "versions": versions(),
+    }
+
+
+@cache
+def versions() -> dict[str, str]:
+    """Versions of the packages that a result depends on, those of estimators and solvers among them."""
+    found = {}
+    for name in ("gpuschedlab", "numpy", "polars", "numba", "scipy", "scikit-learn", "xgboost", "highspy", "mip"):
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = "not installed"
+    return found

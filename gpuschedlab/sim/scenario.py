@@ -2,7 +2,6 @@
 
 import copy
 import dataclasses
-import warnings
 from dataclasses import KW_ONLY, dataclass, field, fields
 from functools import cached_property
 from html import escape
@@ -11,23 +10,21 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from gpuschedlab.cluster import Cluster
-from gpuschedlab.errors import ClusterError, RunError, SpeedError, SpeedWarning, TraceError
+from gpuschedlab.errors import ClusterError, TraceError
 from gpuschedlab.estimators import Estimator, Oracle
-from gpuschedlab.sim.gpu_types import warn_of_types
 from gpuschedlab.sim.policy import Policy, Round
 from gpuschedlab.sim.run import Run
+from gpuschedlab.sim.setup.names import check_types, warn_of_models, warn_of_types
 from gpuschedlab.speeds import Delays, Speeds
 from gpuschedlab.traces import validate
 
 if TYPE_CHECKING:
     from gpuschedlab.sim.columns import Columns
-    from gpuschedlab.sim.prepared import Prepared
+    from gpuschedlab.sim.setup.prepared import Prepared
     from gpuschedlab.sim.simulation import Simulation
     from gpuschedlab.sim.view import View
 
 DAY = 86_400.0
-NAMED = 10
-"""Unknown models that a warning names."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -102,8 +99,8 @@ class Scenario:
             settled["speeds"] = self.speeds(self.cluster)
         for name, value in settled.items():
             object.__setattr__(self, name, value)
-        _warn_of_unknown_models(self.trace, self.speeds)
-        _check_types(self.trace, self.speeds, self.cluster)
+        warn_of_models(self.trace, self.speeds)
+        check_types(self.trace, self.speeds, self.cluster)
         warn_of_types(self.trace, self.cluster)
 
     @classmethod
@@ -174,7 +171,7 @@ class Scenario:
     @cached_property
     def prepared(self) -> "Prepared":
         """What all simulations in it have in common."""
-        from gpuschedlab.sim.prepared import prepare
+        from gpuschedlab.sim.setup.prepared import prepare
 
         return prepare(self)
 
@@ -228,7 +225,7 @@ class Scenario:
         >>> view.age.tolist(), view.running_gpus.tolist(), view.free.tolist()
         ([60.0, 59.0], [2.0, 0.0], [4.0, 2.0])
         """
-        from gpuschedlab.sim.by_hand import state_by_hand
+        from gpuschedlab.sim.setup.by_hand import state_by_hand
         from gpuschedlab.sim.view import View
 
         policy = self.fitted(policy)
@@ -275,115 +272,3 @@ class Scenario:
             f"<tr><th>{name}</th><td>{escape(str(value))}</td></tr>" for name, value in self.summary().items()
         )
         return f"<table>{rows}</table>"
-
-
-def _warn_of_unknown_models(trace: pl.DataFrame, speeds: Speeds | None):
-    if speeds is None or "model" not in trace.columns:
-        return
-    unknown = trace["model"].drop_nulls().value_counts().filter(~pl.col("model").is_in(speeds.models))
-    if unknown.is_empty():
-        return
-    most = [f"{name} ({count})" for name, count in unknown.sort("count", "model", descending=[True, False]).iter_rows()]
-    more = f" and {len(most) - NAMED} more" if len(most) > NAMED else ""
-    warnings.warn(
-        f"{unknown['count'].sum()} of {trace.height} jobs name models that the speed table lacks: "
-        f"{', '.join(most[:NAMED])}{more}; expected {', '.join(speeds.models)}. They run for their durations on every GPU "
-        "type and placement. Extend the table, rename the models, or set them to null.",
-        SpeedWarning,
-        stacklevel=4,  # the caller of Scenario(...)
-    )
-
-
-def _check_types(trace: pl.DataFrame, speeds: Speeds | None, cluster: Cluster):
-    """Raise SpeedError for the first model in use that is known on absent GPU types only."""
-    if speeds is None or "model" not in trace.columns:
-        return
-    used = trace["model"].unique().to_list()
-    for m, model in enumerate(speeds.models):
-        if model not in used or speeds.types_of(m) & set(cluster.gpu_types):
-            continue
-        jobs = trace.filter(model=model)["job_id"]
-        raise SpeedError(
-            f"model {model!r} ({len(jobs)} jobs, such as {jobs[0]}) is known on {', '.join(sorted(speeds.types_of(m)))} "
-            f"only; the cluster has {', '.join(cluster.gpu_types)}. Add its speed on one of these, or leave its jobs out."
-        )
-
-
-def scenario_of(
-    trace: pl.DataFrame | Scenario,
-    cluster: Cluster | object = None,
-    subject: object = None,
-    *,
-    rng: int | None = None,
-    **parts,
-) -> tuple[Scenario, object]:
-    """Scenario, and what is to be simulated in it, from either form in which functions take them.
-
-    Parameters
-    ----------
-    trace, cluster, subject, **parts
-        Either (scenario, subject), or (trace, cluster, subject) and further parts of `Scenario` by name.
-    rng : int, optional
-        Another name of the part `seed`.
-
-    Raises
-    ------
-    RunError
-        There are parts beside a scenario, which could contradict it.
-    TraceError, ClusterError
-        As `Scenario`.
-
-    Examples
-    --------
-    >>> trace = pl.DataFrame({"job_id": ["a"], "submit": [0.0], "gpus": [1], "duration": [10.0]})
-    >>> scenario, subject = scenario_of(trace, Cluster.homogeneous(1, 1), "fifo", until=60.0)
-    >>> scenario_of(scenario, subject) == (scenario, "fifo")
-    True
-    """
-    if rng is not None:
-        parts["seed"] = rng
-    if not isinstance(trace, Scenario):
-        return Scenario(trace, cluster, **parts), subject
-    given = [thing for thing in (cluster, subject) if thing is not None]
-    if parts or len(given) > 1:
-        found = ", ".join(parts) or f"{type(given[0]).__name__}, {type(given[1]).__name__}"
-        raise RunError(
-            f"found a Scenario and beside it {found}; expected all parts in the scenario, and one thing to simulate: "
-            "scenario.replace(delays=...) is a scenario with another part."
-        )
-    return trace, given[0] if given else None
-
-
-def simulate(
-    trace: pl.DataFrame | Scenario,
-    cluster: Cluster | Policy | None = None,
-    policy: Policy | None = None,
-    *,
-    log: bool = False,
-    **parts,
-) -> Run:
-    """Run a policy: `simulate(scenario, policy)`, or `simulate(trace, cluster, policy, **parts)`.
-
-    Parameters
-    ----------
-    trace : polars.DataFrame or Scenario
-    cluster : Cluster, or Policy after a scenario
-    policy : Ordered or Round
-    log : bool
-        Whether to log why each waiting job waits, for `Run.explain`; it costs seconds for a week of 10,000 jobs.
-    **parts
-        Of the scenario, where it is not given: `history, speeds, estimator, delays, until, seed`.
-
-    Returns
-    -------
-    Run
-
-    Examples
-    --------
-    >>> import gpuschedlab as lab
-    >>> run = lab.simulate(lab.generate("venus", days=1, rng=1), lab.Cluster.homogeneous(20, 8), lab.Srtf())
-    >>> run.jobs["end"].null_count()
-    0
-    """
-    scenario, policy = scenario_of(trace, cluster, policy, **parts)
-    return scenario.run(policy, log=log)

@@ -2,35 +2,29 @@
 
 import copy
 import time
-from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 
 import numpy as np
 import polars as pl
 
 from gpuschedlab._compiled import records
 from gpuschedlab.errors import LabError, PolicyError, RunError
-from gpuschedlab.sim import resume
 from gpuschedlab.sim.allocation import Allocation
 from gpuschedlab.sim.answer import check_answer
-from gpuschedlab.sim.build import build_state
-from gpuschedlab.sim.declaration import check_declared
-from gpuschedlab.sim.engine.apply import apply_answer, log_open, refresh_active
-from gpuschedlab.sim.engine.events import DECIDE, FAULT, FULL, OPAQUE, PAUSED, TURNS, advance
+from gpuschedlab.sim.engine.active import log_open, refresh_active
+from gpuschedlab.sim.engine.apply import apply_answer
+from gpuschedlab.sim.engine.events import DECIDE, FAULT, FULL, PAUSED, TURNS, advance
 from gpuschedlab.sim.engine.state import LOGS, longer
-from gpuschedlab.sim.faults import fault_of
-from gpuschedlab.sim.keys import compiled_keys, knob_record
-from gpuschedlab.sim.policy import SHORTEST, Ordered, Policy, Round
+from gpuschedlab.sim.faults import Watch, counts_of, fault_of
+from gpuschedlab.sim.keys import calls_of, check_declared
+from gpuschedlab.sim.observed import Snapshot, take_snapshot
+from gpuschedlab.sim.policy import SHORTEST, Policy, Round
 from gpuschedlab.sim.run import Run, make_run
-from gpuschedlab.sim.snapshot import Snapshot, take_snapshot
+from gpuschedlab.sim.setup import resume
+from gpuschedlab.sim.setup.build import build_state
 from gpuschedlab.sim.view import View
 
-PATIENCE = 7 * 86_400.0
-"""Simulated seconds without any progress after which nothing more is expected to happen."""
 LOGGED = 20_000
 """Rows in the log of allocations from which on jobs that start without progress are an error."""
-ADDRESSES = ("_fns", "_raw")
-"""Attributes that point into this process' memory: a pickle leaves them out, and they are made again where it is read."""
 
 
 class Simulation:
@@ -92,13 +86,13 @@ class Simulation:
         self.rounds: list[tuple] = []
         self.pools: list[tuple] = []
         self.seconds = 0.0
-        self.until, self.over, self.still = None, False, False
-        self._quiet, self._stand, self._look_at, self._logged = 0, None, -np.inf, np.zeros(4)
+        self.until, self.over = None, False
+        self._quiet, self._watcher, self._logged = 0, Watch(), np.zeros(4)
         types = len(self.cluster.gpu_types) if self.estimator.learns_speeds else 0
         self.learnt = np.zeros((self.trace.height, types), np.int8)
         ready = None if initial is None else np.zeros(0, int)
         self.state = build_state(self.prepared, self.policy, ready)
-        self._keys()
+        self.state.serve(*calls_of(self.policy))
         resume.begin(self, start, initial)
         self._raise_fault()
         self.answered: tuple[float, np.ndarray | None] = (-np.inf, None)
@@ -108,11 +102,6 @@ class Simulation:
     def now(self) -> float:
         """Present instant (s)."""
         return float(self.state.scalar["now"][0])
-
-    def _keys(self):
-        self._fns = compiled_keys(self.policy)
-        ordered = isinstance(self.policy, Ordered)
-        self._raw = knob_record(self.policy) if ordered else np.zeros(1, OPAQUE)[0]
 
     def run(self, until: float | None = None, last: bool = False) -> Run:
         """Go on until an instant (s), or until nothing is left to happen; `last` as in `result`.
@@ -167,23 +156,23 @@ class Simulation:
     def _to_round(self, until: float, most: float, watch: bool) -> bool:
         """Go on until a round is due (True), an instant (s), or the logs hold `most` rows; `watch` as in `go`."""
         while not self.over:
-            before, counts = self.now, self._counts()
-            code = advance(self.state, *self._fns, self._raw, float(until))
+            before, counts = self.now, counts_of(self.state)
+            code = advance(self.state, float(until))
             if code == FULL and len(self.state.ticks) + len(self.state.stretches) > most:
                 return False
             if code == FULL:
                 self._grow(watch)
             elif code == FAULT:
                 raise fault_of(self)
-            elif code == PAUSED and self.now - before < SHORTEST and counts == self._counts():
+            elif code == PAUSED and self.now - before < SHORTEST and counts == counts_of(self.state):
                 raise PolicyError(
                     f"{self.policy.name} was woken {TURNS} times between t={before:.9g} and {self.now:.9g} s, where no job "
                     "came or ended. Let `change` return instants at least a millisecond apart, and leases last as long."
                 )
             elif code == PAUSED:
-                self._watch(watch)
+                self._watcher.look(self, watch)
             else:
-                self._watch(watch or code == DECIDE)
+                self._watcher.look(self, watch or code == DECIDE)
                 return code == DECIDE and not self.over
         return False
 
@@ -220,16 +209,13 @@ class Simulation:
         twin = object.__new__(type(self))
         twin.__dict__.update(self.__dict__)
         twin.memory, twin.rounds, twin.pools = copy.deepcopy(self.memory), list(self.rounds), list(self.pools)
-        twin.learnt = self.learnt.copy()
+        twin.learnt, twin._watcher = self.learnt.copy(), copy.copy(self._watcher)
         twin.decisions = None if self.decisions is None else self.decisions.copy()
         return twin
 
-    def __getstate__(self):
-        return {k: v for k, v in self.__dict__.items() if k not in ADDRESSES}
-
-    def __setstate__(self, kept):
-        self.__dict__.update(kept)
-        self._keys()
+    def __setstate__(self, attributes):
+        self.__dict__.update(attributes)
+        self.state.serve(*calls_of(self.policy))  # a pickle knows no addresses
 
     def switch(self, policy: Policy):
         """Go on under another policy, or other knobs; running jobs keep their GPUs until it decides otherwise.
@@ -238,13 +224,17 @@ class Simulation:
         """
         check_declared(policy)
         self.policy, self.memory = policy, _begun(policy)
-        self._keys()
         resume.rebuild(self)
         self._raise_fault()
 
     def snapshot(self) -> Snapshot:
         """All jobs as they are now, the truth included."""
         return take_snapshot(self)
+
+    @property
+    def still(self) -> bool:
+        """Whether nothing has happened for so long that nothing more is expected to."""
+        return self._watcher.still
 
     @property
     def finished(self) -> bool:
@@ -254,31 +244,6 @@ class Simulation:
     def unfinished(self) -> pl.DataFrame:
         """Jobs in the system now, in the form of `initial`."""
         return resume.unfinished(self)
-
-    def info(self) -> dict:
-        """What the run comes from."""
-        log = {} if self.decisions is None else {"log": self.decisions.about(self.policy)}
-        return log | {
-            "policy": self.policy.name,
-            "knobs": {k: list(v) if isinstance(v, tuple) else v for k, v in self.policy.knobs.items()},
-            "interval": self.policy.interval,
-            "cluster": str(self.cluster),
-            "events": [[e.node, e.start, e.end] for e in self.cluster.events],
-            "estimator": type(self.estimator).__name__,
-            "speeds": 0 if self.speeds is None else len(self.speeds.models),
-            "elastic": self.prepared.elastic,
-            "delays": {
-                "restart": self.delays.restart,
-                "switch": self.delays.switch,
-                "checkpoint": self.delays.checkpoint,
-                "kinds": self.delays.kinds,
-            },
-            "seed": self.rng if isinstance(self.rng, int) else None,
-            "now": self.now,
-            "until": self.until,
-            "seconds": self.seconds,
-            "versions": versions(),
-        }
 
     def _grow(self, watch: bool = False):
         """Make room in the logs; an error if all rows since the last time are of jobs that started without progress."""
@@ -316,7 +281,7 @@ class Simulation:
         checked = check_answer(answer, view, self.policy.name)
         self.answered = (view.now, checked.jobs)
         wake = self._reserve(view.now, checked)
-        short = apply_answer(self.state, *self._fns, self._raw, records(checked.jobs), records(checked.cells), wake)
+        short = apply_answer(self.state, records(checked.jobs), records(checked.cells), wake)
         self._raise_fault()
         # What a program proved is not of a round in which some of its jobs found no place.
         objective, status = (np.nan, f"{short} not placed") if short else (float(answer.objective), answer.status)
@@ -357,42 +322,6 @@ class Simulation:
         self._quiet = 0 if changed or not self.finished else self._quiet + 1
         return checked.wake if self._quiet < 2 and (self.reserved or not self.finished) else np.nan
 
-    def _counts(self) -> tuple[int, int]:
-        """Jobs that have come, and that have ended."""
-        scalar = self.state.scalar[0]
-        return int(scalar["arrived"]), int(scalar["done"])
-
-    def _progress(self) -> tuple:
-        """What changes as long as anything happens: arrivals, ends, and all work and time without work so far."""
-        state = self.state
-        running = state.running[: state.scalar["running"][0]]
-        body = state.body[running]
-        since = body["rate"] * np.maximum(self.now - body["last"] - body["pause"], 0.0)  # not yet added up
-        done = state.job["progress"].sum() + state.body["idled"].sum() + since.sum()
-        return (*self._counts(), float(done))
-
-    def _watch(self, watch: bool):
-        """See, once in PATIENCE, whether anything has happened since the last time, where something could have.
-
-        If nothing has, the policy is stuck, which is an error; but where nodes are down and stay so, jobs wait for these, and
-        the run is over.
-        """
-        if self.now <= self._look_at:
-            return
-        scalar, found = self.state.scalar[0], self._progress()
-        jobs = int(scalar["running"] + scalar["waiting"])
-        self.still = bool(found == self._stand and jobs > 0 and scalar["outage"] == len(self.state.outage))
-        self._stand, self._look_at = found, self.now + PATIENCE
-        if not self.still or not watch:
-            return
-        if self.state.nodes["down"].any():
-            self.over = self.until is None
-            return
-        raise PolicyError(
-            f"{self.policy.name} let none of {jobs} jobs progress for {PATIENCE:g} s up to t={self.now:g} s. "
-            "Give every job GPUs at last, for longer than its delays, or run with until=..."
-        )
-
     def _raise_fault(self):
         """Raise what the engine found, if anything."""
         if int(self.state.scalar["culprit"][0]) >= 0:
@@ -409,15 +338,3 @@ def _log(simulation: Simulation):
 def _begun(policy):
     """What a policy carries from round to round, as it is at the beginning."""
     return policy.begin() if isinstance(policy, Round) else {}
-
-
-@cache
-def versions() -> dict[str, str]:
-    """Versions of the packages that a result depends on, those of estimators and solvers among them."""
-    found = {}
-    for name in ("gpuschedlab", "numpy", "polars", "numba", "scipy", "scikit-learn", "xgboost", "highspy", "mip"):
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            found[name] = "not installed"
-    return found

@@ -47,7 +47,7 @@ def code_of_package(parts: tuple[str, ...] = PARTS, root: Path | None = None) ->
     root : pathlib.Path, optional
         Folder of the package; default: this one.
     """
-    from gpuschedlab.sim.simulation import versions
+    from gpuschedlab.sim.run import versions
 
     root = root or Path(__file__).resolve().parent.parent
     known = hashlib.sha256(json.dumps(versions(), sort_keys=True).encode())

@@ -11,7 +11,7 @@ from gpuschedlab.cluster.node_index import LEVELS, SLOTS, hold
 from gpuschedlab.cluster.placement import RELAX, find_nodes
 from gpuschedlab.sim.engine.checkpoints import save
 from gpuschedlab.sim.engine.queues import set_timer
-from gpuschedlab.sim.engine.state import BAD_CHANGE, BAD_KEY, NO_PAIR, NO_SPEED, RUNNING, WAITING
+from gpuschedlab.sim.engine.records import BAD_CHANGE, BAD_KEY, NO_PAIR, NO_SPEED, RUNNING, WAITING
 from gpuschedlab.speeds.codes import find_row
 
 INF = np.inf
@@ -108,9 +108,9 @@ def log_stretch(S, j):
 
 
 @njit
-def drift_key(S, j, fns, raw):
+def drift_key(S, j):
     """Bring the key of job j, which drifts with time, up to date."""
-    key = fns[0](S.scalar[0].now, S.job[j], raw)
+    key = S.key(S.scalar[0].now, S.job[j], S.knobs)
     if not np.isfinite(key):
         blame(S, j, BAD_KEY)
     S.body[j].key = key
@@ -194,13 +194,13 @@ def set_rate(S, j):
 
 
 @njit(inline="never")
-def wake(S, j, change, raw):
+def wake(S, j):
     """Set the timer of job j: its finish, its lease, the end of its stay or patience, a change of its key."""
     job = S.job[j]
     b = S.body[j]
     r = S.rule[0]
     now = S.scalar[0].now
-    time = change(now, job, raw)
+    time = S.change(now, job, S.knobs)
     if np.isnan(time):
         blame(S, j, BAD_CHANGE)
     if time <= now:  # what has changed already does not change again
@@ -229,11 +229,11 @@ def lease_end(S):
 
 
 @njit(inline="never")
-def renew_key(S, j, fns, raw):
+def renew_key(S, j):
     """Compute the key of job j, which is in no queue; a new value counts from the next decision on."""
     now = S.scalar[0].now
     b = S.body[j]
-    key = fns[0](now, S.job[j], raw)
+    key = S.key(now, S.job[j], S.knobs)
     if not np.isfinite(key):
         blame(S, j, BAD_KEY)
     b.gated = 0

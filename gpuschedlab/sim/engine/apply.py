@@ -20,56 +20,22 @@ from gpuschedlab.sim.engine.accounting import (
     wake,
 )
 from gpuschedlab.sim.engine.checkpoints import undo
-from gpuschedlab.sim.engine.events import KEY, RAW, after_decision, sleep_until
-from gpuschedlab.sim.engine.handle import STATE
+from gpuschedlab.sim.engine.events import after_decision, sleep_until
 from gpuschedlab.sim.engine.lifecycle import begin_wait, hold, join, leave, let_go, start
 from gpuschedlab.sim.engine.preemption import reclaim, vacate
 from gpuschedlab.sim.engine.queues import drop_waiting
-from gpuschedlab.sim.engine.state import ANSWER, CELL, NO_TRANSFER, RUNNING, TAKEN, WAITING
+from gpuschedlab.sim.engine.records import ANSWER, CELL, NO_TRANSFER, RUNNING, TAKEN, WAITING
+from gpuschedlab.sim.engine.state import STATE
 
-INDEX = types.Array(types.int64, 1, "C")
 ANSWERS = types.Array(from_dtype(ANSWER), 1, "C")
 CELLS = types.Array(from_dtype(CELL), 1, "C")
 
 
 @njit
-def put_waiting(S, out, n):
-    """Write all waiting jobs, queue by queue, from a place on; the place after the last."""
-    for c in range(S.cls.shape[0]):
-        k = S.cls[c]
-        for i in range(k.first, k.first + k.count):
-            out[n] = S.heap[i]
-            n += 1
-    return n
-
-
-@njit(INDEX(STATE))
-def refresh_active(S):
-    """Bring all active jobs up to date; their indices, in order of submission."""
-    sc = S.scalar[0]
-    out = np.empty(sc.running + sc.waiting, np.int64)
-    for i in range(sc.running):
-        out[i] = S.running[i]
-    n = put_waiting(S, out, sc.running)
-    out.sort()
-    for i in range(n):
-        refresh(S, out[i])
-    return out
-
-
-@njit(types.int64(STATE))
-def log_open(S):
-    """Log the stretches of running jobs as if they ended now; rows in the log."""
-    for i in range(S.scalar[0].running):
-        log_stretch(S, S.running[i])
-    return S.scalar[0].stretches
-
-
-@njit
-def _stop(S, j, fns, raw):
+def _stop(S, j):
     """Job j gives its GPUs back and waits; it may start again within this answer."""
-    leave(S, j, fns, raw)
-    begin_wait(S, j, fns, raw)
+    leave(S, j)
+    begin_wait(S, j)
 
 
 @njit
@@ -103,23 +69,23 @@ def _keeps_its_partner(S, a):
 
 
 @njit
-def _stop_misfits(S, answer, cells, fns, raw):
+def _stop_misfits(S, answer, cells):
     """Stop every running job that cannot stay as it is, or (where moves cost nothing) mark it to be moved."""
     for i in range(answer.shape[0]):
         a = answer[i]
         if S.job[a.job].state == RUNNING and not _keeps_its_gpus(S, a):
-            _stop(S, a.job, fns, raw)
+            _stop(S, a.job)
     for i in range(answer.shape[0]):  # by now, a guest whose host stopped has its GPUs to itself
         a = answer[i]
         if S.job[a.job].state != RUNNING:
             continue
         if not _keeps_its_partner(S, a):
-            _stop(S, a.job, fns, raw)
+            _stop(S, a.job)
         elif a.host < 0 and not _on_its_cells(S, a, cells):
             if S.rule[0].free_moves == 1:
                 S.body[a.job].moving = 1
             else:
-                _stop(S, a.job, fns, raw)
+                _stop(S, a.job)
 
 
 @njit
@@ -134,23 +100,23 @@ def _let_move(S, j):
 
 
 @njit
-def _settle(S, j, fns, raw):
+def _settle(S, j):
     """Job j, and a guest of its, go on on the nodes that j holds now."""
     b = S.body[j]
     b.moving = 0
     b.row = -1
     set_rate(S, j)
-    wake(S, j, fns[1], raw)
+    wake(S, j)
     if b.partner >= 0:
         o = S.body[b.partner]
         o.row = -1
         o.nodes = b.nodes
         set_rate(S, b.partner)
-        wake(S, b.partner, fns[1], raw)
+        wake(S, b.partner)
 
 
 @njit
-def _begin(S, a, fns, raw):
+def _begin(S, a):
     """Start a waiting job, which holds nodes or is to join its host, as the answer wants."""
     j = a.job
     b = S.body[j]
@@ -165,9 +131,9 @@ def _begin(S, a, fns, raw):
     b.delay = a.delay
     drop_waiting(S, j)
     if a.host >= 0:
-        join(S, j, a.host, a.joint, fns, raw)
+        join(S, j, a.host, a.joint)
     else:
-        start(S, j, a.type, a.slots, fns, raw)
+        start(S, j, a.type, a.slots)
 
 
 @njit
@@ -194,7 +160,7 @@ def _take_cells(S, a, cells):
 
 
 @njit
-def _place_named(S, answer, cells, fns, raw):
+def _place_named(S, answer, cells):
     """Start or move the jobs whose nodes are named, in the order in which the answer names them.
 
     Under the rule "buddy", which cells are left depends on that order.
@@ -209,13 +175,13 @@ def _place_named(S, answer, cells, fns, raw):
         waits = S.job[a.job].state == WAITING and a.slots > 0
         if a.host < 0 and (waits or S.body[a.job].moving == 1) and _take_cells(S, a, cells):
             if waits:
-                _begin(S, a, fns, raw)
+                _begin(S, a)
             else:
-                _settle(S, a.job, fns, raw)
+                _settle(S, a.job)
 
 
 @njit
-def _place_new(S, answer, order, pool, fns, raw):
+def _place_new(S, answer, order, pool):
     """Try to place all new jobs of a type beside those that stay, largest first; all or nothing."""
     held = 0
     for i in order:
@@ -233,39 +199,39 @@ def _place_new(S, answer, order, pool, fns, raw):
         if held > 0 and S.job[a.job].state == WAITING:
             held -= 1
             if fits:
-                _begin(S, a, fns, raw)
+                _begin(S, a)
             else:
                 let_go(S, a.job)
     return fits
 
 
 @njit
-def _move(S, a, pool, fns, raw):
+def _move(S, a, pool):
     """Move a running job, whose nodes are vacated, to other nodes of the pool at no cost; False: there are none."""
     _let_move(S, a.job)
     k = find_place(S, a.job, a.slots, pool)
     if k == 0:
         return False
     hold(S, a.job, k, S.place_node, S.place_slots)
-    _settle(S, a.job, fns, raw)
+    _settle(S, a.job)
     return True
 
 
 @njit
-def _give_way(S, a, pool, fns, raw):
+def _give_way(S, a, pool):
     """A running job whose vacated nodes others took: it moves, if that costs nothing, or stops; whether it goes on."""
     b = S.body[a.job]
     b.vacated = 1
-    if S.rule[0].free_moves == 1 and _move(S, a, pool, fns, raw):
+    if S.rule[0].free_moves == 1 and _move(S, a, pool):
         return True
     if b.partner >= 0:
-        _stop(S, b.partner, fns, raw)
-    _stop(S, a.job, fns, raw)
+        _stop(S, b.partner)
+    _stop(S, a.job)
     return False
 
 
 @njit
-def _repack(S, answer, order, pool, fns, raw):
+def _repack(S, answer, order, pool):
     """Place all jobs of a type anew, largest first; one whose old nodes are free stays. How many found no place."""
     for i in order:
         if S.job[answer[i].job].state == RUNNING:
@@ -273,19 +239,19 @@ def _repack(S, answer, order, pool, fns, raw):
     short = 0
     for i in order:
         a = answer[i]
-        if S.job[a.job].state == RUNNING and (reclaim(S, a.job) or _give_way(S, a, pool, fns, raw)):
+        if S.job[a.job].state == RUNNING and (reclaim(S, a.job) or _give_way(S, a, pool)):
             continue
         k = find_place(S, a.job, a.slots, pool)
         if k > 0:
             hold(S, a.job, k, S.place_node, S.place_slots)
-            _begin(S, a, fns, raw)
+            _begin(S, a)
         else:
             short += 1
     return short
 
 
 @njit
-def _place_by_rule(S, answer, fns, raw):
+def _place_by_rule(S, answer):
     """Start the jobs whose nodes the placement rule chooses, type by type; how many found no place."""
     short = 0
     for p in range(S.pools.shape[0]):
@@ -297,39 +263,38 @@ def _place_by_rule(S, answer, fns, raw):
                 mine[n] = i
                 n += 1
         order = mine[:n][np.argsort(-answer["slots"][mine[:n]], kind="mergesort")]
-        if not _place_new(S, answer, order, p, fns, raw):
-            short += _repack(S, answer, order, p, fns, raw)
+        if not _place_new(S, answer, order, p):
+            short += _repack(S, answer, order, p)
     return short
 
 
 @njit
-def _seat_guests(S, answer, fns, raw):
+def _seat_guests(S, answer):
     """Let guests that wait join their hosts; how many hosts do not run."""
     short = 0
     for i in range(answer.shape[0]):
         a = answer[i]
         if a.host >= 0 and a.slots > 0 and S.job[a.job].state == WAITING:
             if S.job[a.host].state == RUNNING and S.body[a.host].partner < 0:
-                _begin(S, a, fns, raw)
+                _begin(S, a)
             else:
                 short += 1
     return short
 
 
-@njit(types.int64(STATE, KEY, KEY, KEY, RAW, ANSWERS, CELLS, types.float64))
-def apply_answer(S, key, change, gate, raw, answer, cells, wake_at):
+@njit(types.int64(STATE, ANSWERS, CELLS, types.float64))
+def apply_answer(S, answer, cells, wake_at):
     """Put a round's answer into force at this instant; how many jobs found no place (fragmentation).
 
     `wake_at`: instant (s) of the next round, unless something happens before; nan: as always.
     """
-    fns = (key, change, gate)
     ran = np.empty(answer.shape[0], np.bool_)
     for i in range(answer.shape[0]):
         ran[i] = S.job[answer[i].job].state == RUNNING and S.body[answer[i].job].fresh == 0
-    _stop_misfits(S, answer, cells, fns, raw)
-    _place_named(S, answer, cells, fns, raw)
-    short = _place_by_rule(S, answer, fns, raw)
-    short += _seat_guests(S, answer, fns, raw)
+    _stop_misfits(S, answer, cells)
+    _place_named(S, answer, cells)
+    short = _place_by_rule(S, answer)
+    short += _seat_guests(S, answer)
     for i in range(answer.shape[0]):
         if ran[i] and S.job[answer[i].job].state == WAITING:
             S.job[answer[i].job].preemptions += 1

@@ -61,7 +61,7 @@ def can_place(S, j):
 
 
 @njit(inline="never")
-def try_start(S, j, fns, raw):
+def try_start(S, j):
     """Start waiting job j (still in its class) if some pool can place it now."""
     slots = S.body[j].slots
     for p in range(S.pools.shape[0]):
@@ -69,7 +69,7 @@ def try_start(S, j, fns, raw):
         if k > 0:
             drop_waiting(S, j)
             hold(S, j, k, S.place_node, S.place_slots)
-            start(S, j, S.pools[p].type, slots, fns, raw)
+            start(S, j, S.pools[p].type, slots)
             return True
     return False
 
@@ -106,18 +106,18 @@ def find_host(S, j):
 
 
 @njit(inline="never")
-def try_share(S, j, fns, raw):
+def try_share(S, j):
     """Start waiting job j as the guest of a running one, if a good enough host runs."""
     h = find_host(S, j)
     if h < 0:
         return False
     drop_waiting(S, j)
-    join(S, j, h, 0, fns, raw)
+    join(S, j, h, 0)
     return True
 
 
 @njit(inline="never")
-def fill(S, fns, raw):
+def fill(S):
     """Start waiting jobs in order while they fit; one that does not closes its class, or (strict) its whole stage."""
     r = S.rule[0]
     if open_classes(S) == 0 or (S.scalar[0].used == S.scalar[0].capacity and r.sharing == 0):
@@ -126,7 +126,7 @@ def fill(S, fns, raw):
     n = queue_classes(S, most_free(S) if r.backfill == GREEDY and r.sharing == 0 else ANY)
     while n > 0:
         j = first_queued(S, n)
-        if not try_start(S, j, fns, raw) and (r.sharing == 0 or not try_share(S, j, fns, raw)):
+        if not try_start(S, j) and (r.sharing == 0 or not try_share(S, j)):
             S.cls[S.body[j].cls].open = 0
             if r.backfill != GREEDY:
                 for c in range(S.cls.shape[0]):
@@ -153,7 +153,7 @@ def up_suffices(S, j):
 
 
 @njit(inline="never")
-def first_reserving(S, fns, raw):
+def first_reserving(S):
     """First waiting job that has to wait for running ones, -1: none; those that fit and go before it start.
 
     A job that needs nodes which are down has to wait for a repair. No scheduler knows when that will be, nor may others wait
@@ -163,7 +163,7 @@ def first_reserving(S, fns, raw):
     while head >= 0 and not up_suffices(S, head):
         S.cls[S.body[head].cls].open = 0
         head = first_waiting(S)
-        while head >= 0 and try_start(S, head, fns, raw):
+        while head >= 0 and try_start(S, head):
             head = first_waiting(S)
     return head
 
@@ -205,18 +205,18 @@ def next_backfill(S, until, extra):
 
 
 @njit(inline="never")
-def easy(S, fns, raw):
+def easy(S):
     """EASY backfill: later jobs may start if, by the estimates, they do not delay the first one (`first_reserving`)."""
-    fill(S, fns, raw)
+    fill(S)
     if S.scalar[0].used == S.scalar[0].capacity or open_classes(S) == 0:
         return
-    head = first_reserving(S, fns, raw)
+    head = first_reserving(S)
     if head < 0:
         return
     until, extra = shadow(S, S.body[head].slots)
     j = next_backfill(S, until, extra)
     while j >= 0:
-        if j == head or not try_start(S, j, fns, raw):
+        if j == head or not try_start(S, j):
             S.cls[S.body[j].cls].open = 0
         elif S.scalar[0].now + S.job[j].estimate > until:
             extra -= S.body[j].slots

@@ -3,8 +3,7 @@
 Kinds at one instant, in order: completions and other timers, outages, arrivals, then the decision.
 """
 
-import numpy as np
-from numba import from_dtype, types
+from numba import types
 
 from gpuschedlab._compiled import njit
 from gpuschedlab.sim.engine.accounting import (
@@ -19,7 +18,6 @@ from gpuschedlab.sim.engine.accounting import (
     wake,
 )
 from gpuschedlab.sim.engine.backfill import EASY, GREEDY, can_place, easy, fill, first_waiting, open_classes
-from gpuschedlab.sim.engine.handle import STATE
 from gpuschedlab.sim.engine.lifecycle import begin_wait, change_node, complete, contest, end_stay
 from gpuschedlab.sim.engine.preemption import nothing_to_give, rekey, reorder
 from gpuschedlab.sim.engine.profiling import enlarge_profilers
@@ -32,7 +30,8 @@ from gpuschedlab.sim.engine.queues import (
     place_in_rank,
     push_waiting,
 )
-from gpuschedlab.sim.engine.state import ALL, JOB, RUNNING, STILL
+from gpuschedlab.sim.engine.records import ALL, RUNNING, STILL
+from gpuschedlab.sim.engine.state import STATE
 
 ENDED, FULL, DECIDE, FAULT, PAUSED = range(5)
 TURNS = 10_000
@@ -73,7 +72,7 @@ def ends_now(S, j):
 
 
 @njit(inline="never")
-def fire_timer(S, j, fns, raw):
+def fire_timer(S, j):
     """The timer of job j fires: its segment, work, stay or patience ends, or its key changes."""
     job = S.job[j]
     b = S.body[j]
@@ -83,21 +82,21 @@ def fire_timer(S, j, fns, raw):
         if ends_now(S, j):
             job.progress = b.goal
             if b.goal >= b.work:
-                complete(S, j, fns, raw)
+                complete(S, j)
                 return
             b.segment += 1
             set_rate(S, j)
         if b.leaves <= sc.now:
-            end_stay(S, j, fns, raw)
+            end_stay(S, j)
             return
         led, at = leads(S, j), place_in_rank(S, j, 0, sc.ranked)
-        renew_key(S, j, fns, raw)
+        renew_key(S, j)
         if b.ranked == 1:
             moved_rank(S, at)
         else:
             contest(S, j)
         if led and leads(S, j):
-            wake(S, j, fns[1], raw)
+            wake(S, j)
             return
     else:
         relaxed = S.cls[b.cls].relaxed
@@ -106,14 +105,14 @@ def fire_timer(S, j, fns, raw):
             b.cls = relaxed
             push_waiting(S, j)
             sc.exhausted = 0
-        renew_key(S, j, fns, raw)
+        renew_key(S, j)
         moved_waiting(S, j)
     sc.dirty = 1
-    wake(S, j, fns[1], raw)
+    wake(S, j)
 
 
 @njit(inline="never")
-def arrive(S, j, fns, raw):
+def arrive(S, j):
     """Job j is submitted."""
     sc = S.scalar[0]
     S.body[j].last = sc.now
@@ -121,36 +120,36 @@ def arrive(S, j, fns, raw):
     sc.arrived += 1
     sc.demanded += S.body[j].slots
     sc.dirty = 1
-    begin_wait(S, j, fns, raw)
+    begin_wait(S, j)
     if S.cls[S.body[j].cls].count == 1 and can_place(S, j):  # a class that waited already could not be placed
         sc.exhausted = 0
 
 
 @njit(inline="never")
-def decide(S, fns, raw):
+def decide(S):
     """Let the order decide which jobs run now; leases that ended are renewed for the jobs that stay."""
     sc = S.scalar[0]
     r = S.rule[0]
     sc.dirty = 0
     if r.profile > 0:
-        enlarge_profilers(S, fns, raw)
+        enlarge_profilers(S)
     if r.preemptive == 1 and sc.demanded <= sc.capacity:
-        fill(S, fns, raw)  # room for all: no order matters, unless nodes are too fragmented
+        fill(S)  # room for all: no order matters, unless nodes are too fragmented
     hangs = sc.waiting > 0 and not nothing_to_give(S)
     if hangs and r.moving != STILL:
-        rekey(S, fns, raw)  # keys that drift are brought up to date only where a decision hangs on them
+        rekey(S)  # keys that drift are brought up to date only where a decision hangs on them
     if not hangs:
         pass
     elif r.preemptive == 1:
-        reorder(S, fns, raw)
+        reorder(S)
     elif r.backfill == EASY:
-        easy(S, fns, raw)
+        easy(S)
     else:
-        fill(S, fns, raw)
+        fill(S)
     if r.lease > 0:
         for i in range(sc.ranked):
             S.body[S.rank[i]].lease = lease_end(S)
-            wake(S, S.rank[i], fns[1], raw)
+            wake(S, S.rank[i])
         clear_rank(S)
     sc.exhausted = 1 if r.backfill == GREEDY and r.sharing == 0 else 0
     sc.head = -1
@@ -197,20 +196,20 @@ def next_time(S):
 
 
 @njit(inline="never")
-def process_events(S, fns, raw):
+def process_events(S):
     """Process all events of this instant, but the decision; whether the logs have room for more."""
     sc = S.scalar[0]
     while sc.timers > 0 and (S.body[S.timers[0]].timer <= sc.now or ends_now(S, S.timers[0])):
         if S.stretches.shape[0] - sc.stretches <= 2 * S.entry.shape[0]:
             return False
-        fire_timer(S, S.timers[0], fns, raw)
+        fire_timer(S, S.timers[0])
     while sc.outage < S.outage.shape[0] and S.outage[sc.outage].time <= sc.now:
         if S.stretches.shape[0] - sc.stretches <= 2 * S.entry.shape[0]:
             return False
         sc.outage += 1
-        change_node(S, S.outage[sc.outage - 1].node, S.outage[sc.outage - 1].delta, fns, raw)
+        change_node(S, S.outage[sc.outage - 1].node, S.outage[sc.outage - 1].delta)
     while sc.arrived < S.job.shape[0] and S.job[sc.arrived].submit <= sc.now:
-        arrive(S, sc.arrived, fns, raw)
+        arrive(S, sc.arrived)
     return True
 
 
@@ -249,8 +248,7 @@ def sleep_until(S, time):
     S.scalar[0].asleep = 1
 
 
-def _advance(S, key, change, gate, raw, until):
-    fns = (key, change, gate)
+def _advance(S, until):
     sc = S.scalar[0]
     for _ in range(TURNS):
         time = next_time(S)
@@ -261,7 +259,7 @@ def _advance(S, key, change, gate, raw, until):
         if sc.ticks + 2 > S.ticks.shape[0]:
             return FULL
         move_clock(S, time)
-        if not process_events(S, fns, raw):
+        if not process_events(S):
             return FULL
         if sc.culprit >= 0:
             return FAULT
@@ -273,7 +271,7 @@ def _advance(S, key, change, gate, raw, until):
                 return FULL  # the decision stays due: with longer logs, this instant goes on
             if S.rule[0].rounds == 1:
                 return DECIDE
-            decide(S, fns, raw)
+            decide(S)
             if sc.culprit >= 0:
                 return FAULT
             after_decision(S)
@@ -281,10 +279,5 @@ def _advance(S, key, change, gate, raw, until):
     return PAUSED
 
 
-OPAQUE = np.dtype([("bytes", "u1", (8,))])
-RAW = from_dtype(OPAQUE)
-"""Stands for the record of any policy's knobs: records travel as pointers, and only the policy's keys look inside."""
-JOB_TYPE = from_dtype(JOB)
-KEY = types.FunctionType(types.float64(types.float64, JOB_TYPE, RAW))
-advance = njit(types.int64(STATE, KEY, KEY, KEY, RAW, types.float64))(_advance)
+advance = njit(types.int64(STATE, types.float64))(_advance)
 """Run a state until a time (s), or until Python is needed: ENDED, FULL (logs want room), DECIDE, FAULT, PAUSED (TURNS)."""

@@ -23,7 +23,7 @@ from gpuschedlab.sim.engine.queues import (
     remove_rank,
     set_timer,
 )
-from gpuschedlab.sim.engine.state import DONE, RUNNING, WAITING
+from gpuschedlab.sim.engine.records import DONE, RUNNING, WAITING
 
 
 @njit
@@ -46,7 +46,7 @@ def forget_start(S, j):
 
 
 @njit(inline="never")
-def begin_wait(S, j, fns, raw):
+def begin_wait(S, j):
     """Put job j among the waiting; if it was started at this instant, it has waited on."""
     job = S.job[j]
     job.state = WAITING
@@ -55,10 +55,10 @@ def begin_wait(S, j, fns, raw):
     else:
         job.waiting_since = S.scalar[0].now
     place_in_queue(S, j)
-    renew_key(S, j, fns, raw)
+    renew_key(S, j)
     push_waiting(S, j)
     S.scalar[0].waiting += 1
-    wake(S, j, fns[1], raw)
+    wake(S, j)
 
 
 @njit(inline="never")
@@ -134,7 +134,7 @@ def enter_running(S, j):
 
 
 @njit(inline="never")
-def start(S, j, type_, slots, fns, raw):
+def start(S, j, type_, slots):
     """Job j, which waits and holds nodes (or joins its partner), runs from now on; its class has forgotten it."""
     job = S.job[j]
     b = S.body[j]
@@ -161,15 +161,15 @@ def start(S, j, type_, slots, fns, raw):
     b.lease = lease_end(S)
     b.leaves = stay_end(S, j, sc.now)
     b.row = -1
-    renew_key(S, j, fns, raw)
+    renew_key(S, j)
     enter_running(S, j)
     count_host(S, j, 1)
     set_rate(S, j)
-    wake(S, j, fns[1], raw)
+    wake(S, j)
 
 
 @njit(inline="never")
-def join(S, j, h, joint, fns, raw):
+def join(S, j, h, joint):
     """Start waiting job j, of which its class has forgotten, on the GPUs of running job h, which has them to itself."""
     refresh(S, h)
     log_stretch(S, h)
@@ -182,13 +182,13 @@ def join(S, j, h, joint, fns, raw):
     o.partner = j
     b.joint = o.joint = joint
     o.effort = 0.0
-    start(S, j, o.type, o.got, fns, raw)
+    start(S, j, o.type, o.got)
     set_rate(S, h)
-    wake(S, h, fns[1], raw)
+    wake(S, h)
 
 
 @njit(inline="never")
-def part(S, j, fns, raw):
+def part(S, j):
     """End the sharing of job j: its partner keeps the GPUs and runs at its own speed again."""
     b = S.body[j]
     p = b.partner
@@ -210,14 +210,14 @@ def part(S, j, fns, raw):
     count_host(S, j, 1)
     count_host(S, p, 1)
     set_rate(S, p)
-    wake(S, p, fns[1], raw)
+    wake(S, p)
 
 
 @njit(inline="never")
-def leave(S, j, fns, raw):
+def leave(S, j):
     """Job j stops running, for whatever reason: up to date, logged, off its nodes."""
     refresh(S, j)
-    part(S, j, fns, raw)
+    part(S, j)
     log_stretch(S, j)
     count_host(S, j, -1)
     remove_rank(S, j)
@@ -230,28 +230,28 @@ def leave(S, j, fns, raw):
 
 
 @njit(inline="never")
-def preempt(S, j, fns, raw):
+def preempt(S, j):
     """Suspend job j; it keeps its progress and waits."""
-    leave(S, j, fns, raw)
+    leave(S, j)
     S.job[j].preemptions += 1 - S.body[j].fresh
-    begin_wait(S, j, fns, raw)
+    begin_wait(S, j)
 
 
 @njit(inline="never")
-def end_stay(S, j, fns, raw):
+def end_stay(S, j):
     """The stay of job j in a stage of limited time ends: nothing of it is kept, and it queues with the others."""
-    leave(S, j, fns, raw)
+    leave(S, j)
     undo(S, j, 0.0, 0.0)
     skip_profiling(S, j)
-    begin_wait(S, j, fns, raw)
+    begin_wait(S, j)
 
 
 @njit(inline="never")
-def complete(S, j, fns, raw):
+def complete(S, j):
     """Job j has done its work."""
     refresh(S, j)
     S.job[j].progress = S.body[j].work
-    leave(S, j, fns, raw)
+    leave(S, j)
     S.job[j].state = DONE
     S.body[j].end = S.scalar[0].now
     S.scalar[0].demanded -= S.body[j].slots
@@ -260,15 +260,15 @@ def complete(S, j, fns, raw):
 
 
 @njit(inline="never")
-def lose(S, j, fns, raw):
+def lose(S, j):
     """Job j fails with its node: progress since its last checkpoint is gone, and it waits."""
     refresh(S, j)
     b = S.body[j]
     if S.rule[0].checkpoint > 0:
         undo(S, j, b.safe, b.kept)
     b.failures += 1
-    leave(S, j, fns, raw)
-    begin_wait(S, j, fns, raw)
+    leave(S, j)
+    begin_wait(S, j)
 
 
 @njit(inline="never")
@@ -284,7 +284,7 @@ def on_node(S, j, n):
 
 
 @njit(inline="never")
-def change_node(S, n, delta, fns, raw):
+def change_node(S, n, delta):
     """Node n goes down (delta 1) or comes back (-1); overlapping outages count."""
     sc = S.scalar[0]
     nd = S.nodes[n]
@@ -292,7 +292,7 @@ def change_node(S, n, delta, fns, raw):
         i = 0
         while i < sc.running:
             if on_node(S, S.running[i], n):
-                lose(S, S.running[i], fns, raw)
+                lose(S, S.running[i])
                 i = 0
             else:
                 i += 1

@@ -17,7 +17,7 @@ from gpuschedlab.sim.engine.queues import (
     requeue,
     sort_rank,
 )
-from gpuschedlab.sim.engine.state import ALL, BAD_GATE, FALLING, WAITING
+from gpuschedlab.sim.engine.records import ALL, BAD_GATE, FALLING, WAITING
 
 STEPS = 8
 """Steps from a guess up to which a place in an order is looked for by steps."""
@@ -26,7 +26,7 @@ BEHIND = 1e12
 
 
 @njit(inline="never")
-def rekey(S, fns, raw):
+def rekey(S):
     """Bring drifting keys up to date: those of jobs that may be preempted, and of waiting ones where theirs drift, too."""
     moving = S.rule[0].moving
     sc = S.scalar[0]
@@ -42,11 +42,11 @@ def rekey(S, fns, raw):
             for i in range(k.first, k.first + k.count):
                 j = S.heap[i]
                 refresh(S, j)
-                drift_key(S, j, fns, raw)
+                drift_key(S, j)
     for i in range(at, sc.ranked):
-        drift_key(S, S.rank[i], fns, raw)
+        drift_key(S, S.rank[i])
     if S.rule[0].fraction < 1:
-        apply_gate(S, fns, raw)
+        apply_gate(S)
     if moving == ALL:
         for c in range(S.cls.shape[0]):
             k = S.cls[c]
@@ -56,12 +56,12 @@ def rekey(S, fns, raw):
 
 
 @njit(inline="never")
-def gate_values(S, gate, raw, values):
+def gate_values(S, values):
     """Fill in the gate values of the jobs that compete: those that may be preempted, then all that wait; False: one is NaN.
 
     `marked` lists them, and `victims` has which of them the gate holds back so far.
     """
-    now, integral = S.scalar[0].now, S.scalar[0].contention
+    now, integral, gate, knobs = S.scalar[0].now, S.scalar[0].contention, S.gate, S.knobs
     job, body, heap, marked, held = (
         S.job,
         S.body,
@@ -74,7 +74,7 @@ def gate_values(S, gate, raw, values):
         j = S.rank[i]
         refresh(S, j)
         marked[n], held[n] = j, body[j].gated
-        values[n] = gate(now, job[j], raw)
+        values[n] = gate(now, job[j], knobs)
         n += 1
     for c in range(S.cls.shape[0]):
         first = S.cls[c].first
@@ -82,7 +82,7 @@ def gate_values(S, gate, raw, values):
             j = heap[i]
             refresh_waiting(job[j], body[j], now, integral)
             marked[n], held[n] = j, body[j].gated
-            values[n] = gate(now, job[j], raw)
+            values[n] = gate(now, job[j], knobs)
             n += 1
     wrong = 0
     for i in range(n):
@@ -93,9 +93,9 @@ def gate_values(S, gate, raw, values):
 
 
 @njit
-def hold_back(S, j, held, fns, raw):
+def hold_back(S, j, held):
     """Let job j go behind all that pass the gate (1), or no longer (0)."""
-    drift_key(S, j, fns, raw)
+    drift_key(S, j)
     if held == 1:
         S.body[j].key += BEHIND
         S.body[j].gated = 1
@@ -149,11 +149,11 @@ def smallest(values, k, guess):
 
 
 @njit(inline="never")
-def apply_gate(S, fns, raw):
+def apply_gate(S):
     """Let a fraction of the competing jobs, those with the lowest gate values, go before the others."""
     n = S.scalar[0].ranked + S.scalar[0].waiting
     values = np.empty(n)
-    if not gate_values(S, fns[2], raw, values):
+    if not gate_values(S, values):
         return
     passed = max(1, int(np.ceil(S.rule[0].fraction * n)))
     last = smallest(values, passed, S.scalar[0].gate)
@@ -166,7 +166,7 @@ def apply_gate(S, fns, raw):
             equal -= 1
             back = 0
         if held[i] != back:
-            hold_back(S, marked[i], back, fns, raw)
+            hold_back(S, marked[i], back)
 
 
 @njit(inline="never")
@@ -289,7 +289,7 @@ def reclaim(S, j):
 
 
 @njit(inline="never")
-def reorder(S, fns, raw):
+def reorder(S):
     """Preemptive decision: the first jobs in order that fit run; one whose GPUs no other took stays after all."""
     if settled(S):
         return
@@ -309,9 +309,9 @@ def reorder(S, fns, raw):
     for i in range(picked):
         push_waiting(S, chosen[i])
     for i in range(picked):
-        try_start(S, chosen[i], fns, raw)
+        try_start(S, chosen[i])
     for i in range(n):
         if not reclaim(S, victims[i]):
             S.body[victims[i]].vacated = 1
-            preempt(S, victims[i], fns, raw)
-    fill(S, fns, raw)
+            preempt(S, victims[i])
+    fill(S)

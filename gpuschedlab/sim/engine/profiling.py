@@ -9,7 +9,7 @@ from gpuschedlab._compiled import njit
 from gpuschedlab.cluster.node_index import SLOTS, count_node, count_sizes
 from gpuschedlab.sim.engine.accounting import renew_key, wake
 from gpuschedlab.sim.engine.queues import drop_waiting, push_waiting
-from gpuschedlab.sim.engine.state import WAITING
+from gpuschedlab.sim.engine.records import WAITING
 
 
 @njit(inline="never")
@@ -77,7 +77,7 @@ def measure(S):
 
 
 @njit(inline="never")
-def enlarge_profilers(S, fns, raw):
+def enlarge_profilers(S):
     """Give profilers that lack nodes those that are empty, and new jobs that wait and fit now."""
     took = 0
     for p in range(S.pools.shape[0]):
@@ -89,18 +89,18 @@ def enlarge_profilers(S, fns, raw):
     for j in range(S.scalar[0].arrived):
         job = S.job[j]
         if job.state == WAITING and job.starts == 0 and job.stage == 0 and profiler_fits(S, j):
-            _enroll(S, j, fns, raw)
+            _enroll(S, j)
 
 
 @njit(inline="never")
-def _enroll(S, j, fns, raw):
+def _enroll(S, j):
     """Waiting job j is to be profiled after all."""
     for c in range(S.cls.shape[0]):
         if S.cls[c].stage == 1 and S.cls[c].next == S.body[j].base:
             drop_waiting(S, j)
             S.job[j].stage = 1
             S.body[j].base = S.body[j].cls = c
-            renew_key(S, j, fns, raw)
+            renew_key(S, j)
             push_waiting(S, j)
-            wake(S, j, fns[1], raw)
+            wake(S, j)
             return

@@ -1,232 +1,39 @@
-"""The state of a simulation: plain arrays, one entry a job or node, that compiled code works on.
+"""The state of a simulation: plain arrays, one entry a job or node, and how compiled code sees them: as one address.
 
-`JOB` is what a policy may see of a job; `BODY` is the rest: the true work, and the engine's own book-keeping. What a decision
-reads of every waiting job comes first in both: it then lies in one or two lines of the cache.
-Everything that a simulation is lies in these arrays, so that a snapshot is a copy of them.
+Everything that a simulation is lies in these arrays, so that a snapshot is a copy of them. Passing the arrays themselves would
+copy some 200 words at every call inside the engine; an address is one.
 """
 
+import numba
 import numpy as np
+from llvmlite import ir
+from numba import from_dtype, types
+from numba.core import cgutils
+from numba.core.typing.templates import AttributeTemplate
+from numba.extending import (
+    NativeValue,
+    infer_getattr,
+    lower_getattr_generic,
+    models,
+    register_model,
+    typeof_impl,
+    unbox,
+)
+from numba.np.arrayobj import make_array, populate_array
 
 from gpuschedlab._compiled import records
 from gpuschedlab.cluster.node_index import NODE
-
-UNSEEN, WAITING, RUNNING, DONE = range(4)
-STILL, FALLING, DRIFTING, ALL = range(4)
-"""Which keys drift between changes: those of no job; of running jobs, and they never rise; of running jobs; of all jobs."""
-
-JOB = np.dtype(
-    [
-        ("submit", "f8"),  # s
-        ("estimate", "f8"),  # s in total on the requested GPUs, as the estimator says
-        ("progress", "f8"),  # work done, in the job's own unit (s at reference speed for a rigid job)
-        ("queued", "f8"),  # s waited in all
-        ("contention", "f8"),  # time average of GPUs demanded over GPUs up since submission, as in `metrics.contention`
-        ("attained", "f8"),  # GPU-s received
-        ("gpus", "f8"),  # requested
-        ("state", "i4"),  # 0 not submitted, 1 waiting, 2 running, 3 done
-        ("stage", "i4"),  # 1 while it is to be profiled, 0 otherwise
-        ("deadline", "f8"),  # s from the trace's zero, inf without one
-        ("reward", "f8"),
-        ("executed", "f8"),  # s holding GPUs
-        ("waiting_since", "f8"),  # s, when it last began to wait
-        ("started", "f8"),  # s, when it last got GPUs
-        ("held", "f8"),  # GPUs held now, 0 when waiting
-        ("spread", "f8"),  # relative speed when split over nodes, 1 when unknown
-        ("user", "i4"),
-        ("vc", "i4"),
-        ("model", "i4"),
-        ("kind", "i4"),  # 0 best effort, 1 strict SLO, 2 soft SLO
-        ("starts", "i4"),
-        ("preemptions", "i4"),
-    ],
-    align=True,
-)
-
-BODY = np.dtype(
-    [
-        ("last", "f8"),  # s, time to which JOB's running sums are up to date
-        ("contention0", "f8"),  # integral of contention at submission
-        ("key", "f8"),
-        ("since", "f8"),  # s, when a discrete key took its present value
-        ("timer", "f8"),  # s, next instant at which something about it changes by itself
-        ("pos", "i4"),  # place in the heap of its class, or in the list of running jobs, -1 outside
-        ("cls", "i4"),  # demand class
-        ("slots", "i4"),  # requested
-        ("knows", "i4"),  # row of `known`
-        ("tick", "i4"),  # place in the heap of timers, -1 outside
-        ("gated", "i1"),  # 1 while the gate holds it back
-        ("ranked", "i1"),  # 1 while it may be preempted, and is in `rank`
-        ("fresh", "i1"),  # 1 from its start until time passes
-        ("lease", "f8"),  # s, until when it may not be preempted
-        ("got", "i4"),  # slots held
-        ("jobs", "f8"),  # that it stands for: JOB is one of them, on its part of the GPUs
-        ("work", "f8"),  # true work
-        ("pace", "f8"),  # progress a second by its GPUs, and by its partner where each does its own work
-        ("gain", "f8"),  # factor on it by the result that it started from, 1 without
-        ("rate", "f8"),  # progress a second of unpaused running
-        ("effort", "f8"),  # what its pace adds up to since its last start or change of partner
-        ("pause", "f8"),  # s of delay still to pass before progress
-        ("finish", "f8"),  # s, when the present segment or the work ends at this rate
-        ("goal", "f8"),  # progress at which it ends
-        ("leaves", "f8"),  # s, when its stay in a stage of limited time ends, inf: it stays as long as it likes
-        ("safe", "f8"),  # progress at the last checkpoint, or at the last start
-        ("kept", "f8"),  # s of progress that counted then (`useful`)
-        ("switch", "f8"),  # s of delay at each start
-        ("restart", "f8"),  # s of delay at each start after the first, on top
-        ("delay", "f8"),  # s of delay at the next start instead of these, -1: none is named
-        ("first", "f8"),  # s, first start
-        ("end", "f8"),
-        ("overhead", "f8"),
-        ("lost", "f8"),
-        ("shared", "f8"),
-        ("idled", "f8"),  # s that it held GPUs without work
-        ("before", "f8"),  # s, when it last got GPUs before its last start
-        ("stretch", "f8"),  # s, when the present row of the allocation log began
-        ("began", "f8"),  # s of delay of the start with which that row begins, -1: it goes on from the last one
-        ("head", "i4"),  # first entry of its nodes in the pool of entries
-        ("type", "i4"),  # GPU type held, or last held
-        ("pool", "i4"),  # pool of the nodes held, or last held
-        ("nodes", "i4"),  # nodes held, or last held
-        ("row", "i4"),  # row of the speed table in force, -1 for a constant rate
-        ("segment", "i4"),
-        ("partner", "i4"),  # job that shares its GPUs, -1 without
-        ("source", "i4"),  # job whose result it started from, -1: its own beginning
-        ("failures", "i4"),
-        ("base", "i4"),  # demand class at the start of a wait
-        ("guest", "i1"),  # 1 when the partner owns the GPUs
-        ("joint", "i1"),  # 1 when it is trained jointly with the partner, 0 when each does its own work
-        ("idle", "i1"),  # 1 while it holds GPUs without work
-        ("vacated", "i1"),  # 1 while others hold its slots, within a decision
-        ("moving", "i1"),  # 1 while a round moves it to other nodes
-    ],
-    align=True,
-)
-
-NO_SPEED, NO_PAIR, NO_TRANSFER, TAKEN, BAD_KEY, BAD_CHANGE, BAD_GATE = range(1, 8)
-"""What can be wrong with a job: its table lacks the configuration, the pair, or the transfer; others hold the GPUs that it was
-given; its key, the instant at which that changes, or its gate value is no number."""
-
-ANSWER = np.dtype(
-    [
-        ("job", "i8"),
-        ("type", "i8"),
-        ("slots", "i8"),  # 0: it waits
-        ("host", "i8"),  # job whose GPUs it shares, -1: it has its own
-        ("joint", "i8"),  # 1: it is trained jointly with its host
-        ("source", "i8"),  # job whose result it starts from, -1: as it is
-        ("idle", "i8"),  # 1: it holds its GPUs without work
-        ("first", "i8"),  # its first row of CELL
-        ("cells", "i8"),  # how many; 0: the placement rule decides
-        ("delay", "f8"),  # s of delay if it starts, -1: as always
-    ],
-    align=True,
-)
-CELL = np.dtype([("answer", "i8"), ("node", "i8"), ("slots", "i8")], align=True)  # answer: row of ANSWER
-
-ENTRY = np.dtype([("next", "i4"), ("node", "i4"), ("slots", "i4"), ("pad", "i4"), ("mask", "u8")], align=True)
-OUTAGE = np.dtype([("time", "f8"), ("node", "i4"), ("delta", "i4")], align=True)
-CLASS = np.dtype(
-    [
-        ("slots", "i4"),
-        ("stage", "i4"),
-        ("model", "i4"),
-        ("tight", "i4"),  # 1: insists on consolidation under the relax rule
-        ("relaxed", "i4"),  # class that its jobs join when their patience ends; its own: there is none
-        ("next", "i4"),  # class that its jobs join after this stage; its own: there is none
-        ("first", "i4"),  # where its heap begins
-        ("count", "i4"),  # jobs waiting in it
-        ("open", "i4"),  # 0: no such demand can be placed any more at this decision
-        ("hosts", "i4"),  # running jobs of it that could take a guest
-    ],
-    align=True,
-)
-POOL = np.dtype(
-    [
-        ("type", "i8"),  # GPU type of its nodes
-        ("stage", "i8"),  # stage of a job that it serves
-        ("free", "i8"),  # slots
-        ("size", "i8"),  # slots up
-        ("total", "i8"),  # slots, with those that are down
-    ],
-    align=True,
-)
-TICK = np.dtype(
-    [
-        ("time", "f8"),
-        ("used", "i8"),
-        ("demanded", "i8"),
-        ("capacity", "i8"),
-        ("running", "i4"),
-        ("waiting", "i4"),
-        ("largest", "i4"),
-    ],
-    align=True,
-)
-STRETCH = np.dtype(
-    [
-        ("job", "i4"),
-        ("node", "i4"),
-        ("slots", "i4"),
-        ("partner", "i4"),
-        ("source", "i4"),
-        ("guest", "i1"),
-        ("joint", "i1"),
-        ("idle", "i1"),
-        ("start", "f8"),
-        ("end", "f8"),
-        ("delay", "f8"),  # s, of the start with which it begins, -1: it goes on from the row before
-    ],
-    align=True,
-)
-SCALARS = np.dtype(
-    [
-        ("now", "f8"),
-        ("contention", "f8"),  # integral of demanded / up, 0 while none is up
-        ("gate", "f8"),  # gate value of the last job that passed at the last decision
-        ("decide_at", "f8"),  # s, next decision, inf when none is due
-        ("arrived", "i8"),
-        ("outage", "i8"),  # next outage event
-        ("running", "i8"),
-        ("ranked", "i8"),  # running jobs that may be preempted
-        ("waiting", "i8"),
-        ("done", "i8"),
-        ("used", "i8"),  # slots held
-        ("capacity", "i8"),  # slots up
-        ("demanded", "i8"),  # slots requested by running and waiting jobs
-        ("timers", "i8"),
-        ("free_entry", "i8"),
-        ("ticks", "i8"),
-        ("stretches", "i8"),
-        ("dirty", "i8"),  # something happened since the last decision; within it, that it started or stopped a job
-        ("head", "i8"),  # first waiting job after a decision that started and stopped no job, -1 after others
-        ("exhausted", "i8"),  # 1: no waiting job could be placed at the last decision, nor can any since
-        ("asleep", "i8"),  # 1: a round put off the next one, which events bring forward again
-        ("culprit", "i8"),  # job of an error
-        ("fault", "i8"),  # what is wrong with it
-    ],
-    align=True,
-)
-RULE = np.dtype(
-    [
-        ("rounds", "i8"),  # 1: Python decides, 0: the compiled order does
-        ("preemptive", "i8"),
-        ("backfill", "i8"),  # 0 strict, 1 easy, 2 greedy
-        ("moving", "i8"),  # which keys drift between changes: STILL, FALLING, DRIFTING, ALL
-        ("placement", "i8"),
-        ("sharing", "i8"),  # 1: jobs may share GPUs
-        ("interval", "f8"),  # s between decisions, 0: at every event
-        ("lease", "f8"),  # s, 0 without
-        ("lease_grid", "f8"),  # s, leases end at multiples of it; 0: anywhere
-        ("patience", "f8"),  # s of waiting before consolidation is relaxed
-        ("skew", "f8"),  # relative speed on two nodes above which consolidation is not insisted on
-        ("share_limit", "f8"),  # least sum of relative speeds at which two jobs are packed
-        ("fraction", "f8"),  # share of the active jobs that the gate lets pass first, 1: all
-        ("profile", "f8"),  # s of profiling, 0 without
-        ("checkpoint", "f8"),  # s between checkpoints, inf: only when preempted
-        ("on_event", "i8"),  # rounds: decide at arrivals and completions, too
-        ("free_moves", "i8"),  # rounds: a job that keeps its configuration may change nodes without a restart
-    ],
-    align=True,
+from gpuschedlab.sim.engine.records import (
+    BODY,
+    CLASS,
+    ENTRY,
+    JOB,
+    OUTAGE,
+    POOL,
+    RULE,
+    SCALARS,
+    STRETCH,
+    TICK,
 )
 
 FIELDS = {
@@ -299,8 +106,16 @@ CHANGING = tuple(name for name in FIELDS if name not in CONSTANT and name not in
 """Arrays that a simulation changes anywhere."""
 WORK_SPACE = ("place_node", "place_slots", "node_gpus", "queue", "chosen", "marked", "victims")
 """Arrays that hold something only within an event."""
-PLACE = {name: i for i, name in enumerate(FIELDS)}
-"""Row of each array in a state's table of addresses."""
+CALLED = ("key", "change", "gate")
+"""Functions of a policy that compiled code calls."""
+PLACE = {name: i for i, name in enumerate((*FIELDS, *CALLED, "knobs"))}
+"""Row of each array, of each function and of the policy's knobs in a state's table of addresses."""
+
+OPAQUE = np.dtype([("bytes", "u1", (8,))])
+KNOBS = from_dtype(OPAQUE)
+"""Stands for the record of any policy's knobs: records travel as pointers, and only the policy's keys look inside."""
+JOB_TYPE = from_dtype(JOB)
+KEY = types.FunctionType(types.float64(types.float64, JOB_TYPE, KNOBS))
 
 
 class State:
@@ -313,9 +128,7 @@ class State:
     """
 
     def __init__(self, **arrays):
-        self.table = np.zeros(
-            (len(FIELDS), 3), np.int64
-        )  # address and shape, as `gpuschedlab.sim.engine.handle` reads them
+        self.table = np.zeros((len(PLACE), 3), np.int64)  # address and shape, as `_attribute` reads them
         self.address = self.table.ctypes.data
         self._hold({name: arrays[name] for name in FIELDS})
 
@@ -329,6 +142,22 @@ class State:
             setattr(self, name, records(array))
             self.table[i, 0] = array.ctypes.data
             self.table[i, 1 : 1 + ndim] = array.shape
+
+    def serve(self, keys: tuple, knobs: np.ndarray):
+        """Call these functions of a policy, with its knobs, from now on; copies do so, too.
+
+        Parameters
+        ----------
+        keys : (3,) tuple of functions
+            Its key, change and gate (`gpuschedlab.sim.keys`).
+        knobs : (1,) record array
+            Of a dtype that the functions were compiled for.
+        """
+        self.key, self.change, self.gate = keys
+        self.knobs, self._served = knobs[0], (keys, knobs)  # kept alive: compiled code has their addresses
+        if not numba.config.DISABLE_JIT:
+            self.table[PLACE["key"] : PLACE["knobs"], 0] = [key.__wrapper_address__() for key in keys]
+            self.table[PLACE["knobs"], 0] = knobs.ctypes.data
 
     def replace(self, **arrays) -> "State":
         """State with some arrays exchanged and the others shared."""
@@ -349,6 +178,78 @@ class State:
 
     def __setstate__(self, arrays):
         self.__init__(**arrays)
+
+
+class StateType(types.Type):
+    """Type of a state's address."""
+
+    def __init__(self):
+        super().__init__(name="gpuschedlab.State")
+
+
+STATE = StateType()
+_TYPES = {name: types.Array(from_dtype(dtype), ndim, "C") for name, (dtype, ndim) in FIELDS.items()}
+_TYPES |= dict.fromkeys(CALLED, KEY) | {"knobs": KNOBS}
+
+
+@register_model(StateType)
+class _Model(models.PrimitiveModel):
+    def __init__(self, manager, kind):
+        super().__init__(manager, kind, ir.IntType(64))
+
+
+@typeof_impl.register(State)
+def _typeof(value, context):
+    return STATE
+
+
+@unbox(StateType)
+def _unbox(kind, value, c):
+    address = c.pyapi.object_getattr_string(value, "address")
+    native = c.pyapi.long_as_longlong(address)
+    c.pyapi.decref(address)
+    return NativeValue(native, is_error=cgutils.is_not_null(c.builder, c.pyapi.err_occurred()))
+
+
+@infer_getattr
+class _Attributes(AttributeTemplate):
+    key = StateType
+
+    def generic_resolve(self, kind, name):
+        return _TYPES.get(name)
+
+
+@lower_getattr_generic(StateType)
+def _attribute(context, builder, kind, value, name):
+    """Read the address and shape of an array from the table and make a view of it; or the address of a function or record."""
+    array_type, word = _TYPES[name], ir.IntType(64)
+    table = builder.inttoptr(value, word.as_pointer())
+
+    def read(offset):
+        return builder.load(builder.gep(table, [word(3 * PLACE[name] + offset)]))
+
+    if name == "knobs":
+        return builder.inttoptr(read(0), context.get_value_type(KNOBS))
+    if name in CALLED:
+        function = cgutils.create_struct_proxy(KEY)(context, builder)
+        nothing = function.c_addr.type(None)
+        function.c_addr, function.py_addr, function.jit_addr = builder.inttoptr(read(0), nothing.type), nothing, nothing
+        return function._getvalue()
+    array = make_array(array_type)(context, builder)
+    size = context.get_abi_sizeof(context.get_data_type(array_type.dtype))
+    shape = [read(1 + d) for d in range(array_type.ndim)]
+    strides = [word(size)]
+    for length in reversed(shape[1:]):
+        strides.insert(0, builder.mul(strides[0], length))
+    populate_array(
+        array,
+        data=builder.inttoptr(read(0), array.data.type),
+        shape=cgutils.pack_array(builder, shape),
+        strides=cgutils.pack_array(builder, strides),
+        itemsize=word(size),
+        meminfo=None,
+    )
+    return array._getvalue()
 
 
 def _bytes(array: np.ndarray) -> np.ndarray:

@@ -4,50 +4,48 @@ from numba import types
 
 from gpuschedlab._compiled import njit
 from gpuschedlab.sim.engine.accounting import drift_key, log_stretch, log_tick, set_rate, wake
-from gpuschedlab.sim.engine.apply import INDEX
+from gpuschedlab.sim.engine.active import INDEX
 from gpuschedlab.sim.engine.backfill import try_start
-from gpuschedlab.sim.engine.events import KEY, RAW
-from gpuschedlab.sim.engine.handle import STATE
 from gpuschedlab.sim.engine.lifecycle import begin_wait, count_host, enter_running, place_in_queue
 from gpuschedlab.sim.engine.profiling import enlarge_profilers, stay_end
 from gpuschedlab.sim.engine.queues import push_waiting
-from gpuschedlab.sim.engine.state import RUNNING, WAITING
+from gpuschedlab.sim.engine.records import RUNNING, WAITING
+from gpuschedlab.sim.engine.state import STATE
 
 
-@njit(types.int64(STATE, KEY, KEY, KEY, RAW))
-def admit(S, key, change, gate, raw):
+@njit(types.int64(STATE))
+def admit(S):
     """Let the first arrivals in, all of them waiting; how many."""
     sc = S.scalar[0]
     for j in range(sc.arrived):
         S.body[j].last = sc.now
         sc.demanded += S.body[j].slots
-        begin_wait(S, j, (key, change, gate), raw)
+        begin_wait(S, j)
         S.job[j].queued = sc.now - S.job[j].submit - S.job[j].executed
     sc.dirty = 1
     sc.decide_at = sc.now
     return sc.arrived
 
 
-@njit(types.int64(STATE, KEY, KEY, KEY, RAW, INDEX))
-def seat(S, key, change, gate, raw, running):
+@njit(types.int64(STATE, INDEX))
+def seat(S, running):
     """Start jobs that were running again, without delay, and give profilers what is left empty; how many did not fit."""
-    fns = (key, change, gate)
     short = 0
     for i in range(running.shape[0]):
         j = running[i]
-        if try_start(S, j, fns, raw):
+        if try_start(S, j):
             S.body[j].pause = S.body[j].began = 0.0
             S.body[j].fresh = 0
             S.body[j].finish = S.body[j].last + max(0.0, S.body[j].goal - S.job[j].progress) / S.body[j].rate
-            wake(S, j, fns[1], raw)
+            wake(S, j)
         else:
             short += 1
-    enlarge_profilers(S, fns, raw)
+    enlarge_profilers(S)
     return short
 
 
-@njit(types.int64(STATE, KEY, KEY, KEY, RAW))
-def reinsert(S, key, change, gate, raw):
+@njit(types.int64(STATE))
+def reinsert(S):
     """Put every active job of a state whose queues are empty back into them, by the present policy's keys."""
     sc = S.scalar[0]
     for j in range(sc.arrived):
@@ -57,7 +55,7 @@ def reinsert(S, key, change, gate, raw):
         b = S.body[j]
         if state == WAITING:
             place_in_queue(S, j)
-        drift_key(S, j, (key, change, gate), raw)
+        drift_key(S, j)
         if state == WAITING:
             push_waiting(S, j)
             sc.waiting += 1
@@ -70,7 +68,7 @@ def reinsert(S, key, change, gate, raw):
             b.pool = S.nodes[S.entry[S.body[b.partner if b.guest else j].head].node].pool
             enter_running(S, j)
             count_host(S, j, 1)
-        wake(S, j, change, raw)
+        wake(S, j)
     sc.dirty = 1
     sc.decide_at = sc.now
     log_tick(S)

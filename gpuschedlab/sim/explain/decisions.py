@@ -13,12 +13,12 @@ from numba import types
 from gpuschedlab._compiled import njit
 from gpuschedlab.cluster.node_index import SLOTS
 from gpuschedlab.sim.engine.accounting import find_place, may_use, refresh
-from gpuschedlab.sim.engine.apply import INDEX, put_waiting
+from gpuschedlab.sim.engine.active import INDEX, put_waiting
 from gpuschedlab.sim.engine.backfill import EASY, GREEDY, shadow, up_suffices
-from gpuschedlab.sim.engine.events import KEY, RAW, next_time
-from gpuschedlab.sim.engine.handle import STATE
+from gpuschedlab.sim.engine.events import next_time
 from gpuschedlab.sim.engine.preemption import BEHIND
-from gpuschedlab.sim.engine.state import ALL, STILL
+from gpuschedlab.sim.engine.records import ALL, STILL
+from gpuschedlab.sim.engine.state import STATE
 from gpuschedlab.sim.policy import Round
 
 STARTED, ROOM, NODES, BEHIND_HEAD, RESERVED, UNDECIDED, LEFT, UNPLACED = range(8)
@@ -100,15 +100,15 @@ def _up_suffices(S, jobs):
     return out
 
 
-@njit(types.float64[::1](STATE, KEY, RAW, INDEX))
-def _keys_now(S, key, raw, jobs):
+@njit(types.float64[::1](STATE, INDEX))
+def _keys_now(S, jobs):
     """Keys of jobs at this instant; what is brought up to date for that is put back, so that no sum is split."""
     out = np.empty(jobs.shape[0])
     for i in range(jobs.shape[0]):
         j = jobs[i]
         job, body, on = S.job[j : j + 1].copy(), S.body[j : j + 1].copy(), S.seconds_on[j].copy()
         refresh(S, j)
-        out[i] = key(S.scalar[0].now, S.job[j], raw)
+        out[i] = S.key(S.scalar[0].now, S.job[j], S.knobs)
         S.job[j] = job[0]
         S.body[j] = body[0]
         S.seconds_on[j] = on
@@ -277,8 +277,7 @@ def _keys(simulation, jobs, drift: bool) -> np.ndarray:
     body = simulation.state.body
     if not drift:
         return body["key"][jobs]
-    key = simulation._fns[0]
-    return _keys_now(simulation.state, key, simulation._raw, jobs) + BEHIND * (body["gated"][jobs] == 1)
+    return _keys_now(simulation.state, jobs) + BEHIND * (body["gated"][jobs] == 1)
 
 
 def _running(simulation, jobs, key, rows):

@@ -4,10 +4,11 @@ import numpy as np
 
 from gpuschedlab.cluster.node_index import SLOTS
 from gpuschedlab.errors import RunError
-from gpuschedlab.sim.build import build_state
-from gpuschedlab.sim.engine.state import RUNNING, WAITING, State
+from gpuschedlab.sim.engine.records import RUNNING, WAITING
+from gpuschedlab.sim.engine.state import State
 from gpuschedlab.sim.observed import FIELDS, IN_TOTAL
-from gpuschedlab.sim.prepared import Prepared
+from gpuschedlab.sim.setup.build import build_state
+from gpuschedlab.sim.setup.prepared import Prepared
 
 
 def state_by_hand(prepared: Prepared, policy, now: float, arrays: dict) -> tuple[State, np.ndarray]:

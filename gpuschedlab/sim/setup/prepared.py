@@ -9,7 +9,7 @@ from gpuschedlab.cluster import Cluster
 from gpuschedlab.cluster.node_index import SLOTS
 from gpuschedlab.errors import SpeedError
 from gpuschedlab.metrics.columns import Columns
-from gpuschedlab.sim.engine.state import BODY, JOB, OUTAGE
+from gpuschedlab.sim.engine.records import BODY, JOB, OUTAGE
 from gpuschedlab.speeds import Delays
 from gpuschedlab.speeds.codes import ANY
 

@@ -6,21 +6,10 @@ from gpuschedlab.cluster import Cluster
 from gpuschedlab.cluster.node_index import LEVELS, NODE, SLOTS, index_nodes
 from gpuschedlab.cluster.placement import RELAX
 from gpuschedlab.errors import ClusterError
-from gpuschedlab.sim.engine.state import (
-    CLASS,
-    ENTRY,
-    POOL,
-    SCALARS,
-    STRETCH,
-    TICK,
-    WAITING,
-    WORK_SPACE,
-    State,
-    copied,
-    new_log,
-)
-from gpuschedlab.sim.placeable import check_placeable
-from gpuschedlab.sim.prepared import Prepared
+from gpuschedlab.sim.engine.records import CLASS, ENTRY, POOL, SCALARS, STRETCH, TICK, WAITING
+from gpuschedlab.sim.engine.state import WORK_SPACE, State, copied, new_log
+from gpuschedlab.sim.setup.placeable import check_placeable
+from gpuschedlab.sim.setup.prepared import Prepared
 
 
 def _classes(prepared: Prepared, job, rule):

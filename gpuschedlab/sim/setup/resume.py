@@ -5,13 +5,14 @@ import polars as pl
 
 from gpuschedlab.cluster.node_index import index_nodes
 from gpuschedlab.errors import RunError
-from gpuschedlab.sim.build import arrange
-from gpuschedlab.sim.engine.apply import refresh_active
-from gpuschedlab.sim.engine.state import RUNNING
+from gpuschedlab.sim.engine.active import refresh_active
+from gpuschedlab.sim.engine.records import RUNNING
 from gpuschedlab.sim.engine.warm_start import admit, reinsert, seat
+from gpuschedlab.sim.keys import calls_of
+from gpuschedlab.sim.setup.build import arrange
 
 PAST = ("executed", "attained", "progress", "contention", "waiting_since", "started", "stage")
-"""What `unfinished` records of a job's past, as in `gpuschedlab.sim.engine.state.JOB`."""
+"""What `unfinished` records of a job's past, as in `gpuschedlab.sim.engine.records.JOB`."""
 
 
 def unfinished(simulation) -> pl.DataFrame:
@@ -54,9 +55,9 @@ def begin(simulation, start: float, initial: pl.DataFrame | None):
     stage[at] = initial["stage"].to_numpy() if "stage" in initial.columns else 0
     running = np.sort(at[initial["running"].to_numpy()])
     s.job["starts"][running] = 0
-    admit(s, *simulation._fns, simulation._raw)
+    admit(s)
     for each in (0, 1):  # the profiler takes nodes where none of the others run
-        seat(s, *simulation._fns, simulation._raw, running[stage[running] == each])
+        seat(s, running[stage[running] == each])
     s.job["starts"][running] = 1
     s.job["stage"][started] = stage[started]
     _remember(simulation, at, initial)
@@ -98,4 +99,5 @@ def rebuild(simulation):
     for name in ("timers", "running", "ranked", "waiting"):
         state.scalar[name] = 0
     simulation.state = state.replace(**new)
-    reinsert(simulation.state, *simulation._fns, simulation._raw)
+    simulation.state.serve(*calls_of(simulation.policy))
+    reinsert(simulation.state)

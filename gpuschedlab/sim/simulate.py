@@ -1,0 +1,89 @@
+"""The short form of a run, and the two forms in which functions take a scenario: whole, or in parts."""
+
+import polars as pl
+
+from gpuschedlab.cluster import Cluster
+from gpuschedlab.errors import RunError
+from gpuschedlab.sim.policy import Policy
+from gpuschedlab.sim.run import Run
+from gpuschedlab.sim.scenario import Scenario
+
+
+def scenario_of(
+    trace: pl.DataFrame | Scenario,
+    cluster: Cluster | object = None,
+    subject: object = None,
+    *,
+    rng: int | None = None,
+    **parts,
+) -> tuple[Scenario, object]:
+    """Scenario, and what is to be simulated in it, from either form in which functions take them.
+
+    Parameters
+    ----------
+    trace, cluster, subject, **parts
+        Either (scenario, subject), or (trace, cluster, subject) and further parts of `Scenario` by name.
+    rng : int, optional
+        Another name of the part `seed`.
+
+    Raises
+    ------
+    RunError
+        There are parts beside a scenario, which could contradict it.
+    TraceError, ClusterError
+        As `Scenario`.
+
+    Examples
+    --------
+    >>> trace = pl.DataFrame({"job_id": ["a"], "submit": [0.0], "gpus": [1], "duration": [10.0]})
+    >>> scenario, subject = scenario_of(trace, Cluster.homogeneous(1, 1), "fifo", until=60.0)
+    >>> scenario_of(scenario, subject) == (scenario, "fifo")
+    True
+    """
+    if rng is not None:
+        parts["seed"] = rng
+    if not isinstance(trace, Scenario):
+        return Scenario(trace, cluster, **parts), subject
+    given = [thing for thing in (cluster, subject) if thing is not None]
+    if parts or len(given) > 1:
+        found = ", ".join(parts) or f"{type(given[0]).__name__}, {type(given[1]).__name__}"
+        raise RunError(
+            f"found a Scenario and beside it {found}; expected all parts in the scenario, and one thing to simulate: "
+            "scenario.replace(delays=...) is a scenario with another part."
+        )
+    return trace, given[0] if given else None
+
+
+def simulate(
+    trace: pl.DataFrame | Scenario,
+    cluster: Cluster | Policy | None = None,
+    policy: Policy | None = None,
+    *,
+    log: bool = False,
+    **parts,
+) -> Run:
+    """Run a policy: `simulate(scenario, policy)`, or `simulate(trace, cluster, policy, **parts)`.
+
+    Parameters
+    ----------
+    trace : polars.DataFrame or Scenario
+    cluster : Cluster, or Policy after a scenario
+    policy : Ordered or Round
+    log : bool
+        Whether to log why each waiting job waits, for `Run.explain`; it costs seconds for a week of 10,000 jobs.
+    **parts
+        Of the scenario, where it is not given: `history, speeds, estimator, delays, until, seed`.
+
+    Returns
+    -------
+    Run
+
+    Examples
+    --------
+    >>> import gpuschedlab as lab
+    >>> run = lab.simulate(lab.generate("venus", days=1, rng=1), lab.Cluster.homogeneous(20, 8), lab.Srtf())
+    >>> run.jobs["end"].null_count()
+    0
+    """
+    scenario, policy = scenario_of(trace, cluster, policy, **parts)
+    return scenario.run(policy, log=log)
