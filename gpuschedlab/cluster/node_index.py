@@ -3,6 +3,8 @@
 Free GPUs are counted in hundredths ("slots"), so that jobs of a fraction of a GPU are exact.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
 from gpuschedlab._compiled import njit, records
@@ -31,6 +33,15 @@ LARGEST = 0
 """Column of `sizes` for the GPUs of the largest node, since no node has 0 GPUs."""
 WORD = 64  # nodes in a word of `member`
 SHIFT = 6  # n >> SHIFT is the word of node n, n & (WORD - 1) its bit there
+
+
+class Packing(NamedTuple):
+    """Nodes and their index (`index_nodes`), as everything that looks for free GPUs takes them."""
+
+    nodes: np.ndarray
+    count: np.ndarray
+    member: np.ndarray
+    sizes: np.ndarray
 
 
 def index_nodes(nodes: np.ndarray, pools: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -32,52 +32,52 @@ buddy : as consolidate, in aligned power-of-two cells of a node (HiveD, OSDI'20,
 
 
 @njit(inline="never")
-def best_fit(nodes, count, member, pool, slots):
+def best_fit(P, pool, slots):
     """Node with the least room that holds `slots`, or -1; ties to the lowest number."""
     for level in range(slots // SLOTS, LEVELS):
-        if count[pool, level] == 0:
+        if P.count[pool, level] == 0:
             continue
         best = -1
         room = 2**31 - 1
         row = pool * LEVELS + level
-        n = next_node(member, row, 0)
+        n = next_node(P.member, row, 0)
         while n >= 0:
-            if slots <= nodes[n].free < room:
+            if slots <= P.nodes[n].free < room:
                 best = n
-                room = nodes[n].free
+                room = P.nodes[n].free
                 if room == max(slots, level * SLOTS):  # none of this level has less
                     break
-            n = next_node(member, row, n + 1)
+            n = next_node(P.member, row, n + 1)
         if best >= 0:
             return best
     return -1
 
 
 @njit(inline="never")
-def widest(nodes, count, member, pool):
+def widest(P, pool):
     """Node with the most room, or -1; ties to the lowest number."""
     level = LEVELS - 1
-    while level >= 0 and count[pool, level] == 0:
+    while level >= 0 and P.count[pool, level] == 0:
         level -= 1
     if level < 0:
         return -1
     row = pool * LEVELS + level
-    best = n = next_node(member, row, 0)
-    while n >= 0 and count[pool, PARTS] > 0:
-        if nodes[n].free > nodes[best].free:
+    best = n = next_node(P.member, row, 0)
+    while n >= 0 and P.count[pool, PARTS] > 0:
+        if P.nodes[n].free > P.nodes[best].free:
             best = n
-        n = next_node(member, row, n + 1)
+        n = next_node(P.member, row, n + 1)
     return best
 
 
 @njit(inline="never")
-def take_widest(nodes, count, member, pool, slots, unit, out_node, out_slots):
+def take_widest(P, pool, slots, unit, out_node, out_slots):
     """Take up to `unit` slots at a time from the node with the most free GPUs; ties to the lowest number."""
     k = 0
     left = slots
     while left > 0:
-        best = widest(nodes, count, member, pool)
-        most = nodes[best].free if best >= 0 else 0
+        best = widest(P, pool)
+        most = P.nodes[best].free if best >= 0 else 0
         take = min(left, unit, most if slots < SLOTS else most // SLOTS * SLOTS)
         if best < 0 or take <= 0 or (slots < SLOTS and take < slots):
             break
@@ -89,10 +89,10 @@ def take_widest(nodes, count, member, pool, slots, unit, out_node, out_slots):
             out_slots[k] = 0
             k += 1
         out_slots[seen] += take
-        hold(nodes, count, member, best, take)
+        hold(P.nodes, P.count, P.member, best, take)
         left -= take
     for i in range(k):
-        hold(nodes, count, member, out_node[i], -out_slots[i])
+        hold(P.nodes, P.count, P.member, out_node[i], -out_slots[i])
     return k if left == 0 else 0
 
 
@@ -128,15 +128,15 @@ def free_block(mask, gpus, width):
 
 
 @njit(inline="never")
-def buddy_fit(nodes, count, member, pool, gpus):
+def buddy_fit(P, pool, gpus):
     """Node whose smallest sufficient free cell is the smallest of all, or -1; ties to the lowest number."""
     best = -1
     smallest = 1 << 20
     for level in range(gpus, LEVELS):
-        n = next_node(member, pool * LEVELS + level, 0) if count[pool, level] > 0 else -1
+        n = next_node(P.member, pool * LEVELS + level, 0) if P.count[pool, level] > 0 else -1
         empty = -1  # GPUs of a node of this level that is empty: others like it are no better
         while n >= 0:
-            nd = nodes[n]
+            nd = P.nodes[n]
             if nd.mask != 0 or nd.size != empty:
                 at, block = free_block(nd.mask, gpus, nd.size // SLOTS)
                 if at >= 0 and (block < smallest or (block == smallest and n < best)):
@@ -144,7 +144,7 @@ def buddy_fit(nodes, count, member, pool, gpus):
                     smallest = block
             if nd.mask == 0:
                 empty = nd.size
-            n = next_node(member, pool * LEVELS + level, n + 1)
+            n = next_node(P.member, pool * LEVELS + level, n + 1)
     return best
 
 
@@ -164,59 +164,59 @@ def take_cell(nodes, n, slots):
 
 
 @njit
-def fit_one(nodes, count, member, pool, slots, rule):
+def fit_one(P, pool, slots, rule):
     """Node that holds `slots` alone, chosen by the rule, or -1."""
     if rule == BUDDY:
-        return buddy_fit(nodes, count, member, pool, (slots + SLOTS - 1) // SLOTS)
-    return best_fit(nodes, count, member, pool, slots)
+        return buddy_fit(P, pool, (slots + SLOTS - 1) // SLOTS)
+    return best_fit(P, pool, slots)
 
 
 @njit
-def largest_empty(nodes, count, member, sizes, pool):
+def largest_empty(P, pool):
     """Largest node of which nothing is held, or -1; ties to the lowest number."""
-    for level in range(sizes[pool, LARGEST], 0, -1):
+    for level in range(P.sizes[pool, LARGEST], 0, -1):
         row = pool * LEVELS + level
-        n = next_node(member, row, 0) if sizes[pool, level] > 0 and count[pool, level] > 0 else -1
+        n = next_node(P.member, row, 0) if P.sizes[pool, level] > 0 and P.count[pool, level] > 0 else -1
         while n >= 0:
-            if nodes[n].size == level * SLOTS:  # the others of this level are larger, and partly held
+            if P.nodes[n].size == level * SLOTS:  # the others of this level are larger, and partly held
                 return n
-            n = next_node(member, row, n + 1)
+            n = next_node(P.member, row, n + 1)
     return -1
 
 
 @njit
-def most_empty(count, sizes, pool):
+def most_empty(P, pool):
     """Upper bound of the nodes of which nothing is held; exact where nodes are alike."""
     n = 0
-    for level in range(sizes[pool, LARGEST], 0, -1):
-        n += min(sizes[pool, level], count[pool, level])
+    for level in range(P.sizes[pool, LARGEST], 0, -1):
+        n += min(P.sizes[pool, level], P.count[pool, level])
     return n
 
 
 @njit(inline="never")
-def take_fewest(nodes, count, member, sizes, pool, slots, rule, out_node, out_slots):
+def take_fewest(P, pool, slots, rule, out_node, out_slots):
     """Take the largest empty nodes until one node beside them holds the rest, as many in all as the empty pool would need.
 
     If any such nodes suffice, these do: the largest leave the least, and where the one for the rest is itself one of the
     largest, the next largest holds at least as much.
     """
-    largest = sizes[pool, LARGEST] * SLOTS
-    most = 1 if slots <= largest else fewest_nodes(sizes, pool, slots)
-    if most > 1 and most_empty(count, sizes, pool) < most - 1:
+    largest = P.sizes[pool, LARGEST] * SLOTS
+    most = 1 if slots <= largest else fewest_nodes(P.sizes, pool, slots)
+    if most > 1 and most_empty(P, pool) < most - 1:
         return 0
     k, left, last = 0, slots, -1
     while k < most:
         if left <= largest:
-            last = fit_one(nodes, count, member, pool, left, rule)
-        n = largest_empty(nodes, count, member, sizes, pool) if last < 0 and k + 1 < most else -1
+            last = fit_one(P, pool, left, rule)
+        n = largest_empty(P, pool) if last < 0 and k + 1 < most else -1
         if n < 0:
             break
-        out_node[k], out_slots[k] = n, nodes[n].size
-        left -= nodes[n].size
-        hold(nodes, count, member, n, nodes[n].size)
+        out_node[k], out_slots[k] = n, P.nodes[n].size
+        left -= P.nodes[n].size
+        hold(P.nodes, P.count, P.member, n, P.nodes[n].size)
         k += 1
     for i in range(k):
-        hold(nodes, count, member, out_node[i], -out_slots[i])
+        hold(P.nodes, P.count, P.member, out_node[i], -out_slots[i])
     if last < 0:
         return 0
     out_node[k], out_slots[k] = last, left
@@ -230,14 +230,12 @@ def insists(rule, patient):
 
 
 @njit(inline="never")
-def find_nodes(nodes, count, member, sizes, pool, slots, rule, patient, out_node, out_slots):
+def find_nodes(P, pool, slots, rule, patient, out_node, out_slots):
     """Choose nodes of `pool` for `slots` by `rule`; nothing is taken yet.
 
     Parameters
     ----------
-    nodes : (N,) NODE array
-    count, member, sizes : arrays
-        As `index_nodes` makes them.
+    P : Packing
     pool, slots, rule : int
     patient : bool
         Whether the job still insists on consolidation (rule RELAX).
@@ -250,13 +248,13 @@ def find_nodes(nodes, count, member, sizes, pool, slots, rule, patient, out_node
         Number of nodes used; 0 when it does not fit.
     """
     if rule == SPREAD:
-        return take_widest(nodes, count, member, pool, slots, SLOTS, out_node, out_slots)
+        return take_widest(P, pool, slots, SLOTS, out_node, out_slots)
     if rule == WIDEST:
-        return take_widest(nodes, count, member, pool, slots, slots, out_node, out_slots)
+        return take_widest(P, pool, slots, slots, out_node, out_slots)
     if insists(rule, patient):
-        return take_fewest(nodes, count, member, sizes, pool, slots, rule, out_node, out_slots)
-    n = best_fit(nodes, count, member, pool, slots)
+        return take_fewest(P, pool, slots, rule, out_node, out_slots)
+    n = best_fit(P, pool, slots)
     if n < 0:
-        return take_widest(nodes, count, member, pool, slots, slots, out_node, out_slots)
+        return take_widest(P, pool, slots, slots, out_node, out_slots)
     out_node[0], out_slots[0] = n, slots
     return 1

@@ -4,7 +4,7 @@ import numpy as np
 
 from gpuschedlab._compiled import njit, records
 from gpuschedlab.cluster.cluster import Cluster
-from gpuschedlab.cluster.node_index import NODE, SLOTS, hold, index_nodes
+from gpuschedlab.cluster.node_index import NODE, SLOTS, Packing, hold, index_nodes
 from gpuschedlab.cluster.placement import BUDDY, RULES, find_nodes, take_cell
 from gpuschedlab.errors import ClusterError
 
@@ -57,7 +57,7 @@ class Room:
             self.nodes["down"] = ~np.asarray(up, bool)
         if mask is not None:
             self.nodes["mask"] = mask
-        self.count, self.member, self.sizes = index_nodes(self.nodes, len(cluster.gpu_types))
+        self.packing = Packing(self.nodes, *index_nodes(self.nodes, len(cluster.gpu_types)))
         self._node, self._slots = (np.zeros(cluster.total_nodes + 1, np.int32) for _ in range(2))
 
     @property
@@ -74,8 +74,8 @@ class Room:
         usable : (k, T) bool array, optional
             GPU types that each may have, as in `View.usable`; default: all.
         """
-        usable = np.ones((len(gpus), len(self.sizes)), bool) if usable is None else usable
-        return _fits(*self._arrays, _slots_of(gpus), usable, self.rule, self._node, self._slots)
+        usable = np.ones((len(gpus), len(self.packing.sizes)), bool) if usable is None else usable
+        return _fits(self.packing, _slots_of(gpus), usable, self.rule, self._node, self._slots)
 
     def take(self, gpus: float, usable: np.ndarray | None = None) -> np.ndarray:
         """Place one demand and hold its GPUs, on the first GPU type that has room.
@@ -91,8 +91,8 @@ class Room:
         (m, 2) array
             Rows of node and GPUs, in order of node; none where it does not fit.
         """
-        usable = np.ones(len(self.sizes), bool) if usable is None else usable
-        k = _take(*self._arrays, int(_slots_of(gpus)), usable, self.rule, self._node, self._slots)
+        usable = np.ones(len(self.packing.sizes), bool) if usable is None else usable
+        k = _take(self.packing, int(_slots_of(gpus)), usable, self.rule, self._node, self._slots)
         return np.column_stack([self._node[:k].astype(float), self._slots[:k] / SLOTS])
 
     def hold(self, rows: np.ndarray) -> bool:
@@ -106,12 +106,8 @@ class Room:
         node, slots = rows[:, 0].astype(np.int64), _slots_of(rows[:, 1])
         fits = (self.nodes["down"][node] == 0) & (self.nodes["free"][node] >= slots)
         for n, wanted in zip(node, slots, strict=True) if fits.all() else ():
-            hold(*self._arrays[:3], n, wanted)
+            hold(*self.packing[:3], n, wanted)
         return bool(fits.all())
-
-    @property
-    def _arrays(self):
-        return self.nodes, self.count, self.member, self.sizes
 
 
 def _slots_of(gpus):
@@ -120,18 +116,18 @@ def _slots_of(gpus):
 
 
 @njit
-def _place(nodes, count, member, sizes, slots, usable, rule, out_node, out_slots):
+def _place(P, slots, usable, rule, out_node, out_slots):
     """Choose nodes of the first type that has room; how many, 0: no fit."""
-    for pool in range(sizes.shape[0]):
+    for pool in range(P.sizes.shape[0]):
         if usable[pool]:
-            k = find_nodes(nodes, count, member, sizes, pool, slots, rule, True, out_node, out_slots)
+            k = find_nodes(P, pool, slots, rule, True, out_node, out_slots)
             if k > 0:
                 return k
     return 0
 
 
 @njit
-def _fits(nodes, count, member, sizes, demands, usable, rule, out_node, out_slots):
+def _fits(P, demands, usable, rule, out_node, out_slots):
     out = np.zeros(demands.shape[0], np.bool_)
     for i in range(demands.shape[0]):
         seen = 0
@@ -140,20 +136,20 @@ def _fits(nodes, count, member, sizes, demands, usable, rule, out_node, out_slot
         if seen < i:
             out[i] = out[seen]
         else:
-            k = _place(nodes, count, member, sizes, demands[i], usable[i], rule, out_node, out_slots)
+            k = _place(P, demands[i], usable[i], rule, out_node, out_slots)
             out[i] = k > 0
     return out
 
 
 @njit
-def _take(nodes, count, member, sizes, slots, usable, rule, out_node, out_slots):
-    k = _place(nodes, count, member, sizes, slots, usable, rule, out_node, out_slots)
+def _take(P, slots, usable, rule, out_node, out_slots):
+    k = _place(P, slots, usable, rule, out_node, out_slots)
     order = np.argsort(out_node[:k])
     out_node[:k] = out_node[:k][order]
     out_slots[:k] = out_slots[:k][order]
     for i in range(k):
         n = out_node[i]
         if rule == BUDDY:
-            take_cell(nodes, n, out_slots[i])
-        hold(nodes, count, member, n, out_slots[i])
+            take_cell(P.nodes, n, out_slots[i])
+        hold(P.nodes, P.count, P.member, n, out_slots[i])
     return k

@@ -7,7 +7,7 @@ so an event costs what it touches and no more.
 import numpy as np
 
 from gpuschedlab._compiled import njit
-from gpuschedlab.cluster.node_index import LEVELS, SLOTS, hold
+from gpuschedlab.cluster.node_index import LEVELS, SLOTS, Packing, hold
 from gpuschedlab.cluster.placement import RELAX, find_nodes
 from gpuschedlab.sim.engine.checkpoints import save
 from gpuschedlab.sim.engine.queues import set_timer
@@ -261,7 +261,8 @@ def find_place(S, j, slots, pool):
     if S.pools[pool].free < slots:
         return 0
     rule, patient = S.rule[0].placement, is_patient(S, j)
-    return find_nodes(S.nodes, S.count, S.member, S.sizes, pool, slots, rule, patient, S.place_node, S.place_slots)
+    packing = Packing(S.nodes, S.count, S.member, S.sizes)
+    return find_nodes(packing, pool, slots, rule, patient, S.place_node, S.place_slots)
 
 
 @njit
