@@ -133,7 +133,7 @@ def compare(what: "Scenario | pl.DataFrame | Mapping[str, Run]", *more, **option
 
 def _run_all(trace, cluster=None, policies=None, *, progress=False, each: Callable | None = None, **parts):
     """Run several policies in one scenario."""
-    from gpuschedlab.sim.simulate import scenario_of
+    from gpuschedlab.sim.entry import scenario_of
 
     scenario, policies = scenario_of(trace, cluster, policies, **parts)
     contenders, runs, failed, first = _named(scenario, policies), {}, {}, None

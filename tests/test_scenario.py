@@ -33,7 +33,7 @@ from gpuschedlab.autosched.forecast.repository import observe
 from gpuschedlab.check import small_trace
 from gpuschedlab.errors import ClusterError, EstimatorError, PolicyError, RunError, TraceError
 from gpuschedlab.estimators import Estimator
-from gpuschedlab.sim.simulate import scenario_of
+from gpuschedlab.sim.entry import scenario_of
 from gpuschedlab.speeds import default_speeds
 
 DAY = 86_400.0

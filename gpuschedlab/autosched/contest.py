@@ -19,7 +19,7 @@ from gpuschedlab.autosched.tuner.offline import gather, train
 from gpuschedlab.autosched.tuner.search import Trial, Tuner, Tuning
 from gpuschedlab.autosched.tuner.space import Space
 from gpuschedlab.errors import EstimatorError
-from gpuschedlab.sim.simulate import scenario_of
+from gpuschedlab.sim.entry import scenario_of
 
 
 class Contest:

@@ -25,7 +25,7 @@ from gpuschedlab.autosched.tuner.space import Space
 from gpuschedlab.errors import EstimatorError
 from gpuschedlab.metrics import finish_time_fairness, jct, unfair_fraction
 from gpuschedlab.sim import Simulation
-from gpuschedlab.sim.simulate import scenario_of
+from gpuschedlab.sim.entry import scenario_of
 
 HOUR = 3600.0
 

@@ -19,7 +19,6 @@ from gpuschedlab.speeds import Delays, Speeds
 from gpuschedlab.traces import validate
 
 if TYPE_CHECKING:
-    from gpuschedlab.sim.columns import Columns
     from gpuschedlab.sim.setup.prepared import Prepared
     from gpuschedlab.sim.simulation import Simulation
     from gpuschedlab.sim.view import View
@@ -175,15 +174,8 @@ class Scenario:
 
         return prepare(self)
 
-    @cached_property
-    def columns(self) -> "Columns":
-        """What views of it read of the trace."""
-        from gpuschedlab.sim.columns import Columns
-
-        return Columns(self.prepared, self.speeds, self.knowledge)
-
     def __getstate__(self):
-        return {name: value for name, value in vars(self).items() if name not in ("prepared", "columns")}
+        return {name: value for name, value in vars(self).items() if name != "prepared"}
 
     def fitted(self, policy: Policy) -> Policy:
         """The policy, ready to run: one that can learn (`fit`) has learnt from the `lessons` where there are any."""
@@ -225,12 +217,13 @@ class Scenario:
         >>> view.age.tolist(), view.running_gpus.tolist(), view.free.tolist()
         ([60.0, 59.0], [2.0, 0.0], [4.0, 2.0])
         """
+        from gpuschedlab.sim.columns import Columns
         from gpuschedlab.sim.setup.by_hand import state_by_hand
         from gpuschedlab.sim.view import View
 
         policy = self.fitted(policy)
         state, index = state_by_hand(self.prepared, policy, now, arrays)
-        view = View(state, self.columns, index, memory=policy.begin())
+        view = View(state, Columns(self.prepared, self.speeds, self.knowledge), index, memory=policy.begin())
         for name, values in arrays.items():  # what the state does not hold
             setattr(view, name, values)
         return view

@@ -2,26 +2,26 @@
 
 import copy
 import time
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
-from gpuschedlab._compiled import records
-from gpuschedlab.errors import LabError, PolicyError, RunError
-from gpuschedlab.sim.allocation import Allocation
-from gpuschedlab.sim.answer import check_answer
+from gpuschedlab.errors import PolicyError, RunError
 from gpuschedlab.sim.engine.active import log_open, refresh_active
-from gpuschedlab.sim.engine.apply import apply_answer
 from gpuschedlab.sim.engine.events import DECIDE, FAULT, FULL, PAUSED, TURNS, advance
 from gpuschedlab.sim.engine.state import LOGS, longer
 from gpuschedlab.sim.faults import Watch, counts_of, fault_of
 from gpuschedlab.sim.keys import calls_of, check_declared
-from gpuschedlab.sim.observed import Snapshot, take_snapshot
 from gpuschedlab.sim.policy import SHORTEST, Policy, Round
-from gpuschedlab.sim.run import Run, make_run
-from gpuschedlab.sim.setup import resume
+from gpuschedlab.sim.run import Run, Snapshot, make_run, take_snapshot
 from gpuschedlab.sim.setup.build import build_state
-from gpuschedlab.sim.view import View
+
+if TYPE_CHECKING:
+    from gpuschedlab.sim.allocation import Allocation
+    from gpuschedlab.sim.columns import Columns
+    from gpuschedlab.sim.view import View
 
 LOGGED = 20_000
 """Rows in the log of allocations from which on jobs that start without progress are an error."""
@@ -78,7 +78,7 @@ class Simulation:
             )
         check_declared(policy)
         self.trace, self.cluster, self.speeds = scenario.trace, scenario.cluster, scenario.speeds
-        self.prepared, self.columns = scenario.prepared, scenario.columns
+        self.prepared = scenario.prepared
         self.policy, self.estimator = scenario.fitted(policy), scenario.knowledge
         self.delays, self.rng = scenario.delays, scenario.seed
         self.memory = _begun(self.policy)
@@ -87,14 +87,18 @@ class Simulation:
         self.pools: list[tuple] = []
         self.seconds = 0.0
         self.until, self.over = None, False
-        self._quiet, self._watcher, self._logged = 0, Watch(), np.zeros(4)
+        self._watcher, self._logged, self.quiet = Watch(), np.zeros(4), 0
         types = len(self.cluster.gpu_types) if self.estimator.learns_speeds else 0
         self.learnt = np.zeros((self.trace.height, types), np.int8)
         ready = None if initial is None else np.zeros(0, int)
         self.state = build_state(self.prepared, self.policy, ready)
         self.state.serve(*calls_of(self.policy))
-        resume.begin(self, start, initial)
-        self._raise_fault()
+        self.state.scalar["now"] = start
+        if start or initial is not None:
+            from gpuschedlab.sim.setup import resume
+
+            resume.begin(self, start, initial)
+        self.raise_fault()
         self.answered: tuple[float, np.ndarray | None] = (-np.inf, None)
         self.decisions = _log(self) if log else None
 
@@ -102,6 +106,13 @@ class Simulation:
     def now(self) -> float:
         """Present instant (s)."""
         return float(self.state.scalar["now"][0])
+
+    @cached_property
+    def columns(self) -> "Columns":
+        """What views read of the trace."""
+        from gpuschedlab.sim.columns import Columns
+
+        return Columns(self.prepared, self.speeds, self.estimator)
 
     def run(self, until: float | None = None, last: bool = False) -> Run:
         """Go on until an instant (s), or until nothing is left to happen; `last` as in `result`.
@@ -129,18 +140,25 @@ class Simulation:
     def go(self, until: float, most: float = np.inf, *, watch: bool = False):
         """Go on as `advance` does, without a log; `watch`: an error if jobs start over and over without progress."""
         while self._to_round(until, most, watch):
-            self._round()
+            self._rounds.decide(self)
 
-    def ask(self, until: float = np.inf) -> View | None:
+    @property
+    def _rounds(self):
+        """What rounds need: loaded for policies that decide by rounds."""
+        from gpuschedlab.sim import rounds
+
+        return rounds
+
+    def ask(self, until: float = np.inf) -> "View | None":
         """Go on to the next round of a round policy, and return what is to be decided; None: there is none until then.
 
         Until `answer` decides in the policy's place, the round stays due. An environment for learning agents is made of
         the two.
         """
         self._begin_until(until)
-        return self._view() if self._to_round(until, np.inf, until == np.inf) else None
+        return self._rounds.view_now(self) if self._to_round(until, np.inf, until == np.inf) else None
 
-    def answer(self, view: View, answer: Allocation):
+    def answer(self, view: "View", answer: "Allocation"):
         """Put an answer to `ask` into force.
 
         Raises
@@ -148,7 +166,7 @@ class Simulation:
         PolicyError
             It is impossible: the message names what was found and what was expected.
         """
-        self._apply(view, answer, 0.0)
+        self._rounds.put_into_force(self, view, answer, 0.0)
 
     def _begin_until(self, until: float):
         self.until, self.over = None if until == np.inf else float(until), False
@@ -223,9 +241,11 @@ class Simulation:
         A profiler that grows takes nodes as they become empty. What the former policy carried from round to round is gone.
         """
         check_declared(policy)
+        from gpuschedlab.sim.setup import resume
+
         self.policy, self.memory = policy, _begun(policy)
         resume.rebuild(self)
-        self._raise_fault()
+        self.raise_fault()
 
     def snapshot(self) -> Snapshot:
         """All jobs as they are now, the truth included."""
@@ -243,6 +263,8 @@ class Simulation:
 
     def unfinished(self) -> pl.DataFrame:
         """Jobs in the system now, in the form of `initial`."""
+        from gpuschedlab.sim.setup import resume
+
         return resume.unfinished(self)
 
     def _grow(self, watch: bool = False):
@@ -259,70 +281,7 @@ class Simulation:
             )
         self.state = self.state.replace(**{name: longer(getattr(self.state, name)) for name in LOGS})
 
-    def _round(self):
-        view = self._view()
-        begin = time.perf_counter()
-        answer = self._answer(view)
-        self._apply(view, answer, time.perf_counter() - begin)
-
-    def _view(self) -> View:
-        """What the policy may know now, once the estimator has renewed what it says."""
-        index = refresh_active(self.state)
-        known = {"memory": self.memory, "reserved": self.reserved, "learnt": self.learnt}
-        if self.estimator.learns_speeds:
-            self._learn(View(self.state, self.columns, index, **known))
-        renewed = self.estimator.renewed(View(self.state, self.columns, index, **known))
-        if renewed is not None:
-            self.state.job["estimate"][index] = renewed
-        return View(self.state, self.columns, index, **known)
-
-    def _apply(self, view: View, answer: Allocation, seconds: float):
-        """Check an answer that took some seconds, put it into force, and log it."""
-        checked = check_answer(answer, view, self.policy.name)
-        self.answered = (view.now, checked.jobs)
-        wake = self._reserve(view.now, checked)
-        short = apply_answer(self.state, records(checked.jobs), records(checked.cells), wake)
-        self._raise_fault()
-        # What a program proved is not of a round in which some of its jobs found no place.
-        objective, status = (np.nan, f"{short} not placed") if short else (float(answer.objective), answer.status)
-        proved = (objective, float(answer.bound), status, float(answer.seconds))
-        self.rounds.append((view.now, seconds, *proved))
-
-    def _learn(self, view: View):
-        """Keep which types jobs have run on, and whether on one GPU or on several."""
-        ran = np.flatnonzero((view.gpu_type >= 0) & (view.effort > 0))
-        at = (view.index[ran], view.gpu_type[ran])
-        self.learnt[at] = np.maximum(self.learnt[at], np.where(view.running_gpus[ran] > 1, 2, 1))
-
-    def _answer(self, view: View):
-        """The policy's answer; its name and the time are added to its own exceptions."""
-        try:
-            return self.policy.allocate(view)
-        except LabError:
-            raise
-        except Exception as error:
-            raise PolicyError(
-                f"{self.policy.name} at t={self.now:g} s: allocate raised {type(error).__name__}: {error}"
-            ) from error
-
-    def _reserve(self, now: float, checked) -> float:
-        """Log what is reserved from now on; instant of the next round (s; nan: as always).
-
-        Once all jobs are done, a policy may still give back what it reserved: rounds end with the second that changes
-        nothing.
-        """
-        changed = False
-        for name in sorted(self.reserved.keys() | checked.reserved.keys()):
-            none = np.zeros(len(self.cluster.gpu_types))
-            old, new = self.reserved.get(name, none), checked.reserved.get(name, none)
-            for kind in np.flatnonzero(old != new):
-                changed = True
-                self.pools.append((now, name, self.cluster.gpu_types[kind], float(new[kind])))
-        self.reserved = checked.reserved
-        self._quiet = 0 if changed or not self.finished else self._quiet + 1
-        return checked.wake if self._quiet < 2 and (self.reserved or not self.finished) else np.nan
-
-    def _raise_fault(self):
+    def raise_fault(self):
         """Raise what the engine found, if anything."""
         if int(self.state.scalar["culprit"][0]) >= 0:
             raise fault_of(self)

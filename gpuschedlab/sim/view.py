@@ -6,10 +6,9 @@ from functools import cached_property
 import numpy as np
 
 from gpuschedlab.cluster.node_index import SLOTS
-from gpuschedlab.sim.columns import Columns
+from gpuschedlab.sim.columns import FIELDS, Columns, field_of, held_rows, known_rates, metric_shown
 from gpuschedlab.sim.engine.records import RUNNING, UNSEEN
 from gpuschedlab.sim.engine.state import State
-from gpuschedlab.sim.observed import FIELDS, field_of, held_rows, known_rates, metric_shown
 
 
 class View:

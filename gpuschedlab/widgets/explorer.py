@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from gpuschedlab._extras import need
 from gpuschedlab.plots.web import Place
+from gpuschedlab.sim.entry import scenario_of
 from gpuschedlab.sim.run import left_of
 from gpuschedlab.sim.scenario import Scenario
-from gpuschedlab.sim.simulate import scenario_of
 from gpuschedlab.widgets.core.base import BaseExplorer
 from gpuschedlab.widgets.core.cache import Cache
 from gpuschedlab.widgets.difference import difference, measure, table

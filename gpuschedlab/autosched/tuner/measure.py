@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gpuschedlab.errors import ClusterError, PolicyError
-from gpuschedlab.sim.simulate import scenario_of
+from gpuschedlab.sim.entry import scenario_of
 
 
 class Objective(NamedTuple):

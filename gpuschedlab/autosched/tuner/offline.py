@@ -16,7 +16,7 @@ from gpuschedlab.autosched.tuner.search import Tuner
 from gpuschedlab.autosched.tuner.space import Space
 from gpuschedlab.errors import EstimatorError
 from gpuschedlab.sim import Simulation
-from gpuschedlab.sim.simulate import scenario_of
+from gpuschedlab.sim.entry import scenario_of
 
 DAY = 86_400.0
 TIMES, CALM = 10.0, 3

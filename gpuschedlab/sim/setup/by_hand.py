@@ -4,9 +4,9 @@ import numpy as np
 
 from gpuschedlab.cluster.node_index import SLOTS
 from gpuschedlab.errors import RunError
+from gpuschedlab.sim.columns import FIELDS, IN_TOTAL
 from gpuschedlab.sim.engine.records import RUNNING, WAITING
 from gpuschedlab.sim.engine.state import State
-from gpuschedlab.sim.observed import FIELDS, IN_TOTAL
 from gpuschedlab.sim.setup.build import build_state
 from gpuschedlab.sim.setup.prepared import Prepared
 

@@ -30,7 +30,6 @@ def unfinished(simulation) -> pl.DataFrame:
 def begin(simulation, start: float, initial: pl.DataFrame | None):
     """Set a new simulation to `start`, with the jobs of `initial` in the system."""
     s, trace = simulation.state, simulation.trace
-    s.scalar["now"] = start
     early = int(np.searchsorted(s.job["submit"], start, "left" if initial is None else "right"))
     if initial is None and early == 0:
         return

@@ -1,0 +1,81 @@
+"""Rounds: what a policy may know at an instant, its answer, and how that is put into force and logged."""
+
+import time
+
+import numpy as np
+
+from gpuschedlab._compiled import records
+from gpuschedlab.errors import LabError, PolicyError
+from gpuschedlab.sim.allocation import Allocation
+from gpuschedlab.sim.answer import Checked, check_answer
+from gpuschedlab.sim.engine.active import refresh_active
+from gpuschedlab.sim.engine.apply import apply_answer
+from gpuschedlab.sim.view import View
+
+
+def decide(simulation):
+    """Ask the policy of a simulation at a round that is due, and put its answer into force."""
+    view = view_now(simulation)
+    begin = time.perf_counter()
+    answer = _answer(simulation, view)
+    put_into_force(simulation, view, answer, time.perf_counter() - begin)
+
+
+def view_now(simulation) -> View:
+    """What the policy may know now, once the estimator has renewed what it says."""
+    s, index = simulation, refresh_active(simulation.state)
+    known = {"memory": s.memory, "reserved": s.reserved, "learnt": s.learnt}
+    if s.estimator.learns_speeds:
+        _learn(s.learnt, View(s.state, s.columns, index, **known))
+    renewed = s.estimator.renewed(View(s.state, s.columns, index, **known))
+    if renewed is not None:
+        s.state.job["estimate"][index] = renewed
+    return View(s.state, s.columns, index, **known)
+
+
+def _learn(learnt: np.ndarray, view: View):
+    """Keep which types jobs have run on, and whether on one GPU or on several."""
+    ran = np.flatnonzero((view.gpu_type >= 0) & (view.effort > 0))
+    at = (view.index[ran], view.gpu_type[ran])
+    learnt[at] = np.maximum(learnt[at], np.where(view.running_gpus[ran] > 1, 2, 1))
+
+
+def _answer(simulation, view: View) -> Allocation:
+    """The policy's answer; its name and the time are added to its own exceptions."""
+    try:
+        return simulation.policy.allocate(view)
+    except LabError:
+        raise
+    except Exception as error:
+        raise PolicyError(
+            f"{simulation.policy.name} at t={view.now:g} s: allocate raised {type(error).__name__}: {error}"
+        ) from error
+
+
+def put_into_force(simulation, view: View, answer: Allocation, seconds: float):
+    """Check an answer that took some seconds, put it into force, and log it."""
+    checked = check_answer(answer, view, simulation.policy.name)
+    simulation.answered = (view.now, checked.jobs)
+    wake = _reserve(simulation, view.now, checked)
+    short = apply_answer(simulation.state, records(checked.jobs), records(checked.cells), wake)
+    simulation.raise_fault()
+    # What a program proved is not of a round in which some of its jobs found no place.
+    objective, status = (np.nan, f"{short} not placed") if short else (float(answer.objective), answer.status)
+    simulation.rounds.append((view.now, seconds, objective, float(answer.bound), status, float(answer.seconds)))
+
+
+def _reserve(simulation, now: float, checked: Checked) -> float:
+    """Log what is reserved from now on; instant of the next round (s; nan: as always).
+
+    Once all jobs are done, a policy may still give back what it reserved: rounds end with the second that changes nothing.
+    """
+    s, changed = simulation, False
+    for name in sorted(s.reserved.keys() | checked.reserved.keys()):
+        none = np.zeros(len(s.cluster.gpu_types))
+        old, new = s.reserved.get(name, none), checked.reserved.get(name, none)
+        for kind in np.flatnonzero(old != new):
+            changed = True
+            s.pools.append((now, name, s.cluster.gpu_types[kind], float(new[kind])))
+    s.reserved = checked.reserved
+    s.quiet = 0 if changed or not s.finished else s.quiet + 1
+    return checked.wake if s.quiet < 2 and (s.reserved or not s.finished) else np.nan
