@@ -1,7 +1,10 @@
 """How the package hangs together: imports point one way, public names are documented."""
 
 import ast
+import os
 import re
+import subprocess
+import sys
 from itertools import pairwise
 from pathlib import Path
 
@@ -168,6 +171,32 @@ def test_modules_do_not_import_in_circles():
     assert graph["gpuschedlab.optim.program"] == {"gpuschedlab.errors"}, "a program knows no solver"
     circle = find_circle({name: there for name, there in graph.items() if not name.startswith("gpuschedlab.plots")})
     assert not circle, f"imports go round: {' -> '.join(circle)}"
+
+
+SMALL_RUN = """
+import sys
+import polars as pl
+import gpuschedlab as lab
+
+jobs = {"job_id": ["a", "b"], "submit": [0.0, 1.0], "gpus": [1, 1], "duration": [10.0, 5.0]}
+lab.simulate(pl.DataFrame(jobs), lab.Cluster.homogeneous(1, 1), lab.Tiresias())
+print(*(name for name in sys.modules if name.partition(".")[0] == "gpuschedlab"))
+"""
+
+
+def test_a_run_loads_one_policy_and_few_modules():
+    """No other paper, no solver, no program: what is not used costs no time at each start."""
+    words = [sys.executable, "-c", SMALL_RUN]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    loaded = subprocess.run(words, env=environment, capture_output=True, check=True, text=True).stdout.split()
+    paths = [ROOT / Path(*name.split(".")) for name in loaded]
+    paths = [path / "__init__.py" if path.is_dir() else path.with_suffix(".py") for path in paths]
+    lines = sum(len(path.read_text().splitlines()) for path in paths)
+    policies = {name for name in loaded if name.startswith("gpuschedlab.policies.")}
+    assert policies == {"gpuschedlab.policies.simple", "gpuschedlab.policies.tiresias"}
+    assert not [name for name in loaded if name.split(".")[1:2] in (["optim"], ["problems"])]
+    assert len(loaded) <= 60
+    assert lines <= 9000
 
 
 def test_imports_within_functions_are_found():

@@ -133,9 +133,11 @@ class Scenario:
         TraceError
             A row of the history is bad.
         """
+        if self.history is None:
+            return None
         from gpuschedlab.traces.tools import known_at
 
-        return None if self.history is None else known_at(self.history)
+        return known_at(self.history)
 
     @property
     def past(self) -> "Scenario":

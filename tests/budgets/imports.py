@@ -8,7 +8,7 @@ import sys
 import pytest
 
 CASES = {
-    "import": (("-c", "import gpuschedlab"), 0.1),
+    "import": (("-c", "import gpuschedlab"), 0.02),
     "help": (("-m", "gpuschedlab", "--help"), 0.5),
     "compare_help": (("-m", "gpuschedlab", "compare", "--help"), 2.0),
     "import_policies": (("-c", "from gpuschedlab import Tiresias"), None),
