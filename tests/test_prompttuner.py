@@ -17,7 +17,7 @@ from gpuschedlab.policies.prompttuner.recipe import PromptScenario
 from gpuschedlab.policies.prompttuner.shares import satisfactory_shares
 from gpuschedlab.policies.prompttuner.warm_pools import Pool
 from gpuschedlab.sim import Allocation, Delays, Round, simulate
-from gpuschedlab.sim.reserved import limited_to_up
+from gpuschedlab.sim.frames import limited_to_up
 from gpuschedlab.speeds import Speeds
 
 RATES = pl.DataFrame(
