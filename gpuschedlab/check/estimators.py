@@ -2,13 +2,13 @@
 
 import copy
 import pickle
-from dataclasses import dataclass, is_dataclass
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import polars as pl
 
-from gpuschedlab.check.report import CheckReport, no_docstring, run_battery
+from gpuschedlab.check.report import CheckReport, no_docstring, not_frozen, run_battery
 from gpuschedlab.check.samples import recurring_sample
 from gpuschedlab.errors import EstimatorError
 from gpuschedlab.estimators import KNOWN, Estimator
@@ -84,9 +84,8 @@ class _EstimatorBattery:
 
     def parameters(self):
         """It is a frozen dataclass, equal to another with the same parameters."""
-        cls = type(self.fresh())
-        if not is_dataclass(cls) or not cls.__dataclass_params__.frozen:
-            return f"{cls.__name__} can be changed after it was made; expected @dataclass(frozen=True)"
+        if problem := not_frozen(type(self.fresh())):
+            return problem
         if self.fresh() != self.fitted:
             return "fit() changed its parameters; keep what is learnt in attributes that end in an underscore"
 

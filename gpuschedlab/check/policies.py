@@ -2,7 +2,7 @@
 
 import copy
 import pickle
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 
 import numpy as np
@@ -12,7 +12,7 @@ from gpuschedlab.check.answers import LAWS, Recorded
 from gpuschedlab.check.compare import different, different_until
 from gpuschedlab.check.laws import ALWAYS, RIGID
 from gpuschedlab.check.progress import progress_adds_up
-from gpuschedlab.check.report import CheckReport, no_docstring, run_battery
+from gpuschedlab.check.report import CheckReport, no_docstring, not_frozen, run_battery
 from gpuschedlab.check.samples import Guess, elastic_sample, small_trace
 from gpuschedlab.cluster import Cluster, Nodes, Outage
 from gpuschedlab.errors import PolicyError
@@ -111,8 +111,8 @@ class _PolicyBattery:
     def knobs(self):
         """It is a frozen dataclass; its numbers are knobs, valid at both ends of their ranges."""
         cls = type(self.policy)
-        if not is_dataclass(cls) or not cls.__dataclass_params__.frozen:
-            return f"{cls.__name__} can be changed after it was made; expected @dataclass(frozen=True)"
+        if problem := not_frozen(cls):
+            return problem
         infos = knobs_of(cls)
         bare = [f.name for f in fields(cls) if f.name not in infos and isinstance(f.default, int | float)]
         if bare:
