@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpuschedlab.cluster import Cluster, Nodes
+from gpuschedlab.cluster.free_gpus import FreeGpus
 from gpuschedlab.cluster.node_index import NODE, SLOTS, Packing, index_nodes
 from gpuschedlab.cluster.placement import (
     BUDDY,
@@ -20,7 +21,6 @@ from gpuschedlab.cluster.placement import (
     find_nodes,
     free_block,
 )
-from gpuschedlab.cluster.room import Room
 
 SIZE = 8
 
@@ -138,7 +138,7 @@ def test_the_fewest_nodes_of_a_cluster_are_counted_by_type():
 @given(st.lists(st.sampled_from([1, 2, 4, 5, 6, 8, 12]), min_size=1, max_size=4), st.data())
 def test_a_room_takes_cells_that_no_other_job_holds(size, data):
     """On nodes of odd sizes, too: what a room says fits can be taken, in cells that lie within the node."""
-    room = Room(Cluster(tuple(Nodes("a", 1, s) for s in size)), "buddy")
+    room = FreeGpus(Cluster(tuple(Nodes("a", 1, s) for s in size)), "buddy")
     for gpus in data.draw(st.lists(st.sampled_from([0.5, 1, 1.5, 2, 3, 4, 5, 6, 9]), max_size=12)):
         before, fits = room.nodes["mask"].copy(), bool(room.fits(np.array([gpus]))[0])
         rows = room.take(gpus)

@@ -6,7 +6,7 @@ import pytest
 
 import gpuschedlab as lab
 from gpuschedlab.cluster import Nodes
-from gpuschedlab.cluster.room import Room
+from gpuschedlab.cluster.free_gpus import FreeGpus
 from gpuschedlab.errors import ClusterError, SpeedError
 from gpuschedlab.gym import Agent
 from gpuschedlab.gym.agent import first_come
@@ -117,7 +117,7 @@ def test_the_log_counts_the_gpus_that_a_job_could_use():
 
 
 def test_a_room_has_types():
-    room = Room(CLUSTER, "pack")
+    room = FreeGpus(CLUSTER, "pack")
     b = np.array([False, True])
     assert room.take(1.0, b).tolist() == [[1.0, 1.0]]
     demands, usable = np.array([2.0, 2.0, 1.0]), np.array([[True, True], b, b])

@@ -9,7 +9,7 @@ import gpuschedlab as lab
 from gpuschedlab.autosched.forecast.features import Seen
 from gpuschedlab.autosched.forecast.repository import observe
 from gpuschedlab.check.samples import elastic_sample, recurring_sample, small_trace
-from gpuschedlab.cluster.room import Room
+from gpuschedlab.cluster.free_gpus import FreeGpus
 from gpuschedlab.gym import Agent
 from gpuschedlab.gym.agent import first_come
 from gpuschedlab.metrics import summary
@@ -80,7 +80,7 @@ def parts() -> dict:
     simulation = lab.Simulation(lab.Scenario(recurring_sample(60, 0), lab.Cluster.homogeneous(2, 4)), lab.Fifo())
     simulation.advance(20_000.0)
     seen, asked = observe(simulation), recurring_sample(60, 0).head(5).with_columns(executed=0.0)
-    room, network = Room(ONE_TYPE, "buddy"), generated_network(8, 12, 0)
+    room, network = FreeGpus(ONE_TYPE, "buddy"), generated_network(8, 12, 0)
     pairs, demand = bimodal_demands(network, 20, (0, 200), (400, 900), 0)
     traffic = flow_program(network_routes(network, pairs), network.capacity, demand)
     return {

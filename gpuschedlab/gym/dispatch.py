@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from gpuschedlab.cluster.room import Room
+from gpuschedlab.cluster.free_gpus import FreeGpus
 from gpuschedlab.sim import Allocation, View
 
 LONG = np.log1p(30 * 86_400.0)
@@ -50,7 +50,7 @@ class Dispatch:
     def __init__(self, view: View, rows: int, rule: str):
         self.view, self.rows, self.rule = view, rows, rule
         self._queue, self._usable = np.flatnonzero(~view.running), view.usable()
-        self.room = Room(view.cluster, rule, view.free, view.up, view.mask if rule == "buddy" else None)
+        self.room = FreeGpus(view.cluster, rule, view.free, view.up, view.mask if rule == "buddy" else None)
         self.started: list[np.ndarray] = []
         self._show()
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import numpy as np
 
-from gpuschedlab.cluster.room import Room
+from gpuschedlab.cluster.free_gpus import FreeGpus
 from gpuschedlab.knobs import Knob
 from gpuschedlab.sim.allocation import NODE, POSITION, Allocation
 from gpuschedlab.sim.policy import Round, Wrapped
@@ -173,7 +173,7 @@ def _placed(view, answer, gpus, rule, named, held, order) -> tuple[np.ndarray, l
     """Rows (job, node, GPUs) of all jobs, those that are placed in order beside named ones, and who finds no place."""
     free = np.where(view.up, view.cluster.node_gpus, 0).astype(float)
     np.subtract.at(free, named[:, NODE].astype(np.int64), named[:, 2])
-    room, rows, left = Room(view.cluster, rule, free, view.up), [named], []
+    room, rows, left = FreeGpus(view.cluster, rule, free, view.up), [named], []
     for i in order:
         stays = i in held and room.hold(held[i])
         own = held[i] if stays else room.take(gpus[i], np.arange(len(view.capacity)) == answer.gpu_type[i])

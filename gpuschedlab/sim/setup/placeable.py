@@ -7,8 +7,8 @@ from functools import lru_cache
 import numpy as np
 
 from gpuschedlab.cluster import Cluster, Nodes
+from gpuschedlab.cluster.free_gpus import FreeGpus
 from gpuschedlab.cluster.node_index import SLOTS
-from gpuschedlab.cluster.room import Room
 from gpuschedlab.errors import ClusterError
 
 
@@ -38,7 +38,7 @@ def can_ever(groups: tuple[Nodes, ...], rule: str, spared: int, types: tuple[str
     first = np.cumsum([0, *(g.nodes for g in groups)])
     left = [g.nodes - min(max(spared - at, 0), g.nodes) for g, at in zip(groups, first, strict=False)]
     others = tuple(replace(g, nodes=n) for g, n in zip(groups, left, strict=True) if n and g.gpu_type in types)
-    return bool(others) and bool(Room(Cluster(others), rule).fits(np.array([gpus]))[0])
+    return bool(others) and bool(FreeGpus(Cluster(others), rule).fits(np.array([gpus]))[0])
 
 
 def check_placeable(cluster: Cluster, rule: str, spared: int, trace: Mapping, slots: np.ndarray, usable: np.ndarray):

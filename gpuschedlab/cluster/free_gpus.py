@@ -9,7 +9,7 @@ from gpuschedlab.cluster.placement import BUDDY, RULES, find_nodes, take_cell
 from gpuschedlab.errors import ClusterError
 
 
-class Room:
+class FreeGpus:
     """Free GPUs of a cluster, in which jobs are placed by a rule as the simulator would place them.
 
     Parameters
@@ -31,7 +31,7 @@ class Room:
 
     Examples
     --------
-    >>> room = Room(Cluster.homogeneous(2, 4), "consolidate", free=np.array([3.0, 2.0]))
+    >>> room = FreeGpus(Cluster.homogeneous(2, 4), "consolidate", free=np.array([3.0, 2.0]))
     >>> room.fits(np.array([2.0, 3.0, 4.0])).tolist()
     [True, True, False]
     >>> room.take(2.0).tolist(), room.fits(np.array([3.0])).tolist()
@@ -47,7 +47,7 @@ class Room:
         mask: np.ndarray | None = None,
     ):
         if rule not in RULES:
-            raise ClusterError(f"Room: found rule {rule!r}; expected one of {sorted(RULES)}.")
+            raise ClusterError(f"FreeGpus: found rule {rule!r}; expected one of {sorted(RULES)}.")
         self.rule = RULES[rule]
         self.nodes = records(np.zeros(cluster.total_nodes, NODE))
         self.nodes["size"] = cluster.node_gpus * SLOTS
