@@ -6,6 +6,7 @@ from dataclasses import astuple
 import numpy as np
 import polars as pl
 import pytest
+from published.sia.fits import fit_all
 
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.errors import SpeedError
@@ -24,7 +25,7 @@ from gpuschedlab.speeds import (
     job_speeds,
     throughput_of,
 )
-from gpuschedlab.speeds.throughput import fit_all, fitted
+from gpuschedlab.speeds.throughput import fitted
 
 CLUSTER = Cluster.parse("6x4:aws,2x8:dgx-ext,3x8:rtx")
 

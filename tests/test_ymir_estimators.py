@@ -3,6 +3,7 @@
 import numpy as np
 import polars as pl
 import pytest
+from published.ymir.finetune import StepTimes
 
 from gpuschedlab._data import path
 from gpuschedlab.check import check_estimator
@@ -19,7 +20,6 @@ from gpuschedlab.policies.ymir.estimators.transferability import (
     temporal_score,
     transfer_gain,
 )
-from gpuschedlab.policies.ymir.speeds.finetune import StepTimes
 from gpuschedlab.policies.ymir.speeds.switching import pipeline_switch
 from gpuschedlab.policies.ymir.speeds.tasks import finetuning_jobs, task_speeds
 from gpuschedlab.speeds import transfer_speeds

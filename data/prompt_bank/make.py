@@ -9,7 +9,15 @@ from pathlib import Path
 
 import numpy as np
 
-from gpuschedlab.policies.prompttuner.estimators.tiny_transformer import teach
+from gpuschedlab.policies.prompttuner.estimators.tiny_transformer import (
+    TAUGHT,
+    WIDTH,
+    Adam,
+    fresh,
+    judge,
+    samples,
+    words,
+)
 
 HERE = Path(__file__).parent
 LEAST = 4
@@ -31,6 +39,21 @@ def texts(source: Path) -> list[str]:
             if len(plain.split()) >= LEAST and plain.isascii():
                 found.add(plain)
     return sorted(found)
+
+
+def teach(steps: int = 3000, batch: int = 8, rng: int = 0, rate: float = 3e-3) -> dict[str, np.ndarray]:
+    """Weights that follow the instructions of `TAUGHT` tasks: Adam on batches of all of them at once."""
+    rng = np.random.default_rng(rng)
+    weights, adam = fresh(rng), Adam(rate)
+    for step in range(steps):
+        pairs = [samples(task, batch, rng) for task in TAUGHT]
+        query, answer = (np.array(x) for x in zip(*pairs, strict=True))
+        tokens = np.array([words(task) for task in TAUGHT])
+        found = judge(weights, weights["tokens"][tokens], query, answer, gradient=True)
+        np.add.at(found.by_weights["tokens"], tokens.ravel(), found.by_prompt.reshape(-1, WIDTH))
+        grads = {name: g / len(TAUGHT) for name, g in found.by_weights.items()}
+        adam.descend(weights, grads, rate * min(1.0, 2 * (1 - step / steps), (step + 1) / 50))
+    return weights
 
 
 if __name__ == "__main__":

@@ -10,7 +10,8 @@ import polars as pl
 from gpuschedlab.errors import SpeedError
 
 FITTED = Path(__file__).with_name("throughput.csv")
-"""Parameters of seven models on up to six GPU types, fitted by `fit_all` to the step times of the Sia artifact, with their errors."""
+"""Parameters of seven models on up to six GPU types, fitted by `fit_throughput` to the step times of the Sia artifact, with their
+errors (tests/published/sia/fits.py)."""
 
 FLOOR = 1e-8
 """Least value of a parameter, at which terms stay that nothing was measured of (s)."""
@@ -146,35 +147,9 @@ def fit_throughput(nodes, gpus, local, step, sync, start: Throughput | None = No
     return model, float(np.sqrt(((np.log(model.step(nodes, gpus, local)) - target) ** 2).mean()))
 
 
-def fit_all(step_time: pl.DataFrame) -> pl.DataFrame:
-    """Fit each model and GPU type of a frame of measured steps.
-
-    Parameters
-    ----------
-    step_time : polars.DataFrame
-        `model, gpu_type, n_nodes, n_gpus, local_bsz, step_time, sync_time` (s).
-
-    Returns
-    -------
-    polars.DataFrame
-        `model, gpu_type`, the parameters, `min_local, max_local` (examples on one GPU that were measured), `rows`, and
-        `error` of the steps (root mean squared logarithmic).
-    """
-    found = []
-    for (name, gpu_type), rows in step_time.group_by("model", "gpu_type", maintain_order=True):
-        columns = [rows[c].to_numpy() for c in ("n_nodes", "n_gpus", "local_bsz", "step_time", "sync_time")]
-        if (columns[4] > columns[3]).any():  # of pipelines a pass alone was measured
-            columns[3] = columns[3] + columns[4]
-        model, error = fit_throughput(*columns)
-        local = rows["local_bsz"]
-        limits = {"min_local": int(local.min()), "max_local": int(local.max()), "rows": rows.height, "error": error}
-        found.append({"model": name, "gpu_type": gpu_type} | vars(model) | limits)
-    return pl.DataFrame(found).sort("model", "gpu_type")
-
-
 @cache
 def fitted() -> pl.DataFrame:
-    """Read the parameters that come with the package (`FITTED`), as `fit_all` returns them.
+    """Read the parameters that come with the package (`FITTED`): `model, gpu_type`, the parameters, `min_local, max_local, rows, error`.
 
     Examples
     --------

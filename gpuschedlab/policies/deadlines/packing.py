@@ -11,7 +11,7 @@ LITTLE = 1e-9
 
 
 @njit
-def settle(order, level, gpus, room, stays, split, held, kinds, node_type, size, free):
+def pack(order, level, gpus, room, stays, split, held, kinds, node_type, size, free):
     """Nodes of jobs as rows (job, node, GPUs); `placed` says by which rule.
 
     Parameters

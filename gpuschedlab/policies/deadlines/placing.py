@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from gpuschedlab.optim import relative_gap
-from gpuschedlab.policies.deadlines.packing import CHOSEN, LITTLE, MUST, settle
+from gpuschedlab.policies.deadlines.packing import CHOSEN, LITTLE, MUST, pack
 from gpuschedlab.sim.allocation import Allocation
 from gpuschedlab.sim.view import View
 from gpuschedlab.speeds.elapsed import seconds_to
@@ -114,7 +114,7 @@ def placed(
     free = np.where(view.up, view.cluster.node_gpus, 0).astype(float)
     kinds = np.stack([_types_first(view.gpu_type, t, len(view.capacity)) for t in range(len(view.capacity))], axis=1)
     kinds[~np.take_along_axis(view.usable(gpus), kinds, axis=1)] = -1  # no node is of it
-    rows = settle(
+    rows = pack(
         np.asarray(order, np.int64),
         np.asarray(level, np.int64),
         np.asarray(gpus, float),

@@ -9,7 +9,7 @@ from gpuschedlab.policies.sia.configurations import sia_configurations, sia_rigi
 
 
 @dataclass(frozen=True)
-class Offers:
+class Choices:
     """Configurations that some job can have.
 
     Parameters
@@ -26,8 +26,8 @@ class Offers:
     goodput: np.ndarray
 
     @classmethod
-    def of(cls, view, templates: dict) -> "Offers":
-        """Offers of a round: regular configurations, and for jobs that run on none of these the GPUs that they ask for.
+    def of(cls, view, templates: dict) -> "Choices":
+        """Choices of a round: regular configurations, and for jobs that run on none of these the GPUs that they ask for.
 
         `templates`: kept from round to round, the configurations by the models that are there.
         """
@@ -64,7 +64,7 @@ class Offers:
 
 @njit
 def _fewest(goodput, kinds, gpus, types):
-    """Fewest GPUs (n, T), as `Offers.least`."""
+    """Fewest GPUs (n, T), as `Choices.least`."""
     found = np.full((goodput.shape[0], types), np.inf)
     for i in range(goodput.shape[0]):
         for c in range(goodput.shape[1]):
@@ -77,7 +77,7 @@ def _fewest(goodput, kinds, gpus, types):
 class Jobs:
     """The jobs of a round: what they could get, what they hold, and how free they are."""
 
-    offers: Offers
+    choices: Choices
     most: np.ndarray
     current: np.ndarray
     must: np.ndarray
@@ -88,13 +88,13 @@ class Jobs:
 
     @classmethod
     def of(cls, view, most, templates: dict) -> "Jobs":
-        """From a view, the most GPUs that each job ever held, and the templates of `Offers`."""
-        offers = Offers.of(view, templates)
-        current = offers.of_held(view.gpu_type, view.running_gpus)
+        """From a view, the most GPUs that each job ever held, and the templates of `Choices`."""
+        choices = Choices.of(view, templates)
+        current = choices.of_held(view.gpu_type, view.running_gpus)
         must = view.declared("preemptible", 1.0) == 0.0
         pinned = must & (view.gpu_type >= 0)
         fixed = pinned | ((current >= 0) & (view.pause > 0))
-        return cls(offers, most, current, must, pinned, fixed, must & ~pinned)
+        return cls(choices, most, current, must, pinned, fixed, must & ~pinned)
 
 
 def _template(view, models, asks) -> tuple:

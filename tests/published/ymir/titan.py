@@ -6,10 +6,10 @@ import polars as pl
 
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.errors import LabError
-from gpuschedlab.policies.ymir.speeds.finetune import StepTimes, finetune_speeds
 from gpuschedlab.sim import Delays, Scenario
 from gpuschedlab.speeds import Transfer, transfer_speeds
 from published.data import read_data
+from published.ymir.finetune import StepTimes, finetune_speeds
 
 MODELS = ("roberta-base", "roberta-large", "vit", "vit-large")
 LOADS = (1.0, 1.5)
