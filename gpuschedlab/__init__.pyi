@@ -5,11 +5,13 @@ from .cluster import Cluster as Cluster, Nodes as Nodes, Outage as Outage
 from .comparison import Comparison as Comparison, compare as compare
 from .estimators import History as History, Noisy as Noisy, Oracle as Oracle, Runtime as Runtime
 from .gym import Agent as Agent, SchedulingEnv as SchedulingEnv
-from .knobs import Constraint as Constraint, Knob as Knob, knobs_of as knobs_of
+from .knobs import Constraint as Constraint, Holds as Holds, Knob as Knob, knobs_of as knobs_of
 from .policies import *  # noqa: F403
+from .scenarios import recipe_of as recipe_of
 from .sim import (
     Allocation as Allocation,
     Ordered as Ordered,
+    Recipe as Recipe,
     Round as Round,
     Run as Run,
     Scenario as Scenario,

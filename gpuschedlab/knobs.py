@@ -5,147 +5,14 @@ Widgets, the command line, sweeps and tuners read them.
 A knob is a field of a frozen dataclass annotated with `Knob`; a `Constraint` ties several together.
 """
 
-import math
-import numbers
 import typing
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, fields, replace
+from collections.abc import Mapping
+from dataclasses import MISSING, fields, replace
 from functools import cache
 from types import MappingProxyType
 
+from gpuschedlab._knob import Constraint, Data, Holds, Knob, KnobInfo, knob_word, parse_knob
 from gpuschedlab.errors import LabError, PolicyError
-
-
-@dataclass(frozen=True)
-class Knob:
-    """What may be chosen for one field: a range (with unit and scale), or a set of choices.
-
-    Parameters
-    ----------
-    low, high : float, optional
-        Inclusive range of a number.
-    log : bool
-        Whether the range is explored on a logarithmic scale (needs `low` > 0).
-    step : float, optional
-        Grid of a number, counted from `low`.
-    unit : str
-        Unit, shown on sliders and in help ("s", "GPU-s").
-    choices : collection, optional
-        Allowed values of a categorical knob: a tuple, or the keys of a table that may grow.
-    help : str
-        One sentence on what it does.
-    many : int
-        Greatest length, for a field that is a tuple of numbers.
-    tuned : (float, float), optional
-        Part of the range that tuners search; default: all of it.
-    """
-
-    low: float | None = None
-    high: float | None = None
-    log: bool = False
-    step: float | None = None
-    unit: str = ""
-    choices: Collection | None = None
-    help: str = ""
-    many: int = 1
-    tuned: tuple[float, float] | None = None
-
-
-@dataclass(frozen=True)
-class Data:
-    """Marks a tuple of numbers that is learnt, not chosen: compiled keys see it, tuners and sliders do not.
-
-    Parameters
-    ----------
-    many : int
-        Its greatest length.
-    """
-
-    many: int
-
-
-@dataclass(frozen=True)
-class Constraint:
-    """A relation between knobs, and the nearest way back to it.
-
-    Parameters
-    ----------
-    text : str
-        The relation in words, as errors quote it.
-    holds : callable
-        Dict of knob values -> bool.
-    project : callable
-        Dict of knob values -> dict of the values to change so that `holds` becomes true.
-    """
-
-    text: str
-    holds: Callable[[dict], bool]
-    project: Callable[[dict], dict]
-
-
-@dataclass(frozen=True)
-class KnobInfo:
-    """A knob as declared: its name, kind (float, int, bool, choice, floats), default and `Knob`.
-
-    `optional`: whether it may be None, too; `raises`: the error of its owner.
-    """
-
-    name: str
-    kind: str
-    default: object
-    knob: Knob
-    optional: bool = False
-    raises: type[LabError] = PolicyError
-
-    @property
-    def label(self) -> str:
-        """Name and unit, as a slider shows them."""
-        return f"{self.name} ({self.knob.unit})" if self.knob.unit else self.name
-
-    def describe(self) -> str:
-        """Range or choices, unit and default in one line, as help shows them."""
-        k = self.knob
-        allowed = f"one of {', '.join(map(knob_word, k.choices))}" if k.choices else f"{k.low:g} to {k.high:g}"
-        scale = ", log scale" if k.log else ""
-        count = f", up to {k.many} values" if self.kind == "floats" else ", or none" if self.optional else ""
-        return f"{allowed}{' ' + k.unit if k.unit else ''}{scale}{count} (default {knob_word(self.default)})"
-
-    def problem(self, value: object) -> str | None:
-        """Say what is wrong with a value, or None when it is allowed."""
-        k = self.knob
-        if value is None and self.optional:
-            return None
-        if self.kind == "choice" or self.kind == "bool":
-            return None if value in k.choices else f"expected one of {tuple(k.choices)}"
-        values = value if self.kind == "floats" else (value,)
-        if not isinstance(values, tuple | list) or not all(_is_number(v) for v in values):
-            return f"expected {'a tuple of numbers' if self.kind == 'floats' else 'a number'}"
-        if self.kind == "int" and int(value) != value:
-            return "expected a whole number"
-        if not all(k.low <= v <= k.high for v in values):
-            return f"expected {k.low:g} to {k.high:g}{' ' + k.unit if k.unit else ''}"
-        if len(values) > k.many:
-            return f"expected at most {k.many} values"
-        return None
-
-    def clip(self, value):
-        """Nearest allowed value (range, step and whole numbers; an unknown choice gives the default)."""
-        k = self.knob
-        if value is None and self.optional:
-            return None
-        if self.kind in ("choice", "bool"):
-            return value if value in k.choices else self.default
-        if self.kind == "floats":
-            return tuple(min(max(float(v), k.low), k.high) for v in value)[: k.many]
-        if k.step and not k.log:
-            # To twelve digits: 3 steps of 0.1 are 0.3, as people write it.
-            value = float(f"{k.low + round((value - k.low) / k.step) * k.step:.12g}")
-        value = min(max(value, k.low), k.high)
-        return round(value) if self.kind == "int" else float(value)
-
-
-def _is_number(value) -> bool:
-    return isinstance(value, numbers.Real) and not isinstance(value, bool) and not math.isnan(value)
 
 
 @cache
@@ -216,7 +83,10 @@ def _declared(cls: type) -> dict[str, KnobInfo]:
     for f in fields(cls):
         hint = hints[f.name]
         _check_spelling(cls, f, hint)
-        knob = next((m for m in getattr(hint, "__metadata__", ()) if isinstance(m, Knob)), None)
+        marks = getattr(hint, "__metadata__", ())
+        if held := next((m for m in marks if isinstance(m, Holds)), None):
+            found |= _held(cls, f, held, found)
+        knob = next((m for m in marks if isinstance(m, Knob)), None)
         if knob is None:
             continue
         bare, optional = _optional(typing.get_args(hint)[0])
@@ -227,6 +97,26 @@ def _declared(cls: type) -> dict[str, KnobInfo]:
             raise info.raises(f"{cls.__name__}.{f.name}: the default {f.default!r} is outside its knob; {problem}.")
         found[f.name] = info
     return found
+
+
+def _held(cls: type, f, held: Holds, others) -> dict[str, KnobInfo]:
+    """Knobs of the thing that a field holds, with the defaults that it has there."""
+    thing = f.default_factory() if f.default is MISSING else f.default
+    inside = knobs_of(thing)
+    names = held.names or tuple(inside)
+    if wrong := [name for name in names if name not in inside or name in others]:
+        raise _raises(cls)(
+            f"{cls.__name__}.{f.name}: found the knob {wrong[0]!r}; expected one of {', '.join(inside)}, each name once."
+        )
+    return {name: _within(inside[name], inside[name].value_of(thing), f.name) for name in names}
+
+
+def _within(info: KnobInfo, default, holder: str) -> KnobInfo:
+    """Knob of a thing as one of its holder: over the range that is worth a search, if the default lies in it."""
+    low, high = info.knob.tuned or (None, None)
+    narrow = low is not None and default is not None and low <= default <= high
+    knob = replace(info.knob, low=low, high=high) if narrow else info.knob
+    return replace(info, knob=knob, default=default, holder=holder)
 
 
 def knobs_of(thing: "Knobbed | type[Knobbed]") -> dict[str, KnobInfo]:
@@ -274,6 +164,8 @@ class Knobbed:
 
     def __post_init__(self):
         for name, info in knobs_of(self).items():
+            if info.holder:  # checked where it is declared
+                continue
             value = getattr(self, name)
             problem = info.problem(value)
             if problem:
@@ -294,16 +186,18 @@ class Knobbed:
     @property
     def knobs(self) -> dict:
         """Present values by name."""
-        return {name: getattr(self, name) for name in knobs_of(self)}
+        return {name: info.value_of(self) for name, info in knobs_of(self).items()}
 
     def with_knobs(self, **changes) -> typing.Self:
         """Copy with some knobs changed; a constraint that no longer holds is an error."""
-        unknown = set(changes) - set(knobs_of(self))
-        if unknown:
-            raise self.raises(
-                f"{type(self).__name__} has no knob {sorted(unknown)}; its knobs are {sorted(knobs_of(self))}."
-            )
-        return replace(self, **changes)
+        infos = knobs_of(self)
+        if unknown := sorted(set(changes) - set(infos)):
+            raise self.raises(f"{type(self).__name__} has no knob {unknown}; its knobs are {sorted(infos)}.")
+        own = {name: value for name, value in changes.items() if not infos[name].holder}
+        for holder in {infos[name].holder for name in changes} - {""}:
+            inside = {name: value for name, value in changes.items() if infos[name].holder == holder}
+            own[holder] = getattr(self, holder).with_knobs(**inside)
+        return replace(self, **own)
 
     @classmethod
     def project(cls, values: dict) -> dict:
@@ -320,33 +214,38 @@ class Knobbed:
         return values
 
 
-def knob_word(value: object) -> str:
-    """Write a knob's value as a word of a command line, as `parse_knob` reads it.
+def texts_of(thing: Knobbed) -> dict[str, str]:
+    """Fields that are plain text, such as a file's name: no knobs, and yet part of the word."""
+    return {f.name: getattr(thing, f.name) for f in fields(thing) if f.type in (str, "str")}
+
+
+def word_of(thing: Knobbed) -> str:
+    """Word that makes a policy, an estimator or a recipe again: its class and the knobs that are not at their defaults.
 
     Examples
     --------
-    >>> knob_word((3250.0, 57_600.0)), knob_word(True), knob_word("easy")
-    ('3250,57600', 'true', 'easy')
+    >>> from gpuschedlab.policies import Tiresias
+    >>> word_of(Tiresias(queues=1, thresholds=()))
+    'tiresias:queues=1,thresholds='
     """
-    if isinstance(value, tuple | list):
-        return ",".join(map(knob_word, value))
-    return str(value).lower() if isinstance(value, bool | None) else str(value).removesuffix(".0")
+    changed = {k: v for k, info in knobs_of(thing).items() if (v := info.value_of(thing)) != info.default}
+    defaults = {f.name: f.default for f in fields(thing)}
+    changed |= {k: v for k, v in texts_of(thing).items() if v != defaults[k]}
+    options = ",".join(f"{k}={knob_word(v)}" for k, v in changed.items())
+    return type(thing).__name__.lower() + (f":{options}" if options else "")
 
 
-def parse_knob(info: KnobInfo, text: str):
-    """Read a knob's value from a word of a command line ("0.5", "true", "600,3600")."""
-    try:
-        if info.optional and text.lower() == "none":
-            return None
-        if info.kind == "floats":
-            return tuple(float(v) for v in text.split(",") if v)
-        if info.kind == "bool":
-            return {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}[text.lower()]
-        if info.kind == "choice":
-            return next(c for c in info.knob.choices if str(c) == text)
-        return int(text) if info.kind == "int" else float(text)
-    except (ValueError, KeyError, StopIteration):
-        raise info.raises(f"knob {info.name}: found {text!r}; expected {info.describe()}.") from None
-
-
-__all__ = ["Constraint", "Data", "Knob", "KnobInfo", "Knobbed", "data_of", "knob_word", "knobs_of", "parse_knob"]
+__all__ = [
+    "Constraint",
+    "Data",
+    "Holds",
+    "Knob",
+    "KnobInfo",
+    "Knobbed",
+    "data_of",
+    "knob_word",
+    "knobs_of",
+    "parse_knob",
+    "texts_of",
+    "word_of",
+]

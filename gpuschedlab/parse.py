@@ -1,16 +1,17 @@
-"""Parse and write policies and estimators as the command line names them: `tiresias:queues=3,thresholds=3250,57600@history`."""
+"""Parse and write policies, estimators and recipes as the command line names them: `tiresias:queues=3,thresholds=3250,57600@history`."""
 
 import difflib
 import importlib.util
 import sys
 import sysconfig
 import traceback
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
 
 from gpuschedlab.errors import LabError, PolicyError
-from gpuschedlab.knobs import Knobbed, knob_word, knobs_of, parse_knob
+from gpuschedlab.knobs import Knobbed, knobs_of, parse_knob, texts_of, word_of
 
 
 def split_word(text: str) -> tuple[str, dict[str, str], str]:
@@ -35,7 +36,7 @@ def split_word(text: str) -> tuple[str, dict[str, str], str]:
             last = name.strip()
             values[last] = value.strip()
         else:
-            values[last] += f",{part.strip()}"
+            values[last] += f",{part.rstrip()}"
     return ":".join(parts), values, estimator
 
 
@@ -67,7 +68,7 @@ def policy_of(text: str):
     from gpuschedlab.policies import ALL
     from gpuschedlab.sim import Policy
 
-    return _made(text, ALL, Policy, "policy")
+    return made(text, ALL, Policy, "policy")
 
 
 def estimator_of(text: str):
@@ -85,17 +86,43 @@ def estimator_of(text: str):
     """
     from gpuschedlab import estimators
 
-    return _made(text, estimators.ALL, estimators.Estimator, "estimator")
+    return made(text, estimators.ALL, estimators.Estimator, "estimator")
 
 
-def _made(text: str, known: dict[str, type[Knobbed]], base: type[Knobbed], what: str):
-    """Instance of a class by its word, its knobs read as they are declared."""
+def made(text: str, known: dict[str, type[Knobbed]], base: type[Knobbed], what: str):
+    """Instance of a class by its word, its knobs read as they are declared.
+
+    Parameters
+    ----------
+    text : str
+        NAME[:KNOB=VALUE,...], FILE.py:CLASS, or FILE.py.
+    known : dict of str to type
+        Classes by name.
+    base : type
+        What the class of a file must derive from.
+    what : str
+        A noun for errors.
+    """
     name, values, _ = split_word(text)
     cls = class_of(name, known, base, what, base.raises)
-    knobs = knobs_of(cls)
-    if unknown := [k for k in values if k not in knobs]:
-        raise base.raises(f"{name} has no knob {unknown[0]!r}; its knobs are {', '.join(knobs) or 'none'}.")
-    return cls(**{k: parse_knob(knobs[k], v) for k, v in values.items()})
+    return with_words(cls(), values, name)
+
+
+def with_words(thing: Knobbed, words: dict[str, str], name: str = "") -> Knobbed:
+    """Copy of a thing with knobs changed, and fields that are plain text, as words of a command line say.
+
+    Examples
+    --------
+    >>> from gpuschedlab.policies import Tiresias
+    >>> with_words(Tiresias(), {"thresholds": "3600"}).thresholds
+    (3600.0,)
+    """
+    knobs, name = knobs_of(thing), name or type(thing).__name__
+    texts = texts_of(thing)
+    if unknown := [k for k in words if k not in (*knobs, *texts)]:
+        raise thing.raises(f"{name} has no knob {unknown[0]!r}; its knobs are {', '.join([*texts, *knobs]) or 'none'}.")
+    thing = replace(thing, **{k: v for k, v in words.items() if k in texts})
+    return thing.with_knobs(**{k: parse_knob(knobs[k], v) for k, v in words.items() if k in knobs})
 
 
 def class_of(name: str, known: dict[str, type], base: type, what: str, error: type[LabError]) -> type:
@@ -179,18 +206,14 @@ def _where(raised: BaseException, file: str) -> str:
     return f", {Path(own[-1].filename).name} line {own[-1].lineno}" if own else ""
 
 
-def word_of(policy) -> str:
-    """Word that makes a policy again: its class and the knobs that are not at their defaults.
-
-    Examples
-    --------
-    >>> from gpuschedlab.policies import Tiresias
-    >>> word_of(Tiresias(queues=1, thresholds=()))
-    'tiresias:queues=1,thresholds='
-    """
-    changed = {k: getattr(policy, k) for k, info in knobs_of(policy).items() if getattr(policy, k) != info.default}
-    options = ",".join(f"{k}={knob_word(v)}" for k, v in changed.items())
-    return type(policy).__name__.lower() + (f":{options}" if options else "")
-
-
-__all__ = ["blame", "class_of", "estimator_of", "load_file", "policy_of", "split_word", "word_of"]
+__all__ = [
+    "blame",
+    "class_of",
+    "estimator_of",
+    "load_file",
+    "made",
+    "policy_of",
+    "split_word",
+    "with_words",
+    "word_of",
+]

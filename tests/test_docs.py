@@ -53,8 +53,9 @@ def run_page(tmp_path, monkeypatch, capsys):
         cells = CELL.findall(text)
         for cell in cells:
             exec(compile(cell, "page.md", "exec"), module.__dict__)
-        if mine := [cell for cell in cells if "(lab.Ordered)" in cell]:
-            (tmp_path / "mine.py").write_text(mine[0])
+        for base, file in (("(lab.Ordered)", "mine.py"), ("(lab.Recipe)", "bursts.py")):
+            if own := [cell for cell in cells if base in cell]:
+                (tmp_path / file).write_text(own[0])
         for line in "".join(SHELL.findall(text)).splitlines():
             if line.startswith("gpuschedlab "):
                 assert main(shlex.split(line)[1:]) == 0, line

@@ -203,7 +203,7 @@ def test_pool_levels_of_one_model_add_up_over_types():
 
 
 def test_the_explorer_follows_its_knobs():
-    explorer = PromptExplorer(PromptLab(load="low"))
+    explorer = PromptExplorer(PromptLab().with_knobs(load="low"))
     begin = dict(explorer.outcome)
     explorer.knobs["window"].value = 0.0
     assert not explorer.error.outputs

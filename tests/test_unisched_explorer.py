@@ -81,7 +81,7 @@ def explorer():
 
 def test_it_shows_what_simulate_says(explorer):
     small = explorer.knobs.thing
-    own = small.scenario(15, 0).run(small.policies["UniSched"])
+    own = small(0).run(small.policies["UniSched"])
     drawn = explorer.board.drawings["trade"].data[0]
     assert drawn["name"] == "UniSched"
     assert drawn["y"][0] == pytest.approx(100 * slo_violation(own))
@@ -94,7 +94,7 @@ def test_a_moved_knob_moves_the_board(explorer):
     explorer.knobs["policy"].value = "Chronus"
     assert "Leases under Chronus" in explorer.board.drawings["leases"].live["title_text"]
     explorer.knobs["policy"].value = "UniSched"
-    explorer.knobs["profile"].value = 5.0
+    explorer.knobs["profile"].value = 300.0
     assert explorer.run.jobs["profiled"].max() > 0
     assert len(explorer.board.drawings["leases"].data[3]["x"]) > len(before[3]["x"]) == 0
     assert "profiling took" in explorer.status.value
@@ -115,13 +115,13 @@ def test_its_static_twin_has_all_figures(explorer):
 
 
 def test_policies_have_the_leases_of_the_knobs():
-    small = SmallLeases(lease=20, spread=False, profile=5)
+    small = SmallLeases(jobs=40).with_knobs(lease=1200, spread=False, profile=300)
     made = small.policies
     assert (made["UniSched"].lease, made["Chronus"].lease, made["UniSched"].spread) == (1200, 1200, False)
     assert made["UniSched"].profile == 300
-    trace = small.scenario(40).trace
+    trace = small().trace
     assert set(trace.filter(kind="soft")["rewards"].list.get(1)) == {80.0}
-    assert set(SmallLeases(second=40).scenario(40).trace.filter(kind="soft")["rewards"].list.get(3)) == {10.0}
+    assert set(SmallLeases(second=40, jobs=40)().trace.filter(kind="soft")["rewards"].list.get(3)) == {10.0}
     assert set(trace["kind"]) == {"strict", "soft", "best_effort"}
     load = (trace["gpus"] * trace["duration"]).sum() / (trace["submit"].max() * 24)
     assert load == pytest.approx(small.load, rel=0.01)

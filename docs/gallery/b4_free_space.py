@@ -7,7 +7,7 @@ Where the second line is above the first, jobs wait for want of GPUs; where GPUs
 from gpuschedlab import plots
 from gpuschedlab.widgets import SmallCluster
 
-small = SmallCluster(nodes=4, load=0.95, large=0.3, rule="buddy")
-run = small.scenario(jobs=60, seed=0).run(small.policy)
+small = SmallCluster(nodes=4, jobs=60, load=0.95, large=0.3)
+run = small(seed=0).run(small.policies["buddy"])
 
 figure = plots.figure(plots.free_space(run))

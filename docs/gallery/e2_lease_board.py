@@ -7,7 +7,7 @@ Which job has which GPUs in each lease under UniSched, and which deadlines are k
 from gpuschedlab import plots
 from gpuschedlab.widgets import SmallLeases
 
-small = SmallLeases(nodes=2)
-scenario = small.scenario(15, 0)
+small = SmallLeases(nodes=2, jobs=15)
+scenario = small(seed=0)
 
 figure = plots.figure(plots.lease_board(scenario.run(small.policies["UniSched"])))

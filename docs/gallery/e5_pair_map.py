@@ -7,4 +7,4 @@ How much faster the task of a column is trained from the result of the task of a
 from gpuschedlab import plots
 from gpuschedlab.policies.ymir.recipe import MergingCluster
 
-figure = plots.figure(plots.pair_map(MergingCluster(known="mean of the task").gains(), "transfer"))
+figure = plots.figure(plots.pair_map(MergingCluster().with_knobs(method="target").gains(), "transfer"))

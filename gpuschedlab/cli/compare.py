@@ -5,7 +5,7 @@ import shlex
 import sys
 from pathlib import Path
 
-from gpuschedlab.cli.inputs import add_scenario, contenders, named, read_scenario
+from gpuschedlab.cli.inputs import add_scenario, contenders, named, read_scenario, recipe_in
 from gpuschedlab.cli.numbers import whole
 from gpuschedlab.cli.parser import add_json, policies_help
 from gpuschedlab.cli.text import as_json
@@ -24,20 +24,6 @@ LINEUP = (
     "gavel:objective=max_min",
 )
 """Policies that are compared when none is named."""
-
-
-PRICED = (
-    "late",
-    "cost",
-    "gpu_time_billed",
-    "gpu_time",
-    "jct_mean",
-    "jct_p99",
-    "queueing_mean",
-    "preemptions",
-    "seconds",
-)
-"""Columns of prompt-tuning scenarios."""
 
 
 def add(parser):
@@ -68,7 +54,7 @@ def compare(args) -> int:
     """Run the policies, print the table, write the report."""
     from gpuschedlab.comparison import compare as run_all
 
-    policies = named(args.policies or list(LINEUP))
+    policies, recipe = _policies(args), recipe_in(args)
     scenario, about = read_scenario(args)
     policies = contenders(policies, scenario)
     if not args.json:
@@ -77,7 +63,7 @@ def compare(args) -> int:
     each = _keeper(args.runs, unstored) if args.runs else None
     done = run_all(scenario, policies, progress=sys.stderr.isatty(), each=each)
     # The table comes before the report: whatever happens to the latter, the numbers are there.
-    print(_json(done, scenario, about) if args.json else _table(done, args.trace), flush=True)
+    print(_json(done, scenario, about) if args.json else _table(done, recipe), flush=True)
     rows = _over_seeds(args, done) if args.seeds > 1 and done.runs and not done.stopped else None
     if rows and not args.json:
         print(_seeds_table(rows), flush=True)
@@ -90,6 +76,13 @@ def compare(args) -> int:
         print(f"gpuschedlab: interrupted; {len(done.runs)} policies finished, {left} did not.", file=sys.stderr)
         return 130
     return 1 if done.failed or unstored else 0
+
+
+def _policies(args) -> dict:
+    """Policies by name: those that the words say, otherwise the recipe's own, otherwise the usual ones."""
+    if args.policies or (recipe := recipe_in(args)) is None or not recipe.policies:
+        return named(args.policies or list(LINEUP))
+    return dict(recipe.policies)
 
 
 def _keeper(folder: str, unstored: dict):
@@ -120,19 +113,21 @@ def caption(scenario, about: dict[str, str]) -> str:
     )
 
 
-def _table(done, trace: str) -> str:
+def _table(done, recipe) -> str:
     from gpuschedlab.cli.text import metrics_table
-    from gpuschedlab.policies.prompttuner.recipe import prompt_names
-    from gpuschedlab.policies.prompttuner.speeds import PRICE
     from gpuschedlab.sim.run import left_of
 
     if not done.runs:
         return "no policy has run"
     left = "".join(f"\n{line}" for line in left_of(done.runs))
-    if trace not in prompt_names():
+    if recipe is None or not recipe.metrics:
         return metrics_table(done.table()) + left
-    priced = metrics_table(done.table(PRICED, prices=PRICE))
-    return f"{priced}\ncost: dollars, at {PRICE:g} per GPU-hour held by jobs, warming, or idle in warm pools{left}"
+    shown = metrics_table(done.table(recipe.metrics, **{} if recipe.price is None else {"prices": recipe.price}))
+    if recipe.price is None:
+        return shown + left
+    return (
+        f"{shown}\ncost: dollars, at {recipe.price:g} per GPU-hour held by jobs, warming, or idle in warm pools{left}"
+    )
 
 
 def _json(done, scenario, about: dict[str, str]) -> str:
@@ -149,7 +144,7 @@ def _over_seeds(args, first) -> list[dict]:
     summaries = [first.summary()]
     for seed in range(args.seed + 1, args.seed + args.seeds):
         scenario, _ = read_scenario(argparse.Namespace(**vars(args) | {"seed": seed}))
-        policies = contenders(named(args.policies or list(LINEUP)), scenario)
+        policies = contenders(_policies(args), scenario)
         found = run_all(scenario, policies, progress=sys.stderr.isatty())
         summaries.append(found.summary())
         if found.stopped:

@@ -10,9 +10,11 @@ import polars as pl
 
 from gpuschedlab.cli.numbers import positive, seconds, whole
 from gpuschedlab.errors import EstimatorError, PolicyError, TraceError
-from gpuschedlab.parse import estimator_of, policy_of, split_word
+from gpuschedlab.parse import estimator_of, policy_of, split_word, with_words, word_of
+from gpuschedlab.traces.generator.presets import presets
 
 if TYPE_CHECKING:
+    from gpuschedlab.scenarios import Recipe
     from gpuschedlab.sim import Policy, Scenario
 
 WEEK = 7.0
@@ -32,6 +34,15 @@ def add_scenario(parser):
         help="a preset to generate (see `gpuschedlab trace list`), lpt-low, lpt-medium or lpt-high (prompt tuning), "
         "FILE.parquet, FORMAT:PATH of a published trace, or a "
         "file of your own, csv:FILE[:COLUMN=NAME,...,units=h] (default venus)",
+    )
+    group.add_argument(
+        "--recipe",
+        metavar="NAME[:KNOB=VALUE,...]",
+        help="a scenario by its recipe, in the place of the options of trace, cluster and jobs: smallcluster, week, ..., or "
+        "FILE.py:CLASS",
+    )
+    group.add_argument(
+        "--set", action="append", default=[], metavar="KNOB=VALUE", help="a knob of the recipe; once for each"
     )
     add_size(group)
     group.add_argument(
@@ -94,12 +105,11 @@ def read_scenario(args) -> tuple[Scenario, dict[str, str]]:
         Something cannot be read or does not fit.
     """
     from gpuschedlab.cluster import Cluster
-    from gpuschedlab.policies.prompttuner.recipe import prompt_names
     from gpuschedlab.sim import Delays, Scenario
     from gpuschedlab.speeds import default_speeds
 
-    if args.trace in prompt_names():
-        return _prompts(args)
+    if recipe := recipe_in(args):
+        return _followed(recipe, args)
     cluster = Cluster.parse(args.cluster)
     trace, history, about = trace_of(args, cluster.total_gpus)
     if args.mtbf:
@@ -118,25 +128,53 @@ def read_scenario(args) -> tuple[Scenario, dict[str, str]]:
     return scenario, about
 
 
-def _prompts(args) -> tuple[Scenario, dict[str, str]]:
-    """Scenario of prompt tuning: it has speeds, delays and, unless one is named, a cluster of its own."""
+def recipe_in(args) -> Recipe | None:
+    """Recipe that --recipe names, or --trace by a short word such as lpt-medium; none: the scenario is put together.
+
+    Raises
+    ------
+    TraceError
+        No such recipe, or --set without one.
+    """
+    word = args.recipe
+    if word is None and not (args.trace in presets() or ":" in args.trace or Path(args.trace).exists()):
+        from gpuschedlab.scenarios import aliases
+
+        word = args.trace if args.trace in aliases() else None
+    if word is None:
+        if args.set:
+            raise TraceError(f"--set {args.set[0]}: found no recipe; expected --recipe NAME, such as smallcluster.")
+        return None
+    pairs = dict(text.partition("=")[::2] for text in args.set)
+    from gpuschedlab.scenarios import recipe_of
+
+    recipe = with_words(recipe_of(word), pairs)
+    if args.days and "minutes" in recipe.knobs:
+        return recipe.with_knobs(minutes=max(1, round(args.days * DAY / 60)))
+    return recipe.with_knobs(days=args.days) if args.days and "days" in recipe.knobs else recipe
+
+
+def _followed(recipe: Recipe, args) -> tuple[Scenario, dict[str, str]]:
+    """Scenario of a recipe: it has jobs, speeds, delays and, unless one is named, a cluster and an estimator of its own."""
     from gpuschedlab.cluster import Cluster
-    from gpuschedlab.policies.prompttuner.recipe import prompt_scenario
+    from gpuschedlab.estimators import Oracle
 
     names = ("history", "mtbf", "jobs", "load", "restart", "switch", "checkpoint")
     if given := [f"--{name}" for name in names if getattr(args, name)]:
         raise TraceError(
-            f"--trace {args.trace}: found {given[0]}; expected none of {', '.join('--' + name for name in names)}: its jobs "
-            "and delays are those of the thesis."
+            f"recipe {word_of(recipe)}: found {given[0]}; expected none of {', '.join('--' + name for name in names)}: its "
+            "jobs and delays are its own. Its knobs are " + ", ".join(recipe.knobs) + ": --set KNOB=VALUE."
         )
-    knobs = {"minutes": max(1, round(args.days * DAY / 60))} if args.days else {}
-    scenario = prompt_scenario(args.trace, **knobs)(args.seed)
-    knows = args.estimator or "oracle"
-    changes = {"estimator": estimator_of(knows), "until": getattr(args, "until", None)}
+    changes = {"until": getattr(args, "until", None)}
+    if args.estimator:
+        changes["estimator"] = estimator_of(args.estimator)
     if args.cluster != CLUSTER:
         changes["cluster"] = Cluster.parse(args.cluster)
-    about = f"prompt-tuning jobs in the manner of table 4.6, {args.trace} (seed {args.seed})"
-    return scenario.replace(**changes), {"trace": about, "history": "nothing", "estimator": knows}
+    scenario = recipe(args.seed).replace(**changes)
+    knows = args.estimator or word_of(scenario.estimator or Oracle())
+    summary = (type(recipe).__doc__ or "").strip().splitlines()[0].rstrip(".")
+    about = f"{word_of(recipe)} (seed {args.seed}): {summary}"
+    return scenario, {"trace": about, "history": "nothing", "estimator": knows}
 
 
 def trace_of(args, gpus: int) -> tuple[pl.DataFrame, pl.DataFrame | None, dict[str, str]]:
@@ -149,7 +187,7 @@ def trace_of(args, gpus: int) -> tuple[pl.DataFrame, pl.DataFrame | None, dict[s
     gpus : int
         GPUs of the cluster, to which loads refer.
     """
-    from gpuschedlab.traces import presets
+    from gpuschedlab.traces.readers.read import read_trace
 
     before = args.history
     days = float(before) if before and _is_number(before) else None
@@ -230,45 +268,6 @@ def _before(history: pl.DataFrame) -> pl.DataFrame | None:
     return history.with_columns(pl.col("submit") - days * DAY)
 
 
-def read_trace(word: str) -> pl.DataFrame:
-    """Read a trace: FILE.parquet in our own form, or what `source_of` reads.
-
-    Raises
-    ------
-    TraceError
-        There is none, it is broken, or holds no job; the message says which row, or what there is to choose from.
-    """
-    from gpuschedlab.traces import presets, read
-    from gpuschedlab.traces.schema import with_jobs
-
-    name, path, options = source_of(word) if ":" in word and not Path(word).exists() else ("parquet", word, {})
-    if name == "parquet" and not Path(path).is_file():
-        raise TraceError(
-            f"trace {word!r}: found no such file or preset; expected one of {', '.join(presets())}, FILE.parquet, or "
-            "FORMAT:PATH, such as philly:cluster_job_log or csv:jobs.csv."
-        )
-    return with_jobs(read(name, path, **options), f"trace {word!r}")
-
-
-def source_of(word: str) -> tuple[str, str, dict]:
-    """Split FORMAT:PATH, or csv:FILE:COLUMN=NAME,...,units=UNIT, into what `traces.read` takes.
-
-    Examples
-    --------
-    >>> source_of("csv:jobs.csv:gpus=Cards,units=h")
-    ('csv', 'jobs.csv', {'columns': {'gpus': 'Cards'}, 'units': 'h'})
-    >>> source_of("helios:venus/cluster_log.csv")
-    ('helios', 'venus/cluster_log.csv', {})
-    """
-    name, _, path = word.partition(":")
-    file, colon, last = path.rpartition(":")
-    if name != "csv" or not colon or "=" not in last:
-        return name, path, {}
-    columns = dict(part.split("=", 1) for part in last.split(",") if "=" in part)
-    options = {key: columns.pop(key) for key in ("units", "dates", "separator") if key in columns}
-    return name, file, {"columns": columns} | options
-
-
 def named(words: list[str]) -> dict:
     """Policies by name, read before anything else, so that a typing error costs no time.
 
@@ -297,7 +296,7 @@ def contenders(policies: dict, scenario: Scenario) -> dict[str, tuple]:
     own = {knows: estimator_of(knows) if knows else None for knows in words}
     for knows in own:
         estimator = own[knows] or scenario.estimator
-        if scenario.history is None and estimator.needs_history:
+        if scenario.history is None and estimator is not None and estimator.needs_history:
             raise EstimatorError(
                 f"estimator {knows or type(estimator).__name__.lower()}: found no history to learn from; expected "
                 "--history DAYS|FILE, or @oracle."

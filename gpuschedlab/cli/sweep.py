@@ -6,12 +6,12 @@ import re
 import sys
 from pathlib import Path
 
-from gpuschedlab.cli.inputs import DAY, WEEK, add_scenario, trace_of
+from gpuschedlab.cli.inputs import DAY, WEEK, add_scenario, recipe_in, trace_of
 from gpuschedlab.cli.numbers import whole
 from gpuschedlab.cli.parser import add_json, policies_help
 from gpuschedlab.cli.text import as_json
 from gpuschedlab.errors import PolicyError, RunError
-from gpuschedlab.parse import estimator_of, policy_of, split_word
+from gpuschedlab.parse import estimator_of, policy_of, split_word, word_of
 
 SHOWN = ("jct_mean", "jct_p99", "queueing_mean", "makespan", "utilisation", "preemptions", "unfair_fraction")
 
@@ -27,7 +27,7 @@ def add(parser):
         action="append",
         default=[],
         metavar="KNOB=V/V/...",
-        help="values of a knob, of each policy that has it: 0.2/0.5/0.8, 5steps over its whole range, or all of its "
+        help="values of a knob, of each policy that has it and of the recipe: 0.2/0.5/0.8, 5steps over its whole range, or all of its "
         "choices; once for each knob",
     )
     group.add_argument("--seeds", type=whole, default=1, metavar="N", help="seeds, from --seed on (default 1)")
@@ -92,11 +92,14 @@ def _given(args) -> dict:
     from gpuschedlab.sweep import cross
     from gpuschedlab.traces import presets
 
+    seeds = range(args.seed, args.seed + args.seeds)
+    policies, recipes = _varied(args)
+    if recipes:
+        return {"scenario": recipes, "policies": policies, "folder": args.out, "seeds": seeds}
     clusters = {word: Cluster.parse(word) for word in args.clusters or [args.cluster]}
     gpus = next(iter(clusters.values())).total_gpus
     traces = args.traces or [args.trace]
     has_history = args.history != "0" and (args.history or all(word in presets() for word in traces))
-    policies = _policies(args)
     scenarios = cross(
         {word: _trace(args, word, gpus) for word in traces},
         {word: _failing(args, cluster) if args.mtbf else cluster for word, cluster in clusters.items()},
@@ -104,7 +107,6 @@ def _given(args) -> dict:
         estimator=estimator_of(args.estimator or ("runtime" if has_history else "oracle")),
         delays=Delays(restart=args.restart, switch=args.switch, checkpoint=args.checkpoint),
     )
-    seeds = range(args.seed, args.seed + args.seeds)
     return {"scenario": scenarios, "policies": policies, "folder": args.out, "seeds": seeds}
 
 
@@ -124,8 +126,11 @@ def _failing(args, cluster):
     return lambda seed: cluster.with_failures(args.mtbf, args.mttr, until, seed)
 
 
-def _policies(args) -> dict[str, list]:
-    """Pairs (policy, its own estimator or None) by the words they come from, every knob that is varied in all its values."""
+def _varied(args) -> tuple[dict[str, list], dict]:
+    """Policies by the words they come from, with their own estimators if they have one, and recipes by their words.
+
+    Every knob that is varied comes in all its values.
+    """
     from gpuschedlab.knobs import knobs_of
     from gpuschedlab.sweep import grid
 
@@ -136,16 +141,22 @@ def _policies(args) -> dict[str, list]:
             raise PolicyError(f"--vary {word!r}: expected KNOB=V/V/..., KNOB=5steps or KNOB=all, each knob once.")
         asked[name] = values
     found, used = {}, set()
-    for word in args.policies:
-        policy, knows = policy_of(word), split_word(word)[2]
-        infos = knobs_of(policy)
+
+    def all_of(thing) -> list:
+        infos = knobs_of(thing)
         values = {k: _values(infos[k], text) for k, text in asked.items() if k in infos}
-        used |= set(values)
+        used.update(values)
+        return grid(thing, **values) if values else [thing]
+
+    for word in args.policies:
+        knows = split_word(word)[2]
         own = estimator_of(knows) if knows else None
-        found[word] = [p if own is None else (p, own) for p in (grid(policy, **values) if values else [policy])]
+        found[word] = [p if own is None else (p, own) for p in all_of(policy_of(word))]
+    recipe = recipe_in(args)
+    recipes = {} if recipe is None else {word_of(one): one for one in all_of(recipe)}
     if unused := sorted(set(asked) - used):
         raise PolicyError(f"--vary: none of {', '.join(args.policies)} has a knob {unused[0]!r}.")
-    return found
+    return found, recipes
 
 
 def _values(info, text: str):

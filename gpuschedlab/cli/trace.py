@@ -2,7 +2,7 @@
 
 import sys
 
-from gpuschedlab.cli.inputs import add_size, source_of, trace_of
+from gpuschedlab.cli.inputs import add_size, trace_of
 from gpuschedlab.cli.numbers import positive
 from gpuschedlab.cli.parser import Parser, add_command, add_json
 from gpuschedlab.cli.text import as_json
@@ -78,6 +78,7 @@ def generate(args) -> int:
 def convert(args) -> int:
     """Read a published trace and store it; report what was left out."""
     from gpuschedlab.traces import read, write_parquet
+    from gpuschedlab.traces.readers.read import source_of
     from gpuschedlab.traces.schema import with_jobs
 
     name, path, options = source_of(args.trace if ":" in args.trace else f"parquet:{args.trace}")

@@ -15,7 +15,19 @@ import polars as pl
 
 from gpuschedlab._data import folder
 
-PARTS = ("cluster", "estimators", "metrics", "optim", "policies", "problems", "sim", "speeds", "sweep", "traces")
+PARTS = (
+    "cluster",
+    "estimators",
+    "metrics",
+    "optim",
+    "policies",
+    "problems",
+    "scenarios",
+    "sim",
+    "speeds",
+    "sweep",
+    "traces",
+)
 """Folders of the package that a result may depend on."""
 
 

@@ -10,8 +10,9 @@ from functools import partial
 import numpy as np
 
 from gpuschedlab.errors import PolicyError, RunError
-from gpuschedlab.knobs import knobs_of
+from gpuschedlab.knobs import word_of
 from gpuschedlab.sim import Scenario
+from gpuschedlab.sim.recipe import Recipe
 from gpuschedlab.sweep.identity import code_of_package, digest, is_own
 from gpuschedlab.sweep.scenarios import at_seed, by_name
 
@@ -64,7 +65,9 @@ def make_plan(scenario, policies, *, seeds, measure) -> Plan:
     """
     contenders, plan = _policies(policies), Plan(dict(measure or {}))
     surroundings = [code_of_package(), digest(plan.measure)]
-    for name, source in by_name(scenario, "scenario", lambda _: "scenario").items():
+    for name, source in by_name(
+        scenario, "scenario", lambda one: word_of(one) if isinstance(one, Recipe) else "scenario"
+    ).items():
         name, cluster = name if isinstance(name, tuple) else (name, None)
         for seed in _seeds(seeds):
             made, key = at_seed(source, seed, name)
@@ -80,7 +83,7 @@ def _add(plan: Plan, scenario_key: str, scenario: Scenario | partial, contenders
     for label, policy, source, policy_key in contenders:
         estimator = source(names["seed"]) if source is not None and _is_function(source) else source
         key = digest([scenario_key, policy_key, digest(estimator)])
-        knobs = {k: getattr(policy, k) for k in knobs_of(policy)}
+        knobs = policy.knobs
         labels = {"policy": type(policy).__name__, "knobs": json.dumps(knobs), "seed": names["seed"]}
         row = {"cell": key, "policy": label} | names | {"knobs": knobs}
         if key not in plan.cells or row not in plan.rows:

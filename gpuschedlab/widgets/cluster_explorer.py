@@ -1,15 +1,12 @@
 """The ClusterExplorer: where jobs are placed, what that leaves free, and what each rule costs."""
 
-from dataclasses import replace
-
 import numpy as np
 
 from gpuschedlab._extras import need
-from gpuschedlab.cluster import RULES
 from gpuschedlab.plots.web import Place
+from gpuschedlab.scenarios.small_cluster import SmallCluster
 from gpuschedlab.widgets.core.cache import Cache
 from gpuschedlab.widgets.core.knob_explorer import KnobExplorer
-from gpuschedlab.widgets.small_cluster import SmallCluster
 
 HOUR = 3600.0
 
@@ -21,8 +18,8 @@ class ClusterExplorer(KnobExplorer):
     ----------
     small : SmallCluster, optional
         Where the knobs begin.
-    jobs : int
-        Jobs of the trace.
+    jobs : int, optional
+        Jobs of the trace; default: those of `small`.
     seed : int
         Seed of the trace.
     cache : Cache, optional
@@ -30,8 +27,8 @@ class ClusterExplorer(KnobExplorer):
 
     Examples
     --------
-    >>> explorer = ClusterExplorer(SmallCluster(nodes=2), jobs=20)
-    >>> explorer.knobs["rule"].value = "buddy"
+    >>> explorer = ClusterExplorer(SmallCluster(nodes=2, jobs=20))
+    >>> explorer.knobs["placement"].value = "buddy"
     >>> explorer.cells.event.split(";")[0].endswith("started")  # the first moment: what started, and what it did to a node's cells
     True
     """
@@ -39,24 +36,25 @@ class ClusterExplorer(KnobExplorer):
     places = (Place("cells", 400, wide=True), Place("free"), Place("rules"))
 
     def __init__(
-        self, small: SmallCluster | None = None, *, jobs: int = 150, seed: int = 0, cache: Cache | None = None
+        self, small: SmallCluster | None = None, *, jobs: int | None = None, seed: int = 0, cache: Cache | None = None
     ):
         w = need("ipywidgets")
-        self.jobs, self.seed = jobs, seed
+        self.seed = seed
         style = {"description_width": "84px"}
         self.moment = w.IntSlider(description="moment", min=0, max=1, style=style, layout=w.Layout(width="520px"))
         self.play = w.Play(min=0, max=1, interval=600, tooltip="play the moments one by one")
         self._link = w.jslink((self.play, "value"), (self.moment, "value"))
         self.moment.observe(self._stepped, "value")
-        super().__init__(small or SmallCluster(), cache)
+        small = small or SmallCluster()
+        super().__init__(small if jobs is None else small.with_knobs(jobs=jobs), cache)
 
     def run_of(self, small: SmallCluster):
         """Run of a small cluster under its rule, kept."""
-        return self.cache.get(small, lambda: small.scenario(self.jobs, self.seed).run(small.policy)).value
+        return self.cache.get(small, lambda: small(self.seed).run(small.policy)).value
 
     def _compute(self):
         small = self.knobs.thing
-        runs = {rule: self.run_of(replace(small, rule=rule)) for rule in RULES}
+        runs = {rule: self.run_of(small.with_knobs(placement=rule)) for rule in small.policies}
         self.seconds = sum(float(run.info["seconds"]) for run in runs.values())
         return small, runs
 
@@ -64,7 +62,7 @@ class ClusterExplorer(KnobExplorer):
         from gpuschedlab import plots
 
         small, self.runs = found
-        self.run = self.runs[small.rule]
+        self.run = self.runs[small.policy.placement]
         self.seats = plots.seats(self.run)
         self._quiet = True
         try:
@@ -73,7 +71,9 @@ class ClusterExplorer(KnobExplorer):
             self._quiet = False
         self.cells = plots.cells(self.seats, self.moment.value)
         # The chosen rule is marked in words: bars are distinguished without colour.
-        marked = {f"{rule} (chosen)" if rule == small.rule else rule: run for rule, run in self.runs.items()}
+        marked = {
+            f"{rule} (chosen)" if rule == small.policy.placement else rule: run for rule, run in self.runs.items()
+        }
         return {"cells": self.cells, "free": plots.free_space(self.run), "rules": plots.metric_bars(marked, "jct_mean")}
 
     def _stepped(self, change):
@@ -94,7 +94,7 @@ class ClusterExplorer(KnobExplorer):
         jobs = self.run.jobs
         asked, wide = np.ceil(jobs["gpus"].to_numpy() / 8), jobs["nodes"].to_numpy()
         return (
-            f"Rule {self.knobs.thing.rule}: jobs waited {float(jobs['queueing'].mean()) / 60:.0f} min on average; "
+            f"Rule {self.knobs.thing.policy.placement}: jobs waited {float(jobs['queueing'].mean()) / 60:.0f} min on average; "
             f"{int((wide > asked).sum())} of {jobs.height} ran on more nodes than they needed."
         )
 

@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gpuschedlab._extras import need
+from gpuschedlab.knobs import word_of
 from gpuschedlab.plots.web import Place
 from gpuschedlab.sim.entry import scenario_of
+from gpuschedlab.sim.recipe import Recipe
 from gpuschedlab.sim.run import left_of
 from gpuschedlab.sim.scenario import Scenario
 from gpuschedlab.widgets.core.base import BaseExplorer
@@ -16,7 +18,15 @@ from gpuschedlab.widgets.core.cache import Cache
 from gpuschedlab.widgets.difference import difference, measure, table
 from gpuschedlab.widgets.explorer_panel import Panel
 from gpuschedlab.widgets.gantt_player import Player
-from gpuschedlab.widgets.sources import export, named_clusters, named_policies, named_traces, run_code, zipped
+from gpuschedlab.widgets.sources import (
+    TraceOf,
+    export,
+    named_clusters,
+    named_policies,
+    named_traces,
+    run_code,
+    zipped,
+)
 
 
 class Setting(NamedTuple):
@@ -35,9 +45,9 @@ class Explorer(BaseExplorer):
 
     Parameters
     ----------
-    trace : Scenario; or polars.DataFrame, callable, or dict of them by name; optional
+    trace : Scenario or Recipe; or polars.DataFrame, callable, or dict of them by name; optional
         Traces, or functions of a seed that make one; by default a generated week (`widgets.Generated`). After a scenario
-        come the policies.
+        come the policies; so after a recipe, whose own are the default. Its other parts are those of the first seed.
     cluster : Cluster or dict of str to Cluster, optional
         By default 70 nodes of 8 GPUs. A cluster with the name of a trace is chosen together with it.
     policies : list or dict, optional
@@ -84,9 +94,15 @@ class Explorer(BaseExplorer):
         super().__init__(cache)
         self._own = {getattr(make, "__name__", f"figure {i + 1}"): make for i, make in enumerate(figures)}
         self.places = (Place("jct"), Place("load"), Place("slowdown"), Place("gantt", 430), *map(Place, self._own))
+        recipe = trace if isinstance(trace, Recipe) else None
+        if recipe is not None:
+            trace, policies = recipe(seed or 0), policies or cluster or recipe.policies or None
+            cluster = None
         if isinstance(trace, Scenario):
             scenario, policies = scenario_of(trace, cluster, policies, **parts)
             trace, cluster, parts = scenario.trace, scenario.cluster, scenario.parts
+        if recipe is not None:
+            trace = {word_of(recipe): TraceOf(recipe)}
         self.traces, self.clusters = named_traces(trace), named_clusters(cluster)
         self.policies = named_policies(policies, default_policies())
         own = parts.pop("seed", 0)

@@ -26,7 +26,7 @@ class PromptExplorer(KnobExplorer):
     Examples
     --------
     >>> from gpuschedlab.widgets import PromptLab
-    >>> explorer = PromptExplorer(PromptLab(load="low"))
+    >>> explorer = PromptExplorer(PromptLab().with_knobs(load="low"))
     >>> explorer.knobs["window"].value = 15.0  # as a hand would move the slider
     >>> len(explorer.outcome)
     2
@@ -42,9 +42,9 @@ class PromptExplorer(KnobExplorer):
 
     def _compute(self):
         lab = self.knobs.thing
-        scenario = self.cache.get(("scenario", lab, self.seed), lambda: lab.scenario(self.seed)).value
+        scenario = self.cache.get(("scenario", lab, self.seed), lambda: lab(self.seed)).value
         runs = {
-            name: self.cache.get((lab, name, self.seed), lambda name=name: scenario.run(lab.policy(name))).value
+            name: self.cache.get((lab, name, self.seed), lambda name=name: scenario.run(lab.policies[name])).value
             for name in dict.fromkeys((lab.chosen, lab.beside))
         }
         self.seconds = sum(float(run.info["seconds"]) for run in runs.values())

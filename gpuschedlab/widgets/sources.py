@@ -4,7 +4,7 @@ import io
 import sys
 import tempfile
 import zipfile
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 import polars as pl
@@ -12,43 +12,25 @@ import polars as pl
 from gpuschedlab._files import parquet
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.errors import PolicyError, RunError, TraceError
-from gpuschedlab.knobs import knobs_of
+from gpuschedlab.knobs import knobs_of, word_of
+from gpuschedlab.scenarios.week import Generated
+from gpuschedlab.sim.recipe import Recipe
 from gpuschedlab.traces.schema import validate, with_jobs
-
-FIGURES = {"days": 7, "jobs": 10_000, "load": 0.9, "cluster_gpus": 560}
-"""The week that an explorer shows when it is given nothing: 10,000 jobs that fill 560 GPUs to 90 %."""
 
 
 @dataclass(frozen=True)
-class Generated:
-    """A recipe for a trace: called with a seed it makes the trace, and it can write itself as Python.
+class TraceOf:
+    """Trace of a recipe's scenario: called with a seed it makes the trace."""
 
-    Parameters
-    ----------
-    preset : str
-        As in `traces.generate`.
-    options : dict
-        Keyword arguments of `traces.generate`, without rng; default: `FIGURES`.
-
-    Examples
-    --------
-    >>> Generated("philly", {"days": 2}).code(rng=3)
-    "lab.generate('philly', days=2, rng=3)"
-    """
-
-    preset: str = "venus"
-    options: dict = field(default_factory=lambda: dict(FIGURES))
+    recipe: Recipe
 
     def __call__(self, rng: int = 0) -> pl.DataFrame:
         """Make the trace of a seed."""
-        from gpuschedlab.traces import generate
-
-        return generate(self.preset, **self.options, rng=rng)
+        return self.recipe(rng).trace
 
     def code(self, rng: int = 0) -> str:
         """Write the expression that makes the trace."""
-        words = "".join(f", {name}={value!r}" for name, value in self.options.items())
-        return f"lab.generate({self.preset!r}{words}, rng={rng})"
+        return f"lab.recipe_of({word_of(self.recipe)!r})({rng}).trace"
 
 
 def named_traces(given) -> dict:

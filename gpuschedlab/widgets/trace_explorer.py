@@ -1,13 +1,27 @@
 """The TraceExplorer: what arrives, really and generated, and what its habits do to a queue."""
 
+from dataclasses import dataclass, replace
+from typing import Annotated
+
 import polars as pl
 
 from gpuschedlab.cluster import Cluster
+from gpuschedlab.knobs import Holds
 from gpuschedlab.plots.web import Place
+from gpuschedlab.scenarios.week import Shape, Week
 from gpuschedlab.sim import simulate
+from gpuschedlab.traces import calibrate
+from gpuschedlab.traces.generator.generate import Amount
 from gpuschedlab.widgets.core.cache import Cache
 from gpuschedlab.widgets.core.knob_explorer import KnobExplorer
-from gpuschedlab.widgets.trace_shape import Shape, shaped_trace
+
+
+@dataclass(frozen=True)
+class ShapedWeek(Week):
+    """A week whose load and habits alone can be moved."""
+
+    preset: str = "philly"
+    amount: Annotated[Amount, Holds(("load",))] = Amount(load=0.9, cluster_gpus=560)
 
 
 class TraceExplorer(KnobExplorer):
@@ -38,17 +52,15 @@ class TraceExplorer(KnobExplorer):
     places = (Place("arrivals"), Place("durations"), Place("demand"), Place("queue"))
 
     def __init__(self, real=None, *, preset="philly", days=7.0, gpus=560, seed=0, cache: Cache | None = None):
-        from gpuschedlab.traces import calibrate, load_preset
-
-        self.calibration = load_preset(preset) if real is None else calibrate(real)
         self.cluster, self.days, self.seed = Cluster.homogeneous(max(1, gpus // 8), 8), days, seed
         self.real = None if real is None else real.filter(pl.col("submit") < days * 86_400)
-        super().__init__(Shape(), cache)
+        amount = Amount(days, load=0.9, cluster_gpus=self.cluster.total_gpus)
+        measured = {"preset": preset} if real is None else {"calibration": calibrate(real)}
+        super().__init__(ShapedWeek(amount=amount, cluster=self.cluster, **measured), cache)
 
-    def trace_of(self, shape: Shape) -> pl.DataFrame:
+    def trace_of(self, week: Week) -> pl.DataFrame:
         """Trace that some knobs give, kept."""
-        sizes = {"days": self.days, "gpus": self.cluster.total_gpus, "rng": self.seed}
-        return self.cache.get(shape, lambda: shaped_trace(self.calibration, shape, **sizes)).value
+        return self.cache.get(week, lambda: week.trace(self.seed)).value
 
     def queue_of(self, name, trace: pl.DataFrame):
         """Run of a trace under FIFO with backfill, kept by a name."""
@@ -61,12 +73,11 @@ class TraceExplorer(KnobExplorer):
         ).value
 
     def _compute(self):
-        shape = self.knobs.thing
-        beside = (
-            ("real", self.real) if self.real is not None else ("as measured", self.trace_of(Shape(load=shape.load)))
-        )
-        traces = dict([beside, ("as the sliders say", self.trace_of(shape))])
-        keys = (("real",) if self.real is not None else Shape(load=shape.load), shape)
+        week = self.knobs.thing
+        measured = replace(week, shape=Shape())
+        beside = ("real", self.real) if self.real is not None else ("as measured", self.trace_of(measured))
+        traces = dict([beside, ("as the sliders say", self.trace_of(week))])
+        keys = (("real",) if self.real is not None else measured, week)
         runs = {name: self.queue_of(key, trace) for key, (name, trace) in zip(keys, traces.items(), strict=True)}
         self.seconds = sum(float(run.info["seconds"]) for run in runs.values())
         return traces, runs

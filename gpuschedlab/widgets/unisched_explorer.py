@@ -1,5 +1,6 @@
 """The UniSchedExplorer: leases and deadlines on a few nodes, the trade-off of all policies, and when a curve gets there."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,8 +23,8 @@ class UniSchedExplorer(KnobExplorer):
     ----------
     small : SmallLeases, optional
         Where the knobs begin.
-    jobs : int
-        Jobs of the trace.
+    jobs : int, optional
+        Jobs of the trace; default: those of `small`.
     seed : int
         Seed of the trace and of the learning curve.
     cache : Cache, optional
@@ -32,7 +33,7 @@ class UniSchedExplorer(KnobExplorer):
     Examples
     --------
     >>> from gpuschedlab.widgets import SmallLeases
-    >>> explorer = UniSchedExplorer(SmallLeases(nodes=2), jobs=12)
+    >>> explorer = UniSchedExplorer(SmallLeases(nodes=2, jobs=12))
     >>> explorer.knobs["policy"].value = "Chronus"
     >>> explorer.board.drawings["leases"].live["title_text"].split(":")[0]
     'Leases under Chronus'
@@ -41,12 +42,12 @@ class UniSchedExplorer(KnobExplorer):
     places = (Place("leases", 420, wide=True), Place("trade", 340), Place("arrival", 340))
 
     def __init__(
-        self, small: "SmallLeases | None" = None, *, jobs: int = 30, seed: int = 0, cache: Cache | None = None
+        self, small: "SmallLeases | None" = None, *, jobs: int | None = None, seed: int = 0, cache: Cache | None = None
     ):
         from gpuschedlab.policies.deadlines.recipe import SmallLeases
 
         w = need("ipywidgets")
-        self.jobs, self.seed, self.curve = jobs, seed, learning_curve(seed)
+        self.seed, self.curve = seed, learning_curve(seed)
         style, wide = {"description_width": "84px"}, w.Layout(width="330px")
         self.seen = w.IntSlider(description="epochs seen", min=6, max=EPOCHS, value=15, style=style, layout=wide)
         self.target = w.FloatSlider(
@@ -54,12 +55,15 @@ class UniSchedExplorer(KnobExplorer):
         )
         for slider in (self.seen, self.target):
             slider.observe(lambda _: self.guarded(self._draw_arrival), "value")
-        super().__init__(small or SmallLeases(), cache)
+        small = small or SmallLeases()
+        super().__init__(small if jobs is None else small.with_knobs(jobs=jobs), cache)
 
     def _compute(self):
         small = self.knobs.thing
-        scenario = small.scenario(self.jobs, self.seed)
-        key = (small.nodes, small.load, small.slack, small.soft, small.second, small.odd, small.delays, small.noise)
+        scenario, begin = small(self.seed), type(small)()
+        key = replace(
+            small, policy=begin.policy, unisched=begin.unisched
+        )  # runs do not depend on them but by the policy
         runs = {
             name: self.cache.get((key, policy), lambda p=policy: scenario.run(p)).value
             for name, policy in small.policies.items()
@@ -73,7 +77,7 @@ class UniSchedExplorer(KnobExplorer):
         small, self.runs = found
         self.run = self.runs[small.policy]
         return {
-            "leases": plots.lease_board(self.run, 60.0 * small.lease, name=small.policy),
+            "leases": plots.lease_board(self.run, small.unisched.lease, name=small.policy),
             "trade": plots.trade_off(self.runs, small.policy),
             "arrival": self._arrival(),
         }
@@ -97,7 +101,7 @@ class UniSchedExplorer(KnobExplorer):
         jobs = self.run.jobs
         slo = jobs["kind"] != "best_effort"
         best = min(runs, key=lambda name: slo_violation(runs[name]))
-        profiled = f"; profiling took {jobs['profiled'].mean():.0f} s per job" if small.profile else ""
+        profiled = f"; profiling took {jobs['profiled'].mean():.0f} s per job" if small.unisched.profile else ""
         return (
             f"{small.policy}: {100 * slo_violation(self.run):.1f} % of the value of {int(slo.sum())} jobs with deadlines is "
             f"lost, {int(jobs.filter(slo)['restarts'].sum())} suspensions{profiled}. The least is lost under {best}."

@@ -1,5 +1,6 @@
 """The YmirExplorer: what tasks gain from each other, what is believed of it, and what merging does to a workload."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gpuschedlab.metrics.merged import merged_shares
@@ -18,10 +19,8 @@ class YmirExplorer(KnobExplorer):
     ----------
     small : MergingCluster, optional
         Where the knobs begin.
-    nodes : int
-        Nodes of 4 V100.
-    hours : float
-        Time over which jobs come.
+    nodes, hours : optional
+        Knobs of `small` that differ from its own.
     seed : int
         Seed of the jobs.
     cache : Cache, optional
@@ -41,23 +40,23 @@ class YmirExplorer(KnobExplorer):
         self,
         small: "MergingCluster | None" = None,
         *,
-        nodes: int = 2,
-        hours: float = 4.0,
+        nodes: int | None = None,
+        hours: float | None = None,
         seed: int = 0,
         cache: Cache | None = None,
     ):
         from gpuschedlab.policies.ymir.recipe import MergingCluster
 
-        self.nodes, self.hours, self.seed = nodes, hours, seed
-        super().__init__(small or MergingCluster(), cache)
+        self.seed = seed
+        sizes = {name: value for name, value in {"nodes": nodes, "hours": hours}.items() if value is not None}
+        super().__init__((small or MergingCluster()).with_knobs(**sizes), cache)
 
     def runs_of(self, small: "MergingCluster") -> dict:
         """Runs of the three policies on the jobs of some knobs, kept."""
-        scenario, runs = small.scenario(self.nodes, self.hours, self.seed), {}
-        asked = (small.foundation, small.data_sets, small.load, small.prepare, small.notice)
-        for name, policy in small.policies().items():
-            known = (small.known, small.noise) if name == "Ymir" else ()
-            key = (asked, known, policy)
+        scenario, runs, begin = small(self.seed), {}, type(small)()
+        asked = replace(small, ymir=begin.ymir, estimator=begin.estimator)
+        for name, policy in small.policies.items():
+            key = (asked, small.estimator if name == "Ymir" else None, policy)
             runs[name] = self.cache.get(key, lambda policy=policy: scenario.run(policy)).value
         return runs
 
@@ -72,10 +71,10 @@ class YmirExplorer(KnobExplorer):
 
         small, self.runs = found
         gains = small.gains()
-        mode = "merged" if small.modes == "in space" else "transfer"
+        mode = "transfer" if small.ymir.temporal else "merged"
         return {
             "pairs": plots.pair_map(gains, mode),
-            "believed": plots.believed(gains, small.threshold),
+            "believed": plots.believed(gains, small.ymir.threshold),
             "lanes": plots.job_lanes(self.runs["Ymir"], name="Ymir"),
             "jct": plots.metric_bars(self.runs, "jct_mean"),
             "done": plots.jct_cdf(self.runs),

@@ -13,7 +13,7 @@ NOTEBOOKS = {
     ],
     "cluster": [
         "from gpuschedlab.widgets import ClusterExplorer, SmallCluster",
-        'explorer = ClusterExplorer(SmallCluster(nodes=3, rule="buddy"), jobs=60)\nexplorer',
+        'explorer = ClusterExplorer(SmallCluster(nodes=3).with_knobs(placement="buddy"), jobs=60)\nexplorer',
     ],
     "autosched": [
         "import polars as pl\nimport gpuschedlab as lab\nfrom gpuschedlab.autosched import Contest\n"

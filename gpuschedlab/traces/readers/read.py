@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from gpuschedlab.errors import TraceError
-from gpuschedlab.traces.schema import OnBad
+from gpuschedlab.traces.schema import OnBad, with_jobs
 
 #: Format -> module and function that reads it.
 READERS = {
@@ -69,3 +69,41 @@ def read(
     return getattr(importlib.import_module(f"gpuschedlab.traces.readers.{module}"), function)(
         path, on_bad=on_bad, **options
     )
+
+
+def read_trace(word: str) -> pl.DataFrame:
+    """Read a trace: FILE.parquet in our own form, or what `source_of` reads.
+
+    Raises
+    ------
+    TraceError
+        There is none, it is broken, or holds no job; the message says which row, or what there is to choose from.
+    """
+    from gpuschedlab.traces.generator.presets import presets
+
+    name, path, options = source_of(word) if ":" in word and not Path(word).exists() else ("parquet", word, {})
+    if name == "parquet" and not Path(path).is_file():
+        raise TraceError(
+            f"trace {word!r}: found no such file or preset; expected one of {', '.join(presets())}, FILE.parquet, or "
+            "FORMAT:PATH, such as philly:cluster_job_log or csv:jobs.csv."
+        )
+    return with_jobs(read(name, path, **options), f"trace {word!r}")
+
+
+def source_of(word: str) -> tuple[str, str, dict]:
+    """Split FORMAT:PATH, or csv:FILE:COLUMN=NAME,...,units=UNIT, into what `traces.read` takes.
+
+    Examples
+    --------
+    >>> source_of("csv:jobs.csv:gpus=Cards,units=h")
+    ('csv', 'jobs.csv', {'columns': {'gpus': 'Cards'}, 'units': 'h'})
+    >>> source_of("helios:venus/cluster_log.csv")
+    ('helios', 'venus/cluster_log.csv', {})
+    """
+    name, _, path = word.partition(":")
+    file, colon, last = path.rpartition(":")
+    if name != "csv" or not colon or "=" not in last:
+        return name, path, {}
+    columns = dict(part.split("=", 1) for part in last.split(",") if "=" in part)
+    options = {key: columns.pop(key) for key in ("units", "dates", "separator") if key in columns}
+    return name, file, {"columns": columns} | options

@@ -147,7 +147,7 @@ class KnobControls:
     def __init__(self, thing, changed=None):
         w = need("ipywidgets")
         self._base, self._changed, self._quiet = thing, changed, False
-        self.controls = {name: Control(info, getattr(thing, name)) for name, info in knobs_of(thing).items()}
+        self.controls = {name: Control(info, info.value_of(thing)) for name, info in knobs_of(thing).items()}
         self.note = ""
         for control in self.controls.values():
             for part in control.parts:
@@ -171,8 +171,8 @@ class KnobControls:
         """Move all controls to the knobs of another thing of the same kind, as one change."""
         self._quiet = True
         try:
-            for name, control in self.controls.items():
-                control.value = getattr(thing, name)
+            for control in self.controls.values():
+                control.value = control.info.value_of(thing)
         finally:
             self._quiet = False
         self._moved(None)

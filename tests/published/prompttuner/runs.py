@@ -55,7 +55,7 @@ def measure(data_dir, policy: str, load: str, slo: float, seed: int, gpus: int =
     from gpuschedlab.policies.prompttuner.speeds import PRICE
 
     jobs = PromptJobs(load, slo=slo, bank=kind != "no bank")
-    noise = Noisy(error=NOISE, rng=seed) if kind == "noise" else None
+    noise = Noisy(error=NOISE if kind == "noise" else 0.0)
     scenario = PromptScenario(jobs, gpus, grown=True, estimator=noise)(seed)
     if kind == "single":
         scenario = scenario.replace(trace=scenario.trace.filter(model="vicuna-7b"))

@@ -1,0 +1,190 @@
+"""One knob: its declaration at a field, what follows from it, and its values as words."""
+
+import math
+import numbers
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+
+from gpuschedlab.errors import LabError, PolicyError
+
+
+@dataclass(frozen=True)
+class Knob:
+    """What may be chosen for one field: a range (with unit and scale), or a set of choices.
+
+    Parameters
+    ----------
+    low, high : float, optional
+        Inclusive range of a number.
+    log : bool
+        Whether the range is explored on a logarithmic scale (needs `low` > 0).
+    step : float, optional
+        Grid of a number, counted from `low`.
+    unit : str
+        Unit, shown on sliders and in help ("s", "GPU-s").
+    choices : collection, optional
+        Allowed values of a categorical knob: a tuple, or the keys of a table that may grow.
+    help : str
+        One sentence on what it does.
+    many : int
+        Greatest length, for a field that is a tuple of numbers.
+    tuned : (float, float), optional
+        Part of the range that tuners search; default: all of it.
+    """
+
+    low: float | None = None
+    high: float | None = None
+    log: bool = False
+    step: float | None = None
+    unit: str = ""
+    choices: Collection | None = None
+    help: str = ""
+    many: int = 1
+    tuned: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True)
+class Data:
+    """Marks a tuple of numbers that is learnt, not chosen: compiled keys see it, tuners and sliders do not.
+
+    Parameters
+    ----------
+    many : int
+        Its greatest length.
+    """
+
+    many: int
+
+
+@dataclass(frozen=True)
+class Holds:
+    """Marks a field that is a policy, or another thing with knobs: these of its knobs count as those of its holder.
+
+    They are read where they are declared, so that ranges, units and help are written once.
+
+    Parameters
+    ----------
+    names : tuple of str
+        Of the knobs; none: all.
+    """
+
+    names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Constraint:
+    """A relation between knobs, and the nearest way back to it.
+
+    Parameters
+    ----------
+    text : str
+        The relation in words, as errors quote it.
+    holds : callable
+        Dict of knob values -> bool.
+    project : callable
+        Dict of knob values -> dict of the values to change so that `holds` becomes true.
+    """
+
+    text: str
+    holds: Callable[[dict], bool]
+    project: Callable[[dict], dict]
+
+
+@dataclass(frozen=True)
+class KnobInfo:
+    """A knob as declared: its name, kind (float, int, bool, choice, floats), default and `Knob`.
+
+    `optional`: whether it may be None, too; `raises`: the error of its owner; `holder`: the field that holds the thing whose
+    knob it is ("": it is a field itself).
+    """
+
+    name: str
+    kind: str
+    default: object
+    knob: Knob
+    optional: bool = False
+    raises: type[LabError] = PolicyError
+    holder: str = ""
+
+    def value_of(self, thing) -> object:
+        """Present value in something that has this knob."""
+        return getattr(getattr(thing, self.holder) if self.holder else thing, self.name)
+
+    @property
+    def label(self) -> str:
+        """Name and unit, as a slider shows them."""
+        return f"{self.name} ({self.knob.unit})" if self.knob.unit else self.name
+
+    def describe(self) -> str:
+        """Range or choices, unit and default in one line, as help shows them."""
+        k = self.knob
+        allowed = f"one of {', '.join(map(knob_word, k.choices))}" if k.choices else f"{k.low:g} to {k.high:g}"
+        scale = ", log scale" if k.log else ""
+        count = f", up to {k.many} values" if self.kind == "floats" else ", or none" if self.optional else ""
+        return f"{allowed}{' ' + k.unit if k.unit else ''}{scale}{count} (default {knob_word(self.default)})"
+
+    def problem(self, value: object) -> str | None:
+        """Say what is wrong with a value, or None when it is allowed."""
+        k = self.knob
+        if value is None and self.optional:
+            return None
+        if self.kind == "choice" or self.kind == "bool":
+            return None if value in k.choices else f"expected one of {tuple(k.choices)}"
+        values = value if self.kind == "floats" else (value,)
+        if not isinstance(values, tuple | list) or not all(_is_number(v) for v in values):
+            return f"expected {'a tuple of numbers' if self.kind == 'floats' else 'a number'}"
+        if self.kind == "int" and int(value) != value:
+            return "expected a whole number"
+        if not all(k.low <= v <= k.high for v in values):
+            return f"expected {k.low:g} to {k.high:g}{' ' + k.unit if k.unit else ''}"
+        if len(values) > k.many:
+            return f"expected at most {k.many} values"
+        return None
+
+    def clip(self, value):
+        """Nearest allowed value (range, step and whole numbers; an unknown choice gives the default)."""
+        k = self.knob
+        if value is None and self.optional:
+            return None
+        if self.kind in ("choice", "bool"):
+            return value if value in k.choices else self.default
+        if self.kind == "floats":
+            return tuple(min(max(float(v), k.low), k.high) for v in value)[: k.many]
+        if k.step and not k.log:
+            # To twelve digits: 3 steps of 0.1 are 0.3, as people write it.
+            value = float(f"{k.low + round((value - k.low) / k.step) * k.step:.12g}")
+        value = min(max(value, k.low), k.high)
+        return round(value) if self.kind == "int" else float(value)
+
+
+def _is_number(value) -> bool:
+    return isinstance(value, numbers.Real) and not isinstance(value, bool) and not math.isnan(value)
+
+
+def knob_word(value: object) -> str:
+    """Write a knob's value as a word of a command line, as `parse_knob` reads it.
+
+    Examples
+    --------
+    >>> knob_word((3250.0, 57_600.0)), knob_word(True), knob_word("easy")
+    ('3250,57600', 'true', 'easy')
+    """
+    if isinstance(value, tuple | list):
+        return ",".join(map(knob_word, value))
+    return str(value).lower() if isinstance(value, bool | None) else str(value).removesuffix(".0")
+
+
+def parse_knob(info: KnobInfo, text: str):
+    """Read a knob's value from a word of a command line ("0.5", "true", "600,3600")."""
+    try:
+        if info.optional and text.lower() == "none":
+            return None
+        if info.kind == "floats":
+            return tuple(float(v) for v in text.split(",") if v)
+        if info.kind == "bool":
+            return {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}[text.lower()]
+        if info.kind == "choice":
+            return next(c for c in info.knob.choices if str(c) == text)
+        return int(text) if info.kind == "int" else float(text)
+    except (ValueError, KeyError, StopIteration):
+        raise info.raises(f"knob {info.name}: found {text!r}; expected {info.describe()}.") from None

@@ -1,0 +1,76 @@
+"""Recipes of scenarios: those that belong to no paper are here, that of a paper is `recipe.py` in the paper's folder.
+
+A recipe is one file, and is found by being there: `recipes()` has them by name.
+"""
+
+import importlib.util
+import pkgutil
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
+
+from gpuschedlab import policies
+from gpuschedlab.knobs import texts_of
+from gpuschedlab.parse import made
+from gpuschedlab.sim.recipe import Recipe
+
+
+@cache
+def recipes() -> dict[str, type[Recipe]]:
+    """Recipes by the names that the command line takes, in lower case: ``smallcluster``, ``week``, ...
+
+    Examples
+    --------
+    >>> {"ownfile", "smallcluster", "week"} <= set(recipes())
+    True
+    """
+    own = [f"{__name__}.{part.name}" for part in pkgutil.iter_modules(__path__)]
+    papers = [f"{policies.__name__}.{part.name}" for part in pkgutil.iter_modules(policies.__path__) if part.ispkg]
+    own += [f"{paper}.recipe" for paper in papers if importlib.util.find_spec(f"{paper}.recipe")]
+    classes = (thing for name in own for thing in vars(importlib.import_module(name)).values())
+    found = [c for c in classes if isinstance(c, type) and issubclass(c, Recipe) and c.__module__ in own]
+    return {cls.__name__.lower(): cls for cls in sorted(found, key=lambda cls: cls.__name__)}
+
+
+def aliases() -> dict[str, str]:
+    """Words that stand for a recipe with some knobs: ``lpt-medium``."""
+    return {word: f"{name}:{options}" for name, cls in recipes().items() for word, options in cls.aliases.items()}
+
+
+def recipe_of(text: str | Mapping[str, object]):
+    """Make a recipe from a word, or from a dict of its name as `recipe` and its knobs.
+
+    Parameters
+    ----------
+    text : str or mapping
+        NAME[:KNOB=VALUE,...]: a name of `recipes()`, a word of `aliases()`, FILE.py:CLASS, or FILE.py.
+
+    Returns
+    -------
+    Recipe
+
+    Raises
+    ------
+    TraceError
+        No such recipe or knob, or a value out of range.
+
+    Examples
+    --------
+    >>> from gpuschedlab.parse import word_of
+    >>> small = recipe_of("smallcluster:nodes=3,placement=buddy")
+    >>> small.nodes, small.policy.placement, word_of(small)
+    (3, 'buddy', 'smallcluster:placement=buddy,nodes=3')
+    >>> recipe_of(small.to_dict()) == small
+    True
+    """
+    if isinstance(text, Mapping):
+        recipe, values = recipe_of(text["recipe"]), {k: v for k, v in text.items() if k != "recipe"}
+        texts = {k: values.pop(k) for k in texts_of(recipe) if k in values}
+        return replace(recipe, **texts).with_knobs(**values)
+    name, colon, options = text.partition(":")
+    if name not in recipes() and name in aliases():
+        name, colon = aliases()[name], "," if options else ""
+    return made(f"{name}{colon}{options}", recipes(), Recipe, "recipe")
+
+
+__all__ = ["Recipe", "aliases", "recipe_of", "recipes"]

@@ -1,0 +1,92 @@
+"""Recipes: knobs and a seed make a scenario."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Annotated, ClassVar
+
+import numpy as np
+import polars as pl
+
+from gpuschedlab.errors import TraceError
+from gpuschedlab.estimators import Noisy
+from gpuschedlab.knobs import Knob, Knobbed, texts_of
+from gpuschedlab.sim.policy import Policy
+from gpuschedlab.sim.scenario import Scenario
+
+Load = Annotated[float, Knob(0.3, 3, step=0.05, help="GPU-time demanded, over what is there")]
+Jobs = Annotated[int, Knob(1, 100_000, log=True, help="jobs that come")]
+Nodes = Annotated[int, Knob(1, 64, help="nodes of the cluster")]
+
+
+def arriving(gpus: np.ndarray, duration: np.ndarray, gap: np.ndarray, busy: float) -> pl.DataFrame:
+    """Trace of jobs that come at random: exponential gaps, from uniform numbers `gap`, that keep `busy` GPUs busy."""
+    gaps = -np.log1p(-gap)
+    submit = np.cumsum(gaps) / gaps.sum() * float((gpus * duration).sum()) / busy
+    names = [f"{i}" for i in range(len(gpus))]
+    return pl.DataFrame({"job_id": names, "submit": submit.round(0), "gpus": gpus, "duration": duration})
+
+
+def errors_of(noisy: Noisy, seed: int) -> Noisy | None:
+    """What is known in the scenario of a seed: the errors are drawn anew for each; without errors the truth (None)."""
+    return replace(noisy, rng=seed) if noisy.error else None
+
+
+@dataclass(frozen=True)
+class Recipe(Knobbed):
+    """Base of a frozen dataclass that makes a scenario of its knobs and a seed; a subclass gives `scenario(seed)`.
+
+    Explorers, sweeps, notebooks and `gpuschedlab compare --recipe` take one. Its fields are knobs, or things that have knobs
+    themselves: a field `policy: Annotated[Ymir, Holds(("threshold",))] = Ymir()` gives the recipe the policy's `threshold`.
+    `recipe.to_dict()` says all of it as a plain dict, `parse.word_of(recipe)` in one word: what a link, a parameter of
+    papermill and a cell of a sweep write down.
+
+    Attributes
+    ----------
+    policies : mapping of str to Policy
+        Policies that it is meant to compare, by name; none: any.
+    aliases : mapping of str to str
+        Short words, each with the options that it stands for ("load=low").
+    metrics : tuple of str
+        Columns that a comparison shows; none: the usual ones.
+    price : float or None
+        Dollars per GPU-hour, where GPUs have a price.
+
+    Raises
+    ------
+    TraceError
+        A knob is out of range.
+
+    Examples
+    --------
+    >>> from gpuschedlab.cluster import Cluster
+    >>> @dataclass(frozen=True)
+    ... class Twins(Recipe):
+    ...     jobs: Jobs = 2
+    ...     def scenario(self, seed=0):
+    ...         ids = [str(i) for i in range(self.jobs)]
+    ...         return Scenario(pl.DataFrame({"job_id": ids, "submit": 0.0, "gpus": 1, "duration": 60.0}), Cluster.parse("1x8"))
+    >>> Twins(jobs=3)(seed=1).trace.height, Twins(jobs=3).knobs
+    (3, {'jobs': 3})
+    """
+
+    raises: ClassVar = TraceError
+    aliases: ClassVar[Mapping[str, str]] = {}
+    metrics: ClassVar[tuple[str, ...]] = ()
+    price: ClassVar[float | None] = None
+
+    def scenario(self, seed: int = 0) -> Scenario:
+        """Make the scenario of a seed: the same knobs and seed make the same one."""
+        raise NotImplementedError
+
+    def __call__(self, seed: int = 0) -> Scenario:
+        """Make the scenario of a seed."""
+        return self.scenario(seed)
+
+    def to_dict(self) -> dict:
+        """Its name, its knobs and its texts, from which `lab.recipe_of` makes it again."""
+        return {"recipe": type(self).__name__.lower()} | self.knobs | texts_of(self)
+
+    @property
+    def policies(self) -> Mapping[str, Policy]:
+        """Policies that it is meant to compare, by name."""
+        return {}
