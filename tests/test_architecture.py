@@ -72,6 +72,33 @@ def test_imports_point_one_way():
     assert not circle, f"imports go round: {' -> '.join(circle)}"
 
 
+def storeys_of(page: str) -> list[set[str]]:
+    """Parts that a page shows, from top to bottom: a storey begins at each arrow."""
+    lines = re.search(r"^## The house\n.*?^```\n(.*?)^```", page, re.DOTALL | re.MULTILINE)[1].splitlines()
+    found: list[set[str]] = [set()]
+    for line in lines:
+        if line.startswith("\N{RIGHTWARDS ARROW}"):
+            found.append(set())
+        found[-1].add(line[2:].split()[0])
+    return found
+
+
+def test_the_page_for_contributors_shows_the_house():
+    """Every folder and file of the package in its storey, and where each new thing goes is there."""
+    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    paths = [path for path in PACKAGE.iterdir() if path.suffix == ".py" or (path / "__init__.py").is_file()]
+    there = {f"{path.name}/" if path.is_dir() else path.name for path in paths} - {"__init__.py", "__main__.py"}
+    storeys = storeys_of(page)
+    assert set().union(*storeys) == there
+    ranks = [{name.rstrip("/").removesuffix(".py") for name in storey} for storey in storeys]
+    assert ranks == [parts - {"__init__", "__main__"} for parts in ORDER]
+    named = re.findall(
+        r"`((?:gpuschedlab|docs)/[\w./<>-]+)`", page[page.index("| a new") : page.index("## Add the policy")]
+    )
+    assert {"gpuschedlab/policies/<paper>/", "gpuschedlab/traces/readers/", "gpuschedlab/plots/"} <= set(named)
+    assert [path for path in named if "<" not in path and not (ROOT / path).exists()] == []
+
+
 def test_the_engine_is_behind_a_wall():
     inside = {"engine": PACKAGE / "sim"}
     for folder, home in inside.items():
