@@ -107,10 +107,10 @@ def ecdf(values: np.ndarray, points: int = 500) -> tuple[np.ndarray, np.ndarray]
     n = len(x)
     if n > points:
         tail = np.arange(n - 20, n)
-        kept = np.unique(np.concatenate([np.linspace(0, n - 21, points - 20).astype(int), tail]))
+        ranks = np.unique(np.concatenate([np.linspace(0, n - 21, points - 20).astype(int), tail]))
     else:
-        kept = np.arange(n)
-    return x[kept], (kept + 1.0) / max(n, 1)
+        ranks = np.arange(n)
+    return x[ranks], (ranks + 1.0) / max(n, 1)
 
 
 def ecdfs(values: list, points: int) -> tuple[tuple, tuple]:

@@ -92,14 +92,14 @@ def load_over_time(runs, points: int = 1000, start: float | None = None, end: fl
     start = min(line["time"].min() for line in lines) if start is None else start
     end = max(line["time"].max() for line in lines) if end is None else end
     edges = np.linspace(start, max(end, start + 1e-9), min(max(points, 1), 1000) + 1)
-    found = {name: [] for name in ("used", "capacity", "waiting", "running")}
+    means = {name: [] for name in ("used", "capacity", "waiting", "running")}
     for frame in lines:
         time = frame["time"].to_numpy()
-        for name, rows in found.items():
+        for name, rows in means.items():
             rows.append(bin_means(time, frame[name].to_numpy().astype(float), edges))
-    used, up = np.array(found["used"]), np.array(found["capacity"])
+    used, up = np.array(means["used"]), np.array(means["capacity"])
     share = np.divide(used, up, out=np.full(used.shape, np.nan), where=up > 0)
-    return LoadOverTime(tuple(runs), edges, share, np.array(found["waiting"]), np.array(found["running"]))
+    return LoadOverTime(tuple(runs), edges, share, np.array(means["waiting"]), np.array(means["running"]))
 
 
 def busy_window(runs, length: float = 86_400.0) -> tuple[float, float]:

@@ -162,21 +162,21 @@ def as_runs(runs) -> dict:
         There is no run in it, or a run without a job.
     """
     if isinstance(runs, dict):
-        found = dict(runs)
+        named = dict(runs)
     else:
-        found = {}
+        named = {}
         for run in runs if isinstance(runs, list | tuple) and not hasattr(runs, "jobs") else [runs]:
             name = str(getattr(run, "info", {}).get("policy", "run"))
-            found[name if name not in found else f"{name} {len(found) + 1}"] = run
-    if not found or not all(hasattr(run, "jobs") for run in found.values()):
+            named[name if name not in named else f"{name} {len(named) + 1}"] = run
+    if not named or not all(hasattr(run, "jobs") for run in named.values()):
         raise RunError(
             f"plots: found {type(runs).__name__} without runs; expected a Run, or runs by name. Pass {{'Fifo': run}}."
         )
-    if empty := [name for name, run in found.items() if run.jobs.is_empty()]:
+    if empty := [name for name, run in named.items() if run.jobs.is_empty()]:
         raise RunError(
             f"plots: found no job in the run of {', '.join(empty)}; expected at least one. Run a trace with jobs."
         )
-    return found
+    return named
 
 
 def readable(seconds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

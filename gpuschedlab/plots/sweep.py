@@ -161,18 +161,18 @@ def sweep_lines(sweep, x: str, metric: str = "jct_mean") -> SweepLines:
         raise RunError(f"sweep_lines: found no row with a value of {x!r}; expected some.")
     order = order if isinstance(order[0], str) else sorted(order)
     by = differing(frame, (x,)) or ["policy"]
-    found: dict[str, list[tuple]] = {}
+    groups: dict[str, list[tuple]] = {}
     means = frame.group_by([*by, x], maintain_order=True).agg(
         mean=pl.col(metric).mean(), low=pl.col(metric).min(), high=pl.col(metric).max(), seeds=pl.len()
     )
     for row in means.iter_rows(named=True):
         for value in order if row[x] is None else [row[x]]:
             numbers = (row[k] if row[k] is not None else np.nan for k in ("mean", "low", "high"))
-            found.setdefault(word(row, by), []).append((order.index(value), *numbers, row["seeds"]))
-    tables = [np.array(sorted(rows), float) for rows in found.values()]
+            groups.setdefault(word(row, by), []).append((order.index(value), *numbers, row["seeds"]))
+    tables = [np.array(sorted(rows), float) for rows in groups.values()]
     at = tuple(np.array([order[int(i)] for i in t[:, 0]]) for t in tables)
     columns = (tuple(t[:, k] for t in tables) for k in (1, 2, 3, 4))
-    return SweepLines(x, metric, about.get("label", x), bool(about.get("log")), tuple(found), at, *columns)
+    return SweepLines(x, metric, about.get("label", x), bool(about.get("log")), tuple(groups), at, *columns)
 
 
 def sweep_map(sweep, x: str, y: str, metric: str = "jct_mean") -> SweepMap:

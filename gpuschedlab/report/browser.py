@@ -132,8 +132,8 @@ def save_figure(figure, path: str | Path, width: int = 960, height: int = 480) -
         given = Figure(figure).to_json(validate=False)
         drawn = SVG.replace("WIDTH", str(width)).replace("HEIGHT", str(height)).replace("GIVEN", given)
         page.write_text(document("", "figure", small=False).replace("</body>", f"{drawn}</body>"), encoding="utf-8")
-        found = re.search(r"<body>(.*)</body>", _dom(page), re.DOTALL)
-        text = unescape(found[1]).strip() if found else ""
+        match = re.search(r"<body>(.*)</body>", _dom(page), re.DOTALL)
+        text = unescape(match[1]).strip() if match else ""
         if not text.startswith("<svg"):
             raise RunError(f"save_figure: the browser made no SVG of it, but {text[:80]!r}. Save it as .png instead.")
         path.write_text(text, encoding="utf-8")

@@ -4,15 +4,14 @@ import json
 from html import escape
 from importlib.resources import files
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
 from gpuschedlab._files import whole
 from gpuschedlab.errors import RunError
 from gpuschedlab.plots import (
+    LoadOverTime,
     busy_window,
-    draw,
     fairness_cdf,
     gantt,
     interruptions,
@@ -32,21 +31,24 @@ STRETCHES = 4500  # bars of all Gantts together: they are most of the page's own
 WINDOW = 12 * 3600.0  # s, of the Gantts
 
 
-READING = {
+SECTIONS = {
     "jct": (
         "Job completion time",
+        430,
         "Each line shows the share of jobs (up) that ended within a time (right) of their submission. Further left "
         "is better; where lines cross, one policy serves the quick jobs and the other the slow ones. The last percent "
         "at the top is the tail.",
     ),
     "load": (
         "Queue and utilisation over time",
+        520,
         "Above, how many jobs wait for GPUs (logarithmic; a gap where none waits); below, which share of the GPUs that "
         "are up is in use. Both are averages over short spans. A long queue beside idle GPUs means that the free ones are "
         "too scattered, or kept back. Click a policy in the legend to hide it, double-click to see it alone.",
     ),
     "gantt": (
         "Jobs on each node",
+        620,
         "A row is a node, a bar is a job, as high as its share of the node's GPUs; grey is idle. The darker and the "
         "more hatched, the more GPUs the job requested. A red triangle ends a stretch before its job was done "
         "(preempted, moved or failed). The {hours:.3g} hours with the longest queues, for all policies the same. "
@@ -54,96 +56,72 @@ READING = {
     ),
     "slowdown": (
         "Slowdown by job size",
+        430,
         "Slowdown is completion time over duration: 1 is a job that ran at once. Left the typical job of each size, "
         "right the unluckiest percent. A line that rises to the right makes large jobs wait for small ones.",
     ),
     "fairness": (
         "Finish-time fairness",
+        400,
         "rho is a job's completion time over that on its own fair share of the cluster. "
         "Beyond the dotted line the job lost by sharing; a steep line left of it is fair.",
     ),
     "interruptions": (
         "Interruptions",
+        360,
         "How often a job was interrupted on average. Each preemption costs a restart later, and its delay.",
     ),
 }
-HEIGHT = {"jct": 430, "load": 520, "gantt": 620, "slowdown": 430, "fairness": 400, "interruptions": 360}
+"""Sections of the page in order, by anchor: heading, pixels of a figure, and how to read it."""
 
 
-class _Section(NamedTuple):
-    """A section of the page: anchor, heading, how to read it, figures and, where there are several, their names."""
-
-    anchor: str
-    heading: str
-    reading: str
-    figures: list
-    choices: list[str]
-
-
-def _sections(runs: dict, window: tuple[float, float], censored: bool) -> list[_Section]:
-    """Figures of the page in order."""
+def _drawings(runs: dict, window: tuple[float, float], censored: bool) -> dict[str, list[Drawing]]:
+    """Figures of each section, by its anchor: one, or one per run."""
     share = min(1500, max(100, STRETCHES // len(runs)))
-    numbers = {
-        "jct": [jct_cdf(runs, 300, censored)],
-        "load": [load_over_time(runs, 250)],
-        "gantt": [gantt(run, *window, limit=share, name=name) for name, run in runs.items()],
-        "slowdown": [slowdown_by_size(runs, censored)],
-        "fairness": [fairness_cdf(runs, 300, censored)],
-        "interruptions": [interruptions(runs)],
+    return {
+        "jct": [jct_cdf(runs, 300, censored).draw()],
+        "load": [_with_logarithmic_queues(load_over_time(runs, 250))],
+        "gantt": [gantt(run, *window, limit=share, name=name).draw() for name, run in runs.items()],
+        "slowdown": [slowdown_by_size(runs, censored).draw()],
+        "fairness": [fairness_cdf(runs, 300, censored).draw()],
+        "interruptions": [interruptions(runs).draw()],
     }
-    hours = (window[1] - window[0]) / 3600
-    return [
-        _Section(anchor, heading, reading.format(hours=hours), [_drawn(anchor, n) for n in numbers[anchor]], names)
-        for anchor, (heading, reading) in READING.items()
-        for names in [list(runs) if len(numbers[anchor]) > 1 else []]
-    ]
 
 
-def _drawn(anchor: str, numbers) -> Drawing:
-    """Drawing of a section; queues are drawn on a logarithmic axis, or the longest would flatten all others."""
-    if anchor != "load":
-        return draw(numbers)
-    drawing = draw(numbers._replace(waiting=np.where(numbers.waiting > 0, numbers.waiting, np.nan)))
+def _with_logarithmic_queues(load: LoadOverTime) -> Drawing:
+    """Queues on a logarithmic axis: on a linear one the longest would flatten all others."""
+    drawing = load._replace(waiting=np.where(load.waiting > 0, load.waiting, np.nan)).draw()
     axis = drawing.layout["yaxis"] | {"type": "log", "dtick": 1}
     axis.pop("rangemode")
     return drawing._replace(layout=drawing.layout | {"yaxis": axis})
 
 
-def _data(section: _Section) -> str:
-    """Figures as JSON that may stand in a script element."""
-    shown = [encoded(plain(drawing)) for drawing in section.figures]
-    return json.dumps(shown, allow_nan=False).replace("<", "\\u003c")
-
-
-def _html(section: _Section) -> str:
-    """One section of the page."""
-    anchor, choice = section.anchor, ""
-    if section.choices:
-        options = "".join(f"<option>{escape(name)}</option>" for name in section.choices)
+def _html(anchor: str, drawings: list[Drawing], names: list[str], hours: float) -> str:
+    """One section of the page; a choice of the run where it has a figure for each."""
+    heading, height, reading = SECTIONS[anchor]
+    choice = ""
+    if len(drawings) > 1:
+        options = "".join(f"<option>{escape(name)}</option>" for name in names)
         choose = f'<label for="{anchor}-choice">Policy</label><select id="{anchor}-choice">{options}</select>'
         choice = f'<p class="screen">{choose}</p>'
-    plot = f'data-figures="{anchor}-data" data-choice="{anchor}-choice" data-height="{HEIGHT[anchor]}"'
+    # JSON that may stand in a script element.
+    shown = json.dumps([encoded(plain(drawing)) for drawing in drawings], allow_nan=False).replace("<", "\\u003c")
+    plot = f'data-figures="{anchor}-data" data-choice="{anchor}-choice" data-height="{height}"'
+    words = escape(reading.format(hours=hours))
     return (
-        f'<section id="{anchor}"><h2>{section.heading}</h2><p id="{anchor}-reading">{escape(section.reading)}</p>{choice}'
+        f'<section id="{anchor}"><h2>{heading}</h2><p id="{anchor}-reading">{words}</p>{choice}'
         f'<div class="gpuschedlab-frame"><div class="plot" {plot} aria-labelledby="{anchor}-reading"></div></div>'
-        f'<script type="application/json" id="{anchor}-data">{_data(section)}</script></section>'
+        f'<script type="application/json" id="{anchor}-data">{shown}</script></section>'
     )
 
 
-def page(
-    runs: dict,
-    title: str,
-    window: tuple[float, float] | None = None,
-    censored: bool = False,
-    command: str = "",
-    seeds: list[dict] | None = None,
-) -> str:
-    """Compose the page's HTML; parameters as in `write_report`."""
-    runs = as_runs(runs)
+def _page(runs: dict, title: str, window, censored: bool, command: str, seeds: list[dict] | None) -> str:
+    """HTML of the page; parameters as in `write_report`."""
     window = busy_window(runs, WINDOW) if window is None else window
-    sections = _sections(runs, window, censored)
+    hours = (window[1] - window[0]) / 3600
+    sections = [_html(*each, list(runs), hours) for each in _drawings(runs, window, censored).items()]
     here = files("gpuschedlab.report")
-    links = "".join(f'<a href="#{s.anchor}">{s.heading}</a>' for s in sections)
+    links = "".join(f'<a href="#{anchor}">{heading}</a>' for anchor, (heading, *_) in SECTIONS.items())
     again = f'<section id="again"><h2>The command</h2><pre>{escape(command)}</pre></section>' if command else ""
     style = f"<style>{(here / 'page.css').read_text()}{web.css()}</style>"
     parts = [
@@ -156,7 +134,7 @@ def page(
         f'<nav aria-label="Sections">{links}<a href="#runs">What was run</a></nav></header><main>',
         comparison_table(runs, censored),
         seeds_table(seeds) if seeds else "",
-        *map(_html, sections),
+        *sections,
         f'<section id="runs"><h2>What was run</h2>{run_table(runs)}</section>{again}</main>',
         f"<footer>Made by gpuschedlab. {versions_sentence(runs)}This page holds all it needs and opens without a network.</footer>",
         f"{web.library(small=False)}<script>{(here / 'page.js').read_text()}</script></body></html>",
@@ -204,21 +182,9 @@ def write_report(
     MissingExtra
         plotly is not installed.
     """
-    count = len(as_runs(runs))
-    text = page(
-        runs, title or f"{count} {'policies' if count > 1 else 'policy'} compared", window, censored, command, seeds
-    )
-    return write_whole(Path(path), text)
-
-
-def write_whole(path: Path, text: str) -> Path:
-    """Write a text file completely or not at all.
-
-    Raises
-    ------
-    RunError
-        It could not be written; an earlier file of that name is kept.
-    """
+    runs, path = as_runs(runs), Path(path)
+    title = title or f"{len(runs)} {'policies' if len(runs) > 1 else 'policy'} compared"
+    text = _page(runs, title, window, censored, command, seeds)
     try:
         with whole(path) as part:
             part.write_text(text, encoding="utf-8")

@@ -142,7 +142,7 @@ def free_cells(held: np.ndarray, width: int) -> list[tuple[int, int]]:
     >>> free_cells(np.array([True, False, False, False, False, False, False, False]), 8)
     [(1, 1), (2, 2), (4, 4)]
     """
-    found, at = [], 0
+    parts, at = [], 0
     while at < width:
         size = 1
         if held[at]:
@@ -150,9 +150,9 @@ def free_cells(held: np.ndarray, width: int) -> list[tuple[int, int]]:
             continue
         while at % (2 * size) == 0 and at + 2 * size <= width and not held[at : at + 2 * size].any():
             size *= 2
-        found.append((at, size))
+        parts.append((at, size))
         at += size
-    return found
+    return parts
 
 
 def _runs_of(bits: int) -> list[tuple[int, int]]:
@@ -163,15 +163,8 @@ def _runs_of(bits: int) -> list[tuple[int, int]]:
     >>> _runs_of(0b1100110)
     [(1, 3), (5, 7)]
     """
-    found, at = [], 0
-    while bits >> at:
-        if bits >> at & 1:
-            low = at
-            while bits >> at & 1:
-                at += 1
-            found.append((low, at))
-        at += 1
-    return found
+    flags = [0, *(bits >> gpu & 1 for gpu in range(bits.bit_length())), 0]
+    return [tuple(ends) for ends in np.flatnonzero(np.diff(flags)).reshape(-1, 2).tolist()]
 
 
 def _held(seated: Seats, alive: np.ndarray) -> np.ndarray:

@@ -129,8 +129,7 @@ def gantt(
     """
     ((default, run),) = as_runs(run).items()
     cluster = cluster_of(run)
-    if start is None or end is None:
-        start, end = busy_window(run) if start is None and end is None else _complete(run, start, end)
+    start, end = _window(run, start, end)
     chosen = np.arange(min(nodes, cluster.total_nodes)) if isinstance(nodes, int) else np.asarray(nodes, int)
     if not start < end or not len(chosen) or not 0 <= chosen.min() <= chosen.max() < cluster.total_nodes:
         raise RunError(
@@ -164,12 +163,14 @@ def gantt(
 def _goes_on(allocations: pl.DataFrame, held: pl.DataFrame) -> np.ndarray:
     """(p,) whether a stretch's job holds GPUs after it: the job started or stopped sharing, moved, or was resized."""
     begun = allocations.select("job", end="start", goes_on=True).unique()
-    found = held.select("job", "end").join(begun, on=["job", "end"], how="left", maintain_order="left")
-    return found["goes_on"].fill_null(False).to_numpy()
+    later = held.select("job", "end").join(begun, on=["job", "end"], how="left", maintain_order="left")
+    return later["goes_on"].fill_null(False).to_numpy()
 
 
-def _complete(run, start: float | None, end: float | None) -> tuple[float, float]:
-    """Complete a window of which one end is given."""
+def _window(run, start: float | None, end: float | None) -> tuple[float, float]:
+    """Window to show: the busiest day where nothing is said, the rest of the run where one end is."""
+    if start is None and end is None:
+        return busy_window(run)
     time = timeline_of(run)["time"]
     return (float(time.min()) if start is None else start), (float(time.max()) if end is None else end)
 
@@ -184,8 +185,8 @@ def _rows(run, start: float, end: float, chosen: np.ndarray, limit: int) -> tupl
     row = held["row"].to_numpy()
     # The first row is drawn in any case.
     rows = len(chosen) if len(row) <= limit else max(int(row[limit]), 1)
-    kept = int(np.searchsorted(row, rows))
-    return row[:kept], held[:kept], rows
+    drawn = int(np.searchsorted(row, rows))
+    return row[:drawn], held[:drawn], rows
 
 
 def _pieces(row: np.ndarray, held: pl.DataFrame, sizes: np.ndarray):

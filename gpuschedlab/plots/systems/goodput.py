@@ -152,8 +152,8 @@ def worth(
 
     Examples
     --------
-    >>> given = {"names": ("1 A", "1 B"), "jobs": ("x", "y")}
-    >>> worth(np.array([[1.0, 3.0], [1.0, 2.0]]), np.array([0, 1]), np.array([1, 1]), np.array([1, 1]), **given).chosen.tolist()
+    >>> named = {"names": ("1 A", "1 B"), "jobs": ("x", "y")}
+    >>> worth(np.array([[1.0, 3.0], [1.0, 2.0]]), np.array([0, 1]), np.array([1, 1]), np.array([1, 1]), **named).chosen.tolist()
     [1, 0]
     """
     from gpuschedlab.problems import sia_round, sia_utility

@@ -233,8 +233,8 @@ def arrival(metric: np.ndarray, seen: int, target: float, *, most: int | None = 
 
     Examples
     --------
-    >>> found = arrival(0.9 - 0.6 / np.arange(1.0, 61.0), 20, 0.88)
-    >>> found.title
+    >>> curve = arrival(0.9 - 0.6 / np.arange(1.0, 61.0), 20, 0.88)
+    >>> curve.title
     'After 20 epochs: 0.88 expected at 31; in truth at 30'
     """
     from gpuschedlab.estimators.ensemble import FAMILIES, fit_curve

@@ -78,14 +78,14 @@ def fragment(figures: dict, places: tuple[Place, ...], columns: int = 1, note: s
     here = f"gpuschedlab-{uuid4().hex}"
     shown = {p.name: encoded(plain(figures[p.name])) for p in places}
     pack = packed({"places": [p._asdict() for p in places], "figures": shown, "note": note})
-    given = json.dumps({"id": here, "board": board, "pack": pack})
+    queued = json.dumps({"id": here, "board": board, "pack": pack})
     two = " gpuschedlab-two" if columns == 2 else ""
     twin = f' data-board="{escape(board)}" hidden' if board else ""
     return (
         f'<div id="{here}"{twin}><style>{css()}</style>'
         f'<div class="gpuschedlab-frame"><div class="gpuschedlab-figures{two}">'
         "<i>A figure, not drawn yet: the first figure of the page carries what draws it. Is it missing? Run its cell again.</i>"
-        f"</div></div><script>(window.gpuschedlabQueue ??= []).push({given})</script></div>"
+        f"</div></div><script>(window.gpuschedlabQueue ??= []).push({queued})</script></div>"
     )
 
 

@@ -15,15 +15,15 @@ def nested(flat: dict) -> dict:
     >>> nested({"xaxis": {"title": 1}, "xaxis_range": [0, 2], "marker_line_width": 3})
     {'xaxis': {'title': 1, 'range': [0, 2]}, 'marker': {'line': {'width': 3}}}
     """
-    found: dict = {}
+    tree: dict = {}
     for name, value in flat.items():
         *path, last = name.split("_")
-        place = found
+        place = tree
         for part in path:
             place[part] = place = dict(place.get(part) or {})
         both = isinstance(value, dict) and isinstance(place.get(last), dict)
         place[last] = place[last] | value if both else value
-    return found
+    return tree
 
 
 def plain(figure) -> dict:
@@ -31,8 +31,8 @@ def plain(figure) -> dict:
     if isinstance(figure, Drawing):
         data = [nested(style | data) for style, data in zip(figure.style, figure.data, strict=True)]
         return {"data": data, "layout": nested(figure.layout | figure.live)}
-    found = figure.to_plotly_json()
-    return {"data": found["data"], "layout": {k: v for k, v in found["layout"].items() if k != "template"}}
+    made = figure.to_plotly_json()
+    return {"data": made["data"], "layout": {k: v for k, v in made["layout"].items() if k != "template"}}
 
 
 def encoded(value, pack=lambda raw: b64encode(raw).decode()):
