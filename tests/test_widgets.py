@@ -17,7 +17,7 @@ pytest.importorskip("ipywidgets", reason="ipywidgets, of the extra lab, is not i
 from gpuschedlab.widgets import Cache, find_errors
 from gpuschedlab.widgets.core import base
 from gpuschedlab.widgets.core.knob_controls import KnobControls, nice_step
-from gpuschedlab.widgets.difference import SHOWN, difference, measure, table
+from gpuschedlab.widgets.main.difference import SHOWN, difference, measure, table
 from gpuschedlab.widgets.sources import (
     Generated,
     argument_code,
@@ -139,8 +139,8 @@ def test_results_are_kept_and_the_oldest_goes_first():
     def get(key):
         return cache.get(key, lambda: made.append(key) or key)
 
-    assert not get("a").kept
-    assert get("a").kept
+    assert not get("a").known
+    assert get("a").known
     for key in "bcab":
         get(key)
     assert made == ["a", "b", "c", "a", "b"]

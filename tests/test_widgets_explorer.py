@@ -19,7 +19,7 @@ from gpuschedlab.knobs import Knob
 pytest.importorskip("ipywidgets", reason="ipywidgets, of the extra lab, is not installed")
 pytest.importorskip("anywidget", reason="anywidget, of the extra lab, is not installed")
 
-from gpuschedlab import plots
+from gpuschedlab import plots, widgets
 from gpuschedlab.widgets import Explorer
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -131,13 +131,13 @@ def test_everything_that_is_sent_is_json():
 def test_pinning_compares_policy_and_cluster_on_the_trace_that_is_shown(explorer):
     explorer.pin()
     explorer.panel.nodes.value = 3
-    assert list(explorer._runs) == ["now: Tiresias on 3x8:v100", "pinned: Tiresias on 2x8:v100"]
+    assert list(explorer.runs) == ["now: Tiresias on 3x8:v100", "pinned: Tiresias on 2x8:v100"]
     explorer.unpin()
     assert names(explorer) == ["now: Tiresias"]
     assert "difference" not in explorer.panel.table.value
     explorer.panel.policy.value = "Fifo"
     explorer.pin()
-    assert list(explorer._runs) == ["now: Fifo", "pinned: Fifo"]
+    assert list(explorer.runs) == ["now: Fifo", "pinned: Fifo"]
 
 
 def test_a_cluster_too_small_is_told_in_the_box_and_can_be_mended():
@@ -299,3 +299,70 @@ def test_sliders_follow_the_hand_only_while_runs_are_quick(explorer):
         explorer.seconds = seconds
         explorer._pace()
         assert slider.continuous_update == follows
+
+
+@dataclass(frozen=True)
+class AllButTheFirst(lab.Round):
+    """First come, first served, but the first job gets nothing."""
+
+    interval = 0.0
+
+    def allocate(self, view):
+        """Who fits is served."""
+        gpus, free = np.zeros(len(view)), view.capacity[0]
+        for job in np.flatnonzero(view.index > 0):
+            if view.gpus[job] <= free:
+                gpus[job] = view.gpus[job]
+                free -= view.gpus[job]
+        return lab.Allocation(np.zeros(len(view), int), gpus)
+
+
+def make_cluster_explorer():
+    return widgets.ClusterExplorer(widgets.SmallCluster(nodes=3), jobs=12)
+
+
+def make_unisched_explorer():
+    return widgets.UniSchedExplorer(widgets.SmallLeases(nodes=2), jobs=12)
+
+
+def make_ymir_explorer():
+    return widgets.YmirExplorer(nodes=1, hours=2.0)
+
+
+@pytest.mark.parametrize("make", [make_cluster_explorer, make_unisched_explorer, make_ymir_explorer])
+def test_jobs_that_never_end_are_named_above_the_figures(make, monkeypatch):
+    explorer = make()
+    assert "never" not in explorer.status.value
+    names = list(explorer.runs)
+    policies = property(lambda recipe: dict.fromkeys(names, AllButTheFirst()))
+    monkeypatch.setattr(type(explorer.knobs.thing), "policies", policies)
+    explorer.refresh()
+    assert explorer.error.outputs == ()
+    for name in names:
+        assert f". {name}: {explorer.runs[name].left}" in explorer.status.value
+    assert (
+        f"1 of {explorer.runs[names[0]].jobs.height} jobs never end, 1 of them never started" in explorer.status.value
+    )
+    first = explorer._words(explorer.knobs.thing)
+    assert explorer.status.value.startswith(first.removesuffix("."))
+
+
+def test_the_explorer_of_policies_says_so_too():
+    cluster, trace = lab.Cluster.homogeneous(2, 8), small_trace(20)
+    explorer = Explorer(trace, cluster, {"fifo": lab.Fifo(), "all but one": AllButTheFirst()})
+    assert ". now: all but one: 1 of 20 jobs never end, 1 of them never started" in explorer.status.value
+    assert "pinned: fifo: " not in explorer.status.value
+
+
+def test_explorers_of_runs_simulate_what_changed():
+    made = make_cluster_explorer()
+    calls, run = [], lab.Scenario.run
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lab.Scenario, "run", lambda self, policy: calls.append(policy) or run(self, policy))
+        made.knobs["placement"].value = "buddy"
+        assert calls == []
+        made.knobs["large"].value = 0.3
+        assert len(calls) == len(made.runs)
+        other = widgets.ClusterExplorer(made.knobs.thing, seed=1, cache=made.cache)
+        assert len(calls) == 2 * len(made.runs), "another seed is another trace, in a shared cache too"
+    assert not other.run.jobs.equals(made.run.jobs)

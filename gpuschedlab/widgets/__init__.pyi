@@ -1,18 +1,18 @@
 """Public names of `widgets`, by module; loaded at first use."""
 
-from .autosched_explorer import AutoSchedExplorer as AutoSchedExplorer
-from .cluster_explorer import ClusterExplorer as ClusterExplorer
-from .copter_explorer import CopterExplorer as CopterExplorer, SimilarRounds as SimilarRounds
+from .lessons.autosched_explorer import AutoSchedExplorer as AutoSchedExplorer
+from .lessons.cluster_explorer import ClusterExplorer as ClusterExplorer
+from .lessons.copter_explorer import CopterExplorer as CopterExplorer, SimilarRounds as SimilarRounds
 from .core.base import BaseExplorer as BaseExplorer
 from .core.board import Board as Board
 from .core.cache import Cache as Cache
-from .core.knob_explorer import KnobExplorer as KnobExplorer
-from .explorer import Explorer as Explorer
+from .core.knob_explorer import KnobExplorer as KnobExplorer, RunExplorer as RunExplorer
+from .main.explorer import Explorer as Explorer
 from .notebook_errors import find_errors as find_errors
-from .prompt_explorer import PromptExplorer as PromptExplorer
+from .lessons.prompt_explorer import PromptExplorer as PromptExplorer
 from .recipes import Generated as Generated, Shape as Shape, SmallCluster as SmallCluster, bend as bend
-from .scale_explorer import ScaleExplorer as ScaleExplorer
-from .problems_explorer import LinkExplorer as LinkExplorer, ShardExplorer as ShardExplorer
-from .trace_explorer import TraceExplorer as TraceExplorer
-from .unisched_explorer import UniSchedExplorer as UniSchedExplorer
-from .ymir_explorer import YmirExplorer as YmirExplorer
+from .lessons.scale_explorer import ScaleExplorer as ScaleExplorer
+from .lessons.problems_explorer import LinkExplorer as LinkExplorer, ShardExplorer as ShardExplorer
+from .lessons.trace_explorer import TraceExplorer as TraceExplorer
+from .lessons.unisched_explorer import UniSchedExplorer as UniSchedExplorer
+from .lessons.ymir_explorer import YmirExplorer as YmirExplorer

@@ -42,19 +42,19 @@ def find_errors(notebook) -> list[str]:
     ['cell 0: ValueError: no']
     """
     content = notebook if isinstance(notebook, dict) else _read(Path(notebook))
-    found, views = [], set()
+    errors, views = [], set()
     for i, cell in enumerate(content["cells"]):
         for output in cell.get("outputs", ()):
-            found += _errors(output, f"cell {i}")
+            errors += _errors(output, f"cell {i}")
             if VIEW in output.get("data", {}):
                 views.add(output["data"][VIEW]["model_id"])
     state = content.get("metadata", {}).get("widgets", {}).get(STATE, {}).get("state", {})
     for name, widget in state.items():
         for output in widget.get("state", {}).get("outputs") or ():
-            found += _errors(output, f"widget {name[:8]}")
+            errors += _errors(output, f"widget {name[:8]}")
     if lost := views - set(state):
-        found.append(f"{len(lost)} widgets were shown, but their state was not saved")
-    return found
+        errors.append(f"{len(lost)} widgets were shown, but their state was not saved")
+    return errors
 
 
 def _errors(output: dict, where: str) -> list[str]:
@@ -77,9 +77,9 @@ def _read(path: Path) -> dict:
 
 def main(paths: list[str]) -> int:
     """Print the errors of some notebooks; 1 if there is any."""
-    found = [f"{path}: {line}" for path in paths for line in find_errors(path)]
-    print("\n".join(found) or f"{len(paths)} notebooks without errors")
-    return int(bool(found))
+    errors = [f"{path}: {line}" for path in paths for line in find_errors(path)]
+    print("\n".join(errors) or f"{len(paths)} notebooks without errors")
+    return int(bool(errors))
 
 
 if __name__ == "__main__":

@@ -3,11 +3,12 @@
 import asyncio
 import sys
 import traceback
-from html import unescape
+from html import escape, unescape
 
+from gpuschedlab import plots
 from gpuschedlab._extras import need
 from gpuschedlab.errors import LabError
-from gpuschedlab.plots.web import Place
+from gpuschedlab.sim.run import left_of
 from gpuschedlab.widgets.core.board import Board
 from gpuschedlab.widgets.core.cache import Cache
 from gpuschedlab.widgets.core.closing import close_all, free_earlier
@@ -44,6 +45,8 @@ class BaseExplorer:
     ----------
     places : tuple of Place
         The figures, in order.
+    runs : dict of str to Run
+        Runs that are shown, by name: the line above the figures says which jobs they leave.
     seconds : float
         What computing the present state takes when it is not kept.
     board : Board
@@ -52,7 +55,7 @@ class BaseExplorer:
         All of it.
     """
 
-    places: tuple[Place, ...] = ()
+    places: tuple[plots.Place, ...] = ()
 
     def __init__(self, cache: Cache | None = None):
         w = need("ipywidgets")
@@ -63,7 +66,7 @@ class BaseExplorer:
         self.status = w.HTML()
         self.status.add_class("gpuschedlab-status")
         self._timer, self._quiet, self._guarding = None, False, False
-        self.seconds, self.board = 0.0, None
+        self.seconds, self.board, self.runs = 0.0, None, {}
 
     # What a subclass gives ---------------------------------------------------------------------------------
 
@@ -71,11 +74,11 @@ class BaseExplorer:
         """What the controls say, computed: anything that `_numbers` understands; abstract."""
         raise NotImplementedError
 
-    def _numbers(self, found) -> dict:
+    def _numbers(self, answer) -> dict:
         """Numbers of each figure (what a function of `plots` returns), by its name; abstract."""
         raise NotImplementedError
 
-    def _words(self, found) -> str:
+    def _words(self, answer) -> str:
         """HTML of the line above the figures."""
         return ""
 
@@ -110,20 +113,24 @@ class BaseExplorer:
         self.box.add_class("gpuschedlab-explorer")
         self._pace()
 
-    def _show(self, found):
-        """Draw what `_compute` found, in one message."""
-        self._draw(self._numbers(found))
-        self.status.value = self._words(found)
+    def _show(self, answer):
+        """Draw what `_compute` returned, in one message."""
+        self._draw(self._numbers(answer))
+        left = "".join(f". {escape(line)}" for line in left_of(self.runs))
+        self.status.value = self._words(answer).removesuffix("." if left else "") + left
 
     def _draw(self, numbers: dict):
         """Draw some figures, from their numbers by name."""
-        from gpuschedlab import plots
-
         drawings = {name: plots.draw(each) for name, each in numbers.items()}
         if self.board is None:
             self.board = Board(self.places, drawings, lambda *what: self.guarded(lambda: self._clicked(*what)))
         else:
             self.board.show(drawings)
+
+    def _redraw(self, name: str, make):
+        """Draw one figure anew, from the numbers that `make()` returns: a control moved that changes nothing else."""
+        if self.board is not None and not self._quiet:
+            self.guarded(lambda: self._draw({name: make()}))
 
     def _changed(self, change=None):
         """Answer to a control that moved."""
@@ -163,11 +170,11 @@ class BaseExplorer:
         known = isinstance(error, LabError)
         trace = [] if known else traceback.format_exception(error)
         report = {"ename": type(error).__name__, "evalue": str(error), "traceback": trace}
-        kept = f"The figures show the last state that worked. {unescape(self.status.value)}\n"
+        standing = f"The figures show the last state that worked. {unescape(self.status.value)}\n"
         self.error.layout.display = None
         self.error.outputs = (
             {"output_type": "error"} | report,
-            {"output_type": "stream", "name": "stdout", "text": kept},
+            {"output_type": "stream", "name": "stdout", "text": standing},
         )
 
     def _pace(self):
@@ -192,8 +199,6 @@ class BaseExplorer:
         -------
         plotly.graph_objects.Figure, or plots.Figures
         """
-        from gpuschedlab import plots
-
         made = [
             plots.render(self.board.drawings[p.name]).update_layout(height=p.height)
             for p in self.places

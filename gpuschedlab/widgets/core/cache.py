@@ -8,12 +8,12 @@ from typing import NamedTuple
 from gpuschedlab.errors import RunError
 
 
-class Found(NamedTuple):
-    """A result, the seconds that computing it took (now or earlier), and whether it was kept from earlier."""
+class Result(NamedTuple):
+    """A result, the seconds that computing it took (now or earlier), and whether it was known from earlier."""
 
     value: object
     seconds: float
-    kept: bool
+    known: bool
 
 
 def size_of(value) -> int:
@@ -54,19 +54,19 @@ class Cache:
         self.limit, self.size = limit, size
         self._held: OrderedDict[Hashable, tuple[object, float, int]] = OrderedDict()
 
-    def get(self, key: Hashable, make: Callable) -> Found:
+    def get(self, key: Hashable, make: Callable) -> Result:
         """Result of a key: kept from earlier, or made now by `make()` and kept; what `make` raises is not."""
         if key in self._held:
             self._held.move_to_end(key)
             value, seconds, _ = self._held[key]
-            return Found(value, seconds, True)
+            return Result(value, seconds, True)
         begin = time.perf_counter()
         value = make()
         seconds = time.perf_counter() - begin
         self._held[key] = (value, seconds, size_of(value))
         while len(self._held) > self.limit or (len(self._held) > 1 and self.total > self.size):
             self._held.popitem(last=False)
-        return Found(value, seconds, False)
+        return Result(value, seconds, False)
 
     @property
     def total(self) -> int:

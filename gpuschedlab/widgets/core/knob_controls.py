@@ -1,10 +1,12 @@
 """Controls made from knobs: a slider, a toggle or a choice for each, kept to the policy's constraints."""
 
 import math
+from contextlib import contextmanager
 
 from gpuschedlab._extras import need
 from gpuschedlab.knobs import KnobInfo, knobs_of
 from gpuschedlab.widgets.core.closing import close_all
+from gpuschedlab.widgets.core.parts import row
 
 LABEL = {"description_width": "150px"}
 WIDTH = "335px"
@@ -40,6 +42,16 @@ def _slider(info: KnobInfo, value: float, label: str):
         return w.IntSlider(value=int(value), min=int(k.low), max=int(k.high), step=step, **common)
     step = k.step or nice_step(k.low, k.high)
     return w.FloatSlider(value=value, min=k.low, max=k.high, step=step, readout_format=",.6", **common)
+
+
+@contextmanager
+def quiet(owner):
+    """Let an owner of controls, who has a flag `_quiet`, not answer to those that are moved meanwhile."""
+    before, owner._quiet = owner._quiet, True
+    try:
+        yield
+    finally:
+        owner._quiet = before
 
 
 class Control:
@@ -145,15 +157,14 @@ class KnobControls:
     """
 
     def __init__(self, thing, changed=None):
-        w = need("ipywidgets")
         self._base, self._changed, self._quiet = thing, changed, False
         self.controls = {name: Control(info, info.value_of(thing)) for name, info in knobs_of(thing).items()}
         self.note = ""
         for control in self.controls.values():
             for part in control.parts:
                 part.observe(self._moved, "value")
-        rows = [part for control in self.controls.values() for part in control.parts]
-        self.box = w.Box(rows, layout=w.Layout(flex_flow="row wrap", align_items="center"))
+        parts = [part for control in self.controls.values() for part in control.parts]
+        self.box = row(*parts)
 
     def __getitem__(self, name: str) -> Control:
         return self.controls[name]
@@ -169,12 +180,9 @@ class KnobControls:
 
     def show(self, thing):
         """Move all controls to the knobs of another thing of the same kind, as one change."""
-        self._quiet = True
-        try:
+        with quiet(self):
             for control in self.controls.values():
                 control.value = control.info.value_of(thing)
-        finally:
-            self._quiet = False
         self._moved(None)
 
     @property
@@ -187,12 +195,9 @@ class KnobControls:
         wanted = {name: control.value for name, control in self.controls.items()}
         allowed = type(self._base).project(wanted)
         moved = [name for name in wanted if allowed[name] != wanted[name]]
-        quiet, self._quiet = self._quiet, True
-        try:
+        with quiet(self):
             for name in moved:
                 self.controls[name].value = allowed[name]
-        finally:
-            self._quiet = quiet
         if moved:
             rules = "; ".join(c.text for c in type(self._base).constraints) or "its range"
             self.note = f"{', '.join(moved)} followed, to keep: {rules}"

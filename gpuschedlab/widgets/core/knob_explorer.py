@@ -1,13 +1,18 @@
-"""An explorer of one thing with knobs: its controls, and a button that resets them."""
+"""Explorers of one thing with knobs: its controls, and a button that resets them; and of the runs of a recipe."""
 
-from gpuschedlab._extras import need
+from dataclasses import fields
+from functools import cache as once
+
+from gpuschedlab.sim.policy import Policy
+from gpuschedlab.sim.recipe import Recipe
 from gpuschedlab.widgets.core.base import BaseExplorer
 from gpuschedlab.widgets.core.cache import Cache
 from gpuschedlab.widgets.core.knob_controls import KnobControls
+from gpuschedlab.widgets.core.parts import button, row
 
 
 class KnobExplorer(BaseExplorer):
-    """Base: a subclass gives `places`, `_compute`, `_numbers` and `_words`; `self.knobs.thing` is what the controls say.
+    """Base: a subclass gives `places`, `_answer` or `_compute`, `_numbers` and `_words`; `self.knobs.thing` is what the controls say.
 
     Parameters
     ----------
@@ -21,7 +26,7 @@ class KnobExplorer(BaseExplorer):
     >>> from gpuschedlab import Tiresias, plots
     >>> class Queues(KnobExplorer):
     ...     places = (plots.Place("queues", height=250),)
-    ...     _compute = lambda self: [float(i) for i in range(self.knobs.thing.queues)]
+    ...     _answer = lambda self, policy: [float(i) for i in range(policy.queues)]
     ...     _numbers = lambda self, x: {"queues": plots.Lines("Queues", "number", "weight", x, {"all": x})}
     >>> explorer = Queues(Tiresias())
     >>> explorer.knobs["queues"].value = 3  # as a hand would move the slider
@@ -34,12 +39,64 @@ class KnobExplorer(BaseExplorer):
         self.knobs = KnobControls(thing, self._changed)
         self._open()
 
+    def _answer(self, thing):
+        """What `_numbers` and `_words` are given, computed from the thing alone: it is kept; abstract."""
+        raise NotImplementedError
+
+    def _compute(self):
+        thing = self.knobs.thing
+        answer = self.cache.get((type(self), thing), lambda: self._answer(thing))
+        self.seconds = answer.seconds
+        return answer.value
+
     def _sliders(self) -> list:
         return self.knobs.sliders
 
     def _controls(self) -> list:
-        w = need("ipywidgets")
-        reset = w.Button(description="Reset knobs", tooltip="as in the beginning", layout=w.Layout(width="auto"))
         begin = self.knobs.thing
-        reset.on_click(lambda _: self.guarded(lambda: self.knobs.show(begin)))
-        return [w.Box([self.knobs.box, reset], layout=w.Layout(flex_flow="row wrap", align_items="center"))]
+        reset = button(self, "Reset knobs", "as in the beginning", lambda: self.knobs.show(begin))
+        return [row(self.knobs.box, reset)]
+
+
+class RunExplorer(KnobExplorer):
+    """Base of the explorers of a recipe: what its scenario becomes under its policies; `self.runs` are the runs by name.
+
+    A subclass gives `places`, `_numbers` and `_words`; these two are given the recipe.
+
+    Parameters
+    ----------
+    recipe : Recipe
+        Where the knobs begin.
+    seed : int
+        Seed of the scenario.
+    cache : Cache, optional
+        Where runs are kept.
+    **knobs
+        Knobs of the recipe that begin elsewhere; None: as it says.
+    """
+
+    idle: tuple[str, ...] = ()
+    """Fields of the recipe that change what is shown, and no run."""
+
+    def __init__(self, recipe: Recipe, seed: int = 0, cache: Cache | None = None, **knobs):
+        self.seed = seed
+        super().__init__(recipe.with_knobs(**{name: v for name, v in knobs.items() if v is not None}), cache)
+
+    def _names(self, recipe) -> list[str]:
+        """Names of the policies that are shown: all of the recipe's."""
+        return list(recipe.policies)
+
+    def _matters(self, recipe, name: str) -> tuple:
+        """What a run under a policy depends on, besides the policy and the seed: the scenario's fields of the recipe."""
+        values = [(field.name, getattr(recipe, field.name)) for field in fields(recipe)]
+        return tuple(v for field, v in values if field not in self.idle and not isinstance(v, Policy))
+
+    def _compute(self):
+        recipe, runs = self.knobs.thing, {}
+        scenario, policies = once(lambda: recipe(self.seed)), recipe.policies
+        for name in self._names(recipe):
+            key = (type(recipe), self._matters(recipe, name), self.seed, policies[name])
+            runs[name] = self.cache.get(key, lambda name=name: scenario().run(policies[name])).value
+        self.runs = runs
+        self.seconds = sum(float(run.info["seconds"]) for run in runs.values())
+        return recipe

@@ -3,6 +3,8 @@
 import numpy as np
 
 from gpuschedlab._extras import need
+from gpuschedlab.widgets.core.knob_controls import quiet
+from gpuschedlab.widgets.core.parts import control, row
 
 HOUR = 3600.0
 LENGTHS = {"1 h": 1.0, "6 h": 6.0, "1 day": 24.0, "3 days": 72.0, "1 week": 168.0}
@@ -26,21 +28,15 @@ class Player:
     def __init__(self, moved, length: str = "6 h", rows: int = 16):
         w = need("ipywidgets")
         self._moved, self._quiet, self._rows = moved, False, rows
-        style = {"description_width": "70px"}
-        self.length = w.Dropdown(
-            options=list(LENGTHS), value=length, description="window", style=style, layout=w.Layout(width="150px")
-        )
-        self.begin = w.IntSlider(
-            description="from (h)", min=0, max=1, style=style, layout=w.Layout(width="250px"), readout_format="d"
-        )
+        self.length = control("Dropdown", "window", 150, 70, options=list(LENGTHS), value=length)
+        self.begin = control("IntSlider", "from (h)", 250, 70, min=0, max=1, readout_format="d")
         self.play = w.Play(min=0, max=1, interval=700, tooltip="play the window through time")
-        self.types = w.Dropdown(options=["all"], description="GPU type", style=style, layout=w.Layout(width="150px"))
-        self.first = w.IntSlider(description="first node", min=0, max=1, style=style, layout=w.Layout(width="250px"))
+        self.types = control("Dropdown", "GPU type", 150, 70, options=["all"])
+        self.first = control("IntSlider", "first node", 250, 70, min=0, max=1)
         self._link = w.jslink((self.play, "value"), (self.begin, "value"))
         for part in (self.begin, self.types, self.first, self.length):
             part.observe(self._changed, "value")
-        layout = w.Layout(flex_flow="row wrap", align_items="center")
-        self.box = w.Box([self.play, self.begin, self.length, self.types, self.first], layout=layout)
+        self.box = row(self.play, self.begin, self.length, self.types, self.first)
 
     def _changed(self, change):
         if not self._quiet:
@@ -49,8 +45,7 @@ class Player:
 
     def fit(self, cluster, end: float, window: tuple[float, float] | None = None):
         """Fit the sliders to a cluster and to a run that ends at `end` (s); begin with `window` (s), if it is given."""
-        self._quiet = True
-        try:
+        with quiet(self):
             self._cluster = cluster
             options = ["all", *cluster.gpu_types]
             if list(self.types.options) != options:
@@ -64,8 +59,6 @@ class Player:
                 # The browser copies one to the other; here both, or the play button would begin at zero.
                 self.begin.value = self.play.value = int(window[0] / HOUR) // step * step
             self._fit_nodes()
-        finally:
-            self._quiet = False
 
     def _fit_nodes(self):
         last = max(0, len(self._of_type()) - self._rows)
@@ -88,11 +81,6 @@ class Player:
         start = self.begin.value * HOUR
         nodes = self._of_type()[self.first.value : self.first.value + self._rows]
         return {"start": start, "end": start + self.seconds, "nodes": nodes.tolist()}
-
-    @property
-    def sliders(self) -> list:
-        """Sliders that follow the hand."""
-        return [self.begin, self.first]
 
     def close(self):
         """Free what is in no box."""

@@ -2,16 +2,18 @@
 
 import numpy as np
 
+from gpuschedlab import plots
 from gpuschedlab._extras import need
-from gpuschedlab.plots.web import Place
 from gpuschedlab.scenarios.small_cluster import SmallCluster
 from gpuschedlab.widgets.core.cache import Cache
-from gpuschedlab.widgets.core.knob_explorer import KnobExplorer
+from gpuschedlab.widgets.core.knob_controls import quiet
+from gpuschedlab.widgets.core.knob_explorer import RunExplorer
+from gpuschedlab.widgets.core.parts import control
 
 HOUR = 3600.0
 
 
-class ClusterExplorer(KnobExplorer):
+class ClusterExplorer(RunExplorer):
     """Play placement through time on a small cluster: cells that split and merge, free GPUs, and all rules compared.
 
     Parameters
@@ -33,68 +35,43 @@ class ClusterExplorer(KnobExplorer):
     True
     """
 
-    places = (Place("cells", 400, wide=True), Place("free"), Place("rules"))
+    places = (plots.Place("cells", 400, wide=True), plots.Place("free"), plots.Place("rules"))
 
     def __init__(
         self, small: SmallCluster | None = None, *, jobs: int | None = None, seed: int = 0, cache: Cache | None = None
     ):
         w = need("ipywidgets")
-        self.seed = seed
-        style = {"description_width": "84px"}
-        self.moment = w.IntSlider(description="moment", min=0, max=1, style=style, layout=w.Layout(width="520px"))
+        self.moment = control("IntSlider", "moment", 520, 84, min=0, max=1)
         self.play = w.Play(min=0, max=1, interval=600, tooltip="play the moments one by one")
         self._link = w.jslink((self.play, "value"), (self.moment, "value"))
-        self.moment.observe(self._stepped, "value")
-        small = small or SmallCluster()
-        super().__init__(small if jobs is None else small.with_knobs(jobs=jobs), cache)
+        self.moment.observe(lambda _: self._redraw("cells", self._cells), "value")
+        super().__init__(small or SmallCluster(), seed, cache, jobs=jobs)
 
-    def run_of(self, small: SmallCluster):
-        """Run of a small cluster under its rule, kept."""
-        return self.cache.get(small, lambda: small(self.seed).run(small.policy)).value
-
-    def _compute(self):
-        small = self.knobs.thing
-        runs = {rule: self.run_of(small.with_knobs(placement=rule)) for rule in small.policies}
-        self.seconds = sum(float(run.info["seconds"]) for run in runs.values())
-        return small, runs
-
-    def _numbers(self, found) -> dict:
-        from gpuschedlab import plots
-
-        small, self.runs = found
-        self.run = self.runs[small.policy.placement]
+    def _numbers(self, recipe) -> dict:
+        rule = recipe.policy.placement
+        self.run = self.runs[rule]
         self.seats = plots.seats(self.run)
-        self._quiet = True
-        try:
+        with quiet(self):
             self.moment.max = self.play.max = len(self.seats.moments) - 1
-        finally:
-            self._quiet = False
-        self.cells = plots.cells(self.seats, self.moment.value)
         # The chosen rule is marked in words: bars are distinguished without colour.
-        marked = {
-            f"{rule} (chosen)" if rule == small.policy.placement else rule: run for rule, run in self.runs.items()
-        }
-        return {"cells": self.cells, "free": plots.free_space(self.run), "rules": plots.metric_bars(marked, "jct_mean")}
+        marked = {f"{name} (chosen)" if name == rule else name: run for name, run in self.runs.items()}
+        rules = plots.metric_bars(marked, "jct_mean")
+        return {"cells": self._cells(), "free": plots.free_space(self.run), "rules": rules}
 
-    def _stepped(self, change):
-        if not self._quiet:
-            self.guarded(self._draw_cells)
-
-    def _draw_cells(self):
-        from gpuschedlab import plots
-
+    def _cells(self):
+        """Numbers of the cells at the chosen moment."""
         self.cells = plots.cells(self.seats, self.moment.value)
-        self._draw({"cells": self.cells})
+        return self.cells
 
     def go(self, hours: float):
         """Go to the last moment up to a time, h since the trace's start."""
         self.moment.value = int(np.searchsorted(self.seats.moments, hours * HOUR, side="right") - 1)
 
-    def _words(self, found) -> str:
+    def _words(self, recipe) -> str:
         jobs = self.run.jobs
         asked, wide = np.ceil(jobs["gpus"].to_numpy() / 8), jobs["nodes"].to_numpy()
         return (
-            f"Rule {self.knobs.thing.policy.placement}: jobs waited {float(jobs['queueing'].mean()) / 60:.0f} min on average; "
+            f"Rule {recipe.policy.placement}: jobs waited {float(jobs['queueing'].mean()) / 60:.0f} min on average; "
             f"{int((wide > asked).sum())} of {jobs.height} ran on more nodes than they needed."
         )
 

@@ -5,8 +5,8 @@ from typing import Annotated
 
 import numpy as np
 
+from gpuschedlab import plots
 from gpuschedlab.knobs import Knob, Knobbed
-from gpuschedlab.plots.web import Place
 from gpuschedlab.widgets.core.cache import Cache
 from gpuschedlab.widgets.core.knob_explorer import KnobExplorer
 
@@ -65,21 +65,20 @@ class CopterExplorer(KnobExplorer):
     True
     """
 
-    places = (Place("residuals", 380, wide=True), Place("gap", 300))
+    places = (plots.Place("residuals", 380, wide=True), plots.Place("gap", 300))
 
     def __init__(self, rounds: SimilarRounds | None = None, cache: Cache | None = None):
         super().__init__(rounds or SimilarRounds(), cache)
 
-    def _compute(self):
-        rounds = self.knobs.thing
-        return self.cache.get(rounds, lambda: residuals(rounds)).value
+    def _answer(self, thing: SimilarRounds) -> dict:
+        return residuals(thing)
 
-    def _numbers(self, found) -> dict:
-        self.sweeps = {name: trace[-1].sweeps for name, trace in found.items()}
-        return {"residuals": trace_lines(found, "worst"), "gap": trace_lines(found, "primal")}
+    def _numbers(self, traces) -> dict:
+        self.sweeps = {name: trace[-1].sweeps for name, trace in traces.items()}
+        return {"residuals": trace_lines(traces, "worst"), "gap": trace_lines(traces, "primal")}
 
-    def _words(self, found) -> str:
-        each = "; ".join(f"{name} {len(t)} steps, {t[-1].sweeps:.0f} sweeps" for name, t in found.items())
+    def _words(self, traces) -> str:
+        each = "; ".join(f"{name} {len(t)} steps, {t[-1].sweeps:.0f} sweeps" for name, t in traces.items())
         return f"Second round: {each}."
 
 
@@ -95,13 +94,11 @@ def residuals(rounds: SimilarRounds, tol: float = 1e-5) -> dict:
     return {"cold": cold.trace, "warm": warm.trace}
 
 
-def trace_lines(found: dict, what: str):
+def trace_lines(traces: dict, what: str):
     """Residuals over proximal steps as `plots.Lines`: powers of ten."""
-    from gpuschedlab import plots
-
-    steps = max(len(trace) for trace in found.values())
+    steps = max(len(trace) for trace in traces.values())
     values = {}
-    for name, trace in found.items():
+    for name, trace in traces.items():
         line = np.full(steps, np.nan)
         line[: len(trace)] = np.log10([max(getattr(r, what), 1e-12) for r in trace])
         values[name] = line

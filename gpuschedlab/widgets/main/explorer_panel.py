@@ -4,9 +4,8 @@ from html import escape
 
 from gpuschedlab._extras import need
 from gpuschedlab.cluster import Cluster
-from gpuschedlab.widgets.core.knob_controls import KnobControls
-
-STYLE = {"description_width": "60px"}
+from gpuschedlab.widgets.core.knob_controls import KnobControls, quiet
+from gpuschedlab.widgets.core.parts import button, control, row
 
 
 class Panel:
@@ -26,23 +25,14 @@ class Panel:
         w = need("ipywidgets")
         self._owner = owner
         self.trace = self._pick("trace", list(owner.traces))
-        self.seed = w.BoundedIntText(
-            value=seed, min=0, max=10**6, description="seed", style=STYLE, layout=w.Layout(width="120px"),
-            tooltip="another seed is another week with the same habits",
-        )  # fmt: skip
+        other = "another seed is another week with the same habits"
+        self.seed = control("BoundedIntText", "seed", 120, 60, value=seed, min=0, max=10**6, tooltip=other)
         self.cluster = self._pick("cluster", list(owner.clusters))
-        self.own = w.Text(
-            description="own cluster", placeholder="20x8:v100,10x4:t4", continuous_update=False,
-            style={"description_width": "76px"}, layout=w.Layout(width="335px"),
-            tooltip="NODESxGPUS[:TYPE],...",
-        )  # fmt: skip
-        self.nodes = w.IntSlider(
-            description="nodes", min=1, max=2, style={"description_width": "44px"}, layout=w.Layout(width="210px")
-        )
+        written = {"placeholder": "20x8:v100,10x4:t4", "tooltip": "NODESxGPUS[:TYPE],...", "continuous_update": False}
+        self.own = control("Text", "own cluster", 335, 76, **written)
+        self.nodes = control("IntSlider", "nodes", 210, 44, min=1, max=2)
         self.policy = self._pick("policy", list(owner.policies), first)
-        self.charted = w.Dropdown(
-            options=["now", "pinned"], description="Gantt of", style=STYLE, layout=w.Layout(width="170px")
-        )
+        self.charted = control("Dropdown", "Gantt of", 170, 60, options=["now", "pinned"])
         self.table = w.HTML()
         self.note = w.HTML()
         self.code = w.HTML(layout=w.Layout(display="none"))
@@ -50,23 +40,31 @@ class Panel:
         self._knob_slot = w.VBox()
         self._make_knobs()
         self._fit_cluster()
-        self._buttons()
-        for part, answer in (
-            (self.trace, self._other_trace), (self.seed, owner._changed), (self.nodes, owner._changed),
-            (self.cluster, self._other_cluster), (self.own, self._own_cluster), (self.policy, self._other_policy),
-            (self.charted, lambda change: owner._draw_gantt_later()),
-        ):  # fmt: skip
+        answers = {
+            "Pin this": ("compare what follows with the present policy and cluster", owner.pin),
+            "Unpin": ("compare with nothing", owner.unpin),
+            "Reset knobs": ("the policy's own defaults", lambda: self.knobs.show(owner.policies[self.policy.value])),
+            "Download run": ("the run, its trace and its code, as one file", owner.download),
+            "Code": ("show or hide the Python that makes this run again", self._toggle_code),
+        }
+        self.buttons = [button(owner, name, *what) for name, what in answers.items()]
+        answers = {
+            self.trace: self._other_trace,
+            self.seed: owner._changed,
+            self.nodes: owner._changed,
+            self.cluster: lambda _: self._quietly(self._fit_cluster),
+            self.own: self._own_cluster,
+            self.policy: lambda _: owner.guarded(lambda: self._quietly(self._make_knobs)),
+            self.charted: lambda _: owner._redraw_gantt(),
+        }
+        for part, answer in answers.items():
             part.observe(answer, "value")
         self._other_trace(None)
-        line = w.Layout(flex_flow="row wrap", align_items="center")
-        buttons = w.Box(self.buttons, layout=line)
-        pickers = [self.trace, w.Box([self.seed, self.nodes], layout=line), self.cluster, self.own]
-        self.rows = [self.policy, buttons, self._knob_slot, self.note, self.table, *pickers]
+        pickers = [self.trace, row(self.seed, self.nodes), self.cluster, self.own]
+        self.rows = [self.policy, row(*self.buttons), self._knob_slot, self.note, self.table, *pickers]
 
     def _pick(self, name: str, options: list, value=None):
-        w = need("ipywidgets")
-        layout = w.Layout(width="335px")
-        return w.Dropdown(options=options, value=value or options[0], description=name, style=STYLE, layout=layout)
+        return control("Dropdown", name, 335, 60, options=options, value=value or options[0])
 
     def _make_knobs(self):
         owner, earlier = self._owner, self.knobs
@@ -74,21 +72,6 @@ class Panel:
         self._knob_slot.children = [self.knobs.box]
         if earlier is not None:
             earlier.close()
-
-    def _buttons(self):
-        w = need("ipywidgets")
-        answers = {
-            "Pin this": ("compare what follows with the present policy and cluster", self._owner.pin),
-            "Unpin": ("compare with nothing", self._owner.unpin),
-            "Reset knobs": ("the policy's own defaults", self._reset),
-            "Download run": ("the run, its trace and its code, as one file", self._owner.download),
-            "Code": ("show or hide the Python that makes this run again", self._toggle_code),
-        }
-        self.buttons = []
-        for name, (help, answer) in answers.items():
-            button = w.Button(description=name, tooltip=help, layout=w.Layout(width="auto"))
-            button.on_click(lambda _, answer=answer: self._owner.guarded(answer))
-            self.buttons.append(button)
 
     # What moves with what -----------------------------------------------------------------------------------
 
@@ -107,16 +90,9 @@ class Panel:
 
     def _quietly(self, do):
         """Do something that moves several controls, and answer to all of them at once."""
-        owner = self._owner
-        before, owner._quiet = owner._quiet, True
-        try:
+        with quiet(self._owner):
             do()
-        finally:
-            owner._quiet = before
-        owner._changed()
-
-    def _other_cluster(self, change):
-        self._quietly(self._fit_cluster)
+        self._owner._changed()
 
     def _own_cluster(self, change):
         """Choose the cluster that was written, as the command line reads it."""
@@ -130,9 +106,6 @@ class Panel:
         if self.own.value:
             self._owner.guarded(take)
 
-    def _other_policy(self, change):
-        self._owner.guarded(lambda: self._quietly(self._make_knobs))
-
     def _other_trace(self, change):
         self.seed.disabled = not callable(self._owner.traces[self.trace.value])
         if change:
@@ -142,9 +115,6 @@ class Panel:
         """Choose the cluster that has the trace's name, if there is one."""
         if self.trace.value in self._owner.clusters:
             self.cluster.value = self.trace.value
-
-    def _reset(self):
-        self.knobs.show(self._owner.policies[self.policy.value])
 
     def _toggle_code(self):
         hidden = self.code.layout.display == "none"

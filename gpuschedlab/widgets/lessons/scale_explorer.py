@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from gpuschedlab.plots.web import Place
-from gpuschedlab.widgets.copter_explorer import SimilarRounds
+from gpuschedlab import plots
 from gpuschedlab.widgets.core.cache import Cache
 from gpuschedlab.widgets.core.knob_explorer import KnobExplorer
+from gpuschedlab.widgets.lessons.copter_explorer import SimilarRounds
 
 PARTS = (1, 2, 4, 8)
 
@@ -29,22 +29,21 @@ class ScaleExplorer(KnobExplorer):
     True
     """
 
-    places = (Place("hull", 380, wide=True), Place("parts", 300))
+    places = (plots.Place("hull", 380, wide=True), plots.Place("parts", 300))
 
     def __init__(self, rounds: SimilarRounds | None = None, cache: Cache | None = None):
         super().__init__(rounds or SimilarRounds(), cache)
 
-    def _compute(self):
-        rounds = self.knobs.thing
-        return self.cache.get(rounds, lambda: price_and_parts(rounds)).value
+    def _answer(self, thing: SimilarRounds) -> tuple:
+        return price_and_parts(thing)
 
-    def _numbers(self, found) -> dict:
-        problem, chosen, lost = found
+    def _numbers(self, answer) -> dict:
+        problem, chosen, lost = answer
         self.prices = chosen.prices
         return {"hull": price_tag(problem, chosen), "parts": parts_lost(lost)}
 
-    def _words(self, found) -> str:
-        problem, chosen, _ = found
+    def _words(self, answer) -> str:
+        problem, chosen, _ = answer
         each = ", ".join(f"{price:.3f}" for price in chosen.prices)
         waiting = int((chosen.choice < 0).sum())
         return f"Prices {each}; {waiting} of {problem.shape[0]} jobs wait; gap {chosen.gap:.1e}."
@@ -62,8 +61,6 @@ def price_and_parts(rounds: SimilarRounds) -> tuple:
 
 def price_tag(problem, chosen, job: int = 0):
     """One job's worth over GPUs of each type, less their price, as `plots.Lines`: it takes the highest point above 0."""
-    from gpuschedlab import plots
-
     sizes = np.unique(problem.gpus)
     values = {}
     for kind, price in enumerate(chosen.prices):
@@ -74,6 +71,4 @@ def price_tag(problem, chosen, job: int = 0):
 
 def parts_lost(lost: np.ndarray):
     """Share of the bound that POP loses, over its parts, as `plots.Lines`."""
-    from gpuschedlab import plots
-
     return plots.Lines("POP: lost of the bound", "parts", "%", np.array(PARTS), {"POP": 100 * lost})

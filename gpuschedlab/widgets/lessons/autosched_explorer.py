@@ -5,12 +5,13 @@ import threading
 
 import numpy as np
 
+from gpuschedlab import plots
 from gpuschedlab._extras import need
 from gpuschedlab.autosched import Contest, Tuning
 from gpuschedlab.autosched.controller import HOUR
 from gpuschedlab.plots.systems.tuning import word
-from gpuschedlab.plots.web import Place
 from gpuschedlab.widgets.core.base import BaseExplorer
+from gpuschedlab.widgets.core.parts import button, control, row
 
 REDRAW = 4
 """Trials between two redraws of a search under way."""
@@ -35,8 +36,9 @@ class AutoSchedExplorer(BaseExplorer):
     """
 
     places = (
-        *(Place("tried", 340), Place("causes", 340), Place("arrivals", 280), Place("race", 280)),
-        Place("moves", 260, wide=True),
+        *(plots.Place("tried", 340), plots.Place("causes", 340)),
+        *(plots.Place("arrivals", 280), plots.Place("race", 280)),
+        plots.Place("moves", 260, wide=True),
     )
 
     def __init__(self, contest: Contest):
@@ -49,30 +51,22 @@ class AutoSchedExplorer(BaseExplorer):
 
     def _make_controls(self):
         w = need("ipywidgets")
-        auto = w.Layout(width="auto")
+        auto, layers = w.Layout(width="auto"), self.contest.graph.layers
         self.play = w.ToggleButton(description="Play", icon="play", tooltip="play on, hour by hour", layout=auto)
-        self.step = w.Button(description="One hour", icon="step-forward", tooltip="play one hour", layout=auto)
-        self.stop = w.Button(description="Stop", icon="stop", tooltip="leave the search under way", layout=auto)
-        self.speed = w.Dropdown(
-            options={"as fast as it goes": 0.0, "1 s an hour": 1.0, "3 s an hour": 3.0},
-            description="speed",
-            layout=w.Layout(width="230px"),
-        )
-        self.progress = w.IntProgress(min=0, max=1, description="search", layout=w.Layout(width="220px"))
-        layers = self.contest.graph.layers
-        self.what = w.Dropdown(
-            options=[*layers.knobs, *layers.metrics], description="what if", layout=w.Layout(width="260px")
-        )
+        self.step = button(self, "One hour", "play one hour", lambda: self._start(hours=1), icon="step-forward")
+        self.stop = button(self, "Stop", "leave the search under way", self.halt, icon="stop")
+        speeds = {"as fast as it goes": 0.0, "1 s an hour": 1.0, "3 s an hour": 3.0}
+        self.speed = control("Dropdown", "speed", 230, 80, options=speeds)
+        self.progress = control("IntProgress", "search", 220, 80, min=0, max=1)
+        self.what = control("Dropdown", "what if", 260, 80, options=[*layers.knobs, *layers.metrics])
         self.value = w.FloatSlider(min=0, max=1, step=0.01, value=0.5, description="value", readout_format=".2f")
-        self.measure = w.Button(description="Measure it", tooltip="simulate it on the latest forecast", layout=auto)
+        self.measure = button(self, "Measure it", "simulate it on the latest forecast", self._measure)
         self.answer = w.HTML()
         self.answer.add_class("gpuschedlab-answer")
-        self.play.observe(lambda change: self._start() if change["new"] else self._pause(), "value")
-        self.step.on_click(lambda _: self._start(hours=1))
-        self.stop.on_click(lambda _: self.halt())
+        # Playing ends after the hour under way.
+        self.play.observe(lambda change: self._start() if change["new"] else None, "value")
         self.what.observe(lambda _: self.guarded(self._choose), "value")
         self.value.observe(lambda _: self.guarded(self._ask), "value")
-        self.measure.on_click(lambda _: self.guarded(self._measure))
 
     # Playing -----------------------------------------------------------------------------------------------
 
@@ -101,7 +95,7 @@ class AutoSchedExplorer(BaseExplorer):
                 steps = self.contest.hour()
                 while (step := await asyncio.to_thread(self._next, steps)) is not ENDED:
                     if self._seen(step) and self._trial.round % REDRAW == 0:
-                        self.guarded(self._draw_search)
+                        self.guarded(lambda: self._draw(self._search_numbers()))
                 self.refresh()
                 await asyncio.sleep(self.speed.value)
                 hours = None if hours is None else hours - 1
@@ -109,9 +103,6 @@ class AutoSchedExplorer(BaseExplorer):
             self._report(error)
         finally:
             self.play.value = False
-
-    def _pause(self):
-        """Playing ends after the hour under way."""
 
     def halt(self):
         """Stop at once; the hour under way is left where it is, and played again when playing goes on."""
@@ -138,9 +129,7 @@ class AutoSchedExplorer(BaseExplorer):
     def _compute(self):
         return self.contest
 
-    def _numbers(self, found) -> dict:
-        from gpuschedlab import plots
-
+    def _numbers(self, contest) -> dict:
         c = self.contest
         jobs = c.simulations["autosched"].trace["submit"].to_numpy()
         now = c.forecast.now if c.forecast is not None else 0.0
@@ -158,23 +147,18 @@ class AutoSchedExplorer(BaseExplorer):
         }
 
     def _search_numbers(self) -> dict:
-        from gpuschedlab import plots
-
         c = self.contest
         tuning = c.tuning if c.tuning is not None else Tuning(c.space, c.space.policy.goal)
         held = self._trial.fixed if self._trial is not None else ()
         return {"tried": plots.tried(tuning, c.policy), "causes": plots.causes(c.graph, c.lit(self._trial), held)}
 
-    def _draw_search(self):
-        self._draw(self._search_numbers())
-
-    def _show(self, found):
+    def _show(self, contest):
         first = self.board is None
-        super()._show(found)
+        super()._show(contest)
         if not first:
             self._ask()
 
-    def _words(self, found) -> str:
+    def _words(self, contest) -> str:
         c = self.contest
         words = [f"<b>{c.now / HOUR:.0f} h</b> played"]
         if c.decisions:
@@ -215,9 +199,9 @@ class AutoSchedExplorer(BaseExplorer):
         """Measure the chosen knob's value on the latest forecast; shown until another is measured."""
         c, name, value = self.contest, self.what.value, self.value.value
         with self._turn:
-            found = c.measure(c.with_coordinate(name, value))
+            measured = c.measure(c.with_coordinate(name, value))
         now = c.now if c.forecast is None else c.forecast.now
-        self._measured = f"; <b>measured {found:.2f}</b> with {self._meant(name, value)} at {now / HOUR:.0f} h"
+        self._measured = f"; <b>measured {measured:.2f}</b> with {self._meant(name, value)} at {now / HOUR:.0f} h"
         self._ask()
 
     def _clicked(self, figure: str, trace: int, point: int):
@@ -227,7 +211,5 @@ class AutoSchedExplorer(BaseExplorer):
             self.what.value = name
 
     def _controls(self) -> list:
-        w = need("ipywidgets")
-        row = w.Layout(flex_flow="row wrap", align_items="center")
-        top = w.Box([self.play, self.step, self.stop, self.speed, self.progress], layout=row)
-        return [top, w.Box([self.what, self.value, self.measure, self.answer], layout=row)]
+        top = row(self.play, self.step, self.stop, self.speed, self.progress)
+        return [top, row(self.what, self.value, self.measure, self.answer)]

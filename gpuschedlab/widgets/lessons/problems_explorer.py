@@ -5,10 +5,9 @@ from typing import Annotated
 
 import numpy as np
 
+from gpuschedlab import plots
 from gpuschedlab.knobs import Knob, Knobbed
 from gpuschedlab.optim import solve
-from gpuschedlab.plots import LinkMap, ServerBlocks
-from gpuschedlab.plots.web import Place
 from gpuschedlab.problems.networks import bimodal_demands, generated_network
 from gpuschedlab.problems.shard_methods import e_store, random_fleet, zipf_loads
 from gpuschedlab.problems.shards import fit_memory, shard_relaxed, unevenness
@@ -55,7 +54,7 @@ class ShardExplorer(KnobExplorer):
     '0 replicas copied'
     """
 
-    places = (Place("servers", 330, wide=True), Place("before", 280, wide=True))
+    places = (plots.Place("servers", 330, wide=True), plots.Place("before", 280, wide=True))
 
     def __init__(self, shards: int = 64, seed: int = 0, cache: Cache | None = None):
         self.shards, self.seed = shards, seed
@@ -69,8 +68,8 @@ class ShardExplorer(KnobExplorer):
             if now.way == "e-store":
                 placed, share = e_store(fleet, load, now.slack)
             else:
-                found = solve(shard_relaxed(fleet, load, now.slack), method="simplex")
-                placed, share = fit_memory(fleet, load, found.table)
+                best = solve(shard_relaxed(fleet, load, now.slack), method="simplex")
+                placed, share = fit_memory(fleet, load, best.table)
             return fleet._replace(placed=placed), share
 
         start = random_fleet(self.shards, now.servers, self.seed)
@@ -78,17 +77,17 @@ class ShardExplorer(KnobExplorer):
         last, after = (first, before) if now.before == now.after else step(first, loads[1])
         return now, loads, (start, first, last), (before, after)
 
-    def _numbers(self, found) -> dict:
-        now, loads, fleets, shares = found
+    def _numbers(self, answer) -> dict:
+        now, loads, fleets, shares = answer
         band = tuple((1 + sign * now.slack) / now.servers for sign in (-1, 1))
         figures = {}
         for k, (name, words) in enumerate((("before", "in the round before"), ("servers", "now"))):
             new = fleets[k + 1].placed & ~fleets[k].placed
-            figures[name] = ServerBlocks(shares[k] * loads[k], new, band, words)
+            figures[name] = plots.ServerBlocks(shares[k] * loads[k], new, band, words)
         return figures
 
-    def _words(self, found) -> str:
-        _, loads, fleets, shares = found
+    def _words(self, answer) -> str:
+        _, loads, fleets, shares = answer
         moved = int((fleets[2].placed & ~fleets[1].placed).sum())
         return f"{moved} replicas copied; loads differ by {unevenness(loads[1], shares[1]):.1%} of the mean"
 
@@ -128,7 +127,7 @@ class LinkExplorer(KnobExplorer):
     True
     """
 
-    places = (Place("links", 460), Place("whole", 460))
+    places = (plots.Place("links", 460), plots.Place("whole", 460))
 
     def __init__(self, routers: int = 24, demands: int = 120, seed: int = 0, cache: Cache | None = None):
         self.network = generated_network(routers, routers + max(routers // 4, 1), seed)
@@ -142,25 +141,27 @@ class LinkExplorer(KnobExplorer):
         links = np.flatnonzero(ends[:, 0] < ends[:, 1])  # each once
         chosen = links[(now.cut - 1) % len(links)] if now.cut else -1
         cut = (np.sort(ends, axis=1) == ends[chosen]).all(axis=1) & bool(now.cut)
-        routes, found = network_routes(net, self.pairs, now.paths), {}
+        routes, answers = network_routes(net, self.pairs, now.paths), {}
         for name, dead in (("whole", np.zeros_like(cut)), ("links", cut)):
             capacity = np.where(dead, 0.0, net.capacity)
             best = solve(flow_program(routes, capacity, now.demand * self.demand), method="simplex")
             used = np.where(dead, -1.0, routes.uses @ best.x / net.capacity)
-            found[name] = (best, used, best.duals[len(self.demand) :])
-        self.flow = found["links"][0].objective
-        return ends, links, found, chosen
+            answers[name] = (best, used, best.duals[len(self.demand) :])
+        self.flow = answers["links"][0].objective
+        return ends, links, answers, chosen
 
-    def _numbers(self, found) -> dict:
-        ends, _, answers, _ = found
+    def _numbers(self, answer) -> dict:
+        ends, _, answers, _ = answer
         words = {"whole": "All links", "links": "With the link cut, if one is"}
         return {
-            name: LinkMap(self.network.place, ends, used, np.abs(price), f"{words[name]}: {best.objective:,.0f} Mb/s")
+            name: plots.LinkMap(
+                self.network.place, ends, used, np.abs(price), f"{words[name]}: {best.objective:,.0f} Mb/s"
+            )
             for name, (best, used, price) in answers.items()
         }
 
-    def _words(self, found) -> str:
-        ends, links, answers, chosen = found
+    def _words(self, answer) -> str:
+        ends, links, answers, chosen = answer
         whole, now = (answers[name][0].objective for name in ("whole", "links"))
         if chosen < 0:
             return f"{whole:,.0f} Mb/s of flow; {len(links)} links, none cut"

@@ -1,18 +1,15 @@
 """The YmirExplorer: what tasks gain from each other, what is believed of it, and what merging does to a workload."""
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
+from gpuschedlab import plots, widgets
 from gpuschedlab.metrics.merged import merged_shares
-from gpuschedlab.plots.web import Place
+from gpuschedlab.sim.recipe import Recipe
 from gpuschedlab.widgets.core.cache import Cache
-from gpuschedlab.widgets.core.knob_explorer import KnobExplorer
-
-if TYPE_CHECKING:
-    from gpuschedlab.policies.ymir.recipe import MergingCluster
+from gpuschedlab.widgets.core.knob_explorer import RunExplorer
 
 
-class YmirExplorer(KnobExplorer):
+class YmirExplorer(RunExplorer):
     """Merge fine-tuning jobs with sliders, beside the same jobs without merges and under Optimus.
 
     Parameters
@@ -34,53 +31,39 @@ class YmirExplorer(KnobExplorer):
     True
     """
 
-    places = (Place("pairs", 380), Place("believed", 380), Place("lanes", 420, wide=True), Place("jct"), Place("done"))
+    places = (
+        *(plots.Place("pairs", 380), plots.Place("believed", 380), plots.Place("lanes", 420, wide=True)),
+        *(plots.Place("jct"), plots.Place("done")),
+    )
 
     def __init__(
         self,
-        small: "MergingCluster | None" = None,
+        small: Recipe | None = None,
         *,
         nodes: int | None = None,
         hours: float | None = None,
         seed: int = 0,
         cache: Cache | None = None,
     ):
-        from gpuschedlab.policies.ymir.recipe import MergingCluster
+        super().__init__(small or widgets.MergingCluster(), seed, cache, nodes=nodes, hours=hours)
 
-        self.seed = seed
-        sizes = {name: value for name, value in {"nodes": nodes, "hours": hours}.items() if value is not None}
-        super().__init__((small or MergingCluster()).with_knobs(**sizes), cache)
+    def _matters(self, recipe, name: str) -> tuple:
+        # Without merges, no policy asks what a pair gains.
+        known = recipe if name == "Ymir" else replace(recipe, estimator=type(recipe)().estimator)
+        return super()._matters(known, name)
 
-    def runs_of(self, small: "MergingCluster") -> dict:
-        """Runs of the three policies on the jobs of some knobs, kept."""
-        scenario, runs, begin = small(self.seed), {}, type(small)()
-        asked = replace(small, ymir=begin.ymir, estimator=begin.estimator)
-        for name, policy in small.policies.items():
-            key = (asked, small.estimator if name == "Ymir" else None, policy)
-            runs[name] = self.cache.get(key, lambda policy=policy: scenario.run(policy)).value
-        return runs
-
-    def _compute(self):
-        small = self.knobs.thing
-        runs = self.runs_of(small)
-        self.seconds = sum(float(run.info["seconds"]) for run in runs.values())
-        return small, runs
-
-    def _numbers(self, found) -> dict:
-        from gpuschedlab import plots
-
-        small, self.runs = found
-        gains = small.gains()
-        mode = "transfer" if small.ymir.temporal else "merged"
+    def _numbers(self, recipe) -> dict:
+        gains = recipe.gains()
+        mode = "transfer" if recipe.ymir.temporal else "merged"
         return {
             "pairs": plots.pair_map(gains, mode),
-            "believed": plots.believed(gains, small.ymir.threshold),
+            "believed": plots.believed(gains, recipe.ymir.threshold),
             "lanes": plots.job_lanes(self.runs["Ymir"], name="Ymir"),
             "jct": plots.metric_bars(self.runs, "jct_mean"),
             "done": plots.jct_cdf(self.runs),
         }
 
-    def _words(self, found) -> str:
+    def _words(self, recipe) -> str:
         mean = {name: float(run.jobs["jct"].mean()) for name, run in self.runs.items()}
         shares = merged_shares(self.runs["Ymir"])
         return (

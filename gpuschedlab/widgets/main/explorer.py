@@ -3,21 +3,21 @@
 import re
 from dataclasses import replace
 from html import escape
+from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
-from gpuschedlab._extras import need
+from gpuschedlab import plots
 from gpuschedlab.knobs import word_of
-from gpuschedlab.plots.web import Place
 from gpuschedlab.sim.entry import scenario_of
 from gpuschedlab.sim.recipe import Recipe
-from gpuschedlab.sim.run import left_of
 from gpuschedlab.sim.scenario import Scenario
 from gpuschedlab.widgets.core.base import BaseExplorer
 from gpuschedlab.widgets.core.cache import Cache
-from gpuschedlab.widgets.difference import difference, measure, table
-from gpuschedlab.widgets.explorer_panel import Panel
-from gpuschedlab.widgets.gantt_player import Player
+from gpuschedlab.widgets.core.parts import row
+from gpuschedlab.widgets.main.difference import difference, measure, table
+from gpuschedlab.widgets.main.explorer_panel import Panel
+from gpuschedlab.widgets.main.gantt_player import Player
 from gpuschedlab.widgets.sources import (
     TraceOf,
     export,
@@ -93,7 +93,8 @@ class Explorer(BaseExplorer):
     ):
         super().__init__(cache)
         self._own = {getattr(make, "__name__", f"figure {i + 1}"): make for i, make in enumerate(figures)}
-        self.places = (Place("jct"), Place("load"), Place("slowdown"), Place("gantt", 430), *map(Place, self._own))
+        above = map(plots.Place, ("jct", "load", "slowdown"))
+        self.places = (*above, plots.Place("gantt", 430), *map(plots.Place, self._own))
         recipe = trace if isinstance(trace, Recipe) else None
         if recipe is not None:
             trace, policies = recipe(seed or 0), policies or cluster or recipe.policies or None
@@ -109,7 +110,7 @@ class Explorer(BaseExplorer):
         self._parts = {name: value for name, value in parts.items() if value is not None}
         names = list(self.policies)
         self.panel = Panel(self, names[min(1, len(names) - 1)], own if seed is None else seed)
-        self.player = Player(self._draw_gantt_later)
+        self.player = Player(self._redraw_gantt)
         self.pinned = self._setting(pinned or names[0])
         self._open()
 
@@ -173,7 +174,7 @@ class Explorer(BaseExplorer):
             self.cache.get(("measure", s), lambda r=r: measure(r)).value
             for s, r in zip((now, pinned), runs.values(), strict=False)
         ]
-        self.seconds = float(next(iter(runs.values())).info["seconds"])
+        self.runs, self.seconds = runs, float(next(iter(runs.values())).info["seconds"])
         return now, runs, measures
 
     def _on_trace_of(self, now: Setting, pinned: Setting) -> Setting:
@@ -187,13 +188,9 @@ class Explorer(BaseExplorer):
         resized = other and (setting.cluster, setting.nodes) != (other.cluster, other.nodes)
         return setting.name + (f" on {self.cluster_of(setting)}" if resized else "")
 
-    def _numbers(self, found) -> dict:
-        from gpuschedlab import plots
-
-        now, self._runs, _ = found
-        runs, window = self._runs, None
-        if self.board is None:
-            window = plots.busy_window(runs, self.player.seconds)
+    def _numbers(self, answer) -> dict:
+        now, runs, _ = answer
+        window = plots.busy_window(runs, self.player.seconds) if self.board is None else None
         self.player.fit(self.cluster_of(now), max(float(r.info["now"]) for r in runs.values()), window)
         return {
             "jct": plots.jct_cdf(runs),
@@ -203,30 +200,26 @@ class Explorer(BaseExplorer):
             **{name: make(runs) for name, make in self._own.items()},
         }
 
-    def _show(self, found):
-        super()._show(found)
-        _, runs, measures = found
+    def _show(self, answer):
+        super()._show(answer)
+        _, runs, measures = answer
         compared = table(difference(*measures), *runs, *([None] if len(runs) == 1 else []))
         self.panel.show(compared, self.knobs.note)
 
-    def _words(self, found) -> str:
-        now, runs, _ = found
+    def _words(self, answer) -> str:
+        now, runs, _ = answer
         jobs = next(iter(runs.values())).jobs.height
         took = f"simulated in {1000 * self.seconds:.0f} ms"
-        left = "".join(f". {escape(line)}" for line in left_of(runs))
-        return f"{escape(now.name)}: {jobs:,} jobs on {escape(str(self.cluster_of(now)))}, {took}{left}"
+        return f"{escape(now.name)}: {jobs:,} jobs on {escape(str(self.cluster_of(now)))}, {took}"
 
     def _gantt(self):
-        from gpuschedlab import plots
-
-        names = list(self._runs)
+        names = list(self.runs)
         name = names[min(self.panel.charted.index or 0, len(names) - 1)]
-        return plots.gantt(self._runs[name], **self.player.view, name=name)
+        return plots.gantt(self.runs[name], **self.player.view, name=name)
 
-    def _draw_gantt_later(self):
+    def _redraw_gantt(self):
         """Redraw the Gantt alone: it moved in time, or to other nodes."""
-        if self.board is not None:
-            self.guarded(lambda: self._draw({"gantt": self._gantt()}))
+        self._redraw("gantt", self._gantt)
 
     # Buttons -----------------------------------------------------------------------------------------------
 
@@ -268,15 +261,17 @@ class Explorer(BaseExplorer):
             It cannot be written.
         """
         now = self.setting
-        folder = Path(folder) if folder else _fresh(Path("runs"), re.sub(r"\W+", "-", now.name.lower()))
+        if folder is None:
+            numbered = (Path("runs") / f"{_file_name(now)}-{number}" for number in count(1))
+            folder = next(path for path in numbered if not path.exists())
+        folder = Path(folder)
         return export(self.run_of(now), self.trace_of(now), folder, self._code(now, folder))
 
     def download(self):
         """Send the present run to the browser as one file: what `export` writes, zipped."""
         now = self.setting
-        name = re.sub(r"\W+", "-", now.name.lower())
         packed = zipped(lambda folder: export(self.run_of(now), self.trace_of(now), folder, self._code(now, Path("."))))
-        self.board.download(f"{name}.zip", packed)
+        self.board.download(f"{_file_name(now)}.zip", packed)
 
     # Layout ------------------------------------------------------------------------------------------------
 
@@ -290,9 +285,7 @@ class Explorer(BaseExplorer):
         return self.panel.rows
 
     def _below(self) -> list:
-        w = need("ipywidgets")
-        player = w.Box([self.panel.charted, self.player.box], layout=w.Layout(flex_flow="row wrap"))
-        return [player, self.panel.code]
+        return [row(self.panel.charted, self.player.box), self.panel.code]
 
     def close(self):
         """Free all widgets, here and in the browser."""
@@ -307,9 +300,6 @@ def default_policies() -> list:
     return [Fifo, Srtf, Sjf, Tiresias, Themis, Lucid]
 
 
-def _fresh(parent: Path, name: str) -> Path:
-    """First folder of a name and a number that does not exist yet."""
-    number = 1
-    while (parent / f"{name}-{number}").exists():
-        number += 1
-    return parent / f"{name}-{number}"
+def _file_name(setting: Setting) -> str:
+    """Name of a policy as part of a file's."""
+    return re.sub(r"\W+", "-", setting.name.lower())

@@ -5,9 +5,9 @@ from typing import Annotated
 
 import polars as pl
 
+from gpuschedlab import plots
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.knobs import Holds
-from gpuschedlab.plots.web import Place
 from gpuschedlab.scenarios.week import Shape, Week
 from gpuschedlab.sim import simulate
 from gpuschedlab.traces import calibrate
@@ -49,7 +49,7 @@ class TraceExplorer(KnobExplorer):
         The real trace is too short to calibrate, or there is no such preset.
     """
 
-    places = (Place("arrivals"), Place("durations"), Place("demand"), Place("queue"))
+    places = (plots.Place("arrivals"), plots.Place("durations"), plots.Place("demand"), plots.Place("queue"))
 
     def __init__(self, real=None, *, preset="philly", days=7.0, gpus=560, seed=0, cache: Cache | None = None):
         self.cluster, self.days, self.seed = Cluster.homogeneous(max(1, gpus // 8), 8), days, seed
@@ -82,10 +82,8 @@ class TraceExplorer(KnobExplorer):
         self.seconds = sum(float(run.info["seconds"]) for run in runs.values())
         return traces, runs
 
-    def _numbers(self, found) -> dict:
-        from gpuschedlab import plots
-
-        traces, runs = found
+    def _numbers(self, answer) -> dict:
+        traces, runs = answer
         self.traces, self.runs = traces, runs
         return {
             "arrivals": plots.arrivals(traces),
@@ -94,7 +92,7 @@ class TraceExplorer(KnobExplorer):
             "queue": plots.load_over_time(runs, 500),
         }
 
-    def _words(self, found) -> str:
+    def _words(self, answer) -> str:
         words = []
         for name, trace in self.traces.items():
             work = float((trace["gpus"] * trace["duration"]).sum())

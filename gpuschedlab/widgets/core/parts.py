@@ -1,0 +1,41 @@
+"""Widgets as all explorers have them: a control of some width, a button that shows its errors, a row."""
+
+from gpuschedlab._extras import need
+
+
+def control(kind: str, name: str, width: int, label: int, **more):
+    """Control of ipywidgets, with its name beside it.
+
+    Parameters
+    ----------
+    kind : str
+        Name of its class in ipywidgets.
+    name : str
+        What stands beside it.
+    width, label : int
+        Pixels of all, and of the name.
+    **more
+        Passed on to the class.
+
+    Examples
+    --------
+    >>> control("IntSlider", "nodes", 210, 44, min=1, max=9).layout.width
+    '210px'
+    """
+    w = need("ipywidgets")
+    look = {"style": {"description_width": f"{label}px"}, "layout": w.Layout(width=f"{width}px")}
+    return getattr(w, kind)(description=name, **look, **more)
+
+
+def button(owner, name: str, help: str, answer, **more):
+    """Button of an explorer: a click calls `answer()`, and its errors are shown in the explorer's box."""
+    w = need("ipywidgets")
+    made = w.Button(description=name, tooltip=help, layout=w.Layout(width="auto"), **more)
+    made.on_click(lambda _: owner.guarded(answer))
+    return made
+
+
+def row(*parts):
+    """Widgets beside each other, or below each other where there is little room."""
+    w = need("ipywidgets")
+    return w.Box(parts, layout=w.Layout(flex_flow="row wrap", align_items="center"))

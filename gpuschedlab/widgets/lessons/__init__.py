@@ -1,0 +1,1 @@
+"""Explorers of single systems and questions, each shown in a notebook."""

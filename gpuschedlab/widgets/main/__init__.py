@@ -1,0 +1,1 @@
+"""The explorer of traces, clusters and policies: its panel, its player, and what changed between two runs."""
