@@ -1,7 +1,6 @@
 """Programs and their solvers against enumeration, scipy, and each other."""
 
 import itertools
-import os
 import subprocess
 import sys
 import time
@@ -276,8 +275,8 @@ def test_coefficients_beyond_all_digits_are_refused(solver, options):
 
 
 @pytest.mark.data
-def test_a_program_that_once_ended_the_process_is_infeasible():
-    kept = np.load(Path(os.environ["GPUSCHEDLAB_DATA_DIR"]) / "inputs/trust/cbc_abort_11.npz")
+def test_a_program_that_once_ended_the_process_is_infeasible(data_dir):
+    kept = np.load(data_dir / "inputs/trust/cbc_abort_11.npz")
     bounds = (kept["rl"], kept["ru"], kept["lo"], kept["hi"])
     with pytest.raises(Infeasible):
         solve(Program(kept["c"], kept["A"], *bounds, maximize=bool(kept["mx"])), "mip")

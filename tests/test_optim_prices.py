@@ -1,9 +1,7 @@
 """The multiple-choice knapsack by prices against enumeration, HiGHS, and its own bound."""
 
 import itertools
-import os
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -271,8 +269,8 @@ def test_work_bounds_the_prices_that_are_tried():
 
 
 @pytest.mark.data
-def test_jobs_of_tiny_worth_that_must_run_get_the_best_there_is():
-    kept = np.load(Path(os.environ["GPUSCHEDLAB_DATA_DIR"]) / "inputs/trust/prices_stopped_199.npz")
+def test_jobs_of_tiny_worth_that_must_run_get_the_best_there_is(data_dir):
+    kept = np.load(data_dir / "inputs/trust/prices_stopped_199.npz")
     must = np.arange(len(kept["u"])) < 2
     tiny, large = (solve_mckp(kept["u"] * w, kept["k"], kept["g"], kept["cap"], mandatory=must) for w in (1.0, 1e12))
     assert tiny.status == large.status == "optimal"

@@ -113,7 +113,7 @@ def test_the_long_form_makes_the_same_scenario(scenario):
 def test_a_simulation_is_what_it_is_made_of(scenario):
     by_hand = Simulation(
         Scenario(
-            scenario.trace, CLUSTER, speeds=PARTS["speeds"], estimator=Noisy(rng=1), delays=PARTS["delays"], rng=3
+            scenario.trace, CLUSTER, speeds=PARTS["speeds"], estimator=Noisy(rng=1), delays=PARTS["delays"], seed=3
         ),
         Srtf(),
     ).run(5000.0)
