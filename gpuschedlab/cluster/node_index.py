@@ -98,6 +98,7 @@ def hold(nodes, count, member, n, slots):
     nd.free -= slots
     after = nd.free // SLOTS
     count[nd.pool, PARTS] += nd.free != after * SLOTS
+    # Most demands change the level; those of a part of a GPU often leave it, and then nothing else has to move.
     if after != before:
         count[nd.pool, before] -= 1
         count[nd.pool, after] += 1
@@ -128,6 +129,7 @@ def count_sizes(nodes, sizes, only_up):
 @njit(inline="never")
 def fewest_nodes(sizes, pool, slots):
     """Fewest nodes of a pool that have `slots` in all, were they empty; 0: all of them have less."""
+    # Largest first is optimal here: it only counts nodes, and empty ones leave no fragments that matter.
     k, left = 0, slots
     gpus = sizes[pool, LARGEST]
     while left > 0 and gpus > 0:

@@ -34,6 +34,7 @@ buddy : as consolidate, in aligned power-of-two cells of a node (HiveD, OSDI'20,
 @njit(inline="never")
 def best_fit(P, pool, slots):
     """Node with the least room that holds `slots`, or -1; ties to the lowest number."""
+    # A level counts whole GPUs: nodes of the first one may fall short of a demand that ends in a part of a GPU.
     for level in range(slots // SLOTS, LEVELS):
         if P.count[pool, level] == 0:
             continue
@@ -78,6 +79,7 @@ def take_widest(P, pool, slots, unit, out_node, out_slots):
     while left > 0:
         best = widest(P, pool)
         most = P.nodes[best].free if best >= 0 else 0
+        # Jobs of whole GPUs get whole ones: parts that others left are no use to them.
         take = min(left, unit, most if slots < SLOTS else most // SLOTS * SLOTS)
         if best < 0 or take <= 0 or (slots < SLOTS and take < slots):
             break
@@ -91,6 +93,7 @@ def take_widest(P, pool, slots, unit, out_node, out_slots):
         out_slots[seen] += take
         hold(P.nodes, P.count, P.member, best, take)
         left -= take
+    # Held while it looked, so that each turn sees what the last one took; looking takes nothing.
     for i in range(k):
         hold(P.nodes, P.count, P.member, out_node[i], -out_slots[i])
     return k if left == 0 else 0
@@ -105,6 +108,7 @@ def cell(start, gpus):
 @njit(inline="never")
 def free_block(mask, gpus, width):
     """Smallest free aligned block that holds `gpus` of a node of `width` GPUs: (start, block size), or (-1, big)."""
+    # Blocks are aligned to the power of two that holds the demand: only then can buddies merge again when it leaves.
     need = 1
     while need < gpus:
         need *= 2
@@ -202,6 +206,7 @@ def take_fewest(P, pool, slots, rule, out_node, out_slots):
     """
     largest = P.sizes[pool, LARGEST] * SLOTS
     most = 1 if slots <= largest else fewest_nodes(P.sizes, pool, slots)
+    # All but one of the nodes are to be empty: mostly there are too few, and this says so without a look at any node.
     if most > 1 and most_empty(P, pool) < most - 1:
         return 0
     k, left, last = 0, slots, -1

@@ -56,6 +56,7 @@ def refresh(S, j):
             if b.idle == 1:
                 b.idled += dt - delay
             job.executed += dt
+            # GPUs that two jobs share count once in all, so half for each.
             job.attained += job.held * dt * (0.5 if b.partner >= 0 else 1.0)
             if b.partner >= 0:
                 b.shared += dt
@@ -129,6 +130,7 @@ def blame(S, j, fault):
 def find_speed(S, j):
     """Row of the speed table for what running job j holds, -1: it has none."""
     b = S.body[j]
+    # Some tables know exact placements: the GPUs node by node, in the order in which they are held.
     counts = S.node_gpus
     k = 0
     e = S.body[b.partner if b.guest else j].head
@@ -173,6 +175,7 @@ def set_rate(S, j):
                 blame(S, j, NO_SPEED)
                 return
         last = S.seg_first[m + 1] - 1
+        # The segment only moves on: a job that was thrown back begins again at the first (`undo`).
         while S.seg_first[m] + b.segment < last and S.seg_end[S.seg_first[m] + b.segment] < job.progress:
             b.segment += 1
         b.pace = S.rate[b.row + b.segment]
@@ -189,6 +192,7 @@ def set_rate(S, j):
         if not b.rate >= 0:
             blame(S, j, NO_PAIR)
             return
+    # Rounding errors may put the progress past its goal by an ulp: no job ends in the past.
     left = max(0.0, b.goal - job.progress)
     b.finish = b.last + b.pause + rounded(S, left / b.rate) if b.rate > 0 else INF
 
@@ -239,6 +243,7 @@ def renew_key(S, j):
     b.gated = 0
     if key != b.key:
         b.key = key
+        # Keys that take one value within an interval tie, whenever in it they did: decisions see them together.
         b.since = on_grid(now, S.rule[0].interval) if S.rule[0].interval > 0 else now
 
 
@@ -284,6 +289,7 @@ def log_tick(S):
     largest = most_free_gpus(S)
     i = sc.ticks - 1
     if i < 0 or S.ticks[i].time < sc.now:
+        # A row holds until the next: where nothing changed, none is needed.
         if i >= 0:
             p = S.ticks[i]
             if (

@@ -262,7 +262,9 @@ def _place_by_rule(S, answer):
             if a.slots > 0 and a.host < 0 and a.cells == 0 and a.type == S.pools[p].type:
                 mine[n] = i
                 n += 1
+        # Largest first, since small jobs fit into what large ones leave; a stable sort, so that equal ones keep their order.
         order = mine[:n][np.argsort(-answer["slots"][mine[:n]], kind="mergesort")]
+        # Those that run stay where they are if all others fit beside them: only then does nothing move without need.
         if not _place_new(S, answer, order, p):
             short += _repack(S, answer, order, p)
     return short
@@ -288,6 +290,7 @@ def apply_answer(S, answer, cells, wake_at):
 
     `wake_at`: instant (s) of the next round, unless something happens before; nan: as always.
     """
+    # Whether a job was preempted is seen at the end: one that stopped and started again within the answer was not.
     ran = np.empty(answer.shape[0], np.bool_)
     for i in range(answer.shape[0]):
         ran[i] = S.job[answer[i].job].state == RUNNING and S.body[answer[i].job].fresh == 0

@@ -89,6 +89,7 @@ def fire_timer(S, j):
         if b.leaves <= sc.now:
             end_stay(S, j)
             return
+        # Its place is looked up by the old key, under which it stands there.
         led, at = leads(S, j), place_in_rank(S, j, 0, sc.ranked)
         renew_key(S, j)
         if b.ranked == 1:
@@ -219,6 +220,7 @@ def schedule_decision(S):
     sc = S.scalar[0]
     r = S.rule[0]
     if sc.dirty == 1 and (sc.decide_at > 1e300 or sc.asleep == 1):
+        # Nothing was due, or a round slept: what happened now brings a decision forward, on the grid if there is one.
         sc.decide_at = on_grid(sc.now, r.interval) if r.interval > 0 and r.on_event == 0 else sc.now
     elif sc.dirty == 1 and r.on_event == 1:
         sc.decide_at = sc.now
@@ -232,6 +234,7 @@ def after_decision(S):
     sc.decide_at = INF
     sc.asleep = 0
     if r.interval > 0 and (r.rounds == 1 or r.moving == ALL) and sc.running + sc.waiting > 0:
+        # Past this instant by more than rounding errors, or it would be decided twice.
         sc.decide_at = on_grid(sc.now + r.interval * 1e-6, r.interval)
 
 
@@ -243,6 +246,7 @@ def sleep_until(S, time):
     """
     interval, now = S.rule[0].interval, S.scalar[0].now
     if interval > 0 and time < 1e300:
+        # As after a decision: never this instant again.
         time = on_grid(max(time, now + interval * 1e-6), interval)
     S.scalar[0].decide_at = time
     S.scalar[0].asleep = 1
@@ -263,6 +267,7 @@ def _advance(S, until):
             return FULL
         if sc.culprit >= 0:
             return FAULT
+        # Nothing that a decision or the log could show has changed, such as a key that moved among jobs that all stay.
         if sc.dirty == 0 and sc.decide_at > time:
             continue
         schedule_decision(S)

@@ -66,6 +66,7 @@ def hold(S, j, k, out_node, out_slots):
     """Give job j the chosen slots, as linked entries in order of node."""
     b = S.body[j]
     sc = S.scalar[0]
+    # In order of node, since answers and speed tables name cells so; few are held, so insertion is quickest.
     for i in range(1, k):
         node, slots = out_node[i], out_slots[i]
         m = i
@@ -73,6 +74,7 @@ def hold(S, j, k, out_node, out_slots):
             out_node[m], out_slots[m] = out_node[m - 1], out_slots[m - 1]
             m -= 1
         out_node[m], out_slots[m] = node, slots
+    # From the last one: each entry goes before the others in the list.
     for i in range(k - 1, -1, -1):
         e = sc.free_entry
         entry = S.entry[e]
@@ -233,6 +235,7 @@ def leave(S, j):
 def preempt(S, j):
     """Suspend job j; it keeps its progress and waits."""
     leave(S, j)
+    # Started and stopped at one instant, it was not preempted: nothing of it shows.
     S.job[j].preemptions += 1 - S.body[j].fresh
     begin_wait(S, j)
 
@@ -292,6 +295,7 @@ def change_node(S, n, delta):
         i = 0
         while i < sc.running:
             if on_node(S, S.running[i], n):
+                # The last of the list takes the place of one that leaves, and a partner may leave, too: from the beginning again.
                 lose(S, S.running[i])
                 i = 0
             else:

@@ -179,6 +179,7 @@ def choose(S, at, room, chosen, keep):
     picked = 0
     for i in range(at, sc.ranked):
         b = S.body[S.rank[i]]
+        # Two that share their GPUs stay: to take one away frees nothing.
         keep[i] = 1 if b.partner >= 0 else 0
         if keep[i] == 0:
             room[b.pool] += b.got
@@ -308,6 +309,7 @@ def reorder(S):
     open_classes(S)
     for i in range(picked):
         push_waiting(S, chosen[i])
+    # They were counted in by slots alone; fragments or the placement rule may still leave one out.
     for i in range(picked):
         try_start(S, chosen[i])
     for i in range(n):
