@@ -7,7 +7,6 @@ import polars as pl
 
 from gpuschedlab.errors import SpeedError
 from gpuschedlab.speeds.codes import ANY, code_shapes, config_codes
-from gpuschedlab.speeds.curves import Curves
 from gpuschedlab.speeds.pairs import PAIRS, join_pairs, pair_matrix
 
 ARRAYS = {("first", "code", "row", "seg_first"): np.int64, ("rate", "seg_end", *PAIRS): np.float64, ("relative",): bool}
@@ -80,7 +79,7 @@ def join_speeds(a, b) -> dict:
         code_b[span], row_b[span] = code_b[span][order], row_b[span][order]
     curves = a.curves or b.curves
     if a.curves and b.curves:
-        curves = Curves.join(a.curves, b.curves)
+        curves = a.curves.join(a.curves, b.curves)
     return {
         "models": a.models + b.models,
         "gpu_types": types,

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from html import escape
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -12,8 +13,10 @@ from gpuschedlab.errors import SpeedError
 from gpuschedlab.speeds.build import ARRAYS, arrays_from_frame, decode, join_speeds, listed, summarise
 from gpuschedlab.speeds.checks import check_arrays, check_asked
 from gpuschedlab.speeds.codes import ANY, ends_of, rates_of
-from gpuschedlab.speeds.curves import Curves
 from gpuschedlab.speeds.places import Places, segments_of
+
+if TYPE_CHECKING:
+    from gpuschedlab.speeds.curves import Curves
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +93,7 @@ class Speeds:
     sharing: np.ndarray | None = None
     merged: np.ndarray | None = None
     transfer: np.ndarray | None = None
-    curves: Curves | None = None
+    curves: "Curves | None" = None
     rounding: float = 0.0
     shapes: dict[int, tuple[int, str]] = field(default_factory=dict, repr=False)
 
@@ -117,7 +120,7 @@ class Speeds:
         sharing: dict[tuple[str, str], float] | None = None,
         merged: dict[tuple[str, str], float] | None = None,
         transfer: dict[tuple[str, str], float] | None = None,
-        curves: Curves | None = None,
+        curves: "Curves | None" = None,
         rounding: float = 0.0,
     ) -> "Speeds":
         """Build from a long frame: one row a model, configuration and progress segment.
