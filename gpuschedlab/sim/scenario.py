@@ -15,13 +15,14 @@ from gpuschedlab.estimators import Estimator, Oracle
 from gpuschedlab.sim.policy import Policy, Round
 from gpuschedlab.sim.run import Run
 from gpuschedlab.sim.setup.names import check_types, warn_of_models, warn_of_types
-from gpuschedlab.speeds import Delays, Speeds
+from gpuschedlab.speeds import Delays
 from gpuschedlab.traces import validate
 
 if TYPE_CHECKING:
     from gpuschedlab.sim.setup.prepared import Prepared
     from gpuschedlab.sim.simulation import Simulation
     from gpuschedlab.sim.view import View
+    from gpuschedlab.speeds import Speeds
 
 DAY = 86_400.0
 
@@ -79,7 +80,7 @@ class Scenario:
     cluster: Cluster
     _: KW_ONLY
     history: pl.DataFrame | None = None
-    speeds: Speeds | None = None
+    speeds: "Speeds | None" = None
     estimator: Estimator | None = None
     delays: Delays = field(default_factory=Delays)
     until: float | None = None

@@ -1,12 +1,15 @@
 """Models and GPU types that jobs name, beside those of the speed table and the cluster."""
 
 import warnings
+from typing import TYPE_CHECKING
 
 import polars as pl
 
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.errors import ClusterWarning, SpeedError, SpeedWarning
-from gpuschedlab.speeds import Speeds
+
+if TYPE_CHECKING:
+    from gpuschedlab.speeds import Speeds
 
 NAMED = 10
 """Types or models that a warning names."""
@@ -46,7 +49,7 @@ def warn_of_types(trace: pl.DataFrame, cluster: Cluster):
     )
 
 
-def warn_of_models(trace: pl.DataFrame, speeds: Speeds | None):
+def warn_of_models(trace: pl.DataFrame, speeds: "Speeds | None"):
     """Warn of jobs that name models which the speed table lacks.
 
     Warns
@@ -70,7 +73,7 @@ def warn_of_models(trace: pl.DataFrame, speeds: Speeds | None):
     )
 
 
-def check_types(trace: pl.DataFrame, speeds: Speeds | None, cluster: Cluster):
+def check_types(trace: pl.DataFrame, speeds: "Speeds | None", cluster: Cluster):
     """Raise SpeedError for the first model in use that is known on absent GPU types only."""
     if speeds is None or "model" not in trace.columns:
         return
