@@ -97,7 +97,7 @@ class Pymip:
         duals = None
         if not whole and status == "optimal" and len(m.constrs) == len(rows):
             duals = np.zeros(program.A.shape[0])  # a row without entries has no price
-            duals[rows] = np.array([_price(row) for row in m.constrs], float) / factor
+            duals[rows] = np.array([np.nan if row.pi is None else row.pi for row in m.constrs], float) / factor
         seconds = time.perf_counter() - start
         return Solution(point, status, objective, bound, seconds, f"mip {self.engine}", duals, program.shape)
 
@@ -145,10 +145,6 @@ def _quiet():
         os.dup2(kept, 1)
         os.close(kept)
         os.close(nowhere)
-
-
-def _price(row) -> float:
-    return row.pi if row.pi is not None else np.nan
 
 
 def _rows(program: Program) -> np.ndarray:

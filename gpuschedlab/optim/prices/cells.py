@@ -97,7 +97,7 @@ def close_cells(
     lead = first[alike[job]] == job  # one cell stands for those of all jobs that are alike
     job, config = job[lead], config[lead]
     slack = max(slack, CLOSED * float(np.abs(problem.utility[job, config]).max(initial=0.0)))
-    solver = Highs(time_limit, gap, work=work, mip_abs_gap=slack, **_options(problem))
+    solver = Highs(time_limit, gap, work=work, mip_abs_gap=slack, **(WHOLE if problem.mandatory.any() else _known()))
     found = solver.solve(_program(problem, alike, first, job, config))
     choice = np.full(n, -1)
     members = np.split(np.argsort(alike, kind="stable"), np.cumsum(np.bincount(alike, minlength=len(first)))[:-1])
@@ -109,13 +109,9 @@ def close_cells(
     return Closed(choice, found.bound, found.status)
 
 
-def _options(problem: MultipleChoice) -> dict:
-    """Options of HiGHS for a problem, as far as the version at hand has them."""
-    return WHOLE if problem.mandatory.any() else _known()
-
-
 @cache
 def _known() -> dict:
+    """`OPEN`, as far as the version of HiGHS at hand has them."""
     import highspy
 
     h = highspy.Highs()

@@ -112,7 +112,8 @@ def placed(
     down = ~view.up[held[:, 1].astype(np.int64)]
     stays[owner[down]] = False
     free = np.where(view.up, view.cluster.node_gpus, 0).astype(float)
-    kinds = np.stack([_types_first(view.gpu_type, t, len(view.capacity)) for t in range(len(view.capacity))], axis=1)
+    other = np.arange(len(view.capacity)) != view.gpu_type[:, None]
+    kinds = np.argsort(other, axis=1, kind="stable")  # the type that is held first, then the others in order
     kinds[~np.take_along_axis(view.usable(gpus), kinds, axis=1)] = -1  # no node is of it
     rows = pack(
         np.asarray(order, np.int64),
@@ -156,9 +157,3 @@ def proved(answer: Allocation, objective: float, bound: float, status: str, gap:
     """
     changed = status == "optimal" and relative_gap(objective, bound) > gap
     return replace(answer, objective=objective, bound=bound, status="heuristic" if changed else status)
-
-
-def _types_first(held: np.ndarray, t: int, types: int) -> np.ndarray:
-    """(n,) the t-th type to be tried: the one held, then the others in order."""
-    turn = np.where(held < 0, t, np.where(t == 0, held, np.where(t <= held, t - 1, t)))
-    return turn.astype(np.int64) % types

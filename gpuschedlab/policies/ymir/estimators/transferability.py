@@ -239,12 +239,15 @@ class GainErrors(NamedTuple):
         1.0
         """
         target, gain, predicted = np.asarray(target), np.asarray(gain, float), np.asarray(predicted, float)
+        from scipy.stats import spearmanr  # loaded when used: every import would wait for it
+
         error, sized = np.abs(predicted - gain), np.abs(gain) >= 1e-3
         gains = gain >= 0
+        pairs = [(predicted[target == t], gain[target == t]) for t in np.unique(target)]
+        # Where one side does not vary, or there is one pair, there is no correlation.
+        ranks = [spearmanr(*pair).statistic for pair in pairs if min(map(np.ptp, pair)) > 0]
         with np.errstate(invalid="ignore", divide="ignore"):
-            ranks = [_rank_correlation(predicted[target == t], gain[target == t]) for t in np.unique(target)]
             pearson = float(np.corrcoef(predicted, gain)[0, 1]) if len(gain) > 1 else np.nan
-        ranks = [r for r in ranks if np.isfinite(r)]
         return cls(
             pearson,
             float(100 * (error[sized] / np.abs(gain[sized])).mean()) if sized.any() else np.nan,
@@ -253,19 +256,6 @@ class GainErrors(NamedTuple):
             float(max(gains.mean(), 1 - gains.mean())),
             float(np.mean(ranks)) if ranks else np.nan,
         )
-
-
-def _rank_correlation(a, b) -> float:
-    """Spearman's correlation; nan where one of them does not vary."""
-    if len(a) < 2 or np.ptp(a) == 0 or np.ptp(b) == 0:
-        return np.nan
-    return float(np.corrcoef(_ranks(a), _ranks(b))[0, 1])
-
-
-def _ranks(values) -> np.ndarray:
-    """Ranks from 0, equal values sharing their mean."""
-    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
-    return (np.cumsum(counts) - (counts + 1) / 2)[inverse]
 
 
 def _checked(model, pairs: pl.DataFrame, gain, *also: str) -> np.ndarray:

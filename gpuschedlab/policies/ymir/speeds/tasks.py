@@ -67,17 +67,12 @@ def task_speeds(fm: str, tasks: int = 9) -> Speeds:
     # On more nodes than were measured, a job is as slow as on the worst that were.
     worst = frame.group_by("model", "n_gpus", "gpu_type", "progress", maintain_order=True).agg(pl.col("rate").min())
     frame = pl.concat([frame, worst.with_columns(n_nodes=pl.lit(None, pl.Int64)).select(frame.columns)])
-    both = factors.filter(_both(chosen))
+    both = factors.filter(pl.col(c).is_in(chosen.implode()) for c in ("task", "other"))
     pairs = {mode: {} for mode in ("merged", "transfer")}
     for mode, other, task, factor in both.select("mode", "other", "task", "factor").iter_rows():
         a, b = f"{fm}@{task}", f"{fm}@{other}"
         pairs[mode][(a, b) if mode == "merged" else (b, a)] = factor
     return Speeds.from_frame(frame, **pairs)
-
-
-def _both(chosen: pl.Series) -> pl.Expr:
-    """Whether both tasks of a pair are among those chosen."""
-    return pl.col("task").is_in(chosen.implode()) & pl.col("other").is_in(chosen.implode())
 
 
 def finetuning_jobs(
