@@ -153,6 +153,63 @@ def read_frame(path: Path, note: Path | None = None) -> pl.DataFrame:
     return frame_of(path.read_bytes())
 
 
+def append_line(path: Path, record: dict, *, durable: bool = False):
+    """Append a record as a line of JSON; a line that a killed process cut off is ended before.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+    record : dict
+    durable : bool
+        Whether it is on disk, not only with the system, when this returns.
+    """
+    with path.open("ab+") as file:
+        if file.seek(0, os.SEEK_END):
+            file.seek(-1, os.SEEK_END)
+            if file.read(1) != b"\n":
+                file.write(b"\n")
+        file.write(json.dumps(record).encode() + b"\n")
+        if durable:
+            file.flush()
+            os.fsync(file.fileno())
+
+
+class Answers:
+    """Answers by case that are kept as they come, one in a line of JSON: work that was stopped goes on.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        Its folder is made where there is none.
+    source : str
+        A hash of all that answers depend on; those of another source are not seen.
+
+    Attributes
+    ----------
+    known : dict of tuple to object
+        Answers of this source, by case.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "runs" / "found.jsonl"
+    >>> Answers(path, "code 1").keep(("tiresias", 0), 4.5)
+    >>> Answers(path, "code 1").known, Answers(path, "code 2").known
+    ({('tiresias', 0): 4.5}, {})
+    """
+
+    def __init__(self, path: Path, source: str):
+        self.path, self.source = path, source
+        records = (record for record in json_lines(path) if record.get("source") == source)
+        self.known = {tuple(record["case"]): record["answer"] for record in records}
+
+    def keep(self, case: tuple, answer) -> None:
+        """Keep an answer."""
+        self.known[case] = answer
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        append_line(self.path, {"source": self.source, "case": case, "answer": answer})
+
+
 def json_lines(path: Path) -> Iterator[dict]:
     """Records of a file with one in a line of JSON, but for lines that are none; nothing where there is no file."""
     for line in path.read_text(errors="replace").splitlines() if path.is_file() else ():

@@ -89,6 +89,28 @@ def estimator_of(text: str):
     return made(text, estimators.ALL, estimators.Estimator, "estimator")
 
 
+def contenders_of(words: list[str]) -> dict[str, tuple]:
+    """Policies by their words, each with the estimator that stands after `@` (None without).
+
+    Policies with the same word of an estimator share one, and so what it learns.
+
+    Raises
+    ------
+    PolicyError, EstimatorError
+        A word names none, or occurs twice.
+
+    Examples
+    --------
+    >>> [own and type(own).__name__ for _, own in contenders_of(["fifo", "srtf@oracle"]).values()]
+    [None, 'Oracle']
+    """
+    if twice := [word for i, word in enumerate(words) if word in words[:i]]:
+        raise PolicyError(f"found {twice[0]} twice; expected each policy once.")
+    knows = {word: split_word(word)[2] for word in words}
+    own = {text: estimator_of(text) if text else None for text in dict.fromkeys(knows.values())}
+    return {word: (policy_of(word), own[text]) for word, text in knows.items()}
+
+
 def made(text: str, known: dict[str, type[Knobbed]], base: type[Knobbed], what: str):
     """Instance of a class by its word, its knobs read as they are declared.
 
@@ -209,6 +231,7 @@ def _where(raised: BaseException, file: str) -> str:
 __all__ = [
     "blame",
     "class_of",
+    "contenders_of",
     "estimator_of",
     "load_file",
     "made",

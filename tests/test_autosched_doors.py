@@ -31,7 +31,7 @@ from gpuschedlab.autosched.forecast.arrivals import DISTANCES
 from gpuschedlab.autosched.forecast.ranges import MODELS
 from gpuschedlab.autosched.tuner.offline import layers_of
 from gpuschedlab.cli import main, progress, tune
-from gpuschedlab.cli.decisions import Rows
+from gpuschedlab.cli.progress import Rows
 from gpuschedlab.cli.tune import PREDICTORS, SIMILARITIES
 from gpuschedlab.errors import EstimatorError, PolicyError, RunError, TraceError
 from gpuschedlab.knobs import Knob

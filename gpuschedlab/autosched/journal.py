@@ -2,10 +2,9 @@
 
 import contextlib
 import json
-import os
 from pathlib import Path
 
-from gpuschedlab._files import UNREADABLE, whole
+from gpuschedlab._files import UNREADABLE, append_line, whole
 from gpuschedlab.errors import RunError
 
 
@@ -51,10 +50,8 @@ class Journal:
                 f"{record['now']:g} s. Give its records to Controller.resume first, or name another file."
             )
         self.records.append(record)
-        with self._storing(), self.path.open("a") as file:
-            file.write(json.dumps(record) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
+        with self._storing():
+            append_line(self.path, record, durable=True)
 
     @contextlib.contextmanager
     def _storing(self):

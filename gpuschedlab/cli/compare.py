@@ -5,11 +5,11 @@ import shlex
 import sys
 from pathlib import Path
 
-from gpuschedlab.cli.inputs import add_scenario, contenders, named, read_scenario, recipe_in
-from gpuschedlab.cli.numbers import whole
-from gpuschedlab.cli.parser import add_json, policies_help
+from gpuschedlab.cli.inputs import add_scenario, informed, read_scenario, recipe_in
+from gpuschedlab.cli.parser import add_json, policies_help, whole
 from gpuschedlab.cli.text import as_json
 from gpuschedlab.errors import RunError
+from gpuschedlab.parse import contenders_of
 
 LINEUP = (
     "fifo",
@@ -56,7 +56,7 @@ def compare(args) -> int:
 
     policies, recipe = _policies(args), recipe_in(args)
     scenario, about = read_scenario(args)
-    policies = contenders(policies, scenario)
+    policies = informed(policies, scenario)
     if not args.json:
         print(caption(scenario, about) + "\n", flush=True)
     unstored = {}
@@ -81,8 +81,8 @@ def compare(args) -> int:
 def _policies(args) -> dict:
     """Policies by name: those that the words say, otherwise the recipe's own, otherwise the usual ones."""
     if args.policies or (recipe := recipe_in(args)) is None or not recipe.policies:
-        return named(args.policies or list(LINEUP))
-    return dict(recipe.policies)
+        return contenders_of(args.policies or list(LINEUP))
+    return {name: (policy, None) for name, policy in recipe.policies.items()}
 
 
 def _keeper(folder: str, unstored: dict):
@@ -144,8 +144,7 @@ def _over_seeds(args, first) -> list[dict]:
     summaries = [first.summary()]
     for seed in range(args.seed + 1, args.seed + args.seeds):
         scenario, _ = read_scenario(argparse.Namespace(**vars(args) | {"seed": seed}))
-        policies = contenders(_policies(args), scenario)
-        found = run_all(scenario, policies, progress=sys.stderr.isatty())
+        found = run_all(scenario, informed(_policies(args), scenario), progress=sys.stderr.isatty())
         summaries.append(found.summary())
         if found.stopped:
             break

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from gpuschedlab.cli.numbers import positive, seconds, whole
-from gpuschedlab.errors import EstimatorError, PolicyError, TraceError
-from gpuschedlab.parse import estimator_of, policy_of, split_word, with_words, word_of
+from gpuschedlab.cli.parser import positive, seconds, whole
+from gpuschedlab.errors import EstimatorError, TraceError
+from gpuschedlab.parse import estimator_of, with_words, word_of
 from gpuschedlab.traces.generator.presets import presets
 
 if TYPE_CHECKING:
@@ -268,43 +268,24 @@ def _before(history: pl.DataFrame) -> pl.DataFrame | None:
     return history.with_columns(pl.col("submit") - days * DAY)
 
 
-def named(words: list[str]) -> dict:
-    """Policies by name, read before anything else, so that a typing error costs no time.
-
-    Raises
-    ------
-    PolicyError, EstimatorError
-        A word names none, or occurs twice.
-    """
-    if twice := [word for i, word in enumerate(words) if word in words[:i]]:
-        raise PolicyError(f"found {twice[0]} twice; expected each policy once.")
-    for word in words:
-        if knows := split_word(word)[2]:
-            estimator_of(knows)
-    return {word: policy_of(word) for word in words}
-
-
-def contenders(policies: dict, scenario: Scenario) -> dict[str, tuple]:
-    """Policies of `named`, each with the estimator that its word names (None: the scenario's), ready for `compare`.
+def informed(policies: dict[str, tuple], scenario: Scenario) -> dict[str, tuple]:
+    """The same `contenders_of`, once it is clear that their estimators, or the scenario's, have something to learn from.
 
     Raises
     ------
     EstimatorError
         An estimator has nothing to learn from.
     """
-    words = {split_word(word)[2] for word in policies}
-    own = {knows: estimator_of(knows) if knows else None for knows in words}
-    for knows in own:
-        estimator = own[knows] or scenario.estimator
+    for _, own in policies.values():
+        estimator = own or scenario.estimator
         if scenario.history is None and estimator is not None and estimator.needs_history:
             raise EstimatorError(
-                f"estimator {knows or type(estimator).__name__.lower()}: found no history to learn from; expected "
-                "--history DAYS|FILE, or @oracle."
+                f"estimator {word_of(estimator)}: found no history to learn from; expected --history DAYS|FILE, or @oracle."
             )
-    return {word: (policy, own[split_word(word)[2]]) for word, policy in policies.items()}
+    return policies
 
 
-def one_in(policies: dict, scenario: Scenario) -> tuple[str, Policy, Scenario]:
-    """Word, policy and scenario of the only one of some `contenders`: the scenario has its estimator."""
-    ((word, (policy, own)),) = contenders(policies, scenario).items()
+def one_in(policies: dict[str, tuple], scenario: Scenario) -> tuple[str, Policy, Scenario]:
+    """Word, policy and scenario of the only one of some `contenders_of`: the scenario has its estimator."""
+    ((word, (policy, own)),) = informed(policies, scenario).items()
     return word, policy, scenario if own is None else scenario.replace(estimator=own)

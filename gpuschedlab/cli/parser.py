@@ -1,4 +1,4 @@
-"""Words into arguments: the parser of all commands, and help that shows the policies' knobs.
+"""Words into arguments: the parser of all commands, numbers, and help that shows the policies' knobs.
 
 Only the module of the command that is called is imported, since most of them import numpy and polars.
 """
@@ -126,3 +126,28 @@ def knobs_help(name: str, cls: type) -> str:
         text = info.describe() + (f": {info.knob.help}" if info.knob.help else "")
         lines += textwrap.wrap(f"  {knob:{wide - 2}}{text}", max(screen, 60), subsequent_indent=" " * wide)
     return "\n".join(lines)
+
+
+def seconds(text: str) -> float:
+    """Read a number of seconds, at least 0."""
+    return _number(text, 0.0, float, "a number of seconds, 0 or more")
+
+
+def positive(text: str) -> float:
+    """Read a number above 0."""
+    return _number(text, 1e-9, float, "a number above 0")
+
+
+def whole(text: str) -> int:
+    """Read a whole number, at least 1."""
+    return _number(text.replace(",", "").replace("_", ""), 1, int, "a whole number, at least 1")
+
+
+def _number(text, low, kind, expected):
+    try:
+        value = kind(text)
+    except ValueError:
+        value = None
+    if value is None or not low <= value < float("inf"):
+        raise argparse.ArgumentTypeError(f"found {text!r}; expected {expected}")
+    return value

@@ -3,11 +3,11 @@
 import sys
 
 from gpuschedlab.cli.compare import caption
-from gpuschedlab.cli.inputs import add_scenario, named, one_in, read_scenario
-from gpuschedlab.cli.numbers import seconds
-from gpuschedlab.cli.parser import add_json, policies_help
+from gpuschedlab.cli.inputs import add_scenario, one_in, read_scenario
+from gpuschedlab.cli.parser import add_json, policies_help, seconds
 from gpuschedlab.cli.text import as_json
 from gpuschedlab.errors import LabError
+from gpuschedlab.parse import contenders_of
 
 
 def add(parser):
@@ -30,7 +30,7 @@ def run(args) -> int:
     """Simulate, store, print the metrics; Ctrl-C keeps what has happened until then."""
     if args.log and not args.out:
         raise LabError("run: found --log without --out; expected a folder to keep the log in: --out FOLDER.")
-    policies = named([args.policy])
+    policies = contenders_of([args.policy])
     scenario, about = read_scenario(args)
     name, policy, scenario = one_in(policies, scenario)
     simulation, stopped = scenario.simulation(policy, log=args.log), False

@@ -7,11 +7,10 @@ import sys
 from pathlib import Path
 
 from gpuschedlab.cli.inputs import DAY, WEEK, add_scenario, recipe_in, trace_of
-from gpuschedlab.cli.numbers import whole
-from gpuschedlab.cli.parser import add_json, policies_help
+from gpuschedlab.cli.parser import add_json, policies_help, whole
 from gpuschedlab.cli.text import as_json
 from gpuschedlab.errors import PolicyError, RunError
-from gpuschedlab.parse import estimator_of, policy_of, split_word, word_of
+from gpuschedlab.parse import contenders_of, estimator_of, word_of
 
 SHOWN = ("jct_mean", "jct_p99", "queueing_mean", "makespan", "utilisation", "preemptions", "unfair_fraction")
 
@@ -148,10 +147,8 @@ def _varied(args) -> tuple[dict[str, list], dict]:
         used.update(values)
         return grid(thing, **values) if values else [thing]
 
-    for word in args.policies:
-        knows = split_word(word)[2]
-        own = estimator_of(knows) if knows else None
-        found[word] = [p if own is None else (p, own) for p in all_of(policy_of(word))]
+    for word, (policy, own) in contenders_of(args.policies).items():
+        found[word] = [p if own is None else (p, own) for p in all_of(policy)]
     recipe = recipe_in(args)
     recipes = {} if recipe is None else {word_of(one): one for one in all_of(recipe)}
     if unused := sorted(set(asked) - used):

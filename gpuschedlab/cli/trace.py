@@ -3,8 +3,7 @@
 import sys
 
 from gpuschedlab.cli.inputs import add_size, trace_of
-from gpuschedlab.cli.numbers import positive
-from gpuschedlab.cli.parser import Parser, add_command, add_json
+from gpuschedlab.cli.parser import Parser, add_command, add_json, positive
 from gpuschedlab.cli.text import as_json
 
 GPUS = 560

@@ -5,13 +5,12 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from gpuschedlab.cli.decisions import Rows, header
-from gpuschedlab.cli.inputs import CLUSTER, DAY, add_scenario, named, one_in, read_scenario
-from gpuschedlab.cli.numbers import positive, whole
-from gpuschedlab.cli.parser import add_json, policies_help
-from gpuschedlab.cli.progress import Progress
+from gpuschedlab.cli.inputs import CLUSTER, DAY, add_scenario, one_in, read_scenario
+from gpuschedlab.cli.parser import add_json, policies_help, positive, whole
+from gpuschedlab.cli.progress import HOUR, Progress, Rows, header
 from gpuschedlab.cli.text import as_json, grid
 from gpuschedlab.errors import EstimatorError
+from gpuschedlab.parse import contenders_of
 
 COMPARED = ("default", "selftune", "autosched")
 SAME = (
@@ -20,7 +19,6 @@ SAME = (
     "predictor",
 )  # fmt: skip
 """Options that a resumed run must share."""
-HOUR = 3600.0
 SIMILARITIES = ("manhattan", "euclidean", "cosine", "pearson")
 PREDICTORS = ("xgboost", "lightgbm", "forest", "mlp", "logistic")
 """What `GlobalGenerator` and `RangePredictor` take, which are not loaded to show help."""
@@ -153,7 +151,7 @@ def _prepared(args, methods: list[str], progress: Progress) -> "_Loops":
     with progress.phase("loading the simulator"):
         from gpuschedlab.autosched import METHODS
 
-        policies = named([args.policy])
+        policies = contenders_of([args.policy])
     with progress.phase("reading the trace"):
         _, policy, scenario = one_in(policies, read_scenario(args)[0])
     causal = [m for m in methods if m in METHODS and METHODS[m].causal]

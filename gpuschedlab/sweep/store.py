@@ -8,7 +8,7 @@ from pathlib import Path
 
 import polars as pl
 
-from gpuschedlab._files import UNREADABLE, json_lines, parquet, read_frame, verify, whole
+from gpuschedlab._files import UNREADABLE, append_line, json_lines, parquet, read_frame, verify, whole
 from gpuschedlab.errors import RunError
 from gpuschedlab.metrics import METRICS
 from gpuschedlab.sim.run import FRAMES, SUMS
@@ -80,9 +80,6 @@ class Store:
                     path.unlink()
                 for path in self.runs.glob(".*"):
                     shutil.rmtree(path)
-                if self.log.is_file() and not self.log.read_bytes().endswith(b"\n"):
-                    with open(self.log, "a") as file:
-                        file.write("\n")  # ends a line that a killed sweep left half written
             yield self
 
     def metrics(self, keys: Iterable[str]) -> dict[str, dict]:
@@ -126,8 +123,7 @@ class Store:
             line["rounds"] = outcome.rounds
             outcome.run.to_parquet(self.runs / key)
         with disk_errors(self):
-            with open(self.log, "a") as file:
-                file.write(json.dumps(line) + "\n")
+            append_line(self.log, line)
             put(self.cells / f"{key}.parquet", parquet(row, statistics=False))
             (self.errors / f"{key}.txt").unlink(missing_ok=True)
 

@@ -1,6 +1,5 @@
 """Every explorer opened again and again, beside busy loops: how many figures stay empty."""
 
-import json
 import tempfile
 import time
 from pathlib import Path
@@ -8,7 +7,7 @@ from pathlib import Path
 from browser.notebooks import NOTEBOOKS
 from browser.pages import await_drawn, open_in
 from browser.serving import PLACES, busy, chromium, serve, write_notebooks
-from gpuschedlab._files import json_lines
+from gpuschedlab._files import Answers
 
 LOOPS = 2
 PATIENCE = 180_000  # ms, after which what is not drawn counts as empty
@@ -29,23 +28,19 @@ def openings(repeat: int, folder: str | Path = "runs") -> list[dict]:
     list of dict
         One row a place and explorer: `opened`, `empty` (names of figures that stayed empty), `seconds` (median).
     """
-    path, source = Path(folder) / "bench_explorer_browser.jsonl", _source()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    known = {tuple(r["case"]): r for r in json_lines(path) if r.get("source") == source}
+    answers = Answers(Path(folder) / "bench_explorer_browser.jsonl", _source())
     cases = [(place, notebook, i) for place in PLACES for notebook in NOTEBOOKS for i in range(repeat)]
     for place in PLACES:
-        left = [case for case in cases if case[0] == place and case not in known]
+        left = [case for case in cases if case[0] == place and case not in answers.known]
         if not left:
             continue
         with tempfile.TemporaryDirectory(prefix="gpuschedlab-", ignore_cleanup_errors=True) as room:
             written = write_notebooks(Path(room), NOTEBOOKS)
             with serve(written, place) as address, busy(LOOPS), chromium() as launch:
                 for case in left:
-                    known[case] = {"source": source, "case": case} | _opened(launch, place, address, case[1])
-                    with path.open("a") as file:
-                        file.write("\n" + json.dumps(known[case]))
+                    answers.keep(case, _opened(launch, place, address, case[1]))
     return [
-        _row(place, notebook, [known[place, notebook, i] for i in range(repeat)])
+        _row(place, notebook, [answers.known[place, notebook, i] for i in range(repeat)])
         for place in PLACES
         for notebook in NOTEBOOKS
     ]

@@ -12,8 +12,7 @@ from pathlib import Path
 
 from published import DATA
 
-from gpuschedlab.cli.numbers import positive
-from gpuschedlab.cli.parser import Parser, add_json
+from gpuschedlab.cli.parser import Parser, add_json, positive
 from gpuschedlab.cli.text import as_json, cell, grid
 from gpuschedlab.errors import LabError
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -11,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from gpuschedlab._extras import need
-from gpuschedlab._files import json_lines
+from gpuschedlab._files import Answers
 from gpuschedlab.errors import LabError
 
 HERE = Path(__file__).resolve().parent
@@ -62,24 +61,19 @@ def measure_all(
         raise LabError(
             f"{command} {name}: found no reference data; expected a folder with {files[0]}/. Pass --data FOLDER."
         )
-    cases, source = list(cases), _source(data_dir, files)
-    path = Path("runs") / f"{command}_{name}.jsonl"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    answers = _answers(path, source)
-    left = [case for case in cases if case not in answers]
+    cases, answers = list(cases), Answers(Path("runs") / f"{command}_{name}.jsonl", _source(data_dir, files))
+    left = [case for case in cases if case not in answers.known]
     joblib = need("joblib", f"{command} {name}")
     parallel = joblib.Parallel(workers, return_as="generator_unordered", batch_size=1)
     bar = need("tqdm.auto", "progress bars").tqdm(total=len(cases), initial=len(cases) - len(left), disable=None)
     begin = time.monotonic()
     with bar, contextlib.closing(parallel(joblib.delayed(_paired)(measure, data_dir, case) for case in left)) as found:
         for case, answer in found:
-            answers[case] = answer
-            with path.open("a") as file:
-                file.write("\n" + json.dumps({"source": source, "case": case, "answer": answer}))
+            answers.keep(case, answer)
             bar.update()
             if time.monotonic() - begin > seconds:
                 break
-    return [answers.get(case) for case in cases]
+    return [answers.known.get(case) for case in cases]
 
 
 def kept_answers(name: str, data_dir, cases: Iterable[tuple]) -> list | None:
@@ -92,15 +86,9 @@ def kept_answers(name: str, data_dir, cases: Iterable[tuple]) -> list | None:
     """
     if data_dir is None:
         return None
-    known = _answers(Path("runs") / f"bench_{name}.jsonl", _source(data_dir, TRACES))
+    known = Answers(Path("runs") / f"bench_{name}.jsonl", _source(data_dir, TRACES)).known
     cases = list(cases)
     return [known[case] for case in cases] if all(case in known for case in cases) else None
-
-
-def _answers(path: Path, source: str) -> dict[tuple, object]:
-    """What is kept of a source, by case."""
-    records = (record for record in json_lines(path) if record.get("source") == source)
-    return {tuple(record["case"]): record["answer"] for record in records}
 
 
 def _source(data_dir, folders) -> str:
