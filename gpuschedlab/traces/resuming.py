@@ -8,6 +8,8 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
+from gpuschedlab._extras import need
+
 CHUNK = 1 << 18  # bytes
 
 
@@ -21,7 +23,7 @@ class Resuming:
     resume : bool
         Whether to continue an unfinished file; False starts again.
     progress : bool
-        Whether to show a bar, where standard error is a terminal and tqdm is installed.
+        Whether to show a bar, where standard error is a terminal.
     timeout : float
         Seconds without a byte after which the connection is given up.
     """
@@ -64,19 +66,9 @@ class Resuming:
             raise ConnectionError(f"the connection closed after {size:,} of {total:,} bytes")
 
     def _bar(self, have: int, total: int | None):
-        try:
-            from tqdm.auto import tqdm
-        except ImportError:
-            return _NoBar()
         # disable=None: only where standard error is a terminal.
-        return tqdm(
-            total=total,
-            initial=have,
-            unit="B",
-            unit_scale=True,
-            desc=self.part.stem,
-            disable=None if self.progress else True,
-        )
+        shown = {"unit": "B", "unit_scale": True, "desc": self.part.stem, "disable": None if self.progress else True}
+        return need("tqdm.auto", "progress bars").tqdm(total=total, initial=have, **shown)
 
 
 def _extent(answer, have: int) -> tuple[int, int | None]:
@@ -88,14 +80,3 @@ def _extent(answer, have: int) -> tuple[int, int | None]:
     if answer.status == 206:
         raise ConnectionError(f"the server sent {span[0] if span else 'a part'}, not the bytes from {have:,} on")
     return 0, None if length is None else int(length)
-
-
-class _NoBar:
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        return None
-
-    def update(self, _: int) -> None:
-        """Show nothing."""

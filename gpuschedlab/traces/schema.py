@@ -59,26 +59,14 @@ class Column:
         return wrong | value.is_finite().not_() if self.dtype == pl.Float64 else wrong
 
 
+ABOVE_0 = {"low": 0.0, "open_low": True}
+
 #: Column name -> what it holds. Columns that are not here pass through untouched.
 SCHEMA: dict[str, Column] = {
     "job_id": Column(pl.String, "a text that no other job has", required=True),
     "submit": Column(pl.Float64, "seconds since the trace's start, from 0 up", required=True, low=0, high=1e10),
-    "gpus": Column(
-        pl.Float64,
-        "GPUs: a fraction below 1 or a whole number",
-        required=True,
-        low=0,
-        high=MOST_GPUS,
-        open_low=True,
-    ),
-    "duration": Column(
-        pl.Float64,
-        "seconds, above 0 and at most ten years",
-        required=True,
-        low=0,
-        high=LONGEST,
-        open_low=True,
-    ),
+    "gpus": Column(pl.Float64, "GPUs: a fraction below 1 or a whole number", required=True, high=MOST_GPUS, **ABOVE_0),
+    "duration": Column(pl.Float64, "seconds, above 0 and at most ten years", required=True, high=LONGEST, **ABOVE_0),
     "user": Column(pl.String, "a text"),
     "vc": Column(pl.String, "a text"),
     "model": Column(pl.String, "a text"),
@@ -86,15 +74,15 @@ SCHEMA: dict[str, Column] = {
     "status": Column(pl.String, "completed, failed or killed", choices=("completed", "failed", "killed")),
     "censored": Column(pl.Boolean, "true or false"),
     "clock": Column(pl.Datetime("us"), "the local wall-clock time of submission, without a zone"),
-    "deadline": Column(pl.Float64, "seconds since submission, above 0", low=0, high=LATEST, open_low=True),
+    "deadline": Column(pl.Float64, "seconds since submission, above 0", high=LATEST, **ABOVE_0),
     "reward": Column(pl.Float64, "a finite number"),
     "deadlines": Column(pl.List(pl.Float64), "a list of seconds since submission"),
     "rewards": Column(pl.List(pl.Float64), "a list of values"),
     "kind": Column(pl.String, "best_effort, strict or soft", choices=("best_effort", "strict", "soft")),
-    "target": Column(pl.Float64, "progress units, above 0", low=0, open_low=True),
+    "target": Column(pl.Float64, "progress units, above 0", **ABOVE_0),
     "batch_size": Column(pl.Int64, "samples, from 1 up", low=1),
-    "min_gpus": Column(pl.Float64, "the fewest GPUs that the job takes, above 0", low=0, high=MOST_GPUS, open_low=True),
-    "max_gpus": Column(pl.Float64, "the most GPUs that the job takes, above 0", low=0, high=MOST_GPUS, open_low=True),
+    "min_gpus": Column(pl.Float64, "the fewest GPUs that the job takes, above 0", high=MOST_GPUS, **ABOVE_0),
+    "max_gpus": Column(pl.Float64, "the most GPUs that the job takes, above 0", high=MOST_GPUS, **ABOVE_0),
     "gpu_type": Column(pl.String, "a text: the GPU type that the job asks for"),
     "preemptible": Column(pl.Boolean, "true or false"),
     "fm": Column(pl.String, "a text"),
@@ -262,8 +250,7 @@ def _cast(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[Rule]]:
         raw = f"{name}\0raw"
         changes += [frame[name].alias(raw), _convert(frame[name], column)]
         rules.append(Rule(name, column.expected, pl.col(name).is_null() & pl.col(raw).is_not_null()))
-    if changes:
-        frame = frame.with_columns(*changes)
+    frame = frame.with_columns(*changes)
     defaults = {name: pl.col(table).list.first() for name, table in TABLES.items() if table in frame.columns}
     defaults |= {"censored": pl.lit(False)} if "censored" in frame.columns else {}
     return frame.with_columns(_filled(frame, name, value).alias(name) for name, value in defaults.items()), rules
