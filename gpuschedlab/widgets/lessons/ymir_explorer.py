@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from gpuschedlab import plots, widgets
+from gpuschedlab import plots
 from gpuschedlab.metrics.merged import merged_shares
 from gpuschedlab.sim.recipe import Recipe
 from gpuschedlab.widgets.core.cache import Cache
@@ -45,7 +45,9 @@ class YmirExplorer(RunExplorer):
         seed: int = 0,
         cache: Cache | None = None,
     ):
-        super().__init__(small or widgets.MergingCluster(), seed, cache, nodes=nodes, hours=hours)
+        from gpuschedlab.policies.ymir.recipe import MergingCluster
+
+        super().__init__(small or MergingCluster(), seed, cache, nodes=nodes, hours=hours)
 
     def _matters(self, recipe, name: str) -> tuple:
         # Without merges, no policy asks what a pair gains.
