@@ -125,7 +125,7 @@ def test_what_a_run_leaves_is_said_wherever_it_is_shown(tmp_path):
     done = compare(scenario, [Fifo(), Sjf()])
     said = "1 of 2 jobs never end, 1 of them never started: j1; 1 node is down and not repaired."
     assert all(said in _metrics(name, run) for name, run in done.runs.items())
-    pages = [_table(done, ""), done._repr_html_(), write_report(done.runs, tmp_path / "a.html").read_text()]
+    pages = [_table(done, None), done._repr_html_(), write_report(done.runs, tmp_path / "a.html").read_text()]
     pages.append(Explorer(scenario, [Sjf(), Fifo()]).status.value)
     assert all(f"{name}: {said}" in page for page in pages[:3] for name in done.runs)
     assert said in pages[3]

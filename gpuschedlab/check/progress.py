@@ -8,6 +8,8 @@ for its end, its starts and its seconds is compared with what the run says.
 import math
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from gpuschedlab.check.stretches import TINY, Stretch, Table, stretches
 from gpuschedlab.sim import Policy, Round, Run, Scenario
 
@@ -85,6 +87,7 @@ class _Account:
     rate: float = 0.0  # progress a second in the last segment
     finish: float = math.inf  # s, when it is, or with what it holds would be, done
     starts: int = 0
+    unsure: int = 0  # preemptions of which the allocations do not tell
     sums: dict = field(default_factory=lambda: dict.fromkeys(SUMMED + COUNTED, 0.0))
 
     def __post_init__(self):
@@ -107,6 +110,7 @@ class _Account:
             self.row["end"] is not None
         )  # otherwise it may have started or stopped as the run was left, without a row
         self.sums["restarts"] = max(self.starts - 1, 0)
+        self.sums["preemptions"] += np.clip(self.row["preemptions"] - self.sums["preemptions"], 0, self.unsure)
         for name in COUNTED + SUMMED if ended else ("executed", "attained", "overhead", "shared", "profiled"):
             self._compare(name, self.sums[name], UNITS.get(name, "s"))
         if ended and not held:
@@ -222,6 +226,10 @@ class _Account:
         """The job ends, fails with a node, is done with profiling, is preempted, or goes on."""
         slack, end = self._slack(), self.row["end"]
         done = end is not None and after is None
+        if (
+            done and self.row["source"] != s.source
+        ):  # at its end it started once more, from a result that left nothing to do
+            return
         if self.finish < s.end - slack or (done and abs(self.finish - s.end) > slack) or (done and end != s.end):
             found = f"found that it held GPUs to {s.end:.9g} s" + (f" and ended at {end:.9g} s" if done else "")
             raise Wrong(f"{self.name} is done with its work at t={self.finish:.9g} s by its allocations; {found}")
@@ -235,6 +243,8 @@ class _Account:
         elif any(e.node in dict(s.cells) and e.start == s.end for e in self.scenario.cluster.events):
             self.sums["failures"] += 1
             self._undo(*self.saved)
+        elif (self.run.columns("rounds")["time"] == s.end).sum() > 1:  # one may stop it, and the other start or move it
+            self.unsure += 1
         elif not isinstance(self.policy, Round) or after is None or after.start > s.end:
             self.sums["preemptions"] += 1
 

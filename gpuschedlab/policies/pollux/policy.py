@@ -62,8 +62,8 @@ class Pollux(Round):
 
     def allocate(self, view: View) -> Allocation:
         """Search from where the round before left off."""
-        if len(view.index) == 0:
-            return Allocation(np.empty(0, np.int64), np.empty(0))
+        if len(view.index) == 0 or not view.up.any():
+            return Allocation(np.zeros(len(view.index), np.int64), np.zeros(len(view.index)))
         cells = _Cells.of(view)
         kept, order = view.memory, np.lexsort((view.submit, view.attained))
         whole, elastic = np.ceil(view.gpus).astype(np.int64), view.elastic
