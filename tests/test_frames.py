@@ -13,7 +13,7 @@ from gpuschedlab.cluster import Nodes, Outage
 from gpuschedlab.estimators import Estimator
 from gpuschedlab.policies import ALL
 from gpuschedlab.policies.prompttuner.jobs import PromptJobs
-from gpuschedlab.policies.prompttuner.recipe import PromptScenario
+from gpuschedlab.policies.prompttuner.recipe import PromptLab
 from gpuschedlab.sim import Delays
 from gpuschedlab.sim.frames import Part
 from gpuschedlab.sim.run import FRAMES, Run
@@ -35,7 +35,7 @@ def of_frames(run):
 def scenario_for(name, seed):
     """Prompt jobs for those that need them, and for the others rigid or elastic ones, some of them censored."""
     if name in PROMPTS:
-        return PromptScenario(PromptJobs("low", minutes=1))(seed=seed)
+        return PromptLab(PromptJobs("low", minutes=1))(seed=seed)
     delays = Delays(restart=20.0, switch=5.0, checkpoint=100.0)
     trace, speeds = elastic_sample() if seed % 2 else (small_trace(40, rng=seed), None)
     censored = np.random.default_rng(seed).choice(3, trace.height, p=[0.5, 0.2, 0.3]).tolist()

@@ -148,6 +148,12 @@ def test_rounds_and_keep_alive_after_the_last_end_change_no_metric():
     assert usage.free_levels(run)["gpu_time"].sum() == pytest.approx(4 * 36_050 - 100)
 
 
+def test_a_run_of_less_than_a_second_has_means():
+    trace = pl.DataFrame({"job_id": ["a"], "submit": [0.0], "gpus": [1.0], "duration": [0.5]})
+    run = lab.simulate(trace, Cluster.homogeneous(1, 2), lab.Fifo())
+    assert (metrics.utilisation(run), metrics.contention(run)) == (0.5, 0.5)
+
+
 def test_contention_by_hand():
     """Four GPUs. a: 2 for 20 s; b: 4, from 10 s, waits until 20. Demanded over up: .5, 1.5 and 1, each for 10 s."""
     trace = pl.DataFrame({"job_id": ["a", "b"], "submit": [0.0, 10], "gpus": [2.0, 4], "duration": [20.0, 10]})

@@ -16,7 +16,6 @@ from gpuschedlab.policies.prompttuner.estimators import prompt_tuning
 from gpuschedlab.policies.prompttuner.estimators import tiny_transformer as tiny
 from gpuschedlab.policies.prompttuner.estimators.prompt_bank import PromptBank, cosine_distances, k_medoids
 from gpuschedlab.policies.prompttuner.jobs import PromptJobs
-from gpuschedlab.policies.prompttuner.recipe import PromptScenario
 from gpuschedlab.widgets import PromptExplorer, PromptLab
 
 
@@ -176,7 +175,7 @@ def test_real_texts_cluster():
 
 
 def test_pool_levels_add_up_to_the_bill():
-    run = PromptScenario(PromptJobs("low", minutes=5))(seed=1).run(PromptTuner())
+    run = PromptLab(PromptJobs("low", minutes=5))(seed=1).run(PromptTuner())
     paid = 0.0
     for _, own in pool_levels(run).group_by("llm"):
         rows = own.sort("time")

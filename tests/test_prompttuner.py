@@ -13,7 +13,7 @@ from gpuschedlab.estimators import Noisy
 from gpuschedlab.metrics import cost, slo_attainment, summary
 from gpuschedlab.policies import ElasticFlow, Infless, PromptTuner
 from gpuschedlab.policies.prompttuner.jobs import LOADS, MINUTES, PromptJobs
-from gpuschedlab.policies.prompttuner.recipe import PromptScenario
+from gpuschedlab.policies.prompttuner.recipe import PromptLab
 from gpuschedlab.policies.prompttuner.shares import satisfactory_shares
 from gpuschedlab.policies.prompttuner.warm_pools import Pool
 from gpuschedlab.sim import Allocation, Delays, Round, simulate
@@ -174,7 +174,7 @@ class PollingInfless(Infless):
 
 @pytest.fixture(scope="module")
 def scenario():
-    return PromptScenario(PromptJobs("low", minutes=6))(seed=4)
+    return PromptLab(PromptJobs("low", minutes=6))(seed=4)
 
 
 @pytest.mark.parametrize("policy", [PromptTuner(window=20), Infless(), Infless(aware=True)], ids=lambda p: p.name)
@@ -245,7 +245,7 @@ def test_keep_alive_after_the_last_end_counts_in_no_average(scenario):
 
 
 def test_event_driven_rounds_start_jobs_when_polling_does():
-    scenario = PromptScenario(PromptJobs("medium", minutes=2))(seed=1)
+    scenario = PromptLab(PromptJobs("medium", minutes=2))(seed=1)
     polled, woken = scenario.run(Polling()), scenario.run(PromptTuner())
     assert woken.rounds.height < polled.rounds.height / 10
     apart = (polled.jobs["start"] - woken.jobs["start"]).abs().max()

@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parent.parent
 OF_FILES = {"ownfile"}
 ALL = [pytest.param(cls, id=name) for name, cls in recipes().items()]
 MADE = [pytest.param(cls, id=name) for name, cls in recipes().items() if name not in OF_FILES]
-SMALLEST = {"week": {"days": 1, "jobs": 50}, "mergingcluster": {"hours": 1.0}, "promptscenario": {"minutes": 5}}
+SMALLEST = {"week": {"days": 1, "jobs": 50}, "mergingcluster": {"hours": 1.0}, "promptlab": {"minutes": 5}}
 TINY = SmallCluster(nodes=2, jobs=5)
 
 

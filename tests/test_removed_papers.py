@@ -20,7 +20,11 @@ import polars as pl
 import pytest
 import test_architecture as rules
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]  # half a minute of the processor, all papers together
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.timeout(900),
+    pytest.mark.xdist_group("removed"),
+]  # half a minute of the processor, all papers together
 
 PAPERS = sorted(path.parent.name for path in rules.PACKAGE.glob("policies/*/__init__.pyi"))
 NAMES = ("gavel", "shockwave", "pollux", "sia", "ymir", "prompttuner", "infless", "elasticflow")

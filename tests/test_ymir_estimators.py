@@ -110,6 +110,13 @@ TRUE = np.array([[np.nan, 2.0, 0.0], [0.5, np.nan, 1.5], [1.0, np.nan, np.nan]])
 NAMES = ("a", "b", "c")
 
 
+def test_curves_without_a_value_at_a_measured_iteration_are_passed_over():
+    """The best coefficients for some b0 leave 0 at k = 0: what they say of the loss there is no number."""
+    with np.errstate(all="raise"):
+        found = fit_loss([0.0, 1.0, 2.0], [0.1, 1.0, 0.3])
+    assert np.isfinite(found.of(np.arange(3.0))).all()
+
+
 def test_factors_are_learnt_by_task_given_or_true():
     assert np.array_equal(Transfers(method="oracle").factors("merged", TRUE, NAMES), TRUE, equal_nan=True)
     joint = Transfers().factors("merged", TRUE, NAMES)  # rows are the task

@@ -7,8 +7,8 @@ GPUs of each LLM's warm pool over time under PromptTuner: in use, idle, warming 
 import gpuschedlab as lab
 from gpuschedlab import plots
 from gpuschedlab.policies.prompttuner.jobs import PromptJobs
-from gpuschedlab.policies.prompttuner.recipe import PromptScenario
+from gpuschedlab.policies.prompttuner.recipe import PromptLab
 
-run = PromptScenario(PromptJobs("medium"), 16)(0).run(lab.PromptTuner())
+run = PromptLab(PromptJobs("medium"), 16)(0).run(lab.PromptTuner())
 
 figure = plots.figure(plots.pools(run, "PromptTuner"))

@@ -64,7 +64,7 @@ class Simulation:
 
     def __init__(
         self,
-        scenario,
+        scenario: object,
         policy: Policy,
         *,
         start: float = 0.0,

@@ -22,7 +22,7 @@ POLICIES = ("PromptTuner", "INFless, blind", "INFless, aware", "ElasticFlow", "E
 
 
 @dataclass(frozen=True)
-class PromptScenario(Recipe):
+class PromptLab(Recipe):
     """Prompt-tuning jobs on servers of eight GPUs, and policies for them.
 
     Parameters
@@ -43,9 +43,9 @@ class PromptScenario(Recipe):
 
     Examples
     --------
-    >>> PromptScenario(PromptJobs("low"))(seed=1).summary()["jobs"]
+    >>> PromptLab(PromptJobs("low"))(seed=1).summary()["jobs"]
     138
-    >>> PromptScenario().with_knobs(load="low", window=0).policies["PromptTuner"].window
+    >>> PromptLab().with_knobs(load="low", window=0).policies["PromptTuner"].window
     0
     """
 
@@ -72,7 +72,7 @@ class PromptScenario(Recipe):
 
     def __post_init__(self):
         if self.gpus < NODE or self.gpus % NODE:
-            raise ClusterError(f"PromptScenario.gpus: found {self.gpus!r}; expected a positive multiple of {NODE}.")
+            raise ClusterError(f"PromptLab.gpus: found {self.gpus!r}; expected a positive multiple of {NODE}.")
         super().__post_init__()
 
     @property
@@ -92,7 +92,3 @@ class PromptScenario(Recipe):
             estimator=errors_of(self.estimator, seed),
             seed=seed,
         )
-
-
-PromptLab = PromptScenario
-"""Its name among the explorers."""

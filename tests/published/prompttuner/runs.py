@@ -51,12 +51,12 @@ def measure(data_dir, policy: str, load: str, slo: float, seed: int, gpus: int =
     from gpuschedlab.estimators import Noisy
     from gpuschedlab.metrics import cost, slo_attainment, utilisation
     from gpuschedlab.policies.prompttuner.jobs import PromptJobs
-    from gpuschedlab.policies.prompttuner.recipe import PromptScenario
+    from gpuschedlab.policies.prompttuner.recipe import PromptLab
     from gpuschedlab.policies.prompttuner.speeds import PRICE
 
     jobs = PromptJobs(load, slo=slo, bank=kind != "no bank")
     noise = Noisy(error=NOISE if kind == "noise" else 0.0)
-    scenario = PromptScenario(jobs, gpus, grown=True, estimator=noise)(seed)
+    scenario = PromptLab(jobs, gpus, grown=True, estimator=noise)(seed)
     if kind == "single":
         scenario = scenario.replace(trace=scenario.trace.filter(model="vicuna-7b"))
     name, knobs = POLICIES[policy]
