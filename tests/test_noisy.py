@@ -8,7 +8,7 @@ import pytest
 
 from gpuschedlab.check.samples import recurring_sample
 from gpuschedlab.estimators import Noisy
-from gpuschedlab.estimators.noisy import normal_of
+from gpuschedlab.estimators.noisy import _splitmix, normal_of
 
 
 def test_noise_has_mean_one_and_the_given_spread():
@@ -44,3 +44,9 @@ def test_the_same_id_has_the_same_noise_whatever_stands_beside_it():
     together = normal_of(pl.Series(ids), 3)
     assert together.tolist() == [normal_of(pl.Series([i], dtype=pl.String), 3)[0] for i in ids]
     assert len(set(together.tolist())) == 5
+
+
+def test_bits_are_those_of_splitmix64():
+    """The first outputs of the generator for seed 1234567, as its public implementations give them."""
+    states = np.uint64(1234567) + np.arange(3, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    assert _splitmix(states).tolist() == [6457827717110365317, 3203168211198807973, 9817491932198370423]
