@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from test_simulation import ONE, jobs, random_trace
 
-from gpuschedlab.cluster import Cluster
+from gpuschedlab.cluster import Cluster, Nodes, Outage
 from gpuschedlab.errors import ClusterError
 from gpuschedlab.knobs import Data, Knob
 from gpuschedlab.policies import ALL, Edf, Fifo, Lucid, Sjf, Srtf, Themis, Tiresias
@@ -212,3 +212,13 @@ def test_no_policy_is_limited_by_seconds_unless_asked():
         assert cls().time_limit is None, name
         assert "work" in cls.set_aside, name
         assert "time_limit" in cls.set_aside, name
+
+
+@pytest.mark.parametrize("name", [n for n in ALL if n != "lucid"])  # Lucid sets nodes aside
+def test_jobs_wait_while_no_node_is_up(name):
+    policy = ALL[name](population=6, generations=4) if name == "pollux" else ALL[name]()
+    trace = pl.DataFrame({"job_id": ["a", "b"], "submit": [0.0, 150.0], "gpus": [2, 2], "duration": [300.0, 60.0]})
+    cluster = Cluster((Nodes("v100", 1, 2),), (Outage(0, 100.0, 500.0),))
+    run = simulate(trace.with_columns(deadline=pl.lit(5000.0), kind=pl.lit("strict")), cluster, policy)
+    assert run.jobs["end"].null_count() == 0
+    assert not run.allocations.filter((pl.col("start") < 500) & (pl.col("end") > 100)).height
