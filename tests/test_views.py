@@ -96,3 +96,13 @@ def test_an_array_without_an_entry_for_each_job_is_an_error():
 def test_a_simulation_takes_a_scenario():
     with pytest.raises(RunError, match="found a DataFrame; expected a Scenario"):
         Simulation(TRACE, Gavel())
+
+
+@pytest.mark.parametrize("column", ["classes", "placeable", "demands", "nodes", "text"])
+def test_a_column_may_have_any_name(column):
+    """What a scenario keeps for its runs does not stand in for a column of that name."""
+    scenario = Scenario(TRACE.with_columns(pl.col("user").alias(column)), CLUSTER)
+    simulation = Simulation(scenario, Gavel())
+    assert Simulation(scenario, Gavel()).now == 0  # a second run finds what the first one kept
+    assert simulation.columns.codes(column).tolist() == [0, 1, 0, 1]
+    assert scenario.run(Gavel()).jobs["end"].null_count() == 0

@@ -296,9 +296,8 @@ class Speeds:
     def configurations(self, model: str | None = None) -> pl.DataFrame:
         """List what is known, one row a configuration.
 
-        Columns `model, gpu_type, n_nodes, n_gpus, placement, rate` (that of the first segment).
-
-        Nodes and GPUs are null where they stand for any number.
+        Columns `model, gpu_type, n_nodes, n_gpus, placement, rate` (that of the first segment); nodes and GPUs are null where
+        they stand for any number.
 
         Raises
         ------
@@ -315,8 +314,7 @@ class Speeds:
         return summarise(self)
 
     def __repr__(self):
-        types = ", ".join(self.gpu_types)
-        return f"Speeds({len(self.models)} models on {types}; {len(self.code)} configurations)"
+        return f"Speeds({len(self.models)} models on {', '.join(self.gpu_types)}; {len(self.code)} configurations)"
 
     def _repr_html_(self):
         return f"<p>{escape(repr(self))}</p>{self.summary()._repr_html_()}"

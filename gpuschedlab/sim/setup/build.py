@@ -43,9 +43,10 @@ def _classed(prepared: Prepared, job, body, rule):
         cls, first, size = _classes(prepared, job, rule)
     else:
         of = (rule["sharing"][0], rule["placement"][0], rule["skew"][0], profiled)
-        made = prepared.made.get("classes")
+        key = ("classes",)  # a word alone is a column of the trace
+        made = prepared.made.get(key)
         if made is None or made[0] != of:
-            made = prepared.made["classes"] = (of, _classes(prepared, job, rule))
+            made = prepared.made[key] = (of, _classes(prepared, job, rule))
         cls, first, size = made[1]
     body["base"] = body["cls"] = first
     return copied(cls), size

@@ -44,7 +44,7 @@ class Prepared:
     elastic : int
         Jobs whose work the speed table counts: they take other times than their `duration`.
     made : dict
-        What is made when it is first asked for, such as columns as codes (`Simulation.codes`).
+        What is made when it is first asked for, such as columns as codes (`Columns.codes`).
     """
 
     trace: Columns
