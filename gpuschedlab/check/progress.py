@@ -226,9 +226,9 @@ class _Account:
         """The job ends, fails with a node, is done with profiling, is preempted, or goes on."""
         slack, end = self._slack(), self.row["end"]
         done = end is not None and after is None
-        if (
-            done and self.row["source"] != s.source
-        ):  # at its end it started once more, from a result that left nothing to do
+        if done and self.row["source"] != s.source:  # it started once more, from a result that left nothing to do
+            return
+        if done and self.progress >= self.work and self._two_rounds(s.end):  # looked at anew, it is done: an end was rounded up
             return
         if self.finish < s.end - slack or (done and abs(self.finish - s.end) > slack) or (done and end != s.end):
             found = f"found that it held GPUs to {s.end:.9g} s" + (f" and ended at {end:.9g} s" if done else "")
@@ -243,10 +243,14 @@ class _Account:
         elif any(e.node in dict(s.cells) and e.start == s.end for e in self.scenario.cluster.events):
             self.sums["failures"] += 1
             self._undo(*self.saved)
-        elif (self.run.columns("rounds")["time"] == s.end).sum() > 1:  # one may stop it, and the other start or move it
+        elif self._two_rounds(s.end):  # one may stop it, and the other start or move it
             self.unsure += 1
         elif not isinstance(self.policy, Round) or after is None or after.start > s.end:
             self.sums["preemptions"] += 1
+
+    def _two_rounds(self, at: float) -> bool:
+        """Whether jobs were given GPUs twice at an instant: what the first gave then has no row."""
+        return (self.run.columns("rounds")["time"] == at).sum() > 1
 
     def _undo(self, progress: float, useful: float):
         """Throw the job back to some progress, which took so many seconds."""
