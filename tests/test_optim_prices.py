@@ -161,6 +161,18 @@ def test_warm_prices_give_the_same_answer():
     assert (cold.prices >= 0).all()
 
 
+def test_prices_to_begin_with_are_begun_with():
+    """With the prices that a search ends with, its bound is had at once; without, one trial of prices gives a far worse one."""
+    utility, types, gpus, capacity = sia_like(np.random.default_rng(6), 200)
+    end = solve_mckp(utility, types, gpus, capacity, gap=0, labels=0, cells=0)
+    first, begun = (
+        solve_mckp(utility, types, gpus, capacity, gap=0, labels=0, cells=0, evaluations=1, prices=prices).bound
+        for prices in (None, end.prices)
+    )
+    assert begun == pytest.approx(end.bound, rel=1e-9)
+    assert first > 1.2 * end.bound
+
+
 def test_a_thousand_jobs_within_a_thousandth():
     utility, types, gpus, capacity = sia_like(np.random.default_rng(7), 1000, nodes=(100, 80, 120))
     found = solve_mckp(utility, types, gpus, capacity, gap=1e-3)

@@ -30,6 +30,12 @@ def test_progress_adds_up_in_random_runs(name, pytestconfig):
     assert None in found.values()
 
 
+@pytest.mark.parametrize(("name", "seed"), [("dice", 10), ("pollux", 15), ("pollux", 17)])
+def test_progress_adds_up_where_it_once_did_not(name, seed):
+    """Two rounds at one instant, and an end that rounding had put off; no node that is up."""
+    assert problem_of(name, seed) is None
+
+
 # --- a sound run, and what becomes of it when something in it is changed
 
 SRTF = Srtf()
