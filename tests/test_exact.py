@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from gpuschedlab import simulate
-from gpuschedlab.cluster import Cluster
+from gpuschedlab.cluster import Cluster, Nodes
 from gpuschedlab.estimators import Noisy
 from gpuschedlab.policies import ALL, Edf, Fifo, Srtf
 
@@ -158,25 +158,33 @@ def reservation(now, running, need, free):
 
 
 def easy_backfill(submits, durations, gpus, estimates, capacity):
-    """Start times under EASY backfill on one node, as Lifka (1995) states it, from event to event."""
-    n = len(submits)
-    starts, ends = np.full(n, np.nan), np.full(n, math.inf)
+    """Start times under EASY backfill on one node of each type, as Lifka (1995) states it, from event to event.
+
+    The first job that has to wait is promised the type that by the estimates has room for it first.
+    """
+    n, types = len(submits), range(len(capacity))
+    starts, ends, on = np.full(n, np.nan), np.full(n, math.inf), np.full(n, -1)
     queue, arrived, now = [], 0, 0.0
     while arrived < n or queue:
         running = [j for j in range(n) if starts[j] <= now < ends[j]]
-        free = capacity - sum(gpus[j] for j in running)
-        until, extra = math.inf, math.inf  # before a job has to wait, all may start
+        free = [capacity[t] - sum(gpus[j] for j in running if on[j] == t) for t in types]
+        promised, until, extra = -1, math.inf, math.inf  # before a job has to wait, all may start
         for j in list(queue):
             late = now + estimates[j] > until
-            if gpus[j] <= free and (not late or gpus[j] <= extra):
+            fits = [t for t in types if gpus[j] <= free[t] and (t != promised or not late or gpus[j] <= extra)]
+            if fits:
                 queue.remove(j)
-                starts[j], ends[j] = now, now + durations[j]
+                starts[j], ends[j], on[j] = now, now + durations[j], fits[0]
                 running.append(j)
-                free -= gpus[j]
-                extra -= gpus[j] * late
-            elif until == math.inf:
-                promised = [(starts[r] + estimates[r], gpus[r]) for r in running]
-                until, extra = reservation(now, promised, gpus[j], free)
+                free[fits[0]] -= gpus[j]
+                extra -= gpus[j] * (late and fits[0] == promised)
+            elif promised < 0:
+                ways = []
+                for t in types:
+                    if gpus[j] <= capacity[t]:
+                        held = [(starts[r] + estimates[r], gpus[r]) for r in running if on[r] == t]
+                        ways.append((*reservation(now, held, gpus[j], free[t]), t))
+                until, extra, promised = min(ways, key=lambda way: way[0])
         now = min([ends[j] for j in running] + ([submits[arrived]] if arrived < n else []))
         while arrived < n and submits[arrived] <= now:
             queue.append(arrived)
@@ -184,18 +192,20 @@ def easy_backfill(submits, durations, gpus, estimates, capacity):
     return starts
 
 
+@pytest.mark.parametrize("nodes", [(8,), (4, 8)])
 @pytest.mark.parametrize("error", [0.0, 0.7])
 @pytest.mark.parametrize("seed", range(4))
-def test_fifo_with_easy_backfill_is_lifkas_rule(seed, error):
+def test_fifo_with_easy_backfill_is_lifkas_rule(seed, error, nodes):
     rng = np.random.default_rng(seed)
     submits, durations = random_queue(seed, n=150, servers=3)
     gpus = rng.choice([1.0, 2.0, 4.0, 8.0], 150, p=[0.5, 0.2, 0.2, 0.1])
-    jobs = trace(submits, durations, gpus)
+    jobs = trace(submits * len(nodes) ** -0.5, durations, gpus)
     estimator = Noisy(error=error, rng=seed)
-    run = simulate(jobs, Cluster.homogeneous(1, 8), Fifo(backfill="easy"), estimator=estimator)
-    starts = easy_backfill(submits, durations, gpus, estimator.predict(jobs), 8)
+    cluster = Cluster(tuple(Nodes(f"type {size}", 1, size) for size in nodes))
+    run = simulate(jobs, cluster, Fifo(backfill="easy"), estimator=estimator)
+    starts = easy_backfill(jobs["submit"].to_numpy(), durations, gpus, estimator.predict(jobs), nodes)
     np.testing.assert_allclose(run.jobs["start"], starts, rtol=0, atol=1e-7)
-    strict = simulate(jobs, Cluster.homogeneous(1, 8), Fifo())
+    strict = simulate(jobs, cluster, Fifo())
     assert run.jobs["queueing"].mean() < strict.jobs["queueing"].mean()
 
 

@@ -88,6 +88,7 @@ class _Account:
     finish: float = math.inf  # s, when it is, or with what it holds would be, done
     starts: int = 0
     unsure: int = 0  # preemptions of which the allocations do not tell
+    unseen: int = 0  # starts of which they do not tell
     sums: dict = field(default_factory=lambda: dict.fromkeys(SUMMED + COUNTED, 0.0))
 
     def __post_init__(self):
@@ -110,7 +111,8 @@ class _Account:
             self.row["end"] is not None
         )  # otherwise it may have started or stopped as the run was left, without a row
         self.sums["restarts"] = max(self.starts - 1, 0)
-        self.sums["preemptions"] += np.clip(self.row["preemptions"] - self.sums["preemptions"], 0, self.unsure)
+        for name, more in (("restarts", self.unseen), ("preemptions", self.unsure)):
+            self.sums[name] += np.clip(self.row[name] - self.sums[name], 0, more)
         for name in COUNTED + SUMMED if ended else ("executed", "attained", "overhead", "shared", "profiled"):
             self._compare(name, self.sums[name], UNITS.get(name, "s"))
         if ended and not held:
@@ -228,13 +230,12 @@ class _Account:
         done = end is not None and after is None
         if done and self.row["source"] != s.source:  # it started once more, from a result that left nothing to do
             return
-        if done and self.progress >= self.work and self._two_rounds(s.end):  # looked at anew, it is done: an end was rounded up
-            return
-        if self.finish < s.end - slack or (done and abs(self.finish - s.end) > slack) or (done and end != s.end):
-            found = f"found that it held GPUs to {s.end:.9g} s" + (f" and ended at {end:.9g} s" if done else "")
-            raise Wrong(f"{self.name} is done with its work at t={self.finish:.9g} s by its allocations; {found}")
+        beyond = done and self.progress >= self.work and self.finish > s.end + slack  # its end was rounded up
+        done = done and not beyond
+        if self.finish < s.end - slack or (done and (abs(self.finish - s.end) > slack or end != s.end)):
+            raise self._other_end(s, end if done else None)
         goes_on = after is not None and after.delay is None
-        running = after is None and s.end == self.run.info["now"]
+        running = end is None and after is None and s.end == self.run.info["now"]
         if done or goes_on or running:
             return
         profiler = all(node < getattr(self.policy, "profiler_nodes", 0) for node, _ in s.cells)
@@ -243,10 +244,22 @@ class _Account:
         elif any(e.node in dict(s.cells) and e.start == s.end for e in self.scenario.cluster.events):
             self.sums["failures"] += 1
             self._undo(*self.saved)
-        elif self._two_rounds(s.end):  # one may stop it, and the other start or move it
+        elif self._two_rounds(s.end) or (beyond and end == s.end):  # one may stop it, and the other start or move it
             self.unsure += 1
         elif not isinstance(self.policy, Round) or after is None or after.start > s.end:
             self.sums["preemptions"] += 1
+        if beyond:  # done as soon as it starts again, without a row
+            self.unseen = 1
+            if self.progress < self.work:
+                raise self._other_end(s, end)
+
+    def _other_end(self, s: Stretch, end: float | None) -> Wrong:
+        """What is wrong with a stretch that ends at another instant than the job's work."""
+        ended = f" and ended at {end:.9g} s" if end is not None else ""
+        return Wrong(
+            f"{self.name} is done with its work at t={self.finish:.9g} s by its allocations; found that it held GPUs to "
+            f"{s.end:.9g} s{ended}"
+        )
 
     def _two_rounds(self, at: float) -> bool:
         """Whether jobs were given GPUs twice at an instant: what the first gave then has no row."""

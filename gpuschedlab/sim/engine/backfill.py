@@ -61,17 +61,24 @@ def can_place(S, j):
 
 
 @njit(inline="never")
+def start_on(S, j, pool):
+    """Start waiting job j (still in its class) on nodes of a pool that it may use, if they can be found now."""
+    slots = S.body[j].slots
+    k = find_place(S, j, slots, pool)
+    if k > 0:
+        drop_waiting(S, j)
+        hold(S, j, k, S.place_node, S.place_slots)
+        start(S, j, S.pools[pool].type, slots)
+    return k > 0
+
+
+@njit(inline="never")
 def try_start(S, j):
     """Start waiting job j (still in its class) if some pool can place it now."""
-    slots = S.body[j].slots
-    for p in range(S.pools.shape[0]):
-        k = find_place(S, j, slots, p) if may_use(S, j, p) else 0
-        if k > 0:
-            drop_waiting(S, j)
-            hold(S, j, k, S.place_node, S.place_slots)
-            start(S, j, S.pools[p].type, slots)
-            return True
-    return False
+    p = 0
+    while p < S.pools.shape[0] and not (may_use(S, j, p) and start_on(S, j, p)):
+        p += 1
+    return p < S.pools.shape[0]
 
 
 @njit(inline="never")
@@ -169,39 +176,67 @@ def first_reserving(S):
 
 
 @njit(inline="never")
-def shadow(S, need):
-    """When, by the estimates, `need` slots of nodes that are up will be free, and how many more are free then."""
-    n = S.scalar[0].running
-    now = S.scalar[0].now
-    ends = np.empty(n)
-    for i in range(n):
-        job = S.job[S.running[i]]
-        ends[i] = max(now, job.started + job.estimate)
-    order = np.argsort(ends)
-    free = S.scalar[0].capacity - S.scalar[0].used
-    for i in range(n):
-        if free >= need and ends[order[i]] > now:  # all that end by then count, in whatever order they tie
+def _shadow_of(S, pool, need):
+    """When, by the estimates, `need` slots of a pool's nodes that are up will be free, and how many more are free then."""
+    now, free, n = S.scalar[0].now, S.pools[pool].free, 0
+    ends = np.empty(S.scalar[0].running)
+    held = np.empty(S.scalar[0].running, np.int64)
+    for i in range(S.scalar[0].running):
+        j = S.running[i]
+        if S.body[j].pool == pool and S.body[j].guest == 0:
+            ends[n] = max(now, S.job[j].started + S.job[j].estimate)
+            held[n] = S.body[j].got
+            n += 1
+    for i in np.argsort(ends[:n]):
+        if free >= need and ends[i] > now:  # all that end by then count, in whatever order they tie
             break
-        free += S.body[S.running[order[i]]].got
-        now = ends[order[i]]
-    return now, free - need
+        free += held[i]
+        now = ends[i]
+    return now if free >= need else np.inf, free - need
 
 
 @njit(inline="never")
-def next_backfill(S, until, extra):
-    """First waiting job of the open classes that ends by `until` (s) or needs at most `extra` slots, or -1."""
-    best = -1
+def shadow(S, j):
+    """The pool that by the estimates has room for waiting job j first, when (s), and how many more of its slots are free then."""
+    pool, until, extra = -1, np.inf, 0
+    for p in range(S.pools.shape[0]):
+        if may_use(S, j, p):
+            at, more = _shadow_of(S, p, S.body[j].slots)
+            if pool < 0 or at < until:
+                pool, until, extra = p, at, more
+    return pool, until, extra
+
+
+@njit(inline="never")
+def next_backfill(S, pool, until, extra):
+    """First waiting job of the open classes that may start beside what a pool keeps for the head, and where; -1: none.
+
+    On that pool it must end by `until` (s) or need at most `extra` slots.
+    """
+    best, place = -1, -1
     for c in range(S.cls.shape[0]):
         k = S.cls[c]
-        if k.open == 0 or most_free(S) < k.slots:
-            continue
+        left = 0  # pools that may have nodes for jobs of this class, a bit each
+        for p in range(S.pools.shape[0]):
+            if k.open == 1 and k.count > 0 and may_use(S, S.heap[k.first], p) and S.pools[p].free >= k.slots:
+                left |= 1 << p
         for i in range(k.first, k.first + k.count):
             j = S.heap[i]
-            if (k.slots <= extra or S.scalar[0].now + S.job[j].estimate <= until) and (
-                best < 0 or ahead(S.body, j, best)
-            ):
-                best = j
-    return best
+            if left == 0:
+                break
+            if best >= 0 and not ahead(S.body, j, best):
+                continue
+            passes = k.slots <= extra or S.scalar[0].now + S.job[j].estimate <= until
+            for p in range(S.pools.shape[0]):
+                if left >> p & 1 == 0 or (p == pool and not passes):
+                    continue
+                if find_place(S, j, k.slots, p) > 0:
+                    best, place = j, p
+                    break
+                left &= ~(1 << p)
+        if left == 0:
+            k.open = 0
+    return best, place
 
 
 @njit(inline="never")
@@ -213,11 +248,10 @@ def easy(S):
     head = first_reserving(S)
     if head < 0:
         return
-    until, extra = shadow(S, S.body[head].slots)
-    j = next_backfill(S, until, extra)
+    pool, until, extra = shadow(S, head)
+    j, p = next_backfill(S, pool, until, extra)
     while j >= 0:
-        if j == head or not try_start(S, j):
-            S.cls[S.body[j].cls].open = 0
-        elif S.scalar[0].now + S.job[j].estimate > until:
+        start_on(S, j, p)
+        if p == pool and S.scalar[0].now + S.job[j].estimate > until:
             extra -= S.body[j].slots
-        j = next_backfill(S, until, extra)
+        j, p = next_backfill(S, pool, until, extra)

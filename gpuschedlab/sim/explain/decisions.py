@@ -266,7 +266,7 @@ def _order(simulation, jobs, rows):
         head, rest = mine[0], mine[1:]
         if rule["backfill"] == EASY:
             rest = rest[fits[rest]]
-            rows["until"][rest] = shadow(state, body["slots"][jobs[head]])[0] if len(rest) else np.nan
+            rows["until"][rest] = shadow(state, jobs[head])[1] if len(rest) else np.nan
         rows["reason"][rest] = RESERVED if rule["backfill"] == EASY else BEHIND_HEAD
         rows["blocker"][rest] = jobs[head]
         rows["missing"][rest], rows["free"][rest] = rows["missing"][head], rows["free"][head]
