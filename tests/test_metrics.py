@@ -48,6 +48,7 @@ def test_fairness_by_hand(run):
     rho = metrics.finish_time_fairness(run)
     assert rho.tolist() == pytest.approx([0.8, 20 / 28, 2.3, 1.0])
     assert metrics.unfair_fraction(rho) == 0.25
+    assert metrics.unfair_fraction(np.array([1 + 1e-10, 1 + 1e-8])) == 0.5  # a rounding error is not unfair
     assert np.isnan(metrics.unfair_fraction(np.zeros(0)))
 
 
@@ -188,6 +189,10 @@ def test_slos_by_hand(run):
     slo = with_jobs(run, **columns, reward=[80.0, 100.0, 100.0, 100.0, None])
     assert metrics.slo_attainment(slo) == pytest.approx(1 / 3)
     assert metrics.slo_violation(slo) == pytest.approx(1 - 0.8 / 3)
+    for before, share in ((5e-9, 1 / 3), (5e-8, 0.0)):  # a rounding error is no violation
+        assert metrics.slo_attainment(with_jobs(slo, deadline=[10.0 - before, 19.0, 1.0, None, 5.0])) == pytest.approx(
+            share
+        )
     # Nothing is known yet about a deadline after the run's stop.
     later = with_jobs(slo, deadline=[10.0, 19.0, 1.0, None, 100.0])
     assert metrics.slo_attainment(later) == 0.5
