@@ -11,7 +11,8 @@ from pathlib import Path
 from types import ModuleType
 
 from gpuschedlab.errors import LabError, PolicyError
-from gpuschedlab.knobs import Knobbed, knobs_of, parse_knob, texts_of, word_of
+from gpuschedlab.knobs import Knobbed, knobs_of, parse_knob, texts_of
+from gpuschedlab.knobs import word_of as word_of
 
 
 def split_word(text: str) -> tuple[str, dict[str, str], str]:
@@ -226,17 +227,3 @@ def _where(raised: BaseException, file: str) -> str:
     frames = [f for f in traceback.extract_tb(raised.__traceback__) if not f.filename.startswith(others)]
     own = [f for f in frames if not file or Path(f.filename).name == file]
     return f", {Path(own[-1].filename).name} line {own[-1].lineno}" if own else ""
-
-
-__all__ = [
-    "blame",
-    "class_of",
-    "contenders_of",
-    "estimator_of",
-    "load_file",
-    "made",
-    "policy_of",
-    "split_word",
-    "with_words",
-    "word_of",
-]

@@ -4,7 +4,9 @@ They compare what was answered with what then happened, so they check the engine
 the engine refuses by name before they see it.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import wraps
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -47,6 +49,11 @@ def _held(run, now: float) -> pl.DataFrame:
     return run.allocations.filter((pl.col("start") <= now) & (pl.col("end") > now + SLACK))
 
 
+def _of_round(run, now: float, name: str):
+    """What a column of `Run.rounds` has for the last round at an instant; None without one."""
+    return next(reversed(run.rounds.filter(time=now)[name].to_list()), None)
+
+
 def _given(s: Seen) -> np.ndarray:
     return np.asarray(s.answer.gpus, float) > 0
 
@@ -55,90 +62,75 @@ def _or_none(values, n: int, default) -> np.ndarray:
     return np.full(n, default) if values is None else np.asarray(values)
 
 
-def _first(rounds, find) -> str | None:
-    """Look at each answer; the first problem, with its instant."""
-    for s in rounds:
-        if (problem := find(s)) is not None:
-            return f"{problem}, at t={s.now:g} s"
-    return None
+def _each(law: Callable) -> Callable:
+    """Law of a run from one of an answer: the first problem, with its instant."""
+
+    @wraps(law)
+    def of_all(seen, run, cluster) -> str | None:
+        problems = ((s.now, law(s, run, cluster)) for s in seen)
+        return next((f"{problem}, at t={now:g} s" for now, problem in problems if problem is not None), None)
+
+    return of_all
 
 
-def gpus_are_held(seen, run, cluster) -> str | None:
+@_each
+def gpus_are_held(s, run, cluster) -> str | None:
     """Jobs hold the GPUs that were answered, or none where the round says that they found no place."""
-    status = dict(run.rounds.select("time", "status").iter_rows())
-
-    def find(s):
-        held = dict(_held(run, s.now).group_by("job", maintain_order=True).agg(pl.col("gpus").sum()).iter_rows())
-        wrong = [i for i, row in enumerate(s.index) if abs(held.get(row, 0.0) - s.answer.gpus[i]) > 0.01 + SLACK]
-        placed = [i for i in wrong if s.index[i] in held]
-        if placed:
-            i = placed[0]
-            return f"row {s.index[i]} of .jobs holds {held[s.index[i]]:g} GPUs; the answer gave {s.answer.gpus[i]:g}"
-        ended = run.jobs["end"].fill_null(np.inf).to_numpy()
-        lost = [i for i in wrong if ended[s.index[i]] > s.now + SLACK]
-        if lost and "not placed" not in (status.get(s.now) or ""):
-            return f"row {s.index[lost[0]]} of .jobs holds nothing; the answer gave {s.answer.gpus[lost[0]]:g} GPUs"
-
-    return _first(seen, find)
+    held = dict(_held(run, s.now).group_by("job", maintain_order=True).agg(pl.col("gpus").sum()).iter_rows())
+    wrong = [i for i, row in enumerate(s.index) if abs(held.get(row, 0.0) - s.answer.gpus[i]) > 0.01 + SLACK]
+    placed = [i for i in wrong if s.index[i] in held]
+    if placed:
+        i = placed[0]
+        return f"row {s.index[i]} of .jobs holds {held[s.index[i]]:g} GPUs; the answer gave {s.answer.gpus[i]:g}"
+    ended = run.jobs["end"].fill_null(np.inf).to_numpy()
+    lost = [i for i in wrong if ended[s.index[i]] > s.now + SLACK]
+    if lost and "not placed" not in (_of_round(run, s.now, "status") or ""):
+        return f"row {s.index[lost[0]]} of .jobs holds nothing; the answer gave {s.answer.gpus[lost[0]]:g} GPUs"
 
 
-def types_are_held(seen, run, cluster) -> str | None:
+@_each
+def types_are_held(s, run, cluster) -> str | None:
     """Jobs hold GPUs of the type that was answered."""
-
-    def find(s):
-        names = dict(
-            zip(s.index.tolist(), np.asarray(cluster.gpu_types)[np.asarray(s.answer.gpu_type, int)], strict=True)
-        )
-        for job, kind in _held(run, s.now).select("job", "gpu_type").iter_rows():
-            if job in names and kind != names[job]:
-                return f"row {job} of .jobs holds {kind}; the answer gave {names[job]}"
-
-    return _first(seen, find)
+    names = dict(zip(s.index.tolist(), np.asarray(cluster.gpu_types)[np.asarray(s.answer.gpu_type, int)], strict=True))
+    for job, kind in _held(run, s.now).select("job", "gpu_type").iter_rows():
+        if job in names and kind != names[job]:
+            return f"row {job} of .jobs holds {kind}; the answer gave {names[job]}"
 
 
-def named_nodes_are_held(seen, run, cluster) -> str | None:
+@_each
+def named_nodes_are_held(s, run, cluster) -> str | None:
     """Jobs with named nodes hold just those."""
-
-    def find(s):
-        rows = np.asarray(s.answer.nodes, float) if s.answer.nodes is not None else np.zeros((0, 3))
-        wanted = {(int(s.index[int(i)]), int(node)): gpus for i, node, gpus in rows}
-        held = {(j, n): g for j, n, g in _held(run, s.now).select("job", "node", "gpus").iter_rows()}
-        for (job, node), gpus in wanted.items():
-            if abs(held.get((job, node), 0.0) - gpus) > SLACK:
-                return f"row {job} of .jobs holds {held.get((job, node), 0.0):g} GPUs of node {node}; the answer named {gpus:g}"
-
-    return _first(seen, find)
+    rows = np.asarray(s.answer.nodes, float) if s.answer.nodes is not None else np.zeros((0, 3))
+    wanted = {(int(s.index[int(i)]), int(node)): gpus for i, node, gpus in rows}
+    held = {(j, n): g for j, n, g in _held(run, s.now).select("job", "node", "gpus").iter_rows()}
+    for (job, node), gpus in wanted.items():
+        if abs(held.get((job, node), 0.0) - gpus) > SLACK:
+            return f"row {job} of .jobs holds {held.get((job, node), 0.0):g} GPUs of node {node}; the answer named {gpus:g}"
 
 
-def partners_share(seen, run, cluster) -> str | None:
+@_each
+def partners_share(s, run, cluster) -> str | None:
     """A job and its partner hold the same GPUs of the same nodes, and others share none."""
-
-    def find(s):
-        partner = _or_none(s.answer.partner, len(s.index), -1)
-        hosts = {int(s.index[i]): int(s.index[p]) for i, p in enumerate(partner) if p >= 0 and _given(s)[i]}
-        held = _held(run, s.now)
-        by_job = held.group_by("job", maintain_order=True).agg("node", "gpus")
-        nodes = {j: set(zip(n, g, strict=True)) for j, n, g in by_job.iter_rows()}
-        for job in held.filter("guest")["job"].unique().sort():
-            if job not in hosts:
-                return f"row {job} of .jobs shares GPUs; the answer names no partner"
-        for job, host in hosts.items():
-            if job in nodes and host in nodes and nodes[job] != nodes[host]:
-                return f"rows {job} and {host} of .jobs hold {nodes[job]} and {nodes[host]}; expected the same (node, GPUs)"
-
-    return _first(seen, find)
+    partner = _or_none(s.answer.partner, len(s.index), -1)
+    hosts = {int(s.index[i]): int(s.index[p]) for i, p in enumerate(partner) if p >= 0 and _given(s)[i]}
+    held = _held(run, s.now)
+    by_job = held.group_by("job", maintain_order=True).agg("node", "gpus")
+    nodes = {j: set(zip(n, g, strict=True)) for j, n, g in by_job.iter_rows()}
+    for job in held.filter("guest")["job"].unique().sort():
+        if job not in hosts:
+            return f"row {job} of .jobs shares GPUs; the answer names no partner"
+    for job, host in hosts.items():
+        if job in nodes and host in nodes and nodes[job] != nodes[host]:
+            return f"rows {job} and {host} of .jobs hold {nodes[job]} and {nodes[host]}; expected the same (node, GPUs)"
 
 
-def merged_jobs_have_partners(seen, run, cluster) -> str | None:
+@_each
+def merged_jobs_have_partners(s, run, cluster) -> str | None:
     """Only a job that names a partner is trained jointly with one."""
-
-    def find(s):
-        merged = _or_none(s.answer.merged, len(s.index), False).astype(bool)
-        alone = np.flatnonzero(merged & (_or_none(s.answer.partner, len(s.index), -1) < 0))
-        if len(alone):
-            return f"row {s.index[alone[0]]} of .jobs is merged without a partner"
-
-    return _first(seen, find)
+    merged = _or_none(s.answer.merged, len(s.index), False).astype(bool)
+    alone = np.flatnonzero(merged & (_or_none(s.answer.partner, len(s.index), -1) < 0))
+    if len(alone):
+        return f"row {s.index[alone[0]]} of .jobs is merged without a partner"
 
 
 def sources_are_named(seen, run, cluster) -> str | None:
@@ -197,28 +189,23 @@ def delays_are_those_named(seen, run, cluster) -> str | None:
     return None
 
 
-def reserved_gpus_are_logged(seen, run, cluster) -> str | None:
+@_each
+def reserved_gpus_are_logged(s, run, cluster) -> str | None:
     """`Run.pools` holds what was reserved, and with what jobs hold it is no more than the cluster has."""
-
-    def find(s):
-        logged = {}
-        for name, kind, gpus in (
-            run.pools.filter(pl.col("time") <= s.now).select("name", "gpu_type", "gpus").iter_rows()
-        ):
-            logged[name, kind] = gpus
-        wanted = {
-            (name, kind): g
-            for name, gpus in s.answer.reserved.items()
-            for kind, g in zip(cluster.gpu_types, np.broadcast_to(gpus, len(cluster.gpu_types)), strict=True)
-        }
-        for key in logged.keys() | wanted.keys():
-            if abs(logged.get(key, 0.0) - wanted.get(key, 0.0)) > SLACK:
-                return f"pool {key[0]} has {logged.get(key, 0.0):g} GPUs of {key[1]}; the answer reserved {wanted.get(key, 0.0):g}"
-        held = _held(run, s.now).filter(~pl.col("guest"))["gpus"].sum() + sum(wanted.values())
-        if held > cluster.total_gpus + SLACK:
-            return f"{held:g} GPUs are held or reserved; the cluster has {cluster.total_gpus}"
-
-    return _first(seen, find)
+    logged = {}
+    for name, kind, gpus in run.pools.filter(pl.col("time") <= s.now).select("name", "gpu_type", "gpus").iter_rows():
+        logged[name, kind] = gpus
+    wanted = {
+        (name, kind): g
+        for name, gpus in s.answer.reserved.items()
+        for kind, g in zip(cluster.gpu_types, np.broadcast_to(gpus, len(cluster.gpu_types)), strict=True)
+    }
+    for key in logged.keys() | wanted.keys():
+        if abs(logged.get(key, 0.0) - wanted.get(key, 0.0)) > SLACK:
+            return f"pool {key[0]} has {logged.get(key, 0.0):g} GPUs of {key[1]}; the answer reserved {wanted.get(key, 0.0):g}"
+    held = _held(run, s.now).filter(~pl.col("guest"))["gpus"].sum() + sum(wanted.values())
+    if held > cluster.total_gpus + SLACK:
+        return f"{held:g} GPUs are held or reserved; the cluster has {cluster.total_gpus}"
 
 
 def rounds_are_on_time(seen, run, cluster) -> str | None:
@@ -234,39 +221,30 @@ def rounds_are_on_time(seen, run, cluster) -> str | None:
     return None
 
 
-def objectives_are_bounded(seen, run, cluster) -> str | None:
+@_each
+def objectives_are_bounded(s, run, cluster) -> str | None:
     """No answer is worth more than its bound."""
-
-    def find(s):
-        objective, bound = float(s.answer.objective), float(s.answer.bound)
-        if objective > bound + SLACK * max(1.0, abs(bound)):
-            return f"the objective {objective:g} exceeds the bound {bound:g}"
-
-    return _first(seen, find)
+    objective, bound = float(s.answer.objective), float(s.answer.bound)
+    if objective > bound + SLACK * max(1.0, abs(bound)):
+        return f"the objective {objective:g} exceeds the bound {bound:g}"
 
 
-def statuses_are_words(seen, run, cluster) -> str | None:
+@_each
+def statuses_are_words(s, run, cluster) -> str | None:
     """The status is a text; an answer that it calls optimal is as near to its bound as the policy's knob `gap` says."""
-
-    def find(s):
-        status, objective, bound = s.answer.status, float(s.answer.objective), float(s.answer.bound)
-        if not isinstance(status, str):
-            return f"the status is {status!r}"
-        if status.split(",")[0] == "optimal" and (far := relative_gap(objective, bound)) > s.gap + SLACK:
-            return f"the status is {status!r}, the objective {far:.2g} from its bound; expected at most {s.gap:g}"
-
-    return _first(seen, find)
+    status, objective, bound = s.answer.status, float(s.answer.objective), float(s.answer.bound)
+    if not isinstance(status, str):
+        return f"the status is {status!r}"
+    if status.split(",")[0] == "optimal" and (far := relative_gap(objective, bound)) > s.gap + SLACK:
+        return f"the status is {status!r}, the objective {far:.2g} from its bound; expected at most {s.gap:g}"
 
 
-def solvers_take_time(seen, run, cluster) -> str | None:
+@_each
+def solvers_take_time(s, run, cluster) -> str | None:
     """The solver's seconds are part of the round's."""
-    rounds = dict(run.rounds.select("time", "seconds").iter_rows())
-
-    def find(s):
-        if not (np.isnan(s.answer.seconds) or 0 <= s.answer.seconds <= rounds.get(s.now, np.inf) + SLACK):
-            return f"the solver took {s.answer.seconds:g} s of a round of {rounds[s.now]:g} s"
-
-    return _first(seen, find)
+    whole = _of_round(run, s.now, "seconds")
+    if not (np.isnan(s.answer.seconds) or 0 <= s.answer.seconds <= (np.inf if whole is None else whole) + SLACK):
+        return f"the solver took {s.answer.seconds:g} s of a round of {whole:g} s"
 
 
 LAWS = {

@@ -31,8 +31,5 @@ def different_until(t: float, a, b, when: str) -> str | None:
     for row in range(max(one.height, other.height)):
         left, right = (frame.row(row, named=True) if row < frame.height else None for frame in (one, other))
         if left != right:
-            return (
-                f"before t={t:g} s, an allocation is {left}, and {right} {when}; expected the same past. "
-                "It sees the future"
-            )
+            return f"before t={t:g} s, an allocation is {left}, and {right} {when}; expected the same past. It sees the future"
     return None

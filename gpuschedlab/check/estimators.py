@@ -132,11 +132,8 @@ class _EstimatorBattery:
         order = np.random.default_rng(0).permutation(self.jobs.height)
         shuffled = self.jobs.with_columns(self.jobs[c].gather(order) for c in hidden)
         poisoned = self.jobs.with_columns(duration=pl.lit(1e9), end=pl.lit(1e9), jct=pl.lit(1e9))
-        for what, frame in {
-            "shuffled": shuffled,
-            "set to 1e9": poisoned,
-            "left out": self.jobs.drop(hidden),
-        }.items():
+        frames = {"shuffled": shuffled, "set to 1e9": poisoned, "left out": self.jobs.drop(hidden)}
+        for what, frame in frames.items():
             moved = np.flatnonzero(np.asarray(self.fitted.predict(frame)) != self.estimates)
             if len(moved):
                 return (

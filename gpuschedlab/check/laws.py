@@ -20,7 +20,7 @@ def all_finish(run, cluster) -> str | None:
     if left.height:
         first = left["job_id"][0]
         return f"{left.height} of {run.jobs.height} jobs never end, first {first}; expected that all do"
-    return _first_wrong(
+    return first_wrong(
         run.jobs.filter((pl.col("start") < pl.col("submit")) | (pl.col("end") <= pl.col("start"))),
         "job {job_id} was submitted at {submit:g} s, started at {start:g} s and ended at {end:g} s; "
         "expected this order",
@@ -40,12 +40,12 @@ def capacity_holds(run, cluster) -> str | None:
     )
     size = pl.Series(np.asarray(cluster.node_gpus, float)).gather(held["node"])
     wrong = held.with_columns(size=size).filter(pl.col("held") > pl.col("size") + 1e-6)
-    problem = _first_wrong(wrong.sort("time"), "node {node} gave {held:g} GPUs at t={time:g} s; it has {size:g}")
+    problem = first_wrong(wrong.sort("time"), "node {node} gave {held:g} GPUs at t={time:g} s; it has {size:g}")
     for e in () if problem else cluster.events:
         during = (pl.col("node") == e.node) & (pl.col("start") < e.end) & (pl.col("end") > e.start)
         message = f"row {{job}} of .jobs held GPUs of node {e.node} from {{start:g}} to {{end:g}} s; "
         message += f"the node was down from {e.start:g} to {e.end:g} s"
-        problem = problem or _first_wrong(run.allocations.filter(during), message)
+        problem = problem or first_wrong(run.allocations.filter(during), message)
     return problem
 
 
@@ -86,7 +86,7 @@ def times_add_up(run, cluster) -> str | None:
         (pl.col("seconds").fill_null(0) - held).abs() > _near(life),
         pl.col("queueing") < -_near(life),
     )
-    return _first_wrong(
+    return first_wrong(
         jobs.filter(wrong),
         "job {job_id} was in the system for {jct} s, waited {queueing} s and held GPUs for {executed} s, "
         "by .allocations {seconds} s; expected waiting + holding = total, and the two holdings the same",
@@ -99,7 +99,7 @@ def starts_take_time(run, cluster) -> str | None:
     jobs = run.jobs.with_columns(job=pl.int_range(pl.len(), dtype=pl.Int64))
     jobs = jobs.join(began, on="job", how="left", maintain_order="left").filter(pl.col("end").is_not_null())
     stops = pl.col("preemptions") + pl.col("failures")
-    return _first_wrong(
+    return first_wrong(
         jobs.filter((pl.col("restarts") >= pl.col("began")) | (stops > pl.col("restarts"))),
         "job {job_id} was restarted {restarts} times, preempted {preemptions} times and failed {failures} times; its "
         "allocations begin at {began} instants; expected fewer restarts than these, and one after each stop",
@@ -110,7 +110,7 @@ def work_is_done(run, cluster) -> str | None:
     """A job at reference speed holds GPUs for its duration, its delays, its profiling and what was undone."""
     done = pl.col("executed") - pl.col("overhead") - pl.col("lost") - pl.col("profiled")
     wrong = run.jobs.filter((done - pl.col("duration")).abs() > _near(pl.col("executed")))
-    return _first_wrong(
+    return first_wrong(
         wrong,
         "job {job_id} lasts {duration} s; it held GPUs for {executed} s, of which {overhead} s were delays, "
         "{lost} s were lost and {profiled} s profiling; expected duration = held - delays - lost - profiling",
@@ -127,7 +127,7 @@ def requests_are_met(run, cluster) -> str | None:
     )
     asked = run.jobs["gpus"].gather(given["job"])
     wrong = given.with_columns(asked=asked).filter((pl.col("gpus") - pl.col("asked")).abs() > HUNDREDTH)
-    return _first_wrong(wrong, "row {job} of .jobs ran on {gpus:g} GPUs at t={start:g} s; it requested {asked:g}")
+    return first_wrong(wrong, "row {job} of .jobs ran on {gpus:g} GPUs at t={start:g} s; it requested {asked:g}")
 
 
 def idle_time_is_left_out(run, cluster) -> str | None:
@@ -160,7 +160,8 @@ def _owned(run) -> pl.DataFrame:
     return run.allocations.filter(~pl.col("guest")) if "guest" in run.allocations.columns else run.allocations
 
 
-def _first_wrong(wrong: pl.DataFrame, message: str) -> str | None:
+def first_wrong(wrong: pl.DataFrame, message: str) -> str | None:
+    """What is wrong with the first of some rows, and how many more there are; None without any."""
     if wrong.is_empty():
         return None
     more = f" ({wrong.height - 1} more like it)" if wrong.height > 1 else ""

@@ -10,7 +10,7 @@ import polars as pl
 
 from gpuschedlab.check.answers import LAWS, Recorded
 from gpuschedlab.check.compare import different, different_until
-from gpuschedlab.check.laws import ALWAYS, RIGID
+from gpuschedlab.check.laws import ALWAYS, RIGID, first_wrong
 from gpuschedlab.check.progress import progress_adds_up
 from gpuschedlab.check.report import CheckReport, no_docstring, not_frozen, run_battery
 from gpuschedlab.check.samples import Guess, elastic_sample, small_trace
@@ -22,8 +22,6 @@ from gpuschedlab.speeds import Speeds
 
 #: Attributes of a policy that are in seconds without being knobs.
 SECONDS = ("interval", "lease", "lease_grid", "patience", "profile_time")
-
-
 #: Names of the checks, in the order in which they are run.
 CHECKS = ("docstring", "knobs", "laws", "laws_with_failures", "laws_with_types", "laws_with_sizes", "deterministic")
 CHECKS += ("pickles", "answers", "relabelled_jobs", "unit_of_time", "future_arrivals", "future_durations")
@@ -159,8 +157,7 @@ class _PolicyBattery:
             return None
         recorded = Recorded(self.policy)
         run = self.run(policy=recorded)
-        problems = (law(recorded.seen, run, self.nodes) for law in dict.fromkeys(LAWS.values()))
-        return next((problem for problem in problems if problem), None)
+        return next(filter(None, (law(recorded.seen, run, self.nodes) for law in dict.fromkeys(LAWS.values()))), None)
 
     def deterministic(self):
         """The same bytes twice."""
@@ -198,11 +195,11 @@ class _PolicyBattery:
         found = once.join(twice.jobs.select("job_id", start2="start", end2="end"), on="job_id", maintain_order="left")
         apart = pl.max_horizontal((pl.col("start") - pl.col("start2")).abs(), (pl.col("end") - pl.col("end2")).abs())
         wrong = found.filter(apart > 1e-6)
-        if wrong.height:
-            return (
-                "job {} ran from {:.9g} to {:.9g} s with all times doubled; expected {:.9g} to {:.9g} s. "
-                "Declare constants in seconds as knobs with unit='s' or 'GPU-s'."
-            ).format(*(wrong.row(0, named=True)[c] for c in ("job_id", "start2", "end2", "start", "end")))
+        return first_wrong(
+            wrong,
+            "job {job_id} ran from {start2:.9g} to {end2:.9g} s with all times doubled; expected {start:.9g} to {end:.9g} s. "
+            "Declare constants in seconds as knobs with unit='s' or 'GPU-s'.",
+        )
 
     def future_arrivals(self):
         """What happens until a time does not depend on jobs that come later."""
@@ -226,8 +223,8 @@ class _PolicyBattery:
 
     def _broken(self, scenario: Scenario, rigid: bool):
         run = scenario.run(self.policy)
-        found = (law(run, scenario.cluster) for law in ALWAYS + RIGID * rigid)
-        return next((problem for problem in found if problem), None) or progress_adds_up(run, scenario, self.policy)
+        problems = filter(None, (law(run, scenario.cluster) for law in ALWAYS + RIGID * rigid))
+        return next(problems, None) or progress_adds_up(run, scenario, self.policy)
 
 
 def _slower(policy):

@@ -70,26 +70,20 @@ def elastic_sample() -> tuple[pl.DataFrame, Speeds]:
     speeds : Speeds
         Rates of "cnn", in two phases; two of them that share GPUs go at 0.8 of their speed.
     """
-    gpus, types, ends = np.array([1, 2, 4, 8]), ("slow", "fast"), (100.0, np.inf)
     rows = [
-        {
-            "model": "cnn",
-            "gpu_type": t,
-            "n_gpus": int(g),
-            "progress": end,
-            "rate": (1 + i) * g**0.8 * (1 - 0.3 * k),
-        }
-        for i, t in enumerate(types)
-        for g in gpus
-        for k, end in enumerate(ends)
+        ("cnn", kind, gpus, end, (1 + i) * np.int64(gpus) ** 0.8 * (1 - 0.3 * k))
+        for i, kind in enumerate(("slow", "fast"))
+        for gpus in (1, 2, 4, 8)
+        for k, end in enumerate((100.0, np.inf))
     ]
+    frame = pl.DataFrame(rows, schema=["model", "gpu_type", "n_gpus", "progress", "rate"], orient="row")
     known = pl.int_range(pl.len()) % 3 > 0
     jobs = small_trace(40, rng=1).with_columns(
         model=pl.when(known).then(pl.lit("cnn")),
         target=pl.when(known).then(2 * pl.col("duration")),
         gpus=pl.when(known).then(pl.col("gpus").ceil()).otherwise(pl.col("gpus")).clip(upper_bound=8),
     )
-    return jobs, Speeds.from_frame(pl.DataFrame(rows), sharing={("cnn", "cnn"): 0.8})
+    return jobs, Speeds.from_frame(frame, sharing={("cnn", "cnn"): 0.8})
 
 
 def recurring_sample(jobs: int, rng: int | np.random.Generator) -> pl.DataFrame:

@@ -225,6 +225,3 @@ def _bar(total: int, done: int, progress: bool):
     if not progress:
         return contextlib.nullcontext()
     return need("tqdm.auto", "progress bars").tqdm(total=total, initial=done, unit="cell", disable=None)
-
-
-__all__ = ["sweep"]

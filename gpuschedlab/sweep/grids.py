@@ -93,6 +93,3 @@ def _steps(where: str, info: KnobInfo, count: int) -> list:
     if info.kind == "floats":
         return [info.clip((v,)) for v in values]
     return list(dict.fromkeys(info.clip(v) for v in values))
-
-
-__all__ = ["grid"]

@@ -172,6 +172,3 @@ def _bytecode(code) -> str:
     """Hash of a code object: what it does and with which constants, not its place."""
     constants = [_bytecode(c) if inspect.iscode(c) else repr(c) for c in code.co_consts]
     return _hash(code.co_code + repr((code.co_names, code.co_varnames, constants)).encode())
-
-
-__all__ = ["code_of_package", "digest", "frame_digest", "is_own"]

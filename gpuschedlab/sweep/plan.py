@@ -154,6 +154,3 @@ def portable(plan: Plan):
     finally:
         for module in added:
             pickler.unregister_pickle_by_value(module)
-
-
-__all__ = ["Cell", "Plan", "make_plan", "portable"]

@@ -176,6 +176,3 @@ def _word(row: dict, knobs: dict) -> str:
     parts = [f"{k}={knob_word(row['knobs'][a['name']])}" for k, a in knobs.items() if a["name"] in row["knobs"]]
     where = [row["scenario"], *([row["cluster"]] if row["cluster"] else []), f"seed {row['seed']}"]
     return " ".join([row["policy"], *parts, "on", ", ".join(where)])
-
-
-__all__ = ["COLUMNS", "NAMES", "Sweep", "varied"]

@@ -148,6 +148,3 @@ def follow(source, seed: int, name: str) -> Scenario:
             "makes one: sweep(Scenario(trace, cluster), policies, folder), or sweep(cross(traces, clusters), policies, folder)."
         )
     return made if made.seed == seed else made.replace(seed=seed)
-
-
-__all__ = ["OnCluster", "at_seed", "by_name", "cross", "follow", "is_recipe"]

@@ -185,6 +185,3 @@ def disk_errors(store: Store):
             f"sweep: {store.folder} cannot be written: {error.strerror or error}. The {kept} cells that are finished "
             "are kept; free some space, and the same call resumes from there."
         ) from error
-
-
-__all__ = ["SCHEMA", "Store"]

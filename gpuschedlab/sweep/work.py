@@ -131,6 +131,3 @@ def _once(key: tuple, make):
 def forget():
     """Let go of the scenarios at hand."""
     _held.clear()
-
-
-__all__ = ["Outcome", "forget", "packed", "work"]

@@ -12,6 +12,8 @@ from gpuschedlab.errors import TraceError
 from gpuschedlab.traces.deadlines import LATEST, TABLES, broken_tables
 
 OnBad = Literal["raise", "drop"]
+Read = pl.DataFrame | tuple[pl.DataFrame, pl.DataFrame]
+"""A trace; with on_bad="drop" a pair of it and the bad rows."""
 
 #: Ten years, the longest duration that is still taken for one (s). The longest published one is 50 days (Helios).
 LONGEST = 10 * 365 * 86_400.0
@@ -167,9 +169,7 @@ def require_columns(frame: pl.DataFrame, names: list[str], *, source: str, way_o
         )
 
 
-def validate(
-    frame: pl.DataFrame, *, source: str = "trace", on_bad: OnBad = "raise", first_row: int = 1
-) -> pl.DataFrame | tuple[pl.DataFrame, pl.DataFrame]:
+def validate(frame: pl.DataFrame, *, source: str = "trace", on_bad: OnBad = "raise", first_row: int = 1) -> Read:
     """Check a trace at the door, and bring it into its canonical form.
 
     The canonical form has the columns of `SCHEMA` first, in their types, then any others untouched; rows are sorted by (submit, job_id).
@@ -219,13 +219,11 @@ def validate(
         require_columns(frame, list(TABLES.values()), source=source, way_out=f"Give them, or drop {tables[0]}.")
     cast, rules = _cast(frame)
     good, bad = sift(cast, rules + _rules(cast), source=source, on_bad=on_bad, first_row=first_row)
-    known = [name for name in SCHEMA if name in cast.columns]
-    order = known + [name for name in frame.columns if name not in SCHEMA]
-    found = [name for name in order if name not in ("row", "problem")]
+    order = [name for name in SCHEMA if name in cast.columns] + [name for name in frame.columns if name not in SCHEMA]
     good = good.select(order)
     if not _is_sorted(good):
         good = good.sort("submit", "job_id", maintain_order=True)
-    return good if on_bad == "raise" else (good, bad.select([*found, "row", "problem"]))
+    return good if on_bad == "raise" else (good, bad.select(*(dict.fromkeys([*order, "row", "problem"]))))
 
 
 def with_jobs(trace: pl.DataFrame, source: str) -> pl.DataFrame:
@@ -269,11 +267,8 @@ def _convert(values: pl.Series, column: Column) -> pl.Series:
     dtype, given = column.dtype, values.dtype
     nothing = pl.Series(values.name, [None] * len(values), dtype)
     # A date is no number of seconds, nor a number a date.
-    if (
-        given != pl.Null
-        and dtype != pl.String
-        and (given.is_temporal(), given.is_nested()) != (dtype.is_temporal(), dtype.is_nested())
-    ):
+    alike = (given.is_temporal(), given.is_nested()) == (dtype.is_temporal(), dtype.is_nested())
+    if not alike and given != pl.Null and dtype != pl.String:
         return nothing
     if dtype == pl.Int64 and given.is_float():
         values = values.set(values != values.floor(), None)

@@ -12,10 +12,11 @@ from typing import NamedTuple
 
 import numpy as np
 import polars as pl
+from scipy.stats import ks_2samp
 
 from gpuschedlab.errors import LabError
 from gpuschedlab.traces import generate, load_preset
-from gpuschedlab.traces.generator.statistics import autocorrelation, fano, hourly, ks_distance
+from gpuschedlab.traces.generator.statistics import autocorrelation, fano, hourly
 from published.data import EXTRACTS, load_real
 
 SEEDS = tuple(range(15))
@@ -77,12 +78,12 @@ def compare(name: str, real: pl.DataFrame, seeds=SEEDS) -> list[dict]:
     """Compare one preset with the trace that it was calibrated on."""
     figures, days = load_preset(name), EXTRACTS[name].days
     made = [generate(name, days=days, start=figures.start, rng=seed) for seed in seeds]
-    rows = [_row(name, "duration_ks", 0.0, [ks_distance(_log(one), _log(real)) for one in made])]
+    rows = [_row(name, "duration_ks", 0.0, [_ks_distance(_log(one), _log(real)) for one in made])]
     for low, high in _buckets(real):
         inside = pl.col("gpus").is_between(low, high, closed="right")
         part = real.filter(inside)
         if part.height >= LEAST:
-            found = [ks_distance(_log(one.filter(inside)), _log(part)) for one in made]
+            found = [_ks_distance(_log(one.filter(inside)), _log(part)) for one in made]
             rows.append(_row(name, "bucket_ks", 0.0, found, f"gpus in ({low}, {high}]"))
     shares = [_share_difference(one, real) for one in made]
     rows.append(_row(name, "gpu_share", 0.0, shares))
@@ -122,6 +123,11 @@ def _buckets(real: pl.DataFrame) -> list[tuple[float, float]]:
 
 def _log(frame: pl.DataFrame) -> np.ndarray:
     return np.log(frame["duration"].to_numpy())
+
+
+def _ks_distance(one: np.ndarray, other: np.ndarray) -> float:
+    """Return the Kolmogorov-Smirnov distance of two samples."""
+    return float(ks_2samp(one, other, method="asymp").statistic)
 
 
 def _share_difference(made: pl.DataFrame, real: pl.DataFrame) -> float:

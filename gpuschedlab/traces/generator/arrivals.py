@@ -16,27 +16,13 @@ DAILY_KEEP = 0.4
 
 @dataclass(frozen=True)
 class Slots:
-    """Places for jobs in time, before it is known what the jobs are.
+    """Places for jobs in time, before it is known what the jobs are."""
 
-    Parameters
-    ----------
-    submit : (n,) float
-        Submission times (s), ascending within a batch.
-    batch : (n,) int
-        Which batch, ascending; batches are in the order of their first jobs.
-    start : (b,) float
-        Each batch's first submission (s).
-    size : (b,) int
-        Each batch's jobs.
-    residual : (hours,) float
-        Normal score of each hour's surplus over its expectation.
-    """
-
-    submit: np.ndarray
-    batch: np.ndarray
-    start: np.ndarray
-    size: np.ndarray
-    residual: np.ndarray
+    submit: np.ndarray  # (n,) s, ascending within a batch
+    batch: np.ndarray  # (n,) ascending; batches are in the order of their first jobs
+    start: np.ndarray  # (b,) s, of each batch's first submission
+    size: np.ndarray  # (b,) jobs of each batch
+    residual: np.ndarray  # (hours,) normal score of each hour's surplus over its expectation
 
     @property
     def hour(self) -> np.ndarray:
@@ -45,21 +31,10 @@ class Slots:
 
 
 def place(figures: Arrivals, hours: int, jobs: int, first_hour: int, rng: np.random.Generator) -> Slots:
-    """Place `jobs` jobs in `hours` hours.
+    """Place `jobs` jobs in `hours` hours, of which the first is `first_hour` of the week (0: Monday 00:00).
 
     The residuals' ranks come from a sum of autoregressive processes, their values from the measured quantiles, so
     that the over-dispersion of hourly counts is the calibrated one whatever the memory.
-
-    Parameters
-    ----------
-    figures : Arrivals
-        What to follow.
-    hours, jobs : int
-        How many, at least 1.
-    first_hour : int
-        Hour of the week (0 = Monday 00:00) of the first hour.
-    rng : numpy.random.Generator
-        Source of randomness.
     """
     latent = memory(figures.memory_hours, figures.memory_weight, hours, rng, figures.daily_weight)
     kind = busyness(expected(figures, hours, first_hour), len(figures.residual))
@@ -181,15 +156,7 @@ def _batches(figures: Arrivals, counts: np.ndarray, rng: np.random.Generator) ->
 def _times(
     figures: Arrivals, hour: np.ndarray, size: np.ndarray, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Give batches a uniform moment of their hour, and their jobs the measured gaps; nothing leaves its hour.
-
-    Returns
-    -------
-    first : (b,) float
-        Each batch's first submission (s).
-    since : (n,) float
-        Each job's time after it (s), batch by batch.
-    """
+    """Give batches (b,) a uniform moment of their hour, and their jobs (n,) the measured gaps after it (s), all in their hour."""
     batch = np.repeat(np.arange(len(size)), size)
     gap = np.interp(rng.random(len(batch)), levels(len(figures.gap)), figures.gap)
     first = np.cumsum(size) - size

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,14 +15,10 @@ WARM = 2_000
 JITTER = 0.1
 
 
-@dataclass(frozen=True)
-class Latents:
-    """Where each job stands among all: standard normal, or nearly, before demand shifts them.
+class Latents(NamedTuple):
+    """Where each job stands among all by its GPU count (x), and by its duration among jobs of like GPU count (z).
 
-    Parameters
-    ----------
-    x, z : (n,) float
-        Of its GPU count, and of its duration among jobs of like GPU count.
+    Both (n,) are standard normal, or nearly, before demand shifts them.
     """
 
     x: np.ndarray
@@ -30,19 +26,7 @@ class Latents:
 
 
 def spells(new: float, recency: float, batches: int, rng: np.random.Generator) -> np.ndarray:
-    """Return each batch's spell of work (from 0 up): batches go on with the spells of recent ones.
-
-    Parameters
-    ----------
-    new : float
-        Probability that a batch starts a new spell.
-    recency : float
-        Otherwise it goes on with the spell of the batch that came L before it, P(L >= l) = l ** -recency.
-    batches : int
-        How many.
-    rng : numpy.random.Generator
-        Source of randomness.
-    """
+    """Return each batch's spell of work: a `new` one, or that of a recent batch (`new_spell` and `recency` of `Marks`)."""
     n = batches + WARM
     own = np.arange(n)
     lag = np.minimum(np.floor((1.0 - rng.random(n)) ** (-1.0 / recency)), n).astype(np.int64)
@@ -61,19 +45,7 @@ def score(values: np.ndarray) -> np.ndarray:
 
 
 def latents(figures: Marks, slots: Slots, spell: np.ndarray, rng: np.random.Generator) -> Latents:
-    """Draw the latents of all jobs.
-
-    Parameters
-    ----------
-    figures : Marks
-        What to follow.
-    slots : Slots
-        When jobs come.
-    spell : (b,) int
-        Each batch's spell.
-    rng : numpy.random.Generator
-        Source of randomness.
-    """
+    """Draw the latents of all jobs, whose batches have spells (b,)."""
     batch = slots.batch
     size = score(np.log(slots.size)[batch])
     surplus = score(slots.residual[slots.hour][batch])
@@ -129,16 +101,12 @@ def durations(figures: Marks, gpus: np.ndarray, z: np.ndarray, rng: np.random.Ge
     The levels are stratified, one in each of the n equal parts of (0, 1): a long trace has the calibrated distribution
     almost exactly.
     """
-    bucket = bucket_of(figures, gpus)
-    order = np.lexsort((z, bucket))
-    number = np.bincount(bucket, minlength=len(figures.duration))
-    found = np.empty(len(gpus))
-    first = 0
-    for table, n in zip(figures.duration, number):
-        level = (np.arange(n) + rng.random(n)) / max(n, 1)
-        found[order[first : first + n]] = quantile(table, level)
-        first += n
-    return found
+    bucket, seconds = bucket_of(figures, gpus), np.empty(len(gpus))
+    for k, table in enumerate(figures.duration):
+        own = np.flatnonzero(bucket == k)
+        level = (np.arange(len(own)) + rng.random(len(own))) / max(len(own), 1)
+        seconds[own[np.argsort(z[own], kind="stable")]] = quantile(table, level)
+    return seconds
 
 
 def quantile(table: tuple[float, ...], level: np.ndarray) -> np.ndarray:

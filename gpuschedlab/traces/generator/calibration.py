@@ -12,7 +12,7 @@ from gpuschedlab.traces.generator.arrivals import DAILY_KEEP, HOUR, WEEK_HOURS, 
 from gpuschedlab.traces.generator.correlation import figures_of_marks
 from gpuschedlab.traces.generator.fitting import Waits, tune
 from gpuschedlab.traces.generator.presets import Arrivals, Calibration, Demand
-from gpuschedlab.traces.generator.statistics import batches, demand, hourly, scores_within
+from gpuschedlab.traces.generator.statistics import batches, demand, hourly, rounded, scores_within
 from gpuschedlab.traces.schema import validate
 
 #: Time constants (h) on which hourly counts and demand may remember.
@@ -131,7 +131,7 @@ def _arrivals(submit, batch, size, hours: int, zero: datetime.datetime) -> tuple
     shape = Arrivals(1.0, week, weekday, hour, (), (), (), 0.0, 0.0, 0.0, 0.0, ())
     mean = expected(shape, hours, first_hour)
     kind = busyness(mean, HOUR_CLASSES)
-    table = tuple(figures(np.quantile(counts[kind == k] / counts.mean(), levels(41))) for k in range(HOUR_CLASSES))
+    table = tuple(rounded(np.quantile(counts[kind == k] / counts.mean(), levels(41))) for k in range(HOUR_CLASSES))
     surplus = scores_within(counts / np.maximum(mean, 1e-9), kind)
     weight = _memory(surplus, daily=True)
     scale, power, spread = _batching(counts, (submit[np.unique(batch, return_index=True)[1]] // HOUR), size)
@@ -149,7 +149,7 @@ def _arrivals(submit, batch, size, hours: int, zero: datetime.datetime) -> tuple
         batch_scale=scale,
         batch_power=power,
         batch_spread=spread,
-        gap=figures(np.quantile(gaps if len(gaps) else [0.0, 60.0], levels(33))),
+        gap=rounded(np.quantile(gaps if len(gaps) else [0.0, 60.0], levels(33))),
     ), surplus
 
 
@@ -161,7 +161,7 @@ def _profiles(counts: np.ndarray, first_hour: int) -> tuple[tuple[float, ...], .
     clock = (at + first_hour) % WEEK_HOURS
     weekday = _means(rest, clock // 24, 7)
     hour = _means(rest / np.maximum(weekday[clock // 24], 1e-9), clock % 24, 24)
-    return figures(week / counts.mean()), figures(weekday / weekday.mean()), figures(hour / hour.mean())
+    return rounded(week / counts.mean()), rounded(weekday / weekday.mean()), rounded(hour / hour.mean())
 
 
 def _weeks(hours: int) -> np.ndarray:
@@ -187,7 +187,7 @@ def _memory(scores: np.ndarray, daily: bool = False) -> tuple[float, ...]:
     if daily:
         design = np.column_stack([design, np.where(lags % 24 == 0, DAILY_KEEP ** (lags / 24), 0.0)])
     weight = nnls(design, found)[0]
-    return figures(weight / max(1.0, weight.sum()))
+    return rounded(weight / max(1.0, weight.sum()))
 
 
 def _batching(counts: np.ndarray, hour: np.ndarray, size: np.ndarray) -> tuple[float, float, float]:
@@ -216,12 +216,13 @@ def _spread(number: np.ndarray, uneven: float) -> float:
     grid = np.arange(0.25, 4.01, 0.25)
     base = rng.standard_normal((20, int(number.sum())))
     first = np.cumsum(number) - number
-    found = []
-    for sigma in grid:
+
+    def unevenness(sigma: float) -> float:
         weight = np.exp(sigma * base)
         one, two = np.add.reduceat(weight, first, axis=1), np.add.reduceat(weight**2, first, axis=1)
-        found.append(np.mean(two / one**2 * number))
-    return float(np.interp(uneven, found, grid))
+        return np.mean(two / one**2 * number)
+
+    return float(np.interp(uneven, [unevenness(sigma) for sigma in grid], grid))
 
 
 def _demand(submit, gpus, duration, hours: int) -> Demand:
@@ -234,9 +235,9 @@ def _demand(submit, gpus, duration, hours: int) -> Demand:
     kind = busyness(level, WEEK_CLASSES)
     # An empty cluster (the start of the stretch, an outage) is not a level to aim at.
     ratio = np.maximum(hour / level, 0.02)
-    table = tuple(figures(np.quantile(ratio[kind == k], levels(25))) for k in range(WEEK_CLASSES))
+    table = tuple(rounded(np.quantile(ratio[kind == k], levels(25))) for k in range(WEEK_CLASSES))
     return Demand(
-        week=figures(week / mean),
+        week=rounded(week / mean),
         residual=table,
         memory_hours=MEMORY,
         memory_weight=_memory(scores_within(ratio, kind)),
@@ -264,8 +265,3 @@ def _shares(frame: pl.DataFrame, column: str) -> dict[str, float]:
         return {}
     found = frame[column].drop_nulls().value_counts().sort("count", column, descending=[True, False])
     return {value: round(number / found["count"].sum(), 5) for value, number in found.iter_rows()}
-
-
-def figures(values: np.ndarray, digits: int = 4) -> tuple[float, ...]:
-    """Round to so many significant digits."""
-    return tuple(float(f"{v:.{digits}g}") for v in np.asarray(values, dtype=float))

@@ -9,7 +9,7 @@ import numpy as np
 from gpuschedlab.traces.generator.arrivals import HOUR, WEEK_HOURS, levels
 from gpuschedlab.traces.generator.attributes import score, spells
 from gpuschedlab.traces.generator.presets import Marks
-from gpuschedlab.traces.generator.statistics import scores_within
+from gpuschedlab.traces.generator.statistics import rounded, scores_within
 
 #: Lower ends of the buckets of GPU counts on which durations are conditional: powers of two.
 BUCKETS = (0.0, 1.0, 2.0, 3.0, 5.0, *(2.0**k + 1 for k in range(3, 13)))
@@ -28,19 +28,7 @@ RECENCY = 1.0
 
 
 def figures_of_marks(submit, gpus, duration, batch, size, surplus) -> Marks:
-    """Measure the demands of jobs.
-
-    Parameters
-    ----------
-    submit, gpus, duration : (n,) float
-        In s (ascending), GPUs and s.
-    batch : (n,) int
-        Each job's submission batch.
-    size : (b,) int
-        Each batch's jobs.
-    surplus : (hours,) float
-        Normal score of each hour's jobs over their expectation.
-    """
+    """Measure the demands of jobs; `surplus` (hours,) is the normal score of each hour's jobs over their expectation."""
     low = _buckets(gpus)
     bucket = np.searchsorted(low, gpus, side="right") - 1
     values, number = np.unique(gpus, return_counts=True)
@@ -57,20 +45,15 @@ def figures_of_marks(submit, gpus, duration, batch, size, surplus) -> Marks:
     z_spell = min(share_of_spell(near[1], new, RECENCY), MOST_OF_BATCH * inside)
     return Marks(
         gpus=tuple(values.tolist()),
-        gpu_share=_round(number / len(gpus), 7),
+        gpu_share=rounded(number / len(gpus), 7),
         bucket_low=tuple(low.tolist()),
         duration=tuple(_table(duration[bucket == k]) for k in range(len(low))),
-        x_size=_round(x_slopes)[0],
-        x_residual=_round(x_slopes)[1],
-        z_size=_round(z_slopes)[0],
-        z_residual=_round(z_slopes)[1],
-        x_spell=X_SPELL,
-        z_spell=_round([z_spell])[0],
-        z_batch=_round([inside - z_spell])[0],
+        **dict(zip(("x_size", "x_residual", "z_size", "z_residual"), rounded([*x_slopes, *z_slopes]))),
+        **dict(zip(("x_spell", "z_spell", "z_batch"), rounded([X_SPELL, z_spell, inside - z_spell]))),
         new_spell=new,
         recency=RECENCY,
-        week_x=_round(week_x),
-        week_z=_round(week_z),
+        week_x=rounded(week_x),
+        week_z=rounded(week_z),
     )
 
 
@@ -84,7 +67,7 @@ def _buckets(gpus: np.ndarray) -> np.ndarray:
 
 def _table(duration: np.ndarray) -> tuple[float, ...]:
     points = int(np.clip(len(duration) // 3, 3, POINTS))
-    return _round(np.quantile(np.maximum(duration, 1.0), levels(points)), 5)
+    return rounded(np.quantile(np.maximum(duration, 1.0), levels(points)), 5)
 
 
 def _middle_scores(values: np.ndarray) -> tuple[np.ndarray, float]:
@@ -110,13 +93,7 @@ def _explain(y: np.ndarray, shrink: float, cause: np.ndarray, week: np.ndarray):
 
 
 def batch_correlations(gpus: np.ndarray, z: np.ndarray, batch: np.ndarray, size: np.ndarray) -> np.ndarray:
-    """Return the correlations of batches that are LAGS apart.
-
-    Returns
-    -------
-    (2, lags) float
-        Correlations of the logarithm of their GPU counts, and of the means of their z.
-    """
+    """Return the correlations (2, lags) of batches LAGS apart: of the logarithm of their GPU counts, and of the means of their z."""
     wide = np.log2(gpus[np.unique(batch, return_index=True)[1]])
     mean_z = np.bincount(batch, z) / size
     return np.array([[_near(wide - wide.mean(), k), _near(mean_z, k, np.mean(z**2))] for k in LAGS]).T
@@ -137,15 +114,7 @@ def _inside(z: np.ndarray, batch: np.ndarray, size: np.ndarray) -> float:
 
 
 def recurrence(near: np.ndarray, recency: float) -> float:
-    """Find the share of batches with a new spell, for which P(same spell | lag) comes next to the correlation of GPU counts.
-
-    Parameters
-    ----------
-    near : (lags,) float
-        Correlation of GPU counts.
-    recency : float
-        As in `Marks`.
-    """
+    """Find the share of batches with a new spell, for which P(same spell | lag) comes next to the correlation of GPU counts."""
     return min(NEW_SPELLS, key=lambda new: float(np.sum((near - X_SPELL * same_spell(new, recency)) ** 2)))
 
 
@@ -156,15 +125,7 @@ def share_of_spell(near: np.ndarray, new: float, recency: float) -> float:
 
 
 @cache
-def _same_spell(new: float, recency: float) -> tuple[float, ...]:
-    spell = spells(new, recency, 40_000, np.random.default_rng(0))
-    return tuple(float(np.mean(spell[k:] == spell[:-k])) for k in LAGS)
-
-
 def same_spell(new: float, recency: float) -> np.ndarray:
     """Return P(same spell) of batches LAGS apart."""
-    return np.array(_same_spell(new, recency))
-
-
-def _round(values, digits: int = 4) -> tuple[float, ...]:
-    return tuple(float(f"{v:.{digits}g}") for v in np.asarray(values, dtype=float))
+    spell = spells(new, recency, 40_000, np.random.default_rng(0))
+    return np.array([np.mean(spell[k:] == spell[:-k]) for k in LAGS])

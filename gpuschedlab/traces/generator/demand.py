@@ -40,25 +40,16 @@ def follow(
 
     Parameters
     ----------
-    figures : Marks
-        Distributions of GPU counts and durations.
-    pull : float
-        As in `Demand`.
+    figures, pull
+        `Marks`, and the pull of `Demand`.
     level : (hours,) float
         GPUs in demand in each hour.
-    slots : Slots
-        When jobs come.
-    spell : (b,) int
-        Each batch's spell.
-    drawn : Latents
-        Where each job stands.
-    rng : numpy.random.Generator
-        Source of randomness.
+    slots, spell, drawn
+        When jobs come, the spell (b,) of each batch, and the latents of each job.
 
     Returns
     -------
-    gpus, duration : (n,) float
-        In GPUs and s.
+    gpus, duration
     """
     first = np.concatenate([[0], np.cumsum(slots.size)])
     moved = drawn
@@ -185,15 +176,6 @@ def hold(submit, gpus, duration, ceiling):
 
     A job that is held changes places with the first short one that comes when there is room for it, first held first
     out; times of submission stay as they are.
-
-    Parameters
-    ----------
-    submit : (n,) float
-        Ascending (s).
-    gpus, duration : (n,) float
-        In GPUs and s.
-    ceiling : float
-        In GPUs.
 
     Returns
     -------

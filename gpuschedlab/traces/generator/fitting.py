@@ -45,15 +45,9 @@ def tune(figures: Calibration, trace: pl.DataFrame, waits: Waits) -> Calibration
     Parameters
     ----------
     figures : Calibration
-        What was measured so far.
-    trace : polars.DataFrame
-        The trace.
+        What was measured in the trace so far.
     waits : callable
         (trace, days) -> mean waits (s) under some policies and loads.
-
-    Returns
-    -------
-    Calibration
     """
     real = np.log(waits(trace, figures.days) + NO_WAIT)
     seen = demand(*_columns(trace), (np.arange(round(figures.days * 144)) + 0.5) * 600.0)
@@ -68,7 +62,8 @@ def tune(figures: Calibration, trace: pl.DataFrame, waits: Waits) -> Calibration
     for kept, more in ROUNDS:
         best = sorted(best, key=lambda k: _miss(found[k], real) if found[k] else 0.0)[:kept]
         for k in best:
-            found[k] += [_log_waits(tried[k], waits, one) for one in range(seed, seed + more)]
+            made = (_made(tried[k], one) for one in range(seed, seed + more))
+            found[k] += [np.log(waits(one, figures.days) + NO_WAIT) for one in made]
         seed += more
     return tried[min(best, key=lambda k: _miss(found[k], real))]
 
@@ -97,9 +92,8 @@ def _batch_correlation(figures: Calibration, trace: pl.DataFrame) -> float:
     """Return how like those of batches before GPU counts are, summed over lags."""
     submit, gpus, duration = _columns(trace)
     batch, size = batches(submit, gpus)
-    return float(
-        batch_correlations(gpus, scores_within(duration, bucket_of(figures.marks, gpus)), batch, size)[0].sum()
-    )
+    z = scores_within(duration, bucket_of(figures.marks, gpus))
+    return float(batch_correlations(gpus, z, batch, size)[0].sum())
 
 
 def _with(figures: Calibration, marks: Marks, pull: float, ceiling: float) -> Calibration:
@@ -113,10 +107,6 @@ def _made(figures: Calibration, seed: int) -> pl.DataFrame:
 
 def _columns(trace: pl.DataFrame) -> list[np.ndarray]:
     return [trace[name].to_numpy() for name in ("submit", "gpus", "duration")]
-
-
-def _log_waits(figures: Calibration, waits: Waits, seed: int) -> np.ndarray:
-    return np.log(waits(_made(figures, seed), figures.days) + NO_WAIT)
 
 
 def _miss(found: list[np.ndarray], real: np.ndarray) -> float:

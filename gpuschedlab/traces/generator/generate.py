@@ -167,13 +167,11 @@ def _number(figures: Calibration, days, rate, load, cluster_gpus) -> int:
 
 
 def _fitting(figures: Calibration, cluster_gpus: float | None) -> Calibration:
-    """Leave out the GPU counts that the cluster does not have."""
+    """Leave out the GPU counts, which ascend, that the cluster does not have."""
     marks = figures.marks
-    if cluster_gpus is None or marks.gpus[-1] <= cluster_gpus:
-        return figures
-    kept = [(g, s) for g, s in zip(marks.gpus, marks.gpu_share) if g <= cluster_gpus]
-    gpus, share = zip(*kept)
-    return dataclasses.replace(figures, marks=dataclasses.replace(marks, gpus=gpus, gpu_share=share))
+    number = len(marks.gpus) if cluster_gpus is None else sum(gpus <= cluster_gpus for gpus in marks.gpus)
+    fitting = dataclasses.replace(marks, gpus=marks.gpus[:number], gpu_share=marks.gpu_share[:number])
+    return dataclasses.replace(figures, marks=fitting)
 
 
 def _stretched(figures: Calibration, factor: float) -> Calibration:

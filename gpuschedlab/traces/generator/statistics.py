@@ -54,19 +54,7 @@ def demand(submit: np.ndarray, gpus: np.ndarray, duration: np.ndarray, at: np.nd
 def batches(submit: np.ndarray, gpus: np.ndarray, vc: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
     """Divide jobs into submission batches: same GPU count (and virtual cluster), each within BATCH_GAP of the last.
 
-    Parameters
-    ----------
-    submit, gpus : (n,) float
-        In s, ascending, and GPUs.
-    vc : (n,) str, optional
-        Virtual clusters.
-
-    Returns
-    -------
-    batch : (n,) int
-        Each job's batch, numbered by their first jobs.
-    size : (b,) int
-        Jobs of each batch.
+    Batches are numbered by their first jobs; the second array is the jobs of each.
 
     Examples
     --------
@@ -88,27 +76,17 @@ def batches(submit: np.ndarray, gpus: np.ndarray, vc: np.ndarray | None = None) 
     return batch, np.bincount(batch)
 
 
-def ks_distance(a: np.ndarray, b: np.ndarray) -> float:
-    """Return the Kolmogorov-Smirnov distance of two samples.
-
-    Examples
-    --------
-    >>> ks_distance(np.array([1.0, 2.0]), np.array([1.0, 3.0]))
-    0.5
-    """
-    both = np.concatenate([a, b])
-    below = [np.searchsorted(np.sort(v), both, side="right") / len(v) for v in (a, b)]
-    return float(np.max(np.abs(below[0] - below[1])))
-
-
 def scores_within(values: np.ndarray, kind: np.ndarray) -> np.ndarray:
     """Return normal scores within each kind; ties fall by chance, since an order in time would be a memory."""
-    found = np.empty(len(values))
+    scores = np.empty(len(values))
     chance = np.random.default_rng(0).random(len(values))
     for k in np.unique(kind):
         own = np.flatnonzero(kind == k)
-        order = np.lexsort((chance[own], values[own]))
-        score = np.empty(len(own))
-        score[order] = normal_scores(np.arange(len(own)))
-        found[own] = score
-    return found
+        own = own[np.lexsort((chance[own], values[own]))]
+        scores[own] = normal_scores(np.arange(len(own)))
+    return scores
+
+
+def rounded(values: np.ndarray, digits: int = 4) -> tuple[float, ...]:
+    """Round to so many significant digits."""
+    return tuple(float(f"{v:.{digits}g}") for v in np.asarray(values, dtype=float))

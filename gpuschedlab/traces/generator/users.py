@@ -38,18 +38,7 @@ def users(
     number: int,
     rng: np.random.Generator,
 ) -> np.ndarray:
-    """Give each job a user: some have more jobs than others, and each mostly those of a few kinds.
-
-    Parameters
-    ----------
-    gpus, duration : (n,) float
-        In GPUs and s.
-    spell, batch : (n,) int
-        Each job's spell of work and submission batch, from 0 up.
-    number : int
-        How many users there are, at least 1.
-    rng : numpy.random.Generator
-        Source of randomness.
+    """Give each job one of `number` users: some have more jobs than others, and each mostly those of a few kinds.
 
     Returns
     -------
@@ -94,15 +83,6 @@ def recur(
     jobs of any length too. A line with more than WEEKLY jobs per week is several tasks side by side, of which a spell keeps to
     one. A task ends after some weeks, and another takes its place.
 
-    Parameters
-    ----------
-    submit, gpus, duration : (n,) float
-        In s (ascending), GPUs and s.
-    user, spell, batch : (n,) int
-        Each job's user, spell of work and submission batch, from 0 up.
-    rng : numpy.random.Generator
-        Source of randomness.
-
     Returns
     -------
     (n,) int
@@ -141,6 +121,6 @@ def _exchanged(value: np.ndarray, owner: np.ndarray, rng: np.random.Generator) -
     first = np.flatnonzero(np.diff(owner[odd], prepend=-1))
     source = np.roll(odd, 1)
     source[first] = odd[np.append(first[1:], len(odd)) - 1] if len(odd) else odd
-    found = value.copy()
-    found[odd] = value[source]
-    return found
+    moved = value.copy()
+    moved[odd] = value[source]
+    return moved

@@ -10,7 +10,7 @@ from gpuschedlab._files import read_frame
 from gpuschedlab.errors import TraceError
 from gpuschedlab.traces.deadlines import broken_tables
 from gpuschedlab.traces.readers import source as src
-from gpuschedlab.traces.schema import LATEST, OnBad, Rule
+from gpuschedlab.traces.schema import LATEST, OnBad, Read, Rule
 
 COLUMNS = ["job_id", "user", "num_gpu", "submit_time", "duration", "expect_time_list", "expect_value_list", "job_type"]
 KINDS = {"strict": "strict", "soft": "soft", "best": "best_effort"}
@@ -19,8 +19,6 @@ TEN = 10.0
 """The artifact's values go to 10, those of a trace to 100."""
 
 LISTS = {"deadlines": ("expect_time_list", MINUTE), "rewards": ("expect_value_list", TEN)}
-
-Read = pl.DataFrame | tuple[pl.DataFrame, pl.DataFrame]
 
 
 def read_chronus(
@@ -72,20 +70,21 @@ def read_chronus(
     frame = _chosen(_texts(file, source), workload, source)
     src.require(frame, COLUMNS, source=source)
     frame = src.numbers(frame, ["num_gpu", "submit_time", "duration"])
-    frame = frame.with_columns(_list(pl.col(name), unit).alias(table) for table, (name, unit) in LISTS.items())
+    # Numbers that are joined by dashes; what is no number becomes null, for the rules to find.
+    number = pl.element().str.strip_chars().cast(pl.Float64, strict=False)
+    lists = {table: pl.col(name).str.split("-").list.eval(number * unit) for table, (name, unit) in LISTS.items()}
+    frame = frame.with_columns(**lists)
     slo = pl.col("job_type") != "best"
     rules = [
-        src.text_rule("job_id"),
-        src.unique_rule("job_id"),
+        *src.id_rules("job_id"),
         src.gpu_rule("num_gpu"),
         src.known_rule("job_type", KINDS),
         src.number_rule("submit_time", "minutes from 0 up", high=LATEST / MINUTE),
         src.number_rule("duration", "minutes from 0 up, at most ten years"),
         *(Rule(LISTS[table][0], expected, slo & bad) for table, expected, bad in broken_tables() if table in LISTS),
     ]
-    good, bad = src.part(frame, rules, source=source, on_bad=on_bad, first_row=2)
-    good = src.leave_out(good, {"cpu_only": pl.col("num_gpu") == 0}, notes, source=source)
-    return src.finish(_trace(good), bad.drop(LISTS, strict=False), source=source, on_bad=on_bad)
+    reasons = {"cpu_only": pl.col("num_gpu") == 0}
+    return src.jobs_of(frame, rules, reasons, _trace, source=source, on_bad=on_bad, notes=notes, spare=LISTS)
 
 
 def _texts(file: Path, source: str) -> pl.DataFrame:
@@ -103,11 +102,6 @@ def _chosen(frame: pl.DataFrame, workload: str | None, source: str) -> pl.DataFr
     if workload not in sets:
         raise TraceError(f"{source}: found workload {workload!r}; expected one of {', '.join(sets) or 'none'}.")
     return frame.filter(pl.col("set") == workload)
-
-
-def _list(text: pl.Expr, unit: float) -> pl.Expr:
-    """Numbers that are joined by dashes; what is no number becomes null, for the rules to find."""
-    return text.str.split("-").list.eval(pl.element().str.strip_chars().cast(pl.Float64, strict=False) * unit)
 
 
 def _trace(good: pl.DataFrame) -> pl.DataFrame:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 import polars as pl
 
 from gpuschedlab.errors import TraceError
 from gpuschedlab.traces.readers import source as src
-from gpuschedlab.traces.schema import LONGEST, MOST_GPUS, SCHEMA, OnBad, Rule
+from gpuschedlab.traces.schema import LONGEST, MOST_GPUS, SCHEMA, OnBad, Read, Rule
 
 #: Our columns, and the names by which they are found: lower case, letters and digits only, the likeliest first.
 NAMES = {
@@ -56,8 +57,6 @@ LATEST = 1e11  # s since 1970: Unix time in ms, taken for s, lies beyond it
 INSTANT = "a number from 0 up, or a date such as 2024-05-01 18:30:00 (others: dates='%d/%m/%Y %H:%M')"
 SPAN = "a number from 0 up, at most ten years, or a text such as 1-02:30:00"
 CLOCK = r"^(?:(\d+)-)?(\d+):(\d\d):(\d\d(?:\.\d+)?)$"
-
-Read = pl.DataFrame | tuple[pl.DataFrame, pl.DataFrame]
 
 
 def read_csv(
@@ -119,30 +118,22 @@ def read_csv(
     """
     file = src.find_file(path, "*.csv", source="csv")
     source = f"csv {file.name}"
-    with src.readable(source):
-        separator = separator or _separator(file)
+    if not separator:
+        with src.readable(source), src.opened(file) as lines:
+            header = lines.readline()
+        separator = max(",;|\t", key=lambda mark: header.count(mark.encode()))
     frame = src.read_texts(file, source=source, separator=separator)
     where = _places(frame.columns, columns or {}, source)
     words = _words(statuses or {}, source)
     frame = _converted(frame, where, _scales(units, source), dates)
-    status = _status(where, words)
-    rules = _rules(where, words, status)
-    good, bad = src.part(frame, rules, source=source, on_bad=on_bad, first_row=2)
-    good = good.with_columns(duration_=_duration(where), status_=status)
+    status, duration = _status(where, words), _duration(where)
     reasons = {
         "cpu_only": pl.col(where["gpus"]) == 0,
-        "unfinished": pl.col("status_") == UNFINISHED,
-        "never_ran": (pl.col("duration_") == 0) | pl.col("duration_").is_null(),
+        "unfinished": status == UNFINISHED,
+        "never_ran": (duration == 0) | duration.is_null(),
     }
-    good = src.leave_out(good, reasons, notes, source=source)
-    return src.finish(_trace(good, where), bad, source=source, on_bad=on_bad)
-
-
-def _separator(file: Path) -> str:
-    """What stands between the values of the header."""
-    with src.opened(file) as lines:
-        header = lines.readline()
-    return max(",;|\t", key=lambda mark: header.count(mark.encode()))
+    rules, form = _rules(where, words, status), partial(_trace, where=where, status=status)
+    return src.jobs_of(frame, rules, reasons, form, source=source, on_bad=on_bad, notes=notes)
 
 
 def _places(found: list[str], given: Mapping[str, str], source: str) -> dict[str, str]:
@@ -172,7 +163,7 @@ def _places(found: list[str], given: Mapping[str, str], source: str) -> dict[str
 
 
 def _scales(units: str | Mapping[str, str], source: str) -> dict[str, float]:
-    """Seconds of the unit of each column of times."""
+    """Seconds in the unit of each column of times."""
     by_column = dict.fromkeys(TIMES, units) if isinstance(units, str) else dict.fromkeys(TIMES, "s") | dict(units)
     if wrong := [f"{k}={v}" for k, v in by_column.items() if k not in TIMES or v not in UNITS]:
         raise TraceError(
@@ -199,16 +190,13 @@ def _converted(
     for ours in [name for name in ("gpus", *TIMES) if name in where]:
         text = pl.col(where[ours]).str.strip_chars()
         value = text.cast(pl.Float64, strict=False) * scales.get(ours, 1.0)
-        if ours in TIMES:
-            value = pl.coalesce(value, _span(text) if ours == "duration" else _instant(text, dates))
+        if ours == "duration":  # a text such as 1-02:30:00, or 02:30:00
+            days, *rest = (text.str.extract(CLOCK, i).cast(pl.Float64, strict=False) for i in (1, 2, 3, 4))
+            value = pl.coalesce(value, days.fill_null(0.0) * 86_400 + rest[0] * 3600 + rest[1] * 60 + rest[2])
+        elif ours in TIMES:
+            value = pl.coalesce(value, _instant(text, dates))
         changes += [pl.col(where[ours]).alias(where[ours] + src.RAW), value.alias(where[ours])]
     return frame.with_columns(changes)
-
-
-def _span(text: pl.Expr) -> pl.Expr:
-    """Seconds of texts such as 1-02:30:00, or 02:30:00."""
-    part = [text.str.extract(CLOCK, i).cast(pl.Float64, strict=False) for i in (1, 2, 3, 4)]
-    return part[0].fill_null(0.0) * 86_400 + part[1] * 3600 + part[2] * 60 + part[3]
 
 
 def _instant(text: pl.Expr, dates: str | None) -> pl.Expr:
@@ -248,8 +236,7 @@ def _rules(where: Mapping[str, str], words: Mapping[str, str], status: pl.Expr) 
     amount = src.number_rule(where["gpus"], SCHEMA["gpus"].expected, high=MOST_GPUS)
     far = (submit - submit.median()).abs() > LONGEST
     rules = [
-        src.text_rule(where["job_id"]),
-        src.unique_rule(where["job_id"]),
+        *src.id_rules(where["job_id"]),
         Rule(where["gpus"], amount.expected, amount.bad | ((gpus > 1) & (gpus != gpus.floor()))),
         src.number_rule(where["submit"], INSTANT, high=LATEST),
         Rule(where["submit"], "a time within ten years of the other rows'", far),
@@ -257,31 +244,24 @@ def _rules(where: Mapping[str, str], words: Mapping[str, str], status: pl.Expr) 
     if "status" in where:
         known = f"one of {', '.join(sorted(words))}, or more by statuses={{'...': 'completed'}}"
         rules.append(Rule(where["status"], known, pl.col(where["status"]).is_not_null() & status.is_null()))
-    return rules + _span_rules(where, (gpus > 0) & status.ne_missing(UNFINISHED), status)
-
-
-def _span_rules(where: Mapping[str, str], ended: pl.Expr, status: pl.Expr) -> list[Rule]:
-    """Rules of durations, in the rows of jobs that ended; a killed job without one never ran."""
     used = [where[n] for n in (("duration",) if "duration" in where else ("start", "end"))]
     empty = pl.any_horizontal(pl.col(name + src.RAW).is_null() for name in used)
-    ran = ended & (status.eq_missing("killed") & empty).not_()
+    # A killed job without a duration never ran.
+    ran = (gpus > 0) & status.ne_missing(UNFINISHED) & (status.eq_missing("killed") & empty).not_()
     if "duration" in where:
-        return [src.number_rule(used[0], SPAN, where=ran)]
+        return [*rules, src.number_rule(used[0], SPAN, where=ran)]
     lasted = _duration(where)
     wrong = ran & ((lasted < 0) | (lasted > LONGEST))
-    rules = [src.number_rule(name, INSTANT, high=LATEST, where=ran) for name in used]
+    rules += [src.number_rule(name, INSTANT, high=LATEST, where=ran) for name in used]
     return [*rules, Rule(where["end"], f"a time from {where['start']} on, within ten years", wrong)]
 
 
-def _trace(good: pl.DataFrame, where: Mapping[str, str]) -> pl.DataFrame:
+def _trace(good: pl.DataFrame, where: Mapping[str, str], status: pl.Expr) -> pl.DataFrame:
     """Good rows under our names."""
     submit = pl.col(where["submit"])
     first = good.select(submit.min()).item()
-    absolute = first is not None and first > LONGEST
-    kept = {ours: pl.col(name) for ours, name in where.items() if ours not in ("start", "end")}
-    kept |= {"submit": submit - first if absolute else submit, "duration": pl.col("duration_")}
-    if "status" in where:
-        kept["status"] = pl.col("status_")
-    if absolute:
-        kept["clock"] = pl.from_epoch((submit * 1e6).cast(pl.Int64), time_unit="us")
-    return good.select(**kept)
+    columns = {ours: pl.col(name) for ours, name in where.items() if ours not in ("start", "end")}
+    columns |= {"duration": _duration(where)} | ({"status": status} if "status" in where else {})
+    if first is not None and first > LONGEST:  # dates, or Unix time
+        columns |= {"submit": submit - first, "clock": pl.from_epoch((submit * 1e6).cast(pl.Int64), time_unit="us")}
+    return good.select(**columns)

@@ -8,7 +8,7 @@ import polars as pl
 
 from gpuschedlab.errors import TraceError
 from gpuschedlab.traces.readers import source as src
-from gpuschedlab.traces.schema import MOST_GPUS, OnBad, Rule
+from gpuschedlab.traces.schema import MOST_GPUS, OnBad, Read, Rule
 
 JOB = ["job_name", "inst_id", "user", "status", "start_time", "end_time"]
 TASK = [
@@ -37,13 +37,10 @@ INSTANCE = [
 TAG = ["inst_id", "user", "gpu_type_spec", "group", "workload"]
 # Running and Waiting jobs had no outcome yet.
 STATES = {"Terminated": "completed", "Failed": "failed", "Running": None, "Waiting": None}
-SECONDS = "seconds from 0 up, at most ten years"
 EAST = 8 * 3600  # s; the trace's clock is right in UTC+8
 
 
-def read_pai(
-    path: str | Path, *, instances: bool = False, on_bad: OnBad = "raise", notes: dict | None = None
-) -> pl.DataFrame | tuple[pl.DataFrame, pl.DataFrame]:
+def read_pai(path: str | Path, *, instances: bool = False, on_bad: OnBad = "raise", notes: dict | None = None) -> Read:
     """Read Alibaba's PAI trace of 2020 from a folder of its tables, as published (without header lines).
 
     *A job* is one row: its GPU tasks run together, so its GPUs are their sum of inst_num x plan_gpu / 100, and its duration
@@ -99,9 +96,8 @@ def read_pai(
         raise TraceError(f"pai: found no folder {folder}; expected one with pai_job_table.csv and pai_task_table.csv.")
     jobs, bad_jobs = _jobs(folder, on_bad)
     tasks, bad_tasks = _tasks(folder, on_bad)
-    last = max(
-        (t for f in (jobs, tasks) for c in ("start_time", "end_time") if (t := f[c].max()) is not None), default=0
-    )
+    latest = (table[name].max() for table in (jobs, tasks) for name in ("start_time", "end_time"))
+    last = max((time for time in latest if time is not None), default=0)
     tasks, spoilt = _known_tasks(tasks, jobs, bad_jobs, bad_tasks, notes)
     jobs = jobs.join(spoilt, on="job_name", how="anti", maintain_order="left")
     jobs = jobs.join(_per_job(tasks, last), on="job_name", how="left", maintain_order="left")
@@ -114,7 +110,8 @@ def read_pai(
     jobs = src.leave_out(jobs, reasons, notes, source="pai")
     tags, bad_tags = _tags(folder, on_bad)
     jobs = jobs.join(tags, on="inst_id", how="left", maintain_order="left")
-    jobs = jobs.join(_tries(folder), on="job_name", how="left", maintain_order="left") if instances else jobs
+    if instances:
+        jobs = jobs.join(_tries(folder), on="job_name", how="left", maintain_order="left")
     bad = pl.concat([bad_jobs, bad_tasks, bad_tags], how="diagonal")
     return src.finish(_trace(jobs), bad, source="pai", on_bad=on_bad)
 
@@ -129,13 +126,13 @@ def _table(folder: Path, name: str, header: list[str], on_bad: OnBad, rules: lis
 
 def _times(needed: pl.Expr) -> list[Rule]:
     """Rules of start_time and end_time: there where needed, in range, in order."""
-    rules = [src.number_rule(n, SECONDS, where=pl.col(n + src.RAW).is_not_null()) for n in ("start_time", "end_time")]
-    rules += [src.number_rule(n, SECONDS, where=needed) for n in ("start_time", "end_time")]
+    names = ("start_time", "end_time")
+    rules = [src.number_rule(n, src.SECONDS, where=needed | pl.col(n + src.RAW).is_not_null()) for n in names]
     return [*rules, Rule("end_time", "a time not before start_time", pl.col("end_time") < pl.col("start_time"))]
 
 
 def _jobs(folder: Path, on_bad: OnBad) -> tuple[pl.DataFrame, pl.DataFrame]:
-    rules = [src.text_rule("job_name"), src.unique_rule("job_name"), src.known_rule("status", STATES)]
+    rules = [*src.id_rules("job_name"), src.known_rule("status", STATES)]
     return _table(folder, "pai_job_table", JOB, on_bad, rules + _times(pl.lit(False)), ["start_time", "end_time"])
 
 

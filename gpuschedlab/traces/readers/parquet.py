@@ -8,10 +8,10 @@ import polars as pl
 
 from gpuschedlab._files import KEY, parquet, read_frame, whole
 from gpuschedlab.errors import TraceError
-from gpuschedlab.traces.schema import OnBad, validate
+from gpuschedlab.traces.schema import OnBad, Read, validate
 
 
-def read_parquet(path: str | Path, *, on_bad: OnBad = "raise") -> pl.DataFrame | tuple[pl.DataFrame, pl.DataFrame]:
+def read_parquet(path: str | Path, *, on_bad: OnBad = "raise") -> Read:
     """Read a trace that `write_parquet` stored, or any parquet file with the columns of a trace.
 
     Parameters

@@ -11,7 +11,7 @@ import polars as pl
 
 from gpuschedlab.errors import TraceError
 from gpuschedlab.traces.readers import source as src
-from gpuschedlab.traces.schema import LONGEST, OnBad, Rule
+from gpuschedlab.traces.schema import OnBad, Read, Rule
 
 STATES = {"Pass": "completed", "Killed": "killed", "Failed": "failed"}
 FIELDS = ("status", "vc", "jobid", "attempts", "submitted_time", "user")
@@ -27,7 +27,7 @@ def read_philly(
     zone: str | None = "America/Los_Angeles",
     on_bad: OnBad = "raise",
     notes: dict | None = None,
-) -> pl.DataFrame | tuple[pl.DataFrame, pl.DataFrame]:
+) -> Read:
     """Read Microsoft's Philly trace: `cluster_job_log` as published (a JSON list, one object a job).
 
     *Retries*: a job has one row; its duration is the sum of its attempts', their number is kept in `attempts`. An attempt
@@ -80,33 +80,34 @@ def read_philly(
     >>> read_philly(file).select("job_id", "submit", "gpus", "duration", "user", "attempts").row(0)
     ('a', 0.0, 2.0, 148.0, None, 2)
     """
-    file = src.find_file(path, "cluster_job_log*", source=WHAT)
     _check_zone(zone)
-    jobs, attempts = _flatten(_load(file))
-    jobs, attempts = src.times(jobs, ["submitted_time"]), src.times(attempts, ["start", "end"])
-    jobs = _ran(jobs.with_row_index("job"), attempts, zone).drop("job")
-    broken = pl.col("attempt\0raw")
-    rules = [
-        Rule("entry", f"an object with {', '.join(FIELDS)}, its attempts as documented", pl.col("entry").is_not_null()),
-        src.text_rule("jobid"),
-        src.unique_rule("jobid"),
-        src.known_rule("status", STATES),
-        src.time_rule("submitted_time"),
-        src.near_rule("submitted_time"),
-        Rule("submitted_time", f"a time that exists in {zone}", pl.col("submit").is_null()),
-        Rule("attempt", "start_time and end_time such as 2017-10-07 01:12:09, in order, or None", broken.is_not_null()),
-        src.number_rule("duration", "attempts of at most ten years in all", high=LONGEST),
-    ]
-    good, bad = src.part(jobs, rules, source=f"{WHAT} {file.name}", on_bad=on_bad, first_row=1)
+    file = src.find_file(path, "cluster_job_log*", source=WHAT)
+    source = f"{WHAT} {file.name}"
+    jobs = _jobs(_load(file), zone)
+    good, bad = src.part(jobs, _rules(zone), source=source, on_bad=on_bad, first_row=1)
     reasons = {
         "never_scheduled": pl.col("attempts") == 0,
         "cpu_only": pl.col("gpus") == 0,
         "never_ran": pl.col("duration") == 0,
     }
-    good = src.leave_out(good, reasons, notes, source=f"{WHAT} {file.name}")
+    good = src.leave_out(good, reasons, notes, source=source)
     if notes is not None:
         notes["attempts_without_times"] = notes.get("attempts_without_times", 0) + int(good["untimed"].sum())
-    return src.finish(_trace(good), bad.drop("submit", "untimed"), source=WHAT, on_bad=on_bad)
+    return src.finish(_trace(good), bad.drop("submit", "untimed"), source=source, on_bad=on_bad)
+
+
+def _rules(zone: str | None) -> list[Rule]:
+    """What a good entry is."""
+    clocks = "start_time and end_time such as 2017-10-07 01:12:09, in order, or None"
+    return [
+        Rule("entry", f"an object with {', '.join(FIELDS)}, its attempts as documented", pl.col("entry").is_not_null()),
+        *src.id_rules("jobid"),
+        src.known_rule("status", STATES),
+        *src.clock_rules("submitted_time"),
+        Rule("submitted_time", f"a time that exists in {zone}", pl.col("submit").is_null()),
+        Rule("attempt", clocks, pl.col("attempt" + src.RAW).is_not_null()),
+        src.number_rule("duration", "attempts of at most ten years in all"),
+    ]
 
 
 def _check_zone(zone: str | None):
@@ -126,8 +127,8 @@ def _load(file: Path) -> list:
     return log
 
 
-def _flatten(log: list) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """One row per job, and one row per attempt; what is not built as documented is kept as text in `entry`."""
+def _jobs(log: list, zone: str | None) -> pl.DataFrame:
+    """One row per job; what is not built as documented is kept as text in `entry`."""
     jobs, attempts = [], []
     for i, entry in enumerate(log):
         try:
@@ -141,10 +142,9 @@ def _flatten(log: list) -> tuple[pl.DataFrame, pl.DataFrame]:
         first = next((g for g in gpus if sum(g)), [])
         jobs.append([*row, None, float(sum(first)), len(first), len(tries)])
         attempts += times
-    return (
-        pl.DataFrame(jobs, schema=_JOBS, orient="row"),
-        pl.DataFrame(attempts, schema=_ATTEMPTS, orient="row"),
-    )
+    jobs = src.times(pl.DataFrame(jobs, schema=_JOBS, orient="row"), ["submitted_time"])
+    attempts = src.times(pl.DataFrame(attempts, schema=_ATTEMPTS, orient="row"), ["start", "end"])
+    return _ran(jobs.with_row_index("job"), attempts, zone).drop("job")
 
 
 def _text(value: Any) -> str | None:
@@ -158,9 +158,8 @@ def _ran(jobs: pl.DataFrame, attempts: pl.DataFrame, zone: str | None) -> pl.Dat
     both = attempts.join(jobs.select("job", "submit"), on="job", how="left", maintain_order="left")
     both = both.with_columns(start_s=_not_before("start", pl.col("submit"), zone))
     both = both.with_columns(end_s=_not_before("end", pl.col("start_s"), zone))
-    snapshot = max(
-        (t for t in (both["start_s"].max(), both["end_s"].max(), jobs["submit"].max()) if t is not None), default=0
-    )
+    latest = (both["start_s"].max(), both["end_s"].max(), jobs["submit"].max())
+    snapshot = max((time for time in latest if time is not None), default=0)
     last = pl.col("job").is_last_distinct()
     running = last & pl.col("start_s").is_not_null() & pl.col("end" + src.RAW).is_null()
     unread = [(pl.col(n + src.RAW).is_not_null() & pl.col(f"{n}_s").is_null()) for n in ("start", "end")]

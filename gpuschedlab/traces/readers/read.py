@@ -9,25 +9,14 @@ from typing import Any
 import polars as pl
 
 from gpuschedlab.errors import TraceError
-from gpuschedlab.traces.schema import OnBad, with_jobs
+from gpuschedlab.traces.schema import OnBad, Read, with_jobs
 
-#: Format -> module and function that reads it.
-READERS = {
-    "philly": ("philly", "read_philly"),
-    "helios": ("tables", "read_helios"),
-    "pai": ("pai", "read_pai"),
-    "itp": ("tables", "read_itp"),
-    "workload": ("tables", "read_workload"),
-    "csv": ("csv", "read_csv"),
-    "swf": ("swf", "read_swf"),
-    "parquet": ("parquet", "read_parquet"),
-    "chronus": ("chronus", "read_chronus"),
-}
+#: Formats, each with a function `read_<format>` in the module of its name, or in that of `MODULES`.
+READERS = ("philly", "helios", "pai", "itp", "workload", "csv", "swf", "parquet", "chronus")
+MODULES = dict.fromkeys(("helios", "itp", "workload"), "tables")
 
 
-def read(
-    name: str, path: str | Path, *, on_bad: OnBad = "raise", **options: Any
-) -> pl.DataFrame | tuple[pl.DataFrame, pl.DataFrame]:
+def read(name: str, path: str | Path, *, on_bad: OnBad = "raise", **options: Any) -> Read:
     """Read a trace in a published format, or from a csv file of one's own.
 
     Parameters
@@ -65,10 +54,8 @@ def read(
             "Read a table of your own as csv, with columns={...}; or bring it into the columns of gpuschedlab.traces.SCHEMA "
             "and pass it to validate()."
         )
-    module, function = READERS[name]
-    return getattr(importlib.import_module(f"gpuschedlab.traces.readers.{module}"), function)(
-        path, on_bad=on_bad, **options
-    )
+    module = importlib.import_module(f"gpuschedlab.traces.readers.{MODULES.get(name, name)}")
+    return getattr(module, f"read_{name}")(path, on_bad=on_bad, **options)
 
 
 def read_trace(word: str) -> pl.DataFrame:

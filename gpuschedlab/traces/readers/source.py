@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gzip
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import IO
 
@@ -12,12 +12,14 @@ import polars as pl
 
 from gpuschedlab._files import UNREADABLE, reason
 from gpuschedlab.errors import TraceError
-from gpuschedlab.traces.schema import LONGEST, MOST_GPUS, OnBad, Rule, require_columns, sift, validate
+from gpuschedlab.traces.schema import LONGEST, MOST_GPUS, OnBad, Read, Rule, require_columns, sift, validate
 
 #: Texts that stand for "nothing here" in the published files.
 NOTHING = ["", "None", "none", "null", "NULL", "nan", "NaN", "NA", "\\N"]
 SURPLUS = "(beyond the last)"  # what a row has more than there are columns: `part` finds such rows bad
 RAW = "\0raw"  # what a column was before it was converted: error messages show this
+SECONDS = "seconds from 0 up, at most ten years"
+EVERYWHERE = pl.lit(True)
 
 
 def find_file(path: str | Path, name: str, *, source: str) -> Path:
@@ -147,61 +149,50 @@ def _check_text(path: Path, source: str):
 
 def numbers(frame: pl.DataFrame, names: Iterable[str]) -> pl.DataFrame:
     """Turn texts into numbers; what is no number becomes null, and stays in the column `name` + `RAW`."""
-    names = [n for n in names if n in frame.columns]
-    return frame.with_columns(
-        *(pl.col(n).alias(n + RAW) for n in names),
-        *(pl.col(n).str.strip_chars().cast(pl.Float64, strict=False) for n in names),
-    )
+    texts = pl.col([n for n in names if n in frame.columns])
+    return frame.with_columns(texts.name.suffix(RAW), texts.str.strip_chars().cast(pl.Float64, strict=False))
 
 
 def times(frame: pl.DataFrame, names: Iterable[str]) -> pl.DataFrame:
     """Turn texts such as 2017-10-07 01:12:09 into wall-clock times; others become null, and stay in `name` + `RAW`."""
-    names = [n for n in names if n in frame.columns]
-    return frame.with_columns(
-        *(pl.col(n).alias(n + RAW) for n in names),
-        *(
-            pl.col(n).str.strip_chars().str.to_datetime("%Y-%m-%d %H:%M:%S", time_unit="us", strict=False)
-            for n in names
-        ),
-    )
+    texts = pl.col([n for n in names if n in frame.columns])
+    clock = texts.str.strip_chars().str.to_datetime("%Y-%m-%d %H:%M:%S", time_unit="us", strict=False)
+    return frame.with_columns(texts.name.suffix(RAW), clock)
 
 
-def text_rule(name: str, expected: str = "a text") -> Rule:
+def text_rule(name: str) -> Rule:
     """Rule that a text must be there."""
-    return Rule(name, expected, pl.col(name).is_null())
+    return Rule(name, "a text", pl.col(name).is_null())
 
 
-def unique_rule(name: str) -> Rule:
-    """Rule that a row's identifier must be its own."""
-    return Rule(name, "a text that no other row has", pl.col(name).is_first_distinct().not_())
+def id_rules(name: str) -> list[Rule]:
+    """Rules that a row's identifier must be there, and its own."""
+    return [text_rule(name), Rule(name, "a text that no other row has", pl.col(name).is_first_distinct().not_())]
 
 
 def number_rule(
-    name: str, expected: str, *, low: float = 0.0, high: float = LONGEST, where: pl.Expr | None = None
+    name: str, expected: str, *, low: float = 0.0, high: float = LONGEST, where: pl.Expr = EVERYWHERE
 ) -> Rule:
     """Rule that a number must be there (or, with `where`, only in those rows), finite and in [low, high]."""
     value = pl.col(name)
-    wrong = value.is_null() | value.is_finite().not_() | (value < low) | (value > high)
-    return Rule(name, expected, wrong if where is None else where & wrong)
+    return Rule(name, expected, where & (value.is_null() | ~value.is_finite() | (value < low) | (value > high)))
 
 
-def gpu_rule(name: str, expected: str = "GPUs: a whole number from 0 up") -> Rule:
+def gpu_rule(name: str) -> Rule:
     """Rule for a whole number of GPUs; 0 is a job that requests CPUs only."""
-    value = pl.col(name)
-    base = number_rule(name, expected, high=MOST_GPUS)
-    return Rule(name, expected, base.bad | (value != value.floor()))
+    number = number_rule(name, "GPUs: a whole number from 0 up", high=MOST_GPUS)
+    return Rule(name, number.expected, number.bad | (pl.col(name) != pl.col(name).floor()))
 
 
-def time_rule(name: str, where: pl.Expr | None = None) -> Rule:
+def time_rule(name: str, where: pl.Expr = EVERYWHERE) -> Rule:
     """Rule that a wall-clock time must be there."""
-    wrong = pl.col(name).is_null()
-    return Rule(name, "a time such as 2017-10-07 01:12:09", wrong if where is None else where & wrong)
+    return Rule(name, "a time such as 2017-10-07 01:12:09", where & pl.col(name).is_null())
 
 
-def near_rule(name: str) -> Rule:
-    """Rule that a wall-clock time lies in the trace: one of 1970 would move time zero, and all other jobs with it."""
+def clock_rules(name: str) -> list[Rule]:
+    """Rules that a wall-clock time must be there, and in the trace: one of 1970 would move time zero, and all jobs with it."""
     away = (pl.col(name) - pl.col(name).median()).dt.total_seconds().abs()
-    return Rule(name, "a time within ten years of the other rows'", away > LONGEST)
+    return [time_rule(name), Rule(name, "a time within ten years of the other rows'", away > LONGEST)]
 
 
 def known_rule(name: str, known: Iterable[str]) -> Rule:
@@ -244,9 +235,8 @@ def leave_out(frame: pl.DataFrame, reasons: Mapping[str, pl.Expr], notes: dict |
     """
     rows, left = frame.height, {}
     for name, out in reasons.items():
-        kept = frame.filter(out.fill_null(False).not_())
-        left[name] = frame.height - kept.height
-        frame = kept
+        before, frame = frame.height, frame.filter(out.fill_null(False).not_())
+        left[name] = before - frame.height
     if notes is not None:
         notes |= {name: notes.get(name, 0) + count for name, count in left.items()}
     if rows and frame.is_empty():
@@ -258,14 +248,43 @@ def leave_out(frame: pl.DataFrame, reasons: Mapping[str, pl.Expr], notes: dict |
     return frame
 
 
-def finish(
-    frame: pl.DataFrame, bad: pl.DataFrame, *, source: str, on_bad: OnBad
-) -> pl.DataFrame | tuple[pl.DataFrame, pl.DataFrame]:
+def finish(frame: pl.DataFrame, bad: pl.DataFrame, *, source: str, on_bad: OnBad) -> Read:
     """Bring what a reader made into the canonical form; with on_bad="drop" return the bad rows beside it."""
     good = validate(frame, source=source)
     return good if on_bad == "raise" else (good, bad)
 
 
-def require(frame: pl.DataFrame, names: Iterable[str], *, source: str) -> None:
+def read_table(path: str | Path, name: str, columns: list[str], *, format: str) -> tuple[pl.DataFrame, str]:
+    """Read the one csv table of a format, all columns as texts, and say what errors name it.
+
+    Raises
+    ------
+    TraceError
+        There is no such file, or columns of the published format are missing.
+    """
+    file = find_file(path, name, source=format)
+    frame = read_texts(file, source=f"{format} {file.name}")
+    require(frame, columns, source=f"{format} {file.name}")
+    return frame, f"{format} {file.name}"
+
+
+def jobs_of(
+    frame: pl.DataFrame,
+    rules: list[Rule],
+    reasons: Mapping[str, pl.Expr],
+    form: Callable[[pl.DataFrame], pl.DataFrame],
+    *,
+    source: str,
+    on_bad: OnBad,
+    notes: dict | None,
+    spare: Iterable[str] = (),
+) -> Read:
+    """Jobs of one table with a header: `part`, `leave_out`, and, as `form` names the columns, `finish`; bad rows without `spare`."""
+    good, bad = part(frame, rules, source=source, on_bad=on_bad, first_row=2)
+    good = form(leave_out(good, reasons, notes, source=source))
+    return finish(good, bad.drop(spare, strict=False), source=source, on_bad=on_bad)
+
+
+def require(frame: pl.DataFrame, names: list[str], *, source: str) -> None:
     """Raise a TraceError if columns of the published format are missing."""
-    require_columns(frame, list(names), source=source, way_out="Take the file as its owner publishes it.")
+    require_columns(frame, names, source=source, way_out="Take the file as its owner publishes it.")

@@ -9,7 +9,7 @@ import polars as pl
 
 from gpuschedlab.errors import TraceError
 from gpuschedlab.traces.readers import source as src
-from gpuschedlab.traces.schema import MOST_GPUS, OnBad, Rule
+from gpuschedlab.traces.schema import MOST_GPUS, OnBad, Read, Rule
 
 #: The 18 fields in their order; -1 stands for "not known".
 FIELDS = (
@@ -19,8 +19,6 @@ FIELDS = (
 STATUSES = {"0": "failed", "1": "completed", "5": "killed", "-1": None}
 #: Lines on parts of a job between checkpoints; a line of its own records the whole.
 PARTS = ("2", "3", "4")
-
-Read = pl.DataFrame | tuple[pl.DataFrame, pl.DataFrame]
 
 
 def read_swf(path: str | Path, *, processors: float = 1.0, on_bad: OnBad = "raise", notes: dict | None = None) -> Read:
@@ -76,9 +74,10 @@ def read_swf(path: str | Path, *, processors: float = 1.0, on_bad: OnBad = "rais
     frame = frame.with_columns(
         text.str.extract_all(r"\S+").alias("fields"), record=(text != "") & ~text.str.starts_with(";")
     )
-    start = _start(frame.filter(~pl.col("record"))["line"])
-    found = pl.col("fields")
-    frame = frame.with_columns(found.list.get(i, null_on_oob=True).alias(name) for i, name in enumerate(FIELDS))
+    comments = "\n".join(frame.filter(~pl.col("record"))["line"])
+    start = re.search(r"^;\s*UnixStartTime:\s*(\d+)", comments, flags=re.M)
+    values = pl.col("fields").list
+    frame = frame.with_columns(values.get(i, null_on_oob=True).alias(name) for i, name in enumerate(FIELDS))
     frame = src.numbers(frame, ["submit", "run_time", "allocated", "requested", "requested_time"])
     # Comments stay until rows are numbered: a message names the line of the file.
     rules = [Rule(r.column, r.expected, pl.col("record") & r.bad) for r in _rules()]
@@ -90,13 +89,8 @@ def read_swf(path: str | Path, *, processors: float = 1.0, on_bad: OnBad = "rais
         "never_ran": pl.col("run_time") <= 0,
     }
     good = src.leave_out(good, reasons, notes, source=source)
-    return src.finish(_trace(good, start), bad.drop("fields", "record"), source=source, on_bad=on_bad)
-
-
-def _start(comments: pl.Series) -> int | None:
-    """Unix time (s) at which the log starts, where the header has it."""
-    found = re.search(r"^;\s*UnixStartTime:\s*(\d+)", "\n".join(comments), flags=re.M)
-    return int(found[1]) if found else None
+    trace = _trace(good, int(start[1]) if start else None)
+    return src.finish(trace, bad.drop("fields", "record"), source=source, on_bad=on_bad)
 
 
 def _known(*names: str) -> pl.Expr:
@@ -121,12 +115,10 @@ def _rules() -> list[Rule]:
 
 
 def _trace(good: pl.DataFrame, start: int | None) -> pl.DataFrame:
-    """Good lines under our names."""
-    clock = (
-        {}
-        if start is None
-        else {"clock": pl.from_epoch((start + pl.col("submit")).cast(pl.Int64)).cast(pl.Datetime("us"))}
-    )
+    """Good lines under our names; `start` is the Unix time (s) at which the log starts, where the header has it."""
+    clock = {}
+    if start is not None:
+        clock["clock"] = pl.from_epoch((start + pl.col("submit")).cast(pl.Int64)).cast(pl.Datetime("us"))
     texts = {"user": "user", "vc": "queue", "name": "executable"}
     return good.select(
         job_id="job",

@@ -9,7 +9,7 @@ import polars as pl
 
 from gpuschedlab.errors import TraceError
 from gpuschedlab.traces.readers import source as src
-from gpuschedlab.traces.schema import LONGEST, OnBad, Rule
+from gpuschedlab.traces.schema import LONGEST, OnBad, Read, Rule
 
 HELIOS = ["job_id", "user", "vc", "gpu_num", "node_num", "state", "submit_time", "start_time", "end_time", "duration"]
 HELIOS_STATES = {
@@ -22,9 +22,6 @@ HELIOS_STATES = {
 }
 ITP = ["job_id", "submission_time", "duration", "num_gpu"]
 WORKLOAD = ["name", "time", "application", "num_replicas", "batch_size"]
-SECONDS = "seconds from 0 up, at most ten years"
-
-Read = pl.DataFrame | tuple[pl.DataFrame, pl.DataFrame]
 
 
 def read_helios(path: str | Path, *, on_bad: OnBad = "raise", notes: dict | None = None) -> Read:
@@ -70,34 +67,27 @@ def read_helios(path: str | Path, *, on_bad: OnBad = "raise", notes: dict | None
     >>> read_helios(file).select("job_id", "submit", "gpus", "duration", "status").row(0)
     ('7', 0.0, 8.0, 240.0, 'failed')
     """
-    file = src.find_file(path, "cluster_log.csv", source="helios")
-    source = f"helios {file.name}"
-    frame = src.read_texts(file, source=source)
-    src.require(frame, HELIOS, source=source)
+    frame, source = src.read_table(path, "cluster_log.csv", HELIOS, format="helios")
     frame = src.numbers(frame, ["gpu_num", "node_num", "duration"])
     frame = src.times(frame, ["submit_time", "start_time", "end_time"])
     ran = (pl.col("gpu_num") > 0) & (pl.col("duration") > 0)
     lasted = (pl.col("end_time") - pl.col("start_time")).dt.total_seconds()
     rules = [
-        src.text_rule("job_id"),
-        src.unique_rule("job_id"),
+        *src.id_rules("job_id"),
         src.gpu_rule("gpu_num"),
         src.known_rule("state", [*HELIOS_STATES, "SUSPENDED"]),
-        src.time_rule("submit_time"),
-        src.near_rule("submit_time"),
-        src.number_rule("duration", SECONDS),
+        *src.clock_rules("submit_time"),
+        src.number_rule("duration", src.SECONDS),
         src.time_rule("start_time", ran),
         src.time_rule("end_time", ran),
         Rule("duration", "end_time - start_time", ran & ((lasted - pl.col("duration")).abs() > 1)),
     ]
-    good, bad = src.part(frame, rules, source=source, on_bad=on_bad, first_row=2)
     reasons = {
         "cpu_only": pl.col("gpu_num") == 0,
         "suspended": pl.col("state") == "SUSPENDED",
         "never_ran": pl.col("duration") == 0,
     }
-    good = src.leave_out(good, reasons, notes, source=source)
-    return src.finish(_helios_trace(good), bad, source=source, on_bad=on_bad)
+    return src.jobs_of(frame, rules, reasons, _helios_trace, source=source, on_bad=on_bad, notes=notes)
 
 
 def _helios_trace(good: pl.DataFrame) -> pl.DataFrame:
@@ -157,26 +147,24 @@ def read_itp(path: str | Path, *, on_bad: OnBad = "raise", notes: dict | None = 
     >>> read_itp(file).select("job_id", "submit", "gpus", "duration").row(0)
     ('a', 50.0, 4.0, 3600.0)
     """
-    file = src.find_file(path, "*.csv", source="itp")
-    source = f"itp {file.name}"
-    frame = src.read_texts(file, source=source)
-    src.require(frame, ITP, source=source)
+    frame, source = src.read_table(path, "*.csv", ITP, format="itp")
     extra = [n for n in ("num_iteration", "deadline", "batch_size") if n in frame.columns]
     frame = src.numbers(frame, [*ITP[1:], *extra])
-    rules = [src.text_rule("job_id"), src.unique_rule("job_id"), src.gpu_rule("num_gpu")]
-    rules += [src.number_rule(n, SECONDS) for n in ("submission_time", "duration")]
+    rules = [*src.id_rules("job_id"), src.gpu_rule("num_gpu")]
+    rules += [src.number_rule(n, src.SECONDS) for n in ("submission_time", "duration")]
     if "deadline" in extra:
         late = pl.col("deadline") <= pl.col("submission_time")
-        rules += [src.number_rule("deadline", SECONDS), Rule("deadline", "a time after submission_time", late)]
+        rules += [src.number_rule("deadline", src.SECONDS), Rule("deadline", "a time after submission_time", late)]
     counts = [n for n in extra if n != "deadline"]
     rules += [src.number_rule(n, "a number from 1 up", low=1, high=1e15) for n in counts]
-    good, bad = src.part(frame, rules, source=source, on_bad=on_bad, first_row=2)
     reasons = {"cpu_only": pl.col("num_gpu") == 0, "never_ran": pl.col("duration") == 0}
-    good = src.leave_out(good, reasons, notes, source=source)
     names = {"num_gpu": "gpus", "submission_time": "submit", "model_name": "model", "num_iteration": "target"}
-    if "deadline" in extra:
-        good = good.with_columns(pl.col("deadline") - pl.col("submission_time"))
-    return src.finish(good.rename(names, strict=False), bad, source=source, on_bad=on_bad)
+
+    def trace(good: pl.DataFrame) -> pl.DataFrame:
+        since = [pl.col("deadline") - pl.col("submission_time")] if "deadline" in extra else []
+        return good.with_columns(since).rename(names, strict=False)
+
+    return src.jobs_of(frame, rules, reasons, trace, source=source, on_bad=on_bad, notes=notes)
 
 
 def read_workload(
@@ -226,10 +214,7 @@ def read_workload(
     >>> read_workload(file, durations={"bert": 7200}).select("job_id", "submit", "gpus", "duration", "model").row(0)
     ('bert-0', 90.0, 4.0, 7200.0, 'bert')
     """
-    file = src.find_file(path, "*.csv", source="workload")
-    source = f"workload {file.name}"
-    frame = src.read_texts(file, source=source)
-    src.require(frame, WORKLOAD, source=source)
+    frame, source = src.read_table(path, "*.csv", WORKLOAD, format="workload")
     if durations is None:
         raise TraceError(
             f"{source}: found no durations, as the format has none; expected durations=, in seconds on the requested GPUs. "
@@ -238,9 +223,8 @@ def read_workload(
     frame = src.numbers(frame, ["time", "num_replicas", "batch_size"])
     frame = frame.with_columns(duration=_durations(durations))
     rules = [
-        src.text_rule("name"),
-        src.unique_rule("name"),
-        src.number_rule("time", SECONDS),
+        *src.id_rules("name"),
+        src.number_rule("time", src.SECONDS),
         src.text_rule("application"),
         src.gpu_rule("num_replicas"),
         src.number_rule("num_replicas", "GPUs: a whole number from 1 up", low=1),
@@ -248,9 +232,8 @@ def read_workload(
         Rule("application", "an application that durations= holds", pl.col("duration").is_null()),
         src.number_rule("duration", "seconds above 0 in durations=", low=1e-9, high=LONGEST),
     ]
-    good, bad = src.part(frame, rules, source=source, on_bad=on_bad, first_row=2)
     names = {"name": "job_id", "time": "submit", "num_replicas": "gpus", "application": "model"}
-    return src.finish(good.rename(names), bad, source=source, on_bad=on_bad)
+    return src.jobs_of(frame, rules, {}, lambda good: good.rename(names), source=source, on_bad=on_bad, notes=notes)
 
 
 def _durations(given: float | Mapping[str, float]) -> pl.Expr:
