@@ -34,11 +34,6 @@ class CausalNex(NamedTuple):
 def load() -> CausalNex:
     """Import CausalNex with its mends (once a process; about 2 s).
 
-    Returns
-    -------
-    CausalNex
-        `StructureModel, BayesianNetwork, InferenceEngine, from_pandas, from_pandas_lasso`.
-
     Raises
     ------
     MissingExtra
@@ -52,35 +47,23 @@ def load() -> CausalNex:
     what = "causal networks"
     for package in ("pandas", "threadpoolctl"):
         need(package, what)
-    _stand_in_for_torch()
+    # Without torch its own torch half is two classes that refuse; a module named torch others would take for the real one.
+    for name in () if has("torch") else ("causalnex.structure.pytorch", "causalnex.structure.pytorch.sklearn"):
+        module = types.ModuleType(name, "Stands in where torch is not installed.")
+        module.__path__ = []
+        module.DAGClassifier = module.DAGRegressor = _NeedsTorch
+        sys.modules.setdefault(name, module)
     # pgmpy 0.1.19 still calls the name that numpy 2 took away.
     if not hasattr(np, "product"):
         setattr(np, "product", np.prod)  # noqa: B010
     with warnings.catch_warnings():
         # pkg_resources announces its end, old escapes their error: nothing that a user can act on.
         warnings.simplefilter("ignore")
-        structure = need("causalnex.structure", what)
-        notears = need("causalnex.structure.notears", what)
-        network = need("causalnex.network", what)
-        inference = need("causalnex.inference", what)
+        names = ("structure", "network", "inference", "structure.notears")
+        structure, network, inference, notears = (need(f"causalnex.{name}", what) for name in names)
     inference.InferenceEngine._create_node_function = lambda *given: _NodeFunction(*given)
     graphs = (structure.StructureModel, network.BayesianNetwork, inference.InferenceEngine)
     return CausalNex(*graphs, notears.from_pandas, notears.from_pandas_lasso)
-
-
-def _stand_in_for_torch() -> None:
-    """Let `causalnex.structure` import without torch: its torch half becomes two classes that refuse.
-
-    The stand-in is CausalNex's own subpackage, never a module named torch: others would take that for
-    the real one.
-    """
-    if has("torch"):
-        return
-    for name in ("causalnex.structure.pytorch", "causalnex.structure.pytorch.sklearn"):
-        module = types.ModuleType(name, "Stands in where torch is not installed.")
-        module.__path__ = []
-        module.DAGClassifier = module.DAGRegressor = _NeedsTorch
-        sys.modules.setdefault(name, module)
 
 
 class _NeedsTorch:
@@ -147,16 +130,13 @@ def learn_structure(frame: pl.DataFrame, *, threshold: float = 0.0, lasso: float
     OutEdgeView([('a', 'b')])
     """
     parts, pandas = load(), need("pandas")
-    values = {}
-    for name in frame.columns:
-        column = frame[name]
+    for column in frame:
         if not column.dtype.is_numeric() or not column.cast(pl.Float64).is_finite().fill_null(False).all():
             raise EstimatorError(
-                f"learn_structure: column {name!r} is {column.dtype} or holds values that are not finite; "
+                f"learn_structure: column {column.name!r} is {column.dtype} or holds values that are not finite; "
                 "expected finite numbers. Encode categories as numbers and drop missing rows first."
             )
-        values[name] = column.cast(pl.Float64).to_numpy()
-    data = pandas.DataFrame(values)
+    data = pandas.DataFrame({column.name: column.cast(pl.Float64).to_numpy() for column in frame})
     # Thousands of tiny matrix products: threads gain nothing, and on a busy machine wait for each other.
     with need("threadpoolctl").threadpool_limits(1):
         if lasso is None:
@@ -253,41 +233,36 @@ def do_query(network, interventions: dict, observed: dict | None = None) -> dict
     """
     engine = load().InferenceEngine(network)
     cpds = dict(engine._cpds)
-    _check_states(cpds, interventions)
-    _check_states(cpds, observed or {})
-    cpds |= {name: _forced(name, state, list(cpds[name])) for name, state in interventions.items()}
-    found = {}
+    evidence = {name: _shares(cpds, name, state) and state for name, state in (observed or {}).items()}
+    forced = {name: _shares(cpds, name, state) for name, state in interventions.items()}
+    # A variable that no longer listens to its causes, in CausalNex's nested form.
+    cpds |= {name: {s: {(): float(shares.get(s, 0.0))} for s in cpds[name]} for name, shares in forced.items()}
+    marginals = {}
     for piece in _pieces(cpds):
-        seen = {k: v for k, v in (observed or {}).items() if k in piece}
+        seen = {name: state for name, state in evidence.items() if name in piece}
         if len(piece) == 1:
             (name,) = piece
-            found[name] = {s: float(s == seen[name]) if seen else p[()] for s, p in cpds[name].items()}
+            marginals[name] = {s: float(s == seen[name]) if seen else p[()] for s, p in cpds[name].items()}
             continue
         engine._cpds = {name: cpds[name] for name in piece}
         engine._domains = {name: list(cpds[name]) for name in piece}
         engine._generate_bbn()
-        found |= engine.query(seen)
-    return {name: {_plain(s): float(p) for s, p in found[name].items()} for name in cpds}
+        marginals |= engine.query(seen)
+    return {
+        name: {s.item() if isinstance(s, np.generic) else s: float(p) for s, p in marginals[name].items()}
+        for name in cpds
+    }
 
 
-def _plain(state):
-    return state.item() if isinstance(state, np.generic) else state
-
-
-def _check_states(cpds: dict, given: dict) -> None:
-    for name, state in given.items():
-        shares = state if isinstance(state, dict) else {state: 1.0}
-        if not set(shares) <= set(cpds.get(name, ())):
-            known = list(cpds.get(name, cpds))
-            raise EstimatorError(f"do_query: found {name} = {state!r}; expected one of {known}.")
-
-
-def _forced(name: str, state, states: list) -> dict:
-    """Probabilities of a variable that no longer listens to its causes, in CausalNex's nested form."""
+def _shares(cpds: dict, name: str, state) -> dict:
+    """Probability of each state of a variable that is given, as one state or as a dict; EstimatorError where that cannot be."""
     shares = state if isinstance(state, dict) else {state: 1.0}
-    if not math.isclose(sum(shares.values()), 1.0) or min(shares.values()) < 0:
-        raise EstimatorError(f"do_query: found {name} = {state!r}; expected probabilities that add up to 1.")
-    return {s: {(): float(shares.get(s, 0.0))} for s in states}
+    expected = f"one of {list(cpds.get(name, cpds))}" if not set(shares) <= set(cpds.get(name, ())) else ""
+    if not expected and (not math.isclose(sum(shares.values()), 1.0) or min(shares.values()) < 0):
+        expected = "probabilities that add up to 1"
+    if expected:
+        raise EstimatorError(f"do_query: found {name} = {state!r}; expected {expected}.")
+    return shares
 
 
 def _pieces(cpds: dict) -> list[set[str]]:

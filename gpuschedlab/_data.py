@@ -20,12 +20,7 @@ def folder() -> Path:
 
 
 def path(name: str) -> Path:
-    """Path of a shipped file.
-
-    Parameters
-    ----------
-    name : str
-        Name below data/, with forward slashes ("presets/venus.json").
+    """Path of a shipped file, by its name below data/, with forward slashes ("presets/venus.json").
 
     Raises
     ------

@@ -12,10 +12,7 @@ EXTRAS = {
     "optim": ("the optimisation solvers", ("highspy", "mip")),
     "traces": ("downloads of published traces", ("pooch",)),
     "sweep": ("sweeps", ("cloudpickle", "joblib", "dask", "distributed", "tqdm")),
-    "lab": (
-        "explorers and notebooks",
-        ("anywidget", "ipywidgets", "jupyterlab", "nbformat", "papermill", "voila"),
-    ),
+    "lab": ("explorers and notebooks", ("anywidget", "ipywidgets", "jupyterlab", "nbformat", "papermill", "voila")),
     "causal": ("causal graphs", ("causallearn",)),
     "causalnex": ("causal networks", ("causalnex", "pandas", "pgmpy", "threadpoolctl")),
     "gym": ("environments for learning agents", ("gymnasium",)),

@@ -63,13 +63,7 @@ def names_of_papers(part: str) -> dict[str, str]:
 
 
 def attach(package: str) -> tuple[Callable, Callable, list[str]]:
-    """`__getattr__`, `__dir__` and `__all__` of a package: the names of its stub, then those of the papers.
-
-    Parameters
-    ----------
-    package : str
-        Its `__name__`.
-    """
+    """`__getattr__`, `__dir__` and `__all__` of a package by its `__name__`: the names of its stub, then those of the papers."""
     part = package.rpartition(".")[2]
     modules = names_of(package) | (names_of_papers(part) if part in FACES.values() else {})
 
@@ -84,14 +78,7 @@ def attach(package: str) -> tuple[Callable, Callable, list[str]]:
 
 
 class Classes(Mapping):
-    """Classes by the name that the command line uses, in a given order; each is loaded when it is asked for.
-
-    Parameters
-    ----------
-    load : callable
-        Gives a class by its name.
-    names : sequence of str
-    """
+    """Classes by the name that the command line uses, in a given order; each is loaded, by its name, when it is asked for."""
 
     def __init__(self, load: Callable, names):
         self._load, self._names = load, {name.lower(): name for name in names}

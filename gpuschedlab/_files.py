@@ -86,13 +86,7 @@ def verify(path: Path, note: Path):
 
 
 def parquet(frame: pl.DataFrame, **options) -> bytes:
-    """Parquet file of a frame that carries its own checksum (`KEY`), for `frame_of`.
-
-    Parameters
-    ----------
-    frame : polars.DataFrame
-    **options
-        Of `polars.DataFrame.write_parquet`.
+    """Parquet file of a frame that carries its own checksum (`KEY`), for `frame_of`; options of `polars.DataFrame.write_parquet`.
 
     Examples
     --------
@@ -156,12 +150,7 @@ def read_frame(path: Path, note: Path | None = None) -> pl.DataFrame:
 def append_line(path: Path, record: dict, *, durable: bool = False):
     """Append a record as a line of JSON; a line that a killed process cut off is ended before.
 
-    Parameters
-    ----------
-    path : pathlib.Path
-    record : dict
-    durable : bool
-        Whether it is on disk, not only with the system, when this returns.
+    A `durable` one is on disk, not only with the system, when this returns.
     """
     with path.open("ab+") as file:
         if file.seek(0, os.SEEK_END):
