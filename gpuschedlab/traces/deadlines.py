@@ -63,7 +63,12 @@ def value_table(trace: pl.DataFrame) -> tuple[np.ndarray, np.ndarray]:
     >>> deadlines.tolist(), rewards.tolist()
     ([[10.0, 20.0], [60.0, inf], [inf, inf]], [[100.0, 50.0], [100.0, 0.0], [0.0, 0.0]])
     """
-    due, worth = _single(trace, "deadline", np.inf), _single(trace, "reward", FULL)
+    due, worth = (
+        trace[name].cast(pl.Float64).fill_null(default).to_numpy()
+        if name in trace.columns
+        else np.full(trace.height, default)
+        for name, default in (("deadline", np.inf), ("reward", FULL))
+    )
     due = np.where(np.isfinite(due), due, np.inf)
     if "deadlines" not in trace.columns:
         return due[:, None], np.where(np.isfinite(due), worth, 0.0)[:, None]
@@ -76,10 +81,3 @@ def value_table(trace: pl.DataFrame) -> tuple[np.ndarray, np.ndarray]:
     for out, name in ((deadlines, "deadlines"), (rewards, "rewards")):
         out[row, step] = trace[name].filter(pl.Series(steps > 0)).explode().cast(pl.Float64).to_numpy()
     return deadlines, rewards
-
-
-def _single(trace: pl.DataFrame, name: str, default: float) -> np.ndarray:
-    """Column (n,) of numbers, `default` where it is null or missing."""
-    if name not in trace.columns:
-        return np.full(trace.height, default)
-    return trace[name].cast(pl.Float64).fill_null(default).to_numpy()

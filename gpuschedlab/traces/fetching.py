@@ -5,9 +5,8 @@ from __future__ import annotations
 import errno
 import tarfile
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from gpuschedlab._extras import need
 from gpuschedlab._files import sha256 as sha256_of
@@ -15,35 +14,18 @@ from gpuschedlab.errors import TraceError
 from gpuschedlab.traces.resuming import Resuming
 
 
-@dataclass(frozen=True)
-class Dataset:
-    """A published trace.
-
-    Parameters
-    ----------
-    what : str
-        What it is, in a line.
-    licence : str
-        Under which terms its owner gives it away.
-    address : str
-        Where its files are: the owner's.
-    files : mapping
-        File name -> SHA256, or None where the owner publishes none.
-    megabytes : float
-        About how much is downloaded.
-    """
+class Dataset(NamedTuple):
+    """A published trace, at its owner's address."""
 
     what: str
     licence: str
     address: str
-    files: Mapping[str, str | None]
-    megabytes: float
+    files: Mapping[str, str | None]  # name -> SHA256, or None where the owner publishes none
+    megabytes: float  # about how much is downloaded
 
 
 _PAI = "https://aliopentrace.oss-cn-beijing.aliyuncs.com/v2020GPUTraces"
 _ITP = "https://github.com/microsoft/elasticflow-traces/raw/277ed24d0e908c31a1c98145819e2e3853d8ac00/data"
-_POLLUX = "https://github.com/petuum/adaptdl/raw/de25dcc90c350b8ade3a710e437a651a8d2efae6/simulator/workloads"
-
 #: Philly's checksum is that of its Git LFS pointer; PAI's stand in its README.
 DATASETS: dict[str, Dataset] = {
     "philly": Dataset(
@@ -95,7 +77,7 @@ DATASETS: dict[str, Dataset] = {
     "pollux": Dataset(
         "workloads 1-8 of the Pollux artifact, 160 jobs each; read('workload', file, durations=...)",
         "Apache-2.0",
-        _POLLUX,
+        "https://github.com/petuum/adaptdl/raw/de25dcc90c350b8ade3a710e437a651a8d2efae6/simulator/workloads",
         {f"workload-{i}.csv": None for i in range(1, 9)},
         0.04,
     ),
@@ -168,23 +150,20 @@ def fetch(
             f"fetch: found the name {name!r}; expected one of {', '.join(DATASETS)}. See gpuschedlab trace list."
         )
     pooch = need("pooch")
-    target = (Path(folder) if folder is not None else Path(pooch.os_cache("gpuschedlab"))) / name
+    target = Path(pooch.os_cache("gpuschedlab") if folder is None else folder) / name
     dataset = DATASETS[name]
-    checksums = {file: _checksum(name, file, known, sha256, target) for file, known in dataset.files.items()}
+    # The checksum of a file that came without one is noted beside it.
+    notes = {file: target / f"{file}.sha256" for file in dataset.files}
+    checksums = {file: _checksum(name, file, known, sha256, notes[file]) for file, known in dataset.files.items()}
     for file, checksum in checksums.items():
         url = f"{(base_url or dataset.address).rstrip('/')}/{file}"
         _one(pooch, url, target, checksum, progress)
         if checksum is None:
-            _note(target / file).write_text(sha256_of(target / file))
+            notes[file].write_text(sha256_of(target / file))
     return target
 
 
-def _note(file: Path) -> Path:
-    """Where the checksum of a file is noted that came without one."""
-    return file.with_name(f"{file.name}.sha256")
-
-
-def _checksum(name: str, file: str, known: str | None, given, target: Path) -> str | None:
+def _checksum(name: str, file: str, known: str | None, given, note: Path) -> str | None:
     """Return the checksum to hold a file to; None takes what comes."""
     if isinstance(given, Mapping):
         given = given.get(file, "known")
@@ -195,8 +174,8 @@ def _checksum(name: str, file: str, known: str | None, given, target: Path) -> s
         return text
     if known is not None:
         return known
-    if _note(target / file).is_file():
-        return _note(target / file).read_text().strip()
+    if note.is_file():
+        return note.read_text().strip()
     if given == "known":
         raise TraceError(
             f"fetch {name}: found no published checksum of {file}; expected one to verify it by. Pass sha256='...' if you "
@@ -212,19 +191,20 @@ def _one(pooch, url: str, target: Path, checksum: str | None, progress: bool) ->
     # Only what a checksum holds together may be put together from two downloads.
     downloader = Resuming(target / f"{file}.part", resume=checksum is not None, progress=progress)
     pooch.get_logger().setLevel("WARNING")
+    known = None if checksum is None else f"sha256:{checksum}"
     try:
-        pooch.retrieve(
-            url,
-            known_hash=None if checksum is None else f"sha256:{checksum}",
-            fname=file,
-            path=target,
-            downloader=downloader,
-            processor=unpack,
-        )
-    except OSError as error:
-        raise TraceError(_message(error, url, target / file)) from error
+        pooch.retrieve(url, known, fname=file, path=target, downloader=downloader, processor=unpack)
     except TraceError:
         raise
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS):
+            way_out = f"found {error.strerror} at {target}; expected room for it. Free some, or pass folder=."
+        else:
+            way_out = (
+                f"found {error}; expected a connection to its owner. Call again to go on where it stopped; offline, get the "
+                f"file elsewhere, put it at {target / file}, and call again: it is verified and unpacked without the network."
+            )
+        raise TraceError(f"fetch {url}: {way_out}") from error
     except Exception as error:  # pooch: a wrong hash is a ValueError; archives have errors of their own
         raise TraceError(
             f"fetch {url}: found {error}; expected the file as its owner publishes it"
@@ -239,14 +219,3 @@ def _untar(file: str, action: str, _) -> None:
         names = [tarfile.data_filter(member, str(folder)).name for member in tar]
         if action != "fetch" or not all((folder / name).exists() for name in names):
             tar.extractall(folder, filter="data")
-
-
-def _message(error: OSError, url: str, file: Path) -> str:
-    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS):
-        return (
-            f"fetch {url}: found {error.strerror} at {file.parent}; expected room for it. Free some, or pass folder=."
-        )
-    return (
-        f"fetch {url}: found {error}; expected a connection to its owner. Call again to go on where it stopped; offline, "
-        f"get the file elsewhere, put it at {file}, and call again: it is verified and unpacked without the network."
-    )

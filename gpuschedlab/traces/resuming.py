@@ -16,16 +16,8 @@ CHUNK = 1 << 18  # bytes
 class Resuming:
     """A downloader for pooch that keeps a partial download in a .part file, and requests the rest of it next time.
 
-    Parameters
-    ----------
-    part : Path
-        Where the unfinished file is kept.
-    resume : bool
-        Whether to continue an unfinished file; False starts again.
-    progress : bool
-        Whether to show a bar, where standard error is a terminal.
-    timeout : float
-        Seconds without a byte after which the connection is given up.
+    Without `resume` it starts again; a bar shows its `progress` where standard error is a terminal; a connection is given up
+    after `timeout` seconds without a byte.
     """
 
     def __init__(self, part: Path, *, resume: bool = True, progress: bool = False, timeout: float = 60.0):
@@ -57,18 +49,21 @@ class Resuming:
         headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={have}-"} if have else {})
         with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=self.timeout) as answer:
             have, total = _extent(answer, have)
-            with self.part.open("ab" if have else "wb") as file, self._bar(have, total) as bar:
+            # disable=None: only where standard error is a terminal.
+            shown = {
+                "unit": "B",
+                "unit_scale": True,
+                "desc": self.part.stem,
+                "disable": None if self.progress else True,
+            }
+            bar = need("tqdm.auto", "progress bars").tqdm(total=total, initial=have, **shown)
+            with self.part.open("ab" if have else "wb") as file, bar:
                 while chunk := answer.read(CHUNK):
                     file.write(chunk)
                     bar.update(len(chunk))
         size = self.part.stat().st_size
         if total is not None and size != total:
             raise ConnectionError(f"the connection closed after {size:,} of {total:,} bytes")
-
-    def _bar(self, have: int, total: int | None):
-        # disable=None: only where standard error is a terminal.
-        shown = {"unit": "B", "unit_scale": True, "desc": self.part.stem, "disable": None if self.progress else True}
-        return need("tqdm.auto", "progress bars").tqdm(total=total, initial=have, **shown)
 
 
 def _extent(answer, have: int) -> tuple[int, int | None]:

@@ -23,31 +23,15 @@ MOST_GPUS = 1e6
 
 @dataclass(frozen=True)
 class Column:
-    """One column of a trace: its type, whether it must be there, and what a good value is.
+    """One column of a trace: its type, whether it must be there, and what a good value is."""
 
-    Parameters
-    ----------
-    dtype : polars data type
-        Canonical type; other types are converted where no value is lost.
-    expected : str
-        What a good value is, in the words of the error message.
-    required : bool
-        Whether the column must be there and hold no nulls.
-    low, high : float
-        Bounds (numbers only).
-    open_low : bool
-        Whether `low` itself is out.
-    choices : tuple of str
-        The only values (texts only).
-    """
-
-    dtype: Any
-    expected: str
-    required: bool = False
+    dtype: Any  # canonical type; other types are converted where no value is lost
+    expected: str  # what a good value is, in the words of the error message
+    required: bool = False  # whether the column must be there and hold no nulls
     low: float = -math.inf
     high: float = math.inf
-    open_low: bool = False
-    choices: tuple[str, ...] = ()
+    open_low: bool = False  # whether `low` itself is out
+    choices: tuple[str, ...] = ()  # the only values (of texts)
 
     def bad(self, name: str) -> pl.Expr:
         """Return the expression that is true where a value of this column is wrong (nulls apart)."""

@@ -61,7 +61,18 @@ def with_deadlines(
     >>> soft["kind"][0], soft["deadlines"][0].round(6).to_list()
     ('soft', [120.0, 132.0, 144.0, 180.0])
     """
-    _check(strict, soft, slack, steps, values)
+    if not (strict >= 0 and soft >= 0 and strict + soft <= 1):
+        raise TraceError(
+            f"with_deadlines: found strict={strict}, soft={soft}; expected shares that add up to at most 1."
+        )
+    if not 1 <= slack[0] <= slack[1]:
+        raise TraceError(f"with_deadlines: found slack={slack}; expected two multiples of the duration from 1 up.")
+    ordered = (np.diff(values) <= 0).all() and (np.diff(steps) > 0).all()
+    if len(steps) != len(values) or steps[0] != 1 or not ordered:
+        raise TraceError(
+            f"with_deadlines: found steps={steps}, values={values}; expected as many of each, steps that ascend from 1, "
+            "values that fall."
+        )
     rng = np.random.default_rng(rng)
     level, stretch = rng.random(trace.height), rng.uniform(*slack, trace.height)
     kind = np.where(level < strict, "strict", np.where(level < strict + soft, "soft", "best_effort"))
@@ -73,21 +84,6 @@ def with_deadlines(
     return trace.with_columns(
         pl.Series("kind", kind), *(pl.Series(n, v, pl.List(pl.Float64)) for n, v in lists.items())
     ).with_columns(deadline=pl.col("deadlines").list.first(), reward=pl.col("rewards").list.first())
-
-
-def _check(strict, soft, slack, steps, values):
-    if not (strict >= 0 and soft >= 0 and strict + soft <= 1):
-        raise TraceError(
-            f"with_deadlines: found strict={strict}, soft={soft}; expected shares that add up to at most 1."
-        )
-    if not 1 <= slack[0] <= slack[1]:
-        raise TraceError(f"with_deadlines: found slack={slack}; expected two multiples of the duration from 1 up.")
-    falling, rising = np.diff(values) <= 0, np.diff(steps) > 0
-    if len(steps) != len(values) or steps[0] != 1 or not (falling.all() and rising.all()):
-        raise TraceError(
-            f"with_deadlines: found steps={steps}, values={values}; expected as many of each, steps that ascend from 1, "
-            "values that fall."
-        )
 
 
 def with_start_delays(trace: pl.DataFrame, seconds: float = 30.0) -> pl.DataFrame:

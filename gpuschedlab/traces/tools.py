@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import polars as pl
 
@@ -52,6 +54,7 @@ def describe(trace: pl.DataFrame) -> dict[str, float | int | str]:
         **{f"duration_p{q}": float(np.percentile(duration, q)) for q in (10, 50, 90, 99)},
         "duration_max": float(duration.max()),
         **_gpu_shares(gpus),
+        "gpus_max": float(gpus.max()),
         "arrivals_per_hour": float(counts.mean()),
         "arrivals_fano": fano(counts),
         "arrivals_acf_24h": autocorrelation(counts, 24),
@@ -69,15 +72,11 @@ def describe(trace: pl.DataFrame) -> dict[str, float | int | str]:
 
 def _gpu_shares(gpus: np.ndarray) -> dict[str, float]:
     """Return the shares (%) of jobs by GPU count: powers of two, and what lies between."""
-    found = {}
-    if (gpus < 1).any():
-        found["gpus_below_1_percent"] = 100 * float(np.mean(gpus < 1))
-    low = 0
-    for high in (1, 2, 4, 8, 16, 32):
-        word = f"{high}" if high < 3 else f"{low + 1}_to_{high}"
-        found[f"gpus_{word}_percent"] = 100 * float(np.mean((gpus > max(low, 0.999)) & (gpus <= high)))
-        low = high
-    return found | {"gpus_above_32_percent": 100 * float(np.mean(gpus > 32)), "gpus_max": float(gpus.max())}
+    within = {"below_1": gpus < 1} if (gpus < 1).any() else {}
+    for low, high in pairwise((0, 1, 2, 4, 8, 16, 32)):
+        within[f"{high}" if high < 3 else f"{low + 1}_to_{high}"] = (gpus > max(low, 0.999)) & (gpus <= high)
+    within["above_32"] = gpus > 32
+    return {f"gpus_{word}_percent": 100 * float(np.mean(own)) for word, own in within.items()}
 
 
 def offered_load(trace: pl.DataFrame, cluster_gpus: float, *, days: float | None = None) -> float:
@@ -146,7 +145,11 @@ def scale_load(
         factor = load / offered_load(trace, cluster_gpus)
     if not 0 < factor < np.inf:
         raise TraceError(f"scale_load: found the factor {factor!r}; expected one above 0.")
-    return _moved(trace, pl.col("submit") / factor)
+    moved = [(pl.col("submit") / factor).alias("submit")]
+    if "clock" in trace.columns:
+        later = ((pl.col("submit") / factor - pl.col("submit")) * 1e6).round().cast(pl.Int64)
+        moved.append(pl.col("clock") + pl.duration(microseconds=later))
+    return validate(trace.with_columns(*moved), source="scale_load")
 
 
 def slice_trace(trace: pl.DataFrame, start: float = 0.0, end: float = np.inf) -> pl.DataFrame:
@@ -189,15 +192,6 @@ def split(trace: pl.DataFrame, at: float) -> tuple[pl.DataFrame, pl.DataFrame]:
     [[0.0], [40.0]]
     """
     return slice_trace(trace, 0.0, at), slice_trace(trace, at)
-
-
-def _moved(trace: pl.DataFrame, submit: pl.Expr) -> pl.DataFrame:
-    """Replace times of submission; the wall clock goes with them."""
-    changes = [submit.alias("submit")]
-    if "clock" in trace.columns:
-        change = ((submit - pl.col("submit")) * 1e6).round().cast(pl.Int64)
-        changes.append(pl.col("clock") + pl.duration(microseconds=change))
-    return validate(trace.with_columns(*changes), source="scale_load")
 
 
 def in_order(history: pl.DataFrame) -> pl.DataFrame:
@@ -248,10 +242,10 @@ def known_at(history: pl.DataFrame, at: float | None = None) -> pl.DataFrame:
     history = in_order(history)
     if at is None:
         at = max(0.0, history["submit"].max() or 0.0)
-    over, source = pl.col("submit") + pl.col("duration") > at, "censored" in history.columns
+    over = pl.col("submit") + pl.col("duration") > at
     cut = [pl.when(~over).then("status").alias("status")] if "status" in history.columns else []
     return history.filter(pl.col("submit") < at).with_columns(
         *cut,
         duration=pl.when(over).then(at - pl.col("submit")).otherwise("duration"),
-        censored=over | (pl.col("censored") if source else False),
+        censored=over | (pl.col("censored") if "censored" in history.columns else False),
     )

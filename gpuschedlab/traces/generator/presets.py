@@ -20,42 +20,22 @@ class Arrivals:
 
     The expected jobs of an hour are `per_hour` x week x weekday x hour of day. Hours are classed by that; what an hour
     gets follows the quantiles of its class, with normal scores that have the autocorrelation
-    sum(memory_weight[i] exp(-lag / memory_hours[i])). Tables of quantiles stand at `arrivals.levels`.
-
-    Parameters
-    ----------
-    per_hour : float
-        Mean arrivals (jobs/h).
-    week : tuple of float
-        Level of each week of the calibrated stretch (mean 1 over the stretch).
-    weekday, hour : tuple of float
-        Profiles from Monday and from midnight (mean 1).
-    residual : tuple of tuple of float
-        For each class of hours, from the quietest by expectation, quantiles of an hour's jobs over the overall mean.
-    memory_hours, memory_weight : tuple of float
-        Time constants (h) and their shares; what is missing to 1 is white noise.
-    daily_weight : float
-        Share of a memory of the same hour of the days before.
-    batch_scale, batch_power : float
-        An hour with n jobs has about batch_scale * n ** batch_power submission batches.
-    batch_spread : float
-        Standard deviation of the log of the batches' relative sizes.
-    gap : tuple of float
-        Equidistant quantiles of the time between two jobs of a batch (s, at most 60).
+    sum(memory_weight[i] exp(-lag / memory_hours[i])); the rest to 1 is white noise. An hour with n jobs has about
+    batch_scale * n ** batch_power submission batches. Tables of quantiles stand at `arrivals.levels`.
     """
 
-    per_hour: float
-    week: tuple[float, ...]
-    weekday: tuple[float, ...]
-    hour: tuple[float, ...]
-    residual: tuple[tuple[float, ...], ...]
-    memory_hours: tuple[float, ...]
+    per_hour: float  # mean arrivals (jobs/h)
+    week: tuple[float, ...]  # level of each week of the calibrated stretch (mean 1 over the stretch)
+    weekday: tuple[float, ...]  # profile from Monday (mean 1)
+    hour: tuple[float, ...]  # profile from midnight (mean 1)
+    residual: tuple[tuple[float, ...], ...]  # of each class, from the quietest: an hour's jobs over the overall mean
+    memory_hours: tuple[float, ...]  # time constants (h)
     memory_weight: tuple[float, ...]
-    daily_weight: float
+    daily_weight: float  # share of a memory of the same hour of the days before
     batch_scale: float
     batch_power: float
-    batch_spread: float
-    gap: tuple[float, ...]
+    batch_spread: float  # standard deviation of the log of the batches' relative sizes
+    gap: tuple[float, ...]  # equidistant quantiles of the time between two jobs of a batch (s, at most 60)
 
 
 @dataclass(frozen=True)
@@ -65,43 +45,24 @@ class Marks:
     GPU counts follow a latent x and durations, within a bucket of GPU counts, a latent z, both standard normal over
     jobs. A latent is a part that follows the batch's size and the hour's residual, and a part that all jobs of a spell
     share, one that a batch shares and one that is the job's own. Most jobs of a batch last nearly as long as each other, and
-    some, the fewer the larger z_spell + z_batch, as long as any other job.
-
-    Parameters
-    ----------
-    gpus : tuple of float
-        The GPU counts that occur.
-    gpu_share : tuple of float
-        Their shares of the jobs.
-    bucket_low : tuple of float
-        Least GPU count of each bucket.
-    duration : tuple of tuple of float
-        For each bucket, quantiles of durations (s).
-    x_size, x_residual, z_size, z_residual : float
-        Coefficients of the batch's log size and of the hour's residual (both standardised).
-    x_spell, z_spell, z_batch : float
-        Shares of what is left of the variance of x and z that a spell and a batch share.
-    new_spell, recency : float
-        A batch starts a new spell with probability new_spell; otherwise it goes on with that of the batch that came L
-        before it, P(L >= l) = l ** -recency.
-    week_x, week_z : tuple of float
-        Mean x and z of each week.
+    some, the fewer the larger z_spell + z_batch, as long as any other job. A batch starts a new spell with probability
+    new_spell; otherwise it goes on with that of the batch that came L before it, P(L >= l) = l ** -recency.
     """
 
-    gpus: tuple[float, ...]
-    gpu_share: tuple[float, ...]
-    bucket_low: tuple[float, ...]
-    duration: tuple[tuple[float, ...], ...]
-    x_size: float
+    gpus: tuple[float, ...]  # the GPU counts that occur
+    gpu_share: tuple[float, ...]  # their shares of the jobs
+    bucket_low: tuple[float, ...]  # least GPU count of each bucket
+    duration: tuple[tuple[float, ...], ...]  # for each bucket, quantiles of durations (s)
+    x_size: float  # coefficients of the batch's log size, and of the hour's residual (both standardised)
     x_residual: float
     z_size: float
     z_residual: float
-    x_spell: float
+    x_spell: float  # shares that a spell and a batch have in the remaining variance of x and z
     z_spell: float
     z_batch: float
     new_spell: float
     recency: float
-    week_x: tuple[float, ...]
+    week_x: tuple[float, ...]  # mean x and z of each week
     week_z: tuple[float, ...]
 
 
@@ -111,29 +72,15 @@ class Demand:
 
     A cluster's users see when it is full. So GPUs in demand vary less, and remember longer, than the same jobs would
     make them vary if they came independently of each other. The level of an hour is the mean GPUs in demand x week x a
-    residual; the residual's quantiles depend on how high the week is, its normal scores have the autocorrelation
-    sum(memory_weight[i] exp(-lag / memory_hours[i])).
-
-    Parameters
-    ----------
-    week : tuple of float
-        GPUs in demand in each week over those of the whole stretch.
-    residual : tuple of tuple of float
-        For each class of weeks, from low to high, quantiles of (GPUs in demand / week's level).
-    memory_hours, memory_weight : tuple of float
-        Time constants (h) and their shares.
-    pull : float
-        How much users answer to demand: when it is e times its level, z falls by twice this and x by this.
-    ceiling : float
-        Long jobs are held back while GPUs in demand, over their mean, would exceed this.
+    residual; the residual's quantiles depend on how high the week is, its normal scores have a memory as `Arrivals`.
     """
 
-    week: tuple[float, ...]
-    residual: tuple[tuple[float, ...], ...]
+    week: tuple[float, ...]  # GPUs in demand in each week over those of the whole stretch
+    residual: tuple[tuple[float, ...], ...]  # of each class of weeks, from low to high: GPUs in demand / week's level
     memory_hours: tuple[float, ...]
     memory_weight: tuple[float, ...]
-    pull: float
-    ceiling: float
+    pull: float  # how much users answer to demand: when it is e times its level, z falls by twice this and x by this
+    ceiling: float  # long jobs are held back while GPUs in demand, over their mean, would exceed this
 
 
 @dataclass(frozen=True)
@@ -199,19 +146,14 @@ class Calibration:
             values = json.loads(text)
             if values.pop("format") != "gpuschedlab calibration" or values.pop("version") != VERSION:
                 raise KeyError("format")
-            values["arrivals"] = Arrivals(**_tuples(values["arrivals"]))
-            values["marks"] = Marks(**_tuples(values["marks"]))
-            values["demand"] = Demand(**_tuples(values["demand"]))
+            for name, kind in (("arrivals", Arrivals), ("marks", Marks), ("demand", Demand)):
+                values[name] = kind(**{figure: _tuple(value) for figure, value in values[name].items()})
             return cls(**values)
         except (json.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
             raise TraceError(
                 f"{source}: found something else than a calibration of version {VERSION} ({error!r}); expected the "
                 "JSON that Calibration.to_json writes. Make it again with gpuschedlab.traces.calibrate(trace).to_json()."
             ) from error
-
-
-def _tuples(values: dict) -> dict:
-    return {k: _tuple(v) for k, v in values.items()}
 
 
 def _tuple(value: Any) -> Any:
