@@ -6,13 +6,12 @@ import numpy as np
 import polars as pl
 
 from gpuschedlab.errors import SpeedError
+from gpuschedlab.speeds.checks import check_rows, need_columns, typed
 from gpuschedlab.speeds.codes import ANY, code_shapes, config_codes
 from gpuschedlab.speeds.pairs import PAIRS, join_pairs, pair_matrix
 
 ARRAYS = {("first", "code", "row", "seg_first"): np.int64, ("rate", "seg_end", *PAIRS): np.float64, ("relative",): bool}
 """Fields of a `Speeds` by the type of their numbers."""
-
-REQUIRED = ("model", "gpu_type", "n_gpus", "rate")
 
 
 def arrays_from_frame(
@@ -163,28 +162,16 @@ def summarise(speeds) -> pl.DataFrame:
 
 def _checked(frame):
     """Frame with all columns in canonical types, or SpeedError."""
-    if missing := [c for c in REQUIRED if c not in frame.columns]:
-        raise SpeedError(
-            f"Speeds: found no column {missing[0]!r}; expected {', '.join(REQUIRED)} [, n_nodes, progress, placement]."
-        )
+    defaults = {"n_nodes": None, "progress": float("inf"), "placement": None}
+    need_columns(frame, "Speeds", ("model", "gpu_type", "n_gpus", "rate"), *defaults)
     if frame.is_empty():
         raise SpeedError("Speeds: found no rows; expected at least one configuration of one model.")
-    extra = {"n_nodes": None, "progress": float("inf"), "placement": None}
-    frame = frame.with_columns(pl.lit(v).alias(c) for c, v in extra.items() if c not in frame.columns)
-    try:
-        frame = frame.select(
-            pl.col("model", "gpu_type", "placement").cast(pl.Utf8),
-            pl.col("n_nodes", "n_gpus").cast(pl.Int64),
-            pl.col("rate", "progress").cast(pl.Float64),
-        )
-    except pl.exceptions.PolarsError as e:
-        raise SpeedError(f"Speeds: a column has the wrong type ({e}); expected text, whole numbers and numbers.") from e
-    _check_values(frame)
-    return frame
-
-
-def _check_values(frame):
-    """Raise SpeedError for the first row with a value that cannot be."""
+    kinds = {
+        "text": (pl.Utf8, "model", "gpu_type", "placement"),
+        "whole numbers": (pl.Int64, "n_nodes", "n_gpus"),
+        "numbers": (pl.Float64, "rate", "progress"),
+    }
+    frame = typed(frame, "Speeds", kinds, defaults)
     count_ok = pl.col("n_nodes", "n_gpus").is_between(1, ANY - 1).fill_null(True)
     rules = {
         "rate": (pl.col("rate").is_finite() & (pl.col("rate") > 0), "a number > 0"),
@@ -192,19 +179,10 @@ def _check_values(frame):
         "model": (pl.col("model").is_not_null(), "a name"),
         "gpu_type": (pl.col("gpu_type").is_not_null(), "a name"),
         "n_gpus": (pl.all_horizontal(count_ok), "1 to 1048574 nodes and GPUs"),
-        "n_nodes": (
-            pl.col("n_gpus").is_not_null() | pl.col("n_nodes").is_null(),
-            "null where n_gpus is null",
-        ),
+        "n_nodes": (pl.col("n_gpus").is_not_null() | pl.col("n_nodes").is_null(), "null where n_gpus is null"),
     }
-    for column, (rule, expected) in rules.items():
-        bad = frame.filter(~rule.fill_null(False))
-        if len(bad):
-            r = bad.row(0, named=True)
-            raise SpeedError(
-                f"Speeds: model {r['model']!r} on {r['gpu_type']!r} with {r['n_gpus']} GPUs has {column} "
-                f"{r[column]}; expected {expected}. {len(bad) - 1} more rows like it."
-            )
+    check_rows(frame, rules, "Speeds: model {model!r} on {gpu_type!r} with {n_gpus} GPUs".format_map)
+    return frame
 
 
 def _codes(frame, kind):

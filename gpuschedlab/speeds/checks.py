@@ -1,9 +1,41 @@
-"""The checks at the door of a speed table."""
+"""The checks at the door of a speed table, and of the frames from which tables and curves are made."""
+
+from collections.abc import Callable, Mapping
 
 import numpy as np
+import polars as pl
 
 from gpuschedlab.errors import SpeedError
 from gpuschedlab.speeds.pairs import check_pairs
+
+
+def need_columns(frame, who, columns, *optional):
+    """Raise SpeedError unless the frame has the columns; others are optional."""
+    if missing := [c for c in columns if c not in frame.columns]:
+        more = f" [, {', '.join(optional)}]" if optional else ""
+        raise SpeedError(
+            f"{who}: found no column {missing[0]!r} among {', '.join(frame.columns)}; expected {', '.join(columns)}{more}."
+        )
+
+
+def typed(frame: pl.DataFrame, who: str, kinds: Mapping[str, tuple], defaults: Mapping[str, object]) -> pl.DataFrame:
+    """Frame with columns of some types, {expected: (type, *names)}; those that it lacks hold their defaults."""
+    frame = frame.with_columns(pl.lit(v).alias(c) for c, v in defaults.items() if c not in frame.columns)
+    try:
+        return frame.select(pl.col(*names).cast(kind) for kind, *names in kinds.values())
+    except pl.exceptions.PolarsError as e:
+        raise SpeedError(f"{who}: a column has the wrong type ({e}); expected {', '.join(kinds)}.") from e
+
+
+def check_rows(frame: pl.DataFrame, rules: Mapping[str, tuple[pl.Expr, str]], word: Callable[[dict], str]) -> None:
+    """Raise SpeedError for the first row, in a word, that breaks the rule of a column, {column: (rule, what it expects)}."""
+    for column, (rule, expected) in rules.items():
+        bad = frame.filter(~rule.fill_null(False))
+        if len(bad):
+            row = bad.row(0, named=True)
+            raise SpeedError(
+                f"{word(row)} has {column} {row[column]}; expected {expected}. {len(bad) - 1} more rows like it."
+            )
 
 
 def check_arrays(speeds) -> None:

@@ -7,6 +7,7 @@ import numpy as np
 import polars as pl
 
 from gpuschedlab.errors import SpeedError
+from gpuschedlab.speeds.checks import check_rows, need_columns, typed
 
 MODES = ("own", "merged", "transfer")
 """Alone; jointly with the other model; after the other model, from its result."""
@@ -75,12 +76,12 @@ class Curves:
         names = tuple(found if models is None else models)
         if strange := [name for name in found if name not in names]:
             raise SpeedError(f"Curves: found model {strange[0]!r}; expected one of {', '.join(names)}. Add it there.")
-        index = {
-            "mode": pl.col("mode").replace_strict(list(MODES), range(3), return_dtype=pl.Int64),
-            "model": pl.col("model").replace_strict(list(names), range(len(names)), return_dtype=pl.Int64),
-            "other": pl.col("other").replace_strict(list(names), range(len(names)), default=-1, return_dtype=pl.Int64),
-        }
-        frame = frame.with_columns(**index).sort(COLUMNS[:4])
+        known = {"mode": MODES, "model": names, "other": names}
+        index = (
+            pl.col(column).replace_strict(list(words), range(len(words)), default=-1, return_dtype=pl.Int64)
+            for column, words in known.items()
+        )
+        frame = frame.with_columns(index).sort(COLUMNS[:4])
         curve = frame.select(COLUMNS[:3]).to_numpy()
         new = np.ones(len(curve), bool)
         new[1:] = (curve[1:] != curve[:-1]).any(axis=1)
@@ -188,17 +189,9 @@ class Curves:
 
 def _checked(frame: pl.DataFrame) -> pl.DataFrame:
     """Frame with all columns in canonical types, or SpeedError."""
-    if missing := [c for c in ("model", "progress", "metric") if c not in frame.columns]:
-        raise SpeedError(f"Curves: found no column {missing[0]!r}; expected model, progress, metric [, mode, other].")
-    frame = frame.with_columns(pl.lit(None, pl.Utf8).alias(c) for c in ("mode", "other") if c not in frame.columns)
-    try:
-        frame = frame.select(
-            pl.col("mode").cast(pl.Utf8).fill_null("own"),
-            pl.col("model", "other").cast(pl.Utf8),
-            pl.col("progress", "metric").cast(pl.Float64),
-        )
-    except pl.exceptions.PolarsError as e:
-        raise SpeedError(f"Curves: a column has the wrong type ({e}); expected texts and numbers.") from e
+    need_columns(frame, "Curves", ("model", "progress", "metric"), "mode", "other")
+    kinds = {"texts": (pl.Utf8, "mode", "model", "other"), "numbers": (pl.Float64, "progress", "metric")}
+    frame = typed(frame, "Curves", kinds, {"mode": None, "other": None}).with_columns(pl.col("mode").fill_null("own"))
     own, progress = pl.col("mode") == "own", pl.col("progress")
     twice = pl.struct(COLUMNS[:4]).is_duplicated()
     rules = {
@@ -208,13 +201,10 @@ def _checked(frame: pl.DataFrame) -> pl.DataFrame:
         "progress": (progress.is_finite() & (progress >= 0) & ~twice, "a finite number >= 0, once in a curve"),
         "metric": (pl.col("metric").is_finite(), "a finite number"),
     }
-    for column, (rule, expected) in rules.items():
-        bad = frame.filter(~rule.fill_null(False))
-        if len(bad):
-            r = bad.row(0, named=True)
-            pair = f" with {r['other']!r}" if r["other"] is not None else ""
-            raise SpeedError(
-                f"Curves: the {r['mode']} curve of model {r['model']!r}{pair} has {column} {r[column]}; expected {expected}. "
-                f"{len(bad) - 1} more rows like it."
-            )
+
+    def word(row: dict) -> str:
+        pair = f" with {row['other']!r}" if row["other"] is not None else ""
+        return f"Curves: the {row['mode']} curve of model {row['model']!r}{pair}"
+
+    check_rows(frame, rules, word)
     return frame

@@ -61,8 +61,8 @@ class Delays:
             for kind, value in _named(self.kinds).items()
         }
         _check_kinds(kinds)
-        kept = {kind: tuple(sorted((m, float(s)) for m, s in of.items())) for kind, of in kinds.items()}
-        object.__setattr__(self, "kinds", tuple(sorted(kept.items())))
+        pairs = {kind: tuple(sorted((m, float(s)) for m, s in of.items())) for kind, of in kinds.items()}
+        object.__setattr__(self, "kinds", tuple(sorted(pairs.items())))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -83,7 +83,12 @@ class Delays:
             Rows as in `names`; nan where a kind says nothing of a model.
         """
         models = pl.Series(models, dtype=pl.Utf8)
-        return np.array([_of(models, dict(seconds)) for _, seconds in self.kinds]).reshape(len(self.kinds), len(models))
+        rows = []
+        for _, seconds in self.kinds:
+            others = dict(seconds).get(OTHERS, math.nan)
+            known = models.replace_strict(dict(seconds), default=others, return_dtype=pl.Float64)
+            rows.append(known.fill_null(others).to_numpy())
+        return np.array(rows).reshape(len(self.kinds), len(models))
 
     def seconds(self, kind: str, models: Iterable[str | None]) -> np.ndarray:
         """Seconds (n,) before progress of each job at a start of one kind.
@@ -112,12 +117,6 @@ class Delays:
                 f"{OTHERS!r}, all others. {len(lacking) - 1} more jobs like it."
             )
         return found
-
-
-def _of(models: pl.Series, seconds: dict[str, float]) -> np.ndarray:
-    """Seconds (n,) of models by name; nan where there are none."""
-    others = seconds.pop(OTHERS, math.nan)
-    return models.replace_strict(seconds, default=others, return_dtype=pl.Float64).fill_null(others).to_numpy()
 
 
 def _named(pairs, of: str = "") -> dict:

@@ -13,15 +13,13 @@ class Places(dict):
 
     def first_asked(self, *configurations: np.ndarray) -> bool:
         """Whether some configurations are asked for the first time; the next time they are not."""
-        key = _key(configurations)
-        if new := key not in self:
+        if new := (key := _key(configurations)) not in self:
             self._keep(key, None)
         return new
 
     def of(self, speeds, *configurations: np.ndarray) -> np.ndarray:
         """Places (M, C) of types, nodes and GPUs, as `Speeds.places`."""
-        key = _key(configurations)
-        if self.get(key) is None:
+        if self.get(key := _key(configurations)) is None:
             self._keep(key, find_places(speeds, *configurations))
         return self[key]
 
@@ -34,7 +32,6 @@ class Places(dict):
 
 
 def _key(arrays) -> bytes:
-    """Bytes that stand for some arrays."""
     return b"".join(a.tobytes() for a in arrays)
 
 

@@ -2,7 +2,7 @@
 
 import polars as pl
 
-from gpuschedlab.errors import SpeedError
+from gpuschedlab.speeds.checks import need_columns
 from gpuschedlab.speeds.table import Speeds
 
 
@@ -21,11 +21,3 @@ def single_speeds(frame: pl.DataFrame) -> Speeds:
     """
     need_columns(frame, "single_speeds", ("model", "gpu_type", "n_gpus", "max_progress", "goodput"))
     return Speeds.from_frame(frame.rename({"max_progress": "progress", "goodput": "rate"}))
-
-
-def need_columns(frame, who, columns):
-    """Raise SpeedError unless the frame has the columns."""
-    if missing := [c for c in columns if c not in frame.columns]:
-        raise SpeedError(
-            f"{who}: found no column {missing[0]!r} among {', '.join(frame.columns)}; expected {', '.join(columns)}."
-        )

@@ -8,6 +8,7 @@ import polars as pl
 from gpuschedlab._data import path
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.errors import SpeedError
+from gpuschedlab.speeds.checks import need_columns
 from gpuschedlab.speeds.codes import ANY, config_codes
 from gpuschedlab.speeds.pairs import pair_matrix
 from gpuschedlab.speeds.table import Speeds
@@ -111,17 +112,14 @@ def _default(groups, capacity):
 
 def _spread_table(frame):
     """{model: [(GPUs, log2 spreads, log speeds)]} of measured slowdowns, GPUs ascending."""
-    columns = ("model", "n_gpus", "n_nodes", "relative_speed")
-    if missing := [c for c in columns if c not in frame.columns]:
-        raise SpeedError(f"placement_speeds: found no column {missing[0]!r}; expected {', '.join(columns)}.")
+    need_columns(frame, "placement_speeds", ("model", "n_gpus", "n_nodes", "relative_speed"))
     if not len(frame) or not (frame["relative_speed"] > 0).all():
         raise SpeedError(
             "placement_speeds: found no rows, or a relative_speed <= 0; expected speeds > 0 against one node."
         )
     table = {}
-    for (model, gpus), rows in frame.sort("model", "n_gpus", "n_nodes").group_by(
-        "model", "n_gpus", maintain_order=True
-    ):
+    ordered = frame.sort("model", "n_gpus", "n_nodes")
+    for (model, gpus), rows in ordered.group_by("model", "n_gpus", maintain_order=True):
         rows = rows.filter(pl.col("n_nodes") > 1)
         x = np.concatenate([[0.0], np.log2(rows["n_nodes"].to_numpy())])
         y = np.concatenate([[1.0], np.minimum(rows["relative_speed"].to_numpy(), 1.0)])
