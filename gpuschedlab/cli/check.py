@@ -7,7 +7,6 @@ from gpuschedlab.errors import LabError, PolicyError
 
 def add(parser):
     """Add the arguments."""
-    parser.set_defaults(command=check)
     parser.closing = policies_help
     parser.add_argument(
         "subject",
@@ -24,8 +23,7 @@ def check(args) -> int:
 
     reports = {word: _check(word) for word in args.subject or ALL}
     if args.json:
-        answer = {word: {"passed": r.passed, "problems": r.summary()} for word, r in reports.items()}
-        print(as_json(answer))
+        print(as_json({word: {"passed": r.passed, "problems": r.summary()} for word, r in reports.items()}))
     else:
         print("\n\n".join(map(repr, reports.values())))
     return 0 if all(r.passed for r in reports.values()) else 1

@@ -28,7 +28,6 @@ LINEUP = (
 
 def add(parser):
     """Add the arguments."""
-    parser.set_defaults(command=compare)
     parser.closing = policies_help
     parser.add_argument(
         "policies", nargs="*", metavar="POLICY", help=f"policies to compare (default: {' '.join(LINEUP)})"
@@ -60,8 +59,16 @@ def compare(args) -> int:
     if not args.json:
         print(caption(scenario, about) + "\n", flush=True)
     unstored = {}
-    each = _keeper(args.runs, unstored) if args.runs else None
-    done = run_all(scenario, policies, progress=sys.stderr.isatty(), each=each)
+
+    def store(name, run):
+        """Store a run; what cannot be stored is noted, and stays in the table."""
+        folder = "".join(c if c.isalnum() or c in "-_.=,@" else "_" for c in name)
+        try:
+            run.to_parquet(Path(args.runs) / folder)
+        except RunError as error:
+            unstored[name] = str(error)
+
+    done = run_all(scenario, policies, progress=sys.stderr.isatty(), each=store if args.runs else None)
     # The table comes before the report: whatever happens to the latter, the numbers are there.
     print(_json(done, scenario, about) if args.json else _table(done, recipe), flush=True)
     rows = _over_seeds(args, done) if args.seeds > 1 and done.runs and not done.stopped else None
@@ -83,18 +90,6 @@ def _policies(args) -> dict:
     if args.policies or (recipe := recipe_in(args)) is None or not recipe.policies:
         return contenders_of(args.policies or list(LINEUP))
     return {name: (policy, None) for name, policy in recipe.policies.items()}
-
-
-def _keeper(folder: str, unstored: dict):
-    """Function that stores a run; what cannot be stored is noted in `unstored`, and stays in the table."""
-
-    def keep(name, run):
-        try:
-            run.to_parquet(Path(folder) / _file(name))
-        except RunError as error:
-            unstored[name] = str(error)
-
-    return keep
 
 
 def caption(scenario, about: dict[str, str]) -> str:
@@ -122,12 +117,11 @@ def _table(done, recipe) -> str:
     left = "".join(f"\n{line}" for line in left_of(done.runs))
     if recipe is None or not recipe.metrics:
         return metrics_table(done.table()) + left
-    shown = metrics_table(done.table(recipe.metrics, **{} if recipe.price is None else {"prices": recipe.price}))
-    if recipe.price is None:
-        return shown + left
-    return (
-        f"{shown}\ncost: dollars, at {recipe.price:g} per GPU-hour held by jobs, warming, or idle in warm pools{left}"
-    )
+    price, dollars = {}, ""
+    if recipe.price is not None:
+        price = {"prices": recipe.price}
+        dollars = f"\ncost: dollars, at {recipe.price:g} per GPU-hour held by jobs, warming, or idle in warm pools"
+    return metrics_table(done.table(recipe.metrics, **price)) + dollars + left
 
 
 def _json(done, scenario, about: dict[str, str]) -> str:
@@ -157,31 +151,21 @@ def _seeds_table(rows: list[dict]) -> str:
     from gpuschedlab.metrics import METRICS
     from gpuschedlab.report.seeds import words
 
-    names, metrics = (list(dict.fromkeys(row[k] for row in rows)) for k in ("policy", "metric"))
-    cells = {(row["policy"], row["metric"]): words(row) for row in rows}
+    names, seeds = list(dict.fromkeys(row["policy"] for row in rows)), max(row["seeds"] for row in rows)
     columns = [["policy", *names]]
-    for m in metrics:
-        columns += [[METRICS[m].label, *(cells[n, m][0] for n in names)], ["paired", *(cells[n, m][1] for n in names)]]
-    seeds = max(row["seeds"] for row in rows)
+    for metric in dict.fromkeys(row["metric"] for row in rows):
+        means, changes = zip(*(words(row) for row in rows if row["metric"] == metric))
+        columns += [[METRICS[metric].label, *means], ["paired", *changes]]
     return f"\n{seeds} seeds: means with 95 % intervals; paired: difference from {names[0]} on the same seeds\n{grid(columns)}"
-
-
-def _command() -> str:
-    """Command that is being run."""
-    return shlex.join(["gpuschedlab", *sys.argv[1:]])
 
 
 def _report(done, about: dict[str, str], args, seeds: list[dict] | None):
     from gpuschedlab.report import screenshot, write_report
 
     title = f"{len(done.runs)} policies on {about['trace']}"
-    path = write_report(done.runs, args.out, title=title, command=_command(), seeds=seeds)
+    command = shlex.join(["gpuschedlab", *sys.argv[1:]])
+    path = write_report(done.runs, args.out, title=title, command=command, seeds=seeds)
     pages = [f"{path} ({path.stat().st_size / 1e6:.1f} MB)"]
     if args.png:
         pages.append(str(screenshot(path, args.png, width=1280, height=1060)))
     print(f"\nreport: {', '.join(pages)}", file=sys.stderr if args.json else sys.stdout)
-
-
-def _file(name: str) -> str:
-    """Name of a policy as that of a folder."""
-    return "".join(c if c.isalnum() or c in "-_.=,@" else "_" for c in name)

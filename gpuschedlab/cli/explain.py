@@ -6,7 +6,6 @@ from gpuschedlab.cli.text import as_json
 
 def add(parser):
     """Add the arguments."""
-    parser.set_defaults(command=explain)
     parser.add_argument("run", metavar="RUN", help="folder that `gpuschedlab run POLICY --log --out FOLDER` wrote")
     parser.add_argument("job", metavar="JOB", help="the job's job_id")
     parser.add_argument(

@@ -165,12 +165,9 @@ def _followed(recipe: Recipe, args) -> tuple[Scenario, dict[str, str]]:
             f"recipe {word_of(recipe)}: found {given[0]}; expected none of {', '.join('--' + name for name in names)}: its "
             "jobs and delays are its own. Its knobs are " + ", ".join(recipe.knobs) + ": --set KNOB=VALUE."
         )
-    changes = {"until": getattr(args, "until", None)}
-    if args.estimator:
-        changes["estimator"] = estimator_of(args.estimator)
-    if args.cluster != CLUSTER:
-        changes["cluster"] = Cluster.parse(args.cluster)
-    scenario = recipe(args.seed).replace(**changes)
+    own = {"estimator": estimator_of(args.estimator)} if args.estimator else {}
+    own |= {"cluster": Cluster.parse(args.cluster)} if args.cluster != CLUSTER else {}
+    scenario = recipe(args.seed).replace(until=getattr(args, "until", None), **own)
     knows = args.estimator or word_of(scenario.estimator or Oracle())
     summary = (type(recipe).__doc__ or "").strip().splitlines()[0].rstrip(".")
     about = f"{word_of(recipe)} (seed {args.seed}): {summary}"
@@ -178,19 +175,14 @@ def _followed(recipe: Recipe, args) -> tuple[Scenario, dict[str, str]]:
 
 
 def trace_of(args, gpus: int) -> tuple[pl.DataFrame, pl.DataFrame | None, dict[str, str]]:
-    """Trace, history (or None), and both in words.
-
-    Parameters
-    ----------
-    args : argparse.Namespace
-        Options of `add_scenario`.
-    gpus : int
-        GPUs of the cluster, to which loads refer.
-    """
+    """Trace, history (or None), and both in words; loads refer to so many GPUs of the cluster."""
     from gpuschedlab.traces.readers.read import read_trace
 
     before = args.history
-    days = float(before) if before and _is_number(before) else None
+    try:
+        days = float(before) if before and float(before) >= 0 else None
+    except ValueError:  # a file
+        days = None
     if args.trace in presets():
         span = args.days or WEEK
         days = span if before is None else days or 0.0
@@ -201,22 +193,16 @@ def trace_of(args, gpus: int) -> tuple[pl.DataFrame, pl.DataFrame | None, dict[s
         frame, about = read_trace(args.trace), args.trace
         frame = _sized(frame, args, (days or 0.0), gpus)
         first = frame["submit"].min()  # a log may count from long before it
-    trace, history = (frame, None) if not days else _parted(frame, first, days)
-    words = "nothing"
-    if history is not None:
-        words = f"the {days:g} days before"
+    history, words = None, "nothing"
+    if days:
+        frame, history = _parted(frame, first, days)
+        words = f"{history.height:,} jobs of the {days:g} days before"
     elif before and days is None:
-        history, words = _before(read_trace(before)), before
-    if history is not None:
-        words = f"{history.height:,} jobs of {words}"
-    return trace, history, {"trace": about, "history": words}
-
-
-def _is_number(text: str) -> bool:
-    try:
-        return float(text) >= 0
-    except ValueError:
-        return False
+        history = read_trace(before)
+        # Its clock is its own: it ends whole days before the trace.
+        history = history.with_columns(pl.col("submit") - math.ceil((history["submit"].max() + 1) / DAY) * DAY)
+        words = f"{history.height:,} jobs of {before}"
+    return frame, history, {"trace": about, "history": words}
 
 
 def _generated(args, span: float, before: float, gpus: int, load: float) -> pl.DataFrame:
@@ -258,14 +244,6 @@ def _parted(frame: pl.DataFrame, first: float, days: float) -> tuple[pl.DataFram
             "of both. Choose fewer days, or a longer trace."
         )
     return new.with_columns(pl.col("submit") - cut), old.with_columns(pl.col("submit") - cut)
-
-
-def _before(history: pl.DataFrame) -> pl.DataFrame | None:
-    """A history with a clock of its own on that of the trace: whole days before it; None if it has no jobs."""
-    if history.is_empty():
-        return None
-    days = math.ceil((history["submit"].max() + 1) / DAY)
-    return history.with_columns(pl.col("submit") - days * DAY)
 
 
 def informed(policies: dict[str, tuple], scenario: Scenario) -> dict[str, tuple]:

@@ -35,7 +35,8 @@ class Parser(argparse.ArgumentParser):
     Attributes
     ----------
     filling : str or None
-        Module whose `add(parser)` adds the arguments, before the first words are parsed.
+        Module of a command: its `add(parser)` adds the arguments, before the first words are parsed, and its function of the
+        same name runs it.
     closing : callable or None
         Makes the epilogue, when help is requested.
     """
@@ -46,8 +47,10 @@ class Parser(argparse.ArgumentParser):
     def parse_known_args(self, args=None, namespace=None):
         """Parse, once the arguments are there."""
         if self.filling is not None:
-            module, self.filling = self.filling, None
-            importlib.import_module(module).add(self)
+            name, self.filling = self.filling, None
+            module = importlib.import_module(f"gpuschedlab.cli.{name}")
+            module.add(self)
+            self.set_defaults(command=getattr(module, name, None))
         return super().parse_known_args(args, namespace)
 
     def error(self, message):
@@ -73,26 +76,15 @@ def make_parser() -> Parser:
     parser.epilog = "gpuschedlab COMMAND --help has the options of each, and the policies with their knobs."
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True, parser_class=Parser)
     for name, help in COMMANDS.items():
-        add_command(commands, name, help).filling = f"gpuschedlab.cli.{name}"
+        add_command(commands, name, help).filling = name
     return parser
 
 
 def add_command(commands, name: str, help: str, command=None) -> Parser:
-    """Add a command.
-
-    Parameters
-    ----------
-    commands : argparse subparsers
-    name : str
-    help : str
-        One line.
-    command : callable, optional
-        Takes the arguments and returns an exit code (None: 0); default: what fills the parser sets it.
-    """
+    """Add a command, a function of the arguments that returns an exit code (None: 0), with one line of help."""
     style = argparse.RawDescriptionHelpFormatter
     parser = commands.add_parser(name, help=help, description=help[0].upper() + help[1:] + ".", formatter_class=style)
-    if command is not None:
-        parser.set_defaults(command=command)
+    parser.set_defaults(command=command)
     return parser
 
 

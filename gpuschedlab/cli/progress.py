@@ -22,15 +22,10 @@ LEGEND = (
 
 
 class Progress:
-    """Prints lines, and below them how far the phase at hand is.
+    """Prints lines on a stream, and below them how far the phase at hand is.
 
     A phase is announced when it begins. On a terminal (of standard error) a bar follows it; elsewhere, such as in a log
     file, a line every `EVERY` seconds says how far it is.
-
-    Parameters
-    ----------
-    stream : file
-        What lines are printed on.
 
     Examples
     --------
@@ -52,26 +47,18 @@ class Progress:
 
     @contextlib.contextmanager
     def phase(self, name: str, total: float | None = None, unit: str = "", *, announced: bool = True):
-        """Show a phase until the block ends; yields a function that takes how much of `total` is done.
+        """Show a phase until the block ends; yields a function that takes how much of `total` is done, in the plural of a unit.
 
-        Parameters
-        ----------
-        name : str
-            In a few words.
-        total : float, optional
-            All there is to do; None where it is unknown: then seconds are shown.
-        unit : str
-            What is counted, in the plural.
-        announced : bool
-            Whether the name is printed when the phase begins.
+        Where the total is unknown, seconds are shown; `announced` says whether the name is printed when the phase begins.
         """
         if announced:
             self.say(name)
-        done, ended, begin = [0.0], threading.Event(), time.monotonic()
+        done, ended, begin = 0.0, threading.Event(), time.monotonic()
         self.bar = _bar(name, total, unit)
 
         def advance(count: float) -> None:
-            done[0] = count
+            nonlocal done
+            done = count
             if self.bar is not None:
                 self.bar.update(count - self.bar.n)
 
@@ -80,7 +67,7 @@ class Progress:
                 if self.bar is not None:
                     self.bar.refresh()
                     continue
-                part = "" if total is None else f"{done[0]:.0f} of {total:.0f} {unit}, "
+                part = "" if total is None else f"{done:.0f} of {total:.0f} {unit}, "
                 self.say(f"{name}: {part}{time.monotonic() - begin:.0f} s so far")
 
         watcher = threading.Thread(target=watch, daemon=True)
@@ -118,14 +105,7 @@ def header() -> str:
 
 
 class Rows:
-    """Rows of one method's decisions.
-
-    Parameters
-    ----------
-    method : str
-    knobs : dict
-        Knobs that are tuned, with their values at the beginning.
-    """
+    """Rows of one method's decisions, from the values of the tuned knobs at the beginning on."""
 
     def __init__(self, method: str, knobs: dict):
         self.method, self.knobs, self.calm = method, dict(knobs), []

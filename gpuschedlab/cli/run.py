@@ -12,7 +12,6 @@ from gpuschedlab.parse import contenders_of
 
 def add(parser):
     """Add the arguments."""
-    parser.set_defaults(command=run)
     parser.closing = policies_help
     parser.add_argument("policy", metavar="POLICY", help="policy to run")
     add_scenario(parser)
@@ -63,9 +62,7 @@ def _metrics(name: str, done) -> str:
     from gpuschedlab.metrics import METRICS
 
     known = {k: v for k, v in done.summary().items() if v is not None}
-    cells = [metric_cell(k, v) for k, v in known.items()]
-    columns = [[METRICS[k].label for k in known], [c[0] for c in cells]]
-    units = [c[1] for c in cells]
-    lines = grid(columns).splitlines()
+    cells, units = zip(*(metric_cell(k, v) for k, v in known.items()))
+    lines = grid([[METRICS[k].label for k in known], cells]).splitlines()
     left = f"\n{done.left}" if done.left else ""
     return f"{name}\n" + "\n".join(f"  {line} {unit}".rstrip() for line, unit in zip(lines, units)) + left

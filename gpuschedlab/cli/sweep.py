@@ -1,6 +1,7 @@
 """`gpuschedlab sweep`: policies x knobs x traces x clusters x seeds, kept cell by cell; a stopped sweep resumes."""
 
 import argparse
+import contextlib
 import os
 import re
 import sys
@@ -17,7 +18,6 @@ SHOWN = ("jct_mean", "jct_p99", "queueing_mean", "makespan", "utilisation", "pre
 
 def add(parser):
     """Add the arguments."""
-    parser.set_defaults(command=sweep)
     parser.closing = policies_help
     parser.add_argument("policies", nargs="+", metavar="POLICY", help="policies to sweep")
     group = parser.add_argument_group("what is varied")
@@ -57,56 +57,55 @@ def sweep(args) -> int:
     from gpuschedlab.sweep import sweep as run_all
 
     plots = [_plot_word(word) for word in args.plot]
-    given = _given(args)
+    policies, recipes = _varied(args)
+    scenarios, seeds = recipes or _scenarios(args), range(args.seed, args.seed + args.seeds)
+    # Dask has its own count of workers.
+    how = {
+        "workers": None if args.dask else args.workers or os.cpu_count(),
+        "keep_runs": args.keep_runs,
+        "strict": False,
+    }
     try:
         with _backend(args):
-            # Dask has its own count of workers.
-            workers = None if args.dask else args.workers or os.cpu_count()
-            found = run_all(**given, workers=workers, keep_runs=args.keep_runs, strict=False)
+            done = run_all(scenarios, policies, args.out, seeds=seeds, **how)
     except KeyboardInterrupt:
-        kept = Sweep.read(args.out).summary() if (Path(args.out) / "sweep.json").exists() else {}
+        rows = Sweep.read(args.out).summary() if (Path(args.out) / "sweep.json").exists() else {}
         print(
-            f"gpuschedlab: interrupted; {kept.get('finished', 0)} of {sum(kept.values())} rows are kept in {args.out}. "
+            f"gpuschedlab: interrupted; {rows.get('finished', 0)} of {sum(rows.values())} rows are kept in {args.out}. "
             "The same command resumes from there.",
             file=sys.stderr,
         )
         return 130
-    print(_json(found) if args.json else _table(found), flush=True)
+    print(_json(done) if args.json else _table(done), flush=True)
     for path, what in plots:
-        print(f"figure: {_draw(found, path, *what)}", file=sys.stderr if args.json else sys.stdout)
-    if found.failed:
-        try:
-            found.raise_if_failed()
-        except RunError as error:
-            print(f"gpuschedlab: {error}", file=sys.stderr)
-        return 1
+        from gpuschedlab.plots import plot_sweep
+        from gpuschedlab.report import save_figure
+
+        picture = save_figure(plot_sweep(done, *what), path)
+        print(f"figure: {picture}", file=sys.stderr if args.json else sys.stdout)
+    done.raise_if_failed()  # `main` prints what failed, and ends with 1
     return 0
 
 
-def _given(args) -> dict:
-    """Arguments of `gpuschedlab.sweep.sweep`."""
+def _scenarios(args) -> dict:
+    """Every trace on every cluster."""
     from gpuschedlab.cluster import Cluster
     from gpuschedlab.sim import Delays
     from gpuschedlab.speeds import default_speeds
     from gpuschedlab.sweep import cross
     from gpuschedlab.traces import presets
 
-    seeds = range(args.seed, args.seed + args.seeds)
-    policies, recipes = _varied(args)
-    if recipes:
-        return {"scenario": recipes, "policies": policies, "folder": args.out, "seeds": seeds}
     clusters = {word: Cluster.parse(word) for word in args.clusters or [args.cluster]}
     gpus = next(iter(clusters.values())).total_gpus
     traces = args.traces or [args.trace]
     has_history = args.history != "0" and (args.history or all(word in presets() for word in traces))
-    scenarios = cross(
+    return cross(
         {word: _trace(args, word, gpus) for word in traces},
         {word: _failing(args, cluster) if args.mtbf else cluster for word, cluster in clusters.items()},
         speeds=default_speeds if args.speeds == "default" else None,
         estimator=estimator_of(args.estimator or ("runtime" if has_history else "oracle")),
         delays=Delays(restart=args.restart, switch=args.switch, checkpoint=args.checkpoint),
     )
-    return {"scenario": scenarios, "policies": policies, "folder": args.out, "seeds": seeds}
 
 
 def _trace(args, word: str, gpus: int):
@@ -121,8 +120,7 @@ def _trace(args, word: str, gpus: int):
 
 def _failing(args, cluster):
     """Function of a seed that makes a cluster with failing nodes, for a month longer than jobs arrive."""
-    until = ((args.days or WEEK) + 30) * DAY
-    return lambda seed: cluster.with_failures(args.mtbf, args.mttr, until, seed)
+    return lambda seed: cluster.with_failures(args.mtbf, args.mttr, ((args.days or WEEK) + 30) * DAY, seed)
 
 
 def _varied(args) -> tuple[dict[str, list], dict]:
@@ -169,13 +167,11 @@ def _values(info, text: str):
 
 def _backend(args):
     """Where cells run: on a Dask cluster, or on this machine."""
-    from contextlib import ExitStack, nullcontext
-
-    if not args.dask:
-        return nullcontext()
     from gpuschedlab._extras import need
 
-    stack = ExitStack()
+    stack = contextlib.ExitStack()
+    if not args.dask:
+        return stack
     try:
         client = stack.enter_context(need("distributed", "sweeps on a cluster").Client(args.dask, timeout=20))
     except OSError as error:
@@ -210,9 +206,8 @@ def _name(row: dict, knobs, differ: list[str]) -> str:
 
 
 def _json(found) -> str:
-    return as_json(
-        {"folder": str(found.folder)} | found.summary() | {"errors": found.failed, "rows": found.frame.to_dicts()}
-    )
+    rows = {"errors": found.failed, "rows": found.frame.to_dicts()}
+    return as_json({"folder": str(found.folder)} | found.summary() | rows)
 
 
 def _plot_word(word: str) -> tuple[str, tuple]:
@@ -227,10 +222,3 @@ def _plot_word(word: str) -> tuple[str, tuple]:
     if all(name in METRICS for name in names) and len(names) == 2:
         return path, (None, None, tuple(names))
     return path, (names[0], names[1] if len(names) == 2 else None, metric or "jct_mean")
-
-
-def _draw(found, path: str, x, y, metric) -> str:
-    from gpuschedlab.plots import plot_sweep
-    from gpuschedlab.report import save_figure
-
-    return str(save_figure(plot_sweep(found, x, y, metric), path))

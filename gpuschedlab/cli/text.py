@@ -7,11 +7,6 @@ import math
 def metrics_table(frame) -> str:
     """Lay out a frame of `gpuschedlab.metrics.compare`: labels, units, one row per policy.
 
-    Parameters
-    ----------
-    frame : polars.DataFrame
-        `policy` and metrics by name.
-
     Examples
     --------
     >>> import polars as pl
@@ -25,23 +20,15 @@ def metrics_table(frame) -> str:
 
     columns = [("policy", "", frame["policy"].to_list())]
     columns += [column(name, frame[name].to_list()) for name in frame.columns[1:]]
-    return grid([[*_stacked(label), unit, *cells] for label, unit, cells in columns])
-
-
-def _stacked(label: str) -> list[str]:
-    """Label on two lines, so that columns are as narrow as their numbers."""
-    first, _, last = label.rpartition(" ")
-    return [first, last]
+    # Labels are on two lines, so that columns are as narrow as their numbers.
+    return grid([[*label.rpartition(" ")[::2], unit, *cells] for label, unit, cells in columns])
 
 
 def grid(columns: list[list[str]]) -> str:
     """Align columns of words: the first to the left, the others to the right."""
     wide = [max(map(len, column)) for column in columns]
-    rows = zip(*columns)
-    lines = (
-        "  ".join(f"{c:<{w}}" if i == 0 else f"{c:>{w}}" for i, (c, w) in enumerate(zip(row, wide))) for row in rows
-    )
-    return "\n".join(line.rstrip() for line in lines)
+    aligned = [[f"{c:{'>' if i else '<'}{wide[i]}}" for c in column] for i, column in enumerate(columns)]
+    return "\n".join("  ".join(row).rstrip() for row in zip(*aligned))
 
 
 def pairs(values: dict) -> str:

@@ -84,22 +84,20 @@ def convert(args) -> int:
     notes: dict = {}
     if name != "parquet":
         options["notes"] = notes
+    trace = read(name, path, on_bad="drop" if args.bad else "raise", **options)
     if args.bad:
-        trace, bad = read(name, path, on_bad="drop", **options)
+        trace, bad = trace
         write_parquet(bad, args.bad)
         notes[f"bad rows, in {args.bad}"] = bad.height
-    else:
-        trace = read(name, path, **options)
     write_parquet(with_jobs(trace, f"trace {args.trace!r}"), args.out)
     print(f"{args.out}: {trace.height:,} jobs")
     print("".join(f"  {what}: {count:,}\n" for what, count in notes.items()), end="")
     return 0
 
 
-def fetch(args) -> int:
+def fetch(args) -> None:
     """Download, verify, and print where the files are."""
     from gpuschedlab.traces import fetch as download
 
     sha256 = None if args.unverified else "known"
     print(download(args.name, folder=args.folder, sha256=sha256, progress=sys.stderr.isatty()))
-    return 0

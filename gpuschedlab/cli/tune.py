@@ -3,6 +3,7 @@
 import difflib
 import sys
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 
 from gpuschedlab.cli.inputs import CLUSTER, DAY, add_scenario, one_in, read_scenario
@@ -32,7 +33,6 @@ UNSET = {"days": None, "jobs": None, "load": None, "history": None, "cluster": C
 
 def add(parser):
     """Add the arguments."""
-    parser.set_defaults(command=tune)
     parser.closing = policies_help
     parser.add_argument("--policy", default="tiresias", metavar="POLICY", help="policy to tune (default tiresias)")
     parser.description += (
@@ -77,25 +77,23 @@ def tune(args) -> int:
     _check_kept(args, methods)
     _settle(args)
     progress = Progress(sys.stderr if args.json else sys.stdout)
-    progress.say(_case(args, methods))
-    rows = []
+    length = f", {args.days * 24:g} h" if args.days else ""
+    load = f", load {args.load:g}" if args.load else ""
+    cluster = f"cluster {args.cluster}, seed {args.seed}"
+    progress.say(f"tuning {args.policy} on {args.trace}{length}{load}, {cluster}: {', '.join(methods)}")
     try:
-        bench = _prepared(args, methods, progress)
-        for method in methods:
-            rows.append(bench.run(method))
+        loops = _prepared(args, methods, progress)
+        rows = [loops.run(method) for method in methods]
     except KeyboardInterrupt:
-        kept = (
-            f"decisions are in {args.out}. Add --resume to continue."
-            if _journals(args, methods)
-            else "no decision was taken."
-        )
-        print(f"gpuschedlab: interrupted; {kept}", file=sys.stderr)
+        words = f"decisions are in {args.out}. Add --resume to continue."
+        words = words if _journals(args, methods) else "no decision was taken."
+        print(f"gpuschedlab: interrupted; {words}", file=sys.stderr)
         return 130
-    goal = bench.space.policy.goal
+    policy = loops.space.policy
     if args.json:
-        print(as_json({"policy": bench.space.policy.name, "objective": goal, "methods": rows}))
+        print(as_json({"policy": policy.name, "objective": policy.goal, "methods": rows}))
     else:
-        print("\n" + _table(rows, goal))
+        print("\n" + _table(rows, policy.goal))
     return 0
 
 
@@ -120,10 +118,8 @@ def _journals(args, methods: list[str]) -> list[Path]:
 def _check_kept(args, methods: list[str]) -> None:
     """Raise EstimatorError where there is nothing to resume."""
     if args.resume and not _journals(args, methods):
-        tuned = [f"{m}.jsonl" for m in methods if m not in ("default", "fixed")]
-        expected = (
-            f"expected {' or '.join(tuned)}" if tuned else "nothing is kept of methods that do not tune on the way"
-        )
+        tuned = " or ".join(f"{m}.jsonl" for m in methods if m not in ("default", "fixed"))
+        expected = f"expected {tuned}" if tuned else "nothing is kept of methods that do not tune on the way"
         raise EstimatorError(
             f"--resume: found no decisions in {args.out}; {expected}. Leave --resume out to begin anew, or give the folder "
             "of the stopped run: --out FOLDER."
@@ -137,13 +133,6 @@ def _settle(args) -> None:
     if args.trace == "venus" and all(getattr(args, name) == value for name, value in UNSET.items()):
         for name, value in CASE.items():
             setattr(args, name, value)
-
-
-def _case(args, methods: list[str]) -> str:
-    """First line: what is about to be compared, from the options alone."""
-    length = f", {args.days * 24:g} h" if args.days else ""
-    load = f", load {args.load:g}" if args.load else ""
-    return f"tuning {args.policy} on {args.trace}{length}{load}, cluster {args.cluster}, seed {args.seed}: {', '.join(methods)}"
 
 
 def _prepared(args, methods: list[str], progress: Progress) -> "_Loops":
@@ -167,50 +156,49 @@ class _Loops:
     """The same trace under one method after the other."""
 
     def __init__(self, args, scenario, policy, progress: Progress):
-        from gpuschedlab.autosched import Space
+        from gpuschedlab import autosched
 
-        self.args, self.scenario, self.space = args, scenario, Space(scenario.fitted(policy))
+        self.lab, self.args, self.scenario = autosched, args, scenario
+        self.space, self.history = autosched.Space(scenario.fitted(policy)), scenario.history
         self.progress, self.end = progress, float(scenario.trace["submit"].max())
-        self._samples, self._best, self._headed = None, None, False
-        known = 0 if scenario.history is None else scenario.history.height
+        self._headed = False
+        known = 0 if self.history is None else self.history.height
         progress.say(f"{scenario.trace.height:,} jobs; history: {known:,} jobs; knobs: {', '.join(self.space.names)}")
+
+    @cached_property
+    def _samples(self):
+        """Measurements of the offline phase."""
+        given = {"horizon": self.args.horizon * HOUR, "instants": INSTANTS}
+        with self.progress.phase("offline phase: measuring on the history", INSTANTS, "instants") as advance:
+            return self.lab.gather(self.scenario.past, self.space, **given, progress=advance)
 
     def model(self):
         """A causal model as the offline phase leaves it; a fresh one for each method."""
-        from gpuschedlab.autosched import gather, train
+        samples = self._samples
+        with self.progress.phase(f"learning the causal model from {samples.height} measurements"):
+            return self.lab.train(samples, self.space, rng=self.scenario.seed)
 
-        if self._samples is None:
-            given = {"horizon": self.args.horizon * HOUR, "instants": INSTANTS}
-            with self.progress.phase("offline phase: measuring on the history", INSTANTS, "instants") as advance:
-                self._samples = gather(self.scenario.past, self.space, **given, progress=advance)
-        with self.progress.phase(f"learning the causal model from {self._samples.height} measurements"):
-            return train(self._samples, self.space, rng=self.scenario.seed)
-
+    @cached_property
     def hints(self) -> tuple:
         """Best configurations of the history, if there is one; the same for each method."""
-        from gpuschedlab.autosched import best_fixed
-
-        history = self.scenario.history
-        if self._best is None and history is not None and history.height:
-            with self.progress.phase("offline phase: searching the best configuration of the history"):
-                self._best = best_fixed(self.scenario.past, self.space, searches=1).leaders()
-        return self._best or ()
+        if self.history is None or not self.history.height:
+            return ()
+        with self.progress.phase("offline phase: searching the best configuration of the history"):
+            return self.lab.best_fixed(self.scenario.past, self.space, searches=1).leaders()
 
     def run(self, method: str) -> dict:
         """One row of the comparison."""
-        from gpuschedlab.autosched import METHODS, best_fixed, score
-
         policy, decisions = self.space.policy, []
         if method == "fixed":
             with self.progress.phase("fixed: searching the best configuration on the trace itself"):
-                found = best_fixed(self.scenario, self.space)
-            policy = found.best.policy
-            self.progress.say(f"fixed: {found.measured} configurations measured")
+                search = self.lab.best_fixed(self.scenario, self.space)
+            policy = search.best.policy
+            self.progress.say(f"fixed: {search.measured} configurations measured")
         simulation = self.scenario.simulation(policy)
-        if method in METHODS:
+        if method in self.lab.METHODS:
             decisions = self._loop(method, simulation)
         with self.progress.phase(f"{method}: running the trace to its end"):
-            worth = score(simulation)
+            worth = self.lab.score(simulation)
         return {
             "method": method,
             **worth,
@@ -222,12 +210,10 @@ class _Loops:
         }
 
     def _loop(self, method: str, simulation) -> list:
-        from gpuschedlab.autosched import METHODS
-
-        loop = self._attached(method, simulation, self.model() if METHODS[method].causal else None)
-        if loop.journal.records:
-            with self.progress.phase(f"{method}: repeating {len(loop.journal.records)} decisions that are kept"):
-                loop.resume(loop.journal.records)
+        loop = self._attached(method, simulation)
+        if records := loop.journal.records:
+            with self.progress.phase(f"{method}: repeating {len(records)} decisions that are kept"):
+                loop.resume(records)
             self.progress.say(f"{method}: resumed after {len(loop.journal.records)} decisions")
         if not self._headed:
             self.progress.say("\n" + header())
@@ -243,34 +229,30 @@ class _Loops:
             self.progress.say(row)
         return loop.decisions
 
-    def _attached(self, method: str, simulation, model):
+    def _attached(self, method: str, simulation):
         """Loop around a simulation, with its journal."""
-        from gpuschedlab.autosched import METHODS, Journal, attach
+        from gpuschedlab.sweep.identity import digest
 
-        args, path = self.args, Path(self.args.out) / f"{method}.jsonl"
-        identity = {"method": method, "what files and classes hold": self._content()}
+        args, path, how = self.args, Path(self.args.out) / f"{method}.jsonl", self.lab.METHODS[method]
+        model = self.model() if how.causal else None
+        # Files may change, and so may a policy of one's own.
+        content = digest([self.scenario, self.space.policy])[:8]
+        identity = {"method": method, "what files and classes hold": content}
         identity |= {k: str(getattr(args, k)) for k in SAME}
-        how, options = METHODS[method], {} if args.threshold is None else {"threshold": args.threshold}
-        return attach(
+        return self.lab.attach(
             method,
             simulation,
-            history=self.scenario.history,
+            history=self.history,
             model=model,
             tuner=how.tuner if args.rounds is None else replace(how.tuner, iterations=args.rounds),
-            hints=self.hints() if how.hinted else (),
+            hints=self.hints if how.hinted else (),
             horizon=args.horizon * HOUR,
             similarity=args.similarity,
             predictor=args.predictor,
             seed=self.scenario.seed,
-            journal=Journal(path, identity, resume=args.resume and path.exists()),
-            **options,
+            journal=self.lab.Journal(path, identity, resume=args.resume and path.exists()),
+            **({} if args.threshold is None else {"threshold": args.threshold}),
         )
-
-    def _content(self) -> str:
-        """Hash of what the options led to: files may change, and so may a policy of one's own."""
-        from gpuschedlab.sweep.identity import digest
-
-        return digest([self.scenario, self.space.policy])[:8]
 
 
 def _table(rows: list[dict], objective: str) -> str:
@@ -282,9 +264,7 @@ def _table(rows: list[dict], objective: str) -> str:
         "average JCT (h)": [f"{r['jct'] / HOUR:.3f}" for r in rows],
         "rho <= 1": [f"{r['fair']:.1%}" for r in rows],
         f"against {rows[0]['method']}": [f"{x:.3f}x" for x in ratio],
-        "decisions": [str(r["decisions"]) for r in rows],
-        "switches": [str(r["switches"]) for r in rows],
-        "measured": [str(r["measured"]) for r in rows],
+        **{name: [str(r[name]) for r in rows] for name in ("decisions", "switches", "measured")},
         "s taken": [f"{r['seconds']:.1f}" for r in rows],
     }
     return grid([[name, *cells] for name, cells in columns.items()])

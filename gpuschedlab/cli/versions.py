@@ -13,7 +13,6 @@ PARTS = ("plotly", "scikit-learn", "xgboost", "highspy", "mip", "pooch", "tqdm",
 
 def add(parser):
     """Add the arguments."""
-    parser.set_defaults(command=versions)
     add_json(parser)
 
 

@@ -8,7 +8,6 @@ from gpuschedlab.cli.text import as_json, pairs
 
 def add(parser):
     """Add the arguments."""
-    parser.set_defaults(command=warm)
     add_json(parser)
 
 
@@ -26,20 +25,23 @@ def compile_ahead(words: tuple[str, ...] = ()) -> dict[str, float]:
     """
     import polars as pl
 
-    begin = time.perf_counter()
+    seconds, begin = {}, time.perf_counter()
+
+    def done(name: str):
+        nonlocal begin
+        seconds[name], begin = time.perf_counter() - begin, time.perf_counter()
+
     from gpuschedlab import Cluster, plots, simulate
     from gpuschedlab.parse import policy_of
     from gpuschedlab.policies import ALL
 
-    seconds = {"engine": time.perf_counter() - begin}
+    done("engine")
     trace = pl.DataFrame({"job_id": ["a", "b"], "submit": [0.0, 1.0], "gpus": [1, 1], "duration": [9.0, 9.0]})
     for word in words or ALL:
-        begin = time.perf_counter()
         run = simulate(trace, Cluster.homogeneous(4, 4), policy_of(word))
-        seconds[word] = time.perf_counter() - begin
+        done(word)
     if not words:
-        begin = time.perf_counter()
         plots.gantt(run)
         plots.seats(run)
-        seconds["figures"] = time.perf_counter() - begin
+        done("figures")
     return seconds
