@@ -7,6 +7,7 @@ import numpy as np
 import polars as pl
 
 from gpuschedlab.cluster import Cluster, Nodes
+from gpuschedlab.metrics import usage
 from gpuschedlab.sim.frames import POOLS
 
 
@@ -160,3 +161,8 @@ def _assemble(submit, gpus, duration, start, end, rows, ticks, nodes, rng) -> St
         "knobs": {"lease": 60.0},
     }
     return StandIn(frame, timeline, allocation_frame(rows), info)
+
+
+def free_levels(run) -> pl.DataFrame:
+    """How much GPU-time (`gpu_time`, GPU-s) was free on nodes with just so many free GPUs (`free`)."""
+    return pl.DataFrame(dict(zip(("free", "gpu_time"), usage.free_levels(run), strict=True)))

@@ -4,12 +4,11 @@ import ast
 
 import numpy as np
 import polars as pl
-from stand_in import StandIn, allocation_frame
+from stand_in import StandIn, allocation_frame, free_levels
 from test_architecture import PACKAGE, sources
 
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.cluster.node_index import SLOTS
-from gpuschedlab.metrics import usage
 
 #: Counts only, joined by name; ordered groups of 1.2 GB of instances would not stay on disk.
 COUNTS = {"traces/readers/pai.py"}
@@ -57,4 +56,4 @@ def test_free_gpu_time_is_summed_in_order_of_node_and_time():
             if until > t and used < 8:
                 expected[8 - used] = expected.get(8 - used, 0.0) + (until - t)
     expected = {free: seconds * (free * SLOTS) / SLOTS for free, seconds in expected.items()}
-    assert dict(usage.free_levels(run).iter_rows()) == expected  # to the last bit
+    assert dict(free_levels(run).iter_rows()) == expected  # to the last bit

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from stand_in import StandIn, allocation_frame, hand_run, plain_run
+from stand_in import StandIn, allocation_frame, free_levels, hand_run, plain_run
 
 import gpuschedlab as lab
 from gpuschedlab import metrics
@@ -66,7 +66,7 @@ def test_use_of_the_cluster_by_hand(run):
 
 def test_fragmentation_by_hand(run):
     # Free: node 0 has 4 GPUs from 10 to 20 s; node 1 has 2 over 16 s.
-    assert usage.free_levels(run).rows() == [(2.0, 32.0), (4.0, 40.0)]
+    assert free_levels(run).rows() == [(2.0, 32.0), (4.0, 40.0)]
     assert [metrics.fragmentation(run, g) for g in (1, 2, 3, 4, 8)] == pytest.approx([0, 0, 32 / 72, 32 / 72, 32 / 72])
     # Demands of the jobs: 4, 2, 8, 2, 8; those of 8 want whole nodes.
     assert metrics.fragmentation(run) == pytest.approx(3 / 5 * 32 / 72)
@@ -75,12 +75,12 @@ def test_fragmentation_by_hand(run):
 def test_guests_and_outages_leave_no_free_gpus(run):
     guest = allocation_frame([(4, 1, 2, 0.0, 20.0)]).with_columns(guest=pl.lit(True))
     shared = replace(run, allocations=pl.concat([run.allocations.with_columns(guest=pl.lit(False)), guest]))
-    assert usage.free_levels(shared).rows() == usage.free_levels(run).rows()
+    assert free_levels(shared).rows() == free_levels(run).rows()
     assert metrics.cost(shared, 1.0) == metrics.cost(run, 1.0)
     down = replace(run, info=run.info | {"cluster": Cluster((Nodes("v100", 2, 4),), (Outage(0, 12.0, 20.0),))})
-    assert usage.free_levels(down).rows() == [(2.0, 32.0), (4.0, 8.0)]
+    assert free_levels(down).rows() == [(2.0, 32.0), (4.0, 8.0)]
     words = replace(run, info=run.info | {"cluster": "2x4:v100", "events": [[0, 12.0, 20.0]]})
-    assert usage.free_levels(words).rows() == usage.free_levels(down).rows()
+    assert free_levels(words).rows() == free_levels(down).rows()
 
 
 def test_fragmentation_without_free_gpus():
@@ -146,7 +146,7 @@ def test_rounds_and_keep_alive_after_the_last_end_change_no_metric():
     assert run.jobs["end"].to_list() == [36_100.0]
     assert found["utilisation"] == pytest.approx(100 / (4 * 36_050))
     assert found["contention"] == pytest.approx(1 / 4)
-    assert usage.free_levels(run)["gpu_time"].sum() == pytest.approx(4 * 36_050 - 100)
+    assert free_levels(run)["gpu_time"].sum() == pytest.approx(4 * 36_050 - 100)
 
 
 def test_a_run_of_less_than_a_second_has_means():
@@ -383,7 +383,7 @@ def test_gpu_time_is_told_the_same_by_all_frames(shortest):
     total = float((run.allocations["gpus"] * (run.allocations["end"] - run.allocations["start"])).sum())
     assert held == pytest.approx(total)
     assert held == pytest.approx(metrics.gpu_time(run).total)
-    assert usage.free_levels(run)["gpu_time"].sum() == pytest.approx(span * 32 - total)
+    assert free_levels(run)["gpu_time"].sum() == pytest.approx(span * 32 - total)
 
 
 def test_runs_of_the_simulator():

@@ -16,13 +16,6 @@ def finish_time_fairness(run, censored: bool = False) -> np.ndarray:
     `contention` is that of the job's life (`gpuschedlab.metrics.contention`): a cluster that many times smaller is the
     job's fair share, and a rigid job takes that many times longer on it. rho > 1 is unfair.
 
-    Parameters
-    ----------
-    run : Run or polars.DataFrame
-        A run, or its `jobs` frame.
-    censored : bool
-        As in `measured`.
-
     Returns
     -------
     numpy.ndarray

@@ -8,24 +8,15 @@ from gpuschedlab.metrics.columns import reading
 
 
 class _Judged(NamedTuple):
-    """SLO jobs: `end` (k,), inf when unfinished; `due` and `reward` (k, F), as of `value_table`; `stop` of the run."""
+    """SLO jobs: deadlines `met`, and the `reward` of each (k, F); `known`: whether a verdict is possible by the first and last."""
 
-    end: np.ndarray
-    due: np.ndarray
+    met: np.ndarray
     reward: np.ndarray
-    stop: float
-
-    def met(self) -> np.ndarray:
-        """(k, F) whether the job ended by each deadline; a rounding error in the last bit of a sum is no violation."""
-        return self.end[:, None] <= self.due + 1e-9 * self.due
-
-    def known(self, step: np.ndarray | int) -> np.ndarray:
-        """(k,) whether a verdict is possible: the job has ended, or its deadline of that step has passed."""
-        return np.isfinite(self.end) | (self.due[np.arange(len(self.end)), step] < self.stop)
+    known: tuple[np.ndarray, np.ndarray]
 
 
 def _judge(run, censored: bool) -> _Judged:
-    """Gather the SLO jobs of a run."""
+    """Judge the SLO jobs of a run."""
     run = reading(run)
     jobs = run["jobs"]
     deadlines, reward = jobs.worth
@@ -35,8 +26,12 @@ def _judge(run, censored: bool) -> _Judged:
     if not censored and "censored" in jobs:
         wanted &= ~jobs["censored"]
     submit, end = jobs["submit"][wanted], jobs["end"][wanted]
-    end = np.where(np.isnan(end), np.inf, end)
-    return _Judged(end, submit[:, None] + deadlines[wanted], reward[wanted], run.window[1])
+    due, end = submit[:, None] + deadlines[wanted], np.where(np.isnan(end), np.inf, end)
+    steps = (due[:, :1], np.where(np.isfinite(due), due, -np.inf).max(axis=1, keepdims=True))
+    # The job has ended, or its deadline has passed.
+    known = tuple(np.isfinite(end) | (step[:, 0] < run.window[1]) for step in steps)
+    # A rounding error in the last bit of a sum is no violation.
+    return _Judged(end[:, None] <= due + 1e-9 * due, reward[wanted], known)
 
 
 def slo_attainment(run, censored: bool = False) -> float:
@@ -55,7 +50,7 @@ def slo_attainment(run, censored: bool = False) -> float:
         As in `measured`.
     """
     slo = _judge(run, censored)
-    met = slo.met()[slo.known(0), 0]
+    met = slo.met[slo.known[0], 0]
     return float(met.mean()) if len(met) else float("nan")
 
 
@@ -85,8 +80,6 @@ def slo_violation(run, censored: bool = False) -> float:
     Gao, PhD thesis, NTU 2025, sections 5.3.3.2 and 5.4.3, equation 5.15.
     """
     slo = _judge(run, censored)
-    last = np.isfinite(slo.due).sum(axis=1) - 1
-    known, met = slo.known(last), slo.met()
-    step = met.argmax(axis=1)
-    earned = np.where(met.any(axis=1), slo.reward[np.arange(len(step)), step], 0.0)[known]
+    step = slo.met.argmax(axis=1)
+    earned = np.where(slo.met.any(axis=1), slo.reward[np.arange(len(step)), step], 0.0)[slo.known[1]]
     return 1.0 - float(np.mean(earned / 100.0)) if len(earned) else float("nan")

@@ -104,17 +104,10 @@ def bounded_slowdown(run, threshold: float = 10.0, censored: bool = False) -> np
 
     Parameters
     ----------
-    run : Run or polars.DataFrame
-        A run, or its `jobs` frame.
+    run, censored
+        As in `measured`.
     threshold : float
         Shortest duration that counts, s, > 0.
-    censored : bool
-        As in `measured`.
-
-    Returns
-    -------
-    numpy.ndarray
-        (k,), each at least 1.
 
     References
     ----------

@@ -30,9 +30,9 @@ def line_of(run, *names: str) -> dict[str, np.ndarray]:
     first, last = np.searchsorted(time, [begin, stop], side="right") - 1
     rows = np.arange(first, last + 1 + (time[last] < stop))
     rows[-1] = last
-    found = {name: line[name][rows] for name in ("time", *names)}
-    found["time"][0], found["time"][-1] = begin, stop
-    return found
+    within = {name: line[name][rows] for name in ("time", *names)}
+    within["time"][0], within["time"][-1] = begin, stop
+    return within
 
 
 def timeline_of(run) -> pl.DataFrame:
@@ -148,20 +148,17 @@ def _own(run: Reading, *names: str) -> list[np.ndarray]:
     return [held[name][~guest] if guest.any() else held[name] for name in names]
 
 
-def _taken(run: Reading, cluster: Cluster, stop: float) -> tuple[np.ndarray, ...]:
-    """Every reason why GPUs of a node are not free: node, GPUs, start and end (m,), allocations first, then outages."""
-    down = [(e.node, cluster.node_gpus[e.node], e.start, min(e.end, stop)) for e in cluster.events if e.start < stop]
-    lost = np.array(down, dtype=float).reshape(-1, 4).T
-    held = _own(run, "node", "gpus", "start", "end")
-    return tuple(np.concatenate(pair) for pair in zip(held, lost, strict=True)) if down else tuple(held)
-
-
-def _free(run: Reading) -> tuple[np.ndarray, np.ndarray]:
+def free_levels(run) -> tuple[np.ndarray, np.ndarray]:
     """GPUs free on a node (L,), > 0, ascending, and GPU-s (L,) free on nodes while they had that many."""
+    run = reading(run)
     cluster, (begin, stop) = run.cluster, run.window
     size = cluster.node_gpus.astype(float)
-    node, taken, start, end = _taken(run, cluster, stop)
-
+    # Every reason why GPUs of a node are not free: allocations first, then outages.
+    node, taken, start, end = _own(run, "node", "gpus", "start", "end")
+    down = [(e.node, size[e.node], e.start, min(e.end, stop)) for e in cluster.events if e.start < stop]
+    if down:
+        lost = np.array(down, dtype=float).T
+        node, taken, start, end = (np.concatenate(pair) for pair in zip((node, taken, start, end), lost))
     # One event a change of a node's held GPUs; every node begins with none. Numbers of few bytes are sorted fastest.
     nodes = np.concatenate([np.arange(len(size)), node, node]).astype(np.min_scalar_type(len(size)))
     times = np.clip(np.concatenate([np.full(len(size), begin), start, end]), begin, stop)
@@ -176,18 +173,6 @@ def _free(run: Reading) -> tuple[np.ndarray, np.ndarray]:
     gpu_time = np.bincount(slots, until - times) * np.arange(slots.max(initial=0) + 1) / SLOTS
     levels = np.flatnonzero(gpu_time)
     return levels / SLOTS, gpu_time[levels]
-
-
-def free_levels(run) -> pl.DataFrame:
-    """How much GPU-time was free on nodes with just so many free GPUs.
-
-    Returns
-    -------
-    polars.DataFrame
-        `free` (GPUs free on a node, > 0) and `gpu_time` (GPU-s free on nodes while they had that many),
-        ascending.
-    """
-    return pl.DataFrame(dict(zip(("free", "gpu_time"), _free(reading(run)), strict=True)))
 
 
 def fragmentation(run, gpus: float | None = None) -> float:
@@ -216,7 +201,7 @@ def fragmentation(run, gpus: float | None = None) -> float:
     the workload's tasks), here as a mean over time.
     """
     run = reading(run)
-    free, weight = _free(run)
+    free, weight = free_levels(run)
     if not len(free):
         return float("nan")
     largest = run.cluster.node_gpus.max()

@@ -25,12 +25,19 @@ def find_browser() -> str | None:
     return next((found for name in ((named,) if named else NAMES) if (found := shutil.which(name))), None)
 
 
-def _browser() -> str:
+def _opened(page: Path, folder: str | Path, *switches: str, timeout: float = 120.0) -> subprocess.CompletedProcess:
+    """What a browser says of a page once its scripts have run; it keeps its files in the folder."""
     if (browser := find_browser()) is None:
         raise MissingExtra(
             f"pictures need a browser: install chromium, or set CHROMIUM to one (looked for {', '.join(NAMES)})"
         )
-    return browser
+    command = [browser, *SWITCHES, f"--user-data-dir={folder}/profile", *switches, page.as_uri()]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, timeout=timeout)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise RunError(
+            f"screenshot: {browser} failed ({error}); expected a picture within {timeout:g} s. Try again."
+        ) from error
 
 
 def screenshot(html: str | Path, png: str | Path, width: int = 1280, height: int = 800, timeout: float = 120.0) -> Path:
@@ -60,24 +67,16 @@ def screenshot(html: str | Path, png: str | Path, width: int = 1280, height: int
         The page does not exist, or the browser made no picture; its last words are in the message.
     """
     html, png = Path(html).resolve(), Path(png).resolve()
-    browser = _browser()
-    if not html.is_file():
+    if find_browser() and not html.is_file():
         raise RunError(f"screenshot: found no page {html}; expected an HTML file. Write it first.")
     with tempfile.TemporaryDirectory(prefix="gpuschedlab-", ignore_cleanup_errors=True) as folder:
         made = Path(folder) / "page.png"
-        place = [f"--user-data-dir={folder}/profile", f"--screenshot={made}", f"--window-size={width},{height}"]
-        try:
-            done = subprocess.run(
-                [browser, *SWITCHES, *place, html.as_uri()], capture_output=True, text=True, timeout=timeout
-            )
-        except (OSError, subprocess.TimeoutExpired) as error:
-            raise RunError(
-                f"screenshot: {browser} failed ({error}); expected a picture within {timeout:g} s. Try again."
-            ) from error
+        picture = (f"--screenshot={made}", f"--window-size={width},{height}")
+        done = _opened(html, folder, *picture, timeout=timeout)
         if not made.is_file():
             words = " ".join(done.stderr.split()[-40:]) or f"exit code {done.returncode}"
             raise RunError(
-                f"screenshot: {browser} made no picture of {html}: {words}. Open the page in a browser instead."
+                f"screenshot: {done.args[0]} made no picture of {html}: {words}. Open the page in a browser instead."
             )
         shutil.copyfile(made, png)
     return png
@@ -132,15 +131,9 @@ def save_figure(figure, path: str | Path, width: int = 960, height: int = 480) -
         given = Figure(figure).to_json(validate=False)
         drawn = SVG.replace("WIDTH", str(width)).replace("HEIGHT", str(height)).replace("GIVEN", given)
         page.write_text(document("", "figure", small=False).replace("</body>", f"{drawn}</body>"), encoding="utf-8")
-        match = re.search(r"<body>(.*)</body>", _dom(page), re.DOTALL)
+        match = re.search(r"<body>(.*)</body>", _opened(page, folder, "--dump-dom").stdout, re.DOTALL)
         text = unescape(match[1]).strip() if match else ""
         if not text.startswith("<svg"):
             raise RunError(f"save_figure: the browser made no SVG of it, but {text[:80]!r}. Save it as .png instead.")
         path.write_text(text, encoding="utf-8")
     return path
-
-
-def _dom(page: Path) -> str:
-    """What a page has become once its scripts have run."""
-    command = [_browser(), *SWITCHES, f"--user-data-dir={page.parent}/profile", "--dump-dom", page.as_uri()]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120).stdout

@@ -28,12 +28,12 @@ def outcome(runs: dict, censored: bool = False) -> str:
         return ""
     rows = frame.sort("jct_mean").rows(named=True)
     best, worst = rows[0], rows[-1]
-    first = f"{escape(best['policy'])} has the shortest average JCT, {spoken(best['jct_mean'])}"
+    name, least, most = escape(best["policy"]), spoken(best["jct_mean"]), spoken(worst["jct_mean"])
     if len(rows) == 1:
-        return f"{escape(best['policy'])}: the average JCT is {spoken(best['jct_mean'])}, and the p99 JCT {spoken(best['jct_p99'])}."
+        return f"{name}: the average JCT is {least}, and the p99 JCT {spoken(best['jct_p99'])}."
     ratio = worst["jct_mean"] / best["jct_mean"] if best["jct_mean"] else 1.0
-    first += f"; the longest is {spoken(worst['jct_mean'])} ({escape(worst['policy'])}), {ratio:.2f} times as long."
-    return f"{first} {_elsewhere(best, rows)}"
+    longest = f"the longest is {most} ({escape(worst['policy'])}), {ratio:.2f} times as long"
+    return f"{name} has the shortest average JCT, {least}; {longest}. {_elsewhere(best, rows)}"
 
 
 def _elsewhere(best: dict, rows: list[dict]) -> str:
@@ -51,8 +51,6 @@ def _elsewhere(best: dict, rows: list[dict]) -> str:
             won.append(METRICS[name].label)
     if lost:
         return f"But {' and '.join(lost)}."
-    return (
-        f"It also has the lowest {' and '.join(won)}."
-        if won
-        else "In the other metrics of the table the policies differ little."
-    )
+    if won:
+        return f"It also has the lowest {' and '.join(won)}."
+    return "In the other metrics of the table the policies differ little."

@@ -75,21 +75,16 @@ def words(row: dict) -> tuple[str, str]:
 
 def seeds_table(rows: list[dict]) -> str:
     """HTML table of `over_seeds`."""
-    metrics, names = (list(dict.fromkeys(row[k] for row in rows)) for k in ("metric", "policy"))
-    cells = {(row["policy"], row["metric"]): words(row) for row in rows}
-    heads = "".join(f'<th scope="col">{METRICS[m].label}</th>' for m in metrics)
-    body = "".join(
-        f'<tr><th scope="row">{escape(name)}</th>'
-        + "".join(
-            f'<td data-label="{METRICS[m].label}">{cells[name, m][0]}<span class="unit">{cells[name, m][1]}</span></td>'
-            for m in metrics
-        )
-        + "</tr>"
-        for name in names
-    )
+    labels, cells = dict.fromkeys(METRICS[row["metric"]].label for row in rows), {}
+    for row in rows:
+        mean, change = words(row)
+        cell = f'<td data-label="{METRICS[row["metric"]].label}">{mean}<span class="unit">{change}</span></td>'
+        cells[row["policy"]] = cells.get(row["policy"], "") + cell
+    heads = "".join(f'<th scope="col">{label}</th>' for label in labels)
+    body = "".join(f'<tr><th scope="row">{escape(name)}</th>{own}</tr>' for name, own in cells.items())
     caption = (
         f"{max(row['seeds'] for row in rows)} seeds: means with 95 % intervals; below them the difference from "
-        f"{escape(names[0])}, paired seed by seed. Where such an interval spans 0, the seeds do not decide."
+        f"{escape(rows[0]['policy'])}, paired seed by seed. Where such an interval spans 0, the seeds do not decide."
     )
     return (
         f'<section id="seeds"><h2>Over several seeds</h2><table class="cards"><caption>{caption}</caption>'

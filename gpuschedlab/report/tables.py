@@ -4,6 +4,7 @@ import re
 from html import escape
 
 from gpuschedlab.metrics import METRICS, compare
+from gpuschedlab.metrics.display import SHARES
 from gpuschedlab.metrics.usage import cluster_of
 from gpuschedlab.plots.style import spoken
 
@@ -11,7 +12,6 @@ COLUMNS = (
     *("jct_mean", "jct_median", "jct_p99", "queueing_mean", "makespan", "utilisation", "fragmentation"),
     *("slo_violation", "unfair_fraction", "rho_worst", "preemptions", "unfinished", "seconds"),
 )
-SHARES = ("utilisation", "fragmentation", "unfair_fraction", "slo_violation")
 OPTIONAL = ("slo_violation", "unfinished")  # shown where any run has a value other than 0
 
 
@@ -48,32 +48,27 @@ def _best(name: str, values: list) -> float | None:
     return best if sum(written(name, v) == written(name, best) for v in known) <= len(known) / 2 else None
 
 
-def _breakable(name: str) -> str:
-    """Name that may be broken after a colon, a comma or an equals sign."""
-    return re.sub(r"([:,=@])", r"\1<wbr>", escape(name)) if not re.search(r"[&<]", name) else escape(name)
-
-
 def comparison_table(runs: dict, censored: bool = False) -> str:
     """One row per policy, sortable by every column, the best value of each marked."""
     frame = compare(runs, list(COLUMNS), censored=censored)
     columns = [c for c in COLUMNS if c not in OPTIONAL or any(frame[c].fill_null(0))]
     heads = ['<th scope="col"><button type="button">policy</button></th>']
     for name in columns:
-        unit = f'<span class="unit">{_unit(name)}</span>'
-        label = METRICS[name].label
-        heads.append(
-            f'<th scope="col" title="{escape(METRICS[name].doc)}"><button type="button">{label}</button>{unit}</th>'
-        )
+        button = f'<button type="button">{METRICS[name].label}</button><span class="unit">{_unit(name)}</span>'
+        heads.append(f'<th scope="col" title="{escape(METRICS[name].doc)}">{button}</th>')
     best = {name: _best(name, frame[name].to_list()) for name in columns}
     body = []
     for row in frame.iter_rows(named=True):
-        cells = [f'<th scope="row" data-value="{escape(row["policy"])}">{_breakable(row["policy"])}</th>']
+        shown = word = escape(row["policy"])
+        if not re.search(r"[&<]", row["policy"]):  # a long name may be broken after its signs
+            shown = re.sub(r"([:,=@])", r"\1<wbr>", word)
+        cells = [f'<th scope="row" data-value="{word}">{shown}</th>']
         for name in columns:
-            value, mark = row[name], ""
-            if best[name] is not None and value is not None and written(name, value) == written(name, best[name]):
-                mark = ' class="best"'
-            label = f'data-label="{METRICS[name].label}"'
-            cells.append(f'<td{mark} {label} data-value="{"" if value is None else value}">{written(name, value)}</td>')
+            value, text = row[name], written(name, row[name])
+            best_of_all = None not in (value, best[name]) and text == written(name, best[name])
+            mark = ' class="best"' if best_of_all else ""
+            data = f'data-label="{METRICS[name].label}" data-value="{"" if value is None else value}"'
+            cells.append(f"<td{mark} {data}>{text}</td>")
         body.append(f"<tr>{''.join(cells)}</tr>")
     caption = (
         "Click a column's name to sort by it; hover over it for what it is. \u2193: lower is better, \u2191: higher is "
@@ -92,17 +87,14 @@ def trace_sentence(runs: dict, censored: bool = False) -> str:
     span = jobs["submit"].max() - jobs["submit"].min()
     demand = float((jobs["gpus"] * jobs["duration"]).sum())
     load = f", {demand / (span * cluster.total_gpus):.0%} of what the cluster has in that time" if span > 0 else ""
-    cut = int(jobs["censored"].sum() or 0) if "censored" in jobs.columns else 0
-    left_out = (
-        f" {cut:,} jobs with a duration that the log cuts off are {'kept' if censored else 'left out of the times'}."
-        if cut
-        else ""
-    )
-    return (
+    sentence = (
         f"{jobs.height:,} jobs submitted over {span / 86_400:.3g} days request {demand / 3600:,.0f} GPU-hours{load}. "
         f"The cluster has {cluster.total_gpus:,} GPUs on {cluster.total_nodes} nodes ({escape(str(cluster))})."
-        f"{left_out}"
     )
+    if cut := int(jobs["censored"].sum() or 0) if "censored" in jobs.columns else 0:
+        place = "kept" if censored else "left out of the times"
+        sentence += f" {cut:,} jobs with a duration that the log cuts off are {place}."
+    return sentence
 
 
 def versions_sentence(runs: dict) -> str:
