@@ -47,16 +47,16 @@ def grid(policy, **values) -> list:
     if unknown := sorted(set(values) - set(infos)):
         raise PolicyError(f"grid: {cls.__name__} has no knob {unknown[0]!r}; its knobs are {', '.join(infos)}.")
     axes = [_values(cls.__name__, infos[name], given) for name, given in values.items()]
-    found = {}
+    allowed = {}
     for combination in itertools.product(*axes):
         asked = dict(zip(values, combination, strict=True))
         full = cls.project(base.knobs | asked)
-        if all(full[name] == value for name, value in asked.items()):
-            found.setdefault(tuple(full.values()), full)
-    if not found:
+        if asked.items() <= full.items():
+            allowed.setdefault(tuple(full.values()), full)
+    if not allowed:
         wanted = " and ".join(c.text for c in cls.constraints)
         raise PolicyError(f"grid: no combination of {values} is a {cls.__name__}; expected {wanted}.")
-    return [base.with_knobs(**full) for full in found.values()]
+    return [base.with_knobs(**full) for full in allowed.values()]
 
 
 def _values(who: str, info: KnobInfo, given) -> list:

@@ -16,17 +16,8 @@ import polars as pl
 from gpuschedlab._data import folder
 
 PARTS = (
-    "cluster",
-    "estimators",
-    "metrics",
-    "optim",
-    "policies",
-    "problems",
-    "scenarios",
-    "sim",
-    "speeds",
-    "sweep",
-    "traces",
+    *("traces", "cluster", "speeds", "estimators", "metrics", "sim", "policies", "scenarios"),
+    *("optim", "problems", "sweep"),
 )
 """Folders of the package that a result may depend on."""
 
@@ -162,10 +153,8 @@ def _source(cls: type) -> str:
     try:
         return _hash(inspect.getsource(cls).encode())
     except (OSError, TypeError):
-        found = {k: getattr(v, "__func__", v) for k, v in vars(cls).items()}
-        return _hash(
-            repr({k: _bytecode(f.__code__) for k, f in sorted(found.items()) if hasattr(f, "__code__")}).encode()
-        )
+        methods = sorted((name, getattr(thing, "__func__", thing)) for name, thing in vars(cls).items())
+        return _hash(repr({k: _bytecode(f.__code__) for k, f in methods if hasattr(f, "__code__")}).encode())
 
 
 def _bytecode(code) -> str:

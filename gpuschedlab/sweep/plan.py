@@ -1,6 +1,7 @@
 """What a sweep consists of: its scenarios, and a cell for each policy in each of them."""
 
 import contextlib
+import itertools
 import json
 import sys
 from collections.abc import Iterable, Mapping
@@ -19,26 +20,12 @@ from gpuschedlab.sweep.scenarios import at_seed, by_name
 
 @dataclass(frozen=True, eq=False)
 class Cell:
-    """One simulation to be done.
+    """One simulation to be done, known by its key (`identity.digest`), which is the name of its file."""
 
-    Parameters
-    ----------
-    key : str
-        What it is (`identity.digest`), and the name of its file.
-    scenario : str
-        Key of its scenario.
-    policy : Policy
-    estimator : Estimator or None
-        In place of the scenario's.
-    labels : dict
-        Columns of its file that identify it: class of the policy, knobs, seed.
-    """
-
-    key: str
-    scenario: str
+    scenario: str  # key of its scenario
     policy: object
-    estimator: object
-    labels: dict
+    estimator: object  # in place of the scenario's; None: none
+    labels: dict  # columns of its file that identify it: class of the policy, knobs, seed
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,17 +50,15 @@ def make_plan(scenario, policies, *, seeds, measure) -> Plan:
     PolicyError, TraceError, ClusterError, RunError
         Nothing of a kind, or something of another kind: before anything is computed.
     """
-    contenders, plan = _policies(policies), Plan(dict(measure or {}))
+    contenders, plan, seeds = _policies(policies), Plan(dict(measure or {})), _seeds(seeds)
     surroundings = [code_of_package(), digest(plan.measure)]
-    for name, source in by_name(
-        scenario, "scenario", lambda one: word_of(one) if isinstance(one, Recipe) else "scenario"
-    ).items():
+    sources = by_name(scenario, "scenario", lambda one: word_of(one) if isinstance(one, Recipe) else "scenario")
+    for (name, source), seed in itertools.product(sources.items(), seeds):
         name, cluster = name if isinstance(name, tuple) else (name, None)
-        for seed in _seeds(seeds):
-            made, key = at_seed(source, seed, name)
-            known = str(made.cluster) if isinstance(made, Scenario) else None
-            names = {"scenario": name, "cluster": cluster or known, "seed": seed}
-            _add(plan, digest([key, *surroundings]), made, contenders, names)
+        made, key = at_seed(source, seed, name)
+        known = str(made.cluster) if isinstance(made, Scenario) else None
+        names = {"scenario": name, "cluster": cluster or known, "seed": seed}
+        _add(plan, digest([key, *surroundings]), made, contenders, names)
     return plan
 
 
@@ -81,38 +66,32 @@ def _add(plan: Plan, scenario_key: str, scenario: Scenario | partial, contenders
     """Add a scenario with a cell for each contender."""
     plan.scenarios[scenario_key] = scenario
     for label, policy, source, policy_key in contenders:
-        estimator = source(names["seed"]) if source is not None and _is_function(source) else source
+        # A function of the seed, or the estimator itself.
+        estimator = source(names["seed"]) if callable(source) and not hasattr(source, "predict") else source
         key = digest([scenario_key, policy_key, digest(estimator)])
-        knobs = policy.knobs
-        labels = {"policy": type(policy).__name__, "knobs": json.dumps(knobs), "seed": names["seed"]}
-        row = {"cell": key, "policy": label} | names | {"knobs": knobs}
+        labels = {"policy": type(policy).__name__, "knobs": json.dumps(policy.knobs), "seed": names["seed"]}
+        row = {"cell": key, "policy": label} | names | {"knobs": policy.knobs}
         if key not in plan.cells or row not in plan.rows:
-            plan.cells.setdefault(key, Cell(key, scenario_key, policy, estimator, labels))
+            plan.cells.setdefault(key, Cell(scenario_key, policy, estimator, labels))
             plan.rows.append(row)
 
 
-def _is_function(value) -> bool:
-    """Whether it is a function of the seed rather than the thing itself."""
-    return callable(value) and not hasattr(value, "predict")
-
-
 def _seeds(seeds) -> list[int]:
-    found = list(range(seeds) if isinstance(seeds, int | np.integer) else seeds)
-    if not found or not all(isinstance(s, int | np.integer) and not isinstance(s, bool) and s >= 0 for s in found):
+    listed = list(range(seeds) if isinstance(seeds, int | np.integer) else seeds)
+    if not listed or not all(isinstance(s, int | np.integer) and not isinstance(s, bool) and s >= 0 for s in listed):
         raise RunError(
             f"sweep: found seeds {seeds!r}; expected how many (5), or whole numbers, 0 or more (range(5, 10))."
         )
-    return list(dict.fromkeys(int(s) for s in found))
+    return list(dict.fromkeys(int(s) for s in listed))
 
 
 def _policies(given) -> list[tuple]:
     """(label, policy, its own estimator or None, key of the policy) of each, lists flattened."""
-    found = []
-    for label, one in given.items() if isinstance(given, Mapping) else [(None, given)]:
-        found += [(label or type(p).__name__.lower(), p, e) for p, e in _flat(one)]
-    if not found:
+    named = given.items() if isinstance(given, Mapping) else [(None, given)]
+    pairs = [(label, *pair) for label, one in named for pair in _flat(one)]
+    if not pairs:
         raise PolicyError("sweep: found no policies; expected at least one, such as [Fifo(), *grid(Themis, f=5)].")
-    return [(label, policy, source, digest(policy)) for label, policy, source in found]
+    return [(label or type(p).__name__.lower(), p, source, digest(p)) for label, p, source in pairs]
 
 
 def _flat(given):
@@ -121,18 +100,18 @@ def _flat(given):
 
     if isinstance(given, Policy):
         yield given, None
-    elif isinstance(given, tuple) and len(given) == 2 and isinstance(given[0], Policy) and _knows(given[1]):
+    elif (
+        isinstance(given, tuple)
+        and len(given) == 2
+        and isinstance(given[0], Policy)
+        and (hasattr(given[1], "predict") or callable(given[1]))  # an estimator, or a function of a seed that makes one
+    ):
         yield given
     elif isinstance(given, Iterable) and not isinstance(given, str):
         for one in given:
             yield from _flat(one)
     else:
         raise PolicyError(f"sweep: found {given!r} among the policies; expected an instance, such as Fifo().")
-
-
-def _knows(value) -> bool:
-    """Whether it is an estimator, or a function of a seed that makes one."""
-    return hasattr(value, "predict") or callable(value)
 
 
 @contextlib.contextmanager

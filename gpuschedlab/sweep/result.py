@@ -59,9 +59,8 @@ class Sweep:
         found = store.metrics(dict.fromkeys(row["cell"] for row in rows))
         lost = {row["cell"]: store.error(row["cell"]) for row in rows if row["cell"] not in found}
         failed = {_word(row, knobs): error for row in rows if (error := lost.get(row["cell"]))}
-        done = [row for row in rows if row["cell"] in found]
         missing = sum(error is None for error in lost.values())
-        return cls(_frame(done, found, knobs), failed, missing, store.folder, knobs)
+        return cls(_frame(rows, found, knobs), failed, missing, store.folder, knobs)
 
     def filter(self, *predicates, **constraints) -> "Sweep":
         """Part of it: rows chosen as by `polars.DataFrame.filter`, such as ``filter(policy="themis")``."""
@@ -73,9 +72,9 @@ class Sweep:
         store = Store(self.folder)
         rows, knobs = store.rows()
         known, found = store.logged(), store.metrics(row["cell"] for row in rows)
-        done = [row for row in rows if row["cell"] in found]
-        seconds = pl.Series([known.get(row["cell"], {}).get("seconds") for row in done], dtype=pl.Float64)
-        return _frame(done, found, knobs).select(*NAMES, *knobs).with_columns(seconds=seconds)
+        done = [known.get(row["cell"], {}).get("seconds") for row in rows if row["cell"] in found]
+        seconds = pl.Series(done, dtype=pl.Float64)
+        return _frame(rows, found, knobs).select(*NAMES, *knobs).with_columns(seconds=seconds)
 
     def table(self, metrics: Iterable[str] = COLUMNS) -> pl.DataFrame:
         """Mean of metrics over seeds, one row for each policy, scenario, cluster and choice of knobs; `seeds` counts."""
@@ -123,19 +122,17 @@ class Sweep:
 def varied(plan) -> dict[str, dict]:
     """Knobs that differ between policies of one class, by the column they become: `name, kind, label, log`."""
     infos: dict[str, list[KnobInfo]] = {}
-    differ: set[str] = set()
-    policies: dict[type, dict] = {}
-    for cell in plan.cells.values():
-        policies.setdefault(type(cell.policy), {})[cell.labels["knobs"]] = cell.policy
-    for cls, some in policies.items():
+    values: dict[tuple[type, str], set] = {}
+    policies = {(type(cell.policy), cell.labels["knobs"]): cell.policy for cell in plan.cells.values()}
+    for (cls, _), policy in policies.items():
         for name, info in knobs_of(cls).items():
-            infos.setdefault(name, []).append(info)
-            if len({getattr(policy, name) for policy in some.values()}) > 1:
-                differ.add(name)
+            if (cls, name) not in values:
+                infos.setdefault(name, []).append(info)
+            values.setdefault((cls, name), set()).add(getattr(policy, name))
+    differ = {name for (_, name), some in values.items() if len(some) > 1}
     found = {}
-    for name, some in infos.items():
-        if name not in differ:
-            continue
+    for name in filter(differ.__contains__, infos):
+        some = infos[name]
         taken = name in NAMES or name in SCHEMA or name in METRICS
         kinds, labels = {i.kind for i in some}, {i.label for i in some}
         # One name for different things in two policies: only its text fits in one column.
@@ -167,6 +164,7 @@ def _frame(rows: list[dict], found: dict[str, dict], knobs: dict) -> pl.DataFram
         | {name: row[name] for name in NAMES if row.get(name) is not None}
         | {column: _value(about, row["knobs"]) for column, about in knobs.items()}
         for row in rows
+        if row["cell"] in found
     ]
     return pl.DataFrame(whole, schema=schema, orient="row")
 

@@ -119,13 +119,7 @@ def is_recipe(value) -> bool:
 
 
 def at_seed(source, seed: int, name: str) -> tuple[Scenario | partial, str]:
-    """Scenario of a seed, and its key; of a recipe, what makes it where the cell is computed.
-
-    Raises
-    ------
-    RunError
-        There is no scenario.
-    """
+    """Scenario of a seed, and its key; of a recipe, what makes it where the cell is computed (`follow`)."""
     made = source(seed) if callable(source) and not is_recipe(source) else source
     if is_recipe(made):
         return partial(follow, made, seed, name), digest(["recipe", made, seed])

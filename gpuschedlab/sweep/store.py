@@ -84,19 +84,13 @@ class Store:
 
     def metrics(self, keys: Iterable[str]) -> dict[str, dict]:
         """Metrics, cluster and estimator of those cells that are finished and have intact files."""
-        found = {key: self._metrics(key) for key in keys}
-        return {key: metrics for key, metrics in found.items() if metrics is not None}
-
-    def _metrics(self, key: str) -> dict | None:
-        """What `metrics` has of a cell, if its file is what was written."""
-        try:
-            frame = read_frame(self.cells / f"{key}.parquet")
-        except OSError:
-            return None
-        if frame.schema != SCHEMA or frame.height != 1 or frame["cell"][0] != key:
-            return None
-        row = frame.row(0, named=True)
-        return {name: row[name] for name in ("cluster", "estimator", *METRICS) if name in row}
+        names, intact = [n for n in ("cluster", "estimator", *METRICS) if n in SCHEMA], {}
+        for key in keys:
+            with contextlib.suppress(OSError):
+                frame = read_frame(self.cells / f"{key}.parquet")
+                if frame.schema == SCHEMA and frame["cell"].to_list() == [key]:
+                    intact[key] = frame.select(names).row(0, named=True)
+        return intact
 
     def has_run(self, key: str) -> bool:
         """Whether a cell's run is kept, too, and its files are what was written."""

@@ -15,40 +15,21 @@ from gpuschedlab.sweep.identity import code_of_package
 HELD = 4
 """Scenarios, with what their estimators have learnt, that a worker keeps at hand."""
 
-_NOTHING = object()
 _held: OrderedDict[tuple, object] = OrderedDict()
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a cell.
-
-    Parameters
-    ----------
-    key : str
-        The cell's.
-    metrics : dict or None
-        By name; None when it failed.
-    run : Run or None
-        The run, if runs are kept; nothing in it depends on the time that it took.
-    seconds : float
-        Wall time of the simulation.
-    rounds : list of float
-        Wall time of each round, if runs are kept.
-    error, trace : str
-        What went wrong, in one line, and where.
-    labels : dict of str to str
-        Columns of the cell's file about its scenario: cluster, estimator.
-    """
+    """What came of a cell, by its key."""
 
     key: str
-    metrics: dict | None = None
-    run: object = None
-    seconds: float = 0.0
-    rounds: tuple[float, ...] = ()
-    error: str = ""
-    trace: str = ""
-    labels: dict | None = None
+    metrics: dict | None = None  # by name; None when it failed
+    run: object = None  # if runs are kept; nothing in it depends on the time that it took
+    seconds: float = 0.0  # wall time of the simulation
+    rounds: tuple[float, ...] = ()  # wall time (s) of each, if runs are kept
+    error: str = ""  # what went wrong, in one line
+    trace: str = ""  # and where
+    labels: dict | None = None  # columns of the cell's file about its scenario: cluster, estimator
 
 
 def packed(raw: bytes) -> np.ndarray:
@@ -68,10 +49,8 @@ def work(key: str, raw: bytes | tuple, scenario, code: str, keep_runs: bool) -> 
         process.
     scenario : numpy.ndarray, Scenario or callable
         The scenario, or what makes it, or the bytes of the pickle of either.
-    code : str
-        `code_of_package` of the process that drives the sweep.
-    keep_runs : bool
-        Whether the run is wanted, too.
+    code, keep_runs
+        `code_of_package` of the process that drives the sweep, and whether the run is wanted, too.
     """
     try:
         if code != code_of_package():
@@ -101,15 +80,11 @@ def _computed(key, scenario_key, policy, estimator, estimator_key, measure, give
     labels = {"cluster": about["cluster"], "estimator": about["estimator"].lower()}
     if not keep_runs:
         return Outcome(key, metrics, seconds=seconds, labels=labels)
-    rounds = tuple(run.rounds["seconds"].to_list())
     # Two runs of a cell must be the same bytes: the time that they took is kept apart.
+    untimed = run.rounds.with_columns(pl.lit(None, pl.Float64).alias(name) for name in ("seconds", "solving"))
     info = {name: value for name, value in run.info.items() if name != "seconds"}
-    run = replace(
-        run,
-        rounds=run.rounds.with_columns(seconds=pl.lit(None, pl.Float64), solving=pl.lit(None, pl.Float64)),
-        info=info,
-    )
-    return Outcome(key, metrics, run, seconds, rounds, labels=labels)
+    rounds = tuple(run.rounds["seconds"].to_list())
+    return Outcome(key, metrics, replace(run, rounds=untimed, info=info), seconds, rounds, labels=labels)
 
 
 def _opened(given):
@@ -120,12 +95,11 @@ def _opened(given):
 
 def _once(key: tuple, make):
     """Result of `make`, from the last time if that is not long ago."""
-    value = _held.get(key, _NOTHING)
-    if value is _NOTHING:
-        value = _held[key] = make()
+    if key not in _held:
+        _held[key] = make()
         while len(_held) > 2 * HELD:
             _held.popitem(last=False)
-    return value
+    return _held[key]
 
 
 def forget():
