@@ -28,35 +28,21 @@ def _raises(cls: type) -> type[LabError]:
     return cls.raises if issubclass(cls, Knobbed) else PolicyError
 
 
-def _optional(hint) -> tuple[object, bool]:
-    """Type without None, and whether None was in it."""
-    kinds = typing.get_args(hint)
-    if type(None) not in kinds:
-        return hint, False
-    return next(kind for kind in kinds if kind is not type(None)), True
-
-
 def _kind(cls: type, name: str, hint, knob: Knob) -> tuple[str, Knob]:
     """Kind of a field from its type, with the knob completed by what the type implies."""
     if hint is bool:
         return "bool", replace(knob, choices=(False, True))
     if knob.choices:
         return "choice", knob
-    kind = {int: "int", float: "float"}.get(hint)
-    if kind is None and typing.get_origin(hint) is tuple:
-        kind = "floats"
-    where = f"{cls.__name__}.{name}"
+    kind, problem = {int: "int", float: "float", tuple: "floats"}.get(typing.get_origin(hint) or hint), ""
     if kind is None:
-        raise _raises(cls)(
-            f"{where}: a knob of type {hint} has no range; "
-            "expected int, float, bool, tuple[float, ...], or choices=(...)."
-        )
-    if knob.low is None or knob.high is None or not knob.low <= knob.high:
-        raise _raises(cls)(
-            f"{where}: found range {knob.low} to {knob.high}; expected Knob(low, high) with low <= high."
-        )
-    if knob.log and knob.low <= 0:
-        raise _raises(cls)(f"{where}: a log scale from {knob.low} is undefined; expected low > 0.")
+        problem = f"a knob of type {hint} has no range; expected int, float, bool, tuple[float, ...], or choices=(...)."
+    elif knob.low is None or knob.high is None or not knob.low <= knob.high:
+        problem = f"found range {knob.low} to {knob.high}; expected Knob(low, high) with low <= high."
+    elif knob.log and knob.low <= 0:
+        problem = f"a log scale from {knob.low} is undefined; expected low > 0."
+    if problem:
+        raise _raises(cls)(f"{cls.__name__}.{name}: {problem}")
     return kind, knob
 
 
@@ -89,11 +75,12 @@ def _declared(cls: type) -> dict[str, KnobInfo]:
         knob = next((m for m in marks if isinstance(m, Knob)), None)
         if knob is None:
             continue
-        bare, optional = _optional(typing.get_args(hint)[0])
+        bare = typing.get_args(hint)[0]
+        if optional := type(None) in typing.get_args(bare):
+            bare = next(kind for kind in typing.get_args(bare) if kind is not type(None))
         kind, knob = _kind(cls, f.name, bare, knob)
         info = KnobInfo(f.name, kind, f.default, knob, optional, _raises(cls))
-        problem = info.problem(f.default)
-        if problem:
+        if problem := info.problem(f.default):
             raise info.raises(f"{cls.__name__}.{f.name}: the default {f.default!r} is outside its knob; {problem}.")
         found[f.name] = info
     return found
@@ -167,15 +154,11 @@ class Knobbed:
             if info.holder:  # checked where it is declared
                 continue
             value = getattr(self, name)
-            problem = info.problem(value)
-            if problem:
+            if problem := info.problem(value):
                 raise self.raises(f"{type(self).__name__}.{name}: found {value!r}; {problem}.")
-            if value is None:
-                continue
-            if info.kind == "floats":
-                object.__setattr__(self, name, tuple(float(v) for v in value))
-            elif info.kind == "int":
-                object.__setattr__(self, name, int(value))
+            if value is not None and info.kind in ("floats", "int"):
+                whole = tuple(float(v) for v in value) if info.kind == "floats" else int(value)
+                object.__setattr__(self, name, whole)
         for c in self.constraints:
             if not c.holds(self.knobs):
                 raise self.raises(

@@ -7,6 +7,7 @@ for its end, its starts and its seconds is compared with what the run says.
 
 import math
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 
@@ -107,9 +108,8 @@ class _Account:
             self._enter(before, s)
             self._pass(s)
             self._end(s, after)
-        ended = (
-            self.row["end"] is not None
-        )  # otherwise it may have started or stopped as the run was left, without a row
+        # Otherwise it may have started or stopped as the run was left, without a row.
+        ended = self.row["end"] is not None
         self.sums["restarts"] = max(self.starts - 1, 0)
         for name, more in (("restarts", self.unseen), ("preemptions", self.unsure)):
             self.sums[name] += np.clip(self.row[name] - self.sums[name], 0, more)
@@ -117,29 +117,28 @@ class _Account:
             self._compare(name, self.sums[name], UNITS.get(name, "s"))
         if ended and not held:
             raise Wrong(f"{self.name} ended at t={self.row['end']:g} s; found no allocation, expected some")
-        if ended:
-            last = held[-1]
-            for name, expected in (("start", held[0].start), ("gpu_type", last.gpu_type), ("source", last.source)):
-                self._same(name, expected)
+        of_allocations = (
+            {"start": held[0].start, "gpu_type": held[-1].gpu_type, "source": held[-1].source} if ended else {}
+        )
+        for name, expected in of_allocations.items():
+            if self.row[name] != expected:
+                raise Wrong(f"{self.name}: {name} is {self.row[name]}; expected {expected}, by its allocations")
 
     def _enter(self, before: Stretch | None, s: Stretch):
         """A start, with its delay and source, or the job goes on from the stretch before."""
         if before is not None and s.start < before.end:
             raise Wrong(f"{self.name} holds GPUs twice at t={s.start:g} s; expected one stretch at a time")
+        at = f"at t={s.start:g} s"
         if s.delay is None:
             if before is None or before.end != s.start:
-                raise Wrong(
-                    f"{self.name} goes on at t={s.start:g} s; found no stretch that ends then, expected a start"
-                )
+                raise Wrong(f"{self.name} goes on {at}; found no stretch that ends then, expected a start")
             if s.source != before.source:
-                raise Wrong(
-                    f"{self.name} changes its source at t={s.start:g} s without a start; expected {before.source}"
-                )
+                raise Wrong(f"{self.name} changes its source {at} without a start; expected {before.source}")
             return
         allowed = self._delays()
         if not any(abs(s.delay - seconds) <= TINY for seconds in allowed):
             words = " or ".join(f"{seconds:g}" for seconds in sorted(allowed))
-            raise Wrong(f"{self.name} started at t={s.start:g} s with a delay of {s.delay:g} s; expected {words} s")
+            raise Wrong(f"{self.name} started {at} with a delay of {s.delay:g} s; expected {words} s")
         if s.source != self.source:
             self._undo(0.0, 0.0)
             self.source = s.source
@@ -153,24 +152,20 @@ class _Account:
             getattr(delays, name) if row.get(name) is None or math.isnan(row[name]) else row[name]
             for name in ("switch", "restart")
         )
-        kinds = dict(delays.kinds) if isinstance(self.policy, Round) else {}
-        named = (dict(of) for of in kinds.values())
-        found = {of.get(row.get("model"), of.get("*")) for of in named} - {None}
-        return found | {switch + (restart if self.starts else 0.0)}
+        named = [dict(of) for _, of in delays.kinds] if isinstance(self.policy, Round) else []
+        kinds = {of.get(row.get("model"), of.get("*")) for of in named} - {None}
+        return kinds | {switch + (restart if self.starts else 0.0)}
 
     def _pass(self, s: Stretch):
         """Let a stretch pass: delay first, then profiling or progress, segment by segment."""
         length, delayed = s.end - s.start, min(self.pause, s.end - s.start)
         self.pause -= delayed
         self.finish = math.inf
-        for name, value in (
-            ("executed", length),
-            ("overhead", delayed),
-            ("shared", length * (s.partner is not None)),
-            ("profiled", (length - delayed) * s.profiling),
-            ("attained", s.gpus * length * (0.5 if s.partner is not None else 1.0)),
-        ):
-            self.sums[name] += value
+        self.sums["executed"] += length
+        self.sums["overhead"] += delayed
+        self.sums["shared"] += length * (s.partner is not None)
+        self.sums["profiled"] += (length - delayed) * s.profiling
+        self.sums["attained"] += s.gpus * length * (0.5 if s.partner is not None else 1.0)
         now = s.start + delayed
         self._checkpoint(s.start, now)
         if s.profiling or self.pause > 0:
@@ -197,12 +192,10 @@ class _Account:
         rates = self.table.rates(s, self.row.get("jobs") or 1.0)
         if rates is None:
             raise Wrong(f"{self.name} ran on {s.cells} of {s.gpu_type} at t={s.start:g} s, which its speed table lacks")
-        begins = [-math.inf, *self.table.ends[:-1]]
-        legs = zip(rates, begins, [*begins[1:], math.inf], strict=True)
+        bounds = pairwise([-math.inf, *self.table.ends[:-1], math.inf])
+        legs = zip(rates * factor, bounds, strict=True)
         return [
-            (rate * factor, min(self.work, end))
-            for rate, begin, end in legs
-            if begin < self.work and end >= self.progress
+            (rate, min(self.work, end)) for rate, (begin, end) in legs if begin < self.work and end >= self.progress
         ]
 
     def _factor(self, table: str, a: int, b: int) -> float:
@@ -279,7 +272,3 @@ class _Account:
         found = self.row[name]
         if abs(found - expected) > TINY + 1e-8 * abs(expected):
             raise Wrong(f"{self.name}: {name} is {found:.9g} {unit}; its allocations add up to {expected:.9g}")
-
-    def _same(self, name: str, expected):
-        if self.row[name] != expected:
-            raise Wrong(f"{self.name}: {name} is {self.row[name]}; expected {expected}, by its allocations")

@@ -37,12 +37,12 @@ class Stretch(NamedTuple):
 
 def stretches(run: Run) -> dict[int, list[Stretch]]:
     """Stretches of each job (a row of `Run.jobs`), in order of time."""
-    found: dict[int, list[Stretch]] = {}
+    by_job: dict[int, list[Stretch]] = {}
     names = Stretch._fields[:-1]
     rows = run.allocations.sort("job", "start", "end", "node").select("job", *names, "node", "gpus").iter_rows()
-    for (job, *shared), of in groupby(rows, key=lambda row: row[: len(names) + 1]):
-        found.setdefault(job, []).append(Stretch(*shared, tuple(row[-2:] for row in of)))
-    return found
+    for (job, *shared), cells in groupby(rows, key=lambda row: row[: len(names) + 1]):
+        by_job.setdefault(job, []).append(Stretch(*shared, tuple(row[-2:] for row in cells)))
+    return by_job
 
 
 @dataclass
@@ -56,13 +56,11 @@ class Table:
         s, m = self.speeds, self.model
         own = slice(s.first[m], s.first[m + 1])
         self.ends = s.seg_end[s.seg_first[m] : s.seg_first[m + 1]].tolist()
-        rows = {
-            int(code): s.rate[row : row + len(self.ends)] for code, row in zip(s.code[own], s.row[own], strict=True)
-        }
-        self.configurations = {(c >> 40, c >> 20 & ANY, c & ANY): rates for c, rates in rows.items() if c >= 0}
-        self.shapes = {
-            (s.shapes[c][0], tuple(map(int, s.shapes[c][1].split(",")))): rates for c, rates in rows.items() if c < 0
-        }
+        self.entries = {}  # rates by (type, nodes, GPUs), and by (type, GPUs on each node)
+        for c, row in zip(s.code[own].tolist(), s.row[own], strict=True):
+            kind, counts = s.shapes[c] if c < 0 else (None, "")
+            key = (kind, tuple(map(int, counts.split(",")))) if c < 0 else (c >> 40, c >> 20 & ANY, c & ANY)
+            self.entries[key] = s.rate[row : row + len(self.ends)]
 
     def rates(self, s: Stretch, jobs: float) -> np.ndarray | None:
         """Rate of each segment on a stretch's cells, by as many jobs as its row stands for; None: the table has none."""
@@ -74,7 +72,5 @@ class Table:
             part = max(1, round(s.gpus / jobs))
             gpus, nodes, counts = part, math.ceil(part * nodes / gpus), []
         turned = [(kind, tuple(counts[i:] + counts[:i])) for i in range(len(counts))]
-        found = [self.shapes[shape] for shape in turned if shape in self.shapes]
-        listed = ((kind, nodes, gpus), (kind, ANY, gpus), (kind, ANY, ANY))
-        found += [self.configurations[c] for c in listed if c in self.configurations]
-        return found[0] if found else None
+        keys = (*turned, (kind, nodes, gpus), (kind, ANY, gpus), (kind, ANY, ANY))
+        return next((self.entries[key] for key in keys if key in self.entries), None)

@@ -14,10 +14,6 @@ from gpuschedlab.traces import value_table
 class Columns(Mapping):
     """Columns of a frame by name, each as an array that is made once: null is nan, and False among truth values.
 
-    Parameters
-    ----------
-    frame : polars.DataFrame
-
     Examples
     --------
     >>> Columns(pl.DataFrame({"end": [5.0, None]}))["end"].tolist()
@@ -50,12 +46,7 @@ class Columns(Mapping):
 
 
 class Reading:
-    """A run as metrics read it: what several of them ask for is found once.
-
-    Parameters
-    ----------
-    run : Run, or anything with its frames and `info`
-    """
+    """A run, or anything with its frames and `info`, as metrics read it: what several of them ask for is found once."""
 
     def __init__(self, run):
         self.run, self.info = run, getattr(run, "info", {})
@@ -92,15 +83,15 @@ class Reading:
     @cached_property
     def cluster(self) -> Cluster:
         """Its cluster, from `info`: a Cluster, or its words and, under "events", outages (node, start, end)."""
-        found = self.info.get("cluster")
-        if isinstance(found, Cluster):
-            return found
-        if isinstance(found, str):
+        cluster = self.info.get("cluster")
+        if isinstance(cluster, str):
             events = tuple(Outage(int(n), float(a), float(b)) for n, a, b in self.info.get("events") or ())
-            return Cluster(Cluster.parse(found).groups, events)
-        raise RunError(
-            f"metrics: found info['cluster'] = {found!r}; expected a Cluster. Use a run that simulate() returned."
-        )
+            return Cluster(Cluster.parse(cluster).groups, events)
+        if not isinstance(cluster, Cluster):
+            raise RunError(
+                f"metrics: found info['cluster'] = {cluster!r}; expected a Cluster. Use a run that simulate() returned."
+            )
+        return cluster
 
 
 def reading(run) -> Reading:
@@ -138,6 +129,3 @@ def known_jobs(given, censored: bool, *names: str) -> list[np.ndarray]:
     """Columns (k,) of the jobs with a known completion time."""
     jobs, rows = jobs_of(given), known(given, censored)
     return [jobs[name][rows] for name in names]
-
-
-__all__ = ["Columns", "Reading", "jobs_of", "known", "known_jobs", "reading"]

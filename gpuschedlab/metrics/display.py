@@ -107,16 +107,10 @@ class MetricTable:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        columns = self._columns()
-        heads = [
-            f'<th scope="col" title="{escape(METRICS[n].doc)}">{METRICS[n].label}</th>' for n in self.frame.columns[1:]
-        ]
-        body = "".join(
-            f'<tr><th scope="row">{escape(name)}</th>{"".join(f"<td>{cells[i]}</td>" for _, cells in columns)}</tr>'
-            for i, name in enumerate(self.frame.to_series(0))
-        )
-        head = f'<th scope="col">{escape(self.frame.columns[0])}</th>{"".join(heads)}'
+        first, *names = self.frame.columns
+        head = f'<th scope="col">{escape(first)}</th>'
+        head += "".join(f'<th scope="col" title="{escape(METRICS[n].doc)}">{METRICS[n].label}</th>' for n in names)
+        body = ""
+        for name, *cells in zip(self.frame.to_series(0), *(cells for _, cells in self._columns())):
+            body += f'<tr><th scope="row">{escape(name)}</th>{"".join(f"<td>{cell}</td>" for cell in cells)}</tr>'
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-
-
-__all__ = ["Column", "MetricTable", "column"]

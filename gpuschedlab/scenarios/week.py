@@ -74,11 +74,10 @@ class Week(Recipe):
     def trace(self, seed: int = 0) -> pl.DataFrame:
         """Generate the trace of a seed."""
         measured = self.calibration or load_preset(self.preset)
-        return generate(bend(measured, self.shape), **self.amount.knobs | self._filled, rng=seed)
-
-    @property
-    def _filled(self) -> dict:
-        return {"cluster_gpus": self.cluster.total_gpus} if self.amount.load is not None else {}
+        amount = self.amount.knobs
+        if self.amount.load is not None:
+            amount["cluster_gpus"] = self.cluster.total_gpus
+        return generate(bend(measured, self.shape), **amount, rng=seed)
 
     def scenario(self, seed: int = 0) -> Scenario:
         """Trace and cluster."""
@@ -90,17 +89,6 @@ def bend(calibration: Calibration, shape: Shape) -> Calibration:
 
     An hour's surplus r (jobs over expectation) becomes r^burstiness; the share of jobs of g GPUs is weighted with
     g^large; a duration d of a bucket with median m becomes m (d / m)^tail.
-
-    Parameters
-    ----------
-    calibration : Calibration
-        A preset's, or of `calibrate(trace)`.
-    shape : Shape
-        What to change.
-
-    Returns
-    -------
-    Calibration
 
     Examples
     --------
