@@ -113,16 +113,12 @@ def contenders_of(words: list[str]) -> dict[str, tuple]:
 
 
 def made(text: str, known: dict[str, type[Knobbed]], base: type[Knobbed], what: str):
-    """Instance of a class by its word, its knobs read as they are declared.
+    """Instance of a class by its word (NAME[:KNOB=VALUE,...], FILE.py:CLASS, or FILE.py), its knobs read as they are declared.
 
     Parameters
     ----------
-    text : str
-        NAME[:KNOB=VALUE,...], FILE.py:CLASS, or FILE.py.
     known : dict of str to type
-        Classes by name.
-    base : type
-        What the class of a file must derive from.
+        Classes by name; that of a file must derive from `base`.
     what : str
         A noun for errors.
     """

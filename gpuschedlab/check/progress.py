@@ -28,14 +28,8 @@ class Wrong(Exception):
 def progress_adds_up(run: Run, scenario: Scenario, policy: Policy) -> str | None:
     """Report the first job whose end, starts or seconds do not follow from its allocations; None: all do.
 
-    Parameters
-    ----------
-    run : Run
-        From the beginning, under one policy.
-    scenario : Scenario
-        What it was run in: work, speeds, delays and outages are taken from there.
-    policy : Policy
-        Only what it sets aside for profiling, and whether it decides by rounds, is read.
+    The run is one from the beginning, under one policy. Work, speeds, delays and outages are taken from its scenario; of the
+    policy only what it sets aside for profiling, and whether it decides by rounds.
 
     Examples
     --------

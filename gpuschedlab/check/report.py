@@ -108,18 +108,7 @@ def not_frozen(cls: type) -> str | None:
 def run_battery(subject: str, checks: dict[str, Callable[[], str | None]], error: type[LabError]) -> CheckReport:
     """Run checks one after the other; what one raises is its problem, and the others still run.
 
-    Parameters
-    ----------
-    subject : str
-        Name of the policy or estimator checked.
-    checks : dict of str to callable
-        Each returns what is wrong, or None; the first line of its docstring says what it demands.
-    error : type
-        Class of the error that the report raises on request.
-
-    Returns
-    -------
-    CheckReport
+    Each returns what is wrong, or None; the first line of its docstring says what it demands.
 
     Examples
     --------

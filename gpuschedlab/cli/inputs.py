@@ -90,14 +90,7 @@ def add_size(group):
 
 
 def read_scenario(args) -> tuple[Scenario, dict[str, str]]:
-    """Load or generate what the options name.
-
-    Returns
-    -------
-    Scenario
-        Estimators and policies have not yet learnt from its history.
-    dict of str to str
-        `trace`, `history` and `estimator` in words.
+    """Load or generate what the options name: a scenario, and its `trace`, `history` and `estimator` in words.
 
     Raises
     ------

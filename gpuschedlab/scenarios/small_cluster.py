@@ -51,25 +51,19 @@ class SmallCluster(Recipe):
 def jobs_of(small: SmallCluster, rng: int) -> pl.DataFrame:
     """Make jobs that come at random and demand `small.load` of the GPUs.
 
-    Returns
-    -------
-    polars.DataFrame
-        Durations are log-normal with a mean of about an hour; all are of the model "net".
+    Durations are log-normal with a mean of about an hour; all are of the model "net".
     """
+    from scipy.special import erfinv
+
     draw = np.random.default_rng(rng)
     kind, odd, pick, gap, size = (draw.random(small.jobs) for _ in range(5))
     few = np.array([1, 1, 2, 4])[(pick * 4).astype(int)]
     uneven = np.array([3, 5, 6])[(pick * 3).astype(int)]
     whole = np.array([8, 16])[(pick * 2).astype(int)]
     gpus = np.where(kind < small.large, whole, np.where(odd < small.odd, uneven, few))
-    duration = np.round(np.exp(7.7 + 0.9 * np.sqrt(2) * _normal(size)), 0).clip(60, 40_000)
+    normal = erfinv(2 * size.clip(1e-6, 1 - 1e-6) - 1)
+    duration = np.round(np.exp(7.7 + 0.9 * np.sqrt(2) * normal), 0).clip(60, 40_000)
     return arriving(gpus, duration, gap, small.load * small.nodes * 8).with_columns(model=pl.lit("net"))
-
-
-def _normal(uniform: np.ndarray) -> np.ndarray:
-    from scipy.special import erfinv
-
-    return erfinv(2 * uniform.clip(1e-6, 1 - 1e-6) - 1)
 
 
 def speeds_of(small: SmallCluster) -> Speeds:

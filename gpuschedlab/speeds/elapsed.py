@@ -8,22 +8,9 @@ from gpuschedlab.speeds.table import Speeds
 
 
 def seconds_to(speeds: Speeds, model, progress, types, nodes, gpus) -> np.ndarray:
-    """Seconds from the start to some progress, each job in a configuration of its own throughout.
+    """Seconds (n,) from the start to some progress (inf: the end of the table), each job in a configuration of its own throughout.
 
-    Parameters
-    ----------
-    speeds : Speeds
-    model : (n,) int array
-        Indices into `speeds.models`; -1 gives nan.
-    progress : (n,) float array
-        Progress to reach; inf: the end of the table.
-    types, nodes, gpus : (n,) int arrays
-        The configuration of each; types index `speeds.gpu_types`.
-
-    Returns
-    -------
-    (n,) float array
-        nan where the model has no such configuration.
+    Arguments as of `Speeds.rates`, but for a configuration (n,) of each job; nan where the model, if any, has no such one.
 
     Examples
     --------
@@ -59,14 +46,7 @@ def _seconds_to(first, code, row, rate, seg_first, seg_end, model, progress, typ
 
 
 def segment_end(speeds: Speeds, model, progress) -> np.ndarray:
-    """Progress at which the present segment (epoch) of each job ends; at an end itself, that of the next.
-
-    Parameters
-    ----------
-    speeds : Speeds
-    model : (n,) int array
-        Indices into `speeds.models`; -1 gives nan.
-    progress : (n,) float array
+    """Progress (n,) at which the present segment (epoch) of each job ends, nan without a model; at an end itself, that of the next.
 
     Examples
     --------

@@ -215,14 +215,10 @@ class Speeds:
         return out
 
     def places(self, types, nodes, gpus) -> np.ndarray:
-        """Where in `rate` the first segment of each model under each configuration is (M, C); -1 where there is none.
+        """Where in `rate` the first segment of each model under each configuration (C,) is (M, C); -1 where there is none.
 
-        Kept for the configurations asked for lately: a policy asks for the same ones round after round.
-
-        Parameters
-        ----------
-        types, nodes, gpus : (C,) int arrays
-            Configurations; types index `gpu_types`, -1 for a type that is not there.
+        Kept for the configurations asked for lately: a policy asks for the same ones round after round. Types index
+        `gpu_types`, -1 for a type that is not there.
         """
         return self._places.of(self, *(np.ascontiguousarray(a, np.int64) for a in (types, nodes, gpus)))
 
@@ -232,14 +228,7 @@ class Speeds:
         return {self.gpu_types[k] for k in np.unique(kinds)}
 
     def usable(self, model: np.ndarray, gpus: np.ndarray, types: np.ndarray) -> np.ndarray:
-        """On which GPU types jobs have a speed on so many GPUs, on whatever nodes.
-
-        Parameters
-        ----------
-        model, gpus : (n,) int arrays
-            Indices into `models`, -1 for none; GPUs in all.
-        types : (T,) int array
-            Indices into `gpu_types`, -1 for a type that is not there.
+        """On which GPU types jobs have a speed on so many GPUs (n,), on whatever nodes; model and types as of `places`.
 
         Returns
         -------
@@ -270,19 +259,7 @@ class Speeds:
         return ((model * len(self.gpu_types) + kind) << 20) + gpus
 
     def segment_ends(self, model, progress) -> np.ndarray:
-        """Progress up to which the rates of each job stay what they are.
-
-        Parameters
-        ----------
-        model : (n,) int array
-            Indices into `models`; -1 gives inf.
-        progress : (n,) float array
-            Progress made.
-
-        Returns
-        -------
-        (n,) float array
-            End of the segment that applies; inf for the last one.
+        """Progress (n,) up to which the rates of each job stay what they are; inf in the last segment, and without a model (-1).
 
         Examples
         --------

@@ -43,12 +43,7 @@ def digest(value) -> str:
 def code_of_package(parts: tuple[str, ...] = PARTS, root: Path | None = None) -> str:
     """Hash of the versions, sources and presets that a result may depend on.
 
-    Parameters
-    ----------
-    parts : tuple of str
-        Folders of the package whose sources count, with all folders below; the package's own files always do.
-    root : pathlib.Path, optional
-        Folder of the package; default: this one.
+    Of the package (default: this one) the sources in its own folder count, and those in the parts, with all folders below.
     """
     from gpuschedlab.sim.run import versions
 

@@ -97,23 +97,8 @@ def sift(
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Part the rows that break a rule from those that do not.
 
-    Parameters
-    ----------
-    frame : polars.DataFrame
-        What was read.
-    rules : list of Rule
-        Tried in this order; a row's problem is the first rule that it breaks.
-    source : str
-        What the message names: a file or a format.
-    on_bad : {"raise", "drop"}
-        Whether a bad row is an error.
-    first_row : int
-        Number of the first row in messages (lines of a file with a header start at 2).
-
-    Returns
-    -------
-    good, bad : polars.DataFrame
-        `bad` has the further columns `row` and `problem`.
+    Rules are tried in their order; a bad row's `problem` is the first that it breaks, and its `row` counts from `first_row`
+    (lines of a file with a header start at 2). `source`, a file or a format, is what the message names.
 
     Raises
     ------

@@ -87,18 +87,7 @@ def with_deadlines(
 
 
 def with_start_delays(trace: pl.DataFrame, seconds: float = 30.0) -> pl.DataFrame:
-    """Have each start of a job cost `seconds` (1 + log2 GPUs), as in the Chronus artifact.
-
-    Parameters
-    ----------
-    trace : polars.DataFrame
-    seconds : float
-        For one GPU.
-
-    Returns
-    -------
-    polars.DataFrame
-        The trace with the column `switch` (s).
+    """Have each start of a job cost `seconds` (1 + log2 GPUs), as in the Chronus artifact: the column `switch` (s).
 
     Examples
     --------

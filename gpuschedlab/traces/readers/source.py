@@ -76,23 +76,10 @@ def text_of(path: Path) -> str:
 
 
 def read_texts(path: Path, *, source: str, header: list[str] | None = None, separator: str = ",") -> pl.DataFrame:
-    """Read a csv file, all columns as texts (null where there is nothing).
+    """Read a csv file, plain or gzip, all columns as texts: null where there is nothing.
 
-    Parameters
-    ----------
-    path : Path
-        A csv file, plain or gzip.
-    source : str
-        What an error names.
-    header : list of str, optional
-        Names of the columns of a file without a header line (one that has it all the same is read too).
-    separator : str
-        What stands between values.
-
-    Returns
-    -------
-    polars.DataFrame
-        With the further column SURPLUS where rows have more fields than there are columns.
+    A `header` names the columns of a file without a header line (one that has it all the same is read too). Where rows have
+    more fields than there are columns, there is the further column SURPLUS.
 
     Raises
     ------
@@ -215,18 +202,7 @@ def part(
 
 
 def leave_out(frame: pl.DataFrame, reasons: Mapping[str, pl.Expr], notes: dict | None, *, source: str) -> pl.DataFrame:
-    """Drop the rows that are no GPU jobs with a duration, and count them by the first reason that holds.
-
-    Parameters
-    ----------
-    frame : polars.DataFrame
-        Good rows.
-    reasons : mapping
-        What the count is called -> rows to leave out.
-    notes : dict, optional
-        Takes the counts.
-    source : str
-        What an error names.
+    """Drop the good rows that are no GPU jobs with a duration, and count them in the notes by the first reason that holds.
 
     Raises
     ------
