@@ -63,11 +63,6 @@ def need(module: str, what: str = "") -> ModuleType:
 def has(module: str) -> bool:
     """Whether an optional package can be imported (it is imported to find out).
 
-    Parameters
-    ----------
-    module : str
-        Dotted name, as in an import statement.
-
     Examples
     --------
     >>> has("json"), has("no_such_package")

@@ -8,23 +8,14 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from gpuschedlab.errors import PolicyError, RunError
+from gpuschedlab.metrics.table import FIRST
 from gpuschedlab.parse import blame, word_of
 
 if TYPE_CHECKING:
     from gpuschedlab.metrics import MetricTable
     from gpuschedlab.sim import Run, Scenario
 
-COLUMNS = (
-    "jct_mean",
-    "jct_median",
-    "jct_p99",
-    "queueing_mean",
-    "makespan",
-    "utilisation",
-    "preemptions",
-    "unfair_fraction",
-    "seconds",
-)
+COLUMNS = (*FIRST, "unfair_fraction", "seconds")
 """Metrics that a comparison shows first."""
 
 

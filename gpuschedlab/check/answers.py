@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
+from gpuschedlab.check.laws import jobs_with
 from gpuschedlab.optim import relative_gap
 from gpuschedlab.sim import Allocation, Round, Wrapped
 
@@ -28,6 +29,11 @@ class Seen(NamedTuple):
     index: np.ndarray
     answer: Allocation
     gap: float = LARGEST
+
+    def of(self, name: str, default) -> np.ndarray:
+        """A field of the answer, job by job; the default where it says nothing."""
+        values = getattr(self.answer, name)
+        return np.full(len(self.index), default) if values is None else np.asarray(values)
 
 
 @dataclass(frozen=True)
@@ -52,14 +58,6 @@ def _held(run, now: float) -> pl.DataFrame:
 def _of_round(run, now: float, name: str):
     """What a column of `Run.rounds` has for the last round at an instant; None without one."""
     return next(reversed(run.rounds.filter(time=now)[name].to_list()), None)
-
-
-def _given(s: Seen) -> np.ndarray:
-    return np.asarray(s.answer.gpus, float) > 0
-
-
-def _or_none(values, n: int, default) -> np.ndarray:
-    return np.full(n, default) if values is None else np.asarray(values)
 
 
 def _each(law: Callable) -> Callable:
@@ -111,8 +109,8 @@ def named_nodes_are_held(s, run, cluster) -> str | None:
 @_each
 def partners_share(s, run, cluster) -> str | None:
     """A job and its partner hold the same GPUs of the same nodes, and others share none."""
-    partner = _or_none(s.answer.partner, len(s.index), -1)
-    hosts = {int(s.index[i]): int(s.index[p]) for i, p in enumerate(partner) if p >= 0 and _given(s)[i]}
+    pairs = zip(s.index, s.of("partner", -1), s.of("gpus", 0), strict=True)
+    hosts = {int(job): int(s.index[partner]) for job, partner, gpus in pairs if partner >= 0 and gpus > 0}
     held = _held(run, s.now)
     by_job = held.group_by("job", maintain_order=True).agg("node", "gpus")
     nodes = {j: set(zip(n, g, strict=True)) for j, n, g in by_job.iter_rows()}
@@ -127,19 +125,14 @@ def partners_share(s, run, cluster) -> str | None:
 @_each
 def merged_jobs_have_partners(s, run, cluster) -> str | None:
     """Only a job that names a partner is trained jointly with one."""
-    merged = _or_none(s.answer.merged, len(s.index), False).astype(bool)
-    alone = np.flatnonzero(merged & (_or_none(s.answer.partner, len(s.index), -1) < 0))
+    alone = np.flatnonzero(s.of("merged", False).astype(bool) & (s.of("partner", -1) < 0))
     if len(alone):
         return f"row {s.index[alone[0]]} of .jobs is merged without a partner"
 
 
 def sources_are_named(seen, run, cluster) -> str | None:
     """A job started from another's result only if an answer said so, and after that job had started."""
-    named = {
-        (int(j), int(k))
-        for s in seen
-        for j, k in zip(s.index, _or_none(s.answer.source, len(s.index), -1), strict=True)
-    }
+    named = {(int(j), int(k)) for s in seen for j, k in zip(s.index, s.of("source", -1), strict=True)}
     starts = run.jobs["start"].to_list()
     for job, source in enumerate(run.jobs["source"]):
         if source is not None and (job, source) not in named:
@@ -152,18 +145,13 @@ def sources_are_named(seen, run, cluster) -> str | None:
 def profiling_makes_no_progress(seen, run, cluster) -> str | None:
     """Time spent profiling is that of the stretches in which an answer requested it, without delays."""
     times = pl.col("end") - pl.col("start")
-    each = run.allocations.unique(["job", "start", "end"], maintain_order=True)
-    stretches = each.group_by("job", maintain_order=True).agg(spent=times.filter("profiling").sum())
-    found = (
-        run.jobs.with_row_index("job")
-        .with_columns(pl.col("job").cast(pl.Int64))
-        .join(stretches, on="job", how="left", maintain_order="left")
-    )
+    stretches = run.allocations.unique(["job", "start", "end"], maintain_order=True)
+    jobs = jobs_with(run, stretches, spent=times.filter("profiling").sum())
     spent = pl.col("spent").fill_null(0.0)
     off = (pl.col("profiled") > spent + SLACK) | (pl.col("profiled") + pl.col("overhead") < spent - SLACK)
-    for job, profiled, given in found.filter(off).select("job", "profiled", spent).iter_rows():
+    for job, profiled, given in jobs.filter(off).select("job", "profiled", spent).iter_rows():
         return f"row {job} of .jobs was profiled for {profiled:g} s, and held GPUs to that end for {given:g} s"
-    asked = {int(j) for s in seen for j in s.index[_or_none(s.answer.profiling, len(s.index), False).astype(bool)]}
+    asked = {int(j) for s in seen for j in s.index[s.of("profiling", False).astype(bool)]}
     odd = set(run.allocations.filter("profiling")["job"].unique()) - asked
     return f"row {min(odd)} of .jobs was profiled; no answer said so" if odd else None
 
@@ -178,7 +166,7 @@ def delays_are_those_named(seen, run, cluster) -> str | None:
     starts = run.allocations.unique(["job", "start"]).select("job", "start")
     by_time = {now: set(rows) for now, rows in starts.group_by("start", maintain_order=True).agg("job").iter_rows()}
     for s in seen:
-        delay = _or_none(s.answer.delay, len(s.index), "")
+        delay = s.of("delay", "")
         for i, job in enumerate(s.index):
             if job in by_time.get(s.now, ()):
                 allowed[job] += max(kinds[delay[i]].values()) if delay[i] else switch + restart

@@ -77,9 +77,7 @@ def littles_law_holds(run, cluster) -> str | None:
 def times_add_up(run, cluster) -> str | None:
     """A job waits or runs at each instant of its life, and runs when its allocations say so."""
     stretches = run.allocations.unique(["job", "start", "end"], maintain_order=True)
-    seconds = stretches.group_by("job", maintain_order=True).agg(seconds=(pl.col("end") - pl.col("start")).sum())
-    jobs = run.jobs.with_columns(job=pl.int_range(pl.len(), dtype=pl.Int64))
-    jobs = jobs.join(seconds, on="job", how="left", maintain_order="left")
+    jobs = jobs_with(run, stretches, seconds=(pl.col("end") - pl.col("start")).sum())
     life, held = pl.col("jct"), pl.col("executed")
     wrong = pl.any_horizontal(
         (pl.col("queueing") + held - life).abs() > _near(life),
@@ -95,9 +93,7 @@ def times_add_up(run, cluster) -> str | None:
 
 def starts_take_time(run, cluster) -> str | None:
     """A start is the beginning of a stretch of time with GPUs; each preemption and failure ends one, and another follows."""
-    began = run.allocations.group_by("job", maintain_order=True).agg(began=pl.col("start").n_unique())
-    jobs = run.jobs.with_columns(job=pl.int_range(pl.len(), dtype=pl.Int64))
-    jobs = jobs.join(began, on="job", how="left", maintain_order="left").filter(pl.col("end").is_not_null())
+    jobs = jobs_with(run, run.allocations, began=pl.col("start").n_unique()).filter(pl.col("end").is_not_null())
     stops = pl.col("preemptions") + pl.col("failures")
     return first_wrong(
         jobs.filter((pl.col("restarts") >= pl.col("began")) | (stops > pl.col("restarts"))),
@@ -149,6 +145,13 @@ def idle_time_is_left_out(run, cluster) -> str | None:
 ALWAYS = (all_finish, capacity_holds, gpu_time_is_conserved, littles_law_holds, times_add_up, starts_take_time)
 ALWAYS += (idle_time_is_left_out,)
 RIGID = (work_is_done, requests_are_met)
+
+
+def jobs_with(run, rows: pl.DataFrame, **columns: pl.Expr) -> pl.DataFrame:
+    """Jobs of a run, with their row as `job` and columns of their rows in another frame."""
+    found = rows.group_by("job", maintain_order=True).agg(**columns)
+    jobs = run.jobs.with_columns(job=pl.int_range(pl.len(), dtype=pl.Int64))
+    return jobs.join(found, on="job", how="left", maintain_order="left")
 
 
 def _near(seconds: pl.Expr) -> pl.Expr:

@@ -98,8 +98,7 @@ def read_scenario(args) -> tuple[Scenario, dict[str, str]]:
         Something cannot be read or does not fit.
     """
     from gpuschedlab.cluster import Cluster
-    from gpuschedlab.sim import Delays, Scenario
-    from gpuschedlab.speeds import default_speeds
+    from gpuschedlab.sim import Scenario
 
     if recipe := recipe_in(args):
         return _followed(recipe, args)
@@ -112,13 +111,21 @@ def read_scenario(args) -> tuple[Scenario, dict[str, str]]:
         trace,
         cluster,
         history=history,
-        speeds=default_speeds if args.speeds == "default" else None,
         estimator=estimator_of(about["estimator"]),
-        delays=Delays(restart=args.restart, switch=args.switch, checkpoint=args.checkpoint),
         until=getattr(args, "until", None),
         seed=args.seed,
+        **pace_of(args),
     )
     return scenario, about
+
+
+def pace_of(args) -> dict:
+    """Speeds and delays of a scenario."""
+    from gpuschedlab.sim import Delays
+    from gpuschedlab.speeds import default_speeds
+
+    delays = Delays(restart=args.restart, switch=args.switch, checkpoint=args.checkpoint)
+    return {"speeds": default_speeds if args.speeds == "default" else None, "delays": delays}
 
 
 def recipe_in(args) -> Recipe | None:

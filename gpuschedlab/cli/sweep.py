@@ -7,7 +7,7 @@ import re
 import sys
 from pathlib import Path
 
-from gpuschedlab.cli.inputs import DAY, WEEK, add_scenario, recipe_in, trace_of
+from gpuschedlab.cli.inputs import DAY, WEEK, add_scenario, pace_of, recipe_in, trace_of
 from gpuschedlab.cli.parser import add_json, policies_help, whole
 from gpuschedlab.cli.text import as_json
 from gpuschedlab.errors import PolicyError, RunError
@@ -90,8 +90,6 @@ def sweep(args) -> int:
 def _scenarios(args) -> dict:
     """Every trace on every cluster."""
     from gpuschedlab.cluster import Cluster
-    from gpuschedlab.sim import Delays
-    from gpuschedlab.speeds import default_speeds
     from gpuschedlab.sweep import cross
     from gpuschedlab.traces import presets
 
@@ -102,9 +100,8 @@ def _scenarios(args) -> dict:
     return cross(
         {word: _trace(args, word, gpus) for word in traces},
         {word: _failing(args, cluster) if args.mtbf else cluster for word, cluster in clusters.items()},
-        speeds=default_speeds if args.speeds == "default" else None,
         estimator=estimator_of(args.estimator or ("runtime" if has_history else "oracle")),
-        delays=Delays(restart=args.restart, switch=args.switch, checkpoint=args.checkpoint),
+        **pace_of(args),
     )
 
 

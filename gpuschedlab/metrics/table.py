@@ -74,6 +74,9 @@ METRICS: dict[str, Metric] = {
 }
 """What `summary` returns, in order: stable names, with unit and meaning."""
 
+FIRST = ("jct_mean", "jct_median", "jct_p99", "queueing_mean", "makespan", "utilisation", "preemptions")
+"""Metrics that tables show first."""
+
 
 def _spreads(jobs: dict) -> dict:
     """Time metrics of columns of measured jobs: those of METRICS among the mean and tails of each."""

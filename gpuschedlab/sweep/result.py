@@ -10,13 +10,11 @@ import polars as pl
 from gpuschedlab.errors import RunError
 from gpuschedlab.knobs import KnobInfo, knob_word, knobs_of
 from gpuschedlab.metrics import METRICS
+from gpuschedlab.metrics.table import FIRST as COLUMNS
 from gpuschedlab.sweep.store import SCHEMA, Store
 
 NAMES = ("policy", "scenario", "cluster", "estimator", "seed")
 """Columns that name a row, before its knobs."""
-
-COLUMNS = ("jct_mean", "jct_median", "jct_p99", "queueing_mean", "makespan", "utilisation", "preemptions")
-"""Metrics that a table shows first."""
 
 
 @dataclass(frozen=True)
@@ -148,21 +146,20 @@ def varied(plan) -> dict[str, dict]:
 _TYPES = {"float": pl.Float64, "int": pl.Int64, "bool": pl.Boolean}
 
 
-def _value(about: dict, knobs: dict):
-    """Value of a knob as its column holds it; tuples and choices as text."""
-    value = knobs.get(about["name"])
-    return value if about["kind"] in _TYPES or value is None else knob_word(value)
-
-
 def _frame(rows: list[dict], found: dict[str, dict], knobs: dict) -> pl.DataFrame:
-    """One row for each finished cell."""
+    """One row for each finished cell; knobs that are tuples or choices are text."""
+
+    def value_of(about: dict, row: dict):
+        value = row["knobs"].get(about["name"])
+        return value if about["kind"] in _TYPES or value is None else knob_word(value)
+
     schema = {name: SCHEMA.get(name, pl.String) for name in NAMES}
     schema |= {column: _TYPES.get(about["kind"], pl.String) for column, about in knobs.items()}
     schema |= {name: kind for name, kind in SCHEMA.items() if name in METRICS}
     whole = [
         found[row["cell"]]
         | {name: row[name] for name in NAMES if row.get(name) is not None}
-        | {column: _value(about, row["knobs"]) for column, about in knobs.items()}
+        | {column: value_of(about, row) for column, about in knobs.items()}
         for row in rows
         if row["cell"] in found
     ]

@@ -10,30 +10,10 @@ from gpuschedlab.errors import TraceError
 from gpuschedlab.traces.readers import source as src
 from gpuschedlab.traces.schema import MOST_GPUS, OnBad, Read, Rule
 
-JOB = ["job_name", "inst_id", "user", "status", "start_time", "end_time"]
-TASK = [
-    "job_name",
-    "task_name",
-    "inst_num",
-    "status",
-    "start_time",
-    "end_time",
-    "plan_cpu",
-    "plan_mem",
-    "plan_gpu",
-    "gpu_type",
-]
-INSTANCE = [
-    "job_name",
-    "task_name",
-    "inst_name",
-    "worker_name",
-    "inst_id",
-    "status",
-    "start_time",
-    "end_time",
-    "machine",
-]
+COURSE = ["status", "start_time", "end_time"]
+JOB = ["job_name", "inst_id", "user", *COURSE]
+TASK = ["job_name", "task_name", "inst_num", *COURSE, "plan_cpu", "plan_mem", "plan_gpu", "gpu_type"]
+INSTANCE = ["job_name", "task_name", "inst_name", "worker_name", "inst_id", *COURSE, "machine"]
 TAG = ["inst_id", "user", "gpu_type_spec", "group", "workload"]
 # Running and Waiting jobs had no outcome yet.
 STATES = {"Terminated": "completed", "Failed": "failed", "Running": None, "Waiting": None}
