@@ -96,14 +96,11 @@ def learn_structure(frame: pl.DataFrame, *, threshold: float = 0.0, lasso: float
     """Learn a weighted directed acyclic graph of linear effects by NOTEARS.
 
     Minimises `|X - XW|^2 / 2n` over weight matrices `W` subject to `tr(exp(W * W)) = d`, which holds just for
-    acyclic `W`.
+    acyclic `W`. Columns are best scaled alike: edges with an absolute weight below the threshold, in units of effect per cause,
+    are left out.
 
     Parameters
     ----------
-    frame : polars.DataFrame
-        (rows, variables), finite numbers; scale them alike, as the threshold is in units of effect per cause.
-    threshold : float
-        Edges with a smaller absolute weight are left out.
     lasso : float, optional
         Weight of an L1 penalty on `W`; none when not given.
     **tabu
@@ -150,9 +147,7 @@ def fit_network(edges, frame: pl.DataFrame, *, prior: str | None = "K2"):
     Parameters
     ----------
     edges : iterable of (cause, effect), or a networkx.DiGraph
-        An acyclic, connected graph over columns of `frame`; names of letters, digits and underscores.
-    frame : polars.DataFrame
-        (rows, variables) of states: strings, whole numbers or booleans; columns without edges are not used.
+        An acyclic, connected graph over columns of `frame`, which hold states: strings, whole numbers or booleans.
     prior : {"K2", None}
         "K2" adds one imaginary row to each state under each combination of its causes, so that a combination
         never seen is uniform; None takes the shares as they are.
@@ -204,16 +199,9 @@ def do_query(network, interventions: dict, observed: dict | None = None) -> dict
     Parameters
     ----------
     network : causalnex.network.BayesianNetwork
-        Fitted, as `fit_network` returns it.
-    interventions : dict
-        Variable -> its state, or -> dict of state -> probability.
-    observed : dict, optional
-        Variable -> its observed state.
-
-    Returns
-    -------
-    dict
-        Variable -> dict of state -> probability.
+        As `fit_network` returns it.
+    interventions, observed : dict
+        Variable -> its state; of an intervention also -> dict of state -> probability.
 
     Raises
     ------

@@ -30,10 +30,6 @@ def need(module: str, what: str = "") -> ModuleType:
     what : str, optional
         The part that needs it, plural ("explorers"), for the message; by default what its extra is for.
 
-    Returns
-    -------
-    module
-
     Raises
     ------
     MissingExtra
@@ -56,8 +52,10 @@ def need(module: str, what: str = "") -> ModuleType:
         lacking = getattr(error, "name", None)
         # A package that is there but lacks one of its own, or cannot load: the cause must not be hidden.
         why = "" if lacking and lacking.partition(".")[0] == top else f" ({error})"
-        message = f"{part} need {top}{why}: {_install(extra, top)}"
-        raise MissingExtra(message, name=top) from error
+        way_out = f"pip install {top}" if extra is None else f'pip install "gpuschedlab[{extra}]"'
+        if extra == "causalnex":  # plain pip refuses it on every Python that this package supports
+            way_out = "in a checkout, pip install --no-deps --ignore-requires-python -r requirements.lock"
+        raise MissingExtra(f"{part} need {top}{why}: {way_out}", name=top) from error
 
 
 def has(module: str) -> bool:
@@ -73,12 +71,3 @@ def has(module: str) -> bool:
     except MissingExtra:
         return False
     return True
-
-
-def _install(extra: str | None, package: str) -> str:
-    if extra is None:
-        return f"pip install {package}"
-    if extra == "causalnex":
-        # Plain pip refuses it on every Python that this package supports.
-        return "in a checkout, pip install --no-deps --ignore-requires-python -r requirements.lock"
-    return f'pip install "gpuschedlab[{extra}]"'

@@ -166,17 +166,7 @@ def append_line(path: Path, record: dict, *, durable: bool = False):
 class Answers:
     """Answers by case that are kept as they come, one in a line of JSON: work that was stopped goes on.
 
-    Parameters
-    ----------
-    path : pathlib.Path
-        Its folder is made where there is none.
-    source : str
-        A hash of all that answers depend on; those of another source are not seen.
-
-    Attributes
-    ----------
-    known : dict of tuple to object
-        Answers of this source, by case.
+    The source is a hash of all that answers depend on: `known` holds those of this source, by case (a tuple).
 
     Examples
     --------

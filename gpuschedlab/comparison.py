@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from gpuschedlab._extras import need
 from gpuschedlab.errors import PolicyError, RunError
 from gpuschedlab.metrics.table import FIRST
 from gpuschedlab.parse import blame, word_of
@@ -128,7 +129,9 @@ def _run_all(trace, cluster=None, policies=None, *, progress=False, each: Callab
 
     scenario, policies = scenario_of(trace, cluster, policies, **parts)
     contenders, runs, failed, first = _named(scenario, policies), {}, {}, None
-    bar = _bar(contenders, progress)
+    bar = contenders.items()
+    if progress:
+        bar = need("tqdm.auto", "progress bars").tqdm(bar, unit="policy", leave=False, disable=None)
     try:
         for name, (policy, own) in bar:
             bar.set_description(name) if progress else None
@@ -162,15 +165,6 @@ def _named(scenario, policies) -> dict[str, tuple]:
     if not found:
         raise PolicyError("comparison: found no policies; expected at least one, such as [Fifo(), Srtf()].")
     return found
-
-
-def _bar(contenders: dict, progress: bool):
-    """Iterate over contenders, with a bar where one is wanted."""
-    if not progress:
-        return contenders.items()
-    from gpuschedlab._extras import need
-
-    return need("tqdm.auto", "progress bars").tqdm(contenders.items(), unit="policy", leave=False, disable=None)
 
 
 __all__ = ["COLUMNS", "Comparison", "compare"]

@@ -30,19 +30,13 @@ a POLICY is NAME[:KNOB=VALUE,...][@ESTIMATOR]
 
 
 class Parser(argparse.ArgumentParser):
-    """Parser whose wrong usage ends in one line, and whose arguments and epilogue are made only when they are needed.
-
-    Attributes
-    ----------
-    filling : str or None
-        Module of a command: its `add(parser)` adds the arguments, before the first words are parsed, and its function of the
-        same name runs it.
-    closing : callable or None
-        Makes the epilogue, when help is requested.
-    """
+    """Parser whose wrong usage ends in one line, and whose arguments and epilogue are made only when they are needed."""
 
     filling = None
+    """Module of a command: its `add(parser)` adds the arguments, before the first words are parsed; its namesake runs it."""
+
     closing = None
+    """Function that makes the epilogue, when help is requested."""
 
     def parse_known_args(self, args=None, namespace=None):
         """Parse, once the arguments are there."""

@@ -25,14 +25,7 @@ class Column(NamedTuple):
 
 
 def column(name: str, values: list) -> Column:
-    """Values of a metric in the unit that suits them all: s, min, h or d for times, GPU-h for GPU-time, % for shares.
-
-    Parameters
-    ----------
-    name : str
-        From `METRICS`.
-    values : list of float, int or None
-        In the unit of the metric; None is written as "-".
+    """Values of a metric in the unit that suits them all: s, min, h or d for times, GPU-h for GPU-time, % for shares; - for None.
 
     Examples
     --------

@@ -76,20 +76,13 @@ def join_speeds(a, b) -> dict:
         span = slice(b.first[m], b.first[m + 1])
         order = np.argsort(code_b[span])
         code_b[span], row_b[span] = code_b[span][order], row_b[span][order]
-    curves = a.curves or b.curves
-    if a.curves and b.curves:
-        curves = a.curves.join(a.curves, b.curves)
+    second = {"code": code_b, "row": row_b} | {name: getattr(b, name) for name in ("rate", "seg_end", "relative")}
+    second |= {name: getattr(a, name)[-1] + getattr(b, name)[1:] for name in ("first", "seg_first")}
     return {
         "models": a.models + b.models,
         "gpu_types": types,
-        "first": np.concatenate([a.first, a.first[-1] + b.first[1:]]),
-        "code": np.concatenate([a.code, code_b]),
-        "row": np.concatenate([a.row, row_b]),
-        "rate": np.concatenate([a.rate, b.rate]),
-        "seg_first": np.concatenate([a.seg_first, a.seg_first[-1] + b.seg_first[1:]]),
-        "seg_end": np.concatenate([a.seg_end, b.seg_end]),
-        "relative": np.concatenate([a.relative, b.relative]),
-        "curves": curves,
+        **{name: np.concatenate([getattr(a, name), values]) for name, values in second.items()},
+        "curves": a.curves.join(a.curves, b.curves) if a.curves and b.curves else a.curves or b.curves,
         "rounding": a.rounding,
         "shapes": {**a.shapes, **shapes_b},
         **join_pairs(a, b),

@@ -102,7 +102,8 @@ def sweep(
         store.keep_rows(plan.rows, knobs)
         done = store.metrics(plan.cells)
         left = [key for key in plan.cells if key not in done or (keep_runs and not store.has_run(key))]
-        with _bar(len(plan.cells), len(plan.cells) - len(left), progress) as bar:
+        shown = {"total": len(plan.cells), "initial": len(plan.cells) - len(left), "unit": "cell", "disable": None}
+        with need("tqdm.auto", "progress bars").tqdm(**shown) if progress else contextlib.nullcontext() as bar:
             try:
                 _run(plan, left, store, workers, keep_runs, bar)
             finally:
@@ -218,10 +219,3 @@ def _mend_dask(backend):
         return max(2, sum(backend.client.ncores().values()))
 
     backend.submit, backend._to_func_args, backend.effective_n_jobs = submit_and_answer, arguments, cores
-
-
-def _bar(total: int, done: int, progress: bool):
-    """Return a bar that begins at the cells that are finished, or nothing where none is wanted or can be seen."""
-    if not progress:
-        return contextlib.nullcontext()
-    return need("tqdm.auto", "progress bars").tqdm(total=total, initial=done, unit="cell", disable=None)

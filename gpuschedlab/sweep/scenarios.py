@@ -102,15 +102,13 @@ def by_name(given, what: str, name_of: Callable) -> dict:
     RunError
         There is nothing.
     """
-    if isinstance(given, Mapping):
-        found = dict(given)
-    else:
+    if not isinstance(given, Mapping):
         many = given if isinstance(given, list) else [given]
         names = [name_of(one) for one in many]
-        found = {n if names.count(n) == 1 else f"{n} {i + 1}": one for i, (n, one) in enumerate(zip(names, many))}
-    if not found:
+        given = {n if names.count(n) == 1 else f"{n} {i + 1}": one for i, (n, one) in enumerate(zip(names, many))}
+    if not given:
         raise RunError(f"sweep: found no {what}; expected at least one.")
-    return found
+    return dict(given)
 
 
 def is_recipe(value) -> bool:
