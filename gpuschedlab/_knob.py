@@ -45,15 +45,10 @@ class Knob:
 
 @dataclass(frozen=True)
 class Data:
-    """Marks a tuple of numbers that is learnt, not chosen: compiled keys see it, tuners and sliders do not.
-
-    Parameters
-    ----------
-    many : int
-        Its greatest length.
-    """
+    """Marks a tuple of numbers that is learnt, not chosen: compiled keys see it, tuners and sliders do not."""
 
     many: int
+    """Its greatest length."""
 
 
 @dataclass(frozen=True)
@@ -128,7 +123,7 @@ class KnobInfo:
         k = self.knob
         if value is None and self.optional:
             return None
-        if self.kind == "choice" or self.kind == "bool":
+        if self.kind in ("choice", "bool"):
             return None if value in k.choices else f"expected one of {tuple(k.choices)}"
         values = value if self.kind == "floats" else (value,)
         if not isinstance(values, tuple | list) or not all(_is_number(v) for v in values):

@@ -82,13 +82,13 @@ class _PolicyBattery:
     def policy(self):
         return self.given() if isinstance(self.given, type) else self.given
 
-    @property
+    @cached_property
     def jobs(self) -> pl.DataFrame:
         return small_trace() if self.trace is None else self.trace.sort("submit", "job_id")
 
     @property
     def nodes(self) -> Cluster:
-        return Cluster.homogeneous(5, 4) if self.cluster is None else self.cluster
+        return self.cluster or Cluster.homogeneous(5, 4)
 
     def scenario(self, jobs=None, cluster=None, *, delays=None, speeds=None, **more) -> Scenario:
         return Scenario(

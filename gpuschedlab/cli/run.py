@@ -58,11 +58,10 @@ def run(args) -> int:
 
 def _metrics(name: str, done) -> str:
     """Metrics that apply, one per line, times in their most readable unit."""
-    from gpuschedlab.cli.text import grid, metric_cell
-    from gpuschedlab.metrics import METRICS
+    from gpuschedlab.cli.text import grid
+    from gpuschedlab.metrics.display import column
 
-    known = {k: v for k, v in done.summary().items() if v is not None}
-    cells, units = zip(*(metric_cell(k, v) for k, v in known.items()))
-    lines = grid([[METRICS[k].label for k in known], cells]).splitlines()
+    labels, units, cells = zip(*(column(k, [v]) for k, v in done.summary().items() if v is not None))
+    lines = grid([labels, [cell for (cell,) in cells]]).splitlines()
     left = f"\n{done.left}" if done.left else ""
     return f"{name}\n" + "\n".join(f"  {line} {unit}".rstrip() for line, unit in zip(lines, units)) + left

@@ -59,20 +59,6 @@ def cell(value) -> str:
     return "-" if value is None else str(value)
 
 
-def metric_cell(name: str, value) -> tuple[str, str]:
-    """One metric's value in its most readable unit, and that unit.
-
-    Examples
-    --------
-    >>> metric_cell("makespan", 180_000.0)
-    ('2.08', 'd')
-    """
-    from gpuschedlab.metrics.display import column
-
-    _, unit, (cell,) = column(name, [value])
-    return cell, unit
-
-
 def as_json(value) -> str:
     """JSON that any reader takes: what is not a number or not finite becomes null or text.
 

@@ -176,10 +176,10 @@ def _ran(jobs: pl.DataFrame, attempts: pl.DataFrame, zone: str | None) -> pl.Dat
         untimed=pl.col("lasted").is_null().sum(),
         bad=pl.col("bad").drop_nulls().first(),
     )
+    none = {"duration": 0.0, "censored": False, "untimed": 0}
     return (
         jobs.join(each, on="job", how="left", maintain_order="left")
-        .with_columns(pl.col("duration").fill_null(0.0), pl.col("censored").fill_null(False))
-        .with_columns(pl.col("bad").alias("attempt" + src.RAW), pl.col("untimed").fill_null(0))
+        .with_columns(pl.col("bad").alias("attempt" + src.RAW), *(pl.col(n).fill_null(v) for n, v in none.items()))
         .rename({"bad": "attempt"})
     )
 
@@ -199,13 +199,7 @@ def _not_before(name: str, after: pl.Expr, zone: str | None) -> pl.Expr:
 
 def _trace(good: pl.DataFrame) -> pl.DataFrame:
     return good.select(
-        "gpus",
-        "duration",
-        "user",
-        "vc",
-        "censored",
-        "attempts",
-        "machines",
+        *("gpus", "duration", "user", "vc", "censored", "attempts", "machines"),
         job_id="jobid",
         submit=(pl.col("submit") - pl.col("submit").min()).cast(pl.Float64),
         status=pl.col("status").replace_strict(STATES, return_dtype=pl.String),
