@@ -1,8 +1,14 @@
-"""What jobs have left to do, as estimated, in the unit of their speed tables."""
+"""What jobs have left to do, as estimated, in the unit of their speed tables; and what rounds keep of them."""
 
 import numpy as np
 
 from gpuschedlab.speeds.elapsed import seconds_to, segment_end
+
+
+def long_enough(kept: np.ndarray, index: np.ndarray, new: float = 0) -> np.ndarray:
+    """Array by the rows of jobs in the trace that is long enough for these ones; `new`: entries of jobs not seen before."""
+    more = int(index.max()) + 1 - len(kept)
+    return np.append(kept, np.full(max(more, len(kept)), new, kept.dtype)) if more > 0 else kept
 
 
 def requested(view) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

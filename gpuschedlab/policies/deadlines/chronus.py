@@ -9,6 +9,7 @@ from gpuschedlab.knobs import Knob
 from gpuschedlab.policies.deadlines.placing import CHOSEN, MUST, chosen_by_count, placed, proved, time_left
 from gpuschedlab.policies.deadlines.plan import backward, prove_leases
 from gpuschedlab.policies.deadlines.program import LeaseJobs
+from gpuschedlab.policies.remaining import long_enough
 from gpuschedlab.sim.policy import Allocation, Round
 from gpuschedlab.sim.view import View
 
@@ -68,7 +69,8 @@ class Chronus(Round):
         capacity = float(np.floor(view.capacity).sum())
         cycle = np.floor(view.now / self.lease + 1e-9)
         start = view.now if cycle > kept.cycle else (cycle + 1) * self.lease
-        state, aim = kept.of(view.index)
+        kept.state, kept.aim = long_enough(kept.state, view.index, NEW), long_enough(kept.aim, view.index, -1)
+        state, aim = kept.state[view.index], kept.aim[view.index]
         state[~((view.kind > 0) & np.isfinite(view.deadlines[:, 0]))] = DEMOTED
         need = np.ceil(left * self.margin * (1 + view.restart / self.lease) / self.lease).astype(np.int64)
         due = np.floor(np.where(np.isfinite(view.deadlines), view.deadlines - start, 0) / self.lease + 1e-9)
@@ -78,7 +80,7 @@ class Chronus(Round):
         if cycle > kept.cycle:
             kept.cycle = cycle
             program = self._renew(view, jobs, state, aim, capacity)
-        kept.keep(view.index, state, aim)
+        kept.state[view.index], kept.aim[view.index] = state, aim
         leased = np.isin(view.index, kept.leased)
         spare = np.argsort(left * room, kind="stable")
         filling = ~leased & chosen_by_count(spare[~leased[spare]], room, capacity - room[leased].sum())
@@ -95,8 +97,7 @@ class Chronus(Round):
         rows = np.flatnonzero(state == ACCEPTED)
         mine = LeaseJobs(*(a[rows] for a in jobs))
         # All accepted jobs must finish, and count the same but for their rewards.
-        limits = {"work": self.work, "time_limit": self.time_limit}
-        plan = prove_leases(mine, capacity, gap=self.gap, aim=aim[rows], **limits)
+        plan = prove_leases(mine, capacity, gap=self.gap, work=self.work, time_limit=self.time_limit, aim=aim[rows])
         aim[rows] = plan.step
         late = plan.step < 0
         state[rows[late]] = DEMOTED
@@ -110,16 +111,7 @@ class Chronus(Round):
 
 
 def rounded_up(view: View) -> np.ndarray:
-    """GPUs that must be free on a job's nodes of each type: powers of two up to its largest node, then whole nodes.
-
-    Parameters
-    ----------
-    view : gpuschedlab.sim.View
-
-    Returns
-    -------
-    (n, T) float array
-    """
+    """GPUs (n, T) that must be free on a job's nodes of each type: powers of two up to its largest node, then whole nodes."""
     gpus, by_type = view.gpus, []
     power = 2.0 ** np.ceil(np.log2(np.maximum(gpus, 1)))
     for t, whole in enumerate(view.cluster.largest_nodes):
@@ -166,15 +158,3 @@ class _Leases:
     leased: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
     state: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
     aim: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
-
-    def of(self, index) -> tuple[np.ndarray, np.ndarray]:
-        """State and aim of jobs, by their rows in the trace."""
-        rows = int(index.max()) + 1
-        if rows > len(self.state):
-            more = np.zeros(max(rows, 2 * len(self.state)) - len(self.state), np.int64)
-            self.state, self.aim = np.concatenate([self.state, more]), np.concatenate([self.aim, more - 1])
-        return self.state[index], self.aim[index]
-
-    def keep(self, index, state, aim):
-        """Keep state and aim of jobs."""
-        self.state[index], self.aim[index] = state, aim

@@ -33,15 +33,7 @@ def suspensions_slo(needed: np.ndarray, leases: np.ndarray) -> np.ndarray:
 
 
 def suspensions_best_effort(needed: np.ndarray) -> np.ndarray:
-    """Suspensions of a best-effort job that needs n leases: after every other one.
-
-    Parameters
-    ----------
-    needed : (j,) array
-
-    Returns
-    -------
-    (j,) float array
+    """Suspensions (j,) of best-effort jobs by the leases (j,) that they need: after every other one.
 
     Examples
     --------

@@ -1,261 +1,155 @@
-"""Nodes for jobs that have been chosen, compiled: which stay, which are placed, which are displaced by larger ones."""
+"""Nodes for jobs that have been chosen, compiled: which stay, which are placed, which are displaced by larger ones.
+
+GPUs are slots here, as in `gpuschedlab.cluster.node_index`.
+"""
 
 import numpy as np
 
 from gpuschedlab._compiled import njit
+from gpuschedlab.cluster.node_index import SLOTS, fewest_nodes, hold
+from gpuschedlab.cluster.placement import CONSOLIDATE, take_fewest, take_widest
 
 FILLER, CHOSEN, MUST = range(3)
 """Levels of jobs: takes what is free; was counted in; was counted in and displaces the others."""
 
-LITTLE = 1e-9
-
 
 @njit
-def pack(order, level, gpus, room, stays, split, held, kinds, node_type, size, free):
-    """Nodes of jobs as rows (job, node, GPUs); `placed` says by which rule.
+def pack(P, order, level, slots, room, stays, split, held, kinds):
+    """Nodes of jobs as rows (job, node, slots); `placed` says by which rule.
 
     Parameters
     ----------
+    P : gpuschedlab.cluster.node_index.Packing
+        Nodes, of which those that are up count for the fewest; what is taken is held.
     order : (m,) int array
-    level : (n,) int array
-    gpus : (n,) float array
-    room : (n, T) float array
+    level, slots : (n,) int arrays
+    room : (n, T) int array
     stays, split : (n,) bool arrays
-    held : (k, 3) float array
+    held : (k, 3) int array
         Rows of the jobs that may stay.
     kinds : (n, T) int array
-        Types in the order in which they are tried.
-    node_type : (N,) int array
-    size, free : (N,) float arrays
-        GPUs of each node, and free ones; what is taken is subtracted.
+        Types in the order in which they are tried; -1: it cannot have this one.
     """
-    n = len(gpus)
-    at = np.full(n, -1)
-    done = np.zeros(n, np.bool_)
-    rows = [(0, 0, 0.0) for _ in range(0)]
-    count = np.zeros(n, np.int64)
-    for r in range(len(held)):
-        count[int(held[r, 0])] += 1
-    _stay(order, level, stays, held, count, at, done, rows, free, CHOSEN)
+    n = len(slots)
+    at, done = np.full(n, -1), np.zeros(n, np.bool_)  # node of the jobs that are on one: only these are displaced
+    rows = [(0, 0, 0) for _ in range(0)]
+    _stay(P, order, level, stays, held, at, done, rows, CHOSEN)
     later = [0 for _ in range(0)]
     for stage in (MUST, CHOSEN):
-        queue = _by_size(order, level, gpus, done, stage)
-        for i in later:
-            queue.append(i)
+        todo = np.array([i for i in order if level[i] == stage and not done[i]], np.int64)
+        queue = list(todo[np.argsort(-slots[todo], kind="mergesort")])  # the largest first, then in order
+        queue.extend(later)
         later = [0 for _ in range(0)]
         k = 0
         while k < len(queue):
             i = queue[k]
             k += 1
-            if _put(i, level, gpus, room, split, kinds, node_type, size, free, at, done, rows):
+            if _put(P, i, slots, room, split, kinds, at, done, rows):
                 continue
-            for j in _displace(i, level, gpus, room, kinds, node_type, size, free, at, done):
+            for j in _displace(P, i, level, slots, room, kinds, at, done):
                 if level[j] == stage:
                     queue.append(j)
                 else:
                     later.append(j)
-            _put(i, level, gpus, room, split, kinds, node_type, size, free, at, done, rows)
-    _stay(order, level, stays, held, count, at, done, rows, free, FILLER)
+            _put(P, i, slots, room, split, kinds, at, done, rows)
+    _stay(P, order, level, stays, held, at, done, rows, FILLER)
     for i in order:
         if not done[i]:
-            _put(i, level, gpus, room, split, kinds, node_type, size, free, at, done, rows)
-    out = np.empty((len(rows) + (at >= 0).sum(), 3))
-    k = 0
-    for row in rows:
+            _put(P, i, slots, room, split, kinds, at, done, rows)
+    rows.extend([(i, at[i], slots[i]) for i in range(n) if at[i] >= 0])
+    out = np.empty((len(rows), 3), np.int64)
+    for k, row in enumerate(rows):
         out[k, 0], out[k, 1], out[k, 2] = row
-        k += 1
-    for i in range(n):
-        if at[i] >= 0:
-            out[k, 0], out[k, 1], out[k, 2] = i, at[i], gpus[i]
-            k += 1
     return out
 
 
 @njit
-def _stay(order, level, stays, held, count, at, done, rows, free, least):
+def _stay(P, order, level, stays, held, at, done, rows, least):
     """Leave jobs of a level and above where they are, if there is still room."""
-    first = np.full(len(level), -1)
-    for r in range(len(held) - 1, -1, -1):
-        first[int(held[r, 0])] = r
+    ends = np.searchsorted(held[:, 0], np.arange(len(level) + 1))
     for i in order:
-        if done[i] or not stays[i] or level[i] < least or first[i] < 0:
-            continue
-        fits = True
-        for r in range(first[i], first[i] + count[i]):
-            fits = fits and held[r, 2] <= free[int(held[r, 1])] + LITTLE
+        own = held[ends[i] : ends[i + 1]]
+        fits = len(own) > 0 and stays[i] and not done[i] and level[i] >= least
+        for r in range(len(own)):
+            fits = fits and own[r, 2] <= P.nodes[own[r, 1]].free
         if not fits:
             continue
         done[i] = True
-        for r in range(first[i], first[i] + count[i]):
-            free[int(held[r, 1])] -= held[r, 2]
-            if count[i] == 1:
-                at[i] = int(held[r, 1])
+        for r in range(len(own)):
+            hold(P.nodes, P.count, P.member, own[r, 1], own[r, 2])
+            if len(own) == 1:
+                at[i] = own[r, 1]
             else:
-                rows.append((i, int(held[r, 1]), held[r, 2]))
+                rows.append((i, own[r, 1], own[r, 2]))
 
 
 @njit
-def _by_size(order, level, gpus, done, stage):
-    """Jobs of a level that have no place yet, the largest first, then in order."""
-    todo = np.array([i for i in order if level[i] == stage and not done[i]])
-    if len(todo) == 0:
-        return [0 for _ in range(0)]
-    return list(todo[np.argsort(-gpus[todo], kind="mergesort")])
-
-
-@njit
-def _put(i, level, gpus, room, split, kinds, node_type, size, free, at, done, rows):
-    """Place a job where there is room; whether it was."""
-    for t in kinds[i]:
-        if _consolidated(i, t, gpus, room, node_type, size, free, at, rows):
-            done[i] = True
-            return True
-    if split[i]:
+def _put(P, i, slots, room, split, kinds, at, done, rows):
+    """Place a job where there is room: consolidated, otherwise, if it may be split, on any whole GPUs; whether it was."""
+    node, taken = np.empty(len(P.nodes) + 1, np.int32), np.empty(len(P.nodes) + 1, np.int32)
+    for consolidated in (True, False):
         for t in kinds[i]:
-            if _spread(i, t, gpus, node_type, free, rows):
-                done[i] = True
-                return True
+            if t < 0 or not (consolidated or (split[i] and slots[i] >= SLOTS)):
+                continue
+            if consolidated:
+                count = take_fewest(P, t, room[i, t], CONSOLIDATE, node, taken)
+            else:
+                count = take_widest(P, t, slots[i], slots[i], node, taken)
+            if count == 0:
+                continue
+            done[i] = True
+            if consolidated and count == 1:
+                at[i] = node[0]
+            left = slots[i]  # its room may be more than it takes
+            for k in range(count):
+                own = min(left, P.nodes[node[k]].size if consolidated else taken[k])
+                hold(P.nodes, P.count, P.member, node[k], own)
+                left -= own
+                if at[i] < 0 and own > 0:
+                    rows.append((i, node[k], own))
+            return True
     return False
 
 
 @njit
-def _fullest(need, t, node_type, free, taken):
-    """Node of a type with the least free GPUs that are enough; -1: none."""
-    best = -1
-    for node in range(len(free)):
-        if (
-            node_type[node] == t
-            and not taken[node]
-            and free[node] >= need - LITTLE
-            and (best < 0 or free[node] < free[best])
-        ):
-            best = node
-    return best
-
-
-@njit
-def _fewest(need, t, node_type, size):
-    """Fewest nodes of a type that have so many GPUs in all, were they empty; 0: all of them have less."""
-    own = np.sort(size[node_type == t])[::-1]
-    total = 0.0
-    for k in range(len(own)):
-        total += own[k]
-        if total >= need - LITTLE:
-            return k + 1
-    return 0
-
-
-@njit
-def _largest_empty(t, node_type, size, free, taken):
-    """Largest node of a type of which nothing is held; -1: none."""
-    best = -1
-    for node in range(len(free)):
-        empty = node_type[node] == t and not taken[node] and size[node] > 0 and free[node] >= size[node] - LITTLE
-        if empty and (best < 0 or size[node] > size[best]):
-            best = node
-    return best
-
-
-@njit
-def _consolidated(i, t, gpus, room, node_type, size, free, at, rows):
-    """Place a job on the fewest nodes of a type: the largest empty ones, and the rest of it on one more."""
-    left = room[i, t]
-    most = _fewest(left, t, node_type, size)
-    taken = np.zeros(len(free), np.bool_)
-    nodes = [0 for _ in range(0)]
-    last = -1
-    while len(nodes) < most:
-        last = _fullest(left, t, node_type, free, taken)
-        node = _largest_empty(t, node_type, size, free, taken) if last < 0 and len(nodes) + 1 < most else -1
-        if node < 0:
-            break
-        taken[node] = True
-        nodes.append(node)
-        left -= size[node]
-    if last < 0:
-        return False
-    nodes.append(last)
-    if len(nodes) == 1:
-        at[i] = last
-        free[last] -= gpus[i]
-        return True
-    left = gpus[i]
-    for node in nodes:
-        count = min(left, size[node])
-        free[node] -= count
-        left -= count
-        if count > LITTLE:
-            rows.append((i, node, count))
-    return True
-
-
-@njit
-def _spread(i, t, gpus, node_type, free, rows):
-    """Place a job on whatever whole GPUs of a type are free, on the emptiest nodes first."""
-    total = 0.0
-    for node in range(len(free)):
-        if node_type[node] == t:
-            total += np.floor(free[node] + LITTLE)
-    if total < gpus[i] or gpus[i] < 1:
-        return False
-    left = gpus[i]
-    while left > LITTLE:
-        best = -1
-        for node in range(len(free)):
-            if node_type[node] == t and (best < 0 or free[node] > free[best]):
-                best = node
-        count = min(left, np.floor(free[best] + LITTLE))
-        free[best] -= count
-        left -= count
-        rows.append((i, best, count))
-    return True
-
-
-@njit
-def _displace(i, level, gpus, room, kinds, node_type, size, free, at, done):
+def _displace(P, i, level, slots, room, kinds, at, done):
     """Empty a node, or several, for a job, of the first type on which that is possible; the jobs that lose their place."""
     out = [0 for _ in range(0)]
-    loose = np.zeros(len(free))
-    cost = np.zeros(len(free))
-    for j in range(len(gpus)):
-        if at[j] >= 0 and _yields(j, i, level, gpus):
-            loose[at[j]] += gpus[j]
+    loose, cost = np.zeros(len(P.nodes), np.int64), np.zeros(len(P.nodes))
+    for j in range(len(slots)):
+        if at[j] >= 0 and _yields(j, i, level, slots):
+            loose[at[j]] += slots[j]
             cost[at[j]] += 1.0 if level[j] < level[i] else 1e3
+    size = P.nodes["size"]
     for t in kinds[i]:
-        many = _fewest(room[i, t], t, node_type, size)
-        whole = many > 1
+        many = fewest_nodes(P.sizes, t, room[i, t]) if t >= 0 else 0
         able = [0 for _ in range(0)]
-        for v in range(len(free)):
-            need = size[v] if whole else room[i, t]
-            if node_type[v] == t and size[v] > 0 and free[v] + loose[v] >= need - LITTLE:
+        for v in range(len(P.nodes)):
+            need = size[v] if many > 1 else room[i, t]
+            if P.nodes[v].pool == t and P.nodes[v].down == 0 and P.nodes[v].free + loose[v] >= need:
                 able.append(v)
         if many == 0 or len(able) < many:
             continue
-        chosen = _cheapest(np.array(able), size, cost, whole)[:many]
-        if size[chosen].sum() < room[i, t] - LITTLE:
+        chosen = np.array(able)
+        chosen = chosen[np.argsort(cost[chosen], kind="mergesort")]
+        if many > 1:  # of several that are needed at once, the largest first
+            chosen = chosen[np.argsort(-size[chosen], kind="mergesort")][:many]
+        if size[chosen].sum() < room[i, t]:
             continue
-        for node in chosen:
+        for node in chosen[:many]:
             need = min(room[i, t], size[node])
             for lower in (True, False):
-                for j in range(len(gpus)):
-                    fits = free[node] >= need - LITTLE
-                    if not fits and at[j] == node and _yields(j, i, level, gpus) and (level[j] < level[i]) == lower:
-                        at[j] = -1
-                        done[j] = False
-                        free[node] += gpus[j]
+                for j in range(len(slots)):
+                    fits = P.nodes[node].free >= need
+                    if not fits and at[j] == node and _yields(j, i, level, slots) and (level[j] < level[i]) == lower:
+                        at[j], done[j] = -1, False
+                        hold(P.nodes, P.count, P.member, node, -slots[j])
                         out.append(j)
-        return out
+        break
     return out
 
 
 @njit
-def _cheapest(nodes, size, cost, largest_first):
-    """Nodes in order of what emptying them costs; of several that are needed at once, the largest first."""
-    nodes = nodes[np.argsort(cost[nodes], kind="mergesort")]
-    return nodes[np.argsort(-size[nodes], kind="mergesort")] if largest_first else nodes
-
-
-@njit
-def _yields(j, i, level, gpus):
+def _yields(j, i, level, slots):
     """Whether a job gives its place to another one."""
-    return j != i and (level[j] < level[i] or (level[j] == level[i] and gpus[j] < gpus[i]))
+    return j != i and (level[j] < level[i] or (level[j] == level[i] and slots[j] < slots[i]))

@@ -4,26 +4,21 @@ from dataclasses import replace
 
 import numpy as np
 
+from gpuschedlab.cluster.free_gpus import FreeGpus
+from gpuschedlab.cluster.node_index import SLOTS, count_sizes
 from gpuschedlab.optim import relative_gap
-from gpuschedlab.policies.deadlines.packing import CHOSEN, LITTLE, MUST, pack
+from gpuschedlab.policies.deadlines.packing import CHOSEN, MUST, pack
 from gpuschedlab.sim.allocation import Allocation
 from gpuschedlab.sim.view import View
 from gpuschedlab.speeds.elapsed import seconds_to
 
 __all__ = ["CHOSEN", "MUST", "chosen_by_count", "placed", "proved", "time_left"]
 
+LITTLE = 1e-9
+
 
 def time_left(view: View) -> np.ndarray:
-    """Seconds that each job still needs on the GPUs that it requests, by its estimate; at least 1.
-
-    Parameters
-    ----------
-    view : gpuschedlab.sim.View
-
-    Returns
-    -------
-    (n,) float array
-    """
+    """Seconds (n,) that each job still needs on the GPUs that it requests, by its estimate; at least 1."""
     left = view.estimate - view.progress
     elastic = np.flatnonzero(view.elastic)
     if len(elastic):
@@ -37,17 +32,7 @@ def time_left(view: View) -> np.ndarray:
 
 
 def chosen_by_count(order: np.ndarray, gpus: np.ndarray, capacity: float) -> np.ndarray:
-    """Go through jobs in order, and choose each that still has room.
-
-    Parameters
-    ----------
-    order : (m,) int array
-    gpus : (n,) float array
-    capacity : float
-
-    Returns
-    -------
-    (n,) bool array
+    """Whether each job (n,) is chosen: those in `order`, one after the other, for which there is still room.
 
     Examples
     --------
@@ -104,35 +89,23 @@ def placed(
     room = np.tile(gpus[:, None], len(view.capacity)) if room is None else room
     split = np.zeros(len(gpus), bool) if split is None else split
     held = view.nodes
-    owner = held[:, 0].astype(np.int64)
-    listed = np.zeros(len(gpus), bool)
-    listed[order] = True
+    owner, node = held[:, :2].T.astype(np.int64)
     exact = room[np.arange(len(gpus)), view.gpu_type] == gpus  # whatever that is for jobs that hold none
-    stays = listed & (np.abs(view.running_gpus - gpus) < 0.01 + LITTLE) & (view.partner < 0) & exact
-    down = ~view.up[held[:, 1].astype(np.int64)]
-    stays[owner[down]] = False
-    free = np.where(view.up, view.cluster.node_gpus, 0).astype(float)
+    stays = (np.abs(view.running_gpus - gpus) < 0.01 + LITTLE) & (view.partner < 0) & exact
+    stays[owner[~view.up[node]]] = False
     other = np.arange(len(view.capacity)) != view.gpu_type[:, None]
     kinds = np.argsort(other, axis=1, kind="stable")  # the type that is held first, then the others in order
-    kinds[~np.take_along_axis(view.usable(gpus), kinds, axis=1)] = -1  # no node is of it
-    rows = pack(
-        np.asarray(order, np.int64),
-        np.asarray(level, np.int64),
-        np.asarray(gpus, float),
-        np.asarray(room, float),
-        stays,
-        split,
-        held[stays[owner]],
-        kinds,
-        view.cluster.node_type.astype(np.int64),
-        np.where(view.up, view.cluster.node_gpus, 0).astype(float),
-        free,
-    )
-    job = rows[:, 0].astype(np.int64)
-    given = np.bincount(job, rows[:, 2], len(gpus)) if len(rows) else np.zeros(len(gpus))
-    kind = np.zeros(len(gpus), np.int64)
-    kind[job] = view.cluster.node_type[rows[:, 1].astype(np.int64)]
-    return Allocation(kind, given, nodes=rows, **answer)
+    kinds[~np.take_along_axis(view.usable(gpus), kinds, axis=1)] = -1
+    free = FreeGpus(view.cluster, up=view.up)
+    count_sizes(free.nodes, free.packing.sizes, True)
+    slots, room, counts = (np.ceil(a * SLOTS - 1e-6).astype(np.int64) for a in (gpus, room, held[:, 2]))
+    held = np.column_stack([owner, node, counts])[stays[owner]]
+    job, node, taken = pack(
+        free.packing, np.asarray(order, np.int64), np.asarray(level, np.int64), slots, room, stays, split, held, kinds
+    ).T
+    given, kind = np.bincount(job, taken, len(gpus)) / SLOTS, np.zeros(len(gpus), np.int64)
+    kind[job] = view.cluster.node_type[node]
+    return Allocation(kind, given, nodes=np.column_stack([job, node, taken / SLOTS]), **answer)
 
 
 def proved(answer: Allocation, objective: float, bound: float, status: str, gap: float) -> Allocation:
@@ -143,12 +116,8 @@ def proved(answer: Allocation, objective: float, bound: float, status: str, gap:
     answer : Allocation
     objective : float
         Worth of what is put into force.
-    bound : float
-        Of the program.
-    status : str
-        Of the program's own answer.
-    gap : float
-        Relative gap that was asked for.
+    bound, status, gap
+        Of the program's own answer; the relative gap that was asked for.
 
     Examples
     --------

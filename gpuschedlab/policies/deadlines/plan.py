@@ -46,17 +46,10 @@ class LeasePlan(NamedTuple):
         return relative_gap(self.objective, self.bound)
 
     def in_force(self, jobs: LeaseJobs, ran: np.ndarray) -> float:
-        """Sum of the rewards that are still to be had, once it is known which jobs have the first lease.
+        """Sum of the rewards that are still to be had, once it is known which of the plan's jobs ran (n,) in the first lease.
 
         A job that wants the first lease only earns its reward if it has it, whatever the plan says; any other one as planned,
         unless it had to run in the first lease and does not.
-
-        Parameters
-        ----------
-        jobs : LeaseJobs
-            Of the plan.
-        ran : (n,) bool array
-            Whether each has the first lease.
 
         Examples
         --------
@@ -170,14 +163,7 @@ def plan_leases(jobs: LeaseJobs, capacity: float, aim: np.ndarray | None = None)
 def timetable(jobs: LeaseJobs, step: np.ndarray, capacity: float) -> np.ndarray:
     """Leases (n, K) that jobs have in a plan, each as late as it can be, the first lease first.
 
-    Parameters
-    ----------
-    jobs : LeaseJobs
-        Their first placement counts.
-    step : (n,) int array
-        Deadline that each meets, -1: none, as of `LeasePlan`.
-    capacity : float
-        GPUs.
+    `step` (n,) is the deadline that each meets, -1: none, as of `LeasePlan`; the first placements of the jobs count.
 
     Examples
     --------

@@ -5,6 +5,9 @@ import numpy as np
 from gpuschedlab._compiled import njit
 from gpuschedlab.policies.deadlines.program import LeaseJobs
 
+SPANS, SWEEPS = 16, 40
+"""Spans of first leases that have a price, and passes over them, at most."""
+
 
 @njit
 def _taken(need, due, span):
@@ -26,13 +29,13 @@ def _line(gpus, need, due, value, cost, span, price, fixed):
 
 
 @njit
-def _descend(gpus, need, due, value, capacity, spans, sweeps):
-    """Prices (S,) of a GPU in the first leases, span by span, made better one at a time; with the bound, and what jobs pay (n, F)."""
+def _descend(gpus, need, due, value, capacity, spans):
+    """Bound, and what jobs pay (n, F), at prices of a GPU in the first leases, span by span, made better one at a time."""
     price, cost, bound = np.zeros(len(spans)), np.zeros(value.shape), np.inf
     most = 0.0
     for i in range(len(gpus)):
         most = max(most, value[i].max() / max(gpus[i], 1e-9))
-    for _ in range(sweeps):
+    for _ in range(SWEEPS):
         before = bound
         for s in range(len(spans)):
             _pay(gpus, need, due, cost, spans[s], -price[s])
@@ -45,13 +48,12 @@ def _descend(gpus, need, due, value, capacity, spans, sweeps):
                     high = b
                 else:
                     low = a
-            at = low  # 0 where that is best
-            price[s] = at
-            bound = min(bound, _line(gpus, need, due, value, cost, spans[s], at, fixed + at * capacity * spans[s]))
-            _pay(gpus, need, due, cost, spans[s], at)
+            price[s] = low  # 0 where that is best
+            bound = min(bound, _line(gpus, need, due, value, cost, spans[s], low, fixed + low * capacity * spans[s]))
+            _pay(gpus, need, due, cost, spans[s], low)
         if bound > before - 1e-5 * abs(before):
             break
-    return price, bound, cost
+    return bound, cost
 
 
 @njit
@@ -79,7 +81,7 @@ def _overfull(gpus, need, due, value, capacity, spans):
     return out
 
 
-def lease_prices(jobs: LeaseJobs, capacity: float, spans: int = 16, sweeps: int = 40) -> tuple[float, np.ndarray]:
+def lease_prices(jobs: LeaseJobs, capacity: float) -> tuple[float, np.ndarray]:
     """Dual of the capacity rows: a bound on the sum of rewards, and what each job would pay for each deadline.
 
     Prices never rise with time, so a job takes its last leases before a deadline, and its cost has a closed form. They are
@@ -91,8 +93,6 @@ def lease_prices(jobs: LeaseJobs, capacity: float, spans: int = 16, sweeps: int 
         Their first placement counts.
     capacity : float
         GPUs.
-    spans, sweeps : int
-        Spans that have a price, at most, and passes over them, which end when the bound does not fall any more.
 
     Returns
     -------
@@ -111,7 +111,7 @@ def lease_prices(jobs: LeaseJobs, capacity: float, spans: int = 16, sweeps: int 
     arrays = (jobs.gpus, jobs.need[:, 0], jobs.due, jobs.value, float(capacity))
     all_spans = np.unique(np.append(jobs.due[jobs.due > 0], 1))
     full = all_spans[_overfull(*arrays, all_spans)]
-    wanted = np.geomspace(1, full.max(initial=1), spans)
+    wanted = np.geomspace(1, full.max(initial=1), SPANS)
     chosen = np.unique(full[np.abs(full[:, None] - wanted).argmin(axis=0)]) if len(full) else np.array([1])
-    _, bound, cost = _descend(*arrays, chosen[::-1].astype(np.int64), sweeps)
+    bound, cost = _descend(*arrays, chosen[::-1].astype(np.int64))
     return float(bound), cost

@@ -130,38 +130,36 @@ def lease_program(
     B, start = len(blocks), np.cumsum(blocks) - blocks
     job, step, place = lease_choices(jobs)
     m, need = len(job), jobs.need[job, place]
-    rows = _Rows()
-    x = m + np.arange(n)[:, None] * B + np.arange(B)
-    rows.add(job, np.arange(m), np.ones(m), n, upper=1.0)
     owner, f = np.nonzero(jobs.due > 0)
     number = np.full(jobs.due.shape, -1)
     number[owner, f] = np.arange(len(owner))
     within, block = np.nonzero(start[None, :] < jobs.due[owner, f][:, None])
-    rows.add(
-        np.concatenate([number[job, step], within]),
-        np.concatenate([np.arange(m), x[owner[within], block]]),
-        np.concatenate([-need.astype(float), np.ones(len(within))]),
-        len(owner),
-        lower=0.0,
-    )
-    rows.add(
-        np.concatenate([job, np.repeat(np.arange(n), B)]),
-        np.concatenate([np.arange(m), x.ravel()]),
-        np.concatenate([need.astype(float), -np.ones(n * B)]),
-        n,
-        lower=0.0,
-    )
-    rows.add(np.tile(np.arange(B), n), x.ravel(), np.repeat(jobs.gpus, B), B, upper=capacity * blocks)
-    last = jobs.due.max(axis=1, initial=0)
-    most = np.clip(last[:, None] - start, 0, blocks)
-    c = np.concatenate([jobs.value[job, step], np.zeros(n * B)])
-    c[x[:, 0]] = conserve * jobs.gpus / max(capacity, 1)
+    each, every = sp.eye_array(n), np.ones((1, B))
+    parts = [
+        [_entries(1, job, np.arange(m), (n, m)), None],
+        [
+            _entries(-need, number[job, step], np.arange(m), (len(owner), m)),
+            _entries(1, within, owner[within] * B + block, (len(owner), n * B)),
+        ],
+        [_entries(need, job, np.arange(m), (n, m)), sp.kron(each, -every, "coo")],
+        [None, sp.kron(jobs.gpus[None, :], sp.eye_array(B), "coo")],
+    ]
+    low = np.concatenate([np.full(n, -np.inf), np.zeros(len(owner) + n), np.full(B, -np.inf)])
+    high = np.concatenate([np.ones(n), np.full(len(owner) + n, np.inf), capacity * blocks])
+    most = np.clip(jobs.due.max(axis=1, initial=0)[:, None] - start, 0, blocks)
+    worth = np.zeros((n, B))
+    worth[:, 0] = conserve * jobs.gpus / max(capacity, 1)
+    c = np.concatenate([jobs.value[job, step], worth.ravel()])
     upper = np.concatenate([np.ones(m), most.ravel()])
     if cells is not None:
-        _cell_rows(rows, job, place, x[:, 0], np.asarray(cells), np.asarray(free, float), m + n * B)
+        parts, low, high = _with_cells(parts, low, high, n, B, job * P + place, np.asarray(cells), np.asarray(free))
         c, upper = np.append(c, np.zeros(n * P)), np.append(upper, (jobs.need > 0).ravel())
-    A, low, high = rows.stacked(len(c))
+    A = sp.block_array(parts, format="csc")
     return Program(c, A, low, high, upper=upper, integrality=True, maximize=True, name="leases")
+
+
+def _entries(value, row, column, shape) -> sp.coo_array:
+    return sp.coo_array((np.broadcast_to(np.asarray(value, float), row.shape), (row, column)), shape=shape)
 
 
 def lease_choices(jobs: LeaseJobs) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -176,46 +174,17 @@ def lease_choices(jobs: LeaseJobs) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return np.nonzero((need > 0) & (need <= jobs.due[:, :, None]))
 
 
-def _cell_rows(rows: "_Rows", job, place, first, cells, free, at: int):
-    """Rows of the placements used in the first lease; their variables z begin at `at`."""
-    n, P, levels = cells.shape
-    z = at + np.arange(n * P).reshape(n, P)
-    owner = np.repeat(np.arange(n), P)
-    rows.add(
-        np.concatenate([owner, np.arange(n)]),
-        np.concatenate([z.ravel(), first]),
-        np.concatenate([np.ones(n * P), -np.ones(n)]),
-        n,
-        lower=0.0,
-        upper=0.0,
-    )
-    rows.add(
-        np.concatenate([np.arange(n * P), job * P + place]),
-        np.concatenate([z.ravel(), np.arange(len(job))]),
-        np.concatenate([np.ones(n * P), -np.ones(len(job))]),
-        n * P,
-        upper=0.0,
-    )
+def _with_cells(parts, low, high, n, B, placed, cells, free) -> tuple[list, np.ndarray, np.ndarray]:
+    """Rows with those of the placements used in the first lease, and their variables z; `placed`: job and placement of each s."""
+    _, P, levels = cells.shape
     size = 2 ** np.arange(levels)
     above = np.cumsum((cells * size)[:, :, ::-1], axis=2)[:, :, ::-1]  # GPUs in cells of a level or more
-    level = np.tile(np.arange(levels), n * P)
-    have = np.cumsum((free * size)[::-1])[::-1]
-    rows.add(level, np.repeat(z.ravel(), levels), above.ravel().astype(float), levels, upper=have)
-
-
-class _Rows:
-    """Rows of a program, group by group."""
-
-    def __init__(self):
-        self.parts, self.low, self.high, self.count = [], [], [], 0
-
-    def add(self, row, column, value, count: int, lower=-np.inf, upper=np.inf):
-        self.parts.append((np.asarray(row) + self.count, column, value))
-        self.low.append(np.broadcast_to(lower, count))
-        self.high.append(np.broadcast_to(upper, count))
-        self.count += count
-
-    def stacked(self, columns: int):
-        row, column, value = (np.concatenate(p) for p in zip(*self.parts, strict=True))
-        A = sp.csc_array((value.astype(float), (row, column)), shape=(self.count, columns))
-        return A, np.concatenate(self.low), np.concatenate(self.high)
+    first = np.arange(n)
+    rows = [
+        [None, _entries(-1, first, first * B, (n, n * B)), sp.kron(sp.eye_array(n), np.ones((1, P)))],
+        [_entries(-1, placed, np.arange(len(placed)), (n * P, len(placed))), None, sp.eye_array(n * P)],
+        [None, None, sp.coo_array(above.reshape(n * P, levels).T.astype(float))],
+    ]
+    have = np.cumsum((free * size)[::-1])[::-1].astype(float)
+    low = np.concatenate([low, np.zeros(n), np.full(n * P + levels, -np.inf)])
+    return [*([*row, None] for row in parts), *rows], low, np.concatenate([high, np.zeros(n + n * P), have])

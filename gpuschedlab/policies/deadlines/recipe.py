@@ -65,13 +65,7 @@ class SmallLeases(Recipe):
 
 
 def jobs_of(small: SmallLeases, rng: int) -> pl.DataFrame:
-    """Make jobs of 10 minutes to 3 hours that come at random and demand `small.load` of the GPUs; three in ten are best effort.
-
-    Returns
-    -------
-    polars.DataFrame
-        With the columns of `with_deadlines` and `with_start_delays`.
-    """
+    """Make jobs of 10 minutes to 3 hours that come at random and demand `small.load` of the GPUs; three in ten are best effort."""
     draw = np.random.default_rng(rng)
     odd, pick, gap, size = (draw.random(small.jobs) for _ in range(4))
     gpus = np.where(

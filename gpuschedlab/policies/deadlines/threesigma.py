@@ -1,7 +1,7 @@
 """3Sigma (Park et al., EuroSys'18): start times by the distribution of runtimes, one program a cycle."""
 
 from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar, NamedTuple
+from typing import Annotated, ClassVar
 
 import numpy as np
 import polars as pl
@@ -9,7 +9,7 @@ import polars as pl
 from gpuschedlab.errors import OutOfTime
 from gpuschedlab.estimators import History
 from gpuschedlab.knobs import Knob
-from gpuschedlab.optim import solve
+from gpuschedlab.optim import Solution, solve
 from gpuschedlab.policies.deadlines.chronus import Gap, Guard, Work
 from gpuschedlab.policies.deadlines.placing import CHOSEN, MUST, chosen_by_count, placed, proved
 from gpuschedlab.policies.deadlines.program import growing_blocks
@@ -19,14 +19,6 @@ from gpuschedlab.sim.view import View
 
 SLO, BEST_EFFORT = 1000.0, 25.0
 """Rewards of a job that is in time, and of a best-effort job of one slot (TitanSched)."""
-
-
-class LeftAsIs(NamedTuple):
-    """In place of a solution, where there is none in time."""
-
-    status: str
-    objective: float
-    bound: float
 
 
 @dataclass(frozen=True)
@@ -128,7 +120,7 @@ class ThreeSigma(Round):
         try:
             found = solve(program, work=self.work, time_limit=self.time_limit, gap=self.gap)
         except OutOfTime as error:  # no point: nothing new starts by plan
-            return kept, 0.0, LeftAsIs(f"cached, {error.status}", np.nan, np.nan)
+            return kept, 0.0, Solution(np.zeros(0), f"cached, {error.status}", np.nan, np.nan, np.nan, "")
         s, y = found.x[: reward.size].reshape(reward.shape)[:, 0] > 0.5, found.x[reward.size :] > 0.5
         return np.concatenate([jobs[s], kept[y]]), np.concatenate([reward[s, 0], keep[y]]), found
 
@@ -136,7 +128,7 @@ class ThreeSigma(Round):
         """(n, K) expected rewards of jobs that start at `at` seconds from now."""
         due = view.deadlines[jobs] - view.now
         step = view.rewards[jobs] - np.append(view.rewards[jobs], np.zeros((len(jobs), 1)), axis=1)[:, 1:]
-        done = 1 - self._running(np.maximum(due[:, None, :] - at[:, None], 0), left[jobs, None, None], closed=True)
+        done = 1 - self._running(np.maximum(due[:, None, :] - at[:, None], 0), left[jobs, None, None])
         earned = SLO / 100 * (np.where(np.isfinite(due), step, 0.0)[:, None, :] * done).sum(axis=2)
         return np.where(slo[jobs, None], earned, self._worth(left[jobs, None] + at))
 
@@ -144,10 +136,10 @@ class ThreeSigma(Round):
         """Reward of best effort that ends in so many seconds."""
         return BEST_EFFORT / (1 + seconds / self.slot)
 
-    def _running(self, seconds, left, closed: bool = False):
-        """Probability that a job still runs after so many seconds; `closed`: one that ends just then is done."""
+    def _running(self, seconds, left):
+        """Probability that a job still runs after so many seconds; one that ends just then is done."""
         if self.sigma == 0:
-            return (seconds < left).astype(float) if closed else (seconds < left) * 1.0
+            return (seconds < left).astype(float)
         from scipy.special import ndtr  # loaded when used: every import would wait for it
 
         with np.errstate(divide="ignore"):

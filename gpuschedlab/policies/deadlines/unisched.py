@@ -87,7 +87,8 @@ class UniSched(Round):
         need, due = self._needs(view, left)
         slo = ~profiling & (view.kind > 0) & (need[:, None] <= due).any(axis=1)
         leased = np.isin(view.index, kept.leased) & ~profiling & (not renew)
-        value = np.where(profiling, self.profile_reward, 1 / (1 + self._with_starts(view, left) / self.interval))
+        stops = suspensions_best_effort(np.ceil(left / self.interval)) if self.suspensions else 0.0
+        value = np.where(profiling, self.profile_reward, 1 / (1 + (left + stops * view.restart) / self.interval))
         joins = ~leased & (renew | ~slo)
         must, chosen, program = self._choose(view, np.flatnonzero(joins), gpus, need, due, value, slo, capacity, leased)
         must |= leased | (chosen & slo & renew)  # a job that runs ahead of time has a lease, too
@@ -104,12 +105,6 @@ class UniSched(Round):
     def _density(self, value, gpus, slo):
         """Reward per GPU of a first lease that is not needed for a deadline."""
         return value * np.where(slo, self.ahead, 1.0) / gpus
-
-    def _with_starts(self, view, left):
-        """Seconds left of a best-effort job with the suspensions that it expects."""
-        if not self.suspensions:
-            return left
-        return left + suspensions_best_effort(np.ceil(left / self.interval)) * view.restart
 
     def _needs(self, view, left):
         """Leases that jobs with deadlines need (n,), and have until each (n, F)."""
@@ -136,9 +131,10 @@ class UniSched(Round):
         dues[best_effort], values[best_effort] = 0, 0.0
         dues[best_effort, 0], values[best_effort, 0] = 1, value[mine[best_effort]]
         jobs = LeaseJobs.of(gpus[mine], np.where(best_effort, 1, need[mine]), dues, values)
-        limits = {"work": self.work, "time_limit": self.time_limit}
-        plan = prove_leases(jobs, room, gap=self.gap, aim=view.memory.aims(view.index[mine]), **limits)
-        view.memory.keep(view.index[mine], plan.step)
+        rows = view.index[mine].tolist()
+        aim = np.array([view.memory.aim.get(row, 0) for row in rows], np.int64)  # the first one where it is new
+        plan = prove_leases(jobs, room, gap=self.gap, work=self.work, time_limit=self.time_limit, aim=aim)
+        view.memory.aim = dict(zip(rows, plan.step.tolist(), strict=True))
         must = leased.copy()
         must[mine[plan.first & ~best_effort]] = True
         fill = np.flatnonzero(~must)
@@ -167,11 +163,3 @@ class _Plan:
     cycle: float = -1.0
     leased: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
     aim: dict = field(default_factory=dict)
-
-    def aims(self, index) -> np.ndarray:
-        """Deadline that each job aims at, by its row in the trace; the first one where it is new."""
-        return np.array([self.aim.get(int(i), 0) for i in index], np.int64)
-
-    def keep(self, index, step):
-        """Keep the aims of the present program."""
-        self.aim = dict(zip(index.tolist(), step.tolist(), strict=True))
