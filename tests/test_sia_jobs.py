@@ -14,7 +14,7 @@ from gpuschedlab.estimators import Bootstrap
 from gpuschedlab.metrics import finish_time_fairness, summary, unfair_fraction
 from gpuschedlab.metrics.fairness import finish_time_fairness_by_type
 from gpuschedlab.policies.sia import policy as sia
-from gpuschedlab.policies.sia.placer import Placer, node_sizes, orderly
+from gpuschedlab.policies.sia.placer import node_sizes, orderly, place_types
 from gpuschedlab.policies.sia.policy import Sia
 from gpuschedlab.sim import Scenario, Simulation, simulate
 from gpuschedlab.speeds import Speeds
@@ -35,6 +35,13 @@ def jobs(gpus, model=None, **columns) -> pl.DataFrame:
 
 def named(rounds) -> int:
     return rounds["status"].str.contains("not placed").sum()
+
+
+def nodes_of(view, gpus, nodes) -> tuple[dict, list]:
+    """Cells of each job of one GPU type, and those without a place, where all are looked at."""
+    none = np.zeros(len(view), bool)
+    rows, left = place_types(view, np.zeros(1), none.astype(int), np.array(gpus, float), np.array(nodes), none, none)
+    return {i: [(n, g) for j, n, g in rows.tolist() if j == i] for i in rows[:, 0]}, np.flatnonzero(left).tolist()
 
 
 def rigid_speeds(sizes, cluster) -> Speeds:
@@ -205,9 +212,9 @@ def test_a_job_that_makes_room_restarts_where_evictions_are_counted():
     trace = jobs([2, 4, 2, 4], submit=[0.0, 0.0, 60.0, 60.0]).with_columns(
         duration=pl.Series([9000.0, 900.0, 9000.0, 900.0]), switch=pl.lit(30.0)
     )
-    placer = Placer(np.array([0, 1]), np.array([4, 4]))
-    placed, left = placer.place({0: (2, 1), 1: (2, 1), 2: (4, 1)}, {0: [(0, 2)], 1: [(1, 2)]})
-    assert (placed[2], placed[0], placed[1], left) == ([(0, 4)], [(1, 2)], [(1, 2)], [])
+    three = jobs([2, 2, 4])
+    view = Scenario(three, Cluster.homogeneous(2, 4)).view(Sia(), nodes=[(0, 0, 2), (1, 1, 2)])
+    assert nodes_of(view, [2, 2, 4], [1, 1, 1]) == ({2: [(0, 4)], 0: [(1, 2)], 1: [(1, 2)]}, [])
     free, paid = (simulate(trace, cluster, Sia(evictions=flag)) for flag in (False, True))
     assert free.jobs["end"].null_count() == paid.jobs["end"].null_count() == 0
     assert paid.jobs["restarts"].sum() >= free.jobs["restarts"].sum() == 0
@@ -223,9 +230,10 @@ def test_the_placer_finds_a_place_for_all_where_sizes_are_orderly(seed):
         if g <= room:
             wanted[len(wanted)] = (g, max(1, g // size))
             room -= g
-    placer = Placer(np.arange(nodes), np.full(nodes, size))
-    assert orderly(np.full(len(wanted), size), np.array([g for g, _ in wanted.values()])).all()
-    placed, left = placer.place(wanted, {})
+    gpus, counts = (np.array(a) for a in zip(*wanted.values(), strict=True))
+    assert orderly(np.full(len(wanted), size), gpus).all()
+    view = Scenario(jobs(gpus), Cluster.homogeneous(nodes, size)).view(Sia())
+    placed, left = nodes_of(view, gpus, counts)
     used = np.zeros(nodes)
     for job, cells in placed.items():
         assert sum(g for _, g in cells) == wanted[job][0]

@@ -7,8 +7,10 @@ from typing import Annotated
 import numpy as np
 
 from gpuschedlab._compiled import njit
+from gpuschedlab.cluster.free_gpus import FreeGpus
 from gpuschedlab.knobs import Knob
 from gpuschedlab.policies.remaining import remaining_work
+from gpuschedlab.sim.allocation import NODE, POSITION
 from gpuschedlab.sim.policy import Allocation, Round
 from gpuschedlab.sim.view import View
 from gpuschedlab.speeds.codes import ANY
@@ -76,16 +78,16 @@ def _configurations(view):
 
 def _nodes(view, gpu_type, gpus):
     """Rows (job, node, GPUs) of all jobs: where they are, if that is what they have, otherwise where most is free."""
-    job, node, count = view.nodes.T
-    job, node = job.astype(int), node.astype(int)
+    job, node = view.nodes[:, [POSITION, NODE]].T.astype(int)
     stays = (gpus > 0) & (gpus == view.running_gpus) & (gpu_type == view.gpu_type)
     stays[job[~view.up[node]]] = False
-    kept = stays[job]
-    free = np.where(view.up, view.cluster.node_gpus, 0.0)
-    np.subtract.at(free, node[kept], count[kept])
-    order = np.argsort(gpus, kind="stable")
-    new = take(order[(gpus > 0)[order] & ~stays[order]], gpu_type, gpus, view.cluster.node_type, free)
-    return np.concatenate([view.nodes[kept], new])
+    rows, free = [view.nodes[stays[job]]], FreeGpus(view.cluster, "widest", up=view.up)
+    free.hold(rows[0][:, NODE:])
+    for i in np.argsort(gpus, kind="stable"):
+        if gpus[i] > 0 and not stays[i]:
+            own = free.take(gpus[i], np.arange(len(view.capacity)) == gpu_type[i])
+            rows.append(np.column_stack([np.full(len(own), float(i)), own]))
+    return np.concatenate(rows)
 
 
 @njit
@@ -172,45 +174,3 @@ def grow(seconds, counts, room, held):
         left[t] -= more
         heapq.heappush(queue, (-_gain(seconds[i, t], counts, k), i))
     return gpu_type, gpus
-
-
-@njit
-def take(order, gpu_type, gpus, node_type, free):
-    """Give jobs nodes in order, the one with the most free GPUs first; rows (job, node, GPUs).
-
-    Parameters
-    ----------
-    order : (m,) int array
-        Jobs to be placed.
-    gpu_type : (n,) int array
-    gpus : (n,) float array
-        What each gets: no more in all than there is.
-    node_type : (N,) int array
-    free : (N,) float array
-        GPUs that are free on each node; what is taken is subtracted.
-
-    Examples
-    --------
-    >>> gpu_type, gpus = np.array([0, 0]), np.array([3.0, 1.0])
-    >>> take(np.array([1, 0]), gpu_type, gpus, np.array([0, 0]), np.array([2.0, 2.0])).tolist()
-    [[1.0, 0.0, 1.0], [0.0, 1.0, 2.0], [0.0, 0.0, 1.0]]
-    """
-    rows = [(0, 0, 0.0) for _ in range(0)]
-    for i in order:
-        left = gpus[i]
-        while left > 0:
-            best = -1
-            for node in range(free.shape[0]):
-                if node_type[node] == gpu_type[i] and (best < 0 or free[node] > free[best]):
-                    best = node
-            if best < 0 or free[best] <= 0:
-                break  # the engine refuses what falls short
-            # Whole GPUs only, but for a job that needs a part of one.
-            count = min(left, free[best] if left < 1 else np.floor(free[best] + 1e-9))
-            free[best] -= count
-            left -= count
-            rows.append((i, best, count))
-    out = np.empty((len(rows), 3))
-    for r in range(len(rows)):
-        out[r, 0], out[r, 1], out[r, 2] = rows[r]
-    return out

@@ -7,7 +7,8 @@ import numpy as np
 
 from gpuschedlab.cluster.free_gpus import FreeGpus
 from gpuschedlab.knobs import Knob
-from gpuschedlab.sim.allocation import NODE, POSITION, Allocation
+from gpuschedlab.policies.repacking import held_nodes, repacked
+from gpuschedlab.sim.allocation import GPUS, NODE, POSITION, Allocation
 from gpuschedlab.sim.policy import Round, Wrapped
 from gpuschedlab.sim.view import View
 
@@ -157,28 +158,16 @@ def on_nodes(view: View, answer: Allocation, rule: str) -> Allocation:
     todo = np.flatnonzero((gpus > 0) & (guest < 0) & ~np.isin(np.arange(len(view)), named[:, POSITION]))
     todo = todo[np.argsort(-gpus[todo], kind="stable")].tolist()
     same = (view.gpu_type == answer.gpu_type) & (np.abs(view.running_gpus - gpus) < 0.01)
-    at = view.nodes  # in order of job
-    ends = np.searchsorted(at[:, POSITION], np.arange(len(view) + 1))
-    held = {i: at[ends[i] : ends[i + 1], NODE:] for i in todo if same[i] and ends[i] < ends[i + 1]}
-    stay, new = [i for i in todo if i in held], [i for i in todo if i not in held]
-    rows, left = _placed(view, answer, gpus, rule, named, held, [*stay, *new])
-    if left:
-        rows, left = _placed(view, answer, gpus, rule, named, held, todo)
+    held = held_nodes(view, same & np.isin(np.arange(len(view)), todo))
+    free = np.where(view.up, view.cluster.node_gpus, 0).astype(float)
+    np.subtract.at(free, named[:, NODE].astype(np.int64), named[:, GPUS])
+    rows, left = repacked(
+        (sorted(todo, key=lambda i: i not in held), todo),
+        held,
+        lambda: FreeGpus(view.cluster, rule, free, view.up),
+        lambda room, i: room.take(gpus[i], np.arange(len(view.capacity)) == answer.gpu_type[i]),
+    )
+    rows = np.concatenate([named, rows])
     lost = np.isin(np.arange(len(view)), left) | np.isin(guest, left or [-2])
     status = f"{answer.status}{', ' if answer.status else ''}{len(left)} without a place" if left else answer.status
     return replace(answer, gpus=np.where(lost, 0.0, gpus), nodes=rows if len(rows) else None, status=status)
-
-
-def _placed(view, answer, gpus, rule, named, held, order) -> tuple[np.ndarray, list]:
-    """Rows (job, node, GPUs) of all jobs, those that are placed in order beside named ones, and who finds no place."""
-    free = np.where(view.up, view.cluster.node_gpus, 0).astype(float)
-    np.subtract.at(free, named[:, NODE].astype(np.int64), named[:, 2])
-    room, rows, left = FreeGpus(view.cluster, rule, free, view.up), [named], []
-    for i in order:
-        stays = i in held and room.hold(held[i])
-        own = held[i] if stays else room.take(gpus[i], np.arange(len(view.capacity)) == answer.gpu_type[i])
-        if len(own):
-            rows.append(np.column_stack([np.full(len(own), float(i)), own]))
-        else:
-            left.append(i)
-    return np.concatenate(rows), left

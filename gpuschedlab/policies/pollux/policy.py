@@ -7,6 +7,7 @@ import numpy as np
 
 from gpuschedlab.knobs import Knob
 from gpuschedlab.policies.pollux.genetic import search
+from gpuschedlab.policies.remaining import long_enough
 from gpuschedlab.policies.restarts import restart_factor
 from gpuschedlab.sim.policy import Allocation, Round
 from gpuschedlab.sim.view import View
@@ -67,7 +68,8 @@ class Pollux(Round):
         cells = _Cells.of(view)
         kept, order = view.memory, np.lexsort((view.submit, view.attained))
         whole, elastic = np.ceil(view.gpus).astype(np.int64), view.elastic
-        held = kept.most_of(view.index)
+        kept.most = long_enough(kept.most, view.index)
+        held = kept.most[view.index]
         speedup = cells.speedups(view)
         top = (speedup > 0).any(axis=1) * np.arange(speedup.shape[2])
         top = np.minimum(top.max(axis=1), view.declared("max_gpus", np.inf))
@@ -194,12 +196,6 @@ class _Carried:
     index: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
     last: np.ndarray | None = None
     most: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
-
-    def most_of(self, index) -> np.ndarray:
-        """Most GPUs that jobs ever held, by their rows in the trace."""
-        if (rows := int(index.max()) + 1) > len(self.most):
-            self.most = np.concatenate([self.most, np.zeros(2 * rows - len(self.most), np.int64)])
-        return self.most[index]
 
     def _now(self, index) -> tuple[np.ndarray, np.ndarray]:
         """Positions of jobs that are there still: in the last round, and now."""

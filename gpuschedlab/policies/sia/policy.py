@@ -8,6 +8,7 @@ import numpy as np
 from gpuschedlab.errors import Infeasible, OutOfTime, PolicyError
 from gpuschedlab.knobs import Constraint, Knob
 from gpuschedlab.optim import Session, Solution, relative_gap
+from gpuschedlab.policies.remaining import long_enough
 from gpuschedlab.policies.restarts import restart_factor
 from gpuschedlab.policies.sia.choices import Jobs
 from gpuschedlab.policies.sia.placer import node_sizes, place_types
@@ -119,13 +120,10 @@ class Sia(Round):
             return kept.answer
         reserved, edge = reserved_now(view, self.reservations), next_edge(view.now, self.reservations)
         if len(view.index) == 0:
-            return Allocation(
-                np.empty(0, np.int64),
-                np.empty(0),
-                reserved=reserved,
-                wake=edge if reserved and np.isfinite(edge) else None,
-            )
-        jobs = Jobs.of(view, np.maximum(kept.most_of(view.index), view.running_gpus), kept.templates)
+            wake = edge if reserved and np.isfinite(edge) else None
+            return Allocation(np.empty(0, np.int64), np.empty(0), reserved=reserved, wake=wake)
+        kept.most = long_enough(kept.most, view.index)
+        jobs = Jobs.of(view, np.maximum(kept.most[view.index], view.running_gpus), kept.templates)
         before, jobs.penalty = kept.solution, kept.service.penalty(view, self.penalty)
         given, gpu_type, nodes, status = self._decide(view, kept, jobs, reserved)
         grown = (given > jobs.most).any()
@@ -148,8 +146,7 @@ class Sia(Round):
     def _decide(self, view, kept, jobs, reserved):
         """Solve and place, without those that find no place, until all do: GPUs, types, named nodes, and a status."""
         utility, evicted = self._utility(view, jobs), 0
-        kept.bound, kept.lost = np.nan, 0.0
-        bound = np.nan
+        kept.bound, kept.lost, bound = np.nan, 0.0, np.nan
         for attempt in range(RETRIES + 1):
             choice, status = self._solve(view, kept, jobs, utility, reserved)
             choices, held = jobs.choices, jobs.fixed
@@ -281,13 +278,6 @@ class _Carried:
         if key not in self.nodes:
             self.nodes = {key: node_sizes(view.cluster, view.up)}
         return self.nodes[key]
-
-    def most_of(self, index) -> np.ndarray:
-        """Most GPUs that jobs ever held, by their rows in the trace."""
-        rows = int(index.max()) + 1
-        if rows > len(self.most):
-            self.most = np.concatenate([self.most, np.zeros(max(rows, 2 * len(self.most)) - len(self.most))])
-        return self.most[index]
 
     def proved(self) -> tuple[float, float, str]:
         """Objective without jobs that found no place, bound and status of the round; nothing to solve is solved."""

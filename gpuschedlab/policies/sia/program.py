@@ -173,8 +173,7 @@ def sia_round(
     """Sia's integer program (equation 3.4) on utilities against no allocation.
 
     maximise sum u_ij x_ij subject to sum_j x_ij <= 1 for each job i (= 1 for those that must run), and
-    sum gpus_j x_ij <= capacity_t for each type t, x
-    binary.
+    sum gpus_j x_ij <= capacity_t for each type t, x binary.
 
     Parameters
     ----------

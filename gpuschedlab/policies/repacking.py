@@ -1,0 +1,49 @@
+"""Nodes for the jobs of an answer: each stays where it was, unless another one would find no place."""
+
+from collections.abc import Callable, Iterable
+
+import numpy as np
+
+from gpuschedlab.cluster.free_gpus import FreeGpus
+from gpuschedlab.sim.allocation import NODE, POSITION
+
+
+def held_nodes(view, stays: np.ndarray) -> dict[int, np.ndarray]:
+    """Rows (node, GPUs) that running jobs hold, by their positions, of those that may stay (n,)."""
+    ends = np.searchsorted(view.nodes[:, POSITION], np.arange(len(view) + 1))  # rows are in order of job
+    return {i: view.nodes[ends[i] : ends[i + 1], NODE:] for i in np.flatnonzero(stays) if ends[i] < ends[i + 1]}
+
+
+def repacked(
+    orders: Iterable[list], held: dict, fresh: Callable[[], FreeGpus], find: Callable[[FreeGpus, int], np.ndarray]
+) -> tuple[np.ndarray, list]:
+    """Place jobs one after the other, in the first order in which all find a place, otherwise in the last.
+
+    Parameters
+    ----------
+    orders : iterable of lists of int
+        Positions of the jobs.
+    held : dict
+        From `held_nodes`: a job goes where it was, if that is still free.
+    fresh : callable
+        What is free before any is placed.
+    find : callable
+        Takes nodes from what is free for another job, as `FreeGpus.take`.
+
+    Returns
+    -------
+    rows : (m, 3) array
+        As `Allocation.nodes`.
+    left : list of int
+        Jobs without a place.
+    """
+    for order in orders:
+        free, rows, left = fresh(), [np.zeros((0, 3))], []
+        for i in order:
+            own = held[i] if i in held and free.hold(held[i]) else find(free, i)
+            rows.append(np.column_stack([np.full(len(own), float(i)), own]))
+            if not len(own):
+                left.append(i)
+        if not left:
+            break
+    return np.concatenate(rows), left
