@@ -120,9 +120,8 @@ class Gavel(Round):
         throughput = asked[0]
         if self.objective == "max_min":
             return gavel_max_min(*asked)
-        if (
-            self.objective == "makespan"
-        ):  # the end of the last is earliest where the least throughput per work is largest
+        if self.objective == "makespan":
+            # The end of the last is earliest where the least throughput per work is largest.
             return gavel_max_min(throughput / work_left(view)[:, None], *asked[1:], relative=False)
         if self.objective in ("fifo", "shortest_first"):
             # The first counts most, by its throughput over that on its fastest type.

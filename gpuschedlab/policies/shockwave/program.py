@@ -72,19 +72,9 @@ def shockwave_window(
     n, shares = len(done), np.minimum(done[:, None] + step[:, None] * np.arange(rounds + 1), 1.0)
     gain = np.diff(np.interp(shares, FIFTHS, np.log(np.maximum(FIFTHS, ORIGIN))), axis=1) * weights[:, None] / n
     longest = max(float(left.max()), 1e-300)
-    jobs = np.repeat(np.arange(n), rounds)
-    columns = np.arange(n * rounds)
-    last = np.full(n, n * rounds)
-    A = sp.csc_array(
-        (
-            np.concatenate([gpus[jobs], np.full(n * rounds, interval / longest), np.ones(n)]),
-            (
-                np.concatenate([np.zeros(n * rounds, int), 1 + jobs, 1 + np.arange(n)]),
-                np.concatenate([columns, columns, last]),
-            ),
-        ),
-        shape=(1 + n, n * rounds + 1),
-    )
+    ends = sp.kron(sp.eye_array(n), np.full((1, rounds), interval / longest), "coo")
+    held = np.repeat(gpus, rounds)[None, :]
+    A = sp.block_array([[sp.coo_array(held), None], [ends, sp.coo_array(np.ones((n, 1)))]], format="csc")
     return Program(
         np.append(gain.ravel(), -makespan),
         A,

@@ -7,7 +7,7 @@ import numpy as np
 from gpuschedlab import _data
 from gpuschedlab.policies.prompttuner.estimators import prompt_tuning as tuning
 from gpuschedlab.policies.prompttuner.estimators.prompt_bank import PromptBank, cosine_distances
-from gpuschedlab.policies.prompttuner.estimators.tiny_transformer import HELD_OUT, Task
+from gpuschedlab.policies.prompttuner.estimators.tiny_transformer import HELD_OUT, PROMPT, WIDTH, Task
 
 VISITED = 1
 """Clusters whose prompts are scored."""
@@ -21,14 +21,18 @@ def texts() -> list[str]:
     return _data.path("prompt_bank/texts.txt").read_text(encoding="utf-8").splitlines()
 
 
+def gaussian(count: int, rng: np.random.Generator) -> np.ndarray:
+    """Prompts (count, 4, d) of noise, as large as words."""
+    return rng.normal(0, tuning.frozen()["tokens"].std(), (count, PROMPT, WIDTH)).astype(np.float32)
+
+
 def study(task: Task, bank: PromptBank, prompts: np.ndarray, rng: np.random.Generator) -> dict:
     """Iterations to the target of one task, from prompts chosen in five ways; all are tuned on the same samples."""
     score = tuning.scores_on(task, prompts, rng)
-    two, brute = bank.look_up(score), bank.brute_force(score)
-    loss = score(np.arange(len(prompts)))
+    two, loss = bank.look_up(score), score(np.arange(len(prompts)))
     best = np.argsort(loss, kind="stable")[:IDEAL]
     some = rng.choice(len(prompts), RANDOM, replace=False)
-    starts = [prompts[[two.prompt, brute.prompt]], prompts[best], prompts[some], tuning.gaussian(3, rng)]
+    starts = [prompts[[two.prompt, best[0]]], prompts[best], prompts[some], gaussian(3, rng)]
     ita, _ = tuning.tune(task, np.concatenate(starts), rng)
     ideal, random, noise = (part for part in np.split(ita[2:], [IDEAL, IDEAL + RANDOM]))
     return {

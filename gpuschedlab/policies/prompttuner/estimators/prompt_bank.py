@@ -18,9 +18,6 @@ MOST = 3000
 SAMPLES = 16
 """Samples on which a prompt is scored (4.4.3.2)."""
 
-BUDGET = 0.2
-"""Share of the time to the deadline that a look-up may take (4.5.2)."""
-
 
 class Found(NamedTuple):
     """Answer of a look-up: `prompt` (index), its `score`, `evaluations` made, and the `scored` prompts in order."""
@@ -187,12 +184,6 @@ class PromptBank:
         best = int(scores.argmin())
         return Found(int(scored[best]), float(scores[best]), len(scored), scored)
 
-    def brute_force(self, score: Callable[[np.ndarray], np.ndarray]) -> Found:
-        """The prompt of the least score among all."""
-        scores = np.asarray(score(np.arange(len(self))), float)
-        best = int(scores.argmin())
-        return Found(best, float(scores[best]), len(self), np.arange(len(self)))
-
     def insert(self, feature: np.ndarray) -> Inserted:
         """Add a prompt to the cluster of the nearest medoid; above `most`, drop the one nearest to that medoid."""
         feature = np.asarray(feature, float).reshape(1, -1)
@@ -210,20 +201,6 @@ class PromptBank:
         return Inserted(-1 if dropped == new else new - 1, k, dropped)
 
     def worst(self) -> int:
-        """Scores that a look-up makes at most."""
+        """Scores that a look-up makes at most: with the seconds of one, what `worth_a_search` compares with the deadline."""
         sizes = np.sort(np.bincount(self.cluster, minlength=self.clusters) - 1)[::-1]
         return self.clusters + int(sizes[: self.visited].sum())
-
-    def affordable(self, seconds: float, deadline: float, budget: float = BUDGET) -> bool:
-        """Whether a job looks for a prompt: iff the longest look-up takes at most a share of the time to its deadline.
-
-        Parameters
-        ----------
-        seconds : float
-            Per score.
-        deadline : float
-            Seconds from submission to the deadline.
-        budget : float
-            The share, 0 to 1.
-        """
-        return self.worst() * seconds <= budget * deadline

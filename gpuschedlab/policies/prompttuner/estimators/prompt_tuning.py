@@ -8,9 +8,7 @@ from gpuschedlab import _data
 from gpuschedlab.errors import LabError
 from gpuschedlab.policies.prompttuner.estimators.prompt_bank import SAMPLES
 from gpuschedlab.policies.prompttuner.estimators.tiny_transformer import (
-    PROMPT,
     TAUGHT,
-    WIDTH,
     Adam,
     Task,
     forward,
@@ -57,11 +55,6 @@ def candidates(rng: int | np.random.Generator = 0, count: int = CANDIDATES) -> n
         mixed = share * one + (1 - share) * other
         found.append(mixed + rng.normal(0, 0.3 * tokens.std(), mixed.shape))
     return np.array(found, np.float32)
-
-
-def gaussian(count: int, rng: np.random.Generator) -> np.ndarray:
-    """Prompts (count, 4, d) of noise, as large as words."""
-    return rng.normal(0, frozen()["tokens"].std(), (count, PROMPT, WIDTH)).astype(np.float32)
 
 
 def features(prompts: np.ndarray) -> np.ndarray:

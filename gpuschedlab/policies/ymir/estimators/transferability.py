@@ -172,36 +172,6 @@ class TargetMean:
         return out
 
 
-@dataclass
-class MeasuredGain:
-    """The gains that were measured: an oracle, 0 for a pair that was not.
-
-    Differs from the paper in
-    -------------------------
-    It is not in the paper: what a perfect estimator would say.
-
-    Examples
-    --------
-    >>> pairs = pl.DataFrame({"source": ["a"], "target": ["t"]})
-    >>> MeasuredGain().fit(pairs, [0.1]).predict(pairs).tolist()
-    [0.1]
-    """
-
-    gain_: dict | None = field(default=None, init=False)
-
-    def fit(self, pairs: pl.DataFrame, gain) -> "MeasuredGain":
-        """Keep the gains (n,) of pairs `source, target`."""
-        gain = _checked(self, pairs, gain)
-        self.gain_ = dict(zip(pairs.select("source", "target").iter_rows(), gain.tolist(), strict=True))
-        return self
-
-    def predict(self, pairs: pl.DataFrame) -> np.ndarray:
-        """Gains (n,) of pairs."""
-        if self.gain_ is None:
-            raise EstimatorError("MeasuredGain has not been fitted; expected fit before predict.")
-        return np.array([self.gain_.get(pair, 0.0) for pair in pairs.select("source", "target").iter_rows()])
-
-
 class GainErrors(NamedTuple):
     """How well gains are predicted.
 
