@@ -120,7 +120,7 @@ def test_fewest_gpus_are_placed_first_where_most_is_free():
         nodes=held,
     )
     rows = Optimus().allocate(view).nodes
-    assert rows.tolist() == [[0, 0, 2], [1, 1, 2], [2, 2, 1], [3, 2, 3], [3, 0, 2]]
+    assert rows.tolist() == [[0, 0, 2], [1, 1, 2], [2, 2, 1], [3, 0, 2], [3, 2, 3]]
     view.up[1] = False  # as for a part that does not have this node
     assert Optimus().allocate(view).nodes[1:3].tolist() == [[2, 2, 1], [1, 2, 2]]
 

@@ -85,15 +85,7 @@ class LearningCurve(Around, Estimator):
 
 @lru_cache(maxsize=4096)
 def measurements_to(metric: tuple[float, ...], target: float, most: float) -> float:
-    """Measurements after which a target is expected, from those made so far, at most so many.
-
-    Parameters
-    ----------
-    metric : tuple of float
-        Measurements, the first one first; they rise or fall.
-    target : float
-    most : float
-        The user's largest number.
+    """Measurements after which a target is expected, from those made so far, which rise or fall; at most so many.
 
     Examples
     --------

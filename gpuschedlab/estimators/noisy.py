@@ -80,15 +80,6 @@ def normal_of(ids: pl.Series, seed: int) -> np.ndarray:
     The id's bytes (UTF-8) go through the 64-bit FNV-1a hash and two rounds of splitmix64, whose top 53 bits
     are the two uniform numbers of the Box-Muller transform.
 
-    Parameters
-    ----------
-    ids : polars.Series of str
-    seed : int
-
-    Returns
-    -------
-    (n,) numpy.ndarray
-
     Examples
     --------
     >>> bool(normal_of(pl.Series(["a", "longer"]), 0)[0] == normal_of(pl.Series(["a"]), 0)[0])

@@ -30,18 +30,11 @@ def with_kin(jobs: pl.DataFrame) -> pl.DataFrame:
 
 
 def pasts(history: pl.DataFrame, half_life: float) -> dict[tuple[str, ...], pl.DataFrame]:
-    """Follow each group's durations from one finished job to the next.
+    """Follow each group's durations from one finished job of a history (after `with_kin`) to the next.
 
     In the groups of like names recent jobs count more: after a group's k-th job finished, its mean counts the job
     before with weight 2^(-1/half_life), the one before that with the square of it, and so on. In the wider groups all
     count alike.
-
-    Parameters
-    ----------
-    history : polars.DataFrame
-        A trace after `with_kin`.
-    half_life : float
-        Number of jobs after which a weight has halved, > 0.
 
     Returns
     -------

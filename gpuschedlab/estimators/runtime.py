@@ -43,8 +43,8 @@ class Runtime(Estimator):
     Attributes
     ----------
     booster_ : xgboost.Booster
-    codes_ : dict of str to polars.DataFrame
-        Code of each category seen.
+    codes_ : dict of str to polars.Enum
+        Categories seen; their numbers are the codes.
     tables_ : dict of tuple to polars.DataFrame
         The groups' past, at the end of the history.
     range_ : tuple of float
@@ -91,7 +91,11 @@ class Runtime(Estimator):
         jobs = with_kin(history).sort("submit", "job_id")
         durations = jobs["duration"].to_numpy()
         self._learn(
-            codes_={c: _codes(jobs[c]) for c in CATEGORIES if c in jobs.columns},
+            codes_={
+                c: pl.Enum(jobs[c].cast(pl.String).drop_nulls().unique().sort())
+                for c in CATEGORIES
+                if c in jobs.columns
+            },
             tables_=pasts(jobs, self.half_life),
             range_=(float(durations.min()), float(durations.max())),
         )
@@ -111,8 +115,7 @@ class Runtime(Estimator):
         features = _clock(jobs)
         for c, codes in self.codes_.items():
             value = pl.col(c).cast(pl.String) if c in jobs.columns else pl.repeat(None, pl.len(), dtype=pl.String)
-            asked = jobs.select(value=value)
-            features[c] = asked.join(codes, on="value", how="left", maintain_order="left")["code"]
+            features[c] = jobs.select(value.cast(codes, strict=False).to_physical()).to_series()
         for keys in RECURRENT if self.recurrent else ():
             found = recall(self.tables_[keys], keys, jobs, at)
             features |= {f"{c} of {' and '.join(keys)}": found[c] for c in ("count", "log_mean", "last")}
@@ -151,8 +154,3 @@ def _clock(jobs: pl.DataFrame) -> dict[str, pl.Series]:
     else:
         hour, weekday = pl.col("submit") / 3600 % 24, (pl.col("submit") / 86_400).floor() % 7
     return jobs.select("gpus", hour=hour, weekday=weekday).to_dict()
-
-
-def _codes(column: pl.Series) -> pl.DataFrame:
-    values = column.cast(pl.String).drop_nulls().unique().sort()
-    return pl.DataFrame({"value": values, "code": np.arange(len(values), dtype=float)})

@@ -9,11 +9,10 @@ import numpy as np
 from gpuschedlab._compiled import njit
 from gpuschedlab.cluster.free_gpus import FreeGpus
 from gpuschedlab.knobs import Knob
-from gpuschedlab.policies.remaining import remaining_work
+from gpuschedlab.policies.remaining import configurations, remaining_work
 from gpuschedlab.sim.allocation import NODE, POSITION
 from gpuschedlab.sim.policy import Allocation, Round
 from gpuschedlab.sim.view import View
-from gpuschedlab.speeds.codes import ANY
 
 
 @dataclass(frozen=True)
@@ -52,7 +51,7 @@ class Optimus(Round):
         n = len(view.index)
         if n == 0:
             return Allocation(np.empty(0, np.int64), np.empty(0))
-        types, nodes, counts = _configurations(view)
+        types, nodes, counts = configurations(view)
         rate = view.rates(types, nodes, counts)
         work = remaining_work(view, rate, types, nodes, counts, self.whole_epochs)
         seconds = work[:, None] / rate
@@ -61,19 +60,6 @@ class Optimus(Round):
         gpu_type, gpus = grow(seconds.reshape(shape), given, np.floor(view.capacity), view.gpu_type)
         gpus = np.where(view.elastic, gpus, np.minimum(gpus, view.gpus))  # a part of a GPU was counted as one
         return Allocation(gpu_type, gpus, nodes=_nodes(view, gpu_type, gpus))
-
-
-def _configurations(view):
-    """Types, nodes and GPUs (C,) that jobs of the view could have, on the fewest nodes, type by type."""
-    cluster = view.cluster
-    kinds = len(cluster.gpu_types)
-    counts = np.ceil(view.gpus).astype(np.int64)
-    if view.speeds is not None:
-        known = view.speeds.code[view.speeds.code >= 0] & ANY
-        counts = np.concatenate([counts, known[known <= min(cluster.capacity.max(), ANY - 1)]])
-    counts = np.unique(counts)
-    types, gpus = np.repeat(np.arange(kinds), len(counts)), np.tile(counts, kinds)
-    return types, cluster.fewest_nodes(types, gpus), gpus
 
 
 def _nodes(view, gpu_type, gpus):

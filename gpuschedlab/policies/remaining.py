@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from gpuschedlab.speeds.codes import ANY
 from gpuschedlab.speeds.elapsed import seconds_to, segment_end
 
 
@@ -9,6 +10,23 @@ def long_enough(kept: np.ndarray, index: np.ndarray, new: float = 0) -> np.ndarr
     """Array by the rows of jobs in the trace that is long enough for these ones; `new`: entries of jobs not seen before."""
     more = int(index.max()) + 1 - len(kept)
     return np.append(kept, np.full(max(more, len(kept)), new, kept.dtype)) if more > 0 else kept
+
+
+def on_types(cluster, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Types, nodes and GPUs (C,) of numbers of GPUs, type by type, on the fewest nodes."""
+    types = len(cluster.gpu_types)
+    kind, gpus = np.repeat(np.arange(types), len(counts)), np.tile(counts, types)
+    return kind, cluster.fewest_nodes(kind, gpus), gpus
+
+
+def configurations(view, *also: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """`on_types` for all numbers of GPUs that jobs ask for or the speed table has, and some more of jobs with a table."""
+    counts = np.ceil(view.gpus).astype(np.int64)
+    if view.speeds is not None:
+        known = view.speeds.code[view.speeds.code >= 0] & ANY
+        known = np.append(known[known < ANY], np.array(also, np.int64))
+        counts = np.append(counts, known[known <= view.cluster.capacity.max()])
+    return on_types(view.cluster, np.unique(counts))
 
 
 def requested(view) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -38,15 +56,9 @@ def work_left(view) -> np.ndarray:
 def remaining_work(view, rate, types, nodes, gpus, whole_epochs: bool = False) -> np.ndarray:
     """Work (n,) that is left by the estimate of the duration, at the present rates; 1 where the estimate has passed.
 
-    Parameters
-    ----------
-    rate : (n, C) float array
-        Of each job in each configuration, nan where it cannot run.
-    types, nodes, gpus : (C,) int arrays
-        Configurations. The estimate is held to be of the number of GPUs nearest to what is asked for, on the first type
-        that has it.
-    whole_epochs : bool
-        Whether the present segment of the speed table counts as done.
+    The rates (n, C) are those of configurations (C,), nan where a job cannot run. The estimate is held to be of the number of
+    GPUs nearest to what is asked for, on the first type that has it. `whole_epochs`: the present segment of the speed table
+    counts as done.
     """
     rows = np.arange(len(rate))
     own = np.where(np.isnan(rate), np.inf, np.abs(gpus - view.gpus[:, None])).argmin(axis=1)

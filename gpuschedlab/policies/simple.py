@@ -15,6 +15,7 @@ Backfill = Annotated[
     str, Knob(choices=("none", "easy", "greedy"), help="which jobs may start before a job that does not fit")
 ]
 Interval = Annotated[float, Knob(0, 3600, unit="s", help="time between decisions; 0: at every event")]
+Skew = Annotated[float, Knob(0, 1, help="relative speed when spread below which a job waits for consolidation")]
 Patience = Annotated[float, Knob(0, 86_400, unit="s", help="waiting after which a job takes any nodes (rule relax)")]
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from gpuschedlab.knobs import Knob
 from gpuschedlab.policies.remaining import requested_rates, work_left
 from gpuschedlab.policies.serving import serve
-from gpuschedlab.policies.simple import Placement
+from gpuschedlab.policies.simple import Placement, Skew
 from gpuschedlab.sim.policy import Allocation, Ordered, Round
 
 TIME = 0
@@ -46,9 +46,7 @@ class Themis(Ordered):
         str, Knob(choices=("time", "service"), help="least executed time or attained service first")
     ] = "service"
     f: Annotated[float, Knob(0, 0.99, help="fairness knob: 1 - f of the jobs, the worst treated, go first")] = 0.8
-    threshold: Annotated[
-        float, Knob(0, 1, help="relative speed when spread below which a job waits for consolidation")
-    ] = 0.9
+    threshold: Skew = 0.9
     placement: Placement = "relax"
     preemptive = True
     lease_grid = 60.0

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from gpuschedlab.knobs import Constraint, Data, Knob
-from gpuschedlab.policies.simple import Interval, Placement
+from gpuschedlab.policies.simple import Interval, Placement, Skew
 from gpuschedlab.sim.policy import Ordered
 
 GRID = 64  # points of the Gittins table, evenly spaced in log of attained service
@@ -59,9 +59,8 @@ def gittins_ranks(services: np.ndarray) -> tuple[float, ...]:
     for i, a in enumerate(np.expm1(np.linspace(0, WIDEST, GRID))):
         left = size[size > a] - a
         if len(left):
-            spent = np.cumsum(left) + left * np.arange(
-                len(left) - 1, -1, -1
-            )  # each quantum tried: one of the jobs' ends
+            # Each quantum tried is one of the jobs' ends.
+            spent = np.cumsum(left) + left * np.arange(len(left) - 1, -1, -1)
             index[i] = (np.arange(1, len(left) + 1) / spent).max()
     return tuple(float(r) for r in np.argsort(np.argsort(-index, kind="stable"), kind="stable"))
 
@@ -94,20 +93,14 @@ class Tiresias(Ordered):
     (3250.0, 57600.0)
     """
 
-    metric: Annotated[str, Knob(choices=("service", "time", "gittins"), help="what priority is computed from")] = (
-        "service"
-    )
+    metric: Annotated[str, Knob(choices=("service", "time", "gittins"), help="what priority follows from")] = "service"
     queues: Annotated[int, Knob(1, 5, help="priority queues")] = 2
     thresholds: Annotated[
         tuple[float, ...],
         Knob(1, 1e8, log=True, unit="GPU-s", many=4, help="attained service at which a job moves to the next queue"),
     ] = (57_600.0,)
-    starve_limit: Annotated[
-        float, Knob(0, 100, unit="x executed time", help="waiting that promotes a job; 0: never")
-    ] = 0.0
-    pack_limit: Annotated[
-        float, Knob(0, 1, help="relative speed when spread below which a job waits for consolidation")
-    ] = 0.9
+    starve_limit: Annotated[float, Knob(0, 100, unit="x executed time", help="wait that promotes; 0: never")] = 0.0
+    pack_limit: Skew = 0.9
     placement: Placement = "relax"
     interval: Interval = 0
     ranks: Annotated[tuple[float, ...], Data(GRID)] = _UNTIL_FITTED

@@ -49,12 +49,6 @@ class Inputs:
 
 
 def in_force(view, gpu_type, gpus) -> bool:
-    """Whether an answer is what all jobs hold already, some of them GPUs.
-
-    Parameters
-    ----------
-    gpu_type, gpus : (n,) arrays
-        As in `Allocation`.
-    """
+    """Whether an answer is what all jobs hold already, some of them GPUs."""
     held = np.array_equal(np.where(gpus > 0, gpu_type, -1), view.gpu_type) and np.array_equal(gpus, view.running_gpus)
     return held and bool((gpus > 0).any())

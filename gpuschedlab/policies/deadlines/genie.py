@@ -7,6 +7,7 @@ import numpy as np
 
 from gpuschedlab.knobs import Knob
 from gpuschedlab.policies.deadlines.placing import CHOSEN, MUST, chosen_by_count, placed, time_left
+from gpuschedlab.policies.remaining import on_types
 from gpuschedlab.sim.policy import Allocation, Round
 from gpuschedlab.sim.view import View
 
@@ -68,10 +69,9 @@ class Genie(Round):
         most = int(view.cluster.capacity.max())
         counts = np.unique(np.concatenate([2 ** np.arange(int(np.log2(most)) + 1), asked[rows].astype(np.int64)]))
         counts = counts[counts <= most]
-        types, kind = len(view.capacity), view.usable().argmax(axis=1)[rows]  # the first that has a speed
-        kinds, levels = np.repeat(np.arange(types), len(counts)), np.tile(counts, types)
-        rate = view.rates(kinds, view.cluster.fewest_nodes(kinds, levels), levels)
-        rate = rate[rows].reshape(len(rows), types, -1)[np.arange(len(rows)), kind]
+        kind = view.usable().argmax(axis=1)[rows]  # the first that has a speed
+        rate = view.rates(*on_types(view.cluster, counts))[rows].reshape(len(rows), -1, len(counts))
+        rate = rate[np.arange(len(rows)), kind]
         own = np.take_along_axis(rate, np.searchsorted(counts, asked[rows])[:, None], axis=1)
         near = (counts >= asked[rows, None] / self.stretch) & (counts <= asked[rows, None] * self.stretch)
         seconds = np.where(near & (rate > 0), left[rows, None] * own / rate, np.inf)

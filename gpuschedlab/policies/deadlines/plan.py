@@ -138,10 +138,6 @@ def plan_leases(jobs: LeaseJobs, capacity: float, aim: np.ndarray | None = None)
     aim : (n,) int array, optional
         Deadline that each job aims at to begin with, -1: none; default: the most valuable that it can meet.
 
-    Returns
-    -------
-    LeasePlan
-
     Examples
     --------
     >>> jobs = LeaseJobs.of(gpus=[1, 1, 1], need=[1, 2, 1], due=[2, 2, 1], value=[100, 100, 1])
@@ -266,10 +262,6 @@ def prove_leases(
         Units of `gpuschedlab.optim.work` for HiGHS; 0: it is not asked.
     time_limit : float, optional
         Seconds for HiGHS, a guard.
-
-    Returns
-    -------
-    LeasePlan
 
     Examples
     --------

@@ -52,14 +52,7 @@ class LeaseJobs(NamedTuple):
 
 
 def growing_blocks(horizon: int, single: int = 6) -> np.ndarray:
-    """Lengths of blocks of leases that cover a horizon: the first ones single, each later one twice as long.
-
-    Parameters
-    ----------
-    horizon : int
-        Leases to be covered, from 1 up.
-    single : int
-        Blocks of one lease, from 1 up.
+    """Lengths of blocks of leases that cover a horizon (from 1 up): the first ones single, each later one twice as long.
 
     Examples
     --------

@@ -57,7 +57,7 @@ class Gavel(Round):
     set_aside: ClassVar = (*Round.set_aside, "solver")
 
     def begin(self) -> "_Carried":
-        """What is carried from round to round."""
+        """The solver and its options."""
         # The middle of the optimal face, as an interior point gives it: tied jobs share, where a vertex starves some.
         options = {"method": "ipm", "crossover": False} if self.solver == "highs" else {}
         return _Carried(Session(self.solver, **options))
@@ -164,12 +164,7 @@ class _Carried:
 def serving_order(shares, received) -> np.ndarray:
     """Pairs (job, type), as job x T + type, in the order of X / f; ties to the larger X, then by type and job.
 
-    Parameters
-    ----------
-    shares : (n, T) float array
-        X.
-    received : (n, T) float array
-        f, each job's share of the time received on each type.
+    `shares` (n, T) are X, `received` (n, T) f, each job's share of the time received on each type.
 
     Examples
     --------
@@ -184,26 +179,19 @@ def serving_order(shares, received) -> np.ndarray:
 
 
 def rounds_in_order(order, shares, received, gained, total, given) -> float:
-    """Rounds for which `serving_order` stays what it is, if the same jobs run on.
+    """Rounds for which `serving_order` stays what it is, if the same jobs run on: never too many; inf: for good.
 
     The priorities X total / received of two neighbours in the order meet where a quadratic in the number of rounds is 0;
     the first such meeting counts. Ties that last are no meeting.
 
     Parameters
     ----------
-    order : (m,) int array
-        From `serving_order`, at X and received / total.
-    shares : (n, T) float array
-        X.
+    order, shares
+        From `serving_order`, at X and received / total; X.
     received, gained : (n, T) float arrays
         Seconds that each job received on each type until now, > 0, and in each round.
     total, given : (T,) float arrays
         Seconds that all jobs ever received on each type until now, > 0, and in each round.
-
-    Returns
-    -------
-    float
-        A whole number, never too many; inf: for good.
 
     Examples
     --------

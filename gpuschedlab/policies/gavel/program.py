@@ -235,10 +235,8 @@ def gavel_finish_time(
 
     if not can.any():
         return np.zeros((n, T))
-    low, high = (
-        float((age[can] / isolated[can]).max()),
-        float(((age + left / np.where(can, alone, 1.0)) / isolated)[can].max()),
-    )
+    low = float((age[can] / isolated[can]).max())
+    high = float(((age + left / np.where(can, alone, 1.0)) / isolated)[can].max())
     best = shares(high * (1 + 1e-6))
     while high - low > tolerance * high:
         middle = (low + high) / 2

@@ -30,15 +30,7 @@ def below(state, n):
 def repair(rows, size, most, least, state):
     """Make a matrix possible: at most one spread job per node, no more GPUs than jobs may have, or nodes hold.
 
-    Parameters
-    ----------
-    rows : (J, N) int array
-        Changed in place; jobs that come first keep what they have.
-    size : (N,) int array
-        GPUs of each node.
-    most, least : (J,) int arrays
-        Most GPUs of each job; fewer than `least` become none.
-    state : (1,) uint64 array
+    `rows` (J, N) are changed in place: jobs that come first keep what they have, fewer GPUs than `least` (J,) become none.
 
     Examples
     --------
@@ -79,16 +71,8 @@ def repair(rows, size, most, least, state):
 def fitness(rows, speedup, base, factor, power, small):
     """Power mean of the jobs' speed-ups, each discounted by its factor where its row is not that of `base`.
 
-    Parameters
-    ----------
-    rows, base : (J, N) int arrays
-    speedup : (J, N + 1, G + 1) float array
-        Of each job on numbers of nodes and GPUs; 0 where it cannot run.
-    factor : (J,) float array
-    power : float
-        0: geometric mean.
-    small : float
-        What is added to each, so that a job without GPUs is not worth minus infinity.
+    `speedup` (J, N + 1, G + 1) is that of each job on numbers of nodes and GPUs, 0 where it cannot run; `small` is added to each,
+    so that a job without GPUs is not worth minus infinity. Power 0: geometric mean.
 
     Examples
     --------
@@ -185,17 +169,10 @@ def search(population, size, base, speedup, factor, most, least, power, small, g
     ----------
     population : (P, J, N) int array
         Matrices to begin with.
-    size, base, speedup, factor, most, least, power, small
+    size, base, speedup, factor, most, least, power, small, state
         As for `repair` and `fitness`.
     generations, patience : int
         Generations at most, and without a better matrix.
-    state : (1,) uint64 array
-
-    Returns
-    -------
-    population : (P, J, N) int array
-    values : (P,) float array
-        Descending.
     """
     P, J, N = population.shape
     pool = np.empty((2 * P, J, N), population.dtype)

@@ -49,9 +49,7 @@ class Pollux(Round):
     power: Annotated[float, Knob(-4, 1, help="fairness p of the mean: the lower, the fairer")] = -1.0
     population: Annotated[int, Knob(4, 400, log=True, help="matrices in each generation")] = 100
     generations: Annotated[int, Knob(1, 400, log=True, help="generations of a round")] = 100
-    patience: Annotated[int, Knob(1, 400, log=True, help="generations without a better matrix after which it ends")] = (
-        100
-    )
+    patience: Annotated[int, Knob(1, 400, log=True, help="generations without a better matrix until it ends")] = 100
     growth: Annotated[float, Knob(1, 64, unit="x", help="most GPUs of a job, over the most it ever had")] = 2.0
     seed: Annotated[int, Knob(0, 1_000_000, help="of the search")] = 0
     interval: Annotated[float, Knob(1, 3600, log=True, unit="s", help="between rounds")] = 60.0
@@ -71,9 +69,10 @@ class Pollux(Round):
         kept.most = long_enough(kept.most, view.index)
         held = kept.most[view.index]
         speedup = cells.speedups(view)
-        top = (speedup > 0).any(axis=1) * np.arange(speedup.shape[2])
-        top = np.minimum(top.max(axis=1), view.declared("max_gpus", np.inf))
-        most = np.minimum(np.maximum(self.growth * held, _first(speedup)), top).astype(np.int64)
+        able = (speedup > 0).any(axis=1)  # on each number of GPUs
+        top = np.minimum((able * np.arange(speedup.shape[2])).max(axis=1), view.declared("max_gpus", np.inf))
+        fewest = np.where(able.any(axis=1), able.argmax(axis=1), 0)
+        most = np.minimum(np.maximum(self.growth * held, fewest), top).astype(np.int64)
         most, least = np.where(elastic, most, whole), np.where(elastic, 1, whole)
         base = kept.base(view, cells)
         factor = restart_factor(view.age, view.restarts, view.restart)
@@ -98,12 +97,6 @@ class Pollux(Round):
         kept.last = chosen
         kept.most[view.index] = np.maximum(held, chosen.sum(axis=1))
         return cells.answer(view, chosen, objective=float(values[0]))
-
-
-def _first(speedup) -> np.ndarray:
-    """Fewest GPUs (n,) on which each job can run."""
-    able = (speedup > 0).any(axis=1)
-    return np.where(able.any(axis=1), able.argmax(axis=1), 0)
 
 
 @dataclass(frozen=True)
@@ -137,9 +130,9 @@ class _Cells:
         """(n, N + 1, G + 1) goodput of each job on numbers of cells and GPUs over that on its fair share; 0: impossible."""
         total, cells = int(self.size.sum()), int((self.size > 0).sum())
         shape = (len(view.index), len(self.size) + 1, int(len(self.size) * self.width) + 1)
-        used, gpus = (
-            np.array([(m, g) for g in range(1, total + 1) for m in self._counts(g, cells)], np.int64).reshape(-1, 2).T
-        )
+        # Numbers of cells that can hold each number of GPUs.
+        counts = [(m, g) for g in range(1, total + 1) for m in range(-(-g // self.width), min(g, cells) + 1)]
+        used, gpus = np.array(counts, np.int64).reshape(-1, 2).T
         goodput, weight = np.zeros((shape[0], len(used))), np.zeros((shape[0], len(used)))
         for kind, capacity in enumerate(np.bincount(self.kind, self.size)):
             each = int(view.cluster.node_gpus[view.cluster.node_type == kind].min()) // self.width
@@ -154,10 +147,6 @@ class _Cells:
         found = np.zeros(shape)
         found[:, used, gpus] = goodput / np.where(basis > 0, basis, 1.0)[:, None]
         return found
-
-    def _counts(self, gpus: int, cells: int) -> range:
-        """Numbers of cells that can hold some GPUs."""
-        return range(-(-gpus // self.width), min(gpus, cells) + 1)
 
     def one_type(self, view, rows) -> np.ndarray:
         """Rows (n, N) in which each job keeps the type that it has most GPUs of, and has none where it cannot run."""

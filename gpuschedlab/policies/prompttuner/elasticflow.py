@@ -93,11 +93,8 @@ class ElasticFlow(Round):
         kept = view.memory
         order = rows[np.lexsort((rows, demand.due[rows]))]
         dated = order[np.isfinite(demand.due[order])]
-        new = [
-            i
-            for i in rows.tolist()
-            if view.index[i] not in kept.admitted | kept.declined and np.isfinite(demand.due[i])
-        ]
+        seen = kept.admitted | kept.declined
+        new = [i for i in rows.tolist() if view.index[i] not in seen and np.isfinite(demand.due[i])]
         mine = [i for i in dated.tolist() if view.index[i] in kept.admitted]
         for i in new:
             asked = [j for j in dated.tolist() if j in {*mine, i}]
@@ -107,7 +104,7 @@ class ElasticFlow(Round):
             mine = asked if admitted else mine
         share, first, turn = self._shares(view, demand, mine, float(room[t]))
         level[mine] = first
-        self._spend(demand, level, room, t)
+        room[t] -= demand.gpus[mine, level[mine]][level[mine] >= 0].sum()
         failing = [i for i, s in zip(mine, share) if s < 0]
         self._grow(view, demand, [i for i in mine if i not in failing], level, room, t)
         rest = [i for i in order.tolist() if i not in mine and not (self.late == "drop" and np.isfinite(demand.due[i]))]
@@ -128,12 +125,6 @@ class ElasticFlow(Round):
     def _setup(self, view, demand):
         """Seconds (n,) that a start or a change costs in a plan."""
         return demand.begin + demand.warm_up if self.aware else np.zeros(len(view))
-
-    @staticmethod
-    def _spend(demand, level, room, t: int):
-        """Take the GPUs of the jobs of a type that have a level."""
-        has = np.flatnonzero((level >= 0) & (demand.gpu_type == t))
-        room[t] -= demand.gpus[has, level[has]].sum()
 
     def _grow(self, view, demand, jobs, level, room, t: int):
         """Give what is left, level by level, to the job whose GPU-time grows least per GPU; to jobs without GPUs first."""

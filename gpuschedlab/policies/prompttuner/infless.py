@@ -6,7 +6,7 @@ from typing import Annotated
 import numpy as np
 
 from gpuschedlab.knobs import Knob
-from gpuschedlab.policies.prompttuner.warm_pools import EPS, Late, Most, WarmPools, demand_of
+from gpuschedlab.policies.prompttuner.warm_pools import EPS, Job, Late, Most, WarmPools, demand_of
 from gpuschedlab.sim.policy import Allocation, Round
 from gpuschedlab.sim.view import View
 
@@ -86,5 +86,5 @@ class Infless(Round):
         if not good[level] or gpus > idle + cold + EPS:
             return
         pool.take(min(gpus, idle))
-        pools.start(int(view.index[i]), key, gpus, view.now + float(seconds[level]))
+        pools.running[int(view.index[i])] = Job(key, gpus, view.now + float(seconds[level]))
         delay[i] = demand.cold[i] if new[level] else demand.warm[i]

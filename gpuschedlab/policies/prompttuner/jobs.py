@@ -64,17 +64,13 @@ class PromptJobs(Knobbed):
 
     raises: ClassVar = TraceError
     load: Annotated[str, Knob(choices=tuple(LOADS), help="requests, by table 4.6")] = "medium"
-    slo: Annotated[
-        float, Knob(0.05, 20, log=True, tuned=(0.25, 4), help="S: time to the deadline over the duration")
-    ] = 1.0
+    slo: Annotated[float, Knob(0.05, 20, log=True, tuned=(0.25, 4), help="time to the deadline over duration")] = 1.0
     bank: Annotated[bool, Knob(help="whether initial prompts come from the prompt bank")] = True
     gain: Annotated[
         float, Knob(1, 10, tuned=(1, 5), help="median of iterations saved: user's prompt over the bank's")
     ] = 1.5
     scale: Annotated[float, Knob(0.01, 1000, log=True, tuned=(0.5, 8), help="requests over those of the table")] = 1.0
-    minutes: Annotated[int, Knob(1, 100_000, log=True, unit="min", tuned=(5, 1440), help="length; the rate stays")] = (
-        MINUTES
-    )
+    minutes: Annotated[int, Knob(1, 100_000, log=True, unit="min", tuned=(5, 1440), help="length; same rate")] = MINUTES
     peak: Annotated[float, Knob(1, 20, help="requests of the busiest minute of 20 over the mean")] = 5.0
     warm_up: Annotated[float, Knob(0, 10, tuned=(0.25, 4), help="warm-up times over the stand-ins, in deadlines")] = 1.0
 

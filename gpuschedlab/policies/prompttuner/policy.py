@@ -6,13 +6,9 @@ from typing import Annotated
 import numpy as np
 
 from gpuschedlab.knobs import Knob
-from gpuschedlab.policies.prompttuner.warm_pools import EPS, Demand, Late, Most, WarmPools, demand_of
+from gpuschedlab.policies.prompttuner.warm_pools import EPS, Demand, Job, Late, Most, WarmPools, demand_of
 from gpuschedlab.sim.policy import Allocation, Round
 from gpuschedlab.sim.view import View
-
-Window = Annotated[
-    float, Knob(0, 1e4, unit="s", tuned=(0, 600), help="idle time after which a GPU leaves its pool; 0: never reused")
-]
 
 
 @dataclass(frozen=True)
@@ -53,7 +49,9 @@ class PromptTuner(Round):
     'any'
     """
 
-    window: Window = 60.0
+    window: Annotated[
+        float, Knob(0, 1e4, unit="s", tuned=(0, 600), help="idle time until a GPU leaves its pool; 0: never reused")
+    ] = 60.0
     delaying: Annotated[
         str,
         Knob(choices=("any", "warm", "own", "never"), help="GPUs of its pool that a job waits for if it is in time"),
@@ -111,7 +109,7 @@ class _Turn:
         gpus = float(self.demand.gpus[i, level])
         self.pools.pool(self.key(i)).take(gpus)
         end = self.now + float(self.demand.seconds[i, level])
-        self.pools.start(int(self.view.index[i]), self.key(i), gpus, end)
+        self.pools.running[int(self.view.index[i])] = Job(self.key(i), gpus, end)
         self.delay[i] = self.demand.warm[i]
         self.pending.remove(i)
 
@@ -187,7 +185,7 @@ class _Turn:
         self.ready[key] = sorted([*self.ready_times(key), (end, gpus, True)])
         self.bought = True
         pool = self.pools.pool(key)
-        pool.buy(ready, gpus)
+        pool.warming = sorted([*pool.warming, (ready, gpus)])
         self.pools.bought[int(self.view.index[i])] = ready
         pool.settle(self.now)
         if ready <= self.now + EPS:

@@ -16,18 +16,13 @@ def satisfactory_shares(gpus, seconds, setup, held, owed, due, free, slot):
     ----------
     gpus, seconds : (n, L) float arrays
         Numbers of GPUs of each job, ascending, and its time for all that is left on each; inf: impossible.
-    setup : (n,) float array
-        Seconds that a start or a change of GPUs costs.
+    setup, owed, due : (n,) float arrays
+        Seconds that a start or a change of GPUs costs; of the last start that are still to pass, if the GPUs stay; until the
+        deadline.
     held : (n,) float array
         GPUs held now.
-    owed : (n,) float array
-        Seconds of the last start that are still to pass, if the GPUs stay.
-    due : (n,) float array
-        Seconds until the deadline.
     free : (S,) float array
-        GPUs free in each slot; what is planned is taken from it.
-    slot : float
-        Length of a slot (s).
+        GPUs free in each slot (of `slot` s); what is planned is taken from it.
 
     Returns
     -------

@@ -34,18 +34,7 @@ cost, which is left out."""
 
 
 def prompt_speeds(most: int = 8, communication: float = COMMUNICATION) -> Speeds:
-    """Iterations a second of each LLM: a GPUs are (1 - communication) a times as fast as one, on any nodes.
-
-    Parameters
-    ----------
-    most : int
-        Most GPUs of a job.
-    communication : float
-        Share of the time that several GPUs take to exchange gradients, 0 to 1.
-
-    References
-    ----------
-    Gao, PhD thesis, NTU 2025, section 4.2.2.
+    """Iterations a second of each LLM: a GPUs, up to `most`, are (1 - communication) a times as fast as one, on any nodes (4.2.2).
 
     Examples
     --------
@@ -63,12 +52,7 @@ def prompt_speeds(most: int = 8, communication: float = COMMUNICATION) -> Speeds
 def prompt_delays(warm_up: float = 1.0, connect: float = CONNECT) -> Delays:
     """Seconds before progress at a warm or cold start of a job, without and with a search of the prompt bank.
 
-    Parameters
-    ----------
-    warm_up : float
-        Over `WARM_UP`.
-    connect : float
-        Seconds in which GPUs connect.
+    `warm_up` is over `WARM_UP`; the GPUs connect in `connect` seconds.
 
     Examples
     --------

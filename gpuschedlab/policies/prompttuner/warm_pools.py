@@ -7,7 +7,7 @@ import numpy as np
 
 from gpuschedlab.errors import SpeedError, TraceError
 from gpuschedlab.knobs import Knob
-from gpuschedlab.policies.remaining import remaining_work
+from gpuschedlab.policies.remaining import on_types, remaining_work
 from gpuschedlab.sim.allocation import Allocation
 from gpuschedlab.sim.view import View
 
@@ -69,14 +69,12 @@ def demand_of(view: View, most: int) -> Demand:
     """
     n, cluster, T = len(view), view.cluster, len(view.capacity)
     counts = np.unique(np.concatenate([np.arange(1, most + 1), np.ceil(view.gpus).astype(np.int64)]))
-    L = len(counts)
-    types, levels = np.repeat(np.arange(T), L), np.tile(counts, T)
-    nodes = cluster.fewest_nodes(types, levels)
+    types, nodes, levels = on_types(cluster, counts)
     rate = view.rates(types, nodes, levels)
     work = remaining_work(view, rate, types, nodes, levels)
     total = np.bincount(cluster.node_type, weights=cluster.node_gpus, minlength=T)
     rate = np.where(levels <= total[types], rate, np.nan)
-    rate = np.where(view.elastic[:, None] & (levels > most), np.nan, rate).reshape(n, T, L)
+    rate = np.where(view.elastic[:, None] & (levels > most), np.nan, rate).reshape(n, T, len(counts))
     best = np.nan_to_num(rate).max(axis=2)
     gpu_type = np.lexsort((np.broadcast_to(-total, (n, T)), -best), axis=1)[:, 0]
     with np.errstate(invalid="ignore"):
@@ -175,27 +173,23 @@ class Pool:
 
     def take(self, gpus: float) -> float:
         """Take GPUs, those that were idle for the shortest time first; how many were taken."""
-        left = gpus
-        for part in (self.fresh, self.idle):
-            while part and left > EPS:
-                since, there = part.pop()
-                if there > left + EPS:
-                    part.append((since, there - left))
-                left -= min(there, left)
-        return gpus - left
+        return _removed(gpus, (self.fresh, -1), (self.idle, -1))
 
-    def drop(self, gpus: float):
-        """Lose GPUs: those that were idle for the longest time first, then those that will be ready last."""
-        for part, at in ((self.idle, 0), (self.fresh, 0), (self.warming, -1)):
-            while part and gpus > EPS:
-                since, there = part.pop(at)
-                if there > gpus + EPS:
-                    part.insert(0 if at == 0 else len(part), (since, there - gpus))
-                gpus -= min(there, gpus)
+    def drop(self, gpus: float) -> float:
+        """Lose GPUs: those that were idle for the longest time first, then those that will be ready last; how many were lost."""
+        return _removed(gpus, (self.idle, 0), (self.fresh, 0), (self.warming, -1))
 
-    def buy(self, ready: float, gpus: float):
-        """Begin to warm up GPUs."""
-        self.warming = sorted([*self.warming, (ready, gpus)])
+
+def _removed(gpus: float, *parts: tuple[list, int]) -> float:
+    """Remove GPUs from lists of a pool, one after the other, from the first (0) or last (-1) of each; how many were there."""
+    left = gpus
+    for part, at in parts:
+        while part and left > EPS:
+            since, there = part.pop(at)
+            if there > left + EPS:
+                part.insert(0 if at == 0 else len(part), (since, there - left))
+            left -= min(there, left)
+    return gpus - left
 
 
 class Job(NamedTuple):
@@ -244,13 +238,7 @@ class WarmPools:
             over = -self.cold(view, t)
             for key, pool in self.pools.items():
                 if key[1] == t and over > EPS:
-                    lost = min(over, pool.ready + pool.loading)
-                    pool.drop(lost)
-                    over -= lost
-
-    def busy(self, t: int) -> float:
-        """GPUs of a type that jobs hold."""
-        return sum(job.gpus for job in self.running.values() if job.key[1] == t)
+                    over -= pool.drop(over)
 
     def owned(self, key: tuple[int, int]) -> float:
         """GPUs of a pool, with those that jobs hold."""
@@ -260,11 +248,7 @@ class WarmPools:
     def cold(self, view: View, t: int) -> float:
         """GPUs of a type that are up and in no pool."""
         kept = sum(p.ready + p.loading for key, p in self.pools.items() if key[1] == t)
-        return float(view.capacity[t]) - kept - self.busy(t)
-
-    def start(self, row: int, key: tuple[int, int], gpus: float, end: float):
-        """A job starts, on GPUs that were taken from its pool or are cold."""
-        self.running[row] = Job(key, gpus, end)
+        return float(view.capacity[t]) - kept - sum(job.gpus for job in self.running.values() if job.key[1] == t)
 
     def answer(self, view: View, demand: Demand, delay: np.ndarray, window: float, wake: float) -> Allocation:
         """The allocation: jobs keep what they hold, the pools are reserved; idle times that end wake the policy, too.

@@ -46,9 +46,7 @@ class Shockwave(Round):
     makespan: Annotated[float, Knob(0, 10, help="weight lambda of the end of the last job")] = 0.1
     window: Annotated[int, Knob(1, 100, log=True, unit="rounds", help="that are planned")] = 20
     whole: Annotated[bool, Knob(help="whether rounds are planned in whole numbers; if not, they are rounded")] = False
-    gap: Annotated[float, Knob(1e-9, 0.1, log=True, help="relative gap to the bound at which the solver may stop")] = (
-        1e-3
-    )
+    gap: Annotated[float, Knob(1e-9, 0.1, log=True, help="relative gap at which the solver may stop")] = 1e-3
     interval: Annotated[float, Knob(1, 36_000, log=True, unit="s", help="between rounds")] = 360.0
     placement = "pack"
     set_aside: ClassVar = (*Round.set_aside, "gap")
@@ -65,7 +63,10 @@ class Shockwave(Round):
         rate, plan = np.nan_to_num(requested_rates(view)), view.memory
         if not plan.holds(view):
             self._solve(view, rate, plan)
-        order = np.lexsort((np.arange(n), -plan.worth(view.gpus) * self._used(view), plan.served >= plan.rounds))
+        used = np.where(
+            view.running, 1.0, np.maximum(1 - view.restart / self.interval, 0.0)
+        )  # one that starts loses time
+        order = np.lexsort((np.arange(n), -plan.worth(view.gpus) * used, plan.served >= plan.rounds))
         held = np.arange(T) == view.gpu_type[:, None]
         types = np.lexsort((np.broadcast_to(-view.capacity, (n, T)), ~held), axis=1)[order]
         pairs = (order[:, None] * T + types).ravel()
@@ -73,10 +74,6 @@ class Shockwave(Round):
         plan.served += gpus > 0
         plan.left -= 1
         return Allocation(gpu_type, gpus, *plan.proved)
-
-    def _used(self, view) -> np.ndarray:
-        """Share (n,) of the next round in which a job would progress: one that starts loses the delay."""
-        return np.where(view.running, 1.0, np.maximum(1 - view.restart / self.interval, 0.0))
 
     def _solve(self, view, rate, plan) -> None:
         """Plan the rounds of the next window."""

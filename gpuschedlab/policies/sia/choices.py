@@ -10,15 +10,7 @@ from gpuschedlab.policies.sia.configurations import sia_configurations, sia_rigi
 
 @dataclass(frozen=True)
 class Choices:
-    """Configurations that some job can have.
-
-    Parameters
-    ----------
-    types, nodes, gpus : (C,) int arrays
-        Configurations, as in `sia_configurations`.
-    goodput : (n, C) float array
-        Progress a second of each job in each, nan where it cannot run so.
-    """
+    """Configurations (C,) that some job can have, and `goodput` (n, C) of each job in each; nan where it cannot run so."""
 
     types: np.ndarray
     nodes: np.ndarray
@@ -36,7 +28,13 @@ class Choices:
         models, asks = (np.bincount(a) > 0 for a in (view.model[view.elastic], asked[~view.elastic]))
         key = (models.tobytes(), asks.tobytes())
         if key not in templates:
-            templates[key] = _template(view, np.flatnonzero(models), np.flatnonzero(asks))
+            types, nodes, gpus = sia_configurations(cluster.node_type, cluster.node_gpus)
+            # Those that rigid jobs ask for, or in which some model has a rate: 1 % of all in a large cluster.
+            known = np.isin(gpus, np.flatnonzero(asks))
+            if models.any():
+                own = view.speeds.type_codes(cluster.gpu_types)[types]
+                known |= (view.speeds.places(own, nodes, gpus)[np.flatnonzero(models)] >= 0).any(axis=0)
+            templates[key] = types[known], nodes[known], gpus[known]
         types, nodes, gpus = templates[key]
         goodput = view.rates(types, nodes, gpus)
         rigid = ~(goodput > 0).any(axis=1)
@@ -95,14 +93,3 @@ class Jobs:
         pinned = must & (view.gpu_type >= 0)
         fixed = pinned | ((current >= 0) & (view.pause > 0))
         return cls(choices, most, current, must, pinned, fixed, must & ~pinned)
-
-
-def _template(view, models, asks) -> tuple:
-    """Configurations in which some model has a rate, or that rigid jobs ask for: 1 % of those of a large cluster."""
-    cluster = view.cluster
-    types, nodes, gpus = sia_configurations(cluster.node_type, cluster.node_gpus)
-    known = np.isin(gpus, asks)
-    if len(models):
-        own = view.speeds.type_codes(cluster.gpu_types)[types]
-        known |= (view.speeds.places(own, nodes, gpus)[models] >= 0).any(axis=0)
-    return types[known], nodes[known], gpus[known]

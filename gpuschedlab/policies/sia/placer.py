@@ -9,14 +9,8 @@ from gpuschedlab.policies.repacking import held_nodes, repacked
 def orderly(size: np.ndarray, gpus: np.ndarray) -> np.ndarray:
     """Whether jobs of these GPUs fit on nodes of these sizes, largest first, whenever the sum of all such jobs does.
 
-    So it is where nodes are alike and each job has a power of two below a node that is one itself, or whole nodes.
-
-    Parameters
-    ----------
-    size : (n,) array
-        GPUs of each node of a job's type; 0 where they are not alike, or no power of two.
-    gpus : (n,) array
-        GPUs of each job.
+    So it is where nodes are alike and each job has a power of two below a node that is one itself, or whole nodes. `size` (n,):
+    that of the nodes of a job's type, as of `node_sizes`.
 
     Examples
     --------

@@ -79,17 +79,11 @@ class Sia(Round):
     restarts: Annotated[bool, Knob(help="whether restarts are discounted (3.3)")] = True
     decimals: Annotated[int, Knob(-1, 8, help="digits of the utilities; -1: all")] = 2
     solver: Annotated[str, Knob(choices=SOLVERS, help="who solves the round")] = "prices"
-    gap: Annotated[float, Knob(1e-9, 0.1, log=True, help="relative gap to the bound at which the solver may stop")] = (
-        1e-4
-    )
+    gap: Annotated[float, Knob(1e-9, 0.1, log=True, help="relative gap at which the solver may stop")] = 1e-4
     work: Annotated[float | None, Knob(1e-3, 3600, log=True, help="units of a round's solver, counted")] = None
     time_limit: Annotated[float | None, Knob(1e-3, 3600, log=True, unit="s", help="guard of a round's solver")] = None
-    timeshare: Annotated[float, Knob(0, 3600, unit="s", help="service promised under congestion (3.5.6); 0: none")] = (
-        0.0
-    )
-    evictions: Annotated[bool, Knob(help="whether a job that must make room restarts; otherwise it moves for free")] = (
-        False
-    )
+    timeshare: Annotated[float, Knob(0, 3600, unit="s", help="service promised in congestion (3.5.6); 0: none")] = 0.0
+    evictions: Annotated[bool, Knob(help="whether jobs that make room restart; otherwise they move for free")] = False
     reservations: tuple = ()
     interval: Annotated[float, Knob(1, 3600, log=True, unit="s", help="between rounds")] = 60.0
     placement = "consolidate"

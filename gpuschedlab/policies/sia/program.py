@@ -67,13 +67,12 @@ def sia_utility(
     lost = np.broadcast_to(np.asarray(penalty, float), n)
     if factor is None:
         factor, current = np.ones(n), np.full(n, -1)
-    return _utilities(
-        goodput, whole, float(power), lost, decimals, np.asarray(factor, float), np.asarray(current, np.int64)
-    )
+    factor, current = np.asarray(factor, float), np.asarray(current, np.int64)
+    return _utilities(goodput, whole, float(power), lost, decimals, factor, current, CLIP)
 
 
 @njit
-def _utilities(goodput, gpus, power, penalty, decimals, factor, current):
+def _utilities(goodput, gpus, power, penalty, decimals, factor, current, clip):
     """Utilities (n, C) of `sia_utility`, row by row."""
     out = np.full(goodput.shape, np.nan)
     digits = 10.0 ** max(decimals, 0)
@@ -88,23 +87,11 @@ def _utilities(goodput, gpus, power, penalty, decimals, factor, current):
             G = goodput[i, c] * (gpus[least] / goodput[i, least])
             if current[i] >= 0 and c != current[i]:
                 G *= factor[i]
-            powered = CLIP if G == 0 and power < 0 else min(G**power, CLIP)
+            powered = clip if G == 0 and power < 0 else min(G**power, clip)
             if decimals >= 0:
                 powered = np.rint(powered * digits) / digits
             out[i, c] = penalty[i] - powered if power < 0 else powered + penalty[i]
     return out
-
-
-def _normalised(goodput, gpus) -> np.ndarray:
-    """Goodput over the row's least, times the GPUs of that least configuration (n, C); nan where impossible."""
-    G = np.array(goodput, float)
-    G[~(G > 0)] = np.nan
-    rows = np.flatnonzero(~np.isnan(G).all(axis=1))
-    least = np.full(len(G), np.nan)
-    if rows.size:
-        at = np.nanargmin(G[rows], axis=1)
-        least[rows] = np.asarray(gpus, float)[at] / G[rows, at]
-    return G * least[:, None]
 
 
 def sia_steady_for(
@@ -145,7 +132,8 @@ def sia_steady_for(
     [0.34, 0.34, 0.35]
     """
     moving = np.asarray(current) >= 0
-    G = _normalised(goodput, gpus)[moving]
+    goodput, gpus, one = np.asarray(goodput, float)[moving], np.asarray(gpus, float), np.ones(moving.sum())
+    G = _utilities(goodput, gpus, 1.0, 0 * one, -1, one, np.full(len(one), -1), np.inf)  # goodputs over the least
     G[np.arange(len(G)), np.asarray(current)[moving]] = np.nan
     if np.isnan(G).all():
         return np.inf

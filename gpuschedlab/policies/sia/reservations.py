@@ -6,13 +6,7 @@ from gpuschedlab.errors import PolicyError
 
 
 def reserved_now(view, reservations: tuple) -> dict[str, np.ndarray]:
-    """GPUs (T,) of each reservation that is in force, by name; of nodes that are down none are kept.
-
-    Parameters
-    ----------
-    view : View
-    reservations : tuple of (str, float, float, float)
-        GPU type, GPUs, start and end (s).
+    """GPUs (T,) of each reservation (`Sia.reservations`) that is in force, by name; of nodes that are down none are kept.
 
     Raises
     ------

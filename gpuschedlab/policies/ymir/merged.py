@@ -53,15 +53,9 @@ class Merges:
         self.partner.pop(other, None)
 
     def follow(self, view, epochs: float, restart: bool) -> dict[int, tuple]:
-        """Dissolve pairs that are over or do not help; the GPUs (type, GPUs) that jobs take over, by their position.
+        """Dissolve pairs that are over or, after some epochs in the pair, do not help; what (type, GPUs) jobs take over, by position.
 
-        Parameters
-        ----------
-        view : View
-        epochs : float
-            Progress in the pair after which it is judged.
-        restart : bool
-            Whether a job that is split begins anew.
+        `restart`: a job that is split begins anew.
         """
         place = {int(row): i for i, row in enumerate(view.index)}
         taken = {}

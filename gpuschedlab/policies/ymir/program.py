@@ -86,14 +86,7 @@ class Merging:
 def transfer_weight(a, b, pair, mode) -> np.ndarray:
     """How much sooner two jobs end as a pair than one after the other, shortest first (equations 3.15 and 3.16).
 
-    Parameters
-    ----------
-    a, b : float arrays
-        Seconds of each alone, on the same GPUs.
-    pair : float array
-        Temporal: seconds of b after a; spatial: seconds of both, trained jointly.
-    mode : int array
-        TEMPORAL or SPATIAL.
+    `a` and `b` are seconds of each alone, on the same GPUs; `pair` those of b after a (TEMPORAL), or of both, trained jointly (SPATIAL).
 
     Examples
     --------
@@ -107,15 +100,7 @@ def transfer_weight(a, b, pair, mode) -> np.ndarray:
 def slowdown(seconds, gpus, share, literal: bool = False) -> np.ndarray:
     """Seconds (n, K) over those on a fair share of GPUs: the fewest that are no fewer, or the most that there are.
 
-    Parameters
-    ----------
-    seconds : (n, K) float array
-        nan where impossible.
-    gpus : (K,) int array
-    share : float
-        GPUs.
-    literal : bool
-        The inverse, as equation 3.9 is printed; its minimum gives jobs as few GPUs as possible.
+    `literal`: the inverse, as equation 3.9 is printed; its minimum gives jobs as few GPUs as possible.
 
     Examples
     --------

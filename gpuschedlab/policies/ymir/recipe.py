@@ -32,9 +32,7 @@ class MergingCluster(Recipe):
     0
     """
 
-    foundation: Annotated[str, Knob(choices=FOUNDATIONS, help="foundation model that all jobs fine-tune")] = (
-        "roberta-base"
-    )
+    foundation: Annotated[str, Knob(choices=FOUNDATIONS, help="foundation model of all jobs")] = "roberta-base"
     data_sets: Annotated[int, Knob(3, 9, help="tasks that jobs are of")] = 9
     nodes: Nodes = 2
     hours: Annotated[float, Knob(0.5, 48, step=0.5, unit="h", help="time over which jobs come")] = 4.0

@@ -4,9 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gpuschedlab.policies.remaining import work_left
+from gpuschedlab.policies.remaining import configurations, work_left
 from gpuschedlab.policies.ymir.program import SPATIAL, TEMPORAL, Merging, slowdown, transfer_weight
-from gpuschedlab.speeds.codes import ANY
 
 WHOLE = 4
 """Beyond so many GPUs, jobs have multiples of it (the set A of section 5.1)."""
@@ -26,7 +25,7 @@ class JobTimes:
     @classmethod
     def of(cls, view) -> "JobTimes":
         """Seconds that are left on all numbers of GPUs that the speed table and the set A have."""
-        kind, nodes, gpus = _configurations(view)
+        kind, nodes, gpus = configurations(view, *range(1, WHOLE), *range(WHOLE, 17 * WHOLE, WHOLE))
         rate = np.array(view.rates(kind, nodes, gpus))
         listed = (gpus < WHOLE) | (gpus % WHOLE == 0)
         able = np.where(view.elastic[:, None], listed, np.ceil(view.gpus)[:, None] == gpus)
@@ -72,7 +71,7 @@ class Units:
         seconds = np.array([jobs.seconds[c[0][0]] for c in singles] + [t[0] for t in totals])
         seconds = seconds.reshape(-1, len(jobs.gpus))
         gain = np.concatenate([np.ones_like(seconds[: len(singles)]), *(t[1][None] for t in totals)])
-        pairs, pair_seconds, pair_gain = table.possible(view, singles, open_, policy)
+        pairs, pair_seconds, pair_gain = table.possible(singles, open_, policy)
         return cls(jobs, singles + made, seconds, gain, pairs, pair_seconds, pair_gain)
 
     def merging(self, room, policy) -> Merging:
@@ -118,9 +117,7 @@ class _Table:
     def __init__(self, view, jobs):
         self.view, self.jobs = view, jobs
         self.merged, self.transfer = view.factors("merged"), view.factors("transfer")
-        self.seconds = jobs.seconds
-        total = np.where(view.elastic, 1.0, np.nan)[:, None] * jobs.work_time
-        self.anew = total  # of jobs that have not begun
+        self.anew = np.where(view.elastic, 1.0, np.nan)[:, None] * jobs.work_time  # seconds of jobs that have not begun
 
     def factor(self, mode, i, j) -> float:
         """How much faster job j goes because of job i; nan: unknown, 0: never."""
@@ -131,7 +128,7 @@ class _Table:
 
     def total(self, i, j, mode) -> tuple[np.ndarray, np.ndarray]:
         """Seconds of a whole pair (K,), and its gain (K,)."""
-        a, b = self.seconds[i], self.anew[j]
+        a, b = self.jobs.seconds[i], self.anew[j]
         with np.errstate(divide="ignore"):
             after = b / self.factor(mode, i, j)
             both = after if mode == TEMPORAL else np.maximum(a / self.factor(mode, j, i), after)
@@ -142,9 +139,9 @@ class _Table:
             whole, gain = a + b, np.ones_like(a)
         return whole, np.where(np.isnan(whole), np.nan, gain)
 
-    def possible(self, view, singles, open_, policy):
+    def possible(self, singles, open_, policy):
         """Pairs (class, class, mode) that gain enough, their seconds and gains (P, K), nan where that is too little."""
-        pairs, seconds, gains = [], [], []
+        pairs, seconds, gains, view = [], [], [], self.view
         modes = [m for m, on in ((TEMPORAL, policy.temporal), (SPATIAL, policy.spatial)) if on]
         modes = [m for m in modes if (self.transfer if m == TEMPORAL else self.merged) is not None]
         fresh = [o and view.progress[c[0][0]] == 0 and not view.running[c[0][0]] for o, c in zip(open_, singles)]
@@ -177,15 +174,3 @@ def _entries(table):
     """Rows, columns and values of a table, where it is not 0."""
     r, k = np.nonzero(table)
     return zip(r.tolist(), k.tolist(), table[r, k].tolist(), strict=True)
-
-
-def _configurations(view):
-    """Types, nodes and GPUs (K,): the numbers that jobs request or that are tabled, on the fewest nodes."""
-    cluster, counts = view.cluster, np.ceil(view.gpus).astype(np.int64)
-    if view.speeds is not None and view.elastic.any():
-        known = view.speeds.code[view.speeds.code >= 0] & ANY
-        known = np.concatenate([known[known < ANY], np.arange(1, WHOLE), WHOLE * np.arange(1, 17)])
-        counts = np.concatenate([counts, known[known <= cluster.capacity.max()]])
-    counts, kinds = np.unique(counts), len(cluster.gpu_types)
-    kind, gpus = np.repeat(np.arange(kinds), len(counts)), np.tile(counts, kinds)
-    return kind, cluster.fewest_nodes(kind, gpus), gpus

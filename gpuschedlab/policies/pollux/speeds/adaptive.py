@@ -65,8 +65,7 @@ def adaptive_speeds(
     for model, one in sorted(wanted.items()):
         name, batch = (one, FIXED.get(one)) if isinstance(one, str) else one
         for kind, (nodes, width) in shape.items():
-            steps = step_time.filter(model=name, gpu_type=kind)
-            app = _Application(name, steps, validation.filter(model=name), max_local.get(name))
+            app = _Application(name, kind, step_time, validation, max_local)
             largest = batch or app.batches[-1]
             gpus = min(nodes * width, most.get(name, nodes * width), int(largest // app.min_local))
             for n, used, rate in _rates(app, nodes, width, gpus, batch):

@@ -80,8 +80,7 @@ def pollux_speeds(
     for (name,), used in jobs.group_by("application", maintain_order=True):
         slower = (slowdown or {}).get(name, 1.0)
         for kind in types:
-            steps = step_time.filter(model=name, gpu_type=kind)
-            app = _Application(name, steps, validation.filter(model=name), max_local.get(name))
+            app = _Application(name, kind, step_time, validation, max_local)
             for _, batch, gpus in used.iter_rows():
                 profile = _profile(app, batch, gpus, np.arange(1, gpus + 1), slower, iterations)
                 parts.append(profile.with_columns(gpu_type=pl.lit(kind)))
@@ -136,8 +135,7 @@ def pollux_elastic_speeds(
     parts = []
     jobs = workload.select("application", "batch_size").unique().sort(pl.all())
     for (name,), used in jobs.group_by("application", maintain_order=True):
-        steps = step_time.filter(model=name, gpu_type=gpu_type)
-        app = _Application(name, steps, validation.filter(model=name), MAX_LOCAL.get(name))
+        app = _Application(name, gpu_type, step_time, validation, MAX_LOCAL)
         for batch in used["batch_size"]:
             for n in range(1, min(gpus, most.get(name, gpus), int(batch // app.min_local)) + 1):
                 parts.append(_predicted(app, batch, n, gpus_per_node))
@@ -162,21 +160,21 @@ def pollux_names(workload: pl.DataFrame, elastic: bool = False) -> pl.Series:
 class _Application:
     """What was measured of one application on one GPU type."""
 
-    def __init__(self, name, steps, validation, max_local):
+    def __init__(self, name, kind, step_time, validation, max_local):
+        steps, validation = step_time.filter(model=name, gpu_type=kind), validation.filter(model=name)
         if steps.is_empty() or validation.is_empty():
             raise SpeedError(
                 f"pollux_speeds: found no step times or validation of {name!r} on this GPU type; "
                 f"expected one of {', '.join(EPOCHS)}. Give its profiles, or leave its jobs out."
             )
-        self.name = name
-        self.gradients = Gradients(name, validation)
-        self.batches, self.ends, self.gain = self.gradients.batches, self.gradients.ends, self.gradients.gain
+        self.name, gradients = name, Gradients(name, validation)
+        self.batches, self.ends, self.gain = gradients.batches, gradients.ends, gradients.gain
         profiled = steps.filter(pl.col("placement").is_not_null())
         self.placed = {
             key: rows.sort("local_bsz").select("local_bsz", "step_time", "sync_time").to_numpy()
             for (key,), rows in profiled.group_by("placement", maintain_order=True)
         }
-        self.min_local, self.max_local = profiled["local_bsz"].min(), max_local or profiled["local_bsz"].max()
+        self.min_local, self.max_local = profiled["local_bsz"].min(), max_local.get(name) or profiled["local_bsz"].max()
         axes = ["n_nodes", "n_gpus", "local_bsz"]
         mean = profiled.group_by(axes, maintain_order=True).agg(pl.col("step_time", "sync_time").mean()).sort(axes)
         table = pl.concat([mean, steps.filter(pl.col("placement").is_null()).select(mean.columns)])

@@ -66,8 +66,7 @@ def tuned_jobs(
     rng = np.random.default_rng(rng)
     choices = {}
     for name in workload["application"].unique().sort():
-        steps = step_time.filter(model=name, gpu_type=gpu_type)
-        app = _Application(name, steps, validation.filter(model=name), max_local.get(name))
+        app = _Application(name, gpu_type, step_time, validation, max_local)
         choices[name] = _choices(app, min(gpus, most.get(name, gpus)), gpus_per_node, share)
     drawn = [choices[name][rng.integers(len(choices[name]))] for name in workload["application"]]
     replicas, batch = zip(*drawn, strict=True) if drawn else ((), ())

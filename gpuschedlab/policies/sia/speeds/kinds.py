@@ -16,8 +16,9 @@ from gpuschedlab.speeds.throughput import CANDIDATES, Throughput, fitted, throug
 if TYPE_CHECKING:
     from gpuschedlab.cluster import Cluster
 
-ADAPT = ("all", "gpus", "type")
-"""What of a job may change: batch size, GPUs and their type; GPUs and type (strong scaling); the type alone (rigid)."""
+ADAPT = {"all": (), "gpus": ("batch_size",), "type": ("batch_size", "num_replicas")}
+"""What of a job may change, and what may not: batch size, GPUs and their type; GPUs and type (strong scaling); the type alone
+(rigid)."""
 
 UNITS = {"dgx-ext": 2, "rtx": 8}
 """GPUs of a replica of the hybrid-parallel model on each type: its pipeline's stages (thesis 3.5.3)."""
@@ -148,9 +149,8 @@ def job_speeds(
     """
     if adapt not in ADAPT:
         raise SpeedError(f"job_speeds: found adapt={adapt!r}; expected one of {', '.join(ADAPT)}.")
-    columns = {"all": [], "gpus": ["batch_size"], "type": ["batch_size", "num_replicas"]}[adapt]
     parts = []
-    for row in workload.select("application", *columns).unique(maintain_order=True).iter_rows():
+    for row in workload.select("application", *ADAPT[adapt]).unique(maintain_order=True).iter_rows():
         name, batch, asked = (*row, None, None)[:3]
         gradients = Gradients(name, validation.filter(model=name))
         slower = SLOWDOWN.get(name, OTHER_SLOWDOWN) if calibrated else 1.0
@@ -160,7 +160,8 @@ def job_speeds(
             if known.is_empty():
                 continue
             model = (models or {}).get((name, gpu_type)) or throughput_of(name, gpu_type)
-            kinds, nodes, gpus = _configurations(cluster, asked)
+            where = cluster.node_type, cluster.node_gpus
+            kinds, nodes, gpus = sia_rigid([asked], *where) if asked else sia_configurations(*where)
             own = kinds == t
             limits = {"max_local": known["max_local"][0], "max_batch": limit, "batch": batch}
             limits["min_local"] = 1 if asked else known["min_local"][0]
@@ -183,8 +184,7 @@ def job_names(workload: pl.DataFrame, adapt: str = "all") -> pl.Series:
     >>> [job_names(workload, adapt)[0] for adapt in ADAPT]
     ['bert', 'bert/96', 'bert/96/4']
     """
-    columns = {"all": [], "gpus": ["batch_size"], "type": ["batch_size", "num_replicas"]}[adapt]
-    return workload.select(pl.concat_str("application", *columns, separator="/")).to_series()
+    return workload.select(pl.concat_str("application", *ADAPT[adapt], separator="/")).to_series()
 
 
 def hybrid_speeds(
@@ -254,13 +254,6 @@ def inference_speeds(
         rate = pace * (gpus[own] // size)[:, None].astype(float)
         parts.append(_rows(model, gpu_type, nodes[own], gpus[own], np.array([items]), rate))
     return Speeds.from_frame(pl.concat(parts), gpu_types=cluster.gpu_types)
-
-
-def _configurations(cluster, asked):
-    """Configurations of a job that may have any number of GPUs, or one only."""
-    if asked is None:
-        return sia_configurations(cluster.node_type, cluster.node_gpus)
-    return sia_rigid([asked], cluster.node_type, cluster.node_gpus)
 
 
 def _rows(model, gpu_type, nodes, gpus, ends, rate) -> pl.DataFrame:

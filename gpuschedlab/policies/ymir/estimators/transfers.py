@@ -53,9 +53,7 @@ class Transfers(Around, Estimator):
     """
 
     estimator: Estimator = field(default_factory=Oracle)
-    method: Annotated[str, Knob(choices=("target", "oracle", "given"), help="where factors of pairs come from")] = (
-        "target"
-    )
+    method: Annotated[str, Knob(choices=("target", "oracle", "given"), help="where factors come from")] = "target"
     factors_given: Mapping[tuple[str, str, str], float] = field(default_factory=dict)
     noise: Annotated[float, Knob(0, 1, help="largest relative error on a factor")] = 0.0
     seed: Annotated[int, Knob(0, 1_000_000, help="of the errors")] = 0

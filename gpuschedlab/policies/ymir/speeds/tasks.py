@@ -25,17 +25,7 @@ def _figures() -> tuple[pl.DataFrame, pl.DataFrame]:
 def task_speeds(fm: str, tasks: int = 9) -> Speeds:
     """Speeds (epochs a second) of tasks of a foundation model on V100, and what they gain from each other.
 
-    Parameters
-    ----------
-    fm : str
-        Of `FOUNDATIONS`.
-    tasks : int
-        The first so many by name, 1 to 9.
-
-    Returns
-    -------
-    Speeds
-        Models are called ``fm@task``.
+    `fm` is one of `FOUNDATIONS`; the first 1 to 9 tasks by name are taken, whose models are called ``fm@task``.
 
     Raises
     ------
@@ -84,13 +74,10 @@ def finetuning_jobs(
     ----------
     speeds : Speeds
         From `task_speeds`.
-    gpus : int
-        GPUs of the cluster that load refers to.
-    hours : float
-        Time over which jobs come.
+    gpus, hours : int, float
+        GPUs of the cluster that load refers to, and time over which jobs come.
     load : float
         GPU-time demanded, on the GPUs requested, over that of the cluster in these hours.
-    rng : int or numpy.random.Generator
 
     Returns
     -------
