@@ -15,17 +15,6 @@ class Inputs:
         Attributes of the view.
     ends : (n,) float array
         Progress up to which the rates of each job stay as they were.
-
-    Examples
-    --------
-    >>> import polars as pl
-    >>> from gpuschedlab.cluster import Cluster
-    >>> from gpuschedlab.sim import Round, Scenario
-    >>> trace = pl.DataFrame({"job_id": ["a", "b"], "submit": [0.0, 60.0], "gpus": [1, 1], "duration": [90.0, 90.0]})
-    >>> scenario = Scenario(trace, Cluster.homogeneous(1, 2))
-    >>> inputs = Inputs.of(scenario.view(Round(), progress=[5.0]), "index")
-    >>> [inputs.hold(scenario.view(Round(), progress=[9.0])), inputs.hold(scenario.view(Round(), now=60.0))]
-    [True, False]
     """
 
     seen: dict[str, np.ndarray]

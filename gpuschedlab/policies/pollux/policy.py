@@ -101,17 +101,7 @@ class Pollux(Round):
 
 @dataclass(frozen=True)
 class _Cells:
-    """Nodes as the search sees them: all of one size, as many of them on each node as it holds.
-
-    Parameters
-    ----------
-    node, kind : (N,) int arrays
-        Node and GPU type of each.
-    size : (N,) int array
-        GPUs; 0 where the node is down.
-    width : int
-        GPUs of each that is up.
-    """
+    """Nodes as the search sees them: N cells of `width` GPUs each (`size` 0 where the node is down), as many as a node holds."""
 
     node: np.ndarray
     kind: np.ndarray

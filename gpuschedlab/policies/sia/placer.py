@@ -54,18 +54,6 @@ def place_types(view, sizes, gpu_type, gpus, nodes, pinned, first) -> tuple[np.n
         As `Allocation.nodes`.
     left : (n,) bool array
         Jobs without a place.
-
-    Examples
-    --------
-    >>> import polars as pl
-    >>> from gpuschedlab.cluster import Cluster
-    >>> from gpuschedlab.sim import Round, Scenario
-    >>> trace = pl.DataFrame({"job_id": ["a", "b", "c"], "submit": [0.0] * 3, "gpus": [2, 4, 2], "duration": [60.0] * 3})
-    >>> view = Scenario(trace, Cluster.homogeneous(2, 4)).view(Round(), nodes=[(0, 0, 2), (2, 1, 2)])
-    >>> none = np.zeros(3, bool)
-    >>> rows, left = place_types(view, np.zeros(1), np.zeros(3, int), view.gpus, np.ones(3, int), none, none)
-    >>> rows.tolist(), left.any()  # the second job needs a node: both others move together
-    ([[1.0, 0.0, 4.0], [0.0, 1.0, 2.0], [2.0, 1.0, 2.0]], False)
     """
     rows, left = [np.zeros((0, 3))], np.zeros(len(gpus), bool)
     doubtful = (gpus > 0) & (pinned | ~orderly(sizes[gpu_type], gpus))

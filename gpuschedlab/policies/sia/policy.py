@@ -143,20 +143,20 @@ class Sia(Round):
         kept.bound, kept.lost, bound = np.nan, 0.0, np.nan
         for attempt in range(RETRIES + 1):
             choice, status = self._solve(view, kept, jobs, utility, reserved)
-            choices, held = jobs.choices, jobs.fixed
-            given = np.where(held, view.running_gpus, np.where(choice >= 0, choices.gpus[choice], 0.0))
+            held = jobs.fixed
+            given = np.where(held, view.running_gpus, np.where(choice >= 0, jobs.gpus[choice], 0.0))
             # A fraction of a GPU is counted as one.
             given = np.where(held | view.elastic, given, np.minimum(given, view.gpus))
             worth = np.where(held | (choice < 0), 0.0, utility[np.arange(len(choice)), choice])
-            gpu_type = np.where(held, view.gpu_type, np.where(choice >= 0, choices.types[choice], 0))
-            used = np.where(held, view.running_nodes, np.where(choice >= 0, choices.nodes[choice], 0))
+            gpu_type = np.where(held, view.gpu_type, np.where(choice >= 0, jobs.types[choice], 0))
+            used = np.where(held, view.running_nodes, np.where(choice >= 0, jobs.nodes[choice], 0))
             rows, left = place_types(view, kept.sizes(view), gpu_type, given, used, jobs.pinned, jobs.forced)
             bound = kept.proved()[1] if attempt == 0 else bound
             if not left.any():
                 break
             evicted += int(left.sum())
             for i in np.flatnonzero(left):
-                utility[i, (choices.types == gpu_type[i]) & (choices.gpus >= np.ceil(given[i]))] = np.nan
+                utility[i, (jobs.types == gpu_type[i]) & (jobs.gpus >= np.ceil(given[i]))] = np.nan
             jobs.forced &= ~left
         if left.any():
             given, gpu_type = np.where(left, 0.0, given), np.where(left, 0, gpu_type)
@@ -176,10 +176,9 @@ class Sia(Round):
         edge = next_edge(view.now, self.reservations)
         if not self.restarts:
             return edge
-        choices = jobs.choices
         lasts = sia_steady_for(
-            choices.goodput,
-            choices.gpus,
+            jobs.goodput,
+            jobs.gpus,
             age=view.age,
             restarts=view.restarts,
             restart=view.restart,
@@ -191,33 +190,32 @@ class Sia(Round):
 
     def _utility(self, view, jobs):
         """Utilities (n, C), nan where a job may not go."""
-        choices = jobs.choices
         factor = restart_factor(view.age, view.restarts, view.restart) if self.restarts else None
         utility = sia_utility(
-            choices.goodput,
-            choices.gpus,
+            jobs.goodput,
+            jobs.gpus,
             power=self.power,
             penalty=jobs.penalty,
             decimals=self.decimals,
             factor=factor,
             current=jobs.current,
         )
-        least = choices.least(len(view.cluster.gpu_types))[:, choices.types]
-        utility[choices.gpus > np.maximum(self.growth * jobs.most[:, None], least)] = np.nan
+        least = jobs.least(len(view.cluster.gpu_types))[:, jobs.types]
+        utility[jobs.gpus > np.maximum(self.growth * jobs.most[:, None], least)] = np.nan
         rows = np.flatnonzero(jobs.current >= 0)
         utility[rows, jobs.current[rows]] += TIE
         return utility
 
     def _solve(self, view, kept, jobs, utility, reserved) -> tuple[np.ndarray, str]:
         """Choice (n,), -1 for none, and what there is to say; the program and its solution are kept."""
-        kept.solution, fixed, choices = None, jobs.fixed, jobs.choices
+        kept.solution, fixed = None, jobs.fixed
         if fixed.all():
             return jobs.current, ""  # nobody may move: no program
         taken = np.bincount(view.gpu_type[fixed], np.ceil(view.running_gpus[fixed]), len(view.capacity))
         taken = taken + sum(reserved.values(), np.zeros(len(view.capacity)))
         room = np.maximum(np.floor(view.capacity - taken), 0).astype(np.int64)
         must = jobs.forced[~fixed]
-        parts = (choices.types, choices.gpus, room, self._quantum(), must, view.index[~fixed])
+        parts = (jobs.types, jobs.gpus, room, self._quantum(), must, view.index[~fixed])
         kept.session.update(sia_round(utility[~fixed], *parts))
         try:
             kept.solution = kept.session.solve()

@@ -15,22 +15,11 @@ LONGEST = 5.0
 class Merges:
     """Pairs by the rows of their jobs in the trace.
 
-    Parameters
-    ----------
-    until : float
-        Instant (s) before which events only hand GPUs over.
-    partner : dict
-        Row of each job in a pair: (row of the other, mode, whether it is the first).
-    source : dict
-        Row of each job that starts from another's result, or again from its own beginning: the row to start from.
-    given : dict
-        Row of each job with GPUs: (type, GPUs) of the last answer.
-    split : set
-        Rows of jobs that are not merged any more, since a merge of theirs did not help.
-    judged : set
-        Rows of jobs whose merge has passed its test.
-    ever : dict
-        Row of each job that was ever merged: the mode of its first merge.
+    Before the instant `until` (s) events only hand GPUs over. `partner`: (row of the other, mode, whether it is the first) of each
+    job in a pair. `source`: the row to start from, of each job that starts from another's result, or again from its own
+    beginning. `given`: (type, GPUs) of the last answer, of each job with GPUs. `split`: jobs that are not merged any more,
+    since a merge of theirs did not help. `judged`: those whose merge has passed its test. `ever`: the mode of the first merge
+    of each job.
     """
 
     until: float = -np.inf

@@ -1,7 +1,6 @@
 """A small cluster of fine-tuning jobs on which merging can be watched."""
 
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Annotated
 
 import polars as pl
@@ -45,7 +44,7 @@ class MergingCluster(Recipe):
     @property
     def speeds(self) -> Speeds:
         """Measured speeds and gains of the tasks."""
-        return _speeds(self.foundation, self.data_sets)
+        return task_speeds(self.foundation, self.data_sets)
 
     @property
     def policies(self) -> dict[str, Policy]:
@@ -74,8 +73,3 @@ class MergingCluster(Recipe):
                     if true[at] == true[at]:
                         rows.append((mode, other, task, float(true[at]), float(said[at])))
         return pl.DataFrame(rows, ["mode", "other", "task", "true", "expected"], orient="row")
-
-
-@lru_cache(maxsize=16)
-def _speeds(fm: str, tasks: int) -> Speeds:
-    return task_speeds(fm, tasks)

@@ -1,6 +1,6 @@
 """Fine-tuning tasks with measured speeds and gains, and jobs of them, from figures that ship with the package."""
 
-from functools import cache
+from functools import lru_cache
 
 import numpy as np
 import polars as pl
@@ -17,11 +17,7 @@ SIZES = ((0.5, 0.3), (10.0, 0.6), (64.0, 0.1))
 """Most GPU-hours of small, medium and large jobs, and their shares (thesis, section 3.5.1)."""
 
 
-@cache
-def _figures() -> tuple[pl.DataFrame, pl.DataFrame]:
-    return pl.read_csv(path("tasks/tasks.csv")), pl.read_csv(path("tasks/transfers.csv"))
-
-
+@lru_cache(maxsize=16)  # a recipe asks for its own again and again
 def task_speeds(fm: str, tasks: int = 9) -> Speeds:
     """Speeds (epochs a second) of tasks of a foundation model on V100, and what they gain from each other.
 
@@ -40,7 +36,7 @@ def task_speeds(fm: str, tasks: int = 9) -> Speeds:
     """
     if fm not in FOUNDATIONS:
         raise SpeedError(f"task_speeds: found foundation model {fm!r}; expected one of {', '.join(FOUNDATIONS)}.")
-    rates, factors = (frame.filter(fm=fm) for frame in _figures())
+    rates, factors = (pl.read_csv(path(f"tasks/{name}.csv")).filter(fm=fm) for name in ("tasks", "transfers"))
     names = rates["task"].unique(maintain_order=True)
     if not 1 <= tasks <= len(names):
         raise SpeedError(f"task_speeds: found {tasks} tasks; expected 1 to {len(names)}.")
