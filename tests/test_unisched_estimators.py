@@ -6,13 +6,14 @@ from math import comb
 import numpy as np
 import polars as pl
 import pytest
+from published.unisched.curve_errors import StepTime
 
 from gpuschedlab.check import check_estimator
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.errors import EstimatorError
 from gpuschedlab.estimators.ensemble import FAMILIES, fit_curve
 from gpuschedlab.estimators.learning_curve import LearningCurve, measurements_to, rising
-from gpuschedlab.policies.deadlines.estimators import StepTime, suspensions_best_effort, suspensions_slo
+from gpuschedlab.policies.deadlines.estimators import suspensions_best_effort, suspensions_slo
 from gpuschedlab.sim import Round, simulate
 from gpuschedlab.speeds import Curves, Speeds
 

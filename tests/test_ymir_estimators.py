@@ -4,6 +4,7 @@ import numpy as np
 import polars as pl
 import pytest
 from published.ymir.finetune import StepTimes
+from published.ymir.pairs import TargetMean
 
 from gpuschedlab._data import path
 from gpuschedlab.check import check_estimator
@@ -13,7 +14,6 @@ from gpuschedlab.policies.ymir.estimators.iterations import LossCurve, fit_loss,
 from gpuschedlab.policies.ymir.estimators.transferability import (
     GainErrors,
     GainRegression,
-    TargetMean,
     embedding_distance,
     joint_score,
     temporal_score,

@@ -39,17 +39,7 @@ KNOWN = (
 def known(jobs: pl.DataFrame, also: tuple[str, ...] = ()) -> pl.DataFrame:
     """Drop what is not known at submission: durations, outcomes, and anything a run has measured.
 
-    Parameters
-    ----------
-    jobs : polars.DataFrame
-        A trace, or the `.jobs` of a run.
-    also : tuple of str
-        Further columns to keep.
-
-    Returns
-    -------
-    polars.DataFrame
-        The columns of `KNOWN` and `also` that `jobs` has, in its order.
+    Of a trace, or the `.jobs` of a run, the columns of `KNOWN` and `also` are kept, in its order.
 
     Examples
     --------
@@ -64,11 +54,10 @@ class Estimator(Knobbed):
     """Base of what a policy may know of a job's duration: learn from an earlier trace, predict a later one.
 
     A subclass is a frozen dataclass; its fields are its parameters, annotated with `Knob` where the command line, sweeps and
-    sliders are to offer them, with `_predict(jobs) -> (n,) array` and,
-    unless `needs_history` is False, `_fit(history)`, which keeps what it learnt in attributes that end in an
-    underscore (set with `self._learn(name_=value)`). One that also learns while jobs run overrides
-    `update(view)`. `predict` shows it the columns of `KNOWN` only, whatever the caller passes, so that a duration
-    or an outcome cannot leak; `sees_truth = True` lifts that, for all to see.
+    sliders are to offer them. It has `_predict(jobs) -> (n,) array` and, unless `needs_history` is False, `_fit(history)`,
+    which keeps what it learnt in attributes that end in an underscore (set with `self._learn(name_=value)`). One that also
+    learns while jobs run overrides `update(view)`. `predict` shows it the columns of `KNOWN` only, so that a duration or an
+    outcome cannot leak; `sees_truth = True` lifts that, for all to see.
 
     Attributes
     ----------
@@ -101,17 +90,7 @@ class Estimator(Knobbed):
     learns_speeds: typing.ClassVar[bool] = False
 
     def fit(self, history: pl.DataFrame) -> typing.Self:
-        """Learn from jobs with known durations.
-
-        Parameters
-        ----------
-        history : polars.DataFrame
-            A trace that lies before the jobs to be predicted; durations in s.
-
-        Returns
-        -------
-        Estimator
-            Itself, fitted.
+        """Learn from the durations (s) of a trace that lies before the jobs to be predicted; itself, fitted.
 
         Raises
         ------
@@ -124,8 +103,7 @@ class Estimator(Knobbed):
                 f"{type(self).__name__}: found a history of 0 jobs; expected at least 1. Pass an earlier trace."
             )
         durations = history["duration"].to_numpy()
-        bad = np.flatnonzero(~(np.isfinite(durations) & (durations > 0)))
-        if len(bad):
+        if len(bad := _not_positive(durations)):
             raise EstimatorError(
                 f"{type(self).__name__}: job {history['job_id'][int(bad[0])]} of the history has duration "
                 f"{durations[bad[0]]} s ({len(bad) - 1} more like it); expected > 0. "
@@ -178,15 +156,6 @@ class Estimator(Knobbed):
         (n,) numpy.ndarray or None
             Duration in s of each job of the view, in all and on the GPUs that it requests, > 0; the earlier estimate
             where there is nothing new. None: nothing new of any job.
-
-        Examples
-        --------
-        >>> from dataclasses import dataclass
-        >>> @dataclass(frozen=True)
-        ... class AtLeastTwice(Estimator):
-        ...     needs_history = False
-        ...     def update(self, view):
-        ...         return np.maximum(view.estimate, 2 * view.executed)
         """
         return None
 
@@ -258,14 +227,18 @@ class Estimator(Knobbed):
                 f"{who} gave estimates of shape {estimate.shape} for {jobs} jobs; "
                 f"expected ({jobs},). Return one duration in s for each row."
             )
-        bad = np.flatnonzero(~(np.isfinite(estimate) & (estimate > 0)))
-        if len(bad):
+        if len(bad := _not_positive(estimate)):
             raise EstimatorError(
                 f"{who} estimates {estimate[bad[0]]} s for {name(int(bad[0]))} "
                 f"({len(bad) - 1} more like it); expected finite seconds > 0. "
                 f"Clip the estimate from below, for example at 1 s."
             )
         return estimate
+
+
+def _not_positive(seconds: np.ndarray) -> np.ndarray:
+    """Rows of what is no positive and finite number."""
+    return np.flatnonzero(~(np.isfinite(seconds) & (seconds > 0)))
 
 
 class Around:

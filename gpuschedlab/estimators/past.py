@@ -64,21 +64,17 @@ def recall(past: pl.DataFrame, keys: Sequence[str], jobs: pl.DataFrame, at: str 
 
     Parameters
     ----------
-    past : polars.DataFrame
-        One level of `pasts`.
-    keys : sequence of str
-        The level's columns.
+    past, keys
+        One level of `pasts`, and its columns.
     jobs : polars.DataFrame
         A trace after `with_kin`.
     at : str, optional
-        Column of `jobs` with the time in s before which a job must have finished to be known; None: all of
-        the past.
+        Column of `jobs` with the time (s) before which a job must have finished to be known; None: all of the past.
 
     Returns
     -------
     polars.DataFrame
-        (n rows) `count` (0 without a past), `mean`, `log_mean`, `last` (null without a past), in the order of
-        `jobs`.
+        (n rows) `count` (0 without a past), `mean`, `log_mean`, `last` (null without a past).
     """
     columns = ["count", "mean", "log_mean", "last"]
     asked = jobs.with_row_index("row").select("row", *keys, **({"known": pl.col(at)} if at else {}))

@@ -16,14 +16,10 @@ def start_program(
 
     Parameters
     ----------
-    reward : (n, K) float array
-        Expected reward of a job that starts in slot k.
-    load : (n, K, T) float array
-        GPUs that it is then expected to hold in slot t.
-    keep_reward : (m,) float array
-        Reward of a running job that is not preempted.
-    keep_load : (m, T) float array
-        GPUs that it is then expected to hold.
+    reward, load : (n, K) and (n, K, T) float arrays
+        Expected reward of a job that starts in slot k, and GPUs that it is then expected to hold in slot t.
+    keep_reward, keep_load : (m,) and (m, T) float arrays
+        The same of a running job that is not preempted.
     free : (T,) float array
 
     Returns

@@ -17,18 +17,6 @@ class Service:
     ----------
     window : float
         tau, s; less than a round: the penalty is constant.
-
-    Examples
-    --------
-    >>> import polars as pl
-    >>> from gpuschedlab.cluster import Cluster
-    >>> from gpuschedlab.sim import Round, Scenario
-    >>> trace = pl.DataFrame({"job_id": ["a", "b"], "submit": [0.0, 0.0], "gpus": [1, 1], "duration": [60.0, 60.0]})
-    >>> service, scenario = Service(180.0), Scenario(trace, Cluster.homogeneous(1, 1))
-    >>> service.penalty(scenario.view(Round(), nodes=[(0, 0, 1)]), 1.0).tolist()  # served in one round of three; in none
-    [3.0, 4.0]
-    >>> service.penalty(scenario.view(Round(), nodes=[(1, 0, 1)]), 1.0).tolist()
-    [1.0, 3.0]
     """
 
     window: float = 0.0

@@ -1,11 +1,19 @@
 """What Ymir's estimators say of the measured pairs of the Titan artifact, and of the zoo's: gains, signs, iterations."""
 
+from dataclasses import dataclass, field
+
 import numpy as np
 import polars as pl
 
 from gpuschedlab._data import path
+from gpuschedlab.errors import EstimatorError
 from gpuschedlab.policies.ymir.estimators.iterations import fit_loss, saved
-from gpuschedlab.policies.ymir.estimators.transferability import GainErrors, GainRegression, TargetMean, transfer_gain
+from gpuschedlab.policies.ymir.estimators.transferability import (
+    GainErrors,
+    GainRegression,
+    checked,
+    transfer_gain,
+)
 from published.data import read_data
 from published.ymir import titan
 
@@ -14,6 +22,44 @@ SEEN = 5
 
 ALONE = ("best", "artifact")
 """What a metric alone is: the best of all hyperparameters tried, or that of the artifact's hyperparameters."""
+
+
+@dataclass
+class TargetMean:
+    """Gain of a pair as the mean of what the target gained from the other sources; of all pairs for a new target.
+
+    Differs from the paper in
+    -------------------------
+    It is not in the paper: an estimate without embeddings, to compare with. A pair that was fitted is predicted without
+    itself.
+
+    Examples
+    --------
+    >>> pairs = pl.DataFrame({"source": ["a", "b", "c"], "target": ["t", "t", "t"]})
+    >>> TargetMean().fit(pairs, [0.1, 0.2, 0.6]).predict(pairs).round(3).tolist()
+    [0.4, 0.35, 0.15]
+    """
+
+    pairs_: pl.DataFrame | None = field(default=None, init=False)
+
+    def fit(self, pairs: pl.DataFrame, gain) -> "TargetMean":
+        """Keep the gains (n,) of pairs `source, target`."""
+        gain = checked(self, pairs, gain)
+        self.pairs_ = pairs.select("source", "target").with_columns(gain=pl.Series(gain))
+        return self
+
+    def predict(self, pairs: pl.DataFrame) -> np.ndarray:
+        """Gains (n,) of pairs, each without what was measured of the pair itself."""
+        if self.pairs_ is None:
+            raise EstimatorError("TargetMean has not been fitted; expected fit before predict.")
+        source, target, gain = (self.pairs_[c].to_numpy() for c in ("source", "target", "gain"))
+        out = np.empty(pairs.height)
+        for i, (a, b) in enumerate(pairs.select("source", "target").iter_rows()):
+            others = (source != a) | (target != b)
+            same = others & (target == b)
+            use = same if same.any() else others
+            out[i] = gain[use].mean() if use.any() else 0.0
+        return out
 
 
 def measured_gains(data_dir, fm: str, mode: str, alone: str) -> pl.DataFrame:

@@ -93,15 +93,7 @@ def _together(x: np.ndarray) -> np.ndarray:
 
 
 def forward(weights: dict[str, np.ndarray], inputs: np.ndarray) -> tuple[np.ndarray, list]:
-    """Hidden states (B, T, d) after the last layer, normed, and what `backward` needs.
-
-    Parameters
-    ----------
-    weights : dict of str to array
-        As of `shapes`.
-    inputs : (B, T, d) array
-        Vectors in place of tokens.
-    """
+    """Hidden states (B, T, d) after the last layer, normed, and what `backward` needs; `inputs`: vectors in place of tokens."""
     span = inputs.shape[1]
     hidden = inputs + weights["places"][:span]
     later = np.triu(np.full((span, span), -1e9, inputs.dtype), 1)
@@ -152,7 +144,7 @@ def _by(x: np.ndarray, g: np.ndarray) -> np.ndarray:
 
 
 class Judged(NamedTuple):
-    """`loss` (nats per symbol), `accuracy` of whole symbols, and gradients by the prompt and by the weights (or None)."""
+    """`loss` (P,) in nats per symbol, `accuracy` (P,) of whole symbols, gradients by the prompts and by the weights (or None)."""
 
     loss: np.ndarray
     accuracy: np.ndarray
@@ -170,11 +162,6 @@ def judge(weights: dict, prompts: np.ndarray, query: np.ndarray, answer: np.ndar
         The same for all prompts, or for each its own.
     gradient : bool
         Whether to return gradients of the sum of the P losses.
-
-    Returns
-    -------
-    Judged
-        `loss`, `accuracy` (P,), `by_prompt` (P, 4, d).
     """
     P, n = len(prompts), query.shape[-2]
     query, answer = (np.broadcast_to(x, (P, n, LENGTH)).reshape(P * n, LENGTH) for x in (query, answer))

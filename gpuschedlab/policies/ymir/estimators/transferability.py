@@ -119,7 +119,7 @@ class GainRegression:
 
     def fit(self, pairs: pl.DataFrame, gain) -> "GainRegression":
         """Least squares on pairs `source, target, score` and their gains (n,)."""
-        gain = _checked(self, pairs, gain, "score")
+        gain = checked(self, pairs, gain, "score")
         score = pairs["score"].to_numpy()
         spread = score - score.mean()
         width = float(spread @ spread)
@@ -132,44 +132,6 @@ class GainRegression:
         if np.isnan(self.start_):
             raise EstimatorError("GainRegression has not been fitted; expected fit before predict.")
         return self.start_ + self.slope_ * pairs["score"].to_numpy()
-
-
-@dataclass
-class TargetMean:
-    """Gain of a pair as the mean of what the target gained from the other sources; of all pairs for a new target.
-
-    Differs from the paper in
-    -------------------------
-    It is not in the paper: an estimate without embeddings, to compare with. A pair that was fitted is predicted without
-    itself.
-
-    Examples
-    --------
-    >>> pairs = pl.DataFrame({"source": ["a", "b", "c"], "target": ["t", "t", "t"]})
-    >>> TargetMean().fit(pairs, [0.1, 0.2, 0.6]).predict(pairs).round(3).tolist()
-    [0.4, 0.35, 0.15]
-    """
-
-    pairs_: pl.DataFrame | None = field(default=None, init=False)
-
-    def fit(self, pairs: pl.DataFrame, gain) -> "TargetMean":
-        """Keep the gains (n,) of pairs `source, target`."""
-        gain = _checked(self, pairs, gain)
-        self.pairs_ = pairs.select("source", "target").with_columns(gain=pl.Series(gain))
-        return self
-
-    def predict(self, pairs: pl.DataFrame) -> np.ndarray:
-        """Gains (n,) of pairs, each without what was measured of the pair itself."""
-        if self.pairs_ is None:
-            raise EstimatorError("TargetMean has not been fitted; expected fit before predict.")
-        source, target, gain = (self.pairs_[c].to_numpy() for c in ("source", "target", "gain"))
-        out = np.empty(pairs.height)
-        for i, (a, b) in enumerate(pairs.select("source", "target").iter_rows()):
-            others = (source != a) | (target != b)
-            same = others & (target == b)
-            use = same if same.any() else others
-            out[i] = gain[use].mean() if use.any() else 0.0
-        return out
 
 
 class GainErrors(NamedTuple):
@@ -228,7 +190,7 @@ class GainErrors(NamedTuple):
         )
 
 
-def _checked(model, pairs: pl.DataFrame, gain, *also: str) -> np.ndarray:
+def checked(model, pairs: pl.DataFrame, gain, *also: str) -> np.ndarray:
     """Gains as numbers, or EstimatorError by what is wrong with them or with the pairs."""
     who, gain = type(model).__name__, np.asarray(gain, float)
     missing = [c for c in ("source", "target", *also) if c not in pairs.columns]
