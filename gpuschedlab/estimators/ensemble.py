@@ -87,17 +87,8 @@ def fit_curve(x, y, horizon: float | None = None) -> Ensemble:
     A family that falls, or leaves [0, 1], by the horizon is dropped. Weights follow from the Bayesian information criterion,
     and the uncertainty of a family's parameters from its curvature at the optimum (Laplace).
 
-    Parameters
-    ----------
-    x, y : (n,) arrays
-        Steps from 1 up, ascending, and the metric there.
-    horizon : float, optional
-        Largest x of interest; default: ten times the last.
-
-    Returns
-    -------
-    Ensemble
-        Without members where no family is left.
+    `x` (n,) are steps from 1 up, ascending, `y` (n,) the metric there; the horizon is by default ten times the last step. Where no
+    family is left, the ensemble has no members.
 
     Examples
     --------

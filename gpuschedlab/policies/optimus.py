@@ -111,23 +111,16 @@ def _first_type(seconds, counts, room, held):
 
 @njit
 def grow(seconds, counts, room, held):
-    """Give all jobs their fewest GPUs, in order, then one step more at a time where each GPU saves most.
+    """Types and GPUs (n,): the fewest of each job, in order, then one step more at a time where each GPU saves most.
 
     Parameters
     ----------
     seconds : (n, T, K) float array
         Remaining time of each job on each GPU type and number of GPUs; nan where it cannot run.
-    counts : (K,) float array
-        Numbers of GPUs, ascending.
-    room : (T,) float array
-        GPUs of each type.
+    counts, room : (K,) and (T,) float arrays
+        Numbers of GPUs, ascending; GPUs of each type.
     held : (n,) int array
         Type that each job runs on; -1: none.
-
-    Returns
-    -------
-    gpu_type : (n,) int array
-    gpus : (n,) float array
 
     Examples
     --------

@@ -143,14 +143,8 @@ def on_nodes(view: View, answer: Allocation, rule: str) -> Allocation:
     """The same answer with nodes for all jobs, of those that are up in the view.
 
     Jobs that keep their GPUs stay where they are, the others follow, largest first. Where one finds no place, all are placed
-    anew, each where it was if that is still free; who then finds none gets nothing, and the status counts them.
-
-    Parameters
-    ----------
-    view : View
-    answer : Allocation
-    rule : str
-        Placement rule of `gpuschedlab.cluster.RULES`.
+    anew, each where it was if that is still free; who then finds none gets nothing, and the status counts them. `rule` is one of
+    `gpuschedlab.cluster.RULES`.
     """
     gpus = np.asarray(answer.gpus, float)
     guest = np.full(len(view), -1) if answer.partner is None else np.where(gpus > 0, answer.partner, -1)

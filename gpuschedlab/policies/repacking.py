@@ -19,23 +19,9 @@ def repacked(
 ) -> tuple[np.ndarray, list]:
     """Place jobs one after the other, in the first order in which all find a place, otherwise in the last.
 
-    Parameters
-    ----------
-    orders : iterable of lists of int
-        Positions of the jobs.
-    held : dict
-        From `held_nodes`: a job goes where it was, if that is still free.
-    fresh : callable
-        What is free before any is placed.
-    find : callable
-        Takes nodes from what is free for another job, as `FreeGpus.take`.
-
-    Returns
-    -------
-    rows : (m, 3) array
-        As `Allocation.nodes`.
-    left : list of int
-        Jobs without a place.
+    A job (by its position) goes where it was, as of `held_nodes`, if that is still free; otherwise `find` takes nodes for it, as
+    `FreeGpus.take`. `fresh` makes what is free before any is placed. Returned are rows as of `Allocation.nodes`, and the jobs
+    without a place.
     """
     for order in orders:
         free, rows, left = fresh(), [np.zeros((0, 3))], []

@@ -9,15 +9,7 @@ from gpuschedlab._compiled import njit
 def serve(order, able, gpus, capacity):
     """Give pairs their GPUs in order, as long as they fit: types and GPUs (n,).
 
-    Parameters
-    ----------
-    order : (m,) int array
-        Pairs, as job x T + type, in the order in which they are served.
-    able : (n, T) bool array
-        Where each job can run.
-    gpus : (n,) float array
-        GPUs that each asks for.
-    capacity : (T,) float array
+    Pairs (m,) are job x T + type, in the order in which they are served; `able` (n, T) says where each job can run.
 
     Examples
     --------

@@ -37,16 +37,7 @@ def gittins_ranks(services: np.ndarray) -> tuple[float, ...]:
     """Rank the Gittins index at each point of the grid of attained service, 0 for the highest.
 
     The index of a job with attained service a is the largest, over quanta d, of P(S - a <= d | S > a) / E[min(S - a,
-    d) | S > a] (section 3.3), with S drawn from `services`.
-
-    Parameters
-    ----------
-    services : (m,) array
-        Total service (GPU-s) of jobs of the past.
-
-    Returns
-    -------
-    tuple of GRID floats
+    d) | S > a] (section 3.3), with S drawn from `services` (m,), the total service (GPU-s) of jobs of the past.
 
     Examples
     --------

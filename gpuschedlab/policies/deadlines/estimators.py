@@ -8,16 +8,7 @@ def suspensions_slo(needed: np.ndarray, leases: np.ndarray) -> np.ndarray:
 
     .. math:: \sum_k k \binom{n-1}{k} \binom{m-n+1}{k+1} / \binom{m}{n} = (n - 1) (m - n) / m
 
-    Parameters
-    ----------
-    needed : (j,) array
-        Leases that each job needs (n).
-    leases : (j,) array
-        Leases until its deadline (m); where there are fewer than n, none is spared, and it is never suspended.
-
-    Returns
-    -------
-    (j,) float array
+    Of each job (j,), n and m; where m is less than n, no lease is spared, and it is never suspended.
 
     Examples
     --------

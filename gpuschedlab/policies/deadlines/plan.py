@@ -72,21 +72,14 @@ def backward(gpus, need, due, capacity):
 
     Going backwards, deadlines are release times, and the longest remaining time first is optimal for jobs of one GPU.
 
-    Parameters
-    ----------
-    gpus : (n,) float array
-    need, due : (n,) int arrays
-        Leases needed, and until when.
-    capacity : float
+    Jobs (n,) `need` so many leases until they are `due`.
 
     Returns
     -------
     first : (n,) bool array
         What runs in the first lease.
-    left : (n,) int array
-        Leases that found no room.
-    early : (n,) int array
-        Leases taken since leases have been full without a break, down to the first.
+    left, early : (n,) int arrays
+        Leases that found no room; leases taken since leases have been full without a break, down to the first.
 
     Examples
     --------
@@ -129,14 +122,8 @@ def backward(gpus, need, due, capacity):
 def plan_leases(jobs: LeaseJobs, capacity: float, aim: np.ndarray | None = None) -> LeasePlan:
     """Plan without a solver: deadlines are given up, the least loss per lease first, until the others can all be met.
 
-    Parameters
-    ----------
-    jobs : LeaseJobs
-        Their first placement counts.
-    capacity : float
-        GPUs.
-    aim : (n,) int array, optional
-        Deadline that each job aims at to begin with, -1: none; default: the most valuable that it can meet.
+    The first placements of the jobs count. `aim` (n,): deadline that each job aims at to begin with, -1: none; by default the most
+    valuable that it can meet.
 
     Examples
     --------

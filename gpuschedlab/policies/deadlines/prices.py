@@ -82,23 +82,12 @@ def _overfull(gpus, need, due, value, capacity, spans):
 
 
 def lease_prices(jobs: LeaseJobs, capacity: float) -> tuple[float, np.ndarray]:
-    """Dual of the capacity rows: a bound on the sum of rewards, and what each job would pay for each deadline.
+    """Dual of the capacity rows: a bound on the sum of rewards, and what each job would pay (n, F) for each deadline.
 
     Prices never rise with time, so a job takes its last leases before a deadline, and its cost has a closed form. They are
     sums of a price for each of some spans of first leases that cannot hold what would have to run in them.
 
-    Parameters
-    ----------
-    jobs : LeaseJobs
-        Their first placement counts.
-    capacity : float
-        GPUs.
-
-    Returns
-    -------
-    bound : float
-        No plan is worth more.
-    cost : (n, F) float array
+    The first placements of the jobs count.
 
     Examples
     --------

@@ -22,10 +22,9 @@ def start_program(
         The same of a running job that is not preempted.
     free : (T,) float array
 
-    Returns
-    -------
-    Program
-        Variables: s (n, K) row by row, then y (m,).
+    Notes
+    -----
+    Variables: s (n, K) row by row, then y (m,).
 
     Examples
     --------

@@ -26,10 +26,8 @@ def satisfactory_shares(gpus, seconds, setup, held, owed, due, free, slot):
 
     Returns
     -------
-    share : (n,) int array
-        Level of each job; -1: none suffices, and nothing is taken.
-    first : (n,) int array
-        Level that it has in the first slot; -1: none.
+    share, first : (n,) int arrays
+        Level of each job (-1: none suffices, and nothing is taken), and that which it has in the first slot (-1: none).
     turn : float
         Seconds after which a planned level first changes; inf: none does before its job ends.
     """

@@ -38,22 +38,8 @@ def place_types(view, sizes, gpu_type, gpus, nodes, pinned, first) -> tuple[np.n
     Rules: (a) what fits into a node is not split; (b) beyond, the largest empty nodes, and the rest on one node; (c) where that leaves
     a job without a place, others are evicted: all are placed anew, largest first, each where it was if that is still free.
 
-    Parameters
-    ----------
-    view : View
-    sizes : (T,) int array
-        From `node_sizes`.
-    gpu_type, gpus, nodes : (n,) arrays
-        What each job gets: type, GPUs (0: nothing), number of nodes.
-    pinned, first : (n,) bool arrays
-        Jobs that stay on their nodes; jobs that are placed before others.
-
-    Returns
-    -------
-    rows : (m, 3) array
-        As `Allocation.nodes`.
-    left : (n,) bool array
-        Jobs without a place.
+    `sizes` (T,) are from `node_sizes`; each job (n,) gets a type, GPUs (0: nothing), a number of nodes; it may be pinned to its
+    nodes, or be placed before all others. Returned are rows as of `Allocation.nodes`, and whether a job (n,) has no place.
     """
     rows, left = [np.zeros((0, 3))], np.zeros(len(gpus), bool)
     doubtful = (gpus > 0) & (pinned | ~orderly(sizes[gpu_type], gpus))

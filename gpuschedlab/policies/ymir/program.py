@@ -17,20 +17,16 @@ class Merging:
 
     Parameters
     ----------
-    count : (C,) int array
-        Jobs of each class.
-    cost : (C, K) float array
-        Slowdown of a job in each configuration, nan where it cannot run.
+    count, idle : (C,) arrays
+        Jobs of each class, and cost of one that gets nothing.
+    cost, pair_cost : (C, K) and (P, K) float arrays
+        Slowdown of a job, or of both jobs of a pair, divided by its gain; nan where it cannot run.
     first, second : (P,) int arrays
         Classes of each pair.
-    pair_cost : (P, K) float array
-        Slowdown of both jobs of a pair, divided by its gain; nan where it cannot run.
     gpus, kind : (K,) int arrays
         GPUs and GPU type of each configuration.
     room : (T,) float array
         GPUs of each type.
-    idle : (C,) float array
-        Cost of a job that gets nothing.
 
     Examples
     --------

@@ -52,18 +52,7 @@ def _unit(x: np.ndarray) -> np.ndarray:
 def k_medoids(distance: np.ndarray, clusters: int, rng: int | np.random.Generator = 0) -> tuple[np.ndarray, np.ndarray]:
     """Medoids (K,) ascending, and the cluster (C,) of each point: FasterPAM, until no exchange of a medoid lowers the sum.
 
-    Parameters
-    ----------
-    distance : (C, C) array
-    clusters : int
-        K, 1 to C.
-    rng : int or numpy.random.Generator
-        Seed of the medoids that it starts from.
-
-    Raises
-    ------
-    EstimatorError
-        There are no points, or K is not from 1 to C.
+    It starts from random medoids of the seed; K is from 1 to C.
 
     References
     ----------
@@ -171,10 +160,7 @@ class PromptBank:
     def look_up(self, score: Callable[[np.ndarray], np.ndarray]) -> Found:
         """The prompt of the least score among the medoids and the clusters of the best.
 
-        Parameters
-        ----------
-        score : callable
-            From indices (m,) of prompts to their scores (m,); it is called once per layer.
+        `score`, from indices (m,) of prompts to their scores (m,), is called once per layer.
         """
         first = np.asarray(score(self.medoids), float)
         entered = np.argsort(first, kind="stable")[: self.visited]

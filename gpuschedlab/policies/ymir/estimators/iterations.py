@@ -35,24 +35,8 @@ class LossCurve(NamedTuple):
 def fit_loss(k, loss, *, square: bool = True) -> LossCurve:
     """Fit a loss curve, normalised to a maximum of 1.
 
-    Parameters
-    ----------
-    k : (n,) array
-        Epochs (or steps) of the measurements, ascending.
-    loss : (n,) array
-        Above 0 somewhere; such as 1 less an accuracy.
-    square : bool
-        Whether b3 may be above 0; without it the curve is that of Optimus.
-
-    Returns
-    -------
-    LossCurve
-        Of the normalised loss.
-
-    Raises
-    ------
-    EstimatorError
-        Fewer than 2 measurements, or a loss that is negative, not finite or 0 throughout.
+    Of 2 measurements or more, at epochs (or steps) `k` (n,), ascending; the loss (n,) is 0 or above, such as 1 less an accuracy.
+    Without `square`, b3 is 0: the curve of Optimus.
 
     Notes
     -----
@@ -98,27 +82,10 @@ def converged(curve: LossCurve, gain: float = 0.0, *, flat: float = FLAT, most: 
 
 
 def iterations(curve: LossCurve, gain: float = 0.0, *, rule: str = "target", flat: float = FLAT) -> int:
-    """Epochs (or steps) that a task needs with a gain from another.
+    """Epochs (or steps) that a task needs with a gain (above -1) from another: at least 1; 100,000 where it never gets there.
 
-    Parameters
-    ----------
-    curve : LossCurve
-        Of the task alone.
-    gain : float
-        Above -1.
-    rule : {"target", "paper"}
-        ``paper``: where the loss over 1 + gain converges (3.5). ``target``: where it first is as low as it is alone at
-        convergence, which is what the paper's text says it is for.
-
-    Returns
-    -------
-    int
-        At least 1; 100,000 where it never gets there.
-
-    Raises
-    ------
-    EstimatorError
-        An unknown rule, or a gain that is -1 or below.
+    By the rule ``paper``, that is where the loss over 1 + gain converges (3.5); by ``target``, where it first is as low as it is
+    alone at convergence, which is what the paper's text says it is for.
 
     Examples
     --------
@@ -150,10 +117,7 @@ def saved(curve: LossCurve, gain: float, *, rule: str = "target") -> float:
 def joint_iterations(k, batch, samples) -> float:
     """Steps of a joint training of two tasks until both are there (3.7).
 
-    Parameters
-    ----------
-    k, batch, samples : pairs of float
-        Steps, batch size, samples of an epoch of each: the slower task's epochs, times the steps of a joint epoch.
+    From steps, batch size, samples of an epoch of each: the slower task's epochs, times the steps of a joint epoch.
 
     Examples
     --------

@@ -15,20 +15,7 @@ SMALLEST = 1e-12
 def embedding_distance(a, b) -> np.ndarray:
     """Symmetric distance of task embeddings (3.3): the cosine distance of a / (a + b) and b / (a + b).
 
-    Parameters
-    ----------
-    a, b : (..., p) float arrays
-        Diagonals of the Fisher information, >= 0.
-
-    Returns
-    -------
-    (...) array
-        0 for an embedding and itself, at most 1.
-
-    Raises
-    ------
-    EstimatorError
-        The shapes differ, or an entry is negative or not finite.
+    The embeddings (..., p) are diagonals of the Fisher information, >= 0. The distance (...) of one and itself is 0, at most 1.
 
     Examples
     --------
@@ -51,10 +38,7 @@ def embedding_distance(a, b) -> np.ndarray:
 def temporal_score(source, target, again) -> np.ndarray:
     """Score of training a target after a source (3.4): their distance, less that of two embeddings of the target.
 
-    Parameters
-    ----------
-    source, target, again : (..., p) float arrays
-        `again` is the target's second embedding, from another subset of its data.
+    `again` is the target's second embedding (..., p), from another subset of its data.
 
     Examples
     --------
@@ -80,12 +64,7 @@ def joint_score(a, a_again, b, b_again) -> np.ndarray:
 def transfer_gain(together, alone) -> np.ndarray:
     """Gain (3.1): the metric reached with another task over that reached alone, less 1.
 
-    A metric that is negative, such as a negated loss, is divided by its size.
-
-    Raises
-    ------
-    EstimatorError
-        A metric alone is 0: there is no gain.
+    A metric that is negative, such as a negated loss, is divided by its size; where one alone is 0, there is no gain.
 
     Examples
     --------
@@ -137,21 +116,10 @@ class GainRegression:
 class GainErrors(NamedTuple):
     """How well gains are predicted.
 
-    Parameters
-    ----------
-    pearson : float
-        Correlation of prediction and gain.
-    mape : float
-        Mean absolute error over the size of the gain, in per cent, where the gain is at least 0.001 in size: it has no
-        meaning near 0.
-    mae : float
-        Mean absolute error.
-    sign : float
-        Share of pairs of which it is known whether they gain.
-    majority : float
-        Share that the more frequent sign has: what one word for all pairs reaches.
-    within : float
-        Mean over targets of the rank correlation of prediction and gain among the target's sources.
+    `pearson`: correlation of prediction and gain. `mape`: mean absolute error over the size of the gain, in per cent, where that
+    is at least 0.001: it has no meaning near 0. `mae`: mean absolute error. `sign`: share of pairs of which it is known
+    whether they gain. `majority`: share of the more frequent sign, which one word for all pairs reaches. `within`: mean over
+    targets of the rank correlation of prediction and gain among the target's sources.
     """
 
     pearson: float

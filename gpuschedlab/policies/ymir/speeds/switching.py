@@ -11,23 +11,8 @@ def pipeline_switch(stages: int, backward: float, store: float, load: float, for
     The last job's backward pass frees machine p first. In reverse direction, stage j of the next job is on the machine freed
     j-th: F_j = max(F_{j-1}, j b + s + l) + f. In the same direction it is on that freed (p + 1 - j)-th.
 
-    Parameters
-    ----------
-    stages : int
-        p, of both jobs.
-    backward, store, load, forward : float
-        Seconds per stage: b and f of computing, s and l of storing one job's and loading the other's parameters.
-    reverse : bool
-        Whether the next job runs from machine p to machine 1.
-
-    Returns
-    -------
-    (p,) float array
-
-    Raises
-    ------
-    SpeedError
-        No stages, or negative seconds.
+    Both have p stages. Seconds per stage: b and f of computing, s and l of storing one job's and loading the other's parameters.
+    `reverse`: the next job runs from machine p to machine 1.
 
     Notes
     -----

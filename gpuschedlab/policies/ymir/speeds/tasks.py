@@ -23,11 +23,6 @@ def task_speeds(fm: str, tasks: int = 9) -> Speeds:
 
     `fm` is one of `FOUNDATIONS`; the first 1 to 9 tasks by name are taken, whose models are called ``fm@task``.
 
-    Raises
-    ------
-    SpeedError
-        An unknown foundation model, or a number of tasks that there is not.
-
     Examples
     --------
     >>> speeds = task_speeds("vit", 3)
@@ -66,24 +61,12 @@ def finetuning_jobs(
 ) -> pl.DataFrame:
     """Jobs of tasks that come at random: small, medium and large ones by their GPU-time, as Ymir's evaluation has them.
 
-    Parameters
-    ----------
-    speeds : Speeds
-        From `task_speeds`.
-    gpus, hours : int, float
-        GPUs of the cluster that load refers to, and time over which jobs come.
-    load : float
-        GPU-time demanded, on the GPUs requested, over that of the cluster in these hours.
+    They come within some hours; `load` is the GPU-time demanded, on the GPUs requested, over that of the cluster in these.
 
     Returns
     -------
     polars.DataFrame
         A trace with `model`, `target` (epochs), `fm` and `task`; jobs request 1, 2 or 4 GPUs.
-
-    Raises
-    ------
-    SpeedError
-        GPUs, hours or load are not above 0.
 
     Notes
     -----
