@@ -7,12 +7,7 @@ import numpy as np
 
 from gpuschedlab.knobs import Knob
 from gpuschedlab.optim import Session, Solution
-from gpuschedlab.policies.gavel.program import (
-    gavel_finish_time,
-    gavel_max_min,
-    gavel_max_sum,
-    gavel_water_filling,
-)
+from gpuschedlab.policies.gavel import program
 from gpuschedlab.policies.remaining import requested_rates, work_left
 from gpuschedlab.policies.serving import serve
 from gpuschedlab.policies.unchanged import Inputs, in_force
@@ -106,10 +101,10 @@ class Gavel(Round):
         """X (n, T), and what the solver found."""
         asked = (throughput, view.gpus, view.capacity)
         if self.objective == "water_filling":
-            return gavel_water_filling(*asked), None
+            return program.gavel_water_filling(*asked), None
         if self.objective == "finish_time":
             left = work_left(view)
-            return gavel_finish_time(*asked, view.age, left, left + view.progress), None
+            return program.gavel_finish_time(*asked, view.age, left, left + view.progress), None
         session.update(self._program(asked, view))
         answer = session.solve()
         X = answer.x[: throughput.size].reshape(throughput.shape)
@@ -119,17 +114,17 @@ class Gavel(Round):
         """The linear program of objectives that need but one."""
         throughput = asked[0]
         if self.objective == "max_min":
-            return gavel_max_min(*asked)
+            return program.gavel_max_min(*asked)
         if self.objective == "makespan":
             # The end of the last is earliest where the least throughput per work is largest.
-            return gavel_max_min(throughput / work_left(view)[:, None], *asked[1:], relative=False)
+            return program.gavel_max_min(throughput / work_left(view)[:, None], *asked[1:], relative=False)
         if self.objective in ("fifo", "shortest_first"):
             # The first counts most, by its throughput over that on its fastest type.
             fastest = np.nanmax(np.nan_to_num(throughput), axis=1, initial=1e-300)
             first = view.submit if self.objective == "fifo" else work_left(view) / np.maximum(fastest, 1e-30)
             ahead = np.argsort(np.lexsort((view.index, first)))
-            return gavel_max_sum(throughput * ((len(ahead) - ahead) / fastest)[:, None], *asked[1:])
-        return gavel_max_sum(*asked)
+            return program.gavel_max_sum(throughput * ((len(ahead) - ahead) / fastest)[:, None], *asked[1:])
+        return program.gavel_max_sum(*asked)
 
 
 @dataclass

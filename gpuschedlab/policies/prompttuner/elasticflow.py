@@ -80,17 +80,18 @@ class ElasticFlow(Round):
         n, T = len(view), len(view.capacity)
         level, wake = np.full(n, -1), np.inf
         room = np.asarray(view.capacity, float).copy()
+        setup = (
+            demand.begin + demand.warm_up if self.aware else np.zeros(n)
+        )  # seconds that a start or a change costs in a plan
         for t in range(T):
-            rows = np.flatnonzero(demand.gpu_type == t)
-            turn = self._plan(view, demand, rows, room, t, level)
-            wake = min(wake, view.now + turn)
+            wake = min(wake, view.now + self._plan(view, demand, setup, room, t, level))
         gpus = np.where(level >= 0, demand.gpus[np.arange(n), np.maximum(level, 0)], 0.0) if n else np.zeros(0)
         kept = {"idle cluster": room} if n and room.any() else {}
         return Allocation(demand.gpu_type, gpus, delay=demand.cold, reserved=kept, wake=max(wake, view.now + 1e-3))
 
-    def _plan(self, view, demand: Demand, rows, room, t: int, level) -> float:
+    def _plan(self, view, demand: Demand, setup, room, t: int, level) -> float:
         """Levels of the jobs of one type, and what they leave in `room`; seconds until a planned level changes."""
-        kept = view.memory
+        kept, rows = view.memory, np.flatnonzero(demand.gpu_type == t)
         order = rows[np.lexsort((rows, demand.due[rows]))]
         dated = order[np.isfinite(demand.due[order])]
         seen = kept.admitted | kept.declined
@@ -98,68 +99,39 @@ class ElasticFlow(Round):
         mine = [i for i in dated.tolist() if view.index[i] in kept.admitted]
         for i in new:
             asked = [j for j in dated.tolist() if j in {*mine, i}]
-            share, _, _ = self._shares(view, demand, asked, float(room[t]))
+            share, _, _ = self._shares(view, demand, setup, asked, float(room[t]))
             admitted = bool((share >= 0).all())
             (kept.admitted if admitted else kept.declined).add(int(view.index[i]))
             mine = asked if admitted else mine
-        share, first, turn = self._shares(view, demand, mine, float(room[t]))
+        share, first, turn = self._shares(view, demand, setup, mine, float(room[t]))
         level[mine] = first
         room[t] -= demand.gpus[mine, level[mine]][level[mine] >= 0].sum()
         failing = [i for i, s in zip(mine, share) if s < 0]
-        self._grow(view, demand, [i for i in mine if i not in failing], level, room, t)
+        self._grow(view, demand, setup, [i for i in mine if i not in failing], level, room, t)
         rest = [i for i in order.tolist() if i not in mine and not (self.late == "drop" and np.isfinite(demand.due[i]))]
         self._serve(view, demand, failing + rest, level, room, t)
         return float(turn)
 
-    def _shares(self, view, demand, jobs, room: float):
+    def _shares(self, view, demand, setup, jobs, room: float):
         """Minimum satisfactory shares of jobs in order, on some GPUs."""
         jobs = np.asarray(jobs, np.int64)
         due = demand.due[jobs] - view.now
         slot = max(self.slot, BEYOND * float(due.max(initial=0.0)) / SLOTS)
-        free = np.full(SLOTS, room)
-        setup = self._setup(view, demand)[jobs]
-        seconds = demand.work[jobs]
-        held, owed = view.running_gpus[jobs], view.pause[jobs]
-        return satisfactory_shares(demand.gpus[jobs], seconds, setup, held, owed, due, free, slot)
+        free, held, owed = np.full(SLOTS, room), view.running_gpus[jobs], view.pause[jobs]
+        return satisfactory_shares(demand.gpus[jobs], demand.work[jobs], setup[jobs], held, owed, due, free, slot)
 
-    def _setup(self, view, demand):
-        """Seconds (n,) that a start or a change costs in a plan."""
-        return demand.begin + demand.warm_up if self.aware else np.zeros(len(view))
-
-    def _grow(self, view, demand, jobs, level, room, t: int):
+    @staticmethod
+    def _grow(view, demand, setup, jobs, level, room, t: int):
         """Give what is left, level by level, to the job whose GPU-time grows least per GPU; to jobs without GPUs first."""
-        setup = self._setup(view, demand)
+        same = np.abs(view.running_gpus[:, None] - demand.gpus) < EPS
+        ends = demand.work + np.where(same, view.pause[:, None], setup[:, None])  # with what a change to a level costs
         while jobs:
-            steps = [step for i in jobs if (step := self._step(view, demand, setup, i, int(level[i]), room[t]))]
+            steps = [step for i in jobs if (step := _step(demand, ends[i], i, int(level[i]), room[t]))]
             if not steps:
                 return
             _, i, up, more = min(steps)
             level[i] = up
             room[t] -= more
-
-    def _step(self, view, demand, setup, i: int, at: int, room: float):
-        """Growth of GPU-time per GPU, job, next level and its further GPUs; None: there is no such step."""
-        held = float(demand.gpus[i, at]) if at >= 0 else 0.0
-        for up in range(at + 1, demand.gpus.shape[1]):
-            more = float(demand.gpus[i, up]) - held
-            if not np.isfinite(demand.seconds[i, up]) or more <= EPS:
-                continue
-            if more > room + EPS:
-                return None
-            if at < 0:
-                return (-np.inf, i, up, more)
-            now, then = (self._time(view, demand, setup, i, k) for k in (at, up))
-            if then >= now - EPS:
-                continue
-            growth = float(demand.gpus[i, up]) * then - held * now
-            return (growth / more, i, up, more)
-        return None
-
-    @staticmethod
-    def _time(view, demand, setup, i: int, k: int) -> float:
-        """Seconds until a job ends at a level, with what a change to it costs."""
-        same = abs(view.running_gpus[i] - demand.gpus[i, k]) < EPS
-        return float(demand.work[i, k] + (view.pause[i] if same else setup[i]))
 
     @staticmethod
     def _serve(view, demand, jobs, level, room, t: int):
@@ -173,3 +145,22 @@ class ElasticFlow(Round):
                     level[i] = k
                     room[t] -= float(demand.gpus[i, k])
                     break
+
+
+def _step(demand, ends, i: int, at: int, room: float):
+    """Growth of GPU-time per GPU, job, next level and its further GPUs; None: there is no such step."""
+    held = float(demand.gpus[i, at]) if at >= 0 else 0.0
+    for up in range(at + 1, demand.gpus.shape[1]):
+        more = float(demand.gpus[i, up]) - held
+        if not np.isfinite(demand.seconds[i, up]) or more <= EPS:
+            continue
+        if more > room + EPS:
+            return None
+        if at < 0:
+            return (-np.inf, i, up, more)
+        now, then = float(ends[at]), float(ends[up])
+        if then >= now - EPS:
+            continue
+        growth = float(demand.gpus[i, up]) * then - held * now
+        return (growth / more, i, up, more)
+    return None

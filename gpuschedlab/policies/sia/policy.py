@@ -176,30 +176,17 @@ class Sia(Round):
         edge = next_edge(view.now, self.reservations)
         if not self.restarts:
             return edge
-        lasts = sia_steady_for(
-            jobs.goodput,
-            jobs.gpus,
-            age=view.age,
-            restarts=view.restarts,
-            restart=view.restart,
-            current=jobs.current,
-            power=self.power,
-            decimals=self.decimals,
-        )
+        past = {"age": view.age, "restarts": view.restarts, "restart": view.restart}
+        lasts = sia_steady_for(jobs.goodput, jobs.gpus, **past, **self._form(jobs))
         return min(view.now + lasts, edge)
+
+    def _form(self, jobs) -> dict:
+        return {"power": self.power, "decimals": self.decimals, "current": jobs.current}
 
     def _utility(self, view, jobs):
         """Utilities (n, C), nan where a job may not go."""
         factor = restart_factor(view.age, view.restarts, view.restart) if self.restarts else None
-        utility = sia_utility(
-            jobs.goodput,
-            jobs.gpus,
-            power=self.power,
-            penalty=jobs.penalty,
-            decimals=self.decimals,
-            factor=factor,
-            current=jobs.current,
-        )
+        utility = sia_utility(jobs.goodput, jobs.gpus, penalty=jobs.penalty, factor=factor, **self._form(jobs))
         least = jobs.least(len(view.cluster.gpu_types))[:, jobs.types]
         utility[jobs.gpus > np.maximum(self.growth * jobs.most[:, None], least)] = np.nan
         rows = np.flatnonzero(jobs.current >= 0)

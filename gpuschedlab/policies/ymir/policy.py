@@ -114,19 +114,14 @@ def _between(view, kept, taken):
     """What jobs hold, with the GPUs that pass from the first job of a pair to the second (events between rounds)."""
     gpu_type, gpus = np.maximum(view.gpu_type, 0), np.where(view.running, view.running_gpus, 0.0)
     owner = np.isin(np.arange(len(view)), view.nodes[:, 0])
-    gpus[~owner & _hosts(view, kept)] = 0.0  # its pair was dissolved: it waits for the round
+    guests = [row for row, (_, mode, first) in kept.partner.items() if mode == SPATIAL and not first]
+    gpus[~owner & ~np.isin(view.index, guests or [-1])] = 0.0  # its pair was dissolved: it waits for the round
     free = view.capacity - np.bincount(gpu_type, gpus * owner, len(view.capacity))
     for i, (kind, count) in taken.items():
         if count <= free[kind] and not view.running[i]:
             gpu_type[i], gpus[i] = kind, count
             free[kind] -= count
     return gpu_type, gpus, view.profiling
-
-
-def _hosts(view, kept) -> np.ndarray:
-    """Whether jobs (n,) have GPUs of their own, and do not share a partner's."""
-    guest = [r for r, (_, mode, first) in kept.partner.items() if mode == SPATIAL and not first]
-    return ~np.isin(view.index, guest or [-1])
 
 
 def _answer(view, kept, gpu_type, gpus, profiling, **proved) -> Allocation:
