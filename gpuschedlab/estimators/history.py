@@ -47,11 +47,6 @@ class History(Estimator):
     priors_ : dict of tuple to float
         For each level its prior, in jobs.
 
-    Raises
-    ------
-    EstimatorError
-        A parameter is out of range.
-
     References
     ----------
     .. [1] Hu et al., "Characterization and Prediction of Deep Learning Workloads in Large-Scale GPU Datacenters",

@@ -33,11 +33,6 @@ class Noisy(Around, Estimator):
     rng : int or numpy.random.Generator
         Seed; from a Generator one seed is drawn and kept.
 
-    Raises
-    ------
-    EstimatorError
-        `error` is negative or not a number.
-
     References
     ----------
     .. [1] Robustness to duration errors is tested by multiplicative noise in Hu et al., "Lucid", ASPLOS 2023,

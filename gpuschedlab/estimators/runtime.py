@@ -50,13 +50,6 @@ class Runtime(Estimator):
     range_ : tuple of float
         Shortest and longest duration seen (s); estimates stay within it.
 
-    Raises
-    ------
-    EstimatorError
-        A parameter is out of range.
-    MissingExtra
-        xgboost is not installed.
-
     References
     ----------
     .. [1] Hu et al., "Characterization and Prediction of Deep Learning Workloads in Large-Scale GPU

@@ -9,12 +9,7 @@ import numpy as np
 class Inputs:
     """What a round saw, kept to see cheaply whether a later round sees the same.
 
-    Parameters
-    ----------
-    seen : dict of str to array
-        Attributes of the view.
-    ends : (n,) float array
-        Progress up to which the rates of each job stay as they were.
+    `seen` are attributes of the view, `ends` (n,) the progress up to which the rates of each job stay as they were.
     """
 
     seen: dict[str, np.ndarray]

@@ -19,14 +19,10 @@ RESTORED = 64
 
 
 class LeasePlan(NamedTuple):
-    """Which deadline each job meets, and which run in the first lease.
+    """Which deadline each job meets (`step`, -1: none), and which must run in the first lease.
 
     Parameters
     ----------
-    step : (n,) int array
-        Deadline, -1: none.
-    first : (n,) bool array
-        Whether it must run in the first lease.
     objective, bound : float
         Sum of rewards, and what no plan can exceed.
     status : str

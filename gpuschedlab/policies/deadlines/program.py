@@ -85,16 +85,13 @@ def lease_program(
 
     Parameters
     ----------
-    jobs : LeaseJobs
-    capacity : float
-        GPUs (M).
+    jobs, capacity
+        The jobs; GPUs (M).
     blocks : (B,) int array, optional
         Leases of each block, the first 1; default: single leases up to the last deadline. x then counts the leases of
         a block. With longer blocks the program is a relaxation: its optimum is an upper bound.
-    cells : (n, P, 4) int array, optional
-        Cells of each level that a placement takes.
-    free : (4,) int array, optional
-        Cells that are free.
+    cells, free : (n, P, 4) and (4,) int arrays, optional
+        Cells of each level that a placement takes, and that are free.
     conserve : float
         Reward w of a cluster that is fully used in the first lease.
 

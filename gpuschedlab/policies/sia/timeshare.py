@@ -13,10 +13,7 @@ class Service:
     The constant, plus W less the rounds that it was served, for a job that ran in the last round; plus W for one that was not
     served in any; plus nothing for one that has had a turn and waits for the window to pass.
 
-    Parameters
-    ----------
-    window : float
-        tau, s; less than a round: the penalty is constant.
+    `window` is tau (s); less than a round: the penalty is constant.
     """
 
     window: float = 0.0

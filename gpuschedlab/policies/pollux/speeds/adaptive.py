@@ -48,12 +48,7 @@ def adaptive_speeds(
     Returns
     -------
     Speeds
-        A job's work is to finish the epochs of `EPOCHS`.
-
-    Raises
-    ------
-    SpeedError
-        An application without profiles on a type.
+        A job's work is to finish the epochs of `EPOCHS`. Errors are those of `pollux_speeds`.
 
     Notes
     -----

@@ -106,12 +106,10 @@ def pollux_elastic_speeds(
 
     Parameters
     ----------
-    step_time, validation : polars.DataFrame
+    step_time, validation, gpu_type
         As for `pollux_speeds`.
     workload : polars.DataFrame
         `application, batch_size`.
-    gpu_type : str
-        Type whose step times are used.
     gpus, gpus_per_node : int
         GPUs of the cluster, and of each of its nodes.
     most : mapping of str to int
@@ -120,12 +118,7 @@ def pollux_elastic_speeds(
     Returns
     -------
     Speeds
-        Models are named by `pollux_names`; a job's work is to finish the epochs of `EPOCHS`.
-
-    Raises
-    ------
-    SpeedError
-        An application without profiles on this GPU type.
+        As of `pollux_speeds`, whose errors it raises, too.
 
     Notes
     -----

@@ -48,12 +48,7 @@ def tuned_jobs(
     Returns
     -------
     polars.DataFrame
-        The workload with `num_replicas` and `batch_size`.
-
-    Raises
-    ------
-    SpeedError
-        An application without profiles on this GPU type.
+        The workload with `num_replicas` and `batch_size`. Errors are those of `pollux_speeds`.
 
     References
     ----------

@@ -36,12 +36,8 @@ TOKENS = {"aws": (3800, 4), "azure": (5100, 2), "dgx-ext": (5424, 1), "quad": (4
 class Batch(NamedTuple):
     """What a job does on each of some configurations.
 
-    Parameters
-    ----------
-    batch, local, accumulated : (C, E) int arrays
-        Examples a step, on each GPU in each pass, and passes before the last.
-    goodput : (C, E) float array
-        Progress a second, in steps of the initial batch size; 0 where no batch size fits.
+    By epoch (C, E): examples a step, on each GPU in each pass, passes before the last; and progress a second, in steps of the
+    initial batch size, 0 where no batch size fits.
     """
 
     batch: np.ndarray
