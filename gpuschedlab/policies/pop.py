@@ -111,16 +111,12 @@ class _Parts:
 
 def _groups(view) -> np.ndarray:
     """Group of each node (N,): nodes that running jobs share, directly or by others, have the same number."""
-    group = np.arange(view.cluster.total_nodes)
+    from scipy import sparse  # loaded when used: every import would wait for it
+    from scipy.sparse.csgraph import connected_components
+
     job, node = view.nodes[:, [POSITION, NODE]].astype(np.int64).T
-    while True:
-        least = np.full(len(view), len(group))
-        np.minimum.at(least, job, group[node])
-        after = group.copy()
-        np.minimum.at(after, node, least[job])
-        if np.array_equal(after, group):
-            return group
-        group = after
+    held = sparse.csr_array((np.ones(len(job)), (job, node)), shape=(len(view), view.cluster.total_nodes))
+    return connected_components(held.T @ held, directed=False)[1]
 
 
 def _wants(view) -> list[tuple[np.ndarray, float]]:
