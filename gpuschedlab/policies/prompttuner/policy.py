@@ -212,12 +212,14 @@ class _Turn:
             if level < 0:
                 continue
             key, gpus, seconds = self.key(i), float(self.demand.gpus[i, level]), float(self.demand.seconds[i, level])
-            instant = self._wait(key, gpus, np.inf, busy=False)
+            pool, instant = self.pools.pool(key), self._wait(key, gpus, np.inf, busy=False)
             if np.isfinite(instant):
                 self._claim(key, gpus, instant + seconds, busy=False)
-                if instant <= self.now + EPS and self.pools.pool(key).ready >= gpus - EPS:
+                if instant <= self.now + EPS and pool.ready >= gpus - EPS:
                     self._start(i, level)
-            elif self.pools.owned(key) < gpus - EPS and gpus <= self.pools.cold(self.view, key[1]) + EPS:
+                continue
+            held = sum(job.gpus for job in self.pools.running.values() if job.key == key)
+            if pool.ready + pool.loading + held < gpus - EPS and gpus <= self.pools.cold(self.view, key[1]) + EPS:
                 self._buy(i, level)
 
     def next_change(self) -> float:

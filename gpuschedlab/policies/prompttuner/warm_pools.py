@@ -240,11 +240,6 @@ class WarmPools:
                 if key[1] == t and over > EPS:
                     over -= pool.drop(over)
 
-    def owned(self, key: tuple[int, int]) -> float:
-        """GPUs of a pool, with those that jobs hold."""
-        pool = self.pool(key)
-        return pool.ready + pool.loading + sum(job.gpus for job in self.running.values() if job.key == key)
-
     def cold(self, view: View, t: int) -> float:
         """GPUs of a type that are up and in no pool."""
         kept = sum(p.ready + p.loading for key, p in self.pools.items() if key[1] == t)

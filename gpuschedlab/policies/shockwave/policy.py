@@ -66,7 +66,10 @@ class Shockwave(Round):
         used = np.where(
             view.running, 1.0, np.maximum(1 - view.restart / self.interval, 0.0)
         )  # one that starts loses time
-        order = np.lexsort((np.arange(n), -plan.worth(view.gpus) * used, plan.served >= plan.rounds))
+        worth = (
+            plan.gain[np.arange(n), np.minimum(plan.served, plan.gain.shape[1] - 1)] / view.gpus
+        )  # of the next round, by GPU
+        order = np.lexsort((np.arange(n), -worth * used, plan.served >= plan.rounds))
         held = np.arange(T) == view.gpu_type[:, None]
         types = np.lexsort((np.broadcast_to(-view.capacity, (n, T)), ~held), axis=1)[order]
         pairs = (order[:, None] * T + types).ravel()
@@ -117,10 +120,6 @@ class _Plan:
         """Whether it was made for the same jobs and GPUs, and its window is not over."""
         same = np.array_equal(self.index, view.index) and np.array_equal(self.capacity, view.capacity)
         return self.left > 0 and same
-
-    def worth(self, gpus) -> np.ndarray:
-        """What the next round of each job (n,) is worth for each of its GPUs."""
-        return self.gain[np.arange(len(gpus)), np.minimum(self.served, self.gain.shape[1] - 1)] / gpus
 
 
 def _proved(program, found: Solution, rounds, gap: float) -> tuple[float, float, str]:

@@ -202,7 +202,10 @@ class Sia(Round):
         taken = taken + sum(reserved.values(), np.zeros(len(view.capacity)))
         room = np.maximum(np.floor(view.capacity - taken), 0).astype(np.int64)
         must = jobs.forced[~fixed]
-        parts = (jobs.types, jobs.gpus, room, self._quantum(), must, view.index[~fixed])
+        # What all utilities are multiples of, 0 for nothing; what time-sharing adds to the penalty is whole.
+        scaled = self.penalty / TIE
+        quantum = TIE if 0 <= self.decimals <= 4 and abs(scaled - round(scaled)) < 1e-6 else 0.0
+        parts = (jobs.types, jobs.gpus, room, quantum, must, view.index[~fixed])
         kept.session.update(sia_round(utility[~fixed], *parts))
         try:
             kept.solution = kept.session.solve()
@@ -228,11 +231,6 @@ class Sia(Round):
         waiting, jobs.forced = jobs.forced, np.zeros(len(jobs.forced), bool)
         choice, status = self._solve(view, kept, jobs, utility, reserved)
         return choice, f"{status}, {int(waiting.sum())} not preemptible may wait: nodes are down"
-
-    def _quantum(self) -> float:
-        """What all utilities are multiples of, 0 for nothing; what time-sharing adds to the penalty is whole."""
-        scaled = self.penalty / TIE
-        return TIE if 0 <= self.decimals <= 4 and abs(scaled - round(scaled)) < 1e-6 else 0.0
 
 
 @dataclass
