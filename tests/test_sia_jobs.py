@@ -41,7 +41,8 @@ def nodes_of(view, gpus, nodes) -> tuple[dict, list]:
     """Cells of each job of one GPU type, and those without a place, where all are looked at."""
     none = np.zeros(len(view), bool)
     rows, left = place_types(view, np.zeros(1), none.astype(int), np.array(gpus, float), np.array(nodes), none, none)
-    return {i: [(n, g) for j, n, g in rows.tolist() if j == i] for i in rows[:, 0]}, np.flatnonzero(left).tolist()
+    cells = {int(i): [(int(n), g) for j, n, g in rows.tolist() if j == i] for i in rows[:, 0]}
+    return cells, np.flatnonzero(left).tolist()
 
 
 def rigid_speeds(sizes, cluster) -> Speeds:
