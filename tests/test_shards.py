@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from published.copter import methods as problems
 
 from gpuschedlab.errors import SolverError
-from gpuschedlab.optim import Change, Program, solve
-from gpuschedlab.optim.replay import replay
+from gpuschedlab.optim import Program, Session, solve
 from gpuschedlab.problems.shard_methods import STEP, Z, balance, e_store, random_fleet, shard_parts, zipf_loads
 from gpuschedlab.problems.shards import Fleet, fit_memory, shard_program, shard_relaxed, unevenness
 
@@ -154,25 +153,10 @@ def test_wrong_loads_say_so(load):
 def test_a_stream_gives_what_each_program_gives_alone(method):
     fleet, _ = some_fleet(3, 5, 20)
     loads = np.random.default_rng(1).uniform(0.1, 1, (4, 20))
-    programs = [shard_relaxed(fleet, load) for load in loads]
-    steps = replay(programs, method=method)
-    alone = [solve(p, method=method).objective for p in programs]
-    assert [s.solution.objective for s in steps] == pytest.approx(alone)
-
-
-def test_a_generator_gets_each_solution_and_counts_solving_alone():
-    ticks, seen = itertools.count(), []
-
-    def rounds():
-        program = Program([1.0, 2.0], [[1.0, 1.0]], row_upper=1.0, maximize=True)
-        for bound in (1.0, 3.0, 4.0):
-            found = yield program if not seen else Change(row_upper=np.array([bound]))
-            seen.append(found.objective)
-
-    steps = replay(rounds(), method="simplex", clock=lambda: next(ticks))
-    assert seen == [2.0, 6.0, 8.0]
-    assert [s.seconds for s in steps] == [1, 1, 1]
-    assert replay(iter([])) == []
+    session = Session(method=method)
+    for load in loads:
+        session.update(shard_relaxed(fleet, load))
+        assert session.solve().objective == pytest.approx(solve(shard_relaxed(fleet, load), method=method).objective)
 
 
 def test_loads_are_zipf_with_exponents_that_stay_within_bounds_and_change_by_a_tenth():

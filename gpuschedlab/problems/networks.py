@@ -221,7 +221,14 @@ def poisson_demands(
     Narayanan et al., SOSP'21 (POP): Poisson demands whose mean falls geometrically with the distance. The thesis gives no
     constants.
     """
-    return _largest(network, count, np.random.default_rng(rng), lambda hops, r: r.poisson(mean * decay ** (hops - 1)))
+    from scipy.sparse.csgraph import shortest_path
+
+    graph = sp.csr_array((np.ones(len(network.heads)), network.heads, network.starts), shape=(network.nodes,) * 2)
+    hops = shortest_path(graph, unweighted=True)
+    pairs = np.argwhere((hops > 0) & np.isfinite(hops))
+    demand = np.random.default_rng(rng).poisson(mean * decay ** (hops[tuple(pairs.T)] - 1)).astype(float)
+    order = np.argsort(-demand, kind="stable")[:count]
+    return pairs[order], demand[order]
 
 
 def bimodal_demands(
@@ -270,15 +277,3 @@ def changed_demands(demand: np.ndarray, rng: np.random.Generator, most: float = 
     [102.7]
     """
     return demand * (1 + rng.uniform(-most, most, len(demand)))
-
-
-def _largest(network: Network, count: int, rng, draw) -> tuple[np.ndarray, np.ndarray]:
-    """Largest of demands drawn for all pairs by their distance in links."""
-    from scipy.sparse.csgraph import shortest_path
-
-    graph = sp.csr_array((np.ones(len(network.heads)), network.heads, network.starts), shape=(network.nodes,) * 2)
-    hops = shortest_path(graph, unweighted=True)
-    pairs = np.argwhere((hops > 0) & np.isfinite(hops))
-    demand = draw(hops[pairs[:, 0], pairs[:, 1]], rng).astype(float)
-    order = np.argsort(-demand, kind="stable")[:count]
-    return pairs[order], demand[order]

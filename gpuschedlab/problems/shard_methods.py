@@ -1,15 +1,15 @@
 """Ways of balancing shards round after round (COpter thesis, section 5.2.1): exact, relaxed with the shim, POP, E-Store's greedy."""
 
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from gpuschedlab.errors import SolverError
-from gpuschedlab.optim import Program, Solution
+from gpuschedlab.optim import Session
 from gpuschedlab.optim.program import worst_status
-from gpuschedlab.optim.replay import replay
 from gpuschedlab.problems.shards import SLACK, Fleet, fit_memory, shard_program, shard_relaxed, whole_shares
 
 Z = (0.2, 0.8)
@@ -224,25 +224,18 @@ def balance(
     True
     """
     kind, _, number = way.partition("-")
+    parts, decide = [(slice(None), slice(None))], partial(_solved, exact=way != "relaxed")
     if kind == "pop" and number.isdigit():
-        pieces = [
-            _run(
-                Fleet(fleet.size[d], fleet.memory[s], fleet.placed[np.ix_(s, d)]),
-                loads[:, d],
-                True,
-                solver,
-                slack,
-                options,
-            )
-            for s, d in shard_parts(fleet, int(number), rng)
-        ]
-    elif way in ("exact", "relaxed"):
-        pieces = [_run(fleet, loads, way == "exact", solver, slack, options)]
+        parts = shard_parts(fleet, int(number), rng)
     elif way == "e-store":
-        pieces = [_greedy(fleet, loads, slack)]
-    else:
+        decide = _greedy
+    elif way not in ("exact", "relaxed"):
         raise SolverError(f"shards: found way {way!r}; expected exact, relaxed, pop-K or e-store.")
-    return [_joined([piece[k] for piece in pieces], loads[k].sum() / len(fleet.memory)) for k in range(len(loads))]
+    pieces = []
+    for servers, shards in parts:
+        part = Fleet(fleet.size[shards], fleet.memory[servers], fleet.placed[servers][:, shards])
+        pieces.append(_run(part, loads[:, shards], partial(decide, Session(solver, **options)), slack))
+    return [_joined(part, load.sum() / len(fleet.memory)) for part, load in zip(zip(*pieces), loads, strict=True)]
 
 
 class _Piece(NamedTuple):
@@ -256,53 +249,32 @@ class _Piece(NamedTuple):
     status: str
 
 
-def _piece(fleet: Fleet, load, placed, share, seconds: float, status: str) -> _Piece:
-    new = placed & ~fleet.placed
-    over = float((placed @ fleet.size / fleet.memory).max())
-    return _Piece(int(new.sum()), float((new @ fleet.size).sum()), share @ load, seconds, over, status)
-
-
-def _run(fleet: Fleet, loads, exact: bool, solver: str, slack: float, options: dict) -> list[_Piece]:
-    """Rounds of one part by a solver."""
-    done: list[_Piece] = []
-    steps = replay(_stream(fleet, loads, exact, slack, done), solver, **options)
-    return [
-        p._replace(seconds=p.seconds + s.seconds, status=s.solution.status) for p, s in zip(done, steps, strict=True)
-    ]
-
-
-def _stream(fleet: Fleet, loads, exact: bool, slack: float, done: list) -> Generator[Program, Solution, None]:
-    """Programs of the rounds, each from the placement that the solution of the one before gives."""
-    for load in loads:
-        begin = time.process_time()
-        program = (shard_program if exact else shard_relaxed)(fleet, load, slack)
-        built = time.process_time() - begin
-        found = yield program
-        begin = time.process_time()
-        share = whole_shares(found.table[0]) if exact else found.table
-        placed, share = fit_memory(fleet, load, share)
-        done.append(_piece(fleet, load, placed, share, built + time.process_time() - begin, found.status))
-        fleet = fleet._replace(placed=placed)
-
-
-def _greedy(fleet: Fleet, loads, slack: float) -> list[_Piece]:
+def _run(fleet: Fleet, loads, decide: Callable, slack: float) -> list[_Piece]:
+    """Rounds of one part, each from the placement of the one before."""
     done = []
     for load in loads:
         begin = time.process_time()
-        placed, share = e_store(fleet, load, slack)
-        done.append(_piece(fleet, load, placed, share, time.process_time() - begin, "greedy"))
+        placed, share, status = decide(fleet, load, slack)
+        seconds, new = time.process_time() - begin, placed & ~fleet.placed
+        over = float((placed @ fleet.size / fleet.memory).max())
+        done.append(_Piece(int(new.sum()), float((new @ fleet.size).sum()), share @ load, seconds, over, status))
         fleet = fleet._replace(placed=placed)
     return done
 
 
-def _joined(pieces: Sequence[_Piece], mean: float) -> ShardRound:
+def _solved(session: Session, fleet: Fleet, load, slack: float, *, exact: bool) -> tuple[np.ndarray, np.ndarray, str]:
+    """Placement and shares by the program, and its status."""
+    session.update((shard_program if exact else shard_relaxed)(fleet, load, slack))
+    found = session.solve()
+    return *fit_memory(fleet, load, whole_shares(found.table[0]) if exact else found.table), found.status
+
+
+def _greedy(session: Session, fleet: Fleet, load, slack: float) -> tuple[np.ndarray, np.ndarray, str]:
+    return *e_store(fleet, load, slack), "greedy"
+
+
+def _joined(pieces: tuple[_Piece, ...], mean: float) -> ShardRound:
     """Round of all parts."""
-    carried = np.concatenate([p.carried for p in pieces])
-    seconds = [p.seconds for p in pieces]
-    worst = worst_status(p.status for p in pieces)
-    moved, copied = sum(p.moved for p in pieces), sum(p.copied for p in pieces)
-    uneven = float((carried.max() - carried.min()) / mean)
-    return ShardRound(moved, copied, uneven, sum(seconds), max(seconds), max(p.over for p in pieces), worst)
-
-
-__all__ = ["ShardRound", "balance", "e_store", "random_fleet", "shard_parts", "zipf_loads"]
+    moved, copied, carried, seconds, over, status = zip(*pieces)
+    uneven = float(np.ptp(np.concatenate(carried)) / mean)
+    return ShardRound(sum(moved), sum(copied), uneven, sum(seconds), max(seconds), max(over), worst_status(status))

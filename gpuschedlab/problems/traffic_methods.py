@@ -1,15 +1,13 @@
 """Ways of allocating flows round after round (COpter thesis, section 5.2.2): LP-All, LP-Top, POP, with any solver."""
 
 import time
-from collections.abc import Generator
 from typing import NamedTuple
 
 import numpy as np
 
 from gpuschedlab.errors import SolverError
-from gpuschedlab.optim import Change, Program, Solution
+from gpuschedlab.optim import Change, Session
 from gpuschedlab.optim.program import worst_status
-from gpuschedlab.optim.replay import replay
 from gpuschedlab.problems.traffic import Routes, excess, filled_flow, fitted_flow, flow_program, some_routes, top_routes
 
 TOP = 0.1
@@ -100,20 +98,14 @@ def allocate_flow(
     """
     capacity, demands = np.asarray(capacity, float), np.atleast_2d(np.asarray(demands, float))
     kind, _, number = way.partition("-")
-    done: list[FlowRound] = []
+    session, rng = Session(solver, **options), np.random.default_rng(rng)
     if way == "all":
-        steps = replay(_all(routes, capacity, demands, done), solver, **options)
-    elif way == "top":
-        steps = replay(_top(routes, capacity, demands, done), solver, **options)
-    elif kind == "pop" and number.isdigit() and int(number) > 0:
-        rng = np.random.default_rng(rng)
+        return [_all(session, routes, capacity, demand, first=not k) for k, demand in enumerate(demands)]
+    if way == "top":
+        return [_top(session, routes, capacity, demand) for demand in demands]
+    if kind == "pop" and number.isdigit() and int(number) > 0:
         return [_pop(routes, capacity, demand, int(number), solver, options, rng) for demand in demands]
-    else:
-        raise SolverError(f"traffic: found way {way!r}; expected all, top or pop-K.")
-    return [
-        r._replace(seconds=r.seconds + s.seconds, longest=r.seconds + s.seconds)
-        for r, s in zip(done, steps, strict=True)
-    ]
+    raise SolverError(f"traffic: found way {way!r}; expected all, top or pop-K.")
 
 
 def split_demands(routes: Routes, demand: np.ndarray, parts: int, rng: np.random.Generator) -> list[np.ndarray]:
@@ -152,62 +144,51 @@ def split_demands(routes: Routes, demand: np.ndarray, parts: int, rng: np.random
     return [np.bincount(owner[part == k], (demand / clients)[owner[part == k]], n) for k in range(parts)]
 
 
-def _all(routes: Routes, capacity, demands, done: list) -> Generator[Program | Change, Solution, None]:
-    """Programs of all demands: only the first is built, the others change its bounds."""
-    for k, demand in enumerate(demands):
-        begin = time.process_time()
-        change = Change(row_upper=np.concatenate([demand, capacity])) if k else flow_program(routes, capacity, demand)
-        built = time.process_time() - begin
-        found = yield change
-        begin = time.process_time()
-        flow = fitted_flow(routes, capacity, demand, found.x)
-        spent = built + time.process_time() - begin
-        done.append(_round(routes, capacity, demand, flow, spent, found.status, found.bound))
+def _all(session: Session, routes: Routes, capacity, demand, first: bool) -> FlowRound:
+    """A round of all demands: only the first program is built, the others change its bounds."""
+    begin = time.process_time()
+    session.update(
+        flow_program(routes, capacity, demand) if first else Change(row_upper=np.concatenate([demand, capacity]))
+    )
+    found = session.solve()
+    flow = fitted_flow(routes, capacity, demand, found.x)
+    return _round(routes, capacity, demand, flow, [time.process_time() - begin], found.status, bound=found.bound)
 
 
-def _top(routes: Routes, capacity, demands, done: list) -> Generator[Program, Solution, None]:
-    """Programs of the largest demands."""
-    for demand in demands:
-        begin = time.process_time()
-        paths = top_routes(routes, demand, TOP)
-        some, pairs = some_routes(routes, paths)
-        program = flow_program(some, capacity, demand[pairs])
-        built = time.process_time() - begin
-        found = yield program
-        begin = time.process_time()
-        flow = np.zeros(len(routes.pair))
-        flow[paths] = fitted_flow(some, capacity, demand[pairs], found.x)
-        flow = filled_flow(routes, capacity, _without(demand, pairs), flow) if len(pairs) < len(demand) else flow
-        done.append(_round(routes, capacity, demand, flow, built + time.process_time() - begin, found.status))
-
-
-def _without(demand: np.ndarray, pairs: np.ndarray) -> np.ndarray:
-    """Demands, 0 for some of the pairs."""
-    left = demand.copy()
-    left[pairs] = 0.0
-    return left
+def _top(session: Session, routes: Routes, capacity, demand) -> FlowRound:
+    """A round of the largest demands."""
+    begin = time.process_time()
+    paths = top_routes(routes, demand, TOP)
+    some, pairs = some_routes(routes, paths)
+    session.update(flow_program(some, capacity, demand[pairs]))
+    found = session.solve()
+    flow = np.zeros(len(routes.pair))
+    flow[paths] = fitted_flow(some, capacity, demand[pairs], found.x)
+    if len(pairs) < len(demand):
+        flow = filled_flow(routes, capacity, np.where(np.isin(np.arange(len(demand)), pairs), 0.0, demand), flow)
+    return _round(routes, capacity, demand, flow, [time.process_time() - begin], found.status)
 
 
 def _pop(routes: Routes, capacity, demand, parts: int, solver: str, options: dict, rng) -> FlowRound:
     """A round of POP."""
     begin = time.process_time()
     asked = split_demands(routes, demand, parts, rng)
-    spent, seconds, words = time.process_time() - begin, [], []
-    flow = np.zeros(len(routes.pair))
+    spent, seconds, words, flow = time.process_time() - begin, [], [], np.zeros(len(routes.pair))
     for part in asked:
         begin = time.process_time()
         paths = np.flatnonzero(part[routes.pair] > 0)
         if len(paths):
             some, pairs = some_routes(routes, paths)
-            (step,) = replay([flow_program(some, capacity / parts, part[pairs])], solver, **options)
-            flow[paths] += fitted_flow(some, capacity / parts, part[pairs], step.solution.x)
-            words.append(step.solution.status)
+            session = Session(solver, **options)
+            session.update(flow_program(some, capacity / parts, part[pairs]))
+            flow[paths] += fitted_flow(some, capacity / parts, part[pairs], session.solve().x)
+            words.append(session.solve().status)
         seconds.append(time.process_time() - begin)
-    worst = worst_status(words)
-    return _round(routes, capacity, demand, flow, spent + sum(seconds), worst)._replace(longest=spent + max(seconds))
+    return _round(routes, capacity, demand, flow, seconds, worst_status(words), spent)
 
 
-def _round(routes: Routes, capacity, demand, flow, seconds: float, status: str, bound=np.inf) -> FlowRound:
-    over = excess(routes, capacity, demand, flow)
-    asked = float(demand.sum())
-    return FlowRound(float(flow.sum()), asked, over, seconds, seconds, status, min(float(bound), asked))
+def _round(routes: Routes, capacity, demand, flow, seconds: list, status: str, more=0.0, bound=np.inf) -> FlowRound:
+    """What a flow is worth that took some seconds for each part, and `more` before."""
+    over, asked = excess(routes, capacity, demand, flow), float(demand.sum())
+    spent, longest = more + sum(seconds), more + max(seconds)
+    return FlowRound(float(flow.sum()), asked, over, spent, longest, status, min(float(bound), asked))
