@@ -7,18 +7,7 @@ import numpy as np
 from gpuschedlab.errors import TraceError
 from gpuschedlab.plots import style
 from gpuschedlab.plots.distributions import ecdfs, time_steps
-from gpuschedlab.plots.style import (
-    Drawing,
-    axis,
-    bar,
-    line,
-    log_time_axis,
-    middles,
-    share_axis,
-    size_axes,
-    size_bucket,
-    time_axis,
-)
+from gpuschedlab.plots.style import Drawing, bar, line, named_lines, share_axis
 
 __all__ = ["Arrivals", "Demand", "Durations", "arrivals", "demand", "durations"]
 
@@ -38,13 +27,10 @@ class Arrivals(NamedTuple):
     def draw(self) -> Drawing:
         """One line per trace."""
         hover = "<b>%{y:,d} jobs</b> around %{x:.1f} h<br>%{meta}<extra></extra>"
-        middle, traces = middles(self.edges), []
-        for i, name in enumerate(self.names):
-            about = f"{name}: variance over mean {self.fano[i]:.3g}"
-            points = {"x": middle, "y": self.count[i], "name": name, "meta": about}
-            traces.append((points, line(i, hover, width=1.5)))
-        sides = {"xaxis": time_axis(), "yaxis": axis("jobs per hour", rangemode="tozero")}
-        return Drawing.of(traces, title="Jobs submitted", **sides)
+        traces = named_lines(style.middles(self.edges), dict(zip(self.names, self.count)), hover, width=1.5)
+        for (points, _), fano in zip(traces, self.fano):
+            points["meta"] = f"{points['name']}: variance over mean {fano:.3g}"
+        return Drawing.of(traces, title="Jobs submitted", x=style.time_axis(), y="jobs per hour", zero=True)
 
 
 class Durations(NamedTuple):
@@ -64,8 +50,9 @@ class Durations(NamedTuple):
             (time_steps(seconds, share) | {"name": name}, line(i, hover, shape="hv"))
             for i, (name, seconds, share) in enumerate(zip(*self))
         ]
-        sides = {"xaxis": log_time_axis("duration (logarithmic)"), "yaxis": share_axis()}
-        return Drawing.of(traces, title="Job durations", **sides)
+        return Drawing.of(
+            traces, title="Job durations", x=style.log_time_axis("duration (logarithmic)"), y=share_axis()
+        )
 
 
 class Demand(NamedTuple):
@@ -85,7 +72,7 @@ class Demand(NamedTuple):
                 look |= {"xaxis": f"x{side}", "yaxis": f"y{side}", "hovertemplate": hover}
                 traces.append(({"x": list(style.SIZE_LABELS), "y": values[i], "name": name}, look))
         shares = (share_axis(f"share of {what}", rangemode="tozero") for what in ("jobs", "GPU-time"))
-        return Drawing.of(traces, title="GPUs requested", barmode="group", **size_axes(*shares))
+        return Drawing.of(traces, title="GPUs requested", barmode="group", **style.size_axes(*shares))
 
 
 def _checked(traces: dict) -> dict:
@@ -121,7 +108,7 @@ def demand(traces: dict) -> Demand:
     shares = []
     for trace in _checked(traces).values():
         gpus, seconds = trace["gpus"].to_numpy(), trace["duration"].to_numpy()
-        which, k = size_bucket(gpus), len(style.SIZE_LABELS)
+        which, k = style.size_bucket(gpus), len(style.SIZE_LABELS)
         work = np.bincount(which, gpus * seconds, k)
         shares.append((np.bincount(which, minlength=k) / len(gpus), work / work.sum()))
     return Demand(tuple(traces), *np.array(shares).swapaxes(0, 1))

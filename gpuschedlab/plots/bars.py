@@ -26,8 +26,7 @@ class Interruptions(NamedTuple):
             hover = f"<b>%{{y:.3~r}} {kind} per job</b><extra>%{{x}}</extra>"
             look = {"type": "bar", "name": kind, "marker": bar(i), "hovertemplate": hover}
             traces.append(({"x": list(self.names), "y": self[i + 1]}, look))
-        sides = {"xaxis": axis("policy"), "yaxis": axis("mean number per job", rangemode="tozero")}
-        return Drawing.of(traces, title="Interruptions", barmode="group", **sides)
+        return Drawing.of(traces, title="Interruptions", barmode="group", x="policy", y="mean number per job", zero=1)
 
 
 class MetricBars(NamedTuple):
@@ -47,9 +46,9 @@ class MetricBars(NamedTuple):
         look = bars(bar(0), "<b>%{x:,.3~r}</b><extra>%{y}</extra>", texttemplate="%{x:,.3~r}")
         look |= {"textposition": "outside", "cliponaxis": False}
         live = {"title_text": self.what.label[:1].upper() + self.what.label[1:], "xaxis_title_text": title}
-        sides = {"xaxis": axis(title, rangemode="tozero"), "yaxis": axis("", autorange="reversed")}
         points = {"x": self.values / divisor, "y": list(self.names)}
-        return Drawing.of([(points, look)], live, showlegend=False, margin_r=70, **sides)
+        x, y = axis(title, rangemode="tozero"), axis("", autorange="reversed")
+        return Drawing.of([(points, look)], live, showlegend=False, margin_r=70, x=x, y=y)
 
 
 def interruptions(runs) -> Interruptions:

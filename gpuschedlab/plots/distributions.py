@@ -5,17 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gpuschedlab.metrics import Spread, finish_time_fairness, jct, spread, unfair_fraction
-from gpuschedlab.plots.style import (
-    HOUR,
-    Drawing,
-    as_runs,
-    axis,
-    line,
-    log_time_axis,
-    readable,
-    share_axis,
-    spoken,
-)
+from gpuschedlab.plots.style import HOUR, Drawing, as_runs, axis, line, log_time_axis, readable, share_axis, spoken
 
 __all__ = ["FairnessCdf", "JctCdf", "fairness_cdf", "jct_cdf"]
 
@@ -45,8 +35,8 @@ class JctCdf(NamedTuple):
             )
             points = time_steps(seconds, share) | {"name": name, "meta": summary}
             traces.append((points, line(i, hover, shape="hv")))
-        sides = {"xaxis": log_time_axis("job completion time (logarithmic)"), "yaxis": share_axis()}
-        return Drawing.of(traces, title="Job completion time", **sides)
+        x = log_time_axis("job completion time (logarithmic)")
+        return Drawing.of(traces, title="Job completion time", x=x, y=share_axis())
 
 
 class FairnessCdf(NamedTuple):
@@ -70,26 +60,13 @@ class FairnessCdf(NamedTuple):
             summary = f"{name}: {unfair:.1%} of jobs unfair, worst rho {worst:.3g}"
             points = {"x": rho.astype("f4"), "y": share.astype("f4"), "name": name, "meta": summary}
             traces.append((points, line(i, hover, shape="hv")))
-        layout = {
-            "xaxis": axis("finish-time fairness rho = time shared / time alone (logarithmic)", type="log"),
-            "yaxis": share_axis(),
-            "shapes": [
-                {
-                    "type": "line",
-                    "x0": 1,
-                    "x1": 1,
-                    "yref": "paper",
-                    "y0": 0,
-                    "y1": 1,
-                    "line": {"width": 1, "dash": "dot"},
-                }
-            ],
-            "annotations": [
-                {"x": 0, "y": 0, "text": "unfair beyond 1 \u2192", "showarrow": False}
-                | {"yref": "paper", "xanchor": "left", "xshift": 4, "yanchor": "bottom"}
-            ],
-        }
-        return Drawing.of(traces, title="Finish-time fairness", **layout)
+        ends = {"x0": 1, "x1": 1, "yref": "paper", "y0": 0, "y1": 1}
+        border = {"type": "line", "line": {"width": 1, "dash": "dot"}} | ends
+        note = {"x": 0, "y": 0, "text": "unfair beyond 1 \u2192", "showarrow": False}
+        note |= {"yref": "paper", "xanchor": "left", "xshift": 4, "yanchor": "bottom"}
+        x = axis("finish-time fairness rho = time shared / time alone (logarithmic)", type="log")
+        title, around = "Finish-time fairness", {"shapes": [border], "annotations": [note]}
+        return Drawing.of(traces, title=title, x=x, y=share_axis(), **around)
 
 
 def ecdf(values: np.ndarray, points: int = 500) -> tuple[np.ndarray, np.ndarray]:

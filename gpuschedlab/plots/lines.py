@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gpuschedlab.plots.style import Drawing, axis, line
+from gpuschedlab.plots.style import Drawing, named_lines
 
 __all__ = ["Lines"]
 
@@ -28,6 +28,5 @@ class Lines(NamedTuple):
 
     def draw(self) -> Drawing:
         """A line for each name."""
-        traces = [({"x": self.x, "y": y, "name": name}, line(i)) for i, (name, y) in enumerate(self.values.items())]
-        sides = {"xaxis": axis(self.x_title), "yaxis": axis(self.y_title)}
-        return Drawing.of(traces, {"title_text": self.title}, showlegend=True, **sides)
+        traces = named_lines(self.x, self.values)
+        return Drawing.of(traces, self.title, showlegend=True, x=self.x_title, y=self.y_title)

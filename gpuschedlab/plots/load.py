@@ -33,18 +33,12 @@ class LoadOverTime(NamedTuple):
             hover = "<b>%{y:,.4~r} jobs waiting</b> at %{x:.1f} h"
             look = line(i, hover, width=1.6) | common
             traces.append(({"x": middle, "y": self.waiting[i].astype("f4"), "name": name}, look))
-            look = look | {
-                "yaxis": "y2",
-                "showlegend": False,
-                "hovertemplate": "<b>%{y:.1%} of GPUs in use</b> at %{x:.1f} h",
-            }
+            hover = "<b>%{y:.1%} of GPUs in use</b> at %{x:.1f} h"
+            look = look | {"yaxis": "y2", "showlegend": False, "hovertemplate": hover}
             traces.append(({"x": middle, "y": self.utilisation[i].astype("f4"), "name": name}, look))
-        sides = {
-            "xaxis": time_axis(anchor="y2"),
-            "yaxis": axis("jobs waiting", domain=[0.54, 1], rangemode="tozero"),
-            "yaxis2": share_axis("GPUs in use", domain=[0, 0.46], range=[0, 1.03]),
-        }
-        return Drawing.of(traces, title="Queue and utilisation", **sides)
+        sides = {"x": time_axis(anchor="y2"), "y": axis("jobs waiting", domain=[0.54, 1])}
+        sides["yaxis2"] = share_axis("GPUs in use", domain=[0, 0.46], range=[0, 1.03])
+        return Drawing.of(traces, title="Queue and utilisation", zero=True, **sides)
 
 
 def bin_means(time: np.ndarray, values: np.ndarray, edges: np.ndarray) -> np.ndarray:
@@ -105,17 +99,10 @@ def load_over_time(runs, points: int = 1000, start: float | None = None, end: fl
 def busy_window(runs, length: float = 86_400.0) -> tuple[float, float]:
     """Find the window in which the most jobs wait, on average over the runs; if none ever waits, the most GPUs are in use.
 
-    Parameters
-    ----------
-    runs : Run or dict of str to Run
-        Runs of one trace.
-    length : float
-        Length of the window, s.
-
     Returns
     -------
     tuple of float
-        Its start and end, s.
+        Its start and end, s, which are `length` apart where the runs are that long.
     """
     lines = [timeline_of(run) for run in as_runs(runs).values()]
     first, last = min(t["time"].min() for t in lines), max(t["time"].max() for t in lines)

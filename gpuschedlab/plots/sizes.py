@@ -47,12 +47,7 @@ class SlowdownBySize(NamedTuple):
 def slowdown_by_size(runs, censored: bool = False) -> SlowdownBySize:
     """Percentiles of slowdown, JCT / duration, by GPUs requested.
 
-    Parameters
-    ----------
-    runs : Run or dict of str to Run
-        What to show.
-    censored : bool
-        As in `metrics.measured`.
+    Parameters as in `jct_cdf`.
     """
     runs = as_runs(runs)
     buckets = len(SIZE_LABELS)

@@ -9,6 +9,7 @@ drives a widget.
 from typing import NamedTuple
 
 import numpy as np
+import polars as pl
 
 from gpuschedlab.errors import RunError
 
@@ -59,11 +60,19 @@ class Drawing(NamedTuple):
     layout: dict
 
     @classmethod
-    def of(cls, traces, live: dict | None = None, *, title: str = "", **layout) -> "Drawing":
-        """Drawing of pairs (changing part, fixed part), one a trace; `title` is a fixed one, `live` what changes of the layout."""
+    def of(cls, traces, live: dict | str = "", *, title: str = "", x=None, y=None, zero=False, **layout) -> "Drawing":
+        """Drawing of pairs (changing part, fixed part), one a trace.
+
+        `title` is a fixed one, `live` what changes of the layout, or the title that changes; x and y are the axes or their
+        titles, and `zero` says whether y begins at 0.
+        """
         data, style = (list(part) for part in zip(*traces)) if traces else ([], [])
-        fixed = {"title": {"text": title}} if title else {}
-        return cls(data, style, live or {}, fixed | layout)
+        x, y = (axis(side) if isinstance(side, str) else side for side in (x, y))
+        fixed = {"title": {"text": title} if title else None, "xaxis": x, "yaxis": y}
+        fixed = {name: part for name, part in fixed.items() if part is not None}
+        if zero:
+            fixed["yaxis"] = fixed["yaxis"] | {"rangemode": "tozero"}
+        return cls(data, style, {"title_text": live} if live and isinstance(live, str) else live or {}, fixed | layout)
 
     def draw(self) -> "Drawing":
         """Itself: a drawing stands for numbers wherever these are drawn."""
@@ -131,6 +140,14 @@ def _shown(hover: str | None) -> dict:
     return {"hoverinfo": "skip"} if hover is None else {"hovertemplate": hover} if hover else {}
 
 
+def named_lines(x, lines: dict[str, np.ndarray], hover: str | None = None, **stroke) -> list[tuple[dict, dict]]:
+    """Traces of lines by name over common x (n,); NAME in `hover` is the line's own, `stroke` is as in `line`."""
+    traces = []
+    for i, (name, y) in enumerate(lines.items()):
+        traces.append(({"x": x, "y": y, "name": name}, line(i, hover and hover.replace("NAME", name), **stroke)))
+    return traces
+
+
 def bar(i: int, colour: str | None = None) -> dict:
     """Look of the i-th kind of bar: colour, and a pattern in it."""
     fill = colour or COLOURS[i % len(COLOURS)]
@@ -177,6 +194,12 @@ def as_runs(runs) -> dict:
             f"plots: found no job in the run of {', '.join(empty)}; expected at least one. Run a trace with jobs."
         )
     return named
+
+
+def held_by(run, jobs: int, kind: str, *columns) -> pl.DataFrame:
+    """Stretches of the first jobs of a run on GPUs of a kind (a column), with their GPUs on all nodes, by job and start."""
+    held = run.allocations.filter(pl.col("job") < jobs).group_by("job", "start", "end", kind, maintain_order=True)
+    return held.agg(pl.col("gpus").sum(), *columns).sort("job", "start")
 
 
 def readable(seconds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -235,6 +258,12 @@ def node_axis(nodes: tuple[str, ...]) -> dict:
     """Changing part of a y axis with a row per node, the first on top."""
     rows = np.arange(len(nodes)) + 0.5
     return {"yaxis_range": [len(nodes), 0], "yaxis_tickvals": rows, "yaxis_ticktext": list(nodes)}
+
+
+def stretches(numbers, mine) -> dict:
+    """Bars of some rows of numbers with `jobs`, `row`, `begin`, `end` (s) and `gpus`: when a job held GPUs."""
+    parts = {"base": numbers.begin[mine] / HOUR, "x": (numbers.end - numbers.begin)[mine] / HOUR}
+    return {"y": [numbers.jobs[r] for r in numbers.row[mine]]} | parts | {"customdata": numbers.gpus[mine]}
 
 
 def job_axis() -> dict:

@@ -79,12 +79,8 @@ class SweepMap(NamedTuple):
         cells = {"x": [short(v) for v in self.columns], "y": [short(v) for v in self.rows], "z": shown}
         cells |= {"text": texts(shown, ".4g"), "colorbar": {"title": {"text": title, "side": "right"}}}
         hover = f"<b>%{{z:,.4~r}}</b><br>{self.x} %{{x}}<br>{self.y} %{{y}}<extra></extra>"
-        look = heat(hover, hoverongaps=False)
-        look |= {
-            "colorscale": list(RAMP[:: -1 if METRICS[self.metric].better == "higher" else 1]),
-            "xgap": 1,
-            "ygap": 1,
-        }
+        ramp = list(RAMP[:: -1 if METRICS[self.metric].better == "higher" else 1])
+        look = heat(hover, hoverongaps=False, colorscale=ramp, xgap=1, ygap=1)
         sides = (axis(label, type="category") for label in self.labels)
         return _drawn([(cells, look)], f"{METRICS[self.metric].label} of {self.title}", *sides)
 
@@ -133,7 +129,7 @@ def _drawn(traces: list, title: str, x: dict, y: dict) -> Drawing:
     """Drawing of a sweep: the titles of the axes change with what is chosen."""
     live = {f"{side}_title_text": a["title"]["text"] for side, a in (("xaxis", x), ("yaxis", y))}
     legend = {} if traces[0][1]["type"] == "heatmap" else {"showlegend": True}
-    return Drawing.of(traces, live, title=title[:1].upper() + title[1:], xaxis=x, yaxis=y, **legend)
+    return Drawing.of(traces, live, title=title[:1].upper() + title[1:], x=x, y=y, **legend)
 
 
 def sweep_lines(sweep, x: str, metric: str = "jct_mean") -> SweepLines:

@@ -79,8 +79,8 @@ class Cells(NamedTuple):
             f"waiting: {waiting or 'none'}<br><sup>{self.event}</sup>"
         )
         live = {"title_text": title, "xaxis_range": [0, self.width]} | node_axis(self.nodes)
-        sides = {"xaxis": axis("GPU of the node", dtick=1, showgrid=False), "yaxis": axis("", showgrid=False, ticks="")}
-        return Drawing.of(traces, live, barmode="overlay", legend_title_text="job size", **sides)
+        x, y = axis("GPU of the node", dtick=1, showgrid=False), axis("", showgrid=False, ticks="")
+        return Drawing.of(traces, live, barmode="overlay", legend_title_text="job size", x=x, y=y)
 
 
 def seats(run, buddy: bool | None = None) -> Seats:

@@ -9,18 +9,7 @@ from gpuschedlab.errors import RunError
 from gpuschedlab.metrics.usage import cluster_of, timeline_of
 from gpuschedlab.plots import style
 from gpuschedlab.plots.load import busy_window
-from gpuschedlab.plots.style import (
-    Drawing,
-    as_runs,
-    axis,
-    bar,
-    bars,
-    luminance,
-    marks,
-    node_axis,
-    size_bucket,
-    time_axis,
-)
+from gpuschedlab.plots.style import Drawing, as_runs, axis, bar, bars
 from gpuschedlab.sim.explain.explanation import last_reasons
 
 __all__ = ["Gantt", "gantt"]
@@ -70,7 +59,7 @@ class Gantt(NamedTuple):
         traces = [(idle, bars({"color": style.IDLE}, name="idle"))]
         for g, group in enumerate(self.groups):
             marker = bar(g, style.RAMP[g]) if sized else bar(g)
-            font = {"size": 11, "color": "#FFFFFF" if luminance(marker["color"]) < 0.35 else style.INK}
+            font = {"size": 11, "color": "#FFFFFF" if style.luminance(marker["color"]) < 0.35 else style.INK}
             look = bars(marker, HOVER, insidetextfont=font, textposition="inside", insidetextanchor="middle")
             look |= {"textangle": 0, "constraintext": "inside"}
             pieces = _bars(self, np.flatnonzero(self.group == g))
@@ -78,17 +67,17 @@ class Gantt(NamedTuple):
         cut = np.flatnonzero(self.cut)
         height = self.row + 0.06 + 0.44 * (self.low + self.high)
         stops = {"x": (self.finish[cut] / style.HOUR).astype("f4"), "y": height[cut].astype("f4")}
-        traces.append((stops, marks(style.STOP | {"symbol": "triangle-left", "size": 7}, name="stopped early")))
+        traces.append((stops, style.marks(style.STOP | {"symbol": "triangle-left", "size": 7}, name="stopped early")))
         layout = {
             "barmode": "overlay",
             "uniformtext": {"minsize": 8, "mode": "hide"},  # a name that the window makes too small is left out
-            "xaxis": time_axis(showgrid=False),
+            "xaxis": style.time_axis(showgrid=False),
             "yaxis": axis("", showgrid=False, ticks=""),
             "legend_title_text": "job size" if sized else "",
         }
         few = f", {len(rows)} of {self.of} nodes" if len(rows) < self.of else ""
         live = {"title_text": f"Jobs on each node: {self.name}{few}", "xaxis_range": [start, end]}
-        return Drawing.of(traces, live | node_axis(self.nodes), **layout)
+        return Drawing.of(traces, live | style.node_axis(self.nodes), **layout)
 
 
 def gantt(
@@ -117,10 +106,6 @@ def gantt(
         Most stretches drawn: rows beyond it are left out, from the bottom.
     name : str, optional
         Name of the run; by default that of its policy.
-
-    Returns
-    -------
-    Gantt
 
     Raises
     ------
@@ -206,7 +191,7 @@ def _pieces(row: np.ndarray, held: pl.DataFrame, sizes: np.ndarray):
 def _groups(jobs: pl.DataFrame, by: str) -> tuple[np.ndarray, tuple[str, ...]]:
     """Group of each job of the run (n,), and the groups' names: sizes in order, others by how common they are."""
     if by == "size":
-        return size_bucket(jobs["gpus"].to_numpy()), tuple(f"{label} GPUs" for label in style.SIZE_LABELS)
+        return style.size_bucket(jobs["gpus"].to_numpy()), tuple(f"{label} GPUs" for label in style.SIZE_LABELS)
     if by not in jobs.columns:
         raise RunError(
             f"gantt: found no column {by!r} to colour by; expected 'size' or one of {', '.join(jobs.columns)}."
@@ -229,11 +214,8 @@ def _hover_texts(run, held: pl.DataFrame) -> tuple[pl.DataFrame, np.ndarray]:
     hours = [(pl.col(c) / style.HOUR).cast(pl.Float32) for c in LIFE[:6]]
     texts = some.select(
         pl.col("job_id").cast(pl.Utf8).str.tail(12).alias("label"),
-        (
-            pl.format("{}</b>: ", pl.col("job_id"))
-            + pl.concat_str(*details, separator=", ", ignore_nulls=True)
-            + pl.col("why")
-            + pl.format("<br>{}, ", ended)
+        pl.format(
+            "{}</b>: {}{}<br>{}, ", "job_id", pl.concat_str(*details, separator=", ", ignore_nulls=True), "why", ended
         ).alias("about"),
         *hours,
         *(pl.col(c).cast(pl.Float32) for c in LIFE[6:]),

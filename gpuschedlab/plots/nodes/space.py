@@ -6,7 +6,7 @@ import numpy as np
 
 from gpuschedlab.metrics.usage import timeline_of
 from gpuschedlab.plots.load import bin_means
-from gpuschedlab.plots.style import Drawing, as_runs, axis, line, middles, time_axis
+from gpuschedlab.plots.style import Drawing, as_runs, middles, named_lines, time_axis
 
 __all__ = ["FreeSpace", "free_space"]
 
@@ -25,25 +25,16 @@ class FreeSpace(NamedTuple):
 
     def draw(self) -> Drawing:
         """GPUs that stay free while jobs wait are the cost of placement."""
-        middle, traces = middles(self.edges), []
         names = ("free in all", "free on the freest node", "requested by waiting jobs")
-        for i, (name, values) in enumerate(zip(names, self[1:])):
-            hover = f"<b>%{{y:.3~r}} GPUs {name}</b> at %{{x:.2f}} h<extra></extra>"
-            traces.append(({"x": middle, "y": values.astype("f4")}, line(i, hover) | {"name": name}))
-        sides = {"xaxis": time_axis(), "yaxis": axis("GPUs", rangemode="tozero")}
-        return Drawing.of(traces, title="Free GPUs, and GPUs that waiting jobs request", **sides)
+        values = dict(zip(names, (v.astype("f4") for v in self[1:])))
+        hover = "<b>%{y:.3~r} GPUs NAME</b> at %{x:.2f} h<extra></extra>"
+        traces = named_lines(middles(self.edges), values, hover)
+        title = "Free GPUs, and GPUs that waiting jobs request"
+        return Drawing.of(traces, title=title, x=time_axis(), y="GPUs", zero=True)
 
 
 def free_space(run, points: int = 400) -> FreeSpace:
-    """Reduce a run's timeline to free GPUs, in all and on the freest node, and GPUs that waiting jobs request.
-
-    Parameters
-    ----------
-    run : Run
-        What to show.
-    points : int
-        Bins.
-    """
+    """Reduce a run's timeline to free GPUs, in all and on the freest node, and GPUs that waiting jobs request, in some bins."""
     ((_, run),) = as_runs(run).items()
     line = timeline_of(run)
     time = line["time"].to_numpy()

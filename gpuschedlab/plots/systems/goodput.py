@@ -8,7 +8,7 @@ import polars as pl
 from gpuschedlab.metrics.usage import cluster_of
 from gpuschedlab.optim import solve
 from gpuschedlab.plots import style
-from gpuschedlab.plots.style import Drawing, as_runs, axis, bar, bars, heat, job_axis, line, marks, texts, time_axis
+from gpuschedlab.plots.style import Drawing, as_runs, bar, bars, heat, marks, named_lines, texts
 
 __all__ = ["Bootstrap", "JobLanes", "Worth", "bootstrap", "job_lanes", "worth"]
 
@@ -36,13 +36,12 @@ class JobLanes(NamedTuple):
         for i, kind in enumerate(self.types):
             mine = self.kind == i
             hover = f"<b>%{{y}}</b> on %{{customdata:.0f}} GPUs of {kind} from %{{base:.2f}} h, for %{{x:.2f}} h"
-            stretches = _stretch(self, mine, self.begin[mine], (self.end - self.begin)[mine])
-            traces.append((stretches, bars(bar(i), f"{hover}<extra></extra>", name=kind)))
+            traces.append((style.stretches(self, mine), bars(bar(i), f"{hover}<extra></extra>", name=kind)))
         white = {"color": "white", "line": {"width": 0}}
-        pauses = _stretch(self, slice(None), self.begin, self.pause)
+        pauses = style.stretches(self._replace(end=self.begin + self.pause), slice(None))
         traces.append((pauses, bars(white, name="start, restart")))
         live = {"title_text": f"Which job had which GPUs: {self.name}", "yaxis_categoryarray": list(self.jobs)}
-        return Drawing.of(traces, live, barmode="overlay", xaxis=time_axis(), yaxis=job_axis())
+        return Drawing.of(traces, live, barmode="overlay", x=style.time_axis(), y=style.job_axis())
 
 
 class Worth(NamedTuple):
@@ -70,7 +69,7 @@ class Worth(NamedTuple):
         waits = f"; {none} job{'s' * (none > 1)} without GPUs" if none else ""
         title = f"Worth of each configuration at p = {self.power:g}, lambda = {self.penalty:g}{waits}"
         traces = [(cells, look), (chosen, marks(frame, name="chosen"))]
-        return Drawing.of(traces, {"title_text": title}, xaxis=axis("configuration"), yaxis=axis(""))
+        return Drawing.of(traces, title, x="configuration", y="")
 
 
 class Bootstrap(NamedTuple):
@@ -86,12 +85,10 @@ class Bootstrap(NamedTuple):
 
     def draw(self) -> Drawing:
         """The estimate beside the truth."""
-        traces = []
-        for i, name in enumerate(("truth", "estimate")):
-            hover = f"<b>{name}: %{{y:.3~r}} a second</b> on %{{x}} GPUs<extra></extra>"
-            traces.append(({"x": self.gpus, "y": self[i + 1]}, line(i, hover) | {"name": name}))
-        sides = {"xaxis": axis("GPUs"), "yaxis": axis("progress a second", rangemode="tozero")}
-        return Drawing.of(traces, {"title_text": f"What is believed of a type, if {self.why}"}, **sides)
+        values = {"truth": self.truth, "estimate": self.estimate}
+        traces = named_lines(self.gpus, values, "<b>NAME: %{y:.3~r} a second</b> on %{x} GPUs<extra></extra>")
+        title = f"What is believed of a type, if {self.why}"
+        return Drawing.of(traces, title, x="GPUs", y="progress a second", zero=True)
 
 
 def job_lanes(run, jobs: int = 40, name: str | None = None) -> JobLanes:
@@ -101,18 +98,11 @@ def job_lanes(run, jobs: int = 40, name: str | None = None) -> JobLanes:
     ----------
     run : Run
         What to show.
-    jobs : int
-        The first so many.
-    name : str, optional
-        Name of the run; its policy's without.
+    jobs, name
+        As for `lease_board`.
     """
     ((default, run),) = as_runs(run).items()
-    held = run.allocations.filter(pl.col("job") < jobs)
-    held = (
-        held.group_by("job", "start", "end", "gpu_type", maintain_order=True)
-        .agg(pl.col("gpus").sum(), pl.col("delay").first().fill_null(0.0))
-        .sort("job", "start")
-    )
+    held = style.held_by(run, jobs, "gpu_type", pl.col("delay").first().fill_null(0.0))
     types = cluster_of(run).gpu_types
     begin, end = held["start"].to_numpy(), held["end"].to_numpy()
     kind = np.array([types.index(t) for t in held["gpu_type"]], int)
@@ -200,8 +190,3 @@ def bootstrap(
         estimate = own[0] / other[0] * followed(other, ran_there)
         return Bootstrap(gpus, own, estimate, f"it ran on {ran_there} GPUs of another type")
     return Bootstrap(gpus, own, followed(own, 1), "one GPU was profiled")
-
-
-def _stretch(numbers: JobLanes, mine, begin, length) -> dict:
-    names = [numbers.jobs[r] for r in numbers.row[mine]]
-    return {"y": names, "base": begin / style.HOUR, "x": length / style.HOUR, "customdata": numbers.gpus[mine]}

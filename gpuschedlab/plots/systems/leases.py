@@ -3,13 +3,12 @@
 from typing import NamedTuple
 
 import numpy as np
-import polars as pl
 
 from gpuschedlab.errors import RunError
 from gpuschedlab.metrics import slo_violation
 from gpuschedlab.plots import style
 from gpuschedlab.plots.lines import Lines
-from gpuschedlab.plots.style import Drawing, as_runs, axis, bar, bars, job_axis, marks, time_axis
+from gpuschedlab.plots.style import Drawing, as_runs, axis, bar, bars, held_by, job_axis, marks, stretches, time_axis
 from gpuschedlab.traces.deadlines import value_table
 
 __all__ = ["LeaseBoard", "TradeOff", "arrival", "lease_board", "planned_leases", "trade_off"]
@@ -47,33 +46,24 @@ class LeaseBoard(NamedTuple):
         traces = []
         for i, words in enumerate(WORDS):
             mine = self.kind == i
-            stretches = {"y": [self.jobs[r] for r in self.row[mine]], "base": self.begin[mine] / style.HOUR}
-            stretches |= {"x": (self.end - self.begin)[mine] / style.HOUR, "customdata": self.gpus[mine]}
             hover = f"<b>%{{y}}</b>, {words}, on %{{customdata:.3~g}} GPUs from %{{base:.2f}} h, for %{{x:.2f}} h"
             marker = bar(i, style.IDLE if words == "planned" else None)
-            traces.append((stretches, bars(marker, f"{hover}<extra></extra>", name=words)))
+            traces.append((stretches(self, mine), bars(marker, f"{hover}<extra></extra>", name=words)))
+        edge = {"width": 1, "color": style.INK}
         for met, words, which in ((True, "deadline met", (3, 2)), (False, "missed", (4, 1))):
             mine = self.met == met
             dates = {"y": [self.jobs[r] for r in self.owner[mine]], "x": self.due[mine] / style.HOUR}
             dates |= {"text": [f"{v:.0f}" for v in self.value[mine]], "marker_size": 6 + self.value[mine] / 12}
-            marker = {
-                "symbol": style.SYMBOLS[which[0]],
-                "color": style.COLOURS[which[1]],
-                "line": {"width": 1, "color": style.INK},
-            }
+            marker = {"symbol": style.SYMBOLS[which[0]], "color": style.COLOURS[which[1]], "line": edge}
             hover = f"<b>%{{y}}</b>: worth %{{text}} by %{{x:.2f}} h, {words}<extra></extra>"
             traces.append((dates, marks(marker, hover, name=words)))
         all_jobs, in_time = set(self.owner.tolist()), set(self.owner[self.met].tolist())
         missed = f"{len(all_jobs - in_time)} of {len(all_jobs)} jobs missed every deadline"
         live = {"title_text": f"Leases under {self.name}: {missed}", "yaxis_categoryarray": list(self.jobs)}
-        live["xaxis_dtick"] = self._grid()
-        sides = {"xaxis": time_axis(tick0=0, tickformat=".2~f"), "yaxis": job_axis()}
-        return Drawing.of(traces, live, barmode="overlay", **sides)
-
-    def _grid(self) -> float:
-        """Hours between two lines: a lease, or several where they would be more than 12."""
+        # A lease between two lines of the grid, or several where there would be more than 12.
         last = max(self.end.max(initial=0.0), self.due.max(initial=0.0))
-        return self.lease / style.HOUR * max(1, int(np.ceil(last / self.lease / 12)))
+        live["xaxis_dtick"] = self.lease / style.HOUR * max(1, int(np.ceil(last / self.lease / 12)))
+        return Drawing.of(traces, live, barmode="overlay", x=time_axis(tick0=0, tickformat=".2~f"), y=job_axis())
 
 
 class TradeOff(NamedTuple):
@@ -99,8 +89,7 @@ class TradeOff(NamedTuple):
             traces.append((point, marks(look, hover)))
         titles = ("average completion time of best effort (h)", "weighted violations (%)")
         x, y = (axis(title, rangemode="tozero") for title in titles)
-        live = {"title_text": "Deadlines against best effort"}
-        return Drawing.of(traces, live, showlegend=True, xaxis=x, yaxis=y)
+        return Drawing.of(traces, "Deadlines against best effort", showlegend=True, x=x, y=y)
 
 
 def lease_board(run, lease: float = 600.0, jobs: int = 30, name: str | None = None) -> LeaseBoard:
@@ -126,9 +115,7 @@ def lease_board(run, lease: float = 600.0, jobs: int = 30, name: str | None = No
     if "kind" not in run.jobs.columns:
         raise RunError("lease_board: found a run of a trace without kind; expected one with deadlines: with_deadlines.")
     table = run.jobs.head(jobs)
-    held = run.allocations.filter(pl.col("job") < jobs)
-    held = held.group_by("job", "start", "end", "profiling", maintain_order=True).agg(pl.col("gpus").sum())
-    held = held.sort("job", "start")
+    held = held_by(run, jobs, "profiling")
     own = np.array([KINDS.index(kind) for kind in table["kind"].fill_null("strict")], int)
     row = held["job"].to_numpy()
     deadlines, rewards = value_table(table)
@@ -137,18 +124,10 @@ def lease_board(run, lease: float = 600.0, jobs: int = 30, name: str | None = No
     due = table["submit"].to_numpy()[owner] + deadlines[owner, step]
     end = table["end"].fill_null(np.inf).to_numpy()[owner]
     return LeaseBoard(
-        name or default,
-        float(lease),
-        tuple(table["job_id"]),
-        row,
+        *(name or default, float(lease), tuple(table["job_id"]), row),
         np.where(held["profiling"].to_numpy(), KINDS.index("profiling"), own[row]),
-        held["gpus"].to_numpy(),
-        held["start"].to_numpy(),
-        held["end"].to_numpy(),
-        owner,
-        due,
-        rewards[owner, step],
-        end <= due * (1 + 1e-9),
+        *(held[column].to_numpy() for column in ("gpus", "start", "end")),
+        *(owner, due, rewards[owner, step], end <= due * (1 + 1e-9)),
     )
 
 
@@ -196,21 +175,12 @@ def planned_leases(jobs, capacity: float, lease: float = 600.0, names: tuple[str
 
 
 def trade_off(runs, chosen: str | None = None) -> TradeOff:
-    """Weighted violations and completion times of best effort, of runs by name.
-
-    Parameters
-    ----------
-    runs : Run, or dict or list of Run
-    chosen : str, optional
-        Name of the one that is marked.
-    """
+    """Weighted violations and completion times of best effort, of runs by name; the `chosen` one is marked."""
     runs = as_runs(runs)
     waits = [run.jobs.filter(kind="best_effort")["jct"].mean() for run in runs.values()]
     lost = np.array([100 * slo_violation(run) for run in runs.values()])
     names = tuple(runs)
-    return TradeOff(
-        names, lost, np.array([np.nan if w is None else w for w in waits]), names.index(chosen) if chosen else -1
-    )
+    return TradeOff(names, lost, np.array(waits, float), names.index(chosen) if chosen else -1)
 
 
 def arrival(metric: np.ndarray, seen: int, target: float, *, most: int | None = None) -> Lines:

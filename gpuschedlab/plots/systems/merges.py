@@ -29,8 +29,7 @@ class PairMap(NamedTuple):
         hover = "<b>%{y}</b> with %{x}: %{customdata:.2f} times as fast, %{text} expected<extra></extra>"
         look = heat(hover, colorscale="RdBu", zmin=-3, zmax=3, showscale=False)
         live = {"title_text": f"Speed of the row's task, {WORDS[self.mode]}: colour true, number expected"}
-        sides = {"xaxis": axis("with, or after"), "yaxis": axis("", autorange="reversed")}
-        return Drawing.of([(cells, look)], live, **sides)
+        return Drawing.of([(cells, look)], live, x=axis("with, or after"), y=axis("", autorange="reversed"))
 
 
 class Believed(NamedTuple):
@@ -55,8 +54,8 @@ class Believed(NamedTuple):
         gains = self.true >= 1
         right, good = (float(np.mean(s)) if len(mode) else np.nan for s in (gains == (self.expected >= 1), gains))
         said = f"{right:.0%} of the signs are right; saying the same of all: {max(good, 1 - good):.0%}"
-        sides = {"xaxis": axis("expected factor"), "yaxis": axis("true factor", rangemode="tozero")}
-        return Drawing.of(traces, {"title_text": f"Gains of pairs: {said}"}, showlegend=True, **sides)
+        sides = {"x": "expected factor", "y": "true factor"}
+        return Drawing.of(traces, f"Gains of pairs: {said}", showlegend=True, zero=True, **sides)
 
 
 WORDS = {"merged": "trained jointly", "transfer": "one after the other"}

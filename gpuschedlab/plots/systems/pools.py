@@ -6,7 +6,7 @@ import numpy as np
 
 from gpuschedlab.metrics.pools import pool_levels
 from gpuschedlab.plots.load import bin_means
-from gpuschedlab.plots.style import COLOURS, STOP, Drawing, axis, marks, middles, stroke
+from gpuschedlab.plots.style import COLOURS, STOP, Drawing, marks, middles, stroke
 
 __all__ = ["Pools", "pools"]
 
@@ -38,22 +38,11 @@ class Pools(NamedTuple):
         red = STOP["color"]
         tick = {"symbol": "line-ns-open", "color": red, "size": 9, "line": {"color": red, "width": 1.5}}
         traces.append((late, marks(tick, "late at %{x:.1f} min")))
-        sides = {"xaxis": axis("time since the trace's start (min)"), "yaxis": axis("GPUs")}
-        return Drawing.of(traces, {"title_text": self.title}, showlegend=True, **sides)
+        return Drawing.of(traces, self.title, showlegend=True, x="time since the trace's start (min)", y="GPUs")
 
 
 def pools(run, title: str = "GPUs by model", points: int = 300, end: float | None = None) -> Pools:
-    """Reduce the pools of a run to means over bins.
-
-    Parameters
-    ----------
-    run : Run
-    title : str
-    points : int
-        Bins.
-    end : float, optional
-        Until when (s); default: the last change.
-    """
+    """Reduce the pools of a run to means over some bins, until `end` (s), by default the last change."""
     frame = pool_levels(run)
     last = float(frame["time"].max() or 1.0) if end is None else end
     edges = np.linspace(0.0, max(last, 1e-9), points + 1)

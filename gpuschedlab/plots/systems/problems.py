@@ -30,8 +30,8 @@ class ServerBlocks(NamedTuple):
         for name, level in zip(("least", "most"), self.band, strict=True):
             look = stroke(name=name, color=COLOURS[4], dash="dash", width=2)
             traces.append(({"x": ends, "y": [level, level]}, look))
-        sides = {"xaxis": axis("server"), "yaxis": axis("share of all load", rangemode="tozero")}
-        return Drawing.of(traces, {"title_text": f"Load of servers: {self.name}"}, barmode="overlay", **sides)
+        sides = {"x": "server", "y": "share of all load"}
+        return Drawing.of(traces, f"Load of servers: {self.name}", barmode="overlay", zero=True, **sides)
 
 
 class LinkMap(NamedTuple):
@@ -60,4 +60,4 @@ class LinkMap(NamedTuple):
         marker = {"color": COLOURS[4], "size": 8, "symbol": "diamond"}
         traces.append((points, marks(marker, hover, name="has a price")))
         hidden = axis("", showticklabels=False, showgrid=False, zeroline=False)
-        return Drawing.of(traces, {"title_text": self.name}, xaxis=hidden, yaxis=hidden)
+        return Drawing.of(traces, self.name, x=hidden, y=hidden)

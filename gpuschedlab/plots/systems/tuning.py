@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gpuschedlab.plots.style import COLOURS, HOUR, INK, Drawing, axis, line, marks, middles, stroke, time_axis
+from gpuschedlab.plots.style import COLOURS, HOUR, INK, Drawing, line, marks, middles, named_lines, stroke, time_axis
 
 __all__ = [
     *("Causes", "Forecast", "Moves", "Race", "Tried"),
@@ -41,8 +41,8 @@ class Forecast(NamedTuple):
             ({"x": middle, "y": self.came, "name": "actual"}, line(0, hover)),
             ({"x": [now, now], "y": [0, 1.05 * peak], "name": "now"}, stroke(color=INK, dash="dot", width=2)),
         ]
-        sides = {"xaxis": time_axis(), "yaxis": axis(f"jobs in {step:.0f} min", rangemode="tozero")}
-        return Drawing.of(traces, title="Arrivals: actual and forecast", legend=BELOW, **sides)
+        title, y = "Arrivals: actual and forecast", f"jobs in {step:.0f} min"
+        return Drawing.of(traces, title=title, legend=BELOW, x=time_axis(), y=y, zero=True)
 
 
 class Tried(NamedTuple):
@@ -69,7 +69,7 @@ class Tried(NamedTuple):
         ends = [self.rounds.min(initial=0), self.rounds.max(initial=1)]
         in_force = {"x": ends, "y": [self.current] * 2, "name": "in force"}
         traces.append((in_force, stroke("", color=COLOURS[2], width=1.5, dash="dash")))
-        sides = {"xaxis": axis("round of the search"), "yaxis": axis("reward (times the default's)")}
+        sides = {"x": "round of the search", "y": "reward (times the default's)"}
         return Drawing.of(traces, title="Configurations tried in this search", legend=BELOW, **sides)
 
 
@@ -105,7 +105,7 @@ class Causes(NamedTuple):
             lines.append({"type": "line", "layer": "below", "line": thick} | {k: float(v) for k, v in ends.items()})
         traces = [({"text": labels, "marker_symbol": symbols}, look | {"hovertemplate": "%{text}"})]
         hidden = {"visible": False, "showgrid": False}
-        sides = {"xaxis": hidden | {"range": [-1.25, 2.6]}, "yaxis": hidden}
+        sides = {"x": hidden | {"range": [-1.25, 2.6]}, "y": hidden}
         return Drawing.of(traces, {"shapes": lines}, title="What causes what (thick: explains the last step)", **sides)
 
 
@@ -123,9 +123,13 @@ class Moves(NamedTuple):
         for i, (name, place, values) in enumerate(zip(self.names, self.place, self.texts)):
             points = {"x": self.time / HOUR, "y": place, "text": list(values), "name": name}
             traces.append((points, line(i, "<b>%{text}</b> from %{x:.1f} h", shape="hv", width=1.5)))
-        ends = {"range": [-0.05, 1.05], "tickvals": [0, 1], "ticktext": ["low", "high"]}
-        sides = {"xaxis": time_axis(), "yaxis": axis("place in its range", **ends)}
-        return Drawing.of(traces, title="Knobs in force", **sides)
+        y = {
+            "title": {"text": "place in its range"},
+            "range": [-0.05, 1.05],
+            "tickvals": [0, 1],
+            "ticktext": ["low", "high"],
+        }
+        return Drawing.of(traces, title="Knobs in force", x=time_axis(), y=y)
 
 
 class Race(NamedTuple):
@@ -137,13 +141,10 @@ class Race(NamedTuple):
 
     def draw(self) -> Drawing:
         """Average completion time so far, a line per tuner."""
-        hours = self.time / HOUR
-        traces = [
-            ({"x": hours, "y": value / HOUR, "name": name}, line(i, "<b>%{y:.3g} h</b> by %{x:.1f} h"))
-            for i, (name, value) in enumerate(zip(self.names, self.value))
-        ]
-        sides = {"xaxis": time_axis(), "yaxis": axis("average JCT (h)", rangemode="tozero")}
-        return Drawing.of(traces, title="Average JCT of the jobs that ended so far", **sides)
+        values = {name: value / HOUR for name, value in zip(self.names, self.value)}
+        traces = named_lines(self.time / HOUR, values, "<b>%{y:.3g} h</b> by %{x:.1f} h")
+        title = "Average JCT of the jobs that ended so far"
+        return Drawing.of(traces, title=title, x=time_axis(), y="average JCT (h)", zero=True)
 
 
 def forecast(submit, coming, now: float, before: float = 6 * HOUR, after: float = 6 * HOUR, seconds=1800.0) -> Forecast:

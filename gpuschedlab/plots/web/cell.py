@@ -5,10 +5,11 @@ from typing import NamedTuple
 
 
 class Execution(NamedTuple):
-    """One execution of a cell: identities of the cell ("" where the front end does not say) and of the request."""
+    """One execution of a cell: identities of the cell ("" where the front end does not say) and of the request; its kind."""
 
     cell: str
     request: str
+    kind: str = ""
 
 
 def execution() -> Execution | None:
@@ -18,7 +19,8 @@ def execution() -> Execution | None:
     if kernel is None:
         return None
     parent = kernel.get_parent("shell") or {}
-    return Execution(parent.get("metadata", {}).get("cellId", ""), parent.get("header", {}).get("msg_id", ""))
+    header = parent.get("header", {})
+    return Execution(parent.get("metadata", {}).get("cellId", ""), header.get("msg_id", ""), header.get("msg_type", ""))
 
 
 _carrier: Execution | None = None
