@@ -3,7 +3,6 @@
 from typing import NamedTuple
 
 import numpy as np
-import polars as pl
 
 from gpuschedlab.metrics.usage import timeline_of
 from gpuschedlab.plots.style import Drawing, as_runs, axis, line, middles, share_axis, time_axis
@@ -110,13 +109,10 @@ def busy_window(runs, length: float = 86_400.0) -> tuple[float, float]:
         return float(first), float(max(last, first + 1.0))
     edges = np.arange(first, last + length / 8, length / 8)
     for column in ("waiting", "used"):
-        mean = np.mean([_means(t, column, edges) for t in lines], axis=0)
+        means = [bin_means(t["time"].to_numpy(), t[column].to_numpy().astype(float), edges) for t in lines]
+        mean = np.nan_to_num(means).mean(axis=0)
         if mean.max() > 0:
             break
     total = np.convolve(mean, np.ones(8), "valid")
     start = float(min(edges[int(total.argmax())] if len(total) else first, last - length))
     return start, start + length
-
-
-def _means(timeline: pl.DataFrame, column: str, edges: np.ndarray) -> np.ndarray:
-    return np.nan_to_num(bin_means(timeline["time"].to_numpy(), timeline[column].to_numpy().astype(float), edges))

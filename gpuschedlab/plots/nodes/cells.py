@@ -210,13 +210,10 @@ def _event(seated: Seats, time: float, held: np.ndarray) -> str:
     changed = np.flatnonzero((before != held).any(axis=1))
     if len(changed):
         n = int(changed[0])
-        was, now = (_sizes(row[n], int(seated.width[n])) for row in (before, held))
+        sizes = ([str(size) for _, size in free_cells(row[n], int(seated.width[n]))] for row in (before, held))
+        was, now = (" + ".join(each) or "none" for each in sizes)
         parts.append(f"free cells of {seated.nodes[n]}: {was} \u2192 {now}")
     return "; ".join(parts)
-
-
-def _sizes(held: np.ndarray, width: int) -> str:
-    return " + ".join(str(size) for _, size in free_cells(held, width)) or "none"
 
 
 def _bars(numbers: Cells, which: np.ndarray) -> dict:

@@ -131,25 +131,22 @@ def gantt(
     hover, job_end = _hover_texts(run, held)
     labels = tuple(f"{cluster.gpu_types[t]} node {n}" for n, t in zip(shown, types, strict=True))
     finished = held["end"].to_numpy()
+    # A job that holds GPUs after a stretch has not stopped: it started or stopped sharing, moved, or was resized.
+    begun = run.allocations.select("job", end="start", goes_on=True).unique()
+    later = held.select("job", "end").join(begun, on=["job", "end"], how="left", maintain_order="left")
+    goes_on = later["goes_on"].fill_null(False).to_numpy()
     return Gantt(
         *(name or default, float(start), float(end), labels, cluster.total_nodes, job, row, low, high),
         begin=np.clip(held["start"].to_numpy(), start, end),
         finish=np.clip(finished, start, end),
         group=codes[job],
         groups=groups,
-        cut=(finished < end) & ~(finished >= job_end - 1e-6) & ~_goes_on(run.allocations, held),
+        cut=(finished < end) & ~(finished >= job_end - 1e-6) & ~goes_on,
         over=over,
         label=hover["label"].to_numpy(),
         about=hover["about"].to_numpy(),
         life=hover.select(LIFE).to_numpy(),
     )
-
-
-def _goes_on(allocations: pl.DataFrame, held: pl.DataFrame) -> np.ndarray:
-    """(p,) whether a stretch's job holds GPUs after it: the job started or stopped sharing, moved, or was resized."""
-    begun = allocations.select("job", end="start", goes_on=True).unique()
-    later = held.select("job", "end").join(begun, on=["job", "end"], how="left", maintain_order="left")
-    return later["goes_on"].fill_null(False).to_numpy()
 
 
 def _window(run, start: float | None, end: float | None) -> tuple[float, float]:
@@ -231,31 +228,21 @@ HOVER = (
 )
 
 
-def _roomy(numbers: Gantt, which: np.ndarray) -> np.ndarray:
-    """Whether a piece has room for its job's name, on a figure of usual size."""
-    letters = np.char.str_len(numbers.label[which].astype(str))
-    wide = (numbers.finish - numbers.begin)[which] > 0.008 * (letters + 1) * (numbers.end - numbers.start)
-    rows = len(numbers.nodes)
-    high = _height(numbers, which) > max(0.2, min(rows / 20, 0.6), rows / 45)
-    return wide & high
-
-
-def _height(numbers: Gantt, which: np.ndarray) -> np.ndarray:
-    """Height of a piece as a share of its row: of two jobs that share GPUs, one is drawn narrower, over the other."""
-    return (numbers.high - numbers.low)[which] * np.where(numbers.over[which], 0.45, 0.96)
-
-
 def _bars(numbers: Gantt, which: np.ndarray) -> dict:
-    """One group's rectangles as horizontal bars."""
+    """One group's rectangles as horizontal bars, named where there is room, on a figure of usual size."""
     middle = (numbers.low + numbers.high)[which] / 2
-    height = _height(numbers, which)
+    # Of two jobs that share GPUs, one is drawn narrower, over the other.
+    height = (numbers.high - numbers.low)[which] * np.where(numbers.over[which], 0.45, 0.96)
     begin, finish = numbers.begin[which] / style.HOUR, numbers.finish[which] / style.HOUR
+    letters, rows = np.char.str_len(numbers.label[which].astype(str)), len(numbers.nodes)
+    wide = (numbers.finish - numbers.begin)[which] > 0.008 * (letters + 1) * (numbers.end - numbers.start)
+    named = wide & (height > max(0.2, min(rows / 20, 0.6), rows / 45))
     return {
         "base": begin.astype("f4"),
         "x": (finish - begin).astype("f4"),
         "y": (numbers.row[which] + 0.06 + 0.88 * middle).astype("f4"),
         "width": (0.88 * height).astype("f4"),
-        "text": np.where(_roomy(numbers, which), numbers.label[which], ""),
+        "text": np.where(named, numbers.label[which], ""),
         "hovertext": numbers.about[which],
         "customdata": numbers.life[which],
     }
