@@ -115,11 +115,9 @@ def cluster_code(cluster: Cluster) -> str:
 
 def _home(thing) -> str:
     """Shortest module of the package that gives a class or function; its own for those of others."""
-    parts = thing.__module__.split(".")
-    public = ".".join(parts[:2])
-    return (
-        public if parts[0] == "gpuschedlab" and hasattr(sys.modules.get(public), thing.__name__) else thing.__module__
-    )
+    public = ".".join(thing.__module__.split(".")[:2])
+    short = public.startswith("gpuschedlab.") and hasattr(sys.modules.get(public), thing.__name__)
+    return public if short else thing.__module__
 
 
 def argument_code(value) -> tuple[str, str]:

@@ -1,13 +1,13 @@
 """The mechanism of every explorer: controls, then a cached computation, then one batched redraw; errors in a box."""
 
 import asyncio
-import sys
 import traceback
 from html import escape, unescape
 
 from gpuschedlab import plots
 from gpuschedlab._extras import need
 from gpuschedlab.errors import LabError
+from gpuschedlab.plots.web.cell import execution
 from gpuschedlab.sim.run import left_of
 from gpuschedlab.widgets.core.board import Board
 from gpuschedlab.widgets.core.cache import Cache
@@ -21,12 +21,8 @@ DELAY = 0.03
 
 def from_browser() -> bool:
     """Whether the present change was made by a hand in the browser, rather than by a cell or a script."""
-    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
-    kernel = getattr(shell, "kernel", None)
-    if kernel is None:
-        return False
-    header = (kernel.get_parent("shell") or {}).get("header", {})
-    return header.get("msg_type") == "comm_msg"
+    now = execution()
+    return now is not None and now.kind == "comm_msg"
 
 
 class BaseExplorer:

@@ -9,11 +9,10 @@ from gpuschedlab.errors import RunError
 
 
 class Result(NamedTuple):
-    """A result, the seconds that computing it took (now or earlier), and whether it was known from earlier."""
+    """A result, and the seconds that computing it took, now or earlier."""
 
     value: object
     seconds: float
-    known: bool
 
 
 def size_of(value) -> int:
@@ -44,38 +43,33 @@ class Cache:
     >>> cache = Cache(limit=2)
     >>> [cache.get(key, lambda key=key: key.upper()).value for key in "abca"]
     ['A', 'B', 'C', 'A']
-    >>> list(cache.keys())
-    ['c', 'a']
+    >>> len(cache)
+    2
     """
 
     def __init__(self, limit: int = 48, size: int = 500_000_000):
         if limit < 1:
             raise RunError(f"Cache: found limit {limit}; expected 1 or more.")
         self.limit, self.size = limit, size
-        self._held: OrderedDict[Hashable, tuple[object, float, int]] = OrderedDict()
+        self._held: OrderedDict[Hashable, tuple[Result, int]] = OrderedDict()
 
     def get(self, key: Hashable, make: Callable) -> Result:
         """Result of a key: kept from earlier, or made now by `make()` and kept; what `make` raises is not."""
         if key in self._held:
             self._held.move_to_end(key)
-            value, seconds, _ = self._held[key]
-            return Result(value, seconds, True)
+            return self._held[key][0]
         begin = time.perf_counter()
         value = make()
-        seconds = time.perf_counter() - begin
-        self._held[key] = (value, seconds, size_of(value))
+        result = Result(value, time.perf_counter() - begin)
+        self._held[key] = (result, size_of(value))
         while len(self._held) > self.limit or (len(self._held) > 1 and self.total > self.size):
             self._held.popitem(last=False)
-        return Result(value, seconds, False)
+        return result
 
     @property
     def total(self) -> int:
         """Bytes of all results."""
-        return sum(size for _, _, size in self._held.values())
-
-    def keys(self):
-        """Keys, the one used last at the end."""
-        return self._held.keys()
+        return sum(size for _, size in self._held.values())
 
     def __len__(self):
         return len(self._held)

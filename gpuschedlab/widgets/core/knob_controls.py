@@ -3,13 +3,9 @@
 import math
 from contextlib import contextmanager
 
-from gpuschedlab._extras import need
 from gpuschedlab.knobs import KnobInfo, knobs_of
 from gpuschedlab.widgets.core.closing import close_all
-from gpuschedlab.widgets.core.parts import row
-
-LABEL = {"description_width": "150px"}
-WIDTH = "335px"
+from gpuschedlab.widgets.core.parts import control, row
 
 
 def nice_step(low: float, high: float, parts: int = 100) -> float:
@@ -27,21 +23,25 @@ def nice_step(low: float, high: float, parts: int = 100) -> float:
     return float(f"{max(m for m in (1, 2, 5) if m * power <= wide * (1 + 1e-9)) * power:.1g}")
 
 
+def _part(kind: str, info: KnobInfo, label: str, **more):
+    """Control of a knob, or of a part of it, as wide as all others."""
+    return control(kind, label, 335, 150, tooltip=info.knob.help, **more)
+
+
 def _slider(info: KnobInfo, value: float, label: str):
     """Slider of one number: logarithmic, whole or plain, as the knob says."""
-    w, k = need("ipywidgets"), info.knob
-    common = {"description": label, "style": LABEL, "layout": w.Layout(width=WIDTH), "tooltip": info.knob.help}
+    k = info.knob
     if k.log and k.high > k.low:
         low, high = math.log10(k.low), math.log10(k.high)
         form = ".3s" if k.low >= 1 else ".3"
         # Bounds a hair wide, or the ends themselves would be refused for their last digit.
         bounds = {"min": low - 1e-12, "max": high + 1e-12, "step": (high - low) / 100}
-        return w.FloatLogSlider(value=value, base=10, readout_format=form, **bounds, **common)
+        return _part("FloatLogSlider", info, label, value=value, base=10, readout_format=form, **bounds)
     if info.kind == "int":
         step = int(k.step or max(1, nice_step(k.low, k.high, 200)))
-        return w.IntSlider(value=int(value), min=int(k.low), max=int(k.high), step=step, **common)
+        return _part("IntSlider", info, label, value=int(value), min=int(k.low), max=int(k.high), step=step)
     step = k.step or nice_step(k.low, k.high)
-    return w.FloatSlider(value=value, min=k.low, max=k.high, step=step, readout_format=",.6", **common)
+    return _part("FloatSlider", info, label, value=value, min=k.low, max=k.high, step=step, readout_format=",.6")
 
 
 @contextmanager
@@ -66,30 +66,20 @@ class Control:
     """
 
     def __init__(self, info: KnobInfo, value):
-        w = need("ipywidgets")
         self.info, self._given = info, {}
-        common = {"style": LABEL, "tooltip": info.knob.help}
-
-        def wide():
-            return w.Layout(width=WIDTH)
-
         if info.kind == "bool":
-            self.parts = [w.Checkbox(value=value, description=info.label, indent=True, layout=wide(), **common)]
+            self.parts = [_part("Checkbox", info, info.label, value=value, indent=True)]
         elif info.kind == "choice":
             options = [(str(c), c) for c in info.knob.choices]
-            self.parts = [w.Dropdown(options=options, value=value, description=info.label, layout=wide(), **common)]
+            self.parts = [_part("Dropdown", info, info.label, options=options, value=value)]
         elif info.kind == "floats":
-            labels = [
-                f"{info.name} {i + 1}" + f" ({info.knob.unit})" * bool(info.knob.unit) for i in range(info.knob.many)
-            ]
+            unit = f" ({info.knob.unit})" * bool(info.knob.unit)
             first = value[0] if value else info.knob.low
-            self.parts = [_slider(info, first, label) for label in labels]
+            self.parts = [_slider(info, first, f"{info.name} {i + 1}{unit}") for i in range(info.knob.many)]
         else:
             self.parts = [_slider(info, info.knob.low if value is None else value, info.label)]
         if info.optional:  # a box beside it, ticked where there is no value
-            self.parts.append(
-                w.Checkbox(value=value is None, description=f"no {info.name}", indent=True, layout=wide(), **common)
-            )
+            self.parts.append(_part("Checkbox", info, f"no {info.name}", value=value is None, indent=True))
         self.value = value
 
     @property
@@ -99,10 +89,10 @@ class Control:
 
     def _read(self, part):
         """Value of a part: as it was given, or, once moved, without the digits that a slider's step leaves."""
-        given = self._given.get(part)
+        given, moved = self._given.get(part), float(f"{part.value:.3g}")
         if given is not None and math.isclose(part.value, given, rel_tol=1e-9, abs_tol=1e-12):
             return given
-        return self.info.clip(float(f"{part.value:.3g}")) if self.info.kind != "floats" else float(f"{part.value:.3g}")
+        return moved if self.info.kind == "floats" else self.info.clip(moved)
 
     @property
     def value(self):
@@ -160,10 +150,9 @@ class KnobControls:
         self._base, self._changed, self._quiet = thing, changed, False
         self.controls = {name: Control(info, info.value_of(thing)) for name, info in knobs_of(thing).items()}
         self.note = ""
-        for control in self.controls.values():
-            for part in control.parts:
-                part.observe(self._moved, "value")
-        parts = [part for control in self.controls.values() for part in control.parts]
+        parts = [part for each in self.controls.values() for part in each.parts]
+        for part in parts:
+            part.observe(self._moved, "value")
         self.box = row(*parts)
 
     def __getitem__(self, name: str) -> Control:
@@ -176,13 +165,13 @@ class KnobControls:
     @property
     def sliders(self) -> list:
         """All parts that can follow the hand."""
-        return [part for control in self.controls.values() for part in control.sliders]
+        return [part for each in self.controls.values() for part in each.sliders]
 
     def show(self, thing):
         """Move all controls to the knobs of another thing of the same kind, as one change."""
         with quiet(self):
-            for control in self.controls.values():
-                control.value = control.info.value_of(thing)
+            for each in self.controls.values():
+                each.value = each.info.value_of(thing)
         self._moved(None)
 
     @property
@@ -192,7 +181,7 @@ class KnobControls:
 
     def _allowed(self) -> dict:
         """Nearest allowed values; the controls that had to give way are moved there, and `note` says why."""
-        wanted = {name: control.value for name, control in self.controls.items()}
+        wanted = {name: each.value for name, each in self.controls.items()}
         allowed = type(self._base).project(wanted)
         moved = [name for name in wanted if allowed[name] != wanted[name]]
         with quiet(self):

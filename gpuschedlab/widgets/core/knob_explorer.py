@@ -16,8 +16,8 @@ class KnobExplorer(BaseExplorer):
 
     Parameters
     ----------
-    thing : Knobbed
-        What the controls change.
+    thing : Knobbed, optional
+        Where the knobs begin; without it what `begin()` returns, if a subclass has that.
     cache : Cache, optional
         Where results are kept.
 
@@ -34,9 +34,9 @@ class KnobExplorer(BaseExplorer):
     3
     """
 
-    def __init__(self, thing, cache: Cache | None = None):
+    def __init__(self, thing=None, cache: Cache | None = None):
         super().__init__(cache)
-        self.knobs = KnobControls(thing, self._changed)
+        self.knobs = KnobControls(self.begin() if thing is None else thing, self._changed)
         self._open()
 
     def _answer(self, thing):
@@ -65,10 +65,10 @@ class RunExplorer(KnobExplorer):
 
     Parameters
     ----------
-    recipe : Recipe
-        Where the knobs begin.
+    recipe : Recipe, optional
+        Where the knobs begin, by default at `begin()`.
     seed : int
-        Seed of the scenario.
+        Seed of the scenario, and of whatever else is drawn.
     cache : Cache, optional
         Where runs are kept.
     **knobs
@@ -78,8 +78,8 @@ class RunExplorer(KnobExplorer):
     idle: tuple[str, ...] = ()
     """Fields of the recipe that change what is shown, and no run."""
 
-    def __init__(self, recipe: Recipe, seed: int = 0, cache: Cache | None = None, **knobs):
-        self.seed = seed
+    def __init__(self, recipe: Recipe | None = None, seed: int = 0, cache: Cache | None = None, **knobs):
+        self.seed, recipe = seed, recipe or self.begin()
         super().__init__(recipe.with_knobs(**{name: v for name, v in knobs.items() if v is not None}), cache)
 
     def _names(self, recipe) -> list[str]:

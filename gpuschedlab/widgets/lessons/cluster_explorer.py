@@ -5,7 +5,6 @@ import numpy as np
 from gpuschedlab import plots
 from gpuschedlab._extras import need
 from gpuschedlab.scenarios.small_cluster import SmallCluster
-from gpuschedlab.widgets.core.cache import Cache
 from gpuschedlab.widgets.core.knob_controls import quiet
 from gpuschedlab.widgets.core.knob_explorer import RunExplorer
 from gpuschedlab.widgets.core.parts import control
@@ -18,14 +17,8 @@ class ClusterExplorer(RunExplorer):
 
     Parameters
     ----------
-    small : SmallCluster, optional
-        Where the knobs begin.
-    jobs : int, optional
-        Jobs of the trace; default: those of `small`.
-    seed : int
-        Seed of the trace.
-    cache : Cache, optional
-        Where runs are kept.
+    recipe, seed, cache, **knobs
+        As for `RunExplorer`; the recipe is a `SmallCluster`.
 
     Examples
     --------
@@ -37,15 +30,15 @@ class ClusterExplorer(RunExplorer):
 
     places = (plots.Place("cells", 400, wide=True), plots.Place("free"), plots.Place("rules"))
 
-    def __init__(
-        self, small: SmallCluster | None = None, *, jobs: int | None = None, seed: int = 0, cache: Cache | None = None
-    ):
+    begin = SmallCluster
+
+    def __init__(self, *given, **options):
         w = need("ipywidgets")
         self.moment = control("IntSlider", "moment", 520, 84, min=0, max=1)
         self.play = w.Play(min=0, max=1, interval=600, tooltip="play the moments one by one")
         self._link = w.jslink((self.play, "value"), (self.moment, "value"))
         self.moment.observe(lambda _: self._redraw("cells", self._cells), "value")
-        super().__init__(small or SmallCluster(), seed, cache, jobs=jobs)
+        super().__init__(*given, **options)
 
     def _numbers(self, recipe) -> dict:
         rule = recipe.policy.placement

@@ -7,7 +7,6 @@ import numpy as np
 
 from gpuschedlab import plots
 from gpuschedlab.knobs import Knob, Knobbed
-from gpuschedlab.widgets.core.cache import Cache
 from gpuschedlab.widgets.core.knob_explorer import KnobExplorer
 
 TYPES, SIZES = 3, np.array([1, 2, 4, 8, 16])
@@ -48,14 +47,7 @@ class SimilarRounds(Knobbed):
 
 
 class CopterExplorer(KnobExplorer):
-    """Watch the residuals of copter fall, cold and warm, as more or fewer jobs are replaced.
-
-    Parameters
-    ----------
-    rounds : SimilarRounds, optional
-        Where the knobs begin.
-    cache : Cache, optional
-        Where results are kept.
+    """Watch the residuals of copter fall, cold and warm, as more or fewer jobs are replaced; parameters as for `KnobExplorer`.
 
     Examples
     --------
@@ -67,8 +59,7 @@ class CopterExplorer(KnobExplorer):
 
     places = (plots.Place("residuals", 380, wide=True), plots.Place("gap", 300))
 
-    def __init__(self, rounds: SimilarRounds | None = None, cache: Cache | None = None):
-        super().__init__(rounds or SimilarRounds(), cache)
+    begin = SimilarRounds
 
     def _answer(self, thing: SimilarRounds) -> dict:
         return residuals(thing)
@@ -102,7 +93,5 @@ def trace_lines(traces: dict, what: str):
         line = np.full(steps, np.nan)
         line[: len(trace)] = np.log10([max(getattr(r, what), 1e-12) for r in trace])
         values[name] = line
-    words = {"worst": "All residuals", "primal": "GPUs and jobs beyond their rows"}[what]
-    return plots.Lines(
-        f"{words}, second round", "proximal step", "largest, power of ten", np.arange(1, steps + 1), values
-    )
+    words = {"worst": "All residuals", "primal": "GPUs and jobs beyond their rows"}[what] + ", second round"
+    return plots.Lines(words, "proximal step", "largest, power of ten", np.arange(1, steps + 1), values)

@@ -9,8 +9,8 @@ from gpuschedlab import plots
 from gpuschedlab.knobs import Knob, Knobbed
 from gpuschedlab.optim import solve
 from gpuschedlab.problems.networks import bimodal_demands, generated_network
-from gpuschedlab.problems.shard_methods import e_store, random_fleet, zipf_loads
-from gpuschedlab.problems.shards import fit_memory, shard_relaxed, unevenness
+from gpuschedlab.problems.shard_methods import decision, random_fleet, zipf_loads
+from gpuschedlab.problems.shards import unevenness
 from gpuschedlab.problems.traffic import flow_program, network_routes
 from gpuschedlab.widgets.core.cache import Cache
 from gpuschedlab.widgets.core.knob_explorer import KnobExplorer
@@ -30,9 +30,7 @@ class SomeShards(Knobbed):
     after: Annotated[float, Knob(0.1, 1.0, step=0.05, help="Zipf exponent now: larger, more load on few shards")] = 0.6
     slack: Annotated[float, Knob(0.01, 0.2, step=0.01, help="by how much of the mean a server may be off")] = 0.05
     servers: Annotated[int, Knob(4, 16, help="servers")] = 8
-    way: Annotated[str, Knob(choices=("relaxed", "e-store"), help="the program with its shim, or the greedy")] = (
-        "relaxed"
-    )
+    way: Annotated[str, Knob(choices=("relaxed", "e-store"), help="program with a shim, or the greedy")] = "relaxed"
 
 
 class ShardExplorer(KnobExplorer):
@@ -63,13 +61,10 @@ class ShardExplorer(KnobExplorer):
     def _compute(self):
         now = self.knobs.thing
         loads = [zipf_loads(1, self.shards, False, self.seed, (z, z))[0] for z in (now.before, now.after)]
+        decide = decision(now.way, method="simplex")
 
         def step(fleet, load):
-            if now.way == "e-store":
-                placed, share = e_store(fleet, load, now.slack)
-            else:
-                best = solve(shard_relaxed(fleet, load, now.slack), method="simplex")
-                placed, share = fit_memory(fleet, load, best.table)
+            placed, share, _ = decide(fleet, load, now.slack)
             return fleet._replace(placed=placed), share
 
         start = random_fleet(self.shards, now.servers, self.seed)
@@ -153,12 +148,11 @@ class LinkExplorer(KnobExplorer):
     def _numbers(self, answer) -> dict:
         ends, _, answers, _ = answer
         words = {"whole": "All links", "links": "With the link cut, if one is"}
-        return {
-            name: plots.LinkMap(
-                self.network.place, ends, used, np.abs(price), f"{words[name]}: {best.objective:,.0f} Mb/s"
-            )
-            for name, (best, used, price) in answers.items()
-        }
+        figures = {}
+        for name, (best, used, price) in answers.items():
+            title = f"{words[name]}: {best.objective:,.0f} Mb/s"
+            figures[name] = plots.LinkMap(self.network.place, ends, used, np.abs(price), title)
+        return figures
 
     def _words(self, answer) -> str:
         ends, links, answers, chosen = answer

@@ -2,8 +2,6 @@
 
 from gpuschedlab import plots, widgets
 from gpuschedlab.metrics import cost, slo_attainment
-from gpuschedlab.sim.recipe import Recipe
-from gpuschedlab.widgets.core.cache import Cache
 from gpuschedlab.widgets.core.knob_explorer import RunExplorer
 
 
@@ -12,12 +10,8 @@ class PromptExplorer(RunExplorer):
 
     Parameters
     ----------
-    lab : PromptLab, optional
-        Where the knobs begin.
-    seed : int
-        Seed of the trace.
-    cache : Cache, optional
-        Where runs are kept.
+    recipe, seed, cache, **knobs
+        As for `RunExplorer`; the recipe is a `PromptLab`.
 
     Examples
     --------
@@ -31,8 +25,7 @@ class PromptExplorer(RunExplorer):
     idle = ("chosen", "beside")
     places = (plots.Place("chosen", 360, wide=True), plots.Place("beside", 360, wide=True))
 
-    def __init__(self, lab: Recipe | None = None, *, seed: int = 0, cache: Cache | None = None):
-        super().__init__(lab or widgets.PromptLab(), seed, cache)
+    begin = staticmethod(lambda: widgets.PromptLab())
 
     def _names(self, recipe) -> list[str]:
         return list(dict.fromkeys((recipe.chosen, recipe.beside)))

@@ -3,7 +3,6 @@
 import numpy as np
 
 from gpuschedlab import plots
-from gpuschedlab.widgets.core.cache import Cache
 from gpuschedlab.widgets.core.knob_explorer import KnobExplorer
 from gpuschedlab.widgets.lessons.copter_explorer import SimilarRounds
 
@@ -13,12 +12,7 @@ PARTS = (1, 2, 4, 8)
 class ScaleExplorer(KnobExplorer):
     """Move the GPUs of a round: the price of a GPU of each type, each job's choice, and POP's loss over its parts.
 
-    Parameters
-    ----------
-    rounds : SimilarRounds, optional
-        Where the knobs begin; its first round is solved.
-    cache : Cache, optional
-        Where results are kept.
+    Parameters as for `KnobExplorer`; the first of its two rounds is solved.
 
     Examples
     --------
@@ -31,8 +25,7 @@ class ScaleExplorer(KnobExplorer):
 
     places = (plots.Place("hull", 380, wide=True), plots.Place("parts", 300))
 
-    def __init__(self, rounds: SimilarRounds | None = None, cache: Cache | None = None):
-        super().__init__(rounds or SimilarRounds(), cache)
+    begin = SimilarRounds
 
     def _answer(self, thing: SimilarRounds) -> tuple:
         return price_and_parts(thing)

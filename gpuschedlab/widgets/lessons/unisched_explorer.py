@@ -4,8 +4,6 @@ import numpy as np
 
 from gpuschedlab import plots, widgets
 from gpuschedlab.metrics import slo_violation
-from gpuschedlab.sim.recipe import Recipe
-from gpuschedlab.widgets.core.cache import Cache
 from gpuschedlab.widgets.core.knob_explorer import RunExplorer
 from gpuschedlab.widgets.core.parts import control, row
 
@@ -17,14 +15,8 @@ class UniSchedExplorer(RunExplorer):
 
     Parameters
     ----------
-    small : SmallLeases, optional
-        Where the knobs begin.
-    jobs : int, optional
-        Jobs of the trace; default: those of `small`.
-    seed : int
-        Seed of the trace and of the learning curve.
-    cache : Cache, optional
-        Where runs are kept.
+    recipe, seed, cache, **knobs
+        As for `RunExplorer`; the recipe is a `SmallLeases`, and the learning curve has the seed, too.
 
     Examples
     --------
@@ -38,15 +30,15 @@ class UniSchedExplorer(RunExplorer):
     idle = ("policy",)
     places = (plots.Place("leases", 420, wide=True), plots.Place("trade", 340), plots.Place("arrival", 340))
 
-    def __init__(
-        self, small: Recipe | None = None, *, jobs: int | None = None, seed: int = 0, cache: Cache | None = None
-    ):
+    begin = staticmethod(lambda: widgets.SmallLeases())
+
+    def __init__(self, recipe=None, seed: int = 0, cache=None, **knobs):
         self.curve = learning_curve(seed)
         self.seen = control("IntSlider", "epochs seen", 330, 84, min=6, max=EPOCHS, value=15)
         self.target = control("FloatSlider", "target", 330, 84, min=0.5, max=0.95, step=0.01, value=0.88)
         for slider in (self.seen, self.target):
             slider.observe(lambda _: self._redraw("arrival", self._arrival), "value")
-        super().__init__(small or widgets.SmallLeases(), seed, cache, jobs=jobs)
+        super().__init__(recipe, seed, cache, **knobs)
 
     def _numbers(self, recipe) -> dict:
         self.run = self.runs[recipe.policy]

@@ -4,8 +4,6 @@ from dataclasses import replace
 
 from gpuschedlab import plots
 from gpuschedlab.metrics.merged import merged_shares
-from gpuschedlab.sim.recipe import Recipe
-from gpuschedlab.widgets.core.cache import Cache
 from gpuschedlab.widgets.core.knob_explorer import RunExplorer
 
 
@@ -14,14 +12,8 @@ class YmirExplorer(RunExplorer):
 
     Parameters
     ----------
-    small : MergingCluster, optional
-        Where the knobs begin.
-    nodes, hours : optional
-        Knobs of `small` that differ from its own.
-    seed : int
-        Seed of the jobs.
-    cache : Cache, optional
-        Where runs are kept.
+    recipe, seed, cache, **knobs
+        As for `RunExplorer`; the recipe is a `MergingCluster`.
 
     Examples
     --------
@@ -36,18 +28,12 @@ class YmirExplorer(RunExplorer):
         *(plots.Place("jct"), plots.Place("done")),
     )
 
-    def __init__(
-        self,
-        small: Recipe | None = None,
-        *,
-        nodes: int | None = None,
-        hours: float | None = None,
-        seed: int = 0,
-        cache: Cache | None = None,
-    ):
+    @staticmethod
+    def begin():
+        """Recipe at which the knobs begin."""
         from gpuschedlab.policies.ymir.recipe import MergingCluster
 
-        super().__init__(small or MergingCluster(), seed, cache, nodes=nodes, hours=hours)
+        return MergingCluster()
 
     def _matters(self, recipe, name: str) -> tuple:
         # Without merges, no policy asks what a pair gains.

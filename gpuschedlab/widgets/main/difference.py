@@ -7,17 +7,6 @@ from gpuschedlab.metrics import METRICS, jct, queueing, spread, unfair_fraction,
 from gpuschedlab.metrics.fairness import finish_time_fairness
 from gpuschedlab.report.tables import written
 
-SHOWN = (
-    "jct_mean",
-    "jct_median",
-    "jct_p99",
-    "queueing_mean",
-    "unfair_fraction",
-    "utilisation",
-    "preemptions",
-)
-"""Metrics of the table, by their names in `metrics.METRICS`."""
-
 
 class Row(NamedTuple):
     """One metric: its name in `METRICS`, now and pinned, and the change relative to pinned; nan where there is none."""
@@ -52,7 +41,7 @@ class Row(NamedTuple):
 
 
 def measure(run) -> dict[str, float]:
-    """Compute the metrics `SHOWN` of a run; the same values as `run.summary()`, which computes many more."""
+    """Compute the metrics of the table, by their names in `METRICS`; the same values as `run.summary()`, which computes many more."""
     times, jobs = spread(jct(run)), run.jobs
     return {
         "jct_mean": times.mean,
@@ -75,7 +64,7 @@ def difference(now: dict[str, float], pinned: dict[str, float] | None = None) ->
     (-0.5, 'better')
     """
     nan, rows = float("nan"), []
-    for name in (n for n in SHOWN if n in now):
+    for name in now:
         before = nan if pinned is None else pinned[name]
         change = (now[name] - before) / before if before else (0.0 if now[name] == before else nan)
         rows.append(Row(name, now[name], before, change))

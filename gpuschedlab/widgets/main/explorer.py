@@ -12,21 +12,12 @@ from gpuschedlab.knobs import word_of
 from gpuschedlab.sim.entry import scenario_of
 from gpuschedlab.sim.recipe import Recipe
 from gpuschedlab.sim.scenario import Scenario
+from gpuschedlab.widgets import sources
 from gpuschedlab.widgets.core.base import BaseExplorer
-from gpuschedlab.widgets.core.cache import Cache
 from gpuschedlab.widgets.core.parts import row
 from gpuschedlab.widgets.main.difference import difference, measure, table
 from gpuschedlab.widgets.main.explorer_panel import Panel
 from gpuschedlab.widgets.main.gantt_player import Player
-from gpuschedlab.widgets.sources import (
-    TraceOf,
-    export,
-    named_clusters,
-    named_policies,
-    named_traces,
-    run_code,
-    zipped,
-)
 
 
 class Setting(NamedTuple):
@@ -80,16 +71,7 @@ class Explorer(BaseExplorer):
     """
 
     def __init__(
-        self,
-        trace=None,
-        cluster=None,
-        policies=None,
-        *,
-        pinned=None,
-        seed: int | None = None,
-        cache: Cache | None = None,
-        figures=(),
-        **parts,
+        self, trace=None, cluster=None, policies=None, *, pinned=None, seed=None, cache=None, figures=(), **parts
     ):
         super().__init__(cache)
         self._own = {getattr(make, "__name__", f"figure {i + 1}"): make for i, make in enumerate(figures)}
@@ -103,9 +85,9 @@ class Explorer(BaseExplorer):
             scenario, policies = scenario_of(trace, cluster, policies, **parts)
             trace, cluster, parts = scenario.trace, scenario.cluster, scenario.parts
         if recipe is not None:
-            trace = {word_of(recipe): TraceOf(recipe)}
-        self.traces, self.clusters = named_traces(trace), named_clusters(cluster)
-        self.policies = named_policies(policies, default_policies())
+            trace = {word_of(recipe): sources.TraceOf(recipe)}
+        self.traces, self.clusters = sources.named_traces(trace), sources.named_clusters(cluster)
+        self.policies = sources.named_policies(policies, default_policies())
         own = parts.pop("seed", 0)
         self._parts = {name: value for name, value in parts.items() if value is not None}
         names = list(self.policies)
@@ -166,7 +148,11 @@ class Explorer(BaseExplorer):
 
     def _compute(self):
         now = self.setting
-        pinned = self.pinned and self._on_trace_of(now, self.pinned)
+        pinned = self.pinned
+        if pinned:  # on the trace that is shown: times on different traces do not compare
+            own = pinned.trace != now.trace and now.trace in self.clusters
+            pinned = pinned._replace(cluster=now.cluster, nodes=now.nodes) if own else pinned
+            pinned = pinned._replace(trace=now.trace, seed=now.seed)
         runs = {f"now: {self._name(now, pinned)}": self.run_of(now)}
         if pinned:
             runs[f"pinned: {self._name(pinned, now)}"] = self.run_of(pinned)
@@ -176,12 +162,6 @@ class Explorer(BaseExplorer):
         ]
         self.runs, self.seconds = runs, float(next(iter(runs.values())).info["seconds"])
         return now, runs, measures
-
-    def _on_trace_of(self, now: Setting, pinned: Setting) -> Setting:
-        """Pinned policy and cluster on the trace that is shown: times on different traces do not compare."""
-        if pinned.trace != now.trace and now.trace in self.clusters:
-            pinned = pinned._replace(cluster=now.cluster, nodes=now.nodes)
-        return pinned._replace(trace=now.trace, seed=now.seed)
 
     def _name(self, setting: Setting, other: Setting | None) -> str:
         """Name of a configuration: policy, and what else tells it from the other."""
@@ -240,7 +220,7 @@ class Explorer(BaseExplorer):
 
     def _code(self, setting: Setting, folder: Path | None = None) -> str:
         cluster = self.cluster_of(setting)
-        return run_code(self.traces[setting.trace], cluster, setting.policy, setting.seed, self._parts, folder)
+        return sources.run_code(self.traces[setting.trace], cluster, setting.policy, setting.seed, self._parts, folder)
 
     def export(self, folder=None) -> Path:
         """Store the present run: parquet files, the trace, and the Python that makes it again.
@@ -264,14 +244,16 @@ class Explorer(BaseExplorer):
         if folder is None:
             numbered = (Path("runs") / f"{_file_name(now)}-{number}" for number in count(1))
             folder = next(path for path in numbered if not path.exists())
-        folder = Path(folder)
-        return export(self.run_of(now), self.trace_of(now), folder, self._code(now, folder))
+        return self._export(now, Path(folder), Path(folder))
 
     def download(self):
         """Send the present run to the browser as one file: what `export` writes, zipped."""
         now = self.setting
-        packed = zipped(lambda folder: export(self.run_of(now), self.trace_of(now), folder, self._code(now, Path("."))))
+        packed = sources.zipped(lambda folder: self._export(now, folder, Path(".")))
         self.board.download(f"{_file_name(now)}.zip", packed)
+
+    def _export(self, setting: Setting, folder: Path, named: Path) -> Path:
+        return sources.export(self.run_of(setting), self.trace_of(setting), folder, self._code(setting, named))
 
     # Layout ------------------------------------------------------------------------------------------------
 

@@ -109,12 +109,8 @@ class Panel:
     def _other_trace(self, change):
         self.seed.disabled = not callable(self._owner.traces[self.trace.value])
         if change:
-            self._quietly(self._take_its_cluster)
-
-    def _take_its_cluster(self):
-        """Choose the cluster that has the trace's name, if there is one."""
-        if self.trace.value in self._owner.clusters:
-            self.cluster.value = self.trace.value
+            own = self.trace.value if self.trace.value in self._owner.clusters else self.cluster.value
+            self._quietly(lambda: setattr(self.cluster, "value", own))  # the cluster that has the trace's name
 
     def _toggle_code(self):
         hidden = self.code.layout.display == "none"
