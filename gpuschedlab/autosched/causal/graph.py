@@ -118,9 +118,8 @@ def check_samples(samples: pl.DataFrame, layers: Layers, least: int, who: str, m
 def full_graph(layers: Layers) -> CausalGraph:
     """Skeleton before anything is learnt: whatever may cause a metric or an objective does; metrics not one another."""
     pairs = ((a, b) for b in (*layers.metrics, *layers.objectives) for a in (*layers.metrics, *layers.given))
-    return CausalGraph(
-        layers, tuple((a, b) for a, b in pairs if layers.tier(a) < layers.tier(b) and layers.allows(a, b))
-    )
+    edges = ((a, b) for a, b in pairs if layers.tier(a) < layers.tier(b) and layers.allows(a, b))
+    return CausalGraph(layers, tuple(edges))
 
 
 def direct_graph(layers: Layers) -> CausalGraph:

@@ -38,16 +38,13 @@ class Boosted:
         if len(rows) == offline:
             missed = []
             for held in np.array_split(np.arange(offline), FOLDS):
-                self._fit(np.delete(rows, held, axis=0), self.needed)
+                self.fitted = {n: self._regression(np.delete(rows, held, axis=0), n) for n in self.needed}
                 missed.append(rows[held, self.goal] - self._predicted(rows[held]))
             self.errors = np.quantile(np.concatenate(missed), [0.1, 0.9])
-        self._fit(rows, self.order)
+        self.fitted = {n: self._regression(rows, n) for n in self.order}
 
     def update(self, rows: np.ndarray) -> None:
         """Wait for the next `learn`."""
-
-    def _fit(self, rows: np.ndarray, names: list[str]) -> None:
-        self.fitted = {name: self._regression(rows, name) for name in names}
 
     def _regression(self, rows: np.ndarray, name: str) -> tuple:
         """Trees of a variable (None without causes), columns of its causes, and its residuals (n,), ascending."""

@@ -47,9 +47,7 @@ def hourly(submit: np.ndarray, end: np.ndarray) -> tuple[np.ndarray, np.ndarray]
     return owner, (first[owner] + step) * HOUR
 
 
-def queries_of(
-    repository: pl.DataFrame, now: float, rng, rows: int = ROWS
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def queries_of(repository: pl.DataFrame, now: float, rng, rows: int = ROWS) -> tuple:
     """Make training queries: every job as it arrived, and at each whole hour while its range was still open.
 
     A job whose duration is not known by now takes part when it has run beyond the last bound: its range is known.
@@ -179,9 +177,8 @@ class RangePredictor(Knobbed):
         y = range_of(np.where(over, ran, np.inf))[owner]
         x, share = self._look(past, past[owner].with_columns(executed=pl.Series(executed)), at, owner)
         found, cut = replace(self), int(0.8 * len(y))
-        vars(found).update(
-            durations_=Durations.of(ran, over), weight_=0.3 if self.weight is None else float(self.weight)
-        )
+        weight = 0.3 if self.weight is None else float(self.weight)
+        vars(found).update(durations_=Durations.of(ran, over), weight_=weight)
         if self.weight is None and len(y) >= FEW:
             # Only what was known at the cut may train the model that the weights are compared on.
             end = past["end"].fill_null(np.inf).to_numpy()[owner[:cut]]

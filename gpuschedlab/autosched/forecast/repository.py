@@ -41,10 +41,10 @@ def observe(simulation, history: pl.DataFrame | None = None) -> pl.DataFrame:
     seen = seen.with_columns(pl.when(done).then(pl.col("end", "duration")))
     if history is None or not history.height:
         return seen
-    whole = known(past := known_at(history), ("duration",)).with_columns(
-        executed="duration", end=pl.col("submit") + pl.col("duration")
+    whole = known(past := known_at(history), ("duration",))
+    whole = whole.with_columns(executed="duration", end=pl.col("submit") + pl.col("duration")).with_columns(
+        pl.when(~past["censored"]).then(pl.col("end", "duration"))
     )
-    whole = whole.with_columns(pl.when(~past["censored"]).then(pl.col("end", "duration")))
     return pl.concat([known_by(whole, now), seen], how="diagonal_relaxed")
 
 

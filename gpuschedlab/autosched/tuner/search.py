@@ -151,7 +151,7 @@ class Tuner(Knobbed):
     epsilon: Annotated[float, Knob(0, 1, help="probability that a bad prediction leads to rejection")] = 0.93
     gamma: Annotated[float, Knob(1e-9, 1e9, log=True, tuned=(0.1, 10), help="relax factor")] = 0.95
     margin: Annotated[float, Knob(-1e9, 1e9, tuned=(0, 0.1), help="logarithm of the reward that does not matter")] = (
-        0.002
+        2e-3
     )
     spread: Annotated[float, Knob(0, 1, help="part of the rounds spread over the whole box")] = 0.5
     pool: Annotated[int, Knob(1, 1e6, log=True, tuned=(16, 1024), help="points of which the favourites are")] = 256
@@ -212,7 +212,7 @@ class _Search:
     def __init__(self, tuner: Tuner, probe: Probe, space: Space, model, rng):
         self.tuner, self.probe, self.space, self.model, self.rng = tuner, probe, space, model, rng
         self.found, self.names = Tuning(space, probe.objective), [axis.name for axis in space.axes]
-        self.known, self.fixed, self.sampler = {}, {}, None
+        self.known, self.fixed, self.sampler, self.levels = {}, {}, None, [axis.levels for axis in space.axes]
 
     def rounds(self, current, hints, iterations: int) -> Iterator[None]:
         """Measure the reference, what is in force and the hints; then go through the rounds: spread, then sampled."""
@@ -223,11 +223,16 @@ class _Search:
         points = self.spread(iterations)
         for t in range(1, iterations + 1):
             if not points and self.sampler is None:
-                self.begin()
+                # It starts at the best so far; without spread rounds, at what is in force.
+                start = self.found.best if self.tuner.spread else self.found.trials[1]
+                self.sampler = SAMPLERS[self.tuner.sampler](self.levels, self.rng, start.u, **self.tuner.options)
+                self._narrow()
             if self.sampler is not None and len(self.fixed) == len(self.space):
                 return
             asked = points.pop(0) if points else self.sampler.ask()
-            policy, u = self.space.project(self.hold(asked))
+            held = np.array(asked, float)
+            held[list(self.fixed)] = list(self.fixed.values())  # the scope
+            policy, u = self.space.project(held)
             self.take(t, asked, u, policy)
             yield
 
@@ -235,25 +240,12 @@ class _Search:
         """Coordinates (k,) all over the box: those that the model predicts to be best, most promising first."""
         count = int(np.ceil(self.tuner.spread * iterations))
         size = count if self.model is None else max(count, self.tuner.pool)
-        plan = LatinHypercube([a.levels for a in self.space.axes], self.rng, size=size)
+        plan = LatinHypercube(self.levels, self.rng, size=size)
         points = [plan.ask() for _ in range(size if count else 0)]
         if self.model is not None and points:
             points = np.array([self.space.project(u)[1] for u in points])
             points = points[np.argsort(-self.model.predict(self._given(points)).mean, kind="stable")]
         return list(points[:count])
-
-    def begin(self) -> None:
-        """Make the sampler, which starts at the best so far; without spread rounds, at what is in force."""
-        start = self.found.best if self.tuner.spread else self.found.trials[1]
-        levels = [a.levels for a in self.space.axes]
-        self.sampler = SAMPLERS[self.tuner.sampler](levels, self.rng, start.u, **self.tuner.options)
-        self._narrow()
-
-    def hold(self, asked) -> np.ndarray:
-        """Apply the scope: fixed axes keep their values."""
-        u = np.array(asked, float)
-        u[list(self.fixed)] = list(self.fixed.values())
-        return u
 
     def take(self, t: int, asked, u, policy, *, judge: bool = True) -> None:
         """Steps 3 to 6 for one configuration."""
@@ -291,9 +283,8 @@ class _Search:
 
     def _given(self, u) -> np.ndarray:
         """Coordinates (n, k), or (k,) of one, and the context in the model's order: (n, k + c)."""
-        context = context_of(self.probe.objective, self.found.trials[0].measurement)
-        u, context = np.atleast_2d(u), list(context.values())
-        return np.hstack([u, np.tile(context, (len(u), 1))])
+        u, context = np.atleast_2d(u), context_of(self.probe.objective, self.found.trials[0].measurement)
+        return np.hstack([u, np.tile([*context.values()], (len(u), 1))])
 
     def _narrow(self) -> None:
         """What-if analysis: fix the axes along which nothing better than the best is predicted."""
