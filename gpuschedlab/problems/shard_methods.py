@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -208,10 +207,6 @@ def balance(
     **options
         Of the solver.
 
-    Returns
-    -------
-    list of ShardRound
-
     Raises
     ------
     SolverError
@@ -224,57 +219,45 @@ def balance(
     True
     """
     kind, _, number = way.partition("-")
-    parts, decide = [(slice(None), slice(None))], partial(_solved, exact=way != "relaxed")
+    parts, pieces = [(slice(None), slice(None))], []
     if kind == "pop" and number.isdigit():
-        parts = shard_parts(fleet, int(number), rng)
-    elif way == "e-store":
-        decide = _greedy
-    elif way not in ("exact", "relaxed"):
-        raise SolverError(f"shards: found way {way!r}; expected exact, relaxed, pop-K or e-store.")
-    pieces = []
+        way, parts = "exact", shard_parts(fleet, int(number), rng)
     for servers, shards in parts:
         part = Fleet(fleet.size[shards], fleet.memory[servers], fleet.placed[servers][:, shards])
-        pieces.append(_run(part, loads[:, shards], partial(decide, Session(solver, **options)), slack))
-    return [_joined(part, load.sum() / len(fleet.memory)) for part, load in zip(zip(*pieces), loads, strict=True)]
+        pieces.append(_run(part, loads[:, shards], decision(way, solver, **options), slack))
+    rounds = []
+    for load, parts in zip(loads, zip(*pieces), strict=True):
+        moved, copied, carried, seconds, over, status = zip(*parts)
+        uneven = float(np.ptp(np.concatenate(carried)) / (load.sum() / len(fleet.memory)))
+        spent = (sum(seconds), max(seconds))
+        rounds.append(ShardRound(sum(moved), sum(copied), uneven, *spent, max(over), worst_status(status)))
+    return rounds
 
 
-class _Piece(NamedTuple):
-    """A round of one part: `ShardRound`'s fields, and the load of each server."""
-
-    moved: int
-    copied: float
-    carried: np.ndarray
-    seconds: float
-    over: float
-    status: str
-
-
-def _run(fleet: Fleet, loads, decide: Callable, slack: float) -> list[_Piece]:
-    """Rounds of one part, each from the placement of the one before."""
+def _run(fleet: Fleet, loads, decide: Callable, slack: float) -> list[tuple]:
+    """Rounds of one part, each from the placement before: moved, copied, load of each server, seconds, over, status."""
     done = []
     for load in loads:
         begin = time.process_time()
         placed, share, status = decide(fleet, load, slack)
         seconds, new = time.process_time() - begin, placed & ~fleet.placed
         over = float((placed @ fleet.size / fleet.memory).max())
-        done.append(_Piece(int(new.sum()), float((new @ fleet.size).sum()), share @ load, seconds, over, status))
+        done.append((int(new.sum()), float((new @ fleet.size).sum()), share @ load, seconds, over, status))
         fleet = fleet._replace(placed=placed)
     return done
 
 
-def _solved(session: Session, fleet: Fleet, load, slack: float, *, exact: bool) -> tuple[np.ndarray, np.ndarray, str]:
-    """Placement and shares by the program, and its status."""
-    session.update((shard_program if exact else shard_relaxed)(fleet, load, slack))
-    found = session.solve()
-    return *fit_memory(fleet, load, whole_shares(found.table[0]) if exact else found.table), found.status
+def decision(way: str, solver: str = "highs", **options) -> Callable:
+    """Function of a fleet, its load and the slack: new placement, shares, and the status; as in `balance`, but for POP."""
+    if way not in ("exact", "relaxed", "e-store"):
+        raise SolverError(f"shards: found way {way!r}; expected exact, relaxed, pop-K or e-store.")
+    session = Session(solver, **options)
 
+    def decide(fleet: Fleet, load, slack: float) -> tuple[np.ndarray, np.ndarray, str]:
+        if way == "e-store":
+            return *e_store(fleet, load, slack), "greedy"
+        session.update((shard_program if way == "exact" else shard_relaxed)(fleet, load, slack))
+        found = session.solve()
+        return *fit_memory(fleet, load, whole_shares(found.table[0]) if way == "exact" else found.table), found.status
 
-def _greedy(session: Session, fleet: Fleet, load, slack: float) -> tuple[np.ndarray, np.ndarray, str]:
-    return *e_store(fleet, load, slack), "greedy"
-
-
-def _joined(pieces: tuple[_Piece, ...], mean: float) -> ShardRound:
-    """Round of all parts."""
-    moved, copied, carried, seconds, over, status = zip(*pieces)
-    uneven = float(np.ptp(np.concatenate(carried)) / mean)
-    return ShardRound(sum(moved), sum(copied), uneven, sum(seconds), max(seconds), max(over), worst_status(status))
+    return decide

@@ -25,13 +25,7 @@ class Routes(NamedTuple):
     uses: sp.csc_array
 
     def first(self) -> np.ndarray:
-        """First path of each pair that has one.
-
-        Returns
-        -------
-        (n,) int array
-            Paths, by pair.
-        """
+        """First path of each pair that has one: (n,) by pair."""
         return np.flatnonzero(np.diff(self.pair, prepend=-1))
 
 
@@ -97,10 +91,6 @@ def fitted_flow(routes: Routes, capacity: np.ndarray, demand: np.ndarray, flow: 
     flow : (P,) float array
         On each path.
 
-    Returns
-    -------
-    (P,) float array
-
     Examples
     --------
     >>> routes = Routes(np.array([0, 1]), sp.csc_array([[1.0, 1.0]]))
@@ -123,10 +113,6 @@ def filled_flow(routes: Routes, capacity: np.ndarray, demand: np.ndarray, flow: 
     routes, capacity, demand, flow
         As of `fitted_flow`.
 
-    Returns
-    -------
-    (P,) float array
-
     Examples
     --------
     >>> routes = Routes(np.array([0, 1]), sp.csc_array([[1.0, 1.0]]))
@@ -147,19 +133,7 @@ def filled_flow(routes: Routes, capacity: np.ndarray, demand: np.ndarray, flow: 
 
 
 def top_routes(routes: Routes, demand: np.ndarray, share: float = 0.1) -> np.ndarray:
-    """Paths of the largest demands.
-
-    Parameters
-    ----------
-    routes : Routes
-    demand : (n,) float array
-    share : float
-        Of the demands, by number.
-
-    Returns
-    -------
-    (p,) int array
-        Paths, rising.
+    """Paths (p,), rising, of the largest demands (n,): of a share of these, by number.
 
     Examples
     --------
@@ -174,13 +148,7 @@ def top_routes(routes: Routes, demand: np.ndarray, share: float = 0.1) -> np.nda
 
 
 def some_routes(routes: Routes, paths: np.ndarray) -> tuple[Routes, np.ndarray]:
-    """Some paths as routes of their own, and the pairs (of the old ones) that they are of.
-
-    Parameters
-    ----------
-    routes : Routes
-    paths : (p,) int array
-        Rising.
+    """Some paths (p,), rising, as routes of their own, and the pairs (of the old ones) that they are of.
 
     Examples
     --------

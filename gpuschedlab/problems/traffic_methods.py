@@ -76,10 +76,6 @@ def allocate_flow(
     **options
         Of the solver.
 
-    Returns
-    -------
-    list of FlowRound
-
     Raises
     ------
     SolverError
@@ -111,17 +107,10 @@ def allocate_flow(
 def split_demands(routes: Routes, demand: np.ndarray, parts: int, rng: np.random.Generator) -> list[np.ndarray]:
     """POP's parts of demands: each client of a demand is dealt to a random part; of a demand several to different ones.
 
-    Parameters
-    ----------
-    routes : Routes
-    demand : (n,) float array
-    parts : int
-    rng : numpy.random.Generator
-
     Returns
     -------
     list of (n,) float array
-        What each part is asked for; they sum to the demand.
+        What each part is asked for; they sum to the demand (n,).
 
     Examples
     --------
