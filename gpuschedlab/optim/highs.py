@@ -5,9 +5,9 @@ import time
 import numpy as np
 
 from gpuschedlab._extras import need
-from gpuschedlab.errors import Infeasible, OutOfTime, SolverError
-from gpuschedlab.optim.program import Program, Solution, cost_factor, no_variables
-from gpuschedlab.optim.work import steps
+from gpuschedlab.errors import OutOfTime, SolverError
+from gpuschedlab.optim.program import Program, Solution, cost_factor, no_variables, unsolvable
+from gpuschedlab.optim.work import Limits, steps
 
 METHODS = ("choose", "simplex", "ipm", "pdlp")
 
@@ -20,20 +20,15 @@ MOST = 2**31 - 1
 """Options of HiGHS that count work, by its unit (`work.RATES`), and their largest value: no limit."""
 
 
-class Highs:
+class Highs(Limits):
     """HiGHS with its options; the handle is kept from solve to solve, and the basis of linear programs by simplex.
 
     By other methods, and for integer programs, an answer does not depend on what was solved before.
 
     Parameters
     ----------
-    time_limit : float, optional
-        Seconds of each solve, a guard: the status is ``time limit`` where it struck.
-    gap : float
-        Relative gap at which an integer program counts as solved.
-    work : float, optional
-        Units of `gpuschedlab.optim.work` of each solve: iterations of a linear program, nodes of an integer one (whose root
-        is always solved). The status is ``stopped`` where they were not enough.
+    time_limit, gap, work
+        As in `work.Limits`; counted are iterations of a linear program, nodes of an integer one, whose root is always solved.
     method : str, optional
         How linear programs are solved; by default ``ipm``, three times faster than the others on scheduling programs.
     crossover : bool
@@ -54,26 +49,16 @@ class Highs:
     2.0
     """
 
-    def __init__(
-        self,
-        time_limit: float | None = None,
-        gap: float = 1e-4,
-        *,
-        work: float | None = None,
-        method: str | None = None,
-        crossover: bool = True,
-        threads: int = 1,
-        **options,
-    ):
+    def __init__(self, time_limit=None, gap=1e-4, *, work=None, method=None, crossover=True, threads=1, **options):
         if method is not None and method not in METHODS:
             raise SolverError(f"highs: found method {method!r}; expected one of {', '.join(METHODS)}.")
         settings = {"output_flag": False, "mip_rel_gap": gap, "parallel": "on" if threads > 1 else "off"}
         settings |= {"run_crossover": "on" if crossover else "off", "random_seed": 0}
         settings |= {"threads": threads} if threads > 1 else {}
+        super().__init__(time_limit, gap, work)
         self.method, self.crossover, self.settings = method, crossover, settings | options
-        self.time_limit, self.work = time_limit, work
         self._handle = None
-        self._basis: tuple[np.ndarray, np.ndarray] | None = None
+        self._basis: tuple[list[int], list[int]] | None = None
 
     def __getstate__(self):
         return vars(self) | {"_handle": None}  # it cannot be copied, and is made again
@@ -90,23 +75,27 @@ class Highs:
         if not len(program.c):
             return no_variables(program, "highs")
         start = time.perf_counter()
-        whole = bool(program.integrality.any())
-        method = self.method or ("choose" if whole else "ipm")
+        method = self.method or ("choose" if program.whole else "ipm")
         h = self._prepared(highspy, method, program)
-        _pass(highspy, h, program, method)
+        # pdlp does not know the optimum of what it maximises.
+        factor = cost_factor(program) * (-1.0 if method == "pdlp" and program.maximize else 1.0)
+        _pass(highspy, h, program, factor)
         if x0 is not None:
             h.setSolution(len(x0), np.arange(len(x0), dtype=np.int32), np.asarray(x0, float))
-        keeps = method == "simplex" and not whole
+        keeps = method == "simplex" and not program.whole
         if keeps and self._basis is not None and tuple(map(len, self._basis)) == program.A.shape[::-1]:
-            _set_basis(highspy, h, *self._basis)
+            basis = highspy.HighsBasis()
+            basis.col_status, basis.row_status = ([*map(highspy.HighsBasisStatus, part)] for part in self._basis)
+            h.setBasis(basis)
         h.run()
-        answer = self._answer(highspy, h, program, method, start)
-        self._basis = _get_basis(h) if keeps else None
+        answer = self._answer(highspy, h, program, f"highs {method}", factor, start)
+        basis = h.getBasis()
+        parts = ([int(s) for s in part] for part in (basis.col_status, basis.row_status))
+        self._basis = tuple(parts) if keeps and basis.valid else None
         return answer
 
     def _prepared(self, highspy, method: str, program: Program):
         """The handle, with its options set."""
-        whole = bool(program.integrality.any())
         if self._handle is None:
             self._handle = highspy.Highs()
             for key, value in self.settings.items():
@@ -115,18 +104,22 @@ class Highs:
         if self.time_limit is not None:  # its clock counts all that the handle has solved
             _set(highspy, h, "time_limit", h.getRunTime() + self.time_limit)
         _set(highspy, h, "solver", self.settings.get("solver", method))
-        _set(highspy, h, "presolve", self.settings.get("presolve", "choose" if self.crossover or whole else "off"))
+        _set(
+            highspy,
+            h,
+            "presolve",
+            self.settings.get("presolve", "choose" if self.crossover or program.whole else "off"),
+        )
         gap = self.settings.get("mip_abs_gap", CLOSED * float(np.abs(program.c).max()))
         _set(highspy, h, "mip_abs_gap", gap * cost_factor(program))
         if self.work is not None:
             for step, key in (LINEAR | WHOLE).items():
-                most = steps(self.work, step, program.A.nnz) if (step in WHOLE) == whole else MOST
+                most = steps(self.work, step, program.A.nnz) if (step in WHOLE) == program.whole else MOST
                 _set(highspy, h, key, int(min(most, MOST)))
         return h
 
-    def _answer(self, highspy, h, program: Program, method: str, start: float) -> Solution:
+    def _answer(self, highspy, h, program: Program, solver: str, factor: float, start: float) -> Solution:
         """What HiGHS found; no point at all is an error."""
-        whole = bool(program.integrality.any())
         status = _status(highspy, h, program)
         info, found = h.getInfo(), h.getSolution()
         x = np.array(found.col_value) + 0.0  # no negative zeros
@@ -138,11 +131,9 @@ class Highs:
         x[program.integrality] = np.round(x[program.integrality]) + 0.0
         objective = program.value(x)
         proved = objective if status == "optimal" else np.inf * (1 if program.maximize else -1)
-        factor = _factor(program, method)
-        bound = info.mip_dual_bound / factor if whole else proved
-        duals = None if whole else np.array(found.row_dual) / factor
-        seconds = time.perf_counter() - start
-        return Solution(x, status, objective, float(bound), seconds, f"highs {method}", duals, program.shape)
+        bound = info.mip_dual_bound / factor if program.whole else proved
+        duals = None if program.whole else np.array(found.row_dual) / factor
+        return Solution(x, status, objective, float(bound), time.perf_counter() - start, solver, duals, program.shape)
 
 
 def _set(highspy, h, key: str, value):
@@ -150,27 +141,9 @@ def _set(highspy, h, key: str, value):
         raise SolverError(f"highs: found option {key}={value!r}; expected a name and value that HiGHS knows.")
 
 
-def _get_basis(h) -> tuple[np.ndarray, np.ndarray] | None:
-    basis = h.getBasis()
-    columns, rows = (np.array([int(s) for s in part], np.int8) for part in (basis.col_status, basis.row_status))
-    return (columns, rows) if basis.valid else None
-
-
-def _set_basis(highspy, h, columns: np.ndarray, rows: np.ndarray):
-    basis = highspy.HighsBasis()
-    basis.col_status = [highspy.HighsBasisStatus(int(s)) for s in columns]
-    basis.row_status = [highspy.HighsBasisStatus(int(s)) for s in rows]
-    h.setBasis(basis)
-
-
-def _factor(program: Program, method: str) -> float:
-    """What costs are multiplied by; below 0 for pdlp, which does not know the optimum of what it maximises."""
-    return cost_factor(program) * (-1.0 if method == "pdlp" and program.maximize else 1.0)
-
-
-def _pass(highspy, h, program: Program, method: str):
+def _pass(highspy, h, program: Program, factor: float):
+    """Give HiGHS the arrays, costs times a factor; those of what is maximised are minimised where it is below 0."""
     A, (m, n) = program.A, program.A.shape
-    factor = _factor(program, method)
     sense = highspy.ObjSense.kMaximize if program.maximize and factor > 0 else highspy.ObjSense.kMinimize
     kinds = program.integrality.astype(np.int32)
     status = h.passModel(
@@ -188,12 +161,15 @@ def _status(highspy, h, program: Program) -> str:
     """Word for how HiGHS ended; infeasible and unbounded are errors."""
     S = highspy.HighsModelStatus
     status = h.getModelStatus()
-    if status == S.kUnboundedOrInfeasible:
-        status = _which(highspy, h, len(program.c))
+    if status == S.kUnboundedOrInfeasible:  # all that presolve knows: it is unbounded where it has any point
+        n = len(program.c)
+        h.changeColsCost(n, np.arange(n, dtype=np.int32), np.zeros(n))
+        _set(highspy, h, "solver", "choose")
+        h.run()
+        status = {S.kOptimal: S.kUnbounded, S.kInfeasible: S.kInfeasible}.get(h.getModelStatus(), status)
     if status in (S.kInfeasible, S.kUnbounded, S.kUnboundedOrInfeasible):
         word = {S.kInfeasible: "infeasible", S.kUnbounded: "unbounded"}.get(status, "unbounded or infeasible")
-        kind = SolverError if status == S.kUnbounded else Infeasible
-        raise kind(f"{program.name}: {word}; no point satisfies all rows and bounds with a finite best value.")
+        raise unsolvable(program, word)
     if status in (S.kOptimal, S.kModelEmpty):
         return "optimal"
     stopped = (S.kTimeLimit, S.kIterationLimit, S.kSolutionLimit, S.kInterrupt, S.kHighsInterrupt, S.kObjectiveTarget)
@@ -202,13 +178,3 @@ def _status(highspy, h, program: Program) -> str:
     raise SolverError(
         f"{program.name}: HiGHS ended with {h.modelStatusToString(status)!r}; expected a solution or a proof of none."
     )
-
-
-def _which(highspy, h, n: int):
-    """Status of a program of which presolve knows only that it has no best point: unbounded, where it has any."""
-    S = highspy.HighsModelStatus
-    h.changeColsCost(n, np.arange(n, dtype=np.int32), np.zeros(n))
-    _set(highspy, h, "solver", "choose")
-    h.run()
-    status = h.getModelStatus()
-    return {S.kOptimal: S.kUnbounded, S.kInfeasible: S.kInfeasible}.get(status, S.kUnboundedOrInfeasible)

@@ -57,8 +57,8 @@ class MultipleChoice(Program):
         type_of_config,
         gpus_of_config,
         capacity,
-        quantum: float = 0.0,
-        name: str = "Multiple choice",
+        quantum=0.0,
+        name="Multiple choice",
         mandatory=None,
         keys=None,
     ):
@@ -67,33 +67,31 @@ class MultipleChoice(Program):
         _check(name, utility, kinds, gpus, room)
         kinds, gpus, room = (np.ascontiguousarray(a, np.int64) for a in (kinds, gpus, room))
         must = np.zeros(len(utility), bool) if mandatory is None else np.asarray(mandatory, bool)
-        if must.shape != (len(utility),):
-            raise SolverError(f"{name}: found mandatory {must.shape}; expected ({len(utility)},), a flag for each job.")
-        vars(self).update(utility=utility, kinds=kinds, gpus=gpus, capacity=room)  # frozen, as every program
-        vars(self).update(mandatory=must)
-        if keys is not None and np.shape(keys) != (len(utility),):
-            raise SolverError(f"{name}: found keys {np.shape(keys)}; expected ({len(utility)},), one for each job.")
-        vars(self).update(keys=None if keys is None else np.asarray(keys, np.int64))
+        keys = None if keys is None else np.asarray(keys, np.int64)
+        for what, each in (("mandatory", must), ("keys", keys)):
+            if each is not None and each.shape != (len(utility),):
+                raise SolverError(f"{name}: found {what} {each.shape}; expected ({len(utility)},), one for each job.")
+        # Frozen, as every program.
+        vars(self).update(utility=utility, kinds=kinds, gpus=gpus, capacity=room, mandatory=must, keys=keys)
         vars(self).update(quantum=float(quantum), name=name, shape=utility.shape)
 
     @classmethod
-    def of(cls, program: Program) -> "MultipleChoice":
+    def of(cls, program: Program, x0=None, instead: str = "") -> "MultipleChoice":
         """The compact form of a program that is laid out as this class lays it out.
 
         Raises
         ------
         SolverError
-            It is no such program.
+            It is no such program; or there is a point to start from, where the solver has something `instead`.
         """
-        if isinstance(program, cls):
-            return program
-        found = _read(program)
-        if found is None:
+        if x0 is not None:
+            raise SolverError(f"{program.name}: found a warm start; {instead}.")
+        if not isinstance(program, cls) and (program := _read(given := program)) is None:
             raise SolverError(
-                f"{program.name}: found no multiple-choice knapsack; 'prices' solves those only, as sia_round and "
+                f"{given.name}: found no multiple-choice knapsack; 'prices' solves those only, as sia_round and "
                 "MultipleChoice lay them out. Use solver 'highs' or 'mip'."
             )
-        return found
+        return program
 
     def _parts(self) -> tuple:
         return self.utility, self.kinds, self.gpus, self.capacity, self.quantum, self.mandatory
@@ -106,12 +104,9 @@ class MultipleChoice(Program):
     @cached_property
     def A(self) -> sp.csc_array:
         """(n + T, n C) rows of jobs, then of types."""
-        (n, C), T = self.shape, len(self.capacity)
-        data, rows = np.ones((n, C, 2)), np.empty((n, C, 2), np.int32)
-        data[:, :, 1] = self.gpus
-        rows[:, :, 0], rows[:, :, 1] = np.arange(n)[:, None], n + self.kinds
-        starts = np.arange(0, 2 * n * C + 1, 2, dtype=np.int32)
-        return sp.csc_array((data.ravel(), rows.ravel(), starts), shape=(n + T, n * C))
+        (n, C), parts = self.shape, (self.kinds, self.gpus)
+        kinds, gpus = (np.tile(part, n) for part in parts)
+        return cell_rows(np.repeat(np.arange(n), C), n + kinds, gpus, n + len(self.capacity))
 
     @cached_property
     def row_lower(self) -> np.ndarray:
@@ -139,6 +134,14 @@ class MultipleChoice(Program):
         return np.ones(self.utility.size, bool)
 
 
+def cell_rows(job, kind, gpus, rows: int) -> sp.csc_array:
+    """Coefficients (rows, k) of k cells, each of which counts once in the row of its job, and as its GPUs in that of their type."""
+    at, data = np.empty((len(job), 2), np.int32), np.ones((len(job), 2))
+    at[:, 0], at[:, 1], data[:, 1] = job, kind, gpus
+    starts = np.arange(0, at.size + 1, 2, dtype=np.int32)
+    return sp.csc_array((data.ravel(), at.ravel(), starts), shape=(rows, len(job)))
+
+
 def _check(name, utility, kinds, gpus, room):
     if utility.ndim != 2 or kinds.shape != (utility.shape[1],) or gpus.shape != kinds.shape or room.ndim != 1:
         raise SolverError(
@@ -147,14 +150,11 @@ def _check(name, utility, kinds, gpus, room):
         )
     if kinds.size and not 0 <= kinds.min() <= kinds.max() < room.size:
         raise SolverError(f"{name}: found type {kinds.max()}; expected 0 to {room.size - 1}, as capacity says.")
-    if not _whole(gpus).all() or (gpus < 1).any() or not _whole(room).all() or (room < 0).any():
+    counts = np.concatenate([gpus - 1, room]).astype(float)
+    if not (np.isfinite(counts) & (counts >= 0) & (counts == np.floor(counts))).all():
         raise SolverError(f"{name}: found GPUs that are not whole or below 1; count in a smaller unit.")
     if np.isinf(utility).any():
         raise SolverError(f"{name}: found an infinite utility; expected numbers, or nan where impossible.")
-
-
-def _whole(a: np.ndarray) -> np.ndarray:
-    return np.isfinite(a) & (a == np.floor(a))
 
 
 def _read(program: Program) -> MultipleChoice | None:

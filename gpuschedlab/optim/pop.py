@@ -9,9 +9,10 @@ from gpuschedlab.errors import Infeasible, SolverError
 from gpuschedlab.optim.knapsack import MultipleChoice
 from gpuschedlab.optim.program import Program, Solution, worst_status
 from gpuschedlab.optim.shims import whole
+from gpuschedlab.optim.work import Limits
 
 
-class Pop:
+class Pop(Limits):
     """A multiple-choice knapsack in parts with equal GPUs and jobs, by any solver.
 
     Each job goes to the part with the fewest jobs, and stays there while it is known (`MultipleChoice.keys`). The GPUs of
@@ -21,10 +22,8 @@ class Pop:
     ----------
     sessions : callable
         `gpuschedlab.optim.Session`, or what makes others like it.
-    time_limit : float, optional
-        Seconds of each part, a guard.
-    gap, work : float
-        As in `solve`, of each part.
+    time_limit, gap, work
+        As in `work.Limits`, of each part.
     parts : int
         Parts at most: fewer where the fewest GPUs that some job can run on are more than a part has.
     inner : str
@@ -54,22 +53,13 @@ class Pop:
     """
 
     def __init__(
-        self,
-        sessions: Callable,
-        time_limit: float | None = None,
-        gap: float = 1e-4,
-        *,
-        work: float | None = None,
-        parts: int = 16,
-        inner: str = "highs",
-        node: int = 1,
-        idle: float | None = None,
+        self, sessions: Callable, time_limit=None, gap=1e-4, *, work=None, parts=16, inner="highs", node=1, idle=None
     ):
         if parts < 1 or node < 1:
             raise SolverError(f"pop: found parts={parts}, node={node}; expected whole numbers from 1.")
-        limits = {"time_limit": time_limit, "work": work}
-        self.parts, self.gap, self.node, self.idle = parts, gap, node, idle
-        self._sessions = [sessions(inner, gap=gap, **limits) for _ in range(parts)]
+        super().__init__(time_limit, gap, work)
+        self.parts, self.node, self.idle = parts, node, idle
+        self._sessions = [sessions(inner, gap=gap, time_limit=time_limit, work=work) for _ in range(parts)]
         self._part: dict[int, int] = {}
 
     def solve(self, program: Program, x0: np.ndarray | None = None) -> Solution:
@@ -80,10 +70,8 @@ class Pop:
         SolverError, Infeasible
             As the solver of the parts raises them. Where mandatory jobs do not fit into their part, the round is one part.
         """
-        if x0 is not None:
-            raise SolverError(f"{program.name}: found a warm start; 'pop' keeps what its solvers keep.")
         start = time.perf_counter()
-        problem = MultipleChoice.of(program)
+        problem = MultipleChoice.of(program, x0, "'pop' keeps what its solvers keep")
         parts = _parts_that_fit(problem, self.parts, self.node)
         try:
             choice, status = self._solve(problem, parts)
@@ -99,25 +87,23 @@ class Pop:
     def _solve(self, problem: MultipleChoice, parts: int) -> tuple[np.ndarray, str]:
         """Choice (n,) of each job in its part, and the status of the worst part."""
         part, choice, status = self._dealt(problem, parts), np.full(len(problem.utility), -1), "optimal"
+        nodes, rest = problem.capacity // self.node, problem.capacity % self.node
         for k, session in enumerate(self._sessions[:parts]):
             rows = np.flatnonzero(part == k)
             if not rows.size:
                 continue
-            session.update(self._piece(problem, rows, _share(problem.capacity, parts, k, self.node)))
+            utility, keys = problem.utility[rows], None if problem.keys is None else problem.keys[rows]
+            if self.idle is not None:
+                utility = np.where(np.isnan(utility), self.idle, utility)
+            # Nodes are dealt out in turn; what is left of a node goes to the first part.
+            room = self.node * (nodes // parts + (k < nodes % parts)) + (rest if k == 0 else 0)
+            piece = (problem.quantum, problem.name, problem.mandatory[rows], keys)
+            session.update(MultipleChoice(utility, problem.kinds, problem.gpus, room, *piece))
             found = session.solve()
             job, config = np.nonzero(found.table > 0.5)
             choice[rows[job]] = config
             status = worst_status([status, found.status])
         return choice, status
-
-    def _piece(self, problem: MultipleChoice, rows, room) -> MultipleChoice:
-        """The round of some jobs on some GPUs."""
-        utility, must = problem.utility[rows], problem.mandatory[rows]
-        if self.idle is not None:
-            utility = np.where(np.isnan(utility), self.idle, utility)
-        keys = None if problem.keys is None else problem.keys[rows]
-        options = {"quantum": problem.quantum, "name": problem.name, "mandatory": must, "keys": keys}
-        return MultipleChoice(utility, problem.kinds, problem.gpus, room, **options)
 
     def _dealt(self, problem: MultipleChoice, parts: int) -> np.ndarray:
         """Part (n,) of each job: the one it was in, otherwise the one with the fewest jobs."""
@@ -139,9 +125,3 @@ def _parts_that_fit(problem: MultipleChoice, most: int, node: int) -> int:
         if ((able & (problem.gpus <= least[problem.kinds])).any(axis=1) | ~able.any(axis=1)).all():
             return parts
     return 1
-
-
-def _share(capacity: np.ndarray, parts: int, k: int, node: int) -> np.ndarray:
-    """GPUs (T,) of part k: nodes dealt out in turn, what is left of a node to the first part."""
-    nodes, rest = capacity // node, capacity % node
-    return node * (nodes // parts + (k < nodes % parts)) + (rest if k == 0 else 0)

@@ -83,6 +83,11 @@ class Program:
     def __deepcopy__(self, memo):
         return self  # nothing in it changes
 
+    @property
+    def whole(self) -> bool:
+        """Whether any variable is a whole number."""
+        return bool(self.integrality.any())
+
     def equals(self, other: "Program") -> bool:
         """Whether another program is the same, bit by bit."""
         return self is other or (type(self) is type(other) and _alike(self._parts(), other._parts()))
@@ -255,6 +260,12 @@ def no_variables(program: Program, solver: str) -> Solution:
         raise Infeasible(f"{program.name}: infeasible; it has no variables, and a row that does not allow 0.")
     duals = np.zeros(len(program.row_upper))
     return Solution(np.empty(0), "optimal", 0.0, 0.0, 0.0, solver, duals, program.shape)
+
+
+def unsolvable(program: Program, word: str) -> SolverError:
+    """Error of a program that has no best point: "unbounded", or else no point is known to be feasible."""
+    kind = SolverError if word == "unbounded" else Infeasible
+    return kind(f"{program.name}: {word}; no point satisfies all rows and bounds with a finite best value.")
 
 
 def cost_factor(program: Program) -> float:

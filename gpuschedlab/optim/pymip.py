@@ -5,13 +5,14 @@ import ctypes
 import os
 import sys
 import time
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from gpuschedlab._extras import need
 from gpuschedlab.errors import Infeasible, OutOfTime, SolverError
-from gpuschedlab.optim.program import Program, Solution, cost_factor, no_variables
-from gpuschedlab.optim.work import steps
+from gpuschedlab.optim.program import Program, Solution, cost_factor, no_variables, unsolvable
+from gpuschedlab.optim.work import Limits, steps
 
 MOST = 2**31 - 1
 """Nodes without a limit."""
@@ -23,18 +24,14 @@ FAR = 1e9
 """Values of a variable without a bound at which an optimum is doubted: CBC stops somewhere and says optimal."""
 
 
-class Pymip:
+@dataclass(eq=False)
+class Pymip(Limits):
     """python-mip with its options.
 
     Parameters
     ----------
-    time_limit : float, optional
-        Seconds of each solve, a guard: the status is ``time limit`` where it struck.
-    gap : float
-        Relative gap at which an integer program counts as solved.
-    work : float, optional
-        Units of `gpuschedlab.optim.work` of each solve, counted in nodes: for integer programs only, whose root is always
-        solved. The status is ``stopped`` where they were not enough.
+    time_limit, gap, work
+        As in `work.Limits`; counted are the nodes of integer programs, whose root is always solved.
     engine : str
         ``cbc`` or ``highs``.
     threads : int
@@ -51,18 +48,12 @@ class Pymip:
     2.0
     """
 
-    def __init__(
-        self,
-        time_limit: float | None = None,
-        gap: float = 1e-4,
-        *,
-        work: float | None = None,
-        engine: str = "cbc",
-        threads: int = 1,
-    ):
-        if engine not in ("cbc", "highs"):
-            raise SolverError(f"mip: found engine {engine!r}; expected cbc or highs.")
-        self.time_limit, self.work, self.gap, self.engine, self.threads = time_limit, work, gap, engine, threads
+    engine: str = "cbc"
+    threads: int = 1
+
+    def __post_init__(self):
+        if self.engine not in ("cbc", "highs"):
+            raise SolverError(f"mip: found engine {self.engine!r}; expected cbc or highs.")
 
     def solve(self, program: Program, x0: np.ndarray | None = None) -> Solution:
         """Solve a program; a point to start from concerns integer programs only.
@@ -82,8 +73,7 @@ class Pymip:
         m.max_mip_gap_abs = 0.0  # or CBC stops at 1e-10 whatever the scale
         if self.work is not None:
             m.max_nodes = int(min(steps(self.work, self.engine, program.A.nnz), MOST))
-        whole = bool(program.integrality.any())
-        if x0 is not None and whole:
+        if x0 is not None and program.whole:
             m.start = [(v, float(value)) for v, value in zip(x, x0, strict=True)]
         with _quiet():
             ended = m.optimize(max_seconds=self.time_limit if self.time_limit is not None else np.inf)
@@ -93,9 +83,9 @@ class Pymip:
         status = _status(mip, ended, program, m.num_solutions, "time limit" if late else "stopped")
         point[program.integrality] = np.round(point[program.integrality]) + 0.0
         objective = program.value(point)
-        bound = objective if status == "optimal" and not whole else float(m.objective_bound) / factor
+        bound = objective if status == "optimal" and not program.whole else float(m.objective_bound) / factor
         duals = None
-        if not whole and status == "optimal" and len(m.constrs) == len(rows):
+        if not program.whole and status == "optimal" and len(m.constrs) == len(rows):
             duals = np.zeros(program.A.shape[0])  # a row without entries has no price
             duals[rows] = np.array([np.nan if row.pi is None else row.pi for row in m.constrs], float) / factor
         seconds = time.perf_counter() - start
@@ -111,7 +101,7 @@ class Pymip:
         rows, columns = (program.row_lower, program.row_upper), (program.lower, program.upper)
         free = Program(np.zeros(len(program.c)), program.A, *rows, *columns, program.integrality, name=program.name)
         try:
-            self._again().solve(free)
+            replace(self, gap=Limits.gap).solve(free)
         except Infeasible:
             return S.INFEASIBLE
         return S.UNBOUNDED
@@ -125,10 +115,7 @@ class Pymip:
         rows = sides(program.row_lower, program.row_upper, -np.inf, np.inf)
         columns = sides(program.lower, program.upper, -1.0, 1.0)
         ray = Program(program.c, program.A, *rows, *columns, maximize=program.maximize, name=program.name)
-        return abs(self._again().solve(ray).objective) > 1e-6 * np.abs(program.c).max(initial=0.0)
-
-    def _again(self) -> "Pymip":
-        return Pymip(self.time_limit, work=self.work, engine=self.engine, threads=self.threads)
+        return abs(replace(self, gap=Limits.gap).solve(ray).objective) > 1e-6 * np.abs(program.c).max(initial=0.0)
 
 
 @contextlib.contextmanager
@@ -205,9 +192,7 @@ def _status(mip, ended, program: Program, solutions: int, limit: str) -> str:
     if ended == S.OPTIMAL:
         return "optimal"
     if ended in (S.INFEASIBLE, S.INT_INFEASIBLE, S.UNBOUNDED):
-        unbounded = ended == S.UNBOUNDED
-        word, kind = ("unbounded", SolverError) if unbounded else ("infeasible", Infeasible)
-        raise kind(f"{program.name}: {word}; no point satisfies all rows and bounds with a finite best value.")
+        raise unsolvable(program, "unbounded" if ended == S.UNBOUNDED else "infeasible")
     if ended == S.FEASIBLE and solutions:
         return limit
     raise OutOfTime(

@@ -1,26 +1,26 @@
 """LP*: rounds by their linear relaxation, from scratch, and a shim (thesis 4.5.1)."""
 
 import time
+from dataclasses import dataclass
 
 import numpy as np
 
-from gpuschedlab.errors import SolverError
 from gpuschedlab.optim.highs import Highs
 from gpuschedlab.optim.knapsack import MultipleChoice
 from gpuschedlab.optim.program import Program, Solution
-from gpuschedlab.optim.shims import largest_share, possible_cells, relaxed, whole
+from gpuschedlab.optim.shims import Cells, largest_share, possible_cells, relaxed, whole
+from gpuschedlab.optim.work import Limits
 
 
-class Relaxed:
+@dataclass(eq=False)
+class Relaxed(Limits):
     """LP*: HiGHS solves the linear relaxation from scratch, and the shim makes the shares whole.
 
     Parameters
     ----------
-    time_limit : float, optional
-        Seconds of each solve, a guard.
-    gap : float
-        Gap to the relaxation's bound at which the status is ``optimal``; otherwise it is ``stopped``.
-    work, method
+    time_limit, gap, work
+        As in `work.Limits`; the status is ``optimal`` where the gap to the relaxation's bound is that small.
+    method : str
         As in `Highs`.
 
     Differs from the paper in
@@ -37,11 +37,10 @@ class Relaxed:
     [[1.0, 0.0], [0.0, 1.0]]
     """
 
-    def __init__(
-        self, time_limit: float | None = None, gap: float = 1e-4, *, work: float | None = None, method: str = "ipm"
-    ):
-        self.gap = gap
-        self._highs = Highs(time_limit, gap, work=work, method=method)
+    method: str = "ipm"
+
+    def __post_init__(self):
+        self._highs = Highs(self.time_limit, self.gap, work=self.work, method=self.method)
 
     def solve(self, program: Program, x0: np.ndarray | None = None) -> Solution:
         """Solve a multiple-choice knapsack.
@@ -51,13 +50,18 @@ class Relaxed:
         SolverError, Infeasible
             As in `gpuschedlab.optim.solve`; a mandatory job for which the shim finds no room.
         """
-        if x0 is not None:
-            raise SolverError(f"{program.name}: found a warm start; 'relaxed' solves from scratch.")
-        start = time.perf_counter()
-        problem = MultipleChoice.of(program)
-        cells = possible_cells(problem)
-        if not len(cells.job) and not problem.mandatory.any():
-            return whole(problem, np.full(len(problem.utility), -1), 0.0, self.gap, start, "relaxed")
+        problem = MultipleChoice.of(program, x0, "'relaxed' solves from scratch")
+        return round_by_shares(problem, self.gap, "relaxed", self._shares)
+
+    def _shares(self, problem: MultipleChoice, cells: Cells) -> tuple[Solution, float, str]:
         found = self._highs.solve(relaxed(problem, cells))
-        choice = largest_share(problem, cells, found.x)
-        return whole(problem, choice, found.bound, self.gap, start, "relaxed", found.status)
+        return found, found.bound, "relaxed"
+
+
+def round_by_shares(problem: MultipleChoice, gap: float, solver: str, shares) -> Solution:
+    """Round of choices from `shares(problem, cells)`: the relaxation's solution, a bound, and who found it."""
+    start, cells = time.perf_counter(), possible_cells(problem)
+    if not len(cells.job) and not problem.mandatory.any():
+        return whole(problem, np.full(len(problem.utility), -1), 0.0, gap, start, solver)
+    found, bound, solver = shares(problem, cells)
+    return whole(problem, largest_share(problem, cells, found.x), bound, gap, start, solver, found.status)

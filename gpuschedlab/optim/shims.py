@@ -4,11 +4,10 @@ import time
 from typing import NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 
 from gpuschedlab._compiled import njit
 from gpuschedlab.errors import SolverError
-from gpuschedlab.optim.knapsack import MultipleChoice
+from gpuschedlab.optim.knapsack import MultipleChoice, cell_rows
 from gpuschedlab.optim.program import Program, Solution, relative_gap
 
 LEAST = 1e-3
@@ -56,16 +55,10 @@ def relaxed(problem: MultipleChoice, cells: Cells) -> Program:
     >>> relaxed(problem, possible_cells(problem))
     Multiple choice: maximize 4 variables (0 whole), 3 rows, 8 nonzeros
     """
-    n, k, types = len(problem.utility), len(cells.job), len(problem.capacity)
-    rows = np.empty((k, 2), np.int32)
-    rows[:, 0], rows[:, 1] = cells.job, n + problem.kinds[cells.config]
-    data = np.ones((k, 2))
-    data[:, 1] = problem.gpus[cells.config]
-    A = sp.csc_array((data.ravel(), rows.ravel(), np.arange(0, 2 * k + 1, 2, dtype=np.int32)), shape=(n + types, k))
-    lower = np.concatenate([np.where(problem.mandatory, 1.0, -np.inf), np.full(types, -np.inf)])
-    upper = np.concatenate([np.ones(n), problem.capacity])
-    worth = problem.utility[cells.job, cells.config]
-    return Program(worth, A, lower, upper, upper=1.0, maximize=True, name=problem.name)
+    n = len(problem.utility)
+    A = cell_rows(cells.job, n + problem.kinds[cells.config], problem.gpus[cells.config], n + len(problem.capacity))
+    rows, worth = (problem.row_lower, problem.row_upper), problem.utility[cells.job, cells.config]
+    return Program(worth, A, *rows, upper=1.0, maximize=True, name=problem.name)
 
 
 def largest_share(problem: MultipleChoice, cells: Cells, share: np.ndarray) -> np.ndarray:
@@ -152,11 +145,21 @@ def bound_at(problem: MultipleChoice, cells: Cells, prices: np.ndarray) -> float
 
 def whole(problem, choice, bound: float, gap: float, start: float, solver: str, status: str = "optimal") -> Solution:
     """A choice (n,) as a solution, with the gap that is left to a bound."""
-    jobs = np.flatnonzero(choice >= 0)
-    x = np.zeros(problem.shape)
-    x[jobs, choice[jobs]] = 1.0
-    objective = float(problem.utility[jobs, choice[jobs]].sum())
+    x, objective = variables_of(problem, choice), worth_of(problem, choice)
     bound = max(bound, objective)
     if status != "time limit":
         status = "optimal" if relative_gap(objective, bound) <= max(gap, 1e-9) else "stopped"
-    return Solution(x.ravel(), status, objective, bound, time.perf_counter() - start, solver, None, problem.shape)
+    return Solution(x, status, objective, bound, time.perf_counter() - start, solver, None, problem.shape)
+
+
+def worth_of(problem: MultipleChoice, choice: np.ndarray) -> float:
+    """Sum of the utilities of a choice (n,)."""
+    jobs = np.flatnonzero(choice >= 0)
+    return float(problem.utility[jobs, choice[jobs]].sum())
+
+
+def variables_of(problem: MultipleChoice, choice: np.ndarray) -> np.ndarray:
+    """Variables (n C,) of a choice (n,)."""
+    jobs, x = np.flatnonzero(choice >= 0), np.zeros(problem.shape)
+    x[jobs, choice[jobs]] = 1.0
+    return x.ravel()

@@ -1,14 +1,16 @@
 """Solve a program once, or a stream of similar ones."""
 
+import importlib
 import inspect
-from functools import partial
 
 import numpy as np
 
 from gpuschedlab.errors import SolverError
 from gpuschedlab.optim.program import Change, Program, Solution
 
-SOLVERS = ("highs", "mip", "prices", "copter", "relaxed", "pop")
+SOLVERS = {"highs": "highs.Highs", "mip": "pymip.Pymip", "prices": "prices.search.Prices"}
+SOLVERS |= {"copter": "copter.solver.Copter", "relaxed": "relaxed.Relaxed", "pop": "pop.Pop"}
+"""Solvers by name: module and class, loaded when it is used."""
 
 
 class Session:
@@ -105,22 +107,12 @@ def solve(
     program : Program
     solver : str
         As in `Session`.
-    time_limit : float, optional
-        Seconds, a guard: when they are over, the best point found is returned, with status ``time limit``. What is found then
-        depends on the machine and its load.
-    work : float, optional
-        Units of `gpuschedlab.optim.work`, about a second each, but counted: when they are done, the best point found is
-        returned, with status ``stopped``.
-    gap : float
-        Relative distance between objective and bound at which an integer program counts as solved.
+    time_limit, work, gap
+        As in `work.Limits`. What is found when the time is over depends on the machine and its load; work is counted.
     warm : Solution or (n,) float array, optional
         A point to start from.
     **options
         As in `Session`.
-
-    Returns
-    -------
-    Solution
 
     Raises
     ------
@@ -142,33 +134,17 @@ def solve(
     return worker.solve(program) if x is None else worker.solve(program, x)
 
 
-def _parts(solver: str) -> int:
-    """Parts of a solver `pop-K`."""
-    parts = solver.removeprefix("pop-")
-    if not (parts.isdecimal() and int(parts) >= 1):
-        raise SolverError(f"solve: found solver {solver!r}; expected pop-K with K parts, such as pop-16.")
-    return int(parts)
-
-
 def _make(solver: str, options: dict):
     """The solver of that name, with these options: an object with `solve(program)`."""
-    if solver == "highs":
-        from gpuschedlab.optim.highs import Highs as kind
-    elif solver == "mip":
-        from gpuschedlab.optim.pymip import Pymip as kind
-    elif solver == "prices":
-        from gpuschedlab.optim.prices.search import Prices as kind
-    elif solver == "copter":
-        from gpuschedlab.optim.copter.solver import Copter as kind
-    elif solver == "pop" or solver.startswith("pop-"):
-        from gpuschedlab.optim.pop import Pop
-
-        kind = partial(Pop, Session)
-        options = options if solver == "pop" else {"parts": _parts(solver)} | options
-    elif solver == "relaxed":
-        from gpuschedlab.optim.relaxed import Relaxed as kind
-    else:
+    name, _, parts = solver.partition("-")
+    if solver not in SOLVERS and name != "pop":
         raise SolverError(f"solve: found solver {solver!r}; expected one of {', '.join(SOLVERS)}.")
+    if name == "pop":
+        if solver != "pop" and not (parts.isdecimal() and int(parts) >= 1):
+            raise SolverError(f"solve: found solver {solver!r}; expected pop-K with K parts, such as pop-16.")
+        options = {"sessions": Session} | ({"parts": int(parts)} if parts else {}) | options
+    module, _, kind = f"gpuschedlab.optim.{SOLVERS[name]}".rpartition(".")
+    kind = getattr(importlib.import_module(module), kind)
     try:
         inspect.signature(kind).bind(**options)
     except TypeError as error:

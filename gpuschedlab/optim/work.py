@@ -1,5 +1,7 @@
 """Work: limits that are counted, so that an answer depends neither on the machine nor on what else it does."""
 
+from dataclasses import dataclass
+
 import numpy as np
 
 RATES = {
@@ -35,3 +37,22 @@ def steps(work: float | None, step: str, entries: int) -> float:
     (400.0, 1.0, inf)
     """
     return np.inf if work is None else max(float(work * RATES[step] // max(entries, 1)), 1.0)
+
+
+@dataclass(eq=False)
+class Limits:
+    """When a solver stops.
+
+    Parameters
+    ----------
+    time_limit : float, optional
+        Seconds of each solve, a guard: the best point reached by then is returned, with status ``time limit``.
+    gap : float
+        Relative distance between objective and bound at which an integer program counts as solved.
+    work : float, optional
+        Units of work (`RATES`) of each solve; the best point reached by then is returned, with status ``stopped``.
+    """
+
+    time_limit: float | None = None
+    gap: float = 1e-4
+    work: float | None = None

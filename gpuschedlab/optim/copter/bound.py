@@ -35,7 +35,8 @@ def proved_bound(program: Program, prices: np.ndarray) -> float:
     sign = -1.0 if program.maximize else 1.0
     low, high = _implied(program)
     c, A = program.c * sign, sp.csr_array(program.A)
-    y = _signed(program, np.asarray(prices, float) * sign)
+    bounds = (program.row_lower, program.row_upper)
+    y = signed(np.asarray(prices, float) * sign, *bounds)
     cost, first = max(np.abs(c).max(initial=0.0), 1e-30), y
     open_ = np.isinf(low) | np.isinf(high)
     for near in (0.0, 1e-5, 1e-3, 1e-1):  # reduced costs that the best prices may have at 0
@@ -43,24 +44,27 @@ def proved_bound(program: Program, prices: np.ndarray) -> float:
         for _ in range(3 if near else 1):
             reduced = c - A.T @ y
             reduced[np.abs(reduced) <= NOTHING * cost] = 0.0
-            edge = np.where(reduced > 0, low, high)
-            wrong = (reduced != 0) & np.isinf(edge)
+            wrong = (reduced != 0) & np.isinf(np.where(reduced > 0, low, high))
             if not wrong.any():
-                sides = np.where(y > 0, program.row_lower, program.row_upper)
-                return sign * float(_product(y, sides) + _product(reduced, edge))
+                return sign * dual_value(y, reduced, *bounds, low, high)[0]
             if near:
-                y = _signed(program, y + _moved(A, c - A.T @ y, wrong | (open_ & (np.abs(reduced) <= near * cost)), y))
+                some = wrong | (open_ & (np.abs(reduced) <= near * cost))
+                y = signed(y + _moved(A, c - A.T @ y, some, y), *bounds)
     return sign * -np.inf
 
 
-def _product(a, b) -> float:
-    some = a != 0
-    return float(a[some] @ b[some])
+def dual_value(y, reduced, rl, ru, low, high) -> tuple[float, float]:
+    """Bound that prices prove (minimising), but for columns that would make it -inf, and their largest |reduced cost|."""
+    sides, edge = np.where(y > 0, rl, ru), np.where(reduced > 0, low, high)
+    endless, some = np.isinf(edge), y != 0
+    ends = (reduced != 0) & ~endless
+    worst = np.abs(reduced[endless]).max(initial=0.0)
+    return float(y[some] @ sides[some] + reduced[ends] @ edge[ends]), float(worst)
 
 
-def _signed(program: Program, y) -> np.ndarray:
+def signed(y, low, high) -> np.ndarray:
     """Prices with 0 where a row has no bound on that side (minimising)."""
-    return np.where(((y > 0) & np.isinf(program.row_lower)) | ((y < 0) & np.isinf(program.row_upper)), 0.0, y)
+    return np.where(((y > 0) & np.isinf(low)) | ((y < 0) & np.isinf(high)), 0.0, y)
 
 
 def _moved(A, reduced, some_columns, y) -> np.ndarray:

@@ -2,19 +2,12 @@
 
 Notation: minimise c'x subject to rl <= A x <= ru, l <= x <= u, A by rows (`ptr`, `at`, `val`); y (m,) prices of the rows,
 q = A'y. A proximal step around (x0, y0) is the saddle point of c'x - y'(A x - s) + |x - x0|^2 / (2 tau)
-- |y - y0|^2 / (2 sigma), s between rl and ru. Without x, which is `point` of q, it is a concave function of y.
+- |y - y0|^2 / (2 sigma), s between rl and ru. Without x, which follows from q, it is a concave function of y.
 """
 
 import numpy as np
 
 from gpuschedlab._compiled import njit
-
-
-@njit
-def point(x0, q, c, low, high, tau, x):
-    """Fill x with the primal point that belongs to q."""
-    for j in range(x.shape[0]):
-        x[j] = min(max(x0[j] + tau * (q[j] - c[j]), low[j]), high[j])
 
 
 @njit
@@ -120,47 +113,3 @@ def descend(rl, ru, y0, sigma, y, ptr, at, val, c, low, high, x0, q, tau, tol, m
             if largest <= 0.5 * tol or read > most:
                 break
     return left, read
-
-
-@njit
-def activities(ptr, at, val, x):
-    """A x."""
-    out = np.zeros(ptr.shape[0] - 1)
-    for i in range(out.shape[0]):
-        for k in range(ptr[i], ptr[i + 1]):
-            out[i] += val[k] * x[at[k]]
-    return out
-
-
-@njit
-def transposed(ptr, at, val, y, n):
-    """A'y."""
-    out = np.zeros(n)
-    for i in range(y.shape[0]):
-        if y[i] != 0.0:
-            for k in range(ptr[i], ptr[i + 1]):
-                out[at[k]] += val[k] * y[i]
-    return out
-
-
-@njit
-def dual_value(y, reduced, rl, ru, low, high, skip):
-    """Bound that prices prove, and the largest |reduced cost| of columns that would make it -inf.
-
-    With `skip`, such columns are left out of the bound.
-    """
-    value = 0.0
-    worst = 0.0
-    for i in range(y.shape[0]):
-        if y[i] != 0.0:
-            value += y[i] * (rl[i] if y[i] > 0 else ru[i])
-    for j in range(reduced.shape[0]):
-        d = reduced[j]
-        if d == 0.0:
-            continue
-        edge = low[j] if d > 0 else high[j]
-        if np.isfinite(edge):
-            value += d * edge
-        else:
-            worst = max(worst, abs(d))
-    return (value if skip or worst == 0.0 else -np.inf), worst

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from gpuschedlab.optim.copter.kernels import activities, dual_value, transposed
+from gpuschedlab.optim.copter.bound import dual_value, signed
 from gpuschedlab.optim.copter.scale import Scaled
 
 SURE = 1e6
@@ -19,15 +19,14 @@ def no_point(scaled: Scaled, ray: np.ndarray) -> bool:
     >>> no_point(two, np.array([1.0, -1.0])), no_point(two, np.array([1.0, 0.0]))
     (True, False)
     """
-    ray = np.where(((ray > 0) & np.isinf(scaled.rl)) | ((ray < 0) & np.isinf(scaled.ru)), 0.0, ray)
+    ray = signed(ray, scaled.rl, scaled.ru)
     largest = np.abs(ray).max(initial=0.0)
     if not largest > 0:
         return False
-    ptr, at, val, c, low, high = scaled.parts
     ray = ray / largest
-    reduced = -transposed(ptr, at, val, ray, len(c))
+    reduced = -(scaled.A.T @ ray)
     reduced[np.abs(reduced) < 1e-12] = 0.0
-    value, error = dual_value(ray, reduced, scaled.rl, scaled.ru, low, high, True)
+    value, error = dual_value(ray, reduced, scaled.rl, scaled.ru, scaled.low, scaled.high)
     return bool(value > 1e-7 + SURE * error)
 
 
@@ -46,7 +45,7 @@ def no_best(scaled: Scaled, ray: np.ndarray) -> bool:
     if not largest > 0:
         return False
     ray = ray / largest
-    moved = activities(*scaled.parts[:3], ray)
+    moved = scaled.A @ ray
     over = np.where(np.isfinite(scaled.ru), moved, 0.0).max(initial=0.0)
     under = np.where(np.isfinite(scaled.rl), -moved, 0.0).max(initial=0.0)
     return bool(-float(scaled.c @ ray) > 1e-7 + SURE * max(over, under, 1e-14))

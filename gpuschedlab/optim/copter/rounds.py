@@ -1,13 +1,13 @@
 """COpter-Sia: rounds by their linear relaxation, warm from the last one, and a shim (thesis 4.4)."""
 
-import time
 from dataclasses import replace
 
 import numpy as np
 
 from gpuschedlab.optim.knapsack import MultipleChoice
 from gpuschedlab.optim.program import Solution
-from gpuschedlab.optim.shims import bound_at, largest_share, possible_cells, relaxed, whole
+from gpuschedlab.optim.relaxed import round_by_shares
+from gpuschedlab.optim.shims import Cells, bound_at, relaxed
 
 
 class CopterRounds:
@@ -33,30 +33,24 @@ class CopterRounds:
 
     def solve(self, problem: MultipleChoice) -> Solution:
         """Solve a round; the next one starts from its shares and prices."""
-        start = time.perf_counter()
-        n = len(problem.utility)
-        cells = possible_cells(problem)
-        self.cells = len(cells.job)
-        if not self.cells and not problem.mandatory.any():
-            return whole(problem, np.full(n, -1), 0.0, self.copter.gap, start, "copter")
-        x0, y0 = self._carried(problem, cells)
-        program = relaxed(problem, cells)
-        program = replace(program, c=program.c * _spread(_names(problem, cells), self.ties))
-        found = self.copter.solve(program, x0, y0)
-        names = (_names(problem, cells), _keys(problem))
-        self._kept = (*names, found.x, found.duals[:n], found.duals[n:])
-        bound = bound_at(problem, cells, found.duals[n:])
-        choice = largest_share(problem, cells, found.x)
-        return whole(problem, choice, bound, self.copter.gap, start, found.solver, found.status)
+        return round_by_shares(problem, self.copter.gap, "copter", self._shares)
 
-    def _carried(self, problem, cells) -> tuple:
+    def _shares(self, problem: MultipleChoice, cells: Cells) -> tuple[Solution, float, str]:
+        self.cells, n, names = len(cells.job), len(problem.utility), _names(problem, cells)
+        program = relaxed(problem, cells)
+        program = replace(program, c=program.c * _spread(names, self.ties))
+        found = self.copter.solve(program, *self._carried(problem, names))
+        self._kept = (names, _keys(problem), found.x, found.duals[:n], found.duals[n:])
+        return found, bound_at(problem, cells, found.duals[n:]), found.solver
+
+    def _carried(self, problem, wanted) -> tuple:
         """Shares and prices of the round before, by name; 0 for what is new."""
         if not self.copter.warm or self._kept is None:
             return None, None
         names, keys, x, jobs, types = self._kept
         same = len(types) == len(problem.capacity)
         y = [_looked_up(keys, jobs, _keys(problem)), types if same else np.zeros(len(problem.capacity))]
-        return _looked_up(names, x, _names(problem, cells)), np.concatenate(y)
+        return _looked_up(names, x, wanted), np.concatenate(y)
 
 
 def _keys(problem: MultipleChoice) -> np.ndarray:

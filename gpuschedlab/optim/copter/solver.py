@@ -7,11 +7,12 @@ import numpy as np
 
 from gpuschedlab.errors import Infeasible, OutOfTime, SolverError
 from gpuschedlab.optim.copter import kernels
-from gpuschedlab.optim.copter.bound import proved_bound
+from gpuschedlab.optim.copter.bound import dual_value, proved_bound, signed
 from gpuschedlab.optim.copter.rays import no_best, no_point
 from gpuschedlab.optim.copter.scale import Scaled, scale
 from gpuschedlab.optim.knapsack import MultipleChoice
-from gpuschedlab.optim.program import Program, Solution
+from gpuschedlab.optim.program import Program, Solution, unsolvable
+from gpuschedlab.optim.work import Limits
 from gpuschedlab.optim.work import steps as work_steps
 
 TOLERANCE, ROUNDS = 1e-6, 2e-3
@@ -51,7 +52,8 @@ class Residuals:
         return max(self.primal, self.dual, self.gap)
 
 
-class Copter:
+@dataclass(eq=False)
+class Copter(Limits):
     """Proximal point method with coordinate descent on the dual, for linear programs with bounds of any kind.
 
     A step moves to the saddle point of the Lagrangian with a quadratic penalty on the distance from the point and the prices
@@ -60,15 +62,10 @@ class Copter:
 
     Parameters
     ----------
-    time_limit : float, optional
-        Seconds of each solve, a guard; the point reached by then is returned, with status ``time limit``.
-    gap : float
-        As in `solve`; for the tolerance, see `tol`.
+    time_limit, gap, work
+        As in `work.Limits`; counted are sweeps, and the gap is that of rounds of choices.
     tol : float, optional
         Residuals (`Residuals.worst`) at which a program counts as solved; default: 1e-6, and 2e-3 for rounds of choices.
-    work : float, optional
-        Units of `gpuschedlab.optim.work` of each solve, counted in sweeps; the point reached by then is returned, with status
-        ``stopped``.
     steps : int
         Proximal steps at most.
     warm : bool
@@ -96,20 +93,13 @@ class Copter:
     ([0.0, 1.0], [2.0])
     """
 
-    def __init__(
-        self,
-        time_limit: float | None = None,
-        gap: float = 1e-4,
-        *,
-        tol: float | None = None,
-        work: float | None = None,
-        steps: int = 3000,
-        warm: bool = True,
-        size: float = 1.0,
-        balance: bool = True,
-    ):
-        self.size, self.balance = size, balance
-        self.time_limit, self.work, self.gap, self.tol, self.steps, self.warm = time_limit, work, gap, tol, steps, warm
+    tol: float | None = None
+    steps: int = 3000
+    warm: bool = True
+    size: float = 1.0
+    balance: bool = True
+
+    def __post_init__(self):
         self.trace: list[Residuals] = []
         self.rounds = None
         self._last: tuple[np.ndarray, np.ndarray, float] | None = None
@@ -136,15 +126,13 @@ class Copter:
         scaled = scale(program.c, program.A, program.row_lower, program.row_upper, program.lower, program.upper, sign)
         x, y, ratio = self._start(scaled, x0, y0)
         until = start + (np.inf if self.time_limit is None else self.time_limit)
-        state = _Steps(scaled, x, y, ratio, self.tol or TOLERANCE, until)
-        state.size, state.balance, state.most = self.size, self.balance, work_steps(self.work, "copter", program.A.nnz)
+        state = _Steps(self, scaled, x, y, ratio, until, work_steps(self.work, "copter", program.A.nnz))
         status = state.run(self.steps)
         self.trace = state.trace
         if status == "unbounded" and not self._has_point(program):
             status = "infeasible"
         if status in ("infeasible", "unbounded"):
-            kind = Infeasible if status == "infeasible" else SolverError
-            raise kind(f"{program.name}: {status}; no point satisfies all rows and bounds with a finite best value.")
+            raise unsolvable(program, status)
         if not state.trace:
             raise OutOfTime(
                 f"{program.name}: copter made no step in time; give more than time_limit={self.time_limit}."
@@ -162,16 +150,10 @@ class Copter:
         """Solve a round of choices by its relaxation and the shim."""
         from gpuschedlab.optim.copter.rounds import CopterRounds
 
-        if x0 is not None:
-            raise SolverError(
-                f"{problem.name}: found a warm start; in rounds, copter starts from the last one's shares."
-            )
+        problem = MultipleChoice.of(problem, x0, "in rounds, copter starts from the last one's shares")
         if self.rounds is None:
-            tol = self.tol or ROUNDS
             # Rounds are alike in scale: large steps from the first on, and of the same sizes.
-            limits = {"work": self.work, "steps": self.steps}
-            inner = Copter(self.time_limit, self.gap, tol=tol, warm=self.warm, size=10, balance=False, **limits)
-            self.rounds = CopterRounds(inner)
+            self.rounds = CopterRounds(replace(self, tol=self.tol or ROUNDS, size=10, balance=False))
         found = self.rounds.solve(problem)
         self.trace = self.rounds.copter.trace
         return found
@@ -187,13 +169,12 @@ class Copter:
             ratio = last[2]
         x, y = (x if x0 is None else np.asarray(x0, float)), (y if y0 is None else np.asarray(y0, float))
         x, y = scaled.scaled(x, y)
-        wrong = ((y > 0) & np.isinf(scaled.rl)) | ((y < 0) & np.isinf(scaled.ru))
-        return np.clip(x, scaled.low, scaled.high), np.where(wrong, 0.0, y), ratio
+        return np.clip(x, scaled.low, scaled.high), signed(y, scaled.rl, scaled.ru), ratio
 
     def _has_point(self, program: Program) -> bool:
         """Whether any point satisfies rows and bounds."""
         try:
-            again = Copter(self.time_limit, tol=self.tol, work=self.work, steps=self.steps)
+            again = replace(self, warm=False, size=1.0, balance=True)
             again.solve(replace(program, c=np.zeros(len(program.c))))
         except Infeasible:
             return False
@@ -203,11 +184,11 @@ class Copter:
 class _Steps:
     """Proximal steps of one scaled program, and their residuals."""
 
-    def __init__(self, scaled: Scaled, x, y, ratio: float, tol: float, until: float):
+    def __init__(self, how: Copter, scaled: Scaled, x, y, ratio: float, until: float, most: float):
         self.scaled, self.x, self.y, self.ratio = scaled, x.copy(), y.copy(), ratio
-        self.tol, self.until, self.size, self.sweeps, self.balance = tol, until, 1.0, 0.0, True
-        self.most = np.inf
-        self.q = kernels.transposed(*scaled.parts[:3], self.y, len(x))
+        self.tol, self.size, self.balance = how.tol or TOLERANCE, how.size, how.balance
+        self.until, self.most, self.sweeps = until, most, 0.0
+        self.q = scaled.A.T @ self.y
         self.trace: list[Residuals] = []
 
     def run(self, steps: int) -> str:
@@ -241,9 +222,8 @@ class _Steps:
         tau, sigma = self.size / self.ratio, self.size * self.ratio
         rest = (self.y, ptr, at, val, c, low, high, x0, self.q, tau, tol, min(SWEEPS, self.most - self.sweeps))
         left, sweeps = kernels.descend(s.rl, s.ru, y0, sigma, *rest)
-        self.q = kernels.transposed(ptr, at, val, self.y, len(c))
-        self.x = np.empty_like(x0)
-        kernels.point(x0, self.q, c, low, high, tau, self.x)
+        self.q = s.A.T @ self.y
+        self.x = np.clip(x0 + tau * (self.q - c), low, high)
         self.sweeps += sweeps
         if left > tol:
             self.size = max(self.size / 2, 1e-3)
@@ -252,9 +232,9 @@ class _Steps:
 
     def _residuals(self, k: int) -> Residuals:
         s = self.scaled
-        rows = kernels.activities(*s.parts[:3], self.x)
+        rows = s.A @ self.x
         primal = max((rows - s.ru).max(initial=0.0), (s.rl - rows).max(initial=0.0))
-        bound, dual = kernels.dual_value(self.y, s.c - self.q, s.rl, s.ru, s.low, s.high, True)
+        bound, dual = dual_value(self.y, s.c - self.q, s.rl, s.ru, s.low, s.high)
         value = float(s.c @ self.x)
         gap = abs(value - bound) / (s.unit + abs(value) + abs(bound))
         return Residuals(k, self.sweeps, float(primal), dual, gap)

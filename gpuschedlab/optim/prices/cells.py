@@ -5,10 +5,9 @@ from functools import cache
 from typing import NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 
 from gpuschedlab.errors import Infeasible
-from gpuschedlab.optim.knapsack import MultipleChoice
+from gpuschedlab.optim.knapsack import MultipleChoice, cell_rows
 from gpuschedlab.optim.program import Program
 
 WHOLE = {"mip_detect_symmetry": False}
@@ -47,16 +46,7 @@ def has_highs() -> bool:
     return importlib.util.find_spec("highspy") is not None
 
 
-def close_cells(
-    problem: MultipleChoice,
-    job: np.ndarray,
-    config: np.ndarray,
-    *,
-    slack: float,
-    gap: float,
-    time_limit: float | None = None,
-    work: float | None = None,
-) -> Closed:
+def close_cells(problem: MultipleChoice, job, config, *, slack, gap, time_limit=None, work=None) -> Closed:
     """Solve a multiple-choice knapsack over some of its cells.
 
     Parameters
@@ -68,10 +58,6 @@ def close_cells(
         Absolute and relative distance from the bound at which to stop.
     time_limit, work : float, optional
         As in `solve`.
-
-    Returns
-    -------
-    Closed
 
     Raises
     ------
@@ -135,14 +121,11 @@ def _alike(problem: MultipleChoice, job, config) -> tuple[np.ndarray, np.ndarray
 
 def _program(problem: MultipleChoice, alike, first, job, config) -> Program:
     """How many jobs of each class get each of its cells."""
-    classes, types, k = len(first), len(problem.capacity), len(job)
+    classes, types = len(first), len(problem.capacity)
     members = np.bincount(alike, minlength=classes).astype(float)
-    rows = np.concatenate([alike[job], classes + problem.kinds[config]])
-    weights = np.concatenate([np.ones(k), problem.gpus[config]])
-    A = sp.csc_array((weights, (rows, np.tile(np.arange(k), 2))), shape=(classes + types, k))
     return Program(
         problem.utility[job, config],
-        A,
+        cell_rows(alike[job], classes + problem.kinds[config], problem.gpus[config], classes + types),
         np.concatenate([np.where(problem.mandatory[first], members, -np.inf), np.full(types, -np.inf)]),
         np.concatenate([members, problem.capacity]),
         upper=members[alike[job]],

@@ -131,14 +131,6 @@ def _ranges(at, config, type_of, gpus, jobs, types):
 
 
 @njit
-def _trace(picks, jobs, befores, choices, last):
-    """Fill in the choices that led to the last label."""
-    for step in range(jobs.shape[0] - 1, -1, -1):
-        picks[jobs[step]] = choices[step][last]
-        last = befores[step][last]
-
-
-@njit
 def close_gap(at, config, loss, type_of, gpus, capacity, prices, limit, width):
     """Choices of least loss, if any is below `limit`.
 
@@ -201,5 +193,7 @@ def close_gap(at, config, loss, type_of, gpus, capacity, prices, limit, width):
             last = a
     if last < 0:
         return limit, picks[:0], dropped
-    _trace(picks, jobs, befores, choices, last)
+    for step in range(jobs.shape[0] - 1, -1, -1):  # the choices that led to the best label
+        picks[jobs[step]] = choices[step][last]
+        last = befores[step][last]
     return found, picks, dropped

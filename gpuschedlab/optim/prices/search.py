@@ -7,6 +7,7 @@ labels where that is quick, otherwise by HiGHS where it is installed and the cho
 """
 
 import time
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -18,7 +19,8 @@ from gpuschedlab.optim.prices.dual import build_hulls, search_prices
 from gpuschedlab.optim.prices.labels import close_gap, core_choices
 from gpuschedlab.optim.prices.repair import repair, round_mix
 from gpuschedlab.optim.program import Program, Solution, relative_gap
-from gpuschedlab.optim.work import steps
+from gpuschedlab.optim.shims import variables_of, worth_of
+from gpuschedlab.optim.work import Limits, steps
 
 QUICK = 50_000
 """Labels that are tried before HiGHS: some milliseconds."""
@@ -55,52 +57,20 @@ class Choices(NamedTuple):
 
 
 def solve_mckp(
-    utility,
-    type_of_config,
-    gpus_of_config,
-    capacity,
-    *,
-    gap: float = 1e-4,
-    quantum: float = 0.0,
-    prices=None,
-    labels: int = 1_000_000,
-    evaluations: int = 400,
-    cells: int = 3_000,
-    time_limit: float | None = None,
-    work: float | None = None,
-    mandatory=None,
+    utility, type_of_config, gpus_of_config, capacity, *, quantum=0.0, prices=None, mandatory=None, **limits
 ) -> Choices:
     """Choose at most one configuration a job, for the largest sum of utilities within the GPUs of each type.
 
     Parameters
     ----------
-    utility : (n, C) float array
-        Of each job in each configuration, against none at 0; nan where impossible.
-    type_of_config : (C,) int array
-        GPU type, 0 to T - 1.
-    gpus_of_config : (C,) int array
-        GPUs, at least 1.
-    capacity : (T,) int array
-        GPUs of each type.
-    gap : float
-        Relative distance to the bound at which to stop; 0 for exact (to rounding).
-    quantum : float
-        All utilities are multiples of it (0: of nothing), which lets a gap below it count as closed.
+    utility, type_of_config, gpus_of_config, capacity, quantum
+        As in `MultipleChoice`.
     prices : (T,) float array, optional
         Prices to begin with, such as those of the round before.
-    labels : int
-        Labels made at most while the gap is closed, some 30 ns each; 0 leaves it to the greedy repair.
-    evaluations : int
-        Prices tried at most.
-    cells : int
-        Choices left open, at most, over which HiGHS closes the gap, if it is installed: those that lose least. 0: never.
-    time_limit : float, optional
-        Seconds, a guard: when they are over no further stage begins, and the status is ``time limit``; the greedy repair is
-        always made.
-    work : float, optional
-        Units of `gpuschedlab.optim.work` of each stage: prices, labels, HiGHS.
     mandatory : (n,) bool array, optional
         Jobs that must get a configuration; with any, HiGHS solves the problem as a whole.
+    **limits
+        As in `Prices`.
 
     Returns
     -------
@@ -130,27 +100,24 @@ def solve_mckp(
         raise SolverError(
             f"{problem.name}: found prices of shape {np.shape(prices)}; expected {problem.capacity.shape}, one for each type."
         )
-    return _choose(problem, prices, Limits(gap, labels, evaluations, cells, time_limit, work))
+    return Prices(**limits).choose(problem, prices)
 
 
-class Limits(NamedTuple):
-    """When to stop, as in `solve_mckp`."""
-
-    gap: float = 1e-4
-    labels: int = 1_000_000
-    evaluations: int = 400
-    cells: int = 3_000
-    time_limit: float | None = None
-    work: float | None = None
-
-
-class Prices:
+@dataclass(eq=False)
+class Prices(Limits):
     """The solver of `solve_mckp` for a stream of programs: each starts from the prices of the one before.
 
     Parameters
     ----------
-    gap, labels, evaluations, cells, time_limit, work
-        As in `solve_mckp`.
+    time_limit, gap, work
+        As in `work.Limits`: when the time is over no further stage begins, but for the greedy repair; the work is that of each
+        stage (prices, labels, HiGHS); a gap of 0 is exact, to rounding.
+    labels : int
+        Labels made at most while the gap is closed, some 30 ns each; 0 leaves it to the greedy repair.
+    evaluations : int
+        Prices tried at most.
+    cells : int
+        Choices left open, at most, over which HiGHS closes the gap, if it is installed: those that lose least. 0: never.
 
     Examples
     --------
@@ -158,17 +125,11 @@ class Prices:
     [[1.0, 0.0], [0.0, 1.0]]
     """
 
-    def __init__(
-        self,
-        gap: float = 1e-4,
-        *,
-        labels: int = 1_000_000,
-        evaluations: int = 400,
-        cells: int = 3_000,
-        time_limit: float | None = None,
-        work: float | None = None,
-    ):
-        self.limits = Limits(gap, labels, evaluations, cells, time_limit, work)
+    labels: int = 1_000_000
+    evaluations: int = 400
+    cells: int = 3_000
+
+    def __post_init__(self):
         self._prices: np.ndarray | None = None
 
     def solve(self, program: Program, x0: np.ndarray | None = None) -> Solution:
@@ -179,36 +140,31 @@ class Prices:
         SolverError
             The program is no multiple-choice knapsack, or there is a point to start from.
         """
-        if x0 is not None:
-            raise SolverError(f"{program.name}: found a warm start; 'prices' starts from prices, kept by a Session.")
         start = time.perf_counter()
-        problem = MultipleChoice.of(program)
+        problem = MultipleChoice.of(program, x0, "'prices' starts from prices, kept by a Session")
         warm = self._prices if self._prices is not None and len(self._prices) == len(problem.capacity) else None
-        found = _choose(problem, warm, self.limits)
-        self._prices = found.prices
-        x = np.zeros(problem.shape)
-        jobs = np.flatnonzero(found.choice >= 0)
-        x[jobs, found.choice[jobs]] = 1.0
+        found = self.choose(problem, warm)
+        self._prices, x = found.prices, variables_of(problem, found.choice)
         seconds = time.perf_counter() - start
-        return Solution(x.ravel(), found.status, found.objective, found.bound, seconds, "prices", None, program.shape)
+        return Solution(x, found.status, found.objective, found.bound, seconds, "prices", None, program.shape)
 
-
-def _choose(problem: MultipleChoice, prices, limits: Limits) -> Choices:
-    """Prices, repair, and what closes the gap that is left; as in `solve_mckp`."""
-    if problem.utility.size == 0 and not problem.mandatory.any():
-        return Choices(np.full(len(problem.utility), -1), 0.0, 0.0, np.zeros(len(problem.capacity)))
-    search = _Search(problem, prices, limits)
-    if problem.mandatory.any():
-        return search.whole()
-    search.repair()
-    search.close()
-    return search.found()
+    def choose(self, problem: MultipleChoice, prices) -> Choices:
+        """Prices, repair, and what closes the gap that is left; as in `solve_mckp`."""
+        if problem.utility.size == 0 and not problem.mandatory.any():
+            return Choices(np.full(len(problem.utility), -1), 0.0, 0.0, np.zeros(len(problem.capacity)))
+        search = _Search(problem, prices, self)
+        if problem.mandatory.any():
+            search.whole()
+        else:
+            search.repair()
+            search.close()
+        return search.found()
 
 
 class _Search:
     """One problem on its way: configurations by (type, GPUs), best choices and bound so far."""
 
-    def __init__(self, problem: MultipleChoice, prices, limits: Limits):
+    def __init__(self, problem: MultipleChoice, prices, limits: Prices):
         self.problem, self.limits, self.start, self.late = problem, limits, time.perf_counter(), False
         types = len(problem.capacity)
         self.prices = np.zeros(types) if prices is None else np.maximum(np.asarray(prices, float), 0.0)
@@ -231,14 +187,17 @@ class _Search:
         self.late |= found.status == "time limit"
         return found
 
-    def whole(self) -> Choices:
+    def whole(self):
         """Let HiGHS solve all that is possible."""
         problem = self.problem
         possible = ~np.isnan(problem.utility) & (problem.gpus <= problem.capacity[problem.kinds])
         possible &= (problem.utility > 0) | problem.mandatory[:, None]
         closed = self.closed(*np.nonzero(possible), slack=0.0, gap=self.limits.gap)
-        self.choice, self.bound = np.where(closed.choice >= 0, np.argsort(self.order)[closed.choice], -1), closed.bound
-        return self.found()
+        self.choice, self.bound = self._in_order(closed.choice), closed.bound
+
+    def _in_order(self, choice) -> np.ndarray:
+        """Choice (n,) by (type, GPUs), from the caller's order of configurations."""
+        return np.where(choice >= 0, np.argsort(self.order)[choice], -1)
 
     def repair(self):
         """Search prices, round the mix of their answers, and make it fit."""
@@ -297,18 +256,15 @@ class _Search:
         except OutOfTime as error:
             self.late |= error.status == "time limit"
             return
-        jobs = np.flatnonzero(closed.choice >= 0)
-        worth = float(self.problem.utility[jobs, closed.choice[jobs]].sum())
+        worth = worth_of(self.problem, closed.choice)
         if worth > self.objective:
-            self.objective, self.choice = worth, np.full(len(closed.choice), -1)
-            self.choice[jobs] = np.argsort(self.order)[closed.choice[jobs]]
+            self.objective, self.choice = worth, self._in_order(closed.choice)
         self.bound = min(self.bound, max(closed.bound, top - limit))
 
     def found(self) -> Choices:
         """The best choices, in the caller's order of configurations."""
         answer = np.where(self.choice >= 0, self.order[self.choice], -1)
-        taken = np.flatnonzero(answer >= 0)
-        objective = float(self.problem.utility[taken, answer[taken]].sum())
+        objective = worth_of(self.problem, answer)
         bound = max(float(self.bound), objective)
         if bound - objective < self.problem.quantum * (1 - 1e-7):
             bound = objective
