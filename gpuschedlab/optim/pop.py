@@ -87,7 +87,6 @@ class Pop(Limits):
     def _solve(self, problem: MultipleChoice, parts: int) -> tuple[np.ndarray, str]:
         """Choice (n,) of each job in its part, and the status of the worst part."""
         part, choice, status = self._dealt(problem, parts), np.full(len(problem.utility), -1), "optimal"
-        nodes, rest = problem.capacity // self.node, problem.capacity % self.node
         for k, session in enumerate(self._sessions[:parts]):
             rows = np.flatnonzero(part == k)
             if not rows.size:
@@ -95,8 +94,7 @@ class Pop(Limits):
             utility, keys = problem.utility[rows], None if problem.keys is None else problem.keys[rows]
             if self.idle is not None:
                 utility = np.where(np.isnan(utility), self.idle, utility)
-            # Nodes are dealt out in turn; what is left of a node goes to the first part.
-            room = self.node * (nodes // parts + (k < nodes % parts)) + (rest if k == 0 else 0)
+            room = _share(problem.capacity, parts, k, self.node)
             piece = (problem.quantum, problem.name, problem.mandatory[rows], keys)
             session.update(MultipleChoice(utility, problem.kinds, problem.gpus, room, *piece))
             found = session.solve()
@@ -125,3 +123,9 @@ def _parts_that_fit(problem: MultipleChoice, most: int, node: int) -> int:
         if ((able & (problem.gpus <= least[problem.kinds])).any(axis=1) | ~able.any(axis=1)).all():
             return parts
     return 1
+
+
+def _share(capacity: np.ndarray, parts: int, k: int, node: int) -> np.ndarray:
+    """GPUs (T,) of part k: nodes dealt out in turn, what is left of a node to the first part."""
+    nodes, rest = capacity // node, capacity % node
+    return node * (nodes // parts + (k < nodes % parts)) + (rest if k == 0 else 0)

@@ -1,6 +1,5 @@
 """Solve a program once, or a stream of similar ones."""
 
-import importlib
 import inspect
 
 import numpy as np
@@ -8,9 +7,7 @@ import numpy as np
 from gpuschedlab.errors import SolverError
 from gpuschedlab.optim.program import Change, Program, Solution
 
-SOLVERS = {"highs": "highs.Highs", "mip": "pymip.Pymip", "prices": "prices.search.Prices"}
-SOLVERS |= {"copter": "copter.solver.Copter", "relaxed": "relaxed.Relaxed", "pop": "pop.Pop"}
-"""Solvers by name: module and class, loaded when it is used."""
+SOLVERS = ("highs", "mip", "prices", "copter", "relaxed", "pop")
 
 
 class Session:
@@ -136,15 +133,25 @@ def solve(
 
 def _make(solver: str, options: dict):
     """The solver of that name, with these options: an object with `solve(program)`."""
-    name, _, parts = solver.partition("-")
-    if solver not in SOLVERS and name != "pop":
-        raise SolverError(f"solve: found solver {solver!r}; expected one of {', '.join(SOLVERS)}.")
-    if name == "pop":
+    if solver == "highs":
+        from gpuschedlab.optim.highs import Highs as kind
+    elif solver == "mip":
+        from gpuschedlab.optim.pymip import Pymip as kind
+    elif solver == "prices":
+        from gpuschedlab.optim.prices.search import Prices as kind
+    elif solver == "copter":
+        from gpuschedlab.optim.copter.solver import Copter as kind
+    elif solver == "relaxed":
+        from gpuschedlab.optim.relaxed import Relaxed as kind
+    elif solver == "pop" or solver.startswith("pop-"):
+        from gpuschedlab.optim.pop import Pop as kind
+
+        parts = solver.removeprefix("pop-")
         if solver != "pop" and not (parts.isdecimal() and int(parts) >= 1):
             raise SolverError(f"solve: found solver {solver!r}; expected pop-K with K parts, such as pop-16.")
-        options = {"sessions": Session} | ({"parts": int(parts)} if parts else {}) | options
-    module, _, kind = f"gpuschedlab.optim.{SOLVERS[name]}".rpartition(".")
-    kind = getattr(importlib.import_module(module), kind)
+        options = {"sessions": Session} | ({} if solver == "pop" else {"parts": int(parts)}) | options
+    else:
+        raise SolverError(f"solve: found solver {solver!r}; expected one of {', '.join(SOLVERS)}.")
     try:
         inspect.signature(kind).bind(**options)
     except TypeError as error:
