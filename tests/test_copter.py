@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from gpuschedlab.errors import Infeasible, OutOfTime, SolverError
 from gpuschedlab.optim import Program, Session, solve
+from gpuschedlab.optim.copter.bound import proved_bound
 from gpuschedlab.optim.copter.solver import Copter
 
 
@@ -47,6 +48,14 @@ def test_copter_agrees_with_highs(first):
         assert solver.trace[-1].worst <= 1e-6
         assert program.violation(found.x) <= 1e-3, seed
         assert (found.bound - exact.objective) * (1 if program.maximize else -1) >= -1e-6 * size, seed
+
+
+def test_entries_that_are_stored_as_zeros_imply_nothing():
+    """Of two variables without a bound, the row bounds the first, though it has an entry of the second: a 0."""
+    A = sp.csc_array((np.array([1.0, 0.0]), ([0, 0], [0, 1])), shape=(1, 2))
+    program = Program([1.0, 0.0], A, row_upper=4.0, maximize=True)
+    assert program.A.nnz == 2
+    assert proved_bound(program, np.zeros(1)) == 4.0
 
 
 def test_most_bounds_are_finite_and_tight():

@@ -243,3 +243,10 @@ def test_rigid_jobs_that_wait_are_not_solved_again(monkeypatch):
     run = simulate(frame, CLUSTER, Sia())
     assert run.jobs["end"].sort().to_list() == [20_000, 20_000, 40_040]  # the third starts at the next round
     assert len(built) < 10
+
+
+@pytest.mark.parametrize(("decimals", "least"), [(-1, 1.01), (0, 2.0), (2, 1.01)])
+def test_the_least_penalty_leaves_the_least_goodput_worth_something(decimals, least):
+    assert Sia(decimals=decimals, penalty=least).penalty == least
+    with pytest.raises(PolicyError, match="penalty"):
+        Sia(decimals=decimals, penalty=least - 1e-3)
