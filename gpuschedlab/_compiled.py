@@ -25,7 +25,7 @@ ENGINE = ("cluster/node_index.py", "cluster/placement.py", "speeds/codes.py", "s
 """What the compiled code of `sim` is made of. That of another folder is made of the folder's own sources, those of its sub-folders
 included."""
 
-POLICIES = (*ENGINE, "policies/*.py")
+POLICIES = (*ENGINE, "cluster/free_gpus.py", "policies/*.py")
 """What the keys and kernels of policies are made of; those of a paper of its folder as well."""
 
 KEPT = 3
