@@ -41,6 +41,15 @@ def test_spread_is_exact():
     assert found == metrics.Spread(101, 50.0, 50.0, 90.0, 99.0, 100.0)
     assert metrics.spread(np.zeros(0)).count == 0
     assert np.isnan(metrics.spread(np.zeros(0)).p99)
+    for size in range(1, 15):
+        values = np.random.default_rng(size).lognormal(0, 2, size)
+        assert metrics.spread(values)[2:5] == tuple(np.quantile(values, (0.5, 0.9, 0.99)))
+
+
+def test_means_over_no_time_are_unknown():
+    for time in ([], [1.0], [1.0, 1.0]):
+        assert np.isnan(usage.time_mean({"time": time, "used": [2.0] * len(time)}, "used"))
+    assert usage.time_mean({"time": [0.0, 0.5, 2.0], "used": [4.0, 0.0, 7.0]}, "used") == 1.0
 
 
 def test_fairness_by_hand(run):
