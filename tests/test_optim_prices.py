@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from gpuschedlab.errors import Infeasible, SolverError
 from gpuschedlab.optim import solve, solve_mckp
 from gpuschedlab.optim.prices import search as prices
+from gpuschedlab.optim.prices.dual import evaluate
+from gpuschedlab.optim.prices.repair import round_mix
 from gpuschedlab.problems import sia_configurations, sia_round
 
 
@@ -171,6 +173,23 @@ def test_prices_to_begin_with_are_begun_with():
     )
     assert begun == pytest.approx(end.bound, rel=1e-9)
     assert first > 1.2 * end.bound
+
+
+def test_choices_follow_the_mix_of_the_relaxation(monkeypatch):
+    """Of 100 alike jobs on 150 GPUs, at the prices of which 1 and 2 GPUs are worth the same, half get 2."""
+    seen = []
+
+    def watched(v, order, starts, gpus, type_of, hull, slope, size, capacity, prices, tried, weights, choice, used):
+        round_mix(v, order, starts, gpus, type_of, hull, slope, size, capacity, prices, tried, weights, choice, used)
+        mix, one = np.zeros(len(capacity)), np.zeros(len(capacity))
+        for at, weight in zip(tried, weights, strict=True):
+            evaluate(v, order, starts, gpus, hull, slope, size, capacity, at, np.empty(len(v), np.int64), one)
+            mix += weight * one
+        seen.append(np.abs(used - mix) / capacity)
+
+    monkeypatch.setattr(prices, "round_mix", watched)
+    solve_mckp([[1.0, 1.5]] * 100, [0, 0], [1, 2], [150], gap=0, labels=0, cells=0)
+    assert np.max(seen) <= 1 / 150
 
 
 def test_a_thousand_jobs_within_a_thousandth():

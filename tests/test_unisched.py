@@ -177,6 +177,15 @@ def test_what_is_proved_is_of_what_was_done():
     assert (whole["objective"], whole["bound"], whole["status"]) == (300.0, 300.0, "optimal")
 
 
+def test_beside_leases_in_force_an_answer_may_still_be_optimal():
+    """The first job has a lease of one GPU when the second comes; the program counts on what is left."""
+    trace = jobs("a 0 1 500 strict 900", "b 100 1 500 strict 900")
+    rounds = simulate(trace, Cluster.homogeneous(1, 8), UniSched(**BARE, spread=False)).rounds
+    second = rounds.filter(pl.col("time") >= 100).row(0, named=True)
+    assert second["status"] == "optimal"
+    assert second["objective"] <= second["bound"] < np.inf
+
+
 @pytest.mark.parametrize(
     "policy", [UniSched(), UniSched(ahead=0), Chronus(), ThreeSigma(sigma=0.5), Shockwave(), Sia()]
 )
