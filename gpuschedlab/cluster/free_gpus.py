@@ -103,11 +103,7 @@ class FreeGpus:
         rows : (m, 2) array
             Node and GPUs.
         """
-        node, slots = rows[:, 0].astype(np.int64), _slots_of(rows[:, 1])
-        fits = (self.nodes["down"][node] == 0) & (self.nodes["free"][node] >= slots)
-        for n, wanted in zip(node, slots, strict=True) if fits.all() else ():
-            hold(*self.packing[:3], n, wanted)
-        return bool(fits.all())
+        return _hold(self.packing, np.ascontiguousarray(rows, float))
 
 
 def _slots_of(gpus):
@@ -153,3 +149,15 @@ def _take(P, slots, usable, rule, out_node, out_slots):
             take_cell(P.nodes, n, out_slots[i])
         hold(P.nodes, P.count, P.member, n, out_slots[i])
     return k
+
+
+@njit
+def _hold(P, rows):
+    slots = np.ceil(rows[:, 1] * SLOTS - 1e-6).astype(np.int64)
+    for i in range(rows.shape[0]):
+        nd = P.nodes[int(rows[i, 0])]
+        if nd.down > 0 or nd.free < slots[i]:
+            return False
+    for i in range(rows.shape[0]):
+        hold(P.nodes, P.count, P.member, int(rows[i, 0]), slots[i])
+    return True

@@ -24,12 +24,11 @@ def repacked(
     without a place.
     """
     for order in orders:
-        free, rows, left = fresh(), [np.zeros((0, 3))], []
+        free, rows = fresh(), []
         for i in order:
-            own = held[i] if i in held and free.hold(held[i]) else find(free, i)
-            rows.append(np.column_stack([np.full(len(own), float(i)), own]))
-            if not len(own):
-                left.append(i)
-        if not left:
+            rows.append(held[i] if i in held and free.hold(held[i]) else find(free, i))
+        count = [len(own) for own in rows]
+        if all(count):
             break
-    return np.concatenate(rows), left
+    left = [i for i, own in zip(order, count, strict=True) if not own]
+    return np.column_stack([np.repeat(order, count), np.concatenate([np.zeros((0, 2)), *rows])]), left
