@@ -216,26 +216,17 @@ def next_backfill(S, pool, until, extra):
     best, place = -1, -1
     for c in range(S.cls.shape[0]):
         k = S.cls[c]
-        left = 0  # pools that may have nodes for jobs of this class, a bit each
         for p in range(S.pools.shape[0]):
-            if k.open == 1 and k.count > 0 and may_use(S, S.heap[k.first], p) and S.pools[p].free >= k.slots:
-                left |= 1 << p
-        for i in range(k.first, k.first + k.count):
+            if S.pools[p].free < k.slots:
+                k.open &= ~(1 << p)
+        for i in range(k.first, k.first + k.count if k.open else k.first):
             j = S.heap[i]
-            if left == 0:
-                break
-            if best >= 0 and not ahead(S.body, j, best):
-                continue
             passes = k.slots <= extra or S.scalar[0].now + S.job[j].estimate <= until
-            for p in range(S.pools.shape[0]):
-                if left >> p & 1 == 0 or (p == pool and not passes):
-                    continue
-                if find_place(S, j, k.slots, p) > 0:
-                    best, place = j, p
-                    break
-                left &= ~(1 << p)
-        if left == 0:
-            k.open = 0
+            pools = k.open if passes else k.open & ~(1 << pool)
+            if pools != 0 and (best < 0 or ahead(S.body, j, best)):
+                best, place = j, 0
+                while pools >> place & 1 == 0:
+                    place += 1
     return best, place
 
 
@@ -249,9 +240,17 @@ def easy(S):
     if head < 0:
         return
     pool, until, extra = shadow(S, head)
+    for c in range(S.cls.shape[0]):  # from here on, a class is open on some pools, a bit each
+        k = S.cls[c]
+        pools = 0
+        for p in range(S.pools.shape[0]):
+            if k.open == 1 and k.count > 0 and may_use(S, S.heap[k.first], p):
+                pools |= 1 << p
+        k.open = pools
     j, p = next_backfill(S, pool, until, extra)
     while j >= 0:
-        start_on(S, j, p)
-        if p == pool and S.scalar[0].now + S.job[j].estimate > until:
+        if not start_on(S, j, p):
+            S.cls[S.body[j].cls].open &= ~(1 << p)
+        elif p == pool and S.scalar[0].now + S.job[j].estimate > until:
             extra -= S.body[j].slots
         j, p = next_backfill(S, pool, until, extra)
