@@ -155,9 +155,10 @@ def _take(P, slots, usable, rule, out_node, out_slots):
 def _hold(P, rows):
     slots = np.ceil(rows[:, 1] * SLOTS - 1e-6).astype(np.int64)
     for i in range(rows.shape[0]):
-        nd = P.nodes[int(rows[i, 0])]
-        if nd.down > 0 or nd.free < slots[i]:
+        n = int(rows[i, 0])
+        if P.nodes[n].down > 0 or P.nodes[n].free < slots[i]:
+            for k in range(i):
+                hold(P.nodes, P.count, P.member, int(rows[k, 0]), -slots[k])
             return False
-    for i in range(rows.shape[0]):
-        hold(P.nodes, P.count, P.member, int(rows[i, 0]), slots[i])
+        hold(P.nodes, P.count, P.member, n, slots[i])
     return True

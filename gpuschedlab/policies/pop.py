@@ -7,7 +7,7 @@ import numpy as np
 
 from gpuschedlab.cluster.free_gpus import FreeGpus
 from gpuschedlab.knobs import Knob
-from gpuschedlab.policies.repacking import held_nodes, repacked
+from gpuschedlab.policies.repacking import repacked
 from gpuschedlab.sim.allocation import GPUS, NODE, POSITION, Allocation
 from gpuschedlab.sim.policy import Round, Wrapped
 from gpuschedlab.sim.view import View
@@ -148,12 +148,13 @@ def on_nodes(view: View, answer: Allocation, rule: str) -> Allocation:
     todo = np.flatnonzero((gpus > 0) & (guest < 0) & ~np.isin(np.arange(len(view)), named[:, POSITION]))
     todo = todo[np.argsort(-gpus[todo], kind="stable")].tolist()
     same = (view.gpu_type == answer.gpu_type) & (np.abs(view.running_gpus - gpus) < 0.01)
-    held = held_nodes(view, same & np.isin(np.arange(len(view)), todo))
     free = np.where(view.up, view.cluster.node_gpus, 0).astype(float)
     np.subtract.at(free, named[:, NODE].astype(np.int64), named[:, GPUS])
     rows, left = repacked(
-        (sorted(todo, key=lambda i: i not in held), todo),
-        held,
+        view,
+        todo,
+        same,
+        np.zeros(len(view), bool),
         lambda: FreeGpus(view.cluster, rule, free, view.up),
         lambda room, i: room.take(gpus[i], np.arange(len(view.capacity)) == answer.gpu_type[i]),
     )

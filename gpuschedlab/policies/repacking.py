@@ -1,6 +1,6 @@
 """Nodes for the jobs of an answer: each stays where it was, unless another one would find no place."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 import numpy as np
 
@@ -8,27 +8,35 @@ from gpuschedlab.cluster.free_gpus import FreeGpus
 from gpuschedlab.sim.allocation import NODE, POSITION
 
 
-def held_nodes(view, stays: np.ndarray) -> dict[int, np.ndarray]:
-    """Rows (node, GPUs) that running jobs hold, by their positions, of those that may stay (n,)."""
-    ends = np.searchsorted(view.nodes[:, POSITION], np.arange(len(view) + 1))  # rows are in order of job
-    return {i: view.nodes[ends[i] : ends[i + 1], NODE:] for i in np.flatnonzero(stays) if ends[i] < ends[i + 1]}
-
-
 def repacked(
-    orders: Iterable[list], held: dict, fresh: Callable[[], FreeGpus], find: Callable[[FreeGpus, int], np.ndarray]
+    view,
+    todo: list[int],
+    same: np.ndarray,
+    pinned: np.ndarray,
+    fresh: Callable[[], FreeGpus],
+    find: Callable[[FreeGpus, int], np.ndarray],
 ) -> tuple[np.ndarray, list]:
-    """Place jobs one after the other, in the first order in which all find a place, otherwise in the last.
+    """Place jobs, given by position in their order: first who stays where it is, then the others; if one finds no place, all anew.
 
-    A job (by its position) goes where it was, as of `held_nodes`, if that is still free; otherwise `find` takes nodes for it, as
-    `FreeGpus.take`. `fresh` makes what is free before any is placed. Returned are rows as of `Allocation.nodes`, and the jobs
-    without a place.
+    Anew, only who is `pinned` (n,) is sure to stay; another one goes where it was if it is its turn and that is still free. Who may
+    stay is in `same` (n,). `fresh` makes what is free before any is placed, and `find` takes nodes of it for a job, as
+    `FreeGpus.take`. Returned are rows as of `Allocation.nodes`, and the jobs without a place.
     """
-    for order in orders:
-        free, rows = fresh(), []
-        for i in order:
-            rows.append(held[i] if i in held and free.hold(held[i]) else find(free, i))
+    holder = view.nodes[:, POSITION].astype(np.int64)
+    may_stay = np.zeros(len(view), bool)
+    may_stay[holder[np.isin(holder, todo)]] = True
+    may_stay &= same
+    for stays in (may_stay, may_stay & pinned):
+        free, held = fresh(), view.nodes[stays[holder]]
+        free.hold(held[:, NODE:])
+        follow, rows = [i for i in todo if not stays[i]], []
+        for i in follow:
+            own = view.nodes[holder == i, NODE:] if may_stay[i] else held[:0, NODE:]
+            rows.append(own if len(own) and free.hold(own) else find(free, i))
         count = [len(own) for own in rows]
         if all(count):
             break
-    left = [i for i, own in zip(order, count, strict=True) if not own]
-    return np.column_stack([np.repeat(order, count), np.concatenate([np.zeros((0, 2)), *rows])]), left
+    left = [i for i, own in zip(follow, count, strict=True) if not own]
+    return np.concatenate(
+        [held, np.column_stack([np.repeat(follow, count), np.concatenate([held[:0, NODE:], *rows])])]
+    ), left

@@ -3,7 +3,7 @@
 import numpy as np
 
 from gpuschedlab.cluster.free_gpus import FreeGpus
-from gpuschedlab.policies.repacking import held_nodes, repacked
+from gpuschedlab.policies.repacking import repacked
 
 
 def orderly(size: np.ndarray, gpus: np.ndarray) -> np.ndarray:
@@ -45,14 +45,12 @@ def place_types(view, sizes, gpu_type, gpus, nodes, pinned, first) -> tuple[np.n
     doubtful = (gpus > 0) & (pinned | ~orderly(sizes[gpu_type], gpus))
     for t in np.unique(gpu_type[doubtful]):
         mine = (gpus > 0) & (gpu_type == t)
-        held = held_nodes(view, mine & (view.gpu_type == gpu_type) & (view.running_gpus == gpus))
-        moves = ~np.isin(np.arange(len(gpus)), list(held))
-        by_size = [i for i in np.lexsort((moves, -gpus, ~first)).tolist() if mine[i]]
-        pins = [i for i in held if pinned[i]]
-        orders = ([*held, *(i for i in by_size if i not in held)], [*pins, *(i for i in by_size if i not in pins)])
+        same = mine & (view.gpu_type == gpu_type) & (view.running_gpus == gpus)
         placed, lost = repacked(
-            orders,
-            held,
+            view,
+            [i for i in np.lexsort((~same, -gpus, ~first)).tolist() if mine[i]],
+            same,
+            pinned,
             lambda: FreeGpus(view.cluster, up=view.up),
             lambda free, i: _find(view.cluster, free, gpus[i], nodes[i], gpu_type[i]),
         )

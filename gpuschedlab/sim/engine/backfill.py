@@ -176,34 +176,30 @@ def first_reserving(S):
 
 
 @njit(inline="never")
-def _shadow_of(S, pool, need):
-    """When, by the estimates, `need` slots of a pool's nodes that are up will be free, and how many more are free then."""
-    now, free, n = S.scalar[0].now, S.pools[pool].free, 0
-    ends = np.empty(S.scalar[0].running)
-    held = np.empty(S.scalar[0].running, np.int64)
-    for i in range(S.scalar[0].running):
-        j = S.running[i]
-        if S.body[j].pool == pool and S.body[j].guest == 0:
-            ends[n] = max(now, S.job[j].started + S.job[j].estimate)
-            held[n] = S.body[j].got
-            n += 1
-    for i in np.argsort(ends[:n]):
-        if free >= need and ends[i] > now:  # all that end by then count, in whatever order they tie
-            break
-        free += held[i]
-        now = ends[i]
-    return now if free >= need else np.inf, free - need
-
-
-@njit(inline="never")
 def shadow(S, j):
     """The pool that by the estimates has room for waiting job j first, when (s), and how many more of its slots are free then."""
+    n, now = S.scalar[0].running, S.scalar[0].now
+    ends = np.empty(n)
+    for i in range(n):
+        job = S.job[S.running[i]]
+        ends[i] = max(now, job.started + job.estimate)
+    order = np.argsort(ends)
     pool, until, extra = -1, np.inf, 0
     for p in range(S.pools.shape[0]):
-        if may_use(S, j, p):
-            at, more = _shadow_of(S, p, S.body[j].slots)
-            if pool < 0 or at < until:
-                pool, until, extra = p, at, more
+        if not may_use(S, j, p):
+            continue
+        at, free = now, S.pools[p].free
+        for i in order:
+            if free >= S.body[j].slots and ends[i] > at:  # all that end by then count, in whatever order they tie
+                break
+            other = S.body[S.running[i]]
+            if other.pool == p and other.guest == 0:
+                free += other.got
+                at = ends[i]
+        if free < S.body[j].slots:
+            at = np.inf
+        if pool < 0 or at < until:
+            pool, until, extra = p, at, free - S.body[j].slots
     return pool, until, extra
 
 
@@ -219,11 +215,16 @@ def next_backfill(S, pool, until, extra):
         for p in range(S.pools.shape[0]):
             if S.pools[p].free < k.slots:
                 k.open &= ~(1 << p)
-        for i in range(k.first, k.first + k.count if k.open else k.first):
+        count = k.count if k.open != 0 else 0
+        if k.slots <= extra or k.open & ~(1 << pool) != 0:  # all may start, the first of them first
+            count = min(count, 1)
+        for i in range(k.first, k.first + count):
             j = S.heap[i]
+            if best >= 0 and not ahead(S.body, j, best):
+                continue
             passes = k.slots <= extra or S.scalar[0].now + S.job[j].estimate <= until
             pools = k.open if passes else k.open & ~(1 << pool)
-            if pools != 0 and (best < 0 or ahead(S.body, j, best)):
+            if pools != 0:
                 best, place = j, 0
                 while pools >> place & 1 == 0:
                     place += 1

@@ -131,7 +131,7 @@ CLASS = np.dtype(
         ("next", "i4"),  # class that its jobs join after this stage; its own: there is none
         ("first", "i4"),  # where its heap begins
         ("count", "i4"),  # jobs waiting in it
-        ("open", "i8"),  # 0: no such demand can be placed any more at this decision
+        ("open", "i8"),  # 0: no such demand can be placed any more at this decision; a bit a pool where EASY looks
         ("hosts", "i4"),  # running jobs of it that could take a guest
     ],
     align=True,
