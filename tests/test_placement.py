@@ -149,6 +149,16 @@ def test_a_room_takes_cells_that_no_other_job_holds(size, data):
         assert all(int(m) < 2**s for m, s in zip(room.nodes["mask"], size))
 
 
+def test_gpus_that_are_named_are_held_all_or_none():
+    """Rows of one node add up; where one row does not fit, none is held."""
+    free = FreeGpus(Cluster.homogeneous(2, 4))
+    assert not free.hold(np.array([[1, 1.0], [0, 3.0], [0, 2.0]]))
+    assert free.free.tolist() == [4.0, 4.0]
+    assert free.hold(np.array([[0, 3.0], [1, 2.5], [0, 1.0]]))
+    assert free.free.tolist() == [0.0, 1.5]
+    assert free.fits(np.array([1.0, 2.0])).tolist() == [True, False]
+
+
 def test_relax_consolidates_while_patient_and_then_takes_anything():
     assert place(cluster([3, 3]), 4, RELAX, patient=True) is None
     assert place(cluster([3, 3]), 4, RELAX, patient=False) == {0: 3, 1: 1}

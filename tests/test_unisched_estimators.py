@@ -61,6 +61,17 @@ def test_all_eleven_families_are_tried():
     assert len(FAMILIES) == 11
 
 
+@pytest.mark.parametrize("family", FAMILIES)
+def test_fits_begin_from_learning_curves(family):
+    """Where a fit begins is a metric between 0 and 1 that rises from its first epoch to its hundredth."""
+    f, starts = FAMILIES[family]
+    for start in starts:
+        metric = f(np.arange(1.0, 101.0), *start)
+        assert metric.min() > 0
+        assert metric.max() < 1
+        assert (np.diff(metric) > 0).all()
+
+
 @pytest.mark.parametrize("family", TRUE)
 def test_each_family_is_recovered(family):
     """From 30 points without noise, the metric at 90 within a hundredth, and where a level is reached within a tenth."""
