@@ -229,6 +229,27 @@ def test_the_what_if_bench_answers(explorer):
     assert not explorer.error.outputs
 
 
+def test_a_slider_that_changes_no_prediction_says_why(explorer):
+    """Of k1 -> m -> r, only k1 moves r: the other's slider is grey, and says that no path leads there; it is measured all the same."""
+    model = explorer.contest.model
+    layers = model.graph.layers
+    model.graph = CausalGraph(layers, (("pack_limit", "queueing"), ("queueing", "reward")))
+    model.fit(pl.DataFrame(model.rows, schema=layers.names))
+    explorer.what.value = "starve_limit"
+    explorer.value.value = 0.3
+    assert "no path from starve_limit to the reward in this graph" in explorer.answer.value
+    assert "gpuschedlab-unmoved" in explorer.value._dom_classes
+    assert not explorer.measure.disabled
+    explorer.what.value = "pack_limit"
+    assert "no path" not in explorer.answer.value
+    low, high = explorer.contest.alike("pack_limit", 0.3)
+    at = [explorer.contest.what_if("pack_limit", u) for u in (low, 0.3, high, 0.0, 1.0)]
+    assert at[0] == at[1] == at[2]
+    assert not at[1] == at[3] == at[4], "it matters somewhere"
+    told = f"the same from pack_limit = {low:.3g} to pack_limit = {high:.3g}" in explorer.answer.value
+    assert told == (low < high) == ("gpuschedlab-unmoved" in explorer.value._dom_classes)
+
+
 def in_loop(explorer, act):
     async def go():
         return await act(explorer)

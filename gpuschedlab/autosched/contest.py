@@ -124,16 +124,31 @@ class Contest:
         For a knob the others stay as they are in force; for a metric they vary as they did when the model learnt.
         """
         layers = self.graph.layers
-        context = {c: float(self.samples[c].median()) for c in layers.context}
-        if self.tuning is not None and self.tuning.trials:
-            context = context_of(self.tuning.objective, self.tuning.trials[0].measurement)
         if name in layers.knobs:
-            given = np.array([*self.space.encode(self.policy), *context.values()])
-            given[layers.given.index(name)] = value
-            found = self.model.predict(given[None, :])
+            found = self._along(name, np.array([value]))
         else:
-            found = self.model.do({name: value} | context)[layers.objectives[0]]
+            found = self.model.do({name: value} | self._context())[layers.objectives[0]]
         return tuple(float(np.exp(x[0])) for x in found)
+
+    def alike(self, name: str, value: float, points: int = 101) -> tuple[float, float]:
+        """Coordinates from which to which the model predicts of a knob what it does at a value, of so many in its range."""
+        values = np.linspace(0.0, 1.0, self.graph.layers.levels.get(name) or points)
+        mean = self._along(name, np.append(values, value)).mean
+        other = values[mean[:-1] != mean[-1]]
+        within = (values > other[other < value].max(initial=-1.0)) & (values < other[other > value].min(initial=2.0))
+        return float(values[within].min(initial=value)), float(values[within].max(initial=value))
+
+    def _context(self) -> dict[str, float]:
+        """Context of the last search; before there is one, the median of the offline phase."""
+        if self.tuning is not None and self.tuning.trials:
+            return context_of(self.tuning.objective, self.tuning.trials[0].measurement)
+        return {c: float(self.samples[c].median()) for c in self.graph.layers.context}
+
+    def _along(self, name: str, values: np.ndarray):
+        """Prediction at values (n,) of one knob's coordinate, the others as they are in force."""
+        given = np.tile([*self.space.encode(self.policy), *self._context().values()], (len(values), 1))
+        given[:, self.graph.layers.given.index(name)] = values
+        return self.model.predict(given)
 
     def with_coordinate(self, name: str, value: float):
         """The policy in force with one coordinate changed, as constraints allow."""

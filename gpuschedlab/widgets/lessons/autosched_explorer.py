@@ -184,10 +184,22 @@ class AutoSchedExplorer(BaseExplorer):
         name, value = self.what.value, self.value.value
         with self._turn:
             mean, low, high = self.contest.what_if(name, value)
+            unmoved = self._unmoved(name, value)
+        (self.value.add_class if unmoved else self.value.remove_class)("gpuschedlab-unmoved")
         self.answer.value = (
             f"<b>{self._meant(name, value)}</b>: predicted {mean:.2f} times the default's reward "
-            f"(80 % interval {low:.2f} to {high:.2f}){self._measured}"
+            f"(80 % interval {low:.2f} to {high:.2f}{unmoved and '; '}{unmoved}){self._measured}"
         )
+
+    def _unmoved(self, name: str, value: float) -> str:
+        """Why moving a knob or a metric from a value changes nothing that is predicted; "" where it does."""
+        graph = self.contest.graph
+        if not graph.paths(name, goal := graph.layers.objectives[0]):
+            return f"no path from {name} to the {goal} in this graph"
+        if name not in graph.layers.knobs:
+            return ""
+        ends = [self._meant(name, end) for end in self.contest.alike(name, value)]
+        return "" if ends[0] == ends[1] else f"the model predicts the same from {ends[0]} to {ends[1]}"
 
     def _meant(self, name: str, value: float) -> str:
         axis = next((a for a in self.contest.space.axes if a.name == name), None)
