@@ -5,7 +5,7 @@ import time
 import polars as pl
 import pytest
 from published import kept
-from published.autosched import ablation, overhead
+from published.autosched import ablation, overhead, regimes
 from published.autosched import loop as autosched
 from published.autosched.loop import Stretch, judge, run, scatter
 from published.data import DAY
@@ -193,15 +193,42 @@ def test_an_ablation_that_is_stopped_goes_on_and_prints_what_it_has(tmp_path, mo
     assert (second["left"], second["ok"], {row["seeds"] for row in second["rows"]}) == (0, True, {2})
 
 
-@pytest.mark.parametrize("name", ["philly-venus", "6-nodes"])
-def test_cases_that_nothing_was_tuned_on_are_generated(name):
-    """Seeds from 1000; the regime changes at the end of the first day; the history comes before."""
-    scenario, again = (ablation.scenario_of(None, name, 0) for _ in range(2))
+@pytest.mark.parametrize(
+    "case",
+    [ablation.CASES["philly-venus"], ablation.CASES["6-nodes"], regimes.CASES["venus-philly"]._replace(nodes=4)],
+)
+def test_cases_that_nothing_was_tuned_on_are_generated(case):
+    """Seeds from 1000; the regime changes at the end of a day; the history comes before."""
+    scenario, again = (ablation.scenario_of(None, case, 0) for _ in range(2))
     assert scenario.trace.equals(again.trace)
     assert scenario.history["submit"].max() < 0 <= scenario.trace["submit"].min()
-    assert scenario.cluster.total_gpus == 8 * ablation.CASES[name].nodes
+    assert scenario.cluster.total_gpus == 8 * case.nodes
     assert scenario.trace["gpus"].max() <= scenario.cluster.total_gpus / 2
-    assert scenario.trace["submit"].max() < ablation.DAYS * DAY
+    assert (case.days - 0.5) * DAY < scenario.trace["submit"].max() < case.days * DAY
+    if len(case.parts) > 1:
+        alone = case._replace(parts=case.parts[:1], days=case.change)
+        before = scenario.trace.filter(pl.col("submit") < case.change * DAY)
+        assert before["submit"].equals(ablation.scenario_of(None, alone, 0).trace["submit"])
+        assert before.height < scenario.trace.height
+
+
+def test_changes_of_regime_are_judged_beside_autosched(tmp_path, monkeypatch):
+    """Pairs by seed, keeps what it measured, and asks that each loop ends in time."""
+    monkeypatch.chdir(tmp_path)
+    cpu = {0: 90.0, 1: 121.0}
+
+    def measured(_, name, seed):
+        ends = dict.fromkeys(regimes.METHODS, 100.0) | {"fixed": 50.0, "autosched": 100.0 + seed}
+        return {"case": name, "seed": seed, "autosched_cpu": cpu[seed]} | ends
+
+    monkeypatch.setattr(regimes, "measure", measured)
+    first = regimes.run("data", ("venus-philly",), (0,))
+    assert (first["left"], first["ok"]) == (0, True)
+    found = {row["method"]: row for row in regimes.run("data", ("venus-philly",), (0, 1))["rows"]}
+    assert found["fixed"]["times_autosched"] == pytest.approx((2.0 * 2.02) ** 0.5)
+    assert found["default"]["low"] < found["default"]["times_autosched"] < found["default"]["high"]
+    assert found["autosched"]["cpu_s"] == 121.0
+    assert not regimes.run("data", ("venus-philly",), (0, 1))["ok"]
 
 
 def test_a_trace_that_lacks_the_two_weeks_is_told_by_name(monkeypatch):

@@ -21,6 +21,7 @@ TABLES = {
     "generation": "published.autosched.generation",
     "causal": "published.autosched.causal",
     "ablation": "published.autosched.ablation",
+    "regimes": "published.autosched.regimes",
     "overhead": "published.autosched.overhead",
     "autosched": "published.autosched.loop",
     "prompts": "published.prompttuner.bank",

@@ -44,12 +44,17 @@ NEAR, NEVER = 0.01, 0.05
 
 
 class Case(NamedTuple):
-    """What is played: a real trace, or one or two generated ones of (preset, load); `tuned` says that constants were chosen on it."""
+    """What is played: a real trace, or one or two generated ones of (preset, load); `tuned` says that constants were chosen on it.
+
+    Days of the trace, and the day at whose end the second generated one takes over.
+    """
 
     tuned: bool
     parts: tuple[tuple[str, float | None], ...]
     policy: str = "tiresias"
     nodes: int = NODES
+    days: float = DAYS
+    change: float = CHANGE
 
 
 CASES = {
@@ -67,16 +72,15 @@ CASES = {
 }
 
 
-def scenario_of(data_dir, name: str, seed: int):
+def scenario_of(data_dir, case: Case, seed: int):
     """The scenario of a case, its history on the clock of its trace."""
     from gpuschedlab.cluster import Cluster
     from gpuschedlab.estimators import Runtime
     from gpuschedlab.sim import Delays, Scenario
     from gpuschedlab.speeds import default_speeds
 
-    case = CASES[name]
     cluster = Cluster.homogeneous(case.nodes, 8)
-    frame = _thinned(data_dir, *case.parts[0], cluster, seed) if case.tuned else _generated(case.parts, cluster, seed)
+    frame = _thinned(data_dir, *case.parts[0], cluster, seed) if case.tuned else _generated(case, cluster, seed)
     frame, speeds = frame.filter(pl.col("gpus") <= cluster.total_gpus / 2), default_speeds(cluster)
     models = np.random.default_rng([seed, 1]).choice(speeds.models, frame.height)
     frame = frame.with_columns(model=pl.Series(models), job_id=pl.format("{}", pl.int_range(pl.len())))
@@ -96,12 +100,14 @@ def _thinned(data_dir, name: str, load: float | None, cluster, seed: int) -> pl.
     return frame.with_columns(pl.col("submit") * (own / load if load else 1.0))
 
 
-def _generated(parts, cluster, seed: int) -> pl.DataFrame:
-    """Two weeks and `DAYS` like one preset; where there is a second, like that one after `CHANGE`."""
+def _generated(case: Case, cluster, seed: int) -> pl.DataFrame:
+    """Two weeks and the days of a case like its first preset; where there is a second, like that one after the change."""
     from gpuschedlab.traces import generate
 
-    frames, until = [], CHANGE if len(parts) > 1 else DAYS
-    for (preset, load), (first, last) in zip(parts, ((-SPAN / DAY, until), (CHANGE, DAYS)), strict=False):
+    frames, until = [], case.change if len(case.parts) > 1 else case.days
+    for (preset, load), (first, last) in zip(
+        case.parts, ((-SPAN / DAY, until), (case.change, case.days)), strict=False
+    ):
         days, rng = int(last - first), FIRST + 100 * len(frames) + seed
         frame = generate(preset, days=days, load=load, cluster_gpus=cluster.total_gpus, rng=rng)
         frames.append(frame.drop("model", strict=False).with_columns(pl.col("submit") + first * DAY))
@@ -114,7 +120,7 @@ def measure(data_dir, name: str, seed: int) -> dict:
     from gpuschedlab.autosched import Space, attach, best_fixed, gather, score, train
     from gpuschedlab.policies import ALL
 
-    scenario = scenario_of(data_dir, name, seed)
+    scenario = scenario_of(data_dir, CASES[name], seed)
     space = Space(scenario.fitted(ALL[CASES[name].policy]()))
     goal, end = space.policy.goal, float(scenario.trace["submit"].max())
     row = {"case": name, "seed": seed, "objective": goal, "jobs": scenario.trace.height}
@@ -171,7 +177,7 @@ def _logs(method: str):
 
 
 def interval(logs) -> dict:
-    """Geometric mean of ratios, of which logarithms are given, and its 95 % interval by Student's t; of one ratio there is none.
+    """Geometric mean of ratios, by their logarithms, and its 95 % interval by Student's t; of one ratio there is none.
 
     Examples
     --------
