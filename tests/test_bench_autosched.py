@@ -1,17 +1,18 @@
 """What the benches `autosched`, `overhead` and `ablation` make of their rows, on rows made by hand; and a row of each in small."""
 
 import time
+from types import SimpleNamespace
 
 import polars as pl
 import pytest
 from published import kept
-from published.autosched import ablation, overhead, regimes
+from published.autosched import ablation, motivation, overhead, regimes
 from published.autosched import loop as autosched
 from published.autosched.loop import Stretch, judge, run, scatter
 from published.data import DAY
 from published.kept import measure_all
 
-from gpuschedlab import Cluster, Fifo, Scenario, Srtf, Tiresias, generate
+from gpuschedlab import Cluster, Fifo, Scenario, Srtf, Themis, Tiresias, generate
 from gpuschedlab.check import small_trace
 from gpuschedlab.errors import TraceError
 from gpuschedlab.policies.tiresias import gittins_ranks
@@ -210,6 +211,21 @@ def test_cases_that_nothing_was_tuned_on_are_generated(case):
         before = scenario.trace.filter(pl.col("submit") < case.change * DAY)
         assert before["submit"].equals(ablation.scenario_of(None, alone, 0).trace["submit"])
         assert before.height < scenario.trace.height
+
+
+def test_what_moves_the_knobs_is_counted():
+    """Figure 6.16 b: leases fall where jobs ask for more GPUs; figure 6.20 b: changes, knob by knob."""
+    terms, loads = [600.0, 600.0, 300.0, 60.0], [1.0, 1.5, 2.0, 4.0]
+    decisions = [SimpleNamespace(policy=Themis(lease_term=term)) for term in terms]
+    updates, with_load = autosched.moves(decisions, loads)
+    assert (updates["lease_term"], updates["threshold"]) == (2, 0)
+    assert with_load["lease_term"] < -0.9
+    assert with_load["threshold"] is None
+
+
+def test_the_most_of_the_weeks_is_what_figure_6_3_shows():
+    rows = [{"fixed": 300.0, "history": 100.0, "future": 80.0}, {"fixed": 90.0, "history": 90.0, "future": 60.0}]
+    assert motivation.judge(rows) == {"fixed_over_history": 3.0, "history_over_future": 1.5}
 
 
 def test_changes_of_regime_are_judged_beside_autosched(tmp_path, monkeypatch):

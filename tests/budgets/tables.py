@@ -18,6 +18,7 @@ from gpuschedlab.errors import LabError
 
 TABLES = {
     "traces": "published.generated_traces",
+    "motivation": "published.autosched.motivation",
     "generation": "published.autosched.generation",
     "causal": "published.autosched.causal",
     "ablation": "published.autosched.ablation",

@@ -19,6 +19,7 @@ next one goes on from there. Where several are measured at a time, seconds are u
 
 from __future__ import annotations
 
+import itertools
 import statistics
 import time
 from itertools import product
@@ -167,14 +168,37 @@ def measure(data_dir, name: str, load: float | None, policy: str, seed: int, day
         model = train(samples, space, rng=seed) if method != "selftune" else None
         begin = time.perf_counter()
         loop = attach(method, simulation, history=history, model=model, hints=past, seed=seed)
-        decisions = loop.run(float(scenario.trace["submit"].max()))
+        loads = [job_load(simulation) for _ in loop.steps(float(scenario.trace["submit"].max()))]
+        decisions = loop.decisions
         row[f"{method}_loop_s"] = time.perf_counter() - begin
+        if method == "autosched":
+            row["updates"], row["with_load"] = moves(decisions, loads)
         row[method] = score(simulation)[objective]
         row[f"{method}_retune_s"] = statistics.median(d.seconds for d in decisions)
         row[f"{method}_measured"] = statistics.fmean(d.measured for d in decisions)
         row[f"{method}_switches"] = sum(d.switched for d in decisions)
     row["scatter"] = scatter(scenario, fixed)
     return row
+
+
+def job_load(simulation) -> float:
+    """GPUs over jobs of those in the system: the job load of figure 6.16 b; 0 of none."""
+    jobs = simulation.snapshot().jobs
+    here = (jobs["submit"] <= simulation.now) & ~jobs["done"]
+    return float(jobs["gpus"][here].mean()) if here.any() else 0.0
+
+
+def moves(decisions, loads) -> tuple[dict[str, int], dict[str, float | None]]:
+    """By knob, how often decisions changed it, and the rank correlation of its numbers with the job load (None: it never moved)."""
+    from scipy.stats import spearmanr
+
+    updates, with_load = {}, {}
+    for name in decisions[0].policy.knobs:
+        values = [decision.policy.knobs[name] for decision in decisions]
+        updates[name] = sum(a != b for a, b in itertools.pairwise(values))
+        moved = updates[name] > 0 and all(isinstance(value, int | float) for value in values) and len({*loads}) > 1
+        with_load[name] = float(spearmanr(values, loads).statistic) if moved else None
+    return updates, with_load
 
 
 def scatter(scenario, policy, draws: int = 12) -> float:

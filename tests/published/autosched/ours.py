@@ -5,7 +5,9 @@ import time
 from collections.abc import Mapping
 from itertools import product
 
-from published.autosched import causal, generation, overhead
+import numpy as np
+
+from published.autosched import causal, generation, motivation, overhead
 from published.autosched import loop as autosched
 from published.kept import kept_answers
 from published.numbers import Number
@@ -26,7 +28,13 @@ GAINS = {
 """By policy: where, the metric, and what `autosched.judge` calls it."""
 
 OVERHEAD = {"tiresias": "figures 6.10, 6.11", "themis": "figures 6.14, 6.15", "lucid": "figure 6.19"}
-NO_PHILLY = "not measured: `bench overhead` plays Venus and PAI, whose tuners learn from the days before; of Philly there are none"
+LOST = {
+    "tiresias": ("figure 6.9", ("all",), "jct_added_at_least"),
+    "themis": ("figure 6.13", ("philly", "pai"), "fair_jobs_lost"),
+    "lucid": ("figure 6.18", ("all",), "jct_added_at_most"),
+}
+"""By policy: what the search controller costs; where, of which traces, and the metric."""
+NO_USERS = "not measured: the extracts of Venus and of PAI record no users"
 
 
 def ours(study: Study) -> dict[Number, float | str]:
@@ -34,6 +42,7 @@ def ours(study: Study) -> dict[Number, float | str]:
     found: dict[Number, float | str] = {}
     end = time.monotonic() + 60 * autosched.MINUTES
     for bench, cases, entered in (
+        (motivation, [(week,) for week in motivation.WEEKS], _motivation),
         (generation, [(name,) for name in TRACES], _predictor),
         (autosched, [(t, None, p, SEED) for p, t in product(GAINS, TRACES)], _gains),
         (overhead, [(t, overhead.LOAD, p, 4.0, SEED) for t, p in product(overhead.TRACES, GAINS)], _overhead),
@@ -49,14 +58,24 @@ def ours(study: Study) -> dict[Number, float | str]:
                 answers = [a for a in answers if a is not None] if entered is _gains else None
         reason += f" of `make bench BENCH={name}`, which takes long: run it, or this without QUICK=1"
         found |= entered(answers, f"{reason}, which goes on where it ended")
-    for similarity in ("manhattan", *overhead.SIMILARITIES):
-        found[Number("table 6.5", "philly", similarity, "avg_jct_over_manhattan")] = NO_PHILLY
+    for trace in ("helios", "pai"):
+        found[Number("section 6.6.2", trace, "XGBoost", "accuracy_lost_without_users")] = NO_USERS
     return found
 
 
+def _motivation(answers: list[dict] | None, reason: str) -> dict[Number, float | str]:
+    """Figure 6.3 b and c: the most of the weeks."""
+    most = motivation.judge(answers) if answers else dict.fromkeys(motivation.PUBLISHED, reason)
+    where = {"fixed_over_history": "figure 6.3b", "history_over_future": "figure 6.3c"}
+    return {Number(where[name], "helios", "tiresias", name): value for name, value in most.items()}
+
+
 def _predictor(answers: list[dict] | None, reason: str) -> dict[Number, float | str]:
-    """Table 6.3: accuracy on the hourly queries of two weeks, and seconds to train on 1,000 jobs."""
+    """Table 6.3: accuracy on the hourly queries of two weeks, seconds to train on 1,000 jobs; figure 6.7: requests of PAI's days."""
     found: dict[Number, float | str] = {}
+    series = {row["series"]: row for part in answers or () for row in part["requests"] if row["trace"] == "pai"}
+    for name, day in product(("original", "periodic"), ("lowest_day", "highest_day")):
+        found[Number("figure 6.7", "pai", name, day)] = series[name][day] if series else reason
     seconds: dict[str, list[float]] = {model: [] for model in MODELS}
     for (trace, thesis), (model, name) in product(TRACES.items(), MODELS.items()):
         key = Number("table 6.3", thesis, name, "accuracy")
@@ -107,19 +126,37 @@ def _overhead(answers: list[list[dict]] | None, reason: str) -> dict[Number, flo
             values = [c[part] for c in cases if c["policy"] == policy]
             key = Number(where, "all", policy, f"less_overhead_by_{part}")
             found[key] = statistics.fmean(values) if values else reason
+    for policy, (where, traces, metric) in LOST.items():
+        lost = {TRACES[c["trace"]]: c["loss_by_both"] for c in cases if c["policy"] == policy}
+        for trace in traces:
+            value = (
+                (min if policy == "tiresias" else max)(lost.values(), default=reason)
+                if trace == "all"
+                else lost.get(trace)
+            )
+            found[Number(where, trace, policy, metric)] = reason if value is None else value
     together = [c["together"] for c in cases if c["policy"] == "tiresias"]
     key = Number("section 6.6.3", "all", "tiresias", "less_overhead_by_both")
     return found | {key: max(together) if together else reason}
 
 
 def _gains(answers: list[dict] | None, reason: str) -> dict[Number, float | str]:
-    """Figures 6.8, 6.12 and 6.17: gains on the traces at their own loads."""
+    """Figures 6.8, 6.12 and 6.17: gains on the traces at their own loads; 6.16 b and 6.20 b: what moved the knobs."""
     judged = {(c["trace"], c["policy"]): c for c in autosched.judge(answers or [])}
     found: dict[Number, float | str] = {}
     for (trace, thesis), (policy, (where, metric, name)) in product(TRACES.items(), GAINS.items()):
         case = judged.get((trace, policy))
         found[Number(where, thesis, policy, metric)] = case[name] if case else reason
-    return found
+    themis = [row["with_load"]["lease_term"] for row in answers or () if row["policy"] == "themis"]
+    signs = [np.sign(each) for each in themis if each is not None]
+    found[Number("figure 6.16b", "all", "themis", "lease_term_with_job_load")] = (
+        float(np.mean(signs)) if signs else reason
+    )
+    lucid = next((row["updates"] for row in answers or () if (row["policy"], row["trace"]) == ("lucid", "venus")), None)
+    more = lucid and float(np.sign(lucid["pack"] - lucid["profiler_nodes"]))
+    return found | {
+        Number("figure 6.20b", "helios", "lucid", "pack_updated_more_than_profiler"): reason if more is None else more
+    }
 
 
 def checks(numbers: Mapping[Number, float]) -> list[tuple[str, bool]]:

@@ -23,7 +23,7 @@ from published.kept import measure_all
 WAYS = ("autosched", "no-causal", "no-aggregator", "no-controller", "no-future")
 SIMILARITIES = tuple(name for name in DISTANCES if name != "manhattan")
 """How past hours are compared instead of by Manhattan distance."""
-TRACES, LOAD, POLICIES = ("venus", "pai"), 1.1, ("tiresias", "themis", "lucid")
+TRACES, LOAD, POLICIES = ("philly", "venus", "pai"), 1.1, ("tiresias", "themis", "lucid")
 #: Required: fewer measurements, cheaper ones, both together; part of the objective that is lost; seconds of a search.
 FEWER, CHEAPER, TOGETHER, LOSS, SECONDS = 5.0, 2.5, 30.0, 0.05, 1.0
 #: What the thesis reports of Tiresias: overhead by causal tuner, by aggregator, together (6.6.3); JCT by similarity, over that
