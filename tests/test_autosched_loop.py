@@ -112,7 +112,7 @@ def test_measuring_goes_on_from_the_running_state(trace):
 @pytest.mark.parametrize("cls", ALL.values(), ids=lambda c: c.__name__)
 def test_every_policy_can_be_tuned(cls):
     """Whatever its knobs are called: one may be an objective of its own."""
-    brief = {lab.Pollux: {"population": 10, "generations": 10}, lab.Ymir: {"interval": 600.0}}
+    brief = {lab.Pollux: {"population": 10, "generations": 10}, lab.Ymir: {"interval": 3600.0}}
     policy = cls(**brief.get(cls, {}))
     simulation = lab.Simulation(lab.Scenario(small_trace(12, rng=0), CLUSTER, speeds=default_speeds(CLUSTER)), policy)
     simulation.advance(HOUR)
@@ -595,7 +595,7 @@ def test_the_causal_graph_is_learnt_anew_once_a_day(trace, tmp_path, monkeypatch
         monkeypatch.setattr(model, "renew", lambda renew=model.renew: (times.append(len(model.rows)), renew()))
         simulation = lab.Simulation(lab.Scenario(trace, CLUSTER, delays=DELAYS), lab.Tiresias())
         journal = Journal(tmp_path / "loop.jsonl", {}, **stopped)
-        return attach("autosched", simulation, model=model, journal=journal), times
+        return attach("autosched", simulation, model=model, journal=journal, interval=4 * HOUR, futures=2), times
 
     first, times = begun()
     first.run(50 * HOUR)
@@ -639,7 +639,9 @@ def test_a_stopped_loop_with_all_its_parts_goes_on_as_if_it_had_not(trace, tmp_p
     def whole_loop(name, resume=False):
         journal = Journal(tmp_path / name, {}, resume=resume)
         given = {"history": history, "model": train(samples, space), "journal": journal}
-        return attach("autosched", running(trace, at=0.0), **given), journal
+        return attach(
+            "autosched", running(trace, at=0.0), tuner=Tuner(60), interval=2 * HOUR, futures=2, **given
+        ), journal
 
     whole, _ = whole_loop("whole.jsonl")
     whole.run(32 * HOUR)
