@@ -12,7 +12,8 @@ from gpuschedlab.errors import EstimatorError
 
 BACKENDS = {"network": Network, "boosted": Boosted}
 BATCH = 128
-"""New rows after which the model is fitted again: also what fine-tuning leaves alone, such as where a network cuts its numbers."""
+"""New rows after which the model is fitted again by default: also what fine-tuning leaves alone, such as where a network cuts its
+numbers."""
 
 
 class Prediction(NamedTuple):
@@ -43,7 +44,7 @@ class CausalModel:
     The tuner's model is the second backend (`train`): it errs as little as the network, and is ten times faster. The
     network's tables are forests (`Conditional`). Variables are logarithms of ratios to a reference configuration, which
     makes segments of different load comparable. The network counts each new row at once; otherwise what was learnt
-    changes every `BATCH` rows, not after each (algorithm 3, line 12).
+    changes every `BATCH` rows, and after each (algorithm 3, line 12) where `update` gets batch=1.
 
     References
     ----------
@@ -66,17 +67,17 @@ class CausalModel:
         self.rows, self.offline = samples.select(self.graph.layers.names).to_numpy(), samples.height
         return self._learn()
 
-    def update(self, samples) -> Self:
+    def update(self, samples, batch: int = BATCH) -> Self:
         """Learn from a few more, newer ones (fine-tuning): a frame, or a value (n,) or a number by each variable's name.
 
-        After every `BATCH` of them, however many come at a time, the model is fitted again.
+        After every `batch` of them, however many come at a time, the model is fitted again.
         """
         new = np.column_stack([np.asarray(samples[n], float) for n in self.graph.layers.names])
         while len(new):
-            rows, new = np.split(new, [BATCH - self.fresh])
+            rows, new = np.split(new, [max(1, batch - self.fresh)])
             self.rows, self.fresh = np.concatenate([self.rows, rows]), self.fresh + len(rows)
             self.core.update(rows)
-            if self.fresh == BATCH:
+            if self.fresh >= batch:
                 self._learn()
         return self
 
