@@ -16,8 +16,9 @@ from gpuschedlab.autosched.forecast.generation import Forecast, true_forecast
 from gpuschedlab.autosched.journal import Journal
 from gpuschedlab.autosched.tuner.measure import WATCHED, Measurement, Probe, Probes, reward, sample
 from gpuschedlab.autosched.tuner.offline import layers_of
-from gpuschedlab.autosched.tuner.search import Trial, Tuner, Tuning
+from gpuschedlab.autosched.tuner.search import Tuner
 from gpuschedlab.autosched.tuner.space import Space
+from gpuschedlab.autosched.tuner.trials import Trial, Tuning
 from gpuschedlab.check import small_trace
 from gpuschedlab.errors import EstimatorError, PolicyError, RunError
 from gpuschedlab.knobs import Knob

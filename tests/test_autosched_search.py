@@ -1,18 +1,25 @@
 """AutoSched's search: knobs as a box, samplers, and algorithm 3 step by step."""
 
+import re
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple
 from unittest.mock import Mock
 
 import numpy as np
+import polars as pl
 import pytest
 
+from gpuschedlab.autosched.causal.graph import Layers, direct_graph
+from gpuschedlab.autosched.causal.model import CausalModel
 from gpuschedlab.autosched.tuner.measure import Measurement
+from gpuschedlab.autosched.tuner.rounds import Search
 from gpuschedlab.autosched.tuner.samplers import SAMPLERS, BlueFin, LatinHypercube, Random, Sampler
-from gpuschedlab.autosched.tuner.search import Tuner
+from gpuschedlab.autosched.tuner.search import ALGORITHM, Tuner
 from gpuschedlab.autosched.tuner.space import Space
 from gpuschedlab.errors import EstimatorError, PolicyError
+from gpuschedlab.knobs import knob_word
 from gpuschedlab.policies import ALL, Lucid, Themis, Tiresias
 
 # --- the box
@@ -242,7 +249,7 @@ class Omniscient:
             found[name] = rows[:, i], self.predict(rows)
         return found
 
-    def update(self, samples):
+    def update(self, samples, batch):
         self.rows.append(samples)
 
 
@@ -290,7 +297,7 @@ def test_projection_keeps_constraints():
 
 def test_rejection_spares_what_is_predicted_to_be_bad(space):
     """Step 3: all that is predicted at or below gamma times the best is left out, and nothing else."""
-    found, probe = search(space, Omniscient(space), sampler="random", epsilon=1.0, scope=False)
+    found, probe = search(space, Omniscient(space), sampler="random", epsilon=1.0, scope="none")
     best = -np.inf
     for t in found.trials:
         if t.round > 0 and t.fate != "known":
@@ -302,7 +309,7 @@ def test_rejection_spares_what_is_predicted_to_be_bad(space):
         < sum(t.fate == "rejected" for t in found.trials)
         == 42 - probe.calls - sum(t.fate == "known" for t in found.trials)
     )
-    everything, _ = search(space, Omniscient(space), sampler="random", reject=False, scope=False)
+    everything, _ = search(space, Omniscient(space), sampler="random", reject=False, scope="none")
     assert found.best.reward == pytest.approx(everything.best.reward, rel=0.05)
     assert everything.measured > 2 * found.measured
 
@@ -319,7 +326,7 @@ class Listed(Sampler):
 def test_what_is_predicted_to_come_near_the_best_is_measured(space, monkeypatch, gamma, fates):
     """Step 3: gamma relaxes it; 50 / 51.5 is 0.97, 50 / 54 is 0.93."""
     monkeypatch.setitem(SAMPLERS, "listed", Listed)
-    given = {"sampler": "listed", "hints": [space.decode([0.2, 0.0, 0.1, 0.5])], "epsilon": 1.0, "scope": False}
+    given = {"sampler": "listed", "hints": [space.decode([0.2, 0.0, 0.1, 0.5])], "epsilon": 1.0, "scope": "none"}
     found, _ = search(space, Omniscient(space), iterations=2, gamma=gamma, **given)
     assert [t.fate for t in found.trials[3:]] == [*["measured"] * (2 - fates), *["rejected"] * fates]
 
@@ -328,17 +335,17 @@ def test_exploration_ignores_rejection_as_often_as_epsilon_says(space):
     """Nothing comes near the goal, which is the hint: with epsilon 0.6 about 40 % are measured all the same."""
     goal, shares = space.decode([0.2, 0.0, 0.1, 0.0]), []
     for seed in range(8):
-        options = {"rng": seed, "sampler": "random", "epsilon": 0.6, "scope": False, "hints": [goal]}
+        options = {"rng": seed, "sampler": "random", "epsilon": 0.6, "scope": "none", "hints": [goal]}
         found, _ = search(space, Omniscient(space), **options)
         shares.append(np.mean([t.fate == "measured" for t in found.trials[3:]]))
     assert np.mean(shares) == pytest.approx(0.4, abs=0.08)
-    assert search(space, Omniscient(space), hints=[goal], epsilon=1.0, scope=False)[0].measured == 3
+    assert search(space, Omniscient(space), hints=[goal], epsilon=1.0, scope="none")[0].measured == 3
 
 
 def test_a_model_that_foretells_all_too_little_still_finds_the_better(space):
     """Step 3 where a forecast rewards more than the model has seen: what counts is the predicted reward of the best."""
-    plain, _ = search(space, Omniscient(space), sampler="random", epsilon=1.0, scope=False)
-    timid, _ = search(space, Omniscient(space, wrong=-0.7), sampler="random", epsilon=1.0, scope=False)
+    plain, _ = search(space, Omniscient(space), sampler="random", epsilon=1.0, scope="none")
+    timid, _ = search(space, Omniscient(space, wrong=-0.7), sampler="random", epsilon=1.0, scope="none")
     assert [t.fate for t in timid.trials] == [t.fate for t in plain.trials]
     assert timid.best.reward == plain.best.reward > 1.2
 
@@ -353,7 +360,7 @@ def test_measurement_is_the_probes(space):
 def test_the_model_is_told_what_was_measured(space):
     """Step 5: one row a measurement, in order, with coordinates, metrics and the logarithm of the reward."""
     model = Omniscient(space)
-    found, _ = search(space, model, scope=False)
+    found, _ = search(space, model, scope="none")
     done = [t for t in found.trials if t.fate == "measured"]
     assert [row["reward"] for row in model.rows] == pytest.approx([np.log(t.reward) for t in done])
     assert [row["f"] for row in model.rows] == pytest.approx([t.u[2] for t in done])
@@ -379,7 +386,7 @@ def test_scope_fixes_the_axes_that_cannot_gain(space):
     for t in found.trials[2:]:
         assert t.u[[1, 3]].tolist() == best.u[[1, 3]].tolist()
         assert set(first.fixed) <= set(t.fixed)
-    free, _ = search(space, Omniscient(space), sampler="random", reject=False, scope=False)
+    free, _ = search(space, Omniscient(space), sampler="random", reject=False, scope="none")
     assert len({t.policy.priority for t in free.trials}) == 2
 
 
@@ -468,19 +475,175 @@ def test_what_is_fixed_stays_fixed(space):
     assert {t.fixed for t in found.trials[2:]} == {("priority", "threshold")}
 
 
-def test_as_printed_a_model_that_predicts_too_little_rejects_all(space):
-    """Algorithm 3, line 9, takes the measured best: 40 rounds, none spread, and nothing but the start is measured."""
-    tuner, model = Tuner.thesis(epsilon=1.0, scope=False), Omniscient(space, wrong=-0.7)
+def test_as_printed_a_model_that_predicts_too_little_rejects_all_but_round_1(space):
+    """Algorithm 3, line 9, takes the measured best: 40 rounds, and nothing but the start and round 1 is measured."""
+    tuner, model = Tuner.thesis(epsilon=1.0, scope="none"), Omniscient(space, wrong=-0.7)
     found = tuner.tune(Fake(space), space, Themis(lease_term=600.0), model=model)
     assert [t.round for t in found.trials] == list(range(-1, 41))
-    assert found.measured == 2
+    assert [t.round for t in found.trials if t.fate == "measured"] == [-1, 0, 1]
     again = list(tuner.steps(Fake(space), space, Themis(), model=model, wide=False))[-1]
     assert again.trials[-1].round == 40, "every search is alike"
 
 
+class Recorder(Sampler):
+    """Asks for a corner, over and over, and keeps what it was told."""
+
+    def ask(self):
+        RECORDED.setdefault("start", self.start)
+        return np.array([0.2, 0.0, 0.1, 1.7])
+
+    def tell(self, u, reward):
+        RECORDED.setdefault("told", []).append((np.array(u), reward))
+
+
+RECORDED: dict = {}
+
+
+class Mistaken:
+    """Predicts 1 + x/2 + y/2 until it has learnt from four measurements, and then what is true, 1 + x/2 - y/2."""
+
+    def __init__(self):
+        self.batches = []
+
+    def predict(self, u):
+        x, y = np.atleast_2d(u)[:, :2].T
+        mean = np.log(1 + x / 2 + (1 if len(self.batches) < 4 else -1) * y / 2)
+        return Seen(mean, mean + 9)
+
+    effects = Omniscient.effects
+    space = Space(Themis(lease_term=300.0, f=0.0), ["lease_term", "f"])
+
+    def update(self, samples, batch):
+        self.batches.append(batch)
+
+
+ASKED = [
+    (0.2, 0.9),
+    (0.5, 0.2),
+    (0.3, 0.1),
+    (0.1, 0.4),
+    (0.8, 0.95),
+    (0.6, 0),
+    (0.45, 0.3),
+    (0.72, 0.07),
+    (0.82, 0.6),
+    (1, 1),
+]
+X, Y = ("lease_term",), ("f",)
+LOGS = {  # of each round: where it was led to, its fate, what was predicted, and the axes that are held
+    "axes": [
+        ((0.2, 0.9), "measured", 1.55, Y),  # R^max is -inf; the model thinks that no other y is better
+        ((0.5, 0.9), "measured", 1.7, Y),
+        ((0.3, 0.9), "measured", 1.6, Y),  # it now knows that y is bad, and y stays fixed
+        ((0.1, 0.9), "rejected", 0.6, Y),  # 0.95 times 0.8
+        ((0.8, 0.9), "measured", 0.95, Y),
+        ((0.6, 0.9), "rejected", 0.85, Y),  # 0.95 times 0.95
+        ((0.45, 0.9), "rejected", 0.775, Y),
+        ((0.72, 0.9), "measured", 0.91, Y),
+        ((0.82, 0.9), "measured", 0.96, Y),
+        ((1, 0.9), "measured", 1.05, X + Y),  # x cannot be greater
+    ],
+    "round": [
+        ((0.2, 0.9), "measured", 1.55, Y),
+        ((0.5, 0.9), "measured", 1.7, Y),
+        ((0.3, 0.9), "measured", 1.6, ()),  # y is free again
+        ((0.1, 0.4), "measured", 0.85, ()),
+        ((0.8, 0.95), "measured", 0.925, ()),
+        ((0.6, 0), "measured", 1.3, Y),
+        ((0.45, 0), "rejected", 1.225, Y),  # 0.95 times 1.3 is 1.235
+        ((0.72, 0), "measured", 1.36, Y),
+        ((0.82, 0), "measured", 1.41, Y),
+        ((1, 0), "measured", 1.5, X + Y),
+    ],
+    "options": [
+        ((0.2, 0.9), "measured", 1.55, ()),
+        ((0.5, 0.9), "measured", 1.7, Y),  # at the best (0.2, 0.9), y = 0.2 is thought to give 1.2 for 1.55
+        ((0.5, 0.9), "known", 1.7, X + Y),  # x = 0.3 gives 1.6 for 1.7, y = 0.1 gives 1.3: back to the best
+        ((0.5, 0.9), "known", 1.7, X + Y),
+        ((0.8, 0.95), "measured", 1.875, ()),  # the fourth measurement
+        ((0.8, 0), "measured", 1.4, X),  # at (0.8, 0.95), x = 0.6 gives 0.825 for 0.925
+        ((0.8, 0), "known", 1.4, X + Y),
+        ((0.72, 0.07), "rejected", 1.325, ()),  # each alone gives 1.36 and 1.365, above 0.95 times 1.4, both do not
+        ((0.82, 0), "measured", 1.41, Y),
+        ((1, 0), "measured", 1.5, Y),
+    ],
+}
+
+
+@pytest.mark.parametrize("scope", LOGS)
+def test_ten_rounds_as_printed_equal_a_log_by_hand(monkeypatch, scope):
+    """Rewards are 1 + x/2 - y/2 times the reference's, which lies at (0, 0) and is in force; nothing is explored."""
+
+    class Script(Recorder):
+        def ask(self):
+            RECORDED.setdefault("start", self.start)
+            RECORDED.setdefault("asked", []).append(1)
+            return np.array(ASKED[len(RECORDED["asked"]) - 1], float)
+
+    RECORDED.clear()
+    monkeypatch.setitem(SAMPLERS, "script", Script)
+    monkeypatch.setattr(f"{__name__}.worth", lambda u: 100.0 / (1 + u[0] / 2 - u[1] / 2))
+    model, space = Mistaken(), Mistaken.space
+    tuner = Tuner.thesis(iterations=10, sampler="script", epsilon=1.0, scope=scope)
+    found = tuner.tune(Fake(space), space, space.policy, model=model)
+    assert [(t.round, t.fate, t.reward) for t in found.trials[:2]] == [(-1, "measured", 1.0), (0, "known", 1.0)]
+    assert RECORDED["start"].tolist() == [0, 0]
+    for trial, asked, (u, fate, predicted, held) in zip(found.trials[2:], ASKED, LOGS[scope], strict=True):
+        assert trial.asked.tolist() == list(asked)
+        assert trial.u == pytest.approx(u, abs=1e-9)
+        assert (trial.fate, trial.fixed) == (fate, held), trial
+        assert trial.predicted == pytest.approx(predicted)
+        if fate != "rejected":
+            assert trial.reward == pytest.approx(1 + u[0] / 2 - u[1] / 2)
+    told = [t for t in found.trials[2:] if t.fate != "rejected"]
+    assert [(u.tolist(), r) for u, r in RECORDED["told"]] == [(t.u.tolist(), t.reward) for t in told]
+    assert model.batches == [1] * found.measured  # the reference is counted
+    assert found.measured == 1 + sum(row[1] == "measured" for row in LOGS[scope])
+
+
+@pytest.mark.parametrize(("batch", "learns"), [(1, True), (128, False)])
+def test_the_model_is_fitted_after_as_many_measurements_as_asked(space, batch, learns):
+    """Line 12: with 1, every measurement changes what is predicted."""
+    pytest.importorskip("xgboost", reason="xgboost, of the extra autosched, is not installed")
+    names = [axis.name for axis in space.axes]
+    layers = Layers(tuple(names), ("queueing",), ("reward",), context=("pressure",))
+    rows = {n: np.random.default_rng(i).random(60) for i, n in enumerate(layers.names)}
+    model = CausalModel(direct_graph(layers), backend="boosted").fit(pl.DataFrame(rows))
+    seen, update = [], model.update
+    here = [0.5, 0.0, 0.5, 0.5, 0.15]
+    model.update = lambda *given: (update(*given), seen.append(float(model.predict(here).mean[0])))
+    Tuner(4, batch=batch, reject=False, scope="none").tune(Fake(space), space, Themis(), model=model)
+    assert len(seen) == 5
+    assert (len({*seen}) == 5) == learns
+    assert learns or len({*seen}) == 1
+
+
+def test_the_page_shows_each_line_with_its_knobs(monkeypatch):
+    """The table is made of `ALGORITHM` and of the two tuners: every knob stands in one line."""
+    pytest.importorskip("yaml", reason="pyyaml, of the extra docs, is not installed")
+    monkeypatch.syspath_prepend(Path(__file__).parent.parent / "docs" / "_ext")
+    from macros import algorithm
+
+    assert sorted(name for line in ALGORITHM for name in line.knobs) == sorted(Tuner().knobs)
+    table = algorithm()
+    for name, value in Tuner.thesis().knobs.items():
+        assert re.search(rf"\b{name} {re.escape(knob_word(value))}\b", table), name
+    assert 0 < table.index("scope options, margin") < table.index("scope axes")
+
+
+def test_constraints_of_the_scope_and_of_the_policy_hold_together():
+    """Line 6: the first threshold is held at 0.6; a second one that is asked for below it moves, not the first."""
+    space = Space(Tiresias(), ["thresholds"])
+    search = Search(Tuner(), Fake(space), space, None, np.random.default_rng(0))
+    search.fixed = {0: 0.6}
+    policy, u = search._project([0.1, 0.2, 0.9, 1.0][: len(space)])
+    assert u[0] == pytest.approx(0.6)
+    assert list(policy.thresholds) == sorted(policy.thresholds)
+
+
 def test_hints_are_tried_before_anything_is_sampled(space):
     hints = [space.decode([0.2, 1.0, 0.1, 0.5]), space.decode([0.9, 0.0, 0.9, 0.0])]
-    found, _ = search(space, Omniscient(space), hints=hints, epsilon=1.0, scope=False)
+    found, _ = search(space, Omniscient(space), hints=hints, epsilon=1.0, scope="none")
     assert [(t.policy, t.fate) for t in found.trials[2:4]] == [
         (hint, "measured") for hint in hints
     ]  # bad as the second is
@@ -496,20 +659,6 @@ def test_nothing_is_measured_twice(monkeypatch):
     found = Tuner(20, sampler="random").tune(probe, space, Themis(), hints=[Themis()])
     assert probe.calls == found.measured == len(found.ranking) == 2
     assert [t.fate for t in found.trials].count("known") == 21
-
-
-class Recorder(Sampler):
-    """Asks for a corner, over and over, and keeps what it was told."""
-
-    def ask(self):
-        RECORDED.setdefault("start", self.start)
-        return np.array([0.2, 0.0, 0.1, 1.7])
-
-    def tell(self, u, reward):
-        RECORDED.setdefault("told", []).append((np.array(u), reward))
-
-
-RECORDED: dict = {}
 
 
 @pytest.mark.parametrize("spread", [0.0, 0.25])
@@ -566,7 +715,7 @@ def test_rounds_are_spread_over_the_box_first(space):
 def test_a_check_is_a_short_search(space):
     hints = [space.decode([0.3, 1.0, 0.1, 0.5])]
     for wide, rounds in ((True, 30), (False, 3)):
-        *_, found = Tuner(30, check=3, scope=False).steps(Fake(space), space, Themis(), hints=hints, wide=wide)
+        *_, found = Tuner(30, check=3, scope="none").steps(Fake(space), space, Themis(), hints=hints, wide=wide)
         assert [t.round for t in found.trials] == list(range(-2, rounds + 1))
         assert found.trials[2].policy == hints[0]
 
@@ -597,6 +746,8 @@ def test_steps_can_be_watched_and_left(space):
         {"pool": 0},
         {"check": -1},
         {"spread": 2.0},
+        {"scope": "all"},
+        {"batch": 0},
     ],
 )
 def test_a_tuner_that_makes_no_sense_is_refused(options):

@@ -1,8 +1,9 @@
 """What stands in double braces on a page: text taken from the code, so that pages never copy it.
 
 `{{differs Sia}}`, `{{about Sia}}`, `{{references Sia}}`: sections of a docstring; `{{knobs Sia}}`: a table of knobs;
-`{{system Sia}}`: all of these; `{{published sia [policy]}}`: published numbers of a source beside ours; `{{everywhere
-tiresias}}`: those of a policy in all sources; `{{sources}}`: all sources; `{{policies}}`: all policies, each with its paper;
+`{{system Sia}}`: all of these; `{{algorithm}}`: algorithm 3 of AutoSched line by line; `{{published sia [policy]}}`: published
+numbers of a source beside ours; `{{everywhere tiresias}}`: those of a policy in all sources; `{{sources}}`: all sources;
+`{{policies}}`: all policies, each with its paper;
 `{{others howto}}`: entries of a toctree for pages that the index does not name; `{{toc course}}`, `{{course}}`: an entry of a
 toctree, and a line, for a page that may not be there; `{{citation}}`: how to cite the package; `{{binder}}`: a badge, where a
 repository is named.
@@ -17,6 +18,8 @@ from docstrings import _HEAD, section_of
 from knob_tables import knob_rows
 from public import entries, targets
 from settings import ROOT, binder
+
+from gpuschedlab.knobs import knob_word
 
 _CALL = re.compile(r"\{\{(\w+)((?: [^}\s]+)*)\}\}")
 
@@ -76,9 +79,27 @@ def section(title: str):
 
 def knobs(name: str) -> str:
     """Table of the knobs of a class."""
-    rows = knob_rows(_things()[targets()[name]])
+    return _table(knob_rows(_things()[targets()[name]]), "16 14 22 10 38")
+
+
+def _table(rows, widths: str) -> str:
+    """Rows of cells, the first the head."""
     cells = "".join("".join(f"   {'*' if not i else ' '} - {c}\n" for i, c in enumerate(row)) for row in rows)
-    return _rst(f".. list-table::\n   :header-rows: 1\n   :widths: 16 14 22 10 38\n\n{cells}")
+    return _rst(f".. list-table::\n   :header-rows: 1\n   :widths: {widths}\n\n{cells}")
+
+
+def algorithm() -> str:
+    """Algorithm 3 of the AutoSched thesis line by line, with the knobs of `Tuner.thesis()` and of the tuner by default."""
+    from gpuschedlab.autosched import Tuner
+    from gpuschedlab.autosched.tuner.search import ALGORITHM
+
+    printed, ours = Tuner.thesis().knobs, Tuner().knobs
+    rows = [("lines", "printed", "how it is read", "``Tuner.thesis()``", "``Tuner()`` instead")]
+    for line in ALGORITHM:
+        thesis = ", ".join(f"{n} {knob_word(printed[n])}" for n in line.knobs)
+        instead = ", ".join(f"{n} {knob_word(ours[n])}" for n in line.knobs if ours[n] != printed[n])
+        rows.append((line.lines, line.printed, line.read, thesis or "\\", instead or "\\"))
+    return _table(rows, "8 24 32 20 16")
 
 
 def references(name: str) -> str:
@@ -153,6 +174,7 @@ def badge(path: str = "") -> str:
 
 _MACROS = {
     "about": about,
+    "algorithm": algorithm,
     "differs": section("Differs from the paper in"),
     "references": references,
     "system": system,

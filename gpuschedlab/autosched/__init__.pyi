@@ -31,5 +31,6 @@ from .tuner.samplers import (
     Sampler as Sampler,
     Tpe as Tpe,
 )
-from .tuner.search import Trial as Trial, Tuner as Tuner, Tuning as Tuning
+from .tuner.search import Tuner as Tuner
 from .tuner.space import Axis as Axis, Space as Space
+from .tuner.trials import Trial as Trial, Tuning as Tuning

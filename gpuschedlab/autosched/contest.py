@@ -16,8 +16,9 @@ from gpuschedlab.autosched.controller import HOUR, Decision
 from gpuschedlab.autosched.methods import METHODS, attach, best_fixed
 from gpuschedlab.autosched.tuner.measure import Probe, context_of, reward
 from gpuschedlab.autosched.tuner.offline import gather, train
-from gpuschedlab.autosched.tuner.search import Trial, Tuner, Tuning
+from gpuschedlab.autosched.tuner.search import Tuner
 from gpuschedlab.autosched.tuner.space import Space
+from gpuschedlab.autosched.tuner.trials import Trial, Tuning
 from gpuschedlab.errors import EstimatorError
 from gpuschedlab.sim.entry import scenario_of
 

@@ -11,8 +11,9 @@ import polars as pl
 
 from gpuschedlab.autosched.causal.graph import check_samples
 from gpuschedlab.autosched.tuner.measure import Probe, Probes, check_goal, reward
-from gpuschedlab.autosched.tuner.search import Tuner, Tuning
+from gpuschedlab.autosched.tuner.search import Tuner
 from gpuschedlab.autosched.tuner.space import Space
+from gpuschedlab.autosched.tuner.trials import Tuning
 from gpuschedlab.errors import EstimatorError
 from gpuschedlab.sim import Scenario, Simulation
 
@@ -262,7 +263,7 @@ class Controller:
             if self.model is not None and record["samples"]:
                 samples, mend = pl.DataFrame(record["samples"]), "Another version wrote the journal: begin a new one."
                 check_samples(samples, self.model.graph.layers, 1, "Controller.resume", mend)
-                self.model.update(samples)
+                self.model.update(samples, self.tuner.batch)
 
     def _renew(self) -> None:
         """Once a day, learn the causal graph again."""

@@ -20,8 +20,9 @@ from gpuschedlab.autosched.forecast.generation import HORIZON, Forecast, Generat
 from gpuschedlab.autosched.forecast.ranges import RangePredictor
 from gpuschedlab.autosched.forecast.repository import before, observe
 from gpuschedlab.autosched.tuner.measure import Probe
-from gpuschedlab.autosched.tuner.search import Tuner, Tuning
+from gpuschedlab.autosched.tuner.search import Tuner
 from gpuschedlab.autosched.tuner.space import Space
+from gpuschedlab.autosched.tuner.trials import Tuning
 from gpuschedlab.errors import EstimatorError
 from gpuschedlab.metrics import finish_time_fairness, jct, unfair_fraction
 from gpuschedlab.sim import Simulation

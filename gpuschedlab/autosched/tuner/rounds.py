@@ -1,0 +1,155 @@
+"""The rounds of algorithm 3: sample, project, predict, reject, measure, update, and narrow the scope."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from gpuschedlab.autosched.tuner.measure import Probe, context_of, reward, sample
+from gpuschedlab.autosched.tuner.samplers import SAMPLERS, LatinHypercube
+from gpuschedlab.autosched.tuner.space import Space
+from gpuschedlab.autosched.tuner.trials import Trial, Tuning
+
+NEAR = 0.15
+"""Part of an axis around the best within which what-if analysis does not look for better."""
+
+
+class Search:
+    """State of one search: the trial of R^max, axes that the scope holds and where, and what is known.
+
+    Parameters
+    ----------
+    tuner : Tuner
+        Its knobs.
+    probe, space, model, rng
+        As for `Tuner.steps`.
+    """
+
+    def __init__(self, tuner, probe: Probe, space: Space, model, rng):
+        self.tuner, self.probe, self.space, self.model, self.rng = tuner, probe, space, model, rng
+        self.found, self.names = Tuning(space, probe.objective), [axis.name for axis in space.axes]
+        self.known, self.fixed, self.sampler, self.levels = {}, {}, None, [axis.levels for axis in space.axes]
+        self.top: Trial | None = None
+
+    def rounds(self, current, hints, iterations: int) -> Iterator[None]:
+        """Measure the reference, what is in force and the hints; then go through the rounds: spread, then sampled."""
+        for t, policy in enumerate((self.space.policy, current, *hints), start=-1 - len(hints)):
+            u = self.space.encode(policy)
+            self.take(t, u, u, policy, judge=False)
+            yield
+        points = self.spread(iterations)
+        for t in range(1, iterations + 1):
+            if not points and self.sampler is None:
+                # It starts at the best so far; without spread rounds, at what is in force.
+                start = self.found.best if self.tuner.spread else self.found.trials[1]
+                self.sampler = SAMPLERS[self.tuner.sampler](self.levels, self.rng, start.u, **self.tuner.options)
+                self._narrow()
+            if self.sampler is not None and self.tuner.scope != "options" and len(self.fixed) == len(self.space):
+                return
+            asked = points.pop(0) if points else self.sampler.ask()
+            self._put_back(asked)
+            policy, u = self._project(asked)
+            self.take(t, asked, u, policy)
+            yield
+
+    def spread(self, iterations: int) -> list[np.ndarray]:
+        """Coordinates (k,) all over the box: those that the model predicts to be best, most promising first."""
+        count = int(np.ceil(self.tuner.spread * iterations))
+        size = count if self.model is None else max(count, self.tuner.pool)
+        plan = LatinHypercube(self.levels, self.rng, size=size)
+        points = [plan.ask() for _ in range(size if count else 0)]
+        if self.model is not None and points:
+            points = np.array([self.space.project(u)[1] for u in points])
+            points = points[np.argsort(-self.model.predict(self._given(points)).mean, kind="stable")]
+        return list(points[:count])
+
+    def take(self, t: int, asked, u, policy, *, judge: bool = True) -> None:
+        """Lines 7 to 16 for one configuration."""
+        predicted, before = self._predict(u), self.known.get(policy)
+        exploit = self.rng.random() <= self.tuner.epsilon
+        if before is not None:
+            fate, made, worth = "known", before.measurement, before.reward
+        elif judge and self.tuner.reject and exploit and predicted <= self.tuner.gamma * self._bar():
+            fate, made, worth = "rejected", None, np.nan
+        else:
+            fate, made = "measured", self.probe(policy)
+            reference = self.found.trials[0].measurement if self.found.trials else made
+            worth = reward(self.probe.objective, made.value, reference.value)
+        best = float(np.nanmax([worth, self.found.trials[-1].best if self.found.trials else worth]))
+        trial = Trial(t, np.asarray(asked), u, policy, fate, predicted, worth, made, best)
+        self.found.trials.append(trial)
+        if self.sampler is not None and made is not None:
+            self.sampler.tell(u, worth)
+        if made is not None and (judge or self.tuner.start) and (self.top is None or worth > self.top.reward):
+            self.top = trial
+        if fate == "measured":
+            self.known[policy] = trial
+            if self.model is not None:
+                row = sample(u, self.names, made, self.found.trials[0].measurement, self.probe.objective)
+                self.model.update(row, self.tuner.batch)
+            self._narrow()
+        self.found.trials[-1] = replace(trial, fixed=tuple(self.names[i] for i in sorted(self.fixed)))
+
+    def _bar(self) -> float:
+        """R^max; with `doubt`, the predicted reward of that trial if that is less; before anything counts, below all."""
+        if self.top is None:
+            return -np.inf
+        return float(np.fmin(self.top.reward, self.top.predicted)) if self.tuner.doubt else self.top.reward
+
+    def _predict(self, u) -> float:
+        """Reward that the model predicts; nan without one, and before the reference is measured."""
+        known = self.model is not None and self.found.trials
+        return float(np.exp(self.model.predict(self._given(u)).mean[0])) if known else np.nan
+
+    def _given(self, u) -> np.ndarray:
+        """Coordinates (n, k), or (k,) of one, and the context in the model's order: (n, k + c)."""
+        u, context = np.atleast_2d(u), context_of(self.probe.objective, self.found.trials[0].measurement)
+        return np.hstack([u, np.tile([*context.values()], (len(u), 1))])
+
+    def _project(self, asked) -> tuple:
+        """Policy that the constraints allow, those of the policy and those of the scope, and its coordinates (k,).
+
+        What the policy's constraints move is put back until both hold; where they never do, the policy's count.
+        """
+        axes, values = list(self.fixed), list(self.fixed.values())
+        for _ in range(1 + len(self.space)):
+            asked = np.array(asked, float)
+            asked[axes] = values
+            policy, asked = self.space.project(asked)
+            if np.allclose(asked[axes], values):
+                break
+        return policy, asked
+
+    def _narrows(self, *scopes: str) -> bool:
+        """Whether the scope is one of these, and there is something to judge it by."""
+        return self.tuner.scope in scopes and None not in (self.sampler, self.model, self.top)
+
+    def _put_back(self, asked) -> None:
+        """What-if analysis of the sampled values: hold at the best, in this round, axes (k,) that are predicted to spoil it."""
+        if self._narrows("options"):
+            rows = np.tile(self.top.u, (1 + len(asked), 1))
+            np.fill_diagonal(rows, asked)  # a row for each axis; the last is the best itself
+            seen = self.model.predict(self._given(rows))
+            most = seen.high if self.tuner.doubt else seen.mean
+            spoils = np.exp(most[:-1] - seen.mean[-1]) < self.tuner.gamma
+            self.fixed = {int(i): float(self.top.u[i]) for i in np.flatnonzero(spoils)}
+
+    def _narrow(self) -> None:
+        """What-if analysis of whole axes: hold at the best those along which nothing better is predicted."""
+        if not self._narrows("axes", "round"):
+            return
+        self.fixed = self.fixed if self.tuner.scope == "axes" else {}
+        free = {name: i for i, name in enumerate(self.names) if i not in self.fixed}
+        if not free:
+            return
+        best = self.top.u
+        at = self._given(best)[0]
+        here = float(self.model.predict(at).mean[0])
+        for name, (values, seen) in self.model.effects(free, at).items():
+            i = free[name]
+            most = seen.high if self.tuner.doubt else seen.mean
+            worse = most[np.abs(values - best[i]) > NEAR].max(initial=-np.inf) <= here
+            if worse or np.ptp(seen.mean) <= self.tuner.margin:
+                self.fixed[i] = float(best[i])

@@ -1,0 +1,86 @@
+"""What a search leaves behind: its trials, and the best of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import polars as pl
+
+from gpuschedlab.autosched.tuner.measure import Measurement, sample
+from gpuschedlab.autosched.tuner.space import Space
+from gpuschedlab.errors import EstimatorError
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One round of algorithm 3, up to 0 those measured at the start: the reference, the configuration in force, hints.
+
+    Parameters
+    ----------
+    asked, u : (k,) array
+        Coordinates as sampled, and as projected.
+    fate : {"measured", "rejected", "known"}
+        "known": projection led to a configuration that was measured before.
+    predicted, reward, best : float
+        Reward that the causal model predicted (nan without one), the measured one (nan where rejected), and the best so far: ratios
+        to the reference, above 1 for better.
+    fixed : tuple of str
+        Axes that the scope holds from now on.
+    """
+
+    round: int
+    asked: np.ndarray
+    u: np.ndarray
+    policy: object
+    fate: str
+    predicted: float
+    reward: float
+    measurement: Measurement | None
+    best: float
+    fixed: tuple[str, ...] = ()
+
+
+@dataclass
+class Tuning:
+    """Result of a search: its trials, the best policy and its reward, and its cost."""
+
+    space: Space
+    objective: str
+    trials: list[Trial] = field(default_factory=list)
+    seconds: float = 0.0
+
+    @property
+    def ranking(self) -> list[Trial]:
+        """Measured trials, each configuration once, by reward; the earliest first of equals."""
+        return sorted((t for t in self.trials if t.fate == "measured"), key=lambda t: -t.reward)
+
+    @property
+    def best(self) -> Trial:
+        """Measured trial with the highest reward.
+
+        Raises
+        ------
+        EstimatorError
+            Nothing was measured: there were no jobs.
+        """
+        if not self.measured:
+            raise EstimatorError("Tuning.best: found no measured trial; expected one. There were no jobs to tune on.")
+        return self.ranking[0]
+
+    def leaders(self, count: int = 4) -> tuple:
+        """Policies of the best trials, best first."""
+        return tuple(trial.policy for trial in self.ranking[:count])
+
+    @property
+    def measured(self) -> int:
+        """Configurations that were simulated."""
+        return sum(t.fate == "measured" for t in self.trials)
+
+    @property
+    def samples(self) -> pl.DataFrame:
+        """Rows for the causal model: coordinates, log ratios of metrics and of the reward to the reference."""
+        names = [a.name for a in self.space.axes]
+        done = [t for t in self.trials if t.fate == "measured"]
+        reference = done[0].measurement
+        return pl.DataFrame([sample(t.u, names, t.measurement, reference, self.objective) for t in done])
