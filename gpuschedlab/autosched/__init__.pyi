@@ -1,5 +1,6 @@
 """Public names of `autosched`, by module; loaded at first use."""
 
+from .attribution import Why as Why, shapley as shapley, why as why
 from .causal.graph import (
     CausalGraph as CausalGraph,
     Layers as Layers,

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from functools import cached_property
 
 import numpy as np
 import polars as pl
 
+from gpuschedlab.autosched.attribution import Why, explain
 from gpuschedlab.autosched.causal.graph import check_samples
 from gpuschedlab.autosched.tuner.measure import Probe, Probes, check_goal, reward
 from gpuschedlab.autosched.tuner.search import Tuner
@@ -53,6 +55,10 @@ class Decision:
         Configurations simulated, each on one future.
     hints : tuple of Policy
         Configurations that are measured first the next time.
+    before : Policy, optional
+        In force until then.
+    probe : Probe, optional
+        Of the forecast that was searched on, where the scheduler was switched.
     """
 
     now: float
@@ -67,12 +73,36 @@ class Decision:
     seconds: float
     measured: int = 0
     hints: tuple = ()
+    before: object = None
+    probe: Probe | None = field(default=None, repr=False, compare=False)
+
+    @cached_property
+    def why(self) -> Why:
+        """Shares of the knobs that changed in the average JCT, on the forecast that was searched on; simulated when first asked for.
+
+        Raises
+        ------
+        EstimatorError
+            The scheduler was not switched, or the decision was read from a journal.
+        """
+        if self.probe is None:
+            raise EstimatorError(
+                "Decision.why: found no forecast to measure on; expected a decision that switched, from a loop that ran here. "
+                "A journal keeps none."
+            )
+        return explain(lambda _: self.probe, self.before, self.policy)
+
+    @property
+    def sentence(self) -> str:
+        """What a switch is for, in hours of JCT by knob, and its gain, measured again; "" where it was not switched here."""
+        return "" if self.probe is None else f"{self.why.sentence} Gain, measured again: {self.gain:.3f}x."
 
     def record(self) -> dict:
         """What a journal keeps: plain values, enough to replay the decision."""
         samples = self.tuning.samples.to_dicts() if self.tuning is not None and self.tuning.trials else []
         found = {"knobs": self.policy.knobs, "hints": [hint.knobs for hint in self.hints], "samples": samples}
-        return {n: v for n, v in vars(self).items() if n not in ("policy", "tuning", "hints")} | found
+        left = ("policy", "tuning", "hints", "before", "probe")
+        return {f.name: getattr(self, f.name) for f in fields(self) if f.name not in left} | found
 
     @classmethod
     def of(cls, record: dict, space: Space) -> Decision:
@@ -203,7 +233,8 @@ class Controller:
         tuning, settled, hints = Tuning(self.space, simulation.policy.goal), None, self.hints
         if jobs:
             given = {"hints": hints, "model": self.model, "rng": rng, "wide": wide}
-            for tuning in self.tuner.steps(self.probe(forecast), self.space, simulation.policy, **given):
+            probe = self.probe(forecast)
+            for tuning in self.tuner.steps(probe, self.space, simulation.policy, **given):
                 yield tuning
             settled = self._settle(tuning, rng)
             if wide:
@@ -211,7 +242,8 @@ class Controller:
         policy, gain, reason, again = settled or (simulation.policy, 1.0, "no jobs in the forecast", 0)
         switched, seconds = policy != simulation.policy, time.perf_counter() - begin
         found = (simulation.now, cause, policy, switched, gain, reason, tuning, jobs, forecast.trace.height, seconds)
-        decision = self._take(Decision(*found, tuning.measured + again, hints))
+        kept = (simulation.policy, probe) if switched else ()
+        decision = self._take(Decision(*found, tuning.measured + again, hints, *kept))
         if self.journal is not None:
             self.journal.append(decision)
         yield decision

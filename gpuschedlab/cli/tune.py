@@ -224,6 +224,8 @@ class _Loops:
             for decision in loop.steps(self.end):
                 for row in rows.add(decision):
                     self.progress.say(row)
+                if decision.switched:
+                    self.progress.say(f"  {decision.sentence}")
                 advance(decision.now / HOUR)
         for row in rows.rest():
             self.progress.say(row)

@@ -165,6 +165,7 @@ class AutoSchedExplorer(BaseExplorer):
             last = c.decisions[-1]
             did = "switched" if last.switched else "kept"
             words += [f"{did}: {last.reason}", f"{last.jobs} jobs in the forecast, simulated as {last.simulated}"]
+            words += [last.sentence.rstrip(".")] if last.switched else []
             words += [f"forecast and search took {last.seconds:.2f} s"]
         return "; ".join(words) + "."
 

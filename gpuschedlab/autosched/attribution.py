@@ -1,0 +1,289 @@
+"""Why the average JCT changed: exact shares of its causes, by simulating each combination of them."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from dataclasses import fields, replace
+from functools import cache
+from html import escape
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+
+from gpuschedlab.autosched.forecast.generation import Forecast
+from gpuschedlab.autosched.tuner.measure import MOST, Probe
+from gpuschedlab.cluster import Outage
+from gpuschedlab.errors import EstimatorError
+from gpuschedlab.knobs import knobs_of
+from gpuschedlab.sim import Policy, Scenario
+from gpuschedlab.sweep.identity import digest
+from gpuschedlab.traces import validate
+
+EXACT, PERMUTATIONS = 6, 200
+"""Most causes of which every combination is simulated (64), and orders that are drawn where there are more."""
+HOUR = 3600.0
+PARTS = ("queueing", "overhead", "slowdown", "work")
+NAMED = 4
+"""Causes that a sentence names; the smaller ones are counted and added up."""
+
+
+class Why(NamedTuple):
+    """Shares of the causes in a change of the average JCT; each in s, in the four `PARTS` of a JCT, which add up to it.
+
+    causes, changes : (n,) names, and values before and after as text; before, after : (4,) JCT; shares : (n, 4), which add up to
+    `after - before`; error : (n,) half of the 95 % interval of a share, 0 where all combinations were simulated; runs : how many were.
+    """
+
+    causes: tuple[str, ...]
+    changes: tuple[tuple[str, str], ...]
+    before: np.ndarray
+    after: np.ndarray
+    shares: np.ndarray
+    error: np.ndarray
+    runs: int
+
+    def share(self, cause: str) -> float:
+        """Share of one cause (s); 0 of one that is the same on both sides."""
+        return float(self.shares[self.causes.index(cause)].sum()) if cause in self.causes else 0.0
+
+    @property
+    def table(self) -> pl.DataFrame:
+        """One row per cause, the largest first: `cause, from, to`, `share` and its `error`, and the parts of it (s)."""
+        first, last = (list(side) for side in zip(*self.changes, strict=True)) if self.causes else ([], [])
+        columns = {
+            "cause": list(self.causes),
+            "from": first,
+            "to": last,
+            "share": self.shares.sum(axis=1),
+            "error": self.error,
+        }
+        order = np.argsort(-np.abs(columns["share"]), kind="stable")
+        return pl.DataFrame(columns | dict(zip(PARTS, self.shares.T, strict=True)))[order]
+
+    @property
+    def sentence(self) -> str:
+        """The change and the share of each cause, by the part that holds most of it, in hours."""
+        old, new = self.before.sum() / HOUR, self.after.sum() / HOUR
+        rows, said = [row for row in self.table.iter_rows(named=True) if row["share"]], []
+        for row in rows[:NAMED]:
+            part = max(PARTS, key=lambda name: row[name] * math.copysign(1, row["share"]))
+            values = f" {row['from']} -> {row['to']}" if row["from"] else ""
+            error = f" ± {row['error'] / HOUR:.3f}" if row["error"] else ""
+            share, most = (f"{x / HOUR:+.3f} h" for x in (row["share"], row[part]))
+            said.append(f"{row['cause']}{values} {share}{error} ({part} {most})")
+        if others := rows[NAMED:]:
+            said.append(f"{len(others)} more {sum(row['share'] for row in others) / HOUR:+.3f} h")
+        return f"Average JCT {old:.3f} -> {new:.3f} h ({new - old:+.3f} h): {', '.join(said) or 'nothing changed it'}."
+
+    def __repr__(self):
+        return f"{self.sentence}\n{self.table}"
+
+    def _repr_html_(self):
+        return f"<p>{escape(self.sentence)}</p>{self.table._repr_html_()}"
+
+
+def shapley(value: Callable, count: int, *, permutations: int = PERMUTATIONS, rng=0) -> tuple[np.ndarray, np.ndarray]:
+    """Shapley shares of `count` causes in the change of a value from where none holds to where all do.
+
+    Share i is the mean of value(S and i) - value(S) over all orders in which causes may come, S being those before i: every order
+    up to `EXACT` causes, a sample above. Either way they add up to the whole change.
+
+    Parameters
+    ----------
+    value : callable
+        Array (k,) of a tuple of bool (count,): which causes are as after; each is asked for once.
+    count : int
+    permutations : int
+        Orders that are drawn above `EXACT` causes.
+    rng : int or numpy.random.Generator
+        For these.
+
+    Returns
+    -------
+    shares, error : (count, k), (count,)
+        Half of the 95 % interval of a share, all k added up; 0 where every order counts.
+
+    References
+    ----------
+    Shapley, "A value for n-person games", 1953; Budhathoki et al., "Why did the distribution change?", AISTATS 2021.
+
+    Examples
+    --------
+    >>> shares, _ = shapley(lambda on: np.array([2.0 * on[0] * on[1] + on[1]]), 2)
+    >>> shares.ravel().tolist()
+    [1.0, 2.0]
+    """
+    value = cache(value)
+    if count <= EXACT:
+        shares = []
+        for i in range(count):
+            rest = (on for on in itertools.product((False, True), repeat=count) if not on[i])
+            # Orders in which exactly the causes of S come before i, over all orders.
+            weigh = {k: 1 / (count * math.comb(count - 1, k)) for k in range(count)}
+            shares.append(sum(weigh[sum(on)] * (value((*on[:i], True, *on[i + 1 :])) - value(on)) for on in rest))
+        return np.array(shares).reshape(count, -1), np.zeros(count)
+    rng, steps = np.random.default_rng(rng), []
+    for _ in range(permutations):
+        place = rng.permutation(count)
+        path = np.array([value(tuple((place < k).tolist())) for k in range(count + 1)])
+        steps.append(np.diff(path, axis=0)[place])
+    spread = np.sum(steps, axis=2).std(axis=0, ddof=1)
+    return np.mean(steps, axis=0), 1.96 * spread / math.sqrt(permutations)
+
+
+def jct_parts(probe: Probe, policy) -> np.ndarray:
+    """Average JCT (4,) of a policy on a probe's forecast, in `PARTS` (s); their sum is `Probe`'s value of the objective "jct".
+
+    Queueing is time without GPUs, overhead that of starts and restarts, work the duration that is left, and slowdown the rest:
+    placement, sharing, work done again after failures; of elastic jobs, other GPUs than they asked for.
+    """
+    simulation = probe.base.under(policy)
+    simulation.advance(probe.until, most=MOST)
+    after = simulation.snapshot()
+    jobs, begin = after.jobs, np.maximum(probe.base.snapshot().jobs["submit"], probe.now)
+    end = np.where(jobs["done"], jobs["end"], probe.until + jobs["work"] - jobs["progress"])
+    work = probe.base.trace["duration"].to_numpy() * (1 - probe.before["progress"] / probe.before["work"])
+    late = np.where(jobs["done"], 0.0, np.maximum(probe.until - np.maximum(jobs["submit"], after.now), 0.0))
+    queued = jobs["queued"] - probe.before["queued"] + late
+    overhead = jobs["overhead"] - probe.before["overhead"]
+    slower = end - begin - queued - overhead - work
+    parts = np.array([queued + probe.shift, overhead, slower, work])
+    return np.average(parts, axis=1, weights=probe.weight) if len(work) else np.zeros(len(PARTS))
+
+
+def why(before, after, *, permutations: int = PERMUTATIONS, rng=0) -> Why:
+    """Shares of what differs between two simulations in the change of their average JCT.
+
+    Parameters
+    ----------
+    before, after : (Scenario, Policy) or (Scenario, Policy, Forecast)
+        Each is simulated until all jobs have ended; a forecast, such as `true_forecast(simulation, 7 * DAY)`, takes the place of
+        the trace: jobs to come, and the jobs in the system at its beginning (`backlog`).
+    permutations, rng
+        As for `shapley`.
+
+    Returns
+    -------
+    Why
+        Causes: `arrivals` (instants of submission), `mix` (all else of the jobs), `nodes` (cluster and its outages), `backlog`, and each
+        knob and further part of the scenario that differs. Places of a knob of many numbers are causes of their own.
+
+    Notes
+    -----
+    To divide a trace into arrivals and mix is a convention: the job of rank i is submitted at the instant of rank i. Where one side
+    has more jobs, those of the other are repeated or left out evenly, so that the arrivals bring their number, too. One heavy job
+    moves much. Shares of different sign are not percentages. Combinations that a policy's constraints forbid go to the nearest that
+    they allow.
+    """
+    cases = [(*case, None)[:3] for case in (before, after)]
+    if odd := [
+        type(x).__name__ for case in cases for x, kind in zip(case, (Scenario, Policy)) if not isinstance(x, kind)
+    ]:
+        raise EstimatorError(
+            f"why: found {', '.join(odd)}; expected (scenario, policy) or (scenario, policy, forecast) on each side."
+        )
+    clock = max(forecast.now if forecast else 0.0 for *_, forecast in cases)
+    sides = [_side(*case, clock) for case in cases]
+    policies = [scenario.fitted(policy) for scenario, policy, _ in cases]
+    parts = [n for n, a in sides[0].items() if a is not sides[1][n] and digest(a) != digest(sides[1][n])]
+
+    @cache
+    def probe(on):
+        world = {name: sides[name in on][name] for name in sides[0]}
+        return _probe(world, policies[0], clock)
+
+    return explain(probe, *policies, parts, permutations=permutations, rng=rng)
+
+
+def explain(probe: Callable, before, after, parts=(), *, permutations: int = PERMUTATIONS, rng=0) -> Why:
+    """Shares as of `why`, of two policies and of other causes: `probe` gives the `Probe` of a set of `parts` that are as after."""
+    values = [_values(policy, type(before) is type(after)) for policy in (before, after)]
+    knobs = [name for name in values[0] if values[0][name] != values[1][name]]
+    causes = (*parts, *knobs)
+
+    @cache
+    def value(probe, policy):  # several sets of knobs may come to one policy
+        return jct_parts(probe, policy)
+
+    def value_of(on):
+        there = {*itertools.compress(causes, on)}
+        policy = after if there.issuperset(knobs) else before
+        if 0 < len(there.intersection(knobs)) < len(knobs):
+            policy = _mixed(before, {name: values[name in there][name] for name in values[0]})
+        return value(probe(frozenset(there.intersection(parts))), policy)
+
+    ends = [value_of((on,) * len(causes)) for on in (False, True)]
+    shares, error = shapley(value_of, len(causes), permutations=permutations, rng=rng)
+    texts = tuple(tuple(_word(side[name]) if name in knobs else "" for side in values) for name in causes)
+    return Why(causes, texts, *ends, shares.reshape(-1, len(PARTS)), error, value.cache_info().misses)
+
+
+def _word(value) -> str:
+    """Value of a knob in a few characters."""
+    text = f"{value:.4g}" if isinstance(value, float) else str(value).lower()
+    return value.name if isinstance(value, Policy) else text if len(text) < 20 else "another"
+
+
+def _side(scenario, policy, forecast, clock: float) -> dict:
+    """Causes outside the policy by name, on a clock on which the forecast begins at `clock`; nothing is learnt from here on."""
+    forecast = forecast or Forecast(0.0, scenario.trace, pl.DataFrame(), 0)
+    later = clock - forecast.now
+    trace = validate(forecast.trace).with_columns(pl.col("submit") + later)
+    moments = pl.col("^waiting_since|started$")
+    initial = forecast.initial.with_columns(moments + later) if forecast.initial.height else forecast.initial
+    events = tuple(Outage(e.node, e.start + later, e.end + later) for e in scenario.cluster.events)
+    coming = trace[forecast.existing :]
+    return {
+        "arrivals": coming.select("submit"),
+        "mix": coming.drop("submit"),
+        "nodes": replace(scenario.cluster, events=events),
+        "backlog": (trace[: forecast.existing], initial),
+        "speeds": scenario.speeds,
+        "estimator": scenario.knowledge,
+        "delays": scenario.delays,
+    }
+
+
+def _probe(world: dict, policy, clock: float) -> Probe:
+    """Probe of a combination of causes; the state that it begins in is reached under the policy."""
+    (existing, initial), submit, mix = world["backlog"], world["arrivals"], world["mix"]
+    jobs = submit.height if mix.height else 0
+    if initial.height:  # a moved clock may round to its very beginning, where jobs count as being in the system
+        submit = submit.select(pl.col("submit").clip(math.nextafter(clock, math.inf)))
+    if mix.height != submit.height:
+        submit, mix = submit[:jobs], mix[np.arange(jobs) * mix.height // max(jobs, 1)]
+    names = pl.concat([frame["job_id"] for frame in (existing, mix)])
+    if names.n_unique() < len(names):  # of both sides, or of jobs that are repeated
+        mix = mix.with_columns(pl.format("{}~{}", "job_id", pl.int_range(pl.len())).alias("job_id"))
+    trace = pl.concat([existing, pl.concat([submit, mix], how="horizontal")], how="diagonal_relaxed")
+    scenario = Scenario(trace, world["nodes"], **{name: world[name] for name in ("speeds", "estimator", "delays")})
+    return Probe(scenario, policy, forecast=Forecast(clock, trace, initial, existing.height))
+
+
+def _values(policy, alike: bool) -> dict:
+    """Causes in a policy by name: knobs, place by place, and what it has learnt; between two classes the policy itself."""
+    if not alike:
+        return {"policy": policy}
+    infos, found = knobs_of(policy), {}
+    for name, info in infos.items():
+        value = info.value_of(policy)
+        if info.kind == "floats":
+            found |= {f"{name}_{i + 1}": value[i] if i < len(value) else None for i in range(info.knob.many)}
+        else:
+            found[name] = value
+    held = {*infos, *(info.holder for info in infos.values())}
+    return found | {f.name: getattr(policy, f.name) for f in fields(policy) if f.name not in held}
+
+
+def _mixed(policy, given: dict):
+    """Policy of the same class with other values of causes, as near as its constraints allow."""
+    knobs = {}
+    for name, info in knobs_of(policy).items():
+        many = info.kind == "floats"
+        places = [given[f"{name}_{i}"] for i in range(1, info.knob.many + 1)] if many else []
+        knobs[name] = tuple(x for x in places if x is not None) if many else given[name]
+    learnt = {f.name: given[f.name] for f in fields(policy) if f.name in given and f.name not in knobs}
+    return replace(policy.with_knobs(**policy.project(knobs)), **learnt)
