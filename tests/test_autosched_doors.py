@@ -26,7 +26,8 @@ from gpuschedlab.autosched import (
     true_forecast,
 )
 from gpuschedlab.autosched.causal.graph import full_graph
-from gpuschedlab.autosched.controller import FUTURES, THRESHOLD, Decision
+from gpuschedlab.autosched.controller import FUTURES, THRESHOLD
+from gpuschedlab.autosched.decision import Decision
 from gpuschedlab.autosched.forecast.arrivals import DISTANCES
 from gpuschedlab.autosched.forecast.ranges import MODELS
 from gpuschedlab.autosched.tuner.offline import layers_of

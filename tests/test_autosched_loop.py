@@ -1,6 +1,7 @@
 """AutoSched's closed loop: measuring on a forecast, aggregating it, deciding, and going on where it stopped."""
 
 from dataclasses import dataclass
+from itertools import count
 from typing import Annotated, ClassVar
 from unittest.mock import Mock
 
@@ -10,11 +11,11 @@ import pytest
 
 import gpuschedlab as lab
 from gpuschedlab.autosched import attach, gather, train
-from gpuschedlab.autosched.controller import FINALISTS, FUTURES, KEPT, THRESHOLD, Controller
+from gpuschedlab.autosched.controller import FINALISTS, FUTURES, KEPT, RACE, THRESHOLD, Controller
 from gpuschedlab.autosched.forecast.aggregate import Aggregator
 from gpuschedlab.autosched.forecast.generation import Forecast, true_forecast
 from gpuschedlab.autosched.journal import Journal
-from gpuschedlab.autosched.tuner.measure import WATCHED, Measurement, Probe, Probes, reward, sample
+from gpuschedlab.autosched.tuner.measure import WATCHED, Measurement, Probe, reward, sample
 from gpuschedlab.autosched.tuner.offline import layers_of
 from gpuschedlab.autosched.tuner.search import Tuner
 from gpuschedlab.autosched.tuner.space import Space
@@ -477,10 +478,11 @@ def test_what_is_switched_to_must_gain_on_a_new_whole_forecast(trace, found, aga
     controller = loop(trace, tuner=Says(found), aggregator=Aggregator(), threshold=1.03)
     aggregated = says_again(controller, again, monkeypatch)
     decision = controller.decide()
-    assert aggregated == [True, *[False] * FUTURES * measured]
+    futures = (FUTURES if switches else RACE) * measured
+    assert aggregated == [True, *[False] * futures]
     assert decision.switched == switches
     assert decision.gain == pytest.approx(again if measured else found)
-    assert decision.measured == decision.tuning.measured + 2 * FUTURES * measured
+    assert decision.measured == decision.tuning.measured + 2 * futures
     assert controller.simulation.policy == (controller.tuner.other if switches else lab.Tiresias(thresholds=(100.0,)))
     assert (f"again {again:.3f}x" in decision.reason) == measured
 
@@ -526,14 +528,29 @@ def test_the_best_of_a_search_and_the_hints_compete_on_other_futures(trace, monk
         assert ranks == asked
 
 
-def test_several_forecasts_are_measured_by_the_geometric_mean(trace):
-    simulation = running(trace)
-    probes = [probe_of(simulation, true_forecast(simulation, h * HOUR)) for h in (1, 6)]
-    both, policy = Probes(probes), lab.Tiresias(metric="time")
-    one, two = (probe(policy) for probe in probes)
-    assert both(policy).value == pytest.approx((one.value * two.value) ** 0.5)
-    assert both(policy).metrics == pytest.approx({n: (one.metrics[n] + two.metrics[n]) / 2 for n in one.metrics})
-    assert both.measured == 6
+def test_only_what_gains_on_the_first_futures_is_measured_on_the_rest(trace, monkeypatch):
+    """Gains are geometric means; of three hints one leaves after `RACE` futures, one would have been better on the rest."""
+    ways = [lab.Tiresias(queues=2, thresholds=(1000.0 + i,)) for i in range(3)]
+    worth = {ways[0]: [1.1] * 3 + [1.3] * 5, ways[1]: [1.2, 1.3, 1.0] + [1.2] * 5, ways[2]: [1.0] * 3 + [9.0] * 5}
+    controller, asked = loop(trace, tuner=Says(2.0), hints=ways, threshold=1.05), dict.fromkeys(ways, 0)
+    futures = count(-1)  # the first is what is searched on
+
+    def probe(_):
+        future = next(futures)
+
+        def measured(policy):
+            if policy in worth:
+                asked[policy] += 1
+            return Mock(value=100 / worth.get(policy, [1.0] * FUTURES)[future])
+
+        return Mock(side_effect=measured, measured=0, objective="jct")
+
+    monkeypatch.setattr(controller, "probe", probe)
+    monkeypatch.setattr(controller, "forecaster", lambda s, rng, rank=0: forecaster(s, rng))
+    decision = controller.decide()
+    assert [asked[way] for way in ways] == [FUTURES, FUTURES, RACE]
+    assert decision.policy == ways[0]
+    assert decision.gain == pytest.approx((1.1**3 * 1.3**5) ** (1 / 8))
 
 
 def test_a_gain_is_over_what_is_in_force(trace, monkeypatch):
@@ -596,7 +613,7 @@ def test_the_causal_graph_is_learnt_anew_once_a_day(trace, tmp_path, monkeypatch
         monkeypatch.setattr(model, "renew", lambda renew=model.renew: (times.append(len(model.rows)), renew()))
         simulation = lab.Simulation(lab.Scenario(trace, CLUSTER, delays=DELAYS), lab.Tiresias())
         journal = Journal(tmp_path / "loop.jsonl", {}, **stopped)
-        return attach("autosched", simulation, model=model, journal=journal, interval=4 * HOUR, futures=2), times
+        return attach("autosched", simulation, model=model, journal=journal, interval=4 * HOUR, check=0.0, futures=2), times
 
     first, times = begun()
     first.run(50 * HOUR)

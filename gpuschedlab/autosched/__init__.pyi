@@ -9,7 +9,8 @@ from .causal.graph import (
 )
 from .causal.model import CausalModel as CausalModel
 from .contest import Contest as Contest
-from .controller import Controller as Controller, Decision as Decision
+from .controller import Controller as Controller
+from .decision import Decision as Decision
 from .forecast.aggregate import Aggregator as Aggregator
 from .forecast.arrivals import GlobalGenerator as GlobalGenerator
 from .forecast.generation import (

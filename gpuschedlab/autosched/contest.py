@@ -12,7 +12,8 @@ import numpy as np
 import polars as pl
 
 from gpuschedlab.autosched.causal.graph import CausalGraph
-from gpuschedlab.autosched.controller import HOUR, Decision
+from gpuschedlab.autosched.controller import HOUR
+from gpuschedlab.autosched.decision import Decision
 from gpuschedlab.autosched.methods import METHODS, attach, best_fixed
 from gpuschedlab.autosched.tuner.measure import Probe, context_of, reward
 from gpuschedlab.autosched.tuner.offline import gather, train

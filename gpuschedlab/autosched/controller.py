@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, fields
-from functools import cached_property
 
 import numpy as np
 import polars as pl
 
-from gpuschedlab.autosched.attribution import Why, explain
 from gpuschedlab.autosched.causal.graph import check_samples
-from gpuschedlab.autosched.tuner.measure import Probe, Probes, check_goal, reward
+from gpuschedlab.autosched.decision import Decision
+from gpuschedlab.autosched.tuner.measure import Probe, check_goal, reward
 from gpuschedlab.autosched.tuner.search import Tuner
 from gpuschedlab.autosched.tuner.space import Space
 from gpuschedlab.autosched.tuner.trials import Tuning
@@ -24,100 +22,18 @@ THRESHOLD = 1.02
 """Gain, measured again on other likely futures, above which the scheduler is switched."""
 FINALISTS, FUTURES = 6, 8
 """Best configurations of a search that are measured again, and the likely futures that they are measured on."""
+RACE = 3
+"""Futures after which only those are measured further that gain more than the threshold on them, on average."""
 KEPT = 4
 """Best configurations of a wide search that are measured first in the checks after it."""
-
-
-@dataclass(frozen=True)
-class Decision:
-    """What the controller did at one instant, and why.
-
-    Parameters
-    ----------
-    now : float
-        Instant (s).
-    cause : {"day", "burst", "hour"}
-        Why it tuned: by a wide search, or (hour) by a check.
-    policy : Policy
-        In force from now on.
-    switched : bool
-    gain : float
-        Best reward over that of the configuration in force before; where it was measured again, by that.
-    reason : str
-        As text.
-    tuning : Tuning or None
-        All trials; None where the decision was read from a journal.
-    jobs, simulated : int
-        Jobs of the forecast, and rows after aggregation.
-    seconds : float
-        Wall time of forecast and search.
-    measured : int
-        Configurations simulated, each on one future.
-    hints : tuple of Policy
-        Configurations that are measured first the next time.
-    before : Policy, optional
-        In force until then.
-    probe : Probe, optional
-        Of the forecast that was searched on, where the scheduler was switched.
-    """
-
-    now: float
-    cause: str
-    policy: object
-    switched: bool
-    gain: float
-    reason: str
-    tuning: Tuning | None = field(repr=False)
-    jobs: int
-    simulated: int
-    seconds: float
-    measured: int = 0
-    hints: tuple = ()
-    before: object = None
-    probe: Probe | None = field(default=None, repr=False, compare=False)
-
-    @cached_property
-    def why(self) -> Why:
-        """Shares of the knobs that changed in the average JCT, on the forecast that was searched on; simulated when first asked for.
-
-        Raises
-        ------
-        EstimatorError
-            The scheduler was not switched, or the decision was read from a journal.
-        """
-        if self.probe is None:
-            raise EstimatorError(
-                "Decision.why: found no forecast to measure on; expected a decision that switched, from a loop that ran here. "
-                "A journal keeps none."
-            )
-        return explain(lambda _: self.probe, self.before, self.policy)
-
-    @property
-    def sentence(self) -> str:
-        """What a switch is for, in hours of JCT by knob, and its gain, measured again; "" where it was not switched here."""
-        return "" if self.probe is None else f"{self.why.sentence} Gain, measured again: {self.gain:.3f}x."
-
-    def record(self) -> dict:
-        """What a journal keeps: plain values, enough to replay the decision."""
-        samples = self.tuning.samples.to_dicts() if self.tuning is not None and self.tuning.trials else []
-        found = {"knobs": self.policy.knobs, "hints": [hint.knobs for hint in self.hints], "samples": samples}
-        left = ("policy", "tuning", "hints", "before", "probe")
-        return {f.name: getattr(self, f.name) for f in fields(self) if f.name not in left} | found
-
-    @classmethod
-    def of(cls, record: dict, space: Space) -> Decision:
-        """Decision from its record; without the trials."""
-        kept = {n: v for n, v in record.items() if n not in ("knobs", "hints", "samples")}
-        policy, *hints = (space.policy.with_knobs(**knobs) for knobs in (record["knobs"], *record["hints"]))
-        return cls(policy=policy, tuning=None, hints=tuple(hints), **kept)
 
 
 class Controller:
     """Plays a trace and tunes its scheduler on the way: widely once a day and at a burst, by a check every hour.
 
     Likely futures take turns to be searched on. One rule switches: the best of a search, and the operator's hints, are measured
-    again beside the configuration in force, on all the others, not aggregated; the one that gains most there is put in force if
-    that is above the threshold.
+    again beside the configuration in force, on the others, not aggregated: all on the first `RACE` of them, on the rest those that
+    gain more than the threshold there. The one that gains most is put in force if that is above the threshold.
 
     Parameters
     ----------
@@ -256,13 +172,23 @@ class Controller:
         if gain <= self.threshold:
             return policy, gain, f"{reason}, not above the threshold {self.threshold:g}x", 0
         ranks = [rank for rank in range(1 + self.futures) if rank != self.turn] or [0]
-        again = Probes(self.probe(self.forecaster(self.simulation, rng, rank)) for rank in ranks)
-        value = again(policy).value
         others = dict.fromkeys((*tuning.leaders(FINALISTS), *self.given))
-        gains = {other: reward(again.objective, again(other).value, value) for other in others if other != policy}
+        logs, measured = {other: [] for other in others if other != policy}, 0
+        gains, racing = {}, [*logs]
+        for done, rank in enumerate(ranks, 1):
+            probe = self.probe(self.forecaster(self.simulation, rng, rank))
+            value = probe(policy).value
+            for other in racing:
+                logs[other].append(np.log(reward(probe.objective, probe(other).value, value)))
+                gains[other] = float(np.exp(np.mean(logs[other])))
+            measured += probe.measured
+            if done == RACE:
+                racing = [other for other in racing if gains[other] > self.threshold]
+            if not racing:
+                break
         best = max(gains, key=gains.get)
         reason += f", measured again {gains[best]:.3f}x; threshold {self.threshold:g}x"
-        return (best if gains[best] > self.threshold else policy), gains[best], reason, again.measured
+        return (best if gains[best] > self.threshold else policy), gains[best], reason, measured
 
     def _take(self, decision: Decision) -> Decision:
         """Put a decision in force."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import statistics
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -143,31 +142,6 @@ class Probe:
             "backlog": (gpus * gain["queued"]).sum() / room,
         }
         return {name: float(found[name]) for name in self.watched}
-
-
-class Probes:
-    """Measures configurations on several forecasts: geometric means of the objective, means of the watched metrics.
-
-    Parameters
-    ----------
-    probes : iterable of Probe
-        Of one policy, at one instant.
-    """
-
-    def __init__(self, probes):
-        self.probes = tuple(probes)
-        self.objective, self.watched = self.probes[0].objective, self.probes[0].watched
-
-    @property
-    def measured(self) -> int:
-        """Simulations so far."""
-        return sum(probe.measured for probe in self.probes)
-
-    def __call__(self, policy) -> Measurement:
-        """Measure one configuration."""
-        found = [probe(policy) for probe in self.probes]
-        value = statistics.geometric_mean(max(m.value, SMALL) for m in found)
-        return Measurement(policy, value, {n: statistics.fmean(m.metrics[n] for m in found) for n in self.watched})
 
 
 def check_goal(policy) -> None:

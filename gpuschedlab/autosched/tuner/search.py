@@ -176,7 +176,7 @@ class Tuner(Knobbed):
 
         Parameters
         ----------
-        probe : Probe or Probes
+        probe : Probe
             Measures configurations.
         space : Space
             Its policy is the reference.
