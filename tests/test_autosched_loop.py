@@ -613,7 +613,9 @@ def test_the_causal_graph_is_learnt_anew_once_a_day(trace, tmp_path, monkeypatch
         monkeypatch.setattr(model, "renew", lambda renew=model.renew: (times.append(len(model.rows)), renew()))
         simulation = lab.Simulation(lab.Scenario(trace, CLUSTER, delays=DELAYS), lab.Tiresias())
         journal = Journal(tmp_path / "loop.jsonl", {}, **stopped)
-        return attach("autosched", simulation, model=model, journal=journal, interval=4 * HOUR, check=0.0, futures=2), times
+        return attach(
+            "autosched", simulation, model=model, journal=journal, interval=4 * HOUR, check=0.0, futures=2
+        ), times
 
     first, times = begun()
     first.run(50 * HOUR)

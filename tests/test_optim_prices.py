@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from gpuschedlab.errors import Infeasible, SolverError
 from gpuschedlab.optim import solve, solve_mckp
 from gpuschedlab.optim.prices import search as prices
-from gpuschedlab.optim.prices.dual import evaluate
+from gpuschedlab.optim.prices.dual import _enter, evaluate
 from gpuschedlab.optim.prices.repair import round_mix
 from gpuschedlab.problems import sia_configurations, sia_round
 
@@ -312,3 +312,12 @@ def test_jobs_of_tiny_worth_that_must_run_get_the_best_there_is(data_dir):
 def test_prices_of_another_length_are_refused():
     with pytest.raises(SolverError, match=r"found prices of shape \(2,\); expected \(1,\), one for each type"):
         solve_mckp([[1.0]], [0], [1], [4], prices=[1.0, 2.0])
+
+
+def test_of_rows_that_limit_alike_the_largest_pivot_leaves():
+    """A ratio that is less by rounding only does not make a small pivot: the basis stays well conditioned."""
+    B, rhs, basis = np.eye(2), np.array([2.0, 0.5 - 2e-14]), np.array([0, 1])
+    assert rhs[1] / 0.5 < rhs[0] / 2.0
+    assert _enter(B, rhs, basis, np.array([2.0, 0.5]), 7)
+    assert basis.tolist() == [7, 1]
+    assert B.tolist() == [[0.5, 0.0], [-0.25, 1.0]]
