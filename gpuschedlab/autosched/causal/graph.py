@@ -54,10 +54,13 @@ class Layers:
         return 0 if name in self.given else 1 if name in self.metrics else 2
 
     def allows(self, cause: str, effect: str) -> bool:
-        """Whether an edge may be: never against the layers, between knobs, or past the metrics unless declared."""
+        """Whether an edge may be: never against the layers, between knobs, or past the metrics unless declared.
+
+        Context may cause knobs, too: an operator's rule that follows the load. `do` on such a knob cuts that edge.
+        """
         a, b = self.tier(cause), self.tier(effect)
         if cause in self.context:
-            return b > 0
+            return effect not in self.context
         return (cause, effect) in self.direct if (a, b) == (0, 2) else a < b or (a == b == 1 and self.between)
 
 
@@ -128,7 +131,9 @@ def direct_graph(layers: Layers) -> CausalGraph:
     return CausalGraph(replace(layers, direct=edges[: len(layers.knobs)]), edges)
 
 
-def learn_graph(samples: pl.DataFrame, layers: Layers, *, alpha: float = 0.05, depth: int = 3) -> CausalGraph:
+def learn_graph(
+    samples: pl.DataFrame, layers: Layers, *, alpha: float = 0.05, depth: int = 3, rule: bool = False
+) -> CausalGraph:
     """Learn the graph by Fast Causal Inference, with the layers as background knowledge.
 
     Independence is tested by partial correlation of normal scores (ranks), so that monotone effects count as linear
@@ -146,6 +151,9 @@ def learn_graph(samples: pl.DataFrame, layers: Layers, *, alpha: float = 0.05, d
         Level of the independence tests.
     depth : int
         Most variables that a test conditions on.
+    rule : bool
+        Whether context may be found to cause knobs, as in an operator's log. Not by default: a search draws its knobs whatever
+        the load is, so that such an edge would be chance.
 
     Raises
     ------
@@ -169,7 +177,9 @@ def learn_graph(samples: pl.DataFrame, layers: Layers, *, alpha: float = 0.05, d
         if shaped:
             scores |= {k: _shaped(scores[k], scores[layers.objectives[0]]) for k in layers.knobs if k in names}
         for group in _groups(layers, names):
-            marks = _fci(np.column_stack([scores[n] for n in group]), group, layers, alpha, depth)
+            forbidden = [(a, b) for a, b in permutations(group, 2) if not layers.allows(a, b)]
+            forbidden += [] if rule else [(a, b) for a in layers.context for b in layers.knobs if {a, b} <= {*group}]
+            marks = _fci(np.column_stack([scores[n] for n in group]), group, forbidden, alpha, depth)
             edges += [e for e in _directed(marks, group, layers, edges) if not shaped or e[0] in layers.knobs]
     edges += [(c, n) for c in layers.context for n in (*layers.metrics, *layers.objectives)]
     return CausalGraph(layers, tuple(dict.fromkeys(edges)))
@@ -195,7 +205,7 @@ def _directed(marks: np.ndarray, names: list[str], layers: Layers, before) -> li
     for i, j in np.argwhere(np.triu(marks)):
         a, b = names[i], names[j]
         # An arrow at a and none at b: b causes a. Marks: -1 tail, 1 arrow, 2 circle, at the row's end.
-        if layers.tier(a) == layers.tier(b) and marks[i, j] == 1 != marks[j, i]:
+        if layers.tier(a) == layers.tier(b) and (marks[i, j] == 1 != marks[j, i] or b in layers.context):
             a, b = b, a
         circle = CausalGraph(layers, tuple({*before, *edges})).paths(b, a)
         edges.append((b, a) if circle else (a, b))
@@ -224,14 +234,13 @@ def _normal_scores(samples: pl.DataFrame, layers: Layers) -> dict[str, np.ndarra
     return found
 
 
-def _fci(data: np.ndarray, names: list[str], layers: Layers, alpha: float, depth: int) -> np.ndarray:
+def _fci(data: np.ndarray, names: list[str], forbidden, alpha: float, depth: int) -> np.ndarray:
     """Adjacency (v, v) of the partial ancestral graph, in causal-learn's marks."""
     search = need("causallearn.search.ConstraintBased.FCI", "causal graphs")
     knowledge = need("causallearn.utils.PCUtils.BackgroundKnowledge", "causal graphs").BackgroundKnowledge()
     nodes = {n: need("causallearn.graph.GraphNode", "causal graphs").GraphNode(n) for n in names}
-    for a, b in permutations(names, 2):
-        if not layers.allows(a, b):
-            knowledge.add_forbidden_by_node(nodes[a], nodes[b])
+    for a, b in forbidden:
+        knowledge.add_forbidden_by_node(nodes[a], nodes[b])
     data = data + 1e-6 * np.random.default_rng(0).standard_normal(data.shape)  # exact copies make the tests singular
     options = {"depth": depth, "background_knowledge": knowledge, "show_progress": False, "node_names": names}
     with contextlib.redirect_stdout(io.StringIO()):
