@@ -260,7 +260,7 @@ def space():
 
 def search(space, model=None, rng=0, hints=(), **options):
     probe = Fake(space)
-    tuner = Tuner(**{"iterations": 40, "spread": 0.0} | options)
+    tuner = Tuner(**{"iterations": 40, "alone": 0, "spread": 0.0} | options)
     return tuner.tune(probe, space, Themis(lease_term=600.0), hints=hints, model=model, rng=rng), probe
 
 
@@ -435,7 +435,7 @@ def test_scope_leaves_free_what_may_exceed_the_best(space):
         (Doubtful, True, {"priority", "threshold"}),
         (Doubtful, False, every),
     ):
-        tuner = Tuner(iterations=1, spread=0.0, doubt=doubt)
+        tuner = Tuner(iterations=1, alone=0, spread=0.0, doubt=doubt)
         found = tuner.tune(Fake(space), space, best, model=model(space))
         held = set(found.trials[-1].fixed) if len(found.trials) > 2 else every
         assert held == fixed
@@ -452,7 +452,7 @@ class Learning(Omniscient):
 def test_what_a_model_learns_narrows_the_scope(space):
     """Step 6 is taken after each measurement: at the goal only what does not matter is fixed at first, then everything."""
     best = space.decode([0.2, 0.0, 0.1, 0.5])
-    tuner = Tuner(20, sampler="random", spread=0.0, reject=False)
+    tuner = Tuner(20, sampler="random", alone=0, spread=0.0, reject=False)
     found = tuner.tune(Fake(space), space, best, model=Learning(space))
     assert [sorted(t.fixed) for t in found.trials[2:]] == [
         ["priority", "threshold"],
@@ -697,7 +697,7 @@ def test_what_a_search_takes_is_all_its_time_but_the_watchers(space, monkeypatch
 def test_when_all_is_fixed_the_search_ends(space):
     best = space.decode([0.2, 0.0, 0.1, 0.5])
     for spread, rounds in ((0.0, 0), (0.5, 3)):
-        tuner = Tuner(iterations=6, spread=spread, reject=False)
+        tuner = Tuner(iterations=6, alone=0, spread=spread, reject=False)
         assert len(tuner.tune(Fake(space), space, best, model=Omniscient(space)).trials) == 2 + rounds
 
 
@@ -710,6 +710,23 @@ def test_rounds_are_spread_over_the_box_first(space):
     plain = search(space, **given)[0].trials[2:]
     assert sorted(int(8 * t.asked[2]) for t in plain) == list(range(8))
     assert np.mean([worth(t.u) for t in plain]) > max(tried)
+
+
+@pytest.mark.parametrize("model", [True, False])
+def test_the_first_rounds_are_the_samplers_alone(space, model):
+    """Five rounds as without a model and without spreading; of the other nine half are spread, and the sampler begins anew."""
+    given = {"rng": 3, "iterations": 14, "alone": 5, "epsilon": 1.0}
+    found = search(space, Omniscient(space, wrong=-0.7) if model else None, spread=0.5, **given)[0].trials[2:]
+    plain = search(space, rng=3, iterations=14)[0].trials[2:]
+    assert [t.u.tolist() for t in found[:5]] == [t.u.tolist() for t in plain[:5]]
+    assert [t.fate for t in found[:5]] == ["measured"] * 5
+    assert found[5].u.tolist() != plain[5].u.tolist()
+    assert {t.fixed for t in found[:10]} == {()}
+    assert {t.fixed for t in found[10:]} != {()} or not model
+    if not model:
+        assert sorted(int(5 * t.asked[2]) for t in found[5:10]) == list(range(5))
+    alone = search(space, Omniscient(space), spread=0.0, **given)[0].trials[2:]  # the sampler goes on, and is judged
+    assert [t.asked.tolist() for t in alone[:6]] == [t.asked.tolist() for t in plain[:6]]
 
 
 def test_a_check_is_a_short_search(space):

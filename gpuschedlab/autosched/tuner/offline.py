@@ -88,7 +88,7 @@ def gather(
         )
     rng, last = np.random.default_rng(scenario.seed if rng is None else rng), float(past["submit"].max())
     horizon, scenario = min(horizon, last / 2), scenario.replace(trace=past)
-    play, tuner, rows = scenario.simulation(space.policy), Tuner(configurations, spread=1.0), []
+    play, tuner, rows = scenario.simulation(space.policy), Tuner(configurations, alone=0, spread=1.0), []
     for segment, instant in enumerate(_busy(play.copy(), last - horizon, instants, rng)):
         play.advance(instant)
         asked = load * scenario.cluster.total_gpus if (segment + 1) % CALM else 0.0

@@ -32,15 +32,22 @@ class Search:
         self.found, self.names = Tuning(space, probe.objective), [axis.name for axis in space.axes]
         self.known, self.fixed, self.sampler, self.levels = {}, {}, None, [axis.levels for axis in space.axes]
         self.top: Trial | None = None
+        self.judges = False  # whether the model has a say
 
     def rounds(self, current, hints, iterations: int) -> Iterator[None]:
-        """Measure the reference, what is in force and the hints; then go through the rounds: spread, then sampled."""
+        """Measure the reference, what is in force and the hints; then go through the rounds.
+
+        First the sampler's alone; then those that are spread, after which it begins anew, and the model has a say.
+        """
         for t, policy in enumerate((self.space.policy, current, *hints), start=-1 - len(hints)):
             u = self.space.encode(policy)
-            self.take(t, u, u, policy, judge=False)
+            self.take(t, u, u, policy)
             yield
-        points = self.spread(iterations)
+        points, alone = [], self.tuner.alone
         for t in range(1, iterations + 1):
+            if t == alone + 1:
+                self.judges, points = True, self.spread(iterations - alone)
+                self.sampler = None if points else self.sampler
             if not points and self.sampler is None:
                 # It starts at the best so far; without spread rounds, at what is in force.
                 start = self.found.best if self.tuner.spread else self.found.trials[1]
@@ -65,13 +72,13 @@ class Search:
             points = points[np.argsort(-self.model.predict(self._given(points)).mean, kind="stable")]
         return list(points[:count])
 
-    def take(self, t: int, asked, u, policy, *, judge: bool = True) -> None:
+    def take(self, t: int, asked, u, policy) -> None:
         """Lines 7 to 16 for one configuration."""
         predicted, before = self._predict(u), self.known.get(policy)
         exploit = self.rng.random() <= self.tuner.epsilon
         if before is not None:
             fate, made, worth = "known", before.measurement, before.reward
-        elif judge and self.tuner.reject and exploit and predicted <= self.tuner.gamma * self._bar():
+        elif self.judges and self.tuner.reject and exploit and predicted <= self.tuner.gamma * self._bar():
             fate, made, worth = "rejected", None, np.nan
         else:
             fate, made = "measured", self.probe(policy)
@@ -82,7 +89,7 @@ class Search:
         self.found.trials.append(trial)
         if self.sampler is not None and made is not None:
             self.sampler.tell(u, worth)
-        if made is not None and (judge or self.tuner.start) and (self.top is None or worth > self.top.reward):
+        if made is not None and (t > 0 or self.tuner.start) and (self.top is None or worth > self.top.reward):
             self.top = trial
         if fate == "measured":
             self.known[policy] = trial
@@ -124,7 +131,7 @@ class Search:
 
     def _narrows(self, *scopes: str) -> bool:
         """Whether the scope is one of these, and there is something to judge it by."""
-        return self.tuner.scope in scopes and None not in (self.sampler, self.model, self.top)
+        return self.judges and self.tuner.scope in scopes and None not in (self.sampler, self.model, self.top)
 
     def _put_back(self, asked) -> None:
         """What-if analysis of the sampled values: hold at the best, in this round, axes (k,) that are predicted to spoil it."""

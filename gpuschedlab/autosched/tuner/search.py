@@ -38,7 +38,7 @@ ALGORITHM = (
     Line(
         "5", "sample with BlueFin",
         "from the configuration in force; a category by a softmax, for BlueFin moves numbers only",
-        ("sampler", "spread", "pool"),
+        ("sampler", "alone", "spread", "pool"),
     ),
     Line("6", "project on the constraints W", "W holds the policy's constraints and, from line 16, the scope's"),
     Line(
@@ -86,9 +86,11 @@ class Tuner(Knobbed):
         Measurements after which the model is fitted again.
     margin : float
         What-if analysis: range of the predicted logarithm of the reward within which an axis does not matter.
+    alone : int
+        Rounds, at first, of the sampler alone: none is spread, rejected or narrowed, with a model or without.
     spread : float
-        Part of the rounds, at the beginning, that are spread over the whole box rather than sampled: with a model its
-        favourites of `pool` points of a Latin hypercube, without one a Latin hypercube of as many.
+        Part of the rounds after these that are spread over the whole box rather than sampled: with a model its favourites of
+        `pool` points of a Latin hypercube, without one a Latin hypercube of as many. Then the sampler begins anew.
     pool : int
     doubt : bool
         Whether steps 3 and 6 allow for the model's errors: a reward beyond what the model predicts of the best would reject
@@ -107,10 +109,11 @@ class Tuner(Knobbed):
     Differs from the paper in
     -------------------------
     Rewards are ratios to a reference configuration on the same forecast (the policy's defaults), so that what the model
-    learnt at one time holds at another; the reference and the configuration in force are measured first. T is larger, and
-    half of the rounds are spread over the box, since BlueFin's steps rarely leave the neighbourhood in 40 rounds; it then
-    begins at the best. Hints come before. A configuration that was measured before is not measured again. `doubt`, `start`,
-    `batch`. `Tuner.thesis()` is the algorithm as printed, and `ALGORITHM` says how each line is read.
+    learnt at one time holds at another; the reference and the configuration in force are measured first. In few rounds
+    nothing that was tried finds better than BlueFin alone, which has the first 40. T is larger, and half of the other rounds
+    are spread over the box, since BlueFin's steps rarely leave the neighbourhood; it then begins at the best. Hints come
+    before. A configuration that was measured before is not measured again. `doubt`, `start`, `batch`. `Tuner.thesis()` is the
+    algorithm as printed, and `ALGORITHM` says how each line is read.
 
     References
     ----------
@@ -128,6 +131,7 @@ class Tuner(Knobbed):
     margin: Annotated[float, Knob(-1e9, 1e9, tuned=(0, 0.1), help="logarithm of the reward that does not matter")] = (
         2e-3
     )
+    alone: Annotated[int, Knob(0, 1e6, tuned=(0, 200), help="rounds, at first, of the sampler alone")] = 40
     spread: Annotated[float, Knob(0, 1, help="part of the rounds spread over the whole box")] = 0.5
     pool: Annotated[int, Knob(1, 1e6, log=True, tuned=(16, 1024), help="points of which the favourites are")] = 256
     doubt: Annotated[bool, Knob(help="whether steps 3 and 6 allow for the model's errors")] = True
@@ -153,15 +157,8 @@ class Tuner(Knobbed):
         compare ratios to the reference. All searches have 40 rounds. The model is the one that is given: the thesis learns
         its graph. `ALGORITHM` has a row for each line.
         """
-        printed = {
-            "iterations": 40,
-            "check": 40,
-            "start": False,
-            "spread": 0.0,
-            "doubt": False,
-            "batch": 1,
-            "scope": "options",
-        }
+        printed = {"iterations": 40, "check": 40, "start": False, "alone": 0, "spread": 0.0}
+        printed |= {"doubt": False, "batch": 1, "scope": "options"}
         return cls(**printed | options)
 
     def tune(self, *given, **options) -> Tuning:
