@@ -11,16 +11,21 @@ import numpy as np
 import polars as pl
 import pytest
 
-from gpuschedlab.autosched.causal.graph import Layers, direct_graph
+from gpuschedlab.autosched import score
+from gpuschedlab.autosched.causal.graph import Layers, direct_graph, full_graph
 from gpuschedlab.autosched.causal.model import CausalModel
-from gpuschedlab.autosched.tuner.measure import Measurement
+from gpuschedlab.autosched.tuner.measure import Measurement, Probe, sample
+from gpuschedlab.autosched.tuner.offline import layers_of
 from gpuschedlab.autosched.tuner.rounds import Search
 from gpuschedlab.autosched.tuner.samplers import SAMPLERS, BlueFin, LatinHypercube, Random, Sampler
 from gpuschedlab.autosched.tuner.search import ALGORITHM, Tuner
 from gpuschedlab.autosched.tuner.space import Space
+from gpuschedlab.check import small_trace
+from gpuschedlab.cluster import Cluster
 from gpuschedlab.errors import EstimatorError, PolicyError
 from gpuschedlab.knobs import knob_word
 from gpuschedlab.policies import ALL, Lucid, Themis, Tiresias
+from gpuschedlab.sim import Scenario
 
 # --- the box
 
@@ -771,3 +776,75 @@ def test_a_tuner_that_makes_no_sense_is_refused(options):
     (name,) = options
     with pytest.raises(EstimatorError, match=rf"Tuner.{name}: found .*expected"):
         Tuner(**options)
+
+
+# --- several objectives
+
+
+GOALS = ("jct", "p99", "fair", "utilisation")
+
+
+@pytest.fixture
+def queue(monkeypatch):
+    """Three jobs of 100 s at 0 on one GPU, one after the other; a simulation at its beginning."""
+    monkeypatch.setattr(Tiresias, "goals", GOALS)
+    trace = pl.DataFrame({"job_id": ["a", "b", "c"], "submit": 0.0, "gpus": 1.0, "duration": 100.0})
+    return Scenario(trace, Cluster.homogeneous(1, 1))
+
+
+def test_all_goals_are_measured_and_the_first_is_tuned(queue):
+    """By hand: they take 100, 200 and 300 s; the third meets 2 jobs on average, itself included, so that its rho is 1.5."""
+    found = Probe(queue, Tiresias())(Tiresias())
+    assert found.goals == pytest.approx({"jct": 200.0, "p99": 300.0, "fair": 2 / 3, "utilisation": 1.0})
+    assert found.value == found.goals["jct"]
+    assert Probe(queue, Tiresias()).objective == "jct"
+    worth = score(queue.simulation(Tiresias()))
+    assert (worth["jct"], worth["utilisation"], worth["fair"]) == pytest.approx((200.0, 1.0, 2 / 3))
+    assert worth["p99"] == pytest.approx(298.0)  # between the second and the third
+
+
+def test_goals_are_tuned_together_by_their_weights(queue, monkeypatch):
+    """By hand: (200 * 300^2 / (2/3))^(1/4): JCT and fair share count once, p99 twice; ratios to the reference multiply alike."""
+    monkeypatch.setattr(Tiresias, "weights", (1, 2, 1, 0))
+    probe = Probe(queue, Tiresias())
+    found = probe(Tiresias())
+    assert (probe.objective, found.value) == ("weighted", pytest.approx((200.0 * 300.0**2 * 1.5) ** 0.25))
+    other = Measurement(
+        None, (100.0 * 300.0**2 / 0.5) ** 0.25, found.metrics, found.goals | {"jct": 100.0, "fair": 0.5}
+    )
+    row = sample(np.zeros(1), ["x"], other, found, "weighted")
+    assert row["reward"] == pytest.approx((np.log(2) + np.log(0.75)) / 4, abs=1e-9)
+    assert row["reward_jct"] == pytest.approx(np.log(2))
+    assert row["reward_fair"] == pytest.approx(np.log(0.75))
+
+
+def test_every_goal_is_a_column_and_a_node_of_the_graph(monkeypatch):
+    """What the layers name is what a search's samples hold."""
+    monkeypatch.setattr(Tiresias, "goals", GOALS)
+    trace = small_trace(40, rng=0)
+    space = Space(Tiresias(), ["queues", "starve_limit"])
+    probe = Probe(Scenario(trace, Cluster.homogeneous(1, 8)), space.policy)
+    rows = Tuner(12, alone=0, spread=1.0).tune(probe, space, space.policy).samples
+    layers = layers_of(space)
+    assert layers.objectives == ("reward", "reward_p99", "reward_fair", "reward_utilisation")
+    assert rows.columns == [*layers.knobs, *layers.context, *layers.metrics, *layers.objectives]
+    model = CausalModel(full_graph(layers)).fit(rows)
+    assert set(layers.objectives) <= set(model.do({"queues": 1.0}))
+
+
+@pytest.mark.parametrize(
+    ("goals", "weights"),
+    [
+        (("p99", "jct"), ()),
+        (("jct", "speed"), ()),
+        (("jct", "jct"), ()),
+        (("jct", "weighted"), ()),
+        ((), (1.0, 1.0)),
+        (("jct", "p99"), (0, 0)),
+    ],
+)
+def test_goals_that_make_no_sense_are_refused(queue, monkeypatch, goals, weights):
+    monkeypatch.setattr(Tiresias, "goals", goals)
+    monkeypatch.setattr(Tiresias, "weights", weights)
+    with pytest.raises(PolicyError, match="expected some of jct, fair, p99, utilisation|expected a number from 0"):
+        Probe(queue, Tiresias())

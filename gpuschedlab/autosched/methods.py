@@ -19,12 +19,12 @@ from gpuschedlab.autosched.forecast.arrivals import GlobalGenerator
 from gpuschedlab.autosched.forecast.generation import HORIZON, Forecast, GenerationEngine, past_forecast, true_forecast
 from gpuschedlab.autosched.forecast.ranges import RangePredictor
 from gpuschedlab.autosched.forecast.repository import before, observe
-from gpuschedlab.autosched.tuner.measure import Probe
+from gpuschedlab.autosched.tuner.measure import Probe, goals_of
 from gpuschedlab.autosched.tuner.search import Tuner
 from gpuschedlab.autosched.tuner.space import Space
 from gpuschedlab.autosched.tuner.trials import Tuning
 from gpuschedlab.errors import EstimatorError
-from gpuschedlab.metrics import finish_time_fairness, jct, unfair_fraction
+from gpuschedlab.metrics import finish_time_fairness, jct, unfair_fraction, utilisation
 from gpuschedlab.sim import Simulation
 from gpuschedlab.sim.entry import scenario_of
 
@@ -46,6 +46,8 @@ class Method:
     tuner : Tuner
     options : dict
         Of the `Controller`, where they are not its defaults.
+    horizon : float
+        Seconds of forecast arrivals.
     """
 
     doc: str
@@ -55,17 +57,22 @@ class Method:
     hinted: bool = True
     tuner: Tuner = field(default_factory=Tuner)
     options: dict = field(default_factory=dict)
+    horizon: float = HORIZON
 
 
 METHODS = {
     "autosched": Method("AutoSched, whole", "generated", True, True),
     "thesis": Method(
-        "AutoSched with algorithm 3 and the threshold as printed", "generated", True, True, False, Tuner.thesis(),
-        {"threshold": 1.1, "futures": 0},
+        "AutoSched with algorithm 3, an hour to come and the threshold as printed", "generated", True, True, False,
+        Tuner.thesis(), {"threshold": 1.1, "futures": 0}, HOUR,
     ),
     "no-causal": Method("AutoSched without causal tuner", "generated", False, True),
     "no-aggregator": Method("AutoSched without trace aggregator", "generated", True, False),
-    "no-controller": Method("AutoSched without search controller (neither)", "generated", False, False),
+    "no-controller": Method(
+        "AutoSched without search controller (neither), 10 rounds as in figures 6.9, 6.13 and 6.18", "generated", False, False,
+        tuner=Tuner.thesis(iterations=10, check=10),
+    ),
+    "no-controller-40": Method("the same with 40 rounds", "generated", False, False, tuner=Tuner.thesis()),
     "no-future": Method("AutoSched without generated arrivals", "existing", True, True),
     "selftune": Method("BlueFin on the last hour's history", "past", hinted=False, tuner=Tuner.thesis(), options={"futures": 0}),
     "optimal": Method("the same search on the true future", "true", True, True, options={"futures": 0}),
@@ -91,7 +98,7 @@ def foreseer(future: str, *, history=None, horizon=HORIZON, similarity="manhatta
 
 def attach(
     method: str, simulation: Simulation, *, history: pl.DataFrame | None = None, model=None, space: Space | None = None,
-    tuner: Tuner | None = None, aggregator: Aggregator | None = None, hints=(), horizon: float = HORIZON,
+    tuner: Tuner | None = None, aggregator: Aggregator | None = None, hints=(), horizon: float | None = None,
     similarity: str = "manhattan", predictor: str = "xgboost", seed: int = 0, **options,
 ) -> Controller:  # fmt: skip
     """Put a tuner around a simulation at its beginning.
@@ -109,8 +116,8 @@ def attach(
     hints : iterable of Policy
         Configurations that are known to be good: `best_fixed(scenario.past, space).leaders()`, history's best. Methods that are
         not `hinted` leave them alone.
-    horizon : float
-        Seconds of forecast arrivals.
+    horizon : float, optional
+        Seconds of forecast arrivals; default: the method's.
     similarity, predictor : str
         How past hours are compared (table 6.5), and what predicts ranges of durations (table 6.3): as for
         `GlobalGenerator` and `RangePredictor`. Methods that generate nothing use neither.
@@ -125,9 +132,10 @@ def attach(
     """
     if method not in METHODS:
         raise EstimatorError(f"found method {method!r}; expected one of {', '.join(METHODS)}.")
+    how = METHODS[method]
+    horizon = how.horizon if horizon is None else horizon
     if not 0 < horizon < np.inf:
         raise EstimatorError(f"method {method}: found horizon={horizon}; expected seconds above 0.")
-    how = METHODS[method]
     if how.causal and model is None:
         raise EstimatorError(f"method {method}: found no causal model; expected one from gpuschedlab.autosched.train.")
     space = space or Space(simulation.policy)
@@ -187,7 +195,10 @@ def best_fixed(scenario, space: Space, *more, rounds: int = 200, searches: int =
 
 
 def score(simulation: Simulation) -> dict:
-    """Score of a schedule when all jobs have ended: average JCT (s) and share of jobs with rho <= 1."""
+    """Score of a schedule when all jobs have ended: average JCT (s), share of jobs with rho <= 1, and other goals of the policy."""
     simulation.advance(np.inf)
-    jobs = simulation.result().jobs
-    return {"jct": float(jct(jobs, True).mean()), "fair": 1 - unfair_fraction(finish_time_fairness(jobs, True))}
+    result, goals = simulation.result(), goals_of(simulation.policy)
+    jobs = result.jobs
+    found = {"jct": float(jct(jobs, True).mean()), "fair": 1 - unfair_fraction(finish_time_fairness(jobs, True))}
+    more = {"p99": lambda: float(np.quantile(jct(jobs, True), 0.99)), "utilisation": lambda: utilisation(result)}
+    return found | {goal: value() for goal, value in more.items() if goal in goals}

@@ -20,7 +20,7 @@ SAME = (
     "predictor",
 )  # fmt: skip
 """Options that a resumed run must share."""
-SIMILARITIES = ("manhattan", "euclidean", "cosine", "pearson")
+SIMILARITIES = ("manhattan", "relative", "euclidean", "cosine", "pearson")
 PREDICTORS = ("xgboost", "lightgbm", "forest", "mlp", "logistic")
 """What `GlobalGenerator` and `RangePredictor` take, which are not loaded to show help."""
 CASE = {"days": 3.0, "jobs": 2000, "load": 1.1, "history": "7", "cluster": "32x8", "restart": 60.0}
@@ -46,7 +46,7 @@ def add(parser):
         default=list(COMPARED),
         metavar="METHOD",
         help="default (never tuned), fixed (best configuration on this very trace), autosched, selftune, optimal, "
-        "no-causal, no-aggregator, no-controller, no-future, thesis (default: default selftune autosched)",
+        "no-causal, no-aggregator, no-controller, no-controller-40, no-future, thesis (default: default selftune autosched)",
     )
     add_scenario(parser)
     group = parser.add_argument_group("tuning")
@@ -54,7 +54,7 @@ def add(parser):
     group.add_argument(
         "--threshold", type=positive, metavar="X", help="gain above which to switch (default: the method's)"
     )
-    group.add_argument("--horizon", type=positive, default=72.0, metavar="H", help="hours of the forecast (default 72)")
+    group.add_argument("--horizon", type=positive, metavar="H", help="hours of the forecast (default: the method's)")
     group.add_argument(
         "--similarity",
         choices=SIMILARITIES,
@@ -165,10 +165,15 @@ class _Loops:
         known = 0 if self.history is None else self.history.height
         progress.say(f"{scenario.trace.height:,} jobs; history: {known:,} jobs; knobs: {', '.join(self.space.names)}")
 
+    @property
+    def _horizon(self) -> dict:
+        """Seconds of the forecast, where they are asked for."""
+        return {} if self.args.horizon is None else {"horizon": self.args.horizon * HOUR}
+
     @cached_property
     def _samples(self):
         """Measurements of the offline phase."""
-        given = {"horizon": self.args.horizon * HOUR, "instants": INSTANTS}
+        given = {"instants": INSTANTS} | self._horizon
         with self.progress.phase("offline phase: measuring on the history", INSTANTS, "instants") as advance:
             return self.lab.gather(self.scenario.past, self.space, **given, progress=advance)
 
@@ -248,7 +253,7 @@ class _Loops:
             model=model,
             tuner=how.tuner if args.rounds is None else replace(how.tuner, iterations=args.rounds),
             hints=self.hints if how.hinted else (),
-            horizon=args.horizon * HOUR,
+            **self._horizon,
             similarity=args.similarity,
             predictor=args.predictor,
             seed=self.scenario.seed,
@@ -260,7 +265,8 @@ class _Loops:
 def _table(rows: list[dict], objective: str) -> str:
     """The comparison: objectives, decisions, and what they cost."""
     base = rows[0][objective]
-    ratio = [(r[objective] / base if objective == "fair" else base / r[objective]) if base else 1.0 for r in rows]
+    higher = objective in ("fair", "utilisation")
+    ratio = [(r[objective] / base if higher else base / r[objective]) if base else 1.0 for r in rows]
     columns = {
         "method": [r["method"] for r in rows],
         "average JCT (h)": [f"{r['jct'] / HOUR:.3f}" for r in rows],

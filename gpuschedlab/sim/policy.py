@@ -48,6 +48,10 @@ class Policy(Knobbed):
         Knobs that a tuner leaves alone.
     goal : str
         What it is tuned for, of `gpuschedlab.autosched.OBJECTIVES`.
+    goals : tuple of str
+        All objectives that are measured, `goal` first; (): `goal` alone.
+    weights : tuple of float
+        Of the goals, where all of them together are tuned for; (): for `goal`.
     watched : tuple of str
         Intermediate metrics through which its knobs act, of `gpuschedlab.autosched.WATCHED`.
     """
@@ -56,6 +60,8 @@ class Policy(Knobbed):
     interval = 0.0
     set_aside: ClassVar = ("placement", "interval")
     goal: ClassVar = "jct"
+    goals: ClassVar = ()
+    weights: ClassVar = ()
     watched: ClassVar = ("queueing", "utilisation", "preemptions", "slowdown", "backlog")
 
     @property

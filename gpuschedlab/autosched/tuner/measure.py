@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -19,9 +19,17 @@ class Objective(NamedTuple):
     context: tuple[str, ...]
 
 
-OBJECTIVES = {"jct": Objective(False, ("pressure",)), "fair": Objective(True, ("pressure", "level"))}
-"""Objectives: the mean of end - max(submit, now) over all jobs (s), and the share of jobs whose finish-time fairness rho is at
-most 1."""
+WEIGHTED = "weighted"
+OBJECTIVES = {
+    "jct": Objective(False, ("pressure",)),
+    "fair": Objective(True, ("pressure", "level")),
+    "p99": Objective(False, ("pressure",)),
+    "utilisation": Objective(True, ("pressure", "level")),
+    WEIGHTED: Objective(False, ("pressure",)),
+}
+"""Objectives: the mean and the 99 % point of end - max(submit, now) over all jobs (s), the share of jobs whose finish-time fairness
+rho is at most 1, and utilisation as in `WATCHED`. "weighted" is what is tuned where a policy weighs its goals: ratios to the
+reference multiply, each to the power of its weight over their sum."""
 
 CONTEXT = {
     "pressure": lambda reference: np.log1p(reference.metrics.get("queueing", 0.0) / 60.0),
@@ -53,11 +61,12 @@ EVENTS, LEAST, MOST = 10, 10_000, 1_000_000
 
 @dataclass(frozen=True)
 class Measurement:
-    """A configuration measured on a forecast: `value` of the objective in its unit, and watched `metrics` by name (`WATCHED`)."""
+    """A configuration measured on a forecast: `value` of what is tuned, watched `metrics` (`WATCHED`) and all `goals` by name."""
 
     policy: object
     value: float
     metrics: dict[str, float]
+    goals: dict[str, float] = field(default_factory=dict)
 
 
 class Probe:
@@ -68,7 +77,7 @@ class Probe:
     scenario : Scenario
         What policies run in, until all jobs have ended; or trace and cluster, and further parts by name (`scenario_of`).
     policy : Policy
-        Under which the state was reached; its `goal` and `watched` are what is measured.
+        Under which the state was reached; its `goal`, `goals`, `weights` and `watched` are what is measured.
     forecast : Forecast, optional
         Jobs to come and jobs in the system (`gpuschedlab.autosched.forecast.generation`), with weights where it is aggregated:
         in place of the scenario's trace, which is measured from its beginning without.
@@ -86,7 +95,8 @@ class Probe:
         if forecast is not None:
             scenario = scenario.replace(trace=forecast.trace)
             at = {"start": forecast.now, "initial": forecast.initial if forecast.initial.height else None}
-        self.objective, self.watched, self.measured, self.most = policy.goal, tuple(policy.watched), 0, MOST
+        self.objective, self.goals, self.weights = objective_of(policy), goals_of(policy), tuple(policy.weights)
+        self.watched, self.measured, self.most = tuple(policy.watched), 0, MOST
         self.base = scenario.simulation(policy, **at)
         self.now, start, trace = self.base.now, self.base.snapshot(), self.base.trace
         self.before, self.weight = start.jobs, start.jobs["rows"]
@@ -111,14 +121,22 @@ class Probe:
         after = simulation.snapshot()
         if self.most == MOST and after.now >= self.until:
             self.most = min(MOST - 1, LEAST + EVENTS * after.logged)
-        return Measurement(policy, self._value(after.jobs), self._metrics(after))
+        metrics = self._metrics(after)
+        goals = {goal: self._value(goal, after.jobs, metrics) for goal in self.goals}
+        value = weighed(goals, self.weights) if self.weights else goals[self.objective]
+        return Measurement(policy, value, {name: metrics[name] for name in self.watched}, goals)
 
-    def _value(self, jobs) -> float:
+    def _value(self, goal: str, jobs, metrics) -> float:
         if not len(self.weight):
             return 0.0
+        if goal in metrics:
+            return metrics[goal]
         end = np.where(jobs["done"], jobs["end"], self.until + jobs["work"] - jobs["progress"])
-        if self.objective == "jct":
-            return float(np.average(end - np.maximum(jobs["submit"], self.now) + self.shift, weights=self.weight))
+        if goal in ("jct", "p99"):
+            spent = end - np.maximum(jobs["submit"], self.now) + self.shift
+            if goal == "p99":
+                return float(np.quantile(spent, 0.99, weights=self.weight, method="inverted_cdf"))
+            return float(np.average(spent, weights=self.weight))
         rho = (end - jobs["submit"]) / (np.maximum(jobs["work"], 1e-9) * np.maximum(1.0, jobs["contention"]))
         return float(np.average(rho <= 1 + 1e-9, weights=self.weight))
 
@@ -141,16 +159,48 @@ class Probe:
             "interference": (w * jobs["shared"]).sum() / max((w * gain["executed"]).sum(), 1e-9),
             "backlog": (gpus * gain["queued"]).sum() / room,
         }
-        return {name: float(found[name]) for name in self.watched}
+        return {name: float(value) for name, value in found.items()}
+
+
+def goals_of(policy) -> tuple[str, ...]:
+    """All objectives of a policy, the one that is tuned first."""
+    return tuple(policy.goals) or (policy.goal,)
+
+
+def objective_of(policy) -> str:
+    """What is tuned: the first goal, or all by their weights."""
+    return WEIGHTED if policy.weights else policy.goal
+
+
+def others_of(objective: str, goals) -> list[str]:
+    """Goals that are not what is tuned, and have a column `reward_<goal>` of their own."""
+    return [goal for goal in goals if goal != objective]
+
+
+def weighed(goals: dict[str, float], weights) -> float:
+    """Weighted geometric mean of goals, of which higher ones count inverse: lower is better.
+
+    Examples
+    --------
+    >>> weighed({"jct": 100.0, "fair": 0.5}, (1, 1)) == (100 / 0.5) ** 0.5
+    True
+    """
+    logs = (np.log(max(value, SMALL)) * (-1 if OBJECTIVES[goal].higher else 1) for goal, value in goals.items())
+    return float(np.exp(np.average([*logs], weights=weights)))
 
 
 def check_goal(policy) -> None:
-    """Raise PolicyError if a policy's goal or a metric that it watches is unknown."""
-    wrong = [m for m in policy.watched if m not in WATCHED]
-    if policy.goal not in OBJECTIVES or wrong:
+    """Raise PolicyError if a policy's goals, their weights or a metric that it watches make no sense."""
+    goals, wrong = goals_of(policy), [m for m in policy.watched if m not in WATCHED]
+    known = [name for name in OBJECTIVES if name != WEIGHTED]
+    if not {*goals} <= {*known} or len({*goals}) < len(goals) or goals[0] != policy.goal or wrong:
         raise PolicyError(
-            f"{policy.name}: found goal {policy.goal!r} and watched metrics {policy.watched}; expected one "
-            f"of {', '.join(OBJECTIVES)}, and metrics of {', '.join(WATCHED)}."
+            f"{policy.name}: found goal {policy.goal!r}, goals {policy.goals} and watched metrics {policy.watched}; expected some "
+            f"of {', '.join(known)}, each once and the goal first, and metrics of {', '.join(WATCHED)}."
+        )
+    if policy.weights and not (len(policy.weights) == len(goals) and min(policy.weights) >= 0 < max(policy.weights)):
+        raise PolicyError(
+            f"{policy.name}: found weights {policy.weights} of {len(goals)} goals; expected a number from 0 for each, one above 0."
         )
 
 
@@ -173,5 +223,7 @@ def sample(u: np.ndarray, names, measurement: Measurement, reference: Measuremen
     floor = {name: FLOOR.get(name, 0.01) for name in measurement.metrics}
     ratios = {m: (measurement.metrics[m] + floor[m]) / (reference.metrics[m] + floor[m]) for m in floor}
     ratios["reward"] = reward(objective, measurement.value, reference.value)
+    for goal in others_of(objective, measurement.goals):
+        ratios[f"reward_{goal}"] = reward(goal, measurement.goals[goal], reference.goals[goal])
     logs = {name: float(np.clip(np.log(ratio), -1.5, 1.5)) for name, ratio in ratios.items()}
     return dict(zip(names, map(float, u), strict=True)) | context_of(objective, reference) | logs

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +11,7 @@ import polars as pl
 from gpuschedlab.autosched.causal.graph import Layers, direct_graph, learn_graph
 from gpuschedlab.autosched.causal.model import CausalModel
 from gpuschedlab.autosched.forecast.generation import HORIZON, Forecast, true_forecast
-from gpuschedlab.autosched.tuner.measure import OBJECTIVES, Probe
+from gpuschedlab.autosched.tuner.measure import OBJECTIVES, Probe, goals_of, objective_of, others_of
 from gpuschedlab.autosched.tuner.search import Tuner
 from gpuschedlab.autosched.tuner.space import Space
 from gpuschedlab.errors import EstimatorError
@@ -22,18 +22,25 @@ DAY = 86_400.0
 TIMES, CALM = 10.0, 3
 """Most often that an arrival of a calm segment comes, on average; but one in `CALM` instants stays as it was, however calm:
 there, too, a model must predict the effect of knobs."""
+SEGMENTS = ("instant", "day")
 
 
 def layers_of(space: Space) -> Layers:
-    """Knobs, intermediate metrics and objective of a policy as the three layers of its causal graph (6.4.3.1)."""
+    """Knobs, intermediate metrics and objectives of a policy as the three layers of its causal graph (6.4.3.1).
+
+    The first objective is what is tuned; figure 6.6 has several.
+    """
     levels = {a.name: a.levels for a in space.axes if a.levels}
     knobs, policy = tuple(a.name for a in space.axes), space.policy
-    return Layers(knobs, tuple(policy.watched), ("reward",), levels, context=OBJECTIVES[policy.goal].context)
+    objective = objective_of(policy)
+    others = (f"reward_{goal}" for goal in others_of(objective, goals_of(policy)))
+    return Layers(knobs, tuple(policy.watched), ("reward", *others), levels, context=OBJECTIVES[objective].context)
 
 
 def gather(
     scenario, space: Space, *more, instants: int = 16, configurations: int = 24, days: float = 14.0,
-    horizon: float = HORIZON, load: float = 1.0, rng=None, progress: Callable[[int], None] | None = None, **parts,
+    horizon: float = HORIZON, load: float = 1.0, segment: str = "instant", rng=None,
+    progress: Callable[[int], None] | None = None, **parts,
 ) -> pl.DataFrame:  # fmt: skip
     """Measure configurations at instants of the past, each on the jobs that were there and those that then came.
 
@@ -53,6 +60,9 @@ def gather(
         Days that are played; seconds of arrivals after each instant, at most half of what is played: all are known.
     load : float
         Part of all GPUs below which arrivals are multiplied; 0: all stays as it was.
+    segment : {"instant", "day"}
+        "day": whole days instead, each alone on an empty cluster, as many as `instants` or there are, whose service (GPU-s) is
+        nearest the median; neither `horizon` nor `load` is used.
     rng : int or numpy.random.Generator, optional
         Default: the scenario's seed.
     progress : callable, optional
@@ -70,34 +80,62 @@ def gather(
 
     References
     ----------
-    AutoSched thesis, 6.4.3.1 (training samples from historical traces and simulator) and 6.6.2. There segments are a
-    day long; here they begin with the jobs in the system, as those that are tuned on do.
+    AutoSched thesis, 6.4.3.1 (training samples from historical traces and simulator) and 6.6.2. There segments are days
+    ("day"); by default they begin with the jobs in the system, as those that are tuned on do.
     """
-    if not (instants > 0 and configurations > 0 and days > 0 and horizon > 0 and load >= 0):
+    _check_sizes(instants, configurations, days, horizon, load, segment)
+    scenario, space = scenario_of(scenario, space, *more, **parts)
+    space, past = Space(scenario.fitted(space.policy), space.names), _last(scenario.trace, days)
+    rng, scenario = np.random.default_rng(scenario.seed if rng is None else rng), scenario.replace(trace=past)
+    tuner, rows = Tuner(configurations, alone=0, spread=1.0), []
+    play = scenario.simulation(space.policy)
+    ahead = _days(past, instants) if segment == "day" else _instants(play, instants, horizon, load, rng)
+    for number, forecast in enumerate(ahead):
+        found = tuner.tune(Probe(scenario, space.policy, forecast=forecast), space, space.policy, rng=rng)
+        rows.append(found.samples.insert_column(0, pl.lit(float(number)).alias("segment")))
+        if progress is not None:
+            progress(number + 1)
+    return pl.concat(rows)
+
+
+def _check_sizes(instants, configurations, days, horizon, load, segment) -> None:
+    """Raise EstimatorError where a size of `gather` makes no sense."""
+    if not (instants > 0 and configurations > 0 and days > 0 and horizon > 0 and load >= 0 and segment in SEGMENTS):
         raise EstimatorError(
             f"gather: found instants={instants}, configurations={configurations}, days={days}, horizon={horizon}, "
-            f"load={load}; expected numbers above 0, and a load from 0."
+            f"load={load}, segment={segment!r}; expected numbers above 0, a load from 0, and one of {', '.join(SEGMENTS)}."
         )
-    scenario, space = scenario_of(scenario, space, *more, **parts)
-    space, submit = Space(scenario.fitted(space.policy), space.names), pl.col("submit")
-    past = scenario.trace.filter(submit >= submit.max() - days * DAY).with_columns(submit - submit.min())
+
+
+def _last(trace: pl.DataFrame, days: float) -> pl.DataFrame:
+    """Last days of a trace, from 0 on; there must be jobs."""
+    submit = pl.col("submit")
+    past = trace.filter(submit >= submit.max() - days * DAY).with_columns(submit - submit.min())
     if past.height < 50:
         raise EstimatorError(
             f"AutoSched, offline phase: found {past.height} jobs of history; expected 50 or more. "
             "Give an earlier stretch of the trace, or tune without a causal model."
         )
-    rng, last = np.random.default_rng(scenario.seed if rng is None else rng), float(past["submit"].max())
-    horizon, scenario = min(horizon, last / 2), scenario.replace(trace=past)
-    play, tuner, rows = scenario.simulation(space.policy), Tuner(configurations, alone=0, spread=1.0), []
-    for segment, instant in enumerate(_busy(play.copy(), last - horizon, instants, rng)):
+    return past
+
+
+def _days(past: pl.DataFrame, count: int) -> Iterator[Forecast]:
+    """Days of a trace whose service is nearest the median, in their order: the jobs of each, on an empty cluster."""
+    number, service = past["submit"].to_numpy() // DAY, (past["gpus"] * past["duration"]).to_numpy()
+    days, code = np.unique(number, return_inverse=True)
+    used = np.bincount(code, service)
+    for day in np.sort(days[np.argsort(np.abs(used - np.median(used)), kind="stable")[:count]]):
+        yield Forecast(float(day * DAY), past.filter(pl.Series(number == day)), past.head(0), 0)
+
+
+def _instants(play: Simulation, count: int, horizon: float, load: float, rng) -> Iterator[Forecast]:
+    """Busy instants of a simulation, which is played to each: what was there and what then came, made `busier`."""
+    last = float(play.trace["submit"].max())
+    horizon = min(horizon, last / 2)
+    for number, instant in enumerate(_busy(play.copy(), last - horizon, count, rng)):
         play.advance(instant)
-        asked = load * scenario.cluster.total_gpus if (segment + 1) % CALM else 0.0
-        ahead = busier(true_forecast(play, horizon), asked, horizon, rng)
-        found = tuner.tune(Probe(scenario, space.policy, forecast=ahead), space, space.policy, rng=rng)
-        rows.append(found.samples.insert_column(0, pl.lit(float(segment)).alias("segment")))
-        if progress is not None:
-            progress(segment + 1)
-    return pl.concat(rows)
+        asked = load * play.cluster.total_gpus if (number + 1) % CALM else 0.0
+        yield busier(true_forecast(play, horizon), asked, horizon, rng)
 
 
 def busier(forecast: Forecast, capacity: float, horizon: float, rng) -> Forecast:

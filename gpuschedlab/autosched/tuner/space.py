@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gpuschedlab.autosched.tuner.measure import CONTEXT, WATCHED
+from gpuschedlab.autosched.tuner.measure import CONTEXT, OBJECTIVES, WATCHED
 from gpuschedlab.errors import PolicyError
 from gpuschedlab.knobs import KnobInfo, knobs_of
 
-TAKEN = {"reward", "segment", *CONTEXT, *WATCHED}
+TAKEN = {"reward", "segment", *CONTEXT, *WATCHED, *(f"reward_{goal}" for goal in OBJECTIVES)}
 """Names of what is measured: columns of the causal model's samples, so that no knob may be called so."""
 
 
