@@ -21,7 +21,8 @@ from gpuschedlab.autosched import (
     true_forecast,
 )
 from gpuschedlab.autosched.causal.graph import full_graph
-from gpuschedlab.autosched.forecast.arrivals import RECENT
+from gpuschedlab.autosched.forecast import ranges
+from gpuschedlab.autosched.forecast.arrivals import DISTANCES, RECENT
 from gpuschedlab.autosched.forecast.durations import Durations
 from gpuschedlab.autosched.forecast.features import Seen
 from gpuschedlab.autosched.forecast.ranges import MODELS, counted, hourly, queries_of, range_of
@@ -300,6 +301,30 @@ def test_ranks_are_what_came_of_late_then_other_days_in_order_of_likeness():
         assert repeated - span == pytest.approx(submit[submit > now - span])
 
 
+def test_the_relative_error_is_of_the_reference():
+    """By hand: of 4 requests 2 are missed, and 4; where there are none, of one."""
+    away = DISTANCES["relative"]
+    assert away(np.array([[2.0, 0.0], [4.0, 4.0]]), np.array([3.0, 1.0])).tolist() == [0.5, 1.0]
+    assert away(np.array([[2.0, 1.0]]), np.zeros(2)).tolist() == [3.0]
+
+
+def test_segments_of_the_same_hour_are_compared_where_asked():
+    """40 jobs from 12 to 13 h: the day before there were 20 at that hour; at 5 h two days before there were 40."""
+    now = 6 * DAY + 13 * HOUR
+    hours = [(HOUR, 5), (4 * DAY + 5 * HOUR, 40), (5 * DAY + 12 * HOUR, 20), (now - HOUR, 40)]
+    submit = np.concatenate([start + HOUR / n * np.arange(n) for start, n in hours])
+    found = {
+        hour: GlobalGenerator("relative", periodic=False, hour=hour).match(submit, now) for hour in ("any", "same")
+    }
+    assert found == {"any": 4 * DAY + 6 * HOUR, "same": 5 * DAY + 13 * HOUR}
+    late = GlobalGenerator(periodic=False, hour="same")
+    assert (
+        late.match(submit[-59:], now) == now - HOUR
+    )  # less than a day and an hour is stored: no whole segment of that hour
+    with pytest.raises(EstimatorError, match="hour of any, same"):
+        GlobalGenerator(hour="noon")
+
+
 def test_what_is_stored_fills_a_longer_horizon():
     """Two hours stored, a job each 600 s; five hours to come: the two hours, again and again."""
     frame = pl.DataFrame({"job_id": [str(i) for i in range(12)], "submit": 600.0 * np.arange(12), "gpus": 1.0})
@@ -318,6 +343,46 @@ def test_a_horizon_of_days_needs_as_much_stored(whole):
         assert found.is_sorted()
         assert found.min() > now
         assert now + 48 * 3600.0 < found.max() <= now + 72 * 3600.0
+
+
+def test_hyper_parameters_are_chosen_without_the_test_part(whole, monkeypatch):
+    """What the last 30 % of the jobs are, and when they end, changes nothing of what is tried; the jobs before that do."""
+    pytest.importorskip("xgboost", reason="xgboost, of the extra autosched, is not installed")
+    assert [len(values) for values in ranges.SWEPT.values()] == [3, 3, 2]
+    monkeypatch.setattr(ranges, "SWEPT", {"depth": (1, 4), "rate": (0.1,), "trees": (2, 12)})
+    draw, cut = np.random.default_rng(0), int(0.7 * whole.height)
+    whole = as_repository(
+        whole.with_columns(pl.col("duration") * pl.Series(np.exp(1.5 * draw.standard_normal(whole.height))))
+    )
+    late = pl.int_range(pl.len()) >= cut
+    strange = {"gpus": 64.0, "duration": 7.0, "name": pl.lit("new"), "submit": pl.col("submit") + 9.0}
+    other = as_repository(whole.with_columns(**{n: pl.when(late).then(v).otherwise(n) for n, v in strange.items()}))
+    fewer = as_repository(whole.with_columns(duration=pl.when(late).then("duration").otherwise(pl.col("duration") * 9)))
+    found = RangePredictor().sweep(whole)
+    assert found.swept_.equals(RangePredictor().sweep(other).swept_)
+    assert not found.swept_.equals(RangePredictor().sweep(fewer).swept_)
+    assert found.swept_["right"].to_list() == sorted(found.swept_["right"], reverse=True)
+    assert found.swept_["right"].n_unique() > 1
+    best = found.swept_.drop("right").row(0, named=True)
+    assert {n: getattr(found, n) for n in best} == best
+    fitted = found.fit(whole, 3 * DAY).model_.get_params()
+    assert (fitted["max_depth"], fitted["n_estimators"]) == (best["depth"], best["trees"])
+    with pytest.raises(EstimatorError, match="expected 'xgboost'"):
+        RangePredictor("forest").sweep(whole)
+
+
+def test_users_can_be_left_out(whole):
+    """As if the trace had not recorded them."""
+    now, names = 3 * DAY, pl.Series("user", [f"u{i % 7}" for i in range(whole.height)])
+    signed = whole.with_columns(names)
+    asked = queries_at(signed, now)
+    found = {}
+    for users, repository in ((True, signed), (False, signed), (True, whole)):
+        fitted = RangePredictor(users=users).fit(repository, now)
+        seen = fitted._look(known_by(repository, now), asked, np.full(asked.height, now), None)[0]
+        found[users, repository is whole] = seen.shape[1], fitted.predict_range(repository, asked, now).tolist()
+    assert found[False, False] == found[True, True]
+    assert found[True, False][0] > found[True, True][0]
 
 
 def test_jobs_that_still_run_make_long_durations_as_frequent_as_they_are():
@@ -407,6 +472,28 @@ def test_the_offline_phase_measures_where_most_gpus_were_requested(monkeypatch):
     assert max(forecast.now for forecast in seen) <= 24 * HOUR
 
 
+def test_days_of_like_service_are_learnt_from_where_asked(monkeypatch):
+    """Five days of 12, 20, 30, 60 and 24 jobs of a GPU-hour: 24, 20 and 30 are nearest the median, and stand alone."""
+    jobs = [12, 20, 30, 60, 24]
+    submit = np.concatenate([day * DAY + 600.0 * np.arange(n) for day, n in enumerate(jobs)])
+    frame = pl.DataFrame(
+        {"job_id": np.arange(len(submit)).astype(str), "submit": submit, "gpus": 1.0, "duration": HOUR}
+    )
+    seen, made = [], offline.Probe
+    monkeypatch.setattr(
+        offline, "Probe", lambda *given, forecast: (seen.append(forecast), made(*given, forecast=forecast))[1]
+    )
+    given = {"instants": 3, "configurations": 2, "segment": "day", "rng": 0}
+    samples = offline.gather(frame, Cluster.homogeneous(1, 2), Space(Tiresias()), **given)
+    assert [(f.now / DAY, f.trace.height, f.existing, f.initial.height) for f in seen] == [
+        (1, 20, 0, 0), (2, 30, 0, 0), (4, 24, 0, 0)
+    ]  # fmt: skip
+    assert [f.trace["job_id"].to_list() for f in seen][0] == [str(i) for i in range(12, 32)]
+    assert samples["segment"].to_list() == [0.0] * 3 + [1.0] * 3 + [2.0] * 3
+    with pytest.raises(EstimatorError, match="one of instant, day"):
+        offline.gather(frame, Cluster.homogeneous(1, 2), Space(Tiresias()), segment="week")
+
+
 @pytest.fixture(scope="module")
 def shifting():
     """Three days: what lasts a minute on the first lasts three hours on the second, and five minutes on the third."""
@@ -457,6 +544,14 @@ def test_only_optimal_sees_what_has_not_happened(shifting):
         assert found[0].height > 10
         same[method] = found[0].equals(found[1])
     assert same == {method: method != "optimal" for method in METHODS}
+
+
+def test_the_thesis_copies_an_hour_and_ours_three_days(shifting):
+    simulation = Simulation(Scenario(shifting, Cluster.homogeneous(8, 8)), Tiresias())
+    model = CausalModel(full_graph(layers_of(Space(Tiresias()))))
+    found = {m: attach(m, simulation, model=model).forecaster.generator.horizon for m in ("thesis", "autosched")}
+    assert found == {"thesis": HOUR, "autosched": 72 * HOUR}
+    assert attach("thesis", simulation, model=model, horizon=60.0).forecaster.generator.horizon == 60
 
 
 def test_selftune_tunes_on_the_hour_that_has_passed(shifting):

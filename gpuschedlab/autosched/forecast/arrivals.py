@@ -22,11 +22,14 @@ def _cosine(a, b):
 
 DISTANCES = {
     "manhattan": lambda a, b: np.abs(a - b).sum(axis=-1),
+    "relative": lambda a, b: np.abs(a - b).sum(axis=-1) / max(1.0, b.sum()),
     "euclidean": lambda a, b: np.sqrt(((a - b) ** 2).sum(axis=-1)),
     "cosine": _cosine,
     "pearson": lambda a, b: _cosine(*(x - x.mean(axis=-1, keepdims=True) for x in (a, b))),
 }
-"""Distances between segments (n, s) and (s,), as table 6.5 compares them."""
+"""Distances between segments (n, s) and the reference (s,), as table 6.5 compares them, and the relative error of 6.4.2.1: all
+segments are divided by the reference's requests, so that it ranks them as "manhattan" does."""
+HOURS = ("any", "same")
 
 
 def periodic_part(counts: np.ndarray, terms: int) -> np.ndarray:
@@ -64,10 +67,13 @@ class GlobalGenerator:
         Periods that make the periodic part.
     days : float
         Days of the repository that are searched, back from now.
+    hour : {"any", "same"}
+        Segments that are compared: all, or those that end at the same hour of the day as the present one (6.5.1).
 
     Differs from the paper in
     -------------------------
-    How many periods are kept is not published. The horizon may be longer than an hour. With less than that
+    How many periods are kept is not published, nor is the relative error's formula. The horizon may be longer than an hour;
+    by default segments of any hour are compared. With less than that
     and a day of past arrivals, the last `horizon` seconds are copied; the past is repeated until the horizon is filled.
 
     References
@@ -82,12 +88,14 @@ class GlobalGenerator:
     horizon: float = 3600.0
     terms: int = 24
     days: float = 28.0
+    hour: str = "any"
 
     def __post_init__(self):
         sound = self.bucket > 0 < self.horizon and self.segment % self.bucket == 0 and self.terms >= 1
-        if self.metric not in DISTANCES or not sound:
+        if self.metric not in DISTANCES or self.hour not in HOURS or not sound:
             raise EstimatorError(
-                f"found {self}; expected a metric of {', '.join(DISTANCES)}, segments of whole buckets, a horizon above 0."
+                f"found {self}; expected a metric of {', '.join(DISTANCES)}, an hour of {', '.join(HOURS)}, segments of whole "
+                "buckets, a horizon above 0."
             )
 
     def match(self, submit: np.ndarray, now: float, rank: int = 0) -> float:
@@ -112,6 +120,11 @@ class GlobalGenerator:
         series = periodic_part(counts, self.terms) if self.periodic else counts
         windows = np.lib.stride_tricks.sliding_window_view(series[:-ahead], size)
         away = DISTANCES[self.metric](windows, series[-size:])
+        if self.hour == "same":
+            off = (now - edges[size : size + len(away)] + self.bucket / 2) % DAY >= self.bucket
+            away = np.where(off, np.inf, away)
+            if off.all():
+                return now - self.horizon
         apart = round(APART / self.bucket)
         for _ in range(rank + 1):
             best = len(away) - 1 - int(np.argmin(away[::-1]))

@@ -123,6 +123,8 @@ class Seen:
     ----------
     repository : polars.DataFrame
         In order of submission, as `observe` gives it. It may go beyond a query's instant: no feature then changes.
+    users : bool
+        Whether jobs of the same user are told apart, where they are recorded.
 
     Examples
     --------
@@ -134,13 +136,14 @@ class Seen:
     True
     """
 
-    def __init__(self, repository: pl.DataFrame):
+    def __init__(self, repository: pl.DataFrame, users: bool = True):
         end, duration = pl.col("end").fill_null(np.inf), pl.col("duration").fill_null(np.nan)
         columns = repository.select("submit", "gpus", end, duration, "executed")
         self.submit, self.gpus, self.end, self.duration, self.ran = (c.to_numpy().astype(float) for c in columns)
         self.frame = repository
         self.by_end = np.argsort(self.end, kind="stable")
-        self.levels = [keys for keys in LEVELS if set(keys) <= {*repository.columns}]
+        columns = {*repository.columns} - set(() if users else ("user",))
+        self.levels = [keys for keys in LEVELS if set(keys) <= columns]
 
     def names(self, recent: int) -> list[str]:
         """Name each feature, in order."""

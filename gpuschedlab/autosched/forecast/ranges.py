@@ -2,6 +2,7 @@
 
 import warnings
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Annotated, ClassVar, Self
 
 import numpy as np
@@ -19,6 +20,10 @@ ROWS = 8_000  # most training rows
 WEIGHTS = (0.0, 0.3, 0.6)  # of the counted shares beside the model
 WORTH = 5.0  # completions that a wider group's shares are worth
 FEW = 300  # training rows below which nothing is set apart to choose a weight on
+LEARNT = 0.7
+"""Share of the jobs, first in time, that hyper-parameters are chosen on (6.5.1)."""
+SWEPT = {"depth": (3, 5, 8), "rate": (0.05, 0.1, 0.2), "trees": (50, 150)}
+"""Hyper-parameters of XGBoost that `sweep` tries; which ones the thesis tries is not published."""
 
 
 def range_of(duration) -> np.ndarray:
@@ -69,11 +74,12 @@ def queries_of(repository: pl.DataFrame, now: float, rng, rows: int = ROWS) -> t
     return row[owner], np.maximum(at - begin[owner], 0.0), at
 
 
-def make_model(name: str, rng: int):
-    """Classifier of a name in `MODELS`, with missing values filled where it cannot bear them."""
+def make_model(name: str, rng: int, depth: int = 5, rate: float = 0.1, trees: int = 50):
+    """Classifier of a name in `MODELS`, with missing values filled where it cannot bear them; the last three are XGBoost's."""
     boosted = {"n_estimators": 50, "learning_rate": 0.1, "subsample": 0.8, "colsample_bytree": 0.3, "random_state": rng}
     if name == "xgboost":
-        boosted |= {"tree_method": "hist", "max_bin": 64, "max_depth": 5, "min_child_weight": 10, "n_jobs": 1}
+        boosted |= {"tree_method": "hist", "max_bin": 64, "max_depth": depth, "min_child_weight": 10, "n_jobs": 1}
+        boosted |= {"n_estimators": trees, "learning_rate": rate}
         return need("xgboost", "the local predictor").XGBClassifier(**boosted)
     if name == "lightgbm":
         boosted |= {"subsample_freq": 1, "num_leaves": 24, "min_child_samples": 20, "n_jobs": 1, "verbose": -1}
@@ -125,11 +131,16 @@ class RangePredictor(Knobbed):
     weight : float, optional
         w in [0, 1]; None: the best of `WEIGHTS` on the last fifth of the training queries, before the model is
         trained on all. Few rows: 0.3.
+    users : bool
+        Whether jobs of the same user are told apart, where a trace records users (6.6.2).
+    depth, rate, trees : int, float, int
+        Of XGBoost: depth and number of the trees, learning rate (`sweep`). The other models have none of them.
 
     Attributes
     ----------
     model_, kinds_ : classifier, or None where one range is all there is; ranges (c,) that occurred
     weight_, durations_ : w; `Durations` of all jobs by then, those that still run included
+    swept_ : polars.DataFrame of what `sweep` tried, most accurate first
 
     References
     ----------
@@ -158,6 +169,10 @@ class RangePredictor(Knobbed):
     recent: Annotated[int, Knob(0, 1000, help="arrivals and completions that are features")] = 5
     rng: int = 0
     weight: Annotated[float | None, Knob(0, 1, help="of the counted shares")] = None
+    users: Annotated[bool, Knob(help="whether jobs of the same user are told apart")] = True
+    depth: Annotated[int, Knob(1, 20, help="of XGBoost's trees")] = 5
+    rate: Annotated[float, Knob(1e-3, 1, log=True, help="XGBoost's learning rate")] = 0.1
+    trees: Annotated[int, Knob(1, 10_000, log=True, help="XGBoost's trees")] = 50
 
     def fit(self, repository: pl.DataFrame, now: float) -> Self:
         """Learn from what is known by `now`; a fitted copy.
@@ -167,6 +182,48 @@ class RangePredictor(Knobbed):
         EstimatorError
             No job has ended by then.
         """
+        past, queries = self._queries(repository, now)
+        x, _, _, y, early, _ = queries
+        ran, over = past["duration"].fill_null(past["executed"]).to_numpy(), past["duration"].is_not_null().to_numpy()
+        found, weight = replace(self), 0.3 if self.weight is None else float(self.weight)
+        vars(found).update(durations_=Durations.of(ran, over), weight_=weight)
+        if self.weight is None and len(y) >= FEW and len(early):
+            vars(found).update(weight_=found._judged(*queries)[1])
+        return found._train(x, y)
+
+    def sweep(self, repository: pl.DataFrame) -> Self:
+        """Copy with the hyper-parameters of `SWEPT` that are right most often; not fitted.
+
+        They learn from the first four fifths by time of the training queries of the first `LEARNT` of the jobs, as far as these
+        were known then, and are judged on the last fifth, each with the best of `WEIGHTS`. The jobs after that, which test the
+        predictor, are not looked at.
+
+        Raises
+        ------
+        EstimatorError
+            The model is not XGBoost, or too few of the jobs have ended.
+        """
+        if self.model != "xgboost":
+            raise EstimatorError(f"RangePredictor.sweep: found model {self.model!r}; expected 'xgboost'.")
+        past = repository.head(int(LEARNT * repository.height))
+        _, queries = self._queries(past, past["submit"].max() if past.height else 0.0)
+        if not len(queries[4]):
+            raise EstimatorError(
+                "RangePredictor.sweep: found no job that had ended after four fifths of the time; expected some. Give a longer history."
+            )
+        tried = [dict(zip(SWEPT, values, strict=True)) for values in product(*SWEPT.values())]
+        rows = [one | {"right": replace(self, **one)._judged(*queries)[0]} for one in tried]
+        best = pl.DataFrame(rows).sort("right", descending=True, maintain_order=True)
+        found = replace(self, **{name: best[name][0] for name in SWEPT})
+        vars(found).update(swept_=best)
+        return found
+
+    def _queries(self, repository: pl.DataFrame, now: float) -> tuple:
+        """What is known by now, and its training queries in order of time.
+
+        Of these features (q, f), counted shares (q, 6), what had run (q,) in s, ranges (q,), those that may train a model that is
+        judged on the last fifth, and where that begins.
+        """
         past = known_by(repository, now)
         owner, executed, at = queries_of(past, now, np.random.default_rng(self.rng))
         ran, over = past["duration"].fill_null(past["executed"]).to_numpy(), past["duration"].is_not_null().to_numpy()
@@ -174,20 +231,18 @@ class RangePredictor(Knobbed):
             raise EstimatorError(
                 "RangePredictor: found no job that has ended; expected some history. Give a longer one."
             )
-        y = range_of(np.where(over, ran, np.inf))[owner]
+        y, cut = range_of(np.where(over, ran, np.inf))[owner], int(0.8 * len(owner))
         x, share = self._look(past, past[owner].with_columns(executed=pl.Series(executed)), at, owner)
-        found, cut = replace(self), int(0.8 * len(y))
-        weight = 0.3 if self.weight is None else float(self.weight)
-        vars(found).update(durations_=Durations.of(ran, over), weight_=weight)
-        if self.weight is None and len(y) >= FEW:
-            # Only what was known at the cut may train the model that the weights are compared on.
-            end = past["end"].fill_null(np.inf).to_numpy()[owner[:cut]]
-            early = np.flatnonzero((end <= at[cut]) | (y[:cut] == len(RANGES)))
-            if len(early):
-                found._train(x[early], y[early])
-                right = [np.mean(found._answer(x[cut:], share[cut:], executed[cut:], w) == y[cut:]) for w in WEIGHTS]
-                vars(found).update(weight_=WEIGHTS[int(np.argmax(right))])
-        return found._train(x, y)
+        # Only what was known at the cut may train it.
+        end = past["end"].fill_null(np.inf).to_numpy()[owner[:cut]]
+        early = np.flatnonzero((end <= at[cut]) | (y[:cut] == len(RANGES)))
+        return past, (x, share, executed, y, early, cut)
+
+    def _judged(self, x, share, executed, y, early, cut) -> tuple[float, float]:
+        """Share of right answers on the last fifth, having learnt from the rest, and the best of `WEIGHTS` there."""
+        found = replace(self)._train(x[early], y[early])
+        right = [np.mean(found._answer(x[cut:], share[cut:], executed[cut:], w) == y[cut:]) for w in WEIGHTS]
+        return float(max(right)), WEIGHTS[int(np.argmax(right))]
 
     def predict_range(self, repository: pl.DataFrame, queries: pl.DataFrame, now, rows=None) -> np.ndarray:
         """Index of the range (q,) of each query at an instant, or at instants (q,), `now` (s).
@@ -211,7 +266,7 @@ class RangePredictor(Knobbed):
 
     def _look(self, repository, queries, at, rows) -> tuple[np.ndarray, np.ndarray]:
         """Features (q, f) of queries, and the counted shares (q, 6)."""
-        seen = Seen(repository)
+        seen = Seen(repository, self.users)
         x = seen.features(queries, at, self.recent, rows)
         return x, counted(seen, x, self.recent)
 
@@ -229,6 +284,10 @@ class RangePredictor(Knobbed):
         with warnings.catch_warnings():
             # Iterations are limited on purpose: a day's retraining must stay short.
             warnings.filterwarnings("ignore", "(?s)Stochastic Optimizer: Maximum iterations|lbfgs failed to converge")
-            model = make_model(self.model, self.rng).fit(x, codes) if len(kinds) > 1 else None
+            model = (
+                make_model(self.model, self.rng, self.depth, self.rate, self.trees).fit(x, codes)
+                if len(kinds) > 1
+                else None
+            )
         vars(self).update(kinds_=kinds, model_=model)
         return self
