@@ -22,6 +22,9 @@ from .forecast.generation import (
 from .forecast.ranges import RANGES as RANGES, RangePredictor as RangePredictor
 from .forecast.repository import observe as observe
 from .journal import Journal as Journal
+from .logbook.inference import Estimate as Estimate, identify as identify
+from .logbook.log import Log as Log, operate as operate, read_log as read_log
+from .logbook.play import Rule as Rule
 from .methods import METHODS as METHODS, attach as attach, best_fixed as best_fixed, score as score
 from .tuner.measure import OBJECTIVES as OBJECTIVES, WATCHED as WATCHED, Measurement as Measurement, Probe as Probe
 from .tuner.offline import gather as gather, layers_of as layers_of, train as train

@@ -1,0 +1,266 @@
+"""Logs of a cluster, one row an interval: played in the simulator, or read from a file; what is asked of them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from scipy.stats import t as student_t
+
+from gpuschedlab._files import UNREADABLE, reason
+from gpuschedlab.autosched.logbook.inference import DRAWS, Estimate, attribute, estimate
+from gpuschedlab.autosched.logbook.play import DAY, FLOOR, HOUR, Rule, context_of, fork, played
+from gpuschedlab.errors import EstimatorError
+
+CONTEXT = ("load", "came", "count")
+OUTCOMES = {"objective": False, "restricted": False, "queueing": False, "speed": True, "done": True}
+"""What a row may be judged by, and whether more is better.
+
+objective : logarithm of a minute + the mean delay (s beyond the duration) of the jobs submitted in the interval that had ended.
+restricted : their Kaplan-Meier mean JCT up to the interval's length (s), those that had not ended among them.
+queueing : logarithm of a minute + their mean wait (s). speed : work done in the interval over GPU-time executed. done : GPU-hours of it.
+"""
+NEEDED = ("time", "seen", *CONTEXT, "objective", "jobs", "open_jobs")
+
+
+@dataclass(frozen=True, repr=False)
+class Log:
+    """What a cluster's operator wrote down, an interval a row.
+
+    Parameters
+    ----------
+    frame : polars.DataFrame
+        `time` (s, the interval's beginning), the knob, the context as it was `seen` (s) before: `load, came, count`; after: `objective`,
+        further outcomes (`OUTCOMES`), `jobs` submitted in it, and `open_jobs`, those that had not ended when the log was read.
+    knob : str
+        Column that holds the knob's value.
+    closed : float
+        When the log was read (s).
+    source : tuple, optional
+        Scenario, rule, seconds of an interval and the end of a log that was played: only such a log has an oracle.
+    """
+
+    frame: pl.DataFrame
+    knob: str
+    closed: float
+    source: tuple | None = None
+
+    @property
+    def values(self) -> tuple[float, ...]:
+        """Values of the knob in the log, ascending."""
+        return tuple(self.frame[self.knob].unique().sort())
+
+    def __repr__(self):
+        return f"Log({self.frame.height} intervals of {self.knob}; closed at {self.closed / DAY:.1f} days)"
+
+    def estimate(self, method: str = "ridge", adjust=CONTEXT, outcome: str = "objective", **options) -> Estimate:
+        """Mean outcome of an interval if the knob were set to each of its values, from the log alone.
+
+        Parameters
+        ----------
+        method : str
+            "naive", "ridge" (with interactions), "trees", "backdoor", "causalnex", "aipw", or "g-formula"
+            (`gpuschedlab.autosched.logbook.estimators`).
+        adjust : tuple of str
+            Columns that are held fixed; "backdoor" takes those of a `graph` (pairs of cause and effect) instead.
+        outcome : str
+            A column, such as those of `OUTCOMES`.
+        **options
+            `draws` of the bootstrap of days, `rng`, `graph`, and `steps` of the g-formula.
+
+        Raises
+        ------
+        EstimatorError
+            There is no such method or column, or the graph does not identify the effect.
+        """
+        return estimate(self.frame, self.knob, method, adjust, outcome, higher=OUTCOMES.get(outcome, False), **options)
+
+    def why(self, at: float, outcome: str = "objective", *, draws: int = DRAWS, rng=0) -> pl.DataFrame:
+        """Shares of context, knob and all else in the change of the mean outcome from before an instant (s) to after, with intervals.
+
+        The graph is context -> knob -> outcome and context -> outcome. A mechanism is as before or as after: whole rows of the context,
+        the probability of each value given it, and the mean outcome given both (ridge). Nothing is simulated or drawn but the
+        bootstrap of days on each side.
+
+        Returns
+        -------
+        polars.DataFrame
+            `cause`, `share`, and its 95 % interval `low, high`.
+
+        References
+        ----------
+        Budhathoki, Janzing, Bloebaum and Ng, "Why did the distribution change?", AISTATS 2021.
+        """
+        before, after = self.frame.filter(pl.col("time") < at), self.frame.filter(pl.col("time") >= at)
+        return attribute(before, after, self.knob, CONTEXT, outcome, draws=draws, rng=rng)
+
+    def oracle(
+        self, values=None, hold: float = math.inf, jobs="system", *, then: float | None = None, instants: int = 10
+    ) -> Estimate:
+        """Delay if the knob is held at each value, by forking the simulation at instants of the log: what no cluster can measure.
+
+        Parameters
+        ----------
+        values : iterable of float, optional
+            Default: those of the log.
+        hold : float
+            Seconds for which it is held; inf: for good.
+        jobs : float or "system"
+            Which jobs count: those submitted in so many seconds after the fork, or those in the system or submitted in the next hour.
+        then : float, optional
+            Value after that; default: the rule goes on, with the draws of the log.
+        instants : int
+            Forks of each value, spread from a tenth to three quarters of the log.
+
+        Returns
+        -------
+        Estimate
+            Means over the instants, and their 95 % intervals (Student's t), what instants have in common taken out.
+
+        Raises
+        ------
+        EstimatorError
+            The log was read from a file.
+        """
+        if self.source is None:
+            raise EstimatorError(
+                "Log.oracle: found a log from a file; expected one that was played. Play one: operate(scenario, rule)."
+            )
+        scenario, rule, every, until = self.source
+        values, given = tuple(values or self.values), self.frame[self.knob].to_list()
+        places = {*(len(given) * np.linspace(0.1, 0.75, instants)).astype(int).tolist()}
+        options, table = {"hold": hold, "then": then, "until": until, "which": jobs}, []
+        for i, _, simulation in played(scenario.simulation(rule.at(given[0])), rule, every, until, given):
+            if i in places:
+                table.append([fork(simulation, rule, every, value, **options) for value in values])
+            if i == max(places):
+                break
+        table = np.array(table)[np.isfinite(table).all(axis=1)]
+        spread = (table - table.mean(axis=1, keepdims=True)).std(axis=0, ddof=1) / math.sqrt(len(table))
+        mean, half = table.mean(axis=0), student_t.ppf(0.975, len(table) - 1) * spread
+        return Estimate("oracle", "objective", (), values, mean, mean - half, mean + half, False)
+
+
+def operate(scenario, rule: Rule, every: float = 7200.0, *, wait: float = math.inf) -> Log:
+    """Play a trace under an operator's rule, and write the log.
+
+    Parameters
+    ----------
+    scenario : Scenario
+    rule : Rule
+    every : float
+        Length of an interval (s).
+    wait : float
+        Seconds after the end of an interval at which its jobs are read; inf: when all have ended.
+
+    Returns
+    -------
+    Log
+        One row an interval up to the last submission.
+    """
+    if not every > 0 <= wait:
+        raise EstimatorError(f"operate: found every={every}, wait={wait}; expected seconds above 0, and from 0.")
+    until = float(scenario.trace["submit"].max())
+    simulation, rows, last = scenario.simulation(rule.at(rule.values[0])), [], None
+    for i, value, now in played(simulation, rule, every, until):
+        after = now.snapshot()
+        rows.append({"time": i * every, "seen": i * every, rule.knob: value, **context_of(after, every)})
+        if last is not None:
+            rows[-2] |= _interval(last, after)
+        last = after
+    rows[-1] |= _interval(last, simulation.snapshot())
+    simulation.advance(math.inf)
+    jobs = simulation.snapshot().jobs
+    for row in rows:
+        row |= _own_jobs(jobs, row["time"], every, row["time"] + every + wait)
+    closed = max(rows[-1]["time"] + every, min(until + every + wait, simulation.now))
+    return Log(pl.DataFrame(rows, infer_schema_length=None), rule.knob, closed, (scenario, rule, every, until))
+
+
+def _interval(before, after) -> dict[str, float]:
+    """Speed and work of an interval, between two snapshots."""
+    done, executed, overhead = (
+        (after.jobs["gpus"] * (after.jobs[name] - before.jobs[name])).sum()
+        for name in ("progress", "executed", "overhead")
+    )
+    return {"speed": done / max(executed - overhead, 1e-9), "done": done / HOUR}
+
+
+def _own_jobs(jobs, start: float, every: float, read: float) -> dict[str, float]:
+    """Outcomes of the jobs submitted in an interval, as they are known when they are read; None where none is."""
+    own = (jobs["submit"] >= start) & (jobs["submit"] < start + every)
+    ended = own & (jobs["end"] <= read)
+    found = {"jobs": int(own.sum()), "open_jobs": int((own & ~ended).sum())}
+    found |= dict.fromkeys(("objective", "queueing", "restricted"))
+    if own.any():
+        found["restricted"] = restricted_mean(
+            np.minimum(jobs["end"], read)[own] - jobs["submit"][own], ended[own], every
+        )
+    if ended.any():
+        delay, wait = (jobs["end"] - jobs["submit"] - jobs["work"])[ended].mean(), jobs["queued"][ended].mean()
+        found |= {"objective": float(np.log(FLOOR + delay)), "queueing": float(np.log(FLOOR + wait))}
+    return found
+
+
+def restricted_mean(spent: np.ndarray, ended: np.ndarray, limit: float) -> float:
+    """Kaplan-Meier mean of min(JCT, limit) (s), from times `spent` (n,) after which jobs had `ended` (n,) or were still there.
+
+    Examples
+    --------
+    >>> restricted_mean(np.array([1.0, 2.0]), np.array([True, True]), 4.0)
+    1.5
+    >>> restricted_mean(np.array([1.0, 2.0]), np.array([True, False]), 4.0)
+    2.5
+    """
+    order = np.lexsort((~ended, spent))
+    spent, ended = np.minimum(spent[order], limit), ended[order] & (spent[order] <= limit)
+    alive = np.cumprod(1 - ended / np.arange(len(spent), 0, -1))
+    return float((np.diff(spent, prepend=0.0, append=limit) * np.append(1.0, alive)).sum())
+
+
+def read_log(path, knob: str, *, closed: float, every: float | None = None) -> Log:
+    """Read a log from CSV or parquet, one row an interval.
+
+    Parameters
+    ----------
+    path : str or Path
+    knob : str
+        Column of the knob.
+    closed : float
+        When the log was read (s, on the clock of `time`).
+    every : float, optional
+        Seconds of an interval; default: from the first row to the second.
+
+    Raises
+    ------
+    EstimatorError
+        Columns are missing; a context was `seen` after the knob was set; rows are not one interval apart; or jobs of a row had not
+        ended when the log was read, and it is not marked: `censored` true. Marked rows are left out of the log.
+    """
+    path = Path(path)
+    try:
+        frame = pl.read_parquet(path) if path.suffix == ".parquet" else pl.read_csv(path, infer_schema_length=None)
+    except UNREADABLE as error:
+        found = f"{path}: found {reason(error)}"
+        raise EstimatorError(f"{found}; expected a log as CSV or parquet. Name another.") from error
+    if missing := [name for name in (*NEEDED, knob) if name not in frame.columns]:
+        found = f"{path}: found no column {', '.join(missing)}"
+        raise EstimatorError(f"{found}; expected {', '.join((*NEEDED, knob))}. Rename yours.")
+    time, marked = pl.col("time"), pl.col("censored") if "censored" in frame.columns else pl.lit(False)
+    step = every or (
+        float(frame["time"][1] - frame["time"][0]) if frame.height > 1 else closed - float(frame["time"][0])
+    )
+    late = "a context seen after the knob was set, which may have caused it; expected seen <= time. Log what was seen before"
+    gap = f"a gap or an overlap; expected rows {step:g} s apart. Add the missing intervals, or give every"
+    early = f"jobs that had not ended when the log was read ({closed:g} s), or an interval that was not over; expected open_jobs = 0. "
+    early += "Read it later, or mark the row: censored = true"
+    refused = {late: pl.col("seen") > time, gap: (time.diff().fill_null(step) - step).abs() > 1e-6 * step}
+    refused[early] = ((pl.col("open_jobs") > 0) | (time + step > closed)) & ~marked
+    for problem, wrong in refused.items():
+        if len(rows := frame.with_row_index("row", 1).filter(wrong)):
+            more = f"; and {len(rows) - 1} more rows" if len(rows) > 1 else ""
+            raise EstimatorError(f"{path}, row {rows['row'][0]} (time {rows['time'][0]:g}): found {problem}{more}.")
+    return Log(frame.filter(~marked), knob, closed)

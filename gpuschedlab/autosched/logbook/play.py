@@ -1,0 +1,126 @@
+"""An operator who sets a knob from time to time, and forks of such a run in which it is held at a value instead."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from gpuschedlab.errors import EstimatorError
+from gpuschedlab.knobs import knobs_of
+
+HOUR, DAY = 3600.0, 86_400.0
+AHEAD = 2 * DAY
+"""Stretches (s) in which a fork goes on until the jobs that it counts have ended."""
+FLOOR = 60.0
+"""Delays (s) are counted from here: their logarithm is calm near 0."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """How an operator sets a knob: by the load that is seen, with noise, and by a coin in a share of the intervals.
+
+    Parameters
+    ----------
+    policy : Policy
+        All other knobs.
+    knob : str
+        A number, or a knob of several numbers, of which the first is set.
+    values : tuple of float
+        Values to choose from, in the order from low load to high.
+    reaction : float
+        Weight of the logarithm of the load (GPUs held or asked for, over those up): 0 ignores it.
+    noise : float
+        Standard deviation of what is added to that.
+    coin : float
+        Share of the intervals in which the value is drawn, each alike.
+    seed : int
+        Of draws; those of an interval are its own, so that forks in which the rule goes on repeat them.
+
+    Examples
+    --------
+    >>> from gpuschedlab.policies import Tiresias
+    >>> rule = Rule(Tiresias(), "pack_limit", (1.0, 0.5, 0.0), noise=0.0, coin=0.0)
+    >>> [rule.choose(load, 0) for load in (0.2, 1.0, 5.0)]
+    [1.0, 0.5, 0.0]
+    """
+
+    policy: object
+    knob: str
+    values: tuple[float, ...]
+    reaction: float = 1.5
+    noise: float = 0.5
+    coin: float = 0.1
+    seed: int = 0
+
+    def __post_init__(self):
+        if self.knob not in knobs_of(self.policy) or len(self.values) < 2 or not 0 <= self.coin <= 1:
+            raise EstimatorError(
+                f"Rule: found knob {self.knob!r}, {len(self.values)} values, coin={self.coin}; expected a knob of "
+                f"{self.policy.name} ({', '.join(knobs_of(self.policy))}), two values or more, and a share."
+            )
+
+    def choose(self, load: float, interval: int) -> float:
+        """Value for an interval: the rank among `values` is a logistic function of the logarithm of the load, with noise."""
+        rng = np.random.default_rng([self.seed, interval])
+        tossed, drawn, shift = rng.random() < self.coin, rng.integers(len(self.values)), rng.standard_normal()
+        score = self.reaction * np.log(max(load, 0.01)) + self.noise * shift
+        place = int(len(self.values) / (1 + np.exp(-score)))
+        return self.values[drawn if tossed else min(place, len(self.values) - 1)]
+
+    def at(self, value: float):
+        """The policy with the knob at a value."""
+        many = knobs_of(self.policy)[self.knob].kind == "floats"
+        return self.policy.with_knobs(**{self.knob: (value, *getattr(self.policy, self.knob)[1:]) if many else value})
+
+
+def context_of(snapshot, every: float) -> dict[str, float]:
+    """What an operator sees at an instant: `load`, jobs that `came` in the last `every` seconds, `count` of jobs in the system."""
+    jobs, inside = snapshot.jobs, snapshot.jobs["submitted"] & ~snapshot.jobs["done"]
+    came = np.count_nonzero(jobs["submitted"] & (jobs["submit"] > snapshot.now - every))
+    load = jobs["gpus"][inside].sum() / max(snapshot.capacity, 1e-9)
+    return {"load": float(load), "came": float(came), "count": float(np.count_nonzero(inside))}
+
+
+def played(simulation, rule: Rule, every: float, until: float, given=None) -> Iterator[tuple]:
+    """Play under a rule, or values that are `given` by interval; yields (interval, value, simulation) before a value is set."""
+    for i in range(round(simulation.now / every), int(np.ceil(until / every))):
+        value = given[i] if given is not None else rule.choose(context_of(simulation.snapshot(), every)["load"], i)
+        yield i, value, simulation
+        if (policy := rule.at(value)) != simulation.policy:
+            simulation.switch(policy)
+        simulation.advance((i + 1) * every)
+
+
+def delay_of(jobs, rows: np.ndarray, now: float, left: np.ndarray) -> float:
+    """Logarithm of `FLOOR` + mean delay (s) of some jobs after an instant: what they took beyond the work `left` then."""
+    spent = jobs["end"][rows] - np.maximum(jobs["submit"][rows], now)
+    return float(np.log(FLOOR + (spent - left[rows]).mean()))
+
+
+def counted(jobs, now: float, which) -> np.ndarray:
+    """Rows of the jobs that a fork counts: submitted in the next seconds, or "system": those in it, or submitted in an hour."""
+    coming = jobs["submit"] >= now
+    if which == "system":
+        return np.flatnonzero(~jobs["done"] & (jobs["submit"] < now + HOUR))
+    return np.flatnonzero(coming & (jobs["submit"] < now + which))
+
+
+def fork(
+    simulation, rule: Rule, every: float, value: float, *, hold: float, then: float | None, until: float, which
+) -> float:
+    """Delay (`delay_of`) of the counted jobs if the value is held from now on for some seconds, then the rule or a constant."""
+    start = simulation.snapshot()
+    rows, left = counted(start.jobs, start.now, which), start.jobs["work"] - start.jobs["progress"]
+    twin, end = simulation.under(rule.at(value)), start.now + hold
+    twin.advance(min(end, until))
+    if end < until and then is None:
+        for _ in played(twin, rule, every, until):
+            if twin.snapshot().jobs["done"][rows].all():
+                break
+    elif end < until:
+        twin.switch(rule.at(then))
+    while not (jobs := twin.snapshot().jobs)["done"][rows].all():
+        twin.advance(np.inf if twin.now > 2 * until else twin.now + AHEAD)
+    return delay_of(jobs, rows, start.now, left)
