@@ -3,6 +3,7 @@
 import numpy as np
 import polars as pl
 import pytest
+from published.autosched import logbook as bench
 
 import gpuschedlab as lab
 from gpuschedlab.autosched import Log, Rule, identify, operate, read_log, shapley
@@ -250,6 +251,8 @@ def test_the_oracle_of_a_value_held_for_good_by_hand(log):
     assert held.values == (1e3, 1e5, 1e7)
     assert (held.low < held.mean).all()
     assert not np.array_equal(held.mean, log.oracle(jobs=every, instants=3).mean)
+    with pytest.raises(EstimatorError, match="found 0 of 3 instants with jobs that count"):
+        log.oracle(jobs=1e-6, instants=3)
 
 
 def test_jobs_that_a_fork_counts():
@@ -297,3 +300,28 @@ def test_the_question_is_held_fixed_with_context(log):
         assert found.adjust == CONTEXT
         assert np.isfinite(found.mean).all()
     assert log.estimate("ridge", outcome="speed", draws=0).higher
+
+
+# --- the bench
+
+
+def test_the_bench_compares_choices_with_the_best_constant():
+    ways = dict.fromkeys((*bench.FORKS, *bench.WAYS, "ended", "restricted"), 1.0)
+    rows = [{"case": "pack-venus", "seed": s} | ways | {"jobs of 1 h": r} for s, r in enumerate((1.0, 1.21, 1.01, 1.1))]
+    found = next(row for row in bench.judge(rows) if row["way"] == "jobs of 1 h")
+    assert found["chosen_over_best"] == pytest.approx((1.21 * 1.01 * 1.1) ** 0.25)
+    assert (found["seeds"], found["within"], found["tried"], found["tried_within"]) == (4, 2, 1.102, 5)
+    assert found["low"] < found["chosen_over_best"] < found["high"]
+
+
+def test_a_case_of_the_bench_in_small(monkeypatch):
+    """Two days of it: every way chooses a value, and the same seed measures the same."""
+    for name, value in {"DAYS": 3, "NODES": 4, "OTHERS": 1, "INSTANTS": 4, "MANY": 4}.items():
+        monkeypatch.setattr(bench, name, value)
+    bench.scenario_of.cache_clear()
+    row, again = (bench.measure(None, "thresholds-venus", 3) for _ in range(2))
+    bench.scenario_of.cache_clear()
+    assert row == again
+    assert all(1 <= row[way] <= row["worst"] for way in (*bench.FORKS, *bench.WAYS, "ended", "restricted"))
+    (found,) = bench.effects([row])
+    assert found["naive_misses"] == row["naive_misses"]

@@ -22,6 +22,7 @@ TABLES = {
     "generation": "published.autosched.generation",
     "causal": "published.autosched.causal",
     "ablation": "published.autosched.ablation",
+    "logbook": "published.autosched.logbook",
     "regimes": "published.autosched.regimes",
     "overhead": "published.autosched.overhead",
     "autosched": "published.autosched.loop",

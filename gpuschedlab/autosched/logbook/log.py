@@ -123,7 +123,7 @@ class Log:
         Raises
         ------
         EstimatorError
-            The log was read from a file.
+            The log was read from a file, or at fewer than two instants there are jobs that count.
         """
         if self.source is None:
             raise EstimatorError(
@@ -139,6 +139,11 @@ class Log:
             if i == max(places):
                 break
         table = np.array(table)[np.isfinite(table).all(axis=1)]
+        if len(table) < 2:
+            raise EstimatorError(
+                f"Log.oracle: found {len(table)} of {instants} instants with jobs that count; expected 2 or more. Ask for more instants, "
+                "or count jobs for longer."
+            )
         spread = (table - table.mean(axis=1, keepdims=True)).std(axis=0, ddof=1) / math.sqrt(len(table))
         mean, half = table.mean(axis=0), student_t.ppf(0.975, len(table) - 1) * spread
         return Estimate("oracle", "objective", (), values, mean, mean - half, mean + half, False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -110,9 +111,11 @@ def counted(jobs, now: float, which) -> np.ndarray:
 def fork(
     simulation, rule: Rule, every: float, value: float, *, hold: float, then: float | None, until: float, which
 ) -> float:
-    """Delay (`delay_of`) of the counted jobs if the value is held from now on for some seconds, then the rule or a constant."""
+    """Delay (`delay_of`) of the `counted` jobs if a value is held for some seconds, then the rule or a constant; nan where none is."""
     start = simulation.snapshot()
     rows, left = counted(start.jobs, start.now, which), start.jobs["work"] - start.jobs["progress"]
+    if not len(rows):
+        return math.nan
     twin, end = simulation.under(rule.at(value)), start.now + hold
     twin.advance(min(end, until))
     if end < until and then is None:
