@@ -11,6 +11,7 @@ from gpuschedlab.autosched.logbook.estimators import METHODS
 from gpuschedlab.autosched.logbook.log import CONTEXT, restricted_mean
 from gpuschedlab.autosched.logbook.play import FLOOR, counted, fork
 from gpuschedlab.errors import EstimatorError
+from gpuschedlab.widgets import LogbookExplorer
 
 HOUR, DAY = 3600.0, 86_400.0
 
@@ -325,3 +326,25 @@ def test_a_case_of_the_bench_in_small(monkeypatch):
     assert all(1 <= row[way] <= row["worst"] for way in (*bench.FORKS, *bench.WAYS, "ended", "restricted"))
     (found,) = bench.effects([row])
     assert found["naive_misses"] == row["naive_misses"]
+
+
+# --- shown
+
+
+def test_the_explorer_says_what_its_bars_are(log):
+    explorer = LogbookExplorer(log.source[0], Rule(lab.Tiresias(), "thresholds", (1e3, 1e6)), {"length": 3})
+    played, found = explorer._compute()
+    assert played.frame["time"].max() < 3 * DAY
+    estimate, oracle = found["2 h: naive"]
+    assert estimate.effect[0] == pytest.approx(estimate.mean[-1] - estimate.mean[0])
+    assert estimate.effect[1] < estimate.effect[2]
+    for name, pair in found.items():
+        first, second = (f"{np.expm1(each.effect[0]):+.0%}" for each in pair)
+        assert f"{name} {first} delay, forks {second}" in explorer.status.value
+    bars = explorer.board.drawings["answers"].data
+    assert bars[0]["y"].tolist() == [pair[0].effect[0] for pair in found.values()]
+    assert bars[1]["error_y"]["array"][0] == pytest.approx(oracle.effect[2] - oracle.effect[0])
+    before = explorer.status.value
+    explorer.knobs["coin"].value = 1.0
+    assert explorer.status.value != before
+    assert not explorer.error.outputs

@@ -15,6 +15,7 @@ from .nodes.space import *
 from .sizes import *
 from .style import *
 from .sweep import *
+from .systems.answers import *
 from .systems.goodput import *
 from .systems.leases import *
 from .systems.merges import *

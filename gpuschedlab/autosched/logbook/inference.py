@@ -21,6 +21,7 @@ FEWEST = 5
 class Estimate(NamedTuple):
     """Mean outcome (k,) under each of the `values`, ends of its 95 % interval, and whether `higher` is better.
 
+    effect : (3,) mean of the last value less that of the first, and the ends of its 95 % interval.
     overlap : frame of `value, rows, effective` (sample size under inverse propensities), `least` share of the value in a quarter of
     the loads with its `least_rows`, and whether the log can `say`; None of an oracle.
     """
@@ -32,7 +33,8 @@ class Estimate(NamedTuple):
     mean: np.ndarray
     low: np.ndarray
     high: np.ndarray
-    higher: bool
+    effect: np.ndarray
+    higher: bool = False
     overlap: pl.DataFrame | None = None
 
     @property
@@ -122,9 +124,13 @@ def estimate(
     values = tuple(frame[knob].unique().sort())
     rows, days = _rows_of(frame, knob, values, adjust, outcome)
     rows, rng, each = rows._replace(steps=steps), np.random.default_rng(rng), METHODS[method]
-    found = [each(_resampled(rows, days, rng)) for _ in range(draws)]
-    low, high = np.nanquantile(found, [0.025, 0.975], axis=0) if draws else np.full((2, len(values)), np.nan)
-    return Estimate(method, outcome, adjust, values, each(rows), low, high, higher, _overlap(frame, knob, values, rows))
+    found, mean = [each(_resampled(rows, days, rng)) for _ in range(draws)], each(rows)
+    with_effect = np.array([(*x, x[-1] - x[0]) for x in found]) if draws else np.full((1, len(values) + 1), np.nan)
+    low, high = np.nanquantile(with_effect, [0.025, 0.975], axis=0) if draws else with_effect[[0, 0]]
+    effect = np.array([mean[-1] - mean[0], low[-1], high[-1]])
+    return Estimate(
+        method, outcome, adjust, values, mean, low[:-1], high[:-1], effect, higher, _overlap(frame, knob, values, rows)
+    )
 
 
 def attribute(

@@ -144,9 +144,12 @@ class Log:
                 f"Log.oracle: found {len(table)} of {instants} instants with jobs that count; expected 2 or more. Ask for more instants, "
                 "or count jobs for longer."
             )
-        spread = (table - table.mean(axis=1, keepdims=True)).std(axis=0, ddof=1) / math.sqrt(len(table))
-        mean, half = table.mean(axis=0), student_t.ppf(0.975, len(table) - 1) * spread
-        return Estimate("oracle", "objective", (), values, mean, mean - half, mean + half, False)
+        common = table.mean(axis=1, keepdims=True)
+        sums = np.column_stack([table - common + common.mean(), table[:, -1] - table[:, 0]])
+        half = student_t.ppf(0.975, len(sums) - 1) * sums.std(axis=0, ddof=1) / math.sqrt(len(sums))
+        mean, low, high = (sums.mean(axis=0) + sign * half for sign in (0, -1, 1))
+        effect = np.array([mean[-1], low[-1], high[-1]])
+        return Estimate("oracle", "objective", (), values, mean[:-1], low[:-1], high[:-1], effect)
 
 
 def operate(scenario, rule: Rule, every: float = 7200.0, *, wait: float = math.inf) -> Log:
