@@ -95,11 +95,9 @@ def shapley(value: Callable, count: int, *, permutations: int = PERMUTATIONS, rn
     ----------
     value : callable
         Array (k,) of a tuple of bool (count,): which causes are as after; each is asked for once.
-    count : int
-    permutations : int
-        Orders that are drawn above `EXACT` causes.
+    count, permutations : int
+        Causes, and orders that are drawn above `EXACT` of them.
     rng : int or numpy.random.Generator
-        For these.
 
     Returns
     -------
@@ -116,22 +114,15 @@ def shapley(value: Callable, count: int, *, permutations: int = PERMUTATIONS, rn
     >>> shares.ravel().tolist()
     [1.0, 2.0]
     """
-    value = cache(value)
-    if count <= EXACT:
-        shares = []
-        for i in range(count):
-            rest = (on for on in itertools.product((False, True), repeat=count) if not on[i])
-            # Orders in which exactly the causes of S come before i, over all orders.
-            weigh = {k: 1 / (count * math.comb(count - 1, k)) for k in range(count)}
-            shares.append(sum(weigh[sum(on)] * (value((*on[:i], True, *on[i + 1 :])) - value(on)) for on in rest))
-        return np.array(shares).reshape(count, -1), np.zeros(count)
-    rng, steps = np.random.default_rng(rng), []
-    for _ in range(permutations):
-        place = rng.permutation(count)
+    value, rng, exact = cache(value), np.random.default_rng(rng), count <= EXACT
+    drawn = (rng.permutation(count) for _ in range(permutations))
+    steps = []
+    for order in itertools.permutations(range(count)) if exact else drawn:
+        place = np.array(order, int)
         path = np.array([value(tuple((place < k).tolist())) for k in range(count + 1)])
         steps.append(np.diff(path, axis=0)[place])
-    spread = np.sum(steps, axis=2).std(axis=0, ddof=1)
-    return np.mean(steps, axis=0), 1.96 * spread / math.sqrt(permutations)
+    spread = np.zeros(count) if exact else np.sum(steps, axis=2).std(axis=0, ddof=1)
+    return np.mean(steps, axis=0), 1.96 * spread / math.sqrt(len(steps))
 
 
 def jct_parts(probe: Probe, policy) -> np.ndarray:
@@ -147,10 +138,9 @@ def jct_parts(probe: Probe, policy) -> np.ndarray:
     end = np.where(jobs["done"], jobs["end"], probe.until + jobs["work"] - jobs["progress"])
     work = probe.base.trace["duration"].to_numpy() * (1 - probe.before["progress"] / probe.before["work"])
     late = np.where(jobs["done"], 0.0, np.maximum(probe.until - np.maximum(jobs["submit"], after.now), 0.0))
-    queued = jobs["queued"] - probe.before["queued"] + late
-    overhead = jobs["overhead"] - probe.before["overhead"]
-    slower = end - begin - queued - overhead - work
-    parts = np.array([queued + probe.shift, overhead, slower, work])
+    queued, overhead = (jobs[name] - probe.before[name] for name in ("queued", "overhead"))
+    queued = queued + late
+    parts = np.array([queued + probe.shift, overhead, end - begin - queued - overhead - work, work])
     return np.average(parts, axis=1, weights=probe.weight) if len(work) else np.zeros(len(PARTS))
 
 
@@ -179,11 +169,10 @@ def why(before, after, *, permutations: int = PERMUTATIONS, rng=0) -> Why:
     they allow.
     """
     cases = [(*case, None)[:3] for case in (before, after)]
-    if odd := [
-        type(x).__name__ for case in cases for x, kind in zip(case, (Scenario, Policy)) if not isinstance(x, kind)
-    ]:
+    kinds = (Scenario, Policy)
+    if odd := [type(x).__name__ for case in cases for x, kind in zip(case, kinds) if not isinstance(x, kind)]:
         raise EstimatorError(
-            f"why: found {', '.join(odd)}; expected (scenario, policy) or (scenario, policy, forecast) on each side."
+            f"why: found {', '.join(odd)}; expected (scenario, policy), and a forecast or none, on each side."
         )
     clock = max(forecast.now if forecast else 0.0 for *_, forecast in cases)
     sides = [_side(*case, clock) for case in cases]
@@ -235,16 +224,10 @@ def _side(scenario, policy, forecast, clock: float) -> dict:
     moments = pl.col("^waiting_since|started$")
     initial = forecast.initial.with_columns(moments + later) if forecast.initial.height else forecast.initial
     events = tuple(Outage(e.node, e.start + later, e.end + later) for e in scenario.cluster.events)
-    coming = trace[forecast.existing :]
-    return {
-        "arrivals": coming.select("submit"),
-        "mix": coming.drop("submit"),
-        "nodes": replace(scenario.cluster, events=events),
-        "backlog": (trace[: forecast.existing], initial),
-        "speeds": scenario.speeds,
-        "estimator": scenario.knowledge,
-        "delays": scenario.delays,
-    }
+    existing, coming = trace[: forecast.existing], trace[forecast.existing :]
+    causes = {"arrivals": coming.select("submit"), "mix": coming.drop("submit"), "backlog": (existing, initial)}
+    causes |= {"nodes": replace(scenario.cluster, events=events), "speeds": scenario.speeds, "delays": scenario.delays}
+    return causes | {"estimator": scenario.knowledge}
 
 
 def _probe(world: dict, policy, clock: float) -> Probe:

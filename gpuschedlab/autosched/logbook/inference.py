@@ -58,15 +58,7 @@ class Estimate(NamedTuple):
 
 
 def identify(graph, cause: str, effect: str, seen) -> tuple[str, ...]:
-    """Smallest set of columns that blocks every backdoor path from a cause to an effect.
-
-    Parameters
-    ----------
-    graph : CausalGraph or iterable of (str, str)
-        Pairs of cause and effect.
-    cause, effect : str
-    seen : iterable of str
-        Columns that the log holds.
+    """Smallest set of the columns `seen` that blocks every backdoor path of a graph (pairs of cause and effect).
 
     Raises
     ------
@@ -99,18 +91,8 @@ def identify(graph, cause: str, effect: str, seen) -> tuple[str, ...]:
 
 
 def estimate(
-    frame: pl.DataFrame,
-    knob: str,
-    method: str,
-    adjust,
-    outcome: str,
-    *,
-    higher=False,
-    draws=DRAWS,
-    rng=0,
-    graph=(),
-    steps=12,
-):
+    frame: pl.DataFrame, knob: str, method: str, adjust, outcome: str, *, higher=False, draws=DRAWS, rng=0, graph=(), steps=12
+) -> Estimate:  # fmt: skip
     """Estimate of a frame of intervals: `Log.estimate`, where the parameters are described."""
     if method not in METHODS:
         raise EstimatorError(f"Log.estimate: found method {method!r}; expected one of {', '.join(METHODS)}.")
@@ -118,9 +100,8 @@ def estimate(
         adjust = identify(graph, knob, outcome, frame.columns)
     adjust = () if method == "naive" else tuple(adjust)
     if wrong := [name for name in (*adjust, outcome) if name not in frame.columns or name == knob]:
-        raise EstimatorError(
-            f"Log.estimate: found column {wrong[0]!r}; expected some of {', '.join(frame.columns)}, and not the knob."
-        )
+        expected = f"expected some of {', '.join(frame.columns)}, and not the knob"
+        raise EstimatorError(f"Log.estimate: found column {wrong[0]!r}; {expected}.")
     values = tuple(frame[knob].unique().sort())
     rows, days = _rows_of(frame, knob, values, adjust, outcome)
     rows, rng, each = rows._replace(steps=steps), np.random.default_rng(rng), METHODS[method]
@@ -128,20 +109,14 @@ def estimate(
     with_effect = np.array([(*x, x[-1] - x[0]) for x in found]) if draws else np.full((1, len(values) + 1), np.nan)
     low, high = np.nanquantile(with_effect, [0.025, 0.975], axis=0) if draws else with_effect[[0, 0]]
     effect = np.array([mean[-1] - mean[0], low[-1], high[-1]])
-    return Estimate(
-        method, outcome, adjust, values, mean, low[:-1], high[:-1], effect, higher, _overlap(frame, knob, values, rows)
-    )
+    overlap = _overlap(frame, knob, values, rows)
+    return Estimate(method, outcome, adjust, values, mean, low[:-1], high[:-1], effect, higher, overlap)
 
 
-def attribute(
-    before: pl.DataFrame, after: pl.DataFrame, knob: str, context, outcome: str, *, draws=DRAWS, rng=0
-) -> pl.DataFrame:
-    """Shares of a change of a mean outcome between two stretches of a log: `Log.why`, where it is described."""
-    values = tuple(pl.concat([before[knob], after[knob]]).unique().sort())
-    sides, rng = (
-        [_rows_of(side, knob, values, context, outcome) for side in (before, after)],
-        np.random.default_rng(rng),
-    )
+def attribute(before, after, knob: str, context, outcome: str, *, draws=DRAWS, rng=0) -> pl.DataFrame:
+    """Shares of a change of a mean outcome between two stretches of a log (frames): `Log.why`, where it is described."""
+    values, rng = tuple(pl.concat([before[knob], after[knob]]).unique().sort()), np.random.default_rng(rng)
+    sides = [_rows_of(side, knob, values, context, outcome) for side in (before, after)]
 
     def shares(sides):
         chances, outcomes = [propensity_fit(side) for side in sides], [ridge_fit(side) for side in sides]
@@ -165,7 +140,7 @@ def _rows_of(frame: pl.DataFrame, knob: str, values, adjust, outcome: str) -> tu
     kept = np.isfinite(y) & np.isfinite(x).all(axis=1)
     if not kept.any():
         raise EstimatorError(
-            f"Log: found no row with {', '.join((*adjust, outcome))}; expected some. Name other columns."
+            f"Log: found no row with all of {', '.join((*adjust, outcome))}; expected some. Name others."
         )
     a, days = np.searchsorted(values, frame[knob].to_numpy()), (frame["time"].to_numpy() // DAY).astype(int)
     return Rows(x[kept], a[kept], y[kept], after[kept], len(values)), days[kept]

@@ -14,6 +14,7 @@ from gpuschedlab._files import UNREADABLE, reason
 from gpuschedlab.autosched.logbook.inference import DRAWS, Estimate, attribute, estimate
 from gpuschedlab.autosched.logbook.play import DAY, FLOOR, HOUR, Rule, context_of, fork, played
 from gpuschedlab.errors import EstimatorError
+from gpuschedlab.metrics.times import restricted_mean
 
 CONTEXT = ("load", "came", "count")
 OUTCOMES = {"objective": False, "restricted": False, "queueing": False, "speed": True, "done": True}
@@ -62,21 +63,21 @@ class Log:
         Parameters
         ----------
         method : str
-            "naive", "ridge" (with interactions), "trees", "backdoor", "causalnex", "aipw", or "g-formula"
-            (`gpuschedlab.autosched.logbook.estimators`).
+            "naive", "ridge" (with interactions), "trees", "backdoor", "causalnex", "aipw", or "g-formula" (`logbook.estimators`).
         adjust : tuple of str
             Columns that are held fixed; "backdoor" takes those of a `graph` (pairs of cause and effect) instead.
         outcome : str
             A column, such as those of `OUTCOMES`.
         **options
-            `draws` of the bootstrap of days, `rng`, `graph`, and `steps` of the g-formula.
+            `draws` of the bootstrap of days, `rng`, `graph`, and `steps` (intervals) of the g-formula.
 
         Raises
         ------
         EstimatorError
             There is no such method or column, or the graph does not identify the effect.
         """
-        return estimate(self.frame, self.knob, method, adjust, outcome, higher=OUTCOMES.get(outcome, False), **options)
+        higher = OUTCOMES.get(outcome, False)
+        return estimate(self.frame, self.knob, method, adjust, outcome, higher=higher, **options)
 
     def why(self, at: float, outcome: str = "objective", *, draws: int = DRAWS, rng=0) -> pl.DataFrame:
         """Shares of context, knob and all else in the change of the mean outcome from before an instant (s) to after, with intervals.
@@ -127,7 +128,7 @@ class Log:
         """
         if self.source is None:
             raise EstimatorError(
-                "Log.oracle: found a log from a file; expected one that was played. Play one: operate(scenario, rule)."
+                "Log.oracle: found a log from a file; expected one of operate(scenario, rule), which can be forked."
             )
         scenario, rule, every, until = self.source
         values, given = tuple(values or self.values), self.frame[self.knob].to_list()
@@ -140,10 +141,8 @@ class Log:
                 break
         table = np.array(table)[np.isfinite(table).all(axis=1)]
         if len(table) < 2:
-            raise EstimatorError(
-                f"Log.oracle: found {len(table)} of {instants} instants with jobs that count; expected 2 or more. Ask for more instants, "
-                "or count jobs for longer."
-            )
+            found = f"Log.oracle: found {len(table)} of {instants} instants with jobs that count"
+            raise EstimatorError(f"{found}; expected 2 or more. Ask for more instants, or count jobs for longer.")
         common = table.mean(axis=1, keepdims=True)
         sums = np.column_stack([table - common + common.mean(), table[:, -1] - table[:, 0]])
         half = student_t.ppf(0.975, len(sums) - 1) * sums.std(axis=0, ddof=1) / math.sqrt(len(sums))
@@ -190,10 +189,8 @@ def operate(scenario, rule: Rule, every: float = 7200.0, *, wait: float = math.i
 
 def _interval(before, after) -> dict[str, float]:
     """Speed and work of an interval, between two snapshots."""
-    done, executed, overhead = (
-        (after.jobs["gpus"] * (after.jobs[name] - before.jobs[name])).sum()
-        for name in ("progress", "executed", "overhead")
-    )
+    gained = (after.jobs["gpus"] * (after.jobs[n] - before.jobs[n]) for n in ("progress", "executed", "overhead"))
+    done, executed, overhead = (gain.sum() for gain in gained)
     return {"speed": done / max(executed - overhead, 1e-9), "done": done / HOUR}
 
 
@@ -211,22 +208,6 @@ def _own_jobs(jobs, start: float, every: float, read: float) -> dict[str, float]
         delay, wait = (jobs["end"] - jobs["submit"] - jobs["work"])[ended].mean(), jobs["queued"][ended].mean()
         found |= {"objective": float(np.log(FLOOR + delay)), "queueing": float(np.log(FLOOR + wait))}
     return found
-
-
-def restricted_mean(spent: np.ndarray, ended: np.ndarray, limit: float) -> float:
-    """Kaplan-Meier mean of min(JCT, limit) (s), from times `spent` (n,) after which jobs had `ended` (n,) or were still there.
-
-    Examples
-    --------
-    >>> restricted_mean(np.array([1.0, 2.0]), np.array([True, True]), 4.0)
-    1.5
-    >>> restricted_mean(np.array([1.0, 2.0]), np.array([True, False]), 4.0)
-    2.5
-    """
-    order = np.lexsort((~ended, spent))
-    spent, ended = np.minimum(spent[order], limit), ended[order] & (spent[order] <= limit)
-    alive = np.cumprod(1 - ended / np.arange(len(spent), 0, -1))
-    return float((np.diff(spent, prepend=0.0, append=limit) * np.append(1.0, alive)).sum())
 
 
 def read_log(path, knob: str, *, closed: float, every: float | None = None) -> Log:

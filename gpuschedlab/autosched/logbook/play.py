@@ -94,24 +94,18 @@ def played(simulation, rule: Rule, every: float, until: float, given=None) -> It
         simulation.advance((i + 1) * every)
 
 
-def delay_of(jobs, rows: np.ndarray, now: float, left: np.ndarray) -> float:
-    """Logarithm of `FLOOR` + mean delay (s) of some jobs after an instant: what they took beyond the work `left` then."""
-    spent = jobs["end"][rows] - np.maximum(jobs["submit"][rows], now)
-    return float(np.log(FLOOR + (spent - left[rows]).mean()))
-
-
 def counted(jobs, now: float, which) -> np.ndarray:
     """Rows of the jobs that a fork counts: submitted in the next seconds, or "system": those in it, or submitted in an hour."""
-    coming = jobs["submit"] >= now
     if which == "system":
         return np.flatnonzero(~jobs["done"] & (jobs["submit"] < now + HOUR))
-    return np.flatnonzero(coming & (jobs["submit"] < now + which))
+    return np.flatnonzero((jobs["submit"] >= now) & (jobs["submit"] < now + which))
 
 
-def fork(
-    simulation, rule: Rule, every: float, value: float, *, hold: float, then: float | None, until: float, which
-) -> float:
-    """Delay (`delay_of`) of the `counted` jobs if a value is held for some seconds, then the rule or a constant; nan where none is."""
+def fork(simulation, rule: Rule, every: float, value: float, *, hold: float, then, until: float, which) -> float:
+    """Logarithm of `FLOOR` + mean delay (s, beyond the work left) of the `counted` jobs; nan where none is.
+
+    A value is held from now on for some seconds, then the rule goes on (None), or a constant.
+    """
     start = simulation.snapshot()
     rows, left = counted(start.jobs, start.now, which), start.jobs["work"] - start.jobs["progress"]
     if not len(rows):
@@ -126,4 +120,5 @@ def fork(
         twin.switch(rule.at(then))
     while not (jobs := twin.snapshot().jobs)["done"][rows].all():
         twin.advance(np.inf if twin.now > 2 * until else twin.now + AHEAD)
-    return delay_of(jobs, rows, start.now, left)
+    delay = jobs["end"][rows] - np.maximum(jobs["submit"][rows], start.now) - left[rows]
+    return float(np.log(FLOOR + delay.mean()))
