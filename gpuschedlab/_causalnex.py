@@ -10,6 +10,7 @@ import re
 import sys
 import types
 import warnings
+from copy import copy
 from functools import cache
 from typing import NamedTuple
 
@@ -219,27 +220,72 @@ def do_query(network, interventions: dict, observed: dict | None = None) -> dict
     >>> do_query(network, {"wet": "yes"})["rain"], do_query(network, {"rain": 1})["wet"]
     ({0: 0.5, 1: 0.5}, {'no': 0.5, 'yes': 0.5})
     """
-    engine = load().InferenceEngine(network)
-    cpds = dict(engine._cpds)
-    evidence = {name: _shares(cpds, name, state) and state for name, state in (observed or {}).items()}
-    forced = {name: _shares(cpds, name, state) for name, state in interventions.items()}
-    # A variable that no longer listens to its causes, in CausalNex's nested form.
-    cpds |= {name: {s: {(): float(shares.get(s, 0.0))} for s in cpds[name]} for name, shares in forced.items()}
-    marginals = {}
-    for piece in _pieces(cpds):
-        seen = {name: state for name, state in evidence.items() if name in piece}
-        if len(piece) == 1:
-            (name,) = piece
-            marginals[name] = {s: float(s == seen[name]) if seen else p[()] for s, p in cpds[name].items()}
-            continue
-        engine._cpds = {name: cpds[name] for name in piece}
-        engine._domains = {name: list(cpds[name]) for name in piece}
-        engine._generate_bbn()
-        marginals |= engine.query(seen)
-    return {
-        name: {s.item() if isinstance(s, np.generic) else s: float(p) for s, p in marginals[name].items()}
-        for name in cpds
-    }
+    found = Intervened([network], interventions).query(observed)
+    return {n: {s.item() if isinstance(s, np.generic) else s: p for s, p in found[n].items()} for n in network.nodes}
+
+
+class Intervened:
+    """Networks of which some variables are set from outside: what many questions share, made once.
+
+    Parameters
+    ----------
+    networks : list of causalnex.network.BayesianNetwork
+        As `fit_network` returns them, without a common variable.
+    interventions : dict
+        As for `do_query`.
+    alone : dict
+        Variables without any edge, which no network of CausalNex holds -> dict of state -> probability.
+    """
+
+    def __init__(self, networks, interventions: dict, alone: dict | None = None):
+        engines = [load().InferenceEngine(network) for network in networks]
+        self.cpds = {name: {s: {(): p} for s, p in shares.items()} for name, shares in (alone or {}).items()}
+        self.cpds |= {name: cpd for engine in engines for name, cpd in engine._cpds.items()}
+        forced = {name: _shares(self.cpds, name, state) for name, state in interventions.items()}
+        # A variable that no longer listens to its causes, in CausalNex's nested form.
+        self.cpds |= {n: {s: {(): float(p.get(s, 0.0))} for s in self.cpds[n]} for n, p in forced.items()}
+        self.pieces = []
+        for piece in _pieces(self.cpds):
+            engine = next((copy(e) for e in engines if piece <= {*e._cpds_original}), types.SimpleNamespace())
+            engine._cpds = {name: self.cpds[name] for name in piece}
+            engine._domains = {name: list(self.cpds[name]) for name in piece}
+            if len(piece) > 1:
+                engine._generate_bbn()
+            self.pieces.append(engine)
+
+    def query(self, observed: dict | None = None) -> dict[str, dict]:
+        """Marginal probabilities of all variables, by state, given states of some."""
+        observed = {n: _shares(self.cpds, n, state) and state for n, state in (observed or {}).items()}
+        found = {}
+        for engine in self.pieces:
+            seen = {name: state for name, state in observed.items() if name in engine._cpds}
+            if len(engine._cpds) > 1:
+                found |= engine.query(seen)
+                continue
+            ((name, states),) = engine._cpds.items()
+            found[name] = {s: float(s == seen[name]) if seen else p[()] for s, p in states.items()}
+        return {name: {s: float(p) for s, p in shares.items()} for name, shares in found.items()}
+
+    def likely(self, observed: dict, given: dict) -> tuple[float, dict[str, dict]]:
+        """Probability of states that are `given`, once others are observed; and the marginals given both.
+
+        Of several, each is asked for after those before it: the chain rule, since CausalNex returns marginals alone.
+        """
+        likelihood, found = 1.0, self.query(observed)
+        for name, state in given.items():
+            likelihood *= found[name][state]
+            if not likelihood:
+                break
+            observed = observed | {name: state}
+            found = self.query(observed)
+        return likelihood, found
+
+
+def pieces(edges) -> list[list[tuple[str, str]]]:
+    """Edges of each connected piece of a graph, as `fit_network` takes them."""
+    networkx = need("networkx")
+    graph = networkx.DiGraph(list(edges))
+    return [[*graph.subgraph(names).edges] for names in networkx.weakly_connected_components(graph)]
 
 
 def _shares(cpds: dict, name: str, state) -> dict:

@@ -1,16 +1,30 @@
 """AutoSched's causal model: graphs that are found, networks that answer as CausalNex does, what-ifs that are true."""
 
 import itertools
+import subprocess
+import sys
 
 import numpy as np
 import polars as pl
 import pytest
 
-from gpuschedlab.autosched.causal.graph import CausalGraph, Layers, _directed, _normal_scores, full_graph, learn_graph
+from gpuschedlab._causalnex import load
+from gpuschedlab._extras import has
+from gpuschedlab.autosched.causal.graph import (
+    CausalGraph,
+    Layers,
+    _directed,
+    _normal_scores,
+    confidence,
+    full_graph,
+    learn_graph,
+)
 from gpuschedlab.autosched.causal.model import BATCH, CausalModel
 from gpuschedlab.autosched.causal.network import Network
+from gpuschedlab.autosched.causal.tables import Tabled
 from gpuschedlab.errors import EstimatorError
 
+needs_causalnex = pytest.mark.skipif(not has("causalnex"), reason="causalnex is not installed; make installs it")
 LAYERS = Layers(("k0", "k1", "k2", "k3"), ("m1", "m2"), ("o",), {"k3": 3})
 EDGES = {("k0", "m1"), ("k1", "m1"), ("k1", "m2"), ("k3", "m2"), ("m1", "o"), ("m2", "o")}  # k2 does nothing
 CHAIN = Layers(("k0", "k1", "k2", "k3"), ("m1", "m2", "m3"), ("o",), {"k3": 3}, between=True)
@@ -56,6 +70,40 @@ def test_fci_finds_the_edges(curve):
 def test_fci_finds_edges_between_metrics(curve):
     scores = [f1(learn_graph(system(s, curve=curve, chain=True), CHAIN).edges, CHAIN_EDGES) for s in range(6)]
     assert np.mean(scores) >= 0.9
+
+
+@needs_causalnex
+@pytest.mark.parametrize("curve", ["linear", "exp"])
+def test_notears_finds_the_edges(curve):
+    scores = [f1(learn_graph(system(s, curve=curve), LAYERS, by="notears").edges, EDGES) for s in range(3)]
+    assert np.mean(scores) >= 0.9
+    log = operated()
+    assert ("night", "eager") in learn_graph(log, OPERATED, by="notears", rule=True).edges
+    assert not any(not OPERATED.allows(*e) or e[1] == "eager" for e in learn_graph(log, OPERATED, by="notears").edges)
+    with pytest.raises(EstimatorError, match="found by='pc'"):
+        learn_graph(log, OPERATED, by="pc")
+
+
+def test_confidence_is_the_share_of_graphs_learnt_from_segments_drawn_anew(monkeypatch):
+    """An edge that is found where segment 3 is drawn, one that always is, and one that never is."""
+    drawn, always, never, sometimes = [], ("k0", "m1"), ("k1", "m1"), ("k2", "m1")
+
+    def learn(samples, layers):
+        drawn.append(samples["segment"].value_counts().sort("segment"))
+        there = (samples["segment"] == 3).any()
+        return CausalGraph(layers, (always, sometimes) if there else (always,))
+
+    samples = system(0, 60).with_columns(segment=pl.Series([0] * 10 + [1] * 30 + [3] * 5 + [7] * 15))
+    monkeypatch.setattr("gpuschedlab.autosched.causal.graph.learn_graph", learn)
+    found = confidence(samples, LAYERS, CausalGraph(LAYERS, (always, never, sometimes)), times=40, rng=1)
+    size, shares = {0: 10, 1: 30, 3: 5, 7: 15}, [3 in draw["segment"] for draw in drawn]
+    assert all(count % size[segment] == 0 for draw in drawn for segment, count in draw.rows())
+    assert all(sum(count // size[segment] for segment, count in draw.rows()) == 4 for draw in drawn)
+    assert found == pytest.approx({always: 1.0, never: 0.0, sometimes: np.mean(shares)})
+    assert 0.4 < found[sometimes] < 0.95
+    monkeypatch.undo()
+    real = confidence(system(0, 200), LAYERS, CausalGraph(LAYERS, (*EDGES, ("k2", "m1"))), times=5)
+    assert real["k0", "m1"] > 0.9 > real["k2", "m1"]
 
 
 def test_effects_that_rise_and_fall_alike_are_found():
@@ -240,23 +288,111 @@ def test_forward_sums_equal_the_joint(fixed):
     assert found == pytest.approx(np.stack([brute(network, other), *2 * [brute(network, fixed)]]))
 
 
-def test_answers_equal_causalnex():
-    """Tables that CausalNex counts, and its interventions, give what leaves and forward sums give."""
-    pytest.importorskip("causalnex", reason="causalnex is not installed; make installs it")
-    from gpuschedlab._causalnex import do_query
-
-    network = exact(small(400))
-    other = network.as_causalnex(prior=None)
-    for do in ({"k": 1}, {"k": 0, "c": 1}, {"m": 1}):
-        told = do_query(other, do)["o"]
-        fixed = {n: np.array([state]) for n, state in do.items()}
-        assert [told[s] for s in sorted(told)] == pytest.approx(network.distribution("o", fixed)[0])
+FIVE = {
+    "chain": [("k", "m"), ("m", "o")],
+    "confounded": [("k", "m"), ("c", "m"), ("m", "o"), ("c", "o")],
+    "rule": [("c", "k"), ("k", "m"), ("c", "m"), ("m", "o")],
+    "pieces": [("k", "m"), ("c", "o")],
+    "collider": [("k", "o"), ("c", "o"), ("m", "o")],
+}
 
 
-def test_tables_too_large_for_causalnex_are_refused():
-    network = learnt(full_graph(LAYERS), system(1, 100))
+@needs_causalnex
+@pytest.mark.parametrize("edges", FIVE.values(), ids=FIVE)
+def test_causalnex_equals_sums_over_the_same_tables(edges):
+    """And CausalNex' estimators count these tables."""
+    rows, graph = small(200), CausalGraph(SMALL, tuple(edges))
+    own = Tabled()
+    own.learn(graph, rows.to_numpy())
+    model = CausalModel(graph, backend="causalnex").fit(rows)
+    for network in model.core.fitted:
+        for name, table in network.cpds.items():
+            table = table.sort_index(axis=0).reorder_levels(graph.causes(name), axis=1) if graph.causes(name) else table
+            shares = table.sort_index(axis=1).to_numpy().T.ravel()
+            assert shares == pytest.approx(own.given[name].shares.ravel(), abs=1e-12)
+    for do in ({"k": 1.0}, {"k": 0.0, "c": 1.0}, {"m": 1.0}, {"o": 2.0}, {}):
+        found, told = model.do(do), own.do(do)
+        assert np.array([found[n] for n in told])[..., 0] == pytest.approx(np.array([*told.values()]), abs=1e-9)
+    u = [[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]]
+    assert np.array(model.predict(u)) == pytest.approx(own.predict(np.array(u)), abs=1e-9)
+
+
+@needs_causalnex
+def test_causalnex_itself_fits_and_answers(monkeypatch):
+    """In a process of its own, where nothing has imported it before; then each of its two parts is called."""
+    code = (
+        "import sys, polars as pl\n"
+        "from gpuschedlab.autosched import CausalGraph, CausalModel, Layers\n"
+        "graph = CausalGraph(Layers(('k',), ('m',), ('o',)), (('k', 'm'), ('m', 'o')))\n"
+        "model = CausalModel(graph, backend='causalnex')\n"
+        "assert not any(n.startswith('causalnex') for n in sys.modules)\n"
+        "model.fit(pl.DataFrame({n: [0.0, 1.0] * 6 for n in 'kmo'}))\n"
+        "assert 'causalnex.network' in sys.modules and 'causalnex.inference' in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+    parts, called = load(), []
+    for part, name in ((parts.BayesianNetwork, "fit_cpds"), (parts.InferenceEngine, "query")):
+        plain = getattr(part, name)
+        monkeypatch.setattr(
+            part, name, lambda *a, plain=plain, name=name, **o: (called.append(name), plain(*a, **o))[1]
+        )
+    model = CausalModel(CONFOUNDED, backend="causalnex").fit(confounded(60, 0))
+    assert called == ["fit_cpds"]
+    model.do({"m": 1.0})
+    assert set(called) == {"fit_cpds", "query"}
+
+
+@needs_causalnex
+def test_what_is_given_is_conditioned_on():
+    """Under do(m = 1), where o = 3 is seen, by hand from shares of rows: c is Bayes' rule away."""
+    rows = confounded(300, 0)
+    model = CausalModel(CONFOUNDED, backend="causalnex", prior=None).fit(rows)
+    share = {c: rows.filter(c=c).height / rows.height for c in (0.0, 1.0)}
+    seen = {c: (lambda part: part.filter(o=3.0).height / part.height)(rows.filter(c=c, m=1.0)) for c in share}
+    by_hand = share[1.0] * seen[1.0] / sum(share[c] * seen[c] for c in share)
+    assert model.ask({"m": 1.0}, {"o": 3.0})["c"].mean[0] == pytest.approx(by_hand, abs=1e-9)
+    for backend in ("network", "boosted", "causalnex"):
+        model = CausalModel(CONFOUNDED, backend=backend).fit(rows)
+        by_hand = rows.filter(m=1.0, c=1.0)["o"].mean()
+        assert model.ask({"m": 1.0}, {"c": 1.0})["o"].mean[0] == pytest.approx(by_hand, abs=0.05)
+    with pytest.raises(EstimatorError, match="backend 'boosted': found 'o'; expected one of k, c"):
+        CausalModel(CONFOUNDED, backend="boosted").fit(rows).ask({"m": 1.0}, {"o": 3.0})
+
+
+@needs_causalnex
+def test_tables_show_the_rows_behind_each_column():
+    """Nobody saw k = 1 by c = 0: by the prior all states are alike, and the table says so."""
+    rows = pl.DataFrame({"k": [0.0, 0, 0, 1], "c": [0.0, 1, 1, 1], "m": [0.0, 1, 1, 0], "o": [0.0, 1, 1, 0]})
+    model = CausalModel(CONFOUNDED, backend="causalnex").fit(pl.concat([rows] * 3))
+    table = model.cpds("m")
+    assert table.columns == ["k", "c", "0", "1", "rows", "seen"]
+    assert table.filter(k="0", c="1").row(0) == ("0", "1", 1 / 8, 7 / 8, 6, True)
+    assert table.filter(~pl.col("seen")).rows() == [("1", "0", 0.5, 0.5, 0, False)]
+    with pytest.raises(EstimatorError, match="backend: found 'boosted'; expected one of causalnex"):
+        CausalModel(CONFOUNDED, backend="boosted").fit(confounded(60, 0)).cpds("m")
+
+
+@needs_causalnex
+def test_the_hours_of_eager_night_by_hand():
+    """The log of a small cluster: seen, preemptions shorten queues; done, they lengthen them by one, day and night."""
+    rng = np.random.default_rng(0)
+    night = rng.integers(0, 2, 4000)
+    eager = np.where(rng.random(4000) < 0.9, night, 1 - night)
+    preemptions = np.where(rng.random(4000) < 0.9, eager, 1 - eager)
+    queue = 2 * (1 - night) + preemptions
+    columns = {"eager": eager, "night": night, "preemptions": preemptions, "queue": queue, "reward": 3 - queue}
+    layers = Layers(("eager",), ("preemptions", "queue"), ("reward",), {"eager": 2}, context=("night",), between=True)
+    edges = (("eager", "preemptions"), ("night", "queue"), ("preemptions", "queue"), ("queue", "reward"))
+    model = CausalModel(CausalGraph(layers, edges), backend="causalnex", bins=(2, 4, 4), prior=None)
+    model.fit(pl.DataFrame(columns).cast(pl.Float64))
+    for preemptions in (0.0, 1.0):  # 2 and 1, where half of the hours are night
+        by_hand = 3 - 2 * (1 - night.mean()) - preemptions
+        assert model.do({"preemptions": preemptions})["reward"].mean[0] == pytest.approx(by_hand, abs=1e-9)
+
+
+def test_tables_that_are_too_large_are_refused():
     with pytest.raises(EstimatorError, match="found 331776 cells in the table of 'm1'; expected 1000 or fewer.*bins"):
-        network.as_causalnex(cells=1000)
+        CausalModel(full_graph(LAYERS), backend="causalnex", bins=(24, 8, 16), cells=1000).fit(system(1, 100))
 
 
 def test_updating_equals_learning_at_once():
@@ -374,7 +510,10 @@ def operated():
     return pl.DataFrame(columns).cast(pl.Float64)
 
 
-@pytest.mark.parametrize("backend", ["network", "boosted"])
+EVERY = ["network", "boosted", pytest.param("causalnex", marks=needs_causalnex)]
+
+
+@pytest.mark.parametrize("backend", EVERY)
 def test_roots_that_came_together_stay_together(backend):
     """do(a = 1): 1 + 2 P(eager, night), 1.9 by design; drawn apart, eager and night would give 1.51."""
     log = operated()
@@ -384,7 +523,7 @@ def test_roots_that_came_together_stay_together(backend):
     assert model.do({"night": 1.0})["eager"].mean[0] == pytest.approx(log["eager"].mean(), abs=0.03)
 
 
-@pytest.mark.parametrize("backend", ["network", "boosted"])
+@pytest.mark.parametrize("backend", EVERY)
 def test_a_graph_holds_an_operators_rule_and_do_cuts_it(backend):
     log = operated()
     assert OPERATED.allows("night", "eager")

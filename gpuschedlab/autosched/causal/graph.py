@@ -9,6 +9,7 @@ from itertools import permutations
 import numpy as np
 import polars as pl
 
+from gpuschedlab._causalnex import learn_structure
 from gpuschedlab._extras import need
 from gpuschedlab.errors import EstimatorError
 
@@ -131,10 +132,44 @@ def direct_graph(layers: Layers) -> CausalGraph:
     return CausalGraph(replace(layers, direct=edges[: len(layers.knobs)]), edges)
 
 
+def confidence(
+    samples: pl.DataFrame, layers: Layers, graph: CausalGraph, *, times: int = 20, rng=0, **options
+) -> dict[tuple[str, str], float]:
+    """Share of graphs in which each edge is found again, when whole segments are drawn anew (bootstrap).
+
+    Parameters
+    ----------
+    samples : polars.DataFrame
+        As for `learn_graph`; rows of a `segment` were measured on the same jobs, and are drawn together. Without such a
+        column every row is drawn by itself.
+    layers : Layers
+    graph : CausalGraph
+        Whose edges are asked about.
+    times : int
+        Graphs that are learnt.
+    rng : int or numpy.random.Generator
+    **options
+        As for `learn_graph`.
+
+    References
+    ----------
+    Friedman, Goldszmidt, Wyner: Data analysis with Bayesian networks: a bootstrap approach, UAI 1999.
+    """
+    rng, found = np.random.default_rng(rng), dict.fromkeys(graph.edges, 0.0)
+    segments = samples["segment"].to_numpy() if "segment" in samples.columns else np.arange(samples.height)
+    parts = [np.flatnonzero(segments == segment) for segment in np.unique(segments)]
+    for _ in range(times):
+        rows = np.concatenate([parts[i] for i in rng.integers(len(parts), size=len(parts))])
+        again = learn_graph(samples[rows], layers, **options).edges
+        found = {edge: share + (edge in again) / times for edge, share in found.items()}
+    return found
+
+
 def learn_graph(
-    samples: pl.DataFrame, layers: Layers, *, alpha: float = 0.05, depth: int = 3, rule: bool = False
-) -> CausalGraph:
-    """Learn the graph by Fast Causal Inference, with the layers as background knowledge.
+    samples: pl.DataFrame, layers: Layers, *, by: str = "fci", alpha: float = 0.05, depth: int = 3, rule: bool = False,
+    threshold: float = 0.1,
+) -> CausalGraph:  # fmt: skip
+    """Learn the graph by Fast Causal Inference, or by CausalNex' NOTEARS, with the layers as background knowledge.
 
     Independence is tested by partial correlation of normal scores (ranks), so that monotone effects count as linear
     ones do; a second search, with each knob replaced by the objective's mean around its value, finds effects that rise
@@ -147,18 +182,21 @@ def learn_graph(
     samples : polars.DataFrame
         (n, variables); columns of `layers.names`, numbers.
     layers : Layers
-    alpha : float
-        Level of the independence tests.
-    depth : int
-        Most variables that a test conditions on.
+    by : {"fci", "notears"}
+        NOTEARS fits all linear effects at once, on the same normal scores, so that weights are in standard deviations; edges
+        that the layers forbid are its tabu edges. It sees no effect that rises and falls.
+    alpha, depth : float, int
+        FCI: level of the independence tests; most variables that a test conditions on.
     rule : bool
         Whether context may be found to cause knobs, as in an operator's log. Not by default: a search draws its knobs whatever
         the load is, so that such an edge would be chance.
+    threshold : float
+        NOTEARS: least weight of an edge.
 
     Raises
     ------
     EstimatorError
-        Columns are missing, or there are fewer than 20 rows.
+        Columns are missing, there are fewer than 20 rows, or no such way to learn.
 
     Differs from the paper in
     -------------------------
@@ -167,18 +205,25 @@ def learn_graph(
 
     References
     ----------
-    Spirtes, Glymour, Scheines: Causation, Prediction, and Search (2000), chapter 6; AutoSched thesis, 6.4.3.1.
+    Spirtes, Glymour, Scheines: Causation, Prediction, and Search (2000), chapter 6; Zheng, Aragam, Ravikumar, Xing: DAGs with NO
+    TEARS, NeurIPS 2018; AutoSched thesis, 6.4.3.1.
     """
+    if by not in ("fci", "notears"):
+        raise EstimatorError(f"learn_graph: found by={by!r}; expected fci or notears.")
     check_samples(samples, layers, 20, "learn_graph")
     scores = _normal_scores(samples, layers)
     names = [n for n in layers.names if scores[n].std() > 1e-9]
+    drawn = [] if rule else [(a, b) for a in layers.context for b in layers.knobs]
     edges: list[tuple[str, str]] = []
-    for shaped in (False, True):
+    if by == "notears":
+        tabu = [(a, b) for a, b in permutations(names, 2) if not layers.allows(a, b) or (a, b) in drawn]
+        weights = learn_structure(pl.DataFrame({n: scores[n] for n in names}), threshold=threshold, tabu_edges=tabu)
+        edges = [*weights.edges]
+    for shaped in (False, True) if by == "fci" else ():
         if shaped:
             scores |= {k: _shaped(scores[k], scores[layers.objectives[0]]) for k in layers.knobs if k in names}
         for group in _groups(layers, names):
-            forbidden = [(a, b) for a, b in permutations(group, 2) if not layers.allows(a, b)]
-            forbidden += [] if rule else [(a, b) for a in layers.context for b in layers.knobs if {a, b} <= {*group}]
+            forbidden = [(a, b) for a, b in permutations(group, 2) if not layers.allows(a, b) or (a, b) in drawn]
             marks = _fci(np.column_stack([scores[n] for n in group]), group, forbidden, alpha, depth)
             edges += [e for e in _directed(marks, group, layers, edges) if not shaped or e[0] in layers.knobs]
     edges += [(c, n) for c in layers.context for n in (*layers.metrics, *layers.objectives)]

@@ -8,9 +8,10 @@ import polars as pl
 from gpuschedlab.autosched.causal.graph import CausalGraph, check_samples, learn_graph
 from gpuschedlab.autosched.causal.network import Network
 from gpuschedlab.autosched.causal.regression import Boosted
+from gpuschedlab.autosched.causal.tables import CausalNexNetwork
 from gpuschedlab.errors import EstimatorError
 
-BACKENDS = {"network": Network, "boosted": Boosted}
+BACKENDS = {"network": Network, "boosted": Boosted, "causalnex": CausalNexNetwork}
 BATCH = 128
 """New rows after which the model is fitted again by default: also what fine-tuning leaves alone, such as where a network cuts its
 numbers."""
@@ -30,18 +31,21 @@ class CausalModel:
     Parameters
     ----------
     graph : CausalGraph
-    backend : {"network", "boosted"}
-        A discrete Bayesian network (CausalNex), or gradient-boosted regressions of every variable on its causes.
+    backend : {"network", "boosted", "causalnex"}
+        A discrete Bayesian network of ours, counted in trees (`Network`); gradient-boosted regressions of every variable on its
+        causes (`Boosted`); or CausalNex' own network with tables (`CausalNexNetwork`, which says what it costs).
     rng : int
         Seed of the regressions, and of draws in what-ifs.
     relearn : bool
         Whether `renew` learns the graph, too; an operator's own stays.
     **options
-        Of the backend: `bins, trees, leaf` of the network; `trees, recent` of the regressions.
+        Of the backend: `bins, trees, leaf` of the network; `trees, recent` of the regressions; `bins, prior, combinations,
+        cells` of CausalNex' network.
 
     Differs from the paper in
     -------------------------
-    The tuner's model is the second backend (`train`): it errs as little as the network, and is ten times faster. The
+    The thesis' model is CausalNex' network. The tuner's is the regressions (`train`): they rank configurations as well, and a
+    query of CausalNex takes over a thousand times as long; it is there for what-ifs, explanation and comparison. The
     network's tables are forests (`Conditional`). Variables are logarithms of ratios to a reference configuration, which
     makes segments of different load comparable. The network counts each new row at once; otherwise what was learnt
     changes every `BATCH` rows, and after each (algorithm 3, line 12) where `update` gets batch=1.
@@ -120,8 +124,43 @@ class CausalModel:
         EstimatorError
             The model has not learnt, or a variable is not in the graph.
         """
-        self._check("do", interventions, self.graph.layers.names)
-        return {n: Prediction(*np.atleast_2d(found).T) for n, found in self.core.do(interventions).items()}
+        return self.ask(interventions)
+
+    def ask(self, do: dict[str, float] | None = None, given: dict[str, float] | None = None) -> dict[str, Prediction]:
+        """Predict every variable when some are set from outside (`do`) in cases where others are seen at values (`given`).
+
+        Regressions take the samples nearest to the values, networks those in the same state. What is given must have no cause
+        in the graph, such as the load, except for CausalNex, which takes anything that is not set.
+
+        Raises
+        ------
+        EstimatorError
+            The model has not learnt; a variable is not in the graph, or cannot be given.
+        """
+        do, given = do or {}, given or {}
+        self._check("do", do, self.graph.layers.names)
+        free = [
+            n
+            for n in self.graph.layers.names
+            if n not in do and (self.backend == "causalnex" or not self.graph.causes(n))
+        ]
+        self._check(f"ask, given of backend {self.backend!r}", given, free)
+        return {n: Prediction(*np.atleast_2d(found).T) for n, found in self.core.do(do, given).items()}
+
+    def cpds(self, name: str) -> pl.DataFrame:
+        """Table of a variable's probabilities: a row for each combination of its causes' states (backend "causalnex").
+
+        Columns: each cause's state; the probability of each state of the variable; `rows`, the samples behind it; and
+        `seen`, whether there are any: where there are none, the prior alone makes all states alike.
+
+        Raises
+        ------
+        EstimatorError
+            The model has not learnt, has no tables, or no such variable.
+        """
+        self._check("cpds", [name], self.graph.layers.names)
+        self._check("cpds: backend", [self.backend], ["causalnex"])
+        return self.core.cpds(name)
 
     def effects(self, knobs, at, points: int = 9) -> dict[str, tuple[np.ndarray, Prediction]]:
         """Predict the objective as each of some knobs moves through its range; the others stay `at` (k,), as `layers.given`.

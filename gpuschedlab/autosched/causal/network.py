@@ -1,19 +1,14 @@
 """The causal model as a discrete Bayesian network: conditional probabilities are counted in the leaves of trees."""
 
 from copy import copy
-from math import prod
 
 import numpy as np
-import polars as pl
 
 from gpuschedlab._extras import need
 from gpuschedlab.autosched.causal.graph import CausalGraph
-from gpuschedlab.errors import EstimatorError
 
 CELLS = 2**15
 """Most combinations of metrics that a prediction sums over: of many metrics, each has fewer states."""
-ROWS = 1024
-"""Most combinations of states of the roots that a what-if averages over; of more, neighbours count together."""
 FOLDS = 4
 COVERED = 0.8
 """Share of cases that lie between `low` and `high`."""
@@ -70,7 +65,7 @@ class Network:
     """States of each variable, and their probabilities given those of its causes.
 
     Numbers are cut at quantiles, halfway between values that were seen; where there are few values, as of a category,
-    each is a state. `as_causalnex` gives the same network with CausalNex' tables in place of trees.
+    each is a state. `CausalNexNetwork` has tables in place of trees.
 
     Leaves of few rows are too sure of what they saw (at 200 rows, 80 % intervals held 49 %; widened by the width of a state,
     52 %). So the 10 % and 90 % points are moved apart by what rows in `FOLDS` stretches, each held out in turn, exceed them by:
@@ -90,7 +85,7 @@ class Network:
 
     def __init__(self, *, rng: int = 0, bins=(24, 8, 16), trees: int = 20, leaf: int = 2):
         self.most, self.options = bins, {"n_estimators": trees, "min_samples_leaf": leaf, "random_state": rng}
-        self.missed = None
+        self.missed, self.combinations = None, 1024
 
     def learn(self, graph: CausalGraph, rows: np.ndarray, offline: int = 0) -> None:
         """Cut, split and count rows (n, v) along a graph, all alike, however many are of the offline phase."""
@@ -101,12 +96,18 @@ class Network:
         self.bins = (knob, min(metric, int(CELLS ** (1 / max(1, together)) + 1e-9)), objective)
         values = self._named(rows)
         self.cuts = {n: self._cut(n, x) for n, x in values.items()}
-        self.size, states = {n: len(cut) + 1 for n, cut in self.cuts.items()}, self.states(values)
-        parts = {n: (_columns(states, self.causes[n]), states[n], x, self.size[n]) for n, x in values.items()}
-        self.given = {n: self._conditional(*part) for n, part in parts.items()}
+        self.size = {n: len(cut) + 1 for n, cut in self.cuts.items()}
+        self.given = {n: self._conditional(n) for n in values}
 
-    def _conditional(self, causes, states, values, size: int):
-        return Conditional(causes, states, values, size, **self.options)
+    def _conditional(self, name: str, kept=slice(None)) -> Conditional:
+        """Conditional probabilities of a variable, from some rows."""
+        values = self._named(self.rows)[name][kept]
+        return Conditional(*self._counted(name, kept), values, self.size[name], **self.options)
+
+    def _counted(self, name: str, rows=slice(None)) -> tuple[np.ndarray, np.ndarray]:
+        """States of a variable's causes (n, c) and its own (n,) in some rows."""
+        states = self.states(self._named(self.rows[rows]))
+        return _columns(states, self.causes[name]), states[name]
 
     def update(self, rows: np.ndarray) -> None:
         """Count more rows (n, v) where they fall; cuts and trees stay until the next `learn`."""
@@ -189,69 +190,61 @@ class Network:
         states = self.states(dict(zip(self.graph.layers.given, u.T)))
         return spread(self.distribution(goal, states), self.means(goal))
 
-    def _exceeded(self, goal: str, causes=None) -> float:
-        """What the values of a variable exceed the interval by that is predicted without them, from its causes or what is given.
+    def _learnt(self, rows: np.ndarray) -> "Network":
+        """Another network like this, of other rows."""
+        network = copy(self)
+        network.learn(self.graph, rows)
+        return network
+
+    def _exceeded(self, goal: str, causes: bool = False) -> float:
+        """What a variable exceeds the interval by that is predicted without it, from its causes or from what is given.
 
         The quantile of which so many cases are below that the interval, wider by it on either side, holds `COVERED` of them.
         """
-        values, every, found = self._named(self.rows), np.arange(len(self.rows)), []
-        y, states = values[goal], self.states(values)
+        y, every, found = self._named(self.rows)[goal], np.arange(len(self.rows)), []
         for held in np.array_split(every, FOLDS):
             kept = np.delete(every, held)
-            if causes is None:
-                network = copy(self)
-                network.learn(self.graph, self.rows[kept])
-                _, low, high = network._predicted(self.rows[held])
+            if causes:
+                shares = self._conditional(goal, kept)(self._counted(goal, held)[0])
+                _, low, high = spread(shares, self.means(goal))
             else:
-                table = _columns(states, causes)
-                shares = self._conditional(table[kept], states[goal][kept], y[kept], self.size[goal])
-                _, low, high = spread(shares(table[held]), self.means(goal))
+                _, low, high = self._learnt(self.rows[kept])._predicted(self.rows[held])
             found.append(np.maximum(low - y[held], y[held] - high))
         return np.quantile(np.concatenate(found), min(1.0, COVERED * (1 + 1 / len(every))))
 
-    def do(self, interventions: dict[str, float]) -> dict[str, tuple]:
-        """Mean and spread of every variable, some being set from outside; other roots as they came together in the samples."""
+    def do(self, interventions: dict[str, float], given: dict[str, float] | None = None) -> dict[str, tuple]:
+        """Mean and spread of every variable, some being set from outside; other roots as they came together in the samples.
+
+        `given` keeps to samples, or worlds, in which variables are in the same states as these values.
+        """
         rows, found = self._named(self.rows), {n: (value,) * 3 for n, value in interventions.items()}
         fixed = {n: np.full_like(rows[n], value) for n, value in interventions.items()}
         states = self.states({n: rows[n] for n, causes in self.causes.items() if not causes} | fixed)
+        seen = {n: int(state) for n, state in self.states(given or {}).items()}
         for n, causes in self.causes.items():
             if n in interventions:
                 continue
             if causes and n not in self.margins:
-                self.margins[n] = self._exceeded(n, causes)
-            share = self._averaged(n, states)
+                self.margins[n] = self._exceeded(n, causes=True)
+            share = self._averaged(n, states, seen)
             found[n] = _widened(spread(share, self.means(n))[:, 0], self.margins.get(n, 0.0))
         return found
 
-    def _averaged(self, goal: str, states: dict[str, np.ndarray]) -> np.ndarray:
+    def _averaged(self, goal: str, states: dict[str, np.ndarray], given: dict[str, int]) -> np.ndarray:
         """Distribution (1, s) of a variable over all rows, given states (n,) of what it can hang on."""
         needed = self._needed(goal, states)
+        kept = np.all([states[n] == state for n, state in given.items()], axis=0) & np.full(len(self.rows), True)
         used = [n for n in states if n == goal or any(n in self.causes[effect] for effect in needed)]
-        held, counts = np.unique(_columns(states, used), axis=0, return_counts=True)
-        step = -(-len(held) // ROWS)
-        held, counts = held[::step], np.add.reduceat(counts, np.arange(0, len(held), step))
+        held, counts = self._combinations({n: states[n][kept] for n in states}, used)
         parts = np.array_split(held, -(-len(held) // 256))  # so many at a time bound the memory
         shares = np.concatenate([self.distribution(goal, dict(zip(used, part.T))) for part in parts])
         return counts[None] @ shares / counts.sum()
 
-    def as_causalnex(self, prior: str | None = "K2", cells: int = 1_000_000):
-        """CausalNex' BayesianNetwork of the same structure and states, fitted by its own estimators to all rows.
-
-        Raises
-        ------
-        EstimatorError
-            The graph falls into pieces, which CausalNex does not take, or a table would have more than so many cells.
-        """
-        from gpuschedlab._causalnex import fit_network
-
-        sizes = {n: prod(self.size[v] for v in (n, *causes)) for n, causes in self.causes.items()}
-        worst = max(sizes, key=sizes.get)
-        if sizes[worst] > cells:
-            raise EstimatorError(
-                f"as_causalnex: found {sizes[worst]} cells in the table of {worst!r}; expected {cells} or fewer. "
-                f"Fit with fewer bins than {self.bins}."
-            )
-        return fit_network(self.graph.edges, pl.DataFrame(self.states(self._named(self.rows))), prior=prior)
+    def _combinations(self, states: dict[str, np.ndarray], used: list[str]) -> tuple[np.ndarray, np.ndarray]:
+        """States (n, v) of some variables that came together, and how often (n,); of too many, neighbours together."""
+        held, counts = np.unique(_columns(states, used), axis=0, return_counts=True)
+        step = -(-len(held) // self.combinations)
+        return held[::step], np.add.reduceat(counts, np.arange(0, len(held), step))
 
 
 def _columns(states: dict[str, np.ndarray], names) -> np.ndarray:

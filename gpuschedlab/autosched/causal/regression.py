@@ -103,12 +103,14 @@ class Boosted:
         found, (low, high) = self._predicted(u), self.errors
         return np.stack([found, found + min(low, 0.0), found + max(high, 0.0)])
 
-    def do(self, interventions: dict[str, float], draws: int = 4000) -> dict[str, tuple]:
-        """Mean and spread of every variable, some being set from outside."""
-        rng, found = np.random.default_rng(self.rng), {}
-        table = self.rows[
-            rng.integers(len(self.rows), size=draws)
-        ]  # roots together: knobs that follow the load still do
+    def do(self, interventions: dict[str, float], given: dict | None = None, draws: int = 4000) -> dict[str, tuple]:
+        """Mean and spread of every variable, some being set from outside, in rows near what is given of the roots."""
+        rng, found, rows = np.random.default_rng(self.rng), {}, self.rows
+        for name, value in (given or {}).items():
+            away = np.abs(rows[:, self.column[name]] - value)
+            rows = rows[away <= np.sort(away)[: max(LEAST, len(away) // NEAR)][-1]]
+        # Roots together: knobs that follow the load still do.
+        table = rows[rng.integers(len(rows), size=draws)]
         for name in self.order:
             i, causes = self.column[name], self.fitted[name][1]
             if causes:  # drawn also for what is set: what-ifs of the same variable at other values compare alike
