@@ -1,20 +1,26 @@
-"""What the benches `autosched`, `overhead` and `ablation` make of their rows, on rows made by hand; and a row of each in small."""
+"""What the benches of AutoSched make of their rows, on rows made by hand; and a row of some in small."""
 
+import json
 import time
 from types import SimpleNamespace
+from unittest.mock import Mock
 
+import numpy as np
 import polars as pl
 import pytest
+from budgets import tables
+from budgets.__main__ import main
 from published import kept
-from published.autosched import ablation, motivation, overhead, regimes
+from published.autosched import ablation, budget, forms, motivation, overhead, regimes
 from published.autosched import loop as autosched
 from published.autosched.loop import Stretch, judge, run, scatter
 from published.data import DAY
 from published.kept import measure_all
 
 from gpuschedlab import Cluster, Fifo, Scenario, Srtf, Themis, Tiresias, generate
+from gpuschedlab.autosched import Measurement, Space
 from gpuschedlab.check import small_trace
-from gpuschedlab.errors import TraceError
+from gpuschedlab.errors import LabError, TraceError
 from gpuschedlab.policies.tiresias import gittins_ranks
 from gpuschedlab.sweep.identity import code_of_package
 
@@ -392,3 +398,102 @@ def test_answers_stand_in_the_order_of_the_cases_whoever_ends_first(tmp_path, mo
 def nap(_, seconds):
     time.sleep(seconds)
     return [seconds]
+
+
+# --- budgets, and forms of algorithm 3
+
+
+def searched(seed, knobs=8, best=1.32, **rewards):
+    """A case in which every method found 1.2 with one measurement a round, where nothing else is given."""
+    ways = {
+        name: {str(b): [b, rewards.get(name.replace(" ", "_"), 1.2), 0.5] for b in budget.BUDGETS if b <= way.most}
+        for name, way in budget.WAYS.items()
+    }
+    steps = {name: [[made, 1.0 if made < 4 else 1.3] for made in range(41)] for name in budget.WAYS}
+    return {"knobs": knobs, "seed": seed, "best": best, "price": 0.01, "ways": ways, "steps": steps}
+
+
+def test_a_budget_is_judged_by_loss_and_by_what_measurements_cost():
+    """By hand: 1.32 / 1.2 is 1.1; random finds 1.32 / 1.21 = 1.1 and 1.1 / 1.1; a case without room is left out."""
+    rows = [searched(0, random=1.1), searched(1, random=1.1 / 1.1), searched(2, best=1.04, random=9.0)]
+    found = {(r["method"], r["budget"]): r for r in budget.judge(rows)}
+    one = found["default", 40]
+    assert (one["cases"], one["loss"], one["over_default"], one["measured"]) == (2, pytest.approx(1.1), 1.0, 40)
+    assert one["seconds"] == pytest.approx({"as it is": 0.5 + 0.4, "30 s": 1200.5, "5 min": 12_000.5})
+    other = found["random", 3]
+    assert other["loss"] == pytest.approx(1.2 * 1.1**0.5)
+    assert other["over_default"] == pytest.approx(1.2 / 1.1 * 1.1**0.5)
+    assert other["over_default_high"] == pytest.approx(other["over_default"] * 1.1 ** (12.706 / 2), rel=1e-3)
+    assert ("GP", 200) not in found
+
+
+def test_measurements_to_within_5_percent():
+    """By hand: 1.32 / 1.3 is within it, from the fourth measurement on; 1.4 / 1.3 is not."""
+    (row,) = (r for r in budget.arrivals([searched(0), searched(1), searched(2, best=1.4)]) if r["method"] == "TPE")
+    assert (row["within"], row["share"]) == (4, pytest.approx(2 / 3))
+    (row,) = (r for r in budget.arrivals([searched(0, best=1.4)]) if r["method"] == "TPE")
+    assert (row["within"], row["share"]) == (np.inf, 0.0)
+
+
+@pytest.mark.parametrize(("reward", "ok"), [(1.2, True), (1.25, False)])
+def test_no_method_may_beat_the_default_at_its_own_budget(tmp_path, monkeypatch, reward, ok):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(
+        budget, "measure", lambda _, knobs, seed: searched(seed, knobs, 1.04 if seed == 2 else 1.3, TPE=reward)
+    )
+    found = budget.run("data", (8,), (0, 1, 2))
+    assert (found["ok"], found["better"], found["left"]) == (ok, [] if ok else [(8, "TPE")], 0)
+    assert found["excluded"] == [(8, 2, 1.04)]
+    assert [row["method"] for row in found["rows"]] == list(budget.WAYS)
+    assert (
+        budget.run("data", (8, 22), (0,), minutes=0.0)["left"] == 0
+    )  # a case is measured before the time is looked at
+    with pytest.raises(LabError, match="found knobs=9; expected some of 8, 22"):
+        tables.run("budget", "data", knobs=(9,))
+
+
+def test_knobs_that_change_nothing_are_searched_and_not_measured():
+    space, calls = Space(budget.padded(22)), []
+    inner = Mock(
+        objective="jct", watched=(), side_effect=lambda policy: (calls.append(policy), Measurement(policy, 1.0, {}))[1]
+    )
+    probe = budget.Measured(inner)
+    policies = [space.decode(np.r_[np.full(8, 0.5), np.full(14, x)]) for x in (0.1, 0.9)]
+    assert len(space) == 22
+    assert policies[0] != policies[1]
+    assert [probe(policy).policy for policy in policies] == policies
+    assert [type(policy) for policy in calls] == [Tiresias]
+
+
+@pytest.mark.parametrize("name", ["GP", "lasso"])
+def test_searches_that_are_not_ours_find_the_top_of_a_hill(name):
+    """At 0.8 in both; the lasso knows it before it measures anything."""
+    u = np.random.default_rng(0).random((60, 2))
+
+    def worth(u):
+        return np.exp(1 - ((np.atleast_2d(u) - 0.8) ** 2).sum(axis=1))
+
+    rows = pl.DataFrame({"segment": 0.0, "x": u[:, 0], "y": u[:, 1], "reward": np.log(worth(u))})
+    search = budget.OWN[name]([0, 0], 0, **({"rows": rows} if name == "lasso" else {}))
+    asked = []
+    for _ in range(14 if name == "GP" else 2):
+        asked.append(search.ask())
+        search.tell(asked[-1], float(worth(asked[-1])[0]))
+    assert np.abs(asked[-1] - 0.8).max() < 0.15
+
+
+def test_forms_stand_beside_bluefin_at_as_many_measurements():
+    """By hand: a form made 2 measurements and found 1.1, BlueFin 1.05 after 2 and 1.2 after 40; the best known is 1.32."""
+    row = {"seed": 0, "best": 1.32, "alone": [[made, 1.05 if made < 5 else 1.2] for made in range(1, 41)]}
+    row["forms"] = {name: [2, 1.1] for name in forms.FORMS} | {"BlueFin": [40, 1.2]}
+    first, *_, last = forms.judge([row, row | {"best": 1.04}])
+    assert (first["form"], first["cases"], first["measured"]) == ("scope A", 1, 2.0)
+    numbers = [float(first[title].split()[0]) for title in ("loss", "over BlueFin's 40", "over BlueFin at as many")]
+    assert numbers == pytest.approx([1.2, 1.2 / 1.1, 1.05 / 1.1], abs=6e-4)
+    assert last["over BlueFin's 40"].startswith("1.000")
+
+
+def test_forms_are_asked_for_by_an_option(monkeypatch, capsys):
+    monkeypatch.setattr(forms, "run", lambda data, seeds, *rest: {"rows": [], "seeds": list(seeds), "ok": True})
+    assert main(["ablation", "--forms", "--seeds", "3", "4", "--data", "here", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["seeds"] == [3, 4]

@@ -23,6 +23,7 @@ TABLES = {
     "causal": "published.autosched.causal",
     "ablation": "published.autosched.ablation",
     "logbook": "published.autosched.logbook",
+    "budget": "published.autosched.budget",
     "regimes": "published.autosched.regimes",
     "overhead": "published.autosched.overhead",
     "autosched": "published.autosched.loop",
@@ -47,15 +48,17 @@ def load_of(text: str) -> float | None:
     return None if text == "own" else positive(text)
 
 
-TUPLES = ("traces", "loads", "policies", "seeds")
+TUPLES = ("traces", "loads", "policies", "seeds", "knobs")
 CASES = {
     "traces": (str, "TRACE", "only these"),
     "policies": (str, "POLICY", "only these"),
     "seeds": (int, "SEED", "instead of its own"),
     "loads": (load_of, "X", "loads that traces are stretched to, `own` for as they are"),
+    "knobs": (int, "N", "only so many knobs"),
     "days": (positive, "D", "only the first days of each trace"),
     "workers": (int, "N", "processes, -1: one a core; seconds are then upper bounds"),
     "repeat": (int, "N", "openings of each explorer"),
+    "forms": (bool, None, "forms of algorithm 3 in single searches, instead of loops"),
 }
 """Options that choose cases: type, word and help."""
 
@@ -65,6 +68,7 @@ EXPECTED = {
     "days": ("a number above 0", lambda days: days > 0),
     "workers": ("a whole number from 1, or -1", lambda workers: workers == -1 or workers >= 1),
     "repeat": ("a whole number from 1", lambda repeat: repeat >= 1),
+    "forms": ("nothing", lambda forms: True),
 }
 """What is chosen that no default names: in words, and whether a value is one."""
 
@@ -77,7 +81,12 @@ def make_parser(name: str) -> Parser:
     parser.add_argument("--data", default=data, metavar="FOLDER", help=f"reference data (default ${DATA})")
     for option, (kind, word, help) in CASES.items():
         many = "+" if option in TUPLES else None
-        parser.add_argument(f"--{option}", nargs=many, type=kind, metavar=word, help=help)
+        given = (
+            {"action": "store_true", "default": None}
+            if kind is bool
+            else {"nargs": many, "type": kind, "metavar": word}
+        )
+        parser.add_argument(f"--{option}", help=help, **given)
     add_json(parser)
     return parser
 
@@ -115,7 +124,7 @@ def run(name: str, data_dir: str | Path | None = None, **chosen) -> dict:
         if key not in takes:
             raise LabError(f"bench {name}: found {key}={_words(found)}; expected none, for it takes no {key}.")
         default = takes[key].default
-        expected, holds = EXPECTED.get(key) or (f"some of {', '.join(default)}", default.__contains__)
+        expected, holds = EXPECTED.get(key) or (f"some of {', '.join(map(str, default))}", default.__contains__)
         if wrong := [value for value in found if not holds(value)]:
             raise LabError(f"bench {name}: found {key}={_words(wrong)}; expected {expected}.")
     return {"bench": name} | call(data_dir, **chosen)

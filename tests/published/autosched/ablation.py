@@ -213,8 +213,10 @@ def bounds(rows: list[dict]) -> list[dict]:
     return found
 
 
-def run(data_dir=None, traces=tuple(CASES), seeds=SEEDS, minutes: float = MINUTES, workers: int = 1) -> dict:
-    """Measure what is not kept yet, for so many minutes, and judge all that is.
+def run(
+    data_dir=None, traces=tuple(CASES), seeds=SEEDS, minutes: float = MINUTES, workers: int = 1, forms: bool = False
+) -> dict:
+    """Measure what is not kept yet, for so many minutes, and judge all that is; `forms`: what `published.autosched.forms` says instead.
 
     Returns
     -------
@@ -222,6 +224,10 @@ def run(data_dir=None, traces=tuple(CASES), seeds=SEEDS, minutes: float = MINUTE
         `rows` a case and method, `groups` a group of cases and method, `bounds` a case, `behind` (the median over the cases that
         nothing was tuned on, bounded by `NEAR`), `left` (cases and seeds that are not measured yet), and `ok`.
     """
+    if forms:
+        from published.autosched.forms import run as run_forms  # it takes intervals from here
+
+        return run_forms(data_dir, seeds, minutes, workers)
     cases = [(name, seed) for seed, name in product(seeds, traces)]
     answers = measure_all("ablation", measure, data_dir, cases, workers, seconds=60 * minutes)
     runs = [answer for answer in answers if answer is not None]
