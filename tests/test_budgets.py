@@ -136,7 +136,7 @@ def test_a_part_of_a_table_can_be_had_alone(capsys, monkeypatch):
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        ("overhead --traces venus mars", "bench overhead: found traces=mars; expected some of venus, pai."),
+        ("overhead --traces venus mars", "bench overhead: found traces=mars; expected some of philly, venus, pai."),
         ("autosched --seeds -1", "bench autosched: found seeds=-1; expected whole numbers from 0."),
         ("autosched --workers 0", "bench autosched: found workers=0; expected a whole number from 1, or -1."),
         ("causal --loads own 1.1", "bench causal: found loads=own 1.1; expected none, for it takes no loads."),
