@@ -339,6 +339,7 @@ def test_the_explorer_says_what_its_bars_are(log):
     estimate, oracle = found["2 h: naive"]
     assert estimate.effect[0] == pytest.approx(estimate.mean[-1] - estimate.mean[0])
     assert estimate.effect[1] < estimate.effect[2]
+    assert found["2 h: load held fixed"][0].adjust == ("load",)
     for name, pair in found.items():
         first, second = (f"{np.expm1(each.effect[0]):+.0%}" for each in pair)
         assert f"{name} {first} delay, forks {second}" in explorer.status.value

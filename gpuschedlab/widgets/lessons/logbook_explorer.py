@@ -8,13 +8,14 @@ import polars as pl
 
 from gpuschedlab import plots
 from gpuschedlab.autosched import Rule, operate
+from gpuschedlab.autosched.logbook.log import CONTEXT
 from gpuschedlab.knobs import Knob, Knobbed
 from gpuschedlab.widgets.core.cache import Cache
 from gpuschedlab.widgets.core.knob_explorer import KnobExplorer
 
 HOUR, DAY = 3600.0, 86_400.0
 EVERY = 2 * HOUR
-DRAWS, INSTANTS = 20, 24
+DRAWS, INSTANTS = 20, 16
 """Bootstrap samples behind an interval, and instants at which an oracle forks."""
 
 
@@ -73,7 +74,9 @@ class LogbookExplorer(KnobExplorer):
         brief = log.oracle(ends, hold=EVERY, jobs=EVERY, instants=INSTANTS)
         held = log.oracle(ends, hold=hold, jobs=hold, instants=INSTANTS)
         steps = max(1, round(hold / EVERY))
-        asked = {"2 h: naive": ("naive", brief, {}), "2 h: load held fixed": ("ridge", brief, {})}
+        # What an operator who follows the load does: of the context, only that has to be held fixed.
+        graph = [("load", log.knob), (log.knob, "objective"), *((name, "objective") for name in CONTEXT)]
+        asked = {"2 h: naive": ("naive", brief, {}), "2 h: load held fixed": ("backdoor", brief, {"graph": graph})}
         asked |= {"2 h: by trees": ("trees", brief, {}), "2 h: AIPW": ("aipw", brief, {})}
         asked[f"{now.hold} h: g-formula"] = ("g-formula", held, {"steps": steps})
         return log, {

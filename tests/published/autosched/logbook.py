@@ -63,6 +63,7 @@ WAYS = {
     "work done: load (trees)": ("trees", LOAD, "done"),
     "own jobs: g-formula": ("g-formula", LOAD, "objective"),
     "own jobs: AIPW": ("aipw", LOAD, "objective"),
+    "own jobs: CausalNex": ("causalnex", LOAD, "objective"),
 }
 """Estimates from the rows alone: method, columns held fixed, outcome."""
 TRIED = {
