@@ -14,10 +14,13 @@ EXTRAS = {
     "sweep": ("sweeps", ("cloudpickle", "joblib", "dask", "distributed", "tqdm")),
     "lab": ("explorers and notebooks", ("anywidget", "ipywidgets", "jupyterlab", "nbformat", "papermill", "voila")),
     "causal": ("causal graphs", ("causallearn",)),
-    "causalnex": ("causal networks", ("causalnex", "pandas", "pgmpy", "threadpoolctl")),
+    "causalnex": ("causal networks", ("networkx", "pandas", "pathos", "pyparsing", "statsmodels", "threadpoolctl")),
     "gym": ("environments for learning agents", ("gymnasium",)),
     "autosched": ("AutoSched's black-box tuners", ("lightgbm", "optuna")),
 }
+
+#: They say Python < 3.11, numpy < 1.24, pandas < 2 and torch: no extra can hold them, as pip would refuse it.
+UNBOUND = {"causalnex": "0.12.2", "pgmpy": "0.1.19"}
 
 
 def need(module: str, what: str = "") -> ModuleType:
@@ -47,14 +50,22 @@ def need(module: str, what: str = "") -> ModuleType:
         return importlib.import_module(module)
     except ImportError as error:
         top = module.partition(".")[0]
-        extra = next((name for name, (_, packages) in EXTRAS.items() if top in packages), None)
+        extra = next(
+            (
+                name
+                for name, (_, packages) in EXTRAS.items()
+                if top in packages or (top in UNBOUND and name == "causalnex")
+            ),
+            None,
+        )
         part = what or (EXTRAS[extra][0] if extra else "some parts")
         lacking = getattr(error, "name", None)
         # A package that is there but lacks one of its own, or cannot load: the cause must not be hidden.
         why = "" if lacking and lacking.partition(".")[0] == top else f" ({error})"
         way_out = f"pip install {top}" if extra is None else f'pip install "gpuschedlab[{extra}]"'
-        if extra == "causalnex":  # plain pip refuses it on every Python that this package supports
-            way_out = "in a checkout, pip install --no-deps --ignore-requires-python -r requirements.lock"
+        if extra == "causalnex":
+            pins = " ".join(f"{name}=={version}" for name, version in UNBOUND.items())
+            way_out += f", then pip install --no-deps --ignore-requires-python {pins}"
         raise MissingExtra(f"{part} need {top}{why}: {way_out}", name=top) from error
 
 

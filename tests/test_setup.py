@@ -16,7 +16,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from gpuschedlab import _data
-from gpuschedlab._extras import EXTRAS, need
+from gpuschedlab._extras import EXTRAS, UNBOUND, need
 from gpuschedlab.errors import LabError, MissingExtra
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -135,14 +135,23 @@ def test_extras_say_what_pyproject_says():
     for extra, (_, packages) in EXTRAS.items():
         brought = {imported.get(Requirement(t).name, Requirement(t).name) for t in extras[extra]}
         assert set(packages) <= brought, f"_extras.EXTRAS[{extra!r}] names what the extra does not bring"
+    pins = [f"{name}=={version}" for name, version in UNBOUND.items()]
+    assert PYPROJECT["dependency-groups"]["causalnex"] == pins
+    lines = (ROOT / "docs" / "install.md").read_text() + (ROOT / ".github" / "workflows" / "tests.yml").read_text()
+    assert lines.count(f"pip install --no-deps --ignore-requires-python {' '.join(pins)}") == 2
     (everything,) = extras["all"]
-    # Plain pip refuses causalnex on every Python from 3.11 on, so it may not stand in `all`.
+    # It holds back pandas and setuptools for a package that most will not install.
     assert Requirement(everything).extras == set(extras) - {"all", "causalnex"}
 
 
 @pytest.mark.parametrize(
     ("module", "message"),
     [
+        (
+            "causalnex.network",
+            'causal networks need causalnex: pip install "gpuschedlab[causalnex]", then pip install --no-deps '
+            "--ignore-requires-python causalnex==0.12.2 pgmpy==0.1.19",
+        ),
         ("plotly.graph_objects", 'plots need plotly: pip install "gpuschedlab[plots]"'),
         ("sklearn.ensemble", 'learned estimators need sklearn: pip install "gpuschedlab[estimators]"'),
         ("highspy", 'the optimisation solvers need highspy: pip install "gpuschedlab[optim]"'),

@@ -4,6 +4,7 @@ from .attribution import Why as Why, shapley as shapley, why as why
 from .causal.graph import (
     CausalGraph as CausalGraph,
     Layers as Layers,
+    confidence as confidence,
     full_graph as full_graph,
     learn_graph as learn_graph,
 )
