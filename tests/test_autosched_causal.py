@@ -22,7 +22,10 @@ from gpuschedlab.autosched.causal.graph import (
 from gpuschedlab.autosched.causal.model import BATCH, CausalModel
 from gpuschedlab.autosched.causal.network import Network
 from gpuschedlab.autosched.causal.tables import Tabled
+from gpuschedlab.autosched.tuner.offline import layers_of, train
+from gpuschedlab.autosched.tuner.space import Space
 from gpuschedlab.errors import EstimatorError
+from gpuschedlab.policies import Tiresias
 
 needs_causalnex = pytest.mark.skipif(not has("causalnex"), reason="causalnex is not installed; make installs it")
 LAYERS = Layers(("k0", "k1", "k2", "k3"), ("m1", "m2"), ("o",), {"k3": 3})
@@ -727,6 +730,22 @@ def test_a_network_learns_to_tell_apart_what_it_had_not_seen():
     model = CausalModel(SMALL_GRAPH).fit(first)
     model.update(pl.DataFrame({"k": k, "c": c, "m": m, "o": 2 * m}))
     assert model.do({"m": 10.0})["o"].mean - model.do({"m": 5.0})["o"].mean > 5.0
+
+
+def test_a_tuners_graph_is_learnt_complete_absent_or_given():
+    space = Space(Tiresias())
+    layers, rng = layers_of(space), np.random.default_rng(0)
+    rows = pl.DataFrame(rng.random((60, len(layers.names))), schema=layers.names)
+    given = CausalGraph(layers, full_graph(layers).edges[:3])
+    learnt, complete, absent, told = (train(rows, space, graph=g) for g in ("learnt", "layers", "none", given))
+    assert complete.graph == full_graph(layers)
+    assert {e[1] for e in absent.graph.edges} == {"reward"}
+    assert told.graph == given
+    assert [m.relearn for m in (learnt, complete, absent, told)] == [True, False, False, False]
+    with pytest.raises(EstimatorError, match="found graph 'fci'; expected one of learnt, layers, none"):
+        train(rows, space, graph="fci")
+    with pytest.raises(EstimatorError, match="found a graph of k0, k1"):
+        train(rows, space, graph=full_graph(LAYERS))
 
 
 def test_unknown_backends_variables_and_columns_are_refused():

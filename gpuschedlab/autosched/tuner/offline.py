@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import polars as pl
 
-from gpuschedlab.autosched.causal.graph import Layers, direct_graph, learn_graph
+from gpuschedlab.autosched.causal.graph import CausalGraph, Layers, direct_graph, full_graph, learn_graph
 from gpuschedlab.autosched.causal.model import CausalModel
 from gpuschedlab.autosched.forecast.generation import HORIZON, Forecast, true_forecast
 from gpuschedlab.autosched.tuner.measure import OBJECTIVES, Probe, goals_of, objective_of, others_of
@@ -162,19 +163,35 @@ def _busy(play: Simulation, last: float, count: int, rng) -> list[float]:
     return sorted(rng.permutation(hours[asked >= np.median(asked)])[:count].tolist())
 
 
-def train(samples: pl.DataFrame, space: Space, *, graph=True, backend="boosted", rng=0) -> CausalModel:
+def train(samples: pl.DataFrame, space: Space, *, graph="learnt", backend="boosted", rng=0) -> CausalModel:
     """Learn graph and model from what `gather` measured.
 
     Parameters
     ----------
     samples : polars.DataFrame
     space : Space
-    graph : bool
-        Whether a causal graph is learnt; without one the model is a plain regression from knobs and context to the reward.
-    backend : {"boosted", "network"}
-        Regressions by default: they err as little as the network, and predict and learn ten times faster.
+    graph : {"learnt", "layers", "none"} or CausalGraph
+        Learnt from the samples, and again each day; the three layers, fully connected; a plain regression from knobs and context
+        to the reward; or an operator's own. True means "learnt", False "none".
+    backend : {"boosted", "network", "causalnex"}
+        Regressions by default: they err as little as the network, and predict and learn ten times faster. CausalNex is
+        far too slow for a search.
     rng : int
+
+    Raises
+    ------
+    EstimatorError
+        There is no such graph, or it has other layers than the space.
     """
     rows, layers = samples.drop("segment", strict=False), layers_of(space)
-    learnt = learn_graph(rows, layers) if graph else direct_graph(layers)
-    return CausalModel(learnt, backend=backend, rng=rng, relearn=graph).fit(rows)
+    if isinstance(graph, CausalGraph):
+        if graph.layers.given != layers.given:
+            raise EstimatorError(
+                f"train: found a graph of {', '.join(graph.layers.given)}; expected one of {', '.join(layers.given)}."
+            )
+        return CausalModel(graph, backend=backend, rng=rng).fit(rows)
+    graph = {True: "learnt", False: "none"}.get(graph, graph)
+    makers = {"learnt": partial(learn_graph, rows), "layers": full_graph, "none": direct_graph}
+    if graph not in makers:
+        raise EstimatorError(f"train: found graph {graph!r}; expected one of {', '.join(makers)}, or a CausalGraph.")
+    return CausalModel(makers[graph](layers), backend=backend, rng=rng, relearn=graph == "learnt").fit(rows)
