@@ -149,13 +149,10 @@ class Tuner(Knobbed):
 
     @classmethod
     def thesis(cls, **options) -> Tuner:
-        """Algorithm 3 as printed.
+        """Algorithm 3 as printed; `ALGORITHM` has a row for each line.
 
-        What print leaves open is a knob: `epsilon` stays at 0.93; `scope` is "options", the text's narrowed sampled options,
-        with "axes" and "round" as the other two readings; `margin` and the range around the best that "axes" leaves out are
-        ours. BlueFin begins at the configuration in force. The reference costs a measurement, and is counted. Lines 7 to 9
-        compare ratios to the reference. All searches have 40 rounds. The model is the one that is given: the thesis learns
-        its graph. `ALGORITHM` has a row for each line.
+        What print leaves open is a knob: `epsilon` stays at 0.93; `scope` is "options", the text's narrowed sampled options, with
+        "axes" and "round" as other readings; `margin` and `NEAR` are ours. The model is the one that is given.
         """
         printed = {"iterations": 40, "check": 40, "start": False, "alone": 0, "spread": 0.0}
         printed |= {"doubt": False, "batch": 1, "scope": "options"}
