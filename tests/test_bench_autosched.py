@@ -320,7 +320,7 @@ def test_rows_are_kept_for_the_same_code(tmp_path, monkeypatch):
     assert [case["seeds"] for case in run("data", **FEW)["rows"]] == [3]
     assert run("data", **FEW, seeds=(1, 7))["ok"]
     assert asked == [0, 1, 2, 7]
-    monkeypatch.setattr("gpuschedlab.sweep.identity.code_of_package", lambda *parts: "other")
+    monkeypatch.setattr("gpuschedlab.sweep.identity.code_of_package", lambda *_: "other")
     run("data", **FEW, seeds=(1,))
     assert asked == [0, 1, 2, 7, 1]
 
@@ -366,11 +366,12 @@ def test_what_was_measured_stays_when_a_case_fails(tmp_path, monkeypatch):
 
 
 def test_other_code_of_a_paper_is_measured_anew(tmp_path, monkeypatch):
+    """But not where only its words differ."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(kept, "HERE", tmp_path / "published")
     file, asked = tmp_path / "published" / "paper" / "runs.py", []
     file.parent.mkdir(parents=True)
-    for code in ("one", "one", "another"):
+    for code in ("one", "one  # in other words", "'In other words.'\none", "another"):
         file.write_text(code)
         code_of_package.cache_clear()  # a process reads its code once
         measure_all("code", lambda _: asked.append(file.read_text()), "data", [()], workers=1)

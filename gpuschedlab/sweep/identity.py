@@ -40,10 +40,11 @@ def digest(value) -> str:
 
 
 @cache
-def code_of_package(parts: tuple[str, ...] = PARTS, root: Path | None = None) -> str:
+def code_of_package(parts: tuple[str, ...] = PARTS, root: Path | None = None, read=Path.read_bytes) -> str:
     """Hash of the versions, sources and presets that a result may depend on.
 
-    Of the package (default: this one) the sources in its own folder count, and those in the parts, with all folders below.
+    Of the package (default: this one) the sources in its own folder count, and those in the parts, with all folders below; of each
+    source what `read` makes of its path.
     """
     from gpuschedlab.sim.run import versions
 
@@ -52,7 +53,8 @@ def code_of_package(parts: tuple[str, ...] = PARTS, root: Path | None = None) ->
     sources = [*root.glob("*.py"), *(path for part in parts for path in (root / part).rglob("*.py"))]
     for base, paths in ((root, sources), (folder(), (folder() / "presets").rglob("*.json"))):
         for path in sorted(paths):
-            known.update(f"{path.relative_to(base).as_posix()}\0".encode() + path.read_bytes())
+            source = read(path) if path.suffix == ".py" else path.read_bytes()
+            known.update(f"{path.relative_to(base).as_posix()}\0".encode() + source)
     return known.hexdigest()[:32]
 
 

@@ -205,6 +205,16 @@ def test_autosched_plays_pauses_answers_and_stops(page, jupyterlab, artifacts):
     page.locator(f"{EXPLORER} button", has_text="Measure it").click()
     answer.get_by_text("measured").wait_for()
     shoot(page, artifacts / "autosched.png", 3400)
+    knobs = page.locator(f"{EXPLORER} select").filter(has_text="pack_limit").locator("option").all_inner_texts()
+    for knob in knobs:  # FCI leaves some knob without a path
+        choose(page, "what if", knob)
+        answer.get_by_text(f"{knob}").first.wait_for()
+        if "no path from" in answer.inner_text():
+            break
+    assert f"no path from {knob} to the reward in this graph" in answer.inner_text()
+    grey = control(page, "value").evaluate("e => getComputedStyle(e).opacity")
+    assert float(grey) < 1
+    assert page.locator(f"{EXPLORER} button", has_text="Measure it").is_enabled()
     page.locator(f"{EXPLORER} button", has_text="One hour").click()
     page.locator(f"{EXPLORER} button", has_text="Stop").click()
     page.wait_for_timeout(1500)

@@ -10,7 +10,7 @@ from budgets.tables import TABLES, make_parser
 from gpuschedlab.cli import obey
 
 HERE = Path(__file__).resolve().parent
-BUDGETS = ("engine", "imports", "explorer", "optim", "leases", "merges", "episode", "sia")
+BUDGETS = ("engine", "imports", "explorer", "optim", "leases", "merges", "episode", "sia", "why")
 """Files of budgets of single calls."""
 
 

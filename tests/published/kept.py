@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import time
 from collections.abc import Callable, Iterable
@@ -92,7 +93,10 @@ def kept_answers(name: str, data_dir, cases: Iterable[tuple]) -> list | None:
 
 
 def _source(data_dir, folders) -> str:
-    """What answers come from: a hash of the code, the package's and this folder's, and of names, sizes and times of the data."""
+    """What answers come from: a hash of the code, the package's and this folder's, and of names, sizes and times of the data.
+
+    Of the code its meaning counts: not its comments, docstrings and lines, so that words are mended without measuring anew.
+    """
     from gpuschedlab.sweep.identity import PARTS, code_of_package, digest
 
     files = [
@@ -101,7 +105,18 @@ def _source(data_dir, folders) -> str:
         for p in sorted((Path(data_dir) / f).glob("*"))
     ]
     own = tuple(path.name for path in sorted(HERE.iterdir()) if path.is_dir())
-    return digest([code_of_package((*PARTS, "autosched")), code_of_package(own, HERE), files])
+    return digest([code_of_package((*PARTS, "autosched"), None, meaning), code_of_package(own, HERE, meaning), files])
+
+
+def meaning(path: Path) -> bytes:
+    """Code of a file without its comments, docstrings and layout."""
+    tree = ast.parse(path.read_text())
+    for node in ast.walk(tree):
+        if isinstance(body := getattr(node, "body", None), list):
+            node.body = [
+                line for line in body if not (isinstance(line, ast.Expr) and isinstance(line.value, ast.Constant))
+            ]
+    return ast.dump(tree).encode()
 
 
 def _paired(measure: Callable, data_dir, case: tuple) -> tuple:
