@@ -6,15 +6,13 @@ import numpy as np
 import polars as pl
 
 from gpuschedlab.autosched.causal.graph import CausalGraph, check_samples, learn_graph
-from gpuschedlab.autosched.causal.network import Network
 from gpuschedlab.autosched.causal.regression import Boosted
 from gpuschedlab.autosched.causal.tables import CausalNexNetwork
 from gpuschedlab.errors import EstimatorError
 
-BACKENDS = {"network": Network, "boosted": Boosted, "causalnex": CausalNexNetwork}
+BACKENDS = {"boosted": Boosted, "causalnex": CausalNexNetwork}
 BATCH = 128
-"""New rows after which the model is fitted again by default: also what fine-tuning leaves alone, such as where a network cuts its
-numbers."""
+"""New rows after which the model is fitted again by default."""
 
 
 class Prediction(NamedTuple):
@@ -31,31 +29,30 @@ class CausalModel:
     Parameters
     ----------
     graph : CausalGraph
-    backend : {"network", "boosted", "causalnex"}
-        A discrete Bayesian network of ours, counted in trees (`Network`); gradient-boosted regressions of every variable on its
-        causes (`Boosted`); or CausalNex' own network with tables (`CausalNexNetwork`, which says what it costs).
+    backend : {"boosted", "causalnex"}
+        Gradient-boosted regressions of every variable on its causes (`Boosted`), or CausalNex' discrete Bayesian network
+        (`CausalNexNetwork`, which says what it costs).
     rng : int
         Seed of the regressions, and of draws in what-ifs.
     relearn : bool
         Whether `renew` learns the graph, too; an operator's own stays.
     **options
-        Of the backend: `bins, trees, leaf` of the network; `trees, recent` of the regressions; `bins, prior, combinations,
-        cells` of CausalNex' network.
+        Of the backend: `trees, recent` of the regressions; `bins, prior, combinations, cells` of CausalNex' network.
 
     Differs from the paper in
     -------------------------
     The thesis' model is CausalNex' network. The tuner's is the regressions (`train`): they rank configurations as well, and a
-    query of CausalNex takes over a thousand times as long; it is there for what-ifs, explanation and comparison. The
-    network's tables are forests (`Conditional`). Variables are logarithms of ratios to a reference configuration, which
-    makes segments of different load comparable. The network counts each new row at once; otherwise what was learnt
-    changes every `BATCH` rows, and after each (algorithm 3, line 12) where `update` gets batch=1.
+    query of CausalNex takes over a thousand times as long; it is there for what-ifs, explanation and comparison.
+    Variables are logarithms of ratios to a reference configuration, which makes segments of different load comparable.
+    CausalNex' tables count each new row at once, the regressions change every `BATCH` rows, and after each (algorithm 3,
+    line 12) where `update` gets batch=1.
 
     References
     ----------
     AutoSched thesis, sections 6.4.3.1 and 6.5.2.
     """
 
-    def __init__(self, graph: CausalGraph, *, backend: str = "network", rng: int = 0, relearn: bool = False, **options):
+    def __init__(self, graph: CausalGraph, *, backend: str = "boosted", rng: int = 0, relearn: bool = False, **options):
         if backend not in BACKENDS:
             raise EstimatorError(f"CausalModel: found backend {backend!r}; expected one of {', '.join(BACKENDS)}.")
         self.graph, self.backend, self.relearn = graph, backend, relearn
@@ -129,7 +126,7 @@ class CausalModel:
     def ask(self, do: dict[str, float] | None = None, given: dict[str, float] | None = None) -> dict[str, Prediction]:
         """Predict every variable when some are set from outside (`do`) in cases where others are seen at values (`given`).
 
-        Regressions take the samples nearest to the values, networks those in the same state. What is given must have no cause
+        Regressions take the samples nearest to the values, CausalNex those in the same states. What is given must have no cause
         in the graph, such as the load, except for CausalNex, which takes anything that is not set.
 
         Raises

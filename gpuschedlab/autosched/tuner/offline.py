@@ -173,9 +173,8 @@ def train(samples: pl.DataFrame, space: Space, *, graph="learnt", backend="boost
     graph : {"learnt", "layers", "none"} or CausalGraph
         Learnt from the samples, and again each day; the three layers, fully connected; a plain regression from knobs and context
         to the reward; or an operator's own. True means "learnt", False "none".
-    backend : {"boosted", "network", "causalnex"}
-        Regressions by default: they err as little as the network, and predict and learn ten times faster. CausalNex is
-        far too slow for a search.
+    backend : {"boosted", "causalnex"}
+        Regressions by default: CausalNex is far too slow for a search.
     rng : int
 
     Raises
