@@ -322,13 +322,13 @@ def test_what_is_given_is_conditioned_on():
     share = {c: rows.filter(c=c).height / rows.height for c in (0.0, 1.0)}
     seen = {c: (lambda part: part.filter(o=3.0).height / part.height)(rows.filter(c=c, m=1.0)) for c in share}
     by_hand = share[1.0] * seen[1.0] / sum(share[c] * seen[c] for c in share)
-    assert model.ask({"m": 1.0}, {"o": 3.0})["c"].mean[0] == pytest.approx(by_hand, abs=1e-9)
+    assert model.do({"m": 1.0}, {"o": 3.0})["c"].mean[0] == pytest.approx(by_hand, abs=1e-9)
     for backend in ("boosted", "causalnex"):
         model = CausalModel(CONFOUNDED, backend=backend).fit(rows)
         by_hand = rows.filter(m=1.0, c=1.0)["o"].mean()
-        assert model.ask({"m": 1.0}, {"c": 1.0})["o"].mean[0] == pytest.approx(by_hand, abs=0.05)
+        assert model.do({"m": 1.0}, {"c": 1.0})["o"].mean[0] == pytest.approx(by_hand, abs=0.05)
     with pytest.raises(EstimatorError, match="backend 'boosted': found 'o'; expected one of k, c"):
-        CausalModel(CONFOUNDED, backend="boosted").fit(rows).ask({"m": 1.0}, {"o": 3.0})
+        CausalModel(CONFOUNDED, backend="boosted").fit(rows).do({"m": 1.0}, {"o": 3.0})
 
 
 @needs_causalnex

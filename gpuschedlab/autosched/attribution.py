@@ -1,7 +1,5 @@
 """Why the average JCT changed: exact shares of its causes, by simulating each combination of them."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Callable
@@ -45,23 +43,13 @@ class Why(NamedTuple):
     error: np.ndarray
     runs: int
 
-    def share(self, cause: str) -> float:
-        """Share of one cause (s); 0 of one that is the same on both sides."""
-        return float(self.shares[self.causes.index(cause)].sum()) if cause in self.causes else 0.0
-
     @property
     def table(self) -> pl.DataFrame:
         """One row per cause, the largest first: `cause, from, to`, `share` and its `error`, and the parts of it (s)."""
         first, last = (list(side) for side in zip(*self.changes, strict=True)) if self.causes else ([], [])
-        columns = {
-            "cause": list(self.causes),
-            "from": first,
-            "to": last,
-            "share": self.shares.sum(axis=1),
-            "error": self.error,
-        }
-        order = np.argsort(-np.abs(columns["share"]), kind="stable")
-        return pl.DataFrame(columns | dict(zip(PARTS, self.shares.T, strict=True)))[order]
+        share, columns = self.shares.sum(axis=1), {"cause": list(self.causes), "from": first, "to": last}
+        columns |= {"share": share, "error": self.error, **dict(zip(PARTS, self.shares.T, strict=True))}
+        return pl.DataFrame(columns)[np.argsort(-np.abs(share), kind="stable")]
 
     @property
     def sentence(self) -> str:

@@ -3,8 +3,6 @@
 All tune at whole hours only: bursts are looked for in `Controller.steps`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import pairwise
 
@@ -36,10 +34,8 @@ class Contest:
         What all but "fixed" start with.
     others : tuple of str
         Tuners besides AutoSched: "default", "fixed" (`best_fixed` on this very trace), or methods of `METHODS`.
-    tuner, backend : optional
-        AutoSched's tuner, and the backend of causal models (`train`).
-    instants, configurations : int
-        Size of the offline phase (`gather`).
+    tuner, instants, configurations : optional
+        AutoSched's tuner, and the size of the offline phase (`gather`).
 
     Raises
     ------
@@ -48,8 +44,8 @@ class Contest:
     """
 
     def __init__(
-        self, scenario, policy, *more, others=("default", "fixed", "selftune"), tuner: Tuner | None = None, backend="boosted",
-        instants=10, configurations=20, **parts,
+        self, scenario, policy, *more, others=("default", "fixed", "selftune"), tuner: Tuner | None = None, instants=10,
+        configurations=20, **parts,
     ):  # fmt: skip
         known = ("default", "fixed", *(m for m in METHODS if m != "autosched"))
         if isinstance(others, str) or any(n not in known for n in others):
@@ -65,7 +61,7 @@ class Contest:
             if name in METHODS:
                 given = {"history": scenario.history, "hints": past, "seed": seed}
                 if METHODS[name].causal:  # each learns on its own
-                    given["model"] = train(self.samples, self.space, backend=backend, rng=seed)
+                    given["model"] = train(self.samples, self.space, rng=seed)
                 self.loops[name] = attach(name, simulation, tuner=tuner if name == "autosched" else None, **given)
         self.loop = self.loops["autosched"]
         self.model, self.decisions = self.loop.model, self.loop.decisions

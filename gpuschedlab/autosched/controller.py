@@ -1,7 +1,5 @@
 """The scheduler controller: a closed loop that forecasts, tunes and switches a running scheduler (6.5.3)."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator
 
@@ -32,13 +30,13 @@ class Controller:
     """Plays a trace and tunes its scheduler on the way: widely once a day and at a burst, by a check every hour.
 
     Likely futures take turns to be searched on. One rule switches: the best of a search, and the operator's hints, are measured
-    again beside the configuration in force, on the others, not aggregated: all on the first `RACE` of them, on the rest those that
-    gain more than the threshold there. The one that gains most is put in force if that is above the threshold.
+    again beside the configuration in force, on the other futures, not aggregated; the one that gains most, above the threshold, is
+    put in force (`RACE`).
 
     Parameters
     ----------
     simulation : Simulation
-        The running scheduler; its policy is what it starts with.
+        The running scheduler.
     forecaster : callable
         `(simulation, rng, rank) -> Forecast`: the trace to tune on (generated, past or true); of rank 1 and more, another
         likely one. If it learns on the way, its `learn(simulation)` is called at each decision that a resumed loop repeats.
@@ -48,10 +46,8 @@ class Controller:
     aggregator : Aggregator, optional
     hints : iterable of Policy
         Configurations that are measured at every decision, such as history's best: `best_fixed(scenario.past, space).leaders()`.
-    futures : int
-        Other likely futures, that the best are measured again on; 0: the forecaster knows but one.
-    threshold : float
-        Gain above which the scheduler is switched.
+    futures, threshold : int, float
+        Other likely futures, that the best are measured again on (0: the forecaster knows but one), and the gain on them that switches.
     interval, wide, check : float
         Seconds between tunings, between wide searches, and between looks for a burst (0: never).
     burst : float
@@ -65,10 +61,8 @@ class Controller:
     Differs from the paper in
     -------------------------
     The thesis searches alike at every interval, and gives no rule for detecting a burst, nor how often the causal graph is
-    tuned online (6.5.2): here it is learnt again once a day, as the predictor is. The threshold applies to the hourly
-    tuning too. The best of many measurements on one forecast is partly luck: what the next three days bring varies more than
-    what configurations make of it. Hence the second measurement on several futures, with which the threshold can be lower than
-    the 1.1 of the thesis; and the hints.
+    tuned online (6.5.2): here it is learnt again once a day, as the predictor is. The best of many measurements on one forecast is
+    partly luck: hence the second measurement on several futures, with which the threshold can be lower than 1.1; and the hints.
 
     References
     ----------

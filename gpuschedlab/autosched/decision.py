@@ -1,9 +1,8 @@
 """What a controller decided at one instant, and why."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, fields
 from functools import cached_property
+from typing import Self
 
 from gpuschedlab.autosched.attribution import Why, explain
 from gpuschedlab.autosched.tuner.measure import Probe
@@ -18,29 +17,20 @@ class Decision:
 
     Parameters
     ----------
-    now : float
-        Instant (s).
-    cause : {"day", "burst", "hour"}
-        Why it tuned: by a wide search, or (hour) by a check.
-    policy : Policy
-        In force from now on.
-    switched : bool
-    gain : float
-        Best reward over that of the configuration in force before; where it was measured again, by that.
-    reason : str
-        As text.
+    now, cause : float, {"day", "burst", "hour"}
+        Instant (s), and why it tuned: by a wide search, or (hour) by a check.
+    policy, switched, before : Policy, bool, Policy
+        In force from now on, whether that is new, and what was in force until then if it is.
+    gain, reason : float, str
+        Best reward over that of the configuration in force before, measured again where it was; and the rule in words.
     tuning : Tuning or None
         All trials; None where the decision was read from a journal.
     jobs, simulated : int
         Jobs of the forecast, and rows after aggregation.
-    seconds : float
-        Wall time of forecast and search.
-    measured : int
-        Configurations simulated, each on one future.
+    seconds, measured : float, int
+        Wall time of forecast and search, and configurations simulated, each on one future.
     hints : tuple of Policy
         Configurations that are measured first the next time.
-    before : Policy, optional
-        In force until then.
     probe : Probe, optional
         Of the forecast that was searched on, where the scheduler was switched.
     """
@@ -89,7 +79,7 @@ class Decision:
         return {f.name: getattr(self, f.name) for f in fields(self) if f.name not in left} | found
 
     @classmethod
-    def of(cls, record: dict, space: Space) -> Decision:
+    def of(cls, record: dict, space: Space) -> Self:
         """Decision from its record; without the trials."""
         kept = {n: v for n, v in record.items() if n not in ("knobs", "hints", "samples")}
         policy, *hints = (space.policy.with_knobs(**knobs) for knobs in (record["knobs"], *record["hints"]))

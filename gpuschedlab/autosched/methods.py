@@ -1,11 +1,4 @@
-"""The tuners that are compared: AutoSched, its ablations, and the baselines of section 6.6.1, as controllers.
-
-What carries the gain (`make bench BENCH=ablation`, means of five seeds of cases that constants were chosen on, and of ten of others; above
-1 is better than AutoSched): default 0.959 and 0.955, history's best 0.992 and 0.963, SelfTune 0.986 and 0.997, the thesis' form 0.974
-and 0.991, no model 1.003 and 0.997, plain regression 1.000 and 0.995. So simulating configurations does, not the causal graph.
-"""
-
-from __future__ import annotations
+"""The tuners that are compared: AutoSched, its ablations, and the baselines of section 6.6.1, as controllers."""
 
 from dataclasses import dataclass, field
 from functools import partial
@@ -110,17 +103,15 @@ def attach(
     history : polars.DataFrame, optional
         Jobs before the trace, on the same clock (submission before 0).
     model : CausalModel, optional
-        For methods with the causal tuner; what `offline.train` learnt. It is updated during the loop.
+        For methods with the causal tuner: that of `train`. It is updated during the loop.
     space, tuner, aggregator : optional
         Instead of the defaults.
     hints : iterable of Policy
-        Configurations that are known to be good: `best_fixed(scenario.past, space).leaders()`, history's best. Methods that are
-        not `hinted` leave them alone.
+        As for `Controller`. Methods that are not `hinted` leave them alone.
     horizon : float, optional
         Seconds of forecast arrivals; default: the method's.
     similarity, predictor : str
-        How past hours are compared (table 6.5), and what predicts ranges of durations (table 6.3): as for
-        `GlobalGenerator` and `RangePredictor`. Methods that generate nothing use neither.
+        `GlobalGenerator.metric` and `RangePredictor.model`. Methods that generate nothing use neither.
     seed : int
     **options
         As for `Controller`.

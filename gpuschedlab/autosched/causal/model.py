@@ -113,36 +113,25 @@ class CausalModel:
             )
         return Prediction(*self.core.predict(u))
 
-    def do(self, interventions: dict[str, float]) -> dict[str, Prediction]:
+    def do(self, interventions: dict[str, float], given: dict[str, float] | None = None) -> dict[str, Prediction]:
         """Predict every variable when some are set from outside, cut off from their causes; knobs left open vary.
 
-        Raises
-        ------
-        EstimatorError
-            The model has not learnt, or a variable is not in the graph.
-        """
-        return self.ask(interventions)
-
-    def ask(self, do: dict[str, float] | None = None, given: dict[str, float] | None = None) -> dict[str, Prediction]:
-        """Predict every variable when some are set from outside (`do`) in cases where others are seen at values (`given`).
-
-        Regressions take the samples nearest to the values, CausalNex those in the same states. What is given must have no cause
-        in the graph, such as the load, except for CausalNex, which takes anything that is not set.
+        What is `given` keeps to cases in which variables are seen at values: regressions take the samples nearest to them, CausalNex
+        those in the same states. It must have no cause in the graph, such as the load, except for CausalNex, which takes anything
+        that is not set.
 
         Raises
         ------
         EstimatorError
             The model has not learnt; a variable is not in the graph, or cannot be given.
         """
-        do, given = do or {}, given or {}
-        self._check("do", do, self.graph.layers.names)
+        names, given = self.graph.layers.names, given or {}
+        self._check("do", interventions, names)
         free = [
-            n
-            for n in self.graph.layers.names
-            if n not in do and (self.backend == "causalnex" or not self.graph.causes(n))
+            n for n in names if n not in interventions and (self.backend == "causalnex" or not self.graph.causes(n))
         ]
-        self._check(f"ask, given of backend {self.backend!r}", given, free)
-        return {n: Prediction(*np.atleast_2d(found).T) for n, found in self.core.do(do, given).items()}
+        self._check(f"do, given of backend {self.backend!r}", given, free)
+        return {n: Prediction(*np.atleast_2d(found).T) for n, found in self.core.do(interventions, given).items()}
 
     def cpds(self, name: str) -> pl.DataFrame:
         """Table of a variable's probabilities: a row for each combination of its causes' states (backend "causalnex").

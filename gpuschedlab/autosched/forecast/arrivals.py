@@ -1,7 +1,5 @@
 """The global generator (6.4.2.1): the near future of arrivals is the sequel of the most similar past hour."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,8 +1,7 @@
 """Distribution of durations, estimated from ended jobs and from those that still run."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
@@ -30,7 +29,7 @@ class Durations:
     ended: np.ndarray
 
     @classmethod
-    def of(cls, ran, over) -> Durations:
+    def of(cls, ran, over) -> Self:
         """Distribution from how long each job ran so far (n,), in s, and whether it is `over` (n,).
 
         Examples

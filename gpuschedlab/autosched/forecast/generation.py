@@ -1,7 +1,5 @@
 """Traces to tune on: existing-unfinished jobs and future arrivals together (figure 6.5)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

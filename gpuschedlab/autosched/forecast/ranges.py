@@ -124,17 +124,15 @@ class RangePredictor(Knobbed):
     ----------
     model : str
         One of `MODELS` (table 6.3).
-    recent : int
-        k: recent arrivals and completions whose attributes are features as they stand.
-    rng : int
-        Seed of the classifier and of the choice of training rows.
+    recent, rng : int
+        k: recent arrivals and completions whose attributes are features as they stand; seed of the classifier and of training rows.
     weight : float, optional
         w in [0, 1]; None: the best of `WEIGHTS` on the last fifth of the training queries, before the model is
         trained on all. Few rows: 0.3.
     users : bool
         Whether jobs of the same user are told apart, where a trace records users (6.6.2).
     depth, rate, trees : int, float, int
-        Of XGBoost: depth and number of the trees, learning rate (`sweep`). The other models have none of them.
+        Of XGBoost's trees (`sweep`).
 
     Attributes
     ----------
@@ -150,8 +148,7 @@ class RangePredictor(Knobbed):
     -------------------------
     Beside the k most recent jobs of any kind, the features hold those that share GPUs, virtual cluster, user or name,
     where recorded, and arrivals nearest in submission (batches). Which instants a query is made at is not published:
-    in training, every arrival and every whole hour up to the last bound. The counted shares. A drawn duration
-    exceeds what the job has run, and the share of long ones follows from the jobs that still run (`Durations`).
+    in training, every arrival and every whole hour up to the last bound. The counted shares, and `Durations`.
 
     Examples
     --------
@@ -284,10 +281,7 @@ class RangePredictor(Knobbed):
         with warnings.catch_warnings():
             # Iterations are limited on purpose: a day's retraining must stay short.
             warnings.filterwarnings("ignore", "(?s)Stochastic Optimizer: Maximum iterations|lbfgs failed to converge")
-            model = (
-                make_model(self.model, self.rng, self.depth, self.rate, self.trees).fit(x, codes)
-                if len(kinds) > 1
-                else None
-            )
+            model = make_model(self.model, self.rng, self.depth, self.rate, self.trees) if len(kinds) > 1 else None
+            model = model and model.fit(x, codes)
         vars(self).update(kinds_=kinds, model_=model)
         return self

@@ -118,6 +118,5 @@ def _scale(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _cut(values: np.ndarray, parts: int) -> np.ndarray:
     """State (n,) of each value: its own where there are few, otherwise the quantile that it is in."""
     cuts = np.unique(values)[:-1]
-    return np.searchsorted(
-        cuts if len(cuts) < parts else np.unique(np.quantile(values, np.arange(1, parts) / parts)), values
-    )
+    cuts = cuts if len(cuts) < parts else np.unique(np.quantile(values, np.arange(1, parts) / parts))
+    return np.searchsorted(cuts, values)

@@ -1,7 +1,5 @@
 """Logs of a cluster, one row an interval: played in the simulator, or read from a file; what is asked of them."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from pathlib import Path
@@ -107,12 +105,10 @@ class Log:
         ----------
         values : iterable of float, optional
             Default: those of the log.
-        hold : float
-            Seconds for which it is held; inf: for good.
+        hold, then : float
+            Seconds for which it is held (inf: for good), and the value after that; default: the rule goes on, with the draws of the log.
         jobs : float or "system"
             Which jobs count: those submitted in so many seconds after the fork, or those in the system or submitted in the next hour.
-        then : float, optional
-            Value after that; default: the rule goes on, with the draws of the log.
         instants : int
             Forks of each value, spread from a tenth to three quarters of the log.
 
@@ -201,9 +197,8 @@ def _own_jobs(jobs, start: float, every: float, read: float) -> dict[str, float]
     found = {"jobs": int(own.sum()), "open_jobs": int((own & ~ended).sum())}
     found |= dict.fromkeys(("objective", "queueing", "restricted"))
     if own.any():
-        found["restricted"] = restricted_mean(
-            np.minimum(jobs["end"], read)[own] - jobs["submit"][own], ended[own], every
-        )
+        spent = np.minimum(jobs["end"], read) - jobs["submit"]
+        found["restricted"] = restricted_mean(spent[own], ended[own], every)
     if ended.any():
         delay, wait = (jobs["end"] - jobs["submit"] - jobs["work"])[ended].mean(), jobs["queued"][ended].mean()
         found |= {"objective": float(np.log(FLOOR + delay)), "queueing": float(np.log(FLOOR + wait))}
@@ -239,9 +234,8 @@ def read_log(path, knob: str, *, closed: float, every: float | None = None) -> L
         found = f"{path}: found no column {', '.join(missing)}"
         raise EstimatorError(f"{found}; expected {', '.join((*NEEDED, knob))}. Rename yours.")
     time, marked = pl.col("time"), pl.col("censored") if "censored" in frame.columns else pl.lit(False)
-    step = every or (
-        float(frame["time"][1] - frame["time"][0]) if frame.height > 1 else closed - float(frame["time"][0])
-    )
+    first, *after = frame["time"].head(2)
+    step = every or float((after or [closed])[0] - first)
     late = "a context seen after the knob was set, which may have caused it; expected seen <= time. Log what was seen before"
     gap = f"a gap or an overlap; expected rows {step:g} s apart. Add the missing intervals, or give every"
     early = f"jobs that had not ended when the log was read ({closed:g} s), or an interval that was not over; expected open_jobs = 0. "

@@ -1,7 +1,5 @@
 """An operator who sets a knob from time to time, and forks of such a run in which it is held at a value instead."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -30,14 +28,10 @@ class Rule:
         A number, or a knob of several numbers, of which the first is set.
     values : tuple of float
         Values to choose from, in the order from low load to high.
-    reaction : float
-        Weight of the logarithm of the load (GPUs held or asked for, over those up): 0 ignores it.
-    noise : float
-        Standard deviation of what is added to that.
-    coin : float
-        Share of the intervals in which the value is drawn, each alike.
-    seed : int
-        Of draws; those of an interval are its own, so that forks in which the rule goes on repeat them.
+    reaction, noise : float
+        Weight of the logarithm of the load (GPUs held or asked for, over those up), and standard deviation of what is added.
+    coin, seed : float, int
+        Share of the intervals in which the value is drawn; draws of an interval are its own, so that forks repeat them.
 
     Examples
     --------

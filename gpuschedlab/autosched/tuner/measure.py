@@ -1,7 +1,5 @@
 """The value of a configuration on a forecast: one simulation, an objective, and the metrics that explain it."""
 
-from __future__ import annotations
-
 import contextlib
 from dataclasses import dataclass, field
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """The offline phase: configurations measured at instants of the past, and the causal model learnt from them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
@@ -46,9 +44,8 @@ def gather(
     """Measure configurations at instants of the past, each on the jobs that were there and those that then came.
 
     The last `days` of the trace are played under the space's policy; instants are spread over the more loaded half of them,
-    and arrivals are multiplied where jobs ask for less than all GPUs (`busier`), so that there is something to learn; one in
-    `CALM` stays as it was. At each the policy itself is the reference, and `configurations` points of a Latin hypercube are
-    measured.
+    and arrivals are multiplied where jobs ask for less than all GPUs (`busier`), so that there is something to learn. At each the
+    policy itself is the reference, and `configurations` points of a Latin hypercube are measured.
 
     Parameters
     ----------
@@ -64,10 +61,8 @@ def gather(
     segment : {"instant", "day"}
         "day": whole days instead, each alone on an empty cluster, as many as `instants` or there are, whose service (GPU-s) is
         nearest the median; neither `horizon` nor `load` is used.
-    rng : int or numpy.random.Generator, optional
-        Default: the scenario's seed.
-    progress : callable, optional
-        Called after each instant with the number of instants that are done.
+    rng, progress : int or numpy.random.Generator, callable, optional
+        Default: the scenario's seed. What is called after each instant with the number of instants that are done.
 
     Returns
     -------
@@ -81,8 +76,8 @@ def gather(
 
     References
     ----------
-    AutoSched thesis, 6.4.3.1 (training samples from historical traces and simulator) and 6.6.2. There segments are days
-    ("day"); by default they begin with the jobs in the system, as those that are tuned on do.
+    AutoSched thesis, 6.4.3.1 and 6.6.2. There segments are days; by default they begin with the jobs in the system, as what is
+    tuned on does.
     """
     _check_sizes(instants, configurations, days, horizon, load, segment)
     scenario, space = scenario_of(scenario, space, *more, **parts)

@@ -1,7 +1,5 @@
 """The rounds of algorithm 3: sample, project, predict, reject, measure, update, and narrow the scope."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Samplers that choose the next point in a box [0, 1]^k: BlueFin, and the searches that it is compared with."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,11 +1,9 @@
 """The causal tuner (algorithm 3): how it searches, line by line, and the algorithm as printed."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Annotated, ClassVar, NamedTuple
+from typing import Annotated, ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -70,16 +68,12 @@ class Tuner(Knobbed):
 
     Parameters
     ----------
-    iterations : int
-        Rounds T of a wide search.
-    check : int
-        Rounds of a check, which is what the controller does between wide searches.
-    sampler : str
-        One of `SAMPLERS`.
-    epsilon : float
-        Probability with which a bad prediction leads to rejection.
-    gamma : float
-        Relax factor.
+    iterations, check : int
+        Rounds T of a wide search, and of a check, which is what the controller does between wide searches.
+    sampler, options : str, dict
+        One of `SAMPLERS`, and its further arguments.
+    epsilon, gamma : float
+        Probability with which a bad prediction leads to rejection, and relax factor.
     start : bool
         Whether the reference, the configuration in force and hints count for the best so far, which step 3 compares with.
     batch : int
@@ -88,23 +82,16 @@ class Tuner(Knobbed):
         What-if analysis: range of the predicted logarithm of the reward within which an axis does not matter.
     alone : int
         Rounds, at first, of the sampler alone: none is spread, rejected or narrowed, with a model or without.
-    spread : float
+    spread, pool : float, int
         Part of the rounds after these that are spread over the whole box rather than sampled: with a model its favourites of
         `pool` points of a Latin hypercube, without one a Latin hypercube of as many. Then the sampler begins anew.
-    pool : int
     doubt : bool
-        Whether steps 3 and 6 allow for the model's errors: a reward beyond what the model predicts of the best would reject
-        all others, so that step 3 takes the predicted reward of the best where that is less; step 6 takes the 90 % point of
-        the prediction, since by the mean a model that errs by a tenth fixed what mattered.
+        Whether steps 3 and 6 allow for the model's errors: step 3 takes the predicted reward of the best where that is less, as one
+        beyond what the model predicts would reject all others; step 6 takes the 90 % point of the prediction.
     reject : bool
         Whether step 3 is taken at all.
     scope : {"axes", "round", "options", "none"}
-        Step 6. "axes": one that does not matter, or along which the predicted reward cannot exceed that of the best, all other
-        axes staying, is fixed for good. "round": the same anew after each measurement. "options": no axis is fixed, but a
-        sampled value is put back to the best's where the model predicts less than `gamma` times the best's reward for the best
-        with that value.
-    options : dict
-        Further arguments of the sampler.
+        Step 6, as `ALGORITHM` says.
 
     Differs from the paper in
     -------------------------
@@ -148,7 +135,7 @@ class Tuner(Knobbed):
                 raise EstimatorError(f"Tuner: found options {self.options} of {self.sampler}: {error}.") from None
 
     @classmethod
-    def thesis(cls, **options) -> Tuner:
+    def thesis(cls, **options) -> Self:
         """Algorithm 3 as printed; `ALGORITHM` has a row for each line.
 
         What print leaves open is a knob: `epsilon` stays at 0.93; `scope` is "options", the text's narrowed sampled options, with

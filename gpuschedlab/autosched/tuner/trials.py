@@ -1,7 +1,5 @@
 """What a search leaves behind: its trials, and the best of them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 import numpy as np
