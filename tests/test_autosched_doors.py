@@ -120,12 +120,12 @@ def test_a_loop_that_makes_no_sense_is_refused(stretch, options):
 class Vague(lab.Srtf):
     """Tunes for an unknown goal."""
 
-    goal = "happiness"
+    goals = ("happiness",)
 
 
 def test_a_goal_that_is_unknown_is_told_before_anything_is_played(stretch):
     simulation = lab.Simulation(lab.Scenario(stretch[1], CLUSTER), Vague())
-    with pytest.raises(PolicyError, match="found goal 'happiness'.*expected some of jct, fair"):
+    with pytest.raises(PolicyError, match="found goals .'happiness'.*expected some of jct, fair"):
         attach("selftune", simulation, history=stretch[0])
 
 

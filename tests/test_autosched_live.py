@@ -152,7 +152,7 @@ def test_what_ifs_answer_and_can_be_measured(contest):
 def test_other_policies_are_tuned_too(stretch, policy):
     contest = make(stretch, policy, others=("default",), instants=3, configurations=8)
     list(contest.hour())
-    assert contest.tuning.objective == policy.goal
+    assert contest.tuning.objective == policy.goals[0]
     assert set(policy.watched) <= set(contest.samples.columns)
 
 

@@ -18,7 +18,7 @@ from gpuschedlab.autosched.tuner.measure import Measurement, Probe, sample
 from gpuschedlab.autosched.tuner.offline import layers_of
 from gpuschedlab.autosched.tuner.rounds import Search
 from gpuschedlab.autosched.tuner.samplers import SAMPLERS, BlueFin, LatinHypercube, Random, Sampler
-from gpuschedlab.autosched.tuner.search import ALGORITHM, Tuner
+from gpuschedlab.autosched.tuner.search import Tuner
 from gpuschedlab.autosched.tuner.space import Space
 from gpuschedlab.check import small_trace
 from gpuschedlab.cluster import Cluster
@@ -314,7 +314,7 @@ def test_rejection_spares_what_is_predicted_to_be_bad(space):
         < sum(t.fate == "rejected" for t in found.trials)
         == 42 - probe.calls - sum(t.fate == "known" for t in found.trials)
     )
-    everything, _ = search(space, Omniscient(space), sampler="random", reject=False, scope="none")
+    everything, _ = search(space, Omniscient(space), sampler="random", epsilon=0.0, scope="none")
     assert found.best.reward == pytest.approx(everything.best.reward, rel=0.05)
     assert everything.measured > 2 * found.measured
 
@@ -384,14 +384,14 @@ def test_predictions_are_those_at_the_instants_context(space):
 
 def test_scope_fixes_the_axes_that_cannot_gain(space):
     """Step 6: priority and threshold do not matter, so they are fixed at once and never move again."""
-    found, _ = search(space, Omniscient(space), sampler="random", reject=False)
+    found, _ = search(space, Omniscient(space), sampler="random", epsilon=0.0)
     best, first = max(found.trials[:2], key=lambda t: t.reward), found.trials[2]
     assert {"priority", "threshold"} <= set(first.fixed)
     assert "f" not in first.fixed
     for t in found.trials[2:]:
         assert t.u[[1, 3]].tolist() == best.u[[1, 3]].tolist()
         assert set(first.fixed) <= set(t.fixed)
-    free, _ = search(space, Omniscient(space), sampler="random", reject=False, scope="none")
+    free, _ = search(space, Omniscient(space), sampler="random", epsilon=0.0, scope="none")
     assert len({t.policy.priority for t in free.trials}) == 2
 
 
@@ -457,7 +457,7 @@ class Learning(Omniscient):
 def test_what_a_model_learns_narrows_the_scope(space):
     """Step 6 is taken after each measurement: at the goal only what does not matter is fixed at first, then everything."""
     best = space.decode([0.2, 0.0, 0.1, 0.5])
-    tuner = Tuner(20, sampler="random", alone=0, spread=0.0, reject=False)
+    tuner = Tuner(20, sampler="random", alone=0, spread=0.0, epsilon=0.0)
     found = tuner.tune(Fake(space), space, best, model=Learning(space))
     assert [sorted(t.fixed) for t in found.trials[2:]] == [
         ["priority", "threshold"],
@@ -475,7 +475,7 @@ class Wavering(Omniscient):
 
 def test_what_is_fixed_stays_fixed(space):
     """Step 6 adds constraints, and takes none away."""
-    found, _ = search(space, Wavering(space), sampler="random", iterations=10, reject=False)
+    found, _ = search(space, Wavering(space), sampler="random", iterations=10, epsilon=0.0)
     assert found.measured == 12
     assert {t.fixed for t in found.trials[2:]} == {("priority", "threshold")}
 
@@ -617,7 +617,7 @@ def test_the_model_is_fitted_after_as_many_measurements_as_asked(space, batch, l
     seen, update = [], model.update
     here = [0.5, 0.0, 0.5, 0.5, 0.15]
     model.update = lambda *given: (update(*given), seen.append(float(model.predict(here).mean[0])))
-    Tuner(4, batch=batch, reject=False, scope="none").tune(Fake(space), space, Themis(), model=model)
+    Tuner(4, batch=batch, epsilon=0.0, scope="none").tune(Fake(space), space, Themis(), model=model)
     assert len(seen) == 5
     assert (len({*seen}) == 5) == learns
     assert learns or len({*seen}) == 1
@@ -627,6 +627,7 @@ def test_the_page_shows_each_line_with_its_knobs(monkeypatch):
     """The table is made of `ALGORITHM` and of the two tuners: every knob stands in one line."""
     pytest.importorskip("yaml", reason="pyyaml, of the extra docs, is not installed")
     monkeypatch.syspath_prepend(Path(__file__).parent.parent / "docs" / "_ext")
+    from algorithm import ALGORITHM
     from macros import algorithm
 
     assert sorted(name for line in ALGORITHM for name in line.knobs) == sorted(Tuner().knobs)
@@ -702,7 +703,7 @@ def test_what_a_search_takes_is_all_its_time_but_the_watchers(space, monkeypatch
 def test_when_all_is_fixed_the_search_ends(space):
     best = space.decode([0.2, 0.0, 0.1, 0.5])
     for spread, rounds in ((0.0, 0), (0.5, 3)):
-        tuner = Tuner(iterations=6, alone=0, spread=spread, reject=False)
+        tuner = Tuner(iterations=6, alone=0, spread=spread, epsilon=0.0)
         assert len(tuner.tune(Fake(space), space, best, model=Omniscient(space)).trials) == 2 + rounds
 
 
@@ -835,7 +836,7 @@ def test_every_goal_is_a_column_and_a_node_of_the_graph(monkeypatch):
 @pytest.mark.parametrize(
     ("goals", "weights"),
     [
-        (("p99", "jct"), ()),
+        ((), ()),
         (("jct", "speed"), ()),
         (("jct", "jct"), ()),
         (("jct", "weighted"), ()),

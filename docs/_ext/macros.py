@@ -90,8 +90,9 @@ def _table(rows, widths: str) -> str:
 
 def algorithm() -> str:
     """Algorithm 3 of the AutoSched thesis line by line, with the knobs of `Tuner.thesis()` and of the tuner by default."""
+    from algorithm import ALGORITHM
+
     from gpuschedlab.autosched import Tuner
-    from gpuschedlab.autosched.tuner.search import ALGORITHM
 
     printed, ours = Tuner.thesis().knobs, Tuner().knobs
     rows = [("lines", "printed", "how it is read", "``Tuner.thesis()``", "``Tuner()`` instead")]

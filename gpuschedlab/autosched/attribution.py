@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from gpuschedlab.autosched.forecast.generation import Forecast
-from gpuschedlab.autosched.tuner.measure import MOST, Probe
+from gpuschedlab.autosched.tuner.measure import Probe
 from gpuschedlab.cluster import Outage
 from gpuschedlab.errors import EstimatorError
 from gpuschedlab.knobs import knobs_of
@@ -119,17 +119,11 @@ def jct_parts(probe: Probe, policy) -> np.ndarray:
     Queueing is time without GPUs, overhead that of starts and restarts, work the duration that is left, and slowdown the rest:
     placement, sharing, work done again after failures; of elastic jobs, other GPUs than they asked for.
     """
-    simulation = probe.base.under(policy)
-    simulation.advance(probe.until, most=MOST)
-    after = simulation.snapshot()
-    jobs, begin = after.jobs, np.maximum(probe.base.snapshot().jobs["submit"], probe.now)
-    end = np.where(jobs["done"], jobs["end"], probe.until + jobs["work"] - jobs["progress"])
-    work = probe.base.trace["duration"].to_numpy() * (1 - probe.before["progress"] / probe.before["work"])
-    late = np.where(jobs["done"], 0.0, np.maximum(probe.until - np.maximum(jobs["submit"], after.now), 0.0))
-    queued, overhead = (jobs[name] - probe.before[name] for name in ("queued", "overhead"))
-    queued = queued + late
-    parts = np.array([queued + probe.shift, overhead, end - begin - queued - overhead - work, work])
-    return np.average(parts, axis=1, weights=probe.weight) if len(work) else np.zeros(len(PARTS))
+    after = probe.after(policy)
+    metrics, weight = probe.metrics(after), probe.weight / max(probe.weight.sum(), 1e-9)
+    work = weight @ (probe.base.trace["duration"].to_numpy() * (1 - probe.before["progress"] / probe.before["work"]))
+    queued, overhead = metrics["queueing"] + (weight * probe.shift).sum(), metrics["overhead"]
+    return np.array([queued, overhead, probe.value("jct", after.jobs, metrics) - queued - overhead - work, work])
 
 
 def why(before, after, *, permutations: int = PERMUTATIONS, rng=0) -> Why:

@@ -1,7 +1,4 @@
-"""Tuners compared on one trace, simulated hour by hour, for the live explorer, and a what-if query.
-
-All tune at whole hours only: bursts are looked for in `Controller.steps`.
-"""
+"""Tuners compared on one trace, each tuning at whole hours and never at a burst, for the live explorer; and a what-if query."""
 
 from collections.abc import Iterator
 from itertools import pairwise

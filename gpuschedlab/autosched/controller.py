@@ -8,7 +8,7 @@ import polars as pl
 
 from gpuschedlab.autosched.causal.graph import check_samples
 from gpuschedlab.autosched.decision import Decision
-from gpuschedlab.autosched.tuner.measure import Probe, check_goal, reward
+from gpuschedlab.autosched.tuner.measure import Probe, check_goals, objective_of, reward
 from gpuschedlab.autosched.tuner.search import Tuner
 from gpuschedlab.autosched.tuner.space import Space
 from gpuschedlab.autosched.tuner.trials import Tuning
@@ -27,7 +27,7 @@ KEPT = 4
 
 
 class Controller:
-    """Plays a trace and tunes its scheduler on the way: widely once a day and at a burst, by a check every hour.
+    """Plays a trace and tunes its scheduler on the way: widely once a day and at a burst, by a check every hour (thesis, 6.5.2 and 6.5.3).
 
     Likely futures take turns to be searched on. One rule switches: the best of a search, and the operator's hints, are measured
     again beside the configuration in force, on the other futures, not aggregated; the one that gains most, above the threshold, is
@@ -63,10 +63,6 @@ class Controller:
     The thesis searches alike at every interval, and gives no rule for detecting a burst, nor how often the causal graph is
     tuned online (6.5.2): here it is learnt again once a day, as the predictor is. The best of many measurements on one forecast is
     partly luck: hence the second measurement on several futures, with which the threshold can be lower than 1.1; and the hints.
-
-    References
-    ----------
-    AutoSched thesis, sections 6.5.2 and 6.5.3.
     """
 
     def __init__(
@@ -74,18 +70,17 @@ class Controller:
         aggregator=None, hints=(), futures: int = FUTURES, threshold: float = THRESHOLD, interval: float = HOUR,
         wide: float = DAY, check: float = 300.0, burst: float = 4.0, journal=None, rng: int = 0,
     ):  # fmt: skip
-        if not (threshold >= 1 and 0 < interval < np.inf and wide > 0 and 0 <= check < np.inf and burst > 0 <= futures):
+        sound = threshold >= 1 and 0 < interval < np.inf and wide > 0 and 0 <= check < np.inf and burst > 0 <= futures
+        sound = (
+            sound and (aggregator is None or callable(aggregator)) and isinstance(rng, int | np.integer) and rng >= 0
+        )
+        if not sound:
             raise EstimatorError(
                 f"Controller: found threshold={threshold}, interval={interval}, wide={wide}, check={check}, burst={burst}, "
-                f"futures={futures}; expected a threshold from 1, seconds above 0 (check: or 0), a burst above 0, futures from 0."
+                f"futures={futures}, aggregator={aggregator!r}, rng={rng!r}; expected a threshold from 1, seconds above 0 (check: or "
+                "0), a burst above 0, futures from 0, an Aggregator or None, and a whole number from 0 as the seed."
             )
-        if aggregator is not None and not callable(aggregator):
-            raise EstimatorError(f"Controller: found aggregator={aggregator!r}; expected an Aggregator, or None.")
-        if not isinstance(rng, int | np.integer) or rng < 0:
-            raise EstimatorError(
-                f"Controller: found seed {rng!r}; expected a whole number from 0: each hour draws from it."
-            )
-        check_goal(space.policy)
+        check_goals(space.policy)
         self.simulation, self.forecaster, self.space, self.tuner = simulation, forecaster, space, tuner or Tuner()
         self.model, self.aggregator, self.futures, self.threshold = model, aggregator, futures, threshold
         self.interval, self.wide, self.check, self.burst = interval, wide, check, burst
@@ -140,7 +135,7 @@ class Controller:
         self._renew()
         rng = np.random.default_rng([self.rng, round(simulation.now)])
         (forecast, jobs), wide = self.forecast(rng), cause != "hour"
-        tuning, settled, hints = Tuning(self.space, simulation.policy.goal), None, self.hints
+        tuning, settled, hints = Tuning(self.space, objective_of(self.space.policy)), None, self.hints
         if jobs:
             given = {"hints": hints, "model": self.model, "rng": rng, "wide": wide}
             probe = self.probe(forecast)
@@ -196,10 +191,7 @@ class Controller:
     def resume(self, records: list[dict]) -> None:
         """Replay the decisions of a journal: simulate up to each, switch where it switched, update the model.
 
-        Raises
-        ------
-        EstimatorError
-            They do not ascend in time, or what they measured lacks variables of the model: another version wrote them.
+        EstimatorError if they do not ascend in time, or what they measured lacks variables of the model: another version wrote them.
         """
         for record in records:
             if record["now"] <= self.last:

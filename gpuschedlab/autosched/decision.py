@@ -54,10 +54,7 @@ class Decision:
     def why(self) -> Why:
         """Shares of the knobs that changed in the average JCT, on the forecast that was searched on; simulated when first asked for.
 
-        Raises
-        ------
-        EstimatorError
-            The scheduler was not switched, or the decision was read from a journal.
+        EstimatorError if the scheduler was not switched, or the decision was read from a journal.
         """
         if self.probe is None:
             raise EstimatorError(

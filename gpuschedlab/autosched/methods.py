@@ -12,7 +12,7 @@ from gpuschedlab.autosched.forecast.arrivals import GlobalGenerator
 from gpuschedlab.autosched.forecast.generation import HORIZON, Forecast, GenerationEngine, past_forecast, true_forecast
 from gpuschedlab.autosched.forecast.ranges import RangePredictor
 from gpuschedlab.autosched.forecast.repository import before, observe
-from gpuschedlab.autosched.tuner.measure import Probe, goals_of
+from gpuschedlab.autosched.tuner.measure import Probe
 from gpuschedlab.autosched.tuner.search import Tuner
 from gpuschedlab.autosched.tuner.space import Space
 from gpuschedlab.autosched.tuner.trials import Tuning
@@ -26,21 +26,11 @@ HOUR = 3600.0
 
 @dataclass(frozen=True)
 class Method:
-    """How a tuner is put together.
+    """How a tuner is put together: a sentence, and what it tunes on: "generated", "existing", "past" or "true".
 
-    Parameters
-    ----------
-    doc : str
-        In a sentence.
-    future : {"generated", "existing", "past", "true"}
-        What it tunes on; "existing": predicted durations of the jobs in the system, no arrivals.
-    causal, aggregate, hinted : bool
-        Whether it has the causal tuner, the trace aggregator, and hints such as history's best.
-    tuner : Tuner
-    options : dict
-        Of the `Controller`, where they are not its defaults.
-    horizon : float
-        Seconds of forecast arrivals.
+    "existing": predicted durations of the jobs in the system, no arrivals. `causal`, `aggregate`, `hinted`: whether it has the
+    causal tuner, the trace aggregator, and hints such as history's best. `options` of the `Controller` that are not its defaults;
+    `horizon` (s) of forecast arrivals.
     """
 
     doc: str
@@ -188,7 +178,7 @@ def best_fixed(scenario, space: Space, *more, rounds: int = 200, searches: int =
 def score(simulation: Simulation) -> dict:
     """Score of a schedule when all jobs have ended: average JCT (s), share of jobs with rho <= 1, and other goals of the policy."""
     simulation.advance(np.inf)
-    result, goals = simulation.result(), goals_of(simulation.policy)
+    result, goals = simulation.result(), simulation.policy.goals
     jobs = result.jobs
     found = {"jct": float(jct(jobs, True).mean()), "fair": 1 - unfair_fraction(finish_time_fairness(jobs, True))}
     more = {"p99": lambda: float(np.quantile(jct(jobs, True), 0.99)), "utilisation": lambda: utilisation(result)}

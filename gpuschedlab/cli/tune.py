@@ -91,9 +91,9 @@ def tune(args) -> int:
         return 130
     policy = loops.space.policy
     if args.json:
-        print(as_json({"policy": policy.name, "objective": policy.goal, "methods": rows}))
+        print(as_json({"policy": policy.name, "objective": policy.goals[0], "methods": rows}))
     else:
-        print("\n" + _table(rows, policy.goal))
+        print("\n" + _table(rows, policy.goals[0]))
     return 0
 
 

@@ -51,7 +51,7 @@ class Themis(Ordered):
     preemptive = True
     lease_grid = 60.0
     moving = "running"
-    goal: ClassVar = "fair"
+    goals: ClassVar = ("fair",)
     watched: ClassVar = ("queueing", "utilisation", "overhead", "preemptions", "slowdown", "backlog")
 
     @property
@@ -107,7 +107,7 @@ class ThemisRounds(Round):
     f: Annotated[float, Knob(0, 0.99, help="fairness knob: 1 - f of the jobs, the worst treated, go first")] = 0.8
     interval: Annotated[float, Knob(1, 36_000, log=True, unit="s", help="between rounds, which is the lease")] = 360.0
     placement = "pack"
-    goal: ClassVar = "fair"
+    goals: ClassVar = ("fair",)
 
     def allocate(self, view) -> Allocation:
         """Order the jobs by fairness, and serve them."""

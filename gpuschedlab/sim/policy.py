@@ -46,12 +46,10 @@ class Policy(Knobbed):
         Seconds between decisions; below a millisecond (Ordered only): at every event.
     set_aside : tuple of str
         Knobs that a tuner leaves alone.
-    goal : str
-        What it is tuned for, of `gpuschedlab.autosched.OBJECTIVES`.
     goals : tuple of str
-        All objectives that are measured, `goal` first; (): `goal` alone.
+        Objectives that are measured, of `gpuschedlab.autosched.OBJECTIVES`, first the one that is tuned for.
     weights : tuple of float
-        Of the goals, where all of them together are tuned for; (): for `goal`.
+        Of the goals, where all of them together are tuned for; (): for the first.
     watched : tuple of str
         Intermediate metrics through which its knobs act, of `gpuschedlab.autosched.WATCHED`.
     """
@@ -59,8 +57,7 @@ class Policy(Knobbed):
     placement = "pack"
     interval = 0.0
     set_aside: ClassVar = ("placement", "interval")
-    goal: ClassVar = "jct"
-    goals: ClassVar = ()
+    goals: ClassVar = ("jct",)
     weights: ClassVar = ()
     watched: ClassVar = ("queueing", "utilisation", "preemptions", "slowdown", "backlog")
 

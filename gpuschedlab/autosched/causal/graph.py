@@ -171,11 +171,10 @@ def learn_graph(
 ) -> CausalGraph:  # fmt: skip
     """Learn the graph by Fast Causal Inference, or by CausalNex' NOTEARS, with the layers as background knowledge.
 
-    Independence is tested by partial correlation of normal scores (ranks), so that monotone effects count as linear
-    ones do; a second search, with each knob replaced by the objective's mean around its value, finds effects that rise
-    and fall. A category enters by the mean score of the objective at each of its values. An edge that FCI leaves goes
-    from the earlier layer to the later; between metrics as its marks say, otherwise from the one declared first. An edge
-    that would close a circle is turned.
+    Independence is tested by partial correlation of normal scores (ranks), so that monotone effects count as linear ones do; a
+    second search, with each knob replaced by the objective's mean around its value, finds effects that rise and fall. A category
+    enters by the mean score of the objective at each of its values. An edge that FCI leaves goes from the earlier layer to the
+    later; between metrics as its marks say, otherwise from the one declared first. An edge that would close a circle is turned.
 
     Parameters
     ----------

@@ -24,7 +24,7 @@ class Prediction(NamedTuple):
 
 
 class CausalModel:
-    """Predicts objectives of configurations along a causal graph, and answers what-ifs.
+    """Predicts objectives of configurations along a causal graph, and answers what-ifs (thesis, 6.4.3.1 and 6.5.2).
 
     Parameters
     ----------
@@ -46,10 +46,6 @@ class CausalModel:
     Variables are logarithms of ratios to a reference configuration, which makes segments of different load comparable.
     CausalNex' tables count each new row at once, the regressions change every `BATCH` rows, and after each (algorithm 3,
     line 12) where `update` gets batch=1.
-
-    References
-    ----------
-    AutoSched thesis, sections 6.4.3.1 and 6.5.2.
     """
 
     def __init__(self, graph: CausalGraph, *, backend: str = "boosted", rng: int = 0, relearn: bool = False, **options):
@@ -97,10 +93,7 @@ class CausalModel:
     def predict(self, configurations) -> Prediction:
         """Predict the first objective of configurations: a frame with columns `layers.given`, or (n, k) in their order.
 
-        Raises
-        ------
-        EstimatorError
-            The model has not learnt, or there are other columns.
+        EstimatorError if the model has not learnt, or there are other columns.
         """
         self._check("predict")
         given = self.graph.layers.given
@@ -118,12 +111,7 @@ class CausalModel:
 
         What is `given` keeps to cases in which variables are seen at values: regressions take the samples nearest to them, CausalNex
         those in the same states. It must have no cause in the graph, such as the load, except for CausalNex, which takes anything
-        that is not set.
-
-        Raises
-        ------
-        EstimatorError
-            The model has not learnt; a variable is not in the graph, or cannot be given.
+        that is not set. EstimatorError if the model has not learnt, or a variable is not in the graph, or cannot be given.
         """
         names, given = self.graph.layers.names, given or {}
         self._check("do", interventions, names)
@@ -137,12 +125,8 @@ class CausalModel:
         """Table of a variable's probabilities: a row for each combination of its causes' states (backend "causalnex").
 
         Columns: each cause's state; the probability of each state of the variable; `rows`, the samples behind it; and
-        `seen`, whether there are any: where there are none, the prior alone makes all states alike.
-
-        Raises
-        ------
-        EstimatorError
-            The model has not learnt, has no tables, or no such variable.
+        `seen`, whether there are any: where there are none, the prior alone makes all states alike. EstimatorError if the model
+        has not learnt, has no tables, or no such variable.
         """
         self._check("cpds", [name], self.graph.layers.names)
         self._check("cpds: backend", [self.backend], ["causalnex"])

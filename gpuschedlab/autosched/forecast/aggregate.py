@@ -16,36 +16,21 @@ PART = 1 / 128
 
 @dataclass(frozen=True)
 class Aggregator(Knobbed):
-    """Group jobs that request the same, at about the same time, for about as long.
+    """Group jobs that request the same, at about the same time, for about as long (thesis, 6.4.3.2).
 
-    Jobs of equal demand are neighbours if they were submitted in the same window and their durations lie in
-    the same class of a geometric grid; up to `most` neighbours with `room` GPUs together become one. Windows double in
-    length: late arrivals are predicted least exactly. Existing jobs are grouped by remaining duration instead, running
-    ones apart from waiting ones. The group requests the sum of GPUs at the mean time of submission, and lasts as long as
-    gives it the members' service (GPU-time), both in all and still to come; executed time is averaged, attained service
-    summed. A scheduler treats a group as it would each member: by a member's GPUs and attained service (column `jobs` of
-    `Simulation`), or twelve jobs in one would be demoted, and be slowed by distance, as one large job.
-
-    Parameters
-    ----------
-    window : float
-        Seconds of submission that count as the same time, from now on; each further window is twice as long.
-    ratio : float
-        Step of the grid of durations, above 1.
-    most : int
-        Most jobs of a group.
-    room : float
-        Most GPUs of a group: what is gathered must still find its nodes.
+    Jobs of equal demand are neighbours if they were submitted in the same window and their durations lie in the same class of a
+    geometric grid; up to `most` neighbours with `room` GPUs together become one, which must still find its nodes. Windows double
+    in length, from now on: late arrivals are predicted least exactly. Existing jobs are grouped by remaining duration instead,
+    running ones apart from waiting ones. The group requests the sum of GPUs at the mean time of submission, and lasts as long as
+    gives it the members' service (GPU-time), both in all and still to come; executed time is averaged, attained service summed. A
+    scheduler treats a group as it would each member: by a member's GPUs and attained service (column `jobs` of `Simulation`), or
+    twelve jobs in one would be demoted, and be slowed by distance, as one large job.
 
     Differs from the paper in
     -------------------------
     The thesis does not say when jobs count as similar, nor bounds a group. Jobs of a group also agree in `stage` and
     `kind`; other columns, such as the model, are those of its first job. A row keeps how many jobs it stands for (`jobs`),
     by which objectives are averaged, and by how much its members' mean duration differs from its own (`shift`, s).
-
-    References
-    ----------
-    AutoSched thesis, section 6.4.3.2.
 
     Examples
     --------
@@ -63,13 +48,7 @@ class Aggregator(Knobbed):
     room: Annotated[float, Knob(1e-3, 1e9, log=True, unit="GPUs", tuned=(1, 256), help="of a group")] = 32.0
 
     def __call__(self, forecast):
-        """Return the forecast with similar jobs grouped, at most a `PART` of all in one.
-
-        Raises
-        ------
-        EstimatorError
-            It is aggregated already.
-        """
+        """Return the forecast with similar jobs grouped, at most a `PART` of all in one; EstimatorError if it is so already."""
         if "jobs" in forecast.trace.columns:
             raise EstimatorError("Aggregator: found a forecast that is aggregated already; expected jobs one by one.")
         bounded = replace(self, most=min(self.most, max(1, math.ceil(PART * forecast.trace.height))))

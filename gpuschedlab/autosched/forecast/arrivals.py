@@ -1,11 +1,13 @@
 """The global generator (6.4.2.1): the near future of arrivals is the sequel of the most similar past hour."""
 
 from dataclasses import dataclass
+from typing import Annotated, ClassVar
 
 import numpy as np
 import polars as pl
 
 from gpuschedlab.errors import EstimatorError
+from gpuschedlab.knobs import Constraint, Knob, Knobbed
 
 DAY = 86_400.0
 RECENT = (DAY / 4, DAY / 2, DAY, 2 * DAY)
@@ -27,7 +29,6 @@ DISTANCES = {
 }
 """Distances between segments (n, s) and the reference (s,), as table 6.5 compares them, and the relative error of 6.4.2.1: all
 segments are divided by the reference's requests, so that it ranks them as "manhattan" does."""
-HOURS = ("any", "same")
 
 
 def periodic_part(counts: np.ndarray, terms: int) -> np.ndarray:
@@ -47,54 +48,35 @@ def periodic_part(counts: np.ndarray, terms: int) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class GlobalGenerator:
-    """Copy what followed the past stretch that resembles the last hour most.
+class GlobalGenerator(Knobbed):
+    """Copy what followed the past stretch that resembles the last hour most (thesis, 6.4.2.1 and 6.6.2, table 6.5).
 
     Submissions are counted in buckets; FFT keeps the periodic part; the last `segment` seconds are compared with every
     past segment, and the jobs of the `horizon` seconds after the nearest one are copied to the future.
 
-    Parameters
-    ----------
-    metric : str
-        One of `DISTANCES`.
-    periodic : bool
-        Whether segments are compared in the periodic part (True), or in the counts themselves.
-    bucket, segment, horizon : float
-        Seconds of a bucket, of the reference segment, and of the future.
-    terms : int
-        Periods that make the periodic part.
-    days : float
-        Days of the repository that are searched, back from now.
-    hour : {"any", "same"}
-        Segments that are compared: all, or those that end at the same hour of the day as the present one (6.5.1).
-
     Differs from the paper in
     -------------------------
     How many periods are kept is not published, nor is the relative error's formula. The horizon may be longer than an hour;
-    by default segments of any hour are compared. With less than that
-    and a day of past arrivals, the last `horizon` seconds are copied; the past is repeated until the horizon is filled.
-
-    References
-    ----------
-    AutoSched thesis, sections 6.4.2.1 and 6.6.2, table 6.5.
+    by default segments of any hour are compared. With less than that and a day of past arrivals, the last `horizon` seconds are
+    copied; the past is repeated until the horizon is filled.
     """
 
-    metric: str = "manhattan"
-    periodic: bool = True
-    bucket: float = 300.0
-    segment: float = 3600.0
-    horizon: float = 3600.0
-    terms: int = 24
-    days: float = 28.0
-    hour: str = "any"
-
-    def __post_init__(self):
-        sound = self.bucket > 0 < self.horizon and self.segment % self.bucket == 0 and self.terms >= 1
-        if self.metric not in DISTANCES or self.hour not in HOURS or not sound:
-            raise EstimatorError(
-                f"found {self}; expected a metric of {', '.join(DISTANCES)}, an hour of {', '.join(HOURS)}, segments of whole "
-                "buckets, a horizon above 0."
-            )
+    raises: ClassVar = EstimatorError
+    metric: Annotated[str, Knob(choices=DISTANCES.keys(), help="distance between segments")] = "manhattan"
+    periodic: Annotated[bool, Knob(help="whether segments are compared in the periodic part, or in the counts")] = True
+    bucket: Annotated[float, Knob(1, DAY, log=True, unit="s", help="in which submissions are counted")] = 300.0
+    segment: Annotated[float, Knob(1, 7 * DAY, log=True, unit="s", help="that is compared with the past")] = 3600.0
+    horizon: Annotated[float, Knob(1e-3, 1e9, log=True, unit="s", help="of the future")] = 3600.0
+    terms: Annotated[int, Knob(1, 1000, log=True, help="periods that make the periodic part")] = 24
+    days: Annotated[float, Knob(1, 3650, log=True, unit="days", help="back from now that are searched")] = 28.0
+    hour: Annotated[str, Knob(choices=("any", "same"), help="of the day at which segments end (6.5.1)")] = "any"
+    constraints: ClassVar = (
+        Constraint(
+            "segments of whole buckets",
+            lambda k: k["segment"] % k["bucket"] == 0,
+            lambda k: {"segment": max(1, round(k["segment"] / k["bucket"])) * k["bucket"]},
+        ),
+    )
 
     def match(self, submit: np.ndarray, now: float, rank: int = 0) -> float:
         """Past instant (s) with the segment before it most similar to the present one; the latest of equals.
@@ -145,8 +127,7 @@ class GlobalGenerator:
         Returns
         -------
         polars.DataFrame
-            Copied rows, `submit` in (now, now + horizon], new `job_id`; `duration` null where the copied job has not
-            ended.
+            Copied rows, `submit` in (now, now + horizon], new `job_id`; `duration` null where the copied job has not ended.
         """
         submit, horizon = repository["submit"].to_numpy(), self.horizon
         at = self.match(submit, now, rank)

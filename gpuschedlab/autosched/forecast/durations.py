@@ -8,21 +8,11 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Durations:
-    """Distribution of durations; jobs that still run count as lasting longer than they have run.
+    """Distribution of durations by the product-limit estimate (Kaplan and Meier, JASA 53, 1958).
 
-    Drawn from completions alone, long jobs would be too rare: they are those that have not ended yet.
-
-    Parameters
-    ----------
-    length : (n,) numpy.ndarray
-        Durations (s) at which jobs ended, ascending.
-    ended : (n,) numpy.ndarray
-        Share of all jobs that lasts no longer, ascending to at most 1; less where some still run beyond the longest.
-
-    References
-    ----------
-    E. L. Kaplan and P. Meier, "Nonparametric Estimation from Incomplete Observations", JASA 53 (1958): the product-limit
-    estimate.
+    Jobs that still run count as lasting longer than they have run: drawn from completions alone, long jobs would be too rare.
+    `length` (n,) are durations (s) at which jobs ended, ascending; `ended` (n,) is the share of all jobs that lasts no longer, at
+    most 1, and less where some still run beyond the longest.
     """
 
     length: np.ndarray

@@ -117,14 +117,9 @@ def _gather(at, submit, executed, rows, group, first, arrivals, first_end, ended
 
 
 class Seen:
-    """A repository as arrays, and the features of queries on it.
+    """A repository (of `observe`, in order of submission) as arrays, and the features of queries on it.
 
-    Parameters
-    ----------
-    repository : polars.DataFrame
-        In order of submission, as `observe` gives it. It may go beyond a query's instant: no feature then changes.
-    users : bool
-        Whether jobs of the same user are told apart, where they are recorded.
+    It may go beyond a query's instant: no feature then changes. `users`: whether jobs of the same user are told apart.
 
     Examples
     --------

@@ -53,9 +53,8 @@ def true_forecast(simulation, horizon: float = HOUR) -> Forecast:
 def past_forecast(simulation, repository: pl.DataFrame, span: float = HOUR) -> Forecast:
     """Look back instead: the jobs submitted in the last `span` seconds, with what is known of their durations.
 
-    For the baseline "SelfTune" (6.6.1). A job that has not ended counts for as long as it has run. So that there is a
-    cluster to contend for, the jobs that are unfinished now and came earlier are in the system, each owed as long again
-    as it has run.
+    For the baseline "SelfTune" (6.6.1). A job that has not ended counts for as long as it has run. So that there is a cluster to
+    contend for, the jobs that are unfinished now and came earlier are in the system, each owed as long again as it has run.
     """
     now, initial = simulation.now, simulation.unfinished()
     seen = repository.filter(pl.col("submit") <= now)

@@ -118,21 +118,8 @@ class RangePredictor(Knobbed):
     A classifier gives the probability of each range; so do the counted shares of the latest completions of like jobs
     that had run longer than the query has (`counted`). The answer is the range with the greatest product
     model^(1-w) shares^w, among those not below what the job has run. Counts follow a change within an hour, the
-    classifier (retrained daily) finds what they cannot see.
-
-    Parameters
-    ----------
-    model : str
-        One of `MODELS` (table 6.3).
-    recent, rng : int
-        k: recent arrivals and completions whose attributes are features as they stand; seed of the classifier and of training rows.
-    weight : float, optional
-        w in [0, 1]; None: the best of `WEIGHTS` on the last fifth of the training queries, before the model is
-        trained on all. Few rows: 0.3.
-    users : bool
-        Whether jobs of the same user are told apart, where a trace records users (6.6.2).
-    depth, rate, trees : int, float, int
-        Of XGBoost's trees (`sweep`).
+    classifier (retrained daily) finds what they cannot see. By default w is the best of `WEIGHTS` on the last fifth of the
+    training queries, before the model is trained on all; 0.3 where rows are few. `rng` seeds classifier and training rows.
 
     Attributes
     ----------
@@ -162,23 +149,17 @@ class RangePredictor(Knobbed):
     """
 
     raises: ClassVar = EstimatorError
-    model: Annotated[str, Knob(choices=MODELS, help="classifier of the ranges")] = "xgboost"
-    recent: Annotated[int, Knob(0, 1000, help="arrivals and completions that are features")] = 5
+    model: Annotated[str, Knob(choices=MODELS, help="classifier of the ranges (table 6.3)")] = "xgboost"
+    recent: Annotated[int, Knob(0, 1000, help="k of table 6.2: latest arrivals and completions as features")] = 5
     rng: int = 0
-    weight: Annotated[float | None, Knob(0, 1, help="of the counted shares")] = None
-    users: Annotated[bool, Knob(help="whether jobs of the same user are told apart")] = True
+    weight: Annotated[float | None, Knob(0, 1, help="w of the counted shares; none: the best of a few")] = None
+    users: Annotated[bool, Knob(help="whether jobs of the same user are told apart, where recorded")] = True
     depth: Annotated[int, Knob(1, 20, help="of XGBoost's trees")] = 5
     rate: Annotated[float, Knob(1e-3, 1, log=True, help="XGBoost's learning rate")] = 0.1
     trees: Annotated[int, Knob(1, 10_000, log=True, help="XGBoost's trees")] = 50
 
     def fit(self, repository: pl.DataFrame, now: float) -> Self:
-        """Learn from what is known by `now`; a fitted copy.
-
-        Raises
-        ------
-        EstimatorError
-            No job has ended by then.
-        """
+        """Learn from what is known by `now`; a fitted copy. EstimatorError if no job has ended by then."""
         past, queries = self._queries(repository, now)
         x, _, _, y, early, _ = queries
         ran, over = past["duration"].fill_null(past["executed"]).to_numpy(), past["duration"].is_not_null().to_numpy()
@@ -193,12 +174,7 @@ class RangePredictor(Knobbed):
 
         They learn from the first four fifths by time of the training queries of the first `LEARNT` of the jobs, as far as these
         were known then, and are judged on the last fifth, each with the best of `WEIGHTS`. The jobs after that, which test the
-        predictor, are not looked at.
-
-        Raises
-        ------
-        EstimatorError
-            The model is not XGBoost, or too few of the jobs have ended.
+        predictor, are not looked at. EstimatorError if the model is not XGBoost, or too few of the jobs have ended.
         """
         if self.model != "xgboost":
             raise EstimatorError(f"RangePredictor.sweep: found model {self.model!r}; expected 'xgboost'.")

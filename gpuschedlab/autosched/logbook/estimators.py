@@ -8,7 +8,9 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
+from gpuschedlab._causalnex import do_query, fit_network
 from gpuschedlab._extras import need
+from gpuschedlab.autosched.causal.tables import cuts
 
 LEAST = 0.02
 """Propensities count as at least this much: weights stay below 50."""
@@ -67,11 +69,9 @@ def g_formula(rows: Rows) -> np.ndarray:
 
 def causalnex(rows: Rows) -> np.ndarray:
     """Network of CausalNex: columns in thirds cause value and outcome, the outcome is in sevenths; its mean under do(value)."""
-    from gpuschedlab._causalnex import do_query, fit_network
-
-    state = _cut(rows.y, 7)
+    state = _state(rows.y, 7)
     names = [f"x{i}" for i in range(rows.x.shape[1])]
-    frame = pl.DataFrame({name: _cut(x, 3) for name, x in zip(names, rows.x.T)} | {"a": rows.a, "y": state})
+    frame = pl.DataFrame({name: _state(x, 3) for name, x in zip(names, rows.x.T)} | {"a": rows.a, "y": state})
     network = fit_network([*((name, to) for name in names for to in "ay"), ("a", "y")], frame)
     means, found = {s: rows.y[state == s].mean() for s in np.unique(state)}, np.full(rows.k, np.nan)
     for v in np.unique(rows.a):
@@ -115,8 +115,6 @@ def _scale(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return x.mean(axis=0), np.maximum(x.std(axis=0), 1e-9)
 
 
-def _cut(values: np.ndarray, parts: int) -> np.ndarray:
+def _state(values: np.ndarray, most: int) -> np.ndarray:
     """State (n,) of each value: its own where there are few, otherwise the quantile that it is in."""
-    cuts = np.unique(values)[:-1]
-    cuts = cuts if len(cuts) < parts else np.unique(np.quantile(values, np.arange(1, parts) / parts))
-    return np.searchsorted(cuts, values)
+    return np.searchsorted(cuts(values, most), values, side="right")

@@ -3,11 +3,12 @@
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Annotated, ClassVar
 
 import numpy as np
 
 from gpuschedlab.errors import EstimatorError
-from gpuschedlab.knobs import knobs_of
+from gpuschedlab.knobs import Knob, Knobbed, knobs_of
 
 HOUR, DAY = 3600.0, 86_400.0
 AHEAD = 2 * DAY
@@ -17,7 +18,7 @@ FLOOR = 60.0
 
 
 @dataclass(frozen=True)
-class Rule:
+class Rule(Knobbed):
     """How an operator sets a knob: by the load that is seen, with noise, and by a coin in a share of the intervals.
 
     Parameters
@@ -28,10 +29,8 @@ class Rule:
         A number, or a knob of several numbers, of which the first is set.
     values : tuple of float
         Values to choose from, in the order from low load to high.
-    reaction, noise : float
-        Weight of the logarithm of the load (GPUs held or asked for, over those up), and standard deviation of what is added.
-    coin, seed : float, int
-        Share of the intervals in which the value is drawn; draws of an interval are its own, so that forks repeat them.
+    seed : int
+        Draws of an interval are its own, so that forks repeat them. The load is GPUs held or asked for, over those up.
 
     Examples
     --------
@@ -41,19 +40,21 @@ class Rule:
     [1.0, 0.5, 0.0]
     """
 
+    raises: ClassVar = EstimatorError
     policy: object
     knob: str
     values: tuple[float, ...]
-    reaction: float = 1.5
-    noise: float = 0.5
-    coin: float = 0.1
+    reaction: Annotated[float, Knob(-100, 100, tuned=(0, 4), help="weight of the log load")] = 1.5
+    noise: Annotated[float, Knob(0, 100, tuned=(0, 2), help="standard deviation of what is added to that")] = 0.5
+    coin: Annotated[float, Knob(0, 1, help="share of the intervals in which the value is drawn")] = 0.1
     seed: int = 0
 
     def __post_init__(self):
-        if self.knob not in knobs_of(self.policy) or len(self.values) < 2 or not 0 <= self.coin <= 1:
+        super().__post_init__()
+        if self.knob not in knobs_of(self.policy) or len(self.values) < 2:
             raise EstimatorError(
-                f"Rule: found knob {self.knob!r}, {len(self.values)} values, coin={self.coin}; expected a knob of "
-                f"{self.policy.name} ({', '.join(knobs_of(self.policy))}), two values or more, and a share."
+                f"Rule: found knob {self.knob!r}, {len(self.values)} values; expected a knob of {self.policy.name} "
+                f"({', '.join(knobs_of(self.policy))}), and two values or more."
             )
 
     def choose(self, load: float, interval: int) -> float:

@@ -75,7 +75,7 @@ class Probe:
     scenario : Scenario
         What policies run in, until all jobs have ended; or trace and cluster, and further parts by name (`scenario_of`).
     policy : Policy
-        Under which the state was reached; its `goal`, `goals`, `weights` and `watched` are what is measured.
+        Under which the state was reached; its `goals`, `weights` and `watched` are what is measured.
     forecast : Forecast, optional
         Jobs to come and jobs in the system (`gpuschedlab.autosched.forecast.generation`), with weights where it is aggregated:
         in place of the scenario's trace, which is measured from its beginning without.
@@ -88,12 +88,12 @@ class Probe:
 
     def __init__(self, scenario, policy, *more, forecast=None, **parts):
         scenario, policy = scenario_of(scenario, policy, *more, **parts)
-        check_goal(policy)
+        check_goals(policy)
         at = {}
         if forecast is not None:
             scenario = scenario.replace(trace=forecast.trace)
             at = {"start": forecast.now, "initial": forecast.initial if forecast.initial.height else None}
-        self.objective, self.goals, self.weights = objective_of(policy), goals_of(policy), tuple(policy.weights)
+        self.objective, self.goals, self.weights = objective_of(policy), tuple(policy.goals), tuple(policy.weights)
         self.watched, self.measured, self.most = tuple(policy.watched), 0, MOST
         self.base = scenario.simulation(policy, **at)
         self.now, start, trace = self.base.now, self.base.snapshot(), self.base.trace
@@ -112,19 +112,24 @@ class Probe:
         more often than the first one measured (`EVENTS`), is given up: from there on, jobs count as if they waited until then.
         """
         self.measured += 1
-        simulation = self.base
-        with contextlib.suppress(ClusterError, PolicyError):  # it stands where it stood, before the end
-            simulation = self.base.under(policy)
-            simulation.advance(self.until, most=self.most)
-        after = simulation.snapshot()
+        after = self.after(policy, self.most)
         if self.most == MOST and after.now >= self.until:
             self.most = min(MOST - 1, LEAST + EVENTS * after.logged)
-        metrics = self._metrics(after)
-        goals = {goal: self._value(goal, after.jobs, metrics) for goal in self.goals}
+        metrics = self.metrics(after)
+        goals = {goal: self.value(goal, after.jobs, metrics) for goal in self.goals}
         value = weighed(goals, self.weights) if self.weights else goals[self.objective]
         return Measurement(policy, value, {name: metrics[name] for name in self.watched}, goals)
 
-    def _value(self, goal: str, jobs, metrics) -> float:
+    def after(self, policy, most: int = MOST):
+        """Snapshot at the end under a policy; where it cannot run or logs `most` rows, at the instant that it came to."""
+        simulation = self.base
+        with contextlib.suppress(ClusterError, PolicyError):  # it stands where it stood, before the end
+            simulation = self.base.under(policy)
+            simulation.advance(self.until, most=most)
+        return simulation.snapshot()
+
+    def value(self, goal: str, jobs, metrics) -> float:
+        """Objective of the jobs of a snapshot."""
         if not len(self.weight):
             return 0.0
         if goal in metrics:
@@ -138,7 +143,8 @@ class Probe:
         rho = (end - jobs["submit"]) / (np.maximum(jobs["work"], 1e-9) * np.maximum(1.0, jobs["contention"]))
         return float(np.average(rho <= 1 + 1e-9, weights=self.weight))
 
-    def _metrics(self, after) -> dict[str, float]:
+    def metrics(self, after) -> dict[str, float]:
+        """All of `WATCHED` at a snapshot."""
         jobs, ended, w = after.jobs, after.jobs["done"], self.weight
         grown = ("queued", "executed", "attained", "progress", "preemptions", "overhead")
         gain = {name: jobs[name] - self.before[name] for name in grown}
@@ -160,14 +166,9 @@ class Probe:
         return {name: float(value) for name, value in found.items()}
 
 
-def goals_of(policy) -> tuple[str, ...]:
-    """All objectives of a policy, the one that is tuned first."""
-    return tuple(policy.goals) or (policy.goal,)
-
-
 def objective_of(policy) -> str:
     """What is tuned: the first goal, or all by their weights."""
-    return WEIGHTED if policy.weights else policy.goal
+    return WEIGHTED if policy.weights else policy.goals[0]
 
 
 def others_of(objective: str, goals) -> list[str]:
@@ -187,14 +188,13 @@ def weighed(goals: dict[str, float], weights) -> float:
     return float(np.exp(np.average([*logs], weights=weights)))
 
 
-def check_goal(policy) -> None:
+def check_goals(policy) -> None:
     """Raise PolicyError if a policy's goals, their weights or a metric that it watches make no sense."""
-    goals, wrong = goals_of(policy), [m for m in policy.watched if m not in WATCHED]
-    known = [name for name in OBJECTIVES if name != WEIGHTED]
-    if not {*goals} <= {*known} or len({*goals}) < len(goals) or goals[0] != policy.goal or wrong:
+    goals, known = policy.goals, [name for name in OBJECTIVES if name != WEIGHTED]
+    if not goals or not {*goals} <= {*known} or len({*goals}) < len(goals) or not {*policy.watched} <= {*WATCHED}:
         raise PolicyError(
-            f"{policy.name}: found goal {policy.goal!r}, goals {policy.goals} and watched metrics {policy.watched}; expected some "
-            f"of {', '.join(known)}, each once and the goal first, and metrics of {', '.join(WATCHED)}."
+            f"{policy.name}: found goals {goals} and watched metrics {policy.watched}; expected some of {', '.join(known)}, each "
+            f"once, and metrics of {', '.join(WATCHED)}."
         )
     if policy.weights and not (len(policy.weights) == len(goals) and min(policy.weights) >= 0 < max(policy.weights)):
         raise PolicyError(

@@ -10,7 +10,7 @@ import polars as pl
 from gpuschedlab.autosched.causal.graph import CausalGraph, Layers, direct_graph, full_graph, learn_graph
 from gpuschedlab.autosched.causal.model import CausalModel
 from gpuschedlab.autosched.forecast.generation import HORIZON, Forecast, true_forecast
-from gpuschedlab.autosched.tuner.measure import OBJECTIVES, Probe, goals_of, objective_of, others_of
+from gpuschedlab.autosched.tuner.measure import OBJECTIVES, Probe, objective_of, others_of
 from gpuschedlab.autosched.tuner.search import Tuner
 from gpuschedlab.autosched.tuner.space import Space
 from gpuschedlab.errors import EstimatorError
@@ -32,7 +32,7 @@ def layers_of(space: Space) -> Layers:
     levels = {a.name: a.levels for a in space.axes if a.levels}
     knobs, policy = tuple(a.name for a in space.axes), space.policy
     objective = objective_of(policy)
-    others = (f"reward_{goal}" for goal in others_of(objective, goals_of(policy)))
+    others = (f"reward_{goal}" for goal in others_of(objective, policy.goals))
     return Layers(knobs, tuple(policy.watched), ("reward", *others), levels, context=OBJECTIVES[objective].context)
 
 
@@ -79,7 +79,11 @@ def gather(
     AutoSched thesis, 6.4.3.1 and 6.6.2. There segments are days; by default they begin with the jobs in the system, as what is
     tuned on does.
     """
-    _check_sizes(instants, configurations, days, horizon, load, segment)
+    if not (instants > 0 and configurations > 0 and days > 0 and horizon > 0 and load >= 0 and segment in SEGMENTS):
+        raise EstimatorError(
+            f"gather: found instants={instants}, configurations={configurations}, days={days}, horizon={horizon}, "
+            f"load={load}, segment={segment!r}; expected numbers above 0, a load from 0, and one of {', '.join(SEGMENTS)}."
+        )
     scenario, space = scenario_of(scenario, space, *more, **parts)
     space, past = Space(scenario.fitted(space.policy), space.names), _last(scenario.trace, days)
     rng, scenario = np.random.default_rng(scenario.seed if rng is None else rng), scenario.replace(trace=past)
@@ -92,15 +96,6 @@ def gather(
         if progress is not None:
             progress(number + 1)
     return pl.concat(rows)
-
-
-def _check_sizes(instants, configurations, days, horizon, load, segment) -> None:
-    """Raise EstimatorError where a size of `gather` makes no sense."""
-    if not (instants > 0 and configurations > 0 and days > 0 and horizon > 0 and load >= 0 and segment in SEGMENTS):
-        raise EstimatorError(
-            f"gather: found instants={instants}, configurations={configurations}, days={days}, horizon={horizon}, "
-            f"load={load}, segment={segment!r}; expected numbers above 0, a load from 0, and one of {', '.join(SEGMENTS)}."
-        )
 
 
 def _last(trace: pl.DataFrame, days: float) -> pl.DataFrame:
@@ -167,7 +162,7 @@ def train(samples: pl.DataFrame, space: Space, *, graph="learnt", backend="boost
     space : Space
     graph : {"learnt", "layers", "none"} or CausalGraph
         Learnt from the samples, and again each day; the three layers, fully connected; a plain regression from knobs and context
-        to the reward; or an operator's own. True means "learnt", False "none".
+        to the reward; or an operator's own.
     backend : {"boosted", "causalnex"}
         Regressions by default: CausalNex is far too slow for a search.
     rng : int
@@ -184,7 +179,6 @@ def train(samples: pl.DataFrame, space: Space, *, graph="learnt", backend="boost
                 f"train: found a graph of {', '.join(graph.layers.given)}; expected one of {', '.join(layers.given)}."
             )
         return CausalModel(graph, backend=backend, rng=rng).fit(rows)
-    graph = {True: "learnt", False: "none"}.get(graph, graph)
     makers = {"learnt": partial(learn_graph, rows), "layers": full_graph, "none": direct_graph}
     if graph not in makers:
         raise EstimatorError(f"train: found graph {graph!r}; expected one of {', '.join(makers)}, or a CausalGraph.")

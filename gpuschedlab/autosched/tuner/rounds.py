@@ -15,15 +15,7 @@ NEAR = 0.15
 
 
 class Search:
-    """State of one search: the trial of R^max, axes that the scope holds and where, and what is known.
-
-    Parameters
-    ----------
-    tuner : Tuner
-        Its knobs.
-    probe, space, model, rng
-        As for `Tuner.steps`.
-    """
+    """State of one search of `Tuner.steps`: the trial of R^max, axes that the scope holds and where, and what is known."""
 
     def __init__(self, tuner, probe: Probe, space: Space, model, rng):
         self.tuner, self.probe, self.space, self.model, self.rng = tuner, probe, space, model, rng
@@ -45,6 +37,7 @@ class Search:
         for t in range(1, iterations + 1):
             if t == alone + 1:
                 self.judges, points = True, self.spread(iterations - alone)
+                self.top = self.top and replace(self.top, predicted=self._predict(self.top.u))
                 self.sampler = None if points else self.sampler
             if not points and self.sampler is None:
                 # It starts at the best so far; without spread rounds, at what is in force.
@@ -72,11 +65,11 @@ class Search:
 
     def take(self, t: int, asked, u, policy) -> None:
         """Lines 7 to 16 for one configuration."""
-        predicted, before = self._predict(u), self.known.get(policy)
+        predicted, before = self._predict(u) if self.judges else np.nan, self.known.get(policy)
         exploit = self.rng.random() <= self.tuner.epsilon
         if before is not None:
             fate, made, worth = "known", before.measurement, before.reward
-        elif self.judges and self.tuner.reject and exploit and predicted <= self.tuner.gamma * self._bar():
+        elif self.judges and exploit and predicted <= self.tuner.gamma * self._bar():
             fate, made, worth = "rejected", None, np.nan
         else:
             fate, made = "measured", self.probe(policy)
@@ -104,9 +97,8 @@ class Search:
         return float(np.fmin(self.top.reward, self.top.predicted)) if self.tuner.doubt else self.top.reward
 
     def _predict(self, u) -> float:
-        """Reward that the model predicts; nan without one, and before the reference is measured."""
-        known = self.model is not None and self.found.trials
-        return float(np.exp(self.model.predict(self._given(u)).mean[0])) if known else np.nan
+        """Reward that the model predicts; nan without one."""
+        return np.nan if self.model is None else float(np.exp(self.model.predict(self._given(u)).mean[0]))
 
     def _given(self, u) -> np.ndarray:
         """Coordinates (n, k), or (k,) of one, and the context in the model's order: (n, k + c)."""

@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+from scipy.special import softmax
 
 from gpuschedlab._extras import need
 from gpuschedlab.errors import EstimatorError
@@ -194,12 +195,6 @@ class BlueFin(Sampler):
                 logits += 0.3 * (reward - self.mean) / spread * (taken - softmax(logits))
         self.moves += 1
         self.radius = self.delta * (1 + self.moves) ** (-self.decay / 3)
-
-
-def softmax(logits: np.ndarray) -> np.ndarray:
-    """Probabilities (n,) in proportion to the exponentials of (n,) logits."""
-    raised = np.exp(logits - logits.max())
-    return raised / raised.sum()
 
 
 SAMPLERS = {"bluefin": BlueFin, "random": Random, "lhs": LatinHypercube, "tpe": Tpe}

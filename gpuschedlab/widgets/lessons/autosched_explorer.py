@@ -148,7 +148,7 @@ class AutoSchedExplorer(BaseExplorer):
 
     def _search_numbers(self) -> dict:
         c = self.contest
-        tuning = c.tuning if c.tuning is not None else Tuning(c.space, c.space.policy.goal)
+        tuning = c.tuning if c.tuning is not None else Tuning(c.space, c.space.policy.goals[0])
         held = self._trial.fixed if self._trial is not None else ()
         return {"tried": plots.tried(tuning, c.policy), "causes": plots.causes(c.graph, c.lit(self._trial), held)}
 

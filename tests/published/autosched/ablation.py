@@ -122,7 +122,7 @@ def measure(data_dir, name: str, seed: int) -> dict:
 
     scenario = scenario_of(data_dir, CASES[name], seed)
     space = Space(scenario.fitted(ALL[CASES[name].policy]()))
-    goal, end = space.policy.goal, float(scenario.trace["submit"].max())
+    goal, end = space.policy.goals[0], float(scenario.trace["submit"].max())
     row = {"case": name, "seed": seed, "objective": goal, "jobs": scenario.trace.height}
     past = best_fixed(scenario.past, space, rounds=ROUNDS, searches=1)
     fixed = best_fixed(scenario, space, rounds=ROUNDS, searches=SEARCHES).best.policy
@@ -133,7 +133,11 @@ def measure(data_dir, name: str, seed: int) -> dict:
         way = {"no-model": "no-causal", "regression": "autosched"}.get(method, method)
         simulation = scenario.simulation(fixed if method == "optimal" else space.policy)
         begin = time.process_time()
-        model = train(samples, space, graph=method != "regression", rng=seed) if WAYS[way].causal else None
+        model = (
+            train(samples, space, graph="none" if method == "regression" else "learnt", rng=seed)
+            if WAYS[way].causal
+            else None
+        )
         given = {"history": scenario.history, "model": model, "space": space, "hints": past.leaders(), "seed": seed}
         loop = attach(way, simulation, **given)
         decisions = loop.run(end)

@@ -135,7 +135,9 @@ class Case:
                     full_graph(layers_of(self.space)), backend="boosted", rng=self.seed
                 ).fit(plain)
             else:
-                self.models[kind] = train(self.rows, self.space, graph=kind == "graph", rng=self.seed)
+                self.models[kind] = train(
+                    self.rows, self.space, graph="learnt" if kind == "graph" else "none", rng=self.seed
+                )
         return copy.deepcopy(self.models[kind])
 
     def play(self, way: Way, rounds: int) -> list[tuple]:
