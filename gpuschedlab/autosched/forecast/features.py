@@ -7,11 +7,9 @@ from gpuschedlab._compiled import njit
 
 RANGES = (300.0, 1800.0, 3600.0, 7200.0, 14_400.0)
 """Bounds of the ranges (s), section 6.5.1."""
-
 HOUR, DAY = 3600.0, 86_400.0
 LEVELS = tuple(map(str.split, ("", "gpus", "vc", "user", "name", "vc gpus", "user gpus", "name gpus", "user name")))
 """What like jobs share; a level applies where the trace records all of it."""
-
 BATCH = 60.0  # s between submissions of one batch
 WALK = 24  # arrivals on each side of a query that are looked at
 MEMORY = 120  # completions, back from the query's instant, that are looked at

@@ -10,7 +10,6 @@ from gpuschedlab.autosched.forecast.ranges import RangePredictor
 from gpuschedlab.autosched.forecast.repository import observe
 
 HOUR, DAY = 3600.0, 86_400.0
-
 HORIZON = 72 * HOUR
 """Horizon of forecast arrivals (s). The thesis copies the hour after the match (`METHODS["thesis"]`). A knob such as Tiresias'
 thresholds orders the queue, and what it does to the jobs of an hour is over before its effect on those that wait behind them shows:
@@ -85,12 +84,12 @@ class GenerationEngine:
 
     def __init__(self, generator: GlobalGenerator, predictor: RangePredictor, history=None, *, arrivals: bool = True):
         self.generator, self.predictor, self.history, self.arrivals = generator, predictor, history, arrivals
-        self.trained, self.seen = -np.inf, (-np.inf, None)
+        self.trained, self.seen, self.ranges = -np.inf, (-np.inf, None), None
 
     def learn(self, simulation) -> pl.DataFrame:
         """Observe, and retrain if a day has passed; a resumed loop does so at the instants of the decisions it repeats."""
         if simulation.now > self.seen[0]:
-            self.seen = simulation.now, observe(simulation, self.history)
+            self.seen, self.ranges = (simulation.now, observe(simulation, self.history)), None
         repository, day = self.seen[1], np.floor(simulation.now / DAY + 1e-9) * DAY
         if day > self.trained:
             self.trained = day
@@ -102,18 +101,19 @@ class GenerationEngine:
         """Forecast the next `generator.horizon` seconds; of rank 1 and more, another likely future (`GlobalGenerator.match`)."""
         repository, rng = self.learn(simulation), np.random.default_rng(rng)
         now, initial = simulation.now, simulation.unfinished()
-        names = initial.select("job_id", "progress")
-        existing = repository.join(names, on="job_id", how="inner", maintain_order="left")
-        coming = self.generator.generate(repository, now, rank)
-        passed, existing, known = existing["progress"], existing.drop("progress"), coming["duration"].to_numpy().copy()
-        asked = pl.concat([existing, coming.filter(pl.col("duration").is_null())])
+        asked = repository.filter(pl.col("duration").is_null())
+        lengths = 2 * asked["executed"] + HOUR  # where nothing has ended yet
         if hasattr(self.predictor, "kinds_"):
-            lengths = self.predictor.predict(repository, asked, now, rng)
-        else:  # nothing has ended yet: as long again as each has run, and an hour
-            lengths = 2 * asked["executed"].to_numpy() + HOUR
-        existing = existing.with_columns(duration=pl.Series(lengths[: existing.height]).clip(passed + 1.0))
-        known[np.isnan(known)] = lengths[existing.height :]
-        coming = coming.with_columns(duration=pl.Series(known))
+            if self.ranges is None:  # all futures of an instant draw from the same ranges
+                self.ranges = self.predictor.predict_range(repository, asked, now)
+            lengths = self.predictor.draw(self.ranges, asked["executed"].to_numpy(), rng)
+        whole = repository["duration"].to_numpy().copy()
+        whole[np.isnan(whole)] = lengths
+        repository = repository.with_columns(duration=pl.Series(whole))
+        held = initial.select("job_id", least=pl.col("progress") + 1.0)
+        existing = repository.join(held, on="job_id", how="inner", maintain_order="left")
+        existing = existing.with_columns(pl.col("duration").clip(pl.col("least"))).drop("least")
+        coming = self.generator.generate(repository, now, rank)
         return Forecast(now, _as_trace([existing, coming] if self.arrivals else [existing]), initial, existing.height)
 
 
