@@ -64,6 +64,13 @@ WAYS = {
     "random": Way(Tuner(spread=0.0, sampler="random")),
 }
 """Methods; "default" is the tuner as it is, with the learnt graph. A GP and a lasso are fitted before every measurement."""
+AGAINST = {
+    "BlueFin": "BlueFin alone",
+    "no model": "no model",
+    "regression": "plain regression",
+    "layers": "the layers, not learnt",
+}
+"""What the verdict on the learnt graph is about, in words."""
 OWN = {"lasso": Lasso, "GP": Gaussian}
 """Samplers that are not the package's."""
 
@@ -230,6 +237,30 @@ def arrivals(rows: list[dict]) -> list[dict]:
     return found
 
 
+def verdict(cells: list[dict]) -> str:
+    """What the intervals say of the causal model: where the default tuner, with the learnt graph, differs from others by more than chance."""
+    said = []
+    for method, name in AGAINST.items():
+        mine = [row for row in cells if row["method"] == method]
+        sides = {
+            "better than": [r for r in mine if r["over_default_low"] > 1],
+            "worse than": [r for r in mine if r["over_default_high"] < 1],
+        }
+        places = {
+            side: ", ".join(
+                "{budget} of {knobs} knobs ({over_default:.3f}, {over_default_low:.3f} to {over_default_high:.3f})".format(
+                    **r
+                )
+                for r in rows
+            )
+            for side, rows in sides.items()
+            if rows
+        }
+        told = "; ".join(f"{side} {name} with {where}" for side, where in places.items())
+        said.append(told or f"not told from {name} by chance at any of {len(mine)} budgets")
+    return f"At equal rounds the learnt graph is {'; '.join(said)}."
+
+
 def table(rows: list[dict]) -> list[dict]:
     """What is printed: a column for each method, a line for each budget, in words."""
     found, cells = [], {(r["knobs"], r["method"], r["budget"]): r for r in judge(rows)}
@@ -252,17 +283,18 @@ def run(data_dir=None, knobs=KNOBS, seeds=SEEDS, minutes: float = MINUTES, worke
     Returns
     -------
     dict
-        `rows` a method and number of knobs (`table`), `excluded` cases without room, `better` (methods that beat the default tuner at
-        its own budget by an interval without 1), `left` (cases that are not measured yet), and `ok`.
+        `rows` a method and number of knobs (`table`), `cells` of `judge`, the `verdict`, `excluded` cases without room, `better` (methods
+        that beat the default tuner at its own budget by an interval without 1), `left` (cases that are not measured yet), and `ok`.
     """
     answers = measure_all("budget", measure, data_dir, product(knobs, seeds), workers, seconds=60 * minutes)
     rows = [answer for answer in answers if answer is not None]
-    better = [
-        (r["knobs"], r["method"]) for r in judge(rows) if r["budget"] == BUDGETS[-1] and r["over_default_high"] < 1
-    ]
+    cells = judge(rows)
+    better = [(r["knobs"], r["method"]) for r in cells if r["budget"] == BUDGETS[-1] and r["over_default_high"] < 1]
     left = len(answers) - len(rows)
     return {
         "rows": table(rows),
+        "cells": cells,
+        "verdict": verdict(cells),
         "excluded": [(row["knobs"], row["seed"], round(row["best"], 3)) for row in rows if row["best"] < ROOM],
         "better": better,
         "left": left,
