@@ -40,7 +40,8 @@ def run_script(script: Script):
     return names["figure"]
 
 
-def _fragment(figure, height: int | None = None) -> str:
+def fragment_of(figure, height: int | None = None) -> str:
+    """HTML of a figure, bare and small where a height (pixels) is given."""
     place = figure._place()[0]
     shown = figure
     if height:
@@ -52,7 +53,8 @@ def _fragment(figure, height: int | None = None) -> str:
     return web.fragment({place.name: shown}, (place,))
 
 
-def _raw(html: str) -> str:
+def raw(html: str) -> str:
+    """Block of Markdown that passes HTML on."""
     return f"```{{raw}} html\n{html}\n```\n"
 
 
@@ -69,14 +71,14 @@ def write_gallery(scripts: Path, out: Path, write, execute: bool):
         Whether to run the scripts; the pages have no figures otherwise.
     """
     found = [read_script(path) for path in sorted(scripts.glob("*.py"))]
-    library = _raw('<script src="../_static/figures.js" defer></script>')
+    library = raw('<script src="../_static/figures.js" defer></script>')
     groups: dict[str, list[str]] = {}
     for script in found:
         figure = run_script(script) if execute else None
-        drawn = _raw(_fragment(figure)) if figure is not None else ""
+        drawn = raw(fragment_of(figure)) if figure is not None else ""
         page = f"# {script.title}\n\n{script.text}\n\n{drawn}\n```python\n{script.code}```\n\n{library}"
         write(out / f"{script.name}.md", page)
-        small = _raw(f'<div class="gallery-thumb">{_fragment(figure, THUMB)}</div>') if figure is not None else ""
+        small = raw(f'<div class="gallery-thumb">{fragment_of(figure, THUMB)}</div>') if figure is not None else ""
         card = f"::::{{grid-item-card}} {script.title}\n:link: {script.name}\n:link-type: doc\n\n{small}::::\n"
         groups.setdefault(script.group, []).append(card)
     write(out / "index.md", _index(groups, [script.name for script in found], library))

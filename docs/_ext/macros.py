@@ -13,6 +13,7 @@ import inspect
 import re
 from functools import cache
 
+import measured_pages
 import published_tables
 from docstrings import _HEAD, section_of
 from knob_tables import knob_rows
@@ -186,6 +187,7 @@ _MACROS = {
     "sources": sources,
     "policies": policies,
     "binder": badge,
+    "budget": measured_pages.budget,
     "toc": toc,
     "others": others,
     "course": course,

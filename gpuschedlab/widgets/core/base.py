@@ -17,6 +17,9 @@ QUICK = 0.1
 """Seconds: figures follow the hand while a run takes less, and its release otherwise."""
 DELAY = 0.03
 """Seconds between a move in the browser and the redraw, in which further moves join it."""
+LATE, SENT = 2.0, 6
+"""Seconds after which figures that the page has not acknowledged are called old, and how often they are sent again: each time twice
+as long after the time before."""
 
 
 def from_browser() -> bool:
@@ -31,6 +34,9 @@ class BaseExplorer:
     A change that a cell or script makes is drawn at once, so that batch runs see its errors; one from the browser is
     drawn `DELAY` seconds later with all that came in between. What goes wrong is shown in a box, as an output of type
     "error", and the figures keep the last state that worked. Running a cell again frees the explorer that it made before.
+
+    The page acknowledges each update that it has got, and drawn. Until it has, a bar above the figures says which update they
+    show; what it has not got is sent again, as another widget.
 
     Parameters
     ----------
@@ -61,7 +67,9 @@ class BaseExplorer:
         self.error.add_class("gpuschedlab-error")
         self.status = w.HTML()
         self.status.add_class("gpuschedlab-status")
-        self._timer, self._quiet, self._guarding = None, False, False
+        self.stale = w.HTML(layout=w.Layout(display="none"))
+        self.stale.add_class("gpuschedlab-stale")
+        self._timer, self._quiet, self._guarding, self._overdue = None, False, False, None
         self.seconds, self.board, self.runs = 0.0, None, {}
 
     # What a subclass gives ---------------------------------------------------------------------------------
@@ -101,9 +109,9 @@ class BaseExplorer:
         self._show(self._compute())
         top = w.VBox([*self._controls(), self.error, self.status])
         top.add_class("gpuschedlab-controls")
-        main = w.VBox([self.board.widget, *self._below()])
-        main.add_class("gpuschedlab-main")
-        sides = w.VBox([top, main])
+        self.main = w.VBox([self.stale, self.board.widget, *self._below()])
+        self.main.add_class("gpuschedlab-main")
+        sides = w.VBox([top, self.main])
         sides.add_class("gpuschedlab-sides")
         self.box = w.Box([sides], layout=w.Layout(width="100%", display="block", overflow="visible"))
         self.box.add_class("gpuschedlab-explorer")
@@ -119,9 +127,45 @@ class BaseExplorer:
         """Draw some figures, from their numbers by name."""
         drawings = {name: plots.draw(each) for name, each in numbers.items()}
         if self.board is None:
-            self.board = Board(self.places, drawings, lambda *what: self.guarded(lambda: self._clicked(*what)))
+            self.board = Board(self.places, drawings, self._heard, acknowledged=self._acknowledged, lost=self._again)
         else:
             self.board.show(drawings)
+            self._watch()
+
+    def _heard(self, *what):
+        self.guarded(lambda: self._clicked(*what))
+
+    def _watch(self, wait: float = LATE, tries: int = SENT):
+        """Look in some seconds whether the page has drawn what was sent, if there is a page: a hand moved something on it."""
+        if self._overdue is None and (self.board.got or from_browser()):
+            loop, sent = asyncio.get_running_loop(), self.board.number
+            self._overdue = loop.call_later(wait, self._look, sent, wait, tries)
+
+    def _look(self, sent: int, wait: float, tries: int):
+        """Say that the figures are old, if they are, and send them again if the page has not even got them."""
+        board, self._overdue = self.board, None
+        if board.drawn >= sent:
+            if board.drawn < board.number:  # more was sent meanwhile
+                self._watch()
+            return
+        way = "they are being sent again" if tries else "run the cell again"
+        found = f"figures: update {board.drawn}; table: update {board.number}"
+        self.stale.value = f"<b>These figures are not current</b> ({found}): {way}."
+        self.stale.layout.display = None
+        if tries and board.got < sent:
+            self._again()
+        if tries:
+            self._watch(2 * wait, tries - 1)
+
+    def _again(self):
+        """Give the page another widget with the same figures."""
+        self.board.again()
+        self.main.children = (self.stale, self.board.widget, *self.main.children[2:])
+
+    def _acknowledged(self):
+        """Take the bar away when the page has drawn what is shown."""
+        if self.board.drawn == self.board.number:
+            self.stale.layout.display = "none"
 
     def _redraw(self, name: str, make):
         """Draw one figure anew, from the numbers that `make()` returns: a control moved that changes nothing else."""
@@ -210,6 +254,7 @@ class BaseExplorer:
 
     def close(self):
         """Free all widgets, here and in the browser."""
-        if self._timer is not None:
-            self._timer.cancel()
+        for timer in (self._timer, self._overdue):
+            if timer is not None:
+                timer.cancel()
         close_all(self.box)

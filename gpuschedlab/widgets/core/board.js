@@ -7,28 +7,37 @@ export default {
     inner.className = "gpuschedlab-two";
     frame.append(inner);
     el.append(frame);
+    let shown = 0; // number of the update that is shown, or about to be
     const grid = page.grid(inner, model.get("places"), {
       compact: true,
       clicked: (figure, trace, point) => model.send({ kind: "clicked", figure, trace, point }),
+      drawn: () => model.send({ kind: "drawn", number: shown }),
     });
     const figure = (name) => model.get(`figure_${names.indexOf(name)}`);
+    const show = (which) => {
+      shown = model.get("number");
+      model.send({ kind: "got", number: shown });
+      grid.show(Object.fromEntries(which.map((each) => [each, figure(each)])));
+    };
 
     // All figures that one message brings are drawn together.
     const changed = new Set();
     const listeners = names.map((name, i) => [`change:figure_${i}`, () => {
       if (!changed.size)
         queueMicrotask(() => {
-          grid.show(Object.fromEntries([...changed].map((each) => [each, figure(each)])));
+          show([...changed]);
           changed.clear();
         });
       changed.add(name);
     }]);
+    listeners.push(["change:number", () => { if (!changed.size) queueMicrotask(() => changed.size || show([])); }]);
     listeners.forEach(([event, listener]) => model.on(event, listener));
-    grid.show(Object.fromEntries(names.map((name) => [name, figure(name)])));
+    show(names);
 
     // plotly is on the page already where an output brought it; otherwise the kernel is asked for it.
     const receive = (message, buffers) => {
       if (message.kind === "library" && !page.given()) page.give(buffers[0]);
+      if (message.kind === "pong") answered();
       if (message.kind === "download") {
         const link = document.createElement("a");
         link.href = URL.createObjectURL(new Blob(buffers));
@@ -46,6 +55,41 @@ export default {
     };
     timer = setTimeout(ask, 300);
 
+    // A kernel that does not answer: its controls are grey, and a line says so. One that is gone never answers again.
+    const PING = 4000, SILENT = 20000, here = crypto.randomUUID?.() ?? String(Math.random());
+    let pongs = 0;
+    const silence = document.createElement("div");
+    silence.className = "gpuschedlab-silence";
+    silence.hidden = true;
+    frame.before(silence);
+    const silent = (words) => {
+      silence.textContent = words;
+      silence.hidden = !words;
+      el.closest(".gpuschedlab-explorer")?.classList.toggle("gpuschedlab-silent", Boolean(words));
+    };
+    let heard = Date.now(), gone = false;
+    const answered = () => {
+      pongs += 1;
+      heard = Date.now();
+      silent("");
+    };
+    const lost = () => {
+      gone = true;
+      clearInterval(pulse);
+      silent("The kernel of this explorer is gone: run its cell again.");
+    };
+    const pulse = setInterval(() => {
+      if (document.hidden) heard = Date.now();
+      else if (Date.now() - heard > SILENT) silent("The kernel does not answer. It is busy with other work, or gone: then run the cell again.");
+      try {
+        model.send({ kind: "ping", page: here, heard: pongs });
+      } catch {
+        lost();
+      }
+    }, PING);
+    model.on("comm:close", lost);
+    model.on("comm_live_update", () => !gone && silent("The kernel of this explorer is gone: run its cell again."));
+
     // Letters and arrows choose and move here; to JupyterLab they would be the notebook's shortcuts, too.
     const keep = ({ target }) => {
       if (target.closest(".gpuschedlab-explorer") && target.matches("select, .noUi-handle"))
@@ -54,6 +98,7 @@ export default {
     document.addEventListener("focusin", keep);
     return () => {
       clearTimeout(timer);
+      clearInterval(pulse);
       grid.close();
       listeners.forEach(([event, listener]) => model.off(event, listener));
       model.off("msg:custom", receive);

@@ -238,7 +238,7 @@ def arrivals(rows: list[dict]) -> list[dict]:
 
 
 def verdict(cells: list[dict]) -> str:
-    """What the intervals say of the causal model: where the default tuner, with the learnt graph, differs from others by more than chance."""
+    """What the intervals say of the causal model: where the learnt graph differs from others by more than chance."""
     said = []
     for method, name in AGAINST.items():
         mine = [row for row in cells if row["method"] == method]

@@ -1,0 +1,64 @@
+"""Figures agree with the table, or a bar says that they do not: on reopening, after failures, without a kernel."""
+
+import re
+
+import pytest
+
+from browser.pages import NUMBERS, await_drawn, choose, open_in, run_all
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.xdist_group("browser")]
+
+FAILING = """() => {
+  const real = AbortSignal.timeout.bind(AbortSignal);
+  AbortSignal.timeout = (ms) => {
+    if (!window.failing || ms !== 2000) return real(ms);
+    const soon = new AbortController();
+    queueMicrotask(() => soon.abort());
+    return soon.signal;
+  };
+}"""
+"""anywidget gives up a widget after 2 s: while `failing`, it does so at once."""
+BAR = ".gpuschedlab-explorer .gpuschedlab-stale"
+
+
+AGREED = """(policy) => [...document.querySelectorAll('.gpuschedlab-explorer .gpuschedlab-title')]
+  .some((title) => title.textContent.includes(`now: ${policy}`))"""
+
+
+def await_agreement(page, policy: str, timeout: float = 10_000):
+    """Wait until the figures show a policy, or the bar is there."""
+    bar = "document.querySelector('.gpuschedlab-explorer .gpuschedlab-stale')?.offsetHeight > 0"
+    page.wait_for_function(f"(policy) => {bar} || ({AGREED})(policy)", arg=policy, timeout=timeout)
+
+
+def test_figures_that_hear_nothing_are_called_old_and_sent_again(page, jupyterlab):
+    """A widget that took 2 s to begin is drawn, and deaf from then on: without a bar, old figures would stand beside the table."""
+    page.set_default_timeout(60_000)
+    page.add_init_script(f"({FAILING})()")
+    open_in(page, "jupyterlab", jupyterlab, "explorer")
+    assert await_drawn(page) == []
+    page.evaluate("window.failing = true")
+    run_all(page)
+    assert await_drawn(page) == []
+    page.wait_for_timeout(3000)
+    for policy in ("Srtf", "Fifo", "Srtf"):
+        choose(page, "policy", policy)
+        await_agreement(page, policy)
+        page.wait_for_function(AGREED, arg=policy)
+    page.locator(BAR).wait_for(state="hidden")
+    page.evaluate("window.failing = false")
+    page.wait_for_timeout(14_000)  # three pings: the kernel sees that its answers are not heard
+    before = page.evaluate(NUMBERS)
+    choose(page, "policy", "Fifo")
+    page.wait_for_function(AGREED, arg="Fifo", timeout=2000)
+    assert page.evaluate(NUMBERS) != before
+
+
+def test_a_restarted_kernel_leaves_grey_controls_and_says_so(page, jupyterlab):
+    page.set_default_timeout(60_000)
+    open_in(page, "jupyterlab", jupyterlab, "explorer")
+    assert await_drawn(page) == []
+    page.get_by_role("menuitem", name="Kernel", exact=True).click()
+    page.get_by_text(re.compile("^Restart Kernel…$")).click()
+    page.locator(".jp-Dialog button.jp-mod-warn").click()
+    page.locator(".gpuschedlab-silent .gpuschedlab-silence").get_by_text("gone").wait_for(timeout=30_000)
