@@ -436,6 +436,26 @@ def test_measurements_to_within_5_percent():
     assert (row["within"], row["share"]) == (np.inf, 0.0)
 
 
+def test_the_verdict_on_the_causal_model_follows_the_intervals():
+    def cell(method, low, high):
+        middle = (low * high) ** 0.5
+        return {"method": method, "knobs": 8, "budget": 40} | dict(
+            zip(("over_default", "over_default_low", "over_default_high"), (middle, low, high))
+        )
+
+    cells = [
+        cell("BlueFin", 0.92, 0.99),
+        cell("no model", 0.9, 1.1),
+        cell("regression", 1.01, 1.1),
+        cell("layers", 1.0, 1.0),
+    ]
+    assert budget.verdict(cells) == (
+        "The learnt graph, at equal rounds: it is worse than BlueFin alone with 40 of 8 knobs (0.954, 0.920 to 0.990); it is better than "
+        "plain regression with 40 of 8 knobs (1.054, 1.010 to 1.100); at no budget does it differ by more than chance from no model, "
+        "the layers, not learnt."
+    )
+
+
 @pytest.mark.parametrize(("reward", "ok"), [(1.2, True), (1.25, False)])
 def test_no_method_may_beat_the_default_at_its_own_budget(tmp_path, monkeypatch, reward, ok):
     monkeypatch.chdir(tmp_path)

@@ -7,7 +7,7 @@ import numpy as np
 
 from gpuschedlab import plots
 from gpuschedlab._extras import need
-from gpuschedlab.autosched import Contest, Tuning
+from gpuschedlab.autosched import Contest, Decision, Tuning
 from gpuschedlab.autosched.controller import HOUR
 from gpuschedlab.plots.systems.tuning import word
 from gpuschedlab.widgets.core.base import BaseExplorer
@@ -111,9 +111,12 @@ class AutoSchedExplorer(BaseExplorer):
         self.play.value = False
 
     def _next(self, steps):
-        """Next step of an hour, `ENDED` after the last."""
+        """Next step of an hour, `ENDED` after the last; the causes of a switch are simulated here, outside of the event loop."""
         with self._turn:
-            return next(steps, ENDED)
+            step = next(steps, ENDED)
+            if isinstance(step, Decision):
+                _ = step.sentence
+            return step
 
     def _seen(self, step) -> bool:
         """Take in one step; whether it is a trial."""

@@ -239,26 +239,25 @@ def arrivals(rows: list[dict]) -> list[dict]:
 
 def verdict(cells: list[dict]) -> str:
     """What the intervals say of the causal model: where the learnt graph differs from others by more than chance."""
-    said = []
+    said, same = [], []
     for method, name in AGAINST.items():
         mine = [row for row in cells if row["method"] == method]
-        sides = {
-            "better than": [r for r in mine if r["over_default_low"] > 1],
-            "worse than": [r for r in mine if r["over_default_high"] < 1],
-        }
-        places = {
-            side: ", ".join(
+        for side, rows in (
+            ("better than", [row for row in mine if row["over_default_low"] > 1]),
+            ("worse than", [row for row in mine if row["over_default_high"] < 1]),
+        ):
+            where = ", ".join(
                 "{budget} of {knobs} knobs ({over_default:.3f}, {over_default_low:.3f} to {over_default_high:.3f})".format(
                     **r
                 )
                 for r in rows
             )
-            for side, rows in sides.items()
-            if rows
-        }
-        told = "; ".join(f"{side} {name} with {where}" for side, where in places.items())
-        said.append(told or f"not told from {name} by chance at any of {len(mine)} budgets")
-    return f"At equal rounds the learnt graph is {'; '.join(said)}."
+            said += [f"it is {side} {name} with {where}"] * bool(rows)
+        if all(row["over_default_low"] <= 1 <= row["over_default_high"] for row in mine):
+            same.append(name)
+    if same:
+        said.append(f"at no budget does it differ by more than chance from {', '.join(same)}")
+    return f"The learnt graph, at equal rounds: {'; '.join(said)}."
 
 
 def table(rows: list[dict]) -> list[dict]:
