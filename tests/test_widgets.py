@@ -55,7 +55,7 @@ def test_each_kind_of_knob_gets_its_control():
         "on": "Checkbox", "way": "Dropdown", "many": "FloatLogSlider",
     }  # fmt: skip
     low, wide, many = (controls[name].parts for name in ("low", "wide", "many"))
-    assert (low[0].min, low[0].max, low[0].description, low[0].tooltip) == (0, 10, "low (s)", "a plain number")
+    assert (low[0].min, low[0].max, low[0].description, low[0].tooltip) == (0, 10, "low (s)", "low (s): a plain number")
     assert 10 ** wide[0].max == pytest.approx(1e6)
     assert [part.layout.display for part in many] == [None, None, "none"]
     assert controls["way"].parts[0].options == (("near", "near"), ("far", "far"))

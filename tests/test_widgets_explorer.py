@@ -217,7 +217,7 @@ def test_the_first_run_fails_in_the_cell_that_makes_it():
 def test_a_policy_of_ones_own_gets_its_sliders():
     explorer = Explorer(small_trace(80), lab.Cluster.homogeneous(1, 8), [lab.Fifo, Longest])
     slider = explorer.knobs["weight"].parts[0]
-    assert (slider.min, slider.max, slider.tooltip) == (-1, 1, "-1: longest first; 1: shortest first")
+    assert (slider.min, slider.max, slider.tooltip) == (-1, 1, "weight: -1: longest first; 1: shortest first")
     longest = explorer.run.summary()["jct_mean"]
     slider.value = 1.0
     assert explorer.run.summary()["jct_mean"] < longest

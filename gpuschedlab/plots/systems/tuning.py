@@ -91,22 +91,24 @@ class Causes(NamedTuple):
         x, y = np.empty(len(self.names)), np.empty(len(self.names))
         for tier in range(3):
             mine = np.flatnonzero(self.tiers == tier)
-            x[mine], y[mine] = tier, (len(mine) - 1) / 2 - np.arange(len(mine))
+            x[mine], y[mine] = tier, 1 - (np.arange(len(mine)) + 0.5) / max(1, len(mine))
         said = np.select([self.held, self.context], [" (fixed)", " (given)"], "")
-        labels = [f"<b>{name}</b>{more}" for name, more in zip(self.names, said)]
+        labels = [f"<b>{name}</b>" for name in self.names]
+        hover = [f"<b>{name}</b>{more}" for name, more in zip(self.names, said)]
         symbols = np.select([self.held, self.context], ["square-open", "diamond"], "circle").tolist()
         sides = np.array(["middle left", "top center", "middle right"])[self.tiers].tolist()
         look = {"type": "scatter", "mode": "markers+text", "x": x, "y": y, "textposition": sides}
-        look |= {"marker_size": 12, "marker_color": COLOURS[0], "marker_line": {"width": 2, "color": COLOURS[0]}}
+        look |= {"textfont_size": 11, "marker_size": 9, "marker_color": COLOURS[0], "marker_line": {"width": 2, "color": COLOURS[0]}}
         lines = []
         for (i, j), lit in zip(self.edges.tolist(), self.lit.tolist()):
             thick = {"color": COLOURS[1], "width": 4} if lit else {"color": "#9AA5B1", "width": 1}
             ends = {"x0": x[i], "y0": y[i], "x1": x[j], "y1": y[j]}
             lines.append({"type": "line", "layer": "below", "line": thick} | {k: float(v) for k, v in ends.items()})
-        traces = [({"text": labels, "marker_symbol": symbols}, look | {"hovertemplate": "%{text}"})]
+        data = {"text": labels, "marker_symbol": symbols, "hovertext": hover}
+        traces = [(data, look | {"hovertemplate": "%{hovertext}"})]
         hidden = {"visible": False, "showgrid": False}
-        sides = {"x": hidden | {"range": [-1.25, 2.6]}, "y": hidden}
-        return Drawing.of(traces, {"shapes": lines}, title="What causes what (thick: explains the last step)", **sides)
+        sides = {"x": hidden | {"range": [-1.25, 2.6]}, "y": hidden | {"range": [0, 1.08]}}
+        return Drawing.of(traces, {"shapes": lines, "margin": {"l": 8, "b": 8}}, title="What causes what", **sides)
 
 
 class Moves(NamedTuple):

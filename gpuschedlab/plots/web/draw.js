@@ -4,6 +4,8 @@
   const LOOK = /*LOOK*/ {};
   const ARRAYS = { f4: Float32Array, f8: Float64Array, i4: Int32Array, u1: Uint8Array };
   const NARROW = 640; // pixels, below which the legend stands above a figure
+  const LOW = 260; // pixels, below which vertical titles lie above their axes
+  const LOWEST = 120, CAPTION = 42; // pixels: least height of a figure, and what stands above it
 
   // plotly: given once to a page, by whichever output carries it, gzipped -------------------------------------------
   let arrived, failed, given = false;
@@ -82,7 +84,22 @@
     const widths = named.map((trace) => 50 + 6.3 * trace.name.length), total = widths.reduce((a, b) => a + b, 0);
     const columns = Math.max(1, Math.floor(width / Math.max(...widths)));
     const rows = total <= width ? 1 : Math.ceil(named.length / columns);
-    return { legend: { ...legend, itemwidth: 30, font: { size: 11 }, title: { text: "" } }, top: 12 + 19 * rows };
+    const entry = { entrywidth: Math.max(...widths) - 50, entrywidthmode: "pixels" };
+    return { legend: { ...legend, ...(rows > 1 ? entry : {}), itemwidth: 30, font: { size: 11 }, title: { text: "" } }, top: 12 + 19 * rows };
+  }
+
+  // In a low figure the title of a vertical axis lies above it (upright it would be longer than the axis), and the legend in the caption.
+  function lowered(layout) {
+    const axes = {}, annotations = [...(layout.annotations ?? [])];
+    for (const [name, axis] of Object.entries(layout)) {
+      if (name.startsWith("xaxis")) axes[name] = { ...axis, title: { ...axis.title, standoff: 2 }, tickfont: { size: 10, ...axis.tickfont } };
+      if (!name.startsWith("yaxis") || !axis.title?.text) continue;
+      const number = name.slice(5), font = { size: 10 };
+      axes[name] = { ...axis, title: undefined, nticks: 4 };
+      annotations.push({ text: axis.title.text, showarrow: false, xref: `x${number} domain`, yref: `y${number} domain`, x: 0, y: 1,
+        xanchor: "left", yanchor: "bottom", font });
+    }
+    return { axes: { ...axes, annotations }, margin: { l: Math.min(layout.margin?.l ?? 44, 60), b: layout.margin?.b ?? 34 } };
   }
 
   function composed(cell, theme) {
@@ -92,17 +109,19 @@
     const titled = (axis) => ({ ...axis, title: { ...axis.title, font: { size } } });
     const { xaxis, yaxis } = house.layout;
     const template = { layout: { ...house.layout, xaxis: titled(xaxis), yaxis: titled(yaxis) } };
-    const above = narrow ? legendAbove(data, layout, width) : { legend: {}, top: 14 };
+    const low = cell.height < LOW ? lowered(layout) : null;
+    const above = low ? { legend: {}, top: 16 } : narrow ? legendAbove(data, layout, width) : { legend: {}, top: 14 };
     const look = {
       template, autosize: true, height: cell.height, title: undefined, width: undefined,
       paper_bgcolor: theme.paper, plot_bgcolor: theme.paper,
-      margin: { l: 56, r: 16, b: 44, ...layout.margin, t: above.top },
+      margin: { l: 56, r: 16, b: 44, ...layout.margin, t: above.top, ...low?.margin },
       legend: { ...layout.legend, ...above.legend },
+      showlegend: low ? false : layout.showlegend,
       // A zoom is kept while the numbers change, unless the window of the figure itself moves.
       uirevision: String(layout.xaxis?.range ?? "") + String(layout.yaxis?.range ?? ""),
       font: { ...layout.font, size, color: theme.ink },
     };
-    return { data, layout: { ...layout, ...look } };
+    return { data, layout: { ...layout, ...low?.axes, ...look } };
   }
 
   const CONFIG = { displayModeBar: false, displaylogo: false, responsive: false };
@@ -127,6 +146,7 @@
       const box = make("figure", `gpuschedlab-figure${place.wide ? " gpuschedlab-wide" : ""}`, el);
       const head = make("figcaption", "", box), words = make("span", "gpuschedlab-title", head);
       const cell = { place, box, height: place.height, title: make("b", "", words), more: make("span", "", words) };
+      cell.key = make("span", "gpuschedlab-key", head);
       const tools = make("span", "gpuschedlab-tools", head);
       for (const format of ["png", "svg"]) {
         const button = make("button", "", tools, format.toUpperCase());
@@ -140,15 +160,40 @@
       cells[place.name] = cell;
     }
 
+    // Figures that are watched together share the height of the page below the controls; in a single column they are lower.
+    function heightOf(place) {
+      if (!options.compact) return place.height;
+      const columns = getComputedStyle(el).gridTemplateColumns.split(" ").length;
+      if (columns === 1) return Math.round(0.75 * place.height);
+      const wide = places.filter((each) => each.wide).length, rows = wide + Math.ceil((places.length - wide) / columns);
+      const page = el.closest(".jp-WindowedPanel-outer, .jp-Notebook")?.clientHeight || window.innerHeight;
+      const all = el.closest(".gpuschedlab-explorer");
+      const heads = [...el.querySelectorAll("figcaption")].map((head) => head.offsetHeight), caption = Math.max(CAPTION, ...heads) + 4;
+      const others = all ? all.offsetHeight - el.offsetHeight : 0; // controls above, and what stands below
+      return Math.min(place.height, Math.max(LOWEST, Math.floor((page - others - 12) / rows) - caption));
+    }
+
+    // Names of the traces with their colours, where the legend itself has no room.
+    function keyed(cell, data) {
+      cell.key.replaceChildren();
+      const named = data.filter((trace) => trace.name && trace.showlegend !== false);
+      if (cell.height >= LOW || cell.figure.layout.showlegend === false || (named.length < 2 && cell.figure.layout.showlegend !== true)) return;
+      for (const trace of named) {
+        const item = make("span", "", cell.key), first = (colour) => (typeof colour === "string" ? colour : colour?.[0]);
+        make("i", "", item).style.background = first(trace.line?.color) ?? first(trace.marker?.color) ?? "currentColor";
+        item.append(plain(trace.name));
+      }
+    }
+
     async function draw(Plotly, cell) {
-      // In a single column, figures that are watched together are lower.
-      cell.height = Math.round(cell.place.height * (options.compact && el.clientWidth < NARROW ? 0.75 : 1));
+      cell.height = heightOf(cell.place);
       cell.plot.style.height = `${cell.height}px`;
       const { data, layout } = composed(cell, themeOf(cell.box));
       const text = cell.figure.layout.title?.text ?? "", [first, ...rest] = text.split("<br>");
       cell.title.textContent = plain(first);
       cell.more.textContent = plain(rest.join(" "));
       cell.box.setAttribute("aria-label", plain(text));
+      keyed(cell, data);
       await Plotly.react(cell.plot, data, layout, CONFIG);
       if (options.clicked && !cell.heard) {
         cell.heard = true;
@@ -187,6 +232,7 @@
       if (now && now !== width) { width = now; all(); }
     });
     size.observe(el);
+    window.addEventListener("resize", all);
     // A page says that its theme changes before its style sheets are there.
     const shade = new MutationObserver(() => { all(); for (const wait of [300, 1000, 3000]) setTimeout(all, wait); });
     shade.observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light", "data-jp-theme-name"] });
@@ -199,7 +245,7 @@
         work();
       },
       redraw: all,
-      close() { size.disconnect(); shade.disconnect(); },
+      close() { size.disconnect(); shade.disconnect(); window.removeEventListener("resize", all); },
     });
   }
 

@@ -107,7 +107,9 @@ class BaseExplorer:
         """Compute, draw and lay out for the first time: errors go to the caller, a plain cell."""
         w = need("ipywidgets")
         self._show(self._compute())
-        top = w.VBox([*self._controls(), self.error, self.status])
+        strip = w.Box(self._controls())
+        strip.add_class("gpuschedlab-strip")
+        top = w.VBox([strip, self.error, self.status])
         top.add_class("gpuschedlab-controls")
         self.main = w.VBox([self.stale, self.board.widget, *self._below()])
         self.main.add_class("gpuschedlab-main")

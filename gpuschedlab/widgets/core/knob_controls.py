@@ -25,7 +25,7 @@ def nice_step(low: float, high: float, parts: int = 100) -> float:
 
 def _part(kind: str, info: KnobInfo, label: str, **more):
     """Control of a knob, or of a part of it, as wide as all others."""
-    return control(kind, label, 335, 150, tooltip=info.knob.help, **more)
+    return control(kind, label, 214, 96, tooltip=f"{label}: {info.knob.help}", **more)
 
 
 def _slider(info: KnobInfo, value: float, label: str):
@@ -154,6 +154,7 @@ class KnobControls:
         for part in parts:
             part.observe(self._moved, "value")
         self.box = row(*parts)
+        self.box.add_class("gpuschedlab-knobs")
 
     def __getitem__(self, name: str) -> Control:
         return self.controls[name]

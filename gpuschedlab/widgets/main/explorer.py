@@ -267,7 +267,7 @@ class Explorer(BaseExplorer):
         return self.panel.rows
 
     def _below(self) -> list:
-        return [row(self.panel.charted, self.player.box), self.panel.code]
+        return [row(self.panel.charted, self.player.box, *self.panel.tools), self.panel.code]
 
     def close(self):
         """Free all widgets, here and in the browser."""

@@ -26,13 +26,13 @@ class Panel:
         self._owner = owner
         self.trace = self._pick("trace", list(owner.traces))
         other = "another seed is another week with the same habits"
-        self.seed = control("BoundedIntText", "seed", 120, 60, value=seed, min=0, max=10**6, tooltip=other)
+        self.seed = control("BoundedIntText", "seed", 96, 34, value=seed, min=0, max=10**6, tooltip=other)
         self.cluster = self._pick("cluster", list(owner.clusters))
         written = {"placeholder": "20x8:v100,10x4:t4", "tooltip": "NODESxGPUS[:TYPE],...", "continuous_update": False}
-        self.own = control("Text", "own cluster", 335, 76, **written)
-        self.nodes = control("IntSlider", "nodes", 210, 44, min=1, max=2)
+        self.own = control("Text", "own cluster", 200, 76, **written)
+        self.nodes = control("IntSlider", "nodes", 180, 40, min=1, max=2)
         self.policy = self._pick("policy", list(owner.policies), first)
-        self.charted = control("Dropdown", "Gantt of", 170, 60, options=["now", "pinned"])
+        self.charted = control("Dropdown", "Gantt of", 144, 58, options=["now", "pinned"])
         self.table = w.HTML()
         self.note = w.HTML()
         self.code = w.HTML(layout=w.Layout(display="none"))
@@ -60,11 +60,15 @@ class Panel:
         for part, answer in answers.items():
             part.observe(answer, "value")
         self._other_trace(None)
-        pickers = [self.trace, row(self.seed, self.nodes), self.cluster, self.own]
-        self.rows = [self.policy, row(*self.buttons), self._knob_slot, self.note, self.table, *pickers]
+        left = w.VBox([row(self.policy, *self.buttons[:3]), self._knob_slot, self.note])
+        left.add_class("gpuschedlab-left")
+        pickers = row(self.trace, self.seed, self.nodes, self.cluster, self.own)
+        pickers.add_class("gpuschedlab-pickers")
+        self.rows = [left, self.table, pickers]
+        self.tools = self.buttons[3:]
 
     def _pick(self, name: str, options: list, value=None):
-        return control("Dropdown", name, 335, 60, options=options, value=value or options[0])
+        return control("Dropdown", name, 172, 46, options=options, value=value or options[0])
 
     def _make_knobs(self):
         owner, earlier = self._owner, self.knobs

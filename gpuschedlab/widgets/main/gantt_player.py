@@ -28,11 +28,11 @@ class Player:
     def __init__(self, moved, length: str = "6 h", rows: int = 16):
         w = need("ipywidgets")
         self._moved, self._quiet, self._rows = moved, False, rows
-        self.length = control("Dropdown", "window", 150, 70, options=list(LENGTHS), value=length)
-        self.begin = control("IntSlider", "from (h)", 250, 70, min=0, max=1, readout_format="d")
+        self.length = control("Dropdown", "window", 124, 52, options=list(LENGTHS), value=length)
+        self.begin = control("IntSlider", "from (h)", 200, 52, min=0, max=1, readout_format="d")
         self.play = w.Play(min=0, max=1, interval=700, tooltip="play the window through time")
-        self.types = control("Dropdown", "GPU type", 150, 70, options=["all"])
-        self.first = control("IntSlider", "first node", 250, 70, min=0, max=1)
+        self.types = control("Dropdown", "GPU type", 130, 62, options=["all"])
+        self.first = control("IntSlider", "first node", 190, 66, min=0, max=1)
         self._link = w.jslink((self.play, "value"), (self.begin, "value"))
         for part in (self.begin, self.types, self.first, self.length):
             part.observe(self._changed, "value")
@@ -63,7 +63,7 @@ class Player:
     def _fit_nodes(self):
         last = max(0, len(self._of_type()) - self._rows)
         self.first.max = last
-        self.first.disabled = last == 0
+        self.first.layout.display = None if last else "none"
 
     def _of_type(self) -> np.ndarray:
         kind, types = self.types.value, self._cluster.gpu_types
