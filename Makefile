@@ -19,7 +19,7 @@ ifneq ($(shell $(BIN)/python -c 'print(open("$(READY)").read().strip())' 2>/dev/
 $(shell rm -f $(READY))
 endif
 
-.PHONY: help demo picture test lint format lab app bench published docs lock clean distclean
+.PHONY: help demo picture test browser lint format lab app bench published docs lock clean distclean
 .DELETE_ON_ERROR:
 
 help: ## what can be made
@@ -34,6 +34,9 @@ picture: $(READY) ## the README's picture: the top of the report (needs a Chromi
 test: $(READY) ## tests, then lint (TESTS="tests/test_x.py -k name" for some)
 	$(BIN)/python -m pytest -n $(or $(WORKERS),2) --dist loadgroup $(TESTS)
 	$(MAKE) --no-print-directory lint
+
+browser: $(READY) ## long checks of notebooks in a real browser, on a busy machine (TIMES: reopenings of each)
+	TIMES=$(or $(TIMES),20) $(BIN)/python -m pytest -n 0 -m long tests/browser
 
 lint: $(READY) ## ruff: rules and format, of code and notebooks
 	$(BIN)/ruff check .

@@ -49,6 +49,7 @@ def open_notebook(page, address: str, name: str = "00_quickstart", place: str = 
     page.locator(EXPLORER).first.scroll_into_view_if_needed()
 
 
+@pytest.mark.long
 def test_no_figure_is_empty_beside_two_busy_loops(page, place):
     with busy(2):
         open_in(page, *place, "all")

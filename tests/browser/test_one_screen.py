@@ -28,7 +28,10 @@ SETTLED = f"""() => new Promise((done) => {{
 """The same, once figures know the height of the controls."""
 
 
-@pytest.mark.parametrize("notebook", ["explorer", "cluster", "autosched"])
+@pytest.mark.parametrize(
+    "notebook",
+    ["explorer", *(pytest.param(name, marks=pytest.mark.long) for name in ("cluster", "autosched", "trace"))],
+)
 def test_controls_table_and_figures_are_seen_together(page, jupyterlab, artifacts, notebook):
     page.set_viewport_size({"width": 1280, "height": 800})
     page.set_default_timeout(90_000)

@@ -1,0 +1,57 @@
+"""Notebooks reopened again and again on a busy machine: figures agree with the table within 10 s, or a bar says that they do not."""
+
+import os
+import re
+
+import pytest
+
+from browser.pages import await_drawn, choose, open_in, run_all
+from browser.serving import busy
+from browser.test_figures_are_current import await_agreement
+
+pytestmark = [pytest.mark.browser, pytest.mark.long, pytest.mark.xdist_group("browser")]
+
+TIMES = int(os.environ.get("TIMES", "20"))
+PLAYED = r"""() => {
+  const words = document.querySelector('.gpuschedlab-explorer .gpuschedlab-status').textContent;
+  const hours = Number(/(\d+) h played/.exec(words)[1]), race = document.querySelectorAll('.gpuschedlab-explorer .js-plotly-plot')[3];
+  const bar = document.querySelector('.gpuschedlab-explorer .gpuschedlab-stale')?.offsetHeight > 0;
+  return [hours, Math.max(...Array.from(race._fullData[0].x)), bar];
+}"""
+"""Hours that the line above the figures says were played, hours in the figure, and whether the bar is there."""
+
+
+def reopened(page):
+    """Load the page again, on the kernel that lives on, and run all cells."""
+    page.reload()
+    page.get_by_text(re.compile(r"\| Idle$")).wait_for()
+    run_all(page)
+    page.get_by_text(re.compile(r"\| Idle$")).wait_for()
+    await_drawn(page)
+
+
+def test_policies_chosen_after_reopening_are_shown(page, jupyterlab):
+    with busy(2):
+        open_in(page, "jupyterlab", jupyterlab, "00_quickstart")
+        await_drawn(page)
+        for _ in range(TIMES):
+            reopened(page)
+            for policy in ("Srtf", "Fifo", "Tiresias"):
+                choose(page, "policy", policy)
+                await_agreement(page, policy)
+
+
+def test_hours_played_after_reopening_are_shown(page, jupyterlab):
+    with busy(2):
+        open_in(page, "jupyterlab", jupyterlab, "autosched")
+        await_drawn(page)
+        for _ in range(TIMES):
+            reopened(page)
+            for hour in (2, 3, 4):
+                page.locator(".gpuschedlab-explorer button", has_text="One hour").click()
+                page.wait_for_function(f"(hour) => ({PLAYED})()[0] === hour", arg=hour)
+                page.wait_for_function(
+                    f"(hour) => {{ const [, drawn, bar] = ({PLAYED})(); return bar || drawn === hour; }}",
+                    arg=hour,
+                    timeout=10_000,
+                )
