@@ -5,7 +5,18 @@ from typing import NamedTuple
 import numpy as np
 
 from gpuschedlab.metrics import Spread, finish_time_fairness, jct, spread, unfair_fraction
-from gpuschedlab.plots.style import HOUR, Drawing, as_runs, axis, line, log_time_axis, readable, share_axis, spoken
+from gpuschedlab.plots.style import (
+    HOUR,
+    Drawing,
+    as_runs,
+    axis,
+    line,
+    log_time_axis,
+    looks,
+    readable,
+    share_axis,
+    spoken,
+)
 
 __all__ = ["FairnessCdf", "JctCdf", "fairness_cdf", "jct_cdf"]
 
@@ -27,7 +38,7 @@ class JctCdf(NamedTuple):
         """One step line per run over a logarithmic time axis."""
         hover = "<b>%{y:.1%} of jobs</b> within <b>%{customdata:.3~r} %{text}</b><br>%{meta}<extra></extra>"
         traces = []
-        for i, (name, seconds, share, tails, left_out) in enumerate(zip(*self)):
+        for i, (name, seconds, share, tails, left_out) in zip(looks(self.names), zip(*self)):
             missing = f"<br>{left_out:,} jobs left out: no known end" if left_out else ""
             summary = (
                 f"{name}: median {spoken(tails.median)}, p90 {spoken(tails.p90)}, p99 {spoken(tails.p99)}, "
@@ -56,7 +67,7 @@ class FairnessCdf(NamedTuple):
         """One step line per run, and the border of fairness at rho = 1."""
         hover = "<b>%{y:.1%} of jobs</b> have rho up to <b>%{x:.3~r}</b><br>%{meta}<extra></extra>"
         traces = []
-        for i, (name, rho, share, unfair, worst) in enumerate(zip(*self)):
+        for i, (name, rho, share, unfair, worst) in zip(looks(self.names), zip(*self)):
             summary = f"{name}: {unfair:.1%} of jobs unfair, worst rho {worst:.3g}"
             points = {"x": rho.astype("f4"), "y": share.astype("f4"), "name": name, "meta": summary}
             traces.append((points, line(i, hover, shape="hv")))

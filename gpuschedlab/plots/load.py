@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gpuschedlab.metrics.usage import timeline_of
-from gpuschedlab.plots.style import Drawing, as_runs, axis, line, middles, share_axis, time_axis
+from gpuschedlab.plots.style import Drawing, as_runs, axis, line, looks, middles, share_axis, time_axis
 
 __all__ = ["LoadOverTime", "busy_window", "load_over_time"]
 
@@ -27,10 +27,10 @@ class LoadOverTime(NamedTuple):
     def draw(self) -> Drawing:
         """Jobs waiting above, utilisation below, on one time axis."""
         middle, traces = middles(self.edges), []
-        for i, name in enumerate(self.names):
+        for i, (name, which) in enumerate(zip(self.names, looks(self.names))):
             common = {"legendgroup": str(i), "connectgaps": False}
             hover = "<b>%{y:,.4~r} jobs waiting</b> at %{x:.1f} h"
-            look = line(i, hover, width=1.6) | common
+            look = line(which, hover, width=1.6) | common
             traces.append(({"x": middle, "y": self.waiting[i].astype("f4"), "name": name}, look))
             hover = "<b>%{y:.1%} of GPUs in use</b> at %{x:.1f} h"
             look = look | {"yaxis": "y2", "showlegend": False, "hovertemplate": hover}

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gpuschedlab.metrics import measured, slowdown
-from gpuschedlab.plots.style import SIZE_LABELS, Drawing, as_runs, axis, line, size_axes, size_bucket
+from gpuschedlab.plots.style import SIZE_LABELS, Drawing, as_runs, axis, line, looks, size_axes, size_bucket
 
 __all__ = ["SlowdownBySize", "slowdown_by_size"]
 
@@ -27,7 +27,7 @@ class SlowdownBySize(NamedTuple):
     def draw(self) -> Drawing:
         """The median job of each size on the left, the worst percent on the right."""
         traces = []
-        for i, name in enumerate(self.names):
+        for i, (name, which) in enumerate(zip(self.names, looks(self.names))):
             # Empty buckets are not drawn; the numbers are sent as JSON, which has no nan.
             details = np.nan_to_num(np.column_stack([self.count[i], self.level[i].T]))
             for side, rank, word in (("", 1, "median"), ("2", 4, "p99")):
@@ -39,7 +39,7 @@ class SlowdownBySize(NamedTuple):
                 )
                 points = {"x": list(SIZE_LABELS), "y": self.level[i, rank], "name": name, "customdata": details}
                 place = {"legendgroup": str(i), "showlegend": not side, "xaxis": f"x{side}", "yaxis": f"y{side}"}
-                traces.append((points, line(i, hover) | place))
+                traces.append((points, line(which, hover) | place))
         panels = (axis(f"{word} JCT / duration", type="log") for word in ("median", "p99"))
         return Drawing.of(traces, title="Slowdown by job size", **size_axes(*panels))
 

@@ -6,6 +6,8 @@ of them, whose changing part (`data`, `live`) is apart from its fixed part (`sty
 drives a widget.
 """
 
+import itertools
+import re
 from typing import NamedTuple
 
 import numpy as np
@@ -140,10 +142,30 @@ def _shown(hover: str | None) -> dict:
     return {"hoverinfo": "skip"} if hover is None else {"hovertemplate": hover} if hover else {}
 
 
+def looks(names) -> list[int]:
+    """Look of each line by its name, for `line`: a policy has the same in all figures, unless two of one figure would share a colour.
+
+    Examples
+    --------
+    >>> looks(["now: Srtf", "pinned: Fifo"]), looks(["Fifo", "mine", "Srtf"])
+    ([2, 0], [0, 1, 2])
+    """
+    from gpuschedlab.policies import ALL
+
+    known, found = list(ALL), {}
+    for name in names:
+        word = re.sub(r"^(now|pinned): ", "", str(name)).split(" ")[0].casefold()
+        place = known.index(word) % len(COLOURS) if word in known else None
+        if place is not None and place not in found.values():
+            found[name] = place
+    free = (i for i in itertools.count() if i not in found.values())
+    return [found[name] if name in found else found.setdefault(name, next(free)) for name in names]
+
+
 def named_lines(x, lines: dict[str, np.ndarray], hover: str | None = None, **stroke) -> list[tuple[dict, dict]]:
     """Traces of lines by name over common x (n,); NAME in `hover` is the line's own, `stroke` is as in `line`."""
     traces = []
-    for i, (name, y) in enumerate(lines.items()):
+    for i, (name, y) in zip(looks(lines), lines.items()):
         traces.append(({"x": x, "y": y, "name": name}, line(i, hover and hover.replace("NAME", name), **stroke)))
     return traces
 

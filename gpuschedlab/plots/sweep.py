@@ -9,7 +9,7 @@ from gpuschedlab.errors import RunError
 from gpuschedlab.metrics import METRICS
 from gpuschedlab.plots.bars import metric_axis
 from gpuschedlab.plots.drawing import figure
-from gpuschedlab.plots.style import INK, RAMP, Drawing, axis, heat, line, marks, texts
+from gpuschedlab.plots.style import INK, RAMP, Drawing, axis, heat, line, looks, marks, texts
 from gpuschedlab.plots.sweep_frame import differing, opened, short, word
 
 __all__ = ["SweepFront", "SweepLines", "SweepMap", "plot_sweep", "sweep_front", "sweep_lines", "sweep_map"]
@@ -42,9 +42,9 @@ class SweepLines(NamedTuple):
         values = [] if named else np.unique(np.concatenate(self.at)).tolist()
         uneven = not self.log and _uneven(values)
         traces = []
-        for i, (name, at, seeds) in enumerate(zip(self.names, self.at, self.seeds)):
+        for i, (name, which, at, seeds) in enumerate(zip(self.names, looks(self.names), self.at, self.seeds)):
             mean, low, high = (getattr(self, k)[i] / divisor for k in ("mean", "low", "high"))
-            look = line(i, hover)
+            look = line(which, hover)
             look["marker"].pop("maxdisplayed")
             points = {"x": [short(v) for v in at.tolist()] if uneven else at, "y": mean, "name": name}
             whiskers = _whiskers(high - mean, mean - low) | {"color": look["line"]["color"]}
@@ -108,11 +108,11 @@ class SweepFront(NamedTuple):
         steps = {"mode": "lines+markers", "line": {"color": INK, "width": 1, "dash": "dot", "shape": "hv"}}
         x, y = (self.front / divisors).T
         traces = [({"x": x, "y": y}, marks(ring, name="none better in both") | steps)]
-        for i, (name, *measured, about) in enumerate(zip(*self[1:-1])):
+        for which, (name, *measured, about) in zip(looks(self.names), zip(*self[1:-1])):
             mean, low, high = (values / divisors for values in measured)
             whiskers = (_whiskers(*sides) for sides in zip((high - mean).T, (mean - low).T))
             points = {"x": mean[:, 0], "y": mean[:, 1], "name": name, "customdata": list(about)}
-            marker = line(i)["marker"] | {"size": 9}
+            marker = line(which)["marker"] | {"size": 9}
             marker.pop("maxdisplayed")
             traces.append((points | dict(zip(("error_x", "error_y"), whiskers)), marks(marker, hover)))
         title = " against ".join(METRICS[m].label for m in self.metrics)
