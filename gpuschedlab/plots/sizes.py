@@ -26,10 +26,11 @@ class SlowdownBySize(NamedTuple):
 
     def draw(self) -> Drawing:
         """The median job of each size on the left, the worst percent on the right."""
-        traces = []
+        traces, used = [], self.count.any(axis=0) | ~self.count.any()
+        labels = [label for label, some in zip(SIZE_LABELS, used) if some]
         for i, (name, which) in enumerate(zip(self.names, looks(self.names))):
             # Empty buckets are not drawn; the numbers are sent as JSON, which has no nan.
-            details = np.nan_to_num(np.column_stack([self.count[i], self.level[i].T]))
+            details = np.nan_to_num(np.column_stack([self.count[i], self.level[i].T]))[used]
             for side, rank, word in (("", 1, "median"), ("2", 4, "p99")):
                 hover = (
                     f"<b>{word} slowdown %{{y:.3~r}}</b><br>%{{x}} GPUs: %{{customdata[0]:,d}} jobs<br>"
@@ -37,7 +38,7 @@ class SlowdownBySize(NamedTuple):
                     "p75 %{customdata[3]:.3~r},<br>p90 %{customdata[4]:.3~r}, "
                     "p99 %{customdata[5]:.3~r}"
                 )
-                points = {"x": list(SIZE_LABELS), "y": self.level[i, rank], "name": name, "customdata": details}
+                points = {"x": labels, "y": self.level[i, rank][used], "name": name, "customdata": details}
                 place = {"legendgroup": str(i), "showlegend": not side, "xaxis": f"x{side}", "yaxis": f"y{side}"}
                 traces.append((points, line(which, hover) | place))
         panels = (axis(f"{word} JCT / duration", type="log") for word in ("median", "p99"))

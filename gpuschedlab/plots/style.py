@@ -294,8 +294,8 @@ def job_axis() -> dict:
 
 
 def size_axes(left: dict, right: dict) -> dict:
-    """Two panels side by side over the job sizes `SIZE_LABELS`, with these y axes; traces on the right are on x2 and y2."""
-    sizes = axis("GPUs requested", type="category", categoryarray=list(SIZE_LABELS))
+    """Two panels side by side over job sizes, with these y axes; traces on the right are on x2 and y2."""
+    sizes = axis("GPUs requested", type="category")
     sides = {"xaxis": sizes | {"domain": [0, 0.41]}, "xaxis2": sizes | {"domain": [0.59, 1], "anchor": "y2"}}
     return sides | {"yaxis": left, "yaxis2": right | {"anchor": "x2"}}
 

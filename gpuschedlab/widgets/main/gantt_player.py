@@ -46,7 +46,7 @@ class Player:
     def fit(self, cluster, end: float, window: tuple[float, float] | None = None):
         """Fit the sliders to a cluster and to a run that ends at `end` (s); begin with `window` (s), if it is given."""
         with quiet(self):
-            self._cluster = cluster
+            self._cluster, self._end = cluster, end
             options = ["all", *cluster.gpu_types]
             if list(self.types.options) != options:
                 self.types.options, self.types.value = options, "all"
@@ -80,7 +80,8 @@ class Player:
         """What to show, as `plots.gantt` takes it."""
         start = self.begin.value * HOUR
         nodes = self._of_type()[self.first.value : self.first.value + self._rows]
-        return {"start": start, "end": start + self.seconds, "nodes": nodes.tolist()}
+        end = max(start + 60.0, min(start + self.seconds, self._end))  # no time in which nothing can be
+        return {"start": start, "end": end, "nodes": nodes.tolist()}
 
     def close(self):
         """Free what is in no box."""
