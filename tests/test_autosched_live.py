@@ -178,7 +178,7 @@ def test_numbers_of_a_graph():
     )
     drawn = plots.figure(found)
     assert [shape.line.width for shape in drawn.layout.shapes] == [4, 1, 1]
-    assert drawn.data[0].text[:3] == ("<b>k</b> (fixed)", "<b>c</b> (given)", "<b>m</b>")
+    assert drawn.data[0].hovertext[:3] == ("<b>k</b> (fixed)", "<b>c</b> (given)", "<b>m</b>")
     assert len(set(drawn.data[0].marker.symbol[:3])) == 3
 
 

@@ -38,14 +38,14 @@ class JctCdf(NamedTuple):
         """One step line per run over a logarithmic time axis."""
         hover = "<b>%{y:.1%} of jobs</b> within <b>%{customdata:.3~r} %{text}</b><br>%{meta}<extra></extra>"
         traces = []
-        for i, (name, seconds, share, tails, left_out) in zip(looks(self.names), zip(*self)):
+        for i, (which, (name, seconds, share, tails, left_out)) in enumerate(zip(looks(self.names), zip(*self))):
             missing = f"<br>{left_out:,} jobs left out: no known end" if left_out else ""
             summary = (
                 f"{name}: median {spoken(tails.median)}, p90 {spoken(tails.p90)}, p99 {spoken(tails.p99)}, "
                 f"average {spoken(tails.mean)}{missing}"
             )
             points = time_steps(seconds, share) | {"name": name, "meta": summary}
-            traces.append((points, line(i, hover, shape="hv")))
+            traces.append((points, line(which, hover, i, shape="hv")))
         x = log_time_axis("job completion time (logarithmic)")
         return Drawing.of(traces, title="Job completion time", x=x, y=share_axis())
 
@@ -67,10 +67,10 @@ class FairnessCdf(NamedTuple):
         """One step line per run, and the border of fairness at rho = 1."""
         hover = "<b>%{y:.1%} of jobs</b> have rho up to <b>%{x:.3~r}</b><br>%{meta}<extra></extra>"
         traces = []
-        for i, (name, rho, share, unfair, worst) in zip(looks(self.names), zip(*self)):
+        for i, (which, (name, rho, share, unfair, worst)) in enumerate(zip(looks(self.names), zip(*self))):
             summary = f"{name}: {unfair:.1%} of jobs unfair, worst rho {worst:.3g}"
             points = {"x": rho.astype("f4"), "y": share.astype("f4"), "name": name, "meta": summary}
-            traces.append((points, line(i, hover, shape="hv")))
+            traces.append((points, line(which, hover, i, shape="hv")))
         ends = {"x0": 1, "x1": 1, "yref": "paper", "y0": 0, "y1": 1}
         border = {"type": "line", "line": {"width": 1, "dash": "dot"}} | ends
         note = {"x": 0, "y": 0, "text": "unfair beyond 1 \u2192", "showarrow": False}

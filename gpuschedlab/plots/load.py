@@ -30,7 +30,7 @@ class LoadOverTime(NamedTuple):
         for i, (name, which) in enumerate(zip(self.names, looks(self.names))):
             common = {"legendgroup": str(i), "connectgaps": False}
             hover = "<b>%{y:,.4~r} jobs waiting</b> at %{x:.1f} h"
-            look = line(which, hover, width=1.6) | common
+            look = line(which, hover, i, width=1.6) | common
             traces.append(({"x": middle, "y": self.waiting[i].astype("f4"), "name": name}, look))
             hover = "<b>%{y:.1%} of GPUs in use</b> at %{x:.1f} h"
             look = look | {"yaxis": "y2", "showlegend": False, "hovertemplate": hover}

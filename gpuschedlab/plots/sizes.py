@@ -40,7 +40,7 @@ class SlowdownBySize(NamedTuple):
                 )
                 points = {"x": labels, "y": self.level[i, rank][used], "name": name, "customdata": details}
                 place = {"legendgroup": str(i), "showlegend": not side, "xaxis": f"x{side}", "yaxis": f"y{side}"}
-                traces.append((points, line(which, hover) | place))
+                traces.append((points, line(which, hover, i) | place))
         panels = (axis(f"{word} JCT / duration", type="log") for word in ("median", "p99"))
         return Drawing.of(traces, title="Slowdown by job size", **size_axes(*panels))
 

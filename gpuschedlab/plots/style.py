@@ -92,14 +92,17 @@ def size_bucket(gpus: np.ndarray) -> np.ndarray:
     return np.searchsorted(SIZES, gpus)
 
 
-def line(i: int, hover: str | None = None, **stroke) -> dict:
-    """Look of the i-th line of a figure: colour, dash and sparse markers, no pair of them alike among the first 90.
+def line(i: int, hover: str | None = None, place: int | None = None, **stroke) -> dict:
+    """Look of a line of a figure: colour, dash and sparse markers, no pair of them alike among the first 90.
 
     Parameters
     ----------
     i : int
+        Number of the colour and the marker.
     hover : str, optional
         What is shown of a point under the mouse, as plotly's `hovertemplate`.
+    place : int, optional
+        Number of the dash, by default `i`: the first line of a figure is solid, whatever its colour.
     **stroke
         Of the line itself: `width`, `shape`.
     """
@@ -107,7 +110,7 @@ def line(i: int, hover: str | None = None, **stroke) -> dict:
     look = {
         "type": "scatter",
         "mode": "lines+markers",
-        "line": {"color": colour, "dash": DASHES[i % len(DASHES)], "width": 2} | stroke,
+        "line": {"color": colour, "dash": DASHES[(i if place is None else place) % len(DASHES)], "width": 2} | stroke,
         "marker": {"color": colour, "symbol": SYMBOLS[i % len(SYMBOLS)], "size": 8, "maxdisplayed": 9},
     }
     return look | {"hovertemplate": hover} if hover else look
@@ -165,8 +168,8 @@ def looks(names) -> list[int]:
 def named_lines(x, lines: dict[str, np.ndarray], hover: str | None = None, **stroke) -> list[tuple[dict, dict]]:
     """Traces of lines by name over common x (n,); NAME in `hover` is the line's own, `stroke` is as in `line`."""
     traces = []
-    for i, (name, y) in zip(looks(lines), lines.items()):
-        traces.append(({"x": x, "y": y, "name": name}, line(i, hover and hover.replace("NAME", name), **stroke)))
+    for i, (which, (name, y)) in enumerate(zip(looks(lines), lines.items())):
+        traces.append(({"x": x, "y": y, "name": name}, line(which, hover and hover.replace("NAME", name), i, **stroke)))
     return traces
 
 

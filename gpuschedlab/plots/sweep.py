@@ -44,7 +44,7 @@ class SweepLines(NamedTuple):
         traces = []
         for i, (name, which, at, seeds) in enumerate(zip(self.names, looks(self.names), self.at, self.seeds)):
             mean, low, high = (getattr(self, k)[i] / divisor for k in ("mean", "low", "high"))
-            look = line(which, hover)
+            look = line(which, hover, i)
             look["marker"].pop("maxdisplayed")
             points = {"x": [short(v) for v in at.tolist()] if uneven else at, "y": mean, "name": name}
             whiskers = _whiskers(high - mean, mean - low) | {"color": look["line"]["color"]}

@@ -166,7 +166,7 @@
       const columns = getComputedStyle(el).gridTemplateColumns.split(" ").length;
       if (columns === 1) return Math.round(0.75 * place.height);
       const wide = places.filter((each) => each.wide).length, rows = wide + Math.ceil((places.length - wide) / columns);
-      const page = el.closest(".jp-WindowedPanel-outer, .jp-Notebook")?.clientHeight || window.innerHeight;
+      const page = document.fullscreenElement ? window.innerHeight : el.closest(".jp-WindowedPanel-outer, .jp-Notebook")?.clientHeight || window.innerHeight;
       const all = el.closest(".gpuschedlab-explorer");
       const heads = [...el.querySelectorAll("figcaption")].map((head) => head.offsetHeight), caption = Math.max(CAPTION, ...heads) + 4;
       const others = all ? all.offsetHeight - el.offsetHeight : 0; // controls above, and what stands below

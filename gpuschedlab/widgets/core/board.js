@@ -5,7 +5,20 @@ export default {
     const frame = document.createElement("div"), inner = document.createElement("div");
     frame.className = "gpuschedlab-frame";
     inner.className = "gpuschedlab-two";
-    frame.append(inner);
+    const tools = document.createElement("div");
+    tools.className = "gpuschedlab-view";
+    const tool = (text, title, answer) => {
+      const button = document.createElement("button");
+      Object.assign(button, { type: "button", textContent: text, title });
+      button.onclick = () => answer(el.closest(".gpuschedlab-explorer"));
+      tools.append(button);
+    };
+    tool("fold", "show or hide the controls", (all) => {
+      all.classList.toggle("gpuschedlab-folded");
+      window.dispatchEvent(new Event("resize")); // figures take the height that is left
+    });
+    tool("full screen", "show this explorer alone", (all) => document.fullscreenElement ? document.exitFullscreen() : all.requestFullscreen());
+    frame.append(inner, tools); // after the figures: the keyboard comes to the controls and figures first
     el.append(frame);
     let shown = 0; // number of the update that is shown, or about to be
     const grid = page.grid(inner, model.get("places"), {
