@@ -1,12 +1,11 @@
 """What stands in double braces on a page: text taken from the code, so that pages never copy it.
 
 `{{differs Sia}}`, `{{about Sia}}`, `{{references Sia}}`: sections of a docstring; `{{knobs Sia}}`: a table of knobs;
-`{{system Sia}}`: all of these; `{{algorithm}}`: algorithm 3 of AutoSched line by line; `{{published sia [policy]}}`: published
-numbers of a source beside ours; `{{everywhere tiresias}}`: those of a policy in all sources; `{{sources}}`: all sources;
-`{{policies}}`: all policies, each with its paper;
-`{{others howto}}`: entries of a toctree for pages that the index does not name; `{{toc course}}`, `{{course}}`: an entry of a
-toctree, and a line, for a page that may not be there; `{{citation}}`: how to cite the package; `{{binder}}`: a badge, where a
-repository is named.
+`{{system Sia}}`: all of these; `{{algorithm}}`: algorithm 3 of AutoSched line by line; `{{budget}}`, `{{regimes}}`: what benches
+measured, from docs/measured/; `{{published sia [policy]}}`: published numbers of a source beside ours; `{{everywhere tiresias}}`: those
+of a policy in all sources; `{{sources}}`: all sources; `{{policies}}`: all policies, each with its paper; `{{others howto}}`: entries of
+a toctree for pages that the index does not name; `{{toc course}}`, `{{course}}`: an entry of a toctree, and a line, for a page that may
+not be there; `{{citation}}`: how to cite the package; `{{binder}}`: a badge, where a repository is named.
 """
 
 import inspect
@@ -188,6 +187,7 @@ _MACROS = {
     "policies": policies,
     "binder": badge,
     "budget": measured_pages.budget,
+    "regimes": measured_pages.regimes,
     "toc": toc,
     "others": others,
     "course": course,

@@ -31,3 +31,15 @@ def budget() -> str:
     table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
     library = raw('<script src="../_static/figures.js" defer></script>')
     return "\n\n".join([verdict(found["cells"]), *figures, table, library])
+
+
+def regimes() -> str:
+    """Changes of regime that nobody tuned on: each method beside AutoSched, and the CPU time of its loop."""
+    found = json.loads((FOLDER / "regimes.json").read_text(encoding="utf-8"))
+    heads = ("case", "method", "median JCT (h)", "times as good as AutoSched", "loop, CPU s at most")
+    lines = [heads, ("---",) * len(heads)]
+    for row in found["rows"]:
+        ratio = "{times_autosched:.3f} ({low:.3f} to {high:.3f})".format(**row) if row["method"] != "autosched" else "1"
+        cpu = f"{row['cpu_s']:.0f}" if row["cpu_s"] else ""
+        lines.append((row["case"], row["method"], f"{row['median_jct'] / 3600:.2f}", ratio, cpu))
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -18,6 +18,9 @@ OUTSIDE = """() => {
   }).map((part) => `${part.className}: ${JSON.stringify(part.getBoundingClientRect())} of ${JSON.stringify(page)}`);
 }"""
 """Parts of an explorer that are not in view when its top is."""
+NAMELESS = """() => [...document.querySelectorAll('.gpuschedlab-explorer :is(.noUi-handle, select, input, button)')].filter((each) =>
+  !each.getAttribute('aria-label') && !each.labels?.length && !each.textContent.trim())"""
+"""Controls that a screen reader has no words for."""
 SETTLED = f"""() => new Promise((done) => {{
   const end = Date.now() + 20000, look = () => {{
     const outside = ({OUTSIDE})();
@@ -39,3 +42,4 @@ def test_controls_table_and_figures_are_seen_together(page, jupyterlab, artifact
     assert await_drawn(page) == []
     assert page.evaluate(SETTLED) == []
     page.screenshot(path=artifacts / f"one-screen-{notebook}.png")
+    page.wait_for_function(f"() => ({NAMELESS})().length === 0", timeout=10_000)

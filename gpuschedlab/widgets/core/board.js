@@ -26,11 +26,21 @@ export default {
       clicked: (figure, trace, point) => model.send({ kind: "clicked", figure, trace, point }),
       drawn: () => model.send({ kind: "drawn", number: shown }),
     });
+    // Names for screen readers, where the widgets give none: a slider's is the text beside it.
+    const PLAY = ["play or pause", "stop", "repeat"];
+    const named = () => {
+      const all = el.closest(".gpuschedlab-explorer");
+      for (const handle of all?.querySelectorAll(".noUi-handle:not([aria-label])") ?? [])
+        handle.setAttribute("aria-label", handle.closest(".widget-slider")?.querySelector(".widget-label")?.textContent || "value");
+      for (const play of all?.querySelectorAll(".widget-play") ?? [])
+        play.querySelectorAll("button:not([aria-label])").forEach((button, i) => button.setAttribute("aria-label", PLAY[i] ?? "play"));
+    };
     const figure = (name) => model.get(`figure_${names.indexOf(name)}`);
     const show = (which) => {
       shown = model.get("number");
       model.send({ kind: "got", number: shown });
       grid.show(Object.fromEntries(which.map((each) => [each, figure(each)])));
+      setTimeout(named);
     };
 
     // All figures that one message brings are drawn together.
@@ -92,6 +102,7 @@ export default {
       silent("The kernel of this explorer is gone: run its cell again.");
     };
     const pulse = setInterval(() => {
+      named(); // controls may have come since
       if (document.hidden) heard = Date.now();
       else if (Date.now() - heard > SILENT) silent("The kernel does not answer. It is busy with other work, or gone: then run the cell again.");
       try {
