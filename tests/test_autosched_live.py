@@ -293,12 +293,21 @@ def test_it_stops_in_the_midst_of_a_search_and_goes_on(explorer):
         with pytest.raises(asyncio.CancelledError):
             await e._task
         before = e.contest.now
+        assert "Stopped</b> in the hour after 0 h" in e.status.value
         e.step.click()
         await e._task
         return before, e.contest.now
 
     assert in_loop(explorer, act) == (0.0, HOUR)
     assert not explorer.error.outputs
+
+
+def test_at_the_end_of_the_trace_nothing_plays_and_it_says_so(explorer):
+    assert not explorer.play.disabled
+    explorer.contest.end = HOUR
+    explorer.play_hours(1)
+    assert explorer.play.disabled and explorer.step.disabled
+    assert explorer.status.value.startswith("<b>1 h</b> played: the trace has ended")
 
 
 def test_what_goes_wrong_in_the_background_is_shown(explorer, monkeypatch):

@@ -90,7 +90,7 @@ class AutoSchedExplorer(BaseExplorer):
     async def _run(self, hours: int | None):
         try:
             while hours is None or hours > 0:
-                if self.contest.now >= self.contest.end or (hours is None and not self.play.value):
+                if self._ended or (hours is None and not self.play.value):
                     break
                 steps = self.contest.hour()
                 while (step := await asyncio.to_thread(self._next, steps)) is not ENDED:
@@ -106,8 +106,10 @@ class AutoSchedExplorer(BaseExplorer):
 
     def halt(self):
         """Stop at once; the hour under way is left where it is, and played again when playing goes on."""
-        if self._task is not None:
+        if self._task is not None and not self._task.done():
             self._task.cancel()
+            now = f"{self.contest.now / HOUR:.0f} h"
+            self.status.value = f"<b>Stopped</b> in the hour after {now}: <i>Play</i> or <i>One hour</i> goes on with it."
         self.play.value = False
 
     def _next(self, steps):
@@ -157,13 +159,18 @@ class AutoSchedExplorer(BaseExplorer):
 
     def _show(self, contest):
         first = self.board is None
+        self.play.disabled = self.step.disabled = self._ended
         super()._show(contest)
         if not first:
             self._ask()
 
+    @property
+    def _ended(self) -> bool:
+        return self.contest.now >= self.contest.end
+
     def _words(self, contest) -> str:
         c = self.contest
-        words = [f"<b>{c.now / HOUR:.0f} h</b> played"]
+        words = [f"<b>{c.now / HOUR:.0f} h</b> played{': the trace has ended' if self._ended else ''}"]
         if c.decisions:
             last = c.decisions[-1]
             did = "switched" if last.switched else "kept"
