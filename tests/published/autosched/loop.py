@@ -159,7 +159,7 @@ def measure(data_dir, name: str, load: float | None, policy: str, seed: int, day
     past = best_fixed(scenario.replace(trace=cut.lessons), space, searches=1).leaders()
     row = {"trace": name, "load": load or "own", "own_load": round(cut.own, 3), "policy": policy, "seed": seed}
     row |= {"jobs": scenario.trace.height, "left_out": cut.left_out, "learnt_from": history.height}
-    objective = space.policy.goal
+    objective = space.policy.goals[0]
     row |= {"objective": objective, "default": score(scenario.simulation(space.policy))[objective]}
     fixed = best_fixed(scenario, space, rounds=40).best.policy
     row["fixed"] = score(scenario.simulation(fixed))[objective]
@@ -212,7 +212,7 @@ def scatter(scenario, policy, draws: int = 12) -> float:
     for seed in range(draws):
         late = pl.Series(np.random.default_rng(seed).random(scenario.trace.height))
         moved = scenario.replace(trace=scenario.trace.with_columns(pl.col("submit") + late))
-        found.append(score(moved.simulation(policy))[policy.goal])
+        found.append(score(moved.simulation(policy))[policy.goals[0]])
     return statistics.stdev(found) / statistics.fmean(found)
 
 

@@ -69,7 +69,9 @@ def measure(data_dir, name: str, load: float | None, policy: str, days: float, s
             "measured": statistics.fmean(t.measured for t in searches),
             "each_s": sum(t.seconds for t in searches) / sum(t.measured for t in searches),
         }
-        rows.append(found | {"objective": space.policy.goal, "value": score(loop.simulation)[space.policy.goal]})
+        rows.append(
+            found | {"objective": space.policy.goals[0], "value": score(loop.simulation)[space.policy.goals[0]]}
+        )
     return rows
 
 
