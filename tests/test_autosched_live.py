@@ -306,7 +306,8 @@ def test_at_the_end_of_the_trace_nothing_plays_and_it_says_so(explorer):
     assert not explorer.play.disabled
     explorer.contest.end = HOUR
     explorer.play_hours(1)
-    assert explorer.play.disabled and explorer.step.disabled
+    assert explorer.play.disabled
+    assert explorer.step.disabled
     assert explorer.status.value.startswith("<b>1 h</b> played: the trace has ended")
 
 
