@@ -109,7 +109,9 @@ class AutoSchedExplorer(BaseExplorer):
         if self._task is not None and not self._task.done():
             self._task.cancel()
             now = f"{self.contest.now / HOUR:.0f} h"
-            self.status.value = f"<b>Stopped</b> in the hour after {now}: <i>Play</i> or <i>One hour</i> goes on with it."
+            self.status.value = (
+                f"<b>Stopped</b> in the hour after {now}: <i>Play</i> or <i>One hour</i> goes on with it."
+            )
         self.play.value = False
 
     def _next(self, steps):
