@@ -12,7 +12,10 @@ EXTRAS = {
     "optim": ("the optimisation solvers", ("highspy", "mip")),
     "traces": ("downloads of published traces", ("pooch",)),
     "sweep": ("sweeps", ("cloudpickle", "joblib", "dask", "distributed", "tqdm")),
-    "lab": ("explorers and notebooks", ("anywidget", "ipywidgets", "jupyterlab", "nbformat", "papermill", "voila")),
+    "lab": (
+        "explorers and notebooks",
+        ("anywidget", "ipywidgets", "jupyterlab", "matplotlib", "nbformat", "papermill", "voila"),
+    ),
     "causal": ("causal graphs", ("causallearn",)),
     "causalnex": ("causal networks", ("networkx", "pandas", "pathos", "pyparsing", "statsmodels", "threadpoolctl")),
     "gym": ("environments for learning agents", ("gymnasium",)),

@@ -3,8 +3,10 @@
 import base64
 import gzip
 import hashlib
+import io
 import json
 import re
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -87,3 +89,127 @@ def test_a_saved_figure_is_a_page_below_a_megabyte(tmp_path):
     assert max(one.stat().st_size, two.stat().st_size) < 1_000_000
     assert two.read_text().count("gpuschedlabFigures.give(") == 1
     assert [place["name"] for place in content(two.read_text())["places"]] == ["figure-1", "figure-2"]
+
+
+# --- pictures, for where no script runs
+
+
+def picture(html: str) -> np.ndarray:
+    """Colours of the only picture in some HTML."""
+    image = pytest.importorskip("PIL.Image", reason="matplotlib, of the extra lab, is not installed")
+    (found,) = re.findall(r'src="data:image/png;base64,([^"]+)"', html)
+    return np.asarray(image.open(io.BytesIO(base64.b64decode(found))))
+
+
+def shown(figure) -> str:
+    return figure._repr_mimebundle_()["text/html"]
+
+
+def lines(*y) -> plots.Lines:
+    return plots.Lines(EVIL, "x", "y", np.arange(len(y)), {"one": np.array(y)})
+
+
+def test_each_output_holds_a_picture_with_the_title_as_its_text():
+    one = plots.figure(MINE)
+    for output, count in ((one, 1), (plots.Figures([one, one], columns=2, note="<p>seen</p>"), 2)):
+        html = shown(output)
+        assert html.count("<img src=") == count
+        assert html.count('alt="&lt;/script&gt;') == 0, "markup is no part of a title"
+        assert html.count('alt="&amp;&quot;"') == count
+        assert "not drawn yet" not in html
+    assert "<p>seen</p>" in html
+
+
+def test_a_picture_is_the_same_for_the_same_numbers_and_another_for_others():
+    pytest.importorskip("matplotlib", reason="matplotlib, of the extra lab, is not installed")
+    from gpuschedlab.plots.web.picture import png
+
+    one, again, other = (png(plots.draw(lines(*y)), 620, 300)[0] for y in ((1, 2, 4), (1, 2, 4), (1, 3, 4)))
+    assert one == again
+    assert one != other
+    assert b"matplotlib" not in one.lower()
+
+
+@pytest.mark.parametrize("make", [plots.draw, plots.figure], ids=["drawing", "plotly figure"])
+def test_a_picture_shows_lines_where_their_numbers_are(make):
+    from gpuschedlab.plots.web.picture import png
+
+    figure = make(lines(0.0, 1.0))
+    content, _ = png(figure, 620, 300)
+    (blue,) = np.nonzero(
+        np.all(picture(f'src="data:image/png;base64,{base64.b64encode(content).decode()}"') == (0, 0x72, 0xB2), 2).any(
+            0
+        )
+    )
+    assert blue[0] < 90
+    assert blue[-1] > 560
+
+
+def test_readers_own_settings_of_matplotlib_change_no_picture_and_stay():
+    matplotlib = pytest.importorskip("matplotlib", reason="matplotlib, of the extra lab, is not installed")
+    from gpuschedlab.plots.web.picture import png
+
+    usual = png(plots.draw(MINE), 620, 300)
+    with matplotlib.rc_context({"figure.facecolor": "black", "lines.linewidth": 9}):
+        assert png(plots.draw(MINE), 620, 300) == usual
+        assert matplotlib.rcParams["lines.linewidth"] == 9
+    assert "matplotlib.pyplot" not in sys.modules or matplotlib.pyplot.get_fignums() == []
+
+
+def test_traces_that_pictures_do_not_know_are_named_in_them():
+    pytest.importorskip("matplotlib", reason="matplotlib, of the extra lab, is not installed")
+    import plotly.graph_objects as go
+
+    from gpuschedlab.plots.web.figure import Figure
+    from gpuschedlab.plots.web.picture import png
+
+    traces = [go.Histogram(x=[1, 1, 2]), go.Scatter3d(x=[1], y=[2], z=[3]), go.Pie(values=[1, 2]), go.Scatter(y=[1, 2])]
+    _, words = png(Figure(traces), 620, 300)
+    assert words == "(Not as on a page with scripts: histogram, scatter3d, pie.)"
+    assert shown(Figure(traces)).count("<img") == 1
+    strange = Figure(
+        go.Scatter(x=["a", "b"], y=[1, 2], marker_color="hsl(9, 9%, 9%)"), layout={"xaxis_range": ["a", "b"]}
+    )
+    assert shown(strange).count("<img") + shown(strange).count("its picture failed") == 1
+
+
+def test_dates_second_axes_and_panels_of_plotlys_own_figures_are_drawn():
+    pytest.importorskip("matplotlib", reason="matplotlib, of the extra lab, is not installed")
+    from plotly.subplots import make_subplots
+
+    from gpuschedlab.plots.web.figure import Figure
+    from gpuschedlab.plots.web.picture import png
+
+    made = make_subplots(
+        2, 2, subplot_titles=list("abcd"), specs=[[{"secondary_y": True}, {}], [{}, {}]], figure=Figure()
+    )
+    days = np.array(["2020-01-01", "2020-01-02"], "M8[s]")
+    made.add_scatter(x=days, y=[1, 2], row=1, col=1).add_scatter(x=days, y=[9, 8], row=1, col=1, secondary_y=True)
+    made.add_bar(x=["p", "q"], y=[1, -2], row=1, col=2).add_heatmap(z=[[1, 2], [3, 4]], row=2, col=1)
+    made.add_scatter(x=[1, 2], y=[1, 2], fill="tozeroy", row=2, col=2).add_vline(1.5).add_hrect(y0=0, y1=1)
+    content, words = png(made, 620, 400)
+    assert words == ""
+    assert len(content) > 5000
+
+
+def test_without_matplotlib_a_sentence_stands_in_place_of_a_picture(monkeypatch):
+    monkeypatch.setattr(web, "has", lambda module: False)
+    html = shown(plots.figure(MINE))
+    assert "<img" not in html
+    assert "pip install matplotlib" in html
+
+
+@pytest.mark.slow
+def test_each_figure_of_the_gallery_has_a_picture_that_lacks_nothing(monkeypatch):
+    pytest.importorskip("matplotlib", reason="matplotlib, of the extra lab, is not installed")
+    from gpuschedlab.plots.web.picture import png
+
+    monkeypatch.syspath_prepend(ROOT / "docs" / "_ext")
+    from gallery_pages import read_script, run_script
+
+    scripts = sorted((ROOT / "docs" / "gallery").glob("*.py"))
+    assert len(scripts) > 20
+    for path in scripts:
+        content, words = png(run_script(read_script(path)), 620, 324)
+        assert "Not as on a page" not in words, path.stem
+        assert 5_000 < len(content) < 120_000, path.stem

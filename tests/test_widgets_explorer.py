@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import types
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -266,15 +267,25 @@ def test_the_static_twin_has_all_figures_and_their_axes(explorer):
     assert len(explorer.figure("jct").data) == 2
 
 
-def test_a_shown_explorer_leaves_its_twin_and_then_its_widget(explorer, monkeypatch):
+def test_a_shown_explorer_leaves_its_pictures_its_twin_and_its_widget(explorer, monkeypatch):
     import IPython.display
 
-    shown = []
-    monkeypatch.setattr(IPython.display, "display", shown.append)
+    shown, updated = [], []
+
+    def show(thing, **options):
+        shown.append(thing)
+        return types.SimpleNamespace(update=updated.append)
+
+    monkeypatch.setattr(IPython.display, "display", show)
     explorer._ipython_display_()
-    twin, box = shown
+    room, twin, box = shown
+    assert room.data == "", "pictures come last, in a place that is kept for them"
     assert f'data-board="{explorer.board.widget.identity}" hidden' in twin.data
-    assert box is explorer.box
+    assert box["application/vnd.jupyter.widget-view+json"]["model_id"] == explorer.box.model_id
+    assert "run" in box["text/plain"]
+    (pictures,) = updated
+    assert pictures.data.count('<img src="data:image/png;base64,') == 4
+    assert f'data-pictures="{explorer.board.widget.identity}"' in pictures.data
 
 
 def test_the_download_holds_what_makes_the_run_again(explorer, tmp_path):

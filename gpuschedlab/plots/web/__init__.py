@@ -9,11 +9,18 @@ from importlib.resources import files
 from typing import NamedTuple
 from uuid import uuid4
 
+from gpuschedlab._extras import has
 from gpuschedlab.plots.style import DARK, template
 from gpuschedlab.plots.web.cell import carries_library
 from gpuschedlab.plots.web.encode import encoded, plain
 
 HERE = files("gpuschedlab.plots.web")
+WIDTHS, CAPTION = (620, 900, 1240), 24
+"""Pixels of a picture: widths in a grid of two, alone, and across such a grid; what its title adds to a figure's height."""
+NOT_DRAWN = "<i>A figure, not drawn yet: the first figure of the page carries what draws it. Is it missing? Run its cell again.</i>"
+NO_PICTURE = (
+    "<i>Figures, which only scripts draw here: a picture of each needs matplotlib (pip install matplotlib).</i>"
+)
 
 
 class Place(NamedTuple):
@@ -59,7 +66,9 @@ def packed(thing) -> str:
     return b64encode(gzip.compress(json.dumps(thing, allow_nan=False).encode(), 6, mtime=0)).decode()
 
 
-def fragment(figures: dict, places: tuple[Place, ...], columns: int = 1, note: str = "", board: str = "") -> str:
+def fragment(
+    figures: dict, places: tuple[Place, ...], columns: int = 1, note: str = "", board: str = "", pictures: str = ""
+) -> str:
     """HTML of figures in a grid, that is drawn once `library()` is on the page.
 
     Parameters
@@ -74,6 +83,8 @@ def fragment(figures: dict, places: tuple[Place, ...], columns: int = 1, note: s
         HTML above the figures.
     board : str
         Identity of the widget that shows the same figures, which are not drawn beside it.
+    pictures : str
+        HTML that stands in the place of the figures until they are drawn, such as `pictures_of`.
     """
     here = f"gpuschedlab-{uuid4().hex}"
     shown = {p.name: encoded(plain(figures[p.name])) for p in places}
@@ -82,16 +93,48 @@ def fragment(figures: dict, places: tuple[Place, ...], columns: int = 1, note: s
     two = " gpuschedlab-two" if columns == 2 else ""
     twin = f' data-board="{escape(board)}" hidden' if board else ""
     return (
-        f'<div id="{here}"{twin}><style>{css()}</style>'
-        f'<div class="gpuschedlab-frame"><div class="gpuschedlab-figures{two}">'
-        "<i>A figure, not drawn yet: the first figure of the page carries what draws it. Is it missing? Run its cell again.</i>"
-        f"</div></div><script>(window.gpuschedlabQueue ??= []).push({queued})</script></div>"
+        f'<div id="{here}"{twin}><style>{css()}</style><div class="gpuschedlab-frame">{pictures}'
+        f'<div class="gpuschedlab-figures{two}">{"" if pictures or board else NOT_DRAWN}</div></div>'
+        f"<script>(window.gpuschedlabQueue ??= []).push({queued})</script></div>"
     )
 
 
-def output(*arguments, **options) -> str:
-    """HTML of figures for a cell's output (parameters as in `fragment`); the first in a kernel carries the library, too."""
-    return fragment(*arguments, **options) + (library() if carries_library() else "")
+def pictures_of(figures: dict, places: tuple[Place, ...], columns: int = 1, note: str = "", board: str = "") -> str:
+    """HTML of pictures of figures, for where no script runs: parameters as in `fragment`.
+
+    JupyterLab shows it of a notebook that is not trusted, too; those of a `board` only there, and where there are no scripts.
+    Without matplotlib a sentence stands in their place.
+    """
+    shown = [_picture(figures[p.name], p, columns) for p in places] if has("matplotlib") else [NO_PICTURE]
+    here = f"gpuschedlab-{uuid4().hex}"
+    hiding = f"<style>@media (scripting: enabled) {{ #{here} {{ display: none }} }}</style>" if board else ""
+    hiding += f'<script>document.getElementById("{here}").hidden = true</script>' if board else ""  # browsers before 2024
+    twin = f' data-pictures="{escape(board)}"' if board else ""
+    return f'<div id="{here}" class="gpuschedlab-pictures"{twin}>{hiding}{note}{"".join(shown)}</div>'
+
+
+def _picture(figure, place: Place, columns: int) -> str:
+    """One picture, twice as wide where it is as wide as a grid of two."""
+    from gpuschedlab.plots.web.picture import png
+
+    width = min(place.width or WIDTHS[-1], WIDTHS[1 if columns == 1 else 2 if place.wide else 0])
+    try:
+        content, title = png(figure, width, place.height + CAPTION)
+    except (
+        Exception
+    ) as error:  # a layout that only plotly understands: the figure itself is there, for pages with scripts
+        return f"<i>A figure, which only scripts draw here: its picture failed ({escape(repr(error))}).</i>"
+    source = f"data:image/png;base64,{b64encode(content).decode()}"
+    return f'<img src="{source}" width="{width}" alt="{escape(title)}" style="max-width: 100%; height: auto">'
+
+
+def output(figures: dict, places: tuple[Place, ...], columns: int = 1, note: str = "", board: str = "") -> str:
+    """HTML of figures for a cell's output (parameters as in `fragment`); the first in a kernel carries the library, too.
+
+    It holds pictures, unless there is a `board`: those are shown apart, by `pictures_of`.
+    """
+    pictures = "" if board else pictures_of(figures, places, columns, note)
+    return fragment(figures, places, columns, note, board, pictures) + (library() if carries_library() else "")
 
 
 def document(body: str, title: str, small: bool = True) -> str:

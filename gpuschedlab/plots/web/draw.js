@@ -218,7 +218,7 @@
           options.drawn?.();
         }
       } catch (error) {
-        options.failed ? options.failed(error) : make("pre", "gpuschedlab-failed", el, String(error));
+        options.failed ? options.failed(error) : make("pre", "gpuschedlab-failed", el.parentNode, String(error));
       } finally {
         running = false;
       }
@@ -263,13 +263,19 @@
     }
     const { places, figures, note } = JSON.parse(await unpacked(bytesOf(pack)));
     el.hidden = false;
-    if (note) el.insertAdjacentHTML("afterbegin", note);
-    grid(el.querySelector(".gpuschedlab-figures"), places).show(figures);
+    // Pictures stand in the figures' place until all are drawn, so that nothing jumps; those of a board stand before it.
+    const drawn = () => {
+      const pictures = document.querySelectorAll(`#${id} .gpuschedlab-pictures, [data-pictures="${board || id}"]`);
+      if (note && !el.dataset.noted) el.insertAdjacentHTML("afterbegin", note);
+      el.dataset.noted = true;
+      pictures.forEach((each) => each.remove());
+    };
+    grid(el.querySelector(".gpuschedlab-figures"), places, { drawn }).show(figures);
   }
 
   function replace(board) {
     boards.add(board);
-    for (const el of document.querySelectorAll(`[data-board="${board}"]`)) el.remove();
+    for (const el of document.querySelectorAll(`[data-board="${board}"], [data-pictures="${board}"]`)) el.remove();
   }
 
   window.gpuschedlabFigures = { give, use, grid, library, replace, given: () => given, decoded };

@@ -249,10 +249,16 @@ class BaseExplorer:
         return made[0] if name else plots.Figures(made, columns=2, note=self._note())
 
     def _ipython_display_(self):
-        """Show the widget, and before it its static twin, which is seen where no kernel answers."""
+        """Show the widget, and before it its static twins: figures for where no kernel answers, pictures for where no script runs."""
         display = need("IPython.display", "explorers")
+        pictures = display.display(display.HTML(""), display_id=True)
         display.display(display.HTML(self.board.html(self._note())))
-        display.display(self.box)
+        untrusted = {
+            "text/plain": "The controls of this explorer are there once its cell is run, or its notebook trusted."
+        }
+        display.display(self.box._repr_mimebundle_() | untrusted, raw=True)
+        if pictures is not None:  # last, since they take longest; None outside a kernel
+            pictures.update(display.HTML(self.board.pictures(self._note())))
 
     def close(self):
         """Free all widgets, here and in the browser."""

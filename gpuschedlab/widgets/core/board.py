@@ -139,3 +139,7 @@ class Board:
     def html(self, note: str = "") -> str:
         """Figures as they are now, for where no kernel answers; `note` is HTML above them."""
         return web.output(self.drawings, self.places, columns=2, note=note, board=self.identity)
+
+    def pictures(self, note: str = "") -> str:
+        """Figures as pictures, for where no script runs; `note` as in `html`."""
+        return web.pictures_of(self.drawings, self.places, columns=2, note=note, board=self.identity)

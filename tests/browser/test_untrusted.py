@@ -1,0 +1,91 @@
+"""What a batch run saved, where no script runs: a notebook that nobody has trusted, and a page with scripts switched off."""
+
+import base64
+import gzip
+import json
+import os
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from browser import serving
+
+papermill = pytest.importorskip("papermill", reason="papermill, of the extra lab, is not installed")
+nbconvert = pytest.importorskip("nbconvert", reason="nbconvert, of the extra lab, is not installed")
+nbformat = pytest.importorskip("nbformat", reason="nbformat, of the extra lab, is not installed")
+pytest.importorskip("matplotlib", reason="matplotlib, of the extra lab, is not installed")
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.xdist_group("browser"), pytest.mark.timeout(600)]
+
+ROOT = Path(__file__).resolve().parents[2]
+SMALL = tomllib.loads((ROOT / "notebooks" / "small.toml").read_text())
+NAMES = ("00_quickstart", "05_sia", "09_autosched", "12_ymir")
+PICTURES = """() => Array.from(document.querySelectorAll('img[alt]'), (e) => e)
+  .filter((e) => e.naturalWidth > 100 && e.naturalHeight > 100 && e.checkVisibility({ visibilityProperty: true })
+    && e.getBoundingClientRect().width > 200 && e.src.startsWith('data:image/png'))
+  .map((e) => e.alt)"""
+"""Titles of the pictures that are seen."""
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory) -> Path:
+    """Folder of notebooks as papermill saved them, with small parameters."""
+    folder = serving.write_notebooks(tmp_path_factory.mktemp("saved"), {})
+    path = os.pathsep.join(filter(None, [str(ROOT), str(ROOT / "notebooks"), os.environ.get("PYTHONPATH")]))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", path)
+        patch.setenv("TQDM_DISABLE", "1")
+        for name in NAMES:
+            options = {"progress_bar": False, "cwd": folder, "kernel_name": "python3", "log_output": False}
+            source, out = ROOT / "notebooks" / f"{name}.ipynb", folder / f"{name}.ipynb"
+            papermill.execute_notebook(source, out, SMALL[name], **options)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def untrusting(saved):
+    """Address of a JupyterLab with those notebooks."""
+    with serving.serve(saved, "jupyterlab") as address:
+        yield address
+
+
+def figures_of(path: Path) -> int:
+    """How many figures a notebook holds."""
+    html = [
+        "".join(output.data["text/html"])
+        for cell in nbformat.read(path, 4).cells
+        for output in cell.get("outputs", ())
+        if "text/html" in output.get("data", {})
+    ]
+    packs = [json.loads(found)["pack"] for found in re.findall(r"\.push\((\{.*?\})\)</script>", "".join(html))]
+    return sum(len(json.loads(gzip.decompress(base64.b64decode(pack)))["places"]) for pack in packs)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_untrusted_notebook_shows_a_picture_of_every_figure(name, saved, untrusting, page):
+    count = figures_of(saved / f"{name}.ipynb")
+    assert count > 3
+    assert (saved / f"{name}.ipynb").stat().st_size < 3_000_000
+    page.set_viewport_size({"width": 1280, "height": 9000})  # JupyterLab leaves out cells that are out of sight
+    page.goto(f"{untrusting}/lab/tree/{name}.ipynb?reset")
+    page.wait_for_function(f"(count) => ({PICTURES})().length >= count", arg=count, timeout=60_000)
+    assert len(page.evaluate(PICTURES)) == count
+    assert page.locator(".js-plotly-plot").count() == 0, "a script ran: this was to be a notebook that nobody trusts"
+    assert not page.get_by_text("not drawn yet").filter(visible=True).count()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_page_without_scripts_shows_a_picture_of_every_figure(name, saved, launch, artifacts):
+    html, _ = nbconvert.HTMLExporter().from_filename(saved / f"{name}.ipynb")
+    written = saved / f"{name}.html"
+    written.write_text(html, encoding="utf-8")
+    chromium = launch()
+    page = chromium.new_context(java_script_enabled=False, viewport={"width": 1280, "height": 900}).new_page()
+    page.goto(written.as_uri())
+    page.screenshot(path=artifacts / f"{name}-no-script.png", full_page=True)
+    shown = page.locator("img[alt]").filter(visible=True)
+    sizes = [box for box in (each.bounding_box() for each in shown.all()) if box and box["width"] > 200]
+    chromium.close()
+    assert len(sizes) == figures_of(saved / f"{name}.ipynb")
