@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from browser import serving
+from browser.notebooks import NOTEBOOKS
+from browser.pages import await_drawn, open_in
 
 papermill = pytest.importorskip("papermill", reason="papermill, of the extra lab, is not installed")
 nbconvert = pytest.importorskip("nbconvert", reason="nbconvert, of the extra lab, is not installed")
@@ -89,3 +91,48 @@ def test_a_page_without_scripts_shows_a_picture_of_every_figure(name, saved, lau
     sizes = [box for box in (each.bounding_box() for each in shown.all()) if box and box["width"] > 200]
     chromium.close()
     assert len(sizes) == figures_of(saved / f"{name}.ipynb")
+
+
+BOTH = """() => {
+  window.seen = { both: 0, pictures: 0, boards: 0 };
+  const visible = (e) => e && e.checkVisibility({ visibilityProperty: true }) && e.offsetHeight > 0;
+  const look = () => {
+    for (const pictures of document.querySelectorAll('.gpuschedlab-pictures')) {
+      if (!visible(pictures)) continue;
+      window.seen[pictures.dataset.pictures ? 'boards' : 'pictures'] += 1;
+      if (visible(pictures.parentNode.querySelector('.js-plotly-plot'))) window.seen.both += 1;
+    }
+    requestAnimationFrame(look);
+  };
+  look();
+}"""
+"""Watches, frame by frame, what is seen: pictures of figures, pictures of boards, pictures beside live figures."""
+LIVE = """(count) => {
+  const drawn = [...document.querySelectorAll('.js-plotly-plot')].filter((e) => e.checkVisibility({ visibilityProperty: true }));
+  return drawn.length === count && !document.querySelector('.gpuschedlab-pictures:not([data-pictures])');
+}"""
+
+
+def test_live_figures_take_the_place_of_pictures_on_a_page_with_scripts(saved, page):
+    html, _ = nbconvert.HTMLExporter().from_filename(saved / "05_sia.ipynb")
+    written = saved / "live.html"
+    written.write_text(html, encoding="utf-8")
+    page.add_init_script(f"document.addEventListener('DOMContentLoaded', {BOTH})")
+    page.goto(written.as_uri())
+    page.wait_for_function(LIVE, arg=figures_of(saved / "05_sia.ipynb"), timeout=60_000)
+    seen = page.evaluate("window.seen")
+    assert seen["pictures"] > 0, "pictures are seen until the figures are drawn"
+    assert (seen["both"], seen["boards"]) == (0, 0)
+
+
+@pytest.mark.parametrize("where", serving.PLACES)
+def test_no_picture_is_seen_beside_an_explorer(where, saved, page):
+    serving.write_notebooks(saved, {"explorer": NOTEBOOKS["explorer"]})
+    with serving.serve(saved, where) as address:
+        page.add_init_script(f"document.addEventListener('DOMContentLoaded', {BOTH})")
+        open_in(page, where, address, "explorer")
+        assert await_drawn(page) == []
+        page.wait_for_timeout(3000)
+        seen = page.evaluate("window.seen")
+        assert (seen["both"], seen["boards"]) == (0, 0)
+        assert page.locator(".js-plotly-plot").filter(visible=True).count() == 4
