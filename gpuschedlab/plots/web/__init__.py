@@ -107,10 +107,13 @@ def pictures_of(figures: dict, places: tuple[Place, ...], columns: int = 1, note
     """
     shown = [_picture(figures[p.name], p, columns) for p in places] if has("matplotlib") else [NO_PICTURE]
     here = f"gpuschedlab-{uuid4().hex}"
-    hiding = f"<style>@media (scripting: enabled) {{ #{here} {{ display: none }} }}</style>" if board else ""
-    hiding += f'<script>document.getElementById("{here}").hidden = true</script>' if board else ""  # browsers before 2024
+    # A page that runs scripts has the board itself; browsers before 2024 know it by the script alone.
+    hiding = (
+        f"<style>@media (scripting: enabled) {{ #{here} {{ display: none }} }}</style>"
+        f'<script>document.getElementById("{here}").hidden = true</script>'
+    )
     twin = f' data-pictures="{escape(board)}"' if board else ""
-    return f'<div id="{here}" class="gpuschedlab-pictures"{twin}>{hiding}{note}{"".join(shown)}</div>'
+    return f'<div id="{here}" class="gpuschedlab-pictures"{twin}>{hiding if board else ""}{note}{"".join(shown)}</div>'
 
 
 def _picture(figure, place: Place, columns: int) -> str:
@@ -120,9 +123,7 @@ def _picture(figure, place: Place, columns: int) -> str:
     width = min(place.width or WIDTHS[-1], WIDTHS[1 if columns == 1 else 2 if place.wide else 0])
     try:
         content, title = png(figure, width, place.height + CAPTION)
-    except (
-        Exception
-    ) as error:  # a layout that only plotly understands: the figure itself is there, for pages with scripts
+    except Exception as error:  # what only plotly understands is drawn where there are scripts
         return f"<i>A figure, which only scripts draw here: its picture failed ({escape(repr(error))}).</i>"
     source = f"data:image/png;base64,{b64encode(content).decode()}"
     return f'<img src="{source}" width="{width}" alt="{escape(title)}" style="max-width: 100%; height: auto">'

@@ -73,10 +73,9 @@ def png(figure, width: int, height: int) -> tuple[bytes, str]:
         drawn, missing = _drawn(content["data"], content["layout"], width, height)
         canvas = mpl("backends.backend_agg").FigureCanvasAgg(drawn)
         canvas.draw()
+    colours = np.asarray(canvas.buffer_rgba())[..., :3]  # as they are: a palette would lose the rare ones
     out = io.BytesIO()
-    need("PIL.Image", "pictures").fromarray(np.asarray(canvas.buffer_rgba())[..., :3]).save(
-        out, "PNG"
-    )  # colour for colour: a palette loses the rare ones
+    need("PIL.Image", "pictures").fromarray(colours).save(out, "PNG")
     return out.getvalue(), " ".join([*words(content["layout"].get("title")).split(), *missing])
 
 
@@ -135,7 +134,7 @@ def _traces(panels: dict, data: list, layout: dict) -> tuple[list, list[str]]:
     mode, beside = layout.get("barmode", "group"), {}
     for trace in data:
         if trace.get("type") == "bar":
-            beside.setdefault((trace.get("xaxis", "x"), trace.get("yaxis", "y")), []).append(id(trace))
+            beside.setdefault((trace.get("xaxis", "x"), trace.get("yaxis", "y")), []).append(trace)
     for number, trace in enumerate(data):
         pair, kind = (trace.get("xaxis", "x"), trace.get("yaxis", "y")), trace.get("type", "scatter")
         panel, key = panels[pair], None
@@ -143,8 +142,7 @@ def _traces(panels: dict, data: list, layout: dict) -> tuple[list, list[str]]:
             if kind == "heatmap":
                 traces.heat(panel, trace)
             elif kind == "bar":
-                group = beside[pair]
-                key = traces.bars(panel, trace, number, (mode, len(group), group.index(id(trace)), stacks))
+                key = traces.bars(panel, trace, number, (mode, beside[pair], stacks))
             else:
                 known = kind in ("scatter", "scattergl")
                 if not known:

@@ -152,7 +152,7 @@ def _named(ax, at, trace: dict):
 
 
 def bars(panel: Panel, trace: dict, number: int, among: tuple):
-    """Bars, whose place `among` others is (mode, how many traces, which of them, heights so far); returns their key."""
+    """Bars, whose place is found `among` (mode, all traces of bars in the panel, heights so far); returns their key."""
     flat = trace.get("orientation") == "h"
     at, low, high, width = _extent(panel, trace, flat, among)
     sides = [at - width / 2, at + width / 2]
@@ -179,18 +179,21 @@ def bars(panel: Panel, trace: dict, number: int, among: tuple):
 
 def _extent(panel: Panel, trace: dict, flat: bool, among: tuple):
     """Middles, ends and widths of bars, each (n,)."""
-    mode, count, mine, stacks = among
+    mode, traces, stacks = among
     place, side = (panel.y, panel.x) if flat else (panel.x, panel.y)
     across, along = (trace.get("y"), trace.get("x")) if flat else (trace.get("x"), trace.get("y"))
     size = np.asarray(along, float)
     at = np.arange(len(size), dtype=float) if across is None else place.at(across)
     width, base = trace.get("width"), trace.get("base")
     if width is None:
-        gaps = np.diff(np.unique(at))
-        width = 0.75 * (gaps[gaps > 0].min(initial=1.0 if place.categories is not None or len(gaps) == 0 else np.inf))
+        # plotly's rule: traces that lie over each other are spaced each for itself
+        near = [trace] if mode == "overlay" else traces
+        placed = [place.at(t[place.name[0]]) for t in near if t.get(place.name[0]) is not None]
+        gaps = np.diff(np.unique(np.concatenate([at, *placed])))
+        width = 0.75 * (gaps[gaps > 0].min() if place.categories is None and (gaps > 0).any() else 1.0)
         if mode == "group":
-            width /= count
-            at = at + (mine - (count - 1) / 2) * width
+            width /= len(traces)
+            at = at + ([t is trace for t in traces].index(True) - (len(traces) - 1) / 2) * width
     if base is None and mode in ("stack", "relative"):
         base = np.zeros(len(size))
         for i, key in enumerate(zip(at, size < 0)):
