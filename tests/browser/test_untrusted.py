@@ -19,11 +19,14 @@ nbconvert = pytest.importorskip("nbconvert", reason="nbconvert, of the extra lab
 nbformat = pytest.importorskip("nbformat", reason="nbformat, of the extra lab, is not installed")
 pytest.importorskip("matplotlib", reason="matplotlib, of the extra lab, is not installed")
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.xdist_group("browser"), pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.xdist_group("browser"), pytest.mark.timeout(300)]
 
 ROOT = Path(__file__).resolve().parents[2]
 SMALL = tomllib.loads((ROOT / "notebooks" / "small.toml").read_text())
-NAMES = ("00_quickstart", "05_sia", "09_autosched", "12_ymir")
+OWN = [*NOTEBOOKS["explorer"], 'explorer.figure("jct")', "explorer.figure()"]
+"""Cells that show an explorer, one figure, and several."""
+OURS = ("00_quickstart", "05_sia", "09_autosched", "12_ymir")
+named = pytest.mark.parametrize("name", ["own", *(pytest.param(name, marks=pytest.mark.long) for name in OURS)])
 PICTURES = """() => Array.from(document.querySelectorAll('img[alt]'), (e) => e)
   .filter((e) => e.naturalWidth > 100 && e.naturalHeight > 100 && e.checkVisibility({ visibilityProperty: true })
     && e.getBoundingClientRect().width > 200 && e.src.startsWith('data:image/png'))
@@ -32,24 +35,32 @@ PICTURES = """() => Array.from(document.querySelectorAll('img[alt]'), (e) => e)
 
 
 @pytest.fixture(scope="module")
-def saved(tmp_path_factory) -> Path:
-    """Folder of notebooks as papermill saved them, with small parameters."""
-    folder = serving.write_notebooks(tmp_path_factory.mktemp("saved"), {})
-    path = os.pathsep.join(filter(None, [str(ROOT), str(ROOT / "notebooks"), os.environ.get("PYTHONPATH")]))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", path)
-        patch.setenv("TQDM_DISABLE", "1")
-        for name in NAMES:
-            options = {"progress_bar": False, "cwd": folder, "kernel_name": "python3", "log_output": False}
-            source, out = ROOT / "notebooks" / f"{name}.ipynb", folder / f"{name}.ipynb"
-            papermill.execute_notebook(source, out, SMALL[name], **options)
-    return folder
+def folder(tmp_path_factory) -> Path:
+    """Where notebooks are kept as papermill saved them."""
+    return serving.write_notebooks(tmp_path_factory.mktemp("saved"), {})
+
+
+@pytest.fixture
+def saved(folder, monkeypatch, request) -> Path:
+    """The notebook of the test, as papermill saved it: ours with small parameters."""
+    name = request.node.callspec.params.get("name", "own") if hasattr(request.node, "callspec") else "own"
+    out = folder / f"{name}.ipynb"
+    if not out.exists():
+        path = [str(ROOT), str(ROOT / "notebooks"), os.environ.get("PYTHONPATH")]
+        monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, path)))
+        monkeypatch.setenv("TQDM_DISABLE", "1")
+        source = ROOT / "notebooks" / out.name
+        if name == "own":
+            source = serving.write_notebooks(folder / "source", {"own": OWN}) / out.name
+        options = {"progress_bar": False, "cwd": folder, "kernel_name": "python3", "log_output": False}
+        papermill.execute_notebook(source, out, SMALL.get(name), **options)
+    return out
 
 
 @pytest.fixture(scope="module")
-def untrusting(saved):
+def untrusting(folder):
     """Address of a JupyterLab with those notebooks."""
-    with serving.serve(saved, "jupyterlab") as address:
+    with serving.serve(folder, "jupyterlab") as address:
         yield address
 
 
@@ -65,11 +76,11 @@ def figures_of(path: Path) -> int:
     return sum(len(json.loads(gzip.decompress(base64.b64decode(pack)))["places"]) for pack in packs)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@named
 def test_an_untrusted_notebook_shows_a_picture_of_every_figure(name, saved, untrusting, page):
-    count = figures_of(saved / f"{name}.ipynb")
+    count = figures_of(saved)
     assert count > 3
-    assert (saved / f"{name}.ipynb").stat().st_size < 3_000_000
+    assert saved.stat().st_size < 3_000_000
     page.set_viewport_size({"width": 1280, "height": 9000})  # JupyterLab leaves out cells that are out of sight
     page.goto(f"{untrusting}/lab/tree/{name}.ipynb?reset")
     page.wait_for_function(f"(count) => ({PICTURES})().length >= count", arg=count, timeout=60_000)
@@ -78,11 +89,9 @@ def test_an_untrusted_notebook_shows_a_picture_of_every_figure(name, saved, untr
     assert not page.get_by_text("not drawn yet").filter(visible=True).count()
 
 
-@pytest.mark.parametrize("name", NAMES)
+@named
 def test_a_page_without_scripts_shows_a_picture_of_every_figure(name, saved, launch, artifacts):
-    html, _ = nbconvert.HTMLExporter().from_filename(saved / f"{name}.ipynb")
-    written = saved / f"{name}.html"
-    written.write_text(html, encoding="utf-8")
+    written = exported(saved)
     chromium = launch()
     page = chromium.new_context(java_script_enabled=False, viewport={"width": 1280, "height": 900}).new_page()
     page.goto(written.as_uri())
@@ -90,7 +99,15 @@ def test_a_page_without_scripts_shows_a_picture_of_every_figure(name, saved, lau
     shown = page.locator("img[alt]").filter(visible=True)
     sizes = [box for box in (each.bounding_box() for each in shown.all()) if box and box["width"] > 200]
     chromium.close()
-    assert len(sizes) == figures_of(saved / f"{name}.ipynb")
+    assert len(sizes) == figures_of(saved)
+
+
+def exported(saved: Path) -> Path:
+    """Page that nbconvert makes of a notebook."""
+    html, _ = nbconvert.HTMLExporter().from_filename(saved)
+    written = saved.with_suffix(".html")
+    written.write_text(html, encoding="utf-8")
+    return written
 
 
 BOTH = """() => {
@@ -114,25 +131,20 @@ LIVE = """(count) => {
 
 
 def test_live_figures_take_the_place_of_pictures_on_a_page_with_scripts(saved, page):
-    html, _ = nbconvert.HTMLExporter().from_filename(saved / "05_sia.ipynb")
-    written = saved / "live.html"
-    written.write_text(html, encoding="utf-8")
     page.add_init_script(f"document.addEventListener('DOMContentLoaded', {BOTH})")
-    page.goto(written.as_uri())
-    page.wait_for_function(LIVE, arg=figures_of(saved / "05_sia.ipynb"), timeout=60_000)
+    page.goto(exported(saved).as_uri())
+    page.wait_for_function(LIVE, arg=figures_of(saved), timeout=60_000)
     seen = page.evaluate("window.seen")
     assert seen["pictures"] > 0, "pictures are seen until the figures are drawn"
     assert (seen["both"], seen["boards"]) == (0, 0)
 
 
-@pytest.mark.parametrize("where", serving.PLACES)
-def test_no_picture_is_seen_beside_an_explorer(where, saved, page):
-    serving.write_notebooks(saved, {"explorer": NOTEBOOKS["explorer"]})
-    with serving.serve(saved, where) as address:
-        page.add_init_script(f"document.addEventListener('DOMContentLoaded', {BOTH})")
-        open_in(page, where, address, "explorer")
-        assert await_drawn(page) == []
-        page.wait_for_timeout(3000)
-        seen = page.evaluate("window.seen")
-        assert (seen["both"], seen["boards"]) == (0, 0)
-        assert page.locator(".js-plotly-plot").filter(visible=True).count() == 4
+def test_no_picture_is_seen_beside_an_explorer(place, page):
+    where, address = place
+    page.add_init_script(f"document.addEventListener('DOMContentLoaded', {BOTH})")
+    open_in(page, where, address, "explorer")
+    assert await_drawn(page) == []
+    page.wait_for_timeout(3000)
+    seen = page.evaluate("window.seen")
+    assert (seen["both"], seen["boards"]) == (0, 0)
+    assert page.locator(".js-plotly-plot").filter(visible=True).count() == 4
