@@ -27,6 +27,8 @@ SYMBOLS |= {"line-ns": "|", "line-ew": "_", "cross-thin": "+"}
 HATCHES = {"/": "///", "\\": "\\\\\\", "x": "xxx", "-": "---", "|": "|||", "+": "++", ".": "..."}
 MOST = 400
 """Texts in a trace, beyond which none is written."""
+LARGEST = 40
+"""Bars of a trace that have a pattern."""
 
 
 class Panel(NamedTuple):
@@ -164,10 +166,19 @@ def bars(panel: Panel, trace: dict, number: int, among: tuple):
     look = {"edgecolor": "none", "facecolor": [c for c, w in zip(fill, whole) if w] if isinstance(fill, list) else fill}
     if rim.get("width"):
         look |= {"edgecolor": paint(rim.get("color"), INK), "linewidth": rim["width"] * POINT}
+    boxes, collection = corners[whole], mpl("collections").PolyCollection
+    panel.ax.add_collection(collection(boxes, **look), autolim=True)
     shape = marker.get("pattern", {}).get("shape")
     if isinstance(shape, str) and shape in HATCHES:
+        # the largest alone: in what is a few pixels wide no pattern shows, and each takes its time
+        large = np.sort(np.argsort(-np.ptp(boxes, axis=1).prod(axis=1), kind="stable")[:LARGEST])
         look |= {"hatch": HATCHES[shape]}
-    panel.ax.add_collection(mpl("collections").PolyCollection(corners[whole], **look), autolim=True)
+        edge = (
+            {"facecolor": "none"}
+            if look["edgecolor"] != "none"
+            else {"facecolor": "none", "edgecolor": INK, "linewidth": 0}
+        )
+        panel.ax.add_collection(collection(boxes[large], **look | edge), autolim=False)
     whisker = trace.get("error_x" if flat else "error_y") or {}
     if whisker.get("array") is not None:
         ends = np.abs([whisker.get("arrayminus", whisker["array"]), whisker["array"]])
