@@ -30,6 +30,10 @@ PATTERNS = ("", "/", "\\", "x", "-", "|", "+", ".")
 RAMP = ("#FFF7BC", "#C7E9B4", "#7FCDBB", "#41B6C4", "#2C7FB8", "#253494")
 """Light to dark, for ordered groups: it keeps its order in greyscale."""
 
+RED_TO_BLUE = ("#B2182B", "#F4A582", "#F7F7F7", "#92C5DE", "#2166AC")
+WHITE_TO_BLUE = ("#F7FBFF", "#9ECAE1", "#4292C6", "#08306B")
+"""Scales of ColorBrewer, for losses and gains, and for amounts."""
+
 SIZES = (1.0, 2.0, 4.0, 8.0, 16.0)
 SIZE_LABELS = ("≤ 1", "2", "3–4", "5–8", "9–16", "> 16")
 """Job sizes in GPUs: upper ends of the buckets, and their names (one more: the last has no end)."""
@@ -131,9 +135,13 @@ def stroke(hover: str | None = None, *, name: str | None = None, **look) -> dict
     return {"type": "scatter", "mode": "lines", "line": look} | _shown(hover) | ({"name": name} if name else {})
 
 
-def heat(hover: str, **more) -> dict:
-    """Look of a map of values with a text in each cell (`texts`)."""
-    return {"type": "heatmap", "texttemplate": "%{text}", "hovertemplate": hover} | more
+def heat(hover: str, colours: tuple[str, ...], **more) -> dict:
+    """Look of a map of values with a text in each cell (`texts`); colours from the least value to the greatest, evenly spread.
+
+    Colours and places, not the name of a scale: plotly.js has RdBu and others the other way round than plotly's Python.
+    """
+    scale = [[i / (len(colours) - 1), colour] for i, colour in enumerate(colours)]
+    return {"type": "heatmap", "texttemplate": "%{text}", "hovertemplate": hover, "colorscale": scale} | more
 
 
 def texts(values: np.ndarray, form: str = ".2f") -> list[list[str]]:

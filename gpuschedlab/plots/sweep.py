@@ -79,8 +79,8 @@ class SweepMap(NamedTuple):
         cells = {"x": [short(v) for v in self.columns], "y": [short(v) for v in self.rows], "z": shown}
         cells |= {"text": texts(shown, ".4g"), "colorbar": {"title": {"text": title, "side": "right"}}}
         hover = f"<b>%{{z:,.4~r}}</b><br>{self.x} %{{x}}<br>{self.y} %{{y}}<extra></extra>"
-        ramp = list(RAMP[:: -1 if METRICS[self.metric].better == "higher" else 1])
-        look = heat(hover, hoverongaps=False, colorscale=ramp, xgap=1, ygap=1)
+        ramp = RAMP[:: -1 if METRICS[self.metric].better == "higher" else 1]
+        look = heat(hover, ramp, hoverongaps=False, xgap=1, ygap=1)
         sides = (axis(label, type="category") for label in self.labels)
         return _drawn([(cells, look)], f"{METRICS[self.metric].label} of {self.title}", *sides)
 

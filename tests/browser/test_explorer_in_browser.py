@@ -39,7 +39,8 @@ SETTLED = f"""() => new Promise(done => {{
   look();
 }})"""
 TITLES = """() => Array.from(document.querySelectorAll('.gpuschedlab-explorer .js-plotly-plot'), figure =>
-  Array.from(figure.querySelectorAll('.xtitle, .ytitle, .x2title, .y2title'), text => text.textContent))"""
+  Array.from(figure.querySelectorAll('.xtitle, .ytitle, .x2title, .y2title, .annotation-text'), text => text.textContent))"""
+"""Titles of axes; in a low figure those of vertical ones are notes above them."""
 
 
 def open_notebook(page, address: str, name: str = "00_quickstart", place: str = "jupyterlab"):

@@ -8,7 +8,7 @@ import polars as pl
 from gpuschedlab.metrics.usage import cluster_of
 from gpuschedlab.optim import solve
 from gpuschedlab.plots import style
-from gpuschedlab.plots.style import Drawing, as_runs, bar, bars, heat, marks, named_lines, texts
+from gpuschedlab.plots.style import WHITE_TO_BLUE, Drawing, as_runs, bar, bars, heat, marks, named_lines, texts
 
 __all__ = ["Bootstrap", "JobLanes", "Worth", "bootstrap", "job_lanes", "worth"]
 
@@ -62,7 +62,7 @@ class Worth(NamedTuple):
         """Utilities as a map, with a frame around what is chosen."""
         at = np.flatnonzero(self.chosen >= 0)
         cells = {"z": self.utility, "x": self.configurations, "y": self.jobs, "text": texts(self.utility)}
-        look = heat("<b>%{y}</b> in %{x}: worth %{z:.3f}<extra></extra>", colorscale="Blues", showscale=False)
+        look = heat("<b>%{y}</b> in %{x}: worth %{z:.3f}<extra></extra>", WHITE_TO_BLUE, showscale=False)
         chosen = {"x": [self.configurations[self.chosen[i]] for i in at], "y": [self.jobs[i] for i in at]}
         frame = {"symbol": "square-open", "size": 44, "color": "black", "line": {"width": 3}}
         none = len(self.jobs) - len(at)

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from gpuschedlab.plots.style import Drawing, axis, heat, marks, stroke, texts
+from gpuschedlab.plots.style import RED_TO_BLUE, Drawing, axis, heat, marks, stroke, texts
 
 __all__ = ["Believed", "PairMap", "believed", "pair_map"]
 
@@ -27,7 +27,7 @@ class PairMap(NamedTuple):
         cells = {"z": np.log2(np.clip(self.true, 0.125, 8)), "x": self.tasks, "y": self.tasks}
         cells |= {"text": texts(self.expected), "customdata": self.true}
         hover = "<b>%{y}</b> with %{x}: %{customdata:.2f} times as fast, %{text} expected<extra></extra>"
-        look = heat(hover, colorscale="RdBu", zmin=-3, zmax=3, showscale=False)
+        look = heat(hover, RED_TO_BLUE, zmin=-3, zmax=3, showscale=False)
         live = {"title_text": f"Speed of the row's task, {WORDS[self.mode]}: colour true, number expected"}
         return Drawing.of([(cells, look)], live, x=axis("with, or after"), y=axis("", autorange="reversed"))
 

@@ -23,7 +23,7 @@ class ServerBlocks(NamedTuple):
         for i, (name, mine) in enumerate((("stayed", ~self.new), ("new here", self.new))):
             server, shard = np.nonzero((self.load > 0) & mine)
             size = self.load[server, shard]
-            blocks = {"x": server, "y": size, "base": height[server, shard] - size, "customdata": shard}
+            blocks = {"x": server, "y": size, "base": height[server, shard] - size, "customdata": shard, "width": 0.75}
             hover = f"<b>shard %{{customdata}}</b> on server %{{x}}: %{{y:.3f}}<extra>{name}</extra>"
             traces.append((blocks, {"type": "bar", "name": name, "hovertemplate": hover, "marker": bar(i)}))
         ends = [-0.5, len(self.load) - 0.5]
