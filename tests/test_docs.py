@@ -127,7 +127,7 @@ def test_a_script_of_the_gallery_leaves_a_figure():
     pages = tool("gallery_pages")
     figure = pages.run_script(pages.read_script(DOCS / "gallery" / "a1_jct_cdf.py"))
     assert len(figure.data) == 3
-    assert "gpuschedlabQueue" in pages._fragment(figure, 100)
+    assert "gpuschedlabQueue" in pages.fragment_of(figure, 100)
 
 
 # --- what is taken from the code
