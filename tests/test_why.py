@@ -271,7 +271,9 @@ def test_the_command_and_the_explorer_say_it(switched, capsys):
     assert "switched: " in row
     assert sentence == f"  {switched.sentence}"
     contest = SimpleNamespace(now=HOUR, decisions=[switched])
-    assert switched.sentence.rstrip(".") in AutoSchedExplorer._words(SimpleNamespace(contest=contest, _ended=False), contest)
+    assert switched.sentence.rstrip(".") in AutoSchedExplorer._words(
+        SimpleNamespace(contest=contest, _ended=False), contest
+    )
 
 
 def test_a_decision_from_a_journal_has_no_forecast(switched):
