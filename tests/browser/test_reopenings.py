@@ -21,37 +21,31 @@ PLAYED = r"""() => {
 """Hours that the line above the figures says were played, hours in the figure, and whether the bar is there."""
 
 
-def reopened(page):
-    """Load the page again, on the kernel that lives on, and run all cells."""
-    page.reload()
-    page.get_by_text(re.compile(r"\| Idle$")).wait_for()
-    run_all(page)
-    page.get_by_text(re.compile(r"\| Idle$")).wait_for()
-    await_drawn(page)
+def reopenings(page, address: str, name: str):
+    """Open a notebook beside two busy loops, and again and again on the kernel that lives on, running all cells; yields each time."""
+    with busy(2):
+        open_in(page, "jupyterlab", address, name)
+        await_drawn(page)
+        for _ in range(TIMES):
+            page.reload()
+            page.get_by_text(re.compile(r"\| Idle$")).wait_for()
+            run_all(page)
+            page.get_by_text(re.compile(r"\| Idle$")).wait_for()
+            await_drawn(page)
+            yield
 
 
 def test_policies_chosen_after_reopening_are_shown(page, jupyterlab):
-    with busy(2):
-        open_in(page, "jupyterlab", jupyterlab, "00_quickstart")
-        await_drawn(page)
-        for _ in range(TIMES):
-            reopened(page)
-            for policy in ("Srtf", "Fifo", "Tiresias"):
-                choose(page, "policy", policy)
-                await_agreement(page, policy)
+    for _ in reopenings(page, jupyterlab, "00_quickstart"):
+        for policy in ("Srtf", "Fifo", "Tiresias"):
+            choose(page, "policy", policy)
+            await_agreement(page, policy)
 
 
 def test_hours_played_after_reopening_are_shown(page, jupyterlab):
-    with busy(2):
-        open_in(page, "jupyterlab", jupyterlab, "autosched")
-        await_drawn(page)
-        for _ in range(TIMES):
-            reopened(page)
-            for hour in (2, 3, 4):
-                page.locator(".gpuschedlab-explorer button", has_text="One hour").click()
-                page.wait_for_function(f"(hour) => ({PLAYED})()[0] === hour", arg=hour)
-                page.wait_for_function(
-                    f"(hour) => {{ const [, drawn, bar] = ({PLAYED})(); return bar || drawn === hour; }}",
-                    arg=hour,
-                    timeout=10_000,
-                )
+    agreed = f"(hour) => {{ const [, drawn, bar] = ({PLAYED})(); return bar || drawn === hour; }}"
+    for _ in reopenings(page, jupyterlab, "autosched"):
+        for hour in (2, 3, 4):
+            page.locator(".gpuschedlab-explorer button", has_text="One hour").click()
+            page.wait_for_function(f"(hour) => ({PLAYED})()[0] === hour", arg=hour)
+            page.wait_for_function(agreed, arg=hour, timeout=10_000)

@@ -117,7 +117,7 @@ def _gather(at, submit, executed, rows, group, first, arrivals, first_end, ended
 class Seen:
     """A repository (of `observe`, in order of submission) as arrays, and the features of queries on it.
 
-    It may go beyond a query's instant: no feature then changes. `users`: whether jobs of the same user are told apart.
+    It may go beyond a query's instant: no feature then changes. `users`: whether users are distinguished.
 
     Examples
     --------

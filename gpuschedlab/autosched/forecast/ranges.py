@@ -153,7 +153,7 @@ class RangePredictor(Knobbed):
     recent: Annotated[int, Knob(0, 1000, help="k of table 6.2: latest arrivals and completions as features")] = 5
     rng: int = 0
     weight: Annotated[float | None, Knob(0, 1, help="w of the counted shares; none: the best of a few")] = None
-    users: Annotated[bool, Knob(help="whether jobs of the same user are told apart, where recorded")] = True
+    users: Annotated[bool, Knob(help="whether users are distinguished, where they are recorded")] = True
     depth: Annotated[int, Knob(1, 20, help="of XGBoost's trees")] = 5
     rate: Annotated[float, Knob(1e-3, 1, log=True, help="XGBoost's learning rate")] = 0.1
     trees: Annotated[int, Knob(1, 10_000, log=True, help="XGBoost's trees")] = 50

@@ -69,8 +69,8 @@ class Side:
         named = any(np.asarray(v).dtype.kind in "UO" for v in values if len(v))
         self.categories = None
         if self.about.get("type") == "category" or (named and self.about.get("type") is None):
-            told = [*self.about.get("categoryarray", ()), *(each for v in values for each in v)]
-            self.categories = {name: i for i, name in enumerate(dict.fromkeys(map(str, told)))}
+            known = [*self.about.get("categoryarray", ()), *(each for v in values for each in v)]
+            self.categories = {name: i for i, name in enumerate(dict.fromkeys(map(str, known)))}
 
     def at(self, values) -> np.ndarray:
         """Positions of values (n,); nan where there is none."""

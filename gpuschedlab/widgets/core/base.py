@@ -161,8 +161,9 @@ class BaseExplorer:
 
     def _again(self):
         """Give the page another widget with the same figures."""
-        self.board.again()
+        earlier = self.board.again()
         self.main.children = (self.stale, self.board.widget, *self.main.children[2:])
+        earlier.close()  # not before: a view whose widget is gone would say that the kernel is
 
     def _acknowledged(self):
         """Take the bar away when the page has drawn what is shown."""

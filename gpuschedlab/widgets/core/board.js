@@ -90,16 +90,15 @@ export default {
       silence.hidden = !words;
       el.closest(".gpuschedlab-explorer")?.classList.toggle("gpuschedlab-silent", Boolean(words));
     };
-    let heard = Date.now(), gone = false;
+    let heard = Date.now();
     const answered = () => {
       pongs += 1;
       heard = Date.now();
       silent("");
     };
     const lost = () => {
-      gone = true;
       clearInterval(pulse);
-      silent("The kernel of this explorer is gone: run its cell again.");
+      gone();
     };
     const pulse = setInterval(() => {
       named(); // controls may have come since
@@ -112,7 +111,8 @@ export default {
       }
     }, PING);
     model.on("comm:close", lost);
-    model.on("comm_live_update", () => !gone && silent("The kernel of this explorer is gone: run its cell again."));
+    const gone = () => silent("The kernel of this explorer is gone: run its cell again."); // an answer takes it back
+    model.on("comm_live_update", gone);
 
     // Letters and arrows choose and move here; to JupyterLab they would be the notebook's shortcuts, too.
     const keep = ({ target }) => {
@@ -124,7 +124,7 @@ export default {
       clearTimeout(timer);
       clearInterval(pulse);
       grid.close();
-      listeners.forEach(([event, listener]) => model.off(event, listener));
+      [...listeners, ["comm:close", lost], ["comm_live_update", gone]].forEach(([event, listener]) => model.off(event, listener));
       model.off("msg:custom", receive);
       document.removeEventListener("focusin", keep);
     };

@@ -82,7 +82,7 @@ class Board:
         lost=None,
     ):
         self.places, self.drawings, self._clicked, self._acknowledged = places, dict(drawings), clicked, acknowledged
-        self._lost, self._answered = lost or self.again, {}
+        self._lost, self._answered = lost, {}
         self.identity, self.number, self.got, self.drawn = uuid4().hex, 1, 0, 0
         self.widget = self._made()
 
@@ -94,9 +94,9 @@ class Board:
         return made
 
     def again(self):
-        """Another widget with all that is shown, for a page that has not got what was sent; the earlier one is closed."""
-        self.widget.close()
-        self.widget = self._made()
+        """Another widget with all that is shown, for a page that has not got what was sent; returns the earlier one, to be closed."""
+        earlier, self.widget = self.widget, self._made()
+        return earlier
 
     def show(self, drawings: dict):
         """Put new drawings in the place of some or all; one message, with a number, unless nothing changed."""
@@ -131,7 +131,8 @@ class Board:
         answered, now = self._answered.setdefault(page, []), time.monotonic()
         if len(answered) > heard and now - answered[heard] > DEAF:
             del self._answered[page]
-            self._lost()
+            if self._lost:
+                self._lost()
             return
         answered.append(now)
         widget.send({"kind": "pong"})

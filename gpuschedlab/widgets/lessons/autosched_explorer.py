@@ -7,7 +7,7 @@ import numpy as np
 
 from gpuschedlab import plots
 from gpuschedlab._extras import need
-from gpuschedlab.autosched import Contest, Decision, Tuning
+from gpuschedlab.autosched import Contest, Tuning
 from gpuschedlab.autosched.controller import HOUR
 from gpuschedlab.plots.systems.tuning import word
 from gpuschedlab.widgets.core.base import BaseExplorer
@@ -96,6 +96,7 @@ class AutoSchedExplorer(BaseExplorer):
                 while (step := await asyncio.to_thread(self._next, steps)) is not ENDED:
                     if self._seen(step) and self._trial.round % REDRAW == 0:
                         self.guarded(lambda: self._draw(self._search_numbers()))
+                await asyncio.to_thread(self._explain)
                 self.refresh()
                 await asyncio.sleep(self.speed.value)
                 hours = None if hours is None else hours - 1
@@ -115,12 +116,15 @@ class AutoSchedExplorer(BaseExplorer):
         self.play.value = False
 
     def _next(self, steps):
-        """Next step of an hour, `ENDED` after the last; the causes of a switch are simulated here, outside of the event loop."""
+        """Next step of an hour, `ENDED` after the last."""
         with self._turn:
-            step = next(steps, ENDED)
-            if isinstance(step, Decision):
-                _ = step.sentence
-            return step
+            return next(steps, ENDED)
+
+    def _explain(self):
+        """Simulate the causes of the last switch, which the line above the figures names: of those that are shown alone."""
+        with self._turn:
+            for decision in self.contest.decisions[-1:]:
+                _ = decision.sentence
 
     def _seen(self, step) -> bool:
         """Take in one step; whether it is a trial."""
