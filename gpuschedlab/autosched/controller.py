@@ -171,8 +171,8 @@ class Controller:
                 logs[other].append(np.log(reward(probe.objective, probe(other).value, value)))
                 gains[other] = float(np.exp(np.mean(logs[other])))
             measured += probe.measured
-            if done == RACE:
-                racing = [other for other in racing if gains[other] > self.threshold]
+            least = self.threshold if done >= RACE else 1.0
+            racing = [other for other in racing if gains[other] > least]
             if not racing:
                 break
         best = max(gains, key=gains.get)
