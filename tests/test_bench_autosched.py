@@ -106,7 +106,7 @@ def test_a_row_of_autosched_has_all_that_is_judged(small):
 
 
 def test_overhead_plays_all_ways_and_divides_what_they_cost(small):
-    rows = overhead.measure("data", "venus", 1.1, "tiresias", 0.25, 0)
+    rows = overhead.measure("data", "venus", 1.1, "tiresias", 0.125, 0)
     assert [r["way"] for r in rows] == [*overhead.WAYS, *overhead.SIMILARITIES]
     whole, alone, causal, neither = rows[:4]
     assert whole["measured"] < alone["measured"]

@@ -166,7 +166,8 @@ class RangePredictor(Knobbed):
         found, weight = replace(self), 0.3 if self.weight is None else float(self.weight)
         vars(found).update(durations_=Durations.of(ran, over), weight_=weight)
         if self.weight is None and len(y) >= FEW and len(early):
-            vars(found).update(weight_=found._judged(*queries)[1])
+            half = replace(self, trees=(self.trees + 1) // 2)  # enough to rank weights
+            vars(found).update(weight_=half._judged(*queries)[1])
         return found._train(x, y)
 
     def sweep(self, repository: pl.DataFrame) -> Self:

@@ -45,7 +45,7 @@ def ours(study: Study) -> dict[Number, float | str]:
         (motivation, [(week,) for week in motivation.WEEKS], _motivation),
         (generation, [(name,) for name in TRACES], _predictor),
         (autosched, [(t, None, p, SEED) for p, t in product(GAINS, TRACES)], _gains),
-        (overhead, [(t, overhead.LOAD, p, 4.0, SEED) for t, p in product(overhead.TRACES, GAINS)], _overhead),
+        (overhead, [(t, overhead.LOAD, p, overhead.DAYS, SEED) for t, p in product(overhead.TRACES, GAINS)], _overhead),
         (causal, [(*case, SEED) for case in product(TRACES, GAINS)], _causal),
     ):
         name = bench.__name__.rpartition(".")[2]
