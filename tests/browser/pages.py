@@ -58,3 +58,10 @@ def press(page, label: str, key: str, times: int = 1):
     control(page, label).locator(".noUi-handle").focus()
     for _ in range(times):
         page.keyboard.press(key)
+
+
+def await_text(element, words: str, seconds: float = 30.0):
+    """Wait until an element says some words: what follows a change follows it part by part, texts after figures or before them."""
+    from playwright.sync_api import expect
+
+    expect(element).to_contain_text(words, timeout=1000 * seconds)

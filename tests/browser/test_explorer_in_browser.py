@@ -5,7 +5,7 @@ import re
 import pytest
 
 from browser.notebooks import NOTEBOOKS
-from browser.pages import NUMBERS, await_drawn, choose, control, open_in, press
+from browser.pages import NUMBERS, await_drawn, await_text, choose, control, open_in, press
 from browser.serving import busy
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.xdist_group("browser")]
@@ -75,7 +75,7 @@ def test_all_figures_follow_the_policy_the_keyboard_and_the_player(page, place):
     before = page.evaluate(NUMBERS)
     choose(page, "policy", "Srtf")
     await_change(page, before)
-    assert "now: Srtf" in page.locator(f"{EXPLORER} .gpuschedlab-title").nth(3).inner_text()
+    await_text(page.locator(f"{EXPLORER} .gpuschedlab-title").nth(3), "now: Srtf")
     before = page.evaluate(NUMBERS)
     press(page, "nodes", "ArrowRight")
     await_change(page, before)
@@ -128,8 +128,8 @@ def check_moves_and_errors(page):
     error = page.locator(f"{EXPLORER} .gpuschedlab-error")
     assert not error.is_visible()
     press(page, "nodes", "Home")
-    error.get_by_text("ClusterError").wait_for()
-    assert "Use a larger cluster" in error.inner_text()
+    await_text(error, "ClusterError")
+    await_text(error, "Use a larger cluster")
 
 
 def check_looks(page):
@@ -195,9 +195,9 @@ def test_autosched_plays_pauses_answers_and_stops(page, jupyterlab, artifacts):
     page.wait_for_function(STATUS, arg=begun + 2)
     play.click()  # pause: the hour under way is played to its end
     page.wait_for_function("() => !document.querySelector('.gpuschedlab-explorer .mod-active')")
-    assert page.evaluate(NUMBERS)[2] != before[2]
+    await_change(page, before, slice(2, 3))
     nodes = f"document.querySelectorAll('{EXPLORER} .js-plotly-plot')[1].querySelectorAll('.point').length"
-    assert page.evaluate(nodes) >= 10, "the graph's nodes are drawn"
+    page.wait_for_function(f"() => {nodes} >= 10")
     hours = page.locator(f"{EXPLORER} .gpuschedlab-status").inner_text()
     assert float(hours.split()[0]) < begun + 5, "it paused before the trace's end"
     choose(page, "what if", "pack")
@@ -210,13 +210,12 @@ def test_autosched_plays_pauses_answers_and_stops(page, jupyterlab, artifacts):
     knobs = page.locator(f"{EXPLORER} select").filter(has_text="pack_limit").locator("option").all_inner_texts()
     for knob in knobs:  # FCI leaves some knob without a path
         choose(page, "what if", knob)
-        answer.get_by_text(f"{knob}").first.wait_for()
+        await_text(answer.locator("b").first, knob)
         if "no path from" in answer.inner_text():
             break
-    assert f"no path from {knob} to the reward in this graph" in answer.inner_text()
-    grey = control(page, "value").evaluate("e => getComputedStyle(e).opacity")
-    assert float(grey) < 1
-    assert page.locator(f"{EXPLORER} button", has_text="Measure it").is_enabled()
+    await_text(answer, f"no path from {knob} to the reward in this graph")
+    page.wait_for_function("e => getComputedStyle(e).opacity < 1", arg=control(page, "value").element_handle())
+    page.locator(f"{EXPLORER} button", has_text="Measure it").and_(page.locator(":enabled")).wait_for()
     page.locator(f"{EXPLORER} button", has_text="One hour").click()
     page.locator(f"{EXPLORER} button", has_text="Stop").click()
     page.wait_for_timeout(1500)
@@ -242,7 +241,7 @@ def test_leases_follow_the_policy_and_the_curve_its_slider(page, jupyterlab, art
     before = page.evaluate(NUMBERS)
     choose(page, "policy", "Chronus")
     await_change(page, before, slice(0, 1))
-    assert "Leases under Chronus" in page.locator(f"{EXPLORER} .gpuschedlab-title").first.inner_text()
+    await_text(page.locator(f"{EXPLORER} .gpuschedlab-title").first, "Leases under Chronus")
     before = page.evaluate(NUMBERS)
     press(page, "epochs seen", "ArrowRight", 5)
     await_change(page, before, slice(2, 3))
