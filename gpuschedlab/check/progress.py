@@ -18,6 +18,8 @@ CLOSE = 1e-9
 """Relative error that adding up in another order may leave."""
 COUNTED = ("restarts", "failures", "preemptions")
 SUMMED = ("executed", "attained", "overhead", "lost", "shared", "profiled")
+OWN = {"delay": None, "source": None, "profiling": False}
+"""What jobs that share GPUs need not have in common."""
 UNITS = {"attained": "GPU-s"} | dict.fromkeys(COUNTED, "of them")
 
 
@@ -40,25 +42,24 @@ def progress_adds_up(run: Run, scenario: Scenario, policy: Policy) -> str | None
     True
     """
     held = stretches(run)
+    shared = {j: {s._replace(**OWN) for s in of if s.partner is not None} for j, of in held.items()}
     try:
         for j in range(run.jobs.height):
             for s in held.get(j, ()):
-                _check_partner(s, j, held)
+                _check_partner(s, j, shared)
             _Account(j, run, scenario, policy).check(held.get(j, []))
     except Wrong as wrong:
         return str(wrong)
     return None
 
 
-def _check_partner(s: Stretch, j: int, held: dict[int, list[Stretch]]):
+def _check_partner(s: Stretch, j: int, shared: dict[int, set[Stretch]]):
     """Whoever shares GPUs does so with one other job, for the same time."""
     if s.partner is None:
         if s.guest or s.merged:
             raise Wrong(f"row {j} of .jobs shares GPUs from t={s.start:g} s; found no partner, expected one")
         return
-    own = {"delay": None, "source": None, "profiling": False}
-    twin = s._replace(guest=not s.guest, partner=j, **own)
-    if twin not in [o._replace(**own) for o in held.get(s.partner, ())]:
+    if s._replace(guest=not s.guest, partner=j, **OWN) not in shared.get(s.partner, ()):
         raise Wrong(
             f"rows {j} and {s.partner} of .jobs share GPUs from t={s.start:g} to {s.end:g} s by the first; "
             "expected the same cells and times, and one guest, by the second"
