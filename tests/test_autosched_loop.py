@@ -118,7 +118,7 @@ def test_every_policy_can_be_tuned(cls):
     policy = cls(**brief.get(cls, {}))
     simulation = lab.Simulation(lab.Scenario(small_trace(12, rng=0), CLUSTER, speeds=default_speeds(CLUSTER)), policy)
     simulation.advance(HOUR)
-    decision = attach("no-causal", simulation, tuner=Tuner(4), futures=1).decide()
+    decision = attach("no-causal", simulation, tuner=Tuner(4), futures=1, horizon=HOUR).decide()
     assert decision.measured > 1
     least = 0 if cls.goals[0] == "fair" else 1e-9  # a share of fair jobs may be none
     assert all(least <= t.measurement.value < np.inf for t in decision.tuning.trials)
