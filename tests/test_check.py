@@ -13,11 +13,16 @@ from gpuschedlab.cluster import Cluster
 from gpuschedlab.errors import EstimatorError, LabError, PolicyError
 from gpuschedlab.estimators import Estimator
 from gpuschedlab.knobs import Constraint, Knob
-from gpuschedlab.policies import ALL, Edf, Fifo, Pollux
+from gpuschedlab.policies import ALL, Edf, Fifo, Optimus, Pollux, ThreeSigma, Ymir
 from gpuschedlab.sim import Allocation, Ordered, Round
 
-BRIEF = {"pollux": Pollux(population=10, generations=10)}
-"""Policies that search for long by default, made to search briefly."""
+BRIEF = {
+    "optimus": Optimus(interval=300.0),
+    "pollux": Pollux(population=10, generations=10),
+    "threesigma": ThreeSigma(interval=300.0, horizon=8, window=16),
+    "ymir": Ymir(interval=600.0),
+}
+"""Policies that search for long by default, made to search briefly, or less often."""
 
 
 @pytest.mark.parametrize("name", sorted(ALL))
