@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
@@ -32,15 +33,27 @@ def sources() -> list[Path]:
     return sorted(path for path in PACKAGE.rglob("*.py"))
 
 
+@cache
+def parsed(path: Path) -> ast.Module:
+    """Syntax of a file, which many rules look at."""
+    return ast.parse(path.read_text())
+
+
+@cache
+def statements(path: Path) -> list[ast.Import | ast.ImportFrom]:
+    """All imports of a file, anywhere in it."""
+    return [node for node in ast.walk(parsed(path)) if isinstance(node, ast.Import | ast.ImportFrom)]
+
+
 def part_of(path: Path) -> str:
     """Top-level part that a file belongs to."""
     return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
 
 
-def imports(tree: ast.AST) -> set[str]:
+def imports(path: Path) -> set[str]:
     """Parts of the package that a module imports, anywhere in it."""
     found = set()
-    for node in ast.walk(tree):
+    for node in statements(path):
         names = []
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
@@ -57,10 +70,9 @@ def test_imports_point_one_way():
     for path in sources():
         here = part_of(path)
         assert here in RANK, f"{here} has no place in the order of imports: give it one in ORDER"
-        tree = ast.parse(path.read_text())
-        relative = [n for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) and n.level]
+        relative = [n for n in statements(path) if isinstance(n, ast.ImportFrom) and n.level]
         assert not relative, f"{path.relative_to(ROOT)} imports relatively; name the package"
-        for there in imports(tree) - {here}:
+        for there in imports(path) - {here}:
             graph.setdefault(here, set()).add(there)
             # A public name of `gpuschedlab` itself pulls in whatever it needs: only the top may.
             rank = RANK.get(there, len(ORDER) - 1)
@@ -107,7 +119,7 @@ def test_the_engine_is_behind_a_wall():
         wrong = [
             f"{path.relative_to(ROOT)}:{node.lineno}"
             for path in outside
-            for node in ast.walk(ast.parse(path.read_text()))
+            for node in statements(path)
             if any(name == wall or name.startswith(f"{wall}.") for name in named(node))
         ]
         assert not wrong, f"only {home.name}/ imports {wall}: " + ", ".join(wrong)
@@ -146,7 +158,7 @@ def test_nothing_in_the_package_imports_the_workshop():
     wrong = [
         f"{path.relative_to(ROOT)}:{node.lineno} imports {name}"
         for path in sources()
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in statements(path)
         for name in named(node)
         if name.partition(".")[0] in outside
     ]
@@ -177,7 +189,7 @@ def modules_imported(folder: Path) -> dict[str, set[str]]:
     paths = {name.removesuffix(".__init__"): path for name, path in dotted.items()}
     graph = {}
     for name, path in paths.items():
-        found = {there for node in ast.walk(ast.parse(path.read_text())) for there in imported_modules(node, paths)}
+        found = {there for node in statements(path) for there in imported_modules(node, paths)}
         graph[name] = found - {name}
     return graph
 
@@ -249,7 +261,7 @@ def public(tree: ast.Module) -> list:
 def test_public_names_are_documented():
     bare = []
     for path in sources():
-        tree = ast.parse(path.read_text())
+        tree = parsed(path)
         if not ast.get_docstring(tree) and path.read_text().strip():
             bare.append(str(path.relative_to(ROOT)))
         bare += [
@@ -263,7 +275,7 @@ def test_public_names_are_documented():
 def test_headings_of_docstrings_are_underlined_to_their_length():
     wrong = []
     for path in sources():
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(parsed(path)):
             documented = isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
             lines = (ast.get_docstring(node) or "").splitlines() if documented else []
             for above, line in pairwise(["", *lines]):
@@ -284,7 +296,7 @@ def test_policies_and_estimators_say_where_they_differ():
         *sorted((PACKAGE / "policies").rglob("*.py")),
         *sorted((PACKAGE / "estimators").rglob("*.py")),
     ]:
-        for node in ast.parse(path.read_text()).body:
+        for node in parsed(path).body:
             plain = {getattr(base, "id", getattr(base, "attr", "")) for base in getattr(node, "bases", ())}
             if (
                 not isinstance(node, ast.ClassDef)
