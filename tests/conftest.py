@@ -32,6 +32,24 @@ def pytest_addoption(parser):
     parser.addoption("--runs", type=int, default=0, help="random runs that test_progress.py divides among all policies")
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Give the tests of a file to one worker, unless a group says otherwise: what they share is made and loaded once.
+
+    Files keep their order, so that the long ones in a browser come first and the short examples of the package last.
+    """
+    if config.getoption("dist") != "loadgroup":
+        return None
+    from xdist.scheduler import LoadGroupScheduling
+
+    class ByFile(LoadGroupScheduling):
+        def _split_scope(self, nodeid):
+            return super()._split_scope(nodeid).partition("::")[0]
+
+    config.option.loadscopereorder = False
+    return ByFile(config, log)
+
+
 @pytest.fixture(scope="session")
 def maker():
     """Function of a folder of data/: what its `make.py` defines, which makes the files there."""

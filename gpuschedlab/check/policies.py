@@ -102,6 +102,11 @@ class _PolicyBattery:
     def run(self, *parts, policy=None, **more):
         return self.scenario(*parts, **more).run(policy or self.policy)
 
+    @cached_property
+    def usual(self):
+        """The run that others are compared with: that it is the same twice, is checked by itself."""
+        return self.run()
+
     def docstring(self):
         """A docstring says what it does."""
         return no_docstring(type(self.policy))
@@ -168,7 +173,7 @@ class _PolicyBattery:
         again = pickle.loads(pickle.dumps(self.policy))
         if again != self.policy:
             return f"it comes back as {again}; expected {self.policy}"
-        return different(self.run(), self.run(policy=again), "after pickling")
+        return different(self.usual, self.run(policy=again), "after pickling")
 
     def relabelled_jobs(self):
         """Job ids are labels: other ones change nothing."""
@@ -177,7 +182,7 @@ class _PolicyBattery:
             return None  # ties break by job id
         names = np.random.default_rng(0).permutation(jobs.height).astype(str)
         other = self.run(jobs.with_columns(pl.Series("job_id", names)))
-        return different(self.run(), other, "under other job ids", drop=("job_id",))
+        return different(self.usual, other, "under other job ids", drop=("job_id",))
 
     def unit_of_time(self):
         """With all times doubled, and knobs in s and GPU-s too, all happens at twice the time."""
@@ -191,7 +196,7 @@ class _PolicyBattery:
             policy=_slower(self.policy),
             delays=Delays(restart=40.0, switch=10.0, checkpoint=200.0),
         )
-        once = self.run().jobs.select("job_id", pl.col("start", "end") * 2)
+        once = self.usual.jobs.select("job_id", pl.col("start", "end") * 2)
         found = once.join(twice.jobs.select("job_id", start2="start", end2="end"), on="job_id", maintain_order="left")
         apart = pl.max_horizontal((pl.col("start") - pl.col("start2")).abs(), (pl.col("end") - pl.col("end2")).abs())
         wrong = found.filter(apart > 1e-6)
@@ -207,7 +212,7 @@ class _PolicyBattery:
             all_jobs = self.run(until=t)
             past = self.run(self.jobs.filter(pl.col("submit") <= t), until=t)
             problem = different_until(t, all_jobs, past, "without the jobs that come after")
-            if problem or (problem := different_until(t, self.run(), past, "stopped then")):
+            if problem or (problem := different_until(t, self.usual, past, "stopped then")):
                 return problem
 
     def future_durations(self):
