@@ -172,7 +172,7 @@ def test_a_round_that_comes_too_late_is_found_out():
 # --- parts
 
 
-@pytest.mark.parametrize("policy", [Sia(), Gavel()], ids=["sia", "gavel"])
+@pytest.mark.parametrize("policy", [Sia(interval=300.0), Gavel()], ids=["sia", "gavel"])
 def test_pop_passes_the_battery_around_any_round_policy(policy):
     check_policy(Pop(policy, parts=4)).raise_if_failed()
 
