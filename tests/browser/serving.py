@@ -29,7 +29,8 @@ def stopped(process: subprocess.Popen) -> Iterator[subprocess.Popen]:
     finally:
         process.terminate()
         try:
-            process.wait(20)
+            # A server waits for its kernels, for good if one was just restarting; they end by themselves when it is gone.
+            process.wait(5)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
@@ -67,7 +68,7 @@ def serve(folder: Path, place: str) -> Iterator[str]:
         "jupyterlab": [
             *("jupyterlab", "--no-browser", "--allow-root", "--ip=127.0.0.1", f"--port={port}"),
             *("--IdentityProvider.token=", f"--ServerApp.root_dir={folder}", "--ServerApp.terminals_enabled=False"),
-            *("--LabApp.extension_manager=readonly", "--LabApp.news_url=None"),
+            *("--LabApp.extension_manager=readonly", "--LabApp.news_url=None", "--KernelManager.shutdown_wait_time=1"),
         ],
         "voila": ["voila", "--no-browser", "--Voila.ip=127.0.0.1", f"--port={port}", str(folder)],
     }[place]
