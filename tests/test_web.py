@@ -7,6 +7,7 @@ import io
 import json
 import re
 import sys
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -187,7 +188,10 @@ def test_dates_second_axes_and_panels_of_plotlys_own_figures_are_drawn():
     made.add_scatter(x=days, y=[1, 2], row=1, col=1).add_scatter(x=days, y=[9, 8], row=1, col=1, secondary_y=True)
     made.add_bar(x=["p", "q"], y=[1, -2], row=1, col=2).add_heatmap(z=[[1, 2], [3, 4]], row=2, col=1)
     made.add_scatter(x=[1, 2], y=[1, 2], fill="tozeroy", row=2, col=2).add_vline(1.5).add_hrect(y0=0, y1=1)
-    content, words = png(made, 620, 400)
+    made.add_bar(x=days, y=[3, 4], row=2, col=2).add_annotation(x=1, y=1, text="note", row=1, col=2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # a layout that has no room says so by a warning
+        content, words = png(made, 620, 400)
     assert words == ""
     assert len(content) > 5000
 

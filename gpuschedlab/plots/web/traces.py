@@ -1,284 +1,207 @@
-"""Traces of a picture: plotly's scatter, bar and heatmap, drawn by matplotlib."""
+"""Traces of a picture: plotly's scatter, bar and heatmap, drawn by matplotlib.
+
+Each function takes a panel, a trace and its colour, and returns what stands for it in the legend.
+"""
 
 import re
-from typing import NamedTuple
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from gpuschedlab.plots.style import COLOURS, INK
+from gpuschedlab.plots.style import INK
 from gpuschedlab.plots.web.sides import Side, mpl, spelled, words
 
 POINT = 0.75
 """Points in a pixel of the picture."""
-STROKES = {"solid": "-", "dash": (0, (4, 2)), "dot": (0, (1, 1.5)), "dashdot": "-."}
+STROKES = {"dash": (0, (4, 2)), "dot": (0, (1, 1.5)), "dashdot": "-."}
 STROKES |= {"longdash": (0, (8, 3)), "longdashdot": (0, (8, 2, 1.5, 2))}
 STEPS = {"hv": "steps-post", "vh": "steps-pre", "hvh": "steps-mid", "vhv": "steps-mid"}
-SYMBOLS = {
-    "circle": "o",
-    "square": "s",
-    "diamond": "D",
-    "triangle-up": "^",
-    "triangle-down": "v",
-    "x": "X",
-    "star": "*",
-}
-SYMBOLS |= {"triangle-left": "<", "triangle-right": ">", "cross": "P", "pentagon": "p", "hexagon": "h", "x-thin": "x"}
-SYMBOLS |= {"line-ns": "|", "line-ew": "_", "cross-thin": "+"}
+SYMBOLS = {"circle": "o", "square": "s", "diamond": "D", "x": "X", "star": "*", "cross": "P", "pentagon": "p"}
+SYMBOLS |= {"triangle-up": "^", "triangle-down": "v", "triangle-left": "<", "triangle-right": ">", "hexagon": "h"}
+SYMBOLS |= {"x-thin": "x", "line-ns": "|", "line-ew": "_", "cross-thin": "+"}
 HATCHES = {"/": "///", "\\": "\\\\\\", "x": "xxx", "-": "---", "|": "|||", "+": "++", ".": "..."}
+OPPOSITE = {"left": "right", "right": "left", "top": "bottom", "bottom": "top"}
 MOST = 400
 """Texts in a trace, beyond which none is written."""
 LARGEST = 40
 """Bars of a trace that have a pattern."""
 
 
-class Panel(NamedTuple):
-    """Where a trace is drawn: matplotlib's axes, plotly's two, and what is written once these have their place."""
+@dataclass
+class Panel:
+    """Where traces are drawn: matplotlib's axes, plotly's two, how bars stand, all of them, heights so far, texts for the end."""
 
     ax: object
     x: Side
     y: Side
-    later: list
+    mode: str
+    bars: list = field(default_factory=list)
+    tops: dict = field(default_factory=dict)
+    later: list = field(default_factory=list)
+
+    def at(self, trace: dict) -> tuple:
+        """Positions of a trace's points, two arrays (n,)."""
+        n = len(trace.get("x", trace.get("y")))
+        return tuple(side.at(trace.get(way, range(n))) for way, side in (("x", self.x), ("y", self.y)))
 
 
-def paint(colour, other="none"):
-    """Colour, or colours (n,), as matplotlib knows them; `other` where there is none."""
-    if isinstance(colour, list | tuple | np.ndarray):
-        return [paint(each) for each in colour]
-    if colour is None:
-        return other
-    if parts := re.findall(r"[\d.]+", colour) if str(colour).startswith("rgb") else ():
-        return (*(float(p) / 255 for p in parts[:3]), *(float(p) for p in parts[3:4]))
-    return mpl("colors").to_rgba(colour)
+def texts(trace: dict, count: int) -> list[str]:
+    """Texts of a trace's points: as they are given, or in a template of plotly's (`%{x:.2f}`); none if they are too many."""
+    if count > MOST or not {"text", "texttemplate"} & trace.keys():
+        return []
+    rows, form = trace | {"text": np.broadcast_to(trace.get("text", ""), count)}, trace.get("texttemplate", "%{text}")
+
+    def text(i):
+        return words(re.sub(r"%\{(\w+):?([^}]*)\}", lambda found: spelled(rows[found[1]][i], found[2]), form))
+
+    return [text(i) for i in range(count)]
 
 
-def ramp(scale):
-    """Colour map of a name or a list of colours, with their places or without."""
-    if scale is None or isinstance(scale, str):
-        return scale or "viridis"
-    stops = [(s[0], paint(s[1])) if isinstance(s, list | tuple) else paint(s) for s in scale]
-    return mpl("colors").LinearSegmentedColormap.from_list("", stops)
-
-
-def scatter(panel: Panel, trace: dict, number: int, stacks: dict):
-    """Lines, areas, points, whiskers and texts; returns what stands in the legend."""
-    ax, line, marker = panel.ax, trace.get("line", {}), trace.get("marker", {})
-    y = panel.y.at(trace["y"])
-    x = panel.x.at(trace["x"]) if trace.get("x") is not None else np.arange(len(y), dtype=float)
-    house = COLOURS[number % len(COLOURS)]
-    own = marker.get("color")
-    colour = paint(line.get("color") or (own if isinstance(own, str) else house))
-    mode = trace.get("mode") or ("lines+markers" if len(x) < 20 else "lines")
-    y, area = _filled(ax, trace, (x, y), colour, stacks)
-    key = mpl("lines").Line2D([], [], color=colour, linestyle="none")
-    if "lines" in mode and line.get("width", 2):
-        stroke = {"color": colour, "linewidth": line.get("width", 2) * POINT}
-        stroke["linestyle"] = STROKES.get(line.get("dash", "solid"), STROKES["dash"])
-        ax.plot(x, y, drawstyle=STEPS.get(line.get("shape"), "default"), **stroke)
-        key.set(**stroke)
-    for way in ("x", "y"):
-        if (bar := trace.get(f"error_{way}")) and bar.get("array") is not None:
-            ends = np.abs([bar.get("arrayminus", bar["array"]), bar["array"]])
-            look = {"fmt": "none", "ecolor": paint(bar.get("color"), colour), "elinewidth": 0.9, "capsize": 2}
-            ax.errorbar(x, y, **{f"{way}err": ends}, **look)
+def scatter(panel: Panel, trace: dict, colour: str) -> list:
+    """Lines, areas, points, whiskers and texts."""
+    line, marker = trace.get("line", {}), trace.get("marker", {})
+    colour = line.get("color") or (own if isinstance(own := marker.get("color"), str) else colour)
+    at, keys = _filled(panel, trace, colour)
+    mode = trace.get("mode") or ("lines+markers" if len(at[0]) < 20 else "lines")
+    if "lines" in mode:
+        stroke = {"linewidth": line.get("width", 2) * POINT, "linestyle": STROKES.get(line.get("dash"), "-")}
+        drawn = panel.ax.plot(*at, color=colour, drawstyle=STEPS.get(line.get("shape"), "default"), **stroke)
+        keys = keys or drawn
+    _whiskers(panel, trace, at, colour)
     if "markers" in mode:
-        _points(panel, (x, y), marker, colour, key)
-    if "text" in mode and len(x) <= MOST:
-        _named(ax, (x, y), trace)
-    return mpl("patches").Patch(**area) if area else key
+        keys.append(_points(panel, at, marker, colour))
+    if "text" in mode:
+        places = np.broadcast_to(trace.get("textposition", "middle center"), len(at[0]))
+        for x, y, text, place in zip(*at, texts(trace, len(at[0])), places):
+            down, side = place.split()
+            shift = {"left": -8, "right": 8}.get(side, 0), {"top": 6, "bottom": -6}.get(down, 0)
+            # plotly says on which side the text is, matplotlib which of its edges is at the point
+            anchors = {"ha": OPPOSITE.get(side, side), "va": OPPOSITE.get(down, "center")}
+            panel.ax.annotate(text, (x, y), shift, textcoords="offset points", zorder=4, **anchors)
+    return keys
 
 
-def _filled(ax, trace, at, colour, stacks):
-    """Fill below a line, or between it and the line before; returns its height, on what it is stacked, and the area's look."""
-    (x, y), fill, look = at, trace.get("fill"), {}
-    if trace.get("stackgroup"):
-        group = (ax, trace["stackgroup"])
-        floor = stacks.get(group, 0)
-        y = stacks[group] = floor + np.nan_to_num(y)
-    elif fill in ("tozeroy", "tonexty"):
-        before = stacks.get(ax) if fill == "tonexty" else None
-        floor = 0 if before is None else np.interp(x, *before)
-    stacks[ax] = (x, y)
-    if trace.get("stackgroup") or fill in ("tozeroy", "tonexty", "toself"):
-        pattern = trace.get("fillpattern", {})
-        pale = (*mpl("colors").to_rgba(colour)[:3], 0.35)
-        look = {"facecolor": paint(trace.get("fillcolor"), "none" if pattern else pale), "linewidth": 0}
-        look |= {"hatch": HATCHES[pattern["shape"]], "edgecolor": colour} if pattern.get("shape") else {}
-        if fill == "toself":
-            ax.fill(x, y, **look)
-        else:
-            step = (trace.get("line", {}).get("shape") == "hv" and "post") or None
-            ax.fill_between(x, floor, y, step=step, **look)
-    return y, look
+def _filled(panel: Panel, trace: dict, colour: str) -> tuple[tuple, list]:
+    """Fill below a line, or between it and the line before; returns where the line is, and the area."""
+    (x, y), fill, group = panel.at(trace), trace.get("fill"), trace.get("stackgroup")
+    floor, before = panel.tops.get(group, 0), panel.tops.get("line")
+    if group:
+        y = panel.tops[group] = floor + np.nan_to_num(y)
+    elif fill == "tonexty" and before is not None:
+        floor = np.interp(x, *before)
+    panel.tops["line"] = x, y
+    if not group and fill not in ("tozeroy", "tonexty"):
+        return (x, y), []
+    hatch = HATCHES.get(trace.get("fillpattern", {}).get("shape"))
+    pale = "none" if hatch else mpl("colors").to_rgba(colour, 0.35)
+    look = {"facecolor": trace.get("fillcolor", pale), "edgecolor": colour, "linewidth": 0, "hatch": hatch}
+    step = "post" if trace.get("line", {}).get("shape") == "hv" else None
+    return (x, y), [panel.ax.fill_between(x, floor, y, step=step, **look)]
 
 
-def _points(panel: Panel, at, marker: dict, colour, key):
-    """Markers of one or several kinds; the key shows the first."""
-    n, free = len(at[0]), all(side.about.get("range") is None for side in (panel.x, panel.y))
-    most = marker.get("maxdisplayed", 0)
+def _points(panel: Panel, at: tuple, marker: dict, colour: str):
+    """Markers; not cut at the border where the axes are as long as their data."""
+    n, most, edge = len(at[0]), marker.get("maxdisplayed", 0), marker.get("line", {})
     shown = np.linspace(0, n - 1, most).astype(int) if 0 < most < n else np.arange(n)
-    own, edge, size = marker.get("color"), marker.get("line", {}), np.broadcast_to(marker.get("size", 6), n)
-    valued = own is not None and not isinstance(own, str) and np.asarray(own).dtype.kind in "fiub"
-    fill = colour if valued else paint(own, colour)
-    symbols = np.broadcast_to(np.asarray(marker.get("symbol", "circle"), object), max(n, 1)).astype(str)
-    for i, symbol in enumerate(dict.fromkeys(symbols[shown] if n else symbols)):
-        mine = shown[symbols[shown] == symbol]
-        shape, hollow = SYMBOLS.get(symbol.split("-open")[0], "o"), "-open" in symbol
-        thin = shape in "x|_+"
-        look = {"marker": shape, "linewidth": edge.get("width", 1.5 if hollow or thin else 0) * POINT}
-        if valued:
-            look |= {"c": np.asarray(own, float)[mine], "cmap": ramp(marker.get("colorscale"))}
-        else:
-            ink = [fill[k] for k in mine] if isinstance(fill, list) else fill
-            rim = edge.get("color") if isinstance(edge.get("color"), str) else None
-            look |= {"color": ink} if thin else {"facecolor": "none" if hollow else ink}
-            look |= {} if thin else {"edgecolor": ink if hollow else paint(rim, ink)}
-        panel.ax.scatter(at[0][mine], at[1][mine], s=(size[mine] * POINT) ** 2, zorder=3, clip_on=not free, **look)
-        if not i:
-            first = colour if isinstance(fill, list) else fill
-            inside = "none" if hollow else first
-            key.set(marker=shape, markersize=7 * POINT, markeredgecolor=first, markerfacecolor=inside)
+    given = marker.get("color", colour), marker.get("size", 6), marker.get("symbol", "circle")
+    fill, size, kinds = (np.asarray(each)[shown] if np.ndim(each) else each for each in given)
+    kinds = np.atleast_1d(kinds).astype(str)
+    hollow, thin = "-open" in kinds[0], kinds[0].startswith(("x-thin", "line", "cross-thin"))
+    look = {"linewidths": edge.get("width", 1.5 if hollow or thin else 0) * POINT, "zorder": 3}
+    look |= {"clip_on": any("range" in side.about for side in (panel.x, panel.y))}
+    rim = "face" if thin else edge.get("color", "face")
+    points = panel.ax.scatter(*(way[shown] for way in at), np.square(size * POINT), fill, edgecolors=rim, **look)
+    if hollow:
+        points.set(edgecolor=fill, facecolor="none")
+    shapes = [mpl("markers").MarkerStyle(SYMBOLS.get(kind.removesuffix("-open"), "o")) for kind in kinds]
+    points.set_paths([shape.get_path().transformed(shape.get_transform()) for shape in shapes])
+    return points
 
 
-def _named(ax, at, trace: dict):
-    """Texts beside the points."""
-    n = len(at[0])
-    places = np.broadcast_to(np.asarray(trace.get("textposition", "middle center"), object), n)
-    for x, y, text, place in zip(*at, np.broadcast_to(trace.get("text", ""), n), places):
-        down, side = place.split()
-        beside, above = {"left": -8, "right": 8}.get(side, 0), {"top": 6, "bottom": -6}.get(down, 0)
-        look = {
-            "ha": {-8: "right", 8: "left"}.get(beside, "center"),
-            "va": {6: "bottom", -6: "top"}.get(above, "center"),
-        }
-        ax.annotate(words(text), (x, y), (beside, above), textcoords="offset points", zorder=4, **look)
+def _whiskers(panel: Panel, trace: dict, at: tuple, colour: str):
+    for way in "xy":
+        bar = trace.get(f"error_{way}", {})
+        if "array" in bar:
+            ends = np.abs([bar.get("arrayminus", bar["array"]), bar["array"]])
+            look = {"ecolor": bar.get("color", colour), "elinewidth": 0.9, "capsize": 2}
+            panel.ax.errorbar(*at, fmt="none", **{f"{way}err": ends}, **look)
 
 
-def bars(panel: Panel, trace: dict, number: int, among: tuple):
-    """Bars, whose place is found `among` (mode, all traces of bars in the panel, heights so far); returns their key."""
-    flat = trace.get("orientation") == "h"
-    at, low, high, width = _extent(panel, trace, flat, among)
-    sides = [at - width / 2, at + width / 2]
-    corners = np.stack([np.stack([sides[0], sides[0], sides[1], sides[1]]), np.stack([low, high, high, low])], axis=-1)
-    corners = corners.swapaxes(0, 1)[..., :: -1 if flat else 1]
-    whole = np.isfinite(corners).all(axis=(1, 2))
-    marker = trace.get("marker", {})
-    fill, rim = paint(marker.get("color"), paint(COLOURS[number % len(COLOURS)])), marker.get("line", {})
-    look = {"edgecolor": "none", "facecolor": [c for c, w in zip(fill, whole) if w] if isinstance(fill, list) else fill}
-    if rim.get("width"):
-        look |= {"edgecolor": paint(rim.get("color"), INK), "linewidth": rim["width"] * POINT}
-    boxes, collection = corners[whole], mpl("collections").PolyCollection
-    panel.ax.add_collection(collection(boxes, **look), autolim=True)
-    shape = marker.get("pattern", {}).get("shape")
-    if isinstance(shape, str) and shape in HATCHES:
+def bars(panel: Panel, trace: dict, colour: str) -> list:
+    """Bars with whiskers and texts; those in bars are written once these have their place."""
+    flat, marker = trace.get("orientation") == "h", trace.get("marker", {})
+    at, low, high, half = _extent(panel, trace, flat)
+    corners = np.array([[at - half, low], [at - half, high], [at + half, high], [at + half, low]])
+    corners, rim = np.moveaxis(corners, -1, 0)[..., :: -1 if flat else 1], marker.get("line", {})
+    look = {"edgecolor": rim.get("color", INK), "linewidth": rim.get("width", 0) * POINT}
+    drawn = [(corners, {"facecolor": marker.get("color", colour)})]
+    if hatch := HATCHES.get(marker.get("pattern", {}).get("shape")):
         # the largest alone: in what is a few pixels wide no pattern shows, and each takes its time
-        large = np.sort(np.argsort(-np.ptp(boxes, axis=1).prod(axis=1), kind="stable")[:LARGEST])
-        look |= {"hatch": HATCHES[shape]}
-        edge = (
-            {"facecolor": "none"}
-            if look["edgecolor"] != "none"
-            else {"facecolor": "none", "edgecolor": INK, "linewidth": 0}
-        )
-        panel.ax.add_collection(collection(boxes[large], **look | edge), autolim=False)
-    whisker = trace.get("error_x" if flat else "error_y") or {}
-    if whisker.get("array") is not None:
-        ends = np.abs([whisker.get("arrayminus", whisker["array"]), whisker["array"]])
-        centre = {"x": high, "y": at, "xerr": ends} if flat else {"x": at, "y": high, "yerr": ends}
-        panel.ax.errorbar(**centre, fmt="none", ecolor=INK, elinewidth=1, capsize=3)
-    _labelled(panel, trace, corners, flat)
-    return mpl("patches").Patch(**look | {"facecolor": fill[0] if isinstance(fill, list) and fill else fill or "none"})
+        largest = np.sort(np.argsort(-np.nan_to_num(half * np.abs(high - low)), kind="stable")[:LARGEST])
+        drawn.append((corners[largest], {"facecolor": "none", "hatch": hatch}))
+    drawn = [panel.ax.add_collection(mpl("collections").PolyCollection(at, **look, **own)) for at, own in drawn]
+    if "base" not in trace:
+        (panel.x if flat else panel.y).zero(panel.ax)
+    _whiskers(panel, trace, (high, at) if flat else (at, high), INK)
+    for text, box in zip(texts(trace, len(corners)), corners):
+        if trace.get("textposition") == "outside":
+            shift, anchors = ((3, 0), ("left", "center")) if flat else ((0, 2), ("center", "bottom"))
+            look = dict(zip(("ha", "va"), anchors))
+            panel.ax.annotate(text, (box[1] + box[2]) / 2, shift, textcoords="offset points", **look)
+        else:
+            panel.later.append((text, box, trace.get("insidetextfont", {}).get("color", INK)))
+    return drawn
 
 
-def _extent(panel: Panel, trace: dict, flat: bool, among: tuple):
-    """Middles, ends and widths of bars, each (n,)."""
-    mode, traces, stacks = among
-    place, side = (panel.y, panel.x) if flat else (panel.x, panel.y)
-    across, along = (trace.get("y"), trace.get("x")) if flat else (trace.get("x"), trace.get("y"))
-    size = np.asarray(along, float)
-    at = np.arange(len(size), dtype=float) if across is None else place.at(across)
-    width, base = trace.get("width"), trace.get("base")
+def _extent(panel: Panel, trace: dict, flat: bool) -> tuple:
+    """Middles, ends and half widths of bars, each (n,)."""
+    (at, size), side = panel.at(trace)[:: -1 if flat else 1], (panel.x, panel.y)[flat]
+    width, base = trace.get("width"), trace.get("base", 0.0)
     if width is None:
         # plotly's rule: traces that lie over each other are spaced each for itself
-        near = [trace] if mode == "overlay" else traces
-        placed = [place.at(t[place.name[0]]) for t in near if t.get(place.name[0]) is not None]
-        gaps = np.diff(np.unique(np.concatenate([at, *placed])))
-        width = 0.75 * (gaps[gaps > 0].min() if place.categories is None and (gaps > 0).any() else 1.0)
-        if mode == "group":
-            width /= len(traces)
-            at = at + ([t is trace for t in traces].index(True) - (len(traces) - 1) / 2) * width
-    if base is None and mode in ("stack", "relative"):
-        base = np.zeros(len(size))
-        for i, key in enumerate(zip(at, size < 0)):
-            base[i] = stacks.get((panel.ax, *key), 0.0)
-            stacks[panel.ax, *key] = base[i] + np.nan_to_num(size[i])
-    low = np.broadcast_to(np.asarray(0.0 if base is None else base, float), len(size))
-    high = low + size
-    if side.log:
-        low = np.where(low > 0, low, high.min(where=high > 0, initial=1.0) / 10)
-    return at, low, high, np.broadcast_to(np.asarray(width, float), len(size))
+        near = [trace] if panel.mode == "overlay" else panel.bars
+        gaps = np.diff(np.unique(np.concatenate([panel.at(t)[flat] for t in near])))
+        width = 0.75 * (gaps[gaps > 0].min() if side.categories is None and (gaps > 0).any() else 1.0)
+        if panel.mode == "group":
+            width /= len(near)
+            at = at + ([t is trace for t in near].index(True) - (len(near) - 1) / 2) * width
+    if "base" not in trace and panel.mode in ("stack", "relative"):
+        keys = list(zip(at, size < 0))
+        base = [panel.tops.get(key, 0.0) for key in keys]
+        panel.tops.update(zip(keys, base + np.nan_to_num(size)))
+    low, half = (np.broadcast_to(np.asarray(each, float), at.shape) for each in (base, width))
+    return at, low, low + size, half / 2
 
 
-def _labelled(panel: Panel, trace: dict, corners, flat: bool):
-    """Texts of bars: beyond them, or in those that have room once all has its place."""
-    form, given = trace.get("texttemplate"), trace.get("text")
-    if form:
-        texts = [_filled_in(form, trace, i) for i in range(len(corners))]
-    elif given is None:
-        return
-    else:
-        texts = [words(t) for t in np.broadcast_to(np.asarray(given, object), len(corners))]
-    ink = trace.get("insidetextfont", {}).get("color", INK)
-    named = [(text, box) for text, box in zip(texts, corners) if text and np.isfinite(box).all()][:MOST]
-    ax = panel.ax
-    if trace.get("textposition") == "outside":
-        for text, box in named:
-            tip = (box[1] + box[2]) / 2
-            look = {"ha": "left", "va": "center"} if flat else {"ha": "center", "va": "bottom"}
-            ax.annotate(text, tip, (3, 0) if flat else (0, 2), textcoords="offset points", **look)
-        return
-
-    def write():
-        (left, right), (bottom, top) = sorted(ax.get_xlim()), sorted(ax.get_ylim())
-        for text, box in named:
-            seen = np.clip(box, (left, bottom), (right, top))
-            width, height = np.ptp(ax.transData.transform(seen), axis=0) * 96 / ax.figure.dpi
-            if width > 6 * len(text) + 3 and height > 8:
-                ax.text(*seen.mean(axis=0), text, ha="center", va="center", fontsize=10 * POINT, color=paint(ink))
-
-    panel.later.append(write)
+def write_later(panel: Panel):
+    """Write texts into those bars that have room."""
+    (left, right), (bottom, top) = sorted(panel.ax.get_xlim()), sorted(panel.ax.get_ylim())
+    for text, box, ink in panel.later:
+        seen = np.clip(box, (left, bottom), (right, top))
+        width, height = np.ptp(panel.ax.transData.transform(seen), axis=0)
+        if width > 6 * len(text) + 3 and height > 8:
+            panel.ax.text(*seen.mean(axis=0), text, ha="center", va="center", fontsize=10 * POINT, color=ink)
 
 
-def _filled_in(form: str, trace: dict, i: int) -> str:
-    """Template of plotly's (`%{x:.2f}`) with what a trace has at a point."""
-
-    def value(found):
-        row = trace.get(found[1])
-        return "" if row is None else spelled(row[i], found[2] or "")
-
-    return words(re.sub(r"%\{(\w+)(?::([^}]*))?\}", value, form))
-
-
-def heat(panel: Panel, trace: dict):
+def heat(panel: Panel, trace: dict, colour: str) -> list:
     """Map of values, with their texts, and what its colours mean."""
-    z = np.ma.masked_invalid(np.asarray(trace["z"], float))
-    edges = []
-    for side, n in ((panel.x, z.shape[1]), (panel.y, z.shape[0])):
-        at = trace.get(side.name[0])
-        at = np.arange(n, dtype=float) if at is None else side.at(at)
-        half = np.diff(at) / 2 if n > 1 else np.array([0.5])
-        # n + 1 borders are given as they are, n middles get theirs
-        edges.append(at if len(at) > n else np.r_[at[0] - half[0], at[:-1] + half[: n - 1], at[-1] + half[-1]])
-    limits = {"vmin": trace.get("zmin"), "vmax": trace.get("zmax")}
-    look = {"edgecolors": "white", "linewidth": trace["xgap"] * POINT} if trace.get("xgap") else {}
-    drawn = panel.ax.pcolormesh(*edges, z, cmap=ramp(trace.get("colorscale")), **limits, **look)
+    z, borders = np.ma.masked_invalid(np.asarray(trace["z"], float)), []
+    for at, n in zip(panel.at(dict(zip("yx", map(range, z.shape))) | trace), z.shape[::-1]):
+        if len(at) == n:  # n middles get their borders, n + 1 borders are given as they are
+            at = np.pad(at, 1, "reflect", reflect_type="odd") if n > 1 else at + np.array([-1, 0, 1])
+            at = (at[1:] + at[:-1]) / 2
+        borders.append(at)
+    look = {"vmin": trace.get("zmin"), "vmax": trace.get("zmax"), "linewidth": trace.get("xgap", 0) * POINT}
+    if scale := trace.get("colorscale"):
+        look["cmap"] = mpl("colors").LinearSegmentedColormap.from_list("", list(map(tuple, scale)))
+    drawn = panel.ax.pcolormesh(*borders, z, edgecolors="white", **look)
     if trace.get("showscale", True):
         bar = panel.ax.figure.colorbar(drawn, cax=panel.ax.inset_axes([1.02, 0, 0.025, 1]))
         bar.set_label(words(trace.get("colorbar", {}).get("title")))
         bar.outline.set_visible(False)
-    if trace.get("text") is None or not trace.get("texttemplate") or z.size > MOST:
-        return
-    middles = [(e[1:] + e[:-1]) / 2 for e in edges]
-    for i, j in np.ndindex(z.shape):
-        dark = not np.ma.is_masked(z[i, j]) and np.dot(drawn.cmap(drawn.norm(z[i, j]))[:3], (0.3, 0.6, 0.1)) < 0.5
-        text = words(trace["text"][i][j])
-        look = {"ha": "center", "va": "center", "color": "white" if dark else INK}
-        panel.ax.text(middles[0][j], middles[1][i], text, **look).set_in_layout(False)
+    spots = np.meshgrid(*((at[1:] + at[:-1]) / 2 for at in borders))
+    flat = {name: np.ravel(trace[name]) for name in ("text", "z") if name in trace}
+    for x, y, text, ink in zip(*map(np.ravel, spots), texts(trace | flat, z.size), drawn.to_rgba(z).reshape(-1, 4)):
+        look = {"ha": "center", "va": "center", "color": "white" if ink[:3] @ (0.3, 0.6, 0.1) < 0.5 else INK}
+        panel.ax.text(x, y, text, **look).set_in_layout(False)
+    return []
