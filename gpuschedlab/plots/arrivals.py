@@ -5,8 +5,8 @@ from typing import NamedTuple
 import numpy as np
 
 from gpuschedlab.errors import TraceError
-from gpuschedlab.plots import style
-from gpuschedlab.plots.distributions import ecdfs, time_steps
+from gpuschedlab.plots import sizes, style
+from gpuschedlab.plots.distributions import ecdfs, log_time_axis, time_steps
 from gpuschedlab.plots.style import Drawing, bar, line, named_lines, share_axis
 
 __all__ = ["Arrivals", "Demand", "Durations", "arrivals", "demand", "durations"]
@@ -50,13 +50,11 @@ class Durations(NamedTuple):
             (time_steps(seconds, share) | {"name": name}, line(i, hover, shape="hv"))
             for i, (name, seconds, share) in enumerate(zip(*self))
         ]
-        return Drawing.of(
-            traces, title="Job durations", x=style.log_time_axis("duration (logarithmic)"), y=share_axis()
-        )
+        return Drawing.of(traces, title="Job durations", x=log_time_axis("duration (logarithmic)"), y=share_axis())
 
 
 class Demand(NamedTuple):
-    """By GPUs requested: names of the P traces; jobs, gpu_time : (P, K) shares of each of `style.SIZE_LABELS`."""
+    """By GPUs requested: names of the P traces; jobs, gpu_time : (P, K) shares of each of `sizes.SIZE_LABELS`."""
 
     names: tuple[str, ...]
     jobs: np.ndarray
@@ -70,9 +68,9 @@ class Demand(NamedTuple):
                 look = {"type": "bar", "marker": bar(i), "legendgroup": str(i), "showlegend": not side}
                 hover = f"<b>%{{y:.1%}} of {unit}</b> by jobs of %{{x}} GPUs"
                 look |= {"xaxis": f"x{side}", "yaxis": f"y{side}", "hovertemplate": hover}
-                traces.append(({"x": list(style.SIZE_LABELS), "y": values[i], "name": name}, look))
+                traces.append(({"x": list(sizes.SIZE_LABELS), "y": values[i], "name": name}, look))
         shares = (share_axis(f"share of {what}", rangemode="tozero") for what in ("jobs", "GPU-time"))
-        return Drawing.of(traces, title="GPUs requested", barmode="group", **style.size_axes(*shares))
+        return Drawing.of(traces, title="GPUs requested", barmode="group", **sizes.size_axes(*shares))
 
 
 def _checked(traces: dict) -> dict:
@@ -108,7 +106,7 @@ def demand(traces: dict) -> Demand:
     shares = []
     for trace in _checked(traces).values():
         gpus, seconds = trace["gpus"].to_numpy(), trace["duration"].to_numpy()
-        which, k = style.size_bucket(gpus), len(style.SIZE_LABELS)
+        which, k = sizes.size_bucket(gpus), len(sizes.SIZE_LABELS)
         work = np.bincount(which, gpus * seconds, k)
         shares.append((np.bincount(which, minlength=k) / len(gpus), work / work.sum()))
     return Demand(tuple(traces), *np.array(shares).swapaxes(0, 1))

@@ -5,20 +5,18 @@ from typing import NamedTuple
 import numpy as np
 
 from gpuschedlab.metrics import Spread, finish_time_fairness, jct, spread, unfair_fraction
-from gpuschedlab.plots.style import (
-    HOUR,
-    Drawing,
-    as_runs,
-    axis,
-    line,
-    log_time_axis,
-    looks,
-    readable,
-    share_axis,
-    spoken,
-)
+from gpuschedlab.plots.style import HOUR, Drawing, as_runs, axis, line, looks, readable, share_axis, spoken
 
 __all__ = ["FairnessCdf", "JctCdf", "fairness_cdf", "jct_cdf"]
+
+TICK_HOURS = tuple(s / HOUR for s in (1, 10, 60, 600, 3600, 21_600, 86_400, 604_800, 2_592_000))
+TICK_NAMES = ("1 s", "10 s", "1 min", "10 min", "1 h", "6 h", "1 d", "7 d", "30 d")
+"""Ticks of a logarithmic time axis from seconds to months, about as far from each other."""
+
+
+def log_time_axis(title: str, **more) -> dict:
+    """Logarithmic axis over hours with ticks in seconds, minutes, hours and days."""
+    return axis(title, type="log", tickvals=list(TICK_HOURS), ticktext=list(TICK_NAMES)) | more
 
 
 class JctCdf(NamedTuple):

@@ -5,18 +5,40 @@ from typing import NamedTuple
 import numpy as np
 
 from gpuschedlab.metrics import measured, slowdown
-from gpuschedlab.plots.style import SIZE_LABELS, Drawing, as_runs, axis, line, looks, size_axes, size_bucket
+from gpuschedlab.plots.style import Drawing, as_runs, axis, line, looks
 
 __all__ = ["SlowdownBySize", "slowdown_by_size"]
+
+SIZES = (1.0, 2.0, 4.0, 8.0, 16.0)
+SIZE_LABELS = ("≤ 1", "2", "3–4", "5–8", "9–16", "> 16")
+"""Job sizes in GPUs: upper ends of the buckets, and their names (one more: the last has no end)."""
 
 LEVELS = (25, 50, 75, 90, 99)
 """Percentiles that are kept of each bucket."""
 
 
+def size_bucket(gpus: np.ndarray) -> np.ndarray:
+    """Index into `SIZE_LABELS` of each demand (n,), in GPUs.
+
+    Examples
+    --------
+    >>> size_bucket(np.array([0.5, 1, 2, 3, 8, 9, 64])).tolist()
+    [0, 0, 1, 2, 3, 4, 5]
+    """
+    return np.searchsorted(SIZES, gpus)
+
+
+def size_axes(left: dict, right: dict) -> dict:
+    """Two panels side by side over job sizes, with these y axes; traces on the right are on x2 and y2."""
+    sizes = axis("GPUs requested", type="category")
+    sides = {"xaxis": sizes | {"domain": [0, 0.41]}, "xaxis2": sizes | {"domain": [0.59, 1], "anchor": "y2"}}
+    return sides | {"yaxis": left, "yaxis2": right | {"anchor": "x2"}}
+
+
 class SlowdownBySize(NamedTuple):
     """Percentiles of slowdown in each bucket of GPU demand.
 
-    names : names of the P runs; count : (P, K) measured jobs in each bucket of `style.SIZE_LABELS`;
+    names : names of the P runs; count : (P, K) measured jobs in each bucket of `SIZE_LABELS`;
     level : (P, 5, K) the percentiles `LEVELS` of JCT / duration, nan in empty buckets.
     """
 

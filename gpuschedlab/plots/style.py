@@ -11,7 +11,6 @@ import re
 from typing import NamedTuple
 
 import numpy as np
-import polars as pl
 
 from gpuschedlab.errors import RunError
 
@@ -34,19 +33,11 @@ RED_TO_BLUE = ("#B2182B", "#F4A582", "#F7F7F7", "#92C5DE", "#2166AC")
 WHITE_TO_BLUE = ("#F7FBFF", "#9ECAE1", "#4292C6", "#08306B")
 """Scales of ColorBrewer, for losses and gains, and for amounts."""
 
-SIZES = (1.0, 2.0, 4.0, 8.0, 16.0)
-SIZE_LABELS = ("≤ 1", "2", "3–4", "5–8", "9–16", "> 16")
-"""Job sizes in GPUs: upper ends of the buckets, and their names (one more: the last has no end)."""
-
-TICK_HOURS = tuple(s / HOUR for s in (1, 10, 60, 600, 3600, 21_600, 86_400, 604_800, 2_592_000))
-TICK_NAMES = ("1 s", "10 s", "1 min", "10 min", "1 h", "6 h", "1 d", "7 d", "30 d")
-"""Ticks of a logarithmic time axis from seconds to months, about as far from each other."""
-
 STOP = {"color": "#B91C1C", "line": {"color": "#FFFFFF", "width": 1}}
 """Marker of what a reader must not miss: a job that stopped early or just started."""
 
 FONT = "system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', Helvetica, Arial, sans-serif"
-INK, GRID, IDLE = "#1F2933", "#E1E5EA", "#EEF1F4"
+INK, SLATE, GRID, IDLE = "#1F2933", "#9AA5B1", "#E1E5EA", "#EEF1F4"
 DARK = dict(zip(COLOURS, ("#4FA8E8", "#FF8A3D", "#2CC29B", "#E59AC4", "#FFFFFF")))
 DARK |= dict(zip(COLOURS[5:], ("#F2B632", "#8FD0F7", "#B4B4B4", "#C08BE0", "#D08A58")))
 DARK |= {INK: "#E3E8EE", GRID: "#39424D", IDLE: "#2B323A", "#FFFFFF": "#14181C", "#B91C1C": "#FF6B6B"}
@@ -83,17 +74,6 @@ class Drawing(NamedTuple):
     def draw(self) -> "Drawing":
         """Itself: a drawing stands for numbers wherever these are drawn."""
         return self
-
-
-def size_bucket(gpus: np.ndarray) -> np.ndarray:
-    """Index into `SIZE_LABELS` of each demand (n,), in GPUs.
-
-    Examples
-    --------
-    >>> size_bucket(np.array([0.5, 1, 2, 3, 8, 9, 64])).tolist()
-    [0, 0, 1, 2, 3, 4, 5]
-    """
-    return np.searchsorted(SIZES, gpus)
 
 
 def line(i: int, hover: str | None = None, place: int | None = None, **stroke) -> dict:
@@ -229,12 +209,6 @@ def as_runs(runs) -> dict:
     return named
 
 
-def held_by(run, jobs: int, kind: str, *columns) -> pl.DataFrame:
-    """Stretches of the first jobs of a run on GPUs of a kind (a column), with their GPUs on all nodes, by job and start."""
-    held = run.allocations.filter(pl.col("job") < jobs).group_by("job", "start", "end", kind, maintain_order=True)
-    return held.agg(pl.col("gpus").sum(), *columns).sort("job", "start")
-
-
 def readable(seconds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Split durations (n,) in s into values in readable units, and those units.
 
@@ -267,11 +241,6 @@ def axis(title: str, **more) -> dict:
     return {"title": {"text": title}} | more
 
 
-def log_time_axis(title: str, **more) -> dict:
-    """Logarithmic axis over hours with ticks in seconds, minutes, hours and days."""
-    return axis(title, type="log", tickvals=list(TICK_HOURS), ticktext=list(TICK_NAMES)) | more
-
-
 def time_axis(**more) -> dict:
     """Axis of hours since the trace's start."""
     return axis("time since the trace's start (h)", **more)
@@ -293,34 +262,16 @@ def node_axis(nodes: tuple[str, ...]) -> dict:
     return {"yaxis_range": [len(nodes), 0], "yaxis_tickvals": rows, "yaxis_ticktext": list(nodes)}
 
 
-def stretches(numbers, mine) -> dict:
-    """Bars of some rows of numbers with `jobs`, `row`, `begin`, `end` (s) and `gpus`: when a job held GPUs."""
-    parts = {"base": numbers.begin[mine] / HOUR, "x": (numbers.end - numbers.begin)[mine] / HOUR}
-    return {"y": [numbers.jobs[r] for r in numbers.row[mine]]} | parts | {"customdata": numbers.gpus[mine]}
-
-
-def job_axis() -> dict:
-    """Axis with a row per job, the first on top, by name; `yaxis_categoryarray` gives the names."""
-    return axis("job", autorange="reversed", showticklabels=False, type="category", categoryorder="array")
-
-
-def size_axes(left: dict, right: dict) -> dict:
-    """Two panels side by side over job sizes, with these y axes; traces on the right are on x2 and y2."""
-    sizes = axis("GPUs requested", type="category")
-    sides = {"xaxis": sizes | {"domain": [0, 0.41]}, "xaxis2": sizes | {"domain": [0.59, 1], "anchor": "y2"}}
-    return sides | {"yaxis": left, "yaxis2": right | {"anchor": "x2"}}
-
-
 def template() -> dict:
     """Return the template of all figures, as plain data."""
     side = {
         "automargin": True,
         "gridcolor": GRID,
         "zeroline": False,
-        "linecolor": "#9AA5B1",
+        "linecolor": SLATE,
         "showline": True,
         "ticks": "outside",
-        "tickcolor": "#9AA5B1",
+        "tickcolor": SLATE,
         "title": {"standoff": 8, "font": {"size": 13}},
     }
     return {

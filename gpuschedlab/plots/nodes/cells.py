@@ -7,7 +7,8 @@ import numpy as np
 from gpuschedlab.errors import RunError
 from gpuschedlab.metrics.usage import cluster_of
 from gpuschedlab.plots import style
-from gpuschedlab.plots.style import Drawing, as_runs, axis, bar, bars, marks, node_axis, size_bucket, spoken
+from gpuschedlab.plots.sizes import SIZE_LABELS, size_bucket
+from gpuschedlab.plots.style import Drawing, as_runs, axis, bar, bars, marks, node_axis, spoken
 
 __all__ = ["Cells", "cells", "seats"]
 
@@ -66,7 +67,7 @@ class Cells(NamedTuple):
         white = {"color": "#FFFFFF", "line": {"color": style.INK, "width": 1.5}}
         free = _bars(self, np.flatnonzero(self.job < 0))
         traces = [(free, bars(white, hover, name="free cell, in GPUs") | TEXT)]
-        for bucket, name in enumerate(style.SIZE_LABELS):
+        for bucket, name in enumerate(SIZE_LABELS):
             which = np.flatnonzero(self.size == bucket)
             look = bars(bar(bucket, style.RAMP[bucket]), hover, name=f"{name} GPUs") | TEXT
             traces.append((_bars(self, which) | {"showlegend": bool(len(which)) or bucket < 4}, look))

@@ -9,6 +9,7 @@ from gpuschedlab.errors import RunError
 from gpuschedlab.metrics.usage import cluster_of, timeline_of
 from gpuschedlab.plots import style
 from gpuschedlab.plots.load import busy_window
+from gpuschedlab.plots.sizes import SIZE_LABELS, size_bucket
 from gpuschedlab.plots.style import Drawing, as_runs, axis, bar, bars
 from gpuschedlab.sim.explain.explanation import last_reasons
 
@@ -52,7 +53,7 @@ class Gantt(NamedTuple):
 
     def draw(self) -> Drawing:
         """A row per node, a bar per stretch, as high as its share of the node's GPUs; idle GPUs grey."""
-        sized, rows = len(self.groups) == len(style.SIZE_LABELS), np.arange(len(self.nodes))
+        sized, rows = len(self.groups) == len(SIZE_LABELS), np.arange(len(self.nodes))
         start, end = self.start / style.HOUR, self.end / style.HOUR
         idle = {"base": np.full(len(rows), start), "x": np.full(len(rows), end - start)}
         idle |= {"y": rows + 0.5, "width": np.full(len(rows), 0.9)}
@@ -188,7 +189,7 @@ def _pieces(row: np.ndarray, held: pl.DataFrame, sizes: np.ndarray):
 def _groups(jobs: pl.DataFrame, by: str) -> tuple[np.ndarray, tuple[str, ...]]:
     """Group of each job of the run (n,), and the groups' names: sizes in order, others by how common they are."""
     if by == "size":
-        return style.size_bucket(jobs["gpus"].to_numpy()), tuple(f"{label} GPUs" for label in style.SIZE_LABELS)
+        return size_bucket(jobs["gpus"].to_numpy()), tuple(f"{label} GPUs" for label in SIZE_LABELS)
     if by not in jobs.columns:
         raise RunError(
             f"gantt: found no column {by!r} to colour by; expected 'size' or one of {', '.join(jobs.columns)}."

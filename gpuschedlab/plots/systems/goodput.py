@@ -13,6 +13,23 @@ from gpuschedlab.plots.style import WHITE_TO_BLUE, Drawing, as_runs, bar, bars, 
 __all__ = ["Bootstrap", "JobLanes", "Worth", "bootstrap", "job_lanes", "worth"]
 
 
+def held_by(run, jobs: int, kind: str, *columns) -> pl.DataFrame:
+    """Stretches of the first jobs of a run on GPUs of a kind (a column), with their GPUs on all nodes, by job and start."""
+    held = run.allocations.filter(pl.col("job") < jobs).group_by("job", "start", "end", kind, maintain_order=True)
+    return held.agg(pl.col("gpus").sum(), *columns).sort("job", "start")
+
+
+def stretches(numbers, mine) -> dict:
+    """Bars of some rows of numbers with `jobs`, `row`, `begin`, `end` (s) and `gpus`: when a job held GPUs."""
+    parts = {"base": numbers.begin[mine] / style.HOUR, "x": (numbers.end - numbers.begin)[mine] / style.HOUR}
+    return {"y": [numbers.jobs[r] for r in numbers.row[mine]]} | parts | {"customdata": numbers.gpus[mine]}
+
+
+def job_axis() -> dict:
+    """Axis with a row per job, the first on top, by name; `yaxis_categoryarray` gives the names."""
+    return style.axis("job", autorange="reversed", showticklabels=False, type="category", categoryorder="array")
+
+
 class JobLanes(NamedTuple):
     """Stretches of jobs on GPUs of a type, one row per job.
 
@@ -36,12 +53,12 @@ class JobLanes(NamedTuple):
         for i, kind in enumerate(self.types):
             mine = self.kind == i
             hover = f"<b>%{{y}}</b> on %{{customdata:.0f}} GPUs of {kind} from %{{base:.2f}} h, for %{{x:.2f}} h"
-            traces.append((style.stretches(self, mine), bars(bar(i), f"{hover}<extra></extra>", name=kind)))
+            traces.append((stretches(self, mine), bars(bar(i), f"{hover}<extra></extra>", name=kind)))
         white = {"color": "white", "line": {"width": 0}}
-        pauses = style.stretches(self._replace(end=self.begin + self.pause), slice(None))
+        pauses = stretches(self._replace(end=self.begin + self.pause), slice(None))
         traces.append((pauses, bars(white, name="start, restart")))
         live = {"title_text": f"Which job had which GPUs: {self.name}", "yaxis_categoryarray": list(self.jobs)}
-        return Drawing.of(traces, live, barmode="overlay", x=style.time_axis(), y=style.job_axis())
+        return Drawing.of(traces, live, barmode="overlay", x=style.time_axis(), y=job_axis())
 
 
 class Worth(NamedTuple):
@@ -102,7 +119,7 @@ def job_lanes(run, jobs: int = 40, name: str | None = None) -> JobLanes:
         As for `lease_board`.
     """
     ((default, run),) = as_runs(run).items()
-    held = style.held_by(run, jobs, "gpu_type", pl.col("delay").first().fill_null(0.0))
+    held = held_by(run, jobs, "gpu_type", pl.col("delay").first().fill_null(0.0))
     types = cluster_of(run).gpu_types
     begin, end = held["start"].to_numpy(), held["end"].to_numpy()
     kind = np.array([types.index(t) for t in held["gpu_type"]], int)

@@ -8,7 +8,8 @@ from gpuschedlab.errors import RunError
 from gpuschedlab.metrics import slo_violation
 from gpuschedlab.plots import style
 from gpuschedlab.plots.lines import Lines
-from gpuschedlab.plots.style import Drawing, as_runs, axis, bar, bars, held_by, job_axis, marks, stretches, time_axis
+from gpuschedlab.plots.style import Drawing, as_runs, axis, bar, bars, marks, time_axis
+from gpuschedlab.plots.systems.goodput import held_by, job_axis, stretches
 from gpuschedlab.traces.deadlines import value_table
 
 __all__ = ["LeaseBoard", "TradeOff", "arrival", "lease_board", "planned_leases", "trade_off"]

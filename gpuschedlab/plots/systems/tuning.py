@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gpuschedlab.plots import style
 from gpuschedlab.plots.style import COLOURS, HOUR, INK, Drawing, line, marks, middles, named_lines, stroke, time_axis
 
 __all__ = [
@@ -106,7 +107,7 @@ class Causes(NamedTuple):
         }
         lines = []
         for (i, j), lit in zip(self.edges.tolist(), self.lit.tolist()):
-            thick = {"color": COLOURS[1], "width": 4} if lit else {"color": "#9AA5B1", "width": 1}
+            thick = {"color": COLOURS[1], "width": 4} if lit else {"color": style.SLATE, "width": 1}
             ends = {"x0": x[i], "y0": y[i], "x1": x[j], "y1": y[j]}
             lines.append({"type": "line", "layer": "below", "line": thick} | {k: float(v) for k, v in ends.items()})
         data = {"text": labels, "marker_symbol": symbols, "hovertext": hover}

@@ -12,14 +12,14 @@ from base64 import b64decode
 import numpy as np
 
 from gpuschedlab._extras import need
-from gpuschedlab.plots.style import COLOURS, GRID, INK, STOP
+from gpuschedlab.plots.style import COLOURS, GRID, INK, SLATE, STOP
 from gpuschedlab.plots.web import traces
 from gpuschedlab.plots.web.encode import plain
 from gpuschedlab.plots.web.sides import Side, mpl, words
 from gpuschedlab.plots.web.traces import POINT, Panel
 
-PIXELS, SLATE = 96, "#9AA5B1"
-"""Pixels in an inch; the colour of axes."""
+PIXELS = 96
+"""Pixels in an inch."""
 LOOK = {
     **{"font.size": 9, "xtick.labelsize": 8.25, "ytick.labelsize": 8.25, "legend.fontsize": 8.25},
     **dict.fromkeys(("text.color", "axes.labelcolor", "xtick.labelcolor", "ytick.labelcolor"), INK),
