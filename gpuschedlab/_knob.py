@@ -156,16 +156,18 @@ def _is_number(value) -> bool:
     return isinstance(value, numbers.Real) and not isinstance(value, bool) and not math.isnan(value)
 
 
-def knob_word(value: object) -> str:
-    """Write a knob's value as a word of a command line, as `parse_knob` reads it.
+def knob_word(value: object, digits: int | None = None) -> str:
+    """Write a knob's value as a word of a command line, as `parse_knob` reads it; for readers, to some significant `digits`.
 
     Examples
     --------
-    >>> knob_word((3250.0, 57_600.0)), knob_word(True), knob_word("easy")
-    ('3250,57600', 'true', 'easy')
+    >>> knob_word((3250.0, 57_600.0)), knob_word(True), knob_word("easy"), knob_word(1 / 3, 3)
+    ('3250,57600', 'true', 'easy', '0.333')
     """
     if isinstance(value, tuple | list):
-        return ",".join(map(knob_word, value))
+        return ",".join(knob_word(each, digits) for each in value)
+    if digits and isinstance(value, float):
+        value = float(f"{value:.{digits}g}")
     return str(value).lower() if isinstance(value, bool | None) else str(value).removesuffix(".0")
 
 

@@ -15,7 +15,7 @@ from gpuschedlab.autosched.forecast.generation import Forecast
 from gpuschedlab.autosched.tuner.measure import Probe
 from gpuschedlab.cluster import Outage
 from gpuschedlab.errors import EstimatorError
-from gpuschedlab.knobs import knobs_of
+from gpuschedlab.knobs import knob_word, knobs_of
 from gpuschedlab.sim import Policy, Scenario
 from gpuschedlab.sweep.identity import digest
 from gpuschedlab.traces import validate
@@ -194,8 +194,8 @@ def explain(probe: Callable, before, after, parts=(), *, permutations: int = PER
 
 def _word(value) -> str:
     """Value of a knob in a few characters."""
-    text = f"{value:.4g}" if isinstance(value, float) else str(value).lower()
-    return value.name if isinstance(value, Policy) else text if len(text) < 20 else "another"
+    text = value.name if isinstance(value, Policy) else knob_word(value, 4)
+    return text if len(text) < 20 else "another"
 
 
 def _side(scenario, policy, forecast, clock: float) -> dict:

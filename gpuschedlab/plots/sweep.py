@@ -6,11 +6,12 @@ import numpy as np
 import polars as pl
 
 from gpuschedlab.errors import RunError
+from gpuschedlab.knobs import knob_word
 from gpuschedlab.metrics import METRICS
 from gpuschedlab.plots.bars import metric_axis
 from gpuschedlab.plots.drawing import figure
 from gpuschedlab.plots.style import INK, RAMP, Drawing, axis, heat, line, looks, marks, texts
-from gpuschedlab.plots.sweep_frame import differing, opened, short, word
+from gpuschedlab.plots.sweep_frame import differing, opened, word
 
 __all__ = ["SweepFront", "SweepLines", "SweepMap", "plot_sweep", "sweep_front", "sweep_lines", "sweep_map"]
 
@@ -46,13 +47,13 @@ class SweepLines(NamedTuple):
             mean, low, high = (getattr(self, k)[i] / divisor for k in ("mean", "low", "high"))
             look = line(which, hover, i)
             look["marker"].pop("maxdisplayed")
-            points = {"x": [short(v) for v in at.tolist()] if uneven else at, "y": mean, "name": name}
+            points = {"x": [knob_word(v, 6) for v in at.tolist()] if uneven else at, "y": mean, "name": name}
             whiskers = _whiskers(high - mean, mean - low) | {"color": look["line"]["color"]}
             traces.append((points | {"customdata": seeds.astype(int), "error_y": whiskers}, look))
         label = self.label + " (uneven steps)" * uneven
         side = {"type": "category"} if named or uneven else {"type": "log"} if self.log else {}
         if uneven:
-            side["categoryarray"] = [short(v) for v in values]
+            side["categoryarray"] = [knob_word(v, 6) for v in values]
         return _drawn(traces, f"{METRICS[self.metric].label} over {self.x}", axis(label, **side), axis(title))
 
 
@@ -76,7 +77,7 @@ class SweepMap(NamedTuple):
         """A cell for each pair of values, with its number in it."""
         divisor, title = metric_axis(self.metric)
         shown = self.values / divisor
-        cells = {"x": [short(v) for v in self.columns], "y": [short(v) for v in self.rows], "z": shown}
+        cells = {"x": [knob_word(v, 6) for v in self.columns], "y": [knob_word(v, 6) for v in self.rows], "z": shown}
         cells |= {"text": texts(shown, ".4g"), "colorbar": {"title": {"text": title, "side": "right"}}}
         hover = f"<b>%{{z:,.4~r}}</b><br>{self.x} %{{x}}<br>{self.y} %{{y}}<extra></extra>"
         ramp = RAMP[:: -1 if METRICS[self.metric].better == "higher" else 1]

@@ -3,6 +3,7 @@
 import polars as pl
 
 from gpuschedlab.errors import RunError
+from gpuschedlab.knobs import knob_word
 from gpuschedlab.metrics import METRICS
 
 NAMES = ("policy", "scenario", "cluster", "estimator")
@@ -33,10 +34,5 @@ def differing(frame: pl.DataFrame, without: tuple[str, ...]) -> list[str]:
 
 def word(row: dict, by: list[str]) -> str:
     """Name of a row by some columns: "fair, b=x"."""
-    parts = [str(row[c]) if c in NAMES else f"{c}={short(row[c])}" for c in by if row[c] is not None]
+    parts = [str(row[c]) if c in NAMES else f"{c}={knob_word(row[c], 6)}" for c in by if row[c] is not None]
     return ", ".join(parts)
-
-
-def short(value) -> str:
-    """Value of a knob as a tick of an axis."""
-    return f"{value:g}" if isinstance(value, float) else str(value)

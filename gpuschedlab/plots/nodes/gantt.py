@@ -60,7 +60,7 @@ class Gantt(NamedTuple):
         traces = [(idle, bars({"color": style.IDLE}, name="idle"))]
         for g, group in enumerate(self.groups):
             marker = bar(g, style.RAMP[g]) if sized else bar(g)
-            font = {"size": 11, "color": "#FFFFFF" if style.luminance(marker["color"]) < 0.35 else style.INK}
+            font = {"size": 11, "color": marker["pattern"]["fgcolor"]}
             look = bars(marker, HOVER, insidetextfont=font, textposition="inside", insidetextanchor="middle")
             look |= {"textangle": 0, "constraintext": "inside"}
             pieces = _bars(self, np.flatnonzero(self.group == g))

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gpuschedlab.knobs import knob_word
 from gpuschedlab.plots import style
 from gpuschedlab.plots.style import COLOURS, HOUR, INK, Drawing, line, marks, middles, named_lines, stroke, time_axis
 
@@ -180,7 +181,7 @@ def tried(tuning, current) -> Tried:
     worth = [t.predicted if t.fate == "rejected" else t.reward for t in trials]
     now = next((t.reward for t in trials if t.policy == current), 1.0)
     names = tuning.space.names
-    texts = tuple("<br>".join(f"{n} = {word(t.policy.knobs[n])}" for n in names) for t in trials)
+    texts = tuple("<br>".join(f"{n} = {knob_word(t.policy.knobs[n], 3)}" for n in names) for t in trials)
     rounds = np.array([t.round for t in trials])
     return Tried(rounds, np.array(worth), tuple(t.fate for t in trials), texts, np.array([t.best for t in trials]), now)
 
@@ -205,16 +206,3 @@ def moves(time, places, texts, names) -> Moves:
 def race(time, values: dict) -> Race:
     """Values (n,) by name of each tuner at instants (n,)."""
     return Race(tuple(values), np.asarray(time, float), np.array(list(values.values()), float).reshape(len(values), -1))
-
-
-def word(value) -> str:
-    """Knob's value in a few characters.
-
-    Examples
-    --------
-    >>> word((3250.0, 57_600.0)), word(True)
-    ('3.25e+03, 5.76e+04', 'True')
-    """
-    if isinstance(value, tuple):
-        return ", ".join(map(word, value)) or "none"
-    return f"{value:.3g}" if isinstance(value, float) else str(value)

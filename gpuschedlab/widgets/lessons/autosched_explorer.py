@@ -9,7 +9,7 @@ from gpuschedlab import plots
 from gpuschedlab._extras import need
 from gpuschedlab.autosched import Contest, Tuning
 from gpuschedlab.autosched.controller import HOUR
-from gpuschedlab.plots.systems.tuning import word
+from gpuschedlab.knobs import knob_word
 from gpuschedlab.widgets.core.base import BaseExplorer
 from gpuschedlab.widgets.core.parts import button, control, row
 
@@ -147,7 +147,9 @@ class AutoSchedExplorer(BaseExplorer):
         coming = c.forecast.trace["submit"].to_numpy()[c.forecast.existing :] if c.forecast is not None else np.zeros(0)
         frame = c.knobs_over_time()
         axes = c.space.axes
-        texts = [tuple(f"{n}: {word(d.policy.knobs[n])}" for n in (a.info.name for a in axes)) for d in c.decisions]
+        texts = [
+            tuple(f"{n}: {knob_word(d.policy.knobs[n], 3)}" for n in (a.info.name for a in axes)) for d in c.decisions
+        ]
         places = frame.select(a.name for a in axes).to_numpy()
         race = {n: c.averages[n] for n in c.simulations}
         return {
@@ -222,7 +224,7 @@ class AutoSchedExplorer(BaseExplorer):
         axis = next((a for a in self.contest.space.axes if a.name == name), None)
         if axis is None:
             return f"{name} {np.exp(value):.2f} times that under the default"
-        return f"{name} = {word(axis.value(value))} {axis.info.knob.unit}".strip()
+        return f"{name} = {knob_word(axis.value(value), 3)} {axis.info.knob.unit}".strip()
 
     def _measure(self):
         """Measure the chosen knob's value on the latest forecast; shown until another is measured."""
