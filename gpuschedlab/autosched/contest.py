@@ -1,6 +1,7 @@
 """Tuners compared on one trace, each tuning at whole hours and never at a burst, for the live explorer; and a what-if query."""
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -31,8 +32,8 @@ class Contest:
         What all but "fixed" start with.
     others : tuple of str
         Tuners besides AutoSched: "default", "fixed" (`best_fixed` on this very trace), or methods of `METHODS`.
-    tuner, instants, configurations : optional
-        AutoSched's tuner, and the size of the offline phase (`gather`).
+    tuner, instants, configurations, known : optional
+        AutoSched's tuner; size of the offline phase (`gather`), or what an equal contest has as `known`: samples, hints, "fixed".
 
     Raises
     ------
@@ -42,19 +43,21 @@ class Contest:
 
     def __init__(
         self, scenario, policy, *more, others=("default", "fixed", "selftune"), tuner: Tuner | None = None, instants=10,
-        configurations=20, **parts,
+        configurations=20, known: tuple | None = None, **parts,
     ):  # fmt: skip
-        known = ("default", "fixed", *(m for m in METHODS if m != "autosched"))
-        if isinstance(others, str) or any(n not in known for n in others):
-            raise EstimatorError(f"Contest: found others={others!r}; expected a tuple of some of {', '.join(known)}.")
+        methods = ("default", "fixed", *(m for m in METHODS if m != "autosched"))
+        if isinstance(others, str) or any(n not in methods for n in others):
+            raise EstimatorError(f"Contest: found others={others!r}; expected a tuple of some of {', '.join(methods)}.")
         scenario, policy = scenario_of(scenario, policy, *more, **parts)
         self.space, seed = Space(scenario.fitted(policy)), scenario.seed
-        self.samples = gather(scenario.past, self.space, instants=instants, configurations=configurations)
-        past = best_fixed(scenario.past, self.space, rounds=60, searches=1).leaders()
+        find = partial(best_fixed, space=self.space, rounds=60, searches=1)
+        if known is None:
+            samples = gather(scenario.past, self.space, instants=instants, configurations=configurations)
+            known = samples, find(scenario.past).leaders(), find(scenario).best.policy if "fixed" in others else None
+        self.known, (self.samples, past, fixed) = known, known
         self.loops, self.simulations = {}, {}
         for name in (*others, "autosched"):
-            fixed = best_fixed(scenario, self.space, rounds=60, searches=1).best.policy if name == "fixed" else None
-            simulation = self.simulations[name] = scenario.simulation(fixed or self.space.policy)
+            simulation = self.simulations[name] = scenario.simulation(fixed if name == "fixed" else self.space.policy)
             if name in METHODS:
                 given = {"history": scenario.history, "hints": past, "seed": seed}
                 if METHODS[name].causal:  # each learns on its own

@@ -71,9 +71,7 @@ class Controller:
         wide: float = DAY, check: float = 300.0, burst: float = 4.0, journal=None, rng: int = 0,
     ):  # fmt: skip
         sound = threshold >= 1 and 0 < interval < np.inf and wide > 0 and 0 <= check < np.inf and burst > 0 <= futures
-        sound = (
-            sound and (aggregator is None or callable(aggregator)) and isinstance(rng, int | np.integer) and rng >= 0
-        )
+        sound &= isinstance(rng, int | np.integer) and rng >= 0 and (aggregator is None or callable(aggregator))
         if not sound:
             raise EstimatorError(
                 f"Controller: found threshold={threshold}, interval={interval}, wide={wide}, check={check}, burst={burst}, "
@@ -144,22 +142,22 @@ class Controller:
             settled = self._settle(tuning, rng)
             if wide:
                 hints = tuple(dict.fromkeys((*self.given, *tuning.leaders(KEPT))))
-        policy, gain, reason, again = settled or (simulation.policy, 1.0, "no jobs in the forecast", 0)
+        policy, gain, reason, more, again = settled or (simulation.policy, 1.0, "no jobs in the forecast", 0, {})
         switched, seconds = policy != simulation.policy, time.perf_counter() - begin
         found = (simulation.now, cause, policy, switched, gain, reason, tuning, jobs, forecast.trace.height, seconds)
         kept = (simulation.policy, probe) if switched else ()
-        decision = self._take(Decision(*found, tuning.measured + again, hints, *kept))
+        decision = self._take(Decision(*found, tuning.measured + more, hints, *kept, again=again))
         if self.journal is not None:
             self.journal.append(decision)
         yield decision
 
     def _settle(self, tuning: Tuning, rng) -> tuple:
-        """The rule: policy to put in force, its gain, the reason, and how many configurations were measured again."""
+        """The rule: policy to put in force, its gain, the reason, and how many were measured again, with which gains."""
         policy, best = self.simulation.policy, tuning.best
         gain = best.reward / next(t.reward for t in tuning.trials if t.policy == policy)
         reason = f"{tuning.measured} configurations measured; the best gain is {gain:.3f}x"
         if gain <= self.threshold:
-            return policy, gain, f"{reason}, not above the threshold {self.threshold:g}x", 0
+            return policy, gain, f"{reason}, not above the threshold {self.threshold:g}x", 0, {}
         ranks = [rank for rank in range(1 + self.futures) if rank != self.turn] or [0]
         others = dict.fromkeys((*tuning.leaders(FINALISTS), *self.given))
         logs, measured = {other: [] for other in others if other != policy}, 0
@@ -177,7 +175,7 @@ class Controller:
                 break
         best = max(gains, key=gains.get)
         reason += f", measured again {gains[best]:.3f}x; threshold {self.threshold:g}x"
-        return (best if gains[best] > self.threshold else policy), gains[best], reason, measured
+        return (best if gains[best] > self.threshold else policy), gains[best], reason, measured, logs
 
     def _take(self, decision: Decision) -> Decision:
         """Put a decision in force."""

@@ -33,6 +33,7 @@ class Decision:
         Configurations that are measured first the next time.
     probe : Probe, optional
         Of the forecast that was searched on, where the scheduler was switched.
+    again : dict of finalists to logarithms of their gains on other futures, in order of rank, as far as measured.
     """
 
     now: float
@@ -49,6 +50,7 @@ class Decision:
     hints: tuple = ()
     before: object = None
     probe: Probe | None = field(default=None, repr=False, compare=False)
+    again: dict = field(default_factory=dict, repr=False, compare=False)
 
     @cached_property
     def why(self) -> Why:
@@ -72,7 +74,7 @@ class Decision:
         """What a journal keeps: plain values, enough to replay the decision."""
         samples = self.tuning.samples.to_dicts() if self.tuning is not None and self.tuning.trials else []
         found = {"knobs": self.policy.knobs, "hints": [hint.knobs for hint in self.hints], "samples": samples}
-        left = ("policy", "tuning", "hints", "before", "probe")
+        left = ("policy", "tuning", "hints", "before", "probe", "again")
         return {f.name: getattr(self, f.name) for f in fields(self) if f.name not in left} | found
 
     @classmethod

@@ -11,6 +11,8 @@ from .lessons.logbook_explorer import LogbookExplorer as LogbookExplorer
 from .main.explorer import Explorer as Explorer
 from .notebook_errors import find_errors as find_errors
 from .lessons.prompt_explorer import PromptExplorer as PromptExplorer
+from .recording.recorder import record as record
+from .recording.recording import Recording as Recording
 from .recipes import Generated as Generated, Shape as Shape, SmallCluster as SmallCluster, bend as bend
 from .lessons.scale_explorer import ScaleExplorer as ScaleExplorer
 from .lessons.problems_explorer import LinkExplorer as LinkExplorer, ShardExplorer as ShardExplorer

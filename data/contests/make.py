@@ -1,0 +1,29 @@
+"""Record the contest of notebook 09 at its full size: `python data/contests/make.py [FILE]`; a few minutes."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import gpuschedlab as lab
+from gpuschedlab.autosched import Contest, Tuner
+from gpuschedlab.scenarios.tuned_days import TunedDays
+from gpuschedlab.widgets.recording.recorder import record
+
+SEED = 0
+#: Rounds of a wide search: enough here, 200 by default.
+ROUNDS = 60
+
+
+def main(arguments: list[str]) -> int:
+    """Play it and write the file."""
+    recipe = TunedDays()
+    contest = Contest(recipe(SEED), lab.Tiresias(), tuner=Tuner(ROUNDS))
+    path = Path(arguments[0]) if arguments else Path(__file__).parent / "tuned_days.json.gz"
+    record(contest, recipe, lambda played: print(played, flush=True)).write(path)
+    print(path.name, f"{path.stat().st_size:,} bytes")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
