@@ -14,6 +14,7 @@ from scipy import stats
 
 import gpuschedlab as lab
 from gpuschedlab.check.samples import small_trace
+from gpuschedlab.widgets import Recording
 
 nbformat = pytest.importorskip("nbformat", reason="nbformat, of the extra lab, is not installed")
 
@@ -39,17 +40,6 @@ def goodput(model, kind, gpus):
     )
 
 
-class Played:
-    """A contest that was stopped mid-run: other jobs have ended under each policy."""
-
-    def __init__(self):
-        scenario = lab.Scenario(small_trace(), lab.Cluster.homogeneous(2, 8))
-        policies = {"default": lab.Fifo(), "autosched": lab.Srtf()}
-        self.simulations = {name: scenario.simulation(policy) for name, policy in policies.items()}
-        for simulation in self.simulations.values():
-            simulation.advance(float(scenario.trace["submit"].quantile(0.7)))
-
-
 def given(stem: str) -> dict:
     """Names that the exercise of a notebook finds."""
     names = {"__name__": "notebook", "lab": lab, "np": np, "pl": pl, "stats": stats, "dataclass": dataclass, "SEED": 0}
@@ -64,7 +54,7 @@ def given(stem: str) -> dict:
         names |= {name: getattr(networks, name) for name in ("generated_network", "bimodal_demands")}
         names["network_routes"] = traffic.network_routes
     if stem == "09_autosched":
-        names["contest"] = Played()
+        names["recording"] = Recording.read()
     if stem == "11_autosched_results":
         rows = [("default", 0, 4.0), ("autosched", 0, 3.0), ("optimal", 0, 2.0)]
         rows += [("default", 1, 9.0), ("autosched", 1, 8.0), ("optimal", 1, 5.0)]

@@ -21,6 +21,8 @@ from .systems.leases import *
 from .systems.merges import *
 from .systems.pools import *
 from .systems.problems import *
+from .systems.stages import *
+from .systems.trials import *
 from .systems.tuning import *
 from .web import Place as Place
 from .web.figure import Figure as Figure, Figures as Figures, write_page as write_page

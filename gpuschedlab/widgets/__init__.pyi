@@ -14,6 +14,7 @@ from .lessons.prompt_explorer import PromptExplorer as PromptExplorer
 from .recording.recorder import record as record
 from .recording.recording import Recording as Recording
 from .recipes import Generated as Generated, Shape as Shape, SmallCluster as SmallCluster, bend as bend
+from .lessons.recorded_explorer import RecordedExplorer as RecordedExplorer
 from .lessons.scale_explorer import ScaleExplorer as ScaleExplorer
 from .lessons.problems_explorer import LinkExplorer as LinkExplorer, ShardExplorer as ShardExplorer
 from .lessons.trace_explorer import TraceExplorer as TraceExplorer

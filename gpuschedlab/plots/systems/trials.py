@@ -1,0 +1,234 @@
+"""What a tuner tried at an instant and decided: signed causes, configurations in the knobs' own units, gains on other futures."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from gpuschedlab.plots.style import COLOURS, INK, RED_TO_BLUE, Drawing, axis, marks, stroke
+
+__all__ = ["Again", "Change", "Parallel", "SignedCauses"]
+
+BELOW = {"orientation": "h", "y": -0.14, "x": 0}
+SIGNS = {1: ("+", COLOURS[0], "raises"), -1: ("\N{MINUS SIGN}", COLOURS[1], "lowers"), 0: ("~", "#6E6E6E", "changes")}
+"""Symbol, colour and word of the sign of an effect; 0: of a category, whose values differ."""
+FADED = "#9AA5B1"
+NOTHING = np.array([np.nan])
+"""Where a line is that stands in the legend alone."""
+
+
+class SignedCauses(NamedTuple):
+    """A causal graph: names, tiers (v,) 0 to 2; edges (e, 2) indices; strength, sign : (e,) standardised total effect, and 1, -1 or 0."""
+
+    names: tuple[str, ...]
+    tiers: np.ndarray
+    edges: np.ndarray
+    strength: np.ndarray
+    sign: np.ndarray
+
+    def draw(self) -> Drawing:
+        """Layers from left to right; the width of an edge is its strength, its colour and symbol the sign."""
+        x, y = np.empty(len(self.names)), np.empty(len(self.names))
+        for tier in range(3):
+            mine = np.flatnonzero(self.tiers == tier)
+            x[mine], y[mine] = tier, 1 - (np.arange(len(mine)) + 0.5) / max(1, len(mine))
+        traces = []
+        for sign, (symbol, colour, word) in SIGNS.items():
+            mine = np.flatnonzero(self.sign == sign)
+            for i in mine:
+                ends = self.edges[i]
+                width = float(np.clip(7 * abs(self.strength[i]), 0.6, 8))
+                traces.append(({"x": x[ends], "y": y[ends]}, stroke(color=colour, width=width) | {"showlegend": False}))
+            places = [0.25 + 0.5 * ((i % 5) / 4) for i in range(len(mine))]  # not all in the middle, where edges cross
+            a, b = self.edges[mine].T if len(mine) else np.zeros((2, 0), int)
+            spots = {"x": x[a] + (x[b] - x[a]) * places, "y": y[a] + (y[b] - y[a]) * places}
+            hover = [f"<b>{self.names[i]} {word} {self.names[j]}</b><br>total effect {s:+.2f} standard deviations"
+                     for i, j, s in zip(a, b, self.strength[mine])]  # fmt: skip
+            look = {"type": "scatter", "mode": "markers+text", "textfont": {"size": 13, "color": "#FFFFFF"}}
+            look |= {"marker": {"size": 15, "color": colour, "line": {"width": 1, "color": "#FFFFFF"}}}
+            data = {**spots, "text": [symbol] * len(mine), "hovertext": hover, "name": f"{symbol} {word}"}
+            traces.append((data, look | {"hovertemplate": "%{hovertext}<extra></extra>"}))
+        dots = {"type": "scatter", "mode": "markers", "marker": {"size": 11, "color": INK}, "hoverinfo": "skip"}
+        traces.append(({"x": x, "y": y}, dots | {"showlegend": False}))
+        anchors = (
+            {"xanchor": "right", "xshift": -9},
+            {"yanchor": "bottom", "yshift": 8},
+            {"xanchor": "left", "xshift": 9},
+        )
+        look = {"showarrow": False, "font": {"size": 12}, "bgcolor": "#FFFFFF", "borderpad": 0}
+        names = [{"x": a, "y": b, "text": f"<b>{name}</b>"} | look | anchors[tier]
+                 for a, b, name, tier in zip(x.tolist(), y.tolist(), self.names, self.tiers)]  # fmt: skip
+        hidden = {"visible": False, "showgrid": False}
+        around = {"x": hidden | {"range": [-0.62, 2.42]}, "y": hidden | {"range": [-0.02, 1.06]}}
+        margin = {"l": 8, "r": 8, "b": 8}
+        title = "What causes what: knobs, metrics, reward (width: strength)"
+        look = {"title": title, "legend": {"orientation": "h", "y": 0, "x": 0}, "showlegend": True, "margin": margin}
+        return Drawing.of(traces, {"annotations": names}, **look, **around)
+
+
+class Parallel(NamedTuple):
+    """Configurations of a search: coordinates in parallel, in the knobs' own units.
+
+    axes, units : names and units of K; ticks : per axis pairs of a coordinate and its value as text; places : (t, K) coordinates;
+    rewards : (t,) times the default's, as predicted where rejected; fates, texts : (t,); marked : coordinates (K,) by name, such
+    as what is in force.
+    """
+
+    axes: tuple[str, ...]
+    units: tuple[str, ...]
+    ticks: tuple
+    places: np.ndarray
+    rewards: np.ndarray
+    fates: tuple[str, ...]
+    texts: tuple[str, ...]
+    marked: dict
+
+    def draw(self) -> Drawing:
+        """A line per configuration over all axes, coloured by its reward; rejected ones are dashed."""
+        x, traces, rewards = np.arange(len(self.axes)), [], np.asarray(self.rewards, float)
+        reach = max(0.02, float(np.nanmax(np.abs(rewards - 1), initial=0.0)))
+        reach = min(reach, 0.5)
+        for i in np.argsort(np.nan_to_num(rewards, nan=-1.0), kind="stable"):  # the best on top
+            rejected, known = self.fates[i] == "rejected", rewards[i] == rewards[i]
+            colour = between((rewards[i] - 1 + reach) / (2 * reach)) if known else FADED
+            look = stroke(
+                "%{text}<extra></extra>",
+                color=colour,
+                width=1.2 if rejected else 2,
+                dash="dash" if rejected else "solid",
+            )
+            data = {"x": x, "y": self.places[i], "text": [self.texts[i]] * len(x)}
+            traces.append((data, look | {"showlegend": False}))
+        for (name, place), dash, symbol in zip(self.marked.items(), ("solid", "dot"), ("circle", "square-open")):
+            look = {"type": "scatter", "mode": "lines+markers", "line": {"color": INK, "width": 2, "dash": dash}}
+            look |= {"marker": {"color": INK, "symbol": symbol, "size": 8}, "hoverinfo": "skip"}
+            traces.append(({"x": x, "y": place, "name": name}, look))
+        ends = (RED_TO_BLUE[0], RED_TO_BLUE[-1])
+        words = (f"{1 - reach:.2f} times the default", f"{1 + reach:.2f} times")
+        for colour, word in zip(ends, words):
+            traces.append(({"x": NOTHING, "y": NOTHING, "name": word}, stroke(color=colour, width=3)))
+        traces.append(
+            ({"x": NOTHING, "y": NOTHING, "name": "rejected, predicted"}, stroke(color=FADED, width=1.2, dash="dash"))
+        )
+        return Drawing.of(
+            traces, {"annotations": self._notes(), "shapes": self._bars()},
+            title="Configurations tried: a line each, over the knobs in their own units", legend=BELOW, showlegend=True,
+            x={"visible": False, "range": [-0.4, len(self.axes) - 0.3]}, y={"visible": False, "range": [-0.06, 1.2]},
+            margin={"l": 8, "r": 8, "b": 40},
+        )  # fmt: skip
+
+    def _notes(self) -> list[dict]:
+        """Names above the axes, values beside them."""
+        look = {"showarrow": False, "font": {"size": 11}, "bgcolor": "#FFFFFF", "borderpad": 0}
+        heads = zip(self.axes, self.units, strict=True)
+        notes = [{"x": i, "y": 1.12, "text": f"<b>{name}</b><br>{unit}"} | look for i, (name, unit) in enumerate(heads)]
+        for i, ticks in enumerate(self.ticks):
+            notes += [
+                {"x": i, "y": at, "text": text, "xanchor": "left", "xshift": 3, "yshift": 7 if at < 0.5 else -7} | look
+                | {"font": {"size": 10}}
+                for at, text in ticks
+            ]  # fmt: skip
+        return notes
+
+    def _bars(self) -> list[dict]:
+        line = {"color": FADED, "width": 1}
+        return [
+            {"type": "line", "layer": "below", "x0": i, "x1": i, "y0": 0, "y1": 1, "line": line}
+            for i in range(len(self.axes))
+        ]
+
+
+class Again(NamedTuple):
+    """Finalists measured again: names of F; gains : per finalist its gain on each of the futures `ranks`; threshold; chosen : the best."""
+
+    names: tuple[str, ...]
+    gains: tuple
+    ranks: tuple[int, ...]
+    threshold: float
+    chosen: int = -1
+
+    def draw(self) -> Drawing:
+        """A dot per future and finalist, the mean as a diamond, the threshold as a line."""
+        rows = len(self.names)
+        dots = {"color": COLOURS[6], "size": 9, "line": {"width": 1, "color": INK}}
+        x, y, text, means = [], [], [], []
+        for row, gains in enumerate(self.gains):
+            x += list(gains)
+            y += [row] * len(gains)
+            text += [f"future {rank + 1}" for rank in self.ranks[: len(gains)]]
+            means.append(float(np.exp(np.mean(np.log(gains)))) if len(gains) else np.nan)
+        traces = [
+            (
+                {"x": x, "y": y, "text": text, "name": "on one future"},
+                marks(dots, "<b>%{x:.3f}x</b> on %{text}<extra></extra>"),
+            )
+        ]
+        diamond = {
+            "color": [COLOURS[1] if i == self.chosen else INK for i in range(rows)],
+            "symbol": "diamond",
+            "size": 13,
+        }
+        traces.append(({"x": means, "y": list(range(rows)), "marker": diamond, "name": "mean"},
+                       {"type": "scatter", "mode": "markers", "hovertemplate": "<b>%{x:.3f}x</b> on average<extra></extra>"}))  # fmt: skip
+        for at, name, dash in (
+            (1.0, "as what is in force", "dot"),
+            (self.threshold, f"threshold {self.threshold:g}x", "dash"),
+        ):
+            ends = {"x": [at, at], "y": [-0.6, max(rows, 1) - 0.4], "name": name}
+            traces.append((ends, stroke(color=INK, width=1.5, dash=dash)))
+        side = {"tickvals": list(range(rows)), "ticktext": list(self.names), "range": [max(rows, 1) - 0.4, -0.6]}
+        title = "Measured again: gain over what is in force, on each of the other futures"
+        if not rows:
+            title = "Measured again: nothing, since no gain was above the threshold"
+        return Drawing.of(traces, title, x=axis("gain (times)"), y=side, legend=BELOW | {"y": -0.2}, showlegend=True)
+
+
+class Change(NamedTuple):
+    """Knobs before and after a decision: names of K; before, after : (K,) coordinates; texts : pairs of values as text."""
+
+    names: tuple[str, ...]
+    before: np.ndarray
+    after: np.ndarray
+    texts: tuple
+
+    def draw(self) -> Drawing:
+        """A row per knob over its range, from where it was to where it is; values in its own unit."""
+        rows, before, after = list(range(len(self.names))), np.asarray(self.before), np.asarray(self.after)
+        moved = np.abs(after - before) > 1e-9
+        traces = []
+        for row in np.flatnonzero(moved).tolist():
+            data = {"x": [before[row], after[row]], "y": [row, row]}
+            traces.append((data, stroke(color=COLOURS[1], width=4) | {"showlegend": False}))
+        hollow = {"symbol": "circle-open", "size": 12, "color": INK, "line": {"width": 2}}
+        traces.append(({"x": before, "y": rows, "name": "before"}, marks(hollow)))
+        colours = [COLOURS[1] if m else INK for m in moved]
+        full = {"x": after, "y": rows, "marker": {"color": colours, "size": 8}, "name": "after"}
+        traces.append((full, {"type": "scatter", "mode": "markers", "hoverinfo": "skip"}))
+        notes = [
+            {"x": 1.06, "y": row, "text": f"{old} \N{RIGHTWARDS ARROW} <b>{new}</b>" if m else new, "xanchor": "left",
+             "showarrow": False, "font": {"size": 11}}
+            for row, (old, new), m in zip(rows, self.texts, moved)
+        ]  # fmt: skip
+        side = {"tickvals": rows, "ticktext": list(self.names), "range": [len(rows) - 0.4, -0.6]}
+        x = {
+            "range": [-0.04, 1.75],
+            "tickvals": [0, 1],
+            "ticktext": ["least", "most"],
+            "title": {"text": "place in its range"},
+        }
+        return Drawing.of(
+            traces, {"annotations": notes}, title="Knobs before and after", x=x, y=side, legend=BELOW | {"y": -0.2}
+        )
+
+
+def between(part: float) -> str:
+    """Colour at a part of the way from red (0) by grey to blue (1).
+
+    Examples
+    --------
+    >>> between(0.0), between(1.0), between(0.5)
+    ('#B2182B', '#2166AC', '#A0A0A0')
+    """
+    stops = np.array([[int(c[i : i + 2], 16) for i in (1, 3, 5)] for c in (RED_TO_BLUE[0], "#A0A0A0", RED_TO_BLUE[-1])])
+    part = float(np.clip(part, 0, 1))
+    found = [round(float(np.interp(part, [0, 0.5, 1], stops[:, k]))) for k in range(3)]
+    return "#" + "".join(f"{x:02X}" for x in found)

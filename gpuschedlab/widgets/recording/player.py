@@ -1,0 +1,99 @@
+"""A recorded contest on a page: every hour and all six stages, without a kernel; a fork of it where there is one."""
+
+import gzip
+import json
+from base64 import b64encode
+from functools import cache
+from html import escape
+from importlib.resources import files
+
+import numpy as np
+
+from gpuschedlab import plots
+from gpuschedlab.plots import web
+from gpuschedlab.plots.web.cell import carries_library
+from gpuschedlab.plots.web.encode import plain
+from gpuschedlab.widgets.recording.recording import Recording
+from gpuschedlab.widgets.recording.stages import STAGES
+
+HERE = files("gpuschedlab.widgets.recording")
+HOUR, DIGITS = 3600.0, 4
+"""Seconds in an hour; digits that a number of a figure keeps: more are not seen, and would double the file."""
+
+
+@cache
+def script() -> str:
+    """JavaScript of the player."""
+    return (HERE / "player.js").read_text(encoding="utf-8")
+
+
+@cache
+def css() -> str:
+    """Style sheet of the player and of its figures."""
+    return web.css() + (HERE / "player.css").read_text(encoding="utf-8")
+
+
+def frames(recording: Recording) -> list[str]:
+    """Figures of all hours, a text per stage: JSON, gzipped, as base64. What hours share stands side by side, and packs to little."""
+    found = []
+    for stage in STAGES:
+        hours = []
+        for place in range(len(recording.hours)):
+            numbers = stage.numbers(recording, place)
+            hours.append({name: short(plain(plots.draw(each))) for name, each in numbers.items()})
+        text = json.dumps(hours, separators=(",", ":"), allow_nan=False)
+        found.append(b64encode(gzip.compress(text.encode(), 6, mtime=0)).decode())
+    return found
+
+
+def short(value):
+    """Copy of nested data as JSON has it, numbers with few digits; nan and inf are None.
+
+    Examples
+    --------
+    >>> short({"x": np.array([1.0, 2 / 3, np.nan]), "name": "a", "on": True})
+    {'x': [1, 0.6667, None], 'name': 'a', 'on': True}
+    """
+    if isinstance(value, dict):
+        return {name: short(part) for name, part in value.items()}
+    if isinstance(value, np.ndarray | np.generic):
+        return short(value.tolist())
+    if isinstance(value, list | tuple):
+        return [short(part) for part in value]
+    if isinstance(value, float):
+        value = float(f"{value:.{DIGITS}g}") if np.isfinite(value) else None
+        return int(value) if value is not None and value.is_integer() else value
+    return value
+
+
+def page(recording: Recording, place: int, stage: int, identity: str) -> str:
+    """HTML of the player, which shows an hour (its place) and a stage at first.
+
+    It is whole by itself but for plotly, which it carries if no other output of the kernel does.
+    """
+    hours = [
+        {
+            "name": f"{hour.now / HOUR:.0f} h",
+            "switched": hour.switched,
+            "decision": f"{hour.now / HOUR:.0f} h: {'switched' if hour.switched else 'kept'}, gain {hour.gain:.3f}x",
+            "sentences": [each.sentence(recording, i) for each in STAGES],
+        }
+        for i, hour in enumerate(recording.hours)
+    ]
+    stages = [{"name": s.name, "asks": s.asks, "places": [p._asdict() for p in s.places]} for s in STAGES]
+    given = {"id": identity, "hours": hours, "stages": stages, "packs": frames(recording), "at": place, "stage": stage}
+    queued = json.dumps(given, allow_nan=False).replace("</", "<\\/")
+    library = web.library() if carries_library() else ""
+    return (
+        f'<style>{css()}</style><div id="{identity}" class="gpuschedlab-player" hidden></div>{library}'
+        f"<script>(window.gpuschedlabPlayerQueue ??= []).push({queued})</script><script>{script()}</script>"
+    )
+
+
+def pictures(recording: Recording, place: int, stage: int, identity: str) -> str:
+    """Pictures of the hour and stage that a player shows at first, for where no script runs."""
+    shown = STAGES[stage]
+    drawn = {name: plots.draw(each) for name, each in shown.numbers(recording, place).items()}
+    words = f"<p><b>{recording.hours[place].now / HOUR:.0f} h. {shown.asks}</b> {escape(shown.sentence(recording, place))}</p>"
+    columns = 2 if len(shown.places) > 1 else 1
+    return web.pictures_of(drawn, shown.places, columns=columns, note=words, board=identity)

@@ -1,0 +1,190 @@
+"""A recorded contest shown: numbers and sentences of its six stages, the page that holds them all, and going live."""
+
+import base64
+import gzip
+import json
+import re
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from gpuschedlab import plots
+from gpuschedlab.errors import RunError
+from gpuschedlab.plots.systems.stages import Alike, Fan
+from gpuschedlab.plots.systems.trials import Again, Change, Parallel, SignedCauses, between
+from gpuschedlab.widgets.recording import stages
+from gpuschedlab.widgets.recording.pairs import times_as_good
+from gpuschedlab.widgets.recording.player import frames, page
+from gpuschedlab.widgets.recording.recording import Recording
+from gpuschedlab.widgets.recording.stages import STAGES, came, last_errors
+
+HOUR = 3600.0
+
+
+@pytest.fixture(scope="module")
+def recording():
+    return Recording.read()
+
+
+def test_a_fan_is_the_quantiles_of_its_futures():
+    futures = np.array([[0.0, 9.0], *[[float(i), 9.0] for i in range(1, 9)]])  # 0 to 8, and nine times 9
+    drawn = Fan(HOUR, 1800.0, "jobs", futures, np.array([5.0]), np.array([7.0])).draw()
+    high, low, middle, past, then, _ = drawn.data
+    assert [trace["y"].tolist() for trace in (low, middle, high)] == [[0.8, 9.0], [4.0, 9.0], [7.2, 9.0]]
+    assert middle["x"].tolist() == [1.25, 1.75]
+    assert (past["x"].tolist(), past["y"].tolist()) == ([0.75], [5.0])
+    assert (then["x"].tolist(), then["y"].tolist()) == ([1.25], [7.0])
+
+
+def test_signs_are_told_by_colour_and_symbol_and_strength_by_width():
+    graph = SignedCauses(
+        ("k", "m", "r"), np.array([0, 1, 2]), np.array([[0, 1], [1, 2], [0, 2]]), np.array([0.5, -1.0, 0.2]), np.array([1, -1, 0])
+    )  # fmt: skip
+    drawn = plots.figure(graph)
+    widths = [trace.line.width for trace in drawn.data if trace.mode == "lines"]
+    assert widths == [3.5, 7.0, pytest.approx(1.4)]
+    symbols = {trace.text[0]: trace.marker.color for trace in drawn.data if trace.mode == "markers+text"}
+    assert set(symbols) == {"+", "\N{MINUS SIGN}", "~"}
+    assert len(set(symbols.values())) == 3
+    assert [note.text for note in drawn.layout.annotations] == ["<b>k</b>", "<b>m</b>", "<b>r</b>"]
+
+
+def test_rejected_configurations_are_dashed_and_rewards_are_colours():
+    ticks = (((0.0, "1"), (1.0, "9")),)
+    drawn = plots.figure(
+        Parallel(("k",), ("s",), ticks, np.array([[0.1], [0.9]]), np.array([1.1, 0.9]), ("measured", "rejected"), ("a", "b"), {})
+    )  # fmt: skip
+    worst, best = drawn.data[:2]
+    assert (worst.line.dash, best.line.dash) == ("dash", "solid")
+    assert (worst.line.color, best.line.color) == (between(0.0), between(1.0))
+    assert {"1", "9", "<b>k</b><br>s"} <= {note.text for note in drawn.layout.annotations}
+
+
+def test_means_of_gains_are_geometric():
+    drawn = plots.figure(Again(("a", "b"), ((1.0, 4.0), (1.1,)), (1, 2), 1.02, 0))
+    assert list(drawn.data[1].x) == pytest.approx([2.0, 1.1])
+    assert drawn.data[1].marker.color[0] != drawn.data[1].marker.color[1]
+    assert "nothing" in Again((), (), (), 1.02).draw().live["title_text"]
+
+
+def test_knobs_that_moved_are_marked():
+    drawn = plots.figure(Change(("a", "b"), np.array([0.2, 0.5]), np.array([0.8, 0.5]), (("1", "4 s"), ("2", "2"))))
+    assert [note.text for note in drawn.layout.annotations] == ["1 \N{RIGHTWARDS ARROW} <b>4 s</b>", "2"]
+    assert sum(trace.mode == "lines" for trace in drawn.data) == 1
+
+
+def test_the_past_hour_is_named_by_how_long_ago_it_was():
+    drawn = plots.figure(Alike((5 * HOUR, 2 * HOUR), np.array([[1, 2], [3, 4]])))
+    assert [trace.name for trace in drawn.data] == ["up to now (5 h)", "up to 3.0 h ago"]
+    assert [list(trace.y) for trace in drawn.data] == [[1, 2], [3, 4]]
+
+
+def toy(hours):
+    arrivals = {"start": 0.0, "step": 1800.0, "jobs": [10] * 48, "service": [1.0] * 48}
+    return SimpleNamespace(hours=hours, arrivals=arrivals)
+
+
+def test_errors_of_the_last_day_by_hand():
+    """Twelve half hours bring 120 jobs; futures of 8 a half hour miss 24 of them, of 15 miss 60: 84 of 240."""
+    seen = [SimpleNamespace(now=i * HOUR, jobs=[[n] * 48] * 9) for i, n in ((0, 8), (1, 15), (2, 99), (7, 0))]
+    recording = toy(seen)
+    assert last_errors(recording, 3) == pytest.approx(84 / 240)
+    assert last_errors(recording, 2) is None
+    assert came(recording, HOUR, 2 * HOUR).tolist() == [10, 10]
+    assert len(came(recording, 23 * HOUR, 30 * HOUR)) == 2, "as far as it was played"
+
+
+def test_every_stage_of_every_hour_has_numbers_and_one_sentence(recording):
+    for place in range(len(recording.hours)):
+        for stage in STAGES:
+            numbers = stage.numbers(recording, place)
+            assert set(numbers) == {p.name for p in stage.places}
+            sentence = stage.sentence(recording, place)
+            assert re.search(r"\d", sentence), (place, stage.name)
+            assert sentence.endswith(".")
+            assert "nan" not in sentence.replace("finance", "")
+
+
+def test_sentences_say_what_was_recorded(recording):
+    place = recording.switches[-1]
+    hour = recording.hours[place]
+    said = {stage.name: stage.sentence(recording, place) for stage in STAGES}
+    assert said["Decision"].startswith(f"Switched: gain {hour.gain:.3f}x, above the threshold {hour.threshold:g}x.")
+    assert f"{len(hour.again)} finalists" in said["Measure again"]
+    means = [np.exp(np.mean(np.log(gains))) for _, gains in hour.again]
+    assert f"the best gains {max(means):.3f}x" in said["Measure again"]
+    assert max(means) == pytest.approx(hour.gain, abs=2e-4)
+    assert f"{sum(hour.recent)} jobs" in said["Observe"]
+    assert f"{sum(trial.round > 0 for trial in hour.trials)} rounds" in said["Trials"]
+    kept = next(i for i, each in enumerate(recording.hours) if not each.switched)
+    assert STAGES[5].sentence(recording, kept).startswith("Kept: ")
+
+
+def test_values_are_in_the_knobs_own_units(recording):
+    names = [axis["name"] for axis in recording.axes]
+    at = names.index("thresholds_1")
+    assert stages.shown(recording, at, 1.0) == "none"
+    assert stages.shown(recording, at, 0.0) == "1"
+    assert stages.shown(recording, names.index("metric"), 0.0) == recording.axes[names.index("metric")]["choices"][0]
+
+
+def test_the_page_holds_every_figure(recording):
+    packs = frames(recording)
+    assert len(packs) == len(STAGES)
+    for stage, pack in zip(STAGES, packs, strict=True):
+        hours = json.loads(gzip.decompress(base64.b64decode(pack)))
+        assert len(hours) == len(recording.hours)
+        assert all(set(hour) == {p.name for p in stage.places} for hour in hours)
+    html = page(recording, 0, 0, "here")
+    assert len(html) < 1_500_000
+    assert "http://" not in re.sub(r"http://www.w3.org", "", html.split("gpuschedlabPlayerQueue")[1])
+
+
+def test_the_ratio_on_the_same_jobs_by_hand(recording):
+    """Half as long on every job is 2.0 times as good, whatever is drawn; the interval holds the ratio otherwise."""
+    jobs = recording.jobs.select("submit", default="default", tuned=recording.jobs["default"] / 2)
+    half = SimpleNamespace(jobs=jobs, lines=("default", "tuned"))
+    assert times_as_good(half, "tuned")[:3] == pytest.approx((2.0, 2.0, 2.0))
+    found = times_as_good(recording, "autosched")
+    both = recording.jobs.select("default", "autosched").drop_nulls()
+    assert found.times == pytest.approx(both["default"].mean() / both["autosched"].mean())
+    assert found.low < found.times < found.high
+    assert found.jobs == both.height
+    with pytest.raises(RunError, match="found line 'none'; expected one of default, fixed"):
+        times_as_good(recording, "none")
+
+
+@pytest.fixture
+def explorer(recording):
+    pytest.importorskip("anywidget")
+    from gpuschedlab.widgets import RecordedExplorer
+
+    return RecordedExplorer(recording)
+
+
+def test_it_opens_at_the_last_switch(explorer, recording):
+    assert explorer.place == recording.switches[-1]
+    with pytest.raises(RunError, match="found hour 72, stage 1; expected one of 0 to 71, and 1 to 6"):
+        type(explorer)(recording, hours=72)
+
+
+def test_it_goes_live_from_the_hour_that_is_shown(explorer, recording, monkeypatch):
+    """The button's message forks there; what goes wrong is shown."""
+    asked = []
+    contest = SimpleNamespace(box=explorer.status, close=lambda: None)
+    monkeypatch.setattr("gpuschedlab.widgets.recording.resume.resumed", lambda _, hours: asked.append(hours))
+    monkeypatch.setattr("gpuschedlab.widgets.lessons.autosched_explorer.AutoSchedExplorer", lambda _: contest)
+    explorer._heard(explorer.tie, {"kind": "live", "at": 5}, [])
+    assert asked == [5.0]
+    assert "Live from 5 h" in explorer.status.value
+    assert explorer.below.children == (contest.box,)
+    monkeypatch.setattr("gpuschedlab.widgets.recording.resume.resumed", lambda *_: 1 / 0)
+    explorer._heard(explorer.tie, {"kind": "live", "at": 5}, [])
+    assert explorer.error.outputs[0]["ename"] == "ZeroDivisionError"
+
+
+def test_a_page_of_its_own_is_whole(explorer):
+    html = explorer.html()
+    assert html.count("gpuschedlabFigures.give(") == 1
+    assert html.index("gpuschedlabPlayerQueue") > 0
