@@ -12,7 +12,7 @@ import pytest
 from gpuschedlab import plots
 from gpuschedlab.errors import RunError
 from gpuschedlab.plots.systems.stages import Alike, Fan
-from gpuschedlab.plots.systems.trials import Again, Change, Parallel, SignedCauses, between
+from gpuschedlab.plots.systems.trials import Again, Change, Parallel, SignedCauses, Weighed, between
 from gpuschedlab.widgets.recording import stages
 from gpuschedlab.widgets.recording.pairs import times_as_good
 from gpuschedlab.widgets.recording.player import frames, page
@@ -74,6 +74,14 @@ def test_knobs_that_moved_are_marked():
     assert sum(trace.mode == "lines" for trace in drawn.data) == 1
 
 
+def test_gains_are_bars_from_one():
+    drawn = plots.figure(Weighed(1.25, 0.9, 1.02))
+    assert list(drawn.data[0].x) == pytest.approx([0.25, -0.1])
+    assert list(drawn.data[0].base) == [1.0, 1.0]
+    assert drawn.data[1].name == "threshold 1.02x"
+    assert len(plots.figure(Weighed(1.0, None, 1.02)).data[0].x) == 1
+
+
 def test_the_past_hour_is_named_by_how_long_ago_it_was():
     drawn = plots.figure(Alike((5 * HOUR, 2 * HOUR), np.array([[1, 2], [3, 4]])))
     assert [trace.name for trace in drawn.data] == ["up to now (5 h)", "up to 3.0 h ago"]
@@ -119,6 +127,8 @@ def test_sentences_say_what_was_recorded(recording):
     assert f"{sum(trial.round > 0 for trial in hour.trials)} rounds" in said["Trials"]
     kept = next(i for i, each in enumerate(recording.hours) if not each.switched)
     assert STAGES[5].sentence(recording, kept).startswith("Kept: ")
+    found = re.search(r"the best gain is ([\d.]+)x", recording.hours[kept].reason)
+    assert STAGES[5].numbers(recording, kept)["gain"].searched == pytest.approx(float(found[1]), abs=6e-4)
 
 
 def test_values_are_in_the_knobs_own_units(recording):
@@ -163,8 +173,9 @@ def explorer(recording):
     return RecordedExplorer(recording)
 
 
-def test_it_opens_at_the_last_switch(explorer, recording):
-    assert explorer.place == recording.switches[-1]
+def test_it_opens_where_something_was_measured_again(explorer, recording):
+    assert recording.hours[explorer.place].again
+    assert not any(hour.again for hour in recording.hours[explorer.place + 1 :])
     with pytest.raises(RunError, match="found hour 72, stage 1; expected one of 0 to 71, and 1 to 6"):
         type(explorer)(recording, hours=72)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from browser import serving
-from browser.notebooks import NOTEBOOKS
+from browser.notebooks import NOTEBOOKS, RECORDED
 from gpuschedlab.errors import LabError, MissingExtra
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -70,7 +70,7 @@ def notebooks(tmp_path_factory, warm) -> Path:
     """The bench's notebooks and copies of ours with small parameters, beside a configuration without news and updates."""
     nbformat = pytest.importorskip("nbformat", reason="nbformat, of the extra lab, is not installed")
     every = {"all": [cell for cells in NOTEBOOKS.values() for cell in cells]}
-    folder = serving.write_notebooks(tmp_path_factory.mktemp("notebooks"), NOTEBOOKS | every)
+    folder = serving.write_notebooks(tmp_path_factory.mktemp("notebooks"), NOTEBOOKS | RECORDED | every)
     shutil.copytree(ROOT / "notebooks" / "exercises", folder / "exercises")
     for name, sizes in SIZES.items():
         notebook = nbformat.read(ROOT / "notebooks" / f"{name}.ipynb", 4)

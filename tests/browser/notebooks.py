@@ -35,3 +35,6 @@ WEEK = [
     "print(len(_instances), 'widgets')",
 ]
 """A week of 10,000 jobs on 70 nodes, FIFO pinned, and how many widgets the kernel holds."""
+
+RECORDED = {"recorded": ["from gpuschedlab.widgets import RecordedExplorer", "RecordedExplorer(hours=1)"]}
+"""A recorded contest, which a page plays by itself."""

@@ -4,9 +4,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gpuschedlab.plots.style import COLOURS, INK, RED_TO_BLUE, Drawing, axis, marks, stroke
+from gpuschedlab.plots.style import COLOURS, INK, RED_TO_BLUE, Drawing, axis, bar, marks, stroke
 
-__all__ = ["Again", "Change", "Parallel", "SignedCauses"]
+__all__ = ["Again", "Change", "Parallel", "SignedCauses", "Weighed"]
 
 BELOW = {"orientation": "h", "y": -0.14, "x": 0}
 SIGNS = {1: ("+", COLOURS[0], "raises"), -1: ("\N{MINUS SIGN}", COLOURS[1], "lowers"), 0: ("~", "#6E6E6E", "changes")}
@@ -210,7 +210,7 @@ class Change(NamedTuple):
         ]  # fmt: skip
         side = {"tickvals": rows, "ticktext": list(self.names), "range": [len(rows) - 0.4, -0.6]}
         x = {
-            "range": [-0.04, 1.75],
+            "range": [-0.04, 1.9],
             "tickvals": [0, 1],
             "ticktext": ["least", "most"],
             "title": {"text": "place in its range"},
@@ -218,6 +218,36 @@ class Change(NamedTuple):
         return Drawing.of(
             traces, {"annotations": notes}, title="Knobs before and after", x=x, y=side, legend=BELOW | {"y": -0.2}
         )
+
+
+class Weighed(NamedTuple):
+    """Gain of the best over what is in force: on the future searched on, again on the others (None: not measured), and the threshold."""
+
+    searched: float
+    again: float | None
+    threshold: float
+
+    def draw(self) -> Drawing:
+        """A bar for each gain, from 1, and the threshold as a line."""
+        rows = {"on the future searched on": self.searched} | (
+            {} if self.again is None else {"on the others, mean": self.again}
+        )
+        names, gains = list(rows), list(rows.values())
+        texts = [f" {gain:.3f}x" for gain in gains]
+        look = {"type": "bar", "orientation": "h", "marker": bar(0), "textposition": "outside", "hoverinfo": "skip"}
+        data = {
+            "y": names,
+            "x": [gain - 1 for gain in gains],
+            "base": [1.0] * len(gains),
+            "text": texts,
+            "name": "gain",
+        }
+        traces = [(data, look)]
+        line = {"x": [self.threshold] * 2, "y": [-0.5, len(names) - 0.5], "name": f"threshold {self.threshold:g}x"}
+        traces.append((line, stroke(color=COLOURS[1], width=2, dash="dash")))
+        reach = 1.35 * max(0.03, *(abs(x - 1) for x in (*gains, self.threshold)))
+        x = axis("", range=[1 - (reach if min(gains) < 1 else 0.15 * reach), 1 + reach])
+        return Drawing.of(traces, title="Gain and threshold", x=x, y={"autorange": "reversed"}, showlegend=True)
 
 
 def between(part: float) -> str:

@@ -7,7 +7,7 @@ import numpy as np
 
 from gpuschedlab.plots import Place
 from gpuschedlab.plots.systems.stages import Alike, Fan, Observed
-from gpuschedlab.plots.systems.trials import Again, Change, Parallel, SignedCauses
+from gpuschedlab.plots.systems.trials import Again, Change, Parallel, SignedCauses, Weighed
 from gpuschedlab.plots.systems.tuning import word
 from gpuschedlab.widgets.recording.hour import STEP, Hour
 from gpuschedlab.widgets.recording.recording import Recording
@@ -83,7 +83,7 @@ def _said_observed(recording: Recording, place: int) -> str:
 def _forecast(recording: Recording, place: int) -> dict:
     hour = recording.hours[place]
     found = {}
-    for what, title in (("jobs", "jobs in 30 min"), ("service", "GPU-hours submitted in 30 min")):
+    for what, title in (("jobs", "jobs in 30 min"), ("service", "GPU-hours in 30 min")):
         earlier = [recording.hours[place - ago] for ago in EARLIER if ago <= place]
         faded = tuple((each.now, median_forecast(each, what)) for each in earlier)
         past = came(recording, max(hour.now - DAY / 2, recording.arrivals["start"]), hour.now, what)
@@ -208,10 +208,15 @@ def _said_again(recording: Recording, place: int) -> str:
     means = sorted((float(np.exp(np.mean(np.log(gains)))) for _, gains in hour.again if gains), reverse=True)
     best = next(g for _, g in hour.again if g and abs(float(np.exp(np.mean(np.log(g)))) - means[0]) < 1e-12)
     full = sum(len(gains) == len(hour.ranks) for _, gains in hour.again)
-    return (
-        f"{len(hour.again)} finalists were measured on other futures, {full} of them on all {len(hour.ranks)}; the best gains "
-        f"{means[0]:.3f}x on average, {min(best):.3f}x on its worst future and {max(best):.3f}x on its best."
+    words = (
+        f"{full} of them on all {len(hour.ranks)}"
+        if len(hour.ranks) > 1
+        else "none gained on the first, and that was all"
     )
+    told = f"the best gains {means[0]:.3f}x on average"
+    if len(best) > 1:
+        told += f", {min(best):.3f}x on its worst future and {max(best):.3f}x on its best"
+    return f"{len(hour.again)} finalists were measured on other futures, {words}; {told}."
 
 
 def _origin(before: int, number: int) -> str:
@@ -232,10 +237,21 @@ def _named(hour: Hour, u: list) -> str:
 def _decision(recording: Recording, place: int) -> dict:
     hour = recording.hours[place]
     names = tuple(a["name"] for a in recording.axes)
-    texts = tuple(
-        (shown(recording, i, a), shown(recording, i, b)) for i, (a, b) in enumerate(zip(hour.before, hour.after))
-    )
-    return {"change": Change(names, np.array(hour.before), np.array(hour.after), texts)}
+    texts = []
+    for i, (old, new) in enumerate(zip(hour.before, hour.after, strict=True)):
+        texts.append(
+            (shown(recording, i, old), f"{shown(recording, i, new)} {recording.axes[i]['unit'] or ''}".strip())
+        )
+    again = hour.gain if hour.again else None
+    change = Change(names, np.array(hour.before), np.array(hour.after), tuple(texts))
+    return {"gain": Weighed(_searched(hour), again, hour.threshold), "change": change}
+
+
+def _searched(hour: Hour) -> float:
+    """Gain of the best over what was in force, on the future that was searched on; 1 where nothing was measured."""
+    rewards = [t.reward for t in hour.trials if t.fate == "measured"]
+    now = next((t.reward for t in hour.trials if t.u == hour.before and t.reward), None)
+    return max(rewards) / now if rewards and now else 1.0
 
 
 def _said_decision(recording: Recording, place: int) -> str:
@@ -265,6 +281,7 @@ def _ticks(recording: Recording, axis: int) -> tuple:
 
 
 HEIGHT = 330
+DECIDED = (Place("gain", 130, wide=True), Place("change", 310, wide=True))
 STAGES = (
     Stage("Observe", "What does it see?", (Place("load", HEIGHT), Place("alike", HEIGHT)), _observed, _said_observed),
     Stage(
@@ -277,6 +294,12 @@ STAGES = (
     Stage("Graph", "What causes what?", (Place("graph", 400, wide=True),), _graph, _said_graph),
     Stage("Trials", "What did it try?", (Place("trials", 400, wide=True),), _trials, _said_trials),
     Stage("Measure again", "What does that gain elsewhere?", (Place("again", 400, wide=True),), _again, _said_again),
-    Stage("Decision", "Why did it switch, or not?", (Place("change", 400, wide=True),), _decision, _said_decision),
+    Stage(
+        "Decision",
+        "Why did it switch, or not?",
+        DECIDED,
+        _decision,
+        _said_decision,
+    ),
 )
 """In the order of a decision."""
