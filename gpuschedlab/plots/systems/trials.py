@@ -247,7 +247,8 @@ class Weighed(NamedTuple):
         traces.append((line, stroke(color=COLOURS[1], width=2, dash="dash")))
         reach = 1.35 * max(0.03, *(abs(x - 1) for x in (*gains, self.threshold)))
         x = axis("", range=[1 - (reach if min(gains) < 1 else 0.15 * reach), 1 + reach])
-        return Drawing.of(traces, title="Gain and threshold", x=x, y={"autorange": "reversed"}, showlegend=True)
+        side = {"tickvals": [0, 1][: len(names)], "ticktext": names, "range": [len(names) - 0.4, -0.6]}
+        return Drawing.of(traces, title="Gain and threshold", x=x, y=side, showlegend=True)
 
 
 def between(part: float) -> str:

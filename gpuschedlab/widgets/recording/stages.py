@@ -238,10 +238,9 @@ def _decision(recording: Recording, place: int) -> dict:
     hour = recording.hours[place]
     names = tuple(a["name"] for a in recording.axes)
     texts = []
-    for i, (old, new) in enumerate(zip(hour.before, hour.after, strict=True)):
-        texts.append(
-            (shown(recording, i, old), f"{shown(recording, i, new)} {recording.axes[i]['unit'] or ''}".strip())
-        )
+    for i, (axis, old, new) in enumerate(zip(recording.axes, hour.before, hour.after, strict=True)):
+        last = shown(recording, i, new)
+        texts.append((shown(recording, i, old), last if last == "none" else f"{last} {axis['unit'] or ''}".strip()))
     again = hour.gain if hour.again else None
     change = Change(names, np.array(hour.before), np.array(hour.after), tuple(texts))
     return {"gain": Weighed(_searched(hour), again, hour.threshold), "change": change}
