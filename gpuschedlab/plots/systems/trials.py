@@ -91,12 +91,12 @@ class Parallel(NamedTuple):
             rejected, known = self.fates[i] == "rejected", rewards[i] == rewards[i]
             colour = between((rewards[i] - 1 + reach) / (2 * reach)) if known else FADED
             look = stroke(
-                "%{text}<extra></extra>",
+                f"{self.texts[i]}<extra></extra>",
                 color=colour,
                 width=1.2 if rejected else 2,
                 dash="dash" if rejected else "solid",
             )
-            data = {"x": x, "y": self.places[i], "text": [self.texts[i]] * len(x)}
+            data = {"x": x, "y": self.places[i]}
             traces.append((data, look | {"showlegend": False}))
         for (name, place), dash, symbol in zip(self.marked.items(), ("solid", "dot"), ("circle", "square-open")):
             look = {"type": "scatter", "mode": "lines+markers", "line": {"color": INK, "width": 2, "dash": dash}}

@@ -183,8 +183,10 @@ class AutoSchedExplorer(BaseExplorer):
             last = c.decisions[-1]
             did = "switched" if last.switched else "kept"
             words += [f"{did}: {last.reason}", f"{last.jobs} jobs in the forecast, simulated as {last.simulated}"]
-            words += [last.sentence.rstrip(".")] if last.switched else []
-            words += [f"forecast and search took {last.seconds:.2f} s"]
+            words += [last.sentence.rstrip(".")] if last.sentence else []
+            words += (
+                [f"forecast and search took {last.seconds:.2f} s"] if last.seconds else []
+            )  # not of one that is repeated
         return "; ".join(words) + "."
 
     # What if -----------------------------------------------------------------------------------------------
