@@ -13,7 +13,7 @@ from gpuschedlab import plots
 from gpuschedlab.errors import RunError
 from gpuschedlab.plots.systems.stages import Alike, Fan
 from gpuschedlab.plots.systems.trials import Again, Change, Parallel, SignedCauses, Weighed, between
-from gpuschedlab.widgets.recording import stages
+from gpuschedlab.widgets.recording import answers, stages
 from gpuschedlab.widgets.recording.pairs import times_as_good
 from gpuschedlab.widgets.recording.player import frames, page
 from gpuschedlab.widgets.recording.recording import Recording
@@ -165,6 +165,28 @@ def test_the_ratio_on_the_same_jobs_by_hand(recording):
         times_as_good(recording, "none")
 
 
+def test_answers_are_counted_from_the_recording(recording):
+    """Words that compare follow from the interval, numbers from the hours."""
+    assert answers.forecast_errors(recording).table["day"].to_list() == [1, 2, 3]
+    error = answers.forecast_errors(recording).table["jobs off by (%)"][-1]
+    assert error == round(100 * last_errors(recording, 71))
+    tried = answers.tried(recording)
+    assert f"{sum(len(hour.trials) for hour in recording.hours):,} configurations" in tried.sentence
+    assert tried.table["hour"].to_list() == [recording.hours[place].now / HOUR for place in recording.switches]
+    gained = answers.gained(recording)
+    for row in gained.table.iter_rows(named=True):
+        clear = "better" if row["from"] > 1 else "worse" if row["to"] < 1 else "no clear difference"
+        assert row["this trace says"] == clear
+    last = gained.table.row(-1, named=True)
+    assert f"beside selftune, autosched is {last['times as good']:.2f} times as good" in gained.sentence
+    assert gained.sentence.endswith(f"{last['this trace says']}.")
+    assert "<p>On the same jobs" in gained._repr_html_()
+    few = SimpleNamespace(hours=recording.hours[:5], switches=[], lines=("autosched",), arrivals=recording.arrivals)
+    assert answers.forecast_errors(few).table.is_empty()
+    assert "put in force" in answers.tried(few).sentence
+    assert answers.gained(few).sentence == "No other line was played."
+
+
 @pytest.fixture
 def explorer(recording):
     pytest.importorskip("anywidget")
@@ -173,9 +195,9 @@ def explorer(recording):
     return RecordedExplorer(recording)
 
 
-def test_it_opens_where_something_was_measured_again(explorer, recording):
-    assert recording.hours[explorer.place].again
-    assert not any(hour.again for hour in recording.hours[explorer.place + 1 :])
+def test_it_opens_where_most_was_measured_again(explorer, recording):
+    counts = [sum(len(gains) for _, gains in hour.again) for hour in recording.hours]
+    assert counts[explorer.place] == max(counts[1:])
     with pytest.raises(RunError, match="found hour 72, stage 1; expected one of 0 to 71, and 1 to 6"):
         type(explorer)(recording, hours=72)
 

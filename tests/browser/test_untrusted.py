@@ -73,7 +73,9 @@ def figures_of(path: Path) -> int:
         if "text/html" in output.get("data", {})
     ]
     packs = [json.loads(found)["pack"] for found in re.findall(r"\.push\((\{.*?\})\)</script>", "".join(html))]
-    return sum(len(json.loads(gzip.decompress(base64.b64decode(pack)))["places"]) for pack in packs)
+    played = map(json.loads, re.findall(r"PlayerQueue \?\?= \[\]\)\.push\((\{.*\})\);</script>", "".join(html)))
+    count = sum(len(json.loads(gzip.decompress(base64.b64decode(pack)))["places"]) for pack in packs)
+    return count + sum(len(given["stages"][given["stage"]]["places"]) for given in played)
 
 
 @named

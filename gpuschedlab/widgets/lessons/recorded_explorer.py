@@ -35,7 +35,7 @@ class RecordedExplorer:
     recording : Recording, optional
         By default the one that ships.
     hours : float, optional
-        Hour that is shown first; by default the last in which something was measured again, or the first.
+        Hour that is shown first; by default that after the first in which most was measured again.
     stage : int
         Stage that is shown first, 1 to 6.
 
@@ -59,8 +59,9 @@ class RecordedExplorer:
         free_earlier(self)
         self.recording = recording or Recording.read()
         known = [hour.now / HOUR for hour in self.recording.hours]
-        again = [place for place, hour in enumerate(self.recording.hours) if hour.again]
-        hours = known[again[-1] if again else 0] if hours is None else hours
+        later = range(min(1, len(known) - 1), len(known))
+        first = max(later, key=lambda place: sum(len(gains) for _, gains in self.recording.hours[place].again))
+        hours = known[first] if hours is None else hours
         if hours not in known or stage not in range(1, len(STAGES) + 1):
             raise RunError(
                 f"RecordedExplorer: found hour {hours}, stage {stage}; expected one of {known[0]:g} to {known[-1]:g}, and 1 to "

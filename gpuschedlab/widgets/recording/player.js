@@ -15,7 +15,7 @@
     return made;
   }
 
-  function play({ id, hours, stages, packs, at, stage }) {
+  function play({ id, hours, stages, packs, at, stage, about }) {
     const el = document.getElementById(id);
     if (!el) return;
     document.querySelectorAll(`[data-pictures="${id}"]`).forEach((each) => each.remove());
@@ -51,6 +51,8 @@
     const words = make("p", el, { class: "gpuschedlab-player-words", "aria-live": "polite" });
     const figures = stages.map((each) => make("div", el, { class: "gpuschedlab-frame" }));
 
+    const race = make("p", el, { class: "gpuschedlab-player-foot" });
+
     async function show() {
       const { at, stage } = state, hour = hours[at];
       slider.value = at;
@@ -62,6 +64,7 @@
       buttons.forEach((each, i) => each.setAttribute("aria-pressed", i === stage));
       make("b", words, {}, `${stages[stage].asks} `);
       words.replaceChildren(words.lastChild, hour.sentences[stage]);
+      race.textContent = `${hour.race} ${about}`;
       figures.forEach((each, i) => { each.hidden = i !== stage; });
       el.dataset.at = at;
       el.dataset.stage = stage;

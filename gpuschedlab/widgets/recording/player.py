@@ -82,18 +82,35 @@ def page(recording: Recording, place: int, stage: int, identity: str) -> str:
             "name": f"{hour.now / HOUR:.0f} h",
             "switched": hour.switched,
             "decision": f"{hour.now / HOUR:.0f} h: {'switched' if hour.switched else 'kept'}, gain {hour.gain:.3f}x",
+            "race": race(recording, hour.now),
             "sentences": [each.sentence(recording, i) for each in STAGES],
         }
         for i, hour in enumerate(recording.hours)
     ]
     stages = [{"name": s.name, "asks": s.asks, "places": [p._asdict() for p in s.places]} for s in STAGES]
     given = {"id": identity, "hours": hours, "stages": stages, "packs": frames(recording), "at": place, "stage": stage}
+    given["about"] = about(recording)
     queued = json.dumps(given, allow_nan=False).replace("</", "<\\/")
     library = web.library() if carries_library() else ""
     return (
         f'<style>{css()}</style><div id="{identity}" class="gpuschedlab-player" hidden></div>{library}'
-        f"<script>(window.gpuschedlabPlayerQueue ??= []).push({queued})</script><script>{script()}</script>"
+        f"<script>(window.gpuschedlabPlayerQueue ??= []).push({queued});</script><script>{script()}</script>"
     )
+
+
+def race(recording: Recording, now: float) -> str:
+    """Average JCT of each line, of the jobs that had ended by an instant (s)."""
+    at = int(np.searchsorted(recording.averages["time"], now, side="right")) - 1
+    found = {name: recording.averages[name][at] if at >= 0 else None for name in recording.lines}
+    said = [f"{name} {x / HOUR:.2f} h" for name, x in found.items() if x is not None]
+    return f"Average JCT of the jobs that had ended: {', '.join(said)}." if said else "No job had ended."
+
+
+def about(recording: Recording) -> str:
+    """What was recorded: recipe and seed, policy, jobs."""
+    made = recording.made
+    recipe = ", ".join(f"{name} {value:g}" for name, value in made["recipe"].items() if name != "recipe")
+    return f"Recorded: {made['policy']} on {made['recipe']['recipe']} ({recipe}; seed {made['seed']}), {recording.jobs.height:,} jobs."
 
 
 def pictures(recording: Recording, place: int, stage: int, identity: str) -> str:
