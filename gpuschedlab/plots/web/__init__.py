@@ -42,7 +42,8 @@ def plotly() -> bytes:
 def script() -> str:
     """JavaScript that draws figures, with the house style in it."""
     look = json.dumps({"template": template(), "dark": DARK})
-    return (HERE / "draw.js").read_text(encoding="utf-8").replace("/*LOOK*/ {}", look)
+    draw, legend = ((HERE / name).read_text(encoding="utf-8") for name in ("draw.js", "legend.js"))
+    return draw.replace("/*LOOK*/ {}", look).replace("  /*LEGEND*/\n", legend)
 
 
 @cache

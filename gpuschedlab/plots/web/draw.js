@@ -5,7 +5,9 @@
   const ARRAYS = { f4: Float32Array, f8: Float64Array, i4: Int32Array, u1: Uint8Array };
   const NARROW = 640; // pixels, below which the legend stands above a figure
   const LOW = 260; // pixels, below which vertical titles lie above their axes
+  const NOTE = 12; // pixels of such a title
   const LOWEST = 120, CAPTION = 42; // pixels: least height of a figure, and what stands above it
+  const FITS = 3; // drawings after which figures keep their height, should it not settle
 
   // plotly: given once to a page, by whichever output carries it, gzipped -------------------------------------------
   let arrived, failed, given = false;
@@ -76,26 +78,18 @@
     return made;
   }
 
-  // The legend stands above, over the whole width, in as many rows as its names need.
-  function legendAbove(data, layout, width) {
-    const legend = { orientation: "h", xref: "container", yref: "container", x: 0, y: 1, xanchor: "left", yanchor: "top" };
-    const named = data.filter((trace) => trace.name && trace.showlegend !== false);
-    if (layout.showlegend === false || (named.length < 2 && layout.showlegend !== true)) return { legend, top: 10 };
-    const widths = named.map((trace) => 50 + 6.3 * trace.name.length), total = widths.reduce((a, b) => a + b, 0);
-    const columns = Math.max(1, Math.floor(width / Math.max(...widths)));
-    const rows = total <= width ? 1 : Math.ceil(named.length / columns);
-    const entry = { entrywidth: Math.max(...widths) - 50, entrywidthmode: "pixels" };
-    return { legend: { ...legend, ...(rows > 1 ? entry : {}), itemwidth: 30, font: { size: 11 }, title: { text: "" } }, top: 12 + 19 * rows };
-  }
+  /*LEGEND*/
 
   // In a low figure the title of a vertical axis lies above it (upright it would be longer than the axis), and the legend in the caption.
-  function lowered(layout) {
+  function lowered(layout, height) {
     const axes = {}, annotations = [...(layout.annotations ?? [])];
     for (const [name, axis] of Object.entries(layout)) {
       if (name.startsWith("xaxis")) axes[name] = { ...axis, title: { ...axis.title, standoff: 2 }, tickfont: { size: 10, ...axis.tickfont } };
       if (!name.startsWith("yaxis") || !axis.title?.text) continue;
       const number = name.slice(5), font = { size: 10 };
-      axes[name] = { ...axis, title: undefined, nticks: 4 };
+      const domain = axis.domain && [...axis.domain];
+      if (domain && domain[1] < 1) domain[1] -= NOTE / (height - 50); // room for the note below the panel above
+      axes[name] = { ...axis, title: undefined, nticks: 4, ...(domain && { domain }) };
       annotations.push({ text: axis.title.text, showarrow: false, xref: `x${number} domain`, yref: `y${number} domain`, x: 0, y: 1,
         xanchor: "left", yanchor: "bottom", font });
     }
@@ -109,7 +103,7 @@
     const titled = (axis) => ({ ...axis, title: { ...axis.title, font: { size } } });
     const { xaxis, yaxis } = house.layout;
     const template = { layout: { ...house.layout, xaxis: titled(xaxis), yaxis: titled(yaxis) } };
-    const low = cell.height < LOW ? lowered(layout) : null;
+    const low = cell.height < LOW ? lowered(layout, cell.height) : null;
     const above = low ? { legend: {}, top: 16 } : narrow ? legendAbove(data, layout, width) : { legend: {}, top: 14 };
     const look = {
       template, autosize: true, height: cell.height, title: undefined, width: undefined,
@@ -173,16 +167,18 @@
       return Math.min(place.height, Math.max(LOWEST, Math.floor((page - others - 12) / rows) - caption));
     }
 
-    // Names of the traces with their colours, where the legend itself has no room.
-    function keyed(cell, data) {
-      cell.key.replaceChildren();
-      const named = data.filter((trace) => trace.name && trace.showlegend !== false);
-      if (cell.height >= LOW || cell.figure.layout.showlegend === false || (named.length < 2 && cell.figure.layout.showlegend !== true)) return;
-      for (const trace of named) {
-        const item = make("span", "", cell.key), first = (colour) => (typeof colour === "string" ? colour : colour?.[0]);
-        make("i", "", item).style.background = first(trace.line?.color) ?? first(trace.marker?.color) ?? "currentColor";
-        item.append(plain(trace.name));
-      }
+    // Names of the traces with their colours and patterns, where the legend itself has no room.
+    function keyed(cell) {
+      const keys = [], named = cell.plot._fullData.filter((trace) => trace.name && trace.showlegend);
+      const shown = cell.figure.layout.showlegend;
+      if (cell.height < LOW && shown !== false && (named.length > 1 || shown === true))
+        for (const trace of named) {
+          const item = document.createElement("span");
+          make("i", "", item).style.background = swatch(trace);
+          item.append(plain(trace.name));
+          keys.push(item);
+        }
+      cell.key.replaceChildren(...keys);
     }
 
     async function draw(Plotly, cell) {
@@ -193,8 +189,8 @@
       cell.title.textContent = plain(first);
       cell.more.textContent = plain(rest.join(" "));
       cell.box.setAttribute("aria-label", plain(text));
-      keyed(cell, data);
       await Plotly.react(cell.plot, data, layout, CONFIG);
+      keyed(cell);
       if (options.clicked && !cell.heard) {
         cell.heard = true;
         cell.plot.on("plotly_click", ({ points: [p] }) => options.clicked(cell.place.name, p.curveNumber, p.pointNumber));
@@ -213,6 +209,7 @@
           await draw(Plotly, cell);
           await new Promise((done) => setTimeout(done)); // keys and clicks come in between
         }
+        refit();
         if (!due.size) {
           el.dataset.drawn = Number(el.dataset.drawn) + 1;
           options.drawn?.();
@@ -225,11 +222,28 @@
       if ([...due].some((cell) => cell.figure && cell.plot.clientWidth)) work();
     }
 
+    // Captions and controls are as high as what they hold, which is known once it is there: figures take what is left.
+    let fits = 0;
+    function refit() {
+      if (!options.compact || fits >= FITS) return;
+      const wrong = Object.values(cells).filter((cell) => cell.figure && cell.plot.clientWidth && heightOf(cell.place) !== cell.height);
+      if (wrong.length) fits += 1;
+      wrong.forEach((cell) => due.add(cell));
+    }
+    function watchControls() {
+      const controls = el.closest(".gpuschedlab-explorer")?.querySelector(".gpuschedlab-controls");
+      if (controls && options.compact) size.observe(controls); // once more changes nothing
+    }
+
     const all = () => { for (const cell of Object.values(cells)) if (cell.figure) due.add(cell); work(); };
     let width = 0;
-    const size = new ResizeObserver(() => {
+    const size = new ResizeObserver((entries) => {
       const now = el.clientWidth;
-      if (now && now !== width) { width = now; all(); }
+      if (!now) return;
+      if (now !== width || entries.some((entry) => entry.target !== el)) {
+        width = now;
+        all();
+      } else if (due.size) work(); // it was taken off the page, where nothing has a width, and is back
     });
     size.observe(el);
     window.addEventListener("resize", all);
@@ -238,6 +252,8 @@
     shade.observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light", "data-jp-theme-name"] });
     return (el.gpuschedlab = {
       show(figures) {
+        fits = 0;
+        watchControls();
         for (const [name, figure] of Object.entries(figures)) {
           cells[name].figure = decoded(figure);
           due.add(cells[name]);

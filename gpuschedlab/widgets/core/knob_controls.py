@@ -24,8 +24,8 @@ def nice_step(low: float, high: float, parts: int = 100) -> float:
 
 
 def _part(kind: str, info: KnobInfo, label: str, **more):
-    """Control of a knob, or of a part of it, as wide as all others."""
-    return control(kind, label, 214, 96, tooltip=f"{label}: {info.knob.help}", **more)
+    """Control of a knob, or of a part of it, as wide as its place in the grid."""
+    return control(kind, label, None, 84, tooltip=f"{label}: {info.knob.help}", **more)
 
 
 def _slider(info: KnobInfo, value: float, label: str):

@@ -3,7 +3,7 @@
 from gpuschedlab._extras import need
 
 
-def control(kind: str, name: str, width: int, label: int, **more):
+def control(kind: str, name: str, width: int | None, label: int, **more):
     """Control of ipywidgets, with its name beside it.
 
     Parameters
@@ -13,7 +13,7 @@ def control(kind: str, name: str, width: int, label: int, **more):
     name : str
         What stands beside it.
     width, label : int
-        Pixels of all, and of the name.
+        Pixels of all (None: as there is room), and of the name.
     **more
         Passed on to the class.
 
@@ -23,7 +23,7 @@ def control(kind: str, name: str, width: int, label: int, **more):
     '210px'
     """
     w = need("ipywidgets")
-    look = {"style": {"description_width": f"{label}px"}, "layout": w.Layout(width=f"{width}px")}
+    look = {"style": {"description_width": f"{label}px"}, "layout": w.Layout(width=f"{width}px" if width else "auto")}
     return getattr(w, kind)(description=name, **look, **more)
 
 

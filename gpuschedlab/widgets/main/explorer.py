@@ -14,7 +14,6 @@ from gpuschedlab.sim.recipe import Recipe
 from gpuschedlab.sim.scenario import Scenario
 from gpuschedlab.widgets import sources
 from gpuschedlab.widgets.core.base import BaseExplorer
-from gpuschedlab.widgets.core.parts import row
 from gpuschedlab.widgets.main.difference import difference, measure, table
 from gpuschedlab.widgets.main.explorer_panel import Panel
 from gpuschedlab.widgets.main.gantt_player import Player
@@ -91,8 +90,8 @@ class Explorer(BaseExplorer):
         own = parts.pop("seed", 0)
         self._parts = {name: value for name, value in parts.items() if value is not None}
         names = list(self.policies)
-        self.panel = Panel(self, names[min(1, len(names) - 1)], own if seed is None else seed)
         self.player = Player(self._redraw_gantt)
+        self.panel = Panel(self, names[min(1, len(names) - 1)], own if seed is None else seed)
         self.pinned = self._setting(pinned or names[0])
         self._open()
 
@@ -267,7 +266,7 @@ class Explorer(BaseExplorer):
         return self.panel.rows
 
     def _below(self) -> list:
-        return [row(self.panel.charted, self.player.box, *self.panel.tools), self.panel.code]
+        return [self.panel.code]
 
     def close(self):
         """Free all widgets, here and in the browser."""

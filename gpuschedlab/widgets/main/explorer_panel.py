@@ -63,9 +63,10 @@ class Panel:
         left = w.VBox([row(self.policy, *self.buttons[:3]), self._knob_slot, self.note])
         left.add_class("gpuschedlab-left")
         pickers = row(self.trace, self.seed, self.nodes, self.cluster, self.own)
-        pickers.add_class("gpuschedlab-pickers")
-        self.rows = [left, self.table, pickers]
-        self.tools = self.buttons[3:]
+        shown = row(self.charted, owner.player.box, *self.buttons[3:])
+        for each in (pickers, shown):
+            each.add_class("gpuschedlab-pickers")
+        self.rows = [left, self.table, pickers, shown]
 
     def _pick(self, name: str, options: list, value=None):
         return control("Dropdown", name, 172, 46, options=options, value=value or options[0])
