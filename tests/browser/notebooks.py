@@ -15,6 +15,36 @@ NOTEBOOKS = {
         "from gpuschedlab.widgets import ClusterExplorer, SmallCluster",
         'explorer = ClusterExplorer(SmallCluster(nodes=3).with_knobs(placement="buddy"), jobs=60)\nexplorer',
     ],
+    "problems": [
+        "from gpuschedlab.widgets import LinkExplorer, ShardExplorer\nexplorer = ShardExplorer(24)\nexplorer",
+        "explorer = LinkExplorer(12, 40)\nexplorer",
+    ],
+    "copter": [
+        "from gpuschedlab.widgets import CopterExplorer, SimilarRounds",
+        "explorer = CopterExplorer(SimilarRounds(jobs=20))\nexplorer",
+    ],
+    "scale": [
+        "from gpuschedlab.widgets import ScaleExplorer, SimilarRounds",
+        "explorer = ScaleExplorer(SimilarRounds(jobs=20))\nexplorer",
+    ],
+    "ymir": [
+        "from gpuschedlab.widgets import YmirExplorer",
+        "explorer = YmirExplorer(nodes=1, hours=2.0)\nexplorer",
+    ],
+    "prompt": [
+        "from gpuschedlab.widgets import PromptExplorer, PromptLab",
+        'explorer = PromptExplorer(PromptLab(gpus=16).with_knobs(load="low"))\nexplorer',
+    ],
+    "unisched": [
+        "from gpuschedlab.widgets import SmallLeases, UniSchedExplorer",
+        "explorer = UniSchedExplorer(SmallLeases(nodes=2, jobs=12))\nexplorer",
+    ],
+    "logbook": [
+        "import gpuschedlab as lab\nfrom gpuschedlab.autosched import Rule\nfrom gpuschedlab.widgets import LogbookExplorer",
+        'trace = lab.generate("venus", days=4, jobs=400, load=1.0, cluster_gpus=24, rng=0)\n'
+        'scenario = lab.Scenario(trace.filter(trace["gpus"] <= 12), lab.Cluster.homogeneous(3, 8))\n'
+        'explorer = LogbookExplorer(scenario, Rule(lab.Tiresias(), "pack_limit", (0.0, 0.5, 1.0)), {"length": 4})\nexplorer',
+    ],
     "autosched": [
         "import polars as pl\nimport gpuschedlab as lab\nfrom gpuschedlab.autosched import Contest\n"
         "from gpuschedlab.speeds import default_speeds\nfrom gpuschedlab.widgets import AutoSchedExplorer",
@@ -27,6 +57,9 @@ NOTEBOOKS = {
     ],
 }
 """Cells of each notebook, by the explorer that it shows."""
+
+LESSONS = {name: sum(cell.endswith("\nexplorer") for cell in cells) for name, cells in NOTEBOOKS.items()}
+"""How many explorers each notebook shows."""
 
 WEEK = [
     "import gpuschedlab as lab\nfrom ipywidgets.widgets.widget import _instances\nfrom gpuschedlab.widgets import Explorer\n"

@@ -1,45 +1,50 @@
-"""On a laptop's screen, JupyterLab's side bar open, the controls, what is compared and all figures of an explorer are seen together."""
+"""Every explorer on a laptop's screen and on half of one: all in view together, nothing cut, words for a screen reader, light and dark."""
+
+import json
 
 import pytest
 
+from browser.looks import CUT, FIRST, OUTSIDE, settled, unreadable
+from browser.notebooks import LESSONS
 from browser.pages import await_drawn, open_in
 
+pytest.importorskip("axe_playwright_python", reason="axe-playwright-python, of the extra test, is not installed")
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.xdist_group("browser")]
 
-OUTSIDE = """() => {
-  const explorer = document.querySelector('.gpuschedlab-explorer');
-  explorer.scrollIntoView();
-  const page = explorer.closest('.jp-WindowedPanel-outer, .jp-Notebook')?.getBoundingClientRect()
-    ?? { top: 0, bottom: window.innerHeight, left: 0, right: window.innerWidth };
-  const parts = explorer.querySelectorAll('.gpuschedlab-controls, .gpuschedlab-table, .js-plotly-plot');
-  return [...parts].filter((part) => {
-    const box = part.getBoundingClientRect();
-    return box.top < page.top - 2 || box.bottom > page.bottom + 2 || box.left < page.left || box.right > page.right + 1;
-  }).map((part) => `${part.className}: ${JSON.stringify(part.getBoundingClientRect())} of ${JSON.stringify(page)}`);
-}"""
-"""Parts of an explorer that are not in view when its top is."""
-NAMELESS = """() => [...document.querySelectorAll('.gpuschedlab-explorer :is(.noUi-handle, select, input, button)')].filter((each) =>
-  !each.getAttribute('aria-label') && !each.labels?.length && !each.textContent.trim())"""
-"""Controls that a screen reader has no words for."""
-SETTLED = f"""() => new Promise((done) => {{
-  const end = Date.now() + 20000, look = () => {{
-    const outside = ({OUTSIDE})();
-    if (outside.length && Date.now() < end) setTimeout(look, 200); else done(outside);
-  }};
-  look();
-}})"""
-"""The same, once figures know the height of the controls."""
+CHECKS = {(1280, 800): (OUTSIDE, CUT, FIRST), (800, 1100): (CUT,)}
+"""Sizes of the window, and what must hold there; in JupyterLab its side bar is open, and takes a quarter or a half."""
+SHORT = (("explorer", "jupyterlab", "light"), ("ymir", "voila", "dark"))
+CASES = [
+    pytest.param(*case, marks=() if case in SHORT else pytest.mark.long)
+    for case in (
+        (name, place, theme) for name in LESSONS for place in ("jupyterlab", "voila") for theme in ("light", "dark")
+    )
+]
 
 
-@pytest.mark.parametrize(
-    "notebook",
-    ["explorer", *(pytest.param(name, marks=pytest.mark.long) for name in ("cluster", "autosched", "trace"))],
-)
-def test_controls_table_and_figures_are_seen_together(page, jupyterlab, artifacts, notebook):
+def wear(notebooks, theme: str):
+    """Let JupyterLab begin in a theme."""
+    folder = notebooks / "config" / "lab" / "user-settings" / "@jupyterlab" / "apputils-extension"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "themes.jupyterlab-settings").write_text(json.dumps({"theme": f"JupyterLab {theme.title()}"}))
+
+
+@pytest.mark.parametrize(("notebook", "place", "theme"), CASES)
+def test_an_explorer_is_seen_whole_and_can_be_read(notebook, place, theme, page, notebooks, artifacts, request):
+    wear(notebooks, theme)
     page.set_viewport_size({"width": 1280, "height": 800})
-    page.set_default_timeout(90_000)
-    open_in(page, "jupyterlab", jupyterlab, notebook)
-    assert await_drawn(page) == []
-    assert page.evaluate(SETTLED) == []
-    page.screenshot(path=artifacts / f"one-screen-{notebook}.png")
-    page.wait_for_function(f"() => ({NAMELESS})().length === 0", timeout=10_000)
+    open_in(page, place, request.getfixturevalue(place), notebook, theme)
+    assert await_drawn(page, boards=LESSONS[notebook]) == []
+    wrong = {}
+    for (width, height), checks in CHECKS.items():
+        page.set_viewport_size({"width": width, "height": height})
+        for i, explorer in enumerate(page.locator(".gpuschedlab-explorer").all()):
+            for check in checks:
+                if found := settled(explorer, check):
+                    wrong[f"{width} pixels, explorer {i + 1}"] = found
+            page.screenshot(path=artifacts / f"screen-{notebook}-{i + 1}-{place}-{theme}-{width}.png")
+    dark = page.evaluate("getComputedStyle(document.querySelector('.gpuschedlab-figure')).backgroundColor")
+    assert (sum(map(int, dark.removeprefix("rgb(").rstrip(")").split(", "))) < 300) == (theme == "dark")
+    if found := unreadable(page):
+        wrong["screen reader"] = found
+    assert wrong == {}
