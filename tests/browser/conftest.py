@@ -70,6 +70,7 @@ def notebooks(tmp_path_factory, warm) -> Path:
     """The bench's notebooks and copies of ours with small parameters, beside a configuration without news and updates."""
     nbformat = pytest.importorskip("nbformat", reason="nbformat, of the extra lab, is not installed")
     every = {"all": [cell for cells in NOTEBOOKS.values() for cell in cells]}
+    every["two"] = [*NOTEBOOKS["explorer"], NOTEBOOKS["explorer"][1]]
     folder = serving.write_notebooks(tmp_path_factory.mktemp("notebooks"), NOTEBOOKS | RECORDED | every)
     shutil.copytree(ROOT / "notebooks" / "exercises", folder / "exercises")
     for name, sizes in SIZES.items():

@@ -23,6 +23,13 @@ CUT = f"""(explorer) => {{
   const parts = [...explorer.querySelectorAll('{PART}')].filter(seen);
   for (const part of parts)
     if (!part.matches('.noUi-target') && part.scrollWidth > part.clientWidth + 1) found.push(`cut: ${{name(part)}}`);
+  const pen = document.createElement('canvas').getContext('2d');
+  for (const select of parts.filter((part) => part.matches('select'))) {{
+    const look = getComputedStyle(select), room = select.clientWidth - parseFloat(look.paddingLeft) - parseFloat(look.paddingRight);
+    pen.font = look.font;
+    const chosen = select.selectedOptions[0]?.text ?? '';
+    if (pen.measureText(chosen).width > room + 1) found.push(`cut: ${{chosen}}`);
+  }}
   // Of what scrolls with the controls, that which is in view; of a text, its words.
   const placed = parts.map((part) => {{
     const words = document.createRange();

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from browser.notebooks import NOTEBOOKS
+from browser.notebooks import LESSONS
 from browser.pages import NUMBERS, await_drawn, await_text, choose, control, open_in, press
 from browser.serving import busy
 
@@ -54,7 +54,7 @@ def open_notebook(page, address: str, name: str = "00_quickstart", place: str = 
 def test_no_figure_is_empty_beside_two_busy_loops(page, place):
     with busy(2):
         open_in(page, *place, "all")
-        assert await_drawn(page, boards=len(NOTEBOOKS)) == []
+        assert await_drawn(page, boards=sum(LESSONS.values())) == []
 
 
 def gantt(page) -> str:

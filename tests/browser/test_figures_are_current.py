@@ -1,4 +1,4 @@
-"""Figures agree with the table, or a bar says that they do not: on reopening, after failures, without a kernel."""
+"""Figures agree with the table, or a bar says that they do not: on reopening, after failures, without a kernel, two at once."""
 
 import re
 
@@ -62,3 +62,48 @@ def test_a_restarted_kernel_leaves_grey_controls_and_says_so(page, jupyterlab):
     page.get_by_text(re.compile("^Restart Kernel…$")).click()
     page.locator(".jp-Dialog button.jp-mod-warn").click()
     page.locator(".gpuschedlab-silent .gpuschedlab-silence").get_by_text("gone").wait_for(timeout=30_000)
+
+
+STATE = """() => Array.from(document.querySelectorAll('.gpuschedlab-explorer'), (explorer) => [
+  ...Array.from(explorer.querySelectorAll('select, input, .widget-readout'), (e) => e.value ?? e.textContent),
+  explorer.querySelector('.gpuschedlab-table').innerText])"""
+"""What the controls and the table of each explorer say."""
+
+
+def test_what_moves_one_of_two_explorers_leaves_the_other_alone(page, voila):
+    open_in(page, "voila", voila, "two")
+    assert await_drawn(page, boards=2) == []
+    state, numbers = page.evaluate(STATE), page.evaluate(NUMBERS)
+    half = len(numbers) // 2
+    choose(page, "policy", "Srtf")  # of the first
+    page.wait_for_function(f"(policy) => ({AGREED})(policy)", arg="Srtf")
+    page.wait_for_function(f"(before) => ({NUMBERS})()[0] !== before", arg=numbers[0])
+    page.wait_for_timeout(1000)
+    assert page.evaluate(NUMBERS)[half:] == numbers[half:]
+    assert page.evaluate(STATE)[1] == state[1]
+    assert page.evaluate(STATE)[0] != state[0]
+
+
+SAVED = """() => document.querySelector('.jp-Document.jp-mod-current, .jp-NotebookPanel')
+  && !document.querySelector('.lm-TabBar-tab.lm-mod-current.jp-mod-dirty')"""
+
+
+@pytest.mark.long
+def test_two_tabs_show_the_same_whichever_is_moved(page, jupyterlab):
+    """JupyterLab sends what the kernel says to every tab; a tab that misses it would show old figures beside a new table."""
+    open_in(page, "jupyterlab", jupyterlab, "explorer")
+    assert await_drawn(page) == []
+    page.keyboard.press("Control+s")
+    page.wait_for_function(SAVED)
+    other = page.context.new_page()
+    other.goto(f"{jupyterlab}/lab/tree/explorer.ipynb?reset")
+    assert await_drawn(other) == []
+    for moved, seen, policy in ((page, other, "Srtf"), (other, page, "Fifo")):
+        choose(moved, "policy", policy)
+        for tab in (moved, seen):
+            tab.bring_to_front()
+            tab.wait_for_function(AGREED, arg=policy, timeout=30_000)
+            tab.locator(".gpuschedlab-explorer .gpuschedlab-stale").wait_for(state="hidden")
+        tables = [tab.locator(".gpuschedlab-table").inner_text() for tab in (page, other)]
+        assert tables[0] == tables[1]
+        assert page.evaluate(NUMBERS) == other.evaluate(NUMBERS)
