@@ -35,8 +35,8 @@ test: $(READY) ## tests, then lint (TESTS="tests/test_x.py -k name" for some)
 	$(BIN)/python -m pytest -n $(or $(WORKERS),2) --dist loadgroup $(TESTS)
 	$(MAKE) --no-print-directory lint
 
-browser: $(READY) ## long checks of notebooks in a real browser, on a busy machine (TIMES: reopenings of each)
-	TIMES=$(or $(TIMES),20) $(BIN)/python -m pytest -n 0 -m long tests/browser
+browser: $(READY) ## long checks of notebooks: in a real browser, on a busy machine (TIMES: reopenings of each), and of their text
+	TIMES=$(or $(TIMES),20) $(BIN)/python -m pytest -n 0 -m long tests/browser tests/test_notebooks.py
 
 lint: $(READY) ## ruff: rules and format, of code and notebooks
 	$(BIN)/ruff check .

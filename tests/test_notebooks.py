@@ -15,6 +15,7 @@ import urllib.request
 import zipfile
 from pathlib import Path
 
+import notebook_text
 import pytest
 from browser import serving
 
@@ -110,8 +111,11 @@ def run_batch(tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(path))
     monkeypatch.setenv("TQDM_DISABLE", "1")
 
-    def run(source: Path, parameters: dict | None = None) -> Path:
+    def run(source, parameters: dict | None = None) -> Path:
         out = tmp_path / "out.ipynb"
+        if not isinstance(source, Path):
+            nbformat.write(source, tmp_path / "in.ipynb")
+            source = tmp_path / "in.ipynb"
         options = {"progress_bar": False, "cwd": tmp_path, "kernel_name": "python3", "log_output": False}
         papermill.execute_notebook(source, out, parameters, **options)
         return out
@@ -119,10 +123,17 @@ def run_batch(tmp_path, monkeypatch):
     return run
 
 
+def with_checks(path: Path):
+    """Notebook of ours with a last cell that checks the numbers of its text."""
+    notebook = nbformat.read(path, 4)
+    notebook.cells.append(nbformat.v4.new_code_cell(notebook_text.checking(path.stem)))
+    return notebook
+
+
 def executed(path: Path, run_batch) -> dict:
-    """Notebook of ours as a batch run with small parameters saved it."""
+    """Notebook of ours as a batch run with small parameters saved it, and a last cell with the checks of its text's numbers."""
     if path.stem not in _executed:
-        _executed[path.stem] = run_batch(path, SMALL[path.stem]).read_bytes()
+        _executed[path.stem] = run_batch(with_checks(path), SMALL[path.stem]).read_bytes()
     return nbformat.reads(_executed[path.stem].decode(), 4)
 
 
@@ -186,6 +197,49 @@ def test_it_runs_in_batch(path, run_batch):
     assert find_errors(done) == []
     shown = [cell for cell in done.cells if cell.get("outputs")]
     assert shown, "a notebook that shows nothing"
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("notebooks")
+@named
+def test_the_numbers_of_its_text_are_those_of_its_run(path, run_batch):
+    assert notebook_text.wrong(executed(path, run_batch)) == {}
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+@named
+def test_they_are_so_at_the_sizes_of_the_notebook_itself(path, run_batch):
+    assert notebook_text.wrong(nbformat.read(run_batch(with_checks(path)), 4)) == {}
+
+
+WITHOUT = ("09_autosched",)
+"""Notebooks that leave all numbers but names and sizes to their explorer."""
+
+
+@pytest.mark.parametrize("path", [p for p in NOTEBOOKS if p.stem not in WITHOUT], ids=lambda path: path.stem)
+def test_each_number_of_its_text_is_checked_or_is_no_measurement(path):
+    notebook = nbformat.read(path, 4)
+    assert notebook_text.unknown(path.stem, notebook) == [], "say in tests/notebook_numbers.toml what this number is"
+    said, listed = notebook_text.sentences(notebook), notebook_text.NUMBERS.get(path.stem, {})
+    assert [part for part in listed if not any(part in sentence for sentence in said)] == [], (
+        "the text says this no more"
+    )
+    assert all(set(entry) in ({"check"}, {"why"}) for entry in listed.values())
+
+
+def test_a_new_number_is_found():
+    text = nbformat.v4.new_markdown_cell("Jobs wait for hours. On average it is 17 minutes, and `f(3)` in section 2.")
+    found = notebook_text.unknown("00_quickstart", nbformat.v4.new_notebook(cells=[text]))
+    assert found == ["On average it is 17 minutes, and ` in section 2."]
+
+
+def test_a_check_that_does_not_hold_is_found(run_batch, monkeypatch):
+    checks = {"it takes 3 s": {"check": "took == 3"}, "of 2 GPUs": {"check": "gpus == 2"}}
+    monkeypatch.setitem(notebook_text.NUMBERS, "some", checks)
+    cells = map(nbformat.v4.new_code_cell, ("took = 3", notebook_text.checking("some")))
+    found = notebook_text.wrong(nbformat.read(run_batch(nbformat.v4.new_notebook(cells=list(cells))), 4))
+    assert found == {"of 2 GPUs": """NameError("name 'gpus' is not defined")"""}
 
 
 CELLS = ["import exercises", "exercises.Verdict(None, 'It was ' + 'found.')"]
