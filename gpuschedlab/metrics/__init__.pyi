@@ -7,6 +7,7 @@ from .fairness import (
     unfair_fraction as unfair_fraction,
 )
 from .merged import merged_shares as merged_shares
+from .paired import PairedRatio as PairedRatio, paired_ratio as paired_ratio
 from .pools import pool_levels as pool_levels
 from .slo import slo_attainment as slo_attainment, slo_violation as slo_violation
 from .table import METRICS as METRICS, Metric as Metric, compare as compare, summary as summary
