@@ -17,10 +17,12 @@ from .style import *
 from .sweep import *
 from .systems.answers import *
 from .systems.goodput import *
+from .systems.knob_lanes import *
 from .systems.leases import *
 from .systems.merges import *
 from .systems.pools import *
 from .systems.problems import *
+from .systems.response_curves import *
 from .systems.stages import *
 from .systems.trials import *
 from .systems.tuning import *

@@ -8,6 +8,7 @@ from .core.board import Board as Board
 from .core.cache import Cache as Cache
 from .core.knob_explorer import KnobExplorer as KnobExplorer, RunExplorer as RunExplorer
 from .lessons.logbook_explorer import LogbookExplorer as LogbookExplorer
+from .lessons.manual_tuning_explorer import ManualTuningExplorer as ManualTuningExplorer
 from .main.explorer import Explorer as Explorer
 from .notebook_errors import find_errors as find_errors
 from .lessons.prompt_explorer import PromptExplorer as PromptExplorer

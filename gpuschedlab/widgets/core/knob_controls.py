@@ -23,6 +23,19 @@ def nice_step(low: float, high: float, parts: int = 100) -> float:
     return float(f"{max(m for m in (1, 2, 5) if m * power <= wide * (1 + 1e-9)) * power:.1g}")
 
 
+def step_to(value: float, low: float, high: float, parts: int = 100) -> float:
+    """Step that divides a range into about so many parts, with a value on its grid: a browser moves what lies beside the grid.
+
+    Examples
+    --------
+    >>> round(step_to(4.76, 0.0, 8.0), 4), step_to(0.0, 0.0, 8.0)
+    (0.0807, 0.08)
+    """
+    step = (high - low) / parts
+    steps = round((value - low) / step)
+    return (value - low) / steps if steps else step
+
+
 def _part(kind: str, info: KnobInfo, label: str, **more):
     """Control of a knob, or of a part of it, as wide as its place in the grid."""
     return control(kind, label, None, 84, tooltip=f"{label}: {info.knob.help}", **more)
@@ -35,7 +48,7 @@ def _slider(info: KnobInfo, value: float, label: str):
         low, high = math.log10(k.low), math.log10(k.high)
         form = ".3s" if k.low >= 1 else ".3"
         # Bounds a hair wide, or the ends themselves would be refused for their last digit.
-        bounds = {"min": low - 1e-12, "max": high + 1e-12, "step": (high - low) / 100}
+        bounds = {"min": low - 1e-12, "max": high + 1e-12, "step": step_to(math.log10(value), low, high)}
         return _part("FloatLogSlider", info, label, value=value, base=10, readout_format=form, **bounds)
     if info.kind == "int":
         step = int(k.step or max(1, nice_step(k.low, k.high, 200)))

@@ -1,0 +1,142 @@
+"""A line of one's own beside the recorded tuners: knobs switched by hand at whole hours, simulated, never estimated."""
+
+from html import escape
+from typing import NamedTuple
+
+import numpy as np
+
+from gpuschedlab.autosched.controller import HOUR
+from gpuschedlab.errors import RunError
+from gpuschedlab.metrics import PairedRatio, paired_ratio
+from gpuschedlab.scenarios import recipe_of
+
+NAME = "me"
+DIGITS = 1
+"""Decimals of a recorded JCT (s): what is simulated is rounded alike, so that equal schedules have equal numbers."""
+
+
+class Played(NamedTuple):
+    """A line that was simulated: `switches` that changed anything, and how its jobs fared.
+
+    `average` (n,) is the JCT (s) of the jobs that had ended by each hour, nan where none had; `jct` (jobs,) is in s, nan where a
+    job had not ended.
+    """
+
+    average: np.ndarray
+    jct: np.ndarray
+    switches: int
+
+
+def switches_of(recording) -> list[tuple]:
+    """Places in `recording.hours` at which AutoSched switched, and the policy from then on."""
+    return [(place, recording.policy_at(place)) for place in recording.switches]
+
+
+class Row(NamedTuple):
+    """A line of the table: name, average JCT (s), the default's over it, and switches."""
+
+    name: str
+    average: float
+    times: PairedRatio
+    switches: int
+
+
+def scenario_of(recording):
+    """Scenario that was played, made anew from its recipe and seed."""
+    return recipe_of(recording.made["recipe"])(recording.made["seed"])
+
+
+def play(recording, plan, scenario=None) -> Played:
+    """Simulate the recorded scenario with knobs that are switched at recorded hours.
+
+    Parameters
+    ----------
+    recording : Recording
+    plan : iterable of (int, Policy)
+        Places in `recording.hours`, ascending, and the policy from then on; before the first the recorded default.
+    scenario : Scenario, optional
+        That of the recording, where it is there already.
+
+    Returns
+    -------
+    Played
+
+    Raises
+    ------
+    RunError
+        A place is not one of the recording's, or not after the one before, or the policy is another than was tuned.
+    PolicyError
+        Knobs that the policy or the cluster cannot run.
+    """
+    plan = list(plan)
+    places, kind, hours = [place for place, _ in plan], type(recording.policy), len(recording.hours)
+    ascending = places == sorted({*places} & {*range(hours)})
+    if not ascending or any(type(policy) is not kind for _, policy in plan):
+        raise RunError(
+            f"play: found switches at hours {places} to {', '.join({type(p).__name__ for _, p in plan})}; expected ascending "
+            f"hours from 0 to {hours - 1}, and {kind.__name__}."
+        )
+    scenario = scenario or scenario_of(recording)
+    simulation, average, switches = scenario.simulation(scenario.fitted(recording.policy)), [], 0
+    ahead = {recording.hours[place].now: scenario.fitted(policy) for place, policy in plan}
+    for end in recording.averages["time"]:
+        policy = next((p for now, p in ahead.items() if end - HOUR <= now < end), simulation.policy)
+        if policy != simulation.policy:
+            simulation.switch(policy)
+            switches += 1
+        simulation.advance(end)
+        jobs = simulation.snapshot().jobs
+        spent = np.where(jobs["done"], jobs["end"] - jobs["submit"], np.nan)
+        average.append(spent[jobs["done"]].mean() if jobs["done"].any() else np.nan)
+    return Played(np.round(average, DIGITS), np.round(spent, DIGITS), switches)
+
+
+def compare(recording, mine: Played) -> tuple[list[Row], PairedRatio]:
+    """Rows of all lines, on the jobs that ended under all of them, mine last; and AutoSched's average JCT there over mine."""
+    jct = {name: recording.jobs[name].to_numpy() for name in recording.lines} | {NAME: mine.jct}
+    ended = np.isfinite(np.stack([*jct.values()])).all(axis=0)
+    submit, jct = recording.jobs["submit"].to_numpy()[ended], {name: values[ended] for name, values in jct.items()}
+    switches = {name: sum(record["switched"] for record in made) for name, made in recording.journals.items()}
+    switches |= {NAME: mine.switches}
+    rows = [
+        Row(name, float(values.mean()), paired_ratio(submit, jct["default"], values), switches.get(name, 0))
+        for name, values in jct.items()
+    ]
+    return rows, paired_ratio(submit, jct["autosched"], jct[NAME])
+
+
+def sentence(found: PairedRatio) -> str:
+    """Whether a schedule made by hand is better than AutoSched's, in words.
+
+    Examples
+    --------
+    >>> sentence(PairedRatio(1.03, 0.98, 1.08, 2199, 10))
+    'me: 1.030 times as good as AutoSched (95 %: 0.980 to 1.080): the two cannot be distinguished on this trace'
+    """
+    if found.verdict == "same":
+        return f"{NAME}: the same as AutoSched, job by job"
+    ends = {
+        "better": "better than AutoSched",
+        "worse": "worse than AutoSched",
+        "undecided": "the two cannot be distinguished on this trace",
+    }
+    range_ = f"95 %: {found.low:.3f} to {found.high:.3f}"
+    return f"{NAME}: {found.ratio:.3f} times as good as AutoSched ({range_}): {ends[found.verdict]}"
+
+
+def table(rows: list[Row]) -> str:
+    """HTML table of `compare`."""
+    cells = []
+    for row in rows:
+        range_ = "" if row.times.verdict == "same" else f" ({row.times.low:.2f} to {row.times.high:.2f})"
+        line = (
+            escape(row.name),
+            f"{row.average / HOUR:.3f}",
+            f"<b>{row.times.ratio:.2f}</b>{range_}",
+            f"{row.switches}",
+        )
+        cells.append("".join(f"<td>{cell}</td>" for cell in line))
+    heads = ("line", "average JCT (h)", "times as good as default (95 %)", "switches")
+    head = "".join(f'<th scope="col">{each}</th>' for each in heads)
+    caption = f"<caption>{rows[0].times.jobs:,} jobs that ended under all lines</caption>"
+    return f'<table class="gpuschedlab-table">{caption}<tr>{head}</tr><tr>{"</tr><tr>".join(cells)}</tr></table>'

@@ -1,0 +1,347 @@
+"""A recorded scheduler tuned by hand: lines that are simulated, the table, response curves, edited graphs, and the explorer."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import polars as pl
+import pytest
+
+import gpuschedlab as lab
+from gpuschedlab import plots
+from gpuschedlab.autosched import CausalGraph, Layers, Space
+from gpuschedlab.errors import EstimatorError, RunError
+from gpuschedlab.metrics import PairedRatio
+from gpuschedlab.plots.systems.response_curves import flat_note
+from gpuschedlab.widgets.recording.by_hand import Played, compare, play, scenario_of, sentence, switches_of, table
+from gpuschedlab.widgets.recording.recording import Recording
+from gpuschedlab.widgets.recording.what_if import changed_sides, curves_of, edited, graph_at, model_at
+
+HOUR = 3600.0
+
+
+@pytest.fixture(scope="module")
+def recording():
+    """The one that ships: three days, AutoSched switches at least once."""
+    return Recording.read()
+
+
+@pytest.fixture(scope="module")
+def scenario(recording):
+    return scenario_of(recording)
+
+
+def equal(mine: Played, recording, name: str) -> bool:
+    jobs, averages = recording.jobs[name].to_numpy(), np.array(recording.averages[name], float)
+    return np.array_equal(mine.jct, jobs, equal_nan=True) and np.array_equal(mine.average, averages, equal_nan=True)
+
+
+# --- lines
+
+
+def test_a_line_without_switches_is_the_default(recording, scenario):
+    mine = play(recording, [], scenario)
+    assert equal(mine, recording, "default")
+    assert mine.switches == 0
+    same = play(recording, [(3, recording.policy)], scenario)
+    assert same.switches == 0, "knobs that are in force already are no switch"
+    assert equal(same, recording, "default")
+
+
+def test_with_autoscheds_switches_it_is_autosched_job_by_job(recording, scenario):
+    plan = switches_of(recording)
+    assert plan
+    mine = play(recording, plan, scenario)
+    assert equal(mine, recording, "autosched")
+    assert mine.switches == len(plan)
+    assert not equal(play(recording, plan[:-1], scenario), recording, "autosched"), "the last switch matters"
+    rows, found = compare(recording, mine)
+    assert found.verdict == "same"
+    assert rows[-1].times == rows[-2].times
+
+
+def test_a_switch_changes_nothing_before_it(recording, scenario):
+    default, late = (
+        recording.jobs["default"].to_numpy(),
+        play(recording, [(40, lab.Tiresias(queues=1, thresholds=()))], scenario),
+    )
+    ended = recording.jobs["submit"].to_numpy() + np.nan_to_num(default, nan=np.inf) <= 40 * HOUR
+    assert ended.sum() > 100
+    assert np.array_equal(late.jct[ended], default[ended])
+    assert np.array_equal(late.average[:40], np.array(recording.averages["default"][:40], float))
+    assert not equal(late, recording, "default")
+
+
+@pytest.mark.parametrize(
+    ("plan", "found"),
+    [
+        ([(3, lab.Tiresias()), (2, lab.Tiresias())], r"hours \[3, 2\]"),
+        ([(3, lab.Tiresias()), (3, lab.Tiresias())], r"hours \[3, 3\]"),
+        ([(72, lab.Tiresias())], r"hours \[72\] .* from 0 to 71"),
+        ([(0, lab.Srtf())], "to Srtf; expected .* Tiresias"),
+    ],
+)
+def test_plans_that_cannot_be(recording, plan, found):
+    with pytest.raises(RunError, match=found):
+        play(recording, plan)
+
+
+# --- the table
+
+
+def test_lines_are_compared_on_the_jobs_that_ended_under_all():
+    """The third job has not ended under mine, the fourth not under the default: (4 + 8) / (2 + 4), and (3 + 3) / (2 + 4)."""
+    jobs = {"submit": [0.0, 10.0, 20.0, 30.0], "default": [4.0, 8.0, 5.0, None], "autosched": [3.0, 3.0, 5.0, 1.0]}
+    journals = {"autosched": [{"switched": True}, {"switched": False}, {"switched": True}]}
+    stand_in = SimpleNamespace(lines=("default", "autosched"), jobs=pl.DataFrame(jobs), journals=journals)
+    rows, found = compare(stand_in, Played(np.zeros(0), np.array([2.0, 4.0, np.nan, 7.0]), 5))
+    assert [(r.name, r.average, r.times.ratio, r.switches) for r in rows] == [
+        ("default", 6.0, 1.0, 0),
+        ("autosched", 3.0, 2.0, 2),
+        ("me", 3.0, 2.0, 5),
+    ]
+    assert (found.ratio, found.jobs) == (1.0, 2)
+    shown = table(rows)
+    assert "2 jobs that ended under all lines" in shown
+    assert "<td>me</td><td>0.001</td><td><b>2.00</b>" in shown
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        ((1.1, 1.02, 1.2), "1.100 times as good as AutoSched (95 %: 1.020 to 1.200): better than AutoSched"),
+        ((0.8, 0.7, 0.9), "worse than AutoSched"),
+        ((1.1, 0.9, 1.3), "the two cannot be distinguished on this trace"),
+        ((1.0, 1.0, 1.0), "me: the same as AutoSched, job by job"),
+    ],
+)
+def test_the_verdict_in_words(found, said):
+    assert sentence(PairedRatio(*found, 99, 10)).endswith(said)
+
+
+# --- graphs and models
+
+
+def graph():
+    layers = Layers(("k", "l"), ("m", "n"), ("r",), context=("c",))
+    return CausalGraph(layers, (("k", "m"), ("l", "n"), ("c", "m"), ("m", "r"), ("n", "r")))
+
+
+def test_edges_are_forbidden_and_forced():
+    cut = edited(graph(), {("k", "m"): "forbid", ("l", "n"): "free"})
+    assert cut.edges == (("l", "n"), ("c", "m"), ("m", "r"), ("n", "r"))
+    assert edited(graph(), {("k", "m"): "force", ("l", "m"): "force"}).edges == (*graph().edges, ("l", "m"))
+    direct = edited(graph(), {("k", "r"): "force"})
+    assert direct.paths("k", "r") == [("k", "m", "r"), ("k", "r")]
+    assert direct.layers.direct == (("k", "r"),)
+
+
+@pytest.mark.parametrize("edge", [("m", "k"), ("r", "m"), ("k", "l"), ("m", "n"), ("k", "c")])
+def test_edges_that_cannot_be(edge):
+    with pytest.raises(EstimatorError, match=f"forced edge from {edge[0]} to {edge[1]}; expected"):
+        edited(graph(), {edge: "force"})
+
+
+def test_a_model_without_edges_into_the_reward_predicts_one_value(recording, scenario):
+    space, place = Space(scenario.fitted(recording.policy)), 30
+    learnt = graph_at(recording, space, place)
+    assert set(learnt.edges) == {tuple(edge) for edge in recording.graphs[recording.hours[place].graph]}
+    model = model_at(recording, space, place)
+    assert len(model.rows) == len(recording.known["samples"]["rows"]) + sum(
+        len(record["samples"]["rows"]) for record in recording.journals["autosched"][: place + 1]
+    )
+    goal = learnt.layers.objectives[0]
+    cut = model_at(recording, space, place, {edge: "forbid" for edge in learnt.edges if edge[1] == goal})
+    at = recording.hours[place].after
+    curves = {name: np.ptp(mean) for name, (mean, *_) in curves_of(cut, at, [0.0], 21).items()}
+    assert set(curves.values()) == {0.0}
+    assert max(np.ptp(mean) for mean, *_ in curves_of(model, at, [1.0], 21).values()) > 0
+    changed, every = changed_sides(model, cut)
+    assert every == len(model.rows)
+    assert changed > 0
+    assert changed_sides(model, model) == (0, every)
+
+
+def test_sides_that_change_by_hand():
+    """Predicted logarithms 0.1, -0.1, 0, against -0.1, -0.2, 0: one of three changes sides."""
+    layers = SimpleNamespace(given=("k",))
+    before, after = (
+        SimpleNamespace(
+            rows=np.zeros((3, 2)),
+            graph=SimpleNamespace(layers=layers),
+            predict=lambda u, m=m: SimpleNamespace(mean=np.array(m)),
+        )
+        for m in ([0.1, -0.1, 0.0], [-0.1, -0.2, 0.0])
+    )
+    assert changed_sides(before, after) == (1, 3)
+
+
+# --- figures
+
+
+def test_flat_curves_say_why():
+    space = Space(lab.Tiresias(), ["starve_limit"])
+    (axis,) = space.axes
+    paths = CausalGraph(Layers(("starve_limit",), ("m",), ("r",)), (("starve_limit", "m"), ("m", "r")))
+    no_path = CausalGraph(paths.layers, (("m", "r"),))
+    assert flat_note(axis, no_path, [1.0] * 21, 0.0) == "no path: the model says that it does not matter"
+    high = axis.value(1.0)
+    assert flat_note(axis, paths, [1.0] * 21, 0.3) == f"the model predicts the same from 0 to {high:g}"
+    half = [1.0] * 11 + [2.0] * 10
+    assert flat_note(axis, paths, half, 0.2) == f"the model predicts the same from 0 to {high / 2:g}"
+    assert flat_note(axis, paths, half, 0.9) == ""
+    assert flat_note(axis, paths, np.arange(21.0), 0.3) == ""
+
+
+def test_response_curves_are_in_the_units_of_their_knobs():
+    space = Space(lab.Tiresias(), ["metric", "pack_limit", "thresholds"])
+    curve, n = ([1.0, 2.0, 3.0], [0.5, 1.0, 2.0], [2.0, 3.0, 4.0]), len(space.axes)
+    trials = [([0.5, 0.25, *[1.0] * (n - 2)], 0.7)]
+    numbers = plots.response_curves("t", space, {a.name: curve for a in space.axes}, trials, {"default": [0.0] * n})
+    first, pack, threshold = numbers.panels[:3]
+    assert (first.levels, first.x.tolist(), first.at.tolist()) == (("service", "time", "gittins"), [0, 1, 2], [1])
+    low, high = space.axes[1].range
+    assert pack.x == pytest.approx([low, (low + high) / 2, high])
+    assert (pack.at.tolist(), pack.reward.tolist()) == ([pytest.approx(low + (high - low) / 4)], [0.7])
+    low, high = space.axes[2].range
+    assert threshold.x == pytest.approx([low, (low * high) ** 0.5, high])
+    assert threshold.marks == {"default": pytest.approx(low)}
+    drawn = plots.figure(numbers)
+    assert drawn.layout.xaxis3.type == "log"
+    assert drawn.layout.xaxis3.ticktext == ("1", "10k", "100M")
+    assert {panel.name for panel in numbers.panels} == {note.text[3:-4] for note in drawn.layout.annotations}
+
+
+def test_knob_lanes_hold_values_at_the_hour():
+    space, tuned = Space(lab.Tiresias(), ["queues", "pack_limit"]), lab.Tiresias(pack_limit=0.5)
+    lines = {"default": [(0.0, lab.Tiresias())], "me": [(0.0, lab.Tiresias()), (2 * HOUR, tuned)]}
+    for now, value in ((HOUR, "0.9"), (2 * HOUR, "0.5")):
+        drawn = plots.figure(plots.knob_lanes(space, lines, now, 4 * HOUR, ("default", "fixed", "me")))
+        assert [note.text for note in drawn.layout.annotations] == ["2", value, "<b>me</b>"]
+    step = drawn.data[1]
+    assert step.x[4:7].tolist() == [0.0, 2.0, 4.0]
+    heights = [0.15 + 0.7 * space.axes[1].coordinate(v) for v in (0.9, 0.5, 0.5)]
+    assert step.y[4:7].tolist() == pytest.approx(heights)
+    race = plots.race([HOUR], {name: [1.0] for name in ("default", "fixed", "me")}).draw()
+    assert step.line.color == race.style[2]["line"]["color"], "a line has one colour in all figures"
+
+
+# --- the explorer
+
+
+@pytest.fixture
+def explorer(recording):
+    pytest.importorskip("ipywidgets")
+    from gpuschedlab.widgets import ManualTuningExplorer
+
+    return ManualTuningExplorer(recording)
+
+
+def seen(explorer) -> str:
+    return repr((explorer.table.value, explorer.status.value, explorer.board.drawings))
+
+
+def test_use_and_undo(explorer, recording):
+    """After an undo everything is as it was, to the last digit; a second use in an hour takes the place of the first."""
+    assert explorer.undo.disabled
+    explorer.hour.value = 20
+    before = seen(explorer)
+    explorer.knobs["metric"].value = "gittins"
+    explorer.use.click()
+    assert explorer.plan == ((20, explorer.knobs.thing),)
+    assert "20 h: metric gittins" in explorer.status.value
+    assert seen(explorer) != before
+    explorer.knobs["pack_limit"].value = 0.5
+    explorer.use.click()
+    assert explorer.plan == ((20, explorer.knobs.thing),)
+    explorer.hour.value = 10
+    explorer.knobs["metric"].value = "time"
+    explorer.use.click()
+    assert [place for place, _ in explorer.plan] == [10, 20]
+    for _ in range(3):
+        explorer.undo.click()
+    explorer.hour.value = 20
+    assert explorer.plan == ()
+    assert explorer.undo.disabled
+    assert seen(explorer) == before
+    assert not explorer.error.outputs
+
+
+def test_following_autosched_is_its_line(explorer, recording):
+    explorer.hour.value = len(recording.hours) - 1
+    explorer.follow.click()
+    assert "the same as AutoSched, job by job" in explorer.status.value
+    assert len(explorer.plan) == len(recording.switches)
+    explorer.reset.click()
+    assert explorer.plan == ()
+    assert "the same as AutoSched" not in explorer.status.value
+    explorer.undo.click()
+    assert "the same as AutoSched" in explorer.status.value
+
+
+def test_what_cannot_be_simulated_is_shown_and_changes_nothing(explorer, monkeypatch):
+    def fails(*_):
+        raise RunError("cannot run")
+
+    monkeypatch.setattr("gpuschedlab.widgets.lessons.manual_tuning_explorer.play", fails)
+    explorer.knobs["metric"].value = "gittins"
+    explorer.use.click()
+    assert explorer.error.outputs[0]["evalue"] == "cannot run"
+    assert explorer.plan == ()
+    assert explorer.undo.disabled
+
+
+def test_curves_are_the_recorded_ones_until_the_sliders_are_asked(explorer, recording):
+    explorer.hour.value = 30
+    numbers, hour = explorer._curves(), recording.hours[30]
+    for panel, axis in zip(numbers.panels, explorer.space.axes, strict=True):
+        assert panel.mean.tolist() == hour.curves[axis.name][0]
+        assert (
+            panel.marks["in force"] == pytest.approx(axis.value(hour.after[explorer.space.axes.index(axis)]), rel=1e-2)
+            or axis.levels
+        )
+    assert explorer.answer.value == ""
+    explorer.around.value = "my sliders"
+    assert "times the default's reward with my sliders" in explorer.answer.value
+    before = explorer.answer.value
+    explorer.knobs["metric"].value = "time"
+    assert explorer.answer.value != before
+    assert {"sliders"} <= set(explorer._curves().panels[0].marks)
+
+
+def test_edges_are_edited(explorer):
+    explorer.hour.value = 30
+    edge = next(
+        e for e in graph_at(explorer.recording, explorer.space, 30).edges if e[1] == "reward" and e[0] != "pressure"
+    )
+    explorer.cause.value, explorer.effect.value = edge
+    explorer.edit.value = "forbid"
+    assert f"forbid {edge[0]} &rarr; reward: " in explorer.answer.value
+    assert "measured configurations are predicted on the other side of the default" in explorer.answer.value
+    explorer.cause.value = "utilisation"
+    assert explorer.edit.value == "free"
+    explorer.cause.value = edge[0]
+    assert explorer.edit.value == "forbid", "the choice says what holds of the edge"
+    explorer.edit.value = "free"
+    assert explorer.answer.value == ""
+    explorer.cause.value, explorer.effect.value = "queueing", "metric"
+    explorer.edit.value = "force"
+    assert "forced edge from queueing to metric" in explorer.error.outputs[0]["evalue"]
+    assert explorer.edits == {}
+    assert explorer.edit.value == "free"
+
+
+def test_defaults_are_marked_on_sliders(explorer):
+    (queues,) = explorer.knobs["queues"].sliders
+    share = round(100 * (queues.value - queues.min) / (queues.max - queues.min))
+    assert f"gpuschedlab-mark-{share}" in queues._dom_classes
+    assert f".gpuschedlab-mark-{share} .noUi-base::after {{ left: {share}% }}" in explorer._left.children[-1].value
+
+
+def test_defaults_lie_on_the_grids_of_their_sliders(explorer):
+    """A browser moves a slider that lies beside its grid, and tells the kernel: the default would be another policy."""
+    for each in explorer.knobs.controls.values():
+        for part in each.sliders:
+            value = np.log10(part.value) if hasattr(part, "base") else part.value
+            steps = (value - part.min) / part.step
+            assert steps == pytest.approx(round(steps), abs=1e-6), each.info.name
+    assert explorer.knobs.thing == explorer.space.policy
