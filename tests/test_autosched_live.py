@@ -242,7 +242,7 @@ def test_a_slider_that_changes_no_prediction_says_why(explorer):
     assert not explorer.measure.disabled
     explorer.what.value = "pack_limit"
     assert "no path" not in explorer.answer.value
-    low, high = explorer.contest.alike("pack_limit", 0.3)
+    low, high = explorer._alike("pack_limit", 0.3)
     at = [explorer.contest.what_if("pack_limit", u) for u in (low, 0.3, high, 0.0, 1.0)]
     assert at[0] == at[1] == at[2]
     assert not at[1] == at[3] == at[4], "it matters somewhere"

@@ -128,14 +128,6 @@ class Contest:
             found = self.model.do({name: value} | self._context())[layers.objectives[0]]
         return tuple(float(np.exp(x[0])) for x in found)
 
-    def alike(self, name: str, value: float, points: int = 101) -> tuple[float, float]:
-        """Coordinates from which to which the model predicts of a knob what it does at a value, of so many in its range."""
-        values = np.linspace(0.0, 1.0, self.graph.layers.levels.get(name) or points)
-        mean = self._along(name, np.append(values, value)).mean
-        other = values[mean[:-1] != mean[-1]]
-        within = (values > other[other < value].max(initial=-1.0)) & (values < other[other > value].min(initial=2.0))
-        return float(values[within].min(initial=value)), float(values[within].max(initial=value))
-
     def _context(self) -> dict[str, float]:
         """Context of the last search; before there is one, the median of the offline phase."""
         if self.tuning is not None and self.tuning.trials:

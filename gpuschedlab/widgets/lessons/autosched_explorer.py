@@ -10,6 +10,7 @@ from gpuschedlab._extras import need
 from gpuschedlab.autosched import Contest, Tuning
 from gpuschedlab.autosched.controller import HOUR
 from gpuschedlab.knobs import knob_word
+from gpuschedlab.plots.systems.response_curves import plateau
 from gpuschedlab.widgets.core.base import BaseExplorer
 from gpuschedlab.widgets.core.parts import button, control, row
 
@@ -219,8 +220,14 @@ class AutoSchedExplorer(BaseExplorer):
             return f"no path from {name} to the {goal} in this graph"
         if name not in graph.layers.knobs:
             return ""
-        ends = [self._meant(name, end) for end in self.contest.alike(name, value)]
+        ends = [self._meant(name, end) for end in self._alike(name, value)]
         return "" if ends[0] == ends[1] else f"the model predicts the same from {ends[0]} to {ends[1]}"
+
+    def _alike(self, name: str, value: float) -> tuple[float, float]:
+        """Coordinates from which to which the model predicts of a knob what it does at a value."""
+        values = np.linspace(0.0, 1.0, self.contest.graph.layers.levels.get(name) or 101)
+        *mean, here = self.contest._along(name, np.append(values, value)).mean
+        return plateau(values, np.array(mean), value, here)
 
     def _meant(self, name: str, value: float) -> str:
         axis = next((a for a in self.contest.space.axes if a.name == name), None)
