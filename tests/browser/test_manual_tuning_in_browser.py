@@ -1,0 +1,38 @@
+"""The knobs of a recorded scheduler moved by keyboard in JupyterLab: used, seen in the table, and taken back."""
+
+import pytest
+
+from browser import serving
+from browser.pages import NUMBERS, await_drawn, choose, control, open_in, press
+from browser.test_one_screen import NAMELESS, SETTLED
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.xdist_group("browser")]
+CELL = "from gpuschedlab.widgets import ManualTuningExplorer, Recording\nManualTuningExplorer(Recording.read())"
+
+
+def test_a_switch_is_used_and_taken_back_by_keyboard(page, jupyterlab, notebooks, artifacts):
+    serving.write_notebooks(notebooks, {"manual": [CELL]})
+    page.set_viewport_size({"width": 1280, "height": 800})
+    open_in(page, "jupyterlab", jupyterlab, "manual")
+    assert await_drawn(page) == []
+    assert page.evaluate(SETTLED) == [], "controls, table and figures are in view together"
+    page.wait_for_function(f"() => ({NAMELESS})().length === 0", timeout=10_000)
+    status, mine = page.locator(".gpuschedlab-status"), page.locator(".gpuschedlab-table tr").last
+    before = mine.inner_text(), page.evaluate(NUMBERS)
+    assert "Switches of me: none" in status.inner_text()
+    press(page, "hour", "ArrowRight", 3)
+    choose(page, "metric", "gittins")
+    page.get_by_role("button", name="Use this now").press("Enter")
+    # Thresholds that nobody touched are no part of it: their sliders stay where the defaults are.
+    status.get_by_text("Switches of me: 3 h: metric gittins", exact=False).wait_for()
+    assert "thresholds" not in status.inner_text()
+    assert mine.inner_text() != before[0]
+    page.screenshot(path=artifacts / "manual-tuning.png")
+    page.get_by_role("button", name="Undo").press("Enter")
+    status.get_by_text("Switches of me: none", exact=False).wait_for()
+    press(page, "hour", "ArrowLeft", 3)
+    page.wait_for_function(f"(before) => JSON.stringify(({NUMBERS})()) === JSON.stringify(before)", arg=before[1])
+    assert mine.inner_text() == before[0]
+    choose(page, "curves around", "my sliders")
+    control(page, "curves around").locator("xpath=..").get_by_text("times the default's reward").wait_for()
+    assert not page.locator(".gpuschedlab-error").is_visible()
