@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gpuschedlab.knobs import knob_word
 from gpuschedlab.plots.style import COLOURS, HOUR, INK, Drawing, line, looks, time_axis
-from gpuschedlab.plots.systems.tuning import word
 
 __all__ = ["KnobLanes", "knob_lanes"]
 
@@ -132,7 +132,7 @@ def short(value) -> str:
     if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) >= 1e4:
         power = min(3, int(np.log10(abs(value)) // 3))
         return f"{value / 1000**power:.3g}{' kMG'[power]}"
-    return word(value)
+    return knob_word(value, 3)
 
 
 def titled(axis) -> str:

@@ -4,9 +4,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gpuschedlab.knobs import knob_word
 from gpuschedlab.plots.style import COLOURS, INK, Drawing, marks, stroke
 from gpuschedlab.plots.systems.knob_lanes import NOTE, short, titled
-from gpuschedlab.plots.systems.tuning import word
 
 __all__ = ["ResponseCurves", "response_curves"]
 
@@ -193,7 +193,7 @@ def response_curves(
         predicted = [np.asarray(part, float) for part in curves[axis.name]]
         x = np.linspace(0.0, 1.0, len(predicted[0]))
         given = {name: place(u[k]) for name, u in (lines or {}).items()}
-        levels = tuple(word(choice) for choice in axis.info.knob.choices) if axis.levels else ()
+        levels = tuple(knob_word(choice, 3) for choice in axis.info.knob.choices) if axis.levels else ()
         values, seen = (np.array([place(u) for u in each]) for each in (x, at[:, k]))
         log = bool(axis.info.knob.log) and not levels
         panels.append(

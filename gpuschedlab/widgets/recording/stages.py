@@ -5,10 +5,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gpuschedlab.knobs import knob_word
 from gpuschedlab.plots import Place
 from gpuschedlab.plots.systems.stages import Alike, Fan, Observed
 from gpuschedlab.plots.systems.trials import Again, Change, Parallel, SignedCauses, Weighed
-from gpuschedlab.plots.systems.tuning import word
 from gpuschedlab.widgets.recording.hour import STEP, Hour
 from gpuschedlab.widgets.recording.recording import Recording
 
@@ -269,7 +269,7 @@ def shown(recording: Recording, axis: int, u: float) -> str:
     if about["place"] is not None and u >= 1:
         return "none"
     value = recording.value(axis, u)
-    return f"{value:,.0f}" if isinstance(value, float) and value >= 100 else word(value)
+    return f"{value:,.0f}" if isinstance(value, float) and value >= 100 else knob_word(value, 3)
 
 
 def _ticks(recording: Recording, axis: int) -> tuple:
