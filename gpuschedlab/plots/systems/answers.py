@@ -25,12 +25,8 @@ class Answers(NamedTuple):
         for i, (name, values) in enumerate((("from the log", self.found), ("oracle: forks", self.oracle))):
             mean, low, high = values.T
             whiskers = {"type": "data", "symmetric": False, "array": high - mean, "arrayminus": mean - low}
-            look = {
-                "type": "bar",
-                "name": name,
-                "marker": bar(i),
-                "hovertemplate": f"<b>%{{y:+.2f}}</b> {name}<extra>%{{x}}</extra>",
-            }
+            hover = f"<b>%{{y:+.2f}}</b> {name}<extra>%{{x}}</extra>"
+            look = {"type": "bar", "name": name, "marker": bar(i), "hovertemplate": hover}
             traces.append(({"x": list(self.names), "y": mean, "error_y": whiskers}, look))
         title, y = "Effect of the highest value against the lowest", "logarithm of the delay (below 0: less)"
         return Drawing.of(traces, title=title, barmode="group", x="question and estimator", y=y)

@@ -100,12 +100,8 @@ class Causes(NamedTuple):
         symbols = np.select([self.held, self.context], ["square-open", "diamond"], "circle").tolist()
         sides = np.array(["middle left", "top center", "middle right"])[self.tiers].tolist()
         look = {"type": "scatter", "mode": "markers+text", "x": x, "y": y, "textposition": sides}
-        look |= {
-            "textfont_size": 11,
-            "marker_size": 9,
-            "marker_color": COLOURS[0],
-            "marker_line": {"width": 2, "color": COLOURS[0]},
-        }
+        look |= {"textfont_size": 11, "marker_size": 9, "marker_color": COLOURS[0]}
+        look["marker_line"] = {"width": 2, "color": COLOURS[0]}
         lines = []
         for (i, j), lit in zip(self.edges.tolist(), self.lit.tolist()):
             thick = {"color": COLOURS[1], "width": 4} if lit else {"color": style.SLATE, "width": 1}
