@@ -161,11 +161,11 @@ def knob_word(value: object, digits: int | None = None) -> str:
 
     Examples
     --------
-    >>> knob_word((3250.0, 57_600.0)), knob_word(True), knob_word("easy"), knob_word(1 / 3, 3)
-    ('3250,57600', 'true', 'easy', '0.333')
+    >>> knob_word((3250.0, 57_600.0)), knob_word(True), knob_word("easy"), knob_word(1 / 3, 3), knob_word((), 3)
+    ('3250,57600', 'true', 'easy', '0.333', 'none')
     """
     if isinstance(value, tuple | list):
-        return ",".join(knob_word(each, digits) for each in value)
+        return ",".join(knob_word(each, digits) for each in value) or "none" * bool(digits)
     if digits and isinstance(value, float):
         value = float(f"{value:.{digits}g}")
     return str(value).lower() if isinstance(value, bool | None) else str(value).removesuffix(".0")
