@@ -146,6 +146,19 @@ def test_a_picture_shows_lines_where_their_numbers_are(make):
     assert blue[-1] > 560
 
 
+@pytest.mark.parametrize("fill", ["tozeroy", "toself"])
+def test_a_picture_shows_areas_in_their_colour(fill):
+    pytest.importorskip("matplotlib", reason="matplotlib, of the extra lab, is not installed")
+    from gpuschedlab.plots.style import Drawing
+    from gpuschedlab.plots.web.picture import png
+
+    area = {"x": [0, 0, 1, 1], "y": [0, 1, 1, 0], "fill": fill, "fillcolor": "rgba(255, 0, 0, 0.5)", "mode": "lines"}
+    content, _ = png(Drawing([area], [{"type": "scatter"}], {}, {}), 620, 300)
+    seen = picture(f'src="data:image/png;base64,{base64.b64encode(content).decode()}"')
+    red = np.all(abs(seen.astype(int) - (255, 127, 127)) < 3, axis=2)
+    assert red.mean() > 0.6
+
+
 def test_readers_own_settings_of_matplotlib_change_no_picture_and_stay():
     matplotlib = pytest.importorskip("matplotlib", reason="matplotlib, of the extra lab, is not installed")
     from gpuschedlab.plots.web.picture import png

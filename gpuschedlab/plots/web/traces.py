@@ -90,11 +90,13 @@ def _filled(panel: Panel, trace: dict, colour: str) -> tuple[tuple, list]:
     elif fill == "tonexty" and before is not None:
         floor = np.interp(x, *before)
     panel.tops["line"] = x, y
-    if not group and fill not in ("tozeroy", "tonexty"):
+    if not group and fill not in ("tozeroy", "tonexty", "toself"):
         return (x, y), []
     hatch = HATCHES.get(trace.get("fillpattern", {}).get("shape"))
     pale = "none" if hatch else mpl("colors").to_rgba(colour, 0.35)
     look = {"facecolor": trace.get("fillcolor", pale), "edgecolor": colour, "linewidth": 0, "hatch": hatch}
+    if fill == "toself":
+        return (x, y), panel.ax.fill(x, y, **look)
     step = "post" if trace.get("line", {}).get("shape") == "hv" else None
     return (x, y), [panel.ax.fill_between(x, floor, y, step=step, **look)]
 
