@@ -335,6 +335,11 @@ def test_defaults_are_marked_on_sliders(explorer):
     share = round(100 * (queues.value - queues.min) / (queues.max - queues.min))
     assert f"gpuschedlab-mark-{share}" in queues._dom_classes
     assert f".gpuschedlab-mark-{share} .noUi-base::after {{ left: {share}% }}" in explorer._left.children[-1].value
+    _, *unused = explorer.knobs["thresholds"].sliders
+    assert unused
+    assert not any("gpuschedlab-mark" in name for part in unused for name in part._dom_classes), (
+        "the default has one threshold"
+    )
 
 
 def test_defaults_lie_on_the_grids_of_their_sliders(explorer):

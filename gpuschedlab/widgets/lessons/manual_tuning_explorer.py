@@ -87,7 +87,8 @@ class ManualTuningExplorer(BaseExplorer):
             part.observe(lambda _: self._show_edge(), "value")
         self.edit.observe(lambda _: self._edge_changed(), "value")
         buttons = row(self.hour, self.use, self.follow, self.undo, self.reset)
-        self._left = w.VBox([buttons, self.knobs.box, marked(self.knobs.sliders)])
+        used = [part for part in self.knobs.sliders if part.layout.display != "none"]  # no default where none is in use
+        self._left = w.VBox([buttons, self.knobs.box, marked(used)])
         self._left.add_class("gpuschedlab-left")
         self._pickers = row(self.around, self.cause, self.effect, self.edit, self.answer)
         self._pickers.add_class("gpuschedlab-pickers")
