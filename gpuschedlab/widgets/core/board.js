@@ -18,7 +18,7 @@ export default {
       window.dispatchEvent(new Event("resize")); // figures take the height that is left
     });
     tool("full screen", "show this explorer alone", (all) => document.fullscreenElement ? document.exitFullscreen() : all.requestFullscreen());
-    frame.append(inner, tools); // after the figures: the keyboard comes to the controls and figures first
+    frame.append(inner);
     el.append(frame);
     let shown = 0; // number of the update that is shown, or about to be
     const grid = page.grid(inner, model.get("places"), {
@@ -29,7 +29,8 @@ export default {
     // Names for screen readers, where the widgets give none: a slider's is the text beside it.
     const PLAY = ["play or pause", "stop", "repeat"];
     const named = () => {
-      const all = el.closest(".gpuschedlab-explorer");
+      const all = el.closest(".gpuschedlab-explorer"), controls = all?.querySelector(".gpuschedlab-controls");
+      if (controls && !tools.parentNode) controls.append(tools); // they stay where the controls stay when the page is scrolled
       for (const handle of all?.querySelectorAll(".noUi-handle:not([aria-label])") ?? [])
         handle.setAttribute("aria-label", handle.closest(".widget-slider")?.querySelector(".widget-label")?.textContent || "value");
       for (const play of all?.querySelectorAll(".widget-play") ?? [])
@@ -123,6 +124,7 @@ export default {
     return () => {
       clearTimeout(timer);
       clearInterval(pulse);
+      tools.remove();
       grid.close();
       [...listeners, ["comm:close", lost], ["comm_live_update", gone]].forEach(([event, listener]) => model.off(event, listener));
       model.off("msg:custom", receive);
