@@ -95,7 +95,8 @@ def test_two_tabs_show_the_same_whichever_is_moved(page, jupyterlab):
     assert await_drawn(page) == []
     page.keyboard.press("Control+s")
     page.wait_for_function(SAVED)
-    other = page.context.new_page()
+    other = page.context.browser.new_page(viewport={"width": 1280, "height": 900})
+    other.set_default_timeout(150_000)
     other.goto(f"{jupyterlab}/lab/tree/explorer.ipynb?reset")
     assert await_drawn(other) == []
     for moved, seen, policy in ((page, other, "Srtf"), (other, page, "Fifo")):
