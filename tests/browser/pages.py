@@ -65,3 +65,100 @@ def await_text(element, words: str, seconds: float = 30.0):
     from playwright.sync_api import expect
 
     expect(element).to_contain_text(words, timeout=1000 * seconds)
+
+
+# What is wrong with the looks of an explorer: out of view, cut, on top of each other, pale, without words for a screen reader -----
+
+PART = "label, .widget-label, .widget-readout, select, button, .gpuschedlab-title, .gpuschedlab-key, .gpuschedlab-table, .noUi-target"
+PART = f":is({PART}, .gpuschedlab-status .widget-html-content)"
+
+OUTSIDE = """(explorer) => {
+  const page = explorer.closest('.jp-WindowedPanel-outer, .jp-Notebook')?.getBoundingClientRect()
+    ?? { top: 0, bottom: innerHeight };
+  return [...explorer.querySelectorAll('.gpuschedlab-controls, .gpuschedlab-table, .js-plotly-plot')].filter((part) => {
+    const box = part.getBoundingClientRect();
+    return box.top < page.top - 2 || box.bottom > page.bottom + 2;
+  }).map((part) => `out of view: ${part.className} ends ${Math.round(part.getBoundingClientRect().bottom - page.bottom)} pixels below`);
+}"""
+"""Parts of an explorer that are not in view when its top is."""
+
+CUT = f"""(explorer) => {{
+  const seen = (e) => e.checkVisibility({{ visibilityProperty: true }}) && e.offsetWidth > 0, found = [];
+  const name = (e) => (e.textContent.trim() || e.className).slice(0, 40);
+  const boxes = '.gpuschedlab-controls, .gpuschedlab-main, .widget-box, .widget-html, .gpuschedlab-board';
+  for (const box of [explorer, ...explorer.querySelectorAll(boxes)])
+    if (seen(box) && box.scrollWidth > box.clientWidth + 1) found.push(`wider than its place: ${{box.className}}`);
+  const controls = explorer.querySelector('.gpuschedlab-controls'), end = controls.getBoundingClientRect().bottom;
+  const parts = [...explorer.querySelectorAll('{PART}')].filter(seen);
+  for (const part of parts)
+    if (!part.matches('.noUi-target') && part.scrollWidth > part.clientWidth + 1) found.push(`cut: ${{name(part)}}`);
+  const pen = document.createElement('canvas').getContext('2d');
+  for (const select of parts.filter((part) => part.matches('select'))) {{
+    const look = getComputedStyle(select), room = select.clientWidth - parseFloat(look.paddingLeft) - parseFloat(look.paddingRight);
+    pen.font = look.font;
+    const chosen = select.selectedOptions[0]?.text ?? '';
+    if (pen.measureText(chosen).width > room + 1) found.push(`cut: ${{chosen}}`);
+  }}
+  // Of what scrolls with the controls, that which is in view; of a text, its words.
+  const placed = parts.map((part) => {{
+    const words = document.createRange();
+    words.selectNodeContents(part);
+    const box = (part.matches('.widget-label, .gpuschedlab-title, .widget-html-content') ? words : part).getBoundingClientRect();
+    return [part, box];
+  }}).filter(([part, box]) => !controls.contains(part) || box.bottom < end + 2);
+  placed.forEach(([a, p], i) => placed.slice(i + 1).forEach(([b, q]) => {{
+    if (a.contains(b) || b.contains(a)) return;
+    if (p.left < q.right - 2 && q.left < p.right - 2 && p.top < q.bottom - 2 && q.top < p.bottom - 2)
+      found.push(`on top of each other: ${{name(a)}}, ${{name(b)}}`);
+  }}));
+  return found;
+}}"""
+"""Words and controls of an explorer that are cut off, overlap, or stand beside the page."""
+
+FIRST = """(explorer) => {
+  const stops = [...explorer.querySelectorAll('select, input, button, .noUi-handle')].filter((e) => !e.disabled && e.tabIndex >= 0);
+  const tool = stops.findIndex((e) => e.closest('.gpuschedlab-tools'));
+  return stops.slice(tool).filter((e) => e.closest('.gpuschedlab-controls')).map((e) => `after a figure's button: ${e.className}`);
+}"""
+"""Controls that the keyboard reaches only after buttons of figures."""
+
+PALE = """(explorer) => {
+  const parts = (colour) => { const [r, g, b, a = 1] = colour.match(/[\\d.]+/g).map(Number); return [[r, g, b], a]; };
+  const light = (rgb) => rgb.map((v) => v / 255).map((v) => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4))
+    .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
+  const words = '.gpuschedlab-title *, .gpuschedlab-key span, .gpuschedlab-tools button, .xtick text, .ytick text, .xtitle, .ytitle,'
+    + '.legendtext, .annotation-text', found = [];
+  for (const figure of explorer.querySelectorAll('.gpuschedlab-figure'))
+    for (const text of figure.querySelectorAll(words)) {
+      const look = getComputedStyle(text), [paper] = parts(getComputedStyle(figure).backgroundColor);
+      let [ink, alpha] = parts(text.ownerSVGElement ? look.fill : look.color);
+      if (text.ownerSVGElement) alpha *= look.fillOpacity;
+      for (let e = text; e !== figure; e = e.parentElement) alpha *= getComputedStyle(e).opacity;
+      const seen = light(ink.map((v, i) => alpha * v + (1 - alpha) * paper[i])), page = light(paper);
+      const contrast = (Math.max(seen, page) + 0.05) / (Math.min(seen, page) + 0.05);
+      if (text.textContent.trim() && contrast < 4.5) found.push(`contrast ${contrast.toFixed(1)}: ${text.textContent}`);
+    }
+  return found;
+}"""
+"""Words of figures with less contrast than WCAG 2 asks for; axe-core does not judge them, since other layers lie over them."""
+
+
+def settled(explorer, script: str) -> list[str]:
+    """What a script finds wrong, once figures know the height of the controls: what is wrong after some seconds stays so."""
+    return explorer.evaluate(f"""(explorer) => new Promise((done) => {{
+      const end = Date.now() + 20000, look = () => {{
+        explorer.scrollIntoView();
+        const found = ({script})(explorer);
+        if (found.length && Date.now() < end) setTimeout(look, 200); else done(found);
+      }};
+      look();
+    }})""")
+
+
+def unreadable(page) -> list[str]:
+    """What axe-core finds in the explorers of a page, of WCAG 2's levels A and AA: contrast, names, roles."""
+    from axe_playwright_python.sync_playwright import Axe
+
+    rules = {"runOnly": ["wcag2a", "wcag2aa"], "resultTypes": ["violations"]}
+    found = Axe().run(page, context=".gpuschedlab-explorer", options=rules).response["violations"]
+    return [f"{rule['id']}: {node['html'][:120]}" for rule in found for node in rule["nodes"]]

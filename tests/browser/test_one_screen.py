@@ -4,9 +4,8 @@ import json
 
 import pytest
 
-from browser.looks import CUT, FIRST, OUTSIDE, PALE, settled, unreadable
 from browser.notebooks import LESSONS
-from browser.pages import await_drawn, open_in
+from browser.pages import CUT, FIRST, OUTSIDE, PALE, await_drawn, open_in, settled, unreadable
 
 pytest.importorskip("axe_playwright_python", reason="axe-playwright-python, of the extra test, is not installed")
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.xdist_group("browser")]
