@@ -105,6 +105,6 @@ def test_two_tabs_show_the_same_whichever_is_moved(page, jupyterlab):
             tab.bring_to_front()
             tab.wait_for_function(AGREED, arg=policy, timeout=30_000)
             tab.locator(".gpuschedlab-explorer .gpuschedlab-stale").wait_for(state="hidden")
-        tables = [tab.locator(".gpuschedlab-table").inner_text() for tab in (page, other)]
+        tables = [tab.locator(".gpuschedlab-explorer .gpuschedlab-table").inner_text() for tab in (page, other)]
         assert tables[0] == tables[1]
         assert page.evaluate(NUMBERS) == other.evaluate(NUMBERS)
