@@ -20,4 +20,5 @@ from .sim import (
     simulate as simulate,
 )
 from .speeds import Delays as Delays, Speeds as Speeds
+from .traces.intake.door import intake as intake
 from .traces import calibrate as calibrate, generate as generate, read as read, validate as validate

@@ -55,3 +55,15 @@ class SpeedWarning(UserWarning):
 
 class ClusterWarning(UserWarning):
     """Jobs ask for something of a cluster that is not kept to."""
+
+
+class IntakeError(TraceError):
+    """A log of which too much would be left out; `report` says what came in."""
+
+    def __init__(self, message: str, report=None):
+        super().__init__(message)
+        self.report = report
+
+
+class IntakeWarning(UserWarning):
+    """Some of a log's GPU-hours were left out."""

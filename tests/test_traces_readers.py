@@ -154,7 +154,7 @@ def test_no_file_or_several(tmp_path):
         helios(tmp_path / name, helios_row())
     with pytest.raises(TraceError, match="expected one file cluster_log.csv"):
         read("helios", tmp_path)
-    with pytest.raises(TraceError, match="found the format 'sacct'; expected one of philly, helios"):
+    with pytest.raises(TraceError, match="found the format 'sacct'; expected one of slurm, pbs, .*philly, helios"):
         read("sacct", tmp_path)
     with pytest.raises(TraceError, match="expected 'raise' or 'drop'"):
         read("helios", tmp_path / "a", on_bad="ignore")

@@ -32,8 +32,8 @@ def add_scenario(parser):
         default="venus",
         metavar="TRACE",
         help="a preset to generate (see `gpuschedlab trace list`), lpt-low, lpt-medium or lpt-high (prompt tuning), "
-        "FILE.parquet, FORMAT:PATH of a published trace, or a "
-        "file of your own, csv:FILE[:COLUMN=NAME,...,units=h] (default venus)",
+        "FILE.parquet, FORMAT:PATH of a log (slurm:sacct.txt), a "
+        "file of your own, csv:FILE[:COLUMN=NAME,...,units=h], or SPEC.toml (default venus)",
     )
     group.add_argument(
         "--recipe",
@@ -41,9 +41,7 @@ def add_scenario(parser):
         help="a scenario by its recipe, in the place of the options of trace, cluster and jobs: smallcluster, week, ..., or "
         "FILE.py:CLASS",
     )
-    group.add_argument(
-        "--set", action="append", default=[], metavar="KNOB=VALUE", help="a knob of the recipe; once for each"
-    )
+    add_settings(group)
     add_size(group)
     group.add_argument(
         "--history",
@@ -71,6 +69,17 @@ def add_scenario(parser):
         metavar="WORD",
         help="what policies know of durations: oracle (the truth), history, runtime, noisy:error=0.3, FILE.py:CLASS "
         "(default: runtime where there is a history, otherwise oracle)",
+    )
+
+
+def add_settings(group):
+    """Add the option that sets a recipe's knobs, or says how a log is read."""
+    group.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="a knob of the recipe, or how a log is read: columns.gpus='a * b', units.duration=h, zone=UTC; once for each",
     )
 
 
@@ -142,7 +151,7 @@ def recipe_in(args) -> Recipe | None:
 
         word = args.trace if args.trace in aliases() else None
     if word is None:
-        if args.set:
+        if args.set and args.trace in presets():
             raise TraceError(f"--set {args.set[0]}: found no recipe; expected --recipe NAME, such as smallcluster.")
         return None
     pairs = dict(text.partition("=")[::2] for text in args.set)
@@ -176,13 +185,14 @@ def _followed(recipe: Recipe, args) -> tuple[Scenario, dict[str, str]]:
 
 def trace_of(args, gpus: int) -> tuple[pl.DataFrame, pl.DataFrame | None, dict[str, str]]:
     """Trace, history (or None), and both in words; loads refer to so many GPUs of the cluster."""
-    from gpuschedlab.traces.readers.read import read_trace
+    from gpuschedlab.traces.readers.read import intake_of, read_trace
 
     before = args.history
     try:
         days = float(before) if before and float(before) >= 0 else None
     except ValueError:  # a file
         days = None
+    report = None
     if args.trace in presets():
         span = args.days or WEEK
         days = span if before is None else days or 0.0
@@ -190,7 +200,8 @@ def trace_of(args, gpus: int) -> tuple[pl.DataFrame, pl.DataFrame | None, dict[s
         about = f"a generated trace like {args.trace} (seed {args.seed})"
         first = 0.0
     else:
-        frame, about = read_trace(args.trace), args.trace
+        found, about = intake_of(args.trace, args.set), args.trace
+        frame, report = found.trace, found.report
         frame = _sized(frame, args, (days or 0.0), gpus)
         first = frame["submit"].min()  # a log may count from long before it
     history, words = None, "nothing"
@@ -202,7 +213,8 @@ def trace_of(args, gpus: int) -> tuple[pl.DataFrame, pl.DataFrame | None, dict[s
         # Its clock is its own: it ends whole days before the trace.
         history = history.with_columns(pl.col("submit") - math.ceil((history["submit"].max() + 1) / DAY) * DAY)
         words = f"{history.height:,} jobs of {before}"
-    return frame, history, {"trace": about, "history": words}
+    told = {"intake": report} if report else {}
+    return frame, history, {"trace": about, "history": words} | told
 
 
 def _generated(args, span: float, before: float, gpus: int, load: float) -> pl.DataFrame:

@@ -2,7 +2,7 @@
 
 import sys
 
-from gpuschedlab.cli.inputs import add_size, trace_of
+from gpuschedlab.cli.inputs import add_settings, add_size, trace_of
 from gpuschedlab.cli.parser import Parser, add_command, add_json, positive
 from gpuschedlab.cli.text import as_json
 
@@ -14,7 +14,8 @@ def add(parser):
     own = parser.add_subparsers(title="commands", metavar="COMMAND", required=True, parser_class=Parser)
     add_json(add_command(own, "list", "presets, formats, and published traces", list_traces))
     one = add_command(own, "describe", "what is in a trace", describe)
-    one.add_argument("trace", metavar="TRACE", help="preset, FILE.parquet, or FORMAT:PATH")
+    one.add_argument("trace", metavar="TRACE", help="preset, FILE.parquet, SPEC.toml, or FORMAT:PATH")
+    add_settings(one)
     add_json(one)
     one = add_command(own, "generate", "make a trace like a published one", generate)
     one.add_argument("trace", metavar="PRESET", help="see `gpuschedlab trace list`")
@@ -24,7 +25,10 @@ def add(parser):
     )
     one.add_argument("--out", required=True, metavar="FILE.parquet", help="where to")
     one = add_command(own, "convert", "read a trace in another format and store it in our form", convert)
-    one.add_argument("trace", metavar="FORMAT:PATH", help="see `gpuschedlab trace list`; of your own: csv:FILE")
+    one.add_argument(
+        "trace", metavar="FORMAT:PATH", help="see `gpuschedlab trace list`; of your own: csv:FILE, or SPEC.toml"
+    )
+    add_settings(one)
     one.add_argument("--out", required=True, metavar="FILE.parquet", help="where to")
     one.add_argument("--bad", metavar="FILE.parquet", help="put bad rows there and continue (default: stop at them)")
     one = add_command(own, "fetch", "download a published trace, verified, into the cache", fetch)
@@ -76,22 +80,17 @@ def generate(args) -> int:
 
 def convert(args) -> int:
     """Read a published trace and store it; report what was left out."""
-    from gpuschedlab.traces import read, write_parquet
-    from gpuschedlab.traces.readers.read import source_of
-    from gpuschedlab.traces.schema import with_jobs
+    from gpuschedlab.traces import write_parquet
+    from gpuschedlab.traces.readers.read import intake_of, taken_of
 
-    name, path, options = source_of(args.trace if ":" in args.trace else f"parquet:{args.trace}")
-    notes: dict = {}
-    if name != "parquet":
-        options["notes"] = notes
-    trace = read(name, path, on_bad="drop" if args.bad else "raise", **options)
     if args.bad:
-        trace, bad = trace
+        found, bad = taken_of(args.trace, args.set, on_bad="drop")
         write_parquet(bad, args.bad)
-        notes[f"bad rows, in {args.bad}"] = bad.height
-    write_parquet(with_jobs(trace, f"trace {args.trace!r}"), args.out)
-    print(f"{args.out}: {trace.height:,} jobs")
-    print("".join(f"  {what}: {count:,}\n" for what, count in notes.items()), end="")
+        print(f"{args.bad}: {bad.height:,} bad rows")
+    else:
+        found = intake_of(args.trace, args.set)
+    write_parquet(found.trace, args.out)
+    print(f"{args.out}: {found.trace.height:,} jobs\n{found.report.line()}")
     return 0
 
 

@@ -33,6 +33,16 @@ KNOWN = (
     "min_gpus",
     "max_gpus",
     "preemptible",
+    "requested_time",
+    "account",
+    "qos",
+    "gpu_types",
+    "shape",
+    "after",
+    "eligible",
+    "partitions",
+    "priority",
+    "weight",
 )
 
 

@@ -5,6 +5,7 @@ from .fetching import catalog as catalog, fetch as fetch
 from .generator.calibration import calibrate as calibrate
 from .generator.generate import generate as generate
 from .generator.presets import Calibration as Calibration, load_preset as load_preset, presets as presets
+from .intake.report import Intake as Intake, Report as Report
 from .readers.chronus import read_chronus as read_chronus
 from .readers.csv import read_csv as read_csv
 from .readers.pai import read_pai as read_pai

@@ -21,6 +21,10 @@ LONGEST = 10 * 365 * 86_400.0
 MOST_GPUS = 1e6
 
 
+#: Column with a row's line in its file, where it is not its place in the frame.
+LINE = "\0line"
+
+
 @dataclass(frozen=True)
 class Column:
     """One column of a trace: its type, whether it must be there, and what a good value is."""
@@ -32,6 +36,7 @@ class Column:
     high: float = math.inf
     open_low: bool = False  # whether `low` itself is out
     choices: tuple[str, ...] = ()  # the only values (of texts)
+    unlimited: bool = False  # whether infinity is a value
 
     def bad(self, name: str) -> pl.Expr:
         """Return the expression that is true where a value of this column is wrong (nulls apart)."""
@@ -42,6 +47,8 @@ class Column:
             return pl.lit(False)
         below = (value <= self.low) if self.open_low else (value < self.low)
         wrong = below | (value > self.high)
+        if self.unlimited:
+            return wrong | value.is_nan()
         return wrong | value.is_finite().not_() if self.dtype == pl.Float64 else wrong
 
 
@@ -71,6 +78,21 @@ SCHEMA: dict[str, Column] = {
     "max_gpus": Column(pl.Float64, "the most GPUs that the job takes, above 0", high=MOST_GPUS, **ABOVE_0),
     "gpu_type": Column(pl.String, "a text: the GPU type that the job asks for"),
     "preemptible": Column(pl.Boolean, "true or false"),
+    "account": Column(pl.String, "a text"),
+    "qos": Column(pl.String, "a text"),
+    "partitions": Column(pl.List(pl.String), "a list of texts: all queues that the job asked for"),
+    "gpu_types": Column(pl.List(pl.String), "a list of texts: the GPU types that will do, in order of preference"),
+    "shape": Column(pl.String, "a text: the profile of a GPU's slice"),
+    "requested_time": Column(pl.Float64, "seconds above 0, or inf: no limit", unlimited=True, **ABOVE_0),
+    "eligible": Column(pl.Float64, "seconds since the trace's start"),
+    "after": Column(pl.List(pl.String), "a list of texts: the jobs that this one depends on"),
+    "think_time": Column(pl.Float64, "seconds from 0 up", low=0),
+    "priority": Column(pl.Float64, "a finite number"),
+    "weight": Column(pl.Float64, "a number from 0 up", low=0),
+    "started": Column(pl.Float64, "seconds since the trace's start: when the job started in the log"),
+    "state": Column(pl.String, "a text: the log's own word for how the job ended"),
+    "attempts": Column(pl.Int64, "starts of the job in the log, from 0 up", low=0),
+    "nodes": Column(pl.String, "a text: nodes on which the job ran in the log"),
     "fm": Column(pl.String, "a text"),
     "task": Column(pl.String, "a text"),
     "llm": Column(pl.String, "a text"),
@@ -78,6 +100,9 @@ SCHEMA: dict[str, Column] = {
     "restart": Column(pl.Float64, "more seconds lost at each start after the first, from 0 up", low=0, high=LONGEST),
     "jobs": Column(pl.Float64, "jobs that the row stands for, from 1 up", low=1),
 }
+
+RECORDED = ("started", "state", "attempts", "nodes")
+"""Columns that a log records after submission: no estimator and no policy may know them."""
 
 DECLARED = ("min_gpus", "max_gpus", "preemptible")
 """Columns in which the owners of jobs declare what a policy has to keep to."""
@@ -111,7 +136,8 @@ def sift(
     broken = frame.select(which.alias("which"))["which"]
     if broken.null_count() == len(broken):
         return frame, frame.clear().with_columns(row=pl.lit(0, pl.Int64), problem=pl.lit("")).clear()
-    numbered = frame.with_columns(row=pl.int_range(first_row, first_row + pl.len(), dtype=pl.Int64))
+    line = pl.int_range(first_row, first_row + pl.len(), dtype=pl.Int64)
+    numbered = frame.with_columns(row=pl.col(LINE) if LINE in frame.columns else line)
     bad = numbered.filter(broken.is_not_null())
     texts = [_problem(rules[i], row) for i, row in zip(broken.drop_nulls(), bad.iter_rows(named=True))]
     if on_bad == "raise":

@@ -1,36 +1,36 @@
-"""One door for all formats."""
+"""Traces by words: a format and a path, a file, or a spec."""
 
 from __future__ import annotations
 
-import importlib
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from gpuschedlab.errors import TraceError
+from gpuschedlab.traces.intake.door import ALL as READERS
+from gpuschedlab.traces.intake.door import OWN, read_made, read_with, taken
+from gpuschedlab.traces.intake.options import NAMES, nearest
+from gpuschedlab.traces.intake.report import Intake
 from gpuschedlab.traces.schema import OnBad, Read, with_jobs
-
-#: Formats, each with a function `read_<format>` in the module of its name, or in that of `MODULES`.
-READERS = ("philly", "helios", "pai", "itp", "workload", "csv", "swf", "parquet", "chronus")
-MODULES = dict.fromkeys(("helios", "itp", "workload"), "tables")
 
 
 def read(name: str, path: str | Path, *, on_bad: OnBad = "raise", **options: Any) -> Read:
-    """Read a trace in a published format, or from a csv file of one's own.
+    """Read a trace in a published format, or from a csv file of one's own: `gpuschedlab.intake` without its report.
 
     Parameters
     ----------
-    name : {"philly", "helios", "pai", "itp", "workload", "csv", "swf", "parquet", "chronus"}
-        The format ("csv": a file of one's own); each has a reader `read_<name>`; its docstring says how it treats
-        CPU-only rows, retries, censored durations, missing users and time zones.
+    name : str
+        The format: slurm, pbs, k8s, openb, spot, acme, supercloud, google2019, gavel, batsim, swf, philly, helios, pai, itp,
+        workload, chronus, parquet, or csv (a file of one's own).
     path : path
         The file, or where the format has several the folder.
     on_bad : {"raise", "drop"}
         "drop" returns (good, bad), the bad rows with `row` and `problem`.
     **options
-        Of that reader (`notes=`, which takes counts of what was left out; `durations=` of workloads; `zone=` of Philly;
-        `columns=` and `units=` of csv; `workload=` of Chronus).
+        Those of a spec (`gpuschedlab.traces.intake.options.Options`); `notes=`, which takes counts of what was left out;
+        `durations=` of workloads, `zone=` of Philly, `workload=` of Chronus.
 
     Returns
     -------
@@ -46,39 +46,85 @@ def read(name: str, path: str | Path, *, on_bad: OnBad = "raise", **options: Any
     --------
     >>> read("sacct", "log.txt")
     Traceback (most recent call last):
-    gpuschedlab.errors.TraceError: read: found the format 'sacct'; expected one of philly, helios, pai, itp, ...
+    gpuschedlab.errors.TraceError: read: found the format 'sacct'; expected one of slurm, pbs, ...
     """
     if name not in READERS:
         raise TraceError(
-            f"read: found the format {name!r}; expected one of {', '.join(READERS)}. "
+            f"read: found the format {name!r}; expected one of {', '.join(READERS)}.{nearest(str(name), READERS)} "
             "Read a table of your own as csv, with columns={...}; or bring it into the columns of gpuschedlab.traces.SCHEMA "
             "and pass it to validate()."
         )
-    module = importlib.import_module(f"gpuschedlab.traces.readers.{MODULES.get(name, name)}")
-    return getattr(module, f"read_{name}")(path, on_bad=on_bad, **options)
+    if name in OWN:
+        return read_made(name, path, on_bad=on_bad, **options)
+    notes = options.pop("notes", None)
+    if name == "csv":
+        from gpuschedlab.traces.readers.csv import read_csv
+
+        return read_csv(path, on_bad=on_bad, notes=notes, **options)
+    return read_with(name, path, on_bad, notes, options)
 
 
-def read_trace(word: str) -> pl.DataFrame:
-    """Read a trace: FILE.parquet in our own form, or what `source_of` reads.
+def intake_of(word: str, settings: Iterable[str] = ()) -> Intake:
+    """Intake of a word, as `taken_of`."""
+    return taken_of(word, settings)[0]
+
+
+def taken_of(word: str, settings: Iterable[str] = (), on_bad: OnBad | None = None) -> tuple[Intake, pl.DataFrame]:
+    """Intake, and bad rows, of a file or a spec, or of FORMAT:PATH; `settings` are KEY=VALUE with the keys of a spec.
 
     Raises
     ------
     TraceError
-        There is none, it is broken, or holds no job; the message says which row, or what there is to choose from.
+        There is no such file, it is broken, or holds no job; the message says which row, or what there is to choose from.
     """
     from gpuschedlab.traces.generator.presets import presets
 
-    name, path, options = source_of(word) if ":" in word and not Path(word).exists() else ("parquet", word, {})
-    if name == "parquet" and not Path(path).is_file():
-        raise TraceError(
-            f"trace {word!r}: found no such file or preset; expected one of {', '.join(presets())}, FILE.parquet, or "
-            "FORMAT:PATH, such as philly:cluster_job_log or csv:jobs.csv."
-        )
-    return with_jobs(read(name, path, **options), f"trace {word!r}")
+    source: Any = word
+    options = options_in(settings)
+    if not Path(word).exists():
+        name, path, more = source_of(word)
+        if not path or name not in READERS:
+            raise TraceError(
+                f"trace {word!r}: found no such file or preset; expected one of {', '.join(presets())}, FILE.parquet, SPEC.toml, or "
+                f"FORMAT:PATH, such as slurm:sacct.txt or csv:jobs.csv (formats: {', '.join(READERS)})."
+            )
+        source, options = (name, path), more | options
+    found, bad = taken(source, options, on_bad)
+    if found.trace is None:
+        raise TraceError(f"trace {word!r}: found a list of nodes, and no jobs; expected a log of jobs.")
+    with_jobs(found.trace, f"trace {word!r}")
+    return found, bad
+
+
+def read_trace(word: str) -> pl.DataFrame:
+    """Trace of a word, as `taken_of`."""
+    return intake_of(word).trace
+
+
+def options_in(settings: Iterable[str]) -> dict[str, Any]:
+    """Options of KEY=VALUE, where a key with a dot is an entry of a table.
+
+    Examples
+    --------
+    >>> options_in(["columns.gpus=a * b", "zone=UTC"])
+    {'columns': {'gpus': 'a * b'}, 'zone': 'UTC'}
+    """
+    options: dict[str, Any] = {}
+    for text in settings:
+        key, equals, value = text.partition("=")
+        table, dot, entry = key.strip().partition(".")
+        if not equals:
+            raise TraceError(
+                f"--set {text}: found no value; expected KEY=VALUE, such as columns.gpus='a * b' or zone=UTC."
+            )
+        if dot and not isinstance(options.get(table, {}), dict):
+            raise TraceError(f"--set {text}: found {table}={options[table]!r} beside it; expected one of the two.")
+        options[table] = options.get(table, {}) | {entry: value} if dot else value
+    return options
 
 
 def source_of(word: str) -> tuple[str, str, dict]:
-    """Split FORMAT:PATH, or csv:FILE:COLUMN=NAME,...,units=UNIT, into what `traces.read` takes.
+    """Split FORMAT:PATH, or FORMAT:FILE:COLUMN=NAME,...,OPTION=VALUE, where FILE is the longest part that is a file.
 
     Examples
     --------
@@ -88,9 +134,14 @@ def source_of(word: str) -> tuple[str, str, dict]:
     ('helios', 'venus/cluster_log.csv', {})
     """
     name, _, path = word.partition(":")
-    file, colon, last = path.rpartition(":")
-    if name != "csv" or not colon or "=" not in last:
+    if "=" not in path or Path(path).exists():
         return name, path, {}
-    columns = dict(part.split("=", 1) for part in last.split(",") if "=" in part)
-    options = {key: columns.pop(key) for key in ("units", "dates", "separator") if key in columns}
-    return name, file, {"columns": columns} | options
+    places = [i for i, sign in enumerate(path) if sign == ":" and "=" in path[i:]]
+    if not places:
+        return name, path, {}
+    cut = next((i for i in reversed(places) if Path(path[:i]).exists()), places[0])
+    given = dict(part.split("=", 1) for part in path[cut + 1 :].split(",") if "=" in part)
+    options = {
+        key: given.pop(key) for key in NAMES if key in given and key not in ("columns", "user", "gpu_type", "cluster")
+    }
+    return name, path[:cut], ({"columns": given} if given else {}) | options

@@ -75,7 +75,9 @@ def text_of(path: Path) -> str:
         return stream.read().decode("utf-8-sig", errors="replace")
 
 
-def read_texts(path: Path, *, source: str, header: list[str] | None = None, separator: str = ",") -> pl.DataFrame:
+def read_texts(
+    path: Path, *, source: str, header: list[str] | None = None, separator: str = ",", quote: str | None = '"'
+) -> pl.DataFrame:
     """Read a csv file, plain or gzip, all columns as texts: null where there is nothing.
 
     A `header` names the columns of a file without a header line (one that has it all the same is read too). Where rows have
@@ -89,10 +91,10 @@ def read_texts(path: Path, *, source: str, header: list[str] | None = None, sepa
     with readable(source):
         _check_text(path, source)
         try:
-            how = {"infer_schema": False, "null_values": NOTHING, "separator": separator}
+            how = {"infer_schema": False, "null_values": NOTHING, "separator": separator, "quote_char": quote}
             frame = pl.read_csv(path, has_header=header is None, **how)
         except pl.exceptions.ComputeError:
-            frame = _ragged(path, header is None, separator)
+            frame = _ragged(path, header is None, separator, quote)
         if header is None:
             return frame.rename({name: name.strip().lstrip("\ufeff") for name in frame.columns})
     names = [name for name in frame.columns if name != SURPLUS]
@@ -105,9 +107,9 @@ def read_texts(path: Path, *, source: str, header: list[str] | None = None, sepa
     return frame.slice(1) if frame.height and list(frame.row(0)[: len(header)]) == header else frame
 
 
-def _ragged(path: Path, has_header: bool, separator: str) -> pl.DataFrame:
+def _ragged(path: Path, has_header: bool, separator: str, quote: str | None) -> pl.DataFrame:
     """Read a table some of whose rows have more fields than it has columns: the first of those is in SURPLUS."""
-    how = {"infer_schema": False, "truncate_ragged_lines": True, "separator": separator}
+    how = {"infer_schema": False, "truncate_ragged_lines": True, "separator": separator, "quote_char": quote}
     names = pl.read_csv(path, n_rows=1, has_header=has_header, **how).columns
     with opened(path) as stream:
         if has_header:

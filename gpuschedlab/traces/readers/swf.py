@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
+from gpuschedlab.cluster import Cluster
 from gpuschedlab.errors import TraceError
+from gpuschedlab.traces.intake.options import Options
+from gpuschedlab.traces.intake.raw import LINE, Raw
 from gpuschedlab.traces.readers import source as src
-from gpuschedlab.traces.schema import MOST_GPUS, OnBad, Read, Rule
+from gpuschedlab.traces.schema import Rule
 
 #: The 18 fields in their order; -1 stands for "not known".
 FIELDS = (
@@ -19,42 +24,122 @@ FIELDS = (
 STATUSES = {"0": "failed", "1": "completed", "5": "killed", "-1": None}
 #: Lines on parts of a job between checkpoints; a line of its own records the whole.
 PARTS = ("2", "3", "4")
+TEXTS = {
+    "duration": "run_time",
+    "requested_time": "requested_time",
+    "think_time": "think_time",
+    "user": "user",
+    "account": "group",
+}
+TEXTS |= {"vc": "queue", "name": "executable", "after": "preceding"}
 
 
-def read_swf(path: str | Path, *, processors: float = 1.0, on_bad: OnBad = "raise", notes: dict | None = None) -> Read:
-    """Read a log in the Standard Workload Format, with processors in the place of GPUs.
+def recognises(head: str) -> bool:
+    """Whether a file begins as one in SWF."""
+    lines = [line for line in head.splitlines()[:-1] or [head] if not line.startswith(";") and line.strip()]
+    return head.startswith(";") or (
+        bool(lines) and len(lines[0].split()) == len(FIELDS) and re.fullmatch(r"[-\d.\s]+", lines[0]) is not None
+    )
 
-    A job gets the processors that it requested or, where that is not known, those that it was allocated. Times of
-    submission are seconds since the log's start, and stay so; with UnixStartTime in the header, `clock` is kept, in UTC. Lines
-    on parts of a job (status 2 to 4), and jobs that ran 0 s or an unknown time, or have an unknown number of processors, are left
-    out and counted. Status 5 is killed, 0 failed. The user's own estimate of the run time is kept as `requested_time` (s).
 
-    Parameters
-    ----------
-    path : path
-        The file, plain or gzip.
-    processors : float
-        Processors that stand for one GPU, > 0; GPUs are rounded up.
-    on_bad : {"raise", "drop"}
-        "drop" returns (good, bad), the bad rows with `row` (line of the file) and `problem`.
-    notes : dict, optional
-        Takes counts of what was left out: parts, no_processors, never_ran.
+def read(files: Sequence[Path], options: Options) -> Raw:
+    """Jobs of a log, with processors in the place of GPUs: those requested or, where that is not known, allocated.
 
-    Returns
-    -------
-    polars.DataFrame
-        A trace: job_id, submit (s), gpus, duration (s), user, vc (queue), name (executable), status, clock,
-        requested_time (s).
+    The wait gives the recorded start; the group is the account; fields 17 and 18 are `after` and `think_time`. With
+    UnixStartTime in the header `clock` is kept, in the zone of TimeZoneString; MaxProcs (and MaxNodes) give the cluster.
+    Lines on parts of a job (status 2 to 4) are left out. Status 5 is killed, 0 failed.
 
     Raises
     ------
     TraceError
-        `processors` is not above 0, or a row is bad: not 18 fields, or one that is no number.
+        `processors` is not above 0.
 
     References
     ----------
     Feitelson, Tsafrir and Krakov, "Experience with using the Parallel Workloads Archive", JPDC 2014; Chapin et al.,
     "Benchmarks and standards for the evaluation of parallel job schedulers", JSSPP 1999 (the format, version 2.2).
+    """
+    source = f"swf {files[0].name}"
+    if not options.processors > 0:
+        raise TraceError(f"{source}: found processors={options.processors:g}; expected a number above 0, such as 1.")
+    lines = []
+    for file in files:
+        with src.readable(f"swf {file.name}", "lines of 18 numbers"):
+            lines += src.text_of(file).splitlines()
+    frame = (
+        pl.DataFrame({"line": lines}, schema={"line": pl.String})
+        .with_row_index(LINE, 1)
+        .with_columns(pl.col(LINE).cast(pl.Int64))
+    )
+    text = pl.col("line").str.strip_chars()
+    comment = text.str.starts_with(";")
+    header = "\n".join(frame.filter(comment)["line"])
+    frame = frame.filter(~comment, text != "").with_columns(text.str.extract_all(r"\S+").alias("fields"))
+    frame = frame.with_columns(pl.col("fields").list.get(i, null_on_oob=True).alias(n) for i, n in enumerate(FIELDS))
+    width = frame.select(pl.col("fields").list.len()).to_series()
+    asked, held, wait = (pl.col(n).cast(pl.Float64, strict=False) for n in ("requested", "allocated", "wait"))
+    gpus = pl.coalesce(pl.when(asked > 0).then(asked), pl.when(held > 0).then(held))
+    nothing = (asked <= 0) & (held <= 0)
+    where: dict[str, Any] = {ours: pl.when(pl.col(name) != "-1").then(pl.col(name)) for ours, name in TEXTS.items()}
+    where |= {
+        "job_id": "job",
+        "submit": "submit",
+        "start": pl.when(wait >= 0).then(pl.col("submit").cast(pl.Float64, strict=False) + wait),
+        "gpus": (gpus / options.processors).ceil(),
+        "state": "status",
+        "line": "line",
+        "left": pl.when(pl.col("status").is_in(PARTS))
+        .then(pl.lit("parts"))
+        .when(nothing)
+        .then(pl.lit("no_processors")),
+    }
+    fields = pl.Series("width", width != len(FIELDS))
+    start = re.search(r"^;\s*UnixStartTime:\s*(\d+)", header, flags=re.M)
+    zone = re.search(r"^;\s*TimeZoneString:\s*(\S+)", header, flags=re.M)
+    return Raw(
+        frame,
+        where,
+        states=STATUSES | dict.fromkeys(PARTS, "records"),
+        zone=zone[1] if zone else None,
+        epoch=float(start[1]) if start else 0.0,
+        cluster=_cluster(header),
+        rules=[Rule("line", f"{len(FIELDS)} fields, separated by spaces", pl.lit(fields))],
+    )
+
+
+def _cluster(header: str) -> Cluster | None:
+    """Cluster that the header states, its processors as GPUs."""
+    found = {key: int(n) for key, n in re.findall(r"^;\s*(MaxProcs|MaxNodes):\s*(\d+)", header, flags=re.M)}
+    procs, nodes = found.get("MaxProcs", 0), found.get("MaxNodes", 1) or 1
+    if not 0 < procs < 10**7:
+        return None
+    return Cluster.homogeneous(nodes, procs // nodes) if procs % nodes == 0 else Cluster.homogeneous(1, procs)
+
+
+def read_swf(path: str | Path, *, on_bad: str = "raise", notes: dict | None = None, **options: Any):
+    """Read a log in the Standard Workload Format: `gpuschedlab.intake(("swf", path), ...)`, without its report.
+
+    Parameters
+    ----------
+    path : path
+        The file, plain or gzip.
+    on_bad : {"raise", "drop"}
+        "drop" returns (good, bad), the bad rows with `row` (line of the file) and `problem`.
+    notes : dict, optional
+        Takes counts of what was left out.
+    **options
+        `processors` that stand for one GPU (GPUs are rounded up), `zone` and the others of
+        `gpuschedlab.traces.intake.options.Options`.
+
+    Returns
+    -------
+    polars.DataFrame
+        A trace.
+
+    Raises
+    ------
+    TraceError
+        A row is bad: not 18 fields, or one that is no number.
 
     Examples
     --------
@@ -62,71 +147,8 @@ def read_swf(path: str | Path, *, processors: float = 1.0, on_bad: OnBad = "rais
     >>> file = pathlib.Path(tempfile.mkdtemp(), "log.swf")
     >>> _ = file.write_text("; UnixStartTime: 0\\n1 60 5 3600 4 -1 -1 8 7200 -1 1 3 1 9 2 -1 -1 -1\\n")
     >>> read_swf(file).select("job_id", "submit", "gpus", "duration", "user", "status").row(0)
-    ('1', 60.0, 8.0, 3600.0, '3', 'completed')
+    ('1', 0.0, 8.0, 3600.0, '3', 'completed')
     """
-    file = src.find_file(path, "*.swf", source="swf")
-    source = f"swf {file.name}"
-    if not processors > 0:
-        raise TraceError(f"{source}: found processors={processors!r}; expected a number above 0, such as 1.")
-    with src.readable(source, "lines of 18 numbers"):
-        frame = pl.DataFrame({"line": src.text_of(file).splitlines()}, schema={"line": pl.String})
-    text = pl.col("line").str.strip_chars()
-    frame = frame.with_columns(
-        text.str.extract_all(r"\S+").alias("fields"), record=(text != "") & ~text.str.starts_with(";")
-    )
-    comments = "\n".join(frame.filter(~pl.col("record"))["line"])
-    start = re.search(r"^;\s*UnixStartTime:\s*(\d+)", comments, flags=re.M)
-    values = pl.col("fields").list
-    frame = frame.with_columns(values.get(i, null_on_oob=True).alias(name) for i, name in enumerate(FIELDS))
-    frame = src.numbers(frame, ["submit", "run_time", "allocated", "requested", "requested_time"])
-    # Comments stay until rows are numbered: a message names the line of the file.
-    rules = [Rule(r.column, r.expected, pl.col("record") & r.bad) for r in _rules()]
-    good, bad = src.part(frame, rules, source=source, on_bad=on_bad, first_row=1)
-    good = good.filter("record").with_columns(gpus=(_known("requested", "allocated") / processors).ceil())
-    reasons = {
-        "parts": pl.col("status").is_in(PARTS),
-        "no_processors": pl.col("gpus").is_null(),
-        "never_ran": pl.col("run_time") <= 0,
-    }
-    good = src.leave_out(good, reasons, notes, source=source)
-    trace = _trace(good, int(start[1]) if start else None)
-    return src.finish(trace, bad.drop("fields", "record"), source=source, on_bad=on_bad)
+    from gpuschedlab.traces.intake.door import read_with
 
-
-def _known(*names: str) -> pl.Expr:
-    """First of some numbers that is known."""
-    return pl.coalesce(pl.when(pl.col(n) > 0).then(pl.col(n)) for n in names)
-
-
-def _rules() -> list[Rule]:
-    """What a good line is."""
-    whole = pl.col("status").is_in(PARTS).not_()
-    number = "a number, or -1 where it is not known"
-    return [
-        Rule("line", f"{len(FIELDS)} fields, separated by spaces", pl.col("fields").list.len() != len(FIELDS)),
-        src.text_rule("job"),
-        src.number_rule("submit", "seconds from 0 up", high=1e10),
-        src.number_rule("run_time", number, low=-1),
-        *(src.number_rule(name, number, low=-1, high=MOST_GPUS) for name in ("allocated", "requested")),
-        src.number_rule("requested_time", number, low=-1),
-        src.known_rule("status", [*STATUSES, *PARTS]),
-        Rule("job", "a number that no other job has", whole & pl.struct("job", whole=whole).is_first_distinct().not_()),
-    ]
-
-
-def _trace(good: pl.DataFrame, start: int | None) -> pl.DataFrame:
-    """Good lines under our names; `start` is the Unix time (s) at which the log starts, where the header has it."""
-    clock = {}
-    if start is not None:
-        clock["clock"] = pl.from_epoch((start + pl.col("submit")).cast(pl.Int64)).cast(pl.Datetime("us"))
-    texts = {"user": "user", "vc": "queue", "name": "executable"}
-    return good.select(
-        job_id="job",
-        submit="submit",
-        gpus="gpus",
-        duration="run_time",
-        **{ours: pl.when(pl.col(name) != "-1").then(pl.col(name)) for ours, name in texts.items()},
-        status=pl.col("status").replace_strict(STATUSES, default=None, return_dtype=pl.String),
-        **clock,
-        requested_time=_known("requested_time"),
-    )
+    return read_with("swf", path, on_bad, notes, options)

@@ -1,0 +1,176 @@
+"""Columns of a log under our names, their texts converted, and the rules that a good row keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import polars as pl
+
+from gpuschedlab.traces.intake import instants as at
+from gpuschedlab.traces.intake.expressions import compiled
+from gpuschedlab.traces.intake.options import Options
+from gpuschedlab.traces.intake.raw import LINE, Raw
+from gpuschedlab.traces.intake.spans import SPAN, decimal_number, limits, spans
+from gpuschedlab.traces.intake.states import RUNNING, WAITING, WORDS, meaning, word
+from gpuschedlab.traces.schema import LONGEST, MOST_GPUS, SCHEMA, Rule
+
+INSTANTS = ("submit", "eligible", "start", "end")
+SPANS = ("duration", "suspended", "think_time")
+LISTS = ("gpu_types", "partitions", "after")
+NUMBERS = ("gpus", "priority", "weight", "target")
+LATEST = 1e11  # s since 1970: Unix time in ms, taken for s, lies beyond it
+TURNS = (3600.0, -3600.0)  # by which clocks are set
+
+
+def named(raw: Raw, options: Options, source: str) -> tuple[pl.DataFrame, dict[str, str]]:
+    """Columns under our names, with the line of each row; and what each is called in the file."""
+    table, where = raw.table, dict(raw.where)
+    if LINE not in table.columns:
+        lines = pl.int_range(raw.first_line, raw.first_line + pl.len(), dtype=pl.Int64)
+        table = table.with_columns(lines.alias(LINE))
+    for ours, text in options.columns.items():
+        where[ours] = compiled(text, raw.table.columns, f"{source}, columns.{ours}")
+    texts = {ours: text for ours, text in options.columns.items() if text not in table.columns}
+    theirs = {ours: value if isinstance(value, str) else texts.get(ours, ours) for ours, value in where.items()}
+    theirs |= {ours: text for ours, text in options.columns.items() if text in table.columns}
+    exprs = {ours: pl.col(value) if isinstance(value, str) else value for ours, value in where.items()}
+    return table.select(LINE, **exprs), theirs
+
+
+def converted(frame: pl.DataFrame, raw: Raw, options: Options, theirs: Mapping[str, str]) -> pl.DataFrame:
+    """Texts into seconds, GPUs, lists and states; what stood there stays in a column of its own for error messages."""
+    zone, changes = options.zone or raw.zone, []
+    for name in [n for n in INSTANTS if n in frame.columns]:
+        unit = options.unit(name, raw.units.get(name, 1.0))
+        found = at.instants(frame[name], unit=unit, dates=options.dates, zone=zone)
+        found = found.with_columns(pl.col("early", "late") + raw.epoch)
+        changes += [
+            found["early"].alias(name),
+            found["late"].alias(f"{name}\0late"),
+            found["naive"].alias(f"{name}\0naive"),
+        ]
+    for name in [n for n in (*SPANS, "requested_time") if n in frame.columns]:
+        how = {"unit": options.unit(name, raw.units.get(name, 1.0)), "short": options.spans or raw.short}
+        read = limits if name == "requested_time" else spans
+        changes.append(read(frame[name], decimal=options.decimal, **how).alias(name))
+    for name in [n for n in NUMBERS if n in frame.columns and frame.schema[n] == pl.String]:
+        changes.append(frame.select(decimal_number(pl.col(name), options.decimal)).to_series())
+    for name in [n for n in LISTS if n in frame.columns and frame.schema[n] == pl.String]:
+        listed = pl.col(name).str.replace_all(r"\s*[,|]\s*", "|").str.strip_chars("| ").str.split("|")
+        changes.append(frame.select(pl.when(pl.col(name).str.len_chars() > 0).then(listed).alias(name)).to_series())
+    if "meaning" in frame.columns:
+        pass
+    elif "state" in frame.columns:
+        both = {
+            "state": word(pl.col("state")),
+            "meaning": meaning(pl.col("state"), dict(raw.states) | dict(options.states)),
+        }
+        changes += frame.select(**both).get_columns()
+    else:
+        changes.append(pl.repeat(None, frame.height, dtype=pl.String, eager=True).alias("meaning"))
+    checked = [n for n in (*INSTANTS, *SPANS, "requested_time", "gpus", "state", "job_id") if n in frame.columns]
+    kept = [frame[n].alias(f"{theirs[n]}\0raw") for n in checked]
+    return _in_order(frame.with_columns(*changes).with_columns(*kept))
+
+
+def _in_order(frame: pl.DataFrame) -> pl.DataFrame:
+    """Of clock times that come twice, the one that the elapsed time, or else the order of instants, allows."""
+    if "start" not in frame.columns:
+        return frame
+    start, late, fixed = pl.col("start"), pl.col("start\0late"), []
+    second = late.is_not_null() & (late != start) & (start < pl.col("submit"))
+    if {"end", "duration"} <= set(frame.columns):
+        lasted = (pl.col("end") - start - pl.col("duration")).abs() > 2
+        second = second | ((late != start) & lasted & ((pl.col("end") - late - pl.col("duration")).abs() <= 2))
+    fixed.append(pl.when(second).then(late).otherwise(start).alias("start"))
+    frame = frame.with_columns(fixed)
+    if "end" in frame.columns:
+        after = pl.when(pl.col("end") < pl.col("start")).then(pl.col("end\0late")).otherwise("end")
+        frame = frame.with_columns(after.alias("end"))
+    return frame
+
+
+def ran_for(frame: pl.DataFrame, snapshot: float | None) -> pl.DataFrame:
+    """Add `lasted` (end less start and suspension), `duration` (what the log says, otherwise that) and `censored`."""
+    has = set(frame.columns)
+    none = pl.lit(None, pl.Float64)
+    start, end = (pl.col(n) if n in has else none for n in ("start", "end"))
+    paused = pl.col("suspended").fill_null(0.0) if "suspended" in has else pl.lit(0.0)
+    running = pl.col("meaning") == RUNNING
+    if "end" in has and "start" in has:  # no end, and no word for one: it still ran
+        open_end = start.is_not_null() & end.is_null() & pl.col("meaning").is_null()
+        running = running.fill_null(False) | (
+            open_end & pl.col("duration").is_null() if "duration" in has else open_end
+        )
+    # A snapshot's word says nothing of a job that has both times.
+    running = running.fill_null(False) & (start.is_not_null() & end.is_not_null()).not_()
+    lasted = end - start - paused
+    until_now = (pl.lit(snapshot, pl.Float64) - start - paused).clip(lower_bound=0.0)
+    said = pl.when(running & (pl.col("duration") <= 0)).then(None).otherwise("duration") if "duration" in has else none
+    duration = pl.when(running).then(pl.coalesce(said, until_now)).otherwise(pl.coalesce(said, lasted))
+    cut = running | pl.col("censored").fill_null(False) if "censored" in has else running
+    return frame.with_columns(lasted.alias("lasted"), duration.alias("duration"), cut.alias("censored"))
+
+
+def rules_of(frame: pl.DataFrame, raw: Raw, theirs: Mapping[str, str], *, strict: bool) -> list[Rule]:
+    """What a good row is, of those that have no reason to be left out; a `strict` reading wants a duration of each that ended."""
+    has = set(frame.columns)
+    job = pl.col("left").is_null()
+    gpus, submit = pl.col("gpus"), pl.col("submit")
+    held = job & (pl.col("meaning") != WAITING).fill_null(True)
+    rules = [*raw.rules, Rule(theirs["job_id"], "a text", job & pl.col("job_id").is_null())]
+    if raw.repeats == "error":
+        twice = pl.struct("job_id", "left").is_first_distinct().not_()
+        rules.append(Rule(theirs["job_id"], "a text that no other row has", job & twice))
+    amount = (gpus < 0) | (gpus > MOST_GPUS) | gpus.is_finite().not_() | ((gpus > 1) & (gpus != gpus.floor()))
+    if raw.cpu:
+        amount = amount.fill_null(True)
+    rules.append(Rule(theirs["gpus"], SCHEMA["gpus"].expected, held & amount))
+    for name in [n for n in INSTANTS if n in has]:
+        text = pl.col(f"{theirs[name]}\0raw")
+        given = at.is_set(text) if frame.schema[f"{theirs[name]}\0raw"] == pl.String else text.is_not_null()
+        value = pl.col(name)
+        wrong = value.is_null() | value.is_finite().not_() | (value < 0) | (value > LATEST)
+        rules.append(Rule(theirs[name], at.INSTANT, job & (given | pl.lit(name == "submit")).fill_null(False) & wrong))
+    away = (submit - submit.filter(job).median()).abs() > LONGEST
+    rules.append(Rule(theirs["submit"], "a time within ten years of the other rows'", job & away))
+    if "state" in has and "meaning" not in raw.where:
+        expected = f"one of {', '.join(sorted(WORDS))}, or more by states={{'...': 'completed'}}"
+        new = (
+            pl.col("state").is_not_null() & pl.col("meaning").is_null() & pl.col("state").is_in(list(_mute(raw))).not_()
+        )
+        rules.append(Rule(theirs["state"], expected, job & new))
+    ran = held & (gpus > 0)
+    for name in [n for n in ("requested_time", "suspended", "think_time") if n in has]:
+        rules.append(_span_rule(frame, name, theirs, job))
+    if f"{theirs.get('duration')}\0raw" in has:
+        rules.append(_span_rule(frame, "duration", theirs, ran))
+    if strict:
+        ended = ran & pl.col("meaning").is_in(["completed", "failed"]) & pl.col("duration").is_null()
+        rules.append(Rule(theirs.get("duration", theirs.get("end", "duration")), SPAN, ended.fill_null(False)))
+    if {"start", "end"} <= set(has):
+        order = "a time from the start on, within ten years"
+        back = pl.col("end") < pl.col("start")
+        if "duration" in theirs:
+            back = back & pl.col(f"{theirs['duration']}\0raw").is_null()
+        rules.append(Rule(theirs["end"], order, ran & (back | (pl.col("lasted") > LONGEST))))
+    return rules
+
+
+def _mute(raw: Raw) -> list[str]:
+    """States that say nothing of an outcome, on purpose of the format."""
+    return [name.upper() for name, what in raw.states.items() if what is None]
+
+
+def _span_rule(frame: pl.DataFrame, name: str, theirs: Mapping[str, str], where: pl.Expr) -> Rule:
+    raw, value = pl.col(f"{theirs[name]}\0raw"), pl.col(name)
+    text = frame.schema[f"{theirs[name]}\0raw"] == pl.String
+    given = at.is_set(raw) if text else raw.is_not_null()
+    if name == "requested_time":  # no number is "not known" here, and not every word is known
+        odd = given & value.is_null() & (raw.str.contains(r"^\d+:\d\d$") if text else pl.lit(False))
+        return Rule(
+            theirs[name], 'a limit; what is 01:30? spans = "MM:SS" or "HH:MM" says it', where & odd.fill_null(False)
+        )
+    wrong = value.is_null() | value.is_finite().not_() | (value < 0) | (value > LONGEST)
+    expected = SPAN + ' (of two fields such as 01:30: spans = "MM:SS" or "HH:MM")'
+    return Rule(theirs[name], expected, where & given.fill_null(False) & wrong.fill_null(True))

@@ -1,0 +1,118 @@
+"""GPUs, their types and their slices, as Slurm, PBS and Kubernetes write them in texts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import NamedTuple
+
+import polars as pl
+
+SLICES = 7  # compute slices of a GPU that is parted by MIG
+MIG = re.compile(r"(\d)g[._](\d+)gb", re.IGNORECASE)
+TRES = re.compile(r"(?:^|[,;\s])(?:gres[:/])?gpu(?:[:/]([^=,:]+))?=(\d+(?:\.\d+)?)")
+GRES = re.compile(r"(?:^|[,;\s])(?:gres[:/])?gpu(?::([A-Za-z_][^:,=(]*|\d+g[^:,=(]*))?(?:[:=](\d+))?(?:\(|,|$)")
+SHARD = re.compile(r"(?:gres[:/])?shard(?::[^=,:]+)?[=:](\d+)")
+
+
+class Devices(NamedTuple):
+    """GPUs (whole, or a share of one), their types in the order named, the MIG profile, and shards of GPUs."""
+
+    gpus: float
+    gpu_types: list[str]
+    shape: str | None = None
+    shards: float = 0.0
+
+
+def devices(values: pl.Series, read: Callable[[str], Devices]) -> pl.DataFrame:
+    """Devices of texts, each different text read once; null where there is no text."""
+    texts = values.unique().drop_nulls()
+    found = [read(text) for text in texts]
+    schema = {"gpus": pl.Float64, "gpu_types": pl.List(pl.String), "shape": pl.String, "shards": pl.Float64}
+    table = pl.DataFrame([tuple(one) for one in found], schema=schema, orient="row").with_columns(text=texts)
+    return values.rename("text").to_frame().join(table, on="text", how="left", maintain_order="left").drop("text")
+
+
+def of_tres(text: str) -> Devices:
+    """Devices of Slurm's TRES: `gres/gpu=N` is the count, entries with a type repeat it; without it they are added up.
+
+    Examples
+    --------
+    >>> of_tres("cpu=8,gres/gpu=4,gres/gpu:a100=4")
+    Devices(gpus=4.0, gpu_types=['a100'], shape=None, shards=0.0)
+    >>> of_tres("gres/gpu:1g.5gb=2").shape
+    '1g.5gb'
+    """
+    entries = TRES.findall(text)
+    whole = [float(count) for kind, count in entries if not kind]
+    return _added([(kind, float(count)) for kind, count in entries if kind], whole, text)
+
+
+def of_gres(text: str) -> Devices:
+    """Devices of Slurm's GRES: `gpu[:TYPE]:N`, of each node.
+
+    Examples
+    --------
+    >>> of_gres("gpu:tesla:2,nvme:1").gpus, of_gres("gpu:4(IDX:0-3)").gpus, of_gres("nvme:1").gpus
+    (2.0, 4.0, 0.0)
+    """
+    return _added([(kind, float(count or 1)) for kind, count in GRES.findall(text)], [], text)
+
+
+def of_chunks(text: str) -> Devices:
+    """Devices of what PBS selects: chunks of nodes, `N:ngpus=G+...`, or Torque's `N:ppn=P:gpus=G`, where N may be a node's name.
+
+    Examples
+    --------
+    >>> of_chunks("2:ncpus=8:ngpus=4:gpu_type=a100+1:ngpus=1")
+    Devices(gpus=9.0, gpu_types=['a100'], shape=None, shards=0.0)
+    >>> of_chunks("2:ppn=8:gpus=2").gpus, of_chunks("n1:gpus=2+n2:gpus=2").gpus
+    (4.0, 4.0)
+    """
+    total, types = 0.0, []
+    for chunk in text.split("+"):
+        first, *rest = chunk.split(":")
+        named = dict(part.partition("=")[::2] for part in (rest if "=" not in first else [first, *rest]))
+        each = named.get("ngpus", named.get("gpus", "0"))
+        total += (float(first) if first.isdigit() else 1.0) * (float(each) if each.isdigit() else 0.0)
+        types += [named[key] for key in ("gpu_type", "gpu_model", "gputype") if key in named]
+    return Devices(total, list(dict.fromkeys(types)))
+
+
+def of_ids(text: str, ids: dict[str, str]) -> Devices:
+    """Devices of TRES by number, as Slurm's database has them: `1=20,1002=2`; `ids` says which numbers are GPUs, and of what type.
+
+    Examples
+    --------
+    >>> of_ids("1=20,4=1,1002=2", {"1002": "volta"})
+    Devices(gpus=2.0, gpu_types=['volta'], shape=None, shards=0.0)
+    """
+    entries = [entry.partition("=")[::2] for entry in text.strip('"').split(",")]
+    return of_tres(",".join(f"gres/gpu:{ids[key]}={count}" for key, count in entries if key in ids))
+
+
+def _added(typed: list[tuple[str, float]], whole: list[float], text: str) -> Devices:
+    shards = sum(float(count) for count in SHARD.findall(text))
+    sliced = [(kind, count) for kind, count in typed if MIG.search(kind)]
+    if sliced:  # a count without a type counts slices, too
+        share = sum(int(MIG.search(kind)[1]) * count for kind, count in sliced) / SLICES
+        rest = sum(count for kind, count in typed if not MIG.search(kind))
+        return Devices(rest + share, [], sliced[0][0], shards)
+    total = max(whole) if whole else sum(count for _, count in typed)
+    types = list(dict.fromkeys(kind for kind, count in typed if kind and count))
+    return Devices(total, types, None, shards)
+
+
+def resource_gpus(name: str, count: float) -> Devices:
+    """Devices of a Kubernetes resource, such as nvidia.com/gpu or nvidia.com/mig-1g.5gb; none of others."""
+    vendor, _, kind = name.partition("/")
+    if kind == "gpu" or (kind.startswith("gpu") and vendor in ("nvidia.com", "amd.com")):
+        return Devices(count, [])
+    if kind.startswith("mig-") and (found := MIG.search(kind)):
+        return Devices(count * int(found[1]) / SLICES, [], found[0])
+    return Devices(0.0, [])
+
+
+def whole_or_share(gpus: pl.Expr) -> pl.Expr:
+    """GPUs as a trace holds them: a share below 1 as it is, others rounded up."""
+    return pl.when(gpus < 1 - 1e-9).then(gpus).otherwise((gpus - 1e-9).ceil())

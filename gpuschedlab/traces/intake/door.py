@@ -1,0 +1,236 @@
+"""The one door for logs of real clusters: a file, a spec beside it, or a format and a path."""
+
+from __future__ import annotations
+
+import glob
+import importlib
+import inspect
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from gpuschedlab.cluster import Cluster
+from gpuschedlab.errors import ClusterError, TraceError
+from gpuschedlab.traces.intake.files import head_of
+from gpuschedlab.traces.intake.options import nearest, options_of
+from gpuschedlab.traces.intake.report import Intake, Report
+from gpuschedlab.traces.intake.settle import settle
+from gpuschedlab.traces.readers import source as src
+from gpuschedlab.traces.schema import OnBad
+
+HOME = "gpuschedlab.traces.readers"
+#: Formats that go through the core, and the module of each; in this order a file is asked for what it is.
+FORMATS = {
+    "slurm": f"{HOME}.managers.slurm",
+    "pbs": f"{HOME}.managers.pbs",
+    "k8s": f"{HOME}.managers.kubernetes",
+    "openb": f"{HOME}.published.openb",
+    "spot": f"{HOME}.published.spot",
+    "acme": f"{HOME}.published.acme",
+    "supercloud": f"{HOME}.published.supercloud",
+    "google2019": f"{HOME}.published.google2019",
+    "gavel": f"{HOME}.simulators.gavel",
+    "batsim": f"{HOME}.simulators.batsim",
+    "nodes": f"{HOME}.published.nodes",
+    "swf": f"{HOME}.swf",
+    "csv": f"{HOME}.csv",
+}
+#: Formats whose readers make traces themselves, and the file that a folder is searched for.
+OWN = {
+    "philly": "philly",
+    "helios": "tables",
+    "pai": "pai",
+    "itp": "tables",
+    "workload": "tables",
+    "chronus": "chronus",
+    "parquet": "parquet",
+}
+ALL = (*FORMATS, *OWN)
+PATTERNS = {"csv": "*.csv", "swf": "*.swf"}
+
+
+def intake(source: str | Path | tuple[str, str | Path], **options: Any) -> Intake:
+    """Read the log of a real cluster, and report what came in, what was left out, and why.
+
+    Parameters
+    ----------
+    source : path or (format, path)
+        A TOML spec, a file whose format is recognised, or a format (`FORMATS`) and a path.
+    **options
+        As in a spec (`gpuschedlab.traces.intake.options.Options`); they go before those of the spec.
+
+    Returns
+    -------
+    Intake
+
+    Raises
+    ------
+    IntakeError
+        No job is left, or more than a tenth of the GPU-hours is lost.
+    TraceError
+        There is no such file or option, or the file is not what its format promises.
+
+    Warns
+    -----
+    IntakeWarning
+        From 1 % of the GPU-hours on are lost.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> file = pathlib.Path(tempfile.mkdtemp(), "log.txt")
+    >>> _ = file.write_text(
+    ...     "JobID|Submit|Start|End|Elapsed|State|AllocTRES\\n"
+    ...     "7|2024-05-01T10:00:00|2024-05-01T10:00:05|2024-05-01T11:00:05|01:00:00|COMPLETED|cpu=4,gres/gpu=2\\n"
+    ...     "7.batch|2024-05-01T10:00:05|2024-05-01T10:00:05|2024-05-01T11:00:05|01:00:00|COMPLETED|cpu=4,gres/gpu=2\\n")
+    >>> print(intake(file, zone="UTC").report.line())
+    intake: 2 rows, 1 jobs, 2 GPU-h; left out: 1 steps
+    """
+    return taken(source, options)[0]
+
+
+def taken(source: Any, options: Mapping[str, Any], on_bad: OnBad | None = None) -> tuple[Intake, pl.DataFrame]:
+    """Intake of a source, and its bad rows."""
+    format, paths, options = _named(source, dict(options))
+    if format in OWN:
+        return _made(format, paths[0], options, on_bad)
+    name = f"{format} {Path(paths[0]).name}"
+    chosen = options_of(options, name)
+    reader = importlib.import_module(FORMATS[format])
+    with src.readable(name, f"a log of the format {format}"):
+        raw = reader.read([Path(p) for p in paths], chosen)
+        if isinstance(raw, Intake):
+            return raw, pl.DataFrame()
+        trace, report, bad = settle(raw, chosen, format=format, files=[Path(p) for p in paths], on_bad=on_bad)
+    cluster = raw.cluster
+    if chosen.cluster:
+        cluster = _cluster(chosen.cluster, name)
+    return Intake(trace, cluster, report), bad
+
+
+def _made(format: str, path: Path, options: dict[str, Any], on_bad: OnBad | None) -> tuple[Intake, pl.DataFrame]:
+    """Intake of a format whose reader makes the trace, and counts what it leaves out."""
+    notes: dict[str, int] = {}
+    found = read_made(
+        format, path, on_bad=on_bad or "raise", **options, **({"notes": notes} if format != "parquet" else {})
+    )
+    trace, bad = found if isinstance(found, tuple) else (found, pl.DataFrame())
+    hours = float((trace["gpus"] * trace["duration"]).sum()) / 3600
+    left = {r: {"rows": n, "gpu_hours": 0.0, "share": 0.0, "example": None} for r, n in notes.items() if n}
+    rows = trace.height + bad.height + sum(notes.values())
+    report = Report(format, path.name, rows=rows, jobs=trace.height, gpu_hours=hours, left_out=left)
+    return Intake(trace, None, report), bad
+
+
+def read_made(format: str, path: str | Path, **options: Any):
+    """What the reader of a format of `OWN` makes.
+
+    Raises
+    ------
+    TraceError
+        It does not take an option.
+    """
+    read = getattr(importlib.import_module(f"{HOME}.{OWN[format]}"), f"read_{format}")
+    takes = list(inspect.signature(read).parameters)[1:]
+    if unknown := [name for name in options if name not in takes]:
+        raise TraceError(
+            f"{format} {Path(path).name}: found the option {unknown[0]!r}; expected one of {', '.join(takes)}.{nearest(unknown[0], takes)}"
+        )
+    return read(path, **options)
+
+
+def read_with(format: str, path: str | Path, on_bad: OnBad, notes: dict | None, options: dict[str, Any]):
+    """Trace of a file, strictly: with on_bad="drop" the bad rows beside it; `notes` takes counts of what was left out."""
+    if on_bad not in ("raise", "drop"):
+        raise TraceError(f"{format}: on_bad is {on_bad!r}; expected 'raise' or 'drop'.")
+    file = src.find_file(path, PATTERNS[format], source=format) if format in PATTERNS else Path(path)
+    found, bad = taken((format, file), options, on_bad)
+    if found.trace is None:
+        raise TraceError(
+            f"{format} {file.name}: found a cluster and no jobs; expected a log of jobs. gpuschedlab.intake gives the cluster."
+        )
+    if notes is not None:
+        notes |= found.report.counts()
+        notes.pop("bad", None)
+    return found.trace if on_bad == "raise" else (found.trace, bad)
+
+
+def _cluster(given: Mapping[str, str], name: str) -> Cluster:
+    """Cluster of a spec."""
+    if unknown := [key for key in given if key != "nodes"]:
+        raise TraceError(f'{name}: found the key cluster.{unknown[0]}; expected nodes, such as nodes = "70x8:v100".')
+    try:
+        return Cluster.parse(str(given.get("nodes", "")))
+    except ClusterError as error:
+        raise TraceError(f"{name}: {error}") from error
+
+
+def _named(source: Any, options: dict[str, Any]) -> tuple[str, list[Path], dict[str, Any]]:
+    """Format, paths and options of a source."""
+    if isinstance(source, tuple) and len(source) == 2:
+        format, path = source
+    else:
+        path, format = source, None
+    if not isinstance(path, str | Path):
+        raise TraceError(f"intake: found {source!r}; expected a path, or a format and a path.")
+    if format not in (None, "spec", *ALL):
+        raise TraceError(
+            f"read: found the format {format!r}; expected one of {', '.join(ALL)}.{nearest(str(format), ALL)}"
+        )
+    path = Path(path)
+    if format in (None, "spec") and path.suffix == ".toml":
+        return _spec(path, options)
+    found = sorted(Path(p) for p in glob.glob(str(path))) if not path.exists() and glob.has_magic(str(path)) else [path]
+    if not found or not found[0].exists():
+        raise TraceError(f"intake: found no file {path}; expected a log, or a spec in TOML. Check the path.")
+    if format is None and found[0].suffix == ".parquet":
+        format = "parquet"
+    return format or recognised(found[0]), found, options
+
+
+def _spec(path: Path, options: dict[str, Any]) -> tuple[str, list[Path], dict[str, Any]]:
+    """Format, paths and options that a TOML file gives; options given apart go before its own."""
+    try:
+        spec = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise TraceError(
+            f"spec {path.name}: found no TOML ({error}); expected keys such as format, path, [columns]."
+        ) from error
+    given = spec.pop("path", None)
+    if not given or not all(isinstance(p, str) for p in ([given] if isinstance(given, str) else given)):
+        raise TraceError(
+            f'spec {path.name}: found path = {given!r}; expected the path of the log, such as path = "jobs.csv".'
+        )
+    format = spec.pop("format", None)
+    files: list[Path] = []
+    for word in [given] if isinstance(given, str) else given:
+        one = path.parent / word
+        files += sorted(Path(p) for p in glob.glob(str(one))) if glob.has_magic(word) and not one.exists() else [one]
+    if missing := [f for f in files if not f.exists()] or ([] if files else [given]):
+        raise TraceError(
+            f"spec {path.name}: found no file {missing[0]}; expected the log that path names, beside the spec."
+        )
+    for key, value in options.items():
+        both = isinstance(value, Mapping) and isinstance(spec.get(key), Mapping)
+        spec[key] = spec[key] | value if both else value
+    return format or recognised(files[0]), files, spec
+
+
+def recognised(path: Path) -> str:
+    """Format of a file, by how it begins.
+
+    Raises
+    ------
+    TraceError
+        It begins as none of them does.
+    """
+    head = head_of(path)
+    for name, module in FORMATS.items():
+        if importlib.import_module(module).recognises(head):
+            return name
+    raise TraceError(
+        f"intake: found in {path} the log of no known format; expected one of {', '.join(ALL)}. Name it: (format, path)."
+    )

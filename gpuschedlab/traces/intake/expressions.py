@@ -1,0 +1,176 @@
+"""Expressions over the columns of a file: a small grammar, compiled to polars through a tree of allowed nodes."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Sequence
+
+import polars as pl
+
+from gpuschedlab.errors import TraceError
+from gpuschedlab.traces.intake.options import nearest
+from gpuschedlab.traces.intake.spans import decimal_number, spans
+
+BINARY = {
+    ast.Add: pl.Expr.__add__,
+    ast.Sub: pl.Expr.__sub__,
+    ast.Mult: pl.Expr.__mul__,
+    ast.Div: pl.Expr.__truediv__,
+    ast.FloorDiv: pl.Expr.__floordiv__,
+    ast.Mod: pl.Expr.__mod__,
+}
+COMPARED = {
+    ast.Eq: pl.Expr.eq,
+    ast.NotEq: pl.Expr.ne,
+    ast.Lt: pl.Expr.lt,
+    ast.LtE: pl.Expr.le,
+    ast.Gt: pl.Expr.gt,
+    ast.GtE: pl.Expr.ge,
+}
+FUNCTIONS = ("col", "match", "part", "first", "min", "max", "round", "lower", "number", "seconds")
+GRAMMAR = (
+    "numbers, texts, column names, col('odd name'), + - * / // %, comparisons, A if C else B, and "
+    "match(text, pattern), part(text, separator, k), first(a, b), min, max, round, lower, number(text), seconds(text)"
+)
+LONGEST, DEEPEST = 1000, 40
+"""Characters of an expression, and the depth of its tree: more is no column."""
+
+
+def compiled(text: str, columns: Sequence[str], source: str) -> pl.Expr:
+    """Compile an expression to polars; the exact name of a column is that column.
+
+    Raises
+    ------
+    TraceError
+        It names no column, or holds anything but the grammar.
+
+    Examples
+    --------
+    >>> frame = pl.DataFrame({"a": ["2", "8"], "gres": ["gpu:t4:1", "gpu:h100:8"]})
+    >>> frame.select(compiled("a * 2 if match(gres, ':([a-z0-9]+):') == 'h100' else 0", ["a", "gres"], "x")).to_series().to_list()
+    [0.0, 16.0]
+    >>> compiled("gres.upper()", ["gres"], "mine.toml")
+    Traceback (most recent call last):
+    gpuschedlab.errors.TraceError: mine.toml: found Call ...
+    """
+    if not isinstance(text, str):
+        raise TraceError(f"{source}: found {text!r}; expected a text: a column's name or an expression over columns.")
+    if text in columns:
+        return pl.col(text)
+    try:
+        if len(text) > LONGEST:
+            raise ValueError(f"{len(text)} characters")
+        tree = ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise TraceError(
+            f"{source}: found {text[:80]!r} ({getattr(error, 'msg', error)}); expected a column's name or {GRAMMAR}."
+        ) from error
+    return Compiler(columns, source).value(tree)[0]
+
+
+class Compiler:
+    """Compiles one tree; values are pairs of an expression and whether it is a text."""
+
+    def __init__(self, columns: Sequence[str], source: str):
+        self.columns, self.source = columns, source
+
+    def refuse(self, found: str) -> TraceError:
+        """Error that names what is not in the grammar."""
+        return TraceError(f"{self.source}: found {found}; expected {GRAMMAR}.")
+
+    def column(self, name: str) -> pl.Expr:
+        """A column of the file, by its exact name."""
+        if name not in self.columns:
+            raise TraceError(
+                f"{self.source}: found the name {name}; expected one of {', '.join(self.columns)}.{nearest(name, self.columns)}"
+            )
+        return pl.col(name)
+
+    def value(self, node: ast.AST, depth: int = 0) -> tuple[pl.Expr, bool]:
+        """Expression of a node, and whether it is a text."""
+        if depth > DEEPEST:
+            raise self.refuse("an expression that is nested too deeply")
+        deeper = depth + 1
+        match node:
+            case ast.Constant(value=bool() | None):
+                raise self.refuse(repr(node.value))
+            case ast.Constant(value=int() | float()) if abs(node.value) < 1e15:
+                return pl.lit(float(node.value)), False
+            case ast.Constant(value=str()):
+                return pl.lit(node.value), True
+            case ast.Name():
+                return self.column(node.id), True
+            case ast.UnaryOp(op=ast.USub()):
+                return -self.number(node.operand, deeper), False
+            case ast.BinOp(op=op) if type(op) in BINARY:
+                return BINARY[type(op)](self.number(node.left, deeper), self.number(node.right, deeper)), False
+            case ast.IfExp():
+                return self.choice(node, deeper)
+            case ast.Call(func=ast.Name(id=name), keywords=[]) if name in FUNCTIONS:
+                return self.call(name, node.args, deeper)
+            case ast.Call(func=ast.Name(id=name)):
+                raise self.refuse(f"the call of {name}")
+        raise self.refuse(f"{type(node).__name__} in {ast.unparse(node)[:80]!r}")
+
+    def number(self, node: ast.AST, depth: int) -> pl.Expr:
+        """Expression of a node as numbers."""
+        value, text = self.value(node, depth)
+        return decimal_number(value.cast(pl.String)) if text else value
+
+    def text(self, node: ast.AST, depth: int) -> pl.Expr:
+        """Expression of a node as texts."""
+        return self.value(node, depth)[0].cast(pl.String)
+
+    def choice(self, node: ast.IfExp, depth: int) -> tuple[pl.Expr, bool]:
+        """A if C else B."""
+        (yes, a), (no, b) = self.value(node.body, depth), self.value(node.orelse, depth)
+        if a != b:
+            yes, no = self.number(node.body, depth), self.number(node.orelse, depth)
+        return pl.when(self.truth(node.test, depth)).then(yes).otherwise(no), a and b
+
+    def truth(self, node: ast.AST, depth: int) -> pl.Expr:
+        """A comparison, of texts where one side is a constant text."""
+        if not (isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in COMPARED):
+            raise self.refuse(f"{type(node).__name__} as a condition")
+        sides = (node.left, node.comparators[0])
+        texts = any(isinstance(s, ast.Constant) and isinstance(s.value, str) for s in sides)
+        left, right = (self.text(s, depth) if texts else self.number(s, depth) for s in sides)
+        return COMPARED[type(node.ops[0])](left, right)
+
+    def call(self, name: str, args: list[ast.expr], depth: int) -> tuple[pl.Expr, bool]:
+        """One of the functions of the grammar."""
+        takes = {"col": 1, "match": 2, "part": 3, "round": 1, "lower": 1, "number": 1, "seconds": 1}
+        if len(args) != takes.get(name, len(args)) or not args:
+            raise self.refuse(f"{name}() with {len(args)} values")
+        if name == "col":
+            return self.column(self.constant(args[0], str, "a column's name")), True
+        if name == "match":
+            pattern = self.constant(args[1], str, "a pattern")
+            try:
+                pl.Series([""]).str.extract(pattern, 0)
+            except pl.exceptions.PolarsError as error:
+                raise self.refuse(f"the pattern {pattern!r}") from error
+            groups = 1 if re.search(r"(?<!\\)\((?!\?[:imsx-])", pattern) else 0
+            return self.text(args[0], depth).str.extract(pattern, groups), True
+        if name == "part":
+            split = self.text(args[0], depth).str.split(self.constant(args[1], str, "a separator"))
+            return split.list.get(int(self.constant(args[2], int, "a place from 0 on")), null_on_oob=True), True
+        if name == "lower":
+            return self.text(args[0], depth).str.to_lowercase(), True
+        if name == "seconds":
+            return self.text(args[0], depth).map_batches(spans, return_dtype=pl.Float64), False
+        if name == "first":
+            found = [self.value(a, depth) for a in args]
+            texts = all(text for _, text in found)
+            return pl.coalesce([value for value, _ in found] if texts else [self.number(a, depth) for a in args]), texts
+        numbers = [self.number(a, depth) for a in args]
+        if name in ("min", "max"):
+            return (pl.min_horizontal if name == "min" else pl.max_horizontal)(numbers), False
+        return (numbers[0].round() if name == "round" else numbers[0]), False
+
+    def constant(self, node: ast.AST, kind: type, what: str):
+        """A constant that a function takes."""
+        if not isinstance(node, ast.Constant) or type(node.value) is not kind:
+            raise self.refuse(f"{ast.unparse(node)[:80]!r}, where {what} stands")
+        return node.value

@@ -1,0 +1,115 @@
+"""Instants as logs write them: Unix time, seconds since a start, or dates with or without a zone."""
+
+from __future__ import annotations
+
+from zoneinfo import ZoneInfo
+
+import polars as pl
+
+from gpuschedlab.errors import TraceError
+
+#: Forms of dates that need not be given; a zone may follow.
+DATES = ("%Y-%m-%d %H:%M:%S%.f", "%Y-%m-%d %H:%M", "%Y-%m-%d")
+OFFSET = r"\s*([+-])(\d\d):?(\d\d)$"
+NOT_SET = ("unknown", "none", "n/a", "na", "null", "nan", "-", "\\n", "")
+INSTANT = "a number from 0 up, or a date such as 2024-05-01 18:30:00 (others: dates='%d/%m/%Y %H:%M')"
+#: From here on a number of seconds is Unix time (1980), not a time since a log's start.
+UNIX = 10 * 365 * 86_400.0
+
+
+def check_zone(zone: str | None, source: str) -> None:
+    """Raise a TraceError if there is no such time zone."""
+    try:
+        zone is None or ZoneInfo(zone)
+    except (KeyError, ValueError, OSError) as error:
+        raise TraceError(
+            f"{source}: found zone={zone!r}; expected the name of a time zone, such as America/Los_Angeles, or None."
+        ) from error
+
+
+def is_set(text: pl.Expr) -> pl.Expr:
+    """Whether a text says an instant at all: Slurm's Unknown and None do not."""
+    return text.str.strip_chars().str.to_lowercase().is_in(NOT_SET).not_()
+
+
+def instants(
+    values: pl.Series, *, unit: float = 1.0, dates: str | None = None, zone: str | None = None
+) -> pl.DataFrame:
+    """Seconds of instants: `early` and `late`, which differ where a clock time comes twice, and `naive` (no zone in the text).
+
+    Parameters
+    ----------
+    values : polars.Series
+        Numbers, datetimes or texts.
+    unit : float
+        Seconds of a bare number.
+    dates : str, optional
+        Form of dates that do not begin with the year, as in `strptime`.
+    zone : str, optional
+        Zone of dates without one; None: differences are those of the clock.
+
+    Returns
+    -------
+    polars.DataFrame
+        (n rows) `early`, `late` (s since 1970 or since the log's start; null: none, or not readable), `naive`.
+
+    Examples
+    --------
+    >>> twice = instants(pl.Series(["2024-10-27 02:30:00", "1970-01-01T00:01Z", "60"]), zone="Europe/Stockholm")
+    >>> twice["late"].sub(twice["early"]).to_list(), twice["naive"].to_list()
+    ([3600.0, 0.0, 0.0], [True, False, False])
+    """
+    if values.dtype.is_temporal():
+        values = values.cast(pl.String)
+    if values.dtype != pl.String:
+        seconds = values.cast(pl.Float64, strict=False) * unit
+        return pl.DataFrame({"early": seconds, "late": seconds, "naive": pl.repeat(False, len(values), eager=True)})
+    texts = values.unique().drop_nulls().alias("text").to_frame()
+    read = texts.select("text", *_read(pl.col("text").str.strip_chars(), unit, dates, zone))
+    return values.rename("text").to_frame().join(read, on="text", how="left", maintain_order="left").drop("text")
+
+
+def _read(text: pl.Expr, unit: float, dates: str | None, zone: str | None) -> list[pl.Expr]:
+    number = text.cast(pl.Float64, strict=False) * unit
+    offset = pl.lit(None, pl.Float64)
+    if dates is not None:
+        local = _parsed(text, dates)
+    else:
+        text = text.str.replace(r"^(\d{4})[-/](\d{1,2})[-/](\d{1,2})[T ]*", "$1-$2-$3 ").str.replace(
+            r"\s*(Z|UTC|GMT)$", "+00:00"
+        )
+        groups = text.str.extract_groups(OFFSET).struct
+        hours, minutes = (groups.field(n).cast(pl.Float64, strict=False) for n in ("2", "3"))
+        east = pl.when(groups.field("1") == "-").then(-1.0).otherwise(1.0)
+        # The day of a date that stands alone looks like an offset: a time must come before one.
+        offset = pl.when(text.str.contains(":")).then(east * (hours * 3600 + minutes * 60))
+        bare = pl.when(offset.is_not_null()).then(text.str.replace(OFFSET, "")).otherwise(text).str.strip_chars()
+        local = pl.coalesce(_parsed(bare, form) for form in DATES)
+    clock = local.dt.epoch("us") / 1e6
+    given = pl.when(offset.is_not_null()).then(clock - offset)
+    zoned = [clock, clock]
+    if zone is not None:
+        turned = (
+            local.dt.replace_time_zone(zone, ambiguous=pl.lit(w), non_existent="null") for w in ("earliest", "latest")
+        )
+        zoned = [each.dt.epoch("us") / 1e6 for each in turned]
+    early, late = (pl.coalesce(number, given, each) for each in zoned)
+    return [
+        early.alias("early"),
+        late.alias("late"),
+        (number.is_null() & given.is_null() & clock.is_not_null()).alias("naive"),
+    ]
+
+
+def _parsed(text: pl.Expr, form: str) -> pl.Expr:
+    return text.str.to_datetime(form, time_unit="us", strict=False)
+
+
+def wall_clock(seconds: pl.Expr, zone: str | None) -> pl.Expr:
+    """Local wall-clock time of instants: in a zone, otherwise as their seconds count (UTC, or the log's own clock)."""
+    clock = pl.from_epoch((seconds * 1e6).round().cast(pl.Int64), time_unit="us")
+    return (
+        clock
+        if zone is None
+        else clock.dt.replace_time_zone("UTC").dt.convert_time_zone(zone).dt.replace_time_zone(None)
+    )

@@ -1,0 +1,120 @@
+"""Rows of a log that are one job: parts that hold GPUs together, and attempts that follow each other."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from gpuschedlab.traces.intake.raw import LINE
+from gpuschedlab.traces.intake.states import REQUEUED, RESIZING, RUNNING, WAITING
+
+NEAR = 60.0
+"""Seconds from the end of an attempt within which the next is submitted (Slurm resets Submit at a requeue, sacct(1))."""
+
+
+def join_parts(frame: pl.DataFrame, how: str, snapshot: float | None) -> tuple[pl.DataFrame, float]:
+    """Make one row of the parts of each job: GPUs add, end is the latest; and the GPU-seconds that this adds.
+
+    With `how` "common" they started together; with "last" a job starts when its last part does, and parts that were submitted
+    after all earlier ones had ended are another attempt.
+    """
+    if how == "common":
+        parts, rest = frame.filter(pl.col("part").is_not_null()), frame.filter(pl.col("part").is_null())
+        keys = ["job_id", "submit"]
+    elif how == "last":
+        parts, rest, keys = _with_attempts(frame), frame.clear(), ["job_id", "attempt"]
+    else:
+        return frame, 0.0
+    if parts.is_empty():
+        return frame, 0.0
+    open_end = pl.col("end").null_count() > 0
+    end = pl.when(open_end).then(None).otherwise(pl.col("end").max())
+    begun = (
+        pl.col("start").min()
+        if how == "common"
+        else pl.when(pl.col("start").null_count() == 0).then(pl.col("start").max())
+    )
+    order = (RUNNING, "failed", "killed", WAITING, "completed")
+    seen = [pl.when((pl.col("meaning") == w).any()).then(pl.lit(w)) for w in order]
+    runs_on = pl.when(pl.col("censored").any()).then(pl.lit(snapshot, pl.Float64))
+    lasted = pl.col("duration").max() if how == "common" else pl.coalesce(end, runs_on) - begun
+    own = {
+        "gpus": pl.col("gpus").sum(),
+        "submit": pl.col("submit").min(),
+        "start": begun,
+        "end": end,
+        "duration": lasted,
+        "lasted": lasted,
+        "censored": pl.col("censored").any(),
+        "meaning": pl.coalesce(seen),
+        LINE: pl.col(LINE).min(),
+        "recorded": (pl.col("gpus") * pl.col("duration")).sum(),
+    }
+    if "state" in frame.columns:
+        own["state"] = pl.coalesce(
+            pl.col("state").filter(pl.col("meaning") != "completed").first(), pl.col("state").first()
+        )
+    if "gpu_types" in frame.columns:
+        own["gpu_types"] = pl.col("gpu_types").explode().drop_nulls().unique(maintain_order=True)
+    others = [c for c in frame.columns if c not in own and c not in keys]
+    joined = parts.group_by(keys, maintain_order=True).agg(
+        *(pl.col(c).drop_nulls().first() for c in others), **{k: v for k, v in own.items() if k not in keys}
+    )
+    known = joined.filter(pl.col("duration").is_not_null())
+    more = (known["gpus"] * known["duration"]).sum() - known["recorded"].sum()
+    columns = frame.columns
+    joined = joined.select(columns) if not rest.height else pl.concat([rest, joined.select(columns)]).sort(LINE)
+    return joined, float(more)
+
+
+def _with_attempts(frame: pl.DataFrame) -> pl.DataFrame:
+    frame = frame.sort("job_id", "submit", LINE, maintain_order=True)
+    over = pl.col("end").fill_null(float("inf")).cum_max().shift(1).over("job_id")
+    return frame.with_columns(attempt=(pl.col("submit") >= over).fill_null(False).cum_sum().over("job_id"))
+
+
+def join_attempts(frame: pl.DataFrame, repeats: str, *, each: bool = False) -> tuple[pl.DataFrame, dict[str, int]]:
+    """Make one row of the attempts of each job, and number other jobs of the same name: `ID#2`; and counts of rows less.
+
+    Durations of attempts add; submit and start are the first's, GPUs and state the last's. Pieces of a job that was resized
+    keep their GPU-time, on the GPUs of the longest piece.
+    """
+    if repeats == "error" or not (twice := frame["job_id"].is_duplicated()).any():
+        return frame, {}
+    rows = frame.filter(twice).sort("job_id", "submit", LINE, maintain_order=True)
+    # A record that was written again when the job had ended takes the place of the earlier one.
+    own = rows.sort("censored", "duration", descending=[True, False], nulls_last=True, maintain_order=True)
+    own = own.unique(["job_id", "submit", "start"], keep="last", maintain_order=True).sort(
+        "job_id", "submit", "start", LINE
+    )
+    counts = {"repeated": rows.height - own.height}
+    state = pl.col("state").shift(1).over("job_id") if "state" in own.columns else pl.lit(None, pl.String)
+    ended = pl.coalesce("end", pl.col("start") + pl.col("duration")).shift(1).over("job_id")
+    first = pl.col("job_id").is_first_distinct()
+    resized = state.is_in(RESIZING).fill_null(False)
+    if each:
+        follows = pl.lit(False)
+    elif repeats == "requeue":
+        follows = (state.is_in(REQUEUED) & ((pl.col("submit") - ended).abs() <= NEAR)).fill_null(False) | resized
+    else:
+        follows = pl.lit(True)
+    own = own.with_columns(chain=(first | follows.not_()).cum_sum().over("job_id"), resized=resized & first.not_())
+    work = (pl.col("gpus") * pl.col("duration")).sum()
+    longest = pl.col("gpus").sort_by("duration").last()
+    pieces = pl.col("resized").any()
+    joined = {
+        "gpus": pl.when(pieces).then(longest).otherwise(pl.col("gpus").last()),
+        "duration": pl.when(pieces).then(work / longest).otherwise(pl.col("duration").sum()),
+        "attempts": pl.len().cast(pl.Int64) - pl.col("resized").sum(),
+        "end": pl.col("end").last(),
+        "meaning": pl.col("meaning").last(),
+        "censored": pl.col("censored").last(),
+        "parts": pl.col("resized").sum(),
+    } | ({"state": pl.col("state").last()} if "state" in own.columns else {})
+    rest = [c for c in frame.columns if c not in joined and c != "job_id"]
+    jobs = own.group_by("job_id", "chain", maintain_order=True).agg(*(pl.col(c).first() for c in rest), **joined)
+    counts["parts"] = int(jobs["parts"].sum())
+    counts["attempts"] = own.height - jobs.height - counts["parts"]
+    number = pl.col("chain") - pl.col("chain").min().over("job_id") + 1
+    again = pl.when(number > 1).then(pl.format("{}#{}", "job_id", number)).otherwise("job_id")
+    jobs = jobs.with_columns(again.alias("job_id")).select(*frame.columns, "attempts")
+    return pl.concat([frame.filter(~twice), jobs], how="diagonal").sort(LINE), counts

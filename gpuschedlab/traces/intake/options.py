@@ -1,0 +1,181 @@
+"""What a caller may say about a log, whatever its format."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from gpuschedlab.errors import TraceError
+from gpuschedlab.traces.intake.spans import SHORT, UNITS
+from gpuschedlab.traces.intake.states import MEANINGS
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options of `gpuschedlab.intake`, by the keys of a TOML spec.
+
+    Parameters
+    ----------
+    columns : mapping
+        Column of a trace -> expression over the file's columns (`intake.expressions`).
+    units : str or mapping
+        Unit (us, ms, s, min, h, d) of bare numbers of times: one for all, or by column.
+    states : mapping
+        Further words -> completed, failed, killed, running, waiting or records (no job).
+    dates : str
+        Form of dates that do not begin with the year, as in `strptime`.
+    spans : {"MM:SS", "HH:MM"}
+        What a span of two fields is.
+    decimal : {".", ","}
+        Sign before decimals.
+    separator : str
+        What stands between values of a table.
+    zone : str
+        Time zone of dates without one, and of `clock`.
+    snapshot, since : float or str
+        Latest instant of the log, and the instant (or span after the first job) that becomes zero.
+    running : {"keep", "drop"}
+        Whether jobs that still ran stay, censored.
+    attempts : {"merge", "each"}
+        Whether attempts of a job are one row.
+    accept : list of str
+        Reasons whose loss of GPU-hours is accepted: bad, shards, no_duration, durations.
+    gres : {"node", "total"}
+        Slurm's GRES: counts of each node, or of the job.
+    shards : float
+        Slurm's shards of a GPU.
+    tres : mapping
+        Slurm's numbers of TRES that are GPUs -> type (Supercloud).
+    user : str
+        Kubernetes: "label:NAME", where the user stands.
+    count : {"instances"}
+        Google 2019: what stands for a GPU.
+    speeds : mapping or path
+        Gavel: steps a second by model, or a table with model, gpu_type, gpus, steps.
+    gpu_type : str
+        Gavel: type whose speeds give durations.
+    speed : float
+        Batsim: flop/s of a GPU, for profiles that compute.
+    processors : float
+        SWF: processors that stand for one GPU.
+    cluster : mapping
+        A site's cluster: nodes = "70x8:v100".
+    """
+
+    columns: Mapping[str, str] = field(default_factory=dict)
+    units: str | Mapping[str, str] = field(default_factory=dict)
+    states: Mapping[str, str] = field(default_factory=dict)
+    dates: str | None = None
+    spans: str | None = None
+    decimal: str = "."
+    separator: str | None = None
+    zone: str | None = None
+    snapshot: float | str | None = None
+    since: float | str | None = None
+    running: str = "keep"
+    attempts: str = "merge"
+    accept: tuple[str, ...] = ()
+    gres: str = "node"
+    shards: float | None = None
+    tres: Mapping[str, str] | None = None
+    user: str | None = None
+    count: str | None = None
+    speeds: Any = None
+    gpu_type: str = "v100"
+    speed: float | None = None
+    processors: float = 1.0
+    cluster: Mapping[str, str] | None = None
+
+    def unit(self, column: str, default: float = 1.0) -> float:
+        """Seconds of a bare number in a column."""
+        word = self.units if isinstance(self.units, str) else self.units.get(column)
+        return default if word is None else UNITS[word]
+
+
+#: Columns of a trace that are made of a log's column of another name.
+ALIASES = {"started": "start", "status": "state"}
+#: Names of all options, and those that are numbers.
+NAMES = tuple(f.name for f in fields(Options))
+NUMBERS = ("shards", "speed", "processors")
+#: Options with few values.
+CHOICES = {
+    "spans": (None, *SHORT),
+    "decimal": (".", ","),
+    "running": ("keep", "drop"),
+    "attempts": ("merge", "each"),
+    "gres": ("node", "total"),
+    "count": (None, "instances"),
+}
+#: Columns of times, which may have units.
+TIMES = (
+    "submit",
+    "eligible",
+    "start",
+    "end",
+    "duration",
+    "suspended",
+    "requested_time",
+    "think_time",
+    "started",
+    "elapsed",
+)
+
+
+def options_of(given: Mapping[str, Any], source: str) -> Options:
+    """Check options, and name the nearest where there is no such one.
+
+    Raises
+    ------
+    TraceError
+        An option that does not exist, or a value that it does not take.
+
+    Examples
+    --------
+    >>> options_of({"zon": "UTC"}, "mine.toml")
+    Traceback (most recent call last):
+    gpuschedlab.errors.TraceError: mine.toml: found the option 'zon'; expected one of ... Did you mean zone?
+    """
+    for name, value in given.items():
+        if name not in NAMES:
+            raise TraceError(
+                f"{source}: found the option {name!r}; expected one of {', '.join(NAMES)}.{nearest(name, NAMES)}"
+            )
+        if name in CHOICES and value not in CHOICES[name]:
+            words = ", ".join(str(c) for c in CHOICES[name] if c is not None)
+            raise TraceError(f"{source}: found {name}={value!r}; expected one of {words}.")
+        kind = Mapping if name in ("columns", "states", "tres", "cluster") else object
+        if not isinstance(value, kind) and value is not None:
+            raise TraceError(f"{source}: found {name}={value!r}; expected a table of names and values.")
+    given = dict(given) | ({"accept": _words(given["accept"])} if "accept" in given else {})
+    for name in [n for n in NUMBERS if given.get(n) is not None]:
+        try:
+            given[name] = float(given[name])
+        except (TypeError, ValueError) as error:
+            raise TraceError(f"{source}: found {name}={given[name]!r}; expected a number.") from error
+    units = given.get("units") or {}
+    by_column = dict.fromkeys(["submit"], units) if isinstance(units, str) else units
+    for column, unit in by_column.items():
+        if unit not in UNITS or column not in TIMES:
+            raise TraceError(
+                f"{source}: found the unit {column}={unit}; expected one of {', '.join(UNITS)}, for all, or for some of "
+                f"{', '.join(TIMES)}."
+            )
+    for word, meaning in (given.get("states") or {}).items():
+        if meaning not in MEANINGS:
+            raise TraceError(
+                f"{source}: found the status {meaning!r} in states, for {word!r}; expected one of {', '.join(MEANINGS)}."
+            )
+    given["columns"] = {ALIASES.get(ours, ours): text for ours, text in (given.get("columns") or {}).items()}
+    return Options(**{name: value for name, value in given.items() if value is not None})
+
+
+def _words(given) -> tuple[str, ...]:
+    return tuple(given.replace(",", " ").split()) if isinstance(given, str) else tuple(given)
+
+
+def nearest(name: str, names) -> str:
+    """Question after the nearest of some names, or nothing."""
+    near = difflib.get_close_matches(name, list(names), 1)
+    return f" Did you mean {near[0]}?" if near else ""

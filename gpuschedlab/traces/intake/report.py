@@ -1,0 +1,171 @@
+"""What came in from a log, what was left out and why, and what was assumed."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from html import escape
+
+import polars as pl
+
+from gpuschedlab.cluster import Cluster
+from gpuschedlab.traces.schema import LINE
+
+#: Reasons for which GPU-hours are lost; the others are no jobs, or used no GPU.
+LOSSES = ("bad", "shards", "no_duration")
+#: Reasons in the words of the line.
+WORDS = {
+    "steps": "steps",
+    "cpu_only": "CPU-only",
+    "never_started": "never started",
+    "never_ran": "never ran",
+    "array_parents": "array parents",
+    "alloc_sets": "alloc sets",
+    "no_duration": "without a duration",
+}
+HOUR = 3600.0
+FEW, MANY = 0.01, 0.1
+"""Shares of GPU-hours lost from which on a warning is given, and from which on the log is refused."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """What came in from a log.
+
+    Parameters
+    ----------
+    format, file : str
+        What was read as what.
+    bytes, rows, jobs : int
+        Size of the file, its records, and jobs kept.
+    gpu_hours, gpu_hours_out : float
+        Of the jobs kept, and of records that held GPUs and were left out.
+    left_out : dict of str to dict
+        Reason -> rows, gpu_hours, share (of all GPU-hours), example (line of the file).
+    used : dict of str to str
+        Columns of the trace <- those of the file.
+    guessed, unused : list of str
+        Columns that were found by their names, and those of the file that were not used.
+    assumed : list of str
+        What the log does not say, and was taken for granted.
+    missing : list of str
+        What this format does not hold.
+    zone : str or None
+        Time zone of the clock.
+    zero : str or float
+        The instant that is zero: date of the first kept job, or its seconds where the log has no dates.
+    span : float
+        Seconds from the first submission to the last.
+    gaps : list
+        (from, hours) of gaps above 12 h between submissions.
+    known : dict of str to float
+        Share (%) of jobs with requested times, recorded starts, types, users.
+    """
+
+    format: str
+    file: str
+    bytes: int = 0
+    rows: int = 0
+    jobs: int = 0
+    gpu_hours: float = 0.0
+    gpu_hours_out: float = 0.0
+    left_out: dict[str, dict] = field(default_factory=dict)
+    used: dict[str, str] = field(default_factory=dict)
+    guessed: list[str] = field(default_factory=list)
+    unused: list[str] = field(default_factory=list)
+    assumed: list[str] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
+    zone: str | None = None
+    zero: str | float | None = None
+    span: float = 0.0
+    gaps: list = field(default_factory=list)
+    known: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def lost(self) -> float:
+        """Share of GPU-hours that could be lost: bad rows, shards, jobs without a duration."""
+        return sum(entry["share"] for reason, entry in self.left_out.items() if reason in LOSSES)
+
+    def counts(self) -> dict[str, int]:
+        """Rows left out by reason."""
+        return {reason: entry["rows"] for reason, entry in self.left_out.items()}
+
+    def line(self) -> str:
+        """The report in one line."""
+        out = ", ".join(f"{n:,} {WORDS.get(reason, reason.replace('_', ' '))}" for reason, n in self.counts().items())
+        parts = [f"intake: {self.rows:,} rows, {self.jobs:,} jobs, {self.gpu_hours:,.0f} GPU-h"]
+        parts += [f"left out: {out}"] if out else []
+        parts += [f"assumed: {'; '.join(self.assumed)}"] if self.assumed else []
+        if self.gaps:
+            hours = max(gap[1] for gap in self.gaps)
+            parts.append(f"{len(self.gaps)} gaps above 12 h (longest {hours:,.1f} h)")
+        suspects = [name for name in self.unused if looks_like_a_factor(name)]
+        parts += [f"not used: {', '.join(suspects)}"] if suspects else []
+        return "; ".join(parts)
+
+    def summary(self) -> dict:
+        """All of it, as plain values."""
+        return asdict(self) | {"lost": self.lost}
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><td>{escape(reason)}</td><td>{e['rows']:,}</td><td>{e['gpu_hours']:,.1f}</td><td>{e['share']:.1%}</td>"
+            f"<td>{e['example'] or ''}</td></tr>"
+            for reason, e in self.left_out.items()
+        )
+        head = "<tr><th>left out</th><th>rows</th><th>GPU-hours</th><th>share</th><th>line</th></tr>"
+        return f"<details><summary>{escape(self.line())}</summary><table>{head}{rows}</table></details>"
+
+
+def looks_like_a_factor(name: str) -> bool:
+    """Whether an unused column may change how many GPUs, or for how long."""
+    return any(word in name.lower() for word in ("worker", "instance", "replica", "milli", "gres", "type", "limit"))
+
+
+class Ledger:
+    """What is left out: rows, GPU-hours, and a line as an example, by reason."""
+
+    def __init__(self, left: dict[str, int]):
+        self.rows = {reason: n for reason, n in left.items() if n}
+        self.work: dict[str, float] = {}
+        self.line: dict[str, int] = {}
+        self.unknown: dict[str, int] = {}
+
+    def take(self, reason: str, rows: pl.DataFrame) -> None:
+        """Count rows that are left out."""
+        if not rows.height:
+            return
+        work = rows.select((pl.col("gpus") * pl.col("duration")).fill_nan(None)).to_series()
+        known = work.is_between(0, 1e15).fill_null(False)
+        self.rows[reason] = self.rows.get(reason, 0) + rows.height
+        self.work[reason] = self.work.get(reason, 0.0) + float(work.filter(known).sum()) / HOUR
+        self.unknown[reason] = self.unknown.get(reason, 0) + int((~known).sum())
+        self.line.setdefault(reason, rows[LINE][0])
+
+    def figures(self, kept: pl.DataFrame) -> dict:
+        """Fields of the report; GPU-hours of a lost row that does not say them are those of a job kept, on average."""
+        hours = float((kept["gpus"] * kept["duration"]).sum()) / HOUR
+        mean = hours / kept.height if kept.height else 1.0
+        lost = {r: self.work.get(r, 0.0) + (mean * self.unknown.get(r, 0) if r in LOSSES else 0.0) for r in self.rows}
+        total = hours + sum(lost.values())
+        entries = {
+            reason: {
+                "rows": n,
+                "gpu_hours": lost[reason],
+                "share": lost[reason] / total if total else 0.0,
+                "example": self.line.get(reason),
+            }
+            for reason, n in self.rows.items()
+        }
+        return {"jobs": kept.height, "gpu_hours": hours, "gpu_hours_out": sum(lost.values()), "left_out": entries}
+
+
+@dataclass(frozen=True)
+class Intake:
+    """A log that was read: `trace` (None of a list of nodes), `cluster` (None where the log says none) and `report`."""
+
+    trace: pl.DataFrame | None
+    cluster: Cluster | None
+    report: Report
+
+    def _repr_html_(self) -> str:
+        return self.report._repr_html_()

@@ -1,0 +1,303 @@
+"""From the records that a reader hands over to a trace and its report: the rules that hold for all formats."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import polars as pl
+
+from gpuschedlab.errors import IntakeError, IntakeWarning, TraceError
+from gpuschedlab.traces.intake.columns import TURNS, converted, named, ran_for, rules_of
+from gpuschedlab.traces.intake.instants import UNIX, check_zone, instants, wall_clock
+from gpuschedlab.traces.intake.joins import join_attempts, join_parts
+from gpuschedlab.traces.intake.options import Options
+from gpuschedlab.traces.intake.raw import LINE, Raw
+from gpuschedlab.traces.intake.report import FEW, HOUR, LOSSES, MANY, Ledger, Report
+from gpuschedlab.traces.intake.spans import spans
+from gpuschedlab.traces.intake.states import NO_JOB, WAITING
+from gpuschedlab.traces.schema import OnBad, sift, validate
+
+GAP = 12 * HOUR
+APART = 2.0
+"""Seconds by which an elapsed time may differ from end less start."""
+DIFFERING = 0.01
+"""Share of rows above which such differences are refused."""
+
+
+def settle(
+    raw: Raw, options: Options, *, format: str, files: Sequence[Path], on_bad: OnBad | None = None
+) -> tuple[pl.DataFrame, Report, pl.DataFrame]:
+    """Make a trace of records, and report what came in.
+
+    Parameters
+    ----------
+    on_bad : {"raise", "drop"}, optional
+        What becomes of a bad row; None: it is left out, and refused or warned of by the share of GPU-hours that is lost.
+
+    Returns
+    -------
+    trace, report, bad : polars.DataFrame, Report, polars.DataFrame
+
+    Raises
+    ------
+    IntakeError
+        No job is left, too much is lost, or elapsed times contradict starts and ends.
+    TraceError
+        A row is bad, with on_bad="raise".
+    """
+    source = f"{format} {files[0].name if len(files) == 1 else f'{len(files)} files'}"
+    zone = options.zone or raw.zone
+    check_zone(zone, source)
+    frame, theirs = named(raw, options, source)
+    if "left" not in frame.columns:
+        frame = frame.with_columns(left=pl.lit(None, pl.String))
+    frame = converted(frame, raw, options, theirs)
+    latest = snapshot_of(frame, raw, options, source)
+    frame = ran_for(frame, latest)
+    good, bad = sift(
+        frame,
+        rules_of(frame, raw, theirs, strict=on_bad is not None),
+        source=source,
+        on_bad="raise" if on_bad == "raise" else "drop",
+    )
+    report = _opened(raw, format, files, theirs, frame.height, zone)
+    ledger = Ledger(raw.left)
+    good = good.select(c for c in good.columns if not c.endswith("\0raw"))
+    kept = _kept(good, raw, options, ledger, report, latest)
+    ledger.take("bad", bad)
+    kept, report = _from_zero(kept, options, ledger, report, zone)
+    report = replace(report, **ledger.figures(kept))
+    if on_bad is None:
+        _judge(report, (*options.accept, *raw.accept), source)
+    if kept.is_empty():
+        raise IntakeError(no_job(report, source), report)
+    trace = validate(_tidy(kept), source=source)
+    return trace, replace(report, known=_known(trace)), bad
+
+
+def _opened(
+    raw: Raw, format: str, files: Sequence[Path], theirs: dict[str, str], rows: int, zone: str | None
+) -> Report:
+    """Report with what is known before any row is judged."""
+    used = {ours: name for ours, name in theirs.items() if ours != "left"}
+    names = {
+        n for value in raw.where.values() for n in (value.meta.root_names() if isinstance(value, pl.Expr) else [value])
+    }
+    return Report(
+        format=format,
+        file=", ".join(f.name for f in files),
+        bytes=sum(f.stat().st_size for f in files if f.is_file()),
+        rows=raw.rows or rows + sum(raw.left.values()),
+        used=used,
+        guessed=raw.guessed,
+        unused=[c for c in raw.table.columns if not c.startswith("\0") and c not in names | set(theirs.values())],
+        assumed=list(raw.assumed),
+        missing=list(raw.missing),
+        zone=zone,
+    )
+
+
+def snapshot_of(frame: pl.DataFrame, raw: Raw, options: Options, source: str) -> float | None:
+    """Latest instant of a log (s): as given, as the reader found it, or of the table."""
+    if options.snapshot is not None:
+        (found,) = instants(pl.Series([str(options.snapshot)]), zone=options.zone or raw.zone, dates=None)["early"]
+        if found is None:
+            raise TraceError(
+                f"{source}: found snapshot={options.snapshot!r}; expected seconds, or a date such as 2024-05-01 18:30:00."
+            )
+        return found
+    if raw.snapshot is not None:
+        return raw.snapshot
+    seen = [frame[n].max() for n in ("submit", "start", "end") if n in frame.columns]
+    return max((s for s in seen if s is not None), default=None)
+
+
+def _kept(
+    frame: pl.DataFrame, raw: Raw, options: Options, ledger: Ledger, report: Report, latest: float | None
+) -> pl.DataFrame:
+    """Jobs that ran, one row each."""
+    for (reason,), rows in frame.filter(pl.col("left").is_not_null()).group_by("left", maintain_order=True):
+        ledger.take(reason, rows)
+    frame = frame.filter(pl.col("left").is_null())
+    frame, more = join_parts(frame, raw.gangs, latest)
+    if more > 0:
+        report.assumed.append(f"parts of a job hold their GPUs together ({more / HOUR:,.2f} GPU-h more than recorded)")
+    start = pl.col("start") if "start" in frame.columns else pl.lit(0.0)
+    nothing = pl.col("duration").is_null()
+    waits = pl.col("meaning") == WAITING
+    if {"start", "end"} <= set(frame.columns):  # a record that ends in a requeue ran
+        waits = waits & (pl.col("start").is_not_null() & pl.col("end").is_not_null()).not_()
+    unheld = nothing & (pl.col("meaning") == "killed").fill_null(False)
+    if "start" not in frame.columns and "end" not in frame.columns:
+        unheld = unheld | (nothing & pl.col("meaning").is_null() & pl.lit("duration" in raw.where))
+    reasons = {
+        NO_JOB: pl.col("meaning") == NO_JOB,
+        "cpu_only": pl.col("gpus") == 0,
+        "never_started": waits | (start.is_null() & (nothing | (pl.col("duration") == 0))) | unheld,
+        "never_ran": pl.col("duration") == 0,
+        "no_duration": nothing,
+    }
+    if options.running == "drop":
+        reasons["running"] = pl.col("censored")
+    for reason, out in reasons.items():
+        out = frame.select(out.fill_null(False)).to_series()
+        ledger.take(reason, frame.filter(out))
+        frame = frame.filter(~out)
+    frame = _consistent(frame, raw, options, report)
+    frame, counts = join_attempts(frame, raw.repeats, each=options.attempts == "each")
+    for reason, n in counts.items():
+        if n:
+            ledger.rows[reason] = ledger.rows.get(reason, 0) + n
+    if raw.repeats != "error":
+        one = pl.lit(1, pl.Int64)
+        frame = frame.with_columns(attempts=pl.col("attempts").fill_null(one) if "attempts" in frame.columns else one)
+    return frame
+
+
+def _consistent(frame: pl.DataFrame, raw: Raw, options: Options, report: Report) -> pl.DataFrame:
+    """Settle rows whose elapsed time is not end less start: clocks that are set, suspensions, turnarounds; or refuse."""
+    if "duration" not in report.used or "end" not in frame.columns or "start" not in frame.columns:
+        return frame
+    apart = pl.col("duration") - pl.col("lasted")
+    differ = (apart.abs() > APART) & pl.col("censored").not_()
+    turned = apart.is_between(*sorted((TURNS[0] - APART, TURNS[0] + APART))) | apart.is_between(
+        TURNS[1] - APART, TURNS[1] + APART
+    )
+    odd = frame.filter(differ.fill_null(False))
+    if odd.height and "start\0naive" in odd.columns:
+        clocks = odd["start\0naive"].fill_null(False) & odd.select(turned).to_series()
+        if clocks.any():
+            report.assumed.append(
+                f"{clocks.sum():,} jobs ran over a change of clocks: their elapsed times are taken (zone= gives instants)"
+            )
+        odd = odd.filter(~clocks)
+    if odd.height and "suspended" not in frame.columns and raw.repeats == "requeue":
+        paused = odd["duration"] < odd["lasted"]
+        if paused.any():
+            report.assumed.append(f"{paused.sum():,} jobs with an elapsed time below end less start were suspended")
+        odd = odd.filter(~paused)
+    if not odd.height:
+        return frame
+    whole = (odd["duration"] - (odd["end"] - odd["submit"])).abs() <= APART
+    if whole.mean() >= 0.9:
+        report.assumed.append(f"{report.used['duration']} is end less submit (a turnaround): end less start is taken")
+        return frame.with_columns(
+            pl.coalesce(pl.when(pl.col("censored").not_()).then("lasted"), "duration").alias("duration")
+        )
+    if odd.height > DIFFERING * frame.height and "durations" not in options.accept:
+        rows = "; ".join(
+            f"line {line}: {said:g} s against {lasted:g} s"
+            for line, said, lasted in odd.select(LINE, "duration", "lasted").head(3).rows()
+        )
+        raise IntakeError(
+            f"{report.format} {report.file}: found {odd.height:,} of {frame.height:,} jobs whose {report.used['duration']} is not end "
+            f"less start ({rows}); expected at most {DIFFERING:.0%}. Check which columns are which, or pass accept=['durations'].",
+            report,
+        )
+    report.assumed.append(f"{odd.height:,} elapsed times that are not end less start are taken as they are")
+    return frame
+
+
+def _from_zero(frame: pl.DataFrame, options: Options, ledger: Ledger, report: Report, zone: str | None):
+    """Count times from the first kept job on, and say what that was."""
+    if frame.is_empty():
+        return frame, report
+    zero = frame["submit"].min()
+    dated = zero > UNIX
+    if options.since is not None:
+        zero = _since(options.since, zero, zone, report)
+        early = frame["submit"] < zero
+        begun = pl.coalesce("start", "submit") if "start" in frame.columns else pl.col("submit")
+        over = frame.filter(early).select((begun + pl.col("duration") > zero).sum()).item()
+        if over:
+            report.assumed.append(f"{over:,} jobs from before zero that still ran then are left out")
+        ledger.take("before", frame.filter(early))
+        frame = frame.filter(~early)
+        zero = frame["submit"].min() if frame.height else zero
+    if dated:
+        frame = frame.with_columns(clock=wall_clock(pl.col("submit"), zone))
+        if "submit\0naive" in frame.columns and frame["submit\0naive"].any() and zone is None:
+            report.assumed.append("local times are UTC")
+    moved = [(pl.col(n) - zero).alias(n) for n in ("submit", "eligible", "start") if n in frame.columns]
+    frame = frame.with_columns(moved)
+    times = frame["submit"].sort()
+    steps = times.diff()
+    gaps = (
+        [
+            (float(t - s), float(s) / HOUR)
+            for t, s in zip(times.to_list(), steps.to_list(), strict=True)
+            if s and s > GAP
+        ]
+        if (frame.height > 1 and (steps.max() or 0) > GAP)
+        else []
+    )
+    said = str(frame["clock"].min()) if dated and frame.height else zero
+    report = replace(report, zero=said, span=float(times.max() or 0.0), gaps=gaps)
+    return frame, report
+
+
+def _since(since: float | str, first: float, zone: str | None, report: Report) -> float:
+    """Instant (s) of `since`: a span after the first job, or an instant."""
+    later = spans(pl.Series([str(since)]))[0]
+    if later is not None:
+        return first + later if later < UNIX else later
+    (found,) = instants(pl.Series([str(since)]), zone=zone)["early"]
+    if found is None:
+        raise TraceError(
+            f"{report.format} {report.file}: found since={since!r}; expected a span such as '109 d', or a date."
+        )
+    return found
+
+
+def _judge(report: Report, accepted: Sequence[str], source: str) -> None:
+    """Warn, or refuse, by the share of GPU-hours that is lost."""
+    lost = {r: e for r, e in report.left_out.items() if r in LOSSES and r not in accepted}
+    share = sum(e["share"] for e in lost.values())
+    if share <= FEW:
+        return
+    why = ", ".join(f"{e['rows']:,} {r} ({e['share']:.0%}; line {e['example']})" for r, e in lost.items())
+    if share > MANY:
+        words = ", ".join(f'"{r}"' for r in lost)
+        raise IntakeError(
+            f"{source}: found {share:.0%} of the GPU-hours in rows that cannot be kept: {why}; expected at most {MANY:.0%}. Mend "
+            f"them, name columns and units, or pass accept=[{words}].",
+            report,
+        )
+    warnings.warn(f"{source}: {share:.1%} of the GPU-hours are left out: {why}.", IntakeWarning, stacklevel=4)
+
+
+def no_job(report: Report, source: str) -> str:
+    """Message where no job is left."""
+    why = ", ".join(f"{n:,} {reason.replace('_', ' ')}" for reason, n in report.counts().items())
+    return (
+        f"{source}: found {report.rows:,} row{'s' * (report.rows != 1)} and no job among them ({why or 'it is empty'}); expected "
+        "jobs that request GPUs, and ran. Take another part of the log, or check which columns hold GPUs, durations and status."
+    )
+
+
+def _tidy(frame: pl.DataFrame) -> pl.DataFrame:
+    """Columns of a trace: those that say nothing are dropped."""
+    status = pl.when(pl.col("meaning").is_in(["completed", "failed", "killed"]) & pl.col("censored").not_()).then(
+        "meaning"
+    )
+    frame = frame.with_columns(status=status).rename({"start": "started"}, strict=False)
+    inner = {"line", "left", "part", "meaning", "lasted", "end", "suspended", LINE}
+    frame = frame.select(c for c in frame.columns if c not in inner and not c.endswith(("\0late", "\0naive")))
+    if not frame["censored"].any():
+        frame = frame.drop("censored")
+    empty = [
+        c
+        for c in frame.columns
+        if c not in ("job_id", "submit", "gpus", "duration") and frame[c].null_count() == frame.height
+    ]
+    return frame.drop(empty)
+
+
+def _known(trace: pl.DataFrame) -> dict[str, float]:
+    """Share (%) of jobs of which the log says something."""
+    words = {"requested_time": "requested times", "started": "recorded starts", "gpu_types": "types", "user": "users"}
+    has = {word: trace[name].is_not_null().mean() if name in trace.columns else 0.0 for name, word in words.items()}
+    return {word: 100 * share for word, share in has.items()}

@@ -1,0 +1,130 @@
+"""Accounting records of PBS Professional, OpenPBS and Torque."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import polars as pl
+
+from gpuschedlab.errors import TraceError
+from gpuschedlab.traces.intake.devices import devices, of_chunks
+from gpuschedlab.traces.intake.instants import instants
+from gpuschedlab.traces.intake.options import Options
+from gpuschedlab.traces.intake.raw import LINE, Raw
+from gpuschedlab.traces.intake.states import RUNNING, WAITING, of_exit
+from gpuschedlab.traces.readers import source as src
+
+RECORD = r"^(?<stamp>\d\d/\d\d/\d{4} \d\d:\d\d:\d\d);(?<type>\w+);(?<id>[^;]*);?(?<message>.*)$"
+STAMP = "%m/%d/%Y %H:%M:%S"
+#: Our columns <- keys of a record.
+KEYS = {
+    "submit": "ctime",
+    "eligible": "etime",
+    "start": "start",
+    "end": "end",
+    "requested_time": r"Resource_List\.walltime",
+    "user": "user",
+    "group": "group",
+    "account": "account",
+    "project": "project",
+    "vc": "queue",
+    "name": "jobname",
+    "nodes": "exec_host",
+    "state": "Exit_status",
+    "ngpus": r"Resource_List\.ngpus",
+    "select": r"Resource_List\.select",
+    "chunks": r"Resource_List\.nodes",
+}
+#: Columns that others are made of.
+SPENT = ("ngpus", "select", "chunks", "group", "project", "id", "stamp", "line", "message")
+QUARTER = 900.0
+
+
+def recognises(head: str) -> bool:
+    """Whether a file begins as accounting records."""
+    return bool(re.match(r"\s*\d\d/\d\d/\d{4} \d\d:\d\d:\d\d;\w+;", head))
+
+
+def read(files: Sequence[Path], options: Options) -> Raw:
+    """Jobs of accounting records: a job is its E records, or an S without an E, which still runs; Q, A and D alone never started.
+
+    The records' own stamps are local: S stamps beside start= give the zone, unless `zone` does.
+
+    References
+    ----------
+    TORQUE manual, accounting records; PBS Professional administrator's guide, accounting log.
+    """
+    lines = []
+    for file in files:
+        with src.readable(f"pbs {file.name}", "accounting records"):
+            lines += src.text_of(file).splitlines()
+    frame = pl.DataFrame({"line": lines}, schema={"line": pl.String}).with_row_index(LINE, 1)
+    frame = frame.filter(pl.col("line").str.strip_chars() != "")
+    frame = frame.with_columns(pl.col("line").str.strip_chars().str.extract_groups(RECORD).alias("record")).unnest(
+        "record"
+    )
+    odd = frame.filter(pl.col("stamp").is_null())
+    if odd.height:
+        raise TraceError(
+            f"pbs {files[0].name}, row {odd[LINE][0]}: found {odd['line'][0][:60]!r}; expected MM/DD/YYYY HH:MM:SS;TYPE;ID;key=value ..."
+        )
+    frame = frame.with_columns(_value(key).alias(ours) for ours, key in KEYS.items())
+    east = _east(frame, options)
+    stamps = instants(frame["stamp"], dates=STAMP, zone=options.zone)["early"]
+    latest = stamps.max()
+    zone = None if options.zone or east is None or east % 3600 else f"Etc/GMT{-east / 3600:+.0f}"
+    jobs = _jobs(frame).with_columns(account=pl.coalesce("account", "project", "group")).drop("type", *SPENT)
+    return Raw(
+        jobs,
+        {name: name for name in jobs.columns if name != LINE},
+        cpu=False,
+        repeats="attempts",
+        rows=frame.height,
+        zone=zone,
+        snapshot=None if latest is None else latest - (east or 0.0 if options.zone is None else 0.0),
+        assumed=[] if east is not None or options.zone else ["local times are UTC"],
+    )
+
+
+def _value(key: str) -> pl.Expr:
+    """Value of a key of the record, which may be quoted; null where it says none."""
+    groups = pl.col("message").str.extract_groups(rf'(?:^|\s){key}=(?:"([^"]*)"|(\S*))').struct
+    found = pl.coalesce(groups.field("1"), groups.field("2"))
+    return pl.when(found.is_in(["", "_pbs_project_default"]).not_()).then(found)
+
+
+def _east(frame: pl.DataFrame, options: Options) -> float | None:
+    """Seconds by which stamps are ahead of UTC: the commonest of S records, to a quarter of an hour."""
+    begun = frame.filter(pl.col("type") == "S", pl.col("start").is_not_null())
+    local = instants(begun["stamp"], dates=STAMP)["early"]
+    ahead = ((local - begun["start"].cast(pl.Float64, strict=False)) / QUARTER).round().drop_nulls() * QUARTER
+    return None if ahead.is_empty() else float(ahead.mode().sort()[0])
+
+
+def _jobs(frame: pl.DataFrame) -> pl.DataFrame:
+    """One row a run: E records, S records that nothing ends, and one of each job that never started."""
+    kinds = pl.col("type")
+    frame = frame.filter(kinds.is_in(["E", "S", "Q", "A", "D"])).with_columns(job_id=pl.col("id"))
+    course = frame.filter(kinds.is_in(["E", "S"]))
+    running = course.filter(pl.col("job_id").is_last_distinct(), kinds == "S").with_columns(meaning=pl.lit(RUNNING))
+    ended = course.filter(kinds == "E").with_columns(meaning=of_exit(pl.col("state")))
+    waiting = frame.join(course.select("job_id"), on="job_id", how="anti", maintain_order="left")
+    asked = waiting.unique("job_id", keep="first", maintain_order=True)
+    queued = asked.join(
+        waiting.group_by("job_id", maintain_order=True).agg(pl.col("stamp").first().alias("queued")),
+        on="job_id",
+        maintain_order="left",
+    )
+    first = instants(queued["queued"], dates=STAMP)["early"].cast(pl.Int64).cast(pl.String)
+    queued = queued.with_columns(submit=pl.coalesce("submit", first), meaning=pl.lit(WAITING)).drop("queued")
+    jobs = pl.concat([ended, running, queued], how="diagonal").sort(LINE).with_columns(pl.col(LINE).cast(pl.Int64))
+    chunks = devices(jobs.select(pl.coalesce("select", "chunks").fill_null("")).to_series(), of_chunks)
+    number = pl.col("ngpus").cast(pl.Float64, strict=False)
+    known = pl.col("meaning") != WAITING
+    return jobs.with_columns(
+        gpus=pl.coalesce(number, pl.when(known | pl.col("select").is_not_null()).then(chunks["gpus"])),
+        gpu_types=pl.when(chunks["gpu_types"].list.len() > 0).then(chunks["gpu_types"]),
+        left=pl.when(pl.col("job_id").str.contains("[]", literal=True)).then(pl.lit("array_parents")),
+    )

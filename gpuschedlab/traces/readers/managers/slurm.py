@@ -1,0 +1,167 @@
+"""Slurm's accounting as `sacct -P` or `-p` prints it."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import polars as pl
+
+from gpuschedlab.errors import TraceError
+from gpuschedlab.traces.intake.devices import devices, of_gres, of_tres, whole_or_share
+from gpuschedlab.traces.intake.files import head_of, tables
+from gpuschedlab.traces.intake.options import Options
+from gpuschedlab.traces.intake.raw import LINE, Raw
+from gpuschedlab.traces.readers.managers import slurm_json
+
+COMMAND = (
+    "sacct -a -P -D -S START -E END -o JobID,JobIDRaw,User,Account,Partition,QOS,Submit,Eligible,Start,End,Elapsed,Suspended,"
+    "Timelimit,State,ReqTRES,AllocTRES,NNodes,NodeList,Restarts"
+)
+#: Our columns <- sacct's fields, the first that is there.
+FIELDS = {
+    "submit": ("Submit",),
+    "eligible": ("Eligible",),
+    "start": ("Start",),
+    "end": ("End",),
+    "duration": ("Elapsed", "ElapsedRaw"),
+    "suspended": ("Suspended",),
+    "requested_time": ("Timelimit", "TimelimitRaw"),
+    "state": ("State",),
+    "user": ("User", "UID"),
+    "account": ("Account",),
+    "qos": ("QOS",),
+    "partitions": ("Partition",),
+    "name": ("JobName",),
+    "nodes": ("NodeList",),
+    "priority": ("Priority",),
+}
+TRES, GRES = ("AllocTRES", "ReqTRES"), ("AllocGRES", "ReqGRES")
+CANONICAL = {f.lower(): f for fields in (*FIELDS.values(), TRES, GRES, ("JobID", "JobIDRaw", "NNodes")) for f in fields}
+MISSING = ["dependencies are not in sacct", "without -D, attempts before a requeue are not in the log"]
+
+
+def recognises(head: str) -> bool:
+    """Whether a file begins as one of sacct's."""
+    return bool(re.match(r"JobID(Raw)?\W.*(Submit|State|Elapsed)", head)) or slurm_json.recognises(head)
+
+
+def read(files: Sequence[Path], options: Options) -> Raw:
+    """Records of sacct, with `-P` or `-p`, or `--json`; steps (`ID.batch`) are no jobs.
+
+    GPUs are those of AllocTRES, otherwise of ReqTRES; ReqGRES of old versions counts a node's (assumed; `gres="total"`: the
+    job's). Components of a heterogeneous job (`ID+K`) are one job. Records that end in a requeue are attempts.
+
+    Raises
+    ------
+    TraceError
+        The default layout, which has no times; or a field is missing.
+
+    References
+    ----------
+    sacct(1); Slurm's pages on job arrays, heterogeneous jobs, job state codes and GRES.
+    """
+    if slurm_json.recognises(head_of(files[0])):
+        return slurm_json.read(files, options)
+    found = [_table(file, options) for file in files]
+    table = pl.concat(found, how="diagonal") if len(found) > 1 else found[0]
+    rows, name = table.height, pl.col("JobID")
+    headers = name == "JobID"
+    left = {"headers": int(table.select(headers.sum()).item())}
+    table = table.filter(headers.not_().fill_null(True))
+    step = name.str.contains(".", literal=True).fill_null(False)
+    jobs = table.filter(~table.select(step).to_series())
+    left["steps"] = table.height - jobs.height
+    where = {ours: next((f for f in fields if f in jobs.columns), None) for ours, fields in FIELDS.items()}
+    where = {ours: field for ours, field in where.items() if field}
+    gpus, assumed = _gpus(jobs, options)
+    jobs = jobs.with_columns(gpus).drop(*TRES, *GRES, "NNodes", strict=False)
+    short = pl.when(pl.col("\0gpus").fill_null(0.0) <= 0, pl.col("\0shards") > 0).then(pl.lit("shards"))
+    where |= {
+        "job_id": name.str.replace(r"\+\d+$", ""),
+        "part": name.str.extract(r"\+(\d+)$"),
+        "gpus": "\0gpus",
+        "gpu_types": "\0gpu_types",
+        "shape": "\0shape",
+        "left": short,
+    }
+    if "partitions" in where:
+        where["vc"] = pl.col(where["partitions"]).str.extract(r"^([^,]+)")
+    if "nodes" in where:
+        where["nodes"] = pl.col("NodeList").replace("None assigned", None)
+    raw_minutes = 60.0 if where.get("requested_time") == "TimelimitRaw" else 1.0
+    return Raw(
+        jobs,
+        where,
+        short="MM:SS",
+        units={"requested_time": raw_minutes},
+        gangs="common" if jobs.select(name.str.contains(r"\+\d+$").any()).item() else "",
+        repeats="requeue",
+        rows=rows - left["headers"],
+        left=left,
+        assumed=assumed,
+        missing=MISSING,
+    )
+
+
+def _table(file: Path, options: Options) -> pl.DataFrame:
+    """One file's records, with the line of each."""
+    lines = head_of(file).splitlines()
+    if len(lines) > 1 and re.match(r"-{3,}[- ]*$", lines[1]):
+        raise TraceError(
+            f"slurm {file.name}: found sacct's default layout, which has no times and no GPUs, and cuts names; "
+            f"expected the answer of: {COMMAND}"
+        )
+    marks = re.findall(r"[^A-Za-z0-9_%/]+", lines[0].strip()) if lines else []
+    mark = options.separator or (Counter(marks).most_common(1)[0][0] if marks else "|")
+    if len(mark) != 1:
+        raise TraceError(f"slurm {file.name}: found the separator {mark!r}; expected one sign, as of: {COMMAND}")
+    table = tables([file], "slurm", (), separator=mark, quote=None)
+    table = table.rename(
+        {c: CANONICAL.get(c.lower(), c) for c in table.columns if CANONICAL.get(c.lower(), c) not in table.columns}
+    )
+    table = table.select(c for c in table.columns if c and not c.startswith("_duplicated"))
+    if "JobID" not in table.columns and "JobIDRaw" in table.columns:
+        table = table.rename({"JobIDRaw": "JobID"})
+    lacking = [f for f in ("JobID", "Submit") if f not in table.columns]
+    lacking += (
+        [] if {"Elapsed", "ElapsedRaw"} & set(table.columns) or {"Start", "End"} <= set(table.columns) else ["Elapsed"]
+    )
+    lacking += [] if set(TRES + GRES) & set(table.columns) or "gpus" in options.columns else ["AllocTRES"]
+    if lacking:
+        raise TraceError(
+            f"slurm {file.name}: found the columns {', '.join(table.columns)}; expected also {', '.join(lacking)}, as of: {COMMAND}"
+        )
+    return table.with_columns(pl.int_range(2, 2 + pl.len(), dtype=pl.Int64).alias(LINE))
+
+
+def _gpus(jobs: pl.DataFrame, options: Options) -> tuple[pl.DataFrame, list[str]]:
+    """GPUs, their types and slices, of TRES or of GRES."""
+    fields = [f for f in TRES if f in jobs.columns] or [f for f in GRES if f in jobs.columns]
+    assumed: list[str] = []
+    per_node = pl.lit(1.0)
+    if not fields:
+        found = devices(pl.repeat("", jobs.height, eager=True), of_tres)
+    elif fields[0] in TRES:
+        # What else stands there (memory, billing) differs from job to job.
+        entries = [pl.col(f).str.extract_all(r"(?:gres/gpu|shard)[^,]*").list.join(",") for f in fields]
+        said = [pl.when(pl.col(f).is_not_null()).then(entry) for f, entry in zip(fields, entries, strict=True)]
+        found = devices(jobs.select(pl.coalesce(said)).to_series(), of_tres)
+    else:
+        found = devices(jobs.select(pl.coalesce(fields)).to_series(), of_gres)
+        if options.gres == "node" and "NNodes" in jobs.columns:
+            per_node = jobs.select(pl.col("NNodes").cast(pl.Float64, strict=False).fill_null(1.0)).to_series()
+            assumed = ["GRES counts GPUs of each node (gres = 'total': of the job)"]
+    shards = pl.col("shards") / (options.shards or float("inf"))
+    total = pl.col("gpus").fill_null(0.0) * per_node + shards.fill_null(0.0)
+    return (
+        found.select(
+            whole_or_share(total).alias("\0gpus"),
+            pl.when(pl.col("gpu_types").list.len() > 0).then("gpu_types").alias("\0gpu_types"),
+            pl.col("shape").alias("\0shape"),
+            pl.col("shards").fill_null(0.0).alias("\0shards"),
+        ),
+        assumed,
+    )

@@ -1,0 +1,95 @@
+"""Slurm's accounting as `sacct --json` prints it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import polars as pl
+
+from gpuschedlab.traces.intake.devices import of_tres, whole_or_share
+from gpuschedlab.traces.intake.files import inside, number, objects, several, text
+from gpuschedlab.traces.intake.options import Options
+from gpuschedlab.traces.intake.raw import LINE, Raw
+
+SCHEMA = dict.fromkeys(
+    ("job_id", "part", "state", "user", "account", "qos", "name", "partitions", "nodes", "shape"), pl.String
+)
+SCHEMA |= dict.fromkeys(
+    ("submit", "eligible", "start", "end", "duration", "suspended", "requested_time", "gpus"), pl.Float64
+)
+SCHEMA |= {"gpu_types": pl.List(pl.String), LINE: pl.Int64}
+
+
+def recognises(head: str) -> bool:
+    """Whether a file begins as sacct's JSON."""
+    return (
+        head.lstrip().startswith("{")
+        and '"jobs"' in head
+        and any(f'"{k}"' in head for k in ("tres", "association", "job_id"))
+    )
+
+
+def read(files: Sequence[Path], options: Options) -> Raw:
+    """Jobs of sacct's JSON (data_parser v0.0.39 to v0.0.46): Unix seconds, limits in minutes; steps lie inside and are ignored."""
+    jobs = objects(files, "slurm", "jobs", "the answer of sacct --json")
+    table = pl.DataFrame([_job(i, job) for i, job in enumerate(jobs, 1)], schema=SCHEMA, orient="row")
+    table = table.with_columns(gpus=whole_or_share(pl.col("gpus")))
+    where = {name: name for name in SCHEMA if name != LINE} | {"vc": pl.col("partitions").str.extract(r"^([^,]+)")}
+    gangs = "common" if table["part"].is_not_null().any() else ""
+    missing = ["dependencies are not in sacct", "without -D, attempts before a requeue are not in the log"]
+    return Raw(table, where, units={"requested_time": 60.0}, gangs=gangs, repeats="requeue", missing=missing)
+
+
+def _job(place: int, job: dict) -> dict:
+    """One job; `place` is its place in the list."""
+    own = text(job.get("job_id"))
+    array, task = number(inside(job, "array", "job_id")), inside(job, "array", "task_id")
+    index = number(task)
+    het, offset = number(inside(job, "het", "job_id")), number(inside(job, "het", "job_offset"))
+    if array and index is not None:
+        own = f"{array:.0f}_{index:.0f}"
+    elif array and (waiting := text(inside(job, "array", "task"))):
+        own = f"{array:.0f}_[{waiting}]"
+    asked = _tres(job, "allocated") or _tres(job, "requested")
+    found = of_tres(asked)
+    state = inside(job, "state", "current") or job.get("state")
+    when = {ours: number(inside(job, "time", theirs)) for ours, theirs in _TIMES.items()}
+    limit = number(inside(job, "time", "limit"))
+    return {
+        "job_id": f"{het:.0f}" if het else own,
+        "part": f"{offset or 0:.0f}" if het else None,
+        "state": text(state[0] if isinstance(state, list) and state else state),
+        "user": text(job.get("user") or inside(job, "association", "user")),
+        "account": text(job.get("account") or inside(job, "association", "account")),
+        "qos": text(job.get("qos")),
+        "name": text(job.get("name")),
+        "partitions": text(job.get("partition")),
+        "nodes": None if job.get("nodes") == "None assigned" else text(job.get("nodes")),
+        **{name: seconds if seconds or name in ("duration", "suspended") else None for name, seconds in when.items()},
+        "requested_time": limit,
+        "gpus": found.gpus,
+        "gpu_types": found.gpu_types or None,
+        "shape": found.shape,
+        LINE: place,
+    }
+
+
+_TIMES = {
+    "submit": "submission",
+    "eligible": "eligible",
+    "start": "start",
+    "end": "end",
+    "duration": "elapsed",
+    "suspended": "suspended",
+}
+
+
+def _tres(job: dict, which: str) -> str:
+    """Entries of one list of TRES, as sacct writes them in text."""
+    entries = several(job, "tres", which)
+    named = [
+        (f"{e.get('type')}/{e.get('name')}" if e.get("name") else e.get("type"), number(e.get("count")))
+        for e in entries
+    ]
+    return ",".join(f"{name}={count:.0f}" for name, count in named if count is not None)

@@ -1,0 +1,1 @@
+"""Traces that companies and universities have published."""

@@ -1,0 +1,50 @@
+"""Shanghai AI Laboratory's Acme traces: the clusters Seren and Kalos."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import polars as pl
+
+from gpuschedlab.traces.intake.files import tables
+from gpuschedlab.traces.intake.options import Options
+from gpuschedlab.traces.intake.raw import Raw
+
+NEEDED = ["job_id", "gpu_num", "state", "submit_time", "start_time", "end_time", "duration"]
+
+
+def recognises(head: str) -> bool:
+    """Whether a file begins as one of the two."""
+    return all(name in head.partition("\n")[0].split(",") for name in [*NEEDED, "type", "queue", "node_num"])
+
+
+def read(files: Sequence[Path], options: Options) -> Raw:
+    """Jobs of a cluster: `queue` is the seconds waited, no queue; `type` is the kind of work.
+
+    Kalos (which has fail_time) writes end less submit as `duration`, and its times in UTC: end less start is taken, and
+    the clock is that of Shanghai for both.
+
+    References
+    ----------
+    Hu et al., "Characterization of Large Language Model Development in the Datacenter", NSDI 2024; README of
+    InternLM/AcmeTrace.
+    """
+    table = tables(files, "acme", NEEDED)
+    where: dict[str, str | pl.Expr] = {
+        "job_id": "job_id",
+        "submit": "submit_time",
+        "start": "start_time",
+        "end": "end_time",
+        "gpus": "gpu_num",
+        "state": "state",
+    }
+    assumed = []
+    if "fail_time" in table.columns:
+        assumed = ["duration is end less submit (a turnaround): end less start is taken"]
+    else:
+        where["duration"] = "duration"
+    where |= {ours: theirs for ours, theirs in (("user", "user"), ("kind_of_work", "type")) if theirs in table.columns}
+    if "node_num" in table.columns:
+        where["machines"] = pl.col("node_num").cast(pl.Float64, strict=False).cast(pl.Int64, strict=False)
+    return Raw(table, where, zone="Asia/Shanghai", assumed=assumed)

@@ -1,0 +1,129 @@
+"""Google's cluster trace of 2019: collections and instances."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import polars as pl
+
+from gpuschedlab.errors import TraceError
+from gpuschedlab.traces.intake.files import tables
+from gpuschedlab.traces.intake.options import Options
+from gpuschedlab.traces.intake.raw import Raw
+from gpuschedlab.traces.intake.states import RUNNING, WAITING
+from gpuschedlab.traces.readers import source as src
+
+TYPES = (
+    "SUBMIT",
+    "QUEUE",
+    "ENABLE",
+    "SCHEDULE",
+    "EVICT",
+    "FAIL",
+    "FINISH",
+    "KILL",
+    "LOST",
+    "UPDATE_PENDING",
+    "UPDATE_RUNNING",
+)
+NUMBER = {str(i): i for i in range(len(TYPES))} | {word: i for i, word in enumerate(TYPES)}
+SUBMIT, SCHEDULE, LOST = 0, 3, 8
+MEANINGS = {4: "killed", 5: "failed", 6: "completed", 7: "killed"}
+NEVER = 2**63 - 1  # an event after the trace
+MICRO = 1e-6
+
+
+def recognises(head: str) -> bool:
+    """Whether a file begins as one of collections."""
+    first = head.partition("\n")[0]
+    return "collection_id" in first and "collection_type" in first
+
+
+def read(files: Sequence[Path], options: Options) -> Raw:
+    """Collections as jobs, from a folder with collection_events and instance_events (csv or JSON lines).
+
+    The trace has no GPUs: `count="instances"` has each instance stand for one. Alloc sets are reservations, no jobs. A
+    schedule and the next final event are an attempt.
+
+    Raises
+    ------
+    TraceError
+        `count` is not given, or a table is missing.
+
+    References
+    ----------
+    Tirmazi et al., "Borg: the Next Generation", EuroSys 2020; clusterdata_trace_format_v3.proto.
+    """
+    if options.count != "instances":
+        raise TraceError(
+            f"google2019 {files[0].name}: found no GPUs, which this trace does not have; expected count='instances', to "
+            "have each instance stand for one."
+        )
+    events, instances = (_table(files[0], name) for name in ("collection_events", "instance_events"))
+    time = pl.col("time").cast(pl.Int64, strict=False)
+    kind = (
+        pl.col("type")
+        .cast(pl.String)
+        .str.strip_chars()
+        .str.to_uppercase()
+        .replace_strict(NUMBER, default=None, return_dtype=pl.Int64)
+    )
+    events = events.with_columns(time=pl.when(time < NEVER).then(time), kind=kind).sort(
+        "collection_id", "time", maintain_order=True
+    )
+    known = [c for c in ("user", "collection_type", "priority", "start_after_collection_ids") if c in events.columns]
+    jobs = events.group_by("collection_id", maintain_order=True).agg(
+        *(pl.col(c).drop_nulls().first() for c in known),
+        submit=pl.coalesce(pl.col("time").filter(pl.col("kind") == SUBMIT).min(), pl.col("time").min()),
+    )
+    course = events.filter((pl.col("kind") == SCHEDULE) | pl.col("kind").is_between(4, LOST))
+    course = course.with_columns(run=(pl.col("kind") == SCHEDULE).cum_sum().over("collection_id")).filter(
+        pl.col("run") > 0
+    )
+    final = pl.col("kind") > SCHEDULE
+    runs = course.group_by("collection_id", "run", maintain_order=True).agg(
+        start=pl.col("time").first(),
+        end=pl.col("time").filter(final).first(),
+        last=pl.col("kind").filter(final).first(),
+    )
+    size = instances.group_by("collection_id", maintain_order=True).agg(
+        gpus=pl.col("instance_index").n_unique().cast(pl.Float64)
+    )
+    table = jobs.join(runs, on="collection_id", how="left", maintain_order="left").join(
+        size, on="collection_id", how="left", maintain_order="left"
+    )
+    meaning = pl.col("last").replace_strict(MEANINGS, default=None, return_dtype=pl.String)
+    open_end = (
+        pl.when(pl.col("start").is_null()).then(pl.lit(WAITING)).when(pl.col("end").is_null()).then(pl.lit(RUNNING))
+    )
+    table = table.with_columns(meaning=pl.coalesce(open_end, meaning))
+    where: dict[str, str | pl.Expr] = {
+        n: n for n in ("submit", "start", "end", "gpus", "meaning", "user", "priority") if n in table.columns
+    }
+    where["job_id"] = pl.col("collection_id").cast(pl.String)
+    if "collection_type" in table.columns:
+        alloc = pl.col("collection_type").cast(pl.String).is_in(["1", "ALLOC_SET"])
+        where["left"] = pl.when(alloc).then(pl.lit("alloc_sets"))
+    if "start_after_collection_ids" in table.columns:
+        where["after"] = pl.col("start_after_collection_ids").cast(pl.String).str.replace_all(r"[\[\]{}\"'\s]", "")
+    units = dict.fromkeys(("submit", "start", "end"), MICRO)
+    return Raw(table, where, units=units, repeats="attempts", assumed=["an instance is one GPU"], rows=jobs.height)
+
+
+def _table(folder: Path, name: str) -> pl.DataFrame:
+    """Events of one kind, of all files of the folder that hold them."""
+    found = sorted(folder.glob(f"{name}*")) if folder.is_dir() else sorted(folder.parent.glob(f"{name}*"))
+    if not found:
+        raise TraceError(
+            f"google2019 {folder.name}: found no file {name}*; expected collection_events and instance_events."
+        )
+    needed = ["time", "type", "collection_id", *(["instance_index"] if name.startswith("instance") else [])]
+    lines = [f for f in found if ".json" in f.name]
+    if not lines:
+        return tables(found, "google2019", needed)
+    with src.readable(f"google2019 {lines[0].name}", "JSON lines"):
+        frames = [pl.read_ndjson(src.text_of(f).encode(), infer_schema_length=None) for f in lines]
+    frame = pl.concat(frames, how="diagonal_relaxed")
+    src.require(frame, needed, source=f"google2019 {lines[0].name}")
+    return frame.with_columns(pl.col("collection_id").cast(pl.String))

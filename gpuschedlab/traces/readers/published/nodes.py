@@ -1,0 +1,58 @@
+"""Lists of nodes: Alibaba's openb (v2023) and spot (v2026)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import polars as pl
+
+from gpuschedlab.cluster import Cluster, Nodes
+from gpuschedlab.errors import IntakeError, TraceError
+from gpuschedlab.traces.intake.files import tables
+from gpuschedlab.traces.intake.options import Options
+from gpuschedlab.traces.intake.report import Intake, Report
+
+#: Columns of the node's GPUs and their type.
+FORMS = (("gpu", "model"), ("gpu_capacity_num", "gpu_model"))
+
+
+def recognises(head: str) -> bool:
+    """Whether a file begins as a list of nodes."""
+    names = head.partition("\n")[0].strip().split(",")
+    return any(set(form) <= set(names) for form in FORMS) and bool({"sn", "node_name"} & set(names))
+
+
+def read(files: Sequence[Path], options: Options) -> Intake:
+    """Cluster of a list of nodes, those without GPUs left out; nodes of one type may differ in size.
+
+    Raises
+    ------
+    TraceError
+        Columns are missing, or a count is none.
+    """
+    table = tables(files, "nodes", ())
+    form = next((form for form in FORMS if set(form) <= set(table.columns)), None)
+    if form is None:
+        raise TraceError(
+            f"nodes {files[0].name}: found the columns {', '.join(table.columns)}; expected gpu and model."
+        )
+    count = table[form[0]].cast(pl.Float64, strict=False)
+    wrong = count.is_null() | ~count.is_between(0, 10_000) | (count != count.floor())
+    if wrong.any():
+        row = wrong.arg_max()
+        raise TraceError(
+            f"nodes {files[0].name}, row {row + 2}, column {form[0]}: found {table[form[0]][row]!r}; expected GPUs of a node."
+        )
+    nodes = table.select(gpu_type=pl.col(form[1]).fill_null("gpu"), gpus=count.cast(pl.Int64)).filter(
+        pl.col("gpus") > 0
+    )
+    cpu = table.height - nodes.height
+    entry = {"rows": cpu, "gpu_hours": 0.0, "share": 0.0, "example": int((count == 0).arg_max()) + 2 if cpu else None}
+    report = Report("nodes", files[0].name, rows=table.height, left_out={"cpu_only": entry} if cpu else {})
+    if nodes.is_empty():
+        raise IntakeError(
+            f"nodes {files[0].name}: found {table.height:,} nodes without GPUs; expected at least one with.", report
+        )
+    kinds = nodes.group_by("gpu_type", "gpus", maintain_order=True).len()
+    return Intake(None, Cluster(tuple(Nodes(t, int(n), int(g)) for t, g, n in kinds.rows())), report)

@@ -1,0 +1,47 @@
+"""Alibaba's openb pods (cluster-trace-gpu-v2023)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import polars as pl
+
+from gpuschedlab.traces.intake.devices import whole_or_share
+from gpuschedlab.traces.intake.files import tables
+from gpuschedlab.traces.intake.options import Options
+from gpuschedlab.traces.intake.raw import Raw
+
+NEEDED = ["name", "num_gpu", "gpu_milli", "pod_phase", "creation_time", "deletion_time", "scheduled_time"]
+
+
+def recognises(head: str) -> bool:
+    """Whether a file begins as the list of pods."""
+    return all(name in head.partition("\n")[0] for name in NEEDED[1:])
+
+
+def read(files: Sequence[Path], options: Options) -> Raw:
+    """Pods of a snapshot: one with a time of scheduling and of deletion ran, whatever its phase.
+
+    One that was Running and ends with the log is censored. A pod with one GPU takes gpu_milli thousandths
+    of it; gpu_spec lists the types that will do.
+
+    References
+    ----------
+    README of alibaba/clusterdata, cluster-trace-gpu-v2023; Weng et al., "Beware of Fragmentation", ATC 2023.
+    """
+    table = tables(files, "openb", NEEDED)
+    count, milli = (pl.col(n).cast(pl.Float64, strict=False) for n in ("num_gpu", "gpu_milli"))
+    end = pl.col("deletion_time").cast(pl.Float64, strict=False)
+    gpus = pl.when(count == 1).then(milli / 1000).otherwise(count)
+    where: dict[str, str | pl.Expr] = {
+        "job_id": "name",
+        "submit": "creation_time",
+        "start": "scheduled_time",
+        "end": "deletion_time",
+        "gpus": whole_or_share(gpus),
+        "state": "pod_phase",
+        "censored": (pl.col("pod_phase") == "Running") & (end == end.max()),
+    }
+    where |= {ours: theirs for ours, theirs in (("gpu_types", "gpu_spec"), ("qos", "qos")) if theirs in table.columns}
+    return Raw(table, where, states={"Running": None, "Pending": None, "Unknown": None})

@@ -1,0 +1,40 @@
+"""Alibaba's spot GPUs (cluster-trace-v2026-spot-gpu)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import polars as pl
+
+from gpuschedlab.traces.intake.devices import whole_or_share
+from gpuschedlab.traces.intake.files import tables
+from gpuschedlab.traces.intake.options import Options
+from gpuschedlab.traces.intake.raw import Raw
+
+NEEDED = ["job_name", "gpu_model", "gpu_request", "worker_num", "submit_time", "duration", "job_type"]
+
+
+def recognises(head: str) -> bool:
+    """Whether a file begins as the list of jobs."""
+    return all(name in head.partition("\n")[0] for name in NEEDED)
+
+
+def read(files: Sequence[Path], options: Options) -> Raw:
+    """Jobs: gpu_request GPUs for each of worker_num workers; Spot jobs may be preempted. No start is recorded.
+
+    References
+    ----------
+    README of alibaba/clusterdata, cluster-trace-v2026-spot-gpu.
+    """
+    table = tables(files, "spot", NEEDED)
+    each, workers = (pl.col(n).cast(pl.Float64, strict=False) for n in ("gpu_request", "worker_num"))
+    where: dict[str, str | pl.Expr] = {
+        "job_id": "job_name",
+        "submit": "submit_time",
+        "duration": "duration",
+        "gpus": whole_or_share(each * workers),
+        "gpu_types": "gpu_model",
+        "preemptible": pl.col("job_type").str.strip_chars() == "Spot",
+    }
+    return Raw(table, where | ({"vc": "organization"} if "organization" in table.columns else {}))

@@ -1,0 +1,86 @@
+"""MIT's Supercloud dataset: a dump of Slurm's job table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+import polars as pl
+
+from gpuschedlab.traces.intake.devices import devices, of_ids
+from gpuschedlab.traces.intake.files import tables
+from gpuschedlab.traces.intake.options import Options
+from gpuschedlab.traces.intake.raw import Raw
+
+NEEDED = ["id_job", "state", "timelimit", "time_submit", "time_start", "time_end", "tres_alloc"]
+#: Slurm's states in the order of their numbers (slurm.h, job_states).
+STATES = (
+    *(
+        "PENDING",
+        "RUNNING",
+        "SUSPENDED",
+        "COMPLETED",
+        "CANCELLED",
+        "FAILED",
+        "TIMEOUT",
+        "NODE_FAIL",
+        "PREEMPTED",
+        "BOOT_FAIL",
+    ),
+    *("DEADLINE", "OUT_OF_MEMORY"),
+)
+#: Numbers of this cluster's TRES that are GPUs.
+GPUS = {"1001": "tesla", "1002": "volta"}
+NO_TASK = 4294967294  # Slurm's NO_VAL
+
+
+def recognises(head: str) -> bool:
+    """Whether a file begins as the table."""
+    return all(name in head.partition("\n")[0].split(",") for name in NEEDED)
+
+
+def read(files: Sequence[Path], options: Options) -> Raw:
+    """Jobs of the table: Unix seconds (0: not yet), limits in minutes, states and TRES by number, suspended time taken off.
+
+    References
+    ----------
+    Samsi et al., "The MIT Supercloud Dataset", HPEC 2021; slurm.h.
+    """
+    table = tables(files, "supercloud", NEEDED)
+    read_tres = partial(of_ids, ids=dict(options.tres or GPUS))
+    fields = [f for f in ("tres_alloc", "tres_req") if f in table.columns]
+    found = devices(table.select(pl.coalesce(fields).fill_null("")).to_series(), read_tres)
+    table = table.with_columns(found["gpus"].alias("\0gpus"), found["gpu_types"].alias("\0gpu_types"))
+    state = pl.col("state").cast(pl.Int64, strict=False)
+    words = dict(enumerate(STATES))
+    base = (state % 256).replace_strict(words, default=None, return_dtype=pl.String)  # higher bits are flags
+    where: dict[str, str | pl.Expr] = {
+        "job_id": "id_job",
+        "submit": "time_submit",
+        "gpus": "\0gpus",
+        "gpu_types": pl.when(pl.col("\0gpu_types").list.len() > 0).then("\0gpu_types"),
+        "state": pl.coalesce(base, "state"),
+        "requested_time": "timelimit",
+    }
+    where |= {ours: _set(theirs) for ours, theirs in _ZERO.items() if theirs in table.columns}
+    where |= {ours: theirs for ours, theirs in _PLAIN.items() if theirs in table.columns}
+    if {"id_array_job", "id_array_task"} <= set(table.columns):
+        array, task = (pl.col(n).cast(pl.Int64, strict=False) for n in ("id_array_job", "id_array_task"))
+        where["job_id"] = pl.when(array > 0, task != NO_TASK).then(pl.format("{}_{}", array, task)).otherwise("id_job")
+    return Raw(table, where, units={"requested_time": 60.0}, repeats="requeue")
+
+
+_ZERO = {"eligible": "time_eligible", "start": "time_start", "end": "time_end"}
+_PLAIN = {
+    "suspended": "time_suspended",
+    "user": "id_user",
+    "vc": "partition",
+    "account": "account",
+    "nodes": "nodelist",
+}
+
+
+def _set(name: str) -> pl.Expr:
+    """An instant; 0 stands for none."""
+    return pl.when(pl.col(name).str.strip_chars() != "0").then(pl.col(name))

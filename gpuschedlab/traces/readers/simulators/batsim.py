@@ -1,0 +1,100 @@
+"""Workloads of the simulator Batsim: jobs and profiles in JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import polars as pl
+
+from gpuschedlab.cluster import Cluster
+from gpuschedlab.traces.intake.files import inside, json_of, number, objects, text
+from gpuschedlab.traces.intake.options import Options
+from gpuschedlab.traces.intake.raw import LINE, Raw
+
+SCHEMA = {
+    "job_id": pl.String,
+    "submit": pl.Float64,
+    "gpus": pl.Float64,
+    "duration": pl.Float64,
+    "requested_time": pl.Float64,
+}
+SCHEMA |= {"name": pl.String, "after": pl.List(pl.String), "left": pl.String, LINE: pl.Int64}
+WHAT = "a workload of Batsim with jobs and profiles"
+DEEPEST = 20
+
+
+def recognises(head: str) -> bool:
+    """Whether a file begins as a workload."""
+    return head.lstrip().startswith("{") and (
+        '"nb_res"' in head or ('"jobs"' in head and '"subtime"' in head) or '"profiles"' in head
+    )
+
+
+def read(files: Sequence[Path], options: Options) -> Raw:
+    """Jobs: `res` is GPUs; profiles of delays are durations, others only with `speed` (flop/s of a GPU).
+
+    A walltime that is absent or -1 is no limit.
+
+    References
+    ----------
+    Batsim's documentation, input: workload; versions 4 and 5 spell profiles differently.
+    """
+    jobs = objects(files, "batsim", "jobs", WHAT)
+    data = [json_of(file, "batsim", WHAT) for file in files]
+    profiles = {name: p for one in data for name, p in (inside(one, "profiles") or {}).items()}
+    table = pl.DataFrame(
+        [_job(i, j, profiles, options.speed) for i, j in enumerate(jobs, 1)], schema=SCHEMA, orient="row"
+    )
+    size = number(inside(data[0], "nb_res"))
+    cluster = Cluster.homogeneous(1, int(size)) if size and size >= 1 else None
+    assumed = ["what profiles communicate takes no time"] if options.speed else []
+    return Raw(table, {n: n for n in SCHEMA if n != LINE}, cluster=cluster, assumed=assumed, accept=("no_duration",))
+
+
+def _job(place: int, job: dict, profiles: Mapping, speed: float | None) -> dict:
+    limit, gpus = number(job.get("walltime")), number(job.get("res"))
+    lasts = _lasts(profiles.get(str(job.get("profile"))), profiles, gpus or 1.0, speed)
+    extra = job.get("extra_data")
+    try:
+        extra = json.loads(extra) if isinstance(extra, str) else extra
+    except ValueError:
+        extra = None
+    after = (
+        [text(a) for a in inside(extra, "dependencies") or []]
+        if isinstance(inside(extra, "dependencies"), list)
+        else None
+    )
+    return {
+        "job_id": text(job.get("id")),
+        "submit": number(job.get("subtime")),
+        "gpus": gpus,
+        "duration": lasts,
+        "requested_time": float("inf") if limit is None or limit < 0 else limit,
+        "name": text(job.get("profile")),
+        "after": after or None,
+        "left": "no_duration" if lasts is None else None,
+        LINE: place,
+    }
+
+
+def _lasts(profile, profiles: Mapping, gpus: float, speed: float | None, depth: int = 0) -> float | None:
+    """Seconds of a profile; None where that depends on a platform."""
+    kind = str(inside(profile, "type")).lower().removesuffix("profile").replace("_", "")
+    if kind == "delay":
+        return number(inside(profile, "delay"))
+    if kind in ("composed", "sequential", "sequence") and depth < DEEPEST:
+        names = inside(profile, "seq") or inside(profile, "sequence") or inside(profile, "profiles")
+        parts = (
+            [_lasts(profiles.get(str(n)), profiles, gpus, speed, depth + 1) for n in names]
+            if isinstance(names, list)
+            else [None]
+        )
+        repeat = number(inside(profile, "repeat") or inside(profile, "repetition_count") or 1)
+        return None if repeat is None or any(p is None for p in parts) else repeat * sum(parts)
+    flops = inside(profile, "cpu")
+    if speed and flops is not None:
+        each = max((number(f) or 0.0 for f in flops), default=0.0) if isinstance(flops, list) else number(flops) or 0.0
+        return each / speed / (gpus if kind.endswith("total") else 1.0)
+    return None

@@ -1,0 +1,107 @@
+"""Traces of Gavel's simulator: a line a job, fields separated by tabs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import polars as pl
+
+from gpuschedlab.errors import TraceError
+from gpuschedlab.traces.intake.options import Options
+from gpuschedlab.traces.intake.raw import LINE, Raw
+from gpuschedlab.traces.readers import source as src
+
+#: Places of the fields, by their number in a line.
+FORMS = {
+    10: {"model": 0, "target": 5, "gpus": 6, "weight": 7, "slo": 8, "submit": 9},
+    7: {"model": 0, "target": 4, "submit": 5, "gpus": 6},
+}
+
+
+def recognises(head: str) -> bool:
+    """Whether a file begins as such a trace."""
+    return head.partition("\n")[0].count("\t") + 1 in FORMS and "JobID" not in head[:60]
+
+
+def read(files: Sequence[Path], options: Options) -> Raw:
+    """Jobs: the type as model, the steps as target; a duration is steps over the speed of the model on its GPUs.
+
+    Parameters
+    ----------
+    options : Options
+        `speeds`: steps a second by model ("ResNet-18 (batch size 128)": 30.5), or a parquet or csv file with columns model,
+        gpus, steps, and gpu_type, of which `gpu_type` is taken.
+
+    Raises
+    ------
+    TraceError
+        A line has other fields, or a model has no speed.
+
+    References
+    ----------
+    Narayanan et al., Gavel, OSDI 2020; scheduler/utils.py of stanford-futuredata/gavel, parse_trace.
+    """
+    lines = []
+    for file in files:
+        with src.readable(f"gavel {file.name}", "lines of fields separated by tabs"):
+            lines += src.text_of(file).splitlines()
+    source = f"gavel {files[0].name}"
+    table = (
+        pl.DataFrame({"line": lines}, schema={"line": pl.String})
+        .with_row_index(LINE, 1)
+        .filter(pl.col("line").str.strip_chars() != "")
+    )
+    table = table.with_columns(pl.col(LINE).cast(pl.Int64), fields=pl.col("line").str.split("\t"))
+    size = pl.col("fields").list.len()
+    odd = table.filter(size.is_in(list(FORMS)).not_() | (size != size.first()))
+    if odd.height or table.is_empty():
+        row, found = (odd[LINE][0], f"{len(odd['fields'][0])} fields") if odd.height else (1, "nothing")
+        raise TraceError(
+            f"{source}, row {row}: found {found}; expected 10 or 7 fields, separated by tabs, as in all lines."
+        )
+    form = FORMS[table.select(size.first()).item()]
+    table = table.select(LINE, **{name: pl.col("fields").list.get(i) for name, i in form.items()})
+    table = table.with_columns(pl.int_range(pl.len()).cast(pl.String).alias("job_id"))
+    if "duration" not in options.columns:
+        table = table.with_columns(duration=_durations(table, options, source))
+    slo = {
+        "slo": pl.when(pl.col("slo").cast(pl.Float64, strict=False) >= 0).then(
+            pl.col("slo").cast(pl.Float64, strict=False)
+        )
+    }
+    where = {n: n for n in table.columns if n != LINE} | (slo if "slo" in form else {})
+    return Raw(
+        table, where, assumed=[] if isinstance(options.speeds, Mapping) else [f"speeds are those of {options.gpu_type}"]
+    )
+
+
+def _durations(table: pl.DataFrame, options: Options, source: str) -> pl.Series:
+    """Seconds of each job: steps over steps a second."""
+    models = table["model"].unique(maintain_order=True).to_list()
+    steps = table["target"].cast(pl.Float64, strict=False)
+    if options.speeds is None:
+        raise TraceError(
+            f"{source}: found no durations, and no speeds for {models[0]!r} and {len(models) - 1} more; expected "
+            "speeds=, steps a second by model, or a table with model, gpu_type, gpus, steps."
+        )
+    if isinstance(options.speeds, Mapping):
+        rate = table["model"].replace_strict(dict(options.speeds), default=None, return_dtype=pl.Float64)
+    else:
+        path = src.find_file(options.speeds, "a speed table", source=source)
+        with src.readable(f"{source}, speeds {path.name}", "a table with model, gpu_type, gpus, steps"):
+            known = pl.read_parquet(path) if path.suffix == ".parquet" else pl.read_csv(path)
+            known = known.rename({"n_gpus": "gpus", "iters_per_s": "steps"}, strict=False)
+            src.require(known, ["model", "gpus", "steps"], source=f"{source}, speeds {path.name}")
+            known = known.filter(pl.col("gpu_type") == options.gpu_type) if "gpu_type" in known.columns else known
+            known = known.filter(pl.col("partner").is_null()) if "partner" in known.columns else known
+            known = known.select("model", gpus=pl.col("gpus").cast(pl.Float64), rate=pl.col("steps").cast(pl.Float64))
+            known = known.filter(pl.col("rate") > 0).unique(["model", "gpus"], keep="first")
+            asked = table.select("model", gpus=pl.col("gpus").cast(pl.Float64, strict=False))
+            rate = asked.join(known, on=["model", "gpus"], how="left", maintain_order="left")["rate"]
+    if rate.null_count():
+        row = table.row(rate.is_null().arg_max(), named=True)
+        raise TraceError(
+            f"{source}, row {row[LINE]}: found no speed of {row['model']!r} on {row['gpus']} GPUs; expected one in speeds=."
+        )
+    return steps / rate

@@ -1,0 +1,288 @@
+"""Logs of real clusters: the sample logs and their right answers, and generated logs of the same formats."""
+
+import json
+import math
+import re
+from datetime import datetime
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import gpuschedlab as lab
+from gpuschedlab.errors import IntakeError, TraceError
+from gpuschedlab.traces.intake.door import recognised
+
+MODELS = ["ResNet-18 (batch size 128)", "Transformer (batch size 64)", "A3C", "LM (batch size 20)", "LM (batch size 5)"]
+MODELS += ["Recommendation (batch size 8192)", "Transformer (batch size 128)", "Transformer (batch size 256)"]
+#: What a format needs to be told, which no file of it holds.
+NEEDED = {"gavel": {"speeds": dict.fromkeys(MODELS, 10.0)}}
+#: Fields of an answer that a trace has under another name.
+OURS = {"start": "started"}
+HOME = "inputs/intake"
+
+
+def answers() -> dict[str, dict]:
+    """Right answers by file; none where the folder of samples is not there."""
+    import os
+
+    path = Path(os.environ.get("GPUSCHEDLAB_DATA_DIR", "nowhere")) / HOME / "expected.json"
+    return json.loads(path.read_text()) if path.is_file() else {}
+
+
+def source_of(name: str, entry: dict, folder: Path):
+    """What is read: the spec itself, or a format and a path."""
+    return folder / name if entry["read"] == "spec" else (entry["read"], folder / name)
+
+
+def value_of(value):
+    """A value of an answer as a trace has it."""
+    return math.inf if value == "inf" else value
+
+
+def compare(found: lab.traces.Intake, entry: dict):
+    """Every field that the answer names is right."""
+    assert found.report.counts() == entry["left_out"]
+    assert found.trace["job_id"].to_list() == [job["job_id"] for job in entry["jobs"]]
+    for row, job in zip(found.trace.iter_rows(named=True), entry["jobs"], strict=True):
+        wanted = {OURS.get(k, k): value_of(v) for k, v in job.items() if not (k == "duration" and v is None)}
+        assert {k: row.get(k) for k in wanted} == wanted
+    if "clock0" in entry:
+        assert found.trace["clock"][0] == datetime.fromisoformat(entry["clock0"])
+
+
+@pytest.mark.parametrize("name", answers())
+def test_sample_logs_give_their_right_answers(name, data_dir):
+    entry, folder = answers()[name], data_dir / HOME
+    options = entry.get("options", {}) | NEEDED.get(entry["read"], {})
+    source = source_of(name, entry, folder)
+    if "error" in entry or entry["jobs"] == []:
+        with pytest.raises(TraceError) as told:
+            lab.intake(source, **options)
+        text = str(told.value)
+        assert "\n" not in text
+        if "error" in entry:
+            command = re.search(r"(sacct -a|kubectl get) .*", entry["error"])[0]
+            assert command in text
+        else:
+            assert told.value.report.counts() == entry["left_out"]
+        return
+    found = lab.intake(source, **options)
+    if "cluster" in entry:
+        nodes, gpus = found.cluster.total_nodes, found.cluster.total_gpus
+        kinds = f"{nodes} nodes, {gpus} GPUs, {len(found.cluster.groups)} kinds of node, {len(found.cluster.gpu_types)} types"
+        assert entry["cluster"] in (kinds, str(found.cluster))
+        assert found.report.counts() == entry["left_out"]
+    elif "summary" in entry:
+        summary_is_right(found, entry)
+    else:
+        compare(found, entry)
+
+
+def summary_is_right(found, entry: dict):
+    """Counts of the published log."""
+    trace, want, counts = found.trace, entry["summary"], found.report.counts()
+    assert counts == entry["left_out"]
+    assert (found.report.rows, trace.height) == (want["rows"], want["jobs"])
+    assert round(found.report.gpu_hours, 1) == want["gpu_hours"]
+    status = dict(trace["status"].value_counts().iter_rows())
+    assert [status["completed"], status["failed"], status[None]] == [
+        want[k] for k in ("completed", "failed", "status_null")
+    ]
+    assert trace["censored"].sum() == want["censored"]
+    assert (trace["submit"] < 109 * 86_400).sum() == want["jobs_submitted_in_the_first_109_days"]
+    assert round(max(hours for _, hours in found.report.gaps), 1) == want["longest_gap_hours"]
+    assert round(trace["submit"].max() / 86_400, 1) == want["days"]
+    later = lab.intake(("openb", _published()), since="109 d")
+    assert later.trace.height == want["jobs"] - 15
+    assert later.report.counts()["before"] == 15
+    assert later.trace["submit"][0] == 0.0
+
+
+def _published() -> Path:
+    import os
+
+    return Path(os.environ["GPUSCHEDLAB_DATA_DIR"]) / HOME / "published" / "openb_pod_list_default.csv"
+
+
+@pytest.mark.parametrize("name", [n for n, e in answers().items() if e["read"] not in ("spec", "csv")])
+def test_formats_are_recognised(name, data_dir):
+    path = data_dir / HOME / name
+    if path.is_file():
+        assert recognised(path) == answers()[name]["read"]
+
+
+# --- logs that are made here: the same cases, other numbers
+
+
+def written(folder: Path, text: str, name: str = "log.txt") -> Path:
+    (folder / name).write_text(text)
+    return folder / name
+
+
+SACCT = """JobID|Submit|Start|End|Elapsed|State|AllocTRES|Timelimit
+{}"""
+
+
+def sacct(folder: Path, *rows: str, head: str = SACCT.split("\n")[0]) -> Path:
+    return written(folder, "\n".join([head, *rows]) + "\n")
+
+
+def at(clock: str, day: int = 3) -> str:
+    return f"2025-03-{day:02}T{clock}"
+
+
+def row(job: str, submit: str, start: str, end: str, elapsed: str, state: str, gpus, limit: str = "01:00:00") -> str:
+    tres = gpus if isinstance(gpus, str) else f"billing=8,cpu=8,gres/gpu={gpus},node=1"
+    return "|".join([job, at(submit), at(start), at(end), elapsed, state, tres, limit])
+
+
+def test_steps_arrays_and_components_of_slurm(tmp_path):
+    path = sacct(
+        tmp_path,
+        row("7", "08:00:00", "08:00:10", "08:10:10", "00:10:00", "COMPLETED", 2),
+        row("7.batch", "08:00:10", "08:00:10", "08:10:10", "00:10:00", "COMPLETED", 2),
+        row("8_3", "08:01:00", "08:02:00", "08:02:30", "00:30", "CANCELLED by 77", "gres/gpu:a100=3,gres/gpu:h100=1"),
+        row("9+0", "08:03:00", "08:04:00", "08:05:00", "00:01:00", "COMPLETED", 1),
+        row("9+1", "08:03:00", "08:04:00", "08:06:00", "00:02:00", "FAILED", 4),
+        row("10", "08:05:00", "08:06:00", "08:07:00", "00:01:00", "COMPLETED", "gres/gpu:1g.5gb=1,gres/gpu=1"),
+    )
+    found = lab.intake(path)
+    assert found.trace["job_id"].to_list() == ["7", "8_3", "9", "10"]
+    assert found.trace["gpus"].to_list() == [2.0, 4.0, 5.0, pytest.approx(1 / 7)]
+    assert found.trace["duration"].to_list() == [600.0, 30.0, 120.0, 60.0]
+    assert found.trace["status"].to_list() == ["completed", "killed", "failed", "completed"]
+    assert found.trace["gpu_types"].to_list()[1] == ["a100", "h100"]
+    assert found.trace["shape"].to_list() == [None, None, None, "1g.5gb"]
+    assert found.report.counts() == {"steps": 1}
+    assert "(0.02 GPU-h more than recorded)" in found.report.line(), "a GPU waits a minute for four"
+
+
+def test_requeues_resizes_and_numbers_used_again(tmp_path):
+    path = sacct(
+        tmp_path,
+        row("1", "08:00:00", "08:00:00", "08:10:00", "00:10:00", "NODE_FAIL", 2),
+        row("1", "08:10:30", "08:20:00", "08:30:00", "00:10:00", "COMPLETED", 2),
+        row("1", "09:00:00", "09:00:00", "09:00:30", "00:00:30", "FAILED", 1),
+        row("2", "08:01:00", "08:02:00", "08:03:00", "00:01:00", "RESIZING", 4),
+        row("2", "08:01:00", "08:03:00", "08:09:00", "00:06:00", "COMPLETED", 2),
+        row("3", "08:01:30", "08:02:00", "08:02:30", "00:00:30", "COMPLETED", 1),
+        row("3", "08:01:30", "08:02:00", "08:02:30", "00:00:30", "COMPLETED", 1),
+    )
+    found = lab.intake(path)
+    jobs = {r["job_id"]: r for r in found.trace.iter_rows(named=True)}
+    assert {j: (r["gpus"], r["duration"], r["attempts"]) for j, r in jobs.items()} == {
+        "1": (2.0, 1200.0, 2),
+        "1#2": (1.0, 30.0, 1),
+        "2": (2.0, 480.0, 1),
+        "3": (1.0, 30.0, 1),
+    }
+    assert found.report.counts() == {"repeated": 1, "parts": 1, "attempts": 1}
+    apart = lab.intake(path, attempts="each")
+    assert apart.trace["job_id"].sort().to_list() == ["1", "1#2", "1#3", "2", "2#2", "3"]
+
+
+def test_clocks_that_are_set_back(tmp_path):
+    """A night in Stockholm whose hour from 2 comes twice: 120 minutes by the clock are 180, or 60 are 120."""
+    head, tail = "JobID|Submit|Start|End|Elapsed|State|AllocTRES", "COMPLETED|gres/gpu=1"
+    night = "2024-10-27T"
+    rows = [
+        f"1|{night}01:00:00|{night}01:30:00|{night}03:30:00|03:00:00|{tail}",
+        f"2|{night}02:40:00|{night}02:10:00|{night}02:50:00|00:40:00|{tail}",
+    ]
+    path = written(tmp_path, "\n".join([head, *rows]) + "\n")
+    local = lab.intake(path)
+    assert local.trace["duration"].to_list() == [10_800.0, 2400.0]
+    assert "1 jobs ran over a change of clocks" in local.report.line()
+    zoned = lab.intake(path, zone="Europe/Stockholm").trace
+    assert zoned["duration"].to_list() == [10_800.0, 2400.0]
+    assert (zoned["started"] - zoned["submit"]).to_list() == [1800.0, 1800.0], "2 starts in the second hour"
+    apart = head.replace("|Elapsed", "")
+    path = written(tmp_path, "\n".join([apart, rows[0].replace("|03:00:00", "")]) + "\n")
+    assert lab.intake(path, zone="Europe/Stockholm").trace["duration"].to_list() == [10_800.0]
+    assert lab.intake(path).trace["duration"].to_list() == [7200.0]
+
+
+def test_what_runs_at_the_snapshot_is_kept_or_dropped(tmp_path):
+    head = "id,submit,start,end,gpus,state\n"
+    path = written(tmp_path, head + "a,10,20,50,1,Running\nb,15,30,,2,Running\nc,16,,,1,Pending\n", "jobs.csv")
+    found = lab.intake(path)
+    assert found.trace["duration"].to_list() == [30.0, 20.0], "b runs until the latest instant, 50 s"
+    assert found.trace["censored"].to_list() == [False, True]
+    assert "status" not in found.trace.columns
+    assert lab.intake(path, snapshot=130).trace["duration"].to_list() == [30.0, 100.0]
+    assert lab.intake(path, running="drop").report.counts() == {"never_started": 1, "running": 1}
+
+
+def test_elapsed_times_that_contradict_are_refused_or_a_turnaround(tmp_path):
+    head = "id,submit,start,end,gpus,duration\n"
+    odd = head + "a,0,10,20,1,10\nb,0,10,20,1,17\n"
+    with pytest.raises(
+        IntakeError, match=r"1 of 2 jobs whose duration is not end less start \(line 3: 17 s against 10 s\)"
+    ):
+        lab.intake(written(tmp_path, odd, "jobs.csv"))
+    assert lab.intake(("csv", tmp_path / "jobs.csv"), accept=["durations"]).trace["duration"].to_list() == [10.0, 17.0]
+    whole = head + "a,0,10,20,1,20\nb,5,10,20,1,15\n"
+    found = lab.intake(written(tmp_path, whole, "jobs.csv"))
+    assert found.trace["duration"].to_list() == [10.0, 10.0]
+    assert "turnaround" in found.report.line()
+
+
+def test_lost_gpu_hours_are_warned_of_and_refused(tmp_path):
+    lines = [f"{i},{i},1,100" for i in range(100)]
+
+    def jobs(bad: int) -> Path:
+        return written(
+            tmp_path, "\n".join(["id,submit,gpus,duration", *lines[bad:], *["x,soon,1,100"] * bad]) + "\n", "jobs.csv"
+        )
+
+    assert lab.intake(jobs(1)).report.lost == pytest.approx(0.01)
+    with pytest.warns(lab.errors.IntakeWarning, match=r"5\.0% of the GPU-hours are left out: 5 bad"):
+        assert lab.intake(jobs(5)).trace.height == 95
+    with pytest.raises(
+        IntakeError, match=r'found 20% of the GPU-hours .* 20 bad \(20%; line 82\).*accept=\["bad"\]'
+    ) as told:
+        lab.intake(jobs(20))
+    assert told.value.report.counts() == {"bad": 20}
+    assert lab.intake(jobs(20), accept="bad").trace.height == 80
+
+
+def test_pods_that_follow_each_other_are_attempts(tmp_path):
+    """A Job of Kubernetes whose first pod fails makes another: not a gang of two."""
+
+    def pod(name: str, phase: str, start: str, end: str) -> dict:
+        ended = {"terminated": {"finishedAt": f"2025-03-03T{end}Z"}}
+        return {
+            "kind": "Pod",
+            "metadata": {
+                "name": name,
+                "namespace": "n",
+                "creationTimestamp": f"2025-03-03T{start}Z",
+                "labels": {"job-name": "j"},
+            },
+            "spec": {"containers": [{"resources": {"limits": {"nvidia.com/gpu": "2"}}}]},
+            "status": {
+                "phase": phase,
+                "conditions": [
+                    {"type": "PodScheduled", "status": "True", "lastTransitionTime": f"2025-03-03T{start}Z"}
+                ],
+                "containerStatuses": [{"state": ended}],
+            },
+        }
+
+    items = [pod("j-1", "Failed", "08:00:00", "08:01:00"), pod("j-2", "Succeeded", "08:02:00", "08:12:00")]
+    path = written(tmp_path, json.dumps({"apiVersion": "v1", "kind": "List", "items": items}), "pods.json")
+    found = lab.intake(path)
+    assert found.trace.select("job_id", "gpus", "duration", "status", "attempts").rows() == [
+        ("n/j", 2.0, 660.0, "completed", 2)
+    ]
+
+
+def test_speeds_of_gavel_come_from_a_table(tmp_path, data_dir):
+    path = written(tmp_path, "A3C\tpython3 main.py\t-x\t1\t2000\t12.0\t1\n")
+    with pytest.raises(TraceError, match="no speeds for 'A3C'"):
+        lab.intake(path)
+    found = lab.intake(path, speeds=str(data_dir / "profiles/gavel_speed.parquet")).trace
+    rates = pl.read_parquet(data_dir / "profiles/gavel_speed.parquet")
+    (rate,) = rates.filter(pl.col("partner").is_null(), gpu_type="v100", model="A3C", n_gpus=1)["iters_per_s"]
+    assert found["duration"].to_list() == [pytest.approx(2000 / rate)]
