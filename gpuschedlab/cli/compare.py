@@ -7,7 +7,7 @@ from pathlib import Path
 
 from gpuschedlab.cli.inputs import add_scenario, informed, read_scenario, recipe_in
 from gpuschedlab.cli.parser import add_json, policies_help, whole
-from gpuschedlab.cli.text import as_json
+from gpuschedlab.cli.text import as_json, intake_line
 from gpuschedlab.errors import RunError
 from gpuschedlab.parse import contenders_of
 
@@ -70,7 +70,7 @@ def compare(args) -> int:
 
     done = run_all(scenario, policies, progress=sys.stderr.isatty(), each=store if args.runs else None)
     # The table comes before the report: whatever happens to the latter, the numbers are there.
-    print(_json(done, scenario, about) if args.json else _table(done, recipe), flush=True)
+    print(_json(done, scenario, about) if args.json else _table(done, recipe) + intake_line(about), flush=True)
     rows = _over_seeds(args, done) if args.seeds > 1 and done.runs and not done.stopped else None
     if rows and not args.json:
         print(_seeds_table(rows), flush=True)

@@ -1,6 +1,11 @@
 """`gpuschedlab explain`: why a job of a kept run waited."""
 
+import contextlib
+import json
+from pathlib import Path
+
 from gpuschedlab.cli.parser import add_json
+from gpuschedlab.cli.run import INTAKE
 from gpuschedlab.cli.text import as_json
 
 
@@ -19,8 +24,19 @@ def explain(args) -> None:
     from gpuschedlab.sim import Run
 
     found = Run.from_parquet(args.run).explain(args.job)
+    intake = _intake(Path(args.run) / INTAKE)
     if not args.json:
-        print(found.text(args.every))
+        print(found.text(args.every) + (f"\n{intake['line']}" if intake else ""))
         return
     rows = found.steps if args.every else found.reasons
-    print(as_json({"job_id": found.job_id, "about": found.about, "seconds": found.summary(), "waits": rows.to_dicts()}))
+    answer = {"job_id": found.job_id, "about": found.about, "seconds": found.summary(), "waits": rows.to_dicts()}
+    print(as_json(answer | ({"intake": intake} if intake else {})))
+
+
+def _intake(path: Path) -> dict:
+    """What is kept of the log; nothing where none is kept, or it is damaged."""
+    with contextlib.suppress(OSError, ValueError, RecursionError):
+        found = json.loads(path.read_text(encoding="utf-8"))
+        if isinstance(found, dict) and isinstance(found.get("line"), str):
+            return found
+    return {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ from gpuschedlab.traces.generator.presets import presets
 if TYPE_CHECKING:
     from gpuschedlab.scenarios import Recipe
     from gpuschedlab.sim import Policy, Scenario
+    from gpuschedlab.traces import Intake
 
 WEEK = 7.0
 DAY = 86_400.0
@@ -185,7 +187,7 @@ def _followed(recipe: Recipe, args) -> tuple[Scenario, dict[str, str]]:
 
 def trace_of(args, gpus: int) -> tuple[pl.DataFrame, pl.DataFrame | None, dict[str, str]]:
     """Trace, history (or None), and both in words; loads refer to so many GPUs of the cluster."""
-    from gpuschedlab.traces.readers.read import intake_of, read_trace
+    from gpuschedlab.traces.readers.read import read_trace
 
     before = args.history
     try:
@@ -200,7 +202,7 @@ def trace_of(args, gpus: int) -> tuple[pl.DataFrame, pl.DataFrame | None, dict[s
         about = f"a generated trace like {args.trace} (seed {args.seed})"
         first = 0.0
     else:
-        found, about = intake_of(args.trace, args.set), args.trace
+        found, about = log_of(args.trace, tuple(args.set)), args.trace
         frame, report = found.trace, found.report
         frame = _sized(frame, args, (days or 0.0), gpus)
         first = frame["submit"].min()  # a log may count from long before it
@@ -215,6 +217,14 @@ def trace_of(args, gpus: int) -> tuple[pl.DataFrame, pl.DataFrame | None, dict[s
         words = f"{history.height:,} jobs of {before}"
     told = {"intake": report} if report else {}
     return frame, history, {"trace": about, "history": words} | told
+
+
+@lru_cache(maxsize=2)  # seeds of one command share it
+def log_of(word: str, settings: tuple[str, ...]) -> Intake:
+    """Intake of the log that a word names."""
+    from gpuschedlab.traces.readers.read import intake_of
+
+    return intake_of(word, settings)
 
 
 def _generated(args, span: float, before: float, gpus: int, load: float) -> pl.DataFrame:

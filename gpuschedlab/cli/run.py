@@ -1,13 +1,17 @@
 """`gpuschedlab run`: one policy on one trace, its metrics, and the run itself to keep."""
 
 import sys
+from pathlib import Path
 
 from gpuschedlab.cli.compare import caption
 from gpuschedlab.cli.inputs import add_scenario, one_in, read_scenario
 from gpuschedlab.cli.parser import add_json, policies_help, seconds
-from gpuschedlab.cli.text import as_json
+from gpuschedlab.cli.text import as_json, intake_line
 from gpuschedlab.errors import LabError
 from gpuschedlab.parse import contenders_of
+
+INTAKE = "intake.json"
+"""File beside a kept run with the report of the log that it ran."""
 
 
 def add(parser):
@@ -39,12 +43,14 @@ def run(args) -> int:
         stopped = True
     done = simulation.result()
     if args.json:
-        print(as_json({"info": done.info, "metrics": done.summary()}), flush=True)
+        told = {"intake": about["intake"]} if "intake" in about else {}
+        print(as_json({"info": done.info, "metrics": done.summary()} | told), flush=True)
     else:
-        print(f"{caption(scenario, about)}\n\n{_metrics(name, done)}", flush=True)
+        print(f"{caption(scenario, about)}\n\n{_metrics(name, done)}{intake_line(about)}", flush=True)
     kept = []
     if args.out:
         kept.append(f"run: {done.to_parquet(args.out)}")
+        keep_intake(about, args.out)
     if args.report:
         from gpuschedlab.report import write_report
 
@@ -54,6 +60,14 @@ def run(args) -> int:
         print(f"gpuschedlab: interrupted at t={done.info['now']:g} s; that much was kept.", file=sys.stderr)
         return 130
     return 0
+
+
+def keep_intake(about: dict, folder: str) -> None:
+    """Keep what came in from a log beside a run, for `gpuschedlab explain`."""
+    path = Path(folder) / INTAKE
+    path.unlink(missing_ok=True)
+    if "intake" in about:
+        path.write_text(as_json(about["intake"].summary() | {"line": about["intake"].line()}), encoding="utf-8")
 
 
 def _metrics(name: str, done) -> str:

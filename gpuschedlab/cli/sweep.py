@@ -7,9 +7,9 @@ import re
 import sys
 from pathlib import Path
 
-from gpuschedlab.cli.inputs import DAY, WEEK, add_scenario, pace_of, recipe_in, trace_of
+from gpuschedlab.cli.inputs import DAY, WEEK, add_scenario, log_of, pace_of, recipe_in, trace_of
 from gpuschedlab.cli.parser import add_json, policies_help, whole
-from gpuschedlab.cli.text import as_json
+from gpuschedlab.cli.text import as_json, intake_line
 from gpuschedlab.errors import PolicyError, RunError
 from gpuschedlab.parse import contenders_of, estimator_of, word_of
 
@@ -76,7 +76,9 @@ def sweep(args) -> int:
             file=sys.stderr,
         )
         return 130
-    print(_json(done) if args.json else _table(done), flush=True)
+    logs = {} if recipes else _reports(args)
+    lines = "".join(intake_line({"intake": report}) for report in logs.values())
+    print(_json(done, logs) if args.json else _table(done) + lines, flush=True)
     for path, what in plots:
         from gpuschedlab.plots import plot_sweep
         from gpuschedlab.report import save_figure
@@ -113,6 +115,13 @@ def _trace(args, word: str, gpus: int):
         return frame if history is None else (frame, history)
 
     return make
+
+
+def _reports(args) -> dict:
+    """What came in from each log, by its word."""
+    from gpuschedlab.traces import presets
+
+    return {word: log_of(word, tuple(args.set)).report for word in args.traces or [args.trace] if word not in presets()}
 
 
 def _failing(args, cluster):
@@ -202,9 +211,9 @@ def _name(row: dict, knobs, differ: list[str]) -> str:
     return " ".join([row["policy"], *parts, *(f"on {row[name]}" for name in differ)])
 
 
-def _json(found) -> str:
+def _json(found, logs: dict) -> str:
     rows = {"errors": found.failed, "rows": found.frame.to_dicts()}
-    return as_json({"folder": str(found.folder)} | found.summary() | rows)
+    return as_json({"folder": str(found.folder)} | found.summary() | rows | ({"intake": logs} if logs else {}))
 
 
 def _plot_word(word: str) -> tuple[str, tuple]:

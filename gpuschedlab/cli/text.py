@@ -59,6 +59,12 @@ def cell(value) -> str:
     return "-" if value is None else str(value)
 
 
+def intake_line(about: dict) -> str:
+    """Line on what came in from a log, under a table; nothing where the trace was no log."""
+    report = about.get("intake")
+    return "" if report is None else f"\n{report.line()}"
+
+
 def as_json(value) -> str:
     """JSON that any reader takes: what is not a number or not finite becomes null or text.
 
@@ -71,6 +77,8 @@ def as_json(value) -> str:
 
 
 def _finite(value):
+    if hasattr(value, "summary"):
+        value = value.summary()
     if isinstance(value, dict):
         return {str(k): _finite(v) for k, v in value.items()}
     if isinstance(value, list | tuple):

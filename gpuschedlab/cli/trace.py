@@ -4,7 +4,7 @@ import sys
 
 from gpuschedlab.cli.inputs import add_settings, add_size, trace_of
 from gpuschedlab.cli.parser import Parser, add_command, add_json, positive
-from gpuschedlab.cli.text import as_json
+from gpuschedlab.cli.text import as_json, intake_line
 
 GPUS = 560
 
@@ -61,8 +61,9 @@ def describe(args) -> int:
 
     args.days = args.jobs = args.load = None
     args.history, args.seed = "0", 0
-    found = figures(trace_of(args, GPUS)[0])
-    print(as_json(found) if args.json else pairs(found))
+    trace, _, about = trace_of(args, GPUS)
+    found, told = figures(trace), {"intake": about["intake"]} if "intake" in about else {}
+    print(as_json(found | told) if args.json else pairs(found) + intake_line(about))
     return 0
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from gpuschedlab.cli.inputs import CLUSTER, DAY, add_scenario, one_in, read_scenario
 from gpuschedlab.cli.parser import add_json, policies_help, positive, whole
 from gpuschedlab.cli.progress import HOUR, Progress, Rows, header
-from gpuschedlab.cli.text import as_json, grid
+from gpuschedlab.cli.text import as_json, grid, intake_line
 from gpuschedlab.errors import EstimatorError
 from gpuschedlab.parse import contenders_of
 
@@ -91,9 +91,10 @@ def tune(args) -> int:
         return 130
     policy = loops.space.policy
     if args.json:
-        print(as_json({"policy": policy.name, "objective": policy.goals[0], "methods": rows}))
+        told = {"intake": loops.about["intake"]} if "intake" in loops.about else {}
+        print(as_json({"policy": policy.name, "objective": policy.goals[0], "methods": rows} | told))
     else:
-        print("\n" + _table(rows, policy.goals[0]))
+        print("\n" + _table(rows, policy.goals[0]) + intake_line(loops.about))
     return 0
 
 
@@ -142,23 +143,24 @@ def _prepared(args, methods: list[str], progress: Progress) -> "_Loops":
 
         policies = contenders_of([args.policy])
     with progress.phase("reading the trace"):
-        _, policy, scenario = one_in(policies, read_scenario(args)[0])
+        scenario, about = read_scenario(args)
+        _, policy, scenario = one_in(policies, scenario)
     causal = [m for m in methods if m in METHODS and METHODS[m].causal]
     if causal and (scenario.history is None or not scenario.history.height):
         raise EstimatorError(
             f"--methods {causal[0]}: found no history to learn from; expected some. Give --history DAYS, which are cut from the "
             "beginning of the trace, or --history FILE; or other --methods, such as default selftune."
         )
-    return _Loops(args, scenario, policy, progress)
+    return _Loops(args, scenario, policy, progress, about)
 
 
 class _Loops:
     """The same trace under one method after the other."""
 
-    def __init__(self, args, scenario, policy, progress: Progress):
+    def __init__(self, args, scenario, policy, progress: Progress, about: dict):
         from gpuschedlab import autosched
 
-        self.lab, self.args, self.scenario = autosched, args, scenario
+        self.lab, self.args, self.scenario, self.about = autosched, args, scenario, about
         self.space, self.history = autosched.Space(scenario.fitted(policy)), scenario.history
         self.progress, self.end = progress, float(scenario.trace["submit"].max())
         self._headed = False

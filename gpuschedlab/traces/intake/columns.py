@@ -22,8 +22,8 @@ LATEST = 1e11  # s since 1970: Unix time in ms, taken for s, lies beyond it
 TURNS = (3600.0, -3600.0)  # by which clocks are set
 
 
-def named(raw: Raw, options: Options, source: str) -> tuple[pl.DataFrame, dict[str, str]]:
-    """Columns under our names, with the line of each row; and what each is called in the file."""
+def named(raw: Raw, options: Options, source: str) -> tuple[pl.DataFrame, dict[str, str], set[str]]:
+    """Columns under our names, with the line of each row; what each is called in the file; and which of the file are used."""
     table, where = raw.table, dict(raw.where)
     if LINE not in table.columns:
         lines = pl.int_range(raw.first_line, raw.first_line + pl.len(), dtype=pl.Int64)
@@ -34,7 +34,8 @@ def named(raw: Raw, options: Options, source: str) -> tuple[pl.DataFrame, dict[s
     theirs = {ours: value if isinstance(value, str) else texts.get(ours, ours) for ours, value in where.items()}
     theirs |= {ours: text for ours, text in options.columns.items() if text in table.columns}
     exprs = {ours: pl.col(value) if isinstance(value, str) else value for ours, value in where.items()}
-    return table.select(LINE, **exprs), theirs
+    used = {name for expr in exprs.values() for name in expr.meta.root_names()}
+    return table.select(LINE, **exprs), theirs, used
 
 
 def converted(frame: pl.DataFrame, raw: Raw, options: Options, theirs: Mapping[str, str]) -> pl.DataFrame:

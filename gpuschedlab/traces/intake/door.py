@@ -133,7 +133,7 @@ def read_made(format: str, path: str | Path, **options: Any):
     TraceError
         It does not take an option.
     """
-    read = getattr(importlib.import_module(f"{HOME}.{OWN[format]}"), f"read_{format}")
+    read = vars(importlib.import_module(f"{HOME}.{OWN[format]}"))[f"read_{format}"]
     takes = list(inspect.signature(read).parameters)[1:]
     if unknown := [name for name in options if name not in takes]:
         raise TraceError(

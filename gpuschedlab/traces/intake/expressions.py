@@ -64,7 +64,7 @@ def compiled(text: str, columns: Sequence[str], source: str) -> pl.Expr:
         tree = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise TraceError(
-            f"{source}: found {text[:80]!r} ({getattr(error, 'msg', error)}); expected a column's name or {GRAMMAR}."
+            f"{source}: found {text[:80]!r} ({error.msg if isinstance(error, SyntaxError) else error}); expected a column's name or {GRAMMAR}."
         ) from error
     return Compiler(columns, source).value(tree)[0]
 

@@ -51,7 +51,7 @@ def settle(
     source = f"{format} {files[0].name if len(files) == 1 else f'{len(files)} files'}"
     zone = options.zone or raw.zone
     check_zone(zone, source)
-    frame, theirs = named(raw, options, source)
+    frame, theirs, names = named(raw, options, source)
     if "left" not in frame.columns:
         frame = frame.with_columns(left=pl.lit(None, pl.String))
     frame = converted(frame, raw, options, theirs)
@@ -63,7 +63,7 @@ def settle(
         source=source,
         on_bad="raise" if on_bad == "raise" else "drop",
     )
-    report = _opened(raw, format, files, theirs, frame.height, zone)
+    report = _opened(raw, format, files, theirs, names, zone)
     ledger = Ledger(raw.left)
     good = good.select(c for c in good.columns if not c.endswith("\0raw"))
     kept = _kept(good, raw, options, ledger, report, latest)
@@ -71,7 +71,7 @@ def settle(
     kept, report = _from_zero(kept, options, ledger, report, zone)
     report = replace(report, **ledger.figures(kept))
     if on_bad is None:
-        _judge(report, (*options.accept, *raw.accept), source)
+        _judge(report, (*options.accept, *raw.accept), source, bad)
     if kept.is_empty():
         raise IntakeError(no_job(report, source), report)
     trace = validate(_tidy(kept), source=source)
@@ -79,21 +79,18 @@ def settle(
 
 
 def _opened(
-    raw: Raw, format: str, files: Sequence[Path], theirs: dict[str, str], rows: int, zone: str | None
+    raw: Raw, format: str, files: Sequence[Path], theirs: dict[str, str], names: set[str], zone: str | None
 ) -> Report:
     """Report with what is known before any row is judged."""
     used = {ours: name for ours, name in theirs.items() if ours != "left"}
-    names = {
-        n for value in raw.where.values() for n in (value.meta.root_names() if isinstance(value, pl.Expr) else [value])
-    }
     return Report(
         format=format,
         file=", ".join(f.name for f in files),
         bytes=sum(f.stat().st_size for f in files if f.is_file()),
-        rows=raw.rows or rows + sum(raw.left.values()),
+        rows=raw.rows or raw.table.height + sum(raw.left.values()),
         used=used,
         guessed=raw.guessed,
-        unused=[c for c in raw.table.columns if not c.startswith("\0") and c not in names | set(theirs.values())],
+        unused=[c for c in raw.table.columns if not c.startswith("\0") and c not in names],
         assumed=list(raw.assumed),
         missing=list(raw.missing),
         zone=zone,
@@ -252,7 +249,7 @@ def _since(since: float | str, first: float, zone: str | None, report: Report) -
     return found
 
 
-def _judge(report: Report, accepted: Sequence[str], source: str) -> None:
+def _judge(report: Report, accepted: Sequence[str], source: str, bad: pl.DataFrame) -> None:
     """Warn, or refuse, by the share of GPU-hours that is lost."""
     lost = {r: e for r, e in report.left_out.items() if r in LOSSES and r not in accepted}
     share = sum(e["share"] for e in lost.values())
@@ -261,9 +258,10 @@ def _judge(report: Report, accepted: Sequence[str], source: str) -> None:
     why = ", ".join(f"{e['rows']:,} {r} ({e['share']:.0%}; line {e['example']})" for r, e in lost.items())
     if share > MANY:
         words = ", ".join(f'"{r}"' for r in lost)
+        rows = "".join(f" Row {row}, {problem}." for row, problem in bad.select("row", "problem").head(3).rows())
         raise IntakeError(
             f"{source}: found {share:.0%} of the GPU-hours in rows that cannot be kept: {why}; expected at most {MANY:.0%}. Mend "
-            f"them, name columns and units, or pass accept=[{words}].",
+            f"them, name columns and units, or pass accept=[{words}].{rows}",
             report,
         )
     warnings.warn(f"{source}: {share:.1%} of the GPU-hours are left out: {why}.", IntakeWarning, stacklevel=4)
