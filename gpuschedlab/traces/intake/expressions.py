@@ -63,9 +63,8 @@ def compiled(text: str, columns: Sequence[str], source: str) -> pl.Expr:
             raise ValueError(f"{len(text)} characters")
         tree = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise TraceError(
-            f"{source}: found {text[:80]!r} ({error.msg if isinstance(error, SyntaxError) else error}); expected a column's name or {GRAMMAR}."
-        ) from error
+        why = error.msg if isinstance(error, SyntaxError) else error
+        raise TraceError(f"{source}: found {text[:80]!r} ({why}); expected a column's name or {GRAMMAR}.") from error
     return Compiler(columns, source).value(tree)[0]
 
 
