@@ -472,3 +472,74 @@ def test_backfilling_by_requests_and_by_a_users_last_jobs(tmp_path):
     past = found.trace.with_columns(submit=pl.col("submit") - 1e4)
     recent = lab.estimators.Recent(k=2).fit(past)
     assert recent.predict(found.trace).tolist() == [75.0, 50.0, 90.0, 105.0]
+
+
+# --- out again
+
+
+def test_what_is_written_is_read_back(tmp_path, monkeypatch, capsys):
+    from gpuschedlab.cli import main
+
+    monkeypatch.chdir(tmp_path)
+    head = SACCT.split("\n")[0] + "|User|Account|Partition"
+    rows = [
+        row("1", "08:00:00", "08:00:10", "08:10:10", "00:10:00", "COMPLETED", 2) + "|ann|p|gpu,long",
+        row("2", "08:01:00", "08:02:00", "09:02:00", "01:00:00", "TIMEOUT", 4, "UNLIMITED") + "|bob|q|gpu",
+        row("3", "08:03:00", "08:04:00", "08:05:30", "00:01:30", "CANCELLED by 7", "gres/gpu:a100=8") + "|ann||long",
+    ]
+    trace = lab.intake(sacct(tmp_path, *rows, head=head)).trace
+    lab.traces.write_csv(trace, "out.csv", names=True)
+    again = lab.intake("out.csv").trace
+    assert again.select(trace.columns).equals(trace)
+    lab.traces.write_swf(trace, "out.swf")
+    swf = lab.intake("out.swf").trace
+    same = ["submit", "gpus", "duration", "started", "status", "clock"]
+    assert swf.select(same).equals(trace.select(same))
+    assert swf["requested_time"].to_list() == [3600.0, None, 3600.0]
+    assert swf["user"].to_list() == ["1", "2", "1"]
+    assert main(["trace", "convert", "slurm:log.txt", "--out", "shared.csv"]) == 0
+    text = Path("shared.csv").read_text()
+    assert "ann" not in text
+    assert lab.intake("shared.csv").trace["user"].to_list() == ["u1", "u2", "u1"]
+    capsys.readouterr()
+    assert main(["trace", "convert", "slurm:log.txt", "--out", "shared.swf"]) == 0
+    assert "SWF does not hold: partitions, gpu_types, state" in capsys.readouterr().out
+    assert "ann" not in Path("shared.swf.map.csv").read_text()
+
+
+# --- every command shows the line
+
+
+def test_commands_show_what_came_in(tmp_path, monkeypatch, capsys):
+    from gpuschedlab.cli import main
+
+    monkeypatch.chdir(tmp_path)
+    lines = [f"{i},{60 * i},{1 + i % 4},{600 + i},{900}" for i in range(20)]
+    written(tmp_path, "\n".join(["id,submit,gpus,duration,timelimit", *lines, "x,0,0,9,"]) + "\n", "own.csv")
+    scene, line = (
+        ["--trace", "csv:own.csv", "--cluster", "2x4"],
+        "intake: 21 rows, 20 jobs, 8 GPU-h; left out: 1 CPU-only",
+    )
+    kept = {
+        "compare": ["compare", "fifo", "fifo:backfill=easy@requested", *scene, "--out", ""],
+        "run": ["run", "fifo", *scene, "--log", "--out", "kept"],
+        "explain": ["explain", "kept", "3"],
+        "sweep": ["sweep", "fifo", *scene, "--workers", "1", "--out", "swept"],
+        "tune": ["tune", *scene, "--methods", "default", "--out", "tuned"],
+        "describe": ["trace", "describe", "csv:own.csv"],
+    }
+    for name, words in kept.items():
+        assert main(words) == 0, name
+        assert line in capsys.readouterr().out, name
+    for name in ("compare", "explain", "sweep", "tune", "describe"):
+        assert main([*kept[name], "--json"]) == 0, name
+        told = json.loads(capsys.readouterr().out)["intake"]
+        told = told.get("csv:own.csv", told)
+        assert told["left_out"]["cpu_only"]["rows"] == 1, name
+    written(tmp_path, "id,submit,gpus,duration\nx,0,0,9\n", "cpu.csv")
+    for name in ("compare", "run", "sweep", "tune", "describe"):
+        words = [word.replace("own.csv", "cpu.csv") for word in kept[name]]
+        assert main(words) == 2, name
+        told = capsys.readouterr().err.strip()
+        assert "found 1 row and no job among them (1 cpu only)" in told
+        assert "\n" not in told

@@ -1,6 +1,7 @@
 """`gpuschedlab trace`: what there is, what is in one, and new ones."""
 
 import sys
+from pathlib import Path
 
 from gpuschedlab.cli.inputs import add_settings, add_size, trace_of
 from gpuschedlab.cli.parser import Parser, add_command, add_json, positive
@@ -29,7 +30,10 @@ def add(parser):
         "trace", metavar="FORMAT:PATH", help="see `gpuschedlab trace list`; of your own: csv:FILE, or SPEC.toml"
     )
     add_settings(one)
-    one.add_argument("--out", required=True, metavar="FILE.parquet", help="where to")
+    one.add_argument("--out", required=True, metavar="FILE", help="where to: FILE.parquet, FILE.csv or FILE.swf")
+    one.add_argument(
+        "--names", action="store_true", help="keep users, accounts and job names in csv and SWF (default: u1, a1, j1)"
+    )
     one.add_argument("--bad", metavar="FILE.parquet", help="put bad rows there and continue (default: stop at them)")
     one = add_command(own, "fetch", "download a published trace, verified, into the cache", fetch)
     one.add_argument("name", metavar="NAME", help="see `gpuschedlab trace list`")
@@ -81,7 +85,8 @@ def generate(args) -> int:
 
 def convert(args) -> int:
     """Read a published trace and store it; report what was left out."""
-    from gpuschedlab.traces import write_parquet
+    from gpuschedlab.traces import write_csv, write_parquet, write_swf
+    from gpuschedlab.traces.export import lost_in_swf
     from gpuschedlab.traces.readers.read import intake_of, taken_of
 
     if args.bad:
@@ -90,7 +95,14 @@ def convert(args) -> int:
         print(f"{args.bad}: {bad.height:,} bad rows")
     else:
         found = intake_of(args.trace, args.set)
-    write_parquet(found.trace, args.out)
+    form = Path(args.out).suffix
+    if form == ".swf":
+        write_swf(found.trace, args.out, names=args.names)
+        print(f"SWF does not hold: {', '.join(lost_in_swf(found.trace)) or 'nothing of it is lost'}")
+    elif form == ".csv":
+        write_csv(found.trace, args.out, names=args.names)
+    else:
+        write_parquet(found.trace, args.out)
     print(f"{args.out}: {found.trace.height:,} jobs\n{found.report.line()}")
     return 0
 

@@ -1,6 +1,7 @@
 """Public names of `traces`, by module; loaded at first use."""
 
 from .deadlines import value_table as value_table
+from .export import write_csv as write_csv, write_swf as write_swf
 from .fetching import catalog as catalog, fetch as fetch
 from .generator.calibration import calibrate as calibrate
 from .generator.generate import generate as generate

@@ -14,7 +14,7 @@ from gpuschedlab.traces.intake.files import tables
 from gpuschedlab.traces.intake.options import Options, nearest
 from gpuschedlab.traces.intake.raw import Raw
 from gpuschedlab.traces.readers import source as src
-from gpuschedlab.traces.schema import RECORDED, SCHEMA
+from gpuschedlab.traces.schema import SCHEMA
 
 #: Our columns, and the names by which they are found: lower case, letters and digits only, the likeliest first.
 NAMES = {
@@ -48,7 +48,7 @@ NAMES = {
     "name": ("name", "jobname"),
     "state": ("status", "state", "jobstatus", "jobstate", "outcome", "result", "exitstatus", "phase", "podphase"),
 }
-OTHERS = (*NAMES, *RECORDED, "status", "clock", "deadlines", "rewards")
+OTHERS = (*NAMES, "started", "status", "clock", "deadlines", "rewards")
 NAMES |= {name: (name.replace("_", ""),) for name in SCHEMA if name not in OTHERS}
 STEP = r"^\d+(?:_\d+)?(?:\+\d+)?\.(?:batch|extern|interactive|\d+)$"
 TRUTH = {"true": True, "false": False, "1": True, "0": False, "yes": True, "no": False}
@@ -84,6 +84,8 @@ def read(files: Sequence[Path], options: Options) -> Raw:
     if "job_id" in where:
         step = pl.col(where["job_id"]).str.contains(STEP)
         where["left"] = pl.when(step).then(pl.lit("steps"))
+    if {"state", "status", "censored"} <= set(table.columns) and "state" not in given:  # as `write_csv` writes them
+        where |= {"state": "state", "meaning": "status"}
     for name in [n for n in has & set(where) if SCHEMA.get(n) and SCHEMA[n].dtype == pl.Boolean]:
         where[name] = pl.col(where[name]).str.to_lowercase().replace_strict(TRUTH, default=None)
     return Raw(table, where, guessed=[n for n in where if n != "left"])

@@ -1,0 +1,183 @@
+"""Traces out again: SWF and csv, with names replaced unless they are asked for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+
+from gpuschedlab._files import whole
+from gpuschedlab.errors import TraceError
+from gpuschedlab.traces.readers.swf import FIELDS
+from gpuschedlab.traces.schema import validate
+
+#: Columns that name people and projects, and the letter that replaces their values.
+NAMES = {"user": "u", "account": "a", "name": "j"}
+STATUS = {"completed": 1, "failed": 0, "killed": 5}
+#: SWF field <- column of texts that is numbered.
+NUMBERED = {"user": "user", "group": "account", "executable": "name", "queue": "vc", "partition": "gpu_type"}
+
+
+def without_names(trace: pl.DataFrame) -> pl.DataFrame:
+    """Replace users, accounts and job names by u1, a1, j1, in order of appearance.
+
+    Examples
+    --------
+    >>> without_names(pl.DataFrame({"user": ["ann", "bob", "ann", None]}))["user"].to_list()
+    ['u1', 'u2', 'u1', None]
+    """
+    own = {name: _numbers(trace[name]) for name in NAMES if name in trace.columns}
+    numbered = [pl.format("{}{}", pl.lit(NAMES[name]), number).alias(name) for name, number in own.items()]
+    return trace.with_columns(numbered)
+
+
+def _numbers(values: pl.Series) -> pl.Series:
+    """Number of each value in order of appearance, from 1; null where it is null."""
+    known = values.drop_nulls().unique(maintain_order=True)
+    return values.replace_strict(
+        known, pl.int_range(1, len(known) + 1, eager=True), default=None, return_dtype=pl.Int64
+    )
+
+
+def write_csv(trace: pl.DataFrame, path: str | Path, *, names: bool = False) -> Path:
+    """Write a trace as a csv file that `read_csv` reads back: equal in every column of the schema.
+
+    Lists are texts with `|` between their entries, an unlimited requested time is `unlimited`, and `clock` is written as the
+    times of submission where it is there.
+
+    Parameters
+    ----------
+    trace : polars.DataFrame
+        A trace.
+    path : path
+        The file.
+    names : bool
+        Whether users, accounts and job names stay; otherwise they are replaced by u1, a1, j1.
+
+    Returns
+    -------
+    Path
+        `path`.
+    """
+    trace = validate(trace, source="write_csv")
+    trace = trace if names else without_names(trace)
+    changed = [
+        pl.col(n).cast(pl.List(pl.String)).list.join("|").alias(n)
+        for n, t in trace.schema.items()
+        if isinstance(t, pl.List)
+    ]
+    if "requested_time" in trace.columns:
+        limit = pl.col("requested_time")
+        changed.append(
+            pl.when(limit.is_infinite())
+            .then(pl.lit("unlimited"))
+            .otherwise(limit.cast(pl.String))
+            .alias("requested_time")
+        )
+    if "clock" in trace.columns:
+        zero = trace["clock"].min() - pl.duration(microseconds=(trace["submit"].min() * 1e6))
+        for name in [n for n in ("submit", "eligible", "started") if n in trace.columns]:
+            stamp = zero + pl.duration(microseconds=(pl.col(name) * 1e6).round().cast(pl.Int64))
+            changed.append(stamp.dt.strftime("%Y-%m-%d %H:%M:%S%.6f").alias(name))
+    if "state" in trace.columns:  # what a state means is written beside it
+        given = {"status": pl.lit(None, pl.String), "censored": pl.lit(False)}
+        changed += [value.alias(name) for name, value in given.items() if name not in trace.columns]
+    frame = trace.with_columns(changed).drop("clock", strict=False)
+    return _written(frame.write_csv(), path)
+
+
+def write_swf(trace: pl.DataFrame, path: str | Path, *, names: bool = False) -> Path:
+    """Write a trace in the Standard Workload Format, with GPUs in the place of processors.
+
+    Jobs are numbered from 1 in their order, and so are users, accounts (field 13), names, virtual clusters (15) and types (16);
+    a csv file beside it (`path` + ".map.csv") says which job has which number. GPUs are rounded up; the wait comes from
+    `started`, or is -1; of other columns nothing is kept. The numbers name nobody: with `names` the map says whom.
+
+    Parameters
+    ----------
+    trace : polars.DataFrame
+        A trace.
+    path : path
+        The file.
+    names : bool
+        Whether the map keeps users, accounts and names.
+
+    Returns
+    -------
+    Path
+        `path`.
+
+    References
+    ----------
+    Chapin et al., "Benchmarks and standards for the evaluation of parallel job schedulers", JSSPP 1999, version 2.2.
+    """
+    trace = validate(trace, source="write_swf").with_columns(number=pl.int_range(1, pl.len() + 1))
+    columns = {name: pl.lit(-1.0) for name in FIELDS} | {
+        "job": pl.col("number"),
+        "submit": pl.col("submit"),
+        "run_time": pl.col("duration"),
+    }
+    columns |= dict.fromkeys(("allocated", "requested"), pl.col("gpus").ceil())
+    has = set(trace.columns)
+    if "started" in has:
+        columns["wait"] = pl.col("started") - pl.col("submit")
+    if "requested_time" in has:
+        columns["requested_time"] = pl.when(pl.col("requested_time").is_finite()).then("requested_time")
+    if "status" in has:
+        columns["status"] = pl.col("status").replace_strict(STATUS, default=None, return_dtype=pl.Float64)
+    columns |= {field: pl.lit(_numbers(trace[name])) for field, name in NUMBERED.items() if name in has}
+    if "after" in has:
+        number = dict(trace.select("job_id", "number").iter_rows())
+        columns["preceding"] = (
+            pl.col("after").list.first().replace_strict(number, default=None, return_dtype=pl.Float64)
+        )
+    if "think_time" in has:
+        columns["think_time"] = pl.col("think_time")
+    table = trace.select(_number(columns[field]).alias(field) for field in FIELDS)
+    head = ["; Version: 2.2", f"; MaxRecords: {trace.height}"]
+    if "clock" in has and trace.height:
+        start = trace.select(pl.col("clock").dt.epoch("us").min() / 1e6 - pl.col("submit").min()).item()
+        head.append(f"; UnixStartTime: {round(start)}")
+    kept = [n for n in ("job_id", *NUMBERED.values()) if n in has and (names or n not in NAMES)]
+    _written(trace.select("number", *kept).write_csv(), Path(f"{path}.map.csv"))
+    return _written("\n".join(head) + "\n" + table.write_csv(separator=" ", include_header=False), path)
+
+
+def lost_in_swf(trace: pl.DataFrame) -> list[str]:
+    """Columns of a trace that SWF has no field for, and what is rounded.
+
+    Examples
+    --------
+    >>> lost_in_swf(pl.DataFrame({"job_id": ["a"], "gpus": [0.5], "qos": ["high"]}))
+    ['qos', 'shares of GPUs (rounded up)']
+    """
+    kept = {
+        *("job_id", "submit", "gpus", "duration", "started", "requested_time"),
+        *("status", "clock", "after", "think_time"),
+    }
+    kept |= set(NUMBERED.values())
+    shares = ["shares of GPUs (rounded up)"] if "gpus" in trace.columns and (trace["gpus"] % 1 != 0).any() else []
+    return [name for name in trace.columns if name not in kept] + shares
+
+
+def _number(value: pl.Expr) -> pl.Expr:
+    """Text of a number, whole where it is, -1 where it is not known."""
+    value = value.cast(pl.Float64).fill_null(-1.0).fill_nan(-1.0)
+    return (
+        pl.when(value == value.floor())
+        .then(value.cast(pl.Int64, strict=False).cast(pl.String))
+        .otherwise(value.cast(pl.String))
+    )
+
+
+def _written(text: str, path: str | Path) -> Path:
+    path = Path(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with whole(path) as part:
+            part.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise TraceError(
+            f"trace not stored in {path}: found {error.strerror or error}; expected room for it."
+        ) from error
+    return path
