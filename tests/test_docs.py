@@ -72,7 +72,7 @@ def test_the_code_of_a_how_to_page_runs(path, run_page):
     text = path.read_text()
     out = run_page(text)
     expected = {
-        "own-csv": "row 3, column submit: found 'soon'",
+        "own-log": "row 3, column submit (job b): found 'soon'",
         "own-key": "the same ends: True",
         "own-round": "TooMuch gave",
         "key-or-round": "Fullest {'a': 60.0, 'b': 0.0, 'c': 0.0, 'd': 60.0}",
@@ -246,7 +246,7 @@ def links(name: str) -> set[str]:
     return {(here / link).with_suffix("").as_posix() for link in found}
 
 
-@pytest.mark.parametrize("page", ["install", "howto/own-csv", "systems/prompttuner", "reproduced"])
+@pytest.mark.parametrize("page", ["install", "howto/own-log", "systems/prompttuner", "reproduced"])
 def test_what_newcomers_look_for_is_two_clicks_away(page):
     once = links("index.md")
     twice = {there for each in once if (DOCS / f"{each}.md").is_file() for there in links(f"{each}.md")}

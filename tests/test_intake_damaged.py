@@ -130,4 +130,4 @@ if __name__ == "__main__":
 
     for name in FILES:
         damage(Path(tempfile.mkdtemp()), name, 200)
-        print(name, "200 damaged: each a trace or a TraceError")
+        print(name, "200 damaged: each a trace or a TraceError", flush=True)

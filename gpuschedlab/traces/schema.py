@@ -152,7 +152,13 @@ def sift(
 def _problem(rule: Rule, row: dict) -> str:
     found = row.get(f"{rule.column}\0raw", row.get(rule.column))
     job = f" (job {row['job_id']})" if row.get("job_id") is not None and rule.column != "job_id" else ""
-    return f"column {rule.column}{job}: found {found!r}; expected {rule.expected}"
+    return f"column {rule.column}{job}: found {repr(found)[:200]}; expected {rule.expected}"
+
+
+def shown(columns: list[str]) -> str:
+    """Names of columns in an error message, of damaged files the first few hundred characters."""
+    text = ", ".join(columns) or "(none)"
+    return text if len(text) < 600 else f"{text[:600]}..."
 
 
 def require_columns(frame: pl.DataFrame, names: list[str], *, source: str, way_out: str) -> None:
@@ -160,7 +166,7 @@ def require_columns(frame: pl.DataFrame, names: list[str], *, source: str, way_o
     missing = [n for n in names if n not in frame.columns]
     if missing:
         raise TraceError(
-            f"{source}: found the columns {', '.join(frame.columns) or '(none)'}; expected also {', '.join(missing)}. {way_out}"
+            f"{source}: found the columns {shown(frame.columns)}; expected also {', '.join(missing)}. {way_out}"
         )
 
 

@@ -55,7 +55,9 @@ def converted(frame: pl.DataFrame, raw: Raw, options: Options, theirs: Mapping[s
         read = limits if name == "requested_time" else spans
         changes.append(read(frame[name], decimal=options.decimal, **how).alias(name))
     for name in [n for n in NUMBERS if n in frame.columns and frame.schema[n] == pl.String]:
-        changes.append(frame.select(decimal_number(pl.col(name), options.decimal)).to_series())
+        plain = frame[name].cast(pl.Float64, strict=False)
+        alike = plain.null_count() == frame[name].null_count() and options.decimal == "."
+        changes.append(plain if alike else frame.select(decimal_number(pl.col(name), options.decimal)).to_series())
     for name in [n for n in LISTS if n in frame.columns and frame.schema[n] == pl.String]:
         listed = pl.col(name).str.replace_all(r"\s*[,|]\s*", "|").str.strip_chars("| ").str.split("|")
         changes.append(frame.select(pl.when(pl.col(name).str.len_chars() > 0).then(listed).alias(name)).to_series())
@@ -120,7 +122,7 @@ def rules_of(frame: pl.DataFrame, raw: Raw, theirs: Mapping[str, str], *, strict
     gpus, submit = pl.col("gpus"), pl.col("submit")
     held = job & (pl.col("meaning") != WAITING).fill_null(True)
     rules = [*raw.rules, Rule(theirs["job_id"], "a text", job & pl.col("job_id").is_null())]
-    if raw.repeats == "error":
+    if raw.repeats == "error" and frame["job_id"].n_unique() < frame.height:
         twice = pl.struct("job_id", "left").is_first_distinct().not_()
         rules.append(Rule(theirs["job_id"], "a text that no other row has", job & twice))
     amount = (gpus < 0) | (gpus > MOST_GPUS) | gpus.is_finite().not_() | ((gpus > 1) & (gpus != gpus.floor()))

@@ -11,6 +11,7 @@ import polars as pl
 from gpuschedlab.errors import TraceError
 from gpuschedlab.traces.intake.options import nearest
 from gpuschedlab.traces.intake.spans import decimal_number, spans
+from gpuschedlab.traces.schema import shown
 
 BINARY = {
     ast.Add: pl.Expr.__add__,
@@ -82,7 +83,7 @@ class Compiler:
         """A column of the file, by its exact name."""
         if name not in self.columns:
             raise TraceError(
-                f"{self.source}: found the name {name}; expected one of {', '.join(self.columns)}.{nearest(name, self.columns)}"
+                f"{self.source}: found the name {name}; expected one of {shown(list(self.columns))}.{nearest(name, self.columns)}"
             )
         return pl.col(name)
 

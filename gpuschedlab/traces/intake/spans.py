@@ -57,6 +57,9 @@ def spans(values: pl.Series, *, unit: float = 1.0, short: str | None = None, dec
     """
     if values.dtype != pl.String:
         return values.cast(pl.Float64, strict=False) * unit
+    plain = values.cast(pl.Float64, strict=False)
+    if decimal == "." and plain.null_count() == values.null_count():
+        return plain * unit
     # Logs repeat their spans: each text is read once.
     texts = values.unique().drop_nulls().alias("text").to_frame()
     text = pl.col("text").str.strip_chars().str.to_lowercase()

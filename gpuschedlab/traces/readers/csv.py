@@ -14,7 +14,7 @@ from gpuschedlab.traces.intake.files import tables
 from gpuschedlab.traces.intake.options import Options, nearest
 from gpuschedlab.traces.intake.raw import Raw
 from gpuschedlab.traces.readers import source as src
-from gpuschedlab.traces.schema import SCHEMA
+from gpuschedlab.traces.schema import SCHEMA, shown
 
 #: Our columns, and the names by which they are found: lower case, letters and digits only, the likeliest first.
 NAMES = {
@@ -118,7 +118,7 @@ def _places(table: pl.DataFrame, given: set[str], options: Options, source: str)
     if lacking:
         example = lacking[0].split()[0]
         raise TraceError(
-            f"{source}: found the columns {', '.join(table.columns)}; expected also {', '.join(lacking)}. Name yours: "
+            f"{source}: found the columns {shown(table.columns)}; expected also {', '.join(lacking)}. Name yours: "
             f"columns={{{example!r}: '...'}}, or on the command line csv:FILE:{example}=...{nearest(example, table.columns)}"
         )
     return where

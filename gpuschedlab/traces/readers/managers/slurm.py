@@ -15,6 +15,7 @@ from gpuschedlab.traces.intake.files import head_of, tables
 from gpuschedlab.traces.intake.options import Options
 from gpuschedlab.traces.intake.raw import LINE, Raw
 from gpuschedlab.traces.readers.managers import slurm_json
+from gpuschedlab.traces.schema import shown
 
 COMMAND = (
     "sacct -a -P -D -S START -E END -o JobID,JobIDRaw,User,Account,Partition,QOS,Submit,Eligible,Start,End,Elapsed,Suspended,"
@@ -117,7 +118,7 @@ def _table(file: Path, options: Options) -> pl.DataFrame:
     marks = re.findall(r"[^A-Za-z0-9_%/]+", lines[0].strip()) if lines else []
     mark = options.separator or (Counter(marks).most_common(1)[0][0] if marks else "|")
     if len(mark) != 1:
-        raise TraceError(f"slurm {file.name}: found the separator {mark!r}; expected one sign, as of: {COMMAND}")
+        raise TraceError(f"slurm {file.name}: found the separator {mark[:20]!r}; expected one sign, as of: {COMMAND}")
     table = tables([file], "slurm", (), separator=mark, quote=None)
     table = table.rename(
         {c: CANONICAL.get(c.lower(), c) for c in table.columns if CANONICAL.get(c.lower(), c) not in table.columns}
@@ -132,7 +133,7 @@ def _table(file: Path, options: Options) -> pl.DataFrame:
     lacking += [] if set(TRES + GRES) & set(table.columns) or "gpus" in options.columns else ["AllocTRES"]
     if lacking:
         raise TraceError(
-            f"slurm {file.name}: found the columns {', '.join(table.columns)}; expected also {', '.join(lacking)}, as of: {COMMAND}"
+            f"slurm {file.name}: found the columns {shown(table.columns)}; expected also {', '.join(lacking)}, as of: {COMMAND}"
         )
     return table.with_columns(pl.int_range(2, 2 + pl.len(), dtype=pl.Int64).alias(LINE))
 

@@ -12,6 +12,7 @@ from gpuschedlab.errors import IntakeError, TraceError
 from gpuschedlab.traces.intake.files import tables
 from gpuschedlab.traces.intake.options import Options
 from gpuschedlab.traces.intake.report import Intake, Report
+from gpuschedlab.traces.schema import shown
 
 #: Columns of the node's GPUs and their type.
 FORMS = (("gpu", "model"), ("gpu_capacity_num", "gpu_model"))
@@ -34,9 +35,7 @@ def read(files: Sequence[Path], options: Options) -> Intake:
     table = tables(files, "nodes", ())
     form = next((form for form in FORMS if set(form) <= set(table.columns)), None)
     if form is None:
-        raise TraceError(
-            f"nodes {files[0].name}: found the columns {', '.join(table.columns)}; expected gpu and model."
-        )
+        raise TraceError(f"nodes {files[0].name}: found the columns {shown(table.columns)}; expected gpu and model.")
     count = table[form[0]].cast(pl.Float64, strict=False)
     wrong = count.is_null() | ~count.is_between(0, 10_000) | (count != count.floor())
     if wrong.any():
