@@ -3,8 +3,8 @@
 import pytest
 
 from browser import serving
+from browser.looks import CUT, FIRST, OUTSIDE, settled
 from browser.pages import NUMBERS, await_drawn, choose, control, open_in, press
-from browser.test_one_screen import NAMELESS, SETTLED
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.xdist_group("browser")]
 CELL = "from gpuschedlab.widgets import ManualTuningExplorer, Recording\nManualTuningExplorer(Recording.read())"
@@ -15,8 +15,8 @@ def test_a_switch_is_used_and_taken_back_by_keyboard(page, jupyterlab, notebooks
     page.set_viewport_size({"width": 1280, "height": 800})
     open_in(page, "jupyterlab", jupyterlab, "manual")
     assert await_drawn(page) == []
-    assert page.evaluate(SETTLED) == [], "controls, table and figures are in view together"
-    page.wait_for_function(f"() => ({NAMELESS})().length === 0", timeout=10_000)
+    explorer = page.locator(".gpuschedlab-explorer")
+    assert {check: found for check in (OUTSIDE, CUT, FIRST) if (found := settled(explorer, check))} == {}
     status, mine = page.locator(".gpuschedlab-status"), page.locator(".gpuschedlab-table tr").last
     before = mine.inner_text(), page.evaluate(NUMBERS)
     assert "Switches of me: none" in status.inner_text()
@@ -36,3 +36,6 @@ def test_a_switch_is_used_and_taken_back_by_keyboard(page, jupyterlab, notebooks
     choose(page, "curves around", "my sliders")
     control(page, "curves around").locator("xpath=..").get_by_text("times the default's reward").wait_for()
     assert not page.locator(".gpuschedlab-error").is_visible()
+    page.set_viewport_size({"width": 800, "height": 1100})
+    assert settled(explorer, CUT) == []
+    page.screenshot(path=artifacts / "manual-tuning-800.png")
