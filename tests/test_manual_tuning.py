@@ -217,6 +217,8 @@ def test_knob_lanes_hold_values_at_the_hour():
     for now, value in ((HOUR, "0.9"), (2 * HOUR, "0.5")):
         drawn = plots.figure(plots.knob_lanes(space, lines, now, 4 * HOUR, ("default", "fixed", "me")))
         assert [note.text for note in drawn.layout.annotations] == ["2", value, "<b>me</b>"]
+    unused = plots.knob_lanes(Space(lab.Tiresias(), ["thresholds"]), lines, 0.0, HOUR).draw().live["annotations"]
+    assert [note["text"] for note in unused][:2] == ["57.6k", "none"], "the default has one threshold"
     step = drawn.data[1]
     assert step.x[4:7].tolist() == [0.0, 2.0, 4.0]
     heights = [0.15 + 0.7 * space.axes[1].coordinate(v) for v in (0.9, 0.5, 0.5)]

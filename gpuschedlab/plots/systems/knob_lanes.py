@@ -117,7 +117,7 @@ def spoken_knob(axis, policy) -> str:
     """A coordinate of a policy in its knob's unit: "thresholds_3 = none GPU-s" where it does not use that place."""
     value = getattr(policy, axis.info.name)
     if axis.place is not None:
-        value = value[axis.place] if axis.place < len(value) else ()
+        value = value[axis.place] if axis.place < len(value) else "none"
     return f"{axis.name} = {short(value)} {axis.info.knob.unit}".strip()
 
 
@@ -126,8 +126,8 @@ def short(value) -> str:
 
     Examples
     --------
-    >>> short(57_600.0), short(1e8), short(0.25), short(()), short("gittins")
-    ('57.6k', '100M', '0.25', 'none', 'gittins')
+    >>> short(57_600.0), short(1e8), short(0.25), short("gittins")
+    ('57.6k', '100M', '0.25', 'gittins')
     """
     if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) >= 1e4:
         power = min(3, int(np.log10(abs(value)) // 3))
