@@ -213,11 +213,7 @@ def test_they_are_so_at_the_sizes_of_the_notebook_itself(path, run_batch):
     assert notebook_text.wrong(nbformat.read(run_batch(with_checks(path)), 4)) == {}
 
 
-WITHOUT = ("09_autosched",)
-"""Notebooks that leave all numbers but names and sizes to their explorer."""
-
-
-@pytest.mark.parametrize("path", [p for p in NOTEBOOKS if p.stem not in WITHOUT], ids=lambda path: path.stem)
+@named
 def test_each_number_of_its_text_is_checked_or_is_no_measurement(path):
     notebook = nbformat.read(path, 4)
     assert notebook_text.unknown(path.stem, notebook) == [], "say in tests/notebook_numbers.toml what this number is"
