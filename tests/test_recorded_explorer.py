@@ -14,7 +14,7 @@ from gpuschedlab.errors import RunError
 from gpuschedlab.plots.systems.stages import Alike, Fan
 from gpuschedlab.plots.systems.trials import Again, Change, Parallel, SignedCauses, Weighed, between
 from gpuschedlab.widgets.recording import answers, stages
-from gpuschedlab.widgets.recording.pairs import times_as_good
+from gpuschedlab.widgets.recording.answers import times_as_good
 from gpuschedlab.widgets.recording.player import frames, page
 from gpuschedlab.widgets.recording.recording import Recording
 from gpuschedlab.widgets.recording.stages import STAGES, came, last_errors
