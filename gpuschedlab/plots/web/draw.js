@@ -168,13 +168,13 @@
     }
 
     // Names of the traces with their colours and patterns, where the legend itself has no room.
-    function keyed(cell) {
+    function keyed(cell, data) {
       const keys = [], named = cell.plot._fullData.filter((trace) => trace.name && trace.showlegend);
       const shown = cell.figure.layout.showlegend;
       if (cell.height < LOW && shown !== false && (named.length > 1 || shown === true))
         for (const trace of named) {
           const item = document.createElement("span");
-          make("i", "", item).style.background = swatch(trace);
+          make("i", "", item).style.background = swatch(trace.visible ? trace : { ...trace, ...data[trace.index] }); // plotly gives what is empty no look
           item.append(plain(trace.name));
           keys.push(item);
         }
@@ -190,7 +190,7 @@
       cell.more.textContent = plain(rest.join(" "));
       cell.box.setAttribute("aria-label", plain(text));
       await Plotly.react(cell.plot, data, layout, CONFIG);
-      keyed(cell);
+      keyed(cell, data);
       if (options.clicked && !cell.heard) {
         cell.heard = true;
         cell.plot.on("plotly_click", ({ points: [p] }) => options.clicked(cell.place.name, p.curveNumber, p.pointNumber));
