@@ -151,7 +151,7 @@ def sift(
 
 def _problem(rule: Rule, row: dict) -> str:
     found = row.get(f"{rule.column}\0raw", row.get(rule.column))
-    job = f" (job {row['job_id']})" if row.get("job_id") is not None and rule.column != "job_id" else ""
+    job = f" (job {str(row['job_id'])[:80]})" if row.get("job_id") is not None and rule.column != "job_id" else ""
     return f"column {rule.column}{job}: found {repr(found)[:200]}; expected {rule.expected}"
 
 

@@ -19,6 +19,8 @@ SPANS = ("duration", "suspended", "think_time")
 LISTS = ("gpu_types", "partitions", "after")
 NUMBERS = ("gpus", "priority", "weight", "target")
 LATEST = 1e11  # s since 1970: Unix time in ms, taken for s, lies beyond it
+#: Words of requested times that say nothing.
+NO_LIMITS = ("partition_limit", "invalid", "-1", "not set")
 TURNS = (3600.0, -3600.0)  # by which clocks are set
 
 
@@ -64,16 +66,22 @@ def converted(frame: pl.DataFrame, raw: Raw, options: Options, theirs: Mapping[s
     if "meaning" in frame.columns:
         pass
     elif "state" in frame.columns:
-        both = {
-            "state": word(pl.col("state")),
-            "meaning": meaning(pl.col("state"), dict(raw.states) | dict(options.states)),
-        }
-        changes += frame.select(**both).get_columns()
+        words = frame["state"].unique().drop_nulls().to_frame()  # few, however long the log
+        more = dict(raw.states) | dict(options.states)
+        words = words.with_columns(word=word(pl.col("state")), meaning=meaning(pl.col("state"), more))
+        changes += [
+            _replaced(frame["state"], words, "word"),
+            _replaced(frame["state"], words, "meaning").alias("meaning"),
+        ]
     else:
         changes.append(pl.repeat(None, frame.height, dtype=pl.String, eager=True).alias("meaning"))
     checked = [n for n in (*INSTANTS, *SPANS, "requested_time", "gpus", "state", "job_id") if n in frame.columns]
     kept = [frame[n].alias(f"{theirs[n]}\0raw") for n in checked]
     return _in_order(frame.with_columns(*changes).with_columns(*kept))
+
+
+def _replaced(states: pl.Series, words: pl.DataFrame, name: str) -> pl.Series:
+    return states.replace_strict(words["state"], words[name], default=None, return_dtype=pl.String)
 
 
 def _in_order(frame: pl.DataFrame) -> pl.DataFrame:
@@ -130,11 +138,10 @@ def rules_of(frame: pl.DataFrame, raw: Raw, theirs: Mapping[str, str], *, strict
         amount = amount.fill_null(True)
     rules.append(Rule(theirs["gpus"], SCHEMA["gpus"].expected, held & amount))
     for name in [n for n in INSTANTS if n in has]:
-        text = pl.col(f"{theirs[name]}\0raw")
-        given = at.is_set(text) if frame.schema[f"{theirs[name]}\0raw"] == pl.String else text.is_not_null()
         value = pl.col(name)
-        wrong = value.is_null() | value.is_finite().not_() | (value < 0) | (value > LATEST)
-        rules.append(Rule(theirs[name], at.INSTANT, job & (given | pl.lit(name == "submit")).fill_null(False) & wrong))
+        range_ = value.is_finite().not_() | (value < 0) | (value > LATEST)
+        missing = value.is_null() if name == "submit" else _unread(frame, name, theirs)
+        rules.append(Rule(theirs[name], at.INSTANT, job & (missing | range_.fill_null(False))))
     away = (submit - submit.filter(job).median()).abs() > LONGEST
     rules.append(Rule(theirs["submit"], "a time within ten years of the other rows'", job & away))
     if "state" in has and "meaning" not in raw.where:
@@ -166,14 +173,21 @@ def _mute(raw: Raw) -> list[str]:
 
 
 def _span_rule(frame: pl.DataFrame, name: str, theirs: Mapping[str, str], where: pl.Expr) -> Rule:
-    raw, value = pl.col(f"{theirs[name]}\0raw"), pl.col(name)
-    text = frame.schema[f"{theirs[name]}\0raw"] == pl.String
-    given = at.is_set(raw) if text else raw.is_not_null()
-    if name == "requested_time":  # no number is "not known" here, and not every word is known
-        odd = given & value.is_null() & (raw.str.contains(r"^\d+:\d\d$") if text else pl.lit(False))
-        return Rule(
-            theirs[name], 'a limit; what is 01:30? spans = "MM:SS" or "HH:MM" says it', where & odd.fill_null(False)
-        )
-    wrong = value.is_null() | value.is_finite().not_() | (value < 0) | (value > LONGEST)
+    value, unread = pl.col(name), _unread(frame, name, theirs)
+    if name == "requested_time":  # a number or a word can say that it is not known
+        raw = pl.col(f"{theirs[name]}\0raw").cast(pl.String).str.strip_chars().str.to_lowercase()
+        known = raw.is_in(NO_LIMITS) | raw.cast(pl.Float64, strict=False).is_not_null()
+        expected = 'a limit such as 1-00:00:00 or UNLIMITED (of two fields such as 01:30: spans = "MM:SS" or "HH:MM")'
+        return Rule(theirs[name], expected, where & unread & known.not_())
+    range_ = value.is_finite().not_() | (value < 0) | (value > LONGEST)
     expected = SPAN + ' (of two fields such as 01:30: spans = "MM:SS" or "HH:MM")'
-    return Rule(theirs[name], expected, where & given.fill_null(False) & wrong.fill_null(True))
+    return Rule(theirs[name], expected, where & (unread | range_.fill_null(False)))
+
+
+def _unread(frame: pl.DataFrame, name: str, theirs: Mapping[str, str]) -> pl.Expr:
+    """Where something stands in the file and was not read."""
+    raw = frame[f"{theirs[name]}\0raw"]
+    if frame[name].null_count() == raw.null_count():
+        return pl.lit(False)
+    given = at.is_set(pl.col(raw.name)) if raw.dtype == pl.String else pl.col(raw.name).is_not_null()
+    return (given & pl.col(name).is_null()).fill_null(False)

@@ -97,7 +97,7 @@ def _added(typed: list[tuple[str, float]], whole: list[float], text: str) -> Dev
     if sliced:  # a count without a type counts slices, too
         share = sum(int(MIG.search(kind)[1]) * count for kind, count in sliced) / SLICES
         rest = sum(count for kind, count in typed if not MIG.search(kind))
-        return Devices(rest + share, [], sliced[0][0], shards)
+        return Devices(rest + share, [], MIG.search(sliced[0][0])[0], shards)
     total = max(whole) if whole else sum(count for _, count in typed)
     types = list(dict.fromkeys(kind for kind, count in typed if kind and count))
     return Devices(total, types, None, shards)

@@ -25,7 +25,7 @@ def check_zone(zone: str | None, source: str) -> None:
         zone is None or ZoneInfo(zone)
     except (KeyError, ValueError, OSError) as error:
         raise TraceError(
-            f"{source}: found zone={zone!r}; expected the name of a time zone, such as America/Los_Angeles, or None."
+            f"{source}: found zone={zone[:80]!r}; expected the name of a time zone, such as America/Los_Angeles, or None."
         ) from error
 
 
@@ -93,10 +93,8 @@ def _uniform(values: pl.Series, zone: str | None) -> pl.DataFrame:
     if not found:
         return frame.with_columns(_NONE)
     form = "%Y-%m-%dT%H:%M:%S" if found[1] == "T" else "%Y-%m-%d %H:%M:%S"
-    text, suffix = pl.col("text"), found[2]
-    alike = text.str.ends_with(suffix) if suffix else pl.lit(True)
-    local = _parsed(text.str.strip_suffix(suffix) if suffix else text, form)
-    local = frame.select(pl.when(alike).then(local).alias("local"))["local"]
+    suffix = found[2] or ""
+    local = values.str.to_datetime(form + suffix, time_unit="us", strict=False)
     if not suffix:
         early, late = (each.alias(n) for n, each in zip(("early", "late"), _turned(pl.lit(local), zone), strict=True))
         return frame.with_columns(early, late, pl.when(pl.lit(local).is_not_null()).then(pl.lit(True)).alias("naive"))

@@ -122,6 +122,9 @@ def _kept(
     frame, more = join_parts(frame, raw.gangs, latest)
     if more > 0:
         report.assumed.append(f"parts of a job hold their GPUs together ({more / HOUR:,.2f} GPU-h more than recorded)")
+    # What ran without a word of GPUs used none.
+    used_none = pl.col("gpus").is_null() & (pl.col("duration") > 0)
+    frame = frame.with_columns(gpus=pl.when(used_none).then(0.0).otherwise("gpus"))
     start = pl.col("start") if "start" in frame.columns else pl.lit(0.0)
     nothing = pl.col("duration").is_null()
     waits = pl.col("meaning") == WAITING

@@ -93,7 +93,9 @@ def read_texts(
         try:
             how = {"infer_schema": False, "null_values": NOTHING, "separator": separator, "quote_char": quote}
             frame = pl.read_csv(path, has_header=header is None, **how)
-        except pl.exceptions.ComputeError:
+        except pl.exceptions.ComputeError as error:
+            if quote is None and "utf-8" in str(error):  # names of jobs in another encoding harm nothing else
+                return read_texts_of(text_of(path), how)
             frame = _ragged(path, header is None, separator, quote)
         if header is None:
             return frame.rename({name: name.strip().lstrip("\ufeff") for name in frame.columns})
@@ -105,6 +107,12 @@ def read_texts(
         )
     frame = frame.rename(dict(zip(names, header, strict=True)))
     return frame.slice(1) if frame.height and list(frame.row(0)[: len(header)]) == header else frame
+
+
+def read_texts_of(text: str, how: dict) -> pl.DataFrame:
+    """Table of a text, bytes of which were replaced."""
+    frame = pl.read_csv(text.encode(), **how)
+    return frame.rename({name: name.strip() for name in frame.columns})
 
 
 def _ragged(path: Path, has_header: bool, separator: str, quote: str | None) -> pl.DataFrame:

@@ -46,7 +46,11 @@ MISSING = ["dependencies are not in sacct", "without -D, attempts before a reque
 
 def recognises(head: str) -> bool:
     """Whether a file begins as one of sacct's."""
-    return bool(re.match(r"JobID(Raw)?\W.*(Submit|State|Elapsed)", head)) or slurm_json.recognises(head)
+    names = set(re.findall(r"\w+", head.partition("\n")[0].lower()))
+    table = bool(names & {"jobid", "jobidraw"}) and bool(
+        names & {"alloctres", "reqtres", "allocgres", "reqgres", "alloccpus", "elapsed"}
+    )
+    return table or slurm_json.recognises(head)
 
 
 def read(files: Sequence[Path], options: Options) -> Raw:
@@ -96,6 +100,7 @@ def read(files: Sequence[Path], options: Options) -> Raw:
     return Raw(
         jobs,
         where,
+        cpu=False,
         short="MM:SS",
         units={"requested_time": raw_minutes},
         gangs="common" if jobs.select(name.str.contains(r"\+\d+$").any()).item() else "",
@@ -156,7 +161,7 @@ def _gpus(jobs: pl.DataFrame, options: Options) -> tuple[pl.DataFrame, list[str]
             per_node = jobs.select(pl.col("NNodes").cast(pl.Float64, strict=False).fill_null(1.0)).to_series()
             assumed = ["GRES counts GPUs of each node (gres = 'total': of the job)"]
     shards = pl.col("shards") / (options.shards or float("inf"))
-    total = pl.col("gpus").fill_null(0.0) * per_node + shards.fill_null(0.0)
+    total = pl.col("gpus") * per_node + shards.fill_null(0.0)
     return (
         found.select(
             whole_or_share(total).alias("\0gpus"),

@@ -26,7 +26,7 @@ def recognises(head: str) -> bool:
     return (
         head.lstrip().startswith("{")
         and '"jobs"' in head
-        and any(f'"{k}"' in head for k in ("tres", "association", "job_id"))
+        and any(f'"{k}"' in head for k in ("tres", "association", "job_id", "meta"))
     )
 
 
