@@ -66,7 +66,9 @@ def test_a_log_of_ones_own_takes_four_lines(here, capsys):
     # The second job needs all GPUs: it waits from 10:05 to 10:30, and ends at 11:30.
     assert "'makespan': 5400.0" in capsys.readouterr().out
     (command,) = re.findall(r"`gpuschedlab (compare --trace\s\S+)`", README)
-    (here / "jobs.csv").write_text(text.replace("Hours", "Elapsed"))
+    log = "JobID|Submit|Start|End|Elapsed|State|AllocTRES|NNodes\n"
+    log += "7|2024-05-01T10:00:00|2024-05-01T10:00:05|2024-05-01T10:30:05|00:30:00|COMPLETED|gres/gpu=8|1\n"
+    (here / "sacct.txt").write_text(log)
     assert main([*command.split(), "fifo", "--cluster", "2x8"]) == 0
 
 
