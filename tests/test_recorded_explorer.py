@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from gpuschedlab import plots
+from gpuschedlab.autosched import CausalGraph, Layers
 from gpuschedlab.errors import RunError
 from gpuschedlab.plots.systems.stages import Alike, Fan
-from gpuschedlab.plots.systems.trials import Again, Change, Parallel, SignedCauses, Weighed, between
+from gpuschedlab.plots.systems.trials import Again, Change, Parallel, Weighed, between
 from gpuschedlab.widgets.recording import answers, stages
 from gpuschedlab.widgets.recording.answers import times_as_good
 from gpuschedlab.widgets.recording.player import frames, page
@@ -38,12 +39,13 @@ def test_a_fan_is_the_quantiles_of_its_futures():
 
 
 def test_signs_are_told_by_colour_and_symbol_and_strength_by_width():
-    graph = SignedCauses(
-        ("k", "m", "r"), np.array([0, 1, 2]), np.array([[0, 1], [1, 2], [0, 2]]), np.array([0.5, -1.0, 0.2]), np.array([1, -1, 0])
-    )  # fmt: skip
-    drawn = plots.figure(graph)
-    widths = [trace.line.width for trace in drawn.data if trace.mode == "lines"]
-    assert widths == [3.5, 7.0, pytest.approx(1.4)]
+    edges = (("k", "m"), ("m", "r"), ("k", "r"))
+    graph = CausalGraph(Layers(("k",), ("m",), ("r",)), edges)
+    found = dict(zip(edges, ((0.5, 1), (-1.0, -1), (0.2, 0))))
+    drawn = plots.figure(plots.causes(graph, strengths=found))
+    assert [shape.line.width for shape in drawn.layout.shapes] == [3.5, 7.0, pytest.approx(1.4)]
+    lit = plots.figure(plots.causes(graph, [("k", "r")], strengths=found)).layout.shapes
+    assert [shape.line.width for shape in lit] == [0.6, 0.6, pytest.approx(1.4)]
     symbols = {trace.text[0]: trace.marker.color for trace in drawn.data if trace.mode == "markers+text"}
     assert set(symbols) == {"+", "\N{MINUS SIGN}", "~"}
     assert len(set(symbols.values())) == 3

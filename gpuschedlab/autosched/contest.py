@@ -5,7 +5,6 @@ from functools import partial
 from itertools import pairwise
 
 import numpy as np
-import polars as pl
 
 from gpuschedlab.autosched.causal.graph import CausalGraph
 from gpuschedlab.autosched.controller import HOUR
@@ -153,9 +152,3 @@ class Contest:
         probe: Probe = self.loop.probe(self.forecast)
         base = probe(self.space.policy).value  # first, as in a search: others are given up by it
         return reward(probe.objective, probe(policy).value, base)
-
-    def knobs_over_time(self) -> pl.DataFrame:
-        """AutoSched's knobs at each decision: a coordinate a column, and `now`."""
-        rows = [(*self.space.encode(d.policy), d.now) for d in self.decisions]
-        names = [*(a.name for a in self.space.axes), "now"]
-        return pl.DataFrame(rows, schema=dict.fromkeys(names, pl.Float64), orient="row")

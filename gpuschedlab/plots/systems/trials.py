@@ -1,4 +1,4 @@
-"""What a tuner tried at an instant and decided: signed causes, configurations in the knobs' own units, gains on other futures."""
+"""What a tuner tried at an instant and decided: configurations in the knobs' own units, gains on other futures."""
 
 from typing import NamedTuple
 
@@ -6,63 +6,12 @@ import numpy as np
 
 from gpuschedlab.plots.style import COLOURS, INK, RED_TO_BLUE, Drawing, axis, bar, marks, stroke
 
-__all__ = ["Again", "Change", "Parallel", "SignedCauses", "Weighed"]
+__all__ = ["Again", "Change", "Parallel", "Weighed"]
 
 BELOW = {"orientation": "h", "y": -0.14, "x": 0}
-SIGNS = {1: ("+", COLOURS[0], "raises"), -1: ("\N{MINUS SIGN}", COLOURS[1], "lowers"), 0: ("~", "#6E6E6E", "changes")}
-"""Symbol, colour and word of the sign of an effect; 0: of a category, whose values differ."""
 FADED = "#9AA5B1"
 NOTHING = np.array([np.nan])
 """Where a line is that stands in the legend alone."""
-
-
-class SignedCauses(NamedTuple):
-    """A causal graph: names, tiers (v,) 0 to 2; edges (e, 2) indices; strength, sign : (e,) standardised total effect, and 1, -1 or 0."""
-
-    names: tuple[str, ...]
-    tiers: np.ndarray
-    edges: np.ndarray
-    strength: np.ndarray
-    sign: np.ndarray
-
-    def draw(self) -> Drawing:
-        """Layers from left to right; the width of an edge is its strength, its colour and symbol the sign."""
-        x, y = np.empty(len(self.names)), np.empty(len(self.names))
-        for tier in range(3):
-            mine = np.flatnonzero(self.tiers == tier)
-            x[mine], y[mine] = tier, 1 - (np.arange(len(mine)) + 0.5) / max(1, len(mine))
-        traces = []
-        for sign, (symbol, colour, word) in SIGNS.items():
-            mine = np.flatnonzero(self.sign == sign)
-            for i in mine:
-                ends = self.edges[i]
-                width = float(np.clip(7 * abs(self.strength[i]), 0.6, 8))
-                traces.append(({"x": x[ends], "y": y[ends]}, stroke(color=colour, width=width) | {"showlegend": False}))
-            places = [0.25 + 0.5 * ((i % 5) / 4) for i in range(len(mine))]  # not all in the middle, where edges cross
-            a, b = self.edges[mine].T if len(mine) else np.zeros((2, 0), int)
-            spots = {"x": x[a] + (x[b] - x[a]) * places, "y": y[a] + (y[b] - y[a]) * places}
-            hover = [f"<b>{self.names[i]} {word} {self.names[j]}</b><br>total effect {s:+.2f} standard deviations"
-                     for i, j, s in zip(a, b, self.strength[mine])]  # fmt: skip
-            look = {"type": "scatter", "mode": "markers+text", "textfont": {"size": 13, "color": "#FFFFFF"}}
-            look |= {"marker": {"size": 15, "color": colour, "line": {"width": 1, "color": "#FFFFFF"}}}
-            data = {**spots, "text": [symbol] * len(mine), "hovertext": hover, "name": f"{symbol} {word}"}
-            traces.append((data, look | {"hovertemplate": "%{hovertext}<extra></extra>"}))
-        dots = {"type": "scatter", "mode": "markers", "marker": {"size": 11, "color": INK}, "hoverinfo": "skip"}
-        traces.append(({"x": x, "y": y}, dots | {"showlegend": False}))
-        anchors = (
-            {"xanchor": "right", "xshift": -9},
-            {"yanchor": "bottom", "yshift": 8},
-            {"xanchor": "left", "xshift": 9},
-        )
-        look = {"showarrow": False, "font": {"size": 12}, "bgcolor": "#FFFFFF", "borderpad": 0}
-        names = [{"x": a, "y": b, "text": f"<b>{name}</b>"} | look | anchors[tier]
-                 for a, b, name, tier in zip(x.tolist(), y.tolist(), self.names, self.tiers)]  # fmt: skip
-        hidden = {"visible": False, "showgrid": False}
-        around = {"x": hidden | {"range": [-0.62, 2.42]}, "y": hidden | {"range": [-0.02, 1.06]}}
-        margin = {"l": 8, "r": 8, "b": 8}
-        title = "What causes what: knobs, metrics, reward (width: strength)"
-        look = {"title": title, "legend": {"orientation": "h", "y": 0, "x": 0}, "showlegend": True, "margin": margin}
-        return Drawing.of(traces, {"annotations": names}, **look, **around)
 
 
 class Parallel(NamedTuple):

@@ -9,8 +9,8 @@ from gpuschedlab.plots import style
 from gpuschedlab.plots.style import COLOURS, HOUR, INK, Drawing, line, marks, middles, named_lines, stroke, time_axis
 
 __all__ = [
-    *("Causes", "Forecast", "Moves", "Race", "Tried"),
-    *("causes", "forecast", "moves", "race", "tried"),
+    *("Causes", "Forecast", "Race", "Tried"),
+    *("causes", "forecast", "race", "tried"),
 ]
 
 LOOKS = {
@@ -20,6 +20,14 @@ LOOKS = {
 }
 BELOW = {"orientation": "h", "y": -0.25, "x": 0}
 """A legend below the figure."""
+SIGNS = {1: ("+", COLOURS[0], "raises"), -1: ("\N{MINUS SIGN}", COLOURS[1], "lowers"), 0: ("~", "#6E6E6E", "changes")}
+"""Symbol, colour and word of the sign of an effect; 0: of a category, whose values differ."""
+ASIDE = (
+    {"xanchor": "right", "xshift": -9},
+    {"yanchor": "bottom", "yshift": 8},
+    {"xanchor": "left", "xshift": 9},
+)
+"""Where the name of a variable stands, by tier."""
 
 
 class Forecast(NamedTuple):
@@ -78,7 +86,8 @@ class Tried(NamedTuple):
 class Causes(NamedTuple):
     """A causal graph: names, tiers (v,) 0 to 2; edges (e, 2) indices; lit (e,) whether an edge explains.
 
-    held (v,) says whether a knob is fixed, context (v,) whether a variable is given at the instant and no knob changes it.
+    held (v,) says whether a knob is fixed, context (v,) whether a variable is given at the instant and no knob changes it;
+    strength, sign : (e,) standardised total effects, and 1, -1 or 0 (of a category), or None.
     """
 
     names: tuple[str, ...]
@@ -87,54 +96,58 @@ class Causes(NamedTuple):
     lit: np.ndarray
     held: np.ndarray
     context: np.ndarray
+    strength: np.ndarray | None = None
+    sign: np.ndarray | None = None
 
     def draw(self) -> Drawing:
-        """Knobs and context on the left, metrics, objective on the right; edges that explain are thick."""
+        """Knobs and context on the left, metrics, objective on the right; the width of an edge is its strength, its colour the sign.
+
+        Where edges explain, the others are thin; where no strength is known, those that explain are thick.
+        """
         x, y = np.empty(len(self.names)), np.empty(len(self.names))
         for tier in range(3):
             mine = np.flatnonzero(self.tiers == tier)
             x[mine], y[mine] = tier, 1 - (np.arange(len(mine)) + 0.5) / max(1, len(mine))
         said = np.select([self.held, self.context], [" (fixed)", " (given)"], "")
-        labels = [f"<b>{name}</b>" for name in self.names]
         hover = [f"<b>{name}</b>{more}" for name, more in zip(self.names, said)]
         symbols = np.select([self.held, self.context], ["square-open", "diamond"], "circle").tolist()
-        sides = np.array(["middle left", "top center", "middle right"])[self.tiers].tolist()
-        look = {"type": "scatter", "mode": "markers+text", "x": x, "y": y, "textposition": sides}
-        look |= {"textfont_size": 11, "marker_size": 9, "marker_color": COLOURS[0]}
-        look["marker_line"] = {"width": 2, "color": COLOURS[0]}
+        dots = {"type": "scatter", "mode": "markers", "x": x, "y": y, "marker": {"size": 10, "color": INK}}
+        data = {"marker_symbol": symbols, "hovertext": hover}
+        traces = [(data, dots | {"hovertemplate": "%{hovertext}<extra></extra>", "showlegend": False})]
+        known = self.strength is not None
         lines = []
-        for (i, j), lit in zip(self.edges.tolist(), self.lit.tolist()):
-            thick = {"color": COLOURS[1], "width": 4} if lit else {"color": style.SLATE, "width": 1}
+        for e, (i, j) in enumerate(self.edges.tolist()):
+            look = {"color": style.SLATE, "width": 0.6 if known else 1}
+            if self.lit[e] or (known and not self.lit.any()):
+                look = {"color": SIGNS[int(self.sign[e])][1] if known else COLOURS[1]}
+                look["width"] = float(np.clip(7 * abs(self.strength[e]), 0.6, 8)) if known else 4
             ends = {"x0": x[i], "y0": y[i], "x1": x[j], "y1": y[j]}
-            lines.append({"type": "line", "layer": "below", "line": thick} | {k: float(v) for k, v in ends.items()})
-        data = {"text": labels, "marker_symbol": symbols, "hovertext": hover}
-        traces = [(data, look | {"hovertemplate": "%{hovertext}"})]
+            lines.append({"type": "line", "layer": "below", "line": look} | {k: float(v) for k, v in ends.items()})
+        traces += self._signs(x, y) if known else []
+        look = {"showarrow": False, "font": {"size": 12}, "bgcolor": "#FFFFFF", "borderpad": 0}
+        names = [{"x": a, "y": b, "text": f"<b>{name}</b>"} | look | ASIDE[tier]
+                 for a, b, name, tier in zip(x.tolist(), y.tolist(), self.names, self.tiers)]  # fmt: skip
         hidden = {"visible": False, "showgrid": False}
-        sides = {"x": hidden | {"range": [-1.25, 2.6]}, "y": hidden | {"range": [0, 1.08]}}
-        return Drawing.of(traces, {"shapes": lines, "margin": {"l": 8, "b": 8}}, title="What causes what", **sides)
+        around = {"x": hidden | {"range": [-0.62, 2.42]}, "y": hidden | {"range": [-0.02, 1.06]}}
+        live = {"shapes": lines, "annotations": names, "margin": {"l": 8, "r": 8, "b": 8}}
+        below = {"orientation": "h", "y": 0, "x": 0}
+        return Drawing.of(traces, live, title="What causes what", legend=below, showlegend=known, **around)
 
-
-class Moves(NamedTuple):
-    """Knobs over time: names of K axes; time (n,) s; place : (K, n) coordinates 0 to 1; texts : (K, n) values as text."""
-
-    names: tuple[str, ...]
-    time: np.ndarray
-    place: np.ndarray
-    texts: tuple[tuple[str, ...], ...]
-
-    def draw(self) -> Drawing:
-        """A step line per knob, each over its own range."""
+    def _signs(self, x, y) -> list[tuple]:
+        """Symbols on the edges (x, y: places (v,) of the variables), a trace a sign."""
         traces = []
-        for i, (name, place, values) in enumerate(zip(self.names, self.place, self.texts)):
-            points = {"x": self.time / HOUR, "y": place, "text": list(values), "name": name}
-            traces.append((points, line(i, "<b>%{text}</b> from %{x:.1f} h", shape="hv", width=1.5)))
-        y = {
-            "title": {"text": "place in its range"},
-            "range": [-0.05, 1.05],
-            "tickvals": [0, 1],
-            "ticktext": ["low", "high"],
-        }
-        return Drawing.of(traces, title="Knobs in force", x=time_axis(), y=y)
+        for sign, (symbol, colour, word) in SIGNS.items():
+            mine = np.flatnonzero(self.sign == sign)
+            places = 0.25 + 0.5 * (np.arange(len(mine)) % 5) / 4  # not all in the middle, where edges cross
+            a, b = self.edges[mine].T if len(mine) else np.zeros((2, 0), int)
+            spots = {"x": x[a] + (x[b] - x[a]) * places, "y": y[a] + (y[b] - y[a]) * places}
+            hover = [f"<b>{self.names[i]} {word} {self.names[j]}</b><br>total effect {s:+.2f} standard deviations"
+                     for i, j, s in zip(a, b, self.strength[mine])]  # fmt: skip
+            look = {"type": "scatter", "mode": "markers+text", "textfont": {"size": 13, "color": "#FFFFFF"}}
+            look |= {"marker": {"size": 15, "color": colour, "line": {"width": 1, "color": "#FFFFFF"}}}
+            data = {**spots, "text": [symbol] * len(mine), "hovertext": hover, "name": f"{symbol} {word}"}
+            traces.append((data, look | {"hovertemplate": "%{hovertext}<extra></extra>"}))
+        return traces
 
 
 class Race(NamedTuple):
@@ -182,21 +195,21 @@ def tried(tuning, current) -> Tried:
     return Tried(rounds, np.array(worth), tuple(t.fate for t in trials), texts, np.array([t.best for t in trials]), now)
 
 
-def causes(graph, lit=(), held=()) -> Causes:
-    """A `gpuschedlab.autosched.CausalGraph`: `lit` edges explain something now, `held` variables are fixed."""
+def causes(graph, lit=(), held=(), strengths=None) -> Causes:
+    """A `gpuschedlab.autosched.CausalGraph`: `lit` edges explain something now, `held` variables are fixed.
+
+    `strengths`: of each edge its standardised total effect and its sign, 1, -1 or 0.
+    """
     names = graph.layers.names
     place = {n: i for i, n in enumerate(names)}
     edges = np.array([(place[a], place[b]) for a, b in graph.edges], int).reshape(-1, 2)
-    lit = set(lit)
     tiers = np.array([graph.layers.tier(n) for n in names])
-    explains = np.array([e in lit for e in graph.edges], bool)
-    return Causes(names, tiers, edges, explains, np.isin(names, list(held)), np.isin(names, graph.layers.context))
-
-
-def moves(time, places, texts, names) -> Moves:
-    """Coordinates (n, K) of the configuration in force at each instant (n,)."""
-    grid = np.array(places, float).reshape(len(time), len(names)).T
-    return Moves(tuple(names), np.asarray(time, float), grid, tuple(zip(*texts)) if texts else ((),) * len(names))
+    explains = np.array([e in set(lit) for e in graph.edges], bool)
+    about = np.isin(names, list(held)), np.isin(names, graph.layers.context)
+    if strengths is None:
+        return Causes(names, tiers, edges, explains, *about)
+    strength, sign = np.array([strengths[edge] for edge in graph.edges], float).reshape(-1, 2).T
+    return Causes(names, tiers, edges, explains, *about, strength, sign.astype(int))
 
 
 def race(time, values: dict) -> Race:

@@ -13,6 +13,7 @@ from gpuschedlab.knobs import knob_word
 from gpuschedlab.plots.systems.response_curves import plateau
 from gpuschedlab.widgets.core.base import BaseExplorer
 from gpuschedlab.widgets.core.parts import button, control, row
+from gpuschedlab.widgets.recording.strength import strengths
 
 REDRAW = 4
 """Trials between two redraws of a search under way."""
@@ -39,7 +40,7 @@ class AutoSchedExplorer(BaseExplorer):
     places = (
         *(plots.Place("tried", 340), plots.Place("causes", 340)),
         *(plots.Place("arrivals", 280), plots.Place("race", 280)),
-        plots.Place("moves", 260, wide=True),
+        plots.Place("lanes", 260, wide=True),
     )
 
     def __init__(self, contest: Contest):
@@ -146,25 +147,22 @@ class AutoSchedExplorer(BaseExplorer):
         jobs = c.simulations["autosched"].trace["submit"].to_numpy()
         now = c.forecast.now if c.forecast is not None else 0.0
         coming = c.forecast.trace["submit"].to_numpy()[c.forecast.existing :] if c.forecast is not None else np.zeros(0)
-        frame = c.knobs_over_time()
-        axes = c.space.axes
-        texts = [
-            tuple(f"{n}: {knob_word(d.policy.knobs[n], 3)}" for n in (a.info.name for a in axes)) for d in c.decisions
-        ]
-        places = frame.select(a.name for a in axes).to_numpy()
         race = {n: c.averages[n] for n in c.simulations}
+        start = [(0.0, c.space.policy)]
+        lanes = {"default": start, "autosched": [*start, *((d.now, d.policy) for d in c.decisions)]}
         return {
             "arrivals": plots.forecast(jobs, coming, now),
             **self._search_numbers(),
             "race": plots.race(c.averages["time"], race),
-            "moves": plots.moves(frame["now"].to_numpy(), places, texts, [a.name for a in axes]),
+            "lanes": plots.knob_lanes(c.space, lanes, c.now, max(c.now, HOUR), tuple(c.simulations)),
         }
 
     def _search_numbers(self) -> dict:
         c = self.contest
         tuning = c.tuning if c.tuning is not None else Tuning(c.space, c.space.policy.goals[0])
         held = self._trial.fixed if self._trial is not None else ()
-        return {"tried": plots.tried(tuning, c.policy), "causes": plots.causes(c.graph, c.lit(self._trial), held)}
+        graph = plots.causes(c.graph, c.lit(self._trial), held, strengths(c.graph, c.model.rows))
+        return {"tried": plots.tried(tuning, c.policy), "causes": graph}
 
     def _show(self, contest):
         first = self.board is None
@@ -246,7 +244,7 @@ class AutoSchedExplorer(BaseExplorer):
 
     def _clicked(self, figure: str, trace: int, point: int):
         names = self.contest.graph.layers.names
-        name = names[point] if figure == "causes" else ""
+        name = names[point] if (figure, trace) == ("causes", 0) else ""  # a variable, not the sign of an edge
         if name in self.what.options:
             self.what.value = name
 

@@ -5,10 +5,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gpuschedlab.autosched import CausalGraph, Layers
 from gpuschedlab.knobs import knob_word
 from gpuschedlab.plots import Place
 from gpuschedlab.plots.systems.stages import Alike, Fan, Observed
-from gpuschedlab.plots.systems.trials import Again, Change, Parallel, SignedCauses, Weighed
+from gpuschedlab.plots.systems.trials import Again, Change, Parallel, Weighed
+from gpuschedlab.plots.systems.tuning import causes
 from gpuschedlab.widgets.recording.hour import STEP, Hour
 from gpuschedlab.widgets.recording.recording import Recording
 
@@ -114,17 +116,9 @@ def _said_forecast(recording: Recording, place: int) -> str:
 
 
 def _graph(recording: Recording, place: int) -> dict:
-    hour, layers = recording.hours[place], recording.layers
-    names = [*layers["knobs"], *layers["context"], *layers["metrics"], *layers["objectives"]]
-    tiers = (
-        [0] * len([*layers["knobs"], *layers["context"]])
-        + [1] * len(layers["metrics"])
-        + [2] * len(layers["objectives"])
-    )
-    at = {name: i for i, name in enumerate(names)}
-    edges = np.array([(at[a], at[b]) for a, b in recording.graphs[hour.graph]], int).reshape(-1, 2)
-    strength, sign = np.array(hour.strengths, float).reshape(-1, 2).T
-    return {"graph": SignedCauses(tuple(names), np.array(tiers), edges, strength, sign.astype(int))}
+    hour, edges = recording.hours[place], [tuple(edge) for edge in recording.graphs[recording.hours[place].graph]]
+    layers = Layers(**{name: part if name == "levels" else tuple(part) for name, part in recording.layers.items()})
+    return {"graph": causes(CausalGraph(layers, tuple(edges)), strengths=dict(zip(edges, hour.strengths)))}
 
 
 def _said_graph(recording: Recording, place: int) -> str:
