@@ -85,7 +85,7 @@ def verify(path: Path, note: Path):
         raise OSError(f"other bytes than were written: its checksum is not that in {note.name}")
 
 
-def parquet(frame: pl.DataFrame, **options) -> bytes:
+def parquet(frame: pl.DataFrame, metadata: Mapping[str, str] = {}, **options) -> bytes:
     """Parquet file of a frame that carries its own checksum (`KEY`), for `frame_of`; options of `polars.DataFrame.write_parquet`.
 
     Examples
@@ -99,7 +99,7 @@ def parquet(frame: pl.DataFrame, **options) -> bytes:
     OSError: other bytes than were written: its checksum is not that in its metadata
     """
     made = io.BytesIO()
-    frame.write_parquet(made, metadata={KEY: "0" * 64}, **options)
+    frame.write_parquet(made, metadata={**metadata, KEY: "0" * 64}, **options)
     raw = made.getvalue()
     start, _ = _sum_in(raw)
     made.seek(start)

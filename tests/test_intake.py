@@ -91,12 +91,13 @@ def summary_is_right(found, entry: dict):
     ]
     assert trace["censored"].sum() == want["censored"]
     assert (trace["submit"] < 109 * 86_400).sum() == want["jobs_submitted_in_the_first_109_days"]
-    assert round(max(hours for _, hours in found.report.gaps), 1) == want["longest_gap_hours"]
+    assert round(max(hours for _, hours, _ in found.report.gaps), 1) == want["longest_gap_hours"]
     assert round(trace["submit"].max() / 86_400, 1) == want["days"]
     later = lab.intake(("openb", _published()), since="109 d")
     assert later.trace.height == want["jobs"] - 15
     assert later.report.counts()["before"] == 15
     assert later.trace["submit"][0] == 0.0
+    assert "99 % of jobs lie within 33.5 days: since = '109 d' begins after the gaps" in found.report.line()
 
 
 def _published() -> Path:
@@ -212,6 +213,14 @@ def test_what_runs_at_the_snapshot_is_kept_or_dropped(tmp_path):
     assert "status" not in found.trace.columns
     assert lab.intake(path, snapshot=130).trace["duration"].to_list() == [30.0, 100.0]
     assert lab.intake(path, running="drop").report.counts() == {"never_started": 1, "running": 1}
+
+
+def test_readers_are_short():
+    folder = Path(lab.__file__).parent / "traces" / "readers"
+    new = [p for home in ("managers", "published", "simulators") for p in (folder / home).glob("*.py")]
+    assert {
+        p.name for p in [*new, folder / "csv.py", folder / "swf.py"] if len(p.read_text().splitlines()) >= 150
+    } == set()
 
 
 def test_elapsed_times_that_contradict_are_refused_or_a_turnaround(tmp_path):
@@ -397,6 +406,9 @@ def test_one_spec_serves_python_and_the_command_line(tmp_path, monkeypatch, caps
     assert "intake: 2 rows, 2 jobs" in capsys.readouterr().out
     assert Path("spec.parquet").read_bytes() == Path("set.parquet").read_bytes()
     assert lab.traces.read_parquet("spec.parquet").equals(found.trace)
+    assert lab.intake("spec.parquet").report.line() == found.report.line(), "the report is kept with the trace"
+    assert main(["run", "fifo", "--trace", "own.toml"]) == 0
+    assert "16 GPUs: 2x8:a100" in capsys.readouterr().out
 
 
 def test_keys_that_do_not_exist_name_the_nearest(tmp_path):

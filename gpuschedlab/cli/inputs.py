@@ -114,6 +114,8 @@ def read_scenario(args) -> tuple[Scenario, dict[str, str]]:
     if recipe := recipe_in(args):
         return _followed(recipe, args)
     cluster = Cluster.parse(args.cluster)
+    if args.cluster == CLUSTER and args.trace not in presets():  # none is named: the log or its spec may
+        cluster = log_of(args.trace, tuple(args.set)).cluster or cluster
     trace, history, about = trace_of(args, cluster.total_gpus)
     if args.mtbf:
         cluster = cluster.with_failures(args.mtbf, args.mttr, float(trace["submit"].max()) + 30 * DAY, args.seed)

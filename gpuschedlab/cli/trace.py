@@ -102,7 +102,7 @@ def convert(args) -> int:
     elif form == ".csv":
         write_csv(found.trace, args.out, names=args.names)
     else:
-        write_parquet(found.trace, args.out)
+        write_parquet(found.trace, args.out, report=found.report)
     print(f"{args.out}: {found.trace.height:,} jobs\n{found.report.line()}")
     return 0
 

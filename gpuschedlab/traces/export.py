@@ -91,7 +91,7 @@ def write_swf(trace: pl.DataFrame, path: str | Path, *, names: bool = False) -> 
 
     Jobs are numbered from 1 in their order, and so are users, accounts (field 13), names, virtual clusters (15) and types (16);
     a csv file beside it (`path` + ".map.csv") says which job has which number. GPUs are rounded up; the wait comes from
-    `started`, or is -1; of other columns nothing is kept. The numbers name nobody: with `names` the map says who each is.
+    `started`, or is -1; of other columns nothing is kept. Numbers stand for names: only with `names` does the map resolve them.
 
     Parameters
     ----------

@@ -92,13 +92,13 @@ def of_ids(text: str, ids: dict[str, str]) -> Devices:
 
 
 def _added(typed: list[tuple[str, float]], whole: list[float], text: str) -> Devices:
-    shards = sum(float(count) for count in SHARD.findall(text))
+    shards = sum((float(count) for count in SHARD.findall(text)), 0.0)
     sliced = [(kind, count) for kind, count in typed if MIG.search(kind)]
     if sliced:  # a count without a type counts slices, too
         share = sum(int(MIG.search(kind)[1]) * count for kind, count in sliced) / SLICES
         rest = sum(count for kind, count in typed if not MIG.search(kind))
         return Devices(rest + share, [], MIG.search(sliced[0][0])[0], shards)
-    total = max(whole) if whole else sum(count for _, count in typed)
+    total = max(whole) if whole else sum((count for _, count in typed), 0.0)
     types = list(dict.fromkeys(kind for kind, count in typed if kind and count))
     return Devices(total, types, None, shards)
 

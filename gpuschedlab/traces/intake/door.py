@@ -19,6 +19,7 @@ from gpuschedlab.traces.intake.options import nearest, options_of
 from gpuschedlab.traces.intake.report import Intake, Report
 from gpuschedlab.traces.intake.settle import settle
 from gpuschedlab.traces.readers import source as src
+from gpuschedlab.traces.readers.parquet import report_in
 from gpuschedlab.traces.schema import OnBad
 
 HOME = "gpuschedlab.traces.readers"
@@ -120,6 +121,8 @@ def _made(format: str, path: Path, options: dict[str, Any], on_bad: OnBad | None
     trace, bad = found if isinstance(found, tuple) else (found, pl.DataFrame())
     hours = float((trace["gpus"] * trace["duration"]).sum()) / 3600
     left = {r: {"rows": n, "gpu_hours": 0.0, "share": 0.0, "example": None} for r, n in notes.items() if n}
+    if format == "parquet" and (kept := report_in(path)):
+        return Intake(trace, None, kept), bad
     rows = trace.height + bad.height + sum(notes.values())
     report = Report(format, path.name, rows=rows, jobs=trace.height, gpu_hours=hours, left_out=left)
     return Intake(trace, None, report), bad

@@ -22,7 +22,7 @@ WORDS = {
     "alloc_sets": "alloc sets",
     "no_duration": "without a duration",
 }
-HOUR = 3600.0
+HOUR, DAY = 3600.0, 86_400.0
 FEW, MANY = 0.01, 0.1
 """Shares of GPU-hours lost from which on a warning is given, and from which on the log is refused."""
 
@@ -56,7 +56,9 @@ class Report:
     span : float
         Seconds from the first submission to the last.
     gaps : list
-        (from, hours) of gaps above 12 h between submissions.
+        (end in s, hours, share of jobs before) of gaps above 12 h between submissions.
+    dense : tuple of float
+        Shortest span that holds 99 % of submissions: its start, and its length (s).
     known : dict of str to float
         Share (%) of jobs with requested times, recorded starts, types, users.
     """
@@ -78,6 +80,7 @@ class Report:
     zero: str | float | None = None
     span: float = 0.0
     gaps: list = field(default_factory=list)
+    dense: tuple[float, float] = (0.0, 0.0)
     known: dict[str, float] = field(default_factory=dict)
 
     @property
@@ -98,6 +101,11 @@ class Report:
         if self.gaps:
             hours = max(gap[1] for gap in self.gaps)
             parts.append(f"{len(self.gaps)} gaps above 12 h (longest {hours:,.1f} h)")
+        early = [at for at, _, before in self.gaps if before < FEW]
+        if early:
+            parts.append(
+                f"99 % of jobs lie within {self.dense[1] / DAY:.1f} days: since = '{early[-1] // DAY:.0f} d' begins after the gaps"
+            )
         suspects = [name for name in self.unused if looks_like_a_factor(name)]
         parts += [f"not used: {', '.join(suspects)}"] if suspects else []
         return "; ".join(parts)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 
 from gpuschedlab.errors import IntakeError, IntakeWarning, TraceError
@@ -224,18 +225,15 @@ def _from_zero(frame: pl.DataFrame, options: Options, ledger: Ledger, report: Re
     moved = [(pl.col(n) - zero).alias(n) for n in ("submit", "eligible", "start") if n in frame.columns]
     frame = frame.with_columns(moved)
     times = frame["submit"].sort()
-    steps = times.diff()
-    gaps = (
-        [
-            (float(t - s), float(s) / HOUR)
-            for t, s in zip(times.to_list(), steps.to_list(), strict=True)
-            if s and s > GAP
-        ]
-        if (frame.height > 1 and (steps.max() or 0) > GAP)
-        else []
-    )
+    apart = times.diff()
+    before = np.arange(len(times)) / len(times)
+    gaps = pl.DataFrame({"at": times, "hours": apart / HOUR, "before": before}).filter(apart > GAP).rows()
+    most = max(int(np.ceil(0.99 * len(times))), 1)
+    lengths = times[most - 1 :].to_numpy() - times[: len(times) - most + 1].to_numpy()
+    first = int(lengths.argmin()) if len(lengths) else 0
+    dense = (float(times[first]), float(lengths[first])) if len(lengths) else (0.0, 0.0)
     said = str(frame["clock"].min()) if dated and frame.height else zero
-    report = replace(report, zero=said, span=float(times.max() or 0.0), gaps=gaps)
+    report = replace(report, zero=said, span=float(times.max() or 0.0), gaps=gaps, dense=dense)
     return frame, report
 
 

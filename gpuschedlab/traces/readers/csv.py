@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -127,44 +127,3 @@ def _places(table: pl.DataFrame, given: set[str], options: Options, source: str)
 def _numbers(table: pl.DataFrame, column: str, name: str) -> bool:
     """Whether a column `queue` holds numbers: then they are seconds waited."""
     return name == "queue" and table[column].drop_nulls().cast(pl.Float64, strict=False).is_not_null().all()
-
-
-def read_csv(path: str | Path, *, on_bad: str = "raise", notes: dict | None = None, **options: Any):
-    """Read a table of one's own: `gpuschedlab.intake(("csv", path), ...)`, without its report.
-
-    Parameters
-    ----------
-    path : path
-        The file, plain or gzip.
-    on_bad : {"raise", "drop"}
-        "drop" returns (good, bad), the bad rows with `row` (line of the file) and `problem`.
-    notes : dict, optional
-        Takes counts of what was left out.
-    **options
-        columns, units, dates, states (also `statuses`), separator, zone and the others of
-        `gpuschedlab.traces.intake.options.Options`.
-
-    Returns
-    -------
-    polars.DataFrame
-        A trace: job_id, submit (s), gpus, duration (s), and those further columns that the file has.
-
-    Raises
-    ------
-    TraceError
-        A column is not found, an option is wrong, or a row is bad.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> file = pathlib.Path(tempfile.mkdtemp(), "jobs.csv")
-    >>> _ = file.write_text("JobID,Submit Time,Cards,Hours,State\\na,2024-05-01 10:00,8,1.5,COMPLETED\\n")
-    >>> read_csv(file, columns={"gpus": "Cards", "duration": "Hours"}, units="h").select("job_id", "gpus", "duration").row(0)
-    ('a', 8.0, 5400.0)
-    """
-    from gpuschedlab.traces.intake.door import read_with
-
-    statuses: Mapping[str, str] = options.pop("statuses", None) or {}
-    if statuses:
-        options["states"] = {word: "running" if what == "unfinished" else what for word, what in statuses.items()}
-    return read_with("csv", path, on_bad, notes, options)

@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
+from dataclasses import asdict
 from pathlib import Path
 
 import polars as pl
 
-from gpuschedlab._files import KEY, parquet, read_frame, whole
+from gpuschedlab._files import KEY, UNREADABLE, parquet, read_frame, whole
 from gpuschedlab.errors import TraceError
+from gpuschedlab.traces.intake.report import Report
 from gpuschedlab.traces.schema import OnBad, Read, validate
+
+REPORT = "gpuschedlab intake"
+"""Entry of a parquet file's metadata: what came in from the log."""
+
+
+def report_in(path: str | Path) -> Report | None:
+    """What a trace's file says of the log of which it was made; None where it says nothing."""
+    with contextlib.suppress(*UNREADABLE, TypeError):
+        if kept := pl.read_parquet_metadata(Path(path)).get(REPORT):
+            return Report(**json.loads(kept))
+    return None
 
 
 def read_parquet(path: str | Path, *, on_bad: OnBad = "raise") -> Read:
@@ -49,7 +64,7 @@ def read_parquet(path: str | Path, *, on_bad: OnBad = "raise") -> Read:
     return validate(frame, source=str(path), on_bad=on_bad)
 
 
-def write_parquet(trace: pl.DataFrame, path: str | Path) -> Path:
+def write_parquet(trace: pl.DataFrame, path: str | Path, *, report: Report | None = None) -> Path:
     """Store a trace (or the bad rows of one) as a parquet file, whole or not at all, with its checksum in its metadata.
 
     The frame is written as it is: `read_parquet` is the door that checks.
@@ -60,6 +75,9 @@ def write_parquet(trace: pl.DataFrame, path: str | Path) -> Path:
         What to store.
     path : path
         Where to; folders are made, a file that is there is replaced at the end.
+
+    report : Report, optional
+        What came in from the log of which it is made: it is kept in the file, and `gpuschedlab.intake` gives it back.
 
     Returns
     -------
@@ -82,7 +100,7 @@ def write_parquet(trace: pl.DataFrame, path: str | Path) -> Path:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with whole(path) as part:
-            part.write_bytes(parquet(trace))
+            part.write_bytes(parquet(trace, {} if report is None else {REPORT: json.dumps(asdict(report))}))
     except OSError as error:
         raise TraceError(
             f"trace not stored in {path}: found {error.strerror or error}; expected room for "

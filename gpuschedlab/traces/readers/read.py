@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -58,10 +58,83 @@ def read(name: str, path: str | Path, *, on_bad: OnBad = "raise", **options: Any
         return read_made(name, path, on_bad=on_bad, **options)
     notes = options.pop("notes", None)
     if name == "csv":
-        from gpuschedlab.traces.readers.csv import read_csv
-
         return read_csv(path, on_bad=on_bad, notes=notes, **options)
     return read_with(name, path, on_bad, notes, options)
+
+
+def read_csv(path: str | Path, *, on_bad: str = "raise", notes: dict | None = None, **options: Any):
+    """Read a table of one's own: `gpuschedlab.intake(("csv", path), ...)`, without its report.
+
+    Parameters
+    ----------
+    path : path
+        The file, plain or gzip.
+    on_bad : {"raise", "drop"}
+        "drop" returns (good, bad), the bad rows with `row` (line of the file) and `problem`.
+    notes : dict, optional
+        Takes counts of what was left out.
+    **options
+        columns, units, dates, states (also `statuses`), separator, zone and the others of
+        `gpuschedlab.traces.intake.options.Options`.
+
+    Returns
+    -------
+    polars.DataFrame
+        A trace: job_id, submit (s), gpus, duration (s), and those further columns that the file has.
+
+    Raises
+    ------
+    TraceError
+        A column is not found, an option is wrong, or a row is bad.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> file = pathlib.Path(tempfile.mkdtemp(), "jobs.csv")
+    >>> _ = file.write_text("JobID,Submit Time,Cards,Hours,State\\na,2024-05-01 10:00,8,1.5,COMPLETED\\n")
+    >>> read_csv(file, columns={"gpus": "Cards", "duration": "Hours"}, units="h").select("job_id", "gpus", "duration").row(0)
+    ('a', 8.0, 5400.0)
+    """
+    statuses: Mapping[str, str] = options.pop("statuses", None) or {}
+    if statuses:
+        options["states"] = {word: "running" if what == "unfinished" else what for word, what in statuses.items()}
+    return read_with("csv", path, on_bad, notes, options)
+
+
+def read_swf(path: str | Path, *, on_bad: str = "raise", notes: dict | None = None, **options: Any):
+    """Read a log in the Standard Workload Format: `gpuschedlab.intake(("swf", path), ...)`, without its report.
+
+    Parameters
+    ----------
+    path : path
+        The file, plain or gzip.
+    on_bad : {"raise", "drop"}
+        "drop" returns (good, bad), the bad rows with `row` (line of the file) and `problem`.
+    notes : dict, optional
+        Takes counts of what was left out.
+    **options
+        `processors` that stand for one GPU (GPUs are rounded up), `zone` and the others of
+        `gpuschedlab.traces.intake.options.Options`.
+
+    Returns
+    -------
+    polars.DataFrame
+        A trace.
+
+    Raises
+    ------
+    TraceError
+        A row is bad: not 18 fields, or one that is no number.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> file = pathlib.Path(tempfile.mkdtemp(), "log.swf")
+    >>> _ = file.write_text("; UnixStartTime: 0\\n1 60 5 3600 4 -1 -1 8 7200 -1 1 3 1 9 2 -1 -1 -1\\n")
+    >>> read_swf(file).select("job_id", "submit", "gpus", "duration", "user", "status").row(0)
+    ('1', 0.0, 8.0, 3600.0, '3', 'completed')
+    """
+    return read_with("swf", path, on_bad, notes, options)
 
 
 def intake_of(word: str, settings: Iterable[str] = ()) -> Intake:

@@ -9,24 +9,17 @@ from pathlib import Path
 import polars as pl
 
 from gpuschedlab.errors import TraceError
-from gpuschedlab.traces.intake.devices import Devices, resource_gpus, whole_or_share
+from gpuschedlab.traces.intake.devices import whole_or_share
 from gpuschedlab.traces.intake.files import head_of, inside, json_of, number, several, text
 from gpuschedlab.traces.intake.instants import instants
 from gpuschedlab.traces.intake.options import Options
 from gpuschedlab.traces.intake.raw import LINE, Raw
-from gpuschedlab.traces.intake.states import RUNNING, WAITING
 from gpuschedlab.traces.readers import source as src
+from gpuschedlab.traces.readers.managers.gangs import volcano, workload
+from gpuschedlab.traces.readers.managers.pods import pod
 
 COMMAND = "kubectl get pods -A -o json > pods.json"
-JOBS = (
-    "volcano.sh/job-name",
-    "batch.kubernetes.io/job-name",
-    "job-name",
-    "training.kubeflow.org/job-name",
-    "jobset.sigs.k8s.io/jobset-name",
-)
 QUEUES = ("volcano.sh/queue-name", "kueue.x-k8s.io/queue-name")
-PRODUCT = "nvidia.com/gpu.product"
 TIME = r'"\w*(?:Time|Timestamp|At)"\s*:\s*"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z)"'
 SCHEMA = dict.fromkeys(
     ("job_id", "submit", "start", "end", "state", "meaning", "vc", "user", "name", "shape"), pl.String
@@ -38,7 +31,6 @@ SCHEMA |= {
     "gpu_types": pl.List(pl.String),
     LINE: pl.Int64,
 }
-FINAL = {"Completed": "completed", "Failed": "failed", "Aborted": "killed", "Terminated": "killed"}
 
 
 def recognises(head: str) -> bool:
@@ -101,119 +93,4 @@ def _common(item: Mapping, options: Options) -> dict:
     }
 
 
-def _devices(spec) -> Devices:
-    """GPUs of a pod: its containers' together, or the largest init container's."""
-
-    def of(container) -> tuple[float, str | None]:
-        asked = {
-            **(inside(container, "resources", "limits") or {}),
-            **(inside(container, "resources", "requests") or {}),
-        }
-        found = [resource_gpus(str(name), number(count) or 0.0) for name, count in asked.items()]
-        return sum(d.gpus for d in found), next((d.shape for d in found if d.shape), None)
-
-    own, init = [of(c) for c in several(spec, "containers")], [of(c) for c in several(spec, "initContainers")]
-    gpus = max(sum(g for g, _ in own), max((g for g, _ in init), default=0.0))
-    types = [text(inside(spec, "nodeSelector", PRODUCT))]
-    terms = several(
-        spec, "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms"
-    )
-    rules = [
-        rule
-        for term in terms
-        for rule in several(term, "matchExpressions")
-        if rule.get("key") == PRODUCT and rule.get("operator") == "In"
-    ]
-    types += [text(v) for rule in rules for v in (rule.get("values") or [])]
-    return Devices(gpus, [t for t in types if t], next((s for _, s in [*own, *init] if s), None))
-
-
-def _asked(spec, gpus: float | None = None) -> dict:
-    found = _devices(spec)
-    return {"gpus": found.gpus if gpus is None else gpus, "gpu_types": found.gpu_types or None, "shape": found.shape}
-
-
-def _condition(item: Mapping, kind: str) -> str | None:
-    """When a condition became true; None where it is not."""
-    true = [c for c in several(item, "status", "conditions") if c.get("type") == kind and c.get("status") == "True"]
-    return text(true[-1].get("lastTransitionTime")) if true else None
-
-
-def _pod(item: Mapping) -> dict:
-    labels = inside(item, "metadata", "labels") or {}
-    owner = [text(o.get("name")) for o in several(item, "metadata", "ownerReferences")]
-    group = next((text(inside(labels, n)) for n in JOBS if inside(labels, n)), owner[0] if owner else None)
-    phase = text(inside(item, "status", "phase")) or ""
-    space = text(inside(item, "metadata", "namespace")) or "default"
-    start = _condition(item, "PodScheduled") or (
-        text(inside(item, "status", "startTime")) if phase != "Pending" else None
-    )
-    ends = [text(inside(c, "state", "terminated", "finishedAt")) for c in several(item, "status", "containerStatuses")]
-    over = phase in ("Succeeded", "Failed")
-    end = max((e for e in ends if e), default=text(inside(item, "metadata", "deletionTimestamp"))) if over else None
-    meaning = {"Succeeded": "completed", "Failed": "failed"}.get(phase, RUNNING if start else WAITING)
-    asked = _asked(inside(item, "spec")) | {"requested_time": number(inside(item, "spec", "activeDeadlineSeconds"))}
-    return (
-        asked
-        | ({"job_id": f"{space}/{group}"} if group else {})
-        | {"state": phase, "start": start, "end": end, "meaning": meaning}
-    )
-
-
-def _workload(item: Mapping) -> dict:
-    gpus = sum(
-        (number(p.get("count", 1)) or 0.0) * _devices(inside(p, "template", "spec")).gpus
-        for p in several(item, "spec", "podSets")
-    )
-    sets = several(item, "status", "admission", "podSetAssignments")
-    flavors = [
-        text(f) for s in sets for name, f in (inside(s, "flavors") or {}).items() if resource_gpus(str(name), 1.0).gpus
-    ]
-    start, end = _condition(item, "Admitted"), _condition(item, "Finished")
-    why = " ".join(
-        f"{c.get('reason')} {c.get('message')}"
-        for c in several(item, "status", "conditions")
-        if c.get("type") == "Finished"
-    )
-    outcome = next(
-        (
-            w
-            for pattern, w in (("fail|error", "failed"), ("succe|finished", "completed"))
-            if re.search(pattern, why.lower())
-        ),
-        None,
-    )
-    queue = text(inside(item, "status", "admission", "clusterQueue") or inside(item, "spec", "queueName"))
-    return {
-        "gpus": gpus,
-        "gpu_types": [f for f in dict.fromkeys(flavors) if f] or None,
-        "requested_time": number(inside(item, "spec", "maximumExecutionTimeSeconds")),
-        **({"vc": queue} if queue else {}),
-        "start": start,
-        "end": end if start else None,
-        "meaning": outcome if end and start else RUNNING if start else WAITING,
-    }
-
-
-def _volcano(item: Mapping) -> dict:
-    gpus = sum(
-        (number(t.get("replicas", 1)) or 0.0) * _devices(inside(t, "template", "spec")).gpus
-        for t in several(item, "spec", "tasks")
-    )
-    course = [(text(c.get("status")), text(c.get("lastTransitionTime"))) for c in several(item, "status", "conditions")]
-    start = next((at for word, at in course if word == "Running"), None)
-    phase = text(inside(item, "status", "state", "phase"))
-    ended = [(FINAL[word], at) for word, at in course if word in FINAL] if phase in FINAL or phase is None else []
-    meaning, end = (ended[-1] if ended else (RUNNING, None)) if start else (WAITING, None)
-    queue = text(inside(item, "spec", "queue"))
-    return {
-        "gpus": gpus,
-        **({"vc": queue} if queue else {}),
-        "state": phase,
-        "start": start,
-        "end": end,
-        "meaning": meaning,
-    }
-
-
-_KINDS = {"Pod": _pod, "Workload": _workload, "VolcanoJob": _volcano}
+_KINDS = {"Pod": pod, "Workload": workload, "VolcanoJob": volcano}
