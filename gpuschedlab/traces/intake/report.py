@@ -99,13 +99,12 @@ class Report:
         parts += [f"left out: {out}"] if out else []
         parts += [f"assumed: {'; '.join(self.assumed)}"] if self.assumed else []
         if self.gaps:
-            hours = max(gap[1] for gap in self.gaps)
-            parts.append(f"{len(self.gaps)} gaps above 12 h (longest {hours:,.1f} h)")
-        early = [at for at, _, before in self.gaps if before < FEW]
-        if early:
-            parts.append(
-                f"99 % of jobs lie within {self.dense[1] / DAY:.1f} days: since = '{early[-1] // DAY:.0f} d' begins after the gaps"
-            )
+            longest = max(hours for _, hours, _ in self.gaps)
+            parts.append(f"{len(self.gaps)} gaps above 12 h (longest {longest:,.1f} h)")
+            # A quiet night among the first jobs is no sign that the log has not begun.
+            if early := [at for at, hours, before in self.gaps if before < FEW and hours > longest / 4]:
+                within = f"99 % of jobs lie within {self.dense[1] / DAY:.1f} days"
+                parts.append(f"{within}: since = '{early[-1] // DAY:.0f} d' begins after the gaps")
         suspects = [name for name in self.unused if looks_like_a_factor(name)]
         parts += [f"not used: {', '.join(suspects)}"] if suspects else []
         return "; ".join(parts)
