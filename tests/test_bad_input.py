@@ -201,10 +201,10 @@ def test_the_command_line_tells_it_in_one_line(tmp_path, capsys, words, message)
 NO_JOBS = {
     "cpu.csv": ("id,submit,gpus,duration\na,0,0,600\n", "csv cpu.csv: found 1 row and no job among them (1 cpu only)"),
     "running.csv": (
-        "id,submit,gpus,duration,state\na,0,1,600,RUNNING\nb,1,1,600,PENDING\nc,2,0,60,COMPLETED\n",
-        "csv running.csv: found 3 rows and no job among them (1 cpu only, 2 unfinished)",
+        "id,submit,gpus,duration,state\na,0,1,600,QUEUED\nb,1,1,600,PENDING\nc,2,0,60,COMPLETED\n",
+        "csv running.csv: found 3 rows and no job among them (1 cpu only, 2 never started)",
     ),
-    "empty.csv": ("id,submit,gpus,duration\n", "empty.csv': found 0 rows; expected at least one job"),
+    "empty.csv": ("id,submit,gpus,duration\n", "csv empty.csv: found 0 rows and no job among them"),
 }
 COMMANDS = {
     "compare": "compare fifo --trace",

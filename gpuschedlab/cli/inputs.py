@@ -205,7 +205,8 @@ def trace_of(args, gpus: int) -> tuple[pl.DataFrame, pl.DataFrame | None, dict[s
         first = 0.0
     else:
         found, about = log_of(args.trace, tuple(args.set)), args.trace
-        frame, report = found.trace, found.report
+        # A stored trace that was no log has nothing to report.
+        frame, report = found.trace, found.report if found.report.format != "parquet" else None
         frame = _sized(frame, args, (days or 0.0), gpus)
         first = frame["submit"].min()  # a log may count from long before it
     history, words = None, "nothing"

@@ -121,7 +121,9 @@ def _reports(args) -> dict:
     """What came in from each log, by its word."""
     from gpuschedlab.traces import presets
 
-    return {word: log_of(word, tuple(args.set)).report for word in args.traces or [args.trace] if word not in presets()}
+    logs = [word for word in args.traces or [args.trace] if word not in presets()]
+    found = {word: log_of(word, tuple(args.set)).report for word in logs}
+    return {word: report for word, report in found.items() if report.format != "parquet"}
 
 
 def _failing(args, cluster):

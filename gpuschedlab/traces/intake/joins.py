@@ -59,6 +59,8 @@ def join_parts(frame: pl.DataFrame, how: str, snapshot: float | None) -> tuple[p
     joined = parts.group_by(keys, maintain_order=True).agg(
         *(pl.col(c).drop_nulls().first() for c in others), **{k: v for k, v in own.items() if k not in keys}
     )
+    if "gpu_types" in frame.columns:
+        joined = joined.with_columns(pl.when(pl.col("gpu_types").list.len() > 0).then("gpu_types").alias("gpu_types"))
     known = joined.filter(pl.col("duration").is_not_null())
     more = (known["gpus"] * known["duration"]).sum() - known["recorded"].sum()
     columns = frame.columns

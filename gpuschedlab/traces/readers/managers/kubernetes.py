@@ -36,7 +36,7 @@ SCHEMA |= {
 def recognises(head: str) -> bool:
     """Whether a file begins as an answer of kubectl."""
     table = re.match(r"\s*(NAMESPACE|NAME)\s+(NAME|READY|STATUS)\b", head)
-    return bool(table) or (head.lstrip().startswith("{") and '"apiVersion"' in head)
+    return bool(table) or (head.lstrip().startswith("{") and ('"apiVersion"' in head or '"kind"' in head))
 
 
 def read(files: Sequence[Path], options: Options) -> Raw:

@@ -69,8 +69,10 @@ def pod(item: Mapping) -> dict:
         text(inside(item, "status", "startTime")) if phase != "Pending" else None
     )
     ends = [text(inside(c, "state", "terminated", "finishedAt")) for c in several(item, "status", "containerStatuses")]
-    over = phase in ("Succeeded", "Failed")
-    end = max((e for e in ends if e), default=text(inside(item, "metadata", "deletionTimestamp"))) if over else None
+    # An evicted pod has no containers any more: its last change is its end.
+    changed = [text(c.get("lastTransitionTime")) for c in several(item, "status", "conditions")]
+    last = [e for e in ends if e] or [text(inside(item, "metadata", "deletionTimestamp")), *changed]
+    end = max((e for e in last if e), default=None) if phase in ("Succeeded", "Failed") else None
     meaning = {"Succeeded": "completed", "Failed": "failed"}.get(phase, RUNNING if start else WAITING)
     asked = asked_of(inside(item, "spec")) | {"requested_time": number(inside(item, "spec", "activeDeadlineSeconds"))}
     return (

@@ -106,7 +106,10 @@ def read(files: Sequence[Path], options: Options) -> Raw:
         alloc = pl.col("collection_type").cast(pl.String).is_in(["1", "ALLOC_SET"])
         where["left"] = pl.when(alloc).then(pl.lit("alloc_sets"))
     if "start_after_collection_ids" in table.columns:
-        where["after"] = pl.col("start_after_collection_ids").cast(pl.String).str.replace_all(r"[\[\]{}\"'\s]", "")
+        ids = pl.col("start_after_collection_ids")
+        listed = isinstance(table.schema["start_after_collection_ids"], pl.List)
+        plain = ids.cast(pl.List(pl.String)).list.join("|") if listed else ids.cast(pl.String)
+        where["after"] = plain.str.replace_all(r"[\[\]{}\"'\s]", "")
     units = dict.fromkeys(("submit", "start", "end"), MICRO)
     return Raw(table, where, units=units, repeats="attempts", assumed=["an instance is one GPU"], rows=jobs.height)
 
