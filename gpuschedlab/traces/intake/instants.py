@@ -58,7 +58,7 @@ def instants(
     Examples
     --------
     >>> twice = instants(pl.Series(["2024-10-27 02:30:00", "1970-01-01T00:01Z", "60"]), zone="Europe/Stockholm")
-    >>> twice["late"].sub(twice["early"]).to_list(), twice["naive"].to_list()
+    >>> (twice["late"] - twice["early"]).to_list(), twice["naive"].to_list()
     ([3600.0, 0.0, 0.0], [True, False, False])
     """
     if values.dtype.is_temporal():
