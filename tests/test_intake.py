@@ -555,3 +555,50 @@ def test_commands_show_what_came_in(tmp_path, monkeypatch, capsys):
         told = capsys.readouterr().err.strip()
         assert "found 1 row and no job among them (1 cpu only)" in told
         assert "\n" not in told
+
+
+def test_accounting_records_of_pbs(tmp_path):
+    """A quoted name, chunks, a rerun (two E records), a record without an end, and stamps an hour ahead of UTC."""
+    line = '03/03/2025 {};{};{};user="a b" queue=q ctime=1740988800 etime=1740988800 start={} {} Resource_List.{}'
+    lines = [
+        line.format(
+            "09:10:00", "E", "1.srv", 1740988860, "end=1740989400 Exit_status=-11", "select=2:ngpus=4+1:ngpus=1"
+        ),
+        line.format("09:40:00", "E", "1.srv", 1740990600, "end=1740991200 Exit_status=0", "select=2:ngpus=4+1:ngpus=1"),
+        line.format("09:30:00", "S", "2[3].srv", 1740990600, "", "ngpus=2"),
+        "03/03/2025 09:50:00;L;license;floating license hour:0",
+        "03/03/2025 09:51:00;Q;3.srv;queue=q",
+    ]
+    found = lab.intake(written(tmp_path, "\n".join(lines) + "\n", "20250303"))
+    columns = ["job_id", "gpus", "duration", "status", "censored", "attempts"]
+    assert found.trace.select(columns).rows() == [
+        ("1.srv", 9.0, 1140.0, "completed", False, 2),
+        ("2[3].srv", 2.0, 1260.0, None, True, 1),
+    ], "2 runs until 09:51 by the records' clock, 08:51 by its own"
+    assert found.trace["user"].to_list() == ["a b"] * 2
+    assert found.trace["clock"][0] == datetime(2025, 3, 3, 9, 0), "local"
+    assert found.report.counts() == {"never_started": 1, "attempts": 1}
+
+
+def test_events_of_google_in_json_lines(tmp_path):
+    events = [("SUBMIT", 600, 1), ("SCHEDULE", 660, 1), ("EVICT", 700, 1), ("SCHEDULE", 710, 1), ("FINISH", 900, 1)]
+    events += [("SUBMIT", 650, 2), ("SCHEDULE", 660, 2), ("SUBMIT", 670, 3)]
+    rows = [
+        {"time": str(t * 10**6), "type": kind, "collection_id": str(c), "start_after_collection_ids": ["1"] * (c == 2)}
+        for kind, t, c in events
+    ]
+    (tmp_path / "collection_events-0.json").write_text("\n".join(map(json.dumps, rows)))
+    sizes = [
+        {"time": "0", "type": "SUBMIT", "collection_id": c, "instance_index": i}
+        for c, i in [("1", 0), ("1", 1), ("2", 0), ("3", 0)]
+    ]
+    (tmp_path / "instance_events-0.json").write_text("\n".join(map(json.dumps, sizes)))
+    with pytest.raises(TraceError, match="found no GPUs, .*expected count='instances'"):
+        lab.intake(("google2019", tmp_path))
+    found = lab.intake(("google2019", tmp_path), count="instances")
+    assert found.trace.select("job_id", "gpus", "duration", "censored", "attempts").rows() == [
+        ("1", 2.0, 230.0, False, 2),
+        ("2", 1.0, 240.0, True, 1),
+    ]
+    assert found.trace["after"].to_list() == [None, ["1"]]
+    assert found.report.counts() == {"never_started": 1, "attempts": 1}

@@ -13,10 +13,10 @@ STATES = {
     "completed": "completed complete success succeeded successful pass passed finished done ok cd terminated",
     "failed": (
         "failed fail failure error timeout node_fail boot_fail deadline out_of_memory oom oomkilled crashed launch_failed "
-        "reconfig_fail f to nf bf dl oom"
+        "reconfig_fail f to nf bf dl out_of_me"  # as sacct cuts it
     ),
     "killed": "killed cancelled canceled preempted aborted stopped deleted evicted terminating ca pr",
-    RUNNING: "running suspended completing configuring resizing stage_out signaling unfinished r s cg cf",
+    RUNNING: "running suspended completing configuring resizing configuri stage_out signaling unfinished r s cg cf",
     WAITING: (
         "pending queued waiting requeued requeue_hold requeue_fed resv_del_hold special_exit inqueue submitted unscheduled pd rq held"
     ),

@@ -50,7 +50,7 @@ def recognises(head: str) -> bool:
 def read(files: Sequence[Path], options: Options) -> Raw:
     """Jobs of accounting records: a job is its E records, or an S without an E, which still runs; Q, A and D alone never started.
 
-    The records' own stamps are local: S stamps beside start= give the zone, unless `zone` does.
+    The records' own stamps are local: S stamps beside start= and E stamps beside end= give the zone, unless `zone` does.
 
     References
     ----------
@@ -96,10 +96,11 @@ def _value(key: str) -> pl.Expr:
 
 
 def _east(frame: pl.DataFrame, options: Options) -> float | None:
-    """Seconds by which stamps are ahead of UTC: the commonest of S records, to a quarter of an hour."""
-    begun = frame.filter(pl.col("type") == "S", pl.col("start").is_not_null())
-    local = instants(begun["stamp"], dates=STAMP)["early"]
-    ahead = ((local - begun["start"].cast(pl.Float64, strict=False)) / QUARTER).round().drop_nulls() * QUARTER
+    """Seconds by which stamps are ahead of UTC: the commonest of S and E records, to a quarter of an hour."""
+    instant = pl.when(pl.col("type") == "S").then("start").when(pl.col("type") == "E").then("end")
+    tied = frame.select("stamp", instant.cast(pl.Float64, strict=False).alias("instant")).drop_nulls()
+    local = instants(tied["stamp"], dates=STAMP)["early"]
+    ahead = ((local - tied["instant"]) / QUARTER).round().drop_nulls() * QUARTER
     return None if ahead.is_empty() else float(ahead.mode().sort()[0])
 
 
