@@ -11,6 +11,7 @@ import polars as pl
 
 from gpuschedlab.errors import TraceError
 from gpuschedlab.traces.readers import source as src
+from gpuschedlab.traces.schema import LINE
 
 HEAD = 4096
 
@@ -41,6 +42,16 @@ def tables(files: Sequence[Path], format: str, needed: Iterable[str], **how: Any
             raise TraceError(f"{source}, row {row}: found more fields than the header has columns; expected as many.")
         found.append(frame)
     return found[0] if len(found) == 1 else pl.concat(found, how="diagonal")
+
+
+def lines_of(files: Sequence[Path], format: str, expected: str) -> pl.DataFrame:
+    """Lines of files, one after the other: `line`, and its number."""
+    lines: list[str] = []
+    for file in files:
+        with src.readable(f"{format} {file.name}", expected):
+            lines += src.text_of(file).splitlines()
+    frame = pl.DataFrame({"line": lines}, schema={"line": pl.String})
+    return frame.with_columns(pl.int_range(1, 1 + pl.len(), dtype=pl.Int64).alias(LINE))
 
 
 def json_of(file: Path, format: str, expected: str) -> Any:

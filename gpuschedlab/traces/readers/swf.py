@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,9 +12,10 @@ import polars as pl
 
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.errors import TraceError
+from gpuschedlab.traces.intake.files import lines_of
+from gpuschedlab.traces.intake.instants import check_zone
 from gpuschedlab.traces.intake.options import Options
-from gpuschedlab.traces.intake.raw import LINE, Raw
-from gpuschedlab.traces.readers import source as src
+from gpuschedlab.traces.intake.raw import Raw
 from gpuschedlab.traces.schema import Rule
 
 #: The 18 fields in their order; -1 stands for "not known".
@@ -62,15 +64,7 @@ def read(files: Sequence[Path], options: Options) -> Raw:
     source = f"swf {files[0].name}"
     if not options.processors > 0:
         raise TraceError(f"{source}: found processors={options.processors:g}; expected a number above 0, such as 1.")
-    lines = []
-    for file in files:
-        with src.readable(f"swf {file.name}", "lines of 18 numbers"):
-            lines += src.text_of(file).splitlines()
-    frame = (
-        pl.DataFrame({"line": lines}, schema={"line": pl.String})
-        .with_row_index(LINE, 1)
-        .with_columns(pl.col(LINE).cast(pl.Int64))
-    )
+    frame = lines_of(files, "swf", "lines of 18 numbers")
     text = pl.col("line").str.strip_chars()
     comment = text.str.starts_with(";")
     header = "\n".join(frame.filter(comment)["line"])
@@ -95,16 +89,25 @@ def read(files: Sequence[Path], options: Options) -> Raw:
     }
     fields = pl.Series("width", width != len(FIELDS))
     start = re.search(r"^;\s*UnixStartTime:\s*(\d+)", header, flags=re.M)
-    zone = re.search(r"^;\s*TimeZoneString:\s*(\S+)", header, flags=re.M)
     return Raw(
         frame,
         where,
         states=STATUSES | dict.fromkeys(PARTS, "records"),
-        zone=zone[1] if zone else None,
+        zone=_zone(header),
         epoch=float(start[1]) if start else 0.0,
         cluster=_cluster(header),
         rules=[Rule("line", f"{len(FIELDS)} fields, separated by spaces", pl.lit(fields))],
     )
+
+
+def _zone(header: str) -> str | None:
+    """Time zone of the header, where it is one that there is."""
+    found = re.search(r"^;\s*TimeZoneString:\s*(\S+)", header, flags=re.M)
+    with contextlib.suppress(TraceError):
+        if found:
+            check_zone(found[1], "swf")
+            return found[1]
+    return None
 
 
 def _cluster(header: str) -> Cluster | None:

@@ -10,11 +10,11 @@ import polars as pl
 
 from gpuschedlab.errors import TraceError
 from gpuschedlab.traces.intake.devices import devices, of_chunks
+from gpuschedlab.traces.intake.files import lines_of
 from gpuschedlab.traces.intake.instants import instants
 from gpuschedlab.traces.intake.options import Options
 from gpuschedlab.traces.intake.raw import LINE, Raw
 from gpuschedlab.traces.intake.states import RUNNING, WAITING, of_exit
-from gpuschedlab.traces.readers import source as src
 
 RECORD = r"^(?<stamp>\d\d/\d\d/\d{4} \d\d:\d\d:\d\d);(?<type>\w+);(?<id>[^;]*);?(?<message>.*)$"
 STAMP = "%m/%d/%Y %H:%M:%S"
@@ -56,11 +56,7 @@ def read(files: Sequence[Path], options: Options) -> Raw:
     ----------
     TORQUE manual, accounting records; PBS Professional administrator's guide, accounting log.
     """
-    lines = []
-    for file in files:
-        with src.readable(f"pbs {file.name}", "accounting records"):
-            lines += src.text_of(file).splitlines()
-    frame = pl.DataFrame({"line": lines}, schema={"line": pl.String}).with_row_index(LINE, 1)
+    frame = lines_of(files, "pbs", "accounting records")
     frame = frame.filter(pl.col("line").str.strip_chars() != "")
     frame = frame.with_columns(pl.col("line").str.strip_chars().str.extract_groups(RECORD).alias("record")).unnest(
         "record"
@@ -120,7 +116,7 @@ def _jobs(frame: pl.DataFrame) -> pl.DataFrame:
     )
     first = instants(queued["queued"], dates=STAMP)["early"].cast(pl.Int64).cast(pl.String)
     queued = queued.with_columns(submit=pl.coalesce("submit", first), meaning=pl.lit(WAITING)).drop("queued")
-    jobs = pl.concat([ended, running, queued], how="diagonal").sort(LINE).with_columns(pl.col(LINE).cast(pl.Int64))
+    jobs = pl.concat([ended, running, queued], how="diagonal").sort(LINE)
     chunks = devices(jobs.select(pl.coalesce("select", "chunks").fill_null("")).to_series(), of_chunks)
     number = pl.col("ngpus").cast(pl.Float64, strict=False)
     known = pl.col("meaning") != WAITING

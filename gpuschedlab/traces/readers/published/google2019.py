@@ -77,16 +77,7 @@ def read(files: Sequence[Path], options: Options) -> Raw:
         *(pl.col(c).drop_nulls().first() for c in known),
         submit=pl.coalesce(pl.col("time").filter(pl.col("kind") == SUBMIT).min(), pl.col("time").min()),
     )
-    course = events.filter((pl.col("kind") == SCHEDULE) | pl.col("kind").is_between(4, LOST))
-    course = course.with_columns(run=(pl.col("kind") == SCHEDULE).cum_sum().over("collection_id")).filter(
-        pl.col("run") > 0
-    )
-    final = pl.col("kind") > SCHEDULE
-    runs = course.group_by("collection_id", "run", maintain_order=True).agg(
-        start=pl.col("time").first(),
-        end=pl.col("time").filter(final).first(),
-        last=pl.col("kind").filter(final).first(),
-    )
+    runs = _runs(events)
     size = instances.group_by("collection_id", maintain_order=True).agg(
         gpus=pl.col("instance_index").n_unique().cast(pl.Float64)
     )
@@ -112,6 +103,20 @@ def read(files: Sequence[Path], options: Options) -> Raw:
         where["after"] = plain.str.replace_all(r"[\[\]{}\"'\s]", "")
     units = dict.fromkeys(("submit", "start", "end"), MICRO)
     return Raw(table, where, units=units, repeats="attempts", assumed=["an instance is one GPU"], rows=jobs.height)
+
+
+def _runs(events: pl.DataFrame) -> pl.DataFrame:
+    """Attempts of each collection: from a schedule to the next final event."""
+    course = events.filter((pl.col("kind") == SCHEDULE) | pl.col("kind").is_between(4, LOST))
+    course = course.with_columns(run=(pl.col("kind") == SCHEDULE).cum_sum().over("collection_id")).filter(
+        pl.col("run") > 0
+    )
+    final = pl.col("kind") > SCHEDULE
+    return course.group_by("collection_id", "run", maintain_order=True).agg(
+        start=pl.col("time").first(),
+        end=pl.col("time").filter(final).first(),
+        last=pl.col("kind").filter(final).first(),
+    )
 
 
 def _table(folder: Path, name: str) -> pl.DataFrame:

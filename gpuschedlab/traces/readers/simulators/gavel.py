@@ -8,6 +8,7 @@ from pathlib import Path
 import polars as pl
 
 from gpuschedlab.errors import TraceError
+from gpuschedlab.traces.intake.files import lines_of
 from gpuschedlab.traces.intake.options import Options
 from gpuschedlab.traces.intake.raw import LINE, Raw
 from gpuschedlab.traces.readers import source as src
@@ -42,17 +43,9 @@ def read(files: Sequence[Path], options: Options) -> Raw:
     ----------
     Narayanan et al., Gavel, OSDI 2020; scheduler/utils.py of stanford-futuredata/gavel, parse_trace.
     """
-    lines = []
-    for file in files:
-        with src.readable(f"gavel {file.name}", "lines of fields separated by tabs"):
-            lines += src.text_of(file).splitlines()
     source = f"gavel {files[0].name}"
-    table = (
-        pl.DataFrame({"line": lines}, schema={"line": pl.String})
-        .with_row_index(LINE, 1)
-        .filter(pl.col("line").str.strip_chars() != "")
-    )
-    table = table.with_columns(pl.col(LINE).cast(pl.Int64), fields=pl.col("line").str.split("\t"))
+    table = lines_of(files, "gavel", "lines of fields separated by tabs").filter(pl.col("line").str.strip_chars() != "")
+    table = table.with_columns(fields=pl.col("line").str.split("\t"))
     size = pl.col("fields").list.len()
     odd = table.filter(size.is_in(list(FORMS)).not_() | (size != size.first()))
     if odd.height or table.is_empty():
