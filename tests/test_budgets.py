@@ -120,15 +120,15 @@ def test_a_random_round_loses_nothing_to_highs():
 
 def test_a_part_of_a_table_can_be_had_alone(capsys, monkeypatch):
     asked = []
-    monkeypatch.setattr(overhead, "measure_all", lambda name, measure, data, cases, workers: asked.extend(cases) or [])
+    monkeypatch.setattr(overhead, "measure_all", lambda name, measure, data, cases, **how: asked.extend(cases) or [])
     words = ["overhead", "--data", "x", "--traces", "pai", "venus", "--policies", "lucid", "--seeds", "3", "--json"]
     assert main(words) == 0
-    assert asked == [("pai", 1.1, "lucid", 4.0, 3), ("venus", 1.1, "lucid", 4.0, 3)]
+    assert asked == [("pai", 1.1, "lucid", overhead.DAYS, 3), ("venus", 1.1, "lucid", overhead.DAYS, 3)]
     asked.clear()
     assert main([*words[:3], "--loads", "own", "0.9", "--traces", "pai", "--policies", "lucid", "--days", "0.5"]) == 0
     assert asked == [("pai", None, "lucid", 0.5, 0), ("pai", 0.9, "lucid", 0.5, 0)]
     numbers = []
-    monkeypatch.setattr(overhead, "measure_all", lambda *case, workers: numbers.append(workers) or [])
+    monkeypatch.setattr(overhead, "measure_all", lambda *case, workers, seconds: numbers.append(workers) or [])
     assert [main([*words[:3], *more]) for more in ([], ["--workers", "-1"])] == [0, 0]
     assert numbers == [1, -1]
 

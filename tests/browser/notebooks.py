@@ -46,14 +46,14 @@ NOTEBOOKS = {
         'explorer = LogbookExplorer(scenario, Rule(lab.Tiresias(), "pack_limit", (0.0, 0.5, 1.0)), {"length": 4})\nexplorer',
     ],
     "autosched": [
-        "import polars as pl\nimport gpuschedlab as lab\nfrom gpuschedlab.autosched import Contest\n"
+        "import polars as pl\nimport gpuschedlab as lab\nfrom gpuschedlab.autosched import Contest, Tuner\n"
         "from gpuschedlab.speeds import default_speeds\nfrom gpuschedlab.widgets import AutoSchedExplorer",
         "cluster = lab.Cluster.homogeneous(6, 8)\n"
         'whole = lab.generate("venus", days=2, jobs=800, load=1.1, cluster_gpus=48, rng=0)\n'
         'whole = whole.filter(pl.col("gpus") <= 24).with_columns(pl.col("submit") - 86_400.0)\n'
         'history, trace = whole.filter(pl.col("submit") < 0), whole.filter(pl.col("submit") >= 0)\n'
         "scenario = lab.Scenario(trace, cluster, history=history, speeds=default_speeds, delays=lab.Delays(restart=60.0))\n"
-        "contest = Contest(scenario, lab.Tiresias())\nexplorer = AutoSchedExplorer(contest).play_hours(1)\nexplorer",
+        "contest = Contest(scenario, lab.Tiresias(), tuner=Tuner(60))\nexplorer = AutoSchedExplorer(contest).play_hours(1)\nexplorer",
     ],
 }
 """Cells of each notebook, by the explorer that it shows."""

@@ -178,8 +178,8 @@ STATUS = f"""hours => parseFloat(document.querySelector('{EXPLORER} .gpuschedlab
 
 
 def test_autosched_plays_pauses_answers_and_stops(page, jupyterlab, artifacts):
-    """Of the six hours that are left, two are played with figures that follow, it pauses, a what-if is answered and measured, it stops."""
-    open_notebook(page, jupyterlab, "09_autosched")
+    """Two hours are played with figures that follow, it pauses, a what-if is answered and measured, it stops."""
+    open_notebook(page, jupyterlab, "autosched")
     assert page.evaluate(SETTLED) == []
     before = page.evaluate(NUMBERS)
     begun = float(page.locator(f"{EXPLORER} .gpuschedlab-status").inner_text().split()[0])

@@ -132,6 +132,6 @@ def run(
         "rows": [row for rows in parts for row in rows],
         "cases": found,
         "published": PUBLISHED,
-        "left": len(cases) - len(parts),
-        "ok": len(parts) == len(cases) and all(c["ok"] for c in found),
+        "left": len(answers) - len(parts),
+        "ok": len(parts) == len(answers) and all(c["ok"] for c in found),
     }
