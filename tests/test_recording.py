@@ -171,7 +171,7 @@ def test_another_trace_is_refused(played):
 
 
 def named(**more) -> bytes:
-    return gzip.compress(json.dumps({"format": FORMAT} | more).encode())
+    return gzip.compress(json.dumps({"format": FORMAT} | more).encode(), mtime=0)
 
 
 @pytest.mark.parametrize(
@@ -183,6 +183,7 @@ def named(**more) -> bytes:
         (named(version=0), "of version 0; expected version"),
         (named(version=VERSION), "lacks 'axes'"),
     ],
+    ids=("text", "object", "list", "version", "parts"),
 )
 def test_files_that_hold_no_recording(content, found, tmp_path):
     (path := tmp_path / "bad.gz").write_bytes(content)

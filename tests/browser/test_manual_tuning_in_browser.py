@@ -3,8 +3,7 @@
 import pytest
 
 from browser import serving
-from browser.looks import CUT, FIRST, OUTSIDE, settled
-from browser.pages import NUMBERS, await_drawn, choose, control, open_in, press
+from browser.pages import CUT, FIRST, NUMBERS, OUTSIDE, await_drawn, choose, control, open_in, press, settled
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.xdist_group("browser")]
 CELL = "from gpuschedlab.widgets import ManualTuningExplorer, Recording\nManualTuningExplorer(Recording.read())"
