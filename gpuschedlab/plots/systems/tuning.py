@@ -128,7 +128,7 @@ class Causes(NamedTuple):
         names = [{"x": a, "y": b, "text": f"<b>{name}</b>"} | look | ASIDE[tier]
                  for a, b, name, tier in zip(x.tolist(), y.tolist(), self.names, self.tiers)]  # fmt: skip
         hidden = {"visible": False, "showgrid": False}
-        around = {"x": hidden | {"range": [-0.62, 2.42]}, "y": hidden | {"range": [-0.02, 1.06]}}
+        around = {"x": hidden | {"range": [-0.8, 2.42]}, "y": hidden | {"range": [-0.02, 1.06]}}
         live = {"shapes": lines, "annotations": names, "margin": {"l": 8, "r": 8, "b": 8}}
         below = {"orientation": "h", "y": 0, "x": 0}
         return Drawing.of(traces, live, title="What causes what", legend=below, showlegend=known, **around)
