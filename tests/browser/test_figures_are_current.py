@@ -31,6 +31,7 @@ def await_agreement(page, policy: str, timeout: float = 10_000):
     page.wait_for_function(f"(policy) => {bar} || ({AGREED})(policy)", arg=policy, timeout=timeout)
 
 
+@pytest.mark.long
 def test_figures_that_hear_nothing_are_called_old_and_sent_again(page, jupyterlab):
     """A widget that took 2 s to begin is drawn, and deaf from then on: without a bar, old figures would stand beside the table."""
     page.set_default_timeout(60_000)
