@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from typing import Any
-from zoneinfo import ZoneInfo
 
 import polars as pl
 
 from gpuschedlab.errors import TraceError
+from gpuschedlab.traces.intake.instants import check_zone
 from gpuschedlab.traces.readers import source as src
 from gpuschedlab.traces.schema import OnBad, Read, Rule
 
@@ -80,7 +80,7 @@ def read_philly(
     >>> read_philly(file).select("job_id", "submit", "gpus", "duration", "user", "attempts").row(0)
     ('a', 0.0, 2.0, 148.0, None, 2)
     """
-    _check_zone(zone)
+    check_zone(zone, WHAT)
     file = src.find_file(path, "cluster_job_log*", source=WHAT)
     source = f"{WHAT} {file.name}"
     jobs = _jobs(_load(file), zone)
@@ -108,15 +108,6 @@ def _rules(zone: str | None) -> list[Rule]:
         Rule("attempt", clocks, pl.col("attempt" + src.RAW).is_not_null()),
         src.number_rule("duration", "attempts of at most ten years in all"),
     ]
-
-
-def _check_zone(zone: str | None):
-    try:
-        zone is None or ZoneInfo(zone)
-    except (KeyError, ValueError, OSError) as error:
-        raise TraceError(
-            f"{WHAT}: found zone={zone!r}; expected the name of a time zone, such as America/Los_Angeles, or None."
-        ) from error
 
 
 def _load(file: Path) -> list:
