@@ -218,8 +218,7 @@ def trace_of(args, gpus: int) -> tuple[pl.DataFrame, pl.DataFrame | None, dict[s
         # Its clock is its own: it ends whole days before the trace.
         history = history.with_columns(pl.col("submit") - math.ceil((history["submit"].max() + 1) / DAY) * DAY)
         words = f"{history.height:,} jobs of {before}"
-    told = {"intake": report} if report else {}
-    return frame, history, {"trace": about, "history": words} | told
+    return frame, history, {"trace": about, "history": words} | ({"intake": report} if report else {})
 
 
 @lru_cache(maxsize=2)  # seeds of one command share it

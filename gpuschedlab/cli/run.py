@@ -6,7 +6,7 @@ from pathlib import Path
 from gpuschedlab.cli.compare import caption
 from gpuschedlab.cli.inputs import add_scenario, one_in, read_scenario
 from gpuschedlab.cli.parser import add_json, policies_help, seconds
-from gpuschedlab.cli.text import as_json, intake_line
+from gpuschedlab.cli.text import as_json, intake_line, intake_of
 from gpuschedlab.errors import LabError
 from gpuschedlab.parse import contenders_of
 
@@ -43,8 +43,7 @@ def run(args) -> int:
         stopped = True
     done = simulation.result()
     if args.json:
-        told = {"intake": about["intake"]} if "intake" in about else {}
-        print(as_json({"info": done.info, "metrics": done.summary()} | told), flush=True)
+        print(as_json({"info": done.info, "metrics": done.summary()} | intake_of(about)), flush=True)
     else:
         print(f"{caption(scenario, about)}\n\n{_metrics(name, done)}{intake_line(about)}", flush=True)
     kept = []

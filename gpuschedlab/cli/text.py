@@ -59,6 +59,11 @@ def cell(value) -> str:
     return "-" if value is None else str(value)
 
 
+def intake_of(about: dict) -> dict:
+    """The report of what came in, under its name; nothing for a trace that is no log."""
+    return {"intake": about["intake"]} if "intake" in about else {}
+
+
 def intake_line(about: dict) -> str:
     """Line on what came in from a log, under a table; nothing where the trace was no log."""
     report = about.get("intake")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from gpuschedlab.cli.inputs import add_settings, add_size, trace_of
 from gpuschedlab.cli.parser import Parser, add_command, add_json, positive
-from gpuschedlab.cli.text import as_json, intake_line
+from gpuschedlab.cli.text import as_json, intake_line, intake_of
 
 GPUS = 560
 
@@ -66,8 +66,8 @@ def describe(args) -> int:
     args.days = args.jobs = args.load = None
     args.history, args.seed = "0", 0
     trace, _, about = trace_of(args, GPUS)
-    found, told = figures(trace), {"intake": about["intake"]} if "intake" in about else {}
-    print(as_json(found | told) if args.json else pairs(found) + intake_line(about))
+    found = figures(trace)
+    print(as_json(found | intake_of(about)) if args.json else pairs(found) + intake_line(about))
     return 0
 
 

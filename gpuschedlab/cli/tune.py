@@ -9,7 +9,7 @@ from pathlib import Path
 from gpuschedlab.cli.inputs import CLUSTER, DAY, add_scenario, one_in, read_scenario
 from gpuschedlab.cli.parser import add_json, policies_help, positive, whole
 from gpuschedlab.cli.progress import HOUR, Progress, Rows, header
-from gpuschedlab.cli.text import as_json, grid, intake_line
+from gpuschedlab.cli.text import as_json, grid, intake_line, intake_of
 from gpuschedlab.errors import EstimatorError
 from gpuschedlab.parse import contenders_of
 
@@ -91,8 +91,7 @@ def tune(args) -> int:
         return 130
     policy = loops.space.policy
     if args.json:
-        told = {"intake": loops.about["intake"]} if "intake" in loops.about else {}
-        print(as_json({"policy": policy.name, "objective": policy.goals[0], "methods": rows} | told))
+        print(as_json({"policy": policy.name, "objective": policy.goals[0], "methods": rows} | intake_of(loops.about)))
     else:
         print("\n" + _table(rows, policy.goals[0]) + intake_line(loops.about))
     return 0

@@ -162,20 +162,20 @@ class ManualTuningExplorer(BaseExplorer):
         mine, own = self.space.encode(self.knobs.thing), self.around.value == SLIDERS
         lines = {"default": self.space.encode(self.space.policy), "in force": hour.after}
         trials = [(trial.u, trial.reward) for trial in hour.trials if trial.fate == "measured"]
-        graph, curves, told = graph_at(recording, self.space, self.place), hour.curves, ""
+        graph, curves, sentence = graph_at(recording, self.space, self.place), hour.curves, ""
         if own or self.edits:
             model = self._model(self.edits)
             context, at = context_at(recording, self.space, self.place), mine if own else hour.after
             graph, curves = model.graph, curves_of(model, at, context, POINTS)
             mean, low, high = (float(np.exp(each[0])) for each in model.predict([[*at, *context]]))
-            told = f"<b>{mean:.2f}</b> times the default's reward with {self.around.value} (8 of 10: {low:.2f} to {high:.2f})"
+            sentence = f"<b>{mean:.2f}</b> times the default's reward with {self.around.value} (8 of 10: {low:.2f} to {high:.2f})"
         if own:
             lines["sliders"] = mine
         if self.edits:
             changed, every = changed_sides(self._model({}), model)
             spelt = ", ".join(f"{edit} {cause} &rarr; {effect}" for (cause, effect), edit in self.edits.items())
-            told += f"; {spelt}: {changed:,} of {every:,} measured configurations are predicted on the other side of the default"
-        self.answer.value = told
+            sentence += f"; {spelt}: {changed:,} of {every:,} measured configurations are predicted on the other side of the default"
+        self.answer.value = sentence
         base = mine if own else hour.after
         notes = {a.name: flat_note(a, graph, curves[a.name][0], u) for a, u in zip(self.space.axes, base, strict=True)}
         title = f"Reward predicted at {hour.now / HOUR:.0f} h, times the default's<br>around {self.around.value}"

@@ -207,10 +207,10 @@ def _said_again(recording: Recording, place: int) -> str:
         if len(hour.ranks) > 1
         else "none gained on the first, and that was all"
     )
-    told = f"the best gains {means[0]:.3f}x on average"
+    sentence = f"the best gains {means[0]:.3f}x on average"
     if len(best) > 1:
-        told += f", {min(best):.3f}x on its worst future and {max(best):.3f}x on its best"
-    return f"{len(hour.again)} finalists were measured on other futures, {words}; {told}."
+        sentence += f", {min(best):.3f}x on its worst future and {max(best):.3f}x on its best"
+    return f"{len(hour.again)} finalists were measured on other futures, {words}; {sentence}."
 
 
 def _origin(before: int, number: int) -> str:
