@@ -11,7 +11,7 @@ import pytest
 
 import gpuschedlab as lab
 from gpuschedlab.autosched import attach, gather, train
-from gpuschedlab.autosched.controller import FINALISTS, FUTURES, KEPT, RACE, THRESHOLD, Controller
+from gpuschedlab.autosched.controller import FINALISTS, FUTURES, KEPT, THRESHOLD, Controller
 from gpuschedlab.autosched.forecast.aggregate import Aggregator
 from gpuschedlab.autosched.forecast.generation import Forecast, true_forecast
 from gpuschedlab.autosched.journal import Journal
@@ -440,14 +440,15 @@ def test_searches_are_wide_once_a_day_and_their_best_are_measured_first_in_the_c
 
 
 class Says:
-    """Stands in for a tuner: rewards of the configuration in force, and of another one."""
+    """Stands in for a tuner: rewards of the configuration in force, and of another one and the hints, but for those that lost."""
 
-    def __init__(self, gain, force=1.0):
-        self.gain, self.force, self.other = gain, force, lab.Tiresias(metric="time")
+    def __init__(self, gain, force=1.0, lost=()):
+        self.gain, self.force, self.lost, self.other = gain, force, lost, lab.Tiresias(metric="time")
 
     def steps(self, probe, space, current, *, hints=(), model=None, rng=0, wide=True):
         found = Tuning(space, "jct")
-        for policy, worth in ((current, self.force), (self.other, self.gain)):
+        gains = {current: self.force, self.other: self.gain} | dict.fromkeys(hints, self.gain)
+        for policy, worth in (gains | dict.fromkeys(self.lost, self.force / 2)).items():
             made = Measurement(policy, 100.0 / worth, {})
             u = space.encode(policy)
             found.trials.append(Trial(len(found.trials), u, u, policy, "measured", np.nan, worth, made, worth))
@@ -478,7 +479,7 @@ def test_what_is_switched_to_must_gain_on_a_new_whole_forecast(trace, found, aga
     controller = loop(trace, tuner=Says(found), aggregator=Aggregator(), threshold=1.03)
     aggregated = says_again(controller, again, monkeypatch)
     decision = controller.decide()
-    futures = (FUTURES if switches else RACE if again > 1 else 1) * measured
+    futures = (FUTURES if switches else 1) * measured
     assert aggregated == [True, *[False] * futures]
     assert decision.switched == switches
     assert decision.gain == pytest.approx(again if measured else found)
@@ -495,8 +496,10 @@ def test_the_best_of_a_search_and_the_hints_compete_on_other_futures(trace, monk
 
     class Likes(Says):
         def steps(self, probe, space, current, **given):
-            (found,) = super().steps(probe, space, current)
-            found.trials.pop()
+            (found,) = super().steps(probe, space, current, hints=given["hints"])
+            found.trials = [
+                trial for trial in found.trials if trial.policy != self.other or trial.policy in given["hints"]
+            ]
             for i, policy in enumerate(ways):
                 u, made = space.encode(policy), Measurement(policy, 50.0, {})
                 found.trials.append(Trial(i, u, u, policy, "measured", np.nan, 2 - 0.01 * i, made, 2.0))
@@ -516,7 +519,7 @@ def test_the_best_of_a_search_and_the_hints_compete_on_other_futures(trace, monk
         decision = controller.decide()
         assert (decision.policy, decision.gain) == (chosen, pytest.approx(worth[chosen]))
         assert ranks == list(range(FUTURES + 1))
-        assert decision.hints == (*hints, *ways[:KEPT])
+        assert decision.hints == (*hints, *ways[: KEPT - len(hints)])  # the hint is the best of the search, too
     for futures, asked in (
         (FUTURES, [1, 0, *range(2, FUTURES + 1)]),
         (0, [0, 0]),
@@ -529,11 +532,14 @@ def test_the_best_of_a_search_and_the_hints_compete_on_other_futures(trace, monk
 
 
 def test_only_what_gains_on_the_first_futures_is_measured_on_the_rest(trace, monkeypatch):
-    """Gains are geometric means; two hints leave, which would have been better on the rest: after the first future, after `RACE`."""
-    ways = [lab.Tiresias(queues=2, thresholds=(1000.0 + i,)) for i in range(4)]
+    """Gains are geometric means; two leave, after the third and the first future, which would have been better on the rest.
+
+    A hint that lost in the search, as `ways[4]` did, is not asked.
+    """
+    ways = [lab.Tiresias(queues=2, thresholds=(1000.0 + i,)) for i in range(5)]
     worth = {ways[0]: [1.1] * 3 + [1.3] * 5, ways[1]: [1.2, 1.3, 1.0] + [1.2] * 5}
-    worth |= {ways[2]: [1.04] * 3 + [9.0] * 5, ways[3]: [1.0] + [9.0] * 7}
-    controller, asked = loop(trace, tuner=Says(2.0), hints=ways, threshold=1.05), dict.fromkeys(ways, 0)
+    worth |= {ways[2]: [1.2, 1.1, 0.8] + [9.0] * 5, ways[3]: [1.04] + [9.0] * 7, ways[4]: [9.0] * 8}
+    controller, asked = loop(trace, tuner=Says(2.0, lost=ways[4:]), hints=ways, threshold=1.05), dict.fromkeys(ways, 0)
     futures = count(-1)  # the first is what is searched on
 
     def probe(_):
@@ -549,7 +555,7 @@ def test_only_what_gains_on_the_first_futures_is_measured_on_the_rest(trace, mon
     monkeypatch.setattr(controller, "probe", probe)
     monkeypatch.setattr(controller, "forecaster", lambda s, rng, rank=0: forecaster(s, rng))
     decision = controller.decide()
-    assert [asked[way] for way in ways] == [FUTURES, FUTURES, RACE, 1]
+    assert [asked[way] for way in ways] == [FUTURES, FUTURES, 3, 1, 0]
     assert decision.policy == ways[0]
     assert decision.gain == pytest.approx((1.1**3 * 1.3**5) ** (1 / 8))
 
@@ -581,15 +587,15 @@ def test_switching_loses_no_state(trace):
 
 
 def test_a_burst_is_tuned_for_within_five_minutes():
-    calm = [(f"c{i}", 200.0 * i) for i in range(90)]
-    storm = [(f"s{i}", 7230.0 + i) for i in range(60)]
+    """Once in a quarter of a day: what follows the burst an hour later is no other one."""
+    calm = [(f"c{i}", 200.0 * i) for i in range(190)]
+    storm = [(f"s{hour}-{i}", hour * HOUR + 30 + i) for hour in (2, 7, 8) for i in range(60)]
     rows = sorted(calm + storm, key=lambda r: r[1])
     trace = pl.DataFrame(rows, schema=["job_id", "submit"], orient="row").with_columns(gpus=1.0, duration=600.0)
     controller = loop(trace, lab.Tiresias(), check=300.0)
-    causes = {d.now: d.cause for d in controller.run(4 * HOUR)}
-    assert causes[7500.0] == "burst"
-    assert list(causes.values()).count("burst") == 1
-    assert "burst" not in {d.cause for d in loop(trace, lab.Tiresias(), check=0.0).run(4 * HOUR)}
+    causes = {d.now: d.cause for d in controller.run(10 * HOUR)}
+    assert [now for now, cause in causes.items() if cause == "burst"] == [7 * HOUR + 300]
+    assert "burst" not in {d.cause for d in loop(trace, lab.Tiresias(), check=0.0).run(10 * HOUR)}
 
 
 def test_no_jobs_in_sight_is_no_error():

@@ -20,8 +20,6 @@ THRESHOLD = 1.02
 """Gain, measured again on other likely futures, above which the scheduler is switched."""
 FINALISTS, FUTURES = 6, 8
 """Best configurations of a search that are measured again, and the likely futures that they are measured on."""
-RACE = 3
-"""Futures after which only those are measured further that gain more than the threshold on them, on average."""
 KEPT = 4
 """Best configurations of a wide search that are measured first in the checks after it."""
 
@@ -29,9 +27,9 @@ KEPT = 4
 class Controller:
     """Plays a trace and tunes its scheduler on the way: widely once a day and at a burst, by a check every hour (thesis, 6.5.2 and 6.5.3).
 
-    Likely futures take turns to be searched on. One rule switches: the best of a search, and the operator's hints, are measured
-    again beside the configuration in force, on the other futures, not aggregated; the one that gains most, above the threshold, is
-    put in force (`RACE`).
+    Likely futures take turns to be searched on. One rule switches: the best of a search, and the operator's hints that gained in
+    it, are measured again beside the configuration in force, on the other futures, not aggregated, each as long as its mean gain
+    exceeds the threshold; the one that gains most, above the threshold, is put in force.
 
     Parameters
     ----------
@@ -52,7 +50,7 @@ class Controller:
         Seconds between tunings, between wide searches, and between looks for a burst (0: never).
     burst : float
         Arrivals in `check` seconds count as a burst if they exceed the mean of the last day by this many standard
-        deviations (of at least one job); in the first twelve such spans nothing is a burst.
+        deviations (of at least one job); in the first twelve such spans, and a quarter of `wide` after a wide search, nothing is.
     journal : Journal, optional
         Keeps each decision as it is taken.
     rng : int
@@ -112,7 +110,7 @@ class Controller:
         now = self.simulation.now
         if now - self.searched >= self.wide - 1e-6:
             return "day"
-        if self.check and now - self.searched >= self.interval - 1e-6 and self._bursts(now):
+        if self.check and now - self.searched >= self.wide / 4 - 1e-6 and self._bursts(now):
             return "burst"
         return "hour" if now - self.last >= self.interval - 1e-6 else ""
 
@@ -154,23 +152,23 @@ class Controller:
     def _settle(self, tuning: Tuning, rng) -> tuple:
         """The rule: policy to put in force, its gain, the reason, and how many were measured again, with which gains."""
         policy, best = self.simulation.policy, tuning.best
-        gain = best.reward / next(t.reward for t in tuning.trials if t.policy == policy)
+        before = next(t.reward for t in tuning.trials if t.policy == policy)
+        gain = best.reward / before
         reason = f"{tuning.measured} configurations measured; the best gain is {gain:.3f}x"
         if gain <= self.threshold:
             return policy, gain, f"{reason}, not above the threshold {self.threshold:g}x", 0, {}
         ranks = [rank for rank in range(1 + self.futures) if rank != self.turn] or [0]
-        others = dict.fromkeys((*tuning.leaders(FINALISTS), *self.given))
-        logs, measured = {other: [] for other in others if other != policy}, 0
-        gains, racing = {}, [*logs]
-        for done, rank in enumerate(ranks, 1):
+        ranked = [trial.policy for trial in tuning.ranking if trial.reward > before]
+        logs: dict = {other: [] for i, other in enumerate(ranked) if i < FINALISTS or other in self.given}
+        gains, racing, measured = {}, [*logs], 0
+        for rank in ranks:
             probe = self.probe(self.forecaster(self.simulation, rng, rank))
             value = probe(policy).value
             for other in racing:
                 logs[other].append(np.log(reward(probe.objective, probe(other).value, value)))
                 gains[other] = float(np.exp(np.mean(logs[other])))
             measured += probe.measured
-            least = self.threshold if done >= RACE else 1.0
-            racing = [other for other in racing if gains[other] > least]
+            racing = [other for other in racing if gains[other] > self.threshold]
             if not racing:
                 break
         best = max(gains, key=gains.get)
