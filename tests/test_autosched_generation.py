@@ -348,7 +348,7 @@ def test_a_horizon_of_days_needs_as_much_stored(whole):
 def test_hyper_parameters_are_chosen_without_the_test_part(whole, monkeypatch):
     """What the last 30 % of the jobs are, and when they end, changes nothing of what is tried; the jobs before that do."""
     pytest.importorskip("xgboost", reason="xgboost, of the extra autosched, is not installed")
-    assert [len(values) for values in ranges.SWEPT.values()] == [3, 3, 2]
+    assert [len(values) for values in ranges.SWEPT.values()] == [3, 2, 2]
     monkeypatch.setattr(ranges, "SWEPT", {"depth": (1, 4), "rate": (0.1,), "trees": (2, 12)})
     draw, cut = np.random.default_rng(0), int(0.7 * whole.height)
     whole = as_repository(

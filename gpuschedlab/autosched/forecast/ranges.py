@@ -22,7 +22,7 @@ WORTH = 5.0  # completions that a wider group's shares are worth
 FEW = 300  # training rows below which nothing is set apart to choose a weight on
 LEARNT = 0.7
 """Share of the jobs, first in time, that hyper-parameters are chosen on (6.5.1)."""
-SWEPT = {"depth": (3, 5, 8), "rate": (0.05, 0.1, 0.2), "trees": (50, 150)}
+SWEPT = {"depth": (3, 5, 8), "rate": (0.05, 0.15), "trees": (30, 150)}
 """Hyper-parameters of XGBoost that `sweep` tries; which ones the thesis tries is not published."""
 
 
@@ -74,7 +74,7 @@ def queries_of(repository: pl.DataFrame, now: float, rng, rows: int = ROWS) -> t
     return row[owner], np.maximum(at - begin[owner], 0.0), at
 
 
-def make_model(name: str, rng: int, depth: int = 5, rate: float = 0.1, trees: int = 50):
+def make_model(name: str, rng: int, depth: int = 5, rate: float = 0.15, trees: int = 30):
     """Classifier of a name in `MODELS`, with missing values filled where it cannot bear them; the last three are XGBoost's."""
     boosted = {"n_estimators": 50, "learning_rate": 0.1, "subsample": 0.8, "colsample_bytree": 0.3, "random_state": rng}
     if name == "xgboost":
@@ -155,8 +155,8 @@ class RangePredictor(Knobbed):
     weight: Annotated[float | None, Knob(0, 1, help="w of the counted shares; none: the best of a few")] = None
     users: Annotated[bool, Knob(help="whether users are distinguished, where they are recorded")] = True
     depth: Annotated[int, Knob(1, 20, help="of XGBoost's trees")] = 5
-    rate: Annotated[float, Knob(1e-3, 1, log=True, help="XGBoost's learning rate")] = 0.1
-    trees: Annotated[int, Knob(1, 10_000, log=True, help="XGBoost's trees")] = 50
+    rate: Annotated[float, Knob(1e-3, 1, log=True, help="XGBoost's learning rate")] = 0.15
+    trees: Annotated[int, Knob(1, 10_000, log=True, help="XGBoost's trees")] = 30
 
     def fit(self, repository: pl.DataFrame, now: float) -> Self:
         """Learn from what is known by `now`; a fitted copy. EstimatorError if no job has ended by then."""
