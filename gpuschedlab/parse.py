@@ -14,6 +14,9 @@ from gpuschedlab.errors import LabError, PolicyError
 from gpuschedlab.knobs import Knobbed, knobs_of, parse_knob, texts_of
 from gpuschedlab.knobs import word_of as word_of
 
+SHORT = {"easy": "fifo:backfill=easy"}
+"""Policies that have a name in the field, and are one of ours with knobs set."""
+
 
 def split_word(text: str) -> tuple[str, dict[str, str], str]:
     """Split NAME[:KNOB=VALUE,...][@ESTIMATOR]; NAME may be FILE.py or FILE.py:CLASS.
@@ -47,7 +50,8 @@ def policy_of(text: str):
     Parameters
     ----------
     text : str
-        NAME[:KNOB=VALUE,...]: a name of `gpuschedlab.policies.ALL`, FILE.py:CLASS, or FILE.py when it holds one policy.
+        NAME[:KNOB=VALUE,...]: a name of `gpuschedlab.policies.ALL` or of `SHORT`, FILE.py:CLASS, or FILE.py when it holds one
+        policy.
 
     Returns
     -------
@@ -62,6 +66,8 @@ def policy_of(text: str):
     --------
     >>> policy_of("fifo:backfill=easy").backfill
     'easy'
+    >>> policy_of("easy") == policy_of("fifo:backfill=easy")
+    True
     >>> policy_of("tiresas")
     Traceback (most recent call last):
     gpuschedlab.errors.PolicyError: policy 'tiresas': ... Did you mean tiresias?
@@ -69,7 +75,8 @@ def policy_of(text: str):
     from gpuschedlab.policies import ALL
     from gpuschedlab.sim import Policy
 
-    return made(text, ALL, Policy, "policy")
+    name, values, _ = split_word(text)
+    return with_words(policy_of(SHORT[name]), values, name) if name in SHORT else made(text, ALL, Policy, "policy")
 
 
 def estimator_of(text: str):
@@ -166,9 +173,10 @@ def class_of(name: str, known: dict[str, type], base: type, what: str, error: ty
         raise error(f"{file}: found {asked}; expected FILE.py:CLASS, where it holds: {names}.")
     if name in known:
         return known[name]
-    near = difflib.get_close_matches(name, known, 1)
+    words = sorted([*known, *SHORT] if what == "policy" else known)
+    near = difflib.get_close_matches(name, words, 1)
     hint = f" Did you mean {near[0]}?" if near else ""
-    raise error(f"{what} {name!r}: expected one of {', '.join(sorted(known))}, or FILE.py:CLASS.{hint}")
+    raise error(f"{what} {name!r}: expected one of {', '.join(words)}, or FILE.py:CLASS.{hint}")
 
 
 def load_file(file: str, error: type[LabError] = PolicyError) -> ModuleType:

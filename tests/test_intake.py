@@ -3,6 +3,7 @@
 import json
 import math
 import re
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
@@ -10,7 +11,10 @@ import polars as pl
 import pytest
 
 import gpuschedlab as lab
-from gpuschedlab.errors import IntakeError, TraceError
+from gpuschedlab.check.samples import small_trace
+from gpuschedlab.errors import IntakeError, PolicyError, TraceError
+from gpuschedlab.estimators import Oracle
+from gpuschedlab.sim import Round
 from gpuschedlab.traces.intake.door import recognised
 
 MODELS = ["ResNet-18 (batch size 128)", "Transformer (batch size 64)", "A3C", "LM (batch size 20)", "LM (batch size 5)"]
@@ -533,7 +537,7 @@ def test_commands_show_what_came_in(tmp_path, monkeypatch, capsys):
         "intake: 21 rows, 20 jobs, 8 GPU-h; left out: 1 CPU-only",
     )
     kept = {
-        "compare": ["compare", "fifo", "fifo:backfill=easy@requested", *scene, "--out", ""],
+        "compare": ["compare", "fifo", "easy@requested", *scene, "--out", ""],
         "run": ["run", "fifo", *scene, "--log", "--out", "kept"],
         "explain": ["explain", "kept", "3"],
         "sweep": ["sweep", "fifo", *scene, "--workers", "1", "--out", "swept"],
@@ -555,6 +559,51 @@ def test_commands_show_what_came_in(tmp_path, monkeypatch, capsys):
         told = capsys.readouterr().err.strip()
         assert "found 1 row and no job among them (1 cpu only)" in told
         assert "\n" not in told
+
+
+def test_a_sweep_runs_a_log_on_the_cluster_of_its_spec(tmp_path, monkeypatch, capsys):
+    from gpuschedlab.cli import main
+
+    monkeypatch.chdir(tmp_path)
+    rows = [f"{i},{60 * i},2,{600 + i}" for i in range(9)]
+    written(tmp_path, "\n".join(["id,submit,gpus,duration", *rows]) + "\n", "own.csv")
+    (tmp_path / "own.toml").write_text('path = "own.csv"\n[cluster]\nnodes = "1x2:t4"\n')
+    for more, cluster in (([], "1x2:t4"), (["--cluster", "1x4"], "1x4")):
+        assert (
+            main(["sweep", "fifo", "--trace", "own.toml", "--workers", "1", "--out", cluster[2:3], "--json", *more])
+            == 0
+        )
+        (row,) = json.loads(capsys.readouterr().out)["rows"]
+        assert row["cluster"] == cluster
+
+
+@pytest.mark.parametrize("column", ["state", "status", "nodes", "started", "attempts"])
+def test_no_policy_or_estimator_sees_what_is_recorded_after_submission(column):
+    """By whichever way it asks, the policy is named; an estimator is not even shown it."""
+    value = {"started": 5.0, "attempts": 5.0, "status": "failed"}.get(column, "n1")
+    trace = small_trace(5).with_columns(pl.lit(value).alias(column))
+
+    seen = []
+
+    @dataclass(frozen=True)
+    class Knows(Round):
+        way: str = "codes"
+
+        def allocate(self, view):
+            return getattr(view, column) if self.way == "field" else getattr(view, self.way)(column)
+
+    @dataclass(frozen=True)
+    class Curious(Oracle):
+        def predict(self, trace):
+            seen.append(column in trace.columns)
+            return super().predict(trace)
+
+    for way in ("codes", "texts", "field")[: 2 if column == "nodes" else 3]:  # a view has the nodes of the cluster
+        with pytest.raises(PolicyError, match=rf"Knows.*{column}"):
+            lab.simulate(trace, lab.Cluster.homogeneous(1, 8), Knows(way))
+    lab.simulate(trace, lab.Cluster.homogeneous(1, 8), lab.Fifo(), estimator=Curious())
+    assert seen
+    assert not any(seen)
 
 
 def test_accounting_records_of_pbs(tmp_path):

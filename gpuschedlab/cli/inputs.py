@@ -15,6 +15,7 @@ from gpuschedlab.parse import estimator_of, with_words, word_of
 from gpuschedlab.traces.generator.presets import presets
 
 if TYPE_CHECKING:
+    from gpuschedlab.cluster import Cluster
     from gpuschedlab.scenarios import Recipe
     from gpuschedlab.sim import Policy, Scenario
     from gpuschedlab.traces import Intake
@@ -108,14 +109,11 @@ def read_scenario(args) -> tuple[Scenario, dict[str, str]]:
     TraceError, ClusterError, EstimatorError
         Something cannot be read or does not fit.
     """
-    from gpuschedlab.cluster import Cluster
     from gpuschedlab.sim import Scenario
 
     if recipe := recipe_in(args):
         return _followed(recipe, args)
-    cluster = Cluster.parse(args.cluster)
-    if args.cluster == CLUSTER and args.trace not in presets():  # none is named: the log or its spec may
-        cluster = log_of(args.trace, tuple(args.set)).cluster or cluster
+    cluster = cluster_of(args)
     trace, history, about = trace_of(args, cluster.total_gpus)
     if args.mtbf:
         cluster = cluster.with_failures(args.mtbf, args.mttr, float(trace["submit"].max()) + 30 * DAY, args.seed)
@@ -130,6 +128,16 @@ def read_scenario(args) -> tuple[Scenario, dict[str, str]]:
         **pace_of(args),
     )
     return scenario, about
+
+
+def cluster_of(args) -> Cluster:
+    """Cluster that --cluster names; where it names none, that of the log or its spec, if they have one."""
+    from gpuschedlab.cluster import Cluster
+
+    named = Cluster.parse(args.cluster)
+    if args.cluster != CLUSTER or args.trace in presets():
+        return named
+    return log_of(args.trace, tuple(args.set)).cluster or named
 
 
 def pace_of(args) -> dict:

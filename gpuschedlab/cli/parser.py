@@ -24,8 +24,8 @@ COMMANDS = {
 POLICY_WORDS = """\
 a POLICY is NAME[:KNOB=VALUE,...][@ESTIMATOR]
   fifo   tiresias:queues=3,thresholds=3250,57600   srtf@oracle   my.py:Mine:share=0.5
-  NAME is one of those below, or FILE.py:CLASS of your own; ESTIMATOR (oracle, history, runtime, noisy:error=0.3, or
-  FILE.py:CLASS) is its own source of durations, in place of --estimator.
+  NAME is one of those below, easy (fifo:backfill=easy), or FILE.py:CLASS of your own; ESTIMATOR (oracle, history, runtime,
+  requested, noisy:error=0.3, or FILE.py:CLASS) is its own source of durations, in place of --estimator.
 """
 
 

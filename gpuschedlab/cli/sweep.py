@@ -7,7 +7,7 @@ import re
 import sys
 from pathlib import Path
 
-from gpuschedlab.cli.inputs import DAY, WEEK, add_scenario, log_of, pace_of, recipe_in, trace_of
+from gpuschedlab.cli.inputs import DAY, WEEK, add_scenario, cluster_of, log_of, pace_of, recipe_in, trace_of
 from gpuschedlab.cli.parser import add_json, policies_help, whole
 from gpuschedlab.cli.text import as_json, intake_line
 from gpuschedlab.errors import PolicyError, RunError
@@ -90,28 +90,35 @@ def sweep(args) -> int:
 
 
 def _scenarios(args) -> dict:
-    """Every trace on every cluster."""
+    """Every trace on every cluster; where none is named, a log on its own."""
     from gpuschedlab.cluster import Cluster
     from gpuschedlab.sweep import cross
     from gpuschedlab.traces import presets
 
-    clusters = {word: Cluster.parse(word) for word in args.clusters or [args.cluster]}
-    gpus = next(iter(clusters.values())).total_gpus
-    traces = args.traces or [args.trace]
+    traces, found = args.traces or [args.trace], {}
     has_history = args.history != "0" and (args.history or all(word in presets() for word in traces))
-    return cross(
-        {word: _trace(args, word, gpus) for word in traces},
-        {word: _failing(args, cluster) if args.mtbf else cluster for word, cluster in clusters.items()},
-        estimator=estimator_of(args.estimator or ("runtime" if has_history else "oracle")),
-        **pace_of(args),
-    )
+    parts = {"estimator": estimator_of(args.estimator or ("runtime" if has_history else "oracle")), **pace_of(args)}
+    for trace in traces:
+        clusters = {
+            word: cluster_of(_with(args, trace=trace, cluster=word)) for word in args.clusters or [args.cluster]
+        }
+        gpus = next(iter(clusters.values())).total_gpus
+        named = {word if made == Cluster.parse(word) else str(made): made for word, made in clusters.items()}
+        failing = {word: _failing(args, made) if args.mtbf else made for word, made in named.items()}
+        found |= cross({trace: _trace(args, trace, gpus)}, failing, **parts)
+    return found
+
+
+def _with(args, **changes) -> argparse.Namespace:
+    """Arguments with some changed."""
+    return argparse.Namespace(**vars(args) | changes)
 
 
 def _trace(args, word: str, gpus: int):
     """Function of a seed that makes a trace, with its history if there is one."""
 
     def make(seed: int):
-        frame, history, _ = trace_of(argparse.Namespace(**vars(args) | {"trace": word, "seed": seed}), gpus)
+        frame, history, _ = trace_of(_with(args, trace=word, seed=seed), gpus)
         return frame if history is None else (frame, history)
 
     return make

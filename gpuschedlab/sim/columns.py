@@ -13,7 +13,7 @@ from gpuschedlab.sim.engine.records import RUNNING
 from gpuschedlab.sim.engine.state import State
 from gpuschedlab.sim.setup.prepared import Prepared, text_codes
 from gpuschedlab.speeds import Speeds
-from gpuschedlab.traces.schema import DECLARED
+from gpuschedlab.traces.schema import DECLARED, RECORDED
 
 _OF_JOB = ("submit", "gpus", "attained", "executed", "progress", "estimate", "deadline", "reward", "queued")
 _OF_JOB += ("contention", "model", "kind", "user", "vc")
@@ -69,6 +69,7 @@ class Columns:
 
     def codes(self, column: str) -> np.ndarray:
         """Small integers (n,) for the values of a text column, as `View.codes`."""
+        _check_known(column)
         made = self.prepared.made
         if column not in made:
             texts = [name for name, dtype in self.trace.schema.items() if dtype == pl.String]
@@ -79,6 +80,7 @@ class Columns:
 
     def texts(self, column: str) -> np.ndarray:
         """Values (n,) of a text column, as `View.texts`."""
+        _check_known(column)
         key, made = ("text", column), self.prepared.made
         if key not in made:
             known = column in self.trace.columns
@@ -128,6 +130,14 @@ class Columns:
     def model_name(self, row: int) -> str | None:
         """Name of its model; None without one."""
         return self._models[row]
+
+
+def _check_known(column: str) -> None:
+    """KeyError if a log records a column after submission."""
+    if column in RECORDED:
+        raise KeyError(
+            f"found column {column!r}; expected none of {', '.join(RECORDED)}: a log records them after submission."
+        )
 
 
 def field_of(state: State, index: np.ndarray, name: str) -> np.ndarray:

@@ -19,6 +19,7 @@ from gpuschedlab.knobs import data_of, knobs_of
 from gpuschedlab.sim.engine.records import JOB
 from gpuschedlab.sim.engine.state import JOB_TYPE, KEY
 from gpuschedlab.sim.policy import Ordered, Policy
+from gpuschedlab.traces.schema import RECORDED
 
 KEYS = ("key", "change", "gate")
 """Functions of an ordered policy that are compiled."""
@@ -28,7 +29,7 @@ ARGUMENTS = ("now", "job", "knobs")
 HIDDEN = {
     "duration": "durations are hidden; use job.estimate",
     "job_id": "names are hidden; equal keys go by submission",
-}
+} | {name: "it is recorded after submission" for name in RECORDED if name not in JOB.names}
 """Columns of a trace that a policy cannot read, and what to use instead."""
 
 

@@ -135,12 +135,12 @@ class View:
         Raises
         ------
         KeyError
-            The trace has no such column, or it is no text.
+            The trace has no such column, it is no text, or a log records it after submission (`RECORDED`).
         """
         return self._columns.codes(column)[self.index]
 
     def texts(self, column: str) -> np.ndarray:
-        """Values (n,) of a text column of the trace, "" where it is null or the trace has no such column."""
+        """Values (n,) of a text column of the trace, "" where it is null or the trace has no such column; KeyError as `codes`."""
         return self._columns.texts(column)[self.index]
 
     def declared(self, column: str, default: float) -> np.ndarray:

@@ -101,8 +101,8 @@ SCHEMA: dict[str, Column] = {
     "jobs": Column(pl.Float64, "jobs that the row stands for, from 1 up", low=1),
 }
 
-RECORDED = ("started", "state", "attempts", "nodes")
-"""Columns that a log records after submission: no estimator and no policy may know them."""
+RECORDED = ("started", "state", "status", "attempts", "nodes")
+"""Columns that a log records after submission: no estimator and no policy may know them of jobs that are to come."""
 
 DECLARED = ("min_gpus", "max_gpus", "preemptible")
 """Columns in which the owners of jobs declare what a policy has to keep to."""

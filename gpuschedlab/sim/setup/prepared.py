@@ -12,6 +12,7 @@ from gpuschedlab.metrics.columns import Columns
 from gpuschedlab.sim.engine.records import BODY, JOB, OUTAGE
 from gpuschedlab.speeds import Delays
 from gpuschedlab.speeds.codes import ANY
+from gpuschedlab.traces.schema import RECORDED
 
 PAIRS = ("sharing", "merged", "transfer")
 """Tables of a speed table by pairs of models."""
@@ -92,7 +93,8 @@ def _new(one: np.ndarray, fields: dict[str, np.ndarray]) -> np.ndarray:
 
 
 def _each(trace: pl.DataFrame) -> pl.DataFrame:
-    """The trace with the GPUs of one job, where a row represents several."""
+    """The trace as it is known at submission, with the GPUs of one job where a row represents several."""
+    trace = trace.drop(RECORDED, strict=False)
     return trace.with_columns(pl.col("gpus") / pl.col("jobs").fill_null(1.0)) if "jobs" in trace.columns else trace
 
 
