@@ -30,6 +30,9 @@ LESSONS = [path for path in NOTEBOOKS if path.name[0].isdigit()]
 SMALL = tomllib.loads((ROOT / "notebooks" / "small.toml").read_text())
 """Parameters of each notebook that take seconds; the pages of the site are built with them, too."""
 
+TAKES_A_LOG = ("00_quickstart", "02_policies", "09_autosched", "11_autosched_results", "app")
+"""Notebooks that run on a log of one's own, by a parameter."""
+
 named = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 lesson = pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
 
@@ -54,8 +57,11 @@ def test_sizes_and_seeds_alone_are_parameters(path):
     assert max(map(len, lines)) <= 100, "a line that JupyterLab cuts off in a window of 1280 pixels"
     assert [i for i, cell in enumerate(cells) if "parameters" in cell.metadata.get("tags", [])] == [1]
     statements = ast.parse(cells[1].source).body
-    assert all(isinstance(s, ast.Assign) and isinstance(s.value.value, int) for s in statements)
-    names = {s.targets[0].id for s in statements}
+    values = {s.targets[0].id: s.value.value for s in statements if isinstance(s, ast.Assign)}
+    assert len(values) == len(statements)
+    assert values.pop("TRACE", None) == ("" if path.stem in TAKES_A_LOG else None)
+    assert all(isinstance(value, int) for value in values.values())
+    names = set(values)
     assert names <= {"DAYS", "JOBS", "NODES", "GPUS", "SEED", "SEEDS"}
     assert set(SMALL[path.stem]) <= names
 
@@ -204,6 +210,24 @@ def test_it_runs_in_batch(path, run_batch):
 @named
 def test_the_numbers_of_its_text_are_those_of_its_run(path, run_batch):
     assert notebook_text.wrong(executed(path, run_batch)) == {}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.xdist_group("notebooks")
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[] if name in ("00_quickstart", "app") else pytest.mark.long) for name in TAKES_A_LOG],
+)
+def test_it_runs_on_a_log_of_ones_own_and_shows_what_came_in(name, run_batch, tmp_path):
+    rows = "".join(f"{i},{300 * i},{1 + i % 8},{600 + 400 * (i % 7)}\n" for i in range(300))
+    (tmp_path / "own.csv").write_text("id,submit,gpus,duration\n" + rows + "x,0,0,9\n")
+    (tmp_path / "own.toml").write_text('path = "own.csv"\n[cluster]\nnodes = "3x8:v100"\n')
+    (path,) = (path for path in NOTEBOOKS if path.stem == name)
+    done = nbformat.read(run_batch(path, SMALL[name] | {"TRACE": "own.toml"}), 4)
+    assert find_errors(done) == []
+    shown = "".join(json.dumps(cell.get("outputs", [])) for cell in done.cells)
+    assert "intake: 301 rows, 300 jobs" in shown
 
 
 @pytest.mark.long

@@ -145,6 +145,24 @@ def test_a_file_of_ones_own_is_a_recipe(tmp_path):
     scenario = OwnFile(str(path), "2x8")(seed=5)
     assert scenario.trace["job_id"].to_list() == TINY(0).trace["job_id"].to_list()
     assert (scenario.cluster.total_gpus, scenario.seed) == (16, 5)
+    (tmp_path / "mine.toml").write_text('path = "jobs.parquet"\nformat = "parquet"\n')
+    assert OwnFile(str(tmp_path / "mine.toml"))(0).cluster.total_gpus == 560
+
+
+def test_a_part_of_a_log_is_its_history(tmp_path):
+    """The instant between is the zero of both; the cluster is that of the spec."""
+    (tmp_path / "jobs.csv").write_text(
+        "id,submit,gpus,duration\n" + "".join(f"{i},{5000 + 10 * i},2,60\n" for i in range(11))
+    )
+    (tmp_path / "mine.toml").write_text('path = "jobs.csv"\n[cluster]\nnodes = "3x4:t4"\n')
+    scenario = OwnFile(str(tmp_path / "mine.toml"), history=0.5)(0)
+    assert scenario.history["submit"].to_list() == [-50, -40, -30, -20, -10]
+    assert scenario.trace["submit"].to_list() == [0, 10, 20, 30, 40, 50]
+    assert str(scenario.cluster) == "3x4:t4"
+    assert OwnFile(str(tmp_path / "mine.toml")).log.report.jobs == 11
+    (tmp_path / "jobs.csv").write_text("id,submit,gpus,duration\na,0,2,60\nb,0,2,60\n")
+    with pytest.raises(TraceError, match="found all jobs at one instant"):
+        OwnFile(str(tmp_path / "mine.toml"), history=0.5)(0)
 
 
 def test_a_sweep_takes_recipes_and_writes_their_words_down(tmp_path):

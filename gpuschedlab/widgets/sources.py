@@ -15,6 +15,7 @@ from gpuschedlab.errors import PolicyError, RunError, TraceError
 from gpuschedlab.knobs import knobs_of, word_of
 from gpuschedlab.scenarios.week import Generated
 from gpuschedlab.sim.recipe import Recipe
+from gpuschedlab.traces.intake.report import Intake
 from gpuschedlab.traces.schema import validate, with_jobs
 
 
@@ -52,6 +53,22 @@ def named_traces(given) -> dict:
                 "that makes one. Pass lab.generate(...), or widgets.Generated('venus')."
             )
     return found
+
+
+def named_logs(trace, cluster) -> tuple:
+    """Traces and clusters of which logs (`gpuschedlab.intake`) are opened, the cluster of a log under its name; reports by name."""
+    given = {trace.report.file: trace} if isinstance(trace, Intake) else trace
+    logs = {name: log for name, log in given.items() if isinstance(log, Intake)} if isinstance(given, dict) else {}
+    if not logs:
+        return trace, cluster, {}
+    own = {name: log.cluster for name, log in logs.items() if log.cluster is not None}
+    named = {} if cluster is None and own else named_clusters(cluster)
+    traces = {name: log.trace if name in logs else log for name, log in given.items()}
+    return (
+        traces,
+        own | named if next(iter(given)) in own else named | own,
+        {name: log.report for name, log in logs.items()},
+    )
 
 
 def named_clusters(given) -> dict[str, Cluster]:

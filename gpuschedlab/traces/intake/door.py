@@ -18,6 +18,7 @@ from gpuschedlab.traces.intake.files import head_of
 from gpuschedlab.traces.intake.options import nearest, options_of
 from gpuschedlab.traces.intake.report import Intake, Report
 from gpuschedlab.traces.intake.settle import settle
+from gpuschedlab.traces.intake.words import source_of
 from gpuschedlab.traces.readers import source as src
 from gpuschedlab.traces.readers.parquet import report_in
 from gpuschedlab.traces.schema import OnBad
@@ -59,7 +60,7 @@ def intake(source: str | Path | tuple[str, str | Path], **options: Any) -> Intak
     Parameters
     ----------
     source : path or (format, path)
-        A TOML spec, a file whose format is recognised, or a format (`FORMATS`) and a path.
+        A TOML spec, a file whose format is recognised, or a format (`FORMATS`) and a path, also as one word: "slurm:sacct.txt".
     **options
         As in a spec (`gpuschedlab.traces.intake.options.Options`); they go before those of the spec.
 
@@ -183,6 +184,10 @@ def _named(source: Any, options: dict[str, Any]) -> tuple[str, list[Path], dict[
         raise TraceError(
             f"read: found the format {format!r}; expected one of {', '.join(ALL)}.{nearest(str(format), ALL)}"
         )
+    if format is None and isinstance(path, str) and not Path(path).exists():
+        name, rest, more = source_of(path)
+        if rest and name in ALL:
+            return _named((name, rest), more | options)
     path = Path(path)
     if format in (None, "spec") and path.suffix == ".toml":
         return _spec(path, options)

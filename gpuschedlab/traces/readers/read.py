@@ -11,8 +11,9 @@ import polars as pl
 from gpuschedlab.errors import TraceError
 from gpuschedlab.traces.intake.door import ALL as READERS
 from gpuschedlab.traces.intake.door import OWN, read_made, read_with, taken
-from gpuschedlab.traces.intake.options import NAMES, nearest
+from gpuschedlab.traces.intake.options import nearest
 from gpuschedlab.traces.intake.report import Intake
+from gpuschedlab.traces.intake.words import options_in, source_of
 from gpuschedlab.traces.schema import OnBad, Read, with_jobs
 
 
@@ -152,17 +153,12 @@ def taken_of(word: str, settings: Iterable[str] = (), on_bad: OnBad | None = Non
     """
     from gpuschedlab.traces.generator.presets import presets
 
-    source: Any = word
-    options = options_in(settings)
-    if not Path(word).exists():
-        name, path, more = source_of(word)
-        if not path or name not in READERS:
-            raise TraceError(
-                f"trace {word!r}: found no such file or preset; expected one of {', '.join(presets())}, FILE.parquet, SPEC.toml, or "
-                f"FORMAT:PATH, such as slurm:sacct.txt or csv:jobs.csv (formats: {', '.join(READERS)})."
-            )
-        source, options = (name, path), more | options
-    found, bad = taken(source, options, on_bad)
+    if not (Path(word).exists() or (source_of(word)[1] and source_of(word)[0] in READERS)):
+        raise TraceError(
+            f"trace {word!r}: found no such file or preset; expected one of {', '.join(presets())}, FILE.parquet, SPEC.toml, or "
+            f"FORMAT:PATH, such as slurm:sacct.txt or csv:jobs.csv (formats: {', '.join(READERS)})."
+        )
+    found, bad = taken(word, options_in(settings), on_bad)
     if found.trace is None:
         raise TraceError(f"trace {word!r}: found a list of nodes, and no jobs; expected a log of jobs.")
     with_jobs(found.trace, f"trace {word!r}")
@@ -172,49 +168,3 @@ def taken_of(word: str, settings: Iterable[str] = (), on_bad: OnBad | None = Non
 def read_trace(word: str) -> pl.DataFrame:
     """Trace of a word, as `taken_of`."""
     return intake_of(word).trace
-
-
-def options_in(settings: Iterable[str]) -> dict[str, Any]:
-    """Options of KEY=VALUE, where a key with a dot is an entry of a table.
-
-    Examples
-    --------
-    >>> options_in(["columns.gpus=a * b", "zone=UTC"])
-    {'columns': {'gpus': 'a * b'}, 'zone': 'UTC'}
-    """
-    options: dict[str, Any] = {}
-    for text in settings:
-        key, equals, value = text.partition("=")
-        table, dot, entry = key.strip().partition(".")
-        if not equals:
-            raise TraceError(
-                f"--set {text}: found no value; expected KEY=VALUE, such as columns.gpus='a * b' or zone=UTC."
-            )
-        if dot and not isinstance(options.get(table, {}), dict):
-            raise TraceError(f"--set {text}: found {table}={options[table]!r} beside it; expected one of the two.")
-        options[table] = options.get(table, {}) | {entry: value} if dot else value
-    return options
-
-
-def source_of(word: str) -> tuple[str, str, dict]:
-    """Split FORMAT:PATH, or FORMAT:FILE:COLUMN=NAME,...,OPTION=VALUE, where FILE is the longest part that is a file.
-
-    Examples
-    --------
-    >>> source_of("csv:jobs.csv:gpus=Cards,units=h")
-    ('csv', 'jobs.csv', {'columns': {'gpus': 'Cards'}, 'units': 'h'})
-    >>> source_of("helios:venus/cluster_log.csv")
-    ('helios', 'venus/cluster_log.csv', {})
-    """
-    name, _, path = word.partition(":")
-    if "=" not in path or Path(path).exists():
-        return name, path, {}
-    places = [i for i, sign in enumerate(path) if sign == ":" and "=" in path[i:]]
-    if not places:
-        return name, path, {}
-    cut = next((i for i in reversed(places) if Path(path[:i]).exists()), places[0])
-    given = dict(part.split("=", 1) for part in path[cut + 1 :].split(",") if "=" in part)
-    options = {
-        key: given.pop(key) for key in NAMES if key in given and key not in ("columns", "user", "gpu_type", "cluster")
-    }
-    return name, path[:cut], ({"columns": given} if given else {}) | options

@@ -14,9 +14,11 @@ from gpuschedlab.sim.recipe import Recipe
 from gpuschedlab.sim.scenario import Scenario
 from gpuschedlab.widgets import sources
 from gpuschedlab.widgets.core.base import BaseExplorer
+from gpuschedlab.widgets.core.cache import Cache
 from gpuschedlab.widgets.main.difference import difference, measure, table
 from gpuschedlab.widgets.main.explorer_panel import Panel
 from gpuschedlab.widgets.main.gantt_player import Player
+from gpuschedlab.widgets.main.own_log import OwnLog
 
 
 class Setting(NamedTuple):
@@ -35,9 +37,10 @@ class Explorer(BaseExplorer):
 
     Parameters
     ----------
-    trace : Scenario or Recipe; or polars.DataFrame, callable, or dict of them by name; optional
+    trace : Scenario or Recipe; or polars.DataFrame, Intake, callable, or dict of them by name; optional
         Traces, or functions of a seed that make one; by default a generated week (`widgets.Generated`). After a scenario
-        come the policies; so after a recipe, whose own are the default. Its other parts are those of the first seed.
+        come the policies; so after a recipe, whose own are the default. Its other parts are those of the first seed. A log
+        (`gpuschedlab.intake`) comes with its own cluster, where it has one, and with its report.
     cluster : Cluster or dict of str to Cluster, optional
         By default 70 nodes of 8 GPUs. A cluster with the name of a trace is chosen together with it.
     policies : list or dict, optional
@@ -48,6 +51,8 @@ class Explorer(BaseExplorer):
         Where the seed begins, by default the scenario's or 0: another seed is another trace, where traces are functions of it.
     cache : Cache, optional
         Where runs are kept.
+    upload : bool
+        Whether a log of one's own can be sent from the browser.
     figures : iterable of callable
         Figures of one's own: functions of the runs by name (`{"now: Srtf": run, ...}`) that return the numbers of one
         figure: `plots.Lines`, or whatever else `plots.draw` takes.
@@ -70,7 +75,17 @@ class Explorer(BaseExplorer):
     """
 
     def __init__(
-        self, trace=None, cluster=None, policies=None, *, pinned=None, seed=None, cache=None, figures=(), **parts
+        self,
+        trace=None,
+        cluster=None,
+        policies=None,
+        *,
+        pinned=None,
+        seed=None,
+        cache=None,
+        upload=False,
+        figures=(),
+        **parts,
     ):
         super().__init__(cache)
         self._own = {getattr(make, "__name__", f"figure {i + 1}"): make for i, make in enumerate(figures)}
@@ -85,12 +100,14 @@ class Explorer(BaseExplorer):
             trace, cluster, parts = scenario.trace, scenario.cluster, scenario.parts
         if recipe is not None:
             trace = {word_of(recipe): sources.TraceOf(recipe)}
+        trace, cluster, self.reports = sources.named_logs(trace, cluster)
         self.traces, self.clusters = sources.named_traces(trace), sources.named_clusters(cluster)
         self.policies = sources.named_policies(policies, default_policies())
         own = parts.pop("seed", 0)
         self._parts = {name: value for name, value in parts.items() if value is not None}
         names = list(self.policies)
         self.player = Player(self._redraw_gantt)
+        self.door = OwnLog(self) if upload else None
         self.panel = Panel(self, names[min(1, len(names) - 1)], own if seed is None else seed)
         self.pinned = self._setting(pinned or names[0])
         self._open()
@@ -183,7 +200,7 @@ class Explorer(BaseExplorer):
         super()._show(answer)
         _, runs, measures = answer
         compared = table(difference(*measures), *runs, *([None] if len(runs) == 1 else []))
-        self.panel.show(compared, self.knobs.note)
+        self.panel.show(compared, self.knobs.note, self.reports.get(answer[0].trace))
 
     def _words(self, answer) -> str:
         now, runs, _ = answer
@@ -199,6 +216,16 @@ class Explorer(BaseExplorer):
     def _redraw_gantt(self):
         """Redraw the Gantt alone: it moved in time, or to other nodes."""
         self._redraw("gantt", self._gantt)
+
+    def take(self, name: str, log):
+        """Add a log (`gpuschedlab.intake`), or put it in the place of what had its name, and show it."""
+        others = {
+            other: cluster for other, cluster in self.clusters.items() if not (other == name and name in self.reports)
+        }
+        traces, self.clusters, reports = sources.named_logs({name: log}, others)
+        self.traces, self.reports = self.traces | sources.named_traces(traces), self.reports | reports
+        self.cache = Cache(self.cache.limit, self.cache.size)  # runs of what had its name are of another trace
+        self.panel.choose(name)
 
     # Buttons -----------------------------------------------------------------------------------------------
 
@@ -260,7 +287,7 @@ class Explorer(BaseExplorer):
         return [*self.knobs.sliders, self.panel.nodes]
 
     def _note(self) -> str:
-        return f"{super()._note()}{self.panel.table.value}"
+        return f"{super()._note()}{self.panel.report.value}{self.panel.table.value}"
 
     def _controls(self) -> list:
         return self.panel.rows

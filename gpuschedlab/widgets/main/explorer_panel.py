@@ -33,7 +33,7 @@ class Panel:
         self.nodes = control("IntSlider", "nodes", 180, 40, min=1, max=2)
         self.policy = self._pick("policy", list(owner.policies), first)
         self.charted = control("Dropdown", "Gantt of", 144, 58, options=["now", "pinned"])
-        self.table = w.HTML()
+        self.table, self.report = w.HTML(), w.HTML(layout=w.Layout(display="none"))
         self.note = w.HTML()
         self.code = w.HTML(layout=w.Layout(display="none"))
         self.knobs = None
@@ -66,7 +66,9 @@ class Panel:
         shown = row(self.charted, owner.player.box, *self.buttons[3:])
         for each in (pickers, shown):
             each.add_class("gpuschedlab-pickers")
-        self.rows = [left, self.table, pickers, shown]
+        self.rows = [left, self.table, self.report, pickers, shown]
+        if owner.door is not None:
+            self.rows.append(owner.door.box)
 
     def _pick(self, name: str, options: list, value=None):
         return control("Dropdown", name, 172, 46, options=options, value=value or options[0])
@@ -128,8 +130,20 @@ class Panel:
             style = "background:rgba(128,128,128,.12);padding:8px;overflow:auto;line-height:1.4;user-select:all"
             self.code.value = f'<pre tabindex="0" style="{style}">{escape(self._owner.code)}</pre>'
 
-    def show(self, table: str, note: str):
-        """Show the table, what followed a control that moved, and the code."""
+    def choose(self, trace: str):
+        """Offer all traces and clusters that there are now, and choose a trace, with the cluster of its name."""
+        with quiet(self._owner):
+            for picker, there in ((self.cluster, self._owner.clusters), (self.trace, self._owner.traces)):
+                value, picker.options = picker.value, list(there)
+                picker.value = next(name for name in (trace, value, *there) if name in there)
+            self._other_trace(None)
+            self._fit_cluster()
+        self._owner._changed()
+
+    def show(self, table: str, note: str, report=None):
+        """Show the table, what followed a control that moved, what came in of a log, and the code."""
         self.table.value = table
+        self.report.value = "" if report is None else report._repr_html_()
+        self.report.layout.display = None if report else "none"
         self.note.value = f"<i>{escape(note)}</i>" if note else ""
         self._show_code()

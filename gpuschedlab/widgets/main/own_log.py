@@ -1,0 +1,103 @@
+"""A log of one's own in an explorer: chosen in the browser, read by a spec that can be edited."""
+
+import tempfile
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+
+from gpuschedlab._extras import need
+from gpuschedlab.errors import TraceError
+from gpuschedlab.traces.intake.door import intake
+from gpuschedlab.traces.intake.report import Intake
+from gpuschedlab.widgets.core.parts import button, row
+
+READ_OVER = ("csv", "nodes")
+"""Formats whose columns have no fixed names."""
+
+
+def uploaded(name: str, content: bytes, spec: str = "") -> Intake:
+    """Read a log that was sent, as a TOML spec says; without one, as it is recognised.
+
+    The spec has the keys of a file's (`gpuschedlab.intake`), but for `path`: only what was sent is read.
+
+    Raises
+    ------
+    TraceError
+        The spec is no TOML or names a path, or the log cannot be read.
+
+    Examples
+    --------
+    >>> uploaded("jobs.csv", b"id,submit,gpus,duration\\na,0,2,60\\n", '[columns]\\ngpus = "gpus * 4"').trace["gpus"].to_list()
+    [8.0]
+    """
+    try:
+        options = tomllib.loads(spec)
+    except tomllib.TOMLDecodeError as error:
+        raise TraceError(
+            f"spec of {name}: found no TOML ({error}); expected keys such as format, zone, [columns]."
+        ) from error
+    paths = [key for key in ("path", "speeds") if isinstance(options.get(key), str)]
+    if paths:
+        raise TraceError(
+            f"spec of {name}: found {paths[0]} = {options[paths[0]]!r}; expected none: the log is the file that was sent."
+        )
+    with tempfile.TemporaryDirectory(prefix="gpuschedlab-") as folder:
+        path = Path(folder) / (Path(name).name or "log")
+        path.write_bytes(content)
+        format = options.pop("format", None)
+        found = intake((format, path) if format else path, **options)
+    if found.trace is None:
+        raise TraceError(f"{name}: found a list of nodes, and no jobs; expected a log of jobs.")
+    return found
+
+
+def spec_of(found: Intake) -> str:
+    """TOML by which a log is read again as it was: its format, its zone, and which column is what."""
+    report = found.report
+    lines = [f'format = "{report.format}"', *([f'zone = "{report.zone}"'] if report.zone else [])]
+    columns: Mapping[str, str] = report.used if report.format in READ_OVER else {}
+    if columns:
+        lines += ["", "[columns]", *(f"{name} = {_quoted(text)}" for name, text in columns.items())]
+    return "\n".join(lines) + "\n"
+
+
+def _quoted(text: str) -> str:
+    return "'" + text + "'" if "'" not in text else '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+class OwnLog:
+    """A button that takes a file, the spec that was guessed, in a box, and a button that reads the log by it again.
+
+    Parameters
+    ----------
+    owner : Explorer
+        Takes the log (`take`), and shows what goes wrong.
+    """
+
+    def __init__(self, owner):
+        w = need("ipywidgets")
+        self._owner = owner
+        about = "a log of your own: sacct, PBS, Kubernetes, SWF, csv, ...; it stays on this machine"
+        self.file = w.FileUpload(description="own log", tooltip=about, layout=w.Layout(width="auto"))
+        label = "how it is read: keys as in a TOML spec"
+        self.spec = w.Textarea(description="", tooltip=label, layout=w.Layout(width="100%", height="110px"))
+        self.again = button(owner, "Read again", "read the log as the box says", lambda: self._read(self.spec.value))
+        self.fold = w.Accordion([w.VBox([self.spec, self.again])], titles=(label,), layout=w.Layout(display="none"))
+        self.box = w.VBox([row(self.file), self.fold])
+        self.file.observe(lambda _: owner.guarded(self._sent), "value")
+
+    def _sent(self):
+        if self.file.value:
+            self._read("")
+            self.fold.layout.display = None
+
+    def _read(self, spec: str):
+        sent = self.file.value[-1]
+        try:
+            found = uploaded(sent["name"], bytes(sent["content"]), spec)
+        except TraceError:
+            # What was not recognised can be named in the box.
+            self.spec.value, self.fold.layout.display = spec or 'format = "csv"\n', None
+            raise
+        self.spec.value = spec or spec_of(found)
+        self._owner.take(sent["name"], found)
