@@ -14,6 +14,7 @@ import gpuschedlab as lab
 from gpuschedlab.check.samples import small_trace
 from gpuschedlab.errors import IntakeError, PolicyError, TraceError
 from gpuschedlab.estimators import Oracle
+from gpuschedlab.parse import policy_of
 from gpuschedlab.sim import Round
 from gpuschedlab.traces.intake.door import recognised
 
@@ -488,6 +489,21 @@ def test_backfilling_by_requests_and_by_a_users_last_jobs(tmp_path):
     past = found.trace.with_columns(submit=pl.col("submit") - 1e4)
     recent = lab.estimators.Recent(k=2).fit(past)
     assert recent.predict(found.trace).tolist() == [75.0, 50.0, 90.0, 105.0]
+
+
+@pytest.mark.parametrize("policy", ["fifo", "easy"])
+@pytest.mark.parametrize(("log", "gpus"), [("recorded_250", 128), ("recorded_800", 32)])
+def test_starts_by_requests_equal_an_independent_planners(log, gpus, policy, data_dir):
+    """Two recorded logs whose requests differ from the run times, start by start; read from the command line's word."""
+    path = data_dir / "inputs" / "site" / f"{log}.csv"
+    found = lab.intake(f"csv:{path}")
+    assert found.report.left_out == {}
+    scenario = lab.Scenario(found.trace, lab.Cluster.homogeneous(gpus, 1), estimator=lab.estimators.Requested())
+    starts = scenario.run(policy_of(policy)).jobs.select("job_id", "start")
+    right = pl.read_csv(path, schema_overrides={"job_id": pl.String}).select("job_id", policy)
+    both = starts.join(right, on="job_id", validate="1:1")
+    assert both.height == right.height
+    assert both["start"].to_list() == both[policy].to_list()
 
 
 # --- out again
