@@ -63,13 +63,13 @@ def told(decisions):
 
 
 def test_a_history_is_put_in_order_and_may_share_names_with_the_trace(stretch):
-    usual = told(loop(stretch).run(8 * HOUR))
+    usual = told(loop(stretch).run(3 * HOUR))
     assert usual[-1][1] > 50
     shuffled = stretch[0].sample(fraction=1, shuffle=True, seed=1)
-    assert told(loop(stretch, shuffled).run(8 * HOUR)) == usual
+    assert told(loop(stretch, shuffled).run(3 * HOUR)) == usual
     namesakes = stretch[0].with_columns(job_id=pl.Series(stretch[1]["job_id"].to_list() * 3).head(stretch[0].height))
     namesakes = namesakes.unique("job_id", maintain_order=True)
-    loop(stretch, namesakes, "selftune").run(8 * HOUR)
+    loop(stretch, namesakes, "selftune").run(3 * HOUR)
 
 
 @pytest.mark.parametrize(

@@ -169,7 +169,15 @@ def offline():
 @pytest.mark.timeout(150)
 @pytest.mark.browser
 @pytest.mark.xdist_group("notebooks")
-@named
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(
+            path, marks=[] if path.stem in ("00_quickstart", "09_autosched") else pytest.mark.long, id=path.stem
+        )
+        for path in NOTEBOOKS
+    ],
+)
 def test_its_export_shows_every_figure_without_a_network(path, run_batch, offline, tmp_path):
     nbconvert = pytest.importorskip("nbconvert", reason="nbconvert, of the extra lab, is not installed")
     notebook = executed(path, run_batch)

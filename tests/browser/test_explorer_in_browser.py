@@ -88,6 +88,7 @@ def test_all_figures_follow_the_policy_the_keyboard_and_the_player(page, place):
     page.locator(f"{EXPLORER} .widget-play button").first.click()
 
 
+@pytest.mark.long
 def test_a_run_is_downloaded(page, voila):
     import zipfile
 
@@ -99,6 +100,7 @@ def test_a_run_is_downloaded(page, voila):
         assert {"reproduce.py", "trace.parquet", "jobs.parquet"} <= set(archive.namelist())
 
 
+@pytest.mark.long
 def test_the_theme_of_the_page_is_that_of_the_figures(page, jupyterlab, artifacts):
     open_notebook(page, jupyterlab, "explorer")
     page.set_default_timeout(40_000)  # what is drawn by now answers soon, or not at all
@@ -160,6 +162,7 @@ def test_quickstart_in_jupyterlab(page, jupyterlab, artifacts):
     page.screenshot(path=artifacts / "jupyterlab-error.png")
 
 
+@pytest.mark.long
 def test_keys_in_the_explorer_are_not_the_notebooks(page, jupyterlab):
     open_notebook(page, jupyterlab)
     told = page.get_by_text(re.compile(r"^Cell \d+/\d+$"))
@@ -226,6 +229,7 @@ def test_autosched_plays_pauses_answers_and_stops(page, jupyterlab, artifacts):
     assert "h played" in hours
 
 
+@pytest.mark.long
 def test_explorer_as_a_page(page, voila, artifacts):
     open_notebook(page, voila, "app", "voila")
     assert "import gpuschedlab" not in page.inner_text("body"), "the page shows the Explorer, not its code"
@@ -235,6 +239,7 @@ def test_explorer_as_a_page(page, voila, artifacts):
     page.screenshot(path=artifacts / "voila-error.png")
 
 
+@pytest.mark.long
 def test_leases_follow_the_policy_and_the_curve_its_slider(page, jupyterlab, artifacts):
     open_notebook(page, jupyterlab, "14_unisched")
     assert page.evaluate(SETTLED) == []

@@ -71,6 +71,7 @@ STATE = """() => Array.from(document.querySelectorAll('.gpuschedlab-explorer'), 
 """What the controls and the table of each explorer say."""
 
 
+@pytest.mark.long
 def test_what_moves_one_of_two_explorers_leaves_the_other_alone(page, voila):
     open_in(page, "voila", voila, "two")
     assert await_drawn(page, boards=2) == []

@@ -161,7 +161,9 @@ class AutoSchedExplorer(BaseExplorer):
         c = self.contest
         tuning = c.tuning if c.tuning is not None else Tuning(c.space, c.space.policy.goals[0])
         held = self._trial.fixed if self._trial is not None else ()
-        graph = plots.causes(c.graph, c.lit(self._trial), held, strengths(c.graph, c.model.rows))
+        hour = ("strengths", c.graph.edges, len(c.decisions))  # a search adds little to what the edges rest on
+        found = self.cache.get(hour, lambda: strengths(c.graph, c.model.rows)).value
+        graph = plots.causes(c.graph, c.lit(self._trial), held, found)
         return {"tried": plots.tried(tuning, c.policy), "causes": graph}
 
     def _show(self, contest):
