@@ -70,15 +70,18 @@ class KnobLanes(NamedTuple):
         return line(i, f"<b>%{{text}}</b> from %{{x:.0f}} h ({name})", shape="hv", width=1.5) | {"mode": "lines"}
 
     def _values(self, floor, i: int, name: str, left: float) -> list[dict]:
-        """Column of the values of a line now, in its colour, with its name above."""
+        """Column of the values of a line now, with a mark in its colour and its name above: words in a light colour are hard to read."""
         time, _, texts = self.lines[name]
         row = texts[int(np.searchsorted(time, self.now, side="right")) - 1]
         at = {"xref": "paper", "x": LANES + 0.01 + left * (1 - LANES), "xanchor": "left", "yref": "y"}
-        look = NOTE | at | {"font": {"size": 9, "color": COLOURS[i % len(COLOURS)]}}
+        look, mark = (
+            NOTE | at | {"font": {"size": 9, "color": INK}},
+            f'<span style="color:{COLOURS[i % len(COLOURS)]}">■</span>',
+        )
         values = [text.partition(" = ")[2].partition(" ")[0] for text in row]
         return [
             look | {"y": float(f + 0.5), "text": text}
-            for f, text in zip([*floor, len(floor)], [*values, f"<b>{name}</b>"])
+            for f, text in zip([*floor, len(floor)], [*values, f"{mark} <b>{name}</b>"])
         ]
 
 
