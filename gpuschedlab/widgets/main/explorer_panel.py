@@ -63,12 +63,12 @@ class Panel:
         left = w.VBox([row(self.policy, *self.buttons[:3]), self._knob_slot, self.note])
         left.add_class("gpuschedlab-left")
         pickers = row(self.trace, self.seed, self.nodes, self.cluster, self.own)
-        shown = row(self.charted, owner.player.box, *self.buttons[3:])
+        door = [owner.door.file, owner.door.shown] if owner.door else []
+        shown = row(self.charted, owner.player.box, *self.buttons[3:], *door)
         for each in (pickers, shown):
             each.add_class("gpuschedlab-pickers")
         self.rows = [left, self.table, self.report, pickers, shown]
-        if owner.door is not None:
-            self.rows.append(owner.door.box)
+        self.rows += [owner.door.box] if owner.door else []
 
     def _pick(self, name: str, options: list, value=None):
         return control("Dropdown", name, 172, 46, options=options, value=value or options[0])

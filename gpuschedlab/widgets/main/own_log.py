@@ -9,7 +9,7 @@ from gpuschedlab._extras import need
 from gpuschedlab.errors import TraceError
 from gpuschedlab.traces.intake.door import intake
 from gpuschedlab.traces.intake.report import Intake
-from gpuschedlab.widgets.core.parts import button, row
+from gpuschedlab.widgets.core.parts import button
 
 READ_OVER = ("csv", "nodes")
 """Formats whose columns have no fixed names."""
@@ -79,17 +79,21 @@ class OwnLog:
         self._owner = owner
         about = "a log of your own: sacct, PBS, Kubernetes, SWF, csv, ...; it stays on this machine"
         self.file = w.FileUpload(description="own log", tooltip=about, layout=w.Layout(width="auto"))
-        label = "how it is read: keys as in a TOML spec"
-        self.spec = w.Textarea(description="", tooltip=label, layout=w.Layout(width="100%", height="110px"))
+        self.shown = w.ToggleButton(description="how it was read", layout=w.Layout(width="auto", display="none"))
+        about = "how the log is read: keys as in a TOML spec"
+        self.spec = w.Textarea(tooltip=about, layout=w.Layout(width="100%", height="110px"))
         self.again = button(owner, "Read again", "read the log as the box says", lambda: self._read(self.spec.value))
-        self.fold = w.Accordion([w.VBox([self.spec, self.again])], titles=(label,), layout=w.Layout(display="none"))
-        self.box = w.VBox([row(self.file), self.fold])
+        self.box = w.VBox([self.spec, self.again], layout=w.Layout(width="100%", display="none"))
         self.file.observe(lambda _: owner.guarded(self._sent), "value")
+        self.shown.observe(self._toggled, "value")
+
+    def _toggled(self, change):
+        self.box.layout.display = None if change["new"] else "none"
 
     def _sent(self):
         if self.file.value:
+            self.shown.layout.display = None
             self._read("")
-            self.fold.layout.display = None
 
     def _read(self, spec: str):
         sent = self.file.value[-1]
@@ -97,7 +101,7 @@ class OwnLog:
             found = uploaded(sent["name"], bytes(sent["content"]), spec)
         except TraceError:
             # What was not recognised can be named in the box.
-            self.spec.value, self.fold.layout.display = spec or 'format = "csv"\n', None
+            self.spec.value, self.shown.value = spec or 'format = "csv"\n', True
             raise
         self.spec.value = spec or spec_of(found)
         self._owner.take(sent["name"], found)
