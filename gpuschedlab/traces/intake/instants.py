@@ -14,7 +14,9 @@ DATES = ("%Y-%m-%d %H:%M:%S%.f", "%Y-%m-%d %H:%M", "%Y-%m-%d")
 COMMON = re.compile(r"\d{4}-\d\d-\d\d([T ])\d\d:\d\d:\d\d(Z|[+-]\d\d:?\d\d)?")
 OFFSET = r"\s*([+-])(\d\d):?(\d\d)$"
 NOT_SET = ("unknown", "none", "n/a", "na", "null", "nan", "-", "\\n", "")
-INSTANT = "a number from 0 up, or a date such as 2024-05-01 18:30:00 (others: dates='%d/%m/%Y %H:%M')"
+INSTANT = (
+    "a number from 0 up (of ms: units='ms'), or a date such as 2024-05-01 18:30:00 (others: dates='%d/%m/%Y %H:%M')"
+)
 #: From here on a number of seconds is Unix time (1980), not a time since a log's start.
 UNIX = 10 * 365 * 86_400.0
 
