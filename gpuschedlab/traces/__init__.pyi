@@ -13,6 +13,7 @@ from .readers.parquet import read_parquet as read_parquet, write_parquet as writ
 from .readers.philly import read_philly as read_philly
 from .readers.read import read as read, read_csv as read_csv, read_swf as read_swf
 from .readers.tables import read_helios as read_helios, read_itp as read_itp, read_workload as read_workload
+from .reference.build import build_reference as build_reference
 from .schema import SCHEMA as SCHEMA, validate as validate
 from .slo import with_deadlines as with_deadlines, with_start_delays as with_start_delays
 from .tools import (
