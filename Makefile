@@ -13,13 +13,14 @@ SOURCE ?=
 QUICK ?=
 WORKERS ?=
 OPTIONS ?=
+FOLDER ?=
 
 # A virtual environment holds absolute paths: one that moved with its folder, or lost its Python, is made again.
 ifneq ($(shell $(BIN)/python -c 'print(open("$(READY)").read().strip())' 2>/dev/null),$(CURDIR))
 $(shell rm -f $(READY))
 endif
 
-.PHONY: help demo picture test browser lint format lab app bench published docs lock clean distclean
+.PHONY: help demo picture test browser lint format lab app bench published reference docs lock clean distclean
 .DELETE_ON_ERROR:
 
 help: ## what can be made
@@ -58,6 +59,9 @@ bench: $(READY) ## measure against the budgets (BENCH=engine, OPTIONS="--beside 
 
 published: $(READY) ## published numbers beside ours (SOURCE=sia; QUICK=1: a sample; WORKERS=2, OPTIONS="--csv FOLDER")
 	PYTHONPATH=$(CURDIR)/tests $(BIN)/python -m published $(SOURCE) $(if $(QUICK),--quick) $(if $(WORKERS),--workers $(WORKERS)) $(OPTIONS)
+
+reference: $(READY) ## reference data of tests and benchmarks, from public artifacts (FOLDER=where; then GPUSCHEDLAB_DATA_DIR names it)
+	$(BIN)/gpuschedlab trace reference $(FOLDER) $(OPTIONS)
 
 docs: $(READY) ## the documentation site into build/docs (GPUSCHEDLAB_DOCS_EXECUTE=0: without executing cells)
 	$(BIN)/python docs/_ext/assemble.py
