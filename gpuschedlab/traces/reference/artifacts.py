@@ -203,7 +203,7 @@ RECIPES: dict[str, Recipe] = {
     "profiles/gavel_speed.parquet": Recipe(
         as_.packed,
         each(
-            "stanford-futuredata/gavel/raw/9aef8421fd294d3867e81754519716c09ec5fe83/scheduler/"
+            "stanford-futuredata/gavel/raw/4605a9cb122a6cfb0964ebfa2c6b29c1b578adbd/scheduler/"
             "oracle_throughputs_v2.json"
         ),
     ),

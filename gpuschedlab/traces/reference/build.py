@@ -81,8 +81,12 @@ def build_reference(folder: str | Path, *, base_url: str = "https://github.com",
 def contents() -> dict[str, Content]:
     """What each table must hold, by its file below the folder."""
     table = pl.read_csv(_data.path("reference/tables.csv"))
-    typed = lambda columns: {n: getattr(pl, t) for n, _, t in (word.partition(":") for word in columns.split())}  # noqa: E731
-    return {file: Content(rows, sha256, typed(columns)) for file, rows, sha256, columns in table.rows()}
+    return {file: Content(rows, sha256, _schema(columns)) for file, rows, sha256, columns in table.rows()}
+
+
+def _schema(columns: str) -> dict[str, pl.DataType]:
+    """Names and types of columns, from words such as time:Float64."""
+    return {name: getattr(pl, kind) for name, kind in (word.split(":") for word in columns.split())}
 
 
 def checksum(frame: pl.DataFrame) -> str:
