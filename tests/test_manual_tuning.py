@@ -11,6 +11,7 @@ from gpuschedlab import plots
 from gpuschedlab.autosched import CausalGraph, Layers, Space
 from gpuschedlab.errors import EstimatorError, RunError
 from gpuschedlab.metrics import PairedRatio
+from gpuschedlab.plots import style
 from gpuschedlab.plots.systems.response_curves import flat_note
 from gpuschedlab.widgets.recording.by_hand import Played, compare, play, scenario_of, sentence, switches_of, table
 from gpuschedlab.widgets.recording.recording import Recording
@@ -216,7 +217,12 @@ def test_knob_lanes_hold_values_at_the_hour():
     lines = {"default": [(0.0, lab.Tiresias())], "me": [(0.0, lab.Tiresias()), (2 * HOUR, tuned)]}
     for now, value in ((HOUR, "0.9"), (2 * HOUR, "0.5")):
         drawn = plots.figure(plots.knob_lanes(space, lines, now, 4 * HOUR, ("default", "fixed", "me")))
-        assert [note.text for note in drawn.layout.annotations] == ["2", value, "<b>me</b>"]
+        *values, name = (note.text for note in drawn.layout.annotations)
+        assert values == ["2", value]
+        assert name.endswith("<b>me</b>")
+        assert {note.font.color for note in drawn.layout.annotations} == {style.INK}, (
+            "a word in a light colour is hard to read"
+        )
     unused = plots.knob_lanes(Space(lab.Tiresias(), ["thresholds"]), lines, 0.0, HOUR).draw().live["annotations"]
     assert [note["text"] for note in unused][:2] == ["57.6k", "none"], "the default has one threshold"
     step = drawn.data[1]
