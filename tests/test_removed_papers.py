@@ -39,8 +39,8 @@ ONE_OF = {
 """Policies, and the papers that they load."""
 
 LABORATORY = ("traces", "cluster", "speeds", "optim", "estimators", "metrics", "sim")
-FORMATS = ("traces/readers", "traces/fetching", "traces/__init__.pyi")
-"""Published logs may have the names of the papers that published them."""
+FORMATS = ("traces/readers", "traces/reference", "traces/fetching", "traces/__init__.pyi")
+"""Published logs and tables may have the names of the papers that published them."""
 
 
 OUTSIDE = ("test_nothing_in_the_package_imports_the_workshop", "test_the_page_for_contributors_shows_the_house")

@@ -98,7 +98,7 @@ def test_a_simulation_takes_a_scenario():
         Simulation(TRACE, Gavel())
 
 
-@pytest.mark.parametrize("column", ["classes", "placeable", "demands", "nodes", "text"])
+@pytest.mark.parametrize("column", ["classes", "placeable", "demands", "text"])
 def test_a_column_may_have_any_name(column):
     """What a scenario keeps for its runs does not stand in for a column of that name."""
     scenario = Scenario(TRACE.with_columns(pl.col("user").alias(column)), CLUSTER)

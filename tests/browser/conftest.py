@@ -76,7 +76,7 @@ def notebooks(tmp_path_factory, warm) -> Path:
     for name, sizes in SIZES.items():
         notebook = nbformat.read(ROOT / "notebooks" / f"{name}.ipynb", 4)
         (cell,) = [cell for cell in notebook.cells if "parameters" in cell.metadata.get("tags", [])]
-        cell.source = sizes
+        cell.source += f"\n{sizes}"
         nbformat.write(notebook, folder / f"{name}.ipynb")
     return folder
 

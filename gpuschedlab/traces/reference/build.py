@@ -86,7 +86,7 @@ def contents() -> dict[str, Content]:
 
 def _schema(columns: str) -> dict[str, pl.DataType]:
     """Names and types of columns, from words such as time:Float64."""
-    return {name: getattr(pl, kind) for name, kind in (word.split(":") for word in columns.split())}
+    return {name: vars(pl)[kind] for name, kind in (word.split(":") for word in columns.split())}
 
 
 def checksum(frame: pl.DataFrame) -> str:
