@@ -10,8 +10,9 @@ import polars as pl
 import pytest
 from budgets import tables
 from budgets.__main__ import main
+from budgets.tables import TABLES
 from published import kept
-from published.autosched import ablation, budget, forms, motivation, overhead, regimes
+from published.autosched import ablation, budget, forms, motivation, ours, overhead, regimes
 from published.autosched import loop as autosched
 from published.autosched.loop import Stretch, judge, run, scatter
 from published.data import DAY
@@ -519,3 +520,13 @@ def test_forms_are_asked_for_by_an_option(monkeypatch, capsys):
     monkeypatch.setattr(forms, "run", lambda data, seeds, *rest: {"rows": [], "seeds": list(seeds), "ok": True})
     assert main(["ablation", "--forms", "--seeds", "3", "4", "--data", "here", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["seeds"] == [3, 4]
+
+
+def test_published_numbers_are_looked_for_where_the_benches_keep_them(monkeypatch):
+    """Under the name of a bench that there is: `make bench BENCH=...` and `make published` share what was measured."""
+    names = []
+    monkeypatch.setattr(ours, "kept_answers", lambda name, *_: names.append(name))
+    found = ours.ours(Mock(quick=True, data=None))
+    assert names == ["motivation", "generation", "autosched", "overhead", "causal"]
+    assert set(names) <= set(TABLES)
+    assert all(isinstance(value, str) for value in found.values())

@@ -41,14 +41,18 @@ def ours(study: Study) -> dict[Number, float | str]:
     """Every number that the benches measure; QUICK=1 takes what they have kept, and without it a run ends after `MINUTES`."""
     found: dict[Number, float | str] = {}
     end = time.monotonic() + 60 * autosched.MINUTES
-    for bench, cases, entered in (
-        (motivation, [(week,) for week in motivation.WEEKS], _motivation),
-        (generation, [(name,) for name in TRACES], _predictor),
-        (autosched, [(t, None, p, SEED) for p, t in product(GAINS, TRACES)], _gains),
-        (overhead, [(t, overhead.LOAD, p, overhead.DAYS, SEED) for t, p in product(overhead.TRACES, GAINS)], _overhead),
-        (causal, [(*case, SEED) for case in product(TRACES, GAINS)], _causal),
+    for name, bench, cases, entered in (
+        ("motivation", motivation, [(week,) for week in motivation.WEEKS], _motivation),
+        ("generation", generation, [(trace,) for trace in TRACES], _predictor),
+        ("autosched", autosched, [(t, None, p, SEED) for p, t in product(GAINS, TRACES)], _gains),
+        (
+            "overhead",
+            overhead,
+            [(t, overhead.LOAD, p, overhead.DAYS, SEED) for t, p in product(overhead.TRACES, GAINS)],
+            _overhead,
+        ),
+        ("causal", causal, [(*case, SEED) for case in product(TRACES, GAINS)], _causal),
     ):
-        name = bench.__name__.rpartition(".")[2]
         answers, reason = kept_answers(name, study.data, cases), "not kept"
         if answers is None and not study.quick and time.monotonic() < end:
             answers = study.benched(name, bench.measure, cases, seconds=end - time.monotonic())
