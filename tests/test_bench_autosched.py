@@ -530,3 +530,15 @@ def test_published_numbers_are_looked_for_where_the_benches_keep_them(monkeypatc
     assert names == ["motivation", "generation", "autosched", "overhead", "causal"]
     assert set(names) <= set(TABLES)
     assert all(isinstance(value, str) for value in found.values())
+
+
+def test_table_6_4_takes_errors_of_the_loop_and_seconds_from_where_they_were_taken():
+    rows = [
+        {"trace": "philly", "split": "loop", "backend": "boosted", "error": 0.2},
+        {"trace": "philly", "split": "later", "backend": "boosted", "error": 0.9, "predict_s": 1.0, "tune_s": 2.0},
+        {"trace": "philly", "split": "later", "backend": "causalnex", "error": 0.9, "predict_s": 9.0, "tune_s": 9.0},
+    ]
+    found = {(key.workload, key.metric): value for key, value in ours._causal([rows], "left").items()}
+    assert found["philly", "relative_difference"] == 0.2
+    assert found["pai", "relative_difference"] == "left"
+    assert (found["all", "inference_per_1000"], found["all", "fine_tuning_per_1000"]) == (1.0, 2.0)
