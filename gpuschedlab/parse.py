@@ -173,10 +173,9 @@ def class_of(name: str, known: dict[str, type], base: type, what: str, error: ty
         raise error(f"{file}: found {asked}; expected FILE.py:CLASS, where it holds: {names}.")
     if name in known:
         return known[name]
-    words = sorted([*known, *SHORT] if what == "policy" else known)
-    near = difflib.get_close_matches(name, words, 1)
+    near = difflib.get_close_matches(name, known, 1)
     hint = f" Did you mean {near[0]}?" if near else ""
-    raise error(f"{what} {name!r}: expected one of {', '.join(words)}, or FILE.py:CLASS.{hint}")
+    raise error(f"{what} {name!r}: expected one of {', '.join(sorted(known))}, or FILE.py:CLASS.{hint}")
 
 
 def load_file(file: str, error: type[LabError] = PolicyError) -> ModuleType:

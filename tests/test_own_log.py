@@ -93,6 +93,9 @@ def test_what_is_not_recognised_is_named_in_the_box():
 def test_only_what_was_sent_is_read(key):
     with pytest.raises(TraceError, match=f"found {key} = '/etc/passwd'; expected none"):
         uploaded("own.csv", ROWS.encode(), f'{key} = "/etc/passwd"\n')
+    for name, spec in (("own.toml", ""), ("own.csv", 'format = "spec"')):
+        with pytest.raises(TraceError, match="found a spec; expected a log"):
+            uploaded(name, f'{key} = "/etc/passwd"'.encode(), spec)
     with pytest.raises(TraceError, match="spec of own.csv: found no TOML"):
         uploaded("own.csv", ROWS.encode(), "format = ")
 
@@ -104,6 +107,7 @@ def test_the_same_spec_gives_the_same_bytes_everywhere(spec, tmp_path, monkeypat
     monkeypatch.chdir(tmp_path)
     word = "csv:own.csv:job_id=id,submit=when,gpus=cards * 2,duration=took"
     traces += [lab.intake(word).trace, intake_of(word).trace]
+    traces.append(lab.intake(word.replace(",duration=took", ""), columns={"duration": "took"}).trace)
     packed = []
     for trace in traces:
         lab.traces.write_parquet(trace, tmp_path / "t.parquet")

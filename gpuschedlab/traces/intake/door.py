@@ -187,7 +187,7 @@ def _named(source: Any, options: dict[str, Any]) -> tuple[str, list[Path], dict[
     if format is None and isinstance(path, str) and not Path(path).exists():
         name, rest, more = source_of(path)
         if rest and name in ALL:
-            return _named((name, rest), more | options)
+            return _named((name, rest), _over(more, options))
     path = Path(path)
     if format in (None, "spec") and path.suffix == ".toml":
         return _spec(path, options)
@@ -221,10 +221,15 @@ def _spec(path: Path, options: dict[str, Any]) -> tuple[str, list[Path], dict[st
         raise TraceError(
             f"spec {path.name}: found no file {missing[0]}; expected the log that path names, beside the spec."
         )
-    for key, value in options.items():
-        both = isinstance(value, Mapping) and isinstance(spec.get(key), Mapping)
-        spec[key] = spec[key] | value if both else value
-    return format or recognised(files[0]), files, spec
+    return format or recognised(files[0]), files, _over(spec, options)
+
+
+def _over(given: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options over others that were given: tables such as columns entry by entry."""
+    tables = {
+        k: {**given[k], **v} for k, v in options.items() if isinstance(v, Mapping) and isinstance(given.get(k), Mapping)
+    }
+    return {**given, **options, **tables}
 
 
 def recognised(path: Path) -> str:

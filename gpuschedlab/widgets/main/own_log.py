@@ -2,7 +2,6 @@
 
 import tempfile
 import tomllib
-from collections.abc import Mapping
 from pathlib import Path
 
 from gpuschedlab._extras import need
@@ -10,9 +9,6 @@ from gpuschedlab.errors import TraceError
 from gpuschedlab.traces.intake.door import intake
 from gpuschedlab.traces.intake.report import Intake
 from gpuschedlab.widgets.core.parts import button
-
-READ_OVER = ("csv", "nodes")
-"""Formats whose columns have no fixed names."""
 
 
 def uploaded(name: str, content: bytes, spec: str = "") -> Intake:
@@ -41,10 +37,14 @@ def uploaded(name: str, content: bytes, spec: str = "") -> Intake:
         raise TraceError(
             f"spec of {name}: found {paths[0]} = {options[paths[0]]!r}; expected none: the log is the file that was sent."
         )
+    format = options.pop("format", None)
+    if format == "spec" or Path(name).suffix == ".toml":  # it would name a file of this machine
+        raise TraceError(
+            f"{name}: found a spec; expected a log. Send the log, and write the keys of its spec into the box."
+        )
     with tempfile.TemporaryDirectory(prefix="gpuschedlab-") as folder:
         path = Path(folder) / (Path(name).name or "log")
         path.write_bytes(content)
-        format = options.pop("format", None)
         found = intake((format, path) if format else path, **options)
     if found.trace is None:
         raise TraceError(f"{name}: found a list of nodes, and no jobs; expected a log of jobs.")
@@ -55,9 +55,8 @@ def spec_of(found: Intake) -> str:
     """TOML by which a log is read again as it was: its format, its zone, and which column is what."""
     report = found.report
     lines = [f'format = "{report.format}"', *([f'zone = "{report.zone}"'] if report.zone else [])]
-    columns: Mapping[str, str] = report.used if report.format in READ_OVER else {}
-    if columns:
-        lines += ["", "[columns]", *(f"{name} = {_quoted(text)}" for name, text in columns.items())]
+    if report.format == "csv":  # others have columns of fixed names
+        lines += ["", "[columns]", *(f"{name} = {_quoted(text)}" for name, text in report.used.items())]
     return "\n".join(lines) + "\n"
 
 
