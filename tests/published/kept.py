@@ -32,7 +32,7 @@ def measure_all(
     """Answers of `measure(data_dir, *case)` in the order of the cases.
 
     They are kept in `runs/<command>_<name>.jsonl`; what the same code has measured on the same files is not measured again, so
-    that a bench that was interrupted goes on.
+    that a bench that was interrupted goes on. Of this folder's code that counts which the module of `measure` imports.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def measure_all(
         raise LabError(
             f"{command} {name}: found no reference data; expected a folder with {files[0]}/. Pass --data FOLDER."
         )
-    cases, answers = list(cases), Answers(Path("runs") / f"{command}_{name}.jsonl", _source(data_dir, files))
+    cases, answers = list(cases), Answers(Path("runs") / f"{command}_{name}.jsonl", _source(measure, data_dir, files))
     left = [case for case in cases if case not in answers.known]
     joblib = need("joblib", f"{command} {name}")
     parallel = joblib.Parallel(workers, return_as="generator_unordered", batch_size=1)
@@ -77,22 +77,22 @@ def measure_all(
     return [answers.known.get(case) for case in cases]
 
 
-def kept_answers(name: str, data_dir, cases: Iterable[tuple]) -> list | None:
+def kept_answers(name: str, measure: Callable, data_dir, cases: Iterable[tuple]) -> list | None:
     """Answers of a bench that `measure_all` has kept of these cases; None where one is missing, or there is no data.
 
     Parameters
     ----------
-    name, data_dir, cases
+    name, measure, data_dir, cases
         As for `measure_all`.
     """
     if data_dir is None:
         return None
-    known = Answers(Path("runs") / f"bench_{name}.jsonl", _source(data_dir, TRACES)).known
+    known = Answers(Path("runs") / f"bench_{name}.jsonl", _source(measure, data_dir, TRACES)).known
     cases = list(cases)
     return [known[case] for case in cases] if all(case in known for case in cases) else None
 
 
-def _source(data_dir, folders) -> str:
+def _source(measure: Callable, data_dir, folders) -> str:
     """What answers come from: a hash of the code, the package's and this folder's, and of names, sizes and times of the data.
 
     Of the code its meaning counts: not its comments, docstrings and lines, so that words are mended without measuring anew.
@@ -104,8 +104,40 @@ def _source(data_dir, folders) -> str:
         for f in folders
         for p in sorted((Path(data_dir) / f).glob("*"))
     ]
-    own = tuple(path.name for path in sorted(HERE.iterdir()) if path.is_dir())
-    return digest([code_of_package((*PARTS, "autosched"), None, meaning), code_of_package(own, HERE, meaning), files])
+    own, package = reached(measure.__module__)
+    parts = (*PARTS, *sorted(package - {"", *PARTS}))
+    return digest([code_of_package(parts, None, meaning), {name: meaning(_path(name)) for name in own}, files])
+
+
+def reached(module: str) -> tuple[list[str], set[str]]:
+    """Modules of this folder that a module's code needs, itself among them; and parts of the package that these import.
+
+    Examples
+    --------
+    >>> own, package = reached("published.sia.ways")
+    >>> "published.sia.alone" in own, "published.sia.ours" in own, "policies" in package
+    (True, False, True)
+    """
+    own, package, left = set(), set(), [module]
+    while left:
+        name = left.pop()
+        top, _, rest = name.partition(".")
+        if top == "gpuschedlab":
+            package.add(rest.partition(".")[0])
+        if name in own or name == __name__ or top != HERE.name or not _path(name).is_file():
+            continue
+        own.add(name)
+        for node in ast.walk(ast.parse(_path(name).read_text())):
+            if isinstance(node, ast.Import):
+                left += [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                left += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+    return sorted(own), package
+
+
+def _path(module: str) -> Path:
+    """File of a module of this folder."""
+    return (HERE.parent / module.replace(".", "/")).with_suffix(".py")
 
 
 def meaning(path: Path) -> bytes:

@@ -53,7 +53,7 @@ def ours(study: Study) -> dict[Number, float | str]:
         ),
         ("causal", causal, [(*case, SEED) for case in product(TRACES, GAINS)], _causal),
     ):
-        answers, reason = kept_answers(name, study.data, cases), "not kept"
+        answers, reason = kept_answers(name, bench.measure, study.data, cases), "not kept"
         if answers is None and not study.quick and time.monotonic() < end:
             answers = study.benched(name, bench.measure, cases, seconds=end - time.monotonic())
             if left := answers.count(None):
