@@ -17,6 +17,7 @@ import yaml
 
 from gpuschedlab import Allocation, View
 from gpuschedlab.cli import main
+from gpuschedlab.errors import LabError
 
 pytest.importorskip("sphinx", reason="sphinx, of the extra docs, is not installed")
 pytest.importorskip("nbformat", reason="nbformat, of the extra lab, is not installed")
@@ -184,19 +185,22 @@ def test_every_macro_on_a_page_is_known():
 
 
 def test_published_numbers_stand_beside_what_was_committed(tmp_path):
-    from published import Number, Partial, read_measured, read_table
+    from published import Number, Ours, read_measured, read_table
     from published.committed import write_measured
 
     tables, table = tool("published_tables"), read_table("sia")
-    first, second = (Number(*row) for row in table.select(Number._fields).head(2).iter_rows())
-    found = {first: Partial(table["value"][0], "One of four."), second: "no such data"}
-    path = write_measured(tmp_path / "sia.csv", "make published SOURCE=sia QUICK=1", found)
+    first, *others = (Number(*row) for row in table.select(Number._fields).iter_rows())
+    found = {first: Ours(table["value"][0], "One of four.")} | dict.fromkeys(others, "no such data")
+    path = write_measured(tmp_path / "sia.csv", "make published SOURCE=sia", found)
     assert read_measured(path).found == found
     source = tables.load("sia", tmp_path)
     assert source.rows["ratio"][0] == 1.0
     assert source.rows["ours"].count() == 1
+    with pytest.raises(LabError, match="found no result for"):
+        tables.load("sia", write_measured(tmp_path / "part" / "sia.csv", "x", {first: 1.0}).parent)
     text = tables.tables("sia", folder=tmp_path)
     assert f"1 of {table.height} numbers measured" in text
+    assert "0 of 0 claims that can be had here hold" in text
     assert "| 1.00 [a] |" in text
     assert "One of four." in text
     assert "no such data" in text

@@ -2,20 +2,15 @@
 
 import json
 
-import numpy as np
 import polars as pl
 import pytest
-from published import SOURCES, Number, Partial, beside, read_table, reproduce
-from published.numbers import SCHEMA
-from published.sia import alone, workloads
+from published import SOURCES, Number, Ours, beside, read_table, reproduce
+from published.numbers import SCHEMA, mean
 from published.sia import ours as sia
-from published.sia.ways import PROFILES, Way
+from published.sia import workloads
 from published.study import Study
 
 from gpuschedlab.errors import LabError
-from gpuschedlab.policies import Gavel, Sia
-from gpuschedlab.sim import simulate
-from gpuschedlab.speeds import Speeds
 
 ROW = dict.fromkeys(SCHEMA) | {
     "where": "table 1",
@@ -78,9 +73,16 @@ def test_a_difference_without_a_cause_says_so():
     assert beside("x", table(cause=None), {NAME: 3.0})["note"][0] == "off; no cause known"
 
 
-def test_a_part_says_so():
-    row = beside("x", table(), {NAME: Partial(3.0, "Half of it.")}).row(0, named=True)
+def test_a_part_says_so_and_is_not_compared():
+    row = beside("x", table(), {NAME: Ours(3.0, "Half of it.")}).row(0, named=True)
     assert (row["ours"], row["ratio"], row["note"]) == (3.0, 1.5, "Half of it. because")
+    row = beside("x", table(), {NAME: Ours(3.0, "One of four.", whole=False)}).row(0, named=True)
+    assert (row["ours"], row["ratio"], row["note"]) == (3.0, None, "One of four.")
+
+
+def test_a_mean_has_its_spread_and_says_what_it_is_over():
+    row = beside("x", table(), {NAME: mean({1: 1.0, 2: 3.0})}).row(0, named=True)
+    assert (row["ours"], row["ours_spread"], row["over"]) == (2.0, pytest.approx(2**0.5), "workload 1, 2")
 
 
 def test_what_is_missing_has_a_reason_or_is_an_error():
@@ -180,79 +182,3 @@ def test_without_the_restart_factor_jobs_restart_half_as_often_again(data_dir):
         for policy in ("sia", "sia, no restart factor")
     )
     assert without >= 1.5 * with_it
-
-
-def test_checks_compare_policies_of_a_workload():
-    jct = {"sia": 0.6, "pollux": 1.0, "gavel": 1.9}
-    numbers = {Number("table 3.3", "philly", policy, "avg_jct"): value for policy, value in jct.items()}
-    numbers |= {Number(sia.EACH, "philly", *pair): 0.7 for pair in sia.ORDER}
-    assert len(sia.checks(numbers)) == 3
-    assert all(ok for _, ok in sia.checks(numbers))
-    numbers[Number(sia.EACH, "philly", "sia", "avg_jct_over_pollux")] = 1.1  # on one workload
-    missed = [text for text, ok in sia.checks(numbers) if not ok]
-    assert missed == ["philly: Sia < Pollux < Gavel by average JCT on each workload"]
-
-
-@pytest.mark.parametrize("limit", sia.LIMITS)
-def test_checks_hold_within_their_limits(limit):
-    text, number, _, high = limit
-    inside, outside = (0.99, 1.04) if high < 2 else (1.6, 0.9)
-    assert sia.checks({number: inside}) == [(text, True)]
-    assert sia.checks({number: outside}) == [(text, False)]
-    assert number in [Number(*row) for row in read_table("sia").select(Number._fields).iter_rows()]
-
-
-def test_checks_compare_fairness_with_those_that_were_measured():
-    numbers = {Number(sia.FAIR, "philly", p, "worst_rho"): rho for p, rho in {"sia": 0.9, "gavel": 3.0}.items()}
-    assert sia.checks(numbers) == [(f"philly, {sia.FAIR}: Sia's worst rho below that of Gavel", True)]
-    numbers[Number(sia.FAIR, "philly", "pollux", "worst_rho")] = 0.8
-    assert [ok for _, ok in sia.checks(numbers)] == [False]
-
-
-@pytest.mark.parametrize(
-    ("whole", "share", "seconds"),
-    [
-        (False, 2.5, (50 + 100 / 3) / 2),  # between 2 and 3 GPUs
-        (False, 4.0, 25.0),
-        (False, 0.5, 200.0),  # half of the time on one GPU
-        (True, 2.0, 25.0 * 2),  # four GPUs, half of the time
-        (True, 8.0, 25.0),
-    ],
-)
-def test_time_alone_is_interpolated_between_whole_gpus(monkeypatch, whole, share, seconds):
-    monkeypatch.setattr(alone, "_alone", lambda way, data, setting, jobs, most, group: 100.0 / most)
-    jobs = pl.DataFrame({"num_replicas": [4]})
-    way = Way(workloads.fixed, Gavel, whole=whole)
-    found = alone._on_share(way, None, "typed", jobs, np.array([share]), None)
-    assert found == pytest.approx([seconds])
-
-
-def test_a_job_alone_in_the_cluster_is_as_fast_as_alone_on_each_type():
-    jobs = pl.DataFrame({"name": ["a"], "time": [0.0], "application": ["m"], "num_replicas": [4], "batch_size": [1]})
-    rows = [("m", t, 1, 4, 10_000.0, 1.0) for t in ("aws", "dgx-ext", "rtx")]
-    columns = ["model", "gpu_type", "n_nodes", "n_gpus", "progress", "rate"]
-    speeds = Speeds.from_frame(pl.DataFrame(rows, schema=columns, orient="row"))
-    way = Way(lambda data, setting, jobs: workloads.Form(jobs, jobs["application"], speeds), Sia, alone=Sia)
-    form = way.form(None, "typed", jobs)
-    run = simulate(workloads.workload_trace(form), workloads.cluster("typed"), Sia(), speeds=speeds)
-    assert alone.rho_alone(way, None, "typed", jobs, run) == pytest.approx([1.0])
-
-
-@pytest.mark.data
-@pytest.mark.xdist_group("workloads of Sia")
-def test_what_is_known_of_jobs_orders_their_times(data_dir):
-    oracle, learns, blind = (
-        workloads.figures([sia.measure(data_dir, "typed", policy, "saturn", 1)])["avg_jct"]
-        for policy in ("sia", *PROFILES)
-    )
-    assert oracle <= 1.03 * learns
-    assert learns <= 1.03 * blind
-    assert blind > 1.1 * oracle
-
-
-@pytest.mark.data
-@pytest.mark.parametrize(("policy", "least"), [("srtf", 1.0), ("tiresias", 118 / 120)])
-def test_jobs_complete_when_the_titan_artifact_says(data_dir, policy, least):
-    from published.ymir.runs import measure
-
-    assert measure(data_dir, policy, "roberta-base", 1.0)["as_published"] >= least

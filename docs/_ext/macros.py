@@ -3,7 +3,8 @@
 `{{differs Sia}}`, `{{about Sia}}`, `{{references Sia}}`: sections of a docstring; `{{knobs Sia}}`: a table of knobs;
 `{{system Sia}}`: all of these; `{{algorithm}}`: algorithm 3 of AutoSched line by line; `{{budget}}`, `{{regimes}}`: what benches
 measured, from docs/measured/; `{{published sia [policy]}}`: published numbers of a source beside ours; `{{everywhere tiresias}}`: those
-of a policy in all sources; `{{sources}}`: all sources; `{{policies}}`: all policies, each with its paper; `{{others howto}}`: entries of
+of a policy in all sources; `{{sources}}`: all sources; `{{score}}`: how many claims hold; `{{noticed}}`: how many wrong numbers are
+noticed; `{{policies}}`: all policies, each with its paper; `{{others howto}}`: entries of
 a toctree for pages that the index does not name; `{{toc course}}`, `{{course}}`: an entry of a toctree, and a line, for a page that may
 not be there; `{{citation}}`: how to cite the package; `{{binder}}`: a badge, where a repository is named.
 """
@@ -183,6 +184,8 @@ _MACROS = {
     "citation": citation,
     "knobs": knobs,
     "published": published_tables.tables,
+    "score": published_tables.score_of_all,
+    "noticed": published_tables.noticed_of_all,
     "sources": sources,
     "policies": policies,
     "binder": badge,

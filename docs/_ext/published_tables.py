@@ -1,16 +1,16 @@
 """Published numbers beside ours as Markdown, from the tables of `published` and the files in docs/reproduced/."""
 
-import importlib
 import string
 from pathlib import Path
 from typing import NamedTuple
 
 import polars as pl
-from published import SOURCES, Partial, beside, read_measured, read_table
+from published import Judged, beside, judge, read_measured, read_table
+from published.bounds import FACTOR, noticed
+from published.claims import HELD, VERDICTS
+from published.committed import FOLDER
 from published.numbers import command_of
-from published.page import number
-
-FOLDER = Path(__file__).resolve().parents[1] / "reproduced"
+from published.page import claim_lines, number, score
 
 TITLES = {
     "pollux-artifact": "Pollux: its artifact's results",
@@ -30,12 +30,12 @@ NEAR = 0.1
 
 
 class Source(NamedTuple):
-    """One source: its rows (as of `beside`), the command that measured ours ("" if none did), and its bounds."""
+    """One source: its rows (as of `beside`), the command that measured ours ("" if none did), and its claims."""
 
     name: str
     rows: pl.DataFrame
     command: str
-    checks: list[tuple[str, bool]]
+    claims: list[Judged]
 
 
 def load(name: str, folder: Path = FOLDER) -> Source:
@@ -43,11 +43,9 @@ def load(name: str, folder: Path = FOLDER) -> Source:
     path = folder / f"{name}.csv"
     table = read_table(name)
     if not path.is_file():
-        return Source(name, beside(name, table, {}, quick=True), "", [])
+        return Source(name, beside(name, table, {}, quick=True), "", judge(name, {}))
     command, found = read_measured(path)
-    numbers = {n: v.value if isinstance(v, Partial) else v for n, v in found.items() if not isinstance(v, str)}
-    checks = getattr(importlib.import_module(f"published.{SOURCES[name]}"), "checks", lambda _: [])
-    return Source(name, beside(name, table, found, quick="QUICK=1" in command), command, checks(numbers))
+    return Source(name, beside(name, table, found), command, judge(name, found))
 
 
 def metric_words(metric: str) -> str:
@@ -74,6 +72,11 @@ def _published(row: dict) -> str:
     return f"{number(row['value'])}{spread} {row['unit'] or ''}".strip()
 
 
+def _ours(row: dict) -> str:
+    spread = f" ± {row['ours_spread']:.3g} ({row['over']})" if row["ours_spread"] is not None else ""
+    return number(row["ours"]) + spread
+
+
 def _mark(i: int) -> str:
     letters = string.ascii_lowercase
     return letters[i] if i < 26 else letters[i // 26 - 1] + letters[i % 26]
@@ -84,7 +87,8 @@ def tables(name: str, policy: str = "", folder: Path = FOLDER) -> str:
     source = load(name, folder)
     rows = source.rows.filter(_named(policy)) if policy else source.rows
     ours = rows.filter(pl.col("ours").is_not_null())
-    return "\n".join(filter(None, [_head(source, rows), _bounds(source, policy), _measured(ours), _missing(rows)]))
+    claims = "" if policy else "\n".join(claim_lines(source.claims, _cell)) + "\n"
+    return "\n".join(filter(None, [claims, _head(source, rows), _measured(ours), _missing(rows)]))
 
 
 def everywhere(*policy: str, folder: Path = FOLDER) -> str:
@@ -105,13 +109,7 @@ def _head(source: Source, rows: pl.DataFrame) -> str:
     if not source.command:
         return f"None of these {rows.height} numbers was measured for this page: `{command_of(source.name)}` does.\n"
     n = rows["ours"].count()
-    sample = ", a sample" if "QUICK=1" in source.command else ""
-    return f"{n} of {rows.height} numbers measured, by `{source.command}`{sample}.\n"
-
-
-def _bounds(source: Source, policy: str) -> str:
-    lines = [f"- {'holds' if ok else '**missed**'}: {_cell(text)}\n" for text, ok in source.checks if not policy]
-    return f"Bounds on these numbers:\n\n{''.join(lines)}" if lines else ""
+    return f"{n} of {rows.height} numbers measured, by `{source.command}`.\n"
 
 
 def _measured(ours: pl.DataFrame) -> str:
@@ -125,7 +123,7 @@ def _measured(ours: pl.DataFrame) -> str:
             ratio = f"{row['ratio']:.2f}" if row["ratio"] is not None else ""
             note = f" [{_mark(notes.index(row['note']))}]" if row["note"] else ""
             named = (_cell(row["workload"]), _cell(row["policy"]), _cell(metric_words(row["metric"])))
-            text += _line([*named, _cell(_published(row)), number(row["ours"]), ratio + note])
+            text += _line([*named, _cell(_published(row)), _cell(_ours(row)), ratio + note])
         text += "\n" + "".join(f"[{_mark(i)}] {_cell(note)}\n\n" for i, note in enumerate(notes))
         parts.append(text + "````\n")
     return "\n".join(parts)
@@ -152,21 +150,32 @@ def overview(pages: dict[str, str], folder: Path = FOLDER) -> str:
     pages : dict of str to str
         Page of the system of each source.
     """
-    head = (
-        "source",
-        "published numbers",
-        "measured",
-        f"within {NEAR:.0%} or the published spread",
-        "bounds that hold",
-        "by",
-    )
-    text = _line(head) + _line(["---", "---:", "---:", "---:", "---:", "---"])
+    columns = ("source", "claims", "hold", "of them in size", "cannot be had", "published numbers", "measured")
+    head = (*columns, f"within {NEAR:.0%} or the published spread", "by")
+    text = _line(head) + _line(["---", *["---:"] * 7, "---"])
     for name, title in TITLES.items():
         source = load(name, folder)
+        verdicts = [one.verdict for one in source.claims]
+        held, sized, left = sum(v in HELD for v in verdicts), verdicts.count(VERDICTS[0]), verdicts.count(VERDICTS[-1])
         ours = source.rows.filter(pl.col("ours").is_not_null())
         off = (pl.col("ours") - pl.col("value")).abs()
         near = ours.filter(off <= pl.max_horizontal(NEAR * pl.col("value").abs(), pl.col("spread").fill_null(0.0)))
-        held = f"{sum(ok for _, ok in source.checks)} of {len(source.checks)}" if source.checks else ""
-        cells = (f"[{title}]({pages[name]})", str(source.rows.height), str(ours.height), str(near.height), held)
+        counts = (len(verdicts), held, sized, left, source.rows.height, ours.height, near.height)
+        cells = (f"[{title}]({pages[name]})", *map(str, counts))
         text += _line([*cells, f"`{source.command}`" if source.command else "not measured yet"])
     return text
+
+
+def score_of_all(folder: Path = FOLDER) -> str:
+    """The front page's sentence: how many claims of all sources hold, of those that can be had."""
+    return score([claim for name in TITLES for claim in load(name, folder).claims])
+
+
+def noticed_of_all(folder: Path = FOLDER) -> str:
+    """How many numbers that are off by a factor of 1.25 are noticed when they are measured, of all sources, and by claims alone."""
+    each = [noticed(name, read_measured(folder / f"{name}.csv").found) for name in TITLES]
+    rows, found, claims, clock = (sum(column) for column in zip(*each, strict=True))
+    return (
+        f"Of {rows} numbers, each made {FACTOR} times larger and smaller in turn, {found} ({found / rows:.0%}) are noticed, "
+        f"{claims} of them ({claims / rows:.0%}) by claims alone. A clock measures {clock}; all others are noticed."
+    )

@@ -1,8 +1,8 @@
 """Every published number beside ours, and the experiments behind them: `make published`.
 
-A source is a table `tables/NAME.csv` of published numbers, and a module with `ours(study)`: a mapping of
-`Number` to what was measured (`Partial`: of a part of what is published), or to the reason why it was not.
-`checks(numbers)`, where there is one, says which bounds hold.
+A source is a table `tables/NAME.csv` of published numbers, `tables/NAME.toml`, what the paper says in words, and a module with
+`ours(study)`: a mapping of `Number` to what was measured (`Ours`: with the workloads or seeds that it is of), or to the reason why
+it was not. What was measured is committed, too (`docs/reproduced/NAME.csv`): later runs are held to it.
 """
 
 import importlib
@@ -12,8 +12,10 @@ from pathlib import Path
 import polars as pl
 
 from gpuschedlab.errors import LabError
+from published.bounds import bounds
+from published.claims import Judged, judge
 from published.committed import read_measured, write_measured
-from published.numbers import Number, Partial, beside, command_of, read_table
+from published.numbers import Number, Ours, beside, command_of, read_table
 from published.page import write_page
 from published.study import Study
 
@@ -64,7 +66,7 @@ def reproduce(
     Returns
     -------
     dict
-        `rows`: as of `beside`, one frame; `checks`: dicts of `source, check, ok`; `ok`.
+        `rows`: as of `beside`, one frame; `claims`: `Judged` of each source; `checks`: dicts of `source, check, ok`; `ok`.
 
     Raises
     ------
@@ -74,23 +76,36 @@ def reproduce(
     sources = list(sources)
     if unknown := [name for name in sources if name not in SOURCES]:
         raise LabError(f"published: found {unknown[0]!r}; expected some of {', '.join(SOURCES)}.")
-    frames, checks = [], []
+    if quick and csv is not None:
+        raise LabError(
+            "published: found --quick with --csv; expected whole numbers, since later runs are held to them."
+        )
+    frames, checks, claims = [], [], {}
     for name in sources:
         module = importlib.import_module(f"published.{SOURCES[name]}")
         found = module.ours(Study(name, Path(data_dir) if data_dir else None, quick, workers))
         frames.append(beside(name, read_table(name), found, quick))
+        claims[name] = judge(name, found)
+        checks += [{"source": name, "check": text, "ok": ok} for text, ok in bounds(name, found, claims[name])]
         if csv is not None:
             write_measured(Path(csv) / f"{name}.csv", command_of(name, quick), found)
-        measured = {number: value for number, value in found.items() if not isinstance(value, str)}
-        numbers = {number: value.value if isinstance(value, Partial) else value for number, value in measured.items()}
-        checks += [{"source": name, "check": text, "ok": ok} for text, ok in getattr(module, "checks", _none)(numbers)]
     rows = pl.concat(frames)
-    write_page(rows, checks, Path(out), quick)
-    return {"rows": rows, "checks": checks, "ok": all(check["ok"] for check in checks)}
+    write_page(rows, claims, checks, Path(out), quick)
+    return {"rows": rows, "claims": claims, "checks": checks, "ok": all(check["ok"] for check in checks)}
 
 
-def _none(numbers) -> list:
-    return []
-
-
-__all__ = ["OUT", "SOURCES", "Number", "Partial", "Study", "beside", "read_measured", "read_table", "reproduce"]
+__all__ = [
+    *(
+        "OUT",
+        "SOURCES",
+        "Judged",
+        "Number",
+        "Ours",
+        "Study",
+        "beside",
+        "judge",
+        "read_measured",
+        "read_table",
+        "reproduce",
+    ),
+]

@@ -2,13 +2,16 @@
 
 import os
 import sys
+from dataclasses import asdict
 
 import published
 from gpuschedlab.cli import obey
 from gpuschedlab.cli.parser import Parser, add_json
 from gpuschedlab.cli.text import as_json, cell, grid
+from published.page import score, size
 
-SHOWN = ("where", "workload", "policy", "metric", "value", "ours", "ratio", "note")
+SHOWN = ("where", "workload", "policy", "metric", "value", "spread", "ours", "ours_spread", "over", "ratio", "note")
+CLAIMED = ("where", "claim", "published", "ours", "verdict")
 WIDEST = 60
 
 
@@ -32,10 +35,18 @@ def show(args) -> int:
     sources = args.sources or published.SOURCES
     found = published.reproduce(sources, args.data, quick=args.quick, out=args.out, workers=args.workers, csv=args.csv)
     if args.json:
-        print(as_json(found | {"rows": found["rows"].to_dicts()}))
+        claims = {
+            name: [one._asdict() | {"claim": asdict(one.claim)} for one in judged]
+            for name, judged in found["claims"].items()
+        }
+        print(as_json(found | {"rows": found["rows"].to_dicts(), "claims": claims}))
         return 0 if found["ok"] else 1
     for (source,), rows in found["rows"].group_by("source", maintain_order=True):
         print(f"{source}\n{grid([[name, *_cells(rows[name])] for name in SHOWN])}\n")
+    for source, judged in found["claims"].items():
+        print(
+            f"{source}: {score(judged)}\n{grid([list(column) for column in zip(CLAIMED, *map(_claimed, judged), strict=True)])}\n"
+        )
     for check in found["checks"]:
         print(f"{'holds ' if check['ok'] else 'MISSED'}  {check['source']}: {check['check']}")
     print(f"\n{args.out}/published.md: causes, and reasons of what is not measured, in full.")
@@ -46,6 +57,11 @@ def _cells(column) -> list[str]:
     """Cells of a column, long texts cut off."""
     texts = [cell(value) for value in column]
     return [text if len(text) <= WIDEST else text[: WIDEST - 3] + "..." for text in texts]
+
+
+def _claimed(judged) -> list[str]:
+    """Cells of a claim."""
+    return [judged.claim.at, judged.claim.says, cell(judged.published), size(judged), judged.verdict]
 
 
 def main(argv: list[str] | None = None) -> int:

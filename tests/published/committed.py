@@ -1,6 +1,8 @@
-"""What was measured of a source as a small text file, which is committed: pages show it without measuring again."""
+"""What was measured of a source as a small text file, which is committed: pages show it, and later runs are held to it."""
 
+import hashlib
 import io
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -9,59 +11,83 @@ import polars as pl
 
 from gpuschedlab._files import whole
 from gpuschedlab.errors import LabError
-from published.numbers import Number, Partial
+from published.numbers import Number, Ours, as_ours
 
-SCHEMA = dict.fromkeys(Number._fields, pl.Utf8) | {"ours": pl.Float64, "part": pl.Utf8, "reason": pl.Utf8}
-"""Columns: name of the number; ours, and the part of the published one that it is of; or the reason why there is none."""
+SCHEMA = dict.fromkeys(Number._fields, pl.Utf8) | {
+    "ours": pl.Float64,
+    "note": pl.Utf8,
+    "each": pl.Utf8,
+    "reason": pl.Utf8,
+}
+"""Columns: name of the number; ours, what to know of it, and the same of each workload or seed; or why there is none."""
 
 FIGURES = 6
 """Significant figures that are kept."""
+
+FOLDER = Path(__file__).resolve().parents[2] / "docs" / "reproduced"
+"""Where the committed files are."""
+
+SAME = 0.01
+"""Relative difference within which a number that is measured again counts as the same; runs are deterministic, other versions of
+the libraries may move a figure's last places."""
+
+CLOCK = re.compile(
+    r"round_|_seconds|seconds_|solve|speedup|times_faster|slower_than|per_1000|^search|cpu_time|less_overhead|longest_round"
+)
+"""Metrics that a clock measures: what they are differs from machine to machine."""
+
+TWICE = 2.0
+"""Factor within which what a clock measures counts as the same."""
 
 
 class Measured(NamedTuple):
     """What a file holds: the command that wrote it, and what it measured (as the function `ours` of a source)."""
 
     command: str
-    found: dict[Number, float | str | Partial]
-
-    @property
-    def quick(self) -> bool:
-        """Whether it is a sample."""
-        return "QUICK=1" in self.command.split()
+    found: dict[Number, float | str | Ours]
 
 
-def write_measured(path: Path, command: str, found: Mapping[Number, float | str | Partial]) -> Path:
-    """Write what was measured of a source, complete or not at all.
+def write_measured(path: Path, command: str, found: Mapping[Number, float | str | Ours]) -> Path:
+    """Write what was measured of a source, complete or not at all; the first line has the command, and a hash of the rest.
 
     Parameters
     ----------
     path : Path
         Its folder is made where it is missing.
     command : str
-        Which measured it: the first line of the file, as a comment.
-    found : mapping of Number to float, Partial or str
+        Which measured it.
+    found : mapping of Number to float, Ours or str
         Numbers, or the reason why there is none.
 
     Examples
     --------
     >>> import tempfile
     >>> number = Number("table 1", "w", "p", "m")
-    >>> path = write_measured(Path(tempfile.mkdtemp()) / "x.csv", "make published SOURCE=x QUICK=1", {number: Partial(0.5, "Half.")})
-    >>> read_measured(path).found[number], read_measured(path).quick
-    (Partial(value=0.5, of='Half.'), True)
+    >>> path = write_measured(Path(tempfile.mkdtemp()) / "x.csv", "make published SOURCE=x", {number: Ours(0.5, "Half.", {"seed 1": 0.5})})
+    >>> read_measured(path).found[number]
+    Ours(value=0.5, note='Half.', each={'seed 1': 0.5}, whole=True)
     """
     rows = []
     for number, value in found.items():
-        reason = value if isinstance(value, str) else None
-        part = value.of if isinstance(value, Partial) else None
-        ours = None if reason else float(f"{value.value if isinstance(value, Partial) else value:.{FIGURES}g}")
-        if reason or value is not None:
-            rows.append((*number, ours, part, reason))
+        if isinstance(value, str):
+            rows.append((*number, None, None, None, value))
+        elif value is not None:
+            ours, note, each, _ = as_ours(value)
+            texts = "; ".join(f"{name}: {_short(one)}" for name, one in each.items())
+            rows.append((*number, float(_short(ours)), note or None, texts or None, None))
     path.parent.mkdir(parents=True, exist_ok=True)
-    table = pl.DataFrame(rows, schema=SCHEMA, orient="row").sort(*Number._fields)
+    text = pl.DataFrame(rows, schema=SCHEMA, orient="row").sort(*Number._fields).write_csv()
     with whole(path) as part:
-        part.write_text(f"# {command}\n{table.write_csv()}", encoding="utf-8")
+        part.write_text(f"# {command} # {_hash(text)}\n{text}", encoding="utf-8")
     return path
+
+
+def _short(value: float) -> str:
+    return f"{value:.{FIGURES}g}"
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 def read_measured(path: Path) -> Measured:
@@ -70,15 +96,53 @@ def read_measured(path: Path) -> Measured:
     Raises
     ------
     LabError
-        There is no such file, or it is none of `write_measured`.
+        There is no such file, it is none of `write_measured`, or was changed by hand.
     """
     path = Path(path)
     if not path.is_file():
         raise LabError(f'published: found no {path}; expected what `make published OPTIONS="--csv FOLDER"` writes.')
     head, _, rest = path.read_text(encoding="utf-8").partition("\n")
-    if not head.startswith("# ") or rest.partition("\n")[0] != ",".join(SCHEMA):
+    _, command, known = (*head.split("# ", 2), "", "")[:3]
+    if not command or rest.partition("\n")[0] != ",".join(SCHEMA):
         raise LabError(f"{path.name}: found no command and columns {', '.join(SCHEMA)}; expected a file of --csv.")
+    if known != _hash(rest):
+        raise LabError(
+            f"{path.name}: found rows that --csv did not write (hash {_hash(rest)}); expected {known}. Measure them again."
+        )
     found = {}
-    for *name, ours, part, reason in pl.read_csv(io.StringIO(rest), schema=SCHEMA).iter_rows():
-        found[Number(*name)] = reason or (Partial(ours, part) if part else ours)
-    return Measured(head.removeprefix("# "), found)
+    for *name, ours, note, each, reason in pl.read_csv(io.StringIO(rest), schema=SCHEMA).iter_rows():
+        parts = dict(text.rsplit(": ", 1) for text in each.split("; ")) if each else {}
+        found[Number(*name)] = reason or Ours(ours, note or "", {key: float(value) for key, value in parts.items()})
+    return Measured(command.strip(), found)
+
+
+def moved(found: Mapping[Number, float | str | Ours], known: Mapping[Number, float | str | Ours]) -> list[str]:
+    """Numbers that are no longer what was committed: by workload or seed where both have the same, otherwise as a whole.
+
+    Examples
+    --------
+    >>> number = Number("table 1", "w", "p", "m")
+    >>> moved({number: 1.25}, {number: Ours(1.0)})
+    ['table 1, w, p, m: 1.25, committed 1']
+    >>> moved({number: 1.005}, {number: 1.0})
+    []
+    """
+    lines = []
+    for number in found.keys() & known.keys():
+        if isinstance(found[number], str) or isinstance(known[number], str):
+            continue
+        now, then = as_ours(found[number]), as_ours(known[number])
+        both = now.each.keys() & then.each.keys()
+        pairs = {key: (now.each[key], then.each[key]) for key in sorted(both)}
+        if now.whole:
+            pairs[""] = (now.value, then.value)
+        for key, (a, b) in pairs.items():
+            if not _same(number.metric, a, b):
+                lines.append(f"{', '.join(filter(None, (*number, key)))}: {_short(a)}, committed {_short(b)}")
+    return sorted(lines)
+
+
+def _same(metric: str, a: float, b: float) -> bool:
+    if CLOCK.search(metric):
+        return a * b > 0 and max(a / b, b / a) <= TWICE
+    return abs(a - b) <= SAME * max(abs(a), abs(b)) + 1e-9

@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from statistics import fmean, stdev
+from types import MappingProxyType
 from typing import NamedTuple
 
 import polars as pl
@@ -41,11 +43,66 @@ class Number(NamedTuple):
     metric: str
 
 
-class Partial(NamedTuple):
-    """What was measured on a part of what is published, and which part that is."""
+class Ours(NamedTuple):
+    """What was measured of one published number.
+
+    Parameters
+    ----------
+    value : float
+    note : str
+        What to know of it: the part of what is published that it is of, or the two figures of a ratio.
+    each : mapping of str to float
+        The same of each workload or seed, by its name.
+    whole : bool
+        Whether it is of as much as the published number; what is not, by QUICK=1, stands without a ratio.
+    """
 
     value: float
-    of: str
+    note: str = ""
+    each: Mapping[str, float] = MappingProxyType({})
+    whole: bool = True
+
+    @property
+    def spread(self) -> float | None:
+        """Standard deviation over the workloads or seeds.
+
+        Examples
+        --------
+        >>> Ours(2.0, each={"seed 0": 1.0, "seed 1": 3.0}).spread
+        1.4142135623730951
+        """
+        return stdev(self.each.values()) if len(self.each) > 1 else None
+
+
+def mean(each: Mapping, note: str = "", word: str = "workload") -> Ours:
+    """The mean over workloads or seeds.
+
+    Examples
+    --------
+    >>> mean({1: 0.5, 2: 1.5}, word="seed").each
+    {'seed 1': 0.5, 'seed 2': 1.5}
+    """
+    return Ours(fmean(each.values()), note, named(each, word))
+
+
+def named(each: Mapping, word: str = "workload") -> dict[str, float]:
+    """Values by workload or seed, under names that say which it is."""
+    return {f"{word} {key}": float(value) for key, value in each.items()}
+
+
+def over(each: Mapping[str, float]) -> str:
+    """Which workloads or seeds values are of.
+
+    Examples
+    --------
+    >>> over({"workload 1": 0.5, "workload 2": 1.5})
+    'workload 1, 2'
+    """
+    words: dict[str, list[str]] = {}
+    for name in each:
+        word, _, key = name.rpartition(" ")
+        words.setdefault(word, []).append(key)
+    return "; ".join(f"{word} {', '.join(keys)}".strip() for word, keys in words.items())
 
 
 def command_of(source: str, quick: bool = False) -> str:
@@ -103,7 +160,7 @@ def read_table(source: str, folder: Path = TABLES) -> pl.DataFrame:
 
 
 def beside(
-    source: str, table: pl.DataFrame, found: Mapping[Number, float | str | Partial], quick: bool = False
+    source: str, table: pl.DataFrame, found: Mapping[Number, float | str | Ours], quick: bool = False
 ) -> pl.DataFrame:
     """Ours beside the published numbers.
 
@@ -113,7 +170,7 @@ def beside(
         Name in the column `source`.
     table : polars.DataFrame
         From `read_table`.
-    found : mapping of Number to float, Partial or str
+    found : mapping of Number to float, Ours or str
         What was measured, or why it was not.
     quick : bool
         Whether numbers may be left out because they take long.
@@ -121,8 +178,9 @@ def beside(
     Returns
     -------
     polars.DataFrame
-        `source`, the columns of the table, `ours`, `ratio` (ours over published), and `note`: the cause where it is
-        off, the part where it is of one only, the reason where there is none of ours.
+        `source`, the columns of the table, `ours`, `ours_spread` (the standard deviation over workloads or seeds), `over` (which
+        these are), `ratio` (ours over published), and `note`: the cause where it is off, the part where it is of one only, the
+        reason where there is none of ours.
 
     Raises
     ------
@@ -138,19 +196,24 @@ def beside(
     known = [Number(*row) for row in table.select(Number._fields).iter_rows()]
     if strangers := set(found) - set(known):
         raise LabError(f"published {source}: found {min(strangers)}; expected numbers of tables/{source}.csv only.")
-    ours, ratios, notes = [], [], []
+    rows = []
     for number, row in zip(known, table.iter_rows(named=True), strict=True):
         value = found.get(number)
-        if value is None:
-            value = _reason(source, number, row, quick)
-        part = value.of if isinstance(value, Partial) else ""
-        value = value.value if isinstance(value, Partial) else value
-        measured = not isinstance(value, str)
-        ours.append(float(value) if measured else None)
-        ratios.append(float(value) / row["value"] if measured and row["value"] else None)
-        notes.append(" ".join(filter(None, (part, _note(float(value), row)))) if measured else value)
-    columns = [pl.Series("ours", ours, pl.Float64), pl.Series("ratio", ratios, pl.Float64), pl.Series("note", notes)]
-    return table.select(pl.lit(source).alias("source"), pl.all()).with_columns(columns)
+        if value is None or isinstance(value, str):
+            rows.append((None, None, None, None, value or _reason(source, number, row, quick)))
+            continue
+        value = as_ours(value)
+        ratio = value.value / row["value"] if value.whole and row["value"] else None
+        note = " ".join(filter(None, (value.note, value.whole and _note(value.value, row))))
+        rows.append((value.value, value.spread, over(value.each) or None, ratio, note))
+    schema = {"ours": pl.Float64, "ours_spread": pl.Float64, "over": pl.Utf8, "ratio": pl.Float64, "note": pl.Utf8}
+    named = table.select(pl.lit(source).alias("source"), pl.all())
+    return pl.concat([named, pl.DataFrame(rows, schema=schema, orient="row")], how="horizontal")
+
+
+def as_ours(value: float | Ours) -> Ours:
+    """What was measured, with nothing more to say where it is a number."""
+    return value if isinstance(value, Ours) else Ours(float(value))
 
 
 def _reason(source: str, number: Number, row: dict, quick: bool) -> str:

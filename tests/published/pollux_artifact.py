@@ -5,7 +5,6 @@ fixed, under Optimus the batch size is. Every 60 s the policy decides; each plac
 allocation takes from the node with the most free GPUs.
 """
 
-from collections.abc import Mapping
 from functools import cache
 from itertools import product
 
@@ -13,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from published.data import read_data
-from published.numbers import Number
+from published.numbers import Number, Ours, mean
 from published.study import Study
 
 NODES, GPUS_PER_NODE, GPU_TYPE = 16, 4, "aws"
@@ -22,8 +21,7 @@ INTERVAL = 60.0
 RESTART = 30.0
 TOLERANCE = 60.0  # s within which a completion time counts as equal
 
-LIMITS = {"tiresias": (0.01, 0.95), "optimus": (0.02, 0.75), "pollux": (0.10, 0.0)}
-"""Largest relative error of an average, and least share of jobs within `TOLERANCE`, of each policy."""
+POLICIES = ("tiresias", "optimus", "pollux")
 
 QUICK = (3,)
 """Workloads that QUICK=1 runs under Pollux, whose search takes long."""
@@ -56,44 +54,21 @@ def _speeds(data_dir, policy: str):
     return made(*profiles, workloads, gpu_type=GPU_TYPE)
 
 
-def ours(study: Study) -> dict[Number, float | str]:
+def ours(study: Study) -> dict[Number, float | Ours | str]:
     """All averages of the artifact, and how many jobs end when they did there."""
     numbers = read_data(study.data, "reference/pollux_workloads.parquet")["workload"].unique().sort()
-    cases = [c for c in product(LIMITS, numbers) if not study.quick or c[0] != "pollux" or c[1] in QUICK]
-    found: dict[Number, float | str] = {}
+    cases = [c for c in product(POLICIES, numbers) if not study.quick or c[0] != "pollux" or c[1] in QUICK]
+    found: dict[Number, float | Ours | str] = {}
     done = study.measured(measure, cases)
     for each in done:
         found[Number(WHERE, f"load 1.0, workload {each['workload']}", each["policy"], "avg_jct")] = each["avg_jct"]
-    for policy in LIMITS:
-        mine = [each for each in done if each["policy"] == policy]
-        jobs = sum(each["jobs"] for each in mine)
-        mean = sum(each["avg_jct"] * each["jobs"] for each in mine) / jobs
-        if len(mine) == len(numbers):
-            found[Number(WHERE, "load 1.0, workloads 1-8", policy, "avg_jct")] = mean
+    for policy in POLICIES:  # workloads have as many jobs each
+        mine = {each["workload"]: each for each in done if each["policy"] == policy}
+        held = f"The reference data has {len(numbers)} of the eight workloads; each is compared by itself."
+        found[Number(WHERE, "load 1.0, workloads 1-8", policy, "avg_jct")] = held
         if policy != "pollux":
-            share = sum(each["within"] * each["jobs"] for each in mine) / jobs
-            found[Number(WHERE, "load 1.0, workloads 1-4", policy, "jobs_within_60_s")] = share
-    return found
-
-
-def checks(numbers: Mapping[Number, float]) -> list[tuple[str, bool]]:
-    """Whether averages and completion times are within `LIMITS`."""
-    from published.numbers import read_table
-
-    table, found = read_table("pollux-artifact"), []
-    published = {Number(*row[:4]): row[4] for row in table.select(*Number._fields, "value").iter_rows()}
-    for policy, (error, share) in LIMITS.items():
-        each = [
-            abs(value / published[number] - 1)
-            for number, value in numbers.items()
-            if number.policy == policy and "workload " in number.workload
-        ]
-        found.append((f"{policy}: each average within {error:.0%} of the artifact's", max(each) <= error))
-        if share:
             key = Number(WHERE, "load 1.0, workloads 1-4", policy, "jobs_within_60_s")
-            found.append(
-                (f"{policy}: at least {share:.0%} of the jobs end within a minute of there", numbers[key] >= share)
-            )
+            found[key] = mean({n: each["within"] for n, each in mine.items()})
     return found
 
 

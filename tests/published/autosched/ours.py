@@ -2,7 +2,6 @@
 
 import statistics
 import time
-from collections.abc import Mapping
 from itertools import product
 
 import numpy as np
@@ -161,13 +160,3 @@ def _gains(answers: list[dict] | None, reason: str) -> dict[Number, float | str]
     return found | {
         Number("figure 6.20b", "helios", "lucid", "pack_updated_more_than_profiler"): reason if more is None else more
     }
-
-
-def checks(numbers: Mapping[Number, float]) -> list[tuple[str, bool]]:
-    """The local predictor's accuracy, where it was measured; `bench` holds the other bounds."""
-    found = []
-    for trace, thesis in TRACES.items():
-        key, needed = Number("table 6.3", thesis, "XGBoost", "accuracy"), generation.NEEDED[trace]
-        if key in numbers:
-            found.append((f"{thesis}: XGBoost's accuracy at least {needed:.0%}", numbers[key] >= needed))
-    return found

@@ -1,10 +1,8 @@
 """Chapter 5 of the COpter thesis (Jayaram Subramanya, CMU 2025): shards and traffic, on stand-ins for what it does not give."""
 
-from collections.abc import Mapping
-
 from gpuschedlab.optim.solve import SOLVERS
 from published.copter import methods as problems
-from published.numbers import Number, Partial
+from published.numbers import Number, Ours
 from published.study import Study
 
 QUICK = {"shards": (128, 16), "routers": 100, "demands": 1500}
@@ -18,7 +16,7 @@ SPEED = Number("figure 5.3", "2048 shards, stateful", "copter", "times_faster_th
 UNEVEN = Number("figure 5.2", "1024 shards, stateful", "copter", "uneven")
 
 
-def ours(study: Study) -> dict[Number, float | str | Partial]:
+def ours(study: Study) -> dict[Number, float | str | Ours]:
     """Every number of the chapter that can be had."""
     return _shards(study.quick) | _flows(study.quick)
 
@@ -27,7 +25,7 @@ def _shards(quick: bool) -> dict:
     """Figures 5.2 and 5.3, on fewer shards."""
     small = _rows((128, 16), ("relaxed", "exact"))
     found = {
-        EXACT: Partial(small["exact"]["seconds"] / small["relaxed"]["seconds"], "Of 128 shards and 16 servers."),
+        EXACT: Ours(small["exact"]["seconds"] / small["relaxed"]["seconds"], "Of 128 shards and 16 servers."),
         SPEED: _missing() or "",
         UNEVEN: _missing() or "",
     }
@@ -35,8 +33,8 @@ def _shards(quick: bool) -> dict:
         size = QUICK["shards"] if quick else (1024, 128)
         rows = _rows(size, ("relaxed", "copter"))
         part = f"Of {size[0]} shards and {size[1]} servers."
-        found[SPEED] = Partial(rows["relaxed"]["seconds"] / rows["copter"]["seconds"], part)
-        found[UNEVEN] = Partial(rows["copter"]["uneven"], part)
+        found[SPEED] = Ours(rows["relaxed"]["seconds"] / rows["copter"]["seconds"], part, whole=not quick)
+        found[UNEVEN] = Ours(rows["copter"]["uneven"], part, whole=not quick)
     return found
 
 
@@ -58,27 +56,17 @@ def _flows(quick: bool) -> dict:
                 continue  # no number is printed
             number = Number(where, f"Kdl, {kind}", policy, "flow_over_lp_all")
             part = f"Of {QUICK['demands']} demands on {QUICK['routers']} routers." if quick else "Of 20,000 demands."
-            found[number] = _share(rows.get(way), part)
+            found[number] = _share(rows.get(way), part, not quick)
     return found
 
 
-def _share(row: dict | None, part: str) -> Partial | str:
+def _share(row: dict | None, part: str, whole: bool) -> Ours | str:
     """Share of the largest flow, or why there is none."""
     if row is None:
         return _missing()
-    return Partial(row["of_all"], part) if "of_all" in row else row["failed"]
+    return Ours(row["of_all"], part, whole=whole) if "of_all" in row else row["failed"]
 
 
 def _missing() -> str:
     """Why there is nothing of copter."""
     return "" if "copter" in SOLVERS else "there is no solver 'copter'"
-
-
-def checks(numbers: Mapping[Number, float]) -> list[tuple[str, bool]]:
-    """Bounds on what was measured, and whether they hold."""
-    found = []
-    for kind, where in FLOWS.items():
-        share = numbers.get(Number(where, f"Kdl, {kind}", "copter", "flow_over_lp_all"))
-        if share is not None:
-            found.append((f"{kind}: copter's flow at least {problems.LEAST:.0%} of HiGHS'", share >= problems.LEAST))
-    return found

@@ -1,12 +1,9 @@
 """Chapter 3 of the Sia thesis (Jayaram Subramanya, CMU 2025) on the workloads of its artifact (SOSP'23)."""
 
-from collections.abc import Mapping
 from itertools import product
 
-import numpy as np
-
 from published.data import read_data
-from published.numbers import Number, Partial
+from published.numbers import Number, Ours, named
 from published.sia import workloads
 from published.sia.ways import ALONE, POWERS, PROFILES, ROUNDS, SHARED, measure
 from published.study import Study
@@ -70,28 +67,33 @@ class Runs:
         new = [case for case in dict.fromkeys(cases) if case not in self.known]
         self.known |= dict(zip(new, self.study.measured(measure, new), strict=True)) if new else {}
 
-    def of(self, setting: str, policy: str, name: str, among: tuple[int, ...] | None = None) -> dict | str | None:
+    def of(
+        self, setting: str, policy: str, name: str, among: tuple[int, ...] | None = None
+    ) -> dict[str, Ours] | str | None:
         """Figures of a set under a policy; why there are none; or None where it was not run."""
         cases = [c for c in self.cases(setting, policy, name) if among is None or c[3] in among]
-        done = [self.known[case] for case in cases]
-        failed = next((each["failed"] for each in done if "failed" in each), None)
+        done = {case[3]: self.known[case] for case in cases}
+        failed = next((each["failed"] for each in done.values() if "failed" in each), None)
         if failed:
             return f"could not be run: {failed}"
-        return workloads.figures(done) if done else None
+        if not done:
+            return None
+        each = {n: workloads.figures([one]) for n, one in done.items()}
+        whole = among is not None or len(done) == len(self.numbers[name])
+        pooled = workloads.figures(list(done.values()))
+        return {key: Ours(x, "", named({n: one[key] for n, one in each.items()}), whole) for key, x in pooled.items()}
 
-    def most(self, metric: str, one: tuple[str, str, str], other: tuple[str, str, str]) -> float | str | None:
+    def most(self, metric: str, one: tuple[str, str, str], other: tuple[str, str, str]) -> Ours | str | None:
         """The largest ratio of a figure on one of the workloads that both (setting, policy, set) ran."""
-        both = {case[3] for case in self.cases(*one)} & {case[3] for case in self.cases(*other)}
-        each = [_ratio(self, metric, one, other, _over, (n,)) for n in sorted(both)]
-        failed = next((x for x in each if isinstance(x, str)), None)
-        return failed or max(each, default=None)
+        found = _ratio(self, metric, one, other, _over)
+        return found._replace(value=max(found.each.values())) if isinstance(found, Ours) else found
 
 
-def ours(study: Study) -> dict[Number, float | str]:
+def ours(study: Study) -> dict[Number, Ours | str]:
     """Every number of the chapter that can be had."""
     runs = Runs(study)
     runs.run(_asked(study.quick))
-    found: dict[Number, float | str | None] = {}
+    found: dict[Number, Ours | str | None] = {}
     for (name, thesis), policy in product(SETS.items(), ("sia", "pollux", "gavel")):
         _put(found, "table 3.3", thesis, policy, METRICS, runs.of("typed", policy, name))
     for policy in ("sia", "pollux", "shockwave, tuned", "themis, tuned", "gavel, tuned"):
@@ -107,18 +109,7 @@ def ours(study: Study) -> dict[Number, float | str]:
     first = runs.of("typed", "gavel", "philly", among=(1,))
     _put(found, "artifact, as run", "philly 1", "gavel", METRICS[:3], first)
     found |= _variants(runs) | _rounds(runs)
-    known = {number: value for number, value in found.items() if value is not None}
-    return {number: _marked(number, value) for number, value in known.items()} if study.quick else known
-
-
-def _marked(number: Number, value: float | str) -> float | str | Partial:
-    """What QUICK=1 measured, marked where it is of one workload of a set."""
-    whole = number.policy == "sia" and number.where in ("table 3.3", "table 3.4", "figure 3.7")
-    return (
-        value
-        if isinstance(value, str) or whole or number.where == "artifact, as run"
-        else Partial(value, "Of workload 1 only.")
-    )
+    return {number: value for number, value in found.items() if value is not None}
 
 
 def _asked(quick: bool) -> list[tuple[str, str, str]]:
@@ -143,12 +134,14 @@ def _put(found: dict, where: str, workload: str, policy: str, metrics, known: di
         found[Number(where, workload, policy, metric)] = value
 
 
-def _ratio(runs: Runs, metric: str, one: tuple, other: tuple, change, among=None) -> float | str | None:
-    """A figure of one (setting, policy, set) against that of another, on the workloads that both ran, or some."""
+def _ratio(runs: Runs, metric: str, one: tuple, other: tuple, change) -> Ours | str | None:
+    """A figure of one (setting, policy, set) against that of another, on the workloads that both ran."""
     both = {case[3] for case in runs.cases(*one)} & {case[3] for case in runs.cases(*other)}
-    a, b = (runs.of(*each, among=among or tuple(both)) for each in (one, other))
+    a, b = (runs.of(*of, among=tuple(both)) for of in (one, other))
     if isinstance(a, dict) and isinstance(b, dict):
-        return change(a[metric], b[metric])
+        a, b = a[metric], b[metric]
+        each = {name: change(a.each[name], b.each[name]) for name in a.each}
+        return Ours(change(a.value, b.value), "", each, len(both) == len(runs.numbers[one[2]]))
     return next((x for x in (a, b) if isinstance(x, str)), None)
 
 
@@ -160,7 +153,7 @@ def _over(a: float, b: float) -> float:
     return a / b
 
 
-def _variants(runs: Runs) -> dict[Number, float | str | None]:
+def _variants(runs: Runs) -> dict[Number, Ours | str | None]:
     """Comparisons of two policies, or of Sia with a variant of itself."""
     found = {}
     for number, metric, name, one, other, change in (*_adaptivity(), *_settings(), *_rates(runs.study.quick)):
@@ -204,62 +197,13 @@ def _rates(quick: bool):
         yield number, "avg_jct", f"scale/rate_{rate}", "sia", "pollux", _less
 
 
-def _rounds(runs: Runs) -> dict[Number, float | str | None]:
+def _rounds(runs: Runs) -> dict[Number, Ours | str | None]:
     """Wall seconds of rounds."""
-    found: dict[Number, float | str | None] = {}
+    found: dict[Number, Ours | str | None] = {}
     one = {policy: runs.of("typed", policy, "saturn") for policy in ("sia", "gavel", "pollux")}
     for policy, known in one.items():
         _put(found, "section 3.5.7", "helios", policy, ("round_p50", "round_p95"), known)
     _put(found, "figure 3.10", "helios x 32", "sia", ("round_p50",), runs.of("typed", "sia", LARGE))
-    times = one["pollux"]["round_p50"] / one["sia"]["round_p50"]
+    times = one["pollux"]["round_p50"].value / one["sia"]["round_p50"].value
     reason = f"not run on 2,048 GPUs, where it takes hours; on 64 its median round takes {times:.0f} times that of Sia"
     return found | {Number("figure 3.10", "helios x 32", "pollux", "slower_than_sia"): reason}
-
-
-BOUNDS = {"philly": 0.15, "helios": 0.15, "newtrace": 0.25}
-"""Largest relative difference of Sia's average JCT from table 3.3."""
-
-
-LIMITS = (
-    ("philly: average JCT of adaptive <= strong-scaling jobs", _ADAPTIVE, 0.0, 1.0),
-    ("philly: average JCT of strong-scaling <= rigid jobs", _SCALING, 0.0, 1.0),
-    ("helios: average JCT with profiles at most 3% above that without", _NO_PROFILE, 0.0, 1.03),
-    ("helios: average JCT with all known at most 3% above that with profiles", _ORACLE, 0.97, np.inf),
-    ("helios: at least 1.5 times the restarts without the restart factor", _FREE, 1.5, np.inf),
-)
-"""Bounds of numbers: what they say, number, least and most."""
-
-
-def checks(numbers: Mapping[Number, float]) -> list[tuple[str, bool]]:
-    """Bounds on what was measured, and whether they hold."""
-    from published.numbers import read_table
-
-    table = read_table("sia")
-    published = {Number(*row[:4]): row[4] for row in table.select(*Number._fields, "value").iter_rows()}
-    found = [(text, low <= numbers[n] <= high) for text, n, low, high in LIMITS if n in numbers]
-    near = [(Number("table 3.3", each, "sia", "avg_jct"), bound) for each, bound in BOUNDS.items()]
-    for number, bound in (*near, (Number("table 3.4", "philly", "sia", "avg_jct"), 0.15)):
-        if number in numbers:
-            text = f"{number.where}, {number.workload}: Sia's average JCT within {bound:.0%} of the table"
-            found.append((text, abs(numbers[number] / published[number] - 1) <= bound))
-    for workload in BOUNDS:
-        sia, gavel = (numbers.get(Number("table 3.3", workload, p, "avg_jct")) for p in ("sia", "gavel"))
-        if None not in (sia, gavel):
-            found.append((f"{workload}: Sia at most 0.6 of Gavel by average JCT", sia <= 0.6 * gavel))
-        ratios = [numbers.get(Number(EACH, workload, *pair)) for pair in ORDER]
-        if None not in ratios:
-            found.append((f"{workload}: Sia < Pollux < Gavel by average JCT on each workload", max(ratios) < 1))
-    return found + _fairer(numbers)
-
-
-def _fairer(numbers) -> list[tuple[str, bool]]:
-    """Whether Sia is fairer than the others that were measured, by equation 3.6 and by the artifact's rule."""
-    found = []
-    for where, workload, metric in product(("figure 3.7", FAIR), ("philly", "helios"), ("worst_rho", "unfair")):
-        sia, *others = (numbers.get(Number(where, workload, p, metric)) for p in ("sia", "pollux", "gavel"))
-        others = [x for x in others if x is not None]
-        if sia is not None and others:
-            what = {"worst_rho": "worst rho", "unfair": "unfair share"}[metric]
-            text = f"{workload}, {where}: Sia's {what} below that of Pollux and Gavel"
-            found.append((text if len(others) == 2 else text.replace("Pollux and ", ""), sia < min(others)))
-    return found

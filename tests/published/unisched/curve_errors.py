@@ -8,7 +8,7 @@ import polars as pl
 
 from gpuschedlab.errors import EstimatorError
 from published.data import read_data
-from published.numbers import Number, Partial
+from published.numbers import Number, Ours
 
 CURVES = ("cifar10", "imagenet", "deepspeech2", "yolov3")
 """Models that train for at least ten epochs."""
@@ -72,7 +72,7 @@ class StepTime(NamedTuple):
         return cls(*map(float, found))
 
 
-def curve_errors(data_dir) -> dict[Number, float | Partial]:
+def curve_errors(data_dir) -> dict[Number, float | Ours]:
     """Numbers of figures 1 and 7."""
     errors = step_time_errors(read_data(data_dir, "profiles/step_time.parquet"))
     curves = read_data(data_dir, "profiles/validation.parquet")
@@ -81,11 +81,11 @@ def curve_errors(data_dir) -> dict[Number, float | Partial]:
     bert = errors.filter((pl.col("model") == "bert") & (pl.col("local_bsz") == 11) & (pl.col("n_gpus") == 16))
     saved, most = epochs_saved(curves)
     return {
-        Number("figure 7a", "step times, V100", "estimator", "speed_error"): Partial(
+        Number("figure 7a", "step times, V100", "estimator", "speed_error"): Ours(
             float(errors.filter(n_gpus=4)["error"].mean()), "On 4 GPUs, after profiling 1 and 2."
         ),
         Number("figure 7b", "bert, 16 GPUs", "estimator", "speed_error"): float(bert["error"].mean()),
-        Number("figure 7c", "curves", "estimator", "iterations_error_late_over_early"): Partial(
+        Number("figure 7c", "curves", "estimator", "iterations_error_late_over_early"): Ours(
             float(late / early), f"{late:.3g} at 80 % against {early:.3g} at 20 % of the progress."
         ),
         Number("figure 7d", "curves", "estimator", "iterations_error_halfway"): float(np.mean(halfway)),

@@ -1,9 +1,8 @@
 """UniSched (Gao et al.; Gao, PhD thesis, NTU 2025, chapter 5) and Chronus, on the workloads of the Chronus artifact."""
 
-from collections.abc import Mapping
 from itertools import product
 
-from published.numbers import Number, Partial
+from published.numbers import Number, Ours
 from published.study import Study
 from published.unisched.curve_errors import curve_errors
 from published.unisched.lease_runs import ARTIFACT, DAY, measure
@@ -45,7 +44,7 @@ class Runs:
         """Answer of a case; None where QUICK=1 leaves it out."""
         return self.known.get((setting, name, policy))
 
-    def pair(self, key: str, one: tuple, other: tuple, change=None) -> Partial | str | None:
+    def pair(self, key: str, one: tuple, other: tuple, change=None) -> Ours | str | None:
         """A figure of one case against that of another: their ratio, or `change` of them, with both in the note."""
         a, b = self.of(*one), self.of(*other)
         if a is None or b is None:
@@ -55,7 +54,7 @@ class Runs:
         a, b = a[key], b[key]
         if change is None and not b:
             return f"no ratio: {a:.3g} against {b:.3g}."
-        return Partial(change(a, b) if change else a / b, f"{a:.3g} against {b:.3g}.")
+        return Ours(change(a, b) if change else a / b, f"{a:.3g} against {b:.3g}.")
 
     def one(self, key: str, *case) -> float | str | None:
         """A figure of a case."""
@@ -93,7 +92,7 @@ def _dense(density: float) -> str:
     return f"days=4 density={density}"
 
 
-def ours(study: Study) -> dict[Number, float | str | Partial]:
+def ours(study: Study) -> dict[Number, float | str | Ours]:
     """Every number of the table that can be measured; QUICK=1 runs MIX1 under some policies."""
     runs = Runs(study)
     found = _compared(runs) | _estimator(runs) | _selector(runs) | _chronus(runs) | _stand_ins(runs)
@@ -205,29 +204,3 @@ def _stand_ins(runs: Runs) -> dict:
         found[Number("table III", name, policy, "violation")] = runs.one("violation", "", name, policy)
         found[Number("table III", name, policy, "avg_jct")] = runs.one("all", "", name, policy)
     return found
-
-
-def checks(numbers: Mapping[Number, float]) -> list[tuple[str, bool]]:
-    """Bounds on what was measured, and whether they hold."""
-    found = []
-    for (policy, name), over in product(product(("unisched", BARE), ARTIFACT), WORSE):
-        where = "figure 6a" if over == "themis" and name != "SLO" else "not in the paper"
-        ratio = numbers.get(Number(where, name, over, "violation_over_unisched"))
-        own = (
-            1.0
-            if policy == "unisched"
-            else numbers.get(Number("not in the paper", name, policy, "violation_over_unisched"))
-        )
-        if None not in (ratio, own):
-            found.append((f"{name}: fewer violations under {policy} than under {over}", own < ratio))
-    ratio = {
-        (p, key): numbers.get(Number("not in the paper", "MIX1", p, key))
-        for p, key in product((BARE, "chronus", "edf"), ("violation_over_unisched", "best_effort_jct_over_unisched"))
-    }
-    if None not in ratio.values():
-        less = ratio[BARE, "violation_over_unisched"] < ratio["chronus", "violation_over_unisched"]
-        twice = 2 * ratio[BARE, "best_effort_jct_over_unisched"] <= ratio["edf", "best_effort_jct_over_unisched"]
-        found += [("MIX1: fewer violations without profiling than under Chronus", less)]
-        found += [("MIX1: best effort at least 2 times as fast, without profiling, as under EDF", twice)]
-    seconds = numbers.get(Number("bound of ours", "MIX1", "unisched", "cpu_time"))
-    return found + ([("MIX1: at most 600 CPU s under UniSched", seconds <= 600)] if seconds else [])

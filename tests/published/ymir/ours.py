@@ -12,7 +12,6 @@ this (read and run apart: greedy by remaining time in whole seconds, one pass to
 tabled numbers of GPUs), so the published runs come from another one. From there on queues differ, and so do all later jobs.
 """
 
-from collections.abc import Mapping
 from itertools import product
 
 import numpy as np
@@ -143,26 +142,6 @@ def _recipe(study: Study) -> dict[Number, float]:
     counts = [(fm, n) for fm in PAPERS for n in (3, 6, 9)]
     for (fm, n), value in zip(counts, study.measured(tasks_alone, counts), strict=True):
         found[Number("figure 12", fm, f"{n} data sets", "unmerged_jct_over_it")] = value["speedup"]
-    return found
-
-
-def checks(numbers: Mapping[Number, float]) -> list[tuple[str, bool]]:
-    """Bounds on what can be compared."""
-    found = []
-    if _SHARE in numbers:
-        text = f"{numbers[_SHARE]:.1%} of the run times of jobs that started once are within {WITHIN:g} s"
-        found.append((text, numbers[_SHARE] >= LEAST))
-    gains = {n: v for n, v in numbers.items() if n.metric == "unmerged_jct_over_it" and n.where == "figure 14"}
-    known = [v for n, v in gains.items() if n.policy == "ymir"]
-    if known:
-        better = sum(v > 1 for v in known)
-        found.append(
-            (f"merging with true gains helps {better} of {len(known)} foundation models at load 1.5", better >= 3)
-        )
-    for n, value in gains.items():
-        if n.policy == "ymir_target":
-            text = f"{n.workload}: with estimated gains {value:.2f} times as fast as without merging"
-            found.append((text, value >= 1 / WORST))
     return found
 
 

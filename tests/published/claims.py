@@ -1,0 +1,268 @@
+"""Claims of the papers in words: whether each holds here, by the rows of the tables that it is about.
+
+`tables/SOURCE.toml` holds them. Both its published size and ours follow from the same rows: the mean over them of the numbers, or of
+their ratios to others (geometric where all are positive). `range` is what ours was, with the spread over workloads and seeds as its two
+ends: a later run outside of it is noticed.
+"""
+
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from scipy.stats import t
+
+from gpuschedlab.errors import LabError
+from published.numbers import TABLES, Number, Ours, as_ours, read_table
+
+VERDICTS = ("holds", "holds, of another size", "no clear difference", "does not hold", "cannot be had here")
+HELD = VERDICTS[:2]
+"""Verdicts that count as held."""
+
+SIZE = 1.25
+"""Factor within which ours has the published size, and above which a range is called wide."""
+
+LEAST = 0.05
+"""Least half of a range, of ours: what has no spread is held to it."""
+
+SMALL = 0.02
+"""The same where ours is about 0."""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One claim of a paper.
+
+    Parameters
+    ----------
+    says : str
+        In words.
+    at : str
+        Where the paper says so.
+    rows : dict
+        Which rows it is about: their `where, workload, policy, metric`, each a word or a list of them; what is left out is any.
+    over : dict
+        What the names of a row are in the number that it is divided by; empty: in none.
+    agrees : float
+        Above 0, where an artifact is run again: the numbers are divided by the published ones, and lie this near to 1.
+    above, below : float
+        The claim is that the size lies above, or below, or between.
+    range : tuple of float, optional
+        Of ours.
+    cause : str
+        Why it does not hold, or is of another size: after a test that would refute it; default: the causes of its rows.
+    reason : str
+        Why it cannot be had here, where it has no rows.
+    """
+
+    says: str
+    at: str
+    rows: dict = field(default_factory=dict)
+    over: dict = field(default_factory=dict)
+    agrees: float = 0.0
+    above: float = -np.inf
+    below: float = np.inf
+    range: tuple[float, float] | None = None
+    cause: str = ""
+    reason: str = ""
+
+    def pairs(self, table: Iterable[Number]) -> list[tuple[Number, Number | None]]:
+        """Rows of a table that it is about, each with the row that it is divided by."""
+        if not self.rows:
+            return []
+        wanted = {name: [words] if isinstance(words, str) else words for name, words in self.rows.items()}
+        mine = [number for number in table if all(getattr(number, name) in words for name, words in wanted.items())]
+        others = [number._replace(**self.over) if self.over else None for number in mine]
+        return [(a, b) for a, b in zip(mine, others, strict=True) if b is None or b in table]
+
+    def numbers(self, table: Iterable[Number]) -> set[Number]:
+        """All rows of a table that its size follows from."""
+        return {number for pair in self.pairs(table) for number in pair if number}
+
+
+class Judged(NamedTuple):
+    """A claim beside what was measured.
+
+    Parameters
+    ----------
+    claim : Claim
+    verdict : str
+        Of `VERDICTS`.
+    published, ours : float or None
+        Sizes.
+    low, high : float or None
+        95 % interval of ours over workloads and seeds, where there are three or more of them.
+    right, of : int
+        How many of the workloads and seeds lie on the claimed side, and how many there are.
+    why : str
+        Cause, or reason.
+    """
+
+    claim: Claim
+    verdict: str
+    published: float | None = None
+    ours: float | None = None
+    low: float | None = None
+    high: float | None = None
+    right: int = 0
+    of: int = 0
+    why: str = ""
+
+    @property
+    def inside(self) -> bool:
+        """Whether ours lies in the range that was committed."""
+        low, high = self.claim.range or (-np.inf, np.inf)
+        return self.ours is None or low <= self.ours <= high
+
+    @property
+    def wide(self) -> bool:
+        """Whether the range is wider than a factor of `SIZE`."""
+        low, high = self.claim.range or (1.0, 1.0)
+        return bool(low <= 0 or high / low > SIZE)
+
+
+def read_claims(source: str, folder: Path = TABLES) -> list[Claim]:
+    """Claims of a source.
+
+    Raises
+    ------
+    LabError
+        A claim lacks its words, has a key that is none, names rows that the table does not have, or has neither rows nor reason.
+
+    Examples
+    --------
+    >>> read_claims("sia")[0].at
+    'table 3.3'
+    """
+    path = folder / f"{source}.toml"
+    claims = []
+    for entry in tomllib.loads(path.read_text())["claim"] if path.is_file() else []:
+        if strangers := {"says", "at"} - entry.keys() | entry.keys() - Claim.__dataclass_fields__.keys():
+            raise LabError(
+                f"{path.name}: found a claim with or without {sorted(strangers)}: {entry}; expected says, at, ..."
+            )
+        near = entry.get("agrees")
+        sides = {"above": 1 - near, "below": 1 + near} if near else {}
+        claim = Claim(**entry | sides | ({"range": tuple(entry["range"])} if "range" in entry else {}))
+        if bool(claim.rows) == bool(claim.reason):
+            raise LabError(f"{path.name}: found {claim.says!r} with both or neither of rows and reason; expected one.")
+        if claim.rows and not claim.pairs(_published(source)):
+            raise LabError(f"{path.name}: {claim.says!r}: found no rows {claim.rows} (over {claim.over}) in the table.")
+        claims.append(claim)
+    return claims
+
+
+def judge(
+    source: str, found: Mapping[Number, float | str | Ours], claims: Iterable[Claim] | None = None
+) -> list[Judged]:
+    """Claims of a source beside what was measured.
+
+    Parameters
+    ----------
+    source : str
+    found : mapping of Number to float, Ours or str
+        As the function `ours` of a source gives it. A claim is judged only by whole numbers, all that it is about.
+    claims : iterable of Claim, optional
+        Default: those of the source.
+    """
+    table, causes = _published(source), _column(source, "cause")
+    claims = read_claims(source) if claims is None else claims
+    return [_explained(_judge(claim, table, found), table, causes) for claim in claims]
+
+
+def _published(source: str) -> dict[Number, float]:
+    return _column(source, "value")
+
+
+@cache
+def _column(source: str, name: str) -> dict:
+    return {Number(*row[:4]): row[4] for row in read_table(source).select(*Number._fields, name).iter_rows()}
+
+
+def _explained(judged: Judged, table: dict, causes: dict) -> Judged:
+    """With the causes of its rows, where the claim has none of its own."""
+    if judged.why or judged.verdict == VERDICTS[0]:
+        return judged
+    rows = [number for number in table if number in judged.claim.numbers(table)]
+    return judged._replace(why=" ".join(dict.fromkeys(causes[number] for number in rows if causes[number])))
+
+
+def _judge(claim: Claim, table: dict, found: Mapping) -> Judged:
+    if not claim.rows:
+        return Judged(claim, VERDICTS[-1], why=claim.reason)
+    pairs = claim.pairs(table)
+    if claim.agrees:
+        found = {a: _divided(found[a], table[a]) for a, _ in pairs if a in found}
+        table = dict.fromkeys(table, 1.0)
+    published = _mean([_ratio(table[a], table[b] if b else None) for a, b in pairs])
+    missing = [found.get(number) for number in claim.numbers(table) if not _whole(found.get(number))]
+    if missing:
+        reason = next((text for text in missing if isinstance(text, str)), "Not measured.")
+        return Judged(claim, VERDICTS[-1], published, why=claim.cause or reason)
+    sizes, each = [], []
+    for a, b in pairs:
+        one, other = as_ours(found[a]), as_ours(found[b]) if b else None
+        sizes.append(_ratio(one.value, other and other.value))
+        keys = one.each.keys() & other.each.keys() if other else one.each.keys()
+        each += [_ratio(one.each[key], other and other.each[key]) for key in sorted(keys)] or sizes[-1:]
+    ours, (low, high) = _mean(sizes), _interval(each)
+    side = claim.above <= ours <= claim.below
+    right = sum(claim.above <= x <= claim.below for x in each)
+    verdict = _verdict(claim, side, published, ours, low, high)
+    return Judged(claim, verdict, published, ours, low, high, right, len(each), claim.cause)
+
+
+def _verdict(claim: Claim, side: bool, published: float, ours: float, low, high) -> str:
+    if low is not None and any(low < end < high for end in (claim.above, claim.below)):
+        return VERDICTS[2]
+    if not side:
+        return VERDICTS[3]
+    if low is not None and low <= published <= high:
+        return VERDICTS[0]
+    alike = published * ours > 0 and max(published / ours, ours / published) <= SIZE
+    return VERDICTS[0] if alike or abs(published - ours) <= SMALL else VERDICTS[1]
+
+
+def _divided(value, by: float):
+    if isinstance(value, str):
+        return value
+    value = as_ours(value)
+    return value._replace(value=value.value / by, each={key: one / by for key, one in value.each.items()})
+
+
+def _whole(value) -> bool:
+    return value is not None and not isinstance(value, str) and as_ours(value).whole
+
+
+def _ratio(one: float, other: float | None) -> float:
+    return one if other is None else one / other
+
+
+def _mean(values: list[float]) -> float:
+    """Geometric where all are positive."""
+    values = np.asarray(values, float)
+    return float(np.exp(np.log(values).mean()) if (values > 0).all() else values.mean())
+
+
+def _interval(values: list[float]) -> tuple[float | None, float | None]:
+    """95 % interval of `_mean` by Student's t."""
+    if len(values) < 3:
+        return None, None
+    values = np.asarray(values, float)
+    way, back = (np.log, np.exp) if (values > 0).all() else (lambda x: x, lambda x: x)
+    middle, half = way(values).mean(), t.ppf(0.975, len(values) - 1) * way(values).std(ddof=1) / np.sqrt(len(values))
+    return float(back(middle - half)), float(back(middle + half))
+
+
+def range_of(judged: Judged, timed: bool = False) -> tuple[float, float]:
+    """Range to write down: the interval, at least `LEAST` of ours each way; a factor of 2 where a clock measures it."""
+    if timed:
+        return judged.ours / 2, judged.ours * 2
+    half = max(LEAST * abs(judged.ours), SMALL if abs(judged.ours) < SMALL / LEAST else 0.0)
+    ends = (judged.ours - half, judged.ours + half)
+    if judged.low is None:
+        return ends
+    return min(ends[0], judged.low), max(ends[1], judged.high)
