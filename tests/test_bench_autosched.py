@@ -23,7 +23,6 @@ from gpuschedlab.autosched import Measurement, Space
 from gpuschedlab.check import small_trace
 from gpuschedlab.errors import LabError, TraceError
 from gpuschedlab.policies.tiresias import gittins_ranks
-from gpuschedlab.sweep.identity import code_of_package
 
 
 def row(seed, autosched, selftune=100.0, default=100.0, optimal=100.0, **more):
@@ -368,15 +367,21 @@ def test_what_was_measured_stays_when_a_case_fails(tmp_path, monkeypatch):
 
 
 def test_other_code_of_a_paper_is_measured_anew(tmp_path, monkeypatch):
-    """But not where only its words differ."""
+    """But not where only its words differ, nor for a module that it does not import."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(kept, "HERE", tmp_path / "published")
-    file, asked = tmp_path / "published" / "paper" / "runs.py", []
-    file.parent.mkdir(parents=True)
+    folder, asked = tmp_path / "published" / "paper", []
+    folder.mkdir(parents=True)
+
+    def measure(_):
+        asked.append((folder / "jobs.py").read_text())
+
+    measure.__module__ = "published.paper.runs"
+    (folder / "runs.py").write_text("from published.paper import jobs")
     for code in ("one", "one  # in other words", "'In other words.'\none", "another"):
-        file.write_text(code)
-        code_of_package.cache_clear()  # a process reads its code once
-        measure_all("code", lambda _: asked.append(file.read_text()), "data", [()], workers=1)
+        (folder / "jobs.py").write_text(code)
+        (folder / "ours.py").write_text(f"{code} of a table")
+        measure_all("code", measure, "data", [()], workers=1)
     assert asked == ["one", "another"]
 
 

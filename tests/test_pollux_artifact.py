@@ -3,7 +3,7 @@
 import numpy as np
 import polars as pl
 import pytest
-from published.pollux_artifact import compare, measure, pollux_trace, tiresias_run
+from published.pollux.runs import compare, measure, pollux_trace, tiresias_run
 
 from gpuschedlab.errors import LabError
 from gpuschedlab.speeds import Speeds, pollux_names, pollux_speeds

@@ -6,6 +6,7 @@ it was not. What was measured is committed, too (`docs/reproduced/NAME.csv`): la
 """
 
 import importlib
+import time
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -17,10 +18,10 @@ from published.claims import Judged, judge
 from published.committed import read_measured, write_measured
 from published.numbers import Number, Ours, beside, command_of, read_table
 from published.page import write_page
-from published.study import Study
+from published.study import MINUTES, Study
 
 SOURCES = {
-    "pollux-artifact": "pollux_artifact",
+    "pollux-artifact": "pollux.ours",
     "sia": "sia.ours",
     "ymir": "ymir.ours",
     "autosched": "autosched.ours",
@@ -71,7 +72,7 @@ def reproduce(
     Raises
     ------
     LabError
-        An unknown source, or no reference data.
+        An unknown source, no reference data, or runs that are left after `MINUTES`.
     """
     sources = list(sources)
     if unknown := [name for name in sources if name not in SOURCES]:
@@ -80,10 +81,10 @@ def reproduce(
         raise LabError(
             "published: found --quick with --csv; expected whole numbers, since later runs are held to them."
         )
-    frames, checks, claims = [], [], {}
+    frames, checks, claims, until = [], [], {}, time.monotonic() + 60 * MINUTES
     for name in sources:
         module = importlib.import_module(f"published.{SOURCES[name]}")
-        found = module.ours(Study(name, Path(data_dir) if data_dir else None, quick, workers))
+        found = module.ours(Study(name, Path(data_dir) if data_dir else None, quick, workers, until))
         frames.append(beside(name, read_table(name), found, quick))
         claims[name] = judge(name, found)
         checks += [{"source": name, "check": text, "ok": ok} for text, ok in bounds(name, found, claims[name])]

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from gpuschedlab.errors import LabError
 from published.kept import measure_all
+
+MINUTES = 14.0
+"""Minutes of one call, after which it ends, and goes on where it ended when it is called again."""
 
 FILES = ("traces", "profiles", "reference")
 """Folders of the reference data that results depend on."""
@@ -25,6 +31,8 @@ class Study:
         Whether to leave out what takes long.
     workers : int
         Processes, -1: as many as there are cores.
+    until : float
+        Time (s; `time.monotonic`) at which it ends, and says what is left.
 
     Examples
     --------
@@ -36,6 +44,7 @@ class Study:
     data: Path | None
     quick: bool = False
     workers: int = -1
+    until: float = math.inf
 
     def measured(self, measure: Callable, cases: Iterable[tuple]) -> list:
         """Answers of `measure(data, *case)`, which are kept in `runs/` as they come and not measured again.
@@ -43,9 +52,16 @@ class Study:
         Raises
         ------
         LabError
-            There is no reference data.
+            There is no reference data, or time is up.
         """
-        return measure_all(self.source, measure, self.data, cases, self.workers, "reproduce", FILES)
+        seconds = self.until - time.monotonic()
+        found = measure_all(self.source, measure, self.data, cases, self.workers, "reproduce", FILES, seconds)
+        if left := found.count(None):
+            raise LabError(
+                f"published {self.source}: {left} of {len(found)} runs are left after {MINUTES:g} minutes; what was measured "
+                "is kept. Run the same command again: it goes on there."
+            )
+        return found
 
     def benched(self, bench: str, measure: Callable, cases: Iterable[tuple], seconds: float) -> list:
         """Answers of cases of a bench, kept where the bench itself finds them; None where so many seconds were not enough."""

@@ -39,7 +39,7 @@ NO_USERS = "not measured: the extracts of Venus and of PAI record no users"
 def ours(study: Study) -> dict[Number, float | str]:
     """Every number that the benches measure; QUICK=1 takes what they have kept, and without it a run ends after `MINUTES`."""
     found: dict[Number, float | str] = {}
-    end = time.monotonic() + 60 * autosched.MINUTES
+    end = study.until
     for name, bench, cases, entered in (
         ("motivation", motivation, [(week,) for week in motivation.WEEKS], _motivation),
         ("generation", generation, [(trace,) for trace in TRACES], _predictor),

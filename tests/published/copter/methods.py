@@ -117,6 +117,17 @@ def flow_rows(
     return [row | {"of_all": row["flow"] / best} if "flow" in row else row for row in rows]
 
 
+def measure_shards(data_dir, shards: int, servers: int, way: str) -> dict:
+    """Rounds of stateful shards in one way."""
+    return shard_row(shards, servers, "stateful", way)
+
+
+def measure_flows(data_dir, kind: str, demands: int | None, nodes: int | None) -> list[dict]:
+    """One kind of demands in each way; of bimodal ones by POP no number is printed."""
+    ways = ("all", "top", "copter") if kind == "bimodal" else FLOWS[kind]
+    return flow_rows(kind, ways, **({"demands": demands, "nodes": nodes} if demands else {}))
+
+
 def some_demands(network, kind: str, demands: int) -> tuple[np.ndarray, np.ndarray]:
     """Pairs (n, 2) of routers, and their demands by round (rounds, n)."""
     from gpuschedlab.problems.networks import bimodal_demands, changed_demands, poisson_demands

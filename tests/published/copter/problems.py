@@ -1,7 +1,6 @@
 """Chapter 5 of the COpter thesis (Jayaram Subramanya, CMU 2025): shards and traffic, on stand-ins for what it does not give."""
 
-from gpuschedlab.optim.solve import SOLVERS
-from published.copter import methods as problems
+from published.copter import methods
 from published.numbers import Number, Ours
 from published.study import Study
 
@@ -18,55 +17,33 @@ UNEVEN = Number("figure 5.2", "1024 shards, stateful", "copter", "uneven")
 
 def ours(study: Study) -> dict[Number, float | str | Ours]:
     """Every number of the chapter that can be had."""
-    return _shards(study.quick) | _flows(study.quick)
+    return _shards(study) | _flows(study)
 
 
-def _shards(quick: bool) -> dict:
+def _shards(study: Study) -> dict:
     """Figures 5.2 and 5.3, on fewer shards."""
-    small = _rows((128, 16), ("relaxed", "exact"))
-    found = {
-        EXACT: Ours(small["exact"]["seconds"] / small["relaxed"]["seconds"], "Of 128 shards and 16 servers."),
-        SPEED: _missing() or "",
-        UNEVEN: _missing() or "",
+    size = QUICK["shards"] if study.quick else (1024, 128)
+    cases = [(*QUICK["shards"], "relaxed"), (*QUICK["shards"], "exact"), (*size, "relaxed"), (*size, "copter")]
+    few, exact, relaxed, copter = study.measured(methods.measure_shards, cases)
+    part = f"Of {size[0]} shards and {size[1]} servers."
+    return {
+        EXACT: Ours(exact["seconds"] / few["seconds"], "Of 128 shards and 16 servers."),
+        SPEED: Ours(relaxed["seconds"] / copter["seconds"], part, whole=not study.quick),
+        UNEVEN: Ours(copter["uneven"], part, whole=not study.quick),
     }
-    if not _missing():
-        size = QUICK["shards"] if quick else (1024, 128)
-        rows = _rows(size, ("relaxed", "copter"))
-        part = f"Of {size[0]} shards and {size[1]} servers."
-        found[SPEED] = Ours(rows["relaxed"]["seconds"] / rows["copter"]["seconds"], part, whole=not quick)
-        found[UNEVEN] = Ours(rows["copter"]["uneven"], part, whole=not quick)
-    return found
 
 
-def _rows(size: tuple[int, int], ways: tuple[str, ...]) -> dict[str, dict]:
-    return {way: problems.shard_row(*size, "stateful", way) for way in ways}
-
-
-def _flows(quick: bool) -> dict:
+def _flows(study: Study) -> dict:
     """Figures 5.5 and 5.6, on the generated network."""
+    size = (QUICK["demands"], QUICK["routers"]) if study.quick else (None, None)
     found: dict = {}
-    size = {"demands": QUICK["demands"], "nodes": QUICK["routers"]} if quick else {}
-    for kind, where in FLOWS.items():
-        left_out = {"pop-16"} if kind == "bimodal" else set()
-        left_out |= {"copter"} if _missing() else set()
-        ways = ("all", *(way for way in WAYS if way not in left_out))
-        rows = {row["way"]: row for row in problems.flow_rows(kind, ways, **size)}
-        for way, policy in WAYS.items():
-            if (kind, way) == ("bimodal", "pop-16"):
-                continue  # no number is printed
-            number = Number(where, f"Kdl, {kind}", policy, "flow_over_lp_all")
-            part = f"Of {QUICK['demands']} demands on {QUICK['routers']} routers." if quick else "Of 20,000 demands."
-            found[number] = _share(rows.get(way), part, not quick)
+    for (kind, where), rows in zip(
+        FLOWS.items(), study.measured(methods.measure_flows, [(kind, *size) for kind in FLOWS]), strict=True
+    ):
+        part = f"Of {QUICK['demands']} demands on {QUICK['routers']} routers." if study.quick else "Of 20,000 demands."
+        for row in rows:
+            if row["way"] in WAYS:
+                number = Number(where, f"Kdl, {kind}", WAYS[row["way"]], "flow_over_lp_all")
+                known = Ours(row["of_all"], part, whole=not study.quick) if "of_all" in row else row["failed"]
+                found[number] = known
     return found
-
-
-def _share(row: dict | None, part: str, whole: bool) -> Ours | str:
-    """Share of the largest flow, or why there is none."""
-    if row is None:
-        return _missing()
-    return Ours(row["of_all"], part, whole=whole) if "of_all" in row else row["failed"]
-
-
-def _missing() -> str:
-    """Why there is nothing of copter."""
-    return "" if "copter" in SOLVERS else "there is no solver 'copter'"

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from published.numbers import Number, Ours, named
+from published.prompttuner import bank
 from published.prompttuner.runs import measure
 from published.study import Study
 
@@ -111,8 +112,8 @@ def _parts(runs: Runs) -> dict[Number, Ours]:
     a, b = runs.all("cost", *noise), runs.all("cost", *base)
     more = runs.over_seeds(a / b - 1, a.mean() / b.mean() - 1)
     found[Number("figure 4.8c", "medium", "noise of 80 %", "cost_more")] = more
-    bank = runs.all("bank_share", *base)
-    found[Number("figure 4.7f", "medium", "prompttuner", "bank_share_at_most")] = runs.over_seeds(bank, bank.max())
+    shares = runs.all("bank_share", *base)
+    found[Number("figure 4.7f", "medium", "prompttuner", "bank_share_at_most")] = runs.over_seeds(shares, shares.max())
     found[Number("section 4.2.2", "medium", "cold starts", "share")] = runs.over_seeds(runs.all("start_share", *base))
     rounds = runs.all("round", *base)
     for column, metric, value in ((0, "round_mean", None), (1, "round_max", rounds[:, 1].max())):
@@ -132,7 +133,5 @@ def _bank(study: Study) -> dict[Number, float]:
     }
     if study.quick:
         return {}
-    from published.prompttuner.bank import run
-
-    shares = run()["shares"]
+    (shares,) = study.measured(bank.measure, [()])
     return {number: shares[name] for name, number in numbers.items()}

@@ -48,7 +48,7 @@ def ways() -> dict:
 
 
 def parts(setting: str) -> dict[str, float]:
-    """A setting in parts: `days`, `delays` (x), `noise`, `hostile` (share of jobs) and `density` (x).
+    """A setting in parts: `days`, `delays` (x), `noise`, `hostile` (share of jobs), `density` (x) and `seed` of what is drawn.
 
     Examples
     --------
@@ -74,18 +74,19 @@ def workload(data_dir, name: str, setting: str) -> pl.DataFrame:
     from gpuschedlab.traces import read, with_start_delays
 
     asked = parts(setting)
+    seed = int(asked.get("seed", 0))
     if name in ARTIFACT:
         path = _path(data_dir, "reference/chronus_philly_slo.parquet")
         jobs = read("chronus", path, workload=name).drop("model")
     elif name.startswith("venus "):
-        jobs = _venus(data_dir, name.removeprefix("venus "), asked.get("density", 1.0))
+        jobs = _venus(data_dir, name.removeprefix("venus "), asked.get("density", 1.0), seed)
     elif name.startswith("T"):
-        jobs = _table_3(data_dir, int(name[1:]))
+        jobs = _table_3(data_dir, int(name[1:]), seed)
     else:
         raise LabError(f"lease_runs: found the workload {name!r}; expected {', '.join(ARTIFACT)}, venus ... or T....")
     jobs = jobs.filter(pl.col("submit") <= asked.get("days", 14.0) * DAY)
     jobs = with_start_delays(jobs, 30.0 * asked.get("delays", 1.0))
-    return _hostile(jobs, asked["hostile"]) if "hostile" in asked else jobs
+    return _hostile(jobs, asked["hostile"], seed) if "hostile" in asked else jobs
 
 
 def _path(data_dir, name: str):
@@ -111,7 +112,7 @@ def _jobs_of_venus(data_dir) -> pl.DataFrame:
     ).filter(pl.col("duration") >= 60)
 
 
-def _venus(data_dir, mix: str, density: float) -> pl.DataFrame:
+def _venus(data_dir, mix: str, density: float, seed: int) -> pl.DataFrame:
     """Fourteen days of Venus, at the artifact's load, deadlines by the paper's recipe, thinned or denser."""
     from gpuschedlab.traces import scale_load, slice_trace, with_deadlines
 
@@ -120,23 +121,23 @@ def _venus(data_dir, mix: str, density: float) -> pl.DataFrame:
     gpus = 8 * int(CLUSTERS["venus"].split("x")[0])
     jobs = slice_trace(scale_load(jobs, load=LOAD * density, cluster_gpus=gpus), 0.0, 14 * DAY)
     strict, soft = SHARES[mix]
-    return with_deadlines(jobs, strict=strict, soft=soft)
+    return with_deadlines(jobs, strict=strict, soft=soft, rng=seed)
 
 
-def _table_3(data_dir, count: int) -> pl.DataFrame:
+def _table_3(data_dir, count: int, seed: int) -> pl.DataFrame:
     """So many jobs of Venus within eight hours: below 16 GPUs, of 5 to 180 minutes, as MIX2."""
     from gpuschedlab.traces import with_deadlines
 
     jobs = _jobs_of_venus(data_dir).filter((pl.col("gpus") < 16) & pl.col("duration").is_between(300, 10_800))
-    jobs = jobs.filter(pl.col("submit") % DAY < DAY / 3).sample(count, seed=0, shuffle=True)
+    jobs = jobs.filter(pl.col("submit") % DAY < DAY / 3).sample(count, seed=seed, shuffle=True)
     jobs = jobs.with_columns(pl.col("submit") % (DAY / 3)).sort("submit", "job_id")
     strict, soft = SHARES["MIX2"]
-    return with_deadlines(jobs, strict=strict, soft=soft)
+    return with_deadlines(jobs, strict=strict, soft=soft, rng=seed)
 
 
-def _hostile(jobs: pl.DataFrame, share: float) -> pl.DataFrame:
+def _hostile(jobs: pl.DataFrame, share: float, seed: int = 0) -> pl.DataFrame:
     """A share of the jobs requests 3 or 6 GPUs, with the GPU-time and deadlines that it had."""
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(seed)
     gpus = np.where(rng.random(jobs.height) < share, rng.choice([3.0, 6.0], jobs.height), jobs["gpus"].to_numpy())
     kept = (
         rng.random(jobs.height) < (jobs["gpus"] * jobs["duration"]).sum() / (gpus * jobs["duration"].to_numpy()).sum()
@@ -194,10 +195,10 @@ def measure(data_dir, setting: str, name: str, policy: str) -> dict:
     if policy.endswith("reserved profiler"):
         jobs, wait = profiled_apart(jobs)
         size = f"{int(size.split('x')[0]) - 2}x8"
-    noise = parts(setting).get("noise")
+    noise, seed = parts(setting).get("noise"), int(parts(setting).get("seed", 0))
     decides = decides if isinstance(decides, Ordered) else timed(decides, rounds)
     try:
-        run = simulate(jobs, Cluster.parse(size), decides, estimator=Noisy(error=noise) if noise else None)
+        run = simulate(jobs, Cluster.parse(size), decides, estimator=Noisy(error=noise, rng=seed) if noise else None)
     except LabError as error:
         return {"failed": str(error)}
     return _observed(run, wait) | {"round": max(rounds, default=0.0), "seconds": time.process_time() - begin}

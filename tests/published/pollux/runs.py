@@ -5,15 +5,12 @@ fixed, under Optimus the batch size is. Every 60 s the policy decides; each plac
 allocation takes from the node with the most free GPUs.
 """
 
-from functools import cache
-from itertools import product
+from functools import cache, partial
 
 import numpy as np
 import polars as pl
 
 from published.data import read_data
-from published.numbers import Number, Ours, mean
-from published.study import Study
 
 NODES, GPUS_PER_NODE, GPU_TYPE = 16, 4, "aws"
 THRESHOLD = 57_600.0  # GPU-s that split the queues (the artifact's, not Tiresias' own 3,250)
@@ -21,23 +18,19 @@ INTERVAL = 60.0
 RESTART = 30.0
 TOLERANCE = 60.0  # s within which a completion time counts as equal
 
-POLICIES = ("tiresias", "optimus", "pollux")
 
-QUICK = (3,)
-"""Workloads that QUICK=1 runs under Pollux, whose search takes long."""
+def measure(data_dir, policy: str, number: int, seed: int = 0) -> dict:
+    """One workload under one policy: `compare`, with `worst_job`, `restarts` per job, and the mean of the published JCT.
 
-WHERE = "artifact results"
-
-
-def measure(data_dir, policy: str, number: int) -> dict:
-    """One workload under one policy: `compare`, with `worst_job`, `restarts` per job, and the mean of the published JCT."""
+    `seed` is of Pollux' search.
+    """
     jobs = read_data(data_dir, "reference/pollux_workloads.parquet").filter(workload=number)
     wanted = read_data(data_dir, "reference/pollux_artifact_jct.parquet").filter(policy=policy, workload=number)
-    simulation = {"tiresias": tiresias_run, "optimus": optimus_run, "pollux": pollux_run}[policy]
+    simulation = {"tiresias": tiresias_run, "optimus": optimus_run, "pollux": partial(pollux_run, seed=seed)}[policy]
     done = simulation(jobs, _speeds(data_dir, policy)).jobs
     both = done.join(wanted.select("job", wanted="jct"), left_on="name", right_on="job", maintain_order="left")
     worst = both["name"][int((both["jct"] - both["wanted"]).abs().arg_max())]
-    found = {"policy": policy, "workload": number, **compare(both["jct"], both["wanted"])}
+    found = {"policy": policy, "workload": number, "seed": seed, **compare(both["jct"], both["wanted"])}
     return found | {"worst_job": worst, "restarts": float(both["restarts"].mean())}
 
 
@@ -52,24 +45,6 @@ def _speeds(data_dir, policy: str):
         return adaptive_speeds(*profiles, workloads["application"], shape={GPU_TYPE: (NODES, GPUS_PER_NODE)})
     made = pollux_speeds if policy == "tiresias" else pollux_elastic_speeds
     return made(*profiles, workloads, gpu_type=GPU_TYPE)
-
-
-def ours(study: Study) -> dict[Number, float | Ours | str]:
-    """All averages of the artifact, and how many jobs end when they did there."""
-    numbers = read_data(study.data, "reference/pollux_workloads.parquet")["workload"].unique().sort()
-    cases = [c for c in product(POLICIES, numbers) if not study.quick or c[0] != "pollux" or c[1] in QUICK]
-    found: dict[Number, float | Ours | str] = {}
-    done = study.measured(measure, cases)
-    for each in done:
-        found[Number(WHERE, f"load 1.0, workload {each['workload']}", each["policy"], "avg_jct")] = each["avg_jct"]
-    for policy in POLICIES:  # workloads have as many jobs each
-        mine = {each["workload"]: each for each in done if each["policy"] == policy}
-        held = f"The reference data has {len(numbers)} of the eight workloads; each is compared by itself."
-        found[Number(WHERE, "load 1.0, workloads 1-8", policy, "avg_jct")] = held
-        if policy != "pollux":
-            key = Number(WHERE, "load 1.0, workloads 1-4", policy, "jobs_within_60_s")
-            found[key] = mean({n: each["within"] for n, each in mine.items()})
-    return found
 
 
 def tiresias_run(jobs: pl.DataFrame, speeds):
@@ -114,7 +89,7 @@ def optimus_run(jobs: pl.DataFrame, speeds):
     return _simulate(pollux_trace(jobs, speeds, pollux_names(jobs, elastic=True)), policy, speeds)
 
 
-def pollux_run(jobs: pl.DataFrame, speeds):
+def pollux_run(jobs: pl.DataFrame, speeds, seed: int = 0):
     """Run one workload as the artifact's Pollux did.
 
     Parameters
@@ -131,7 +106,7 @@ def pollux_run(jobs: pl.DataFrame, speeds):
     from gpuschedlab.policies import Pollux
 
     trace = pollux_trace(jobs.with_columns(num_replicas=pl.lit(1)), speeds, jobs["application"])
-    return _simulate(trace, Pollux(interval=INTERVAL), speeds)
+    return _simulate(trace, Pollux(interval=INTERVAL, seed=seed), speeds)
 
 
 def _simulate(trace, policy, speeds):
