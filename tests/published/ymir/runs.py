@@ -13,8 +13,10 @@ from published.ymir import titan
 
 UNMERGED = ("tiresias", "srtf", "optimus", "ymir_unmerged")
 MERGED = ("ymir", "ymir_temporal", "ymir_spatial", "ymir_target", "ymir_noise")
-OTHERS = ("themis", "pollux", "ymir_180", "ymir_300", "ymir_late")
-"""Policies by their names in the table: those that the artifact has results of, Ymir by what it knows, and others."""
+STRANGERS = ("themis", "pollux")
+OTHERS = ("ymir_180", "ymir_300", "ymir_late")
+"""Policies by their names in the table: those compared with the artifact job by job, Ymir by what it knows, those compared with the
+artifact's averages only, and others."""
 
 RIGID = ("tiresias", "srtf", "themis")
 """Policies whose jobs have the GPUs that they request."""
@@ -59,15 +61,15 @@ def measure(data_dir, name: str, fm: str, load: float) -> dict:
     if name == "ymir_late":  # what the data pipe hides is seen at each start
         given = given.replace(delays=Delays(switch=titan.switch_seconds(data_dir, fm) + PREPARE))
     run = given.run(policy)
-    same = {"as_published": as_published(data_dir, run, name, fm, load)} if name in UNMERGED else {}
+    same = {"as_published": as_published(data_dir, run.jobs, name, fm, load)} if name in UNMERGED else {}
     return {**figures(run), **same}
 
 
-def as_published(data_dir, run, name: str, fm: str, load: float) -> float:
-    """Share of jobs that complete within `WITHIN` s of the artifact's own run."""
+def as_published(data_dir, jobs: pl.DataFrame, name: str, fm: str, load: float) -> float:
+    """Share of jobs (`job_id, jct`) that complete within `WITHIN` s of the artifact's own run."""
     published = read_data(data_dir, "reference/titan_artifact_jct.parquet")
     published = published.filter(fm=fm, load=load, policy=ARTIFACT_NAMES.get(name, name))
-    ours = run.jobs.select("jct", name=pl.col("job_id").str.slice(6))  # the id is the place in the trace, and the name
+    ours = jobs.select("jct", name=pl.col("job_id").str.slice(6))  # the id is the place in the trace, and the name
     both = ours.join(published, on="name", maintain_order="left", validate="1:1")
     return ((both["jct"] - both["staying_time"]).abs() <= WITHIN).mean()
 

@@ -136,7 +136,7 @@ def scenario(data_dir, fm: str, load: float, *, elastic: bool = True, **parts) -
     jobs = read_data(data_dir, "reference/titan_workloads.parquet").filter(fm=fm, load=load)
     if jobs.is_empty():
         raise LabError(f"titan: found no workload of {fm!r} at load {load}; expected one of {MODELS} at {LOADS}.")
-    table = speeds(data_dir, fm)
+    table = parts.get("speeds") or speeds(data_dir, fm)
     work = dict(tasks(data_dir, fm).select("model", "epochs").iter_rows())
     gpus = jobs["num_gpus"].to_numpy()
     rate = table.rates(table.model_codes(jobs["application"]), gpus * 0.0, gpus * 0, -(-gpus // GPUS_PER_NODE), gpus)

@@ -1,0 +1,58 @@
+"""The Titan artifact's workloads under its own rules: who ends when it says, and what each slip is worth.
+
+With all slips on, Tiresias, SRTF and Optimus end every job within `WITHIN` s of its published time.
+"""
+
+from dataclasses import replace
+
+import polars as pl
+
+from gpuschedlab.estimators import Oracle
+from gpuschedlab.sim import Run
+from published.ymir import titan
+from published.ymir.artifact_times import artifact_speeds
+from published.ymir.runs import RIGID, as_published
+from published.ymir.slips import ALL, INTERVAL, NONE, Slips, slipped
+
+RULES = ("tiresias", "srtf", "optimus")
+"""Policies of which the artifact's rules are here."""
+
+MENDED = ("youngest", "extra_pass", "refuse", "settings")
+"""Fields of `Slips`, in the order in which `mended` turns them off."""
+
+
+def artifact_run(data_dir, name: str, fm: str, load: float, slips: Slips = ALL) -> Run:
+    """Run of a policy of `RULES` with these slips."""
+    parts = {"speeds": artifact_speeds(data_dir, fm)} if slips.settings and name not in RIGID else {}
+    given = titan.scenario(data_dir, fm, load, elastic=name not in RIGID, estimator=Oracle(), **parts)
+    return given.run(slipped(data_dir, name, fm, slips))
+
+
+def counted(run: Run) -> pl.DataFrame:
+    """Job completion times as the artifact counts them: `job_id, jct` (s), progress of each round in whole seconds.
+
+    A start takes a part of a second, so that each adds up to half a second to what has passed.
+    """
+    last = pl.col("end") - pl.col("start") - INTERVAL
+    parts = (pl.min_horizontal(last, 0.0) + INTERVAL - pl.col("delay"), pl.max_horizontal(last, 0.0) % INTERVAL)
+    held = run.allocations.unique(["job", "start"], maintain_order=True)
+    added = held.group_by("job", maintain_order=True).agg(added=sum(p.round() - p for p in parts).sum())
+    jobs = run.jobs.select("job_id", "jct").with_row_index("job").with_columns(pl.col("job").cast(pl.Int64))
+    found = jobs.join(added, on="job", how="left", maintain_order="left", validate="1:1")
+    return found.select("job_id", jct=pl.col("jct") + pl.col("added"))
+
+
+def measure_rules(data_dir, name: str, fm: str, load: float) -> dict:
+    """A policy under all rules of the artifact: `as_published`, the share of jobs that end when it says, and `avg_jct` (s)."""
+    jobs = counted(artifact_run(data_dir, name, fm, load))
+    return {"as_published": as_published(data_dir, jobs, name, fm, load), "avg_jct": float(jobs["jct"].mean())}
+
+
+def mended(data_dir, name: str, fm: str, load: float) -> dict[str, float]:
+    """Average completion times (s): "as is", and after each of `MENDED` is turned off, one after the other."""
+    slips, found = ALL, {}
+    for what in (None, *MENDED):
+        slips = slips if what is None else replace(slips, **{what: False})
+        found[what or "as is"] = float(artifact_run(data_dir, name, fm, load, slips).jobs["jct"].mean())
+    assert slips == NONE
+    return found
