@@ -14,11 +14,11 @@ from published.ymir import titan
 UNMERGED = ("tiresias", "srtf", "optimus", "ymir_unmerged")
 MERGED = ("ymir", "ymir_temporal", "ymir_spatial", "ymir_target", "ymir_noise")
 STRANGERS = ("themis", "pollux")
-OTHERS = ("ymir_180", "ymir_300", "ymir_late")
+OTHERS = ("tiresias_120", "srtf_120", "ymir_180", "ymir_300", "ymir_late")
 """Policies by their names in the table: those compared with the artifact job by job, Ymir by what it knows, those compared with the
 artifact's averages only, and others."""
 
-RIGID = ("tiresias", "srtf", "themis")
+RIGID = ("tiresias", "srtf", "themis", "tiresias_120", "srtf_120")
 """Policies whose jobs have the GPUs that they request."""
 
 ARTIFACT_NAMES = {"ymir_unmerged": "titan_nomerge"}
@@ -36,12 +36,14 @@ NODES, HOURS = 60, 4.0
 def policy_of(name: str):
     """Policy, and the estimator, by the name in the table."""
     from gpuschedlab.estimators import Oracle, Transfers
-    from gpuschedlab.policies import Optimus, Pollux, Sjf, Themis, Tiresias, Ymir
+    from gpuschedlab.policies import Optimus, Pollux, Sjf, Srtf, Themis, Tiresias, Ymir
 
     known = {"ymir_target": Transfers(), "ymir_noise": Transfers(method="oracle", noise=NOISE)}.get(name, Oracle())
     policies = {
         "tiresias": Tiresias(queues=2, thresholds=(57_600.0,), interval=300.0, placement="widest"),
         "srtf": Sjf(interval=300.0),
+        "tiresias_120": Tiresias(queues=2, thresholds=(57_600.0,), interval=120.0, placement="widest"),
+        "srtf_120": Srtf(interval=120.0),
         "themis": Themis(lease_term=600.0),
         "optimus": Optimus(interval=300.0),
         "pollux": Pollux(interval=300.0, population=50, generations=10),
@@ -80,13 +82,13 @@ def figures(run) -> dict[str, float]:
     return {"avg_jct": float(jct.mean()), "p99_jct": float(jct.quantile(0.99)), **merged_shares(run)}
 
 
-def many_jobs(data_dir, size: str, name: str) -> dict:
+def many_jobs(data_dir, size: str, name: str, seed: int) -> dict:
     """Generated ViT jobs at load 1 on 240 GPUs: `avg_jct` (s), and `mean` and `max` CPU seconds of a round."""
     from gpuschedlab.policies.ymir.speeds.tasks import finetuning_jobs, task_speeds
 
     policy, known = policy_of(name)
     speeds, seconds = task_speeds("vit"), []
-    jobs = finetuning_jobs(speeds, gpus=4 * NODES, hours=HOURS, load=1.0)
+    jobs = finetuning_jobs(speeds, gpus=4 * NODES, hours=HOURS, load=1.0, rng=seed)
     if name in RIGID:
         jobs, speeds = jobs.drop("model", "target"), None
     given = Scenario(jobs, Cluster.homogeneous(NODES, 4, titan.GPU_TYPE), speeds=speeds, estimator=known)
@@ -97,12 +99,12 @@ def many_jobs(data_dir, size: str, name: str) -> dict:
     return {**figures(run), **spent, "jobs": jobs.height}
 
 
-def tasks_alone(data_dir, fm: str, count: int) -> dict:
+def tasks_alone(data_dir, fm: str, count: int, seed: int) -> dict:
     """What merging brings on 32 GPUs at load 1.5, where there are so many data sets: `speedup`."""
     from gpuschedlab.policies.ymir.speeds.tasks import finetuning_jobs, task_speeds
 
     speeds = task_speeds(fm, count)
-    jobs = finetuning_jobs(speeds, gpus=titan.NODES * titan.GPUS_PER_NODE, load=1.5)
+    jobs = finetuning_jobs(speeds, gpus=titan.NODES * titan.GPUS_PER_NODE, load=1.5, rng=seed)
     cluster = Cluster.homogeneous(titan.NODES, titan.GPUS_PER_NODE, titan.GPU_TYPE)
     given = Scenario(jobs, cluster, speeds=speeds, delays=Delays(switch=titan.switch_seconds(data_dir, fm)))
     alone, merged = (figures(given.run(policy_of(name)[0]))["avg_jct"] for name in ("ymir_unmerged", "ymir"))
