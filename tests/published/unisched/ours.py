@@ -221,6 +221,9 @@ def _chronus(runs: Runs) -> dict:
             "violation", *pair, _more
         )
         found[Number("figure 12b", name, "chronus", "best_effort_jct_over_selector")] = runs.pair("best_effort", *pair)
+    pair = ("", "MIX1", "chronus"), ("", "MIX1", "unisched")
+    number = Number("figure 12a", "MIX1", "chronus", "more_violation_than_unisched")
+    found[number] = runs.pair("violation", *pair, _more)
     return found
 
 
