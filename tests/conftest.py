@@ -19,7 +19,9 @@ def data_dir() -> Path:
     """Folder of the reference data (traces, profiles, published results), which the project does not hold."""
     named = os.environ.get("GPUSCHEDLAB_DATA_DIR")
     if not named:
-        pytest.skip("GPUSCHEDLAB_DATA_DIR is not set; it names the folder of traces, profiles and reference (`make reference` builds one)")
+        pytest.skip(
+            "GPUSCHEDLAB_DATA_DIR is not set; it names the folder of traces, profiles and reference (`make reference` builds one)"
+        )
     folder = Path(named)
     if not folder.is_dir():
         # A wrong path must not look like a machine without the data.

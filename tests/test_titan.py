@@ -1,6 +1,6 @@
 """The Titan artifact's own rules: with its slips jobs end as it published, without them policies are the package's own."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
@@ -8,12 +8,13 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 from published.ymir import titan
+from published.ymir.artifact_pollux import Forgetful
 from published.ymir.artifact_runs import artifact_run, counted, measure_rules
 from published.ymir.artifact_times import Tables, split
 from published.ymir.finetune import StepTimes
 from published.ymir.refusals import Lists, consolidated, place
 from published.ymir.runs import RIGID, as_published, policy_of
-from published.ymir.slips import ALL, NONE, RefusingTiresias, SlippedSjf, grow_by_youngest
+from published.ymir.slips import ALL, NONE, RefusingTiresias, SlippedSjf, grow_by_youngest, slipped
 
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.errors import LabError
@@ -32,6 +33,8 @@ from gpuschedlab.sim import Delays, Scenario
         ("srtf", "vit", 1.0),
         ("optimus", "roberta-base", 1.0),
         ("optimus", "vit-large", 1.0),
+        ("themis", "roberta-large", 1.5),
+        ("themis", "vit-large", 1.5),
     ],
 )
 def test_by_its_own_rules_every_job_ends_as_the_artifact_published(data_dir, name, fm, load):
@@ -61,7 +64,7 @@ def test_without_one_of_its_rules_jobs_end_otherwise(data_dir, name, fm, load, s
 
 
 @pytest.mark.data
-@pytest.mark.parametrize("name", ["tiresias", "srtf", "optimus"])
+@pytest.mark.parametrize("name", ["tiresias", "srtf", "optimus", "themis", "pollux"])
 def test_without_slips_a_policy_is_the_packages_own(data_dir, name):
     policy, known = policy_of(name)
     own = titan.scenario(data_dir, "roberta-base", 1.0, elastic=name not in RIGID, estimator=known).run(policy)
@@ -172,6 +175,39 @@ def test_gains_are_those_of_the_youngest():
 def test_the_youngests_limit_needs_speeds_of_any_number_of_gpus():
     with pytest.raises(LabError, match="found youngest without settings"):
         replace(ALL, settings=False)
+
+
+@pytest.mark.parametrize("name", ["themis", "pollux"])
+def test_some_policies_have_all_slips_or_none(name):
+    with pytest.raises(LabError, match=f"found {name} with"):
+        slipped("nowhere", name, "vit", replace(ALL, refuse=False))
+
+
+def test_a_search_that_forgets_sees_no_nodes_and_keeps_its_memory():
+    seen = []
+
+    @dataclass(frozen=True)
+    class Sees(RefusingTiresias):
+        def allocate(self, view):
+            seen.append((view.nodes.tolist(), view.memory, view.running_gpus.tolist()))
+            return super().allocate(view)
+
+    given = view([2]).view(RefusingTiresias(), nodes=[(0, 1, 2)])
+    Forgetful(Sees()).allocate(given)
+    assert given.nodes.tolist() == [[0.0, 1.0, 2.0]]
+    assert seen == [([], given.memory, [2.0])]
+
+
+@pytest.mark.data
+def test_without_memory_of_what_jobs_hold_pollux_restarts_them_as_often_as_the_artifact(data_dir):
+    # The artifact counts Pollux' starts after the first.
+    published = pl.read_parquet(data_dir / "reference/titan_artifact_jct.parquet")
+    restarts = published.filter(policy="pollux", fm="vit-large", load=1.0)["num_restarts"].mean()
+    own, ruled = (artifact_run(data_dir, "pollux", "vit-large", 1.0, slips).jobs for slips in (NONE, ALL))
+    assert own["restarts"].mean() < 0.75 * restarts
+    assert ruled["restarts"].mean() == pytest.approx(restarts, rel=0.1)
+    assert ruled["jct"].mean() == pytest.approx(1918.7, rel=0.05)
+    assert own["jct"].mean() < 0.95 * 1918.7
 
 
 def test_jobs_that_find_no_gpu_are_given_none():

@@ -75,13 +75,16 @@ class Lists:
         self._joined[int(row)] = self._count
         self._count += 1
 
-    def order(self, view: View) -> np.ndarray:
-        """Positions (n,) by submission; of equal ones first those that run, and then by when they joined their list."""
+    def joined(self, view: View) -> np.ndarray:
+        """When each job (n,) joined its list; those that are new do now."""
         for row in view.index:
             if int(row) not in self._joined:
                 self._join(row)
-        joined = [self._joined[int(row)] for row in view.index]
-        return np.lexsort((joined, ~view.running, view.submit))
+        return np.array([self._joined[int(row)] for row in view.index])
+
+    def order(self, view: View) -> np.ndarray:
+        """Positions (n,) by submission; of equal ones first those that run, and then by when they joined their list."""
+        return np.lexsort((self.joined(view), ~view.running, view.submit))
 
     def move(self, view: View, gpus: np.ndarray, order: np.ndarray) -> None:
         """Put jobs that start, restart or stop at the end of their list, in this order."""

@@ -14,6 +14,8 @@ from gpuschedlab.policies import Optimus
 from gpuschedlab.policies.optimus import _nodes, grow
 from gpuschedlab.policies.remaining import configurations, remaining_work, requested_rates
 from gpuschedlab.sim import Allocation, Policy, Round, View
+from published.ymir.artifact_pollux import Forgetful
+from published.ymir.artifact_themis import ArtifactThemis
 from published.ymir.artifact_times import CLUSTER, predicted
 from published.ymir.refusals import Lists, place
 from published.ymir.runs import policy_of
@@ -62,8 +64,19 @@ NONE, ALL = Slips(), Slips(youngest=True, extra_pass=True, refuse=True, settings
 
 
 def slipped(data_dir, name: str, fm: str, slips: Slips) -> Policy:
-    """Policy of a foundation model's jobs, by its name in the table: "optimus", "srtf" or "tiresias"."""
+    """Policy of a foundation model's jobs, by its name in the table: "optimus", "srtf", "tiresias", "themis" or "pollux".
+
+    Raises
+    ------
+    LabError
+        Themis or Pollux with some of the slips: they have the artifact's rules or none.
+    """
     plain = policy_of(name)[0]
+    if name in ("themis", "pollux"):
+        if slips not in (ALL, NONE):
+            raise LabError(f"slipped: found {name} with {slips}; expected ALL or NONE: its rules come together.")
+        ruled = ArtifactThemis(data_dir, fm) if name == "themis" else Forgetful(plain)
+        return ruled if slips == ALL else plain
     if name == "optimus":
         return SlippedOptimus(interval=INTERVAL, data_dir=data_dir, fm=fm, slips=slips)
     if name == "srtf":
