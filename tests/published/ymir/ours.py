@@ -60,20 +60,21 @@ _SHARE = Number(ARTIFACT, "loads 1 and 1.5", "tiresias, srtf", "run_time_within_
 
 def ours(study: Study) -> dict[Number, Ours | float]:
     """Run times of jobs, average completion times, what merging brings, and what estimators say of pairs."""
-    cases = [(p, fm, load) for p, fm, load in product(UNMERGED + MERGED, titan.MODELS, titan.LOADS)]
-    cases += list(product(STRANGERS, titan.MODELS, titan.LOADS))
+    models, loads = (tuple(PAPERS), (LOAD,)) if study.quick else (titan.MODELS, titan.LOADS)
+    apart = UNMERGED if study.quick else UNMERGED + STRANGERS
+    cases = list(product(apart + MERGED, models, loads))
     cases += [] if study.quick else list(product(OTHERS, PAPERS, (LOAD,)))
     done = dict(zip(cases, study.measured(measure, cases), strict=True))
     found: dict[Number, float | str] = {_SHARE: run_times(study.data)["share"]}
-    for fm, load, policy in product(titan.MODELS, titan.LOADS, UNMERGED + STRANGERS):
+    for fm, load, policy in product(models, loads, apart):
         of = done[policy, fm, load]
         found[Number(ARTIFACT, f"{fm}, load {load:g}", policy, "avg_jct")] = of["avg_jct"]
         if (fm, load) == JOB_BY_JOB and policy in UNMERGED:
             found[Number(ARTIFACT, f"{fm}, load {load:g}", policy, "jobs_within_2_s")] = of["as_published"]
-    found |= _by_its_rules(study)
+    found |= _by_its_rules(study, models, loads)
     found |= _pairs(study.data)
     for fm in PAPERS:
-        found |= _merging(fm, done) | _estimates(study.data, fm)
+        found |= _merging(fm, done, loads) | _estimates(study.data, fm)
         if not study.quick:
             found |= _compared(fm, {case[0]: one for case, one in done.items() if case[1:] == (fm, LOAD)})
     if not study.quick:
@@ -81,27 +82,26 @@ def ours(study: Study) -> dict[Number, Ours | float]:
     return found
 
 
-def _by_its_rules(study: Study) -> dict[Number, float]:
+def _by_its_rules(study: Study, models, loads) -> dict[Number, float]:
     """Under the artifact's own rules: jobs that end as published; of Pollux, which searches at random, the average."""
-    cases, found = list(product((*RULES, "pollux"), titan.MODELS, titan.LOADS)), {}
+    cases, found = list(product((*RULES, "pollux"), models, loads)), {}
     for (policy, fm, load), of in zip(cases, study.measured(measure_rules, cases), strict=True):
         key, metric = ("as_published", "jobs_within_2_s") if policy in RULES else ("avg_jct", "avg_jct")
         found[Number(ARTIFACT, f"{fm}, load {load:g}", f"{policy}, artifact's rules", metric)] = of[key]
     return found
 
 
-def _merging(fm: str, done: dict) -> dict[Number, Ours]:
+def _merging(fm: str, done: dict, loads) -> dict[Number, Ours]:
     """What merging brings at load 1.5, each load apart: by true gains, by estimates, in one mode, under noise; and the shares merged."""
     found = {}
     for where, policies in MERGER.items():
         for policy in policies:
             each = {
-                load: done["ymir_unmerged", fm, load]["avg_jct"] / done[policy, fm, load]["avg_jct"]
-                for load in titan.LOADS
+                load: done["ymir_unmerged", fm, load]["avg_jct"] / done[policy, fm, load]["avg_jct"] for load in loads
             }
             found[Number(where, fm, policy, "unmerged_jct_over_it")] = Ours(each[LOAD], "", named(each, "load"))
     for mode in ("temporal", "spatial"):
-        each = {load: done["ymir", fm, load][mode] for load in titan.LOADS}
+        each = {load: done["ymir", fm, load][mode] for load in loads}
         guessed = f"{done['ymir_target', fm, LOAD][mode]:.3g} with estimated gains."
         found[Number("table 5", fm, "ymir", f"{mode}_share")] = Ours(each[LOAD], guessed, named(each, "load"))
     return found
