@@ -18,7 +18,7 @@ from scipy.stats import t
 from gpuschedlab.errors import LabError
 from published.numbers import TABLES, Number, Ours, as_ours, read_table
 
-VERDICTS = ("holds", "holds, of another size", "no clear difference", "does not hold", "cannot be had here")
+VERDICTS = ("holds", "holds, of another size", "not clear", "does not hold", "cannot be had here")
 HELD = VERDICTS[:2]
 """Verdicts that count as held."""
 
@@ -94,7 +94,7 @@ class Judged(NamedTuple):
     published, ours : float or None
         Sizes.
     low, high : float or None
-        95 % interval of ours over workloads and seeds, where there are three or more of them.
+        95 % interval of ours over workloads and seeds, where there are three or more of them and it is their mean.
     right, of : int
         How many of the workloads and seeds lie on the claimed side, and how many there are.
     why : str
@@ -209,6 +209,8 @@ def _judge(claim: Claim, table: dict, found: Mapping) -> Judged:
         keys = one.each.keys() & other.each.keys() if other else one.each.keys()
         each += [_ratio(one.each[key], other and other.each[key]) for key in sorted(keys)] or sizes[-1:]
     ours, (low, high) = _mean(sizes), _interval(each)
+    if low is not None and not low <= ours <= high:  # the most or the least of them, not their mean
+        low = high = None
     side = claim.above <= ours <= claim.below
     right = sum(claim.above <= x <= claim.below for x in each)
     verdict = _verdict(claim, side, published, ours, low, high)
