@@ -128,7 +128,7 @@ class KnobInfo:
         values = value if self.kind == "floats" else (value,)
         if not isinstance(values, tuple | list) or not all(_is_number(v) for v in values):
             return f"expected {'a tuple of numbers' if self.kind == 'floats' else 'a number'}"
-        if self.kind == "int" and int(value) != value:
+        if self.kind == "int" and not float(value).is_integer():  # nor is infinity
             return "expected a whole number"
         if not all(k.low <= v <= k.high for v in values):
             return f"expected {k.low:g} to {k.high:g}{' ' + k.unit if k.unit else ''}"

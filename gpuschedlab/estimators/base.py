@@ -7,6 +7,7 @@ import numpy as np
 import polars as pl
 
 from gpuschedlab.errors import EstimatorError
+from gpuschedlab.estimators.sklearn_api import Parameters, Regressor
 from gpuschedlab.knobs import Knobbed
 
 #: Columns of a trace that are known when a job is submitted; all others stay outside the door.
@@ -60,7 +61,7 @@ def known(jobs: pl.DataFrame, also: tuple[str, ...] = ()) -> pl.DataFrame:
     return jobs.select([c for c in jobs.columns if c in KNOWN or c in also])
 
 
-class Estimator(Knobbed):
+class Estimator(Regressor, Parameters, Knobbed):
     """Base of what a policy may know of a job's duration: learn from an earlier trace, predict a later one.
 
     A subclass is a frozen dataclass; its fields are its parameters, annotated with `Knob` where the command line, sweeps and
@@ -98,16 +99,21 @@ class Estimator(Knobbed):
     needs_history: typing.ClassVar[bool] = True
     reads: typing.ClassVar[tuple[str, ...]] = ()
     learns_speeds: typing.ClassVar[bool] = False
+    _target: typing.ClassVar[str] = "duration"
+    _advice: typing.ClassVar[str] = " gpuschedlab.traces.validate(frame) says what a trace needs."
 
-    def fit(self, history: pl.DataFrame) -> typing.Self:
+    def fit(self, history: pl.DataFrame, y=None) -> typing.Self:
         """Learn from the durations (s) of a trace that lies before the jobs to be predicted; itself, fitted.
+
+        `y` (n,), as scikit-learn passes it, stands in the place of the trace's durations.
 
         Raises
         ------
         EstimatorError
             The history has no jobs, lacks a column, or holds a duration that is not positive.
         """
-        self._demand(history, ("job_id", "submit", "gpus", "duration"), "history")
+        history = self._labelled(history, y, "history")
+        self._demand(history, ("job_id", "submit", "gpus"), "history")
         if history.is_empty():
             raise EstimatorError(
                 f"{type(self).__name__}: found a history of 0 jobs; expected at least 1. Pass an earlier trace."
@@ -219,14 +225,6 @@ class Estimator(Knobbed):
         for name, value in fitted.items():
             object.__setattr__(self, name, value)
         return self
-
-    def _demand(self, frame: pl.DataFrame, columns: tuple[str, ...], what: str) -> None:
-        missing = [c for c in columns if c not in frame.columns]
-        if missing:
-            raise EstimatorError(
-                f"{type(self).__name__}: the {what} has no column {', '.join(missing)}; it has "
-                f"{', '.join(frame.columns)}. gpuschedlab.traces.validate(frame) says what a trace needs."
-            )
 
     def _checked(self, estimate, jobs: int, name: Callable[[int], str]) -> np.ndarray:
         """Estimates (n,) as numbers, or EstimatorError; `name(i)` says which job is meant."""

@@ -9,6 +9,7 @@ from gpuschedlab.autosched.causal.graph import CausalGraph, check_samples, learn
 from gpuschedlab.autosched.causal.regression import Boosted
 from gpuschedlab.autosched.causal.tables import CausalNexNetwork
 from gpuschedlab.errors import EstimatorError
+from gpuschedlab.estimators.sklearn_api import Parameters, Regressor
 
 BACKENDS = {"boosted": Boosted, "causalnex": CausalNexNetwork}
 BATCH = 128
@@ -23,7 +24,7 @@ class Prediction(NamedTuple):
     high: np.ndarray
 
 
-class CausalModel:
+class CausalModel(Regressor, Parameters):
     """Predicts objectives of configurations along a causal graph, and answers what-ifs (thesis, 6.4.3.1 and 6.5.2).
 
     Parameters
@@ -51,15 +52,20 @@ class CausalModel:
     def __init__(self, graph: CausalGraph, *, backend: str = "boosted", rng: int = 0, relearn: bool = False, **options):
         if backend not in BACKENDS:
             raise EstimatorError(f"CausalModel: found backend {backend!r}; expected one of {', '.join(BACKENDS)}.")
-        self.graph, self.backend, self.relearn = graph, backend, relearn
+        self.graph, self.backend, self.rng, self.relearn, self.options = graph, backend, rng, relearn, options
+        self._target = graph.layers.objectives[0]
         self.core, self.rows = BACKENDS[backend](rng=rng, **options), np.empty((0, len(graph.layers.names)))
 
     def __repr__(self):
         learnt = f"{len(self.rows)} samples" if len(self.rows) else "not fitted"
         return f"CausalModel({self.backend}; {len(self.graph.layers.names)} variables, {len(self.graph.edges)} edges; {learnt})"
 
-    def fit(self, samples: pl.DataFrame) -> Self:
-        """Learn from measured configurations: columns of `graph.layers.names`."""
+    def __sklearn_is_fitted__(self) -> bool:
+        return len(self.rows) > 0
+
+    def fit(self, samples: pl.DataFrame, y=None) -> Self:
+        """Learn from measured configurations: columns of `graph.layers.names`; `y` (n,) stands in for the first objective."""
+        samples = self._labelled(samples, y, "samples")
         check_samples(samples, self.graph.layers, 10, "CausalModel")
         self.rows, self.offline = samples.select(self.graph.layers.names).to_numpy(), samples.height
         return self._learn()

@@ -13,6 +13,7 @@ from gpuschedlab.autosched.forecast.durations import Durations
 from gpuschedlab.autosched.forecast.features import HOUR, RANGES, Seen
 from gpuschedlab.autosched.forecast.repository import known_by
 from gpuschedlab.errors import EstimatorError
+from gpuschedlab.estimators.sklearn_api import Parameters
 from gpuschedlab.knobs import Knob, Knobbed
 
 MODELS = ("xgboost", "lightgbm", "forest", "mlp", "logistic")
@@ -112,7 +113,7 @@ def counted(seen: Seen, x: np.ndarray, recent: int) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class RangePredictor(Knobbed):
+class RangePredictor(Parameters, Knobbed):
     """Predict the range of a job's duration, and draw a duration from it.
 
     A classifier gives the probability of each range; so do the counted shares of the latest completions of like jobs

@@ -8,6 +8,7 @@ import numpy as np
 
 from gpuschedlab._extras import need
 from gpuschedlab.errors import EstimatorError
+from gpuschedlab.estimators.sklearn_api import Parameters
 
 CLUSTERS = 50
 """K (4.5.2)."""
@@ -85,7 +86,7 @@ def _check(prompts: int, clusters: int):
 
 
 @dataclass
-class PromptBank:
+class PromptBank(Parameters):
     """Prompts in two layers: K medoids, and behind each the other prompts of its cluster.
 
     A look-up scores the medoids on the job's samples, then the others of the best one's cluster; the least score (mean loss,

@@ -1,12 +1,13 @@
 """What a task gains from another: scores of task embeddings, and gains by regression on them (Ymir, equations 3.1 to 3.4)."""
 
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import polars as pl
 
 from gpuschedlab.errors import EstimatorError
+from gpuschedlab.estimators.sklearn_api import Parameters, Regressor
 
 SMALLEST = 1e-12
 """Added to sums of embeddings, so that parameters that no task moves count as alike."""
@@ -78,7 +79,7 @@ def transfer_gain(together, alone) -> np.ndarray:
 
 
 @dataclass
-class GainRegression:
+class GainRegression(Regressor, Parameters):
     """Gain by a straight line through scores (section 3.4.2.1).
 
     Differs from the paper in
@@ -93,12 +94,11 @@ class GainRegression:
     [0.3, 0.1, -0.1]
     """
 
-    slope_: float = field(default=np.nan, init=False)
-    start_: float = field(default=np.nan, init=False)
+    _target: ClassVar[str] = "gain"
 
-    def fit(self, pairs: pl.DataFrame, gain) -> "GainRegression":
-        """Least squares on pairs `source, target, score` and their gains (n,)."""
-        gain = checked(self, pairs, gain, "score")
+    def fit(self, pairs: pl.DataFrame, gain=None) -> "GainRegression":
+        """Least squares on pairs `source, target, score` and their gains (n,), by default their column `gain`."""
+        gain = checked(self, pairs, self._labelled(pairs, gain, "pairs")["gain"], "score")
         score = pairs["score"].to_numpy()
         spread = score - score.mean()
         width = float(spread @ spread)
@@ -108,8 +108,9 @@ class GainRegression:
 
     def predict(self, pairs: pl.DataFrame) -> np.ndarray:
         """Gains (n,) of pairs by their scores."""
-        if np.isnan(self.start_):
+        if not hasattr(self, "start_"):
             raise EstimatorError("GainRegression has not been fitted; expected fit before predict.")
+        self._demand(pairs, ("score",), "pairs")
         return self.start_ + self.slope_ * pairs["score"].to_numpy()
 
 

@@ -1,0 +1,117 @@
+"""scikit-learn's interface for what has `fit`, whether or not scikit-learn is there: parameters, copies, scores."""
+
+import copy
+import inspect
+from functools import cache
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import polars as pl
+
+from gpuschedlab.errors import EstimatorError
+
+
+class Parameters:
+    """Makes the arguments of a class its parameters: each is an attribute of the same name, `**options` a mapping of them."""
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Arguments that make it again, by name; with `deep` those of an estimator inside as well, as `estimator__error`."""
+        found = {}
+        for name, argument in inspect.signature(type(self)).parameters.items():
+            value = getattr(self, name)
+            found |= value if argument.kind is argument.VAR_KEYWORD else {name: value}
+        inside = {name: value.get_params() for name, value in found.items() if deep and isinstance(value, Parameters)}
+        return found | {f"{name}__{inner}": value for name, own in inside.items() for inner, value in own.items()}
+
+    def set_params(self, **params) -> Self:
+        """Change arguments of this very object, which `with_knobs` copies; one inside is replaced by a changed copy.
+
+        EstimatorError if there is no such argument, or a value is not allowed: nothing has changed then.
+        """
+        found, inside = self.get_params(deep=False), {}
+        for name, value in params.items():
+            outer, nested, inner = name.partition("__")
+            (inside.setdefault(outer, {}) if nested else found)[inner or outer] = value
+        try:
+            for outer, changes in inside.items():
+                found[outer] = copy.copy(found[outer]).set_params(**changes)
+            changed = type(self)(**found)
+        except (TypeError, KeyError, AttributeError) as error:
+            who, known = type(self).__name__, ", ".join(self.get_params()) or "none"
+            raise EstimatorError(f"{who}: found parameters {params} ({error}); expected some of {known}.") from error
+        vars(self).update(vars(changed))  # it may be frozen
+        return self
+
+    def __sklearn_clone__(self) -> Self:
+        from sklearn.base import clone
+
+        # Not scikit-learn's own rule: that wants arguments kept as they were given, and here tables become sorted pairs.
+        return type(self)(**{name: clone(value, safe=False) for name, value in self.get_params(deep=False).items()})
+
+
+class Regressor:
+    """Adds `score` to an estimator of a number for each row of a frame, whose column `_target` y stands for."""
+
+    _target: ClassVar[str]
+    _advice: ClassVar[str] = ""
+
+    def __new__(cls, *_, **__):
+        """Make one that scikit-learn may hold inside another."""
+        _take_notes(cls)  # the decorator that freezes a class has run by now, and not before
+        return super().__new__(cls)
+
+    def score(self, X: pl.DataFrame, y=None) -> float:
+        """R2 of the predictions: 1 where all are right, 0 where they are no better than the mean of y; nan below 2 rows.
+
+        `y` (n,) is the truth for the n rows of `X`, by default its column of it. EstimatorError if some of it is not finite.
+        """
+        X = self._labelled(X, y)
+        truth = X[self._target].to_numpy()
+        if wrong := int((~np.isfinite(truth)).sum()):
+            who, rows = type(self).__name__, f"{wrong} of {X.height} rows"
+            raise EstimatorError(
+                f"{who}: found {rows} of y ({self._target}) not finite; expected none. Leave them out."
+            )
+        if len(truth) < 2:
+            return np.nan
+        found = self.predict(X)
+        found = found.mean if isinstance(found, tuple) else found  # a `Prediction` has a spread as well
+        missed, spread = ((truth - found) ** 2).sum(), ((truth - truth.mean()) ** 2).sum()
+        return float(1 - missed / spread) if spread else float(missed == 0)
+
+    def _labelled(self, X: pl.DataFrame, y, what: str = "X") -> pl.DataFrame:
+        """X with y (n,) as its column of the truth, which it has already if y is None."""
+        self._demand(X, (self._target,) if y is None else (), what)
+        if y is None:
+            return X
+        y = np.asarray(y, float)
+        if y.shape != (X.height,):
+            who, rows = type(self).__name__, f"{X.height} rows of the {what}"
+            raise EstimatorError(f"{who}: found y of shape {y.shape} for {rows}; expected one {self._target} for each.")
+        return X.with_columns(pl.Series(self._target, y))
+
+    def _demand(self, frame: pl.DataFrame, columns: tuple[str, ...], what: str) -> None:
+        who = type(self).__name__
+        if not isinstance(frame, pl.DataFrame):
+            raise EstimatorError(f"{who}: found a {type(frame).__name__} as the {what}; expected a polars.DataFrame.")
+        if missing := [c for c in columns if c not in frame.columns]:
+            has = ", ".join(frame.columns)
+            raise EstimatorError(f"{who}: the {what} has no column {', '.join(missing)}; it has {has}.{self._advice}")
+
+    def __sklearn_tags__(self):
+        from sklearn.utils import InputTags, RegressorTags, Tags, TargetTags
+
+        tags = {"regressor_tags": RegressorTags(), "input_tags": InputTags(two_d_array=False)}
+        return Tags(estimator_type="regressor", target_tags=TargetTags(required=False), no_validation=True, **tags)
+
+
+@cache
+def _take_notes(cls: type) -> None:
+    """Let a frozen dataclass have the one attribute that a pipeline of scikit-learn 1.9 sets on it, and then deletes."""
+    for name in ("__setattr__", "__delattr__"):
+        if frozen := vars(cls).get(name):
+            setattr(cls, name, _unless_note(frozen, getattr(object, name)))
+
+
+def _unless_note(frozen, free):
+    return lambda self, name, *value: (free if name == "_parent_callback_ctx" else frozen)(self, name, *value)

@@ -1,0 +1,302 @@
+"""scikit-learn's interface on all estimators: parameters, clones, scores, folds, searches, pipelines.
+
+Estimators are found by their `fit` and `predict`, so that a new one is tested, too. Policies with a `fit` (Tiresias, ThreeSigma)
+predict nothing and are none. No X is a matrix of numbers, which is what `check_estimator` feeds: of its checks those run that
+look at parameters and tags.
+"""
+
+import importlib
+import re
+import subprocess
+import sys
+from dataclasses import FrozenInstanceError, dataclass
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+import gpuschedlab
+from gpuschedlab.autosched.causal.graph import Layers, full_graph
+from gpuschedlab.autosched.causal.model import CausalModel
+from gpuschedlab.autosched.forecast.ranges import RangePredictor
+from gpuschedlab.check.samples import recurring_sample
+from gpuschedlab.errors import EstimatorError
+from gpuschedlab.estimators import Estimator, History, LearningCurve, Noisy, Oracle, Requested, Runtime
+from gpuschedlab.estimators.sklearn_api import Parameters, Regressor
+from gpuschedlab.policies.prompttuner.estimators.prompt_bank import PromptBank
+from gpuschedlab.policies.ymir.estimators.transferability import GainRegression
+
+base = pytest.importorskip("sklearn.base")
+checks = pytest.importorskip("sklearn.utils.estimator_checks")
+from sklearn.metrics import r2_score  # noqa: E402
+from sklearn.model_selection import GridSearchCV, KFold, TimeSeriesSplit, cross_val_score  # noqa: E402
+from sklearn.pipeline import make_pipeline  # noqa: E402
+from sklearn.preprocessing import FunctionTransformer  # noqa: E402
+
+ROOT = Path(gpuschedlab.__file__).parent
+GRAPH = full_graph(Layers(("knob",), ("metric",), ("goal",)))
+MADE = {
+    CausalModel: lambda: CausalModel(GRAPH, rng=3, trees=5),
+    PromptBank: lambda: PromptBank(np.random.default_rng(0).random((12, 3)), clusters=3),
+    LearningCurve: lambda: LearningCurve(targets={"b": 0.5, "a": 0.9}),
+}
+"""How to make those that need arguments, or show more with some."""
+NORMALISED = {LearningCurve, PromptBank}
+"""They keep a table as sorted pairs, features as an array of floats: equal to what was given, and not the same object."""
+NOT_BY_ROWS = {RangePredictor}
+"""It learns from a repository at an instant: what it sees of a job depends on the others, so folds over rows mean nothing."""
+
+
+@cache
+def estimators() -> list[type]:
+    """Classes of the package that learn and predict, in their modules' order."""
+    found = []
+    for path in sorted(ROOT.rglob("*.py")):
+        if "estimators" in path.parts or re.search(r"^    def fit\(|\bEstimator\):", path.read_text(), re.MULTILINE):
+            module = importlib.import_module(".".join(path.relative_to(ROOT.parent).with_suffix("").parts))
+            own = [c for c in vars(module).values() if isinstance(c, type) and c.__module__ == module.__name__]
+            found += [c for c in own if hasattr(c, "fit") and hasattr(c, "predict") and c is not Estimator]
+    return found
+
+
+def made(cls: type):
+    return MADE.get(cls, cls)()
+
+
+def rows_of(estimator, rows: int = 90) -> tuple[pl.DataFrame, str]:
+    """Rows to learn from, and the name of the column that is y."""
+    rng = np.random.default_rng(1)
+    if isinstance(estimator, Estimator):
+        return recurring_sample(rows, rng), "duration"
+    a, b = rng.random((2, rows))
+    if isinstance(estimator, CausalModel):
+        metric = 2 * a + 0.1 * b
+        return pl.DataFrame({"knob": a, "metric": metric, "goal": 3 * metric + 0.1 * rng.random(rows)}), "goal"
+    tasks = pl.DataFrame({"source": "a", "target": [f"t{i}" for i in range(rows)], "score": a})
+    return tasks.with_columns(gain=0.3 - 0.4 * a + 0.05 * b), "gain"
+
+
+def number(found) -> np.ndarray:
+    return found.mean if isinstance(found, tuple) else found
+
+
+def clones(estimator):
+    """A clone is another object with parameters of the same values, and has learnt nothing."""
+    copied = base.clone(estimator)
+    assert copied is not estimator
+    assert type(copied) is type(estimator)
+    assert repr(copied.get_params()) == repr(estimator.get_params())
+    assert set(vars(copied)) <= set(vars(made(type(estimator))) if type(estimator) in MADE else vars(type(estimator)()))
+
+
+def takes_parameters(estimator):
+    """What `get_params` gives makes it again, and `set_params` changes the object itself, or says what is wrong."""
+    own = estimator.get_params(deep=False)
+    assert repr(type(estimator)(**own).get_params()) == repr(estimator.get_params())
+    assert estimator.set_params(**own) is estimator
+    assert estimator.set_params() is estimator
+    assert repr(estimator.get_params(deep=False)) == repr(own)
+    with pytest.raises(EstimatorError, match=f"{type(estimator).__name__}: found .*nonsense.*; expected"):
+        estimator.set_params(nonsense=1)
+    with pytest.raises(EstimatorError, match="found .*nonsense__more.*; expected"):
+        estimator.set_params(nonsense__more=1)
+
+
+def passes_sklearns_checks(estimator):
+    names = ["get_params_invariance", "estimator_cloneable", "estimator_repr"]
+    if type(estimator) not in NORMALISED:
+        names.append("set_params")
+    if hasattr(estimator, "score"):
+        names += ["estimator_tags_renamed", "valid_tag_types", "mixin_order", "estimator_get_tags_default_keys"]
+    for check in (getattr(checks, f"check_{name}", None) for name in names):
+        if check:  # releases differ in some
+            check(type(estimator).__name__, estimator)
+
+
+def scores(estimator):
+    """Scores of folds are R2 of what it predicts, as scikit-learn computes it, with y apart or in X; also in a pipeline."""
+    x, column = rows_of(estimator)
+    folds, y = KFold(3), x[column]
+    plain, apart = (cross_val_score(estimator, x, given, cv=folds) for given in (None, y.to_numpy()))
+    expected = []
+    for learn, held in folds.split(x):
+        fitted = made(type(estimator)).fit(x[learn])
+        expected.append(r2_score(y[held].to_numpy(), number(fitted.predict(x[held]))))
+    assert plain == pytest.approx(expected)
+    assert apart == pytest.approx(expected)
+    other, aside = x.with_columns(2 * y), base.clone(estimator).fit(x, 2 * y)  # y counts, not the column that X has
+    assert number(aside.predict(x)) == pytest.approx(number(base.clone(estimator).fit(other).predict(x)))
+    assert aside.score(x, 2 * y) == pytest.approx(aside.score(other))
+    piped = make_pipeline(FunctionTransformer(), base.clone(estimator)).fit(x, y)
+    assert piped.score(x, y) == pytest.approx(base.clone(estimator).fit(x).score(x))
+    assert number(piped.predict(x)) == pytest.approx(number(piped[-1].predict(x)))
+
+
+def names_what_is_wrong(estimator):
+    who = type(estimator).__name__
+    x, column = rows_of(estimator)
+    fitted = base.clone(estimator).fit(x)
+    for call in (base.clone(estimator).fit, fitted.score):
+        with pytest.raises(
+            EstimatorError, match=rf"{who}: found y of shape \(3,\) for 90 rows .*expected one {column}"
+        ):
+            call(x, [1.0, 2.0, 3.0])
+        with pytest.raises(EstimatorError, match=f"{who}: .* has no column {column}"):
+            call(x.drop(column))
+        with pytest.raises(EstimatorError, match=f"{who}: found a ndarray as .*expected a polars.DataFrame"):
+            call(np.zeros((90, 2)), np.ones(90))
+    with pytest.raises(EstimatorError, match=f"{who}: found 1 of 90 rows of y .*not finite; expected none"):
+        fitted.score(x, [np.nan] + [1.0] * 89)
+
+
+EVERY, BY_ROWS = (clones, takes_parameters, passes_sklearns_checks), (scores, names_what_is_wrong)
+RUNS = [(cls, check) for cls in [*estimators(), PromptBank] for check in EVERY]
+RUNS += [(cls, check) for cls in estimators() if cls not in NOT_BY_ROWS for check in BY_ROWS]
+
+
+def test_estimators_are_found():
+    """Those of all four places, and no policy."""
+    found = set(estimators())
+    assert found >= {History, Runtime, Oracle, Noisy, GainRegression, RangePredictor, CausalModel}
+    assert {"Transfers", "Recent", "Guess"} <= {cls.__name__ for cls in found}
+    assert not {"Tiresias", "ThreeSigma", "GanttPlayer"} & {cls.__name__ for cls in found}
+
+
+@pytest.mark.filterwarnings("ignore:.*set_params:UserWarning")
+@pytest.mark.parametrize(("cls", "check"), RUNS, ids=lambda thing: thing.__name__)
+def test_it(cls, check):
+    check(made(cls))
+
+
+class NoParameters:
+    """It has none of the interface."""
+
+    fit = predict = lambda self, x: self
+
+
+class KeepsOther(Parameters):
+    """The argument is kept under another value."""
+
+    def __init__(self, size=1):
+        self.size = size + 1
+
+
+class CopiesOnSet(KeepsOther):
+    """`set_params` changes a copy."""
+
+    def set_params(self, **params):
+        return type(self)(**params)
+
+
+class ClonesItself(Parameters):
+    """A clone is the very same."""
+
+    def __sklearn_clone__(self):
+        return self
+
+
+@dataclass(frozen=True)
+class Flatters(Requested):
+    """It scores itself, whatever it predicts."""
+
+    def score(self, X, y=None):
+        return 1.0
+
+
+@dataclass(frozen=True)
+class TakesNoY(History):
+    """It learns from the durations in X alone, and says nothing of a wrong y."""
+
+    def fit(self, history, y=None):
+        return super().fit(history)
+
+
+BROKEN = [(NoParameters, check) for check in EVERY] + [(KeepsOther, clones), (CopiesOnSet, takes_parameters)]
+BROKEN += [(ClonesItself, clones), (CopiesOnSet, passes_sklearns_checks), (Flatters, scores), (TakesNoY, scores)]
+BROKEN += [(TakesNoY, names_what_is_wrong)]
+
+
+@pytest.mark.parametrize(("cls", "check"), BROKEN, ids=lambda thing: thing.__name__)
+def test_a_broken_one_fails(cls, check):
+    with pytest.raises((AssertionError, TypeError, AttributeError, pytest.fail.Exception)):
+        check(cls())
+
+
+def test_parameters_inside_are_reached_and_what_is_shared_stays():
+    inner = History()
+    noisy, other = Noisy(Noisy(inner, 0.1), 0.2), Noisy(inner)
+    assert noisy.get_params()["estimator__estimator__half_life"] == 10.0
+    assert noisy.set_params(estimator__estimator__half_life=3.0, error=0.5).error == 0.5
+    assert inner.half_life == other.estimator.half_life == 10.0
+    assert noisy == Noisy(Noisy(History(3.0), 0.1), 0.5)
+    assert hash(noisy) == hash(Noisy(Noisy(History(3.0), 0.1), 0.5))
+    assert noisy.set_params(estimator=Oracle()).estimator == Oracle()
+
+
+def test_what_is_not_allowed_changes_nothing():
+    noisy = Noisy(History(), 0.2).fit(recurring_sample(40, 0))
+    for wrong in ({"error": -1.0}, {"error": 0.4, "estimator__half_life": -1.0}, {"rng": np.inf}, {"rng__more": 1}):
+        with pytest.raises(EstimatorError, match="found .*expected"):
+            noisy.set_params(**wrong)
+        assert noisy == Noisy(History(), 0.2)
+    assert noisy.set_params(error=0.0).predict(recurring_sample(5, 1)).shape == (5,)  # what it has learnt stays
+
+
+def test_it_is_as_frozen_as_before():
+    for name in ("error", "history_", "anything"):
+        with pytest.raises(FrozenInstanceError):
+            setattr(Noisy(), name, 1)
+        with pytest.raises(FrozenInstanceError):
+            delattr(Noisy(), name)
+
+
+def test_a_search_finds_the_better_parameters():
+    jobs = recurring_sample(200, 0)
+    grid = {"estimator__prior": [0.0, 1e6], "error": [0.0, 2.0]}
+    found = GridSearchCV(Noisy(History()), grid, cv=TimeSeriesSplit(3), scoring="neg_median_absolute_error")
+    found.fit(jobs, jobs["duration"].to_numpy())
+    assert found.best_params_ == {"estimator__prior": 0.0, "error": 0.0}
+    assert found.best_estimator_.predict(jobs).shape == (200,)
+
+
+@pytest.mark.parametrize(
+    ("y", "score"), [([5.0, 5.0], 1.0), ([4.0, 4.0], 0.0), ([5.0], np.nan), ([], np.nan), ([4.0, 6.0], 0.0)]
+)
+def test_scores_at_the_edges(y, score):
+    """Two rows alike, one row, none: as scikit-learn has it."""
+    rows = len(y)
+    jobs = pl.DataFrame({"job_id": [str(i) for i in range(rows)], "submit": [0.0] * rows, "gpus": [1.0] * rows})
+    found = Requested(default=5.0).score(jobs, y)
+    assert found == pytest.approx(score, nan_ok=True)
+    if rows > 1:
+        assert found == pytest.approx(r2_score(y, [5.0] * rows))
+
+
+def test_a_causal_model_takes_options_of_another_backend():
+    model = made(CausalModel).fit(rows_of(made(CausalModel))[0])
+    assert model.get_params() == {"graph": GRAPH, "backend": "boosted", "rng": 3, "relearn": False, "trees": 5}
+    assert model.set_params(recent=4.0).core.recent == 4.0
+    assert not model.__sklearn_is_fitted__()
+
+
+def test_without_scikit_learn_all_but_clones_works():
+    """Parameters, fit, predict and score need none of it, and it is not loaded before it is asked for."""
+    program = """
+import sys
+sys.modules["sklearn"] = None
+import gpuschedlab.autosched
+from gpuschedlab.check.samples import recurring_sample
+from gpuschedlab.estimators import History, Noisy
+jobs = recurring_sample(60, 0)
+print(Noisy(History()).set_params(estimator__half_life=2.0, error=0.0).fit(jobs, jobs["duration"]).score(jobs) > 0.9)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == "True", done.stderr
+
+
+def test_every_estimator_by_rows_says_that_it_is_a_regressor():
+    assert all(
+        base.is_regressor(made(cls)) and issubclass(cls, Regressor) for cls in estimators() if cls not in NOT_BY_ROWS
+    )
