@@ -296,7 +296,7 @@ print(Noisy(History()).set_params(estimator__half_life=2.0, error=0.0).fit(jobs,
     assert done.stdout.strip() == "True", done.stderr
 
 
-def test_every_estimator_by_rows_says_that_it_is_a_regressor():
+def test_those_by_rows_are_regressors():
     assert all(
         base.is_regressor(made(cls)) and issubclass(cls, Regressor) for cls in estimators() if cls not in NOT_BY_ROWS
     )

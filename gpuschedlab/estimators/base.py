@@ -103,9 +103,7 @@ class Estimator(Regressor, Parameters, Knobbed):
     _advice: typing.ClassVar[str] = " gpuschedlab.traces.validate(frame) says what a trace needs."
 
     def fit(self, history: pl.DataFrame, y=None) -> typing.Self:
-        """Learn from the durations (s) of a trace that lies before the jobs to be predicted; itself, fitted.
-
-        `y` (n,), as scikit-learn passes it, stands in the place of the trace's durations.
+        """Learn from the durations (s), or `y` (n,) in their place, of a trace before the jobs to be predicted; itself, fitted.
 
         Raises
         ------

@@ -56,8 +56,8 @@ class Regressor:
     _advice: ClassVar[str] = ""
 
     def __new__(cls, *_, **__):
-        """Make one that scikit-learn may hold inside another."""
-        _take_notes(cls)  # the decorator that freezes a class has run by now, and not before
+        """Make one that a pipeline can hold: the decorator that freezes the class has run by now, and not before."""
+        _take_notes(cls)
         return super().__new__(cls)
 
     def score(self, X: pl.DataFrame, y=None) -> float:
@@ -68,10 +68,8 @@ class Regressor:
         X = self._labelled(X, y)
         truth = X[self._target].to_numpy()
         if wrong := int((~np.isfinite(truth)).sum()):
-            who, rows = type(self).__name__, f"{wrong} of {X.height} rows"
-            raise EstimatorError(
-                f"{who}: found {rows} of y ({self._target}) not finite; expected none. Leave them out."
-            )
+            found = f"{type(self).__name__}: found {wrong} of {X.height} rows of y ({self._target}) not finite"
+            raise EstimatorError(f"{found}; expected none. Leave them out.")
         if len(truth) < 2:
             return np.nan
         found = self.predict(X)
@@ -110,8 +108,5 @@ def _take_notes(cls: type) -> None:
     """Let a frozen dataclass have the one attribute that a pipeline of scikit-learn 1.9 sets on it, and then deletes."""
     for name in ("__setattr__", "__delattr__"):
         if frozen := vars(cls).get(name):
-            setattr(cls, name, _unless_note(frozen, getattr(object, name)))
-
-
-def _unless_note(frozen, free):
-    return lambda self, name, *value: (free if name == "_parent_callback_ctx" else frozen)(self, name, *value)
+            ways = {"_parent_callback_ctx": getattr(object, name)}
+            setattr(cls, name, lambda self, key, *to, ways=ways, frozen=frozen: ways.get(key, frozen)(self, key, *to))
