@@ -111,18 +111,18 @@ def ours(study: Study) -> dict[Number, Ours | str]:
 
 
 def _asked(quick: bool) -> list[tuple[str, str, str]]:
-    """(setting, policy, set) of all runs, the cheap ones first."""
+    """(setting, policy, set) of all runs, the slow ones last."""
     asked = [("typed", policy, name) for name, policy in product(SETS, ("sia", "gavel", "pollux"))]
     asked += [("typed", policy, "saturn") for policy in (*ROUNDS, *POWERS, *PROFILES, FREE, "shockwave")]
     asked += [("typed", policy, workloads.SPIKE) for policy in ("sia", *SHARED)]
-    asked += [("typed", policy, "saturn") for policy in ALONE.values()]
     asked += [("typed", policy, "philly") for policy in ("sia, rigid jobs", "sia, strong-scaling jobs")]
     asked += [
         ("t4", policy, "philly") for policy in ("sia", "pollux", "gavel, tuned", "themis, tuned", "shockwave, tuned")
     ]
     rates = [] if quick else [f"scale/rate_{rate}" for rate in RATES]
-    asked += [] if quick else [("typed", "sia", LARGE)]
-    return asked + [("typed", policy, name) for name, policy in product(rates, ("sia", "pollux"))]
+    asked += [("typed", policy, name) for name, policy in product(rates, ("sia", "pollux"))]
+    asked += [("typed", policy, "saturn") for policy in ALONE.values()]
+    return asked + ([] if quick else [("typed", "sia", LARGE)])
 
 
 def _put(found: dict, where: str, workload: str, policy: str, metrics, known: dict | str | None):
