@@ -33,11 +33,13 @@ class PromptTuner(Round):
     by the cold GPUs, completion is an instant (line 19 pushes a duration), line 30 counts the present time once, line 29
     accepts the last GPU, and only the list of the LLM is sorted. Warming GPUs are in the list of ready times; without them
     each round would warm up the same GPUs again. T_slo is what remains until the deadline. Algorithm 1 runs before 2. Jobs
-    that can no longer be in time are served by neither; here they are last, on the
-    fewest GPUs of their pool, which grows for them only if it has not as many, or never (`late`). Of
-    idle GPUs the one that was idle for the shortest time is taken first. Rounds are on the 50-ms grid, where something may
-    change: after arrivals, completions, ends of warm-ups and idle times; other rounds would change nothing. GPUs that
-    have been warmed up for one job may serve another with an earlier deadline.
+    that can no longer be in time are served by neither; here they are last, on the fewest GPUs of their pool, which grows for
+    them only if it will not have as many, or never (`late`). The list of ready times knows nothing of the window, except at
+    window 0: there a GPU leaves its pool as soon as a job returns it, or as soon as it is warm and no job takes it. The list
+    then has no busy GPUs, a job waits only for GPUs that become warm at the same instant, and a late job warms up its own.
+    Of idle GPUs the one that was idle for the shortest time is taken first. Rounds are on the 50-ms grid, where something may
+    change: after arrivals, completions, ends of warm-ups and idle times; other rounds would change nothing. GPUs that have
+    been warmed up for one job may serve another with an earlier deadline.
 
     References
     ----------
@@ -70,7 +72,7 @@ class PromptTuner(Round):
         """Settle the pools, run both algorithms, and serve late jobs with what is left."""
         demand = demand_of(view, self.most)
         view.memory.settle(view, demand, self.window)
-        turn = _Turn(view, demand, self.interval, self.delaying)
+        turn = _Turn(view, demand, self.interval, self.delaying, self.window > 0)
         turn.start_in_time()
         turn.warm_up()
         if self.late == "last":
@@ -80,12 +82,16 @@ class PromptTuner(Round):
 
 @dataclass
 class _Turn:
-    """One round: the pending jobs, earliest deadline first, and the ready times E of each pool."""
+    """One round: the pending jobs, earliest deadline first, and the ready times E of each pool.
+
+    `reused` says whether GPUs stay in their pool for a while if no job has them.
+    """
 
     view: View
     demand: Demand
     grid: float
     delaying: str
+    reused: bool
     ready: dict = field(default_factory=dict)
 
     def __post_init__(self):
@@ -126,36 +132,44 @@ class _Turn:
     def ready_times(self, key) -> list[tuple[float, float, bool]]:
         """E of a pool: (instant, GPUs, whether a job has them until then), ascending.
 
-        Idle GPUs are ready now, warming ones when they are warm, busy ones at the expected end.
+        Idle GPUs are ready now, warming ones when they are warm, busy ones at the expected end, if they are reused.
         """
         if key not in self.ready:
             pool = self.pools.pool(key)
             times = [(self.now, g, False) for _, g in (*pool.idle, *pool.fresh)]
             times += [(instant, g, False) for instant, g in pool.warming]
-            busy = [job for job in self.pools.running.values() if job.key == key]
-            self.ready[key] = sorted(times + [(max(job.end, self.now), job.gpus, True) for job in busy])
+            for job in self.pools.running.values():
+                times += self._returned(max(job.end, self.now), job.gpus) if job.key == key else []
+            self.ready[key] = sorted(times)
         return self.ready[key]
 
     def _wait(self, key, gpus: float, most: float, busy: bool) -> float:
         """Instant at which a pool has GPUs that no job waits for, inf if that is after `most`; `busy`: whether busy ones count."""
-        there = 0.0
+        there, since = 0.0, -np.inf
         for instant, each, held in self.ready_times(key):
             if instant > most + EPS:
                 break
+            if not self.reused and instant > since + EPS:  # what was ready before has left the pool
+                there, since = 0.0, instant
             there += each if busy or not held else 0.0
             if there >= gpus - EPS:
                 return instant
         return np.inf
 
-    def _claim(self, key, gpus: float, end: float, busy: bool):
-        """The first GPUs of a pool's ready times are taken until an instant."""
+    def _claim(self, key, gpus: float, instant: float, seconds: float, busy: bool):
+        """The first GPUs of a pool that are there at an instant are taken from it on for some seconds."""
         left, kept = gpus, []
-        for instant, each, held in self.ready_times(key):
-            taken = min(each, left) if busy or not held else 0.0
+        for ready, each, held in self.ready_times(key):
+            there = self.reused or ready >= instant - EPS
+            taken = min(each, left) if there and (busy or not held) else 0.0
             left -= taken
             if each - taken > EPS:
-                kept.append((instant, each - taken, held))
-        self.ready[key] = sorted([*kept, (end, gpus, True)])
+                kept.append((ready, each - taken, held))
+        self.ready[key] = sorted(kept + self._returned(instant + seconds, gpus))
+
+    def _returned(self, end: float, gpus: float) -> list[tuple[float, float, bool]]:
+        """What a job that ends at an instant adds to the ready times of its pool."""
+        return [(end, gpus, True)] if self.reused else []
 
     def delay_schedulable(self, i: int) -> bool:
         """Whether a job is in time on GPUs that its pool will have; if so, they are claimed for it."""
@@ -169,7 +183,7 @@ class _Turn:
             gpus, seconds = float(self.demand.gpus[i, level]), float(self.demand.seconds[i, level])
             instant = self._wait(key, gpus, due - seconds, busy)
             if np.isfinite(instant):
-                self._claim(key, gpus, instant + seconds, busy)
+                self._claim(key, gpus, instant, seconds, busy)
                 return True
         return False
 
@@ -182,7 +196,7 @@ class _Turn:
         """Move GPUs from the cold pool to that of a job, and claim them for it."""
         gpus, ready, key = float(self.demand.gpus[i, level]), self.ready_at(i), self.key(i)
         end = ready + float(self.demand.seconds[i, level])
-        self.ready[key] = sorted([*self.ready_times(key), (end, gpus, True)])
+        self.ready[key] = sorted(self.ready_times(key) + self._returned(end, gpus))
         self.bought = True
         pool = self.pools.pool(key)
         pool.warming = sorted([*pool.warming, (ready, gpus)])
@@ -206,7 +220,7 @@ class _Turn:
         return bool(self.least[i] > self.left(i) + EPS)
 
     def serve_late(self):
-        """Late jobs: on idle or warming GPUs that no other job waits for; new ones only where their pool has not as many."""
+        """Late jobs: on idle or warming GPUs that no other job waits for; new ones only where none will be there for them."""
         for i in [i for i in self.pending if self.hopeless(i)]:
             level = self.demand.fewest(i)
             if level < 0:
@@ -214,12 +228,13 @@ class _Turn:
             key, gpus, seconds = self.key(i), float(self.demand.gpus[i, level]), float(self.demand.seconds[i, level])
             pool, instant = self.pools.pool(key), self._wait(key, gpus, np.inf, busy=False)
             if np.isfinite(instant):
-                self._claim(key, gpus, instant + seconds, busy=False)
+                self._claim(key, gpus, instant, seconds, busy=False)
                 if instant <= self.now + EPS and pool.ready >= gpus - EPS:
                     self._start(i, level)
                 continue
             held = sum(job.gpus for job in self.pools.running.values() if job.key == key)
-            if pool.ready + pool.loading + held < gpus - EPS and gpus <= self.pools.cold(self.view, key[1]) + EPS:
+            lacking = not self.reused or pool.ready + pool.loading + held < gpus - EPS
+            if lacking and gpus <= self.pools.cold(self.view, key[1]) + EPS:
                 self._buy(i, level)
 
     def next_change(self) -> float:
