@@ -177,7 +177,7 @@ def scenario():
     return PromptLab(PromptJobs("low", minutes=6))(seed=4)
 
 
-@pytest.mark.parametrize("policy", [PromptTuner(window=20), Infless(), Infless(aware=True)], ids=lambda p: p.name)
+@pytest.mark.parametrize("policy", [PromptTuner(window=20), Infless(), Infless(aware=False)], ids=lambda p: p.name)
 def test_gpus_are_conserved_and_paid(scenario, policy):
     """Cold, warming, idle and busy GPUs are the cluster's at every instant, and the bill is their integral without the cold."""
     run = scenario.run(policy)
@@ -363,6 +363,34 @@ def test_infless_waits_for_its_slowest_instance_unless_it_reckons_with_it():
     assert aware.jobs["end"].to_list() == [20.0, 36.0]  # four: 21 + 10 + 5
 
 
+def test_careful_infless_gives_a_late_job_nothing_that_another_needs_to_be_in_time():
+    """Cold starts take 10 s, and 40 s of work are due in 12: late, unless four instances are warm, and these are not.
+
+    Another job of 30 s, due in 20, needs three. The first takes none as long as warm ones would do, and then the one that is left.
+    """
+    trace = jobs((0, 40, 12), (0, 30, 20))
+    careful, published = (run_of(trace, Infless(aware=aware)) for aware in (True, False))
+    assert careful.jobs["end"].to_list() == [pytest.approx(2.05 + 10 + 40), 20.0]
+    assert published.jobs["end"].to_list() == [20.0, 50.0]
+
+
+def test_careful_infless_waits_for_idle_instances_that_would_do():
+    """The first job's instance is idle at 20 s; 8 s of work that came at 12 s and are due at 29 s would be late on a new one."""
+    trace = jobs((0, 10, 20), (12, 8, 17))
+    rigid = {"most": 1, "late": "drop"}
+    careful, published = (run_of(trace, Infless(aware=aware, **rigid)) for aware in (True, False))
+    assert careful.jobs["end"].to_list() == [20.0, 28.0]
+    assert published.jobs["end"].to_list() == [20.0, 30.0]
+
+
+def test_careful_infless_serves_the_earliest_deadline_first():
+    """Two GPUs: the first job would be in time on one of them, but the second, which is due before it, needs both."""
+    trace = jobs((0, 30, 40), (0, 20, 20))
+    careful, published = (run_of(trace, Infless(aware=aware), gpus=2) for aware in (True, False))
+    assert careful.jobs["end"].to_list() == [35.0, 20.0]
+    assert published.jobs["start"].to_list() == [0, 0]
+
+
 def brute_share(gpus, seconds, setup, held, due, free, slot):
     """The least level by simulation of fine steps."""
     for top in range(len(gpus)):
@@ -405,6 +433,13 @@ def test_elasticflow_declines_what_would_make_others_late():
     assert run.jobs["end"].to_list() == [20.0, None]
     both = run_of(jobs((0, 10, 22), (1, 10, 20)), ElasticFlow(late="drop"), gpus=2)
     assert slo_attainment(both) == 1.0
+
+
+def test_elasticflow_gives_a_late_job_nothing_that_another_needs_to_be_in_time():
+    """The first job is late on any number of GPUs; the second needs both: it starts at 20 s and ends at 20 + 10 + 15 s."""
+    run = run_of(jobs((0, 60, 5), (20, 30, 26)), ElasticFlow(), gpus=2)
+    assert run.jobs["end"][1] == 45.0
+    assert run.jobs["end"][0] > 45.0
 
 
 def test_elasticflow_gives_away_spare_gpus_and_takes_them_back():

@@ -42,10 +42,11 @@ class ElasticFlow(Round):
     Slots have 5 s, for jobs of seconds (its artifact: 60 or 240 s). Plans are made at arrivals, completions, and where a
     planned level changes, not at each slot: what happens in between changes no plan. Placement is by packing, not in buddy
     sets: speeds of prompt tuning do not depend on it. The artifact's overhead of 2 s (cached) or 4 + 2 log2 n s is the cold
-    start of `Delays`. With `aware`, plans reckon with it, and a job is given more GPUs only if it ends sooner so; without,
-    as in the artifact's planner, each plan is as if changes cost nothing. Declined jobs run last, on their fewest GPUs, or
-    never (`late`); they count as late either way. The marginal gain is the paper's (least growth of GPU-time per GPU); the
-    artifact's code sorts the other way round.
+    start of `Delays`. There are two readings. With `aware`, as a careful operator would have it, plans reckon with that start,
+    and a job is given more GPUs only if it ends sooner so. Without, as published (the artifact's planner), each plan is as if
+    changes cost nothing. In both, the earliest deadline is first, and declined jobs run last, with what the others leave: on
+    the GPUs that they hold or on their fewest, or never (`late`); they count as late either way. The marginal gain is the
+    paper's (least growth of GPU-time per GPU); the artifact's code sorts the other way round.
 
     References
     ----------
@@ -58,7 +59,12 @@ class ElasticFlow(Round):
     5.0
     """
 
-    aware: Annotated[bool, Knob(help="whether plans reckon with what a start and a change of GPUs cost")] = True
+    aware: Annotated[
+        bool,
+        Knob(
+            help="careful: plans reckon with what a start and a change of GPUs cost; otherwise as published: blind to it"
+        ),
+    ] = True
     slot: Annotated[float, Knob(0.1, 3600, log=True, unit="s", help="length of a slot of a plan")] = 5.0
     most: Most = 8
     late: Late = "last"

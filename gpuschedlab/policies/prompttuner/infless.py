@@ -13,21 +13,24 @@ from gpuschedlab.sim.view import View
 
 @dataclass(frozen=True)
 class Infless(Round):
-    """Give each job, in order of arrival, the fewest instances that meet its deadline, idle ones first, the rest cold.
+    """Give each job, earliest deadline first, the fewest instances that meet its deadline, idle ones first, the rest cold.
 
     An instance is one GPU with the runtime of one LLM. Each LLM scales alone: a job takes idle instances of its LLM, and new
     ones for what they lack. It starts when all are ready, and holds them all meanwhile. Idle instances are kept alive for a
-    while. No job waits for instances that others will return.
+    while. No job that new instances would serve in time waits for those that others will return.
 
     Models and kinds of start are as for `PromptTuner`.
 
     Differs from the paper in
     -------------------------
-    It is the thesis's baseline, with several instances per job and the prompt bank; the thesis leaves open whether the number
-    of instances reckons with cold starts (`aware`). By default it does not, as "long waiting" for the slowest instance
-    suggests. Of INFless itself: batches of one job, keep-alive of three idle checks of 10 s (its public defaults) in place of
-    the histogram policy, no sharing of a GPU, and none of its search over configurations, of which there is one. Jobs that
-    can no longer be in time are served after all others of their LLM, on one instance, or never (`late`).
+    It is the thesis's baseline, with several instances per job and the prompt bank. The thesis leaves open how careful it is:
+    there are two readings. With `aware`, as a careful operator would have it, the earliest deadline is first, the number of
+    instances reckons with cold starts, and a job that new instances would make late takes none; it waits for idle ones as
+    long as it could be in time on these. Without, as published ("long waiting" for the slowest instance suggests it), jobs
+    are in order of arrival, and the number of instances is chosen as if all were warm. In both, jobs that can no longer be in
+    time are served after all others, on their fewest instances, or never (`late`). Of INFless itself: batches of one job,
+    keep-alive of three idle checks of 10 s (its public defaults) in place of the histogram policy, no sharing of a GPU, and
+    none of its search over configurations, of which there is one.
 
     References
     ----------
@@ -35,11 +38,16 @@ class Infless(Round):
 
     Examples
     --------
-    >>> Infless(aware=True).keep_alive
+    >>> Infless(aware=False).keep_alive
     30.0
     """
 
-    aware: Annotated[bool, Knob(help="whether the number of instances reckons with cold starts")] = False
+    aware: Annotated[
+        bool,
+        Knob(
+            help="careful: instances reckon with cold starts, earliest deadline first; otherwise as published: blind to them"
+        ),
+    ] = True
     keep_alive: Annotated[
         float, Knob(0, 1e4, unit="s", tuned=(0, 600), help="idle time after which an instance is removed")
     ] = 30.0
@@ -59,32 +67,41 @@ class Infless(Round):
         pools.settle(view, demand, self.keep_alive)
         delay = np.full(len(view), "", object)
         pending = [i for i, row in enumerate(view.index.tolist()) if row not in pools.running]
-        hopes = []
-        late = [i for i in pending if demand.seconds[i].min() > demand.due[i] - view.now + EPS]
+        if self.aware:
+            pending.sort(key=lambda i: demand.due[i])
+        late, hopes = [], []
         for i in pending:
-            if i not in late:
-                self._start(view, demand, i, delay, float(demand.due[i]) - view.now)
+            left, seconds = float(demand.due[i]) - view.now, self._reckoned(view, demand, i)
+            in_time = np.isfinite(seconds) & (seconds <= left + EPS)
+            if demand.seconds[i].min() > left + EPS:
+                late.append(i)
+            elif not (in_time.any() and self._start(view, demand, i, delay, int(np.argmax(in_time)))):
                 hopes.append(float(demand.due[i] - demand.seconds[i].min()) + 2 * EPS)
         for i in late if self.late == "last" else ():
-            self._start(view, demand, i, delay, np.inf)
-        wake = min((hope for hope in hopes if hope > view.now), default=np.inf)
-        return pools.answer(view, demand, delay, self.keep_alive, wake)
+            if (level := demand.fewest(i)) >= 0:
+                self._start(view, demand, i, delay, level)
+        return pools.answer(view, demand, delay, self.keep_alive, min(hopes, default=np.inf))
 
-    def _start(self, view, demand, i: int, delay, left: float):
-        """Start a job on the fewest GPUs that suffice within some seconds, if there are as many."""
-        pools, key = view.memory, (int(view.model[i]), int(demand.gpu_type[i]))
+    def _reckoned(self, view, demand, i: int):
+        """Seconds (L,) that a job would take as of now, as far as this reading reckons with them."""
+        new = demand.gpus[i] > view.memory.pool(_key(view, demand, i)).ready + EPS
+        return demand.seconds[i] + np.where(new & self.aware, demand.warm_up[i], 0.0)
+
+    def _start(self, view, demand, i: int, delay, level: int) -> bool:
+        """Start a job on a number of instances, idle ones first, if there are as many; whether there are."""
+        pools, key, gpus = view.memory, _key(view, demand, i), float(demand.gpus[i, level])
         pool = pools.pool(key)
-        idle, cold = pool.ready, pools.cold(view, key[1])
-        new = demand.gpus[i] > idle + EPS
-        seconds = demand.seconds[i] + np.where(new, demand.warm_up[i], 0.0)
-        reckoned = seconds if self.aware else demand.seconds[i]
-        good = (reckoned <= left + EPS) & np.isfinite(seconds)
-        if not good.any():  # cold starts make it late: as soon as possible
-            good = seconds <= seconds.min() + EPS if np.isfinite(seconds.min()) else good
-        level = int(np.argmax(good))
-        gpus = float(demand.gpus[i, level])
-        if not good[level] or gpus > idle + cold + EPS:
-            return
+        idle = pool.ready
+        new = gpus > idle + EPS
+        if gpus > idle + pools.cold(view, key[1]) + EPS:
+            return False
         pool.take(min(gpus, idle))
-        pools.running[int(view.index[i])] = Job(key, gpus, view.now + float(seconds[level]))
-        delay[i] = demand.cold[i] if new[level] else demand.warm[i]
+        seconds = float(demand.seconds[i, level]) + (float(demand.warm_up[i]) if new else 0.0)
+        pools.running[int(view.index[i])] = Job(key, gpus, view.now + seconds)
+        delay[i] = demand.cold[i] if new else demand.warm[i]
+        return True
+
+
+def _key(view, demand, i: int) -> tuple[int, int]:
+    """Model and type of GPU of a job's instances."""
+    return int(view.model[i]), int(demand.gpu_type[i])

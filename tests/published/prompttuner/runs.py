@@ -4,8 +4,8 @@ import numpy as np
 
 POLICIES = {
     "prompttuner": ("PromptTuner", {}),
-    "infless, blind": ("Infless", {}),
-    "infless, aware": ("Infless", {"aware": True}),
+    "infless, blind": ("Infless", {"aware": False}),
+    "infless, aware": ("Infless", {}),
     "elasticflow": ("ElasticFlow", {}),
     "elasticflow, blind": ("ElasticFlow", {"aware": False}),
     "without delaying, warm": ("PromptTuner", {"delaying": "warm"}),
@@ -16,7 +16,7 @@ POLICIES = {
     "window of 15 s": ("PromptTuner", {"window": 15.0}),
     "window of 240 s": ("PromptTuner", {"window": 240.0}),
 }
-"""Policies and knobs by name; aware and blind: whether they reckon with cold starts; warm, own and never: see `PromptTuner`."""
+"""Policies and knobs by name; aware: the careful reading of a baseline, blind: as published; warm, own and never: see `PromptTuner`."""
 
 KINDS = ("no bank", "noise")
 """Workloads of another kind, under PromptTuner."""
