@@ -31,6 +31,9 @@ LEAST = 0.05
 SMALL = 0.02
 """The same where ours is about 0."""
 
+MARGIN = 0.01
+"""A claim is clear where each workload or seed lies on its side by so much of the threshold, or where the interval does."""
+
 
 @dataclass(frozen=True)
 class Claim:
@@ -213,19 +216,24 @@ def _judge(claim: Claim, table: dict, found: Mapping) -> Judged:
         low = high = None
     side = claim.above <= ours <= claim.below
     right = sum(claim.above <= x <= claim.below for x in each)
-    verdict = _verdict(claim, side, published, ours, low, high)
+    clear = all(_past(claim.above, x) and _past(-claim.below, -x) for x in each)
+    if low is None or not any(low < end < high for end in (claim.above, claim.below)):
+        clear = True
+    verdict = _verdict(side, published, ours, low, high) if clear else VERDICTS[2]
     return Judged(claim, verdict, published, ours, low, high, right, len(each), claim.cause)
 
 
-def _verdict(claim: Claim, side: bool, published: float, ours: float, low, high) -> str:
-    if low is not None and any(low < end < high for end in (claim.above, claim.below)):
-        return VERDICTS[2]
+def _past(end: float, x: float) -> bool:
+    """Whether a value lies above an end by more than `MARGIN` of it."""
+    return np.isneginf(end) or x >= end + MARGIN * abs(end)
+
+
+def _verdict(side: bool, published: float, ours: float, low: float | None, high: float | None) -> str:
     if not side:
         return VERDICTS[3]
-    if low is not None and low <= published <= high:
-        return VERDICTS[0]
     alike = published * ours > 0 and max(published / ours, ours / published) <= SIZE
-    return VERDICTS[0] if alike or abs(published - ours) <= SMALL else VERDICTS[1]
+    within = low is not None and low <= published <= high
+    return VERDICTS[0] if alike or within or abs(published - ours) <= SMALL else VERDICTS[1]
 
 
 def _divided(value, by: float):
