@@ -117,7 +117,7 @@ def read_measured(path: Path) -> Measured:
 
 
 def moved(found: Mapping[Number, float | str | Ours], known: Mapping[Number, float | str | Ours]) -> list[str]:
-    """Numbers that are no longer what was committed: by workload or seed where both have the same, otherwise as a whole.
+    """Numbers that are no longer what was committed: by workload or seed where both have some, as a whole where both have the same.
 
     Examples
     --------
@@ -134,7 +134,7 @@ def moved(found: Mapping[Number, float | str | Ours], known: Mapping[Number, flo
         now, then = as_ours(found[number]), as_ours(known[number])
         both = now.each.keys() & then.each.keys()
         pairs = {key: (now.each[key], then.each[key]) for key in sorted(both)}
-        if now.whole:
+        if now.whole and (now.each.keys() == then.each.keys() or not (now.each and then.each)):
             pairs[""] = (now.value, then.value)
         for key, (a, b) in pairs.items():
             if not _same(number.metric, a, b):
