@@ -116,6 +116,11 @@ def test_a_factor_of_125_in_any_number_turns_a_check_red(source):
     assert found.rows >= 8
 
 
+def test_nearly_all_wrong_numbers_are_noticed():
+    counts = [noticed(source, read_measured(FOLDER / f"{source}.csv").found) for source in SOURCES]
+    assert sum(one.noticed for one in counts) >= 0.95 * sum(one.rows for one in counts)
+
+
 @pytest.mark.parametrize("source", SOURCES)
 def test_a_committed_file_that_was_changed_by_hand_is_refused(source, tmp_path):
     path = tmp_path / f"{source}.csv"
@@ -143,8 +148,11 @@ def test_a_number_is_held_to_its_own_value_and_to_that_of_each_workload(tmp_path
     assert [ok for _, ok in bounds("x", {A: 2.5}, [], tmp_path)] == [False]
 
 
-def test_what_a_clock_measures_is_held_to_a_factor_of_two():
+def test_what_a_clock_measures_is_held_to_a_factor_of_two_and_ratios_of_it_to_a_fifth():
     timed = A._replace(metric="round_p50")
     assert CLOCK.search(timed.metric)
     assert moved({timed: 1.9}, {timed: 1.0}) == []
     assert len(moved({timed: 2.1}, {timed: 1.0})) == 1
+    ratio = A._replace(metric="warm_speedup")
+    assert moved({ratio: 1.19}, {ratio: 1.0}) == []
+    assert len(moved({ratio: 1.21}, {ratio: 1.0})) == 1

@@ -177,5 +177,5 @@ def noticed_of_all(folder: Path = FOLDER) -> str:
     rows, found, claims, clock = (sum(column) for column in zip(*each, strict=True))
     return (
         f"Of {rows} numbers, each made {FACTOR} times larger and smaller in turn, {found} ({found / rows:.0%}) are noticed, "
-        f"{claims} of them ({claims / rows:.0%}) by claims alone. A clock measures {clock}; all others are noticed."
+        f"{claims} of them ({claims / rows:.0%}) by claims alone. {clock} are seconds of a clock; all others are noticed."
     )

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from published.claims import Claim, Judged, judge, range_of, read_claims
-from published.committed import CLOCK, FOLDER, moved, read_measured
+from published.committed import CLOCK, CLOCKS, FOLDER, moved, read_measured
 from published.numbers import Number, Ours, as_ours
 
 FACTOR = 1.25
@@ -32,7 +32,8 @@ def range_text(judged: Judged) -> str:
 def _timed(claim: Claim) -> bool:
     """Whether a clock measures what a claim is about."""
     metrics = claim.rows.get("metric", [])
-    return any(CLOCK.search(metric) for metric in ([metrics] if isinstance(metrics, str) else metrics))
+    metrics = [metrics] if isinstance(metrics, str) else metrics
+    return any(pattern.search(metric) for pattern in (CLOCK, CLOCKS) for metric in metrics)
 
 
 class Noticed(NamedTuple):
@@ -45,7 +46,7 @@ class Noticed(NamedTuple):
     noticed, by_claims : int
         By its own value or a claim; by a claim alone.
     clock : int
-        Rows that a clock measures, of which a factor of 2 is noticed.
+        Rows in seconds of a clock, of which a factor of 2 is noticed.
     """
 
     rows: int
