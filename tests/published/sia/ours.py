@@ -20,15 +20,9 @@ RATES = (10, 20, 30, 40, 50)
 LARGE = "scale/scale_32x"
 
 QUICK = {"philly": (1,), "saturn": (1,), workloads.SPIKE: (1,)}
-"""Workloads that QUICK=1 runs of each set, but all of `WHOLE` under Sia."""
+"""Workloads that QUICK=1 runs of each set."""
 
-WHOLE = ("philly", "saturn")
-
-SLOW = {
-    "pollux": (("typed", "philly"), ("typed", "saturn")),
-    ALONE["pollux"]: (("typed", "saturn"),),
-    ALONE["shockwave"]: (),
-}
+SLOW = {"pollux": (("typed", "saturn"),), ALONE["sia"]: (), ALONE["pollux"]: (), ALONE["shockwave"]: ()}
 """Settings and sets that QUICK=1 runs under policies that take long: Pollux's search takes half a minute per workload."""
 
 _RIGID = Number("figure 3.1", "philly, rigid jobs", "sia", "less_avg_jct_than_gavel")
@@ -54,9 +48,9 @@ class Runs:
         self.study, self.known = study, {}
 
     def cases(self, setting: str, policy: str, name: str) -> list[tuple]:
-        """Cases of a set under a policy: all workloads, or those of `QUICK` for what takes long."""
+        """Cases of a set under a policy: all workloads, or those of `QUICK`."""
         numbers = self.numbers[name]
-        if self.study.quick and (policy != "sia" or name not in WHOLE):
+        if self.study.quick:
             soon = policy not in SLOW or (setting, name) in SLOW[policy]
             numbers = QUICK.get(name, ()) if soon else ()
         return [(setting, policy, name, n) for n in numbers]
