@@ -63,13 +63,13 @@ def _compared(runs: Runs) -> dict[Number, Ours]:
     found, settings = {}, [(load, 1.0) for load in LOADS] + [("medium", slo) for slo in LEVELS]
     for other in OTHERS:
         for metric in ("late", "cost"):
-            worst = max((_over(runs, metric, other, *s) for s in settings), key=lambda one: one.value)
+            worst = _end(max, [_over(runs, metric, other, *setting) for setting in settings])
             found[Number("abstract", "all", other, f"{metric}_over_prompttuner_at_most")] = worst
         for load in LOADS:
             found[Number("figure 4.7a", load, other, "late_less_prompttuner")] = _points(runs, other, load, 1.0)
         for slo in LEVELS:
             found[Number("figure 4.7d", f"medium, S={slo:g}", other, "cost_saved")] = _saved(runs, slo, other)
-        least = min((_points(runs, other, "medium", slo) for slo in LEVELS), key=lambda one: one.value)
+        least = _end(min, [_points(runs, other, "medium", slo) for slo in LEVELS])
         found[Number("figure 4.7c", "medium", other, "late_less_prompttuner_at_least")] = least
         single = (other, "medium", 1.0, 32, "single")
         found[Number("figure 4.3c", "medium, Vicuna", other, "late")] = runs.over_seeds(runs.all("late", *single))
@@ -89,8 +89,15 @@ def _points(runs: Runs, policy: str, load: str, slo: float, *kind) -> Ours:
 def _over(runs: Runs, metric: str, other: str, load: str, slo: float) -> Ours:
     """The mean of a metric over that of PromptTuner; of each seed where PromptTuner's is above 0."""
     a, b = runs.all(metric, other, load, slo), runs.all(metric, "prompttuner", load, slo)
-    ratio = a.mean() / max(b.mean(), 1e-9)
-    return runs.over_seeds(a / b if b.all() else np.array([]), ratio)
+    each = {seed: x / y for seed, (x, y) in enumerate(zip(a, b, strict=True)) if y > 0}
+    return Ours(a.mean() / max(b.mean(), 1e-9), "", named(each, "seed"), len(runs.seeds) == SEEDS)
+
+
+def _end(pick, settings: list[Ours]) -> Ours:
+    """The most or the least of several settings, in the mean and on each seed."""
+    seeds = dict.fromkeys(key for one in settings for key in one.each)
+    each = {key: pick(one.each[key] for one in settings if key in one.each) for key in seeds}
+    return Ours(pick(one.value for one in settings), "", each, settings[0].whole)
 
 
 def _saved(runs: Runs, slo: float, other: str, *kind) -> Ours:
