@@ -151,8 +151,8 @@ def overview(pages: dict[str, str], folder: Path = FOLDER) -> str:
         Page of the system of each source.
     """
     columns = ("source", "claims", "hold", "of them in size", "cannot be had", "published numbers", "measured")
-    head = (*columns, f"within {NEAR:.0%} or the published spread", "by")
-    text = _line(head) + _line(["---", *["---:"] * 7, "---"])
+    head = (*columns, f"within {NEAR:.0%} or the published spread")
+    text = _line(head) + _line(["---", *["---:"] * 7])
     for name, title in TITLES.items():
         source = load(name, folder)
         verdicts = [one.verdict for one in source.claims]
@@ -161,8 +161,7 @@ def overview(pages: dict[str, str], folder: Path = FOLDER) -> str:
         off = (pl.col("ours") - pl.col("value")).abs()
         near = ours.filter(off <= pl.max_horizontal(NEAR * pl.col("value").abs(), pl.col("spread").fill_null(0.0)))
         counts = (len(verdicts), held, sized, left, source.rows.height, ours.height, near.height)
-        cells = (f"[{title}]({pages[name]})", *map(str, counts))
-        text += _line([*cells, f"`{source.command}`" if source.command else "not measured yet"])
+        text += _line([f"[{title}]({pages[name]})", *map(str, counts)])
     return text
 
 
