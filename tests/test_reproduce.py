@@ -100,6 +100,12 @@ def test_an_unknown_source_is_an_error():
         reproduce(["sai"])
 
 
+def test_a_sample_is_not_written_where_later_runs_are_held_to_it(tmp_path):
+    with pytest.raises(LabError, match="found --quick with --csv; expected whole numbers"):
+        reproduce(["sia"], tmp_path, quick=True, csv=tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_source_without_data_is_an_error(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(LabError, match=r"found no reference/sia_workloads\.parquet"):

@@ -72,7 +72,7 @@ def reproduce(
     Raises
     ------
     LabError
-        An unknown source, no reference data, or runs that are left after `MINUTES`.
+        An unknown source, no reference data, runs that are left after `MINUTES`, or `csv` of a sample.
     """
     sources = list(sources)
     if unknown := [name for name in sources if name not in SOURCES]:
@@ -89,7 +89,7 @@ def reproduce(
         claims[name] = judge(name, found)
         checks += [{"source": name, "check": text, "ok": ok} for text, ok in bounds(name, found, claims[name])]
         if csv is not None:
-            write_measured(Path(csv) / f"{name}.csv", command_of(name, quick), found)
+            write_measured(Path(csv) / f"{name}.csv", command_of(name), found)
     rows = pl.concat(frames)
     write_page(rows, claims, checks, Path(out), quick)
     return {"rows": rows, "claims": claims, "checks": checks, "ok": all(check["ok"] for check in checks)}

@@ -105,15 +105,15 @@ def over(each: Mapping[str, float]) -> str:
     return "; ".join(f"{word} {', '.join(keys)}".strip() for word, keys in words.items())
 
 
-def command_of(source: str, quick: bool = False) -> str:
+def command_of(source: str) -> str:
     """Command that measures a source.
 
     Examples
     --------
-    >>> command_of("sia", quick=True)
-    'make published SOURCE=sia QUICK=1'
+    >>> command_of("sia")
+    'make published SOURCE=sia'
     """
-    return f"make published SOURCE={source}" + " QUICK=1" * quick
+    return f"make published SOURCE={source}"
 
 
 def read_table(source: str, folder: Path = TABLES) -> pl.DataFrame:

@@ -30,7 +30,7 @@ ARTIFACT, PAPER = "artifact results", "section 7.2"
 JOB_BY_JOB = ("roberta-base", 1.0)
 """Workload whose jobs are compared one by one."""
 
-PAPERS = {"vit": "vit", "roberta-base": "roberta-base"}
+PAPERS = ("vit", "roberta-base")
 """Foundation models that the paper and the artifact share."""
 
 LOAD, SEEDS = 1.5, (0, 1, 2)
@@ -60,7 +60,7 @@ _SHARE = Number(ARTIFACT, "loads 1 and 1.5", "tiresias, srtf", "run_time_within_
 
 def ours(study: Study) -> dict[Number, Ours | float]:
     """Run times of jobs, average completion times, what merging brings, and what estimators say of pairs."""
-    models, loads = (tuple(PAPERS), (LOAD,)) if study.quick else (titan.MODELS, titan.LOADS)
+    models, loads = (PAPERS, (LOAD,)) if study.quick else (titan.MODELS, titan.LOADS)
     apart = UNMERGED if study.quick else UNMERGED + STRANGERS
     cases = list(product(apart + MERGED, models, loads))
     cases += [] if study.quick else list(product(OTHERS, PAPERS, (LOAD,)))
