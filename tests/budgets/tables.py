@@ -29,6 +29,7 @@ TABLES = {
     "autosched": "published.autosched.loop",
     "prompts": "published.prompttuner.bank",
     "prompttuner": "published.prompttuner.runs",
+    "titan": "published.ymir.artifact_runs",
     "rounds": "published.copter.rounds",
     "trace": "published.copter.trace",
     "problems": "published.copter.methods",

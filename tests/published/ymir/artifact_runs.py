@@ -4,11 +4,13 @@ With all slips on, Tiresias, SRTF, Optimus and Themis end every job within `WITH
 """
 
 from dataclasses import replace
+from itertools import product
 
 import polars as pl
 
 from gpuschedlab.estimators import Oracle
 from gpuschedlab.sim import Run
+from published.kept import measure_all
 from published.ymir import titan
 from published.ymir.artifact_times import artifact_speeds
 from published.ymir.runs import RIGID, as_published
@@ -16,6 +18,9 @@ from published.ymir.slips import ALL, INTERVAL, Slips, slipped
 
 RULES = ("tiresias", "srtf", "optimus", "themis")
 """Policies that end every job as published by the artifact's rules; Pollux, which searches at random, is near on average."""
+
+FOLLOWED = 0.95
+"""Share of jobs that have to end as published."""
 
 MENDED = ("youngest", "extra_pass", "refuse", "settings")
 """Fields of `Slips`, in the order in which `mended` turns them off."""
@@ -55,3 +60,23 @@ def mended(data_dir, name: str, fm: str, load: float) -> dict[str, float]:
         slips = replace(slips, **{what: False}) if what in MENDED else slips
         found[what] = float(artifact_run(data_dir, name, fm, load, slips).jobs["jct"].mean())
     return found
+
+
+def decomposed(data_dir, name: str, fm: str, load: float) -> dict[str, float]:
+    """`jobs_within_2_s` by all rules, and what is left of the average as slips are mended."""
+    share = {"jobs_within_2_s": measure_rules(data_dir, name, fm, load)["as_published"]}
+    return share | (mended(data_dir, name, fm, load) if name != "themis" else {})
+
+
+def run(data_dir, traces: tuple = titan.MODELS, loads: tuple = titan.LOADS, policies: tuple = RULES) -> dict:
+    """What the artifact's rules explain, and what each slip is worth, of each foundation model (`traces`) and load.
+
+    Returns
+    -------
+    dict
+        `rows`: a dict a case, with those of `decomposed`; `ok`: at least `FOLLOWED` of the jobs of each end as published.
+    """
+    cases = list(product(policies, traces, loads))
+    answers = measure_all("titan", decomposed, data_dir, cases, files=("profiles", "reference"))
+    rows = [dict(zip(("policy", "model", "load"), case)) | row for case, row in zip(cases, answers, strict=True)]
+    return {"rows": rows, "ok": all(row["jobs_within_2_s"] >= FOLLOWED for row in rows)}
