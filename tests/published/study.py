@@ -11,7 +11,7 @@ from pathlib import Path
 from gpuschedlab.errors import LabError
 from published.kept import measure_all
 
-MINUTES = 14.0
+MINUTES = 12.0
 """Minutes of one call, after which it ends, and goes on where it ended when it is called again."""
 
 FILES = ("traces", "profiles", "reference")
