@@ -37,29 +37,25 @@ AFTER = {("a", "b"): 3.0}
 
 def test_merging_in_time_hands_over_gpus_at_once():
     """One GPU: the first job takes 6 minutes, the second 2 more, from its result."""
-    run = lab.simulate(
-        trace("a", "b", submit=[0.0, 0.0]), ONE, lab.Ymir(spatial=False, entrants=4.0), speeds=speeds(AFTER)
-    )
+    run = lab.simulate(trace("a", "b", submit=[0.0, 0.0]), ONE, lab.Ymir(spatial=False), speeds=speeds(AFTER))
     assert run.jobs["end"].to_list() == [360.0, 480.0]
 
 
 def test_merging_in_space_counts_gpus_once():
-    run = lab.simulate(
-        trace("a", "b", submit=[0.0, 0.0]), ONE, lab.Ymir(temporal=False, entrants=4.0), speeds=speeds(None, GOOD)
-    )
+    run = lab.simulate(trace("a", "b", submit=[0.0, 0.0]), ONE, lab.Ymir(temporal=False), speeds=speeds(None, GOOD))
     assert run.jobs["end"].to_list() == [120.0, 120.0]
 
 
 @pytest.mark.parametrize("models", [("a", "a"), ("a", "b")])
 def test_one_task_or_unwilling_jobs_are_never_merged(models):
     jobs = trace(*models, submit=[0.0, 0.0], sharing=["yes", "no"])
-    run = lab.simulate(jobs, ONE, lab.Ymir(entrants=4.0), speeds=speeds(GOOD, GOOD))
+    run = lab.simulate(jobs, ONE, lab.Ymir(), speeds=speeds(GOOD, GOOD))
     assert run.jobs["end"].to_list() == [360.0, 720.0]
 
 
 def test_jobs_that_began_are_not_merged_in_space():
     """The second comes after the first round: the first has made progress."""
-    run = lab.simulate(trace("a", "b"), ONE, lab.Ymir(temporal=False, entrants=4.0), speeds=speeds(None, GOOD))
+    run = lab.simulate(trace("a", "b"), ONE, lab.Ymir(temporal=False), speeds=speeds(None, GOOD))
     assert run.jobs["end"].max() >= 720.0
 
 
@@ -68,7 +64,7 @@ def test_a_bad_merge_in_time_is_split_after_two_epochs(better, end):
     """B's metric after A falls: at the round after its second epoch it begins again from its own."""
     after = [0.5, 0.9 if better else 0.4] + [0.9 if better else 0.3] * 6
     curves = Curves.from_frame(pl.concat([curve("transfer", m, o, after) for m, o in ("ab", "ba")]))
-    made = lab.Ymir(spatial=False, entrants=4.0)
+    made = lab.Ymir(spatial=False)
     table = speeds(GOOD if better else {("a", "b"): 1.9, ("b", "a"): 1.9}, curves=curves)
     run = lab.simulate(trace("a", "b", submit=[0.0, 0.0]), ONE, made, speeds=table)
     first, second = run.jobs["end"].sort()
@@ -84,7 +80,7 @@ def test_a_bad_merge_in_space_is_split_after_two_epochs(better):
     joint = [0.5, 0.9 if better else 0.4] + [0.9 if better else 0.4] * 6
     curves = Curves.from_frame(pl.concat([curve("merged", m, o, joint) for m, o in ("ab", "ba")]))
     table = speeds(None, {("a", "b"): 1.5, ("b", "a"): 1.5}, curves=curves)
-    run = lab.simulate(trace("a", "b", submit=[0.0, 0.0]), ONE, lab.Ymir(temporal=False, entrants=4.0), speeds=table)
+    run = lab.simulate(trace("a", "b", submit=[0.0, 0.0]), ONE, lab.Ymir(temporal=False), speeds=table)
     ends = run.jobs["end"].sort().to_list()
     assert ends == ([240.0, 240.0] if better else [120.0 + 180.0, 360.0 + 180.0])
 
@@ -99,7 +95,7 @@ def test_kinds_of_start_are_named_where_the_scenario_has_them():
     """A cold start takes 30 s, the one after a hand-over 5 s."""
     delays = Delays(kinds={"cold": 30.0, "warm": 5.0})
     jobs = trace("a", "b", submit=[0.0, 0.0])
-    run = lab.simulate(jobs, ONE, lab.Ymir(spatial=False, entrants=4.0), speeds=speeds(AFTER), delays=delays)
+    run = lab.simulate(jobs, ONE, lab.Ymir(spatial=False), speeds=speeds(AFTER), delays=delays)
     assert run.jobs["end"].to_list() == [390.0, 515.0]
 
 
@@ -114,5 +110,5 @@ def test_pairs_that_are_unknown_or_never_get_there_are_not_merged(factor):
     """Of a and b nothing is known, or that they never reach their targets; of c all is."""
     table = {("a", "c"): 2.0} | ({} if factor is None else {("a", "b"): factor, ("b", "a"): factor})
     jobs = trace("a", "b", submit=[0.0, 0.0])
-    run = lab.simulate(jobs, ONE, lab.Ymir(entrants=4.0), speeds=speeds(table, table))
+    run = lab.simulate(jobs, ONE, lab.Ymir(), speeds=speeds(table, table))
     assert run.jobs["end"].sort().to_list() == [360.0, 720.0]

@@ -78,7 +78,7 @@ def test_schedules_of_random_jobs(seed):
     trace, speeds = drawn(np.random.default_rng(seed))
     cluster = lab.Cluster.homogeneous(2, 4, "v100")
     known = Transfers(noise=0.4, seed=seed) if seed % 2 else Transfers(method="oracle")
-    policy = Watched(entrants=4.0)
+    policy = Watched()
     run = lab.simulate(trace, cluster, policy, speeds=speeds, estimator=known)
     assert run.jobs["end"].null_count() == 0  # whatever was merged and split, all jobs end
     assert len(policy.modes) > 1  # some were merged
@@ -106,5 +106,5 @@ def test_time_in_a_pair_is_billed_once():
         "duration": [360.0, 360.0],
         "model": ["a", "b"],
     }
-    run = lab.simulate(pl.DataFrame(jobs), lab.Cluster.homogeneous(1, 1), Ymir(entrants=4.0), speeds=speeds)
+    run = lab.simulate(pl.DataFrame(jobs), lab.Cluster.homogeneous(1, 1), Ymir(), speeds=speeds)
     assert run.jobs["attained"].sum() == run.jobs["end"].max() == 120.0

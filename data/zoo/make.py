@@ -1,4 +1,4 @@
-"""Make zoo.csv, small networks fine-tuned on tasks of digits, embedded and trained in pairs: `python data/zoo/make.py`, in minutes."""
+"""Make the zoo, small networks fine-tuned on tasks of digits, embedded and trained in pairs: `python data/zoo/make.py`, in minutes."""
 
 from dataclasses import dataclass
 from itertools import permutations
@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 
 from gpuschedlab.policies.ymir.estimators.transferability import joint_score, temporal_score, transfer_gain
+from gpuschedlab.policies.ymir.speeds.transfer import transfer_speeds
 
 WIDTH = 48
 """Units of each of two hidden layers."""
@@ -30,6 +31,24 @@ SOURCE, TARGET, SUBSET = 300, 60, 150
 
 STEPS, RATE = 60, 0.005
 SEEDS = 6
+
+SAMPLES = dict(zip(TASKS, np.random.default_rng(0).choice((60, 120, 300), len(TASKS)).tolist(), strict=True))
+"""Images of each task as a job of a cluster: one epoch, and one step of a training alone."""
+
+EVERY, MOST = 4, 100
+"""Epochs from one evaluation of a job to the next, and epochs of a job."""
+
+EARLY = 20
+"""Epochs after which a gain is measured early, as one measures it who does not train to the end."""
+
+GOAL = 0.98
+"""Target of a job over the best accuracy that its task reaches alone."""
+
+IMAGES = 4000
+"""Images that a GPU of a cluster passes over in an hour: jobs then have the lengths of small and medium ones in the thesis."""
+
+KEPT = 10
+"""Of so many entries of an embedding one is kept: for a distance, a sample of them is enough."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +86,7 @@ def digit_tasks() -> dict[str, Task]:
     return tasks
 
 
-def train(body, heads, batches, steps: int = STEPS, frozen: bool = False):
+def train(body, heads, batches, steps: int = STEPS, frozen: bool = False, seen=None):
     """Train a body of two layers, and a head for each batch, by Adam on whole batches.
 
     Parameters
@@ -80,6 +99,8 @@ def train(body, heads, batches, steps: int = STEPS, frozen: bool = False):
     steps : int
     frozen : bool
         Whether the body stays as it is.
+    seen : callable, optional
+        Called after every fourth step (`EVERY`) with body and heads.
 
     Returns
     -------
@@ -99,6 +120,8 @@ def train(body, heads, batches, steps: int = STEPS, frozen: bool = False):
             square[i] = 0.999 * square[i] + 0.001 * gradients[i] ** 2
             size = np.sqrt(square[i] / (1 - 0.999**step)) + 1e-8
             values[i] -= RATE * mean[i] / (1 - 0.9**step) / size
+        if seen and step % EVERY == 0:
+            seen(values[:2], values[2:])
     return values[:2], values[2:]
 
 
@@ -200,6 +223,95 @@ def _accuracy(trained, task) -> float:
     return float((forward(body, heads[0], task.images[held])[1].argmax(axis=1) == task.classes[held]).mean())
 
 
+def jobs_of(tasks: dict[str, Task], seed: int) -> tuple[pl.DataFrame, np.ndarray]:
+    """Accuracy of jobs alone, after and with another, from one draw; each task has its `SAMPLES`.
+
+    Returns
+    -------
+    curves : polars.DataFrame
+        `mode` (own, transfer or merged), `task, other, epoch, accuracy, leep, feature`: scores of pairs stand beside their curves.
+    embeddings : (14, 2, p) array
+        Two of each task.
+    """
+    rng = np.random.default_rng(seed)
+    body = pretrained(tasks["upright digit"].images[:900], rng)
+    head = {name: _layer(rng, WIDTH, task.count) for name, task in tasks.items()}
+    rows = {name: rng.permutation(900) for name in tasks}
+    batch = {name: _batch(task, rows[name][-SAMPLES[name] :]) for name, task in tasks.items()}
+    tuned, found = {}, []
+
+    def follow(mode, name, other, body, names, scores):
+        seen = [[] for _ in names]
+
+        def see(body, heads):
+            for task, h, values in zip(names, heads, seen, strict=True):
+                values.append(_accuracy((body, [h]), tasks[task]))
+
+        trained = train(body, [head[n] for n in names], [batch[n] for n in names], MOST, seen=see)
+        for task, values in zip(names, seen, strict=True):
+            partner = other if task == name else name
+            steps = range(EVERY, MOST + 1, EVERY)
+            found.extend((mode, task, partner, k, v, *scores) for k, v in zip(steps, values, strict=True))
+        return trained
+
+    for name in tasks:
+        tuned[name] = follow("own", name, None, body, [name], (None, None))
+    feature = {name: _feature(body, batch[name][0]) for name in tasks}
+    far = {(a, b): _cosine_distance(feature[a], feature[b]) for a, b in permutations(tasks, 2)}
+    leep = {(a, b): _leep(*tuned[a], *batch[b]) for a, b in permutations(tasks, 2)}
+    for a, b in permutations(tasks, 2):
+        follow("transfer", b, a, tuned[a][0], [b], (leep[a, b], far[a, b]))
+        if a < b:
+            follow("merged", a, b, body, [a, b], ((leep[a, b] + leep[b, a]) / 2, far[a, b]))
+    marks = np.array([_embedded(body, head[name], tasks[name], rows[name]) for name in tasks])
+    columns = ["mode", "task", "other", "epoch", "accuracy", "leep", "feature"]
+    return pl.DataFrame(found, columns, orient="row", infer_schema_length=None), marks
+
+
+def _feature(body, images) -> np.ndarray:
+    """Mean activity of the last hidden layer: a task as Task2Feat has it."""
+    return forward(body, np.zeros((WIDTH + 1, 1)), images)[0][-1][:, :-1].mean(axis=0)
+
+
+def _cosine_distance(a, b) -> float:
+    return float(1 - a @ b / np.linalg.norm(a) / np.linalg.norm(b))
+
+
+def _leep(body, heads, images, classes) -> float:
+    """LEEP, negated as the other scores are distances: the source's classes as evidence of the target's (Nguyen et al., ICML 2020)."""
+    p = forward(body, heads[0], images)[1]
+    joint = np.array([p[classes == y].sum(axis=0) for y in np.unique(classes)]) / len(p)
+    share = joint / joint.sum(axis=0)
+    order = np.searchsorted(np.unique(classes), classes)
+    return -float(np.log((share[order] * p).sum(axis=1)).mean())
+
+
+def cluster_figures(seeds: int = SEEDS) -> dict:
+    """What a cluster of the zoo's jobs needs: means over the seeds.
+
+    Returns
+    -------
+    dict
+        ``curves``: `mode, task, other, epoch, accuracy` (lists by epoch for the last two); ``scores``: `mode, source, target, leep,
+        feature`; ``goals``: `task, samples, goal`; ``embeddings``: (14, 2, seeds, p) array.
+    """
+    tasks = digit_tasks()
+    runs, marks = zip(*(jobs_of(tasks, seed) for seed in range(seeds)), strict=True)
+    keys = ["mode", "task", "other", "epoch"]
+    mean = pl.concat(runs).group_by(keys, maintain_order=True).agg(pl.col("accuracy", "leep", "feature").mean())
+    own = mean.filter(mode="own").group_by("task", maintain_order=True).agg(goal=GOAL * pl.col("accuracy").max())
+    pairs = mean.filter(pl.col("mode") != "own").rename({"task": "target", "other": "source"})
+    scores = pairs.group_by("mode", "source", "target", maintain_order=True).agg(pl.col("leep", "feature").first())
+    lists = mean.group_by("mode", "task", "other", maintain_order=True).agg("epoch", pl.col("accuracy").round(4))
+    small = np.stack(marks, axis=2)[..., ::KEPT]
+    return {
+        "curves": lists,
+        "scores": scores.with_columns(pl.col("leep", "feature").round(5)),
+        "goals": own.with_columns(samples=pl.col("task").replace_strict(SAMPLES, return_dtype=pl.Int64)),
+        "embeddings": (small / small.max() * 1e4).astype(np.float16),
+    }
+
+
 def zoo_figures(seeds: int = SEEDS) -> pl.DataFrame:
     """The rows of zoo.csv: means over the seeds, to 5 decimals.
 
@@ -216,5 +328,73 @@ def zoo_figures(seeds: int = SEEDS) -> pl.DataFrame:
     return found.with_columns(pl.col("score", "gain", "spread").round(5)).sort("mode", "source", "target")
 
 
+def files(found: dict) -> dict:
+    """Tables of the cluster's jobs by name, in the form of those in data/tasks/; and pairs.csv, from `cluster_figures`.
+
+    Returns
+    -------
+    dict
+        ``tasks``, ``transfers``, ``curves``: as there. ``pairs``: `mode, source, target, gain` (of the best accuracy), `early` (of that
+        after `EARLY` epochs), `leep, feature`. ``goals``: `task, samples, goal`.
+    """
+    points = found["curves"].explode("epoch", "accuracy").rename({"accuracy": "value"})
+    points = points.with_columns(pl.col("epoch").cast(float), fm=pl.lit("digits"))
+    setting = {"learning_rate": pl.lit(RATE), "grad_steps": pl.lit(1)}
+    own = points.filter(mode="own").with_columns(**setting)
+    after = points.filter(mode="transfer").rename({"task": "target", "other": "source"})
+    joint = points.filter(mode="merged")
+    one, two = (getattr(pl, f"{which}_horizontal")("task", "other") for which in ("min", "max"))
+    targets = found["goals"].select("task", target="goal").with_columns(**setting)
+    known = transfer_speeds(own, after, joint.with_columns(task_a=one, task_b=two), "digits", targets, samples=SAMPLES)
+    factors = [("merged", b, a, f) for (a, b), f in known.merged.items()]
+    factors += [("transfer", a, b, f) for (a, b), f in known.transfer.items()]
+    factors = [("digits", mode, a[7:], b[7:], round(f, 4)) for mode, a, b, f in sorted(factors)]
+    paired = points.filter(pl.col("mode") != "own").rename({"other": "source", "task": "target"})
+    both = paired.join(own.select("epoch", target="task", alone="value"), on=["target", "epoch"], maintain_order="left")
+    early = pl.col("value", "alone").filter(pl.col("epoch") == EARLY).first()
+    ends = both.group_by("mode", "source", "target").agg(pl.col("value", "alone").max(), early.name.prefix("early_"))
+    gains = ends.select(
+        *("mode", "source", "target"),
+        gain=(pl.col("value") / pl.col("alone") - 1).round(5),
+        early=(pl.col("early_value") / pl.col("early_alone") - 1).round(5),
+    )
+    curves = known.curves.frame().select(
+        pl.lit("digits").alias("fm"),
+        "mode",
+        pl.col("model").str.strip_prefix("digits@").alias("task"),
+        pl.col("other").str.strip_prefix("digits@"),
+        pl.col("progress", "metric").round(4).cast(pl.Float32),
+    )
+    return {
+        "tasks": _tasks(own.join(targets, on="task")),
+        "transfers": pl.DataFrame(factors, ["fm", "mode", "other", "task", "factor"], orient="row"),
+        "curves": curves.group_by("fm", "mode", "task", "other", maintain_order=True).agg("progress", "metric"),
+        "pairs": gains.join(found["scores"], on=["mode", "source", "target"]).sort("mode", "source", "target"),
+        "goals": found["goals"].select("task", "samples", pl.col("goal").round(4)).sort("task"),
+    }
+
+
+def _tasks(own: pl.DataFrame) -> pl.DataFrame:
+    """Epochs to the target, and epochs an hour as images an hour over those of an epoch; more GPUs help as much as roberta-base's tasks."""
+    reached = (
+        own.filter(pl.col("value") >= pl.col("target")).group_by("task").agg(epochs=pl.col("epoch").min().cast(float))
+    )
+    like = pl.read_csv(Path(__file__).parents[1] / "tasks" / "tasks.csv").filter(fm="roberta-base")
+    one = like.filter(n_nodes=1, n_gpus=1).select("task", one="rate")
+    times = like.join(one, on="task").group_by("n_nodes", "n_gpus").agg(times=(pl.col("rate") / pl.col("one")).mean())
+    rows = reached.with_columns(samples=pl.col("task").replace_strict(SAMPLES, return_dtype=pl.Int64)).join(
+        times, how="cross"
+    )
+    rate = (pl.col("times") * IMAGES / pl.col("samples")).round(4)
+    return rows.select(pl.lit("digits").alias("fm"), "task", "n_nodes", "n_gpus", "epochs", rate=rate).sort(
+        "task", "n_gpus", "n_nodes"
+    )
+
+
 if __name__ == "__main__":
-    zoo_figures().write_csv(Path(__file__).parent / "zoo.csv")
+    here = Path(__file__).parent
+    zoo_figures().write_csv(here / "zoo.csv")
+    made = cluster_figures()
+    for name, frame in files(made).items():
+        frame.write_parquet(here / "curves.parquet") if name == "curves" else frame.write_csv(here / f"{name}.csv")
+    np.savez_compressed(here / "embeddings.npz", **dict(zip(TASKS, made["embeddings"], strict=True)))

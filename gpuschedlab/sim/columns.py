@@ -185,30 +185,33 @@ def known_rates(view, estimator, types, nodes, gpus) -> np.ndarray:
     return estimator.rates(rates, view.learnt, types, gpus) if estimator.learns_speeds else rates
 
 
-def metric_shown(view, state: State, most: float) -> np.ndarray:
-    """Metric (n,) that jobs showed at their progress, or at `most` where that is less; nan: no curve, or not yet.
+def metric_shown(view, state: State, count: float) -> np.ndarray:
+    """Metric (n,) that jobs showed at their progress, or at an earlier measurement; nan: no curve, or not yet.
 
     Parameters
     ----------
     view : View
     state : State
-    most : float
-        In the unit of progress, as `View.effort`; inf: now.
+    count : float
+        Which measurement of the present curve, from 1; inf: now.
     """
+    shown = np.full(len(view), np.nan)
     curves = None if view.speeds is None else view.speeds.curves
     if curves is None:
-        return np.full(len(view), np.nan)
-    shown = _until(curves.at(view.model, np.minimum(view.progress, most)), view.progress, most)
+        return shown
     partner = state.body["partner"][view.index]
     paired = view.merged & (partner >= 0)
-    for mode, rows, other in (("merged", paired, partner), ("transfer", ~paired & (view.source >= 0), view.source)):
+    alone = np.ones(len(view), bool)
+    ways = (
+        ("own", alone, np.full(len(view), -1), view.progress),
+        ("merged", paired, partner, view.effort),
+        ("transfer", ~paired & (view.source >= 0), view.source, view.effort),
+    )
+    for mode, rows, others, reached in ways:
         rows = np.flatnonzero(rows)
-        models, effort = state.job["model"][other[rows]], view.effort[rows]
-        seen = curves.at_pair(mode, view.model[rows], models, np.minimum(effort, most))
-        shown[rows] = np.where(np.isnan(seen), shown[rows], _until(seen, effort, most))
+        model, reached = view.model[rows], reached[rows]
+        other = np.where(others[rows] < 0, -1, state.job["model"][others[rows]])
+        then = curves.measured(mode, model, other, 1.0 if np.isinf(count) else count)
+        seen = curves.at_pair(mode, model, other, reached if np.isinf(count) else then)
+        shown[rows] = np.where(np.isnan(then), shown[rows], np.where(reached >= then - 1e-9, seen, np.nan))
     return shown
-
-
-def _until(shown: np.ndarray, reached: np.ndarray, most: float) -> np.ndarray:
-    """What was shown, nan for jobs that have not come so far."""
-    return shown if np.isinf(most) else np.where(reached >= most - 1e-9, shown, np.nan)

@@ -259,15 +259,15 @@ class View:
         """(n,) metric that its training shows now, nan where no curve is known."""
         return metric_shown(self, self._state, np.inf)
 
-    def metric_after(self, effort: float) -> np.ndarray:
-        """Metric (n,) that jobs showed after so much effort since their last start or change of partner; nan: not yet.
+    def metric_after(self, count: float) -> np.ndarray:
+        """Metric (n,) that jobs showed at a measurement since their last start or change of partner; nan: not yet.
 
         Parameters
         ----------
-        effort : float
-            In the unit of progress, as in `effort`; of jobs trained alone it is their progress.
+        count : float
+            1: the first point of the curve that the job follows (`Speeds.curves`); linear between two.
         """
-        return metric_shown(self, self._state, effort)
+        return metric_shown(self, self._state, count)
 
     def factors(self, mode: str) -> np.ndarray | None:
         """Speed factors by pair of models (M, M), as far as the estimator knows them; None where no pair is known.

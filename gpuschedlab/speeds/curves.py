@@ -139,25 +139,22 @@ class Curves:
         SpeedError
             Arrays of different lengths, or a model that does not exist.
         """
-        return self._values("own", model, np.full(np.shape(model), -1), progress)
+        return self.at_pair("own", model, np.full(np.shape(model), -1), progress)
 
     def at_pair(self, mode: str, model, other, progress) -> np.ndarray:
         """Metric that each job shows in a pair; as `at`.
 
         Parameters
         ----------
-        mode : {"merged", "transfer"}
-            Trained jointly with `other`, or started from its result.
+        mode : {"own", "merged", "transfer"}
+            Alone, trained jointly with `other`, or started from its result.
         model, other : (n,) int arrays
-            Whose metric, and the partner or source.
+            Whose metric, and the partner or source (-1: none).
         progress : (n,) float array
             Progress made in that mode, in units of the curve.
         """
-        if mode not in MODES[1:]:
-            raise SpeedError(f"Curves.at_pair: found mode {mode!r}; expected one of {', '.join(MODES[1:])}.")
-        return self._values(mode, model, other, progress)
-
-    def _values(self, mode: str, model, other, progress) -> np.ndarray:
+        if mode not in MODES:
+            raise SpeedError(f"Curves.at_pair: found mode {mode!r}; expected one of {', '.join(MODES)}.")
         model, other = (np.asarray(a, np.int64) for a in (model, other))
         progress = np.asarray(progress, np.float64)
         if not model.shape == other.shape == progress.shape:
@@ -167,15 +164,37 @@ class Curves:
             if index.size and not -1 <= index.min() <= index.max() < len(self.models):
                 wrong = index.max() if index.max() >= len(self.models) else index.min()
                 raise SpeedError(f"Curves: found {name} {wrong}; expected -1 to {len(self.models) - 1}.")
+        out = np.full(model.shape, np.nan)
+        for rows, span in self._found(mode, model, other):
+            out[rows] = np.interp(progress[rows], self.progress[span], self.metric[span], left=np.nan)
+        return out
+
+    def measured(self, mode: str, model, other, count: float) -> np.ndarray:
+        """Progress (n,) at the so-manieth measurement of each curve, linear between two; inf beyond the last, nan without a curve.
+
+        Parameters
+        ----------
+        mode : {"own", "merged", "transfer"}
+        model, other : (n,) int arrays
+            Whose curve, and the partner or source (-1: none).
+        count : float
+            1: the first measurement.
+        """
+        model, other = (np.asarray(a, np.int64) for a in (model, other))
+        out = np.full(model.shape, np.nan)
+        for rows, span in self._found(mode, model, other):
+            points = np.append(0.0, self.progress[span])
+            out[rows] = np.interp(count, np.arange(len(points)), points, right=np.inf)
+        return out
+
+    def _found(self, mode: str, model, other):
+        """Rows (n,) and points of each curve that some of so many models have."""
         keys = self._key(self.mode, self.model, self.other)
         wanted = np.where(model >= 0, self._key(MODES.index(mode), model, other), -1)
         curve = np.searchsorted(keys, wanted)
         known = np.append(keys, -2)[curve] == wanted
-        out = np.full(model.shape, np.nan)
         for k in np.unique(curve[known]):
-            rows, span = known & (curve == k), slice(self.first[k], self.first[k + 1])
-            out[rows] = np.interp(progress[rows], self.progress[span], self.metric[span], left=np.nan)
-        return out
+            yield known & (curve == k), slice(self.first[k], self.first[k + 1])
 
     def _key(self, mode, model, other):
         """Numbers that ascend with (mode, model, other)."""

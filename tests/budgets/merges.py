@@ -58,7 +58,7 @@ def test_round(budget):
         rng = np.random.default_rng(max(next(seeds), 0))
         speeds = task_speeds(rng)
         scenario = Scenario(crowd(WAITING, RUNNING, speeds, rng), Cluster.homogeneous(NODES, 8, "v100"), speeds=speeds)
-        simulation = scenario.simulation(Ymir(entrants=1000.0))
+        simulation = scenario.simulation(Ymir())
         simulation.advance(FIRST - 0.5)
         return (simulation,)
 

@@ -30,6 +30,7 @@ TABLES = {
     "prompts": "published.prompttuner.bank",
     "prompttuner": "published.prompttuner.runs",
     "titan": "published.ymir.artifact_runs",
+    "zoo": "published.ymir.zoo",
     "rounds": "published.copter.rounds",
     "trace": "published.copter.trace",
     "problems": "published.copter.methods",

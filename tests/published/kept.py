@@ -58,7 +58,7 @@ def measure_all(
     LabError
         There is no reference data.
     """
-    if data_dir is None:
+    if data_dir is None and files:
         raise LabError(
             f"{command} {name}: found no reference data; expected a folder with {files[0]}/. Pass --data FOLDER."
         )

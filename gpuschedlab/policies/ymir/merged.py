@@ -41,8 +41,8 @@ class Merges:
         other = self.partner.pop(row)[0]
         self.partner.pop(other, None)
 
-    def follow(self, view, epochs: float, restart: bool) -> dict[int, tuple]:
-        """Dissolve pairs that are over or, after some epochs in the pair, do not help; what (type, GPUs) jobs take over, by position.
+    def follow(self, view, watch: float, restart: bool) -> dict[int, tuple]:
+        """Dissolve pairs that are over or, after `watch` measurements, do not help; what (type, GPUs) jobs take over, by position.
 
         `restart`: a job that is split begins anew.
         """
@@ -59,14 +59,12 @@ class Merges:
                 if other in self.given:
                     taken[place[row]] = self.given[other]
             self.part(row)
-        self._judge(view, place, epochs, restart)
+        self._judge(view, place, watch, restart)
         return taken
 
-    def _judge(self, view, place, epochs, restart):
-        """Split what is no better after so many epochs than after the first evaluation, or goes on for `LONGEST`."""
-        curves = view.speeds is not None and view.speeds.curves is not None
-        none = np.full(len(view), np.nan)
-        then, now = (view.metric_after(e) if curves else none for e in (epochs / 2, epochs))
+    def _judge(self, view, place, watch, restart):
+        """Split what is no better after so many measurements than after half of them, or goes on for `LONGEST`."""
+        then, now = view.metric_after(watch / 2), view.metric_after(watch)
         hopeless = self._hopeless(view, place)
         for row, i in place.items():
             spatial = row in self.partner and self.partner[row][1] == SPATIAL and view.partner[i] >= 0

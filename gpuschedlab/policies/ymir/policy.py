@@ -22,19 +22,19 @@ class Ymir(Round):
     what merging gains (`transfer_weight`); pairs that gain less than `threshold` are left out. In time, the second job
     starts on the GPUs and from the result of the first when that ends; in space, both are trained jointly, from the
     beginning. Two jobs of one task are never merged, nor one whose column `sharing` says ``no``. A merge is kept; it is
-    split where the metric after `watch` epochs is no better than after half of them. Jobs whose column `pipeline` says
-    ``yes`` have whole nodes. Gains are the estimator's (`Estimator.factors`).
+    split where the metric at the measurement `watch` (the paper has one an epoch) is no better than at half of it. Jobs
+    whose column `pipeline` says ``yes`` have whole nodes. Gains are the estimator's (`Estimator.factors`).
 
     Differs from the paper in
     -------------------------
     The printed objective is the inverse (T_fair / T), whose minimum gives as few GPUs as possible: `literal`. Equations
     3.13 and 3.14 count pairs twice and leave idle jobs without cost: here a job is in one pair, or alone, or idle at a cost
-    of `idle`. Equal jobs that wait are counted by class instead of one by one; the optimum is the same. As in Titan, whose
-    artifact is public, only so many of the shortest jobs enter as there are GPUs (`entrants`). The paper judges a merge in
-    time by the second job's accuracy while the first is trained; here, as no such curve exists, in its own first epochs. In
-    space each job leaves when it reaches its target. Beyond the paper, a job that has done five times its own work in a merge
-    leaves it, too: it would never reach its target. Profiling holds one GPU (a whole node for pipelines) without
-    progress for `profile` seconds, by default none.
+    of `idle`. Equal jobs that wait are counted by class instead of one by one; the optimum is the same. All jobs enter
+    unless `entrants` is small: in Titan, whose artifact is public, only as many of the shortest as there are GPUs (1). The
+    paper judges a merge in time by the second job's accuracy while the first is trained; here, as no such curve exists, in
+    its own first epochs. In space each job leaves when it reaches its target. Beyond the paper, a job that has done five
+    times its own work in a merge leaves it, too: it would never reach its target. Profiling holds one GPU (a whole node for
+    pipelines) without progress for `profile` seconds, by default none.
 
     References
     ----------
@@ -49,9 +49,11 @@ class Ymir(Round):
     temporal: Annotated[bool, Knob(help="whether jobs are merged in time")] = True
     spatial: Annotated[bool, Knob(help="whether jobs are merged in space")] = True
     threshold: Annotated[float, Knob(0.5, 4, unit="x", help="least gain of a merge")] = 1.1
-    watch: Annotated[float, Knob(1, 10, unit="epochs", help="after which a merge is judged")] = 2.0
+    watch: Annotated[float, Knob(1, 10, unit="measurements", help="after which a merge is judged")] = 2.0
     restart_split: Annotated[bool, Knob(help="whether jobs of a split joint training begin anew")] = False
-    entrants: Annotated[float, Knob(0.5, 1000, log=True, unit="x", help="jobs in a program, over the GPUs")] = 1.0
+    entrants: Annotated[float, Knob(0.5, 1000, log=True, unit="x", help="most jobs in a program, over the GPUs")] = (
+        1000.0
+    )
     idle: Annotated[float, Knob(2, 1e4, log=True, help="slowdown that a waiting job counts as")] = 10.0
     profile: Annotated[float, Knob(0, 600, unit="s", help="profiling of each new job")] = 0.0
     literal: Annotated[bool, Knob(help="whether the objective is the printed one")] = False

@@ -10,6 +10,9 @@ from gpuschedlab.errors import EstimatorError
 FLAT = 1e-3
 """Drop of the normalised loss below which training has converged (3.5)."""
 
+MOST = 100_000
+"""Iterations of what never gets there."""
+
 
 class LossCurve(NamedTuple):
     """L(k) = 1 / (b3 k^2 + b2 k + b1) + b0, all b >= 0 (3.6).
@@ -69,7 +72,7 @@ def fit_loss(k, loss, *, square: bool = True) -> LossCurve:
     return best if best is not None else LossCurve(0.0, 1.0, 0.0)
 
 
-def converged(curve: LossCurve, gain: float = 0.0, *, flat: float = FLAT, most: int = 100_000) -> int:
+def converged(curve: LossCurve, gain: float = 0.0, *, flat: float = FLAT, most: int = MOST) -> int:
     """First k >= 1 from which one more saves no more than `flat` of the loss, divided by 1 + gain (3.5).
 
     Examples
@@ -81,11 +84,13 @@ def converged(curve: LossCurve, gain: float = 0.0, *, flat: float = FLAT, most: 
     return _first(lambda k: (curve.of(k) - curve.of(k + 1)) / _more(gain) <= flat, most)
 
 
-def iterations(curve: LossCurve, gain: float = 0.0, *, rule: str = "target", flat: float = FLAT) -> int:
+def iterations(
+    curve: LossCurve, gain: float = 0.0, *, rule: str = "target", flat: float = FLAT, goal: float | None = None
+) -> int:
     """Epochs (or steps) that a task needs with a gain (above -1) from another: at least 1; 100,000 where it never gets there.
 
     By the rule ``paper``, that is where the loss over 1 + gain converges (3.5); by ``target``, where it first is as low as it is
-    alone at convergence, which is what the paper's text says it is for.
+    alone at convergence, which is what the paper's text says it is for, or as low as its `goal`, if it has one.
 
     Examples
     --------
@@ -95,11 +100,10 @@ def iterations(curve: LossCurve, gain: float = 0.0, *, rule: str = "target", fla
     """
     if rule not in ("target", "paper"):
         raise EstimatorError(f"iterations: found rule {rule!r}; expected 'target' or 'paper'.")
-    alone = converged(curve, flat=flat)
     if rule == "paper":
         return converged(curve, gain, flat=flat)
-    goal = float(curve.of(alone))
-    return _first(lambda k: curve.of(k) / _more(gain) <= goal + 1e-12, 100_000)
+    goal = float(curve.of(converged(curve, flat=flat))) if goal is None else goal
+    return _first(lambda k: curve.of(k) / _more(gain) <= goal + 1e-12, MOST)
 
 
 def saved(curve: LossCurve, gain: float, *, rule: str = "target") -> float:
@@ -111,23 +115,24 @@ def saved(curve: LossCurve, gain: float, *, rule: str = "target") -> float:
     1.433
     """
     then = iterations(curve, gain, rule=rule)
-    return 0.0 if then >= 100_000 else iterations(curve, rule=rule) / then
+    return 0.0 if then >= MOST else iterations(curve, rule=rule) / then
 
 
-def joint_iterations(k, batch, samples) -> float:
-    """Steps of a joint training of two tasks until both are there (3.7).
+def joint_iterations(k, batch, samples) -> tuple[float, float]:
+    """Steps of a joint training of two tasks until each is there; the slower one's are those of the pair (3.7).
 
-    From steps, batch size, samples of an epoch of each: the slower task's epochs, times the steps of a joint epoch.
+    From steps, batch size, samples of an epoch of each: the task's epochs, times the steps of a joint epoch.
 
     Examples
     --------
     >>> joint_iterations((100, 60), (10, 30), (500, 600))  # 2 and 3 epochs of 1,100 samples in steps of 40
-    82.5
+    (55.0, 82.5)
     """
     (ka, kb), (ma, mb), (da, db) = k, batch, samples
     if not min(ka, kb, ma, mb, da, db) > 0 or not math.isfinite(ka + kb):
         raise EstimatorError(f"joint_iterations: found {k}, {batch}, {samples}; expected numbers above 0.")
-    return max(ka * ma / da, kb * mb / db) * (da + db) / (ma + mb)
+    epoch = (da + db) / (ma + mb)
+    return ka * ma / da * epoch, kb * mb / db * epoch
 
 
 def _more(gain: float) -> float:

@@ -1,4 +1,4 @@
-"""What a policy may know of the speed factors of pairs: learnt by task, given, or true; and errors on top."""
+"""What a policy may know of the speed factors of pairs: learnt by task, fitted, given, or true; and errors on top."""
 
 import zlib
 from collections.abc import Mapping
@@ -12,6 +12,7 @@ from gpuschedlab.errors import EstimatorError
 from gpuschedlab.estimators.base import Around, Estimator
 from gpuschedlab.estimators.oracle import Oracle
 from gpuschedlab.knobs import Knob
+from gpuschedlab.policies.ymir.estimators.tasks import YmirEstimator
 
 MODES = ("merged", "transfer")
 
@@ -20,7 +21,8 @@ MODES = ("merged", "transfer")
 class Transfers(Around, Estimator):
     """Estimate how much faster a task is trained with another, or after it (`Speeds.merged`, `Speeds.transfer`).
 
-    A policy that merges jobs asks for these factors; durations are those of the estimator inside.
+    A policy that merges jobs asks for these factors. Durations are those of the estimator inside; where the method is
+    ``fitted``, a job of a task that was fitted lasts so many epochs as are expected of it, in place of its `target`.
 
     Parameters
     ----------
@@ -28,10 +30,13 @@ class Transfers(Around, Estimator):
         Answers for durations.
     method : str
         ``target``: the mean of the factors that the task has with all others, the pair itself left out; ``oracle``: the true
-        factor; ``given``: what `factors_given` says, all other pairs are unknown.
+        factor; ``fitted``: what is predicted from the tasks' losses and embeddings; ``given``: what `factors_given` says. Pairs of
+        which these know nothing are unknown.
     factors_given : mapping of (mode, source, task) to float, optional
         Factors of a task with or after a source, by names of models; modes are ``merged`` and ``transfer``. Kept as sorted
         pairs.
+    fitted : YmirEstimator, optional
+        Fitted on the tasks, by names of models.
     noise : float
         Largest relative error that is put on factors, drawn evenly for each pair.
     seed : int
@@ -43,7 +48,7 @@ class Transfers(Around, Estimator):
     Differs from the paper in
     -------------------------
     Task embeddings need the tasks' data, which no simulation has: by default other pairs of the task stand in, as if they
-    had been measured before. A factor that follows from embeddings or gains (`estimators.iterations.saved`) may be `given`.
+    had been measured before. Who has embeddings fits a `YmirEstimator`.
 
     Examples
     --------
@@ -53,8 +58,11 @@ class Transfers(Around, Estimator):
     """
 
     estimator: Estimator = field(default_factory=Oracle)
-    method: Annotated[str, Knob(choices=("target", "oracle", "given"), help="where factors come from")] = "target"
+    method: Annotated[str, Knob(choices=("target", "oracle", "given", "fitted"), help="where factors come from")] = (
+        "target"
+    )
     factors_given: Mapping[tuple[str, str, str], float] = field(default_factory=dict)
+    fitted: YmirEstimator | None = None
     noise: Annotated[float, Knob(0, 1, help="largest relative error on a factor")] = 0.0
     seed: Annotated[int, Knob(0, 1_000_000, help="of the errors")] = 0
 
@@ -69,7 +77,27 @@ class Transfers(Around, Estimator):
                     f"{MODES}, two different models, and a factor >= 0 (0: never)."
                 )
         object.__setattr__(self, "factors_given", tuple(sorted(given.items())))
+        if self.fitted is not None and not hasattr(self.fitted, "gains_"):
+            raise EstimatorError(
+                "Transfers.fitted: found a YmirEstimator that has not been fitted; expected fit before."
+            )
         super().__post_init__()
+
+    def _predict(self, jobs) -> np.ndarray:
+        seconds, epochs = super()._predict(jobs), self._fitted().iterations_ if self.method == "fitted" else {}
+        if not {"model", "target"} <= {*jobs.columns}:
+            return seconds
+        expected = np.array([epochs.get(model, np.nan) for model in jobs["model"]], float)
+        share = expected / jobs["target"].cast(float).to_numpy()
+        return np.where(np.isfinite(share), seconds * share, seconds)
+
+    def _fitted(self) -> YmirEstimator:
+        if self.fitted is None:
+            raise EstimatorError(
+                'Transfers: found method "fitted" without anything fitted; expected a YmirEstimator that was fitted on the tasks. Pass '
+                "fitted=YmirEstimator().fit(losses, embeddings, pairs)."
+            )
+        return self.fitted
 
     def update(self, view) -> np.ndarray | None:
         """Renew durations as the estimator inside does."""
@@ -89,6 +117,10 @@ def _estimated(estimator: Transfers, mode: str, true: bytes, models: tuple[str, 
         by_task = _others(by_task)
     elif estimator.method == "given":
         by_task = _given(dict(estimator.factors_given), mode, by_task, models)
+    elif estimator.method == "fitted":
+        known = estimator._fitted()
+        said = [[known.factors(mode, source, task) for source in models] for task in models]
+        by_task = np.where(np.isnan(by_task), np.nan, np.array(said, float))
     if estimator.noise:
         by_task = by_task * (1 + estimator.noise * _drawn(estimator.seed, mode, models))
     out = np.array(by_task if mode == "merged" else by_task.T)

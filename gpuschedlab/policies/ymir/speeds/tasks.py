@@ -1,15 +1,21 @@
 """Fine-tuning tasks with measured speeds and gains, and jobs of them, from figures that ship with the package."""
 
+from collections.abc import Iterable
 from functools import lru_cache
+from pathlib import Path
 
 import numpy as np
 import polars as pl
 
 from gpuschedlab._data import path
 from gpuschedlab.errors import SpeedError
+from gpuschedlab.speeds.curves import Curves
 from gpuschedlab.speeds.table import Speeds
 
-FOUNDATIONS = ("roberta-base", "roberta-large", "vit", "vit-large")
+DIGITS = "digits"
+"""The zoo: small networks on tasks of digits, of which everything is measured here."""
+
+FOUNDATIONS = ("roberta-base", "roberta-large", "vit", "vit-large", DIGITS)
 GPUS_PER_NODE = 4
 HOUR = 3600.0
 
@@ -19,9 +25,9 @@ SIZES = ((0.5, 0.3), (10.0, 0.6), (64.0, 0.1))
 
 @lru_cache(maxsize=16)  # a recipe asks for its own again and again
 def task_speeds(fm: str, tasks: int = 9) -> Speeds:
-    """Speeds (epochs a second) of tasks of a foundation model on V100, and what they gain from each other.
+    """Speeds (epochs a second) of tasks of a foundation model on V100, what they gain from each other, and their curves.
 
-    `fm` is one of `FOUNDATIONS`; the first 1 to 9 tasks by name are taken, whose models are called ``fm@task``.
+    `fm` is one of `FOUNDATIONS`; the first 1 to 9 tasks by name are taken (1 to 14 of ``digits``), whose models are called ``fm@task``.
 
     Examples
     --------
@@ -31,7 +37,7 @@ def task_speeds(fm: str, tasks: int = 9) -> Speeds:
     """
     if fm not in FOUNDATIONS:
         raise SpeedError(f"task_speeds: found foundation model {fm!r}; expected one of {', '.join(FOUNDATIONS)}.")
-    rates, factors = (pl.read_csv(path(f"tasks/{name}.csv")).filter(fm=fm) for name in ("tasks", "transfers"))
+    rates, factors = (pl.read_csv(_file(fm, f"{name}.csv")).filter(fm=fm) for name in ("tasks", "transfers"))
     names = rates["task"].unique(maintain_order=True)
     if not 1 <= tasks <= len(names):
         raise SpeedError(f"task_speeds: found {tasks} tasks; expected 1 to {len(names)}.")
@@ -53,7 +59,27 @@ def task_speeds(fm: str, tasks: int = 9) -> Speeds:
     for mode, other, task, factor in both.select("mode", "other", "task", "factor").iter_rows():
         a, b = f"{fm}@{task}", f"{fm}@{other}"
         pairs[mode][(a, b) if mode == "merged" else (b, a)] = factor
-    return Speeds.from_frame(frame, **pairs)
+    return Speeds.from_frame(frame, **pairs, curves=Curves.from_frame(task_curves(fm, chosen)))
+
+
+def task_curves(fm: str, tasks: Iterable[str]) -> pl.DataFrame:
+    """Measured curves of some tasks of a foundation model, as `Curves.from_frame` takes them; progress is in epochs of a task alone.
+
+    Examples
+    --------
+    >>> task_curves("vit", ["cifar100", "mnist"]).select("mode", "model", "other").unique().height
+    6
+    """
+    tasks = list(tasks)
+    rows = pl.read_parquet(_file(fm, "curves.parquet")).filter(
+        pl.col("task").is_in(tasks), pl.col("other").is_in(tasks) | pl.col("other").is_null(), fm=fm
+    )
+    names = [(pl.lit(f"{fm}@") + pl.col(c)).alias(name) for c, name in (("task", "model"), ("other", "other"))]
+    return rows.explode("progress", "metric").select("mode", *names, pl.col("progress", "metric").cast(pl.Float64))
+
+
+def _file(fm: str, name: str) -> Path:
+    return path(f"{'zoo' if fm == DIGITS else 'tasks'}/{name}")
 
 
 def finetuning_jobs(

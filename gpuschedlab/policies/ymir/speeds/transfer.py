@@ -50,7 +50,8 @@ def transfer_speeds(
         that are not listed are left out.
     samples : mapping of str to float, optional
         Samples in an epoch of each task. With it, `merged` counts that a joint epoch passes over both tasks'
-        samples: E D / (E' (D + D')). Without, it is the epochs saved alone, as if the other's samples cost nothing.
+        samples: E D / (E' (D + D')), and curves count in epochs of the task alone. Without, it is the epochs saved alone, as
+        if the other's samples cost nothing.
 
     Returns
     -------
@@ -102,10 +103,11 @@ def transfer_speeds(
     alone = _epochs(points["own"]).select("model", alone="epochs")
     _check_alone(goals, alone, samples)
     saved = {mode: _saved(points[mode], alone) for mode in ("merged", "transfer")}
-    if samples is not None:
+    if samples is not None:  # progress is in epochs of the task alone, of which a joint epoch is several
         size = {c: pl.col(c).replace_strict(samples, return_dtype=pl.Float64) for c in ("model", "other")}
         share = size["model"] / (size["model"] + size["other"])
         saved["merged"] = saved["merged"].with_columns(pl.col("factor") * share)
+        points["merged"] = points["merged"].with_columns(pl.col("epoch") / share)
     merged, transfer = ({(f"{fm}@{a}", f"{fm}@{b}"): f for a, b, f in saved[m].iter_rows()} for m in saved)
     curves = pl.concat(frame.with_columns(mode=pl.lit(mode)) for mode, frame in points.items())
     names = [(pl.lit(f"{fm}@") + pl.col(c)).alias(c) for c in ("model", "other")]
