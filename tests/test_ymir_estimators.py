@@ -1,5 +1,7 @@
 """What Ymir's estimators say of pairs: symmetric distances, planted lines, hand-made curves, and the zoo's measured gains."""
 
+from itertools import permutations
+
 import numpy as np
 import polars as pl
 import pytest
@@ -11,6 +13,7 @@ from gpuschedlab.check import check_estimator
 from gpuschedlab.errors import EstimatorError, SpeedError
 from gpuschedlab.estimators import Noisy, Transfers
 from gpuschedlab.policies.ymir.estimators.iterations import LossCurve, fit_loss, iterations, joint_iterations, saved
+from gpuschedlab.policies.ymir.estimators.tasks import YmirEstimator
 from gpuschedlab.policies.ymir.estimators.transferability import (
     GainErrors,
     GainRegression,
@@ -19,6 +22,7 @@ from gpuschedlab.policies.ymir.estimators.transferability import (
     temporal_score,
     transfer_gain,
 )
+from gpuschedlab.policies.ymir.recipe import MergingCluster, digits_estimator, digits_pairs
 from gpuschedlab.policies.ymir.speeds.switching import pipeline_switch
 from gpuschedlab.policies.ymir.speeds.tasks import finetuning_jobs, task_speeds
 from gpuschedlab.speeds import transfer_speeds
@@ -249,3 +253,128 @@ def test_run_times_of_the_artifact(data_dir):
     found = run_times(data_dir)
     assert found["jobs"] == 3229
     assert found["share"] >= 0.99
+
+
+NONE = pl.DataFrame(schema={"mode": pl.Utf8, "source": pl.Utf8, "target": pl.Utf8, "gain": pl.Float64})
+
+# --- tasks: losses, embeddings, measured pairs
+
+
+def planted(unit="epochs", rule="target", **more):
+    """Three tasks whose losses follow known curves, and pairs whose gains are on a line."""
+    curves = {"a": LossCurve(0.05, 1.0, 0.5), "b": LossCurve(0.1, 0.9, 0.3), "c": LossCurve(0.02, 1.2, 0.8)}
+    samples, k = {"a": 100.0, "b": 300.0, "c": 200.0}, np.arange(1.0, 31.0)
+    losses = pl.concat(
+        pl.DataFrame({"task": t, "k": k, "loss": curve.of(k) / curve.of(1.0), "samples": samples[t], "batch": 10.0})
+        for t, curve in curves.items()
+    ).with_columns(**{name: pl.lit(value) for name, value in more.items()})
+    rows = [(m, x, y, 0.1 * i) for m in ("transfer", "merged") for i, (x, y) in enumerate(permutations("abc", 2))]
+    pairs = pl.DataFrame(rows, ["mode", "source", "target", "score"], orient="row")
+    known = YmirEstimator(seen=30, unit=unit, rule=rule)
+    return known.fit(losses, pairs=pairs.with_columns(gain=0.3 - 0.4 * pl.col("score"))), curves, samples
+
+
+def test_factors_follow_from_curves_and_gains():
+    """Epochs are those of the true curves, within one; of a joint training all samples count, as in equation 3.7."""
+    known, curves, samples = planted()
+    for task, curve in curves.items():
+        drop = -np.diff(curve.of(np.arange(1, 200))) / curve.of(1)
+        assert known.iterations_[task] == pytest.approx(1 + np.flatnonzero(drop <= 1e-3)[0], rel=0.05)
+    for (mode, source, task), gain in known.gains_.items():
+        then = known._iterations(task, gain)
+        alone = known.iterations_[task]
+        share = samples[task] / (samples[task] + samples[source]) if mode == "merged" else 1.0
+        assert known.factors(mode, source, task) == pytest.approx(alone / then * share)
+    # The pair takes as long as the slower of both: seconds on one GPU are samples here.
+    a, b = (known._iterations(t, known.gains_["merged", s, t]) for s, t in ("ba", "ab"))
+    steps = joint_iterations((a * 10, b * 30), (10, 10), (100, 300))
+    both = [known.iterations_[t] * samples[t] / known.factors("merged", s, t) for s, t in ("ba", "ab")]
+    assert max(both) == pytest.approx(max(steps) * 20)
+    assert np.isnan(known.factors("transfer", "a", "z"))
+
+
+def test_a_goal_is_where_a_task_ends_and_the_unit_decides_without_one():
+    known, curves, _ = planted(goal=0.5)
+    for task, curve in curves.items():
+        k = np.arange(1, 100)
+        assert known.iterations_[task] == pytest.approx(1 + np.flatnonzero(curve.of(k) / curve.of(1) <= 0.5)[0], abs=1)
+    epochs = planted()[0]
+    with pytest.warns(UserWarning, match="what was measured of"):
+        slow = YmirEstimator().fit(pl.DataFrame({"task": "a", "k": k, "loss": 1 / (1 + 0.02 * k)}))
+    assert slow.iterations_["a"] > 99 * 0.95
+    steps = planted(unit="steps", rule="paper")[0]
+    # An epoch is 10, 30 or 20 steps: one step saves less, so that the rule ends sooner than it does by epochs.
+    for task, size in {"a": 10, "b": 30, "c": 20}.items():
+        assert steps.iterations_[task] / size < epochs.iterations_[task]
+
+
+def test_a_policy_sees_what_was_fitted():
+    known, _, _ = planted()
+    shown = Transfers(method="fitted", fitted=known)
+    jobs = pl.DataFrame({"job_id": ["1", "2"], "submit": 0.0, "gpus": 1.0, "model": ["a", "z"], "target": 10.0})
+    jobs = jobs.with_columns(duration=600.0)
+    assert shown.predict(jobs) == pytest.approx([60.0 * known.iterations_["a"], 600.0])
+    true = np.ones((3, 3))
+    np.fill_diagonal(true, np.nan)
+    found = shown.factors("transfer", true, ("a", "b", "z"))
+    assert found[0, 1] == known.factors("transfer", "a", "b")
+    assert np.isnan(found[:, 2]).all()
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: YmirEstimator().fit(pl.DataFrame({"task": ["a"]})), "found no column 'k' in losses"),
+        (lambda: YmirEstimator().fit({"task": "a"}), "found a dict in losses"),
+        (lambda: Transfers(fitted=YmirEstimator()), "has not been fitted"),
+        (lambda: Transfers(method="fitted").factors("merged", np.ones((1, 1)), ("a",)), "without anything fitted"),
+        (
+            lambda: YmirEstimator().fit(planted()[0].losses_, {"z": np.ones((2, 4))}, NONE),
+            "found task 'z' without a loss",
+        ),
+    ],
+)
+def test_what_was_not_fitted_is_told(call, said):
+    with pytest.raises(EstimatorError, match=said):
+        call()
+
+
+def test_embeddings_rank_the_gains_that_were_not_measured():
+    """Of the zoo's jobs: within a target, half of whose pairs are known, the others' order is told better than by chance."""
+    within = []
+    for seed in range(10):
+        known, pairs = digits_estimator(0.5, seed), digits_pairs(0.5, seed)
+        held = pairs.filter(pl.col("gain").is_null())
+        said = [known.gains_[key] for key in held.select("mode", "source", "target").iter_rows()]
+        within.append(GainErrors.of(held["mode"] + held["target"], held["true"], said).within)
+    assert np.mean(within) > 0.3
+    assert min(within) > 0
+
+
+def test_jobs_of_the_zoo_follow_measured_curves():
+    """True gains bring more than none, and what is fitted is what the recipe's policies see."""
+    lab = MergingCluster(foundation="digits", data_sets=14, nodes=1, hours=4.0)
+    assert lab.speeds.models[0] == "digits@inverted digit"
+    with_gains = lab(seed=1)
+    jct = {name: with_gains.run(policy).jobs["jct"].mean() for name, policy in lab.policies.items()}
+    assert jct["Ymir"] < 0.95 * jct["Ymir, no merges"]
+    fitted = lab.with_knobs(method="fitted")
+    seen = fitted.gains().filter(mode="transfer", other="upright digit", task="rotated digit")
+    known = digits_estimator(fitted.measured, 0)
+    assert seen["expected"][0] == known.factors("transfer", "digits@upright digit", "digits@rotated digit")
+    assert fitted(seed=1).run(fitted.ymir).jobs["end"].null_count() == 0
+
+
+def test_shipped_tasks_have_curves_so_that_a_bad_merge_ends_soon():
+    """A pair that is expected to gain and does not: it is split long before the job has done five times its own work."""
+    speeds = task_speeds("vit")
+    assert speeds.curves is not None
+    at = {name: i for i, name in enumerate(speeds.models)}
+    one, two = (i for i in (at["vit@mnist"], at["vit@fashion_mnist"]))
+    for mode in ("merged", "transfer"):
+        x = speeds.curves.measured(mode, [one], [two], 2.0)
+        assert x[0] > 0
+    # Progress counts in epochs of the task alone: a joint epoch of two equal data sets is two of them.
+    assert speeds.curves.measured("merged", [one], [two], 1.0)[0] == pytest.approx(2.0, abs=0.1)
+    assert speeds.curves.measured("merged", [one], [-1], 1.0)[0] != speeds.curves.measured("own", [one], [-1], 1.0)[0]
+    assert np.isinf(speeds.curves.measured("own", [one], [-1], 1000.0)[0])

@@ -22,7 +22,7 @@ from published.data import read_data
 from published.numbers import Number, Ours, mean, named
 from published.study import Study
 from published.ymir import pairs as ymir_pairs
-from published.ymir import titan
+from published.ymir import titan, zoo
 from published.ymir.artifact_runs import RULES, measure_rules
 from published.ymir.runs import MERGED, OTHERS, STRANGERS, UNMERGED, WITHIN, many_jobs, measure, tasks_alone
 
@@ -78,7 +78,7 @@ def ours(study: Study) -> dict[Number, Ours | float]:
         if not study.quick:
             found |= _compared(fm, {case[0]: one for case, one in done.items() if case[1:] == (fm, LOAD)})
     if not study.quick:
-        found |= _recipe(study)
+        found |= _recipe(study) | _zoo(study)
     return found
 
 
@@ -142,17 +142,33 @@ def _pairs(data_dir) -> dict[Number, Ours | float]:
 
 
 def _estimates(data_dir, fm: str) -> dict[Number, Ours | float]:
-    """Errors of gains, by the zoo's embeddings and beside them by means over other pairs, and of iterations."""
-    zoo, found = ymir_pairs.zoo_errors(), {}
+    """Errors of gains and of epochs on the zoo, over draws of the pairs that were measured; beside them those of means over other pairs."""
+    errors, found = {seed: zoo.estimates(seed) for seed in zoo.SEEDS}, {}
     others = {word: ymir_pairs.real_errors(data_dir, fm, word) for word in ("best", "artifact")}
     for metric, field, times in (("pearson", "pearson", 1), ("mape", "mape", 1), ("sign_accuracy", "sign", 100)):
         note = " and ".join(f"{times * getattr(e, field):.3g} (metric alone: {word})" for word, e in others.items())
-        guess = f" The commoner sign alone: {zoo.majority:.1%}." if field == "sign" else ""
-        value = times * getattr(zoo, field)
-        found[Number("table 2", fm, "embeddings", metric)] = Ours(value, f"By the mean of other pairs {note}.{guess}")
-    for name, value in ymir_pairs.iteration_errors(data_dir, fm).items():
-        found[Number("table 2", fm, "iterations", f"iterations_{name}_ape")] = value
+        guess = fmean(e["majority"] for e in errors.values()) if field == "sign" else None
+        words = f"By the mean of other pairs {note}.{f' The commoner sign of each mode alone: {guess:.1%}.' if guess else ''}"
+        each = {seed: times * e[field] for seed, e in errors.items()}
+        found[Number("table 2", fm, "embeddings", metric)] = mean(each, words, "seed")
+    for name, field in (("", "epochs"), ("_transfer", "with_transfer")):
+        for of, end in (("mean", ""), ("max", "_max")):
+            each = {seed: e[field + end] for seed, e in errors.items()}
+            found[Number("table 2", fm, "iterations", f"iterations{name}_{of}_ape")] = mean(each, word="seed")
     return found
+
+
+def _zoo(study: Study) -> dict[Number, Ours]:
+    """What scores of transferability bring on the zoo's jobs, and the share of them that is served unfairly."""
+    scores = {"Task2Vec": "predicted", "LEEP": "predicted, LEEP", "Task2Feat": "predicted, Task2Feat"}
+    cases = list(product(("none", *scores.values()), zoo.SEEDS))
+    done = dict(zip(cases, study.measured(zoo.measure, cases), strict=True))
+    found = {}
+    for score, known in scores.items():
+        each = {s: done["none", s]["avg_jct"] / done[known, s]["avg_jct"] for s in zoo.SEEDS}
+        found |= {Number("table 7", fm, score, "speedup"): mean(each, word="seed") for fm in PAPERS}
+    unfair = {s: done["predicted", s]["unfair"] for s in zoo.SEEDS}
+    return found | {Number("figure 12", "vit", "ymir", "unfair_share"): mean(unfair, word="seed")}
 
 
 def _recipe(study: Study) -> dict[Number, Ours]:

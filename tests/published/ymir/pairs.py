@@ -5,12 +5,9 @@ from dataclasses import dataclass, field
 import numpy as np
 import polars as pl
 
-from gpuschedlab._data import path
 from gpuschedlab.errors import EstimatorError
-from gpuschedlab.policies.ymir.estimators.iterations import fit_loss, saved
 from gpuschedlab.policies.ymir.estimators.transferability import (
     GainErrors,
-    GainRegression,
     checked,
     transfer_gain,
 )
@@ -96,59 +93,6 @@ def real_errors(data_dir, fm: str, alone: str) -> GainErrors:
     said = [TargetMean().fit(f, f["gain"].to_numpy()).predict(f) for f in frames]
     both = pl.concat(frames)
     return GainErrors.of(both["target"], both["gain"], np.concatenate(said))
-
-
-def zoo_errors() -> GainErrors:
-    """Errors of the regression on embeddings of the zoo, each target left out, over both modes."""
-    zoo = pl.read_csv(path("zoo/zoo.csv"))
-    parts, said = [], []
-    for (mode, target), held in zoo.group_by("mode", "target", maintain_order=True):
-        rest = zoo.filter(pl.col("target") != target, mode=mode)
-        said.append(GainRegression().fit(rest, rest["gain"].to_numpy()).predict(held))
-        parts.append(held)
-    both = pl.concat(parts)
-    return GainErrors.of(both["mode"] + both["target"], both["gain"], np.concatenate(said))
-
-
-def iteration_errors(data_dir, fm: str) -> dict[str, float]:
-    """Errors (%) of epochs to the target: alone from a fit to the first `SEEN` epochs, and with another task from gains.
-
-    Returns
-    -------
-    dict
-        `mean, max` alone; `transfer_mean, transfer_max` over the pairs of both modes that reach the target.
-    """
-    known = titan.tasks(data_dir, fm)
-    gains = titan.transfer(data_dir, fm, known, counted=False)
-    own = read_data(data_dir, "profiles/finetune_curves.parquet").filter(fm=fm)
-    alone, pairs = [], []
-    expected = {}
-    for mode in ("transfer", "merged"):
-        f = measured_gains(data_dir, fm, mode, "artifact")
-        said = TargetMean().fit(f, f["gain"].to_numpy()).predict(f)
-        expected[mode] = dict(zip(f.select("source", "target").iter_rows(), said.tolist(), strict=True))
-    for task in known.iter_rows(named=True):
-        setting = {k: task[k] for k in ("task", "learning_rate", "grad_steps")}
-        run = own.filter(**setting).sort("epoch").unique("epoch", keep="first", maintain_order=True)
-        k, metric = run["epoch"].to_numpy(), run["value"].to_numpy()
-        if not (metric.min() >= 0 and max(metric.max(), task["target"]) <= 1):
-            continue  # a negated loss has no 1 - metric
-        seen = np.maximum(1 - metric[:SEEN], 1e-6)
-        curve, goal = fit_loss(k[:SEEN], seen), (1 - task["target"]) / seen.max()
-        steps = np.arange(1.0, titan.MOST_EPOCHS + 1)
-        there = np.flatnonzero(curve.of(steps) <= goal + 1e-9)
-        guess = steps[there[0]] if len(there) else titan.MOST_EPOCHS
-        alone.append(abs(guess / task["epochs"] - 1))
-        for mode, table in (("transfer", gains.transfer), ("merged", gains.merged)):
-            for (a, b), factor in table.items():
-                source, target = (a, b) if mode == "transfer" else (b, a)
-                gain = expected[mode].get((source.split("@")[1], task["task"]))
-                if target == task["model"] and gain is not None and factor > 0:
-                    said = task["epochs"] / max(saved(curve, max(gain, -0.9)), 1e-9)
-                    pairs.append(abs(min(said, titan.MOST_EPOCHS) / (task["epochs"] / factor) - 1))
-    alone, pairs = 100 * np.array(alone), 100 * np.array(pairs)
-    found = {"mean": alone.mean(), "max": alone.max(), "transfer_mean": pairs.mean(), "transfer_max": pairs.max()}
-    return {name: float(value) for name, value in found.items()}
 
 
 def accuracy_gains(data_dir, fm: str, mode: str, least: float = 1.1) -> dict[str, float]:
