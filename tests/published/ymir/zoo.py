@@ -4,6 +4,7 @@ Jobs train by their measured curves, alone, after and with each other. Estimates
 half of the pairs' gains, drawn by the seed. All comparisons are of the same jobs: intervals are of the ratio over seeds.
 """
 
+from copy import copy
 from dataclasses import replace
 from itertools import product
 from statistics import fmean
@@ -32,6 +33,8 @@ TRUE, BY_TARGET, FITTED = (Transfers(method=method) for method in ("oracle", "ta
 KNOWN = {
     "none": TRUE,
     "true factors": TRUE,
+    "true gains": {"gain": "gain", "known": True},
+    "true early gains": {"gain": "early", "known": True},
     "mean by target": BY_TARGET,
     "predicted": FITTED,
     "predicted, early gains": {"gain": "early"},
@@ -39,8 +42,8 @@ KNOWN = {
     "predicted, LEEP": {"score": "leep"},
     "predicted, Task2Feat": {"score": "feature"},
 }
-"""What Ymir knows of pairs: nothing, as it does not merge; the truth; the mean of the task's other pairs; what follows from
-embeddings, of gains in the best accuracy, or early in training; the same from other scores than Task2Vec's."""
+"""What Ymir knows of pairs: nothing, as it does not merge; the truth; what follows from true gains, in the best accuracy or early in
+training; the mean of the task's other pairs; what follows from embeddings; the same from other scores than Task2Vec's."""
 
 CHARGED = ("nothing", "gains", "epochs", "times", "starts")
 """Errors, each beside those before it: of gains, of epochs, of the time of an epoch, and seconds at each start."""
@@ -50,7 +53,14 @@ def estimator_of(known, seed: int) -> Transfers:
     """Estimator by what is known; fitted ones with half of the gains."""
     if isinstance(known, Transfers) and known.method != "fitted":
         return known
-    return replace(FITTED, fitted=digits_estimator(LAB.measured, seed, **({} if known is FITTED else known)))
+    given = {} if known is FITTED else {key: value for key, value in known.items() if key != "known"}
+    fitted = copy(digits_estimator(LAB.measured, seed, **given))
+    if known is not FITTED and known.get("known"):
+        pairs = digits_pairs(1.0, seed, given["gain"])
+        fitted.gains_ = {
+            tuple(key): gain for *key, gain in pairs.select("mode", "source", "target", "gain").iter_rows()
+        }
+    return replace(FITTED, fitted=fitted)
 
 
 def true_epochs(estimator: Transfers) -> Transfers:
