@@ -1,12 +1,12 @@
 """Claims of the papers: how they are judged, their ranges, and whether a wrong number is noticed."""
 
 import pytest
-from published import SOURCES, Number, Ours, judge, read_measured
+from published import SOURCES, Number, Ours, judge
 from published import claims as judging
 from published.bounds import bounds, noticed
 from published.claims import VERDICTS, Claim, range_of, read_claims
-from published.committed import CLOCK, FOLDER, moved, write_measured
-from published.numbers import mean
+from published.committed import CLOCK, FOLDER, moved, read_measured, write_measured
+from published.numbers import Left, mean
 
 HOLDS, OTHER_SIZE, UNCLEAR, FAILS, NONE = VERDICTS
 A, B = (Number("table 1", "w", policy, "avg_jct") for policy in ("a", "b"))
@@ -146,6 +146,16 @@ def test_a_number_is_held_to_its_own_value_and_to_that_of_each_workload(tmp_path
     write_measured(tmp_path / "x.csv", "make published SOURCE=x", known)
     assert [ok for _, ok in bounds("x", {A: 2.0}, [], tmp_path)] == [True]
     assert [ok for _, ok in bounds("x", {A: 2.5}, [], tmp_path)] == [False]
+
+
+def test_what_was_left_this_time_stays_as_it_was(tmp_path):
+    one, two = Number("table 1", "w", "p", "m"), Number("table 1", "w", "p", "n")
+    write_measured(tmp_path / "x.csv", "c", {one: Ours(1.0, each={"seed 0": 1.0}), two: Left("not kept")})
+    found = {one: Left("not kept"), two: 2.0}
+    kept = read_measured(write_measured(tmp_path / "x.csv", "c", found)).found
+    assert kept == {one: Ours(1.0, each={"seed 0": 1.0}), two: Ours(2.0)}
+    gone = read_measured(write_measured(tmp_path / "x.csv", "c", {one: "cannot be had", two: 2.0})).found
+    assert gone[one] == "cannot be had"
 
 
 def test_what_a_clock_measures_is_held_to_a_factor_of_two_and_ratios_of_it_to_a_fifth():

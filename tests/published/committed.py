@@ -11,7 +11,7 @@ import polars as pl
 
 from gpuschedlab._files import whole
 from gpuschedlab.errors import LabError
-from published.numbers import Number, Ours, as_ours
+from published.numbers import Left, Number, Ours, as_ours
 
 SCHEMA = dict.fromkeys(Number._fields, pl.Utf8) | {
     "ours": pl.Float64,
@@ -51,6 +51,8 @@ class Measured(NamedTuple):
 def write_measured(path: Path, command: str, found: Mapping[Number, float | str | Ours]) -> Path:
     """Write what was measured of a source, complete or not at all; the first line has the command, and a hash of the rest.
 
+    Numbers that were left this time (`Left`) stay as they are in the file.
+
     Parameters
     ----------
     path : Path
@@ -68,8 +70,9 @@ def write_measured(path: Path, command: str, found: Mapping[Number, float | str 
     >>> read_measured(path).found[number]
     Ours(value=0.5, note='Half.', each={'seed 1': 0.5}, whole=True)
     """
-    rows = []
+    rows, known = [], read_measured(path).found if Path(path).is_file() else {}
     for number, value in found.items():
+        value = known.get(number, value) if isinstance(value, Left) else value
         if isinstance(value, str):
             rows.append((*number, None, None, None, value))
         elif value is not None:

@@ -43,6 +43,10 @@ class Number(NamedTuple):
     metric: str
 
 
+class Left(str):
+    """Why a number was not measured this time: what was committed of it stays."""
+
+
 class Ours(NamedTuple):
     """What was measured of one published number.
 
