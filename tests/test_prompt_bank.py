@@ -206,11 +206,11 @@ def test_the_explorer_follows_its_knobs():
     explorer.knobs["window"].value = 0.0
     assert not explorer.error.outputs
     assert explorer.outcome["PromptTuner"][0] > begin["PromptTuner"][0]
-    assert explorer.outcome["INFless, blind"] == begin["INFless, blind"]
+    assert explorer.outcome["INFless, aware"] == begin["INFless, aware"]
     assert [
         each.layout.title.text.split(":")[0] for each in (explorer.figure("chosen"), explorer.figure("beside"))
     ] == [
         "PromptTuner",
-        "INFless, blind",
+        "INFless, aware",
     ]
     explorer.close()

@@ -68,7 +68,7 @@ class PromptLab(Recipe):
     tuner: Annotated[PromptTuner, Holds(("window", "delaying"))] = PromptTuner()
     estimator: Annotated[Noisy, Holds(("error",))] = Noisy(error=0.0)
     chosen: Annotated[str, Knob(choices=POLICIES, help="policy of the first figure")] = "PromptTuner"
-    beside: Annotated[str, Knob(choices=POLICIES, help="policy of the second figure")] = "INFless, blind"
+    beside: Annotated[str, Knob(choices=POLICIES, help="policy of the second figure")] = "INFless, aware"
 
     def __post_init__(self):
         if self.gpus < NODE or self.gpus % NODE:
