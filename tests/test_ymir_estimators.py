@@ -255,6 +255,19 @@ def test_run_times_of_the_artifact(data_dir):
     assert found["share"] >= 0.99
 
 
+def test_times_between_profiled_gpus_are_linear_until_a_job_has_run():
+    true = 1 / np.array([[8.0, 5.0, 4.0, 2.0, 1.0]] * 3)
+    true[1, 1] = np.nan
+    gpus, learnt = np.array([1, 2, 3, 4, 8]), np.array([[0], [1], [2]])
+    known = Transfers(look_up="few")
+    assert known.learns_speeds
+    assert not Transfers().learns_speeds
+    found = 1 / known.rates(true, learnt, np.zeros(5, int), gpus)
+    assert found[0] == pytest.approx([8, 6, 4, 2, 2])
+    assert found[1] == pytest.approx([8, np.nan, 4, 2, 2], nan_ok=True)
+    assert found[2] == pytest.approx(1 / true[2])
+
+
 NONE = pl.DataFrame(schema={"mode": pl.Utf8, "source": pl.Utf8, "target": pl.Utf8, "gain": pl.Float64})
 
 # --- tasks: losses, embeddings, measured pairs

@@ -12,7 +12,7 @@ from statistics import fmean
 import numpy as np
 import polars as pl
 
-from gpuschedlab.estimators import Noisy, Transfers
+from gpuschedlab.estimators import Transfers
 from gpuschedlab.metrics.fairness import finish_time_fairness_by_type, unfair_fraction
 from gpuschedlab.metrics.merged import merged_shares
 from gpuschedlab.policies.ymir.estimators.transferability import GainErrors
@@ -23,9 +23,6 @@ from published.ymir.runs import policy_of
 
 LAB = MergingCluster(foundation=DIGITS, data_sets=14, nodes=2, hours=8.0, load=1.5)
 SEEDS = tuple(range(10))
-TIME_ERROR = 0.1
-"""Of the time that an iteration takes (standard deviation of its logarithm): a guess, as the paper gives only that of epochs."""
-
 LATE = 10.0
 """Measurements after which a merge is judged, so that most are never split."""
 
@@ -46,7 +43,8 @@ KNOWN = {
 training; the mean of the task's other pairs; what follows from embeddings; the same from other scores than Task2Vec's."""
 
 CHARGED = ("nothing", "gains", "epochs", "times", "starts")
-"""Errors, each beside those before it: of gains, of epochs, of the time of an epoch, and seconds at each start."""
+"""Errors, each beside those before it: of gains, of epochs, of the time of an epoch on GPUs that were not profiled, and seconds
+at each start."""
 
 
 def estimator_of(known, seed: int) -> Transfers:
@@ -83,7 +81,7 @@ def charge(data_dir, errors: str, merges: bool, seed: int) -> dict[str, float]:
     known = estimator_of(FITTED if count else TRUE, seed)
     known = true_epochs(known) if count == 1 else known
     if count >= 3:
-        known = replace(known, estimator=Noisy(error=TIME_ERROR, rng=seed))
+        known = replace(known, look_up="few")
     return _figures(lab.with_knobs(temporal=merges, spatial=merges), known, seed, starts=count == 4)
 
 

@@ -16,6 +16,9 @@ from gpuschedlab.policies.ymir.estimators.tasks import YmirEstimator
 
 MODES = ("merged", "transfer")
 
+PROFILED = (1, 4, 16)
+"""GPUs on which each task was profiled, where not all numbers of them were."""
+
 
 @dataclass(frozen=True)
 class Transfers(Around, Estimator):
@@ -37,6 +40,9 @@ class Transfers(Around, Estimator):
         pairs.
     fitted : YmirEstimator, optional
         Fitted on the tasks, by names of models.
+    look_up : str
+        Times of an iteration that are known (equation 3.8): ``all``, or those on 1, 4 and 16 GPUs (``few``); others are linear
+        between these, until the job has run on several GPUs of the type.
     noise : float
         Largest relative error that is put on factors, drawn evenly for each pair.
     seed : int
@@ -63,6 +69,7 @@ class Transfers(Around, Estimator):
     )
     factors_given: Mapping[tuple[str, str, str], float] = field(default_factory=dict)
     fitted: YmirEstimator | None = None
+    look_up: Annotated[str, Knob(choices=("all", "few"), help="numbers of GPUs whose speeds were profiled")] = "all"
     noise: Annotated[float, Knob(0, 1, help="largest relative error on a factor")] = 0.0
     seed: Annotated[int, Knob(0, 1_000_000, help="of the errors")] = 0
 
@@ -98,6 +105,24 @@ class Transfers(Around, Estimator):
                 "fitted=YmirEstimator().fit(losses, embeddings, pairs)."
             )
         return self.fitted
+
+    @property
+    def learns_speeds(self) -> bool:
+        """Whether speeds are to be learnt."""
+        return self.look_up == "few"
+
+    def rates(self, true: np.ndarray, learnt: np.ndarray, types: np.ndarray, gpus: np.ndarray) -> np.ndarray:
+        """Rates by the look-up table, as in `Estimator.rates`."""
+        out = true.copy()
+        for t in range(learnt.shape[1]):
+            own = np.flatnonzero(types == t)
+            own = own[np.argsort(gpus[own], kind="stable")]
+            for i in np.flatnonzero(learnt[:, t] < 2):
+                known = own[np.isin(gpus[own], PROFILED) & (true[i, own] > 0)]
+                if len(known):
+                    seconds = np.interp(gpus[own], gpus[known], 1 / true[i, known])
+                    out[i, own] = np.where(true[i, own] > 0, 1 / seconds, true[i, own])
+        return out
 
     def update(self, view) -> np.ndarray | None:
         """Renew durations as the estimator inside does."""
