@@ -157,7 +157,7 @@ def test_the_prompt_of_the_least_loss_is_tuned_sooner_than_most():
     rng = np.random.default_rng(0)
     prompts, task = prompt_tuning.candidates(rng), tiny.Task(0, 0)
     loss = prompt_tuning.scores_on(task, prompts, rng)(np.arange(len(prompts)))
-    iterations, losses = prompt_tuning.tune(task, prompts[[loss.argmin(), *range(8)]], rng, cap=40)
+    iterations, losses, *_ = prompt_tuning.tune(task, prompts[[loss.argmin(), *range(8)]], rng, cap=40)
     assert iterations[0] < np.median(iterations[1:])
     assert losses[0, 0] < losses[0, 1:].min()
 

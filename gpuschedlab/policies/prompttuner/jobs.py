@@ -1,5 +1,6 @@
 """Prompt-tuning workloads in the manner of table 4.6: bursts of jobs of seconds, for three LLMs, with deadlines."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
@@ -7,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from gpuschedlab.errors import TraceError
-from gpuschedlab.knobs import Knob, Knobbed
+from gpuschedlab.knobs import Constraint, Knob, Knobbed
 from gpuschedlab.policies.prompttuner.speeds import BANK, COMMUNICATION, ITERATION, LLMS, WARM_UP
 from gpuschedlab.traces.schema import validate
 
@@ -24,7 +25,7 @@ BUDGET = 0.2
 """Share of the time to the deadline that a search of the bank may take (4.5.2)."""
 
 SIZES, SHARES = (1, 2, 4, 8), (0.6, 0.2, 0.15, 0.05)
-"""GPUs that jobs of the trace hold: a stand-in."""
+"""GPUs that jobs of the trace hold, and shares of the jobs: a stand-in."""
 
 LENGTH = 1.56
 """Mean duration of a job of the trace over its LLM's warm-up time: the start is then 39 % of the whole (37 to 41 %, 4.2.2)."""
@@ -74,27 +75,48 @@ class PromptJobs(Knobbed):
     peak: Annotated[float, Knob(1, 20, help="requests of the busiest minute of 20 over the mean")] = 5.0
     warm_up: Annotated[float, Knob(0, 10, tuned=(0.25, 4), help="warm-up times over the stand-ins, in deadlines")] = 1.0
 
+    length: Annotated[float, Knob(0.01, 100, help="mean duration of the trace's jobs over their warm-up time")] = LENGTH
+    spread: Annotated[float, Knob(0, 3, help="spread of these durations: deviation of their logarithm")] = 0.6
+    shares: Annotated[tuple, Knob(0, 1, many=4, help="jobs of 1, 2, 4 and 8 GPUs, in parts of all")] = SHARES
+    luck: Annotated[float, Knob(0, 3, help="spread of what the bank saves over tasks: deviation of its logarithm")] = (
+        0.25
+    )
+    constraints: ClassVar = (
+        Constraint(
+            "four shares that add up to 1",
+            lambda k: len(k["shares"]) == len(SIZES) and abs(sum(k["shares"]) - 1) < 1e-9,
+            lambda k: {"shares": SHARES},
+        ),
+    )
+
     def __call__(self, seed: int | np.random.Generator = 0) -> pl.DataFrame:
         """Make the trace of a seed: `prompt` is "bank" or "user", `iterations` those from the user's prompt."""
+        tasks = {llm: task_table(llm, self.length * np.dot(SIZES, self.shares), self.luck) for llm in LLMS}
+        return self.of_tasks(tasks, BANK, seed)
+
+    def of_tasks(
+        self, tasks: Mapping[str, pl.DataFrame], search: Mapping[str, float], seed: int | np.random.Generator = 0
+    ) -> pl.DataFrame:
+        """Make the trace of a seed from tasks of each LLM, as of `task_table`, and the seconds of a search of its bank."""
         rng = np.random.default_rng(seed)
-        parts = [self._jobs_of(llm, count, rng) for llm, count in zip(LLMS, LOADS[self.load], strict=True)]
+        counts = zip(LLMS, LOADS[self.load], strict=True)
+        parts = [self._jobs_of(llm, count, tasks[llm], search[llm], rng) for llm, count in counts]
         jobs = pl.concat(parts).sort("submit", maintain_order=True)
         names = [f"lpt-{i:05}" for i in range(jobs.height)]
         return validate(jobs.with_columns(pl.Series("job_id", names, pl.String)), source="prompt jobs")
 
-    def _jobs_of(self, llm: str, count: int, rng) -> pl.DataFrame:
+    def _jobs_of(self, llm: str, count: int, tasks: pl.DataFrame, search: float, rng) -> pl.DataFrame:
         """Requests of one LLM."""
         count = max(1, round(count * self.scale * self.minutes / MINUTES))
         submit = _arrivals(count, self.minutes, self.peak, rng)
-        gpus = rng.choice(SIZES, count, p=SHARES).astype(float)
-        tasks = task_table(llm)
-        duration = LENGTH * WARM_UP[llm] * rng.lognormal(-0.18, 0.6, count)  # of mean 1
+        gpus = rng.choice(SIZES, count, p=self.shares).astype(float)
+        duration = self.length * WARM_UP[llm] * rng.lognormal(-(self.spread**2) / 2, self.spread, count)  # of mean 1
         task = _matched(duration * gpus, tasks["gpu_time"].to_numpy(), rng)
         iterations = tasks["iterations"].to_numpy()[task]
         rate = gpus * (1 - COMMUNICATION * (gpus > 1)) / ITERATION[llm]
         duration = iterations / rate
         deadline = self.slo * duration + self.warm_up * WARM_UP[llm]
-        asks = worth_a_search(BANK[llm], deadline) & self.bank
+        asks = worth_a_search(search, deadline) & self.bank
         gain = np.maximum(1.0, self.gain * np.exp(tasks["luck"].to_numpy()[task]))
         target = np.where(asks, iterations / gain, iterations)
         return pl.DataFrame(
@@ -125,19 +147,20 @@ def worth_a_search(seconds: float | np.ndarray, deadline: float | np.ndarray, bu
     return np.asarray(seconds) <= budget * np.asarray(deadline, float) + 1e-9
 
 
-def task_table(llm: str) -> pl.DataFrame:
+def task_table(llm: str, work: float = LENGTH * np.dot(SIZES, SHARES), luck: float = 0.25) -> pl.DataFrame:
     """The 120 tasks of an LLM: `task`, `iterations` from a user's prompt, their `gpu_time` (GPU-s), and `luck`.
 
-    `luck` is the logarithm of what the bank saves on this task over what it saves on the median task.
+    Their middle is `work` times the LLM's warm-up time. `luck` is the logarithm of what the bank saves on this task over what
+    it saves on the median task, of the deviation that is given.
     """
     rng = np.random.default_rng(LLMS.index(llm))
-    middle = LENGTH * WARM_UP[llm] * np.dot(SIZES, SHARES) * np.geomspace(0.15, 6.0, DATA_SETS)
+    middle = work * WARM_UP[llm] * np.geomspace(0.15, 6.0, DATA_SETS)
     gpu_time = (middle[:, None] * rng.lognormal(0, 0.2, (DATA_SETS, PARTS))).ravel()
     names = [f"set {i:02} part {j}" for i in range(DATA_SETS) for j in range(PARTS)]
-    luck = rng.normal(0, 0.25, DATA_SETS * PARTS)
+    lucks = rng.normal(0, luck, DATA_SETS * PARTS)
     iterations = np.ceil(gpu_time / ITERATION[llm])
     return pl.DataFrame(
-        {"task": names, "iterations": iterations, "gpu_time": iterations * ITERATION[llm], "luck": luck}
+        {"task": names, "iterations": iterations, "gpu_time": iterations * ITERATION[llm], "luck": lucks}
     )
 
 

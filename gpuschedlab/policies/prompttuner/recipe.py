@@ -5,13 +5,15 @@ from typing import Annotated, ClassVar
 
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.errors import ClusterError
-from gpuschedlab.estimators import Noisy
+from gpuschedlab.estimators import Estimator, Noisy, Oracle
 from gpuschedlab.knobs import Holds, Knob
 from gpuschedlab.policies.prompttuner.elasticflow import ElasticFlow
+from gpuschedlab.policies.prompttuner.estimators.upper_bound import UpperBound
 from gpuschedlab.policies.prompttuner.infless import Infless
 from gpuschedlab.policies.prompttuner.jobs import LOADS, PromptJobs
+from gpuschedlab.policies.prompttuner.loop import Loop, Prompts
 from gpuschedlab.policies.prompttuner.policy import PromptTuner
-from gpuschedlab.policies.prompttuner.speeds import GPU_TYPE, PRICE, prompt_delays, prompt_speeds
+from gpuschedlab.policies.prompttuner.speeds import GPU_TYPE, PRICE, prompt_delays, prompt_speeds, search_as_work
 from gpuschedlab.sim import Policy, Scenario
 from gpuschedlab.sim.recipe import Recipe, errors_of
 
@@ -34,7 +36,8 @@ class PromptLab(Recipe):
         Whether the requests grow with the cluster, from 32 GPUs on (4.6.4).
     tuner : PromptTuner
     estimator : Noisy
-        What is known of durations; by default the truth. Errors are drawn anew for each seed.
+        What is known of durations; by default the truth. Errors are drawn anew for each seed. Around another estimator:
+        `Noisy(UpperBound(above=2.0), error=0.0)`.
 
     Raises
     ------
@@ -89,6 +92,88 @@ class PromptLab(Recipe):
             Cluster.homogeneous(self.gpus // NODE, NODE, GPU_TYPE),
             speeds=prompt_speeds(),
             delays=prompt_delays(self.jobs.warm_up),
-            estimator=errors_of(self.estimator, seed),
+            estimator=_known(self.estimator, seed),
             seed=seed,
         )
+
+
+def _known(noisy: Noisy, seed: int) -> Estimator | None:
+    """What is known in the scenario of a seed: as of `errors_of`, and without errors what these would be around."""
+    exact = None if noisy.estimator == Oracle() else noisy.estimator
+    return errors_of(noisy, seed) or exact
+
+
+@dataclass(frozen=True)
+class PromptLoop(Recipe):
+    """A day of prompt tuning in which the bank learns: iterations are those of real tunings of a small transformer.
+
+    Each LLM has a bank of its own, with the same prompts when the day begins. A job is a task that the transformer was not
+    taught, on samples of its own, with a user's prompt. When it starts, the bank is searched as it is then; its tuning begins
+    at the prompt that is found, and when it ends its tuned prompt is put into the bank. The scores of the search are time on
+    the job's own GPUs. What the bank holds at each start depends on what ended before, and that on the scheduler: the scenario
+    is that of `tuner`, which is run until nothing changes (`Loop`); another policy would find the iterations of this one.
+
+    Parameters
+    ----------
+    jobs : PromptJobs
+        Requests, GPUs and deadlines; what the bank saves is measured here, so `gain` and `luck` say nothing.
+    gpus : int
+        GPUs of the cluster, a multiple of 8.
+    grows : bool
+        Whether tuned prompts are put into the bank.
+    most : int
+        Iterations of the small transformer after which a job is given up, its prompt is then not put into the bank.
+    stretch : float
+        Time of an iteration over that at which the user's prompts take as long as `PromptJobs` has its jobs in the mean.
+    tuner : PromptTuner
+    estimator : UpperBound
+        What is known of durations. The truth cannot be: it lies in what the bank will hold.
+
+    Raises
+    ------
+    ClusterError
+        The GPUs are no positive multiple of 8.
+
+    Examples
+    --------
+    >>> PromptLoop().with_knobs(load="low", minutes=5).knobs["grows"]
+    True
+    """
+
+    metrics: ClassVar = PromptLab.metrics
+    price: ClassVar = PRICE
+    jobs: Annotated[PromptJobs, Holds(("load", "slo", "warm_up", "minutes"))] = PromptJobs()
+    gpus: Annotated[int, Knob(8, 1024, step=8, unit="GPUs", help="size of the cluster")] = 32
+    grows: Annotated[bool, Knob(help="whether tuned prompts are put into the bank")] = True
+    most: Annotated[int, Knob(1, 500, help="iterations after which a tuning is given up")] = 100
+    stretch: Annotated[float, Knob(0.01, 100, log=True, help="time of an iteration over the stand-in's")] = 1.0
+    tuner: Annotated[PromptTuner, Holds(("window", "delaying"))] = PromptTuner()
+    estimator: Annotated[UpperBound, Holds(("above", "spread"))] = UpperBound()
+
+    def __post_init__(self):
+        if self.gpus < NODE or self.gpus % NODE:
+            raise ClusterError(f"PromptLoop.gpus: found {self.gpus!r}; expected a positive multiple of {NODE}.")
+        super().__post_init__()
+
+    @property
+    def policies(self) -> dict[str, Policy]:
+        """The one whose run the bank's contents are of."""
+        return {"PromptTuner": self.tuner}
+
+    def loop(self, seed: int = 0, prompts: Prompts | None = None) -> Loop:
+        """The bank's day, with what was found and tuned in it; `prompts` of another loop of the seed spare their tunings."""
+        return Loop(self.jobs, self.most, self.stretch, self.grows, seed, prompts).settle(
+            lambda trace: Scenario(
+                trace,
+                Cluster.homogeneous(self.gpus // NODE, NODE, GPU_TYPE),
+                speeds=prompt_speeds(),
+                delays=search_as_work(self.jobs.warm_up),
+                estimator=replace(self.estimator, rng=seed),
+                seed=seed,
+            ),
+            self.tuner,
+        )
+
+    def scenario(self, seed: int = 0) -> Scenario:
+        """Jobs with measured iterations, and cluster."""
+        return self.loop(seed).scenario

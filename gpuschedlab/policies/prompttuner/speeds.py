@@ -19,6 +19,9 @@ WARM_UP = MappingProxyType({"gpt2-base": 20.0, "gpt2-large": 30.0, "vicuna-7b": 
 BANK = MappingProxyType({"gpt2-base": 5.3, "gpt2-large": 6.1, "vicuna-7b": 9.2})
 """Seconds of a search of the prompt bank with 50 clusters (4.6.3.5)."""
 
+EVALUATION = MappingProxyType({llm: seconds / (50 + 3000 / 50) for llm, seconds in BANK.items()})
+"""Seconds in which a prompt is scored: a search scores 50 medoids and, of 3,000 prompts (4.4.3.3), 60 of a cluster."""
+
 CONNECT = 2.0
 """Seconds in which the GPUs of a job connect, at most (4.5.1)."""
 
@@ -68,3 +71,15 @@ def prompt_delays(warm_up: float = 1.0, connect: float = CONNECT) -> Delays:
         for bank in ("", " bank")
     }
     return Delays(kinds=kinds)
+
+
+def search_as_work(warm_up: float = 1.0, connect: float = CONNECT) -> Delays:
+    """As `prompt_delays`, where the scores of a search are part of each job's work: kinds of start with and without one are equal.
+
+    Examples
+    --------
+    >>> search_as_work().seconds("cold bank", ["vicuna-7b"]).round(1).tolist()
+    [52.0]
+    """
+    kinds = dict(prompt_delays(warm_up, connect).kinds)
+    return Delays(kinds={kind + bank: dict(kinds[kind]) for kind in ("warm", "cold") for bank in ("", " bank")})

@@ -1,6 +1,7 @@
 """Prompts of the small frozen transformer: candidates of a bank, what they are clustered and scored by, and their tuning."""
 
 from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,7 +21,10 @@ from gpuschedlab.policies.prompttuner.estimators.tiny_transformer import (
 
 WEIGHTS = "prompt_bank/weights.npz"
 CANDIDATES, CLUSTERS = 300, 17
-"""Prompts of a bank, and its clusters."""
+"""Prompts of a bank, and its clusters: the root of their number, where a look-up scores fewest."""
+
+VISITED = 3
+"""Clusters that a look-up of the day's bank enters: chosen on taught tasks, in banks of other tasks (`make bench BENCH=prompts`)."""
 
 TARGET, CAP = 0.9, 120
 """Accuracy at which a prompt counts as tuned, and iterations after which it is given up."""
@@ -45,12 +49,14 @@ def frozen() -> dict[str, np.ndarray]:
     return weights
 
 
-def candidates(rng: int | np.random.Generator = 0, count: int = CANDIDATES) -> np.ndarray:
-    """Prompts (C, 4, d): instructions of taught tasks, two of them mixed, jittered."""
+def candidates(
+    rng: int | np.random.Generator = 0, count: int = CANDIDATES, tasks: tuple[Task, ...] = TAUGHT
+) -> np.ndarray:
+    """Prompts (C, 4, d): instructions of some tasks, by default all taught ones, two of them mixed, jittered."""
     rng, tokens = np.random.default_rng(rng), frozen()["tokens"]
     found = []
     for _ in range(count):
-        one, other = (tokens[words(TAUGHT[k])] for k in rng.integers(len(TAUGHT), size=2))
+        one, other = (tokens[words(tasks[k])] for k in rng.integers(len(tasks), size=2))
         share = rng.beta(0.4, 0.4)
         mixed = share * one + (1 - share) * other
         found.append(mixed + rng.normal(0, 0.3 * tokens.std(), mixed.shape))
@@ -68,29 +74,47 @@ def scores_on(task: Task, prompts: np.ndarray, rng: np.random.Generator):
     return lambda which: judge(frozen(), prompts[which], query, answer).loss
 
 
-def tune(task: Task, prompts: np.ndarray, rng: np.random.Generator, cap: int = CAP) -> tuple[np.ndarray, np.ndarray]:
-    """Tune prompts (P, 4, d) side by side by Adam on the same samples; the model is frozen.
+class Tuned(NamedTuple):
+    """Prompts after their tuning.
 
-    Returns
-    -------
+    Parameters
+    ----------
     iterations : (P,) int array
         Steps until the accuracy on 32 further samples was 0.9; `cap` where it never was.
     losses : (cap + 1, P) float array
-        On those samples; nan once all prompts are tuned.
+        On those samples; nan once a prompt is tuned.
+    prompts : (P, 4, d) array
+        As they were then.
+    reached : (P,) bool array
+        Whether the accuracy was reached.
     """
+
+    iterations: np.ndarray
+    losses: np.ndarray
+    prompts: np.ndarray
+    reached: np.ndarray
+
+
+def tune(task: Task, prompts: np.ndarray, rng: np.random.Generator, cap: int = CAP) -> Tuned:
+    """Tune prompts (P, 4, d) side by side by Adam on the same samples; the model is frozen."""
     weights, values, adam = frozen(), {"prompt": np.array(prompts)}, Adam(RATE)
     query, answer = samples(task, TEST, rng)
     iterations, losses = np.full(len(prompts), cap), np.full((cap + 1, len(prompts)), np.nan)
+    tuned = np.array(prompts)
     live = np.arange(len(prompts))
     for step in range(cap + 1):
         found = judge(weights, values["prompt"][live], query, answer)
         losses[step, live] = found.loss
         done = found.accuracy >= TARGET
         iterations[live[done]] = np.minimum(step, cap)
+        tuned[live] = values["prompt"][live]
         live = live[~done]
         if not len(live) or step == cap:
             break
         grads = np.zeros_like(values["prompt"])
-        grads[live] = judge(weights, values["prompt"][live], *samples(task, BATCH, rng), gradient=True).by_prompt
+        found = judge(weights, values["prompt"][live], *samples(task, BATCH, rng), gradient=True, teach=False)
+        grads[live] = found.by_prompt
         adam.descend(values, {"prompt": grads})
-    return iterations, losses
+    reached = np.ones(len(prompts), bool)
+    reached[live] = False
+    return Tuned(iterations, losses, tuned, reached)

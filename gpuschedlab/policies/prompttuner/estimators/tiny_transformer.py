@@ -115,23 +115,23 @@ def forward(weights: dict[str, np.ndarray], inputs: np.ndarray) -> tuple[np.ndar
     return out, [*kept, (out, inverse)]
 
 
-def backward(kept: list, g: np.ndarray) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    """Gradients by the inputs (B, T, d) and by the weights, from that by the hidden states."""
+def backward(kept: list, g: np.ndarray, teach: bool = True) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """Gradients by the inputs (B, T, d) and, to `teach`, by the weights, from that by the hidden states."""
     out, inverse = kept[-1]
     g = _normed_back(g, out, inverse)
     grads: dict[str, np.ndarray] = {}
     for layer in reversed(range(LAYERS)):
         w, a, ia, q, k, v, p, o, f, jf, r = kept[layer]
         gu = (g @ w["down"].T) * (r > 0)
-        ours = {"down": _by(r, g), "up": _by(f, gu), "bias": gu.sum(axis=(0, 1))}
+        ours = {"down": _by(r, g), "up": _by(f, gu), "bias": gu.sum(axis=(0, 1))} if teach else {}
         g = g + _normed_back(gu @ w["up"].T, f, jf)
-        ours["mix"] = _by(o, g)
+        ours |= {"mix": _by(o, g)} if teach else {}
         go = _apart(g @ w["mix"].T)
         gp = go @ v.transpose(0, 1, 3, 2)
         gs = p * (gp - (gp * p).sum(axis=-1, keepdims=True)) / q.shape[-1] ** 0.5
         gq, gk, gv = (_together(x) for x in (gs @ k, gs.transpose(0, 1, 3, 2) @ q, p.transpose(0, 1, 3, 2) @ go))
         parts = {"query": gq, "key": gk, "value": gv}
-        ours |= {name: _by(a, x) for name, x in parts.items()}
+        ours |= {name: _by(a, x) for name, x in parts.items()} if teach else {}
         g = g + _normed_back(sum(x @ w[name].T for name, x in parts.items()), a, ia)
         grads |= {f"{layer}.{name}": x for name, x in ours.items()}
     grads["places"] = g.sum(axis=0)
@@ -152,7 +152,14 @@ class Judged(NamedTuple):
     by_weights: dict[str, np.ndarray] | None
 
 
-def judge(weights: dict, prompts: np.ndarray, query: np.ndarray, answer: np.ndarray, gradient: bool = False) -> Judged:
+def judge(
+    weights: dict,
+    prompts: np.ndarray,
+    query: np.ndarray,
+    answer: np.ndarray,
+    gradient: bool = False,
+    teach: bool = True,
+) -> Judged:
     """Cross entropy of the answers that the model gives to queries behind each of some prompts.
 
     Parameters
@@ -162,6 +169,8 @@ def judge(weights: dict, prompts: np.ndarray, query: np.ndarray, answer: np.ndar
         The same for all prompts, or for each its own.
     gradient : bool
         Whether to return gradients of the sum of the P losses.
+    teach : bool
+        Whether those by the weights are among them.
     """
     P, n = len(prompts), query.shape[-2]
     query, answer = (np.broadcast_to(x, (P, n, LENGTH)).reshape(P * n, LENGTH) for x in (query, answer))
@@ -183,11 +192,14 @@ def judge(weights: dict, prompts: np.ndarray, query: np.ndarray, answer: np.ndar
     g /= n * LENGTH
     by_hidden = np.zeros_like(hidden)
     by_hidden[:, -LENGTH:] = g @ weights["out"].T
-    by_inputs, grads = backward(kept, by_hidden)
+    by_inputs, grads = backward(kept, by_hidden, teach)
+    by_prompt = by_inputs[:, :PROMPT].reshape(P, n, PROMPT, WIDTH).sum(axis=1)
+    if not teach:
+        return Judged(loss, accuracy, by_prompt, None)
     grads["out"] = _by(at, g)
     grads["tokens"] = np.zeros_like(weights["tokens"])
     np.add.at(grads["tokens"], tokens.ravel(), by_inputs[:, PROMPT:].reshape(-1, WIDTH))
-    return Judged(loss, accuracy, by_inputs[:, :PROMPT].reshape(P, n, PROMPT, WIDTH).sum(axis=1), grads)
+    return Judged(loss, accuracy, by_prompt, grads)
 
 
 class Adam:
