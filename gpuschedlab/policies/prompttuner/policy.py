@@ -71,17 +71,22 @@ class PromptTuner(Round):
     def allocate(self, view: View) -> Allocation:
         """Settle the pools, run both algorithms, and serve late jobs with what is left."""
         demand = demand_of(view, self.most)
+        turn = self.decided(view, demand)
+        return view.memory.answer(view, demand, turn.delay, self.window, turn.next_change())
+
+    def decided(self, view: View, demand: Demand, kind: type["Turn"] | None = None) -> "Turn":
+        """The round's decisions; `kind`: a sub-class of `Turn` that looks on."""
         view.memory.settle(view, demand, self.window)
-        turn = _Turn(view, demand, self.interval, self.delaying, self.window > 0)
+        turn = (kind or Turn)(view, demand, self.interval, self.delaying, self.window > 0)
         turn.start_in_time()
         turn.warm_up()
         if self.late == "last":
             turn.serve_late()
-        return view.memory.answer(view, demand, turn.delay, self.window, turn.next_change())
+        return turn
 
 
 @dataclass
-class _Turn:
+class Turn:
     """One round: the pending jobs, earliest deadline first, and the ready times E of each pool.
 
     `reused` says whether GPUs stay in their pool for a while if no job has them.
@@ -122,12 +127,15 @@ class _Turn:
     def start_in_time(self):
         """Algorithm 1 for all LLMs: their pools are apart, so one order serves all."""
         for i in list(self.pending):
-            pool = self.pools.pools.get(self.key(i))
-            if pool is None or not pool.ready:
-                continue
-            level = self.demand.least(i, self.left(i), pool.ready)
-            if level >= 0:
-                self._start(i, level)
+            self.start_if_in_time(i)
+
+    def start_if_in_time(self, i: int) -> int:
+        """One pending job in algorithm 1; the level at which it starts, -1: it does not."""
+        pool = self.pools.pools.get(self.key(i))
+        level = self.demand.least(i, self.left(i), pool.ready) if pool is not None and pool.ready else -1
+        if level >= 0:
+            self._start(i, level)
+        return level
 
     def ready_times(self, key) -> list[tuple[float, float, bool]]:
         """E of a pool: (instant, GPUs, whether a job has them until then), ascending.
@@ -208,12 +216,20 @@ class _Turn:
     def warm_up(self):
         """Algorithm 2."""
         for i in list(self.pending):
-            if self.hopeless(i) or self.delay_schedulable(i):
-                continue
-            within = self.left(i) - (self.ready_at(i) - self.now)
-            level = self.demand.least(i, within, self.pools.cold(self.view, self.key(i)[1]))
-            if level >= 0:
-                self._buy(i, level)
+            self.wait_or_warm_up(i)
+
+    def wait_or_warm_up(self, i: int) -> str:
+        """One pending job in algorithm 2: it is "late", "waits", "warms" GPUs up, or gets "none"."""
+        if self.hopeless(i):
+            return "late"
+        if self.delay_schedulable(i):
+            return "waits"
+        within = self.left(i) - (self.ready_at(i) - self.now)
+        level = self.demand.least(i, within, self.pools.cold(self.view, self.key(i)[1]))
+        if level < 0:
+            return "none"
+        self._buy(i, level)
+        return "warms"
 
     def hopeless(self, i: int) -> bool:
         """Whether a job would be late even on the best number of warm GPUs."""
@@ -222,20 +238,27 @@ class _Turn:
     def serve_late(self):
         """Late jobs: on idle or warming GPUs that no other job waits for; new ones only where none will be there for them."""
         for i in [i for i in self.pending if self.hopeless(i)]:
-            level = self.demand.fewest(i)
-            if level < 0:
-                continue
-            key, gpus, seconds = self.key(i), float(self.demand.gpus[i, level]), float(self.demand.seconds[i, level])
-            pool, instant = self.pools.pool(key), self._wait(key, gpus, np.inf, busy=False)
-            if np.isfinite(instant):
-                self._claim(key, gpus, instant, seconds, busy=False)
-                if instant <= self.now + EPS and pool.ready >= gpus - EPS:
-                    self._start(i, level)
-                continue
-            held = sum(job.gpus for job in self.pools.running.values() if job.key == key)
-            lacking = not self.reused or pool.ready + pool.loading + held < gpus - EPS
-            if lacking and gpus <= self.pools.cold(self.view, key[1]) + EPS:
-                self._buy(i, level)
+            self.serve(i)
+
+    def serve(self, i: int) -> str:
+        """One late job: it "starts", "waits", "warms" GPUs up, or gets "none"."""
+        level = self.demand.fewest(i)
+        if level < 0:
+            return "none"
+        key, gpus, seconds = self.key(i), float(self.demand.gpus[i, level]), float(self.demand.seconds[i, level])
+        pool, instant = self.pools.pool(key), self._wait(key, gpus, np.inf, busy=False)
+        if np.isfinite(instant):
+            self._claim(key, gpus, instant, seconds, busy=False)
+            if instant > self.now + EPS or pool.ready < gpus - EPS:
+                return "waits"
+            self._start(i, level)
+            return "starts"
+        held = sum(job.gpus for job in self.pools.running.values() if job.key == key)
+        lacking = not self.reused or pool.ready + pool.loading + held < gpus - EPS
+        if not lacking or gpus > self.pools.cold(self.view, key[1]) + EPS:
+            return "none"
+        self._buy(i, level)
+        return "warms"
 
     def next_change(self) -> float:
         """Next instant (s) at which a round may decide otherwise, if nothing happens before.

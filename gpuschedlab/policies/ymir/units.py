@@ -49,6 +49,8 @@ class Units:
     pairs: list
     pair_seconds: np.ndarray
     pair_gain: np.ndarray
+    table: "_Table"
+    closed: list
 
     @classmethod
     def of(cls, view, kept, jobs, enters, policy) -> "Units":
@@ -57,22 +59,22 @@ class Units:
         table = _Table(view, jobs)
         paired = {i for g in kept.groups(view) for i in g[:2]}
         fresh = (view.progress == 0) & ~view.running & ~np.isin(view.index, list(kept.source) or [-1])
-        closed = view.texts("sharing") == "no"
+        alone = view.texts("sharing") == "no"
         classes: dict[tuple, list] = {}
         for i in np.flatnonzero(enters):
             if i not in paired:
-                free = fresh[i] and view.elastic[i] and int(view.index[i]) not in kept.split and not closed[i]
+                free = fresh[i] and view.elastic[i] and int(view.index[i]) not in kept.split and not alone[i]
                 key = (view.model[i], view.estimate[i], jobs.pipeline[i]) if free else (int(i),)
                 classes.setdefault(key, []).append((int(i),))
         made = [[g[:2]] for g in groups]
         totals = [table.total(*g) for g in groups]
         singles = list(classes.values())
-        open_ = [_open(view, kept, closed, c[0][0]) for c in singles]
+        closed = [_closed(view, kept, alone, c[0][0]) for c in singles]
         seconds = np.array([jobs.seconds[c[0][0]] for c in singles] + [t[0] for t in totals])
         seconds = seconds.reshape(-1, len(jobs.gpus))
         gain = np.concatenate([np.ones_like(seconds[: len(singles)]), *(t[1][None] for t in totals)])
-        pairs, pair_seconds, pair_gain = table.possible(singles, open_, policy)
-        return cls(jobs, singles + made, seconds, gain, pairs, pair_seconds, pair_gain)
+        pairs, pair_seconds, pair_gain = table.possible(singles, closed, policy)
+        return cls(jobs, singles + made, seconds, gain, pairs, pair_seconds, pair_gain, table, closed)
 
     def merging(self, room, policy) -> Merging:
         """The program."""
@@ -139,35 +141,47 @@ class _Table:
             whole, gain = a + b, np.ones_like(a)
         return whole, np.where(np.isnan(whole), np.nan, gain)
 
-    def possible(self, singles, open_, policy):
+    def possible(self, singles, closed, policy):
         """Pairs (class, class, mode) that gain enough, their seconds and gains (P, K), nan where that is too little."""
-        pairs, seconds, gains, view = [], [], [], self.view
-        modes = [m for m, on in ((TEMPORAL, policy.temporal), (SPATIAL, policy.spatial)) if on]
-        modes = [m for m in modes if (self.transfer if m == TEMPORAL else self.merged) is not None]
-        fresh = [o and view.progress[c[0][0]] == 0 and not view.running[c[0][0]] for o, c in zip(open_, singles)]
-        model = view.model[[c[0][0] for c in singles]] if singles else []
-        for b in np.flatnonzero(fresh):
-            for a in np.flatnonzero(open_):
-                for mode in modes:
-                    if model[a] == model[b] or (mode == SPATIAL and not (fresh[a] and a < b)):
-                        continue
-                    i, j = singles[a][0][0], singles[b][0][0]
-                    if not self.factor(mode, i, j) > 0 or (mode == SPATIAL and not self.factor(mode, j, i) > 0):
-                        continue
-                    whole, gain = self.total(i, j, mode)
-                    good = gain >= policy.threshold
-                    if good.any():
-                        pairs.append((int(a), int(b), mode))
-                        seconds.append(whole)  # all of it: the reference of the slowdown may be a pruned number of GPUs
-                        gains.append(np.where(good, gain, np.nan))
+        pairs, seconds, gains = [], [], []
+        for pair, why, whole, gain in self.candidates(singles, closed, policy):
+            if not why:
+                pairs.append(pair)
+                seconds.append(whole)  # all of it: the reference of the slowdown may be a pruned number of GPUs
+                gains.append(np.where(gain >= policy.threshold, gain, np.nan))
         shape = (-1, len(self.jobs.gpus))
         return pairs, np.array(seconds).reshape(shape), np.array(gains).reshape(shape)
 
+    def candidates(self, singles, closed, policy):
+        """All pairs of classes that are open, with why each is left out ("": it is not), its seconds and gains (K,) or None."""
+        view = self.view
+        modes = [m for m, on in ((TEMPORAL, policy.temporal), (SPATIAL, policy.spatial)) if on]
+        modes = [m for m in modes if (self.transfer if m == TEMPORAL else self.merged) is not None]
+        first = np.array([c[0][0] for c in singles], np.int64)
+        open_ = np.array([not why for why in closed], bool)
+        fresh = open_ & (view.progress[first] == 0) & ~view.running[first]
+        model = view.model[first]
+        for b in np.flatnonzero(fresh):
+            for a in np.flatnonzero(open_):
+                for mode in modes:
+                    if mode == SPATIAL and not (fresh[a] and a < b):
+                        continue
+                    pair, i, j = (int(a), int(b), mode), first[a], first[b]
+                    if model[a] == model[b]:
+                        yield pair, "one task", None, None
+                    elif not self.factor(mode, i, j) > 0 or (mode == SPATIAL and not self.factor(mode, j, i) > 0):
+                        yield pair, "no known gain", None, None
+                    else:
+                        whole, gain = self.total(i, j, mode)
+                        yield pair, "" if (gain >= policy.threshold).any() else "gains too little", whole, gain
 
-def _open(view, kept, closed, i) -> bool:
-    """Whether a job may be merged: of a known model, willing, never merged before."""
+
+def _closed(view, kept, alone, i) -> str:
+    """Why a job may not be merged; "": it may. It is of a known model, willing, and was never merged before."""
     row = int(view.index[i])
-    return bool(view.elastic[i] and not closed[i] and row not in kept.ever and row not in kept.split)
+    if not view.elastic[i]:
+        return "no speed table"
+    return "sharing: no" if alone[i] else "merged before" if row in kept.ever or row in kept.split else ""
 
 
 def _entries(table):

@@ -1,0 +1,36 @@
+"""What a decision was made of, step by step: plain data that policies record and a player shows."""
+
+from typing import NamedTuple
+
+
+class Step(NamedTuple):
+    """One step: `line` of the listing that acts, what was `read` and `decided`, `lit` rows of the case's table, `rows` of it now.
+
+    `state` is what a figure is drawn of, or None.
+    """
+
+    line: int
+    read: str
+    decided: str
+    rows: list[tuple[str, ...]]
+    lit: tuple[int, ...] = ()
+    state: object = None
+
+
+class Case(NamedTuple):
+    """One decision: its `name`, the `head` of its table, and its `steps` in order."""
+
+    name: str
+    head: tuple[str, ...]
+    steps: list[Step]
+
+
+def spell(seconds: float) -> str:
+    """Seconds in words.
+
+    Examples
+    --------
+    >>> spell(12.34), spell(5400.0)
+    ('12.3 s', '1.5 h')
+    """
+    return f"{seconds:.3g} s" if seconds < 1000 else f"{seconds / 3600:.3g} h"
