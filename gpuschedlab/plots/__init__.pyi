@@ -24,6 +24,7 @@ from .systems.pools import *
 from .systems.problems import *
 from .systems.response_curves import *
 from .systems.stages import *
+from .systems.steps import *
 from .systems.trials import *
 from .systems.tuning import *
 from .web import Place as Place

@@ -29,7 +29,8 @@ class Gantt(NamedTuple):
     takes of the row, 0 to 1; begin, finish : (p,) its time within the window, s; group : (p,) index into
     groups; groups : names; cut : (p,) the job lost its GPUs before it was done; over : (p,) it shares its
     GPUs with one drawn below; label : (p,) the end of the job's name; about : (p,) its name, size, user, model
-    and end, and why it waited, where the run has a log of decisions; life : (p, 9) the columns `LIFE`, in h and counts.
+    and end, and why it waited, where the run has a log of decisions; life : (p, 9) the columns `LIFE`, in h and counts;
+    shared : (p,) row of the job whose GPUs it shares as a guest, source : (p,) row of the job from whose result it started, -1: none.
     """
 
     name: str
@@ -50,6 +51,8 @@ class Gantt(NamedTuple):
     label: np.ndarray
     about: np.ndarray
     life: np.ndarray
+    shared: np.ndarray
+    source: np.ndarray
 
     def draw(self) -> Drawing:
         """A row per node, a bar per stretch, as high as its share of the node's GPUs; idle GPUs grey."""
@@ -69,6 +72,7 @@ class Gantt(NamedTuple):
         height = self.row + 0.06 + 0.44 * (self.low + self.high)
         stops = {"x": (self.finish[cut] / style.HOUR).astype("f4"), "y": height[cut].astype("f4")}
         traces.append((stops, style.marks(style.STOP | {"symbol": "triangle-left", "size": 7}, name="stopped early")))
+        traces += _joins(self, height)
         layout = {
             "barmode": "overlay",
             "uniformtext": {"minsize": 8, "mode": "hide"},  # a name that the window makes too small is left out
@@ -147,7 +151,16 @@ def gantt(
         label=hover["label"].to_numpy(),
         about=hover["about"].to_numpy(),
         life=hover.select(LIFE).to_numpy(),
+        shared=_other(held, "partner", pl.col("guest")),
+        source=_other(held, "source", pl.col("source") != pl.col("job")),
     )
+
+
+def _other(held: pl.DataFrame, column: str, where: pl.Expr) -> np.ndarray:
+    """Row of the other job (p,) in a column of the allocations where something holds, -1 elsewhere, and where the run has none."""
+    if column not in held.columns:
+        return np.full(held.height, -1)
+    return held.select(pl.when(where).then(pl.col(column)).fill_null(-1).cast(pl.Int64)).to_series().to_numpy()
 
 
 def _window(run, start: float | None, end: float | None) -> tuple[float, float]:
@@ -219,6 +232,32 @@ def _hover_texts(run, held: pl.DataFrame) -> tuple[pl.DataFrame, np.ndarray]:
         *(pl.col(c).cast(pl.Float32) for c in LIFE[6:]),
     )
     return texts, some["end"].to_numpy()
+
+
+def _joins(numbers: Gantt, height: np.ndarray) -> list[tuple[dict, dict]]:
+    """A mark on each guest of another job's GPUs, and a line from the end of a job to the start of the one that took its result."""
+    names, guest, x, y, told = dict(zip(numbers.job, numbers.label)), np.flatnonzero(numbers.shared >= 0), [], [], []
+    first = np.unique(numbers.job, return_index=True)[1]
+    for piece in first[numbers.source[first] >= 0]:
+        before = np.flatnonzero(
+            (numbers.job == numbers.source[piece]) & (numbers.finish <= numbers.begin[piece] + 1e-6)
+        )
+        if len(before):
+            end = before[numbers.finish[before].argmax()]
+            x += [numbers.finish[end] / style.HOUR, numbers.begin[piece] / style.HOUR, np.nan]
+            y += [height[end], height[piece], np.nan]
+            told += [f"{numbers.label[piece]} starts from the result of {numbers.label[end]}"] * 3
+    pairs = [f"{numbers.label[p]} shares the GPUs of {names.get(numbers.shared[p], 'another job')}" for p in guest]
+    white = {"color": "#FFFFFF", "symbol": "diamond", "size": 9, "line": {"color": style.INK, "width": 1.5}}
+    ends = white | {"symbol": "circle"}
+    line = {"line": {"color": style.INK, "width": 2, "dash": "dot"}, "mode": "lines+markers"}
+    hover = "%{text}<extra></extra>"
+    links = {"x": np.array(x, "f4"), "y": np.array(y, "f4"), "text": told, "showlegend": bool(x)}
+    shares = {"x": (numbers.begin[guest] / style.HOUR).astype("f4"), "y": height[guest].astype("f4"), "text": pairs}
+    return [
+        (links, style.marks(ends, hover, name="starts from its result") | line),
+        (shares | {"showlegend": bool(len(guest))}, style.marks(white, hover, name="shares its GPUs")),
+    ]
 
 
 HOVER = (
