@@ -6,6 +6,7 @@ from .lessons.copter_explorer import CopterExplorer as CopterExplorer, SimilarRo
 from .core.base import BaseExplorer as BaseExplorer
 from .core.board import Board as Board
 from .core.cache import Cache as Cache
+from .core.step_player import StepPlayer as StepPlayer
 from .core.knob_explorer import KnobExplorer as KnobExplorer, RunExplorer as RunExplorer
 from .lessons.logbook_explorer import LogbookExplorer as LogbookExplorer
 from .lessons.manual_tuning_explorer import ManualTuningExplorer as ManualTuningExplorer
@@ -18,6 +19,7 @@ from .recipes import Generated as Generated, Shape as Shape, SmallCluster as Sma
 from .lessons.recorded_explorer import RecordedExplorer as RecordedExplorer
 from .lessons.scale_explorer import ScaleExplorer as ScaleExplorer
 from .lessons.problems_explorer import LinkExplorer as LinkExplorer, ShardExplorer as ShardExplorer
+from .lessons.step_players import MergerSteps as MergerSteps, PromptSteps as PromptSteps
 from .lessons.trace_explorer import TraceExplorer as TraceExplorer
 from .lessons.unisched_explorer import UniSchedExplorer as UniSchedExplorer
 from .lessons.ymir_explorer import YmirExplorer as YmirExplorer

@@ -70,7 +70,8 @@ class MergingCluster(Recipe):
     @property
     def policies(self) -> dict[str, Policy]:
         """Ymir with these knobs, without merging, and Optimus at the same interval."""
-        alone = self.ymir.with_knobs(temporal=False, spatial=False)
+        # Its threshold says nothing without merges: one run serves all of them.
+        alone = self.ymir.with_knobs(temporal=False, spatial=False, threshold=Ymir().threshold)
         return {"Ymir": self.ymir, "Ymir, no merges": alone, "Optimus": Optimus(interval=self.ymir.interval)}
 
     def scenario(self, seed: int = 0) -> Scenario:

@@ -3,17 +3,7 @@
 (() => {
   if (window.gpuschedlabPlayers) return;
   const players = (window.gpuschedlabPlayers = {});
-  const bytesOf = (text) => Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
-  const unpacked = async (text) =>
-    JSON.parse(await new Response(new Blob([bytesOf(text)]).stream().pipeThrough(new DecompressionStream("gzip"))).text());
-
-  function make(tag, parent, about = {}, text = "") {
-    const made = document.createElement(tag);
-    for (const [name, value] of Object.entries(about)) made.setAttribute(name, value);
-    made.textContent = text;
-    parent.append(made);
-    return made;
-  }
+  const { make, unpacked, keys } = window.gpuschedlabPage;
 
   function play({ id, hours, stages, packs, at, stage, about }) {
     const el = document.getElementById(id);
@@ -85,15 +75,13 @@
     slider.oninput = () => go(Number(slider.value));
     list.onchange = () => go(Number(list.value));
     // Arrows move the hour and digits choose the stage, wherever the focus is; to JupyterLab they would be the notebook's shortcuts.
-    el.addEventListener("focusin", ({ target }) => target.setAttribute("data-lm-suppress-shortcuts", "true"));
-    el.addEventListener("keydown", (event) => {
-      const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key], number = Number(event.key);
-      if (event.target === list || event.altKey || event.ctrlKey || event.metaKey) return;
+    keys(el, ({ key, target }) => {
+      const step = { ArrowLeft: -1, ArrowRight: 1 }[key], number = Number(key);
+      if (target === list) return false;
       if (step) go(state.at + step);
       else if (number >= 1 && number <= stages.length) choose(number - 1);
-      else return;
-      event.preventDefault();
-      event.stopPropagation();
+      else return false;
+      return true;
     });
     players[id] = {
       // A kernel that answers: `heard` is called with the hour that is shown; null: there is none any more.

@@ -13,24 +13,19 @@ from gpuschedlab import plots
 from gpuschedlab.plots import web
 from gpuschedlab.plots.web.cell import carries_library
 from gpuschedlab.plots.web.encode import plain
+from gpuschedlab.widgets.core.numbers import short
+from gpuschedlab.widgets.core.step_player import css, shared
 from gpuschedlab.widgets.recording.recording import Recording
 from gpuschedlab.widgets.recording.stages import STAGES
 
 HERE = files("gpuschedlab.widgets.recording")
-HOUR, DIGITS = 3600.0, 4
-"""Seconds in an hour; digits that a number of a figure keeps: more are not seen, and would double the file."""
+HOUR = 3600.0
 
 
 @cache
 def script() -> str:
     """JavaScript of the player."""
-    return (HERE / "player.js").read_text(encoding="utf-8")
-
-
-@cache
-def css() -> str:
-    """Style sheet of the player and of its figures."""
-    return web.css() + (HERE / "player.css").read_text(encoding="utf-8")
+    return shared() + (HERE / "player.js").read_text(encoding="utf-8")
 
 
 def frames(recording: Recording) -> list[str]:
@@ -44,32 +39,6 @@ def frames(recording: Recording) -> list[str]:
         text = json.dumps(hours, separators=(",", ":"), allow_nan=False)
         found.append(b64encode(gzip.compress(text.encode(), 6, mtime=0)).decode())
     return found
-
-
-def short(value):
-    """Copy of nested data as JSON has it, numbers with few digits; nan and inf are None.
-
-    Examples
-    --------
-    >>> short({"x": np.array([1.0, 2 / 3, np.nan]), "name": "a", "on": True})
-    {'x': [1.0, 0.6667, None], 'name': 'a', 'on': True}
-    """
-    if isinstance(value, str):
-        return value
-    if isinstance(value, dict):
-        return {name: short(part) for name, part in value.items()}
-    if isinstance(value, np.ndarray) and value.dtype.kind == "f":
-        with np.errstate(divide="ignore", invalid="ignore"):
-            scale = 10.0 ** (DIGITS - 1 - np.floor(np.log10(np.abs(value))))
-            few = np.where(np.isfinite(scale), np.round(value * scale) / scale, value).tolist()
-        return few if np.isfinite(value).all() else [x if np.isfinite(x) else None for x in few]
-    if isinstance(value, np.ndarray | np.generic):
-        return value.tolist()
-    if isinstance(value, list | tuple):
-        return [short(part) for part in value]
-    if isinstance(value, float):
-        return float(f"{value:.{DIGITS}g}") if np.isfinite(value) else None
-    return value
 
 
 def page(recording: Recording, place: int, stage: int, identity: str) -> str:
