@@ -14,6 +14,7 @@ DARK = """() => {
   document.body.dataset.jpThemeLight = 'false';
   document.body.style.background = '#111';
   look.setProperty('--jp-layout-color0', '#111');
+  look.setProperty('--jp-layout-color2', '#424242');
   look.setProperty('--jp-ui-font-color1', '#eee');
 }"""
 """The page becomes a dark one, as JupyterLab's theme makes it."""

@@ -117,18 +117,18 @@ def case_of(found: Round) -> Case:
     pruned, tests, mine = [], [], len(made.count)  # rows of pairs follow those of classes
     for name, mode, why, seconds, gain in found.candidates:
         if why and gain is None:
-            rows, best = [(name, mode, "", "", "", "", f"left out: {why}")], "no gain is asked for"
+            rows, best = [(name, mode, "", "", "", "", f"left out: {why}")], ""
         else:
             poor = [k for k in np.flatnonzero(~np.isnan(gain)) if not gain[k] >= found.threshold]
             out = f"left out: TranWt < {found.threshold:g}"
             rows = [(name, mode, f"{made.gpus[k]:g}", spell(seconds[k]), f"{gain[k]:.2f}", "", out) for k in poor]
             best = ", ".join(f"{gain[k]:.2f} on {made.gpus[k]:g}" for k in np.flatnonzero(~np.isnan(gain)))
-            best = f"TranWt {best} GPUs" if best else "there are no GPUs for it"
+            best = f": TranWt {best} GPUs" if best else ": no GPUs for it"
         kept = [] if why else np.flatnonzero(row == mine).tolist()
         mine += not why
         lit = (*kept, *range(len(table) + len(pruned), len(table) + len(pruned) + len(rows)))
-        said = f"left out: {why}." if why else f"{len(kept)} columns for it, {len(rows)} left out."
-        tests.append((3 if why else 2, f"{name}, {mode}: {best}.", said, lit))
+        said = f"Left out: {why}." if why else f"{len(kept)} columns for it, {len(rows)} left out."
+        tests.append((3 if why else 2, f"{name}, {mode}{best}.", said, lit))
         pruned += rows
     return _told(found, table, pruned, tests)
 
