@@ -28,6 +28,7 @@ TABLES = {
     "overhead": "published.autosched.overhead",
     "autosched": "published.autosched.loop",
     "prompts": "published.prompttuner.bank",
+    "prompt-traces": "published.prompttuner.calibration",
     "prompttuner": "published.prompttuner.runs",
     "titan": "published.ymir.artifact_runs",
     "zoo": "published.ymir.zoo",

@@ -17,9 +17,9 @@ from published.prompttuner.day import day
 VISITED = 1
 """Clusters whose prompts are scored, as in the thesis; `tuning.VISITED`: those that were chosen on other tasks (`choice`)."""
 
-DAY = PromptLoop(PromptJobs("medium"))
+DAY = PromptLoop(PromptJobs("low"), most=50)
 """The day of the bank that grows (`day`), and its seeds."""
-DAYS = (0, 1, 2, 3)
+DAYS = (0, 1, 2, 3, 4)
 
 RANDOM, IDEAL = 10, 10
 """Random prompts of the bank that are tuned per task, and the best by score of which the best is ideal (the thesis: 20 each)."""

@@ -18,8 +18,11 @@ POLICIES = {
 }
 """Policies and knobs by name; aware: the careful reading of a baseline, blind: as published; warm, own and never: see `PromptTuner`."""
 
-KINDS = ("no bank", "noise")
-"""Workloads of another kind, under PromptTuner."""
+KINDS = ("no bank", "noise", "bound", "bound of 2x", "noise on the bound")
+"""Workloads of another kind, under PromptTuner; bound: an upper bound of the time is known, 2x: of twice the iterations."""
+
+BOUNDS = {"bound": 1.0, "bound of 2x": 2.0, "noise on the bound": 1.0}
+"""The user's most iterations over those from the user's prompt (`UpperBound`)."""
 
 NOISE = 0.8
 """Relative error of durations (4.6.3.2)."""
@@ -45,17 +48,20 @@ def measure(data_dir, policy: str, load: str, slo: float, seed: int, gpus: int =
         S: time to a deadline over the duration.
     seed, gpus : int
     kind : str
-        "no bank": prompts of users; "noise": durations are known with a standard deviation of 80 %; "single": Vicuna alone.
+        "no bank": prompts of users; "noise": durations are known with a standard deviation of 80 %; "single": Vicuna alone;
+        those of `BOUNDS`.
     """
     from gpuschedlab import policies
-    from gpuschedlab.estimators import Noisy
+    from gpuschedlab.estimators import Noisy, Oracle
     from gpuschedlab.metrics import cost, slo_attainment, utilisation
+    from gpuschedlab.policies.prompttuner.estimators.upper_bound import UpperBound
     from gpuschedlab.policies.prompttuner.jobs import PromptJobs
     from gpuschedlab.policies.prompttuner.recipe import PromptLab
     from gpuschedlab.policies.prompttuner.speeds import PRICE
 
     jobs = PromptJobs(load, slo=slo, bank=kind != "no bank")
-    noise = Noisy(error=NOISE if kind == "noise" else 0.0)
+    known = UpperBound(BOUNDS[kind]) if kind in BOUNDS else Oracle()
+    noise = Noisy(known, error=NOISE if kind.startswith("noise") else 0.0)
     scenario = PromptLab(jobs, gpus, grown=True, estimator=noise)(seed)
     if kind == "single":
         scenario = scenario.replace(trace=scenario.trace.filter(model="vicuna-7b"))
