@@ -14,7 +14,7 @@ from gpuschedlab.policies.prompttuner.loop import Day
 from gpuschedlab.policies.prompttuner.recipe import PromptLab, PromptLoop
 from gpuschedlab.policies.prompttuner.speeds import EVALUATION, ITERATION
 
-SMALL = PromptLoop(PromptJobs("low", minutes=5), most=25)
+SMALL = PromptLoop(PromptJobs("low", minutes=5), cap=25)
 
 
 @cache
@@ -60,7 +60,7 @@ def test_work_is_iterations_and_scores():
 
 
 def test_a_frozen_bank_takes_nothing_in():
-    loop = PromptLoop(SMALL.jobs, most=25, grows=False).loop(1, settled().prompts)
+    loop = PromptLoop(SMALL.jobs, cap=25, grows=False).loop(1, settled().prompts)
     assert not loop.inserted
     assert max(start.prompt for start in loop.starts) < len(loop.prompts.all)
     assert {s.prompt for s in loop.starts if s.evaluations} <= set(range(loop.prompts.known))

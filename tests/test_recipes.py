@@ -26,7 +26,7 @@ OF_FILES = {"ownfile"}
 ALL = [pytest.param(cls, id=name) for name, cls in recipes().items()]
 MADE = [pytest.param(cls, id=name) for name, cls in recipes().items() if name not in OF_FILES]
 SMALLEST = {"week": {"days": 1, "jobs": 50}, "mergingcluster": {"hours": 1.0}, "promptlab": {"minutes": 5}}
-SMALLEST |= {"promptloop": {"load": "low", "minutes": 5, "most": 5}}
+SMALLEST |= {"promptloop": {"load": "low", "minutes": 5, "cap": 5}}
 TINY = SmallCluster(nodes=2, jobs=5)
 
 

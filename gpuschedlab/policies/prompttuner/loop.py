@@ -46,13 +46,13 @@ class Prompts:
     ----------
     tasks : tuple of Task
         Each has `PARTS` parts; part p of task k is k * PARTS + p.
-    most : int
+    cap : int
         Iterations after which a tuning is given up.
     seed : int
     """
 
     tasks: tuple[Task, ...]
-    most: int
+    cap: int
     seed: int
     scores: dict = field(default_factory=dict)
     tunings: dict = field(default_factory=dict)
@@ -83,7 +83,7 @@ class Prompts:
         """The tuning of a prompt for a part; a prompt that needs no iteration stays the same one."""
         if (part, prompt) not in self.tunings:
             rng, task = self._rng(3, part), self.tasks[part // PARTS]
-            found = tuning.tune(task, self.all[prompt][None], rng, self.most)
+            found = tuning.tune(task, self.all[prompt][None], rng, self.cap)
             iterations, number = int(found.iterations[0]), prompt
             if iterations:
                 number = len(self.all)
@@ -132,7 +132,7 @@ class Loop:
     Parameters
     ----------
     jobs : PromptJobs
-    most : int
+    cap : int
         Iterations after which a tuning is given up.
     stretch : float
         See `PromptLoop`.
@@ -140,7 +140,7 @@ class Loop:
         Whether tuned prompts are put into the bank.
     seed : int
     prompts : Prompts, optional
-        Of another loop with the same `most` and seed, whose tunings are then not done again.
+        Of another loop with the same `cap` and seed, whose tunings are then not done again.
 
     Attributes
     ----------
@@ -156,14 +156,14 @@ class Loop:
     """
 
     jobs: PromptJobs
-    most: int
+    cap: int
     stretch: float
     grows: bool
     seed: int
     prompts: Prompts | None = None
 
     def __post_init__(self):
-        self.prompts = self.prompts or Prompts(HELD_OUT, self.most, self.seed)
+        self.prompts = self.prompts or Prompts(HELD_OUT, self.cap, self.seed)
 
     @cached_property
     def table(self) -> pl.DataFrame:

@@ -121,7 +121,7 @@ class PromptLoop(Recipe):
         GPUs of the cluster, a multiple of 8.
     grows : bool
         Whether tuned prompts are put into the bank.
-    most : int
+    cap : int
         Iterations of the small transformer after which a job is given up, its prompt is then not put into the bank.
     stretch : float
         Time of an iteration over that at which the user's prompts take as long as `PromptJobs` has its jobs in the mean.
@@ -145,7 +145,7 @@ class PromptLoop(Recipe):
     jobs: Annotated[PromptJobs, Holds(("load", "slo", "warm_up", "minutes"))] = PromptJobs()
     gpus: Annotated[int, Knob(8, 1024, step=8, unit="GPUs", help="size of the cluster")] = 32
     grows: Annotated[bool, Knob(help="whether tuned prompts are put into the bank")] = True
-    most: Annotated[int, Knob(1, 500, help="iterations after which a tuning is given up")] = 100
+    cap: Annotated[int, Knob(1, 500, help="iterations after which a tuning is given up")] = 100
     stretch: Annotated[float, Knob(0.01, 100, log=True, help="time of an iteration over the stand-in's")] = 1.0
     tuner: Annotated[PromptTuner, Holds(("window", "delaying"))] = PromptTuner()
     estimator: Annotated[UpperBound, Holds(("above", "spread"))] = UpperBound()
@@ -162,7 +162,7 @@ class PromptLoop(Recipe):
 
     def loop(self, seed: int = 0, prompts: Prompts | None = None) -> Loop:
         """The bank's day, with what was found and tuned in it; `prompts` of another loop of the seed spare their tunings."""
-        return Loop(self.jobs, self.most, self.stretch, self.grows, seed, prompts).settle(
+        return Loop(self.jobs, self.cap, self.stretch, self.grows, seed, prompts).settle(
             lambda trace: Scenario(
                 trace,
                 Cluster.homogeneous(self.gpus // NODE, NODE, GPU_TYPE),

@@ -17,7 +17,7 @@ from published.prompttuner.day import day
 VISITED = 1
 """Clusters whose prompts are scored, as in the thesis; `tuning.VISITED`: those that were chosen on other tasks (`choice`)."""
 
-DAY = PromptLoop(PromptJobs("low"), most=50)
+DAY = PromptLoop(PromptJobs("low"), cap=50)
 """The day of the bank that grows (`day`), and its seeds."""
 DAYS = (0, 1, 2, 3, 4)
 
