@@ -17,6 +17,7 @@ from published.autosched import loop as autosched
 from published.autosched.loop import Stretch, judge, run, scatter
 from published.data import DAY
 from published.kept import measure_all
+from published.numbers import Ours
 
 from gpuschedlab import Cluster, Fifo, Scenario, Srtf, Themis, Tiresias, generate
 from gpuschedlab.autosched import Measurement, Space
@@ -539,11 +540,28 @@ def test_published_numbers_are_looked_for_where_the_benches_keep_them(monkeypatc
 
 def test_table_6_4_takes_errors_of_the_loop_and_seconds_from_where_they_were_taken():
     rows = [
-        {"trace": "philly", "split": "loop", "backend": "boosted", "error": 0.2},
-        {"trace": "philly", "split": "later", "backend": "boosted", "error": 0.9, "predict_s": 1.0, "tune_s": 2.0},
-        {"trace": "philly", "split": "later", "backend": "causalnex", "error": 0.9, "predict_s": 9.0, "tune_s": 9.0},
+        {"trace": "philly", "policy": "lucid", "split": "loop", "backend": "boosted", "error": 0.2},
+        {
+            "trace": "philly",
+            "policy": "lucid",
+            "split": "later",
+            "backend": "boosted",
+            "error": 0.9,
+            "predict_s": 1.0,
+            "tune_s": 2.0,
+        },
+        {
+            "trace": "philly",
+            "policy": "lucid",
+            "split": "later",
+            "backend": "causalnex",
+            "error": 0.9,
+            "predict_s": 9.0,
+            "tune_s": 9.0,
+        },
     ]
     found = {(key.workload, key.metric): value for key, value in ours._causal([rows], "left").items()}
-    assert found["philly", "relative_difference"] == 0.2
+    assert found["philly", "relative_difference"] == Ours(0.2, each={"policy lucid": 0.2})
     assert found["pai", "relative_difference"] == "left"
-    assert (found["all", "inference_per_1000"], found["all", "fine_tuning_per_1000"]) == (1.0, 2.0)
+    assert found["all", "inference_per_1000"].value == 1.0
+    assert found["all", "fine_tuning_per_1000"] == Ours(2.0, each={"trace philly": 2.0})

@@ -135,8 +135,8 @@ def test_wrong_questions_are_named():
         table.at([2], [1.0])
     with pytest.raises(SpeedError, match="found other -2; expected -1 to 1"):
         table.at_pair("merged", [0], [-2], [1.0])
-    with pytest.raises(SpeedError, match="found mode 'own'; expected one of merged, transfer"):
-        table.at_pair("own", [0], [1], [1.0])
+    with pytest.raises(SpeedError, match="found mode 'never'; expected one of own, merged, transfer"):
+        table.at_pair("never", [0], [1], [1.0])
     with pytest.raises(SpeedError, match="no column 'metric'"):
         Curves.from_frame(table.frame().drop("metric"))
     with pytest.raises(SpeedError, match="wrong type"):

@@ -1,5 +1,6 @@
 """What Ymir's estimators say of pairs: symmetric distances, planted lines, hand-made curves, and the zoo's measured gains."""
 
+from dataclasses import replace
 from itertools import permutations
 
 import numpy as np
@@ -10,8 +11,10 @@ from published.ymir.pairs import TargetMean
 
 from gpuschedlab._data import path
 from gpuschedlab.check import check_estimator
+from gpuschedlab.cluster import Cluster
 from gpuschedlab.errors import EstimatorError, SpeedError
 from gpuschedlab.estimators import Noisy, Transfers
+from gpuschedlab.policies import Ymir
 from gpuschedlab.policies.ymir.estimators.iterations import LossCurve, fit_loss, iterations, joint_iterations, saved
 from gpuschedlab.policies.ymir.estimators.tasks import YmirEstimator
 from gpuschedlab.policies.ymir.estimators.transferability import (
@@ -25,6 +28,7 @@ from gpuschedlab.policies.ymir.estimators.transferability import (
 from gpuschedlab.policies.ymir.recipe import MergingCluster, digits_estimator, digits_pairs
 from gpuschedlab.policies.ymir.speeds.switching import pipeline_switch
 from gpuschedlab.policies.ymir.speeds.tasks import finetuning_jobs, task_speeds
+from gpuschedlab.sim import simulate
 from gpuschedlab.speeds import transfer_speeds
 
 
@@ -387,6 +391,19 @@ def test_shipped_tasks_have_curves_so_that_a_bad_merge_ends_soon():
     for mode in ("merged", "transfer"):
         x = speeds.curves.measured(mode, [one], [two], 2.0)
         assert x[0] > 0
+    ends = {}
+    bad = task_speeds("roberta-large")
+    pair = ("roberta-large@stsb", "roberta-large@sst2")
+    for name, table in {"curves": bad, "none": replace(bad, curves=None)}.items():
+        work = [bad.total[bad.models.index(m)] for m in pair]
+        jobs = pl.DataFrame({"job_id": ["1", "2"], "submit": 0.0, "gpus": 1.0, "model": pair, "target": work})
+        rate = [bad.rates([bad.models.index(m)], [0.0], [0], [1], [1])[0, 0] for m in pair]
+        jobs = jobs.with_columns(duration=pl.Series(work) / pl.Series(rate))
+        wrong = Transfers(method="given", factors_given={("transfer", *pair): 5.0})
+        run = simulate(jobs, Cluster.homogeneous(1, 1, "v100"), Ymir(spatial=False), speeds=table, estimator=wrong)
+        ends[name] = run.jobs["end"][1]
+        assert run.jobs["restarts"][1] == (name == "curves")
+    assert ends["curves"] < 0.8 * ends["none"]
     # Progress counts in epochs of the task alone: a joint epoch of two equal data sets is two of them.
     assert speeds.curves.measured("merged", [one], [two], 1.0)[0] == pytest.approx(2.0, abs=0.1)
     assert speeds.curves.measured("merged", [one], [-1], 1.0)[0] != speeds.curves.measured("own", [one], [-1], 1.0)[0]

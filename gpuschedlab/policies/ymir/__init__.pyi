@@ -1,6 +1,5 @@
 """Public names of `policies.ymir`, by module; loaded at first use."""
 
-from .estimators.tasks import YmirEstimator as YmirEstimator
 from .estimators.transfers import Transfers as Transfers
 from .policy import Ymir as Ymir
 from .speeds.transfer import Transfer as Transfer, transfer_speeds as transfer_speeds
