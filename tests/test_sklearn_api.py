@@ -26,6 +26,8 @@ from gpuschedlab.errors import EstimatorError
 from gpuschedlab.estimators import Estimator, History, LearningCurve, Noisy, Oracle, Requested, Runtime
 from gpuschedlab.estimators.sklearn_api import Parameters, Regressor
 from gpuschedlab.policies.prompttuner.estimators.prompt_bank import PromptBank
+from gpuschedlab.policies.prompttuner.estimators.upper_bound import UpperBound
+from gpuschedlab.policies.prompttuner.jobs import PromptJobs
 from gpuschedlab.policies.ymir.estimators.transferability import GainRegression
 
 base = pytest.importorskip("sklearn.base")
@@ -68,6 +70,8 @@ def made(cls: type):
 def rows_of(estimator, rows: int = 90) -> tuple[pl.DataFrame, str]:
     """Rows to learn from, and the name of the column that is y."""
     rng = np.random.default_rng(1)
+    if isinstance(estimator, UpperBound):
+        return PromptJobs("low")(1).head(rows), "duration"
     if isinstance(estimator, Estimator):
         return recurring_sample(rows, rng), "duration"
     a, b = rng.random((2, rows))
