@@ -89,19 +89,24 @@ def _predictor(answers: list[dict] | None, reason: str) -> dict[Number, Ours | s
     series = {row["series"]: row for part in answers or () for row in part["requests"] if row["trace"] == "pai"}
     for name, day in product(("original", "periodic"), ("lowest_day", "highest_day")):
         found[Number("figure 6.7", "pai", name, day)] = _single(series[name][day] if series else reason)
-    seconds: dict[str, dict[str, float]] = {model: {} for model in MODELS}
+    seconds: dict[str, dict[str, list[float]]] = {model: {} for model in MODELS}
     for (trace, thesis), (model, name) in product(TRACES.items(), MODELS.items()):
         key = Number("table 6.3", thesis, name, "accuracy")
         found[key] = reason
         for row in [] if answers is None else answers[list(TRACES).index(trace)]["accuracy"]:
             if (row["part"], row["model"]) != ("slice", model):
                 continue
+            spent = row["train_seconds"] / (generation.SPLIT * row["jobs"]) * 1000
+            seconds[model].setdefault(thesis, []).append(spent)
             if row["retrained"] == ("daily" if model == "xgboost" else "never"):
                 found[key] = _single(row["hourly"])
-                seconds[model][thesis] = row["train_seconds"] / (generation.SPLIT * row["jobs"]) * 1000
     for model, name in MODELS.items():
-        found[Number("table 6.3", "all", name, "fine_tuning_per_1000")] = _over(seconds[model], "trace", reason)
+        found[Number("table 6.3", "all", name, "fine_tuning_per_1000")] = _over(_means(seconds[model]), "trace", reason)
     return found
+
+
+def _means(each: dict[str, list[float]]) -> dict[str, float]:
+    return {name: statistics.fmean(values) for name, values in each.items()}
 
 
 def _over(each: dict, word: str, reason: str) -> Ours | str:
@@ -118,7 +123,7 @@ def _causal(answers: list[list[dict]] | None, reason: str) -> dict[Number, Ours 
         for row in rows:
             if key in row and which.items() <= row.items():
                 values.setdefault(row[word], []).append(row[key])
-        return _over({name: statistics.fmean(some) for name, some in values.items()}, word, reason)
+        return _over(_means(values), word, reason)
 
     found = {
         Number("table 6.4", thesis, "causal model", "relative_difference"): over(
