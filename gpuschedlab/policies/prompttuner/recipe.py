@@ -74,8 +74,7 @@ class PromptLab(Recipe):
     beside: Annotated[str, Knob(choices=POLICIES, help="policy of the second figure")] = "INFless, aware"
 
     def __post_init__(self):
-        if self.gpus < NODE or self.gpus % NODE:
-            raise ClusterError(f"PromptLab.gpus: found {self.gpus!r}; expected a positive multiple of {NODE}.")
+        _servers(self)
         super().__post_init__()
 
     @property
@@ -89,12 +88,20 @@ class PromptLab(Recipe):
         jobs = replace(self.jobs, scale=self.jobs.scale * self.gpus / 32) if self.grown else self.jobs
         return Scenario(
             jobs(seed),
-            Cluster.homogeneous(self.gpus // NODE, NODE, GPU_TYPE),
+            _servers(self),
             speeds=prompt_speeds(),
             delays=prompt_delays(self.jobs.warm_up),
             estimator=_known(self.estimator, seed),
             seed=seed,
         )
+
+
+def _servers(recipe) -> Cluster:
+    """Servers of a recipe's GPUs."""
+    if recipe.gpus < NODE or recipe.gpus % NODE:
+        who = type(recipe).__name__
+        raise ClusterError(f"{who}.gpus: found {recipe.gpus!r}; expected a positive multiple of {NODE}.")
+    return Cluster.homogeneous(recipe.gpus // NODE, NODE, GPU_TYPE)
 
 
 def _known(noisy: Noisy, seed: int) -> Estimator | None:
@@ -151,8 +158,7 @@ class PromptLoop(Recipe):
     estimator: Annotated[UpperBound, Holds(("above", "spread"))] = UpperBound()
 
     def __post_init__(self):
-        if self.gpus < NODE or self.gpus % NODE:
-            raise ClusterError(f"PromptLoop.gpus: found {self.gpus!r}; expected a positive multiple of {NODE}.")
+        _servers(self)
         super().__post_init__()
 
     @property
@@ -165,7 +171,7 @@ class PromptLoop(Recipe):
         return Loop(self.jobs, self.cap, self.stretch, self.grows, seed, prompts).settle(
             lambda trace: Scenario(
                 trace,
-                Cluster.homogeneous(self.gpus // NODE, NODE, GPU_TYPE),
+                _servers(self),
                 speeds=prompt_speeds(),
                 delays=search_as_work(self.jobs.warm_up),
                 estimator=replace(self.estimator, rng=seed),
