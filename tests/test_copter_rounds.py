@@ -95,7 +95,7 @@ def test_warm_rounds_take_fewer_sweeps_than_cold_ones():
         again = Copter()
         again.solve(problem)
         if r:
-            sweeps, cold = sweeps + warm._worker.trace[-1].sweeps, cold + again.trace[-1].sweeps
+            sweeps, cold = sweeps + warm._worker.trace[-1].evaluations, cold + again.trace[-1].evaluations
         new = rng.random(300) < 0.05
         utility = np.where(new[:, None], knapsack(100 + r, 300).utility, problem.utility)
         order = rng.permutation(300)

@@ -136,7 +136,7 @@ def hurried(monkeypatch, times: float):
 LIMITED = [
     *((solver, {"work": 2e-3, **options}, hard_program(40)) for solver, options in SOLVERS),
     ("highs", {"work": 1e-5, "method": "simplex"}, random_program(3, whole=False, n=60, m=40)),
-    ("copter", {"work": 2e-3, "tol": 1e-12}, random_program(3, whole=False, n=60, m=40)),
+    ("copter", {"work": 5e-6, "tol": 1e-12}, random_program(3, whole=False, n=60, m=40)),
 ]
 
 

@@ -7,6 +7,7 @@ from gpuschedlab.optim.solve import Session, solve
 __all__ = [
     "Change",
     "Choices",
+    "EditedProgram",
     "MultipleChoice",
     "Program",
     "Session",
@@ -23,4 +24,8 @@ def __getattr__(name):
         from gpuschedlab.optim.prices import search as prices
 
         return getattr(prices, name)
+    if name == "EditedProgram":
+        from gpuschedlab.optim.copter.edits import EditedProgram
+
+        return EditedProgram
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -55,18 +55,20 @@ class Session:
         self._worker = _make(solver, options)
         self._program: Program | None = None
         self._last: Solution | None = None
+        self._edits = 0
 
-    def update(self, change: Program | Change) -> None:
+    def update(self, change: "Program | Change | EditedProgram") -> None:
         """Put a program, or a change of the present one, in its place.
 
         Parameters
         ----------
-        change : Program or Change
-            Its arrays must not be written to afterwards.
+        change : Program, Change or EditedProgram
+            Arrays of the former must not be written to afterwards; what is edited in the latter counts in the next `solve`.
         """
         if isinstance(change, Change):
             change = change.of(self._present("a Change"))
-        if self._program is None or not change.equals(self._program):
+        same = change is self._program or (isinstance(change, Program) and change.equals(self._program))
+        if self._program is None or not same:
             self._program, self._last = change, None
 
     def solve(self) -> Solution:
@@ -77,8 +79,11 @@ class Session:
         SolverError
             Infeasible or unbounded, no point found in time, or a program that the solver does not take.
         """
-        if self._last is None:
-            self._last = self._worker.solve(self._present("solve"))
+        program = self._present("solve")
+        if self._last is None or self._edits != getattr(program, "edits", 0):
+            self._edits = getattr(program, "edits", 0)
+            spelt = self._edits and not hasattr(self._worker, "takes_edits")
+            self._last = self._worker.solve(program.program() if spelt else program)
         return self._last
 
     def _present(self, who: str) -> Program:

@@ -1,47 +1,56 @@
-"""COpter's solver: a linear program by proximal steps, each by coordinate descent on the dual, warm from the last one."""
+"""COpter's solver: a linear program by proximal steps, warm from the last one."""
 
 import time
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
+import scipy.sparse as sp
 
 from gpuschedlab.errors import Infeasible, OutOfTime, SolverError
-from gpuschedlab.optim.copter import kernels
-from gpuschedlab.optim.copter.bound import dual_value, proved_bound, signed
+from gpuschedlab.optim.copter.bound import proved_bound
+from gpuschedlab.optim.copter.edits import EditedProgram
+from gpuschedlab.optim.copter.groups import Grouped, grouped
+from gpuschedlab.optim.copter.newton import Newton
 from gpuschedlab.optim.copter.rays import no_best, no_point
-from gpuschedlab.optim.copter.scale import Scaled, scale
 from gpuschedlab.optim.knapsack import MultipleChoice
 from gpuschedlab.optim.program import Program, Solution, unsolvable
 from gpuschedlab.optim.work import Limits
 from gpuschedlab.optim.work import steps as work_steps
 
-TOLERANCE, ROUNDS = 1e-6, 2e-3
-"""Residuals at which a linear program, and a round of choices, count as solved."""
+TOLERANCE = 1e-4
+"""Residuals at which a program counts as solved."""
 
-SWEEPS = 400.0
-"""Sweeps over the matrix in one proximal step, at most."""
+LARGEST, GROWTH = 3e3, 3.0
+"""Size of a proximal step at most, and how much larger one is than the one before, if that was solved."""
+
+DOUBTFUL = 3
+"""Steps in a row that are not solved after which one asks whether there is any point."""
+
+WITHIN = 0.05
+"""Share of the tolerance within which a proximal step is solved."""
 
 
 @dataclass(frozen=True, eq=False)
 class Residuals:
-    """How far a proximal step's point and prices are from the optimum, in the scaled program.
+    """How far a proximal step's point and prices are from the optimum.
 
     Parameters
     ----------
     step : int
         Proximal step, from 1.
-    sweeps : float
-        Entries of the matrix read until then, in multiples of all.
+    evaluations : float
+        Of the dual, until then.
     primal : float
-        Largest amount by which a row is broken.
+        Largest amount by which a row is broken, over its bound.
     dual : float
-        Largest reduced cost that no bound of its variable allows.
+        Largest reduced cost that no bound of its variable allows, over the usual cost.
     gap : float
-        |objective - bound| / (unit + |objective| + |bound|); the unit is 1, or less where 1 of the program's own is.
+        |objective - bound| / (unit + |objective| + |bound|); the unit is 1, or less where usual costs and variables are.
     """
 
     step: int
-    sweeps: float
+    evaluations: float
     primal: float
     dual: float
     gap: float
@@ -54,37 +63,35 @@ class Residuals:
 
 @dataclass(eq=False)
 class Copter(Limits):
-    """Proximal point method with coordinate descent on the dual, for linear programs with bounds of any kind.
+    """Proximal point method for linear programs with bounds of any kind.
 
-    A step moves to the saddle point of the Lagrangian with a quadratic penalty on the distance from the point and the prices
-    before. Coordinate descent, which needs no factorisation, settles one row's price after another; rows that stand still are
-    left out of most sweeps. The next program of the same shape starts from the last point and prices.
+    A step moves to the optimum with a quadratic penalty on the distance from the point before. Rows that hold disjoint groups of
+    variables (`groups.grouped`) are kept in closed form; the prices of the others are found by Newton's method (`newton.Newton`).
+    The next program of the same shape starts from the last point and prices.
 
     Parameters
     ----------
     time_limit, gap, work
-        As in `work.Limits`; counted are sweeps, and the gap is that of rounds of choices.
-    tol : float, optional
-        Residuals (`Residuals.worst`) at which a program counts as solved; default: 1e-6, and 2e-3 for rounds of choices.
+        As in `work.Limits`; counted are evaluations of the dual, and the gap is that of rounds of choices.
+    tol : float
+        Residuals (`Residuals.worst`) at which a program counts as solved.
     steps : int
         Proximal steps at most.
     warm : bool
         Whether the next program starts from the last point and prices.
-    size : float
-        Size of the first proximal step: large ones are few, and cost more sweeps each.
-    balance : bool
-        Whether the sizes of the prices' and the point's steps follow how far they moved; otherwise they are the same.
+    vertex : bool
+        Whether the point is moved to a vertex by sifting (`sift.Sift`), which is exact.
 
     Differs from the paper in
     -------------------------
-    The artifact leaves out its solver (`pylpsparse`). Here the point is eliminated from each step, so that descent is over
-    prices alone; rows and columns are equilibrated first; step sizes follow the work of the steps before, in place of the
-    artifact's constant eta of 1; and what is proved (bound, no point, no best) is said.
+    The artifact leaves out its solver (`pylpsparse`). The thesis settles the rows of each step by coordinate descent, one at a
+    time; here those of requests are projections, and a Newton step, factorised where the rest are few, takes the place of the
+    descent. Step sizes grow, in place of the artifact's constant eta of 1; and what is proved (bound, no point, no best) is said.
 
     References
     ----------
-    Jayaram Subramanya, PhD thesis, CMU 2025, 4.3.2; Yen et al., NIPS 2015 (sparse linear programming by augmented coordinate
-    descent); Rockafellar, SIAM J. Control Optim. 14 (1976); Banjac et al., J. Optim. Theory Appl. 183 (2019), for the rays.
+    Jayaram Subramanya, PhD thesis, CMU 2025, 4.3.2; Rockafellar, SIAM J. Control Optim. 14 (1976); Li, Sun & Toh, SIAM J. Optim.
+    30 (2020).
 
     Examples
     --------
@@ -93,19 +100,20 @@ class Copter(Limits):
     ([0.0, 1.0], [2.0])
     """
 
-    tol: float | None = None
-    steps: int = 3000
+    tol: float = TOLERANCE
+    steps: int = 300
     warm: bool = True
-    size: float = 1.0
-    balance: bool = True
+    vertex: bool = False
 
     def __post_init__(self):
         self.trace: list[Residuals] = []
         self.rounds = None
         self._last: tuple[np.ndarray, np.ndarray, float] | None = None
 
+    takes_edits = True
+
     def solve(self, program: Program, x0: np.ndarray | None = None, y0: np.ndarray | None = None) -> Solution:
-        """Solve a linear program, from a point and prices if there are some.
+        """Solve a linear program, or an edited one, from a point and prices (of its rows) if there are some.
 
         Raises
         ------
@@ -116,20 +124,21 @@ class Copter(Limits):
         """
         if isinstance(program, MultipleChoice):
             return self._round(program, x0)
-        if program.integrality.any():
+        if program.whole:
             raise SolverError(
                 f"{program.name}: found {program.integrality.sum()} whole variables; 'copter' solves linear programs. Relax "
                 "it (integrality=False) and round, or use solver 'highs', or MultipleChoice."
             )
         start = time.perf_counter()
-        sign = -1.0 if program.maximize else 1.0
-        scaled = scale(program.c, program.A, program.row_lower, program.row_upper, program.lower, program.upper, sign)
-        x, y, ratio = self._start(scaled, x0, y0)
+        edited = program if isinstance(program, EditedProgram) else None
+        lp = grouped(program) if edited is None else edited.grouped()
+        x, y, size = self._start(lp, x0, y0, edited)
         until = start + (np.inf if self.time_limit is None else self.time_limit)
-        state = _Steps(self, scaled, x, y, ratio, until, work_steps(self.work, "copter", program.A.nnz))
+        has_point = partial(self._has_point, program, lp.rows)
+        state = _Steps(lp, x, y, size, self.tol, has_point, until, work_steps(self.work, "copter", len(lp.c)))
         status = state.run(self.steps)
         self.trace = state.trace
-        if status == "unbounded" and not self._has_point(program):
+        if status == "unbounded" and not has_point():
             status = "infeasible"
         if status in ("infeasible", "unbounded"):
             raise unsolvable(program, status)
@@ -137,10 +146,13 @@ class Copter(Limits):
             raise OutOfTime(
                 f"{program.name}: copter made no step in time; give more than time_limit={self.time_limit}."
             )
-        self._last = (*scaled.unscaled(state.x, state.y), state.ratio)
-        x, y = self._last[:2]
+        x, y = lp.unscaled(state.x, state.y, state.newton.now.price[:-1])
+        if edited is None:
+            self._last = x, y, state.size
+        else:
+            edited.x, edited.prices, edited.size = state.x, state.y, state.size
         x = np.clip(x, program.lower, program.upper)
-        bound = proved_bound(program, y)
+        bound = lp.sign * state.newton.now.proved if state.trace[-1].dual == 0 else proved_bound(program, y)
         seconds = time.perf_counter() - start
         return Solution(
             x, status, program.value(x), bound, seconds, f"copter {len(self.trace)} steps", y, program.shape
@@ -152,96 +164,74 @@ class Copter(Limits):
 
         problem = MultipleChoice.of(problem, x0, "in rounds, copter starts from the last one's shares")
         if self.rounds is None:
-            # Rounds are alike in scale: large steps from the first on, and of the same sizes.
-            self.rounds = CopterRounds(replace(self, tol=self.tol or ROUNDS, size=10, balance=False))
+            self.rounds = CopterRounds(replace(self))
         found = self.rounds.solve(problem)
         self.trace = self.rounds.copter.trace
         return found
 
-    def _start(self, scaled: Scaled, x0, y0) -> tuple[np.ndarray, np.ndarray, float]:
-        """Point and prices to begin with, and the ratio of their step sizes."""
-        m, n = scaled.A.shape
-        x, y, ratio = np.zeros(n), np.zeros(m), 1.0
-        last = self._last if self.warm else None
-        if last is not None and last[0].shape == (n,) and last[1].shape == (m,):
-            x, y = last[:2]
-        if last is not None:
-            ratio = last[2]
-        x, y = (x if x0 is None else np.asarray(x0, float)), (y if y0 is None else np.asarray(y0, float))
-        x, y = scaled.scaled(x, y)
-        return np.clip(x, scaled.low, scaled.high), signed(y, scaled.rl, scaled.ru), ratio
+    def _start(self, lp: Grouped, x0, y0, edited: EditedProgram | None) -> tuple[np.ndarray, np.ndarray, float]:
+        """Point and prices to begin with, and the size of the first step."""
+        x, y, size = np.zeros(len(lp.c)), np.zeros(len(lp.rows)), 1.0
+        if self.warm and edited is not None:
+            x, y, size = edited.x, edited.prices, edited.size
+        elif self.warm and self._last is not None:
+            last_x, last_y, size = self._last
+            if len(last_x) == len(x) and len(last_y) == len(lp.rows) + len(lp.groups):
+                x, y = lp.scaled(last_x, last_y)
+        x = x if x0 is None else np.asarray(x0, float)[lp.order] / lp.by_column
+        y = y if y0 is None else np.asarray(y0, float)[lp.rows] / lp.by_row * lp.sign
+        return x, y, max(size / GROWTH, 1.0)
 
-    def _has_point(self, program: Program) -> bool:
-        """Whether any point satisfies rows and bounds."""
-        try:
-            again = replace(self, warm=False, size=1.0, balance=True)
-            again.solve(replace(program, c=np.zeros(len(program.c))))
-        except Infeasible:
-            return False
-        return True
+    def _has_point(self, program: Program, rows: np.ndarray) -> bool:
+        """Whether any point satisfies all rows: those given may be missed at a cost, of which the least is found to be nothing."""
+        miss = sp.csc_array((np.ones(len(rows)), (rows, np.arange(len(rows)))), (len(program.row_lower), len(rows)))
+        program = program.program() if isinstance(program, EditedProgram) else program
+        n, more = len(program.c), np.zeros(2 * len(rows))
+        elastic = Program(
+            np.append(np.zeros(n), more + 1), sp.hstack([program.A, miss, -miss]), program.row_lower, program.row_upper,
+            np.append(program.lower, more), np.append(program.upper, more + np.inf), name=program.name,
+        )  # fmt: skip
+        return replace(self, warm=False, vertex=False, tol=1e-9).solve(elastic).bound <= 1e-7
 
 
 class _Steps:
-    """Proximal steps of one scaled program, and their residuals."""
+    """Proximal steps of one program, and their residuals."""
 
-    def __init__(self, how: Copter, scaled: Scaled, x, y, ratio: float, until: float, most: float):
-        self.scaled, self.x, self.y, self.ratio = scaled, x.copy(), y.copy(), ratio
-        self.tol, self.size, self.balance = how.tol or TOLERANCE, how.size, how.balance
-        self.until, self.most, self.sweeps = until, most, 0.0
-        self.q = scaled.A.T @ self.y
+    def __init__(self, lp: Grouped, x, y, size: float, tol: float, has_point, until: float, most: float):
+        y = np.where(((y > 0) & np.isinf(lp.rl)) | ((y < 0) & np.isinf(lp.ru)), 0.0, y)
+        self.lp, self.x, self.y, self.size, self.tol, self.until = lp, x, y, size, tol, until
+        self.has_point = has_point
+        self.newton = Newton(lp, most)
+        size_x, self.cost = lp.scales
+        self.tau, self.unit = size_x / self.cost, min(1.0, max(size_x * self.cost, 1e-6))
         self.trace: list[Residuals] = []
 
     def run(self, steps: int) -> str:
-        """Step until solved, proved impossible, or out of steps, sweeps or time: the status."""
-        reached = 0.1
+        """Step until solved, proved impossible, or out of steps, evaluations or time: the status."""
+        newton, refused = self.newton, 0
         for k in range(1, steps + 1):
-            if self.sweeps >= self.most:
+            if newton.done >= newton.most:
                 return "stopped"
             if time.perf_counter() > self.until:
                 return "time limit"
-            x0, y0 = self.x, self.y.copy()
-            self._step(x0, y0, float(np.clip(min(0.2 * reached, 0.3 / k**1.5), 0.1 * self.tol, 0.1)))
-            now = self._residuals(k)
-            self.trace.append(now)
-            reached = min(now.primal, now.worst)
-            if now.worst <= self.tol:
+            x0, y0 = self.x, self.y
+            self.y, solved = newton.step(x0, y0, self.tau * self.size, WITHIN * self.tol)
+            self.x = newton.now.x.copy()
+            self.trace.append(self._residuals(k))
+            if self.trace[-1].worst <= self.tol:
                 return "optimal"
-            dx, dy = self.x - x0, self.y - y0
-            if k % 5 == 0:
-                if no_point(self.scaled, dy) or no_point(self.scaled, self.y):
-                    return "infeasible"
-                if no_best(self.scaled, dx) or no_best(self.scaled, self.x):
-                    return "unbounded"
-            self._balance(dx, dy, k)
+            if not solved and any(no_point(newton, ray) for ray in (self.y - y0, self.y)):
+                return "infeasible"
+            if self.trace[-1].dual > 0 and any(no_best(self.lp, ray) for ray in (self.x - x0, self.x)):
+                return "unbounded"
+            self.size = min(self.size * GROWTH, LARGEST) if solved else max(self.size / 2, 1e-2)
+            refused = 0 if solved else refused + 1
+            if refused == DOUBTFUL and not self.has_point():
+                return "infeasible"
         return "stopped"
 
-    def _step(self, x0, y0, tol: float) -> None:
-        """One proximal step to a tolerance; the step sizes follow the work that it takes."""
-        s = self.scaled
-        ptr, at, val, c, low, high = s.parts
-        tau, sigma = self.size / self.ratio, self.size * self.ratio
-        rest = (self.y, ptr, at, val, c, low, high, x0, self.q, tau, tol, min(SWEEPS, self.most - self.sweeps))
-        left, sweeps = kernels.descend(s.rl, s.ru, y0, sigma, *rest)
-        self.q = s.A.T @ self.y
-        self.x = np.clip(x0 + tau * (self.q - c), low, high)
-        self.sweeps += sweeps
-        if left > tol:
-            self.size = max(self.size / 2, 1e-3)
-        elif sweeps < 0.1 * SWEEPS:
-            self.size = min(self.size * 1.5, 1e4)
-
     def _residuals(self, k: int) -> Residuals:
-        s = self.scaled
-        rows = s.A @ self.x
-        primal = max((rows - s.ru).max(initial=0.0), (s.rl - rows).max(initial=0.0))
-        bound, dual = dual_value(self.y, s.c - self.q, s.rl, s.ru, s.low, s.high)
-        value = float(s.c @ self.x)
-        gap = abs(value - bound) / (s.unit + abs(value) + abs(bound))
-        return Residuals(k, self.sweeps, float(primal), dual, gap)
-
-    def _balance(self, dx, dy, k: int) -> None:
-        """Let the prices' share of the step follow how far prices and point moved; less and less."""
-        far_x, far_y = float(np.linalg.norm(dx)), float(np.linalg.norm(dy))
-        if self.balance and far_x > 1e-12 and far_y > 1e-12:
-            weight = 0.5 / np.sqrt(k)
-            self.ratio = float(np.clip((far_y / far_x) ** weight * self.ratio ** (1 - weight), 1e-3, 1e3))
+        now, lp = self.newton.now, self.lp
+        broken = np.maximum(now.activity - lp.ru, lp.rl - now.activity) / lp.sizes
+        gap = abs(now.cost - now.proved) / (self.unit + abs(now.cost) + abs(now.proved))
+        return Residuals(k, self.newton.done, float(max(broken.max(initial=0.0), 0.0)), now.worst / self.cost, gap)

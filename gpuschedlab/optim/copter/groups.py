@@ -1,0 +1,186 @@
+"""A linear program as copter takes it: columns in groups, each with one row of its own, and the rows that couple them."""
+
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from gpuschedlab._compiled import njit
+from gpuschedlab.optim.program import Program
+
+ROUNDS = 8
+"""Of equilibration, where columns belong to no group; more change little."""
+
+
+class Grouped(NamedTuple):
+    """minimise c'x, x in X, rl <= A x <= ru: in X are x >= 0 whose sum over each group is at most, or equal to, its room.
+
+    Columns stand group by group; the last group has those that belong to none, each between its own bounds.
+
+    Parameters
+    ----------
+    order : (n,) int array
+        Which column of the program stands at each place.
+    begin, end : (G + 1,) int arrays
+        Places of each group, and of the columns in none.
+    room : (G + 1,) float array
+        Of each group; inf for the last.
+    equal : (G + 1,) bool array
+        Whether the sum equals the room.
+    ptr, at, val : (n + 1,), (nnz,), (nnz,) arrays
+        Coefficients of the coupling rows, by place.
+    c, low, high : (n,) float arrays
+    rl, ru : (m,) float arrays
+    sizes : (m,) float array
+        What an amount by which a row is broken is compared with: its bound, or a usual one.
+    rows, groups : int arrays
+        Rows of the program that couple, and those of the groups.
+    by_row, by_column, by_group : float arrays
+        Factors of the coupling rows, of the columns by place, and of the groups' rows.
+    sign : float
+        -1 where the program is to be made large.
+    """
+
+    order: np.ndarray
+    begin: np.ndarray
+    end: np.ndarray
+    room: np.ndarray
+    equal: np.ndarray
+    ptr: np.ndarray
+    at: np.ndarray
+    val: np.ndarray
+    c: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    rl: np.ndarray
+    ru: np.ndarray
+    sizes: np.ndarray
+    rows: np.ndarray
+    groups: np.ndarray
+    by_row: np.ndarray
+    by_column: np.ndarray
+    by_group: np.ndarray
+    sign: float
+
+    @property
+    def scales(self) -> tuple[float, float]:
+        """Usual size of a variable, and of a cost."""
+        loose = slice(self.begin[-1], self.end[-1])
+        bounds = (self.room[:-1], self.low[loose], self.high[loose])
+        return typical(*bounds) if len(self.groups) else typical(*bounds, self.rl, self.ru), typical(self.c)
+
+    def unscaled(self, x, y, prices) -> tuple[np.ndarray, np.ndarray]:
+        """Point and prices of the program's rows, from those of places, coupling rows and groups."""
+        point, duals = np.empty(len(x)), np.empty(len(self.rows) + len(self.groups))
+        point[self.order] = x * self.by_column
+        duals[self.rows] = y * self.by_row * self.sign
+        duals[self.groups] = prices * self.by_group * self.sign
+        return point, duals
+
+    def scaled(self, x, y) -> tuple[np.ndarray, np.ndarray]:
+        """Point by place and prices of coupling rows, from those of the program."""
+        return x[self.order] / self.by_column, y[self.rows] / self.by_row * self.sign
+
+
+def typical(*parts) -> float:
+    """Median of what is finite and not 0, unsigned; 1 where nothing is."""
+    every = np.abs(np.concatenate(parts))
+    every = every[np.isfinite(every) & (every > 0)]
+    return float(np.median(every)) if every.size else 1.0
+
+
+def grouped(program: Program) -> Grouped:
+    """Find the groups of a program, and scale its coupling rows to one norm.
+
+    The row of a group has one positive coefficient, an upper bound, and columns from 0 that no bound of their own holds below it;
+    such rows are taken as they come, those of one entry last.
+
+    References
+    ----------
+    Dantzig & Van Slyke, J. Comput. Syst. Sci. 1 (1967), for generalised upper bounds.
+
+    Examples
+    --------
+    >>> one = grouped(Program([1.0, 2.0, 3.0], [[2.0, 2.0, 0.0], [1.0, 5.0, 1.0]], row_upper=[4.0, 7.0]))
+    >>> one.groups.tolist(), one.rows.tolist(), one.room.tolist(), one.order.tolist()
+    ([0], [1], [2.0, inf], [0, 1, 2])
+    """
+    by_rows = program.A.tocsr()
+    m, n = by_rows.shape
+    rl, ru, low, high = program.row_lower, program.row_upper, program.lower, program.upper
+    fits = (ru >= 0) & np.isfinite(ru) & ((rl <= 0) | (rl == ru))
+    owner, taken = _owners(by_rows.indptr, by_rows.indices, by_rows.data, fits, ru, low, high)
+    groups, rows = np.flatnonzero(taken > 0), np.flatnonzero(taken == 0)
+    number = np.full(m + 1, len(groups))
+    number[groups] = np.arange(len(groups))
+    of = number[owner]
+    order = np.arange(n) if (np.diff(of) >= 0).all() else np.argsort(of, kind="stable")
+    edges = np.searchsorted(of[order], np.arange(len(groups) + 2))
+    couples = sp.csc_array(by_rows[rows] if len(groups) else by_rows)
+    couples = couples if np.array_equal(order, np.arange(n)) else couples[:, order]
+    couples.eliminate_zeros()
+    by_row, by_column = _equilibrate(couples, edges[-2])
+    sign = -1.0 if program.maximize else 1.0
+    by_group = 1 / taken[groups]
+    rl, ru = rl[rows] * by_row, ru[rows] * by_row
+    sizes = np.where(np.isfinite(ru), np.abs(ru), np.where(np.isfinite(rl), np.abs(rl), 0.0))
+    low, high = low[order] / by_column, high[order] / by_column
+    if not (usual := sizes[sizes > 0]).size:
+        usual = typical(low, high, program.row_upper[groups] * by_group)
+    return Grouped(
+        order, edges[:-1], edges[1:], np.append(program.row_upper[groups] * by_group, np.inf),
+        np.append(program.row_lower[groups] == program.row_upper[groups], False),
+        couples.indptr.astype(np.uint32), couples.indices.astype(np.uint32), couples.data,
+        sign * program.c[order] * by_column, low, high, rl, ru, np.maximum(sizes, np.median(usual)),
+        rows, groups, by_row, by_column, by_group, sign,
+    )  # fmt: skip
+
+
+@njit
+def _owners(ptr, at, val, fits, ru, low, high):
+    """Row (n,) of each column's group, -1 for none, and coefficient (m,) of the rows that are a group's, 0 for others."""
+    m = fits.shape[0]
+    owner = np.full(low.shape[0], -1)
+    taken = np.zeros(m)
+    for single in (False, True):
+        for i in range(m):
+            if not fits[i] or taken[i] > 0 or single != (ptr[i + 1] - ptr[i] == 1):
+                continue
+            a = 0.0
+            for k in range(ptr[i], ptr[i + 1]):
+                j = at[k]
+                if low[j] == 0 and high[j] == 0:
+                    continue
+                a = val[k] if a == 0 else a
+                if not a > 0 or val[k] != a or owner[j] >= 0 or low[j] != 0 or high[j] * a < ru[i]:
+                    a = -1.0
+                    break
+            if a <= 0:
+                continue
+            taken[i] = a
+            for k in range(ptr[i], ptr[i + 1]):
+                if high[at[k]] > 0:
+                    owner[at[k]] = i
+    return owner, taken
+
+
+def _equilibrate(A: sp.csc_array, first: int) -> tuple[np.ndarray, np.ndarray]:
+    """Scale rows, and columns from `first` on, to one norm, in place: their factors."""
+    m, n = A.shape
+    rows, columns, loose = np.ones(m), np.ones(n), A.indptr[first]
+    column_of = np.repeat(np.arange(first, n), np.diff(A.indptr[first:]))
+    for _ in range(ROUNDS if len(column_of) else 0):
+        largest = np.zeros(n)
+        np.maximum.at(largest, column_of, np.abs(A.data[loose:]))
+        k = 1 / np.sqrt(np.where(largest > 0, largest, 1.0))
+        A.data[loose:] *= k[column_of]
+        columns *= k
+        largest = np.zeros(m)
+        np.maximum.at(largest, A.indices, np.abs(A.data))
+        r = 1 / np.sqrt(np.where(largest > 0, largest, 1.0))
+        A.data *= r[A.indices]
+        rows *= r
+    squares, many = (np.bincount(A.indices, w, m) for w in (A.data**2, None))
+    r = 1 / np.sqrt(np.where(squares > 0, squares, 1.0) / np.maximum(many, 1))
+    A.data *= r[A.indices]
+    return rows * r, columns
