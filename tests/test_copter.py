@@ -88,7 +88,9 @@ def test_a_ray_through_rows_is_found():
     with pytest.raises(SolverError, match="unbounded"):
         Copter(tol=1e-6).solve(Program([1.0, 1.0], [[1.0, -1.0]], 0.0, 0.0, maximize=True))
     with pytest.raises(Infeasible, match="infeasible"):  # neither point nor best
-        Copter(tol=1e-6).solve(Program([1.0, 0.0], [[0.0, 1.0], [0.0, 1.0]], [2.0, -np.inf], [np.inf, 1.0], maximize=True))
+        Copter(tol=1e-6).solve(
+            Program([1.0, 0.0], [[0.0, 1.0], [0.0, 1.0]], [2.0, -np.inf], [np.inf, 1.0], maximize=True)
+        )
 
 
 def test_empty_programs():

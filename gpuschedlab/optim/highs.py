@@ -94,6 +94,22 @@ class Highs(Limits):
         self._basis = tuple(parts) if keeps and basis.valid else None
         return answer
 
+    def solve_again(self, program: Program, columns: np.ndarray, added: int) -> Solution:
+        """Solve a linear program that has some columns (bool, of the one solved last), and `added` ones behind them: from its basis."""
+        highspy, start, factor, h = (
+            need("highspy", "solver='highs'"),
+            time.perf_counter(),
+            cost_factor(program),
+            self._handle,
+        )
+        gone, A = np.flatnonzero(~columns).astype(np.int32), program.A[:, program.A.shape[1] - added :]
+        h.deleteCols(len(gone), gone)
+        new = slice(len(program.c) - added, None)
+        parts = (A.indptr[:-1].astype(np.int32), A.indices.astype(np.int32), A.data)
+        h.addCols(added, program.c[new] * factor, program.lower[new], program.upper[new], A.nnz, *parts)
+        h.run()
+        return self._answer(highspy, h, program, "highs simplex", factor, start)
+
     def _prepared(self, highspy, method: str, program: Program):
         """The handle, with its options set."""
         if self._handle is None:

@@ -100,7 +100,7 @@ class Program:
 
     def value(self, x) -> float:
         """Objective at x."""
-        return float(self.c @ np.asarray(x, float))
+        return float((self.c * np.asarray(x, float)).sum())  # in one thread, always in the same order
 
     def violation(self, x) -> float:
         """Largest amount by which x breaks a bound, a row, or wholeness; 0 where it breaks none.

@@ -7,7 +7,7 @@ import numpy as np
 from gpuschedlab.errors import SolverError
 from gpuschedlab.optim.program import Change, Program, Solution
 
-SOLVERS = ("highs", "mip", "prices", "copter", "relaxed", "pop")
+SOLVERS = ("highs", "mip", "prices", "copter", "sift", "relaxed", "pop")
 
 
 class Session:
@@ -22,6 +22,7 @@ class Session:
         ``highs``: arrays straight into highspy; its handle is kept and, by the simplex method, its basis. ``mip``:
         python-mip, variable by variable (readable; CBC or HiGHS); nothing is kept. ``prices``: multiple-choice knapsacks
         (`MultipleChoice`) by their dual; the prices are kept. ``copter``: proximal steps; point and prices are kept.
+        ``sift``: a vertex, by the simplex method on few columns at a time; nothing is kept.
         ``relaxed`` and ``pop``: multiple-choice knapsacks by the linear relaxation and a shim, and part by part (``pop-16``:
         in 16 parts); nothing is kept.
     **options
@@ -146,6 +147,8 @@ def _make(solver: str, options: dict):
         from gpuschedlab.optim.prices.search import Prices as kind
     elif solver == "copter":
         from gpuschedlab.optim.copter.solver import Copter as kind
+    elif solver == "sift":
+        from gpuschedlab.optim.sift import Sift as kind
     elif solver == "relaxed":
         from gpuschedlab.optim.relaxed import Relaxed as kind
     elif solver == "pop" or solver.startswith("pop-"):

@@ -50,7 +50,9 @@ class EditedProgram:
         self.amounts = {name: float(amount) for name, amount in self.amounts.items()}
         self.edits, self.prices, self.size = 0, np.zeros(len(self.amounts)), 1.0
         self._came, self._gone = {}, set()
-        self._put([], np.zeros(1, np.int64), *np.zeros((2, 0)), np.zeros(1), np.zeros(0), np.zeros(0), np.zeros(0, bool))
+        self._put(
+            [], np.zeros(1, np.int64), *np.zeros((2, 0)), np.zeros(1), np.zeros(0), np.zeros(0), np.zeros(0, bool)
+        )
 
     def _put(self, keys, first, worth, x, ptr, at, val, must):
         """The arrays: keys, first column and must of requests, worth and x of columns, and their coefficients by column."""

@@ -15,6 +15,7 @@ from gpuschedlab.optim.copter.newton import Newton
 from gpuschedlab.optim.copter.rays import no_best, no_point
 from gpuschedlab.optim.knapsack import MultipleChoice
 from gpuschedlab.optim.program import Program, Solution, unsolvable
+from gpuschedlab.optim.sift import Sift
 from gpuschedlab.optim.work import Limits
 from gpuschedlab.optim.work import steps as work_steps
 
@@ -81,6 +82,8 @@ class Copter(Limits):
         Whether the next program starts from the last point and prices.
     vertex : bool
         Whether the point is moved to a vertex by sifting (`sift.Sift`), which is exact.
+    climb : bool
+        Of rounds, whether `shims.climbed` improves what the shim made whole; it is not in the thesis.
 
     Differs from the paper in
     -------------------------
@@ -104,6 +107,7 @@ class Copter(Limits):
     steps: int = 300
     warm: bool = True
     vertex: bool = False
+    climb: bool = True
 
     def __post_init__(self):
         self.trace: list[Residuals] = []
@@ -151,6 +155,11 @@ class Copter(Limits):
             self._last = x, y, state.size
         else:
             edited.x, edited.prices, edited.size = state.x, state.y, state.size
+        if self.vertex:
+            found = Sift(self.time_limit, self.gap, self.work).solve(edited.program() if edited else program, x, y)
+            return replace(
+                found, seconds=time.perf_counter() - start, solver=f"copter {len(self.trace)} steps, {found.solver}"
+            )
         x = np.clip(x, program.lower, program.upper)
         bound = lp.sign * state.newton.now.proved if state.trace[-1].dual == 0 else proved_bound(program, y)
         seconds = time.perf_counter() - start
