@@ -115,6 +115,19 @@ class Program:
         parts.append(np.abs(x - np.round(x))[self.integrality])
         return float(max(max(p.max(initial=0.0) for p in parts), 0.0))
 
+    def write(self, path) -> None:
+        """Write it: ``.npz`` (equal to the bit), ``.mps`` or ``.mps.gz`` (by HiGHS: 15 digits, and neither name nor shape)."""
+        from gpuschedlab.optim.files import write_program
+
+        write_program(self, path)
+
+    @classmethod
+    def read(cls, path) -> "Program":
+        """Read a program from such a file; what holds none is a `SolverError`."""
+        from gpuschedlab.optim.files import read_program
+
+        return read_program(path, Program)
+
     def __repr__(self):
         (m, n), verb = self.A.shape, "maximize" if self.maximize else "minimize"
         rows = f"{m} row{'' if m == 1 else 's'}"
