@@ -35,6 +35,7 @@ TABLES = {
     "rounds": "published.copter.rounds",
     "trace": "published.copter.trace",
     "problems": "published.copter.methods",
+    "arena": "published.copter.arena",
     "browser": "browser.costs",
 }
 """Module of each table."""
@@ -62,6 +63,9 @@ CASES = {
     "workers": (int, "N", "processes, -1: one a core; seconds are then upper bounds"),
     "repeat": (int, "N", "openings of each explorer"),
     "forms": (bool, None, "forms of algorithm 3 in single searches, instead of loops"),
+    "quick": (bool, None, "only the smaller sizes"),
+    "export": (str, "FOLDER", "write the problems, their optima and checksums as well"),
+    "csv": (str, "FILE", "write the rows as well"),
 }
 """Options that choose cases: type, word and help."""
 
@@ -72,6 +76,9 @@ EXPECTED = {
     "workers": ("a whole number from 1, or -1", lambda workers: workers == -1 or workers >= 1),
     "repeat": ("a whole number from 1", lambda repeat: repeat >= 1),
     "forms": ("nothing", lambda forms: True),
+    "quick": ("nothing", lambda quick: True),
+    "export": ("a folder", bool),
+    "csv": ("a file", bool),
 }
 """What is chosen that no default names: in words, and whether a value is one."""
 
