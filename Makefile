@@ -80,7 +80,7 @@ $(READY): requirements.lock pyproject.toml postBuild
 
 lock: $(READY) ## resolve pyproject.toml again into requirements.lock (UPGRADE=--upgrade for newer versions)
 	$(BIN)/python -m pip install --quiet 'uv>=0.9.8'
-	$(BIN)/uv pip compile pyproject.toml --all-extras --group build --group causalnex --universal --python-version 3.11 \
+	$(BIN)/uv pip compile pyproject.toml --extra all --extra causalnex --group build --group causalnex --universal --python-version 3.11 \
 	  --generate-hashes --no-annotate --no-emit-index-url --no-emit-find-links \
 	  --custom-compile-command "make lock" $(UPGRADE) --quiet --output-file requirements.lock
 

@@ -20,6 +20,7 @@ EXTRAS = {
     "causalnex": ("causal networks", ("networkx", "pandas", "pathos", "pyparsing", "statsmodels", "threadpoolctl")),
     "gym": ("environments for learning agents", ("gymnasium",)),
     "autosched": ("AutoSched's black-box tuners", ("lightgbm", "optuna")),
+    "arena": ("rivals in the solver arena", ("ortools",)),
 }
 
 #: They say Python < 3.11, numpy < 1.24, pandas < 2 and torch: no extra can hold them, as pip would refuse it.

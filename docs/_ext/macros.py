@@ -1,12 +1,12 @@
 """What stands in double braces on a page: text taken from the code, so that pages never copy it.
 
-`{{differs Sia}}`, `{{about Sia}}`, `{{references Sia}}`: sections of a docstring; `{{knobs Sia}}`: a table of knobs;
-`{{system Sia}}`: all of these; `{{algorithm}}`: algorithm 3 of AutoSched line by line; `{{budget}}`, `{{regimes}}`: what benches
-measured, from docs/measured/; `{{published sia [policy]}}`: published numbers of a source beside ours; `{{everywhere tiresias}}`: those
-of a policy in all sources; `{{sources}}`: all sources; `{{score}}`: how many claims hold; `{{noticed}}`: how many wrong numbers are
-noticed; `{{policies}}`: all policies, each with its paper; `{{others howto}}`: entries of
-a toctree for pages that the index does not name; `{{toc course}}`, `{{course}}`: an entry of a toctree, and a line, for a page that may
-not be there; `{{citation}}`: how to cite the package; `{{binder}}`: a badge, where a repository is named.
+`{{differs Sia}}`, `{{about Sia}}`, `{{references Sia}}`: sections of a docstring; `{{knobs Sia}}`: a table of knobs; `{{system
+Sia}}`: all of these; `{{algorithm}}`: algorithm 3 of AutoSched line by line; `{{budget}}`, `{{regimes}}`, `{{arena}}`: what
+benches measured, from docs/measured/; `{{published sia [policy]}}`: published numbers of a source beside ours; `{{everywhere
+tiresias}}`: those of a policy in all sources; `{{sources}}`: all sources; `{{score}}`: how many claims hold; `{{noticed}}`: how
+many wrong numbers are noticed; `{{policies}}`: all policies, each with its paper; `{{others howto}}`: entries of a toctree for
+pages that the index does not name; `{{toc course}}`, `{{course}}`: an entry of a toctree, and a line, for a page that may not
+be there; `{{citation}}`: how to cite the package; `{{binder}}`: a badge, where a repository is named.
 """
 
 import inspect
@@ -191,6 +191,7 @@ _MACROS = {
     "binder": badge,
     "budget": measured_pages.budget,
     "regimes": measured_pages.regimes,
+    "arena": measured_pages.arena,
     "toc": toc,
     "others": others,
     "course": course,

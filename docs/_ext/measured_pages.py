@@ -4,8 +4,10 @@ import json
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 from gallery_pages import fragment_of, raw
 from published.autosched.budget import BUDGETS, KNOBS, WAYS, verdict
+from published.copter.arena import CLOSE, profile, ratios_of, times_of
 
 from gpuschedlab import plots
 
@@ -43,3 +45,90 @@ def regimes() -> str:
         cpu = f"{row['cpu_s']:.0f}" if row["cpu_s"] else ""
         lines.append((row["case"], row["method"], f"{row['median_jct'] / 3600:.2f}", ratio, cpu))
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+FACTORS = np.geomspace(1.0, 100.0, 101)
+"""Times the best CPU time, in performance profiles."""
+
+WORDS = {"p=.5": "p = .5", "p=-.5": "p = -.5", "crowd": ""}
+"""Variants of the arena's problems as they are printed."""
+
+
+def arena() -> str:
+    """The solver arena: how it was measured, profiles, CPU time over size, ratios to the best, and all rows."""
+    text = (FOLDER / "arena.csv").read_text(encoding="utf-8")
+    head, _, rest = text.removeprefix("# ").partition("\n")
+    rows = pl.read_csv(rest.encode(), infer_schema_length=None).with_columns(pl.col("reason", "wrong").fill_null(""))
+    rows = rows.to_dicts()
+    parts = [f"Measured once: {head}.".replace("command make", "by `make").replace(", cpu_s", "`, CPU seconds")]
+    for form, levels in CLOSE.items():
+        for level, value in levels.items():
+            times = times_of(rows, form, "cold", value)
+            title = f"Performance profile: {SHORT[form]}, cold, {level}"
+            lines = plots.Lines(title, "times the best CPU time", "share of problems", FACTORS, profile(times, FACTORS))
+            parts.append(_drawn(lines, xaxis={"type": "log"}, yaxis={"range": [0, 1.02]}))
+    for kind in dict.fromkeys(row["kind"] for row in rows):
+        parts.append(_over_size(rows, kind))
+    heads = {"form": "form", "start": "start", "level": "answers that count", "solver": "solver"}
+    heads |= {"times_best": "times the best CPU time", "solved": "solved", "problems": "of"}
+    parts += ["Geometric mean of the ratios to the best CPU time, over the problems that each solver solved:"]
+    parts.append(_table([[_short(row[key]) for key in heads] for row in ratios_of(rows)], heads.values()))
+    parts += [
+        _all_rows([row for row in rows if row["kind"] == kind]) for kind in dict.fromkeys(r["kind"] for r in rows)
+    ]
+    return "\n\n".join([*parts, raw('<script src="../_static/figures.js" defer></script>')])
+
+
+SHORT = {"linear": "linear programs", "whole": "whole answers"}
+
+
+def _drawn(lines: plots.Lines, **axes) -> str:
+    """A figure with changed axes."""
+    shown = plots.figure(lines)
+    shown.update_layout(**axes)
+    return raw(fragment_of(shown))
+
+
+def _over_size(rows: list[dict], kind: str) -> str:
+    """CPU time of the linear programs of a kind over their size, by solver: geometric mean over variants, where all are solved."""
+    times = times_of(rows, "linear", "cold", CLOSE["linear"]["within 5e-3"], kind)
+    sizes = sorted({size for own in times.values() for _, size, _ in own})
+    lines = {}
+    for solver, own in times.items():
+        each = [[seconds for (_, n, _), seconds in own.items() if n == size] for size in sizes]
+        lines[solver] = np.array([np.exp(np.log(e).mean()) if e and None not in e else np.nan for e in each])
+    title = f"{kind}: linear programs within 5e-3, cold"
+    shown = plots.Lines(title, UNITS[kind], "CPU s", np.array(sizes, float), lines)
+    return _drawn(shown, xaxis={"type": "log", "tickvals": sizes}, yaxis={"type": "log"})
+
+
+UNITS = {"rounds": "times 256 GPUs", "shards": "shards", "flows": "demands", "leases": "jobs"}
+
+
+def _all_rows(rows: list[dict]) -> str:
+    """All rows of a kind, folded."""
+    keys = ("form", "start", "solver", "cpu", "most", "lost", "broken", "gap", "steps", "between", "vertex", "status")
+    reasons = list(dict.fromkeys(row["reason"] for row in rows if row["reason"]))
+    lines = []
+    for row in rows:
+        problem = f"{row['size']:,} {WORDS.get(row['variant'], row['variant'])}".strip()
+        note = f" ({reasons.index(row['reason']) + 1})" if row["reason"] else ""
+        lines.append([problem, *(_short(row[key]) for key in keys[:-1]), f"{row['status']}{note}"])
+    notes = "\n".join(f"{number}. {reason}" for number, reason in enumerate(reasons, 1))
+    kind = rows[0]["kind"]
+    return f"````{{dropdown}} {kind}: {len(rows)} rows\n{_table(lines, (UNITS[kind], *keys))}\n\n{notes}\n````"
+
+
+def _short(value) -> str:
+    """A value of a table in a few characters."""
+    if value is None or isinstance(value, bool):
+        return {None: "", True: "yes", False: "no"}[value]
+    if isinstance(value, float):
+        return f"{value:,.0f}" if value.is_integer() and abs(value) >= 1 else f"{value:.2g}"
+    return str(value)
+
+
+def _table(lines, heads) -> str:
+    """Markdown of a table."""
+    rows = [tuple(heads), ("---",) * len(tuple(heads)), *lines]
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)

@@ -3,6 +3,7 @@
 import datetime
 import importlib.metadata
 import platform
+import time
 from pathlib import Path
 
 import numpy as np
@@ -55,7 +56,11 @@ def run(data_dir: str | Path | None = None, quick: bool = False, export: str = "
         "arena", measure, data_dir, cases, workers=1, files=FILES
     )  # one at a time: seconds are what is asked
     rows = [row for case, part in zip(cases, found) for row in rows_of(case, part["answers"])]
-    answer = {"about": about(quick, sum(part["cpu"] for part in found)), "rows": rows, "ratios": ratios_of(rows)}
+    answer = {
+        "about": about(quick, time.process_time() + sum(part["cpu"] for part in found)),
+        "rows": rows,
+        "ratios": ratios_of(rows),
+    }
     ok = not any(row["wrong"] for row in rows)
     if export:
         from published.copter.arena_files import write_all
@@ -214,6 +219,21 @@ def performance(times: dict[str, dict]) -> dict[str, np.ndarray]:
     return {
         solver: np.sort([seconds / best[problem] for problem, seconds in own.items() if seconds is not None])
         for solver, own in times.items()
+    }
+
+
+def profile(times: dict[str, dict], factors: np.ndarray) -> dict[str, np.ndarray]:
+    """Share of its problems (k,) that each solver solves within factors (k,) of the best time on each.
+
+    Examples
+    --------
+    >>> found = profile({"a": {1: 1.0, 2: 4.0}, "b": {1: 2.0, 2: None}}, np.array([1.0, 2.0]))
+    >>> {solver: share.tolist() for solver, share in found.items()}
+    {'a': [1.0, 1.0], 'b': [0.0, 0.5]}
+    """
+    return {
+        solver: np.searchsorted(ratios, factors * (1 + 1e-12), side="right") / len(times[solver])
+        for solver, ratios in performance(times).items()
     }
 
 

@@ -73,7 +73,7 @@ def write_all(data_dir, folder: Path, cases: list[tuple], answers: list[list[dic
             for form, program in (("linear", instance.linear), ("whole", instance.whole)):
                 if program is not None:
                     name = f"{kind}-{size}-{variant.replace('=', '').replace('.', '0')}-{k}-{form}"
-                    found.append(write_one(folder, name, program, best.get((k, form)), WORK[quick][form]))
+                    found.append(write_one(folder, name, program, best.get((k, form)), WORK[quick]))
     pl.DataFrame(found, infer_schema_length=None).write_csv(folder / "optimal.csv")
     files = {path.name: path for path in sorted(folder.glob("*.npz")) + sorted(folder.glob("*.mps.gz"))}
     few = all(size in SIZES[kind][0][:2] for kind, size, *_ in cases)

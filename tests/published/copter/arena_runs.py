@@ -23,12 +23,12 @@ HERE = "published.copter.arena_runs"
 PROGRAMS = {True: 2, False: 3}
 """Programs of a stream, in the quick run and in the full one."""
 
-WORK = {True: {"linear": 3.0, "whole": 0.05}, False: {"linear": 20.0, "whole": 10.0}}
-"""Work of each solve."""
+WORK, MIXED_WORK = {True: 3.0, False: 80.0}, {True: 0.05, False: 10.0}
+"""Work of each solve, and of each solve of an integer program, in the quick run and in the full one."""
 
 
 def measure(data_dir, kind: str, size: int, variant: str, quick: bool) -> dict:
-    """Every solver on the first so many programs of a stream, cold on each (quick: on the first alone), and warm from each to the next.
+    """Every solver on the first so many programs of a stream, cold on each (quick: the first), and warm from each to the next.
 
     Returns
     -------
@@ -76,8 +76,6 @@ def _in_a_process(data_dir, case: tuple, lane: list) -> tuple[list, tuple | None
             break
         if word == "begun":
             begun = value
-        elif word == "error":
-            raise LabError(value)
         elif word == "done":
             done = True
         cpu = value[1] if word in ("answers", "done") else cpu
@@ -94,37 +92,34 @@ def _child(out: Connection, data_dir, case: tuple, lane: list) -> None:
     tiny = stream(data_dir, kind, TINY[kind], variant, 1)
     for name in lane:
         out.send(("begun", name))
-        work = WORK[quick][ways[name].form] * share_of(name[1])
+        work = (MIXED_WORK if ways[name].mixed else WORK)[quick] * share_of(name[1])
         if ways[name].compiled:
-            run_cold(ways[name], kind, tiny, LITTLE)  # what is compiled and loaded at the first use
-        answers = run_cold(ways[name], kind, instances[:1] if quick else instances, work)
-        if ways[name].warm and kind in STREAMS and "reason" not in answers[0]:
-            answers += run_warm(ways[name], kind, instances, work)
+            run_all(ways[name], kind, tiny, LITTLE, every=False)  # what is compiled and loaded at the first use
+        answers = run_all(ways[name], kind, instances, work, every=not quick)
         out.send(("answers", (answers, time.process_time())))
     out.send(("done", (None, time.process_time())))
 
 
-def run_cold(way: Way, kind: str, instances: list[Instance], work: float) -> list[dict]:
-    """Answers to each program, from nothing."""
-    return [
-        _one(way, lambda: way.makes[kind](work), None, instance, k, "cold")[0] for k, instance in enumerate(instances)
-    ]
+def run_all(way: Way, kind: str, instances: list[Instance], work: float, every: bool) -> list[dict]:
+    """Answers to the first program from nothing, and to the others: warm, each from the one before, and where `every`, cold."""
+    answer, solver = _one(way, way.makes[kind], work, None, instances[0], 0, "cold")
+    found, others = [answer], list(enumerate(instances))[1:]
+    if "reason" in answer:
+        return found
+    if every:
+        found += [_one(way, way.makes[kind], work, None, instance, k, "cold")[0] for k, instance in others]
+    if way.warm and kind in STREAMS:
+        for k, instance in others:
+            answer, solver = _one(way, way.makes[kind], work, solver, instance, k, "warm")
+            found.append(answer)
+    return found
 
 
-def run_warm(way: Way, kind: str, instances: list[Instance], work: float) -> list[dict]:
-    """Answers to each program but the first, from the one before."""
-    found, solver = [], None
-    for k, instance in enumerate(instances):
-        answer, solver = _one(way, lambda: way.makes[kind](work), solver, instance, k, "warm")
-        found.append(answer)
-    return found[1:]
-
-
-def _one(way: Way, make, solver, instance: Instance, k: int, start: str) -> tuple[dict, object]:
+def _one(way: Way, make, work: float, solver, instance: Instance, k: int, start: str) -> tuple[dict, object]:
     """One answer, measured and checked, and the solver, made where there is none."""
     begin = time.process_time()
     try:
-        solver = solver or make()
+        solver = solver or make(work)
         answer = solver(instance)
     except LabError as error:
         return failure(way.form, way.name, "none", str(error), k, start), solver
@@ -149,7 +144,7 @@ def _context():
     if "forkserver" not in multiprocessing.get_all_start_methods():
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([HERE, "highspy", "mip"])
+    context.set_forkserver_preload([HERE, "highspy", "mip", "pytest"])
     return context
 
 

@@ -23,8 +23,8 @@ GAP = 1e-3
 MOST = 300_000
 """Entries of the largest program with whole variables that HiGHS and CBC are given, at 1 of work or more; at less, as much less."""
 
-SHARES = {"copter": 0.25, "pdlp": 0.25}
-"""Share of the work that some get, as a unit of theirs takes about four times as long as one of simplex (1024 shards)."""
+SHARES = {"copter": 0.05, "pdlp": 0.1}
+"""Share of the work that some get: a unit of theirs takes up to ten times as long as one of simplex (.3 CPU s on 1024 shards)."""
 
 MIXED = ("rounds", "shards", "leases")
 
@@ -58,6 +58,8 @@ class Way(NamedTuple):
         Whether it keeps anything.
     compiled : bool
         Whether it has code of its own that is compiled or loaded at the first use.
+    mixed : bool
+        Whether it solves integer programs, which get work of their own.
     slow : bool
         Whether it is left out of the quick run.
     """
@@ -68,6 +70,7 @@ class Way(NamedTuple):
     makes: dict[str, Callable]
     warm: bool = False
     compiled: bool = False
+    mixed: bool = False
     slow: bool = False
 
 
@@ -282,10 +285,10 @@ WAYS = (
     Way("whole", "prices", EXACT, {"rounds": by_choices("prices")}, **OURS),
     Way("whole", "copter", None, BY_COPTER, **OURS),
     Way("whole", "relaxed", None, BY_SIMPLEX, compiled=True),
-    Way("whole", "pop-4", None, POP[4], slow=True),
-    Way("whole", "pop-16", None, POP[16], slow=True),
-    Way("whole", "highs", EXACT, dict.fromkeys(MIXED, mixed("highs"))),
-    Way("whole", "cbc", EXACT, dict.fromkeys(MIXED, mixed("mip", engine="cbc"))),
+    Way("whole", "pop-4", None, POP[4], mixed=True, slow=True),
+    Way("whole", "pop-16", None, POP[16], mixed=True, slow=True),
+    Way("whole", "highs", EXACT, dict.fromkeys(MIXED, mixed("highs")), mixed=True),
+    Way("whole", "cbc", EXACT, dict.fromkeys(MIXED, mixed("mip", engine="cbc")), mixed=True),
 )
 """All solvers. A program that one does not solve in its work, or does not know, is a row that says why."""
 
