@@ -272,7 +272,7 @@ WAYS = (
     Way("linear", "simplex", EXACT, everywhere(SIMPLEX), warm=True),
     Way("linear", "ipm", EXACT, everywhere(IPM)),
     Way("linear", "ipm bare", EXACT, everywhere(BARE), slow=True),
-    Way("linear", "ipm bare 1e-3", 5e-3, everywhere(LOOSE)),
+    Way("linear", "ipm bare 1e-3", 5e-3, everywhere(LOOSE), slow=True),
     Way("linear", "pdlp 1e-4", None, everywhere(linear("highs", method="pdlp", kkt_tolerance=1e-4)), slow=True),
     Way("linear", "or-tools pdlp 1e-4", None, everywhere(pdlp)),
     Way("linear", "copter 2e-3", 4e-3, everywhere(linear("copter", tol=2e-3)), **OURS, slow=True),
