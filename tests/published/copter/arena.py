@@ -109,9 +109,12 @@ def best_of(answers: list[dict]) -> dict[tuple, dict]:
     clean = [
         a for a in answers if "reason" not in a and a["rows"] <= SURE and a["bounds"] <= SURE and a["unwhole"] <= SURE
     ]
-    for key in dict.fromkeys((a["program"], a["form"]) for a in clean):
+    keys = dict.fromkeys((a["program"], a["form"]) for a in clean)
+    for key in sorted(keys, key=lambda key: key[1]):  # linear ones first: what they prove holds of whole answers, too
         mine = [a for a in clean if (a["program"], a["form"]) == key]
         bounds = [a["bound"] for a in mine if a["bound"] is not None and np.isfinite(a["bound"])]
+        if (relaxed := best.get((key[0], "linear"))) and relaxed["bound"] is not None:
+            bounds.append(relaxed["bound"])
         upward = mine[0]["maximize"]
         bound = (min if upward else max)(bounds) if bounds else None
         far = {id(a): abs(a["objective"] - bound) if bound is not None else 0.0 for a in mine}

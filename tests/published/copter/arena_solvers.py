@@ -20,8 +20,9 @@ EXACT = 1e-6
 GAP = 1e-3
 """Largest breaks of rows that simplex, interior points and integer programs leave, and the gap that integer programs are solved to."""
 
-MOST = 300_000
-"""Entries of the largest program with whole variables that HiGHS and CBC are given, at 1 of work or more; at less, as much less."""
+MOST = 150_000
+"""Entries of the largest program with whole variables that HiGHS and CBC are given, whole or as a part of POP, at 1 of work or more; at
+less, as much less."""
 
 SHARES = {"copter": 0.05, "pdlp": 0.1}
 """Share of the work that some get: a unit of theirs takes up to ten times as long as one of simplex (.3 CPU s on 1024 shards)."""
@@ -179,6 +180,8 @@ def by_choices(solver: str, parts: int = 1, **options) -> Callable:
 
         def solve(instance: Instance) -> Answer:
             problem, cells = instance.choices
+            if parts > 1:
+                refuse_large(2 * len(cells.job) // parts, work)
             session.update(problem)
             found = session.solve()
             x = found.table[cells.job, cells.config]
@@ -216,6 +219,7 @@ def shard_pop(parts: int) -> Callable:
             placed, share = np.zeros(fleet.placed.shape, bool), np.zeros(fleet.placed.shape)
             for servers, shards in shard_parts(fleet, min(parts, len(fleet.memory))):
                 part = Fleet(fleet.size[shards], fleet.memory[servers], fleet.placed[servers][:, shards])
+                refuse_large(5 * part.placed.size, work)
                 decide = decision("exact", gap=GAP, work=work / parts)
                 at = np.ix_(servers, shards)
                 placed[at], share[at], word = decide(part, load[shards], SLACK)
@@ -236,6 +240,12 @@ def share_of(name: str) -> float:
     return next((share for word, share in SHARES.items() if word in name), 1.0)
 
 
+def refuse_large(entries: int, work: float) -> None:
+    """Raise a `SolverError` for a program with whole variables that is too large for the work (`MOST`)."""
+    if entries > (most := int(min(work, 1.0) * MOST)):
+        raise SolverError(f"not run: {entries:,} entries, more than {most:,}")
+
+
 def mixed(solver: str, **options) -> Callable:
     """The program with whole variables."""
 
@@ -244,8 +254,7 @@ def mixed(solver: str, **options) -> Callable:
 
         def solve(instance: Instance) -> Answer:
             program: Program = instance.whole
-            if program.A.nnz > (most := int(min(work * MOST, MOST))):
-                raise SolverError(f"not run: {program.A.nnz:,} entries, more than {most:,}")
+            refuse_large(program.A.nnz, work)
             session.update(program)
             found = session.solve()
             return Answer(found.x, found.status, found.objective, found.bound, None, steps_of(session._worker))
@@ -274,7 +283,7 @@ WAYS = (
     Way("linear", "ipm bare", EXACT, everywhere(BARE), slow=True),
     Way("linear", "ipm bare 1e-3", 5e-3, everywhere(LOOSE), slow=True),
     Way("linear", "pdlp 1e-4", None, everywhere(linear("highs", method="pdlp", kkt_tolerance=1e-4)), slow=True),
-    Way("linear", "or-tools pdlp 1e-4", None, everywhere(pdlp)),
+    Way("linear", "or-tools pdlp 1e-4", None, everywhere(pdlp), compiled=True),
     Way("linear", "copter 2e-3", 4e-3, everywhere(linear("copter", tol=2e-3)), **OURS, slow=True),
     Way("linear", "copter 1e-4", 2e-4, everywhere(linear("copter", tol=1e-4)), **OURS),
     Way("linear", "copter 1e-6", 2e-6, everywhere(linear("copter", tol=1e-6)), **OURS, slow=True),
