@@ -162,6 +162,15 @@ def test_a_process_that_dies_costs_one_row(monkeypatch):
     assert "pip install" in found["answers"][-1]["reason"]
 
 
+def test_a_real_process_gives_answers_until_it_dies():
+    lane = [("linear", "simplex"), ("linear", "not there"), ("linear", "ipm")]
+    answers, begun, cpu, code = arena_runs._in_a_process(None, ("leases", 6, "crowd", True), lane)
+    assert [(answer["solver"], answer["status"], answer["wrong"]) for answer in answers] == [("simplex", "optimal", "")]
+    assert (begun, code) == (("linear", "not there"), 1)
+    assert cpu > 0
+    assert arena_runs._in_a_process(None, ("leases", 6, "crowd", True), lane[2:])[3] is None
+
+
 def test_warm_answers_are_carried_by_name():
     assert arena_solvers.carried(np.array([5, 9]), [1, 2], np.array([9, 7, 5]), 0) == [2, 0, 1]
     program = Program([1.0, 2.0, 3.0], [[1.0, 1, 1], [0, 1, 2]], row_upper=[2.0, 3.0], upper=1.0, maximize=True)

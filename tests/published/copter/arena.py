@@ -22,6 +22,9 @@ CLOSE = {"linear": {"exact": 1e-6, "within 5e-3": 5e-3}, "whole": {"within 1e-2"
 SURE = 1e-6
 """Largest break of an answer that may be the best known one."""
 
+PROVED = 1e-2
+"""Largest proved gap of a best known answer that others' losses are measured by."""
+
 PACKAGES = ("gpuschedlab", "highspy", "mip", "ortools", "numpy", "scipy", "numba")
 
 
@@ -103,7 +106,7 @@ def best_of(answers: list[dict]) -> dict[tuple, dict]:
     -------
     dict
         By (program, form): `value`, `bound` (the best proved), `solvers`: the two that come nearest, one where no other is clean,
-        `differ`: how far apart these are, relative to the value; and `unit`, what losses are relative to.
+        `differ`: how far apart these are, relative to the value; `unit`, what losses are relative to; and `gap`, to the bound.
     """
     best: dict[tuple, dict] = {}
     clean = [
@@ -125,15 +128,17 @@ def best_of(answers: list[dict]) -> dict[tuple, dict]:
         names = list(dict.fromkeys((order[0]["solver"], second["solver"])))
         differ = abs(second["objective"] - value) / unit if len(names) == 2 else None
         best[key] = {"value": value, "bound": bound, "solvers": names, "differ": differ, "unit": unit}
+        best[key]["gap"] = np.inf if bound is None else abs(bound - value) / unit
     return best
 
 
 def rows_of(case: tuple, answers: list[dict]) -> list[dict]:
     """A row for each form, solver and start of a problem, over the programs of its stream.
 
-    `cpu` is the median and `most` the largest of CPU seconds; of `lost` (relative distance from the best known optimum of the same
-    form; below 0 where rows are broken for it), `broken` (rows, relative to their capacity) and `gap` (to the bound that is proved)
-    the largest; of `steps` and `between` the median; `vertex` whether all may be; `solved` how many of how many programs.
+    `cpu` is the median and `most` the largest of CPU seconds. The largest is given of `lost` (relative distance from the best known
+    optimum of the same form; below 0 where rows are broken for it; None where that is not proved within `PROVED`), `broken` (rows,
+    relative to their capacity) and `gap` (to the bound that is proved); the median of `steps` and `between`. `vertex` says whether
+    all may be vertices, `solved` how many of how many programs have an answer.
     """
     kind, size, variant, _ = case
     best, groups = best_of(answers), {}
@@ -160,12 +165,13 @@ def _figures(part: list[dict], best: dict) -> dict:
         losses, gaps = [], []
         for a in found:
             known = best.get((a["program"], a["form"]))
-            if known is not None:
+            if known is not None and known["gap"] <= PROVED:
                 losses.append((known["value"] - a["objective"]) / known["unit"] * (1 if a["maximize"] else -1))
+            if known is not None:
                 gaps.append(np.inf if a["bound"] is None else abs(a["bound"] - a["objective"]) / known["unit"])
         cpu = [a["cpu"] for a in found]
         row |= {"cpu": float(np.median(cpu)), "most": max(cpu), "broken": max(a["rows"] for a in found)}
-        row["lost"] = max(losses, key=abs) if losses else None
+        row["lost"] = max(losses, key=abs) if len(losses) == len(found) else None
         row["gap"] = max(gaps) if gaps and np.isfinite(gaps).all() else None
         steps = [a["steps"] for a in found if a["steps"] is not None]
         row |= {

@@ -102,12 +102,12 @@ def write_one(folder: Path, name: str, program: Program, known: dict | None, wor
     row = {"problem": name, "variables": n, "rows": m, "entries": program.A.nnz, "sense": sense}
     row |= dict.fromkeys(("value", "gap", "how", "first", "second", "differ", "again", "by"))
     alike, small = same and near_arrays(program, again), not program.whole or program.A.nnz <= MOST
-    if small and (known is None or known["bound"] is None or (program.whole and _gap(known) > GAP)):
+    if small and (known is None or known["bound"] is None or (program.whole and known["gap"] > GAP)):
         known = better(program, known, work)
     if known is None:
         return row | {"how": "no answer is known", "by": "arrays", "agrees": alike}
     proof = "bound of a solver, or of the linear program" if program.whole else "prices of its rows"
-    row |= {"value": known["value"], "gap": _gap(known), "how": proof, "differ": known["differ"]}
+    row |= {"value": known["value"], "gap": known["gap"], "how": proof, "differ": known["differ"]}
     row |= {"first": known["solvers"][0], "second": known["solvers"][1] if len(known["solvers"]) > 1 else None}
     if not small:
         return row | {"by": "arrays", "agrees": alike}
@@ -122,15 +122,11 @@ def better(program: Program, known: dict | None, work: float) -> dict | None:
         return known
     gain = (found.objective - known["value"]) * (1 if program.maximize else -1) if known else 0.0
     if gain < 0:
-        return known | {"bound": found.bound}
+        return known | {"bound": found.bound, "gap": abs(found.bound - known["value"]) / known["unit"]}
     bound = found.bound if program.whole else proved_bound(program, found.duals)
     unit, name = max(abs(found.objective), float(np.abs(program.c).max())), "highs" if program.whole else "simplex"
-    return {"value": found.objective, "bound": bound, "solvers": [name], "differ": None, "unit": unit}
-
-
-def _gap(known: dict) -> float:
-    """Proved distance of the best known value from the optimum; inf without a bound."""
-    return np.inf if known["bound"] is None else abs(known["bound"] - known["value"]) / known["unit"]
+    known = {"value": found.objective, "bound": bound, "solvers": [name], "differ": None, "unit": unit}
+    return known | {"gap": abs(bound - found.objective) / unit}
 
 
 def near_arrays(ours: Program, theirs: Program) -> bool:
@@ -159,7 +155,7 @@ def _solved_again(program: Program, known: dict, work: float, alike: bool) -> di
         return {"by": f"no answer by {', '.join(methods)}", "agrees": False}
     distance, most = abs(found.objective - known["value"]) / known["unit"], NEAR
     if program.whole:
-        most += relative_gap(found.objective, found.bound) + _gap(known)
+        most += relative_gap(found.objective, found.bound) + known["gap"]
     by = "highs" if program.whole else method
     row = {"again": found.objective, "by": by, "agrees": bool(alike and distance <= most)}
     if by != known["solvers"][0] and (known["differ"] is None or distance < known["differ"]):

@@ -19,11 +19,10 @@ LITTLE = 0.05
 
 HERE = "published.copter.arena_runs"
 
-
 PROGRAMS = {True: 2, False: 3}
 """Programs of a stream, in the quick run and in the full one."""
 
-WORK, MIXED_WORK = {True: 3.0, False: 80.0}, {True: 0.05, False: 10.0}
+WORK, MIXED_WORK = {True: 3.0, False: 80.0}, {True: 0.07, False: 10.0}
 """Work of each solve, and of each solve of an integer program, in the quick run and in the full one."""
 
 
@@ -124,9 +123,8 @@ def _one(way: Way, make, work: float, solver, instance: Instance, k: int, start:
     except LabError as error:
         return failure(way.form, way.name, "none", str(error), k, start), solver
     cpu = time.process_time() - begin
-    return {"program": k, "form": way.form, "solver": way.name, "start": start} | judged(way, instance, answer) | {
-        "cpu": cpu
-    }, solver
+    row = {"program": k, "form": way.form, "solver": way.name, "start": start, "cpu": cpu}
+    return row | judged(way, instance, answer), solver
 
 
 def judged(way: Way, instance: Instance, answer: Answer) -> dict:
