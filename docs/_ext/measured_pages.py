@@ -113,7 +113,8 @@ def _all_rows(rows: list[dict]) -> str:
     for row in rows:
         problem = f"{row['size']:,} {WORDS.get(row['variant'], row['variant'])}".strip()
         note = f" ({reasons.index(row['reason']) + 1})" if row["reason"] else ""
-        lines.append([problem, *(_short(row[key]) for key in keys[:-1]), f"{row['status']}{note}"])
+        status = "; ".join(filter(None, (f"{row['status']}{note}", row["wrong"])))
+        lines.append([problem, *(_short(row[key]) for key in keys[:-1]), status])
     notes = "\n".join(f"{number}. {reason}" for number, reason in enumerate(reasons, 1))
     kind = rows[0]["kind"]
     return f"````{{dropdown}} {kind}: {len(rows)} rows\n{_table(lines, (UNITS[kind], *keys))}\n\n{notes}\n````"
