@@ -42,8 +42,9 @@ A name says kind, size, variant, number in its stream, and form: `linear` is a r
 - **rounds** (size: times 256 GPUs; p: Sia's fairness power): rounds of Sia's program on the cluster of COpter's evaluation.
   Jobs are drawn at random, the size as seed; 5 % of them are replaced from one program of a stream to the next. Goodput is
   from the profiles in the artifacts of Sia (SOSP'23) and COpter.
-- **shards** (size: shards; servers: {servers}): shard load balancing, Zipf loads, seed {seed}. The program of the next round
-  starts from the placement that simplex and the shim gave.
+- **shards** (size: shards; servers: {servers}): shard load balancing; seed {seed} for the fleet and
+  stateless Zipf loads, the next number for stateful ones. The program of the next round starts from the placement that
+  simplex and the shim gave.
 - **flows** (size: demands): the largest flow on fixed paths of a generated network of 754 routers and 895 links; seed 0 for
   the first demands, {seed} for changes of up to 10 %.
 - **leases** (size: jobs): UniSched's program of leases on growing blocks; seed [{seed}, jobs, number].
