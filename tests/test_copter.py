@@ -241,3 +241,123 @@ def test_a_session_starts_from_the_last_point():
         session.solve()
         steps.append(session._worker.trace[-1].evaluations)
     assert steps[1] < steps[0]
+
+
+def multiple_choice(seed: int) -> Program:
+    """The relaxation of a round: ties, jobs alike, subset sums, other units of utility, and most cells impossible."""
+    rng, style = np.random.default_rng(seed), seed % 6
+    n, types, C = rng.integers(2, 40), rng.integers(1, 5), rng.integers(2, 15)
+    kinds, gpus = rng.integers(0, types, C), 2.0 ** rng.integers(0, 5, C)
+    worth = rng.random((n, C)) * gpus**0.6
+    if style == 0:
+        worth = np.round(worth, 1)  # ties
+    elif style == 1:
+        worth[:] = worth[0]  # jobs alike
+    elif style == 2:
+        worth = np.tile(gpus, (n, 1))  # subset sums
+    worth *= {3: 1e-6, 4: 1e6}.get(style, 1.0)
+    possible = rng.random((n, C)) < (0.1 if style == 5 else 0.8)
+    job, config = np.nonzero(possible)
+    A = np.zeros((n + types, len(job)))
+    A[job, np.arange(len(job))], A[n + kinds[config], np.arange(len(job))] = 1.0, gpus[config]
+    upper = np.append(np.ones(n), rng.integers(1, 3 * n, types))
+    return Program(worth[job, config], A, row_upper=upper, upper=1.0, maximize=True)
+
+
+def with_groups(seed: int) -> Program:
+    """Disjoint groups, some of them equations, with coefficients of their own; coupling rows of either sign, with two sides."""
+    rng = np.random.default_rng(seed)
+    groups, m = rng.integers(2, 20), rng.integers(1, 8)
+    sizes = rng.integers(1, 8, groups)
+    n, owner = int(sizes.sum()) + 3, np.repeat(np.arange(groups), sizes)
+    A = np.zeros((groups + m, n))
+    A[owner, np.arange(len(owner))] = rng.uniform(0.5, 3, groups)[owner]
+    A[groups:] = np.where(rng.random((m, n)) < 0.4, rng.normal(size=(m, n)), 0.0)
+    room, equal = rng.uniform(0.5, 4, groups), rng.random(groups) < 0.3
+    x = np.append(rng.random(len(owner)), rng.normal(size=3))
+    x[: len(owner)] *= (room / (A[:groups] @ x))[owner] * np.where(equal, 1.0, rng.random(groups))[owner]
+    rows = A[groups:] @ x
+    lower = np.where(rng.random(m) < 0.5, rows - rng.random(m), -np.inf)
+    upper = np.where(np.isinf(lower) | (rng.random(m) < 0.5), rows + rng.random(m), np.inf)
+    bounds = (np.append(np.where(equal, room, -np.inf), lower), np.append(room, upper))
+    low, high = (
+        np.append(np.zeros(len(owner)), np.full(3, -2.0)),
+        np.append(np.full(len(owner), np.inf), np.full(3, 3.0)),
+    )
+    return Program(rng.normal(size=n), A, *bounds, low, high, maximize=bool(rng.integers(2)))
+
+
+@pytest.mark.parametrize(("made", "seeds", "tols"), [(multiple_choice, 720, (1e-6,)), (with_groups, 200, (1e-3, 1e-6))])
+def test_programs_with_groups_agree_with_highs(made, seeds, tols):
+    stopped = 0
+    for seed in range(seeds):
+        program = made(seed)
+        sign, best = (-1 if program.maximize else 1), solve(program, method="simplex").objective
+        room = np.maximum(np.abs(np.where(np.isfinite(program.row_upper), program.row_upper, program.row_lower)), 1.0)
+        for tol in tols:
+            solver = Copter(tol=tol)
+            found = solver.solve(program)
+            size = min(1.0, np.abs(program.c).max(initial=0.0)) + 2 * abs(best)
+            stopped += found.status != "optimal"
+            assert sign * (found.bound - best) <= 1e-9 * size, (seed, "bound")
+            if found.status == "optimal":
+                assert abs(found.objective - best) <= 30 * tol * size, seed
+                rows = program.A @ found.x
+                assert np.maximum(rows - program.row_upper, program.row_lower - rows).max() <= 10 * tol * room.max(), (
+                    seed
+                )
+    assert stopped <= 0.01 * seeds * len(tols)
+
+
+def test_infeasible_groups_are_proved():
+    proved = 0
+    for seed in range(100):
+        program = with_groups(seed)
+        n = program.A.shape[1]
+        A = sp.vstack([program.A, sp.csr_array(np.ones((1, n)))])
+        most = program.row_upper[np.isfinite(program.row_upper)].sum() * 10 + 10 * n
+        worse = Program(program.c, A, np.append(program.row_lower, most), np.append(program.row_upper, np.inf),
+                        program.lower, np.minimum(program.upper, 1e3), maximize=program.maximize)  # fmt: skip
+        try:
+            solve(worse, method="simplex")
+        except Infeasible:
+            proved += 1
+            with pytest.raises(Infeasible):
+                Copter(tol=1e-6).solve(worse)
+    assert proved > 20
+
+
+def test_the_program_finds_its_groups():
+    program = with_groups(3)
+    from gpuschedlab.optim.copter.groups import grouped
+
+    lp = grouped(program)
+    groups = program.A.toarray()[lp.groups]
+    assert ((groups > 0).sum(axis=0) <= 1).all()
+    assert len(lp.groups) >= 2
+    assert np.allclose([np.ptp(row[row > 0]) for row in groups], 0.0)
+    assert np.sort(np.append(lp.rows, lp.groups)).tolist() == list(range(program.A.shape[0]))
+
+
+def test_a_vertex_is_exact_and_has_few_shares():
+    for seed in range(40):
+        program = multiple_choice(seed)
+        best = solve(program, method="simplex").objective
+        for solver, options in (("sift", {}), ("copter", {"vertex": True})):
+            found = solve(program, solver, **options)
+            assert found.status == "optimal"
+            assert found.objective == pytest.approx(best, rel=1e-9, abs=1e-12), (seed, solver)
+            between = (found.x > 1e-9) & (found.x < 1 - 1e-9)
+            tight = np.isclose(program.A @ found.x, program.row_upper)
+            assert between.sum() <= tight.sum()
+
+
+@pytest.mark.parametrize("first", range(0, 200, 100))
+def test_sifting_agrees_with_simplex(first):
+    for seed in range(first, first + 100):
+        program = random_program(seed)
+        exact, found = solve(program, method="simplex"), solve(program, "sift")
+        assert found.objective == pytest.approx(exact.objective, rel=1e-7, abs=1e-7), seed
+        assert program.violation(found.x) <= 1e-6
+    with pytest.raises(Infeasible):
+        solve(Program([1.0, 1.0], [[1.0, 1.0]], row_lower=3.0, upper=1.0), "sift")

@@ -70,8 +70,11 @@ class Sift(Limits):
             "stopped",
         )
         columns, miss = np.flatnonzero(use), _misses(program)
-        k, begun, last, stays, most = miss.shape[1], len(columns), np.inf, None, MORE
-        for count in range(1, self.pricings + 1):
+        k, begun, last, most = miss.shape[1], len(columns), np.inf, MORE
+        stays, added = None, 0
+        count = 0
+        while count < self.pricings:
+            count += 1
             more, cost = np.zeros(k), sign * penalty * largest
             restricted = replace(
                 program, c=np.append(more + cost, program.c[columns]), integrality=False, shape=None,

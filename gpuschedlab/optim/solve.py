@@ -1,11 +1,15 @@
 """Solve a program once, or a stream of similar ones."""
 
 import inspect
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gpuschedlab.errors import SolverError
 from gpuschedlab.optim.program import Change, Program, Solution
+
+if TYPE_CHECKING:
+    from gpuschedlab.optim.copter.edits import EditedProgram
 
 SOLVERS = ("highs", "mip", "prices", "copter", "sift", "relaxed", "pop")
 

@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 import scipy.sparse as sp
 
-from gpuschedlab.errors import Infeasible, OutOfTime, SolverError
+from gpuschedlab.errors import OutOfTime, SolverError
 from gpuschedlab.optim.copter.bound import proved_bound
 from gpuschedlab.optim.copter.edits import EditedProgram
 from gpuschedlab.optim.copter.groups import Grouped, grouped
@@ -193,8 +193,8 @@ class Copter(Limits):
 
     def _has_point(self, program: Program, rows: np.ndarray) -> bool:
         """Whether any point satisfies all rows: those given may be missed at a cost, of which the least is found to be nothing."""
-        miss = sp.csc_array((np.ones(len(rows)), (rows, np.arange(len(rows)))), (len(program.row_lower), len(rows)))
         program = program.program() if isinstance(program, EditedProgram) else program
+        miss = sp.csc_array((np.ones(len(rows)), (rows, np.arange(len(rows)))), (len(program.row_lower), len(rows)))
         n, more = len(program.c), np.zeros(2 * len(rows))
         elastic = Program(
             np.append(np.zeros(n), more + 1), sp.hstack([program.A, miss, -miss]), program.row_lower, program.row_upper,
