@@ -93,7 +93,7 @@ def grouped(program: Program) -> Grouped:
     """Find the groups of a program, and scale its coupling rows to one norm.
 
     The row of a group has one positive coefficient, an upper bound, and columns from 0 that no bound of their own holds below it;
-    such rows are taken as they come, those of one entry last.
+    such rows are taken in their order.
 
     References
     ----------
@@ -142,21 +142,17 @@ def _owners(ptr, at, val, fits, ru, low, high):
     m = fits.shape[0]
     owner = np.full(low.shape[0], -1)
     taken = np.zeros(m)
-    for single in (False, True):
-        for i in range(m):
-            if not fits[i] or taken[i] > 0 or single != (ptr[i + 1] - ptr[i] == 1):
+    for i in range(m):
+        a = 0.0
+        for k in range(ptr[i], ptr[i + 1] if fits[i] else ptr[i]):
+            j = at[k]
+            if low[j] == 0 and high[j] == 0:
                 continue
-            a = 0.0
-            for k in range(ptr[i], ptr[i + 1]):
-                j = at[k]
-                if low[j] == 0 and high[j] == 0:
-                    continue
-                a = val[k] if a == 0 else a
-                if not a > 0 or val[k] != a or owner[j] >= 0 or low[j] != 0 or high[j] * a < ru[i]:
-                    a = -1.0
-                    break
-            if a <= 0:
-                continue
+            a = val[k] if a == 0 else a
+            if not a > 0 or val[k] != a or owner[j] >= 0 or low[j] != 0 or high[j] * a < ru[i]:
+                a = -1.0
+                break
+        if a > 0:
             taken[i] = a
             for k in range(ptr[i], ptr[i + 1]):
                 if high[at[k]] > 0:
