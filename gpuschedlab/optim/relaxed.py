@@ -7,8 +7,9 @@ import numpy as np
 
 from gpuschedlab.optim.highs import Highs
 from gpuschedlab.optim.knapsack import MultipleChoice
+from gpuschedlab.optim.prices.search import finished
 from gpuschedlab.optim.program import Program, Solution
-from gpuschedlab.optim.shims import Cells, climbed, largest_share, possible_cells, relaxed, whole
+from gpuschedlab.optim.shims import Cells, largest_share, possible_cells, relaxed, whole
 from gpuschedlab.optim.work import Limits
 
 
@@ -22,8 +23,8 @@ class Relaxed(Limits):
         As in `work.Limits`; the status is ``optimal`` where the gap to the relaxation's bound is that small.
     method : str
         As in `Highs`.
-    climb : bool
-        Whether `shims.climbed` improves the choices; it is not in the thesis.
+    finish : bool
+        Whether `prices.search.finished` improves what the shim made whole; it is not in the thesis.
 
     Differs from the paper in
     -------------------------
@@ -40,7 +41,7 @@ class Relaxed(Limits):
     """
 
     method: str = "ipm"
-    climb: bool = False
+    finish: bool = False
 
     def __post_init__(self):
         self._highs = Highs(self.time_limit, self.gap, work=self.work, method=self.method)
@@ -54,20 +55,21 @@ class Relaxed(Limits):
             As in `gpuschedlab.optim.solve`; a mandatory job for which the shim finds no room.
         """
         problem = MultipleChoice.of(program, x0, "'relaxed' solves from scratch")
-        return round_by_shares(problem, self.gap, "relaxed", self._shares, self.climb)
+        return round_by_shares(problem, self, "relaxed", self._shares, self.finish)
 
     def _shares(self, problem: MultipleChoice, cells: Cells) -> tuple[Solution, float, str]:
         found = self._highs.solve(relaxed(problem, cells))
         return found, found.bound, "relaxed"
 
 
-def round_by_shares(problem: MultipleChoice, gap: float, solver: str, shares, climb: bool) -> Solution:
+def round_by_shares(problem: MultipleChoice, limits: Limits, solver: str, shares, finish: bool) -> Solution:
     """Round of choices from `shares(problem, cells)`: the relaxation's solution, a bound, and who found it."""
+    gap = limits.gap
     start, cells = time.perf_counter(), possible_cells(problem)
     if not len(cells.job) and not problem.mandatory.any():
         return whole(problem, np.full(len(problem.utility), -1), 0.0, gap, start, solver)
     found, bound, solver = shares(problem, cells)
     choice = largest_share(problem, cells, found.x)
-    if climb:
-        choice = climbed(problem, cells, choice, found.duals[len(choice) :])
+    if finish:
+        choice = finished(problem, choice, found.duals[len(choice) :], limits)
     return whole(problem, choice, bound, gap, start, solver, found.status)

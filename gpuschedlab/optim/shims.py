@@ -127,69 +127,6 @@ def _fit(order, mandatory, share, ranked, first, config, kinds, gpus, capacity):
     return choice
 
 
-def climbed(
-    problem: MultipleChoice, cells: Cells, choice: np.ndarray, prices: np.ndarray, passes: int = 8
-) -> np.ndarray:
-    """Improve a choice that fits: jobs move to other configurations that fit and gain, those first that gain most beyond the prices.
-
-    Parameters
-    ----------
-    problem, cells, choice
-        As of `largest_share`.
-    prices : (T,) float array
-        Of a GPU of each type.
-    passes : int
-        Times that each job may move, at most.
-
-    Examples
-    --------
-    >>> problem = MultipleChoice([[3.0, 5.0], [2.0, 4.5]], [0, 0], [1, 2], [4])
-    >>> climbed(problem, possible_cells(problem), np.array([0, -1]), np.array([2.0])).tolist()
-    [1, 1]
-    """
-    choice, worth, used = choice.copy(), problem.utility[cells.job, cells.config], np.flatnonzero(choice >= 0)
-    room = problem.capacity - np.bincount(
-        problem.kinds[choice[used]], problem.gpus[choice[used]], len(problem.capacity)
-    )
-    now = np.zeros(len(choice))
-    now[used] = problem.utility[used, choice[used]]
-    cost = (np.maximum(prices, 0.0)[problem.kinds] * problem.gpus)[cells.config]
-    _climb(cells.first, cells.config, worth, cost, problem.kinds, problem.gpus, room, choice, now, passes)
-    return choice
-
-
-@njit
-def _climb(first, config, worth, cost, kinds, gpus, room, choice, now, passes):
-    """Moves of `climbed`; changes `room`, `choice` and what it is worth, `now`."""
-    n = choice.shape[0]
-    score, pick = np.empty(n), np.empty(n, np.int64)
-    for _ in range(passes):
-        for again in range(2):  # the first time no job moves, the second each in turn
-            order = np.argsort(-score, kind="mergesort") if again else np.arange(n)
-            moved = False
-            for i in order:
-                if again and score[i] == -np.inf:
-                    break
-                score[i], paid = -np.inf, 0.0
-                for k in range(first[i], first[i + 1]):
-                    if config[k] == choice[i]:
-                        paid = cost[k]
-                for k in range(first[i], first[i + 1]):
-                    c, old = config[k], choice[i]
-                    free = room[kinds[c]] + (gpus[old] if old >= 0 and kinds[old] == kinds[c] else 0)
-                    gain = worth[k] - now[i]
-                    if gpus[c] <= free and gain > 1e-12 * worth[k] and gain - cost[k] + paid > score[i]:
-                        score[i], pick[i] = gain - cost[k] + paid, k
-                if again and score[i] > -np.inf:
-                    c, old = config[pick[i]], choice[i]
-                    if old >= 0:
-                        room[kinds[old]] += gpus[old]
-                    room[kinds[c]] -= gpus[c]
-                    choice[i], now[i], moved = c, worth[pick[i]], True
-        if not moved:
-            break
-
-
 def bound_at(problem: MultipleChoice, cells: Cells, prices: np.ndarray) -> float:
     """What no choice exceeds, by the prices (T,) of GPUs: sum of each job's best at them, and what the GPUs cost.
 

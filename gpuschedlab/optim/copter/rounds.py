@@ -31,7 +31,7 @@ class CopterRounds:
 
     def solve(self, problem: MultipleChoice) -> Solution:
         """Solve a round; the next one starts from its shares and prices."""
-        return round_by_shares(problem, self.copter.gap, "copter", self._shares, self.copter.climb)
+        return round_by_shares(problem, self.copter, "copter", self._shares, self.copter.finish)
 
     def _shares(self, problem: MultipleChoice, cells: Cells) -> tuple[Solution, float, str]:
         self.cells, (n, _), amounts = len(cells.job), problem.shape, dict(enumerate(problem.capacity.tolist()))

@@ -82,8 +82,8 @@ class Copter(Limits):
         Whether the next program starts from the last point and prices.
     vertex : bool
         Whether the point is moved to a vertex by sifting (`sift.Sift`), which is exact.
-    climb : bool
-        Of rounds, whether `shims.climbed` improves what the shim made whole; it is not in the thesis.
+    finish : bool
+        Of rounds, whether `prices.search.finished` improves what the shim made whole; it is not in the thesis.
 
     Differs from the paper in
     -------------------------
@@ -107,7 +107,7 @@ class Copter(Limits):
     steps: int = 300
     warm: bool = True
     vertex: bool = False
-    climb: bool = True
+    finish: bool = True
 
     def __post_init__(self):
         self.trace: list[Residuals] = []

@@ -143,6 +143,17 @@ def repair(v, order, starts, gpus, type_of, hull, slope, size, capacity, prices,
             if used[kind[i]] > capacity[kind[i]]:
                 _, pick = _retreat(v, order, starts, gpus, hull, slope, size, capacity, prices, choice, kind, used, i)
                 _move(gpus, type_of, choice, kind, used, i, pick)
+    return advance(v, order, starts, gpus, type_of, capacity, prices, choice, used, passes)
+
+
+@njit
+def advance(v, order, starts, gpus, type_of, capacity, prices, choice, used, passes):
+    """Let jobs whose choices fit use what is left, those first that gain most beyond the prices; as `repair`."""
+    n = choice.shape[0]
+    kind, score = np.zeros(n, np.int64), np.empty(n)
+    for i in range(n):
+        if choice[i] >= 0:
+            kind[i] = type_of[choice[i]]
     for _ in range(passes):
         moved = False
         for i in range(n):

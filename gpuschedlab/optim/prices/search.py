@@ -15,15 +15,18 @@ import numpy as np
 from gpuschedlab.errors import OutOfTime, SolverError
 from gpuschedlab.optim.knapsack import MultipleChoice
 from gpuschedlab.optim.prices.cells import close_cells, has_highs
-from gpuschedlab.optim.prices.dual import build_hulls, search_prices
+from gpuschedlab.optim.prices.dual import build_hulls, evaluate, search_prices
 from gpuschedlab.optim.prices.labels import close_gap, core_choices
-from gpuschedlab.optim.prices.repair import repair, round_mix
+from gpuschedlab.optim.prices.repair import advance, repair, round_mix
 from gpuschedlab.optim.program import Program, Solution, relative_gap
 from gpuschedlab.optim.shims import variables_of, worth_of
 from gpuschedlab.optim.work import Limits, steps
 
 QUICK = 50_000
 """Labels that are tried before HiGHS: some milliseconds."""
+
+SMALL = 5_000
+"""Cells up to which `finished` closes the gap: where jobs are few, what makes shares whole loses most."""
 
 LARGE = 200_000
 """Cells from which on prices are searched only as closely as the gap asks for."""
@@ -159,6 +162,30 @@ class Prices(Limits):
             search.repair()
             search.close()
         return search.found()
+
+
+def finished(problem: MultipleChoice, choice: np.ndarray, prices: np.ndarray, limits: Limits) -> np.ndarray:
+    """Improve a choice (n,) that fits, at prices (T,): jobs climb to what still fits, and in a small round (`SMALL`) the gap is closed.
+
+    Examples
+    --------
+    >>> problem = MultipleChoice([[3.0, 5.0], [2.0, 4.5]], [0, 0], [1, 2], [4])
+    >>> finished(problem, np.array([0, -1]), np.array([2.0]), Limits()).tolist()
+    [1, 1]
+    """
+    small = np.count_nonzero(problem.utility > 0) <= SMALL and not problem.mandatory.any()
+    search = _Search(
+        problem, prices, Prices(limits.time_limit, limits.gap, limits.work, labels=1_000_000 if small else 0)
+    )
+    v, parts, types = problem.utility, (search.order, search.starts, search.gpus), len(search.room)
+    at = search.choice = np.where(choice >= 0, np.argsort(search.order)[choice], -1)
+    used = np.bincount(search.kinds[at], search.gpus[at] * (at >= 0), types)
+    search.objective = advance(v, *parts, search.kinds, search.room, search.prices, at, used, 8)
+    if small:
+        hulls = build_hulls(v, *parts, search.room)
+        search.bound = evaluate(v, *parts, *hulls, search.room, search.prices, np.empty(len(v), np.int64), used)[0]
+        search.close()
+    return np.where(search.choice >= 0, search.order[search.choice], -1)
 
 
 class _Search:
