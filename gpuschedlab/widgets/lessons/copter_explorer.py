@@ -53,7 +53,7 @@ class CopterExplorer(KnobExplorer):
     --------
     >>> explorer = CopterExplorer(SimilarRounds(jobs=20))
     >>> explorer.knobs["replaced"].value = 0.0
-    >>> explorer.sweeps["warm"] < explorer.sweeps["cold"]
+    >>> explorer.evaluations["warm"] < explorer.evaluations["cold"]
     True
     """
 
@@ -65,11 +65,11 @@ class CopterExplorer(KnobExplorer):
         return residuals(thing)
 
     def _numbers(self, traces) -> dict:
-        self.sweeps = {name: trace[-1].sweeps for name, trace in traces.items()}
+        self.evaluations = {name: trace[-1].evaluations for name, trace in traces.items()}
         return {"residuals": trace_lines(traces, "worst"), "gap": trace_lines(traces, "primal")}
 
     def _words(self, traces) -> str:
-        each = "; ".join(f"{name} {len(t)} steps, {t[-1].sweeps:.0f} sweeps" for name, t in traces.items())
+        each = "; ".join(f"{name} {len(t)} steps, {t[-1].evaluations:.0f} evaluations" for name, t in traces.items())
         return f"Second round: {each}."
 
 
