@@ -1,6 +1,7 @@
 """Programs and their solvers against enumeration, scipy, and each other."""
 
 import itertools
+import os
 import subprocess
 import sys
 import time
@@ -272,6 +273,71 @@ def test_coefficients_beyond_all_digits_are_refused(solver, options):
     rows = [[0.0], [1e30], [0.0]]
     with pytest.raises(SolverError, match="found a coefficient of 1e\\+30|refused the arrays"):
         solve(Program([1e30], rows, [-1.0, 0.0, -1.0], [1.0, 0.0, 1.0], -1.0, -0.04), solver, **options)
+
+
+def test_a_row_without_entries_that_must_be_1_is_infeasible():
+    with pytest.raises(Infeasible, match="row 0 .* has no entries and does not allow 0"):
+        solve(Program([-1.0], [[0.0]], row_lower=1.0), "mip")
+
+
+class Aborting(pymip.Pymip):
+    """A solver that ends the process that it solves in."""
+
+    def solve(self, program, x0=None):
+        return super().solve(program, x0) if self.isolate else os.abort()
+
+
+def test_a_process_of_its_own_solves_as_this_one_does():
+    """Points, bounds and errors come through as they are, from one process for all."""
+    pytest.importorskip("mip")
+    pymip._child()
+    child = pymip._child().pid
+    for seed in range(40):
+        program = wild_program(seed)
+        assert ending(program, "mip", isolate=True) == ending(program, "mip"), seed
+    there, here = (solve(random_program(1, whole=True), "mip", gap=0, isolate=i) for i in (True, False))
+    assert (there.x.tolist(), there.objective, there.bound) == (here.x.tolist(), here.objective, here.bound)
+    with pytest.raises(Infeasible, match="row 0"):
+        solve(Program([-1.0], [[0.0]], row_lower=1.0), "mip", isolate=True)
+    with pytest.raises(OutOfTime) as late:
+        solve(hard_program(40), "mip", gap=0.0, time_limit=1e-9, isolate=True)
+    assert late.value.status == "time limit"
+    assert pymip._child().pid == child
+
+
+def test_a_process_of_its_own_that_ends_is_an_error_and_the_next_program_has_another():
+    pytest.importorskip("mip")
+    easy = Program([1.0], [[1.0]], row_upper=2.0, maximize=True, name="easy")
+    with pytest.raises(SolverError, match=r"easy: the process of CBC ended \(exit code -?\d+\)"):
+        Aborting(isolate=True).solve(easy)
+    assert solve(easy, "mip", isolate=True).objective == 2.0
+    pymip._child().kill()
+    pymip._child().wait()
+    with pytest.raises(SolverError, match="the process of CBC ended"):
+        solve(easy, "mip", isolate=True)
+    assert solve(easy, "mip", isolate=True).objective == 2.0
+    with pytest.raises(SolverError, match="found isolate with engine 'highs'; expected cbc"):
+        solve(easy, "mip", engine="highs", isolate=True)
+
+
+def narrow_program(seed: int) -> Program:
+    """Equations and ranges over columns of very different units, most of them infeasible."""
+    rng = np.random.default_rng(seed)
+    n, m = int(rng.integers(2, 60)), int(rng.integers(2, 40))
+    units = rng.choice([1.0, 1e-3, 1e4], (1, n))
+    A = np.where(rng.random((m, n)) < rng.choice([0.1, 0.3, 0.6]), rng.integers(-3, 5, (m, n)) * units, 0.0)
+    middle = rng.normal(0, 5, m)
+    low = np.where(rng.random(m) < 0.5, middle, -np.inf)
+    high = np.where(rng.random(m) < 0.5, middle + rng.integers(0, 2, m), np.inf)
+    most = np.where(rng.random(n) < 0.5, rng.integers(1, 4, n), np.inf)
+    return Program(rng.normal(0, 1, n), A, low, high, 0.0, most, maximize=bool(seed % 2))
+
+
+def test_where_a_method_of_highs_fails_another_one_decides():
+    """The interior point alone ends some infeasible programs with a solve error; none is left unsettled."""
+    for seed in range(200):
+        alone, plain = (ending(narrow_program(seed), "highs", method="ipm", crossover=c) for c in (False, True))
+        assert alone == plain != "nothing", seed
 
 
 @pytest.mark.data

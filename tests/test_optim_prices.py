@@ -309,6 +309,24 @@ def test_jobs_of_tiny_worth_that_must_run_get_the_best_there_is(data_dir):
     assert large.objective == pytest.approx(26.3159622)
 
 
+@pytest.mark.parametrize("seed", range(120))
+def test_the_unit_of_utilities_decides_nothing(seed):
+    """Two jobs must run, at any loss: utilities of 1e-12 get what those of 1 get, within .1 %, by either door."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(4, 16))
+    utility, types, gpus, capacity = sia_like(rng, n)
+    utility = utility - rng.uniform(0, 0.9, (n, 1))  # some are worth less than nothing on few GPUs
+    utility[rng.random(utility.shape) < 0.2] = np.nan
+    utility[:2, 0] = rng.uniform(-1, 1, 2)  # the two have a choice, or there is no answer
+    must = np.arange(n) < 2
+    for solved in (
+        lambda u: solve_mckp(u, types, gpus, capacity, mandatory=must).objective,
+        lambda u: solve(sia_round(u, types, gpus, capacity, mandatory=must), "prices").objective,
+    ):
+        one, tiny = solved(utility), solved(utility * 1e-12) * 1e12
+        assert tiny == pytest.approx(one, rel=1e-3)
+
+
 def test_prices_of_another_length_are_refused():
     with pytest.raises(SolverError, match=r"found prices of shape \(2,\); expected \(1,\), one for each type"):
         solve_mckp([[1.0]], [0], [1], [4], prices=[1.0, 2.0])

@@ -88,6 +88,13 @@ class Highs(Limits):
             basis.col_status, basis.row_status = ([*map(highspy.HighsBasisStatus, part)] for part in self._basis)
             h.setBasis(basis)
         h.run()
+        for other in ("ipm", "simplex") if method == "simplex" else ("simplex", "ipm"):
+            if _failed(highspy, h):
+                method = other
+                _set(highspy, h, "solver", method)
+                _set(highspy, h, "presolve", "on")
+                h.clearSolver()
+                h.run()
         answer = self._answer(highspy, h, program, f"highs {method}", factor, start)
         basis = h.getBasis()
         parts = ([int(s) for s in part] for part in (basis.col_status, basis.row_status))
@@ -150,6 +157,12 @@ class Highs(Limits):
         bound = info.mip_dual_bound / factor if program.whole else proved
         duals = None if program.whole else np.array(found.row_dual) / factor
         return Solution(x, status, objective, float(bound), time.perf_counter() - start, solver, duals, program.shape)
+
+
+def _failed(highspy, h) -> bool:
+    """Whether a method gave up without a point, as they do on some infeasible programs that another one settles."""
+    S, status = highspy.HighsModelStatus, h.getModelStatus()
+    return status == S.kSolveError or (status == S.kUnknown and h.getInfo().primal_solution_status != 2)
 
 
 def _set(highspy, h, key: str, value):

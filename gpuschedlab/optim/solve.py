@@ -33,7 +33,7 @@ class Session:
         `gap`: relative distance between objective and bound at which an integer program counts as solved (1e-4). `work`: what a
         solve may do, counted, in units of about a second (`gpuschedlab.optim.work`); `time_limit`: a guard in seconds.
         ``highs`` and ``mip``: `threads`. ``highs``: `method` ("choose", "simplex", "ipm", "pdlp"), `crossover` (bool), and any
-        option of HiGHS by its name. ``mip``: `engine` ("cbc" or "highs"). ``prices``: `labels` and `evaluations`, its limits.
+        option of HiGHS by its name. ``mip``: `engine` ("cbc" or "highs"), `isolate`. ``prices``: `labels`, `evaluations`.
         ``copter``, ``relaxed``, ``pop``: as in `copter.Copter`, `relaxed.Relaxed`, `pop.Pop`.
 
     Raises
