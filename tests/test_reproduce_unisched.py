@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 from published import Number, Ours, read_table
 from published.study import Study
-from published.unisched import lease_runs
+from published.unisched import lease_runs, program
 from published.unisched import ours as unisched
 from published.unisched.curve_errors import epochs_saved, step_time_errors
 
@@ -68,6 +68,46 @@ def test_a_number_that_moved_is_the_exit_code(tmp_path, monkeypatch, capsys):
     assert "MISSED  unisched: not in the paper, MIX1, fifo, violation_over_unisched: " in capsys.readouterr().out
 
 
+def test_program_margins_and_floors_are_tabulated(tmp_path, monkeypatch):
+    """A row for each case, means over the seeds that are drawn; a round that is wrongly called optimal is not ok."""
+    monkeypatch.chdir(tmp_path)
+    asked, beyond = [], {}
+
+    def measured(_, *of):
+        case = program.Case(*of)
+        asked.append(case)
+        figures = {"violation": case.margin + case.seed, "best_effort": 2.0, "load": 1.5, "cpu_s": 1.0}
+        return figures | {"rounds": 9, "proved": 8, "beyond": beyond.get(case.work, 0)}
+
+    monkeypatch.setattr(program, "measure", measured)
+    monkeypatch.setattr(program, "FILES", ())
+    found = program.run(seeds=(0, 1))
+    assert (found["left"], found["ok"]) == (0, True)
+    assert len(asked) == len(set(asked))
+    assert [row["work"] for row in found["program"]] == [w for w in program.WORK for _ in program.ROUNDS]
+    lines = {(row["noise"], row["margin"]): row for row in found["margin"]}
+    assert (lines[0.0, 1.2]["seeds"], lines[0.0, 1.2]["violation"]) == (1, 1.2)
+    drawn = lines[program.NOISE, 1.2]
+    assert (drawn["violation"], drawn["low"], drawn["high"]) == (pytest.approx(1.7), 1.2, 2.2)
+    assert [row["workload"] for row in found["floor"]] == list(program.FLOORS)
+    before = len(asked)
+    assert program.run(seeds=(0, 1)) == found
+    assert len(asked) == before  # kept
+    beyond[1] = 1
+    (tmp_path / "runs" / "bench_unisched-program.jsonl").unlink()
+    assert not program.run(seeds=(0, 1))["ok"]
+
+
+def test_a_case_has_its_load_and_its_rounds(small):
+    """Ten times the nodes violate no more; all rounds have a status, and none is called optimal beyond the gap."""
+    case = program.Case("SLO", "", "1x8", noise=0.2, work=1, margin=1.1)
+    few, many = (program.measure(None, *case._replace(ample=ample)) for ample in (1, 10))
+    assert many["violation"] <= few["violation"]
+    assert many["load"] == few["load"] > 0
+    assert 0 < few["proved"] <= few["rounds"]
+    assert few["beyond"] == many["beyond"] == 0
+
+
 # Runs
 
 
@@ -75,7 +115,8 @@ def test_a_number_that_moved_is_the_exit_code(tmp_path, monkeypatch, capsys):
 def small(monkeypatch):
     """A small trace with deadlines in place of each workload, on two nodes."""
     trace = with_deadlines(small_trace(40), strict=0.4, soft=0.3, slack=(1.5, 4.0))
-    monkeypatch.setattr(lease_runs, "workload", lambda data, name, setting: trace.with_columns(switch=pl.lit(10.0)))
+    for module in (lease_runs, program):
+        monkeypatch.setattr(module, "workload", lambda data, name, setting: trace.with_columns(switch=pl.lit(10.0)))
     monkeypatch.setattr(lease_runs, "CLUSTERS", dict.fromkeys(lease_runs.CLUSTERS, "4x8"))
     return trace
 

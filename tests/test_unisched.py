@@ -1,6 +1,7 @@
 """UniSched, Chronus and their baselines: small cases by hand, leases that are kept, profiling that is charged."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 import numpy as np
 import polars as pl
@@ -8,12 +9,15 @@ import pytest
 
 from gpuschedlab.check import small_trace
 from gpuschedlab.cluster import Cluster
+from gpuschedlab.estimators import Estimator, Noisy
 from gpuschedlab.metrics import slo_violation
-from gpuschedlab.optim import relative_gap
+from gpuschedlab.optim import relative_gap, solve
 from gpuschedlab.policies import Chronus, Genie, Hydra, Shockwave, Sia, ThreeSigma, TriagedEdf, UniSched, Urgent
 from gpuschedlab.policies.deadlines.chronus import rounded_up
+from gpuschedlab.policies.deadlines.program import lease_choices, lease_program
 from gpuschedlab.sim import Delays, Wrapped, simulate
 from gpuschedlab.speeds import Speeds
+from gpuschedlab.traces import with_deadlines
 
 NODE = Cluster.homogeneous(1, 8)
 BARE = {"suspensions": False, "profile": 0}
@@ -216,6 +220,107 @@ def test_without_an_answer_in_time_the_plan_is_cached_and_all_ends():
     assert "cached" in run.rounds["status"].to_list()
     assert run.jobs["end"].null_count() == 0
     assert (run.rounds["objective"] <= run.rounds["bound"] + 1e-6).all()
+
+
+@dataclass(frozen=True)
+class Checked(UniSched):
+    """UniSched, which writes down each round's program, its GPUs, what ran of its jobs, and what was reported."""
+
+    seen: list = field(default_factory=list, compare=False)
+
+    def _choose(self, view, rows, gpus, need, due, value, slo, capacity, leased):
+        found = super()._choose(view, rows, gpus, need, due, value, slo, capacity, leased)
+        self.seen.append([found[2][0], found[2][1], capacity - gpus[leased].sum()])
+        return found
+
+    def allocate(self, view):
+        answer = super().allocate(view)
+        if len(view):
+            self.seen[-1] += [answer.gpus[self.seen[-1][0]] > 0, answer]
+        return answer
+
+
+def best_of(jobs, room, ran=None) -> float:
+    """Optimum of a round's program; with the first lease for those that `ran` only, where it is given."""
+    n = len(jobs.gpus)
+    if not n:
+        return 0.0
+    program = lease_program(jobs, room)
+    first = len(lease_choices(jobs)[0])
+    upper = program.upper.copy()
+    if ran is not None:
+        upper[first :: (len(upper) - first) // n] *= ran  # the first of each job's leases
+    return solve(replace(program, upper=upper), gap=1e-9).objective
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_what_a_round_reports_is_what_it_did(seed):
+    """Random rounds against their whole program: the objective can still be had, the bound holds, and "optimal" is within the gap.
+
+    What ran is fixed, and the rest solved to the optimum: that is the most that the round is worth, and what it reports is no more.
+    """
+    rng = np.random.default_rng(seed)
+    trace = with_deadlines(small_trace(30, rng=seed), strict=0.4, soft=0.4, slack=(1.1, 3.0), rng=seed)
+    gpus = rng.choice([1.0, 2.0, 3.0, 4.0, 6.0], trace.height)
+    trace = trace.with_columns(
+        pl.col("submit") * 0.2, gpus=pl.Series(gpus), duration=pl.col("duration").clip(upper_bound=9000.0)
+    )
+    gap, work = (1e-1, 1e-2, 1e-3)[seed % 3], (0, 1)[seed % 2]
+    policy = Checked(
+        gap=gap, work=work, margin=1 + 0.25 * (seed % 3), profile=(0, 300)[seed % 4 == 0], spread=seed % 5 > 0
+    )
+    estimator = Noisy(error=0.3, rng=seed) if seed % 2 else None
+    simulate(
+        trace, Cluster.parse(("2x4", "1x8,1x4")[seed % 2]), policy, estimator=estimator, delays=Delays(restart=30.0)
+    )
+    said = 0
+    for _, jobs, room, ran, answer in policy.seen:
+        most, done = best_of(jobs, room), best_of(jobs, room, ran)
+        assert answer.objective <= done + 1e-6
+        assert answer.bound >= most - 1e-6
+        if answer.status == "optimal":
+            said += 1
+            assert relative_gap(answer.objective, answer.bound) <= gap
+            assert relative_gap(done, most) <= gap + 1e-9
+    assert said
+
+
+def test_a_margin_stretches_durations():
+    """600 s are one lease, and 900 s are two: the job starts a lease sooner."""
+    trace = jobs("slo 0 8 600 strict 1800", "be 0 8 1200 best_effort -")
+    assert times(simulate(trace, NODE, UniSched(**BARE, ahead=0, margin=1.0)))["slo"] == (1200, 1800)
+    assert times(simulate(trace, NODE, UniSched(**BARE, ahead=0, margin=1.5)))["slo"] == (600, 1200)
+
+
+@dataclass(frozen=True)
+class Short(Estimator):
+    """Too little for the one job that has a deadline, by a sixth."""
+
+    needs_history: ClassVar = False
+
+    def _predict(self, jobs):
+        return np.full(jobs.height, 1200.0)
+
+
+def test_a_margin_makes_up_for_estimates_that_are_too_short():
+    """1,440 s are two leases by the estimate, and end at 2,040 s for a deadline at 1,950; with a margin they are three, from 0 on."""
+    trace = jobs("slo 0 8 1440 strict 1950", "be 0 8 1200 best_effort -")
+    policies = (UniSched(**BARE, ahead=0, partial=False, margin=m) for m in (1.0, 1.2))
+    runs = [simulate(trace, NODE, policy, estimator=Short()) for policy in policies]
+    assert [times(run)["slo"] for run in runs] == [(600, 2040), (0, 1440)]
+    assert [slo_violation(run) for run in runs] == [1, 0]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_without_a_margin_nothing_is_stretched(seed):
+    """A margin of 1 is the same run to the bit, one of 1.5 is not."""
+    trace, cluster = small_trace(40, rng=seed), Cluster.homogeneous(3, 4)
+    plain, one, more = (
+        simulate(trace, cluster, UniSched(**knobs), delays=Delays(restart=20.0)).allocations
+        for knobs in ({}, {"margin": 1}, {"margin": 1.5})
+    )
+    assert plain.equals(one)
+    assert not plain.equals(more)
 
 
 # Chronus

@@ -36,6 +36,7 @@ TABLES = {
     "trace": "published.copter.trace",
     "problems": "published.copter.methods",
     "arena": "published.copter.arena",
+    "unisched-program": "published.unisched.program",
     "browser": "browser.costs",
 }
 """Module of each table."""

@@ -201,10 +201,10 @@ def measure(data_dir, setting: str, name: str, policy: str) -> dict:
         run = simulate(jobs, Cluster.parse(size), decides, estimator=Noisy(error=noise, rng=seed) if noise else None)
     except LabError as error:
         return {"failed": str(error)}
-    return _observed(run, wait) | {"round": max(rounds, default=0.0), "seconds": time.process_time() - begin}
+    return observed(run, wait) | {"round": max(rounds, default=0.0), "seconds": time.process_time() - begin}
 
 
-def _observed(run, wait) -> dict:
+def observed(run, wait) -> dict:
     from gpuschedlab.metrics import slo_violation
 
     jobs = run.jobs
