@@ -1,8 +1,9 @@
 """What stands in double braces on a page: text taken from the code, so that pages never copy it.
 
 `{{differs Sia}}`, `{{about Sia}}`, `{{references Sia}}`: sections of a docstring; `{{knobs Sia}}`: a table of knobs; `{{system
-Sia}}`: all of these; `{{algorithm}}`: algorithm 3 of AutoSched line by line; `{{budget}}`, `{{regimes}}`, `{{arena}}`: what
-benches measured, from docs/measured/; `{{published sia [policy]}}`: published numbers of a source beside ours; `{{everywhere
+Sia}}`: all of these; `{{algorithm}}`: algorithm 3 of AutoSched line by line; `{{budget}}`, `{{regimes}}`, `{{arena}}`,
+`{{unisched_program}}`, `{{unisched_margin}}`, `{{unisched_floor}}`: what benches measured,
+from docs/measured/; `{{published sia [policy]}}`: published numbers of a source beside ours; `{{everywhere
 tiresias}}`: those of a policy in all sources; `{{sources}}`: all sources; `{{score}}`: how many claims hold; `{{noticed}}`: how
 many wrong numbers are noticed; `{{policies}}`: all policies, each with its paper; `{{others howto}}`: entries of a toctree for
 pages that the index does not name; `{{toc course}}`, `{{course}}`: an entry of a toctree, and a line, for a page that may not
@@ -192,6 +193,9 @@ _MACROS = {
     "budget": measured_pages.budget,
     "regimes": measured_pages.regimes,
     "arena": measured_pages.arena,
+    "unisched_program": measured_pages.unisched_program,
+    "unisched_margin": measured_pages.unisched_margin,
+    "unisched_floor": measured_pages.unisched_floor,
     "toc": toc,
     "others": others,
     "course": course,

@@ -16,7 +16,7 @@ FOLDER = Path(__file__).resolve().parents[1] / "measured"
 
 def budget() -> str:
     """Loss against measurements made: the verdict on the causal model, a figure for each number of knobs, and the table."""
-    found = json.loads((FOLDER / "budget.json").read_text(encoding="utf-8"))
+    found = _measured("budget")
     cells = {(row["knobs"], row["method"], row["budget"]): row["loss"] for row in found["cells"]}
     figures = []
     for knobs in KNOBS:
@@ -25,26 +25,21 @@ def budget() -> str:
         shown.update_xaxes(type="log", tickvals=BUDGETS)
         figures.append(raw(fragment_of(shown)))
     heads = ("method", "knobs", *(f"loss, {b}" for b in BUDGETS), "s, 40", "within 5 %")
-    lines = [
-        heads,
-        ("---",) * len(heads),
-        *(tuple(str(row.get(head) or "") for head in heads) for row in found["rows"]),
-    ]
-    table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    lines = [tuple(str(row.get(head) or "") for head in heads) for row in found["rows"]]
     library = raw('<script src="../_static/figures.js" defer></script>')
-    return "\n\n".join([verdict(found["cells"]), *figures, table, library])
+    return "\n\n".join([verdict(found["cells"]), *figures, _table(heads, lines), library])
 
 
 def regimes() -> str:
     """Changes of regime that nobody tuned on: each method beside AutoSched, and the CPU time of its loop."""
-    found = json.loads((FOLDER / "regimes.json").read_text(encoding="utf-8"))
+    found = _measured("regimes")
     heads = ("case", "method", "median JCT (h)", "times as good as AutoSched", "loop, CPU s at most")
-    lines = [heads, ("---",) * len(heads)]
+    lines = []
     for row in found["rows"]:
         ratio = "{times_autosched:.3f} ({low:.3f} to {high:.3f})".format(**row) if row["method"] != "autosched" else "1"
         cpu = f"{row['cpu_s']:.0f}" if row["cpu_s"] else ""
         lines.append((row["case"], row["method"], f"{row['median_jct'] / 3600:.2f}", ratio, cpu))
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return _table(heads, lines)
 
 
 FACTORS = np.geomspace(1.0, 100.0, 101)
@@ -72,7 +67,7 @@ def arena() -> str:
     heads = {"form": "form", "start": "start", "level": "answers that count", "solver": "solver"}
     heads |= {"times_best": "times the best CPU time", "solved": "solved", "problems": "of"}
     parts += ["Geometric mean of the ratios to the best CPU time, over the problems that each solver solved:"]
-    parts.append(_table([[_short(row[key]) for key in heads] for row in ratios_of(rows)], heads.values()))
+    parts.append(_table(tuple(heads.values()), [[_short(row[key]) for key in heads] for row in ratios_of(rows)]))
     parts += [
         _all_rows([row for row in rows if row["kind"] == kind]) for kind in dict.fromkeys(r["kind"] for r in rows)
     ]
@@ -117,7 +112,7 @@ def _all_rows(rows: list[dict]) -> str:
         lines.append([problem, *(_short(row[key]) for key in keys[:-1]), status])
     notes = "\n".join(f"{number}. {reason}" for number, reason in enumerate(reasons, 1))
     kind = rows[0]["kind"]
-    return f"````{{dropdown}} {kind}: {len(rows)} rows\n{_table(lines, (UNITS[kind], *keys))}\n\n{notes}\n````"
+    return f"````{{dropdown}} {kind}: {len(rows)} rows\n{_table((UNITS[kind], *keys), lines)}\n\n{notes}\n````"
 
 
 def _short(value) -> str:
@@ -129,7 +124,48 @@ def _short(value) -> str:
     return str(value)
 
 
-def _table(lines, heads) -> str:
-    """Markdown of a table."""
-    rows = [tuple(heads), ("---",) * len(tuple(heads)), *lines]
-    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+def unisched_program() -> str:
+    """UniSched's plan beside its program of leases: violations, CPU time and rounds proved, by work a round."""
+    rows = _measured("unisched-program")["program"]
+    works = list(dict.fromkeys(row["work"] for row in rows))
+    cells = {(row["workload"], row["work"]): row for row in rows}
+    names = ["plan", *(f"work {work:g}" for work in works[1:])]
+    heads = ("workload", *(f"{what}, {name}" for what in ("violation (%)", "CPU s", "proved") for name in names))
+    lines = []
+    for workload in dict.fromkeys(row["workload"] for row in rows):
+        each = [cells[workload, work] for work in works]
+        figures = [f"{row['violation']:.3f}" for row in each] + [f"{row['cpu_s']:.1f}" for row in each]
+        lines.append((workload, *figures, *(f"{row['proved']} of {row['rounds']}" for row in each)))
+    return _table(heads, lines)
+
+
+def unisched_margin() -> str:
+    """Violations and best effort by the margin on durations, exact and with errors: a figure of both lines, and the table."""
+    rows = _measured("unisched-program")["margin"]
+    margins = np.array(list(dict.fromkeys(row["margin"] for row in rows)))
+    words = {noise: f"errors of {noise:.0%}" if noise else "exact" for noise in dict.fromkeys(r["noise"] for r in rows)}
+    violations = {word: np.array([r["violation"] for r in rows if r["noise"] == n]) for n, word in words.items()}
+    shown = plots.figure(plots.Lines("MIX1, 14 days", "margin", "violation (%)", margins, violations))
+    lines = []
+    for row in rows:
+        drawn = f" ({row['low']:.3f} to {row['high']:.3f})" if row["seeds"] > 1 else ""
+        about = (f"{row['margin']:g}", words[row["noise"]], f"{row['violation']:.3f}{drawn}")
+        lines.append((*about, f"{row['best_effort']:.0f}"))
+    heads = ("margin", "durations", "violation (%)", "best effort, mean completion (min)")
+    library = raw('<script src="../_static/figures.js" defer></script>')
+    return "\n\n".join([raw(fragment_of(shown)), _table(heads, lines), library])
+
+
+def unisched_floor() -> str:
+    """What UniSched violates where GPUs are never short, and the load of each workload."""
+    rows = _measured("unisched-program")["floor"]
+    lines = [(r["workload"], f"{r['load']:.2f}", f"{r['profiled']:.2f}", f"{r['not profiled']:.2f}") for r in rows]
+    return _table(("workload", "load", "floor with profiling (%)", "floor without (%)"), lines)
+
+
+def _measured(name: str) -> dict:
+    return json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))
+
+
+def _table(heads: tuple, lines: list[tuple]) -> str:
+    return "\n".join(f"| {' | '.join(line)} |" for line in [heads, ("---",) * len(heads), *lines])

@@ -32,7 +32,7 @@ class UniSched(Round):
     Durations are the estimator's (`LearningCurve` learns them as the paper does). Plans are made by `plan_leases` and proved
     by the dual of the capacity rows; HiGHS, on growing blocks of leases, is asked where the gap exceeds `gap` and `work`
     allows: not by default, since it changes hardly any decision. On ten workloads at a gap of 1e-3 it proves 1 to 1.4 times as many
-    rounds in up to 40 times the CPU time; violations stay as they are in four, and change by -.7 to +.6 points in the six of 64
+    rounds in up to 50 times the CPU time; violations stay as they are in four, and change by -.7 to +.6 points in the six of 64
     GPUs, up in five: jobs that come later undo what a better plan of now is worth (`make bench BENCH=unisched-program`). A round that
     is not proved follows the cached plan, where that is worth more than a new one: deadlines that jobs aimed at stay, and the others
     are planned around them (the paper runs the cached plan's next lease). Placements: a job is consolidated where that is
