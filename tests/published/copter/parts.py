@@ -1,10 +1,9 @@
 """What each part of COpter saves, on sampled rounds of its thesis' mix of jobs."""
 
-import time
-
 import numpy as np
 
 from published.copter import mix
+from published.copter.relaxations import timed
 
 
 def measure(data_dir, scale: int, rounds: int) -> dict[str, list[float]]:
@@ -21,11 +20,11 @@ def measure(data_dir, scale: int, rounds: int) -> dict[str, list[float]]:
     jobs, warm = mix.sample(of, 40 * scale, rng), Copter()
     last, seen = None, []
     for _ in range(rounds + 1):
-        built, problem = _timed(lambda jobs=jobs: mix.build(of, jobs, room, 0.5))
-        laid, (cells, program) = _timed(lambda p=problem: (c := possible_cells(p), relaxed(p, c)))
-        ipm, exact = _timed(lambda p=program: solve(p, method="ipm"))
-        cold, _ = _timed(lambda p=problem: Copter().solve(p))
-        hot, found = _timed(lambda p=problem: warm.solve(p))
+        built, problem = timed(lambda jobs=jobs: mix.build(of, jobs, room, 0.5))
+        laid, (cells, program) = timed(lambda p=problem: (c := possible_cells(p), relaxed(p, c)))
+        ipm, exact = timed(lambda p=program: solve(p, method="ipm"))
+        cold, _ = timed(lambda p=problem: Copter().solve(p))
+        hot, found = timed(lambda p=problem: warm.solve(p))
         values = dict(zip(_named(jobs, cells, of), exact.x.round(6).tolist(), strict=True))
         if last is not None:
             some = values.keys() | last.keys()
@@ -48,9 +47,3 @@ def measure(data_dir, scale: int, rounds: int) -> dict[str, list[float]]:
 def _named(jobs, cells, of) -> list[tuple]:
     keys = jobs.key[cells.job]
     return list(zip(keys.tolist(), of.types[cells.config].tolist(), of.gpus[cells.config].tolist(), strict=True))
-
-
-def _timed(action) -> tuple[float, object]:
-    begin = time.process_time()
-    answer = action()
-    return time.process_time() - begin, answer
