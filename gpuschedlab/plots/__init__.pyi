@@ -18,6 +18,7 @@ from .sweep import *
 from .systems.answers import *
 from .systems.goodput import *
 from .systems.knob_lanes import *
+from .systems.landscape import *
 from .systems.leases import *
 from .systems.merges import *
 from .systems.pools import *
