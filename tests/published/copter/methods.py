@@ -6,6 +6,8 @@ from pathlib import Path
 import numpy as np
 
 from gpuschedlab.errors import OutOfTime
+from published.copter import vertices
+from published.kept import measure_all
 
 SHARDS = {
     (128, 16): ("e-store", "relaxed", "copter", "pop-4", "exact"),
@@ -60,8 +62,8 @@ def run(data_dir: str | Path | None = None) -> dict:
     dict
         `constants`; `shards`: dicts with `shards, servers, loads, way`, and means over rounds of `ShardRound`'s fields;
         `flows`: dicts with `demands, way, of_all` (share of HiGHS' flow; if it found none in its work, of the best proven
-        bound), and means of `FlowRound`'s fields, or `failed`: why there are none; `ok`: every answer is feasible, and
-        copter's flow is at least `LEAST` of that.
+        bound), and means of `FlowRound`'s fields, or `failed`: why there are none; `vertices`, `vertex_rows`: as of that
+        module; `ok`: every answer is feasible, copter's flow is at least `LEAST` of that, and sifting is as asked.
     """
     from gpuschedlab.optim.solve import SOLVERS
 
@@ -78,7 +80,13 @@ def run(data_dir: str | Path | None = None) -> dict:
     ]
     ok = all(row["over"] <= 1 + 1e-9 for row in shards) and all(row.get("excess", 0) <= 1e-9 for row in flows)
     ok &= all(row.get("of_all", 0) >= LEAST for row in flows if row["way"] == "copter")
-    return {"constants": CONSTANTS, "shards": shards, "flows": flows, "ok": bool(ok)}
+    rows = [
+        row for part in measure_all("vertices", vertices.measure, data_dir, vertices.CASES, workers=1) for row in part
+    ]
+    judged = vertices.judge(rows)
+    ok &= all(case["ok"] for case in judged)
+    found = {"constants": CONSTANTS, "shards": shards, "flows": flows, "vertices": judged, "vertex_rows": rows}
+    return found | {"ok": bool(ok)}
 
 
 def shard_row(shards: int, servers: int, loads: str, way: str, rounds: int = CONSTANTS["shard_rounds"]) -> dict:
