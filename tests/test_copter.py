@@ -1,5 +1,7 @@
 """copter against HiGHS on random programs of each kind, and what it says of those that have no answer."""
 
+import copy
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -7,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpuschedlab.errors import Infeasible, OutOfTime, SolverError
-from gpuschedlab.optim import EditedProgram, Program, Session, solve
+from gpuschedlab.optim import Change, EditedProgram, Program, Session, solve
 from gpuschedlab.optim.copter.bound import proved_bound
 from gpuschedlab.optim.copter.solver import Copter
 
@@ -361,3 +363,19 @@ def test_sifting_agrees_with_simplex(first):
         assert program.violation(found.x) <= 1e-6
     with pytest.raises(Infeasible):
         solve(Program([1.0, 1.0], [[1.0, 1.0]], row_lower=3.0, upper=1.0), "sift")
+
+
+def test_sifting_goes_on_from_the_last_columns():
+    rng, session = np.random.default_rng(0), Session("sift")
+    for seed in range(20):
+        program = multiple_choice(3)
+        if seed % 7 == 3:  # one that has no point, in between
+            with pytest.raises(Infeasible):
+                session.update(Program([1.0, 1.0], [[1.0, 1.0]], row_lower=3.0, upper=1.0))
+                session.solve()
+        program = Change(c=program.c * rng.uniform(0.8, 1.2, len(program.c))).of(program)
+        session.update(program)
+        again = copy.deepcopy(session)
+        exact = solve(program, method="simplex").objective
+        assert session.solve().objective == pytest.approx(exact, rel=1e-9)
+        assert again.solve().x.tolist() == session.solve().x.tolist()

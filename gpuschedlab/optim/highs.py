@@ -101,6 +101,20 @@ class Highs(Limits):
         self._basis = tuple(parts) if keeps and basis.valid else None
         return answer
 
+    def basic(self) -> np.ndarray:
+        """Which columns are in the basis (bool); it is kept as it is now."""
+        basis = self._handle.getBasis()
+        self._basis = tuple([int(s) for s in part] for part in (basis.col_status, basis.row_status))
+        return np.array(self._basis[0]) == 1
+
+    def keep(self, columns: np.ndarray) -> None:
+        """Leave all but some columns (bool) out of the basis that the next program begins with."""
+        self._basis = (np.array(self._basis[0])[columns].tolist(), self._basis[1])
+
+    def extend_basis(self, columns: int) -> None:
+        """Let the next program have so many more columns, behind the others, which begin at their lower bounds."""
+        self._basis = (self._basis[0] + [0] * columns, self._basis[1])
+
     def solve_again(self, program: Program, columns: np.ndarray, added: int) -> Solution:
         """Solve a linear program that has some columns (bool, of the one solved last), and `added` ones behind them: from its basis."""
         highspy, start, factor, h = (

@@ -25,6 +25,8 @@ GAINS = 1e-9
 class Sift(Limits):
     """Sifting: HiGHS' simplex method over some columns, all others checked by their reduced costs, until none gains.
 
+    The next program of the same shape begins with the columns that are above 0 or in the basis, and with the basis.
+
     Parameters
     ----------
     time_limit, gap, work
@@ -45,6 +47,10 @@ class Sift(Limits):
 
     pricings: int = 200
 
+    def __post_init__(self):
+        self._simplex = Highs(self.time_limit, self.gap, work=self.work, method="simplex", simplex_strategy=4)
+        self._kept: tuple | None = None
+
     def solve(self, program: Program, x0: np.ndarray | None = None, y0: np.ndarray | None = None) -> Solution:
         """Solve a linear program; it begins with the columns that cost nothing, those above 0 in x0, and those that gain at prices y0.
 
@@ -64,12 +70,13 @@ class Sift(Limits):
         use |= np.zeros(len(c), bool) if x0 is None else np.asarray(x0) > 0
         if y0 is not None:
             use |= c - program.A.T @ (sign * np.asarray(y0)) < GAINS * largest
-        simplex, penalty, status = (
-            Highs(self.time_limit, self.gap, work=self.work, method="simplex", simplex_strategy=4),
-            PENALTY,
-            "stopped",
-        )
+        simplex, penalty, status = self._simplex, PENALTY, "stopped"
         columns, miss = np.flatnonzero(use), _misses(program)
+        last_one, self._kept = self._kept, None
+        if last_one is not None and last_one[:2] == (program.A.shape, miss.shape[1]):
+            use[last_one[2]] = False
+            columns = np.append(last_one[2], np.flatnonzero(use))
+            simplex.extend_basis(len(columns) - len(last_one[2]))
         k, begun, last, most = miss.shape[1], len(columns), np.inf, MORE
         stays, added = None, 0
         count = 0
@@ -106,6 +113,10 @@ class Sift(Limits):
                 most *= 2
             last = found.objective * sign
             columns = np.append(columns[stays[k:]], gains)
+        stands = found.x[k:] != 0
+        stands |= simplex.basic()[k:]
+        self._kept = (program.A.shape, k, columns[stands])
+        simplex.keep(np.append(np.ones(k, bool), stands))
         x = np.zeros(len(c))
         x[columns] = found.x[k:]
         if status != "optimal" and missed:

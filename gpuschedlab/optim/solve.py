@@ -26,7 +26,7 @@ class Session:
         ``highs``: arrays straight into highspy; its handle is kept and, by the simplex method, its basis. ``mip``:
         python-mip, variable by variable (readable; CBC or HiGHS); nothing is kept. ``prices``: multiple-choice knapsacks
         (`MultipleChoice`) by their dual; the prices are kept. ``copter``: proximal steps; point and prices are kept.
-        ``sift``: a vertex, by the simplex method on few columns at a time; nothing is kept.
+        ``sift``: a vertex, by the simplex method on few columns at a time; columns and basis are kept.
         ``relaxed`` and ``pop``: multiple-choice knapsacks by the linear relaxation and a shim, and part by part (``pop-16``:
         in 16 parts); nothing is kept.
     **options
