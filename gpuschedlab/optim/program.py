@@ -117,14 +117,14 @@ class Program:
 
     def write(self, path) -> None:
         """Write it: ``.npz`` (equal to the bit), ``.mps`` or ``.mps.gz`` (by HiGHS: 15 digits, and neither name nor shape)."""
-        from gpuschedlab.optim.files import write_program
+        from gpuschedlab._program_files import write_program
 
         write_program(self, path)
 
     @classmethod
     def read(cls, path) -> "Program":
         """Read a program from such a file; what holds none is a `SolverError`."""
-        from gpuschedlab.optim.files import read_program
+        from gpuschedlab._program_files import read_program
 
         return read_program(path, Program)
 

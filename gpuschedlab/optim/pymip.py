@@ -3,18 +3,15 @@
 import contextlib
 import ctypes
 import os
-import pickle
-import subprocess
 import sys
-import threading
 import time
 from dataclasses import dataclass, replace
-from functools import cache
 
 import numpy as np
 
+from gpuschedlab._apart import solved_apart
 from gpuschedlab._extras import need
-from gpuschedlab.errors import Infeasible, LabError, OutOfTime, SolverError
+from gpuschedlab.errors import Infeasible, OutOfTime, SolverError
 from gpuschedlab.optim.program import Program, Solution, cost_factor, no_variables, unsolvable
 from gpuschedlab.optim.work import Limits, steps
 
@@ -74,7 +71,7 @@ class Pymip(Limits):
             As in `gpuschedlab.optim.solve`.
         """
         if self.isolate:
-            return _apart(replace(self, isolate=False), program, x0)
+            return solved_apart(replace(self, isolate=False), program, x0, "CBC")
         mip = need("mip", "solver='mip' and policies that use it")
         if not len(program.c):
             return no_variables(program, f"mip {self.engine}")
@@ -128,51 +125,6 @@ class Pymip(Limits):
         columns = sides(program.lower, program.upper, -1.0, 1.0)
         ray = Program(program.c, program.A, *rows, *columns, maximize=program.maximize, name=program.name)
         return abs(replace(self, gap=Limits.gap).solve(ray).objective) > 1e-6 * np.abs(program.c).max(initial=0.0)
-
-
-ONE = threading.Lock()
-"""Of the child: one program at a time."""
-
-
-@cache
-def _child() -> subprocess.Popen:
-    """The process that solves apart; it imports nothing of the caller's script, as children of multiprocessing do."""
-    code = f"import sys; sys.path[:] = {sys.path!r}; from gpuschedlab.optim.pymip import serve; serve()"
-    return subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-
-
-def _apart(worker: Pymip, program: Program, x0: np.ndarray | None) -> Solution:
-    with ONE:
-        child = _child()
-        try:
-            pickle.dump((worker, program, x0), child.stdin)
-            child.stdin.flush()
-            answer = pickle.load(child.stdout)
-        except BaseException as error:
-            child.kill()  # whatever it was: it may be in the middle of an answer
-            _child.cache_clear()
-            if not isinstance(error, (EOFError, OSError)):
-                raise
-            message = f"{program.name}: the process of CBC ended (exit code {child.wait()}); expected an answer."
-            raise SolverError(f"{message} Use another solver.") from error
-    if isinstance(answer, LabError):
-        raise answer
-    return answer
-
-
-def serve() -> None:
-    """Solve what comes on the standard input, until it is closed: the child's part of `isolate`."""
-    answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what else is printed must not be taken for an answer
-    with contextlib.suppress(EOFError):
-        while True:
-            worker, program, x0 = pickle.load(sys.stdin.buffer)
-            try:
-                answer = worker.solve(program, x0)
-            except LabError as error:
-                answer = error
-            pickle.dump(answer, answers)
-            answers.flush()
 
 
 @contextlib.contextmanager
