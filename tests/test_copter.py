@@ -208,6 +208,16 @@ def test_a_session_fed_by_a_thousand_edits_is_one_fed_by_programs():
     assert warm < cold, "evaluations"
 
 
+def test_any_solver_takes_an_edited_program():
+    edited = EditedProgram({"a": 3.0})
+    edited.add_request("one", [3.0, 5.0], {"a": [1.0, 2.0]})
+    session = Session("highs", method="simplex")
+    session.update(edited)
+    assert session.solve().objective == solve(edited).objective == 5.0
+    edited.change_resource("a", -2.0)
+    assert session.solve().objective == solve(edited, "sift").objective == 3.0
+
+
 def test_requests_that_are_put_go_on_from_their_shares():
     edited = EditedProgram({0: 2.0, 1: 2.0})
     parts = {"at": np.array([0, 1, 0, 1]), "val": np.array([1.0, 2.0, 1.0, 1.0])}
@@ -232,6 +242,9 @@ def test_bad_edits_are_errors():
     ):
         with pytest.raises(SolverError):
             edit()
+    edited.add_request(3, np.zeros(0), {}, must=True)
+    with pytest.raises(Infeasible, match="no variables"):
+        solve(edited, "copter")
 
 
 def test_a_session_starts_from_the_last_point():

@@ -87,8 +87,7 @@ class Session:
         program = self._present("solve")
         if self._last is None or self._edits != getattr(program, "edits", 0):
             self._edits = getattr(program, "edits", 0)
-            spelt = self._edits and not hasattr(self._worker, "takes_edits")
-            self._last = self._worker.solve(program.program() if spelt else program)
+            self._last = self._worker.solve(_spelt(program, self._worker))
         return self._last
 
     def _present(self, who: str) -> Program:
@@ -136,9 +135,15 @@ def solve(
     """
     worker = _make(solver, {"gap": gap, "time_limit": time_limit, "work": work, **options})
     x = getattr(warm, "x", warm)
-    if x is not None and np.shape(x) != program.c.shape:
+    if x is not None and isinstance(program, Program) and np.shape(x) != program.c.shape:
         raise SolverError(f"solve: found a warm start of shape {np.shape(x)}; expected {program.c.shape}.")
+    program = _spelt(program, worker)
     return worker.solve(program) if x is None else worker.solve(program, x)
+
+
+def _spelt(program, worker) -> Program:
+    """An edited program as arrays, for a solver that does not take it as it is."""
+    return program if isinstance(program, Program) or hasattr(worker, "takes_edits") else program.program()
 
 
 def _make(solver: str, options: dict):

@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from gpuschedlab._compiled import njit
-from gpuschedlab.errors import SolverError
+from gpuschedlab.errors import Infeasible, SolverError
 from gpuschedlab.optim.copter.groups import Grouped
 from gpuschedlab.optim.program import Program
 
@@ -168,8 +168,16 @@ class EditedProgram:
         return float(self._worth @ x)
 
     def grouped(self) -> Grouped:
-        """The program as copter takes it: a group a request."""
+        """The program as copter takes it: a group a request.
+
+        Raises
+        ------
+        Infeasible
+            A request that must have something has no variables.
+        """
         self._settle()
+        if (self._must & (np.diff(self._first) == 0)).any():
+            raise Infeasible(f"{self.name}: infeasible; a request that must have something has no variables.")
         first, n, k = self._first, len(self._row), len(self._worth)
         room, rows = np.array(list(self.amounts.values())), np.arange(len(self.amounts))
         some, none = np.ones(k), np.zeros(k)
