@@ -200,7 +200,9 @@ class Copter(Limits):
             np.append(np.zeros(n), more + 1), sp.hstack([program.A, miss, -miss]), program.row_lower, program.row_upper,
             np.append(program.lower, more), np.append(program.upper, more + np.inf), name=program.name,
         )  # fmt: skip
-        return replace(self, warm=False, vertex=False, tol=1e-9).solve(elastic).bound <= 1e-7
+        sides = np.concatenate([program.row_lower[rows], program.row_upper[rows]])
+        nothing = 1e-7 * max(1.0, np.abs(sides[np.isfinite(sides)]).max(initial=0.0))
+        return replace(self, warm=False, vertex=False, tol=1e-9).solve(elastic).bound <= nothing
 
 
 class _Steps:
