@@ -281,6 +281,22 @@ def unsolvable(program: Program, word: str) -> SolverError:
     return kind(f"{program.name}: {word}; no point satisfies all rows and bounds with a finite best value.")
 
 
+def directions(program: Program) -> Program:
+    """Directions, from -1 to 1, in which one may go for good: where one improves, a program that has a point is unbounded.
+
+    Examples
+    --------
+    >>> directions(Program([-1.0, 0.0], [[1.0, -1.0]], row_upper=3.0)).row_upper.tolist()
+    [0.0]
+    """
+
+    def sides(low, high, most):
+        return np.where(np.isinf(low), -most, 0.0), np.where(np.isinf(high), most, 0.0)
+
+    rows, bounds = sides(program.row_lower, program.row_upper, np.inf), sides(program.lower, program.upper, 1.0)
+    return Program(program.c, program.A, *rows, *bounds, maximize=program.maximize, name=program.name)
+
+
 def cost_factor(program: Program) -> float:
     """Power of two that costs are multiplied by for solvers whose tolerances are absolute: 1 where the largest is 1e-3 to 1e6.
 

@@ -12,7 +12,7 @@ import numpy as np
 from gpuschedlab._apart import solved_apart
 from gpuschedlab._extras import need
 from gpuschedlab.errors import Infeasible, OutOfTime, SolverError
-from gpuschedlab.optim.program import Program, Solution, cost_factor, no_variables, unsolvable
+from gpuschedlab.optim.program import Program, Solution, cost_factor, directions, no_variables, unsolvable
 from gpuschedlab.optim.work import Limits, steps
 
 MOST = 2**31 - 1
@@ -117,14 +117,9 @@ class Pymip(Limits):
 
     def _endless(self, program: Program) -> bool:
         """Whether the objective grows without end along a direction that no row and no bound ends."""
-
-        def sides(low, high, least, most):
-            return np.where(np.isinf(low), least, 0.0), np.where(np.isinf(high), most, 0.0)
-
-        rows = sides(program.row_lower, program.row_upper, -np.inf, np.inf)
-        columns = sides(program.lower, program.upper, -1.0, 1.0)
-        ray = Program(program.c, program.A, *rows, *columns, maximize=program.maximize, name=program.name)
-        return abs(replace(self, gap=Limits.gap).solve(ray).objective) > 1e-6 * np.abs(program.c).max(initial=0.0)
+        return abs(replace(self, gap=Limits.gap).solve(directions(program)).objective) > 1e-6 * np.abs(program.c).max(
+            initial=0.0
+        )
 
 
 @contextlib.contextmanager

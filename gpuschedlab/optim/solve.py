@@ -87,7 +87,7 @@ class Session:
         program = self._present("solve")
         if self._last is None or self._edits != getattr(program, "edits", 0):
             self._edits = getattr(program, "edits", 0)
-            self._last = self._worker.solve(_spelt(program, self._worker))
+            self._last = _solved(program, self._worker)
         return self._last
 
     def _present(self, who: str) -> Program:
@@ -137,13 +137,12 @@ def solve(
     x = getattr(warm, "x", warm)
     if x is not None and isinstance(program, Program) and np.shape(x) != program.c.shape:
         raise SolverError(f"solve: found a warm start of shape {np.shape(x)}; expected {program.c.shape}.")
-    program = _spelt(program, worker)
-    return worker.solve(program) if x is None else worker.solve(program, x)
+    return _solved(program, worker, *(() if x is None else (x,)))
 
 
-def _spelt(program, worker) -> Program:
-    """An edited program as arrays, for a solver that does not take it as it is."""
-    return program if isinstance(program, Program) or hasattr(worker, "takes_edits") else program.program()
+def _solved(program, worker, *start) -> Solution:
+    """What the solver finds; an edited program says itself where to start."""
+    return worker.solve(program, *start) if isinstance(program, Program) else program.solved_by(worker)
 
 
 def _make(solver: str, options: dict):

@@ -6,9 +6,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from gpuschedlab._compiled import njit
-from gpuschedlab.errors import Infeasible, SolverError
-from gpuschedlab.optim.copter.groups import Grouped
-from gpuschedlab.optim.program import Program
+from gpuschedlab.errors import SolverError
+from gpuschedlab.optim.program import Program, Solution
 
 
 @dataclass(eq=False)
@@ -16,8 +15,7 @@ class EditedProgram:
     """Give each request at most one unit of its variables, within the resources, for the largest worth.
 
     maximise sum_i w_i'x_i subject to sum x_i <= 1 for each request i, sum_i U_i'x_i <= amounts, 0 <= x <= 1. Each request keeps
-    its own columns, and its part of the last point: ``Session("copter")``, which takes it in place of a `Program`, goes on from
-    there without looking anything up. Edits are put into the arrays together, when the program is next solved.
+    its own columns, and its part of the last point: a `Session`, which takes it in place of a `Program`, goes on from there.
 
     Parameters
     ----------
@@ -44,21 +42,18 @@ class EditedProgram:
 
     amounts: dict
     name = "Edited program"
-    whole, shape, lower, upper = False, None, 0.0, 1.0
 
     def __post_init__(self):
         self.amounts = {name: float(amount) for name, amount in self.amounts.items()}
-        self.edits, self.prices, self.size = 0, np.zeros(len(self.amounts)), 1.0
-        self._came, self._gone = {}, set()
-        self._put(
-            [], np.zeros(1, np.int64), *np.zeros((2, 0)), np.zeros(1), np.zeros(0), np.zeros(0), np.zeros(0, bool)
-        )
+        self.edits, self.prices, none = 0, np.zeros(len(self.amounts)), np.zeros(0)
+        self._put([], np.zeros(1, np.int64), none, none, np.zeros(1, np.int64), none, none, none)
 
     def _put(self, keys, first, worth, x, ptr, at, val, must):
         """The arrays: keys, first column and must of requests, worth and x of columns, and their coefficients by column."""
-        self._row, self._first, self._worth, self.x = dict(zip(keys, range(len(keys)), strict=True)), first, worth, x
-        self._ptr, self._at, self._val = ptr.astype(np.uint32), at.astype(np.uint32), val
-        self._must = must
+        self._row = dict(zip(keys, range(len(keys)), strict=True))
+        self._first, self._worth, self.x, self._ptr = first, worth, x, ptr
+        self._at, self._val, self._must = np.asarray(at, np.int32), val, np.asarray(must, bool)
+        self.edits += 1
 
     def add_request(self, key, worth, uses: dict, must: bool = False) -> None:
         """Add a request with its variables.
@@ -87,26 +82,34 @@ class EditedProgram:
             table = np.stack([np.broadcast_to(np.asarray(uses.get(r, 0.0), float), worth.shape) for r in self.amounts])
         except ValueError:
             raise SolverError(f"add_request: found uses of {key!r} that do not fit its worth {worth.shape}.") from None
-        self._came[key] = (worth, sp.csc_array(table), must)
-        self.edits += 1
+        new = sp.csc_array(table)
+        self._put(
+            [*self._row, key], np.append(self._first, self._first[-1] + len(worth)), np.append(self._worth, worth),
+            np.append(self.x, 0.0 * worth), np.append(self._ptr, self._ptr[-1] + new.indptr[1:]),
+            np.append(self._at, new.indices), np.append(self._val, new.data), np.append(self._must, must),
+        )  # fmt: skip
 
     def remove_request(self, key) -> None:
         """Remove a request, its variables and its row."""
-        if key not in self:
-            raise SolverError(f"remove_request: found {key!r}; expected one of {len(self)} requests present.")
-        if self._came.pop(key, None) is None:
-            self._gone.add(key)
-        self.edits += 1
+        row, columns = self._found("remove_request", key)
+        gone = slice(*self._ptr[[columns.start, columns.stop]])
+        first, ptr = self._first.copy(), self._ptr.copy()
+        first[row + 1 :] -= columns.stop - columns.start
+        ptr[columns.stop :] -= gone.stop - gone.start
+        self._put(
+            [other for other in self._row if other != key], np.delete(first, row), np.delete(self._worth, columns),
+            np.delete(self.x, columns), np.delete(ptr, columns), np.delete(self._at, gone), np.delete(self._val, gone),
+            np.delete(self._must, row),
+        )  # fmt: skip
 
     def change_worth(self, key, worth) -> None:
         """Give a request's variables another worth."""
-        if key not in self:
-            raise SolverError(f"change_worth: found {key!r}; expected one of {len(self)} requests present.")
-        row, worth = self._row.get(key), np.array(worth, float, ndmin=1)
-        here = self._came[key][0] if key in self._came else self._worth[self._first[row] : self._first[row + 1]]
-        if worth.shape != here.shape:
-            raise SolverError(f"change_worth: found shape {worth.shape} for {key!r}; expected {here.shape}.")
-        here[:] = worth
+        columns, worth = self._found("change_worth", key)[1], np.array(worth, float, ndmin=1)
+        if worth.shape != self._worth[columns].shape:
+            raise SolverError(
+                f"change_worth: found shape {worth.shape} for {key!r}; expected {self._worth[columns].shape}."
+            )
+        self._worth[columns] = worth
         self.edits += 1
 
     def change_resource(self, name: str, by: float) -> None:
@@ -130,76 +133,42 @@ class EditedProgram:
             those of one that it had (in rising order) go on from its last value.
         must : (n,) bool array
         """
-        self._settle()
         before = np.array([self._row.get(key, -1) for key in keys], np.int64)
         x = np.zeros(len(worth))
         if len(self._at) == len(self._worth):
             _carry(before, self._first, self._at, self._val, self.x, first, at, val, x)
-        self._put(keys, first, worth, x, np.arange(len(worth) + 1), at, val, must)
-        self.edits += 1
+        self._put(keys, first, np.array(worth, float), x, np.arange(len(worth) + 1), at, val, must)
 
-    def _settle(self):
-        """Put the edits into the arrays."""
-        if not (self._came or self._gone):
-            return
-        stays = np.array([key not in self._gone for key in self._row], bool)
-        columns = np.repeat(stays, np.diff(self._first))
-        entries = np.repeat(columns, np.diff(self._ptr))
-        worths, tables, musts = zip(*self._came.values()) if self._came else ((), (), ())
-        counts = [np.diff(self._first)[stays], [len(w) for w in worths]]
-        widths = [np.diff(self._ptr)[columns], *(np.diff(t.indptr) for t in tables)]
-        first, ptr = (np.concatenate([[0], *parts]).astype(np.int64).cumsum() for parts in (counts, widths))
-        worth = np.concatenate([self._worth[columns], *worths])
-        x = np.concatenate([self.x[columns], np.zeros(len(worth) - columns.sum())])
-        at = np.concatenate([self._at[entries], *(t.indices for t in tables)])
-        val = np.concatenate([self._val[entries], *(t.data for t in tables)])
-        keys = [key for key in self._row if key not in self._gone] + list(self._came)
-        self._came, self._gone = {}, set()
-        self._put(keys, first, worth, x, ptr, at, val, np.append(self._must[stays], np.array(musts, bool)))
+    def _found(self, who: str, key) -> tuple[int, slice]:
+        """Row and columns of a request."""
+        if key not in self:
+            raise SolverError(f"{who}: found {key!r}; expected one of {len(self)} requests present.")
+        row = self._row[key]
+        return row, slice(*self._first[row : row + 2])
 
     def __contains__(self, key) -> bool:
-        return key in self._came or (key in self._row and key not in self._gone)
+        return key in self._row
 
     def __len__(self) -> int:
-        return len(self._row) - len(self._gone) + len(self._came)
-
-    def value(self, x) -> float:
-        """Objective at x."""
-        return float(self._worth @ x)
-
-    def grouped(self) -> Grouped:
-        """The program as copter takes it: a group a request.
-
-        Raises
-        ------
-        Infeasible
-            A request that must have something has no variables.
-        """
-        self._settle()
-        if (self._must & (np.diff(self._first) == 0)).any():
-            raise Infeasible(f"{self.name}: infeasible; a request that must have something has no variables.")
-        first, n, k = self._first, len(self._row), len(self._worth)
-        room, rows = np.array(list(self.amounts.values())), np.arange(len(self.amounts))
-        some, none = np.ones(k), np.zeros(k)
-        sizes = np.maximum(room, np.median(room[room > 0]) if room.any() else 1.0)
-        edges = (np.append(first[:-1], k), np.append(first[1:], k))
-        return Grouped(
-            np.arange(k), *edges, np.append(np.ones(n), np.inf), np.append(self._must, False), self._ptr, self._at, self._val,
-            -self._worth, none, some, np.full(len(room), -np.inf), room, sizes, n + rows, np.arange(n),
-            np.ones(len(room)), some, np.ones(n), -1.0,
-        )  # fmt: skip
+        return len(self._row)
 
     def program(self) -> Program:
         """The program as it is now: rows of requests in their order of arrival, then of resources."""
-        self._settle()
         n, k, R = len(self._row), len(self._worth), len(self.amounts)
-        owner = np.repeat(np.arange(n), np.diff(self._first))
-        column = np.concatenate([np.arange(k), np.repeat(np.arange(k), np.diff(self._ptr))])
-        row = np.concatenate([owner, n + self._at.astype(np.int64)])
-        A = sp.csc_array((np.append(np.ones(k), self._val), (row, column)), shape=(n + R, k))
+        at = np.insert(n + self._at, self._ptr[:-1], np.repeat(np.arange(n, dtype=np.int32), np.diff(self._first)))
+        parts = (np.insert(self._val, self._ptr[:-1], 1.0), at, self._ptr + np.arange(k + 1))
         lower = np.append(np.where(self._must, 1.0, -np.inf), np.full(R, -np.inf))
         upper = np.append(np.ones(n), list(self.amounts.values()))
+        A = sp.csc_array(parts, shape=(n + R, k))
         return Program(self._worth, A, lower, upper, upper=1.0, maximize=True, name=self.name)
+
+    def solved_by(self, worker) -> Solution:
+        """Let a solver find the program's best point, from the last one and its prices where it starts from some (`warm`)."""
+        n, program = len(self._row), self.program()
+        start = (self.x, np.append(np.zeros(n), self.prices)) if getattr(worker, "warm", False) else ()
+        found = worker.solve(program, *start)
+        self.x, self.prices = found.x, self.prices if found.duals is None else found.duals[n:]
+        return found
 
 
 @njit

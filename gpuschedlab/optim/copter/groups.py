@@ -15,21 +15,22 @@ ROUNDS = 8
 class Grouped(NamedTuple):
     """minimise c'x, x in X, rl <= A x <= ru: in X are x >= 0 whose sum over each group is at most, or equal to, its room.
 
-    Columns stand group by group; the last group has those that belong to none, each between its own bounds.
+    Columns stand group by group; then come those that belong to none, each between its own bounds.
 
     Parameters
     ----------
     order : (n,) int array
         Which column of the program stands at each place.
-    begin, end : (G + 1,) int arrays
-        Places of each group, and of the columns in none.
-    room : (G + 1,) float array
-        Of each group; inf for the last.
-    equal : (G + 1,) bool array
+    begin : (G + 1,) int array
+        Where each group begins, and the columns in none.
+    room : (G,) float array
+    equal : (G,) bool array
         Whether the sum equals the room.
     ptr, at, val : (n + 1,), (nnz,), (nnz,) arrays
         Coefficients of the coupling rows, by place.
-    c, low, high : (n,) float arrays
+    c : (n,) float array
+    low, high : (n - begin[G],) float arrays
+        Bounds of columns in no group.
     rl, ru : (m,) float arrays
     sizes : (m,) float array
         What an amount by which a row is broken is compared with: its bound, or a usual one.
@@ -43,7 +44,6 @@ class Grouped(NamedTuple):
 
     order: np.ndarray
     begin: np.ndarray
-    end: np.ndarray
     room: np.ndarray
     equal: np.ndarray
     ptr: np.ndarray
@@ -65,8 +65,7 @@ class Grouped(NamedTuple):
     @property
     def scales(self) -> tuple[float, float]:
         """Usual size of a variable, and of a cost."""
-        loose = slice(self.begin[-1], self.end[-1])
-        bounds = (self.room[:-1], self.low[loose], self.high[loose])
+        bounds = (self.room, self.low, self.high)
         return typical(*bounds) if len(self.groups) else typical(*bounds, self.rl, self.ru), typical(self.c)
 
     def unscaled(self, x, y, prices) -> tuple[np.ndarray, np.ndarray]:
@@ -77,9 +76,13 @@ class Grouped(NamedTuple):
         duals[self.groups] = prices * self.by_group * self.sign
         return point, duals
 
-    def scaled(self, x, y) -> tuple[np.ndarray, np.ndarray]:
-        """Point by place and prices of coupling rows, from those of the program."""
-        return x[self.order] / self.by_column, y[self.rows] / self.by_row * self.sign
+    def at_places(self, x) -> np.ndarray:
+        """Point by place, from one of the program."""
+        return x[self.order] / self.by_column
+
+    def of_rows(self, y) -> np.ndarray:
+        """Prices of the coupling rows, from those of the program's."""
+        return y[self.rows] / self.by_row * self.sign
 
 
 def typical(*parts) -> float:
@@ -103,7 +106,7 @@ def grouped(program: Program) -> Grouped:
     --------
     >>> one = grouped(Program([1.0, 2.0, 3.0], [[2.0, 2.0, 0.0], [1.0, 5.0, 1.0]], row_upper=[4.0, 7.0]))
     >>> one.groups.tolist(), one.rows.tolist(), one.room.tolist(), one.order.tolist()
-    ([0], [1], [2.0, inf], [0, 1, 2])
+    ([0], [1], [2.0], [0, 1, 2])
     """
     by_rows = program.A.tocsr()
     m, n = by_rows.shape
@@ -124,12 +127,11 @@ def grouped(program: Program) -> Grouped:
     by_group = 1 / taken[groups]
     rl, ru = rl[rows] * by_row, ru[rows] * by_row
     sizes = np.where(np.isfinite(ru), np.abs(ru), np.where(np.isfinite(rl), np.abs(rl), 0.0))
-    low, high = low[order] / by_column, high[order] / by_column
+    low, high = ((side[order] / by_column)[edges[-2] :] for side in (low, high))
     if not (usual := sizes[sizes > 0]).size:
         usual = typical(low, high, program.row_upper[groups] * by_group)
     return Grouped(
-        order, edges[:-1], edges[1:], np.append(program.row_upper[groups] * by_group, np.inf),
-        np.append(program.row_lower[groups] == program.row_upper[groups], False),
+        order, edges[:-1], program.row_upper[groups] * by_group, program.row_lower[groups] == program.row_upper[groups],
         couples.indptr.astype(np.uint32), couples.indices.astype(np.uint32), couples.data,
         sign * program.c[order] * by_column, low, high, rl, ru, np.maximum(sizes, np.median(usual)),
         rows, groups, by_row, by_column, by_group, sign,

@@ -10,8 +10,8 @@ from gpuschedlab._compiled import njit
 
 
 @njit
-def project(begin, end, room, equal, ptr, at, val, c, low, high, x0, tau, y, x, inside, count, tight, price, activity):
-    """The point of some prices, and what they prove.
+def project(begin, room, equal, ptr, at, val, c, x0, tau, y, x, inside, count, tight, price, activity):
+    """The point of some prices in the groups, and what they prove.
 
     Each group's threshold is found by Michelot's iteration (Condat, Math. Program. 158 (2016)), without sorting.
 
@@ -19,104 +19,66 @@ def project(begin, end, room, equal, ptr, at, val, c, low, high, x0, tau, y, x, 
     ----------
     x : (n,) float array
         Filled: the point.
-    inside, count : (n,), (G + 1,) int arrays
-        Filled: places of each group, from its first place on, whose variable is above 0 (or strictly between its bounds), and how many.
-    tight : (G + 1,) bool array
+    inside, count : (n,), (G,) int arrays
+        Filled: places whose variable is above 0, group after group, and how many there are in each.
+    tight : (G,) bool array
         Filled: whether the group's row binds.
-    price : (G + 1,) float array
+    price : (G,) float array
         Filled: best price of each group's row.
     activity : (m,) float array
-        Filled: A x.
+        A x is added to it.
 
     Returns
     -------
-    value : float
-        c'x + |x - x0|^2 / (2 tau).
-    cost : float
-        c'x.
+    moved, cost : float
+        |x - x0|^2 and c'x.
     proved : float
-        What no point of X is less worth in (c - A'y)'x, but for columns that would make it -inf.
-    worst : float
-        Largest reduced cost of these.
+        What no point is less worth in (c - A'y)'x.
     """
-    last = begin.shape[0] - 1
-    activity[:] = 0.0
-    moved, cost, proved, worst = 0.0, 0.0, 0.0, 0.0
-    for i in range(last + 1):
-        top, total, positive, least = -np.inf, 0.0, 0, np.inf
-        e = ptr[begin[i]]
-        for k in range(begin[i], end[i]):
-            q = 0.0
-            while e < ptr[k + 1]:
-                q += val[e] * y[at[e]]
-                e += 1
-            reduced = c[k] - q
+    moved, cost, proved, n = 0.0, 0.0, 0.0, 0
+    for i in range(room.shape[0]):
+        first, total, positive, top, least = n, 0.0, 0, -np.inf, np.inf
+        for k in range(begin[i], begin[i + 1]):
+            reduced = c[k]
+            for e in range(ptr[k], ptr[k + 1]):
+                reduced -= val[e] * y[at[e]]
             z = x0[k] - tau * reduced
             x[k] = z
             if z > 0:
                 total += z
                 positive += 1
-            if z > top:
-                top = z
-            if reduced < least:
-                least = reduced
-            if i == last and reduced != 0:
-                edge = low[k] if reduced > 0 else high[k]
-                if np.isinf(edge):
-                    worst = max(worst, abs(reduced))
-                else:
-                    proved += edge * reduced
-        tight[i] = i < last and (total > room[i] or equal[i])
+            top = max(top, z)
+            least = min(least, reduced)
+        tight[i] = equal[i] or total > room[i]
+        price[i] = least if equal[i] else min(least, 0.0)
+        proved += room[i] * price[i]
         t = top - room[i] if tight[i] else 0.0
         if total > room[i]:
             t = max(t, (total - room[i]) / positive)
-        price[i] = 0.0
-        if i < last:
-            price[i] = least if equal[i] else min(least, 0.0)
-            proved += room[i] * price[i]
-        n = begin[i]
-        for k in range(begin[i], end[i]):
-            z = x[k]
-            if i == last:
-                x[k] = min(max(z, low[k]), high[k])
-                inside[n] = k
-                n += x[k] == z and low[k] < high[k]
-            elif z > t:
+        for k in range(begin[i], begin[i + 1]):
+            if x[k] > t:
                 inside[n] = k
                 n += 1
-                continue
             else:
                 x[k] = 0.0
-                if x0[k] != 0:
-                    moved += x0[k] * x0[k]
-                continue
-            moved += (x[k] - x0[k]) ** 2
-            cost += c[k] * x[k]
-            for e in range(ptr[k], ptr[k + 1]):
-                activity[at[e]] += val[e] * x[k]
-        count[i] = n - begin[i]
-        if i == last:
-            continue
-        while tight[i] and n > begin[i]:
+                moved += x0[k] * x0[k]
+        while tight[i]:
             above = -room[i]
-            for s in range(begin[i], n):
+            for s in range(first, n):
                 above += x[inside[s]]
-            new = above / (n - begin[i])
-            if new <= t + 1e-15 * abs(t):
+            if above <= (t + 1e-15 * abs(t)) * (n - first):
                 break
-            t = new
-            kept = begin[i]
-            for s in range(begin[i], n):
+            t, end, n = above / (n - first), n, first
+            for s in range(first, end):
                 k = inside[s]
                 if x[k] > t:
-                    inside[kept] = k
-                    kept += 1
+                    inside[n] = k
+                    n += 1
                 else:
                     x[k] = 0.0
                     moved += x0[k] * x0[k]
-            n = kept
-        count[i] = n - begin[i]
-        for s in range(begin[i], n):
+        count[i] = n - first
+        for s in range(first, n):
             k = inside[s]
             w = x[k] - t
             x[k] = w
@@ -124,34 +86,21 @@ def project(begin, end, room, equal, ptr, at, val, c, low, high, x0, tau, y, x, 
             cost += c[k] * w
             for e in range(ptr[k], ptr[k + 1]):
                 activity[at[e]] += val[e] * w
-    return cost + moved / (2 * tau), cost, proved, worst
+    return moved, cost, proved
 
 
 @njit
-def curvature(begin, ptr, at, val, inside, count, tight, where, diagonal, H):
-    """A P A' over the rows with `where` >= 0, P the projection's derivative: its diagonal without the groups', and, if H is not empty, all.
-
-    Parameters
-    ----------
-    where : (m,) int array
-        Place of each row in H, -1 for none.
-    """
-    diagonal[:] = 0.0
+def curvature(ptr, at, val, inside, count, tight, where, H):
+    """A P A' over the rows with `where` >= 0 (their places in H, which is filled), P the projection's derivative."""
     H[:] = 0.0
-    full = H.shape[0] > 0
-    sums = np.zeros(diagonal.shape[0])
-    touched = np.empty(diagonal.shape[0], np.int64)
-    of = np.full(diagonal.shape[0], -1)
-    for i in range(begin.shape[0]):
+    sums, touched, of = np.zeros(H.shape[0]), np.empty(H.shape[0], np.int64), np.full(H.shape[0], -1)
+    begin = 0
+    for i in range(count.shape[0]):
         n = 0
-        for s in range(begin[i], begin[i] + count[i]):
-            k = inside[s]
+        for k in inside[begin : begin + count[i]]:
             for e in range(ptr[k], ptr[k + 1]):
                 r = where[at[e]]
                 if r < 0:
-                    continue
-                diagonal[r] += val[e] * val[e]
-                if not full:
                     continue
                 if tight[i]:
                     if of[r] != i:
@@ -159,37 +108,9 @@ def curvature(begin, ptr, at, val, inside, count, tight, where, diagonal, H):
                         n += 1
                     sums[r] += val[e]
                 for f in range(ptr[k], ptr[k + 1]):
-                    q = where[at[f]]
-                    if q >= 0:
-                        H[r, q] += val[e] * val[f]
-        for a in range(n):
-            for b in range(n):
-                H[touched[a], touched[b]] -= sums[touched[a]] * sums[touched[b]] / count[i]
-
-
-@njit
-def multiplied(begin, ptr, at, val, inside, count, tight, where, v, out):
-    """A P A' v over the rows with `where` >= 0; `out` is filled."""
-    out[:] = 0.0
-    for i in range(begin.shape[0]):
-        if tight[i] and count[i] < 2:
-            continue
-        mean = 0.0
-        for s in range(begin[i], begin[i] + count[i] if tight[i] else begin[i]):
-            k = inside[s]
-            for e in range(ptr[k], ptr[k + 1]):
-                r = where[at[e]]
-                if r >= 0:
-                    mean += val[e] * v[r] / count[i]
-        for s in range(begin[i], begin[i] + count[i]):
-            k = inside[s]
-            q = -mean
-            for e in range(ptr[k], ptr[k + 1]):
-                r = where[at[e]]
-                if r >= 0:
-                    q += val[e] * v[r]
-            if q != 0.0:
-                for e in range(ptr[k], ptr[k + 1]):
-                    r = where[at[e]]
-                    if r >= 0:
-                        out[r] += val[e] * q
+                    if where[at[f]] >= 0:
+                        H[r, where[at[f]]] += val[e] * val[f]
+        begin += count[i]
+        for r in touched[:n]:
+            for q in touched[:n]:
+                H[r, q] -= sums[r] * sums[q] / count[i]

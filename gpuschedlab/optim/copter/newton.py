@@ -1,6 +1,8 @@
 """One proximal step: Newton's method on the prices of the coupling rows."""
 
 import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.linalg import LinearOperator, cg
 
 from gpuschedlab.optim.copter import kernels
 from gpuschedlab.optim.copter.groups import Grouped
@@ -13,13 +15,16 @@ TRIALS, REFUSALS = 40, 20
 
 
 class Answer:
-    """The point of some prices, with what the compiled code says of it."""
+    """The point of some prices, with what `kernels.project` says of it; columns in no group count as one more, which never binds."""
 
     def __init__(self, lp: Grouped):
         n, groups = len(lp.c), len(lp.room)
-        self.x, self.inside = np.zeros(n), np.empty(n, np.int64)
-        self.count, self.tight, self.price = np.zeros(groups, np.int64), np.zeros(groups, bool), np.zeros(groups)
-        self.activity, self.dual, self.cost, self.proved, self.worst = np.zeros(len(lp.rl)), 0.0, 0.0, 0.0, 0.0
+        self.x, self.inside, self.activity, self.worst = np.zeros(n), np.empty(n, np.int64), np.zeros(len(lp.rl)), 0.0
+        self.count, self.tight, self.price = (
+            np.zeros(groups + 1, np.int64),
+            np.zeros(groups + 1, bool),
+            np.zeros(groups),
+        )
 
 
 class Newton:
@@ -35,20 +40,31 @@ class Newton:
     def __init__(self, lp: Grouped, most: float = np.inf):
         self.lp, self.most, self.done = lp, most, 0.0
         self.now, self.spare = Answer(lp), Answer(lp)
+        self.A = sp.csc_array((lp.val, lp.at, lp.ptr), (len(lp.rl), len(lp.c)))
+        self.loose = self.A[:, lp.begin[-1] :]
         self.has_low, self.has_high = np.isfinite(lp.rl), np.isfinite(lp.ru)
         self._low, self._high = np.where(self.has_low, lp.rl, 0.0), np.where(self.has_high, lp.ru, 0.0)
-        mean = max(len(lp.c) / max(len(lp.groups), 1), 1.0) if len(lp.groups) else 1.0
+        mean = max(len(lp.c) / len(lp.room), 1.0) if len(lp.room) else 1.0
         self.floor = 1e-2 * np.bincount(lp.at, lp.val**2, len(lp.rl)) / mean + 1e-12
 
-    def evaluate(self, x0, tau: float, y, answer: Answer | None = None, c=None) -> Answer:
+    def evaluate(self, x0, tau: float, y, a: Answer) -> Answer:
         """The point of prices y in a step of size tau around x0, in an answer that is overwritten."""
-        lp, a = self.lp, answer or self.now
-        parts = (lp.begin, lp.end, lp.room, lp.equal, lp.ptr, lp.at, lp.val, lp.c if c is None else c, lp.low, lp.high)
-        value, a.cost, proved, a.worst = kernels.project(
-            *parts, x0, tau, y, a.x, a.inside, a.count, a.tight, a.price, a.activity
-        )
-        sides = float(y @ np.where(y > 0, self._low, self._high))
-        a.dual, a.proved = value - y @ a.activity + sides, proved + sides
+        lp, a.activity[:] = self.lp, 0.0
+        parts = (lp.begin, lp.room, lp.equal, lp.ptr, lp.at, lp.val, lp.c, x0, tau, y)
+        moved, a.cost, proved = kernels.project(*parts, a.x, a.inside, a.count, a.tight, a.price, a.activity)
+        if self.loose.shape[1]:
+            free, low, high = slice(lp.begin[-1], None), lp.low, lp.high
+            reduced = lp.c[free] - self.loose.T @ y
+            x = a.x[free] = np.clip(x0[free] - tau * reduced, low, high)
+            within, n = np.flatnonzero((low < x) & (x < high)), a.count[:-1].sum()
+            a.count[-1], a.inside[n : n + len(within)] = len(within), lp.begin[-1] + within
+            edge = np.where(reduced > 0, low, high)
+            a.worst = np.abs(reduced[np.isinf(edge)]).max(initial=0.0)
+            proved += (reduced * np.where(np.isinf(edge), 0.0, edge)).sum()
+            moved, a.cost = moved + ((x - x0[free]) ** 2).sum(), a.cost + (lp.c[free] * x).sum()
+            a.activity += self.loose @ x
+        sides = np.where(y > 0, self._low, self._high)
+        a.dual, a.proved = a.cost + moved / (2 * tau) + float(y @ (sides - a.activity)), proved + float(y @ sides)
         self.done += 1
         return a
 
@@ -60,7 +76,7 @@ class Newton:
 
     def step(self, x0, y, tau: float, tol: float) -> tuple[np.ndarray, bool]:
         """Prices of one proximal step, and whether all rows are within tol of their sizes; `now` has its point."""
-        self.evaluate(x0, tau, y)
+        self.evaluate(x0, tau, y, self.now)
         damping = 1e-4
         for _ in range(TRIALS):
             g = self.gradient(y)
@@ -69,7 +85,7 @@ class Newton:
             if self.done >= self.most:
                 break
             free = np.flatnonzero((y != 0) | (g != 0))
-            direction = self._directions(free, g[free], tau)
+            direction = (self._factorised if len(free) <= DENSE else self._conjugate)(free, g[free] / tau)
             for _ in range(REFUSALS):
                 new = y.copy()
                 new[free] += direction(damping)
@@ -87,37 +103,30 @@ class Newton:
             y, self.now, self.spare = new, self.spare, self.now
         return y, False
 
-    def _directions(self, free, g, tau: float):
-        """Function of the damping: the Newton step of some rows."""
-        lp, a = self.lp, self.now
-        where = np.full(len(lp.rl), -1)
+    def _factorised(self, free, b):
+        """Function of the damping: the Newton step of some rows, exact."""
+        lp, a, where, H = self.lp, self.now, np.full(len(self.lp.rl), -1), np.empty((len(free), len(free)))
         where[free] = np.arange(len(free))
-        dense = len(free) <= DENSE
-        diagonal, H = np.empty(len(free)), np.empty((len(free),) * 2 if dense else (0, 0))
-        support = (lp.begin, lp.ptr, lp.at, lp.val, a.inside, a.count, a.tight, where)
-        kernels.curvature(*support, diagonal, H)
-        floor = np.maximum(diagonal if not dense else np.diag(H), self.floor[free])
-        if dense:
-            return lambda damping: np.linalg.solve(H + np.diag(damping * floor), g / tau)
-        share, out = a.count.sum() / max(len(lp.c), 1), np.empty(len(free))
+        kernels.curvature(lp.ptr, lp.at, lp.val, a.inside, a.count, a.tight, where, H)
+        floor = np.maximum(np.diag(H), self.floor[free])
+        return lambda damping: np.linalg.solve(H + np.diag(damping * floor), b)
 
-        def gradients(damping: float) -> np.ndarray:
-            """Preconditioned by the diagonal, to a tenth of the gradient."""
-            extra, b = damping * floor, g / tau
-            d, r, scale = np.zeros(len(b)), b.copy(), diagonal + extra
-            z = r / scale
-            p, rz = z.copy(), float(r @ z)
-            for _ in range(60):
-                kernels.multiplied(*support, p, out)
-                self.done += share
-                q = out + extra * p
-                alpha = rz / float(p @ q)
-                d, r = d + alpha * p, r - alpha * q
-                if r @ r <= 1e-2 * (b @ b):
-                    break
-                z = r / scale
-                old, rz = rz, float(r @ z)
-                p = z + (rz / old) * p
-            return d
+    def _conjugate(self, free, b):
+        """The same by conjugate gradients, to a tenth of the gradient, preconditioned by the diagonal without the groups."""
+        a, k = self.now, self.now.count.sum()
+        B = self.A[:, a.inside[:k]].tocsr()[free]
+        share = np.where(a.tight, 1 / np.sqrt(np.maximum(a.count, 1)), 0.0)
+        means = sp.csr_array((np.repeat(share, a.count), np.repeat(np.arange(len(share)), a.count), np.arange(k + 1)))
+        C, BT, diagonal = (B @ means).tocsr(), B.T.tocsr(), np.asarray(B.multiply(B).sum(axis=1)).ravel()
+        CT, floor = C.T.tocsr(), np.maximum(diagonal, self.floor[free])
 
-        return gradients
+        def direction(damping: float) -> np.ndarray:
+            def times(v):
+                self.done += k / max(len(a.x), 1)
+                return B @ (BT @ v) - C @ (CT @ v) + damping * floor * v
+
+            shape, scale = (len(b), len(b)), diagonal + damping * floor
+            within = LinearOperator(shape, lambda v: v / scale, dtype=float)
+            return cg(LinearOperator(shape, times, dtype=float), b, rtol=0.1, maxiter=60, M=within)[0]
+
+        return direction

@@ -42,7 +42,7 @@ class CopterRounds:
         at, val = problem.kinds[cells.config].astype(np.uint32), problem.gpus[cells.config].astype(float)
         self.edited.amounts = amounts
         self.edited.put_requests(keys.tolist(), cells.first, worth, at, val, problem.mandatory)
-        found = self.copter.solve(self.edited)
+        found = self.edited.solved_by(self.copter)
         return found, bound_at(problem, cells, found.duals[n:]), found.solver
 
 

@@ -2,19 +2,16 @@
 
 import time
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 import scipy.sparse as sp
 
 from gpuschedlab.errors import OutOfTime, SolverError
 from gpuschedlab.optim.copter.bound import proved_bound
-from gpuschedlab.optim.copter.edits import EditedProgram
 from gpuschedlab.optim.copter.groups import Grouped, grouped
 from gpuschedlab.optim.copter.newton import Newton
-from gpuschedlab.optim.copter.rays import no_best, no_point
 from gpuschedlab.optim.knapsack import MultipleChoice
-from gpuschedlab.optim.program import Program, Solution, unsolvable
+from gpuschedlab.optim.program import Program, Solution, directions, unsolvable
 from gpuschedlab.optim.sift import Sift
 from gpuschedlab.optim.work import Limits
 from gpuschedlab.optim.work import steps as work_steps
@@ -25,8 +22,8 @@ TOLERANCE = 1e-4
 LARGEST, GROWTH = 3e3, 3.0
 """Size of a proximal step at most, and how much larger one is than the one before, if that was solved."""
 
-DOUBTFUL = 3
-"""Steps in a row that are not solved after which one asks whether there is any point."""
+UNSOLVED, ENDLESS = 3, 10
+"""Steps in a row that are not solved after which one asks whether there is any point, and steps after which whether any is best."""
 
 WITHIN = 0.05
 """Share of the tolerance within which a proximal step is solved."""
@@ -114,10 +111,8 @@ class Copter(Limits):
         self.rounds = None
         self._last: tuple[np.ndarray, np.ndarray, float] | None = None
 
-    takes_edits = True
-
     def solve(self, program: Program, x0: np.ndarray | None = None, y0: np.ndarray | None = None) -> Solution:
-        """Solve a linear program, or an edited one, from a point and prices (of its rows) if there are some.
+        """Solve a linear program, from a point and prices (of its rows) if there are some.
 
         Raises
         ------
@@ -133,39 +128,26 @@ class Copter(Limits):
                 f"{program.name}: found {program.integrality.sum()} whole variables; 'copter' solves linear programs. Relax "
                 "it (integrality=False) and round, or use solver 'highs', or MultipleChoice."
             )
-        start = time.perf_counter()
-        edited = program if isinstance(program, EditedProgram) else None
-        lp = grouped(program) if edited is None else edited.grouped()
-        x, y, size = self._start(lp, x0, y0, edited)
+        start, lp = time.perf_counter(), grouped(program)
         until = start + (np.inf if self.time_limit is None else self.time_limit)
-        has_point = partial(self._has_point, program, lp.rows)
-        state = _Steps(lp, x, y, size, self.tol, has_point, until, work_steps(self.work, "copter", len(lp.c)))
-        status = state.run(self.steps)
-        self.trace = state.trace
-        if status == "unbounded" and not has_point():
-            status = "infeasible"
+        state = _Steps(self, program, lp, *self._start(lp, x0, y0), until)
+        status = state.run()
+        self.trace, now = state.trace, state.newton.now
         if status in ("infeasible", "unbounded"):
             raise unsolvable(program, status)
         if not state.trace:
             raise OutOfTime(
                 f"{program.name}: copter made no step in time; give more than time_limit={self.time_limit}."
             )
-        x, y = lp.unscaled(state.x, state.y, state.newton.now.price[:-1])
-        if edited is None:
-            self._last = x, y, state.size
-        else:
-            edited.x, edited.prices, edited.size = state.x, state.y, state.size
+        x, y = lp.unscaled(state.x, state.y, now.price)
+        self._last, solver = (x, y, state.size), f"copter {len(self.trace)} steps"
         if self.vertex:
-            found = Sift(self.time_limit, self.gap, self.work).solve(edited.program() if edited else program, x, y)
-            return replace(
-                found, seconds=time.perf_counter() - start, solver=f"copter {len(self.trace)} steps, {found.solver}"
-            )
+            found = Sift(self.time_limit, self.gap, self.work).solve(program, x, y)
+            return replace(found, seconds=time.perf_counter() - start, solver=f"{solver}, {found.solver}")
         x = np.clip(x, program.lower, program.upper)
-        bound = lp.sign * state.newton.now.proved if state.trace[-1].dual == 0 else proved_bound(program, y)
+        bound = lp.sign * now.proved if now.worst == 0 else proved_bound(program, y)
         seconds = time.perf_counter() - start
-        return Solution(
-            x, status, program.value(x), bound, seconds, f"copter {len(self.trace)} steps", y, program.shape
-        )
+        return Solution(x, status, program.value(x), bound, seconds, solver, y, program.shape)
 
     def _round(self, problem: MultipleChoice, x0) -> Solution:
         """Solve a round of choices by its relaxation and the shim."""
@@ -178,22 +160,58 @@ class Copter(Limits):
         self.trace = self.rounds.copter.trace
         return found
 
-    def _start(self, lp: Grouped, x0, y0, edited: EditedProgram | None) -> tuple[np.ndarray, np.ndarray, float]:
+    def _start(self, lp: Grouped, x0, y0) -> tuple[np.ndarray, np.ndarray, float]:
         """Point and prices to begin with, and the size of the first step."""
-        x, y, size = np.zeros(len(lp.c)), np.zeros(len(lp.rows)), 1.0
-        if self.warm and edited is not None:
-            x, y, size = edited.x, edited.prices, edited.size
-        elif self.warm and self._last is not None:
-            last_x, last_y, size = self._last
-            if len(last_x) == len(x) and len(last_y) == len(lp.rows) + len(lp.groups):
-                x, y = lp.scaled(last_x, last_y)
-        x = x if x0 is None else np.asarray(x0, float)[lp.order] / lp.by_column
-        y = y if y0 is None else np.asarray(y0, float)[lp.rows] / lp.by_row * lp.sign
+        x, y, size = self._last if self.warm and self._last is not None else (np.empty(0), np.empty(0), 1.0)
+        x, y = x if x0 is None else np.asarray(x0, float), y if y0 is None else np.asarray(y0, float)
+        x = lp.at_places(x) if len(x) == len(lp.c) else np.zeros(len(lp.c))
+        y = lp.of_rows(y) if len(y) == len(lp.rows) + len(lp.groups) else np.zeros(len(lp.rows))
         return x, y, max(size / GROWTH, 1.0)
 
-    def _has_point(self, program: Program, rows: np.ndarray) -> bool:
-        """Whether any point satisfies all rows: those given may be missed at a cost, of which the least is found to be nothing."""
-        program = program.program() if isinstance(program, EditedProgram) else program
+
+class _Steps:
+    """Proximal steps of one program, and their residuals."""
+
+    def __init__(self, limits: Copter, program: Program, lp: Grouped, x, y, size: float, until: float):
+        y = np.where(((y > 0) & np.isinf(lp.rl)) | ((y < 0) & np.isinf(lp.ru)), 0.0, y)
+        self.limits, self.program, self.lp, self.x, self.y, self.size, self.until = (
+            limits,
+            program,
+            lp,
+            x,
+            y,
+            size,
+            until,
+        )
+        self.newton = Newton(lp, work_steps(limits.work, "copter", len(lp.c)))
+        size_x, self.cost = lp.scales
+        self.tau, self.unit = size_x / self.cost, min(1.0, max(size_x * self.cost, 1e-6))
+        self.trace: list[Residuals] = []
+
+    def run(self) -> str:
+        """Step until solved, proved impossible, or out of steps, evaluations or time: the status."""
+        newton, tol, unsolved = self.newton, self.limits.tol, 0
+        for k in range(1, self.limits.steps + 1):
+            if newton.done >= newton.most:
+                return "stopped"
+            if time.perf_counter() > self.until:
+                return "time limit"
+            self.y, solved = newton.step(self.x, self.y, self.tau * self.size, WITHIN * tol)
+            self.x = newton.now.x.copy()
+            self.trace.append(self._residuals(k))
+            if self.trace[-1].worst <= tol:
+                return "optimal"
+            self.size = min(self.size * GROWTH, LARGEST) if solved else max(self.size / 2, 1e-2)
+            unsolved = 0 if solved else unsolved + 1
+            if unsolved == UNSOLVED and not self.has_point():
+                return "infeasible"
+            if k == ENDLESS and newton.now.worst > 0 and not self.has_best():
+                return "unbounded" if self.has_point() else "infeasible"
+        return "stopped"
+
+    def has_point(self) -> bool:
+        """Whether any point satisfies all rows: those that couple may be missed at a cost, of which the least is found to be nothing."""
+        program, rows = self.program, self.lp.rows
         miss = sp.csc_array((np.ones(len(rows)), (rows, np.arange(len(rows)))), (len(program.row_lower), len(rows)))
         n, more = len(program.c), np.zeros(2 * len(rows))
         elastic = Program(
@@ -201,45 +219,15 @@ class Copter(Limits):
             np.append(program.lower, more), np.append(program.upper, more + np.inf), name=program.name,
         )  # fmt: skip
         sides = np.concatenate([program.row_lower[rows], program.row_upper[rows]])
-        nothing = 1e-7 * max(1.0, np.abs(sides[np.isfinite(sides)]).max(initial=0.0))
-        return replace(self, warm=False, vertex=False, tol=1e-9).solve(elastic).bound <= nothing
+        return self._closely(elastic).bound <= 1e-7 * max(1.0, np.abs(sides[np.isfinite(sides)]).max(initial=0.0))
 
+    def has_best(self) -> bool:
+        """Whether no direction improves for good."""
+        most = np.abs(self.program.c).max(initial=0.0)
+        return abs(self._closely(directions(self.program)).objective) <= 1e-6 * most
 
-class _Steps:
-    """Proximal steps of one program, and their residuals."""
-
-    def __init__(self, lp: Grouped, x, y, size: float, tol: float, has_point, until: float, most: float):
-        y = np.where(((y > 0) & np.isinf(lp.rl)) | ((y < 0) & np.isinf(lp.ru)), 0.0, y)
-        self.lp, self.x, self.y, self.size, self.tol, self.until = lp, x, y, size, tol, until
-        self.has_point = has_point
-        self.newton = Newton(lp, most)
-        size_x, self.cost = lp.scales
-        self.tau, self.unit = size_x / self.cost, min(1.0, max(size_x * self.cost, 1e-6))
-        self.trace: list[Residuals] = []
-
-    def run(self, steps: int) -> str:
-        """Step until solved, proved impossible, or out of steps, evaluations or time: the status."""
-        newton, refused = self.newton, 0
-        for k in range(1, steps + 1):
-            if newton.done >= newton.most:
-                return "stopped"
-            if time.perf_counter() > self.until:
-                return "time limit"
-            x0, y0 = self.x, self.y
-            self.y, solved = newton.step(x0, y0, self.tau * self.size, WITHIN * self.tol)
-            self.x = newton.now.x.copy()
-            self.trace.append(self._residuals(k))
-            if self.trace[-1].worst <= self.tol:
-                return "optimal"
-            if not solved and any(no_point(newton, ray) for ray in (self.y - y0, self.y)):
-                return "infeasible"
-            if self.trace[-1].dual > 0 and any(no_best(self.lp, ray) for ray in (self.x - x0, self.x)):
-                return "unbounded"
-            self.size = min(self.size * GROWTH, LARGEST) if solved else max(self.size / 2, 1e-2)
-            refused = 0 if solved else refused + 1
-            if refused == DOUBTFUL and not self.has_point():
-                return "infeasible"
-        return "stopped"
+    def _closely(self, program: Program) -> Solution:
+        return replace(self.limits, warm=False, vertex=False, tol=1e-9).solve(program)
 
     def _residuals(self, k: int) -> Residuals:
         now, lp = self.newton.now, self.lp
