@@ -21,7 +21,7 @@ MOST = 2**31 - 1
 
 
 class Highs(Limits):
-    """HiGHS with its options; the handle is kept from solve to solve, and the basis of linear programs by simplex.
+    """HiGHS with its options; the handle is kept from solve to solve, and the `basis` of linear programs by simplex.
 
     By other methods, and for integer programs, an answer does not depend on what was solved before.
 
@@ -57,11 +57,23 @@ class Highs(Limits):
         settings |= {"threads": threads} if threads > 1 else {}
         super().__init__(time_limit, gap, work)
         self.method, self.crossover, self.settings = method, crossover, settings | options
-        self._handle = None
-        self._basis: tuple[list[int], list[int]] | None = None
+        self._handle, self._basis, self._newer = None, None, False
 
     def __getstate__(self):
-        return vars(self) | {"_handle": None}  # it cannot be copied, and is made again
+        return vars(self) | {"_basis": self.basis, "_newer": False, "_handle": None}  # it is made again
+
+    @property
+    def basis(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """HiGHS' status of each column and row (ints) in the last linear program by simplex; a program with so many begins from it."""
+        if self._newer:
+            found = self._handle.getBasis()
+            parts = (np.array([*map(int, part)]) for part in (found.col_status, found.row_status))
+            self._basis, self._newer = tuple(parts) if found.valid else None, False
+        return self._basis
+
+    @basis.setter
+    def basis(self, parts):
+        self._basis, self._newer = parts, False
 
     def solve(self, program: Program, x0: np.ndarray | None = None) -> Solution:
         """Solve a program, from a point if there is one.
@@ -79,14 +91,15 @@ class Highs(Limits):
         h = self._prepared(highspy, method, program)
         # pdlp does not know the optimum of what it maximises.
         factor = cost_factor(program) * (-1.0 if method == "pdlp" and program.maximize else 1.0)
+        keeps = method == "simplex" and not program.whole
+        known = self.basis if keeps else None
         _pass(highspy, h, program, factor)
+        if known is not None and tuple(map(len, known)) == program.A.shape[::-1]:
+            basis, word = highspy.HighsBasis(), [highspy.HighsBasisStatus(i) for i in range(5)]
+            basis.col_status, basis.row_status = ([word[i] for i in part.tolist()] for part in known)
+            h.setBasis(basis)
         if x0 is not None:
             h.setSolution(len(x0), np.arange(len(x0), dtype=np.int32), np.asarray(x0, float))
-        keeps = method == "simplex" and not program.whole
-        if keeps and self._basis is not None and tuple(map(len, self._basis)) == program.A.shape[::-1]:
-            basis = highspy.HighsBasis()
-            basis.col_status, basis.row_status = ([*map(highspy.HighsBasisStatus, part)] for part in self._basis)
-            h.setBasis(basis)
         h.run()
         for other in ("ipm", "simplex") if method == "simplex" else ("simplex", "ipm"):
             if _failed(highspy, h):
@@ -96,40 +109,18 @@ class Highs(Limits):
                 h.clearSolver()
                 h.run()
         answer = self._answer(highspy, h, program, f"highs {method}", factor, start)
-        basis = h.getBasis()
-        parts = ([int(s) for s in part] for part in (basis.col_status, basis.row_status))
-        self._basis = tuple(parts) if keeps and basis.valid else None
+        self._basis, self._newer = None, keeps
         return answer
 
-    def basic(self) -> np.ndarray:
-        """Which columns are in the basis (bool); it is kept as it is now."""
-        basis = self._handle.getBasis()
-        self._basis = tuple([int(s) for s in part] for part in (basis.col_status, basis.row_status))
-        return np.array(self._basis[0]) == 1
-
-    def keep(self, columns: np.ndarray) -> None:
-        """Leave all but some columns (bool) out of the basis that the next program begins with."""
-        self._basis = (np.array(self._basis[0])[columns].tolist(), self._basis[1])
-
-    def extend_basis(self, columns: int) -> None:
-        """Let the next program have so many more columns, behind the others, which begin at their lower bounds."""
-        self._basis = (self._basis[0] + [0] * columns, self._basis[1])
-
-    def solve_again(self, program: Program, columns: np.ndarray, added: int) -> Solution:
+    def solve_again(self, program: Program, stays: np.ndarray, added: int) -> Solution:
         """Solve a linear program that has some columns (bool, of the one solved last), and `added` ones behind them: from its basis."""
-        highspy, start, factor, h = (
-            need("highspy", "solver='highs'"),
-            time.perf_counter(),
-            cost_factor(program),
-            self._handle,
-        )
-        gone, A = np.flatnonzero(~columns).astype(np.int32), program.A[:, program.A.shape[1] - added :]
+        start, h, highspy = time.perf_counter(), self._handle, need("highspy", "solver='highs'")
+        new, A, gone = slice(-added, None), program.A[:, -added:], np.flatnonzero(~stays).astype(np.int32)
         h.deleteCols(len(gone), gone)
-        new = slice(len(program.c) - added, None)
-        parts = (A.indptr[:-1].astype(np.int32), A.indices.astype(np.int32), A.data)
-        h.addCols(added, program.c[new] * factor, program.lower[new], program.upper[new], A.nnz, *parts)
+        entries, costs = (A.nnz, A.indptr[:-1].astype(np.int32), A.indices, A.data), program.c * cost_factor(program)
+        h.addCols(added, costs[new], program.lower[new], program.upper[new], *entries)
         h.run()
-        return self._answer(highspy, h, program, "highs simplex", factor, start)
+        return self._answer(highspy, h, program, "highs simplex", cost_factor(program), start)
 
     def _prepared(self, highspy, method: str, program: Program):
         """The handle, with its options set."""
@@ -141,12 +132,8 @@ class Highs(Limits):
         if self.time_limit is not None:  # its clock counts all that the handle has solved
             _set(highspy, h, "time_limit", h.getRunTime() + self.time_limit)
         _set(highspy, h, "solver", self.settings.get("solver", method))
-        _set(
-            highspy,
-            h,
-            "presolve",
-            self.settings.get("presolve", "choose" if self.crossover or program.whole else "off"),
-        )
+        presolve = "choose" if self.crossover or program.whole else "off"
+        _set(highspy, h, "presolve", self.settings.get("presolve", presolve))
         gap = self.settings.get("mip_abs_gap", CLOSED * float(np.abs(program.c).max()))
         _set(highspy, h, "mip_abs_gap", gap * cost_factor(program))
         if self.work is not None:

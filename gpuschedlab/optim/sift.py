@@ -65,31 +65,27 @@ class Sift(Limits):
             return Highs(self.time_limit, self.gap, work=self.work, method="simplex").solve(program)
         start, sign = time.perf_counter(), -1.0 if program.maximize else 1.0
         c, largest = sign * program.c, max(np.abs(program.c).max(), 1e-300)
-        # Columns that cannot stand at 0 are in from the start.
-        use = (c == 0) | (program.lower != 0)
+        use = (c == 0) | (program.lower != 0)  # columns that cannot stand at 0 are in from the start
         use |= np.zeros(len(c), bool) if x0 is None else np.asarray(x0) > 0
         if y0 is not None:
             use |= c - program.A.T @ (sign * np.asarray(y0)) < GAINS * largest
-        simplex, penalty, status = self._simplex, PENALTY, "stopped"
-        columns, miss = np.flatnonzero(use), _misses(program)
-        last_one, self._kept = self._kept, None
-        if last_one is not None and last_one[:2] == (program.A.shape, miss.shape[1]):
-            use[last_one[2]] = False
-            columns = np.append(last_one[2], np.flatnonzero(use))
-            simplex.extend_basis(len(columns) - len(last_one[2]))
-        k, begun, last, most = miss.shape[1], len(columns), np.inf, MORE
-        stays, added = None, 0
-        count = 0
+        simplex, miss, penalty, last, most = self._simplex, _misses(program), PENALTY, np.inf, MORE
+        k, columns, status = miss.shape[1], np.flatnonzero(use), "stopped"
+        if self._kept is not None and self._kept[0] == (*program.A.shape, k):
+            use[self._kept[1]] = False
+            columns = np.append(self._kept[1], np.flatnonzero(use))
+            at, rows = simplex.basis
+            simplex.basis = np.append(at, np.zeros(len(columns) - len(self._kept[1]), int)), rows
+        self._kept, begun, more, count, gains, stays = None, len(columns), np.zeros(k), 0, columns[:0], None
         while count < self.pricings:
             count += 1
-            more, cost = np.zeros(k), sign * penalty * largest
             restricted = replace(
-                program, c=np.append(more + cost, program.c[columns]), integrality=False, shape=None,
+                program, c=np.append(more + sign * penalty * largest, program.c[columns]), integrality=False, shape=None,
                 A=sp.hstack([miss, program.A[:, columns]], format="csc"),
                 lower=np.append(more, program.lower[columns]), upper=np.append(more + np.inf, program.upper[columns]),
             )  # fmt: skip
-            found = simplex.solve(restricted) if stays is None else simplex.solve_again(restricted, stays, added)
-            missed = found.x[:k].max(initial=0.0) > 1e-9
+            found = simplex.solve_again(restricted, stays, len(gains)) if gains.size else simplex.solve(restricted)
+            missed, stays = found.x[:k].max(initial=0.0) > 1e-9, np.ones(k + len(columns), bool)
             if found.status != "optimal":
                 status = found.status
                 break
@@ -100,25 +96,24 @@ class Sift(Limits):
                 status = "optimal"
                 break
             if not gains.size:  # a penalty was too small, or there is no point
-                penalty, stays = penalty * 100, None
+                penalty *= 100
                 if penalty > 1e8 * PENALTY:
                     return simplex.solve(program)
                 continue
             if gains.size > most:  # those that gain most
                 gains = gains[np.argpartition(reduced[gains], most)[:most]]
-            stays, added = np.ones(k + len(columns), bool), len(gains)
             if found.objective * sign < last:  # what costs more than it gains may come back
                 stays[k + begun :] = held[begun:] <= GAINS * largest
             else:
                 most *= 2
             last = found.objective * sign
             columns = np.append(columns[stays[k:]], gains)
-        stands = found.x[k:] != 0
-        stands |= simplex.basic()[k:]
-        self._kept = (program.A.shape, k, columns[stands])
-        simplex.keep(np.append(np.ones(k, bool), stands))
         x = np.zeros(len(c))
         x[columns] = found.x[k:]
+        if simplex.basis is not None:
+            stands = (found.x != 0) | (simplex.basis[0] == 1) | (np.arange(len(stays)) < k)
+            self._kept = (*program.A.shape, k), columns[stands[k:]]
+            simplex.basis = simplex.basis[0][stands], simplex.basis[1]
         if status != "optimal" and missed:
             raise SolverError(
                 f"{program.name}: sift found no point in {count} pricings; give more work, or use 'highs'."

@@ -84,8 +84,9 @@ class Linear:
     def __call__(self, instance: Instance) -> Answer:
         program, worker = instance.linear, self.session._worker
         moved = self.names is not None and not all(map(np.array_equal, self.names, instance.names))
-        if moved and getattr(worker, "_basis", None):
-            worker._basis = tuple(map(carried, self.names, worker._basis, instance.names, (0, 1)))
+        if moved and getattr(worker, "basis", None):
+            parts = map(carried, self.names, worker.basis, instance.names, (0, 1))
+            worker.basis = tuple(map(np.array, parts))
         if moved and isinstance(worker, Copter):
             point = map(carried, self.names, (self.found.x, self.found.duals), instance.names, (0.0, 0.0))
             found = worker.solve(program, *map(np.array, point))
