@@ -104,8 +104,7 @@ class Highs(Limits):
         for other in ("ipm", "simplex") if method == "simplex" else ("simplex", "ipm"):
             if _failed(highspy, h):
                 method = other
-                _set(highspy, h, "solver", method)
-                _set(highspy, h, "presolve", "on")
+                _set(highspy, h, solver=method, presolve="on")
                 h.clearSolver()
                 h.run()
         answer = self._answer(highspy, h, program, f"highs {method}", factor, start)
@@ -126,20 +125,17 @@ class Highs(Limits):
         """The handle, with its options set."""
         if self._handle is None:
             self._handle = highspy.Highs()
-            for key, value in self.settings.items():
-                _set(highspy, self._handle, key, value)
+            _set(highspy, self._handle, **self.settings)
         h = self._handle
         if self.time_limit is not None:  # its clock counts all that the handle has solved
-            _set(highspy, h, "time_limit", h.getRunTime() + self.time_limit)
-        _set(highspy, h, "solver", self.settings.get("solver", method))
-        presolve = "choose" if self.crossover or program.whole else "off"
-        _set(highspy, h, "presolve", self.settings.get("presolve", presolve))
+            _set(highspy, h, time_limit=h.getRunTime() + self.time_limit)
+        usual = {"solver": method, "presolve": "choose" if self.crossover or program.whole else "off"}
         gap = self.settings.get("mip_abs_gap", CLOSED * float(np.abs(program.c).max()))
-        _set(highspy, h, "mip_abs_gap", gap * cost_factor(program))
+        _set(highspy, h, **(usual | self.settings | {"mip_abs_gap": gap * cost_factor(program)}))
         if self.work is not None:
             for step, key in (LINEAR | WHOLE).items():
                 most = steps(self.work, step, program.A.nnz) if (step in WHOLE) == program.whole else MOST
-                _set(highspy, h, key, int(min(most, MOST)))
+                _set(highspy, h, **{key: int(min(most, MOST))})
         return h
 
     def _answer(self, highspy, h, program: Program, solver: str, factor: float, start: float) -> Solution:
@@ -166,9 +162,10 @@ def _failed(highspy, h) -> bool:
     return status == S.kSolveError or (status == S.kUnknown and h.getInfo().primal_solution_status != 2)
 
 
-def _set(highspy, h, key: str, value):
-    if h.setOptionValue(key, value) == highspy.HighsStatus.kError:
-        raise SolverError(f"highs: found option {key}={value!r}; expected a name and value that HiGHS knows.")
+def _set(highspy, h, **options):
+    for key, value in options.items():
+        if h.setOptionValue(key, value) == highspy.HighsStatus.kError:
+            raise SolverError(f"highs: found option {key}={value!r}; expected a name and value that HiGHS knows.")
 
 
 def _pass(highspy, h, program: Program, factor: float):
@@ -189,22 +186,20 @@ def _pass(highspy, h, program: Program, factor: float):
 
 def _status(highspy, h, program: Program) -> str:
     """Word for how HiGHS ended; infeasible and unbounded are errors."""
-    S = highspy.HighsModelStatus
-    status = h.getModelStatus()
+    S, status = highspy.HighsModelStatus, h.getModelStatus()
     if status == S.kUnboundedOrInfeasible:  # all that presolve knows: it is unbounded where it has any point
         n = len(program.c)
         h.changeColsCost(n, np.arange(n, dtype=np.int32), np.zeros(n))
-        _set(highspy, h, "solver", "choose")
+        _set(highspy, h, solver="choose")
         h.run()
         status = {S.kOptimal: S.kUnbounded, S.kInfeasible: S.kInfeasible}.get(h.getModelStatus(), status)
     if status in (S.kInfeasible, S.kUnbounded, S.kUnboundedOrInfeasible):
         word = {S.kInfeasible: "infeasible", S.kUnbounded: "unbounded"}.get(status, "unbounded or infeasible")
         raise unsolvable(program, word)
-    if status in (S.kOptimal, S.kModelEmpty):
-        return "optimal"
-    stopped = (S.kTimeLimit, S.kIterationLimit, S.kSolutionLimit, S.kInterrupt, S.kHighsInterrupt, S.kObjectiveTarget)
-    if status in (*stopped, S.kObjectiveBound, S.kUnknown, S.kMemoryLimit):
-        return "time limit" if status == S.kTimeLimit else "stopped"
+    if status in (S.kOptimal, S.kModelEmpty, S.kTimeLimit):
+        return "time limit" if status == S.kTimeLimit else "optimal"
+    if status not in (S.kModelError, S.kPresolveError, S.kSolveError, S.kPostsolveError, S.kLoadError, S.kNotset):
+        return "stopped"
     raise SolverError(
         f"{program.name}: HiGHS ended with {h.modelStatusToString(status)!r}; expected a solution or a proof of none."
     )

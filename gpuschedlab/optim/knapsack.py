@@ -167,24 +167,12 @@ def _read(program: Program) -> MultipleChoice | None:
     possible = program.upper > 0
     utility = np.where(possible, program.c, np.nan).reshape(shape)
     try:
-        found = MultipleChoice(
-            utility,
-            use.argmax(axis=0),
-            use.max(axis=0),
-            program.row_upper[n:],
-            name=program.name,
-            mandatory=program.row_lower[:n] == 1,
-        )
+        parts = (use.argmax(axis=0), use.max(axis=0), program.row_upper[n:], 0.0, program.name)
+        found = MultipleChoice(utility, *parts, mandatory=program.row_lower[:n] == 1)
     except SolverError:
         return None
-    same = (
-        program.maximize
-        and program.integrality.all()
-        and not program.lower.any()
-        and (program.upper[possible] >= 1).all()
-        and ((program.row_lower <= 0) | (program.row_lower == 1))[:n].all()
-        and (program.row_lower[n:] <= 0).all()
-        and (program.row_upper[:n] == 1).all()
-        and (found.A != program.A).nnz == 0
-    )
+    sides = (program.row_lower[:n], program.row_lower[n:], program.row_upper[:n])
+    same = program.maximize and program.integrality.all() and not program.lower.any()
+    same &= (program.upper[possible] >= 1).all() and ((sides[0] <= 0) | (sides[0] == 1)).all()
+    same &= (sides[1] <= 0).all() and (sides[2] == 1).all() and (found.A != program.A).nnz == 0
     return found if same else None

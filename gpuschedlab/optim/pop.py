@@ -63,13 +63,7 @@ class Pop(Limits):
         self._part: dict[int, int] = {}
 
     def solve(self, program: Program, x0: np.ndarray | None = None) -> Solution:
-        """Solve a multiple-choice knapsack part by part; nothing is proved of the whole.
-
-        Raises
-        ------
-        SolverError, Infeasible
-            As the solver of the parts raises them. Where mandatory jobs do not fit into their part, the round is one part.
-        """
+        """Solve a multiple-choice knapsack part by part: one, where mandatory jobs do not fit into theirs; nothing is proved."""
         start = time.perf_counter()
         problem = MultipleChoice.of(program, x0, "'pop' keeps what its solvers keep")
         parts = _parts_that_fit(problem, self.parts, self.node)

@@ -103,12 +103,7 @@ class Program:
         return float((self.c * np.asarray(x, float)).sum())  # in one thread, always in the same order
 
     def violation(self, x) -> float:
-        """Largest amount by which x breaks a bound, a row, or wholeness; 0 where it breaks none.
-
-        Parameters
-        ----------
-        x : (n,) float array
-        """
+        """Largest amount by which x (n,) breaks a bound, a row, or wholeness; 0 where it breaks none."""
         x = np.asarray(x, float)
         rows = self.A @ x
         parts = [rows - self.row_upper, self.row_lower - rows, x - self.upper, self.lower - x]
@@ -158,13 +153,7 @@ def _alike(ours: tuple, theirs: tuple) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Change:
-    """What a program has new against the one before: costs and bounds; None leaves them as they are.
-
-    Parameters
-    ----------
-    c : (n,) float array, optional
-    row_lower, row_upper : (m,) float arrays, optional
-    lower, upper : (n,) float arrays, optional
+    """What a program has new against the one before: costs (n,) and bounds (m,), (n,); None leaves them as they are.
 
     Examples
     --------
@@ -257,12 +246,7 @@ def worst_status(words) -> str:
 
 
 def no_variables(program: Program, solver: str) -> Solution:
-    """What there is to say of a program without variables, whose rows are all 0.
-
-    Raises
-    ------
-    Infeasible
-        A row does not allow 0.
+    """What there is to say of a program without variables, whose rows are all 0; a row that does not allow 0 is Infeasible.
 
     Examples
     --------

@@ -107,8 +107,8 @@ class Pymip(Limits):
         none = ended in (S.INFEASIBLE, S.INT_INFEASIBLE, S.UNBOUNDED)
         if not program.c.any() or not (none or (far.any() and self._endless(program))):
             return ended
-        rows, columns = (program.row_lower, program.row_upper), (program.lower, program.upper)
-        free = Program(np.zeros(len(program.c)), program.A, *rows, *columns, program.integrality, name=program.name)
+        parts = (program.row_lower, program.row_upper, program.lower, program.upper, program.integrality)
+        free = Program(np.zeros(len(program.c)), program.A, *parts, name=program.name)
         try:
             replace(self, gap=Limits.gap).solve(free)
         except Infeasible:
@@ -117,9 +117,8 @@ class Pymip(Limits):
 
     def _endless(self, program: Program) -> bool:
         """Whether the objective grows without end along a direction that no row and no bound ends."""
-        return abs(replace(self, gap=Limits.gap).solve(directions(program)).objective) > 1e-6 * np.abs(program.c).max(
-            initial=0.0
-        )
+        found = replace(self, gap=Limits.gap).solve(directions(program))
+        return abs(found.objective) > 1e-6 * np.abs(program.c).max(initial=0.0)
 
 
 @contextlib.contextmanager
@@ -139,15 +138,7 @@ def _quiet():
 
 
 def _rows(program: Program) -> np.ndarray:
-    """Rows that have entries: CBC ends the whole process for some programs with rows that have none, or coefficients too large.
-
-    Raises
-    ------
-    Infeasible
-        A row without entries does not allow 0.
-    SolverError
-        A coefficient is above `LARGEST`.
-    """
+    """Rows that have entries: CBC ends the whole process for some programs with rows that have none, or coefficients too large."""
     if (most := np.abs(program.A.data).max(initial=0.0)) > LARGEST:
         raise SolverError(
             f"{program.name}: found a coefficient of {most:g}; expected {LARGEST:g} at most. Use another unit."
@@ -165,7 +156,6 @@ def _rows(program: Program) -> np.ndarray:
 def _model(mip, program: Program, rows: np.ndarray, engine: str, factor: float):
     sense = mip.MAXIMIZE if program.maximize else mip.MINIMIZE
     m = mip.Model(sense=sense, solver_name=mip.CBC if engine == "cbc" else mip.HIGHS)
-    m.verbose = 0
     if engine == "cbc":
         from mip.cbc import cbc_set_parameter
 

@@ -1,15 +1,16 @@
-"""LP*: rounds by their linear relaxation, from scratch, and a shim (thesis 4.5.1)."""
+"""Rounds by their linear relaxation and a shim: from scratch (LP*, thesis 4.5.1), and warm from the last one (COpter-Sia, 4.4)."""
 
 import time
 from dataclasses import dataclass
 
 import numpy as np
 
+from gpuschedlab.optim.copter.edits import EditedProgram
 from gpuschedlab.optim.highs import Highs
 from gpuschedlab.optim.knapsack import MultipleChoice
 from gpuschedlab.optim.prices.search import finished
 from gpuschedlab.optim.program import Program, Solution
-from gpuschedlab.optim.shims import Cells, largest_share, possible_cells, relaxed, whole
+from gpuschedlab.optim.shims import Cells, bound_at, largest_share, possible_cells, relaxed, whole
 from gpuschedlab.optim.work import Limits
 
 
@@ -54,22 +55,58 @@ class Relaxed(Limits):
         SolverError, Infeasible
             As in `gpuschedlab.optim.solve`; a mandatory job for which the shim finds no room.
         """
-        problem = MultipleChoice.of(program, x0, "'relaxed' solves from scratch")
-        return round_by_shares(problem, self, "relaxed", self._shares, self.finish)
+        problem, start = (
+            MultipleChoice.of(program, x0, "rounds start from nothing, or from the last one"),
+            time.perf_counter(),
+        )
+        cells = possible_cells(problem)
+        if not len(cells.job) and not problem.mandatory.any():
+            return whole(problem, np.full(len(problem.utility), -1), 0.0, self.gap, start, "no cells")
+        found, bound = self._shares(problem, cells)
+        choice = largest_share(problem, cells, found.x)
+        if self.finish:
+            choice = finished(problem, choice, found.duals[len(choice) :], self)
+        return whole(problem, choice, bound, self.gap, start, found.solver, found.status)
 
-    def _shares(self, problem: MultipleChoice, cells: Cells) -> tuple[Solution, float, str]:
+    def _shares(self, problem: MultipleChoice, cells: Cells) -> tuple[Solution, float]:
+        """The relaxation's solution, and a bound."""
         found = self._highs.solve(relaxed(problem, cells))
-        return found, found.bound, "relaxed"
+        return found, found.bound
 
 
-def round_by_shares(problem: MultipleChoice, limits: Limits, solver: str, shares, finish: bool) -> Solution:
-    """Round of choices from `shares(problem, cells)`: the relaxation's solution, a bound, and who found it."""
-    gap = limits.gap
-    start, cells = time.perf_counter(), possible_cells(problem)
-    if not len(cells.job) and not problem.mandatory.any():
-        return whole(problem, np.full(len(problem.utility), -1), 0.0, gap, start, solver)
-    found, bound, solver = shares(problem, cells)
-    choice = largest_share(problem, cells, found.x)
-    if finish:
-        choice = finished(problem, choice, found.duals[len(choice) :], limits)
-    return whole(problem, choice, bound, gap, start, solver, found.status)
+class CopterRounds(Relaxed):
+    """COpter-Sia: copter solves the relaxation, edited from round to round by jobs' keys, and the shim makes the shares whole.
+
+    Parameters
+    ----------
+    copter : Copter
+        Its tolerance and limits.
+    ties : float
+        Relative amount by which the worth of cells is spread, the same for a cell in each round, so that of cells alike one
+        is chosen in whole (the artifact: 0.5 %). Objective and bound are of the worth as it is.
+    """
+
+    def __init__(self, copter, ties: float = 0.005):
+        super().__init__(copter.time_limit, copter.gap, copter.work, finish=copter.finish)
+        self.copter, self.ties, self.edited = copter, ties, EditedProgram({})
+
+    def _shares(self, problem: MultipleChoice, cells: Cells) -> tuple[Solution, float]:
+        (n, _), amounts = problem.shape, dict(enumerate(problem.capacity.tolist()))
+        if not self.copter.warm or len(amounts) != len(self.edited.amounts):
+            self.edited = EditedProgram(amounts)
+        keys = np.arange(n) if problem.keys is None else problem.keys
+        worth = problem.utility[cells.job, cells.config] * _spread(keys[cells.job], problem, cells, self.ties)
+        self.edited.amounts = amounts
+        parts = (problem.kinds[cells.config], problem.gpus[cells.config].astype(float), problem.mandatory)
+        self.edited.put_requests(keys.tolist(), cells.first, worth, *parts)
+        found = self.edited.solved_by(self.copter)
+        return found, bound_at(problem, cells, found.duals[n:])
+
+
+def _spread(keys, problem: MultipleChoice, cells: Cells, ties: float) -> np.ndarray:
+    """Factors 1 +- ties, by job, GPU type and GPUs."""
+    names = keys * 2**30 + (problem.kinds * 2**20 + problem.gpus)[cells.config]
+    mixed = names.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)  # Fibonacci hashing
+    mixed ^= mixed >> np.uint64(29)
+    mixed *= np.uint64(0xBF58476D1CE4E5B9)
+    return 1.0 + ties * (2.0 * (mixed >> np.uint64(11)).astype(float) / 2.0**53 - 1.0)

@@ -15,19 +15,11 @@ LEAST = 1e-3
 
 
 class Cells(NamedTuple):
-    """The possible cells of a knapsack: those that fit into the cluster and are worth something.
+    """The possible cells of a knapsack: those that fit into the cluster and are worth something; job by job."""
 
-    Parameters
-    ----------
-    job, config : (k,) int arrays
-        Job by job.
-    first : (n + 1,) int array
-        Where each job's cells begin.
-    """
-
-    job: np.ndarray
-    config: np.ndarray
-    first: np.ndarray
+    job: np.ndarray  # (k,)
+    config: np.ndarray  # (k,)
+    first: np.ndarray  # (n + 1,) where each job's cells begin
 
 
 def possible_cells(problem: MultipleChoice) -> Cells:
@@ -76,12 +68,7 @@ def largest_share(problem: MultipleChoice, cells: Cells, share: np.ndarray) -> n
     Returns
     -------
     (n,) int array
-        Configuration of each job, -1 for none.
-
-    Raises
-    ------
-    SolverError
-        A mandatory job finds no room.
+        Configuration of each job, -1 for none; a mandatory one that finds no room is a SolverError.
 
     References
     ----------

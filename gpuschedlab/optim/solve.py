@@ -1,5 +1,6 @@
 """Solve a program once, or a stream of similar ones."""
 
+import importlib
 import inspect
 from typing import TYPE_CHECKING
 
@@ -11,14 +12,24 @@ from gpuschedlab.optim.program import Change, Program, Solution
 if TYPE_CHECKING:
     from gpuschedlab.optim.copter.edits import EditedProgram
 
-SOLVERS = ("highs", "mip", "prices", "copter", "sift", "relaxed", "pop")
+KINDS = {
+    "highs": "highs.Highs",
+    "mip": "pymip.Pymip",
+    "prices": "prices.search.Prices",
+    "copter": "copter.solver.Copter",
+    "sift": "sift.Sift",
+    "relaxed": "relaxed.Relaxed",
+    "pop": "pop.Pop",
+}
+"""Class of each solver, in this package; it is loaded when it is used."""
+
+SOLVERS = tuple(KINDS)
 
 
 class Session:
     """A solver kept from one program to the next, similar one: from round to round.
 
-    Where nothing has changed, the last solution stands and nothing is solved. A copy, or what is read from a pickle, goes
-    on as the original would.
+    Where nothing has changed, the last solution stands. A copy, or what is read from a pickle, goes on as the original would.
 
     Parameters
     ----------
@@ -63,12 +74,9 @@ class Session:
         self._edits = 0
 
     def update(self, change: "Program | Change | EditedProgram") -> None:
-        """Put a program, or a change of the present one, in its place.
+        """Put a program, whose arrays must not be written to afterwards, or a change of the present one, in its place.
 
-        Parameters
-        ----------
-        change : Program, Change or EditedProgram
-            Arrays of the former must not be written to afterwards; what is edited in the latter counts in the next `solve`.
+        What is edited in an `EditedProgram` from now on counts in the next `solve`.
         """
         if isinstance(change, Change):
             change = change.of(self._present("a Change"))
@@ -77,13 +85,7 @@ class Session:
             self._program, self._last = change, None
 
     def solve(self) -> Solution:
-        """Solve the present program, unless the last solution is of the same.
-
-        Raises
-        ------
-        SolverError
-            Infeasible or unbounded, no point found in time, or a program that the solver does not take.
-        """
+        """Solve the present program, unless the last solution is of the same; errors are those of `solve`."""
         program = self._present("solve")
         if self._last is None or self._edits != getattr(program, "edits", 0):
             self._edits = getattr(program, "edits", 0)
@@ -97,14 +99,7 @@ class Session:
 
 
 def solve(
-    program: Program,
-    solver: str = "highs",
-    *,
-    time_limit: float | None = None,
-    work: float | None = None,
-    gap: float = 1e-4,
-    warm=None,
-    **options,
+    program: Program, solver: str = "highs", *, time_limit=None, work=None, gap: float = 1e-4, warm=None, **options
 ) -> Solution:
     """Solve a program with the solver named, and no other.
 
@@ -147,27 +142,15 @@ def _solved(program, worker, *start) -> Solution:
 
 def _make(solver: str, options: dict):
     """The solver of that name, with these options: an object with `solve(program)`."""
-    if solver == "highs":
-        from gpuschedlab.optim.highs import Highs as kind
-    elif solver == "mip":
-        from gpuschedlab.optim.pymip import Pymip as kind
-    elif solver == "prices":
-        from gpuschedlab.optim.prices.search import Prices as kind
-    elif solver == "copter":
-        from gpuschedlab.optim.copter.solver import Copter as kind
-    elif solver == "sift":
-        from gpuschedlab.optim.sift import Sift as kind
-    elif solver == "relaxed":
-        from gpuschedlab.optim.relaxed import Relaxed as kind
-    elif solver == "pop" or solver.startswith("pop-"):
-        from gpuschedlab.optim.pop import Pop as kind
-
-        parts = solver.removeprefix("pop-")
+    name, _, parts = solver.partition("-")
+    if name not in KINDS or (parts and name != "pop"):
+        raise SolverError(f"solve: found solver {solver!r}; expected one of {', '.join(SOLVERS)}.")
+    if name == "pop":
         if solver != "pop" and not (parts.isdecimal() and int(parts) >= 1):
             raise SolverError(f"solve: found solver {solver!r}; expected pop-K with K parts, such as pop-16.")
-        options = {"sessions": Session} | ({} if solver == "pop" else {"parts": int(parts)}) | options
-    else:
-        raise SolverError(f"solve: found solver {solver!r}; expected one of {', '.join(SOLVERS)}.")
+        options = {"sessions": Session} | ({"parts": int(parts)} if parts else {}) | options
+    module, _, kind = f"gpuschedlab.optim.{KINDS[name]}".rpartition(".")
+    kind = getattr(importlib.import_module(module), kind)
     try:
         inspect.signature(kind).bind(**options)
     except TypeError as error:

@@ -56,21 +56,10 @@ class EditedProgram:
         self.edits += 1
 
     def add_request(self, key, worth, uses: dict, must: bool = False) -> None:
-        """Add a request with its variables.
+        """Add a request with k variables: their worth (k,), and coefficients (k,) in each resource that it uses.
 
-        Parameters
-        ----------
-        key : hashable
-        worth : (k,) float array
-        uses : dict
-            (k,) coefficients in each resource that it uses.
-        must : bool
-            Whether its variables sum to 1, not to 1 at most.
-
-        Raises
-        ------
-        SolverError
-            The request is there already, or uses an unknown resource, or arrays do not fit.
+        Where it `must`, they sum to 1, not to 1 at most. A key that is there, an unknown resource, or arrays that do not fit are a
+        SolverError.
         """
         if key in self or set(uses) - set(self.amounts):
             wrong = f"{key!r} twice" if key in self else f"resources {sorted(set(uses) - set(self.amounts))}"

@@ -15,52 +15,28 @@ ROUNDS = 8
 class Grouped(NamedTuple):
     """minimise c'x, x in X, rl <= A x <= ru: in X are x >= 0 whose sum over each group is at most, or equal to, its room.
 
-    Columns stand group by group; then come those that belong to none, each between its own bounds.
-
-    Parameters
-    ----------
-    order : (n,) int array
-        Which column of the program stands at each place.
-    begin : (G + 1,) int array
-        Where each group begins, and the columns in none.
-    room : (G,) float array
-    equal : (G,) bool array
-        Whether the sum equals the room.
-    ptr, at, val : (n + 1,), (nnz,), (nnz,) arrays
-        Coefficients of the coupling rows, by place.
-    c : (n,) float array
-    low, high : (n - begin[G],) float arrays
-        Bounds of columns in no group.
-    rl, ru : (m,) float arrays
-    sizes : (m,) float array
-        What an amount by which a row is broken is compared with: its bound, or a usual one.
-    rows, groups : int arrays
-        Rows of the program that couple, and those of the groups.
-    by_row, by_column, by_group : float arrays
-        Factors of the coupling rows, of the columns by place, and of the groups' rows.
-    sign : float
-        -1 where the program is to be made large.
+    Columns stand at places, group by group; then come those that belong to none, each between its own bounds.
     """
 
-    order: np.ndarray
-    begin: np.ndarray
-    room: np.ndarray
-    equal: np.ndarray
-    ptr: np.ndarray
+    order: np.ndarray  # (n,) which column of the program stands at each place
+    begin: np.ndarray  # (G + 1,) where each group begins, and the columns in none
+    room: np.ndarray  # (G,)
+    equal: np.ndarray  # (G,) whether the sum equals the room
+    ptr: np.ndarray  # (n + 1,), and at, val: coefficients of the coupling rows, by place
     at: np.ndarray
     val: np.ndarray
-    c: np.ndarray
-    low: np.ndarray
+    c: np.ndarray  # (n,)
+    low: np.ndarray  # bounds of columns in no group
     high: np.ndarray
-    rl: np.ndarray
+    rl: np.ndarray  # (m,)
     ru: np.ndarray
-    sizes: np.ndarray
-    rows: np.ndarray
-    groups: np.ndarray
-    by_row: np.ndarray
+    sizes: np.ndarray  # (m,) what an amount by which a row is broken is compared with: its bound, or a usual one
+    rows: np.ndarray  # of the program, that couple
+    groups: np.ndarray  # rows of the program, of the groups
+    by_row: np.ndarray  # factors of the coupling rows, of the columns by place, and of the groups' rows
     by_column: np.ndarray
     by_group: np.ndarray
-    sign: float
+    sign: float  # -1 where the program is to be made large
 
     @property
     def scales(self) -> tuple[float, float]:
@@ -75,14 +51,6 @@ class Grouped(NamedTuple):
         duals[self.rows] = y * self.by_row * self.sign
         duals[self.groups] = prices * self.by_group * self.sign
         return point, duals
-
-    def at_places(self, x) -> np.ndarray:
-        """Point by place, from one of the program."""
-        return x[self.order] / self.by_column
-
-    def of_rows(self, y) -> np.ndarray:
-        """Prices of the coupling rows, from those of the program's."""
-        return y[self.rows] / self.by_row * self.sign
 
 
 def typical(*parts) -> float:
@@ -168,16 +136,12 @@ def _equilibrate(A: sp.csc_array, first: int) -> tuple[np.ndarray, np.ndarray]:
     rows, columns, loose = np.ones(m), np.ones(n), A.indptr[first]
     column_of = np.repeat(np.arange(first, n), np.diff(A.indptr[first:]))
     for _ in range(ROUNDS if len(column_of) else 0):
-        largest = np.zeros(n)
-        np.maximum.at(largest, column_of, np.abs(A.data[loose:]))
-        k = 1 / np.sqrt(np.where(largest > 0, largest, 1.0))
-        A.data[loose:] *= k[column_of]
-        columns *= k
-        largest = np.zeros(m)
-        np.maximum.at(largest, A.indices, np.abs(A.data))
-        r = 1 / np.sqrt(np.where(largest > 0, largest, 1.0))
-        A.data *= r[A.indices]
-        rows *= r
+        for factors, at, data in ((columns, column_of, A.data[loose:]), (rows, A.indices, A.data)):
+            largest = np.zeros(len(factors))
+            np.maximum.at(largest, at, np.abs(data))
+            by = 1 / np.sqrt(np.where(largest > 0, largest, 1.0))
+            data *= by[at]
+            factors *= by
     squares, many = (np.bincount(A.indices, w, m) for w in (A.data**2, None))
     r = 1 / np.sqrt(np.where(squares > 0, squares, 1.0) / np.maximum(many, 1))
     A.data *= r[A.indices]

@@ -15,25 +15,13 @@ def project(begin, room, equal, ptr, at, val, c, x0, tau, y, x, inside, count, t
 
     Each group's threshold is found by Michelot's iteration (Condat, Math. Program. 158 (2016)), without sorting.
 
-    Parameters
-    ----------
-    x : (n,) float array
-        Filled: the point.
-    inside, count : (n,), (G,) int arrays
-        Filled: places whose variable is above 0, group after group, and how many there are in each.
-    tight : (G,) bool array
-        Filled: whether the group's row binds.
-    price : (G,) float array
-        Filled: best price of each group's row.
-    activity : (m,) float array
-        A x is added to it.
+    Fills the point x (n,); `inside` (n,), the places whose variable is above 0, group after group, `count` (G,) of them in each;
+    `tight` (G,), whether the group's row binds, and the best `price` (G,) of that row. A x is added to `activity` (m,).
 
     Returns
     -------
-    moved, cost : float
-        |x - x0|^2 and c'x.
-    proved : float
-        What no point is less worth in (c - A'y)'x.
+    moved, cost, proved : float
+        |x - x0|^2, c'x, and what no point is less worth in (c - A'y)'x.
     """
     moved, cost, proved, n = 0.0, 0.0, 0.0, 0
     for i in range(room.shape[0]):

@@ -20,11 +20,8 @@ class Answer:
     def __init__(self, lp: Grouped):
         n, groups = len(lp.c), len(lp.room)
         self.x, self.inside, self.activity, self.worst = np.zeros(n), np.empty(n, np.int64), np.zeros(len(lp.rl)), 0.0
-        self.count, self.tight, self.price = (
-            np.zeros(groups + 1, np.int64),
-            np.zeros(groups + 1, bool),
-            np.zeros(groups),
-        )
+        self.count, self.tight = np.zeros(groups + 1, np.int64), np.zeros(groups + 1, bool)
+        self.price = np.zeros(groups)
 
 
 class Newton:

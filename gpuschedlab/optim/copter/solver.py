@@ -31,27 +31,13 @@ WITHIN = 0.05
 
 @dataclass(frozen=True, eq=False)
 class Residuals:
-    """How far a proximal step's point and prices are from the optimum.
+    """How far a proximal step's point and prices are from the optimum."""
 
-    Parameters
-    ----------
-    step : int
-        Proximal step, from 1.
-    evaluations : float
-        Of the dual, until then.
-    primal : float
-        Largest amount by which a row is broken, over its bound.
-    dual : float
-        Largest reduced cost that no bound of its variable allows, over the usual cost.
-    gap : float
-        |objective - bound| / (unit + |objective| + |bound|); the unit is 1, or less where usual costs and variables are.
-    """
-
-    step: int
-    evaluations: float
-    primal: float
-    dual: float
-    gap: float
+    step: int  # from 1
+    evaluations: float  # of the dual, until then
+    primal: float  # largest amount by which a row is broken, over its bound
+    dual: float  # largest reduced cost that no bound of its variable allows, over the usual cost
+    gap: float  # |objective - bound| / (unit + |objective| + |bound|); the unit is 1, or less where usual costs and variables are
 
     @property
     def worst(self) -> float:
@@ -151,12 +137,10 @@ class Copter(Limits):
 
     def _round(self, problem: MultipleChoice, x0) -> Solution:
         """Solve a round of choices by its relaxation and the shim."""
-        from gpuschedlab.optim.copter.rounds import CopterRounds
+        from gpuschedlab.optim.relaxed import CopterRounds
 
-        problem = MultipleChoice.of(problem, x0, "in rounds, copter starts from the last one's shares")
-        if self.rounds is None:
-            self.rounds = CopterRounds(replace(self))
-        found = self.rounds.solve(problem)
+        self.rounds = self.rounds or CopterRounds(replace(self))
+        found = self.rounds.solve(problem, x0)
         self.trace = self.rounds.copter.trace
         return found
 
@@ -164,8 +148,9 @@ class Copter(Limits):
         """Point and prices to begin with, and the size of the first step."""
         x, y, size = self._last if self.warm and self._last is not None else (np.empty(0), np.empty(0), 1.0)
         x, y = x if x0 is None else np.asarray(x0, float), y if y0 is None else np.asarray(y0, float)
-        x = lp.at_places(x) if len(x) == len(lp.c) else np.zeros(len(lp.c))
-        y = lp.of_rows(y) if len(y) == len(lp.rows) + len(lp.groups) else np.zeros(len(lp.rows))
+        x = x[lp.order] / lp.by_column if len(x) == len(lp.c) else np.zeros(len(lp.c))
+        known = len(y) == len(lp.rows) + len(lp.groups)
+        y = y[lp.rows] / lp.by_row * lp.sign if known else np.zeros(len(lp.rows))
         return x, y, max(size / GROWTH, 1.0)
 
 
@@ -174,15 +159,8 @@ class _Steps:
 
     def __init__(self, limits: Copter, program: Program, lp: Grouped, x, y, size: float, until: float):
         y = np.where(((y > 0) & np.isinf(lp.rl)) | ((y < 0) & np.isinf(lp.ru)), 0.0, y)
-        self.limits, self.program, self.lp, self.x, self.y, self.size, self.until = (
-            limits,
-            program,
-            lp,
-            x,
-            y,
-            size,
-            until,
-        )
+        self.limits, self.program, self.lp = limits, program, lp
+        self.x, self.y, self.size, self.until = x, y, size, until
         self.newton = Newton(lp, work_steps(limits.work, "copter", len(lp.c)))
         size_x, self.cost = lp.scales
         self.tau, self.unit = size_x / self.cost, min(1.0, max(size_x * self.cost, 1e-6))

@@ -23,21 +23,11 @@ third of the time, and find nothing that the others do not."""
 
 
 class Closed(NamedTuple):
-    """What was found over the cells.
+    """What was found over the cells."""
 
-    Parameters
-    ----------
-    choice : (n,) int array
-        Configuration of each job, -1 for none.
-    bound : float
-        What no choice among the cells exceeds.
-    status : str
-        As in `Solution`.
-    """
-
-    choice: np.ndarray
-    bound: float
-    status: str
+    choice: np.ndarray  # (n,) configuration of each job, -1 for none
+    bound: float  # what no choice among the cells exceeds
+    status: str  # as in `Solution`
 
 
 @cache
@@ -56,17 +46,13 @@ def close_cells(problem: MultipleChoice, job, config, *, slack, gap, time_limit=
         The cells: which job may have which configuration; all others are left out.
     slack, gap : float
         Absolute and relative distance from the bound at which to stop.
-    time_limit, work : float, optional
-        As in `solve`.
+    time_limit, work
+        As in `work.Limits`.
 
     Raises
     ------
-    Infeasible
-        The mandatory jobs cannot all have a configuration.
-    OutOfTime
-        No point was found in time, or in so much work.
-    MissingExtra
-        HiGHS is not installed.
+    Infeasible, OutOfTime, MissingExtra
+        The mandatory jobs cannot all have a configuration; no point was found in so much time or work; HiGHS is not installed.
 
     Examples
     --------
@@ -107,13 +93,9 @@ def _known() -> dict:
 
 def _alike(problem: MultipleChoice, job, config) -> tuple[np.ndarray, np.ndarray]:
     """Class (n,) of each job, those with the same worth in the same cells being one, and the first job of each class."""
-    worth = np.zeros(problem.shape)
+    worth = np.full(problem.shape, np.nan)
     worth[job, config] = problem.utility[job, config]
-    cells = np.zeros(problem.shape, bool)
-    cells[job, config] = True
-    keys = [
-        w.tobytes() + c.tobytes() + bytes([m]) for w, c, m in zip(worth, cells, problem.mandatory.tolist(), strict=True)
-    ]
+    keys = [w.tobytes() + bytes([m]) for w, m in zip(worth, problem.mandatory.tolist(), strict=True)]
     classes: dict[bytes, int] = {}
     alike = np.array([classes.setdefault(key, len(classes)) for key in keys])
     return alike, np.unique(alike, return_index=True)[1]

@@ -1,6 +1,8 @@
 """Compiled: hulls, the value of prices, and the search for the best prices of a multiple-choice knapsack.
 
-Notation: n jobs, C configurations ordered by (type, GPUs), T types; v (n, C) values, those not above 0 never chosen.
+Notation: n jobs, C configurations ordered by (type, GPUs), T types; v (n, C) values in the caller's order, those not above 0, or nan,
+never chosen; order (C,) the caller's place of each configuration; starts (T + 1,) where each type begins; gpus (C,) of each
+configuration; capacity (T,) of each type, beyond which no configuration is looked at; prices (T,) of a GPU.
 """
 
 import numpy as np
@@ -13,19 +15,6 @@ EPS = 1e-11
 @njit
 def build_hulls(v, order, starts, gpus, capacity):
     """Upper hull of value over GPUs, for each job and type, from (0, 0) upwards.
-
-    Parameters
-    ----------
-    v : (n, C) float array
-        Values in the caller's order of configurations; nan where impossible.
-    order : (C,) int array
-        The caller's index of each configuration, by (type, GPUs).
-    starts : (T + 1,) int array
-        Where each type begins in that order.
-    gpus : (C,) float array
-        GPUs of each configuration, in that order.
-    capacity : (T,) float array
-        GPUs of each type; larger configurations are left out.
 
     Returns
     -------
@@ -42,9 +31,7 @@ def build_hulls(v, order, starts, gpus, capacity):
     size = np.zeros((n, types), np.int32)
     for i in range(n):
         for t in range(types):
-            base = starts[t]
-            k = 0
-            top = 0.0
+            base, k, top = starts[t], 0, 0.0
             for c in range(base, starts[t + 1]):
                 value = v[i, order[c]]
                 if not value > top or gpus[c] > capacity[t]:  # nan, too
@@ -58,10 +45,8 @@ def build_hulls(v, order, starts, gpus, capacity):
                         k -= 1
                         continue
                     break
-                hull[i, base + k] = c
-                slope[i, base + k] = s
-                k += 1
-                top = value
+                hull[i, base + k], slope[i, base + k] = c, s
+                k, top = k + 1, value
             size[i, t] = k
     return hull, slope, size
 
@@ -69,8 +54,7 @@ def build_hulls(v, order, starts, gpus, capacity):
 @njit
 def vertices_above(slope, i, base, size, price):
     """How many vertices of job i's hull from `base` have a slope above the price (a binary search)."""
-    low = 0
-    high = size
+    low, high = 0, size
     while low < high:
         mid = (low + high) // 2
         if slope[i, base + mid] > price:
@@ -82,34 +66,21 @@ def vertices_above(slope, i, base, size, price):
 
 @njit
 def evaluate(v, order, starts, gpus, hull, slope, size, capacity, prices, choice, used):
-    """Lagrangian bound at given prices; fills each job's best choice (-1 none) and the GPUs they use by type.
+    """Lagrangian bound, sum of max(0, max_c v - price g) + price . capacity, and the value chosen.
 
-    Ties go to the smaller configuration.
-
-    Returns
-    -------
-    bound, value : float
-        sum of max(0, max_c v - price g) + price . capacity, and the sum of the chosen values.
+    Fills each job's best choice (-1 none; of equals the smaller) and the GPUs they use by type.
     """
-    bound = 0.0
-    value = 0.0
-    used[:] = 0.0
-    types = size.shape[1]
-    for t in range(types):
-        bound += prices[t] * capacity[t]
+    value, used[:], types = 0.0, 0.0, size.shape[1]
+    bound = (prices * capacity).sum()
     for i in range(size.shape[0]):
-        best = 0.0
-        pick = -1
-        kind = 0
+        best, pick, kind = 0.0, -1, 0
         for t in range(types):
             if size[i, t] == 0 or slope[i, starts[t]] <= prices[t]:
                 continue
             c = hull[i, starts[t] + vertices_above(slope, i, starts[t], size[i, t], prices[t]) - 1]
             worth = v[i, order[c]] - prices[t] * gpus[c]
             if worth > best:
-                best = worth
-                pick = c
-                kind = t
+                best, pick, kind = worth, c, t
         choice[i] = pick
         bound += best
         if pick >= 0:
@@ -123,14 +94,12 @@ def _enter(B, rhs, basis, column, index):
     """Pivot a column into the basis (B its inverse, rhs its values); False where nothing limits it."""
     m = rhs.shape[0]
     step = B @ column
-    row = -1
-    best = np.inf
+    row, best = -1, np.inf
     for r in range(m):
         if step[r] > 1e-9:
             ratio = rhs[r] / step[r]
             if ratio < best - 1e-12 or (ratio < best + 1e-12 and step[r] > step[row]):
-                best = ratio
-                row = r
+                best, row = ratio, r
     if row < 0:
         return False
     pivot = step[row]
@@ -150,33 +119,27 @@ def _enter(B, rhs, basis, column, index):
 @njit
 def _solve_master(B, rhs, basis, pool, count, tolerance, duals):
     """Let in known columns (a slack t, or types + k for answer k of the pool) until none gains; fills the duals."""
-    m = rhs.shape[0]
-    types = m - 1
-    column = np.empty(m)
+    m, types, column = rhs.shape[0], rhs.shape[0] - 1, np.empty(rhs.shape[0])
     for _ in range(20 * (m + count)):  # degenerate pivots could go round in a circle; any prices give a valid bound
         duals[:] = 0.0
         for r in range(m):
             if basis[r] >= types:
                 duals += pool[basis[r] - types, types] * B[r]
-        best = tolerance
-        enter = -1
+        best, enter = tolerance, -1
         for t in range(types):
             if -duals[t] > best:
-                best = -duals[t]
-                enter = t
+                best, enter = -duals[t], t
         for k in range(count):
             gain = pool[k, types] - duals[types] - (duals[:types] * pool[k, :types]).sum()
             if gain > best:
-                best = gain
-                enter = types + k
+                best, enter = gain, types + k
         if enter < 0:
             return
         column[:] = 0.0
         if enter < types:
             column[enter] = 1.0
         else:
-            column[:types] = pool[enter - types, :types]
-            column[types] = 1.0
+            column[:types], column[types] = pool[enter - types, :types], 1.0
         if not _enter(B, rhs, basis, column, enter):
             return
 
@@ -189,23 +152,15 @@ def search_prices(v, order, starts, gpus, hull, slope, size, capacity, warm, gap
     asked for half-way between the best prices so far and the master's (Wentges, 1997), which makes warm prices worth
     having.
 
-    Parameters
-    ----------
-    warm : (T,) float array
-        Prices to begin with.
-    gap : float
-        Relative distance between the bound and the relaxation's value at which to stop.
-    most : int
-        Evaluations at most.
+    Begins at `warm` prices (T,), ends at a relative distance `gap` between the bound and the relaxation's value, or after `most`
+    evaluations.
 
     Returns
     -------
-    prices : (T,) float array
-    bound, relaxed : float
-        Bound at these prices (valid always), and the value of the relaxation over the columns found.
-    tried : (k, T) float array
-        Prices whose answers, mixed by `weights` (k,), solve the relaxation.
-    weights : (k,) float array
+    prices, bound, relaxed
+        The best prices, the bound at them (valid always), and the value of the relaxation over the columns found.
+    tried, weights : (k, T), (k,) float arrays
+        Prices whose answers, mixed by the weights, solve the relaxation.
     evaluations : int
     """
     types = capacity.shape[0]
@@ -217,10 +172,7 @@ def search_prices(v, order, starts, gpus, hull, slope, size, capacity, warm, gap
     basis = np.arange(m)  # t: idle GPUs of type t; types + k: answer k of the pool
     duals = np.empty(m)
     choice = np.empty(size.shape[0], np.int64)
-    best = warm.copy()
-    bound = np.inf
-    relaxed = 0.0
-    count = 1
+    best, bound, relaxed, count = warm.copy(), np.inf, 0.0, 1
     weight = 1.0  # of the best prices; the first evaluation is at the warm ones
     while count <= most:
         scale = abs(bound) if 0 < abs(bound) < np.inf else 1.0
@@ -235,8 +187,7 @@ def search_prices(v, order, starts, gpus, hull, slope, size, capacity, warm, gap
         gain = pool[count, types] - duals[types] - (duals[:types] * used).sum()
         count += 1
         if here < bound:
-            bound = here
-            best[:] = at
+            bound, best[:] = here, at
         elif weight == 0.0 and gain <= EPS * scale:
             break
         # Half-way again where the answer helps the master; nearer to the master's own prices where it does not.

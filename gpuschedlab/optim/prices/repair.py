@@ -18,14 +18,11 @@ def round_mix(v, order, starts, gpus, type_of, hull, slope, size, capacity, pric
     answers = np.empty((k, n), np.int64)
     for a in range(k):
         evaluate(v, order, starts, gpus, hull, slope, size, capacity, tried[a], answers[a], used)
-    largest = np.zeros(n)
+    largest, target, used[:] = np.zeros(n), np.zeros(types), 0.0
     for i in range(n):
-        for a in range(k):
-            if answers[a, i] != answers[0, i]:
-                for b in range(k):
-                    largest[i] = max(largest[i], gpus[answers[b, i]] if answers[b, i] >= 0 else 0.0)
-    target = np.zeros(types)
-    used[:] = 0.0
+        if (answers[:, i] != answers[0, i]).any():
+            for c in answers[:, i]:
+                largest[i] = max(largest[i], gpus[c] if c >= 0 else 0.0)
     least_price = 1e-12 * prices.max() if prices.max() > 0 else 1.0  # types that cost nothing follow the mix, too
     for i in np.argsort(-largest, kind="mergesort"):
         for a in range(k):
@@ -40,8 +37,7 @@ def round_mix(v, order, starts, gpus, type_of, hull, slope, size, capacity, pric
                 more = gpus[c] if c >= 0 and type_of[c] == t else 0.0
                 apart += (prices[t] + least_price) * abs(used[t] + more - target[t])
             if apart < least:
-                least = apart
-                choice[i] = c
+                least, choice[i] = apart, c
         if choice[i] >= 0:
             used[type_of[choice[i]]] += gpus[choice[i]]
 
@@ -63,8 +59,7 @@ def _retreat(v, order, starts, gpus, hull, slope, size, capacity, prices, choice
         loss = worth - (v[i, order[d]] - prices[t] * gpus[d])
         score = loss / min(gpus[c] - gpus[d], over)
         if score < best:
-            best = score
-            pick = d
+            best, pick = score, d
     for s in range(starts.shape[0] - 1):  # to a type with room
         if s == t or size[i, s] == 0:
             continue
@@ -77,8 +72,7 @@ def _retreat(v, order, starts, gpus, hull, slope, size, capacity, prices, choice
         d = hull[i, starts[s] + k - 1]
         score = (worth - (v[i, order[d]] - prices[s] * gpus[d])) / min(gpus[c], over)
         if score < best:
-            best = score
-            pick = d
+            best, pick = score, d
     return best, pick
 
 
@@ -88,8 +82,7 @@ def _advance(v, order, starts, gpus, capacity, prices, choice, kind, used, i):
     c = choice[i]
     now = v[i, order[c]] if c >= 0 else 0.0
     paid = prices[kind[i]] * gpus[c] if c >= 0 else 0.0
-    best = -np.inf
-    pick = -1
+    best, pick = -np.inf, -1
     for t in range(starts.shape[0] - 1):
         room = capacity[t] - used[t] + (gpus[c] if c >= 0 and kind[i] == t else 0.0)
         for d in range(starts[t], starts[t + 1]):
@@ -97,8 +90,7 @@ def _advance(v, order, starts, gpus, capacity, prices, choice, kind, used, i):
                 break
             gain = v[i, order[d]] - now
             if gain > 1e-12 * v[i, order[d]] and gain - prices[t] * gpus[d] + paid > best:
-                best = gain - prices[t] * gpus[d] + paid
-                pick = d
+                best, pick = gain - prices[t] * gpus[d] + paid, d
     return best, pick
 
 
@@ -114,22 +106,13 @@ def _move(gpus, type_of, choice, kind, used, i, pick):
 
 @njit
 def repair(v, order, starts, gpus, type_of, hull, slope, size, capacity, prices, choice, used, passes):
-    """Make choices fit, then use what is left; changes `choice` and `used` in place.
+    """Make choices fit, then use what is left; changes `choice` and `used` in place, and returns the value of the choices.
 
     Each pass scores one move of every job concerned and makes them from the best on, looking again at each before it
     is made.
-
-    Returns
-    -------
-    float
-        Value of the choices.
     """
     n = choice.shape[0]
-    kind = np.zeros(n, np.int64)
-    for i in range(n):
-        if choice[i] >= 0:
-            kind[i] = type_of[choice[i]]
-    score = np.empty(n)
+    kind, score = np.where(choice >= 0, type_of[choice], 0), np.empty(n)
     while (used > capacity).any():
         score[:] = np.inf
         for i in range(n):
@@ -150,10 +133,7 @@ def repair(v, order, starts, gpus, type_of, hull, slope, size, capacity, prices,
 def advance(v, order, starts, gpus, type_of, capacity, prices, choice, used, passes):
     """Let jobs whose choices fit use what is left, those first that gain most beyond the prices; as `repair`."""
     n = choice.shape[0]
-    kind, score = np.zeros(n, np.int64), np.empty(n)
-    for i in range(n):
-        if choice[i] >= 0:
-            kind[i] = type_of[choice[i]]
+    kind, score = np.where(choice >= 0, type_of[choice], 0), np.empty(n)
     for _ in range(passes):
         moved = False
         for i in range(n):

@@ -33,25 +33,13 @@ LARGE = 200_000
 
 
 class Choices(NamedTuple):
-    """What `solve_mckp` found.
+    """What `solve_mckp` found."""
 
-    Parameters
-    ----------
-    choice : (n,) int array
-        Configuration of each job, -1 for none.
-    objective, bound : float
-        Sum of the chosen utilities, and what no choices can exceed.
-    prices : (T,) float array
-        Price of a GPU of each type, in utility; a start for the next, similar problem.
-    status : str
-        As in `Solution`.
-    """
-
-    choice: np.ndarray
-    objective: float
-    bound: float
-    prices: np.ndarray
-    status: str = "optimal"
+    choice: np.ndarray  # (n,) configuration of each job, -1 for none
+    objective: float  # sum of the chosen utilities
+    bound: float  # what no choices can exceed
+    prices: np.ndarray  # (T,) of a GPU of each type, in utility; a start for the next, similar problem
+    status: str = "optimal"  # as in `Solution`
 
     @property
     def gap(self) -> float:
@@ -66,12 +54,10 @@ def solve_mckp(
 
     Parameters
     ----------
-    utility, type_of_config, gpus_of_config, capacity, quantum
-        As in `MultipleChoice`.
+    utility, type_of_config, gpus_of_config, capacity, quantum, mandatory
+        As in `MultipleChoice`; where jobs are mandatory, HiGHS solves the problem as a whole.
     prices : (T,) float array, optional
         Prices to begin with, such as those of the round before.
-    mandatory : (n,) bool array, optional
-        Jobs that must get a configuration; with any, HiGHS solves the problem as a whole.
     **limits
         As in `Prices`.
 
@@ -82,10 +68,8 @@ def solve_mckp(
 
     Raises
     ------
-    SolverError
-        Arrays that do not fit together, utilities that are infinite, or GPUs that are not whole.
-    Infeasible
-        The mandatory jobs do not fit.
+    SolverError, Infeasible
+        As in `MultipleChoice`; the mandatory jobs do not fit.
 
     References
     ----------
@@ -136,13 +120,7 @@ class Prices(Limits):
         self._prices: np.ndarray | None = None
 
     def solve(self, program: Program, x0: np.ndarray | None = None) -> Solution:
-        """Solve a multiple-choice knapsack; the status says whether a limit left a larger gap than asked for.
-
-        Raises
-        ------
-        SolverError
-            The program is no multiple-choice knapsack, or there is a point to start from.
-        """
+        """Solve a multiple-choice knapsack; the status says whether a limit left a larger gap than asked for."""
         start = time.perf_counter()
         problem = MultipleChoice.of(program, x0, "'prices' starts from prices, kept by a Session")
         warm = self._prices if self._prices is not None and len(self._prices) == len(problem.capacity) else None
@@ -174,11 +152,10 @@ def finished(problem: MultipleChoice, choice: np.ndarray, prices: np.ndarray, li
     [1, 1]
     """
     small = np.count_nonzero(problem.utility > 0) <= SMALL and not problem.mandatory.any()
-    search = _Search(
-        problem, prices, Prices(limits.time_limit, limits.gap, limits.work, labels=1_000_000 if small else 0)
-    )
+    inner = Prices(limits.time_limit, limits.gap, limits.work, labels=Prices.labels if small else 0)
+    search = _Search(problem, prices, inner)
     v, parts, types = problem.utility, (search.order, search.starts, search.gpus), len(search.room)
-    at = search.choice = np.where(choice >= 0, np.argsort(search.order)[choice], -1)
+    at = search.choice = search._in_order(choice)
     used = np.bincount(search.kinds[at], search.gpus[at] * (at >= 0), types)
     search.objective = advance(v, *parts, search.kinds, search.room, search.prices, at, used, 8)
     if small:
