@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gpuschedlab.optim.copter.edits import EditedProgram
+from gpuschedlab.optim.edits import EditedProgram
 from gpuschedlab.optim.highs import Highs
 from gpuschedlab.optim.knapsack import MultipleChoice
 from gpuschedlab.optim.prices.search import finished

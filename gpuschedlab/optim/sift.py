@@ -115,9 +115,7 @@ class Sift(Limits):
             self._kept = (*program.A.shape, k), columns[stands[k:]]
             simplex.basis = simplex.basis[0][stands], simplex.basis[1]
         if status != "optimal" and missed:
-            raise SolverError(
-                f"{program.name}: sift found no point in {count} pricings; give more work, or use 'highs'."
-            )
+            raise SolverError(f"{program.name}: no point in {count} pricings; give more work, or use 'highs'.")
         objective = program.value(x)
         bound = objective if status == "optimal" else -sign * np.inf
         seconds = time.perf_counter() - start

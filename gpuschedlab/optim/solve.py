@@ -1,6 +1,5 @@
 """Solve a program once, or a stream of similar ones."""
 
-import importlib
 import inspect
 from typing import TYPE_CHECKING
 
@@ -10,20 +9,9 @@ from gpuschedlab.errors import SolverError
 from gpuschedlab.optim.program import Change, Program, Solution
 
 if TYPE_CHECKING:
-    from gpuschedlab.optim.copter.edits import EditedProgram
+    from gpuschedlab.optim.edits import EditedProgram
 
-KINDS = {
-    "highs": "highs.Highs",
-    "mip": "pymip.Pymip",
-    "prices": "prices.search.Prices",
-    "copter": "copter.solver.Copter",
-    "sift": "sift.Sift",
-    "relaxed": "relaxed.Relaxed",
-    "pop": "pop.Pop",
-}
-"""Class of each solver, in this package; it is loaded when it is used."""
-
-SOLVERS = tuple(KINDS)
+SOLVERS = ("highs", "mip", "prices", "copter", "sift", "relaxed", "pop")
 
 
 class Session:
@@ -142,15 +130,27 @@ def _solved(program, worker, *start) -> Solution:
 
 def _make(solver: str, options: dict):
     """The solver of that name, with these options: an object with `solve(program)`."""
-    name, _, parts = solver.partition("-")
-    if name not in KINDS or (parts and name != "pop"):
-        raise SolverError(f"solve: found solver {solver!r}; expected one of {', '.join(SOLVERS)}.")
-    if name == "pop":
+    if solver == "highs":
+        from gpuschedlab.optim.highs import Highs as kind
+    elif solver == "mip":
+        from gpuschedlab.optim.pymip import Pymip as kind
+    elif solver == "prices":
+        from gpuschedlab.optim.prices.search import Prices as kind
+    elif solver == "copter":
+        from gpuschedlab.optim.copter.solver import Copter as kind
+    elif solver == "sift":
+        from gpuschedlab.optim.sift import Sift as kind
+    elif solver == "relaxed":
+        from gpuschedlab.optim.relaxed import Relaxed as kind
+    elif solver.partition("-")[0] == "pop":
+        from gpuschedlab.optim.pop import Pop as kind
+
+        parts = solver[4:]
         if solver != "pop" and not (parts.isdecimal() and int(parts) >= 1):
             raise SolverError(f"solve: found solver {solver!r}; expected pop-K with K parts, such as pop-16.")
         options = {"sessions": Session} | ({"parts": int(parts)} if parts else {}) | options
-    module, _, kind = f"gpuschedlab.optim.{KINDS[name]}".rpartition(".")
-    kind = getattr(importlib.import_module(module), kind)
+    else:
+        raise SolverError(f"solve: found solver {solver!r}; expected one of {', '.join(SOLVERS)}.")
     try:
         inspect.signature(kind).bind(**options)
     except TypeError as error:

@@ -1,7 +1,10 @@
 """`make bench BENCH=NAME OPTIONS="..."`: one file of budgets by pytest, whose options it takes, or one table."""
 
+import os
 import sys
 from pathlib import Path
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # or CPU seconds count threads that wait for one another
 
 import pytest
 

@@ -122,9 +122,7 @@ class Copter(Limits):
         if status in ("infeasible", "unbounded"):
             raise unsolvable(program, status)
         if not state.trace:
-            raise OutOfTime(
-                f"{program.name}: copter made no step in time; give more than time_limit={self.time_limit}."
-            )
+            raise OutOfTime(f"{program.name}: no step in time; give more than time_limit={self.time_limit}.")
         x, y = lp.unscaled(state.x, state.y, now.price)
         self._last, solver = (x, y, state.size), f"copter {len(self.trace)} steps"
         if self.vertex:

@@ -63,9 +63,7 @@ class EditedProgram:
         """
         if key in self or set(uses) - set(self.amounts):
             wrong = f"{key!r} twice" if key in self else f"resources {sorted(set(uses) - set(self.amounts))}"
-            raise SolverError(
-                f"add_request: found {wrong}; expected a new key and resources {', '.join(self.amounts)}."
-            )
+            raise SolverError(f"add_request: found {wrong}; expected a new key, and of {', '.join(self.amounts)}.")
         worth = np.array(worth, float, ndmin=1)
         try:
             table = np.stack([np.broadcast_to(np.asarray(uses.get(r, 0.0), float), worth.shape) for r in self.amounts])
