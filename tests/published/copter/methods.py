@@ -55,7 +55,7 @@ OPTIONS = {
 QUICK_FLOWS = (2_000, 200)
 """Demands and routers of a quick run."""
 
-QUICK_WORK = 0.02
+QUICK_WORK = 5e-5
 """Share of their work that solvers of shards have in a quick run, so that limits strike."""
 
 TIMES = {"seconds", "longest", "cpu", "times"}
