@@ -35,7 +35,11 @@ class Landscape(NamedTuple):
 
     def draw(self) -> Drawing:
         """The map, and over it a line for each path, with a marker where it turns."""
-        look = heat("%{x:.3f}, %{y:.3f}: %{z:.2f}<extra></extra>", SHADES, colorbar={"title": {"text": self.z_title}})
+        look = heat(
+            "%{x:.3f}, %{y:.3f}: %{z:.2f}<extra></extra>",
+            SHADES,
+            colorbar={"title": {"text": self.z_title}, "thickness": 12},
+        )
         traces = [({"x": self.x, "y": self.y, "z": self.z}, look | {"texttemplate": ""})]
         for i, (name, path) in enumerate(self.paths.items()):
             traces.append(({"x": path[:, 0], "y": path[:, 1], "name": name}, line(2 * i + 1, place=i)))

@@ -87,11 +87,6 @@ def residuals(rounds: SimilarRounds, tol: float = 1e-5) -> dict:
     return {"cold": cold.trace, "warm": warm.trace}
 
 
-def evaluations(session) -> float:
-    """Evaluations of the dual in the last solve of a ``Session("copter")``."""
-    return session._worker.trace[-1].evaluations
-
-
 def trace_lines(traces: dict, what: str):
     """Residuals over evaluations of the dual as `plots.Lines`: powers of ten, each from the step that was last done."""
     count = np.arange(1, int(max(trace[-1].evaluations for trace in traces.values())) + 1)
