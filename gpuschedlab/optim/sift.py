@@ -11,10 +11,11 @@ from gpuschedlab.optim.highs import Highs
 from gpuschedlab.optim.program import Program, Solution
 from gpuschedlab.optim.work import Limits
 
-MORE = 3_000
-"""Columns that are let in at a time, at most: those that would gain most. Twice as many where the last ones brought nothing."""
+MORE, PART = 3_000, 60
+"""Columns that are let in at a time, at most: those that would gain most, 3,000 or a 60th of all. Twice as many where the last ones
+brought nothing."""
 
-PENALTY = 20.0
+PENALTY = 4.0
 """Cost of missing a row by what a usual column puts into it, in largest costs of a column; grown where a program still misses some."""
 
 GAINS = 1e-9
@@ -69,7 +70,7 @@ class Sift(Limits):
         use |= np.zeros(len(c), bool) if x0 is None else np.asarray(x0) > 0
         if y0 is not None:
             use |= c - program.A.T @ (sign * np.asarray(y0)) < GAINS * largest
-        simplex, miss, penalty, last, most = self._simplex, _misses(program), PENALTY, np.inf, MORE
+        simplex, miss, penalty, last, most = self._simplex, _misses(program), PENALTY, np.inf, max(MORE, len(c) // PART)
         k, columns, status = miss.shape[1], np.flatnonzero(use), "stopped"
         if self._kept is not None and self._kept[0] == (*program.A.shape, k):
             use[self._kept[1]] = False
