@@ -1,0 +1,1 @@
+"""Public names of `policies.site`, by module; loaded at first use."""
