@@ -9,6 +9,8 @@ import pytest
 from gpuschedlab.errors import PolicyError
 from gpuschedlab.policies.site.fairshare import ShareTree
 from gpuschedlab.policies.site.priority import Weights, priority, size_factor
+from gpuschedlab.policies.site.recipe import Site
+from gpuschedlab.policies.site.replay import replay
 from gpuschedlab.policies.site.usage import WEEK, Ledger
 
 pytestmark = pytest.mark.data
@@ -203,3 +205,50 @@ def test_sizes_favour_large_or_small_jobs():
     assert size_factor([1], [40], 10, 80, limit=3600, small=True).tolist() == pytest.approx([119 / 120])
     with pytest.raises(PolicyError, match="expected weights of 0 or more"):
         Weights(age=-1)
+
+
+# --- replay
+
+
+@pytest.fixture(scope="module")
+def recorded(data_dir) -> dict:
+    clusters = {"recorded_250": "2x64", "recorded_800": "1x32"}
+    return {log: replay(Site(f"csv:{data_dir / 'inputs/site' / log}.csv", gpus)) for log, gpus in clusters.items()}
+
+
+def test_mean_errors_of_the_recorded_log(recorded):
+    """An independent planner on counts of processors misses by as much; so do its ranks."""
+    found = {row["rule"]: row for row in recorded["recorded_250"].table.iter_rows(named=True)}
+    right = {"EASY": 22.7, "EASY, true run times": 53.1, "greedy": 125.8, "strict FIFO": 399.3}
+    assert {rule: round(row["mae"], 1) for rule, row in found.items()} == right
+    assert round(found["EASY"]["rank"], 2) == 0.90
+    assert round(found["strict FIFO"]["rank"], 2) == 0.49
+    assert list(found) == sorted(right, key=right.get)  # nearest first
+
+
+def test_the_verdict_on_the_recorded_logs(recorded):
+    assert recorded["recorded_250"].verdict == (
+        "EASY: mean wait 113 s, recorded 122 s; half of the starts within 2 s, 9 of 10 within 69 s. Differences below 9 s of mean "
+        "wait are within what the model misses."
+    )
+    # this log tells EASY from FIFO and greedy, and not what it knew of run times
+    assert recorded["recorded_800"].verdict.endswith("The log does not tell it from EASY, true run times.")
+    assert {found.blocks.unit for found in recorded.values()} == {"blocks of 20 jobs"}
+
+
+def test_intervals_of_the_recorded_log(recorded):
+    """True run times are further from the log than what the site knew: paired, of the whole log."""
+    table = recorded["recorded_250"].table
+    for rule, mae, low, high, more in table.select("rule", "mae", "low", "high", "more_low").iter_rows():
+        assert low < mae < high
+        assert more > 0 or rule == "EASY"
+
+
+def test_the_launch_delay_is_fitted_on_the_first_half_and_judged_on_the_second(recorded):
+    found = recorded["recorded_800"]
+    half = found.starts.height // 2
+    assert found.launch in (1.0, 2.0)
+    assert found.later["jobs"] == found.starts.height - half
+    error = (found.launched - found.starts["started"]).abs()[half:].mean()
+    assert found.later["mae"] == pytest.approx(error)
+    assert error < (found.starts[found.own] - found.starts["started"]).abs()[half:].mean()
