@@ -89,7 +89,7 @@ queues = "queues.yaml"
 normal = 0
 high = 10
 [delays]
-switch = "2s"
+launch = "2s"
 [scheduler]
 backfill = "greedy"
 [scheduler.weights]
@@ -244,7 +244,7 @@ def test_a_site_from_all_its_files(folder):
         ("[qos]", "[accounts]\nml = []\n[qos]", "[accounts.ml]: found []; expected a number"),
         ("[qos]", "[partitions]\nlong = 3\n[qos]", "[partitions.long]: found 3; expected a table"),
         ("[qos]", "[qos", "found no TOML"),
-        ("switch", "boot", "[delays]: found the key 'boot'; expected one of switch, restart"),
+        ("launch", "boot", "[delays]: found the key 'boot'; expected one of launch, restart"),
     ],
 )
 def test_a_broken_toml_is_named(folder, old, new, message):

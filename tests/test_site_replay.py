@@ -12,6 +12,7 @@ from gpuschedlab.errors import ClusterWarning, LabError
 from gpuschedlab.metrics.starts import DAY, Blocks, most_in_use, start_errors, start_errors_by
 from gpuschedlab.policies.site.recipe import Site
 from gpuschedlab.policies.site.replay import replay, standing
+from gpuschedlab.policies.site.whatif import BELOW, WARM_UP, biases, compared, spans, whatif
 
 JOBS = {
     "job_id": ["a", "b", "c", "d"],
@@ -61,7 +62,7 @@ def test_errors_by_group():
 
 
 def test_blocks_are_as_long_as_the_log_allows():
-    for days, unit, blocks in ((60, "weeks", 9), (20, "days", 21), (7, "blocks of 20 jobs", 3)):
+    for days, unit, blocks in ((60, "weeks", 9), (20, "days", 21), (6, "days", 7), (4, "blocks of 20 jobs", 3)):
         found = Blocks.of_log(np.linspace(0, days * DAY, 60))
         assert (found.unit, found.of.max() + 1) == (unit, blocks)
     assert Blocks.of_log([5.0, 1.0, 3.0]).of.tolist() == [0, 0, 0]
@@ -131,6 +132,9 @@ def test_a_launch_delay_moves_starts_and_holds_gpus(site):
     assert found.launch == 3
     assert found.launched.to_list() == [3, 66, 5, 129]
     assert found.later["mae"] == pytest.approx((0 + 1) / 2)
+    found = replay(site(started=[3, 66, 5, 130], rest="[delays]\nlaunch = 3\n"))
+    assert found.starts["EASY"].to_list() == [3, 66, 5, 129]
+    assert found.launch == 0
 
 
 def test_what_does_not_fit_is_said_before(site):
@@ -189,6 +193,106 @@ def _without_accounts(site) -> Site:
     return made
 
 
+# --- what if
+
+
+def year(seed: int, effect: float):
+    """Jobs of 52 weeks before and after a change that takes `effect` s from each wait on average: weeks differ far more than that."""
+    draw = np.random.default_rng(seed)
+    jobs = draw.integers(5, 30, 52)
+    week = np.repeat(np.arange(52), jobs)
+    level = np.repeat(draw.gamma(2.0, 3_000.0, 52), jobs)
+    wait = level + draw.exponential(500.0, len(week))
+    change = effect + np.repeat(draw.normal(0, 300.0, 52), jobs) + draw.normal(0, 100.0, len(week))
+    names = {"job_id": [f"{i}" for i in range(len(week))], "submit": week * 7 * DAY, "block": week, "unit": "weeks"}
+    return (pl.DataFrame(names | {"wait": w, "duration": 600.0}) for w in (wait, wait + change))
+
+
+def test_intervals_of_a_synthetic_year_hold_the_known_effect():
+    held, wider = 0, 0
+    for seed in range(100):
+        before, after = year(seed, -700.0)
+        row = compared(before, after).table.row(0, named=True)
+        held += row["low"] <= -700 <= row["high"]
+        blocks = Blocks(before["block"].to_numpy(), "weeks")
+        unpaired = blocks.means(after["wait"], rng=1) - blocks.means(before["wait"], rng=2)
+        wider += np.ptp(np.quantile(unpaired, [0.025, 0.975])) > 2 * (row["high"] - row["low"])
+    assert 90 <= held <= 99
+    assert wider == 100
+
+
+def test_blocks_of_a_whatif_are_whole_weeks_after_a_warm_up():
+    submit = np.arange(0, 70 * DAY, 3600.0) + 100
+    found = list(spans(submit))
+    assert len(found) == 9  # 67 days after the first three
+    assert found[0] == (0, "weeks", 100, 100 + WARM_UP, 100 + WARM_UP + 7 * DAY)
+    assert found[1][3] == found[0][4]
+    assert {unit for _, unit, *_ in spans(submit[: 30 * 24])} == {"days"}
+    assert len(list(spans(submit[: 30 * 24]))) == 26
+    assert list(spans(submit[:24])) == [(0, "", -np.inf, -np.inf, np.inf)]
+
+
+@pytest.fixture(scope="module")
+def ten_days(tmp_path_factory) -> Site:
+    """A log of ten busy days, whose recorded starts are those of greedy backfill."""
+    draw = np.random.default_rng(4)
+    jobs = {"job_id": [f"{i}" for i in range(1500)], "submit": np.sort(draw.uniform(0, 10 * DAY, 1500)).round()}
+    jobs |= {"gpus": draw.choice([1, 2, 4], 1500), "duration": draw.exponential(2_400.0, 1500).round() + 1}
+    path = tmp_path_factory.mktemp("site") / "jobs.csv"
+    frame = pl.DataFrame(jobs).with_columns(requested_time=pl.col("duration") * 2)
+    frame.with_columns(started=pl.col("submit")).write_csv(path)
+    site = Site(f"csv:{path}", "1x6")
+    starts = site().run(site.policies["greedy"]).jobs.select("job_id", started="start")
+    frame.join(starts, on="job_id", maintain_order="left").write_csv(path)
+    return Site(f"csv:{path}", "1x6")
+
+
+def test_whatif_plays_the_same_days_on_both_sides(ten_days):
+    found = whatif(ten_days, {"more": 1})
+    assert (found.unit, found.blocks) == ("days", 6)
+    wait = found.table.row(0, named=True)
+    assert wait["difference"] == pytest.approx(wait["after"] - wait["before"])
+    assert wait["low"] < wait["difference"] < wait["high"] < 0
+    assert wait["verdict"] == "lower"
+    same = whatif(ten_days, {"policy": "EASY"}).table
+    assert same["difference"].to_list() == [0.0, 0.0, 0.0]
+    assert set(same["verdict"]) == {"undecided"}
+    # the last day by hand: three days before it, its jobs alone counted
+    scenario, zero = ten_days(), float(ten_days.trace["submit"].min())
+    first, start, end = zero + 5 * DAY, zero + 8 * DAY, zero + 9 * DAY
+    part = scenario.trace.filter(pl.col("submit") >= first, pl.col("submit") < end)
+    jobs = scenario.replace(trace=part).run(ten_days.policies["EASY"]).jobs.filter(pl.col("submit") >= start)
+    one = whatif(ten_days, {"policy": "greedy"}, weeks=1)
+    assert one.blocks == 1
+    assert one.table["verdict"].to_list() == ["no interval"] * 3
+    assert one.table["before"][0] == pytest.approx((jobs["start"] - jobs["submit"]).mean())
+
+
+def test_a_difference_below_what_the_replay_misses_is_marked(ten_days):
+    calibration = replay(ten_days)
+    assert calibration.own == "EASY"
+    bias = biases(calibration)
+    assert bias["mean wait"] == pytest.approx(calibration.errors("EASY")["bias"])
+    assert bias["mean wait"] != 0  # the log is greedy's
+    small = whatif(ten_days, {"policy": "EASY"}, calibration=calibration)
+    assert set(small.table["verdict"]) == {BELOW}
+    assert "style=color:gray" in small._repr_html_()
+    assert BELOW in str(small)
+    large = whatif(ten_days, {"more": 1}, calibration=calibration).table.row(0, named=True)
+    assert large["bias"] == bias["mean wait"]
+    assert abs(large["difference"]) > abs(large["bias"])
+    assert large["verdict"] == "lower"
+
+
+def test_a_change_that_is_none(ten_days):
+    with pytest.raises(LabError, match="found the change 'gpus'; expected one of more, cluster, policy"):
+        whatif(ten_days, {"gpus": 3})
+    with pytest.raises(
+        LabError, match="found the policy 'EAZY'; expected a Policy, or one of strict FIFO, EASY, greedy"
+    ):
+        whatif(ten_days, {"policy": "EAZY"})
+
+
 # --- the command
 
 
@@ -207,3 +311,16 @@ def test_the_command(site, capsys):
     assert main(["replay", "--trace", "nowhere.toml"]) == 2
     assert "site nowhere.toml: found no such file" in capsys.readouterr().err
     assert main(["replay", "--trace", path, "--by", "colour"]) == 2
+    capsys.readouterr()
+    assert (
+        main(
+            ["replay", "--trace", path, "--change", "more=1", "--change", "policy=srtf", "--change", "estimator=oracle"]
+        )
+        == 0
+    )
+    assert (
+        "what if more=1, policy=srtf, estimator=oracle\nmean wait: 44 -> 0, -44 [+nan, +nan]: no interval"
+        in capsys.readouterr().out
+    )
+    assert main(["replay", "--trace", path, "--change", "more=x"]) == 2
+    assert "found 'x'; expected 0 to 1000 nodes" in capsys.readouterr().err

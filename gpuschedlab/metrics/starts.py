@@ -11,8 +11,8 @@ from gpuschedlab.errors import RunError
 DAY = 86_400.0
 DRAWS = 4_000
 JOBS_A_BLOCK, MOST_BLOCKS = 20, 200
-FEWEST = 8
-"""Weeks, or days, below which blocks are shorter."""
+FEWEST = {"weeks": (7 * DAY, 8), "days": (DAY, 5)}
+"""Seconds of each unit, and how many of them a log has at least that is cut into them."""
 
 
 class Blocks(NamedTuple):
@@ -23,7 +23,7 @@ class Blocks(NamedTuple):
 
     @classmethod
     def of_log(cls, submit: np.ndarray) -> "Blocks":
-        """Weeks; days where there are fewer than eight weeks; 20 jobs or more, as submitted, where there are fewer than eight days.
+        """Weeks; days where there are fewer than eight weeks; 20 jobs or more, as submitted, where there are fewer than five days.
 
         Examples
         --------
@@ -32,27 +32,29 @@ class Blocks(NamedTuple):
         """
         submit = np.asarray(submit, float)
         since = submit - submit.min(initial=np.inf)
-        for span, unit in ((7 * DAY, "weeks"), (DAY, "days")):
-            if since.max(initial=0.0) >= FEWEST * span:
+        for unit, (span, fewest) in FEWEST.items():
+            if since.max(initial=0.0) >= fewest * span:
                 return cls(np.unique((since // span).astype(int), return_inverse=True)[1], unit)
         place = np.argsort(np.argsort(since, kind="stable"), kind="stable")
         jobs = max(JOBS_A_BLOCK, -(-len(place) // MOST_BLOCKS))
         return cls(place // jobs, f"blocks of {jobs} jobs")
 
+    def means(self, values: np.ndarray, rng: int | np.random.Generator = 0) -> np.ndarray:
+        """(4000,) means of values, one a job, over draws of as many blocks as there are, with replacement.
+
+        The same seed draws the same blocks: differences of two such answers are paired.
+        """
+        sums, counts = np.bincount(self.of, np.asarray(values, float)), np.bincount(self.of)
+        draws = np.random.default_rng(rng).integers(len(counts), size=(DRAWS, len(counts)))
+        return sums[draws].sum(axis=1) / counts[draws].sum(axis=1)
+
     def interval(
         self, values: np.ndarray, level: float = 0.95, rng: int | np.random.Generator = 0
     ) -> tuple[float, float]:
-        """Percentile interval of the mean of values, one a job, over draws of as many blocks as there are, with replacement.
-
-        Nan where there are fewer than two blocks. The same seed draws the same blocks, so that differences are paired.
-        """
-        values = np.asarray(values, float)
-        if len(values) == 0 or self.of.max() < 1:
+        """Percentile interval of the mean over such draws; nan where there are fewer than two blocks."""
+        if len(self.of) == 0 or self.of.max() < 1:
             return float("nan"), float("nan")
-        sums, counts = np.bincount(self.of, values), np.bincount(self.of)
-        draws = np.random.default_rng(rng).integers(len(counts), size=(DRAWS, len(counts)))
-        means = sums[draws].sum(axis=1) / counts[draws].sum(axis=1)
-        low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
+        low, high = np.quantile(self.means(values, rng), [(1 - level) / 2, (1 + level) / 2])
         return float(low), float(high)
 
 

@@ -79,7 +79,7 @@ class Description:
     log : mapping
         What `gpuschedlab.intake` takes: `path`, `format` and options.
     delays : mapping
-        Seconds of `gpuschedlab.Delays`: `switch`, `restart`.
+        Seconds: `launch`, from a decision to the start that a log records, `restart`, more at each start after the first.
     unmodelled : tuple of str
         Keys of the files read that nothing here stands for.
     """

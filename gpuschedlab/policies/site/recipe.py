@@ -79,6 +79,11 @@ class Site(Recipe):
         return intake((form, path) if form else path, **given)
 
     @property
+    def launch(self) -> float:
+        """Seconds from a decision to the start that the log records."""
+        return self.description.delays.get("launch", 0.0)
+
+    @property
     def trace(self) -> pl.DataFrame:
         """Jobs of the log; a job that requested no time has the default, or else the limit, of its first partition."""
         trace = self.log.trace
@@ -99,7 +104,8 @@ class Site(Recipe):
         if self.more:
             first = replace(cluster.groups[0], nodes=cluster.groups[0].nodes + self.more)
             cluster = replace(cluster, groups=(first, *cluster.groups[1:]))
-        return Scenario(self.trace, cluster, estimator=Requested(), delays=Delays(**self.description.delays), seed=seed)
+        delays = Delays(switch=self.launch, restart=self.description.delays.get("restart", 0.0))
+        return Scenario(self.trace, cluster, estimator=Requested(), delays=delays, seed=seed)
 
     @property
     def policies(self) -> dict[str, Policy]:

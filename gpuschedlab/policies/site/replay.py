@@ -40,7 +40,7 @@ class Calibration:
         The log's jobs that have a recorded start, with those by which they are grouped (`GROUPS`) and a column of simulated starts
         (s) for each rule, null where it started none.
     launch : float
-        Seconds between a decision and a start that bring the site's own rule nearest to the first half of the log.
+        Seconds more between a decision and a start that bring the site's own rule nearest to the first half of the log.
     launched : polars.Series
         Starts by the site's own rule with them.
     notes : tuple of str
@@ -178,7 +178,7 @@ def replay(site: Site) -> Calibration:
         raise TraceError(f"replay {site.file}: found no recorded starts; expected a log with the column started.")
     ways, own = rules(site), own_rule(site)
     run = {
-        name: starts_of(scenario if knows is None else scenario.replace(estimator=knows), rule)
+        name: launched_by(scenario if knows is None else scenario.replace(estimator=knows), rule)
         for name, (rule, knows) in ways.items()
     }
     there = trace["started"].is_not_null()
@@ -190,15 +190,13 @@ def replay(site: Site) -> Calibration:
     return Calibration(site, scenario, own, starts, launch, launched[launch], tuple(doubts(site, scenario)))
 
 
-def starts_of(scenario: Scenario, policy: Policy) -> pl.Series:
-    """Simulated starts (s), in the order of the trace; null where there is none."""
-    return scenario.run(policy).jobs["start"]
+def launched_by(scenario: Scenario, policy: Policy, delay: float = 0.0) -> pl.Series:
+    """Starts (s) where a job holds its GPUs for the scenario's delay of a launch, and so many seconds more, before it starts.
 
-
-def launched_by(scenario: Scenario, policy: Policy, delay: float) -> pl.Series:
-    """Starts where each job holds its GPUs so many seconds (besides the scenario's delays) before it starts."""
-    delays = replace(scenario.delays, switch=scenario.delays.switch + delay)
-    return starts_of(scenario.replace(delays=delays), policy) + delay
+    They are in the order of the trace; null where a job never starts.
+    """
+    launch = scenario.delays.switch + delay
+    return scenario.replace(delays=replace(scenario.delays, switch=launch)).run(policy).jobs["start"] + launch
 
 
 def grouped(trace: pl.DataFrame) -> pl.DataFrame:

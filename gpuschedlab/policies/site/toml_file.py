@@ -27,7 +27,7 @@ TABLES = (
     "windows",
     "delays",
 )
-KEYS = {"cluster": ("nodes",), "slurm": ("conf", "assoc"), "kueue": ("queues",), "delays": ("switch", "restart")}
+KEYS = {"cluster": ("nodes",), "slurm": ("conf", "assoc"), "kueue": ("queues",), "delays": ("launch", "restart")}
 KINDS = {str: (str, "a text"), bool: (bool, "true or false")}
 
 
