@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -25,6 +26,13 @@ JOBS = {
     "vc": ["long", "long", "all", "all"],
     "started": [0, 62, 5, 122],
 }
+SLICED = {
+    "shape": ["3g.20gb", "3g.20gb", "1g.5gb", "7g.40gb"],
+    "gpus": [3 / 7, 3 / 7, 1 / 7, 1],
+    "started": [0, 1, 5, 122],
+}
+"""3g, 3g and 1g at once have 7 parts of computing, and are too many cells for one GPU."""
+
 TOML = '[log]\npath = "jobs.csv"\n[cluster]\nnodes = "1x6"\n[scheduler]\nbackfill = "{}"\nhalf_life = "1d"\n'
 
 
@@ -143,11 +151,13 @@ def test_what_does_not_fit_is_said_before(site):
         "1 jobs started before they were submitted or eligible": {"eligible": [0, 1, 9, 3]},
         "2 jobs requested no time: a day is assumed": {"requested_time": [100, None, 90, None]},
         "1 jobs ask for GPU types that the cluster lacks: k80": {"gpu_type": ["v100", "v100", "k80", None]},
+        "the log holds 3 slices at once, which need 2 GPUs, and the cluster has 1": SLICED,
         "no rule here keeps to limits of partitions, queues": {"rest": "[partitions.long]\n[queues.q]\n"},
     }
     for note, change in notes.items():
         with pytest.warns(ClusterWarning) if "gpu_type" in change else contextlib.nullcontext():
             found = replay(site(**change))
+            found = replay(replace(found.site, cluster="1x1")) if change is SLICED else found
         assert any(said.startswith(note) for said in found.notes), (note, found.notes)
     assert replay(site()).notes == ()
     assert any("EASY stands in" in said for said in replay(site("plan")).notes)
@@ -254,6 +264,7 @@ def test_whatif_plays_the_same_days_on_both_sides(ten_days):
     assert wait["difference"] == pytest.approx(wait["after"] - wait["before"])
     assert wait["low"] < wait["difference"] < wait["high"] < 0
     assert wait["verdict"] == "lower"
+    assert found.summary()["mean wait"] == wait["difference"]
     same = whatif(ten_days, {"policy": "EASY"}).table
     assert same["difference"].to_list() == [0.0, 0.0, 0.0]
     assert set(same["verdict"]) == {"undecided"}
@@ -301,7 +312,7 @@ def test_the_command(site, capsys):
     assert main(["replay", "--trace", path, "--by", "vc", "--misses", "--standing"]) == 0
     out = capsys.readouterr().out
     assert out.startswith("EASY: mean wait 44 s, recorded 46 s;")
-    assert "intervals of 95 % by blocks of 20 jobs" in out
+    assert "4 jobs; recorded waits (s): mean 46, median 32, p95 110; 95 % intervals by blocks of 20 jobs" in out
     assert "needs 5 GPUs: " in out
     assert "note: no rule here keeps to accounts" in out
     assert main(["replay", "--trace", path, "--json"]) == 0

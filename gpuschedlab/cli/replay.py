@@ -12,53 +12,26 @@ if TYPE_CHECKING:
 
     from gpuschedlab.policies.site.recipe import Site
 
-SHOWN = {
-    "rule": "rule",
-    "simulated": "wait",
-    "bias": "bias",
-    "mae": "MAE",
-    "low": "from",
-    "high": "to",
-    "median": "half within",
-    "p90": "9 of 10 within",
-    "within_10": "in 10 s",
-    "within_60": "in 60 s",
-    "within_600": "in 10 min",
-    "rank": "rank corr.",
-    "more": "more than own",
-    "more_low": "from ",
-    "more_high": "to ",
-}
-"""Columns of `Calibration.table` and their heads."""
+ABOUT = ("jobs", "recorded", "recorded_median", "recorded_p95")
+"""Columns of a table of rules that are the same for all of them."""
 
 
 def add(parser):
     """Add the arguments."""
+    word, many = {"metavar": "SITE", "default": "site.toml"}, {"action": "append", "default": []}
     parser.add_argument(
-        "--trace",
-        default="site.toml",
-        metavar="SITE",
-        help="SITE.toml, or a log with recorded starts: FORMAT:PATH (default site.toml)",
+        "--trace", **word, help="SITE.toml, or a log with recorded starts: FORMAT:PATH (default site.toml)"
     )
     parser.add_argument("--cluster", default="", help="NODESxGPUS[:TYPE],... (default: the site's, or the log's)")
     parser.add_argument(
-        "--by",
-        action="append",
-        default=[],
-        metavar="GROUP",
-        help="also by size, vc (partition), account, hour, weekday or quarter",
+        "--by", **many, metavar="GROUP", help="also by size, vc (partition), account, hour, weekday or quarter"
     )
     parser.add_argument("--misses", action="store_true", help="the ten largest misses, and why each job waited last")
     parser.add_argument(
-        "--standing", action="store_true", help="users' decayed usage and fair-share factors at the log's end"
+        "--standing", action="store_true", help="users' decayed usage and fair-share factors at the end"
     )
-    parser.add_argument(
-        "--change",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="also what if: more=2 (nodes), cluster=20x8, policy=greedy (or any policy), estimator=oracle; once for each",
-    )
+    what = "also what if: more=2 (nodes), cluster=20x8, policy=greedy (or any policy), estimator=oracle; once for each"
+    parser.add_argument("--change", **many, metavar="KEY=VALUE", help=what)
     add_json(parser)
 
 
@@ -75,43 +48,35 @@ def replay(args) -> None:
     more |= {"largest misses": found.misses} if args.misses else {}
     more |= {"fair share": standing(site)} if args.standing else {}
     changed = whatif(site, changes_in(args.change, site), calibration=found) if args.change else None
-    unmodelled = list(site.description.unmodelled)
     if args.json:
-        rest = {
-            "rules": found.table.to_dicts(),
-            "second half": found.later,
-            "notes": found.notes,
-            "unmodelled": unmodelled,
-        }
-        tables = {name: table.to_dicts() for name, table in more.items()}
-        rest |= {"what if": changed.table.to_dicts()} if changed else {}
+        tables = {"rules": found.table, **more} | ({"what if": changed.table} if changed else {})
+        rest = {"second half": found.later, "notes": found.notes, "unmodelled": site.description.unmodelled}
+        tables = {name: table.to_dicts() for name, table in tables.items()}
         print(as_json({"verdict": found.verdict} | found.summary() | rest | tables))
         return
-    print(found.verdict)
-    print(f"\ns; intervals of 95 % by {found.blocks.unit}\n{laid_out(found.table, SHOWN)}")
+    own = found.errors(found.own)
+    waits = ", ".join(
+        f"{name} {own[f'recorded{key}']:,.0f}" for name, key in (("mean", ""), ("median", "_median"), ("p95", "_p95"))
+    )
+    print(
+        f"{found.verdict}\n\n{own['jobs']:,} jobs; recorded waits (s): {waits}; 95 % intervals by {found.blocks.unit}"
+    )
+    print(laid_out(found.table.drop(ABOUT)))
     plays = f"; [delays] launch = {site.launch + found.launch:g} plays them" if found.launch else ""
     later = f"fitted on the first half: MAE {found.later['mae']:.1f} s on the second{plays}"
     print(f"\n{found.launch:g} s more to launch, {later}")
     for name, table in more.items():
-        print(
-            f"\n{name}\n{laid_out(table, {c: SHOWN.get(c, c) for c in table.columns if c in SHOWN or c not in found.summary()})}"
-        )
+        print(f"\n{name}\n{laid_out(table)}")
     if changed:
         print(f"\nwhat if {', '.join(args.change)}\n{changed}")
-    for note in found.notes:
-        print(f"note: {note}")
-    if unmodelled:
-        print(f"read and not modelled: {', '.join(unmodelled)}")
+    print("\n".join(["", *(f"note: {note}" for note in found.notes), site.description.page()]).rstrip())
 
 
-def laid_out(table: pl.DataFrame, heads: dict[str, str]) -> str:
-    """Columns of a frame as text, under their heads; a column of reasons stands last, to the left."""
-    columns = {head: list(map(cell, table[column].to_list())) for column, head in heads.items()}
-    why = columns.pop("why", None)
-    lines = grid([[head, *cells] for head, cells in columns.items()]).splitlines()
-    return "\n".join(
-        lines if why is None else (f"{line}  {text}" for line, text in zip(lines, ["why", *why], strict=True))
-    )
+def laid_out(table: pl.DataFrame) -> str:
+    """Columns of a frame as text, under their names; a column of reasons stands last, to the left."""
+    why = ["why", *table["why"]] if "why" in table.columns else [""] * (table.height + 1)
+    columns = [[name, *map(cell, table[name].to_list())] for name in table.columns if name != "why"]
+    return "\n".join(f"{line}  {text}".rstrip() for line, text in zip(grid(columns).splitlines(), why, strict=True))
 
 
 def changes_in(words: list[str], site: Site) -> dict[str, object]:

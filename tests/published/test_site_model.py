@@ -1,12 +1,13 @@
 """The model of a site against worked cases, Slurm's and Kueue's documentation, and recorded logs."""
 
 import json
-from itertools import groupby
+from itertools import groupby, product
 
 import numpy as np
 import pytest
 
-from gpuschedlab.errors import PolicyError
+from gpuschedlab.cluster.slices import A100, CELLS, COMPUTE, best_start, gpus_for, profile_of, rooms
+from gpuschedlab.errors import ClusterError, PolicyError
 from gpuschedlab.policies.site.fairshare import ShareTree
 from gpuschedlab.policies.site.priority import Weights, priority, size_factor
 from gpuschedlab.policies.site.recipe import Site
@@ -252,3 +253,38 @@ def test_the_launch_delay_is_fitted_on_the_first_half_and_judged_on_the_second(r
     error = (found.launched - found.starts["started"]).abs()[half:].mean()
     assert found.later["mae"] == pytest.approx(error)
     assert error < (found.starts[found.own] - found.starts["started"]).abs()[half:].mean()
+
+
+# --- slices
+
+
+def together(profiles) -> bool:
+    """Whether some choice of start cells puts all of them on one GPU."""
+    for starts in product(*(A100[name].starts for name in profiles)):
+        cells = [c for name, start in zip(profiles, starts) for c in range(start, start + A100[name].cells)]
+        if len(set(cells)) == len(cells) and max(cells) < CELLS:
+            return sum(A100[name].compute for name in profiles) <= COMPUTE
+    return False
+
+
+def test_slices_of_an_a100(cases):
+    for profiles in cases["mig_a100"]["fit"]:
+        assert together(profiles)
+        assert gpus_for(sorted(profiles, key=lambda name: -A100[name].cells)) == 1
+    for profiles in cases["mig_a100"]["do not fit"]:
+        assert not together(profiles)
+        assert gpus_for(profiles) == 2
+    most = {name: next(n for n in range(1, 9) if gpus_for([name] * (n + 1)) > 1) for name in A100}
+    assert most == {"1g": 7, "2g": 3, "3g": 2, "4g": 1, "7g": 1}
+
+
+def test_the_best_start_of_3g_leaves_room_for_4g():
+    assert best_start("3g") == 4
+    assert best_start("4g", 0b11110000, COMPUTE - 3) == 0
+    first = A100["3g"].starts[0]
+    assert best_start("4g", 0b1111 << first, COMPUTE - 3) is None
+    assert best_start("1g", 0b11111111, 1) is None  # 3g and 3g: a part of computing is left, and no cell
+    assert len(rooms(0)) == sum(len(profile.starts) for profile in A100.values())
+    assert profile_of("3g.20gb") == "3g"
+    with pytest.raises(ClusterError, match="slice '5g.20gb': expected one of 1g, 2g, 3g, 4g, 7g"):
+        profile_of("5g.20gb")

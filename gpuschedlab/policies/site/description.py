@@ -108,7 +108,7 @@ class Description:
 
     def page(self) -> str:
         """All of it in a few lines, and what was read and not modelled."""
-        parts = [f"cluster: {self.cluster}"]
+        parts = [f"cluster: {self.cluster}"] if self.nodes else []
         parts += [f"partition {p.name}: {len(p.nodes)} nodes, at most {p.max_time:g} s" for p in self.partitions]
         users = sum(bool(row[1]) for row in self.accounts)
         parts += [f"accounts: {len(self.accounts) - users}, users: {users}"] if self.accounts else []

@@ -21,7 +21,9 @@ from gpuschedlab.traces.intake.door import intake
 from gpuschedlab.traces.intake.report import Intake
 from gpuschedlab.traces.readers.read import intake_of
 
-RULES = {"strict FIFO": "none", "EASY": "easy", "greedy": "greedy"}
+RULES = {"strict FIFO": Fifo(), "EASY": Fifo(backfill="easy"), "greedy": Fifo(backfill="greedy")}
+RULES = {name: replace(rule, placement="pack") for name, rule in RULES.items()}
+"""Rules that a log is replayed by."""
 
 
 @dataclass(frozen=True)
@@ -110,4 +112,4 @@ class Site(Recipe):
     @property
     def policies(self) -> dict[str, Policy]:
         """First come, first served with each backfill that there is."""
-        return {name: Fifo(backfill=word, placement="pack") for name, word in RULES.items()}
+        return dict(RULES)

@@ -7,6 +7,7 @@ from functools import cached_property
 import numpy as np
 import polars as pl
 
+from gpuschedlab.cluster.slices import A100, COMPUTE, gpus_for, profile_of
 from gpuschedlab.errors import TraceError
 from gpuschedlab.estimators import Estimator, Oracle
 from gpuschedlab.metrics.starts import Blocks, most_in_use, start_errors, start_errors_by
@@ -232,6 +233,7 @@ def doubts(site: Site, scenario: Scenario) -> Iterator[str]:
     )
     if most > scenario.cluster.total_gpus:
         yield f"the log uses {most:g} GPUs at once, and the cluster has {scenario.cluster.total_gpus}: the cluster is wrong"
+    yield from slices_beside(trace, scenario.cluster.total_gpus)
     eligible = pl.max_horizontal("submit", *(["eligible"] if "eligible" in trace.columns else []))
     if early := trace.filter(pl.col("started") < eligible).height:
         yield f"{early} jobs started before they were submitted or eligible"
@@ -252,6 +254,31 @@ def doubts(site: Site, scenario: Scenario) -> Iterator[str]:
     }
     if idle := [name for name, value in named.items() if value]:
         yield f"no rule here keeps to {', '.join(idle)}"
+
+
+def slices_beside(trace: pl.DataFrame, gpus: int) -> Iterator[str]:
+    """Whether the slices in use when the log uses most of them fit on so many GPUs, the largest placed first."""
+    jobs = (
+        trace.drop_nulls("started").filter(pl.col("shape").is_not_null()) if "shape" in trace.columns else trace.clear()
+    )
+    if jobs.is_empty():
+        return
+    start, end = jobs["started"].to_numpy(), (jobs["started"] + jobs["duration"]).to_numpy()
+    size = jobs["gpus"].to_numpy()
+    order = np.argsort(start, kind="stable")
+    ended = np.concatenate([[0.0], np.cumsum(size[np.argsort(end, kind="stable")])])
+    used = np.cumsum(size[order]) - ended[np.searchsorted(np.sort(end), start[order], side="right")]
+    instant = start[order][np.argmax(used)]
+    there = (start <= instant) & (end > instant)
+    names = [profile_of(shape) for shape in jobs["shape"].filter(there)]
+    counts = [
+        max(1, round(COMPUTE * share / A100[name].compute)) for name, share in zip(names, size[there], strict=True)
+    ]
+    held = sorted(
+        (n for n, count in zip(names, counts, strict=True) for _ in range(count)), key=lambda n: -A100[n].cells
+    )
+    if (needed := gpus_for(held)) > gpus:
+        yield f"the log holds {len(held)} slices at once, which need {needed} GPUs, and the cluster has {gpus}"
 
 
 def standing(site: Site) -> pl.DataFrame:

@@ -49,6 +49,10 @@ class WhatIf:
             [*lines, f"95 % intervals of paired differences by {self.blocks} {self.unit}; arrivals as recorded"]
         )
 
+    def summary(self) -> dict[str, float]:
+        """Differences by figure."""
+        return dict(self.table.select("figure", "difference").iter_rows())
+
     def _repr_html_(self) -> str:
         head = "".join(f"<th>{name}</th>" for name in self.table.columns)
         rows = ""
