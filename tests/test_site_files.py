@@ -7,11 +7,11 @@ import pytest
 import gpuschedlab as lab
 from gpuschedlab.errors import LabError, TraceError
 from gpuschedlab.policies.site.description import Description, hosts
-from gpuschedlab.policies.site.kueue_files import read_queues
+from gpuschedlab.policies.site.files.kueue_files import read_queues
+from gpuschedlab.policies.site.files.slurm_files import read_assoc, read_conf
+from gpuschedlab.policies.site.files.toml_file import read_site
 from gpuschedlab.policies.site.queues import Queue, most
 from gpuschedlab.policies.site.recipe import Site
-from gpuschedlab.policies.site.slurm_files import read_assoc, read_conf
-from gpuschedlab.policies.site.toml_file import read_site
 
 CONF = """\
 # somebody's

@@ -12,7 +12,8 @@ from gpuschedlab.cli import main
 from gpuschedlab.errors import ClusterWarning, LabError
 from gpuschedlab.metrics.starts import DAY, Blocks, most_in_use, start_errors, start_errors_by
 from gpuschedlab.policies.site.recipe import Site
-from gpuschedlab.policies.site.replay import replay, standing
+from gpuschedlab.policies.site.replay import replay
+from gpuschedlab.policies.site.standing import standing
 from gpuschedlab.policies.site.whatif import BELOW, WARM_UP, biases, compared, spans, whatif
 
 JOBS = {
@@ -149,7 +150,11 @@ def test_what_does_not_fit_is_said_before(site):
     notes = {
         "the log uses 10 GPUs at once, and the cluster has 6": {"started": [0, 1, 2, 122]},
         "1 jobs started before they were submitted or eligible": {"eligible": [0, 1, 9, 3]},
-        "2 jobs requested no time: a day is assumed": {"requested_time": [100, None, 90, None]},
+        "2 jobs have no time limit: 0 get that of their partition, 2 a day": {"requested_time": [100, None, 90, None]},
+        "3 jobs have no time limit: 1 get that of their partition, 2 a day": {
+            "requested_time": ["", "100", "unlimited", ""],
+            "rest": "[partitions.long]\nmax_time = 200\n",
+        },
         "1 jobs ask for GPU types that the cluster lacks: k80": {"gpu_type": ["v100", "v100", "k80", None]},
         "the log holds 3 slices at once, which need 2 GPUs, and the cluster has 1": SLICED,
         "no rule here keeps to limits of partitions, queues": {"rest": "[partitions.long]\n[queues.q]\n"},
@@ -184,7 +189,8 @@ def test_groups(site):
 
 def test_standing_is_decayed_usage_of_recorded_starts(site):
     """Ann has used 240 and 30 GPU-s in two accounts; half is forgotten in a day."""
-    accounts = "[accounts.ml]\nshares = 1\nusers = {ann = 1, bob = 1}\n[accounts.bio]\nusers = {ann = 1, eve = 1}\n"
+    accounts = "[scheduler.weights]\nfairshare = 100\n"
+    accounts += "[accounts.ml]\nshares = 1\nusers = {ann = 1, bob = 1}\n[accounts.bio]\nusers = {ann = 1, eve = 1}\n"
     found = standing(site(rest=accounts, started=[0, 86_340, 5, 122]))
     usage = {(a, u): s for a, u, s in found.select("account", "user", "usage").iter_rows()}
     assert usage[("ml", "ann")] == pytest.approx(240 / 2, rel=1e-3)  # ends when the ledger is read, a day later
@@ -192,6 +198,7 @@ def test_standing_is_decayed_usage_of_recorded_starts(site):
     assert usage[("bio", "ann")] == pytest.approx(15, rel=1e-3)
     assert usage[("bio", "eve")] == 0  # d has no account
     assert [u for (u,) in found.select("user").iter_rows()] == ["eve", "ann", "ann", "bob"]
+    assert found["points"].to_list() == [100, 75, 50, 25]
     with pytest.raises(LabError, match="found no column account"):
         standing(_without_accounts(site))
 

@@ -39,7 +39,7 @@ def replay(args) -> None:
     """Print the verdict, the rules beside each other, and what does not fit or is not modelled."""
     from gpuschedlab.policies.site.recipe import Site
     from gpuschedlab.policies.site.replay import replay as replayed
-    from gpuschedlab.policies.site.replay import standing
+    from gpuschedlab.policies.site.standing import standing
     from gpuschedlab.policies.site.whatif import whatif
 
     site = Site(args.trace, args.cluster)

@@ -10,6 +10,7 @@ from gpuschedlab.cluster.slices import A100, CELLS, COMPUTE, best_start, gpus_fo
 from gpuschedlab.errors import ClusterError, PolicyError
 from gpuschedlab.policies.site.fairshare import ShareTree
 from gpuschedlab.policies.site.priority import Weights, priority, size_factor
+from gpuschedlab.policies.site.queues import Queue, most
 from gpuschedlab.policies.site.recipe import Site
 from gpuschedlab.policies.site.replay import replay
 from gpuschedlab.policies.site.usage import WEEK, Ledger
@@ -206,6 +207,23 @@ def test_sizes_favour_large_or_small_jobs():
     assert size_factor([1], [40], 10, 80, limit=3600, small=True).tolist() == pytest.approx([119 / 120])
     with pytest.raises(PolicyError, match="expected weights of 0 or more"):
         Weights(age=-1)
+
+
+# --- quotas
+
+
+def test_the_most_that_a_queue_of_kueues_page_takes(cases):
+    """A cohort of nominal 9 and 12; with a borrowing limit on the first, or a lending limit on the second."""
+    nine, twelve = (("gpu", 9),), (("gpu", 12),)
+    second = Queue("b", "team", twelve)
+    cohorts = {
+        "nominal 9 and 12": (Queue("a", "team", nine), second),
+        "borrowingLimit 1 on the 9": (Queue("a", "team", nine, borrow=(("gpu", 1),)), second),
+        "lendingLimit 1 on the 12": (Queue("a", "team", nine), Queue("b", "team", twelve, lend=(("gpu", 1),))),
+    }
+    found = {name: most(queues, "a", "gpu") for name, queues in cohorts.items()}
+    assert found == cases["quotas"]["most_admitted"]
+    assert list(found.values()) == [21, 10, 10]
 
 
 # --- replay

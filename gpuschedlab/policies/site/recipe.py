@@ -13,7 +13,7 @@ from gpuschedlab.estimators.requested import Requested
 from gpuschedlab.knobs import Knob
 from gpuschedlab.policies.simple import Fifo
 from gpuschedlab.policies.site.description import Description
-from gpuschedlab.policies.site.toml_file import read_site
+from gpuschedlab.policies.site.files.toml_file import read_site
 from gpuschedlab.sim import Policy, Scenario
 from gpuschedlab.sim.recipe import Recipe
 from gpuschedlab.speeds import Delays
@@ -33,7 +33,7 @@ class Site(Recipe):
     Parameters
     ----------
     file : str
-        SITE.toml (`gpuschedlab.policies.site.toml_file.read_site`), or a log: FORMAT:PATH, FILE.parquet.
+        SITE.toml (`gpuschedlab.policies.site.files.toml_file.read_site`), or a log: FORMAT:PATH, FILE.parquet.
     cluster : str
         NODESxGPUS[:TYPE],...; "": that of the site, or of its log.
 

@@ -1,18 +1,16 @@
 """Replay: a site's own log by its own rule, beside other rules, and how far the starts are from the recorded ones."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 import polars as pl
 
-from gpuschedlab.cluster.slices import A100, COMPUTE, gpus_for, profile_of
 from gpuschedlab.errors import TraceError
 from gpuschedlab.estimators import Estimator, Oracle
-from gpuschedlab.metrics.starts import Blocks, most_in_use, start_errors, start_errors_by
+from gpuschedlab.metrics.starts import Blocks, start_errors, start_errors_by
+from gpuschedlab.policies.site.doubts import doubts
 from gpuschedlab.policies.site.recipe import Site
-from gpuschedlab.policies.site.usage import Ledger
 from gpuschedlab.sim import Policy, Scenario
 
 LAUNCHES = (0.0, 1.0, 2.0, 3.0, 5.0, 10.0, 20.0)
@@ -223,90 +221,3 @@ def grouped(trace: pl.DataFrame) -> pl.DataFrame:
         weekday=clock.dt.strftime("%u %a"),
         quarter=(rows * 4 // pl.len() + 1).cast(pl.String),
     )
-
-
-def doubts(site: Site, scenario: Scenario) -> Iterator[str]:
-    """What does not fit before anything is simulated: the cluster, the log, or what the site has and no run keeps to."""
-    trace, has = scenario.trace, site.description
-    most = most_in_use(
-        trace["started"].fill_null(np.nan), (trace["started"] + trace["duration"]).fill_null(np.nan), trace["gpus"]
-    )
-    if most > scenario.cluster.total_gpus:
-        yield f"the log uses {most:g} GPUs at once, and the cluster has {scenario.cluster.total_gpus}: the cluster is wrong"
-    yield from slices_beside(trace, scenario.cluster.total_gpus)
-    eligible = pl.max_horizontal("submit", *(["eligible"] if "eligible" in trace.columns else []))
-    if early := trace.filter(pl.col("started") < eligible).height:
-        yield f"{early} jobs started before they were submitted or eligible"
-    if "gpu_type" in trace.columns:
-        unknown = trace.filter(pl.col("gpu_type").is_in(scenario.cluster.gpu_types).not_())["gpu_type"]
-        if len(unknown):
-            yield f"{len(unknown)} jobs ask for GPU types that the cluster lacks: {', '.join(sorted(unknown.unique()))}"
-    asked = trace["requested_time"].null_count() if "requested_time" in trace.columns else trace.height
-    if asked:
-        yield f"{asked} jobs requested no time: a day is assumed"
-    if has.scheduler.backfill == "plan" and "conservative" not in site.policies:
-        yield "the site plans ahead, which no rule here does: EASY stands in"
-    named = {
-        "limits of partitions": has.partitions,
-        "queues": has.queues,
-        "windows": has.windows,
-        "accounts": has.accounts,
-    }
-    if idle := [name for name, value in named.items() if value]:
-        yield f"no rule here keeps to {', '.join(idle)}"
-
-
-def slices_beside(trace: pl.DataFrame, gpus: int) -> Iterator[str]:
-    """Whether the slices in use when the log uses most of them fit on so many GPUs, the largest placed first."""
-    jobs = (
-        trace.drop_nulls("started").filter(pl.col("shape").is_not_null()) if "shape" in trace.columns else trace.clear()
-    )
-    if jobs.is_empty():
-        return
-    start, end = jobs["started"].to_numpy(), (jobs["started"] + jobs["duration"]).to_numpy()
-    size = jobs["gpus"].to_numpy()
-    order = np.argsort(start, kind="stable")
-    ended = np.concatenate([[0.0], np.cumsum(size[np.argsort(end, kind="stable")])])
-    used = np.cumsum(size[order]) - ended[np.searchsorted(np.sort(end), start[order], side="right")]
-    instant = start[order][np.argmax(used)]
-    there = (start <= instant) & (end > instant)
-    names = [profile_of(shape) for shape in jobs["shape"].filter(there)]
-    counts = [
-        max(1, round(COMPUTE * share / A100[name].compute)) for name, share in zip(names, size[there], strict=True)
-    ]
-    held = sorted(
-        (n for n, count in zip(names, counts, strict=True) for _ in range(count)), key=lambda n: -A100[n].cells
-    )
-    if (needed := gpus_for(held)) > gpus:
-        yield f"the log holds {len(held)} slices at once, which need {needed} GPUs, and the cluster has {gpus}"
-
-
-def standing(site: Site) -> pl.DataFrame:
-    """Accounts' users at the last recorded end: shares, decayed usage (GPU-s) by recorded starts, level fair share and factor.
-
-    Raises
-    ------
-    TraceError
-        The log has no accounts, users or recorded starts.
-    """
-    trace, has = site.trace, site.description
-    if lacking := [name for name in ("account", "user", "started") if name not in trace.columns]:
-        raise TraceError(
-            f"standing {site.file}: found no column {lacking[0]}; expected account, user and started in the log."
-        )
-    tree, s = has.shares, has.scheduler
-    place = tree.places(trace["account"], trace["user"])
-    jobs = trace.with_columns(place=pl.Series(place, dtype=pl.Int64)).filter(
-        pl.col("started").is_not_null(), pl.col("place") >= 0
-    )
-    ends = jobs.select("place", -pl.col("gpus"), at=pl.col("started") + pl.col("duration"))
-    events = pl.concat([jobs.select("place", "gpus", at="started"), ends]).sort("at", maintain_order=True)
-    ledger = Ledger(len(tree.users), s.half_life)
-    for row, gpus, at in events.iter_rows():
-        ledger.hold(row, gpus, max(at, 0.0))
-    usage = ledger.at(max(events["at"].max() or 0.0, 0.0))
-    level = {row[:2]: value for row, value in zip(tree.rows, tree.levels(usage), strict=True)}
-    return pl.DataFrame(
-        {"account": [a for a, _ in tree.users], "user": [u for _, u in tree.users], "usage": usage}
-        | {"level": [level[name] for name in tree.users], "fairshare": tree.factors(usage, s.fairshare, s.damping)}
-    ).sort("fairshare", "account", "user", descending=[True, False, False])

@@ -8,10 +8,10 @@ from pathlib import Path
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.errors import LabError, TraceError
 from gpuschedlab.policies.site.description import Description, Partition, Scheduler, Window, hosts, seconds
-from gpuschedlab.policies.site.kueue_files import read_queues
+from gpuschedlab.policies.site.files.kueue_files import read_queues
+from gpuschedlab.policies.site.files.slurm_files import read_assoc, read_conf
 from gpuschedlab.policies.site.priority import Weights
 from gpuschedlab.policies.site.queues import Queue
-from gpuschedlab.policies.site.slurm_files import read_assoc, read_conf
 from gpuschedlab.traces.intake.options import nearest
 
 TABLES = (
