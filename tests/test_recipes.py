@@ -22,7 +22,7 @@ from gpuschedlab.sweep import grid, sweep
 from gpuschedlab.widgets import Explorer
 
 ROOT = Path(__file__).resolve().parent.parent
-OF_FILES = {"ownfile"}
+OF_FILES = {"ownfile", "site"}
 ALL = [pytest.param(cls, id=name) for name, cls in recipes().items()]
 MADE = [pytest.param(cls, id=name) for name, cls in recipes().items() if name not in OF_FILES]
 SMALLEST = {"week": {"days": 1, "jobs": 50}, "mergingcluster": {"hours": 1.0}, "promptlab": {"minutes": 5}}

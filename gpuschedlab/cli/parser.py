@@ -12,6 +12,7 @@ COMMANDS = {
     "compare": "run policies on one trace; a table and a report",
     "run": "run one policy on a trace and keep what happened",
     "explain": "explain why a job of a run waited, instant by instant",
+    "replay": "replay a site's own log, and say how far the simulated starts are from the recorded ones",
     "sweep": "run policies over knobs, traces, clusters and seeds; a stopped sweep resumes where it was",
     "tune": "tune a policy while it runs (AutoSched), and compare with leaving it alone",
     "trace": "list, describe, generate, convert or fetch traces",

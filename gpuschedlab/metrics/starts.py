@@ -1,0 +1,137 @@
+"""Simulated starts beside recorded ones: how far they are apart, with intervals that know that jobs are not independent."""
+
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+from scipy import stats
+
+from gpuschedlab.errors import RunError
+
+DAY = 86_400.0
+DRAWS = 4_000
+JOBS_A_BLOCK, MOST_BLOCKS = 20, 200
+FEWEST = {"weeks": (7 * DAY, 8), "days": (DAY, 5)}
+"""Seconds of each unit, and how many of them a log has at least that is cut into them."""
+
+
+class Blocks(NamedTuple):
+    """Blocks of time or of jobs that are drawn anew together: `of` each job, and what they are in words (`unit`)."""
+
+    of: np.ndarray
+    unit: str
+
+    @classmethod
+    def of_log(cls, submit: np.ndarray) -> "Blocks":
+        """Weeks; days where there are fewer than eight weeks; 20 jobs or more, as submitted, where there are fewer than five days.
+
+        Examples
+        --------
+        >>> Blocks.of_log(np.arange(60) * DAY)
+        Blocks(of=array([0, 0, 0, 0, 0, 0, 0, 1, ...]), unit='weeks')
+        """
+        submit = np.asarray(submit, float)
+        since = submit - submit.min(initial=np.inf)
+        for unit, (span, fewest) in FEWEST.items():
+            if since.max(initial=0.0) >= fewest * span:
+                return cls(np.unique((since // span).astype(int), return_inverse=True)[1], unit)
+        place = np.argsort(np.argsort(since, kind="stable"), kind="stable")
+        jobs = max(JOBS_A_BLOCK, -(-len(place) // MOST_BLOCKS))
+        return cls(place // jobs, f"blocks of {jobs} jobs")
+
+    def means(self, values: np.ndarray, rng: int | np.random.Generator = 0) -> np.ndarray:
+        """(4000,) means of values, one a job, over draws of as many blocks as there are, with replacement.
+
+        The same seed draws the same blocks: differences of two such answers are paired.
+        """
+        sums, counts = np.bincount(self.of, np.asarray(values, float)), np.bincount(self.of)
+        draws = np.random.default_rng(rng).integers(len(counts), size=(DRAWS, len(counts)))
+        return sums[draws].sum(axis=1) / counts[draws].sum(axis=1)
+
+    def interval(
+        self, values: np.ndarray, level: float = 0.95, rng: int | np.random.Generator = 0
+    ) -> tuple[float, float]:
+        """Percentile interval of the mean over such draws; nan where there are fewer than two blocks."""
+        if len(self.of) == 0 or self.of.max() < 1:
+            return float("nan"), float("nan")
+        low, high = np.quantile(self.means(values, rng), [(1 - level) / 2, (1 + level) / 2])
+        return float(low), float(high)
+
+
+def start_errors(submit, recorded, simulated, blocks: Blocks | None = None) -> dict[str, float]:
+    """Compare simulated starts with recorded ones (s), over the jobs that have both.
+
+    Parameters
+    ----------
+    submit, recorded, simulated : (n,) arrays
+        Instants; nan: not started.
+    blocks : Blocks, optional
+        Of all n jobs, for the interval of the mean error; default: `Blocks.of_log(submit)`.
+
+    Returns
+    -------
+    dict of str to float
+        `jobs`; `recorded` and `simulated` mean waits, `recorded_median`, `simulated_median`, `recorded_p95`, `simulated_p95`; `bias`
+        (simulated - recorded), `mae`, its interval `low` and `high`, `median` and `p90` of the absolute difference; shares
+        `within_10`, `within_60`, `within_600` s; `rank`: Spearman's correlation of the waits, nan where one side never changes.
+
+    Raises
+    ------
+    RunError
+        Lengths differ.
+
+    Examples
+    --------
+    >>> found = start_errors([0, 10, 20], [5, 12, 20], [5, 10, 50])
+    >>> found["jobs"], round(found["mae"], 2), round(found["bias"], 2), found["median"], round(found["within_10"], 2)
+    (3, 10.67, 9.33, 2.0, 0.67)
+    """
+    submit, recorded, simulated = (np.asarray(values, float) for values in (submit, recorded, simulated))
+    if not submit.shape == recorded.shape == simulated.shape or submit.ndim != 1:
+        shapes = (submit.shape, recorded.shape, simulated.shape)
+        raise RunError(
+            f"start_errors: found arrays of shapes {shapes}; expected one submission and two starts for each job."
+        )
+    both = np.isfinite(recorded) & np.isfinite(simulated)
+    blocks = blocks or Blocks.of_log(submit)
+    waits = {"recorded": (recorded - submit)[both], "simulated": (simulated - submit)[both]}
+    if not both.any():
+        return {"jobs": 0}
+    error = (simulated - recorded)[both]
+    size = np.abs(error)
+    low, high = Blocks(np.unique(blocks.of[both], return_inverse=True)[1], blocks.unit).interval(size)
+    changes = all(np.ptp(wait) > 0 for wait in waits.values())
+    found = {"jobs": int(both.sum()), "bias": error.mean(), "mae": size.mean(), "low": low, "high": high}
+    found |= {"median": np.median(size), "p90": np.quantile(size, 0.9)}
+    found |= {f"within_{limit}": (size <= limit).mean() for limit in (10, 60, 600)}
+    found["rank"] = stats.spearmanr(*waits.values()).statistic if changes else np.nan
+    for name, wait in waits.items():
+        found |= {name: wait.mean(), f"{name}_median": np.median(wait), f"{name}_p95": np.quantile(wait, 0.95)}
+    return {name: value if name == "jobs" else float(value) for name, value in found.items()}
+
+
+def start_errors_by(jobs: pl.DataFrame, column: str, simulated: str) -> pl.DataFrame:
+    """`start_errors` of each value of a column (null: "-") of a frame with `submit`, `started` and a column of simulated starts."""
+    rows = []
+    for (value,), part in jobs.with_columns(pl.col(column).fill_null("-")).group_by(column, maintain_order=True):
+        found = start_errors(
+            *(part[name].cast(pl.Float64).fill_null(np.nan) for name in ("submit", "started", simulated))
+        )
+        rows.append({column: value} | found)
+    return pl.DataFrame(rows).sort(column) if rows else pl.DataFrame({column: []})
+
+
+def most_in_use(start, end, gpus) -> float:
+    """Most GPUs in use at once, from each job's start, end (s) and GPUs; a job that ends as another starts is not beside it.
+
+    Examples
+    --------
+    >>> most_in_use([0, 5, 10], [10, 12, 15], [4, 2, 1])
+    6.0
+    """
+    start, end, gpus = (np.asarray(values, float) for values in (start, end, gpus))
+    there = np.isfinite(start) & np.isfinite(end)
+    times = np.concatenate([end[there], start[there]])
+    change = np.concatenate([-gpus[there], gpus[there]])
+    order = np.argsort(times, kind="stable")  # ends stand first at each instant
+    return float(np.cumsum(change[order]).max(initial=0.0))

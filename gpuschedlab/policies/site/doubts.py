@@ -1,0 +1,76 @@
+"""What of a log and a site does not fit together, before anything is simulated."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import polars as pl
+
+from gpuschedlab.cluster.slices import A100, COMPUTE, gpus_for, profile_of
+from gpuschedlab.metrics.starts import most_in_use
+from gpuschedlab.policies.site.recipe import Site
+from gpuschedlab.sim import Scenario
+
+
+def doubts(site: Site, scenario: Scenario) -> Iterator[str]:
+    """What does not fit before anything is simulated: the cluster, the log, or what the site has and no run keeps to."""
+    trace, has = scenario.trace, site.description
+    most = most_in_use(
+        trace["started"].fill_null(np.nan), (trace["started"] + trace["duration"]).fill_null(np.nan), trace["gpus"]
+    )
+    if most > scenario.cluster.total_gpus:
+        yield f"the log uses {most:g} GPUs at once, and the cluster has {scenario.cluster.total_gpus}: the cluster is wrong"
+    yield from slices_beside(trace, scenario.cluster.total_gpus)
+    eligible = pl.max_horizontal("submit", *(["eligible"] if "eligible" in trace.columns else []))
+    if early := trace.filter(pl.col("started") < eligible).height:
+        yield f"{early} jobs started before they were submitted or eligible"
+    if "gpu_type" in trace.columns:
+        unknown = trace.filter(pl.col("gpu_type").is_in(scenario.cluster.gpu_types).not_())["gpu_type"]
+        if len(unknown):
+            yield f"{len(unknown)} jobs ask for GPU types that the cluster lacks: {', '.join(sorted(unknown.unique()))}"
+    silent, left = (limitless(frame) for frame in (site.log.trace, trace))
+    if silent:
+        yield f"{silent} jobs have no time limit: {silent - left} get that of their partition, {left} a day"
+    if has.scheduler.backfill == "plan" and "conservative" not in site.policies:
+        yield "the site plans ahead, which no rule here does: EASY stands in"
+    named = {
+        "limits of partitions": has.partitions,
+        "queues": has.queues,
+        "windows": has.windows,
+        "accounts": has.accounts,
+    }
+    if idle := [name for name, value in named.items() if value]:
+        yield f"no rule here keeps to {', '.join(idle)}"
+
+
+def limitless(trace: pl.DataFrame) -> int:
+    """Jobs that requested no time, or unlimited time."""
+    return (
+        trace["requested_time"].fill_null(np.inf).is_infinite().sum()
+        if "requested_time" in trace.columns
+        else trace.height
+    )
+
+
+def slices_beside(trace: pl.DataFrame, gpus: int) -> Iterator[str]:
+    """Whether the slices in use when the log uses most of them fit on so many GPUs, the largest placed first."""
+    jobs = (
+        trace.drop_nulls("started").filter(pl.col("shape").is_not_null()) if "shape" in trace.columns else trace.clear()
+    )
+    if jobs.is_empty():
+        return
+    start, end = jobs["started"].to_numpy(), (jobs["started"] + jobs["duration"]).to_numpy()
+    size = jobs["gpus"].to_numpy()
+    order = np.argsort(start, kind="stable")
+    ended = np.concatenate([[0.0], np.cumsum(size[np.argsort(end, kind="stable")])])
+    used = np.cumsum(size[order]) - ended[np.searchsorted(np.sort(end), start[order], side="right")]
+    instant = start[order][np.argmax(used)]
+    there = (start <= instant) & (end > instant)
+    names = [profile_of(shape) for shape in jobs["shape"].filter(there)]
+    counts = [
+        max(1, round(COMPUTE * share / A100[name].compute)) for name, share in zip(names, size[there], strict=True)
+    ]
+    held = sorted(
+        (n for n, count in zip(names, counts, strict=True) for _ in range(count)), key=lambda n: -A100[n].cells
+    )
+    if (needed := gpus_for(held)) > gpus:
+        yield f"the log holds {len(held)} slices at once, which need {needed} GPUs, and the cluster has {gpus}"

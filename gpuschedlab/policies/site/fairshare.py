@@ -1,0 +1,231 @@
+"""Fair share: accounts and users with shares in a tree, and the factor of each user by what all of them have used."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from gpuschedlab._compiled import njit
+from gpuschedlab.errors import PolicyError
+
+RULES = ("tree", "classic")
+ROOT = "root"
+
+
+@dataclass(frozen=True)
+class ShareTree:
+    """Accounts below one root, and users below accounts, each with shares among its siblings.
+
+    Parameters
+    ----------
+    rows : tuple of (str, str, str, float)
+        Account, user ("" for the account itself), parent of the account ("": the root), shares (0 or more). A user's parent is its
+        account, whatever its row says; the root is called "root", and needs no row.
+
+    Raises
+    ------
+    PolicyError
+        A row occurs twice, has negative shares, or names a parent that is not there or is below itself.
+
+    References
+    ----------
+    Slurm documentation, pages "Classic Fairshare Algorithm" and "Fair Tree Fairshare Algorithm"; priority_multifactor.c, 2026.
+
+    Notes
+    -----
+    Slurm's code of August 2026 stops counting tied accounts at the first of them and never merges their children; its page says
+    that it does, and so do we. Shares "parent" are not modelled.
+
+    Examples
+    --------
+    >>> accounts = (("ml", "", "", 60), ("bio", "", "", 40))
+    >>> tree = ShareTree((*accounts, ("ml", "a", "", 1), ("ml", "b", "", 1), ("bio", "c", "", 1), ("bio", "d", "", 3)))
+    >>> tree.users
+    (('ml', 'a'), ('ml', 'b'), ('bio', 'c'), ('bio', 'd'))
+    >>> tree.factors([240, 60, 100, 0]).tolist()
+    [0.25, 0.5, 0.75, 1.0]
+    >>> tree.factors([240, 60, 100, 0], "classic").round(6).tolist()
+    [0.210224, 0.353553, 0.176777, 0.64842]
+    """
+
+    rows: tuple[tuple[str, str, str, float], ...]
+
+    def __post_init__(self):
+        rows = ((a or ROOT, u or "", a if u else p or ROOT, float(s)) for a, u, p, s in self.rows)
+        object.__setattr__(self, "rows", tuple(row for row in rows if row[:2] != (ROOT, "")))
+        names = [row[:2] for row in self.rows]
+        if twice := next((name for i, name in enumerate(names) if name in names[:i]), None):
+            raise PolicyError(
+                f"shares: found {'/'.join(twice).rstrip('/')} twice; expected each account and user once."
+            )
+        for account, user, above, shares in self.rows:
+            name = f"{account}/{user}" if user else account
+            if above != ROOT and (above, "") not in names:
+                raise PolicyError(
+                    f"shares: {name!r} is below {above!r}, which has no row; expected an account with one."
+                )
+            if not 0 <= shares < np.inf:
+                raise PolicyError(f"shares: {name!r} has {shares:g} shares; expected a number, 0 or more.")
+        _parents_first(self.rows)  # raises where there is a circle
+
+    @cached_property
+    def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(R + 1,) parent, shares, and place among the users (-1: none); the root first, parents before their children."""
+        rows = [(ROOT, "", "", 0.0), *_parents_first(self.rows)]
+        at = {row[0]: i for i, row in enumerate(rows) if not row[1]}
+        users = {name: i for i, name in enumerate(self.users)}
+        parent = [-1, *(at[row[2]] for row in rows[1:])]
+        place = [users.get(row[:2], -1) for row in rows]
+        return np.array(parent, np.int64), np.array([row[3] for row in rows]), np.array(place, np.int64)
+
+    @cached_property
+    def users(self) -> tuple[tuple[str, str], ...]:
+        """Account and user of each place to which usage is charged: in the order of the rows."""
+        return tuple(row[:2] for row in self.rows if row[1])
+
+    def places(self, accounts: Iterable[str], users: Iterable[str]) -> np.ndarray:
+        """Place among the users of each pair of account and user; -1 where there is none."""
+        known = {name: i for i, name in enumerate(self.users)}
+        return np.array([known.get(pair, -1) for pair in zip(accounts, users, strict=True)], np.int64)
+
+    def levels(self, usage: np.ndarray) -> np.ndarray:
+        """(R,) level fair share of each row: its share of its siblings' shares over its share of their usage; inf without usage."""
+        parent, shares, place = self.arrays
+        found = level_fair_share(parent, shares, used(parent, place, np.asarray(usage, float)))[1:]
+        value = dict(zip(_parents_first(self.rows), found.tolist(), strict=True))
+        return np.array([value[row] for row in self.rows])
+
+    def factors(self, usage: np.ndarray, rule: str = "tree", damping: float = 1.0) -> np.ndarray:
+        """(U,) fair-share factor of each user, 0 to 1, from the decayed usage (GPU-s) of each; `damping` is for "classic".
+
+        Raises
+        ------
+        PolicyError
+            There is no such rule, or not one usage for each user.
+        """
+        usage = np.asarray(usage, float)
+        if rule not in RULES or usage.shape != (len(self.users),) or not damping > 0:
+            raise PolicyError(
+                f"factors: found rule {rule!r}, usage of shape {usage.shape} and damping {damping}; expected one of "
+                f"{', '.join(RULES)}, one usage for each of {len(self.users)} users, and a damping above 0."
+            )
+        if rule == "tree":
+            return fair_tree(*self.arrays, usage)
+        return classic(*self.arrays, usage, float(damping))
+
+
+def _parents_first(rows):
+    """Rows with each after its parent, otherwise in their order."""
+    done, left, found = {ROOT}, rows, ()
+    while left:
+        ready = tuple(row for row in left if row[2] in done)
+        if not ready:
+            raise PolicyError(f"shares: account {left[0][0]!r} is below itself; expected a tree.")
+        done |= {row[0] for row in ready if not row[1]}
+        found, left = found + ready, tuple(row for row in left if row not in set(ready))
+    return found
+
+
+@njit
+def used(parent, place, usage):
+    """(R,) usage of each row: a user's own, an account's that of all below it."""
+    found = np.zeros(len(parent))
+    for i in range(len(parent) - 1, 0, -1):
+        if place[i] >= 0:
+            found[i] = usage[place[i]]
+        found[parent[i]] += found[i]
+    return found
+
+
+@njit
+def of_siblings(parent, values):
+    """(R,) sum of the values of a row and its siblings."""
+    sums = np.zeros(len(parent))
+    for i in range(1, len(parent)):
+        sums[parent[i]] += values[i]
+    return sums[parent]
+
+
+@njit
+def classic(parent, shares, place, usage, damping):
+    """(U,) factors 2^(-U / S / damping), 0 without shares.
+
+    S is the product of shares over siblings' shares up to the root. U is the share of all usage, moved towards the parent's by the
+    share of siblings' shares: own + (parent's - own) shares / siblings' shares; below the root it is the own.
+    """
+    own, around = used(parent, place, usage), of_siblings(parent, shares)
+    part, effective, factor = np.ones(len(parent)), np.zeros(len(parent)), np.zeros(len(usage))
+    for i in range(1, len(parent)):
+        above, share = parent[i], shares[i] / around[i] if around[i] > 0.0 else 0.0
+        part[i] = part[above] * share
+        effective[i] = own[i] / own[0] if own[0] > 0.0 else 0.0
+        if above > 0:
+            effective[i] += (effective[above] - effective[i]) * share
+        if place[i] >= 0 and part[i] > 0.0:
+            factor[place[i]] = 2.0 ** (-effective[i] / part[i] / damping)
+    return factor
+
+
+@njit
+def level_fair_share(parent, shares, own):
+    """(R,) share of siblings' shares over share of siblings' usage: 0 without shares, infinite without usage."""
+    around, all_used = of_siblings(parent, shares), of_siblings(parent, own)
+    found = np.zeros(len(parent))
+    for i in range(1, len(parent)):
+        if shares[i] > 0.0:  # one division: rows that are equal tie exactly
+            found[i] = shares[i] * all_used[i] / (own[i] * around[i]) if own[i] > 0.0 else np.inf
+    return found
+
+
+@njit
+def tiers(parent, place):
+    """(R,) depth below the root, and users below each row, itself included."""
+    depth, users = np.zeros(len(parent), np.int64), np.zeros(len(parent), np.int64)
+    for i in range(1, len(parent)):
+        depth[i] = depth[parent[i]] + 1
+    for i in range(len(parent) - 1, 0, -1):
+        users[i] += place[i] >= 0
+        users[parent[i]] += users[i]
+    return depth, users
+
+
+@njit
+def fair_tree(parent, shares, place, usage):
+    """(U,) factors rank / users: depth first, greater level fair shares first, users before accounts that tie with them.
+
+    Tied users share the higher rank, a user tied with an account has the rank of its first user, and the children of tied
+    accounts stand in one list.
+    """
+    level = level_fair_share(parent, shares, used(parent, place, usage))
+    depth, users = tiers(parent, place)
+    factor, lead = (
+        np.zeros(len(usage)),
+        np.arange(len(parent)),
+    )  # lead: the first of tied accounts, which has their list
+    start, tie = (
+        np.zeros(len(parent), np.int64),
+        np.zeros(len(parent), np.int64),
+    )  # of a list: first rank, rank that it ties with
+    start[0] = len(usage)
+    for tier in range(1, depth.max() + 1):
+        here = np.flatnonzero(depth == tier)
+        here = here[np.argsort(place[here] < 0, kind="mergesort")]
+        here = here[np.argsort(-level[here], kind="mergesort")]
+        here = here[np.argsort(lead[parent[here]], kind="mergesort")]
+        list_of, last, rank, free = -1, 0, 0, 0
+        for i in here:
+            tied = lead[parent[i]] == list_of and level[i] == level[last]
+            if lead[parent[i]] != list_of:
+                list_of = lead[parent[i]]
+                free, rank, tied, last = start[list_of], tie[list_of], tie[list_of] > 0, 0
+            if place[i] >= 0:
+                rank = rank if tied else free
+                factor[place[i]] = rank / len(usage)
+            elif tied and last > 0 and place[last] < 0:
+                lead[i] = lead[last]
+            else:
+                start[i], tie[i] = free, rank if tied else 0
+            free -= users[i]
+            last = i
+    return factor

@@ -1,0 +1,157 @@
+"""Kueue: quotas of queues that borrow from, lend to and reclaim from each other within a cohort."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import numpy as np
+
+from gpuschedlab.errors import PolicyError
+from gpuschedlab.knobs import Knob
+from gpuschedlab.policies.remaining import long_enough, requested_rates
+from gpuschedlab.policies.simple import Placement
+from gpuschedlab.policies.site.admission import admit
+from gpuschedlab.policies.site.queues import Queue
+from gpuschedlab.sim.policy import Allocation, Round
+
+RECLAIM = ("Never", "LowerPriority", "Any", "LowerOrNewerEqualPriority")
+
+
+class _Seen:
+    """The queues as arrays, made when they are first asked for, and what is known of jobs, by their rows in the trace."""
+
+    def __init__(self):
+        self.tables, self.rows = None, 0
+        self.queue, self.able = np.zeros(0, np.int64), np.zeros(0, np.int64)  # number of the queue, bit by type
+        self.priority, self.since, self.admitted = (
+            np.zeros(0),
+            np.zeros(0),
+            np.zeros(0),
+        )  # the latter: s, of its place, and last start
+
+    def arrays(self, queues: tuple[Queue, ...], types: tuple[str, ...]) -> tuple:
+        """`quota, flavors, cohort, rules, weight` of `admission.admit`."""
+        if self.tables is None:
+            listed = [[types.index(t) for t, _ in q.nominal if t in types] for q in queues]
+            flavors = [each + [-1] * (len(types) - len(each)) for each in listed]
+            cohorts = [q.cohort or f" {i}" for i, q in enumerate(queues)]
+            rules = [(q.strict, RECLAIM.index(q.reclaim), RECLAIM.index(q.within)) for q in queues]
+            quota = np.array([[q.quota(t) for t in types] for q in queues])
+            numbers = (
+                np.array(flavors, np.int64),
+                np.unique(cohorts, return_inverse=True)[1],
+                np.array(rules, np.int64),
+            )
+            self.tables = (quota, *numbers, np.array([q.weight for q in queues], float))
+        return self.tables
+
+
+@dataclass(frozen=True)
+class Kueue(Round):
+    """Admit jobs by quotas: each has its queue, each queue GPUs of its own by type, and a cohort that lends what nobody uses.
+
+    At arrivals and completions the heads of all queues are looked at together, those that fit within nominal quota first, then
+    by priority, then by age; each gets the first type of its queue's list on which it fits within nominal quota, or else the first
+    on which it fits by borrowing. A job within nominal that lacks room evicts jobs of queues that borrow (`Queue.reclaim`), and of
+    lower priority in its own (`Queue.within`): the borrowing queues' first, of these those of the lowest priority, of these those that were
+    admitted last; what turns out not to be needed is given back.
+
+    Parameters
+    ----------
+    queues : tuple of Queue
+        (): one queue with all GPUs.
+    column : str
+        Text column of the trace that names each job's queue; a job whose queue is not there is in the first.
+    priorities : tuple of (str, float)
+        Priority by value of `by`; others have 0.
+    by : str
+        Text column of the priorities.
+    fair : bool
+        Whether heads go, and queues lose jobs, by their share: GPUs beyond nominal over the cohort's nominal, over the queue's weight;
+        the least share is admitted first, and the greatest is evicted first while it stays above that of the queue that gains.
+    resume : bool
+        Whether an evicted job goes on from where it was; otherwise it begins anew.
+
+    Raises
+    ------
+    PolicyError
+        A queue occurs twice.
+
+    Differs from the paper in
+    -------------------------
+    Evictions take no time of their own; an evicted job goes behind its queue, and is not admitted at the same instant. Of a cohort's
+    own quotas, cohorts of cohorts, borrowing within a cohort by eviction (borrowWithinCohort) and admission checks nothing is
+    modelled; a job's GPUs are of one type. Among fair sharing's strategies of preemption is only LessThanOrEqualToFinalShare.
+
+    References
+    ----------
+    Kueue documentation (v0.13), pages "ClusterQueue", "Cohort", "Preemption", "Fair sharing"; KEP-1714.
+
+    Examples
+    --------
+    >>> Kueue((Queue("a", "team", (("t4", 4),)), Queue("b", "team", (("t4", 4),), reclaim="Any"))).on_event
+    True
+    """
+
+    queues: tuple[Queue, ...] = ()
+    column: str = "vc"
+    priorities: tuple[tuple[str, float], ...] = ()
+    by: str = "user"
+    fair: Annotated[bool, Knob(help="whether queues go by their share of what is lent")] = False
+    resume: Annotated[bool, Knob(help="whether evicted jobs go on from where they were, or begin anew")] = True
+    placement: Placement = "pack"
+    on_event = True
+    interval = 0.0
+
+    def __post_init__(self):
+        names = [queue.name for queue in self.queues]
+        if twice := next((name for i, name in enumerate(names) if name in names[:i]), None):
+            raise PolicyError(f"{self.name}.queues: found {twice!r} twice; expected each queue once.")
+
+    def begin(self) -> _Seen:
+        """What is known of jobs."""
+        return _Seen()
+
+    def allocate(self, view) -> Allocation:
+        """Keep what runs, admit what fits, evict where a queue takes back what is its own."""
+        types, seen = view.cluster.gpu_types, view.memory
+        queues = self.queues or (Queue("all", nominal=tuple(zip(types, view.cluster.capacity.tolist(), strict=True))),)
+        if len(view.index) == 0:
+            return Allocation(np.zeros(0, np.int64), np.zeros(0))
+        self._look(view, queues, seen)
+        rows, held = view.index, np.where(view.running_gpus > 0, view.gpu_type, -1)
+        line = np.lexsort((seen.since[rows], -seen.priority[rows], seen.queue[rows]))
+        of_jobs = (getattr(seen, name)[rows] for name in ("able", "priority", "since", "admitted"))
+        kind = admit(
+            line[held[line] < 0],
+            held,
+            seen.queue[rows],
+            view.gpus,
+            *of_jobs,
+            *seen.arrays(queues, types),
+            view.capacity,
+            self.fair,
+        )
+        seen.since[rows[(held >= 0) & (kind < 0)]] = view.now  # evicted: behind
+        seen.admitted[rows[(held < 0) & (kind >= 0)]] = view.now
+        again = (held < 0) & (kind >= 0) & (view.executed > 0)
+        source = None if self.resume else np.where(again, rows, -1)
+        return Allocation(np.maximum(kind, 0), np.where(kind >= 0, view.gpus, 0.0), source=source)
+
+    def _look(self, view, queues, seen: _Seen):
+        """Look at jobs that were not seen before."""
+        new = view.index >= seen.rows
+        if not new.any():
+            return
+        rows = view.index[new]
+        for name in ("queue", "able", "priority", "since", "admitted"):
+            setattr(seen, name, long_enough(getattr(seen, name), rows))
+        possible = view.gpus[new][:, None] <= view.capacity
+        if view.speeds is not None:
+            possible = requested_rates(view.take(np.flatnonzero(new))) > 0
+        seen.able[rows], seen.rows = possible @ (1 << np.arange(len(view.capacity))), int(rows.max()) + 1
+        number = {q.name: i for i, q in enumerate(queues)}
+        seen.queue[rows] = [number.get(name, 0) for name in view.texts(self.column)[new]] if len(queues) > 1 else 0
+        seen.since[rows] = view.submit[new]
+        if self.priorities:
+            of = dict(self.priorities)
+            seen.priority[rows] = [of.get(name, 0.0) for name in view.texts(self.by)[new]]

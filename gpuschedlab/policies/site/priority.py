@@ -1,0 +1,93 @@
+"""Multifactor priority: a job's place in the queue as a weighted sum of what is known of it."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gpuschedlab.errors import PolicyError
+
+DAY = 86_400.0
+
+
+@dataclass(frozen=True)
+class Weights:
+    """What each factor, 0 to 1, counts; defaults are Slurm's.
+
+    Parameters
+    ----------
+    age, fairshare, size, partition, qos : float
+        Weights, 0 or more.
+    max_age : float
+        Seconds of waiting at which the factor of age is 1.
+    small : bool
+        Whether small jobs are favoured, not large ones.
+    relative : bool
+        Whether size is relative to the time limit.
+
+    Raises
+    ------
+    PolicyError
+        A weight is negative, or `max_age` is not above 0.
+    """
+
+    age: float = 0.0
+    fairshare: float = 0.0
+    size: float = 0.0
+    partition: float = 0.0
+    qos: float = 0.0
+    max_age: float = 7 * DAY
+    small: bool = False
+    relative: bool = False
+
+    def __post_init__(self):
+        found = (self.age, self.fairshare, self.size, self.partition, self.qos)
+        if not all(0 <= weight < np.inf for weight in found) or not self.max_age > 0:
+            raise PolicyError(f"{self}: expected weights of 0 or more, and max_age above 0 s.")
+
+
+def size_factor(nodes, gpus, total_nodes: int, total_gpus: int, limit=None, *, small: bool = False) -> np.ndarray:
+    """(n,) factor of size of jobs that request `nodes` and `gpus` of the cluster's.
+
+    (n / N + g / G) / 2, or of what they leave where small jobs are favoured. With a `limit` (s) it is relative to time:
+    max(n G / N, g) over the limit in minutes, over G; 1 less that where small jobs are favoured.
+    """
+    n, g = np.asarray(nodes, float) / total_nodes, np.asarray(gpus, float) / total_gpus
+    if limit is None:
+        return ((1 - n) + (1 - g)) / 2 if small else (n + g) / 2
+    found = np.maximum(n, g) / (np.asarray(limit, float) / 60)
+    return np.clip(1 - found if small else found, 0, 1)
+
+
+def priority(
+    weights: Weights, *, age=0.0, fairshare=0.0, size=0.0, partition=0.0, qos=0.0, nice=0.0, site=0.0, tres=0.0
+):
+    """(n,) priorities, whole numbers: the higher, the earlier.
+
+    P = int(site + W_age min(age / max_age, 1) + W_fs F + W_size s + W_part p + W_qos q + tres - nice), at least 0.
+
+    Parameters
+    ----------
+    weights : Weights
+    age : (n,) array
+        Seconds since the job became eligible.
+    fairshare, size, partition, qos : (n,) arrays
+        Factors, 0 to 1: `ShareTree.factors`, `size_factor`, and priorities over the largest of any partition or QOS.
+    nice, site, tres : (n,) arrays
+        Points taken and given; `tres` is the sum of weights times factors of further resources.
+
+    References
+    ----------
+    Slurm documentation, page "Multifactor Priority Plugin", and priority_multifactor.c, 2026.
+
+    Examples
+    --------
+    >>> weights = Weights(age=1000, fairshare=10_000, size=1000, partition=2000, qos=500)
+    >>> size = size_factor([1, 4], [8, 32], 10, 80)
+    >>> priority(weights, age=[DAY, 0], fairshare=[0.5, 0.75], size=size, partition=[1, 0.5], qos=[0, 1]).tolist()
+    [7242, 9400]
+    """
+    waited = np.clip(np.asarray(age, float) / weights.max_age, 0, 1)
+    total = np.asarray(site, float) + weights.age * waited + np.asarray(tres, float) - np.asarray(nice, float)
+    for name, factor in (("fairshare", fairshare), ("size", size), ("partition", partition), ("qos", qos)):
+        total = total + getattr(weights, name) * np.asarray(factor, float)
+    return np.floor(np.maximum(total, 0)).astype(np.int64)

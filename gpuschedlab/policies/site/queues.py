@@ -1,0 +1,97 @@
+"""Quotas of queues that lend to each other within a cohort, as Kueue's ClusterQueues do."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from gpuschedlab.errors import PolicyError
+
+INF = float("inf")
+
+
+@dataclass(frozen=True)
+class Queue:
+    """Quotas of one queue.
+
+    Parameters
+    ----------
+    name, cohort : str
+        Queues of the same cohort lend to each other; "": none does.
+    nominal, borrow, lend : tuple of (str, float)
+        GPUs by type: its own, at most so many beyond them, at most so many of its own to others; no entry: no limit.
+    strict : bool
+        Whether the first job that does not fit blocks the queue.
+    reclaim, within : str
+        Whose jobs are evicted for a job within nominal: Never, LowerPriority, Any; in other queues, and in its own.
+    weight : float
+        Of fair sharing.
+
+    References
+    ----------
+    Kueue documentation, pages "ClusterQueue", "Cohort" and "Preemption"; KEP-1714.
+    """
+
+    name: str
+    cohort: str = ""
+    nominal: tuple[tuple[str, float], ...] = ()
+    borrow: tuple[tuple[str, float], ...] = ()
+    lend: tuple[tuple[str, float], ...] = ()
+    strict: bool = False
+    reclaim: str = "Never"
+    within: str = "Never"
+    weight: float = 1.0
+
+    def __post_init__(self):
+        for name, expected in (
+            ("reclaim", ("Never", "LowerPriority", "Any")),
+            ("within", ("Never", "LowerPriority", "LowerOrNewerEqualPriority")),
+        ):
+            if getattr(self, name) not in expected:
+                raise PolicyError(
+                    f"queue {self.name!r}.{name}: found {getattr(self, name)!r}; expected one of {', '.join(expected)}."
+                )
+        for name in ("nominal", "borrow", "lend"):
+            if wrong := next((pair for pair in getattr(self, name) if not float(pair[1]) >= 0), None):
+                raise PolicyError(f"queue {self.name!r}.{name}: found {wrong}; expected GPUs, 0 or more.")
+
+    def quota(self, gpu_type: str) -> tuple[float, float, float]:
+        """Nominal quota, borrowing limit and lending limit of a GPU type."""
+        nominal = dict(self.nominal).get(gpu_type, 0.0)
+        return nominal, dict(self.borrow).get(gpu_type, INF), min(dict(self.lend).get(gpu_type, INF), nominal)
+
+
+def most(queues: Iterable[Queue], name: str, gpu_type: str, used: Mapping[str, float] | None = None) -> float:
+    """GPUs of a type that a queue may still take, of its own and of what its cohort lends and nobody uses.
+
+    A job of n fits if n is at most what the queue keeps for itself (nominal - lending limit, not yet used) plus the rest of what the
+    cohort lends, and usage + n at most nominal + borrowing limit.
+
+    Parameters
+    ----------
+    used : mapping of str to float
+        GPUs of the type in use, by queue; default: none.
+
+    Raises
+    ------
+    PolicyError
+        There is no such queue.
+
+    Examples
+    --------
+    >>> two = (Queue("a", "team", (("t4", 9),), (("t4", 1),)), Queue("b", "team", (("t4", 12),)))
+    >>> most(two, "a", "t4"), most(two, "b", "t4", {"a": 3, "b": 1})
+    (10.0, 17.0)
+    """
+    used, queues = used or {}, {q.name: q for q in queues}
+    if name not in queues:
+        raise PolicyError(f"quota: found no queue {name!r}; expected one of {', '.join(queues)}.")
+    own = queues[name]
+    nominal, borrow, lend = own.quota(gpu_type)
+    mine = float(used.get(name, 0.0))
+    if not own.cohort:
+        return max(0.0, nominal - mine)
+    lent = 0.0
+    for q in (q for q in queues.values() if q.cohort == own.cohort):
+        n, _, shared = q.quota(gpu_type)
+        lent += shared - max(0.0, used.get(q.name, 0.0) - (n - shared))
+    kept = max(0.0, nominal - lend - mine)
+    return max(0.0, min(kept + lent, nominal + borrow - mine))

@@ -1,0 +1,115 @@
+"""A site of one's own: its log on its cluster, by what its scheduler knew."""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated
+
+import polars as pl
+
+from gpuschedlab.cluster import Cluster
+from gpuschedlab.errors import TraceError
+from gpuschedlab.estimators.requested import Requested
+from gpuschedlab.knobs import Knob
+from gpuschedlab.policies.simple import Fifo
+from gpuschedlab.policies.site.description import Description
+from gpuschedlab.policies.site.files.toml_file import read_site
+from gpuschedlab.sim import Policy, Scenario
+from gpuschedlab.sim.recipe import Recipe
+from gpuschedlab.speeds import Delays
+from gpuschedlab.traces.intake.door import intake
+from gpuschedlab.traces.intake.report import Intake
+from gpuschedlab.traces.readers.read import intake_of
+
+RULES = {"strict FIFO": Fifo(), "EASY": Fifo(backfill="easy"), "greedy": Fifo(backfill="greedy")}
+RULES = {name: replace(rule, placement="pack") for name, rule in RULES.items()}
+"""Rules that a log is replayed by."""
+
+
+@dataclass(frozen=True)
+class Site(Recipe):
+    """A site's log, which no seed changes, on its cluster; run times are estimated by requested times, as its scheduler did.
+
+    Parameters
+    ----------
+    file : str
+        SITE.toml (`gpuschedlab.policies.site.files.toml_file.read_site`), or a log: FORMAT:PATH, FILE.parquet.
+    cluster : str
+        NODESxGPUS[:TYPE],...; "": that of the site, or of its log.
+
+    Attributes
+    ----------
+    description : Description
+        The site on one page: partitions, accounts, QOS, queues, scheduler, windows; `unmodelled` lists keys that nothing stands for.
+    log : Intake
+    policies : dict of str to Policy
+        Rules by name.
+
+    Raises
+    ------
+    TraceError
+        A file is missing or broken, or there is no cluster or no log.
+
+    Examples
+    --------
+    >>> Site("nowhere.toml")()
+    Traceback (most recent call last):
+    gpuschedlab.errors.TraceError: site nowhere.toml: found no such file; expected ...
+    """
+
+    file: str = "site.toml"
+    cluster: str = ""
+    more: Annotated[int, Knob(0, 1000, unit="nodes", help="nodes beyond the site's own, like its first")] = 0
+
+    @cached_property
+    def description(self) -> Description:
+        """What the site's TOML says; of a log alone nothing."""
+        return read_site(self.file) if self.file.endswith(".toml") else Description()
+
+    @cached_property
+    def log(self) -> Intake:
+        """What came in from the log."""
+        if not self.file.endswith(".toml"):
+            return intake_of(self.file)
+        given = dict(self.description.log)
+        path, form = given.pop("path", None), given.pop("format", None)
+        if not isinstance(path, str):
+            raise TraceError(
+                f'site {self.file}: found [log] path = {path!r}; expected the log, such as path = "jobs.csv".'
+            )
+        path = Path(self.file).parent / path
+        return intake((form, path) if form else path, **given)
+
+    @property
+    def launch(self) -> float:
+        """Seconds from a decision to the start that the log records."""
+        return self.description.delays.get("launch", 0.0)
+
+    @property
+    def trace(self) -> pl.DataFrame:
+        """Jobs of the log; a job that requested no time has the default, or else the limit, of its first partition."""
+        trace = self.log.trace
+        limits = {p.name: p.default_time or p.max_time for p in self.description.partitions}
+        if not limits or "vc" not in trace.columns:
+            return trace
+        asked = pl.col("requested_time") if "requested_time" in trace.columns else pl.lit(None, pl.Float64)
+        of_partition = pl.col("vc").replace_strict(limits, default=None, return_dtype=pl.Float64)
+        return trace.with_columns(requested_time=pl.coalesce(asked, of_partition))
+
+    def scenario(self, seed: int = 0) -> Scenario:
+        """Jobs, cluster, delays and requested times."""
+        cluster = Cluster.parse(self.cluster) if self.cluster else self.description.cluster or self.log.cluster
+        if cluster is None:
+            raise TraceError(
+                f'site {self.file}: found no cluster; expected [cluster] nodes = "70x8:v100", or --cluster 70x8.'
+            )
+        if self.more:
+            first = replace(cluster.groups[0], nodes=cluster.groups[0].nodes + self.more)
+            cluster = replace(cluster, groups=(first, *cluster.groups[1:]))
+        delays = Delays(switch=self.launch, restart=self.description.delays.get("restart", 0.0))
+        return Scenario(self.trace, cluster, estimator=Requested(), delays=delays, seed=seed)
+
+    @property
+    def policies(self) -> dict[str, Policy]:
+        """First come, first served with each backfill that there is."""
+        return dict(RULES)

@@ -1,0 +1,179 @@
+"""What if: a site with something changed, over the same weeks of its own log, and whether the replay is good enough to say."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import polars as pl
+
+from gpuschedlab.errors import TraceError
+from gpuschedlab.metrics.starts import DAY, FEWEST, Blocks
+from gpuschedlab.policies.site.recipe import Site
+from gpuschedlab.policies.site.replay import Calibration, own_rule
+from gpuschedlab.sim import Policy, Scenario
+from gpuschedlab.traces.intake.options import nearest
+
+WARM_UP = 3 * DAY
+CHANGES = ("more", "cluster", "policy", "estimator", "delays")
+BOUND = 10.0
+"""Seconds below which a run does not make a slowdown larger (Feitelson et al., JSSPP 1997)."""
+
+BELOW = "below what the replay misses"
+
+
+@dataclass(frozen=True)
+class WhatIf:
+    """What a change would have done.
+
+    Parameters
+    ----------
+    table : polars.DataFrame
+        One row for each figure: `before`, `after`, `difference`, its 95 % interval `low` and `high`, `bias` of the replay (null
+        without one), `verdict`. Figures: mean wait (s), bounded slowdown, share of jobs that waited over an hour.
+    unit : str
+        What intervals draw anew.
+    blocks : int
+        How many there were.
+    """
+
+    table: pl.DataFrame
+    unit: str
+    blocks: int
+
+    def __str__(self) -> str:
+        lines = [
+            f"{f}: {before:,.4g} -> {after:,.4g}, {difference:+,.4g} [{low:+,.4g}, {high:+,.4g}]: {verdict}"
+            for f, before, after, difference, low, high, _, verdict in self.table.iter_rows()
+        ]
+        return "\n".join(
+            [*lines, f"95 % intervals of paired differences by {self.blocks} {self.unit}; arrivals as recorded"]
+        )
+
+    def summary(self) -> dict[str, float]:
+        """Differences by figure."""
+        return dict(self.table.select("figure", "difference").iter_rows())
+
+    def _repr_html_(self) -> str:
+        head = "".join(f"<th>{name}</th>" for name in self.table.columns)
+        rows = ""
+        for row in self.table.iter_rows():
+            cells = "".join(
+                f"<td>{value:,.4g}</td>" if isinstance(value, float) else f"<td>{value}</td>" for value in row
+            )
+            rows += f"<tr{' style=color:gray' if row[-1] == BELOW else ''}>{cells}</tr>"
+        return f"<table><tr>{head}</tr>{rows}</table><p>{self.blocks} {self.unit}</p>"
+
+
+def whatif(
+    site: Site, changes: Mapping[str, object], weeks: int | None = None, calibration: Calibration | None = None
+) -> WhatIf:
+    """Simulate a site as it is and with something changed, week by week, and compare.
+
+    Each week is played after three days of warm-up, on both sides alike; days where there are fewer than eight weeks, and the log as
+    a whole, without a warm-up, where there are fewer than five days.
+
+    Parameters
+    ----------
+    site : Site
+    changes : mapping
+        By name: `more` (nodes), `cluster` ("20x8:a100"), `policy` (a `Policy`, or the name of one of `site.policies`), `estimator`,
+        `delays`.
+    weeks : int, optional
+        The last so many weeks (or days) alone.
+    calibration : Calibration, optional
+        What `replay(site)` found: its bias stands beside each figure, and a smaller difference is marked.
+
+    Raises
+    ------
+    TraceError
+        A change is not known.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> log = pathlib.Path(tempfile.mkdtemp(), "jobs.csv")
+    >>> _ = log.write_text("job_id,submit,gpus,duration,requested_time\\na,0,2,60,90\\nb,0,2,60,90\\n")
+    >>> whatif(Site(f"csv:{log}", "1x2"), {"more": 1}).table["difference"].to_list()[0]
+    -30.0
+    """
+    if unknown := next((name for name in changes if name not in CHANGES), None):
+        raise TraceError(
+            f"whatif: found the change {unknown!r}; expected one of {', '.join(CHANGES)}.{nearest(unknown, CHANGES)}"
+        )
+    other = replace(site, **{k: v for k, v in changes.items() if k in ("more", "cluster")})
+    own = site.policies[own_rule(site)]
+    wanted = changes.get("policy", own)
+    if isinstance(wanted, str) and wanted not in site.policies:
+        raise TraceError(
+            f"whatif: found the policy {wanted!r}; expected a Policy, or one of {', '.join(site.policies)}."
+        )
+    wanted = site.policies[wanted] if isinstance(wanted, str) else wanted
+    parts = {k: v for k, v in changes.items() if k in ("estimator", "delays")}
+    before, after = played(((site(), own), (other().replace(**parts), wanted)), weeks)
+    return compared(before, after, calibration)
+
+
+def played(sides: tuple[tuple[Scenario, Policy], ...], weeks: int | None = None) -> tuple[pl.DataFrame, ...]:
+    """For each side the jobs of all blocks: `job_id`, `submit`, `wait` and `duration` (s), `block` and `unit`."""
+    submit = sides[0][0].trace["submit"].to_numpy()
+    found: tuple[list, ...] = tuple([] for _ in sides)
+    for block, unit, first, start, end in list(spans(submit))[-(weeks or 0) :]:
+        shift = pl.col("submit") - max(first, float(submit.min()))
+        for rows, (scenario, policy) in zip(found, sides, strict=True):
+            part = scenario.trace.filter(pl.col("submit") >= first, pl.col("submit") < end).with_columns(shift)
+            jobs = scenario.replace(trace=part).run(policy).jobs.with_columns(wait=pl.col("start") - pl.col("submit"))
+            jobs = jobs.filter(pl.col("submit") >= start - max(first, float(submit.min())))
+            rows.append(jobs.select("job_id", "submit", "wait", "duration", block=pl.lit(block), unit=pl.lit(unit)))
+    return tuple(pl.concat(rows) for rows in found)
+
+
+def spans(submit: np.ndarray) -> Iterator[tuple[int, str, float, float, float]]:
+    """Number and unit of each block, and its instants: where its warm-up, and where it itself begins and ends."""
+    zero, last = float(submit.min()) + WARM_UP, float(submit.max())
+    for unit, (span, fewest) in FEWEST.items():
+        if (many := int((last - zero) // span)) >= fewest:
+            for i in range(many):
+                if ((submit >= zero + i * span) & (submit < zero + (i + 1) * span)).any():
+                    yield i, unit, zero + i * span - WARM_UP, zero + i * span, zero + (i + 1) * span
+            return
+    yield 0, "", -np.inf, -np.inf, np.inf
+
+
+def figures(wait: np.ndarray, duration: np.ndarray) -> dict[str, np.ndarray]:
+    """Figures of each job, of which means are compared."""
+    slowdown = np.maximum(1.0, (wait + duration) / np.maximum(duration, BOUND))
+    return {"mean wait": wait, "bounded slowdown": slowdown, "waited over an hour": (wait > 3600).astype(float)}
+
+
+def compared(before: pl.DataFrame, after: pl.DataFrame, calibration: Calibration | None = None) -> WhatIf:
+    """Paired differences of the same jobs of the same blocks, with intervals that draw the blocks anew."""
+    both = before.join(
+        after.select("job_id", "block", other="wait"), on=["job_id", "block"], maintain_order="left"
+    ).drop_nulls(["wait", "other"])
+    blocks = Blocks(np.unique(both["block"].to_numpy(), return_inverse=True)[1], both["unit"][0])
+    if not blocks.unit:  # the log as a whole
+        blocks = Blocks.of_log(both["submit"].to_numpy())
+    one, two = (figures(both[side].to_numpy(), both["duration"].to_numpy()) for side in ("wait", "other"))
+    missed = biases(calibration) if calibration else {}
+    rows = []
+    for name in one:
+        difference, bias = float((two[name] - one[name]).mean()), missed.get(name)
+        low, high = blocks.interval(two[name] - one[name])
+        verdict = (
+            "no interval" if np.isnan(low) else "undecided" if low <= 0 <= high else "lower" if high < 0 else "higher"
+        )
+        verdict = BELOW if bias is not None and abs(difference) < abs(bias) else verdict
+        rows.append((name, one[name].mean(), two[name].mean(), difference, low, high, bias, verdict))
+    columns = ("figure", "before", "after", "difference", "low", "high", "bias", "verdict")
+    kinds = {name: pl.String if name in ("figure", "verdict") else pl.Float64 for name in columns}
+    return WhatIf(pl.DataFrame(rows, schema=kinds, orient="row"), blocks.unit, int(blocks.of.max()) + 1)
+
+
+def biases(calibration: Calibration) -> dict[str, float]:
+    """By how much the replay misses each figure: simulated - recorded."""
+    jobs = calibration.starts.join(calibration.scenario.trace.select("job_id", "duration"), on="job_id").drop_nulls(
+        calibration.own
+    )
+    waits = ((jobs[start] - jobs["submit"]).to_numpy() for start in ("started", calibration.own))
+    recorded, simulated = (figures(wait, jobs["duration"].to_numpy()) for wait in waits)
+    return {name: float((simulated[name] - recorded[name]).mean()) for name in recorded}

@@ -1,0 +1,344 @@
+"""Replay of a site's log: what is compared, with which intervals, and what is said of it."""
+
+import contextlib
+import json
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+import pytest
+
+from gpuschedlab.cli import main
+from gpuschedlab.errors import ClusterWarning, LabError
+from gpuschedlab.metrics.starts import DAY, Blocks, most_in_use, start_errors, start_errors_by
+from gpuschedlab.policies.site.recipe import Site
+from gpuschedlab.policies.site.replay import replay
+from gpuschedlab.policies.site.standing import standing
+from gpuschedlab.policies.site.whatif import BELOW, WARM_UP, biases, compared, spans, whatif
+
+JOBS = {
+    "job_id": ["a", "b", "c", "d"],
+    "submit": [0, 1, 2, 3],
+    "gpus": [4, 5, 1, 2],
+    "duration": [60, 60, 30, 10],
+    "requested_time": [100, 100, 90, 120],
+    "user": ["ann", "bob", "ann", "eve"],
+    "account": ["ml", "ml", "bio", None],
+    "vc": ["long", "long", "all", "all"],
+    "started": [0, 62, 5, 122],
+}
+SLICED = {
+    "shape": ["3g.20gb", "3g.20gb", "1g.5gb", "7g.40gb"],
+    "gpus": [3 / 7, 3 / 7, 1 / 7, 1],
+    "started": [0, 1, 5, 122],
+}
+"""3g, 3g and 1g at once have 7 parts of computing, and are too many cells for one GPU."""
+
+TOML = '[log]\npath = "jobs.csv"\n[cluster]\nnodes = "1x6"\n[scheduler]\nbackfill = "{}"\nhalf_life = "1d"\n'
+
+
+@pytest.fixture
+def site(tmp_path):
+    """Function that makes a site of the jobs, some columns changed, and a scheduler."""
+
+    def make(backfill="easy", rest="", **columns) -> Site:
+        pl.DataFrame(JOBS | columns).write_csv(tmp_path / "jobs.csv")
+        (tmp_path / "site.toml").write_text(TOML.format(backfill) + rest)
+        return Site(str(tmp_path / "site.toml"))
+
+    return make
+
+
+# --- errors of starts
+
+
+def test_errors_of_starts_by_hand():
+    found = start_errors([0, 10, 20, 30, 40], [5, 12, 20, np.nan, 50], [0, 12, 90, 31, 710])
+    assert found["jobs"] == 4
+    assert (found["bias"], found["mae"], found["median"]) == pytest.approx(((-5 + 0 + 70 + 660) / 4, 735 / 4, 37.5))
+    assert (found["within_10"], found["within_60"], found["within_600"]) == (0.5, 0.5, 0.75)
+    assert (found["recorded"], found["simulated"]) == pytest.approx(((5 + 2 + 0 + 10) / 4, (0 + 2 + 70 + 670) / 4))
+    assert found["rank"] == pytest.approx(0.2)  # recorded waits 5 2 0 10, simulated 0 2 70 670: ranks 3 2 1 4, 1 2 3 4
+    assert start_errors([0.0], [np.nan], [1.0]) == {"jobs": 0}
+    assert np.isnan(start_errors([0, 1], [1, 2], [3, 9])["rank"])  # recorded waits are all alike
+    with pytest.raises(LabError, match="expected one submission and two starts for each job"):
+        start_errors([0, 1], [0], [0])
+
+
+def test_errors_by_group():
+    jobs = pl.DataFrame({"submit": [0, 0, 0], "started": [1, 2, 4], "x": ["u", None, "u"], "s": [1.0, 0.0, 0.0]})
+    assert start_errors_by(jobs, "x", "s").select("x", "jobs", "mae").rows() == [("-", 1, 2.0), ("u", 2, 2.0)]
+
+
+def test_blocks_are_as_long_as_the_log_allows():
+    for days, unit, blocks in ((60, "weeks", 9), (20, "days", 21), (6, "days", 7), (4, "blocks of 20 jobs", 3)):
+        found = Blocks.of_log(np.linspace(0, days * DAY, 60))
+        assert (found.unit, found.of.max() + 1) == (unit, blocks)
+    assert Blocks.of_log([5.0, 1.0, 3.0]).of.tolist() == [0, 0, 0]
+    assert np.bincount(Blocks.of_log(np.arange(100)[::-1]).of).tolist() == [20] * 5
+    assert Blocks.of_log(np.arange(10_000)).unit == "blocks of 50 jobs"  # 200 of them
+
+
+def test_intervals_hold_the_mean_as_often_as_they_say():
+    """Blocks that share an error: 95 % intervals hold 0 in some 90 to 97 of 100 logs, intervals by jobs in far fewer."""
+    draw, held = np.random.default_rng(1), {"blocks": 0, "jobs": 0}
+    submit = np.repeat(np.arange(30) * DAY, 20)
+    for i in range(200):
+        values = np.repeat(draw.normal(size=30), 20) + draw.normal(size=600)
+        for name, blocks in (("blocks", Blocks.of_log(submit)), ("jobs", Blocks(np.arange(600), "jobs"))):
+            if name == "blocks" or i < 30:
+                low, high = blocks.interval(values)
+                held[name] += low <= 0 <= high
+    assert 0.88 <= held["blocks"] / 200 <= 0.98
+    assert held["jobs"] / 30 < 0.6
+
+
+def test_intervals_are_paired_and_the_same_each_time():
+    blocks = Blocks.of_log(np.arange(30) * DAY)
+    x = np.random.default_rng(0).normal(size=30)
+    assert blocks.interval(x) == blocks.interval(x)
+    assert blocks.interval(x + 3.0) == pytest.approx(tuple(end + 3.0 for end in blocks.interval(x)))
+    assert np.isnan(Blocks(np.zeros(3, int), "x").interval(np.ones(3))).all()
+
+
+def test_most_gpus_at_once():
+    assert most_in_use([0, 10, 10, np.nan], [10, 20, 30, 5], [4, 2, 3, 9]) == 5
+    assert most_in_use([], [], []) == 0
+
+
+# --- replay
+
+
+def test_a_replay_knows_requested_times_and_never_recorded_starts(site):
+    first = replay(site())
+    other = replay(site(started=[50, 51, 52, 53]))
+    rules = ["strict FIFO", "EASY", "greedy", "EASY, true run times"]
+    assert list(first.rules) == rules
+    assert first.starts.select(rules).equals(other.starts.select(rules))
+    # by their requests c ends before a and passes b, and d does not; by true run times it does
+    assert first.starts["EASY"].to_list() == [0, 60, 2, 120]
+    assert first.starts["EASY, true run times"].to_list() == [0, 60, 2, 32]
+    assert first.starts["strict FIFO"].to_list() == [0, 60, 60, 120]
+
+
+def test_jobs_that_never_started_in_the_log_load_the_simulation_and_are_not_compared(site):
+    found = replay(site(started=[0, None, 5, 122]))
+    assert found.starts["job_id"].to_list() == ["a", "c", "d"]
+    assert found.starts["EASY"].to_list() == [0, 2, 120]
+
+
+def test_a_rule_that_is_nearer_than_the_sites_own_is_named_first(site):
+    found = replay(site("none"))
+    assert found.own == "strict FIFO"
+    assert found.verdict.startswith(
+        "EASY is nearer to the log than strict FIFO. strict FIFO: mean wait 58 s, recorded 46 s;"
+    )
+    assert not replay(site("easy")).verdict.startswith("EASY is nearer")
+
+
+def test_a_launch_delay_moves_starts_and_holds_gpus(site):
+    found = replay(site(started=[3, 66, 5, 130]))
+    assert found.launch == 3
+    assert found.launched.to_list() == [3, 66, 5, 129]
+    assert found.later["mae"] == pytest.approx((0 + 1) / 2)
+    found = replay(site(started=[3, 66, 5, 130], rest="[delays]\nlaunch = 3\n"))
+    assert found.starts["EASY"].to_list() == [3, 66, 5, 129]
+    assert found.launch == 0
+
+
+def test_what_does_not_fit_is_said_before(site):
+    notes = {
+        "the log uses 10 GPUs at once, and the cluster has 6": {"started": [0, 1, 2, 122]},
+        "1 jobs started before they were submitted or eligible": {"eligible": [0, 1, 9, 3]},
+        "2 jobs have no time limit: 0 get that of their partition, 2 a day": {"requested_time": [100, None, 90, None]},
+        "3 jobs have no time limit: 1 get that of their partition, 2 a day": {
+            "requested_time": ["", "100", "unlimited", ""],
+            "rest": "[partitions.long]\nmax_time = 200\n",
+        },
+        "1 jobs ask for GPU types that the cluster lacks: k80": {"gpu_type": ["v100", "v100", "k80", None]},
+        "the log holds 3 slices at once, which need 2 GPUs, and the cluster has 1": SLICED,
+        "no rule here keeps to limits of partitions, queues": {"rest": "[partitions.long]\n[queues.q]\n"},
+    }
+    for note, change in notes.items():
+        with pytest.warns(ClusterWarning) if "gpu_type" in change else contextlib.nullcontext():
+            found = replay(site(**change))
+            found = replay(replace(found.site, cluster="1x1")) if change is SLICED else found
+        assert any(said.startswith(note) for said in found.notes), (note, found.notes)
+    assert replay(site()).notes == ()
+    assert any("EASY stands in" in said for said in replay(site("plan")).notes)
+    with pytest.raises(LabError, match="found no recorded starts"):
+        replay(site(started=[None] * 4))
+
+
+def test_misses_say_why(site):
+    misses = replay(site()).misses
+    assert misses.select("job_id", "miss").rows() == [("c", -3.0), ("b", -2.0), ("d", -2.0), ("a", 0.0)]
+    assert "needs 5 GPUs" in misses["why"][1]
+    assert misses["why"][3] == "started at once"
+
+
+def test_groups(site):
+    found = replay(site())
+    assert found.by("size").select("size", "jobs", "mae").rows() == [("1", 1, 3.0), ("2-7", 3, pytest.approx(4 / 3))]
+    assert found.by("vc")["vc"].to_list() == ["all", "long"]
+    assert found.by("account")["account"].to_list() == ["-", "bio", "ml"]
+    assert found.by("quarter")["jobs"].to_list() == [1, 1, 1, 1]
+    with pytest.raises(LabError, match="found the group 'colour'; expected one of size, vc"):
+        found.by("colour")
+
+
+def test_standing_is_decayed_usage_of_recorded_starts(site):
+    """Ann has used 240 and 30 GPU-s in two accounts; half is forgotten in a day."""
+    accounts = "[scheduler.weights]\nfairshare = 100\n"
+    accounts += "[accounts.ml]\nshares = 1\nusers = {ann = 1, bob = 1}\n[accounts.bio]\nusers = {ann = 1, eve = 1}\n"
+    found = standing(site(rest=accounts, started=[0, 86_340, 5, 122]))
+    usage = {(a, u): s for a, u, s in found.select("account", "user", "usage").iter_rows()}
+    assert usage[("ml", "ann")] == pytest.approx(240 / 2, rel=1e-3)  # ends when the ledger is read, a day later
+    assert usage[("ml", "bob")] == pytest.approx(300, rel=1e-3)
+    assert usage[("bio", "ann")] == pytest.approx(15, rel=1e-3)
+    assert usage[("bio", "eve")] == 0  # d has no account
+    assert [u for (u,) in found.select("user").iter_rows()] == ["eve", "ann", "ann", "bob"]
+    assert found["points"].to_list() == [100, 75, 50, 25]
+    with pytest.raises(LabError, match="found no column account"):
+        standing(_without_accounts(site))
+
+
+def _without_accounts(site) -> Site:
+    made = site()
+    path = made.file.replace("site.toml", "jobs.csv")
+    pl.read_csv(path).drop("account").write_csv(path)
+    return made
+
+
+# --- what if
+
+
+def year(seed: int, effect: float):
+    """Jobs of 52 weeks before and after a change that takes `effect` s from each wait on average: weeks differ far more than that."""
+    draw = np.random.default_rng(seed)
+    jobs = draw.integers(5, 30, 52)
+    week = np.repeat(np.arange(52), jobs)
+    level = np.repeat(draw.gamma(2.0, 3_000.0, 52), jobs)
+    wait = level + draw.exponential(500.0, len(week))
+    change = effect + np.repeat(draw.normal(0, 300.0, 52), jobs) + draw.normal(0, 100.0, len(week))
+    names = {"job_id": [f"{i}" for i in range(len(week))], "submit": week * 7 * DAY, "block": week, "unit": "weeks"}
+    return (pl.DataFrame(names | {"wait": w, "duration": 600.0}) for w in (wait, wait + change))
+
+
+def test_intervals_of_a_synthetic_year_hold_the_known_effect():
+    held, wider = 0, 0
+    for seed in range(100):
+        before, after = year(seed, -700.0)
+        row = compared(before, after).table.row(0, named=True)
+        held += row["low"] <= -700 <= row["high"]
+        blocks = Blocks(before["block"].to_numpy(), "weeks")
+        unpaired = blocks.means(after["wait"], rng=1) - blocks.means(before["wait"], rng=2)
+        wider += np.ptp(np.quantile(unpaired, [0.025, 0.975])) > 2 * (row["high"] - row["low"])
+    assert 90 <= held <= 99
+    assert wider == 100
+
+
+def test_blocks_of_a_whatif_are_whole_weeks_after_a_warm_up():
+    submit = np.arange(0, 70 * DAY, 3600.0) + 100
+    found = list(spans(submit))
+    assert len(found) == 9  # 67 days after the first three
+    assert found[0] == (0, "weeks", 100, 100 + WARM_UP, 100 + WARM_UP + 7 * DAY)
+    assert found[1][3] == found[0][4]
+    assert {unit for _, unit, *_ in spans(submit[: 30 * 24])} == {"days"}
+    assert len(list(spans(submit[: 30 * 24]))) == 26
+    assert list(spans(submit[:24])) == [(0, "", -np.inf, -np.inf, np.inf)]
+
+
+@pytest.fixture(scope="module")
+def ten_days(tmp_path_factory) -> Site:
+    """A log of ten busy days, whose recorded starts are those of greedy backfill."""
+    draw = np.random.default_rng(4)
+    jobs = {"job_id": [f"{i}" for i in range(1500)], "submit": np.sort(draw.uniform(0, 10 * DAY, 1500)).round()}
+    jobs |= {"gpus": draw.choice([1, 2, 4], 1500), "duration": draw.exponential(2_400.0, 1500).round() + 1}
+    path = tmp_path_factory.mktemp("site") / "jobs.csv"
+    frame = pl.DataFrame(jobs).with_columns(requested_time=pl.col("duration") * 2)
+    frame.with_columns(started=pl.col("submit")).write_csv(path)
+    site = Site(f"csv:{path}", "1x6")
+    starts = site().run(site.policies["greedy"]).jobs.select("job_id", started="start")
+    frame.join(starts, on="job_id", maintain_order="left").write_csv(path)
+    return Site(f"csv:{path}", "1x6")
+
+
+def test_whatif_plays_the_same_days_on_both_sides(ten_days):
+    found = whatif(ten_days, {"more": 1})
+    assert (found.unit, found.blocks) == ("days", 6)
+    wait = found.table.row(0, named=True)
+    assert wait["difference"] == pytest.approx(wait["after"] - wait["before"])
+    assert wait["low"] < wait["difference"] < wait["high"] < 0
+    assert wait["verdict"] == "lower"
+    assert found.summary()["mean wait"] == wait["difference"]
+    same = whatif(ten_days, {"policy": "EASY"}).table
+    assert same["difference"].to_list() == [0.0, 0.0, 0.0]
+    assert set(same["verdict"]) == {"undecided"}
+    # the last day by hand: three days before it, its jobs alone counted
+    scenario, zero = ten_days(), float(ten_days.trace["submit"].min())
+    first, start, end = zero + 5 * DAY, zero + 8 * DAY, zero + 9 * DAY
+    part = scenario.trace.filter(pl.col("submit") >= first, pl.col("submit") < end)
+    jobs = scenario.replace(trace=part).run(ten_days.policies["EASY"]).jobs.filter(pl.col("submit") >= start)
+    one = whatif(ten_days, {"policy": "greedy"}, weeks=1)
+    assert one.blocks == 1
+    assert one.table["verdict"].to_list() == ["no interval"] * 3
+    assert one.table["before"][0] == pytest.approx((jobs["start"] - jobs["submit"]).mean())
+
+
+def test_a_difference_below_what_the_replay_misses_is_marked(ten_days):
+    calibration = replay(ten_days)
+    assert calibration.own == "EASY"
+    bias = biases(calibration)
+    assert bias["mean wait"] == pytest.approx(calibration.errors("EASY")["bias"])
+    assert bias["mean wait"] != 0  # the log is greedy's
+    small = whatif(ten_days, {"policy": "EASY"}, calibration=calibration)
+    assert set(small.table["verdict"]) == {BELOW}
+    assert "style=color:gray" in small._repr_html_()
+    assert BELOW in str(small)
+    large = whatif(ten_days, {"more": 1}, calibration=calibration).table.row(0, named=True)
+    assert large["bias"] == bias["mean wait"]
+    assert abs(large["difference"]) > abs(large["bias"])
+    assert large["verdict"] == "lower"
+
+
+def test_a_change_that_is_none(ten_days):
+    with pytest.raises(LabError, match="found the change 'gpus'; expected one of more, cluster, policy"):
+        whatif(ten_days, {"gpus": 3})
+    with pytest.raises(
+        LabError, match="found the policy 'EAZY'; expected a Policy, or one of strict FIFO, EASY, greedy"
+    ):
+        whatif(ten_days, {"policy": "EAZY"})
+
+
+# --- the command
+
+
+def test_the_command(site, capsys):
+    path = site(rest="[accounts.ml]\nusers = {ann = 1}\n").file
+    assert main(["replay", "--trace", path, "--by", "vc", "--misses", "--standing"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("EASY: mean wait 44 s, recorded 46 s;")
+    assert "4 jobs; recorded waits (s): mean 46, median 32, p95 110; 95 % intervals by blocks of 20 jobs" in out
+    assert "needs 5 GPUs: " in out
+    assert "note: no rule here keeps to accounts" in out
+    assert main(["replay", "--trace", path, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [row["rule"] for row in found["rules"]][0] == "EASY"
+    assert found["mae"] == pytest.approx((0 + 2 + 3 + 2) / 4)
+    assert main(["replay", "--trace", "nowhere.toml"]) == 2
+    assert "site nowhere.toml: found no such file" in capsys.readouterr().err
+    assert main(["replay", "--trace", path, "--by", "colour"]) == 2
+    capsys.readouterr()
+    assert (
+        main(
+            ["replay", "--trace", path, "--change", "more=1", "--change", "policy=srtf", "--change", "estimator=oracle"]
+        )
+        == 0
+    )
+    assert (
+        "what if more=1, policy=srtf, estimator=oracle\nmean wait: 44 -> 0, -44 [+nan, +nan]: no interval"
+        in capsys.readouterr().out
+    )
+    assert main(["replay", "--trace", path, "--change", "more=x"]) == 2
+    assert "found 'x'; expected 0 to 1000 nodes" in capsys.readouterr().err
