@@ -29,7 +29,8 @@ class WhatIf:
     ----------
     table : polars.DataFrame
         One row for each figure: `before`, `after`, `difference`, its 95 % interval `low` and `high`, `bias` of the replay (null
-        without one), `verdict`. Figures: mean wait (s), bounded slowdown, share of jobs that waited over an hour.
+        without one), `verdict`. Figures: mean wait (s: all time in which a job does not run), bounded slowdown, share of jobs that waited
+        over an hour.
     unit : str
         What intervals draw anew.
     blocks : int
@@ -121,7 +122,9 @@ def played(sides: tuple[tuple[Scenario, Policy], ...], weeks: int | None = None)
         shift = pl.col("submit") - max(first, float(submit.min()))
         for rows, (scenario, policy) in zip(found, sides, strict=True):
             part = scenario.trace.filter(pl.col("submit") >= first, pl.col("submit") < end).with_columns(shift)
-            jobs = scenario.replace(trace=part).run(policy).jobs.with_columns(wait=pl.col("start") - pl.col("submit"))
+            # not running: before the start, launching, suspended
+            wait = pl.col("end") - pl.col("submit") - pl.col("duration")
+            jobs = scenario.replace(trace=part).run(policy).jobs.with_columns(wait=wait)
             jobs = jobs.filter(pl.col("submit") >= start - max(first, float(submit.min())))
             rows.append(jobs.select("job_id", "submit", "wait", "duration", block=pl.lit(block), unit=pl.lit(unit)))
     return tuple(pl.concat(rows) for rows in found)
