@@ -11,6 +11,7 @@ from .scenarios import recipe_of as recipe_of
 from .sim import (
     Allocation as Allocation,
     Ordered as Ordered,
+    Plan as Plan,
     Recipe as Recipe,
     Round as Round,
     Run as Run,

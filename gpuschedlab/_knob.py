@@ -30,6 +30,8 @@ class Knob:
         Greatest length, for a field that is a tuple of numbers.
     tuned : (float, float), optional
         Part of the range that tuners search; default: all of it.
+    unlimited : bool
+        Whether infinity is allowed, too.
     """
 
     low: float | None = None
@@ -41,6 +43,7 @@ class Knob:
     help: str = ""
     many: int = 1
     tuned: tuple[float, float] | None = None
+    unlimited: bool = False
 
 
 @dataclass(frozen=True)
@@ -116,6 +119,7 @@ class KnobInfo:
         allowed = f"one of {', '.join(map(knob_word, k.choices))}" if k.choices else f"{k.low:g} to {k.high:g}"
         scale = ", log scale" if k.log else ""
         count = f", up to {k.many} values" if self.kind == "floats" else ", or none" if self.optional else ""
+        count += ", or inf" if k.unlimited else ""
         return f"{allowed}{' ' + k.unit if k.unit else ''}{scale}{count} (default {knob_word(self.default)})"
 
     def problem(self, value: object) -> str | None:
@@ -130,7 +134,7 @@ class KnobInfo:
             return f"expected {'a tuple of numbers' if self.kind == 'floats' else 'a number'}"
         if self.kind == "int" and not float(value).is_integer():  # nor is infinity
             return "expected a whole number"
-        if not all(k.low <= v <= k.high for v in values):
+        if not all(k.low <= v <= k.high or (k.unlimited and v == math.inf) for v in values):
             return f"expected {k.low:g} to {k.high:g}{' ' + k.unit if k.unit else ''}"
         if len(values) > k.many:
             return f"expected at most {k.many} values"
@@ -143,6 +147,8 @@ class KnobInfo:
             return None
         if self.kind in ("choice", "bool"):
             return value if value in k.choices else self.default
+        if k.unlimited and value == math.inf:
+            return value
         if self.kind == "floats":
             return tuple(min(max(float(v), k.low), k.high) for v in value)[: k.many]
         if k.step and not k.log:

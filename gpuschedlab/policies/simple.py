@@ -1,18 +1,21 @@
 """First come first served, shortest first, earliest deadline: the orders that need no paper of their own."""
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import numpy as np
 
 from gpuschedlab.knobs import Knob
-from gpuschedlab.sim.policy import Ordered
+from gpuschedlab.sim.policy import Ordered, Plan
 
 PLACEMENTS = ("pack", "spread", "widest", "consolidate", "relax", "buddy")
 
 Placement = Annotated[str, Knob(choices=PLACEMENTS, help="which nodes a job is given")]
 Backfill = Annotated[
-    str, Knob(choices=("none", "easy", "greedy"), help="which jobs may start before a job that does not fit")
+    str, Knob(choices=("none", "easy", "greedy", "plan"), help="which jobs may start before a job that does not fit")
+]
+Depth = Annotated[
+    float, Knob(0, 100, step=1, unlimited=True, unit="jobs", help="that a plan promises a start (backfill plan)")
 ]
 Interval = Annotated[float, Knob(0, 3600, unit="s", help="time between decisions; 0: at every event")]
 Skew = Annotated[float, Knob(0, 1, help="relative speed when spread below which a job waits for consolidation")]
@@ -24,11 +27,12 @@ class Fifo(Ordered):
     """First come, first served; no job is suspended.
 
     With `backfill="none"` a job that does not fit holds up all behind it; "easy" lets later jobs pass if, by the
-    estimates, they do not delay it (Lifka, JSSPP'95); "greedy" lets all pass that fit.
+    estimates, they do not delay it (Lifka, JSSPP'95); "greedy" lets all pass that fit; "plan" lets those pass that do not delay the
+    first `depth` ones (inf: conservative backfill), as `Plan` says.
 
     Differs from the paper in
     -------------------------
-    Nothing known; the reservation of "easy" counts the GPUs of a type, not nodes. Nothing is reserved for a job that needs nodes which are
+    Nothing known; a reservation counts the GPUs of a type, not nodes. Nothing is reserved for a job that needs nodes which are
     down, since no scheduler knows when they will be repaired: jobs behind it pass.
 
     Examples
@@ -41,7 +45,10 @@ class Fifo(Ordered):
     placement: Placement = "consolidate"
     patience: Patience = 86_400
     interval: Interval = 0
+    depth: Depth = 1
+    plan: Plan = Plan()
     moving = "none"
+    set_aside: ClassVar = (*Ordered.set_aside, "depth")
 
     @staticmethod
     def key(now: float, job: np.void, knobs: np.void) -> float:

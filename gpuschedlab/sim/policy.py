@@ -1,19 +1,21 @@
 """The two kinds of policy: an order that is compiled, and an allocation a round that is plain Python."""
 
-from typing import TYPE_CHECKING, ClassVar
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import numpy as np
 
 from gpuschedlab.cluster.placement import RULES
 from gpuschedlab.errors import PolicyError
-from gpuschedlab.knobs import Knobbed
+from gpuschedlab.knobs import Constraint, Knob, Knobbed
 from gpuschedlab.sim.allocation import Allocation
 from gpuschedlab.sim.engine.records import ALL, DRIFTING, FALLING, RULE, STILL
 
 if TYPE_CHECKING:
     from gpuschedlab.sim.view import View
 
-BACKFILL = {"none": 0, "easy": 1, "greedy": 2}
+BACKFILL = {"none": 0, "easy": 1, "greedy": 2, "plan": 1}
 LONGEST = 1e12
 """Longest time (s) of an attribute that is to pass."""
 
@@ -29,10 +31,63 @@ LIMITS = {
     "share_limit": (0.0, np.inf, "a sum of relative speeds, 0 or more"),
     "fraction": (0.0, 1.0, "a share, 0 to 1"),
     "profile_time": (0.0, LONGEST, "seconds, 0 or more"),
+    "depth": (0.0, np.inf, "jobs, 0 or more, or inf"),
 }
 """What the numbers among a policy's attributes may be: lowest, highest, in words."""
 
 MOVING = {"none": STILL, "falling": FALLING, "running": DRIFTING, "all": ALL}
+
+
+@dataclass(frozen=True)
+class Plan(Knobbed):
+    """How a plan is made (`backfill="plan"`), beside its depth: which jobs it looks at, when, and how finely.
+
+    A plan goes through the waiting jobs in order. A job starts if it fits now, for as long as its estimate says, beside what is
+    promised to those before it; otherwise it is promised the first instant at which it does, as long as fewer promises stand than
+    the plan is deep. Plans are made anew at each decision, and what was promised is forgotten, unless they `keep` it.
+
+    Parameters
+    ----------
+    tested : float
+        Jobs that a plan looks at, those that start among them; inf: all.
+    window : float
+        Seconds ahead: a job that would start later is promised nothing. inf: no limit.
+    every : float
+        Seconds between plans; at events in between jobs start in strict order. 0: a plan at each event.
+    resolution : float
+        Seconds of a slot: what ends within one ends at its end. 0: exact times.
+    min_age : float
+        Seconds since submission before which a job is promised nothing.
+    keep : bool
+        Whether promises stand: they are then only moved earlier, in order of their starts, as jobs end before their estimates.
+
+    References
+    ----------
+    Mu'alem and Feitelson, IEEE TPDS 12(6), 2001.
+
+    Examples
+    --------
+    >>> from gpuschedlab import Fifo
+    >>> Fifo(backfill="plan", depth=50, plan=Plan(tested=500, every=30)).plan.every
+    30
+    """
+
+    tested: Annotated[float, Knob(1, 1e4, step=1, unlimited=True, unit="jobs", help="that a plan looks at")] = math.inf
+    window: Annotated[float, Knob(0, 1e7, unlimited=True, unit="s", help="ahead within which starts are promised")] = (
+        math.inf
+    )
+    every: Annotated[float, Knob(0, 3600, unit="s", help="time between plans; 0: at every event")] = 0
+    resolution: Annotated[float, Knob(0, 3600, unit="s", help="slot of a plan; 0: exact times")] = 0
+    min_age: Annotated[float, Knob(0, 1e7, unit="s", help="since submission before a start is promised")] = 0
+    keep: Annotated[bool, Knob(help="whether promises stand from plan to plan")] = False
+
+    constraints: ClassVar = (
+        Constraint(
+            "keep only with every=0 and resolution=0: a promise falls due at an instant",
+            lambda knobs: not knobs["keep"] or knobs["every"] == knobs["resolution"] == 0,
+            lambda knobs: {"every": 0.0, "resolution": 0.0},
+        ),
+    )
 
 
 class Policy(Knobbed):
@@ -105,8 +160,13 @@ class Ordered(Policy):
     ----------
     preemptive : bool
         Whether a job that goes earlier may suspend one that goes later.
-    backfill : {"greedy", "none", "easy"}
-        Whether jobs behind one that does not fit may start: all, none, or those that do not delay it by the estimates.
+    backfill : {"greedy", "none", "easy", "plan"}
+        Whether jobs behind one that does not fit may start: all, none, or those that by the estimates do not delay the first one,
+        or as many as the plan is deep.
+    depth : float
+        Waiting jobs that a plan promises a start (`Plan`). 0: as "greedy"; 1: as "easy"; inf: conservative backfill.
+    plan : Plan
+        How the plan is made.
     moving : {"all", "running", "falling", "none"}
         Which keys drift with time by themselves: of all jobs, of running ones, or of running ones, which never rise (as a
         remaining time). "none" (fastest): keys change only where `change` says.
@@ -160,6 +220,8 @@ class Ordered(Policy):
 
     preemptive = False
     backfill = "greedy"
+    depth = 1
+    plan = Plan()
     moving = "all"
     lease = 0.0
     lease_grid = 0.0
@@ -196,12 +258,33 @@ class Ordered(Policy):
             rule[name] = table[value]
         for name in ("preemptive", "sharing"):
             rule[name] = self._flag(name)
+        self._rule_plan(rule)
         for name in ("lease", "lease_grid", "patience", "skew", "share_limit", "fraction"):
             rule[name] = self._number(name)
         if not isinstance(self.profiler_nodes, int | np.integer) or self.profiler_nodes < 0:
             raise PolicyError(f"{self.name}.profiler_nodes: found {self.profiler_nodes!r}; expected nodes, 0 or more.")
         rule["profile"] = self._number("profile_time") if self.profiler_nodes else 0.0
         return rule
+
+    def _rule_plan(self, rule: np.ndarray):
+        """Put the plan into a rule; "easy" is the plan of one promise."""
+        plan = self.plan if self.backfill == "plan" else Plan()
+        rule["depth"] = self._number("depth") if self.backfill == "plan" else 1
+        if not isinstance(plan, Plan):
+            raise PolicyError(f"{self.name}.plan: found {plan!r}; expected a Plan, such as Plan(tested=500).")
+        for name, value in plan.knobs.items():
+            rule[name] = value
+        if self.backfill != "plan":
+            return
+        if self.preemptive:
+            raise PolicyError(
+                f"{self.name}: found backfill='plan' and preemptive=True; expected one of them: nothing can be promised beside jobs "
+                "that may be suspended."
+            )
+        if plan.every and self.interval >= SHORTEST:
+            raise PolicyError(
+                f"{self.name}: found interval={self.interval:g} s and a plan every {plan.every:g} s; expected one of them."
+            )
 
 
 class Round(Policy):

@@ -30,8 +30,6 @@ def doubts(site: Site, scenario: Scenario) -> Iterator[str]:
     silent, left = (limitless(frame) for frame in (site.log.trace, trace))
     if silent:
         yield f"{silent} jobs have no time limit: {silent - left} get that of their partition, {left} a day"
-    if has.scheduler.backfill == "plan" and "conservative" not in site.policies:
-        yield "the site plans ahead, which no rule here does: EASY stands in"
     named = {
         "limits of partitions": has.partitions,
         "queues": has.queues,

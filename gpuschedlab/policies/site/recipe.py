@@ -12,16 +12,23 @@ from gpuschedlab.errors import TraceError
 from gpuschedlab.estimators.requested import Requested
 from gpuschedlab.knobs import Knob
 from gpuschedlab.policies.simple import Fifo
-from gpuschedlab.policies.site.description import Description
+from gpuschedlab.policies.site.description import INF, Description
 from gpuschedlab.policies.site.files.toml_file import read_site
 from gpuschedlab.sim import Policy, Scenario
+from gpuschedlab.sim.policy import Plan
 from gpuschedlab.sim.recipe import Recipe
 from gpuschedlab.speeds import Delays
 from gpuschedlab.traces.intake.door import intake
 from gpuschedlab.traces.intake.report import Intake
 from gpuschedlab.traces.readers.read import intake_of
 
-RULES = {"strict FIFO": Fifo(), "EASY": Fifo(backfill="easy"), "greedy": Fifo(backfill="greedy")}
+RULES = {
+    "strict FIFO": Fifo(),
+    "EASY": Fifo(backfill="easy"),
+    "depth 2": Fifo(backfill="plan", depth=2),
+    "conservative": Fifo(backfill="plan", depth=INF),
+    "greedy": Fifo(backfill="greedy"),
+}
 RULES = {name: replace(rule, placement="pack") for name, rule in RULES.items()}
 """Rules that a log is replayed by."""
 
@@ -110,6 +117,16 @@ class Site(Recipe):
         return Scenario(self.trace, cluster, estimator=Requested(), delays=delays, seed=seed)
 
     @property
+    def own(self) -> Policy:
+        """First come, first served with the site's own backfill."""
+        s = self.description.scheduler
+        if s.backfill != "plan":
+            return Fifo(backfill=s.backfill, placement="pack")
+        plan = Plan(s.tested, s.window, s.every, s.resolution, s.min_age)
+        return Fifo(backfill="plan", placement="pack", depth=s.depth, plan=plan)
+
+    @property
     def policies(self) -> dict[str, Policy]:
-        """First come, first served with each backfill that there is."""
-        return dict(RULES)
+        """The site's own rule, and those that others go by."""
+        known = dict(RULES)
+        return known if self.own in known.values() else {"as configured": self.own} | known

@@ -16,9 +16,6 @@ from gpuschedlab.sim import Policy, Scenario
 LAUNCHES = (0.0, 1.0, 2.0, 3.0, 5.0, 10.0, 20.0)
 """Seconds between a decision and the recorded start that are tried."""
 
-OWN = {"none": "strict FIFO", "easy": "EASY", "greedy": "greedy", "plan": "conservative"}
-"""Rule of each word for a scheduler's backfill."""
-
 TRUE = ", true run times"
 GROUPS = ("size", "vc", "account", "hour", "weekday", "quarter")
 SIZES = ("1", "2-7", "8", "9-64", "more")
@@ -148,9 +145,8 @@ def rules(site: Site) -> dict[str, tuple[Policy, Estimator | None]]:
 
 
 def own_rule(site: Site) -> str:
-    """Name of the site's own rule; EASY where nothing here does what its scheduler does."""
-    name = OWN.get(site.description.scheduler.backfill, "EASY")
-    return name if name in site.policies else "EASY"
+    """Name of the site's own rule."""
+    return next(name for name, policy in site.policies.items() if policy == site.own)
 
 
 def replay(site: Site) -> Calibration:

@@ -14,7 +14,7 @@ from gpuschedlab.sim.engine.accounting import factor_of, find_place, is_patient,
 from gpuschedlab.sim.engine.lifecycle import can_host, hold, join, start
 from gpuschedlab.sim.engine.queues import ahead, drop_waiting, first_queued, queue_classes, requeue
 
-STRICT, EASY, GREEDY = range(3)
+STRICT, PLAN, GREEDY = range(3)
 ANY = 2**31 - 1  # slots, more than any job's
 
 
@@ -157,101 +157,3 @@ def up_suffices(S, j):
         if fewest_nodes(up, p, slots) <= fewest_nodes(S.sizes, p, slots):
             return True
     return False
-
-
-@njit(inline="never")
-def first_reserving(S):
-    """First waiting job that has to wait for running ones, -1: none; those that fit and go before it start.
-
-    A job that needs nodes which are down has to wait for a repair. No scheduler knows when that will be, nor may others wait
-    for it: nothing is kept for such a job.
-    """
-    head = first_waiting(S)
-    while head >= 0 and not up_suffices(S, head):
-        S.cls[S.body[head].cls].open = 0
-        head = first_waiting(S)
-        while head >= 0 and try_start(S, head):
-            head = first_waiting(S)
-    return head
-
-
-@njit(inline="never")
-def shadow(S, j):
-    """The pool that by the estimates has room for waiting job j first, when (s), and how many more of its slots are free then."""
-    n, now = S.scalar[0].running, S.scalar[0].now
-    ends = np.empty(n)
-    for i in range(n):
-        job = S.job[S.running[i]]
-        ends[i] = max(now, job.started + job.estimate)
-    order = np.argsort(ends)
-    pool, until, extra = -1, np.inf, 0
-    for p in range(S.pools.shape[0]):
-        if not may_use(S, j, p):
-            continue
-        at, free = now, S.pools[p].free
-        for i in order:
-            if free >= S.body[j].slots and ends[i] > at:  # all that end by then count, in whatever order they tie
-                break
-            other = S.body[S.running[i]]
-            if other.pool == p and other.guest == 0:
-                free += other.got
-                at = ends[i]
-        if free < S.body[j].slots:
-            at = np.inf
-        if pool < 0 or at < until:
-            pool, until, extra = p, at, free - S.body[j].slots
-    return pool, until, extra
-
-
-@njit(inline="never")
-def next_backfill(S, pool, until, extra):
-    """First waiting job of the open classes that may start beside what a pool keeps for the head, and where; -1: none.
-
-    On that pool it must end by `until` (s) or need at most `extra` slots.
-    """
-    best, place = -1, -1
-    for c in range(S.cls.shape[0]):
-        k = S.cls[c]
-        for p in range(S.pools.shape[0]):
-            if S.pools[p].free < k.slots:
-                k.open &= ~(1 << p)
-        count = k.count if k.open != 0 else 0
-        if k.slots <= extra or k.open & ~(1 << pool) != 0:  # all may start, the first of them first
-            count = min(count, 1)
-        for i in range(k.first, k.first + count):
-            j = S.heap[i]
-            if best >= 0 and not ahead(S.body, j, best):
-                continue
-            passes = k.slots <= extra or S.scalar[0].now + S.job[j].estimate <= until
-            pools = k.open if passes else k.open & ~(1 << pool)
-            if pools != 0:
-                best, place = j, 0
-                while pools >> place & 1 == 0:
-                    place += 1
-    return best, place
-
-
-@njit(inline="never")
-def easy(S):
-    """EASY backfill: later jobs may start if, by the estimates, they do not delay the first one (`first_reserving`)."""
-    fill(S)
-    if S.scalar[0].used == S.scalar[0].capacity or open_classes(S) == 0:
-        return
-    head = first_reserving(S)
-    if head < 0:
-        return
-    pool, until, extra = shadow(S, head)
-    for c in range(S.cls.shape[0]):  # from here on, a class is open on some pools, a bit each
-        k = S.cls[c]
-        pools = 0
-        for p in range(S.pools.shape[0]):
-            if k.open == 1 and k.count > 0 and may_use(S, S.heap[k.first], p):
-                pools |= 1 << p
-        k.open = pools
-    j, p = next_backfill(S, pool, until, extra)
-    while j >= 0:
-        if not start_on(S, j, p):
-            S.cls[S.body[j].cls].open &= ~(1 << p)
-        elif p == pool and S.scalar[0].now + S.job[j].estimate > until:
-            extra -= S.body[j].slots
-        j, p = next_backfill(S, pool, until, extra)

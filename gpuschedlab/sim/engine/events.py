@@ -17,8 +17,9 @@ from gpuschedlab.sim.engine.accounting import (
     set_rate,
     wake,
 )
-from gpuschedlab.sim.engine.backfill import EASY, GREEDY, can_place, easy, fill, first_waiting, open_classes
+from gpuschedlab.sim.engine.backfill import GREEDY, PLAN, can_place, fill, first_waiting, open_classes
 from gpuschedlab.sim.engine.lifecycle import begin_wait, change_node, complete, contest, end_stay
+from gpuschedlab.sim.engine.planning import plan
 from gpuschedlab.sim.engine.preemption import nothing_to_give, rekey, reorder
 from gpuschedlab.sim.engine.profiling import enlarge_profilers
 from gpuschedlab.sim.engine.queues import (
@@ -136,15 +137,15 @@ def decide(S):
         enlarge_profilers(S)
     if r.preemptive == 1 and sc.demanded <= sc.capacity:
         fill(S)  # room for all: no order matters, unless nodes are too fragmented
-    hangs = sc.waiting > 0 and not nothing_to_give(S)
+    hangs = sc.waiting > 0 and (r.keep == 1 or not nothing_to_give(S))
     if hangs and r.moving != STILL:
         rekey(S)  # keys that drift are brought up to date only where a decision hangs on them
     if not hangs:
         pass
     elif r.preemptive == 1:
         reorder(S)
-    elif r.backfill == EASY:
-        easy(S)
+    elif r.backfill == PLAN:
+        plan(S)
     else:
         fill(S)
     if r.lease > 0:
@@ -219,8 +220,8 @@ def schedule_decision(S):
     """Set when the next decision is due, after what has just happened."""
     sc = S.scalar[0]
     r = S.rule[0]
-    if sc.dirty == 1 and (sc.decide_at > 1e300 or sc.asleep == 1):
-        # Nothing was due, or a round slept: what happened now brings a decision forward, on the grid if there is one.
+    if sc.dirty == 1 and (sc.decide_at > 1e300 or sc.asleep == 1 or r.every > 0):
+        # Nothing was due, a round slept or only a plan was due: what happened now brings a decision forward, on the grid if there is one.
         sc.decide_at = on_grid(sc.now, r.interval) if r.interval > 0 and r.on_event == 0 else sc.now
     elif sc.dirty == 1 and r.on_event == 1:
         sc.decide_at = sc.now
@@ -236,6 +237,8 @@ def after_decision(S):
     if r.interval > 0 and (r.rounds == 1 or r.moving == ALL) and sc.running + sc.waiting > 0:
         # Past this instant by more than rounding errors, or it would be decided twice.
         sc.decide_at = on_grid(sc.now + r.interval * 1e-6, r.interval)
+    if r.every > 0 and sc.waiting > 0 and (sc.running > 0 or on_grid(sc.now, r.every) > sc.now):
+        sc.decide_at = on_grid(sc.now + r.every * 1e-6, r.every)  # the next plan
 
 
 @njit

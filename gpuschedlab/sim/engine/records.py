@@ -131,7 +131,8 @@ CLASS = np.dtype(
         ("next", "i4"),  # class that its jobs join after this stage; its own: there is none
         ("first", "i4"),  # where its heap begins
         ("count", "i4"),  # jobs waiting in it
-        ("open", "i8"),  # 0: no such demand can be placed any more at this decision; a bit a pool where EASY looks
+        ("pools", "i8"),  # a bit a pool where a plan may place such a demand yet
+        ("open", "i4"),  # 0: no such demand can be placed any more at this decision
         ("hosts", "i4"),  # running jobs of it that could take a guest
     ],
     align=True,
@@ -146,6 +147,7 @@ POOL = np.dtype(
     ],
     align=True,
 )
+PROMISE = np.dtype([("start", "f8"), ("job", "i4"), ("pool", "i4")], align=True)
 TICK = np.dtype(
     [
         ("time", "f8"),
@@ -199,6 +201,7 @@ SCALARS = np.dtype(
         ("asleep", "i8"),  # 1: a round put off the next one, which events bring forward again
         ("culprit", "i8"),  # job of an error
         ("fault", "i8"),  # what is wrong with it
+        ("promises", "i8"),  # that stand since the last plan
     ],
     align=True,
 )
@@ -206,7 +209,7 @@ RULE = np.dtype(
     [
         ("rounds", "i8"),  # 1: Python decides, 0: the compiled order does
         ("preemptive", "i8"),
-        ("backfill", "i8"),  # 0 strict, 1 easy, 2 greedy
+        ("backfill", "i8"),  # 0 strict, 1 as a plan allows, 2 greedy
         ("moving", "i8"),  # which keys drift between changes: STILL, FALLING, DRIFTING, ALL
         ("placement", "i8"),
         ("sharing", "i8"),  # 1: jobs may share GPUs
@@ -221,6 +224,13 @@ RULE = np.dtype(
         ("checkpoint", "f8"),  # s between checkpoints, inf: only when preempted
         ("on_event", "i8"),  # rounds: decide at arrivals and completions, too
         ("free_moves", "i8"),  # rounds: a job that keeps its configuration may change nodes without a restart
+        ("depth", "f8"),  # plan: promises that stand at a time; the fields from here on are those of `Plan`
+        ("tested", "f8"),
+        ("window", "f8"),  # s
+        ("every", "f8"),  # s
+        ("resolution", "f8"),  # s
+        ("min_age", "f8"),  # s
+        ("keep", "i8"),
     ],
     align=True,
 )

@@ -30,6 +30,7 @@ from gpuschedlab.sim.engine.records import (
     JOB,
     OUTAGE,
     POOL,
+    PROMISE,
     RULE,
     SCALARS,
     STRETCH,
@@ -59,6 +60,7 @@ FIELDS = {
         "sizes": ("i4", 2),  # (P, LEVELS) nodes by pool and GPUs, up or down (ditto)
         "lacking": ("i4", 2),  # (P, LEVELS) nodes of each number of GPUs that a pool waits for, until they are empty
         "pools": (POOL, 1),  # (P,) nodes of one type that serve one stage
+        "promise": (PROMISE, 1),  # (n + 1,) starts that a plan promises waiting jobs; one row without a plan
         "place_node": ("i4", 1),  # (max(n, N) + 2,), as the others of this work space: nodes chosen for a job
         "place_slots": ("i4", 1),  # slots chosen on each
         "node_gpus": ("i4", 1),  # GPUs held on each node, for look-ups of speeds

@@ -14,9 +14,11 @@ from gpuschedlab._compiled import njit
 from gpuschedlab.cluster.node_index import SLOTS
 from gpuschedlab.sim.engine.accounting import find_place, may_use, refresh
 from gpuschedlab.sim.engine.active import INDEX, put_waiting
-from gpuschedlab.sim.engine.backfill import EASY, GREEDY, shadow, up_suffices
+from gpuschedlab.sim.engine.backfill import GREEDY, PLAN
 from gpuschedlab.sim.engine.events import next_time
+from gpuschedlab.sim.engine.planning import end_of
 from gpuschedlab.sim.engine.preemption import BEHIND
+from gpuschedlab.sim.engine.profile import book, free_by_time, free_until
 from gpuschedlab.sim.engine.records import ALL, STILL
 from gpuschedlab.sim.engine.state import STATE
 from gpuschedlab.sim.policy import Round
@@ -29,8 +31,8 @@ started : it was chosen and has GPUs from now on.
 room : fewer GPUs are free than it needs.
 nodes : enough GPUs are free, but the placement rule finds none that it may have.
 behind : the first job of the queue does not fit, and the policy lets none pass it (`backfill="none"`).
-reserved : it would fit, but by the estimates it would delay the first job of the queue (`backfill="easy"`).
-undecided : no decision has been taken since it began to wait; the next is due at `until`.
+reserved : it would fit, but by the estimates it would delay a job that is promised a start (`backfill="easy"`, `"plan"`).
+undecided : no decision, or no plan, has looked at it since it began to wait; the next is due at `until`.
 left : the round gave it no GPUs.
 unplaced : the round gave it GPUs, and the placement rule found none for it.
 """
@@ -91,12 +93,21 @@ def _placeable(S, jobs):
     return out
 
 
-@njit(types.boolean[::1](STATE, INDEX))
-def _up_suffices(S, jobs):
-    """Whether the nodes that are up could hold each job, were they empty: no job waits behind the others."""
-    out = np.empty(jobs.shape[0], np.bool_)
-    for i in range(jobs.shape[0]):
-        out[i] = up_suffices(S, jobs[i])
+@njit(types.int64[::1](STATE, INDEX))
+def _held_by(S, jobs):
+    """First of the promises of the last plan beside which each job does not fit now, -1: it fits beside all."""
+    out = np.full(jobs.shape[0], -1, np.int64)
+    T = free_by_time(S, 2 * S.scalar[0].promises)
+    for i in range(S.scalar[0].promises):
+        w = S.promise[i]
+        book(T, w.pool, w.start, end_of(S, w.job, w.start), S.body[w.job].slots)
+        for m in range(jobs.shape[0]):
+            j, fits = jobs[m], False
+            for p in range(S.pools.shape[0]):
+                if may_use(S, j, p) and S.pools[p].free >= S.body[j].slots:
+                    fits |= end_of(S, j, S.scalar[0].now) <= free_until(T, p, S.body[j].slots)
+            if out[m] < 0 and not fits:
+                out[m] = i
     return out
 
 
@@ -257,19 +268,27 @@ def _order(simulation, jobs, rows):
         _running(simulation, jobs, key, rows)
     if rule["backfill"] == GREEDY:
         return
-    stage, fits = state.job["stage"][jobs], rows["missing"] <= 0
-    able = _up_suffices(state, jobs) if rule["backfill"] == EASY else np.ones(len(jobs), bool)
+    if rule["backfill"] == PLAN:
+        _planned(state, jobs, rows)
+        return
+    stage = state.job["stage"][jobs]
     for s in np.unique(stage):
-        mine = order[(stage[order] == s) & able[order]]
-        if not len(mine):
-            continue
+        mine = order[stage[order] == s]
         head, rest = mine[0], mine[1:]
-        if rule["backfill"] == EASY:
-            rest = rest[fits[rest]]
-            rows["until"][rest] = shadow(state, jobs[head])[1] if len(rest) else np.nan
-        rows["reason"][rest] = RESERVED if rule["backfill"] == EASY else BEHIND_HEAD
-        rows["blocker"][rest] = jobs[head]
+        rows["reason"][rest], rows["blocker"][rest] = BEHIND_HEAD, jobs[head]
         rows["missing"][rest], rows["free"][rest] = rows["missing"][head], rows["free"][head]
+
+
+def _planned(state, jobs, rows):
+    """Which promise holds each job that would fit."""
+    fits = np.flatnonzero(rows["missing"] <= 0)
+    held = _held_by(state, jobs[fits])
+    rows["reason"][fits], rows["until"][fits] = UNDECIDED, state.scalar["decide_at"][0]
+    fits, promised = fits[held >= 0], state.promise[held[held >= 0]]
+    rows["reason"][fits], rows["blocker"][fits], rows["until"][fits] = RESERVED, promised["job"], promised["start"]
+    at = np.searchsorted(jobs, promised["job"])
+    for name in ("missing", "free"):
+        rows[name][fits] = rows[name][at]
 
 
 def _keys(simulation, jobs, drift: bool) -> np.ndarray:

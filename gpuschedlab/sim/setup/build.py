@@ -6,7 +6,8 @@ from gpuschedlab.cluster import Cluster
 from gpuschedlab.cluster.node_index import LEVELS, NODE, SLOTS, index_nodes
 from gpuschedlab.cluster.placement import RELAX
 from gpuschedlab.errors import ClusterError
-from gpuschedlab.sim.engine.records import CLASS, ENTRY, POOL, SCALARS, STRETCH, TICK, WAITING
+from gpuschedlab.sim.engine.backfill import PLAN
+from gpuschedlab.sim.engine.records import CLASS, ENTRY, POOL, PROMISE, SCALARS, STRETCH, TICK, WAITING
 from gpuschedlab.sim.engine.state import WORK_SPACE, State, copied, new_log
 from gpuschedlab.sim.setup.placeable import check_placeable
 from gpuschedlab.sim.setup.prepared import Prepared
@@ -103,7 +104,16 @@ def arrange(prepared: Prepared, job: np.ndarray, body: np.ndarray, policy, ready
     nodes, pools, lacking = _nodes(prepared, profiler_nodes, ready)
     cls, heap_size = _classed(prepared, job, body, rule)
     heap = np.zeros(heap_size + 1, np.int32)
-    return {"rule": rule, "nodes": nodes, "pools": pools, "lacking": lacking, "cls": cls, "heap": heap}
+    promise = np.zeros(len(job) + 1 if rule["backfill"][0] == PLAN else 1, PROMISE)
+    return {
+        "rule": rule,
+        "nodes": nodes,
+        "pools": pools,
+        "lacking": lacking,
+        "cls": cls,
+        "heap": heap,
+        "promise": promise,
+    }
 
 
 def _check_placeable(prepared: Prepared, placement: str, spared: int, every: bool):

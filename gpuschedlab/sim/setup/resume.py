@@ -95,7 +95,7 @@ def rebuild(simulation):
     new["count"], new["member"], new["sizes"] = index_nodes(nodes, len(pools))
     body["ranked"] = 0
     state.scalar["exhausted"] = 0
-    for name in ("timers", "running", "ranked", "waiting"):
+    for name in ("timers", "running", "ranked", "waiting", "promises"):
         state.scalar[name] = 0
     simulation.state = state.replace(**new)
     simulation.state.serve(*calls_of(simulation.policy))

@@ -54,7 +54,9 @@ def _slider(info: KnobInfo, value: float, label: str):
         step = int(k.step or max(1, nice_step(k.low, k.high, 200)))
         return _part("IntSlider", info, label, value=int(value), min=int(k.low), max=int(k.high), step=step)
     step = k.step or nice_step(k.low, k.high)
-    return _part("FloatSlider", info, label, value=value, min=k.low, max=k.high, step=step, readout_format=",.6")
+    return _part(
+        "FloatSlider", info, label, value=min(value, k.high), min=k.low, max=k.high, step=step, readout_format=",.6"
+    )
 
 
 @contextmanager

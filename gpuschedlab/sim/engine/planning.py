@@ -1,0 +1,219 @@
+"""Compiled plans: waiting jobs, in order, start now or are promised the first instant at which they fit; others start beside that.
+
+So many promises stand as the plan is deep: none is greedy backfill, one is EASY, one for each job is conservative backfill.
+"""
+
+import numpy as np
+
+from gpuschedlab._compiled import njit
+from gpuschedlab.sim.engine.accounting import find_place, may_use, on_grid
+from gpuschedlab.sim.engine.backfill import ANY, fill, open_classes, start_on, up_suffices
+from gpuschedlab.sim.engine.profile import book, earliest, free_by_time, free_until, slot_end
+from gpuschedlab.sim.engine.queues import ahead, drop_waiting, first_queued, push_waiting, queue_classes, requeue
+
+
+@njit
+def end_of(S, j, begin):
+    """End (s) of job j, by its estimate, if it starts at an instant."""
+    return slot_end(S, begin + S.job[j].estimate)
+
+
+@njit(inline="never")
+def look(S):
+    """Note on which pools there is room for jobs of each class; of how many classes some have any.
+
+    Where many jobs may be looked at, also whether the placement rule finds nodes: that saves looking at those that it does not.
+    """
+    able, asked = 0, S.rule[0].depth > 1
+    for c in range(S.cls.shape[0]):
+        k = S.cls[c]
+        k.pools = 0
+        for p in range(S.pools.shape[0]):
+            has = k.open == 1 and S.pools[p].free >= k.slots and may_use(S, S.heap[k.first], p)
+            if has and (not asked or find_place(S, S.heap[k.first], k.slots, p) > 0):
+                k.pools |= 1 << p
+        able += k.pools != 0
+    return able
+
+
+@njit(inline="never")
+def narrow(S):
+    """Leave out the pools that have become too full for a class; of how many classes some jobs may still be placed."""
+    able = 0
+    for c in range(S.cls.shape[0]):
+        k = S.cls[c]
+        for p in range(S.pools.shape[0]):
+            if S.pools[p].free < k.slots:
+                k.pools &= ~(1 << p)
+        able += k.open == 1 and k.count > 0 and k.pools != 0
+    return able
+
+
+@njit(inline="never")
+def start_beside(S, T, j):
+    """Start waiting job j, on the first pool on which it delays none that is promised a start, if there is one."""
+    slots, end = S.body[j].slots, end_of(S, j, S.scalar[0].now)
+    k = S.cls[S.body[j].cls]
+    for p in range(S.pools.shape[0]):
+        if k.pools >> p & 1 and end <= free_until(T, p, slots):
+            if start_on(S, j, p):
+                book(T, p, S.scalar[0].now, end, slots)
+                return True
+            k.pools &= ~(1 << p)  # nor can another of its demand be placed
+    return False
+
+
+@njit(inline="never")
+def promise(S, T, j):
+    """Promise job j the first start at which it fits, if that is within the window."""
+    sc = S.scalar[0]
+    slots, pool, begin = S.body[j].slots, -1, np.inf
+    for p in range(S.pools.shape[0]):
+        if may_use(S, j, p):
+            at = earliest(S, T, p, slots, S.job[j].estimate)
+            if at < begin:
+                pool, begin = p, at
+    if pool >= 0 and begin - sc.now <= S.rule[0].window:
+        book(T, pool, begin, end_of(S, j, begin), slots)
+        w = S.promise[sc.promises]
+        w.start, w.job, w.pool = begin, j, pool
+        sc.promises += 1
+
+
+@njit(inline="never")
+def sort_promises(S):
+    """Put promises in order of their starts; nearly sorted, so by insertion."""
+    for i in range(1, S.scalar[0].promises):
+        start, job, pool = S.promise[i].start, S.promise[i].job, S.promise[i].pool
+        m = i
+        while m > 0 and S.promise[m - 1].start > start:
+            S.promise[m] = S.promise[m - 1]
+            m -= 1
+        S.promise[m].start, S.promise[m].job, S.promise[m].pool = start, job, pool
+
+
+@njit(inline="never")
+def keep_promises(S, T):
+    """Start the jobs whose promises fall due, and promise the others no later start; how many these are, taken from the queue."""
+    sc = S.scalar[0]
+    had = sc.promises
+    for i in range(had):
+        w = S.promise[i]
+        w.start = max(w.start, sc.now)
+        book(T, w.pool, w.start, end_of(S, w.job, w.start), S.body[w.job].slots)
+    sc.promises = 0
+    for i in range(had):
+        w = S.promise[i]
+        j, stand = w.job, sc.promises
+        book(T, w.pool, w.start, end_of(S, j, w.start), -S.body[j].slots)
+        if not start_beside(S, T, j):
+            promise(S, T, j)
+            if sc.promises > stand:
+                drop_waiting(S, j)
+                S.marked[stand] = j
+    return sc.promises
+
+
+@njit(inline="never")
+def walk(S, T, aside, left):
+    """Let so many jobs start or be promised a start, in order, behind those that are put aside; how many are, and may be looked at yet."""
+    sc, r = S.scalar[0], S.rule[0]
+    n, able, looked, look_ahead = queue_classes(S, ANY), narrow(S), 0, 1
+    while n > 0 and left > 0 and (able > 0 or r.keep == 1) and (sc.promises < r.depth or left < np.inf):
+        j = first_queued(S, n)
+        k = S.cls[S.body[j].cls]
+        pools = k.pools
+        started = start_beside(S, T, j)
+        if not started:
+            drop_waiting(S, j)
+            S.marked[aside] = j
+            aside += 1
+            if not up_suffices(S, j):  # nobody knows when nodes are repaired: no job waits for one that needs them
+                k.open = 0
+            elif sc.promises < r.depth and sc.now - S.job[j].submit >= r.min_age:
+                promise(S, T, j)
+        if started or k.pools != pools or k.open == 0:
+            able = narrow(S)
+        n = requeue(S, n)
+        left -= 1
+        looked += 1
+        if (
+            looked == look_ahead and sc.promises < r.depth and r.keep == 0
+        ):  # what is promised may leave no room for anybody already
+            able = 0 if first_beside(S, T) < 0 else able
+            look_ahead *= 2
+    return aside, left
+
+
+@njit(inline="never")
+def free_untils(S, T):
+    """(C, P) instants (s) until which a demand of each class is free on each pool from now on; inf: for good."""
+    until = np.full((S.cls.shape[0], S.pools.shape[0]), np.inf)
+    for p in range(S.pools.shape[0]):
+        c, k = S.cls.shape[0] - 1, 0  # classes are in order of slots
+        while c >= 0 and k < T.steps[p]:
+            while c >= 0 and T.room[p, k] < S.cls[c].slots:
+                until[c, p] = T.when[p, k]
+                c -= 1
+            k += 1
+    return until
+
+
+@njit(inline="never")
+def first_beside(S, T):
+    """First waiting job of the open classes that may start beside all that is promised, -1: none."""
+    best, until = -1, free_untils(S, T)
+    for c in range(S.cls.shape[0]):
+        k, last = S.cls[c], -np.inf
+        for p in range(S.pools.shape[0]):
+            if k.open == 1 and k.pools >> p & 1:
+                last = max(last, until[c, p])
+        count = k.count if last > -np.inf else 0
+        if last == np.inf:  # all may start, the first of them first
+            count = min(count, 1)
+        for i in range(k.first, k.first + count):
+            j = S.heap[i]
+            if (best < 0 or ahead(S.body, j, best)) and end_of(S, j, S.scalar[0].now) <= last:
+                best = j
+    return best
+
+
+@njit(inline="never")
+def steps_needed(S, left):
+    """Steps that a plan may add to the profile of a pool: two for each start and each promise, twice for those that stand."""
+    sc, smallest, room = S.scalar[0], ANY, 0
+    for c in range(S.cls.shape[0]):
+        if S.cls[c].count > 0:
+            smallest = min(smallest, S.cls[c].slots)
+    for p in range(S.pools.shape[0]):
+        room += S.pools[p].free
+    promises = min(float(sc.waiting), S.rule[0].depth, left)
+    return 2 * int(promises) + 2 * min(sc.waiting, room // smallest) + 4 * sc.promises
+
+
+@njit(inline="never")
+def plan(S):
+    """Start waiting jobs as the plan allows, made anew or with the promises that it keeps."""
+    sc, r = S.scalar[0], S.rule[0]
+    left = r.tested
+    if r.keep == 0:
+        waited = sc.waiting
+        fill(S)
+        left = max(0.0, left - (waited - sc.waiting))
+        sc.promises = 0
+    if open_classes(S) == 0 or (r.every > 0 and on_grid(sc.now, r.every) > sc.now):
+        return
+    if look(S) == 0 and r.keep == 0:
+        return
+    T = free_by_time(S, steps_needed(S, left))
+    aside = keep_promises(S, T) if r.keep == 1 else 0
+    aside, left = walk(S, T, aside, left - aside)
+    j = first_beside(S, T) if left == np.inf else -1
+    while j >= 0:
+        start_beside(S, T, j)
+        narrow(S)
+        j = first_beside(S, T)
+    if r.keep == 1:
+        sort_promises(S)
+    for i in range(aside):
+        push_waiting(S, S.marked[i])

@@ -1,0 +1,105 @@
+"""Free slots over time, pool by pool, as a plan sees them: what running jobs will give back, less what is promised."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from gpuschedlab._compiled import njit
+from gpuschedlab.sim.engine.accounting import on_grid
+
+
+class Profile(NamedTuple):
+    """Steps of each of P pools, each with room for n."""
+
+    when: np.ndarray  # (P, n) s, from now on
+    room: np.ndarray  # (P, n) slots that are free from then until the next step
+    steps: np.ndarray  # (P,) how many
+
+
+@njit
+def slot_end(S, time):
+    """End (s) of the plan's slot in which an instant lies: plans live in slots, if they have a resolution."""
+    unit = S.rule[0].resolution
+    return on_grid(time, unit) if unit > 0 else time
+
+
+@njit(inline="never")
+def free_by_time(S, more):
+    """What will be free by the estimates, with room for so many more steps a pool.
+
+    A job that outlives its estimate counts as about to end.
+    """
+    sc = S.scalar[0]
+    ends = np.empty(sc.running)
+    for i in range(sc.running):
+        job = S.job[S.running[i]]
+        ends[i] = slot_end(S, max(sc.now, job.started + job.estimate))
+    P = S.pools.shape[0]
+    size = 1 + sc.running + more
+    T = Profile(np.empty((P, size)), np.empty((P, size), np.int64), np.empty(P, np.int64))
+    order = np.argsort(ends)
+    for p in range(P):
+        when, room, k = T.when[p], T.room[p], 0
+        when[0], room[0] = sc.now, S.pools[p].free
+        for i in order:
+            b = S.body[S.running[i]]
+            if b.pool == p and b.guest == 0:
+                if ends[i] > when[k]:
+                    when[k + 1], room[k + 1] = ends[i], room[k]
+                    k += 1
+                room[k] += b.got
+        T.steps[p] = k + 1
+    return T
+
+
+@njit(inline="never")
+def step_at(T, p, time):
+    """Step of pool p that begins at an instant (s), made if there is none."""
+    when, room = T.when[p], T.room[p]
+    low, high = 0, T.steps[p]
+    while high - low > 1:
+        middle = (low + high) // 2
+        if when[middle] <= time:
+            low = middle
+        else:
+            high = middle
+    if when[low] < time:
+        low += 1
+        for k in range(T.steps[p], low, -1):
+            when[k], room[k] = when[k - 1], room[k - 1]
+        when[low], room[low] = time, room[low - 1]
+        T.steps[p] += 1
+    return low
+
+
+@njit(inline="never")
+def book(T, p, begin, end, slots):
+    """Take slots of pool p from one instant to another (s); negative: give them back."""
+    if end > begin:
+        first = step_at(T, p, begin)
+        last = step_at(T, p, end) if end < 1e300 else T.steps[p]
+        for k in range(first, last):
+            T.room[p, k] -= slots
+
+
+@njit(inline="never")
+def free_until(T, p, slots):
+    """Instant (s) until which so many slots of pool p are free from now on; inf: for good."""
+    for k in range(T.steps[p]):
+        if T.room[p, k] < slots:
+            return T.when[p, k]
+    return np.inf
+
+
+@njit(inline="never")
+def earliest(S, T, p, slots, seconds):
+    """First instant (s) from which so many slots of pool p are free for so long; inf: none."""
+    when, room, steps = T.when[p], T.room[p], T.steps[p]
+    first = k = 0
+    while k < steps:
+        if room[k] < slots:
+            first = k + 1
+        elif k + 1 == steps or when[k + 1] >= slot_end(S, when[first] + seconds):
+            return when[first]
+        k += 1
+    return np.inf
