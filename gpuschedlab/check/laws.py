@@ -102,10 +102,30 @@ def starts_take_time(run, cluster) -> str | None:
     )
 
 
+def limits_hold(run, cluster) -> str | None:
+    """No job holds GPUs for longer from a start than its limit and what it may overrun it by; at most there it is stopped."""
+    if "timed_out" not in run.jobs.columns:
+        return None
+    over = run.info.get("over", 0.0)
+    jobs = jobs_with(run, run.allocations, longest=(pl.col("end") - pl.col("start")).max())
+    longest = pl.when(pl.col("restarts") == 0).then("executed").otherwise("longest")
+    early = (
+        pl.col("timed_out")
+        & (pl.col("restarts") == 0)
+        & (pl.col("executed") < pl.col("limit") - _near(pl.col("limit")))
+    )
+    return first_wrong(
+        jobs.filter((longest > pl.col("limit") + over + _near(pl.col("executed"))) | early),
+        "job {job_id} held GPUs for {executed} s, timed out: {timed_out}; expected at most its limit of {limit} s "
+        f"and {over:g} s, and no end by it before",
+    )
+
+
 def work_is_done(run, cluster) -> str | None:
-    """A job at reference speed holds GPUs for its duration, its delays, its profiling and what was undone."""
+    """A job at reference speed holds GPUs for its duration, its delays, its profiling and what was undone, unless it is timed out."""
     done = pl.col("executed") - pl.col("overhead") - pl.col("lost") - pl.col("profiled")
-    wrong = run.jobs.filter((done - pl.col("duration")).abs() > _near(pl.col("executed")))
+    stopped = pl.col("timed_out") if "timed_out" in run.jobs.columns else pl.lit(False)
+    wrong = run.jobs.filter(~stopped & ((done - pl.col("duration")).abs() > _near(pl.col("executed"))))
     return first_wrong(
         wrong,
         "job {job_id} lasts {duration} s; it held GPUs for {executed} s, of which {overhead} s were delays, "
@@ -143,7 +163,7 @@ def idle_time_is_left_out(run, cluster) -> str | None:
 
 #: Laws of every run, and those of a run without speed tables besides.
 ALWAYS = (all_finish, capacity_holds, gpu_time_is_conserved, littles_law_holds, times_add_up, starts_take_time)
-ALWAYS += (idle_time_is_left_out,)
+ALWAYS += (idle_time_is_left_out, limits_hold)
 RIGID = (work_is_done, requests_are_met)
 
 

@@ -215,6 +215,13 @@ class _Account:
     def _end(self, s: Stretch, after: Stretch | None):
         """The job ends, fails with a node, is done with profiling, is preempted, or goes on."""
         slack, end = self._slack(), self.row["end"]
+        if self.row.get("timed_out") and after is None:
+            most = self.row["limit"] + self.scenario.over
+            if abs(s.end - self.since - most) > slack or self.finish < s.end - slack:
+                raise Wrong(
+                    f"{self.name} was stopped {s.end - self.since:.9g} s after its start; expected {most:.9g} s"
+                )
+            return
         done = end is not None and after is None
         if done and self.row["source"] != s.source:  # it started once more, from a result that left nothing to do
             return

@@ -72,7 +72,7 @@ def simulate(
     log : bool
         Whether to log why each waiting job waits, for `Run.explain`; it costs seconds for a week of 10,000 jobs.
     **parts
-        Of the scenario, where it is not given: `history, speeds, estimator, delays, until, seed`.
+        Of the scenario, where it is not given: `history, speeds, estimator, delays, limits, over, until, seed`.
 
     Returns
     -------

@@ -28,6 +28,8 @@ NULLS = ("delay", "partner", "source")
 """Columns of `Run.allocations` that are null where the state has a negative number."""
 ORDER = ("start", "end", "jct", "queueing", "executed", "attained", "overhead", "lost", "preemptions", "restarts")
 ORDER += ("failures", "gpu_type", "nodes", "shared", "profiled", "source", "contention")
+LIMITED = ("limit", "timed_out")
+"""Columns of `Run.jobs` where jobs have limits: s from a start, inf: none; whether it was stopped at it."""
 NOTHING = 1e-9
 """GPUs that rounding errors may make."""
 
@@ -61,6 +63,9 @@ class Jobs(Part):
         self.own["attained"] = job["attained"] * body["jobs"]
         self.own["restarts"] = np.maximum(job["starts"] - 1, 0).astype(np.int32)
         self.own["gpu_type"][~started] = -1
+        if np.isfinite(body["limit"]).any():
+            self.own |= {"limit": body["limit"] - simulation.limits["over"], "timed_out": body["timed_out"] == 1}
+            self.names = (*(name for name in self.names if name not in LIMITED), *LIMITED)
 
     def __getitem__(self, name: str) -> np.ndarray:
         if name == "jct":
@@ -83,7 +88,8 @@ class Jobs(Part):
         }
         made["gpu_type"] = pl.Series(self.types, dtype=pl.Utf8).gather(_null(self.own["gpu_type"]))
         made["source"] = _null(self.own["source"])
-        return self.trace.frame.with_columns(**{name: made[name] for name in ORDER})
+        made |= {name: pl.Series(self.own[name]) for name in LIMITED if name in self.own}
+        return self.trace.frame.with_columns(**{name: made[name] for name in (*ORDER, *LIMITED) if name in made})
 
 
 class Timeline(Part):

@@ -249,6 +249,7 @@ def info_of(simulation) -> dict:
         "seed": s.rng if isinstance(s.rng, int) else None,
         "now": s.now,
         "until": s.until,
+        **({"over": s.limits["over"]} if s.limits["over"] else {}),
         "seconds": s.seconds,
         "versions": versions(),
     }

@@ -14,6 +14,7 @@ from gpuschedlab.errors import ClusterError, TraceError
 from gpuschedlab.estimators import Estimator, Oracle
 from gpuschedlab.sim.policy import Policy, Round
 from gpuschedlab.sim.run import Run
+from gpuschedlab.sim.setup.limits import limits_of
 from gpuschedlab.sim.setup.names import check_types, warn_of_models, warn_of_types
 from gpuschedlab.speeds import Delays
 from gpuschedlab.traces import validate
@@ -46,6 +47,12 @@ class Scenario:
     estimator : Estimator, optional
         What policies may know of durations; default `Oracle()`. It is copied, not fitted itself.
     delays : Delays, optional
+    limits : {None, "requested", "none"} or float
+        How long a job may run from each start, delays included: as column `limit` says, if the trace has one; as it requested; for
+        as long as it likes; so many seconds. One that has not ended by then is stopped for good: `Run.jobs` says `timed_out`. No
+        job is expected to take longer than its limit.
+    over : float
+        Seconds by which it may overrun its limit, of which plans know nothing.
     until : float, optional
         Instant (s) at which runs stop; default: when nothing is left to happen.
     seed : int
@@ -83,6 +90,8 @@ class Scenario:
     speeds: "Speeds | None" = None
     estimator: Estimator | None = None
     delays: Delays = field(default_factory=Delays)
+    limits: str | float | None = None
+    over: float = 0.0
     until: float | None = None
     seed: int = 0
 
@@ -99,6 +108,9 @@ class Scenario:
             settled["speeds"] = self.speeds(self.cluster)
         for name, value in settled.items():
             object.__setattr__(self, name, value)
+        limits_of(self.trace, self.limits)
+        if not (isinstance(self.over, int | float) and 0 <= self.over < float("inf")):
+            raise TraceError(f"over: found {self.over!r}; expected seconds, 0 or more.")
         warn_of_models(self.trace, self.speeds)
         check_types(self.trace, self.speeds, self.cluster)
         warn_of_types(self.trace, self.cluster)
@@ -107,7 +119,8 @@ class Scenario:
     def of(cls, simulation: "Simulation") -> "Scenario":
         """What a simulation runs in; its estimator and policy have learnt already."""
         s = simulation
-        return cls(s.trace, s.cluster, speeds=s.speeds, estimator=s.estimator, delays=s.delays, seed=s.rng)
+        parts = {"estimator": s.estimator, "delays": s.delays, "seed": s.rng} | s.limits
+        return cls(s.trace, s.cluster, speeds=s.speeds, **parts)
 
     def replace(self, **changes) -> "Scenario":
         """Copy with some parts changed, by the names of the parameters."""

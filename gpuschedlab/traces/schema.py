@@ -84,6 +84,7 @@ SCHEMA: dict[str, Column] = {
     "gpu_types": Column(pl.List(pl.String), "a list of texts: the GPU types that will do, in order of preference"),
     "shape": Column(pl.String, "a text: the profile of a GPU's slice"),
     "requested_time": Column(pl.Float64, "seconds above 0, or inf: no limit", unlimited=True, **ABOVE_0),
+    "limit": Column(pl.Float64, "seconds above 0, or inf: no limit", unlimited=True, **ABOVE_0),
     "eligible": Column(pl.Float64, "seconds since the trace's start"),
     "after": Column(pl.List(pl.String), "a list of texts: the jobs that this one depends on"),
     "think_time": Column(pl.Float64, "seconds from 0 up", low=0),

@@ -41,6 +41,15 @@ def test_a_first_job_that_cannot_run_blocks_nobody():
         assert simulate(jobs, cluster, policy).jobs["start"].to_list() == [None, 1.0]
 
 
+def test_worked_limits(cases):
+    found = times(cases, "limit", Fifo(), limits="requested", cluster=Cluster.homogeneous(8, 8))
+    assert found == cases["limit"]["right"]["kill"]
+    jobs = pl.DataFrame(cases["limit"]["jobs"])
+    run = simulate(jobs, Cluster.homogeneous(8, 8), Fifo(), limits="requested")
+    assert run.jobs["attained"].sum() == 175
+    assert set(run.jobs.filter("timed_out")["job_id"]) == {str(i) for i in range(1, 10)}
+
+
 PLANS = {
     "depth": {
         "greedy (depth 0)": planned(0),

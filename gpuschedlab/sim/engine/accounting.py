@@ -199,7 +199,7 @@ def set_rate(S, j):
 
 @njit(inline="never")
 def wake(S, j):
-    """Set the timer of job j: its finish, its lease, the end of its stay or patience, a change of its key."""
+    """Set the timer of job j: its finish, its limit, its lease, the end of its stay or patience, a change of its key."""
     job = S.job[j]
     b = S.body[j]
     r = S.rule[0]
@@ -210,7 +210,7 @@ def wake(S, j):
     if time <= now:  # what has changed already does not change again
         time = INF
     if job.state == RUNNING:
-        time = min(time, b.finish, b.leaves)
+        time = min(time, b.finish, b.leaves, job.started + b.limit)
         if b.lease > now:
             time = min(time, b.lease)
     elif S.cls[b.cls].relaxed != b.cls and r.patience < 1e300:

@@ -18,7 +18,7 @@ from gpuschedlab.sim.engine.accounting import (
     wake,
 )
 from gpuschedlab.sim.engine.backfill import GREEDY, PLAN, can_place, fill, first_waiting, open_classes
-from gpuschedlab.sim.engine.lifecycle import begin_wait, change_node, complete, contest, end_stay
+from gpuschedlab.sim.engine.lifecycle import begin_wait, change_node, complete, contest, end_stay, time_out
 from gpuschedlab.sim.engine.planning import plan
 from gpuschedlab.sim.engine.preemption import nothing_to_give, rekey, reorder
 from gpuschedlab.sim.engine.profiling import enlarge_profilers
@@ -74,7 +74,7 @@ def ends_now(S, j):
 
 @njit(inline="never")
 def fire_timer(S, j):
-    """The timer of job j fires: its segment, work, stay or patience ends, or its key changes."""
+    """The timer of job j fires: its segment, work, limit, stay or patience ends, or its key changes."""
     job = S.job[j]
     b = S.body[j]
     sc = S.scalar[0]
@@ -87,6 +87,9 @@ def fire_timer(S, j):
                 return
             b.segment += 1
             set_rate(S, j)
+        if job.started + b.limit <= sc.now:
+            time_out(S, j)
+            return
         if b.leaves <= sc.now:
             end_stay(S, j)
             return

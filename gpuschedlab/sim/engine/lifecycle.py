@@ -250,16 +250,29 @@ def end_stay(S, j):
 
 
 @njit(inline="never")
-def complete(S, j):
-    """Job j has done its work."""
-    refresh(S, j)
-    S.job[j].progress = S.body[j].work
+def conclude(S, j):
+    """Job j ends and will not run again."""
     leave(S, j)
     S.job[j].state = DONE
     S.body[j].end = S.scalar[0].now
     S.scalar[0].demanded -= S.body[j].slots
     S.scalar[0].done += 1
     set_timer(S, j, INF)
+
+
+@njit(inline="never")
+def complete(S, j):
+    """Job j has done its work."""
+    refresh(S, j)
+    S.job[j].progress = S.body[j].work
+    conclude(S, j)
+
+
+@njit(inline="never")
+def time_out(S, j):
+    """Job j has run for as long as it may: it ends with what it has done."""
+    S.body[j].timed_out = 1
+    conclude(S, j)
 
 
 @njit(inline="never")

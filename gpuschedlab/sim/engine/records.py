@@ -65,6 +65,7 @@ BODY = np.dtype(
         ("finish", "f8"),  # s, when the present segment or the work ends at this rate
         ("goal", "f8"),  # progress at which it ends
         ("leaves", "f8"),  # s, when its stay in a stage of limited time ends, inf: it stays as long as it likes
+        ("limit", "f8"),  # s for which it may run from a start, inf: for as long as it likes
         ("safe", "f8"),  # progress at the last checkpoint, or at the last start
         ("kept", "f8"),  # s of progress that counted then (`useful`)
         ("switch", "f8"),  # s of delay at each start
@@ -92,6 +93,7 @@ BODY = np.dtype(
         ("guest", "i1"),  # 1 when the partner owns the GPUs
         ("joint", "i1"),  # 1 when it is trained jointly with the partner, 0 when each does its own work
         ("idle", "i1"),  # 1 while it holds GPUs without work
+        ("timed_out", "i1"),  # 1: it was stopped at its limit
         ("vacated", "i1"),  # 1 while others hold its slots, within a decision
         ("moving", "i1"),  # 1 while a round moves it to other nodes
     ],

@@ -10,6 +10,7 @@ from gpuschedlab.cluster.node_index import SLOTS
 from gpuschedlab.errors import SpeedError
 from gpuschedlab.metrics.columns import Columns
 from gpuschedlab.sim.engine.records import BODY, JOB, OUTAGE
+from gpuschedlab.sim.setup.limits import limits_of
 from gpuschedlab.speeds import Delays
 from gpuschedlab.speeds.codes import ANY
 from gpuschedlab.traces.schema import RECORDED
@@ -22,7 +23,7 @@ KINDS = {"best_effort": 0, "strict": 1, "soft": 2}
 NEW_JOB, NEW_BODY = np.zeros((), JOB), np.zeros((), BODY)
 """A job before anything has happened, but for what its scenario says of it."""
 NEW_JOB["contention"] = NEW_BODY["rate"] = NEW_BODY["gain"] = 1.0
-for _name in ("timer", "finish", "first", "end", "key", "leaves"):
+for _name in ("timer", "finish", "first", "end", "key", "leaves", "limit"):
     NEW_BODY[_name] = np.inf
 for _name in ("head", "partner", "pos", "tick", "row", "type", "source", "delay"):
     NEW_BODY[_name] = -1
@@ -76,7 +77,9 @@ def prepare(scenario) -> Prepared:
     estimates = np.asarray(scenario.knowledge.predict(_each(trace)), float)
     types = [speeds.gpu_types.index(t) if speeds and t in speeds.gpu_types else -1 for t in cluster.gpu_types]
     type_map = np.array(types, np.int64)
-    job, body, known = _jobs(trace, speeds, estimates, scenario.delays, cluster, type_map)
+    limits = limits_of(trace, scenario.limits)
+    job, body, known = _jobs(trace, speeds, np.minimum(estimates, limits), scenario.delays, cluster, type_map)
+    body["limit"] = limits + scenario.over
     constant = {"outage": _outages(cluster), "known": known, "type_map": type_map} | _tables(speeds)
     model = job["model"][job["model"] >= 0]
     elastic = 0 if speeds is None else int((~speeds.relative[model]).sum())
