@@ -238,7 +238,14 @@ def recorded(data_dir) -> dict:
 def test_mean_errors_of_the_recorded_log(recorded):
     """An independent planner on counts of processors misses by as much; so do its ranks."""
     found = {row["rule"]: row for row in recorded["recorded_250"].table.iter_rows(named=True)}
-    right = {"EASY": 22.7, "EASY, true run times": 53.1, "greedy": 125.8, "strict FIFO": 399.3}
+    right = {
+        "depth 2": 13.9,
+        "conservative": 14.2,
+        "EASY": 22.7,
+        "EASY, true run times": 53.1,
+        "greedy": 125.8,
+        "strict FIFO": 399.3,
+    }
     assert {rule: round(row["mae"], 1) for rule, row in found.items()} == right
     assert round(found["EASY"]["rank"], 2) == 0.90
     assert round(found["strict FIFO"]["rank"], 2) == 0.49
@@ -247,11 +254,11 @@ def test_mean_errors_of_the_recorded_log(recorded):
 
 def test_the_verdict_on_the_recorded_logs(recorded):
     assert recorded["recorded_250"].verdict == (
-        "EASY: mean wait 113 s, recorded 122 s; half of the starts within 2 s, 9 of 10 within 69 s. Differences below 9 s of mean "
+        "depth 2 is nearer to the log than EASY. EASY: mean wait 113 s, recorded 122 s; half of the starts within 2 s, 9 of 10 within 69 s. Differences below 9 s of mean "
         "wait are within what the model misses."
     )
-    # this log tells EASY from FIFO and greedy, and not what it knew of run times
-    assert recorded["recorded_800"].verdict.endswith("The log does not tell it from EASY, true run times.")
+    # this log tells EASY from FIFO and greedy, and neither from deeper plans nor what it knew of run times
+    assert recorded["recorded_800"].verdict.endswith("from depth 2, conservative, EASY, true run times.")
     assert {found.blocks.unit for found in recorded.values()} == {"blocks of 20 jobs"}
 
 
@@ -260,7 +267,20 @@ def test_intervals_of_the_recorded_log(recorded):
     table = recorded["recorded_250"].table
     for rule, mae, low, high, more in table.select("rule", "mae", "low", "high", "more_low").iter_rows():
         assert low < mae < high
-        assert more > 0 or rule == "EASY"
+        assert more > 0 or rule in ("EASY", "depth 2", "conservative")
+
+
+def test_a_site_that_plans_conservatively(data_dir, tmp_path):
+    (tmp_path / "site.toml").write_text(
+        f'[log]\npath = "{data_dir / "inputs/site/recorded_250.csv"}"\n[cluster]\nnodes = "128x1"\n[scheduler]\nbackfill = "plan"\n'
+    )
+    found = replay(Site(str(tmp_path / "site.toml")))
+    assert round(found.errors("conservative, true run times")["mae"], 1) == 47.1
+    assert (
+        "conservative: mean wait 112 s, recorded 122 s; half of the starts within 2 s, 9 of 10 within 47 s."
+        in found.verdict
+    )
+    assert found.verdict.endswith("The log does not tell it from depth 2.")
 
 
 def test_the_launch_delay_is_fitted_on_the_first_half_and_judged_on_the_second(recorded):
