@@ -254,8 +254,8 @@ def test_mean_errors_of_the_recorded_log(recorded):
 
 def test_the_verdict_on_the_recorded_logs(recorded):
     assert recorded["recorded_250"].verdict == (
-        "depth 2 is nearer to the log than EASY. EASY: mean wait 113 s, recorded 122 s; half of the starts within 2 s, 9 of 10 within 69 s. Differences below 9 s of mean "
-        "wait are within what the model misses."
+        "depth 2 is nearer to the log than EASY. EASY: mean wait 113 s, recorded 122 s; half of the starts within 2 s, 9 of 10 within "
+        "69 s. Differences below 9 s of mean wait are within what the model misses."
     )
     # this log tells EASY from FIFO and greedy, and neither from deeper plans nor what it knew of run times
     assert recorded["recorded_800"].verdict.endswith("from depth 2, conservative, EASY, true run times.")
