@@ -43,7 +43,7 @@ def test_a_grid_follows_the_scale_of_its_knobs():
     assert np.allclose(terms[1:] / terms[:-1], (86_400 / 60) ** 0.25)
     assert [p.queues for p in grid(Tiresias, queues=9)] == [1, 2, 3, 4, 5]
     assert [p.thresholds for p in grid(Tiresias, thresholds=[300, (600.0,)])] == [(300.0,), (600.0,)]
-    assert [p.backfill for p in grid(Fifo, backfill="all")] == ["none", "easy", "greedy"]
+    assert [p.backfill for p in grid(Fifo, backfill="all")] == ["none", "easy", "greedy", "plan"]
 
 
 def test_a_grid_is_a_product_on_top_of_a_policy():

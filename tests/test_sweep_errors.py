@@ -220,7 +220,7 @@ def test_the_command_varies_steps_choices_traces_and_clusters(tmp_path, capsys):
     words = ["sweep", "fifo", "--vary", "backfill=all", "--vary", "interval=2steps", "--out", str(tmp_path), "--json"]
     assert main([*words, *SMALL, "--traces", "venus", "philly", "--clusters", "4x8", "5x8"]) == 0
     rows = json.loads(capsys.readouterr().out)["rows"]
-    assert len(rows) == 3 * 2 * 2 * 2
+    assert len(rows) == 4 * 2 * 2 * 2
     assert {row["cluster"] for row in rows} == {"4x8", "5x8"}
     assert {row["interval"] for row in rows} == {0.0, 3600.0}
 
