@@ -1,4 +1,3 @@
 """Public names of `policies.site`, by module; loaded at first use."""
 
 from .recipe import Site as Site
-from .kueue import Kueue as Kueue

@@ -174,9 +174,9 @@ def compared(before: pl.DataFrame, after: pl.DataFrame, calibration: Calibration
 
 def biases(calibration: Calibration) -> dict[str, float]:
     """By how much the replay misses each figure: simulated - recorded."""
-    jobs = calibration.starts.join(calibration.scenario.trace.select("job_id", "duration"), on="job_id").drop_nulls(
-        calibration.own
-    )
+    jobs = calibration.starts.join(
+        calibration.scenario.trace.select("job_id", "duration"), on="job_id", maintain_order="left"
+    ).drop_nulls(calibration.own)
     waits = ((jobs[start] - jobs["submit"]).to_numpy() for start in ("started", calibration.own))
     recorded, simulated = (figures(wait, jobs["duration"].to_numpy()) for wait in waits)
     return {name: float((simulated[name] - recorded[name]).mean()) for name in recorded}
