@@ -343,3 +343,10 @@ def test_the_command(site, capsys):
     )
     assert main(["replay", "--trace", path, "--change", "more=x"]) == 2
     assert "found 'x'; expected 0 to 1000 nodes" in capsys.readouterr().err
+
+
+def test_a_sites_own_plan_has_its_row(site):
+    found = replay(site("plan", "depth = 3\n"))
+    assert found.own == "as configured"
+    assert {"as configured", "depth 2", "conservative", "as configured, true run times"} <= set(found.rules)
+    assert whatif(found.site, {"policy": "EASY"}, calibration=found).table.height

@@ -127,6 +127,5 @@ class Site(Recipe):
 
     @property
     def policies(self) -> dict[str, Policy]:
-        """The site's own rule, and those that others go by."""
-        known = dict(RULES)
-        return known if self.own in known.values() else {"as configured": self.own} | known
+        """Rules that sites go by."""
+        return dict(RULES)

@@ -139,14 +139,14 @@ class Calibration:
 
 def rules(site: Site) -> dict[str, tuple[Policy, Estimator | None]]:
     """Rules that a log is replayed by, each with what it knows of run times (None: what the site knew)."""
-    found = {name: (policy, None) for name, policy in site.policies.items()}
-    own = own_rule(site)
-    return found | {own + TRUE: (found[own][0], Oracle())}
+    known, own = site.policies, own_rule(site)
+    found = {name: (policy, None) for name, policy in ({own: site.own} | known if own not in known else known).items()}
+    return found | {own + TRUE: (site.own, Oracle())}
 
 
 def own_rule(site: Site) -> str:
     """Name of the site's own rule."""
-    return next(name for name, policy in site.policies.items() if policy == site.own)
+    return next((name for name, policy in site.policies.items() if policy == site.own), "as configured")
 
 
 def replay(site: Site) -> Calibration:

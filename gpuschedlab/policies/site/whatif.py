@@ -9,7 +9,7 @@ import polars as pl
 from gpuschedlab.errors import TraceError
 from gpuschedlab.metrics.starts import DAY, FEWEST, Blocks
 from gpuschedlab.policies.site.recipe import Site
-from gpuschedlab.policies.site.replay import Calibration, own_rule
+from gpuschedlab.policies.site.replay import Calibration
 from gpuschedlab.sim import Policy, Scenario
 from gpuschedlab.traces.intake.options import nearest
 
@@ -102,7 +102,7 @@ def whatif(
             f"whatif: found the change {unknown!r}; expected one of {', '.join(CHANGES)}.{nearest(unknown, CHANGES)}"
         )
     other = replace(site, **{k: v for k, v in changes.items() if k in ("more", "cluster")})
-    own = site.policies[own_rule(site)]
+    own = site.own
     wanted = changes.get("policy", own)
     if isinstance(wanted, str) and wanted not in site.policies:
         raise TraceError(
