@@ -101,7 +101,7 @@ def knobs_help(name: str, cls: type) -> str:
     Examples
     --------
     >>> from gpuschedlab.policies import Fifo
-    >>> "one of none, easy, greedy (default none)" in knobs_help("fifo", Fifo)
+    >>> "one of none, easy, greedy, plan (default none)" in knobs_help("fifo", Fifo)
     True
     """
     from gpuschedlab.knobs import knobs_of

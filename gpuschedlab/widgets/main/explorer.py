@@ -104,7 +104,7 @@ class Explorer(BaseExplorer):
         self.traces, self.clusters = sources.named_traces(trace), sources.named_clusters(cluster)
         self.policies = sources.named_policies(policies, default_policies())
         own = parts.pop("seed", 0)
-        self._parts = {name: value for name, value in parts.items() if value is not None}
+        self._parts = {name: value for name, value in parts.items() if value is not getattr(Scenario, name, None)}
         names = list(self.policies)
         self.player = Player(self._redraw_gantt)
         self.door = OwnLog(self) if upload else None
