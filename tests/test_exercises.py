@@ -194,6 +194,14 @@ WRONG = {
         ),
         ("admit = lambda need, due: range(len(need))", "is late, even with"),
     ),
+    "15_my_cluster": (
+        ("promised = lambda free, running, need: max(limit for limit, _ in running)", "that waits for all jobs"),
+        (
+            "def promised(free, running, need):\n    free = 0\n    for limit, gpus in sorted(running):\n        free += gpus\n"
+            "        if free >= need:\n            return limit\n    return 0.0",
+            "that are free now count",
+        ),
+    ),
 }
 """Two wrong answers for each notebook, and what the verdict says of them."""
 

@@ -23,6 +23,7 @@ from .systems.leases import *
 from .systems.merges import *
 from .systems.pools import *
 from .systems.problems import *
+from .systems.replays import *
 from .systems.response_curves import *
 from .systems.stages import *
 from .systems.steps import *

@@ -5,7 +5,7 @@ What is right is computed by another way than the one asked for, at each call; t
 
 from exercises.policies import consolidated, dispersion, paired_interval, response_ratio, waiting_avoided
 from exercises.programs import best_choices, link_price, price_bound, proximal_step
-from exercises.sharing import admitted, pair_worth, pool_bill
+from exercises.sharing import admitted, pair_worth, pool_bill, reserved
 from exercises.tuning import adjusted, share_of_optimal, times_as_good
 from exercises.verdict import Verdict
 
@@ -22,6 +22,7 @@ __all__ = [
     "pool_bill",
     "price_bound",
     "proximal_step",
+    "reserved",
     "response_ratio",
     "share_of_optimal",
     "times_as_good",

@@ -1,4 +1,4 @@
-"""Exercises on merged jobs, warm pools and deadlines (notebooks 12 to 14)."""
+"""Exercises on merged jobs, warm pools, deadlines and reservations (notebooks 12 to 15)."""
 
 from itertools import combinations
 
@@ -137,3 +137,42 @@ def _late(jobs, need, due) -> int | None:
         if now > due[i]:
             return i
     return None
+
+
+@checked
+def reserved(answer) -> str:
+    """15: when a plan promises a job its start, against the simulator.
+
+    Parameters
+    ----------
+    answer : callable
+        ``promised(free, running, need)``: the earliest instant (s) at which `need` GPUs are free, of which `free` are so now; `running`
+        is a list of (limit, GPUs), the seconds until each job's time limit, and the GPUs that it holds.
+    """
+    cases = [(2, [(50.0, 1), (10.0, 4), (30.0, 2)], 7), (3, [(20.0, 2)], 3), (0, [(10.0, 1), (20.0, 6), (30.0, 1)], 8)]
+    cases += [(1, [(40.0, 3), (40.0, 2), (90.0, 8)], 5)]
+    for free, running, need in cases:
+        found, right = number(call(answer, free, list(running), need)), _promised(free, running, need)
+        case = f"{free} free, running {running}, {need} needed: "
+        require(
+            found <= right or found != max(limit for limit, _ in running),
+            f"{case}that waits for all jobs, but at {right:g} s enough GPUs are free.",
+        )
+        late = _promised(0, running, need) if need <= sum(gpus for _, gpus in running) else right
+        mistakes = {f"{case}the {free} GPUs that are free now count, too.": late}
+        compare(
+            found, right, mistakes, f"{case}found {found:g} s; the simulator says {right:g} s. Which job ends first?"
+        )
+    return f"As the simulator says, in {len(cases)} cases."
+
+
+def _promised(free: int, running, need: int) -> float:
+    """Start (s) of the last job of a queue on one node, behind jobs that run as long as they may."""
+    from gpuschedlab.cluster import Cluster
+    from gpuschedlab.policies import Fifo
+    from gpuschedlab.sim import simulate
+
+    limits, gpus = map(list, zip(*running, (1.0, need), strict=True))
+    columns = {"job_id": [f"{i}" for i in range(len(gpus))], "submit": [0.0] * len(gpus)}
+    trace = pl.DataFrame(columns | {"gpus": gpus, "duration": limits})
+    return float(simulate(trace, Cluster.homogeneous(1, free + sum(gpus[:-1])), Fifo()).jobs["start"][-1])

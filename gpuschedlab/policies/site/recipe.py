@@ -7,6 +7,7 @@ from typing import Annotated
 
 import polars as pl
 
+from gpuschedlab._data import path as shipped
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.errors import TraceError
 from gpuschedlab.estimators.requested import Requested
@@ -67,6 +68,17 @@ class Site(Recipe):
     file: str = "site.toml"
     cluster: str = ""
     more: Annotated[int, Knob(0, 1000, unit="nodes", help="nodes beyond the site's own, like its first")] = 0
+
+    @classmethod
+    def sample(cls) -> "Site":
+        """The synthetic site that ships (`data/README.md`): six nodes, two accounts, two weeks.
+
+        Examples
+        --------
+        >>> Site.sample()().cluster.total_gpus
+        48
+        """
+        return cls(str(shipped("site/site.toml")))
 
     @cached_property
     def description(self) -> Description:

@@ -1,0 +1,37 @@
+"""Recorded starts beside simulated ones."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from gpuschedlab.plots.lines import Lines
+
+__all__ = ["waits_by_day"]
+
+
+def waits_by_day(submit: np.ndarray, starts: Mapping[str, np.ndarray]) -> Lines:
+    """Mean wait of the jobs submitted on each day of a log, a line for each set of starts.
+
+    Parameters
+    ----------
+    submit : (n,) array
+        Submissions (s).
+    starts : mapping of str to (n,) arrays
+        Starts of the same jobs (s), by name; nan: not started, and left out.
+
+    Examples
+    --------
+    >>> found = waits_by_day(np.array([0.0, 60.0, 90_000.0]), {"recorded": np.array([3600.0, 7260.0, np.nan])})
+    >>> found.x.tolist(), found.values["recorded"].tolist()
+    ([1, 2], [1.5, nan])
+    """
+    submit = np.asarray(submit, float)
+    day = ((submit - submit.min(initial=np.inf)) // 86_400.0).astype(int) if len(submit) else np.zeros(0, int)
+    values = {}
+    for name, start in starts.items():
+        wait = (np.asarray(start, float) - submit) / 3600.0
+        known = np.isfinite(wait)
+        counts = np.bincount(day[known], minlength=day.max(initial=-1) + 1)
+        with np.errstate(invalid="ignore"):
+            values[name] = np.bincount(day[known], wait[known], minlength=len(counts)) / counts
+    return Lines("Mean wait by day of submission", "day of the log", "wait (h)", np.arange(len(counts)) + 1, values)

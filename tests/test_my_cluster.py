@@ -1,0 +1,76 @@
+"""The sample site: its files are those that make.py makes, and the explorer of it shows what `whatif` says."""
+
+import numpy as np
+import pytest
+
+from gpuschedlab import _data, plots
+from gpuschedlab.policies.site.recipe import Site
+from gpuschedlab.policies.site.replay import launched_by, replay
+from gpuschedlab.policies.site.whatif import BELOW, whatif
+from gpuschedlab.widgets import SiteExplorer
+
+FILES = ("site.toml", "slurm.conf", "assoc.txt", "jobs.csv")
+
+
+def test_the_files_are_those_that_are_made(maker, tmp_path):
+    maker("site").make(tmp_path)
+    assert sorted(p.name for p in tmp_path.iterdir()) == sorted(FILES)
+    for name in FILES:
+        assert (tmp_path / name).read_bytes() == _data.path(f"site/{name}").read_bytes(), name
+
+
+@pytest.fixture(scope="module")
+def found():
+    return replay(Site.sample())
+
+
+def test_the_replay_finds_the_rule_and_the_launch_delay(found, maker):
+    made = maker("site")
+    assert found.table["rule"][0] == found.own == "as configured"
+    assert found.launch == made.LAUNCH
+    held = found.misses["modelled"].is_between(made.BY_HAND["submit"], made.BY_HAND["submit"] + 2 * 86_400)
+    assert held.sum() >= 9  # of the ten largest misses: the node held by hand, and what queued behind it
+
+
+def test_waits_by_day_by_hand():
+    submit = np.array([10.0, 20.0, 86_500.0, 200_000.0])
+    lines = plots.waits_by_day(submit, {"a": submit + np.array([3600, 7200, 1800, np.nan])})
+    assert lines.x.tolist() == [1, 2, 3]
+    assert lines.values["a"][:2].tolist() == pytest.approx([1.5, 0.5])
+    assert np.isnan(lines.values["a"][2])
+    assert plots.waits_by_day(np.zeros(0), {"a": np.zeros(0)}).x.tolist() == []
+
+
+@pytest.fixture(scope="module")
+def explorer(found):
+    return SiteExplorer(found)
+
+
+def test_it_begins_with_the_site_itself(explorer):
+    assert explorer.outcome.table["difference"].to_list() == [0, 0, 0]
+    lines = explorer.board.drawings["waits"].data
+    assert [line["name"] for line in lines] == ["recorded", "replayed", "changed"]
+    assert lines[1]["y"].tolist() == lines[2]["y"].tolist()
+
+
+def test_its_words_and_lines_are_those_of_whatif(explorer, found):
+    site = found.site
+    explorer.knobs["more"].value = 1
+    assert explorer.outcome.table.equals(whatif(site, {"more": 1}, calibration=found).table)
+    assert "<b>lower</b>" in explorer.status.value
+    explorer.knobs["more"].value = 0
+    explorer.knobs["depth"].value = 1
+    rule = explorer.knobs.thing.rule
+    assert (rule.depth, rule.plan) == (1, site.own.plan)
+    assert explorer.outcome.table.equals(whatif(site, {"policy": rule}, calibration=found).table)
+    assert BELOW in explorer.status.value
+    expected = launched_by(found.scenario, rule, found.launch).to_numpy()
+    mean = plots.waits_by_day(found.starts["submit"].to_numpy(), {"x": expected}).values["x"]
+    assert explorer.board.drawings["waits"].data[2]["y"].tolist() == pytest.approx(mean.tolist())
+    explorer.knobs["known"].value = True
+    assert explorer.outcome.table["difference"][0] != pytest.approx(0)
+
+
+def test_its_static_twin_has_the_figure(explorer):
+    assert len(explorer.figure("waits").data) == 3
+    assert "paired differences" in explorer._note()
