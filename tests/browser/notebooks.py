@@ -39,6 +39,10 @@ NOTEBOOKS = {
         "from gpuschedlab.widgets import SmallLeases, UniSchedExplorer",
         "explorer = UniSchedExplorer(SmallLeases(nodes=2, jobs=12))\nexplorer",
     ],
+    "site": [
+        "from gpuschedlab.widgets import SiteExplorer",
+        "explorer = SiteExplorer()\nexplorer",
+    ],
     "logbook": [
         "import gpuschedlab as lab\nfrom gpuschedlab.autosched import Rule\nfrom gpuschedlab.widgets import LogbookExplorer",
         'trace = lab.generate("venus", days=4, jobs=400, load=1.0, cluster_gpus=24, rng=0)\n'

@@ -252,3 +252,17 @@ def test_leases_follow_the_policy_and_the_curve_its_slider(page, jupyterlab, art
     await_change(page, before, slice(2, 3))
     shoot(page, artifacts / "unisched.png", 3400)
     assert not page.locator(f"{EXPLORER} .gpuschedlab-error").is_visible()
+
+
+@pytest.mark.long
+def test_a_replayed_site_follows_its_sliders(page, jupyterlab, artifacts):
+    open_notebook(page, jupyterlab, "site")
+    assert page.evaluate(SETTLED) == []
+    status = page.locator(f"{EXPLORER} .gpuschedlab-status")
+    await_text(status, "below what the replay misses")
+    before = page.evaluate(NUMBERS)
+    press(page, "more", "ArrowRight")
+    await_change(page, before)
+    await_text(status, "lower")
+    shoot(page, artifacts / "site.png", 1600)
+    assert not page.locator(f"{EXPLORER} .gpuschedlab-error").is_visible()
