@@ -149,7 +149,7 @@ def reserved(answer) -> str:
         ``promised(free, running, need)``: the earliest instant (s) at which `need` GPUs are free, of which `free` are so now; `running`
         is a list of (limit, GPUs), the seconds until each job's time limit, and the GPUs that it holds.
     """
-    cases = [(2, [(50.0, 1), (10.0, 4), (30.0, 2)], 5), (3, [(20.0, 2)], 3), (0, [(10.0, 1), (20.0, 6), (30.0, 1)], 8)]
+    cases = [(2, [(50.0, 1), (10.0, 4), (30.0, 2), (90.0, 8)], 7), (0, [(10.0, 1), (20.0, 6), (30.0, 1)], 8)]
     cases += [(1, [(40.0, 3), (40.0, 2), (90.0, 8)], 5)]
     for free, running, need in cases:
         found, right = number(call(answer, free, list(running), need)), _promised(free, running, need)
