@@ -22,7 +22,7 @@ HERE = "published.copter.arena_runs"
 PROGRAMS = {True: 2, False: 3}
 """Programs of a stream, in the quick run and in the full one."""
 
-WORK, MIXED_WORK = {True: 3.0, False: 80.0}, {True: 0.07, False: 10.0}
+WORK, MIXED_WORK = {True: 3.0, False: 20.0}, {True: 0.07, False: 3.0}
 """Work of each solve, and of each solve of an integer program, in the quick run and in the full one."""
 
 
