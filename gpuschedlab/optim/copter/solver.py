@@ -35,7 +35,7 @@ class Residuals:
 
     step: int  # from 1
     evaluations: float  # of the dual, until then
-    primal: float  # largest amount by which a row is broken, over its bound
+    primal: float  # largest amount by which a row is broken, over its bound, or over the usual one where that is larger
     dual: float  # largest reduced cost that no bound of its variable allows, over the usual cost
     gap: float  # |objective - bound| / (unit + |objective| + |bound|); the unit is 1, or less where usual costs and variables are
 
