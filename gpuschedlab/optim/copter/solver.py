@@ -7,7 +7,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from gpuschedlab.errors import OutOfTime, SolverError
-from gpuschedlab.optim.copter.bound import proved_bound
+from gpuschedlab.optim.copter.bound import proved_bound, signed
 from gpuschedlab.optim.copter.groups import Grouped, grouped
 from gpuschedlab.optim.copter.newton import Newton
 from gpuschedlab.optim.knapsack import MultipleChoice
@@ -156,9 +156,8 @@ class _Steps:
     """Proximal steps of one program, and their residuals."""
 
     def __init__(self, limits: Copter, program: Program, lp: Grouped, x, y, size: float, until: float):
-        y = np.where(((y > 0) & np.isinf(lp.rl)) | ((y < 0) & np.isinf(lp.ru)), 0.0, y)
         self.limits, self.program, self.lp = limits, program, lp
-        self.x, self.y, self.size, self.until = x, y, size, until
+        self.x, self.y, self.size, self.until = x, signed(y, lp.rl, lp.ru), size, until
         self.newton = Newton(lp, work_steps(limits.work, "copter", len(lp.c)))
         size_x, self.cost = lp.scales
         self.tau, self.unit = size_x / self.cost, min(1.0, max(size_x * self.cost, 1e-6))
