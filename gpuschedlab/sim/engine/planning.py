@@ -137,9 +137,8 @@ def walk(S, T, aside, left, strict):
             drop_waiting(S, j)
             S.marked[aside] = j
             aside += 1
-            if not (
-                windows or up_suffices(S, j)
-            ):  # nobody knows when nodes are repaired: no job waits for one that needs them
+            # Nobody knows when nodes are repaired: no job waits for one that needs them.
+            if not (windows or up_suffices(S, j)):
                 k.open = 0
             elif sc.promises < r.depth and sc.now - S.job[j].submit >= r.min_age:
                 promise(S, T, j)
