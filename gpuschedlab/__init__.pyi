@@ -1,7 +1,7 @@
 """Public names, by the part that holds them: `__init__.py` loads each at its first use, editors complete them."""
 
 from .check import check_estimator as check_estimator, check_policy as check_policy
-from .cluster import Cluster as Cluster, Nodes as Nodes, Outage as Outage
+from .cluster import Cluster as Cluster, Nodes as Nodes, Outage as Outage, Window as Window
 from .comparison import Comparison as Comparison, compare as compare
 from .estimators import History as History, Noisy as Noisy, Oracle as Oracle, Runtime as Runtime
 from .gym import Agent as Agent, SchedulingEnv as SchedulingEnv

@@ -13,7 +13,6 @@ import polars as pl
 
 from gpuschedlab.autosched.forecast.generation import Forecast
 from gpuschedlab.autosched.tuner.measure import Probe
-from gpuschedlab.cluster import Outage
 from gpuschedlab.errors import EstimatorError
 from gpuschedlab.knobs import knob_word, knobs_of
 from gpuschedlab.sim import Policy, Scenario
@@ -205,7 +204,7 @@ def _side(scenario, policy, forecast, clock: float) -> dict:
     trace = validate(forecast.trace).with_columns(pl.col("submit") + later)
     moments = pl.col("^waiting_since|started$")
     initial = forecast.initial.with_columns(moments + later) if forecast.initial.height else forecast.initial
-    events = tuple(Outage(e.node, e.start + later, e.end + later) for e in scenario.cluster.events)
+    events = tuple(replace(e, start=e.start + later, end=e.end + later) for e in scenario.cluster.events)
     existing, coming = trace[: forecast.existing], trace[forecast.existing :]
     causes = {"arrivals": coming.select("submit"), "mix": coming.drop("submit"), "backlog": (existing, initial)}
     causes |= {"nodes": replace(scenario.cluster, events=events), "speeds": scenario.speeds, "delays": scenario.delays}

@@ -1,6 +1,6 @@
 """What jobs run on: nodes, GPU types, outages, and the rules that place jobs on them."""
 
-from gpuschedlab.cluster.cluster import Cluster, Nodes, Outage
+from gpuschedlab.cluster.cluster import Cluster, Nodes, Outage, Window
 from gpuschedlab.cluster.placement import RULES
 
-__all__ = ["RULES", "Cluster", "Nodes", "Outage"]
+__all__ = ["RULES", "Cluster", "Nodes", "Outage", "Window"]

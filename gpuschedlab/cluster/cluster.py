@@ -49,6 +49,22 @@ class Outage:
 
 
 @dataclass(frozen=True)
+class Window(Outage):
+    """An outage, such as maintenance, of which plans know from `announced` (s) on.
+
+    A plan (`backfill="plan"`, "easy") starts no job on the node that by its estimate would run into the window; one that ends when it
+    begins is allowed. Other policies meet it as any outage.
+
+    Examples
+    --------
+    >>> Window(node=0, start=100.0, end=200.0).announced
+    0.0
+    """
+
+    announced: float = 0.0
+
+
+@dataclass(frozen=True)
 class Cluster:
     """What a trace runs on: node groups, numbered in order, and their outages.
 
@@ -57,7 +73,7 @@ class Cluster:
     groups : tuple of Nodes
         At least one.
     events : tuple of Outage, optional
-        When nodes are down.
+        When nodes are down; a `Window` is known beforehand.
 
     Raises
     ------
@@ -84,6 +100,8 @@ class Cluster:
                 raise ClusterError(f"{e}: expected a node from 0 to {self.total_nodes - 1}.")
             if not 0 <= e.start < e.end:
                 raise ClusterError(f"{e}: expected 0 <= start < end, in seconds.")
+            if isinstance(e, Window) and not e.announced >= 0:
+                raise ClusterError(f"{e}: expected 0 <= announced, in seconds.")
 
     @classmethod
     def homogeneous(cls, nodes: int = 70, gpus_per_node: int = 8, gpu_type: str = "v100") -> "Cluster":

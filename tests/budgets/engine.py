@@ -4,6 +4,7 @@ Whole `simulate` calls: checks at the door, what the scenario prepares, and simu
 has run a policy before, without and with `Run.summary`.
 """
 
+import math
 import resource
 import shutil
 import statistics
@@ -18,7 +19,7 @@ import pytest
 
 import gpuschedlab
 from budgets.imports import children
-from gpuschedlab import Cluster, Scenario, generate, simulate
+from gpuschedlab import Cluster, Fifo, Plan, Scenario, generate, simulate
 from gpuschedlab.policies import ALL
 from gpuschedlab.speeds import default_speeds
 
@@ -87,6 +88,13 @@ def test_run(name, budget):
         unit = 1 if sys.platform == "darwin" else 1024  # Linux counts kB, macOS bytes
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
         budget.also("bytes, peak of the process until then", peak, MEMORY)
+
+
+@pytest.mark.parametrize(("depth", "tested", "seconds"), [(50, math.inf, 0.2), (math.inf, 500, 1.5)])
+def test_planned_backfill(depth, tested, seconds, budget):
+    trace, cluster, _, _ = Case("fifo", 10_000, "70x8", 0.9).arguments()
+    scenario, policy = Scenario(trace, cluster), Fifo(backfill="plan", depth=depth, plan=Plan(tested=tested))
+    budget(lambda: scenario.run(policy), seconds)
 
 
 @pytest.mark.parametrize("summary", [False, True], ids=["run", "summary"])

@@ -5,7 +5,7 @@ import json
 import polars as pl
 import pytest
 
-from gpuschedlab import Cluster, Fifo, Outage, Plan, Scenario, simulate
+from gpuschedlab import Cluster, Fifo, Outage, Plan, Scenario, Window, simulate
 from gpuschedlab.estimators import Requested
 
 pytestmark = pytest.mark.data
@@ -48,6 +48,15 @@ def test_worked_limits(cases):
     run = simulate(jobs, Cluster.homogeneous(8, 8), Fifo(), limits="requested")
     assert run.jobs["attained"].sum() == 175
     assert set(run.jobs.filter("timed_out")["job_id"]) == {str(i) for i in range(1, 10)}
+
+
+@pytest.mark.parametrize("policy", [planned(), planned(1), planned(0), planned(every=10), planned(keep=True)])
+def test_worked_window(cases, policy):
+    case = cases["maintenance"]
+    nodes = Cluster.homogeneous(1, case["gpus"])
+    windows = tuple(Window(0, start, end) for start, end, gpus in case["outages"] if gpus == case["gpus"])
+    found = times(cases, "maintenance", policy, cluster=Cluster(nodes.groups, windows))
+    assert found == case["right"]["known window 100..200"]
 
 
 PLANS = {

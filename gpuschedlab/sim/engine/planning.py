@@ -8,7 +8,7 @@ import numpy as np
 from gpuschedlab._compiled import njit
 from gpuschedlab.sim.engine.accounting import find_place, may_use, on_grid
 from gpuschedlab.sim.engine.backfill import ANY, fill, open_classes, start_on, up_suffices
-from gpuschedlab.sim.engine.profile import book, earliest, free_by_time, free_until, slot_end
+from gpuschedlab.sim.engine.profile import any_window, book, earliest, free_by_time, free_until, set_apart, slot_end
 from gpuschedlab.sim.engine.queues import ahead, drop_waiting, first_queued, push_waiting, queue_classes, requeue
 
 
@@ -56,10 +56,14 @@ def start_beside(S, T, j):
     k = S.cls[S.body[j].cls]
     for p in range(S.pools.shape[0]):
         if k.pools >> p & 1 and end <= free_until(T, p, slots):
-            if start_on(S, j, p):
+            set_apart(S, end, 1)
+            started = start_on(S, j, p)
+            set_apart(S, end, -1)
+            if started:
                 book(T, p, S.scalar[0].now, end, slots)
                 return True
-            k.pools &= ~(1 << p)  # nor can another of its demand be placed
+            if not any_window(S):
+                k.pools &= ~(1 << p)  # nor can another of its demand be placed
     return False
 
 
@@ -115,20 +119,26 @@ def keep_promises(S, T):
 
 
 @njit(inline="never")
-def walk(S, T, aside, left):
-    """Let so many jobs start or be promised a start, in order, behind those that are put aside; how many are, and may be looked at yet."""
+def walk(S, T, aside, left, strict):
+    """Let so many jobs start or be promised a start, in order, behind those that are put aside; how many are, and may be looked at yet.
+
+    Strictly, the first that does neither is the last.
+    """
     sc, r = S.scalar[0], S.rule[0]
-    n, able, looked, look_ahead = queue_classes(S, ANY), narrow(S), 0, 1
+    n, able, looked, look_ahead, windows = queue_classes(S, ANY), narrow(S), 0, 1, any_window(S)
     while n > 0 and left > 0 and (able > 0 or r.keep == 1) and (sc.promises < r.depth or left < np.inf):
         j = first_queued(S, n)
         k = S.cls[S.body[j].cls]
         pools = k.pools
         started = start_beside(S, T, j)
+        if strict and not started:
+            break
         if not started:
             drop_waiting(S, j)
             S.marked[aside] = j
             aside += 1
-            if not up_suffices(S, j):  # nobody knows when nodes are repaired: no job waits for one that needs them
+            # Nobody knows when nodes are repaired: no job waits for one that needs them.
+            if not (windows or up_suffices(S, j)):
                 k.open = 0
             elif sc.promises < r.depth and sc.now - S.job[j].submit >= r.min_age:
                 promise(S, T, j)
@@ -195,19 +205,23 @@ def steps_needed(S, left):
 def plan(S):
     """Start waiting jobs as the plan allows, made anew or with the promises that it keeps."""
     sc, r = S.scalar[0], S.rule[0]
-    left = r.tested
-    if r.keep == 0:
+    left, windows = r.tested, any_window(S)
+    between = r.every > 0 and on_grid(sc.now, r.every) > sc.now
+    if windows:  # neither do all of a demand fit or none, nor is the order strict
+        left = min(left, float(sc.waiting))
+        sc.promises = sc.promises if r.keep == 1 else 0
+    elif r.keep == 0:
         waited = sc.waiting
         fill(S)
         left = max(0.0, left - (waited - sc.waiting))
         sc.promises = 0
-    if open_classes(S) == 0 or (r.every > 0 and on_grid(sc.now, r.every) > sc.now):
+    if open_classes(S) == 0 or (between and not windows):
         return
     if look(S) == 0 and r.keep == 0:
         return
     T = free_by_time(S, steps_needed(S, left))
     aside = keep_promises(S, T) if r.keep == 1 else 0
-    aside, left = walk(S, T, aside, left - aside)
+    aside, left = walk(S, T, aside, left - aside, between)
     j = first_beside(S, T) if left == np.inf else -1
     while j >= 0:
         start_beside(S, T, j)

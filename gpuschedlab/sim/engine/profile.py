@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gpuschedlab._compiled import njit
+from gpuschedlab.cluster.node_index import count_node
 from gpuschedlab.sim.engine.accounting import on_grid
 
 
@@ -23,6 +24,55 @@ def slot_end(S, time):
     return on_grid(time, unit) if unit > 0 else time
 
 
+@njit
+def slot_begin(S, time):
+    """Its beginning (s)."""
+    unit = S.rule[0].resolution
+    return np.floor(time / unit + 1e-9) * unit if unit > 0 else time
+
+
+@njit
+def known_window(S, i):
+    """Whether a window has been announced, and is not over."""
+    w, now = S.window[i], S.scalar[0].now
+    return w.announced <= now < w.end
+
+
+@njit(inline="never")
+def any_window(S):
+    """Whether there is one."""
+    found = False
+    for i in range(S.window.shape[0]):
+        found = found or known_window(S, i)
+    return found
+
+
+@njit(inline="never")
+def set_apart(S, end, sign):
+    """Take the nodes whose windows begin before an instant (s) out of the index of free ones (1), or put them back (-1)."""
+    for i in range(S.window.shape[0]):
+        if known_window(S, i) and S.scalar[0].now < S.window[i].start < end:
+            nd = S.nodes[S.window[i].node]
+            nd.down += sign
+            if nd.down == max(sign, 0):  # it was up, or is again
+                count_node(S.nodes, S.count, S.member, S.window[i].node, -sign)
+                S.pools[nd.pool].free -= sign * nd.free
+
+
+@njit(inline="never")
+def book_windows(S, T):
+    """Take the nodes of windows that are to come; those of windows under way come back."""
+    now = S.scalar[0].now
+    for i in range(S.window.shape[0]):
+        w = S.window[i]
+        if known_window(S, i):
+            nd = S.nodes[w.node]
+            if w.start > now:
+                book(T, nd.pool, max(now, slot_begin(S, w.start)), slot_end(S, w.end), nd.size)
+            else:
+                book(T, nd.pool, slot_end(S, w.end), np.inf, -nd.size)
+
+
 @njit(inline="never")
 def free_by_time(S, more):
     """What will be free by the estimates, with room for so many more steps a pool.
@@ -35,7 +85,7 @@ def free_by_time(S, more):
         job = S.job[S.running[i]]
         ends[i] = slot_end(S, max(sc.now, job.started + job.estimate))
     P = S.pools.shape[0]
-    size = 1 + sc.running + more
+    size = 1 + sc.running + more + 2 * S.window.shape[0]
     T = Profile(np.empty((P, size)), np.empty((P, size), np.int64), np.empty(P, np.int64))
     order = np.argsort(ends)
     for p in range(P):
@@ -49,6 +99,7 @@ def free_by_time(S, more):
                     k += 1
                 room[k] += b.got
         T.steps[p] = k + 1
+    book_windows(S, T)
     return T
 
 

@@ -123,6 +123,7 @@ CELL = np.dtype([("answer", "i8"), ("node", "i8"), ("slots", "i8")], align=True)
 
 ENTRY = np.dtype([("next", "i4"), ("node", "i4"), ("slots", "i4"), ("pad", "i4"), ("mask", "u8")], align=True)
 OUTAGE = np.dtype([("time", "f8"), ("node", "i4"), ("delta", "i4")], align=True)
+WINDOW = np.dtype([("start", "f8"), ("end", "f8"), ("announced", "f8"), ("node", "i4")], align=True)
 CLASS = np.dtype(
     [
         ("slots", "i4"),

@@ -35,6 +35,7 @@ from gpuschedlab.sim.engine.records import (
     SCALARS,
     STRETCH,
     TICK,
+    WINDOW,
 )
 
 FIELDS = {
@@ -45,6 +46,7 @@ FIELDS = {
         "nodes": (NODE, 1),  # (N,)
         "entry": (ENTRY, 1),  # nodes held, linked job by job
         "outage": (OUTAGE, 1),  # ascending in time
+        "window": (WINDOW, 1),  # outages that are announced, ascending in their start
         "cls": (CLASS, 1),  # (C,) jobs of equal demand
         "heap": ("i4", 1),  # waiting jobs, a binary heap a class from cls.first
         "timers": ("i4", 1),  # (n + 1,) binary heap by body.timer
@@ -87,6 +89,7 @@ FIELDS = {
 CONSTANT = frozenset(
     {
         "outage",
+        "window",
         "known",
         "first",
         "code",

@@ -23,8 +23,8 @@ from gpuschedlab.sim.engine.records import ALL, STILL
 from gpuschedlab.sim.engine.state import STATE
 from gpuschedlab.sim.policy import Round
 
-STARTED, ROOM, NODES, BEHIND_HEAD, RESERVED, UNDECIDED, LEFT, UNPLACED = range(8)
-REASONS = ("started", "room", "nodes", "behind", "reserved", "undecided", "left", "unplaced")
+STARTED, ROOM, NODES, BEHIND_HEAD, RESERVED, UNDECIDED, LEFT, UNPLACED, AT_WINDOW = range(9)
+REASONS = ("started", "room", "nodes", "behind", "reserved", "undecided", "left", "unplaced", "window")
 """What a row of the log says of its job.
 
 started : it was chosen and has GPUs from now on.
@@ -35,6 +35,7 @@ reserved : it would fit, but by the estimates it would delay a job that is promi
 undecided : no decision, or no plan, has looked at it since it began to wait; the next is due at `until`.
 left : the round gave it no GPUs.
 unplaced : the round gave it GPUs, and the placement rule found none for it.
+window : it would fit, but by its estimate it would run into a window in which nodes are taken (`Window`).
 """
 
 BEGINNINGS = ("", "submitted", "preempted", "failed", "profiled")
@@ -95,19 +96,20 @@ def _placeable(S, jobs):
 
 @njit(types.int64[::1](STATE, INDEX))
 def _held_by(S, jobs):
-    """First of the promises of the last plan beside which each job does not fit now, -1: it fits beside all."""
+    """First of the promises of the last plan beside which each job does not fit now; -1: it fits beside all, -2: a window comes."""
     out = np.full(jobs.shape[0], -1, np.int64)
     T = free_by_time(S, 2 * S.scalar[0].promises)
-    for i in range(S.scalar[0].promises):
-        w = S.promise[i]
-        book(T, w.pool, w.start, end_of(S, w.job, w.start), S.body[w.job].slots)
+    for i in range(-1, S.scalar[0].promises):
+        if i >= 0:
+            w = S.promise[i]
+            book(T, w.pool, w.start, end_of(S, w.job, w.start), S.body[w.job].slots)
         for m in range(jobs.shape[0]):
             j, fits = jobs[m], False
             for p in range(S.pools.shape[0]):
                 if may_use(S, j, p) and S.pools[p].free >= S.body[j].slots:
                     fits |= end_of(S, j, S.scalar[0].now) <= free_until(T, p, S.body[j].slots)
-            if out[m] < 0 and not fits:
-                out[m] = i
+            if out[m] == -1 and not fits:
+                out[m] = i if i >= 0 else -2
     return out
 
 
@@ -284,6 +286,7 @@ def _planned(state, jobs, rows):
     fits = np.flatnonzero(rows["missing"] <= 0)
     held = _held_by(state, jobs[fits])
     rows["reason"][fits], rows["until"][fits] = UNDECIDED, state.scalar["decide_at"][0]
+    rows["reason"][fits[held == -2]] = AT_WINDOW
     fits, promised = fits[held >= 0], state.promise[held[held >= 0]]
     rows["reason"][fits], rows["blocker"][fits], rows["until"][fits] = RESERVED, promised["job"], promised["start"]
     at = np.searchsorted(jobs, promised["job"])

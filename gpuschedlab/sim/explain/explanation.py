@@ -130,6 +130,7 @@ SHORT = {
     "behind": "behind job {b}: {m} missing",
     "room": "{m} missing",
     "nodes": "{m} missing where the placement rule allows",
+    "window": "it would run into a window in which nodes are taken",
     "reserved": "it would have delayed job {b}",
     "undecided": "no decision was due",
     "left": "the policy gave it none",

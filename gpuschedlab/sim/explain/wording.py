@@ -122,6 +122,10 @@ def _unplaced(facts: dict) -> str:
     return f"the decision gave it GPUs, and no nodes were found for them; it {_needs(facts)}"
 
 
+def _window(facts: dict) -> str:
+    return "would fit, but by its estimate it would run into a window in which nodes are taken"
+
+
 PHRASES = {
     "room": _needs,
     "nodes": _needs,
@@ -130,5 +134,6 @@ PHRASES = {
     "undecided": _undecided,
     "left": _left,
     "unplaced": _unplaced,
+    "window": _window,
 }
 """Phrase of each reason (`gpuschedlab.sim.explain.decisions.REASONS`)."""

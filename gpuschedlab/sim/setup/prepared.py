@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 import numpy as np
 import polars as pl
 
-from gpuschedlab.cluster import Cluster
+from gpuschedlab.cluster import Cluster, Window
 from gpuschedlab.cluster.node_index import SLOTS
 from gpuschedlab.errors import SpeedError
 from gpuschedlab.metrics.columns import Columns
-from gpuschedlab.sim.engine.records import BODY, JOB, OUTAGE
+from gpuschedlab.sim.engine.records import BODY, JOB, OUTAGE, WINDOW
 from gpuschedlab.sim.setup.limits import limits_of
 from gpuschedlab.speeds import Delays
 from gpuschedlab.speeds.codes import ANY
@@ -80,7 +80,12 @@ def prepare(scenario) -> Prepared:
     limits = limits_of(trace, scenario.limits)
     job, body, known = _jobs(trace, speeds, np.minimum(estimates, limits), scenario.delays, cluster, type_map)
     body["limit"] = limits + scenario.over
-    constant = {"outage": _outages(cluster), "known": known, "type_map": type_map} | _tables(speeds)
+    constant = {
+        "outage": _outages(cluster),
+        "window": _windows(cluster),
+        "known": known,
+        "type_map": type_map,
+    } | _tables(speeds)
     model = job["model"][job["model"] >= 0]
     elastic = 0 if speeds is None else int((~speeds.relative[model]).sum())
     new = _new(NEW_JOB, job), _new(NEW_BODY, body)
@@ -201,3 +206,8 @@ def _outages(cluster: Cluster) -> np.ndarray:
     moments = [(e.start, e.node, 1) for e in cluster.events]
     moments += [(e.end, e.node, -1) for e in cluster.events if np.isfinite(e.end)]
     return np.array(sorted(moments, key=lambda m: (m[0], m[2], m[1])), OUTAGE)
+
+
+def _windows(cluster: Cluster) -> np.ndarray:
+    found = [(e.start, e.end, e.announced, e.node) for e in cluster.events if isinstance(e, Window)]
+    return np.array(sorted(found), WINDOW)
