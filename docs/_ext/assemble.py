@@ -101,11 +101,11 @@ def as_cells(text: str) -> str:
 
 
 def small_notebook(path: Path, parameters: dict) -> str:
-    """A notebook with small parameters in a cell after its own, as papermill puts them; its Binder badge names the repository."""
+    """A notebook with small parameters in a cell after its own, as papermill puts them; its links lead to the pages of the site."""
     notebook = nbformat.read(path, 4)
     for cell in notebook.cells:
         address = binder(f"notebooks/{path.name}")
-        cell.source = BADGE.sub(rf"[\1]({address})" if address else "", cell.source)
+        cell.source = BADGE.sub(rf"[\1]({address})" if address else "", cell.source).replace("](../docs/", "](../")
     at = next(i for i, cell in enumerate(notebook.cells) if "parameters" in cell.metadata.get("tags", []))
     lines = "\n".join(f"{name} = {value}" for name, value in parameters.items())
     cell = nbformat.v4.new_code_cell(f"# Small, so that this page is built in seconds.\n{lines}", id=f"small-{at}")
