@@ -111,7 +111,7 @@ def folder(tmp_path):
 
 def test_lines_of_slurm_conf():
     site = read_conf(CONF, "slurm.conf", Description())
-    assert str(site.cluster) == "4x8:a100,2x4:v100"
+    assert str(site.cluster) == "4x8:a100@all+long,2x4:v100@all"
     long, everything = site.partitions
     assert (long.nodes, long.max_time, long.default_time) == (("gpu01", "gpu02", "gpu03", "gpu08"), 86_400, 3600)
     assert (long.tier, long.factor, everything.max_time, everything.default_time) == (2, 10, float("inf"), None)
@@ -222,7 +222,7 @@ def test_a_site_from_all_its_files(folder):
     assert "accounts: 3, users: 3" in page
     scenario = site()
     assert scenario.trace["requested_time"].to_list() == [100.0, 3600.0, float("inf"), 50.0]
-    assert str(scenario.cluster) == "4x8:a100,2x4:v100"
+    assert str(scenario.cluster) == "4x8:a100@all+long,2x4:v100@all"
     assert Site(site.file, more=2)().cluster.total_gpus == 40 + 16
     assert Site(site.file, cluster="1x8")().cluster.total_gpus == 8
     assert scenario.delays.switch == 2

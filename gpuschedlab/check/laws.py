@@ -121,6 +121,35 @@ def limits_hold(run, cluster) -> str | None:
     )
 
 
+def nodes_were_asked_for(run, cluster) -> str | None:
+    """No job holds nodes outside its partitions, or, where GPU types bind, of a type that it did not ask for."""
+    kinds = [g for g in cluster.groups for _ in range(g.nodes)]
+    nodes = pl.DataFrame(
+        {"gpu_types": [[g.gpu_type.lower()] for g in kinds], "partitions": [list(g.partitions) for g in kinds]}
+    )
+    binding = ["partitions"] if any(g.partitions for g in kinds) else []
+    binding += ["gpu_types"] if run.info.get("types") else []
+    for name in binding:
+        if name not in run.jobs.columns:
+            continue
+        asked = (
+            run.jobs[name]
+            .gather(run.allocations["job"])
+            .list.eval(pl.element().str.to_lowercase() if name == "gpu_types" else pl.element())
+        )
+        held = run.allocations.with_columns(asked=asked, has=nodes[name].gather(run.allocations["node"]))
+        wrong = held.filter(pl.col("asked").list.set_intersection("has").list.len() == 0).with_columns(
+            pl.col("asked", "has").list.join(", ")
+        )
+        message = (
+            "row {job} of .jobs held GPUs of node {node}, of {has}, at t={start:g} s; expected one of "
+            + f"its {name}: {{asked}}"
+        )
+        if problem := first_wrong(wrong, message):
+            return problem
+    return None
+
+
 def work_is_done(run, cluster) -> str | None:
     """A job at reference speed holds GPUs for its duration, its delays, its profiling and what was undone, unless it is timed out."""
     done = pl.col("executed") - pl.col("overhead") - pl.col("lost") - pl.col("profiled")
@@ -163,7 +192,7 @@ def idle_time_is_left_out(run, cluster) -> str | None:
 
 #: Laws of every run, and those of a run without speed tables besides.
 ALWAYS = (all_finish, capacity_holds, gpu_time_is_conserved, littles_law_holds, times_add_up, starts_take_time)
-ALWAYS += (idle_time_is_left_out, limits_hold)
+ALWAYS += (idle_time_is_left_out, limits_hold, nodes_were_asked_for)
 RIGID = (work_is_done, requests_are_met)
 
 

@@ -14,7 +14,7 @@ from gpuschedlab.check.laws import ALWAYS, RIGID, first_wrong
 from gpuschedlab.check.progress import progress_adds_up
 from gpuschedlab.check.report import CheckReport, no_docstring, not_frozen, run_battery
 from gpuschedlab.check.samples import Guess, elastic_sample, small_trace
-from gpuschedlab.cluster import Cluster, Nodes, Outage
+from gpuschedlab.cluster import Cluster, Nodes, Outage, Window
 from gpuschedlab.errors import PolicyError
 from gpuschedlab.knobs import knobs_of
 from gpuschedlab.sim import Delays, Policy, Round, Scenario
@@ -23,8 +23,16 @@ from gpuschedlab.speeds import Speeds
 #: Attributes of a policy that are in seconds without being knobs.
 SECONDS = ("interval", "lease", "lease_grid", "patience", "profile_time")
 #: Names of the checks, in the order in which they are run.
-CHECKS = ("docstring", "knobs", "laws", "laws_with_failures", "laws_with_types", "laws_with_sizes", "deterministic")
-CHECKS += ("pickles", "answers", "relabelled_jobs", "unit_of_time", "future_arrivals", "future_durations")
+CHECKS = ("docstring", "knobs", "laws", "laws_with_failures", "laws_with_types", "laws_with_sizes", "laws_of_a_site")
+CHECKS += (
+    "deterministic",
+    "pickles",
+    "answers",
+    "relabelled_jobs",
+    "unit_of_time",
+    "future_arrivals",
+    "future_durations",
+)
 
 
 def check_policy(
@@ -155,6 +163,23 @@ class _PolicyBattery:
         return self._broken(
             self.scenario(small_trace(40, rng=2).with_columns(gpus=large), cluster), self.speeds is None
         )
+
+    def laws_of_a_site(self):
+        """The same with limits, known windows, partitions and preferred types of GPU (of policies that decide by an order)."""
+        if isinstance(self.policy, Round):
+            return None
+        groups = (Nodes("slow", 3, 4, ("main",)), Nodes("fast", 2, 4, ("late", "main")), Nodes("fast", 1, 4, ("late",)))
+        jobs, each = small_trace(40, rng=3), pl.int_range(pl.len())
+        span = float(jobs["submit"].max())
+        choices = pl.Series([["late"], ["main"], ["late", "main"]])
+        jobs = jobs.with_columns(
+            pl.min_horizontal("gpus", 4.0).alias("gpus"),
+            gpu_types=pl.when(each % 3 > 0).then(pl.lit(["fast", "slow"])),
+            partitions=choices.gather(np.arange(jobs.height) % 3),
+            limit=pl.col("duration") * pl.when(each % 5 == 0).then(0.5).otherwise(1.2),
+        )
+        cluster = Cluster(groups, (Window(1, span / 3, span / 2), Window(4, span / 2, span)))
+        return self._broken(self.scenario(jobs, cluster, types="requested", over=10.0), self.speeds is None)
 
     def answers(self):
         """What happens is what a round answered, field by field (of policies that decide by rounds)."""

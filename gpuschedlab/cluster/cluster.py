@@ -22,13 +22,35 @@ class Nodes:
         How many nodes, at least 1.
     gpus_per_node : int
         GPUs on each, 1 to 64.
+    partitions : tuple of str, optional
+        Partitions, or virtual clusters, that they are in: jobs that name others (columns `partitions`, or else `vc`) do not run here.
+
+    Examples
+    --------
+    >>> Nodes("v100", 2, 8).kind, Nodes("v100", 2, 8, ("main", "debug")).kind
+    ('v100', 'v100@debug+main')
     """
 
     gpu_type: str
     nodes: int
     gpus_per_node: int
+    partitions: tuple[str, ...] = ()
+
+    @property
+    def kind(self) -> str:
+        """GPU type, and the partitions, by which schedulers tell nodes apart."""
+        return self.gpu_type + "@" * bool(self.partitions) + "+".join(self.partitions)
 
     def __post_init__(self):
+        object.__setattr__(
+            self,
+            "partitions",
+            tuple(sorted({self.partitions} if isinstance(self.partitions, str) else set(self.partitions))),
+        )
+        if wrong := [name for name in self.partitions if not name or set(name) & set("@+,:")]:
+            raise ClusterError(
+                f"Nodes {self.gpu_type!r}: found partition {wrong[0]!r}; expected a name without any of @ + , :"
+            )
         if int(self.nodes) != self.nodes or self.nodes < 1:
             raise ClusterError(
                 f"Nodes {self.gpu_type!r}: found {self.nodes} nodes; expected a whole number, at least 1."
@@ -37,6 +59,11 @@ class Nodes:
             raise ClusterError(
                 f"Nodes {self.gpu_type!r}: found {self.gpus_per_node} GPUs a node; expected a whole number, 1 to 64."
             )
+
+
+def bare(kind: str) -> str:
+    """GPU type of a kind of nodes (`Nodes.kind`)."""
+    return kind.partition("@")[0]
 
 
 @dataclass(frozen=True)
@@ -110,25 +137,26 @@ class Cluster:
 
     @classmethod
     def parse(cls, text: str) -> "Cluster":
-        """Read a cluster from words such as ``70x8`` or ``6x4:aws,2x8:dgx`` (nodes x GPUs, type)."""
+        """Read a cluster from words such as ``70x8``, ``6x4:aws,2x8:dgx`` (nodes x GPUs, type) or ``4x8:v100@main+debug`` (partitions)."""
         groups = []
         for word in text.split(","):
             size, _, gpu_type = word.partition(":")
             nodes, x, gpus = size.partition("x")
+            gpu_type, at, partitions = gpu_type.strip().partition("@")
             if not (x and nodes.strip().isdigit() and gpus.strip().isdigit()):
                 raise ClusterError(f"cluster {text!r}: found {word!r}; expected NODESxGPUS[:TYPE], such as 70x8:v100.")
-            groups.append(Nodes(gpu_type.strip() or "v100", int(nodes), int(gpus)))
+            groups.append(Nodes(gpu_type or "v100", int(nodes), int(gpus), tuple(partitions.split("+")) if at else ()))
         return cls(tuple(groups))
 
     @cached_property
     def gpu_types(self) -> tuple[str, ...]:
-        """GPU types in order of first appearance."""
-        return tuple(dict.fromkeys(g.gpu_type for g in self.groups))
+        """GPU types in order of first appearance; nodes of other partitions are of another type to a scheduler (`Nodes.kind`)."""
+        return tuple(dict.fromkeys(g.kind for g in self.groups))
 
     @cached_property
     def node_type(self) -> np.ndarray:
         """(N,) index into `gpu_types` of each node."""
-        return np.repeat([self.gpu_types.index(g.gpu_type) for g in self.groups], [g.nodes for g in self.groups])
+        return np.repeat([self.gpu_types.index(g.kind) for g in self.groups], [g.nodes for g in self.groups])
 
     @cached_property
     def node_gpus(self) -> np.ndarray:
@@ -199,12 +227,12 @@ class Cluster:
         return replace(self, events=self.events + tuple(sorted(outages, key=lambda o: (o.start, o.node))))
 
     def __str__(self):
-        return ",".join(f"{g.nodes}x{g.gpus_per_node}:{g.gpu_type}" for g in self.groups)
+        return ",".join(f"{g.nodes}x{g.gpus_per_node}:{g.kind}" for g in self.groups)
 
     def _repr_html_(self):
         rows = "".join(
             f"<tr><td>{'</td><td>'.join(escape(str(c)) for c in cells)}</td></tr>"
-            for cells in ((g.gpu_type, g.nodes, g.gpus_per_node, g.nodes * g.gpus_per_node) for g in self.groups)
+            for cells in ((g.kind, g.nodes, g.gpus_per_node, g.nodes * g.gpus_per_node) for g in self.groups)
         )
         head = "<tr><th>GPU type</th><th>nodes</th><th>GPUs a node</th><th>GPUs</th></tr>"
         return f"<table>{head}{rows}</table><p>{self.total_gpus} GPUs, {len(self.events)} outages</p>"

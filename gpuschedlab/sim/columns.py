@@ -175,13 +175,15 @@ def held_rows(state: State, jobs: np.ndarray) -> np.ndarray:
 def known_rates(view, estimator, types, nodes, gpus) -> np.ndarray:
     """Progress a second (n, C) of each job in each of C configurations; `View.rates`."""
     types, nodes, gpus = (np.asarray(a, np.int64) for a in (types, nodes, gpus))
-    asked = np.ceil(view.gpus)[:, None] == gpus
+    asked = (np.ceil(view.gpus)[:, None] == gpus) & view.allowed[:, types]
     rates = np.where(asked, 1.0, np.nan)
     if view.speeds is None:
         return rates
     known, named = view.speeds.type_codes(view.cluster.gpu_types)[types], view.model >= 0
     table = view.speeds.rates(view.model[named], view.progress[named], np.maximum(known, 0), nodes, gpus)
-    rates[named] = np.where((known >= 0) & (asked | view.elastic[:, None])[named], table, np.nan)
+    rates[named] = np.where(
+        (known >= 0) & (asked | view.elastic[:, None] & view.allowed[:, types])[named], table, np.nan
+    )
     return estimator.rates(rates, view.learnt, types, gpus) if estimator.learns_speeds else rates
 
 

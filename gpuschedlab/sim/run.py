@@ -249,7 +249,7 @@ def info_of(simulation) -> dict:
         "seed": s.rng if isinstance(s.rng, int) else None,
         "now": s.now,
         "until": s.until,
-        **({"over": s.limits["over"]} if s.limits["over"] else {}),
+        **{name: s.limits[name] for name in ("over", "types") if s.limits[name]},
         "seconds": s.seconds,
         "versions": versions(),
     }

@@ -14,6 +14,7 @@ from gpuschedlab.errors import ClusterError, TraceError
 from gpuschedlab.estimators import Estimator, Oracle
 from gpuschedlab.sim.policy import Policy, Round
 from gpuschedlab.sim.run import Run
+from gpuschedlab.sim.setup.asked import turns_of, with_lists
 from gpuschedlab.sim.setup.limits import limits_of
 from gpuschedlab.sim.setup.names import check_types, warn_of_models, warn_of_types
 from gpuschedlab.speeds import Delays
@@ -51,6 +52,9 @@ class Scenario:
         How long a job may run from each start, delays included: as column `limit` says, if the trace has one; as it requested; for
         as long as it likes; so many seconds. One that has not ended by then is stopped for good: `Run.jobs` says `timed_out`. No
         job is expected to take longer than its limit.
+    types : {None, "requested"}
+        On which GPU types a job may run: on any, or on those that it requests (column `gpu_types`, in order of preference, or
+        `gpu_type`). Partitions bind wherever the nodes of the cluster have any (`Nodes`).
     over : float
         Seconds by which it may overrun its limit, of which plans know nothing.
     until : float, optional
@@ -70,7 +74,7 @@ class Scenario:
         Jobs name models that the speed table lacks. They run for their durations on every GPU type and placement; so do
         jobs without a model, which is no cause for a warning.
     ClusterWarning
-        Jobs ask for a GPU type (`gpu_type`) that is not the cluster's only one: they run on any.
+        Jobs ask for a GPU type (`gpu_type`) that is not the cluster's only one, and `types` is None: they run on any.
 
     Examples
     --------
@@ -91,6 +95,7 @@ class Scenario:
     estimator: Estimator | None = None
     delays: Delays = field(default_factory=Delays)
     limits: str | float | None = None
+    types: str | None = None
     over: float = 0.0
     until: float | None = None
     seed: int = 0
@@ -109,11 +114,14 @@ class Scenario:
         for name, value in settled.items():
             object.__setattr__(self, name, value)
         limits_of(self.trace, self.limits)
+        object.__setattr__(self, "trace", with_lists(self.trace, self.cluster, self.types))
+        turns_of(self.trace, self.cluster, self.types)
         if not (isinstance(self.over, int | float) and 0 <= self.over < float("inf")):
             raise TraceError(f"over: found {self.over!r}; expected seconds, 0 or more.")
         warn_of_models(self.trace, self.speeds)
         check_types(self.trace, self.speeds, self.cluster)
-        warn_of_types(self.trace, self.cluster)
+        if self.types is None:
+            warn_of_types(self.trace, self.cluster)
 
     @classmethod
     def of(cls, simulation: "Simulation") -> "Scenario":

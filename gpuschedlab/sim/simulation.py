@@ -81,7 +81,7 @@ class Simulation:
         self.prepared = scenario.prepared
         self.policy, self.estimator = scenario.fitted(policy), scenario.knowledge
         self.delays, self.rng = scenario.delays, scenario.seed
-        self.limits = {"limits": scenario.limits, "over": scenario.over}
+        self.limits = {name: getattr(scenario, name) for name in ("limits", "over", "types")}
         self.memory = _begun(self.policy)
         self.reserved: dict[str, np.ndarray] = {}
         self.rounds: list[tuple] = []

@@ -280,19 +280,24 @@ class View:
         true = None if self.speeds is None else getattr(self.speeds, mode)
         return None if true is None else self._columns.estimator.factors(mode, true, self.speeds.models)
 
+    @property
+    def allowed(self) -> np.ndarray:
+        """(n, T) bool, GPU types and partitions that jobs may have, as they asked for them (`Scenario(types=...)`, `Nodes`)."""
+        turns = self._columns.prepared.turns
+        return np.ones((len(self), len(self.cluster.gpu_types)), bool) if turns is None else turns[self.index] > 0
+
     def usable(self, gpus: np.ndarray | None = None) -> np.ndarray:
-        """(n, T) bool, GPU types on which jobs have a speed on some GPUs; all True where none has (`Speeds.usable`).
+        """(n, T) bool, GPU types that jobs may have, and on which they have a speed on some GPUs (`Speeds.usable`).
 
         Parameters
         ----------
         gpus : (n,) float array, optional
             GPUs of each job; default: what it requests.
         """
-        if self.speeds is None:
-            return np.ones((len(self), len(self.cluster.gpu_types)), bool)
-        if gpus is None:
-            return self._state.known[self._state.body["knows"][self.index]] == 1
-        return self.speeds.usable(self.model, np.maximum(gpus, 1), self._state.type_map)
+        if self.speeds is None or gpus is None:
+            return self._state.known[self._state.body["knows"][self.index]] > 0
+        usable = self.speeds.usable(self.model, np.maximum(gpus, 1), self._state.type_map)
+        return usable & self.allowed
 
     def rates(self, types: np.ndarray, nodes: np.ndarray, gpus: np.ndarray) -> np.ndarray:
         """Progress a second now of each job in each of C configurations, as far as the estimator knows it.

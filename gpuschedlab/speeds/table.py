@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
+from gpuschedlab.cluster.cluster import bare
 from gpuschedlab.errors import SpeedError
 from gpuschedlab.speeds.build import ARRAYS, arrays_from_frame, decode, join_speeds, listed, summarise
 from gpuschedlab.speeds.checks import check_arrays, check_asked
@@ -170,8 +171,10 @@ class Speeds:
         return codes.fill_null(-1).to_numpy()
 
     def type_codes(self, gpu_types: Iterable[str]) -> np.ndarray:
-        """Indices (T,) into `gpu_types` of a cluster's types; -1 where there is none."""
-        return np.array([self.gpu_types.index(t) if t in self.gpu_types else -1 for t in gpu_types], np.int64)
+        """Indices (T,) into `gpu_types` of a cluster's types, whatever their partitions; -1 where there is none."""
+        return np.array(
+            [self.gpu_types.index(t) if t in self.gpu_types else -1 for t in map(bare, gpu_types)], np.int64
+        )
 
     @property
     def total(self) -> np.ndarray:

@@ -21,7 +21,7 @@ MOST_NODES = 100_000
 
 @dataclass(frozen=True)
 class Partition:
-    """A named set of nodes: limits in seconds; jobs of a higher `tier` go first; `factor` is its priority, not yet normalised."""
+    """A named set of nodes, or all: limits in seconds; jobs of a higher `tier` go first; `factor` is its priority, not yet normalised."""
 
     name: str
     nodes: tuple[str, ...] = ()
@@ -97,9 +97,16 @@ class Description:
 
     @property
     def cluster(self) -> Cluster | None:
-        """Nodes with GPUs, those that are alike and follow each other as one group; None without any."""
-        alike = [(kind, gpus, len(list(same))) for (kind, gpus), same in groupby(n[1:] for n in self.nodes)]
-        return Cluster(tuple(Nodes(kind, count, gpus) for kind, gpus, count in alike)) if alike else None
+        """Nodes with GPUs, those that are alike, in the same partitions and follow each other as one group; None without any."""
+        alike = groupby((kind, gpus, self._partitions_of(name)) for name, kind, gpus in self.nodes)
+        groups = tuple(Nodes(kind, len(list(same)), gpus, parts) for (kind, gpus, parts), same in alike)
+        return Cluster(groups) if groups else None
+
+    def _partitions_of(self, node: str) -> tuple[str, ...]:
+        """Partitions of a node; none where all partitions have all nodes."""
+        names = {name for name, _, _ in self.nodes}
+        sets = {p.name: names if p.nodes in ((), ("ALL",)) else set(p.nodes) for p in self.partitions}
+        return () if all(names <= nodes for nodes in sets.values()) else tuple(p for p in sets if node in sets[p])
 
     @property
     def shares(self) -> ShareTree:

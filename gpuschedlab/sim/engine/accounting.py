@@ -249,9 +249,24 @@ def renew_key(S, j):
 
 @njit
 def may_use(S, j, pool):
-    """Whether a pool serves the stage of job j, and is of a GPU type on which j has a speed."""
+    """Whether a pool serves the stage of job j, and is of a type that j may have, and on which it has a speed."""
     p = S.pools[pool]
-    return p.stage == S.job[j].stage and S.known[S.body[j].knows, p.type] == 1
+    return p.stage == S.job[j].stage and S.known[S.body[j].knows, p.type] > 0
+
+
+@njit(inline="never")
+def nth_pool(S, j, n):
+    """Pool that job j tries at turn n, from 0: those of the types that it prefers come first, else they come as they stand."""
+    row, last = S.known[S.body[j].knows], 1
+    for t in range(row.shape[0]):
+        last = max(last, row[t])
+    for turn in range(1, last + 2 if last > 1 else 0):
+        for p in range(S.pools.shape[0]):
+            if row[S.pools[p].type] == turn % (last + 1):  # those that it may not have come last
+                if n == 0:
+                    return p
+                n -= 1
+    return n
 
 
 @njit

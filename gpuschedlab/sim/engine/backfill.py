@@ -10,7 +10,7 @@ import numpy as np
 from gpuschedlab._compiled import njit
 from gpuschedlab.cluster.node_index import count_sizes, fewest_nodes
 from gpuschedlab.cluster.placement import insists
-from gpuschedlab.sim.engine.accounting import factor_of, find_place, is_patient, may_use
+from gpuschedlab.sim.engine.accounting import factor_of, find_place, is_patient, may_use, nth_pool
 from gpuschedlab.sim.engine.lifecycle import can_host, hold, join, start
 from gpuschedlab.sim.engine.queues import ahead, drop_waiting, first_queued, queue_classes, requeue
 
@@ -75,10 +75,11 @@ def start_on(S, j, pool):
 @njit(inline="never")
 def try_start(S, j):
     """Start waiting job j (still in its class) if some pool can place it now."""
-    p = 0
-    while p < S.pools.shape[0] and not (may_use(S, j, p) and start_on(S, j, p)):
-        p += 1
-    return p < S.pools.shape[0]
+    for n in range(S.pools.shape[0]):
+        p = nth_pool(S, j, n)
+        if may_use(S, j, p) and start_on(S, j, p):
+            return True
+    return False
 
 
 @njit(inline="never")
@@ -87,7 +88,7 @@ def first_host(S, j, c):
     host = -1
     for i in range(S.scalar[0].running):
         h = S.running[i]
-        fits = S.body[h].cls == c and can_host(S, h) and S.known[S.body[j].knows, S.body[h].type] == 1
+        fits = S.body[h].cls == c and can_host(S, h) and S.known[S.body[j].knows, S.body[h].type] > 0
         if fits and (host < 0 or ahead(S.body, h, host)):
             host = h
     return host
@@ -124,8 +125,19 @@ def try_share(S, j):
 
 
 @njit(inline="never")
+def close_behind(S, j):
+    """Close every class that may use nodes that waiting job j may: none of them passes it."""
+    for c in range(S.cls.shape[0]):
+        k = S.cls[c]
+        if k.open == 1 and k.count > 0 and k.stage == S.job[j].stage:
+            for t in range(S.known.shape[1]):
+                if S.known[S.body[j].knows, t] > 0 and S.known[S.body[S.heap[k.first]].knows, t] > 0:
+                    k.open = 0
+
+
+@njit(inline="never")
 def fill(S):
-    """Start waiting jobs in order while they fit; one that does not closes its class, or (strict) its whole stage."""
+    """Start waiting jobs in order while they fit; one that does not closes its class, or (strict) all that it competes with."""
     r = S.rule[0]
     if open_classes(S) == 0 or (S.scalar[0].used == S.scalar[0].capacity and r.sharing == 0):
         return
@@ -136,9 +148,7 @@ def fill(S):
         if not try_start(S, j) and (r.sharing == 0 or not try_share(S, j)):
             S.cls[S.body[j].cls].open = 0
             if r.backfill != GREEDY:
-                for c in range(S.cls.shape[0]):
-                    if S.cls[c].stage == S.job[j].stage:
-                        S.cls[c].open = 0
+                close_behind(S, j)
         n = requeue(S, n)
 
 

@@ -6,8 +6,8 @@ So many promises stand as the plan is deep: none is greedy backfill, one is EASY
 import numpy as np
 
 from gpuschedlab._compiled import njit
-from gpuschedlab.sim.engine.accounting import find_place, may_use, on_grid
-from gpuschedlab.sim.engine.backfill import ANY, fill, open_classes, start_on, up_suffices
+from gpuschedlab.sim.engine.accounting import find_place, may_use, nth_pool, on_grid
+from gpuschedlab.sim.engine.backfill import ANY, close_behind, fill, open_classes, start_on, up_suffices
 from gpuschedlab.sim.engine.profile import any_window, book, earliest, free_by_time, free_until, set_apart, slot_end
 from gpuschedlab.sim.engine.queues import ahead, drop_waiting, first_queued, push_waiting, queue_classes, requeue
 
@@ -54,7 +54,8 @@ def start_beside(S, T, j):
     """Start waiting job j, on the first pool on which it delays none that is promised a start, if there is one."""
     slots, end = S.body[j].slots, end_of(S, j, S.scalar[0].now)
     k = S.cls[S.body[j].cls]
-    for p in range(S.pools.shape[0]):
+    for n in range(S.pools.shape[0]):
+        p = nth_pool(S, j, n)
         if k.pools >> p & 1 and end <= free_until(T, p, slots):
             set_apart(S, end, 1)
             started = start_on(S, j, p)
@@ -67,12 +68,35 @@ def start_beside(S, T, j):
     return False
 
 
+@njit
+def deep(S, j):
+    """Whether on nodes that job j may use stand as many promises as the plan is deep."""
+    stand = S.scalar[0].promises
+    if S.known.shape[0] > 1:
+        stand = 0
+        for i in range(S.scalar[0].promises):
+            stand += may_use(S, j, S.promise[i].pool)
+    return stand >= S.rule[0].depth
+
+
+@njit(inline="never")
+def all_deep(S):
+    """Whether that is so for the jobs of all open classes."""
+    if S.known.shape[0] == 1 or S.rule[0].depth == np.inf:
+        return S.scalar[0].promises >= S.rule[0].depth
+    shallow = 0
+    for c in range(S.cls.shape[0]):
+        shallow += S.cls[c].open == 1 and S.cls[c].count > 0 and not deep(S, S.heap[S.cls[c].first])
+    return shallow == 0
+
+
 @njit(inline="never")
 def promise(S, T, j):
     """Promise job j the first start at which it fits, if that is within the window."""
     sc = S.scalar[0]
     slots, pool, begin = S.body[j].slots, -1, np.inf
-    for p in range(S.pools.shape[0]):
+    for n in range(S.pools.shape[0]):
+        p = nth_pool(S, j, n)
         if may_use(S, j, p):
             at = earliest(S, T, p, slots, S.job[j].estimate)
             if at < begin:
@@ -122,25 +146,26 @@ def keep_promises(S, T):
 def walk(S, T, aside, left, strict):
     """Let so many jobs start or be promised a start, in order, behind those that are put aside; how many are, and may be looked at yet.
 
-    Strictly, the first that does neither is the last.
+    Strictly, none passes one that does not start.
     """
     sc, r = S.scalar[0], S.rule[0]
     n, able, looked, look_ahead, windows = queue_classes(S, ANY), narrow(S), 0, 1, any_window(S)
-    while n > 0 and left > 0 and (able > 0 or r.keep == 1) and (sc.promises < r.depth or left < np.inf):
+    while n > 0 and left > 0 and (able > 0 or r.keep == 1) and (left < np.inf or not all_deep(S)):
         j = first_queued(S, n)
         k = S.cls[S.body[j].cls]
         pools = k.pools
         started = start_beside(S, T, j)
         if strict and not started:
-            break
-        if not started:
+            k.open = 0
+            close_behind(S, j)
+        elif not started:
             drop_waiting(S, j)
             S.marked[aside] = j
             aside += 1
             # Nobody knows when nodes are repaired: no job waits for one that needs them.
             if not (windows or up_suffices(S, j)):
                 k.open = 0
-            elif sc.promises < r.depth and sc.now - S.job[j].submit >= r.min_age:
+            elif not deep(S, j) and sc.now - S.job[j].submit >= r.min_age:
                 promise(S, T, j)
         if started or k.pools != pools or k.open == 0:
             able = narrow(S)
@@ -148,7 +173,7 @@ def walk(S, T, aside, left, strict):
         left -= 1
         looked += 1
         if (
-            looked == look_ahead and sc.promises < r.depth and r.keep == 0
+            looked == look_ahead and not all_deep(S) and r.keep == 0
         ):  # what is promised may leave no room for anybody already
             able = 0 if first_beside(S, T) < 0 else able
             look_ahead *= 2

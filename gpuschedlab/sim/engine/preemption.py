@@ -3,8 +3,17 @@
 import numpy as np
 
 from gpuschedlab._compiled import njit
-from gpuschedlab.sim.engine.accounting import blame, drift_key, may_use, refresh, refresh_waiting, take
-from gpuschedlab.sim.engine.backfill import ANY, GREEDY, fill, first_waiting, most_free, open_classes, try_start
+from gpuschedlab.sim.engine.accounting import blame, drift_key, may_use, nth_pool, refresh, refresh_waiting, take
+from gpuschedlab.sim.engine.backfill import (
+    ANY,
+    GREEDY,
+    close_behind,
+    fill,
+    first_waiting,
+    most_free,
+    open_classes,
+    try_start,
+)
 from gpuschedlab.sim.engine.lifecycle import preempt
 from gpuschedlab.sim.engine.queues import (
     ahead,
@@ -203,7 +212,8 @@ def choose(S, at, room, chosen, keep):
             i += 1
             continue
         fits = False
-        for p in range(room.shape[0]):
+        for turn in range(room.shape[0]):
+            p = nth_pool(S, j, turn)
             if may_use(S, j, p) and room[p] >= S.body[j].slots:
                 room[p] -= S.body[j].slots
                 left -= S.body[j].slots
@@ -216,16 +226,10 @@ def choose(S, at, room, chosen, keep):
         elif greedy:
             S.cls[S.body[j].cls].open = 0
         else:
-            open_none(S)
+            S.cls[S.body[j].cls].open = 0
+            close_behind(S, j)
         n = requeue(S, n)
     return picked
-
-
-@njit(inline="never")
-def open_none(S):
-    """Close every class."""
-    for c in range(S.cls.shape[0]):
-        S.cls[c].open = 0
 
 
 @njit(inline="never")

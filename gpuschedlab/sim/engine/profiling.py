@@ -17,7 +17,7 @@ def profiler_fits(S, j):
     """Whether job j could be profiled on an empty profiler, with nodes of it that are down."""
     for p in range(S.pools.shape[0]):
         q = S.pools[p]
-        if q.stage == 1 and S.known[S.body[j].knows, q.type] == 1 and S.body[j].slots <= q.total:
+        if q.stage == 1 and S.known[S.body[j].knows, q.type] > 0 and S.body[j].slots <= q.total:
             return True
     return False
 

@@ -121,7 +121,9 @@ def _check_placeable(prepared: Prepared, placement: str, spared: int, every: boo
     key = ("placeable", placement, spared, every)
     if key not in prepared.made:
         known = prepared.constant["known"]
-        usable = (np.ones_like(known) if every else known)[prepared.body["knows"]].astype(bool)
+        usable = known[prepared.body["knows"]] > 0
+        if every:
+            usable = np.ones_like(usable) if prepared.turns is None else prepared.turns > 0
         check_placeable(prepared.cluster, placement, spared, prepared.trace, prepared.body["slots"], usable)
         prepared.made[key] = True
 

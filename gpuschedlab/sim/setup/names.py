@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from gpuschedlab.cluster import Cluster
+from gpuschedlab.cluster.cluster import bare
 from gpuschedlab.errors import ClusterWarning, SpeedError, SpeedWarning
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def warn_of_types(trace: pl.DataFrame, cluster: Cluster):
     if "gpu_type" not in trace.columns:
         return
     asked = trace["gpu_type"].drop_nulls().value_counts().sort("count", "gpu_type", descending=[True, False])
-    if len(types := cluster.gpu_types) == 1:
+    if len(types := tuple(dict.fromkeys(map(bare, cluster.gpu_types)))) == 1:
         asked = asked.filter(pl.col("gpu_type").str.to_lowercase() != types[0].lower())
     if asked.is_empty():
         return
@@ -42,8 +43,8 @@ def warn_of_types(trace: pl.DataFrame, cluster: Cluster):
     more = f" and {len(named) - NAMED} more" if len(named) > NAMED else ""
     warnings.warn(
         f"{asked['count'].sum()} of {trace.height} jobs ask for a GPU type: {', '.join(named[:NAMED])}{more}; expected none, "
-        f"since it is not kept to: they run on any GPU of the cluster ({', '.join(types)}). Set their gpu_type to null, or "
-        "give the jobs of each type a cluster of their own.",
+        f"since it is not kept to: they run on any GPU of the cluster ({', '.join(types)}). Bind them to it with "
+        "Scenario(..., types='requested'), or set their gpu_type to null.",
         ClusterWarning,
         stacklevel=4,  # the caller of Scenario(...)
     )
@@ -79,7 +80,7 @@ def check_types(trace: pl.DataFrame, speeds: "Speeds | None", cluster: Cluster):
         return
     used = trace["model"].unique().to_list()
     for m, model in enumerate(speeds.models):
-        if model not in used or speeds.types_of(m) & set(cluster.gpu_types):
+        if model not in used or speeds.types_of(m) & set(map(bare, cluster.gpu_types)):
             continue
         jobs = trace.filter(model=model)["job_id"]
         raise SpeedError(

@@ -37,7 +37,7 @@ def can_ever(groups: tuple[Nodes, ...], rule: str, spared: int, types: tuple[str
     """
     first = np.cumsum([0, *(g.nodes for g in groups)])
     left = [g.nodes - min(max(spared - at, 0), g.nodes) for g, at in zip(groups, first, strict=False)]
-    others = tuple(replace(g, nodes=n) for g, n in zip(groups, left, strict=True) if n and g.gpu_type in types)
+    others = tuple(replace(g, nodes=n) for g, n in zip(groups, left, strict=True) if n and g.kind in types)
     return bool(others) and bool(FreeGpus(Cluster(others), rule).fits(np.array([gpus]))[0])
 
 

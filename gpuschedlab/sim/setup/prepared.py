@@ -10,6 +10,7 @@ from gpuschedlab.cluster.node_index import SLOTS
 from gpuschedlab.errors import SpeedError
 from gpuschedlab.metrics.columns import Columns
 from gpuschedlab.sim.engine.records import BODY, JOB, OUTAGE, WINDOW
+from gpuschedlab.sim.setup.asked import turns_of
 from gpuschedlab.sim.setup.limits import limits_of
 from gpuschedlab.speeds import Delays
 from gpuschedlab.speeds.codes import ANY
@@ -45,6 +46,8 @@ class Prepared:
         Arrays of a state that never change.
     elastic : int
         Jobs whose work the speed table counts: they take other times than their `duration`.
+    turns : (n, T) int array or None
+        `gpuschedlab.sim.setup.asked.turns_of`.
     made : dict
         What is made when it is first asked for, such as columns as codes (`Columns.codes`).
     """
@@ -56,6 +59,7 @@ class Prepared:
     body: np.ndarray
     constant: dict[str, np.ndarray]
     elastic: int
+    turns: np.ndarray | None = None
     made: dict = field(default_factory=dict)
 
     def demands(self, sharing: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -79,6 +83,9 @@ def prepare(scenario) -> Prepared:
     type_map = np.array(types, np.int64)
     limits = limits_of(trace, scenario.limits)
     job, body, known = _jobs(trace, speeds, np.minimum(estimates, limits), scenario.delays, cluster, type_map)
+    turns = turns_of(trace, cluster, scenario.types)
+    if turns is not None:
+        known, body["knows"] = _rows(known[body["knows"]] * turns)
     body["limit"] = limits + scenario.over
     constant = {
         "outage": _outages(cluster),
@@ -89,7 +96,7 @@ def prepare(scenario) -> Prepared:
     model = job["model"][job["model"] >= 0]
     elastic = 0 if speeds is None else int((~speeds.relative[model]).sum())
     new = _new(NEW_JOB, job), _new(NEW_BODY, body)
-    return Prepared(Columns(trace), cluster, scenario.delays, *new, constant, elastic)
+    return Prepared(Columns(trace), cluster, scenario.delays, *new, constant, elastic, turns)
 
 
 def _new(one: np.ndarray, fields: dict[str, np.ndarray]) -> np.ndarray:
@@ -146,8 +153,14 @@ def _known(speeds, job, body, type_map) -> tuple[np.ndarray, np.ndarray]:
     gpus = np.maximum(1, np.where(body["jobs"] > 1, np.rint(each), np.floor(each))).astype(np.int64)
     model = job["model"].astype(np.int64)
     _, one, demand = np.unique(model * (ANY + 1) + gpus, return_index=True, return_inverse=True)
-    rows, kind = np.unique(speeds.usable(model[one], gpus[one], type_map), axis=0, return_inverse=True)
-    return rows.astype(np.int8), kind.ravel()[demand].astype(np.int32)
+    rows, kind = _rows(speeds.usable(model[one], gpus[one], type_map))
+    return rows, kind[demand]
+
+
+def _rows(table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Rows (K, T) of a table that differ, and which of them each is (n,)."""
+    rows, kind = np.unique(table, axis=0, return_inverse=True)
+    return rows.astype(np.int8), kind.ravel().astype(np.int32)
 
 
 def _work(trace: pl.DataFrame, speeds, model: np.ndarray) -> np.ndarray:
