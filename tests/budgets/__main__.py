@@ -23,7 +23,9 @@ def main(words: list[str]) -> int:
     if name in TABLES:
         return obey(make_parser(name), options)
     if name in BUDGETS:
-        return int(pytest.main([str(HERE / f"{name}.py"), *OPTIONS, *options]))
+        words = "\0".join(options).replace("--beside\0", "--beside=").split("\0") if options else []
+        # as one word: pytest would take the folder for tests, and read its conftest.py
+        return int(pytest.main([str(HERE / f"{name}.py"), *OPTIONS, *words]))
     print(f"bench: found {name!r}; expected one of {', '.join((*BUDGETS, *TABLES))}.", file=sys.stderr)
     return 2
 

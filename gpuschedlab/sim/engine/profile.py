@@ -7,6 +7,10 @@ import numpy as np
 from gpuschedlab._compiled import njit
 from gpuschedlab.cluster.node_index import count_node
 from gpuschedlab.sim.engine.accounting import on_grid
+from gpuschedlab.sim.engine.records import RUNNING
+
+FEW = 16
+"""New jobs that are put into order one by one."""
 
 
 class Profile(NamedTuple):
@@ -74,25 +78,63 @@ def book_windows(S, T):
 
 
 @njit(inline="never")
+def list_running(S):
+    """Bring the list of running jobs up to date: those that run no longer are left out, new ones come last; how many are new."""
+    ending, n = S.ending, 0
+    for i in range(1, ending[0] + 1):
+        j = ending[i]
+        S.body[j].listed = S.job[j].state == RUNNING
+        if S.body[j].listed == 1:
+            n += 1
+            ending[n] = j
+    had = n
+    for i in range(S.scalar[0].running):
+        j = S.running[i]
+        if S.body[j].listed == 0:
+            S.body[j].listed = 1
+            n += 1
+            ending[n] = j
+    ending[0] = n
+    return n - had
+
+
+@njit(inline="never")
+def running_by_end(S):
+    """Estimated ends (s) of the running jobs, which are put in their order (`ending`); few that are new take few steps."""
+    new = list_running(S)
+    listed = S.ending[1 : S.ending[0] + 1]
+    ends = np.empty(len(listed))
+    for i in range(len(listed)):
+        ends[i] = S.job[listed[i]].started + S.job[listed[i]].estimate
+    if new > FEW:
+        order = np.argsort(ends)
+        listed[:], ends = listed[order], ends[order]
+    for i in range(1, len(listed)):
+        end, j, m = ends[i], listed[i], i
+        while m > 0 and ends[m - 1] > end:
+            ends[m], listed[m] = ends[m - 1], listed[m - 1]
+            m -= 1
+        ends[m], listed[m] = end, j
+    return ends
+
+
+@njit(inline="never")
 def free_by_time(S, more):
     """What will be free by the estimates, with room for so many more steps a pool.
 
     A job that outlives its estimate counts as about to end.
     """
-    sc = S.scalar[0]
-    ends = np.empty(sc.running)
-    for i in range(sc.running):
-        job = S.job[S.running[i]]
-        ends[i] = slot_end(S, max(sc.now, job.started + job.estimate))
+    sc, ends = S.scalar[0], running_by_end(S)
+    for i in range(len(ends)):
+        ends[i] = slot_end(S, max(sc.now, ends[i]))
     P = S.pools.shape[0]
     size = 1 + sc.running + more + 2 * S.window.shape[0]
     T = Profile(np.empty((P, size)), np.empty((P, size), np.int64), np.empty(P, np.int64))
-    order = np.argsort(ends)
     for p in range(P):
         when, room, k = T.when[p], T.room[p], 0
         when[0], room[0] = sc.now, S.pools[p].free
-        for i in order:
-            b = S.body[S.running[i]]
+        for i in range(len(ends)):
+            b = S.body[S.ending[i + 1]]
             if b.pool == p and b.guest == 0:
                 if ends[i] > when[k]:
                     when[k + 1], room[k + 1] = ends[i], room[k]

@@ -52,6 +52,7 @@ BODY = np.dtype(
         ("tick", "i4"),  # place in the heap of timers, -1 outside
         ("gated", "i1"),  # 1 while the gate holds it back
         ("ranked", "i1"),  # 1 while it may be preempted, and is in `rank`
+        ("listed", "i1"),  # 1 while it is in `ending`
         ("fresh", "i1"),  # 1 from its start until time passes
         ("lease", "f8"),  # s, until when it may not be preempted
         ("got", "i4"),  # slots held

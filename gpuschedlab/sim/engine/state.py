@@ -62,6 +62,10 @@ FIELDS = {
         "sizes": ("i4", 2),  # (P, LEVELS) nodes by pool and GPUs, up or down (ditto)
         "lacking": ("i4", 2),  # (P, LEVELS) nodes of each number of GPUs that a pool waits for, until they are empty
         "pools": (POOL, 1),  # (P,) nodes of one type that serve one stage
+        "ending": (
+            "i4",
+            1,
+        ),  # (n + 1,) how many jobs ran at the last plan, then which, in order of their estimated ends; or one row
         "promise": (PROMISE, 1),  # (n + 1,) starts that a plan promises waiting jobs; one row without a plan
         "place_node": ("i4", 1),  # (max(n, N) + 2,), as the others of this work space: nodes chosen for a job
         "place_slots": ("i4", 1),  # slots chosen on each

@@ -104,7 +104,8 @@ def arrange(prepared: Prepared, job: np.ndarray, body: np.ndarray, policy, ready
     nodes, pools, lacking = _nodes(prepared, profiler_nodes, ready)
     cls, heap_size = _classed(prepared, job, body, rule)
     heap = np.zeros(heap_size + 1, np.int32)
-    promise = np.zeros(len(job) + 1 if rule["backfill"][0] == PLAN else 1, PROMISE)
+    planned = len(job) + 1 if rule["backfill"][0] == PLAN else 1
+    body["listed"] = 0
     return {
         "rule": rule,
         "nodes": nodes,
@@ -112,7 +113,8 @@ def arrange(prepared: Prepared, job: np.ndarray, body: np.ndarray, policy, ready
         "lacking": lacking,
         "cls": cls,
         "heap": heap,
-        "promise": promise,
+        "promise": np.zeros(planned, PROMISE),
+        "ending": np.zeros(planned, np.int32),
     }
 
 
