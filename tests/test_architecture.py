@@ -35,7 +35,7 @@ ORDER = (
     {"policies"},
     {"autosched", "parse", "scenarios", "sweep"},
     {"plots"},
-    {"check", "comparison", "report", "widgets", "gym", "cli"} | {"__main__", "__init__"},
+    {"check", "comparison", "report", "suite", "widgets", "gym", "cli"} | {"__main__", "__init__"},
 )
 RANK = {part: rank for rank, parts in enumerate(ORDER) for part in parts}
 ALONE = {"optim": {"optim"}, "problems": {"problems", "optim"}}

@@ -284,7 +284,7 @@ def test_wrong_usage_ends_in_one_line(words, capsys):
 def test_check_passes_the_good_and_fails_the_bad(here, capsys):
     assert main(["check", "mine.py:Mine", "history"]) == 0
     told = capsys.readouterr().out
-    assert "Mine: 13 of 13 checks passed" in told
+    assert "Mine: 14 of 14 checks passed" in told
     assert "History: 10 of 10 checks passed" in told
     assert main(["check", "mine.py:Breaks", "--json"]) == 1
     told = json.loads(capsys.readouterr().out)

@@ -112,7 +112,7 @@ def test_the_policy_that_contributors_are_shown_passes_the_battery(tmp_path, mon
     monkeypatch.chdir(tmp_path)
     Path("mypaper.py").write_text(text)
     assert main(["check", "mypaper.py:MyPaper"]) == 0
-    assert "13 of 13 checks passed" in capsys.readouterr().out
+    assert "14 of 14 checks passed" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("path", GALLERY, ids=lambda path: path.stem)

@@ -45,7 +45,7 @@ def test_it_works_from_the_command_line(here, capsys):
         assert main(words) == 0
     told = capsys.readouterr().out
     assert "\nmine.py:Mine:limit=600 " in told
-    assert "Mine: 13 of 13 checks passed" in told
+    assert "Mine: 14 of 14 checks passed" in told
     assert "</html>" in (here / "mine.html").read_text()[-100:]
 
 

@@ -14,6 +14,7 @@ COMMANDS = {
     "explain": "explain why a job of a run waited, instant by instant",
     "replay": "replay a site's own log, and say how far the simulated starts are from the recorded ones",
     "sweep": "run policies over knobs, traces, clusters and seeds; a stopped sweep resumes where it was",
+    "suite": "where policies stand on fixed tasks and seeds, and a card that says where they win, lose, and what they cost",
     "tune": "tune a policy while it runs (AutoSched), and compare with leaving it alone",
     "trace": "list, describe, generate, convert or fetch traces",
     "check": "run the battery that every policy and estimator here passes on yours",

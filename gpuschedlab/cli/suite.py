@@ -1,0 +1,94 @@
+"""`gpuschedlab suite`: where a policy stands on fixed tasks and seeds, and a card that says so."""
+
+import sys
+
+from gpuschedlab.cli.parser import add_json, policies_help, whole
+from gpuschedlab.cli.text import as_json, grid
+from gpuschedlab.errors import RunError
+
+
+def add(parser):
+    """Add the arguments."""
+    parser.closing = policies_help
+    parser.add_argument("policies", nargs="+", metavar="POLICY", help="policies that are to stand")
+    parser.add_argument("--seeds", type=whole, default=10, metavar="N", help="of each task (default 10)")
+    parser.add_argument("--tasks", nargs="+", metavar="TASK", help="some of them (default: all)")
+    parser.add_argument(
+        "--folder", default="runs/suite", help="where results are kept; a stopped suite goes on (runs/suite)"
+    )
+    parser.add_argument("--workers", type=whole, default=1, metavar="N", help="processes (default 1)")
+    parser.add_argument("--card", default="card.html", metavar="FILE", help="the page (default card.html; none: '')")
+    parser.add_argument("--csv", metavar="FILE", help="every run's figures, too")
+    add_json(parser)
+
+
+def suite(args) -> int:
+    """Run the tasks, print each as it is done, write the card."""
+    from gpuschedlab.suite import TASKS, stand, write_card
+    from gpuschedlab.suite.card import sentences
+
+    known = {task.name: task for task in TASKS}
+    if unknown := [name for name in args.tasks or () if name not in known]:
+        raise RunError(f"suite: found the task {unknown[0]!r}; expected some of {', '.join(known)}.")
+    tasks = tuple(known[name] for name in args.tasks or known)
+    shown = None if args.json else lambda task, part: print(_lines(task, part), flush=True)
+    try:
+        found = stand(
+            args.policies,
+            args.folder,
+            seeds=args.seeds,
+            tasks=tasks,
+            workers=args.workers,
+            progress=sys.stderr.isatty(),
+            each=shown,
+        )
+    except KeyboardInterrupt:
+        print(
+            f"gpuschedlab: interrupted; what is finished is kept in {args.folder}. The same command goes on from there.",
+            file=sys.stderr,
+        )
+        return 130
+    if args.csv:
+        found.frame.write_csv(args.csv)
+    if args.card:
+        write_card(found, args.card)
+    if args.json:
+        print(
+            as_json(
+                {
+                    policy: found.verdicts(policy) | {"rows": found.rows(policy), "costs": found.costs(policy)}
+                    for policy in found.policies
+                }
+            )
+        )
+    else:
+        for policy in found.policies:
+            print(f"{policy}\n  " + "\n  ".join(sentences(found, policy)))
+        if args.card:
+            print(f"card: {args.card}")
+    for name, why in {**found.skipped, **found.failed}.items():
+        print(f"gpuschedlab: {name}: {why}", file=sys.stderr)
+    return 1 if found.failed else 0
+
+
+def _lines(task, part) -> str:
+    """A task that is done: its name, and each policy beside the others."""
+    from gpuschedlab.metrics import METRICS
+    from gpuschedlab.report.tables import written
+    from gpuschedlab.suite.card import difference
+
+    rows = [
+        [
+            f"{task.name}: {METRICS[task.metric].label}",
+            "",
+            *(f"from {n}" for n in ("fifo", "srtf", task.specialist)),
+            "above the bound",
+        ]
+    ]
+    for policy in part.policies:
+        for row in part.rows(policy):
+            others = (
+                difference(task.metric, row["others"].get(name)) for name in ("fifo", "srtf", task.specialist, "bound")
+            )
+            rows.append([f"  {policy}", written(task.metric, row["value"]), *others])
+    return grid([list(column) for column in zip(*rows, strict=True)])

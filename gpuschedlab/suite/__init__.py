@@ -1,0 +1,10 @@
+"""The suite: fixed tasks with fixed seeds, on which a policy stands beside others, and a card that says where it wins and loses.
+
+`tasks` lists them, `standing` runs a policy on all and compares, `bound` says what no schedule can beat, `card` writes the page.
+"""
+
+from gpuschedlab.suite.card import write_card
+from gpuschedlab.suite.standing import Standing, stand
+from gpuschedlab.suite.tasks import TASKS, Task
+
+__all__ = ["TASKS", "Standing", "Task", "stand", "write_card"]

@@ -1,0 +1,115 @@
+"""The card: one page that says where a policy wins, where it loses, and what it costs."""
+
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+
+from gpuschedlab._files import whole
+from gpuschedlab.errors import RunError
+from gpuschedlab.metrics import METRICS
+from gpuschedlab.metrics.display import SHARES
+from gpuschedlab.report.tables import written
+from gpuschedlab.suite.standing import Standing
+from gpuschedlab.suite.tasks import TASKS
+
+WORDS = {
+    "wins": "Better than every policy beside it",
+    "loses": "Worse than the best policy beside it",
+    "open": "The seeds do not tell it from the best beside it",
+}
+
+
+def difference(metric: str, found: tuple[float, float] | None) -> str:
+    """A paired difference as a person reads it: percent, or points of a share.
+
+    Examples
+    --------
+    >>> difference("jct_mean", (-0.25, 0.05)), difference("late", (0.1, 0.02)), difference("late", None)
+    ('-25.0 % ± 5.0', '+10.0 points ± 2.0', '–')
+    """
+    if found is None or found[0] != found[0]:
+        return "–"
+    mean, half = found
+    wide = f" ± {100 * half:.1f}" if half == half else ""
+    return f"{100 * mean:+.1f} {'points' if metric in SHARES else '%'}{wide}"
+
+
+def sentences(standing: Standing, policy: str) -> list[str]:
+    """What the card says of a policy in words."""
+    found = standing.verdicts(policy)
+    said = [f"{WORDS[how]}: {', '.join(tasks)}." for how, tasks in found.items() if tasks]
+    near = [row["task"] for row in standing.rows(policy) if (d := row["others"].get("bound")) and d[0] + d[1] < 0.1]
+    said += [f"Within a tenth of what no schedule can beat: {', '.join(near)}."] if near else []
+    costs = standing.costs(policy)
+    said.append(
+        f"It preempts {costs['preemptions a job']:.2g} times a job and restarts {costs['restarts a job']:.2g} times; "
+        f"{costs['GPU-time in restarts']:.1%} of the GPU-time goes into starts, {costs['GPU-time lost']:.1%} is lost."
+    )
+    return said
+
+
+def write_card(standing: Standing, path: str | Path) -> Path:
+    """Write the page: a section for each policy that stands.
+
+    Raises
+    ------
+    RunError
+        The file cannot be written.
+    """
+    about = {task.name: task for task in TASKS}
+    body = "".join(_section(standing, policy, about) for policy in standing.policies)
+    notes = [f"{name}: {why}" for name, why in {**standing.skipped, **standing.failed}.items()]
+    seeds = standing.frame["seed"].n_unique()
+    title = f"{', '.join(standing.policies)} on the suite"
+    style = files("gpuschedlab.report").joinpath("page.css").read_text(encoding="utf-8")
+    page = (
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
+        f"<title>{escape(title)}</title><style>{style}</style></head><body><h1>{escape(title)}</h1>"
+        f"<p class='soft'>{seeds} seeds of {standing.frame['task'].n_unique()} tasks. Differences are paired seed by seed, with 95 % "
+        "intervals; below 0 is better. The bound is what no schedule can beat: of elastic jobs and of dates there is none. FIFO and "
+        f"SRTF know what the task's estimator says.</p>{body}"
+        + "".join(f"<p>{escape(note)}</p>" for note in notes)
+        + f"<footer>Written by gpuschedlab suite {escape(' '.join(standing.policies))}.</footer></body></html>\n"
+    )
+    try:
+        with whole(Path(path)) as made:
+            made.write_text(page, encoding="utf-8")
+    except OSError as error:
+        raise RunError(f"card {path}: {error}; expected a file that can be written.") from error
+    return Path(path)
+
+
+def _section(standing: Standing, policy: str, about: dict) -> str:
+    heads = (
+        "task",
+        "what is special",
+        "what counts",
+        "value",
+        "from fifo",
+        "from srtf",
+        "from the specialist",
+        "above the bound",
+    )
+    rows = []
+    for row in standing.rows(policy):
+        task, others, metric = about[row["task"]], row["others"], row["metric"]
+        cells = [
+            task.about,
+            METRICS[metric].label,
+            written(metric, row["value"]),
+            *(difference(metric, others.get(n)) for n in ("fifo", "srtf")),
+        ]
+        cells += [
+            f"{difference(metric, others.get(task.specialist))} ({task.specialist})",
+            difference(metric, others.get("bound")),
+        ]
+        labelled = "".join(
+            f'<td data-label="{head}">{escape(cell)}</td>' for head, cell in zip(heads[1:], cells, strict=True)
+        )
+        rows.append(f'<tr><th scope="row">{escape(task.name)}</th>{labelled}</tr>')
+    said = "".join(f"<p>{escape(text)}</p>" for text in sentences(standing, policy))
+    head = "".join(f'<th scope="col">{name}</th>' for name in heads)
+    return (
+        f'<section><h2>{escape(policy)}</h2>{said}<table class="cards words"><thead><tr>{head}</tr></thead>'
+        f"<tbody>{''.join(rows)}</tbody></table></section>"
+    )

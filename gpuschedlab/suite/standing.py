@@ -1,0 +1,167 @@
+"""Where a policy stands: the tasks of the suite, seed by seed, beside the policies that everybody is compared with."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from gpuschedlab.errors import RunError
+from gpuschedlab.metrics.display import SHARES
+from gpuschedlab.parse import contenders_of
+from gpuschedlab.report.seeds import interval
+from gpuschedlab.suite.bound import least_jct
+from gpuschedlab.suite.tasks import TASKS, Task
+from gpuschedlab.sweep import sweep
+
+BESIDE = ("fifo", "srtf")
+"""Words of the policies that stand in every task, beside its specialist."""
+COSTS = ("preemptions", "restarts_mean", "gpu_time", "gpu_time_overhead", "gpu_time_lost")
+"""Metrics that say what a policy costs."""
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What a suite found.
+
+    Parameters
+    ----------
+    policies : tuple of str
+        Words of those that stand, without those that stand beside.
+    frame : polars.DataFrame
+        `task, version, metric, policy, seed, value, bound` and `COSTS`: a row for each run. The same call gives the same bytes.
+    skipped, failed : dict of str to str
+        Tasks that are not on this machine and how to get them; what went wrong, by task and policy.
+    """
+
+    policies: tuple[str, ...]
+    frame: pl.DataFrame
+    skipped: Mapping[str, str] = field(default_factory=dict)
+    failed: Mapping[str, str] = field(default_factory=dict)
+
+    def against(self, policy: str, other: str, task: str) -> tuple[float, float] | None:
+        """Mean paired difference of a policy from another, or from the bound, and the half width of its 95 % interval.
+
+        Of times relative to the other's, of shares (as late jobs) as they are; None where one of them has no figure.
+        """
+        own = self.frame.filter(task=task, policy=policy).sort("seed")
+        rest = self.frame.filter(task=task, policy=policy if other == "bound" else other).sort("seed")
+        column = "bound" if other == "bound" else "value"
+        if own.is_empty() or own["seed"].to_list() != rest["seed"].to_list() or rest[column].null_count():
+            return None
+        mine, theirs = own["value"].to_numpy(), rest[column].to_numpy()
+        difference = mine - theirs
+        return interval(
+            difference if own["metric"][0] in SHARES else difference / np.where(theirs == 0, np.nan, theirs)
+        )
+
+    def rows(self, policy: str) -> list[dict]:
+        """Of each task: the task, mean of the policy's value, and by the name of each other policy, or bound, the paired difference."""
+        found = []
+        for task in self.frame["task"].unique(maintain_order=True):
+            one = self.frame.filter(task=task)
+            others = [name for name in one["policy"].unique(maintain_order=True) if name not in self.policies]
+            own = one.filter(policy=policy)
+            value = None if own.is_empty() else float(own["value"].mean())
+            differences = {name: self.against(policy, name, task) for name in (*others, "bound") if name != policy}
+            found.append(
+                {"task": task, "metric": one["metric"][0], "seeds": own.height, "value": value, "others": differences}
+            )
+        return found
+
+    def verdicts(self, policy: str) -> dict[str, list[str]]:
+        """Tasks by how the policy stands to the best of the others: `wins`, `loses`, `open` (the seeds do not decide)."""
+        found: dict[str, list[str]] = {"wins": [], "loses": [], "open": []}
+        for row in self.rows(policy):
+            known = [d for name, d in row["others"].items() if d is not None and name != "bound"]
+            if known:
+                low, high = max(mean - half for mean, half in known), max(mean + half for mean, half in known)
+                found["wins" if high < 0 else "loses" if low > 0 else "open"].append(row["task"])
+        return found
+
+    def costs(self, policy: str) -> dict[str, float]:
+        """Means over all runs of a policy, of `COSTS`: preemptions and restarts a job, and shares of GPU-time."""
+        own = self.frame.filter(policy=policy)
+        held = float(own["gpu_time"].sum()) or 1.0
+        return {
+            "preemptions a job": float(own["preemptions"].sum() / max(own["jobs"].sum(), 1)),
+            "restarts a job": float(own["restarts_mean"].mean() or 0.0),
+            "GPU-time in restarts": float(own["gpu_time_overhead"].sum()) / held,
+            "GPU-time lost": float(own["gpu_time_lost"].sum()) / held,
+        }
+
+
+def stand(
+    words: list[str],
+    folder: str | Path,
+    *,
+    seeds: int = 10,
+    tasks: tuple[Task, ...] = TASKS,
+    workers: int | None = None,
+    progress: bool = True,
+    each: Callable[[Task, "Standing"], None] | None = None,
+) -> Standing:
+    """Run policies on the tasks of the suite, beside FIFO, SRTF and each task's specialist; what is finished is kept.
+
+    Parameters
+    ----------
+    words : list of str
+        Policies as on the command line: ``tiresias``, ``mine.py:Mine``.
+    folder : path
+        Where results are kept; a stopped suite goes on from there, and policies that stood before are not run again.
+    seeds : int
+        Of each task.
+    tasks : tuple of Task
+    workers : int, optional
+        As of `gpuschedlab.sweep.sweep`.
+    progress : bool
+        Whether bars show how far it is.
+    each : callable, optional
+        Called with each task and what was found in it, when it is done.
+
+    Raises
+    ------
+    PolicyError, RunError
+        A word names no policy, or the folder cannot be written.
+    """
+    asked, parts, skipped, failed = contenders_of(words), [], {}, {}
+    for task in tasks:
+        if why := task.there():
+            skipped[task.name] = why
+            continue
+        others = [word for word in (*BESIDE, task.specialist) if word not in asked]
+        contenders = asked | contenders_of(list(dict.fromkeys(others)))
+        policies = {word: policy if own is None else (policy, own) for word, (policy, own) in contenders.items()}
+        done = sweep(
+            task.make(),
+            policies,
+            Path(folder) / f"{task.name}-{task.version}",
+            seeds=seeds,
+            workers=workers,
+            strict=False,
+            progress=progress,
+        )
+        failed |= {f"{task.name}: {what}": why for what, why in done.failed.items()}
+        parts.append(_rows(task, done.frame, seeds))
+        if each is not None:
+            each(task, Standing(tuple(words), parts[-1]))
+    if not parts:
+        raise RunError(f"suite: found none of its tasks on this machine ({', '.join(skipped)}); expected at least one.")
+    return Standing(tuple(words), pl.concat(parts), skipped, failed)
+
+
+def _rows(task: Task, frame: pl.DataFrame, seeds: int) -> pl.DataFrame:
+    """Rows of a task, with the bound of each seed where its metric has one."""
+    bounds = [least_jct(task.make()(seed)) if task.metric == "jct_mean" else None for seed in range(seeds)]
+    known = pl.DataFrame(
+        {"seed": range(seeds), "bound": bounds}, schema={"seed": frame.schema["seed"], "bound": pl.Float64}
+    )
+    found = frame.with_columns(
+        task=pl.lit(task.name),
+        version=pl.lit(task.version),
+        metric=pl.lit(task.metric),
+        value=pl.col(task.metric).cast(pl.Float64),
+    )
+    columns = ("task", "version", "metric", "policy", "seed", "jobs", "value", *COSTS)
+    return found.select(columns).join(known, on="seed", how="left", maintain_order="left")

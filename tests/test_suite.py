@@ -1,0 +1,139 @@
+"""The suite: fixed tasks, a bound that nothing beats, standings that are the same bytes, and a card that says what they are."""
+
+import itertools
+import re
+
+import numpy as np
+import polars as pl
+import pytest
+
+from gpuschedlab import Cluster, Scenario, Srtf
+from gpuschedlab.cli import main
+from gpuschedlab.errors import RunError
+from gpuschedlab.parse import policy_of
+from gpuschedlab.suite import TASKS, Standing, stand, write_card
+from gpuschedlab.suite.bound import least_jct
+from gpuschedlab.suite.card import sentences
+
+QUICK = tuple(task for task in TASKS if task.name in ("goodput", "deadlines"))
+
+
+def one_gpu(submit, duration):
+    jobs = {"job_id": [f"{i}" for i in range(len(submit))], "submit": submit, "gpus": 1, "duration": duration}
+    return Scenario(pl.DataFrame(jobs).sort("submit"), Cluster.homogeneous(1, 1))
+
+
+def test_the_bound_is_reached_on_one_gpu_and_by_no_order_passed():
+    """Preemption at no cost on one GPU: SRTF is the bound itself, and no priority order of few jobs is below it."""
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        scenario = one_gpu(np.sort(rng.uniform(0, 50, 5)), rng.uniform(1, 30, 5))
+        bound = least_jct(scenario)
+        assert scenario.run(Srtf()).summary()["jct_mean"] == pytest.approx(bound, rel=1e-9)
+        submit, duration = (scenario.trace[name].to_list() for name in ("submit", "duration"))
+        for order in itertools.permutations(range(5)):
+            now, ends = 0.0, []
+            for j in order:
+                now = max(now, submit[j]) + duration[j]
+                ends.append(now - submit[j])
+            assert np.mean(ends) >= bound - 1e-9
+
+
+@pytest.mark.parametrize("task", [task for task in TASKS if not task.there()], ids=lambda task: task.name)
+def test_no_policy_beats_the_bound_of_a_task(task):
+    scenario = task.make()(0)
+    bound = least_jct(scenario)
+    assert (bound is None) == (task.name in ("goodput", "finetuning", "prompts"))
+    for word in ("fifo", "srtf", "tiresias", "lucid") if bound else ():
+        assert scenario.run(policy_of(word)).summary()["jct_mean"] >= bound * (1 - 1e-9), word
+
+
+def test_tasks_are_the_same_ones_tomorrow():
+    """A digest of each task's first scenario: whoever changes one gives it a new version."""
+    known = {
+        "venus-0.7": (1, 4000, "32x8:v100", 1078987162.0, 26924.0, 14911075.0),
+        "venus-0.9": (1, 4000, "32x8:v100", 1078987162.0, 26924.0, 19252701.0),
+        "venus-1.1": (1, 4000, "32x8:v100", 1078987162.0, 26924.0, 24000900.0),
+        "philly-0.9": (1, 4000, "32x8:v100", 977393622.0, 5149.0, 45361120.0),
+        "pai-0.9": (1, 4000, "32x8:v100", 1220465782.0, 19403.0, 18794809.0),
+        "failures": (1, 4000, "32x8:v100", 1078987162.0, 26924.0, 19252701.0),
+        "estimates": (1, 4000, "32x8:v100", 1078987162.0, 26924.0, 19252701.0),
+        "goodput": (1, 60, "4x4:slow,2x4:fast", 228872.897, 130.0, 240000.0),
+        "deadlines": (1, 120, "3x8:v100", 3954939.0, 499.0, 442583.0),
+        "finetuning": (1, 42, "2x4:v100", 285169.306, 76.0, 132035.868),
+        "prompts": (1, 213, "2x8:a100-80gb", 139059.92, 445.0, 7869.039),
+    }
+    found = {}
+    for task in TASKS:
+        if not task.there():
+            made = task.make()(1)
+            numbers = [
+                made.trace[name].cast(pl.Float64).fill_null(-1.0).sum() for name in ("submit", "gpus", "duration")
+            ]
+            found[task.name] = (task.version, made.trace.height, str(made.cluster), *(round(x, 3) for x in numbers))
+    assert found == known
+
+
+def test_a_standing_is_the_same_bytes_on_two_workers_and_goes_on_where_it_was(tmp_path):
+    alone = stand(["tiresias"], tmp_path / "one", seeds=2, tasks=QUICK, progress=False)
+    stand(["fifo"], tmp_path / "two", seeds=1, tasks=QUICK[:1], progress=False)
+    both = stand(["tiresias"], tmp_path / "two", seeds=2, tasks=QUICK, workers=2, progress=False)
+    assert both.frame.equals(alone.frame)
+    cards = [write_card(found, tmp_path / f"{i}.html").read_bytes() for i, found in enumerate((alone, both))]
+    assert cards[0] == cards[1]
+    assert alone.frame.group_by("task", "policy").len()["len"].unique().to_list() == [2]
+    assert set(alone.frame.filter(task="goodput")["policy"]) == {"tiresias", "fifo", "srtf", "sia"}
+
+
+def test_what_a_card_says_follows_from_the_figures(tmp_path):
+    """Made figures: in one task mine is a tenth better than all in each seed, in another worse, in a third it depends on the seed."""
+    mine = {"venus-0.7": [9.0, 18.0], "venus-0.9": [11.0, 22.0], "venus-1.1": [5.0, 30.0]}
+    rows = [
+        {
+            "task": task,
+            "version": 1,
+            "metric": "jct_mean",
+            "policy": policy,
+            "seed": seed,
+            "jobs": 10,
+            "value": value,
+            "bound": 8.9 * (1 + seed),
+        }
+        for task, values in mine.items()
+        for policy in ("mine.py:Mine", "fifo", "srtf", "lucid")
+        for seed, value in enumerate(values if policy == "mine.py:Mine" else [10.0, 20.0])
+    ]
+    costs = dict.fromkeys(("preemptions", "restarts_mean", "gpu_time_overhead", "gpu_time_lost"), 0.0) | {
+        "gpu_time": 1.0
+    }
+    found = Standing(("mine.py:Mine",), pl.DataFrame([row | costs for row in rows]))
+    assert found.verdicts("mine.py:Mine") == {"wins": ["venus-0.7"], "loses": ["venus-0.9"], "open": ["venus-1.1"]}
+    assert found.against("mine.py:Mine", "fifo", "venus-0.7") == (pytest.approx(-0.1), pytest.approx(0, abs=1e-12))
+    said = " ".join(sentences(found, "mine.py:Mine"))
+    assert "Better than every policy beside it: venus-0.7." in said
+    assert "Within a tenth of what no schedule can beat: venus-0.7." in said
+    page = write_card(found, tmp_path / "card.html").read_text()
+    assert re.findall(r'data-label="from fifo">([^<]+)<', page)[0] == "-10.0 % ± 0.0"
+    with pytest.raises(RunError, match="expected a file that can be written"):
+        write_card(found, tmp_path / "card.html" / "inside.html")
+
+
+def test_the_command_stands_a_policy_of_ones_own_and_says_what_failed(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text(
+        "from dataclasses import dataclass\nfrom gpuschedlab import Ordered\n\n@dataclass(frozen=True)\nclass Mine(Ordered):\n"
+        '    """Small jobs first."""\n\n    moving = "none"\n\n    @staticmethod\n    def key(now, job, knobs):\n'
+        "        return job.gpus * job.estimate\n\n\n@dataclass(frozen=True)\nclass Bad(Mine):\n"
+        '    """A key that is no number."""\n\n    @staticmethod\n    def key(now, job, knobs):\n        return math.nan\n'.replace(
+            "math.nan", "job.gpus * float('nan')"
+        )
+    )
+    words = ["--seeds", "2", "--tasks", "goodput", "--folder", "kept", "--csv", "all.csv"]
+    assert main(["suite", "mine.py:Mine", *words]) == 0
+    said = capsys.readouterr().out
+    assert all(words in said for words in ("goodput: average JCT", "mine.py:Mine", "card: card.html"))
+    assert pl.read_csv("all.csv").height == 8
+    assert main(["suite", "mine.py:Bad", *words, "--card", "", "--json"]) == 1
+    assert "mine.py:Bad" in capsys.readouterr().err
+    assert main(["suite", "fifo", "--tasks", "venus"]) == 1
+    assert "found the task 'venus'; expected some of venus-0.7" in capsys.readouterr().err
