@@ -26,7 +26,7 @@ version = release = _project["version"]
 
 extensions = [
     "sphinx.ext.autodoc",
-    "sphinx.ext.mathjax",
+    "mathml",
     "numpydoc",
     "myst_nb",
     "sphinx_design",
@@ -34,6 +34,7 @@ extensions = [
     "docstrings",
     "outputs",
 ]
+html_math_renderer = "mathml"
 default_role = "name"
 nitpicky = True
 exclude_patterns = []

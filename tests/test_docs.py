@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from docutils import nodes
 
 from gpuschedlab import Allocation, View
 from gpuschedlab.cli import main
@@ -276,6 +277,16 @@ def test_the_workflow_publishes_what_make_docs_builds():
 
 
 # --- the build
+
+
+def test_formulas_are_mathml_that_asks_for_no_script():
+    written, mathml = types.SimpleNamespace(body=[]), tool("mathml")
+    for write in (mathml.inline, mathml.block):
+        with pytest.raises(nodes.SkipNode):
+            write(written, nodes.math(text=r"\sum_i r_i \le M"))
+    assert [text.count("<math") for text in written.body] == [1, 1]
+    assert 'display="block"' in written.body[1]
+    assert "mathjax" not in (DOCS / "conf.py").read_text()
 
 
 @pytest.mark.slow
