@@ -1,6 +1,7 @@
 """Kueue against the worked case of the site model, and the laws of quotas in random cohorts."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 import gpuschedlab as lab
 from gpuschedlab.check import check_policy
-from gpuschedlab.cluster import Cluster
+from gpuschedlab.cluster import Cluster, Outage
 from gpuschedlab.errors import PolicyError
 from gpuschedlab.policies.site.kueue import Kueue
 from gpuschedlab.policies.site.queues import Queue
@@ -114,6 +115,13 @@ def test_fair_sharing_follows_the_weights():
     held = run.allocations.with_columns(vc=run.jobs["vc"].gather(run.allocations["job"])).filter(pl.col("end") >= 500.0)
     used = dict(held.group_by("vc").agg(pl.col("gpus").sum()).rows())
     assert used == {"q0": 24, "q1": 24, "q2": 72}
+
+
+def test_a_job_that_comes_while_nodes_are_down_runs_once_they_are_up():
+    cluster = replace(EIGHT, events=(Outage(0, 5.0, 50.0),))
+    for queues in ((), (Queue("q", nominal=(("t4", 8),)),)):
+        run = lab.simulate(trace_of([("a", "q", 10, 2, 10)]), cluster, Kueue(queues))
+        assert run.jobs["start"].to_list() == [50.0]
 
 
 def test_it_passes_the_battery():
