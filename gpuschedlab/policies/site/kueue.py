@@ -1,6 +1,7 @@
 """Kueue: quotas of queues that borrow from, lend to and reclaim from each other within a cohort."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated
 
 import numpy as np
@@ -11,6 +12,7 @@ from gpuschedlab.policies.remaining import long_enough, requested_rates
 from gpuschedlab.policies.simple import Placement
 from gpuschedlab.policies.site.admission import admit
 from gpuschedlab.policies.site.queues import Queue
+from gpuschedlab.policies.site.quota_laws import quotas_hold
 from gpuschedlab.sim.policy import Allocation, Round
 
 RECLAIM = ("Never", "LowerPriority", "Any", "LowerOrNewerEqualPriority")
@@ -107,6 +109,11 @@ class Kueue(Round):
         names = [queue.name for queue in self.queues]
         if twice := next((name for i, name in enumerate(names) if name in names[:i]), None):
             raise PolicyError(f"{self.name}.queues: found {twice!r} twice; expected each queue once.")
+
+    @property
+    def laws(self) -> tuple:
+        """What `check_policy` holds its runs to besides the laws of all policies."""
+        return (partial(quotas_hold, self.queues, self.column),) if self.queues else ()
 
     def begin(self) -> _Seen:
         """What is known of jobs."""
