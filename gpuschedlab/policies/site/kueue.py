@@ -61,7 +61,7 @@ class Kueue(Round):
     Parameters
     ----------
     queues : tuple of Queue
-        (): one queue with all GPUs.
+        (): one queue with all GPUs, as in the guide "Administer Cluster Quotas": each job that fits starts, in order.
     column : str
         Text column of the trace that names each job's queue; a job whose queue is not there is in the first.
     priorities : tuple of (str, float)
