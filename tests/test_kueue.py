@@ -1,6 +1,8 @@
 """Kueue against the worked case of the site model, and the laws of quotas in random cohorts."""
 
 import json
+import re
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
@@ -10,7 +12,7 @@ from hypothesis import strategies as st
 
 import gpuschedlab as lab
 from gpuschedlab.check import check_policy
-from gpuschedlab.cluster import Cluster
+from gpuschedlab.cluster import Cluster, Outage
 from gpuschedlab.errors import PolicyError
 from gpuschedlab.policies.site.kueue import Kueue
 from gpuschedlab.policies.site.queues import Queue
@@ -71,21 +73,25 @@ def test_usage_keeps_to_the_quotas(given):
     queues, trace, fair = given
     total = int(sum(dict(q.nominal)["t4"] for q in queues))
     run = lab.simulate(trace, Cluster.parse(f"{total}x1:t4"), Kueue(queues, fair=fair, placement="pack"), until=5000.0)
-    held = run.allocations.with_columns(vc=run.jobs["vc"].gather(run.allocations["job"]))
-    for instant in np.unique(held["start"].to_numpy()):
-        now = held.filter((pl.col("start") <= instant) & (pl.col("end") > instant))
-        used = dict(now.group_by("vc").agg(pl.col("gpus").sum()).rows())
-        for q in queues:
-            nominal, borrow, _ = q.quota("t4")
-            assert used.get(q.name, 0) <= nominal + borrow
-            lent = sum(max(0.0, used.get(p.name, 0) - p.quota("t4")[0]) for p in queues if p.cohort == q.cohort)
-            shared = sum(
-                min(p.quota("t4")[2], p.quota("t4")[0] - used.get(p.name, 0))
-                for p in queues
-                if p.cohort == q.cohort and used.get(p.name, 0) < p.quota("t4")[0]
-            )
-            assert lent <= sum(p.quota("t4")[2] for p in queues if p.cohort == q.cohort)
-            assert shared >= 0
+    assert Kueue(queues).laws[0](run, Cluster.parse(f"{total}x1:t4")) is None
+
+
+BROKEN = {
+    "nominal": ((Queue("a", nominal=(("t4", 4),)), Queue("b", nominal=(("t4", 4),))), "queue a used 6 .* at most 4"),
+    "borrowing": ((Queue("a", "t", (("t4", 4),), (("t4", 1),)), Queue("b", "t", (("t4", 4),))), "queue a used 6 .* at most 5"),
+    "lending": ((Queue("a", "t", (("t4", 4),)), Queue("b", "t", (("t4", 4),), lend=(("t4", 1),))), "borrowed 2 .* at most 1,"),
+    "lent and used": ((Queue("a", "t", (("t4", 4),)), Queue("b", "t", (("t4", 3),))), "t=5 s; expected at most 1,"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("way", BROKEN)
+def test_the_law_of_quotas_can_be_broken(way):
+    """Of 8 GPUs jobs of queue a hold 6 from 0, one of b holds 2 from 5, and nobody keeps to quotas."""
+    queues, found = BROKEN[way]
+    trace = trace_of([("a1", "a", 0, 4, 50), ("a2", "a", 0, 2, 50), ("b1", "b", 5, 2, 50)])
+    (law,) = Kueue(queues).laws
+    assert re.search(found, law(lab.simulate(trace, EIGHT, lab.Fifo()), EIGHT))
+    assert law(lab.simulate(trace, EIGHT, Kueue(queues)), EIGHT) is None
 
 
 def test_a_strict_queue_waits_for_its_first_job():
@@ -116,9 +122,37 @@ def test_fair_sharing_follows_the_weights():
     assert used == {"q0": 24, "q1": 24, "q2": 72}
 
 
-def test_it_passes_the_battery():
-    report = check_policy(Kueue())
+def test_a_job_that_comes_while_nodes_are_down_runs_once_they_are_up():
+    cluster = replace(EIGHT, events=(Outage(0, 5.0, 50.0),))
+    for queues in ((), (Queue("q", nominal=(("t4", 8),)),)):
+        run = lab.simulate(trace_of([("a", "q", 10, 2, 10)]), cluster, Kueue(queues))
+        assert run.jobs["start"].to_list() == [50.0]
+
+
+ALL_TYPES = ("v100", "slow", "fast")
+TEAMS = tuple(Queue(f"vc-{i}", "all", tuple((t, 12 - 4 * i) for t in ALL_TYPES), reclaim="Any") for i in (0, 1))
+
+
+@pytest.mark.parametrize(
+    "policy", [Kueue(), Kueue(TEAMS), Kueue(TEAMS, fair=True, resume=False)], ids=["bare", "teams", "fair"]
+)
+def test_it_passes_the_battery(policy):
+    report = check_policy(policy)
     assert report.passed, report
+
+
+def test_the_battery_holds_a_policy_to_its_own_laws():
+    """A twin that has Kueue's laws and keeps to none of them."""
+
+    @dataclass(frozen=True)
+    class Greedy(lab.Fifo):
+        """First come, first served, under quotas that it does not know."""
+
+        laws = Kueue((Queue("vc-0", nominal=(("v100", 1),)), Queue("vc-1", nominal=(("v100", 19),)))).laws
+
+    report = check_policy(Greedy(), only=("laws",))
+    assert not report.passed
+    assert "queue vc-0 used" in str(report)
 
 
 def test_wrong_queues_are_errors():

@@ -415,3 +415,23 @@ def test_a_pair_is_repacked_as_one(free):
     assert run.jobs["end"].drop_nulls().len() == 5
     assert run.jobs["end"][4] == 15.0
     assert sorted(run.jobs["restarts"].to_list()) == ([0] * 5 if free else [0, 0, 0, 1, 1])
+
+
+def test_the_usual_answer_and_a_closer_look_say_the_same():
+    """An answer in lists, or of other types, is looked at field by field; in arrays by one pass."""
+    trace = jobs((0, 2, 30), (1, 4, 20), (2, 4, 10), (3, 1, 10))
+    gpus = lambda v: np.where(np.cumsum(v.gpus) <= v.capacity.sum(), v.gpus, 0.0)  # noqa: E731
+    ways = (
+        lambda v: {"gpus": gpus(v), "gpu_type": np.zeros(len(v), np.int32)},
+        lambda v: {"gpus": gpus(v).tolist()},
+        lambda v: {"gpus": gpus(v), "gpu_type": np.where(gpus(v) > 0, 0, -9)},  # where it waits, its type says nothing
+    )
+    first, *others = (stretches(simulate(trace, TWO, Plan(way))) for way in ways)
+    assert [s[3] for s in first] == [0.0, 1.0, 21.0, 21.0]
+    assert others == [first, first]
+
+
+@pytest.mark.parametrize("gpus", [np.nan, np.inf, -1.0, 3.0])
+def test_what_is_no_request_is_refused_in_arrays_too(gpus):
+    with pytest.raises(PolicyError, match="of job a|job a has 3 GPUs"):
+        simulate(jobs((0, 2, 30)), TWO, Plan(lambda v: {"gpus": np.full(len(v), gpus)}))

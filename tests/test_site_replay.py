@@ -3,6 +3,7 @@
 import contextlib
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -14,7 +15,7 @@ from gpuschedlab.metrics.starts import DAY, Blocks, most_in_use, start_errors, s
 from gpuschedlab.policies.site.recipe import Site
 from gpuschedlab.policies.site.replay import replay
 from gpuschedlab.policies.site.standing import standing
-from gpuschedlab.policies.site.whatif import BELOW, WARM_UP, biases, compared, spans, whatif
+from gpuschedlab.policies.site.whatif import BELOW, WARM_UP, biases, compared, since, spans, whatif
 
 JOBS = {
     "job_id": ["a", "b", "c", "d"],
@@ -157,7 +158,9 @@ def test_what_does_not_fit_is_said_before(site):
         },
         "1 jobs ask for GPU types that the cluster lacks: k80": {"gpu_type": ["v100", "v100", "k80", None]},
         "the log holds 3 slices at once, which need 2 GPUs, and the cluster has 1": SLICED,
-        "no rule here keeps to limits of partitions, queues": {"rest": "[partitions.long]\n[queues.q]\n"},
+        "1 jobs ran for longer than they requested": {"requested_time": [50, 100, 90, 120], "state": ["TIMEOUT"] * 4},
+        "1 windows are left out": {"rest": '[[windows]]\nstart = 5\nend = 9\nusers = ["eve"]\n'},
+        "no rule here keeps to partitions, queues": {"rest": "[partitions.long]\n[queues.q]\n"},
     }
     for note, change in notes.items():
         with pytest.warns(ClusterWarning) if "gpu_type" in change else contextlib.nullcontext():
@@ -175,6 +178,45 @@ def test_misses_say_why(site):
     assert misses.select("job_id", "miss").rows() == [("c", -3.0), ("b", -2.0), ("d", -2.0), ("a", 0.0)]
     assert "needs 5 GPUs" in misses["why"][1]
     assert misses["why"][3] == "started at once"
+
+
+def test_jobs_end_at_their_limits_and_none_is_cut_that_ran_beyond_them(site):
+    """A requested 50 s and ran 60; the others keep to their limits, however late they are launched."""
+    asked, states = [50, 60, 30, 120], ["COMPLETED", "TIMEOUT", "TIMEOUT", "COMPLETED"]
+    assert not site(requested_time=asked).limited
+    made = site(requested_time=asked, state=states, rest="[delays]\nlaunch = 3\n")
+    assert made.limited
+    scenario = made()
+    assert scenario.trace["limit"].to_list() == [None, 60, 30, 120]
+    jobs = scenario.run(made.own).jobs
+    assert jobs["executed"].to_list() == [63, 63, 33, 13]
+    assert not jobs["timed_out"].any()
+    assert replay(made).launched.null_count() == 0
+    shorter = whatif(made, {"limits": 20})
+    assert shorter.unknown == 0
+    assert shorter.table["difference"][0] < 0
+    longer = whatif(made, {"limits": 1e5})
+    assert longer.unknown == pytest.approx((5 * 60 + 1 * 30) / 3600)
+    assert "GPU-hours are of jobs stopped at their limits" in str(replace(longer, unknown=12.0))
+
+
+def test_windows_of_a_site_are_windows_of_its_nodes(site):
+    """D waits for the end of a window of the second of two nodes, though nobody is on it; `more` nodes come before it."""
+    nodes = '[[windows]]\nstart = 50\nend = 300\nnodes = ["n1"]\n[[windows]]\nstart = 400\nend = 410\n'
+    rest = nodes + '[[windows]]\nstart = 1\nend = 2\nusers = ["eve"]\n'
+    made = replace(site(rest=rest), more=0)
+    path = Path(made.file)
+    path.write_text(path.read_text().replace("1x6", "1x6:a100,1x4:t4"))
+    made = Site(made.file)
+    windows = [(w.node, w.start, w.end, w.announced) for w in made().cluster.events]
+    assert windows == [(1, 50, 300, 0), (0, 400, 410, 0), (1, 400, 410, 0)]
+    assert [w.node for w in replace(made, more=2)().cluster.events] == [3, 0, 1, 2, 3]
+    assert [w.start for w in replace(made, cluster="1x8")().cluster.events] == [400]
+    assert "windows" not in " ".join(replay(made).notes).replace("1 windows are left out", "")
+    assert made().run(made.own).jobs["start"].to_list() == [0, 60, 2, 120]  # d has no other place before
+    assert [(w.start, w.end, w.announced) for w in since(made().cluster, 100.0).events] == [(0, 200, 0)] + 2 * [
+        (300, 310, 0)
+    ]
 
 
 def test_groups(site):
@@ -341,6 +383,8 @@ def test_the_command(site, capsys):
         "what if more=1, policy=srtf, estimator=oracle\nmean wait: 44 -> 0, -44 [+nan, +nan]: no interval"
         in capsys.readouterr().out
     )
+    assert main(["replay", "--trace", path, "--change", "limits=00:30:00"]) == 0
+    assert "what if limits=00:30:00\nmean wait: 44 -> 44" in capsys.readouterr().out
     assert main(["replay", "--trace", path, "--change", "more=x"]) == 2
     assert "found 'x'; expected 0 to 1000 nodes" in capsys.readouterr().err
 

@@ -49,7 +49,8 @@ def check_policy(
     sizes, and with elastic jobs on two types of GPU, every job must finish, no node be overcommitted, no GPU-second
     or second of a job be unaccounted for, and each end follow from what the job held; it must decide the same
     when asked twice, when jobs are relabelled, when the clock counts in another unit, and after pickling; and
-    it must not know what has not yet happened.
+    it must not know what has not yet happened. A policy that keeps to more has `laws`, a tuple of functions
+    `law(run, cluster)`, None or what is wrong, which hold in these runs too.
 
     Parameters
     ----------
@@ -253,7 +254,8 @@ class _PolicyBattery:
 
     def _broken(self, scenario: Scenario, rigid: bool):
         run = scenario.run(self.policy)
-        problems = filter(None, (law(run, scenario.cluster) for law in ALWAYS + RIGID * rigid))
+        laws = ALWAYS + RIGID * rigid + getattr(self.policy, "laws", ())
+        problems = filter(None, (law(run, scenario.cluster) for law in laws))
         return next(problems, None) or progress_adds_up(run, scenario, self.policy)
 
 

@@ -88,10 +88,13 @@ def changes_in(words: list[str], site: Site) -> dict[str, object]:
         The number of nodes is none.
     """
     from gpuschedlab.parse import estimator_of, policy_of, with_words
+    from gpuschedlab.policies.site.description import seconds
 
     found: dict[str, object] = dict(word.partition("=")[::2] for word in words)
     if "more" in found:
         found["more"] = with_words(site, {"more": found["more"]}).more
+    if "limits" in found:
+        found["limits"] = seconds(found["limits"], "limits", unit=1.0)
     if "policy" in found and found["policy"] not in site.policies:
         found["policy"] = policy_of(found["policy"])
     return found | ({"estimator": estimator_of(found["estimator"])} if "estimator" in found else {})

@@ -4,11 +4,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gpuschedlab._compiled import njit
 from gpuschedlab.cluster.node_index import SLOTS
 from gpuschedlab.errors import PolicyError
 from gpuschedlab.sim.allocation import GPUS, NODE, POSITION, Allocation
 from gpuschedlab.sim.engine.records import ANSWER, CELL
 from gpuschedlab.sim.policy import SHORTEST
+
+NUMBER = int | float | np.number
 
 
 class Checked(NamedTuple):
@@ -32,6 +35,19 @@ def check_answer(answer, view, who: str) -> Checked:
     return _Check(answer, view, who).checked()
 
 
+@njit
+def usual(gpus, types, asked, capacity):
+    """Whether jobs get what they request or nothing, and no more than there is; their types (n,), -1 where they wait, and slots (n,)."""
+    given, kinds, slots = np.zeros(len(capacity)), np.full(len(gpus), -1), np.zeros(len(gpus))
+    for i in range(len(gpus)):
+        if gpus[i] != 0:
+            if gpus[i] != asked[i] or not 0 <= types[i] < len(capacity):
+                return False, kinds, slots
+            kinds[i], slots[i] = types[i], np.ceil(gpus[i] * SLOTS - 1e-6)
+            given[types[i]] += gpus[i]
+    return bool(np.all(given <= capacity + 1e-9)), kinds, slots
+
+
 class _Check:
     """One answer under examination."""
 
@@ -45,7 +61,35 @@ class _Check:
             raise self._error(f"found {type(self.answer).__name__}; expected an Allocation.")
         given, out = self.answer, np.zeros(self.n, ANSWER)
         out["job"], out["host"], out["source"], out["delay"] = self.view.index, -1, -1, -1.0
-        gpus, host = self._numbers("gpus", 0.0), out["host"]
+        host, reserved = (out["host"], {}) if self._usual(out) else self._demands(out)
+        if given.merged is not None:
+            out["joint"] = self._flags("merged") & (host >= 0)
+        if given.source is not None:
+            out["source"] = self._sources()
+        if given.delay is not None:
+            out["delay"] = self._delays()
+        cells = self._cells(out, host)
+        if given.partner is not None:
+            out["host"] = np.where(host >= 0, self.view.index[host] if self.n else host, -1)
+        self._proved()
+        return Checked(out, cells, reserved, self._wake())
+
+    def _usual(self, out) -> bool:
+        """Fill in types and slots of an answer in which nothing of these is unusual; False: it needs a closer look."""
+        given, gpus, types = self.answer, self.answer.gpus, self.answer.gpu_type
+        if given.partner is not None or given.profiling is not None or given.reserved:
+            return False
+        for array, kind in ((gpus, "f"), (types, "i")):
+            if not isinstance(array, np.ndarray) or array.dtype.kind != kind or array.shape != (self.n,):
+                return False
+        given = (np.require(gpus, float, "CW"), np.require(types, np.int64, "CW"))
+        good, out["type"], out["slots"] = usual(*given, self.view.gpus, self.view.capacity)
+        return good
+
+    def _demands(self, out) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+        """Check GPUs, types, partners and capacity; the positions (n,) of hosts, and what is reserved."""
+        given, host = self.answer, out["host"]
+        gpus = self._numbers("gpus", 0.0)
         self._demand(gpus >= 0, "gpus", gpus, "0 or more", ", which is negative")
         held = gpus > 0
         types = self._whole("gpu_type", 0, len(self.view.cluster.gpu_types) - 1, held)
@@ -58,16 +102,7 @@ class _Check:
         reserved = self._reserved()
         self._capacity(gpus * (host < 0), out["type"], reserved)
         self._requests(gpus, out)
-        if given.merged is not None:
-            out["joint"] = self._flags("merged") & (host >= 0)
-        if given.source is not None:
-            out["source"] = self._sources()
-        if given.delay is not None:
-            out["delay"] = self._delays()
-        cells = self._cells(out, host)
-        out["host"] = np.where(host >= 0, self.view.index[host] if self.n else host, -1)
-        self._proved()
-        return Checked(out, cells, reserved, self._wake())
+        return host, reserved
 
     def _error(self, problem: str) -> PolicyError:
         return PolicyError(f"{self.who} {self.when}: {problem}")
@@ -221,7 +256,7 @@ class _Check:
     def _proved(self):
         """What is logged of the round is numbers and a text."""
         for name in ("objective", "bound", "seconds"):
-            if not isinstance(value := getattr(self.answer, name), int | float | np.number):
+            if not isinstance(value := getattr(self.answer, name), NUMBER):
                 raise self._error(f"{name} is {value!r}; expected a number, or nan.")
         if not isinstance(self.answer.status, str):
             raise self._error(f"status is {self.answer.status!r}; expected a text.")
@@ -230,7 +265,7 @@ class _Check:
         wake = self.answer.wake
         if wake is None:
             return np.nan
-        if not isinstance(wake, int | float | np.number) or np.isnan(wake) or wake < self.view.now + SHORTEST:
+        if not isinstance(wake, NUMBER) or np.isnan(wake) or wake < self.view.now + SHORTEST:
             raise self._error(
                 f"wake is {wake!r}; expected an instant (s) at least {SHORTEST:g} s from now, inf, or None."
             )

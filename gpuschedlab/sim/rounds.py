@@ -27,10 +27,12 @@ def view_now(simulation) -> View:
     known = {"memory": s.memory, "reserved": s.reserved, "learnt": s.learnt}
     if s.estimator.learns_speeds:
         _learn(s.learnt, View(s.state, s.columns, index, **known))
-    renewed = s.estimator.renewed(View(s.state, s.columns, index, **known))
-    if renewed is not None:
-        s.state.job["estimate"][index] = renewed
-    return View(s.state, s.columns, index, **known)
+    view = View(s.state, s.columns, index, **known)
+    renewed = s.estimator.renewed(view)
+    if renewed is None:
+        return view
+    s.state.job["estimate"][index] = renewed
+    return View(s.state, s.columns, index, **known)  # what the first has read, it keeps
 
 
 def _learn(learnt: np.ndarray, view: View):

@@ -21,6 +21,8 @@ import gpuschedlab
 from budgets.imports import children
 from gpuschedlab import Cluster, Fifo, Scenario, generate, simulate
 from gpuschedlab.policies import ALL
+from gpuschedlab.policies.site.kueue import Kueue
+from gpuschedlab.policies.site.queues import Queue
 from gpuschedlab.speeds import default_speeds
 
 MEMORY = 4e9  # bytes
@@ -99,6 +101,15 @@ def test_planned_backfill(depth, tested, seconds, budget):
         Fifo(backfill="plan", depth=depth, plan=gpuschedlab.Plan(tested=tested)),
     )
     budget(lambda: scenario.run(policy), seconds)
+
+
+def test_quotas(budget):
+    """Ten queues of a cohort that take back what they lent; a round at each arrival and completion."""
+    trace, cluster, _, _ = Case("fifo", 10_000, "70x8", 0.9).arguments()
+    queues = tuple(Queue(f"q{i}", "all", ((cluster.gpu_types[0], 56),), reclaim="Any") for i in range(10))
+    trace = trace.with_columns(vc=pl.format("q{}", pl.int_range(pl.len()) % 10))
+    scenario = Scenario(trace, cluster)
+    budget(lambda: scenario.run(Kueue(queues)), 5.0, rounds=3)
 
 
 @pytest.mark.parametrize("summary", [False, True], ids=["run", "summary"])

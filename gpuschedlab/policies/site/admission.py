@@ -126,12 +126,46 @@ def targets(job, t, jobs, quota, cohort, rules, weight, used, room, fair):
 
 
 @njit
-def admit(line, held, queue, gpus, able, priority, since, admitted, quota, flavors, cohort, rules, weight, room, fair):
+def admit(
+    now,
+    line,
+    rows,
+    held,
+    gpus,
+    queue,
+    able,
+    priority,
+    since,
+    admitted,
+    quota,
+    flavors,
+    cohort,
+    rules,
+    weight,
+    room,
+    fair,
+):
     """Types (n,) of jobs, -1 for none: those of `held` go on but for the evicted; heads of queues are admitted in turns.
 
-    `line` has those that wait, queue by queue, in their order; `able` (n,) has a bit for each type. `rules` (Q, 3) says whether a queue is
-    strict, and from whose jobs it takes GPUs back, in other queues and in its own.
+    `line` has those that wait, queue by queue, in their order. What is known of jobs is by their `rows`: queue, a bit for each type
+    (`able`), priority, and the instants of their place and of their last start, which are written here. `rules` (Q, 3) says whether a
+    queue is strict, and from whose jobs it takes GPUs back, in other queues and in its own.
     """
+    known = (queue[rows], able[rows], priority[rows], since[rows], admitted[rows])
+    kind = admitted_types(line, held, gpus, *known, quota, flavors, cohort, rules, weight, room, fair)
+    for i in range(len(rows)):
+        if held[i] >= 0 and kind[i] < 0:  # evicted: it goes behind its queue
+            since[rows[i]] = now
+        elif held[i] < 0 and kind[i] >= 0:
+            admitted[rows[i]] = now
+    return kind
+
+
+@njit
+def admitted_types(
+    line, held, gpus, queue, able, priority, since, admitted, quota, flavors, cohort, rules, weight, room, fair
+):
+    """Types (n,) of jobs after one pass, -1 for none."""
     n, Q = len(queue), len(rules)
     kind, used, room = held.copy(), np.zeros(quota.shape[:2]), room.astype(np.float64)
     for i in range(n):

@@ -30,12 +30,12 @@ def doubts(site: Site, scenario: Scenario) -> Iterator[str]:
     silent, left = (limitless(frame) for frame in (site.log.trace, trace))
     if silent:
         yield f"{silent} jobs have no time limit: {silent - left} get that of their partition, {left} a day"
-    named = {
-        "limits of partitions": has.partitions,
-        "queues": has.queues,
-        "windows": has.windows,
-        "accounts": has.accounts,
-    }
+    beyond = trace.filter(pl.col("duration") > pl.col("requested_time")).height if site.limited and not silent else 0
+    if beyond:
+        yield f"{beyond} jobs ran for longer than they requested: no limit stops them"
+    if left_out := [w for w in has.windows if w.users or (w.nodes and site.cluster)]:
+        yield f"{len(left_out)} windows are left out: for some users alone, or of nodes that are not in {site.cluster or 'any'}"
+    named = {"partitions": has.partitions, "queues": has.queues, "accounts": has.accounts}
     if idle := [name for name, value in named.items() if value]:
         yield f"no rule here keeps to {', '.join(idle)}"
 

@@ -1,6 +1,7 @@
 """Kueue: quotas of queues that borrow from, lend to and reclaim from each other within a cohort."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated
 
 import numpy as np
@@ -11,26 +12,28 @@ from gpuschedlab.policies.remaining import long_enough, requested_rates
 from gpuschedlab.policies.simple import Placement
 from gpuschedlab.policies.site.admission import admit
 from gpuschedlab.policies.site.queues import Queue
+from gpuschedlab.policies.site.quota_laws import quotas_hold
 from gpuschedlab.sim.policy import Allocation, Round
 
 RECLAIM = ("Never", "LowerPriority", "Any", "LowerOrNewerEqualPriority")
 
 
+JOB = {"queue": np.int64, "able": np.int64, "priority": float, "since": float, "admitted": float}
+"""Of each job: number of its queue, a bit for each type that it can run on, priority, instants (s) of its place and of its last start."""
+
+
 class _Seen:
-    """The queues as arrays, made when they are first asked for, and what is known of jobs, by their rows in the trace."""
+    """The queues as arrays, made when they are first asked for, and the jobs seen so far, by their rows in the trace."""
 
     def __init__(self):
         self.tables, self.rows = None, 0
-        self.queue, self.able = np.zeros(0, np.int64), np.zeros(0, np.int64)  # number of the queue, bit by type
-        self.priority, self.since, self.admitted = (
-            np.zeros(0),
-            np.zeros(0),
-            np.zeros(0),
-        )  # the latter: s, of its place, and last start
+        self.jobs = {name: np.zeros(0, kind) for name, kind in JOB.items()}
 
-    def arrays(self, queues: tuple[Queue, ...], types: tuple[str, ...]) -> tuple:
+    def arrays(self, queues: tuple[Queue, ...], cluster) -> tuple:
         """`quota, flavors, cohort, rules, weight` of `admission.admit`."""
         if self.tables is None:
+            types = cluster.gpu_types
+            queues = queues or (Queue("all", nominal=tuple(zip(types, cluster.capacity.tolist(), strict=True))),)
             listed = [[types.index(t) for t, _ in q.nominal if t in types] for q in queues]
             flavors = [each + [-1] * (len(types) - len(each)) for each in listed]
             cohorts = [q.cohort or f" {i}" for i, q in enumerate(queues)]
@@ -58,7 +61,7 @@ class Kueue(Round):
     Parameters
     ----------
     queues : tuple of Queue
-        (): one queue with all GPUs.
+        (): one queue with all GPUs, as in the guide "Administer Cluster Quotas": each job that fits starts, in order.
     column : str
         Text column of the trace that names each job's queue; a job whose queue is not there is in the first.
     priorities : tuple of (str, float)
@@ -107,51 +110,45 @@ class Kueue(Round):
         if twice := next((name for i, name in enumerate(names) if name in names[:i]), None):
             raise PolicyError(f"{self.name}.queues: found {twice!r} twice; expected each queue once.")
 
+    @property
+    def laws(self) -> tuple:
+        """What `check_policy` holds its runs to besides the laws of all policies."""
+        return (partial(quotas_hold, self.queues, self.column),) if self.queues else ()
+
     def begin(self) -> _Seen:
         """What is known of jobs."""
         return _Seen()
 
     def allocate(self, view) -> Allocation:
         """Keep what runs, admit what fits, evict where a queue takes back what is its own."""
-        types, seen = view.cluster.gpu_types, view.memory
-        queues = self.queues or (Queue("all", nominal=tuple(zip(types, view.cluster.capacity.tolist(), strict=True))),)
-        if len(view.index) == 0:
-            return Allocation(np.zeros(0, np.int64), np.zeros(0))
-        self._look(view, queues, seen)
-        rows, held = view.index, np.where(view.running_gpus > 0, view.gpu_type, -1)
-        line = np.lexsort((seen.since[rows], -seen.priority[rows], seen.queue[rows]))
-        of_jobs = (getattr(seen, name)[rows] for name in ("able", "priority", "since", "admitted"))
-        kind = admit(
-            line[held[line] < 0],
-            held,
-            seen.queue[rows],
-            view.gpus,
-            *of_jobs,
-            *seen.arrays(queues, types),
-            view.capacity,
-            self.fair,
-        )
-        seen.since[rows[(held >= 0) & (kind < 0)]] = view.now  # evicted: behind
-        seen.admitted[rows[(held < 0) & (kind >= 0)]] = view.now
-        again = (held < 0) & (kind >= 0) & (view.executed > 0)
-        source = None if self.resume else np.where(again, rows, -1)
-        return Allocation(np.maximum(kind, 0), np.where(kind >= 0, view.gpus, 0.0), source=source)
+        seen, rows, held = view.memory, view.index, view.gpu_type
+        if len(rows) and rows[-1] >= seen.rows:
+            self._look(view, seen)
+        waits = np.flatnonzero(held < 0)
+        if not len(waits):
+            return Allocation(held, view.gpus)
+        jobs, line = seen.jobs, rows[waits]
+        line = waits[np.lexsort((jobs["since"][line], -jobs["priority"][line], jobs["queue"][line]))]
+        of_jobs = (rows, held, view.gpus, *jobs.values())
+        kind = admit(view.now, line, *of_jobs, *seen.arrays(self.queues, view.cluster), view.capacity, self.fair)
+        source = None if self.resume else np.where((held < 0) & (kind >= 0) & (view.executed > 0), rows, -1)
+        return Allocation(np.maximum(kind, 0), np.where(kind < 0, 0.0, view.gpus), source=source)
 
-    def _look(self, view, queues, seen: _Seen):
+    def _look(self, view, seen: _Seen):
         """Look at jobs that were not seen before."""
-        new = view.index >= seen.rows
-        if not new.any():
-            return
-        rows = view.index[new]
-        for name in ("queue", "able", "priority", "since", "admitted"):
-            setattr(seen, name, long_enough(getattr(seen, name), rows))
-        possible = view.gpus[new][:, None] <= view.capacity
+        new = np.arange(np.searchsorted(view.index, seen.rows), len(view))
+        rows, size = view.index[new], view.cluster.capacity
+        seen.rows, jobs = int(rows[-1]) + 1, seen.jobs
+        if seen.rows > len(jobs["queue"]):
+            seen.jobs = jobs = {name: long_enough(values, rows) for name, values in jobs.items()}
+        possible = view.gpus[new, None] <= size
         if view.speeds is not None:
-            possible = requested_rates(view.take(np.flatnonzero(new))) > 0
-        seen.able[rows], seen.rows = possible @ (1 << np.arange(len(view.capacity))), int(rows.max()) + 1
-        number = {q.name: i for i, q in enumerate(queues)}
-        seen.queue[rows] = [number.get(name, 0) for name in view.texts(self.column)[new]] if len(queues) > 1 else 0
-        seen.since[rows] = view.submit[new]
+            possible = requested_rates(view.take(new, size)) > 0
+        jobs["able"][rows] = possible @ (1 << np.arange(len(size)))
+        jobs["since"][rows] = view.submit[new]
+        if len(self.queues) > 1:
+            number = {q.name: i for i, q in enumerate(self.queues)}
+            jobs["queue"][rows] = [number.get(name, 0) for name in view.texts(self.column)[new]]
         if self.priorities:
             of = dict(self.priorities)
-            seen.priority[rows] = [of.get(name, 0.0) for name in view.texts(self.by)[new]]
+            jobs["priority"][rows] = [of.get(name, 0.0) for name in view.texts(self.by)[new]]

@@ -9,6 +9,7 @@ import polars as pl
 
 from gpuschedlab._data import path as shipped
 from gpuschedlab.cluster import Cluster
+from gpuschedlab.cluster.cluster import Window
 from gpuschedlab.errors import TraceError
 from gpuschedlab.estimators.requested import Requested
 from gpuschedlab.knobs import Knob
@@ -22,6 +23,9 @@ from gpuschedlab.speeds import Delays
 from gpuschedlab.traces.intake.door import intake
 from gpuschedlab.traces.intake.report import Intake
 from gpuschedlab.traces.readers.read import intake_of
+
+TIMEOUT = "(?i)time_?out"
+"""State of jobs in a log that their limit has stopped."""
 
 RULES = {
     "strict FIFO": Fifo(),
@@ -37,6 +41,10 @@ RULES = {name: replace(rule, placement="pack") for name, rule in RULES.items()}
 @dataclass(frozen=True)
 class Site(Recipe):
     """A site's log, which no seed changes, on its cluster; run times are estimated by requested times, as its scheduler did.
+
+    Where the site has partitions, or its log jobs with state TIMEOUT, jobs are stopped at the times that they requested; delays of
+    launches do not count. A job that ran for longer in the log is stopped nowhere: the site let it run, and how long it took is
+    known. Windows of the site are known windows of its nodes.
 
     Parameters
     ----------
@@ -115,8 +123,26 @@ class Site(Recipe):
         of_partition = pl.col("vc").replace_strict(limits, default=None, return_dtype=pl.Float64)
         return trace.with_columns(requested_time=pl.coalesce(asked, of_partition))
 
+    @property
+    def limited(self) -> bool:
+        """Whether the site stops jobs at their limits."""
+        trace = self.log.trace
+        states = trace["state"].cast(pl.String) if "state" in trace.columns else pl.Series([], dtype=pl.String)
+        return bool(self.description.partitions) or bool(states.str.contains(TIMEOUT).any())
+
+    def windows(self, cluster: Cluster) -> tuple[Window, ...]:
+        """Windows of the nodes of a cluster, those for some users alone left out; of named nodes only on the site's own cluster."""
+        names, first = [name for name, *_ in self.description.nodes], cluster.groups[0].nodes - self.more
+        at = {} if self.cluster else {name: i + self.more * (i >= first) for i, name in enumerate(names)}
+        return tuple(
+            Window(node, max(w.start, 0.0), w.end, max(w.announced, 0.0))
+            for w in self.description.windows
+            if not w.users and w.end > 0
+            for node in ([at[name] for name in w.nodes if name in at] if w.nodes else range(cluster.total_nodes))
+        )
+
     def scenario(self, seed: int = 0) -> Scenario:
-        """Jobs, cluster, delays and requested times."""
+        """Jobs with their limits, cluster with its windows, delays and requested times."""
         cluster = Cluster.parse(self.cluster) if self.cluster else self.description.cluster or self.log.cluster
         if cluster is None:
             raise TraceError(
@@ -125,8 +151,13 @@ class Site(Recipe):
         if self.more:
             first = replace(cluster.groups[0], nodes=cluster.groups[0].nodes + self.more)
             cluster = replace(cluster, groups=(first, *cluster.groups[1:]))
+        cluster = replace(cluster, events=cluster.events + self.windows(cluster))
         delays = Delays(switch=self.launch, restart=self.description.delays.get("restart", 0.0))
-        return Scenario(self.trace, cluster, estimator=Requested(), delays=delays, seed=seed)
+        trace, over = self.trace, self.description.scheduler.over + delays.switch + delays.restart
+        if self.limited and "limit" not in trace.columns and "requested_time" in trace.columns:
+            within = pl.col("duration") <= pl.col("requested_time")
+            trace = trace.with_columns(limit=pl.when(within).then("requested_time"))
+        return Scenario(trace, cluster, estimator=Requested(), delays=delays, over=over, seed=seed)
 
     @property
     def own(self) -> Policy:

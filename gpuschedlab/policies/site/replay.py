@@ -188,10 +188,11 @@ def replay(site: Site) -> Calibration:
 def launched_by(scenario: Scenario, policy: Policy, delay: float = 0.0) -> pl.Series:
     """Starts (s) where a job holds its GPUs for the scenario's delay of a launch, and so many seconds more, before it starts.
 
-    They are in the order of the trace; null where a job never starts.
+    They are in the order of the trace; null where a job never starts. No time limit counts a launch.
     """
     launch = scenario.delays.switch + delay
-    return scenario.replace(delays=replace(scenario.delays, switch=launch)).run(policy).jobs["start"] + launch
+    later = scenario.replace(delays=replace(scenario.delays, switch=launch), over=scenario.over + delay)
+    return later.run(policy).jobs["start"] + launch
 
 
 def grouped(trace: pl.DataFrame) -> pl.DataFrame:

@@ -6,15 +6,17 @@ from dataclasses import dataclass, replace
 import numpy as np
 import polars as pl
 
+from gpuschedlab.cluster import Cluster
 from gpuschedlab.errors import TraceError
 from gpuschedlab.metrics.starts import DAY, FEWEST, Blocks
-from gpuschedlab.policies.site.recipe import Site
+from gpuschedlab.policies.site.recipe import TIMEOUT, Site
 from gpuschedlab.policies.site.replay import Calibration
 from gpuschedlab.sim import Policy, Scenario
+from gpuschedlab.sim.setup.limits import limits_of
 from gpuschedlab.traces.intake.options import nearest
 
 WARM_UP = 3 * DAY
-CHANGES = ("more", "cluster", "policy", "estimator", "delays")
+CHANGES = ("more", "cluster", "policy", "estimator", "delays", "limits")
 BOUND = 10.0
 """Seconds below which a run does not make a slowdown larger (Feitelson et al., JSSPP 1997)."""
 
@@ -35,20 +37,26 @@ class WhatIf:
         What intervals draw anew.
     blocks : int
         How many there were.
+    unknown : float
+        GPU-hours of jobs that the log shows stopped at a limit below the new one: for how long they would have run nobody knows.
     """
 
     table: pl.DataFrame
     unit: str
     blocks: int
+    unknown: float = 0.0
 
     def __str__(self) -> str:
         lines = [
             f"{f}: {before:,.4g} -> {after:,.4g}, {difference:+,.4g} [{low:+,.4g}, {high:+,.4g}]: {verdict}"
             for f, before, after, difference, low, high, _, verdict in self.table.iter_rows()
         ]
-        return "\n".join(
-            [*lines, f"95 % intervals of paired differences by {self.blocks} {self.unit}; arrivals as recorded"]
-        )
+        lines += [f"95 % intervals of paired differences by {self.blocks} {self.unit}; arrivals as recorded"]
+        if self.unknown:
+            lines += [
+                f"{self.unknown:,.0f} GPU-hours are of jobs stopped at their limits: taken to end there all the same"
+            ]
+        return "\n".join(lines)
 
     def summary(self) -> dict[str, float]:
         """Differences by figure."""
@@ -78,7 +86,7 @@ def whatif(
     site : Site
     changes : mapping
         By name: `more` (nodes), `cluster` ("20x8:a100"), `policy` (a `Policy`, or the name of one of `site.policies`), `estimator`,
-        `delays`.
+        `delays`, `limits` (s, or as of a `Scenario`).
     weeks : int, optional
         The last so many weeks (or days) alone.
     calibration : Calibration, optional
@@ -109,9 +117,21 @@ def whatif(
             f"whatif: found the policy {wanted!r}; expected a Policy, or one of {', '.join(site.policies)}."
         )
     wanted = site.policies[wanted] if isinstance(wanted, str) else wanted
-    parts = {k: v for k, v in changes.items() if k in ("estimator", "delays")}
-    before, after = played(((site(), own), (other().replace(**parts), wanted)), weeks)
-    return compared(before, after, calibration)
+    parts = {k: v for k, v in changes.items() if k in ("estimator", "delays", "limits")}
+    scenario, changed = site(), other().replace(**parts)
+    before, after = played(((scenario, own), (changed, wanted)), weeks)
+    unknown = stopped(scenario.trace, limits_of(changed.trace, changed.limits)) if "limits" in parts else 0.0
+    return replace(compared(before, after, calibration), unknown=unknown)
+
+
+def stopped(trace: pl.DataFrame, limits: np.ndarray) -> float:
+    """GPU-hours of jobs that were stopped at their limits, by state or else by requested time, and that other limits (n,) let run on."""
+    if "state" in trace.columns:
+        by_limit = pl.col("state").cast(pl.String).str.contains(TIMEOUT)
+    else:
+        by_limit = pl.col("duration") >= (pl.col("requested_time") if "requested_time" in trace.columns else np.inf)
+    jobs = trace.filter(by_limit & (pl.col("duration") < pl.Series(limits)))
+    return float((jobs["gpus"] * jobs["duration"]).sum()) / 3600
 
 
 def played(sides: tuple[tuple[Scenario, Policy], ...], weeks: int | None = None) -> tuple[pl.DataFrame, ...]:
@@ -124,10 +144,22 @@ def played(sides: tuple[tuple[Scenario, Policy], ...], weeks: int | None = None)
             part = scenario.trace.filter(pl.col("submit") >= first, pl.col("submit") < end).with_columns(shift)
             # not running: before the start, launching, suspended
             wait = pl.col("end") - pl.col("submit") - pl.col("duration")
-            jobs = scenario.replace(trace=part).run(policy).jobs.with_columns(wait=wait)
+            cluster = since(scenario.cluster, max(first, float(submit.min())))
+            jobs = scenario.replace(trace=part, cluster=cluster).run(policy).jobs.with_columns(wait=wait)
             jobs = jobs.filter(pl.col("submit") >= start - max(first, float(submit.min())))
             rows.append(jobs.select("job_id", "submit", "wait", "duration", block=pl.lit(block), unit=pl.lit(unit)))
     return tuple(pl.concat(rows) for rows in found)
+
+
+def since(cluster: Cluster, origin: float) -> Cluster:
+    """The cluster on a clock that begins at an instant (s): what is over by then is left out of its outages and windows."""
+    events = []
+    for e in (e for e in cluster.events if e.end > origin):
+        moved = {
+            name: max(getattr(e, name) - origin, 0.0) for name in ("start", "end", "announced") if hasattr(e, name)
+        }
+        events.append(replace(e, **moved))
+    return replace(cluster, events=tuple(events))
 
 
 def spans(submit: np.ndarray) -> Iterator[tuple[int, str, float, float, float]]:
