@@ -8,6 +8,7 @@ import polars as pl
 from gpuschedlab.cluster.slices import A100, COMPUTE, gpus_for, profile_of
 from gpuschedlab.metrics.starts import most_in_use
 from gpuschedlab.policies.site.recipe import Site
+from gpuschedlab.policies.site.slurm import Slurm
 from gpuschedlab.sim import Scenario
 
 
@@ -34,7 +35,7 @@ def doubts(site: Site, scenario: Scenario) -> Iterator[str]:
         "limits of partitions": has.partitions,
         "queues": has.queues,
         "windows": has.windows,
-        "accounts": has.accounts,
+        "accounts": has.accounts and not isinstance(site.own, Slurm),
     }
     if idle := [name for name, value in named.items() if value]:
         yield f"no rule here keeps to {', '.join(idle)}"
