@@ -14,13 +14,15 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 import polars as pl
 import pytest
 
 import gpuschedlab
 from budgets.imports import children
-from gpuschedlab import Cluster, Fifo, Plan, Scenario, generate, simulate
+from gpuschedlab import Cluster, Fifo, Plan, Scenario, Slurm, generate, simulate
 from gpuschedlab.policies import ALL
+from gpuschedlab.policies.site.fairshare import ShareTree
 from gpuschedlab.speeds import default_speeds
 
 MEMORY = 4e9  # bytes
@@ -95,6 +97,17 @@ def test_planned_backfill(depth, tested, seconds, budget):
     trace, cluster, _, _ = Case("fifo", 10_000, "70x8", 0.9).arguments()
     scenario, policy = Scenario(trace, cluster), Fifo(backfill="plan", depth=depth, plan=Plan(tested=tested))
     budget(lambda: scenario.run(policy), seconds)
+
+
+def test_fair_share_of_many_users(budget):
+    """A week of 300 users in 20 accounts: Fair Tree is recalculated each 300 s, all waiting jobs with it."""
+    trace, cluster, _, _ = Case("fifo", 10_000, "70x8", 0.9).arguments()
+    who = np.random.default_rng(0).integers(300, size=trace.height)
+    names = {"user": pl.Series([f"u{i}" for i in who]), "account": pl.Series([f"a{i % 20}" for i in who])}
+    accounts = tuple((f"a{i}", "", "", 1.0 + i) for i in range(20))
+    tree = ShareTree((*accounts, *((f"a{i % 20}", f"u{i}", "", 1.0) for i in range(300))))
+    scenario = Scenario(trace.with_columns(**names), cluster)
+    budget(lambda: scenario.run(Slurm(tree=tree)), 1.0)
 
 
 @pytest.mark.parametrize("summary", [False, True], ids=["run", "summary"])
