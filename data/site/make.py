@@ -8,15 +8,21 @@ import polars as pl
 
 import gpuschedlab as lab
 from gpuschedlab.estimators import Requested
-from gpuschedlab.sim.policy import Plan
+from gpuschedlab.policies.site.recipe import Site
 
 NODES, GPUS, DAYS, JOBS, LOAD, SEED = 6, 8, 14, 1600, 0.85, 3
-DEPTH, TESTED, WINDOW, EVERY = 8, 500, 172_800.0, 30.0
+DEPTH, WINDOW, EVERY = 8, 172_800.0, 30.0
 LAUNCH = 20.0
 """Seconds for which a job holds its GPUs before it starts; neither the site's files nor its log say so."""
 
-BY_HAND = {"job_id": "by hand", "submit": 11 * 86_400.0 + 15 * 3600.0, "gpus": GPUS, "duration": 10 * 3600.0}
-"""A node that somebody holds past the log: the scheduler gave it, and none of the site's files says so."""
+BY_HAND = {
+    "job_id": "by hand",
+    "submit": 11 * 86_400.0 + 15 * 3600.0,
+    "gpus": GPUS,
+    "duration": 10 * 3600.0,
+    "nice": -100_000.0,
+}
+"""A node that somebody holds past the log: the scheduler gave it before all others, and none of the site's files says so."""
 
 HOURS = (1, 2, 4, 8, 12, 24, 48)
 """Time limits that users request: the first that is at least one to three times as long as the job."""
@@ -65,27 +71,25 @@ def jobs(rng: np.random.Generator) -> pl.DataFrame:
     )
 
 
-def recorded(trace: pl.DataFrame) -> pl.Series:
-    """Starts under planned backfill, beside a job that is not in the log, as the log records them."""
+def recorded(trace: pl.DataFrame, rule: lab.Ordered) -> pl.Series:
+    """Starts under the site's own rule, beside a job that is not in the log, as the log records them."""
     extra = pl.DataFrame([BY_HAND | {"requested_time": BY_HAND["duration"]}]).cast({"gpus": pl.Int64})
     both = pl.concat([trace, extra], how="diagonal").sort("submit", maintain_order=True)
-    rule = lab.Fifo(
-        backfill="plan", placement="pack", depth=DEPTH, plan=Plan(tested=TESTED, window=WINDOW, every=EVERY)
-    )
     cluster, delays = lab.Cluster.parse(f"{NODES}x{GPUS}:a100"), lab.Delays(switch=LAUNCH)
     run = lab.Scenario(both, cluster, estimator=Requested(), delays=delays).run(rule)
     return run.jobs.filter(pl.col("job_id") != BY_HAND["job_id"])["start"] + LAUNCH
 
 
 def make(folder: Path) -> None:
-    """Write the site's four files."""
-    trace = jobs(np.random.default_rng(SEED))
-    trace.with_columns(started=recorded(trace).round()).write_csv(folder / "jobs.csv")
+    """Write the site's four files; the log is that of the rule that the others say."""
     rows = ["Account|User|ParentName|Share"]
     for account, (shares, users) in ACCOUNTS.items():
         rows += [f"{account}|||{shares}", *(f"{account}|{user}||1" for user in users)]
     for name, text in (("assoc.txt", "\n".join(rows) + "\n"), ("slurm.conf", CONF), ("site.toml", TOML)):
         (folder / name).write_text(text, encoding="utf-8", newline="\n")
+    trace = jobs(np.random.default_rng(SEED))
+    started = recorded(trace, Site(str(folder / "site.toml")).own)
+    trace.with_columns(started=started.round()).write_csv(folder / "jobs.csv")
 
 
 if __name__ == "__main__":

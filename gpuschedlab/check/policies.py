@@ -21,7 +21,7 @@ from gpuschedlab.sim import Delays, Policy, Round, Scenario
 from gpuschedlab.speeds import Speeds
 
 #: Attributes of a policy that are in seconds without being knobs.
-SECONDS = ("interval", "lease", "lease_grid", "patience", "profile_time")
+SECONDS = ("interval", "lease", "lease_grid", "patience", "profile_time", "half_life", "period")
 #: Names of the checks, in the order in which they are run.
 CHECKS = ("docstring", "knobs", "laws", "laws_with_failures", "laws_with_types", "laws_with_sizes", "laws_of_a_site")
 CHECKS += (

@@ -18,7 +18,7 @@ from .ymir import Ymir as Ymir
 from .deadlines import Chronus as Chronus, UniSched as UniSched, Hydra as Hydra, Genie as Genie
 from .deadlines import ThreeSigma as ThreeSigma, TriagedEdf as TriagedEdf, Urgent as Urgent
 from .prompttuner import PromptTuner as PromptTuner, Infless as Infless, ElasticFlow as ElasticFlow
-from .site import Kueue as Kueue
+from .site import Kueue as Kueue, Slurm as Slurm
 from .pop import Pop as Pop
 
 ALL: Mapping[str, type[Policy]]

@@ -62,6 +62,8 @@ class _Check:
         given, out = self.answer, np.zeros(self.n, ANSWER)
         out["job"], out["host"], out["source"], out["delay"] = self.view.index, -1, -1, -1.0
         host, reserved = (out["host"], {}) if self._usual(out) else self._demands(out)
+        if self.view.bound:
+            self._types(out)
         if given.merged is not None:
             out["joint"] = self._flags("merged") & (host >= 0)
         if given.source is not None:
@@ -85,6 +87,16 @@ class _Check:
         given = (np.require(gpus, float, "CW"), np.require(types, np.int64, "CW"))
         good, out["type"], out["slots"] = usual(*given, self.view.gpus, self.view.capacity)
         return good
+
+    def _types(self, out):
+        """Check that jobs get none but the types and partitions that they asked for."""
+        given = out["slots"] > 0
+        for i in np.flatnonzero(given & ~self.view.allowed[np.arange(self.n), out["type"]])[:1]:
+            names = np.array(self.view.cluster.gpu_types)
+            raise self._error(
+                f"job {self.view.job_id[i]} is given GPUs of {names[out['type'][i]]}; expected {', '.join(names[self.view.allowed[i]])}, "
+                "which it asks for: view.allowed says it of all jobs."
+            )
 
     def _demands(self, out) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         """Check GPUs, types, partners and capacity; the positions (n,) of hosts, and what is reserved."""

@@ -4,7 +4,16 @@ import numpy as np
 
 from gpuschedlab.cluster.node_index import SLOTS
 from gpuschedlab.errors import PolicyError, SpeedError
-from gpuschedlab.sim.engine.records import BAD_CHANGE, BAD_GATE, BAD_KEY, NO_PAIR, NO_SPEED, NO_TRANSFER, TAKEN
+from gpuschedlab.sim.engine.records import (
+    BAD_CHANGE,
+    BAD_GATE,
+    BAD_KEY,
+    BAD_STANDING,
+    NO_PAIR,
+    NO_SPEED,
+    NO_TRANSFER,
+    TAKEN,
+)
 from gpuschedlab.sim.engine.state import State
 
 PATIENCE = 7 * 86_400.0
@@ -33,6 +42,11 @@ def fault_of(simulation) -> SpeedError | PolicyError:
         return PolicyError(
             f"{simulation.policy.name}.{what} gave {who} at t={simulation.now:g} s a value that is {wanted[0]}; expected {wanted[1]}. "
             "Mind divisions by zero (a job is just submitted, has no estimate) and logarithms."
+        )
+    if fault == BAD_STANDING:
+        return PolicyError(
+            f"{simulation.policy.name}.standing at t={simulation.now:g} s: found another number of values than accounts; expected "
+            f"{len(simulation.state.ledger)}, one for each usage. Return an array as long as `usage`."
         )
     if fault == TAKEN:
         return PolicyError(

@@ -17,7 +17,7 @@ from gpuschedlab._compiled import njit, records
 from gpuschedlab.errors import PolicyError
 from gpuschedlab.knobs import data_of, knobs_of
 from gpuschedlab.sim.engine.records import JOB
-from gpuschedlab.sim.engine.state import JOB_TYPE, KEY
+from gpuschedlab.sim.engine.state import KEY, STANDING
 from gpuschedlab.sim.policy import Ordered, Policy
 from gpuschedlab.traces.schema import RECORDED
 
@@ -25,6 +25,8 @@ KEYS = ("key", "change", "gate")
 """Functions of an ordered policy that are compiled."""
 
 ARGUMENTS = ("now", "job", "knobs")
+OF_ACCOUNTS = ("now", "usage", "tree", "knobs")
+"""Arguments of `standing`."""
 
 HIDDEN = {
     "duration": "durations are hidden; use job.estimate",
@@ -66,26 +68,27 @@ def _check_class(cls: type):
         )
     if issubclass(cls, Ordered):
         for name in KEYS:
-            _check_key(cls, name)
+            _check_key(cls, name, ARGUMENTS)
+        _check_key(cls, "standing", OF_ACCOUNTS)
 
 
-def _check_key(cls: type, name: str):
+def _check_key(cls: type, name: str, arguments: tuple[str, ...]):
     """Check what can be seen of a key before it is compiled: how it is called, and which fields it reads."""
     where, held = f"{cls.__name__}.{name}", inspect.getattr_static(cls, name)
     if not isinstance(held, staticmethod):
         raise PolicyError(
-            f"{where} is no static method; expected @staticmethod above `def {name}({', '.join(ARGUMENTS)})`, without self."
+            f"{where} is no static method; expected @staticmethod above `def {name}({', '.join(arguments)})`, without self."
         )
     code = getattr(getattr(held.__func__, "py_func", held.__func__), "__code__", None)
     if code is None:
         return
     given = code.co_varnames[: code.co_argcount]
-    if len(given) != len(ARGUMENTS):
-        raise PolicyError(f"{where} takes ({', '.join(given)}); expected ({', '.join(ARGUMENTS)}).")
+    if len(given) != len(arguments):
+        raise PolicyError(f"{where} takes ({', '.join(given)}); expected ({', '.join(arguments)}).")
     for argument, field in _fields_read(code):
-        if argument == given[1] and field not in JOB.names:
+        if argument == given[1] and "job" in arguments and field not in JOB.names:
             raise PolicyError(f"{where} reads {argument}.{field}: {_no_field(field)}")
-        if argument == given[2] and field not in knobs_of(cls) and field not in data_of(cls):
+        if argument == given[-1] and field not in knobs_of(cls) and field not in data_of(cls):
             raise PolicyError(f"{where} reads {argument}.{field}: {_no_knob(cls, field)}")
 
 
@@ -159,12 +162,13 @@ class Compiled(types.WrapperAddressProtocol):
     ----------
     function : numba dispatcher
         Compiled for one signature.
+    kind : numba type
+        As what the engine knows it.
     """
 
-    _numba_type_ = KEY  # so that numba need not make it up at every call
-
-    def __init__(self, function):
+    def __init__(self, function, kind):
         self.function = function  # kept alive: it owns the machine code
+        self._numba_type_ = kind  # so that numba need not make it up at every call
         made = function.get_compile_result(function.nopython_signatures[0])
         self.address = made.library.get_pointer_to_function(made.fndesc.llvm_cfunc_wrapper_name)
 
@@ -172,8 +176,8 @@ class Compiled(types.WrapperAddressProtocol):
         return self.address
 
     def signature(self):
-        """Signature of all keys, as the engine knows it."""
-        return KEY.signature
+        """Its signature, as the engine knows it."""
+        return self._numba_type_.signature
 
 
 def _check_silent(function, who: str):
@@ -186,28 +190,34 @@ def _check_silent(function, who: str):
 
 
 @cache
-def _compiled(function, dtype: np.dtype, who: str):
+def _compiled(function, dtype: np.dtype, who: str, kind=KEY):
     _check_silent(function, who)
     if numba.config.DISABLE_JIT:
         return function
     own = function.__module__.startswith("gpuschedlab.")  # others' sources may change in ways a cache does not see
     try:
         # Divided by zero, a key is infinite or no number, as in numpy: the engine reports that, where it would swallow an error.
-        signature = types.float64(types.float64, JOB_TYPE, from_dtype(dtype))
-        return Compiled((njit if own else numba.njit)(signature, error_model="numpy")(function))
+        signature = kind.signature.return_type(*kind.signature.args[:-1], from_dtype(dtype))
+        return Compiled((njit if own else numba.njit)(signature, error_model="numpy")(function), kind)
     except Exception as error:  # numba raises many kinds; the message is what helps
         lines = [line for line in str(error).splitlines() if line.strip()]
         raise PolicyError(
             f"{who} does not compile: {' '.join(lines[-3:])[:400]} "
-            "Use arithmetic, math and the fields of `now`, `job` and `knobs`; it must return a number."
+            "Use arithmetic, math and the fields of `now`, `job` and `knobs`; it must return a number (`standing`: an array of them)."
         ) from error
 
 
 def calls_of(policy) -> tuple[tuple, np.ndarray]:
-    """(key, change, gate) of an ordered policy, compiled once per class, and its knobs; a round policy has none of its own."""
+    """(key, change, gate, standing) of an ordered policy, compiled once per class, and its knobs; a round policy has none of its own.
+
+    The last is None where it is never called.
+    """
     policy = policy if isinstance(policy, Ordered) else _InOrder()
     cls, dtype = type(policy), knob_dtype(type(policy))
-    return tuple(_compiled(getattr(cls, name), dtype, f"{cls.__name__}.{name}") for name in KEYS), knob_record(policy)
+    calls = [_compiled(getattr(cls, name), dtype, f"{cls.__name__}.{name}") for name in KEYS]
+    looks = policy.period > 0
+    calls.append(_compiled(cls.standing, dtype, f"{cls.__name__}.standing", STANDING) if looks else None)
+    return tuple(calls), knob_record(policy)
 
 
 @dataclass(frozen=True)

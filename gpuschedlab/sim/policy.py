@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import numpy as np
+import polars as pl
 
 from gpuschedlab.cluster.placement import RULES
 from gpuschedlab.errors import PolicyError
@@ -13,6 +14,7 @@ from gpuschedlab.sim.allocation import Allocation
 from gpuschedlab.sim.engine.records import ALL, DRIFTING, FALLING, RULE, STILL
 
 if TYPE_CHECKING:
+    from gpuschedlab.cluster import Cluster
     from gpuschedlab.sim.view import View
 
 BACKFILL = {"none": 0, "easy": 1, "greedy": 2, "plan": 1}
@@ -32,6 +34,8 @@ LIMITS = {
     "fraction": (0.0, 1.0, "a share, 0 to 1"),
     "profile_time": (0.0, LONGEST, "seconds, 0 or more"),
     "depth": (0.0, np.inf, "jobs, 0 or more, or inf"),
+    "half_life": (SHORTEST, np.inf, "seconds above 0, or inf"),
+    "period": (0.0, LONGEST, "seconds, 0 or more"),
 }
 """What the numbers among a policy's attributes may be: lowest, highest, in words."""
 
@@ -107,10 +111,17 @@ class Policy(Knobbed):
         Of the goals, where all of them together are tuned for; (): for the first.
     watched : tuple of str
         Intermediate metrics through which its knobs act, of `gpuschedlab.autosched.WATCHED`.
+    charged : tuple of str
+        Text columns of the trace, such as ("account", "user"): jobs that are alike in all of them have one account, which is charged
+        for the GPUs that they hold. (): nothing is charged; nor is a job that lacks a value.
+    half_life : float
+        Seconds after which half of what was charged is forgotten; inf: nothing is.
     """
 
     placement = "pack"
     interval = 0.0
+    charged = ()
+    half_life = np.inf
     set_aside: ClassVar = ("placement", "interval")
     goals: ClassVar = ("jct",)
     weights: ClassVar = ()
@@ -135,6 +146,21 @@ class Policy(Knobbed):
             raise PolicyError(f"{self.name}.{name}: found {value!r}; expected True or False.")
         return bool(value)
 
+    def accounts(self, trace: pl.DataFrame) -> tuple[np.ndarray, tuple] | None:
+        """Accounts to which jobs are charged, where they are not those of `charged`, each with one share.
+
+        Returns
+        -------
+        (n,) array, and (parent, shares, account), (R,) arrays
+            Account of each job, -1: none; and the tree in which they share: the row above each row (-1: it is the root, which is the
+            first), its shares, and its account, -1 where it has none. Parents come before their children.
+        """
+        return None
+
+    def points(self, trace: pl.DataFrame, cluster: "Cluster") -> np.ndarray | float:
+        """What each job (n,) counts whatever happens: `job.points` of keys."""
+        return 0.0
+
     def rule(self) -> np.ndarray:
         """(1,) RULE record that the engine follows."""
         if self.placement not in RULES:
@@ -145,6 +171,7 @@ class Policy(Knobbed):
         rule["interval"] = interval if interval >= SHORTEST else 0.0
         rule["fraction"] = 1.0
         rule["patience"] = np.inf
+        rule["half_life"] = self._number("half_life")
         return rule
 
 
@@ -188,6 +215,9 @@ class Ordered(Policy):
         Nodes, from the first, on which new jobs are profiled before they queue.
     profile_time : float
         Seconds of profiling.
+    period : float
+        Seconds between looks at how accounts (`charged`) stand: `standing` says it, and all waiting jobs have their keys renewed. 0:
+        there are none. Nothing is looked at while no job runs and none can start.
 
     Notes
     -----
@@ -200,7 +230,9 @@ class Ordered(Policy):
       `waiting_since`, `started` (s, when it last began to), `contention` (time average, since submission, of GPUs demanded
       over GPUs up), `starts`, `preemptions`;
     - of the present: `held` (GPUs, 0 while waiting), `spread` (relative speed when split over nodes), `stage` (1 while it
-      is to be profiled), `state` (1: waiting, 2: running).
+      is to be profiled), `state` (1: waiting, 2: running);
+    - of a policy with accounts: `points` (see there), and `standing` (of the job's account at the last look while it waited; 0
+      without).
 
     `knobs` has the fields of the class that are annotated with `Knob` or `Data`, and no others. A key uses arithmetic,
     `math` and these fields, and returns a number.
@@ -232,6 +264,7 @@ class Ordered(Policy):
     fraction = 1.0
     profiler_nodes = 0
     profile_time = 0.0
+    period = 0.0
 
     @staticmethod
     def key(now: float, job: np.void, knobs: np.void) -> float:
@@ -248,6 +281,21 @@ class Ordered(Policy):
         """Value by which `fraction` lets jobs pass, lowest first."""
         return 0.0
 
+    @staticmethod
+    def standing(now: float, usage: np.ndarray, tree: np.ndarray, knobs: np.void) -> np.ndarray:
+        """How each account (U,) stands: `job.standing` of keys; abstract, called where `period` is above 0.
+
+        Parameters
+        ----------
+        now : float
+        usage : (U,) float array
+            Decayed usage of each account now (GPU-s).
+        tree : (R,) record array
+            `parent`, `shares`, `account`, as `accounts` gives them.
+        knobs : record
+        """
+        raise NotImplementedError
+
     def rule(self) -> np.ndarray:
         """(1,) RULE record that the engine follows."""
         rule = super().rule()
@@ -259,7 +307,7 @@ class Ordered(Policy):
         for name in ("preemptive", "sharing"):
             rule[name] = self._flag(name)
         self._rule_plan(rule)
-        for name in ("lease", "lease_grid", "patience", "skew", "share_limit", "fraction"):
+        for name in ("lease", "lease_grid", "patience", "skew", "share_limit", "fraction", "period"):
             rule[name] = self._number(name)
         if not isinstance(self.profiler_nodes, int | np.integer) or self.profiler_nodes < 0:
             raise PolicyError(f"{self.name}.profiler_nodes: found {self.profiler_nodes!r}; expected nodes, 0 or more.")

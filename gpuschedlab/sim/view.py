@@ -7,6 +7,7 @@ import numpy as np
 
 from gpuschedlab.cluster.node_index import SLOTS
 from gpuschedlab.sim.columns import FIELDS, Columns, field_of, held_rows, known_rates, metric_shown
+from gpuschedlab.sim.engine.ledger import usage_now
 from gpuschedlab.sim.engine.records import RUNNING, UNSEEN
 from gpuschedlab.sim.engine.state import State
 
@@ -138,6 +139,26 @@ class View:
             The trace has no such column, it is no text, or a log records it after submission (`RECORDED`).
         """
         return self._columns.codes(column)[self.index]
+
+    def usage(self, column: str) -> np.ndarray:
+        """Decayed usage (n,) of all that have the same value in a text column as each job (GPU-s); 0 where it is null.
+
+        Usage is what the policy's accounts are charged for (`Policy.charged`, `half_life`).
+
+        Raises
+        ------
+        KeyError
+            The policy does not charge by this column.
+        """
+        account, codes = self._state.body["account"], self._columns.codes(column)
+        value = np.full(len(self._state.ledger), -1)
+        value[account[account >= 0]] = codes[account >= 0]
+        if not (account >= 0).any() or (value[account] != codes)[account >= 0].any():
+            raise KeyError(
+                f"usage: accounts are not those of column {column!r}; expected charged = ({column!r},) in the policy."
+            )
+        by_value = np.bincount(value[value >= 0], usage_now(self._state)[value >= 0], codes.max(initial=-1) + 2)
+        return by_value[codes[self.index]]  # the last entry, which no account has, is that of jobs without a value
 
     def texts(self, column: str) -> np.ndarray:
         """Values (n,) of a text column of the trace, "" where it is null or the trace has no such column; KeyError as `codes`."""
@@ -279,6 +300,11 @@ class View:
         """
         true = None if self.speeds is None else getattr(self.speeds, mode)
         return None if true is None else self._columns.estimator.factors(mode, true, self.speeds.models)
+
+    @property
+    def bound(self) -> bool:
+        """Whether some jobs may not have every type of nodes (`allowed`)."""
+        return self._columns.prepared.turns is not None
 
     @property
     def allowed(self) -> np.ndarray:

@@ -13,7 +13,7 @@ from budgets.tables import TABLES, make_parser
 from gpuschedlab.cli import obey
 
 HERE = Path(__file__).resolve().parent
-BUDGETS = ("engine", "imports", "explorer", "optim", "leases", "merges", "episode", "sia", "why")
+BUDGETS = ("engine", "imports", "explorer", "optim", "leases", "merges", "episode", "sia", "site", "why")
 """Files of budgets of single calls."""
 
 

@@ -4,7 +4,6 @@ Whole `simulate` calls: checks at the door, what the scenario prepares, and simu
 has run a policy before, without and with `Run.summary`.
 """
 
-import math
 import resource
 import shutil
 import statistics
@@ -19,10 +18,8 @@ import pytest
 
 import gpuschedlab
 from budgets.imports import children
-from gpuschedlab import Cluster, Fifo, Scenario, generate, simulate
+from gpuschedlab import Cluster, Scenario, generate, simulate
 from gpuschedlab.policies import ALL
-from gpuschedlab.policies.site.kueue import Kueue
-from gpuschedlab.policies.site.queues import Queue
 from gpuschedlab.speeds import default_speeds
 
 MEMORY = 4e9  # bytes
@@ -91,25 +88,6 @@ def test_run(name, budget):
         unit = 1 if sys.platform == "darwin" else 1024  # Linux counts kB, macOS bytes
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
         budget.also("bytes, peak of the process until then", peak, MEMORY)
-
-
-@pytest.mark.parametrize(("depth", "tested", "seconds"), [(50, math.inf, 0.2), (math.inf, 500, 1.5)])
-def test_planned_backfill(depth, tested, seconds, budget):
-    trace, cluster, _, _ = Case("fifo", 10_000, "70x8", 0.9).arguments()
-    scenario, policy = (
-        Scenario(trace, cluster),
-        Fifo(backfill="plan", depth=depth, plan=gpuschedlab.Plan(tested=tested)),
-    )
-    budget(lambda: scenario.run(policy), seconds)
-
-
-def test_quotas(budget):
-    """Ten queues of a cohort that take back what they lent; a round at each arrival and completion."""
-    trace, cluster, _, _ = Case("fifo", 10_000, "70x8", 0.9).arguments()
-    queues = tuple(Queue(f"q{i}", "all", ((cluster.gpu_types[0], 56),), reclaim="Any") for i in range(10))
-    trace = trace.with_columns(vc=pl.format("q{}", pl.int_range(pl.len()) % 10))
-    scenario = Scenario(trace, cluster)
-    budget(lambda: scenario.run(Kueue(queues)), 5.0, rounds=3)
 
 
 @pytest.mark.parametrize("summary", [False, True], ids=["run", "summary"])

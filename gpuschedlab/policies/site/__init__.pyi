@@ -2,3 +2,4 @@
 
 from .kueue import Kueue as Kueue
 from .recipe import Site as Site
+from .slurm import Slurm as Slurm

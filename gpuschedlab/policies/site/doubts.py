@@ -8,6 +8,7 @@ import polars as pl
 from gpuschedlab.cluster.slices import A100, COMPUTE, gpus_for, profile_of
 from gpuschedlab.metrics.starts import most_in_use
 from gpuschedlab.policies.site.recipe import Site
+from gpuschedlab.policies.site.slurm import Slurm
 from gpuschedlab.sim import Scenario
 
 
@@ -23,10 +24,8 @@ def doubts(site: Site, scenario: Scenario) -> Iterator[str]:
     eligible = pl.max_horizontal("submit", *(["eligible"] if "eligible" in trace.columns else []))
     if early := trace.filter(pl.col("started") < eligible).height:
         yield f"{early} jobs started before they were submitted or eligible"
-    if "gpu_type" in trace.columns:
-        unknown = trace.filter(pl.col("gpu_type").is_in(scenario.cluster.gpu_types).not_())["gpu_type"]
-        if len(unknown):
-            yield f"{len(unknown)} jobs ask for GPU types that the cluster lacks: {', '.join(sorted(unknown.unique()))}"
+    if unknown := site.unknown_types(scenario.cluster):
+        yield f"jobs ask for GPU types that the cluster lacks: {', '.join(unknown)}. All jobs run on any type"
     silent, left = (limitless(frame) for frame in (site.log.trace, trace))
     if silent:
         yield f"{silent} jobs have no time limit: {silent - left} get that of their partition, {left} a day"
@@ -35,7 +34,7 @@ def doubts(site: Site, scenario: Scenario) -> Iterator[str]:
         yield f"{beyond} jobs ran for longer than they requested: no limit stops them"
     if left_out := [w for w in has.windows if w.users or (w.nodes and site.cluster)]:
         yield f"{len(left_out)} windows are left out: for some users alone, or of nodes that are not in {site.cluster or 'any'}"
-    named = {"partitions": has.partitions, "queues": has.queues, "accounts": has.accounts}
+    named = {"queues": has.queues, "accounts": has.accounts and not isinstance(site.own, Slurm)}
     if idle := [name for name, value in named.items() if value]:
         yield f"no rule here keeps to {', '.join(idle)}"
 

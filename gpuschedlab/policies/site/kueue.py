@@ -141,7 +141,7 @@ class Kueue(Round):
         seen.rows, jobs = int(rows[-1]) + 1, seen.jobs
         if seen.rows > len(jobs["queue"]):
             seen.jobs = jobs = {name: long_enough(values, rows) for name, values in jobs.items()}
-        possible = view.gpus[new, None] <= size
+        possible = (view.gpus[new, None] <= size) & view.allowed[new]
         if view.speeds is not None:
             possible = requested_rates(view.take(new, size)) > 0
         jobs["able"][rows] = possible @ (1 << np.arange(len(size)))

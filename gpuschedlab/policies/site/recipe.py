@@ -16,6 +16,7 @@ from gpuschedlab.knobs import Knob
 from gpuschedlab.policies.simple import Fifo
 from gpuschedlab.policies.site.description import INF, Description
 from gpuschedlab.policies.site.files.toml_file import read_site
+from gpuschedlab.policies.site.slurm import Slurm
 from gpuschedlab.sim import Policy, Scenario
 from gpuschedlab.sim.policy import Plan
 from gpuschedlab.sim.recipe import Recipe
@@ -161,12 +162,18 @@ class Site(Recipe):
 
     @property
     def own(self) -> Policy:
-        """First come, first served with the site's own backfill."""
-        s = self.description.scheduler
-        if s.backfill != "plan":
-            return Fifo(backfill=s.backfill, placement="pack")
-        plan = Plan(s.tested, s.window, s.every, s.resolution, s.min_age)
-        return Fifo(backfill="plan", placement="pack", depth=s.depth, plan=plan)
+        """The site's own backfill, in order of its priorities where it weighs them and has accounts; else first come, first served."""
+        has, s = self.description, self.description.scheduler
+        ways = {"backfill": s.backfill, "placement": "pack"}
+        if s.backfill == "plan":
+            ways |= {"depth": s.depth, "plan": Plan(s.tested, s.window, s.every, s.resolution, s.min_age)}
+        w = s.weights
+        weights = {f"weight_{name}": getattr(w, name) for name in ("age", "fairshare", "size", "partition", "qos")}
+        if not has.accounts or not any(weights.values()):
+            return Fifo(**ways)
+        usage = {name: getattr(s, name) for name in ("fairshare", "half_life", "recalculated", "damping")}
+        factors = {"partitions": tuple((p.name, p.factor) for p in has.partitions), "qos": has.qos, "tree": has.shares}
+        return Slurm(**weights, **usage, **factors, **ways, max_age=w.max_age, small=w.small, relative=w.relative)
 
     @property
     def policies(self) -> dict[str, Policy]:

@@ -1,6 +1,6 @@
 """The compiled loop: from event to event, in order of (time, kind, job), with a decision where one is due.
 
-Kinds at one instant, in order: completions and other timers, outages, arrivals, then the decision.
+Kinds at one instant, in order: completions and other timers, outages, a look at the standing of accounts, arrivals, then the decision.
 """
 
 from numba import types
@@ -18,6 +18,7 @@ from gpuschedlab.sim.engine.accounting import (
     wake,
 )
 from gpuschedlab.sim.engine.backfill import GREEDY, PLAN, can_place, fill, first_waiting, open_classes
+from gpuschedlab.sim.engine.ledger import look_again, stand
 from gpuschedlab.sim.engine.lifecycle import begin_wait, change_node, complete, contest, end_stay, time_out
 from gpuschedlab.sim.engine.planning import plan
 from gpuschedlab.sim.engine.preemption import nothing_to_give, rekey, reorder
@@ -194,6 +195,8 @@ def next_time(S):
         time = min(time, S.job[sc.arrived].submit)
     if sc.outage < S.outage.shape[0] and sc.done < S.job.shape[0]:
         time = min(time, S.outage[sc.outage].time)
+    if sc.stand_at < time and sc.done < S.job.shape[0]:
+        time = max(sc.stand_at, sc.now)
     if sc.timers == 0 or S.body[S.timers[0]].timer > time:
         return time
     limit = S.body[S.timers[0]].timer * (1 + INSTANT)
@@ -213,6 +216,8 @@ def process_events(S):
             return False
         sc.outage += 1
         change_node(S, S.outage[sc.outage - 1].node, S.outage[sc.outage - 1].delta)
+    if sc.stand_at <= sc.now:
+        stand(S)
     while sc.arrived < S.job.shape[0] and S.job[sc.arrived].submit <= sc.now:
         arrive(S, sc.arrived)
     return True
@@ -242,6 +247,8 @@ def after_decision(S):
         sc.decide_at = on_grid(sc.now + r.interval * 1e-6, r.interval)
     if r.every > 0 and sc.waiting > 0 and (sc.running > 0 or on_grid(sc.now, r.every) > sc.now):
         sc.decide_at = on_grid(sc.now + r.every * 1e-6, r.every)  # the next plan
+    if r.period > 0 and sc.stand_at > 1e300:
+        sc.stand_at = look_again(S)
 
 
 @njit

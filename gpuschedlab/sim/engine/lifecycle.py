@@ -14,6 +14,7 @@ from gpuschedlab.sim.engine.accounting import (
     wake,
 )
 from gpuschedlab.sim.engine.checkpoints import undo, useful
+from gpuschedlab.sim.engine.ledger import charge, standing_of
 from gpuschedlab.sim.engine.profiling import admit_to_stage, skip_profiling, stay_end
 from gpuschedlab.sim.engine.queues import (
     add_running,
@@ -55,6 +56,7 @@ def begin_wait(S, j):
     else:
         job.waiting_since = S.scalar[0].now
     place_in_queue(S, j)
+    job.standing = standing_of(S, j)
     renew_key(S, j)
     push_waiting(S, j)
     S.scalar[0].waiting += 1
@@ -166,6 +168,7 @@ def start(S, j, type_, slots):
     renew_key(S, j)
     enter_running(S, j)
     count_host(S, j, 1)
+    charge(S, j)
     set_rate(S, j)
     wake(S, j)
 
@@ -185,6 +188,7 @@ def join(S, j, h, joint):
     b.joint = o.joint = joint
     o.effort = 0.0
     start(S, j, o.type, o.got)
+    charge(S, h)
     set_rate(S, h)
     wake(S, h)
 
@@ -211,6 +215,7 @@ def part(S, j):
     b.effort = o.effort = 0.0
     count_host(S, j, 1)
     count_host(S, p, 1)
+    charge(S, p)
     set_rate(S, p)
     wake(S, p)
 
@@ -227,6 +232,7 @@ def leave(S, j):
     let_go(S, j)
     S.job[j].held = 0.0
     S.body[j].got = 0
+    charge(S, j)
     S.body[j].row = -1
     S.scalar[0].dirty = 1
 

@@ -66,6 +66,14 @@ def moved_waiting(S, j):
 
 
 @njit(inline="never")
+def heaped(S, c):
+    """Restore the order of a class after the keys of any of its waiting jobs changed."""
+    k = S.cls[c]
+    for i in range(1, k.count):
+        _sift(S.body, S.heap, k.first, i + 1, i)
+
+
+@njit(inline="never")
 def _sift_class(S, n, i):
     """Let the class at place i of the n queued ones sink to where its first job belongs."""
     queue = S.queue

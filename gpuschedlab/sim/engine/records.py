@@ -34,6 +34,8 @@ JOB = np.dtype(
         ("kind", "i4"),  # 0 best effort, 1 strict SLO, 2 soft SLO
         ("starts", "i4"),
         ("preemptions", "i4"),
+        ("points", "f8"),  # what the policy counts it for whatever happens, 0 without
+        ("standing", "f8"),  # of its account, when that was last looked at while it waited, 0 without
     ],
     align=True,
 )
@@ -91,6 +93,8 @@ BODY = np.dtype(
         ("source", "i4"),  # job whose result it started from, -1: its own beginning
         ("failures", "i4"),
         ("base", "i4"),  # demand class at the start of a wait
+        ("account", "i4"),  # row of the ledger to which it is charged, -1: none
+        ("charged", "i4"),  # half slots for which it is charged now
         ("guest", "i1"),  # 1 when the partner owns the GPUs
         ("joint", "i1"),  # 1 when it is trained jointly with the partner, 0 when each does its own work
         ("idle", "i1"),  # 1 while it holds GPUs without work
@@ -101,9 +105,9 @@ BODY = np.dtype(
     align=True,
 )
 
-NO_SPEED, NO_PAIR, NO_TRANSFER, TAKEN, BAD_KEY, BAD_CHANGE, BAD_GATE = range(1, 8)
+NO_SPEED, NO_PAIR, NO_TRANSFER, TAKEN, BAD_KEY, BAD_CHANGE, BAD_GATE, BAD_STANDING = range(1, 9)
 """What can be wrong with a job: its table lacks the configuration, the pair, or the transfer; others hold the GPUs that it was
-given; its key, the instant at which that changes, or its gate value is no number."""
+given; its key, the instant at which that changes, or its gate value is no number; the policy gave not one standing for each account."""
 
 ANSWER = np.dtype(
     [
@@ -151,6 +155,23 @@ POOL = np.dtype(
     ],
     align=True,
 )
+LEDGER = np.dtype(
+    [
+        ("usage", "f8"),  # GPU-s, decayed, at `since`
+        ("since", "f8"),  # s
+        ("standing", "f8"),  # as the policy saw it last
+        ("held", "i8"),  # half slots for which it is charged: of GPUs that two jobs share, each pays half
+    ],
+    align=True,
+)
+TREE = np.dtype(
+    [
+        ("parent", "i8"),  # row above, -1: the root, which is the first; parents before their children
+        ("shares", "f8"),
+        ("account", "i8"),  # row of the ledger, -1: of those below it
+    ],
+    align=True,
+)
 PROMISE = np.dtype([("start", "f8"), ("job", "i4"), ("pool", "i4")], align=True)
 TICK = np.dtype(
     [
@@ -186,6 +207,7 @@ SCALARS = np.dtype(
         ("contention", "f8"),  # integral of demanded / up, 0 while none is up
         ("gate", "f8"),  # gate value of the last job that passed at the last decision
         ("decide_at", "f8"),  # s, next decision, inf when none is due
+        ("stand_at", "f8"),  # s, when the standing of accounts is looked at next, inf: not as long as nothing happens
         ("arrived", "i8"),
         ("outage", "i8"),  # next outage event
         ("running", "i8"),
@@ -226,6 +248,8 @@ RULE = np.dtype(
         ("fraction", "f8"),  # share of the active jobs that the gate lets pass first, 1: all
         ("profile", "f8"),  # s of profiling, 0 without
         ("checkpoint", "f8"),  # s between checkpoints, inf: only when preempted
+        ("half_life", "f8"),  # s after which half of what was charged is forgotten, inf: nothing is
+        ("period", "f8"),  # s between looks at the standing of accounts, 0: there are none
         ("on_event", "i8"),  # rounds: decide at arrivals and completions, too
         ("free_moves", "i8"),  # rounds: a job that keeps its configuration may change nodes without a restart
         ("depth", "f8"),  # plan: promises that stand at a time; the fields from here on are those of `Plan`

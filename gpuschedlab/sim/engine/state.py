@@ -28,6 +28,7 @@ from gpuschedlab.sim.engine.records import (
     CLASS,
     ENTRY,
     JOB,
+    LEDGER,
     OUTAGE,
     POOL,
     PROMISE,
@@ -35,6 +36,7 @@ from gpuschedlab.sim.engine.records import (
     SCALARS,
     STRETCH,
     TICK,
+    TREE,
     WINDOW,
 )
 
@@ -67,6 +69,8 @@ FIELDS = {
             1,
         ),  # (n + 1,) how many jobs ran at the last plan, then which, in order of their estimated ends; or one row
         "promise": (PROMISE, 1),  # (n + 1,) starts that a plan promises waiting jobs; one row without a plan
+        "ledger": (LEDGER, 1),  # (U,) accounts that are charged for GPUs
+        "tree": (TREE, 1),  # (R,) their shares
         "place_node": ("i4", 1),  # (max(n, N) + 2,), as the others of this work space: nodes chosen for a job
         "place_slots": ("i4", 1),  # slots chosen on each
         "node_gpus": ("i4", 1),  # GPUs held on each node, for look-ups of speeds
@@ -115,7 +119,7 @@ CHANGING = tuple(name for name in FIELDS if name not in CONSTANT and name not in
 """Arrays that a simulation changes anywhere."""
 WORK_SPACE = ("place_node", "place_slots", "node_gpus", "queue", "chosen", "marked", "victims")
 """Arrays that hold something only within an event."""
-CALLED = ("key", "change", "gate")
+CALLED = ("key", "change", "gate", "standing")
 """Functions of a policy that compiled code calls."""
 PLACE = {name: i for i, name in enumerate((*FIELDS, *CALLED, "knobs"))}
 """Row of each array, of each function and of the policy's knobs in a state's table of addresses."""
@@ -125,6 +129,9 @@ KNOBS = from_dtype(OPAQUE)
 """Stands for the record of any policy's knobs: records travel as pointers, and only the policy's keys look inside."""
 JOB_TYPE = from_dtype(JOB)
 KEY = types.FunctionType(types.float64(types.float64, JOB_TYPE, KNOBS))
+NUMBERS = types.Array(types.float64, 1, "C")
+TREE_TYPE = types.Array(from_dtype(TREE), 1, "C")
+STANDING = types.FunctionType(NUMBERS(types.float64, NUMBERS, TREE_TYPE, KNOBS))
 
 
 class State:
@@ -157,15 +164,15 @@ class State:
 
         Parameters
         ----------
-        keys : (3,) tuple of functions
-            Its key, change and gate (`gpuschedlab.sim.keys`).
+        keys : (4,) tuple of functions
+            Its key, change, gate and standing (`gpuschedlab.sim.keys`); the last is None where it is never called.
         knobs : (1,) record array
             Of a dtype that the functions were compiled for.
         """
-        self.key, self.change, self.gate = keys
+        self.key, self.change, self.gate, self.standing = keys
         self.knobs, self._served = knobs[0], (keys, knobs)  # kept alive: compiled code has their addresses
         if not numba.config.DISABLE_JIT:
-            self.table[PLACE["key"] : PLACE["knobs"], 0] = [key.__wrapper_address__() for key in keys]
+            self.table[PLACE["key"] : PLACE["knobs"], 0] = [key.__wrapper_address__() if key else 0 for key in keys]
             self.table[PLACE["knobs"], 0] = knobs.ctypes.data
 
     def replace(self, **arrays) -> "State":
@@ -198,7 +205,7 @@ class StateType(types.Type):
 
 STATE = StateType()
 _TYPES = {name: types.Array(from_dtype(dtype), ndim, "C") for name, (dtype, ndim) in FIELDS.items()}
-_TYPES |= dict.fromkeys(CALLED, KEY) | {"knobs": KNOBS}
+_TYPES |= dict.fromkeys(CALLED, KEY) | {"standing": STANDING, "knobs": KNOBS}
 
 
 @register_model(StateType)
@@ -240,7 +247,7 @@ def _attribute(context, builder, kind, value, name):
     if name == "knobs":
         return builder.inttoptr(read(0), context.get_value_type(KNOBS))
     if name in CALLED:
-        function = cgutils.create_struct_proxy(KEY)(context, builder)
+        function = cgutils.create_struct_proxy(_TYPES[name])(context, builder)
         nothing = function.c_addr.type(None)
         function.c_addr, function.py_addr, function.jit_addr = builder.inttoptr(read(0), nothing.type), nothing, nothing
         return function._getvalue()

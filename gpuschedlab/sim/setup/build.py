@@ -9,6 +9,7 @@ from gpuschedlab.errors import ClusterError
 from gpuschedlab.sim.engine.backfill import PLAN
 from gpuschedlab.sim.engine.records import CLASS, ENTRY, POOL, PROMISE, SCALARS, STRETCH, TICK, WAITING
 from gpuschedlab.sim.engine.state import WORK_SPACE, State, copied, new_log
+from gpuschedlab.sim.setup.ledgers import open_ledger
 from gpuschedlab.sim.setup.placeable import check_placeable
 from gpuschedlab.sim.setup.prepared import Prepared
 
@@ -65,6 +66,7 @@ def build_state(prepared: Prepared, policy, ready=None) -> State:
     entry["next"] = np.arange(1, len(entry) + 1)
     scalar = np.zeros(1, SCALARS)
     scalar["capacity"], scalar["decide_at"], scalar["culprit"], scalar["head"] = capacity, np.inf, -1, -1
+    scalar["stand_at"] = 0.0 if ruled["rule"]["period"][0] > 0 else np.inf
     return State(
         job=job,
         body=body,
@@ -115,7 +117,7 @@ def arrange(prepared: Prepared, job: np.ndarray, body: np.ndarray, policy, ready
         "heap": heap,
         "promise": np.zeros(planned, PROMISE),
         "ending": np.zeros(planned, np.int32),
-    }
+    } | open_ledger(prepared, policy, job, body)
 
 
 def _check_placeable(prepared: Prepared, placement: str, spared: int, every: bool):

@@ -26,7 +26,7 @@ NEW_JOB, NEW_BODY = np.zeros((), JOB), np.zeros((), BODY)
 NEW_JOB["contention"] = NEW_BODY["rate"] = NEW_BODY["gain"] = 1.0
 for _name in ("timer", "finish", "first", "end", "key", "leaves", "limit"):
     NEW_BODY[_name] = np.inf
-for _name in ("head", "partner", "pos", "tick", "row", "type", "source", "delay"):
+for _name in ("head", "partner", "pos", "tick", "row", "type", "source", "delay", "account"):
     NEW_BODY[_name] = -1
 
 

@@ -10,6 +10,7 @@ from gpuschedlab.sim.engine.records import RUNNING
 from gpuschedlab.sim.engine.warm_start import admit, reinsert, seat
 from gpuschedlab.sim.keys import calls_of
 from gpuschedlab.sim.setup.build import arrange
+from gpuschedlab.sim.setup.ledgers import charge_past
 
 PAST = ("executed", "attained", "progress", "contention", "waiting_since", "started", "stage")
 """What `unfinished` records of a job's past, as in `gpuschedlab.sim.engine.records.JOB`."""
@@ -97,6 +98,8 @@ def rebuild(simulation):
     state.scalar["exhausted"] = 0
     for name in ("timers", "running", "ranked", "waiting", "promises"):
         state.scalar[name] = 0
+    state.scalar["stand_at"] = state.scalar["now"] if new["rule"]["period"][0] > 0 else np.inf
     simulation.state = state.replace(**new)
     simulation.state.serve(*calls_of(simulation.policy))
     reinsert(simulation.state)
+    charge_past(simulation.state)
