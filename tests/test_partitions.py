@@ -1,12 +1,14 @@
 """Partitions and requested GPU types: who may have which nodes, in which order, and who waits for whom."""
 
+from dataclasses import dataclass
+
 import numpy as np
 import polars as pl
 import pytest
 
-from gpuschedlab import Cluster, Fifo, Nodes, Scenario, Srtf, Tiresias
+from gpuschedlab import Allocation, Cluster, Fifo, Kueue, Nodes, Round, Scenario, Srtf, Tiresias
 from gpuschedlab.check.laws import ALWAYS, nodes_were_asked_for
-from gpuschedlab.errors import ClusterError, TraceError
+from gpuschedlab.errors import ClusterError, PolicyError, TraceError
 from gpuschedlab.policies.site.recipe import Site
 
 TWO = Cluster.parse("1x4:v100@a,1x4:v100@b")
@@ -138,3 +140,26 @@ def test_a_site_has_the_partitions_that_its_files_name(tmp_path):
     assert scenario.run(Fifo()).jobs["gpu_type"].to_list() == ["v100@main", "v100@debug", "v100@main"]
     site.write_text(text + '[partitions.debug]\nnodes = "ALL"\n')
     assert str(Site(str(site))().cluster) == "3x8:v100"
+
+
+@dataclass(frozen=True)
+class Careless(Round):
+    """All GPUs of the first type, whoever asks."""
+
+    on_event = True
+    interval = 0.0
+
+    def allocate(self, view):
+        """Answer."""
+        first = np.arange(len(view)) == 0
+        return Allocation(np.zeros(len(view), int), np.where(first, view.gpus, 0.0))
+
+
+def test_a_round_is_held_to_what_jobs_ask_for():
+    trace = jobs((0, 2, 10), (1, 2, 10), vc=["b", "a"])
+    with pytest.raises(PolicyError, match=r"job j000 is given GPUs of v100@a; expected v100@b, which it asks for"):
+        Scenario(trace, TWO).run(Careless())
+    assert Scenario(trace, TWO).run(Kueue()).jobs["gpu_type"].to_list() == ["v100@b", "v100@a"]
+    view = Scenario(trace, TWO).view(Careless(), now=1.0)
+    assert view.allowed.tolist() == view.usable().tolist() == [[False, True], [True, False]]
+    assert np.isnan(view.rates([0, 1], [1, 1], [2, 2])).tolist() == [[True, False], [False, True]]

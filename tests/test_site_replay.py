@@ -160,7 +160,7 @@ def test_what_does_not_fit_is_said_before(site):
         "the log holds 3 slices at once, which need 2 GPUs, and the cluster has 1": SLICED,
         "1 jobs ran for longer than they requested": {"requested_time": [50, 100, 90, 120], "state": ["TIMEOUT"] * 4},
         "1 windows are left out": {"rest": '[[windows]]\nstart = 5\nend = 9\nusers = ["eve"]\n'},
-        "no rule here keeps to partitions, queues": {"rest": "[partitions.long]\n[queues.q]\n"},
+        "no rule here keeps to queues": {"rest": "[partitions.long]\n[queues.q]\n"},
     }
     for note, change in notes.items():
         with pytest.warns(ClusterWarning) if "gpu_type" in change else contextlib.nullcontext():

@@ -94,7 +94,7 @@ class _Check:
         for i in np.flatnonzero(given & ~self.view.allowed[np.arange(self.n), out["type"]])[:1]:
             names = np.array(self.view.cluster.gpu_types)
             raise self._error(
-                f"job {self.view.job_id[i]} is given GPUs of {names[out['type'][i]]}; expected {', '.join(names[self.view.allowed[i]])}, "
+                f"job {self.view.job_id(i)} is given GPUs of {names[out['type'][i]]}; expected {', '.join(names[self.view.allowed[i]])}, "
                 "which it asks for: view.allowed says it of all jobs."
             )
 

@@ -24,8 +24,9 @@ def doubts(site: Site, scenario: Scenario) -> Iterator[str]:
     eligible = pl.max_horizontal("submit", *(["eligible"] if "eligible" in trace.columns else []))
     if early := trace.filter(pl.col("started") < eligible).height:
         yield f"{early} jobs started before they were submitted or eligible"
-    if unknown := site.unknown_types(scenario.cluster):
-        yield f"jobs ask for GPU types that the cluster lacks: {', '.join(unknown)}. All jobs run on any type"
+    if len(unknown := site.untyped(scenario.cluster)):
+        names = ", ".join(sorted(unknown.explode().unique()))
+        yield f"{len(unknown)} jobs ask for GPU types that the cluster lacks: {names}; so all run on any type"
     silent, left = (limitless(frame) for frame in (site.log.trace, trace))
     if silent:
         yield f"{silent} jobs have no time limit: {silent - left} get that of their partition, {left} a day"
@@ -34,7 +35,11 @@ def doubts(site: Site, scenario: Scenario) -> Iterator[str]:
         yield f"{beyond} jobs ran for longer than they requested: no limit stops them"
     if left_out := [w for w in has.windows if w.users or (w.nodes and site.cluster)]:
         yield f"{len(left_out)} windows are left out: for some users alone, or of nodes that are not in {site.cluster or 'any'}"
-    named = {"queues": has.queues, "accounts": has.accounts and not isinstance(site.own, Slurm)}
+    named = {
+        "partitions": site.cluster and has.partitions,
+        "queues": has.queues,
+        "accounts": has.accounts and not isinstance(site.own, Slurm),
+    }
     if idle := [name for name, value in named.items() if value]:
         yield f"no rule here keeps to {', '.join(idle)}"
 

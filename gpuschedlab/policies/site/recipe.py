@@ -9,7 +9,7 @@ import polars as pl
 
 from gpuschedlab._data import path as shipped
 from gpuschedlab.cluster import Cluster
-from gpuschedlab.cluster.cluster import Window
+from gpuschedlab.cluster.cluster import Window, bare
 from gpuschedlab.errors import TraceError
 from gpuschedlab.estimators.requested import Requested
 from gpuschedlab.knobs import Knob
@@ -20,6 +20,7 @@ from gpuschedlab.policies.site.slurm import Slurm
 from gpuschedlab.sim import Policy, Scenario
 from gpuschedlab.sim.policy import Plan
 from gpuschedlab.sim.recipe import Recipe
+from gpuschedlab.sim.setup.asked import with_lists
 from gpuschedlab.speeds import Delays
 from gpuschedlab.traces.intake.door import intake
 from gpuschedlab.traces.intake.report import Intake
@@ -142,8 +143,19 @@ class Site(Recipe):
             for node in ([at[name] for name in w.nodes if name in at] if w.nodes else range(cluster.total_nodes))
         )
 
+    def untyped(self, cluster: Cluster) -> pl.Series:
+        """GPU types (lists) of the jobs that ask for none that any node has; if there are any, no job is held to types."""
+        trace, has = (
+            with_lists(self.log.trace, cluster, "requested"),
+            [bare(kind).lower() for kind in cluster.gpu_types],
+        )
+        asked = (
+            trace["gpu_types"].drop_nulls() if "gpu_types" in trace.columns else pl.Series([], dtype=pl.List(pl.String))
+        )
+        return asked.filter(asked.list.eval(pl.element().str.to_lowercase().is_in(has)).list.any().not_())
+
     def scenario(self, seed: int = 0) -> Scenario:
-        """Jobs with their limits, cluster with its windows, delays and requested times."""
+        """Jobs with their limits, types and partitions, cluster with its windows, delays and requested times."""
         cluster = Cluster.parse(self.cluster) if self.cluster else self.description.cluster or self.log.cluster
         if cluster is None:
             raise TraceError(
@@ -158,7 +170,8 @@ class Site(Recipe):
         if self.limited and "limit" not in trace.columns and "requested_time" in trace.columns:
             within = pl.col("duration") <= pl.col("requested_time")
             trace = trace.with_columns(limit=pl.when(within).then("requested_time"))
-        return Scenario(trace, cluster, estimator=Requested(), delays=delays, over=over, seed=seed)
+        types = None if len(self.untyped(cluster)) else "requested"
+        return Scenario(trace, cluster, estimator=Requested(), delays=delays, types=types, over=over, seed=seed)
 
     @property
     def own(self) -> Policy:
