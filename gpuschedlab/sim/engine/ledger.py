@@ -27,12 +27,16 @@ def used_now(S, row):
     return a.usage * 0.5 ** (seconds / h) - gpus * h / LN2 * math.expm1(-LN2 * seconds / h)
 
 
-@njit(inline="never")
+@njit
 def charge(S, j):
-    """Charge the account of job j from now on for what j holds now."""
+    """Charge the account of job j, if it has one, from now on for what j holds now."""
+    if S.body[j].account >= 0:
+        _charge(S, j)
+
+
+@njit(inline="never")
+def _charge(S, j):
     b = S.body[j]
-    if b.account < 0:
-        return
     a = S.ledger[b.account]
     a.usage = used_now(S, b.account)
     a.since = S.scalar[0].now
