@@ -106,9 +106,16 @@ class Calibration:
     @cached_property
     def misses(self) -> pl.DataFrame:
         """The ten jobs whose starts the site's own rule misses by most, and why each waited last in the simulation."""
+        from gpuschedlab.sim.explain.decisions import Decisions
+
         found = self.starts.with_columns(miss=pl.col(self.own) - pl.col("started")).drop_nulls("miss")
         found = found.sort(pl.col("miss").abs(), "job_id", descending=[True, False]).head(MISSES)
-        run = self.scenario.run(rules(self.site)[self.own][0], log=True)
+        simulation = self.scenario.simulation(rules(self.site)[self.own][0])
+        simulation.advance(
+            max((found["submit"].min() or 0.0) - 1.0, 0.0)
+        )  # decisions are logged for these jobs' time alone
+        simulation.decisions = Decisions(self.scenario.trace.height)
+        run = simulation.run((found[self.own].max() or 0.0) + 1.0)
         reasons = [run.explain(job).reasons["text"].to_list() for job in found["job_id"]]
         why = pl.Series([texts[-1] if texts else "started at once" for texts in reasons], dtype=pl.String)
         return found.select(

@@ -1,0 +1,39 @@
+"""A recorded log replayed in JupyterLab: the verdict, figures, and what another rule would have done."""
+
+import pytest
+
+from browser import serving
+from browser.pages import NUMBERS, await_drawn, await_text, choose, open_in
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.slow,
+    pytest.mark.data,
+    pytest.mark.xdist_group("browser"),
+    pytest.mark.timeout(300),
+]
+SITE = '[log]\npath = "{}"\n[cluster]\nnodes = "128x1"\n[scheduler]\nbackfill = "plan"\n'
+CELLS = [
+    "from gpuschedlab.policies.site.recipe import Site\nfrom gpuschedlab.policies.site.replay import replay\n"
+    "from gpuschedlab.widgets import SiteExplorer",
+    "found = replay(Site('site.toml'))\nprint(found.verdict)\nSiteExplorer(found)",
+]
+
+
+def test_recorded_250_is_replayed_and_changed_by_keyboard(page, jupyterlab, notebooks, artifacts, data_dir):
+    (notebooks / "site.toml").write_text(SITE.format(data_dir / "inputs/site/recorded_250.csv"))
+    serving.write_notebooks(notebooks, {"replay": CELLS})
+    open_in(page, "jupyterlab", jupyterlab, "replay")
+    assert await_drawn(page) == []
+    words = "conservative: mean wait 112 s, recorded 122 s; half of the starts within 2 s, 9 of 10 within 47 s."
+    page.get_by_text(words, exact=False).wait_for()
+    status, before = page.locator(".gpuschedlab-status"), page.evaluate(NUMBERS)
+    await_text(status, "mean wait: 112")
+    choose(page, "backfill", "none")  # strict FIFO
+    await_text(status, "mean wait: 112 to 511, +399 [+195, +624]: higher")
+    page.wait_for_function(f"(before) => JSON.stringify(({NUMBERS})()) !== JSON.stringify(before)", arg=before)
+    choose(page, "backfill", "plan")
+    await_text(status, "mean wait: 112 to 112")
+    page.wait_for_function(f"(before) => JSON.stringify(({NUMBERS})()) === JSON.stringify(before)", arg=before)
+    assert not page.locator(".gpuschedlab-error").is_visible()
+    page.screenshot(path=artifacts / "replay.png")
