@@ -380,11 +380,11 @@ def test_the_command(site, capsys):
         == 0
     )
     assert (
-        "what if more=1, policy=srtf, estimator=oracle\nmean wait: 44 -> 0, -44 [+nan, +nan]: no interval"
+        "what if more=1, policy=srtf, estimator=oracle\nmean wait: 44 to 0, -44 [+nan, +nan]: no interval"
         in capsys.readouterr().out
     )
     assert main(["replay", "--trace", path, "--change", "limits=00:30:00"]) == 0
-    assert "what if limits=00:30:00\nmean wait: 44 -> 44" in capsys.readouterr().out
+    assert "what if limits=00:30:00\nmean wait: 44 to 44" in capsys.readouterr().out
     assert main(["replay", "--trace", path, "--change", "more=x"]) == 2
     assert "found 'x'; expected 0 to 1000 nodes" in capsys.readouterr().err
 

@@ -30,7 +30,7 @@ def add(parser):
     parser.add_argument(
         "--standing", action="store_true", help="users' decayed usage and fair-share factors at the end"
     )
-    what = "also what if: more=2 (nodes), cluster=20x8, policy=greedy (or any policy), estimator=oracle; once for each"
+    what = "also what if: more=2 (nodes), cluster=20x8, policy=greedy (or any policy), estimator=oracle, limits=2-00:00:00; once each"
     parser.add_argument("--change", **many, metavar="KEY=VALUE", help=what)
     add_json(parser)
 

@@ -30,10 +30,10 @@ def test_recorded_250_is_replayed_and_changed_by_keyboard(page, jupyterlab, note
     status, before = page.locator(".gpuschedlab-status"), page.evaluate(NUMBERS)
     await_text(status, "mean wait: 112")
     choose(page, "backfill", "none")  # strict FIFO
-    await_text(status, "mean wait: 112 to 511, +399 [+195, +624]: higher")
+    await_text(status, "mean wait: 112.2 to 510.7, +398.5 [+195.4, +623.5]: higher")
     page.wait_for_function(f"(before) => JSON.stringify(({NUMBERS})()) !== JSON.stringify(before)", arg=before)
     choose(page, "backfill", "plan")
-    await_text(status, "mean wait: 112 to 112")
+    await_text(status, "mean wait: 112.2 to 112.2")
     page.wait_for_function(f"(before) => JSON.stringify(({NUMBERS})()) === JSON.stringify(before)", arg=before)
     assert not page.locator(".gpuschedlab-error").is_visible()
     page.screenshot(path=artifacts / "replay.png")

@@ -47,16 +47,20 @@ class WhatIf:
     unknown: float = 0.0
 
     def __str__(self) -> str:
+        return "\n".join(self.lines())
+
+    def lines(self, verdict: str = "{}") -> list[str]:
+        """A line for each figure, its verdict in such a form, and what the intervals and the GPU-hours are of."""
         lines = [
-            f"{f}: {before:,.4g} -> {after:,.4g}, {difference:+,.4g} [{low:+,.4g}, {high:+,.4g}]: {verdict}"
-            for f, before, after, difference, low, high, _, verdict in self.table.iter_rows()
+            f"{f}: {before:,.4g} to {after:,.4g}, {difference:+,.4g} [{low:+,.4g}, {high:+,.4g}]: {verdict.format(said)}"
+            for f, before, after, difference, low, high, _, said in self.table.iter_rows()
         ]
         lines += [f"95 % intervals of paired differences by {self.blocks} {self.unit}; arrivals as recorded"]
         if self.unknown:
             lines += [
                 f"{self.unknown:,.0f} GPU-hours are of jobs stopped at their limits: taken to end there all the same"
             ]
-        return "\n".join(lines)
+        return lines
 
     def summary(self) -> dict[str, float]:
         """Differences by figure."""

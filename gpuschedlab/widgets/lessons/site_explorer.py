@@ -82,16 +82,7 @@ class SiteExplorer(KnobExplorer):
         return {"waits": plots.waits_by_day(jobs["submit"].to_numpy(), starts)}
 
     def _words(self, answer) -> str:
-        rows = self.outcome.table.select(
-            "figure", "before", "after", "difference", "low", "high", "verdict"
-        ).iter_rows()
-        lines = [
-            f"{name}: {before:,.3g} to {after:,.3g}, {difference:+,.3g} [{low:+,.3g}, {high:+,.3g}]: <b>{verdict}</b>"
-            for name, before, after, difference, low, high, verdict in rows
-        ]
-        return "<br>".join(
-            [*lines, f"95 % intervals of paired differences by {self.outcome.blocks} {self.outcome.unit}"]
-        )
+        return "<br>".join(self.outcome.lines("<b>{}</b>"))
 
 
 def replayed_sample():
