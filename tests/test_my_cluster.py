@@ -1,13 +1,18 @@
 """The sample site: its files are those that make.py makes, and the explorer of it shows what `whatif` says."""
 
+from dataclasses import replace
+
 import numpy as np
+import polars as pl
 import pytest
 
-from gpuschedlab import _data, plots
+from gpuschedlab import Kueue, _data, plots
+from gpuschedlab.errors import PolicyError
 from gpuschedlab.policies.site.recipe import Site
 from gpuschedlab.policies.site.replay import launched_by, replay
 from gpuschedlab.policies.site.whatif import BELOW, whatif
 from gpuschedlab.widgets import SiteExplorer
+from gpuschedlab.widgets.lessons.site_explorer import QuotaChange
 
 FILES = ("site.toml", "slurm.conf", "assoc.txt", "jobs.csv")
 
@@ -74,3 +79,36 @@ def test_its_words_and_lines_are_those_of_whatif(explorer, found):
 def test_its_static_twin_has_the_figure(explorer):
     assert len(explorer.figure("waits").data) == 3
     assert "paired differences" in explorer._note()
+
+
+def test_weights_are_sliders_of_a_site_that_has_them(explorer, found):
+    assert {"backfill", "depth", "weight_age", "weight_fairshare", "weight_size"} <= set(explorer.knobs.controls)
+    explorer.knobs["weight_fairshare"].value = 0
+    rule = found.site.own.with_knobs(weight_fairshare=0)
+    assert explorer.knobs.thing.rule == rule.with_knobs(depth=explorer.knobs.thing.rule.depth)
+    explorer.knobs["weight_fairshare"].value = found.site.own.weight_fairshare
+
+
+def test_a_site_with_queues_is_played_by_its_quotas_and_they_are_sliders(tmp_path):
+    rows = [(i, 10 * i, 4, 300, "ab"[i % 2]) for i in range(40)]
+    rows = "\n".join(f"j{i},{at},{gpus},{seconds},{seconds},{queue},{at}" for i, at, gpus, seconds, queue in rows)
+    (tmp_path / "jobs.csv").write_text(f"job_id,submit,gpus,duration,requested_time,vc,started\n{rows}\n")
+    text = '[log]\npath = "jobs.csv"\n[cluster]\nnodes = "2x8:v100"\n[queues.a]\ncohort = "all"\n'
+    text += 'nominal = {%s = 12}\n[queues.b]\ncohort = "all"\nreclaim = "Any"\nnominal = {%s = 4}\n'
+    (tmp_path / "site.toml").write_text(text % ("v100", "v100"))
+    found = replay(Site(str(tmp_path / "site.toml")))
+    assert found.site.own == Kueue(found.site.description.queues, placement="pack")
+    assert not [note for note in found.notes if "queues" in note]
+    explorer = SiteExplorer(found)
+    explorer.knobs["moved"].value = -8
+    changed = QuotaChange(rule=found.site.own, moved=-8).played
+    assert [queue.nominal[0][1] for queue in changed.queues] == [4, 12]
+    assert explorer.outcome.table.equals(whatif(found.site, {"policy": changed}, calibration=found).table)
+    (tmp_path / "site.toml").write_text(text % ("a100", "a100"))
+    found = replay(Site(str(tmp_path / "site.toml")))
+    assert "no rule here keeps to queues" in found.notes
+    with pytest.raises(PolicyError, match=r"found no quota of 'a' for any of v100"):
+        found.scenario.run(Kueue(found.site.description.queues))
+    starts = found.starts.with_columns(greedy=pl.when(pl.col("job_id") != "j0").then("greedy"))
+    more = [one.table.filter(rule="greedy")["more"][0] for one in (found, replace(found, starts=starts))]
+    assert more[1] > more[0]  # a job that it never starts is no job that it hits

@@ -37,7 +37,7 @@ def doubts(site: Site, scenario: Scenario) -> Iterator[str]:
         yield f"{len(left_out)} windows are left out: for some users alone, or of nodes that are not in {site.cluster or 'any'}"
     named = {
         "partitions": site.cluster and has.partitions,
-        "queues": has.queues,
+        "queues": has.queues and not site.quotas,
         "accounts": has.accounts and not isinstance(site.own, Slurm),
     }
     if idle := [name for name, value in named.items() if value]:

@@ -35,6 +35,11 @@ class _Seen:
             types = cluster.gpu_types
             queues = queues or (Queue("all", nominal=tuple(zip(types, cluster.capacity.tolist(), strict=True))),)
             listed = [[types.index(t) for t, _ in q.nominal if t in types] for q in queues]
+            if none := next((q.name for q, known in zip(queues, listed, strict=True) if not known), None):
+                raise PolicyError(
+                    f"Kueue.queues: found no quota of {none!r} for any of {', '.join(types)}; expected one, such as "
+                    f"Queue({none!r}, nominal=(({types[0]!r}, 8),))."
+                )
             flavors = [each + [-1] * (len(types) - len(each)) for each in listed]
             cohorts = [q.cohort or f" {i}" for i, q in enumerate(queues)]
             rules = [(q.strict, RECLAIM.index(q.reclaim), RECLAIM.index(q.within)) for q in queues]

@@ -16,6 +16,8 @@ from gpuschedlab.knobs import Knob
 from gpuschedlab.policies.simple import Fifo
 from gpuschedlab.policies.site.description import INF, Description
 from gpuschedlab.policies.site.files.toml_file import read_site
+from gpuschedlab.policies.site.kueue import Kueue
+from gpuschedlab.policies.site.queues import Queue
 from gpuschedlab.policies.site.slurm import Slurm
 from gpuschedlab.sim import Policy, Scenario
 from gpuschedlab.sim.policy import Plan
@@ -154,13 +156,25 @@ class Site(Recipe):
         )
         return asked.filter(asked.list.eval(pl.element().str.to_lowercase().is_in(has)).list.any().not_())
 
-    def scenario(self, seed: int = 0) -> Scenario:
-        """Jobs with their limits, types and partitions, cluster with its windows, delays and requested times."""
+    @property
+    def nodes(self) -> Cluster:
+        """The site's own nodes."""
         cluster = Cluster.parse(self.cluster) if self.cluster else self.description.cluster or self.log.cluster
         if cluster is None:
             raise TraceError(
                 f'site {self.file}: found no cluster; expected [cluster] nodes = "70x8:v100", or --cluster 70x8.'
             )
+        return cluster
+
+    @property
+    def quotas(self) -> tuple[Queue, ...]:
+        """Queues, if each has a quota of a GPU type that is there: another could start no job."""
+        queues, types = self.description.queues, self.nodes.gpu_types
+        return queues if all(any(t in types for t, _ in q.nominal) for q in queues) else ()
+
+    def scenario(self, seed: int = 0) -> Scenario:
+        """Jobs with their limits, types and partitions, cluster with its windows, delays and requested times."""
+        cluster = self.nodes
         if self.more:
             first = replace(cluster.groups[0], nodes=cluster.groups[0].nodes + self.more)
             cluster = replace(cluster, groups=(first, *cluster.groups[1:]))
@@ -175,8 +189,10 @@ class Site(Recipe):
 
     @property
     def own(self) -> Policy:
-        """The site's own backfill, in order of its priorities where it weighs them and has accounts; else first come, first served."""
+        """Quotas where it has queues; else its own backfill, in order of its priorities where it weighs them and has accounts."""
         has, s = self.description, self.description.scheduler
+        if self.quotas:
+            return Kueue(self.quotas, placement="pack")
         ways = {"backfill": s.backfill, "placement": "pack"}
         if s.backfill == "plan":
             ways |= {"depth": s.depth, "plan": Plan(s.tested, s.window, s.every, s.resolution, s.min_age)}

@@ -72,8 +72,11 @@ class Calibration:
 
         The latter is `more`, with the interval of this paired difference, `more_low` and `more_high`.
         """
+        last = max(
+            self.starts[name].max() or 0.0 for name in ("started", *self.rules)
+        )  # whoever never starts, starts later
         error = {
-            rule: (self.starts[rule] - self.starts["started"]).abs().fill_null(0.0).to_numpy() for rule in self.rules
+            rule: (self.starts[rule].fill_null(last) - self.starts["started"]).abs().to_numpy() for rule in self.rules
         }
         rows = []
         for rule in self.rules:
@@ -189,7 +192,9 @@ def replay(site: Site) -> Calibration:
     half = max(1, starts.height // 2)
     miss = {delay: (found - starts["started"]).head(half).abs().mean() or 0.0 for delay, found in launched.items()}
     launch = min(miss, key=miss.get)
-    return Calibration(site, scenario, own, starts, launch, launched[launch], tuple(doubts(site, scenario)))
+    never = {name: starts[name].null_count() for name in run}
+    idle = (f"{count} jobs never start by {name}" for name, count in never.items() if count)
+    return Calibration(site, scenario, own, starts, launch, launched[launch], (*doubts(site, scenario), *idle))
 
 
 def launched_by(scenario: Scenario, policy: Policy, delay: float = 0.0) -> pl.Series:
