@@ -11,6 +11,7 @@ import os
 import pickle
 import shutil
 import sys
+import time
 import uuid
 from functools import cache
 from pathlib import Path
@@ -27,6 +28,9 @@ included."""
 
 POLICIES = (*ENGINE, "cluster/free_gpus.py", "policies/*.py")
 """What the keys and kernels of policies are made of; those of a paper of its folder as well."""
+
+EVERY = 8.0
+"""Seconds between words on how far compiling is."""
 
 KEPT = 3
 """Folders of machine code that are kept of each part: the newest."""
@@ -87,19 +91,35 @@ def _say(text: str):
 
 
 class _Announcer(event.Listener):
-    """Says, before the first function of the simulator is compiled, that this takes a while; loading machine code does not."""
+    """Says, before the first function of the simulator is compiled, that this takes a while, and then how far it is.
 
-    said = False
+    Loading machine code takes none.
+    """
+
+    said, done = 0.0, 0
 
     def on_start(self, event) -> None:
         """A function is about to be compiled."""
-        module = event.data["dispatcher"].py_func.__module__
-        if not self.said and module.startswith("gpuschedlab.sim.engine"):
-            self.said = True
+        if _of_engine(event) and not self.said:
+            self.said = time.monotonic()
             _say("compiling the simulator, once; a minute or two.")
 
     def on_end(self, event) -> None:
         """It has been."""
+        self.done += _of_engine(event)
+        if self.said and time.monotonic() - self.said >= EVERY:
+            self.said = time.monotonic()
+            _say(f"compiled {self.done} of about {_functions()} functions.")
+
+
+def _of_engine(event) -> bool:
+    return event.data["dispatcher"].py_func.__module__.startswith("gpuschedlab.sim.engine")
+
+
+def _functions() -> int:
+    """Functions of the engine."""
+    engine = Path(__file__).parent / "sim" / "engine"
+    return sum(path.read_text(encoding="utf-8").count("\n@njit") for path in engine.glob("*.py"))
 
 
 event.register("numba:compile", _Announcer())

@@ -398,3 +398,14 @@ def test_a_published_trace_is_converted(here, capsys):
     assert main(["trace", "convert", "helios.parquet", "--out", "again.parquet"]) == 0
     assert main(["trace", "describe", "helios:nowhere.csv"]) == 2
     assert "nowhere.csv" in capsys.readouterr().err
+
+
+def test_the_first_table_comes_before_slower_policies_have_run(here, capsys, monkeypatch):
+    monkeypatch.setattr("gpuschedlab.cli.compare.EVERY", 0.0)
+    assert main(["compare", "fifo", "srtf", "sjf", *SCENE, "--out", ""]) == 0
+    said = capsys.readouterr().out
+    early, _, late = said.partition("so far:\n")[2].partition("\n\n")
+    assert [line.split()[0] for line in early.splitlines()[3:]] == ["fifo"]
+    assert sum(line.startswith(("fifo", "srtf", "sjf")) for line in late.splitlines()) == 3
+    assert main(["compare", "fifo", "srtf", *SCENE, "--out", "", "--json"]) == 0
+    assert "so far" not in capsys.readouterr().out

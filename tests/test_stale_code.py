@@ -83,7 +83,8 @@ def test_cells_of_sweeps_outlast_changes_of_figures(copy):
 def test_the_first_compilation_is_announced(capsys, monkeypatch):
     """When a function of the engine is compiled, not when it is imported, and once; other functions are not."""
     (announcer,) = [a for a in event._registered["numba:compile"] if isinstance(a, _Announcer)]
-    monkeypatch.setattr(announcer, "said", False)
+    monkeypatch.setattr(announcer, "said", 0.0)
+    monkeypatch.setattr(announcer, "done", 0)
     _say.cache_clear()  # this process may have compiled, and said so
     for module, said in (
         ("mine", ""),
@@ -100,3 +101,18 @@ def test_the_first_compilation_is_announced(capsys, monkeypatch):
         compiled(1)
         assert said in (found := capsys.readouterr().err)
         assert said or not found
+
+
+def test_a_long_compilation_says_how_far_it_is(capsys, monkeypatch):
+    (announcer,) = [a for a in event._registered["numba:compile"] if isinstance(a, _Announcer)]
+    monkeypatch.setattr(announcer, "said", 1.0)  # long ago
+    monkeypatch.setattr(announcer, "done", 6)
+
+    def function(x):
+        return x
+
+    function.__module__ = "gpuschedlab.sim.engine.z"
+    numba.njit(function)(1)
+    said = capsys.readouterr().err
+    assert "compiled 7 of about" in said
+    assert 100 < int(said.split()[-2]) < 1000

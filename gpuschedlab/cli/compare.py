@@ -3,10 +3,13 @@
 import argparse
 import shlex
 import sys
+import textwrap
+import time
 from pathlib import Path
 
 from gpuschedlab.cli.inputs import add_scenario, informed, read_scenario, recipe_in
 from gpuschedlab.cli.parser import add_json, policies_help, whole
+from gpuschedlab.cli.progress import EVERY, Progress
 from gpuschedlab.cli.text import as_json, intake_line
 from gpuschedlab.errors import RunError
 from gpuschedlab.parse import contenders_of
@@ -51,6 +54,7 @@ def add(parser):
 
 def compare(args) -> int:
     """Run the policies, print the table, write the report."""
+    from gpuschedlab.comparison import Comparison
     from gpuschedlab.comparison import compare as run_all
 
     policies, recipe = _policies(args), recipe_in(args)
@@ -58,7 +62,7 @@ def compare(args) -> int:
     policies = informed(policies, scenario)
     if not args.json:
         print(caption(scenario, about) + "\n", flush=True)
-    unstored = {}
+    unstored, finished, begin, shown = {}, {}, time.monotonic(), args.json
 
     def store(name, run):
         """Store a run; what cannot be stored is noted, and stays in the table."""
@@ -68,7 +72,20 @@ def compare(args) -> int:
         except RunError as error:
             unstored[name] = str(error)
 
-    done = run_all(scenario, policies, progress=sys.stderr.isatty(), each=store if args.runs else None)
+    with Progress(sys.stderr).phase("policies", len(policies), "done", announced=False) as advance:
+
+        def each(name, run):
+            """Note a run; the first table comes before slower policies have run."""
+            nonlocal shown
+            finished[name] = run
+            advance(len(finished))
+            if args.runs:
+                store(name, run)
+            if not shown and time.monotonic() - begin > EVERY and len(finished) < len(policies):
+                shown = True
+                print(f"so far:\n{textwrap.indent(_table(Comparison(finished), recipe), '  ')}\n", flush=True)
+
+        done = run_all(scenario, policies, each=each)
     # The table comes before the report: whatever happens to the latter, the numbers are there.
     print(_json(done, scenario, about) if args.json else _table(done, recipe) + intake_line(about), flush=True)
     rows = _over_seeds(args, done) if args.seeds > 1 and done.runs and not done.stopped else None

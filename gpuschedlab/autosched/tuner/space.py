@@ -32,11 +32,16 @@ class Axis:
         return self.info.knob.tuned or (self.info.knob.low, self.info.knob.high)
 
     def value(self, u: float):
-        """Value at a coordinate, which is moved into the box; ranges marked `log` are even in the logarithm."""
+        """Value at a coordinate, which is moved into the box; ranges marked `log` are even in the logarithm.
+
+        Where a knob may be unlimited, its end stands for that.
+        """
         u = min(max(float(u), 0.0), 1.0)
         if self.levels:
             return self.info.knob.choices[round(u * (self.levels - 1))]
         low, high = self.range
+        if self.info.knob.unlimited and u == 1.0:
+            return math.inf
         found = low * math.exp(u * math.log(high / low)) if self.info.knob.log else low + u * (high - low)
         tidy = float(f"{found:.12g}")  # 0.8 there and back is 0.8, not 0.8000000000000002
         return min(max(tidy, low), high)
