@@ -158,3 +158,25 @@ def test_the_battery_holds_a_policy_to_its_own_laws():
 def test_wrong_queues_are_errors():
     with pytest.raises(PolicyError, match="'q' twice"):
         Kueue((Queue("q"), Queue("q")))
+
+
+def test_explain_names_the_quota_that_holds_a_job():
+    queues = (Queue("a", "team", (("v100", 4),), (("v100", 2),)), Queue("b", "team", (("v100", 4),)))
+    trace = pl.DataFrame(
+        {
+            "job_id": ["a1", "a2", "a3"],
+            "submit": [0.0, 1, 2],
+            "gpus": [4.0, 2, 1],
+            "duration": [100.0] * 3,
+            "vc": ["a"] * 3,
+        }
+    )
+    run = lab.Scenario(trace, Cluster.homogeneous(1, 8)).run(Kueue(queues), log=True)
+    assert run.jobs["start"].to_list() == [0, 1, 100]
+    (text,) = run.explain("a3").reasons["text"]
+    assert text.startswith(
+        "its queue a holds 6 GPUs of v100 of its own 4, and may take 0 more; it needs 1 GPU: 2 were free"
+    )
+    assert run.explain("a2").reasons.is_empty()
+    quiet = lab.Scenario(trace, Cluster.homogeneous(1, 8)).run(Kueue(queues))
+    assert quiet.jobs.equals(run.jobs)

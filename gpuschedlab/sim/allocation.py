@@ -1,6 +1,6 @@
 """A round's answer: the allocation of each job."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -49,6 +49,9 @@ class Allocation:
         happens before (arrivals, completions, failures) brings the round forward. None: the interval and events decide.
     seconds : float
         Time that the solver took.
+    why : callable, optional
+        Without arguments: for each job of the view a few words on why it has no GPUs (n,), "" for the others. It is called where
+        decisions are logged, and `Run.explain` shows them.
     """
 
     gpu_type: np.ndarray
@@ -65,6 +68,7 @@ class Allocation:
     reserved: Mapping[str, np.ndarray] = field(default_factory=dict)
     wake: float | None = None
     seconds: float = np.nan
+    why: Callable[[], Sequence[str]] | None = None
 
     @classmethod
     def combined(cls, n: int, parts: Iterable[tuple[np.ndarray, "Allocation"]]) -> "Allocation":

@@ -57,7 +57,7 @@ def _answer(simulation, view: View) -> Allocation:
 def put_into_force(simulation, view: View, answer: Allocation, seconds: float):
     """Check an answer that took some seconds, put it into force, and log it."""
     checked = check_answer(answer, view, simulation.policy.name)
-    simulation.answered = (view.now, checked.jobs)
+    simulation.answered = (view.now, checked.jobs, answer.why)
     wake = _reserve(simulation, view.now, checked)
     short = apply_answer(simulation.state, records(checked.jobs), records(checked.cells), wake)
     simulation.raise_fault()

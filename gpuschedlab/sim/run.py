@@ -67,8 +67,8 @@ class Run:
         `blocker` (row of the job that it waits behind), `key` (its place in the policy's order, lowest first), `free` (GPUs
         of the GPU type that has most), `missing` (GPUs that it, or the job that it waits behind, lacks), of preemptive
         policies `ahead, later, leased` (GPUs held by running jobs that go before it, by later ones that may be preempted, and
-        by later ones under a lease), `until` (s: of that lease, reservation, or next decision). A row holds until the next
-        of its job.
+        by later ones under a lease), `until` (s: of that lease, reservation, or next decision), `note` (a round's own words,
+        `Allocation.why`). A row holds until the next of its job.
     """
 
     jobs: pl.DataFrame

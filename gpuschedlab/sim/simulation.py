@@ -100,7 +100,7 @@ class Simulation:
 
             resume.begin(self, start, initial)
         self.raise_fault()
-        self.answered: tuple[float, np.ndarray | None] = (-np.inf, None)
+        self.answered: tuple = (-np.inf, None, None)  # instant, jobs and words of the last round
         self.decisions = _log(self) if log else None
 
     @property

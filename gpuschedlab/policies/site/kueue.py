@@ -10,7 +10,7 @@ from gpuschedlab.errors import PolicyError
 from gpuschedlab.knobs import Knob
 from gpuschedlab.policies.remaining import long_enough, requested_rates
 from gpuschedlab.policies.simple import Placement
-from gpuschedlab.policies.site.admission import admit
+from gpuschedlab.policies.site.admission import admit, may_take
 from gpuschedlab.policies.site.queues import Queue
 from gpuschedlab.policies.site.quota_laws import quotas_hold
 from gpuschedlab.sim.policy import Allocation, Round
@@ -137,7 +137,25 @@ class Kueue(Round):
         of_jobs = (rows, held, view.gpus, *jobs.values())
         kind = admit(view.now, line, *of_jobs, *seen.arrays(self.queues, view.cluster), view.capacity, self.fair)
         source = None if self.resume else np.where((held < 0) & (kind >= 0) & (view.executed > 0), rows, -1)
-        return Allocation(np.maximum(kind, 0), np.where(kind < 0, 0.0, view.gpus), source=source)
+        why = partial(self._why, seen, kind, view.gpus, rows, view.cluster)
+        return Allocation(np.maximum(kind, 0), np.where(kind < 0, 0.0, view.gpus), source=source, why=why)
+
+    def _why(self, seen, kind, gpus, rows, cluster) -> list[str]:
+        """What its queue holds, of its own and of what the cohort lends, beside each job that waits."""
+        quota, flavors, cohort, *_ = seen.arrays(self.queues, cluster)
+        names = [queue.name for queue in self.queues] or ["all"]
+        queue, used = seen.jobs["queue"][rows], np.zeros(quota.shape[:2])
+        np.add.at(used, (queue[kind >= 0], kind[kind >= 0]), gpus[kind >= 0])
+        said = []
+        for q, own in zip(queue, kind, strict=True):
+            parts = (
+                f"{used[q, t]:g} GPUs of {cluster.gpu_types[t]} of its own {quota[q, t, 0]:g}, and may take "
+                f"{max(0.0, may_take(quota, cohort, used, q, t)):g} more"
+                for t in flavors[q]
+                if t >= 0
+            )
+            said.append("" if own >= 0 else f"its queue {names[q]} holds {'; '.join(parts)}")
+        return said
 
     def _look(self, view, seen: _Seen):
         """Look at jobs that were not seen before."""

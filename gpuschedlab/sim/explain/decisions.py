@@ -57,9 +57,10 @@ ROW = np.dtype(
         ("later", "f8"),
         ("leased", "f8"),
         ("until", "f8"),
+        ("note", "i4"),  # words of a round, by number (`Decisions.notes`); 0: none
     ]
 )
-KEPT = ("reason", "gated", "blocker", "free", "missing", "until")
+KEPT = ("reason", "gated", "blocker", "free", "missing", "until", "note")
 """A job gets a new row when one of these changes."""
 
 
@@ -142,12 +143,13 @@ class Decisions:
         self.last = np.zeros(jobs, ROW)  # of each job that waits, its last row
         self.seen = np.zeros(jobs, [("failures", "i4"), ("preemptions", "i4"), ("starts", "i4")])
         self.decided = -np.inf
+        self.notes = {"": 0}
 
     def copy(self) -> "Decisions":
         """Log of its own, the same so far."""
         twin = Decisions(len(self.last))
         twin.parts, twin.last, twin.seen = list(self.parts), self.last.copy(), self.seen.copy()
-        twin.decided = self.decided
+        twin.decided, twin.notes = self.decided, dict(self.notes)
         return twin
 
     def about(self, policy) -> dict:
@@ -186,6 +188,7 @@ class Decisions:
             rows["reason"], rows["until"] = UNDECIDED, state.scalar["decide_at"][0]
         elif state.rule["rounds"][0] == 1:
             _of_round(simulation, jobs, rows)
+            self._note(simulation, jobs, rows)
         self._keep(state, jobs, rows)
 
     def _has_decided(self, simulation) -> bool:
@@ -232,20 +235,28 @@ class Decisions:
         if news.any():
             self.parts.append(rows[news])
 
+    def _note(self, simulation, jobs, rows):
+        """Keep what the round says of each waiting job in its own words."""
+        _, answer, why = simulation.answered
+        if why is not None:
+            said = dict(zip(answer["job"].tolist(), why(), strict=True))
+            rows["note"] = [self.notes.setdefault(said[job], len(self.notes)) for job in jobs.tolist()]
+
     def frame(self) -> pl.DataFrame:
         """The log as a frame (`Run.decisions`)."""
         rows = np.concatenate([np.zeros(0, ROW), *self.parts])
         words = {"reason": pl.Series(REASONS)[rows["reason"].astype(int)]} if len(rows) else {"reason": []}
+        words["note"] = pl.Series([*self.notes], dtype=pl.Utf8)[rows["note"]] if len(rows) else []
         words["began"] = pl.Series(BEGINNINGS)[rows["began"].astype(int)] if len(rows) else []
         numbers = {name: rows[name] for name in ROW.names if name not in words}
         frame = pl.DataFrame(
             {name: pl.Series(name, (numbers | words)[name], strict=False) for name in ROW.names},
-            schema_overrides={"reason": pl.Utf8, "began": pl.Utf8},
+            schema_overrides={"reason": pl.Utf8, "began": pl.Utf8, "note": pl.Utf8},
         )
         none = {name: pl.when(pl.col(name) >= 0).then(pl.col(name)) for name in ("place", "blocker")}
         nan = {name: pl.col(name).fill_nan(None) for name in ("key", "free", "ahead", "later", "leased", "until")}
-        began = pl.when(pl.col("began") != "").then(pl.col("began"))
-        return frame.with_columns(**none, **nan, began=began)
+        texts = {name: pl.when(pl.col(name) != "").then(pl.col(name)) for name in ("began", "note")}
+        return frame.with_columns(**none, **nan, **texts)
 
 
 def _measure(state, jobs, rows):

@@ -28,7 +28,7 @@ class Explanation:
         What it asked for, the policy, and how long it waited in all.
     steps : polars.DataFrame
         A row for each instant at which something changed: `start, end` (s), `reason, began, gated, place, key, free, missing,
-        ahead, later, leased, until` as in `Run.decisions`, `blocker` (job_id of the job that it waits behind) and `text`.
+        ahead, later, leased, until, note` as in `Run.decisions`, `blocker` (job_id of the job that it waits behind) and `text`.
     reasons : polars.DataFrame
         The same with steps of one reason and one blocker put together: `start, end, reason, blocker, missing` (the
         least), `text`.
@@ -175,7 +175,7 @@ def _steps(run, row: int, mine: pl.DataFrame) -> pl.DataFrame:
     names = run.jobs["job_id"].cast(pl.Utf8)
     frame = mine.with_columns(end=ends, blocker=names.gather(mine["blocker"])).rename({"time": "start"})
     kept = ("start", "end", "reason", "began", "gated", "place", "blocker", "key", "free", "missing")
-    return frame.filter(pl.col("reason") != "started").select(*kept, "ahead", "later", "leased", "until")
+    return frame.filter(pl.col("reason") != "started").select(*kept, "ahead", "later", "leased", "until", "note")
 
 
 def _changes(steps: pl.DataFrame) -> list[int]:
@@ -221,6 +221,7 @@ class _Context:
             "used": (self.used[ticks].min(), self.used[ticks].max()) if len(self.times) else (0.0, 0.0),
             "running": (self.running[ticks].min(), self.running[ticks].max()) if len(self.times) else (0, 0),
             "rule": self.log,
+            "note": steps["note"][-1],
         }
 
     def about(self, steps: pl.DataFrame) -> str:

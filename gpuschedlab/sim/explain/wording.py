@@ -113,6 +113,8 @@ def _undecided(facts: dict) -> str:
 
 
 def _left(facts: dict) -> str:
+    if facts["note"]:
+        return f"{facts['note']}; it {_needs(facts)}"
     decided = "the decision" if facts["steps"] == 1 else "the decisions"
     gave = f"{span(facts['used'], 'GPU')} to {span(facts['running'], 'job')}"
     return f"{decided} of the policy gave {gave}, and it none; it {_needs(facts)}"
