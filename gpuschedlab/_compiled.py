@@ -96,7 +96,10 @@ class _Announcer(event.Listener):
     Loading machine code takes none.
     """
 
-    said, done = 0.0, 0
+    said = 0.0
+
+    def __init__(self):
+        self.done: set = set()
 
     def on_start(self, event) -> None:
         """A function is about to be compiled."""
@@ -106,10 +109,11 @@ class _Announcer(event.Listener):
 
     def on_end(self, event) -> None:
         """It has been."""
-        self.done += _of_engine(event)
+        if _of_engine(event):
+            self.done.add(event.data["dispatcher"].py_func.__code__)
         if self.said and time.monotonic() - self.said >= EVERY:
             self.said = time.monotonic()
-            _say(f"compiled {self.done} of about {_functions()} functions.")
+            _say(f"compiled {len(self.done)} of about {_functions()} functions.")
 
 
 def _of_engine(event) -> bool:

@@ -84,7 +84,7 @@ def test_the_first_compilation_is_announced(capsys, monkeypatch):
     """When a function of the engine is compiled, not when it is imported, and once; other functions are not."""
     (announcer,) = [a for a in event._registered["numba:compile"] if isinstance(a, _Announcer)]
     monkeypatch.setattr(announcer, "said", 0.0)
-    monkeypatch.setattr(announcer, "done", 0)
+    monkeypatch.setattr(announcer, "done", set())
     _say.cache_clear()  # this process may have compiled, and said so
     for module, said in (
         ("mine", ""),
@@ -106,7 +106,7 @@ def test_the_first_compilation_is_announced(capsys, monkeypatch):
 def test_a_long_compilation_says_how_far_it_is(capsys, monkeypatch):
     (announcer,) = [a for a in event._registered["numba:compile"] if isinstance(a, _Announcer)]
     monkeypatch.setattr(announcer, "said", 1.0)  # long ago
-    monkeypatch.setattr(announcer, "done", 6)
+    monkeypatch.setattr(announcer, "done", set("abcdef"))
 
     def function(x):
         return x
