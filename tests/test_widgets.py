@@ -1,6 +1,7 @@
 """What explorers are made of: controls from knobs, kept results, the error box, the scan, the difference."""
 
 import json
+import math
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -93,6 +94,19 @@ def test_a_tuple_grows_with_its_constraint():
     assert len(controls.thing.thresholds) == 3
     controls["queues"].value = 1
     assert controls.thing.thresholds == ()
+
+
+def test_the_end_of_a_slider_is_no_limit_where_there_may_be_none():
+    controls = KnobControls(lab.Fifo(backfill="plan", depth=5))
+    controls["depth"].value = math.inf
+    assert controls["depth"].parts[0].value == 100
+    assert controls.thing.depth == math.inf
+    controls["depth"].parts[0].value = 99
+    assert controls.thing.depth == 99
+    controls["depth"].parts[0].value = 100  # as a hand moves it
+    assert controls.thing.depth == math.inf
+    assert "without a limit" in controls["depth"].parts[0].tooltip
+    assert KnobControls(lab.Slurm(half_life=math.inf)).thing.half_life == math.inf
 
 
 @pytest.mark.parametrize("policy", sorted(__import__("gpuschedlab.policies", fromlist=["ALL"]).ALL))

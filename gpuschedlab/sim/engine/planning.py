@@ -175,7 +175,7 @@ def walk(S, T, aside, left, strict):
         if (
             looked == look_ahead and not all_deep(S) and r.keep == 0
         ):  # what is promised may leave no room for anybody already
-            able = 0 if first_beside(S, T) < 0 else able
+            able = 0 if first_beside(S, T, True) < 0 else able
             look_ahead *= 2
     return aside, left
 
@@ -195,8 +195,8 @@ def free_untils(S, T):
 
 
 @njit(inline="never")
-def first_beside(S, T):
-    """First waiting job of the open classes that may start beside all that is promised, -1: none."""
+def first_beside(S, T, some):
+    """First waiting job of the open classes that may start beside all that is promised, or any of them if some will do; -1: none."""
     best, until = -1, free_untils(S, T)
     for c in range(S.cls.shape[0]):
         k, last = S.cls[c], -np.inf
@@ -210,6 +210,8 @@ def first_beside(S, T):
             j = S.heap[i]
             if (best < 0 or ahead(S.body, j, best)) and end_of(S, j, S.scalar[0].now) <= last:
                 best = j
+                if some:
+                    return best
     return best
 
 
@@ -247,11 +249,11 @@ def plan(S):
     T = free_by_time(S, steps_needed(S, left))
     aside = keep_promises(S, T) if r.keep == 1 else 0
     aside, left = walk(S, T, aside, left - aside, between)
-    j = first_beside(S, T) if left == np.inf else -1
+    j = first_beside(S, T, False) if left == np.inf else -1
     while j >= 0:
         start_beside(S, T, j)
         narrow(S)
-        j = first_beside(S, T)
+        j = first_beside(S, T, False)
     if r.keep == 1:
         sort_promises(S)
     for i in range(aside):

@@ -38,12 +38,14 @@ def step_to(value: float, low: float, high: float, parts: int = 100) -> float:
 
 def _part(kind: str, info: KnobInfo, label: str, **more):
     """Control of a knob, or of a part of it, as wide as its place in the grid."""
-    return control(kind, label, None, 84, tooltip=f"{label}: {info.knob.help}", **more)
+    end = "; at the end of the slider without a limit" * info.knob.unlimited
+    return control(kind, label, None, 84, tooltip=f"{label}: {info.knob.help}{end}", **more)
 
 
 def _slider(info: KnobInfo, value: float, label: str):
     """Slider of one number: logarithmic, whole or plain, as the knob says."""
     k = info.knob
+    value = min(value, k.high)
     if k.log and k.high > k.low:
         low, high = math.log10(k.low), math.log10(k.high)
         form = ".3s" if k.low >= 1 else ".3"
@@ -54,9 +56,7 @@ def _slider(info: KnobInfo, value: float, label: str):
         step = int(k.step or max(1, nice_step(k.low, k.high, 200)))
         return _part("IntSlider", info, label, value=int(value), min=int(k.low), max=int(k.high), step=step)
     step = k.step or nice_step(k.low, k.high)
-    return _part(
-        "FloatSlider", info, label, value=min(value, k.high), min=k.low, max=k.high, step=step, readout_format=",.6"
-    )
+    return _part("FloatSlider", info, label, value=value, min=k.low, max=k.high, step=step, readout_format=",.6")
 
 
 @contextmanager
@@ -107,6 +107,8 @@ class Control:
         given, moved = self._given.get(part), float(f"{part.value:.3g}")
         if given is not None and math.isclose(part.value, given, rel_tol=1e-9, abs_tol=1e-12):
             return given
+        if self.info.knob.unlimited and part.value >= self.info.knob.high * (1 - 1e-9):
+            return math.inf
         return moved if self.info.kind == "floats" else self.info.clip(moved)
 
     @property
@@ -134,7 +136,7 @@ class Control:
             if i < len(values):
                 if part in self.sliders:
                     self._given[part] = values[i]
-                part.value = values[i]
+                part.value = min(values[i], self.info.knob.high) if self.info.knob.unlimited else values[i]
 
 
 class KnobControls:
