@@ -9,7 +9,7 @@ import pytest
 
 from gpuschedlab import Cluster, Scenario, Srtf
 from gpuschedlab.cli import main
-from gpuschedlab.errors import RunError
+from gpuschedlab.errors import RunError, TraceError
 from gpuschedlab.parse import policy_of
 from gpuschedlab.suite import TASKS, Standing, stand, write_card
 from gpuschedlab.suite.bound import least_jct
@@ -137,3 +137,19 @@ def test_the_command_stands_a_policy_of_ones_own_and_says_what_failed(tmp_path, 
     assert "mine.py:Bad" in capsys.readouterr().err
     assert main(["suite", "fifo", "--tasks", "venus"]) == 1
     assert "found the task 'venus'; expected some of venus-0.7" in capsys.readouterr().err
+
+
+def test_a_week_of_a_fetched_log_is_a_task(tmp_path, monkeypatch):
+    (tmp_path / "Venus").mkdir()
+    head = "job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,end_time,duration,queue\n"
+    rows = [
+        f"{i},u,v,8,64,1,COMPLETED,2020-06-{d} 10:00:00,2020-06-{d} 10:00:00,2020-06-{d} 11:00:00,3600,0"
+        for i, d in enumerate(("09", "10", "17"))
+    ]
+    (tmp_path / "Venus" / "cluster_log.csv").write_text(head + "\n".join(rows) + "\n")
+    monkeypatch.setattr("gpuschedlab.suite.tasks.helios_folder", lambda: tmp_path)
+    (task,) = (task for task in TASKS if task.name == "helios")
+    assert task.there() == ""
+    assert [task.make()(seed).trace["submit"].to_list() for seed in (0, 1)] == [[0.0, 86_400.0], [86_400.0]]
+    with pytest.raises(TraceError, match="found no jobs in week 2 of Venus; expected a seed below 2"):
+        task.make()(2)

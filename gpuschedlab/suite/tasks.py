@@ -136,7 +136,7 @@ class Fetched(Recipe):
         week = trace.filter(pl.col("submit").is_between(seed * 7 * DAY, (seed + 1) * 7 * DAY, closed="left"))
         if week.is_empty():
             raise TraceError(
-                f"suite: found no jobs in week {seed} of {self.name}; expected a seed below {trace['submit'].max() / DAY / 7:.0f}."
+                f"suite: found no jobs in week {seed} of {self.name}; expected a seed below {int(trace['submit'].max() / DAY / 7) + 1}."
             )
         return Scenario(week.with_columns(pl.col("submit") - seed * 7 * DAY), Cluster.homogeneous(70, 8), seed=seed)
 
