@@ -48,7 +48,7 @@ format: $(READY) ## let ruff put right what it can
 	$(BIN)/ruff format .
 
 lab: $(READY) ## JupyterLab on the first notebook
-	$(BIN)/jupyter lab $(NOTEBOOK)
+	$(BIN)/jupyter lab $(if $(filter 0,$(shell id -u)),--allow-root) $(NOTEBOOK)
 
 app: NOTEBOOK = notebooks/app.ipynb
 app: $(READY) ## the Explorer as a page, on this machine only
