@@ -7,9 +7,12 @@ import polars as pl
 import pytest
 
 from gpuschedlab import Allocation, Cluster, Fifo, Kueue, Nodes, Round, Scenario, Srtf, Tiresias
+from gpuschedlab.check import small_trace
 from gpuschedlab.check.laws import ALWAYS, nodes_were_asked_for
 from gpuschedlab.errors import ClusterError, PolicyError, TraceError
+from gpuschedlab.metrics.fairness import finish_time_fairness_by_type
 from gpuschedlab.policies.site.recipe import Site
+from gpuschedlab.speeds import default_speeds
 
 TWO = Cluster.parse("1x4:v100@a,1x4:v100@b")
 
@@ -163,3 +166,15 @@ def test_a_round_is_held_to_what_jobs_ask_for():
     view = Scenario(trace, TWO).view(Careless(), now=1.0)
     assert view.allowed.tolist() == view.usable().tolist() == [[False, True], [True, False]]
     assert np.isnan(view.rates([0, 1], [1, 1], [2, 2])).tolist() == [[True, False], [False, True]]
+
+
+def test_fairness_by_type_is_that_of_the_type_whatever_its_partition():
+    """The same run where all nodes are in one partition: another name of the type, and the same figures."""
+    found = []
+    for word in ("3x4:v100", "3x4:v100@main"):
+        cluster = Cluster.parse(word)
+        trace = small_trace(30, rng=1).with_columns(model=pl.lit("vgg16"), vc=pl.lit("main"))
+        scenario = Scenario(trace, cluster, speeds=default_speeds)
+        found.append(finish_time_fairness_by_type(scenario.run(Fifo()), scenario.speeds))
+    assert found[0].tolist() == found[1].tolist()
+    assert np.isfinite(found[0]).all()

@@ -66,7 +66,7 @@ class Table:
         """Rate of each segment on a stretch's cells, by as many jobs as its row stands for; None: the table has none."""
         if s.gpu_type not in self.speeds.gpu_types:
             return None
-        kind, counts = self.speeds.gpu_types.index(s.gpu_type), [int(gpus + TINY) for _, gpus in s.cells]
+        kind, counts = self.speeds.type_codes([s.gpu_type])[0], [int(gpus + TINY) for _, gpus in s.cells]
         gpus, nodes = max(1, int(s.gpus + TINY)), len(counts)
         if jobs > 1:
             part = max(1, round(s.gpus / jobs))

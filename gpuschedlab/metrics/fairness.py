@@ -132,8 +132,7 @@ def _best_alone(jobs: pl.DataFrame, speeds, cluster, share: np.ndarray, rigid: n
         # Speeds relative to the duration on the requested GPUs do not cover other numbers of GPUs.
         possible = (needs == own) if speeds.relative[m] else np.ones(needs.shape, bool)
         seconds = _seconds(speeds, m, entries, _work(jobs, speeds, m)[rows])
-        for t, gpu_type in enumerate(cluster.gpu_types):
-            known = speeds.gpu_types.index(gpu_type) if gpu_type in speeds.gpu_types else -1
+        for t, known in enumerate(speeds.type_codes(cluster.gpu_types)):
             fits = possible & (kind == known) & (needs <= cluster.capacity[t])
             waits = np.maximum(1.0, needs / share[rows, t][:, None])
             alone[rows, t] = np.where(fits, seconds * waits, np.inf).min(axis=1)

@@ -79,8 +79,7 @@ def prepare(scenario) -> Prepared:
     """Make what simulations of a scenario have in common; its estimator says what it expects of each job."""
     trace, speeds, cluster = scenario.trace, scenario.speeds, scenario.cluster
     estimates = np.asarray(scenario.knowledge.predict(_each(trace)), float)
-    types = [speeds.gpu_types.index(t) if speeds and t in speeds.gpu_types else -1 for t in cluster.gpu_types]
-    type_map = np.array(types, np.int64)
+    type_map = speeds.type_codes(cluster.gpu_types) if speeds else np.full(len(cluster.gpu_types), -1)
     limits = limits_of(trace, scenario.limits)
     job, body, known = _jobs(trace, speeds, np.minimum(estimates, limits), scenario.delays, cluster, type_map)
     turns = turns_of(trace, cluster, scenario.types)
