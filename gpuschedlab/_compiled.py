@@ -183,7 +183,7 @@ class _Files(caching.IndexDataCacheFile):
         size = hashlib.sha256().digest_size
         if raw[:size] == hashlib.sha256(raw[size:]).digest():
             return pickle.loads(raw[size:])
-        _Announcer.said = True  # one line is enough
+        _Announcer.said = time.monotonic()  # these words are enough for now
         _say(f"found damaged machine code in {self._cache_path}; compiling it again, which may take a minute or two.")
         return None
 

@@ -67,6 +67,10 @@ BREAKERS = {
         "status is b'done'; expected a text",
     ),
     "seconds": (lambda v, g: {"seconds": -1.0}, "the solver took -1 s"),
+    "why": (
+        lambda v, g: {"why": lambda: ["it waits"] * len(v)},
+        "why of row .*, which has .* GPUs, is 'it waits'; expected ''",
+    ),
 }
 
 

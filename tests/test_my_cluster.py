@@ -8,11 +8,11 @@ import pytest
 
 from gpuschedlab import Kueue, _data, plots
 from gpuschedlab.errors import PolicyError
+from gpuschedlab.policies.site.changes import QuotaChange
 from gpuschedlab.policies.site.recipe import Site
 from gpuschedlab.policies.site.replay import launched_by, replay
 from gpuschedlab.policies.site.whatif import BELOW, whatif
 from gpuschedlab.widgets import SiteExplorer
-from gpuschedlab.widgets.lessons.site_explorer import QuotaChange
 
 FILES = ("site.toml", "slurm.conf", "assoc.txt", "jobs.csv")
 

@@ -23,12 +23,13 @@ LARGEST = 0.1
 
 
 class Seen(NamedTuple):
-    """An answer: when, to a view of which rows of the trace, what it was, and the relative gap that was asked for."""
+    """An answer: when, to a view of which rows of the trace, what, within which relative gap, and its words on jobs that wait."""
 
     now: float
     index: np.ndarray
     answer: Allocation
     gap: float = LARGEST
+    why: list | None = None
 
     def of(self, name: str, default) -> np.ndarray:
         """A field of the answer, job by job; the default where it says nothing."""
@@ -46,7 +47,8 @@ class Recorded(Wrapped):
     def allocate(self, view) -> Allocation:
         """Answer as the policy does."""
         answer = self.policy.allocate(view)
-        self.seen.append(Seen(view.now, view.index.copy(), answer, getattr(self.policy, "gap", LARGEST)))
+        why = None if answer.why is None else list(answer.why())
+        self.seen.append(Seen(view.now, view.index.copy(), answer, getattr(self.policy, "gap", LARGEST), why))
         return answer
 
 
@@ -235,6 +237,20 @@ def solvers_take_time(s, run, cluster) -> str | None:
         return f"the solver took {s.answer.seconds:g} s of a round of {whole:g} s"
 
 
+@_each
+def waits_are_worded(s, run, cluster) -> str | None:
+    """There is a text for each job, and an empty one for a job with GPUs."""
+    if s.why is None:
+        return None
+    if len(s.why) != len(s.index):
+        return f"why has {len(s.why)} texts for {len(s.index)} jobs"
+    for row, gpus, words in zip(s.index, s.answer.gpus, s.why, strict=True):
+        if not isinstance(words, str) or (gpus > 0 and words):
+            expected = "''" if gpus > 0 else "a text"
+            return f"why of row {row} of .jobs, which has {gpus:g} GPUs, is {words!r}; expected {expected}"
+    return None
+
+
 LAWS = {
     "gpu_type": types_are_held,
     "gpus": gpus_are_held,
@@ -250,5 +266,6 @@ LAWS = {
     "reserved": reserved_gpus_are_logged,
     "wake": rounds_are_on_time,
     "seconds": solvers_take_time,
+    "why": waits_are_worded,
 }
 """The law of each field of `Allocation`."""

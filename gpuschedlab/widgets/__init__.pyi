@@ -19,7 +19,7 @@ from .recipes import Generated as Generated, Shape as Shape, SmallCluster as Sma
 from .lessons.recorded_explorer import RecordedExplorer as RecordedExplorer
 from .lessons.scale_explorer import ScaleExplorer as ScaleExplorer
 from .lessons.problems_explorer import LinkExplorer as LinkExplorer, ShardExplorer as ShardExplorer
-from .lessons.site_explorer import SiteChange as SiteChange, SiteExplorer as SiteExplorer
+from .lessons.site_explorer import SiteExplorer as SiteExplorer
 from .lessons.step_players import MergerSteps as MergerSteps, PromptSteps as PromptSteps
 from .lessons.trace_explorer import TraceExplorer as TraceExplorer
 from .lessons.unisched_explorer import UniSchedExplorer as UniSchedExplorer
