@@ -1,6 +1,5 @@
 """Public names of `policies.site`, by module; loaded at first use."""
 
-from .changes import SiteChange as SiteChange
 from .kueue import Kueue as Kueue
 from .recipe import Site as Site
 from .slurm import Slurm as Slurm
