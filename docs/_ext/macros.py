@@ -193,6 +193,7 @@ _MACROS = {
     "budget": measured_pages.budget,
     "regimes": measured_pages.regimes,
     "arena": measured_pages.arena,
+    "standing": measured_pages.standing,
     "unisched_program": measured_pages.unisched_program,
     "unisched_margin": measured_pages.unisched_margin,
     "unisched_floor": measured_pages.unisched_floor,

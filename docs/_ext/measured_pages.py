@@ -169,3 +169,33 @@ def _measured(name: str) -> dict:
 
 def _table(heads: tuple, lines: list[tuple]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in [heads, ("---",) * len(heads), *lines])
+
+
+def standing() -> str:
+    """Where every policy stands on the suite: behind the best of each task, and why some have not run."""
+    rows = pl.read_csv(FOLDER / "standing.csv", schema_overrides={"why": pl.Utf8}).to_dicts()
+    tasks, cells, notes = list(dict.fromkeys(row["task"] for row in rows)), {}, {}
+    for row in rows:
+        if row["why"]:
+            notes.setdefault(row["why"], len(notes) + 1)
+        cells[row["policy"], row["task"]] = f"({notes[row['why']]})" if row["why"] else _behind(row)
+    far = {}
+    for row in rows:
+        far.setdefault(row["policy"], []).append(np.inf if row["behind"] is None else row["behind"])
+    order = sorted(far, key=lambda policy: (np.median(far[policy]), policy))
+    lines = [(policy, *(cells.get((policy, task), "") for task in tasks)) for policy in order]
+    few = [f"{row['policy']} on {row['task']} ({row['seeds']})" for row in rows if row["seeds"] < 10 and not row["why"]]
+    said = f"Ten seeds each; fewer of {', '.join(few)}." if few else "Ten seeds each."
+    found = [said, _table(("policy", *(f"`{task}`" for task in tasks)), lines)]
+    found += ["\n".join(f"({number}) {why}\n" for why, number in notes.items())]
+    return "\n\n".join(found)
+
+
+def _behind(row: dict) -> str:
+    """A cell: how far behind the best, bold where the seeds do not tell it from the best."""
+    if row["behind"] is None:
+        return "–"
+    half = row["half"] if row["half"] is not None else np.nan
+    told = row["behind"] - half > 0 or (np.isnan(half) and row["behind"] > 0)
+    text = f"{100 * row['behind']:.0f}" + (f" ± {100 * half:.0f}" if told and half == half else "")
+    return text if told else f"**{text}**"

@@ -43,18 +43,29 @@ class Standing:
     def against(self, policy: str, other: str, task: str) -> tuple[float, float] | None:
         """Mean paired difference of a policy from another, or from the bound, and the half width of its 95 % interval.
 
-        Of times relative to the other's, of shares (as late jobs) as they are; None where one of them has no figure.
+        Over the seeds that both have run; of times relative to the other's, of shares (as late jobs) as they are. None where one of
+        them has no figure.
         """
-        own = self.frame.filter(task=task, policy=policy).sort("seed")
-        rest = self.frame.filter(task=task, policy=policy if other == "bound" else other).sort("seed")
-        column = "bound" if other == "bound" else "value"
-        if own.is_empty() or own["seed"].to_list() != rest["seed"].to_list() or rest[column].null_count():
+        rest = self.frame.filter(task=task, policy=policy if other == "bound" else other)
+        rest = rest.select("seed", theirs="bound" if other == "bound" else "value")
+        both = self.frame.filter(task=task, policy=policy).join(rest, on="seed", maintain_order="left").sort("seed")
+        if both.is_empty() or both["theirs"].null_count() or both["value"].null_count():
             return None
-        mine, theirs = own["value"].to_numpy(), rest[column].to_numpy()
+        mine, theirs = both["value"].to_numpy(), both["theirs"].to_numpy()
         difference = mine - theirs
         return interval(
-            difference if own["metric"][0] in SHARES else difference / np.where(theirs == 0, np.nan, theirs)
+            difference if both["metric"][0] in SHARES else difference / np.where(theirs == 0, np.nan, theirs)
         )
+
+    def ladder(self, task: str) -> list[dict]:
+        """Of each policy in a task, best first: `policy, seeds, value` (mean), and `behind`, the paired difference from the best.
+
+        The best is the one of the least mean among those that have run most seeds.
+        """
+        means = self.frame.filter(task=task).group_by("policy", maintain_order=True)
+        means = means.agg(seeds=pl.len(), value=pl.col("value").mean()).sort("value", maintain_order=True)
+        best = means.filter(pl.col("seeds") == pl.col("seeds").max())["policy"][0]
+        return [row | {"behind": self.against(row["policy"], best, task)} for row in means.iter_rows(named=True)]
 
     def rows(self, policy: str) -> list[dict]:
         """Of each task: the task, mean of the policy's value, and by the name of each other policy, or bound, the paired difference."""

@@ -37,6 +37,7 @@ TABLES = {
     "problems": "published.copter.methods",
     "arena": "published.copter.arena",
     "unisched-program": "published.unisched.program",
+    "standing": "published.standing",
     "browser": "browser.costs",
 }
 """Module of each table."""
