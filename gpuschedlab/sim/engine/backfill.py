@@ -13,8 +13,8 @@ from gpuschedlab.cluster.placement import insists
 from gpuschedlab.sim.engine.accounting import factor_of, find_place, is_patient, may_use, nth_pool
 from gpuschedlab.sim.engine.lifecycle import can_host, hold, join, start
 from gpuschedlab.sim.engine.queues import ahead, drop_waiting, first_queued, queue_classes, requeue
+from gpuschedlab.sim.engine.records import GREEDY
 
-STRICT, PLAN, GREEDY = range(3)
 ANY = 2**31 - 1  # slots, more than any job's
 
 

@@ -17,7 +17,7 @@ from gpuschedlab.sim.engine.accounting import (
     set_rate,
     wake,
 )
-from gpuschedlab.sim.engine.backfill import GREEDY, PLAN, can_place, fill, first_waiting, open_classes
+from gpuschedlab.sim.engine.backfill import can_place, fill, first_waiting, open_classes
 from gpuschedlab.sim.engine.ledger import look_again, stand
 from gpuschedlab.sim.engine.lifecycle import begin_wait, change_node, complete, contest, end_stay, time_out
 from gpuschedlab.sim.engine.planning import plan
@@ -32,7 +32,7 @@ from gpuschedlab.sim.engine.queues import (
     place_in_rank,
     push_waiting,
 )
-from gpuschedlab.sim.engine.records import ALL, RUNNING, STILL
+from gpuschedlab.sim.engine.records import ALL, GREEDY, PLAN, RUNNING, STILL
 from gpuschedlab.sim.engine.state import STATE
 
 ENDED, FULL, DECIDE, FAULT, PAUSED = range(5)

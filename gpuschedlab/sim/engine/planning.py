@@ -9,7 +9,15 @@ from gpuschedlab._compiled import njit
 from gpuschedlab.sim.engine.accounting import find_place, may_use, nth_pool, on_grid
 from gpuschedlab.sim.engine.backfill import ANY, close_behind, fill, open_classes, start_on, up_suffices
 from gpuschedlab.sim.engine.profile import any_window, book, earliest, free_by_time, free_until, set_apart, slot_end
-from gpuschedlab.sim.engine.queues import ahead, drop_waiting, first_queued, push_waiting, queue_classes, requeue
+from gpuschedlab.sim.engine.queues import (
+    ahead,
+    drop_waiting,
+    first_queued,
+    left_of,
+    push_waiting,
+    queue_classes,
+    requeue,
+)
 
 
 @njit
@@ -45,23 +53,23 @@ def narrow(S):
         for p in range(S.pools.shape[0]):
             if S.pools[p].free < k.slots:
                 k.pools &= ~(1 << p)
-        able += k.open == 1 and k.count > 0 and k.pools != 0
+        able += k.open == 1 and left_of(k) > 0 and k.pools != 0
     return able
 
 
 @njit(inline="never")
-def start_beside(S, T, j):
+def start_beside(S, j):
     """Start waiting job j, on the first pool on which it delays none that is promised a start, if there is one."""
     slots, end = S.body[j].slots, end_of(S, j, S.scalar[0].now)
     k = S.cls[S.body[j].cls]
     for n in range(S.pools.shape[0]):
         p = nth_pool(S, j, n)
-        if k.pools >> p & 1 and end <= free_until(T, p, slots):
+        if k.pools >> p & 1 and end <= free_until(S, p, slots):
             set_apart(S, end, 1)
             started = start_on(S, j, p)
             set_apart(S, end, -1)
             if started:
-                book(T, p, S.scalar[0].now, end, slots)
+                book(S, p, S.scalar[0].now, end, slots)
                 return True
             if not any_window(S):
                 k.pools &= ~(1 << p)  # nor can another of its demand be placed
@@ -86,23 +94,23 @@ def all_deep(S):
         return S.scalar[0].promises >= S.rule[0].depth
     shallow = 0
     for c in range(S.cls.shape[0]):
-        shallow += S.cls[c].open == 1 and S.cls[c].count > 0 and not deep(S, S.heap[S.cls[c].first])
+        shallow += S.cls[c].open == 1 and left_of(S.cls[c]) > 0 and not deep(S, S.heap[S.cls[c].head])
     return shallow == 0
 
 
 @njit(inline="never")
-def promise(S, T, j):
+def promise(S, j):
     """Promise job j the first start at which it fits, if that is within the window."""
     sc = S.scalar[0]
     slots, pool, begin = S.body[j].slots, -1, np.inf
     for n in range(S.pools.shape[0]):
         p = nth_pool(S, j, n)
         if may_use(S, j, p):
-            at = earliest(S, T, p, slots, S.job[j].estimate)
+            at = earliest(S, p, slots, S.job[j].estimate)
             if at < begin:
                 pool, begin = p, at
     if pool >= 0 and begin - sc.now <= S.rule[0].window:
-        book(T, pool, begin, end_of(S, j, begin), slots)
+        book(S, pool, begin, end_of(S, j, begin), slots)
         w = S.promise[sc.promises]
         w.start, w.job, w.pool = begin, j, pool
         sc.promises += 1
@@ -121,21 +129,21 @@ def sort_promises(S):
 
 
 @njit(inline="never")
-def keep_promises(S, T):
+def keep_promises(S):
     """Start the jobs whose promises fall due, and promise the others no later start; how many these are, taken from the queue."""
     sc = S.scalar[0]
     had = sc.promises
     for i in range(had):
         w = S.promise[i]
         w.start = max(w.start, sc.now)
-        book(T, w.pool, w.start, end_of(S, w.job, w.start), S.body[w.job].slots)
+        book(S, w.pool, w.start, end_of(S, w.job, w.start), S.body[w.job].slots)
     sc.promises = 0
     for i in range(had):
         w = S.promise[i]
         j, stand = w.job, sc.promises
-        book(T, w.pool, w.start, end_of(S, j, w.start), -S.body[j].slots)
-        if not start_beside(S, T, j):
-            promise(S, T, j)
+        book(S, w.pool, w.start, end_of(S, j, w.start), -S.body[j].slots)
+        if not start_beside(S, j):
+            promise(S, j)
             if sc.promises > stand:
                 drop_waiting(S, j)
                 S.marked[stand] = j
@@ -143,8 +151,8 @@ def keep_promises(S, T):
 
 
 @njit(inline="never")
-def walk(S, T, aside, left, strict):
-    """Let so many jobs start or be promised a start, in order, behind those that are put aside; how many are, and may be looked at yet.
+def walk(S, left, strict):
+    """Let so many jobs start or be promised a start, in order; how many more may be looked at.
 
     Strictly, none passes one that does not start.
     """
@@ -154,19 +162,17 @@ def walk(S, T, aside, left, strict):
         j = first_queued(S, n)
         k = S.cls[S.body[j].cls]
         pools = k.pools
-        started = start_beside(S, T, j)
+        started = start_beside(S, j)
         if strict and not started:
             k.open = 0
             close_behind(S, j)
         elif not started:
-            drop_waiting(S, j)
-            S.marked[aside] = j
-            aside += 1
+            k.head += 1
             # Nobody knows when nodes are repaired: no job waits for one that needs them.
             if not (windows or up_suffices(S, j)):
                 k.open = 0
             elif not deep(S, j) and sc.now - S.job[j].submit >= r.min_age:
-                promise(S, T, j)
+                promise(S, j)
         if started or k.pools != pools or k.open == 0:
             able = narrow(S)
         n = requeue(S, n)
@@ -175,57 +181,42 @@ def walk(S, T, aside, left, strict):
         if (
             looked == look_ahead and not all_deep(S) and r.keep == 0
         ):  # what is promised may leave no room for anybody already
-            able = 0 if first_beside(S, T, True) < 0 else able
+            able = 0 if first_beside(S, True) < 0 else able
             look_ahead *= 2
-    return aside, left
+    return left
 
 
 @njit(inline="never")
-def free_untils(S, T):
+def free_untils(S):
     """(C, P) instants (s) until which a demand of each class is free on each pool from now on; inf: for good."""
     until = np.full((S.cls.shape[0], S.pools.shape[0]), np.inf)
     for p in range(S.pools.shape[0]):
         c, k = S.cls.shape[0] - 1, 0  # classes are in order of slots
-        while c >= 0 and k < T.steps[p]:
-            while c >= 0 and T.room[p, k] < S.cls[c].slots:
-                until[c, p] = T.when[p, k]
+        while c >= 0 and k < S.steps[p]:
+            while c >= 0 and S.room[p, k] < S.cls[c].slots:
+                until[c, p] = S.when[p, k]
                 c -= 1
             k += 1
     return until
 
 
 @njit(inline="never")
-def first_beside(S, T, some):
+def first_beside(S, some):
     """First waiting job of the open classes that may start beside all that is promised, or any of them if some will do; -1: none."""
-    best, until = -1, free_untils(S, T)
+    best, until = -1, free_untils(S)
     for c in range(S.cls.shape[0]):
         k, last = S.cls[c], -np.inf
         for p in range(S.pools.shape[0]):
             if k.open == 1 and k.pools >> p & 1:
                 last = max(last, until[c, p])
-        count = k.count if last > -np.inf else 0
-        if last == np.inf:  # all may start, the first of them first
-            count = min(count, 1)
-        for i in range(k.first, k.first + count):
-            j = S.heap[i]
-            if (best < 0 or ahead(S.body, j, best)) and end_of(S, j, S.scalar[0].now) <= last:
-                best = j
+        i, end = k.head, k.first + k.count if last > -np.inf else k.head
+        while i < end and (best < 0 or ahead(S.body, S.heap[i], best)):
+            if end_of(S, S.heap[i], S.scalar[0].now) <= last:
+                best = S.heap[i]
                 if some:
                     return best
+            i += 1
     return best
-
-
-@njit(inline="never")
-def steps_needed(S, left):
-    """Steps that a plan may add to the profile of a pool: two for each start and each promise, twice for those that stand."""
-    sc, smallest, room = S.scalar[0], ANY, 0
-    for c in range(S.cls.shape[0]):
-        if S.cls[c].count > 0:
-            smallest = min(smallest, S.cls[c].slots)
-    for p in range(S.pools.shape[0]):
-        room += S.pools[p].free
-    promises = min(float(sc.waiting), S.rule[0].depth, left)
-    return 2 * int(promises) + 2 * min(sc.waiting, room // smallest) + 4 * sc.promises
 
 
 @njit(inline="never")
@@ -246,15 +237,15 @@ def plan(S):
         return
     if look(S) == 0 and r.keep == 0:
         return
-    T = free_by_time(S, steps_needed(S, left))
-    aside = keep_promises(S, T) if r.keep == 1 else 0
-    aside, left = walk(S, T, aside, left - aside, between)
-    j = first_beside(S, T, False) if left == np.inf else -1
+    free_by_time(S)
+    kept = keep_promises(S) if r.keep == 1 else 0
+    left = walk(S, left - kept, between)
+    j = first_beside(S, False) if left == np.inf else -1
     while j >= 0:
-        start_beside(S, T, j)
+        start_beside(S, j)
         narrow(S)
-        j = first_beside(S, T, False)
+        j = first_beside(S, False)
     if r.keep == 1:
         sort_promises(S)
-    for i in range(aside):
+    for i in range(kept):
         push_waiting(S, S.marked[i])

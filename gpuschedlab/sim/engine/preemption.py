@@ -19,6 +19,7 @@ from gpuschedlab.sim.engine.queues import (
     ahead,
     drop_waiting,
     first_queued,
+    heaped,
     moved_waiting,
     place_in_rank,
     push_waiting,
@@ -59,8 +60,7 @@ def rekey(S):
     if moving == ALL:
         for c in range(S.cls.shape[0]):
             k = S.cls[c]
-            for i in range(k.first + k.count - 1, k.first - 1, -1):
-                moved_waiting(S, S.heap[i])
+            heaped(S, c)
     sort_rank(S, at)
 
 

@@ -1,6 +1,7 @@
-"""Free slots over time, pool by pool, as a plan sees them: what running jobs will give back, less what is promised."""
+"""Free slots over time, pool by pool, as a plan sees them: what running jobs will give back, less what is promised.
 
-from typing import NamedTuple
+Step k of pool p says that from `when[p, k]` on (s) so many slots are free: `room[p, k]`, until the next of its `steps[p]`.
+"""
 
 import numpy as np
 
@@ -11,14 +12,6 @@ from gpuschedlab.sim.engine.records import RUNNING
 
 FEW = 16
 """New jobs that are put into order one by one."""
-
-
-class Profile(NamedTuple):
-    """Steps of each of P pools, each with room for n."""
-
-    when: np.ndarray  # (P, n) s, from now on
-    room: np.ndarray  # (P, n) slots that are free from then until the next step
-    steps: np.ndarray  # (P,) how many
 
 
 @njit
@@ -64,7 +57,7 @@ def set_apart(S, end, sign):
 
 
 @njit(inline="never")
-def book_windows(S, T):
+def book_windows(S):
     """Take the nodes of windows that are to come; those of windows under way come back."""
     now = S.scalar[0].now
     for i in range(S.window.shape[0]):
@@ -72,9 +65,9 @@ def book_windows(S, T):
         if known_window(S, i):
             nd = S.nodes[w.node]
             if w.start > now:
-                book(T, nd.pool, max(now, slot_begin(S, w.start)), slot_end(S, w.end), nd.size)
+                book(S, nd.pool, max(now, slot_begin(S, w.start)), slot_end(S, w.end), nd.size)
             else:
-                book(T, nd.pool, slot_end(S, w.end), np.inf, -nd.size)
+                book(S, nd.pool, slot_end(S, w.end), np.inf, -nd.size)
 
 
 @njit(inline="never")
@@ -119,19 +112,16 @@ def running_by_end(S):
 
 
 @njit(inline="never")
-def free_by_time(S, more):
-    """What will be free by the estimates, with room for so many more steps a pool.
+def free_by_time(S):
+    """Set the profile to what will be free by the estimates.
 
     A job that outlives its estimate counts as about to end.
     """
     sc, ends = S.scalar[0], running_by_end(S)
     for i in range(len(ends)):
         ends[i] = slot_end(S, max(sc.now, ends[i]))
-    P = S.pools.shape[0]
-    size = 1 + sc.running + more + 2 * S.window.shape[0]
-    T = Profile(np.empty((P, size)), np.empty((P, size), np.int64), np.empty(P, np.int64))
-    for p in range(P):
-        when, room, k = T.when[p], T.room[p], 0
+    for p in range(S.pools.shape[0]):
+        when, room, k = S.when[p], S.room[p], 0
         when[0], room[0] = sc.now, S.pools[p].free
         for i in range(len(ends)):
             b = S.body[S.ending[i + 1]]
@@ -140,16 +130,15 @@ def free_by_time(S, more):
                     when[k + 1], room[k + 1] = ends[i], room[k]
                     k += 1
                 room[k] += b.got
-        T.steps[p] = k + 1
-    book_windows(S, T)
-    return T
+        S.steps[p] = k + 1
+    book_windows(S)
 
 
 @njit(inline="never")
-def step_at(T, p, time):
+def step_at(S, p, time):
     """Step of pool p that begins at an instant (s), made if there is none."""
-    when, room = T.when[p], T.room[p]
-    low, high = 0, T.steps[p]
+    when, room = S.when[p], S.room[p]
+    low, high = 0, S.steps[p]
     while high - low > 1:
         middle = (low + high) // 2
         if when[middle] <= time:
@@ -158,41 +147,49 @@ def step_at(T, p, time):
             high = middle
     if when[low] < time:
         low += 1
-        for k in range(T.steps[p], low, -1):
-            when[k], room[k] = when[k - 1], room[k - 1]
+        last = S.steps[p]
+        for k in range(last - low):  # upwards, and one array at a time: each becomes one move of memory
+            when[last - k] = when[last - k - 1]
+        for k in range(last - low):
+            room[last - k] = room[last - k - 1]
         when[low], room[low] = time, room[low - 1]
-        T.steps[p] += 1
+        S.steps[p] += 1
     return low
 
 
 @njit(inline="never")
-def book(T, p, begin, end, slots):
+def book(S, p, begin, end, slots):
     """Take slots of pool p from one instant to another (s); negative: give them back."""
     if end > begin:
-        first = step_at(T, p, begin)
-        last = step_at(T, p, end) if end < 1e300 else T.steps[p]
+        first = step_at(S, p, begin)
+        last = step_at(S, p, end) if end < 1e300 else S.steps[p]
+        room = S.room[p]
         for k in range(first, last):
-            T.room[p, k] -= slots
+            room[k] -= slots
 
 
 @njit(inline="never")
-def free_until(T, p, slots):
+def free_until(S, p, slots):
     """Instant (s) until which so many slots of pool p are free from now on; inf: for good."""
-    for k in range(T.steps[p]):
-        if T.room[p, k] < slots:
-            return T.when[p, k]
+    room = S.room[p]
+    for k in range(S.steps[p]):
+        if room[k] < slots:
+            return S.when[p, k]
     return np.inf
 
 
 @njit(inline="never")
-def earliest(S, T, p, slots, seconds):
+def earliest(S, p, slots, seconds):
     """First instant (s) from which so many slots of pool p are free for so long; inf: none."""
-    when, room, steps = T.when[p], T.room[p], T.steps[p]
-    first = k = 0
-    while k < steps:
+    when, room, steps = S.when[p], S.room[p], S.steps[p]
+    first = steps  # of the steps so far at which there is room
+    end = np.inf
+    for k in range(steps):
         if room[k] < slots:
-            first = k + 1
-        elif k + 1 == steps or when[k + 1] >= slot_end(S, when[first] + seconds):
-            return when[first]
-        k += 1
+            first = steps
+        else:
+            if first == steps:
+                first, end = k, slot_end(S, when[k] + seconds)
+            if k + 1 == steps or when[k + 1] >= end:
+                return when[first]
     return np.inf

@@ -1,9 +1,12 @@
 """Compiled queues over the state: waiting jobs by class, classes, timers, running jobs, and those that may be preempted.
 
+Of a class the first job is enough, from a heap; but a plan looks at many, and has them all in order.
+
 Only jobs that a decision may preempt are kept in order of key, in `rank`: the others run on whatever their keys are.
 """
 
 from gpuschedlab._compiled import njit
+from gpuschedlab.sim.engine.records import PLAN
 
 
 @njit
@@ -38,31 +41,96 @@ def _sift(body, heap, base, count, i):
 
 
 @njit(inline="never")
+def _slide(body, line, begin, end, i):
+    """Let the job at place i of a line that is in order go to where it belongs between two places."""
+    j = line[i]
+    while i > begin and ahead(body, j, line[i - 1]):
+        line[i] = line[i - 1]
+        i -= 1
+    while i + 1 < end and ahead(body, line[i + 1], j):
+        line[i] = line[i + 1]
+        i += 1
+    line[i] = j
+
+
+@njit(inline="never")
+def _place_of(S, k, j):
+    """Place of job j in the line of class k: by its key, or looked for, if the key has changed."""
+    low, high = k.first, k.first + k.count - 1
+    while low < high:
+        middle = (low + high) // 2
+        if ahead(S.body, S.heap[middle], j):
+            low = middle + 1
+        else:
+            high = middle
+    if S.heap[low] != j:
+        low = k.first
+        while S.heap[low] != j:
+            low += 1
+    return low
+
+
+@njit(inline="never")
+def _append(S, k, j):
+    """Put job j at the end of the line of class k, which moves back to its base where it has come to the end of its room."""
+    if k.first + k.count == k.base + k.room:
+        for i in range(k.count):
+            S.heap[k.base + i] = S.heap[k.first + i]
+        k.first = k.base
+    S.heap[k.first + k.count] = j
+    k.count += 1
+
+
+@njit(inline="never")
+def _close_up(S, k, i):
+    """Take the job at a place out of the line of class k: the shorter side closes up."""
+    end = k.first + k.count
+    if i - k.first < end - i:
+        for m in range(i, k.first, -1):
+            S.heap[m] = S.heap[m - 1]
+        k.first += 1
+        k.head += i >= k.head
+    else:
+        for m in range(i, end - 1):
+            S.heap[m] = S.heap[m + 1]
+        k.head -= i < k.head
+    k.count -= 1
+
+
+@njit(inline="never")
 def push_waiting(S, j):
     """Put job j among the waiting ones of its class."""
-    c = S.cls[S.body[j].cls]
-    S.heap[c.first + c.count] = j
-    c.count += 1
-    _sift(S.body, S.heap, c.first, c.count, c.count - 1)
+    k = S.cls[S.body[j].cls]
+    _append(S, k, j)
+    if S.rule[0].backfill == PLAN:
+        _slide(S.body, S.heap, k.first, k.first + k.count, k.first + k.count - 1)
+    else:
+        _sift(S.body, S.heap, k.first, k.count, k.count - 1)
 
 
 @njit(inline="never")
 def drop_waiting(S, j):
     """Take job j from the waiting ones of its class."""
-    c = S.cls[S.body[j].cls]
-    i = S.body[j].pos - c.first
-    c.count -= 1
+    k = S.cls[S.body[j].cls]
+    if S.rule[0].backfill == PLAN:
+        _close_up(S, k, _place_of(S, k, j))
+    else:
+        i = S.body[j].pos - k.first
+        k.count -= 1
+        if i < k.count:
+            S.heap[k.first + i] = S.heap[k.first + k.count]
+            _sift(S.body, S.heap, k.first, k.count, i)
     S.body[j].pos = -1
-    if i < c.count:
-        S.heap[c.first + i] = S.heap[c.first + c.count]
-        _sift(S.body, S.heap, c.first, c.count, i)
 
 
 @njit
 def moved_waiting(S, j):
     """Restore the order after the key of waiting job j changed."""
-    c = S.cls[S.body[j].cls]
-    _sift(S.body, S.heap, c.first, c.count, S.body[j].pos - c.first)
+    k = S.cls[S.body[j].cls]
+    if S.rule[0].backfill == PLAN:
+        _slide(S.body, S.heap, k.first, k.first + k.count, _place_of(S, k, j))
+    else:
+        _sift(S.body, S.heap, k.first, k.count, S.body[j].pos - k.first)
 
 
 @njit(inline="never")
@@ -70,7 +138,10 @@ def heaped(S, c):
     """Restore the order of a class after the keys of any of its waiting jobs changed."""
     k = S.cls[c]
     for i in range(1, k.count):
-        _sift(S.body, S.heap, k.first, i + 1, i)
+        if S.rule[0].backfill == PLAN:
+            _slide(S.body, S.heap, k.first, k.first + i + 1, k.first + i)
+        else:
+            _sift(S.body, S.heap, k.first, i + 1, i)
 
 
 @njit(inline="never")
@@ -78,12 +149,12 @@ def _sift_class(S, n, i):
     """Let the class at place i of the n queued ones sink to where its first job belongs."""
     queue = S.queue
     c = queue[i]
-    j = S.heap[S.cls[c].first]
+    j = S.heap[S.cls[c].head]
     while 2 * i + 1 < n:
         child = 2 * i + 1
-        first = S.heap[S.cls[queue[child]].first]
+        first = S.heap[S.cls[queue[child]].head]
         if child + 1 < n:
-            other = S.heap[S.cls[queue[child + 1]].first]
+            other = S.heap[S.cls[queue[child + 1]].head]
             if ahead(S.body, other, first):
                 child += 1
                 first = other
@@ -101,6 +172,7 @@ def queue_classes(S, room):
     n = 0
     for c in range(S.cls.shape[0]):
         k = S.cls[c]
+        k.head = k.first
         if k.open == 1 and k.count > 0 and k.slots <= room:
             queue[n] = c
             n += 1
@@ -112,16 +184,22 @@ def queue_classes(S, room):
 @njit
 def first_queued(S, n):
     """First job of the n classes that are queued, -1: none."""
-    return S.heap[S.cls[S.queue[0]].first] if n > 0 else -1
+    return S.heap[S.cls[S.queue[0]].head] if n > 0 else -1
+
+
+@njit
+def left_of(k):
+    """Waiting jobs of class k that a decision has not looked at."""
+    return k.first + k.count - k.head
 
 
 @njit(inline="never")
 def requeue(S, n):
-    """Restore the order of n queued classes after the first one lost its first job, or some were closed; how many are left."""
+    """Restore the order of n queued classes after a look at the first job of the first, or after some were closed; how many are left."""
     queue = S.queue
     while n > 0:
         k = S.cls[queue[0]]
-        if k.open == 1 and k.count > 0:
+        if k.open == 1 and left_of(k) > 0:
             _sift_class(S, n, 0)
             if S.cls[queue[0]].open == 1:
                 return n

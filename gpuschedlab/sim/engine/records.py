@@ -137,7 +137,10 @@ CLASS = np.dtype(
         ("tight", "i4"),  # 1: insists on consolidation under the relax rule
         ("relaxed", "i4"),  # class that its jobs join when their patience ends; its own: there is none
         ("next", "i4"),  # class that its jobs join after this stage; its own: there is none
-        ("first", "i4"),  # where its heap begins
+        ("base", "i4"),  # where its place among all queues begins
+        ("room", "i4"),  # jobs that it may hold
+        ("first", "i4"),  # where those that wait begin
+        ("head", "i4"),  # the first of them that a decision has not looked at
         ("count", "i4"),  # jobs waiting in it
         ("pools", "i8"),  # a bit a pool where a plan may place such a demand yet
         ("open", "i4"),  # 0: no such demand can be placed any more at this decision
@@ -231,11 +234,13 @@ SCALARS = np.dtype(
     ],
     align=True,
 )
+STRICT, PLAN, GREEDY = range(3)
+"""Whether waiting jobs may pass one that does not start: none may, as a plan allows, or any that fits."""
 RULE = np.dtype(
     [
         ("rounds", "i8"),  # 1: Python decides, 0: the compiled order does
         ("preemptive", "i8"),
-        ("backfill", "i8"),  # 0 strict, 1 as a plan allows, 2 greedy
+        ("backfill", "i8"),  # STRICT, PLAN, GREEDY
         ("moving", "i8"),  # which keys drift between changes: STILL, FALLING, DRIFTING, ALL
         ("placement", "i8"),
         ("sharing", "i8"),  # 1: jobs may share GPUs

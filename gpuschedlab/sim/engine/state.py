@@ -50,7 +50,7 @@ FIELDS = {
         "outage": (OUTAGE, 1),  # ascending in time
         "window": (WINDOW, 1),  # outages that are announced, ascending in their start
         "cls": (CLASS, 1),  # (C,) jobs of equal demand
-        "heap": ("i4", 1),  # waiting jobs, a binary heap a class from cls.first
+        "heap": ("i4", 1),  # waiting jobs, class by class from cls.first: a binary heap; under a plan in order
         "timers": ("i4", 1),  # (n + 1,) binary heap by body.timer
         "running": ("i4", 1),  # (n + 1,) running jobs
         "rank": ("i4", 1),  # (n + 1,) those that may be preempted, in order of key
@@ -71,6 +71,9 @@ FIELDS = {
         "promise": (PROMISE, 1),  # (n + 1,) starts that a plan promises waiting jobs; one row without a plan
         "ledger": (LEDGER, 1),  # (U,) accounts that are charged for GPUs
         "tree": (TREE, 1),  # (R,) their shares
+        "when": ("f8", 2),  # (P, K) plan: s, from when on in each pool
+        "room": ("i4", 2),  # (P, K) so many slots are free, until the next of the
+        "steps": ("i8", 1),  # (P,) steps
         "place_node": ("i4", 1),  # (max(n, N) + 2,), as the others of this work space: nodes chosen for a job
         "place_slots": ("i4", 1),  # slots chosen on each
         "node_gpus": ("i4", 1),  # GPUs held on each node, for look-ups of speeds

@@ -14,12 +14,11 @@ from gpuschedlab._compiled import njit
 from gpuschedlab.cluster.node_index import SLOTS
 from gpuschedlab.sim.engine.accounting import find_place, may_use, refresh
 from gpuschedlab.sim.engine.active import INDEX, put_waiting
-from gpuschedlab.sim.engine.backfill import GREEDY, PLAN
 from gpuschedlab.sim.engine.events import next_time
 from gpuschedlab.sim.engine.planning import end_of
 from gpuschedlab.sim.engine.preemption import BEHIND
 from gpuschedlab.sim.engine.profile import book, free_by_time, free_until
-from gpuschedlab.sim.engine.records import ALL, STILL
+from gpuschedlab.sim.engine.records import ALL, GREEDY, PLAN, STILL
 from gpuschedlab.sim.engine.state import STATE
 from gpuschedlab.sim.policy import Round
 
@@ -99,16 +98,16 @@ def _placeable(S, jobs):
 def _held_by(S, jobs):
     """First of the promises of the last plan beside which each job does not fit now; -1: it fits beside all, -2: a window comes."""
     out = np.full(jobs.shape[0], -1, np.int64)
-    T = free_by_time(S, 2 * S.scalar[0].promises)
+    free_by_time(S)
     for i in range(-1, S.scalar[0].promises):
         if i >= 0:
             w = S.promise[i]
-            book(T, w.pool, w.start, end_of(S, w.job, w.start), S.body[w.job].slots)
+            book(S, w.pool, w.start, end_of(S, w.job, w.start), S.body[w.job].slots)
         for m in range(jobs.shape[0]):
             j, fits = jobs[m], False
             for p in range(S.pools.shape[0]):
                 if may_use(S, j, p) and S.pools[p].free >= S.body[j].slots:
-                    fits |= end_of(S, j, S.scalar[0].now) <= free_until(T, p, S.body[j].slots)
+                    fits |= end_of(S, j, S.scalar[0].now) <= free_until(S, p, S.body[j].slots)
             if out[m] == -1 and not fits:
                 out[m] = i if i >= 0 else -2
     return out

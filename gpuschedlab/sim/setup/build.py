@@ -6,8 +6,7 @@ from gpuschedlab.cluster import Cluster
 from gpuschedlab.cluster.node_index import LEVELS, NODE, SLOTS, index_nodes
 from gpuschedlab.cluster.placement import RELAX
 from gpuschedlab.errors import ClusterError
-from gpuschedlab.sim.engine.backfill import PLAN
-from gpuschedlab.sim.engine.records import CLASS, ENTRY, POOL, PROMISE, SCALARS, STRETCH, TICK, WAITING
+from gpuschedlab.sim.engine.records import CLASS, ENTRY, PLAN, POOL, PROMISE, SCALARS, STRETCH, TICK, WAITING
 from gpuschedlab.sim.engine.state import WORK_SPACE, State, copied, new_log
 from gpuschedlab.sim.setup.ledgers import open_ledger
 from gpuschedlab.sim.setup.placeable import check_placeable
@@ -31,7 +30,8 @@ def _classes(prepared: Prepared, job, rule):
     cls["relaxed"] = cls["next"] = np.arange(len(cls))
     cls["relaxed"][base] = relaxed
     cls["next"][first] = base
-    cls["first"] = np.cumsum(size[rows]) - size[rows]
+    cls["room"] = size[rows]
+    cls["base"] = cls["first"] = cls["head"] = np.cumsum(size[rows]) - size[rows]
     return cls, first, int(size.sum())
 
 
@@ -60,7 +60,7 @@ def build_state(prepared: Prepared, policy, ready=None) -> State:
     ruled = arrange(prepared, job, body, policy, ready)
     n, capacity = len(job), int(ruled["nodes"]["size"].sum())
     count, member, sizes = index_nodes(ruled["nodes"], len(ruled["pools"]))
-    smallest = min(SLOTS, int(prepared.body["slots"].min(initial=SLOTS)))
+    smallest = _smallest(prepared)
     # Twice: within a decision, jobs that start already hold what preempted ones vacated.
     entry = np.zeros(2 * (capacity // smallest) + len(ruled["nodes"]) + 1, ENTRY)
     entry["next"] = np.arange(1, len(entry) + 1)
@@ -87,6 +87,11 @@ def build_state(prepared: Prepared, policy, ready=None) -> State:
     )
 
 
+def _smallest(prepared: Prepared) -> int:
+    """Slots of the smallest job, at most those of a GPU."""
+    return min(SLOTS, int(prepared.body["slots"].min(initial=SLOTS)))
+
+
 def arrange(prepared: Prepared, job: np.ndarray, body: np.ndarray, policy, ready=None) -> dict:
     """Make the arrays that depend on the policy: rule, nodes by pool, demand classes; jobs are put into the classes.
 
@@ -107,6 +112,7 @@ def arrange(prepared: Prepared, job: np.ndarray, body: np.ndarray, policy, ready
     cls, heap_size = _classed(prepared, job, body, rule)
     heap = np.zeros(heap_size + 1, np.int32)
     planned = len(job) + 1 if rule["backfill"][0] == PLAN else 1
+    steps = _steps(prepared, rule[0], nodes, len(pools)) if planned > 1 else 1
     body["listed"] = 0
     return {
         "rule": rule,
@@ -117,7 +123,18 @@ def arrange(prepared: Prepared, job: np.ndarray, body: np.ndarray, policy, ready
         "heap": heap,
         "promise": np.zeros(planned, PROMISE),
         "ending": np.zeros(planned, np.int32),
+        "when": np.zeros((len(pools), steps)),
+        "room": np.zeros((len(pools), steps), np.int32),
+        "steps": np.zeros(len(pools), np.int64),
     } | open_ledger(prepared, policy, job, body)
+
+
+def _steps(prepared: Prepared, rule, nodes: np.ndarray, pools: int) -> int:
+    """Steps that a plan's profile of a pool may have: one a running job, two for each that starts, is promised a start, or a window."""
+    n = len(prepared.body)
+    busy = min(n, int(nodes["size"].sum()) // _smallest(prepared))
+    promises = int(min(n, rule["depth"] * pools))
+    return 1 + 3 * busy + (6 if rule["keep"] else 2) * promises + 2 * len(prepared.constant["window"])
 
 
 def _check_placeable(prepared: Prepared, placement: str, spared: int, every: bool):
