@@ -152,12 +152,12 @@ def keep_promises(S):
 
 @njit(inline="never")
 def walk(S, left, strict):
-    """Let so many jobs start or be promised a start, in order; how many more may be looked at.
+    """Let so many jobs start or be promised a start, in order; how many more may be looked at, none if no one may start.
 
     Strictly, none passes one that does not start.
     """
     sc, r = S.scalar[0], S.rule[0]
-    n, able, looked, look_ahead, windows = queue_classes(S, ANY), narrow(S), 0, 1, any_window(S)
+    n, able, some, windows = queue_classes(S, ANY), narrow(S), -1, any_window(S)
     while n > 0 and left > 0 and (able > 0 or r.keep == 1) and (left < np.inf or not all_deep(S)):
         j = first_queued(S, n)
         k = S.cls[S.body[j].cls]
@@ -177,13 +177,11 @@ def walk(S, left, strict):
             able = narrow(S)
         n = requeue(S, n)
         left -= 1
-        looked += 1
-        if (
-            looked == look_ahead and not all_deep(S) and r.keep == 0
-        ):  # what is promised may leave no room for anybody already
-            able = 0 if first_beside(S, True) < 0 else able
-            look_ahead *= 2
-    return left
+        # What is promised may leave no room for anybody already.
+        if r.keep == 0 and not all_deep(S) and (some < 0 or some == j or not fits(S, some)):
+            some = first_beside(S, True)
+            able = 0 if some < 0 else able
+    return left if able > 0 else 0.0
 
 
 @njit(inline="never")
@@ -198,6 +196,15 @@ def free_untils(S):
                 c -= 1
             k += 1
     return until
+
+
+@njit(inline="never")
+def fits(S, j):
+    """Whether waiting job j may start beside all that is promised, if nodes can be found."""
+    k, end, found = S.cls[S.body[j].cls], end_of(S, j, S.scalar[0].now), False
+    for p in range(S.pools.shape[0]):
+        found = found or (k.open == 1 and k.pools >> p & 1 == 1 and end <= free_until(S, p, k.slots))
+    return found
 
 
 @njit(inline="never")
