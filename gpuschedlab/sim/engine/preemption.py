@@ -71,13 +71,8 @@ def gate_values(S, values):
     `marked` lists them, and `victims` has which of them the gate holds back so far.
     """
     now, integral, gate, knobs = S.scalar[0].now, S.scalar[0].contention, S.gate, S.knobs
-    job, body, heap, marked, held = (
-        S.job,
-        S.body,
-        S.heap,
-        S.marked,
-        S.victims,
-    )  # once: most of what a gate costs is here
+    job, body, heap = S.job, S.body, S.heap  # once: most of what a gate costs is here
+    marked, held = S.marked, S.victims
     n = 0
     for i in range(S.scalar[0].ranked):
         j = S.rank[i]

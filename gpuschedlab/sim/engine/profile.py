@@ -113,10 +113,7 @@ def running_by_end(S):
 
 @njit(inline="never")
 def free_by_time(S):
-    """Set the profile to what will be free by the estimates.
-
-    A job that outlives its estimate counts as about to end.
-    """
+    """Set the profile to what will be free by the estimates: a job that outlives its own counts as about to end."""
     sc, ends = S.scalar[0], running_by_end(S)
     for i in range(len(ends)):
         ends[i] = slot_end(S, max(sc.now, ends[i]))

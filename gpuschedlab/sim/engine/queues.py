@@ -54,20 +54,21 @@ def _slide(body, line, begin, end, i):
 
 
 @njit(inline="never")
+def _settle(S, k, count, i):
+    """Let the waiting job at place i go to where it belongs among the first jobs of class k."""
+    if S.rule[0].backfill == PLAN:
+        _slide(S.body, S.heap, k.first, k.first + count, i)
+    else:
+        _sift(S.body, S.heap, k.first, count, i - k.first)
+
+
+@njit(inline="never")
 def _place_of(S, k, j):
-    """Place of job j in the line of class k: by its key, or looked for, if the key has changed."""
-    low, high = k.first, k.first + k.count - 1
-    while low < high:
-        middle = (low + high) // 2
-        if ahead(S.body, S.heap[middle], j):
-            low = middle + 1
-        else:
-            high = middle
-    if S.heap[low] != j:
-        low = k.first
-        while S.heap[low] != j:
-            low += 1
-    return low
+    """Place of waiting job j of class k: known in a heap; in a line most that are looked for are near its beginning."""
+    i = k.first if S.rule[0].backfill == PLAN else S.body[j].pos
+    while S.heap[i] != j:
+        i += 1
+    return i
 
 
 @njit(inline="never")
@@ -102,46 +103,36 @@ def push_waiting(S, j):
     """Put job j among the waiting ones of its class."""
     k = S.cls[S.body[j].cls]
     _append(S, k, j)
-    if S.rule[0].backfill == PLAN:
-        _slide(S.body, S.heap, k.first, k.first + k.count, k.first + k.count - 1)
-    else:
-        _sift(S.body, S.heap, k.first, k.count, k.count - 1)
+    _settle(S, k, k.count, k.first + k.count - 1)
 
 
 @njit(inline="never")
 def drop_waiting(S, j):
     """Take job j from the waiting ones of its class."""
     k = S.cls[S.body[j].cls]
-    if S.rule[0].backfill == PLAN:
-        _close_up(S, k, _place_of(S, k, j))
-    else:
-        i = S.body[j].pos - k.first
-        k.count -= 1
-        if i < k.count:
-            S.heap[k.first + i] = S.heap[k.first + k.count]
-            _sift(S.body, S.heap, k.first, k.count, i)
+    i = _place_of(S, k, j)
     S.body[j].pos = -1
+    if S.rule[0].backfill == PLAN:
+        _close_up(S, k, i)
+        return
+    k.count -= 1
+    if i < k.first + k.count:
+        S.heap[i] = S.heap[k.first + k.count]
+        _settle(S, k, k.count, i)
 
 
 @njit
 def moved_waiting(S, j):
     """Restore the order after the key of waiting job j changed."""
     k = S.cls[S.body[j].cls]
-    if S.rule[0].backfill == PLAN:
-        _slide(S.body, S.heap, k.first, k.first + k.count, _place_of(S, k, j))
-    else:
-        _sift(S.body, S.heap, k.first, k.count, S.body[j].pos - k.first)
+    _settle(S, k, k.count, _place_of(S, k, j))
 
 
 @njit(inline="never")
 def heaped(S, c):
     """Restore the order of a class after the keys of any of its waiting jobs changed."""
-    k = S.cls[c]
-    for i in range(1, k.count):
-        if S.rule[0].backfill == PLAN:
-            _slide(S.body, S.heap, k.first, k.first + i + 1, k.first + i)
-        else:
-            _sift(S.body, S.heap, k.first, i + 1, i)
+    for i in range(1, S.cls[c].count):
+        _settle(S, S.cls[c], i + 1, S.cls[c].first + i)
 
 
 @njit(inline="never")

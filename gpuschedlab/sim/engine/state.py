@@ -64,10 +64,7 @@ FIELDS = {
         "sizes": ("i4", 2),  # (P, LEVELS) nodes by pool and GPUs, up or down (ditto)
         "lacking": ("i4", 2),  # (P, LEVELS) nodes of each number of GPUs that a pool waits for, until they are empty
         "pools": (POOL, 1),  # (P,) nodes of one type that serve one stage
-        "ending": (
-            "i4",
-            1,
-        ),  # (n + 1,) how many jobs ran at the last plan, then which, in order of their estimated ends; or one row
+        "ending": ("i4", 1),  # (n + 1,) how many jobs ran at the last plan, and which, by end; one row without
         "promise": (PROMISE, 1),  # (n + 1,) starts that a plan promises waiting jobs; one row without a plan
         "ledger": (LEDGER, 1),  # (U,) accounts that are charged for GPUs
         "tree": (TREE, 1),  # (R,) their shares
@@ -97,24 +94,8 @@ FIELDS = {
 }
 """Arrays of a state: dtype and dimensions."""
 
-CONSTANT = frozenset(
-    {
-        "outage",
-        "window",
-        "known",
-        "first",
-        "code",
-        "row",
-        "rate",
-        "seg_first",
-        "seg_end",
-        "type_map",
-        "sharing",
-        "merged",
-        "transfer",
-        "rounding",
-    }
-)
+CONSTANT = frozenset({"outage", "window", "known", "type_map", "sharing", "merged", "transfer", "rounding"})
+CONSTANT |= {"first", "code", "row", "rate", "seg_first", "seg_end"}
 """Arrays of a state that never change, and that copies share."""
 LOGS = ("ticks", "stretches")
 """Arrays of which only the first rows, so many as a scalar of their name tells, hold anything."""
