@@ -101,10 +101,14 @@ class Highs(Limits):
         if x0 is not None:
             h.setSolution(len(x0), np.arange(len(x0), dtype=np.int32), np.asarray(x0, float))
         h.run()
-        for other in ("ipm", "simplex") if method == "simplex" else ("simplex", "ipm"):
+        others = ("ipm", "simplex") if method == "simplex" else ("simplex", "ipm")
+        for other, presolve in (
+            *((each, "on") for each in others),
+            ("simplex", "off"),
+        ):  # its postsolve may lose a point
             if _failed(highspy, h):
                 method = other
-                _set(highspy, h, solver=method, presolve="on")
+                _set(highspy, h, solver=method, presolve=presolve)
                 h.clearSolver()
                 h.run()
         answer = self._answer(highspy, h, program, f"highs {method}", factor, start)

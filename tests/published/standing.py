@@ -14,7 +14,7 @@ from gpuschedlab.suite import TASKS, Standing, stand
 
 SMALL = ("goodput", "deadlines", "finetuning", "prompts")
 """Tasks of up to some hundreds of jobs; the others are weeks."""
-FEW = {"gavel": 5, "kueue": 5, "themisrounds": 5, "chronus": 2, "sia": 2, "unisched": 2}
+FEW = {"gavel": 5, "kueue": 5, "themisrounds": 5, "chronus": 2, "shockwave": 2, "sia": 2, "unisched": 2}
 FEW |= dict.fromkeys(("elasticflow", "infless", "optimus", "prompttuner", "ymir"), 1)
 FEW |= dict.fromkeys(("genie", "pollux", "threesigma"), 0)
 """Seeds of a week that policies run which take long; 0: none."""
