@@ -278,3 +278,22 @@ def test_the_command_tells_of_failed_cells(tmp_path, capsys):
     said = capsys.readouterr()
     assert "1 of 2 cells failed" in said.err
     assert "fifo" in said.out
+
+
+@dataclass(frozen=True)
+class Stopped(Round):
+    """Is stopped within compiled code."""
+
+    interval = 0.0
+
+    def allocate(self, view):
+        try:
+            raise KeyboardInterrupt
+        except KeyboardInterrupt as stop:
+            raise SystemError("returned a result with an exception set") from stop
+
+
+def test_a_hand_that_stops_compiled_code_stops_the_sweep(tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        sweep(scenario, Stopped(), tmp_path, strict=False, progress=False)
+    assert Sweep.read(tmp_path).summary() == {"finished": 0, "failed": 0, "missing": 1}
