@@ -29,8 +29,8 @@ help: ## what can be made
 demo: $(READY) ## compare the policies on a generated week: a table, and report.html
 	$(BIN)/gpuschedlab compare
 
-picture: $(READY) ## the README's picture: the top of the report (needs a Chromium)
-	$(BIN)/gpuschedlab compare fifo sjf srtf@oracle tiresias themis lucid --png docs/report.png
+picture: $(READY) ## README's picture and numbers, as the code prints them now (needs a Chromium)
+	$(BIN)/python docs/_ext/readme.py
 
 test: $(READY) ## tests, then lint (TESTS="tests/test_x.py -k name" for some)
 	$(BIN)/python -m pytest -n $(or $(WORKERS),2) --dist loadgroup $(TESTS)

@@ -1,15 +1,19 @@
 """The README is true: what it shows runs, what it names exists."""
 
+import importlib
 import re
 import shlex
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 import gpuschedlab
 from gpuschedlab.cli import main
+from gpuschedlab.cli.compare import LINEUP
 from gpuschedlab.cli.parser import make_parser
 from gpuschedlab.policies import ALL
+from gpuschedlab.report import write_report
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text()
@@ -22,6 +26,16 @@ COMMANDS = [
     for line in text.splitlines()
     if line.startswith("gpuschedlab ")
 ]
+
+
+TINY = pl.DataFrame({"job_id": ["a"], "submit": [0.0], "gpus": [1.0], "duration": [10.0]})
+
+
+@pytest.fixture
+def tool(monkeypatch):
+    """What `make picture` runs."""
+    monkeypatch.syspath_prepend(ROOT / "docs" / "_ext")
+    return importlib.import_module("readme")
 
 
 @pytest.fixture
@@ -95,6 +109,31 @@ def test_the_table_names_what_there_is():
 def test_every_file_that_it_names_exists():
     for name in [*re.findall(r"\]\((?!http)([^)#]+)\)", README), "environment.yml", "postBuild", "CITATION.cff"]:
         assert (ROOT / name).is_file(), name
+
+
+def test_the_picture_shows_what_compare_prints_now(tool, tmp_path):
+    assert set(tool.PICTURED) <= set(LINEUP), "the picture's rows are rows of `make demo`"
+    assert tool.table_of(tool.compared(tmp_path)) == tool.stored(), "make picture draws it again"
+
+
+def test_the_text_of_a_picture_is_that_of_the_report_but_for_the_seconds(tool, tmp_path):
+    runs = {
+        name: gpuschedlab.simulate(TINY, gpuschedlab.Cluster.homogeneous(1, 8), gpuschedlab.Fifo()) for name in "ab"
+    }
+    text = tool.table_of(write_report(runs, tmp_path / "report.html", title="Two & more"))
+    head, *_, first, a, b = text.splitlines()
+    assert head == "Two & more"
+    assert first.startswith("policy | average JCT ↓")
+    assert (a, b) == tuple(f"{name} | 10 s | 10 s | 10 s | 0 s | 10 s | 12.5% | 0.0% | 0.0% | 1 | 0" for name in "ab")
+
+
+def test_every_number_is_what_the_code_says(tool):
+    assert tool.numbered(README) == README, "make picture writes them again"
+    assert tool.numbered(README.replace("ten lines", "nine lines")) == README
+    for pattern in tool.MEASURED:
+        assert re.search(pattern, README)[1] in tool.ORDERS
+    with pytest.raises(ValueError, match="found 0 places"):
+        tool.numbered("")
 
 
 def test_the_picture_is_small():
