@@ -129,7 +129,34 @@ def test_a_script_of_the_gallery_leaves_a_figure():
     pages = tool("gallery_pages")
     figure = pages.run_script(pages.read_script(DOCS / "gallery" / "a1_jct_cdf.py"))
     assert len(figure.data) == 3
-    assert "gpuschedlabQueue" in pages.fragment_of(figure, 100)
+    assert "gpuschedlabQueue" in pages.fragment_of(figure)
+
+
+def test_the_list_of_the_gallery_has_pictures_for_light_and_dark_pages(tmp_path):
+    image = pytest.importorskip("PIL.Image", reason="Pillow, of matplotlib, of the extra lab, is not installed")
+    pytest.importorskip("matplotlib", reason="matplotlib, of the extra lab, is not installed")
+    (tmp_path / "in").mkdir()
+    script = DOCS / "gallery" / "f1_lines.py"
+    (tmp_path / "in" / script.name).write_text(script.read_text())
+    written = {}
+    gallery = tool("gallery_pages")
+    gallery.write_gallery(
+        tmp_path / "in", tmp_path, lambda path, text: written.update({path.name: text}), True, tmp_path
+    )
+    for theme, light in (("light", True), ("dark", False)):
+        path = tmp_path / "gallery" / f"f1_lines-{theme}.png"
+        assert f"_static/gallery/{path.name}" in written["index.md"]
+        with image.open(path) as picture:
+            assert picture.size == gallery.THUMB
+            assert (sum(picture.getpixel((0, 0))) > 600) is light
+            assert len(picture.getcolors(99_999)) > 50, "an empty picture"
+    assert "(f1_lines.md)" in written["index.md"]
+    assert "(../notebooks/04_your_policy.ipynb)" in written["index.md"]
+
+
+@pytest.mark.parametrize("path", GALLERY, ids=lambda path: path.stem)
+def test_a_script_of_the_gallery_names_a_notebook(path):
+    assert (ROOT / "notebooks" / f"{tool('gallery_pages').read_script(path).notebook}.ipynb").is_file()
 
 
 # --- what is taken from the code

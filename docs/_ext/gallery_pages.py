@@ -1,34 +1,39 @@
-"""The gallery: one script per figure, run as it stands; a page with its code and what it drew, and a small one in the list."""
+"""The gallery: one script per figure, run as it stands; a page with its code and what it drew, and a picture in the list."""
 
 import contextlib
 import io
 import re
 import warnings
+from html import escape
 from pathlib import Path
 from typing import NamedTuple
 
 from gpuschedlab.plots import web
+from gpuschedlab.plots.web.picture import png
 
-THUMB = 170
-"""Height (pixels) of a figure in the list."""
+THUMB = (480, 300)
+"""Width and height (pixels) of a picture in the list."""
+STATIC = Path(__file__).resolve().parents[2] / "build" / "docs-static"
+"""What the theme serves besides docs/_static: pictures of the list, and what draws figures."""
 
 
 class Script(NamedTuple):
-    """A script of the gallery: its name, title, what it says, its code, and the group that it belongs to."""
+    """A script of the gallery: its name, title, what it says, its code, the group that it belongs to, a notebook with such figures."""
 
     name: str
     title: str
     text: str
     code: str
     group: str
+    notebook: str
 
 
 def read_script(path: Path) -> Script:
-    """Parts of a script: `'''Title.` with a text below, a line `# Group: ...`, then the code."""
+    """Parts of a script: `'''Title.` with a text below, lines `# Group: ...` and `# Notebook: ...`, then the code."""
     doc, _, rest = path.read_text().removeprefix('"""').partition('"""\n')
     title, _, text = doc.partition("\n")
-    group = re.match(r"\s*# Group: (.+)\n", rest)
-    return Script(path.stem, title.rstrip("."), text.strip(), rest[group.end() :].strip() + "\n", group[1])
+    head = re.match(r"\s*# Group: (.+)\n# Notebook: (.+)\n", rest)
+    return Script(path.stem, title.rstrip("."), text.strip(), rest[head.end() :].strip() + "\n", head[1], head[2])
 
 
 def run_script(script: Script):
@@ -40,17 +45,16 @@ def run_script(script: Script):
     return names["figure"]
 
 
-def fragment_of(figure, height: int | None = None) -> str:
-    """HTML of a figure, bare and small where a height (pixels) is given."""
+def fragment_of(figure) -> str:
+    """HTML of a figure."""
     place = figure._place()[0]
-    shown = figure
-    if height:
-        place = place._replace(height=height, width=None)
-        shown = type(figure)(figure)
-        shown.update_layout(showlegend=False, title=None, annotations=[], margin={"l": 8, "r": 8, "b": 8})
-        for bare in (shown.update_xaxes, shown.update_yaxes):
-            bare(showticklabels=False, title=None, ticks="")
-    return web.fragment({place.name: shown}, (place,))
+    return web.fragment({place.name: figure}, (place,))
+
+
+def thumbs_of(figure) -> dict[str, bytes]:
+    """Pictures of a figure for light and dark pages, without the title, which stands below it in the list."""
+    shown = type(figure)(figure).update_layout(title=None)
+    return {theme: png(shown, *THUMB, dark=theme == "dark")[0] for theme in ("light", "dark")}
 
 
 def raw(html: str) -> str:
@@ -58,8 +62,8 @@ def raw(html: str) -> str:
     return f"```{{raw}} html\n{html}\n```\n"
 
 
-def write_gallery(scripts: Path, out: Path, write, execute: bool):
-    """Write a page per script, the list, and the JavaScript that draws figures.
+def write_gallery(scripts: Path, out: Path, write, execute: bool, static: Path = STATIC):
+    """Write a page per script, the list with a picture of each, and the JavaScript that draws figures.
 
     Parameters
     ----------
@@ -68,35 +72,59 @@ def write_gallery(scripts: Path, out: Path, write, execute: bool):
     write : callable
         `write(path, text)`.
     execute : bool
-        Whether to run the scripts; the pages have no figures otherwise.
+        Whether to run the scripts; the pages have no figures otherwise, and the list no pictures.
+    static : Path
+        Where pictures and JavaScript go.
     """
     found = [read_script(path) for path in sorted(scripts.glob("*.py"))]
     library = raw('<script src="../_static/figures.js" defer></script>')
     groups: dict[str, list[str]] = {}
     for script in found:
         figure = run_script(script) if execute else None
+        if figure is not None:
+            _write_thumbs(script, figure, static / "gallery")
         drawn = raw(fragment_of(figure)) if figure is not None else ""
-        page = f"# {script.title}\n\n{script.text}\n\n{drawn}\n```python\n{script.code}```\n\n{library}"
+        page = f"# {script.title}\n\n{script.text}\n\n{drawn}\n```python\n{script.code}```\n\n{_notebook(script)}\n\n{library}"
         write(out / f"{script.name}.md", page)
-        small = raw(f'<div class="gallery-thumb">{fragment_of(figure, THUMB)}</div>') if figure is not None else ""
-        card = f"::::{{grid-item-card}} {script.title}\n:link: {script.name}\n:link-type: doc\n\n{small}::::\n"
-        groups.setdefault(script.group, []).append(card)
-    write(out / "index.md", _index(groups, [script.name for script in found], library))
-    write_library()
+        groups.setdefault(script.group, []).append(_card(script, pictured=figure is not None))
+    write(out / "index.md", _index(groups, [script.name for script in found]))
+    write_library(static)
 
 
-def _index(groups: dict[str, list[str]], names: list[str], library: str) -> str:
-    text = "# Gallery\n\nEach figure with the code that drew it, which runs as it stands.\n\n"
+def _write_thumbs(script: Script, figure, folder: Path):
+    folder.mkdir(parents=True, exist_ok=True)
+    for theme, content in thumbs_of(figure).items():
+        (folder / f"{script.name}-{theme}.png").write_bytes(content)
+
+
+def _notebook(script: Script) -> str:
+    return f"[Notebook: {script.notebook.partition('_')[2].replace('_', ' ')}](../notebooks/{script.notebook}.ipynb)"
+
+
+def _card(script: Script, pictured: bool) -> str:
+    """A card of the list: the picture, which leads to the figure and its code, the title, and the notebook."""
+    pictures = ""
+    if pictured:
+        size = f'width="{THUMB[0]}" height="{THUMB[1]}" loading="lazy" alt="{escape(script.title)}"'
+        each = [
+            f'<img class="only-{t}" src="../_static/gallery/{script.name}-{t}.png" {size}>' for t in ("light", "dark")
+        ]
+        pictures = raw(f'<a class="gallery-thumb" href="{script.name}.html">{"".join(each)}</a>')
+    links = f"[Figure and code]({script.name}.md) \N{MIDDLE DOT} {_notebook(script)}"
+    return f"::::{{grid-item-card}}\n\n{pictures}\n**{script.title}**\n\n{links}\n::::\n"
+
+
+def _index(groups: dict[str, list[str]], names: list[str]) -> str:
+    text = "# Gallery\n\nEach figure with the code that drew it, which runs as it stands, and a notebook that has such figures.\n\n"
     for group, cards in groups.items():
         text += f"## {group}\n\n:::::{{grid}} 1 2 3 3\n:gutter: 3\n\n{''.join(cards)}:::::\n\n"
     listed = "\n".join(names)
-    return f"{text}```{{toctree}}\n:hidden:\n\n{listed}\n```\n\n{library}"
+    return f"{text}```{{toctree}}\n:hidden:\n\n{listed}\n```\n"
 
 
-def write_library():
-    """Put what draws figures where the theme serves it: once for all pages of the gallery."""
-    folder = Path(__file__).resolve().parents[2] / "build" / "docs-static"
-    folder.mkdir(parents=True, exist_ok=True)
+def write_library(static: Path = STATIC):
+    """Put what draws figures where the theme serves it: once for all pages."""
+    static.mkdir(parents=True, exist_ok=True)
     html = web.library(small=False)
     code = ";\n".join(part for part in re.findall(r"<script>(.*?)</script>", html, flags=re.S))
-    (folder / "figures.js").write_text(code, encoding="utf-8")
+    (static / "figures.js").write_text(code, encoding="utf-8")

@@ -5,6 +5,7 @@ cross, one policy serves the quick jobs and the other the slow ones.
 """
 
 # Group: Comparing policies
+# Notebook: 00_quickstart
 import gpuschedlab as lab
 from gpuschedlab import plots
 

@@ -5,6 +5,7 @@ scattered, or kept back.
 """
 
 # Group: Comparing policies
+# Notebook: 00_quickstart
 import gpuschedlab as lab
 from gpuschedlab import plots
 

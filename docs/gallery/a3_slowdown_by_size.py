@@ -5,6 +5,7 @@ percent.
 """
 
 # Group: Comparing policies
+# Notebook: 00_quickstart
 import gpuschedlab as lab
 from gpuschedlab import plots
 

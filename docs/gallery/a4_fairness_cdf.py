@@ -4,6 +4,7 @@ rho is a job's completion time over that on its own fair share of the cluster. B
 """
 
 # Group: Comparing policies
+# Notebook: 02_policies
 import gpuschedlab as lab
 from gpuschedlab import plots
 

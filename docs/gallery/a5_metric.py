@@ -4,6 +4,7 @@ Any metric of the table of `metrics.METRICS`, a bar for each run.
 """
 
 # Group: Comparing policies
+# Notebook: 02_policies
 import gpuschedlab as lab
 from gpuschedlab import plots
 

@@ -4,6 +4,7 @@ How often a job was preempted, restarted or met a failure, on average.
 """
 
 # Group: Comparing policies
+# Notebook: 02_policies
 import gpuschedlab as lab
 from gpuschedlab import plots
 

@@ -5,6 +5,7 @@ for a job's whole life.
 """
 
 # Group: What happened on the cluster
+# Notebook: 02_policies
 import gpuschedlab as lab
 from gpuschedlab import plots
 

@@ -4,6 +4,7 @@ The same with a row for each job: when it waited, when it ran, and where it was 
 """
 
 # Group: What happened on the cluster
+# Notebook: 02_policies
 import polars as pl
 
 import gpuschedlab as lab

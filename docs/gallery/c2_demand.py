@@ -4,6 +4,7 @@ Which share of the jobs requests how many GPUs, and which share of the GPU-time 
 """
 
 # Group: Traces
+# Notebook: 01_traces
 import gpuschedlab as lab
 from gpuschedlab import plots
 

@@ -4,6 +4,7 @@ Arrivals over time: by day and night, and in bursts.
 """
 
 # Group: Traces
+# Notebook: 01_traces
 import gpuschedlab as lab
 from gpuschedlab import plots
 

@@ -4,6 +4,7 @@ Lines over one knob; with several seeds, means and their intervals.
 """
 
 # Group: Sweeps
+# Notebook: 02_policies
 import tempfile
 
 import gpuschedlab as lab

@@ -4,6 +4,7 @@ A map: where on the plane of two knobs is it best?
 """
 
 # Group: Sweeps
+# Notebook: 02_policies
 import tempfile
 
 import gpuschedlab as lab

@@ -4,6 +4,7 @@ Each point is a configuration; those on the line are not beaten in both metrics 
 """
 
 # Group: Sweeps
+# Notebook: 04_your_policy
 import tempfile
 
 import gpuschedlab as lab

@@ -4,6 +4,7 @@ Sia gives jobs more and fewer GPUs of two types as others come and go; a lane is
 """
 
 # Group: Systems
+# Notebook: 05_sia
 import numpy as np
 import polars as pl
 

@@ -4,6 +4,7 @@ Which job has which GPUs in each lease under UniSched, and which deadlines are k
 """
 
 # Group: Systems
+# Notebook: 14_unisched
 from gpuschedlab import plots
 from gpuschedlab.widgets import SmallLeases
 

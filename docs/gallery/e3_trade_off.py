@@ -4,6 +4,7 @@ Violations of deadlines against the completion times of best-effort jobs, for se
 """
 
 # Group: Systems
+# Notebook: 14_unisched
 from gpuschedlab import plots
 from gpuschedlab.widgets import SmallLeases
 

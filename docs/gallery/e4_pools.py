@@ -4,6 +4,7 @@ GPUs of each LLM's warm pool over time under PromptTuner: in use, idle, warming 
 """
 
 # Group: Systems
+# Notebook: 13_prompttuner
 import gpuschedlab as lab
 from gpuschedlab import plots
 from gpuschedlab.policies.prompttuner.jobs import PromptJobs

@@ -4,6 +4,7 @@ How much faster the task of a column is trained from the result of the task of a
 """
 
 # Group: Systems
+# Notebook: 12_ymir
 from gpuschedlab import plots
 from gpuschedlab.policies.ymir.recipe import MergingCluster
 

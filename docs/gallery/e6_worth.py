@@ -4,6 +4,7 @@ One round of Sia: the utility of each configuration of two jobs, and the choice.
 """
 
 # Group: Systems
+# Notebook: 05_sia
 import numpy as np
 
 from gpuschedlab import plots

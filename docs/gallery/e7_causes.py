@@ -4,6 +4,7 @@ A causal graph from logs: which knob acts on which metric, and through it on the
 """
 
 # Group: Systems
+# Notebook: 10_causal
 import numpy as np
 import polars as pl
 

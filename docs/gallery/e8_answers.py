@@ -4,6 +4,7 @@ What an operator's log says of a knob, beside forks of the simulation that answe
 """
 
 # Group: Systems
+# Notebook: 10_causal
 import gpuschedlab as lab
 from gpuschedlab import plots
 from gpuschedlab.autosched import Rule, operate

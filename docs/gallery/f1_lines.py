@@ -4,6 +4,7 @@ The shortest way from numbers to a figure in the house style, also on an explore
 """
 
 # Group: Your own
+# Notebook: 04_your_policy
 import numpy as np
 
 from gpuschedlab import plots

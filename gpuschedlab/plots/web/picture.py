@@ -12,10 +12,10 @@ from base64 import b64decode
 import numpy as np
 
 from gpuschedlab._extras import need
-from gpuschedlab.plots.style import COLOURS, GRID, INK, SLATE, STOP
+from gpuschedlab.plots.style import COLOURS, DARK, GRID, INK, SLATE, STOP
 from gpuschedlab.plots.web import traces
 from gpuschedlab.plots.web.encode import plain
-from gpuschedlab.plots.web.sides import Side, mpl, words
+from gpuschedlab.plots.web.sides import Side, mpl, style, words
 from gpuschedlab.plots.web.traces import POINT, Panel
 
 PIXELS = 96
@@ -33,8 +33,10 @@ DRAW = {"scatter": traces.scatter, "scattergl": traces.scatter, "bar": traces.ba
 """What draws a type of trace."""
 
 
-def png(figure, width: int, height: int) -> tuple[bytes, str]:
+def png(figure, width: int, height: int, dark: bool = False) -> tuple[bytes, str]:
     """Picture of a `Drawing` or a plotly figure, in pixels, and what it shows in words: its title, and the types of traces that it lacks.
+
+    `dark`: in the colours for a dark page, as `draw.js` has them.
 
     Examples
     --------
@@ -44,16 +46,33 @@ def png(figure, width: int, height: int) -> tuple[bytes, str]:
     >>> content[1:4], title, png(line, 620, 300)[0] == content
     (b'PNG', 'A line', True)
     """
-    content = _read(plain(figure))
-    with mpl("style").context(["default", LOOK]):  # whatever the reader's own matplotlib looks like
+    content, look = _read(plain(figure)), LOOK | {"figure.facecolor": "#FFFFFF"}
+    if dark:
+        content, look = shaded(content), shaded(look)
+    with mpl("style").context(["default", look]):  # whatever the reader's own matplotlib looks like
         drawn = mpl("figure").Figure((width / PIXELS, height / PIXELS), PIXELS)
         canvas = mpl("backends.backend_agg").FigureCanvasAgg(drawn)
-        missing = _fill(drawn, content["data"], content["layout"])
+        missing = _fill(drawn, content["data"], content["layout"], shaded(COLOURS) if dark else COLOURS)
         canvas.draw()
     colours = np.asarray(canvas.buffer_rgba())[..., :3]  # as they are: a palette would lose the rare ones
     out = io.BytesIO()
     need("PIL.Image", "pictures").fromarray(colours).save(out, "PNG")
     return out.getvalue(), " ".join([*words(content["layout"].get("title")).split(), *missing])
+
+
+def shaded(value):
+    """Copy of plain data in the colours for a dark page; but for what stands on a bar.
+
+    Examples
+    --------
+    >>> shaded({"line": {"color": "#0072B2"}, "pattern": {"fgcolor": "#FFFFFF"}})
+    {'line': {'color': '#4FA8E8'}, 'pattern': {'fgcolor': '#FFFFFF'}}
+    """
+    if isinstance(value, dict):
+        return {name: part if name in ("insidetextfont", "pattern") else shaded(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [shaded(part) for part in value]
+    return DARK.get(value, value) if isinstance(value, str) else value
 
 
 def _read(value):
@@ -70,7 +89,7 @@ def _read(value):
     return [_read(part) for part in value] if isinstance(value, list) else value
 
 
-def _fill(figure, data: list, layout: dict) -> list[str]:
+def _fill(figure, data: list, layout: dict, colours) -> list[str]:
     """Draw all of a figure; returns a sentence if it lacks traces, which are those that it cannot draw."""
     data = [trace for trace in data if trace.get("visible", True) is True]
     panels = _panels(figure, data, layout)
@@ -78,7 +97,7 @@ def _fill(figure, data: list, layout: dict) -> list[str]:
     for number, trace in enumerate(data):
         kind = trace.get("type", "scatter")
         try:
-            key = DRAW[kind](panels[_pair(trace)], trace, COLOURS[number % len(COLOURS)])
+            key = DRAW[kind](panels[_pair(trace)], trace, colours[number % len(colours)])
         except Exception:  # a figure is anybody's, and more than its picture shows: what cannot be drawn is named in it
             key, missing[kind] = None, ""
         if key and trace.get("name") and trace.get("showlegend", True):
@@ -150,13 +169,13 @@ def _around(figure, panels: dict, layout: dict):
         if is_note:
             look = {f"{'hv'[i]}a": thing.get(f"{way}anchor", "center") for i, way in enumerate("xy")}
             look = {name: {"auto": "center", "middle": "center"}.get(at, at) for name, at in look.items()}
-            look |= {"color": thing.get("font", {}).get("color", INK), "annotation_clip": False}
+            look |= {"color": thing.get("font", {}).get("color", style("text.color")), "annotation_clip": False}
             shift = [thing.get(f"{way}shift", 0) * POINT for way in "xy"]
             paper.annotate(words(thing), [ends[0] for ends in points], shift, tuple(ways), "offset points", **look)
             continue
         (left, right), (bottom, top) = points
         line, flat = thing.get("line", {}), thing.get("type") == "line"
-        look = {"edgecolor": line.get("color", INK), "linewidth": line.get("width", 2) * POINT}
+        look = {"edgecolor": line.get("color", style("text.color")), "linewidth": line.get("width", 2) * POINT}
         look |= {"linestyle": traces.STROKES.get(line.get("dash"), "-"), "alpha": thing.get("opacity")}
         look |= {"facecolor": thing.get("fillcolor", "none"), "zorder": 0.5 if thing.get("layer") == "below" else 2.5}
         corners = [(left, bottom), *([] if flat else [(left, top)]), (right, top), (right, bottom)][: 2 if flat else 4]

@@ -13,6 +13,11 @@ def mpl(part: str):
     return need(f"matplotlib.{part}", "pictures")
 
 
+def style(name: str) -> str:
+    """A colour of the picture that is being drawn: `text.color`, `figure.facecolor`."""
+    return need("matplotlib", "pictures").rcParams[name]
+
+
 def words(text) -> str:
     """Text without markup; an axis title or a tick's label.
 

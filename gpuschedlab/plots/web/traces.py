@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from gpuschedlab.plots.style import INK
-from gpuschedlab.plots.web.sides import Side, mpl, spelled, words
+from gpuschedlab.plots.web.sides import Side, mpl, spelled, style, words
 
 POINT = 0.75
 """Points in a pixel of the picture."""
@@ -144,7 +144,7 @@ def bars(panel: Panel, trace: dict, colour: str) -> list:
     drawn = [panel.ax.add_collection(mpl("collections").PolyCollection(at, **look, **own)) for at, own in drawn]
     if "base" not in trace:
         (panel.x if flat else panel.y).zero(panel.ax)
-    _whiskers(panel, trace, (high, at) if flat else (at, high), INK)
+    _whiskers(panel, trace, (high, at) if flat else (at, high), style("text.color"))
     for text, box in zip(texts(trace, len(corners)), corners):
         if trace.get("textposition") == "outside":
             shift, anchors = ((3, 0), ("left", "center")) if flat else ((0, 2), ("center", "bottom"))
@@ -196,7 +196,7 @@ def heat(panel: Panel, trace: dict, colour: str) -> list:
     look = {"vmin": trace.get("zmin"), "vmax": trace.get("zmax"), "linewidth": trace.get("xgap", 0) * POINT}
     if scale := trace.get("colorscale"):
         look["cmap"] = mpl("colors").LinearSegmentedColormap.from_list("", list(map(tuple, scale)))
-    drawn = panel.ax.pcolormesh(*borders, z, edgecolors="white", **look)
+    drawn = panel.ax.pcolormesh(*borders, z, edgecolors=style("figure.facecolor"), **look)
     if trace.get("showscale", True):
         bar = panel.ax.figure.colorbar(drawn, cax=panel.ax.inset_axes([1.02, 0, 0.025, 1]))
         bar.set_label(words(trace.get("colorbar", {}).get("title")))
