@@ -21,8 +21,8 @@ _project = tomllib.loads((HERE.parent / "pyproject.toml").read_text())["project"
 
 project = "gpuschedlab"
 author = _project["authors"][0]["name"]
-copyright = author
 version = release = _project["version"]
+copyright = f"{author}. Version {version}"
 
 extensions = [
     "sphinx.ext.autodoc",

@@ -3,19 +3,19 @@
 import dataclasses
 import importlib
 import json
-import os
 import re
 import shlex
-import subprocess
 import sys
 import textwrap
 import types
 from pathlib import Path
 
+import polars as pl
 import pytest
 import yaml
 from docutils import nodes
 
+import gpuschedlab
 from gpuschedlab import Allocation, View
 from gpuschedlab.cli import main
 from gpuschedlab.errors import LabError
@@ -316,12 +316,41 @@ def test_formulas_are_mathml_that_asks_for_no_script():
     assert "mathjax" not in (DOCS / "conf.py").read_text()
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(600)
-def test_the_site_builds_without_a_warning(tmp_path):
-    source, env = tmp_path / "source", os.environ | {"GPUSCHEDLAB_DOCS_EXECUTE": "0"}
-    tool("assemble").assemble(source, execute=False)
-    options = ["-W", "--keep-going", "-n", "-q", "-b", "dummy", "-c", str(DOCS), "-d", str(tmp_path / "trees")]
-    command = [sys.executable, "-m", "sphinx", *options, str(source), str(tmp_path / "html")]
-    done = subprocess.run(command, capture_output=True, text=True, env=env)
-    assert done.returncode == 0, done.stderr[-4000:]
+# --- the front page
+
+
+def test_the_front_page_has_what_the_code_prints_and_each_paper_with_its_claims():
+    front, tables = tool("front_page"), tool("published_tables")
+    text = front.three_lines()
+    assert "\ntiresias " in text
+    assert len([line for line in front.THREE_LINES.splitlines()[1:] if line]) == 3
+    rows = tool("macros").expand("{{held}}").splitlines()[2:]
+    assert len(rows) == len(tables.TITLES)
+    for name, row in zip(tables.TITLES, rows, strict=True):
+        verdicts = [one.verdict for one in tables.load(name).claims]
+        held, had = sum(v in tables.HELD for v in verdicts), sum(v != tables.VERDICTS[-1] for v in verdicts)
+        assert f"| {held} of {had} | {verdicts.count(tables.VERDICTS[0])} |" in row
+    assert {"{{board}}", "{{three_lines}}", "{{held}}", "{{score}}"} <= set((DOCS / "index.md").read_text().split())
+
+
+def test_the_board_tells_what_waits_by_the_hour():
+    front = tool("front_page")
+    trace = pl.DataFrame({"job_id": ["a", "b"], "submit": [0.0, 0.0], "gpus": [8.0, 8.0], "duration": [7200.0, 3600.0]})
+    run = gpuschedlab.simulate(trace, gpuschedlab.Cluster.homogeneous(1, 8), gpuschedlab.Fifo())
+    assert front.so_far(run, 1800.0) == ("1", "0", "0")
+    assert front.so_far(run, 9000.0) == ("0", "1", "2")
+    cases = front.cases()
+    assert [case.name for case in cases] == list(front.LISTING)
+    assert all(len(case.steps) == len(front.HOURS) for case in cases)
+    assert cases[0].steps[3].rows == cases[2].steps[3].rows, "the table has all policies at the hour"
+
+
+def test_the_page_of_a_system_has_the_claims_that_its_policy_is_part_of():
+    tables = tool("published_tables")
+    source = tables.load("sia")
+    mine = tables._claims_about(source, "pollux")
+    assert 0 < len(mine) < len(source.claims)
+    assert all("pollux" in str(one.claim.rows | one.claim.over) or not one.claim.rows.get("policy") for one in mine)
+    assert mine[0].claim.says in tables.everywhere("pollux")
+    papers = [path for path in (DOCS / "systems").glob("*.md") if path.stem not in ("index", "arena", "slurm", "kueue")]
+    assert not [path.stem for path in papers if not re.search(r"\{\{(published|everywhere) ", path.read_text())]

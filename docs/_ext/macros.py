@@ -4,22 +4,24 @@
 Sia}}`: all of these; `{{algorithm}}`: algorithm 3 of AutoSched line by line; `{{budget}}`, `{{regimes}}`, `{{arena}}`,
 `{{unisched_program}}`, `{{unisched_margin}}`, `{{unisched_floor}}`: what benches measured,
 from docs/measured/; `{{published sia [policy]}}`: published numbers of a source beside ours; `{{everywhere
-tiresias}}`: those of a policy in all sources; `{{sources}}`: all sources; `{{score}}`: how many claims hold; `{{noticed}}`: how
+tiresias}}`: claims and numbers of a policy in all sources; `{{sources}}`: all sources; `{{score}}`: how many claims hold;
+`{{held}}`: the same by source; `{{board}}`, `{{three_lines}}`: parts of the front page; `{{noticed}}`: how
 many wrong numbers are noticed; `{{policies}}`: all policies, each with its paper; `{{others howto}}`: entries of a toctree for
 pages that the index does not name; `{{toc course}}`, `{{course}}`: an entry of a toctree, and a line, for a page that may not
-be there; `{{citation}}`: how to cite the package; `{{binder}}`: a badge, where a repository is named.
+be there; `{{citation}}`: how to cite the package; `{{ask}}`: where to ask; `{{binder}}`: a badge, where a repository is named.
 """
 
 import inspect
 import re
 from functools import cache
 
+import front_page
 import measured_pages
 import published_tables
 from docstrings import _HEAD, section_of
 from knob_tables import knob_rows
 from public import entries, targets
-from settings import ROOT, binder
+from settings import ROOT, ask, binder
 
 from gpuschedlab.knobs import knob_word
 
@@ -139,6 +141,11 @@ def sources() -> str:
     return published_tables.overview(PAGES)
 
 
+def held() -> str:
+    """Table of the claims that hold, by source."""
+    return published_tables.held(PAGES)
+
+
 def policies() -> str:
     """All policies, each with the first sentence of its docstring and of its module's."""
     from gpuschedlab.policies import ALL
@@ -185,6 +192,9 @@ _MACROS = {
     "citation": citation,
     "knobs": knobs,
     "published": published_tables.tables,
+    "board": front_page.board,
+    "three_lines": front_page.three_lines,
+    "held": held,
     "score": published_tables.score_of_all,
     "noticed": published_tables.noticed_of_all,
     "sources": sources,
@@ -197,6 +207,7 @@ _MACROS = {
     "unisched_program": measured_pages.unisched_program,
     "unisched_margin": measured_pages.unisched_margin,
     "unisched_floor": measured_pages.unisched_floor,
+    "ask": ask,
     "toc": toc,
     "others": others,
     "course": course,

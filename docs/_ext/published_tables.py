@@ -1,11 +1,13 @@
 """Published numbers beside ours as Markdown, from the tables of `published` and the files in docs/reproduced/."""
 
+import re
 import string
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
 import polars as pl
-from published import Judged, beside, judge, read_measured, read_table
+from published import Judged, Number, beside, judge, read_measured, read_table
 from published.bounds import FACTOR, noticed
 from published.claims import HELD, VERDICTS
 from published.committed import FOLDER
@@ -41,8 +43,14 @@ class Source(NamedTuple):
 def load(name: str, folder: Path = FOLDER) -> Source:
     """A source with what docs/reproduced/ holds of it; all numbers are missing where it holds nothing."""
     path = folder / f"{name}.csv"
+    return _loaded(name, path, path.read_bytes() if path.is_file() else b"")
+
+
+@cache
+def _loaded(name: str, path: Path, content: bytes) -> Source:
+    """The source, judged once for all pages; `content` of the file, which may change."""
     table = read_table(name)
-    if not path.is_file():
+    if not content:
         return Source(name, beside(name, table, {}, quick=True), "", judge(name, {}))
     command, found = read_measured(path)
     return Source(name, beside(name, table, found), command, judge(name, found))
@@ -83,16 +91,25 @@ def _mark(i: int) -> str:
 
 
 def tables(name: str, policy: str = "", folder: Path = FOLDER) -> str:
-    """Markdown of a source, or of its rows of one policy: what was measured, by table or figure, then what was not, and why."""
+    """Markdown of a source, or of its claims and rows of one policy: what was measured, by table or figure, then what was not, and why."""
     source = load(name, folder)
     rows = source.rows.filter(_named(policy)) if policy else source.rows
     ours = rows.filter(pl.col("ours").is_not_null())
-    claims = "" if policy else "\n".join(claim_lines(source.claims, _cell)) + "\n"
+    claims = "\n".join(claim_lines(_claims_about(source, policy), _cell)) + "\n"
     return "\n".join(filter(None, [claims, _head(source, rows), _measured(ours), _missing(rows)]))
 
 
+def _claims_about(source: Source, policy: str) -> list[Judged]:
+    """Claims whose numbers are, or are divided by, those of a policy; all without one."""
+    if not policy:
+        return source.claims
+    table = {Number(*row): None for row in source.rows.select(Number._fields).iter_rows()}
+    word = re.compile(rf"\b({policy})\b", re.IGNORECASE)
+    return [one for one in source.claims if any(word.search(n.policy) for n in one.claim.numbers(table))]
+
+
 def everywhere(*policy: str, folder: Path = FOLDER) -> str:
-    """Markdown of the numbers of one policy, as its columns name it, of all sources that have any."""
+    """Markdown of the claims and numbers of one policy, as its columns name it, of all sources that have any."""
     name, parts = " ".join(policy), []
     for source, title in TITLES.items():
         if not load(source, folder).rows.filter(_named(name)).is_empty():
@@ -102,7 +119,7 @@ def everywhere(*policy: str, folder: Path = FOLDER) -> str:
 
 def _named(policy: str) -> pl.Expr:
     """Whether a row is of a policy: its name as a word, in any capitals."""
-    return pl.col("policy").str.contains(rf"(?i)\b{policy}\b")
+    return pl.col("policy").str.contains(rf"(?i)\b({policy})\b")
 
 
 def _head(source: Source, rows: pl.DataFrame) -> str:
@@ -140,6 +157,24 @@ def _missing(rows: pl.DataFrame) -> str:
 
 def _places(where: list[str]) -> str:
     return ", ".join(where[:4]) + (f" and {len(where) - 4} more" if len(where) > 4 else "")
+
+
+def held(pages: dict[str, str], folder: Path = FOLDER) -> str:
+    """Markdown of a short table: by source, the claims that hold of those that can be had, and the numbers that are measured.
+
+    Parameters
+    ----------
+    pages : dict of str to str
+        Page of the system of each source.
+    """
+    text = _line(("paper", "claims that hold", "in size", "numbers measured")) + _line(["---", *["---:"] * 3])
+    for name, title in TITLES.items():
+        source = load(name, folder)
+        had = [one.verdict for one in source.claims if one.verdict != VERDICTS[-1]]
+        kept = f"{sum(v in HELD for v in had)} of {len(had)}"
+        measured = f"{source.rows['ours'].count()} of {source.rows.height}"
+        text += _line([f"[{title}]({pages[name]})", kept, str(had.count(VERDICTS[0])), measured])
+    return text
 
 
 def overview(pages: dict[str, str], folder: Path = FOLDER) -> str:

@@ -27,6 +27,11 @@ def binder(path: str = "") -> str:
     return f"https://mybinder.org/v2/gh/{REPOSITORY}/HEAD" + (f"?labpath={path}" if path else "")
 
 
+def ask() -> str:
+    """Page on which to ask: the repository's issues; where none is named, the one for contributors."""
+    return f"https://github.com/{REPOSITORY}/issues" if REPOSITORY else "contributing.md"
+
+
 def code() -> str:
     """Identity of all that executed cells depend on besides themselves: the package, its data, and the pinned versions."""
     files = [path for name in ("gpuschedlab", "data") for path in sorted((ROOT / name).rglob("*")) if path.is_file()]

@@ -1,0 +1,174 @@
+"""The built site in a browser without a network: no page asks another host for anything, and what it shows is there.
+
+The site is built here without executing notebooks, with the gallery's scripts; GPUSCHEDLAB_SITE names a folder that `make docs` has
+built, and that is looked at instead.
+"""
+
+import functools
+import os
+import subprocess
+import sys
+import threading
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+pytest.importorskip("sphinx", reason="sphinx, of the extra docs, is not installed")
+pytest.importorskip("nbformat", reason="nbformat, of the extra lab, is not installed")
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("site"), pytest.mark.timeout(600)]
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+BUILT = os.environ.get("GPUSCHEDLAB_SITE", "")
+SIZES = (1280, 800)
+THEMES = ("light", "dark")
+BROKEN = """() => [...document.images].filter((each) => each.complete && !each.naturalWidth && each.checkVisibility()
+  && each.loading !== 'lazy').map((each) => each.src.slice(0, 90))"""
+"""Pictures of a page that did not come."""
+FLAT = """() => [...document.querySelectorAll('math')].filter((each) => each.checkVisibility()
+  && each.getBoundingClientRect().width < 3).length"""
+"""Formulas of a page that take no room."""
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory) -> Path:
+    """Folder of the built site; the first test says whether it was built without a warning."""
+    if BUILT:
+        return Path(BUILT)
+    folder = tmp_path_factory.mktemp("site")
+    env = os.environ | {"GPUSCHEDLAB_DOCS_EXECUTE": "0"}
+    assemble = f"import sys; sys.path.insert(0, {str(DOCS / '_ext')!r}); import assemble, pathlib; "
+    assemble += f"assemble.assemble(pathlib.Path({str(folder / 'source')!r}), execute=True)"
+    options = ["-W", "--keep-going", "-n", "-q", "-b", "html", "-c", str(DOCS), "-d", str(folder / "trees")]
+    for command in (["-c", assemble], ["-m", "sphinx", *options, str(folder / "source"), str(folder / "html")]):
+        done = subprocess.run([sys.executable, *command], capture_output=True, text=True, env=env)
+        (folder / "words").write_text(done.stderr * bool(done.returncode))
+        if done.returncode:
+            break
+    return folder / "html"
+
+
+@pytest.fixture(scope="module")
+def address(site):
+    """Address of the site, served on loopback."""
+
+    class Quiet(SimpleHTTPRequestHandler):
+        def log_message(self, *words):
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=site)) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture(scope="module")
+def watched(launch, address):
+    """A page; requests to other hosts, all of which fail; errors of scripts."""
+    shown, outside, errors = launch().new_page(viewport={"width": 1280, "height": 800}), [], []
+    shown.set_default_timeout(60_000)
+
+    def asked(request):
+        if urlsplit(request.url).scheme not in ("data", "blob", "about") and not request.url.startswith(f"{address}/"):
+            outside.append((shown.url, request.url))
+
+    shown.on("request", asked)
+    shown.on("pageerror", lambda error: errors.append((shown.url, str(error))))
+    return shown, outside, errors
+
+
+def pages_of(site: Path, api: int) -> list[str]:
+    """Pages of the site, but of the reference only each so many-th: they are alike."""
+    found = sorted(path.relative_to(site).as_posix() for path in site.rglob("*.html") if "_static" not in path.parts)
+    reference = [name for name in found if name.startswith("api/")]
+    return [name for name in found if name not in reference] + reference[::api]
+
+
+def test_the_site_builds_without_a_warning(site):
+    if not BUILT:
+        assert (site.parent / "words").read_text()[-4000:] == ""
+    assert (site / "index.html").is_file()
+
+
+def test_a_request_to_another_host_is_noticed(watched, address):
+    page, outside, _ = watched
+    page.goto(f"{address}/index.html")
+    page.evaluate("() => fetch('https://gpuschedlab.invalid/x').catch(() => {})")
+    assert [url for _, url in outside] == ["https://gpuschedlab.invalid/x"]
+    outside.clear()
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("api", [40, pytest.param(1, marks=pytest.mark.long)])
+def test_no_page_asks_another_host_for_anything(watched, site, address, api):
+    page, outside, errors = watched
+    wrong, seen = {}, pages_of(site, api)
+    assert len(seen) > 80
+    for name in seen:
+        page.goto(f"{address}/{name}", wait_until="load")
+        for check in (BROKEN, FLAT):
+            if found := page.evaluate(check):
+                wrong.setdefault(name, []).append(found)
+    page.wait_for_timeout(500)
+    assert outside == []
+    assert errors == []
+    assert wrong == {}
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("theme", THEMES)
+@pytest.mark.parametrize("width", SIZES)
+@pytest.mark.parametrize("name", ["index", "gallery/index"])
+def test_the_front_page_and_the_gallery_are_whole(watched, address, artifacts, name, width, theme):
+    page, outside, errors = watched
+    page.emulate_media(color_scheme=theme, reduced_motion="reduce")
+    page.set_viewport_size({"width": width, "height": 800})
+    page.goto(f"{address}/{name}.html")
+    if name == "index":
+        page.locator(".front-board .js-plotly-plot .trace path").first.wait_for(state="attached")
+        page.wait_for_function("document.querySelector('.front-board .gpuschedlab-player').dataset.shown === '0 11'")
+    shown = page.locator(f"img.only-{theme}")
+    for picture in shown.all():
+        picture.scroll_into_view_if_needed()
+        picture.evaluate("each => each.decode()")
+    assert page.locator(f"img.only-{THEMES[theme == 'light']}").filter(visible=True).count() == 0
+    page.evaluate("scrollTo(0, 0)")
+    page.screenshot(path=artifacts / f"site-{name.replace('/', '-')}-{width}-{theme}.png", full_page=True)
+    assert shown.count() == (len(list((DOCS / "gallery").glob("*.py"))) if name != "index" else 0)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.evaluate(BROKEN) == []
+    assert (outside, errors) == ([], [])
+
+
+@pytest.mark.browser
+def test_the_board_of_the_front_page_plays_without_a_kernel(watched, address):
+    page, _, errors = watched
+    page.emulate_media(reduced_motion="no-preference")
+    page.goto(f"{address}/index.html")
+    player = page.locator(".front-board .gpuschedlab-player")
+    page.wait_for_function("document.querySelector('.front-board .gpuschedlab-player').dataset.shown === '0 2'")
+    player.get_by_role("button", name="play the steps").click()  # it plays by itself: pause
+    player.get_by_role("slider", name="step").focus()
+    page.keyboard.press("End")
+    words = player.locator(".gpuschedlab-steps-words")
+    said = {words.inner_text()}
+    player.get_by_role("slider", name="policy").focus()
+    for _ in range(2):
+        page.keyboard.press("ArrowRight")
+        said.add(words.inner_text())
+    assert len(said) == 3
+    assert all("jobs of" in each for each in said)
+    page.wait_for_function("document.querySelectorAll('.front-board .js-plotly-plot .trace path').length > 40")
+    assert errors == []
+
+
+@pytest.mark.browser
+def test_the_search_works_without_a_network(watched, address):
+    page, outside, _ = watched
+    page.goto(f"{address}/search.html?q=tiresias")
+    page.locator("#search-results li a", has_text="Tiresias").first.wait_for()
+    assert outside == []
