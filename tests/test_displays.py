@@ -7,9 +7,14 @@ import polars as pl
 import pytest
 
 import gpuschedlab as lab
+from gpuschedlab.cli.text import metrics_table
 from gpuschedlab.metrics import MetricTable
+from gpuschedlab.metrics.display import column, duration
 from gpuschedlab.optim.program import Solution
+from gpuschedlab.plots.style import spoken
+from gpuschedlab.report.tables import written
 from gpuschedlab.sweep.result import COLUMNS, NAMES, Sweep
+from gpuschedlab.widgets.main.difference import Row, difference, table
 
 EVIL = "<img src=x onerror=alert(1)>"
 CLUSTER = lab.Cluster.homogeneous(1, 8, EVIL)
@@ -56,17 +61,34 @@ def test_a_table_of_metrics_has_labels_and_units():
     table = MetricTable(frame.with_columns(late=pl.Series([0.125, None]), preemptions=pl.Series([3, 1200])))
     assert str(table).splitlines() == [
         "policy  average JCT  median JCT    late  preemptions",
-        "a            2.30 h      98.0 s  12.5 %            3",
-        "<b>          5.20 h      6.54 h       -        1,200",
+        "a             2.3 h    1.63 min  12.5 %            3",
+        "<b>           5.2 h      6.54 h       -        1,200",
     ]
     html = table._repr_html_()
-    assert "<td>2.30 h</td><td>98.0 s</td>" in html
+    assert "<td>2.3 h</td><td>1.63 min</td>" in html
     assert "&lt;b&gt;" in html
     assert "jct_mean" not in html
 
 
 def test_a_comparison_is_shown_with_units():
     found = lab.compare(TRACE, CLUSTER, [lab.Fifo()])
-    assert str(found.show(["jct_mean"])).split() == ["policy", "average", "JCT", "fifo", "10.0", "s"]
+    assert str(found.show(["jct_mean"])).split() == ["policy", "average", "JCT", "fifo", "10", "s"]
     assert "average JCT" in found._repr_html_()
     assert "average JCT" in repr(found)
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.5, 98.0, 5400.0, 28_116.0, 700_000.0])
+def test_a_time_is_written_alike_in_tables_reports_and_explorers(seconds):
+    frame = pl.DataFrame({"policy": ["a", "b"], "jct_mean": [seconds, 9e9]})
+    (cell, _) = column("jct_mean", [seconds, 9e9]).cells
+    assert cell == duration(seconds) == written("jct_mean", seconds) == spoken(seconds)
+    assert f" {cell}\n" in str(MetricTable(frame))
+    assert f" {cell}\n" in f"{metrics_table(frame)}\n"
+    assert f"<b>{cell}</b>" in table([Row("jct_mean", seconds, 1.0, 0.0)], "now", None)
+
+
+def test_differences_of_counts_of_nothing_and_of_what_reads_alike_are_worded():
+    now = {"preemptions": 3770.0, "unfair_fraction": 0.7051, "jct_mean": 90.0}
+    said = [row.words for row in difference(now, {"preemptions": 0.0, "unfair_fraction": 0.7049, "jct_mean": 60.0})]
+    assert said == ["↑ 3,770 worse", "same", "↑ 50.0% worse"]
+    assert [row.words for row in difference(now)] == ["", "", ""]

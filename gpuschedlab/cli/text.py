@@ -1,4 +1,4 @@
-"""Frames as plain text: one unit a column, chosen so that its numbers are easy to read."""
+"""Frames as plain text: each time in its own unit, so that its numbers are easy to read."""
 
 import json
 import math
@@ -13,8 +13,8 @@ def metrics_table(frame) -> str:
     >>> print(metrics_table(pl.DataFrame({"policy": ["fifo"], "jct_mean": [5400.0], "utilisation": [0.5]})))
             average
     policy      JCT  utilisation
-                min            %
-    fifo       90.0         50.0
+                           %
+    fifo      1.5 h         50.0
     """
     from gpuschedlab.metrics.display import column
 

@@ -1,6 +1,5 @@
-"""Metrics as a person reads them: a label for each, and one unit a column, chosen so that its numbers are easy to read."""
+"""Metrics as a person reads them: a label for each, and each time in its own unit, by one rule for tables, reports and explorers."""
 
-import math
 from dataclasses import dataclass
 from html import escape
 from typing import NamedTuple
@@ -12,12 +11,22 @@ from gpuschedlab.metrics.table import METRICS
 SCALES = ((1.0, "s"), (60.0, "min"), (3600.0, "h"), (86_400.0, "d"))
 SHARES = ("late", "utilisation", "fragmentation", "unfair_fraction", "slo_attainment", "slo_violation")
 EXACT = ("seconds",)  # times of this machine, not of the simulation: always in s
-APART = 30.0
-"""Ratio from which two values of a table are no longer readable in one unit."""
+
+
+def duration(seconds: float) -> str:
+    """Format a time in the largest unit of which there is one, in three figures: the rule of all tables, reports and explorers.
+
+    Examples
+    --------
+    >>> duration(98.0), duration(5400.0), duration(28_116.0), duration(172_800.0)
+    ('1.63 min', '1.5 h', '7.81 h', '2 d')
+    """
+    scale, unit = next((each for each in reversed(SCALES) if seconds >= each[0]), SCALES[0])
+    return f"{seconds / scale:.3g} {unit}"
 
 
 class Column(NamedTuple):
-    """A metric of several runs: its `label`, the `unit` of its cells ("" for a plain number), and the `cells` as text."""
+    """A metric of several runs: its `label`, the `unit` of its cells ("" for a plain number or where each has its own), the `cells`."""
 
     label: str
     unit: str
@@ -25,12 +34,12 @@ class Column(NamedTuple):
 
 
 def column(name: str, values: list) -> Column:
-    """Values of a metric in the unit that suits them all: s, min, h or d for times, GPU-h for GPU-time, % for shares; - for None.
+    """Values of a metric: times each in its own unit (`duration`), GPU-time in GPU-h, shares in %; - for None.
 
     Examples
     --------
     >>> column("jct_mean", [8274.035, 18_726.0])
-    Column(label='average JCT', unit='h', cells=['2.30', '5.20'])
+    Column(label='average JCT', unit='', cells=['2.3 h', '5.2 h'])
     >>> column("utilisation", [0.5, None])
     Column(label='utilisation', unit='%', cells=['50.0', '-'])
     """
@@ -42,21 +51,15 @@ def column(name: str, values: list) -> Column:
     if metric.unit != "s":
         whole = all(v is None or isinstance(v, int) for v in values)
         return Column(metric.label, metric.unit, [_formatted(v, 1.0, 0 if whole else 3) for v in values])
-    known = sorted(v for v in values if v is not None)
-    middle = known[len(known) // 2] if known else 0.0
-    # A unit up once there are two of it and more: 90 min, 1.9 h and 40 h, but 3.2 d.
-    scale, unit = SCALES[0] if name in EXACT else next((s for s in reversed(SCALES) if middle >= 2 * s[0]), SCALES[0])
-    least = min((v for v in known if v > 0), default=1.0) / scale
-    digits = max(0, min(3, 2 - math.floor(math.log10(least))))
-    return Column(metric.label, unit, [_formatted(v, 1 / scale, digits) for v in values])
+    if name in EXACT:
+        return Column(metric.label, "s", [_formatted(v, 1.0, 3) for v in values])
+    return Column(metric.label, "", ["-" if v is None else duration(v) for v in values])
 
 
 def _with_units(name: str, values: list) -> list[str]:
-    """Cells with their units: one for the column, or each its own where the largest is `APART` times the least and more."""
-    known = [abs(v) for v in values if v]
-    apart = bool(known) and max(known) >= APART * min(known)
-    columns = [column(name, [v]) for v in values] if apart else [column(name, values)]
-    return [cell if cell == "-" else f"{cell} {c.unit}".rstrip() for c in columns for cell in c.cells]
+    """Cells with their units."""
+    _, unit, cells = column(name, values)
+    return [cell if cell == "-" else f"{cell} {unit}".rstrip() for cell in cells]
 
 
 def _formatted(value, factor: float, digits: int) -> str:
@@ -65,7 +68,7 @@ def _formatted(value, factor: float, digits: int) -> str:
 
 @dataclass(frozen=True)
 class MetricTable:
-    """A frame of metrics, shown with labels and units: "average JCT" and "2.30 h" in place of `jct_mean` and 8274.035.
+    """A frame of metrics, shown with labels and units: "average JCT" and "2.3 h" in place of `jct_mean` and 8274.035.
 
     Parameters
     ----------
@@ -77,7 +80,7 @@ class MetricTable:
     >>> shown = MetricTable(pl.DataFrame({"policy": ["fifo"], "jct_mean": [8274.035], "preemptions": [12]}))
     >>> print(shown)
     policy  average JCT  preemptions
-    fifo         2.30 h           12
+    fifo          2.3 h           12
 
     Raises
     ------

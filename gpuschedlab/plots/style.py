@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gpuschedlab.errors import RunError
+from gpuschedlab.metrics.display import duration
 
 __all__ = ["Drawing"]
 
@@ -223,7 +224,7 @@ def readable(seconds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def spoken(seconds: float | None) -> str:
-    """Format a duration in s in a readable unit.
+    """Format a duration in s in a readable unit (`metrics.display.duration`), or as "none".
 
     Examples
     --------
@@ -232,8 +233,7 @@ def spoken(seconds: float | None) -> str:
     """
     if seconds is None or seconds != seconds:
         return "none"
-    value, unit = readable(np.array([seconds]))
-    return f"{value[0]:.3g} {unit[0]}"
+    return duration(seconds)
 
 
 def axis(title: str, **more) -> dict:

@@ -20,24 +20,27 @@ class Row(NamedTuple):
     def verdict(self) -> str:
         """Return "better", "worse", "same", or "" where neither way is better or nothing is pinned."""
         better = METRICS[self.metric].better
-        if self.change != self.change or not better:
+        if self.now != self.now or self.pinned != self.pinned or not better:
             return ""
-        if abs(self.now - self.pinned) <= 0.0005 * max(abs(self.now), abs(self.pinned)):
+        if written(self.metric, self.now) == written(self.metric, self.pinned):
             return "same"
         return "better" if (self.now < self.pinned) == (better == "lower") else "worse"
 
     @property
     def words(self) -> str:
-        """Change in words: an arrow for its direction, its size, and whether that is good.
+        """Change in words: an arrow for its direction, its size, and whether that is good; no share of nothing, but the amount.
 
         Examples
         --------
         >>> Row("jct_mean", 15.0, 60.0, -0.75).words, Row("utilisation", 0.4, 0.5, -0.2).words
         ('↓ 75.0% better', '↓ 20.0% worse')
+        >>> Row("preemptions", 3770.0, 0.0, float("nan")).words, Row("unfair_fraction", 0.7051, 0.7049, 0.0003).words
+        ('↑ 3,770 worse', 'same')
         """
-        if self.change != self.change or self.verdict == "same":
+        if self.verdict in ("", "same"):
             return self.verdict
-        return f"{'↓' if self.change < 0 else '↑'} {abs(self.change):.1%} {self.verdict}".rstrip()
+        size = f"{abs(self.change):.1%}" if self.pinned else written(self.metric, abs(self.now - self.pinned))
+        return f"{'↓' if self.now < self.pinned else '↑'} {size} {self.verdict}"
 
 
 def measure(run) -> dict[str, float]:
