@@ -25,6 +25,7 @@ from gpuschedlab.report import screenshot
 from gpuschedlab.suite import TASKS
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.append(str(ROOT / "tests"))  # budgets, which README names
 README, PICTURE = ROOT / "README.md", ROOT / "docs" / "report.png"
 PICTURED = ("fifo", "sjf", "srtf@oracle", "tiresias", "themis", "lucid")
 SIZE = (1280, 1130)
@@ -135,6 +136,16 @@ def _seconds_of_mine() -> str:
     return ORDERS[max(0, min(len(ORDERS) - 1, -math.floor(math.log10(sorted(taken)[2])) - 1))]
 
 
+def _measured_jobs() -> str:
+    """Sizes of the traces that the bench of the engine runs."""
+    from budgets.engine import CASES
+
+    *others, last = [
+        "a million" if n == 1_000_000 else f"{n:,}" for n in sorted({case.jobs for case in CASES.values()}) if n > 1
+    ]
+    return f"{', '.join(others)} and {last}"
+
+
 def _pythons() -> list[str]:
     named = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["classifiers"]
     return [name.rpartition(" ")[2] for name in named if re.search(r":: 3\.\d+$", name)]
@@ -150,6 +161,7 @@ NUMBERS: dict[str, Callable[[], str]] = {
     r"days=(\d+), jobs=": lambda: f"{WEEK:g}",
     r"days=\d+, jobs=(\w+)": lambda: f"{JOBS_A_WEEK:_}",
     r"cluster_gpus=(\d+)": lambda: str(Cluster.parse(CLUSTER).total_gpus),
+    r"seconds and memory for (.+?) jobs": _measured_jobs,
     r"Python (\S+ to \S+)\.\s": lambda: f"{_pythons()[0]} to {_pythons()[-1]}",
 }
 """Numbers of README.md: where each stands, as a pattern with one group, and what the code says."""
