@@ -155,10 +155,10 @@ def settled(explorer, script: str) -> list[str]:
     }})""")
 
 
-def unreadable(page) -> list[str]:
-    """What axe-core finds in the explorers of a page, of WCAG 2's levels A and AA: contrast, names, roles."""
+def unreadable(page, where: str = ".gpuschedlab-explorer") -> list[str]:
+    """What axe-core finds in the explorers of a page, or elsewhere, of WCAG 2's levels A and AA: contrast, names, roles."""
     from axe_playwright_python.sync_playwright import Axe
 
     rules = {"runOnly": ["wcag2a", "wcag2aa"], "resultTypes": ["violations"]}
-    found = Axe().run(page, context=".gpuschedlab-explorer", options=rules).response["violations"]
+    found = Axe().run(page, context=where, options=rules).response["violations"]
     return [f"{rule['id']}: {node['html'][:120]}" for rule in found for node in rule["nodes"]]

@@ -15,7 +15,10 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from browser.pages import unreadable
+
 pytest.importorskip("sphinx", reason="sphinx, of the extra docs, is not installed")
+pytest.importorskip("axe_playwright_python", reason="axe-playwright-python, of the extra test, is not installed")
 pytest.importorskip("nbformat", reason="nbformat, of the extra lab, is not installed")
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("site"), pytest.mark.timeout(600)]
 
@@ -141,6 +144,7 @@ def test_the_front_page_and_the_gallery_are_whole(watched, address, artifacts, n
     assert shown.count() == (len(list((DOCS / "gallery").glob("*.py"))) if name != "index" else 0)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert page.evaluate(BROKEN) == []
+    assert unreadable(page, "main") == []
     assert (outside, errors) == ([], [])
 
 
