@@ -19,7 +19,7 @@ HOURS = tuple(range(2, 25, 2))
 NODES, JOBS, LOAD = 4, 150, 1.2
 LISTING = {
     "FIFO": "FIFO: the job that was submitted first",
-    "SRTF": "SRTF: the job with the least time left",
+    "SRTF": "SRTF: the job with the least time left, if durations are known",
     "Tiresias": "Tiresias: the job that has had the least GPU-time",
 }
 """What each policy starts next, as the board lists it."""
