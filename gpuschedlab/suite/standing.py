@@ -1,5 +1,6 @@
 """Where a policy stands: the tasks of the suite, seed by seed, beside the policies that everybody is compared with."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -153,7 +154,10 @@ def stand(
             strict=False,
             progress=progress,
         )
-        failed |= {f"{task.name}: {what}": why for what, why in done.failed.items()}
+        lost = Counter((what.rpartition(" on ")[0], why) for what, why in done.failed.items())
+        failed |= {
+            f"{task.name}: {policy}": f"{count} of {seeds} seeds: {why}" for (policy, why), count in lost.items()
+        }
         parts.append(_rows(task, done.frame, seeds))
         if each is not None:
             each(task, Standing(tuple(words), parts[-1]))

@@ -60,6 +60,6 @@ def rows_of(standing: Standing, failed: dict[str, str]) -> list[dict]:
             behind, half = row.pop("behind") or (None, None)
             rows.append({"task": task, **row, "behind": behind, "half": half, "why": ""})
         for policy in sorted(set(standing.policies) - {row["policy"] for row in ladder}):
-            why = next((why for what, why in failed.items() if what.startswith(f"{task}: {policy} ")), DEAR)
+            why = failed.get(f"{task}: {policy}", DEAR)
             rows.append({"task": task, "policy": policy, "seeds": 0, "why": why})
     return rows
