@@ -247,15 +247,20 @@ def test_what_was_committed_fits_the_published_table(path):
 # --- notebooks and links
 
 
+BINDER = "https://mybinder.org/v2/gh"
+
+
 def test_a_notebook_has_its_small_parameters_and_names_the_repository(monkeypatch):
     assemble = tool("assemble")
     path = ROOT / "notebooks" / "00_quickstart.ipynb"
-    for address in ("", "https://mybinder.org/v2/gh/a/b/HEAD?labpath=notebooks/00_quickstart.ipynb"):
-        monkeypatch.setattr(assemble, "binder", lambda _, address=address: address)
+    for repository, address in (("", ""), ("a/b", f"{BINDER}/a/b/HEAD?labpath=notebooks/00_quickstart.ipynb")):
+        monkeypatch.setattr(tool("settings"), "REPOSITORY", repository)
         cells = json.loads(assemble.small_notebook(path, {"DAYS": 1, "JOBS": 600}))["cells"]
         assert "DAYS = 1\nJOBS = 600" in "".join(cells[2]["source"])
         first = "".join(cells[0]["source"])
         assert re.findall(r"https://mybinder\.org[^)]*", first) == ([address] if address else [])
+        assert first.startswith("# Quickstart")
+        assert first.count("open in Binder") == bool(address)
 
 
 def test_the_repository_is_named_in_one_place(monkeypatch):
@@ -268,6 +273,8 @@ def test_the_repository_is_named_in_one_place(monkeypatch):
     assert settings.repository() in ("c/d", tool("settings").repository())
     named = [path for path in [*DOCS.rglob("*.md"), ROOT / "README.md"] if "mybinder.org/v2/gh/" in path.read_text()]
     assert [path.name for path in named] == ["binder.md"], "write {{binder}}, which takes it from pyproject.toml"
+    with_badge = [path.name for path in (ROOT / "notebooks").glob("*.ipynb") if "mybinder.org" in path.read_text()]
+    assert not with_badge, "docs/_ext/assemble.py puts the badge below the title"
 
 
 def links(name: str) -> set[str]:

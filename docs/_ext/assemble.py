@@ -18,7 +18,7 @@ sys.path[:0] = [str(HERE), str(HERE.parents[1]), str(HERE.parents[1] / "tests")]
 import macros  # noqa: E402
 from api_pages import write_api  # noqa: E402
 from gallery_pages import write_gallery  # noqa: E402
-from settings import EXECUTE, ROOT, binder  # noqa: E402
+from settings import EXECUTE, ROOT  # noqa: E402
 
 DOCS = ROOT / "docs"
 OUT = ROOT / "build" / "docs-source"
@@ -35,7 +35,7 @@ kernelspec:
 ---
 """
 KEPT = {".md", ".png", ".svg"}
-BADGE = re.compile(r"\[(!\[open in Binder\]\([^)]+\))\]\(https://mybinder\.org[^)]*\)")
+TITLE = re.compile(r"\A# .+\n\n")
 
 
 class Writer:
@@ -101,11 +101,15 @@ def as_cells(text: str) -> str:
 
 
 def small_notebook(path: Path, parameters: dict) -> str:
-    """A notebook with small parameters in a cell after its own, as papermill puts them; its links lead to the pages of the site."""
+    """A notebook with small parameters in a cell after its own, as papermill puts them; its links lead to the pages of the site.
+
+    Below its title stands the badge that opens it on Binder, where a repository is named.
+    """
     notebook = nbformat.read(path, 4)
     for cell in notebook.cells:
-        address = binder(f"notebooks/{path.name}")
-        cell.source = BADGE.sub(rf"[\1]({address})" if address else "", cell.source).replace("](../docs/", "](../")
+        cell.source = cell.source.replace("](../docs/", "](../")
+    if badge := macros.badge(f"notebooks/{path.name}"):
+        notebook.cells[0].source = TITLE.sub(lambda title: f"{title[0]}{badge} ", notebook.cells[0].source)
     at = next(i for i, cell in enumerate(notebook.cells) if "parameters" in cell.metadata.get("tags", []))
     lines = "\n".join(f"{name} = {value}" for name, value in parameters.items())
     cell = nbformat.v4.new_code_cell(f"# Small, so that this page is built in seconds.\n{lines}", id=f"small-{at}")
