@@ -27,7 +27,7 @@ def sweep(
     scenario,
     policies,
     folder,
-    *old,
+    *,
     seeds=1,
     measure: dict | None = None,
     workers: int | None = None,
@@ -91,11 +91,6 @@ def sweep(
     >>> found.frame.select("policy", "f", "seed").rows()[:4]
     [('fifo', None, 0), ('themis', 0.2, 0), ('themis', 0.8, 0), ('fifo', None, 1)]
     """
-    if old:
-        raise RunError(
-            f"sweep: found {3 + len(old)} arguments in a row; expected three, scenario, policies and folder: "
-            "sweep(Scenario(trace, cluster, delays=...), policies, folder), or cross(traces, clusters) as the scenario."
-        )
     plan = make_plan(scenario, policies, seeds=seeds, measure=measure)
     store, knobs = Store(folder), varied(plan)
     with store.held():
