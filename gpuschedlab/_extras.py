@@ -14,10 +14,21 @@ EXTRAS = {
     "sweep": ("sweeps", ("cloudpickle", "joblib", "dask", "distributed", "tqdm")),
     "lab": (
         "explorers and notebooks",
-        ("anywidget", "ipywidgets", "jupyterlab", "matplotlib", "nbformat", "papermill", "voila"),
+        (
+            "IPython",
+            "PIL",
+            "anywidget",
+            "ipywidgets",
+            "jupyterlab",
+            "matplotlib",
+            "nbformat",
+            "papermill",
+            "traitlets",
+            "voila",
+        ),
     ),
-    "causal": ("causal graphs", ("causallearn",)),
-    "causalnex": ("causal networks", ("networkx", "pandas", "pathos", "pyparsing", "statsmodels", "threadpoolctl")),
+    "causal": ("causal graphs", ("causallearn", "networkx")),
+    "causalnex": ("causal networks", ("pandas", "pathos", "pyparsing", "statsmodels", "threadpoolctl")),
     "gym": ("environments for learning agents", ("gymnasium",)),
     "autosched": ("AutoSched's black-box tuners", ("lightgbm", "optuna")),
     "arena": ("rivals in the solver arena", ("ortools",)),
@@ -25,6 +36,22 @@ EXTRAS = {
 
 #: They say Python < 3.11, numpy < 1.24, pandas < 2 and torch: no extra can hold them, as pip would refuse it.
 UNBOUND = {"causalnex": "0.12.2", "pgmpy": "0.1.19"}
+
+#: Packages in no extra whose name is not the one that is imported.
+NAMES = {"yaml": "pyyaml"}
+
+
+def commands(extra: str) -> tuple[str, ...]:
+    """Lines that install an extra; CausalNex needs a second one.
+
+    Examples
+    --------
+    >>> commands("plots")
+    ('pip install "gpuschedlab[plots]"',)
+    """
+    pins = " ".join(f"{name}=={version}" for name, version in UNBOUND.items())
+    second = (f"pip install --no-deps --ignore-requires-python {pins}",) if extra == "causalnex" else ()
+    return f'pip install "gpuschedlab[{extra}]"', *second
 
 
 def need(module: str, what: str = "") -> ModuleType:
@@ -66,10 +93,7 @@ def need(module: str, what: str = "") -> ModuleType:
         lacking = getattr(error, "name", None)
         # A package that is there but lacks one of its own, or cannot load: the cause must not be hidden.
         why = "" if lacking and lacking.partition(".")[0] == top else f" ({error})"
-        way_out = f"pip install {top}" if extra is None else f'pip install "gpuschedlab[{extra}]"'
-        if extra == "causalnex":
-            pins = " ".join(f"{name}=={version}" for name, version in UNBOUND.items())
-            way_out += f", then pip install --no-deps --ignore-requires-python {pins}"
+        way_out = ", then ".join(commands(extra)) if extra else f"pip install {NAMES.get(top, top)}"
         raise MissingExtra(f"{part} need {top}{why}: {way_out}", name=top) from error
 
 

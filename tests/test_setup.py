@@ -131,7 +131,7 @@ def test_versions_agree():
 
 
 def test_extras_say_what_pyproject_says():
-    imported = {"scikit-learn": "sklearn", "causal-learn": "causallearn"}
+    imported = {"scikit-learn": "sklearn", "causal-learn": "causallearn", "ipython": "IPython", "pillow": "PIL"}
     extras = PYPROJECT["project"]["optional-dependencies"]
     for extra, (_, packages) in EXTRAS.items():
         brought = {imported.get(Requirement(t).name, Requirement(t).name) for t in extras[extra]}
@@ -157,6 +157,9 @@ def test_extras_say_what_pyproject_says():
         ("sklearn.ensemble", 'learned estimators need sklearn: pip install "gpuschedlab[estimators]"'),
         ("highspy", 'the optimisation solvers need highspy: pip install "gpuschedlab[optim]"'),
         ("pooch", 'downloads of published traces need pooch: pip install "gpuschedlab[traces]"'),
+        ("networkx", 'causal graphs need networkx: pip install "gpuschedlab[causal]"'),
+        ("IPython.display", 'explorers and notebooks need IPython: pip install "gpuschedlab[lab]"'),
+        ("yaml", "some parts need yaml: pip install pyyaml"),
     ],
 )
 def test_a_missing_part_is_told_in_one_line(monkeypatch, module, message):
