@@ -14,13 +14,16 @@ QUICK ?=
 WORKERS ?=
 OPTIONS ?=
 FOLDER ?=
+PYTHONS ?=
+EXTRAS ?=
+REPOSITORY ?=
 
 # A virtual environment holds absolute paths: one that moved with its folder, or lost its Python, is made again.
 ifneq ($(shell $(BIN)/python -c 'print(open("$(READY)").read().strip())' 2>/dev/null),$(CURDIR))
 $(shell rm -f $(READY))
 endif
 
-.PHONY: help demo picture test browser lint format lab app bench published reference docs lock clean distclean
+.PHONY: help demo picture test browser wheels dist lint format lab app bench published reference docs lock clean distclean
 .DELETE_ON_ERROR:
 
 help: ## what can be made
@@ -38,6 +41,13 @@ test: $(READY) ## tests, then lint (TESTS="tests/test_x.py -k name" for some)
 
 browser: $(READY) ## long checks of notebooks: in a real browser, on a busy machine (TIMES: reopenings of each), and of their text
 	TIMES=$(or $(TIMES),20) $(BIN)/python -m pytest -n 0 -m long tests/browser tests/test_notebooks.py
+
+wheels: $(READY) ## the wheel in empty environments: each extra alone, on each Python (PYTHONS="3.12 3.13" EXTRAS="core plots": some)
+	PYTHONPATH=$(CURDIR):$(CURDIR)/tests $(BIN)/python -m wheels $(if $(PYTHONS),--pythons $(PYTHONS)) $(if $(EXTRAS),--extras $(EXTRAS))
+
+dist: $(READY) ## sdist and wheel into dist/ (REPOSITORY=OWNER/NAME: with the addresses of that repository)
+	rm -rf dist
+	$(if $(REPOSITORY),GITHUB_REPOSITORY=$(REPOSITORY)) $(BIN)/python -m hatchling build --directory dist
 
 lint: $(READY) ## ruff: rules and format, of code and notebooks
 	$(BIN)/ruff check .

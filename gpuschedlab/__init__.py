@@ -5,4 +5,15 @@ The public names stand in `__init__.pyi`. Each is loaded when it is first used, 
 
 from gpuschedlab._faces import attach
 
-__getattr__, __dir__, __all__ = attach(__name__)
+_load, __dir__, __all__ = attach(__name__)
+
+
+def __getattr__(name: str):
+    if name != "__version__":
+        return _load(name)
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version(__name__)
+    except PackageNotFoundError:
+        raise AttributeError(f"{__name__} has no version: it is not installed. pip install . in its folder.") from None

@@ -1,5 +1,7 @@
 """Public names, by the part that holds them: `__init__.py` loads each at its first use, editors complete them."""
 
+__version__: str
+
 from .check import check_estimator as check_estimator, check_policy as check_policy
 from .cluster import Cluster as Cluster, Nodes as Nodes, Outage as Outage, Window as Window
 from .comparison import Comparison as Comparison, compare as compare
