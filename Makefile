@@ -23,7 +23,7 @@ ifneq ($(shell $(BIN)/python -c 'print(open("$(READY)").read().strip())' 2>/dev/
 $(shell rm -f $(READY))
 endif
 
-.PHONY: help demo picture test browser wheels dist lint format lab app bench published reference docs lock clean distclean
+.PHONY: help demo picture test browser wheels dist binder lint format lab app bench published reference docs lock clean distclean
 .DELETE_ON_ERROR:
 
 help: ## what can be made
@@ -48,6 +48,9 @@ wheels: $(READY) ## the wheel in empty environments: each extra alone, on each P
 dist: $(READY) ## sdist and wheel into dist/ (REPOSITORY=OWNER/NAME: with the addresses of that repository)
 	rm -rf dist
 	$(if $(REPOSITORY),GITHUB_REPOSITORY=$(REPOSITORY)) $(BIN)/python -m hatchling build --directory dist
+
+binder: $(READY) ## what Binder builds, in a clean tree of the last commit: its seconds and MB
+	PYTHONPATH=$(CURDIR):$(CURDIR)/tests $(BIN)/python -m binder
 
 lint: $(READY) ## ruff: rules and format, of code and notebooks
 	$(BIN)/ruff check .

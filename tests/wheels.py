@@ -44,12 +44,12 @@ def build(folder: Path) -> Path:
     """Make the sdist, and the wheel from what the sdist holds; path of the wheel."""
     shutil.rmtree(folder, ignore_errors=True)
     hatch = [sys.executable, "-m", "hatchling", "build", "--directory", str(folder), "--target"]
-    _run([*hatch, "sdist"], ROOT)
+    run([*hatch, "sdist"], ROOT)
     (sdist,) = folder.glob("*.tar.gz")
     with tarfile.open(sdist) as packed:
         packed.extractall(folder, filter="data")
     unpacked = folder / sdist.name.removesuffix(".tar.gz")
-    _run([*hatch, "wheel"], unpacked)
+    run([*hatch, "wheel"], unpacked)
     shutil.rmtree(unpacked)
     (wheel,) = folder.glob("*.whl")
     return wheel
@@ -69,23 +69,23 @@ def python_of(version: str) -> str | None:
 
 def attempt(wheel: Path, python: str, extra: str, folder: Path, compiled: bool = False) -> Tried:
     """Install an extra into an empty environment, and run what the table says of it."""
-    begin, size, wrong = _processor(), 0, ""
+    begin, size, wrong = processor(), 0, ""
     shutil.rmtree(folder, ignore_errors=True)
     there, venv = folder / "here", folder / "venv"
     there.mkdir(parents=True)
     try:
-        _run([python, "-m", "venv", str(venv)], there)
+        run([python, "-m", "venv", str(venv)], there)
         for line in commands(extra) if extra != "core" else ("pip install gpuschedlab",):
-            _run([str(venv / "bin" / "python"), "-m", *_of_wheel(line, wheel), "--progress-bar", "off"], there)
+            run([str(venv / "bin" / "python"), "-m", *_of_wheel(line, wheel), "--progress-bar", "off"], there)
         size = sum(p.lstat().st_size for p in venv.rglob("*") if p.is_file()) // 10**6
         for code in codes(extra):
-            _run([str(venv / "bin" / "python"), "-I", "-c", code], there, compiled)
+            run([str(venv / "bin" / "python"), "-I", "-c", code], there, compiled)
     except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
         said = (error.stderr or error.stdout or b"").decode(errors="replace").strip()
         (folder.parent / f"{folder.name}.log").write_text(f"{shlex.join(error.cmd)}\n{said}\n")
         wrong = (said.splitlines() or [str(error)])[-1]
     shutil.rmtree(folder, ignore_errors=True)
-    return Tried(round(_processor() - begin), size, wrong)
+    return Tried(round(processor() - begin), size, wrong)
 
 
 def codes(extra: str) -> list[str]:
@@ -100,14 +100,14 @@ def _of_wheel(line: str, wheel: Path) -> list[str]:
     return [f"{wheel}{word[11:]}" if word.startswith("gpuschedlab") else word for word in shlex.split(line)]
 
 
-def _run(words: list[str], folder: Path, compiled: bool = True):
+def run(words: list[str], folder: Path, compiled: bool = True):
     """Run a command in a folder; without compiling, the simulator is plain Python, which takes less on forty jobs."""
     env = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
     env |= {"PIP_NO_COMPILE": "1"} | ({} if compiled else {"NUMBA_DISABLE_JIT": "1"})
     subprocess.run(words, cwd=folder, env=env, check=True, capture_output=True, timeout=LONGEST)
 
 
-def _processor() -> float:
+def processor() -> float:
     """Seconds of the processor that commands have taken so far."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
