@@ -25,7 +25,7 @@ def prefix_of(tree: Path) -> Path:
     """Make the environment that environment.yml describes; its folder."""
     prefix, file = FOLDER / "prefix", tree / "environment.yml"
     if conda := shutil.which("conda"):
-        run([conda, "env", "create", "--quiet", "--yes", "--prefix", str(prefix), "--file", str(file)], tree)
+        run([conda, "env", "create", "--quiet", "--prefix", str(prefix), "--file", str(file)], tree)
         return prefix
     version = re.search(r"python=(\d+\.\d+)", file.read_text())[1]
     python = python_of(version)
