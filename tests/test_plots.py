@@ -266,7 +266,12 @@ def test_numbers_need_no_plotly(runs, monkeypatch):
 def test_plot_takes_runs_or_numbers(runs):
     for plot, numbers in ((plots.plot_jct_cdf, plots.jct_cdf), (plots.plot_load_over_time, plots.load_over_time)):
         assert plot(runs).to_json() == plot(numbers(runs)).to_json()
-    for plot in (plots.plot_fairness_cdf, plots.plot_slowdown_by_size, plots.plot_interruptions, plots.plot_metric):
+    for plot in (
+        plots.plot_fairness_cdf,
+        plots.plot_slowdown_by_size,
+        plots.plot_interruptions,
+        plots.plot_metric_bars,
+    ):
         assert isinstance(plot(runs), go.Figure)
 
 
@@ -312,7 +317,6 @@ def test_each_function_that_returns_numbers_has_a_plot():
     assert len(drawn) >= 29
     assert {f"plot_{name}" for name in drawn} <= set(plots.__all__)
     assert list(inspect.signature(plots.plot_gantt).parameters) == list(inspect.signature(plots.gantt).parameters)
-    assert plots.plot_metric is plots.plot_metric_bars
     assert isinstance(plots.plot_gantt(run=hand_run(), nodes=1), go.Figure)
 
 

@@ -25,7 +25,7 @@ def _public() -> dict:
     for thing in list(things.values()):
         if hasattr(getattr(thing, "__annotations__", {}).get("return"), "draw") and thing is not draw:
             things[f"plot_{thing.__name__}"] = plotter(thing)
-    return things | {"plot_metric": things["plot_metric_bars"]}
+    return things
 
 
 def __getattr__(name: str):
