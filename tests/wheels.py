@@ -126,21 +126,19 @@ def main() -> int:
     source = hashlib.sha256(wheel.read_bytes() + TABLE.read_bytes()).hexdigest()
     kept = Answers(FOLDER / "tried.jsonl", source)
     print(f"{wheel.name}\n{'Python':8}{'extra':12}{'CPU s':>8}{'MB':>7}  ran", flush=True)
-    failed = 0
+    failed = False
     for version, path in pythons.items():
         for extra in given.extras or TRIED:
-            if (version, extra) not in kept.known:
+            if (version, extra) in kept.known:
+                found = Tried(*kept.known[version, extra])
+            else:
                 found = attempt(wheel, path, extra, FOLDER / f"{version}-{extra}", extra == "core")
-                failed += bool(found.wrong)
-                if found.wrong:
-                    print(
-                        f"{version:8}{extra:12}{found.seconds:8}{found.megabytes:7}  WRONG: {found.wrong}", flush=True
-                    )
-                    continue
-                kept.keep((version, extra), found)
-            seconds, megabytes, _ = kept.known[version, extra]
-            print(f"{version:8}{extra:12}{seconds:8}{megabytes:7}  {TRIED[extra]['ran']}", flush=True)
-    return int(failed > 0)
+                if not found.wrong:
+                    kept.keep((version, extra), found)
+            failed |= bool(found.wrong)
+            said = f"WRONG: {found.wrong} ({FOLDER / f'{version}-{extra}.log'})" if found.wrong else TRIED[extra]["ran"]
+            print(f"{version:8}{extra:12}{found.seconds:8}{found.megabytes:7}  {said}", flush=True)
+    return int(failed)
 
 
 if __name__ == "__main__":
