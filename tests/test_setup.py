@@ -9,6 +9,7 @@ import tomllib
 import zipfile
 from pathlib import Path
 
+import binder
 import pytest
 import yaml
 from packaging.requirements import Requirement
@@ -112,6 +113,23 @@ def test_environment_and_post_build_make_the_same():
     for option in ("--no-deps", "--ignore-requires-python", "--require-hashes", "-r requirements.lock"):
         assert option in script
     assert "./postBuild" in (ROOT / "Makefile").read_text()
+
+
+def test_binder_is_built_with_the_python_of_the_environment(monkeypatch):
+    asked = []
+    monkeypatch.setattr(binder.shutil, "which", lambda _: None)
+    monkeypatch.setattr(binder, "python_of", asked.append)
+    with pytest.raises(SystemExit, match="found neither conda nor Python 3"):
+        binder.prefix_of(ROOT)
+    assert asked == [re.search(r"python=(\S+)", (ROOT / "environment.yml").read_text())[1]]
+
+
+def test_workflows_try_wheels_and_binder_by_make():
+    jobs = yaml.safe_load((ROOT / ".github" / "workflows" / "tests.yml").read_text())["jobs"]
+    assert jobs["wheels"]["strategy"]["matrix"]["python"] == list(PYTHONS)
+    for name in ("wheels", "binder"):
+        assert f"make {name}" in jobs[name]["steps"][-1]["run"]
+        assert re.search(rf"^{name}: ", (ROOT / "Makefile").read_text(), flags=re.M)
 
 
 @pytest.mark.parametrize("name", ["postBuild", ".ci/run"])
