@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "build" / "wheels"
 TABLE = Path(__file__).with_suffix(".toml")
 TRIED = tomllib.loads(TABLE.read_text())
-FIRST = TRIED.pop("first")["code"]
+FIRST = TRIED.pop("first")
 PYTHONS = ("3.11", "3.12", "3.13")
 LONGEST = 1800
 """Seconds after which a step is given up."""
@@ -89,10 +89,10 @@ def attempt(wheel: Path, python: str, extra: str, folder: Path, compiled: bool =
 
 
 def codes(extra: str) -> list[str]:
-    """What is run for an extra and those that it names: each after the first code and the imports of what it brings."""
+    """What is run for an extra: all modules are imported; then its code and that of those that it names, each after what it brings."""
     names = [extra, *TRIED[extra].get("also", ())]
     brought = {name: "".join(f"import {package}\n" for package in EXTRAS.get(name, ("", ()))[1]) for name in names}
-    return [f"{FIRST}\n{brought[name]}\n{TRIED[name]['code']}" for name in names]
+    return [FIRST["modules"]] + [f"{FIRST['code']}\n{brought[name]}\n{TRIED[name]['code']}" for name in names]
 
 
 def _of_wheel(line: str, wheel: Path) -> list[str]:
