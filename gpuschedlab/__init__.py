@@ -11,9 +11,6 @@ _load, __dir__, __all__ = attach(__name__)
 def __getattr__(name: str):
     if name != "__version__":
         return _load(name)
-    from importlib.metadata import PackageNotFoundError, version
+    from importlib.metadata import version
 
-    try:
-        return version(__name__)
-    except PackageNotFoundError:
-        raise AttributeError(f"{__name__} has no version: it is not installed. pip install . in its folder.") from None
+    return version(__name__)

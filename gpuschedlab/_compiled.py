@@ -91,10 +91,7 @@ def _say(text: str):
 
 
 class _Announcer(event.Listener):
-    """Says, before the first function of the simulator is compiled, that this takes a while, and then how far it is.
-
-    Loading machine code takes none.
-    """
+    """Says, before the first function of the simulator is compiled (not loaded), that this takes a while, and then how far it is."""
 
     said = 0.0
 

@@ -5,6 +5,7 @@ from types import ModuleType
 
 from gpuschedlab.errors import MissingExtra
 
+_LAB = ("anywidget", "ipywidgets", "jupyterlab", "matplotlib", "nbformat", "papermill", "voila")
 #: What each extra is for, and the packages (as imported) it brings.
 EXTRAS = {
     "plots": ("plots", ("plotly",)),
@@ -12,21 +13,7 @@ EXTRAS = {
     "optim": ("the optimisation solvers", ("highspy", "mip")),
     "traces": ("downloads of published traces", ("pooch",)),
     "sweep": ("sweeps", ("cloudpickle", "joblib", "dask", "distributed", "tqdm")),
-    "lab": (
-        "explorers and notebooks",
-        (
-            "IPython",
-            "PIL",
-            "anywidget",
-            "ipywidgets",
-            "jupyterlab",
-            "matplotlib",
-            "nbformat",
-            "papermill",
-            "traitlets",
-            "voila",
-        ),
-    ),
+    "lab": ("explorers and notebooks", ("IPython", "PIL", "traitlets", *_LAB)),
     "causal": ("causal graphs", ("causallearn", "networkx")),
     "causalnex": ("causal networks", ("pandas", "pathos", "pyparsing", "statsmodels", "threadpoolctl")),
     "gym": ("environments for learning agents", ("gymnasium",)),
@@ -81,14 +68,8 @@ def need(module: str, what: str = "") -> ModuleType:
         return importlib.import_module(module)
     except ImportError as error:
         top = module.partition(".")[0]
-        extra = next(
-            (
-                name
-                for name, (_, packages) in EXTRAS.items()
-                if top in packages or (top in UNBOUND and name == "causalnex")
-            ),
-            None,
-        )
+        brought = {package: name for name, (_, packages) in EXTRAS.items() for package in packages}
+        extra = "causalnex" if top in UNBOUND else brought.get(top)
         part = what or (EXTRAS[extra][0] if extra else "some parts")
         lacking = getattr(error, "name", None)
         # A package that is there but lacks one of its own, or cannot load: the cause must not be hidden.

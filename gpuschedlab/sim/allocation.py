@@ -50,8 +50,7 @@ class Allocation:
     seconds : float
         Time that the solver took.
     why : callable, optional
-        Without arguments: for each job of the view a few words on why it has no GPUs (n,), "" for the others. It is called where
-        decisions are logged, and `Run.explain` shows them.
+        Without arguments: (n,) a few words on why a job has no GPUs, "" for the others; called for logs of decisions (`Run.explain`).
     """
 
     gpu_type: np.ndarray

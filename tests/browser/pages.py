@@ -60,7 +60,7 @@ def press(page, label: str, key: str, times: int = 1):
         page.keyboard.press(key)
 
 
-def await_text(element, words: str, seconds: float = 30.0):
+def await_text(element, words: str, seconds: float = 60.0):
     """Wait until an element says some words: what follows a change follows it part by part, texts after figures or before them."""
     from playwright.sync_api import expect
 
