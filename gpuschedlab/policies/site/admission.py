@@ -126,33 +126,36 @@ def targets(job, t, jobs, quota, cohort, rules, weight, used, room, fair):
 
 
 @njit
+def in_line(held, queue, priority, since, Q):
+    """Jobs that wait (m,), queue by queue, by priority, then by the instant of their place; (Q,) where each queue begins, and ends."""
+    end = np.zeros(Q + 1, np.int64)
+    for i in range(len(held)):
+        end[queue[i] + 1] += held[i] < 0
+    end = np.cumsum(end)[:-1]
+    first, line = end.copy(), np.empty(np.sum(held < 0), np.int64)
+    for i in range(len(held)):
+        if held[i] < 0:  # nearly in order: they are so by submission, unless they were evicted
+            q, m = queue[i], end[queue[i]]
+            while m > first[q] and (-priority[i], since[i]) < (-priority[line[m - 1]], since[line[m - 1]]):
+                line[m] = line[m - 1]
+                m -= 1
+            line[m] = i
+            end[q] += 1
+    return line, first, end
+
+
+@njit
 def admit(
-    now,
-    line,
-    rows,
-    held,
-    gpus,
-    queue,
-    able,
-    priority,
-    since,
-    admitted,
-    quota,
-    flavors,
-    cohort,
-    rules,
-    weight,
-    room,
-    fair,
+    now, rows, held, gpus, queue, able, priority, since, admitted, quota, flavors, cohort, rules, weight, room, fair
 ):
     """Types (n,) of jobs, -1 for none: those of `held` go on but for the evicted; heads of queues are admitted in turns.
 
-    `line` has those that wait, queue by queue, in their order. What is known of jobs is by their `rows`: queue, a bit for each type
-    (`able`), priority, and the instants of their place and of their last start, which are written here. `rules` (Q, 3) says whether a
-    queue is strict, and from whose jobs it takes GPUs back, in other queues and in its own.
+    What is known of jobs is by their `rows`: queue, a bit for each type (`able`), priority, and the instants of their place and of
+    their last start, which are written here. `rules` (Q, 3) says whether a queue is strict, and from whose jobs it takes GPUs back, in
+    other queues and in its own.
     """
     known = (queue[rows], able[rows], priority[rows], since[rows], admitted[rows])
-    kind = admitted_types(line, held, gpus, *known, quota, flavors, cohort, rules, weight, room, fair)
+    kind = admitted_types(held, gpus, *known, quota, flavors, cohort, rules, weight, room, fair)
     for i in range(len(rows)):
         if held[i] >= 0 and kind[i] < 0:  # evicted: it goes behind its queue
             since[rows[i]] = now
@@ -163,7 +166,7 @@ def admit(
 
 @njit
 def admitted_types(
-    line, held, gpus, queue, able, priority, since, admitted, quota, flavors, cohort, rules, weight, room, fair
+    held, gpus, queue, able, priority, since, admitted, quota, flavors, cohort, rules, weight, room, fair
 ):
     """Types (n,) of jobs after one pass, -1 for none."""
     n, Q = len(queue), len(rules)
@@ -172,27 +175,31 @@ def admitted_types(
         if held[i] >= 0:
             used[queue[i], held[i]] += gpus[i]
             room[held[i]] -= gpus[i]
-    at, shut = np.searchsorted(queue[line], np.arange(Q + 1)), np.zeros(Q, np.bool_)
-    end = at[1:].copy()
+    line, at, end = in_line(held, queue, priority, since, Q)
+    shut, looked = np.zeros(Q, np.bool_), np.zeros(Q, np.bool_)
+    # Of the head of each queue, once it was looked at: how it fits, on which type, and its queue's share with it.
+    how, kinds, mine = np.zeros(Q, np.int64), np.zeros(Q, np.int64), np.zeros(Q)
     while True:
         best, flavor, least = -1, -1, (0.0, 0.0, 0.0, 0.0)
         for q in range(Q):
             if shut[q] or at[q] >= end[q]:
                 continue
             i = line[at[q]]
-            how, t = fit(i, q, gpus[i], able, quota, flavors, cohort, used, room, fair)
-            mine = 0.0
-            if fair and t >= 0:
-                used[q, t] += gpus[i]
-                mine = share(quota, cohort, used, weight, q)
-                used[q, t] -= gpus[i]
-            place = (float(how), mine, -priority[i], since[i])
+            if not looked[q]:
+                how[q], t = fit(i, q, gpus[i], able, quota, flavors, cohort, used, room, fair)
+                looked[q], kinds[q], mine[q] = True, t, 0.0
+                if fair and t >= 0:
+                    used[q, t] += gpus[i]
+                    mine[q] = share(quota, cohort, used, weight, q)
+                    used[q, t] -= gpus[i]
+            place = (float(how[q]), mine[q], -priority[i], since[i])
             if best < 0 or place < least:
-                best, flavor, least = i, t, place
+                best, flavor, least = i, kinds[q], place
         if best < 0:
             return kind
         q, way = queue[best], int(least[0])
         at[q] += 1
+        looked[q] = False
         if way == EVICTING:
             jobs = (queue, gpus, kind, priority, since, admitted)
             out = targets(best, flavor, jobs, quota, cohort, rules, weight, used, room, fair)
@@ -204,6 +211,7 @@ def admitted_types(
         if way == NOT:
             shut[q] |= rules[q, 0] == 1
             continue
+        looked[:] = False
         kind[best] = flavor
         used[q, flavor] += gpus[best]
         room[flavor] -= gpus[best]

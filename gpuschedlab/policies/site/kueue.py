@@ -129,13 +129,10 @@ class Kueue(Round):
         seen, rows, held = view.memory, view.index, view.gpu_type
         if len(rows) and rows[-1] >= seen.rows:
             self._look(view, seen)
-        waits = np.flatnonzero(held < 0)
-        if not len(waits):
+        if not (held < 0).any():
             return Allocation(held, view.gpus)
-        jobs, line = seen.jobs, rows[waits]
-        line = waits[np.lexsort((jobs["since"][line], -jobs["priority"][line], jobs["queue"][line]))]
-        of_jobs = (rows, held, view.gpus, *jobs.values())
-        kind = admit(view.now, line, *of_jobs, *seen.arrays(self.queues, view.cluster), view.capacity, self.fair)
+        of_jobs = (rows, held, view.gpus, *seen.jobs.values())
+        kind = admit(view.now, *of_jobs, *seen.arrays(self.queues, view.cluster), view.capacity, self.fair)
         source = None if self.resume else np.where((held < 0) & (kind >= 0) & (view.executed > 0), rows, -1)
         why = partial(self._why, seen, kind, view.gpus, rows, view.cluster)
         return Allocation(np.maximum(kind, 0), np.where(kind < 0, 0.0, view.gpus), source=source, why=why)
