@@ -184,8 +184,9 @@ def standing() -> str:
         far.setdefault(row["policy"], []).append(np.inf if row["behind"] is None else row["behind"])
     order = sorted(far, key=lambda policy: (np.median(far[policy]), policy))
     lines = [(policy, *(cells.get((policy, task), "") for task in tasks)) for policy in order]
-    few = [f"{row['policy']} on {row['task']} ({row['seeds']})" for row in rows if row["seeds"] < 10 and not row["why"]]
-    said = f"Ten seeds each; fewer of {', '.join(few)}." if few else "Ten seeds each."
+    few = {row["policy"]: row["seeds"] for row in rows if row["seeds"] < 10 and not row["why"]}
+    fewer = ", ".join(f"{policy} {seeds}" for policy, seeds in sorted(few.items()))
+    said = "Ten seeds each" + (f"; of weeks fewer: {fewer}." if few else ".")
     found = [said, _table(("policy", *(f"`{task}`" for task in tasks)), lines)]
     found += ["\n".join(f"({number}) {why}\n" for why, number in notes.items())]
     return "\n\n".join(found)
