@@ -95,9 +95,6 @@ class _Announcer(event.Listener):
 
     said = 0.0
 
-    def __init__(self):
-        self.done: set = set()
-
     def on_start(self, event) -> None:
         """A function is about to be compiled."""
         if _of_engine(event) and not self.said:
@@ -105,12 +102,11 @@ class _Announcer(event.Listener):
             _say("compiling the simulator, once; a minute or two.")
 
     def on_end(self, event) -> None:
-        """It has been."""
-        if _of_engine(event):
-            self.done.add(event.data["dispatcher"].py_func.__code__)
+        """It has been; a second process may have kept others."""
         if self.said and time.monotonic() - self.said >= EVERY:
             self.said = time.monotonic()
-            _say(f"compiled {len(self.done)} of about {_functions()} functions.")
+            done = len(list(cache_folder("sim").glob("*.engine.*/*.nbi")))
+            _say(f"compiled {done} of about {_functions()} functions of the simulator.")
 
 
 def _of_engine(event) -> bool:

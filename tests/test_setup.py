@@ -110,6 +110,7 @@ def test_environment_and_post_build_make_the_same():
     assert set(wanted) == {"python", "pip"}, "all else comes from requirements.lock, through postBuild"
     assert wanted["python"].removeprefix("python=") in PYTHONS
     script = (ROOT / "postBuild").read_text()
+    assert "uv" in on("3.12"), "postBuild installs what uv the lock pins"
     for option in ("--no-deps", "--ignore-requires-python", "--require-hashes", "-r requirements.lock"):
         assert option in script
     assert "./postBuild" in (ROOT / "Makefile").read_text()

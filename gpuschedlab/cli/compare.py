@@ -9,7 +9,7 @@ from pathlib import Path
 
 from gpuschedlab.cli.inputs import add_scenario, informed, read_scenario, recipe_in
 from gpuschedlab.cli.parser import add_json, policies_help, whole
-from gpuschedlab.cli.progress import EVERY, Progress
+from gpuschedlab.cli.progress import Progress
 from gpuschedlab.cli.text import as_json, intake_line
 from gpuschedlab.errors import RunError
 from gpuschedlab.parse import contenders_of
@@ -27,6 +27,9 @@ LINEUP = (
     "gavel:objective=max_min",
 )
 """Policies that are compared when none is named."""
+
+SOON = 3.0
+"""Seconds after which the runs that are finished are shown."""
 
 
 def add(parser):
@@ -57,9 +60,10 @@ def compare(args) -> int:
     from gpuschedlab.comparison import Comparison
     from gpuschedlab.comparison import compare as run_all
 
-    policies, recipe = _policies(args), recipe_in(args)
-    scenario, about = read_scenario(args)
-    policies = informed(policies, scenario)
+    policies, recipe, progress = _policies(args), recipe_in(args), Progress(sys.stderr)
+    with progress.phase("jobs and estimates", announced=False):
+        scenario, about = read_scenario(args)
+        policies = informed(policies, scenario)
     if not args.json:
         print(caption(scenario, about) + "\n", flush=True)
     unstored, finished, begin, shown = {}, {}, time.monotonic(), args.json
@@ -72,18 +76,22 @@ def compare(args) -> int:
         except RunError as error:
             unstored[name] = str(error)
 
-    with Progress(sys.stderr).phase("policies", len(policies), "done", announced=False) as advance:
+    def so_far():
+        """The first table comes while slower policies run."""
+        nonlocal shown
+        if not shown and finished and time.monotonic() - begin > SOON:
+            shown = True
+            table = _table(Comparison(dict(finished)), recipe)
+            progress.say(f"so far:\n{textwrap.indent(table, '  ')}\n", sys.stdout)
+
+    with progress.phase("policies", len(policies), "done", announced=False, each=so_far) as advance:
 
         def each(name, run):
-            """Note a run; the first table comes before slower policies have run."""
-            nonlocal shown
+            """Note a run."""
             finished[name] = run
             advance(len(finished))
             if args.runs:
                 store(name, run)
-            if not shown and time.monotonic() - begin > EVERY and len(finished) < len(policies):
-                shown = True
-                print(f"so far:\n{textwrap.indent(_table(Comparison(finished), recipe), '  ')}\n", flush=True)
 
         done = run_all(scenario, policies, each=each)
     # The table comes before the report: whatever happens to the latter, the numbers are there.
@@ -94,7 +102,8 @@ def compare(args) -> int:
     for name, why in (done.failed | unstored).items():
         print(f"gpuschedlab: {name} failed: {why}", file=sys.stderr)
     if done.runs and args.out:
-        _report(done, about, args, rows)
+        with progress.phase("report", announced=False):
+            _report(done, about, args, rows)
     if done.stopped:
         left = len(policies) - len(done.runs) - len(done.failed)
         print(f"gpuschedlab: interrupted; {len(done.runs)} policies finished, {left} did not.", file=sys.stderr)
@@ -153,12 +162,14 @@ def _over_seeds(args, first) -> list[dict]:
     from gpuschedlab.report import over_seeds
 
     summaries = [first.summary()]
-    for seed in range(args.seed + 1, args.seed + args.seeds):
-        scenario, _ = read_scenario(argparse.Namespace(**vars(args) | {"seed": seed}))
-        found = run_all(scenario, informed(_policies(args), scenario), progress=sys.stderr.isatty())
-        summaries.append(found.summary())
-        if found.stopped:
-            break
+    with Progress(sys.stderr).phase("seeds", args.seeds, "done", announced=False) as advance:
+        for seed in range(args.seed + 1, args.seed + args.seeds):
+            advance(seed - args.seed)
+            scenario, _ = read_scenario(argparse.Namespace(**vars(args) | {"seed": seed}))
+            found = run_all(scenario, informed(_policies(args), scenario))
+            summaries.append(found.summary())
+            if found.stopped:
+                break
     return over_seeds(summaries)
 
 

@@ -38,18 +38,19 @@ class Progress:
     def __init__(self, stream):
         self.stream, self.bar = stream, None
 
-    def say(self, text: str) -> None:
-        """Print a line at once, above the bar."""
+    def say(self, text: str, stream=None) -> None:
+        """Print a line at once, above the bar; on another stream than its own, if one is given."""
         if self.bar is None:
-            print(text, file=self.stream, flush=True)
+            print(text, file=stream or self.stream, flush=True)
         else:
-            self.bar.write(text, file=self.stream)
+            self.bar.write(text, file=stream or self.stream)
 
     @contextlib.contextmanager
-    def phase(self, name: str, total: float | None = None, unit: str = "", *, announced: bool = True):
+    def phase(self, name: str, total: float | None = None, unit: str = "", *, announced=True, each=lambda: None):
         """Show a phase until the block ends; yields a function that takes how much of `total` is done, in the plural of a unit.
 
-        Where the total is unknown, seconds are shown; `announced` says whether the name is printed when the phase begins.
+        Where the total is unknown, seconds are shown; `announced` says whether the name is printed when the phase begins. `each`
+        is called once a second.
         """
         if announced:
             self.say(name)
@@ -63,12 +64,14 @@ class Progress:
                 self.bar.update(count - self.bar.n)
 
         def watch() -> None:
-            while not ended.wait(1.0 if self.bar is not None else EVERY):
+            said = begin
+            while not ended.wait(min(1.0, EVERY)):
+                each()
                 if self.bar is not None:
                     self.bar.refresh()
-                    continue
-                part = "" if total is None else f"{done:.0f} of {total:.0f} {unit}, "
-                self.say(f"{name}: {part}{time.monotonic() - begin:.0f} s so far")
+                elif time.monotonic() - said >= EVERY:
+                    said, part = time.monotonic(), "" if total is None else f"{done:.0f} of {total:.0f} {unit}, "
+                    self.say(f"{name}: {part}{time.monotonic() - begin:.0f} s so far")
 
         watcher = threading.Thread(target=watch, daemon=True)
         watcher.start()

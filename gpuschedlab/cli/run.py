@@ -6,6 +6,7 @@ from pathlib import Path
 from gpuschedlab.cli.compare import caption
 from gpuschedlab.cli.inputs import add_scenario, one_in, read_scenario
 from gpuschedlab.cli.parser import add_json, policies_help, seconds
+from gpuschedlab.cli.progress import Progress
 from gpuschedlab.cli.text import as_json, intake_line, intake_of
 from gpuschedlab.errors import LabError
 from gpuschedlab.parse import contenders_of
@@ -33,14 +34,16 @@ def run(args) -> int:
     """Simulate, store, print the metrics; Ctrl-C keeps what has happened until then."""
     if args.log and not args.out:
         raise LabError("run: found --log without --out; expected a folder to keep the log in: --out FOLDER.")
-    policies = contenders_of([args.policy])
-    scenario, about = read_scenario(args)
-    name, policy, scenario = one_in(policies, scenario)
+    policies, progress = contenders_of([args.policy]), Progress(sys.stderr)
+    with progress.phase("jobs and estimates", announced=False):
+        scenario, about = read_scenario(args)
+        name, policy, scenario = one_in(policies, scenario)
     simulation, stopped = scenario.simulation(policy, log=args.log), False
-    try:
-        simulation.advance(float("inf") if scenario.until is None else scenario.until)
-    except KeyboardInterrupt:
-        stopped = True
+    with progress.phase(name, announced=False):
+        try:
+            simulation.advance(float("inf") if scenario.until is None else scenario.until)
+        except KeyboardInterrupt:
+            stopped = True
     done = simulation.result()
     if args.json:
         print(as_json({"info": done.info, "metrics": done.summary()} | intake_of(about)), flush=True)

@@ -1,31 +1,42 @@
 """`gpuschedlab warm`: compile ahead."""
 
+import contextlib
+import functools
+import os
+import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
-from gpuschedlab.cli.parser import add_json
+from gpuschedlab.cli.parser import add_json, policies_help
 from gpuschedlab.cli.progress import Progress
 from gpuschedlab.cli.text import as_json, pairs
+from gpuschedlab.errors import MissingExtra
 
 
 def add(parser):
     """Add the arguments."""
+    parser.closing = policies_help
+    parser.add_argument("policies", nargs="*", metavar="POLICY", help="policies to compile for (default: all)")
     add_json(parser)
 
 
 def warm(args) -> int:
-    """Compile everything, and report the time that it took."""
+    """Compile the engine and what policies need, in two processes where there are two cores; report the time that it took."""
+    from gpuschedlab.parse import policy_of
     from gpuschedlab.policies import ALL
 
-    with Progress(sys.stderr).phase("compiling ahead", len(ALL) + 2, "parts") as advance:
-        seconds = compile_ahead(each=advance)
+    words = args.policies or list(ALL)
+    for word in words:
+        policy_of(word)  # an unknown one is told before anything is compiled
+    with Progress(sys.stderr).phase("compiling ahead", len(words) + 2, "parts done") as advance, _beside(words):
+        seconds = compile_ahead(words, each=advance)
     print(as_json(seconds) if args.json else pairs({k: f"{v:.1f} s" for k, v in seconds.items()}))
     return 0
 
 
-def compile_ahead(words: tuple[str, ...] = (), each: Callable[[int], None] | None = None) -> dict[str, float]:
-    """Compile the engine and the keys of some policies, by default of all, and what figures need: seconds by name.
+def compile_ahead(words: Iterable[str], each: Callable[[int], None] | None = None) -> dict[str, float]:
+    """Compile the engine, the keys and kernels of some policies, and what figures need: seconds by name.
 
     What is compiled is kept on disk, so that the next process loads it. `each` is called with how many parts are done.
     """
@@ -39,17 +50,36 @@ def compile_ahead(words: tuple[str, ...] = (), each: Callable[[int], None] | Non
         if each is not None:
             each(len(seconds))
 
-    from gpuschedlab import Cluster, plots, simulate
+    from gpuschedlab import Cluster, Fifo, plots, simulate
     from gpuschedlab.parse import policy_of
-    from gpuschedlab.policies import ALL
 
-    done("engine")
     trace = pl.DataFrame({"job_id": ["a", "b"], "submit": [0.0, 1.0], "gpus": [1, 1], "duration": [9.0, 9.0]})
-    for word in words or ALL:
-        run = simulate(trace, Cluster.homogeneous(4, 4), policy_of(word))
-        done(word)
-    if not words:
-        plots.gantt(run)
-        plots.seats(run)
-        done("figures")
+    cluster = Cluster.homogeneous(4, 4)
+    run = simulate(trace, cluster, Fifo())
+    done("engine")
+    parts = {word: functools.partial(simulate, trace, cluster, policy_of(word)) for word in words}
+    for name, part in (parts | {"figures": lambda: (plots.gantt(run), plots.seats(run))}).items():
+        try:
+            part()
+        except MissingExtra as error:
+            print(f"gpuschedlab: {name} left out: {error}", file=sys.stderr)
+        done(name)
     return seconds
+
+
+@contextlib.contextmanager
+def _beside(words: list[str]):
+    """Compile in a second process what this one comes to last; either loads what the other has kept. With one core: nothing."""
+    if os.cpu_count() == 1:
+        yield
+        return
+    code = (
+        "from gpuschedlab.cli.warm import compile_ahead; from gpuschedlab.sim.ahead import compile_rest;"
+        f"compile_rest(); compile_ahead({words[::-1]!r})"
+    )
+    second = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.DEVNULL)
+    try:
+        yield
+    finally:
+        second.kill()
+        second.wait()

@@ -20,7 +20,7 @@ from gpuschedlab.sim.engine.accounting import (
     wake,
 )
 from gpuschedlab.sim.engine.checkpoints import undo
-from gpuschedlab.sim.engine.events import after_decision, sleep_until
+from gpuschedlab.sim.engine.due import after_decision, sleep_until
 from gpuschedlab.sim.engine.lifecycle import begin_wait, hold, join, leave, let_go, start
 from gpuschedlab.sim.engine.preemption import reclaim, vacate
 from gpuschedlab.sim.engine.queues import drop_waiting

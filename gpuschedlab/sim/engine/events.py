@@ -6,19 +6,10 @@ Kinds at one instant, in order: completions and other timers, outages, a look at
 from numba import types
 
 from gpuschedlab._compiled import njit
-from gpuschedlab.sim.engine.accounting import (
-    INF,
-    lease_end,
-    log_tick,
-    move_clock,
-    on_grid,
-    refresh,
-    renew_key,
-    set_rate,
-    wake,
-)
+from gpuschedlab.sim.engine.accounting import lease_end, log_tick, move_clock, refresh, renew_key, set_rate, wake
 from gpuschedlab.sim.engine.backfill import can_place, fill, first_waiting, open_classes
-from gpuschedlab.sim.engine.ledger import look_again, stand
+from gpuschedlab.sim.engine.due import after_decision, schedule_decision
+from gpuschedlab.sim.engine.ledger import stand
 from gpuschedlab.sim.engine.lifecycle import begin_wait, change_node, complete, contest, end_stay, time_out
 from gpuschedlab.sim.engine.planning import plan
 from gpuschedlab.sim.engine.preemption import nothing_to_give, rekey, reorder
@@ -32,7 +23,7 @@ from gpuschedlab.sim.engine.queues import (
     place_in_rank,
     push_waiting,
 )
-from gpuschedlab.sim.engine.records import ALL, GREEDY, PLAN, RUNNING, STILL
+from gpuschedlab.sim.engine.records import GREEDY, PLAN, RUNNING, STILL
 from gpuschedlab.sim.engine.state import STATE
 
 ENDED, FULL, DECIDE, FAULT, PAUSED = range(5)
@@ -221,48 +212,6 @@ def process_events(S):
     while sc.arrived < S.job.shape[0] and S.job[sc.arrived].submit <= sc.now:
         arrive(S, sc.arrived)
     return True
-
-
-@njit(inline="never")
-def schedule_decision(S):
-    """Set when the next decision is due, after what has just happened."""
-    sc = S.scalar[0]
-    r = S.rule[0]
-    if sc.dirty == 1 and (sc.decide_at > 1e300 or sc.asleep == 1 or r.every > 0):
-        # Nothing was due, a round slept or only a plan was due: what happened now brings a decision forward, on the grid if there is one.
-        sc.decide_at = on_grid(sc.now, r.interval) if r.interval > 0 and r.on_event == 0 else sc.now
-    elif sc.dirty == 1 and r.on_event == 1:
-        sc.decide_at = sc.now
-
-
-@njit(inline="never")
-def after_decision(S):
-    """Set the next decision of a policy that decides at a fixed interval while jobs are there."""
-    sc = S.scalar[0]
-    r = S.rule[0]
-    sc.decide_at = INF
-    sc.asleep = 0
-    if r.interval > 0 and (r.rounds == 1 or r.moving == ALL) and sc.running + sc.waiting > 0:
-        # Past this instant by more than rounding errors, or it would be decided twice.
-        sc.decide_at = on_grid(sc.now + r.interval * 1e-6, r.interval)
-    if r.every > 0 and sc.waiting > 0 and (sc.running > 0 or on_grid(sc.now, r.every) > sc.now):
-        sc.decide_at = on_grid(sc.now + r.every * 1e-6, r.every)  # the next plan
-    if r.period > 0 and sc.stand_at > 1e300:
-        sc.stand_at = look_again(S)
-
-
-@njit
-def sleep_until(S, time):
-    """Put the next round off to an instant, or bring it forward, on the grid of a policy that has one.
-
-    What happens before then brings it forward again, as it does for a policy that waits for events.
-    """
-    interval, now = S.rule[0].interval, S.scalar[0].now
-    if interval > 0 and time < 1e300:
-        # As after a decision: never this instant again.
-        time = on_grid(max(time, now + interval * 1e-6), interval)
-    S.scalar[0].decide_at = time
-    S.scalar[0].asleep = 1
 
 
 def _advance(S, until):

@@ -3,27 +3,11 @@
 from gpuschedlab._compiled import njit
 from gpuschedlab.cluster.node_index import SLOTS, count_node
 from gpuschedlab.cluster.placement import BUDDY, take_cell
-from gpuschedlab.sim.engine.accounting import (
-    INF,
-    lease_end,
-    log_stretch,
-    refresh,
-    renew_key,
-    set_rate,
-    take,
-    wake,
-)
+from gpuschedlab.sim.engine.accounting import INF, lease_end, log_stretch, refresh, renew_key, set_rate, take, wake
 from gpuschedlab.sim.engine.checkpoints import undo, useful
 from gpuschedlab.sim.engine.ledger import charge, standing_of
 from gpuschedlab.sim.engine.profiling import admit_to_stage, skip_profiling, stay_end
-from gpuschedlab.sim.engine.queues import (
-    add_running,
-    drop_running,
-    insert_rank,
-    push_waiting,
-    remove_rank,
-    set_timer,
-)
+from gpuschedlab.sim.engine.queues import add_running, drop_running, insert_rank, push_waiting, remove_rank, set_timer
 from gpuschedlab.sim.engine.records import DONE, RUNNING, WAITING
 
 

@@ -1,0 +1,48 @@
+"""When the next decision is due."""
+
+from gpuschedlab._compiled import njit
+from gpuschedlab.sim.engine.accounting import INF, on_grid
+from gpuschedlab.sim.engine.ledger import look_again
+from gpuschedlab.sim.engine.records import ALL
+
+
+@njit(inline="never")
+def schedule_decision(S):
+    """Set when the next decision is due, after what has just happened."""
+    sc = S.scalar[0]
+    r = S.rule[0]
+    if sc.dirty == 1 and (sc.decide_at > 1e300 or sc.asleep == 1 or r.every > 0):
+        # Nothing was due, a round slept or only a plan was due: what happened now brings a decision forward, on the grid if there is one.
+        sc.decide_at = on_grid(sc.now, r.interval) if r.interval > 0 and r.on_event == 0 else sc.now
+    elif sc.dirty == 1 and r.on_event == 1:
+        sc.decide_at = sc.now
+
+
+@njit(inline="never")
+def after_decision(S):
+    """Set the next decision of a policy that decides at a fixed interval while jobs are there."""
+    sc = S.scalar[0]
+    r = S.rule[0]
+    sc.decide_at = INF
+    sc.asleep = 0
+    if r.interval > 0 and (r.rounds == 1 or r.moving == ALL) and sc.running + sc.waiting > 0:
+        # Past this instant by more than rounding errors, or it would be decided twice.
+        sc.decide_at = on_grid(sc.now + r.interval * 1e-6, r.interval)
+    if r.every > 0 and sc.waiting > 0 and (sc.running > 0 or on_grid(sc.now, r.every) > sc.now):
+        sc.decide_at = on_grid(sc.now + r.every * 1e-6, r.every)  # the next plan
+    if r.period > 0 and sc.stand_at > 1e300:
+        sc.stand_at = look_again(S)
+
+
+@njit
+def sleep_until(S, time):
+    """Put the next round off to an instant, or bring it forward, on the grid of a policy that has one.
+
+    What happens before then brings it forward again, as it does for a policy that waits for events.
+    """
+    interval, now = S.rule[0].interval, S.scalar[0].now
+    if interval > 0 and time < 1e300:
+        # As after a decision: never this instant again.
+        time = on_grid(max(time, now + interval * 1e-6), interval)
+    S.scalar[0].decide_at = time
+    S.scalar[0].asleep = 1
