@@ -29,7 +29,7 @@ included."""
 POLICIES = (*ENGINE, "cluster/free_gpus.py", "policies/*.py")
 """What the keys and kernels of policies are made of; those of a paper of its folder as well."""
 
-EVERY = 8.0
+EVERY = 5.0
 """Seconds between words on how far compiling is."""
 
 KEPT = 3

@@ -295,7 +295,7 @@ def test_check_passes_the_good_and_fails_the_bad(here, capsys):
 
 def test_warm_compiles_every_policy(capsys):
     assert main(["warm", "--json"]) == 0
-    assert set(json.loads(capsys.readouterr().out)) == {"engine", *ALL, "figures"}
+    assert set(json.loads(capsys.readouterr().out)) == {"engine", *ALL, "figures", "estimates"}
 
 
 def test_versions(capsys):

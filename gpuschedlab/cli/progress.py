@@ -6,7 +6,7 @@ import sys
 import threading
 import time
 
-EVERY = 8.0
+EVERY = 5.0
 """Seconds between lines where there is no terminal."""
 
 HOUR = 3600.0

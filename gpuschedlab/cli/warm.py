@@ -29,14 +29,14 @@ def warm(args) -> int:
     words = args.policies or list(ALL)
     for word in words:
         policy_of(word)  # an unknown one is told before anything is compiled
-    with Progress(sys.stderr).phase("compiling ahead", len(words) + 2, "parts done") as advance, _beside(words):
+    with Progress(sys.stderr).phase("compiling ahead", len(words) + 3, "parts done") as advance, _beside(words):
         seconds = compile_ahead(words, each=advance)
     print(as_json(seconds) if args.json else pairs({k: f"{v:.1f} s" for k, v in seconds.items()}))
     return 0
 
 
 def compile_ahead(words: Iterable[str], each: Callable[[int], None] | None = None) -> dict[str, float]:
-    """Compile the engine, the keys and kernels of some policies, and what figures need: seconds by name.
+    """Compile the engine, the keys and kernels of some policies, and what figures and estimates need: seconds by name.
 
     What is compiled is kept on disk, so that the next process loads it. `each` is called with how many parts are done.
     """
@@ -50,7 +50,7 @@ def compile_ahead(words: Iterable[str], each: Callable[[int], None] | None = Non
         if each is not None:
             each(len(seconds))
 
-    from gpuschedlab import Cluster, Fifo, plots, simulate
+    from gpuschedlab import Cluster, Fifo, Runtime, plots, simulate
     from gpuschedlab.parse import policy_of
 
     trace = pl.DataFrame({"job_id": ["a", "b"], "submit": [0.0, 1.0], "gpus": [1, 1], "duration": [9.0, 9.0]})
@@ -58,7 +58,9 @@ def compile_ahead(words: Iterable[str], each: Callable[[int], None] | None = Non
     run = simulate(trace, cluster, Fifo())
     done("engine")
     parts = {word: functools.partial(simulate, trace, cluster, policy_of(word)) for word in words}
-    for name, part in (parts | {"figures": lambda: (plots.gantt(run), plots.seats(run))}).items():
+    parts["figures"] = lambda: (plots.gantt(run), plots.seats(run))
+    parts["estimates"] = lambda: Runtime().fit(trace)
+    for name, part in parts.items():
         try:
             part()
         except MissingExtra as error:
