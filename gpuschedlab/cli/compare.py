@@ -28,7 +28,7 @@ LINEUP = (
 )
 """Policies that are compared when none is named."""
 
-SOON = 3.0
+SOON = 2.0
 """Seconds after which the runs that are finished are shown."""
 
 
