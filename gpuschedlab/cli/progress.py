@@ -92,7 +92,7 @@ def _bar(name: str, total: float | None, unit: str):
     from gpuschedlab._extras import need
 
     tqdm = need("tqdm.auto", "progress bars").tqdm
-    form = None if total is None else "{desc}: {percentage:3.0f} %|{bar}| {n:.0f} of {total:.0f} {unit}, {elapsed}"
+    form = None if total is None else "{desc}: {percentage:3.0f}%|{bar}| {n:.0f} of {total:.0f} {unit}, {elapsed}"
     return tqdm(desc=name, total=total, unit=unit, leave=False, bar_format=form or "{desc}: {elapsed}")
 
 

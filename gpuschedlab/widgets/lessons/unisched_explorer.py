@@ -59,7 +59,7 @@ class UniSchedExplorer(RunExplorer):
         best = min(self.runs, key=lambda name: slo_violation(self.runs[name]))
         profiled = f"; profiling took {jobs['profiled'].mean():.0f} s per job" if recipe.unisched.profile else ""
         return (
-            f"{recipe.policy}: {100 * slo_violation(self.run):.1f} % of the value of {int(slo.sum())} jobs with deadlines is "
+            f"{recipe.policy}: {100 * slo_violation(self.run):.1f}% of the value of {int(slo.sum())} jobs with deadlines is "
             f"lost, {int(jobs.filter(slo)['restarts'].sum())} suspensions{profiled}. The least is lost under {best}."
         )
 

@@ -73,7 +73,7 @@ def _said_observed(recording: Recording, place: int) -> str:
     used, demanded, waiting = (system[name][at] for name in ("used", "demanded", "waiting"))
     share, wait = 100 * used / system["gpus"], f"{waiting:,} jobs wait" if waiting else "no job waits"
     return (
-        f"{used:.0f} of {system['gpus']:.0f} GPUs are in use ({share:.0f} %), {demanded:.0f} are requested, and {wait}; the last "
+        f"{used:.0f} of {system['gpus']:.0f} GPUs are in use ({share:.0f}%), {demanded:.0f} are requested, and {wait}; the last "
         f"hour brought {sum(hour.recent):,} jobs, the hour most like it, {(hour.now - hour.nearest_at) / HOUR:.0f} h ago, "
         f"{sum(hour.nearest):,}."
     )
@@ -103,8 +103,8 @@ def _said_forecast(recording: Recording, place: int) -> str:
     errors = [last_errors(recording, place, what) for what in ("jobs", "service")]
     past = "no forecast is six hours old yet"
     if errors[0] is not None:
-        past = f"the last day's forecasts were off by {100 * errors[0]:.0f} % in jobs"
-        past += f" and {100 * errors[1]:.0f} % in GPU-hours" if errors[1] is not None else ""
+        past = f"the last day's forecasts were off by {100 * errors[0]:.0f}% in jobs"
+        past += f" and {100 * errors[1]:.0f}% in GPU-hours" if errors[1] is not None else ""
     owed = float(np.median(hour.owed))
     return (
         f"Nine futures see {middle:,.0f} jobs in the next 6 h (10 to 90 %: {low:,.0f} to {high:,.0f}), and {true}; {past}; the jobs "
