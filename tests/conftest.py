@@ -2,6 +2,8 @@
 
 import os
 import runpy
+import threading
+import time
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
@@ -50,6 +52,47 @@ def pytest_xdist_make_scheduler(config, log):
 
     config.option.loadscopereorder = False
     return ByFile(config, log)
+
+
+QUIET = 8.0
+"""Seconds without a word after which what runs is said."""
+
+
+class Heartbeat:
+    """Says what the workers do where no test has begun or ended for some seconds."""
+
+    def __init__(self, reporter):
+        self.reporter, self.running, self.ended, self.said = reporter, {}, threading.Event(), time.monotonic()
+        threading.Thread(target=self.watch, daemon=True).start()
+
+    def watch(self):
+        """Look once a second."""
+        while not self.ended.wait(1.0):
+            now = time.monotonic()
+            if now - self.said >= QUIET:
+                self.said = now
+                tests = [f"{name} ({now - begin:.0f} s)" for name, begin in list(self.running.items())]
+                self.reporter.ensure_newline()
+                self.reporter.write_line(f"running: {', '.join(tests) or 'collecting'}")
+
+    def pytest_runtest_logstart(self, nodeid):
+        self.running[nodeid] = time.monotonic()
+
+    def pytest_runtest_logreport(self, report):
+        self.said = time.monotonic()
+
+    def pytest_runtest_logfinish(self, nodeid):
+        self.running.pop(nodeid, None)
+
+    def pytest_unconfigure(self):
+        self.ended.set()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_configure(config):
+    """Where workers run the tests, nothing is silent for long."""
+    if config.getoption("dist", "no") != "no" and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Heartbeat(config.pluginmanager.get_plugin("terminalreporter")))
 
 
 @pytest.fixture(scope="session")
