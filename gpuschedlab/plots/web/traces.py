@@ -145,14 +145,20 @@ def bars(panel: Panel, trace: dict, colour: str) -> list:
     if "base" not in trace:
         (panel.x if flat else panel.y).zero(panel.ax)
     _whiskers(panel, trace, (high, at) if flat else (at, high), style("text.color"))
-    for text, box in zip(texts(trace, len(corners)), corners):
+    fills = mpl("colors").to_rgba_array(marker.get("color", colour))
+    inks = [INK if row[:3] @ BRIGHTNESS > 0.5 else "#FFFFFF" for row in np.resize(fills, (len(corners), 4))]
+    for text, box, ink in zip(texts(trace, len(corners)), corners, inks):
         if trace.get("textposition") == "outside":
             shift, anchors = ((3, 0), ("left", "center")) if flat else ((0, 2), ("center", "bottom"))
             look = dict(zip(("ha", "va"), anchors))
             panel.ax.annotate(text, (box[1] + box[2]) / 2, shift, textcoords="offset points", **look)
         else:
-            panel.later.append((text, box, trace.get("insidetextfont", {}).get("color", INK)))
+            panel.later.append((text, box, trace.get("insidetextfont", {}).get("color", ink)))
     return drawn
+
+
+BRIGHTNESS = np.array([0.299, 0.587, 0.114])
+"""Weights of red, green and blue in how bright a bar is: on dark ones, texts are white."""
 
 
 def _extent(panel: Panel, trace: dict, flat: bool) -> tuple:
