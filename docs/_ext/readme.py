@@ -33,7 +33,7 @@ COLOURS = 128
 """Colours of the picture: all that its lines and letters need, at a third of the bytes."""
 KEY = "table"
 """Name of the table in the picture's file."""
-ORDERS = ("tenths", "hundredths", "thousandths")
+ORDERS = ("tenth", "hundredth", "thousandth")
 WORDS = (
     "no",
     *[
@@ -133,7 +133,7 @@ def _seconds_of_mine() -> str:
             begin = time.process_time()
             week.run(policy)
             taken.append(time.process_time() - begin)
-    return ORDERS[max(0, min(len(ORDERS) - 1, -math.floor(math.log10(sorted(taken)[2])) - 1))]
+    return ORDERS[max(0, min(len(ORDERS) - 1, -round(math.log10(sorted(taken)[2])) - 1))]
 
 
 def _measured_jobs() -> str:
@@ -165,7 +165,7 @@ NUMBERS: dict[str, Callable[[], str]] = {
     r"Python (\S+ to \S+)\.\s": lambda: f"{_pythons()[0]} to {_pythons()[-1]}",
 }
 """Numbers of README.md: where each stands, as a pattern with one group, and what the code says."""
-MEASURED: dict[str, Callable[[], str]] = {r"jobs takes some (\w+) of a second": _seconds_of_mine}
+MEASURED: dict[str, Callable[[], str]] = {r"jobs takes about a (\w+) of a second": _seconds_of_mine}
 """Those that depend on the machine: written by `make picture`, and held by no test."""
 
 
