@@ -198,5 +198,5 @@ def _behind(row: dict) -> str:
         return "–"
     half = row["half"] if row["half"] is not None else np.nan
     told = row["behind"] - half > 0 or (np.isnan(half) and row["behind"] > 0)
-    text = f"{100 * row['behind']:.0f}" + (f" ± {100 * half:.0f}" if told and half == half else "")
+    text = f"{round(100 * row['behind'])}" + (f"\u00a0±\u00a0{100 * half:.0f}" if half > 0 else "")
     return text if told else f"**{text}**"
