@@ -88,7 +88,9 @@ $(READY): requirements.lock pyproject.toml postBuild
 	@test -n "$(PYTHON)" || { echo "make: found no Python >= 3.11; install one, or name it: make PYTHON=/path/to/python" >&2; exit 1; }
 	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	  echo "make: $(PYTHON) is not a Python >= 3.11; name another: make PYTHON=/path/to/python" >&2; exit 1; }
-	@test -e $@ || { echo "Making $(VENV) with $(PYTHON) (once; two minutes, 2.2 GB)"; "$(PYTHON)" -m venv --clear $(VENV); }
+	@test -e $@ || { echo "Making $(VENV) with $(PYTHON) (once; two minutes, 2.2 GB)"; \
+	  while sleep 5; do echo "  an empty environment is made"; done & words=$$!; \
+	  "$(PYTHON)" -m venv --clear $(VENV); made=$$?; kill $$words; exit $$made; }
 	@rm -f $@
 	@PATH="$(CURDIR)/$(BIN):$$PATH" VIRTUAL_ENV="$(CURDIR)/$(VENV)" ./postBuild $(COMPILED)
 	@echo "$(CURDIR)" > $@
