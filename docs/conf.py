@@ -4,7 +4,11 @@ import os
 import sys
 import tomllib
 import warnings
+from html import escape
 from pathlib import Path
+from textwrap import shorten
+
+from docutils.nodes import paragraph
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE.parent / "tests"), str(HERE / "_ext")]
@@ -71,6 +75,8 @@ copybutton_prompt_text = ">>> "
 # The pages ------------------------------------------------------------------------------------------------------
 html_theme = "pydata_sphinx_theme"
 html_title = "gpuschedlab"
+html_favicon = "_static/icon.svg"
+html_context = {"default_mode": "auto"}
 html_static_path = ["_static", "../build/docs-static"]
 html_css_files = ["site.css"]
 html_js_files = ["site.js"]
@@ -92,3 +98,15 @@ html_theme_options = {
     **({"github_url": f"https://github.com/{REPOSITORY}"} if REPOSITORY else {}),
 }
 html_sidebars = {"index": [], "install": [], "changelog": [], "contributing": [], "glossary": []}
+
+
+def describe(app, page, template, context, doctree):
+    """Say in the page's head what it is about, for search engines: its first paragraph, or else what the project is."""
+    found = next(iter(doctree.findall(paragraph)), None) if doctree is not None else None
+    words = " ".join(found.astext().split()) if found is not None else _project["description"]
+    context["metatags"] += f'<meta name="description" content="{escape(shorten(words, 160, placeholder=" ..."))}">'
+
+
+def setup(app):
+    """Connect what is ours."""
+    app.connect("html-page-context", describe)
