@@ -85,7 +85,7 @@ def test_it_shows_what_simulate_says(explorer):
     drawn = explorer.board.drawings["trade"].data[0]
     assert drawn["name"] == "UniSched"
     assert drawn["y"][0] == pytest.approx(100 * slo_violation(own))
-    assert f"{100 * slo_violation(own):.1f} % of the value" in explorer.status.value
+    assert f"{100 * slo_violation(own):.1f}% of the value" in explorer.status.value
     assert explorer.run.jobs.equals(own.jobs)
 
 
