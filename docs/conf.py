@@ -101,10 +101,11 @@ html_sidebars = {"index": [], "install": [], "changelog": [], "contributing": []
 
 
 def describe(app, page, template, context, doctree):
-    """Say in the page's head what it is about, for search engines: its first paragraph, or else what the project is."""
-    found = next(iter(doctree.findall(paragraph)), None) if doctree is not None else None
-    words = " ".join(found.astext().split()) if found is not None else _project["description"]
-    context["metatags"] += f'<meta name="description" content="{escape(shorten(words, 160, placeholder=" ..."))}">'
+    """Say in the page's head what it is about, for search engines: its first paragraph of some length, or else what the project is."""
+    texts = [" ".join(part.astext().split()) for part in doctree.findall(paragraph)] if doctree is not None else []
+    words = next((text for text in texts if len(text) > 50), _project["description"])
+    said = f'<meta name="description" content="{escape(shorten(words, 160, placeholder=" ..."))}">'
+    context["metatags"] = context.get("metatags", "") + said
 
 
 def setup(app):
