@@ -5,7 +5,7 @@ PYTHON ?= $(firstword $(foreach p,python3.13 python3.12 python3.11 python3 pytho
   $(shell $(p) -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo $(p))))
 VENV := .venv
 # Policies that are compiled ahead with the engine: what `make demo` compares. Others take seconds at their first use.
-COMPILED := tiresias themis lucid gavel
+COMPILED := fifo sjf srtf tiresias themis lucid gavel
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
 NOTEBOOK ?= notebooks/00_quickstart.ipynb

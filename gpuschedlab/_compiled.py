@@ -103,7 +103,7 @@ class _Announcer(event.Listener):
 
     def on_end(self, event) -> None:
         """It has been; a second process may have kept others."""
-        if self.said and time.monotonic() - self.said >= EVERY:
+        if self.said and _of_engine(event) and time.monotonic() - self.said >= EVERY:
             self.said = time.monotonic()
             done = len(list(cache_folder("sim").glob("*.engine.*/*.nbi")))
             _say(f"compiled {done} of about {_functions()} functions of the simulator.")

@@ -18,6 +18,7 @@ from packaging.version import Version
 
 from gpuschedlab import _data
 from gpuschedlab._extras import EXTRAS, UNBOUND, need
+from gpuschedlab.cli.compare import LINEUP
 from gpuschedlab.errors import LabError, MissingExtra
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -113,7 +114,10 @@ def test_environment_and_post_build_make_the_same():
     assert "uv" in on("3.12"), "postBuild installs what uv the lock pins"
     for option in ("--no-deps", "--ignore-requires-python", "--require-hashes", "-r requirements.lock"):
         assert option in script
-    assert "./postBuild" in (ROOT / "Makefile").read_text()
+    makefile = (ROOT / "Makefile").read_text()
+    assert "./postBuild $(COMPILED)" in makefile
+    compared = {word.partition(":")[0].partition("@")[0] for word in LINEUP}
+    assert set(re.search(r"^COMPILED := (.+)$", makefile, flags=re.M)[1].split()) == compared
 
 
 def test_binder_is_built_with_the_python_of_the_environment(monkeypatch):

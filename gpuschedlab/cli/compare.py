@@ -79,7 +79,7 @@ def compare(args) -> int:
     def so_far():
         """The first table comes while slower policies run."""
         nonlocal shown
-        if not shown and finished and time.monotonic() - begin > SOON:
+        if not shown and 0 < len(finished) < len(policies) and time.monotonic() - begin > SOON:
             shown = True
             table = _table(Comparison(dict(finished)), recipe)
             progress.say(f"so far:\n{textwrap.indent(table, '  ')}\n", sys.stdout)
@@ -102,8 +102,7 @@ def compare(args) -> int:
     for name, why in (done.failed | unstored).items():
         print(f"gpuschedlab: {name} failed: {why}", file=sys.stderr)
     if done.runs and args.out:
-        with progress.phase("report", announced=False):
-            _report(done, about, args, rows)
+        _report(done, about, args, rows)
     if done.stopped:
         left = len(policies) - len(done.runs) - len(done.failed)
         print(f"gpuschedlab: interrupted; {len(done.runs)} policies finished, {left} did not.", file=sys.stderr)
@@ -192,8 +191,9 @@ def _report(done, about: dict[str, str], args, seeds: list[dict] | None):
 
     title = f"{len(done.runs)} policies on {about['trace']}"
     command = shlex.join(["gpuschedlab", *sys.argv[1:]])
-    path = write_report(done.runs, args.out, title=title, command=command, seeds=seeds)
-    pages = [f"{path} ({path.stat().st_size / 1e6:.1f} MB)"]
-    if args.png:
-        pages.append(str(screenshot(path, args.png, width=1280, height=1060)))
+    with Progress(sys.stderr).phase("report", announced=False):
+        path = write_report(done.runs, args.out, title=title, command=command, seeds=seeds)
+        pages = [f"{path} ({path.stat().st_size / 1e6:.1f} MB)"]
+        if args.png:
+            pages.append(str(screenshot(path, args.png, width=1280, height=1060)))
     print(f"\nreport: {', '.join(pages)}", file=sys.stderr if args.json else sys.stdout)

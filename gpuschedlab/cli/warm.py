@@ -36,12 +36,10 @@ def warm(args) -> int:
 
 
 def compile_ahead(words: Iterable[str], each: Callable[[int], None] | None = None) -> dict[str, float]:
-    """Compile the engine, the keys and kernels of some policies, and what figures and estimates need: seconds by name.
+    """Compile the engine, the generator, keys and kernels of some policies, and what figures and estimates need: seconds by name.
 
     What is compiled is kept on disk, so that the next process loads it. `each` is called with how many parts are done.
     """
-    import polars as pl
-
     seconds, begin = {}, time.perf_counter()
 
     def done(name: str):
@@ -50,10 +48,10 @@ def compile_ahead(words: Iterable[str], each: Callable[[int], None] | None = Non
         if each is not None:
             each(len(seconds))
 
-    from gpuschedlab import Cluster, Fifo, Runtime, plots, simulate
+    from gpuschedlab import Cluster, Fifo, Runtime, generate, plots, simulate
     from gpuschedlab.parse import policy_of
 
-    trace = pl.DataFrame({"job_id": ["a", "b"], "submit": [0.0, 1.0], "gpus": [1, 1], "duration": [9.0, 9.0]})
+    trace = generate("venus", days=1, jobs=9, load=0.5, cluster_gpus=16, rng=0)
     cluster = Cluster.homogeneous(4, 4)
     run = simulate(trace, cluster, Fifo())
     done("engine")

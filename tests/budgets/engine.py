@@ -118,11 +118,19 @@ def test_a_job_is_hardly_dearer_on_many_nodes(policy, budget):
         budget.also(f"times that on {NODES[0]} nodes", median / statistics.median(taken), DEARER)
 
 
+FIRST = """
+import polars as pl
+from gpuschedlab import Cluster, Fifo, simulate
+trace = pl.DataFrame({"job_id": ["a", "b"], "submit": [0.0, 1.0], "gpus": [1, 1], "duration": [9.0, 9.0]})
+simulate(trace, Cluster.homogeneous(4, 4), Fifo())
+"""
+
+
 @pytest.mark.benchmark(timer=children)
 def test_first_compile(budget, tmp_path):
     """The engine and one policy where nothing has been compiled before: a copy of the package."""
     here = Path(gpuschedlab.__file__).parent
     shutil.copytree(here, tmp_path / here.name, ignore=shutil.ignore_patterns("__pycache__", "_data_files"))
     shutil.copytree(here.parent / "data", tmp_path / "data")
-    words = [sys.executable, "-c", "from gpuschedlab.cli.warm import compile_ahead; compile_ahead(('fifo',))"]
+    words = [sys.executable, "-c", FIRST]
     budget(lambda: subprocess.run(words, cwd=tmp_path, check=True), rounds=1, warmup=0)

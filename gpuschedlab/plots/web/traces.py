@@ -145,8 +145,7 @@ def bars(panel: Panel, trace: dict, colour: str) -> list:
     if "base" not in trace:
         (panel.x if flat else panel.y).zero(panel.ax)
     _whiskers(panel, trace, (high, at) if flat else (at, high), style("text.color"))
-    fills = mpl("colors").to_rgba_array(marker.get("color", colour))
-    inks = [INK if row[:3] @ BRIGHTNESS > 0.5 else "#FFFFFF" for row in np.resize(fills, (len(corners), 4))]
+    inks = _inks(np.resize(mpl("colors").to_rgba_array(marker.get("color", colour)), (len(corners), 4)))
     for text, box, ink in zip(texts(trace, len(corners)), corners, inks):
         if trace.get("textposition") == "outside":
             shift, anchors = ((3, 0), ("left", "center")) if flat else ((0, 2), ("center", "bottom"))
@@ -157,8 +156,14 @@ def bars(panel: Panel, trace: dict, colour: str) -> list:
     return drawn
 
 
+def _inks(fills: np.ndarray) -> np.ndarray:
+    """Colour of the text on each bar, from its colour (n, 4), through which the page may shine: white on dark ones."""
+    page, solid = mpl("colors").to_rgb(style("figure.facecolor")), fills[:, 3:]
+    return np.where((fills[:, :3] * solid + np.array(page) * (1 - solid)) @ BRIGHTNESS > 0.5, INK, "#FFFFFF")
+
+
 BRIGHTNESS = np.array([0.299, 0.587, 0.114])
-"""Weights of red, green and blue in how bright a bar is: on dark ones, texts are white."""
+"""Weights of red, green and blue in how bright a colour is."""
 
 
 def _extent(panel: Panel, trace: dict, flat: bool) -> tuple:

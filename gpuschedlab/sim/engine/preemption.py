@@ -136,7 +136,7 @@ def next_below(values, limit):
 
 @njit(inline="never")
 def select(a, k):
-    """The k-th value of a, from 0, which is moved about. Quickselect (Hoare, 1961): np.partition takes ten times as long to compile."""
+    """The k-th value of a, from 0, which is moved about. Quickselect (Hoare, 1961): np.partition takes ten seconds to compile."""
     low, high = 0, a.size - 1
     while low < high:
         pivot, i, j = a[(low + high) // 2], low, high

@@ -112,23 +112,17 @@ def memory(
 
     Its autocorrelation is sum(weight exp(-lag / hours)), and daily * DAILY_KEEP ** d more at lags of d whole days.
     """
+    from scipy.signal import lfilter
+
     total = np.sqrt(max(0.0, 1.0 - sum(weights) - daily)) * rng.standard_normal(steps)
     for scale, weight in zip(hours, weights):
         keep = np.exp(-1.0 / scale)
         start = rng.standard_normal()
         noise = np.sqrt(1 - keep**2) * rng.standard_normal(steps)
-        total += np.sqrt(weight) * _recalled(noise, keep, [start])
+        total += np.sqrt(weight) * lfilter([1.0], [1.0, -keep], noise, zi=[keep * start])[0]
     # Ten days before the start suffice: 0.4 ** 10 is 1e-4.
     noise = np.sqrt(1 - DAILY_KEEP**2) * rng.standard_normal(steps + 240)
-    return total + np.sqrt(daily) * _recalled(noise, DAILY_KEEP, [0.0] * 24)[240:]
-
-
-def _recalled(noise: np.ndarray, keep: float, before: list[float]) -> np.ndarray:
-    """Series of which each value is its noise and a share of the value as far back as `before` reaches (scipy.signal is slow to import)."""
-    found = list(before)
-    for value in noise.tolist():
-        found.append(value + keep * found[-len(before)])
-    return np.array(found[len(before) :])
+    return total + np.sqrt(daily) * lfilter([1.0], [1.0, *[0.0] * 23, -DAILY_KEEP], noise)[240:]
 
 
 def _whole(level: np.ndarray, total: int, rng: np.random.Generator) -> np.ndarray:
