@@ -5,7 +5,7 @@ The public names stand in `__init__.pyi`. Each is loaded when it is first used, 
 
 from gpuschedlab._faces import attach
 
-_load, __dir__, __all__ = attach(__name__)
+_load, __dir__ = attach(__name__)
 
 
 def __getattr__(name: str):

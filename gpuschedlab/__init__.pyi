@@ -9,6 +9,7 @@ from .estimators import History as History, Noisy as Noisy, Oracle as Oracle, Ru
 from .gym import Agent as Agent, SchedulingEnv as SchedulingEnv
 from .knobs import Constraint as Constraint, Holds as Holds, Knob as Knob, knobs_of as knobs_of
 from .policies import *  # noqa: F403
+from .papers import *  # noqa: F403
 from .scenarios import recipe_of as recipe_of
 from .sim import (
     Allocation as Allocation,

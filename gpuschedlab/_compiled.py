@@ -71,11 +71,11 @@ def part_of(module: str) -> str:
 
     Examples
     --------
-    >>> part_of("gpuschedlab.policies.sia.program"), part_of("gpuschedlab.sim.engine.queues")
-    ('policies/sia', 'sim')
+    >>> part_of("gpuschedlab.papers.sia.program"), part_of("gpuschedlab.sim.engine.queues")
+    ('papers/sia', 'sim')
     """
     parts = module.split(".")[1:]
-    return "/".join(parts[:2]) if parts[0] == "policies" and len(parts) > 2 else parts[0]
+    return "/".join(parts[:2]) if parts[0] == "papers" and len(parts) > 2 else parts[0]
 
 
 def sources_of(part: str) -> tuple[str, ...]:

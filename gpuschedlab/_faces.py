@@ -1,18 +1,23 @@
 """Lazy faces: packages whose public names stand in the stub `__init__.pyi`, and are loaded when they are first used.
 
-What belongs to a paper lies in the folder `policies/<paper>/`, which has such a stub of its own. Names from its programs,
-estimators, speeds and recipes are public names of `problems`, `estimators`, `speeds` and `widgets` as well: these list what is
-there, and name no paper themselves.
+What belongs to a paper lies in one folder, which has such a stub of its own: a folder of `papers/`, `autosched/`, or a package
+from outside that declares an entry point in the group `gpuschedlab.papers`. Its names are public names of `policies`,
+`estimators`, `speeds`, `problems`, `plots`, `widgets` or `optim` as well: these list what is there, and name no paper themselves.
 """
 
 import ast
 import importlib
+import importlib.util
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from functools import cache
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache, cached_property
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent
+
+GROUP = "gpuschedlab.papers"
+"""Entry points of papers from outside: each names a package of the same shape as a folder of `papers/`."""
 
 FACES = {
     "program": "problems",
@@ -20,8 +25,26 @@ FACES = {
     "estimators": "estimators",
     "speeds": "speeds",
     "recipe": "widgets",
+    "explorer": "widgets",
+    "explorers": "widgets",
+    "recording": "widgets",
+    "figures": "plots",
+    "solver": "optim",
 }
-"""Modules and folders of a paper, and the package that gives their public names as well."""
+"""Modules and folders of a paper, and the package that gives their public names as well; those of all others: `policies`."""
+
+
+@cache
+def home_of(package: str) -> Path | None:
+    """Folder of a package, which is not imported for it; None: there is none."""
+    top, *parts = package.split(".")
+    if top == ROOT.name:
+        return ROOT.joinpath(*parts)
+    try:
+        found = importlib.util.find_spec(package)
+    except (ImportError, ValueError):
+        found = None
+    return Path(found.submodule_search_locations[0]) if found and found.submodule_search_locations else None
 
 
 @cache
@@ -33,7 +56,7 @@ def names_of(package: str) -> dict[str, str]:
     >>> names_of("gpuschedlab.estimators")["Oracle"]
     'gpuschedlab.estimators.oracle'
     """
-    stub = ROOT.joinpath(*package.split(".")[1:], "__init__.pyi")
+    stub = home_of(package) / "__init__.pyi"
     found = {}
     for node in ast.parse(stub.read_text(encoding="utf-8")).body if stub.exists() else ():
         if not isinstance(node, ast.ImportFrom) or node.level != 1:
@@ -46,42 +69,88 @@ def names_of(package: str) -> dict[str, str]:
 
 
 @cache
+def papers() -> tuple[str, ...]:
+    """Packages of the papers: ours in the order of the stub of `papers/`, then those from outside.
+
+    Examples
+    --------
+    >>> all(name.startswith("gpuschedlab.") for name in papers()[:1])
+    True
+    """
+    wing = ROOT / "papers"
+    order = [module.rpartition(".")[2] for module in names_of(f"{ROOT.name}.papers").values()]
+    there = sorted(stub.parent.name for stub in wing.glob("*/__init__.pyi"))
+    ours = [f"{ROOT.name}.papers.{name}" for name in dict.fromkeys([*order, *there]) if name in there]
+    ours += [f"{ROOT.name}.{stub.parent.name}" for stub in ROOT.glob("autosched/__init__.pyi")]
+    return (*ours, *_outside())
+
+
+def _outside() -> Iterator[str]:
+    """Packages that entry points name, those that can be found."""
+    from importlib.metadata import entry_points
+
+    for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
+        if home_of(point.value) is None:
+            warnings.warn(
+                f"paper {point.name}: found no package {point.value}; expected one with __init__.pyi.", stacklevel=2
+            )
+        else:
+            yield point.value
+
+
+@cache
 def names_of_papers(part: str) -> dict[str, str]:
     """Names that the papers add to a part of the package, and the module of each.
 
     Examples
     --------
-    >>> sorted(names_of_papers("estimators"))
-    ['Transfers']
+    >>> "Oracle" in names_of_papers("estimators")
+    False
     """
     found = {}
-    for stub in sorted(ROOT.glob("policies/*/__init__.pyi")):
-        paper = f"{ROOT.name}.policies.{stub.parent.name}"
-        own = names_of(paper).items()
-        found |= {name: module for name, module in own if FACES.get(module.split(".")[3]) == part}
-    return found
+    for paper in papers():
+        for name, module in names_of(paper).items():
+            stem = module.removeprefix(f"{paper}.").partition(".")[0]
+            if part == FACES.get(stem, "policies" if paper != f"{ROOT.name}.autosched" else ""):
+                found[name] = module
+    return {name: found[name] for name in names_of(f"{ROOT.name}.papers") if name in found} | found
 
 
-def attach(package: str) -> tuple[Callable, Callable, list[str]]:
-    """`__getattr__`, `__dir__` and `__all__` of a package by its `__name__`: the names of its stub, then those of the papers."""
-    part = package.rpartition(".")[2]
-    modules = names_of(package) | (names_of_papers(part) if part in FACES.values() else {})
+def modules_of_papers(stem: str) -> list[str]:
+    """Modules of a name, such as ``recipe`` or ``command``, in the folders of the papers that have one."""
+    return [f"{paper}.{stem}" for paper in papers() if (home_of(paper) / f"{stem}.py").exists()]
+
+
+def attach(package: str, *more: str) -> tuple[Callable, Callable]:
+    """`__getattr__`, which has `__all__` too, and `__dir__` of a package by its `__name__`: the names of its stub and of papers."""
+    top, _, part = package.partition(".")
+    part = part or "policies"  # the names that papers add to the package itself
+    from_papers = names_of_papers if top == ROOT.name and part in {"policies", *FACES.values()} else lambda part: {}
 
     def load(name: str):
-        if name not in modules:
+        if name == "__all__":
+            return [*(names_of(package) | from_papers(part)), *more]
+        module = names_of(package).get(name)
+        if module is None and not name.startswith("_"):
+            module = from_papers(part).get(name)
+        if module is None:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        thing = getattr(importlib.import_module(modules[name]), name)
+        thing = getattr(importlib.import_module(module), name)
         setattr(sys.modules[package], name, thing)  # the next time it is found at once
         return thing
 
-    return load, lambda: sorted(modules), list(modules)
+    return load, lambda: sorted(load("__all__"))
 
 
 class Classes(Mapping):
     """Classes by the name that the command line uses, in a given order; each is loaded, by its name, when it is asked for."""
 
-    def __init__(self, load: Callable, names):
-        self._load, self._names = load, {name.lower(): name for name in names}
+    def __init__(self, load: Callable, names: Callable[[], Iterable[str]]):
+        self._load, self._listed = load, names
+
+    @cached_property
+    def _names(self) -> dict[str, str]:
+        return {name.lower(): name for name in self._listed()}
 
     def __getitem__(self, word: str) -> type:
         return self._load(self._names[word])

@@ -8,8 +8,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from gpuschedlab._causalnex import load
 from gpuschedlab._extras import has
+from gpuschedlab.autosched.causal.causalnex import load
 from gpuschedlab.autosched.causal.graph import (
     CausalGraph,
     Layers,

@@ -26,6 +26,7 @@ from gpuschedlab.autosched import (
     true_forecast,
 )
 from gpuschedlab.autosched.causal.graph import full_graph
+from gpuschedlab.autosched.command import PREDICTORS, SIMILARITIES
 from gpuschedlab.autosched.controller import FUTURES, THRESHOLD
 from gpuschedlab.autosched.decision import Decision
 from gpuschedlab.autosched.forecast.arrivals import DISTANCES
@@ -33,7 +34,6 @@ from gpuschedlab.autosched.forecast.ranges import MODELS
 from gpuschedlab.autosched.tuner.offline import layers_of
 from gpuschedlab.cli import main, progress, tune
 from gpuschedlab.cli.progress import Rows
-from gpuschedlab.cli.tune import PREDICTORS, SIMILARITIES
 from gpuschedlab.errors import EstimatorError, PolicyError, RunError, TraceError
 from gpuschedlab.knobs import Knob
 

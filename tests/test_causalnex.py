@@ -8,8 +8,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from gpuschedlab import _causalnex as cn
 from gpuschedlab._extras import has
+from gpuschedlab.autosched.causal import causalnex as cn
 from gpuschedlab.errors import EstimatorError, MissingExtra
 
 pytestmark = pytest.mark.skipif(not has("causalnex"), reason="causalnex is not installed; make installs it")
@@ -168,7 +168,7 @@ def test_wrong_graphs_and_states_are_told(network):
 @pytest.mark.skipif(has("torch"), reason="torch is installed, so nothing stands in for it")
 def test_nothing_pretends_to_be_torch():
     code = (
-        "import sys, gpuschedlab._causalnex as cn; cn.load(); assert 'torch' not in sys.modules\n"
+        "import sys, gpuschedlab.autosched.causal.causalnex as cn; cn.load(); assert 'torch' not in sys.modules\n"
         "from causalnex.structure import DAGRegressor\n"
         "try: DAGRegressor()\n"
         "except ImportError as error: print(error)"

@@ -9,8 +9,8 @@ import pytest
 
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.optim import solve
+from gpuschedlab.papers.shockwave.program import FIFTHS, ORIGIN
 from gpuschedlab.policies import Gavel, Shockwave, Themis, ThemisRounds
-from gpuschedlab.policies.shockwave.program import FIFTHS, ORIGIN
 from gpuschedlab.problems import gavel_finish_time, shockwave_window
 from gpuschedlab.sim import simulate
 from gpuschedlab.speeds import Speeds, adaptive_speeds, pollux_speeds, tuned_jobs

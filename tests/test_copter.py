@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from gpuschedlab.errors import Infeasible, OutOfTime, SolverError
 from gpuschedlab.optim import Change, EditedProgram, Program, Session, solve
-from gpuschedlab.optim.copter.bound import proved_bound
-from gpuschedlab.optim.copter.solver import Copter
+from gpuschedlab.papers.copter.relaxation.bound import proved_bound
+from gpuschedlab.papers.copter.solver import Copter
 
 
 def random_program(seed: int) -> Program:
@@ -344,7 +344,7 @@ def test_infeasible_groups_are_proved():
 
 def test_the_program_finds_its_groups():
     program = with_groups(3)
-    from gpuschedlab.optim.copter.groups import grouped
+    from gpuschedlab.papers.copter.relaxation.groups import grouped
 
     lp = grouped(program)
     groups = program.A.toarray()[lp.groups]

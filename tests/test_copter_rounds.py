@@ -9,9 +9,9 @@ import pytest
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.errors import SolverError
 from gpuschedlab.optim import MultipleChoice, Session, solve
-from gpuschedlab.optim.copter.solver import Copter
 from gpuschedlab.optim.pop import Pop
 from gpuschedlab.optim.shims import bound_at, largest_share, possible_cells, relaxed
+from gpuschedlab.papers.copter.solver import Copter
 from gpuschedlab.policies import Sia
 from gpuschedlab.sim import simulate
 

@@ -11,9 +11,9 @@ from gpuschedlab import Cluster, Fifo, Scenario, Simulation, Srtf, metrics
 from gpuschedlab.check.samples import elastic_sample, small_trace
 from gpuschedlab.cluster import Nodes, Outage
 from gpuschedlab.estimators import Estimator
+from gpuschedlab.papers.prompttuner.jobs import PromptJobs
+from gpuschedlab.papers.prompttuner.recipe import PromptLab
 from gpuschedlab.policies import ALL
-from gpuschedlab.policies.prompttuner.jobs import PromptJobs
-from gpuschedlab.policies.prompttuner.recipe import PromptLab
 from gpuschedlab.sim import Delays
 from gpuschedlab.sim.frames import Part
 from gpuschedlab.sim.run import FRAMES, Run

@@ -9,7 +9,7 @@ from polars.testing import assert_frame_equal
 
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.errors import PolicyError
-from gpuschedlab.policies.gavel.policy import Gavel, rounds_in_order, serve, serving_order
+from gpuschedlab.papers.gavel.policy import Gavel, rounds_in_order, serve, serving_order
 from gpuschedlab.sim import Scenario, simulate
 from gpuschedlab.speeds import Speeds
 

@@ -12,7 +12,7 @@ from random_runs import case
 
 from gpuschedlab import Cluster, Fifo, Simulation, Srtf, simulate
 from gpuschedlab.errors import PolicyError
-from gpuschedlab.policies.site.usage import Ledger
+from gpuschedlab.papers.clusters.usage import Ledger
 from gpuschedlab.sim import Allocation, Ordered, Round, Scenario
 from gpuschedlab.sim.engine.ledger import usage_now
 

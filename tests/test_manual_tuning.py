@@ -9,13 +9,13 @@ import pytest
 import gpuschedlab as lab
 from gpuschedlab import plots
 from gpuschedlab.autosched import CausalGraph, Layers, Space
+from gpuschedlab.autosched.recording.by_hand import Played, compare, play, scenario_of, sentence, switches_of, table
+from gpuschedlab.autosched.recording.recording import Recording
+from gpuschedlab.autosched.recording.what_if import changed_sides, curves_of, edited, graph_at, model_at
 from gpuschedlab.errors import EstimatorError, RunError
 from gpuschedlab.metrics import PairedRatio
 from gpuschedlab.plots import style
 from gpuschedlab.plots.systems.response_curves import flat_note
-from gpuschedlab.widgets.recording.by_hand import Played, compare, play, scenario_of, sentence, switches_of, table
-from gpuschedlab.widgets.recording.recording import Recording
-from gpuschedlab.widgets.recording.what_if import changed_sides, curves_of, edited, graph_at, model_at
 
 HOUR = 3600.0
 
@@ -290,7 +290,7 @@ def test_what_cannot_be_simulated_is_shown_and_changes_nothing(explorer, monkeyp
     def fails(*_):
         raise RunError("cannot run")
 
-    monkeypatch.setattr("gpuschedlab.widgets.lessons.manual_tuning_explorer.play", fails)
+    monkeypatch.setattr("gpuschedlab.autosched.explorers.manual.play", fails)
     explorer.knobs["metric"].value = "gittins"
     explorer.use.click()
     assert explorer.error.outputs[0]["evalue"] == "cannot run"

@@ -8,10 +8,10 @@ import pytest
 
 from gpuschedlab import Kueue, _data, plots
 from gpuschedlab.errors import PolicyError
-from gpuschedlab.policies.site.changes import QuotaChange
-from gpuschedlab.policies.site.recipe import Site
-from gpuschedlab.policies.site.replay import launched_by, replay
-from gpuschedlab.policies.site.whatif import BELOW, whatif
+from gpuschedlab.papers.clusters.changes import QuotaChange
+from gpuschedlab.papers.clusters.recipe import Site
+from gpuschedlab.papers.clusters.replay import launched_by, replay
+from gpuschedlab.papers.clusters.whatif import BELOW, whatif
 from gpuschedlab.widgets import SiteExplorer
 
 FILES = ("site.toml", "slurm.conf", "assoc.txt", "jobs.csv")

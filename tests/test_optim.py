@@ -19,7 +19,7 @@ from gpuschedlab.errors import Infeasible, OutOfTime, SolverError
 from gpuschedlab.optim import Program, pymip, relative_gap, solve
 from gpuschedlab.optim.highs import Highs
 from gpuschedlab.optim.program import worst_status
-from gpuschedlab.policies.shockwave.program import shockwave_window
+from gpuschedlab.papers.shockwave.program import shockwave_window
 
 SOLVERS = [("highs", {}), ("mip", {"engine": "cbc"}), ("mip", {"engine": "highs"})]
 

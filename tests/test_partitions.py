@@ -11,7 +11,7 @@ from gpuschedlab.check import small_trace
 from gpuschedlab.check.laws import ALWAYS, nodes_were_asked_for
 from gpuschedlab.errors import ClusterError, PolicyError, TraceError
 from gpuschedlab.metrics.fairness import finish_time_fairness_by_type
-from gpuschedlab.policies.site.recipe import Site
+from gpuschedlab.papers.clusters.recipe import Site
 from gpuschedlab.speeds import default_speeds
 
 TWO = Cluster.parse("1x4:v100@a,1x4:v100@b")

@@ -7,8 +7,8 @@ import polars as pl
 import pytest
 
 from gpuschedlab.cluster import Cluster
+from gpuschedlab.papers.pollux.genetic import fitness, join, mutate, repair, search, survivors
 from gpuschedlab.policies import Pollux
-from gpuschedlab.policies.pollux.genetic import fitness, join, mutate, repair, search, survivors
 from gpuschedlab.sim import Delays, simulate
 from gpuschedlab.speeds import Speeds
 

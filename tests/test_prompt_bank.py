@@ -11,11 +11,11 @@ from published.prompttuner import bank
 
 from gpuschedlab.errors import EstimatorError
 from gpuschedlab.metrics import cost, pool_levels
+from gpuschedlab.papers.prompttuner.estimators import prompt_tuning
+from gpuschedlab.papers.prompttuner.estimators import tiny_transformer as tiny
+from gpuschedlab.papers.prompttuner.estimators.prompt_bank import PromptBank, cosine_distances, k_medoids
+from gpuschedlab.papers.prompttuner.jobs import PromptJobs, worth_a_search
 from gpuschedlab.policies import PromptTuner
-from gpuschedlab.policies.prompttuner.estimators import prompt_tuning
-from gpuschedlab.policies.prompttuner.estimators import tiny_transformer as tiny
-from gpuschedlab.policies.prompttuner.estimators.prompt_bank import PromptBank, cosine_distances, k_medoids
-from gpuschedlab.policies.prompttuner.jobs import PromptJobs, worth_a_search
 from gpuschedlab.widgets import PromptExplorer, PromptLab
 
 

@@ -8,11 +8,11 @@ import pytest
 import gpuschedlab as lab
 from gpuschedlab.errors import ClusterError, EstimatorError
 from gpuschedlab.estimators import Noisy
-from gpuschedlab.policies.prompttuner.estimators.upper_bound import UpperBound
-from gpuschedlab.policies.prompttuner.jobs import PromptJobs
-from gpuschedlab.policies.prompttuner.loop import Day
-from gpuschedlab.policies.prompttuner.recipe import PromptLab, PromptLoop
-from gpuschedlab.policies.prompttuner.speeds import EVALUATION, ITERATION
+from gpuschedlab.papers.prompttuner.estimators.upper_bound import UpperBound
+from gpuschedlab.papers.prompttuner.jobs import PromptJobs
+from gpuschedlab.papers.prompttuner.loop import Day
+from gpuschedlab.papers.prompttuner.recipe import PromptLab, PromptLoop
+from gpuschedlab.papers.prompttuner.speeds import EVALUATION, ITERATION
 
 SMALL = PromptLoop(PromptJobs("low", minutes=5), cap=25)
 

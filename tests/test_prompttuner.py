@@ -11,11 +11,11 @@ from gpuschedlab.cluster import Cluster, Nodes, Outage
 from gpuschedlab.errors import PolicyError, SpeedError, TraceError
 from gpuschedlab.estimators import Noisy
 from gpuschedlab.metrics import cost, slo_attainment, summary
+from gpuschedlab.papers.prompttuner.jobs import LOADS, MINUTES, PromptJobs
+from gpuschedlab.papers.prompttuner.recipe import PromptLab
+from gpuschedlab.papers.prompttuner.shares import satisfactory_shares
+from gpuschedlab.papers.prompttuner.warm_pools import Pool
 from gpuschedlab.policies import ElasticFlow, Infless, PromptTuner
-from gpuschedlab.policies.prompttuner.jobs import LOADS, MINUTES, PromptJobs
-from gpuschedlab.policies.prompttuner.recipe import PromptLab
-from gpuschedlab.policies.prompttuner.shares import satisfactory_shares
-from gpuschedlab.policies.prompttuner.warm_pools import Pool
 from gpuschedlab.sim import Allocation, Delays, Round, simulate
 from gpuschedlab.sim.frames import limited_to_up
 from gpuschedlab.speeds import Speeds

@@ -17,10 +17,10 @@ def public_names() -> list[str]:
     sys.path.insert(0, str(ROOT / "docs" / "_ext"))
     import public
 
-    from gpuschedlab.cli.parser import COMMANDS
+    from gpuschedlab.cli.parser import commands
 
     notebooks = (path.relative_to(ROOT).as_posix() for path in (ROOT / "notebooks").glob("*.ipynb"))
-    return sorted([*public.aliases(), *(f"gpuschedlab {name}" for name in COMMANDS), *notebooks])
+    return sorted([*public.aliases(), *(f"gpuschedlab {name}" for name in commands()), *notebooks])
 
 
 def public_knobs() -> list[str]:

@@ -11,14 +11,14 @@ import pytest
 
 from gpuschedlab import plots
 from gpuschedlab.autosched import CausalGraph, Layers
+from gpuschedlab.autosched.recording import answers, stages
+from gpuschedlab.autosched.recording.answers import times_as_good
+from gpuschedlab.autosched.recording.player import frames, page
+from gpuschedlab.autosched.recording.recording import Recording
+from gpuschedlab.autosched.recording.stages import STAGES, came, last_errors
 from gpuschedlab.errors import RunError
 from gpuschedlab.plots.systems.stages import Alike, Fan
 from gpuschedlab.plots.systems.trials import Again, Change, Parallel, Weighed, between
-from gpuschedlab.widgets.recording import answers, stages
-from gpuschedlab.widgets.recording.answers import times_as_good
-from gpuschedlab.widgets.recording.player import frames, page
-from gpuschedlab.widgets.recording.recording import Recording
-from gpuschedlab.widgets.recording.stages import STAGES, came, last_errors
 
 HOUR = 3600.0
 
@@ -208,13 +208,13 @@ def test_it_goes_live_from_the_hour_that_is_shown(explorer, recording, monkeypat
     """The button's message forks there; what goes wrong is shown."""
     asked = []
     contest = SimpleNamespace(box=explorer.status, close=lambda: None)
-    monkeypatch.setattr("gpuschedlab.widgets.recording.resume.resumed", lambda _, hours: asked.append(hours))
-    monkeypatch.setattr("gpuschedlab.widgets.lessons.autosched_explorer.AutoSchedExplorer", lambda _: contest)
+    monkeypatch.setattr("gpuschedlab.autosched.recording.resume.resumed", lambda _, hours: asked.append(hours))
+    monkeypatch.setattr("gpuschedlab.autosched.explorers.live.AutoSchedExplorer", lambda _: contest)
     explorer._heard(explorer.tie, {"kind": "live", "at": 5}, [])
     assert asked == [5.0]
     assert "Live from 5 h" in explorer.status.value
     assert explorer.below.children == (contest.box,)
-    monkeypatch.setattr("gpuschedlab.widgets.recording.resume.resumed", lambda *_: 1 / 0)
+    monkeypatch.setattr("gpuschedlab.autosched.recording.resume.resumed", lambda *_: 1 / 0)
     explorer._heard(explorer.tie, {"kind": "live", "at": 5}, [])
     assert explorer.error.outputs[0]["ename"] == "ZeroDivisionError"
 

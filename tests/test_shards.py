@@ -11,8 +11,8 @@ from published.copter import methods as problems
 
 from gpuschedlab.errors import SolverError
 from gpuschedlab.optim import Program, Session, solve
-from gpuschedlab.problems.shard_methods import STEP, Z, balance, e_store, random_fleet, shard_parts, zipf_loads
-from gpuschedlab.problems.shards import Fleet, fit_memory, shard_program, shard_relaxed, unevenness
+from gpuschedlab.papers.copter.shards.methods import STEP, Z, balance, e_store, random_fleet, shard_parts, zipf_loads
+from gpuschedlab.papers.copter.shards.program import Fleet, fit_memory, shard_program, shard_relaxed, unevenness
 
 
 def some_fleet(seed: int, N: int, D: int, room: float = 2.0) -> tuple[Fleet, np.ndarray]:

@@ -9,8 +9,8 @@ from polars.testing import assert_frame_equal
 
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.errors import PolicyError
-from gpuschedlab.policies.sia import policy as sia
-from gpuschedlab.policies.sia.policy import Sia
+from gpuschedlab.papers.sia import policy as sia
+from gpuschedlab.papers.sia.policy import Sia
 from gpuschedlab.sim import Scenario, simulate
 from gpuschedlab.speeds import Speeds
 

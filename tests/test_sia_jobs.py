@@ -13,9 +13,9 @@ from gpuschedlab.errors import PolicyError, RunError, SpeedError
 from gpuschedlab.estimators import Bootstrap
 from gpuschedlab.metrics import finish_time_fairness, summary, unfair_fraction
 from gpuschedlab.metrics.fairness import finish_time_fairness_by_type
-from gpuschedlab.policies.sia import policy as sia
-from gpuschedlab.policies.sia.placer import node_sizes, orderly, place_types
-from gpuschedlab.policies.sia.policy import Sia
+from gpuschedlab.papers.sia import policy as sia
+from gpuschedlab.papers.sia.placer import node_sizes, orderly, place_types
+from gpuschedlab.papers.sia.policy import Sia
 from gpuschedlab.sim import Scenario, Simulation, simulate
 from gpuschedlab.speeds import Speeds
 

@@ -6,12 +6,12 @@ import pytest
 
 import gpuschedlab as lab
 from gpuschedlab.errors import LabError, TraceError
-from gpuschedlab.policies.site.description import Description, hosts
-from gpuschedlab.policies.site.files.kueue_files import read_queues
-from gpuschedlab.policies.site.files.slurm_files import read_assoc, read_conf
-from gpuschedlab.policies.site.files.toml_file import read_site
-from gpuschedlab.policies.site.queues import Queue, most
-from gpuschedlab.policies.site.recipe import Site
+from gpuschedlab.papers.clusters.description import Description, hosts
+from gpuschedlab.papers.clusters.files.kueue_files import read_queues
+from gpuschedlab.papers.clusters.files.slurm_files import read_assoc, read_conf
+from gpuschedlab.papers.clusters.files.toml_file import read_site
+from gpuschedlab.papers.clusters.queues import Queue, most
+from gpuschedlab.papers.clusters.recipe import Site
 
 CONF = """\
 # somebody's

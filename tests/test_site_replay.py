@@ -12,10 +12,10 @@ import pytest
 from gpuschedlab.cli import main
 from gpuschedlab.errors import ClusterWarning, LabError
 from gpuschedlab.metrics.starts import DAY, Blocks, most_in_use, start_errors, start_errors_by
-from gpuschedlab.policies.site.recipe import Site
-from gpuschedlab.policies.site.replay import replay
-from gpuschedlab.policies.site.standing import standing
-from gpuschedlab.policies.site.whatif import BELOW, WARM_UP, biases, compared, since, spans, whatif
+from gpuschedlab.papers.clusters.recipe import Site
+from gpuschedlab.papers.clusters.replay import replay
+from gpuschedlab.papers.clusters.standing import standing
+from gpuschedlab.papers.clusters.whatif import BELOW, WARM_UP, biases, compared, since, spans, whatif
 
 JOBS = {
     "job_id": ["a", "b", "c", "d"],

@@ -25,10 +25,10 @@ from gpuschedlab.check.samples import recurring_sample
 from gpuschedlab.errors import EstimatorError
 from gpuschedlab.estimators import Estimator, History, LearningCurve, Noisy, Oracle, Requested, Runtime
 from gpuschedlab.estimators.sklearn_api import Parameters, Regressor
-from gpuschedlab.policies.prompttuner.estimators.prompt_bank import PromptBank
-from gpuschedlab.policies.prompttuner.estimators.upper_bound import UpperBound
-from gpuschedlab.policies.prompttuner.jobs import PromptJobs
-from gpuschedlab.policies.ymir.estimators.transferability import GainRegression
+from gpuschedlab.papers.prompttuner.estimators.prompt_bank import PromptBank
+from gpuschedlab.papers.prompttuner.estimators.upper_bound import UpperBound
+from gpuschedlab.papers.prompttuner.jobs import PromptJobs
+from gpuschedlab.papers.ymir.estimators.transferability import GainRegression
 
 base = pytest.importorskip("sklearn.base")
 checks = pytest.importorskip("sklearn.utils.estimator_checks")

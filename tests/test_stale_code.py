@@ -28,7 +28,7 @@ def renewed(copy, module, ask) -> bool:
     return ask() != before
 
 
-@pytest.mark.parametrize("part", ["sim", "policies", "policies/sia"])
+@pytest.mark.parametrize("part", ["sim", "policies", "papers/sia"])
 @pytest.mark.parametrize(
     "module", ["sim/engine/queues.py", "sim/engine/state.py", "speeds/codes.py", "cluster/node_index.py"]
 )
@@ -42,13 +42,13 @@ def test_machine_code_below_a_folder_is_renewed(copy, module):
     assert not renewed(copy, "sim/run.py", lambda: cache_folder(module.split("/")[0], copy))
 
 
-@pytest.mark.parametrize("module", ["policies/sia/program.py", "policies/sia/speeds/kinds.py", "policies/serving.py"])
+@pytest.mark.parametrize("module", ["papers/sia/program.py", "papers/sia/speeds/kinds.py", "policies/serving.py"])
 def test_machine_code_of_a_paper_is_renewed(copy, module):
     own = part_of(f"gpuschedlab.{module.removesuffix('.py').replace('/', '.')}")
-    assert own == ("policies/sia" if module.count("/") > 1 else "policies")
-    assert renewed(copy, module, lambda: cache_folder("policies/sia", copy))
-    assert not renewed(copy, "policies/gavel/policy.py", lambda: cache_folder("policies/sia", copy))
-    assert not renewed(copy, "policies/sia/policy.py", lambda: cache_folder("policies", copy))
+    assert own == ("papers/sia" if module.count("/") > 1 else "policies")
+    assert renewed(copy, module, lambda: cache_folder("papers/sia", copy))
+    assert not renewed(copy, "papers/gavel/policy.py", lambda: cache_folder("papers/sia", copy))
+    assert not renewed(copy, "papers/sia/policy.py", lambda: cache_folder("policies", copy))
 
 
 def test_machine_code_is_made_of_all_kernels_that_it_calls():
@@ -71,7 +71,7 @@ def source(module: str):
 
 @pytest.mark.parametrize(
     "module",
-    ["sim/engine/queues.py", "traces/generator/demand.py", "knobs.py", "policies/ymir/speeds/tasks.py"],
+    ["sim/engine/queues.py", "traces/generator/demand.py", "knobs.py", "papers/ymir/speeds/tasks.py"],
 )
 def test_cells_of_sweeps_are_renewed(copy, module):
     assert renewed(copy, module, lambda: code_of_package(root=copy))

@@ -15,12 +15,12 @@ import gpuschedlab as lab
 from gpuschedlab import plots, widgets
 from gpuschedlab.errors import RunError
 from gpuschedlab.optim import solve
-from gpuschedlab.policies.prompttuner import steps as prompt
-from gpuschedlab.policies.prompttuner.recipe import PromptLab
+from gpuschedlab.papers.prompttuner import steps as prompt
+from gpuschedlab.papers.prompttuner.recipe import PromptLab
+from gpuschedlab.papers.ymir import steps as merger
+from gpuschedlab.papers.ymir.program import Merging
+from gpuschedlab.papers.ymir.recipe import MergingCluster
 from gpuschedlab.policies.steps import Case, Step
-from gpuschedlab.policies.ymir import steps as merger
-from gpuschedlab.policies.ymir.program import Merging
-from gpuschedlab.policies.ymir.recipe import MergingCluster
 from gpuschedlab.sim.simulation import Simulation
 from gpuschedlab.widgets import MergerSteps, PromptSteps, StepPlayer
 
@@ -214,7 +214,7 @@ def test_ready_times_are_bars_as_high_as_their_gpus():
 
 
 def test_prompts_lie_on_the_plane_of_greatest_variance():
-    from gpuschedlab.policies.prompttuner.estimators.prompt_bank import PromptBank
+    from gpuschedlab.papers.prompttuner.estimators.prompt_bank import PromptBank
 
     bank = PromptBank(np.random.default_rng(0).normal(size=(40, 6)), 5)
     loss = np.random.default_rng(1).random(40)

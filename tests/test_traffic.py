@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from gpuschedlab.errors import SolverError
 from gpuschedlab.optim import Program, solve
-from gpuschedlab.problems.networks import (
+from gpuschedlab.papers.copter.traffic.methods import CLIENTS, allocate_flow, split_demands
+from gpuschedlab.papers.copter.traffic.networks import (
     CAPACITY,
     Network,
     bimodal_demands,
@@ -17,7 +18,7 @@ from gpuschedlab.problems.networks import (
     poisson_demands,
     read_graphml,
 )
-from gpuschedlab.problems.traffic import (
+from gpuschedlab.papers.copter.traffic.program import (
     Routes,
     excess,
     filled_flow,
@@ -27,7 +28,6 @@ from gpuschedlab.problems.traffic import (
     some_routes,
     top_routes,
 )
-from gpuschedlab.problems.traffic_methods import CLIENTS, allocate_flow, split_demands
 
 
 def some_case(seed: int, nodes: int = 12, count: int = 60):
@@ -284,7 +284,7 @@ def test_the_rows_of_the_bench_share_the_best_flow(monkeypatch):
     from published.copter import methods as problems
 
     from gpuschedlab.errors import OutOfTime
-    from gpuschedlab.problems import traffic_methods as traffic_ways
+    from gpuschedlab.papers.copter.traffic import methods as traffic_ways
 
     rows = {row["way"]: row for row in problems.flow_rows("bimodal", ("all", "top"), demands=2000, nodes=40)}
     assert rows["all"]["of_all"] == pytest.approx(1)

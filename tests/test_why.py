@@ -13,10 +13,10 @@ import pytest
 import gpuschedlab as lab
 from gpuschedlab.autosched import Space, Tuner, attach, true_forecast, why
 from gpuschedlab.autosched.attribution import EXACT, PARTS, jct_parts, shapley
+from gpuschedlab.autosched.command import _Loops
 from gpuschedlab.autosched.decision import Decision
 from gpuschedlab.autosched.tuner.measure import Probe
 from gpuschedlab.cli.progress import Progress
-from gpuschedlab.cli.tune import _Loops
 from gpuschedlab.errors import EstimatorError
 from gpuschedlab.widgets import AutoSchedExplorer
 

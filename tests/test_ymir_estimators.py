@@ -14,10 +14,9 @@ from gpuschedlab.check import check_estimator
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.errors import EstimatorError, SpeedError
 from gpuschedlab.estimators import Noisy, Transfers
-from gpuschedlab.policies import Ymir
-from gpuschedlab.policies.ymir.estimators.iterations import LossCurve, fit_loss, iterations, joint_iterations, saved
-from gpuschedlab.policies.ymir.estimators.tasks import YmirEstimator
-from gpuschedlab.policies.ymir.estimators.transferability import (
+from gpuschedlab.papers.ymir.estimators.iterations import LossCurve, fit_loss, iterations, joint_iterations, saved
+from gpuschedlab.papers.ymir.estimators.tasks import YmirEstimator
+from gpuschedlab.papers.ymir.estimators.transferability import (
     GainErrors,
     GainRegression,
     embedding_distance,
@@ -25,9 +24,10 @@ from gpuschedlab.policies.ymir.estimators.transferability import (
     temporal_score,
     transfer_gain,
 )
-from gpuschedlab.policies.ymir.recipe import MergingCluster, digits_estimator, digits_pairs
-from gpuschedlab.policies.ymir.speeds.switching import pipeline_switch
-from gpuschedlab.policies.ymir.speeds.tasks import finetuning_jobs, task_speeds
+from gpuschedlab.papers.ymir.recipe import MergingCluster, digits_estimator, digits_pairs
+from gpuschedlab.papers.ymir.speeds.switching import pipeline_switch
+from gpuschedlab.papers.ymir.speeds.tasks import finetuning_jobs, task_speeds
+from gpuschedlab.policies import Ymir
 from gpuschedlab.sim import simulate
 from gpuschedlab.speeds import transfer_speeds
 

@@ -9,8 +9,8 @@ import pytest
 import gpuschedlab as lab
 from gpuschedlab.check.laws import all_finish, capacity_holds, gpu_time_is_conserved, times_add_up
 from gpuschedlab.estimators import Transfers
+from gpuschedlab.papers.ymir.program import SPATIAL
 from gpuschedlab.policies import Ymir
-from gpuschedlab.policies.ymir.program import SPATIAL
 from gpuschedlab.speeds import Curves, Speeds
 
 TASKS = "abcd"

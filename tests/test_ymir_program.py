@@ -8,9 +8,9 @@ import pytest
 
 from gpuschedlab.cluster import Cluster
 from gpuschedlab.optim import solve
+from gpuschedlab.papers.ymir.program import SPATIAL, TEMPORAL, Merging, slowdown, transfer_weight
+from gpuschedlab.papers.ymir.units import JobTimes, Units
 from gpuschedlab.policies import Ymir
-from gpuschedlab.policies.ymir.program import SPATIAL, TEMPORAL, Merging, slowdown, transfer_weight
-from gpuschedlab.policies.ymir.units import JobTimes, Units
 from gpuschedlab.sim import Scenario, Simulation
 from gpuschedlab.speeds import Speeds
 

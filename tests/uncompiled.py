@@ -14,9 +14,9 @@ from gpuschedlab.gym import Agent
 from gpuschedlab.gym.agent import first_come
 from gpuschedlab.metrics import summary
 from gpuschedlab.optim import solve
+from gpuschedlab.papers.copter.traffic.networks import bimodal_demands, generated_network
+from gpuschedlab.papers.copter.traffic.program import flow_program, network_routes
 from gpuschedlab.policies import ALL
-from gpuschedlab.problems.networks import bimodal_demands, generated_network
-from gpuschedlab.problems.traffic import flow_program, network_routes
 from gpuschedlab.speeds import Speeds
 
 OUTAGES = (lab.Outage(0, 300.0, 900.0), lab.Outage(3, 500.0, 700.0))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import polars as pl
 
-from gpuschedlab.policies.gavel.speeds import gavel_sharing
+from gpuschedlab.papers.gavel.speeds import gavel_sharing
 
 REPRESENTATIVES = {
     "ResNet-18 (batch size 64)": "resnet18",

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from gpuschedlab.policies.prompttuner.estimators.tiny_transformer import (
+from gpuschedlab.papers.prompttuner.estimators.tiny_transformer import (
     TAUGHT,
     WIDTH,
     Adam,

@@ -8,7 +8,7 @@ import polars as pl
 
 import gpuschedlab as lab
 from gpuschedlab.estimators import Requested
-from gpuschedlab.policies.site.recipe import Site
+from gpuschedlab.papers.clusters.recipe import Site
 
 NODES, GPUS, DAYS, JOBS, LOAD, SEED = 6, 8, 14, 1600, 0.85, 3
 DEPTH, WINDOW, EVERY = 8, 172_800.0, 30.0

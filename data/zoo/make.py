@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from gpuschedlab.policies.ymir.estimators.transferability import joint_score, temporal_score, transfer_gain
-from gpuschedlab.policies.ymir.speeds.transfer import transfer_speeds
+from gpuschedlab.papers.ymir.estimators.transferability import joint_score, temporal_score, transfer_gain
+from gpuschedlab.papers.ymir.speeds.transfer import transfer_speeds
 
 WIDTH = 48
 """Units of each of two hidden layers."""

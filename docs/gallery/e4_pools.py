@@ -7,8 +7,8 @@ GPUs of each LLM's warm pool over time under PromptTuner: in use, idle, warming 
 # Notebook: 13_prompttuner
 import gpuschedlab as lab
 from gpuschedlab import plots
-from gpuschedlab.policies.prompttuner.jobs import PromptJobs
-from gpuschedlab.policies.prompttuner.recipe import PromptLab
+from gpuschedlab.papers.prompttuner.jobs import PromptJobs
+from gpuschedlab.papers.prompttuner.recipe import PromptLab
 
 run = PromptLab(PromptJobs("medium"), 16)(0).run(lab.PromptTuner())
 

@@ -40,3 +40,9 @@ from .tuner.samplers import (
 from .tuner.search import Tuner as Tuner
 from .tuner.space import Axis as Axis, Space as Space
 from .tuner.trials import Trial as Trial, Tuning as Tuning
+from .explorers.live import AutoSchedExplorer as AutoSchedExplorer
+from .explorers.logbook import LogbookExplorer as LogbookExplorer
+from .explorers.manual import ManualTuningExplorer as ManualTuningExplorer
+from .explorers.recorded import RecordedExplorer as RecordedExplorer
+from .recording.recorder import record as record
+from .recording.recording import Recording as Recording

@@ -4,24 +4,40 @@ Only the module of the command that is called is imported, since most of them im
 """
 
 import argparse
+import ast
 import importlib
+import re
 import shutil
 import textwrap
+from functools import cache
+
+from gpuschedlab._faces import home_of, modules_of_papers
 
 COMMANDS = {
     "compare": "run policies on one trace; a table and a report",
     "run": "run one policy on a trace and keep what happened",
     "explain": "explain why a job of a run waited, instant by instant",
-    "replay": "replay a site's own log, and say how far the simulated starts are from the recorded ones",
     "sweep": "run policies over knobs, traces, clusters and seeds; a stopped sweep resumes where it was",
     "suite": "where policies stand on fixed tasks and seeds, and a card that says where they win, lose, and what they cost",
-    "tune": "tune a policy while it runs (AutoSched), and compare with leaving it alone",
     "trace": "list, describe, generate, convert or fetch traces",
     "check": "run the battery that every policy and estimator here passes on yours",
     "warm": "compile the engine and the policies ahead, so that first runs are quick",
     "versions": "versions of the package and of what it uses",
 }
 """Commands, each with one line of help and a module of its name, whose function `add(parser)` adds its arguments."""
+
+
+@cache
+def commands() -> dict[str, tuple[str, str]]:
+    """Help and module of each command: those above, then those of papers, whose `command.py` begins with "`gpuschedlab NAME`: help."."""
+    found = {name: (help, f"gpuschedlab.cli.{name}") for name, help in COMMANDS.items()}
+    for module in modules_of_papers("command"):
+        package, _, stem = module.rpartition(".")
+        text = ast.get_docstring(ast.parse((home_of(package) / f"{stem}.py").read_text(encoding="utf-8")))
+        name, help = re.match(r"`gpuschedlab (\w+)`: (.*)\.$", text.splitlines()[0]).groups()
+        found[name] = help, module
+    return found
+
 
 POLICY_WORDS = """\
 a POLICY is NAME[:KNOB=VALUE,...][@ESTIMATOR]
@@ -35,7 +51,7 @@ class Parser(argparse.ArgumentParser):
     """Parser whose wrong usage ends in one line, and whose arguments and epilogue are made only when they are needed."""
 
     filling = None
-    """Module of a command: its `add(parser)` adds the arguments, before the first words are parsed; its namesake runs it."""
+    """Module and name of a command: its `add(parser)` adds the arguments, before the first words are parsed; its namesake runs it."""
 
     closing = None
     """Function that makes the epilogue, when help is requested."""
@@ -43,8 +59,8 @@ class Parser(argparse.ArgumentParser):
     def parse_known_args(self, args=None, namespace=None):
         """Parse, once the arguments are there."""
         if self.filling is not None:
-            name, self.filling = self.filling, None
-            module = importlib.import_module(f"gpuschedlab.cli.{name}")
+            (module, name), self.filling = self.filling, None
+            module = importlib.import_module(module)
             module.add(self)
             self.set_defaults(command=getattr(module, name, None))
         return super().parse_known_args(args, namespace)
@@ -70,9 +86,9 @@ def make_parser() -> Parser:
     """
     parser = Parser(prog="gpuschedlab", description="A laboratory for GPU-cluster scheduling of deep-learning work.")
     parser.epilog = "gpuschedlab COMMAND --help has the options of each, and the policies with their knobs."
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True, parser_class=Parser)
-    for name, help in COMMANDS.items():
-        add_command(commands, name, help).filling = name
+    words = parser.add_subparsers(title="commands", metavar="COMMAND", required=True, parser_class=Parser)
+    for name, (help, module) in commands().items():
+        add_command(words, name, help).filling = module, name
     return parser
 
 

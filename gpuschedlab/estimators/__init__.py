@@ -5,9 +5,9 @@ The public names stand in `__init__.pyi`, those of papers in the stubs of their 
 
 from gpuschedlab._faces import Classes, attach
 
-__getattr__, __dir__, __all__ = attach(__name__)
+__getattr__, __dir__ = attach(__name__, "ALL")
 
-#: Estimators by the name that the command line uses.
-ALL = Classes(__getattr__, (name for name in __all__ if name not in ("KNOWN", "Estimator", "known")))
-
-__all__ += ["ALL"]
+ALL = Classes(
+    __getattr__, lambda: (name for name in __getattr__("__all__") if name not in ("ALL", "KNOWN", "Estimator", "known"))
+)
+"""Estimators by the name that the command line uses."""

@@ -1,17 +1,20 @@
 """Solve a program once, or a stream of similar ones."""
 
+import importlib
 import inspect
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gpuschedlab._faces import names_of_papers
 from gpuschedlab.errors import SolverError
 from gpuschedlab.optim.program import Change, Program, Solution
 
 if TYPE_CHECKING:
     from gpuschedlab.optim.edits import EditedProgram
 
-SOLVERS = ("highs", "mip", "prices", "copter", "sift", "relaxed", "pop")
+SOLVERS = ("highs", "mip", "prices", "sift", "relaxed", "pop")
+"""Solvers that are here; those of papers are found by the names of their classes (`names_of_papers`)."""
 
 
 class Session:
@@ -136,8 +139,6 @@ def _make(solver: str, options: dict):
         from gpuschedlab.optim.pymip import Pymip as kind
     elif solver == "prices":
         from gpuschedlab.optim.prices.search import Prices as kind
-    elif solver == "copter":
-        from gpuschedlab.optim.copter.solver import Copter as kind
     elif solver == "sift":
         from gpuschedlab.optim.sift import Sift as kind
     elif solver == "relaxed":
@@ -150,7 +151,11 @@ def _make(solver: str, options: dict):
             raise SolverError(f"solve: found solver {solver!r}; expected pop-K with K parts, such as pop-16.")
         options = {"sessions": Session} | ({"parts": int(parts)} if parts else {}) | options
     else:
-        raise SolverError(f"solve: found solver {solver!r}; expected one of {', '.join(SOLVERS)}.")
+        added = {name.lower(): (module, name) for name, module in names_of_papers("optim").items()}
+        if solver not in added:
+            raise SolverError(f"solve: found solver {solver!r}; expected one of {', '.join([*SOLVERS, *added])}.")
+        module, name = added[solver]
+        kind = getattr(importlib.import_module(module), name)
     try:
         inspect.signature(kind).bind(**options)
     except TypeError as error:

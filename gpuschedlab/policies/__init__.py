@@ -1,13 +1,11 @@
-"""Scheduling policies: a file each, or a folder for a paper with its policies, program, estimators and speeds.
+"""Scheduling policies: orders of jobs, a file each. Those of papers lie in `papers/`, and are public here as well.
 
 The public names stand in `__init__.pyi`. Each is loaded when it is first used.
 """
 
 from gpuschedlab._faces import Classes, attach
 
-__getattr__, __dir__, __all__ = attach(__name__)
+__getattr__, __dir__ = attach(__name__, "ALL")
 
-ALL = Classes(__getattr__, (name for name in __all__ if name != "Pop"))
+ALL = Classes(__getattr__, lambda: (name for name in __getattr__("__all__") if name not in ("ALL", "Pop")))
 """Policies by the name that the command line uses."""
-
-__all__ += ["ALL"]

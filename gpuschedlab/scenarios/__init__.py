@@ -3,13 +3,13 @@
 A recipe is one file, and is found by being there: `recipes()` has them by name.
 """
 
-import importlib.util
+import importlib
 import pkgutil
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 
-from gpuschedlab import policies
+from gpuschedlab._faces import modules_of_papers
 from gpuschedlab.knobs import texts_of
 from gpuschedlab.parse import made
 from gpuschedlab.sim.recipe import Recipe
@@ -24,9 +24,7 @@ def recipes() -> dict[str, type[Recipe]]:
     >>> {"ownfile", "smallcluster", "week"} <= set(recipes())
     True
     """
-    own = [f"{__name__}.{part.name}" for part in pkgutil.iter_modules(__path__)]
-    papers = [f"{policies.__name__}.{part.name}" for part in pkgutil.iter_modules(policies.__path__) if part.ispkg]
-    own += [f"{paper}.recipe" for paper in papers if importlib.util.find_spec(f"{paper}.recipe")]
+    own = [f"{__name__}.{part.name}" for part in pkgutil.iter_modules(__path__)] + modules_of_papers("recipe")
     classes = (thing for name in own for thing in vars(importlib.import_module(name)).values())
     found = [c for c in classes if isinstance(c, type) and issubclass(c, Recipe) and c.__module__ in own]
     return {cls.__name__.lower(): cls for cls in sorted(found, key=lambda cls: cls.__name__)}

@@ -17,7 +17,7 @@ from gpuschedlab._data import folder
 
 PARTS = (
     *("traces", "cluster", "speeds", "estimators", "metrics", "sim", "policies", "scenarios"),
-    *("optim", "problems", "sweep"),
+    *("optim", "papers", "sweep"),
 )
 """Folders of the package that a result may depend on."""
 

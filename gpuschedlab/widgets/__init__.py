@@ -5,4 +5,4 @@ The public names stand in `__init__.pyi`. Each is loaded when it is first used, 
 
 from gpuschedlab._faces import attach
 
-__getattr__, __dir__, __all__ = attach(__name__)
+__getattr__, __dir__ = attach(__name__)

@@ -14,7 +14,7 @@ pytestmark = [
 ]
 SITE = '[log]\npath = "{}"\n[cluster]\nnodes = "128x1"\n[scheduler]\nbackfill = "plan"\n'
 CELLS = [
-    "from gpuschedlab.policies.site.recipe import Site\nfrom gpuschedlab.policies.site.replay import replay\n"
+    "from gpuschedlab.papers.clusters.recipe import Site\nfrom gpuschedlab.papers.clusters.replay import replay\n"
     "from gpuschedlab.widgets import SiteExplorer",
     "found = replay(Site('site.toml'))\nprint(found.verdict)\nSiteExplorer(found)",
 ]

@@ -3,7 +3,7 @@
 import pytest
 
 from browser.test_recorded import FAULTS
-from gpuschedlab.policies.ymir.recipe import MergingCluster
+from gpuschedlab.papers.ymir.recipe import MergingCluster
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.xdist_group("browser"), pytest.mark.timeout(300)]
 

@@ -8,12 +8,12 @@ import pytest
 
 from gpuschedlab.cluster.slices import A100, CELLS, COMPUTE, best_start, gpus_for, profile_of, rooms
 from gpuschedlab.errors import ClusterError, PolicyError
-from gpuschedlab.policies.site.fairshare import ShareTree
-from gpuschedlab.policies.site.priority import Weights, priority, size_factor
-from gpuschedlab.policies.site.queues import Queue, most
-from gpuschedlab.policies.site.recipe import Site
-from gpuschedlab.policies.site.replay import replay
-from gpuschedlab.policies.site.usage import WEEK, Ledger
+from gpuschedlab.papers.clusters.fairshare import ShareTree
+from gpuschedlab.papers.clusters.priority import Weights, priority, size_factor
+from gpuschedlab.papers.clusters.queues import Queue, most
+from gpuschedlab.papers.clusters.recipe import Site
+from gpuschedlab.papers.clusters.replay import replay
+from gpuschedlab.papers.clusters.usage import WEEK, Ledger
 
 pytestmark = pytest.mark.data
 

@@ -9,8 +9,8 @@ from itertools import permutations
 import numpy as np
 import polars as pl
 
-from gpuschedlab._causalnex import learn_structure
 from gpuschedlab._extras import need
+from gpuschedlab.autosched.causal.causalnex import learn_structure
 from gpuschedlab.errors import EstimatorError
 
 

@@ -6,7 +6,7 @@ from math import prod
 import numpy as np
 import polars as pl
 
-from gpuschedlab._causalnex import Intervened, fit_network, pieces
+from gpuschedlab.autosched.causal.causalnex import Intervened, fit_network, pieces
 from gpuschedlab.autosched.causal.graph import CausalGraph
 from gpuschedlab.errors import EstimatorError
 

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from gpuschedlab._causalnex import do_query, fit_network
 from gpuschedlab._extras import need
+from gpuschedlab.autosched.causal.causalnex import do_query, fit_network
 from gpuschedlab.autosched.causal.tables import cuts
 
 LEAST = 0.02

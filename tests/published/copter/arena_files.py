@@ -8,7 +8,7 @@ import polars as pl
 from gpuschedlab._files import sums
 from gpuschedlab.errors import LabError
 from gpuschedlab.optim import Program, relative_gap, solve
-from gpuschedlab.optim.copter.bound import proved_bound
+from gpuschedlab.papers.copter.relaxation.bound import proved_bound
 from published.copter.arena import best_of
 from published.copter.arena_problems import SEED, SERVERS, SIZES, stream
 from published.copter.arena_runs import WORK

@@ -7,11 +7,11 @@ import numpy as np
 
 from gpuschedlab.optim import MultipleChoice, Program, solve
 from gpuschedlab.optim.shims import Cells, possible_cells, relaxed
-from gpuschedlab.policies.deadlines.program import LeaseJobs, growing_blocks, lease_program
-from gpuschedlab.problems.networks import changed_demands, generated_network
-from gpuschedlab.problems.shard_methods import random_fleet, zipf_loads
-from gpuschedlab.problems.shards import Fleet, fit_memory, shard_program, shard_relaxed
-from gpuschedlab.problems.traffic import Routes, flow_program, network_routes
+from gpuschedlab.papers.copter.shards.methods import random_fleet, zipf_loads
+from gpuschedlab.papers.copter.shards.program import Fleet, fit_memory, shard_program, shard_relaxed
+from gpuschedlab.papers.copter.traffic.networks import changed_demands, generated_network
+from gpuschedlab.papers.copter.traffic.program import Routes, flow_program, network_routes
+from gpuschedlab.papers.deadlines.program import LeaseJobs, growing_blocks, lease_program
 from published.copter import methods, mix
 
 SIZES = {

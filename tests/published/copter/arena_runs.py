@@ -6,7 +6,7 @@ import time
 from multiprocessing.connection import Connection
 
 from gpuschedlab.errors import LabError
-from gpuschedlab.optim.copter.bound import proved_bound
+from gpuschedlab.papers.copter.relaxation.bound import proved_bound
 from published.copter.arena_check import checked, faults
 from published.copter.arena_problems import TINY, Instance, stream
 from published.copter.arena_solvers import ALONE, Answer, Way, share_of, ways_of

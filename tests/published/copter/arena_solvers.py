@@ -8,12 +8,12 @@ import numpy as np
 from gpuschedlab._extras import need
 from gpuschedlab.errors import SolverError
 from gpuschedlab.optim import Program, Session
-from gpuschedlab.optim.copter.solver import Copter
 from gpuschedlab.optim.program import worst_status
-from gpuschedlab.problems.shard_methods import decision, shard_parts
-from gpuschedlab.problems.shards import SLACK, Fleet, fit_memory
-from gpuschedlab.problems.traffic import fitted_flow, flow_program, some_routes
-from gpuschedlab.problems.traffic_methods import split_demands
+from gpuschedlab.papers.copter.shards.methods import decision, shard_parts
+from gpuschedlab.papers.copter.shards.program import SLACK, Fleet, fit_memory
+from gpuschedlab.papers.copter.solver import Copter
+from gpuschedlab.papers.copter.traffic.methods import split_demands
+from gpuschedlab.papers.copter.traffic.program import fitted_flow, flow_program, some_routes
 from published.copter.arena_problems import Instance
 
 EXACT = 1e-6

@@ -111,7 +111,7 @@ def digest(tables: list[list[dict]]) -> str:
 
 def shard_row(shards: int, servers: int, loads: str, way: str, rounds=CONSTANTS["shard_rounds"], share=1.0) -> dict:
     """One way of balancing shards, with a share of its work: means over rounds but the first `skip`."""
-    from gpuschedlab.problems.shard_methods import balance, random_fleet, zipf_loads
+    from gpuschedlab.papers.copter.shards.methods import balance, random_fleet, zipf_loads
 
     load = zipf_loads(rounds, shards, loads == "stateful", rng=1)
     name, solver = ("relaxed", "copter") if way == "copter" else (way, "highs")
@@ -126,9 +126,9 @@ def flow_rows(
     kind: str, ways: Iterable[str], demands: int = CONSTANTS["demands"], nodes: int = CONSTANTS["routers"]
 ) -> list[dict]:
     """Ways of allocating flow for one kind of demands: means over rounds but the first `skip`."""
-    from gpuschedlab.problems.networks import generated_network
-    from gpuschedlab.problems.traffic import network_routes
-    from gpuschedlab.problems.traffic_methods import allocate_flow
+    from gpuschedlab.papers.copter.traffic.methods import allocate_flow
+    from gpuschedlab.papers.copter.traffic.networks import generated_network
+    from gpuschedlab.papers.copter.traffic.program import network_routes
 
     network = generated_network(nodes, nodes * CONSTANTS["links"] // CONSTANTS["routers"])
     pairs, asked = some_demands(network, kind, demands)
@@ -159,7 +159,7 @@ def measure_flows(data_dir, kind: str, demands: int | None, nodes: int | None) -
 
 def some_demands(network, kind: str, demands: int) -> tuple[np.ndarray, np.ndarray]:
     """Pairs (n, 2) of routers, and their demands by round (rounds, n)."""
-    from gpuschedlab.problems.networks import bimodal_demands, changed_demands, poisson_demands
+    from gpuschedlab.papers.copter.traffic.networks import bimodal_demands, changed_demands, poisson_demands
 
     if kind == "poisson":
         pairs, first = poisson_demands(network, demands, CONSTANTS["poisson_mean_mbps"], CONSTANTS["poisson_decay"])

@@ -13,8 +13,8 @@ def measure(data_dir, scale: int, rounds: int) -> dict[str, list[float]]:
     include building. The differential interface alone is not measured: see `ours`.
     """
     from gpuschedlab.optim import solve
-    from gpuschedlab.optim.copter.solver import Copter
     from gpuschedlab.optim.shims import possible_cells, relaxed
+    from gpuschedlab.papers.copter.solver import Copter
 
     of, room, rng = mix.mix(data_dir, scale), mix.capacity(scale), np.random.default_rng(0)
     jobs, warm = mix.sample(of, 40 * scale, rng), Copter()

@@ -29,8 +29,8 @@ def measure(data_dir, shards: int, servers: int, loads: str, seed: int, rounds: 
     from its basis of the round before).
     """
     from gpuschedlab.optim import Session, solve
-    from gpuschedlab.problems.shard_methods import random_fleet, zipf_loads
-    from gpuschedlab.problems.shards import fit_memory, shard_relaxed, unevenness
+    from gpuschedlab.papers.copter.shards.methods import random_fleet, zipf_loads
+    from gpuschedlab.papers.copter.shards.program import fit_memory, shard_relaxed, unevenness
 
     load, rows = zipf_loads(rounds, shards, loads == "stateful", rng=seed), []
     for way, (solver, options) in WAYS.items():

@@ -6,11 +6,11 @@ import time
 import numpy as np
 
 from gpuschedlab import _data
-from gpuschedlab.policies.prompttuner.estimators import prompt_tuning as tuning
-from gpuschedlab.policies.prompttuner.estimators.prompt_bank import PromptBank, cosine_distances
-from gpuschedlab.policies.prompttuner.estimators.tiny_transformer import HELD_OUT, PROMPT, WIDTH, Task
-from gpuschedlab.policies.prompttuner.jobs import PromptJobs
-from gpuschedlab.policies.prompttuner.recipe import PromptLoop
+from gpuschedlab.papers.prompttuner.estimators import prompt_tuning as tuning
+from gpuschedlab.papers.prompttuner.estimators.prompt_bank import PromptBank, cosine_distances
+from gpuschedlab.papers.prompttuner.estimators.tiny_transformer import HELD_OUT, PROMPT, WIDTH, Task
+from gpuschedlab.papers.prompttuner.jobs import PromptJobs
+from gpuschedlab.papers.prompttuner.recipe import PromptLoop
 from published.prompttuner.choice import choice
 from published.prompttuner.day import day
 

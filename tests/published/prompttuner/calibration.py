@@ -6,8 +6,8 @@ import numpy as np
 
 from gpuschedlab import policies
 from gpuschedlab.metrics import cost, utilisation
-from gpuschedlab.policies.prompttuner.jobs import SHARES, PromptJobs
-from gpuschedlab.policies.prompttuner.recipe import PromptLab
+from gpuschedlab.papers.prompttuner.jobs import SHARES, PromptJobs
+from gpuschedlab.papers.prompttuner.recipe import PromptLab
 
 TARGETS = {
     "utilisation": ("ElasticFlow's utilisation, Vicuna alone (4.3a)", 0.56, "at"),

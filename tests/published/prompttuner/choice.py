@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from gpuschedlab.policies.prompttuner.estimators import prompt_tuning as tuning
-from gpuschedlab.policies.prompttuner.estimators.prompt_bank import PromptBank
-from gpuschedlab.policies.prompttuner.estimators.tiny_transformer import TAUGHT
+from gpuschedlab.papers.prompttuner.estimators import prompt_tuning as tuning
+from gpuschedlab.papers.prompttuner.estimators.prompt_bank import PromptBank
+from gpuschedlab.papers.prompttuner.estimators.tiny_transformer import TAUGHT
 
 CLUSTERS, VISITED = (10, 17, 30, 50, 75), (1, 2, 3)
 LEFT_OUT, SEEDS = 4, (100, 101, 102, 103)

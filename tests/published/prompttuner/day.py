@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from gpuschedlab.policies.prompttuner.recipe import PromptLoop
+from gpuschedlab.papers.prompttuner.recipe import PromptLoop
 
 THIRDS = 3
 """The jobs that search the bank, in order of their starts, are cut into so many parts."""

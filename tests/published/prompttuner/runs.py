@@ -54,10 +54,10 @@ def measure(data_dir, policy: str, load: str, slo: float, seed: int, gpus: int =
     from gpuschedlab import policies
     from gpuschedlab.estimators import Noisy, Oracle
     from gpuschedlab.metrics import cost, slo_attainment, utilisation
-    from gpuschedlab.policies.prompttuner.estimators.upper_bound import UpperBound
-    from gpuschedlab.policies.prompttuner.jobs import PromptJobs
-    from gpuschedlab.policies.prompttuner.recipe import PromptLab
-    from gpuschedlab.policies.prompttuner.speeds import PRICE
+    from gpuschedlab.papers.prompttuner.estimators.upper_bound import UpperBound
+    from gpuschedlab.papers.prompttuner.jobs import PromptJobs
+    from gpuschedlab.papers.prompttuner.recipe import PromptLab
+    from gpuschedlab.papers.prompttuner.speeds import PRICE
 
     jobs = PromptJobs(load, slo=slo, bank=kind != "no bank")
     known = UpperBound(BOUNDS[kind]) if kind in BOUNDS else Oracle()

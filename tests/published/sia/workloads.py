@@ -36,8 +36,8 @@ def _profiles(data_dir) -> tuple[pl.DataFrame, pl.DataFrame]:
 
 @cache
 def _slowdown() -> dict[str, float]:
-    from gpuschedlab.policies.pollux.speeds.profiles import EPOCHS
-    from gpuschedlab.policies.sia.speeds.goodput import OTHER_SLOWDOWN, SLOWDOWN
+    from gpuschedlab.papers.pollux.speeds.profiles import EPOCHS
+    from gpuschedlab.papers.sia.speeds.goodput import OTHER_SLOWDOWN, SLOWDOWN
 
     return {name: SLOWDOWN.get(name, OTHER_SLOWDOWN) for name in EPOCHS}
 
@@ -68,7 +68,7 @@ def _shape(setting: str) -> dict[str, tuple[int, int]]:
 
 @cache
 def _any_placement(data_dir, setting: str):
-    from gpuschedlab.policies.pollux.speeds.profiles import EPOCHS
+    from gpuschedlab.papers.pollux.speeds.profiles import EPOCHS
     from gpuschedlab.speeds import adaptive_speeds
 
     return adaptive_speeds(*_profiles(data_dir), EPOCHS, shape=_shape(setting), max_local={}, slowdown=_slowdown())

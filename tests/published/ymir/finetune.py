@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 
 from gpuschedlab.errors import SpeedError
-from gpuschedlab.policies.ymir.speeds.transfer import Transfer
+from gpuschedlab.papers.ymir.speeds.transfer import Transfer
 from gpuschedlab.speeds.profiles import need_columns
 from gpuschedlab.speeds.table import Speeds
 

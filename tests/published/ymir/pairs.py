@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 
 from gpuschedlab.errors import EstimatorError
-from gpuschedlab.policies.ymir.estimators.transferability import (
+from gpuschedlab.papers.ymir.estimators.transferability import (
     GainErrors,
     checked,
     transfer_gain,

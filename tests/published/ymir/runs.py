@@ -84,7 +84,7 @@ def figures(run) -> dict[str, float]:
 
 def many_jobs(data_dir, size: str, name: str, seed: int) -> dict:
     """Generated ViT jobs at load 1 on 240 GPUs: `avg_jct` (s), and `mean` and `max` CPU seconds of a round."""
-    from gpuschedlab.policies.ymir.speeds.tasks import finetuning_jobs, task_speeds
+    from gpuschedlab.papers.ymir.speeds.tasks import finetuning_jobs, task_speeds
 
     policy, known = policy_of(name)
     speeds, seconds = task_speeds("vit"), []
@@ -101,7 +101,7 @@ def many_jobs(data_dir, size: str, name: str, seed: int) -> dict:
 
 def tasks_alone(data_dir, fm: str, count: int, seed: int) -> dict:
     """What merging brings on 32 GPUs at load 1.5, where there are so many data sets: `speedup`."""
-    from gpuschedlab.policies.ymir.speeds.tasks import finetuning_jobs, task_speeds
+    from gpuschedlab.papers.ymir.speeds.tasks import finetuning_jobs, task_speeds
 
     speeds = task_speeds(fm, count)
     jobs = finetuning_jobs(speeds, gpus=titan.NODES * titan.GPUS_PER_NODE, load=1.5, rng=seed)

@@ -15,9 +15,9 @@ import polars as pl
 from gpuschedlab.estimators import Transfers
 from gpuschedlab.metrics.fairness import finish_time_fairness_by_type, unfair_fraction
 from gpuschedlab.metrics.merged import merged_shares
-from gpuschedlab.policies.ymir.estimators.transferability import GainErrors
-from gpuschedlab.policies.ymir.recipe import MergingCluster, digits_estimator, digits_pairs
-from gpuschedlab.policies.ymir.speeds.tasks import DIGITS, task_speeds
+from gpuschedlab.papers.ymir.estimators.transferability import GainErrors
+from gpuschedlab.papers.ymir.recipe import MergingCluster, digits_estimator, digits_pairs
+from gpuschedlab.papers.ymir.speeds.tasks import DIGITS, task_speeds
 from published.kept import measure_all
 from published.ymir.runs import policy_of
 

@@ -1,0 +1,279 @@
+"""`gpuschedlab tune`: tune a policy while it runs (AutoSched), and compare with leaving it alone."""
+
+import difflib
+import sys
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+
+from gpuschedlab.cli.inputs import CLUSTER, DAY, add_scenario, one_in, read_scenario
+from gpuschedlab.cli.parser import add_json, policies_help, positive, whole
+from gpuschedlab.cli.progress import HOUR, Progress, Rows, header
+from gpuschedlab.cli.text import as_json, grid, intake_line, intake_of
+from gpuschedlab.errors import EstimatorError
+from gpuschedlab.parse import contenders_of
+
+COMPARED = ("default", "selftune", "autosched")
+SAME = (
+    "policy", "trace", "days", "jobs", "load", "seed", "history", "cluster", "mtbf", "mttr", "speeds", "restart", "switch",
+    "checkpoint", "estimator", "rounds", "threshold", "horizon", "similarity",
+    "predictor",
+)  # fmt: skip
+"""Options that a resumed run must share."""
+SIMILARITIES = ("manhattan", "relative", "euclidean", "cosine", "pearson")
+PREDICTORS = ("xgboost", "lightgbm", "forest", "mlp", "logistic")
+"""What `GlobalGenerator` and `RangePredictor` take, which are not loaded to show help."""
+CASE = {"days": 3.0, "jobs": 2000, "load": 1.1, "history": "7", "cluster": "32x8", "restart": 60.0}
+"""Used where none of these is given: more work than the cluster can do at once, so that knobs matter."""
+INSTANTS = 16
+"""Instants of the history at which the offline phase measures configurations."""
+UNSET = {"days": None, "jobs": None, "load": None, "history": None, "cluster": CLUSTER, "restart": 0.0}
+"""The same options when none is given."""
+
+
+def add(parser):
+    """Add the arguments."""
+    parser.closing = policies_help
+    parser.add_argument("--policy", default="tiresias", metavar="POLICY", help="policy to tune (default tiresias)")
+    parser.description += (
+        "\n\nWithout options of the trace and the cluster: three generated days of a busy cluster (2,000 jobs, load 1.1, 32x8 "
+        "GPUs, 60 s a restart),\nafter a history of seven."
+    )
+    parser.add_argument("--hours", type=positive, metavar="H", help="length of the trace (instead of --days)")
+    parser.add_argument(
+        "--methods",
+        nargs="+",
+        default=list(COMPARED),
+        metavar="METHOD",
+        help="default (never tuned), fixed (best configuration on this very trace), autosched, selftune, optimal, "
+        "no-causal, no-aggregator, no-controller, no-controller-40, no-future, thesis (default: default selftune autosched)",
+    )
+    add_scenario(parser)
+    group = parser.add_argument_group("tuning")
+    group.add_argument("--rounds", type=whole, metavar="T", help="rounds of a wide search (default: the method's)")
+    group.add_argument(
+        "--threshold", type=positive, metavar="X", help="gain above which to switch (default: the method's)"
+    )
+    group.add_argument("--horizon", type=positive, metavar="H", help="hours of the forecast (default: the method's)")
+    group.add_argument(
+        "--similarity",
+        choices=SIMILARITIES,
+        default="manhattan",
+        help="how past hours are compared (default manhattan)",
+    )
+    group.add_argument(
+        "--predictor", choices=PREDICTORS, default="xgboost", help="what predicts durations (default xgboost)"
+    )
+    group = parser.add_argument_group("answer")
+    group.add_argument("--out", default="runs/tune", metavar="FOLDER", help="where decisions are kept (runs/tune)")
+    group.add_argument("--resume", action="store_true", help="resume a stopped run with the same options")
+    add_json(group)
+
+
+def tune(args) -> int:
+    """Run the loops, print decisions as they are taken and the comparison; Ctrl-C keeps what was decided."""
+    methods = list(dict.fromkeys(args.methods))
+    _check_methods(methods)
+    _check_kept(args, methods)
+    _settle(args)
+    progress = Progress(sys.stderr if args.json else sys.stdout)
+    length = f", {args.days * 24:g} h" if args.days else ""
+    load = f", load {args.load:g}" if args.load else ""
+    cluster = f"cluster {args.cluster}, seed {args.seed}"
+    progress.say(f"tuning {args.policy} on {args.trace}{length}{load}, {cluster}: {', '.join(methods)}")
+    try:
+        loops = _prepared(args, methods, progress)
+        rows = [loops.run(method) for method in methods]
+    except KeyboardInterrupt:
+        words = f"decisions are in {args.out}. Add --resume to continue."
+        words = words if _journals(args, methods) else "no decision was taken."
+        print(f"gpuschedlab: interrupted; {words}", file=sys.stderr)
+        return 130
+    policy = loops.space.policy
+    if args.json:
+        print(as_json({"policy": policy.name, "objective": policy.goals[0], "methods": rows} | intake_of(loops.about)))
+    else:
+        print("\n" + _table(rows, policy.goals[0]) + intake_line(loops.about))
+    return 0
+
+
+def _check_methods(methods: list[str]) -> None:
+    """Raise EstimatorError for the first method that there is not; what has long been there needs no import."""
+    if set(methods) <= {*COMPARED, "fixed"}:
+        return
+    from gpuschedlab.autosched import METHODS
+
+    known = ("default", "fixed", *METHODS)
+    if wrong := [m for m in methods if m not in known]:
+        near = difflib.get_close_matches(wrong[0], known, 1)
+        hint = f" Did you mean {near[0]}?" if near else ""
+        raise EstimatorError(f"--methods {wrong[0]}: expected some of {', '.join(known)}.{hint}")
+
+
+def _journals(args, methods: list[str]) -> list[Path]:
+    """Journals of these methods that there are."""
+    return [path for m in methods if (path := Path(args.out) / f"{m}.jsonl").exists()]
+
+
+def _check_kept(args, methods: list[str]) -> None:
+    """Raise EstimatorError where there is nothing to resume."""
+    if args.resume and not _journals(args, methods):
+        tuned = " or ".join(f"{m}.jsonl" for m in methods if m not in ("default", "fixed"))
+        expected = f"expected {tuned}" if tuned else "nothing is kept of methods that do not tune on the way"
+        raise EstimatorError(
+            f"--resume: found no decisions in {args.out}; {expected}. Leave --resume out to begin anew, or give the folder "
+            "of the stopped run: --out FOLDER."
+        )
+
+
+def _settle(args) -> None:
+    """Fill in the length in days, and the case where none is given."""
+    if args.hours:
+        args.days = args.hours * HOUR / DAY
+    if args.trace == "venus" and all(getattr(args, name) == value for name, value in UNSET.items()):
+        for name, value in CASE.items():
+            setattr(args, name, value)
+
+
+def _prepared(args, methods: list[str], progress: Progress) -> "_Loops":
+    """The trace is read, and checked to hold what the methods learn from."""
+    with progress.phase("loading the simulator"):
+        from gpuschedlab.autosched import METHODS
+
+        policies = contenders_of([args.policy])
+    with progress.phase("reading the trace"):
+        scenario, about = read_scenario(args)
+        _, policy, scenario = one_in(policies, scenario)
+    causal = [m for m in methods if m in METHODS and METHODS[m].causal]
+    if causal and (scenario.history is None or not scenario.history.height):
+        raise EstimatorError(
+            f"--methods {causal[0]}: found no history to learn from; expected some. Give --history DAYS, which are cut from the "
+            "beginning of the trace, or --history FILE; or other --methods, such as default selftune."
+        )
+    return _Loops(args, scenario, policy, progress, about)
+
+
+class _Loops:
+    """The same trace under one method after the other."""
+
+    def __init__(self, args, scenario, policy, progress: Progress, about: dict):
+        from gpuschedlab import autosched
+
+        self.lab, self.args, self.scenario, self.about = autosched, args, scenario, about
+        self.space, self.history = autosched.Space(scenario.fitted(policy)), scenario.history
+        self.progress, self.end = progress, float(scenario.trace["submit"].max())
+        self._headed = False
+        known = 0 if self.history is None else self.history.height
+        progress.say(f"{scenario.trace.height:,} jobs; history: {known:,} jobs; knobs: {', '.join(self.space.names)}")
+
+    @property
+    def _horizon(self) -> dict:
+        """Seconds of the forecast, where they are asked for."""
+        return {} if self.args.horizon is None else {"horizon": self.args.horizon * HOUR}
+
+    @cached_property
+    def _samples(self):
+        """Measurements of the offline phase."""
+        given = {"instants": INSTANTS} | self._horizon
+        with self.progress.phase("offline phase: measuring on the history", INSTANTS, "instants") as advance:
+            return self.lab.gather(self.scenario.past, self.space, **given, progress=advance)
+
+    def model(self):
+        """A causal model as the offline phase leaves it; a fresh one for each method."""
+        samples = self._samples
+        with self.progress.phase(f"learning the causal model from {samples.height} measurements"):
+            return self.lab.train(samples, self.space, rng=self.scenario.seed)
+
+    @cached_property
+    def hints(self) -> tuple:
+        """Best configurations of the history, if there is one; the same for each method."""
+        if self.history is None or not self.history.height:
+            return ()
+        with self.progress.phase("offline phase: searching the best configuration of the history"):
+            return self.lab.best_fixed(self.scenario.past, self.space, searches=1).leaders()
+
+    def run(self, method: str) -> dict:
+        """One row of the comparison."""
+        policy, decisions = self.space.policy, []
+        if method == "fixed":
+            with self.progress.phase("fixed: searching the best configuration on the trace itself"):
+                search = self.lab.best_fixed(self.scenario, self.space)
+            policy = search.best.policy
+            self.progress.say(f"fixed: {search.measured} configurations measured")
+        simulation = self.scenario.simulation(policy)
+        if method in self.lab.METHODS:
+            decisions = self._loop(method, simulation)
+        with self.progress.phase(f"{method}: running the trace to its end"):
+            worth = self.lab.score(simulation)
+        return {
+            "method": method,
+            **worth,
+            "decisions": len(decisions),
+            "switches": sum(d.switched for d in decisions),
+            "measured": sum(d.measured for d in decisions),
+            "seconds": sum(d.seconds for d in decisions),
+            "knobs": simulation.policy.knobs,
+        }
+
+    def _loop(self, method: str, simulation) -> list:
+        loop = self._attached(method, simulation)
+        if records := loop.journal.records:
+            with self.progress.phase(f"{method}: repeating {len(records)} decisions that are kept"):
+                loop.resume(records)
+            self.progress.say(f"{method}: resumed after {len(loop.journal.records)} decisions")
+        if not self._headed:
+            self.progress.say("\n" + header())
+            self._headed = True
+        tuned = {k: v for k, v in simulation.policy.knobs.items() if k in self.space.names}
+        rows = Rows(method, tuned)
+        with self.progress.phase(method, self.end / HOUR, "h", announced=False) as advance:
+            for decision in loop.steps(self.end):
+                for row in rows.add(decision):
+                    self.progress.say(row)
+                if decision.switched:
+                    self.progress.say(f"  {decision.sentence}")
+                advance(decision.now / HOUR)
+        for row in rows.rest():
+            self.progress.say(row)
+        return loop.decisions
+
+    def _attached(self, method: str, simulation):
+        """Loop around a simulation, with its journal."""
+        from gpuschedlab.sweep.identity import digest
+
+        args, path, how = self.args, Path(self.args.out) / f"{method}.jsonl", self.lab.METHODS[method]
+        model = self.model() if how.causal else None
+        # Files may change, and so may a policy of one's own.
+        content = digest([self.scenario, self.space.policy])[:8]
+        identity = {"method": method, "what files and classes hold": content}
+        identity |= {k: str(getattr(args, k)) for k in SAME}
+        return self.lab.attach(
+            method,
+            simulation,
+            history=self.history,
+            model=model,
+            tuner=how.tuner if args.rounds is None else replace(how.tuner, iterations=args.rounds),
+            hints=self.hints if how.hinted else (),
+            **self._horizon,
+            similarity=args.similarity,
+            predictor=args.predictor,
+            seed=self.scenario.seed,
+            journal=self.lab.Journal(path, identity, resume=args.resume and path.exists()),
+            **({} if args.threshold is None else {"threshold": args.threshold}),
+        )
+
+
+def _table(rows: list[dict], objective: str) -> str:
+    """The comparison: objectives, decisions, and what they cost."""
+    base = rows[0][objective]
+    higher = objective in ("fair", "utilisation")
+    ratio = [(r[objective] / base if higher else base / r[objective]) if base else 1.0 for r in rows]
+    columns = {
+        "method": [r["method"] for r in rows],
+        "average JCT (h)": [f"{r['jct'] / HOUR:.3f}" for r in rows],
+        "rho <= 1": [f"{r['fair']:.1%}" for r in rows],
+        f"against {rows[0]['method']}": [f"{x:.3f}x" for x in ratio],
+        **{name: [str(r[name]) for r in rows] for name in ("decisions", "switches", "measured")},
+        "s taken": [f"{r['seconds']:.1f}" for r in rows],
+    }
+    return grid([[name, *cells] for name, cells in columns.items()])

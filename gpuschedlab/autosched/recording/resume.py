@@ -1,0 +1,57 @@
+"""A contest that goes on from any hour of its recording: decisions are repeated, nothing is searched."""
+
+import numpy as np
+import polars as pl
+
+from gpuschedlab.autosched import Contest, Tuner
+from gpuschedlab.autosched.controller import HOUR
+from gpuschedlab.autosched.recording.recording import Recording, knobs_of_json
+from gpuschedlab.errors import RunError
+from gpuschedlab.scenarios import recipe_of
+
+
+def resumed(recording: Recording, hours: float) -> Contest:
+    """The recorded contest as it was after so many hours; seconds, most of them for the trace and for what is learnt once a day.
+
+    Parameters
+    ----------
+    recording : Recording
+    hours : float
+        Whole hours since the trace's start; decisions before then are repeated, the one at that instant is still to come.
+
+    Returns
+    -------
+    Contest
+        It goes on as the recorded one did. Its scenario is made anew, from recipe and seed.
+
+    Raises
+    ------
+    RunError
+        There is no such hour.
+    """
+    time, made, known = recording.averages["time"], recording.made, recording.known
+    if hours not in (0, *(x / HOUR for x in time)):
+        raise RunError(f"resumed: found hour {hours}; expected a whole one, 0 to {len(time)}.")
+    scenario, now = recipe_of(made["recipe"])(made["seed"]), hours * HOUR
+    policy = scenario.fitted(recording.policy)
+    fixed = known["fixed"] and policy.with_knobs(**knobs_of_json(known["fixed"]))
+    hints = tuple(policy.with_knobs(**knobs_of_json(hint)) for hint in known["hints"])
+    samples = pl.DataFrame(known["samples"]["rows"], schema=known["samples"]["columns"], orient="row")
+    given = {"others": tuple(made["others"]), "tuner": Tuner().with_knobs(**knobs_of_json(made["tuner"]))}
+    contest = Contest(scenario, policy, known=(samples, hints, fixed), **given)
+    for name, loop in contest.loops.items():
+        loop.resume([_replayed(record) for record in recording.journals[name] if record["now"] < now])
+    for simulation in contest.simulations.values():
+        simulation.advance(now)
+    past = int(np.searchsorted(time, now, side="right"))
+    averages = {name: np.array(values[:past], float).tolist() for name, values in recording.averages.items()}
+    contest.now, contest.averages = now, averages
+    return contest
+
+
+def _replayed(record: dict) -> dict:
+    """Record of a journal, as `Controller.resume` takes it."""
+    samples = record["samples"]
+    rows = [dict(zip(samples["columns"], row, strict=True)) for row in samples["rows"]]
+    hints = [knobs_of_json(hint) for hint in record["hints"]]
+    return record | {"samples": rows, "knobs": knobs_of_json(record["knobs"]), "hints": hints}

@@ -1,0 +1,298 @@
+"""The six stages of a recorded hour: the numbers of their figures, and one sentence of each."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from gpuschedlab.autosched import CausalGraph, Layers
+from gpuschedlab.autosched.recording.hour import STEP, Hour
+from gpuschedlab.autosched.recording.recording import Recording
+from gpuschedlab.knobs import knob_word
+from gpuschedlab.plots import Place
+from gpuschedlab.plots.systems.stages import Alike, Fan, Observed
+from gpuschedlab.plots.systems.trials import Again, Change, Parallel, Weighed
+from gpuschedlab.plots.systems.tuning import causes
+
+HOUR, DAY = 3600.0, 86_400.0
+SPAN = 6 * HOUR
+"""Seconds after an instant over which its forecast is compared with what came."""
+EARLIER = (6, 12, 18)
+"""Hours ago of the forecasts that are drawn faded."""
+
+
+class Stage(NamedTuple):
+    """A step of a decision: name, what it asks, places of its figures, and functions of a recording and the place of an hour in it."""
+
+    name: str
+    asks: str
+    places: tuple[Place, ...]
+    numbers: Callable[[Recording, int], dict]
+    sentence: Callable[[Recording, int], str]
+
+
+def median_forecast(hour: Hour, what: str = "jobs") -> np.ndarray:
+    """Median (48,) of the likely futures in each half hour: "jobs", or "service" in GPU-hours."""
+    return np.median(np.array(getattr(hour, what), float), axis=0)
+
+
+def came(recording: Recording, start: float, end: float, what: str = "jobs") -> np.ndarray:
+    """What came in each half hour from one instant (s) to another, as far as it was played."""
+    arrivals = recording.arrivals
+    first, last = (round((t - arrivals["start"]) / STEP) for t in (start, end))
+    return np.array(arrivals[what][max(0, first) : last], float)
+
+
+def last_errors(recording: Recording, place: int, what: str = "jobs") -> float | None:
+    """Error of the forecasts of the last day whose six hours are over: sum of |median - came| over that of what came; None without."""
+    now, missed, all_came = recording.hours[place].now, 0.0, 0.0
+    for hour in recording.hours[:place]:
+        if now - DAY <= hour.now and hour.now + SPAN <= now:
+            sums = np.array(getattr(hour, what), float)[:, : round(SPAN / STEP)].sum(axis=1)
+            true = came(recording, hour.now, hour.now + SPAN, what).sum()
+            missed, all_came = missed + abs(float(np.median(sums)) - true), all_came + true
+    return missed / all_came if all_came else None
+
+
+# 1: observe ----------------------------------------------------------------------------------------------------------
+
+
+def _observed(recording: Recording, place: int) -> dict:
+    hour, system = recording.hours[place], recording.system
+    last = round(hour.now / STEP)
+    first = max(0, last - round(DAY / STEP))
+    rows = slice(first, last + 1)
+    held = [np.array(system[name][rows], float) for name in ("used", "demanded", "waiting")]
+    load = Observed(hour.now, np.arange(first, last + 1) * STEP, *held, system["gpus"])
+    return {"load": load, "alike": Alike((hour.now, hour.nearest_at), np.array([hour.recent, hour.nearest]))}
+
+
+def _said_observed(recording: Recording, place: int) -> str:
+    hour, system = recording.hours[place], recording.system
+    at = round(hour.now / STEP)
+    used, demanded, waiting = (system[name][at] for name in ("used", "demanded", "waiting"))
+    share, wait = 100 * used / system["gpus"], f"{waiting:,} jobs wait" if waiting else "no job waits"
+    return (
+        f"{used:.0f} of {system['gpus']:.0f} GPUs are in use ({share:.0f}%), {demanded:.0f} are requested, and {wait}; the last "
+        f"hour brought {sum(hour.recent):,} jobs, the hour most like it, {(hour.now - hour.nearest_at) / HOUR:.0f} h ago, "
+        f"{sum(hour.nearest):,}."
+    )
+
+
+# 2: forecast ---------------------------------------------------------------------------------------------------------
+
+
+def _forecast(recording: Recording, place: int) -> dict:
+    hour = recording.hours[place]
+    found = {}
+    for what, title in (("jobs", "jobs in 30 min"), ("service", "GPU-hours in 30 min")):
+        earlier = [recording.hours[place - ago] for ago in EARLIER if ago <= place]
+        faded = tuple((each.now, median_forecast(each, what)) for each in earlier)
+        past = came(recording, max(hour.now - DAY / 2, recording.arrivals["start"]), hour.now, what)
+        then = came(recording, hour.now, hour.now + DAY, what)
+        found[what] = Fan(hour.now, STEP, title, np.array(getattr(hour, what), float), past, then, faded)
+    return found
+
+
+def _said_forecast(recording: Recording, place: int) -> str:
+    hour = recording.hours[place]
+    low, middle, high = np.quantile(np.array(hour.jobs)[:, : round(SPAN / STEP)].sum(axis=1), [0.1, 0.5, 0.9])
+    then = came(recording, hour.now, hour.now + SPAN)
+    over = len(then) == round(SPAN / STEP)
+    true = f"{then.sum():,.0f} then came" if over else "what came is not known to the end"
+    errors = [last_errors(recording, place, what) for what in ("jobs", "service")]
+    past = "no forecast is six hours old yet"
+    if errors[0] is not None:
+        past = f"the last day's forecasts were off by {100 * errors[0]:.0f}% in jobs"
+        past += f" and {100 * errors[1]:.0f}% in GPU-hours" if errors[1] is not None else ""
+    owed = float(np.median(hour.owed))
+    return (
+        f"Nine futures see {middle:,.0f} jobs in the next 6 h (10 to 90 %: {low:,.0f} to {high:,.0f}), and {true}; {past}; the jobs "
+        f"in the system still ask for {owed:,.0f} GPU-hours."
+    )
+
+
+# 3: graph ------------------------------------------------------------------------------------------------------------
+
+
+def _graph(recording: Recording, place: int) -> dict:
+    hour, edges = recording.hours[place], [tuple(edge) for edge in recording.graphs[recording.hours[place].graph]]
+    layers = Layers(**{name: part if name == "levels" else tuple(part) for name, part in recording.layers.items()})
+    return {"graph": causes(CausalGraph(layers, tuple(edges)), strengths=dict(zip(edges, hour.strengths)))}
+
+
+def _said_graph(recording: Recording, place: int) -> str:
+    hour, goal = recording.hours[place], recording.layers["objectives"][0]
+    edges = recording.graphs[hour.graph]
+    found = sorted(zip(edges, hour.strengths, strict=True), key=lambda pair: -abs(pair[1][0]))
+    of_knobs = [(edge, s) for edge, s in found if edge[0] in recording.layers["knobs"]]
+    to_goal = [(edge, s) for edge, s in found if edge[1] == goal and edge[0] in recording.layers["metrics"]]
+    words = [f"{len(edges)} edges"]
+    if of_knobs:
+        (a, b), (s, sign) = of_knobs[0]
+        words.append(f"the strongest of a knob is {a} on {b} ({_sized(s, sign)})")
+    if to_goal:
+        (a, b), (s, sign) = to_goal[0]
+        words.append(f"{goal} depends most on {a} ({_sized(s, sign)})")
+    reach = {a for a, _ in edges}
+    idle = [name for name in recording.layers["knobs"] if name not in reach]
+    words.append(f"no path leaves {', '.join(idle)}" if idle else "a path leaves every knob")
+    changed = place and hour.graph != recording.hours[place - 1].graph
+    return f"{'Learnt anew: ' if changed else ''}{'; '.join(words)}."
+
+
+def _sized(strength: float, sign: int) -> str:
+    return f"{abs(strength):.2f}, of a category" if sign == 0 else f"{strength:+.2f}"
+
+
+# 4: trials -----------------------------------------------------------------------------------------------------------
+
+
+def _trials(recording: Recording, place: int) -> dict:
+    hour = recording.hours[place]
+    tried, before = hour.trials, 1 - hour.trials[0].round if hour.trials else 0
+    worth = [t.predicted if t.fate == "rejected" else t.reward for t in tried]
+    rewards = np.array([np.nan if x is None else x for x in worth], float)
+    texts = []
+    for t, x in zip(tried, rewards, strict=True):
+        how = {"rejected": "predicted; rejected", "known": "measured before"}.get(t.fate, "measured")
+        values = "<br>".join(f"{a['name']} = {shown(recording, i, t.u[i])}" for i, a in enumerate(recording.axes))
+        texts.append(f"<b>{_origin(before, t.round)}: {x:.3f} times the default ({how})</b><br>{values}")
+    marked = {"in force": np.array(hour.before), "default": np.array([a["default"] for a in recording.axes])}
+    ticks = tuple(_ticks(recording, i) for i in range(len(recording.axes)))
+    names, units = (tuple(a[part] or "" for a in recording.axes) for part in ("name", "unit"))
+    places = np.array([t.u for t in tried], float).reshape(len(tried), len(names))
+    return {
+        "trials": Parallel(names, units, ticks, places, rewards, tuple(t.fate for t in tried), tuple(texts), marked)
+    }
+
+
+def _said_trials(recording: Recording, place: int) -> str:
+    hour = recording.hours[place]
+    tried = [t for t in hour.trials if t.round > 0]
+    fates = [t.fate for t in tried]
+    before = len(hour.trials) - len(tried)
+    words = f"{before} before (default, in force, hints), then {len(tried)} rounds: {fates.count('measured')} measured"
+    for fate, said in (("rejected", "rejected as predicted worse"), ("known", "known already")):
+        words += f", {fates.count(fate)} {said}" if fate in fates else ""
+    measured = [t for t in hour.trials if t.fate == "measured"]
+    if not measured:
+        return f"{words}."
+    best = max(measured, key=lambda t: t.reward)
+    where = _origin(before, best.round)
+    rewards = [t.reward for t in measured]
+    return f"{words}; rewards {min(rewards):.2f} to {max(rewards):.2f} times the default, the best by {where}."
+
+
+# 5: measured again ---------------------------------------------------------------------------------------------------
+
+
+def _again(recording: Recording, place: int) -> dict:
+    hour = recording.hours[place]
+    names = tuple(_named(hour, u) for u, _ in hour.again)
+    means = [np.exp(np.mean(np.log(gains))) if gains else 0.0 for _, gains in hour.again]
+    chosen = int(np.argmax(means)) if means else -1
+    return {"again": Again(names, tuple(g for _, g in hour.again), tuple(hour.ranks), hour.threshold, chosen)}
+
+
+def _said_again(recording: Recording, place: int) -> str:
+    hour = recording.hours[place]
+    if not hour.again:
+        return f"Nothing was measured again: on the future searched on (number {hour.turn + 1}), {hour.reason.split('; ')[-1]}."
+    means = sorted((float(np.exp(np.mean(np.log(gains)))) for _, gains in hour.again if gains), reverse=True)
+    best = next(g for _, g in hour.again if g and abs(float(np.exp(np.mean(np.log(g)))) - means[0]) < 1e-12)
+    full = sum(len(gains) == len(hour.ranks) for _, gains in hour.again)
+    words = (
+        f"{full} of them on all {len(hour.ranks)}"
+        if len(hour.ranks) > 1
+        else "none gained on the first, and that was all"
+    )
+    sentence = f"the best gains {means[0]:.3f}x on average"
+    if len(best) > 1:
+        sentence += f", {min(best):.3f}x on its worst future and {max(best):.3f}x on its best"
+    return f"{len(hour.again)} finalists were measured on other futures, {words}; {sentence}."
+
+
+def _origin(before: int, number: int) -> str:
+    """What a round is, of a search with so many configurations before it."""
+    names = {1 - before: "default", 2 - before: "in force"}
+    return f"round {number}" if number > 0 else names.get(number, f"hint {number + before - 2}")
+
+
+def _named(hour: Hour, u: list) -> str:
+    """Name of a finalist by the round that measured it first; hints of the history may not have been measured in this search."""
+    number = next((t.round for t in hour.trials if t.u == u), None)
+    return "hint of the history" if number is None else _origin(1 - hour.trials[0].round, number)
+
+
+# 6: decision ---------------------------------------------------------------------------------------------------------
+
+
+def _decision(recording: Recording, place: int) -> dict:
+    hour = recording.hours[place]
+    names = tuple(a["name"] for a in recording.axes)
+    texts = []
+    for i, (axis, old, new) in enumerate(zip(recording.axes, hour.before, hour.after, strict=True)):
+        last = shown(recording, i, new)
+        texts.append((shown(recording, i, old), last if last == "none" else f"{last} {axis['unit'] or ''}".strip()))
+    again = hour.gain if hour.again else None
+    change = Change(names, np.array(hour.before), np.array(hour.after), tuple(texts))
+    return {"gain": Weighed(_searched(hour), again, hour.threshold), "change": change}
+
+
+def _searched(hour: Hour) -> float:
+    """Gain of the best over what was in force, on the future that was searched on; 1 where nothing was measured."""
+    rewards = [t.reward for t in hour.trials if t.fate == "measured"]
+    now = next((t.reward for t in hour.trials if t.u == hour.before and t.reward), None)
+    return max(rewards) / now if rewards and now else 1.0
+
+
+def _said_decision(recording: Recording, place: int) -> str:
+    hour = recording.hours[place]
+    if hour.switched:
+        return f"Switched: gain {hour.gain:.3f}x, above the threshold {hour.threshold:g}x. {hour.sentence}"
+    return f"Kept: {hour.reason}."
+
+
+# In the knobs' own units ---------------------------------------------------------------------------------------------
+
+
+def shown(recording: Recording, axis: int, u: float) -> str:
+    """Value of a knob at a coordinate; "none" where a place of it is not used."""
+    about = recording.axes[axis]
+    if about["place"] is not None and u >= 1:
+        return "none"
+    value = recording.value(axis, u)
+    return f"{value:,.0f}" if isinstance(value, float) and value >= 100 else knob_word(value, 3)
+
+
+def _ticks(recording: Recording, axis: int) -> tuple:
+    """Coordinates and values at the ends of an axis, and between them; those of a category all."""
+    choices = recording.axes[axis]["choices"]
+    at = np.linspace(0, 1, len(choices) if choices else 3).tolist()
+    return tuple((u, shown(recording, axis, u)) for u in at)
+
+
+HEIGHT = 330
+DECIDED = (Place("gain", 130, wide=True), Place("change", 310, wide=True))
+STAGES = (
+    Stage("Observe", "What does it see?", (Place("load", HEIGHT), Place("alike", HEIGHT)), _observed, _said_observed),
+    Stage(
+        "Forecast",
+        "What does it foresee?",
+        (Place("jobs", HEIGHT), Place("service", HEIGHT)),
+        _forecast,
+        _said_forecast,
+    ),
+    Stage("Graph", "What causes what?", (Place("graph", 400, wide=True),), _graph, _said_graph),
+    Stage("Trials", "What did it try?", (Place("trials", 400, wide=True),), _trials, _said_trials),
+    Stage("Measure again", "What does that gain elsewhere?", (Place("again", 400, wide=True),), _again, _said_again),
+    Stage(
+        "Decision",
+        "Why did it switch, or not?",
+        DECIDED,
+        _decision,
+        _said_decision,
+    ),
+)
+"""In the order of a decision."""

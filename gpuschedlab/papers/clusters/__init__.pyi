@@ -1,0 +1,6 @@
+"""Public names of `papers.clusters`, by module; loaded at first use."""
+
+from .kueue import Kueue as Kueue
+from .recipe import Site as Site
+from .slurm import Slurm as Slurm
+from .explorer import SiteExplorer as SiteExplorer

@@ -1,0 +1,184 @@
+"""What a site says of itself: nodes, partitions, accounts, QOS, queues, scheduler and windows."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import groupby
+
+import polars as pl
+
+from gpuschedlab.cluster import Cluster, Nodes
+from gpuschedlab.errors import TraceError
+from gpuschedlab.papers.clusters.fairshare import ShareTree
+from gpuschedlab.papers.clusters.priority import Weights
+from gpuschedlab.papers.clusters.queues import Queue, most
+from gpuschedlab.papers.clusters.usage import WEEK
+from gpuschedlab.traces.intake.spans import limits
+
+INF = float("inf")
+MOST_NODES = 100_000
+
+
+@dataclass(frozen=True)
+class Partition:
+    """A named set of nodes, or all: limits in seconds; jobs of a higher `tier` go first; `factor` is its priority, not yet normalised."""
+
+    name: str
+    nodes: tuple[str, ...] = ()
+    max_time: float = INF
+    default_time: float | None = None
+    tier: float = 1
+    factor: float = 1
+
+
+@dataclass(frozen=True)
+class Window:
+    """Time (s of the log's clock) for which some nodes, or all, are set aside for some users, or for none."""
+
+    start: float
+    end: float
+    nodes: tuple[str, ...] = ()
+    users: tuple[str, ...] = ()
+    announced: float = -INF
+
+
+@dataclass(frozen=True)
+class Scheduler:
+    """How jobs are started.
+
+    `backfill` is none, easy, greedy or plan; of a plan `depth` reservations, `tested` jobs, a `window` (s), made `every` so many
+    seconds in slots of `resolution` (s), reservations for jobs of at least `min_age` (s); then priorities, and usage that decays.
+    """
+
+    backfill: str = "easy"
+    depth: float = INF
+    tested: float = INF
+    window: float = INF
+    every: float = 0.0
+    resolution: float = 0.0
+    min_age: float = 0.0
+    over: float = 0.0
+    weights: Weights = Weights()
+    fairshare: str = "tree"
+    damping: float = 1.0
+    half_life: float = WEEK
+    recalculated: float = 300.0
+
+
+@dataclass(frozen=True)
+class Description:
+    """A site on one page.
+
+    Parameters
+    ----------
+    nodes : tuple of (str, str, int)
+        Name, GPU type and GPUs of each node with GPUs.
+    partitions, accounts, qos, queues, windows : tuples
+        `accounts` are the rows of a `ShareTree`, `qos` pairs of name and priority.
+    scheduler : Scheduler
+    log : mapping
+        What `gpuschedlab.intake` takes: `path`, `format` and options.
+    delays : mapping
+        Seconds: `launch`, from a decision to the start that a log records, `restart`, more at each start after the first.
+    unmodelled : tuple of str
+        Keys of the files read that nothing here stands for.
+    """
+
+    nodes: tuple[tuple[str, str, int], ...] = ()
+    partitions: tuple[Partition, ...] = ()
+    accounts: tuple[tuple[str, str, str, float], ...] = ()
+    qos: tuple[tuple[str, float], ...] = ()
+    queues: tuple[Queue, ...] = ()
+    scheduler: Scheduler = Scheduler()
+    windows: tuple[Window, ...] = ()
+    log: Mapping[str, object] = field(default_factory=dict)
+    delays: Mapping[str, float] = field(default_factory=dict)
+    unmodelled: tuple[str, ...] = ()
+
+    @property
+    def cluster(self) -> Cluster | None:
+        """Nodes with GPUs, those that are alike, in the same partitions and follow each other as one group; None without any."""
+        alike = groupby((kind, gpus, self._partitions_of(name)) for name, kind, gpus in self.nodes)
+        groups = tuple(Nodes(kind, len(list(same)), gpus, parts) for (kind, gpus, parts), same in alike)
+        return Cluster(groups) if groups else None
+
+    def _partitions_of(self, node: str) -> tuple[str, ...]:
+        """Partitions of a node; none where all partitions have all nodes."""
+        names = {name for name, _, _ in self.nodes}
+        sets = {p.name: names if p.nodes in ((), ("ALL",)) else set(p.nodes) for p in self.partitions}
+        return () if all(names <= nodes for nodes in sets.values()) else tuple(p for p in sets if node in sets[p])
+
+    @property
+    def shares(self) -> ShareTree:
+        """Accounts and users as a tree."""
+        return ShareTree(self.accounts)
+
+    def page(self) -> str:
+        """All of it in a few lines, and what was read and not modelled."""
+        parts = [f"cluster: {self.cluster}"] if self.nodes else []
+        parts += [f"partition {p.name}: {len(p.nodes)} nodes, at most {p.max_time:g} s" for p in self.partitions]
+        users = sum(bool(row[1]) for row in self.accounts)
+        parts += [f"accounts: {len(self.accounts) - users}, users: {users}"] if self.accounts else []
+        parts += [
+            f"queue {q.name}: {n:g} GPUs of {kind}, at most {most(self.queues, q.name, kind):g}"
+            for q in self.queues
+            for kind, n in q.nominal
+        ]
+        parts += [f"not modelled: {', '.join(self.unmodelled)}"] if self.unmodelled else []
+        return "\n".join(parts)
+
+
+def hosts(text: str, source: str = "nodes") -> tuple[str, ...]:
+    """Names of nodes in a list with ranges.
+
+    Raises
+    ------
+    TraceError
+        A bracket is not closed, or a range does not ascend.
+
+    Examples
+    --------
+    >>> hosts("gpu[08-10,12],login")
+    ('gpu08', 'gpu09', 'gpu10', 'gpu12', 'login')
+    """
+    wrong = TraceError(f"{source}: found {text[:80]!r}; expected nodes such as node[01-16,20],login.")
+    found: list[str] = []
+    for word in re.findall(r"(?:\[[^\]]*\]|[^,\[\]])+|[\[\]]", text):
+        names = [""]
+        for part in re.findall(r"\[[^\]]*\]|[^\[\]]+|[\[\]]", word.strip()):
+            if part in "[]":
+                raise wrong
+            choices = [part] if part[0] != "[" else [n for r in part[1:-1].split(",") for n in _range(r.strip(), wrong)]
+            names = [a + b for a in names for b in choices]
+            if len(names) > MOST_NODES:
+                raise wrong
+        found += [name for name in names if name]
+    return tuple(found)
+
+
+def _range(text: str, wrong: TraceError) -> list[str]:
+    match = re.fullmatch(r"(\d{1,9})(?:-(\d{1,9}))?", text)
+    first, last = (match[1], match[2] or match[1]) if match else ("1", "0")
+    if not 0 <= int(last) - int(first) < MOST_NODES:
+        raise wrong
+    return [str(i).zfill(len(first)) for i in range(int(first), int(last) + 1)]
+
+
+def seconds(value: object, source: str, unit: float = 60.0) -> float:
+    """Seconds of a span such as 2-00:00:00, 90 (of `unit`) or UNLIMITED.
+
+    Raises
+    ------
+    TraceError
+        It is none.
+
+    Examples
+    --------
+    >>> seconds("1-12", "MaxTime"), seconds("30", "MaxTime"), seconds("UNLIMITED", "MaxTime")
+    (129600.0, 1800.0, inf)
+    """
+    text = str(value).strip()
+    found = 0.0 if re.fullmatch(r"0+", text) else limits(pl.Series([text]), unit=unit, short="MM:SS")[0]
+    if found is None:
+        raise TraceError(f"{source}: found {text[:80]!r}; expected a time such as 2-00:00:00, 90 or UNLIMITED.")
+    return found

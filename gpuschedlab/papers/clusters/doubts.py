@@ -1,0 +1,78 @@
+"""What of a log and a site does not fit together, before anything is simulated."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import polars as pl
+
+from gpuschedlab.cluster.slices import A100, COMPUTE, gpus_for, profile_of
+from gpuschedlab.metrics.starts import most_in_use
+from gpuschedlab.papers.clusters.recipe import Site
+from gpuschedlab.papers.clusters.slurm import Slurm
+from gpuschedlab.sim import Scenario
+
+
+def doubts(site: Site, scenario: Scenario) -> Iterator[str]:
+    """What does not fit before anything is simulated: the cluster, the log, or what the site has and no run keeps to."""
+    trace, has = scenario.trace, site.description
+    most = most_in_use(
+        trace["started"].fill_null(np.nan), (trace["started"] + trace["duration"]).fill_null(np.nan), trace["gpus"]
+    )
+    if most > scenario.cluster.total_gpus:
+        yield f"the log uses {most:g} GPUs at once, and the cluster has {scenario.cluster.total_gpus}: the cluster is wrong"
+    yield from slices_beside(trace, scenario.cluster.total_gpus)
+    eligible = pl.max_horizontal("submit", *(["eligible"] if "eligible" in trace.columns else []))
+    if early := trace.filter(pl.col("started") < eligible).height:
+        yield f"{early} jobs started before they were submitted or eligible"
+    if len(unknown := site.untyped(scenario.cluster)):
+        names = ", ".join(sorted(unknown.explode().unique()))
+        yield f"{len(unknown)} jobs ask for GPU types that the cluster lacks: {names}; so all run on any type"
+    silent, left = (limitless(frame) for frame in (site.log.trace, trace))
+    if silent:
+        yield f"{silent} jobs have no time limit: {silent - left} get that of their partition, {left} a day"
+    beyond = trace.filter(pl.col("duration") > pl.col("requested_time")).height if site.limited and not silent else 0
+    if beyond:
+        yield f"{beyond} jobs ran for longer than they requested: no limit stops them"
+    if left_out := [w for w in has.windows if w.users or (w.nodes and site.cluster)]:
+        yield f"{len(left_out)} windows are left out: for some users alone, or of nodes that are not in {site.cluster or 'any'}"
+    named = {
+        "partitions": site.cluster and has.partitions,
+        "queues": has.queues and not site.quotas,
+        "accounts": has.accounts and not isinstance(site.own, Slurm),
+    }
+    if idle := [name for name, value in named.items() if value]:
+        yield f"no rule here keeps to {', '.join(idle)}"
+
+
+def limitless(trace: pl.DataFrame) -> int:
+    """Jobs that requested no time, or unlimited time."""
+    return (
+        trace["requested_time"].fill_null(np.inf).is_infinite().sum()
+        if "requested_time" in trace.columns
+        else trace.height
+    )
+
+
+def slices_beside(trace: pl.DataFrame, gpus: int) -> Iterator[str]:
+    """Whether the slices in use when the log uses most of them fit on so many GPUs, the largest placed first."""
+    jobs = (
+        trace.drop_nulls("started").filter(pl.col("shape").is_not_null()) if "shape" in trace.columns else trace.clear()
+    )
+    if jobs.is_empty():
+        return
+    start, end = jobs["started"].to_numpy(), (jobs["started"] + jobs["duration"]).to_numpy()
+    size = jobs["gpus"].to_numpy()
+    order = np.argsort(start, kind="stable")
+    ended = np.concatenate([[0.0], np.cumsum(size[np.argsort(end, kind="stable")])])
+    used = np.cumsum(size[order]) - ended[np.searchsorted(np.sort(end), start[order], side="right")]
+    instant = start[order][np.argmax(used)]
+    there = (start <= instant) & (end > instant)
+    names = [profile_of(shape) for shape in jobs["shape"].filter(there)]
+    counts = [
+        max(1, round(COMPUTE * share / A100[name].compute)) for name, share in zip(names, size[there], strict=True)
+    ]
+    held = sorted(
+        (n for n, count in zip(names, counts, strict=True) for _ in range(count)), key=lambda n: -A100[n].cells
+    )
+    if (needed := gpus_for(held)) > gpus:
+        yield f"the log holds {len(held)} slices at once, which need {needed} GPUs, and the cluster has {gpus}"

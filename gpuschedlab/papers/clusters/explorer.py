@@ -1,0 +1,79 @@
+"""The SiteExplorer: a site's own log with something changed, beside what was recorded and what the replay misses."""
+
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+
+from gpuschedlab import plots
+from gpuschedlab.estimators import Oracle
+from gpuschedlab.widgets.core.cache import Cache
+from gpuschedlab.widgets.core.knob_explorer import KnobExplorer
+
+
+class SiteExplorer(KnobExplorer):
+    """Change a site with sliders: mean waits day by day, recorded, replayed and changed, and paired differences with intervals.
+
+    Parameters
+    ----------
+    calibration : Calibration, optional
+        What `replay(site)` found; default: of the site that ships.
+    cache : Cache, optional
+        Where results are kept.
+
+    Examples
+    --------
+    >>> explorer = SiteExplorer()
+    >>> explorer.knobs["more"].value = 2  # as a hand would move the slider
+    >>> explorer.outcome.table["verdict"][0]
+    'lower'
+    """
+
+    places = (plots.Place("waits", 400, wide=True),)
+
+    def __init__(self, calibration=None, cache: Cache | None = None):
+        from gpuschedlab.papers.clusters.changes import RULES
+
+        self.calibration = calibration or replayed_sample()
+        own = self.calibration.site.own
+        as_it_is = RULES[type(own)](rule=own)
+        self.before = self._weeks(as_it_is)
+        super().__init__(as_it_is, cache)
+
+    def _scenario(self, change):
+        scenario = replace(self.calibration.site, more=self.calibration.site.more + change.more)()
+        return scenario.replace(estimator=Oracle()) if change.known else scenario
+
+    def _weeks(self, change):
+        """Waits of the jobs of all weeks (`whatif`)."""
+        from gpuschedlab.papers.clusters.whatif import played
+
+        return played(((self._scenario(change), change.played),))[0]
+
+    def _answer(self, thing) -> tuple:
+        from gpuschedlab.papers.clusters.replay import launched_by
+        from gpuschedlab.papers.clusters.whatif import compared
+
+        starts = launched_by(self._scenario(thing), thing.played, self.calibration.launch)
+        trace = self.calibration.scenario.trace
+        return compared(self.before, self._weeks(thing), self.calibration), starts.filter(
+            trace["started"].is_not_null()
+        )
+
+    def _numbers(self, answer) -> dict:
+        self.outcome, changed = answer
+        jobs = self.calibration.starts
+        starts = {"recorded": jobs["started"], "replayed": self.calibration.launched, "changed": changed}
+        starts = {name: column.cast(pl.Float64).fill_null(np.nan).to_numpy() for name, column in starts.items()}
+        return {"waits": plots.waits_by_day(jobs["submit"].to_numpy(), starts)}
+
+    def _words(self, answer) -> str:
+        return "<br>".join(self.outcome.lines("<b>{}</b>"))
+
+
+def replayed_sample():
+    """The site that ships, replayed."""
+    from gpuschedlab.papers.clusters.recipe import Site
+    from gpuschedlab.papers.clusters.replay import replay
+
+    return replay(Site.sample())

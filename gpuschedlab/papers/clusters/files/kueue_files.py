@@ -1,0 +1,90 @@
+"""Kueue's ClusterQueues as `kubectl get clusterqueues -o yaml` prints them, or as they are applied."""
+
+import re
+from dataclasses import replace
+
+from gpuschedlab._extras import need
+from gpuschedlab.errors import LabError, TraceError
+from gpuschedlab.papers.clusters.description import Description
+from gpuschedlab.papers.clusters.queues import Queue
+
+SCALE = {"": 1.0, "m": 1e-3, "k": 1e3, "M": 1e6, "G": 1e9}
+QUOTAS = {"nominalQuota": "nominal", "borrowingLimit": "borrow", "lendingLimit": "lend"}
+SPEC = {"cohort", "cohortName", "queueingStrategy", "resourceGroups", "preemption", "fairSharing"}
+
+
+def read_queues(text: str, source: str, site: Description) -> Description:
+    """The site with the queues of a YAML or JSON text; a resource counts if its name ends in "gpu".
+
+    Raises
+    ------
+    TraceError
+        It is no YAML, holds no ClusterQueue, or one of them is broken.
+    """
+    yaml = need("yaml", "ClusterQueues in YAML")
+    try:
+        documents = [d for d in yaml.safe_load_all(text) if isinstance(d, dict)]
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f", line {mark.line + 1}" if mark else ""
+        raise TraceError(f"kueue {source}{line}: found no YAML; expected documents of kind ClusterQueue.") from error
+    items = [i for d in documents for i in (d.get("items") or () if d.get("kind") == "List" else (d,))]
+    found = [item for item in items if isinstance(item, dict) and item.get("kind") == "ClusterQueue"]
+    if not found:
+        raise TraceError(f"kueue {source}: found {len(items)} objects, none a ClusterQueue; expected at least one.")
+    unknown: dict[str, None] = {
+        f"kind {i['kind']}": None
+        for i in items
+        if isinstance(i, dict) and i.get("kind") != "ClusterQueue" and i.get("kind")
+    }
+    queues = []
+    for item in found:
+        try:
+            queues.append(_queue(item, unknown))
+        except (LabError, KeyError, TypeError, AttributeError, ValueError) as error:
+            name = (item.get("metadata") or {}).get("name") if isinstance(item.get("metadata"), dict) else None
+            raise TraceError(
+                f"kueue {source}, ClusterQueue {name!r}: found {error}; expected the layout of kueue.x-k8s.io."
+            ) from error
+    return replace(site, queues=tuple(queues), unmodelled=(*site.unmodelled, *unknown))
+
+
+def _queue(item: dict, unknown: dict[str, None]) -> Queue:
+    spec, quotas = item["spec"], {"nominal": {}, "borrow": {}, "lend": {}}
+    unknown |= {f"spec.{key}": None for key in spec if key not in SPEC}
+    for group in spec.get("resourceGroups") or ():
+        for flavor in group["flavors"]:
+            for resource in flavor["resources"]:
+                if not str(resource["name"]).endswith("gpu"):
+                    unknown |= {f"resource {resource['name']}": None}
+                    continue
+                for key, ours in QUOTAS.items():
+                    if resource.get(key) is not None:
+                        quotas[ours][str(flavor["name"])] = quantity(resource[key])
+    preemption = spec.get("preemption") or {}
+    unknown |= {
+        f"spec.preemption.{k}": None for k in preemption if k not in ("reclaimWithinCohort", "withinClusterQueue")
+    }
+    return Queue(
+        str(item["metadata"]["name"]),
+        str(spec.get("cohortName") or spec.get("cohort") or ""),
+        **{name: tuple(found.items()) for name, found in quotas.items()},
+        strict=spec.get("queueingStrategy") == "StrictFIFO",
+        reclaim=preemption.get("reclaimWithinCohort", "Never"),
+        within=preemption.get("withinClusterQueue", "Never"),
+        weight=quantity((spec.get("fairSharing") or {}).get("weight", 1)),
+    )
+
+
+def quantity(value: object) -> float:
+    """Read a quantity of Kubernetes.
+
+    Examples
+    --------
+    >>> quantity("500m"), quantity(9), quantity("2k")
+    (0.5, 9.0, 2000.0)
+    """
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([mkMG]?)", str(value))
+    if not match:
+        raise ValueError(f"the quantity {value!r}")
+    return float(match[1]) * SCALE[match[2]]

@@ -1,0 +1,243 @@
+"""Slurm's own files: lines of slurm.conf, and the answer of `sacctmgr -P show assoc`."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+
+from gpuschedlab.errors import LabError, TraceError
+from gpuschedlab.papers.clusters.description import Description, Partition, Scheduler, hosts, seconds
+from gpuschedlab.papers.clusters.priority import Weights
+
+
+def number(text: str, where: str) -> float:
+    """Read a number, 0 or more.
+
+    Raises
+    ------
+    TraceError
+        It is none.
+    """
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < float("inf"):
+        raise TraceError(f"{where}: found {text[:60]!r}; expected a number, 0 or more.")
+    return value
+
+
+def yes(text: str, where: str) -> bool:
+    """Read YES or NO."""
+    return text.upper() in ("YES", "TRUE", "1")
+
+
+PAIR = re.compile(r'\s*([A-Za-z][\w.-]*)\s*[+-]?=\s*("[^"]*"|\S*)')
+WEIGHTS = {f"priorityweight{key}": (key, number) for key in ("age", "fairshare", "partition", "qos")}
+WEIGHTS |= {"priorityweightjobsize": ("size", number)}
+WEIGHTS |= {"prioritymaxage": ("max_age", seconds), "priorityfavorsmall": ("small", yes)}
+SCHEDULER = {"prioritydecayhalflife": ("half_life", seconds), "prioritycalcperiod": ("recalculated", seconds)}
+SCHEDULER |= {"overtimelimit": ("over", seconds), "fairsharedampeningfactor": ("damping", number)}
+TYPES = {"sched/backfill": "plan", "sched/builtin": "none"}
+FLAGS = {"SMALL_RELATIVE_TO_TIME", "NO_FAIR_TREE", "FAIR_TREE"}
+PLAN = {  # keys of SchedulerParameters: our field, seconds of their unit
+    "bf_interval": ("every", 1.0),
+    "bf_window": ("window", 60.0),
+    "bf_max_job_test": ("tested", 1.0),
+    "bf_resolution": ("resolution", 1.0),
+    "bf_min_age_reserve": ("min_age", 1.0),
+    "bf_job_part_count_reserve": ("depth", 1.0),
+}
+DEFAULTS = Scheduler("plan", tested=500, window=86_400.0, every=30.0, resolution=60.0)
+"""Of slurm.conf(5), 2026: bf_max_job_test is still 100 on the scheduling guide's page."""
+
+PARTITION = {
+    "maxtime": "max_time",
+    "defaulttime": "default_time",
+    "prioritytier": "tier",
+    "priorityjobfactor": "factor",
+}
+
+
+def lines_of(text: str) -> Iterator[tuple[int, str]]:
+    """Number and text of each line, those that end in a backslash joined, without comments."""
+    kept, first = "", 0
+    for number, line in enumerate(text.splitlines(), 1):
+        line = re.sub(r"(?<!\\)#.*", "", line).rstrip()
+        first = first or number
+        if line.endswith("\\"):
+            kept += line[:-1] + " "
+            continue
+        if (kept + line).strip():
+            yield first, kept + line
+        kept, first = "", 0
+    if kept.strip():
+        yield first, kept
+
+
+def pairs_of(line: str, where: str) -> dict[str, str]:
+    """Values of a line by key, in lower case.
+
+    Raises
+    ------
+    TraceError
+        Something stands there that is no KEY=VALUE.
+    """
+    found, at = {}, 0
+    while line[at:].strip():
+        match = PAIR.match(line, at)
+        if not match:
+            raise TraceError(f"{where}: found {line[at:].strip()[:60]!r}; expected KEY=VALUE.")
+        found[match[1].lower()] = match[2].strip('"')
+        at = match.end()
+    return found
+
+
+def read_conf(text: str, source: str, site: Description) -> Description:
+    """The site with the nodes, partitions, priorities and scheduler of a slurm.conf.
+
+    Raises
+    ------
+    TraceError
+        A line is broken: the message has its number.
+    """
+    nodes: dict[str, tuple[str, str, int]] = {}
+    defaults: dict[str, dict] = {"nodename": {}, "partitionname": {}}
+    partitions, rest, unknown = [], {}, {}
+    for number, line in lines_of(text):
+        where = f"slurm {source}, line {number}"
+        if re.match(r"\s*include\s", line, re.IGNORECASE):
+            unknown["Include"] = None
+            continue
+        pairs = pairs_of(line, where)
+        kind = next(iter(pairs))
+        if kind not in defaults:
+            rest |= {key: (value, where) for key, value in pairs.items()}
+            continue
+        name = pairs.pop(kind)
+        if name.upper() == "DEFAULT":
+            defaults[kind] |= pairs
+        elif kind == "nodename":
+            nodes |= _nodes(name, defaults[kind] | pairs, where, unknown)
+        else:
+            partitions.append(_partition(name, defaults[kind] | pairs, where, unknown, nodes))
+    scheduler = _scheduler(rest, unknown)
+    found = {"partitions": tuple(partitions), "scheduler": scheduler, "unmodelled": (*site.unmodelled, *unknown)}
+    return replace(site, nodes=tuple(n for n in nodes.values() if n[2]), **found)
+
+
+def _nodes(names: str, pairs: dict[str, str], where: str, unknown: dict) -> dict[str, tuple[str, str, int]]:
+    """Nodes of a line, with the type and number of their GPUs."""
+    unknown |= {f"NodeName.{key}": None for key in pairs if key != "gres"}
+    kind, gpus = "gpu", 0
+    for gres in re.sub(r"\([^)]*\)", "", pairs.get("gres", "")).split(","):
+        name, *words = gres.strip().split(":")
+        if name.lower() != "gpu":
+            unknown |= {f"Gres {name}": None} if name else {}
+            continue
+        words = [word for word in words if word.lower() != "no_consume"]
+        count = words.pop() if words and re.fullmatch(r"[0-9]{1,6}", words[-1]) else "1"
+        if gpus and words and words[0] != kind:
+            unknown["Gres of two types on a node"] = None
+        kind, gpus = (words[0] if words else kind), gpus + int(count)
+    if gpus > 64:
+        raise TraceError(f"{where}: found {gpus} GPUs on a node; expected at most 64.")
+    return {node: (node, kind, gpus) for node in hosts(names, where)}
+
+
+def _partition(name: str, pairs: dict[str, str], where: str, unknown: dict, nodes: dict) -> Partition:
+    known = {*PARTITION, "nodes"}
+    unknown |= {f"PartitionName.{key}": None for key in pairs if key not in known}
+    named = pairs.get("nodes", "")
+    values: dict = {"nodes": tuple(nodes) if named.upper() == "ALL" else hosts(named, where)}
+    for key in PARTITION.keys() & pairs.keys():
+        as_time = key.endswith("time")
+        values[PARTITION[key]] = (
+            seconds(pairs[key], f"{where} {key}") if as_time else number(pairs[key], f"{where} {key}")
+        )
+    return Partition(name, **values)
+
+
+def _scheduler(rest: dict[str, tuple[str, str]], unknown: dict) -> Scheduler:
+    """Scheduler of the lines that name no node and no partition."""
+    weights, found = {}, {}
+    for key, (value, where) in rest.items():
+        if key in WEIGHTS:
+            name, read = WEIGHTS[key]
+            weights[name] = read(value, f"{where} {key}")
+        elif key in SCHEDULER:
+            name, read = SCHEDULER[key]
+            found[name] = read(value, f"{where} {key}")
+        elif key == "schedulertype" and value.lower() in TYPES:
+            found["backfill"] = TYPES[value.lower()]
+        elif key == "priorityflags":
+            flags = {flag for flag in value.upper().split(",") if flag}
+            weights["relative"] = "SMALL_RELATIVE_TO_TIME" in flags
+            found["fairshare"] = "classic" if "NO_FAIR_TREE" in flags else "tree"
+            unknown |= {f"PriorityFlags.{flag}": None for flag in sorted(flags - FLAGS)}
+        elif key == "schedulerparameters":
+            found |= _plan(value, f"{where} {key}", unknown)
+        elif (key, value.lower()) != ("prioritytype", "priority/multifactor"):
+            unknown[key] = None
+    found["half_life"] = found.get("half_life", DEFAULTS.half_life) or float("inf")  # 0: usage does not decay
+    try:
+        return replace(DEFAULTS, weights=Weights(**weights), **found)
+    except LabError as error:
+        raise TraceError(f"slurm.conf: {error}") from error
+
+
+def _plan(text: str, where: str, unknown: dict) -> dict[str, float]:
+    found = {}
+    for word in filter(None, text.split(",")):
+        key, _, value = word.strip().partition("=")
+        if key.lower() in PLAN:
+            field, unit = PLAN[key.lower()]
+            found[field] = number(value, f"{where}.{key}") * unit
+        else:
+            unknown[f"SchedulerParameters.{key}"] = None
+    if found.get("depth") == 0:  # no limit to reservations
+        found["depth"] = float("inf")
+    return found
+
+
+def read_assoc(text: str, source: str, site: Description) -> Description:
+    """The site with the accounts and users of `sacctmgr -P show assoc`; format=Account,User,ParentName,Share is enough.
+
+    Raises
+    ------
+    TraceError
+        A column is missing, there are several clusters, or a row is broken: the message has its line.
+    """
+    lines = [(i, line) for i, line in enumerate(text.splitlines(), 1) if line.strip()]
+    names = [name.strip().lower().replace(" ", "") for name in lines[0][1].split("|")] if lines else []
+    names = [{"parname": "parentname", "fairshare": "share"}.get(name, name) for name in names]
+    if lacking := [name for name in ("account", "user", "share") if name not in names]:
+        raise TraceError(
+            f"slurm {source}, line 1: found the columns {', '.join(names)[:200]}; expected also {', '.join(lacking)}."
+        )
+    used, unknown, rows, clusters = {"account", "user", "share", "parentname", "cluster"}, {}, {}, set()
+    above: list[tuple[int, str]] = []  # accounts over a line, by indentation, where the answer is a tree
+    for line_number, line in lines[1:]:
+        row = dict(zip(names, line.split("|")))
+        if len(row) < len(names):
+            raise TraceError(
+                f"slurm {source}, line {line_number}: found {len(row)} fields; expected {len(names)}, as in its first line."
+            )
+        clusters.add(row.get("cluster", ""))
+        unknown |= {f"assoc {key}": None for key, value in row.items() if key and key not in used and value.strip()}
+        account, user, share = row["account"].strip(), row["user"].strip(), row["share"].strip()
+        parent = row.get("parentname", "").strip()
+        if not user:
+            depth = len(row["account"]) - len(row["account"].lstrip())
+            above = [(d, a) for d, a in above if d < depth]
+            parent = parent or (above[-1][1] if above else "")
+            above.append((depth, account))
+        if share.lower() == "parent":
+            unknown["assoc Share=parent"], share = None, "1"
+        rows.setdefault(
+            (account, user), (account, user, parent, number(share, f"slurm {source}, line {line_number} Share"))
+        )
+    if len(clusters) > 1:
+        raise TraceError(
+            f"slurm {source}: found the clusters {', '.join(sorted(clusters))}; expected one: show assoc cluster=NAME."
+        )
+    return replace(site, accounts=tuple(rows.values()), unmodelled=(*site.unmodelled, *unknown))

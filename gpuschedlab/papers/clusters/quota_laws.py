@@ -1,0 +1,59 @@
+"""What holds in every run under quotas that lend to each other."""
+
+import numpy as np
+
+from gpuschedlab.papers.clusters.queues import Queue
+
+
+def quotas_hold(queues: tuple[Queue, ...], column: str, run, cluster) -> str | None:
+    """No queue uses more than nominal + borrowing limit, nor do the queues of a cohort borrow more than the others lend and leave unused.
+
+    So what a cohort's queues use and lend adds up to at most its nominal quotas. None, or what is wrong.
+
+    Parameters
+    ----------
+    queues, column
+        As of `Kueue`: a job whose queue is not there is in the first.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from gpuschedlab import Cluster, Fifo, simulate
+    >>> trace = pl.DataFrame({"job_id": ["a"], "vc": ["q"], "submit": [0.0], "gpus": [4.0], "duration": [10.0]})
+    >>> run = simulate(trace, Cluster.parse("1x4:t4"), Fifo())
+    >>> quotas_hold((Queue("q", nominal=(("t4", 2),)),), "vc", run, Cluster.parse("1x4:t4"))
+    'queue q used 4 GPUs of t4 at t=0 s; expected at most 2, ...'
+    """
+    types = cluster.gpu_types
+    time, used = usage(queues, column, run, cluster)
+    nominal, borrow, lend = np.moveaxis(np.array([[q.quota(t) for t in types] for q in queues], float), 2, 0)
+    cohorts = [q.cohort or f" {i}" for i, q in enumerate(queues)]
+    most = np.where([[bool(q.cohort)] for q in queues], nominal + borrow, nominal)
+    for i, q, t in np.argwhere(used > most + 1e-6)[:1]:
+        return (
+            f"queue {queues[q].name} used {used[i, q, t]:g} GPUs of {types[t]} at t={time[i]:g} s; expected at most {most[q, t]:g}, "
+            "nominal quota and borrowing limit"
+        )
+    for name in dict.fromkeys(cohorts):
+        own = np.array([cohort == name for cohort in cohorts])
+        beyond = np.maximum(used - nominal, 0)[:, own].sum(axis=1)
+        spare = np.minimum(lend, np.maximum(nominal - used, 0))[:, own].sum(axis=1)
+        for i, t in np.argwhere(beyond > spare + 1e-6)[:1]:
+            return (
+                f"cohort {name} borrowed {beyond[i, t]:g} GPUs of {types[t]} at t={time[i]:g} s; expected at most {spare[i, t]:g}, "
+                "which its queues lend and do not use"
+            )
+    return None
+
+
+def usage(queues: tuple[Queue, ...], column: str, run, cluster) -> tuple[np.ndarray, np.ndarray]:
+    """Instants (I,) at which allocations begin or end, and GPUs (I, Q, T) that each queue's jobs hold of each type from then on."""
+    held, number = run.allocations, {q.name: i for i, q in enumerate(queues)}
+    names = run.jobs[column].to_list() if column in run.jobs.columns else [None] * run.jobs.height
+    of_job = np.array([number.get(name, 0) for name in names], np.int64)
+    queue, kind = of_job[held["job"].to_numpy()], np.asarray(cluster.node_type)[held["node"].to_numpy()]
+    time, at = np.unique(np.concatenate([held["start"], held["end"]]), return_inverse=True)
+    changes = np.zeros((len(time), len(queues), len(cluster.gpu_types)))
+    gpus = held["gpus"].to_numpy()
+    np.add.at(changes, (at, np.tile(queue, 2), np.tile(kind, 2)), np.concatenate([gpus, -gpus]))
+    return time, changes.cumsum(axis=0)

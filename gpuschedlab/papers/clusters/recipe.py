@@ -1,0 +1,210 @@
+"""A site of one's own: its log on its cluster, by what its scheduler knew."""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated
+
+import polars as pl
+
+from gpuschedlab._data import path as shipped
+from gpuschedlab.cluster import Cluster
+from gpuschedlab.cluster.cluster import Window, bare
+from gpuschedlab.errors import TraceError
+from gpuschedlab.estimators.requested import Requested
+from gpuschedlab.knobs import Knob
+from gpuschedlab.papers.clusters.description import INF, Description
+from gpuschedlab.papers.clusters.files.toml_file import read_site
+from gpuschedlab.papers.clusters.kueue import Kueue
+from gpuschedlab.papers.clusters.queues import Queue
+from gpuschedlab.papers.clusters.slurm import Slurm
+from gpuschedlab.policies.simple import Fifo
+from gpuschedlab.sim import Policy, Scenario
+from gpuschedlab.sim.policy import Plan
+from gpuschedlab.sim.recipe import Recipe
+from gpuschedlab.sim.setup.asked import with_lists
+from gpuschedlab.speeds import Delays
+from gpuschedlab.traces.intake.door import intake
+from gpuschedlab.traces.intake.report import Intake
+from gpuschedlab.traces.readers.read import intake_of
+
+TIMEOUT = "(?i)time_?out"
+"""State of jobs in a log that their limit has stopped."""
+
+RULES = {
+    "strict FIFO": Fifo(),
+    "EASY": Fifo(backfill="easy"),
+    "depth 2": Fifo(backfill="plan", depth=2),
+    "conservative": Fifo(backfill="plan", depth=INF),
+    "greedy": Fifo(backfill="greedy"),
+}
+RULES = {name: replace(rule, placement="pack") for name, rule in RULES.items()}
+"""Rules that a log is replayed by."""
+
+
+@dataclass(frozen=True)
+class Site(Recipe):
+    """A site's log, which no seed changes, on its cluster; run times are estimated by requested times, as its scheduler did.
+
+    Where the site has partitions, or its log jobs with state TIMEOUT, jobs are stopped at the times that they requested; delays of
+    launches do not count. A job that ran for longer in the log is stopped nowhere: the site let it run, and how long it took is
+    known. Windows of the site are known windows of its nodes.
+
+    Parameters
+    ----------
+    file : str
+        SITE.toml (`gpuschedlab.papers.clusters.files.toml_file.read_site`), or a log: FORMAT:PATH, FILE.parquet.
+    cluster : str
+        NODESxGPUS[:TYPE],...; "": that of the site, or of its log.
+
+    Attributes
+    ----------
+    description : Description
+        The site on one page: partitions, accounts, QOS, queues, scheduler, windows; `unmodelled` lists keys that nothing stands for.
+    log : Intake
+    policies : dict of str to Policy
+        Rules by name.
+
+    Raises
+    ------
+    TraceError
+        A file is missing or broken, or there is no cluster or no log.
+
+    Examples
+    --------
+    >>> Site("nowhere.toml")()
+    Traceback (most recent call last):
+    gpuschedlab.errors.TraceError: site nowhere.toml: found no such file; expected ...
+    """
+
+    file: str = "site.toml"
+    cluster: str = ""
+    more: Annotated[int, Knob(0, 1000, unit="nodes", help="nodes beyond the site's own, like its first")] = 0
+
+    @classmethod
+    def sample(cls) -> "Site":
+        """The synthetic site that ships (`data/README.md`): six nodes, two accounts, two weeks.
+
+        Examples
+        --------
+        >>> Site.sample()().cluster.total_gpus
+        48
+        """
+        return cls(str(shipped("site/site.toml")))
+
+    @cached_property
+    def description(self) -> Description:
+        """What the site's TOML says; of a log alone nothing."""
+        return read_site(self.file) if self.file.endswith(".toml") else Description()
+
+    @cached_property
+    def log(self) -> Intake:
+        """What came in from the log."""
+        if not self.file.endswith(".toml"):
+            return intake_of(self.file)
+        given = dict(self.description.log)
+        path, form = given.pop("path", None), given.pop("format", None)
+        if not isinstance(path, str):
+            raise TraceError(
+                f'site {self.file}: found [log] path = {path!r}; expected the log, such as path = "jobs.csv".'
+            )
+        path = Path(self.file).parent / path
+        return intake((form, path) if form else path, **given)
+
+    @property
+    def launch(self) -> float:
+        """Seconds from a decision to the start that the log records."""
+        return self.description.delays.get("launch", 0.0)
+
+    @property
+    def trace(self) -> pl.DataFrame:
+        """Jobs of the log; a job that requested no time has the default, or else the limit, of its first partition."""
+        trace = self.log.trace
+        limits = {p.name: p.default_time or p.max_time for p in self.description.partitions}
+        if not limits or "vc" not in trace.columns:
+            return trace
+        asked = pl.col("requested_time") if "requested_time" in trace.columns else pl.lit(None, pl.Float64)
+        of_partition = pl.col("vc").replace_strict(limits, default=None, return_dtype=pl.Float64)
+        return trace.with_columns(requested_time=pl.coalesce(asked, of_partition))
+
+    @property
+    def limited(self) -> bool:
+        """Whether the site stops jobs at their limits."""
+        trace = self.log.trace
+        states = trace["state"].cast(pl.String) if "state" in trace.columns else pl.Series([], dtype=pl.String)
+        return bool(self.description.partitions) or bool(states.str.contains(TIMEOUT).any())
+
+    def windows(self, cluster: Cluster) -> tuple[Window, ...]:
+        """Windows of the nodes of a cluster, those for some users alone left out; of named nodes only on the site's own cluster."""
+        names, first = [name for name, *_ in self.description.nodes], cluster.groups[0].nodes - self.more
+        at = {} if self.cluster else {name: i + self.more * (i >= first) for i, name in enumerate(names)}
+        return tuple(
+            Window(node, max(w.start, 0.0), w.end, max(w.announced, 0.0))
+            for w in self.description.windows
+            if not w.users and w.end > 0
+            for node in ([at[name] for name in w.nodes if name in at] if w.nodes else range(cluster.total_nodes))
+        )
+
+    def untyped(self, cluster: Cluster) -> pl.Series:
+        """GPU types (lists) of the jobs that ask for none that any node has; if there are any, no job is held to types."""
+        trace, has = (
+            with_lists(self.log.trace, cluster, "requested"),
+            [bare(kind).lower() for kind in cluster.gpu_types],
+        )
+        asked = (
+            trace["gpu_types"].drop_nulls() if "gpu_types" in trace.columns else pl.Series([], dtype=pl.List(pl.String))
+        )
+        return asked.filter(asked.list.eval(pl.element().str.to_lowercase().is_in(has)).list.any().not_())
+
+    @property
+    def nodes(self) -> Cluster:
+        """The site's own nodes."""
+        cluster = Cluster.parse(self.cluster) if self.cluster else self.description.cluster or self.log.cluster
+        if cluster is None:
+            raise TraceError(
+                f'site {self.file}: found no cluster; expected [cluster] nodes = "70x8:v100", or --cluster 70x8.'
+            )
+        return cluster
+
+    @property
+    def quotas(self) -> tuple[Queue, ...]:
+        """Queues, if each has a quota of a GPU type that is there: another could start no job."""
+        queues, types = self.description.queues, self.nodes.gpu_types
+        return queues if all(any(t in types for t, _ in q.nominal) for q in queues) else ()
+
+    def scenario(self, seed: int = 0) -> Scenario:
+        """Jobs with their limits, types and partitions, cluster with its windows, delays and requested times."""
+        cluster = self.nodes
+        if self.more:
+            first = replace(cluster.groups[0], nodes=cluster.groups[0].nodes + self.more)
+            cluster = replace(cluster, groups=(first, *cluster.groups[1:]))
+        cluster = replace(cluster, events=cluster.events + self.windows(cluster))
+        delays = Delays(switch=self.launch, restart=self.description.delays.get("restart", 0.0))
+        trace, over = self.trace, self.description.scheduler.over + delays.switch + delays.restart
+        if self.limited and "limit" not in trace.columns and "requested_time" in trace.columns:
+            within = pl.col("duration") <= pl.col("requested_time")
+            trace = trace.with_columns(limit=pl.when(within).then("requested_time"))
+        types = None if len(self.untyped(cluster)) else "requested"
+        return Scenario(trace, cluster, estimator=Requested(), delays=delays, types=types, over=over, seed=seed)
+
+    @property
+    def own(self) -> Policy:
+        """Quotas where it has queues; else its own backfill, in order of its priorities where it weighs them and has accounts."""
+        has, s = self.description, self.description.scheduler
+        if self.quotas:
+            return Kueue(self.quotas, placement="pack")
+        ways = {"backfill": s.backfill, "placement": "pack"}
+        if s.backfill == "plan":
+            ways |= {"depth": s.depth, "plan": Plan(s.tested, s.window, s.every, s.resolution, s.min_age)}
+        w = s.weights
+        weights = {f"weight_{name}": getattr(w, name) for name in ("age", "fairshare", "size", "partition", "qos")}
+        if not has.accounts or not any(weights.values()):
+            return Fifo(**ways)
+        usage = {name: getattr(s, name) for name in ("fairshare", "half_life", "recalculated", "damping")}
+        factors = {"partitions": tuple((p.name, p.factor) for p in has.partitions), "qos": has.qos, "tree": has.shares}
+        return Slurm(**weights, **usage, **factors, **ways, max_age=w.max_age, small=w.small, relative=w.relative)
+
+    @property
+    def policies(self) -> dict[str, Policy]:
+        """Rules that sites go by."""
+        return dict(RULES)

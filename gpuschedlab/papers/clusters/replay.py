@@ -1,0 +1,232 @@
+"""Replay: a site's own log by its own rule, beside other rules, and how far the starts are from the recorded ones."""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import polars as pl
+
+from gpuschedlab.errors import TraceError
+from gpuschedlab.estimators import Estimator, Oracle
+from gpuschedlab.metrics.starts import Blocks, start_errors, start_errors_by
+from gpuschedlab.papers.clusters.doubts import doubts
+from gpuschedlab.papers.clusters.recipe import Site
+from gpuschedlab.sim import Policy, Scenario
+
+LAUNCHES = (0.0, 1.0, 2.0, 3.0, 5.0, 10.0, 20.0)
+"""Seconds between a decision and the recorded start that are tried."""
+
+TRUE = ", true run times"
+GROUPS = ("size", "vc", "account", "hour", "weekday", "quarter")
+SIZES = ("1", "2-7", "8", "9-64", "more")
+MISSES = 10
+
+
+@dataclass(frozen=True, eq=False)
+class Calibration:
+    """What a replay found.
+
+    Parameters
+    ----------
+    site : Site
+    scenario : Scenario
+    own : str
+        The site's own rule.
+    starts : polars.DataFrame
+        The log's jobs that have a recorded start, with those by which they are grouped (`GROUPS`) and a column of simulated starts
+        (s) for each rule, null where it started none.
+    launch : float
+        Seconds more between a decision and a start that bring the site's own rule nearest to the first half of the log.
+    launched : polars.Series
+        Starts by the site's own rule with them.
+    notes : tuple of str
+        What does not fit before anything is simulated.
+    """
+
+    site: Site
+    scenario: Scenario
+    own: str
+    starts: pl.DataFrame
+    launch: float
+    launched: pl.Series
+    notes: tuple[str, ...] = ()
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """Names of the rules."""
+        return tuple(self.starts.columns[self.starts.columns.index("quarter") + 1 :])
+
+    @cached_property
+    def blocks(self) -> Blocks:
+        """Blocks of the log that intervals draw anew."""
+        return Blocks.of_log(self.starts["submit"].to_numpy())
+
+    def errors(self, rule: str) -> dict[str, float]:
+        """`start_errors` of a rule over the whole log."""
+        columns = (self.starts[name].cast(pl.Float64).fill_null(np.nan) for name in ("submit", "started", rule))
+        return start_errors(*columns, self.blocks)
+
+    @cached_property
+    def table(self) -> pl.DataFrame:
+        """One row per rule, nearest first: its `start_errors`, and how much larger its mean error is than that of the site's own rule.
+
+        The latter is `more`, with the interval of this paired difference, `more_low` and `more_high`.
+        """
+        last = max(
+            self.starts[name].max() or 0.0 for name in ("started", *self.rules)
+        )  # whoever never starts, starts later
+        error = {
+            rule: (self.starts[rule].fill_null(last) - self.starts["started"]).abs().to_numpy() for rule in self.rules
+        }
+        rows = []
+        for rule in self.rules:
+            more = error[rule] - error[self.own]
+            low, high = self.blocks.interval(more)
+            rows.append({"rule": rule} | self.errors(rule) | {"more": more.mean(), "more_low": low, "more_high": high})
+        return pl.DataFrame(rows).sort("mae", maintain_order=True)
+
+    @cached_property
+    def later(self) -> dict[str, float]:
+        """`start_errors` of the site's own rule with the fitted launch delay, over the second half of the log, which fitted nothing."""
+        half = self.starts.height // 2
+        part = self.starts.with_columns(launched=self.launched)[half:]
+        return start_errors(
+            *(part[name].cast(pl.Float64).fill_null(np.nan) for name in ("submit", "started", "launched"))
+        )
+
+    def by(self, group: str, rule: str | None = None) -> pl.DataFrame:
+        """`start_errors` of a rule (default: the site's own) by one of `GROUPS`: partition (`vc`), size, hour, ...
+
+        Raises
+        ------
+        TraceError
+            There is no such group.
+        """
+        if group not in GROUPS:
+            raise TraceError(f"replay: found the group {group!r}; expected one of {', '.join(GROUPS)}.")
+        return start_errors_by(self.starts, group, rule or self.own)
+
+    @cached_property
+    def misses(self) -> pl.DataFrame:
+        """The ten jobs whose starts the site's own rule misses by most, and why each waited last in the simulation."""
+        from gpuschedlab.sim.explain.decisions import Decisions
+
+        found = self.starts.with_columns(miss=pl.col(self.own) - pl.col("started")).drop_nulls("miss")
+        found = found.sort(pl.col("miss").abs(), "job_id", descending=[True, False]).head(MISSES)
+        simulation = self.scenario.simulation(rules(self.site)[self.own][0])
+        simulation.advance(
+            max((found["submit"].min() or 0.0) - 1.0, 0.0)
+        )  # decisions are logged for these jobs' time alone
+        simulation.decisions = Decisions(self.scenario.trace.height)
+        run = simulation.run((found[self.own].max() or 0.0) + 1.0)
+        reasons = [run.explain(job).reasons["text"].to_list() for job in found["job_id"]]
+        why = pl.Series([texts[-1] if texts else "started at once" for texts in reasons], dtype=pl.String)
+        return found.select(
+            "job_id", "submit", "gpus", "started", pl.col(self.own).alias("modelled"), "miss"
+        ).with_columns(why=why)
+
+    @property
+    def verdict(self) -> str:
+        """In plain words: which rule is nearest, if that is not the site's own; how near the own is; what cannot be told apart."""
+        own, table = self.errors(self.own), self.table
+        nearest = table["rule"][0] if table["mae"][0] < own["mae"] else self.own
+        near = table.filter((pl.col("more_low") <= 0) & (pl.col("more_high") >= 0))
+        first = f"{nearest} is nearer to the log than {self.own}. " if nearest != self.own else ""
+        alike = [rule for rule in near["rule"] if rule != self.own]
+        return (
+            f"{first}{self.own}: mean wait {own['simulated']:.0f} s, recorded {own['recorded']:.0f} s; half of the starts within "
+            f"{own['median']:.0f} s, 9 of 10 within {own['p90']:.0f} s. Differences below {abs(own['bias']):.0f} s of mean wait are within "
+            "what the model misses." + (f" The log does not tell it from {', '.join(alike)}." if alike else "")
+        )
+
+    def summary(self) -> dict:
+        """The site's own rule and its errors, by name."""
+        return {"rule": self.own, "launch": self.launch, "blocks": self.blocks.unit} | self.errors(self.own)
+
+    def _repr_html_(self) -> str:
+        return f"<p>{self.verdict}</p>{self.table._repr_html_()}"
+
+
+def rules(site: Site) -> dict[str, tuple[Policy, Estimator | None]]:
+    """Rules that a log is replayed by, each with what it knows of run times (None: what the site knew)."""
+    known, own = site.policies, own_rule(site)
+    found = {name: (policy, None) for name, policy in ({own: site.own} | known if own not in known else known).items()}
+    return found | {own + TRUE: (site.own, Oracle())}
+
+
+def own_rule(site: Site) -> str:
+    """Name of the site's own rule."""
+    return next((name for name, policy in site.policies.items() if policy == site.own), "as configured")
+
+
+def replay(site: Site) -> Calibration:
+    """Simulate a site's log by its own rule and by others, and compare the starts with those recorded.
+
+    The simulation knows requested times, never `started`. The first half of the log fits the delay of a launch.
+
+    Raises
+    ------
+    TraceError
+        The log has no recorded starts.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> log = pathlib.Path(tempfile.mkdtemp(), "jobs.csv")
+    >>> _ = log.write_text("job_id,submit,gpus,duration,requested_time,started\\na,0,2,60,90,0\\nb,1,2,60,90,62\\n")
+    >>> replay(Site(f"csv:{log}", "1x2")).verdict
+    'EASY: mean wait 30 s, recorded 30 s; half of the starts within 1 s, 9 of 10 within 2 s. ...'
+    """
+    scenario = site()
+    trace = scenario.trace
+    if "started" not in trace.columns or trace["started"].null_count() == trace.height:
+        raise TraceError(f"replay {site.file}: found no recorded starts; expected a log with the column started.")
+    ways, own = rules(site), own_rule(site)
+    run = {
+        name: launched_by(scenario if knows is None else scenario.replace(estimator=knows), rule)
+        for name, (rule, knows) in ways.items()
+    }
+    there = trace["started"].is_not_null()
+    starts = grouped(trace).with_columns(**run).filter(there)
+    launched = {delay: launched_by(scenario, ways[own][0], delay).filter(there) for delay in LAUNCHES}
+    half = max(1, starts.height // 2)
+    miss = {delay: (found - starts["started"]).head(half).abs().mean() or 0.0 for delay, found in launched.items()}
+    launch = min(miss, key=miss.get)
+    never = {name: starts[name].null_count() for name in run}
+    idle = (f"{count} jobs never start by {name}" for name, count in never.items() if count)
+    return Calibration(site, scenario, own, starts, launch, launched[launch], (*doubts(site, scenario), *idle))
+
+
+def launched_by(scenario: Scenario, policy: Policy, delay: float = 0.0) -> pl.Series:
+    """Starts (s) where a job holds its GPUs for the scenario's delay of a launch, and so many seconds more, before it starts.
+
+    They are in the order of the trace; null where a job never starts. No time limit counts a launch.
+    """
+    launch = scenario.delays.switch + delay
+    later = scenario.replace(delays=replace(scenario.delays, switch=launch), over=scenario.over + delay)
+    return later.run(policy).jobs["start"] + launch
+
+
+def grouped(trace: pl.DataFrame) -> pl.DataFrame:
+    """Jobs with what they are grouped by: size class, partition, account, hour, weekday, and fourth of the log."""
+    gpus, columns = pl.col("gpus"), trace.columns
+    size = (
+        pl.when(gpus < 2)
+        .then(pl.lit(SIZES[0]))
+        .when(gpus < 8)
+        .then(pl.lit(SIZES[1]))
+        .when(gpus == 8)
+        .then(pl.lit(SIZES[2]))
+    )
+    size = size.when(gpus <= 64).then(pl.lit(SIZES[3])).otherwise(pl.lit(SIZES[4]))
+    clock = pl.col("clock") if "clock" in columns else pl.lit(None, pl.Datetime("us"))
+    rows = pl.int_range(pl.len())
+    return trace.select(
+        "job_id",
+        *("submit", "gpus", "started"),
+        size=size,
+        **{name: pl.col(name) if name in columns else pl.lit(None, pl.String) for name in ("vc", "account")},
+        hour=clock.dt.strftime("%H"),
+        weekday=clock.dt.strftime("%u %a"),
+        quarter=(rows * 4 // pl.len() + 1).cast(pl.String),
+    )

@@ -1,0 +1,151 @@
+"""Slurm: multifactor priorities, fair share by decayed usage, and a plan that backfills."""
+
+import math
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+import numpy as np
+import polars as pl
+
+from gpuschedlab.cluster import Cluster
+from gpuschedlab.errors import PolicyError
+from gpuschedlab.knobs import Knob
+from gpuschedlab.papers.clusters.fairshare import RULES, ShareTree, classic, fair_tree
+from gpuschedlab.papers.clusters.priority import DAY, size_factor
+from gpuschedlab.papers.clusters.usage import WEEK
+from gpuschedlab.policies.simple import Backfill, Depth, Placement
+from gpuschedlab.sim.policy import Ordered, Plan
+
+TREE = RULES.index("tree")
+MOST = 4_294_967_295
+FIXED = ("fairshare", "damping", "small", "relative")
+"""Knobs that say what factors mean."""
+
+
+def points_of(factor: str) -> Knob:
+    """Points of a factor of 1."""
+    return Knob(0, MOST, tuned=(0, 20_000), help=f"points of the factor of {factor}, 0 to 1")
+
+
+@dataclass(frozen=True)
+class Slurm(Ordered):
+    """Highest priority first, as a weighted sum of a job's factors; later jobs are backfilled by a plan; no job is suspended.
+
+    P = int(W_age min(age / max_age, 1) + W_fairshare F + W_size s + W_partition p + W_qos q - nice), at least 0. F is the
+    fair-share factor of the job's user (`ShareTree.factors`) by usage that decays; s is as `size_factor` says; p and q are priorities
+    over the largest of any partition and QOS. Priorities are counted at submission and recalculated each `recalculated` seconds;
+    equal ones go by submission.
+
+    Parameters
+    ----------
+    tree : ShareTree, optional
+        Accounts and users, which the trace's columns `account` and `user` name; jobs of others have F = 0. None: all users of the
+        trace have one share each.
+    partitions, qos : tuple of (str, float)
+        Priorities of partitions (column `vc`) and of QOS (column `qos`), not below 0; those of no such name have the factor 0.
+
+    Raises
+    ------
+    PolicyError
+        A knob is out of range, `tree` is no ShareTree, or a priority of a partition or QOS is below 0.
+
+    References
+    ----------
+    Slurm documentation, pages "Multifactor Priority Plugin", "Fair Tree Fairshare Algorithm", "Classic Fairshare Algorithm" and
+    "Scheduling Configuration Guide", read in 2026; priority_multifactor.c.
+
+    Differs from the paper in
+    -------------------------
+    Slurm's weights are 0 by default. Size is GPUs in place of CPUs, and the fewest nodes that hold them. Age counts from submission,
+    not from eligibility. Usage decays continuously; Slurm's steps leave 0.50007 in place of 0.5 after a half-life. No tiers of
+    partitions, no weights of further resources (TRES), no shares "parent", no limits of associations. Plans are exact and made at each
+    event, 500 jobs deep at most, unless `plan` has Slurm's window, interval and resolution; they count GPUs, where Slurm's reserve
+    whole nodes. Column `nice` counts where the trace has it.
+
+    Examples
+    --------
+    >>> import gpuschedlab as lab
+    >>> jobs = {"job_id": ["a", "b", "c"], "user": ["x", "x", "y"], "submit": [0.0, 1, 2], "gpus": [1.0] * 3, "duration": [600.0] * 3}
+    >>> lab.simulate(pl.DataFrame(jobs), lab.Cluster.homogeneous(1, 1), Slurm()).jobs["start"].to_list()
+    [0.0, 1200.0, 600.0]
+    """
+
+    weight_age: Annotated[float, points_of("age")] = 1_000
+    weight_fairshare: Annotated[float, points_of("fair share")] = 10_000
+    weight_size: Annotated[float, points_of("size")] = 1_000
+    weight_partition: Annotated[float, points_of("the partition")] = 1_000
+    weight_qos: Annotated[float, points_of("the QOS")] = 1_000
+    max_age: Annotated[float, Knob(60, 1e8, log=True, unit="s", help="waiting at which the factor of age is 1")] = WEEK
+    fairshare: Annotated[str, Knob(choices=RULES, help="Fair Tree, or the classic formula")] = "tree"
+    half_life: Annotated[
+        float, Knob(60, 1e9, log=True, unlimited=True, unit="s", help="after which half of a usage is forgotten")
+    ] = WEEK
+    recalculated: Annotated[float, Knob(1, DAY, log=True, unit="s", help="time between recalculations")] = 300.0
+    damping: Annotated[
+        float, Knob(0.01, 1000, log=True, help="of the classic formula: how much usage is tolerated")
+    ] = 1.0
+    small: Annotated[bool, Knob(help="whether small jobs are favoured, not large ones")] = False
+    relative: Annotated[bool, Knob(help="whether size is relative to the requested time")] = False
+    backfill: Backfill = "plan"
+    placement: Placement = "pack"
+    depth: Depth = math.inf
+    plan: Plan = Plan(tested=500)
+    tree: ShareTree | None = None
+    partitions: tuple[tuple[str, float], ...] = ()
+    qos: tuple[tuple[str, float], ...] = ()
+    moving = "none"
+    charged = ("user",)
+    set_aside: ClassVar = ("placement", "interval", "backfill", "half_life", "recalculated", *FIXED)
+
+    def __post_init__(self):
+        super().__post_init__()
+        if not isinstance(self.tree, ShareTree | None):
+            raise PolicyError(
+                f"Slurm.tree: found {self.tree!r}; expected a ShareTree, or None: one share for each user."
+            )
+        for name in ("partitions", "qos"):
+            wrong = next((pair for pair in getattr(self, name) if not 0 <= pair[1] < math.inf), None)
+            if wrong:
+                raise PolicyError(
+                    f"Slurm.{name}: found priority {wrong[1]!r} of {wrong[0]!r}; expected a number, 0 or more."
+                )
+
+    @property
+    def period(self) -> float:
+        """Seconds between looks at how users stand."""
+        return self.recalculated
+
+    def accounts(self, trace: pl.DataFrame) -> tuple[np.ndarray, tuple] | None:
+        """Users of the tree, as `Policy.accounts`; None without one."""
+        if self.tree is None:
+            return None
+        if not {"account", "user"} <= set(trace.columns):
+            return np.full(trace.height, -1), self.tree.arrays
+        return self.tree.places(trace["account"], trace["user"]), self.tree.arrays
+
+    def points(self, trace: pl.DataFrame, cluster: Cluster) -> np.ndarray:
+        """What size, partition, QOS and nice count of each job (n,)."""
+        gpus, has = trace["gpus"].to_numpy(), trace.columns
+        limit = trace["requested_time"].fill_null(math.inf) if "requested_time" in has else np.full(len(gpus), math.inf)
+        whole = cluster.fewest_nodes(0, gpus), gpus, cluster.total_nodes, cluster.total_gpus
+        found = self.weight_size * size_factor(*whole, limit if self.relative else None, small=self.small)
+        of_qos, of_partition = ("qos", self.qos, self.weight_qos), ("vc", self.partitions, self.weight_partition)
+        for column, pairs, weight in (of_partition, of_qos):
+            most = max((value for _, value in pairs), default=0.0)
+            if most > 0 and column in has:
+                factor = {name: weight * value / most for name, value in pairs}
+                found += trace[column].replace_strict(factor, default=0.0, return_dtype=pl.Float64).to_numpy()
+        return found - trace["nice"].cast(pl.Float64).fill_null(0.0).to_numpy() if "nice" in has else found
+
+    @staticmethod
+    def standing(now: float, usage: np.ndarray, tree: np.ndarray, knobs: np.void) -> np.ndarray:
+        """Fair-share factors (U,) of the users."""
+        if knobs.fairshare == TREE:
+            return fair_tree(tree["parent"], tree["shares"], tree["account"], usage)
+        return classic(tree["parent"], tree["shares"], tree["account"], usage, knobs.damping)
+
+    @staticmethod
+    def key(now: float, job: np.void, knobs: np.void) -> float:
+        """Minus the priority."""
+        aged = min((now - job.submit) / knobs.max_age, 1.0)
+        return -math.floor(max(0.0, knobs.weight_age * aged + knobs.weight_fairshare * job.standing + job.points))

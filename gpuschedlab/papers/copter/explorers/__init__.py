@@ -1,0 +1,1 @@
+"""Explorers of rounds, of scale, and of the problems without GPU jobs."""

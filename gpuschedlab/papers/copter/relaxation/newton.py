@@ -1,0 +1,129 @@
+"""One proximal step: Newton's method on the prices of the coupling rows."""
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.linalg import LinearOperator, cg
+
+from gpuschedlab.papers.copter.relaxation import kernels
+from gpuschedlab.papers.copter.relaxation.groups import Grouped
+
+DENSE = 400
+"""Priced rows up to which a step is factorised; beyond, it is found by conjugate gradients."""
+
+TRIALS, REFUSALS = 40, 20
+"""Newton steps of one proximal step, and trials of one of them, at most."""
+
+
+class Answer:
+    """The point of some prices, with what `kernels.project` says of it; columns in no group count as one more, which never binds."""
+
+    def __init__(self, lp: Grouped):
+        n, groups = len(lp.c), len(lp.room)
+        self.x, self.inside, self.activity, self.worst = np.zeros(n), np.empty(n, np.int64), np.zeros(len(lp.rl)), 0.0
+        self.count, self.tight = np.zeros(groups + 1, np.int64), np.zeros(groups + 1, bool)
+        self.price = np.zeros(groups)
+
+
+class Newton:
+    """Semismooth Newton on the dual of a proximal step (Li, Sun & Toh, SIAM J. Optim. 30 (2020)).
+
+    Parameters
+    ----------
+    lp : Grouped
+    most : float
+        Evaluations at most; products with the curvature count as the share of the columns that they touch.
+    """
+
+    def __init__(self, lp: Grouped, most: float = np.inf):
+        self.lp, self.most, self.done = lp, most, 0.0
+        self.now, self.spare = Answer(lp), Answer(lp)
+        self.A = sp.csc_array((lp.val, lp.at, lp.ptr), (len(lp.rl), len(lp.c)))
+        self.loose = self.A[:, lp.begin[-1] :]
+        self.has_low, self.has_high = np.isfinite(lp.rl), np.isfinite(lp.ru)
+        self._low, self._high = np.where(self.has_low, lp.rl, 0.0), np.where(self.has_high, lp.ru, 0.0)
+        mean = max(len(lp.c) / len(lp.room), 1.0) if len(lp.room) else 1.0
+        self.floor = 1e-2 * np.bincount(lp.at, lp.val**2, len(lp.rl)) / mean + 1e-12
+
+    def evaluate(self, x0, tau: float, y, a: Answer) -> Answer:
+        """The point of prices y in a step of size tau around x0, in an answer that is overwritten."""
+        lp, a.activity[:] = self.lp, 0.0
+        parts = (lp.begin, lp.room, lp.equal, lp.ptr, lp.at, lp.val, lp.c, x0, tau, y)
+        moved, a.cost, proved = kernels.project(*parts, a.x, a.inside, a.count, a.tight, a.price, a.activity)
+        if self.loose.shape[1]:
+            free, low, high = slice(lp.begin[-1], None), lp.low, lp.high
+            reduced = lp.c[free] - self.loose.T @ y
+            x = a.x[free] = np.clip(x0[free] - tau * reduced, low, high)
+            within, n = np.flatnonzero((low < x) & (x < high)), a.count[:-1].sum()
+            a.count[-1], a.inside[n : n + len(within)] = len(within), lp.begin[-1] + within
+            edge = np.where(reduced > 0, low, high)
+            a.worst = np.abs(reduced[np.isinf(edge)]).max(initial=0.0)
+            proved += (reduced * np.where(np.isinf(edge), 0.0, edge)).sum()
+            moved, a.cost = moved + ((x - x0[free]) ** 2).sum(), a.cost + (lp.c[free] * x).sum()
+            a.activity += self.loose @ x
+        sides = np.where(y > 0, self._low, self._high)
+        a.dual, a.proved = a.cost + moved / (2 * tau) + float(y @ (sides - a.activity)), proved + float(y @ sides)
+        self.done += 1
+        return a
+
+    def gradient(self, y) -> np.ndarray:
+        """By how much each row misses the bound that its price is of, or is broken; 0 where neither."""
+        rows, lp = self.now.activity, self.lp
+        loose = np.maximum(lp.rl - rows, 0.0) + np.minimum(lp.ru - rows, 0.0)
+        return np.where(y > 0, self._low - rows, np.where(y < 0, self._high - rows, loose))
+
+    def step(self, x0, y, tau: float, tol: float) -> tuple[np.ndarray, bool]:
+        """Prices of one proximal step, and whether all rows are within tol of their sizes; `now` has its point."""
+        self.evaluate(x0, tau, y, self.now)
+        damping = 1e-4
+        for _ in range(TRIALS):
+            g = self.gradient(y)
+            if (np.abs(g) / self.lp.sizes).max(initial=0.0) <= tol:
+                return y, True
+            if self.done >= self.most:
+                break
+            free = np.flatnonzero((y != 0) | (g != 0))
+            direction = (self._factorised if len(free) <= DENSE else self._conjugate)(free, g[free] / tau)
+            for _ in range(REFUSALS):
+                new = y.copy()
+                new[free] += direction(damping)
+                new[((y > 0) & (new < 0)) | ((y < 0) & (new > 0))] = 0.0  # it stops at a change of sign
+                new[((new > 0) & ~self.has_low) | ((new < 0) & ~self.has_high)] = 0.0
+                promise = float(g @ (new - y))
+                then = self.evaluate(x0, tau, new, self.spare)
+                gain = then.dual - self.now.dual
+                if promise >= 0 and gain >= 1e-3 * promise - 1e-12 * abs(self.now.dual):
+                    break
+                damping = max(damping * 6, 1e-5)
+            else:
+                return y, False
+            damping = max(damping / (6 if gain >= 0.25 * promise else 1), 1e-8)
+            y, self.now, self.spare = new, self.spare, self.now
+        return y, False
+
+    def _factorised(self, free, b):
+        """Function of the damping: the Newton step of some rows, exact."""
+        lp, a, where, H = self.lp, self.now, np.full(len(self.lp.rl), -1), np.empty((len(free), len(free)))
+        where[free] = np.arange(len(free))
+        kernels.curvature(lp.ptr, lp.at, lp.val, a.inside, a.count, a.tight, where, H)
+        floor = np.maximum(np.diag(H), self.floor[free])
+        return lambda damping: np.linalg.solve(H + np.diag(damping * floor), b)
+
+    def _conjugate(self, free, b):
+        """The same by conjugate gradients, to a tenth of the gradient, preconditioned by the diagonal without the groups."""
+        a, k = self.now, self.now.count.sum()
+        B = self.A[:, a.inside[:k]].tocsr()[free]
+        share = np.where(a.tight, 1 / np.sqrt(np.maximum(a.count, 1)), 0.0)
+        means = sp.csr_array((np.repeat(share, a.count), np.repeat(np.arange(len(share)), a.count), np.arange(k + 1)))
+        C, BT, diagonal = (B @ means).tocsr(), B.T.tocsr(), np.asarray(B.multiply(B).sum(axis=1)).ravel()
+        CT, floor = C.T.tocsr(), np.maximum(diagonal, self.floor[free])
+
+        def direction(damping: float) -> np.ndarray:
+            def times(v):
+                self.done += k / max(len(a.x), 1)
+                return B @ (BT @ v) - C @ (CT @ v) + damping * floor * v
+
+            shape, scale = (len(b), len(b)), diagonal + damping * floor
+            within = LinearOperator(shape, lambda v: v / scale, dtype=float)
+            return cg(LinearOperator(shape, times, dtype=float), b, rtol=0.1, maxiter=60, M=within)[0]
+
+        return direction

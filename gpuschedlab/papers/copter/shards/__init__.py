@@ -1,0 +1,1 @@
+"""Balanced shards on servers, as programs and by methods."""

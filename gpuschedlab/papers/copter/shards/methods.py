@@ -1,0 +1,270 @@
+"""Ways of balancing shards round after round (COpter thesis, section 5.2.1): exact, relaxed with the shim, POP, E-Store's greedy."""
+
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from gpuschedlab.errors import SolverError
+from gpuschedlab.optim import Session
+from gpuschedlab.optim.program import worst_status
+from gpuschedlab.papers.copter.shards.program import (
+    SLACK,
+    Fleet,
+    fit_memory,
+    shard_program,
+    shard_relaxed,
+    whole_shares,
+)
+
+Z = (0.2, 0.8)
+"""Least and largest Zipf exponent of the loads (ours; the thesis gives none): at .8 the first of 1,024 shards has 6 % of all."""
+
+STEP = 0.1
+"""Share by which a stateful exponent grows or falls from round to round."""
+
+ROOM = 2.0
+"""Memory of the servers over what one replica of each shard takes (ours)."""
+
+
+class ShardRound(NamedTuple):
+    """What one round did.
+
+    Parameters
+    ----------
+    moved : int
+        New replicas.
+    copied : float
+        Memory of these: the program's objective.
+    uneven : float
+        Largest less smallest load of a server, over the mean.
+    seconds : float
+        CPU of building and solving the program, and of the shim.
+    longest : float
+        The same of the largest part of POP, as if each part had a core of its own.
+    over : float
+        Largest memory used over a server's own.
+    status : str
+        Of the solver, its worst part.
+    """
+
+    moved: int
+    copied: float
+    uneven: float
+    seconds: float
+    longest: float
+    over: float
+    status: str
+
+
+def random_fleet(shards: int, servers: int, rng: int | np.random.Generator = 0) -> Fleet:
+    """Shards of size 1 to 3, dealt evenly among servers of equal memory, `ROOM` times what they need.
+
+    Examples
+    --------
+    >>> random_fleet(8, 2).placed.sum(axis=1).tolist()
+    [4, 4]
+    """
+    rng = np.random.default_rng(rng)
+    size = rng.integers(1, 4, shards).astype(float)
+    placed = np.zeros((servers, shards), bool)
+    placed[rng.permutation(shards) % servers, np.arange(shards)] = True
+    return Fleet.of(size, np.full(servers, ROOM * size.sum() / servers), placed)
+
+
+def zipf_loads(
+    rounds: int, shards: int, stateful: bool, rng: int | np.random.Generator = 0, z: tuple[float, float] = Z
+) -> np.ndarray:
+    """Loads of shards by round: Zipf over an order of the shards that stays the same, with an exponent for each round.
+
+    Parameters
+    ----------
+    rounds, shards : int
+    stateful : bool
+        Whether the exponent is that of the round before times 1 + or - `STEP` (it turns back at `z`); else it is uniform.
+    rng : int or numpy.random.Generator
+    z : (float, float)
+        Least and largest exponent.
+
+    Returns
+    -------
+    (rounds, shards) float array
+        Sum 1 in each round.
+
+    References
+    ----------
+    Jayaram Subramanya, PhD thesis, CMU 2025, section 5.2.1. The bounds of z, that a stateful one stays within them, and the
+    order are ours.
+
+    Examples
+    --------
+    >>> zipf_loads(2, 3, stateful=False).shape
+    (2, 3)
+    """
+    rng = np.random.default_rng(rng)
+    rank = rng.permutation(shards) + 1.0
+    exponents = rng.uniform(*z, rounds)
+    for k in range(1, rounds if stateful else 0):
+        up, down = exponents[k - 1] * (1 + STEP), exponents[k - 1] * (1 - STEP)
+        go_up = rng.random() < 0.5
+        exponents[k] = up if (go_up or down < z[0]) and up <= z[1] else down
+    load = rank ** -exponents[:, None]
+    return load / load.sum(axis=1, keepdims=True)
+
+
+def e_store(fleet: Fleet, load: np.ndarray, slack: float = SLACK) -> tuple[np.ndarray, np.ndarray]:
+    """E-Store's greedy: servers above the band give their hottest shards, one at a time, to the least loaded with room.
+
+    Parameters
+    ----------
+    fleet : Fleet
+        If a shard has several replicas, the first counts: the greedy keeps one.
+    load : (D,) float array
+    slack : float
+
+    Returns
+    -------
+    placed : (N, D) bool array
+    share : (N, D) float array
+
+    References
+    ----------
+    Taft et al., VLDB'14 (E-Store), its greedy planner. A shard moves only if the receiver then has less than the giver had.
+
+    Examples
+    --------
+    >>> fleet = Fleet.of([1, 1, 1], [3, 3], [[1, 1, 1], [0, 0, 0]])
+    >>> e_store(fleet, np.array([2.0, 1.0, 1.0]))[0].tolist()
+    [[False, True, True], [True, False, False]]
+    """
+    N, D = fleet.placed.shape
+    home = np.argmax(fleet.placed, axis=0)
+    carried = np.bincount(home, load, N)
+    room = fleet.memory - np.bincount(home, fleet.size, N)
+    most = (1 + slack) * load.sum() / N
+    for i in np.argsort(-carried, kind="stable"):
+        own = np.flatnonzero(home == i)
+        for j in own[np.argsort(-load[own], kind="stable")]:
+            if carried[i] <= most:
+                break
+            to = int(np.argmin(np.where(room >= fleet.size[j], carried, np.inf)))
+            if room[to] < fleet.size[j] or carried[to] + load[j] >= carried[i]:
+                continue
+            home[j] = to
+            for a, by in ((carried, load[j]), (room, -fleet.size[j])):
+                a[to] += by
+                a[i] -= by
+    share = np.zeros((N, D))
+    share[home, np.arange(D)] = 1.0
+    return share > 0, share
+
+
+def shard_parts(fleet: Fleet, parts: int, rng: int | np.random.Generator = 0) -> list[tuple[np.ndarray, np.ndarray]]:
+    """POP's parts: servers are dealt evenly at random, and shards go with the part that has most of their replicas.
+
+    Returns
+    -------
+    list of (servers, shards)
+        Int arrays, rising.
+
+    Raises
+    ------
+    SolverError
+        More parts than servers.
+
+    Examples
+    --------
+    >>> [s.tolist() for s, _ in shard_parts(random_fleet(8, 4), 2)]
+    [[0, 1], [2, 3]]
+    """
+    N = len(fleet.memory)
+    if not 1 <= parts <= N:
+        raise SolverError(f"shards: found {parts} parts; expected 1 to {N}, the servers.")
+    part = np.random.default_rng(rng).permutation(N) % parts
+    held = np.stack([fleet.placed[part == k].sum(axis=0) for k in range(parts)])
+    return [(np.flatnonzero(part == k), np.flatnonzero(held.argmax(axis=0) == k)) for k in range(parts)]
+
+
+def balance(
+    fleet: Fleet,
+    loads: np.ndarray,
+    way: str = "relaxed",
+    solver: str = "highs",
+    *,
+    slack: float = SLACK,
+    rng: int | np.random.Generator = 0,
+    **options,
+) -> list[ShardRound]:
+    """Balance loads round after round, each from the placement of the round before.
+
+    Parameters
+    ----------
+    fleet : Fleet
+        Placement before the first round.
+    loads : (rounds, D) float array
+    way : str
+        ``exact``: the integer program. ``relaxed``: its relaxation, and the shim. ``pop-K``: the integer program in K parts,
+        which stay the same. ``e-store``: the greedy.
+    solver : str
+        As in `Session`, one of each part; kept from round to round.
+    slack : float
+    rng : int or numpy.random.Generator
+        Deals POP's parts.
+    **options
+        Of the solver.
+
+    Raises
+    ------
+    SolverError
+        An unknown way, or as of `Session`.
+
+    Examples
+    --------
+    >>> rounds = balance(random_fleet(32, 4), zipf_loads(3, 32, stateful=True), method="simplex")
+    >>> max(r.uneven for r in rounds) < 0.11
+    True
+    """
+    kind, _, number = way.partition("-")
+    parts, pieces = [(slice(None), slice(None))], []
+    if kind == "pop" and number.isdigit():
+        way, parts = "exact", shard_parts(fleet, int(number), rng)
+    for servers, shards in parts:
+        part = Fleet(fleet.size[shards], fleet.memory[servers], fleet.placed[servers][:, shards])
+        pieces.append(_run(part, loads[:, shards], decision(way, solver, **options), slack))
+    rounds = []
+    for load, parts in zip(loads, zip(*pieces), strict=True):
+        moved, copied, carried, seconds, over, status = zip(*parts)
+        uneven = float(np.ptp(np.concatenate(carried)) / (load.sum() / len(fleet.memory)))
+        spent = (sum(seconds), max(seconds))
+        rounds.append(ShardRound(sum(moved), sum(copied), uneven, *spent, max(over), worst_status(status)))
+    return rounds
+
+
+def _run(fleet: Fleet, loads, decide: Callable, slack: float) -> list[tuple]:
+    """Rounds of one part, each from the placement before: moved, copied, load of each server, seconds, over, status."""
+    done = []
+    for load in loads:
+        begin = time.process_time()
+        placed, share, status = decide(fleet, load, slack)
+        seconds, new = time.process_time() - begin, placed & ~fleet.placed
+        over = float((placed @ fleet.size / fleet.memory).max())
+        done.append((int(new.sum()), float((new @ fleet.size).sum()), share @ load, seconds, over, status))
+        fleet = fleet._replace(placed=placed)
+    return done
+
+
+def decision(way: str, solver: str = "highs", **options) -> Callable:
+    """Function of a fleet, its load and the slack: new placement, shares, and the status; as in `balance`, but for POP."""
+    if way not in ("exact", "relaxed", "e-store"):
+        raise SolverError(f"shards: found way {way!r}; expected exact, relaxed, pop-K or e-store.")
+    session = Session(solver, **options)
+
+    def decide(fleet: Fleet, load, slack: float) -> tuple[np.ndarray, np.ndarray, str]:
+        if way == "e-store":
+            return *e_store(fleet, load, slack), "greedy"
+        session.update((shard_program if way == "exact" else shard_relaxed)(fleet, load, slack))
+        found = session.solve()
+        return *fit_memory(fleet, load, whole_shares(found.table[0]) if way == "exact" else found.table), found.status
+
+    return decide

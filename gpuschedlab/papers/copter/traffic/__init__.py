@@ -1,0 +1,1 @@
+"""Traffic engineering: flows on paths of a network, as programs and by methods."""

@@ -1,0 +1,191 @@
+"""Ways of allocating flows round after round (COpter thesis, section 5.2.2): LP-All, LP-Top, POP, with any solver."""
+
+import time
+from typing import NamedTuple
+
+import numpy as np
+
+from gpuschedlab.errors import SolverError
+from gpuschedlab.optim import Change, Session
+from gpuschedlab.optim.program import worst_status
+from gpuschedlab.papers.copter.traffic.program import (
+    Routes,
+    excess,
+    filled_flow,
+    fitted_flow,
+    flow_program,
+    some_routes,
+    top_routes,
+)
+
+TOP = 0.1
+"""Share of the demands that LP-Top optimises."""
+
+CLIENTS = 4
+"""Clients that POP splits a large demand into."""
+
+
+class FlowRound(NamedTuple):
+    """What one round did.
+
+    Parameters
+    ----------
+    flow : float
+        Total allocated, Mb/s.
+    asked : float
+        Total demand, Mb/s.
+    excess : float
+        Largest amount by which the flow breaks a bound, over the largest capacity.
+    seconds : float
+        CPU of building and solving the program, and of the shims.
+    longest : float
+        The same of the largest part of POP, as if each part had a core of its own.
+    status : str
+        Of the solver, its worst part.
+    bound : float
+        What no flow can exceed: proved by the solver of the whole program, else the total demand.
+    """
+
+    flow: float
+    asked: float
+    excess: float
+    seconds: float
+    longest: float
+    status: str
+    bound: float
+
+
+def allocate_flow(
+    routes: Routes,
+    capacity: np.ndarray,
+    demands: np.ndarray,
+    way: str = "all",
+    solver: str = "highs",
+    *,
+    rng: int | np.random.Generator = 0,
+    **options,
+) -> list[FlowRound]:
+    """Allocate flows for the demands of each round.
+
+    Parameters
+    ----------
+    routes : Routes
+    capacity : (E,) float array
+    demands : (rounds, n) float array
+    way : str
+        ``all``: the whole program. ``top``: the program of the largest `TOP` of the demands; then the others, in falling
+        order, get what is left on their first path. ``pop-K``: in K parts of random demands, each on the whole network with
+        1/K of its capacities; demands above the mean of the largest `TOP` are split into `CLIENTS`. Parts are drawn anew in
+        each round.
+    solver : str
+        As in `Session`; kept from round to round, but by POP.
+    rng : int or numpy.random.Generator
+        Deals POP's parts.
+    **options
+        Of the solver.
+
+    Raises
+    ------
+    SolverError
+        An unknown way, or as of `Session`.
+
+    References
+    ----------
+    Jayaram Subramanya, PhD thesis, CMU 2025, section 5.2.2. Which demands are large enough to be split is ours.
+
+    Examples
+    --------
+    >>> import scipy.sparse as sp
+    >>> routes = Routes(np.array([0, 0, 1]), sp.csc_array([[1.0, 0, 0], [0, 1, 1]]))
+    >>> [r.flow for r in allocate_flow(routes, np.array([2.0, 3.0]), np.array([[4.0, 2.0], [1.0, 1.0]]), method="simplex")]
+    [5.0, 2.0]
+    """
+    capacity, demands = np.asarray(capacity, float), np.atleast_2d(np.asarray(demands, float))
+    kind, _, number = way.partition("-")
+    session, rng = Session(solver, **options), np.random.default_rng(rng)
+    if way == "all":
+        return [_all(session, routes, capacity, demand, first=not k) for k, demand in enumerate(demands)]
+    if way == "top":
+        return [_top(session, routes, capacity, demand) for demand in demands]
+    if kind == "pop" and number.isdigit() and int(number) > 0:
+        return [_pop(routes, capacity, demand, int(number), solver, options, rng) for demand in demands]
+    raise SolverError(f"traffic: found way {way!r}; expected all, top or pop-K.")
+
+
+def split_demands(routes: Routes, demand: np.ndarray, parts: int, rng: np.random.Generator) -> list[np.ndarray]:
+    """POP's parts of demands: each client of a demand is dealt to a random part; of a demand several to different ones.
+
+    Returns
+    -------
+    list of (n,) float array
+        What each part is asked for; they sum to the demand (n,).
+
+    Examples
+    --------
+    >>> routes = Routes(np.array([0, 1]), np.ones((1, 2)))
+    >>> parts = split_demands(routes, np.array([8.0, 8.0]), 2, np.random.default_rng(0))
+    >>> sum(parts).tolist()
+    [8.0, 8.0]
+    """
+    demand = np.asarray(demand, float)
+    n = len(demand)
+    largest = np.sort(demand)[::-1][: int(np.ceil(TOP * n))]
+    clients = np.where(demand > largest.mean(), CLIENTS, 1) if n else np.zeros(0, int)
+    owner = np.repeat(np.arange(n), clients)
+    order = rng.permutation(n)
+    place = np.concatenate([[0], np.cumsum(clients[order])[:-1]]) if n else np.zeros(0, int)
+    begin = np.empty(n, int)
+    begin[order] = place  # clients of one demand are next to each other, and so go to parts one after the other
+    nth = np.arange(len(owner)) - np.repeat(np.cumsum(clients) - clients, clients)
+    part = (begin[owner] + nth) % parts
+    return [np.bincount(owner[part == k], (demand / clients)[owner[part == k]], n) for k in range(parts)]
+
+
+def _all(session: Session, routes: Routes, capacity, demand, first: bool) -> FlowRound:
+    """A round of all demands: only the first program is built, the others change its bounds."""
+    begin = time.process_time()
+    session.update(
+        flow_program(routes, capacity, demand) if first else Change(row_upper=np.concatenate([demand, capacity]))
+    )
+    found = session.solve()
+    flow = fitted_flow(routes, capacity, demand, found.x)
+    return _round(routes, capacity, demand, flow, [time.process_time() - begin], found.status, bound=found.bound)
+
+
+def _top(session: Session, routes: Routes, capacity, demand) -> FlowRound:
+    """A round of the largest demands."""
+    begin = time.process_time()
+    paths = top_routes(routes, demand, TOP)
+    some, pairs = some_routes(routes, paths)
+    session.update(flow_program(some, capacity, demand[pairs]))
+    found = session.solve()
+    flow = np.zeros(len(routes.pair))
+    flow[paths] = fitted_flow(some, capacity, demand[pairs], found.x)
+    if len(pairs) < len(demand):
+        flow = filled_flow(routes, capacity, np.where(np.isin(np.arange(len(demand)), pairs), 0.0, demand), flow)
+    return _round(routes, capacity, demand, flow, [time.process_time() - begin], found.status)
+
+
+def _pop(routes: Routes, capacity, demand, parts: int, solver: str, options: dict, rng) -> FlowRound:
+    """A round of POP."""
+    begin = time.process_time()
+    asked = split_demands(routes, demand, parts, rng)
+    spent, seconds, words, flow = time.process_time() - begin, [], [], np.zeros(len(routes.pair))
+    for part in asked:
+        begin = time.process_time()
+        paths = np.flatnonzero(part[routes.pair] > 0)
+        if len(paths):
+            some, pairs = some_routes(routes, paths)
+            session = Session(solver, **options)
+            session.update(flow_program(some, capacity / parts, part[pairs]))
+            flow[paths] += fitted_flow(some, capacity / parts, part[pairs], session.solve().x)
+            words.append(session.solve().status)
+        seconds.append(time.process_time() - begin)
+    return _round(routes, capacity, demand, flow, seconds, worst_status(words), spent)
+
+
+def _round(routes: Routes, capacity, demand, flow, seconds: list, status: str, more=0.0, bound=np.inf) -> FlowRound:
+    """What a flow is worth that took some seconds for each part, and `more` before."""
+    over, asked = excess(routes, capacity, demand, flow), float(demand.sum())
+    spent, longest = more + sum(seconds), more + max(seconds)
+    return FlowRound(float(flow.sum()), asked, over, spent, longest, status, min(float(bound), asked))

@@ -1,0 +1,229 @@
+"""Traffic engineering on wide-area networks (COpter thesis, section 5.1.2): the largest flow on fixed paths."""
+
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from gpuschedlab.errors import SolverError
+from gpuschedlab.optim import Program
+from gpuschedlab.papers.copter.traffic.networks import Network
+
+
+class Routes(NamedTuple):
+    """Fixed paths of pairs of routers over the links of a network.
+
+    Parameters
+    ----------
+    pair : (P,) int array
+        Pair of each path; never falling, the shortest path of a pair first.
+    uses : (E, P) scipy sparse array
+        1 where a path uses a link.
+    """
+
+    pair: np.ndarray
+    uses: sp.csc_array
+
+    def first(self) -> np.ndarray:
+        """First path of each pair that has one: (n,) by pair."""
+        return np.flatnonzero(np.diff(self.pair, prepend=-1))
+
+
+def flow_program(routes: Routes, capacity: np.ndarray, demand: np.ndarray) -> Program:
+    r"""Largest sum of flows within demands and link capacities.
+
+    .. math:: \max \sum_{jp} X_j^p
+
+    subject to :math:`\sum_p X_j^p \le d_j`; :math:`\sum_{jp: e \in p} X_j^p \le c_e`; :math:`X \ge 0`.
+
+    Parameters
+    ----------
+    routes : Routes
+    capacity : (E,) float array
+        Of links.
+    demand : (n,) float array
+        Of pairs, in the same unit.
+
+    Returns
+    -------
+    Program
+        A variable a path; rows of demands, then of links.
+
+    Raises
+    ------
+    SolverError
+        Arrays that do not fit together, or a number below 0.
+
+    References
+    ----------
+    Jayaram Subramanya, PhD thesis, CMU 2025, section 5.1.2.
+
+    Examples
+    --------
+    >>> from gpuschedlab.optim import solve
+    >>> routes = Routes(np.array([0, 0, 1]), sp.csc_array([[1, 0, 0], [0, 1, 1]]))
+    >>> solve(flow_program(routes, [2, 3], [4, 2])).objective
+    5.0
+    """
+    demand, capacity = np.asarray(demand, float), np.asarray(capacity, float)
+    paths = len(routes.pair)
+    if routes.uses.shape != (len(capacity), paths) or routes.pair.max(initial=-1) >= len(demand):
+        raise SolverError(
+            f"traffic: found {len(capacity)} links, {len(demand)} demands and {paths} paths of pairs up to "
+            f"{routes.pair.max(initial=-1)} over {routes.uses.shape[0]} links; expected them to fit together."
+        )
+    if not ((demand >= 0).all() and (capacity >= 0).all()):
+        raise SolverError("traffic: found a demand or capacity that is below 0 or nan; expected 0 or more.")
+    own = sp.csr_array((np.ones(paths), (routes.pair, np.arange(paths))), shape=(len(demand), paths))
+    A = sp.vstack([own, routes.uses.astype(float)], format="csc")
+    return Program(np.ones(paths), A, row_upper=np.concatenate([demand, capacity]), maximize=True, name="max flow")
+
+
+def fitted_flow(routes: Routes, capacity: np.ndarray, demand: np.ndarray, flow: np.ndarray) -> np.ndarray:
+    """A flow that breaks bounds by a solver's tolerance, cut down until it breaks none.
+
+    Each path's flow is divided by the excess of its pair, then by the largest excess of its links.
+
+    Parameters
+    ----------
+    routes, capacity, demand
+        As of `flow_program`.
+    flow : (P,) float array
+        On each path.
+
+    Examples
+    --------
+    >>> routes = Routes(np.array([0, 1]), sp.csc_array([[1.0, 1.0]]))
+    >>> fitted_flow(routes, np.array([2.0]), np.array([1.0, 3.0]), np.array([2.0, 3.0])).tolist()
+    [0.5, 1.5]
+    """
+    flow = np.maximum(flow, 0.0)
+    asked = np.bincount(routes.pair, flow, len(demand))
+    flow = flow / np.maximum(_over(asked, demand), 1.0)[routes.pair]
+    excess = np.maximum(_over(routes.uses @ flow, np.asarray(capacity, float)), 1.0)
+    flow = flow / _largest(routes, excess)
+    return np.where(np.isfinite(flow), flow, 0.0)
+
+
+def filled_flow(routes: Routes, capacity: np.ndarray, demand: np.ndarray, flow: np.ndarray) -> np.ndarray:
+    """A feasible flow, and on top of it what still fits on the first path of each pair, the largest demand first.
+
+    Parameters
+    ----------
+    routes, capacity, demand, flow
+        As of `fitted_flow`.
+
+    Examples
+    --------
+    >>> routes = Routes(np.array([0, 1]), sp.csc_array([[1.0, 1.0]]))
+    >>> filled_flow(routes, np.array([2.0]), np.array([1.5, 3.0]), np.array([1.0, 0.0])).tolist()
+    [1.0, 1.0]
+    """
+    flow, first = np.array(flow, float), routes.first()
+    left = np.asarray(demand, float) - np.bincount(routes.pair, flow, len(demand))
+    room = np.asarray(capacity, float) - routes.uses @ flow
+    begin, link = routes.uses.indptr, routes.uses.indices
+    for p in first[np.argsort(-np.asarray(demand)[routes.pair[first]], kind="stable")]:
+        links = link[begin[p] : begin[p + 1]]
+        more = max(min(left[routes.pair[p]], room[links].min()), 0.0)
+        if more > 0:
+            flow[p] += more
+            room[links] -= more
+    return flow
+
+
+def top_routes(routes: Routes, demand: np.ndarray, share: float = 0.1) -> np.ndarray:
+    """Paths (p,), rising, of the largest demands (n,): of a share of these, by number.
+
+    Examples
+    --------
+    >>> routes = Routes(np.array([0, 0, 1, 2]), sp.csc_array(np.ones((1, 4))))
+    >>> top_routes(routes, np.array([3.0, 9, 1]), share=0.3).tolist()
+    [2]
+    """
+    demand = np.asarray(demand)
+    chosen = np.zeros(len(demand), bool)
+    chosen[np.argsort(-demand, kind="stable")[: int(np.ceil(share * len(demand)))]] = True
+    return np.flatnonzero(chosen[routes.pair])
+
+
+def some_routes(routes: Routes, paths: np.ndarray) -> tuple[Routes, np.ndarray]:
+    """Some paths (p,), rising, as routes of their own, and the pairs (of the old ones) that they are of.
+
+    Examples
+    --------
+    >>> routes = Routes(np.array([0, 0, 1]), sp.csc_array(np.ones((1, 3))))
+    >>> some_routes(routes, np.array([2]))[1].tolist()
+    [1]
+    """
+    pairs, own = np.unique(routes.pair[paths], return_inverse=True)
+    return Routes(own, routes.uses[:, paths]), pairs
+
+
+def excess(routes: Routes, capacity: np.ndarray, demand: np.ndarray, flow: np.ndarray) -> float:
+    """Largest amount by which a flow breaks a demand, a capacity, or 0, relative to the largest capacity; 0 if none.
+
+    Examples
+    --------
+    >>> routes = Routes(np.array([0]), sp.csc_array([[1.0]]))
+    >>> excess(routes, np.array([2.0]), np.array([4.0]), np.array([3.0]))
+    0.5
+    """
+    return float(flow_program(routes, capacity, demand).violation(flow) / np.max(capacity))
+
+
+def network_routes(network: Network, pairs: np.ndarray, paths: int = 4) -> Routes:
+    """Fixed paths of pairs of routers: each the shortest by links that shares none with those before.
+
+    Parameters
+    ----------
+    network : Network
+    pairs : (n, 2) int array
+        Source and destination.
+    paths : int
+        Of a pair at most.
+
+    Returns
+    -------
+    Routes
+        The rows of `uses` are the directed links of the network.
+
+    Raises
+    ------
+    SolverError
+        A pair that is not of two routers of the network.
+
+    References
+    ----------
+    Narayanan et al., SOSP'21 (POP), whose evaluation, which the thesis uses, has 4 paths without common links a pair.
+
+    Examples
+    --------
+    >>> square = Network.of([[0, 1], [1, 2], [2, 3], [3, 0]], capacity=1.0)
+    >>> network_routes(square, np.array([[0, 2]])).uses.sum(axis=0).tolist()  # two ways of two links
+    [2.0, 2.0]
+    """
+    from gpuschedlab.papers.copter.traffic.paths import disjoint_paths
+
+    pairs = np.asarray(pairs, np.int64).reshape(-1, 2)
+    if ((pairs < 0) | (pairs >= network.nodes)).any() or (pairs[:, 0] == pairs[:, 1]).any():
+        raise SolverError(
+            f"traffic: found pairs of routers that are not two of 0 to {network.nodes - 1}; expected two each."
+        )
+    pair, begin, link = disjoint_paths(network.starts, network.heads, pairs, paths)
+    uses = sp.csc_array((np.ones(len(link)), link, begin), shape=(len(network.heads), len(pair)))
+    uses.sort_indices()
+    return Routes(pair, uses)
+
+
+def _over(used: np.ndarray, most: np.ndarray) -> np.ndarray:
+    """Used / most, and 1 where nothing is used."""
+    with np.errstate(divide="ignore"):
+        return np.divide(used, most, out=np.ones_like(used), where=used > 0)
+
+
+def _largest(routes: Routes, value: np.ndarray) -> np.ndarray:
+    """Largest value (P,) among the links of each path."""
+    if not len(routes.pair):
+        return np.ones(0)
+    return np.maximum.reduceat(value[routes.uses.indices], routes.uses.indptr[:-1])

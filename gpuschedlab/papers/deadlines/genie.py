@@ -1,0 +1,84 @@
+"""GENIE (Chen et al.): elastic jobs with deadlines, the least time to spare first, none suspended."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import numpy as np
+
+from gpuschedlab.knobs import Knob
+from gpuschedlab.papers.deadlines.placing import CHOSEN, MUST, chosen_by_count, placed, time_left
+from gpuschedlab.policies.remaining import on_types
+from gpuschedlab.sim.policy import Allocation, Round
+from gpuschedlab.sim.view import View
+
+
+@dataclass(frozen=True)
+class Genie(Round):
+    """Start waiting jobs with deadlines by least laxity, on the GPUs that take the least GPU-time of those in time.
+
+    A job may have a quarter to four times the GPUs that it requests, in powers of two. The first job that does not fit stops
+    the others with deadlines; best-effort jobs, and those that are late on any number, come last, in order of submission. A
+    started job is never suspended nor resized.
+
+    Differs from the paper in
+    -------------------------
+    Speeds are those of the speed table instead of the paper's fitted model, and a job without one has the GPUs that it
+    requests. The author's later code ends a job that cannot be in time; here it is served last.
+
+    References
+    ----------
+    Chen et al., GENIE, TPDS 2020; Gao, PhD thesis, NTU 2025, section 5.4.3.
+
+    Examples
+    --------
+    >>> Genie(stretch=2).knobs["stretch"]
+    2
+    """
+
+    stretch: Annotated[int, Knob(1, 16, unit="x", help="most GPUs over those requested, and the reverse")] = 4
+    interval: Annotated[float, Knob(1, 3600, log=True, unit="s", help="between rounds")] = 60
+
+    def allocate(self, view: View) -> Allocation:
+        """Choose GPUs for each waiting job, and start those that fit, in order."""
+        n = len(view)
+        if n == 0:
+            return Allocation(np.empty(0, np.int64), np.empty(0))
+        gpus, laxity = self._configurations(view, time_left(view))
+        gpus = np.where(view.running, view.running_gpus, gpus)
+        hopeful = (view.kind > 0) & (laxity >= 0)
+        waiting = np.flatnonzero(~view.running)
+        first = waiting[hopeful[waiting]]
+        first = first[np.argsort(laxity[first], kind="stable")]
+        room = np.floor(view.capacity).sum() - gpus[view.running].sum()
+        fits = np.cumsum(gpus[first]) <= room + 1e-9
+        starts = np.zeros(n, bool)
+        starts[first[fits]] = True
+        room -= gpus[starts].sum()
+        starts |= chosen_by_count(waiting[~hopeful[waiting]], gpus, room)
+        level = np.where(view.running, MUST, CHOSEN)
+        return placed(view, np.flatnonzero(view.running | starts), level, gpus=gpus)
+
+    def _configurations(self, view, left):
+        """GPUs that each job is to have (n,), and the time (s) that it can then wait."""
+        asked = np.ceil(view.gpus)
+        due = np.where(np.isfinite(view.deadlines), view.deadlines, view.now).max(axis=1)
+        gpus, laxity = view.gpus.copy(), due - view.now - left
+        rows = np.flatnonzero(view.elastic & ~view.running)
+        if not len(rows):
+            return gpus, laxity
+        most = int(view.cluster.capacity.max())
+        counts = np.unique(np.concatenate([2 ** np.arange(int(np.log2(most)) + 1), asked[rows].astype(np.int64)]))
+        counts = counts[counts <= most]
+        kind = view.usable().argmax(axis=1)[rows]  # the first that has a speed
+        rate = view.rates(*on_types(view.cluster, counts))[rows].reshape(len(rows), -1, len(counts))
+        rate = rate[np.arange(len(rows)), kind]
+        own = np.take_along_axis(rate, np.searchsorted(counts, asked[rows])[:, None], axis=1)
+        near = (counts >= asked[rows, None] / self.stretch) & (counts <= asked[rows, None] * self.stretch)
+        seconds = np.where(near & (rate > 0), left[rows, None] * own / rate, np.inf)
+        spare = (due[rows] - view.now)[:, None] - seconds
+        cost = np.where(spare >= 0, seconds * counts, np.inf)
+        best = cost.argmin(axis=1)
+        able = np.isfinite(cost.min(axis=1)) & (view.kind[rows] > 0)
+        gpus[rows[able]] = counts[best[able]]
+        laxity[rows[able]] = spare[np.flatnonzero(able), best[able]]
+        return gpus, laxity

@@ -1,0 +1,128 @@
+"""What policies of leases share: time left of jobs, and nodes for the chosen ones, consolidated where that is possible."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from gpuschedlab.cluster.free_gpus import FreeGpus
+from gpuschedlab.cluster.node_index import SLOTS, count_sizes
+from gpuschedlab.optim import relative_gap
+from gpuschedlab.papers.deadlines.packing import CHOSEN, MUST, pack
+from gpuschedlab.sim.allocation import Allocation
+from gpuschedlab.sim.view import View
+from gpuschedlab.speeds.elapsed import seconds_to
+
+__all__ = ["CHOSEN", "MUST", "chosen_by_count", "placed", "proved", "time_left"]
+
+LITTLE = 1e-9
+
+
+def time_left(view: View) -> np.ndarray:
+    """Seconds (n,) that each job still needs on the GPUs that it requests, by its estimate; at least 1."""
+    left = view.estimate - view.progress
+    elastic = np.flatnonzero(view.elastic)
+    if len(elastic):
+        gpus = np.ceil(view.gpus[elastic]).astype(np.int64)
+        types = np.maximum(view.gpu_type[elastic], 0)
+        nodes = view.cluster.fewest_nodes(types, gpus)
+        kinds = view.speeds.type_codes(view.cluster.gpu_types)[types]
+        done = seconds_to(view.speeds, view.model[elastic], view.progress[elastic], kinds, nodes, gpus)
+        left[elastic] = view.estimate[elastic] - np.where(np.isnan(done), view.executed[elastic], done)
+    return np.maximum(left, 1.0)
+
+
+def chosen_by_count(order: np.ndarray, gpus: np.ndarray, capacity: float) -> np.ndarray:
+    """Whether each job (n,) is chosen: those in `order`, one after the other, for which there is still room.
+
+    Examples
+    --------
+    >>> chosen_by_count(np.array([2, 0, 1]), np.array([4.0, 1.0, 3.0]), 4.0).tolist()
+    [False, True, True]
+    """
+    chosen, room = np.zeros(len(gpus), bool), capacity
+    for i in order:
+        if gpus[i] <= room + LITTLE:
+            chosen[i] = True
+            room -= gpus[i]
+        elif room < LITTLE:
+            break
+    return chosen
+
+
+def placed(
+    view: View,
+    order: np.ndarray,
+    level: np.ndarray,
+    *,
+    gpus: np.ndarray | None = None,
+    room: np.ndarray | None = None,
+    split: np.ndarray | None = None,
+    **answer,
+) -> Allocation:
+    """Give jobs nodes by level and order: jobs that run stay if they can, larger ones displace smaller ones.
+
+    A job has GPUs of a type on which it has a speed, on the fewest nodes, the fullest ones that have room. One that is counted
+    in and finds none displaces jobs of a lower level, then smaller ones of its own, which are placed again after it.
+
+    Parameters
+    ----------
+    view : gpuschedlab.sim.View
+    order : (m,) int array
+        Positions of the jobs that may have GPUs, the first one first.
+    level : (n,) int array
+        FILLER, CHOSEN or MUST.
+    gpus : (n,) float array, optional
+        GPUs that each gets; default: what it requests.
+    room : (n, T) float array, optional
+        GPUs that must be free on the nodes of each, by GPU type; default: as many as it gets.
+    split : (n,) bool array, optional
+        Jobs that may have more nodes than needed where consolidated ones are not to be had.
+    **answer
+        Further fields of the answer.
+
+    Returns
+    -------
+    Allocation
+        With the nodes of all jobs that got GPUs.
+    """
+    gpus = view.gpus if gpus is None else gpus
+    room = np.tile(gpus[:, None], len(view.capacity)) if room is None else room
+    split = np.zeros(len(gpus), bool) if split is None else split
+    held = view.nodes
+    owner, node = held[:, :2].T.astype(np.int64)
+    exact = room[np.arange(len(gpus)), view.gpu_type] == gpus  # whatever that is for jobs that hold none
+    stays = (np.abs(view.running_gpus - gpus) < 0.01 + LITTLE) & (view.partner < 0) & exact
+    stays[owner[~view.up[node]]] = False
+    other = np.arange(len(view.capacity)) != view.gpu_type[:, None]
+    kinds = np.argsort(other, axis=1, kind="stable")  # the type that is held first, then the others in order
+    kinds[~np.take_along_axis(view.usable(gpus), kinds, axis=1)] = -1
+    free = FreeGpus(view.cluster, up=view.up)
+    count_sizes(free.nodes, free.packing.sizes, True)
+    slots, room, counts = (np.ceil(a * SLOTS - 1e-6).astype(np.int64) for a in (gpus, room, held[:, 2]))
+    held = np.column_stack([owner, node, counts])[stays[owner]]
+    job, node, taken = pack(
+        free.packing, np.asarray(order, np.int64), np.asarray(level, np.int64), slots, room, stays, split, held, kinds
+    ).T
+    given, kind = np.bincount(job, taken, len(gpus)) / SLOTS, np.zeros(len(gpus), np.int64)
+    kind[job] = view.cluster.node_type[node]
+    return Allocation(kind, given, nodes=np.column_stack([job, node, taken / SLOTS]), **answer)
+
+
+def proved(answer: Allocation, objective: float, bound: float, status: str, gap: float) -> Allocation:
+    """The answer with what is proved of it as it is: "heuristic" where it was changed since, to less than the gap allows.
+
+    Parameters
+    ----------
+    answer : Allocation
+    objective : float
+        Worth of what is put into force.
+    bound, status, gap
+        Of the program's own answer; the relative gap that was asked for.
+
+    Examples
+    --------
+    >>> proved(Allocation(np.zeros(1, int), np.ones(1)), 90.0, 100.0, "optimal", 0.01).status
+    'heuristic'
+    """
+    changed = status == "optimal" and relative_gap(objective, bound) > gap
+    return replace(answer, objective=objective, bound=bound, status="heuristic" if changed else status)

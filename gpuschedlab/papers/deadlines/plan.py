@@ -1,0 +1,275 @@
+"""A feasible plan of leases and a proven bound, without a solver: leases are taken as late as they can be.
+
+All jobs are there now, so an early lease is never worth less than a later one. In an optimum jobs hence take the last leases
+before their deadlines, and the first lease runs only what must run in it: the room left is for best effort.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from gpuschedlab._compiled import njit
+from gpuschedlab.errors import OutOfTime
+from gpuschedlab.optim import relative_gap, solve
+from gpuschedlab.papers.deadlines.prices import lease_prices
+from gpuschedlab.papers.deadlines.program import LeaseJobs, growing_blocks, lease_choices, lease_program
+
+RESTORED = 64
+"""Jobs given up that are tried once more, at most."""
+
+
+class LeasePlan(NamedTuple):
+    """Which deadline each job meets (`step`, -1: none), and which must run in the first lease.
+
+    Parameters
+    ----------
+    objective, bound : float
+        Sum of rewards, and what no plan can exceed.
+    status : str
+        "optimal" within the gap asked for, "stopped" (the work allowed was done), "time limit" (the guard struck), or
+        "heuristic" where no gap was asked for.
+    """
+
+    step: np.ndarray
+    first: np.ndarray
+    objective: float
+    bound: float
+    status: str = "heuristic"
+
+    @property
+    def gap(self) -> float:
+        """Proven distance from the optimum, relative."""
+        return relative_gap(self.objective, self.bound)
+
+    def in_force(self, jobs: LeaseJobs, ran: np.ndarray) -> float:
+        """Sum of the rewards that are still to be had, once it is known which of the plan's jobs ran (n,) in the first lease.
+
+        A job that wants the first lease only earns its reward if it has it, whatever the plan says; any other one as planned,
+        unless it had to run in the first lease and does not.
+
+        Examples
+        --------
+        >>> jobs = LeaseJobs.of(gpus=[1, 1, 1], need=[1, 2, 1], due=[2, 2, 1], value=[100, 100, 1])
+        >>> plan = plan_leases(jobs, 2.0)  # the second and third job run first
+        >>> [plan.in_force(jobs, np.array(ran)) for ran in ([0, 1, 1], [0, 0, 1], [1, 1, 0])]
+        [201.0, 101.0, 200.0]
+        """
+        ran, need = np.asarray(ran, bool), jobs.need[:, :1]
+        value = np.where((need > 0) & (need <= jobs.due), jobs.value, 0.0)
+        planned = np.take_along_axis(value, np.maximum(self.step, 0)[:, None], axis=1)[:, 0]
+        kept = (self.step >= 0) & (ran | ~self.first)
+        now = jobs.due.max(axis=1, initial=0) <= 1
+        return float(np.where(now, value.max(axis=1, initial=0.0) * ran, planned * kept).sum())
+
+
+@njit
+def backward(gpus, need, due, capacity):
+    """Give leases from the last to the first, at each to the jobs with the most leases left to take.
+
+    Going backwards, deadlines are release times, and the longest remaining time first is optimal for jobs of one GPU.
+
+    Jobs (n,) `need` so many leases until they are `due`.
+
+    Returns
+    -------
+    first : (n,) bool array
+        What runs in the first lease.
+    left, early : (n,) int arrays
+        Leases that found no room; leases taken since leases have been full without a break, down to the first.
+
+    Examples
+    --------
+    >>> first, left, early = backward(np.ones(3), np.array([1, 2, 2]), np.array([3, 2, 3]), 2.0)
+    >>> first.tolist(), left.tolist()
+    ([False, True, False], [0, 0, 0])
+    """
+    n = len(gpus)
+    left, early = need.copy(), np.zeros(n, np.int64)
+    first, active = np.zeros(n, np.bool_), np.empty(n, np.int64)
+    horizon = due.max() if n > 0 else 0
+    for k in range(horizon - 1, -1, -1):
+        count, total = 0, 0.0
+        for i in range(n):
+            if due[i] > k and left[i] > 0:
+                active[count] = i
+                count += 1
+                total += gpus[i]
+        full = total > capacity
+        order = active[:count]
+        if full:
+            # Longest first; of equals the larger, so that small ones fill the gaps; then in the given order.
+            rank = np.empty(count)
+            for j in range(count):
+                rank[j] = -(left[order[j]] + gpus[order[j]] / (1e6 + gpus[order[j]]))
+            order = order[np.argsort(rank, kind="mergesort")]
+        else:
+            early[:] = 0
+        room = capacity
+        for i in order:
+            if gpus[i] <= room:
+                room -= gpus[i]
+                left[i] -= 1
+                early[i] += 1
+                if k == 0:
+                    first[i] = True
+    return first, left, early
+
+
+def plan_leases(jobs: LeaseJobs, capacity: float, aim: np.ndarray | None = None) -> LeasePlan:
+    """Plan without a solver: deadlines are given up, the least loss per lease first, until the others can all be met.
+
+    The first placements of the jobs count. `aim` (n,): deadline that each job aims at to begin with, -1: none; by default the most
+    valuable that it can meet.
+
+    Examples
+    --------
+    >>> jobs = LeaseJobs.of(gpus=[1, 1, 1], need=[1, 2, 1], due=[2, 2, 1], value=[100, 100, 1])
+    >>> plan = plan_leases(jobs, 2.0)
+    >>> plan.first.tolist(), plan.objective, plan.gap < 1e-9
+    ([False, True, True], 201.0, True)
+    """
+    need = jobs.need[:, 0]
+    bound, cost = lease_prices(jobs, capacity)
+    value = np.where((need[:, None] > 0) & (need[:, None] <= jobs.due), jobs.value, 0.0)
+    tried = [_one_plan(jobs, value, float(capacity), _best(value) if aim is None else aim)]
+    if aim is None and tried[0][2] < bound:
+        # What pays at the prices of the dual, first; the others where they still fit.
+        tried.append(_one_plan(jobs, value, float(capacity), _best(np.where(value > 0, value - cost, 0.0))))
+    step, first, objective = max(tried, key=lambda t: t[2])
+    return LeasePlan(step, first, objective, max(bound, objective))
+
+
+def timetable(jobs: LeaseJobs, step: np.ndarray, capacity: float) -> np.ndarray:
+    """Leases (n, K) that jobs have in a plan, each as late as it can be, the first lease first.
+
+    `step` (n,) is the deadline that each meets, -1: none, as of `LeasePlan`; the first placements of the jobs count.
+
+    Examples
+    --------
+    >>> jobs = LeaseJobs.of(gpus=[1, 1], need=[2, 1], due=[3, 1], value=[100, 100])
+    >>> timetable(jobs, np.array([0, 0]), 1.0).astype(int).tolist()
+    [[0, 1, 1], [1, 0, 0]]
+    """
+    due, left = _due(jobs.due, step), np.where(step >= 0, jobs.need[:, 0], 0)
+    table = np.zeros((len(left), int(due.max(initial=0))), bool)
+    for k in range(table.shape[1]):
+        table[:, k] = backward(jobs.gpus, left, np.maximum(due - k, 0), float(capacity))[0]
+        left = left - table[:, k]
+    return table
+
+
+def _best(value: np.ndarray) -> np.ndarray:
+    """(n,) deadline of the largest value above 0; -1: there is none."""
+    return np.where(value.max(axis=1, initial=0) > 0, value.argmax(axis=1) if value.size else 0, -1)
+
+
+def _one_plan(jobs: LeaseJobs, value: np.ndarray, capacity: float, aim: np.ndarray):
+    """Deadlines met (n,), what runs first (n,), sum of rewards: from what jobs aim at, given up where needed."""
+    top, last = value.max(axis=1, initial=0), jobs.due.max(axis=1, initial=0)
+    fills = (last <= 1) & (top < top[last > 1].min(initial=np.inf))
+    step, first = _until_met(jobs.gpus, jobs.need[:, 0], jobs.due, value, np.where(fills, -1, aim), fills, capacity)
+    room = capacity - jobs.gpus[first].sum()
+    rows, best = np.flatnonzero(fills & (top > 0)), _best(value)
+    for i in rows[np.argsort(-top[rows] / np.maximum(jobs.gpus[rows], 1e-9), kind="stable")]:
+        if jobs.gpus[i] <= room:
+            room -= jobs.gpus[i]
+            step[i], first[i] = best[i], True
+    met = np.flatnonzero(step >= 0)
+    return step, first, float(value[met, step[met]].sum())
+
+
+def _due(due, step):
+    return np.where(step >= 0, due[np.arange(len(step)), step], 0)
+
+
+def _until_met(gpus, need, due, value, step, fills, capacity):
+    """Lower the aims (n,) until all are met; some that turn out to fit are taken up again."""
+    step = step.copy()
+    while True:
+        first, left, early = backward(gpus, np.where(step >= 0, need, 0), _due(due, step), capacity)
+        if not left.any():
+            break
+        _lower(gpus, due, value, step, left, early)
+    now = np.where(step >= 0, value[np.arange(len(step)), step], 0.0)
+    best = _best(value)
+    gain = np.where(best >= 0, value.max(axis=1, initial=0) - now, 0.0)
+    gain[fills] = 0.0
+    raised = np.flatnonzero(gain > 0)
+    raised = raised[np.argsort(-gain[raised] / (gpus * need)[raised], kind="stable")]
+    for i in raised[:RESTORED]:
+        before, step[i] = step[i], best[i]
+        again, left, _ = backward(gpus, np.where(step >= 0, need, 0), _due(due, step), capacity)
+        if left.any():
+            step[i] = before
+        else:
+            first = again
+    return step, first
+
+
+def _lower(gpus, due, value, step, left, early):
+    """Lower aims, the least loss per lease first, until what found no room is made up for."""
+    excess = float((gpus * left).sum())
+    jobs = np.flatnonzero((step >= 0) & (early + left > 0))
+    relief = gpus[jobs] * (early + left)[jobs]
+    now = value[jobs, step[jobs]]
+    later = np.where(np.arange(due.shape[1]) > step[jobs, None], value[jobs], 0.0)
+    follow = np.where(later.max(axis=1) > 0, later.argmax(axis=1), -1)
+    gain = np.where(follow >= 0, due[jobs, follow] - due[jobs, step[jobs]], np.iinfo(np.int64).max)
+    relief = np.minimum(relief, gpus[jobs] * np.maximum(gain, 1).astype(float))
+    loss = (now - np.where(follow >= 0, value[jobs, follow], 0.0)) / np.maximum(relief, 1e-9)
+    for j in np.argsort(loss, kind="stable"):
+        step[jobs[j]] = follow[j]
+        excess -= relief[j]
+        if excess <= 0:
+            break
+
+
+def prove_leases(
+    jobs: LeaseJobs,
+    capacity: float,
+    *,
+    gap: float = 1e-2,
+    work: float | None = 5.0,
+    time_limit: float | None = None,
+    aim: np.ndarray | None = None,
+) -> LeasePlan:
+    """Plan to a proven gap: by `plan_leases` where that is enough, otherwise with HiGHS on growing blocks of leases.
+
+    Parameters
+    ----------
+    jobs, capacity, aim
+        As for `plan_leases`; the aim is what a cached plan says.
+    gap : float
+        Relative gap that is asked for.
+    work : float, optional
+        Units of `gpuschedlab.optim.work` for HiGHS; 0: it is not asked.
+    time_limit : float, optional
+        Seconds for HiGHS, a guard.
+
+    Examples
+    --------
+    >>> prove_leases(LeaseJobs.of([1, 2], [1, 1], [1, 1], [5, 4]), 2.0).status
+    'optimal'
+    """
+    plan = plan_leases(jobs, capacity)
+    if plan.gap > gap and aim is not None:
+        plan = max(plan, plan_leases(jobs, capacity, aim), key=lambda p: p.objective)
+    if plan.gap <= gap:
+        return plan._replace(status="optimal")
+    if work == 0:
+        return plan._replace(status="stopped")
+    blocks = growing_blocks(max(int(jobs.due.max(initial=0)), 1))
+    one = jobs._replace(need=jobs.need[:, :1])
+    try:
+        program = lease_program(one, capacity, blocks=blocks)
+        found = solve(program, work=work, time_limit=time_limit, gap=gap / 2)
+    except OutOfTime as error:
+        return plan._replace(status=error.status)
+    job, step, _ = lease_choices(one)
+    chosen = found.x[: len(job)] > 0.5
+    aim = np.full(len(jobs.gpus), -1)
+    aim[job[chosen]] = step[chosen]
+    second = plan_leases(jobs, capacity, aim)
+    best = max(plan, second, key=lambda p: p.objective)._replace(bound=min(plan.bound, found.bound))
+    short = "time limit" if found.status == "time limit" else "stopped"
+    return best._replace(status="optimal" if best.gap <= gap else short)

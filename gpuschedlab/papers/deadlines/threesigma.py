@@ -1,0 +1,146 @@
+"""3Sigma (Park et al., EuroSys'18): start times by the distribution of runtimes, one program a cycle."""
+
+from dataclasses import dataclass, replace
+from typing import Annotated, ClassVar
+
+import numpy as np
+import polars as pl
+
+from gpuschedlab.errors import OutOfTime
+from gpuschedlab.estimators import History
+from gpuschedlab.knobs import Knob
+from gpuschedlab.optim import Solution, solve
+from gpuschedlab.papers.deadlines.chronus import Gap, Guard, Work
+from gpuschedlab.papers.deadlines.placing import CHOSEN, MUST, chosen_by_count, placed, proved
+from gpuschedlab.papers.deadlines.program import growing_blocks
+from gpuschedlab.papers.deadlines.starts import start_program
+from gpuschedlab.sim.policy import Allocation, Round
+from gpuschedlab.sim.view import View
+
+SLO, BEST_EFFORT = 1000.0, 25.0
+"""Rewards of a job that is in time, and of a best-effort job of one slot (TitanSched)."""
+
+
+@dataclass(frozen=True)
+class ThreeSigma(Round):
+    """Choose start times by expected reward; jobs with deadlines are never suspended, best-effort jobs are for them.
+
+    A job that starts at t earns what its value table says for each deadline, times the probability that it is done by then;
+    it holds its GPUs in a later slot with the probability that it still runs. Best-effort jobs earn the more the sooner they
+    end. Durations are lognormal around the estimate.
+
+    Differs from the paper in
+    -------------------------
+    The distribution is one sigma for all jobs, which `fit` takes from the errors of `History` on the last third of the
+    history; the paper keeps a histogram for each feature of a job. Rewards, and best effort for late jobs, are those of the
+    author's later code. Starts are considered in slots that grow, for the `window` jobs with the least time to spare and as
+    many best-effort jobs; GPUs that are left go to other jobs by remaining time. Over-estimates are not handled apart: a job
+    that outlives its estimate is expected to go on by the distribution's tail.
+
+    References
+    ----------
+    Park et al., 3Sigma, EuroSys'18, sections 3 and 4; Gao, PhD thesis, NTU 2025, section 5.4.3.
+
+    Examples
+    --------
+    >>> ThreeSigma(sigma=0.5).interval
+    60
+    """
+
+    sigma: Annotated[float, Knob(0, 5, help="of the logarithm of durations over their estimates; 0: exact")] = 0.0
+    slot: Annotated[float, Knob(60, 14_400, log=True, unit="s", help="first slots of start times")] = 600
+    horizon: Annotated[int, Knob(1, 1000, log=True, help="slots ahead")] = 32
+    window: Annotated[int, Knob(1, 1000, log=True, help="jobs of either kind in a program")] = 48
+    interval: Annotated[float, Knob(1, 3600, log=True, unit="s", help="between rounds")] = 60
+    gap: Gap = 1e-2
+    work: Work = 5
+    time_limit: Guard = None
+    set_aside: ClassVar = (*Round.set_aside, "gap", "work", "time_limit")
+
+    def fit(self, history: pl.DataFrame) -> "ThreeSigma":
+        """The same policy, with the spread of the errors that `History` makes on the last third of a history."""
+        history = history.sort("submit")
+        cut = 2 * history.height // 3
+        later = history[cut:]
+        if cut == 0 or later.is_empty():
+            return self
+        error = np.log(later["duration"].to_numpy() / History().fit(history[:cut]).predict(later))
+        return replace(self, sigma=float(np.clip(error.std(), 0, 5)))
+
+    def allocate(self, view: View) -> Allocation:
+        """Solve for start times; those of now start."""
+        n = len(view)
+        if n == 0:
+            return Allocation(np.empty(0, np.int64), np.empty(0))
+        left = np.maximum(view.estimate - view.executed, 1.0)
+        capacity = float(np.floor(view.capacity).sum())
+        in_time = view.now + left <= np.where(np.isfinite(view.deadlines), view.deadlines, -1).max(axis=1)
+        slo = (view.kind > 0) & (in_time | view.running)
+        fixed, kept = view.running & slo, np.flatnonzero(view.running & ~slo)
+        waiting = np.flatnonzero(~view.running)
+        chosen, found, worth = np.zeros(n, bool), None, np.zeros(n)
+        chosen[kept] = True
+        room = capacity - view.gpus[view.running].sum()
+        most = room + view.gpus[kept].sum()  # without a place for any, no plan starts one now
+        if self.work and slo[waiting].any() and view.gpus[waiting].sum() > room and view.gpus[waiting].min() <= most:
+            chosen[kept] = False
+            now, worth[now], found = self._solve(view, left, slo, fixed, kept, waiting, capacity)
+            chosen[now] = True
+        rest = np.flatnonzero(~fixed & ~chosen)
+        if found is None or found.status != "optimal":
+            rest = np.concatenate([rest[slo[rest]], rest[~slo[rest]]])
+        order = rest[np.argsort(left[rest], kind="stable")]
+        ahead = capacity - view.gpus[fixed | chosen].sum()
+        chosen |= chosen_by_count(order, view.gpus, ahead)
+        level = np.where(fixed, MUST, np.where(chosen, CHOSEN, 0))
+        served = np.flatnonzero(fixed | chosen)
+        answer = placed(view, served[np.argsort(left[served], kind="stable")], level)
+        if found is None:
+            return answer
+        lost = worth[answer.gpus == 0].sum()  # found no place
+        return proved(answer, found.objective - lost, found.bound, found.status, self.gap)
+
+    def _solve(self, view, left, slo, fixed, kept, waiting, capacity):
+        """Jobs that start or go on now, their rewards, and what the solver found."""
+        spare = np.where(np.isfinite(view.deadlines), view.deadlines, 0).max(axis=1) - view.now - left
+        urgent, others = waiting[slo[waiting]], waiting[~slo[waiting]]
+        urgent = urgent[np.argsort(spare[urgent], kind="stable")][: self.window]
+        others = others[np.argsort((left * view.gpus)[others], kind="stable")][: self.window]
+        jobs = np.concatenate([urgent, others])
+        lengths = growing_blocks(self.horizon) * self.slot
+        at = np.cumsum(lengths) - lengths
+        reward = self._reward(view, left, slo, jobs, at)
+        after = at[None, :] - at[:, None]  # slot t, seen from a start in slot k
+        runs = np.where(after[None] >= 0, self._running(np.maximum(after[None], 0), left[jobs, None, None]), 0.0)
+        gone = self._running(at[None, :], left[view.running, None]) * view.gpus[view.running, None]
+        now = fixed[view.running]
+        free = np.maximum(capacity - gone[now].sum(axis=0), 0.0)
+        keep = self._worth(left[kept]) * 1.01  # at a tie, a job goes on
+        program = start_program(reward, runs * view.gpus[jobs, None, None], keep, gone[~now], free)
+        try:
+            found = solve(program, work=self.work, time_limit=self.time_limit, gap=self.gap)
+        except OutOfTime as error:  # no point: nothing new starts by plan
+            return kept, 0.0, Solution(np.zeros(0), f"cached, {error.status}", np.nan, np.nan, np.nan, "")
+        s, y = found.x[: reward.size].reshape(reward.shape)[:, 0] > 0.5, found.x[reward.size :] > 0.5
+        return np.concatenate([jobs[s], kept[y]]), np.concatenate([reward[s, 0], keep[y]]), found
+
+    def _reward(self, view, left, slo, jobs, at):
+        """(n, K) expected rewards of jobs that start at `at` seconds from now."""
+        due = view.deadlines[jobs] - view.now
+        step = view.rewards[jobs] - np.append(view.rewards[jobs], np.zeros((len(jobs), 1)), axis=1)[:, 1:]
+        done = 1 - self._running(np.maximum(due[:, None, :] - at[:, None], 0), left[jobs, None, None])
+        earned = SLO / 100 * (np.where(np.isfinite(due), step, 0.0)[:, None, :] * done).sum(axis=2)
+        return np.where(slo[jobs, None], earned, self._worth(left[jobs, None] + at))
+
+    def _worth(self, seconds):
+        """Reward of best effort that ends in so many seconds."""
+        return BEST_EFFORT / (1 + seconds / self.slot)
+
+    def _running(self, seconds, left):
+        """Probability that a job still runs after so many seconds; one that ends just then is done."""
+        if self.sigma == 0:
+            return (seconds < left).astype(float)
+        from scipy.special import ndtr  # loaded when used: every import would wait for it
+
+        with np.errstate(divide="ignore"):
+            return 1 - ndtr(np.log(seconds / left) / self.sigma)

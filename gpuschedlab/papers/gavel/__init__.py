@@ -1,0 +1,5 @@
+"""Gavel (OSDI'20): shares of time on each GPU type, its programs and its throughputs."""
+
+from gpuschedlab._faces import attach
+
+__getattr__, __dir__ = attach(__name__)

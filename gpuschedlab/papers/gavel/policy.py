@@ -1,0 +1,215 @@
+"""Gavel (Narayanan et al., OSDI'20): shares of time on each GPU type from a linear program, kept by rounds."""
+
+from dataclasses import dataclass, replace
+from typing import Annotated, ClassVar
+
+import numpy as np
+
+from gpuschedlab.knobs import Knob
+from gpuschedlab.optim import Session, Solution
+from gpuschedlab.papers.gavel import program
+from gpuschedlab.policies.remaining import requested_rates, work_left
+from gpuschedlab.policies.serving import serve
+from gpuschedlab.policies.unchanged import Inputs, in_force
+from gpuschedlab.sim.policy import Allocation, Round
+
+OBJECTIVES = ("max_sum", "max_min", "water_filling", "finish_time", "makespan", "fifo", "shortest_first")
+"""Sum of throughputs; least attained service, once or level by level; worst finish-time fairness; end of the last job; first
+come, first served; shortest job first."""
+
+
+@dataclass(frozen=True)
+class Gavel(Round):
+    """Run jobs on the GPU types where the whole gains most, in turns.
+
+    A linear program gives X_ij, the share of time that job i should run on type j. Each round, pairs are served in
+    the order of X_ij / f_ij, where f_ij is job i's share of the time that jobs have received on type j, as long as
+    their GPUs fit (section 5.2); GPUs that are left go to pairs with X_ij = 0. Jobs have the GPUs that they ask for.
+
+    Differs from the paper in
+    -------------------------
+    Each job counts as having received half a round on every type before it starts (artifact), so that f_ij is not 0.
+    Jobs do not share GPUs (space sharing, 4.4). The program is solved whenever jobs, GPUs or rates change, and not in
+    between. Objectives "finish_time", "makespan" and "shortest_first" take the work that is left from the estimate of the
+    duration; the time that a job would have had to itself, in the first, is its whole work at its isolated throughput. Costs,
+    with or without deadlines, hierarchies of users and weights of jobs are not among the objectives: traces have neither
+    prices of GPUs nor weights.
+
+    References
+    ----------
+    Narayanan et al., Gavel, OSDI'20, sections 3.1, 4.1 to 4.3 and 5.2; objectives of table 1 and appendix A.
+
+    Examples
+    --------
+    >>> Gavel(objective="max_min").interval
+    360.0
+    """
+
+    objective: Annotated[str, Knob(choices=OBJECTIVES, help="what the shares are best for")] = "max_sum"
+    solver: Annotated[str, Knob(choices=("highs", "mip"), help="who solves the linear program")] = "highs"
+    interval: Annotated[float, Knob(1, 36_000, log=True, unit="s", help="between rounds")] = 360.0
+    placement = "pack"
+    set_aside: ClassVar = (*Round.set_aside, "solver")
+
+    def begin(self) -> "_Carried":
+        """The solver and its options."""
+        # The middle of the optimal face, as an interior point gives it: tied jobs share, where a vertex starves some.
+        options = {"method": "ipm", "crossover": False} if self.solver == "highs" else {}
+        return _Carried(Session(self.solver, **options))
+
+    def allocate(self, view) -> Allocation:
+        """Solve the program, unless it is that of the round before, and serve the pairs by priority."""
+        kept = view.memory
+        kept.catch_up(view, self.interval)
+        if len(view.index) == 0:
+            return Allocation(np.empty(0, np.int64), np.empty(0))
+        if kept.inputs is None or not kept.inputs.hold(view):
+            kept.inputs = Inputs.of(view, "index", "capacity")
+            self._plan(view, kept)
+        received, total, answer, order = view.seconds_on + self.interval / 2, kept.total.copy(), kept.settled, None
+        if answer is None:
+            order = serving_order(kept.shares, received / total)
+            answer = self._serve(view, kept, order)
+        kept.given = np.bincount(answer.gpu_type[answer.gpus > 0], minlength=len(view.capacity))
+        kept.total += kept.given * self.interval
+        if not in_force(view, answer.gpu_type, answer.gpus) or not kept.inputs.last(view):
+            return answer  # what is not yet in force, or is about to change, is looked at again in the next round
+        rounds = np.inf
+        if order is not None:
+            gained = np.zeros(received.shape)
+            gained[answer.gpus > 0, answer.gpu_type[answer.gpus > 0]] = self.interval
+            rounds = rounds_in_order(order, kept.shares, received, gained, total, kept.given * self.interval)
+        return replace(answer, wake=view.now + rounds * self.interval) if rounds > 1 else answer
+
+    def _plan(self, view, kept):
+        """Solve the program; where each job has one type, and all fit, received time does not matter: it is settled."""
+        throughput = requested_rates(view)
+        kept.able = np.nan_to_num(throughput) > 0
+        kept.shares, kept.solution = self._shares(throughput, view, kept.session)
+        planned = kept.shares > 0
+        one = planned.sum(axis=1).max() <= 1 and (view.gpus @ planned <= view.capacity + 1e-9).all()
+        order = serving_order(kept.shares, np.ones(planned.shape))
+        kept.settled = self._serve(view, kept, order) if one else None
+
+    def _serve(self, view, kept, order) -> Allocation:
+        gpu_type, given = serve(order, kept.able, view.gpus, view.capacity.astype(float))
+        found = kept.solution
+        proved = () if found is None else (found.objective, found.bound, found.status)
+        return Allocation(gpu_type, given, *proved)
+
+    def _shares(self, throughput, view, session):
+        """X (n, T), and what the solver found."""
+        asked = (throughput, view.gpus, view.capacity)
+        if self.objective == "water_filling":
+            return program.gavel_water_filling(*asked), None
+        if self.objective == "finish_time":
+            left = work_left(view)
+            return program.gavel_finish_time(*asked, view.age, left, left + view.progress), None
+        session.update(self._program(asked, view))
+        answer = session.solve()
+        X = answer.x[: throughput.size].reshape(throughput.shape)
+        return np.clip(np.round(X, 5), 0.0, 1.0), answer
+
+    def _program(self, asked, view):
+        """The linear program of objectives that need but one."""
+        throughput = asked[0]
+        if self.objective == "max_min":
+            return program.gavel_max_min(*asked)
+        if self.objective == "makespan":
+            # The end of the last is earliest where the least throughput per work is largest.
+            return program.gavel_max_min(throughput / work_left(view)[:, None], *asked[1:], relative=False)
+        if self.objective in ("fifo", "shortest_first"):
+            # The first counts most, by its throughput over that on its fastest type.
+            fastest = np.nanmax(np.nan_to_num(throughput), axis=1, initial=1e-300)
+            first = view.submit if self.objective == "fifo" else work_left(view) / np.maximum(fastest, 1e-30)
+            ahead = np.argsort(np.lexsort((view.index, first)))
+            return program.gavel_max_sum(throughput * ((len(ahead) - ahead) / fastest)[:, None], *asked[1:])
+        return program.gavel_max_sum(*asked)
+
+
+@dataclass
+class _Carried:
+    """What Gavel carries: the solver and its plan, and the time that all jobs ever received on each type."""
+
+    session: Session
+    inputs: Inputs | None = None
+    able: np.ndarray | None = None
+    shares: np.ndarray | None = None
+    solution: Solution | None = None
+    settled: Allocation | None = None
+    total: np.ndarray | None = None
+    given: np.ndarray | None = None
+    seen: int = 0
+    at: float = 0.0
+
+    def catch_up(self, view, interval: float):
+        """Count the rounds since the last one, in which jobs went on, and half a round for each job that is new."""
+        if self.total is None:
+            self.total = np.zeros(len(view.capacity))
+            self.given = np.zeros(len(view.capacity), np.int64)
+        self.total += self.given * (max(round((view.now - self.at) / interval) - 1, 0) * interval)
+        self.given = np.zeros(len(view.capacity), np.int64)
+        self.at = view.now
+        if len(view.index):
+            jobs = int(view.index.max()) + 1
+            self.total += (jobs - self.seen) * interval / 2
+            self.seen = jobs
+
+
+def serving_order(shares, received) -> np.ndarray:
+    """Pairs (job, type), as job x T + type, in the order of X / f; ties to the larger X, then by type and job.
+
+    `shares` (n, T) are X, `received` (n, T) f, each job's share of the time received on each type.
+
+    Examples
+    --------
+    >>> serving_order(np.array([[0.5, 0.5], [1.0, 0.0]]), np.array([[0.2, 0.8], [0.8, 0.2]])).tolist()
+    [0, 2, 1, 3]
+    """
+    T = shares.shape[1]
+    priority = np.divide(shares, received, out=shares * 1e9, where=received > 0)
+    order = np.lexsort((-shares.T.ravel(), -priority.T.ravel()))  # by type, then job, where all else is equal
+    job, kind = order % len(shares), order // len(shares)
+    return job * T + kind
+
+
+def rounds_in_order(order, shares, received, gained, total, given) -> float:
+    """Rounds for which `serving_order` stays what it is, if the same jobs run on: never too many; inf: for good.
+
+    The priorities X total / received of two neighbours in the order meet where a quadratic in the number of rounds is 0;
+    the first such meeting counts. Ties that last are no meeting.
+
+    Parameters
+    ----------
+    order, shares
+        From `serving_order`, at X and received / total; X.
+    received, gained : (n, T) float arrays
+        Seconds that each job received on each type until now, > 0, and in each round.
+    total, given : (T,) float arrays
+        Seconds that all jobs ever received on each type until now, > 0, and in each round.
+
+    Examples
+    --------
+    >>> shares, received, gained = np.array([[1.0], [0.5]]), np.full((2, 1), 60.0), np.array([[60.0], [0.0]])
+    >>> order, total, given = serving_order(shares, received / 120), np.array([120.0]), np.array([60.0])
+    >>> rounds_in_order(order, shares, received, gained, total, given)  # after one, both have 1.5
+    0.0
+    >>> rounds_in_order(order, np.array([[1.0], [0.1]]), received, gained, total, given)
+    8.0
+    """
+    p, q, T = order[:-1], order[1:], shares.shape[1]
+    X, a, da = shares.ravel(), received.ravel(), gained.ravel()
+
+    def terms(p, q):
+        b, db = total[p % T], given[p % T]
+        return np.array([X[p] * b * a[q], X[p] * (b * da[q] + db * a[q]), X[p] * db * da[q]])
+
+    ours, theirs = terms(p, q), terms(q, p)
+    tied = (X[p] == X[q]) & (ours == theirs).all(axis=0)
+    c0, c1, c2 = ours * (1 - 1e-9) - theirs  # too early rather than late
+    inside = c1 * c1 - 4 * c2 * c0
+    slope = np.sqrt(np.maximum(inside, 0.0)) - c1
+    with np.errstate(divide="ignore", invalid="ignore"):
+        meet = np.where((inside >= 0) & (slope > 0), 2 * c0 / slope, np.inf)
+    meet = np.where(tied, np.inf, np.where(c0 > 0, meet, 0.0))
+    return float(np.floor(meet.min(initial=np.inf)))

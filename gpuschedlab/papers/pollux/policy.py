@@ -1,0 +1,212 @@
+"""Pollux (Qiao et al., OSDI'21): goodput of the whole cluster by a genetic search on placements."""
+
+from dataclasses import dataclass, field
+from typing import Annotated, ClassVar
+
+import numpy as np
+
+from gpuschedlab.knobs import Knob
+from gpuschedlab.papers.pollux.genetic import search
+from gpuschedlab.policies.remaining import long_enough
+from gpuschedlab.policies.restarts import restart_factor
+from gpuschedlab.sim.policy import Allocation, Round
+from gpuschedlab.sim.view import View
+
+SMALL = 1e-3
+"""Added to each speed-up, one node's worth of GPUs being 1, so that a job without GPUs has a finite mean (artifact)."""
+
+
+@dataclass(frozen=True)
+class Pollux(Round):
+    """Give jobs the GPUs, node by node, that make the power mean of their speed-ups largest (equation 11).
+
+    A job's speed-up is its goodput on its GPUs over that on a 1/n share of the cluster; it is discounted by the restart
+    factor where its GPUs change. A genetic search on matrices (job, node) of GPUs goes on from the matrices of the round
+    before. No two jobs that are spread over nodes share one. A job starts on one GPU, and may have at most `growth` times
+    the most that it ever had, and never more than `max_gpus`, if the trace has that column. With a table of fixed batch sizes
+    (`pollux_elastic_speeds`), only GPUs are chosen.
+
+    Differs from the paper in
+    -------------------------
+    Goodput follows from the speed table, rather than from a model fitted to what the job has measured. As in the artifact,
+    a child has the rows of two parents up to and from a random job, and a mutation resets or thins rows, or adds GPUs where
+    there are free ones; jobs that had least service keep their GPUs first when a matrix is repaired. The artifact keeps
+    the Pareto front of fitness and utilisation in each generation and returns the fittest; here survival is by fitness
+    alone, and a search may end after `patience` generations without a better matrix. Rigid jobs are placed as a
+    whole. On several GPU types (Sia thesis, 3.4.3) it knows no types: a job's goodput is the mean over them, large nodes
+    count as several small ones, and a job on more than one type keeps the GPUs of the type that it has most of.
+
+    References
+    ----------
+    Qiao et al., Pollux, OSDI'21, sections 4.2 and 4.3; Jayaram Subramanya, PhD thesis, CMU 2025, section 3.4.3.
+
+    Examples
+    --------
+    >>> Pollux(power=-2.0).population
+    100
+    """
+
+    power: Annotated[float, Knob(-4, 1, help="fairness p of the mean: the lower, the fairer")] = -1.0
+    population: Annotated[int, Knob(4, 400, log=True, help="matrices in each generation")] = 100
+    generations: Annotated[int, Knob(1, 400, log=True, help="generations of a round")] = 100
+    patience: Annotated[int, Knob(1, 400, log=True, help="generations without a better matrix until it ends")] = 100
+    growth: Annotated[float, Knob(1, 64, unit="x", help="most GPUs of a job, over the most it ever had")] = 2.0
+    seed: Annotated[int, Knob(0, 1_000_000, help="of the search")] = 0
+    interval: Annotated[float, Knob(1, 3600, log=True, unit="s", help="between rounds")] = 60.0
+    set_aside: ClassVar = (*Round.set_aside, "population", "generations", "patience", "seed")
+
+    def begin(self) -> "_Carried":
+        """What is carried from round to round."""
+        return _Carried(np.array([2 * self.seed + 1], np.uint64))
+
+    def allocate(self, view: View) -> Allocation:
+        """Search from where the round before left off."""
+        if len(view.index) == 0 or not view.up.any():
+            return Allocation(np.zeros(len(view.index), np.int64), np.zeros(len(view.index)))
+        cells = _Cells.of(view)
+        kept, order = view.memory, np.lexsort((view.submit, view.attained))
+        whole, elastic = np.ceil(view.gpus).astype(np.int64), view.elastic
+        kept.most = long_enough(kept.most, view.index)
+        held = kept.most[view.index]
+        speedup = cells.speedups(view)
+        able = (speedup > 0).any(axis=1)  # on each number of GPUs
+        top = np.minimum((able * np.arange(speedup.shape[2])).max(axis=1), view.declared("max_gpus", np.inf))
+        fewest = np.where(able.any(axis=1), able.argmax(axis=1), 0)
+        most = np.minimum(np.maximum(self.growth * held, fewest), top).astype(np.int64)
+        most, least = np.where(elastic, most, whole), np.where(elastic, 1, whole)
+        base = kept.base(view, cells)
+        factor = restart_factor(view.age, view.restarts, view.restart)
+        small = SMALL * cells.size.sum() / max((cells.size > 0).sum(), 1)
+        rows, values = search(
+            kept.matrices(view.index, base, self.population)[:, order],
+            cells.size,
+            base[order],
+            speedup[order],
+            factor[order],
+            most[order],
+            least[order],
+            float(self.power),
+            small,
+            self.generations,
+            self.patience,
+            kept.state,
+        )
+        back = np.argsort(order)
+        kept.rows, kept.index = rows[:, back], view.index
+        chosen = cells.one_type(view, kept.rows[0])
+        kept.last = chosen
+        kept.most[view.index] = np.maximum(held, chosen.sum(axis=1))
+        return cells.answer(view, chosen, objective=float(values[0]))
+
+
+@dataclass(frozen=True)
+class _Cells:
+    """Nodes as the search sees them: N cells of `width` GPUs each (`size` 0 where the node is down), as many as a node holds."""
+
+    node: np.ndarray
+    kind: np.ndarray
+    size: np.ndarray
+    width: int
+
+    @classmethod
+    def of(cls, view) -> "_Cells":
+        """Split the nodes of a cluster into cells of their greatest common size."""
+        gpus = view.cluster.node_gpus.astype(np.int64)
+        width = int(np.gcd.reduce(gpus))
+        node = np.repeat(np.arange(len(gpus)), gpus // width)
+        return cls(node, view.cluster.node_type[node], np.where(view.up[node], width, 0), width)
+
+    def speedups(self, view) -> np.ndarray:
+        """(n, N + 1, G + 1) goodput of each job on numbers of cells and GPUs over that on its fair share; 0: impossible."""
+        total, cells = int(self.size.sum()), int((self.size > 0).sum())
+        shape = (len(view.index), len(self.size) + 1, int(len(self.size) * self.width) + 1)
+        # Numbers of cells that can hold each number of GPUs.
+        counts = [(m, g) for g in range(1, total + 1) for m in range(-(-g // self.width), min(g, cells) + 1)]
+        used, gpus = np.array(counts, np.int64).reshape(-1, 2).T
+        goodput, weight = np.zeros((shape[0], len(used))), np.zeros((shape[0], len(used)))
+        for kind, capacity in enumerate(np.bincount(self.kind, self.size)):
+            each = int(view.cluster.node_gpus[view.cluster.node_type == kind].min()) // self.width
+            rate = view.rates(np.full(len(used), kind), -(-used // each), gpus)
+            known = ~np.isnan(rate)
+            goodput += np.where(known, rate, 0.0) * capacity
+            weight += known * capacity
+        goodput = np.divide(goodput, weight, out=goodput, where=weight > 0)
+        fair = -(-total // max(shape[0], 1))
+        near = np.where(goodput > 0, np.where(gpus <= fair, fair - gpus, total + gpus) * len(self.size) + used, np.inf)
+        basis = goodput[np.arange(shape[0]), near.argmin(axis=1)]
+        found = np.zeros(shape)
+        found[:, used, gpus] = goodput / np.where(basis > 0, basis, 1.0)[:, None]
+        return found
+
+    def one_type(self, view, rows) -> np.ndarray:
+        """Rows (n, N) in which each job keeps the type that it has most GPUs of, and has none where it cannot run."""
+        kinds = len(view.capacity)
+        by_type = np.stack([rows[:, self.kind == k].sum(axis=1) for k in range(kinds)], axis=1)
+        chosen = np.where(self.kind == by_type.argmax(axis=1)[:, None], rows, 0)
+        gpus = chosen.sum(axis=1)
+        at = np.flatnonzero(gpus)
+        rigid = at[~view.elastic[at] & (gpus[at] < np.ceil(view.gpus[at]))]
+        chosen[rigid] = 0
+        at = np.setdiff1d(at, rigid)
+        nodes = np.array([len(np.unique(self.node[chosen[j] > 0])) for j in at], np.int64)
+        rate = view.rates(by_type[at].argmax(axis=1), nodes, gpus[at])[at, np.arange(len(at))]
+        chosen[at[np.isnan(rate)]] = 0
+        return chosen
+
+    def answer(self, view, rows, objective: float) -> Allocation:
+        """The answer that rows (n, N) of GPUs stand for."""
+        count = len(view.cluster.node_gpus)
+        table = np.stack([np.bincount(self.node, row, count) for row in rows])
+        share = np.where(view.elastic, 1.0, view.gpus / np.ceil(view.gpus))  # a part of a GPU was counted as one
+        job, node = np.nonzero(table)
+        gpus = table.sum(axis=1) * share
+        kind = np.zeros(len(rows), np.int64)
+        kind[job] = view.cluster.node_type[node]
+        cells = np.column_stack([job, node, table[job, node] * share[job]])
+        return Allocation(kind, gpus, objective=objective, nodes=cells)
+
+
+@dataclass
+class _Carried:
+    """What Pollux carries: its random numbers, the last matrices with their jobs, the last answer, the most GPUs ever held."""
+
+    state: np.ndarray
+    rows: np.ndarray | None = None
+    index: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
+    last: np.ndarray | None = None
+    most: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+
+    def _now(self, index) -> tuple[np.ndarray, np.ndarray]:
+        """Positions of jobs that are there still: in the last round, and now."""
+        _, then, now = np.intersect1d(self.index, index, return_indices=True)
+        return then, now
+
+    def base(self, view, cells) -> np.ndarray:
+        """Matrix (n, N) of what jobs hold: as the last answer laid it out, where that is what they hold."""
+        count = len(view.cluster.node_gpus)
+        held = np.zeros((len(view.index), count), np.int64)
+        job, node = view.nodes[:, :2].T.astype(int)
+        held[job, node] = np.ceil(view.nodes[:, 2])
+        rows, free = np.zeros((len(view.index), len(cells.node)), np.int64), cells.size.copy()
+        then, now = self._now(view.index)
+        for i, j in zip(then, now, strict=True):
+            if np.array_equal(np.bincount(cells.node, self.last[i], count), held[j]):
+                rows[j] = self.last[i]
+                free -= rows[j]
+        for j, n in zip(*np.nonzero(held - np.stack([np.bincount(cells.node, r, count) for r in rows])), strict=True):
+            left = held[j, n]
+            for c in np.flatnonzero(cells.node == n):
+                rows[j, c] = max(min(left, free[c]), 0)
+                free[c] -= rows[j, c]
+                left -= rows[j, c]
+        return rows
+
+    def matrices(self, index, base, population: int) -> np.ndarray:
+        """(P, n, N) matrices to begin with: what is held, and those of the round before."""
+        found = np.repeat(base[None], population, axis=0)
+        if self.rows is not None:
+            then, now = self._now(index)
+            count = min(population - 1, len(self.rows))
+            found[1 : count + 1] = 0
+            found[1 : count + 1, now] = self.rows[:count, then]
+        return found

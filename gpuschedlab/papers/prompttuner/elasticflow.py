@@ -1,0 +1,172 @@
+"""ElasticFlow (Gu et al., ASPLOS'23): deadlines by admission, minimum satisfactory shares, and elastic scaling."""
+
+from dataclasses import dataclass, field
+from typing import Annotated
+
+import numpy as np
+
+from gpuschedlab.knobs import Knob
+from gpuschedlab.papers.prompttuner.shares import satisfactory_shares
+from gpuschedlab.papers.prompttuner.warm_pools import EPS, Demand, Late, Most, demand_of
+from gpuschedlab.sim.policy import Allocation, Round
+from gpuschedlab.sim.view import View
+
+SLOTS = 400
+"""Slots of a plan; they are longer where these do not reach the last deadline."""
+
+BEYOND = 1.2
+"""Slots reach so many times as far as the last deadline."""
+
+
+@dataclass
+class _Admitted:
+    """Rows of the trace that were admitted, and those that were declined."""
+
+    admitted: set[int] = field(default_factory=set)
+    declined: set[int] = field(default_factory=set)
+
+
+@dataclass(frozen=True)
+class ElasticFlow(Round):
+    """Admit a job if all deadlines can then be met, give each its minimum satisfactory share, and the rest by marginal gain.
+
+    Jobs are planned by deadline. The minimum satisfactory share of a job is the least level of its speed table at which, slot
+    by slot, the smaller of the level and what is free finishes it by its deadline. A newcomer is admitted if all jobs still
+    have one. GPUs that are left go, level by level, to the job that thereby saves most time per GPU-second more. Every start
+    and every change of a job's GPUs is a cold start. The whole cluster is billed, whatever is used of it.
+
+    Models and kinds of start are as for `PromptTuner`; jobs without a deadline have what the others leave.
+
+    Differs from the paper in
+    -------------------------
+    Slots have 5 s, for jobs of seconds (its artifact: 60 or 240 s). Plans are made at arrivals, completions, and where a
+    planned level changes, not at each slot: what happens in between changes no plan. Placement is by packing, not in buddy
+    sets: speeds of prompt tuning do not depend on it. The artifact's overhead of 2 s (cached) or 4 + 2 log2 n s is the cold
+    start of `Delays`. There are two readings. With `aware`, as a careful operator would have it, plans reckon with that start,
+    and a job is given more GPUs only if it ends sooner so. Without, as published (the artifact's planner), each plan is as if
+    changes cost nothing. In both, the earliest deadline is first, and declined jobs run last, with what the others leave: on
+    the GPUs that they hold or on their fewest, or never (`late`); they count as late either way. The marginal gain is the
+    paper's (least growth of GPU-time per GPU); the artifact's code sorts the other way round.
+
+    References
+    ----------
+    Gu et al., ElasticFlow, ASPLOS'23, sections 4.1 to 4.3, algorithms 1 and 2, and its artifact; Gao, PhD thesis, NTU 2025,
+    sections 4.3.1 and 4.6.1.
+
+    Examples
+    --------
+    >>> ElasticFlow(aware=False).slot
+    5.0
+    """
+
+    aware: Annotated[
+        bool,
+        Knob(
+            help="careful: plans reckon with what a start and a change of GPUs cost; otherwise as published: blind to it"
+        ),
+    ] = True
+    slot: Annotated[float, Knob(0.1, 3600, log=True, unit="s", help="length of a slot of a plan")] = 5.0
+    most: Most = 8
+    late: Late = "last"
+    placement = "pack"
+    on_event = True
+
+    @property
+    def interval(self) -> float:
+        """Seconds of a slot: planned levels change on its grid, other rounds are at events."""
+        return self.slot
+
+    def begin(self) -> _Admitted:
+        """Which jobs were admitted."""
+        return _Admitted()
+
+    def allocate(self, view: View) -> Allocation:
+        """Plan, admit newcomers, and give out what is left, type by type."""
+        demand = demand_of(view, self.most)
+        n, T = len(view), len(view.capacity)
+        level, wake = np.full(n, -1), np.inf
+        room = np.asarray(view.capacity, float).copy()
+        setup = (
+            demand.begin + demand.warm_up if self.aware else np.zeros(n)
+        )  # seconds that a start or a change costs in a plan
+        for t in range(T):
+            wake = min(wake, view.now + self._plan(view, demand, setup, room, t, level))
+        gpus = np.where(level >= 0, demand.gpus[np.arange(n), np.maximum(level, 0)], 0.0) if n else np.zeros(0)
+        kept = {"idle cluster": room} if n and room.any() else {}
+        return Allocation(demand.gpu_type, gpus, delay=demand.cold, reserved=kept, wake=max(wake, view.now + 1e-3))
+
+    def _plan(self, view, demand: Demand, setup, room, t: int, level) -> float:
+        """Levels of the jobs of one type, and what they leave in `room`; seconds until a planned level changes."""
+        kept, rows = view.memory, np.flatnonzero(demand.gpu_type == t)
+        order = rows[np.lexsort((rows, demand.due[rows]))]
+        dated = order[np.isfinite(demand.due[order])]
+        seen = kept.admitted | kept.declined
+        new = [i for i in rows.tolist() if view.index[i] not in seen and np.isfinite(demand.due[i])]
+        mine = [i for i in dated.tolist() if view.index[i] in kept.admitted]
+        for i in new:
+            asked = [j for j in dated.tolist() if j in {*mine, i}]
+            share, _, _ = self._shares(view, demand, setup, asked, float(room[t]))
+            admitted = bool((share >= 0).all())
+            (kept.admitted if admitted else kept.declined).add(int(view.index[i]))
+            mine = asked if admitted else mine
+        share, first, turn = self._shares(view, demand, setup, mine, float(room[t]))
+        level[mine] = first
+        room[t] -= demand.gpus[mine, level[mine]][level[mine] >= 0].sum()
+        failing = [i for i, s in zip(mine, share) if s < 0]
+        self._grow(view, demand, setup, [i for i in mine if i not in failing], level, room, t)
+        rest = [i for i in order.tolist() if i not in mine and not (self.late == "drop" and np.isfinite(demand.due[i]))]
+        self._serve(view, demand, failing + rest, level, room, t)
+        return float(turn)
+
+    def _shares(self, view, demand, setup, jobs, room: float):
+        """Minimum satisfactory shares of jobs in order, on some GPUs."""
+        jobs = np.asarray(jobs, np.int64)
+        due = demand.due[jobs] - view.now
+        slot = max(self.slot, BEYOND * float(due.max(initial=0.0)) / SLOTS)
+        free, held, owed = np.full(SLOTS, room), view.running_gpus[jobs], view.pause[jobs]
+        return satisfactory_shares(demand.gpus[jobs], demand.work[jobs], setup[jobs], held, owed, due, free, slot)
+
+    @staticmethod
+    def _grow(view, demand, setup, jobs, level, room, t: int):
+        """Give what is left, level by level, to the job whose GPU-time grows least per GPU; to jobs without GPUs first."""
+        same = np.abs(view.running_gpus[:, None] - demand.gpus) < EPS
+        ends = demand.work + np.where(same, view.pause[:, None], setup[:, None])  # with what a change to a level costs
+        while jobs:
+            steps = [step for i in jobs if (step := _step(demand, ends[i], i, int(level[i]), room[t]))]
+            if not steps:
+                return
+            _, i, up, more = min(steps)
+            level[i] = up
+            room[t] -= more
+
+    @staticmethod
+    def _serve(view, demand, jobs, level, room, t: int):
+        """Jobs that cannot be in time, and those without a deadline, in order: what they hold, or their fewest GPUs."""
+        for i in sorted(jobs, key=lambda i: (view.running_gpus[i] == 0, demand.due[i])):
+            if level[i] >= 0:
+                continue
+            same = np.flatnonzero(np.abs(demand.gpus[i] - view.running_gpus[i]) < EPS)
+            for k in (*same.tolist(), demand.fewest(i)):
+                if k >= 0 and np.isfinite(demand.seconds[i, k]) and demand.gpus[i, k] <= room[t] + EPS:
+                    level[i] = k
+                    room[t] -= float(demand.gpus[i, k])
+                    break
+
+
+def _step(demand, ends, i: int, at: int, room: float):
+    """Growth of GPU-time per GPU, job, next level and its further GPUs; None: there is no such step."""
+    held = float(demand.gpus[i, at]) if at >= 0 else 0.0
+    for up in range(at + 1, demand.gpus.shape[1]):
+        more = float(demand.gpus[i, up]) - held
+        if not np.isfinite(demand.seconds[i, up]) or more <= EPS:
+            continue
+        if more > room + EPS:
+            return None
+        if at < 0:
+            return (-np.inf, i, up, more)
+        now, then = float(ends[at]), float(ends[up])
+        if then >= now - EPS:
+            continue
+        growth = float(demand.gpus[i, up]) * then - held * now
+        return (growth / more, i, up, more)
+    return None

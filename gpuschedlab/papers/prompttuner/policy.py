@@ -1,0 +1,273 @@
+"""PromptTuner (Gao): prompt-tuning jobs of seconds on warm pools, one per LLM, that grow as deadlines need."""
+
+from dataclasses import dataclass, field
+from typing import Annotated
+
+import numpy as np
+
+from gpuschedlab.knobs import Knob
+from gpuschedlab.papers.prompttuner.warm_pools import EPS, Demand, Job, Late, Most, WarmPools, demand_of
+from gpuschedlab.sim.policy import Allocation, Round
+from gpuschedlab.sim.view import View
+
+
+@dataclass(frozen=True)
+class PromptTuner(Round):
+    """Give each job the fewest warm GPUs that meet its deadline; warm up more only if no wait for warm ones would do.
+
+    Algorithm 1, pool by pool: pending jobs, earliest deadline first, start on the fewest idle GPUs of their LLM's pool with
+    T(A) <= T_slo, where T(A) is the expected time on A warm GPUs and T_slo the time to the deadline. Algorithm 2, over all
+    LLMs: a pending job is skipped if it can wait for GPUs of its pool and still be in time (DelaySchedulable, on the list of
+    instants at which these become free or warm); otherwise the fewest A with T(A) + T_cold <= T_slo GPUs move from the cold
+    pool to that of its LLM. A GPU that has been idle for the window leaves its pool. Running jobs are not resized.
+
+    Models of the speed table are the LLMs; jobs without one form a pool of their own. T_cold is what a start of kind
+    ``cold`` takes longer than one of kind ``warm`` (`Delays.kinds`). A job with "bank" in the trace's column `prompt` starts
+    with a search of the prompt bank: kinds ``warm bank`` and ``cold bank``. A trace that has this column needs all of these
+    kinds; on others, without kinds, nothing takes time to warm up.
+
+    Differs from the paper in
+    -------------------------
+    The algorithms as printed are corrected: Algorithm 1 grants no more GPUs than the pool has (its loop leaves with A =
+    R + 1) and a job that is just in time; in Algorithm 2 the loop ends for a hopeless job (line 12 has < for >), A is capped
+    by the cold GPUs, completion is an instant (line 19 pushes a duration), line 30 counts the present time once, line 29
+    accepts the last GPU, and only the list of the LLM is sorted. Warming GPUs are in the list of ready times; without them
+    each round would warm up the same GPUs again. T_slo is what remains until the deadline. Algorithm 1 runs before 2. Jobs
+    that can no longer be in time are served by neither; here they are last, on the fewest GPUs of their pool, which grows for
+    them only if it will not have as many, or never (`late`). The list of ready times knows nothing of the window, except at
+    window 0: there a GPU leaves its pool as soon as a job returns it, or as soon as it is warm and no job takes it. The list
+    then has no busy GPUs, a job waits only for GPUs that become warm at the same instant, and a late job warms up its own.
+    Of idle GPUs the one that was idle for the shortest time is taken first. Rounds are on the 50-ms grid, where something may
+    change: after arrivals, completions, ends of warm-ups and idle times; other rounds would change nothing. GPUs that have
+    been warmed up for one job may serve another with an earlier deadline.
+
+    References
+    ----------
+    Gao, PhD thesis, NTU 2025, section 4.4.4, algorithms 1 and 2; section 4.5.3.
+
+    Examples
+    --------
+    >>> PromptTuner(window=30).knobs["delaying"]
+    'any'
+    """
+
+    window: Annotated[
+        float, Knob(0, 1e4, unit="s", tuned=(0, 600), help="idle time until a GPU leaves its pool; 0: never reused")
+    ] = 60.0
+    delaying: Annotated[
+        str,
+        Knob(choices=("any", "warm", "own", "never"), help="GPUs of its pool that a job waits for if it is in time"),
+    ] = "any"
+    most: Most = 8
+    late: Late = "last"
+    interval: Annotated[float, Knob(0, 60, unit="s", help="grid of the rounds; 0: at events, right away")] = 0.05
+    placement = "pack"
+    on_event = False
+
+    def begin(self) -> WarmPools:
+        """The pools, which are carried from round to round."""
+        return WarmPools()
+
+    def allocate(self, view: View) -> Allocation:
+        """Settle the pools, run both algorithms, and serve late jobs with what is left."""
+        demand = demand_of(view, self.most)
+        turn = self.decided(view, demand)
+        return view.memory.answer(view, demand, turn.delay, self.window, turn.next_change())
+
+    def decided(self, view: View, demand: Demand, kind: type["Turn"] | None = None) -> "Turn":
+        """The round's decisions; `kind`: a sub-class of `Turn` that looks on."""
+        view.memory.settle(view, demand, self.window)
+        turn = (kind or Turn)(view, demand, self.interval, self.delaying, self.window > 0)
+        turn.start_in_time()
+        turn.warm_up()
+        if self.late == "last":
+            turn.serve_late()
+        return turn
+
+
+@dataclass
+class Turn:
+    """One round: the pending jobs, earliest deadline first, and the ready times E of each pool.
+
+    `reused` says whether GPUs stay in their pool for a while if no job has them.
+    """
+
+    view: View
+    demand: Demand
+    grid: float
+    delaying: str
+    reused: bool
+    ready: dict = field(default_factory=dict)
+
+    def __post_init__(self):
+        self.pools, self.now, self.bought = self.view.memory, self.view.now, False
+        self.delay = np.full(len(self.view), "", object)
+        waits = np.array([row not in self.pools.running for row in self.view.index.tolist()], bool)
+        pending = np.flatnonzero(waits)
+        self.pending = pending[np.argsort(self.demand.due[pending], kind="stable")].tolist()
+        self.least = self.demand.seconds.min(axis=1) if len(self.view) else np.zeros(0)
+
+    def key(self, i: int) -> tuple[int, int]:
+        """Pool of a job."""
+        return int(self.view.model[i]), int(self.demand.gpu_type[i])
+
+    def left(self, i: int) -> float:
+        """Seconds until the deadline."""
+        return float(self.demand.due[i]) - self.now
+
+    def _start(self, i: int, level: int):
+        """A pending job starts on GPUs of its pool."""
+        gpus = float(self.demand.gpus[i, level])
+        self.pools.pool(self.key(i)).take(gpus)
+        end = self.now + float(self.demand.seconds[i, level])
+        self.pools.running[int(self.view.index[i])] = Job(self.key(i), gpus, end)
+        self.delay[i] = self.demand.warm[i]
+        self.pending.remove(i)
+
+    def start_in_time(self):
+        """Algorithm 1 for all LLMs: their pools are apart, so one order serves all."""
+        for i in list(self.pending):
+            self.start_if_in_time(i)
+
+    def start_if_in_time(self, i: int) -> int:
+        """One pending job in algorithm 1; the level at which it starts, -1: it does not."""
+        pool = self.pools.pools.get(self.key(i))
+        level = self.demand.least(i, self.left(i), pool.ready) if pool is not None and pool.ready else -1
+        if level >= 0:
+            self._start(i, level)
+        return level
+
+    def ready_times(self, key) -> list[tuple[float, float, bool]]:
+        """E of a pool: (instant, GPUs, whether a job has them until then), ascending.
+
+        Idle GPUs are ready now, warming ones when they are warm, busy ones at the expected end, if they are reused.
+        """
+        if key not in self.ready:
+            pool = self.pools.pool(key)
+            times = [(self.now, g, False) for _, g in (*pool.idle, *pool.fresh)]
+            times += [(instant, g, False) for instant, g in pool.warming]
+            for job in self.pools.running.values():
+                times += self._returned(max(job.end, self.now), job.gpus) if job.key == key else []
+            self.ready[key] = sorted(times)
+        return self.ready[key]
+
+    def _wait(self, key, gpus: float, most: float, busy: bool) -> float:
+        """Instant at which a pool has GPUs that no job waits for, inf if that is after `most`; `busy`: whether busy ones count."""
+        there, since = 0.0, -np.inf
+        for instant, each, held in self.ready_times(key):
+            if instant > most + EPS:
+                break
+            if not self.reused and instant > since + EPS:  # what was ready before has left the pool
+                there, since = 0.0, instant
+            there += each if busy or not held else 0.0
+            if there >= gpus - EPS:
+                return instant
+        return np.inf
+
+    def _claim(self, key, gpus: float, instant: float, seconds: float, busy: bool):
+        """The first GPUs of a pool that are there at an instant are taken from it on for some seconds."""
+        left, kept = gpus, []
+        for ready, each, held in self.ready_times(key):
+            there = self.reused or ready >= instant - EPS
+            taken = min(each, left) if there and (busy or not held) else 0.0
+            left -= taken
+            if each - taken > EPS:
+                kept.append((ready, each - taken, held))
+        self.ready[key] = sorted(kept + self._returned(instant + seconds, gpus))
+
+    def _returned(self, end: float, gpus: float) -> list[tuple[float, float, bool]]:
+        """What a job that ends at an instant adds to the ready times of its pool."""
+        return [(end, gpus, True)] if self.reused else []
+
+    def delay_schedulable(self, i: int) -> bool:
+        """Whether a job is in time on GPUs that its pool will have; if so, they are claimed for it."""
+        if self.delaying == "never":
+            return False
+        if self.delaying == "own":
+            return self.pools.bought.get(int(self.view.index[i]), -np.inf) > self.now + EPS
+        busy = self.delaying == "any"
+        key, due = self.key(i), float(self.demand.due[i])
+        for level in np.flatnonzero(np.isfinite(self.demand.seconds[i])):
+            gpus, seconds = float(self.demand.gpus[i, level]), float(self.demand.seconds[i, level])
+            instant = self._wait(key, gpus, due - seconds, busy)
+            if np.isfinite(instant):
+                self._claim(key, gpus, instant, seconds, busy)
+                return True
+        return False
+
+    def ready_at(self, i: int) -> float:
+        """Instant at which GPUs are ready that begin to warm up now for a job, on the grid of the rounds."""
+        ready = self.now + float(self.demand.warm_up[i])
+        return np.ceil(ready / self.grid - EPS) * self.grid if self.grid > 0 else ready
+
+    def _buy(self, i: int, level: int):
+        """Move GPUs from the cold pool to that of a job, and claim them for it."""
+        gpus, ready, key = float(self.demand.gpus[i, level]), self.ready_at(i), self.key(i)
+        end = ready + float(self.demand.seconds[i, level])
+        self.ready[key] = sorted(self.ready_times(key) + self._returned(end, gpus))
+        self.bought = True
+        pool = self.pools.pool(key)
+        pool.warming = sorted([*pool.warming, (ready, gpus)])
+        self.pools.bought[int(self.view.index[i])] = ready
+        pool.settle(self.now)
+        if ready <= self.now + EPS:
+            self._start(i, level)
+
+    def warm_up(self):
+        """Algorithm 2."""
+        for i in list(self.pending):
+            self.wait_or_warm_up(i)
+
+    def wait_or_warm_up(self, i: int) -> str:
+        """One pending job in algorithm 2: it is "late", "waits", "warms" GPUs up, or gets "none"."""
+        if self.hopeless(i):
+            return "late"
+        if self.delay_schedulable(i):
+            return "waits"
+        within = self.left(i) - (self.ready_at(i) - self.now)
+        level = self.demand.least(i, within, self.pools.cold(self.view, self.key(i)[1]))
+        if level < 0:
+            return "none"
+        self._buy(i, level)
+        return "warms"
+
+    def hopeless(self, i: int) -> bool:
+        """Whether a job would be late even on the best number of warm GPUs."""
+        return bool(self.least[i] > self.left(i) + EPS)
+
+    def serve_late(self):
+        """Late jobs: on idle or warming GPUs that no other job waits for; new ones only where none will be there for them."""
+        for i in [i for i in self.pending if self.hopeless(i)]:
+            self.serve(i)
+
+    def serve(self, i: int) -> str:
+        """One late job: it "starts", "waits", "warms" GPUs up, or gets "none"."""
+        level = self.demand.fewest(i)
+        if level < 0:
+            return "none"
+        key, gpus, seconds = self.key(i), float(self.demand.gpus[i, level]), float(self.demand.seconds[i, level])
+        pool, instant = self.pools.pool(key), self._wait(key, gpus, np.inf, busy=False)
+        if np.isfinite(instant):
+            self._claim(key, gpus, instant, seconds, busy=False)
+            if instant > self.now + EPS or pool.ready < gpus - EPS:
+                return "waits"
+            self._start(i, level)
+            return "starts"
+        held = sum(job.gpus for job in self.pools.running.values() if job.key == key)
+        lacking = not self.reused or pool.ready + pool.loading + held < gpus - EPS
+        if not lacking or gpus > self.pools.cold(self.view, key[1]) + EPS:
+            return "none"
+        self._buy(i, level)
+        return "warms"
+
+    def next_change(self) -> float:
+        """Next instant (s) at which a round may decide otherwise, if nothing happens before.
+
+        That is where a pending job becomes late or a GPU that one may wait for is expected back; and the next round after
+        GPUs began to warm up, since these are now in the list that other jobs may wait for.
+        """
+        ends = [float(self.demand.due[i] - self.least[i]) for i in self.pending]
+        ends += [job.end for job in self.pools.running.values()] if self.pending else []
+        ends = [end + 2 * EPS for end in ends if self.now < end]
+        ends += [self.now + self.grid] if self.bought and self.grid > 0 else []
+        return min(ends, default=np.inf)

@@ -1,0 +1,87 @@
+"""What each job could get in a round of Sia: configurations, and its goodput in each (thesis 3.3.3 and 3.3.4)."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gpuschedlab._compiled import njit
+from gpuschedlab.papers.sia.configurations import sia_configurations, sia_rigid
+
+
+@dataclass
+class Jobs:
+    """The jobs of a round: what they could get, what they hold, and how free they are.
+
+    `types`, `nodes` and `gpus` (C,) are configurations that some job can have, `goodput` (n, C) that of each job in each, nan
+    where it cannot run so, and `current` (n,) the configuration that it holds, -1 for none of these.
+    """
+
+    types: np.ndarray
+    nodes: np.ndarray
+    gpus: np.ndarray
+    goodput: np.ndarray
+    most: np.ndarray
+    current: np.ndarray
+    must: np.ndarray
+    pinned: np.ndarray
+    fixed: np.ndarray
+    forced: np.ndarray
+    penalty: float | np.ndarray = 0.0
+
+    @classmethod
+    def of(cls, view, most, templates: dict) -> "Jobs":
+        """From a view, the most GPUs that each job ever held, and the templates of `_choices`."""
+        types, nodes, gpus, goodput = _choices(view, templates)
+        held = (view.gpu_type[:, None] == types) & (np.ceil(view.running_gpus)[:, None] == gpus) & ~np.isnan(goodput)
+        current = np.where(held.any(axis=1), held.argmax(axis=1), -1)
+        must = view.declared("preemptible", 1.0) == 0.0
+        pinned = must & (view.gpu_type >= 0)
+        fixed = pinned | ((current >= 0) & (view.pause > 0))
+        return cls(types, nodes, gpus, goodput, most, current, must, pinned, fixed, must & ~pinned)
+
+    def least(self, types: int) -> np.ndarray:
+        """(n, T) fewest GPUs of each type that a job can run on, inf where it cannot."""
+        return _fewest(self.goodput, self.types, self.gpus, types)
+
+
+def _choices(view, templates: dict) -> tuple[np.ndarray, ...]:
+    """Regular configurations, and for jobs that run on none of these the GPUs that they ask for; with goodputs.
+
+    `templates`: kept from round to round, the configurations by the models that are there.
+    """
+    where, asked = (view.cluster.node_type, view.cluster.node_gpus), np.ceil(view.gpus).astype(np.int64)
+    # Which are there, as flags: np.unique would take longer than the look-up.
+    models, asks = (np.bincount(a) > 0 for a in (view.model[view.elastic], asked[~view.elastic]))
+    key = (models.tobytes(), asks.tobytes())
+    if key not in templates:
+        types, nodes, gpus = sia_configurations(*where)
+        # Those that rigid jobs ask for, or in which some model has a rate: 1 % of all in a large cluster.
+        known = np.isin(gpus, np.flatnonzero(asks))
+        if models.any():
+            own = view.speeds.type_codes(view.cluster.gpu_types)[types]
+            known |= (view.speeds.places(own, nodes, gpus)[np.flatnonzero(models)] >= 0).any(axis=0)
+        templates[key] = types[known], nodes[known], gpus[known]
+    types, nodes, gpus = templates[key]
+    goodput = view.rates(types, nodes, gpus)
+    rigid = ~(goodput > 0).any(axis=1)
+    if rigid.any():
+        extra = sia_rigid(asked[rigid], *where)
+        also = view.rates(*extra)
+        also[~rigid[:, None] | (asked[:, None] != extra[2])] = np.nan
+        types, nodes, gpus = (np.concatenate(pair) for pair in zip((types, nodes, gpus), extra, strict=True))
+        goodput = np.concatenate([goodput, also], axis=1)
+    least, most = view.declared("min_gpus", 0.0), view.declared("max_gpus", np.inf)
+    if least.any() or np.isfinite(most).any():
+        goodput[(gpus < least[:, None]) | (gpus > most[:, None])] = np.nan
+    return types, nodes, gpus, goodput
+
+
+@njit
+def _fewest(goodput, kinds, gpus, types):
+    """Fewest GPUs (n, T), as `Jobs.least`."""
+    found = np.full((goodput.shape[0], types), np.inf)
+    for i in range(goodput.shape[0]):
+        for c in range(goodput.shape[1]):
+            if goodput[i, c] > 0:
+                found[i, kinds[c]] = min(found[i, kinds[c]], gpus[c])
+    return found

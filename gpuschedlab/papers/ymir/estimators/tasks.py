@@ -1,0 +1,170 @@
+"""What Ymir knows of fine-tuning tasks before they run together: iterations from losses, gains from embeddings (equations 3.1 to 3.7)."""
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import permutations
+from typing import Annotated
+
+import numpy as np
+import polars as pl
+
+from gpuschedlab.errors import EstimatorError
+from gpuschedlab.estimators.sklearn_api import Parameters
+from gpuschedlab.knobs import Knob
+from gpuschedlab.papers.ymir.estimators.iterations import MOST, fit_loss, iterations, joint_iterations
+from gpuschedlab.papers.ymir.estimators.transferability import GainRegression, joint_score, temporal_score
+
+FAR = 20
+"""Iterations beyond which, counted in those that were measured, a prediction is doubtful."""
+
+
+@dataclass(eq=False)
+class YmirEstimator(Parameters):
+    """Predict how long tasks train, alone, after and with each other, from what was measured of them beforehand.
+
+    A loss curve is fitted to each task (3.6), a straight line turns scores of pairs into gains (3.1 to 3.4), and both give
+    iterations (3.5, 3.7). `Transfers(method="fitted", fitted=...)` shows them to a policy.
+
+    Parameters
+    ----------
+    seen : int
+        Measurements of each loss, from its first, that curves are fitted to.
+    rule : str
+        Where a task ends, by `iterations`: ``target`` or ``paper``.
+    unit : str
+        What k is in equation 3.5: ``epochs``, or ``steps`` of a batch, of which an epoch has many; the rule that a loss converges
+        where one k more saves a thousandth of it depends on it.
+
+    References
+    ----------
+    Gao et al., Ymir, ICS'24, section 4.2; Gao, PhD thesis, NTU 2025, section 3.4.2.
+
+    Differs from the paper in
+    -------------------------
+    A task may have a goal, the loss at which it ends: the user's target, of which equation 3.5 knows nothing.
+
+    Examples
+    --------
+    >>> k = np.arange(1.0, 6.0)
+    >>> losses = pl.DataFrame({"task": [*"aaaaabbbbb"], "k": [*k, *k], "loss": [*(1 / k), *(1 / (k + 1))]})
+    >>> pairs = pl.DataFrame({"mode": "transfer", "source": ["a", "b"], "target": ["b", "a"], "score": [0.1, 0.2], "gain": [0.3, 0.1]})
+    >>> known = YmirEstimator().fit(losses, pairs=pairs)
+    >>> known.iterations_["a"], round(known.factors("transfer", "a", "b"), 2)
+    (32, 1.29)
+    """
+
+    seen: Annotated[int, Knob(2, 1000, log=True, help="measurements that loss curves are fitted to")] = 5
+    rule: Annotated[str, Knob(choices=("target", "paper"), help="where a task ends")] = "target"
+    unit: Annotated[str, Knob(choices=("epochs", "steps"), help="what k is in equation 3.5")] = "epochs"
+
+    def fit(self, losses: pl.DataFrame, embeddings: Mapping[str, np.ndarray] | None = None, pairs: pl.DataFrame = None):
+        """Fit curves and lines; itself, fitted.
+
+        Parameters
+        ----------
+        losses : polars.DataFrame
+            `task, k` (epochs) and `loss` (0 or above); optional, the same for all rows of a task: `goal` (the loss at which it
+            ends), `samples` (of an epoch, by default 1) and `batch` (samples of a step, by default 1).
+        embeddings : mapping of str to (2, ..., p) array, optional
+            Of each task two diagonals of the Fisher information (3.2), each from its own part of the task's data. Scores are means
+            over the axes between.
+        pairs : polars.DataFrame
+            Pairs whose gain was measured: `mode` (``transfer``, ``merged``), `source, target, gain`, and `score` where there are no
+            embeddings; then pairs with a null gain are those to predict.
+
+        Raises
+        ------
+        EstimatorError
+            A column is missing, a pair is of a task without losses, or there is neither a score nor an embedding.
+        """
+        self._check(losses, "losses", ("task", "k", "loss"))
+        self.losses_, self.tasks_, self.curves_, self.goals_ = losses, {}, {}, {}
+        for (task,), rows in losses.sort("k").group_by("task", maintain_order=True):
+            samples, batch, goal = (rows[c][0] if c in rows.columns else None for c in ("samples", "batch", "goal"))
+            self.tasks_[task] = samples, batch = float(samples or 1), float(batch or 1)
+            k, loss = (rows[c].to_numpy()[: self.seen] for c in ("k", "loss"))
+            step = samples / batch if self.unit == "steps" else 1.0
+            self.curves_[task] = fit_loss(k * step, loss)
+            self.goals_[task] = None if goal is None else goal / loss.max()
+            self._warn(task, k[-1] * step)
+        self.iterations_ = {task: self._iterations(task) for task in self.curves_}
+        self.gains_ = self._gains(embeddings, pairs)
+        return self
+
+    def _warn(self, task, last: float):
+        """Warn of what rests on the far end of a curve."""
+        k = self._iterations(task)
+        if k > FAR * last:
+            warnings.warn(
+                f"YmirEstimator: task {task!r} is expected to end after {k:.0f} {self.unit}, {k / last:.0f} times what was measured of "
+                f"its loss; expected at most {FAR} times. Measure more of it, give its goal, or choose another unit.",
+                stacklevel=3,
+            )
+
+    def _iterations(self, task, gain: float = 0.0) -> float:
+        return iterations(self.curves_[task], gain, rule=self.rule, goal=self.goals_[task])
+
+    def _gains(self, embeddings, pairs) -> dict[tuple[str, str, str], float]:
+        """Gains of all pairs, by mode, source and target."""
+        if pairs is None:
+            return {}
+        self._check(pairs, "pairs", ("mode", "source", "target", "gain", *(() if embeddings else ("score",))))
+        if strange := sorted({*pairs["source"], *pairs["target"], *(embeddings or ())} - {*self.curves_}):
+            raise EstimatorError(
+                f"YmirEstimator.fit: found task {strange[0]!r} without a loss; expected some of {', '.join(self.curves_)}. Add its losses."
+            )
+        found = {}
+        for (mode,), rows in pairs.group_by("mode", maintain_order=True):
+            every = rows if not embeddings else self._scored(mode, embeddings)
+            known = rows.drop_nulls("gain")
+            if embeddings:
+                known = known.select("source", "target", "gain").join(
+                    every, on=["source", "target"], maintain_order="left"
+                )
+            said = GainRegression().fit(known).predict(every)
+            found |= {
+                (mode, *pair): float(g)
+                for pair, g in zip(every.select("source", "target").iter_rows(), said, strict=True)
+            }
+        return found
+
+    @staticmethod
+    def _scored(mode: str, embeddings) -> pl.DataFrame:
+        """Scores of all pairs of one mode."""
+        rows = []
+        for a, b in permutations(embeddings, 2):
+            (one, one_again), (two, two_again) = (np.asarray(embeddings[t], float) for t in (a, b))
+            score = (
+                temporal_score(one, two, two_again)
+                if mode == "transfer"
+                else joint_score(one, one_again, two, two_again)
+            )
+            rows.append((a, b, float(np.mean(score))))
+        return pl.DataFrame(rows, ["source", "target", "score"], orient="row")
+
+    def factors(self, mode: str, source: str, task: str) -> float:
+        """How much faster a task is trained after or with a source: iterations alone over iterations so; nan: unknown, 0: never.
+
+        In the mode ``merged`` all samples count, its own and the source's (3.7).
+        """
+        gain = self.gains_.get((mode, source, task), np.nan)
+        if np.isnan(gain):
+            return np.nan
+        alone, then = self.iterations_[task], self._iterations(task, max(gain, -0.99))
+        if then >= MOST:
+            return 0.0
+        if mode == "transfer":
+            return alone / then
+        (own, batch), (others, another) = self.tasks_[task], self.tasks_[source]
+        epoch = 1.0 if self.unit == "steps" else own / batch  # steps
+        joint = joint_iterations((then * epoch, 1.0), (batch, another), (own, others))[0]
+        return alone * epoch * batch / (joint * (batch + another))
+
+    @staticmethod
+    def _check(frame, what: str, columns) -> None:
+        if not isinstance(frame, pl.DataFrame) or (missing := [c for c in columns if c not in frame.columns]):
+            found = f"no column {missing[0]!r}" if isinstance(frame, pl.DataFrame) else f"a {type(frame).__name__}"
+            raise EstimatorError(
+                f"YmirEstimator.fit: found {found} in {what}; expected a frame of {', '.join(columns)}."
+            )

@@ -1,0 +1,186 @@
+"""What a policy may know of the speed factors of pairs: learnt by task, fitted, given, or true; and errors on top."""
+
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Annotated
+
+import numpy as np
+
+from gpuschedlab.errors import EstimatorError
+from gpuschedlab.estimators.base import Around, Estimator
+from gpuschedlab.estimators.oracle import Oracle
+from gpuschedlab.knobs import Knob
+from gpuschedlab.papers.ymir.estimators.tasks import YmirEstimator
+
+MODES = ("merged", "transfer")
+
+PROFILED = (1, 4, 16)
+"""GPUs on which each task was profiled, where not all numbers of them were."""
+
+
+@dataclass(frozen=True)
+class Transfers(Around, Estimator):
+    """Estimate how much faster a task is trained with another, or after it (`Speeds.merged`, `Speeds.transfer`).
+
+    A policy that merges jobs asks for these factors. Durations are those of the estimator inside; where the method is
+    ``fitted``, a job of a task that was fitted lasts so many epochs as are expected of it, in place of its `target`.
+
+    Parameters
+    ----------
+    estimator : Estimator
+        Answers for durations.
+    method : str
+        ``target``: the mean of the factors that the task has with all others, the pair itself left out; ``oracle``: the true
+        factor; ``fitted``: what is predicted from the tasks' losses and embeddings; ``given``: what `factors_given` says. Pairs of
+        which these know nothing are unknown.
+    factors_given : mapping of (mode, source, task) to float, optional
+        Factors of a task with or after a source, by names of models; modes are ``merged`` and ``transfer``. Kept as sorted
+        pairs.
+    fitted : YmirEstimator, optional
+        Fitted on the tasks, by names of models.
+    look_up : str
+        Times of an iteration that are known (equation 3.8): ``all``, or those on 1, 4 and 16 GPUs (``few``); others are linear
+        between these, until the job has run on several GPUs of the type.
+    noise : float
+        Largest relative error that is put on factors, drawn evenly for each pair.
+    seed : int
+
+    References
+    ----------
+    Gao, PhD thesis, NTU 2025, section 3.4.2.1, and figure 3.8 for the noise.
+
+    Differs from the paper in
+    -------------------------
+    Task embeddings need the tasks' data, which no simulation has: by default other pairs of the task stand in, as if they
+    had been measured before. Who has embeddings fits a `YmirEstimator`.
+
+    Examples
+    --------
+    >>> true = np.array([[np.nan, 2.0, 1.0], [0.5, np.nan, 1.5], [1.0, 1.0, np.nan]])
+    >>> Transfers().factors("merged", true, ("a", "b", "c")).tolist()  # a row for each task
+    [[nan, 1.0, 2.0], [1.5, nan, 0.5], [1.0, 1.0, nan]]
+    """
+
+    estimator: Estimator = field(default_factory=Oracle)
+    method: Annotated[str, Knob(choices=("target", "oracle", "given", "fitted"), help="where factors come from")] = (
+        "target"
+    )
+    factors_given: Mapping[tuple[str, str, str], float] = field(default_factory=dict)
+    fitted: YmirEstimator | None = None
+    look_up: Annotated[str, Knob(choices=("all", "few"), help="numbers of GPUs whose speeds were profiled")] = "all"
+    noise: Annotated[float, Knob(0, 1, help="largest relative error on a factor")] = 0.0
+    seed: Annotated[int, Knob(0, 1_000_000, help="of the errors")] = 0
+
+    needs_history = False
+
+    def __post_init__(self):
+        given = dict(self.factors_given)
+        for key, factor in given.items():
+            if len(key) != 3 or key[0] not in MODES or key[1] == key[2] or not 0 <= factor < np.inf:
+                raise EstimatorError(
+                    f"Transfers.factors_given: found {key!r}: {factor!r}; expected (mode, source, task) with a mode of "
+                    f"{MODES}, two different models, and a factor >= 0 (0: never)."
+                )
+        object.__setattr__(self, "factors_given", tuple(sorted(given.items())))
+        if self.fitted is not None and not hasattr(self.fitted, "gains_"):
+            raise EstimatorError(
+                "Transfers.fitted: found a YmirEstimator that has not been fitted; expected fit before."
+            )
+        super().__post_init__()
+
+    def _predict(self, jobs) -> np.ndarray:
+        seconds, epochs = super()._predict(jobs), self._fitted().iterations_ if self.method == "fitted" else {}
+        if not {"model", "target"} <= {*jobs.columns}:
+            return seconds
+        expected = np.array([epochs.get(model, np.nan) for model in jobs["model"]], float)
+        share = expected / jobs["target"].cast(float).to_numpy()
+        return np.where(np.isfinite(share), seconds * share, seconds)
+
+    def _fitted(self) -> YmirEstimator:
+        if self.fitted is None:
+            raise EstimatorError(
+                'Transfers: found method "fitted" without anything fitted; expected a YmirEstimator that was fitted on the tasks. Pass '
+                "fitted=YmirEstimator().fit(losses, embeddings, pairs)."
+            )
+        return self.fitted
+
+    @property
+    def learns_speeds(self) -> bool:
+        """Whether speeds are to be learnt."""
+        return self.look_up == "few"
+
+    def rates(self, true: np.ndarray, learnt: np.ndarray, types: np.ndarray, gpus: np.ndarray) -> np.ndarray:
+        """Rates by the look-up table, as in `Estimator.rates`."""
+        out = true.copy()
+        for t in range(learnt.shape[1]):
+            own = np.flatnonzero(types == t)
+            own = own[np.argsort(gpus[own], kind="stable")]
+            for i in np.flatnonzero(learnt[:, t] < 2):
+                known = own[np.isin(gpus[own], PROFILED) & (true[i, own] > 0)]
+                if len(known):
+                    seconds = np.interp(gpus[own], gpus[known], 1 / true[i, known])
+                    out[i, own] = np.where(true[i, own] > 0, 1 / seconds, true[i, own])
+        return out
+
+    def update(self, view) -> np.ndarray | None:
+        """Renew durations as the estimator inside does."""
+        return self.estimator.update(view)
+
+    def factors(self, mode: str, true: np.ndarray, models: tuple[str, ...]) -> np.ndarray:
+        """Estimated factors (M, M) of one mode; pairs that are unknown stay so."""
+        return _estimated(self, mode, true.tobytes(), tuple(models))
+
+
+@lru_cache(maxsize=64)
+def _estimated(estimator: Transfers, mode: str, true: bytes, models: tuple[str, ...]) -> np.ndarray:
+    """Factors of one table: a policy asks for the same ones round after round."""
+    factors = np.frombuffer(true).reshape(len(models), len(models))
+    by_task = factors if mode == "merged" else factors.T  # rows: the task whose speed it is
+    if estimator.method == "target":
+        by_task = _others(by_task)
+    elif estimator.method == "given":
+        by_task = _given(dict(estimator.factors_given), mode, by_task, models)
+    elif estimator.method == "fitted":
+        known = estimator._fitted()
+        said = [[known.factors(mode, source, task) for source in models] for task in models]
+        by_task = np.where(np.isnan(by_task), np.nan, np.array(said, float))
+    if estimator.noise:
+        by_task = by_task * (1 + estimator.noise * _drawn(estimator.seed, mode, models))
+    out = np.array(by_task if mode == "merged" else by_task.T)
+    out.flags.writeable = False
+    return out
+
+
+def _others(by_task: np.ndarray) -> np.ndarray:
+    """Mean of each row without the entry itself; of all other entries where the row has no other."""
+    known = ~np.isnan(by_task)
+    value = np.where(known, by_task, 0.0)
+    total, count = value.sum(axis=1, keepdims=True) - value, known.sum(axis=1, keepdims=True) - known
+    all_, every = value.sum() - value, known.sum() - known
+    mean = np.where(count > 0, total / np.maximum(count, 1), np.where(every > 0, all_ / np.maximum(every, 1), 1.0))
+    return np.where(known, mean, np.nan)
+
+
+def _given(given, mode: str, by_task: np.ndarray, models) -> np.ndarray:
+    """The factors that were given, for pairs that can be run.
+
+    Raises
+    ------
+    EstimatorError
+        One is of a model that the table lacks.
+    """
+    if odd := sorted({name for _, *pair in given for name in pair} - {*models}):
+        raise EstimatorError(
+            f"Transfers.factors_given: found model {odd[0]!r}{f' and {len(odd) - 1} more' * (len(odd) > 1)}, which the speed table "
+            f"lacks; expected some of {', '.join(models)}. Correct the name, or leave it out."
+        )
+    found = [[given.get((mode, source, task), np.nan) for source in models] for task in models]
+    return np.where(np.isnan(by_task), np.nan, np.array(found, float).reshape(by_task.shape))
+
+
+def _drawn(seed: int, mode: str, models) -> np.ndarray:
+    """Errors (M, M) between -1 and 1, the same for a pair of names whatever else the table holds."""
+    keys = [[zlib.crc32(f"{mode}|{source}|{task}".encode()) for source in models] for task in models]
+    return np.array([[np.random.default_rng([seed, key]).uniform(-1, 1) for key in row] for row in keys])

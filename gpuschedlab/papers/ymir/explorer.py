@@ -1,0 +1,90 @@
+"""The YmirExplorer: what tasks gain from each other, what is believed of it, and what merging does to a workload."""
+
+from dataclasses import replace
+
+from gpuschedlab import plots
+from gpuschedlab.metrics.merged import merged_shares
+from gpuschedlab.widgets.core.knob_explorer import RunExplorer
+from gpuschedlab.widgets.core.step_player import StepPlayer
+
+
+class YmirExplorer(RunExplorer):
+    """Merge fine-tuning jobs with sliders, beside the same jobs without merges and under Optimus.
+
+    Parameters
+    ----------
+    recipe, seed, cache, **knobs
+        As for `RunExplorer`; the recipe is a `MergingCluster`.
+
+    Examples
+    --------
+    >>> explorer = YmirExplorer(nodes=1, hours=2.0)
+    >>> explorer.knobs["threshold"].value = 3.0  # as a hand would move the slider
+    >>> explorer.runs["Ymir"].jobs.height == explorer.runs["Optimus"].jobs.height
+    True
+    """
+
+    places = (
+        *(plots.Place("pairs", 380), plots.Place("believed", 380), plots.Place("lanes", 420, wide=True)),
+        *(plots.Place("jct"), plots.Place("done")),
+    )
+
+    @staticmethod
+    def begin():
+        """Recipe at which the knobs begin."""
+        from gpuschedlab.papers.ymir.recipe import MergingCluster
+
+        return MergingCluster()
+
+    def _matters(self, recipe, name: str) -> tuple:
+        # Without merges, no policy asks what a pair gains.
+        known = recipe if name == "Ymir" else replace(recipe, estimator=type(recipe)().estimator)
+        return super()._matters(known, name)
+
+    def _numbers(self, recipe) -> dict:
+        gains = recipe.gains()
+        mode = "transfer" if recipe.ymir.temporal else "merged"
+        return {
+            "pairs": plots.pair_map(gains, mode),
+            "believed": plots.believed(gains, recipe.ymir.threshold),
+            "lanes": plots.gantt(self.runs["Ymir"], 0.0, by="model", name="Ymir"),
+            "jct": plots.metric_bars(self.runs, "jct_mean"),
+            "done": plots.jct_cdf(self.runs),
+        }
+
+    def _words(self, recipe) -> str:
+        mean = {name: float(run.jobs["jct"].mean()) for name, run in self.runs.items()}
+        shares = merged_shares(self.runs["Ymir"])
+        return (
+            f"{self.runs['Ymir'].jobs.height} jobs, {shares['temporal']:.0%} merged in time and {shares['spatial']:.0%} in "
+            f"space: they end {mean['Ymir, no merges'] / mean['Ymir']:.2f} times as soon as without merges, "
+            f"{mean['Optimus'] / mean['Ymir']:.2f} times as soon as under Optimus."
+        )
+
+
+class MergerSteps(StepPlayer):
+    """One round of Ymir's merger: columns, pairs left out, the plan chosen and the second best; a slider over rounds of a run.
+
+    Parameters
+    ----------
+    recipe : MergingCluster, optional
+        Its scenario is run under its Ymir, and every round is recorded.
+    seed : int
+    most : int
+        Rounds that are shown: those with the most pairs in their program.
+
+    Examples
+    --------
+    >>> from gpuschedlab.papers.ymir.recipe import MergingCluster
+    >>> player = MergerSteps(MergingCluster(nodes=1, hours=1.0))
+    >>> player.cases[0].steps[-1].line
+    6
+    """
+
+    def __init__(self, recipe=None, seed: int = 0, most: int = 8):
+        from gpuschedlab.papers.ymir.recipe import MergingCluster
+        from gpuschedlab.papers.ymir.steps import LISTING, cases_of, recorded_rounds
+
+        recipe = recipe or MergingCluster()
+        self.rounds = recorded_rounds(recipe(seed), recipe.ymir)
+        super().__init__(LISTING, *cases_of(self.rounds, most), what="round")

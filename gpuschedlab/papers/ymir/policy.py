@@ -1,0 +1,159 @@
+"""Ymir (Gao et al., ICS'24): fine-tuning jobs of one foundation model, merged where they learn from each other."""
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+import numpy as np
+
+from gpuschedlab.knobs import Knob
+from gpuschedlab.optim import Solution, solve
+from gpuschedlab.papers.ymir.merged import Merges
+from gpuschedlab.papers.ymir.program import SPATIAL, Merging
+from gpuschedlab.papers.ymir.units import WHOLE, JobTimes, Units
+from gpuschedlab.sim.policy import Allocation, Round
+from gpuschedlab.sim.view import View
+
+
+@dataclass(frozen=True)
+class Ymir(Round):
+    """Merge jobs in time or in space, and choose GPUs, by the least sum of slowdowns (equation 3.10).
+
+    A job's slowdown is its time on its GPUs over that on a fair share. A pair counts as two jobs whose slowdown is divided by
+    what merging gains (`transfer_weight`); pairs that gain less than `threshold` are left out. In time, the second job
+    starts on the GPUs and from the result of the first when that ends; in space, both are trained jointly, from the
+    beginning. Two jobs of one task are never merged, nor one whose column `sharing` says ``no``. A merge is kept; it is
+    split where the metric at the measurement `watch` (the paper has one an epoch) is no better than at half of it. Jobs
+    whose column `pipeline` says ``yes`` have whole nodes. Gains are the estimator's (`Estimator.factors`).
+
+    Differs from the paper in
+    -------------------------
+    The printed objective is the inverse (T_fair / T), whose minimum gives as few GPUs as possible: `literal`. Equations
+    3.13 and 3.14 count pairs twice and leave idle jobs without cost: here a job is in one pair, or alone, or idle at a cost
+    of `idle`. Equal jobs that wait are counted by class instead of one by one; the optimum is the same. All jobs enter
+    unless `entrants` is small: in Titan, whose artifact is public, only as many of the shortest as there are GPUs (1). The
+    paper judges a merge in time by the second job's accuracy while the first is trained; here, as no such curve exists, in
+    its own first epochs. In space each job leaves when it reaches its target. Beyond the paper, a job that has done five
+    times its own work in a merge leaves it, too: it would never reach its target. Profiling holds one GPU (a whole node for
+    pipelines) without progress for `profile` seconds, by default none.
+
+    References
+    ----------
+    Gao et al., Ymir, ICS'24, sections 4 to 6; Gao, PhD thesis, NTU 2025, chapter 3; Titan, SoCC'22.
+
+    Examples
+    --------
+    >>> Ymir(temporal=False).interval
+    120.0
+    """
+
+    temporal: Annotated[bool, Knob(help="whether jobs are merged in time")] = True
+    spatial: Annotated[bool, Knob(help="whether jobs are merged in space")] = True
+    threshold: Annotated[float, Knob(0.5, 4, unit="x", help="least gain of a merge")] = 1.1
+    watch: Annotated[float, Knob(1, 10, unit="measurements", help="after which a merge is judged")] = 2.0
+    restart_split: Annotated[bool, Knob(help="whether jobs of a split joint training begin anew")] = False
+    entrants: Annotated[float, Knob(0.5, 1000, log=True, unit="x", help="most jobs in a program, over the GPUs")] = (
+        1000.0
+    )
+    idle: Annotated[float, Knob(2, 1e4, log=True, help="slowdown that a waiting job counts as")] = 10.0
+    profile: Annotated[float, Knob(0, 600, unit="s", help="profiling of each new job")] = 0.0
+    literal: Annotated[bool, Knob(help="whether the objective is the printed one")] = False
+    gap: Annotated[float, Knob(1e-6, 0.1, log=True, help="distance to the optimum that is allowed")] = 1e-3
+    interval: Annotated[float, Knob(30, 3600, log=True, unit="s", help="between rounds")] = 120.0
+    on_event: ClassVar = True
+    set_aside: ClassVar = (*Round.set_aside, "literal", "gap")
+
+    def begin(self) -> Merges:
+        """What is carried from round to round."""
+        return Merges()
+
+    def allocate(self, view: View) -> Allocation:
+        """Follow the pairs; solve the program at rounds, and hand GPUs over in between."""
+        n, kept = len(view), view.memory
+        if n == 0:
+            return Allocation(np.empty(0, np.int64), np.empty(0))
+        taken = kept.follow(view, self.watch, self.restart_split)
+        if view.now < kept.until - 1e-9:
+            return _answer(view, kept, *_between(view, kept, taken))
+        kept.until = view.now - view.now % self.interval + self.interval if self.interval else view.now
+        return self._round(view, kept)
+
+    def _round(self, view, kept) -> Allocation:
+        jobs = JobTimes.of(view)
+        gpu_type, gpus, profiling = self._profiling(view, jobs)
+        room = np.floor(view.capacity) - np.bincount(gpu_type, gpus * profiling, len(view.capacity))
+        enters = self._entrants(view, kept, jobs, profiling)
+        units = Units.of(view, kept, jobs, enters, self)
+        made = units.merging(room, self)
+        solution = self.solved(view, units, made) if made.columns()[0].size else None
+        if solution is not None:
+            units.put(made.table(solution.x), kept, view, gpu_type, gpus)
+        scale = np.where(view.elastic | profiling, 1.0, view.gpus / np.ceil(view.gpus))
+        proved = {} if solution is None else {k: getattr(solution, k) for k in ("objective", "bound", "status")}
+        return _answer(view, kept, gpu_type, gpus * scale, profiling, **proved)
+
+    def solved(self, view: View, units: Units, made: Merging) -> Solution:
+        """Optimum of the program of a round."""
+        # Presolve takes 15 times as long as all the rest; of a small program's rest, the search for a first point takes four fifths.
+        return solve(made.program(), gap=self.gap, presolve="off", mip_heuristic_run_feasibility_jump=False)
+
+    def _profiling(self, view, jobs):
+        """Types, GPUs and whether it is to be profiled, of each job (n,): those that were not yet, while there is room."""
+        new = (view.profiled < self.profile) & (view.executed <= view.profiled)
+        size = np.where(jobs.pipeline, WHOLE, np.where(view.elastic, 1.0, np.ceil(view.gpus)))
+        kind = int(np.argmax(view.capacity))
+        new &= np.cumsum(size * new) <= view.capacity[kind] / 2
+        return np.full(len(view), kind), size * new, new
+
+    def _entrants(self, view, kept, jobs, profiling) -> np.ndarray:
+        """Whether jobs (n,) take part: the shortest ones, on their fewest GPUs, with the partners of those in pairs."""
+        able = ~np.isnan(jobs.seconds).all(axis=1) & ~profiling
+        short = np.where(able, np.nanmin(np.where(able[:, None], jobs.work_time, np.inf), axis=1), np.inf)
+        most = int(np.ceil(self.entrants * view.capacity.sum()))
+        enters = np.zeros(len(view), bool)
+        enters[np.lexsort((view.submit, short))[:most]] = True
+        for first, second, _ in kept.groups(view):
+            enters[first] = enters[second] = (enters[first] or enters[second]) and not profiling[[first, second]].any()
+        return enters & able
+
+
+def _between(view, kept, taken):
+    """What jobs hold, with the GPUs that pass from the first job of a pair to the second (events between rounds)."""
+    gpu_type, gpus = np.maximum(view.gpu_type, 0), np.where(view.running, view.running_gpus, 0.0)
+    owner = np.isin(np.arange(len(view)), view.nodes[:, 0])
+    guests = [row for row, (_, mode, first) in kept.partner.items() if mode == SPATIAL and not first]
+    gpus[~owner & ~np.isin(view.index, guests or [-1])] = 0.0  # its pair was dissolved: it waits for the round
+    free = view.capacity - np.bincount(gpu_type, gpus * owner, len(view.capacity))
+    for i, (kind, count) in taken.items():
+        if count <= free[kind] and not view.running[i]:
+            gpu_type[i], gpus[i] = kind, count
+            free[kind] -= count
+    return gpu_type, gpus, view.profiling
+
+
+def _answer(view, kept, gpu_type, gpus, profiling, **proved) -> Allocation:
+    """The answer, with partners, sources and kinds of start."""
+    n = len(view)
+    partner, source, merged = np.full(n, -1), np.full(n, -1), np.zeros(n, bool)
+    for first, second, mode in kept.groups(view):
+        if mode == SPATIAL and gpus[first] > 0 and gpus[second] > 0:
+            partner[second], merged[second] = first, True
+    for i, row in enumerate(view.index):
+        source[i] = kept.source.get(int(row), -1)
+    kept.given = {int(r): (int(t), float(g)) for r, t, g in zip(view.index, gpu_type, gpus, strict=True) if g > 0}
+    delay = _kinds(view, source)
+    return Allocation(
+        gpu_type, gpus, partner=partner, merged=merged, source=source, profiling=profiling, delay=delay, **proved
+    )
+
+
+def _kinds(view, source) -> np.ndarray | None:
+    """Kind of start of each job, of those that the scenario names: pipelined, warm after another, hidden, or cold."""
+    names = view.start_kinds
+    if not names:
+        return None
+    again = view.executed > 0
+    kinds = np.where(again, "hidden", "cold").astype(object)
+    kinds[(source >= 0) & ~again] = "warm"
+    kinds[view.texts("pipeline") == "yes"] = "pipelined"
+    kinds[~np.isin(kinds, names)] = ""
+    return kinds

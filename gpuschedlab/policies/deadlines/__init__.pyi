@@ -1,8 +1,0 @@
-"""Public names of `policies.deadlines`, by module; loaded at first use."""
-
-from .chronus import Chronus as Chronus
-from .genie import Genie as Genie
-from .orders import Hydra as Hydra, TriagedEdf as TriagedEdf, Urgent as Urgent
-from .recipe import SmallLeases as SmallLeases
-from .threesigma import ThreeSigma as ThreeSigma
-from .unisched import UniSched as UniSched

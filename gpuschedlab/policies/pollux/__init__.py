@@ -1,5 +1,0 @@
-"""Pollux (OSDI'21): its policy, and speeds from the profiles of its artifact."""
-
-from gpuschedlab._faces import attach
-
-__getattr__, __dir__, __all__ = attach(__name__)

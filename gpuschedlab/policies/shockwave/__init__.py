@@ -1,5 +1,0 @@
-"""Shockwave (NSDI'23): its policy and its program."""
-
-from gpuschedlab._faces import attach
-
-__getattr__, __dir__, __all__ = attach(__name__)
