@@ -42,7 +42,7 @@ test: $(READY) ## tests, then lint (TESTS="tests/test_x.py -k name" for some)
 	$(MAKE) --no-print-directory lint
 
 browser: $(READY) ## long checks of notebooks: in a real browser, on a busy machine (TIMES: reopenings of each), and of their text
-	TIMES=$(or $(TIMES),20) $(BIN)/python -m pytest -n 0 -m long tests/browser tests/test_notebooks.py
+	TIMES=$(or $(TIMES),20) $(BIN)/python -m pytest -n 0 -m long tests/browser tests/notebooks/test_notebooks.py
 
 wheels: $(READY) ## the wheel in empty environments: each extra alone, on each Python (PYTHONS="3.12 3.13" EXTRAS="core plots": some)
 	PYTHONPATH=$(CURDIR):$(CURDIR)/tests $(BIN)/python -m wheels $(if $(PYTHONS),--pythons $(PYTHONS)) $(if $(EXTRAS),--extras $(EXTRAS))

@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 import polars as pl
-from published.ymir import titan
+from papers.ymir import titan
 
 SIZES = (1, 2, 3, *range(4, 33, 4))
 """GPUs."""

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
+from autosched.budget import BUDGETS, KNOBS, WAYS, verdict
 from gallery_pages import fragment_of, raw
-from published.autosched.budget import BUDGETS, KNOBS, WAYS, verdict
-from published.copter.arena import CLOSE, profile, ratios_of, times_of
+from papers.copter.arena import CLOSE, profile, ratios_of, times_of
 
 from gpuschedlab import plots
 

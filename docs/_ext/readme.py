@@ -1,4 +1,4 @@
-"""README's picture and numbers, as the code prints them now: `make picture` writes them, tests/test_readme.py compares them.
+"""README's picture and numbers, as the code prints them now: `make picture` writes them, tests/house/test_readme.py compares them.
 
 The picture is the top of the report of `gpuschedlab compare` with `PICTURED`, policies of `make demo` on the same week; the text
 of its table stands in the file itself, but for the seconds that the machine took.

@@ -76,7 +76,7 @@ def paired_ratio(submit, first, second, *, blocks: int = BLOCKS, level: float = 
     -----
     Of 400 M/M/1 queues of 2,500 jobs at load 0.7, served 1.25 times as fast by the second, nominal 95 % intervals held the true
     ratio in 87 % with 10 blocks, and in 41 % with as many blocks as jobs; at load 0.85, where a busy period outlasts a block, in 78 %
-    and 22 % (`python tests/test_paired.py`). An interval from one trace is a lower bound of the doubt.
+    and 22 % (`python tests/metrics/test_paired.py`). An interval from one trace is a lower bound of the doubt.
 
     Examples
     --------

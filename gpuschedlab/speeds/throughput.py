@@ -11,7 +11,7 @@ from gpuschedlab.errors import SpeedError
 
 FITTED = Path(__file__).with_name("throughput.csv")
 """Parameters of seven models on up to six GPU types, fitted by `fit_throughput` to the step times of the Sia artifact, with their
-errors (tests/published/sia/fits.py)."""
+errors (tests/papers/sia/fits.py)."""
 
 FLOOR = 1e-8
 """Least value of a parameter, at which terms stay that nothing was measured of (s)."""

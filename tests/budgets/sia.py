@@ -5,9 +5,9 @@ import time
 from itertools import cycle
 
 import pytest
+from papers.sia import workloads
 from published import DATA
 from published.data import read_data
-from published.sia import workloads
 
 from gpuschedlab.policies import Sia
 from gpuschedlab.sim import simulate

@@ -21,14 +21,14 @@ from published.page import write_page
 from published.study import MINUTES, Study
 
 SOURCES = {
-    "pollux-artifact": "pollux.ours",
-    "sia": "sia.ours",
-    "ymir": "ymir.ours",
+    "pollux-artifact": "papers.pollux.ours",
+    "sia": "papers.sia.ours",
+    "ymir": "papers.ymir.ours",
     "autosched": "autosched.ours",
-    "unisched": "unisched.ours",
-    "prompttuner": "prompttuner.ours",
-    "copter": "copter.ours",
-    "copter-problems": "copter.problems",
+    "unisched": "papers.deadlines.ours",
+    "prompttuner": "papers.prompttuner.ours",
+    "copter": "papers.copter.ours",
+    "copter-problems": "papers.copter.problems",
 }
 """Sources by the name that the command line and the table have, and the module of each."""
 
@@ -83,7 +83,7 @@ def reproduce(
         )
     frames, checks, claims, until = [], [], {}, time.monotonic() + 60 * MINUTES
     for name in sources:
-        module = importlib.import_module(f"published.{SOURCES[name]}")
+        module = importlib.import_module(SOURCES[name])
         found = module.ours(Study(name, Path(data_dir) if data_dir else None, quick, workers, until))
         frames.append(beside(name, read_table(name), found, quick))
         claims[name] = judge(name, found)

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.stats import t
 
 from gpuschedlab.errors import LabError
-from published.numbers import TABLES, Number, Ours, as_ours, read_table
+from published.numbers import Number, Ours, as_ours, file_of, read_table
 
 VERDICTS = ("holds", "holds, of another size", "not clear", "does not hold", "cannot be had here")
 HELD = VERDICTS[:2]
@@ -127,7 +127,7 @@ class Judged(NamedTuple):
         return bool(low <= 0 or high / low > SIZE)
 
 
-def read_claims(source: str, folder: Path = TABLES) -> list[Claim]:
+def read_claims(source: str, folder: Path | None = None) -> list[Claim]:
     """Claims of a source.
 
     Raises
@@ -140,7 +140,7 @@ def read_claims(source: str, folder: Path = TABLES) -> list[Claim]:
     >>> read_claims("sia")[0].at
     'table 3.3'
     """
-    path = folder / f"{source}.toml"
+    path = file_of(source, ".toml", folder)
     claims = []
     for entry in tomllib.loads(path.read_text())["claim"] if path.is_file() else []:
         if strangers := {"says", "at"} - entry.keys() | entry.keys() - Claim.__dataclass_fields__.keys():

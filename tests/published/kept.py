@@ -114,8 +114,8 @@ def reached(module: str) -> tuple[list[str], set[str]]:
 
     Examples
     --------
-    >>> own, package = reached("published.sia.ways")
-    >>> "published.sia.alone" in own, "published.sia.ours" in own, "policies" in package
+    >>> own, package = reached("papers.sia.ways")
+    >>> "papers.sia.alone" in own, "papers.sia.ours" in own, "policies" in package
     (True, False, True)
     """
     own, package, left = set(), set(), [module]

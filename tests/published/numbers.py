@@ -10,7 +10,14 @@ import polars as pl
 
 from gpuschedlab.errors import LabError
 
-TABLES = Path(__file__).resolve().parent / "tables"
+TESTS = Path(__file__).resolve().parents[1]
+
+
+def file_of(source: str, ending: str, folder: Path | None = None) -> Path:
+    """File of a source: in the folder given, otherwise in that of its paper beside the paper's tests."""
+    found = sorted(TESTS.glob(f"*/{source}{ending}")) + sorted(TESTS.glob(f"papers/*/{source}{ending}"))
+    return folder / f"{source}{ending}" if folder or not found else found[0]
+
 
 SCHEMA = {
     "where": pl.Utf8,
@@ -120,7 +127,7 @@ def command_of(source: str) -> str:
     return f"make published SOURCE={source}"
 
 
-def read_table(source: str, folder: Path = TABLES) -> pl.DataFrame:
+def read_table(source: str, folder: Path | None = None) -> pl.DataFrame:
     """Published numbers of a source.
 
     Parameters
@@ -145,7 +152,7 @@ def read_table(source: str, folder: Path = TABLES) -> pl.DataFrame:
     >>> read_table("sia").filter(where="table 3.3", workload="philly", policy="sia", metric="avg_jct")["value"][0]
     0.6
     """
-    path = folder / f"{source}.csv"
+    path = file_of(source, ".csv", folder)
     if not path.is_file():
         known = ", ".join(sorted(p.stem for p in folder.glob("*.csv")))
         raise LabError(f"published: found no table of {source!r}; expected one of {known}.")

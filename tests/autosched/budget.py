@@ -1,0 +1,301 @@
+"""How good a configuration is found with how many measurements: the question of figures 6.9 to 6.11, asked of ten searches.
+
+A case is 16 nodes of 8 GPUs under Tiresias. The causal models learn from 210 rows of two weeks like Philly's at load 0.9 (10 instants,
+each the reference and 20 configurations); then all searches are given the same instant, three days into a trace like Venus' at load
+1.2, with the true next 72 h as forecast, the same reference (the defaults, which are in force), seed and pool. With 22 knobs, 14 of
+them change nothing.
+
+A search of b rounds measures at most b configurations beside the reference, which is given to all and counts as 0; one that
+rejects or knows some measures fewer: in brackets. Searches that go on alike whatever b is are played once. The loss is the best
+reward known of a case, of all searches and of `RANDOM` random configurations, over the best that was found; 1 is perfect. A case in
+which nothing is 5 % better than the reference tells nothing: it is listed, and left out. Intervals are of 95 %, of the mean
+logarithm, paired by seed where methods are compared.
+"""
+
+from __future__ import annotations
+
+import copy
+import statistics
+import time
+from dataclasses import dataclass, make_dataclass
+from dataclasses import replace as copy_of
+from functools import cache
+from itertools import product
+from typing import Annotated
+
+import numpy as np
+import polars as pl
+from published.data import DAY
+from published.kept import measure_all
+
+from autosched.ablation import interval
+from autosched.searchers import Gaussian, Lasso
+from gpuschedlab.autosched.tuner.samplers import SAMPLERS, LatinHypercube
+from gpuschedlab.autosched.tuner.search import Tuner
+
+NODES, LIVE, KNOBS, BUDGETS = 16, 8, (8, 22), (1, 3, 10, 40, 200)
+SEEDS = tuple(range(100, 110))
+RANDOM, ROOM, WITHIN, FIRST = 600, 1.05, 1.05, 40
+"""Random configurations, and the gain below which a case is left out; measurements until a loss of `WITHIN` are of a search of `FIRST`."""
+PRICES = {"as it is": None, "30 s": 30.0, "5 min": 300.0}
+"""Of a measurement (s); the thesis' take minutes (6.3)."""
+MINUTES = 14.0
+
+
+@dataclass(frozen=True)
+class Way:
+    """A method: its tuner, what it predicts with, and its greatest budget."""
+
+    tuner: Tuner
+    model: str | None = None
+    most: int = BUDGETS[-1]
+
+
+WAYS = {
+    "thesis": Way(Tuner.thesis(scope="axes"), "graph"),
+    "default": Way(Tuner(), "graph"),
+    "layers": Way(Tuner(), "layers"),
+    "regression": Way(Tuner(), "regression"),
+    "no model": Way(Tuner()),
+    "lasso": Way(Tuner(spread=0.0), most=40),
+    "BlueFin": Way(Tuner(spread=0.0)),
+    "GP": Way(Tuner(spread=0.0), most=40),
+    "TPE": Way(Tuner(spread=0.0, sampler="tpe")),
+    "random": Way(Tuner(spread=0.0, sampler="random")),
+}
+"""Methods; "default" is the tuner as it is, with the learnt graph. A GP and a lasso are fitted before every measurement."""
+AGAINST = {
+    "BlueFin": "BlueFin alone",
+    "no model": "no model",
+    "regression": "plain regression",
+    "layers": "the layers, not learnt",
+}
+"""What the verdict on the learnt graph is about, in words."""
+OWN = {"lasso": Lasso, "GP": Gaussian}
+"""Samplers that are not the package's."""
+
+
+@cache
+def padded(knobs: int):
+    """Tiresias with so many knobs that are searched; all but `LIVE` change nothing."""
+    from gpuschedlab.knobs import Knob
+    from gpuschedlab.policies import Tiresias
+
+    dead = [(f"dead_{i + 1}", Annotated[float, Knob(0, 1, help="nothing")], 0.5) for i in range(knobs - LIVE)]
+    return make_dataclass("Tiresias", dead, bases=(Tiresias,), frozen=True)() if dead else Tiresias()
+
+
+class Measured:
+    """A probe that measures no configuration twice, for all methods of a case; knobs that change nothing are left out."""
+
+    def __init__(self, probe):
+        self.probe, self.objective, self.watched, self.seen, self.cpu = probe, probe.objective, probe.watched, {}, 0.0
+
+    def __call__(self, policy):
+        from gpuschedlab.policies import Tiresias
+
+        live = Tiresias().with_knobs(**{name: policy.knobs[name] for name in Tiresias().knobs})
+        begin = time.process_time()
+        if live not in self.seen:
+            self.seen[live] = self.probe(live)
+        self.cpu += time.process_time() - begin
+        return copy_of(self.seen[live], policy=policy)
+
+
+class Case:
+    """What all methods of a case are given: probe, space, and rows and models of the offline phase."""
+
+    def __init__(self, knobs: int, seed: int):
+        from gpuschedlab.autosched import Probe, Space, gather, true_forecast
+        from gpuschedlab.autosched.forecast.generation import HORIZON
+        from gpuschedlab.cluster import Cluster
+        from gpuschedlab.sim import Delays, Scenario
+        from gpuschedlab.speeds import default_speeds
+        from gpuschedlab.traces import generate
+
+        cluster = Cluster.homogeneous(NODES, 8)
+        given = {"speeds": default_speeds(cluster), "delays": Delays(restart=60.0), "seed": seed}
+        lessons, trace = (
+            generate(preset, days=days, load=load, cluster_gpus=cluster.total_gpus, rng=1000 + seed)
+            for preset, days, load in (("philly", 14, 0.9), ("venus", 7, 1.2))
+        )
+        fits = pl.col("gpus") <= cluster.total_gpus / 2
+        self.space, self.seed, live = Space(padded(knobs)), seed, Space(padded(LIVE))
+        rng = np.random.default_rng([seed, knobs])
+        rows = gather(Scenario(lessons.filter(fits), cluster, **given), live, instants=10, configurations=20, rng=seed)
+        dead = [pl.Series(axis.name, rng.random(rows.height)) for axis in self.space.axes[LIVE:]]
+        self.rows = rows.with_columns(dead)
+        scenario = Scenario(trace.filter(fits), cluster, **given)
+        play = scenario.simulation(live.policy)
+        play.advance(3 * DAY)
+        self.probe = Measured(Probe(scenario, live.policy, forecast=true_forecast(play, HORIZON)))
+        self.models = {None: None}
+
+    def model(self, kind: str | None):
+        """A fresh model: along the learnt graph, along the three layers fully connected, or none but a regression."""
+        from gpuschedlab.autosched import CausalModel, full_graph, layers_of, train
+
+        if kind not in self.models:
+            plain = self.rows.drop("segment")
+            if kind == "layers":
+                self.models[kind] = CausalModel(
+                    full_graph(layers_of(self.space)), backend="boosted", rng=self.seed
+                ).fit(plain)
+            else:
+                self.models[kind] = train(
+                    self.rows, self.space, graph="learnt" if kind == "graph" else "none", rng=self.seed
+                )
+        return copy.deepcopy(self.models[kind])
+
+    def play(self, way: Way, rounds: int) -> list[tuple]:
+        """After the start and each round: configurations measured beside the reference, best reward, own CPU seconds so far."""
+        begin, spent, found = time.process_time(), self.probe.cpu, []
+        search = copy_of(way.tuner, iterations=rounds).steps(
+            self.probe, self.space, self.space.policy, model=self.model(way.model), rng=self.seed
+        )
+        for tuning in search:
+            own = time.process_time() - begin - (self.probe.cpu - spent)
+            found.append((tuning.measured - 1, tuning.trials[-1].best, own))
+        return found[1:]
+
+    def known(self, seed) -> dict:
+        """Best reward of all that was measured and of `RANDOM` random configurations, and CPU seconds of a measurement."""
+        plan = LatinHypercube([axis.levels for axis in self.space.axes], seed, size=RANDOM)
+        for _ in range(RANDOM):
+            self.probe(self.space.project(plan.ask())[0])
+        values = [found.value for found in self.probe.seen.values()]  # the first is the reference
+        return {"best": values[0] / min(values), "price": self.probe.cpu / len(values)}
+
+    def way(self, name: str) -> Way:
+        """The method of a name, with what its sampler is given."""
+        if name not in OWN:
+            return WAYS[name]
+        names = [axis.name for axis in self.space.axes]
+        options = {"rows": self.rows.select("segment", *names, "reward")} if name == "lasso" else {}
+        return copy_of(WAYS[name], tuner=copy_of(WAYS[name].tuner, sampler=name, options=options))
+
+
+def measure(_, knobs: int, seed: int) -> dict:
+    """What each method found with each budget: configurations measured, best reward, own CPU seconds; and how its search went."""
+    SAMPLERS.update(OWN)
+    case = Case(knobs, seed)
+    row = {"knobs": knobs, "seed": seed, "ways": {}, "steps": {}}
+    for name in WAYS:
+        way, curves = case.way(name), {}
+        budgets = [b for b in BUDGETS if b <= way.most]
+        for b in budgets:
+            # Rounds that are not spread do not depend on how many come: they are played once.
+            rounds = max(x for x in budgets if x <= max(b, way.tuner.alone if way.tuner.spread else way.most))
+            curves[rounds] = curves.get(rounds) or case.play(way, rounds)
+            row["ways"].setdefault(name, {})[str(b)] = curves[rounds][min(b, len(curves[rounds]) - 1)]
+        row["steps"][name] = [point[:2] for point in curves[min(r for r in curves if r >= FIRST)][: FIRST + 1]]
+    return row | case.known([seed, 2])
+
+
+def judge(rows: list[dict]) -> list[dict]:
+    """A row for each number of knobs, method and budget, of the cases with room: loss, beside the default tuner, and costs.
+
+    `loss` and `over_default` are geometric means with `low` and `high` ends; below 1 a method is better than the default, paired by
+    seed. `seconds` are own CPU and measurements by their price.
+    """
+    found = []
+    for knobs, name, b in product(KNOBS, WAYS, map(str, BUDGETS)):
+        group = [row for row in rows if row["knobs"] == knobs and row["best"] >= ROOM and b in row["ways"][name]]
+        if group:
+            measured, reward, own = zip(*(row["ways"][name][b] for row in group), strict=True)
+            loss = [np.log(row["best"] / r) for row, r in zip(group, reward, strict=True)]
+            over = [np.log(row["ways"]["default"][b][1] / r) for row, r in zip(group, reward, strict=True)]
+            prices = {k: statistics.fmean(row["price"] for row in group) if p is None else p for k, p in PRICES.items()}
+            made, cpu = statistics.fmean(measured), statistics.fmean(own)
+            one = {"knobs": knobs, "method": name, "budget": int(b), "cases": len(group), "measured": made}
+            one |= {f"loss{end}": value for end, value in _ends(loss)}
+            one |= {f"over_default{end}": value for end, value in _ends(over)}
+            found.append(one | {"seconds": {price: cpu + made * seconds for price, seconds in prices.items()}})
+    return found
+
+
+def _ends(logs):
+    """Suffixes and values of a mean ratio and of its interval."""
+    return zip(("", "_low", "_high"), interval(logs).values(), strict=True)
+
+
+def arrivals(rows: list[dict]) -> list[dict]:
+    """By number of knobs and method: share of the cases with room that came within 5 %, and measurements until then in the median.
+
+    A case that never comes there counts as infinite.
+    """
+    found = []
+    for knobs, name in product(KNOBS, WAYS):
+        group = [row for row in rows if row["knobs"] == knobs and row["best"] >= ROOM]
+        first = [
+            next((made for made, reward in row["steps"][name] if row["best"] / reward <= WITHIN), np.inf)
+            for row in group
+        ]
+        if first:
+            share = float(np.mean(np.isfinite(first)))
+            found.append({"knobs": knobs, "method": name, "within": statistics.median(first), "share": share})
+    return found
+
+
+def verdict(cells: list[dict]) -> str:
+    """What the intervals say of the causal model: where the learnt graph differs from others by more than chance."""
+    said, same = [], []
+    for method, name in AGAINST.items():
+        mine = [row for row in cells if row["method"] == method]
+        for side, rows in (
+            ("better than", [row for row in mine if row["over_default_low"] > 1]),
+            ("worse than", [row for row in mine if row["over_default_high"] < 1]),
+        ):
+            where = ", ".join(
+                "{budget} of {knobs} knobs ({over_default:.3f}, {over_default_low:.3f} to {over_default_high:.3f})".format(
+                    **r
+                )
+                for r in rows
+            )
+            said += [f"it is {side} {name} with {where}"] * bool(rows)
+        if all(row["over_default_low"] <= 1 <= row["over_default_high"] for row in mine):
+            same.append(name)
+    if same:
+        said.append(f"at no budget does it differ by more than chance from {', '.join(same)}")
+    return f"The learnt graph, at equal rounds: {'; '.join(said)}."
+
+
+def table(rows: list[dict]) -> list[dict]:
+    """What is printed: a column for each method, a line for each budget, in words."""
+    found, cells = [], {(r["knobs"], r["method"], r["budget"]): r for r in judge(rows)}
+    for row in arrivals(rows):
+        line = {"method": row["method"], "knobs": row["knobs"]}
+        for b in BUDGETS:
+            if one := cells.get((row["knobs"], row["method"], b)):
+                line[f"loss, {b}"] = "{loss:.3f} ({loss_low:.3f}-{loss_high:.3f}) [{measured:.0f}]".format(**one)
+                line[f"over default, {b}"] = (
+                    "{over_default:.3f} ({over_default_low:.3f}-{over_default_high:.3f})".format(**one)
+                )
+                line[f"s, {b}"] = " / ".join(f"{seconds:.3g}" for seconds in one["seconds"].values())
+        found.append(line | {"within 5 %": f"{row['within']:g}, {row['share']:.2f}"})
+    return found
+
+
+def run(data_dir=None, knobs=KNOBS, seeds=SEEDS, minutes: float = MINUTES, workers: int = 1) -> dict:
+    """Measure what is not kept yet, for so many minutes, and judge all that is.
+
+    Returns
+    -------
+    dict
+        `rows` a method and number of knobs (`table`), `cells` of `judge`, the `verdict`, `excluded` cases without room, `better` (methods
+        that beat the default tuner at its own budget by an interval without 1), `left` (cases that are not measured yet), and `ok`.
+    """
+    answers = measure_all("budget", measure, data_dir, product(knobs, seeds), workers, seconds=60 * minutes)
+    rows = [answer for answer in answers if answer is not None]
+    cells = judge(rows)
+    better = [(r["knobs"], r["method"]) for r in cells if r["budget"] == BUDGETS[-1] and r["over_default_high"] < 1]
+    left = len(answers) - len(rows)
+    return {
+        "rows": table(rows),
+        "cells": cells,
+        "verdict": verdict(cells),
+        "excluded": [(row["knobs"], row["seed"], round(row["best"], 3)) for row in rows if row["best"] < ROOM],
+        "better": better,
+        "left": left,
+        "ok": not left and not better,
+    }

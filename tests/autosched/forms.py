@@ -1,0 +1,68 @@
+"""Forms of algorithm 3 in single searches of 40 rounds: each reading of its scope, line 12, and BlueFin alone.
+
+A case is one of `bench budget` with Tiresias' own knobs: the models learn on Philly-like load 0.9, all forms search from the defaults
+on the true next 72 h of a Venus-like trace at 1.2. The loss is the best reward known, of all forms and of random configurations, over
+what a form found; it stands beside BlueFin's after 40 measurements, and beside BlueFin's after as many as the form made, by a
+ratio of losses: above 1 the form is worse. Measurements are those beside the reference.
+"""
+
+from __future__ import annotations
+
+import statistics
+
+import numpy as np
+from published.kept import measure_all
+
+from autosched.ablation import interval
+from autosched.budget import FIRST, LIVE, ROOM, Case, Way
+from gpuschedlab.autosched.tuner.search import Tuner
+
+FORMS = {
+    "scope A": Way(Tuner.thesis(scope="axes", batch=128), "graph"),
+    "A, line 12 as printed": Way(Tuner.thesis(scope="axes"), "graph"),
+    "no scope": Way(Tuner.thesis(scope="none", batch=128), "graph"),
+    "scope B": Way(Tuner.thesis(scope="round", batch=128), "graph"),
+    "scope C": Way(Tuner.thesis(scope="options", batch=128), "graph"),
+    "thesis (C, line 12 as printed)": Way(Tuner.thesis(), "graph"),
+    "scope C, layers": Way(Tuner.thesis(scope="options", batch=128), "layers"),
+    "BlueFin": Way(Tuner(spread=0.0)),
+}
+"""Forms; without line 12 as printed the model is not fitted again within a search."""
+
+
+def measure(_, seed: int) -> dict:
+    """Measurements and best reward of each form after its rounds; of BlueFin after each round."""
+    case = Case(LIVE, seed)
+    steps = {name: [point[:2] for point in case.play(way, FIRST)] for name, way in FORMS.items()}
+    found = {name: curve[-1] for name, curve in steps.items()}
+    return {"seed": seed, "forms": found, "alone": steps["BlueFin"]} | case.known([seed, 2])
+
+
+def judge(rows: list[dict]) -> list[dict]:
+    """A row a form, of the cases with room."""
+    group, found = [row for row in rows if row["best"] >= ROOM], []
+    for name in FORMS if group else ():
+        loss, over, same = [], [], []
+        for row in group:
+            made, reward = row["forms"][name]
+            alone = [best for count, best in row["alone"] if count <= made]
+            loss.append(np.log(row["best"] / reward))
+            over.append(np.log(row["alone"][-1][1] / reward))
+            same.append(np.log((alone[-1] if alone else 1.0) / reward))
+        words = {"loss": loss, "over BlueFin's 40": over, "over BlueFin at as many": same}
+        line = {"form": name, "cases": len(group)}
+        line["measured"] = round(statistics.fmean(row["forms"][name][0] for row in group), 1)
+        for title, logs in words.items():
+            line[title] = "{:.3f} ({:.3f}-{:.3f})".format(*interval(logs).values())
+        found.append(line)
+    return found
+
+
+def run(data_dir, seeds, minutes: float, workers: int) -> dict:
+    """Measure what is not kept yet, for so many minutes: `rows` a form, `excluded` cases without room, `left`, and `ok`."""
+    cases = [(seed,) for seed in seeds]
+    answers = measure_all("ablation_forms", measure, data_dir, cases, workers, seconds=60 * minutes)
+    rows = [answer for answer in answers if answer is not None]
+    excluded = [(row["seed"], round(row["best"], 3)) for row in rows if row["best"] < ROOM]
+    left = len(answers) - len(rows)
+    return {"rows": judge(rows), "excluded": excluded, "left": left, "ok": not left}

@@ -1,0 +1,86 @@
+"""Changes of regime that nobody tuned on: seven days on 32 nodes of 8 GPUs, another kind of trace from the fifth day on.
+
+Philly-like at load 0.8, then Venus-like at 1.3; Venus-like at 1.1, then Philly-like at 1.2; Tiresias; the history is two weeks of
+the first kind. default: never tuned. history: the best of 200 configurations on the history. fixed: the best of three searches
+of 200 on the very trace, which nobody can have. selftune: BlueFin on the last hour. autosched: the whole loop, which must end
+within `LOOP` CPU seconds.
+
+Ratios are above 1 where a method is better than AutoSched; intervals are of 95 %, paired by seed, of the mean logarithm.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from itertools import product
+
+import numpy as np
+from published.kept import measure_all
+
+from autosched.ablation import MINUTES, ROUNDS, SEARCHES, Case, interval, scenario_of
+
+CASES = {
+    "philly-venus": Case(False, (("philly", 0.8), ("venus", 1.3)), nodes=32, days=7.0, change=4.0),
+    "venus-philly": Case(False, (("venus", 1.1), ("philly", 1.2)), nodes=32, days=7.0, change=4.0),
+}
+SEEDS = tuple(range(10))
+METHODS = ("default", "history", "fixed", "selftune", "autosched")
+LOOP = 120.0
+"""Most CPU seconds of a whole loop."""
+
+
+def measure(data_dir, name: str, seed: int) -> dict:
+    """Average completion time (s) of a case under each method, and what tuning cost."""
+    from gpuschedlab.autosched import Space, attach, best_fixed, gather, score, train
+    from gpuschedlab.policies import Tiresias
+
+    scenario = scenario_of(data_dir, CASES[name], seed)
+    space = Space(scenario.fitted(Tiresias()))
+    past = best_fixed(scenario.past, space, rounds=ROUNDS, searches=1)
+    fixed = best_fixed(scenario, space, rounds=ROUNDS, searches=SEARCHES).best.policy
+    row = {"case": name, "seed": seed, "jobs": scenario.trace.height}
+    for method, policy in (("default", space.policy), ("history", past.best.policy), ("fixed", fixed)):
+        row[method] = score(scenario.simulation(policy))["jct"]
+    samples = gather(scenario.past, space, instants=10, configurations=20)
+    for method in ("selftune", "autosched"):
+        simulation, begin = scenario.simulation(space.policy), time.process_time()
+        model = train(samples, space, rng=seed) if method == "autosched" else None
+        loop = attach(
+            method, simulation, history=scenario.history, model=model, space=space, hints=past.leaders(), seed=seed
+        )
+        decisions = loop.run(float(scenario.trace["submit"].max()))
+        row |= {f"{method}_cpu": time.process_time() - begin, method: score(simulation)["jct"]}
+        row[f"{method}_measured"] = statistics.fmean(d.measured for d in decisions)
+        row[f"{method}_switches"] = sum(d.switched for d in decisions)
+    return row
+
+
+def judge(rows: list[dict]) -> list[dict]:
+    """A row for each case and method: how much better than AutoSched it is, paired by seed, and its loop's CPU seconds."""
+    found = []
+    for name, method in product(CASES, METHODS):
+        group = [row for row in rows if row["case"] == name]
+        if group:
+            about = {
+                "case": name,
+                "method": method,
+                "seeds": len(group),
+                "median_jct": statistics.median(r[method] for r in group),
+            }
+            about |= interval(float(np.log(row["autosched"] / row[method])) for row in group)
+            found.append(about | {"cpu_s": max(row.get(f"{method}_cpu", 0.0) for row in group)})
+    return found
+
+
+def run(data_dir=None, traces=tuple(CASES), seeds=SEEDS, minutes: float = MINUTES, workers: int = 1) -> dict:
+    """Measure what is not kept yet, for so many minutes, and judge all that is.
+
+    Returns
+    -------
+    dict
+        `rows` a case and method, `left` (cases and seeds that are not measured yet), and `ok`: all loops ended in time.
+    """
+    answers = measure_all("regimes", measure, data_dir, product(traces, seeds), workers, seconds=60 * minutes)
+    rows = [answer for answer in answers if answer is not None]
+    in_time = all(row["autosched_cpu"] <= LOOP for row in rows)
+    return {"rows": judge(rows), "left": len(answers) - len(rows), "ok": in_time and len(rows) == len(answers)}

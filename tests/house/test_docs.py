@@ -1,0 +1,364 @@
+"""The site: its pages build without a warning, what they show runs, and every public name has a page."""
+
+import dataclasses
+import importlib
+import json
+import re
+import shlex
+import sys
+import textwrap
+import types
+from pathlib import Path
+
+import polars as pl
+import pytest
+import yaml
+from docutils import nodes
+
+import gpuschedlab
+from gpuschedlab import Allocation, View
+from gpuschedlab.cli import main
+from gpuschedlab.errors import LabError
+
+pytest.importorskip("sphinx", reason="sphinx, of the extra docs, is not installed")
+pytest.importorskip("nbformat", reason="nbformat, of the extra lab, is not installed")
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+HOWTO = sorted((DOCS / "howto").glob("*.md"))
+GALLERY = sorted((DOCS / "gallery").glob("*.py"))
+PAGES = sorted(path for path in DOCS.rglob("*.md") if not path.relative_to(DOCS).parts[0].startswith("_"))
+SHELL = re.compile(r"^```sh\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+
+CELL = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+SNIPPETS = [path for path in PAGES if path not in HOWTO and CELL.search(path.read_text())]
+
+
+@pytest.fixture(autouse=True)
+def tools(monkeypatch):
+    """The modules that make the site can be imported."""
+    monkeypatch.syspath_prepend(DOCS / "_ext")
+
+
+def tool(name: str):
+    return importlib.import_module(name)
+
+
+@pytest.fixture
+def run_page(tmp_path, monkeypatch, capsys):
+    """Function that runs all code of a page in an empty folder, cells in order, then its commands; returns what they printed."""
+    module = types.ModuleType("__main__")
+    monkeypatch.setitem(sys.modules, "__main__", module)
+    monkeypatch.chdir(tmp_path)
+
+    def run(text: str) -> str:
+        cells = CELL.findall(text)
+        for cell in cells:
+            exec(compile(cell, "page.md", "exec"), module.__dict__)
+        for base, file in (("(lab.Ordered)", "mine.py"), ("(lab.Recipe)", "bursts.py")):
+            if own := [cell for cell in cells if base in cell]:
+                (tmp_path / file).write_text(own[0])
+        for line in "".join(SHELL.findall(text)).splitlines():
+            if line.startswith("gpuschedlab "):
+                assert main(shlex.split(line)[1:]) == 0, line
+        return capsys.readouterr().out
+
+    return run
+
+
+# --- what pages show
+
+
+@pytest.mark.parametrize("path", HOWTO, ids=lambda path: path.stem)
+def test_the_code_of_a_how_to_page_runs(path, run_page):
+    text = path.read_text()
+    out = run_page(text)
+    expected = {
+        "own-log": "row 3, column submit (job b): found 'soon'",
+        "own-key": "the same ends: True",
+        "own-round": "TooMuch gave",
+        "key-or-round": "Fullest {'a': 60.0, 'b': 0.0, 'c': 0.0, 'd': 60.0}",
+        "sweep-dask": "equal: True",
+        "batch": "[]",
+    }
+    assert expected.get(path.stem, "") in out
+
+
+def test_the_runner_of_pages_fails_where_a_page_is_wrong(run_page):
+    with pytest.raises(ZeroDivisionError):
+        run_page("```python\n1 / 0\n```\n")
+    with pytest.raises(AssertionError, match="gpuschedlab check no_such"):
+        run_page("```sh\ngpuschedlab check no_such\n```\n")
+
+
+def test_the_page_on_rounds_has_each_field_of_views_and_allocations():
+    text = (DOCS / "howto" / "own-round.md").read_text()
+    fields = [field.name for field in dataclasses.fields(Allocation)]
+    listed = re.findall(r"^    ([a-z_, ]+?)(?: :.*)?$", View.__doc__.partition("----------")[2], re.M)
+    seen = [name for line in listed if "," in line or " " not in line for name in line.split(", ")]
+    assert {"now", "gpus", "seconds_on", "mask", "memory", "contention"} <= set(seen)
+    assert not [name for name in [*fields, *seen] if not re.search(rf"\b{name}\b", text)]
+
+
+@pytest.mark.parametrize("path", SNIPPETS, ids=lambda path: path.stem)
+def test_the_code_on_the_page_of_a_system_runs(path):
+    for code in CELL.findall(path.read_text()):
+        exec(compile(code, path.name, "exec"), {"__name__": "page"})
+
+
+def test_the_policy_that_contributors_are_shown_passes_the_battery(tmp_path, monkeypatch, capsys):
+    text = textwrap.dedent(
+        re.search(r"^   ```python\n(.*?)^   ```$", (ROOT / "CONTRIBUTING.md").read_text(), re.S | re.M)[1]
+    )
+    monkeypatch.chdir(tmp_path)
+    Path("mypaper.py").write_text(text)
+    assert main(["check", "mypaper.py:MyPaper"]) == 0
+    assert "14 of 14 checks passed" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("path", GALLERY, ids=lambda path: path.stem)
+def test_a_script_of_the_gallery_says_what_it_shows(path):
+    script = tool("gallery_pages").read_script(path)
+    assert script.title
+    assert len(script.text) > 40
+    assert script.code.endswith("\n")
+    assert "figure = " in script.code
+
+
+def test_a_script_of_the_gallery_leaves_a_figure():
+    pages = tool("gallery_pages")
+    figure = pages.run_script(pages.read_script(DOCS / "gallery" / "a1_jct_cdf.py"))
+    assert len(figure.data) == 3
+    assert "gpuschedlabQueue" in pages.fragment_of(figure)
+
+
+def test_the_list_of_the_gallery_has_pictures_for_light_and_dark_pages(tmp_path):
+    image = pytest.importorskip("PIL.Image", reason="Pillow, of matplotlib, of the extra lab, is not installed")
+    pytest.importorskip("matplotlib", reason="matplotlib, of the extra lab, is not installed")
+    (tmp_path / "in").mkdir()
+    script = DOCS / "gallery" / "f1_lines.py"
+    (tmp_path / "in" / script.name).write_text(script.read_text())
+    written = {}
+    gallery = tool("gallery_pages")
+    gallery.write_gallery(
+        tmp_path / "in", tmp_path, lambda path, text: written.update({path.name: text}), True, tmp_path
+    )
+    for theme, light in (("light", True), ("dark", False)):
+        path = tmp_path / "gallery" / f"f1_lines-{theme}.png"
+        assert f"_static/gallery/{path.name}" in written["index.md"]
+        with image.open(path) as picture:
+            assert picture.size == gallery.THUMB
+            assert (sum(picture.getpixel((0, 0))) > 600) is light
+            assert len(picture.getcolors(99_999)) > 50, "an empty picture"
+    assert "(f1_lines.md)" in written["index.md"]
+    assert "(../notebooks/04_your_policy.ipynb)" in written["index.md"]
+
+
+@pytest.mark.parametrize("path", GALLERY, ids=lambda path: path.stem)
+def test_a_script_of_the_gallery_names_a_notebook(path):
+    assert (ROOT / "notebooks" / f"{tool('gallery_pages').read_script(path).notebook}.ipynb").is_file()
+
+
+# --- what is taken from the code
+
+
+def test_every_public_name_has_a_page(tmp_path):
+    public, written = tool("public"), {}
+    tool("api_pages").write_api(tmp_path, lambda path, text: written.update({path.relative_to(tmp_path).stem: text}))
+    for module in public.public_modules():
+        for name in public.names_of(importlib.import_module(module)):
+            entry = next(e for e in public.entries() if e.name == public.aliases()[f"{module}.{name}"])
+            page = tmp_path / f"{entry.page}.rst"
+            assert f":: {entry.name}\n" in written[page.stem], f"{module}.{name} has no page"
+            assert f"<{entry.page}>" in written[entry.subject]
+    assert {e.name for e in public.entries()} >= {
+        "gpuschedlab.Sia",
+        "gpuschedlab.plots.jct_cdf",
+        "gpuschedlab.cluster.RULES",
+    }
+    lower = [e.page.lower() for e in public.entries()]
+    assert len(lower) == len(set(lower)), "two pages with the same file on disks that ignore capitals"
+
+
+def test_every_module_with_public_names_is_in_the_reference():
+    public = tool("public")
+    declared = {
+        path.parent.relative_to(ROOT / "gpuschedlab").as_posix()
+        for path in (ROOT / "gpuschedlab").rglob("__init__.py")
+        if "__all__" in path.read_text()
+    }
+    papers = {name for name in declared if name.startswith("policies/")}
+    assert declared - papers - {"."} <= set(public.SUBJECTS)
+    listed = {name.rpartition(".")[2] for name in public.aliases()}
+    for paper in papers:  # their names are those of `policies`, `speeds`, and so on
+        assert set(importlib.import_module(f"gpuschedlab.{paper.replace('/', '.')}").__all__) <= listed
+
+
+def test_a_section_is_taken_from_a_docstring():
+    doc = "One.\n\nDiffers from the paper in\n-------------------------\nMuch.\n\nMore.\n\nExamples\n--------\n>>> 1\n1"
+    docstrings = tool("docstrings")
+    assert docstrings.section_of(doc) == "Much.\n\nMore."
+    assert docstrings.without_section(doc) == "One.\n\nExamples\n--------\n>>> 1\n1"
+    assert docstrings.section_of("One.") == ""
+
+
+def test_every_macro_on_a_page_is_known():
+    macros = tool("macros")
+    with pytest.raises(KeyError):
+        macros.expand("{{no_such Sia}}")
+    with pytest.raises(KeyError):
+        macros.expand("{{differs NoSuchPolicy}}")
+    assert "growth" in macros.expand("{{differs Sia}}")
+    assert "``power``" in macros.expand("{{knobs Sia}}")
+
+
+def test_published_numbers_stand_beside_what_was_committed(tmp_path):
+    from published import Number, Ours, read_measured, read_table
+    from published.committed import write_measured
+
+    tables, table = tool("published_tables"), read_table("sia")
+    first, *others = (Number(*row) for row in table.select(Number._fields).iter_rows())
+    found = {first: Ours(table["value"][0], "One of four.")} | dict.fromkeys(others, "no such data")
+    path = write_measured(tmp_path / "sia.csv", "make published SOURCE=sia", found)
+    assert read_measured(path).found == found
+    source = tables.load("sia", tmp_path)
+    assert source.rows["ratio"][0] == 1.0
+    assert source.rows["ours"].count() == 1
+    with pytest.raises(LabError, match="found no result for"):
+        tables.load("sia", write_measured(tmp_path / "part" / "sia.csv", "x", {first: 1.0}).parent)
+    text = tables.tables("sia", folder=tmp_path)
+    assert f"1 of {table.height} numbers measured" in text
+    assert "0 of 0 claims that can be had here hold" in text
+    assert "| 1.00 [a] |" in text
+    assert "One of four." in text
+    assert "no such data" in text
+    write_measured(path, "x", {first._replace(metric="other"): 1.0})
+    with pytest.raises(Exception, match="expected numbers of tables/sia.csv only"):
+        tables.load("sia", tmp_path)
+
+
+@pytest.mark.parametrize("path", sorted((DOCS / "reproduced").glob("*.csv")), ids=lambda path: path.stem)
+def test_what_was_committed_fits_the_published_table(path):
+    source = tool("published_tables").load(path.stem)
+    assert source.command.startswith(f"make published SOURCE={path.stem}")
+    assert source.rows.height
+
+
+# --- notebooks and links
+
+
+BINDER = "https://mybinder.org/v2/gh"
+
+
+def test_a_notebook_has_its_small_parameters_and_names_the_repository(monkeypatch):
+    assemble = tool("assemble")
+    path = ROOT / "notebooks" / "00_quickstart.ipynb"
+    for repository, address in (("", ""), ("a/b", f"{BINDER}/a/b/HEAD?labpath=notebooks/00_quickstart.ipynb")):
+        monkeypatch.setattr(tool("settings"), "REPOSITORY", repository)
+        cells = json.loads(assemble.small_notebook(path, {"DAYS": 1, "JOBS": 600}))["cells"]
+        assert "DAYS = 1\nJOBS = 600" in "".join(cells[2]["source"])
+        first = "".join(cells[0]["source"])
+        assert re.findall(r"https://mybinder\.org[^)]*", first) == ([address] if address else [])
+        assert first.startswith("# Quickstart")
+        assert first.count("open in Binder") == bool(address)
+
+
+def test_the_repository_is_named_in_one_place(monkeypatch):
+    settings = tool("settings")
+    monkeypatch.setattr(settings, "REPOSITORY", "")
+    assert settings.binder("notebooks/x.ipynb") == ""
+    monkeypatch.setattr(settings, "REPOSITORY", "a/b")
+    assert settings.binder("notebooks/x.ipynb") == "https://mybinder.org/v2/gh/a/b/HEAD?labpath=notebooks/x.ipynb"
+    monkeypatch.setenv("GITHUB_REPOSITORY", "c/d")
+    assert settings.repository() in ("c/d", tool("settings").repository())
+    named = [path for path in [*DOCS.rglob("*.md"), ROOT / "README.md"] if "mybinder.org/v2/gh/" in path.read_text()]
+    assert [path.name for path in named] == ["binder.md"], "write {{binder}}, which takes it from pyproject.toml"
+    with_badge = [path.name for path in (ROOT / "notebooks").glob("*.ipynb") if "mybinder.org" in path.read_text()]
+    assert not with_badge, "docs/_ext/assemble.py puts the badge below the title"
+
+
+def links(name: str) -> set[str]:
+    """Pages that a page links to."""
+    text = (DOCS / name).read_text()
+    found = re.findall(r"\]\((?!http)([^)#]+)", text) + re.findall(r":link: (\S+)", text)
+    here = Path(name).parent
+    return {(here / link).with_suffix("").as_posix() for link in found}
+
+
+@pytest.mark.parametrize("page", ["install", "howto/own-log", "systems/prompttuner", "reproduced"])
+def test_what_newcomers_look_for_is_two_clicks_away(page):
+    once = links("index.md")
+    twice = {there for each in once if (DOCS / f"{each}.md").is_file() for there in links(f"{each}.md")}
+    assert page in once | twice
+
+
+def test_every_make_target_and_file_that_pages_name_exists():
+    text = "".join(path.read_text() for path in [*PAGES, ROOT / "CONTRIBUTING.md"])
+    targets = re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), flags=re.M)
+    assert set(re.findall(r"(?:^|`)make (\w+)", text, flags=re.M)) <= set(targets)
+    named = re.findall(r"`((?:docs|tests|gpuschedlab|notebooks)/[\w./-]+)`", text)
+    assert len(named) > 5
+    assert not [name for name in named if "mypaper" not in name and not (ROOT / name).exists()]
+
+
+def test_the_workflow_publishes_what_make_docs_builds():
+    workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "pages.yml").read_text())
+    steps = workflow["jobs"]["build"]["steps"]
+    assert "make docs" in [step.get("run") for step in steps]
+    (upload,) = [step for step in steps if "upload-pages-artifact" in step.get("uses", "")]
+    recipe = (ROOT / "Makefile").read_text().partition("\ndocs: ")[2].partition("\n\n")[0]
+    assert f"build/docs-source {upload['with']['path']}\n" in recipe
+
+
+# --- the build
+
+
+def test_formulas_are_mathml_that_asks_for_no_script():
+    written, mathml = types.SimpleNamespace(body=[]), tool("mathml")
+    for write in (mathml.inline, mathml.block):
+        with pytest.raises(nodes.SkipNode):
+            write(written, nodes.math(text=r"\sum_i r_i \le M"))
+    assert [text.count("<math") for text in written.body] == [1, 1]
+    assert 'display="block"' in written.body[1]
+    assert "mathjax" not in (DOCS / "conf.py").read_text()
+
+
+# --- the front page
+
+
+def test_the_front_page_has_what_the_code_prints_and_each_paper_with_its_claims():
+    front, tables = tool("front_page"), tool("published_tables")
+    text = front.three_lines()
+    assert "\ntiresias " in text
+    assert len([line for line in front.THREE_LINES.splitlines()[1:] if line]) == 3
+    rows = tool("macros").expand("{{held}}").splitlines()[2:]
+    assert len(rows) == len(tables.TITLES)
+    for name, row in zip(tables.TITLES, rows, strict=True):
+        verdicts = [one.verdict for one in tables.load(name).claims]
+        held, had = sum(v in tables.HELD for v in verdicts), sum(v != tables.VERDICTS[-1] for v in verdicts)
+        assert f"| {held} of {had} | {verdicts.count(tables.VERDICTS[0])} |" in row
+    assert {"{{board}}", "{{three_lines}}", "{{held}}", "{{score}}"} <= set((DOCS / "index.md").read_text().split())
+
+
+def test_the_board_tells_what_waits_by_the_hour():
+    front = tool("front_page")
+    trace = pl.DataFrame({"job_id": ["a", "b"], "submit": [0.0, 0.0], "gpus": [8.0, 8.0], "duration": [7200.0, 3600.0]})
+    run = gpuschedlab.simulate(trace, gpuschedlab.Cluster.homogeneous(1, 8), gpuschedlab.Fifo())
+    assert front.so_far(run, 1800.0) == ("1", "0", "0")
+    assert front.so_far(run, 9000.0) == ("0", "1", "2")
+    cases = front.cases()
+    assert [case.name for case in cases] == list(front.LISTING)
+    assert all(len(case.steps) == len(front.HOURS) for case in cases)
+    assert cases[0].steps[3].rows == cases[2].steps[3].rows, "the table has all policies at the hour"
+
+
+def test_the_page_of_a_system_has_the_claims_that_its_policy_is_part_of():
+    tables = tool("published_tables")
+    source = tables.load("sia")
+    mine = tables._claims_about(source, "pollux")
+    assert 0 < len(mine) < len(source.claims)
+    assert all("pollux" in f"{one.claim.rows} {one.claim.over}" for one in mine)
+    assert mine[0].claim.says in tables.everywhere("pollux")
+    without = ("index", "arena", "standing", "slurm", "kueue")  # no paper of their own
+    papers = [path for path in (DOCS / "systems").glob("*.md") if path.stem not in without]
+    assert not [path.stem for path in papers if not re.search(r"\{\{(published|everywhere) ", path.read_text())]

@@ -1,0 +1,34 @@
+"""STYLE.md, Language: words that a reader has to guess do not come back."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+ARCHAIC = re.compile(r"\b(foretold|foreseen|foretells?|whom)\b", re.IGNORECASE)
+"""Write predicted, forecast, and "that" or "which"."""
+TEXTS = sorted(
+    [
+        *(ROOT / "gpuschedlab").rglob("*.py"),
+        *(ROOT / "gpuschedlab").rglob("*.pyi"),
+        *(ROOT / "gpuschedlab").rglob("*.js"),
+        *(ROOT / "notebooks").glob("*.ipynb"),
+        ROOT / "README.md",
+    ]
+)
+
+
+def archaic(text: str) -> list[str]:
+    """Lines with an archaic word, each with its number."""
+    return [f"{n}: {line.strip()}" for n, line in enumerate(text.splitlines(), 1) if ARCHAIC.search(line)]
+
+
+def test_the_search_finds_each_word():
+    text = "it was foretold\nForeseen\nto foretell\nit foretells\nfor WHOM?\nunforeseen, whomever, predicted"
+    assert [line.partition(":")[0] for line in archaic(text)] == ["1", "2", "3", "4", "5"]
+
+
+@pytest.mark.parametrize("path", TEXTS, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_no_archaic_word(path):
+    assert not archaic(path.read_text())

@@ -1,0 +1,55 @@
+"""Nothing that is public goes unnoticed: every name, command, notebook and knob stands in a committed list.
+
+`python tests/house/test_public_names.py` writes the lists anew; their difference is what users gain, lose, or get by default.
+"""
+
+import sys
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+LIST = ROOT / "tests" / "public_names.txt"
+KNOBS = ROOT / "tests" / "public_knobs.txt"
+
+
+def public_names() -> list[str]:
+    """Every full name under which a public thing can be imported, every command, and every notebook."""
+    sys.path.insert(0, str(ROOT / "docs" / "_ext"))
+    import public
+
+    from gpuschedlab.cli.parser import commands
+
+    notebooks = (path.relative_to(ROOT).as_posix() for path in (ROOT / "notebooks").glob("*.ipynb"))
+    return sorted([*public.aliases(), *(f"gpuschedlab {name}" for name in commands()), *notebooks])
+
+
+def public_knobs() -> list[str]:
+    """Every knob of a public class with its default, and what else its declaration says."""
+    import public
+
+    from gpuschedlab.knobs import Knobbed, knobs_of
+
+    lines = []
+    for name, _, _, thing, _ in public.entries():
+        if not (isinstance(thing, type) and issubclass(thing, Knobbed) and is_dataclass(thing)):
+            continue
+        known, defaults = knobs_of(thing), {f.name: f.default for f in fields(thing)}
+        lines += [f"{name}.{knob} = {defaults.get(knob)!r}: {info.knob}" for knob, info in known.items()]
+    return sorted(lines)
+
+
+def test_public_names_are_those_of_the_list():
+    listed, there = set(LIST.read_text(encoding="utf-8").splitlines()), set(public_names())
+    assert not listed - there, "public before, and gone: " + ", ".join(sorted(listed - there))
+    assert not there - listed, f"new: run python {Path(__file__).name} for {', '.join(sorted(there - listed))}"
+
+
+def test_knobs_are_those_of_the_list():
+    sys.path.insert(0, str(ROOT / "docs" / "_ext"))
+    listed, there = set(KNOBS.read_text(encoding="utf-8").splitlines()), set(public_knobs())
+    assert listed == there, f"changed: {sorted(listed ^ there)}; to accept it, run python {Path(__file__).name}"
+
+
+if __name__ == "__main__":
+    LIST.write_text("\n".join(public_names()) + "\n", encoding="utf-8")
+    KNOBS.write_text("\n".join(public_knobs()) + "\n", encoding="utf-8")

@@ -1,0 +1,238 @@
+"""Exercises of the notebooks: each notebook's own solution is accepted, two wrong answers are refused, with a reason that helps."""
+
+import ast
+import re
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import exercises
+import numpy as np
+import polars as pl
+import pytest
+from scipy import stats
+
+import gpuschedlab as lab
+from gpuschedlab.check.samples import small_trace
+from gpuschedlab.widgets import Recording
+
+nbformat = pytest.importorskip("nbformat", reason="nbformat, of the extra lab, is not installed")
+
+NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
+LESSONS = sorted(NOTEBOOKS.glob("[0-9]*.ipynb"))
+SOLUTION = re.compile(
+    r"<details><summary>Solution of the exercise</summary>\n\n```python\n(.*?)```\n\n</details>", re.DOTALL
+)
+
+# --- what the cells before an exercise leave behind, in small
+
+
+@cache
+def runs() -> dict:
+    trace = small_trace()
+    cluster = lab.Cluster.homogeneous(2, 8)
+    return {"Fifo": lab.simulate(trace, cluster, lab.Fifo()), "Srtf": lab.simulate(trace, cluster, lab.Srtf())}
+
+
+def goodput(model, kind, gpus):
+    return {"wide": (1.0, 2.5), "narrow": (1.0, 1.6), "picky": (1.0, 6.0)}[model][kind] * gpus ** (
+        0.35 + len(model) % 4 / 4
+    )
+
+
+def given(stem: str) -> dict:
+    """Names that the exercise of a notebook finds."""
+    names = {"__name__": "notebook", "lab": lab, "np": np, "pl": pl, "stats": stats, "dataclass": dataclass, "SEED": 0}
+    if stem == "00_quickstart":
+        names["runs"] = runs()
+    if stem == "05_sia":
+        names |= {"goodput": goodput, "PACE": ("wide", "narrow", "picky"), "names": "123456"}
+        names |= {"kinds": np.array([0, 0, 0, 1, 1, 1]), "counts": np.array([1, 2, 4, 1, 2, 4])}
+    if stem == "08_other_problems":
+        from gpuschedlab.problems import networks, traffic
+
+        names |= {name: getattr(networks, name) for name in ("generated_network", "bimodal_demands")}
+        names["network_routes"] = traffic.network_routes
+    if stem == "09_autosched":
+        names["recording"] = Recording.read()
+    if stem == "11_autosched_results":
+        rows = [("default", 0, 4.0), ("autosched", 0, 3.0), ("optimal", 0, 2.0)]
+        rows += [("default", 1, 9.0), ("autosched", 1, 8.0), ("optimal", 1, 5.0)]
+        names["found"] = pl.DataFrame(rows, schema=["method", "seed", "jct_h"], orient="row")
+    return names
+
+
+def answered(path: Path, answer: str = "") -> exercises.Verdict:
+    """Verdict of a notebook's own cell, with some code run before its last line."""
+    (cell,) = [c.source for c in nbformat.read(path, 4).cells if "import exercises" in c.source]
+    *body, last = ast.parse(cell).body
+    names = given(path.stem)
+    exec(compile(ast.Module(body, []), path.name, "exec"), names)
+    exec(compile(answer, path.name, "exec"), names)
+    return eval(compile(ast.Expression(last.value), path.name, "eval"), names)
+
+
+lesson = pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
+
+
+@lesson
+def test_the_solution_in_the_notebook_is_right(path):
+    text = "\n".join(c.source for c in nbformat.read(path, 4).cells if c.cell_type == "markdown")
+    (solution,) = SOLUTION.findall(text)
+    verdict = answered(path, solution)
+    assert verdict.right is True, verdict
+
+
+@lesson
+def test_an_exercise_without_an_answer_says_so(path):
+    verdict = answered(path)
+    assert verdict.right is None
+    assert str(verdict).startswith("Not answered yet. ")
+
+
+WRONG = {
+    "00_quickstart": (
+        (
+            "q = {n: r.summary()['queueing_mean'] for n, r in runs.items()}\nanswer = q['Srtf'] / q['Fifo']",
+            "the share that is left",
+        ),
+        (
+            "j = {n: r.summary()['jct_mean'] for n, r in runs.items()}\nanswer = 1 - j['Srtf'] / j['Fifo']",
+            "share of the JCT",
+        ),
+    ),
+    "01_traces": (
+        (
+            "def dispersion(submit, hours):\n    k = np.unique(submit // 3600, return_counts=True)[1]\n    return k.var() / k.mean()",
+            "Hours without arrivals count",
+        ),
+        (
+            "def dispersion(submit, hours):\n    k = np.histogram(submit, hours, (0, 3600 * hours))[0]\n    return k.std() / k.mean()",
+            "standard deviation",
+        ),
+    ),
+    "02_policies": (
+        (
+            "def interval(a, b):\n    return stats.ttest_ind(b, a, equal_var=False).confidence_interval(0.95)",
+            "take the differences first",
+        ),
+        (
+            "def interval(a, b):\n    d = b - a\n    h = 1.96 * d.std(ddof=1) / len(d) ** 0.5\n    return d.mean() - h, d.mean() + h",
+            "1.96 is for many seeds",
+        ),
+    ),
+    "03_placement": (
+        ("starts = lambda free, gpus, size: sum(free) >= gpus", "scattered"),
+        ("starts = lambda free, gpus, size: max(free) >= gpus", "it starts, on 2 of the nodes"),
+    ),
+    "04_your_policy": (
+        ("answer = lab.Sjf", "has the highest ratio; your policy starts"),
+        ("answer = lab.Srtf()", "preemptive"),
+    ),
+    "05_sia": (
+        ("answer = [5, 1, 3]", r"hold \[2, 5\] GPUs"),
+        ("answer = [None, None, 0]", "another is worth"),
+    ),
+    "06_copter": (
+        (
+            "step = lambda x, worth, price, gpus, size: x + size * (worth - price * gpus)",
+            "a share stays between 0 and 1",
+        ),
+        ("step = lambda x, worth, price, gpus, size: min(1, x + size * worth)", "The price is missing"),
+    ),
+    "07_scale": (
+        ("bound = lambda u, k, g, c, p: (u - p[k] * g).max(axis=1).sum() + p @ c", "taking nothing"),
+        (
+            "bound = lambda u, k, g, c, p: np.maximum((u - p[k] * g).max(axis=1), 0).sum()",
+            "own price belongs to the bound",
+        ),
+    ),
+    "08_other_problems": (
+        (
+            "def price(link):\n    cut = links.capacity * (np.arange(len(links.capacity)) != link)\n"
+            "    return now - solve(flow_program(small, cut, demand)).objective",
+            "flow lost without the whole link",
+        ),
+        ("price = lambda link: now", "whole flow"),
+    ),
+    "09_autosched": (
+        ("times = lambda tuned, default: default['jct'].mean() / tuned['jct'].mean()", "different jobs"),
+        (
+            "def times(tuned, default):\n    both = tuned.join(default, on='job_id', suffix='_d')\n"
+            "    return both['jct'].mean() / both['jct_d'].mean()",
+            "the tuner over the default",
+        ),
+    ),
+    "10_causal": (
+        ("adjusted = lambda log, p: log.filter(preemptions=p)['reward'].mean()", "most of them are nights"),
+        (
+            "adjusted = lambda log, p: log.filter(preemptions=p).group_by('night').agg(pl.col('reward').mean())['reward'].mean()",
+            "how often they are",
+        ),
+    ),
+    "11_autosched_results": (
+        (
+            "m = found.group_by('method').mean()\nt = dict(m.select('method', 'jct_h').iter_rows())\n"
+            "answer = (t['default'] - t['autosched']) / (t['default'] - t['optimal'])",
+            "divide for each seed",
+        ),
+        ("answer = 1 - (1 / 2 + 1 / 4) / 2", "not won"),
+    ),
+    "12_ymir": (
+        ("worth = lambda a, b, f: (2 * a + b) / (2 * a + b / f)", "the shorter job goes first"),
+        ("worth = lambda a, b, f: (a + b) / (a + b / f)", "add up both"),
+    ),
+    "13_prompttuner": (
+        ("bill = lambda gaps, window, cold: gaps.sum() + cold * (gaps > window).sum()", "idle for the window at most"),
+        ("bill = lambda gaps, window, cold: np.minimum(gaps, window).sum()", "cold starts after long gaps are missing"),
+    ),
+    "14_unisched": (
+        (
+            "def admit(need, due):\n    chosen, now = [], 0\n    for i in sorted(range(len(need)), key=lambda i: due[i]):\n"
+            "        if now + need[i] <= due[i]:\n            chosen, now = [*chosen, i], now + need[i]\n    return chosen",
+            "are in time, but 3 can be",
+        ),
+        ("admit = lambda need, due: range(len(need))", "is late, even with"),
+    ),
+    "15_my_cluster": (
+        ("promised = lambda free, running, need: max(limit for limit, _ in running)", "that waits for all jobs"),
+        (
+            "def promised(free, running, need):\n    free = 0\n    for limit, gpus in sorted(running):\n        free += gpus\n"
+            "        if free >= need:\n            return limit\n    return 0.0",
+            "that are free now count",
+        ),
+    ),
+}
+"""Two wrong answers for each notebook, and what the verdict says of them."""
+
+
+def test_each_notebook_has_wrong_answers():
+    assert sorted(WRONG) == [path.stem for path in LESSONS]
+    assert all(len(answers) == 2 for answers in WRONG.values())
+
+
+@pytest.mark.parametrize(
+    ("path", "number"),
+    [(p, n) for p in LESSONS for n in (0, 1)],
+    ids=lambda v: v.stem if isinstance(v, Path) else str(v),
+)
+def test_a_wrong_answer_is_refused_with_a_reason(path, number):
+    answer, why = WRONG[path.stem][number]
+    verdict = answered(path, answer)
+    assert verdict.right is False
+    assert re.search(why, verdict.why), verdict
+
+
+def test_errors_in_an_answer_are_part_of_the_verdict():
+    verdict = exercises.pool_bill(lambda gaps, window, cold: 1 / 0)
+    assert verdict.right is False
+    assert "ZeroDivisionError" in verdict.why
+    assert exercises.pool_bill("20").why == "Found '20'; expected a function."
+    assert "expected a number" in exercises.pool_bill(lambda *_: "many").why
+
+
+def test_a_verdict_shows_text_and_no_markup():
+    verdict = exercises.Verdict(False, "<b>")
+    assert "&lt;b&gt;" in verdict._repr_html_()
+    assert not verdict
+    assert exercises.Verdict(True, "")

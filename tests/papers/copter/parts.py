@@ -1,0 +1,49 @@
+"""What each part of COpter saves, on sampled rounds of its thesis' mix of jobs."""
+
+import numpy as np
+
+from papers.copter import mix
+from papers.copter.relaxations import timed
+
+
+def measure(data_dir, scale: int, rounds: int) -> dict[str, list[float]]:
+    """Sampled rounds, each by itself: what changes from one to the next, and what each part of COpter saves of an interior point's time.
+
+    `solver_speedup`: HiGHS' interior point over copter cold; `warm_speedup`: cold over warm; `total_speedup`: their product. All
+    include building. The differential interface alone is not measured: see `ours`.
+    """
+    from gpuschedlab.optim import solve
+    from gpuschedlab.optim.shims import possible_cells, relaxed
+    from gpuschedlab.papers.copter.solver import Copter
+
+    of, room, rng = mix.mix(data_dir, scale), mix.capacity(scale), np.random.default_rng(0)
+    jobs, warm = mix.sample(of, 40 * scale, rng), Copter()
+    last, seen = None, []
+    for _ in range(rounds + 1):
+        built, problem = timed(lambda jobs=jobs: mix.build(of, jobs, room, 0.5))
+        laid, (cells, program) = timed(lambda p=problem: (c := possible_cells(p), relaxed(p, c)))
+        ipm, exact = timed(lambda p=program: solve(p, method="ipm"))
+        cold, _ = timed(lambda p=problem: Copter().solve(p))
+        hot, found = timed(lambda p=problem: warm.solve(p))
+        values = dict(zip(_named(jobs, cells, of), exact.x.round(6).tolist(), strict=True))
+        if last is not None:
+            some = values.keys() | last.keys()
+            changed = sum(abs(values.get(k, 0.0) - last.get(k, 0.0)) > 1e-3 for k in some)
+            whole = sum(min(x, 1 - x) <= 1e-6 for x in values.values()) + 40 * scale * of.padded - len(values)
+            size = 40 * scale * of.padded
+            seen.append((changed / size, whole / size, built + laid, ipm, cold, hot))
+        last = values
+        choice = np.where(found.table.max(axis=1) > 0.5, found.table.argmax(axis=1), -1)
+        jobs = mix.next_round(of, jobs, choice, rng)
+    return {
+        "changed_values": [changed for changed, *_ in seen],
+        "integral_values": [whole for _, whole, *_ in seen],
+        "solver_speedup": [(build + ipm) / (build + cold) for *_, build, ipm, cold, _ in seen],
+        "warm_speedup": [(build + cold) / (build + hot) for *_, build, _, cold, hot in seen],
+        "total_speedup": [(build + ipm) / (build + hot) for *_, build, ipm, _, hot in seen],
+    }
+
+
+def _named(jobs, cells, of) -> list[tuple]:
+    keys = jobs.key[cells.job]
+    return list(zip(keys.tolist(), of.types[cells.config].tolist(), of.gpus[cells.config].tolist(), strict=True))

@@ -1,0 +1,202 @@
+"""Chapter 3 of the Sia thesis (Jayaram Subramanya, CMU 2025) on the workloads of its artifact (SOSP'23)."""
+
+from itertools import product
+
+from published.data import read_data
+from published.numbers import Number, Ours, named
+from published.study import Study
+
+from papers.sia import workloads
+from papers.sia.ways import ALONE, POWERS, PROFILES, ROUNDS, SHARED, measure
+
+SETS = {"philly": "philly", "saturn": "helios", "newtrace": "newtrace"}
+"""Sets of the artifact, and the names that the thesis has for them."""
+
+FAIR = "figure 3.7, rule of the artifact"
+ORDER = (("sia", "avg_jct_over_pollux"), ("pollux", "avg_jct_over_gavel"))
+EACH = "table 3.3, workload by workload"
+METRICS = ("avg_jct", "p99_jct", "makespan", "gpu_hours", "contention", "contention_max", "restarts")
+FREE = "sia, no restart factor"
+RATES = (10, 20, 30, 40, 50)
+LARGE = "scale/scale_32x"
+
+QUICK = {"philly": (1,), "saturn": (1,), workloads.SPIKE: (1,)}
+"""Workloads that QUICK=1 runs of each set."""
+
+SLOW = {"pollux": (("typed", "saturn"),), ALONE["sia"]: (), ALONE["pollux"]: (), ALONE["shockwave"]: ()}
+"""Settings and sets that QUICK=1 runs under policies that take long: Pollux's search takes half a minute per workload."""
+
+_RIGID = Number("figure 3.1", "philly, rigid jobs", "sia", "less_avg_jct_than_gavel")
+_SCALING = Number("figure 3.12", "philly", "sia, strong-scaling jobs", "avg_jct_over_rigid")
+_ADAPTIVE = Number("figure 3.12", "philly", "sia, adaptive jobs", "avg_jct_over_strong_scaling")
+_NO_PROFILE = Number("figure 3.13", "helios", "sia, bootstrap", "avg_jct_over_no_profile")
+_ORACLE = Number("figure 3.13", "helios", "sia, bootstrap", "avg_jct_over_oracle")
+_FREE = Number("equation 3.3", "helios", FREE, "restarts_over_sia")
+
+
+class Runs:
+    """Answers of `measure`, by case; the cases of a table are asked for all at once.
+
+    Parameters
+    ----------
+    study : Study
+    """
+
+    def __init__(self, study: Study):
+        held = read_data(study.data, "reference/sia_workloads.parquet").select("set", "idx").unique().sort("set", "idx")
+        self.numbers = {name: tuple(rows["idx"]) for (name,), rows in held.group_by("set", maintain_order=True)}
+        self.numbers[workloads.SPIKE] = self.numbers["newtrace"]
+        self.study, self.known = study, {}
+
+    def cases(self, setting: str, policy: str, name: str) -> list[tuple]:
+        """Cases of a set under a policy: all workloads, or those of `QUICK`."""
+        numbers = self.numbers[name]
+        if self.study.quick:
+            soon = policy not in SLOW or (setting, name) in SLOW[policy]
+            numbers = QUICK.get(name, ()) if soon else ()
+        return [(setting, policy, name, n) for n in numbers]
+
+    def run(self, asked: list[tuple[str, str, str]]):
+        """Measure what is not yet known of some (setting, policy, set)."""
+        cases = [case for each in asked for case in self.cases(*each)]
+        new = [case for case in dict.fromkeys(cases) if case not in self.known]
+        self.known |= dict(zip(new, self.study.measured(measure, new), strict=True)) if new else {}
+
+    def of(
+        self, setting: str, policy: str, name: str, among: tuple[int, ...] | None = None
+    ) -> dict[str, Ours] | str | None:
+        """Figures of a set under a policy; why there are none; or None where it was not run."""
+        cases = [c for c in self.cases(setting, policy, name) if among is None or c[3] in among]
+        done = {case[3]: self.known[case] for case in cases}
+        failed = next((each["failed"] for each in done.values() if "failed" in each), None)
+        if failed:
+            return f"could not be run: {failed}"
+        if not done:
+            return None
+        each = {n: workloads.figures([one]) for n, one in done.items()}
+        whole = among is not None or len(done) == len(self.numbers[name])
+        pooled = workloads.figures(list(done.values()))
+        return {key: Ours(x, "", named({n: one[key] for n, one in each.items()}), whole) for key, x in pooled.items()}
+
+    def most(self, metric: str, one: tuple[str, str, str], other: tuple[str, str, str]) -> Ours | str | None:
+        """The largest ratio of a figure on one of the workloads that both (setting, policy, set) ran."""
+        found = _ratio(self, metric, one, other, _over)
+        return found._replace(value=max(found.each.values())) if isinstance(found, Ours) else found
+
+
+def ours(study: Study) -> dict[Number, Ours | str]:
+    """Every number of the chapter that can be had."""
+    runs = Runs(study)
+    runs.run(_asked(study.quick))
+    found: dict[Number, Ours | str | None] = {}
+    for (name, thesis), policy in product(SETS.items(), ("sia", "pollux", "gavel")):
+        _put(found, "table 3.3", thesis, policy, METRICS, runs.of("typed", policy, name))
+    for policy in ("sia", "pollux", "shockwave, tuned", "themis, tuned", "gavel, tuned"):
+        known, plain = runs.of("t4", policy, "philly"), policy.removesuffix(", tuned")
+        metrics = METRICS[:4] + (("restarts",) if policy in ("sia", "pollux") else ())
+        _put(found, "table 3.4", "philly", plain, metrics, known)
+    for policy in ("sia", "pollux", "gavel", "shockwave"):
+        _put(found, "figure 3.7", "helios", policy, ("worst_rho", "unfair"), runs.of("typed", policy, "saturn"))
+    for policy in ALONE:
+        _put(found, FAIR, "helios", policy, ("worst_rho", "unfair"), runs.of("typed", ALONE[policy], "saturn"))
+    first = runs.of("typed", "gavel", "philly", among=(1,))
+    _put(found, "artifact, as run", "philly 1", "gavel", METRICS[:3], first)
+    found |= _variants(runs) | _rounds(runs)
+    return {number: value for number, value in found.items() if value is not None}
+
+
+def _asked(quick: bool) -> list[tuple[str, str, str]]:
+    """(setting, policy, set) of all runs, the slow ones last."""
+    asked = [("typed", policy, name) for name, policy in product(SETS, ("sia", "gavel", "pollux"))]
+    asked += [("typed", policy, "saturn") for policy in (*ROUNDS, *POWERS, *PROFILES, FREE, "shockwave")]
+    asked += [("typed", policy, workloads.SPIKE) for policy in ("sia", *SHARED)]
+    asked += [("typed", policy, "philly") for policy in ("sia, rigid jobs", "sia, strong-scaling jobs")]
+    asked += [
+        ("t4", policy, "philly") for policy in ("sia", "pollux", "gavel, tuned", "themis, tuned", "shockwave, tuned")
+    ]
+    rates = [] if quick else [f"scale/rate_{rate}" for rate in RATES]
+    asked += [("typed", policy, name) for name, policy in product(rates, ("sia", "pollux"))]
+    asked += [("typed", policy, "saturn") for policy in ALONE.values()]
+    return asked + ([] if quick else [("typed", "sia", LARGE)])
+
+
+def _put(found: dict, where: str, workload: str, policy: str, metrics, known: dict | str | None):
+    """Enter the metrics of one run, or why there is none."""
+    for metric in metrics:
+        value = known.get(metric) if isinstance(known, dict) else known
+        found[Number(where, workload, policy, metric)] = value
+
+
+def _ratio(runs: Runs, metric: str, one: tuple, other: tuple, change) -> Ours | str | None:
+    """A figure of one (setting, policy, set) against that of another, on the workloads that both ran."""
+    both = {case[3] for case in runs.cases(*one)} & {case[3] for case in runs.cases(*other)}
+    a, b = (runs.of(*of, among=tuple(both)) for of in (one, other))
+    if isinstance(a, dict) and isinstance(b, dict):
+        a, b = a[metric], b[metric]
+        each = {name: change(a.each[name], b.each[name]) for name in a.each}
+        return Ours(change(a.value, b.value), "", each, len(both) == len(runs.numbers[one[2]]))
+    return next((x for x in (a, b) if isinstance(x, str)), None)
+
+
+def _less(a: float, b: float) -> float:
+    return 1 - a / b
+
+
+def _over(a: float, b: float) -> float:
+    return a / b
+
+
+def _variants(runs: Runs) -> dict[Number, Ours | str | None]:
+    """Comparisons of two policies, or of Sia with a variant of itself."""
+    found = {}
+    for number, metric, name, one, other, change in (*_adaptivity(), *_settings(), *_rates(runs.study.quick)):
+        found[number] = _ratio(runs, metric, ("typed", one, name), ("typed", other, name), change)
+    for (name, thesis), (one, metric) in product(SETS.items(), ORDER):
+        other = metric.removeprefix("avg_jct_over_")
+        found[Number(EACH, thesis, one, metric)] = runs.most("avg_jct", ("typed", one, name), ("typed", other, name))
+    return found
+
+
+def _adaptivity():
+    """Comparisons of kinds of jobs, and of what is known of them: number, metric, set, policy, other policy, change."""
+    rigid, scaling, learns = "sia, rigid jobs", "sia, strong-scaling jobs", "sia, bootstrap"
+    yield _RIGID, "avg_jct", "philly", rigid, "gavel", _less
+    yield _SCALING, "avg_jct", "philly", scaling, rigid, _over
+    yield _ADAPTIVE, "avg_jct", "philly", "sia", scaling, _over
+    yield _NO_PROFILE, "avg_jct", "saturn", learns, "sia, no profile", _over
+    yield _ORACLE, "avg_jct", "saturn", learns, "sia", _over
+
+
+def _settings():
+    """Comparisons of Sia with other settings of it, as in `_adaptivity`."""
+    for policy in ROUNDS:
+        number = Number("section 3.5.8", "helios", policy, "more_avg_jct_than_60_s")
+        yield number, "avg_jct", "saturn", policy, "sia", lambda a, b: (a - b) * 3600
+    for policy, metric in product(POWERS, ("avg_jct", "p99_jct")):
+        number = Number("figure 3.11", "helios", policy, f"{metric}_over_p_-0.5")
+        yield number, metric, "saturn", policy, "sia", _over
+    short, long = SHARED
+    number = Number("figure 3.8", "Spike-240", short, "less_avg_jct_than_sia")
+    yield number, "avg_jct", workloads.SPIKE, short, "sia", _less
+    number = Number("figure 3.8", "Spike-240", long, "more_avg_jct_than_tau_180")
+    yield number, "avg_jct", workloads.SPIKE, long, short, lambda a, b: a / b - 1
+    yield _FREE, "restarts", "saturn", FREE, "sia", _over
+
+
+def _rates(quick: bool):
+    """Comparisons at rates of submission, as in `_adaptivity`."""
+    for rate in () if quick else RATES:
+        number = Number("figure 3.6", f"helios, {rate} jobs an hour", "sia", "less_avg_jct_than_pollux")
+        yield number, "avg_jct", f"scale/rate_{rate}", "sia", "pollux", _less
+
+
+def _rounds(runs: Runs) -> dict[Number, Ours | str | None]:
+    """Wall seconds of rounds."""
+    found: dict[Number, Ours | str | None] = {}
+    one = {policy: runs.of("typed", policy, "saturn") for policy in ("sia", "gavel", "pollux")}
+    for policy, known in one.items():
+        _put(found, "section 3.5.7", "helios", policy, ("round_p50", "round_p95"), known)
+    _put(found, "figure 3.10", "helios x 32", "sia", ("round_p50",), runs.of("typed", "sia", LARGE))
+    times = one["pollux"]["round_p50"].value / one["sia"]["round_p50"].value
+    reason = f"not run on 2,048 GPUs, where it takes hours; on 64 its median round takes {times:.0f} times that of Sia"
+    return found | {Number("figure 3.10", "helios x 32", "pollux", "slower_than_sia"): reason}

@@ -1,0 +1,190 @@
+"""Published numbers and ours: the tables, what is put beside them, the page, and the chapters that are reproduced."""
+
+import json
+
+import polars as pl
+import pytest
+from papers.sia import ours as sia
+from papers.sia import workloads
+
+from gpuschedlab.errors import LabError
+from published import SOURCES, Number, Ours, beside, read_table, reproduce
+from published.numbers import SCHEMA, mean
+from published.study import Study
+
+ROW = dict.fromkeys(SCHEMA) | {
+    "where": "table 1",
+    "workload": "w",
+    "policy": "p",
+    "metric": "m",
+    "value": 2.0,
+    "kind": "data",
+    "cause": "because",
+}
+NAME = Number("table 1", "w", "p", "m")
+
+
+def table(**changed) -> pl.DataFrame:
+    return pl.DataFrame([ROW | changed], schema=SCHEMA)
+
+
+def stored(folder, rows) -> None:
+    pl.DataFrame(rows, schema=SCHEMA).write_csv(folder / "made_up.csv")
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_the_tables_are_complete(source):
+    found = read_table(source)
+    assert found.height > 10
+    assert found["value"].null_count() == 0
+
+
+@pytest.mark.parametrize(
+    ("rows", "problem"),
+    [
+        ([ROW, ROW], "a number twice"),
+        ([ROW | {"kind": "guess"}], "a kind that is none of"),
+        ([ROW | {"metric": None}], "a row without"),
+        ([ROW | {"kind": "not here", "cause": None}], "without a cause"),
+    ],
+)
+def test_a_wrong_table_is_an_error(tmp_path, rows, problem):
+    stored(tmp_path, rows)
+    with pytest.raises(LabError, match=problem):
+        read_table("made_up", tmp_path)
+
+
+def test_an_unknown_table_lists_those_that_there_are():
+    with pytest.raises(LabError, match="expected one of autosched, .*sia"):
+        read_table("no_such")
+
+
+@pytest.mark.parametrize(
+    ("ours", "spread", "note"),
+    [(2.1, None, ""), (2.3, None, "because"), (2.3, 0.5, ""), (1.0, 0.5, "because")],
+)
+def test_a_cause_stands_where_ours_is_off(ours, spread, note):
+    row = beside("x", table(spread=spread), {NAME: ours}).row(0, named=True)
+    assert row["ratio"] == pytest.approx(ours / 2)
+    assert row["note"] == note
+
+
+def test_a_difference_without_a_cause_says_so():
+    assert beside("x", table(cause=None), {NAME: 3.0})["note"][0] == "off; no cause known"
+
+
+def test_a_part_says_so_and_is_not_compared():
+    row = beside("x", table(), {NAME: Ours(3.0, "Half of it.")}).row(0, named=True)
+    assert (row["ours"], row["ratio"], row["note"]) == (3.0, 1.5, "Half of it. because")
+    row = beside("x", table(), {NAME: Ours(3.0, "One of four.", whole=False)}).row(0, named=True)
+    assert (row["ours"], row["ratio"], row["note"]) == (3.0, None, "One of four.")
+
+
+def test_a_mean_has_its_spread_and_says_what_it_is_over():
+    row = beside("x", table(), {NAME: mean({1: 1.0, 2: 3.0})}).row(0, named=True)
+    assert (row["ours"], row["ours_spread"], row["over"]) == (2.0, pytest.approx(2**0.5), "workload 1, 2")
+
+
+def test_what_is_missing_has_a_reason_or_is_an_error():
+    assert beside("x", table(kind="not here"), {})["note"][0] == "because"
+    assert beside("x", table(), {}, quick=True)["note"][0] == "not run with QUICK=1: make published SOURCE=x"
+    assert beside("x", table(), {NAME: "no such trace"}).select("ours", "note").row(0) == (None, "no such trace")
+    with pytest.raises(LabError, match="found no result for Number"):
+        beside("x", table(), {})
+    with pytest.raises(LabError, match=r"expected numbers of tables/x\.csv only"):
+        beside("x", table(), {NAME._replace(metric="other"): 1.0})
+
+
+def test_an_unknown_source_is_an_error():
+    with pytest.raises(LabError, match="found 'sai'; expected some of pollux-artifact, sia"):
+        reproduce(["sai"])
+
+
+def test_a_sample_is_not_written_where_later_runs_are_held_to_it(tmp_path):
+    with pytest.raises(LabError, match="found --quick with --csv; expected whole numbers"):
+        reproduce(["sia"], tmp_path, quick=True, csv=tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_source_without_data_is_an_error(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(LabError, match=r"found no reference/sia_workloads\.parquet"):
+        reproduce(["sia"], tmp_path, quick=True)
+
+
+def count(data_dir, number) -> int:
+    """Count itself in the working folder, and fail at the third."""
+    from pathlib import Path
+
+    with Path("calls").open("a") as file:
+        file.write(f"{number}\n")
+    if number == 2 and not Path("go on").exists():
+        raise KeyboardInterrupt
+    return number * 10
+
+
+def test_what_is_measured_is_kept_when_it_is_interrupted(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for folder in ("traces", "profiles", "reference"):
+        (tmp_path / folder).mkdir()
+    study = Study("x", tmp_path, workers=1)
+    with pytest.raises(KeyboardInterrupt):
+        study.measured(count, [(0,), (1,), (2,)])
+    (tmp_path / "go on").touch()
+    assert study.measured(count, [(0,), (1,), (2,)]) == [0, 10, 20]
+    assert (tmp_path / "calls").read_text().split() == ["0", "1", "2", "2"]
+    (tmp_path / "reference" / "new.csv").touch()  # other data: measured again
+    assert study.measured(count, [(0,)]) == [0]
+    assert (tmp_path / "calls").read_text().split()[-1] == "0"
+
+
+def test_autosched_has_a_row_for_every_number_and_writes_the_page(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "traces").mkdir()
+    found = reproduce(["autosched"], tmp_path, quick=True)
+    assert found["rows"].height == read_table("autosched").height
+    assert (found["rows"]["note"].str.len_chars() > 0).all()
+    assert pl.read_parquet("runs/reproduce/published.parquet").equals(found["rows"])
+    page = (tmp_path / "runs" / "reproduce" / "published.md").read_text()
+    assert page.count("\n| ") > found["rows"].height
+    assert "run it, or this without QUICK=1" in page
+
+
+def test_the_command_line_answers_in_json(tmp_path, monkeypatch, capsys):
+    from published.__main__ import main
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "traces").mkdir()
+    assert main(["autosched", "--quick", "--json", "--data", str(tmp_path)]) == 0
+    assert len(json.loads(capsys.readouterr().out)["rows"]) == read_table("autosched").height
+    assert main(["nothing"]) == 2
+
+
+@pytest.mark.data
+@pytest.mark.xdist_group("workloads of Sia")
+def test_sia_is_near_the_thesis_and_another_implementation(data_dir):
+    known = {("philly", 1): 0.49, ("philly", 2): 0.66, ("saturn", 1): 0.53}
+    done = {case: sia.measure(data_dir, "typed", "sia", *case) for case in known}
+    for case, one in done.items():
+        figures = workloads.figures([one])
+        assert figures["avg_jct"] == pytest.approx(known[case], abs=0.02)  # on the same tables, with a general solver
+        assert abs(figures["restarts"] - 3) <= 1
+
+
+@pytest.mark.data
+@pytest.mark.xdist_group("workloads of Sia")
+def test_gavel_is_near_the_artifact(data_dir):
+    found = workloads.figures([sia.measure(data_dir, "typed", "gavel", "philly", 1)])
+    rows = read_table("sia").filter(pl.col("where") == "artifact, as run").select("metric", "value").rows()
+    for metric, value in rows:
+        assert found[metric] == pytest.approx(value, rel=0.05 if metric == "avg_jct" else 0.02)
+
+
+@pytest.mark.data
+@pytest.mark.xdist_group("workloads of Sia")
+def test_without_the_restart_factor_jobs_restart_half_as_often_again(data_dir):
+    with_it, without = (
+        workloads.figures([sia.measure(data_dir, "typed", policy, "saturn", 1)])["restarts"]
+        for policy in ("sia", "sia, no restart factor")
+    )
+    assert without >= 1.5 * with_it
